@@ -1,0 +1,37 @@
+# CUDA is used where its compiler stands and left out elsewhere.
+#   TRIBUTARY_CUDA  AUTO (default) | ON (missing nvcc is an error) | OFF
+#   TRIBUTARY_HAVE_CUDA  the outcome, read by kernels/CMakeLists.txt
+set(TRIBUTARY_CUDA AUTO CACHE STRING "AUTO, ON or OFF")
+set(TRIBUTARY_HAVE_CUDA OFF)
+if(TRIBUTARY_CUDA STREQUAL "OFF" OR TRIBUTARY_SANITIZE)
+  return()
+endif()
+
+if(NOT CMAKE_CUDA_ARCHITECTURES)
+  set(CMAKE_CUDA_ARCHITECTURES 80 90)
+endif()
+if(NOT CMAKE_CUDA_COMPILER)
+  find_program(TRIBUTARY_NVCC nvcc PATHS /usr/local/cuda/bin)
+  if(TRIBUTARY_NVCC)
+    set(CMAKE_CUDA_COMPILER ${TRIBUTARY_NVCC})
+  endif()
+endif()
+
+include(CheckLanguage)
+check_language(CUDA)
+if(CMAKE_CUDA_COMPILER)
+  enable_language(CUDA)
+  # CMake 3.25.1 does not know that nvcc speaks C++20.
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+  set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+  set(CMAKE_CUDA_STANDARD 20)
+  find_package(CUDAToolkit REQUIRED)
+  set(TRIBUTARY_HAVE_CUDA ON)
+  message(STATUS "CUDA ${CUDAToolkit_VERSION}: building kernels for "
+                 "${CMAKE_CUDA_ARCHITECTURES}")
+elseif(TRIBUTARY_CUDA STREQUAL "ON")
+  message(FATAL_ERROR "TRIBUTARY_CUDA=ON but no CUDA compiler was found; "
+                      "put nvcc on PATH or set CMAKE_CUDA_COMPILER")
+else()
+  message(STATUS "CUDA: no compiler found, building for the CPU alone")
+endif()

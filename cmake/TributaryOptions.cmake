@@ -1,0 +1,51 @@
+# Language, warnings, sanitizers: what holds for every target.
+option(TRIBUTARY_BUILD_TESTS "Build the tests" ON)
+option(TRIBUTARY_BUILD_BENCHMARKS "Build the benchmarks" OFF)
+option(TRIBUTARY_WERROR "Treat warnings as errors" OFF)
+set(TRIBUTARY_SANITIZE "" CACHE STRING "address (with undefined) or thread")
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "" FORCE)
+endif()
+
+find_program(TRIBUTARY_CCACHE ccache)
+if(TRIBUTARY_CCACHE)
+  set(CMAKE_C_COMPILER_LAUNCHER ${TRIBUTARY_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${TRIBUTARY_CCACHE})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${TRIBUTARY_CCACHE})
+endif()
+
+find_program(TRIBUTARY_LLD ld.lld)
+if(TRIBUTARY_LLD)
+  add_link_options(-fuse-ld=lld)  # four times faster than bfd
+endif()
+
+# Contraction into fused multiply-adds is a choice of the compiler and would
+# make the weights depend on the instruction set (docs/consistency.md).
+add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
+add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wall>
+                    $<$<COMPILE_LANGUAGE:CXX>:-Wextra>)
+if(TRIBUTARY_WERROR)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Werror>)
+endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Werror=thread-safety>)
+endif()
+
+if(TRIBUTARY_SANITIZE STREQUAL "address")
+  add_compile_options(-fsanitize=address,undefined -fno-omit-frame-pointer
+                      -fno-sanitize-recover=undefined)
+  add_link_options(-fsanitize=address,undefined)
+elseif(TRIBUTARY_SANITIZE STREQUAL "thread")
+  add_compile_options(-fsanitize=thread -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=thread)
+elseif(TRIBUTARY_SANITIZE)
+  message(FATAL_ERROR "TRIBUTARY_SANITIZE is address or thread, "
+                      "got ${TRIBUTARY_SANITIZE}")
+endif()

@@ -1,0 +1,90 @@
+# One function per kind of target. DEPS is the architecture: a folder sees what
+# its target links and nothing else (.ci/layers checks the includes too).
+include(GNUInstallDirs)
+include(GoogleTest)
+
+# tributary_library(NAME HDRS ... SRCS ... DEPS ...)
+# HDRS are relative to the calling folder and are included from the root.
+function(tributary_library name)
+  cmake_parse_arguments(ARG "" "" "HDRS;SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
+  if(ARG_SRCS)
+    add_library(${name} STATIC ${ARG_SRCS})
+    set(scope PUBLIC)
+    target_link_libraries(${name} PRIVATE ${ARG_PRIVATE_DEPS})
+  else()
+    add_library(${name} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  add_library(tributary::${name} ALIAS ${name})
+  target_sources(${name} ${scope} FILE_SET HEADERS
+    BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${ARG_HDRS})
+  target_include_directories(${name} ${scope}
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/tributary>)
+  target_link_libraries(${name} ${scope} ${ARG_DEPS})
+endfunction()
+
+# tributary_executable(NAME SRCS ... DEPS ...)
+function(tributary_executable name)
+  cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SRCS})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS})
+endfunction()
+
+# tributary_test(NAME SRCS ... DEPS ... [LABELS unit|integration|race ...]
+#                [TIMEOUT seconds])
+# LABELS race marks what the thread sanitizer runs.
+function(tributary_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SRCS;DEPS;LABELS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 60)
+  endif()
+  add_executable(${name} ${ARG_SRCS})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS}
+    GTest::gmock GTest::gtest GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE
+    TRIBUTARY_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+    TRIBUTARY_BINARY_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST
+    PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
+endfunction()
+
+# tributary_proto(NAME PROTOS ... [GRPC]): generated code at proto/ paths.
+function(tributary_proto name)
+  cmake_parse_arguments(ARG "GRPC" "" "PROTOS;DEPS" ${ARGN})
+  set(generated ${CMAKE_BINARY_DIR}/generated)
+  file(MAKE_DIRECTORY ${generated})
+  find_program(TRIBUTARY_GRPC_PLUGIN grpc_cpp_plugin REQUIRED)
+  set(sources)
+  foreach(proto ${ARG_PROTOS})
+    get_filename_component(stem ${proto} NAME_WE)
+    get_filename_component(folder ${proto} DIRECTORY)
+    set(base ${generated}/${folder}/${stem})
+    set(outputs ${base}.pb.cc ${base}.pb.h)
+    set(grpc_arguments)
+    if(ARG_GRPC)
+      list(APPEND outputs ${base}.grpc.pb.cc ${base}.grpc.pb.h)
+      set(grpc_arguments --grpc_out=${generated}
+        --plugin=protoc-gen-grpc=${TRIBUTARY_GRPC_PLUGIN})
+    endif()
+    add_custom_command(OUTPUT ${outputs}
+      COMMAND protobuf::protoc --cpp_out=${generated} ${grpc_arguments}
+              -I ${CMAKE_CURRENT_SOURCE_DIR}
+              ${CMAKE_CURRENT_SOURCE_DIR}/${proto}
+      DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${proto}
+      VERBATIM)
+    list(APPEND sources ${outputs})
+  endforeach()
+  add_library(${name} STATIC ${sources})
+  add_library(tributary::${name} ALIAS ${name})
+  target_compile_options(${name} PRIVATE -w)
+  target_include_directories(${name} SYSTEM PUBLIC
+    $<BUILD_INTERFACE:${generated}>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/tributary>)
+  target_link_libraries(${name} PUBLIC protobuf::libprotobuf ${ARG_DEPS})
+  if(ARG_GRPC)
+    target_link_libraries(${name} PUBLIC gRPC::grpc++)
+  endif()
+endfunction()
