@@ -1,0 +1,39 @@
+#pragma once
+
+namespace tributary {
+
+// Which optimizer and its constants, as the job file resolves them; a field
+// that the kind does not name is unused. Defaults are PyTorch's. Depends on
+// nothing: kernels use it too.
+struct OptimizerOptions {
+  enum class Kind { kSgd, kAdam, kAdamW, kAdagrad, kRmsprop, kLamb, kFtrl };
+
+  Kind kind = Kind::kSgd;
+  double learning_rate = 0.01;  // the base rate; FTRL's alpha
+  double weight_decay = 0;
+
+  double momentum = 0;  // sgd, rmsprop
+  double dampening = 0;
+  bool nesterov = false;
+
+  double beta1 = 0.9;  // adam, adamw, lamb
+  double beta2 = 0.999;
+  double epsilon = 1e-8;  // and adagrad, rmsprop
+  bool amsgrad = false;
+
+  double learning_rate_decay = 0;  // adagrad
+  double initial_accumulator = 0;  // and ftrl
+
+  double alpha = 0.99;  // rmsprop
+  bool centered = false;
+
+  bool bias_correction = true;  // lamb
+  double clip_min = 0;          // bounds of the weight norm; both 0: none
+  double clip_max = 0;
+
+  double ftrl_beta = 1;
+  double l1 = 0;
+  double l2 = 0;
+};
+
+}  // namespace tributary
