@@ -6,17 +6,17 @@
 #include "absl/status/statusor.h"
 
 // Leaves the function with the status when it is not OK.
-#define TRIBUTARY_RETURN_IF_ERROR(expression)                         \
-  do {                                                                \
-    if (absl::Status tributary_status = (expression);                 \
-        !tributary_status.ok()) {                                     \
-      return tributary_status;                                        \
-    }                                                                 \
+#define TRIBUTARY_RETURN_IF_ERROR(expression)         \
+  do {                                                \
+    if (absl::Status tributary_status = (expression); \
+        !tributary_status.ok()) {                     \
+      return tributary_status;                        \
+    }                                                 \
   } while (false)
 
 // Leaves the function with the status, or assigns the value to `target`.
-#define TRIBUTARY_ASSIGN_OR_RETURN(target, expression)                    \
-  TRIBUTARY_ASSIGN_OR_RETURN_IMPL(                                        \
+#define TRIBUTARY_ASSIGN_OR_RETURN(target, expression) \
+  TRIBUTARY_ASSIGN_OR_RETURN_IMPL(                     \
       TRIBUTARY_CONCAT(tributary_status_or_, __LINE__), target, expression)
 #define TRIBUTARY_ASSIGN_OR_RETURN_IMPL(holder, target, expression) \
   auto holder = (expression);                                       \

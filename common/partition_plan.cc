@@ -1,0 +1,179 @@
+#include "common/partition_plan.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+
+namespace tributary {
+namespace {
+
+constexpr int64_t kMinBlockElements = 16 * kGrainElements;
+
+absl::Status CheckParameters(const ParameterSpecs& parameters) {
+  if (parameters.empty()) {
+    return absl::InvalidArgumentError("a plan needs at least one parameter");
+  }
+  std::set<std::string> names;
+  for (const ParameterSpec& spec : parameters) {
+    int64_t size = 1;
+    for (int64_t extent : spec.shape) {
+      if (extent < 1 || extent > PartitionPlan::kMaxElements / size) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("parameter ", spec.name, " has extent ", extent,
+                         "; wanted 1 or more and at most ",
+                         PartitionPlan::kMaxElements, " elements in all"));
+      }
+      size *= extent;
+    }
+    if (!names.insert(spec.name).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("two parameters are named ", spec.name));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Packs one shard's slices into blocks as they come.
+class BlockPacker {
+ public:
+  BlockPacker(int shard, int64_t max_elements)
+      : shard_(shard), max_elements_(max_elements) {}
+
+  int64_t size() const { return shard_size_; }
+
+  // Cuts [begin, end) at grains wherever a block is full. A slice that fits a
+  // block of its own is not cut to fill up the one before.
+  void Add(int parameter, int64_t begin, int64_t end) {
+    while (begin < end) {
+      if (blocks_.empty() || blocks_.back().size >= max_elements_ ||
+          (blocks_.back().size > 0 &&
+           blocks_.back().size + end - begin > max_elements_)) {
+        Open();
+      }
+      Block& block = blocks_.back();
+      const int64_t take = std::min(end - begin, max_elements_);
+      block.slices.push_back({parameter, begin, begin + take, block.size});
+      block.size += take;
+      shard_size_ += take;
+      begin += take;
+    }
+  }
+
+  std::vector<Block> Take() { return std::move(blocks_); }
+
+ private:
+  void Open() {
+    Block block;
+    block.shard = shard_;
+    block.index = static_cast<int>(blocks_.size());
+    block.offset = shard_size_;
+    blocks_.push_back(std::move(block));
+  }
+
+  const int shard_;
+  const int64_t max_elements_;  // a whole number of grains
+  int64_t shard_size_ = 0;
+  std::vector<Block> blocks_;
+};
+
+void AddParameter(int parameter, int64_t size,
+                  std::vector<BlockPacker>& packers) {
+  const int64_t shards = static_cast<int64_t>(packers.size());
+  if (size < PartitionPlan::kSplitElements || shards == 1) {
+    auto least = std::min_element(
+        packers.begin(), packers.end(),
+        [](const auto& a, const auto& b) { return a.size() < b.size(); });
+    least->Add(parameter, 0, size);
+    return;
+  }
+  const int64_t grains = (size + kGrainElements - 1) / kGrainElements;
+  for (int64_t s = 0; s < shards; ++s) {
+    const int64_t begin = grains * s / shards * kGrainElements;
+    const int64_t end =
+        std::min(size, grains * (s + 1) / shards * kGrainElements);
+    packers[s].Add(parameter, begin, end);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<PartitionPlan> PartitionPlan::Create(ParameterSpecs parameters,
+                                                    int num_shards,
+                                                    uint64_t bucket_bytes) {
+  if (num_shards < 1 || num_shards > kMaxShards) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "num_shards must be 1 to ", kMaxShards, ", got ", num_shards));
+  }
+  if (bucket_bytes < 1 || bucket_bytes > uint64_t{1} << 30) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("bucket_bytes must be 1 to 1GiB, got ", bucket_bytes));
+  }
+  TRIBUTARY_RETURN_IF_ERROR(CheckParameters(parameters));
+
+  const int64_t block_elements = std::max<int64_t>(
+      kMinBlockElements, static_cast<int64_t>(bucket_bytes / sizeof(float)) /
+                             num_shards / kGrainElements * kGrainElements);
+  std::vector<BlockPacker> packers;
+  for (int s = 0; s < num_shards; ++s) packers.emplace_back(s, block_elements);
+
+  PartitionPlan plan;
+  for (int p = static_cast<int>(parameters.size()) - 1; p >= 0; --p) {
+    const int64_t size = parameters[p].size();
+    if (plan.num_elements_ > kMaxElements - size) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the model has more than ", kMaxElements, " elements"));
+    }
+    AddParameter(p, size, packers);
+    plan.num_elements_ += size;
+  }
+  for (BlockPacker& packer : packers) plan.blocks_.push_back(packer.Take());
+  plan.parameters_ = std::move(parameters);
+  return plan;
+}
+
+int64_t PartitionPlan::shard_elements(int shard) const {
+  const std::vector<Block>& blocks = blocks_[shard];
+  return blocks.empty() ? 0 : blocks.back().offset + blocks.back().size;
+}
+
+int PartitionPlan::num_blocks() const {
+  size_t count = 0;
+  for (const std::vector<Block>& blocks : blocks_) count += blocks.size();
+  return static_cast<int>(count);
+}
+
+std::vector<Grain> PartitionPlan::Grains(int shard) const {
+  std::vector<Grain> grains;
+  for (const Block& block : blocks_[shard]) {
+    for (const Slice& slice : block.slices) {
+      for (int64_t i = slice.begin; i < slice.end; i += kGrainElements) {
+        grains.push_back({slice.parameter, i / kGrainElements});
+      }
+    }
+  }
+  return grains;
+}
+
+void PartitionPlan::Scatter(const Block& block, const float* payload,
+                            absl::Span<float* const> tensors) {
+  for (const Slice& slice : block.slices) {
+    std::memcpy(tensors[slice.parameter] + slice.begin, payload + slice.offset,
+                slice.size() * sizeof(float));
+  }
+}
+
+void PartitionPlan::Gather(const Block& block,
+                           absl::Span<const float* const> tensors,
+                           float* payload) {
+  for (const Slice& slice : block.slices) {
+    std::memcpy(payload + slice.offset, tensors[slice.parameter] + slice.begin,
+                slice.size() * sizeof(float));
+  }
+}
+
+}  // namespace tributary

@@ -1,0 +1,118 @@
+#include "common/wire/crc32c.h"
+
+#include <array>
+#include <cstring>
+
+#if defined(__x86_64__)
+#include <nmmintrin.h>
+#endif
+
+namespace tributary {
+namespace {
+
+constexpr uint32_t kPolynomial = 0x82F63B78;  // reflected
+
+constexpr std::array<uint32_t, 256> MakeTable() {
+  std::array<uint32_t, 256> table{};
+  for (uint32_t i = 0; i < 256; ++i) {
+    uint32_t crc = i;
+    for (int bit = 0; bit < 8; ++bit) {
+      crc = (crc >> 1) ^ ((crc & 1) ? kPolynomial : 0);
+    }
+    table[i] = crc;
+  }
+  return table;
+}
+constexpr std::array<uint32_t, 256> kTable = MakeTable();
+
+#if defined(__x86_64__)
+
+// The instruction takes 3 cycles but can start every cycle, so three lanes of
+// kLane bytes run at once; a lane's checksum is moved over the bytes of the
+// next lane by a table that multiplies by x^(8 kLane) in GF(2).
+constexpr size_t kLane = 2048;
+
+using Shift = std::array<std::array<uint32_t, 256>, 4>;
+
+constexpr uint32_t AppendZeros(uint32_t crc, size_t n) {
+  for (size_t i = 0; i < n; ++i) crc = (crc >> 8) ^ kTable[crc & 0xff];
+  return crc;
+}
+
+Shift MakeShift() {
+  Shift shift;
+  uint32_t bit[32];
+  for (int i = 0; i < 32; ++i) bit[i] = AppendZeros(uint32_t{1} << i, kLane);
+  for (int byte = 0; byte < 4; ++byte) {
+    for (int value = 0; value < 256; ++value) {
+      uint32_t crc = 0;
+      for (int i = 0; i < 8; ++i) {
+        if (value >> i & 1) crc ^= bit[byte * 8 + i];
+      }
+      shift[byte][value] = crc;
+    }
+  }
+  return shift;
+}
+
+uint32_t ApplyShift(const Shift& shift, uint32_t crc) {
+  return shift[0][crc & 0xff] ^ shift[1][crc >> 8 & 0xff] ^
+         shift[2][crc >> 16 & 0xff] ^ shift[3][crc >> 24];
+}
+
+uint64_t Load(const unsigned char* p) {
+  uint64_t word;
+  std::memcpy(&word, p, sizeof(word));
+  return word;
+}
+
+__attribute__((target("sse4.2"))) uint32_t ExtendHardware(
+    uint32_t crc, const unsigned char* p, size_t n) {
+  static const Shift shift = MakeShift();
+  uint64_t a = ~crc;
+  while (n >= 3 * kLane) {
+    uint64_t b = 0, c = 0;
+    for (size_t i = 0; i < kLane; i += 8) {
+      a = _mm_crc32_u64(a, Load(p + i));
+      b = _mm_crc32_u64(b, Load(p + kLane + i));
+      c = _mm_crc32_u64(c, Load(p + 2 * kLane + i));
+    }
+    a = ApplyShift(shift, static_cast<uint32_t>(a)) ^ b;
+    a = ApplyShift(shift, static_cast<uint32_t>(a)) ^ c;
+    p += 3 * kLane;
+    n -= 3 * kLane;
+  }
+  for (; n >= 8; n -= 8, p += 8) a = _mm_crc32_u64(a, Load(p));
+  uint32_t tail = static_cast<uint32_t>(a);
+  for (; n > 0; --n, ++p) tail = _mm_crc32_u8(tail, *p);
+  return ~tail;
+}
+
+#endif
+
+}  // namespace
+
+namespace internal {
+
+uint32_t ExtendCrc32cPortable(uint32_t crc, const void* data, size_t n) {
+  const auto* p = static_cast<const unsigned char*>(data);
+  crc = ~crc;
+  for (size_t i = 0; i < n; ++i) {
+    crc = (crc >> 8) ^ kTable[(crc ^ p[i]) & 0xff];
+  }
+  return ~crc;
+}
+
+}  // namespace internal
+
+uint32_t ExtendCrc32c(uint32_t crc, const void* data, size_t n) {
+#if defined(__x86_64__)
+  static const bool has_instruction = __builtin_cpu_supports("sse4.2");
+  if (has_instruction) {
+    return ExtendHardware(crc, static_cast<const unsigned char*>(data), n);
+  }
+#endif
+  return internal::ExtendCrc32cPortable(crc, data, n);
+}
+
+}  // namespace tributary

@@ -1,0 +1,67 @@
+#include "common/wire/payload.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "common/check.h"
+#include "common/wire/crc32c.h"
+
+namespace tributary {
+
+Payload::Payload(std::vector<Piece> pieces, std::shared_ptr<const void> owner)
+    : pieces_(std::move(pieces)), owner_(std::move(owner)) {
+  for (const Piece& piece : pieces_) size_ += piece.size();
+}
+
+Payload Payload::Copy(const void* data, size_t n) {
+  auto bytes = std::make_shared<std::string>(static_cast<const char*>(data), n);
+  const Piece piece(bytes->data(), bytes->size());
+  return Payload({piece}, std::move(bytes));
+}
+
+uint32_t Payload::Crc32c() const {
+  uint32_t crc = 0;
+  for (const Piece& piece : pieces_) {
+    crc = ExtendCrc32c(crc, piece.data(), piece.size());
+  }
+  return crc;
+}
+
+void Payload::CopyTo(void* out) const {
+  auto* at = static_cast<char*>(out);
+  for (const Piece& piece : pieces_) {
+    at = std::copy(piece.begin(), piece.end(), at);
+  }
+}
+
+const float* FloatReader::Next(int64_t n, float* scratch) {
+  size_t wanted = static_cast<size_t>(n) * sizeof(float);
+  while (piece_ < pieces_.size() && at_ == pieces_[piece_].size()) {
+    ++piece_;
+    at_ = 0;
+  }
+  if (piece_ < pieces_.size() && pieces_[piece_].size() - at_ >= wanted) {
+    const char* here = pieces_[piece_].data() + at_;
+    if (reinterpret_cast<uintptr_t>(here) % alignof(float) == 0) {
+      at_ += wanted;
+      return reinterpret_cast<const float*>(here);
+    }
+  }
+  auto* out = reinterpret_cast<char*>(scratch);
+  while (wanted > 0) {
+    TRIBUTARY_CHECK(piece_ < pieces_.size());
+    const size_t take = std::min(wanted, pieces_[piece_].size() - at_);
+    std::memcpy(out, pieces_[piece_].data() + at_, take);
+    out += take;
+    at_ += take;
+    wanted -= take;
+    if (at_ == pieces_[piece_].size()) {
+      ++piece_;
+      at_ = 0;
+    }
+  }
+  return scratch;
+}
+
+}  // namespace tributary

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/types/span.h"
+
+namespace tributary {
+
+// Bytes as they came from the network: pieces in order, kept alive by an owner
+// whose type is no concern of the reader. Copying shares, it does not copy.
+class Payload {
+ public:
+  using Piece = absl::Span<const char>;
+
+  Payload() = default;
+  Payload(std::vector<Piece> pieces, std::shared_ptr<const void> owner);
+
+  // One piece that owns a copy of `data`.
+  static Payload Copy(const void* data, size_t n);
+
+  size_t size() const { return size_; }
+  absl::Span<const Piece> pieces() const { return pieces_; }
+  uint32_t Crc32c() const;
+  void CopyTo(void* out) const;  // size() bytes
+
+ private:
+  std::vector<Piece> pieces_;
+  std::shared_ptr<const void> owner_;
+  size_t size_ = 0;
+};
+
+// Reads a payload front to back as floats. Pieces begin and end at any byte:
+// what cannot be read in place goes through the caller's scratch memory.
+class FloatReader {
+ public:
+  explicit FloatReader(const Payload& payload) : pieces_(payload.pieces()) {}
+
+  // The next n floats: in place where they lie aligned in one piece, else in
+  // `scratch` (room for n). n must not exceed what is left.
+  const float* Next(int64_t n, float* scratch);
+
+ private:
+  absl::Span<const Payload::Piece> pieces_;
+  size_t piece_ = 0;
+  size_t at_ = 0;  // within the piece
+};
+
+}  // namespace tributary

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "common/partition_plan.h"
+#include "tributary/v1/plan.pb.h"
+
+namespace tributary {
+
+void ToProto(const ParameterSpecs& specs,
+             google::protobuf::RepeatedPtrField<v1::ParameterSpec>* out);
+ParameterSpecs FromProto(
+    const google::protobuf::RepeatedPtrField<v1::ParameterSpec>& specs);
+
+// The cut that a published plan stands for. Errors as PartitionPlan::Create.
+absl::StatusOr<PartitionPlan> MakePartitionPlan(const v1::Plan& plan);
+
+}  // namespace tributary
