@@ -33,10 +33,11 @@ function(tributary_executable name)
 endfunction()
 
 # tributary_test(NAME SRCS ... DEPS ... [LABELS unit|integration|race ...]
-#                [TIMEOUT seconds])
-# LABELS race marks what the thread sanitizer runs.
+#                [TIMEOUT seconds] [PROGRAMS target ...])
+# LABELS race marks what the thread sanitizer runs; the target tests_LABEL
+# builds the tests with that label alone. PROGRAMS are what the test starts.
 function(tributary_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SRCS;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SRCS;DEPS;LABELS;PROGRAMS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 60)
   endif()
@@ -47,8 +48,25 @@ function(tributary_test name)
   target_compile_definitions(${name} PRIVATE
     TRIBUTARY_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
     TRIBUTARY_BINARY_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST
-    PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+    PROPERTIES TIMEOUT ${ARG_TIMEOUT})
+  # PROPERTIES cannot carry a list, so several labels are set by a script that
+  # ctest reads after it has found the tests.
+  set(script ${CMAKE_CURRENT_BINARY_DIR}/${name}_labels.cmake)
+  file(GENERATE OUTPUT ${script} CONTENT "if(${name}_TESTS)
+  set_tests_properties(\${${name}_TESTS} PROPERTIES LABELS \"${ARG_LABELS}\")
+endif()
+")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${script})
+  if(ARG_PROGRAMS)
+    add_dependencies(${name} ${ARG_PROGRAMS})
+  endif()
+  foreach(label ${ARG_LABELS})
+    if(NOT TARGET tests_${label})
+      add_custom_target(tests_${label})
+    endif()
+    add_dependencies(tests_${label} ${name})
+  endforeach()
 endfunction()
 
 # tributary_proto(NAME PROTOS ... [GRPC]): generated code at proto/ paths.

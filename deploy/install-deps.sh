@@ -1,0 +1,166 @@
+#!/usr/bin/env bash
+# Installs what Tributary needs from Debian 12's own archive and says why.
+# Asks dpkg first: where everything is there, it does nothing and needs neither
+# root nor the network.
+set -euo pipefail
+
+usage() {
+  cat <<'TXT'
+usage: deploy/install-deps.sh [--test] [--check] [--bench] [--list]
+
+  (nothing)  what building and running Tributary needs
+  --test     and what the tests need
+  --check    and clang's tools, for formatting, analysis and lock checks
+  --bench    and what the comparisons with PyTorch need
+  --list     print the packages with their reasons and install nothing
+
+Runs as root or with sudo. Debian 12 is what it is tested on.
+TXT
+}
+
+# One line a package: group, name, reason.
+packages() {
+  cat <<'TXT'
+build g++ the C++20 compiler
+build cmake configures the build
+build ninja-build runs the build
+build pkgconf finds OpenBLAS
+build ccache builds again in seconds
+build lld links four times faster than ld.bfd
+build libgrpc++-dev the transport between processes
+build protobuf-compiler compiles proto/ to C++
+build protobuf-compiler-grpc compiles the services of proto/ to C++
+build libprotobuf-dev messages and the job file's schema
+build libabsl-dev status values, locks that clang checks
+build libyaml-cpp-dev reads job files, with line numbers
+build nlohmann-json3-dev metrics, summaries, safetensors headers
+build libcli11-dev command lines
+build libspdlog-dev logs
+build libopenblas-pthread-dev matrix products on the CPU
+build zlib1g-dev gzipped data sets
+build libssl-dev sha256 of the weights
+build dataset-fashion-mnist 70,000 labelled images, for the first example
+test libgtest-dev the tests
+test libgmock-dev matchers of the tests
+test libbenchmark-dev the benchmarks in bench/
+test python3 checks of the include rules and of written files
+test iproute2 tests over several hosts as network namespaces
+check python3 walks the compile commands
+check clang proves lock annotations (-Wthread-safety)
+check clang-format keeps one layout
+check clang-tidy finds likely bugs
+bench python3-torch the rival: PyTorch DDP on gloo
+bench python3-numpy reads weights in bench/read_weights.py
+bench libopenblas0-pthread the same matrix products for PyTorch
+bench iproute2 a namespace whose loopback uses TCP cubic
+TXT
+}
+
+groups=" build "
+list=false
+for argument in "$@"; do
+  case $argument in
+    --test | --check | --bench) groups+="${argument#--} " ;;
+    --list) list=true ;;
+    -h | --help) usage; exit 0 ;;
+    *) echo "install-deps: unknown option $argument" >&2; usage >&2; exit 2 ;;
+  esac
+done
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then
+    "$@"
+  elif command -v sudo > /dev/null; then
+    sudo "$@"
+  else
+    echo "install-deps: needs root or sudo to run: $*" >&2
+    exit 1
+  fi
+}
+
+# Prints "name reason" of every wanted package, each name once.
+wanted() {
+  packages | while read -r group name reason; do
+    case $groups in *" $group "*) echo "$name $reason" ;; esac
+  done | awk '!seen[$1]++'
+}
+
+# Of the lines on stdin, those whose package is not installed.
+missing() {
+  local installed
+  installed=" $(dpkg-query -W -f='${db:Status-Status} ${Package}\n' 2> /dev/null |
+    awk '$1 == "installed" {print $2}' | tr '\n' ' ')"
+  while read -r name reason; do
+    case $installed in *" $name "*) ;; *) echo "$name $reason" ;; esac
+  done
+}
+
+table() { awk '{name = $1; $1 = ""; printf "  %-26s%s\n", name, $0}'; }
+
+explain_failure() {
+  cat >&2 <<TXT
+install-deps: apt-get could not install the packages above.
+Is Debian's archive within reach? /etc/apt/sources.list names the mirror, and
+"apt-get update" shows what fails. Offline, bring these packages by other means
+and run this script again; it asks for nothing that dpkg already has.
+TXT
+  exit 1
+}
+
+install() {
+  local names=("$@") quiet=(-qq -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300)
+  # A failing third-party list must not stop packages that Debian's own has.
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get "${quiet[@]}" update ||
+    echo "install-deps: apt-get update failed, trying the lists at hand" >&2
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get "${quiet[@]}" install -y \
+    --no-install-recommends "${names[@]}" > /dev/null || explain_failure
+}
+
+# PyTorch takes whatever libblas.so.3 is; the reference BLAS is many times
+# slower than OpenBLAS, and a comparison with it would be worth nothing.
+choose_openblas() {
+  local triplet library link target
+  triplet=$(g++ -print-multiarch)
+  for library in blas lapack; do
+    link=lib$library.so.3-$triplet
+    target=/usr/lib/$triplet/openblas-pthread/lib$library.so.3
+    if [ "$(update-alternatives --query "$link" | sed -n 's/^Value: //p')" != "$target" ]; then
+      echo "install-deps: lib$library.so.3 now points to OpenBLAS"
+      as_root update-alternatives --quiet --set "$link" "$target"
+    fi
+  done
+}
+
+say_cuda() {
+  local nvcc
+  nvcc=$(PATH=$PATH:/usr/local/cuda/bin command -v nvcc || true)
+  if [ -n "$nvcc" ]; then
+    echo "CUDA: $nvcc, release $("$nvcc" --version | sed -n 's/.*release \([0-9.]*\),.*/\1/p'); kernels are built for the GPU too"
+  else
+    echo "CUDA: no nvcc on PATH or in /usr/local/cuda/bin, CPU only"
+  fi
+}
+
+if $list; then
+  wanted | table
+  exit 0
+fi
+if ! command -v dpkg-query > /dev/null || ! command -v apt-get > /dev/null; then
+  echo "install-deps: needs Debian's dpkg and apt-get; on other systems install:" >&2
+  wanted | table >&2
+  exit 1
+fi
+release=$(. /etc/os-release && echo "$ID $VERSION_ID")
+[ "$release" = "debian 12" ] ||
+  echo "install-deps: tested on Debian 12, this is $release: names may differ" >&2
+
+mapfile -t absent < <(wanted | missing)
+if [ ${#absent[@]} -gt 0 ]; then
+  echo "Installing ${#absent[@]} packages:"
+  printf '%s\n' "${absent[@]}" | table
+  install "${absent[@]%% *}"
+else
+  echo "All $(wanted | wc -l) packages are there."
+fi
+case $groups in *" bench "*) choose_openblas ;; esac
+say_cuda
