@@ -1,0 +1,70 @@
+#pragma once
+
+#include <zlib.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "gtest/gtest.h"
+#include "worker/data/input_file.h"
+
+namespace tributary {
+
+// `bytes` as a gzip member.
+inline std::string Gzip(const std::string& bytes) {
+  z_stream stream{};
+  EXPECT_EQ(deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED,
+                         16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY),
+            Z_OK);
+  std::string packed(deflateBound(&stream, bytes.size()) + 32, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+  stream.avail_out = static_cast<uInt>(packed.size());
+  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  packed.resize(packed.size() - stream.avail_out);
+  deflateEnd(&stream);
+  return packed;
+}
+
+// An IDX file of bytes with these extents.
+inline std::string Idx(const std::vector<uint32_t>& extents,
+                       const std::string& payload) {
+  std::string bytes = {0, 0, 8, static_cast<char>(extents.size())};
+  for (uint32_t extent : extents) {
+    for (int shift = 24; shift >= 0; shift -= 8) {
+      bytes.push_back(static_cast<char>(extent >> shift));
+    }
+  }
+  return bytes + payload;
+}
+
+inline std::unique_ptr<InputFile> MemoryFile(const std::string& name,
+                                             const std::string& bytes) {
+  auto file = InputFile::OverBytes(name, bytes);
+  EXPECT_TRUE(file.ok()) << file.status();
+  return *std::move(file);
+}
+
+// A file below the test's own temporary folder.
+inline std::string WriteFile(const std::string& name,
+                             const std::string& bytes) {
+  const std::string path =
+      testing::TempDir() + "/" +
+      testing::UnitTest::GetInstance()->current_test_info()->name() + "_" +
+      name;
+  FILE* file = std::fopen(path.c_str(), "wb");
+  EXPECT_NE(file, nullptr) << path;
+  EXPECT_EQ(std::fwrite(bytes.data(), 1, bytes.size(), file), bytes.size());
+  EXPECT_EQ(std::fclose(file), 0);
+  return path;
+}
+
+inline std::string Example(const std::string& name) {
+  return std::string(TRIBUTARY_SOURCE_DIR) + "/examples/data/" + name;
+}
+
+}  // namespace tributary

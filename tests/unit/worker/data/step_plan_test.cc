@@ -1,0 +1,105 @@
+#include "worker/data/step_plan.h"
+
+#include <limits>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace tributary {
+namespace {
+
+using ::testing::HasSubstr;
+
+StepPlan MakePlan(const StepPlan::Options& options) {
+  auto plan = StepPlan::Create(options);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  return *std::move(plan);
+}
+
+TEST(StepPlanTest, WithoutAccumulationAStepIsAGlobalBatch) {
+  const StepPlan plan =
+      MakePlan({.cut = {/*rows=*/60000, /*global_batch=*/128, /*world=*/2},
+                .epochs = 5});
+  EXPECT_EQ(plan.batches_per_epoch(), 469);
+  EXPECT_EQ(plan.steps_per_epoch(), 469);
+  EXPECT_EQ(plan.total_steps(), 2345);
+  const StepRange range = plan.At(470);
+  EXPECT_EQ(range.epoch, 1);
+  EXPECT_EQ(range.first_batch, 1);
+  EXPECT_EQ(range.batches, 1);
+  EXPECT_EQ(plan.GlobalSamples(467), 128);
+  EXPECT_EQ(plan.GlobalSamples(468), 96);  // 60000 - 468 * 128
+}
+
+TEST(StepPlanTest, AccumulationNeverCrossesAnEpoch) {
+  // 10 rows in batches of 3: 3, 3, 3, 1; two batches a step: 6 and 4.
+  const StepPlan plan =
+      MakePlan({.cut = {/*rows=*/10, /*global_batch=*/3, /*world=*/2},
+                .accumulation = 2,
+                .epochs = 2});
+  EXPECT_EQ(plan.steps_per_epoch(), 2);
+  EXPECT_EQ(plan.total_steps(), 4);
+  EXPECT_EQ(plan.GlobalSamples(0), 6);
+  EXPECT_EQ(plan.GlobalSamples(1), 4);
+  EXPECT_EQ(plan.RankSamples(0, 0), 4);  // 2 + 2
+  EXPECT_EQ(plan.RankSamples(0, 1), 2);  // 1 + 1
+  EXPECT_EQ(plan.RankSamples(1, 0), 3);  // 2 + 1
+  EXPECT_EQ(plan.RankSamples(1, 1), 1);  // 1 + 0
+  const StepRange range = plan.At(3);
+  EXPECT_EQ(range.epoch, 1);
+  EXPECT_EQ(range.first_batch, 2);
+  EXPECT_EQ(range.batches, 2);
+}
+
+TEST(StepPlanTest, TheLastStepOfAnEpochMayHaveFewerMicroBatches) {
+  const StepPlan plan =
+      MakePlan({.cut = {10, 3, 1}, .accumulation = 3, .epochs = 1});
+  EXPECT_EQ(plan.At(0).batches, 3);
+  EXPECT_EQ(plan.At(1).batches, 1);
+  EXPECT_EQ(plan.GlobalSamples(1), 1);
+}
+
+TEST(StepPlanTest, StepsMayEndWithinAnEpochOrRunOnThroughMany) {
+  const StepPlan plan = MakePlan({.cut = {10, 5, 1}, .steps = 7});
+  EXPECT_EQ(plan.total_steps(), 7);
+  EXPECT_EQ(plan.At(6).epoch, 3);
+  EXPECT_EQ(plan.At(6).first_batch, 0);
+}
+
+TEST(StepPlanTest, SamplesOfRanksAddUpToEveryRowOncePerEpoch) {
+  for (int64_t accumulation : {1, 2, 3, 100}) {
+    for (int world : {1, 2, 5}) {
+      const StepPlan plan = MakePlan(
+          {.cut = {101, 7, world}, .accumulation = accumulation, .epochs = 1});
+      int64_t global = 0, ranks = 0;
+      for (int64_t step = 0; step < plan.total_steps(); ++step) {
+        global += plan.GlobalSamples(step);
+        for (int r = 0; r < world; ++r) ranks += plan.RankSamples(step, r);
+      }
+      EXPECT_EQ(global, 101);
+      EXPECT_EQ(ranks, 101);
+    }
+  }
+}
+
+TEST(StepPlanTest, ImpossibleOptionsAreRefused) {
+  const auto message = [](const StepPlan::Options& options) {
+    return std::string(StepPlan::Create(options).status().message());
+  };
+  const BatchCut cut{10, 5, 1};
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  EXPECT_THAT(message({.cut = {0, 5, 1}, .epochs = 1}), HasSubstr("rows"));
+  EXPECT_THAT(message({.cut = cut}), HasSubstr("0 epochs and 0 steps"));
+  EXPECT_THAT(message({.cut = cut, .epochs = 1, .steps = 1}),
+              HasSubstr("1 epochs and 1 steps"));
+  EXPECT_THAT(message({.cut = cut, .accumulation = 0, .epochs = 1}),
+              HasSubstr("at least 1 micro-batch"));
+  EXPECT_THAT(message({.cut = cut, .epochs = kMax}),
+              HasSubstr("more steps than can be counted"));
+  EXPECT_EQ(
+      MakePlan({.cut = cut, .accumulation = kMax, .epochs = 1}).total_steps(),
+      1);
+}
+
+}  // namespace
+}  // namespace tributary

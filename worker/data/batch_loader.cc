@@ -1,0 +1,95 @@
+#include "worker/data/batch_loader.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/check.h"
+
+namespace tributary {
+
+absl::StatusOr<std::unique_ptr<BatchLoader>> BatchLoader::Start(
+    Options options) {
+  if (options.first_step < 0 ||
+      options.first_step > options.plan.total_steps()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("wanted a first step from 0 to ",
+                     options.plan.total_steps(), ", got ", options.first_step));
+  }
+  if (options.depth < 2) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "wanted at least 2 batches in memory, got ", options.depth));
+  }
+  std::unique_ptr<BatchLoader> loader(new BatchLoader(std::move(options)));
+  loader->thread_ = std::thread([raw = loader.get()] { raw->Run(); });
+  return loader;
+}
+
+BatchLoader::BatchLoader(Options options)
+    : options_(std::move(options)), ring_(options_.depth) {}
+
+BatchLoader::~BatchLoader() {
+  {
+    absl::MutexLock lock(&mu_);
+    stopping_ = true;
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+bool BatchLoader::HasRoom() const {
+  return stopping_ ||
+         produced_ - released_ < static_cast<int64_t>(ring_.size());
+}
+
+bool BatchLoader::HasBatch() const { return finished_ || taken_ < produced_; }
+
+void BatchLoader::Run() {
+  for (int64_t step = options_.first_step; step < options_.plan.total_steps();
+       ++step) {
+    const StepRange range = options_.plan.At(step);
+    for (int64_t i = 0; i < range.batches; ++i) {
+      if (!Produce(step, i, range)) return;
+    }
+  }
+  absl::MutexLock lock(&mu_);
+  finished_ = true;
+}
+
+bool BatchLoader::Produce(int64_t step, int64_t micro_batch,
+                          const StepRange& range) {
+  Batch* batch;
+  {
+    // The one wait without a deadline: the caller decides when to go on, and
+    // the destructor ends it.
+    absl::MutexLock lock(&mu_, absl::Condition(this, &BatchLoader::HasRoom));
+    if (stopping_) return false;
+    batch = &ring_[produced_ % ring_.size()];
+  }
+  ShardedSampler& sampler = options_.sampler;
+  options_.gather(sampler.Rows(range.epoch, range.first_batch + micro_batch),
+                  batch);
+  batch->first_row = micro_batch * sampler.cut().global_batch + sampler.rank();
+  batch->row_stride = sampler.cut().world;
+  batch->step = step;
+  batch->micro_batch = micro_batch;
+  absl::MutexLock lock(&mu_);
+  ++produced_;
+  return true;
+}
+
+absl::StatusOr<const Batch*> BatchLoader::Next(absl::Time deadline) {
+  absl::MutexLock lock(&mu_);
+  released_ = taken_;
+  if (!mu_.AwaitWithDeadline(absl::Condition(this, &BatchLoader::HasBatch),
+                             deadline)) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("waited for batch ", taken_, " after step ",
+                     options_.first_step, " to be gathered"));
+  }
+  if (taken_ == produced_) {
+    return absl::OutOfRangeError(absl::StrCat(
+        "the last batch of step ", options_.plan.total_steps(), " is taken"));
+  }
+  return &ring_[taken_++ % ring_.size()];
+}
+
+}  // namespace tributary

@@ -1,0 +1,113 @@
+#include "worker/data/dataset.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/check.h"
+
+namespace tributary {
+namespace {
+
+float Normalize(float x, float mean, float std) { return (x - mean) / std; }
+
+}  // namespace
+
+Dataset::Dataset(RawData raw, const Normalization& normalization)
+    : raw_(std::move(raw)) {
+  feature_width_ = raw_.numeric_width;
+  for (int64_t width : raw_.code_widths) feature_width_ += width;
+  TRIBUTARY_CHECK(NumElements(raw_.feature_shape) == feature_width_);
+  TRIBUTARY_CHECK(normalization.mean.size() == normalization.std.size());
+  TRIBUTARY_CHECK(normalization.none() || normalization.one_pair() ||
+                  static_cast<int64_t>(normalization.mean.size()) ==
+                      raw_.numeric_width);
+  for (int64_t label : raw_.targets.labels) {
+    num_classes_ = std::max(num_classes_, label + 1);
+  }
+
+  if (raw_.numbers.empty()) {
+    for (int i = 0; i < 256; ++i) {
+      byte_value_[i] = static_cast<float>(i) / raw_.byte_divisor;
+      if (normalization.one_pair()) {
+        byte_value_[i] = Normalize(byte_value_[i], normalization.mean[0],
+                                   normalization.std[0]);
+      }
+    }
+    if (!normalization.one_pair()) byte_normalization_ = normalization;
+    return;
+  }
+  if (normalization.none()) return;
+  const size_t width = raw_.numeric_width;
+  for (size_t i = 0; i < raw_.numbers.size(); ++i) {
+    const size_t j = normalization.one_pair() ? 0 : i % width;
+    raw_.numbers[i] =
+        Normalize(raw_.numbers[i], normalization.mean[j], normalization.std[j]);
+  }
+}
+
+absl::Status Dataset::CheckClasses(int64_t classes) const {
+  const std::vector<int64_t>& labels = raw_.targets.labels;
+  for (size_t row = 0; row < labels.size(); ++row) {
+    if (labels[row] < classes) continue;
+    const std::vector<std::string>& names = raw_.targets.class_names;
+    return absl::InvalidArgumentError(absl::StrCat(
+        raw_.name, ": sample ", row, " has class ", labels[row],
+        names.empty() ? std::string()
+                      : absl::StrCat(" (\"", names[labels[row]], "\")"),
+        ", but the model's ", classes, " outputs are for classes 0 to ",
+        classes - 1));
+  }
+  return absl::OkStatus();
+}
+
+void Dataset::GatherBytes(int64_t row, float* out) const {
+  const int64_t width = raw_.numeric_width;
+  const uint8_t* in = raw_.bytes.data() + row * width;
+  const float* table = byte_value_.data();
+  for (int64_t j = 0; j < width; ++j) out[j] = table[in[j]];
+  if (byte_normalization_.none()) return;
+  const float* mean = byte_normalization_.mean.data();
+  const float* std = byte_normalization_.std.data();
+  for (int64_t j = 0; j < width; ++j)
+    out[j] = Normalize(out[j], mean[j], std[j]);
+}
+
+void Dataset::GatherNumbers(int64_t row, float* out) const {
+  const float* in = raw_.numbers.data() + row * raw_.numeric_width;
+  std::copy(in, in + raw_.numeric_width, out);
+}
+
+void Dataset::Gather(absl::Span<const int64_t> rows, Batch* out) const {
+  const Targets& targets = raw_.targets;
+  out->rows = static_cast<int64_t>(rows.size());
+  out->features.Resize(rows.size() * feature_width_);
+  out->labels.clear();
+  out->targets.clear();
+  const size_t code_columns = raw_.code_widths.size();
+  float* to = out->features.data();
+  for (int64_t row : rows) {
+    TRIBUTARY_CHECK(row >= 0 && row < raw_.rows);
+    if (raw_.numbers.empty()) {
+      GatherBytes(row, to);
+    } else {
+      GatherNumbers(row, to);
+    }
+    float* block = to + raw_.numeric_width;
+    to += feature_width_;
+    std::fill(block, to, 0.0f);
+    for (size_t c = 0; c < code_columns; ++c) {
+      const int32_t code = raw_.codes[row * code_columns + c];
+      if (code >= 0) block[code] = 1.0f;
+      block += raw_.code_widths[c];
+    }
+    if (targets.kind == TargetKind::kClass) {
+      out->labels.push_back(targets.labels[row]);
+    } else {
+      const float* value = targets.values.data() + row * targets.width;
+      out->targets.insert(out->targets.end(), value, value + targets.width);
+    }
+  }
+}
+
+}  // namespace tributary

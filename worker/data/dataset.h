@@ -1,0 +1,61 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "common/tensor.h"
+#include "worker/data/batch.h"
+#include "worker/data/normalization.h"
+#include "worker/data/raw_data.h"
+
+namespace tributary {
+
+// Samples in memory, as compact as they came: image bytes stay bytes and a
+// one-hot column stays a number until a batch is gathered. Immutable, so any
+// number of threads may gather.
+class Dataset {
+ public:
+  // Takes what a reader delivered; `normalization` fits raw.numeric_width
+  // (ResolveNormalization).
+  Dataset(RawData raw, const Normalization& normalization);
+
+  int64_t rows() const { return raw_.rows; }
+  // Of one sample: {28, 28} for images, {features} for tables.
+  const Shape& feature_shape() const { return raw_.feature_shape; }
+  int64_t feature_width() const { return feature_width_; }
+
+  TargetKind target_kind() const { return raw_.targets.kind; }
+  int64_t target_width() const { return raw_.targets.width; }
+  // The largest class + 1; 0 when the targets are not classes.
+  int64_t num_classes() const { return num_classes_; }
+  // Of text classes, in the order of their numbers; empty: numbers in the file.
+  const std::vector<std::string>& class_names() const {
+    return raw_.targets.class_names;
+  }
+  // For messages: the file, or the generator.
+  const std::string& name() const { return raw_.name; }
+
+  // InvalidArgument, naming the first row, when a label is not below `classes`
+  // (the model's outputs).
+  absl::Status CheckClasses(int64_t classes) const;
+
+  // Fills out->rows, features, labels and targets with these rows in this
+  // order; its other fields stay. Rows are numbers from 0 below rows().
+  void Gather(absl::Span<const int64_t> rows, Batch* out) const;
+
+ private:
+  void GatherBytes(int64_t row, float* out) const;
+  void GatherNumbers(int64_t row, float* out) const;
+
+  RawData raw_;  // numbers are already normalized, bytes are not
+  int64_t feature_width_ = 0;
+  int64_t num_classes_ = 0;
+  std::array<float, 256> byte_value_{};  // of a byte, normalized if by one pair
+  Normalization byte_normalization_;     // by feature; else empty
+};
+
+}  // namespace tributary

@@ -1,0 +1,65 @@
+#include "worker/data/step_plan.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/check.h"
+#include "common/status_macros.h"
+
+namespace tributary {
+
+absl::StatusOr<StepPlan> StepPlan::Create(const Options& options) {
+  TRIBUTARY_RETURN_IF_ERROR(options.cut.Validate());
+  if (options.accumulation < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "wanted at least 1 micro-batch a step, got ", options.accumulation));
+  }
+  const bool by_epochs = options.epochs > 0 && options.steps == 0;
+  const bool by_steps = options.steps > 0 && options.epochs == 0;
+  if (!by_epochs && !by_steps) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("wanted either epochs or steps of at least 1, got ",
+                     options.epochs, " epochs and ", options.steps, " steps"));
+  }
+  // Written so that an absurd accumulation cannot overflow.
+  const int64_t steps_per_epoch =
+      (options.cut.batches_per_epoch() - 1) / options.accumulation + 1;
+  int64_t total = options.steps;
+  if (by_epochs &&
+      __builtin_mul_overflow(options.epochs, steps_per_epoch, &total)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.epochs, " epochs of ", steps_per_epoch,
+                     " steps are more steps than can be counted"));
+  }
+  return StepPlan(options, steps_per_epoch, total);
+}
+
+StepRange StepPlan::At(int64_t step) const {
+  TRIBUTARY_CHECK(step >= 0);
+  StepRange range;
+  range.epoch = step / steps_per_epoch_;
+  range.first_batch = step % steps_per_epoch_ * accumulation_;
+  range.batches =
+      std::min(accumulation_, cut_.batches_per_epoch() - range.first_batch);
+  return range;
+}
+
+int64_t StepPlan::GlobalSamples(int64_t step) const {
+  const StepRange range = At(step);
+  int64_t samples = 0;
+  for (int64_t i = 0; i < range.batches; ++i) {
+    samples += cut_.GlobalRows(range.first_batch + i);
+  }
+  return samples;
+}
+
+int64_t StepPlan::RankSamples(int64_t step, int rank) const {
+  const StepRange range = At(step);
+  int64_t samples = 0;
+  for (int64_t i = 0; i < range.batches; ++i) {
+    samples += cut_.RankRows(range.first_batch + i, rank);
+  }
+  return samples;
+}
+
+}  // namespace tributary
