@@ -1,0 +1,301 @@
+#include "common/control/member.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/status_macros.h"
+#include "common/wire/plan_codec.h"
+#include "spdlog/spdlog.h"
+
+namespace tributary {
+namespace {
+
+constexpr absl::Duration kJoinChunk = absl::Seconds(5);  // then a line of log
+constexpr absl::Duration kFullPause = absl::Milliseconds(250);
+constexpr absl::Duration kHeartbeatTimeout = absl::Seconds(2);
+constexpr absl::Duration kCallTimeout = absl::Seconds(30);
+
+std::string HostName() {
+  char name[256] = {};
+  if (gethostname(name, sizeof(name) - 1) != 0) return "unknown";
+  return name;
+}
+
+uint64_t PeakMemoryBytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+v1::RegisterRequest MakeRegistration(const Member::Options& options) {
+  v1::RegisterRequest request;
+  request.set_role(options.role);
+  request.set_host(HostName());
+  request.set_pid(getpid());
+  request.set_address(options.address);
+  request.set_instance(options.instance);
+  if (options.instance.empty()) {
+    std::random_device chance;
+    const uint64_t random = uint64_t{chance()} << 32 | chance();
+    request.set_instance(
+        absl::StrCat(request.host(), "-", getpid(), "-", absl::Hex(random)));
+  }
+  if (options.wanted_index) request.set_wanted_index(*options.wanted_index);
+  return request;
+}
+
+// Registers, waiting for a coordinator that is not up yet and for a place that
+// is not free yet.
+absl::StatusOr<v1::RegisterResponse> TakePlace(const Member::Options& options,
+                                               CoordinatorClient& client) {
+  const v1::RegisterRequest request = MakeRegistration(options);
+  const int64_t start = options.clock->NowMicros();
+  int64_t logged = start;
+  while (true) {
+    const absl::Duration left =
+        options.join_timeout -
+        absl::Microseconds(options.clock->NowMicros() - start);
+    absl::StatusOr<v1::RegisterResponse> place = client.Register(
+        request, std::clamp(left, absl::ZeroDuration(), kJoinChunk));
+    if (place.ok() || !(absl::IsUnavailable(place.status()) ||
+                        absl::IsResourceExhausted(place.status()))) {
+      return place;
+    }
+    const int64_t now = options.clock->NowMicros();
+    const double seconds = static_cast<double>(now - start) / 1e6;
+    if (absl::Microseconds(now - start) >= options.join_timeout) {
+      return absl::Status(
+          place.status().code(),
+          absl::StrFormat("no place at coordinator %s after %.1f s: %s",
+                          options.coordinator, seconds,
+                          std::string(place.status().message())));
+    }
+    if (now - logged >= 4'000'000) {
+      spdlog::info("waiting for coordinator {} ({:.0f} of {:.0f} s): {}",
+                   options.coordinator, seconds,
+                   absl::ToDoubleSeconds(options.join_timeout),
+                   std::string(place.status().message()));
+      logged = now;
+    }
+    if (absl::IsResourceExhausted(place.status())) absl::SleepFor(kFullPause);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Member>> Member::Join(Options options) {
+  CoordinatorClient::Options client_options;
+  client_options.address = options.coordinator;
+  client_options.clock = options.clock;
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      std::unique_ptr<CoordinatorClient> client,
+      CoordinatorClient::Create(std::move(client_options)));
+  TRIBUTARY_ASSIGN_OR_RETURN(v1::RegisterResponse place,
+                             TakePlace(options, *client));
+  if (place.heartbeat_ms() == 0 || place.lease_ms() <= place.heartbeat_ms()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "coordinator ", options.coordinator, " wants a heartbeat every ",
+        place.heartbeat_ms(), " ms and a lease of ", place.lease_ms(),
+        " ms; the first must be positive and the second longer"));
+  }
+  return std::unique_ptr<Member>(
+      new Member(std::move(options), std::move(client), std::move(place)));
+}
+
+Member::Member(Options options, std::unique_ptr<CoordinatorClient> client,
+               v1::RegisterResponse place)
+    : options_(std::move(options)),
+      client_(std::move(client)),
+      place_(std::move(place)),
+      state_(options_.role, place_, options_.coordinator,
+             absl::ToInt64Microseconds(options_.lost_timeout),
+             options_.clock->NowMicros()),
+      thread_([this] { Beat(); }) {}
+
+Member::~Member() {
+  {
+    absl::MutexLock lock(&mu_);
+    leaving_ = true;
+  }
+  client_->Cancel();
+  thread_.join();
+}
+
+void Member::Beat() {
+  const absl::Duration interval = absl::Milliseconds(place_.heartbeat_ms());
+  const auto wake = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return WakeLocked();
+  };
+  while (BeatOnce()) {
+    absl::MutexLock lock(&mu_);
+    mu_.AwaitWithTimeout(absl::Condition(&wake), interval);
+    if (leaving_) return;
+  }
+  const absl::Status end = this->end();
+  if (!end.ok() && options_.on_failure) options_.on_failure(end);
+}
+
+bool Member::BeatOnce() {
+  v1::HeartbeatRequest request;
+  {
+    absl::MutexLock lock(&mu_);
+    request = MakeRequestLocked();
+  }
+  const absl::StatusOr<v1::HeartbeatResponse> answer =
+      client_->Heartbeat(request, kHeartbeatTimeout);
+  const int64_t now = options_.clock->NowMicros();
+  absl::MutexLock lock(&mu_);
+  if (leaving_) return false;
+  if (answer.ok()) {
+    state_.OnAnswer(request, *answer, now);
+  } else {
+    state_.OnError(answer.status(), now);
+  }
+  return state_.end().ok() && state_.phase() != v1::JOB_PHASE_DONE;
+}
+
+v1::HeartbeatRequest Member::MakeRequestLocked() {
+  v1::HeartbeatRequest request = state_.NextHeartbeat();
+  request.set_waiting_for(waiting_for_);
+  request.set_bytes_sent(bytes_sent_);
+  request.set_bytes_received(bytes_received_);
+  request.set_peak_memory_bytes(PeakMemoryBytes());
+  request.set_device(options_.device);
+  return request;
+}
+
+absl::Status Member::DeclareModel(const Declaration& declaration) {
+  v1::DeclareModelRequest request;
+  request.set_rank(index());
+  request.set_incarnation(incarnation());
+  ToProto(declaration.parameters, request.mutable_parameters());
+  request.set_total_steps(declaration.total_steps);
+  request.set_steps_per_epoch(declaration.steps_per_epoch);
+  return client_->DeclareModel(request, kCallTimeout);
+}
+
+absl::StatusOr<v1::Plan> Member::GetPlan(absl::Duration timeout) {
+  absl::StatusOr<v1::Plan> plan = client_->GetPlan(/*min_epoch=*/1, timeout);
+  if (plan.ok()) {
+    absl::MutexLock lock(&mu_);
+    state_.OnPlan();
+  }
+  return plan;
+}
+
+absl::Status Member::BeginStep(int64_t step) {
+  absl::MutexLock lock(&mu_);
+  if (step != state_.begun_step() + 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the next step to begin is ", state_.begun_step() + 1, ", got ", step));
+  }
+  const auto decided = [this, step]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return state_.Check(step) != MemberState::Gate::kWait;
+  };
+  mu_.AwaitWithTimeout(absl::Condition(&decided), options_.lost_timeout);
+  switch (state_.Check(step)) {
+    case MemberState::Gate::kOpen:
+      state_.Begin(step);
+      return absl::OkStatus();
+    case MemberState::Gate::kStop:
+      return absl::CancelledError(
+          absl::StrCat("the job stops after step ", state_.stop_step()));
+    case MemberState::Gate::kEnded:
+      return state_.end().ok() ? absl::CancelledError("the job is done")
+                               : state_.end();
+    case MemberState::Gate::kWait:
+      break;
+  }
+  return absl::DeadlineExceededError(
+      absl::StrCat("coordinator ", options_.coordinator, " held step ", step,
+                   " back for ", absl::FormatDuration(options_.lost_timeout)));
+}
+
+void Member::ReportStep(const v1::StepReport& report) {
+  absl::MutexLock lock(&mu_);
+  state_.ReportStep(report);
+}
+
+void Member::SetWaitingFor(std::string what) {
+  absl::MutexLock lock(&mu_);
+  waiting_for_ = std::move(what);
+}
+
+void Member::SetBytes(uint64_t sent, uint64_t received) {
+  absl::MutexLock lock(&mu_);
+  bytes_sent_ = sent;
+  bytes_received_ = received;
+}
+
+absl::Status Member::ReportEvaluation(int64_t step, int64_t epoch,
+                                      const v1::EvaluationPart& part) {
+  v1::ReportEvaluationRequest request;
+  request.set_rank(index());
+  request.set_incarnation(incarnation());
+  request.set_step(step);
+  request.set_epoch(epoch);
+  *request.mutable_part() = part;
+  return client_->ReportEvaluation(request, kCallTimeout);
+}
+
+absl::Status Member::Finish(absl::Duration timeout) {
+  absl::MutexLock lock(&mu_);
+  state_.Finish();
+  const auto over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return state_.finish_acknowledged() || !state_.end().ok();
+  };
+  if (!mu_.AwaitWithTimeout(absl::Condition(&over), timeout)) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("coordinator ", options_.coordinator,
+                     " has not taken the last reports after ",
+                     absl::FormatDuration(timeout)));
+  }
+  return state_.end();
+}
+
+void Member::Fail(const absl::Status& why) {
+  v1::HeartbeatRequest request;
+  {
+    absl::MutexLock lock(&mu_);
+    if (!state_.end().ok()) return;  // the job has failed already
+    request = MakeRequestLocked();
+  }
+  request.clear_steps();
+  request.set_finished(false);
+  request.set_error(std::string(why.message()));
+  const absl::Status told =
+      client_->Heartbeat(request, kHeartbeatTimeout).status();
+  if (!told.ok()) {
+    spdlog::warn("could not report the failure: {}",
+                 std::string(told.message()));
+  }
+}
+
+v1::JobPhase Member::phase() const {
+  absl::MutexLock lock(&mu_);
+  return state_.phase();
+}
+
+absl::Status Member::end() const {
+  absl::MutexLock lock(&mu_);
+  return state_.end();
+}
+
+absl::Status Member::WaitForEnd(absl::Duration timeout) {
+  absl::MutexLock lock(&mu_);
+  const auto over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return state_.phase() == v1::JOB_PHASE_DONE || !state_.end().ok();
+  };
+  if (!mu_.AwaitWithTimeout(absl::Condition(&over), timeout)) {
+    return absl::DeadlineExceededError("the job has not ended yet");
+  }
+  return state_.end();
+}
+
+}  // namespace tributary

@@ -1,0 +1,137 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/clock.h"
+#include "common/control/coordinator_client.h"
+#include "common/control/member_state.h"
+#include "common/parameter_spec.h"
+
+namespace tributary {
+
+// A server's or worker's side of the coordinator protocol: takes a place, keeps
+// its lease by heartbeats on a thread of its own, carries progress there and
+// orders back. Safe for any number of threads. Timeouts of calls are real time;
+// the clock says how long the coordinator has been silent.
+//
+// A worker:  Join, DeclareModel, GetPlan, { BeginStep, ReportStep }...,
+//            ReportEvaluation..., Finish.
+// A server:  Join, GetPlan, WaitForEnd.
+// Either, when it cannot go on: Fail(status).
+class Member {
+ public:
+  struct Options {
+    std::string coordinator;  // host:port
+    v1::Role role = v1::ROLE_UNSPECIFIED;
+    std::string address;   // a server's host:port as others reach it
+    std::string instance;  // empty: made from host, pid and chance
+    std::optional<uint32_t> wanted_index;  // this place or none; else any
+    std::string device;                    // "cpu", "cuda: NVIDIA H200"
+    const Clock* clock = &Clock::Real();
+    // How long to wait for a coordinator that is not up, or has no free place.
+    absl::Duration join_timeout = absl::Seconds(60);
+    // Without an answer for so long the coordinator counts as lost.
+    absl::Duration lost_timeout = absl::Seconds(30);
+    // Called once, on the heartbeat thread, when the job has failed or the
+    // coordinator is lost: the place to cancel calls that are under way.
+    std::function<void(const absl::Status&)> on_failure;
+  };
+
+  // What a worker finds out from job and data; the same on every worker.
+  struct Declaration {
+    ParameterSpecs parameters;  // in forward order
+    int64_t total_steps = 0;
+    int64_t steps_per_epoch = 0;
+  };
+
+  // Unavailable: the coordinator was not there in time. ResourceExhausted:
+  // every place is taken. FailedPrecondition: the job has ended.
+  static absl::StatusOr<std::unique_ptr<Member>> Join(Options options);
+
+  // Ends the heartbeats without a word: a member that leaves before the end
+  // without Finish or Fail is missed when its lease runs out.
+  ~Member();
+
+  uint32_t index() const { return place_.index(); }  // shard or rank
+  uint64_t incarnation() const { return place_.incarnation(); }
+  uint64_t job_id() const { return place_.job_id(); }
+  const v1::JobSpec& job() const { return place_.job(); }
+
+  // FailedPrecondition when another worker has declared another model.
+  absl::Status DeclareModel(const Declaration& declaration);
+
+  // Waits until every member is there and the model is declared.
+  // DeadlineExceeded says who is missing; Aborted: the job has failed.
+  absl::StatusOr<v1::Plan> GetPlan(absl::Duration timeout);
+
+  // Call before each step (from 1, in order). Blocks only while the coordinator
+  // looks for the step at which all workers stop, or while 65536 reports wait
+  // for it; ends at the latest when the coordinator counts as lost.
+  //   OK           begin it
+  //   Cancelled    the job stops before this step: evaluate, Finish, exit 0
+  //   otherwise    end() of the job: exit 1
+  absl::Status BeginStep(int64_t step);
+
+  // Cheap: the heartbeat carries it. In order, from 1, without gaps.
+  void ReportStep(const v1::StepReport& report);
+
+  // A sentence for `tributary status`; empty: not waiting.
+  void SetWaitingFor(std::string what);
+  void SetBytes(uint64_t sent, uint64_t received);
+
+  // This worker's part of the evaluation of the weights after `step` steps.
+  absl::Status ReportEvaluation(int64_t step, int64_t epoch,
+                                const v1::EvaluationPart& part);
+
+  // Tells that nothing follows. Returns when every report has arrived;
+  // DeadlineExceeded after `timeout`, otherwise end() of the job.
+  absl::Status Finish(absl::Duration timeout = absl::Seconds(30));
+
+  // Tells, once and for at most two seconds, why this process is about to end:
+  // the job fails with this sentence.
+  void Fail(const absl::Status& why);
+
+  v1::JobPhase phase() const;
+  // OK while the job lives and when it is done. Aborted: it failed, this is
+  // why. Unavailable: the coordinator is lost. FailedPrecondition: the
+  // coordinator has given this place up.
+  absl::Status end() const;
+
+  // OK: the job is done. DeadlineExceeded: it still lives. Otherwise end().
+  absl::Status WaitForEnd(absl::Duration timeout);
+
+ private:
+  Member(Options options, std::unique_ptr<CoordinatorClient> client,
+         v1::RegisterResponse place);
+
+  void Beat();  // the thread
+  v1::HeartbeatRequest MakeRequestLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool WakeLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return leaving_ || state_.Urgent();
+  }
+  // One heartbeat there and back; false when it was the last.
+  bool BeatOnce();
+
+  const Options options_;
+  const std::unique_ptr<CoordinatorClient> client_;
+  const v1::RegisterResponse place_;
+
+  mutable absl::Mutex mu_;
+  MemberState state_ ABSL_GUARDED_BY(mu_);
+  std::string waiting_for_ ABSL_GUARDED_BY(mu_);
+  uint64_t bytes_sent_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t bytes_received_ ABSL_GUARDED_BY(mu_) = 0;
+  bool leaving_ ABSL_GUARDED_BY(mu_) = false;
+
+  std::thread thread_;
+};
+
+}  // namespace tributary

@@ -1,0 +1,86 @@
+#include "common/control/member_state.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+
+namespace tributary {
+
+MemberState::MemberState(v1::Role role, const v1::RegisterResponse& place,
+                         std::string coordinator, int64_t lost_micros,
+                         int64_t now_micros)
+    : role_(role),
+      index_(place.index()),
+      incarnation_(place.incarnation()),
+      coordinator_(std::move(coordinator)),
+      lost_micros_(lost_micros),
+      last_answer_micros_(now_micros) {}
+
+MemberState::Gate MemberState::Check(int64_t step) const {
+  if (!end_.ok() || phase_ == v1::JOB_PHASE_DONE) return Gate::kEnded;
+  if (stop_step_ > 0 && step > stop_step_) return Gate::kStop;
+  if (Paused() || pending_.size() >= kMaxPendingSteps) return Gate::kWait;
+  return Gate::kOpen;
+}
+
+bool MemberState::Urgent() const {
+  if (!end_.ok()) return false;
+  if (Paused() && !told_paused_) return true;
+  if (stalled_) return false;  // asking at once would only spin
+  return (finishing_ && !finish_acknowledged_) ||
+         pending_.size() >= kStepsPerHeartbeat;
+}
+
+v1::HeartbeatRequest MemberState::NextHeartbeat() {
+  v1::HeartbeatRequest request;
+  request.set_role(role_);
+  request.set_index(index_);
+  request.set_incarnation(incarnation_);
+  const size_t batch = std::min(pending_.size(), kStepsPerHeartbeat);
+  for (size_t i = 0; i < batch; ++i) *request.add_steps() = pending_[i];
+  request.set_begun_step(begun_step_);
+  request.set_paused(Paused());
+  request.set_finished(finishing_ && batch == pending_.size());
+  return request;
+}
+
+void MemberState::OnAnswer(const v1::HeartbeatRequest& request,
+                           const v1::HeartbeatResponse& answer,
+                           int64_t now_micros) {
+  last_answer_micros_ = now_micros;
+  const size_t taken = std::min<size_t>(
+      {answer.steps_taken(), static_cast<size_t>(request.steps_size()),
+       pending_.size()});
+  pending_.erase(pending_.begin(),
+                 pending_.begin() + static_cast<std::ptrdiff_t>(taken));
+  if (request.finished() && static_cast<int>(taken) == request.steps_size()) {
+    finish_acknowledged_ = true;
+  }
+  stalled_ = taken == 0 && request.steps_size() > 0;
+  told_paused_ = request.paused();
+  if (answer.phase() != v1::JOB_PHASE_UNSPECIFIED) phase_ = answer.phase();
+  stop_step_ = answer.stop_step();
+  if (phase_ == v1::JOB_PHASE_FAILED && end_.ok()) {
+    end_ = absl::AbortedError(answer.message());
+  }
+}
+
+void MemberState::OnError(const absl::Status& error, int64_t now_micros) {
+  if (!end_.ok() || phase_ == v1::JOB_PHASE_DONE) return;
+  if (!absl::IsUnavailable(error)) {
+    end_ = error;
+    return;
+  }
+  const int64_t silent_micros = now_micros - last_answer_micros_;
+  if (silent_micros < lost_micros_) return;
+  end_ = absl::UnavailableError(
+      absl::StrFormat("coordinator %s has not answered for %.1f s",
+                      coordinator_, static_cast<double>(silent_micros) / 1e6));
+}
+
+void MemberState::OnPlan() {
+  if (phase_ == v1::JOB_PHASE_WAITING) phase_ = v1::JOB_PHASE_RUNNING;
+}
+
+}  // namespace tributary

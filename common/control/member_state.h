@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+
+#include "absl/status/status.h"
+#include "tributary/v1/coordinator_service.pb.h"
+
+namespace tributary {
+
+// What a member knows of its job, what it still has to say and whether its next
+// step may begin. State in, answer out: no lock, no wait, time passed in.
+class MemberState {
+ public:
+  // Steps in one heartbeat: far below gRPC's limit of 4 MiB a message.
+  static constexpr size_t kStepsPerHeartbeat = 4096;
+  // Steps that may wait to be reported before the next must not begin.
+  static constexpr size_t kMaxPendingSteps = 65536;
+
+  enum class Gate {
+    kOpen,  // the step may begin
+    kWait,  // ask again after the next heartbeat
+    kStop,  // the job stops before this step: evaluate, finish
+    kEnded  // see end()
+  };
+
+  // `lost_micros`: without an answer for so long the coordinator is given up.
+  MemberState(v1::Role role, const v1::RegisterResponse& place,
+              std::string coordinator, int64_t lost_micros, int64_t now_micros);
+
+  // Steps must be asked for in order, each once more than the last begun.
+  Gate Check(int64_t step) const;
+  void Begin(int64_t step) { begun_step_ = step; }
+  int64_t begun_step() const { return begun_step_; }
+
+  void ReportStep(const v1::StepReport& report) { pending_.push_back(report); }
+  // After this nothing may begin or be reported.
+  void Finish() { finishing_ = true; }
+  bool finish_acknowledged() const { return finish_acknowledged_; }
+
+  // True when something should be told without waiting for the interval.
+  bool Urgent() const;
+
+  // What to send now. Fields that the state does not know (waiting_for, bytes,
+  // memory, device) are left to the caller.
+  v1::HeartbeatRequest NextHeartbeat();
+  void OnAnswer(const v1::HeartbeatRequest& request,
+                const v1::HeartbeatResponse& answer, int64_t now_micros);
+  // Unavailable is borne until `lost_micros`; any other error ends the job.
+  void OnError(const absl::Status& error, int64_t now_micros);
+  // The plan was published: every member is there.
+  void OnPlan();
+
+  v1::JobPhase phase() const { return phase_; }
+  int64_t stop_step() const { return stop_step_; }  // 0: none
+  // OK while the job lives and when it is done. Aborted: it failed, this is
+  // why. Unavailable: the coordinator is lost. FailedPrecondition: the
+  // coordinator has given the place up.
+  const absl::Status& end() const { return end_; }
+
+ private:
+  bool Paused() const {
+    return phase_ == v1::JOB_PHASE_STOPPING && stop_step_ == 0;
+  }
+
+  const v1::Role role_;
+  const uint32_t index_;
+  const uint64_t incarnation_;
+  const std::string coordinator_;
+  const int64_t lost_micros_;
+
+  v1::JobPhase phase_ = v1::JOB_PHASE_WAITING;
+  int64_t stop_step_ = 0;
+  absl::Status end_;
+  int64_t last_answer_micros_;
+
+  int64_t begun_step_ = 0;
+  std::deque<v1::StepReport> pending_;  // not yet taken
+  bool told_paused_ = false;
+  bool stalled_ = false;  // the coordinator took none of the steps sent
+  bool finishing_ = false;
+  bool finish_acknowledged_ = false;
+};
+
+}  // namespace tributary

@@ -1,0 +1,181 @@
+#include "common/control/member_state.h"
+
+#include <gtest/gtest.h>
+
+namespace tributary {
+namespace {
+
+constexpr int64_t kSecond = 1'000'000;
+
+v1::RegisterResponse Place() {
+  v1::RegisterResponse place;
+  place.set_index(1);
+  place.set_incarnation(7);
+  return place;
+}
+
+MemberState MakeWorker() {
+  return MemberState(v1::ROLE_WORKER, Place(), "10.0.0.1:7000",
+                     /*lost_micros=*/30 * kSecond, /*now_micros=*/0);
+}
+
+v1::HeartbeatResponse Answer(v1::JobPhase phase, int64_t stop_step = 0,
+                             uint32_t steps_taken = 0) {
+  v1::HeartbeatResponse answer;
+  answer.set_phase(phase);
+  answer.set_stop_step(stop_step);
+  answer.set_steps_taken(steps_taken);
+  return answer;
+}
+
+v1::StepReport Report(int64_t step) {
+  v1::StepReport report;
+  report.set_step(step);
+  return report;
+}
+
+TEST(MemberStateTest, HeartbeatCarriesPlaceAndUntakenStepsInOrder) {
+  MemberState state = MakeWorker();
+  state.Begin(1);
+  state.ReportStep(Report(1));
+  state.Begin(2);
+  state.ReportStep(Report(2));
+  const v1::HeartbeatRequest request = state.NextHeartbeat();
+  EXPECT_EQ(request.role(), v1::ROLE_WORKER);
+  EXPECT_EQ(request.index(), 1u);
+  EXPECT_EQ(request.incarnation(), 7u);
+  EXPECT_EQ(request.begun_step(), 2);
+  ASSERT_EQ(request.steps_size(), 2);
+  EXPECT_EQ(request.steps(0).step(), 1);
+  EXPECT_EQ(request.steps(1).step(), 2);
+}
+
+TEST(MemberStateTest, OnlyTakenStepsAreForgotten) {
+  MemberState state = MakeWorker();
+  for (int64_t step = 1; step <= 3; ++step) state.ReportStep(Report(step));
+  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING, 0, 2), 1);
+  const v1::HeartbeatRequest next = state.NextHeartbeat();
+  ASSERT_EQ(next.steps_size(), 1);
+  EXPECT_EQ(next.steps(0).step(), 3);
+}
+
+TEST(MemberStateTest, LostAnswerSendsTheSameStepsAgain) {
+  MemberState state = MakeWorker();
+  state.ReportStep(Report(1));
+  state.NextHeartbeat();
+  state.OnError(absl::UnavailableError("refused"), kSecond);
+  EXPECT_TRUE(state.end().ok());
+  EXPECT_EQ(state.NextHeartbeat().steps_size(), 1);
+}
+
+TEST(MemberStateTest, StepsReportedWhileAHeartbeatIsUnderWayAreKept) {
+  MemberState state = MakeWorker();
+  state.ReportStep(Report(1));
+  const v1::HeartbeatRequest request = state.NextHeartbeat();
+  state.ReportStep(Report(2));
+  state.OnAnswer(request, Answer(v1::JOB_PHASE_RUNNING, 0, 1), 1);
+  ASSERT_EQ(state.NextHeartbeat().steps_size(), 1);
+  EXPECT_EQ(state.NextHeartbeat().steps(0).step(), 2);
+}
+
+TEST(MemberStateTest, AnswerThatTakesMoreThanWasSentForgetsNoMore) {
+  MemberState state = MakeWorker();
+  state.ReportStep(Report(1));
+  const v1::HeartbeatRequest request = state.NextHeartbeat();
+  state.ReportStep(Report(2));
+  state.OnAnswer(request, Answer(v1::JOB_PHASE_RUNNING, 0, 99), 1);
+  EXPECT_EQ(state.NextHeartbeat().steps_size(), 1);
+}
+
+TEST(MemberStateTest, StoppingPausesAtOnceAndTellsItWithoutWaiting) {
+  MemberState state = MakeWorker();
+  state.Begin(5);
+  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_STOPPING), 1);
+  EXPECT_EQ(state.Check(6), MemberState::Gate::kWait);
+  EXPECT_TRUE(state.Urgent());
+  const v1::HeartbeatRequest request = state.NextHeartbeat();
+  EXPECT_TRUE(request.paused());
+  EXPECT_EQ(request.begun_step(), 5);
+  state.OnAnswer(request, Answer(v1::JOB_PHASE_STOPPING), 2);
+  EXPECT_FALSE(state.Urgent());
+  EXPECT_EQ(state.Check(6), MemberState::Gate::kWait);
+}
+
+TEST(MemberStateTest, RunsToTheStopStepAndNoFurther) {
+  MemberState state = MakeWorker();
+  state.Begin(5);
+  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_STOPPING), 1);
+  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_STOPPING, 6), 2);
+  EXPECT_EQ(state.Check(6), MemberState::Gate::kOpen);
+  state.Begin(6);
+  EXPECT_EQ(state.Check(7), MemberState::Gate::kStop);
+}
+
+TEST(MemberStateTest, FailedJobEndsEverything) {
+  MemberState state = MakeWorker();
+  v1::HeartbeatResponse failed = Answer(v1::JOB_PHASE_FAILED);
+  failed.set_message("server 0 was lost");
+  state.OnAnswer(state.NextHeartbeat(), failed, 1);
+  EXPECT_EQ(state.Check(1), MemberState::Gate::kEnded);
+  EXPECT_EQ(state.end(), absl::AbortedError("server 0 was lost"));
+}
+
+TEST(MemberStateTest, SilentCoordinatorIsLostOnlyAfterTheTimeout) {
+  MemberState state = MakeWorker();
+  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING),
+                 10 * kSecond);
+  state.OnError(absl::UnavailableError("refused"), 39 * kSecond);
+  EXPECT_TRUE(state.end().ok());
+  state.OnError(absl::UnavailableError("refused"), 40 * kSecond);
+  EXPECT_EQ(state.end(),
+            absl::UnavailableError(
+                "coordinator 10.0.0.1:7000 has not answered for 30.0 s"));
+}
+
+TEST(MemberStateTest, LostLeaseEndsTheMembershipAtOnce) {
+  MemberState state = MakeWorker();
+  state.OnError(absl::FailedPreconditionError("lease lost"), 1);
+  EXPECT_EQ(state.end(), absl::FailedPreconditionError("lease lost"));
+}
+
+TEST(MemberStateTest, FinishIsToldOnlyWithTheLastSteps) {
+  MemberState state = MakeWorker();
+  const int64_t steps = MemberState::kStepsPerHeartbeat + 1;
+  for (int64_t step = 1; step <= steps; ++step) state.ReportStep(Report(step));
+  state.Finish();
+  const v1::HeartbeatRequest first = state.NextHeartbeat();
+  EXPECT_FALSE(first.finished());
+  state.OnAnswer(
+      first, Answer(v1::JOB_PHASE_RUNNING, 0, MemberState::kStepsPerHeartbeat),
+      1);
+  EXPECT_FALSE(state.finish_acknowledged());
+  EXPECT_TRUE(state.Urgent());
+  const v1::HeartbeatRequest last = state.NextHeartbeat();
+  EXPECT_TRUE(last.finished());
+  state.OnAnswer(last, Answer(v1::JOB_PHASE_RUNNING, 0, 1), 2);
+  EXPECT_TRUE(state.finish_acknowledged());
+  EXPECT_FALSE(state.Urgent());
+}
+
+TEST(MemberStateTest, FinishIsNotAcknowledgedWhenStepsWereLeftBehind) {
+  MemberState state = MakeWorker();
+  state.ReportStep(Report(1));
+  state.Finish();
+  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING, 0, 0), 1);
+  EXPECT_FALSE(state.finish_acknowledged());
+  EXPECT_FALSE(state.Urgent()) << "a full coordinator is asked at intervals";
+  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING, 0, 1), 2);
+  EXPECT_TRUE(state.finish_acknowledged());
+}
+
+TEST(MemberStateTest, FullQueueHoldsTheNextStepBack) {
+  MemberState state = MakeWorker();
+  const int64_t steps = MemberState::kMaxPendingSteps;
+  for (int64_t step = 1; step <= steps; ++step) state.ReportStep(Report(step));
+  EXPECT_EQ(state.Check(steps + 1), MemberState::Gate::kWait);
+  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING, 0, 1), 1);
+  EXPECT_EQ(state.Check(steps + 1), MemberState::Gate::kOpen);
+}
+
+}  // namespace
+}  // namespace tributary
