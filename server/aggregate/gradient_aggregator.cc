@@ -32,13 +32,12 @@ GradientAggregator::Verdict GradientAggregator::Add(Contribution contribution) {
   if (contribution.step < step_ - 1 || contribution.step < 0) {
     return Verdict::kTooOld;
   }
-  if (contribution.step == step_ - 1) {
-    return SameBytes(contribution, committed_[rank]) ? Verdict::kCommitted
-                                                     : Verdict::kConflict;
-  }
-  if (received_[rank]) {
-    return SameBytes(contribution, open_[rank]) ? Verdict::kHeld
-                                                : Verdict::kConflict;
+  const bool committed = contribution.step < step_;
+  if (committed || received_[rank]) {
+    const Contribution& held = committed ? committed_[rank] : open_[rank];
+    if (!SameBytes(contribution, held)) return Verdict::kConflict;
+    fence_[rank] = contribution.incarnation;
+    return committed ? Verdict::kCommitted : Verdict::kHeld;
   }
   fence_[rank] = contribution.incarnation;
   received_[rank] = true;

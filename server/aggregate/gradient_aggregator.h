@@ -36,7 +36,8 @@ class GradientAggregator {
 
   explicit GradientAggregator(int num_workers);
 
-  // Only kAdded changes anything. rank must be below num_workers.
+  // Only kAdded changes what is held; an accepted repetition from a newer
+  // incarnation raises the fence. rank must be below num_workers.
   Verdict Add(Contribution contribution);
 
   int64_t step() const { return step_; }  // the open one, from 0

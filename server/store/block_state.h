@@ -1,0 +1,108 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "common/partition_plan.h"
+#include "common/wire/shared_buffer.h"
+#include "kernels/optimizer.h"
+#include "server/aggregate/gradient_aggregator.h"
+
+namespace tributary {
+
+class Ops;
+
+// A block's weights at one version, shared: it stays as it is while the answer
+// is on its way.
+struct WeightsSnapshot {
+  int64_t version = 0;  // steps applied
+  uint32_t crc32c = 0;
+  int64_t num_elements = 0;
+  SharedBuffer weights;
+};
+using WeightsDone = std::function<void(absl::StatusOr<WeightsSnapshot>)>;
+
+// One block of a shard: weights, optimizer state, the open step's contributions
+// and the calls that wait. Its owner (ParameterShard) takes the lock.
+class BlockState {
+ public:
+  static constexpr int64_t kUninitialized = -1;
+
+  BlockState(const Block& block, int num_workers, const Optimizer& optimizer);
+
+  mutable absl::Mutex mu;
+
+  struct Waiter {
+    int64_t min_version;
+    int64_t deadline_micros;
+    WeightsDone done;
+  };
+  // A call whose answer is known: run it outside the lock.
+  using Ready = std::function<void()>;
+
+  const Block& block() const { return block_; }
+  int64_t version() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+    return version_;
+  }
+  GradientAggregator& aggregator() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+    return aggregator_;
+  }
+
+  void SetWeights(const Payload& payload) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // The answer for the present version.
+  WeightsSnapshot Snapshot() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+
+  // Averages the contributions and applies `step` in one pass over memory.
+  void ApplyFused(Ops& ops, const OptimizerStep& step)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+
+  // The two-phase path, for steps that need sums over whole tensors. Average
+  // keeps the mean gradient; Direction replaces it by LAMB's direction and
+  // updates the state; the Apply functions end the step.
+  void Average(Ops& ops) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  std::vector<double> GradientSquares(Ops& ops) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  std::vector<double> Direction(Ops& ops, const OptimizerStep& step)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  void ApplyAveraged(Ops& ops, const OptimizerStep& step)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // rate_times_trust: one per parameter.
+  void ApplyDirection(Ops& ops, const std::vector<double>& rate_times_trust)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+
+  void Wait(Waiter waiter) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+    waiters_.push_back(std::move(waiter));
+  }
+  // The calls that the present version satisfies.
+  void TakeAnswered(std::vector<Ready>* ready)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // The calls whose deadline has passed; the text names the missing ranks.
+  void TakeExpired(int64_t now_micros, std::vector<Ready>* ready)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+
+ private:
+  // Where the new weights go: in place unless an answer still reads them.
+  float* Writable() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  void FinishStep(float* written) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  std::vector<float*> StateAt(int64_t offset) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  std::vector<double> GrainSquares(Ops& ops, const float* x) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+
+  const Block& block_;
+  int64_t version_ ABSL_GUARDED_BY(mu) = kUninitialized;
+  bool crc_known_ ABSL_GUARDED_BY(mu) = false;
+  uint32_t crc32c_ ABSL_GUARDED_BY(mu) = 0;
+  SharedBuffer weights_ ABSL_GUARDED_BY(mu);
+  SharedBuffer spare_ ABSL_GUARDED_BY(mu);
+  std::vector<SharedBuffer> state_ ABSL_GUARDED_BY(mu);  // one per state name
+  SharedBuffer gradient_ ABSL_GUARDED_BY(mu);   // two-phase path only
+  SharedBuffer direction_ ABSL_GUARDED_BY(mu);  // LAMB only
+  GradientAggregator aggregator_ ABSL_GUARDED_BY(mu);
+  std::vector<Waiter> waiters_ ABSL_GUARDED_BY(mu);
+};
+
+}  // namespace tributary

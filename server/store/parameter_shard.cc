@@ -1,0 +1,387 @@
+#include "server/store/parameter_shard.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+#include "kernels/ops.h"
+
+namespace tributary {
+namespace {
+
+void Run(std::vector<BlockState::Ready> ready) {
+  for (BlockState::Ready& answer : ready) answer();
+}
+
+// The norm of the averaged gradient and PyTorch's clip_grad_norm_ coefficient.
+double ClipCoefficient(double max_norm, const std::vector<double>& squares) {
+  double total = 0;
+  for (double s : squares) total += s;
+  return std::min(1.0, max_norm / (std::sqrt(total) + 1e-6));
+}
+
+}  // namespace
+
+ParameterShard::ParameterShard(Options options)
+    : options_(std::move(options)),
+      optimizer_(options_.optimizer),
+      exchange_(*options_.plan, options_.shard) {
+  for (const Block& block : options_.plan->blocks(options_.shard)) {
+    blocks_.push_back(std::make_unique<BlockState>(
+        block, options_.num_workers, optimizer_));
+  }
+}
+
+absl::Status ParameterShard::Refuse(absl::Status status) {
+  ++counters_.rejected;
+  return status;
+}
+
+absl::Status ParameterShard::CheckContribution(const BlockState& block,
+                                               const Contribution& c) {
+  if (c.rank >= static_cast<uint32_t>(options_.num_workers)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rank ", c.rank, ", wanted below ", options_.num_workers));
+  }
+  const size_t wanted =
+      c.samples > 0 ? static_cast<size_t>(block.block().bytes()) : 0;
+  if (c.payload.size() != wanted) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "payload of ", c.payload.size(), " bytes for block ",
+        block.block().index, " of shard ", options_.shard, " with ", c.samples,
+        " samples, wanted ", wanted));
+  }
+  if (const uint32_t crc = c.payload.Crc32c(); crc != c.crc32c) {
+    return absl::DataLossError(
+        absl::StrCat("payload of rank ", c.rank, ", step ", c.step,
+                     " was damaged on the way: crc32c ", crc, ", sent as ",
+                     c.crc32c, "; send it again"));
+  }
+  return absl::OkStatus();
+}
+
+void ParameterShard::PushPull(int index, Contribution contribution,
+                              int64_t deadline_micros, WeightsDone done) {
+  BlockState& block = *blocks_[index];
+  if (absl::Status status = CheckContribution(block, contribution);
+      !status.ok()) {
+    return done(Refuse(std::move(status)));
+  }
+  const int64_t step = contribution.step;
+  const uint32_t rank = contribution.rank;
+  std::vector<BlockState::Ready> ready;
+  std::vector<double> statistics;
+  absl::Status refused;
+  {
+    absl::MutexLock lock(&block.mu);
+    using Verdict = GradientAggregator::Verdict;
+    GradientAggregator& aggregator = block.aggregator();
+    const Verdict verdict = block.version() == BlockState::kUninitialized
+                                ? Verdict::kTooNew
+                                : aggregator.Add(std::move(contribution));
+    switch (verdict) {
+      case Verdict::kAdded:
+        ++counters_.contributions;
+        break;
+      case Verdict::kHeld:
+      case Verdict::kCommitted:
+        ++counters_.duplicates;
+        break;
+      case Verdict::kConflict:
+        ++counters_.conflicts;
+        refused = absl::AbortedError(absl::StrCat(
+            "rank ", rank, " sent other bytes for step ", step + 1,
+            " than before: it is not deterministic"));
+        break;
+      case Verdict::kFenced:
+        refused = absl::FailedPreconditionError(
+            absl::StrCat("rank ", rank, " is fenced: a newer incarnation has "
+                         "taken its place"));
+        break;
+      case Verdict::kTooOld:
+      case Verdict::kTooNew:
+        refused = block.version() == BlockState::kUninitialized
+                      ? absl::FailedPreconditionError(
+                            "weights are not initialized")
+                      : absl::OutOfRangeError(
+                            absl::StrCat("rank ", rank, " sent step ", step + 1,
+                                         ", the open step is ",
+                                         aggregator.step() + 1));
+        break;
+    }
+    if (refused.ok()) {
+      block.Wait({step + 1, deadline_micros, std::move(done)});
+      if (verdict == Verdict::kAdded &&
+          options_.policy->MayApply(aggregator.contributed(), step)) {
+        CompleteBlockLocked(block, &statistics);
+      }
+      block.TakeAnswered(&ready);
+    }
+  }
+  if (!refused.ok()) return done(Refuse(std::move(refused)));
+  Run(std::move(ready));
+  if (!statistics.empty()) {
+    OfferStatistics(step,
+                    options_.clip_norm > 0 ? StatisticsKind::kGradientNorm
+                                           : StatisticsKind::kTrustRatio,
+                    index, std::move(statistics));
+  }
+}
+
+void ParameterShard::CompleteBlockLocked(BlockState& block,
+                                         std::vector<double>* statistics) {
+  const int64_t step = block.version();
+  if (!NeedsStatistics()) {
+    block.ApplyFused(*options_.ops,
+                     optimizer_.Prepare(step + 1, options_.learning_rate(step),
+                                        /*gradient_scale=*/1.0));
+    return;
+  }
+  block.Average(*options_.ops);
+  *statistics =
+      options_.clip_norm > 0
+          ? block.GradientSquares(*options_.ops)
+          : block.Direction(*options_.ops,
+                            optimizer_.Prepare(step + 1,
+                                               options_.learning_rate(step),
+                                               /*gradient_scale=*/1.0));
+}
+
+void ParameterShard::OfferStatistics(int64_t step, StatisticsKind kind,
+                                     int block, std::vector<double> values) {
+  bool local = false;
+  bool complete = false;
+  {
+    absl::MutexLock lock(&exchange_mu_);
+    local = exchange_.AddBlock(step, kind, block, values);
+    complete = local && exchange_.Complete(step, kind);
+  }
+  if (!local) return;
+  AnswerStatistics();
+  if (complete) {
+    ContinueStep(step, kind);
+  } else if (options_.plan->num_shards() > 1) {
+    options_.fetch_statistics(step, kind);
+  }
+}
+
+absl::Status ParameterShard::AddStatistics(int64_t step, StatisticsKind kind,
+                                           int shard,
+                                           std::vector<double> values) {
+  bool complete = false;
+  {
+    absl::MutexLock lock(&exchange_mu_);
+    TRIBUTARY_RETURN_IF_ERROR(exchange_.AddShard(step, kind, shard,
+                                                 std::move(values), &complete));
+  }
+  if (complete) ContinueStep(step, kind);
+  return absl::OkStatus();
+}
+
+void ParameterShard::ContinueStep(int64_t step, StatisticsKind kind) {
+  std::vector<double> first, second;
+  {
+    absl::MutexLock lock(&exchange_mu_);
+    first = exchange_.PerParameter(step, kind, 0);
+    if (kind == StatisticsKind::kTrustRatio) {
+      second = exchange_.PerParameter(step, kind, 1);
+    }
+    exchange_.ForgetBefore(step - 1);
+  }
+  if (kind == StatisticsKind::kGradientNorm) {
+    const double scale = ClipCoefficient(options_.clip_norm, first);
+    if (optimizer_.needs_trust_ratio()) {
+      StartTrustRatio(step, scale);
+    } else {
+      ApplyEverywhere(step, scale, nullptr);
+    }
+    return;
+  }
+  std::vector<double> ratios;
+  for (size_t p = 0; p < first.size(); ++p) {
+    ratios.push_back(Optimizer::TrustRatio(options_.optimizer,
+                                           std::sqrt(first[p]),
+                                           std::sqrt(second[p])));
+  }
+  ApplyEverywhere(step, /*gradient_scale=*/1.0, &ratios);
+}
+
+void ParameterShard::StartTrustRatio(int64_t step, double gradient_scale) {
+  const OptimizerStep prepared = optimizer_.Prepare(
+      step + 1, options_.learning_rate(step), gradient_scale);
+  for (auto& block : blocks_) {
+    std::vector<double> values;
+    {
+      absl::MutexLock lock(&block->mu);
+      values = block->Direction(*options_.ops, prepared);
+    }
+    OfferStatistics(step, StatisticsKind::kTrustRatio, block->block().index,
+                    std::move(values));
+  }
+}
+
+void ParameterShard::ApplyEverywhere(int64_t step, double gradient_scale,
+                                     const std::vector<double>* trust_ratios) {
+  const double rate = options_.learning_rate(step);
+  const OptimizerStep prepared =
+      optimizer_.Prepare(step + 1, rate, gradient_scale);
+  std::vector<double> rate_times_trust;
+  if (trust_ratios) {
+    for (double ratio : *trust_ratios) rate_times_trust.push_back(rate * ratio);
+  }
+  for (auto& block : blocks_) {
+    std::vector<BlockState::Ready> ready;
+    {
+      absl::MutexLock lock(&block->mu);
+      if (trust_ratios) {
+        block->ApplyDirection(*options_.ops, rate_times_trust);
+      } else {
+        block->ApplyAveraged(*options_.ops, prepared);
+      }
+      block->TakeAnswered(&ready);
+    }
+    Run(std::move(ready));
+  }
+}
+
+void ParameterShard::Pull(int index, int64_t min_version,
+                          int64_t deadline_micros, WeightsDone done) {
+  BlockState& block = *blocks_[index];
+  std::vector<BlockState::Ready> ready;
+  {
+    absl::MutexLock lock(&block.mu);
+    block.Wait({std::max<int64_t>(min_version, 0), deadline_micros,
+                std::move(done)});
+    block.TakeAnswered(&ready);
+  }
+  Run(std::move(ready));
+}
+
+absl::Status ParameterShard::Initialize(int index, uint32_t crc32c,
+                                        const Payload& payload) {
+  BlockState& block = *blocks_[index];
+  if (payload.size() != static_cast<size_t>(block.block().bytes())) {
+    return Refuse(absl::InvalidArgumentError(
+        absl::StrCat("initial weights of ", payload.size(), " bytes for block ",
+                     index, " of shard ", options_.shard, ", wanted ",
+                     block.block().bytes())));
+  }
+  if (payload.Crc32c() != crc32c) {
+    return Refuse(absl::DataLossError(
+        "initial weights were damaged on the way; send them again"));
+  }
+  std::vector<BlockState::Ready> ready;
+  {
+    absl::MutexLock lock(&block.mu);
+    if (block.version() == BlockState::kUninitialized) {
+      block.SetWeights(payload);
+      block.TakeAnswered(&ready);
+    } else if (block.version() > 0 || block.Snapshot().crc32c != crc32c) {
+      return Refuse(absl::AlreadyExistsError(
+          absl::StrCat("block ", index, " of shard ", options_.shard,
+                       " has other weights, of version ", block.version())));
+    }
+  }
+  Run(std::move(ready));
+  return absl::OkStatus();
+}
+
+void ParameterShard::ReadStatistics(int64_t step, StatisticsKind kind,
+                                    int64_t deadline_micros,
+                                    StatisticsDone done) {
+  absl::StatusOr<std::vector<double>> answer =
+      absl::OutOfRangeError("not answered");
+  {
+    absl::MutexLock lock(&exchange_mu_);
+    if (step < exchange_.oldest_step()) {
+      answer = absl::OutOfRangeError(
+          absl::StrCat("statistics of step ", step + 1, " are forgotten; the "
+                       "oldest kept are of step ",
+                       exchange_.oldest_step() + 1));
+    } else if (auto local = exchange_.Local(step, kind)) {
+      answer = *std::move(local);
+    } else {
+      statistics_waiters_.push_back(
+          {step, kind, deadline_micros, std::move(done)});
+      return;
+    }
+  }
+  done(std::move(answer));
+}
+
+void ParameterShard::AnswerStatistics() {
+  std::vector<std::pair<StatisticsDone, std::vector<double>>> ready;
+  {
+    absl::MutexLock lock(&exchange_mu_);
+    std::vector<StatisticsWaiter> still;
+    for (StatisticsWaiter& waiter : statistics_waiters_) {
+      if (auto local = exchange_.Local(waiter.step, waiter.kind)) {
+        ready.emplace_back(std::move(waiter.done), *std::move(local));
+      } else {
+        still.push_back(std::move(waiter));
+      }
+    }
+    statistics_waiters_ = std::move(still);
+  }
+  for (auto& [done, values] : ready) done(std::move(values));
+}
+
+void ParameterShard::ExpireWaiters(int64_t now_micros) {
+  std::vector<BlockState::Ready> ready;
+  for (auto& block : blocks_) {
+    absl::MutexLock lock(&block->mu);
+    block->TakeExpired(now_micros, &ready);
+  }
+  {
+    absl::MutexLock lock(&exchange_mu_);
+    auto waits = [now_micros](const StatisticsWaiter& w) {
+      return w.deadline_micros > now_micros;
+    };
+    auto first = std::stable_partition(statistics_waiters_.begin(),
+                                       statistics_waiters_.end(), waits);
+    for (auto it = first; it != statistics_waiters_.end(); ++it) {
+      const absl::Status status = absl::DeadlineExceededError(
+          absl::StrCat("step ", it->step + 1, " of shard ", options_.shard,
+                       " is not complete yet"));
+      ready.push_back([done = std::move(it->done), status] { done(status); });
+    }
+    statistics_waiters_.erase(first, statistics_waiters_.end());
+  }
+  Run(std::move(ready));
+}
+
+int64_t ParameterShard::MinVersion() const {
+  int64_t version = INT64_MAX;
+  for (const auto& block : blocks_) {
+    absl::MutexLock lock(&block->mu);
+    version = std::min(version, block->version());
+  }
+  return blocks_.empty() ? 0 : version;
+}
+
+int64_t ParameterShard::MaxVersion() const {
+  int64_t version = 0;
+  for (const auto& block : blocks_) {
+    absl::MutexLock lock(&block->mu);
+    version = std::max(version, block->version());
+  }
+  return version;
+}
+
+std::vector<int> ParameterShard::MissingRanks() const {
+  std::set<int> missing;
+  for (const auto& block : blocks_) {
+    absl::MutexLock lock(&block->mu);
+    // Nobody has come: the step has not begun, nobody is late.
+    const std::vector<int> ranks = block->aggregator().MissingRanks();
+    if (static_cast<int>(ranks.size()) == options_.num_workers) continue;
+    missing.insert(ranks.begin(), ranks.end());
+  }
+  return {missing.begin(), missing.end()};
+}
+
+}  // namespace tributary

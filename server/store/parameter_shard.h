@@ -1,0 +1,120 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "common/partition_plan.h"
+#include "common/wire/shared_buffer.h"
+#include "kernels/optimizer.h"
+#include "server/aggregate/gradient_aggregator.h"
+#include "server/store/block_state.h"
+#include "server/store/statistics_exchange.h"
+#include "server/sync/sync_policy.h"
+
+namespace tributary {
+
+class Ops;
+
+// What happened to this shard since it started.
+struct ShardCounters {
+  std::atomic<uint64_t> contributions{0};
+  std::atomic<uint64_t> duplicates{0};
+  std::atomic<uint64_t> conflicts{0};
+  std::atomic<uint64_t> rejected{0};
+};
+
+// Owns the weights, optimizer state and version of one shard's slices, one lock
+// per block. Knows no socket, thread or clock: calls come from the service with
+// the time, and what has to wait is kept as a callback, called exactly once,
+// outside every lock.
+class ParameterShard {
+ public:
+  struct Options {
+    const PartitionPlan* plan = nullptr;  // outlives the shard
+    int shard = 0;
+    int num_workers = 1;
+    OptimizerOptions optimizer;
+    // Rate of a step, from 0.
+    std::function<double(int64_t step)> learning_rate;
+    double clip_norm = 0;  // 0: none
+    std::unique_ptr<SyncPolicy> policy;
+    Ops* ops = nullptr;  // the CPU's; outlives the shard
+    // This shard's statistics are complete: fetch the other shards' and give
+    // them to AddStatistics. Called outside every lock; unused with one shard.
+    std::function<void(int64_t step, StatisticsKind kind)> fetch_statistics;
+  };
+  using StatisticsDone =
+      std::function<void(absl::StatusOr<std::vector<double>>)>;
+
+  explicit ParameterShard(Options options);
+
+  // Adds a contribution; `done` gets the weights after its step. Errors as
+  // PushPull in parameter_service.proto. The payload's checksum is verified.
+  void PushPull(int block, Contribution contribution, int64_t deadline_micros,
+                WeightsDone done);
+  // Weights of at least min_version.
+  void Pull(int block, int64_t min_version, int64_t deadline_micros,
+            WeightsDone done);
+  absl::Status Initialize(int block, uint32_t crc32c, const Payload& payload);
+
+  // This shard's sums, once complete.
+  void ReadStatistics(int64_t step, StatisticsKind kind,
+                      int64_t deadline_micros, StatisticsDone done);
+  // Another shard's sums. InvalidArgument when their number is wrong.
+  absl::Status AddStatistics(int64_t step, StatisticsKind kind, int shard,
+                             std::vector<double> values);
+
+  // Answers every call whose deadline has passed with DeadlineExceeded and
+  // whom it waited for.
+  void ExpireWaiters(int64_t now_micros);
+
+  const ShardCounters& counters() const { return counters_; }
+  int64_t MinVersion() const;
+  int64_t MaxVersion() const;
+  std::vector<int> MissingRanks() const;  // of the open step of any block
+
+ private:
+  struct StatisticsWaiter {
+    int64_t step;
+    StatisticsKind kind;
+    int64_t deadline_micros;
+    StatisticsDone done;
+  };
+
+  absl::Status CheckContribution(const BlockState& block,
+                                 const Contribution& contribution);
+  absl::Status Refuse(absl::Status status);
+  // Applies the open step, or starts the exchange that it needs first.
+  void CompleteBlockLocked(BlockState& block, std::vector<double>* statistics)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mu);
+  void OfferStatistics(int64_t step, StatisticsKind kind, int block,
+                       std::vector<double> values);
+  void ContinueStep(int64_t step, StatisticsKind kind);
+  void StartTrustRatio(int64_t step, double gradient_scale);
+  void ApplyEverywhere(int64_t step, double gradient_scale,
+                       const std::vector<double>* trust_ratios);
+  void AnswerStatistics();
+
+  bool NeedsStatistics() const {
+    return options_.clip_norm > 0 || optimizer_.needs_trust_ratio();
+  }
+
+  const Options options_;
+  const Optimizer optimizer_;
+  std::vector<std::unique_ptr<BlockState>> blocks_;
+  ShardCounters counters_;
+
+  mutable absl::Mutex exchange_mu_;  // taken alone, never with a block's
+  StatisticsExchange exchange_ ABSL_GUARDED_BY(exchange_mu_);
+  std::vector<StatisticsWaiter> statistics_waiters_
+      ABSL_GUARDED_BY(exchange_mu_);
+};
+
+}  // namespace tributary
