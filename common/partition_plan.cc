@@ -109,9 +109,9 @@ absl::StatusOr<PartitionPlan> PartitionPlan::Create(ParameterSpecs parameters,
     return absl::InvalidArgumentError(absl::StrCat(
         "num_shards must be 1 to ", kMaxShards, ", got ", num_shards));
   }
-  if (bucket_bytes < 1 || bucket_bytes > uint64_t{1} << 30) {
+  if (bucket_bytes < 1 || bucket_bytes > kMaxBucketBytes) {
     return absl::InvalidArgumentError(
-        absl::StrCat("bucket_bytes must be 1 to 1GiB, got ", bucket_bytes));
+        absl::StrCat("bucket_bytes must be 1 to ", kMaxBucketBytes, ", got ", bucket_bytes));
   }
   TRIBUTARY_RETURN_IF_ERROR(CheckParameters(parameters));
 

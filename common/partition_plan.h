@@ -57,6 +57,7 @@ class PartitionPlan {
   static constexpr int64_t kSplitElements = 2 * kGrainElements;
   static constexpr int64_t kMaxElements = int64_t{1} << 40;
   static constexpr uint64_t kDefaultBucketBytes = 4 << 20;
+  static constexpr uint64_t kMaxBucketBytes = 64 << 20;
 
   // InvalidArgument: no parameters, a shape that is empty or too large, a
   // duplicate name, shards or bucket_bytes out of range.

@@ -1,0 +1,170 @@
+// The handlers of ParameterServer: decode, validate, hand on.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/wire/tensor_frame.h"
+#include "server/service/parameter_server.h"
+
+namespace tributary {
+namespace {
+
+constexpr uint32_t kMaxWaitMs = 60'000;
+constexpr int64_t kMicrosPerMilli = 1000;
+
+}  // namespace
+
+int64_t ParameterServer::Deadline(uint32_t wait_ms) const {
+  return options_.clock->NowMicros() +
+         kMicrosPerMilli * std::min(wait_ms, kMaxWaitMs);
+}
+
+absl::Status ParameterServer::CheckAddress(
+    const Serving* serving, const v1::BlockAddress& address) const {
+  if (!serving) {
+    return absl::UnavailableError("this server has no plan yet; try again");
+  }
+  const v1::Plan& plan = serving->plan;
+  if (address.job_id() != plan.job_id() ||
+      address.plan_epoch() != plan.epoch()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "call for job ", address.job_id(), ", plan epoch ",
+        address.plan_epoch(), "; this server has job ", plan.job_id(),
+        ", plan epoch ", plan.epoch(), ": fetch the plan"));
+  }
+  if (address.shard() != static_cast<uint32_t>(serving->shard)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("call for shard ", address.shard(), " at the server of ",
+                     serving->shard));
+  }
+  const size_t blocks = serving->partition.blocks(serving->shard).size();
+  if (address.block() >= blocks) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("block ", address.block(), " of shard ", serving->shard,
+                     ", wanted below ", blocks));
+  }
+  return absl::OkStatus();
+}
+
+template <typename Response>
+WeightsDone ParameterServer::AnswerWeights(RawCall* call) {
+  return [this, call](absl::StatusOr<WeightsSnapshot> weights) {
+    if (!weights.ok()) return call->Fail(weights.status());
+    Response response;
+    response.set_version(weights->version);
+    response.set_crc32c(weights->crc32c);
+    const size_t bytes = weights->num_elements * sizeof(float);
+    bytes_sent_ += bytes;
+    call->Answer(EncodeFrame(
+        response, {SharedSlice(std::move(weights->weights), bytes)}));
+  };
+}
+
+void ParameterServer::HandlePushPull(RawCall* call) {
+  v1::PushPullRequest request;
+  Payload payload;
+  absl::Status status = DecodeFrame(call->request(), &request, &payload);
+  const std::shared_ptr<Serving> serving = this->serving();
+  if (status.ok()) status = CheckAddress(serving.get(), request.address());
+  if (!status.ok()) return call->Fail(status);
+  bytes_received_ += payload.size();
+  Contribution contribution;
+  contribution.rank = request.rank();
+  contribution.incarnation = request.incarnation();
+  contribution.step = request.step();
+  contribution.samples = request.samples();
+  contribution.crc32c = request.crc32c();
+  contribution.payload = std::move(payload);
+  serving->store->PushPull(static_cast<int>(request.address().block()),
+                           std::move(contribution), Deadline(request.wait_ms()),
+                           AnswerWeights<v1::PushPullResponse>(call));
+}
+
+void ParameterServer::HandlePull(RawCall* call) {
+  v1::PullRequest request;
+  Payload none;
+  absl::Status status = DecodeFrame(call->request(), &request, &none);
+  const std::shared_ptr<Serving> serving = this->serving();
+  if (status.ok()) status = CheckAddress(serving.get(), request.address());
+  if (!status.ok()) return call->Fail(status);
+  serving->store->Pull(static_cast<int>(request.address().block()),
+                       request.min_version(), Deadline(request.wait_ms()),
+                       AnswerWeights<v1::PullResponse>(call));
+}
+
+void ParameterServer::HandleInitialize(RawCall* call) {
+  v1::InitializeRequest request;
+  Payload payload;
+  absl::Status status = DecodeFrame(call->request(), &request, &payload);
+  const std::shared_ptr<Serving> serving = this->serving();
+  if (status.ok()) status = CheckAddress(serving.get(), request.address());
+  if (status.ok()) {
+    bytes_received_ += payload.size();
+    status = serving->store->Initialize(
+        static_cast<int>(request.address().block()), request.crc32c(), payload);
+  }
+  if (!status.ok()) return call->Fail(status);
+  call->Answer(EncodeFrame(v1::InitializeResponse(), {}));
+}
+
+void ParameterServer::HandleReadStatistics(RawCall* call) {
+  v1::StatisticsRequest request;
+  Payload none;
+  absl::Status status = DecodeFrame(call->request(), &request, &none);
+  const std::shared_ptr<Serving> serving = this->serving();
+  if (status.ok()) {
+    v1::BlockAddress address;  // a shard may have no block: only these count
+    address.set_job_id(request.job_id());
+    address.set_plan_epoch(request.plan_epoch());
+    address.set_shard(request.shard());
+    status = CheckAddress(serving.get(), address);
+  }
+  if (status.ok() && request.phase() != v1::GRADIENT_NORM &&
+      request.phase() != v1::TRUST_RATIO) {
+    status = absl::InvalidArgumentError(
+        absl::StrCat("statistics phase ", request.phase(), ", wanted 1 or 2"));
+  }
+  if (!status.ok()) return call->Fail(status);
+  serving->store->ReadStatistics(
+      request.step(),
+      request.phase() == v1::TRUST_RATIO ? StatisticsKind::kTrustRatio
+                                         : StatisticsKind::kGradientNorm,
+      Deadline(request.wait_ms()),
+      [call](absl::StatusOr<std::vector<double>> values) {
+        if (!values.ok()) return call->Fail(values.status());
+        v1::StatisticsResponse response;
+        response.mutable_values()->Add(values->begin(), values->end());
+        call->Answer(EncodeFrame(response, {}));
+      });
+}
+
+void ParameterServer::HandleGetServerStatus(RawCall* call) {
+  v1::ServerStatusRequest request;
+  Payload none;
+  if (absl::Status status = DecodeFrame(call->request(), &request, &none);
+      !status.ok()) {
+    return call->Fail(status);
+  }
+  call->Answer(EncodeFrame(GetStatus(), {}));
+}
+
+v1::ServerStatusResponse ParameterServer::GetStatus() const {
+  v1::ServerStatusResponse response;
+  response.set_bytes_received(bytes_received_);
+  response.set_bytes_sent(bytes_sent_);
+  const std::shared_ptr<Serving> serving = this->serving();
+  if (!serving) return response;
+  const ParameterShard& store = *serving->store;
+  response.set_shard(serving->shard);
+  response.set_plan_epoch(serving->plan.epoch());
+  response.set_min_version(store.MinVersion());
+  response.set_max_version(store.MaxVersion());
+  for (int rank : store.MissingRanks()) response.add_waiting_for_ranks(rank);
+  response.set_contributions(store.counters().contributions);
+  response.set_duplicates(store.counters().duplicates);
+  response.set_conflicts(store.counters().conflicts);
+  response.set_rejected(store.counters().rejected);
+  return response;
+}
+
+}  // namespace tributary

@@ -1,0 +1,165 @@
+#include "server/service/parameter_server.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+#include "common/wire/channel.h"
+#include "common/wire/plan_codec.h"
+#include "common/wire/tensor_frame.h"
+#include "spdlog/spdlog.h"
+
+namespace tributary {
+namespace {
+
+constexpr auto kTickInterval = std::chrono::milliseconds(100);
+constexpr int kSlotsPerMethod = 8;
+
+}  // namespace
+
+// Wakes the queue's thread so that calls past their deadline are answered.
+class ParameterServer::Tick final : public CompletionTag {
+ public:
+  explicit Tick(ParameterServer* server) : server_(server) { Set(); }
+  void Proceed(bool ok) override {
+    if (!ok) return;  // cancelled: shutting down
+    if (auto serving = server_->serving()) {
+      serving->store->ExpireWaiters(server_->options_.clock->NowMicros());
+    }
+    absl::MutexLock lock(&server_->mu_);
+    if (!server_->shut_down_) Set();
+  }
+  void Cancel() { alarm_.Cancel(); }
+
+ private:
+  void Set() {
+    alarm_.Set(server_->queue_.get(),
+               std::chrono::system_clock::now() + kTickInterval,
+               static_cast<CompletionTag*>(this));
+  }
+  ParameterServer* const server_;
+  grpc::Alarm alarm_;
+};
+
+absl::StatusOr<std::unique_ptr<ParameterServer>> ParameterServer::Start(
+    Options options) {
+  std::unique_ptr<ParameterServer> server(
+      new ParameterServer(std::move(options)));
+  TRIBUTARY_RETURN_IF_ERROR(server->Listen());
+  return server;
+}
+
+absl::Status ParameterServer::Listen() {
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(options_.listen, grpc::InsecureServerCredentials(),
+                           &port_);
+  builder.RegisterService(&service_);
+  builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  builder.SetMaxSendMessageSize(kMaxMessageBytes);
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  queue_ = builder.AddCompletionQueue();
+  server_ = builder.BuildAndStart();
+  if (!server_ || port_ == 0) {
+    queue_->Shutdown();
+    server_.reset();
+    return absl::UnavailableError(absl::StrCat(
+        "cannot listen on ", options_.listen,
+        ": is the port taken, or the address not this machine's?"));
+  }
+  PostAll();
+  tick_ = std::make_unique<Tick>(this);
+  thread_ = std::thread([this] { Loop(); });
+  return absl::OkStatus();
+}
+
+void ParameterServer::PostAll() {
+  const auto post = [this](auto request, auto handle) {
+    for (int i = 0; i < kSlotsPerMethod; ++i) {
+      RawCall::Post(
+          [this, request](auto* context, auto* bytes, auto* writer, void* tag) {
+            (service_.*request)(context, bytes, writer, queue_.get(),
+                                queue_.get(), tag);
+          },
+          [this, handle](RawCall* call) { (this->*handle)(call); });
+    }
+  };
+  using Service = RawParameterService;
+  post(&Service::RequestPushPull, &ParameterServer::HandlePushPull);
+  post(&Service::RequestPull, &ParameterServer::HandlePull);
+  post(&Service::RequestInitialize, &ParameterServer::HandleInitialize);
+  post(&Service::RequestReadStatistics, &ParameterServer::HandleReadStatistics);
+  post(&Service::RequestGetServerStatus,
+       &ParameterServer::HandleGetServerStatus);
+}
+
+void ParameterServer::Loop() {
+  void* tag = nullptr;
+  bool ok = false;
+  while (queue_->Next(&tag, &ok)) {
+    static_cast<CompletionTag*>(tag)->Proceed(ok);
+  }
+}
+
+absl::Status ParameterServer::Serve(const v1::Plan& plan, Training training) {
+  TRIBUTARY_ASSIGN_OR_RETURN(PartitionPlan partition, MakePartitionPlan(plan));
+  if (training.shard < 0 || training.shard >= plan.servers_size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "shard ", training.shard, " of ", plan.servers_size(), " servers"));
+  }
+  auto serving =
+      std::make_shared<Serving>(plan, std::move(partition), training.shard);
+  Serving* raw = serving.get();
+  serving->peers = std::make_unique<PeerStatistics>(
+      plan, training.shard, queue_.get(),
+      [raw](int64_t step, StatisticsKind kind, int shard,
+            std::vector<double> values) {
+        if (absl::Status status = raw->store->AddStatistics(
+                step, kind, shard, std::move(values));
+            !status.ok()) {
+          spdlog::error("{}", std::string(status.message()));
+        }
+      });
+  serving->store = std::make_unique<ParameterShard>(ParameterShard::Options{
+      .plan = &serving->partition,
+      .shard = training.shard,
+      .num_workers = plan.num_workers(),
+      .optimizer = training.optimizer,
+      .learning_rate = std::move(training.learning_rate),
+      .clip_norm = training.clip_norm,
+      .policy = std::move(training.policy),
+      .ops = training.ops,
+      .fetch_statistics =
+          [raw](int64_t step, StatisticsKind kind) {
+            raw->peers->Fetch(step, kind);
+          },
+  });
+  absl::MutexLock lock(&mu_);
+  if (serving_) {
+    return absl::FailedPreconditionError("a plan is being served already");
+  }
+  serving_ = std::move(serving);
+  return absl::OkStatus();
+}
+
+std::shared_ptr<ParameterServer::Serving> ParameterServer::serving() const {
+  absl::MutexLock lock(&mu_);
+  return serving_;
+}
+
+void ParameterServer::Shutdown() {
+  {
+    absl::MutexLock lock(&mu_);
+    if (shut_down_) return;
+    shut_down_ = true;
+  }
+  if (!server_) return;
+  server_->Shutdown(std::chrono::system_clock::now());
+  if (auto held = serving()) held->store->ExpireWaiters(INT64_MAX);
+  tick_->Cancel();
+  queue_->Shutdown();
+  thread_.join();
+}
+
+ParameterServer::~ParameterServer() { Shutdown(); }
+
+}  // namespace tributary

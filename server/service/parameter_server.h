@@ -1,0 +1,105 @@
+#pragma once
+
+#include <grpcpp/alarm.h>
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "common/clock.h"
+#include "common/partition_plan.h"
+#include "server/service/peer_statistics.h"
+#include "server/service/raw_call.h"
+#include "server/store/parameter_shard.h"
+#include "tributary/v1/plan.pb.h"
+
+namespace tributary {
+
+// Serves one shard over gRPC: decodes, validates, hands on to the shard, and
+// answers when the shard does. One thread on one completion queue does it all:
+// a hand-over to another thread costs more than the work of a block.
+class ParameterServer {
+ public:
+  struct Options {
+    std::string listen = "127.0.0.1:0";
+    const Clock* clock = &Clock::Real();
+  };
+  // What it takes to serve a plan's shard, beside the plan.
+  struct Training {
+    int shard = 0;
+    OptimizerOptions optimizer;
+    std::function<double(int64_t step)> learning_rate;
+    double clip_norm = 0;
+    std::unique_ptr<SyncPolicy> policy;
+    Ops* ops = nullptr;  // outlives the server
+  };
+
+  // Listens; until Serve every call is answered with Unavailable.
+  static absl::StatusOr<std::unique_ptr<ParameterServer>> Start(
+      Options options);
+  ~ParameterServer();
+
+  int port() const { return port_; }
+
+  // Begins to serve. Errors as MakePartitionPlan, or a shard out of range.
+  absl::Status Serve(const v1::Plan& plan, Training training);
+
+  v1::ServerStatusResponse GetStatus() const;
+
+  // Refuses new calls, answers those that wait, ends the thread. Idempotent.
+  void Shutdown();
+
+ private:
+  // A plan being served. Shared with the calls that are inside it.
+  struct Serving {
+    v1::Plan plan;
+    PartitionPlan partition;
+    int shard = 0;
+    std::unique_ptr<PeerStatistics> peers;
+    std::unique_ptr<ParameterShard> store;
+    Serving(v1::Plan p, PartitionPlan cut, int s)
+        : plan(std::move(p)), partition(std::move(cut)), shard(s) {}
+  };
+  class Tick;
+
+  explicit ParameterServer(Options options) : options_(std::move(options)) {}
+
+  absl::Status Listen();
+  void PostAll();
+  void Loop();
+  std::shared_ptr<Serving> serving() const;
+  absl::Status CheckAddress(const Serving* serving,
+                            const v1::BlockAddress& address) const;
+  int64_t Deadline(uint32_t wait_ms) const;
+  // Answers a call with weights or a status.
+  template <typename Response>
+  WeightsDone AnswerWeights(RawCall* call);
+
+  void HandlePushPull(RawCall* call);
+  void HandlePull(RawCall* call);
+  void HandleInitialize(RawCall* call);
+  void HandleReadStatistics(RawCall* call);
+  void HandleGetServerStatus(RawCall* call);
+
+  const Options options_;
+  int port_ = 0;
+  RawParameterService service_;
+  std::unique_ptr<grpc::ServerCompletionQueue> queue_;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<Tick> tick_;
+  std::thread thread_;
+  std::atomic<uint64_t> bytes_received_{0};
+  std::atomic<uint64_t> bytes_sent_{0};
+
+  mutable absl::Mutex mu_;
+  std::shared_ptr<Serving> serving_ ABSL_GUARDED_BY(mu_);
+  bool shut_down_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace tributary
