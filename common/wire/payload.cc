@@ -36,7 +36,7 @@ void Payload::CopyTo(void* out) const {
 }
 
 const float* FloatReader::Next(int64_t n, float* scratch) {
-  size_t wanted = static_cast<size_t>(n) * sizeof(float);
+  const size_t wanted = static_cast<size_t>(n) * sizeof(float);
   while (piece_ < pieces_.size() && at_ == pieces_[piece_].size()) {
     ++piece_;
     at_ = 0;
@@ -48,7 +48,13 @@ const float* FloatReader::Next(int64_t n, float* scratch) {
       return reinterpret_cast<const float*>(here);
     }
   }
-  auto* out = reinterpret_cast<char*>(scratch);
+  CopyNext(n, scratch);
+  return scratch;
+}
+
+void FloatReader::CopyNext(int64_t n, float* floats) {
+  size_t wanted = static_cast<size_t>(n) * sizeof(float);
+  auto* out = reinterpret_cast<char*>(floats);
   while (wanted > 0) {
     TRIBUTARY_CHECK(piece_ < pieces_.size());
     const size_t take = std::min(wanted, pieces_[piece_].size() - at_);
@@ -61,7 +67,6 @@ const float* FloatReader::Next(int64_t n, float* scratch) {
       at_ = 0;
     }
   }
-  return scratch;
 }
 
 }  // namespace tributary

@@ -42,6 +42,8 @@ class FloatReader {
   // The next n floats: in place where they lie aligned in one piece, else in
   // `scratch` (room for n). n must not exceed what is left.
   const float* Next(int64_t n, float* scratch);
+  // Copies the next n floats to `out`.
+  void CopyNext(int64_t n, float* out);
 
  private:
   absl::Span<const Payload::Piece> pieces_;

@@ -22,14 +22,12 @@ class ParameterServer::Tick final : public CompletionTag {
  public:
   explicit Tick(ParameterServer* server) : server_(server) { Set(); }
   void Proceed(bool ok) override {
-    if (!ok) return;  // cancelled: shutting down
+    if (!ok || server_->refusing_) return;
     if (auto serving = server_->serving()) {
       serving->store->ExpireWaiters(server_->options_.clock->NowMicros());
     }
-    absl::MutexLock lock(&server_->mu_);
-    if (!server_->shut_down_) Set();
+    Set();
   }
-  void Cancel() { alarm_.Cancel(); }
 
  private:
   void Set() {
@@ -40,6 +38,32 @@ class ParameterServer::Tick final : public CompletionTag {
   ParameterServer* const server_;
   grpc::Alarm alarm_;
 };
+
+namespace {
+
+// Runs something on the queue's thread, soon.
+class Posted final : public CompletionTag {
+ public:
+  Posted(grpc::CompletionQueue* queue, std::function<void()> work)
+      : work_(std::move(work)) {
+    alarm_.Set(queue, std::chrono::system_clock::now(),
+               static_cast<CompletionTag*>(this));
+  }
+  void Proceed(bool /*ok*/) override {
+    work_();
+    delete this;
+  }
+
+ private:
+  const std::function<void()> work_;
+  grpc::Alarm alarm_;
+};
+
+}  // namespace
+
+void ParameterServer::RunOnLoop(std::function<void()> work) {
+  new Posted(queue_.get(), std::move(work));
+}
 
 absl::StatusOr<std::unique_ptr<ParameterServer>> ParameterServer::Start(
     Options options) {
@@ -80,7 +104,13 @@ void ParameterServer::PostAll() {
             (service_.*request)(context, bytes, writer, queue_.get(),
                                 queue_.get(), tag);
           },
-          [this, handle](RawCall* call) { (this->*handle)(call); });
+          [this, handle](RawCall* call) {
+            if (refusing_) {
+              call->Fail(absl::UnavailableError("this server is going home"));
+            } else {
+              (this->*handle)(call);
+            }
+          });
     }
   };
   using Service = RawParameterService;
@@ -96,7 +126,7 @@ void ParameterServer::Loop() {
   void* tag = nullptr;
   bool ok = false;
   while (queue_->Next(&tag, &ok)) {
-    static_cast<CompletionTag*>(tag)->Proceed(ok);
+    static_cast<CompletionTag*>(tag)->Proceed(ok && !draining_);
   }
 }
 
@@ -110,7 +140,7 @@ absl::Status ParameterServer::Serve(const v1::Plan& plan, Training training) {
       std::make_shared<Serving>(plan, std::move(partition), training.shard);
   Serving* raw = serving.get();
   serving->peers = std::make_unique<PeerStatistics>(
-      plan, training.shard, queue_.get(),
+      plan, serving->partition, training.shard, queue_.get(),
       [raw](int64_t step, StatisticsKind kind, int shard,
             std::vector<double> values) {
         if (absl::Status status = raw->store->AddStatistics(
@@ -153,10 +183,18 @@ void ParameterServer::Shutdown() {
     shut_down_ = true;
   }
   if (!server_) return;
+  // On the queue's thread, so that nothing is started on a queue that has been
+  // shut down.
+  RunOnLoop([this] {
+    refusing_ = true;
+    if (auto held = serving()) held->store->ExpireWaiters(INT64_MAX);
+  });
   server_->Shutdown(std::chrono::system_clock::now());
-  if (auto held = serving()) held->store->ExpireWaiters(INT64_MAX);
-  tick_->Cancel();
-  queue_->Shutdown();
+  RunOnLoop([this] {
+    draining_ = true;
+    if (auto held = serving()) held->peers->Cancel();
+    queue_->Shutdown();
+  });
   thread_.join();
 }
 

@@ -52,7 +52,7 @@ class ParameterServer {
 
   v1::ServerStatusResponse GetStatus() const;
 
-  // Refuses new calls, answers those that wait, ends the thread. Idempotent.
+  // Answers the calls that wait, refuses new ones, ends the thread. Idempotent.
   void Shutdown();
 
  private:
@@ -73,6 +73,7 @@ class ParameterServer {
   absl::Status Listen();
   void PostAll();
   void Loop();
+  void RunOnLoop(std::function<void()> work);
   std::shared_ptr<Serving> serving() const;
   absl::Status CheckAddress(const Serving* serving,
                             const v1::BlockAddress& address) const;
@@ -94,6 +95,8 @@ class ParameterServer {
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<Tick> tick_;
   std::thread thread_;
+  bool refusing_ = false;  // these two: the queue's thread alone
+  bool draining_ = false;
   std::atomic<uint64_t> bytes_received_{0};
   std::atomic<uint64_t> bytes_sent_{0};
 

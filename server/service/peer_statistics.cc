@@ -23,7 +23,15 @@ constexpr int kRetryMs = 50;
 class PeerStatistics::Call final : public CompletionTag {
  public:
   Call(PeerStatistics* owner, int shard, int64_t step, StatisticsKind kind)
-      : owner_(owner), shard_(shard), step_(step), kind_(kind) {}
+      : owner_(owner), shard_(shard), step_(step), kind_(kind) {
+    owner_->calls_.insert(this);
+  }
+  ~Call() override { owner_->calls_.erase(this); }
+
+  void Cancel() {
+    context_->TryCancel();
+    alarm_.Cancel();
+  }
 
   void Start() {
     v1::StatisticsRequest request;
@@ -45,7 +53,7 @@ class PeerStatistics::Call final : public CompletionTag {
   }
 
   void Proceed(bool ok) override {
-    if (!ok) {  // the queue is shutting down
+    if (!ok || owner_->cancelled_) {
       delete this;
     } else if (waiting_) {
       Start();
@@ -72,13 +80,15 @@ class PeerStatistics::Call final : public CompletionTag {
   }
 
   void Retry() {
-    if (status_.error_code() == grpc::StatusCode::OUT_OF_RANGE ||
-        status_.error_code() == grpc::StatusCode::CANCELLED) {
-      delete this;  // the step is past, or the job at its end
+    const bool again =
+        status_.error_code() == grpc::StatusCode::UNAVAILABLE ||
+        status_.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
+    spdlog::warn("statistics of step {} from shard {}: {}{}", step_ + 1, shard_,
+                 status_.error_message(), again ? "; asking again" : "");
+    if (!again) {
+      delete this;
       return;
     }
-    spdlog::warn("statistics of step {} from shard {}: {}; asking again",
-                 step_ + 1, shard_, status_.error_message());
     waiting_ = true;
     alarm_.Set(owner_->queue_,
                std::chrono::system_clock::now() +
@@ -98,20 +108,28 @@ class PeerStatistics::Call final : public CompletionTag {
   grpc::Status status_;
 };
 
-PeerStatistics::PeerStatistics(const v1::Plan& plan, int shard,
+PeerStatistics::PeerStatistics(const v1::Plan& plan,
+                               const PartitionPlan& partition, int shard,
                                grpc::CompletionQueue* queue, Deliver deliver)
     : job_id_(plan.job_id()),
       plan_epoch_(plan.epoch()),
       queue_(queue),
       deliver_(std::move(deliver)) {
   for (int s = 0; s < plan.servers_size(); ++s) {
-    stubs_.push_back(s == shard ? nullptr
-                                : std::make_unique<grpc::GenericStub>(
-                                      DataChannel(plan.servers(s))));
+    const bool asked = s != shard && partition.shard_elements(s) > 0;
+    stubs_.push_back(asked ? std::make_unique<grpc::GenericStub>(
+                                 DataChannel(plan.servers(s)))
+                           : nullptr);
   }
 }
 
+void PeerStatistics::Cancel() {
+  cancelled_ = true;
+  for (Call* call : calls_) call->Cancel();
+}
+
 void PeerStatistics::Fetch(int64_t step, StatisticsKind kind) {
+  if (cancelled_) return;
   for (size_t s = 0; s < stubs_.size(); ++s) {
     if (stubs_[s]) (new Call(this, static_cast<int>(s), step, kind))->Start();
   }

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "server/store/statistics_exchange.h"
@@ -19,11 +20,13 @@ class PeerStatistics {
   using Deliver = std::function<void(int64_t step, StatisticsKind kind,
                                      int shard, std::vector<double> values)>;
 
-  // The queue's thread runs `deliver`.
-  PeerStatistics(const v1::Plan& plan, int shard, grpc::CompletionQueue* queue,
-                 Deliver deliver);
+  // Everything runs on the queue's thread: `deliver`, and the callers of these.
+  PeerStatistics(const v1::Plan& plan, const PartitionPlan& partition,
+                 int shard, grpc::CompletionQueue* queue, Deliver deliver);
 
   void Fetch(int64_t step, StatisticsKind kind);
+  // Ends every call; none is started any more.
+  void Cancel();
 
  private:
   class Call;
@@ -34,6 +37,8 @@ class PeerStatistics {
   const Deliver deliver_;
   // One per shard; null for this one and for shards that hold nothing.
   std::vector<std::unique_ptr<grpc::GenericStub>> stubs_;
+  std::set<Call*> calls_;
+  bool cancelled_ = false;
 };
 
 }  // namespace tributary

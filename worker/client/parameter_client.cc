@@ -1,0 +1,213 @@
+#include "worker/client/parameter_client.h"
+
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+#include "common/wire/channel.h"
+#include "common/wire/crc32c.h"
+#include "common/wire/plan_codec.h"
+#include "common/wire/tensor_frame.h"
+#include "tributary/v1/parameter_service.pb.h"
+#include "worker/client/transfer.h"
+
+namespace tributary {
+namespace {
+
+constexpr char kPushPull[] = "/tributary.v1.ParameterService/PushPull";
+constexpr char kPull[] = "/tributary.v1.ParameterService/Pull";
+constexpr char kInitialize[] = "/tributary.v1.ParameterService/Initialize";
+
+// A block's memory within whole tensors, slice by slice, by reference.
+struct BlockMemory {
+  std::vector<grpc::Slice> slices;
+  uint32_t crc32c = 0;
+  size_t bytes = 0;
+};
+
+BlockMemory Borrow(const Block& block, absl::Span<const float* const> tensors) {
+  BlockMemory memory;
+  for (const Slice& slice : block.slices) {
+    const float* data = tensors[slice.parameter] + slice.begin;
+    const size_t bytes = slice.size() * sizeof(float);
+    memory.crc32c = ExtendCrc32c(memory.crc32c, data, bytes);
+    memory.slices.push_back(BorrowedSlice(data, bytes));
+    memory.bytes += bytes;
+  }
+  return memory;
+}
+
+class GrpcParameterClient final : public ParameterClient {
+ public:
+  GrpcParameterClient(Options options, PartitionPlan partition)
+      : options_(std::move(options)),
+        partition_(std::move(partition)),
+        round_(options_.delay_micros) {
+    for (const std::string& server : options_.plan.servers()) {
+      stubs_.push_back(std::make_unique<grpc::GenericStub>(DataChannel(server)));
+    }
+    thread_ = std::thread([this] { Loop(); });
+  }
+
+  ~GrpcParameterClient() override {
+    round_.Cancel("the client is going home");
+    (void)round_.Wait();
+    round_.queue()->Shutdown();
+    thread_.join();
+  }
+
+  const PartitionPlan& partition() const override { return partition_; }
+
+  absl::Status Initialize(absl::Span<const float* const> tensors) override {
+    round_.Begin(absl::Now() + options_.step_timeout);
+    ForEachBlock([&](const Block& block) {
+      auto memory = std::make_shared<BlockMemory>(Borrow(block, tensors));
+      round_.bytes_sent += memory->bytes;
+      Start(block, {kInitialize, "initial weights",
+                    [this, &block, memory](uint32_t /*wait_ms*/) {
+                      v1::InitializeRequest request;
+                      SetAddress(block, request.mutable_address());
+                      request.set_crc32c(memory->crc32c);
+                      return EncodeFrame(request, memory->slices);
+                    },
+                    [](const grpc::ByteBuffer&) { return absl::OkStatus(); }});
+    });
+    return round_.Wait();
+  }
+
+  absl::Status Pull(int64_t min_version,
+                    absl::Span<float* const> tensors) override {
+    weights_.assign(tensors.begin(), tensors.end());
+    round_.Begin(absl::Now() + options_.step_timeout);
+    ForEachBlock([&](const Block& block) {
+      Start(block, {kPull, absl::StrCat("pull of version ", min_version),
+                    [this, &block, min_version](uint32_t wait_ms) {
+                      v1::PullRequest request;
+                      SetAddress(block, request.mutable_address());
+                      request.set_min_version(min_version);
+                      request.set_wait_ms(wait_ms);
+                      return EncodeFrame(request, {});
+                    },
+                    [this, &block](const grpc::ByteBuffer& answer) {
+                      return TakeWeights<v1::PullResponse>(block, answer);
+                    }});
+    });
+    return round_.Wait();
+  }
+
+  void BeginStep(int64_t step, uint64_t samples,
+                 absl::Span<const float* const> gradients,
+                 absl::Span<float* const> weights) override {
+    step_ = step;
+    samples_ = samples;
+    gradients_ = gradients;
+    weights_.assign(weights.begin(), weights.end());
+    round_.Begin(absl::Now() + options_.step_timeout);
+  }
+
+  void PushPull(const Block& block) override {
+    auto memory = std::make_shared<BlockMemory>();
+    if (samples_ > 0) *memory = Borrow(block, gradients_);
+    round_.bytes_sent += memory->bytes;
+    Start(block, {kPushPull, absl::StrCat("push of step ", step_ + 1),
+                  [this, &block, memory](uint32_t wait_ms) {
+                    v1::PushPullRequest request;
+                    SetAddress(block, request.mutable_address());
+                    request.set_rank(options_.rank);
+                    request.set_incarnation(options_.incarnation);
+                    request.set_step(step_);
+                    request.set_samples(samples_);
+                    request.set_crc32c(memory->crc32c);
+                    request.set_wait_ms(wait_ms);
+                    return EncodeFrame(request, memory->slices);
+                  },
+                  [this, &block](const grpc::ByteBuffer& answer) {
+                    return TakeWeights<v1::PushPullResponse>(block, answer);
+                  }});
+  }
+
+  absl::Status FinishStep() override { return round_.Wait(); }
+  void Cancel(const std::string& why) override { round_.Cancel(why); }
+  std::string WaitingFor() const override { return round_.waiting_for(); }
+
+  Traffic traffic() const override {
+    return {round_.bytes_sent, round_.bytes_received, round_.retries};
+  }
+
+ private:
+  template <typename Function>
+  void ForEachBlock(Function function) {
+    for (int shard = 0; shard < partition_.num_shards(); ++shard) {
+      for (const Block& block : partition_.blocks(shard)) function(block);
+    }
+  }
+
+  void Start(const Block& block, Transfer::Work work) {
+    work.what = absl::StrCat(work.what, " to server ",
+                             options_.plan.servers(block.shard));
+    Transfer::Start(&round_, stubs_[block.shard].get(), std::move(work));
+  }
+
+  void SetAddress(const Block& block, v1::BlockAddress* address) const {
+    address->set_job_id(options_.plan.job_id());
+    address->set_plan_epoch(options_.plan.epoch());
+    address->set_shard(block.shard);
+    address->set_block(block.index);
+  }
+
+  // Checks the answer, then copies it to where the block's slices lie.
+  template <typename Response>
+  absl::Status TakeWeights(const Block& block, const grpc::ByteBuffer& answer) {
+    Response response;
+    Payload payload;
+    TRIBUTARY_RETURN_IF_ERROR(DecodeFrame(answer, &response, &payload));
+    if (payload.size() != static_cast<size_t>(block.bytes())) {
+      return absl::InternalError(
+          absl::StrCat("server answered with ", payload.size(),
+                       " bytes of weights, wanted ", block.bytes()));
+    }
+    if (payload.Crc32c() != response.crc32c()) {
+      return absl::DataLossError("weights were damaged on the way");
+    }
+    round_.bytes_received += payload.size();
+    FloatReader reader(payload);
+    for (const Slice& slice : block.slices) {
+      reader.CopyNext(slice.size(), weights_[slice.parameter] + slice.begin);
+    }
+    return absl::OkStatus();
+  }
+
+  void Loop() {
+    void* tag = nullptr;
+    bool ok = false;
+    while (round_.queue()->Next(&tag, &ok)) {
+      static_cast<Transfer*>(tag)->Proceed();
+    }
+  }
+
+  const Options options_;
+  const PartitionPlan partition_;
+  TransferRound round_;
+  std::vector<std::unique_ptr<grpc::GenericStub>> stubs_;
+  std::thread thread_;
+
+  // Of the round under way; the caller keeps what they point to.
+  int64_t step_ = 0;
+  uint64_t samples_ = 0;
+  absl::Span<const float* const> gradients_;
+  std::vector<float*> weights_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ParameterClient>> ParameterClient::Connect(
+    Options options) {
+  TRIBUTARY_ASSIGN_OR_RETURN(PartitionPlan partition,
+                             MakePartitionPlan(options.plan));
+  return std::make_unique<GrpcParameterClient>(std::move(options),
+                                               std::move(partition));
+}
+
+}  // namespace tributary

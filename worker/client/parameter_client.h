@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "common/partition_plan.h"
+#include "tributary/v1/plan.pb.h"
+
+namespace tributary {
+
+// Pushes gradients to and pulls weights from the servers of a plan. Messages
+// carry the tensors' memory by reference. Failed calls are tried again until
+// the step's timeout; a repeated push counts once. For one thread; the network
+// runs on a thread of the client's own.
+class ParameterClient {
+ public:
+  struct Options {
+    v1::Plan plan;
+    uint32_t rank = 0;
+    uint64_t incarnation = 0;
+    // A step or transfer that takes longer fails and says whom it waited for.
+    absl::Duration step_timeout = absl::Seconds(120);
+    // For tests of timing: microseconds by which the next message, to or from
+    // a server, is held back. Called from several threads.
+    std::function<int64_t()> delay_micros;
+  };
+  struct Traffic {
+    uint64_t bytes_sent = 0;  // payloads
+    uint64_t bytes_received = 0;
+    uint64_t retries = 0;
+  };
+
+  // Connects lazily. Errors as MakePartitionPlan.
+  static absl::StatusOr<std::unique_ptr<ParameterClient>> Connect(
+      Options options);
+  virtual ~ParameterClient() = default;
+
+  virtual const PartitionPlan& partition() const = 0;
+
+  // Sets the initial weights; `tensors` has one pointer per parameter.
+  // AlreadyExists when others stand there.
+  virtual absl::Status Initialize(absl::Span<const float* const> tensors) = 0;
+
+  // Reads all weights once at least min_version steps are applied to each.
+  virtual absl::Status Pull(int64_t min_version,
+                            absl::Span<float* const> tensors) = 0;
+
+  // One step: Begin, PushPull for every block as it becomes ready, Finish. The
+  // gradients must stay as they are and the weights of a pushed block may
+  // change until Finish returns, when all weights are those after the step.
+  // `samples` weighs this worker's mean gradient; with 0 only the weights move.
+  virtual void BeginStep(int64_t step, uint64_t samples,
+                         absl::Span<const float* const> gradients,
+                         absl::Span<float* const> weights) = 0;
+  virtual void PushPull(const Block& block) = 0;
+  // DeadlineExceeded: names step, shard and missing ranks.
+  virtual absl::Status FinishStep() = 0;
+
+  // Ends what is under way with Cancelled; from any thread.
+  virtual void Cancel(const std::string& why) = 0;
+
+  // Whom the step under way waits for, as a server told; empty: nobody.
+  virtual std::string WaitingFor() const = 0;
+  virtual Traffic traffic() const = 0;
+};
+
+}  // namespace tributary

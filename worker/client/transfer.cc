@@ -1,0 +1,189 @@
+#include "worker/client/transfer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/wire/grpc_status.h"
+
+namespace tributary {
+namespace {
+
+// How long a server may hold a call before it says whom it waits for.
+constexpr absl::Duration kHold = absl::Seconds(10);
+// What the network may take on top.
+constexpr absl::Duration kMargin = absl::Seconds(10);
+
+constexpr int64_t kFirstBackoffMicros = 10'000;
+constexpr int64_t kMaxBackoffMicros = 1'000'000;
+
+// Exponential, with a spread so that the workers do not come back at once.
+int64_t BackoffMicros(int attempts, const void* salt) {
+  const int64_t base = std::min(
+      kMaxBackoffMicros, kFirstBackoffMicros << std::min(attempts, 10));
+  const uint64_t hash = (reinterpret_cast<uintptr_t>(salt) + attempts) *
+                        uint64_t{0x9E3779B97F4A7C15};
+  return base / 2 + static_cast<int64_t>(hash >> 40) % (base / 2 + 1);
+}
+
+bool Repeatable(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDataLoss(status) ||
+         absl::IsDeadlineExceeded(status);
+}
+
+}  // namespace
+
+void TransferRound::Begin(absl::Time deadline) {
+  absl::MutexLock lock(&mu_);
+  deadline_ = deadline;
+  status_ = absl::OkStatus();
+}
+
+absl::Status TransferRound::Wait() {
+  absl::MutexLock lock(&mu_);
+  // Every transfer ends soon after the deadline by itself.
+  mu_.Await(absl::Condition(
+      +[](std::set<Transfer*>* active) { return active->empty(); }, &active_));
+  return status_;
+}
+
+void TransferRound::Cancel(const std::string& why) {
+  absl::MutexLock lock(&mu_);
+  cancelled_ = why;
+  for (Transfer* transfer : active_) transfer->Cancel();
+}
+
+bool TransferRound::Stopped() const {
+  absl::MutexLock lock(&mu_);
+  return !cancelled_.empty() || !status_.ok();
+}
+
+absl::Time TransferRound::deadline() const {
+  absl::MutexLock lock(&mu_);
+  return deadline_;
+}
+
+std::string TransferRound::waiting_for() const {
+  absl::MutexLock lock(&mu_);
+  return waiting_for_;
+}
+
+void TransferRound::Add(Transfer* transfer) {
+  absl::MutexLock lock(&mu_);
+  active_.insert(transfer);
+}
+
+void TransferRound::Remove(Transfer* transfer, absl::Status status) {
+  absl::MutexLock lock(&mu_);
+  active_.erase(transfer);
+  if (status.ok()) {
+    waiting_for_.clear();
+    return;
+  }
+  if (!cancelled_.empty()) status = absl::CancelledError(cancelled_);
+  if (!status_.ok()) return;
+  status_ = std::move(status);
+  for (Transfer* other : active_) other->Cancel();  // the round has failed
+}
+
+void TransferRound::SetWaitingFor(std::string text) {
+  absl::MutexLock lock(&mu_);
+  waiting_for_ = std::move(text);
+}
+
+void Transfer::Start(TransferRound* round, grpc::GenericStub* stub, Work work) {
+  auto* transfer = new Transfer(round, stub, std::move(work));
+  round->Add(transfer);
+  transfer->Send();
+}
+
+void Transfer::Send() {
+  if (const int64_t delay = round_->NextDelayMicros(); delay > 0) {
+    SetAlarm(State::kDelayedSend, delay);
+  } else {
+    Call();
+  }
+}
+
+void Transfer::Call() {
+  if (round_->Stopped()) return End(absl::CancelledError("stopped"));
+  const absl::Duration left = round_->deadline() - absl::Now();
+  const absl::Duration hold =
+      std::clamp(left, absl::Milliseconds(1), kHold);
+  auto context = std::make_unique<grpc::ClientContext>();
+  context->set_deadline(absl::ToChronoTime(absl::Now() + hold + kMargin));
+  state_ = State::kCalling;
+  reader_ = stub_->PrepareUnaryCall(
+      context.get(), work_.method,
+      work_.request(static_cast<uint32_t>(absl::ToInt64Milliseconds(hold))),
+      round_->queue());
+  {
+    absl::MutexLock lock(&mu_);
+    context_ = std::move(context);
+  }
+  reader_->StartCall();
+  reader_->Finish(&response_, &status_, this);
+}
+
+void Transfer::Cancel() {
+  absl::MutexLock lock(&mu_);
+  if (context_) context_->TryCancel();
+}
+
+void Transfer::Proceed() {
+  switch (state_) {
+    case State::kDelayedSend:
+      return Call();
+    case State::kBackingOff:
+      return Send();
+    case State::kDelayedReceive:
+      return Receive();
+    case State::kCalling:
+      if (const int64_t delay = round_->NextDelayMicros(); delay > 0) {
+        return SetAlarm(State::kDelayedReceive, delay);
+      }
+      return Receive();
+  }
+}
+
+void Transfer::Receive() {
+  absl::Status status =
+      status_.ok() ? work_.receive(response_) : ToAbslStatus(status_);
+  if (status.ok()) {
+    End(std::move(status));
+  } else {
+    RetryOrEnd(status);
+  }
+}
+
+void Transfer::RetryOrEnd(const absl::Status& status) {
+  const std::string text = absl::StrCat(work_.what, ": ", status.message());
+  if (!Repeatable(status) || round_->Stopped()) {
+    return End(absl::Status(status.code(), text));
+  }
+  if (absl::Now() >= round_->deadline()) {
+    return End(absl::DeadlineExceededError(
+        absl::StrCat(text, " (gave up after ", attempts_ + 1, " attempts)")));
+  }
+  round_->SetWaitingFor(std::string(status.message()));
+  ++round_->retries;
+  SetAlarm(State::kBackingOff, BackoffMicros(attempts_++, this));
+}
+
+void Transfer::SetAlarm(State state, int64_t micros) {
+  state_ = state;
+  alarm_.Set(round_->queue(),
+             std::chrono::system_clock::now() +
+                 std::chrono::microseconds(micros),
+             this);
+}
+
+void Transfer::End(absl::Status status) {
+  TransferRound* round = round_;
+  // Removed last: the round's owner may go on, and end, at once.
+  round->Remove(this, std::move(status));
+  delete this;
+}
+
+}  // namespace tributary

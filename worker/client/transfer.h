@@ -1,0 +1,108 @@
+#pragma once
+
+#include <grpcpp/alarm.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/partition_plan.h"
+
+namespace tributary {
+
+class Transfer;
+
+// What the transfers of one client share: the queue, the outcome of the round
+// that is under way (a step, an initialization, a pull).
+class TransferRound {
+ public:
+  explicit TransferRound(std::function<int64_t()> delay_micros)
+      : delay_micros_(std::move(delay_micros)) {}
+
+  grpc::CompletionQueue* queue() { return &queue_; }
+
+  // The transfers added from here on belong together.
+  void Begin(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mu_);
+  // Waits until every transfer of the round has ended; the first error.
+  absl::Status Wait() ABSL_LOCKS_EXCLUDED(mu_);
+  void Cancel(const std::string& why) ABSL_LOCKS_EXCLUDED(mu_);
+  bool Stopped() const ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Time deadline() const ABSL_LOCKS_EXCLUDED(mu_);
+  std::string waiting_for() const ABSL_LOCKS_EXCLUDED(mu_);
+
+  void Add(Transfer* transfer) ABSL_LOCKS_EXCLUDED(mu_);
+  void Remove(Transfer* transfer, absl::Status status) ABSL_LOCKS_EXCLUDED(mu_);
+  void SetWaitingFor(std::string text) ABSL_LOCKS_EXCLUDED(mu_);
+
+  int64_t NextDelayMicros() { return delay_micros_ ? delay_micros_() : 0; }
+
+  std::atomic<uint64_t> bytes_sent{0};
+  std::atomic<uint64_t> bytes_received{0};
+  std::atomic<uint64_t> retries{0};
+
+ private:
+  const std::function<int64_t()> delay_micros_;
+  grpc::CompletionQueue queue_;
+
+  mutable absl::Mutex mu_;
+  absl::Time deadline_ ABSL_GUARDED_BY(mu_);
+  std::set<Transfer*> active_ ABSL_GUARDED_BY(mu_);
+  absl::Status status_ ABSL_GUARDED_BY(mu_);
+  std::string cancelled_ ABSL_GUARDED_BY(mu_);  // why; empty: not
+  std::string waiting_for_ ABSL_GUARDED_BY(mu_);
+};
+
+// One block on its way: a unary call that is repeated until it succeeds, its
+// error is final, or the round's deadline has passed. Deletes itself.
+class Transfer {
+ public:
+  struct Work {
+    const char* method;
+    std::string what;  // "push of step 3": for messages
+    // Builds the request; called for every attempt.
+    std::function<grpc::ByteBuffer(uint32_t wait_ms)> request;
+    // Takes the answer. DataLoss: the answer was damaged, ask again.
+    std::function<absl::Status(const grpc::ByteBuffer&)> receive;
+  };
+
+  static void Start(TransferRound* round, grpc::GenericStub* stub, Work work);
+
+  // The queue's thread hands its events here.
+  void Proceed();
+  void Cancel();
+
+ private:
+  enum class State { kDelayedSend, kCalling, kDelayedReceive, kBackingOff };
+
+  Transfer(TransferRound* round, grpc::GenericStub* stub, Work work)
+      : round_(round), stub_(stub), work_(std::move(work)) {}
+
+  void Send();
+  void Call();
+  void Receive();
+  void RetryOrEnd(const absl::Status& status);
+  void SetAlarm(State state, int64_t micros);
+  void End(absl::Status status);
+
+  TransferRound* const round_;
+  grpc::GenericStub* const stub_;
+  const Work work_;
+  State state_ = State::kCalling;
+  int attempts_ = 0;
+  absl::Mutex mu_;  // Cancel comes from another thread
+  std::unique_ptr<grpc::ClientContext> context_ ABSL_GUARDED_BY(mu_);
+  std::unique_ptr<grpc::ClientAsyncResponseReader<grpc::ByteBuffer>> reader_;
+  grpc::Alarm alarm_;
+  grpc::ByteBuffer response_;
+  grpc::Status status_;
+};
+
+}  // namespace tributary
