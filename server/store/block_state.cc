@@ -18,14 +18,14 @@ BlockState::BlockState(const Block& block, int num_workers,
   absl::MutexLock lock(&mu);
   for (size_t i = 0; i < optimizer.state_names().size(); ++i) {
     state_.emplace_back(block.size);
-    std::fill_n(state_.back().data(), block.size,
-                optimizer.initial_state(static_cast<int>(i)));
   }
 }
 
-void BlockState::SetWeights(const Payload& payload) {
+void BlockState::SetWeights(const Payload& payload,
+                            const Optimizer& optimizer) {
   float* weights = Writable();
   payload.CopyTo(weights);
+  optimizer.InitializeState(block_.size, weights, StateAt(0).data());
   version_ = 0;
   if (weights != weights_.data()) std::swap(weights_, spare_);
   crc_known_ = false;

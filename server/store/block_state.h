@@ -52,7 +52,9 @@ class BlockState {
     return aggregator_;
   }
 
-  void SetWeights(const Payload& payload) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // Version 0: these weights and the state that the optimizer starts from.
+  void SetWeights(const Payload& payload, const Optimizer& optimizer)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // The answer for the present version.
   WeightsSnapshot Snapshot() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 

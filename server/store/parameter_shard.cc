@@ -278,7 +278,7 @@ absl::Status ParameterShard::Initialize(int index, uint32_t crc32c,
   {
     absl::MutexLock lock(&block.mu);
     if (block.version() == BlockState::kUninitialized) {
-      block.SetWeights(payload);
+      block.SetWeights(payload, optimizer_);
       block.TakeAnswered(&ready);
     } else if (block.version() > 0 || block.Snapshot().crc32c != crc32c) {
       return Refuse(absl::AlreadyExistsError(

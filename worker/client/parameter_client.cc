@@ -44,7 +44,7 @@ class GrpcParameterClient final : public ParameterClient {
   GrpcParameterClient(Options options, PartitionPlan partition)
       : options_(std::move(options)),
         partition_(std::move(partition)),
-        round_(options_.delay_micros) {
+        round_(options_.delay_micros, options_.on_waiting) {
     for (const std::string& server : options_.plan.servers()) {
       stubs_.push_back(std::make_unique<grpc::GenericStub>(DataChannel(server)));
     }
@@ -130,7 +130,6 @@ class GrpcParameterClient final : public ParameterClient {
 
   absl::Status FinishStep() override { return round_.Wait(); }
   void Cancel(const std::string& why) override { round_.Cancel(why); }
-  std::string WaitingFor() const override { return round_.waiting_for(); }
 
   Traffic traffic() const override {
     return {round_.bytes_sent, round_.bytes_received, round_.retries};

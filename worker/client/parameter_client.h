@@ -26,6 +26,9 @@ class ParameterClient {
     uint64_t incarnation = 0;
     // A step or transfer that takes longer fails and says whom it waited for.
     absl::Duration step_timeout = absl::Seconds(120);
+    // Told whom the step under way waits for, in a server's words, when it
+    // waits long; and "" when it goes on. On the network's thread.
+    std::function<void(const std::string&)> on_waiting;
     // For tests of timing: microseconds by which the next message, to or from
     // a server, is held back. Called from several threads.
     std::function<int64_t()> delay_micros;
@@ -65,8 +68,6 @@ class ParameterClient {
   // Ends what is under way with Cancelled; from any thread.
   virtual void Cancel(const std::string& why) = 0;
 
-  // Whom the step under way waits for, as a server told; empty: nobody.
-  virtual std::string WaitingFor() const = 0;
   virtual Traffic traffic() const = 0;
 };
 

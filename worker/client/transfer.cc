@@ -11,7 +11,7 @@ namespace tributary {
 namespace {
 
 // How long a server may hold a call before it says whom it waits for.
-constexpr absl::Duration kHold = absl::Seconds(10);
+constexpr absl::Duration kHold = absl::Seconds(2);
 // What the network may take on top.
 constexpr absl::Duration kMargin = absl::Seconds(10);
 
@@ -64,11 +64,6 @@ absl::Time TransferRound::deadline() const {
   return deadline_;
 }
 
-std::string TransferRound::waiting_for() const {
-  absl::MutexLock lock(&mu_);
-  return waiting_for_;
-}
-
 void TransferRound::Add(Transfer* transfer) {
   absl::MutexLock lock(&mu_);
   active_.insert(transfer);
@@ -78,7 +73,7 @@ void TransferRound::Remove(Transfer* transfer, absl::Status status) {
   absl::MutexLock lock(&mu_);
   active_.erase(transfer);
   if (status.ok()) {
-    waiting_for_.clear();
+    if (std::exchange(waiting_, false) && on_waiting_) on_waiting_("");
     return;
   }
   if (!cancelled_.empty()) status = absl::CancelledError(cancelled_);
@@ -87,9 +82,10 @@ void TransferRound::Remove(Transfer* transfer, absl::Status status) {
   for (Transfer* other : active_) other->Cancel();  // the round has failed
 }
 
-void TransferRound::SetWaitingFor(std::string text) {
+void TransferRound::SetWaitingFor(const std::string& text) {
   absl::MutexLock lock(&mu_);
-  waiting_for_ = std::move(text);
+  waiting_ = true;
+  if (on_waiting_) on_waiting_(text);
 }
 
 void Transfer::Start(TransferRound* round, grpc::GenericStub* stub, Work work) {

@@ -24,8 +24,10 @@ class Transfer;
 // that is under way (a step, an initialization, a pull).
 class TransferRound {
  public:
-  explicit TransferRound(std::function<int64_t()> delay_micros)
-      : delay_micros_(std::move(delay_micros)) {}
+  TransferRound(std::function<int64_t()> delay_micros,
+                std::function<void(const std::string&)> on_waiting)
+      : delay_micros_(std::move(delay_micros)),
+        on_waiting_(std::move(on_waiting)) {}
 
   grpc::CompletionQueue* queue() { return &queue_; }
 
@@ -36,11 +38,10 @@ class TransferRound {
   void Cancel(const std::string& why) ABSL_LOCKS_EXCLUDED(mu_);
   bool Stopped() const ABSL_LOCKS_EXCLUDED(mu_);
   absl::Time deadline() const ABSL_LOCKS_EXCLUDED(mu_);
-  std::string waiting_for() const ABSL_LOCKS_EXCLUDED(mu_);
 
   void Add(Transfer* transfer) ABSL_LOCKS_EXCLUDED(mu_);
   void Remove(Transfer* transfer, absl::Status status) ABSL_LOCKS_EXCLUDED(mu_);
-  void SetWaitingFor(std::string text) ABSL_LOCKS_EXCLUDED(mu_);
+  void SetWaitingFor(const std::string& text) ABSL_LOCKS_EXCLUDED(mu_);
 
   int64_t NextDelayMicros() { return delay_micros_ ? delay_micros_() : 0; }
 
@@ -50,6 +51,7 @@ class TransferRound {
 
  private:
   const std::function<int64_t()> delay_micros_;
+  const std::function<void(const std::string&)> on_waiting_;
   grpc::CompletionQueue queue_;
 
   mutable absl::Mutex mu_;
@@ -57,7 +59,7 @@ class TransferRound {
   std::set<Transfer*> active_ ABSL_GUARDED_BY(mu_);
   absl::Status status_ ABSL_GUARDED_BY(mu_);
   std::string cancelled_ ABSL_GUARDED_BY(mu_);  // why; empty: not
-  std::string waiting_for_ ABSL_GUARDED_BY(mu_);
+  bool waiting_ ABSL_GUARDED_BY(mu_) = false;  // on_waiting_ was told a text
 };
 
 // One block on its way: a unary call that is repeated until it succeeds, its

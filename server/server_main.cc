@@ -1,0 +1,38 @@
+// tributary-server: holds a shard of a job's parameters.
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "common/wire/channel.h"
+#include "server/service/run_server.h"
+#include "spdlog/spdlog.h"
+
+int main(int argc, char** argv) {
+  tributary::ServerOptions options;
+  double join_seconds = 60;
+  CLI::App app(
+      "tributary-server: holds a shard of a job's parameters.\n"
+      "Workers push gradients to it and get new weights back. Which shard of\n"
+      "which job it gets from the coordinator.\n\n"
+      "  tributary-server --coordinator 10.0.0.1:7070 --listen 0.0.0.0:7071\n");
+  app.add_option("--coordinator", options.coordinator,
+                 "host:port of the coordinator")
+      ->required();
+  app.add_option("--listen", options.listen,
+                 "address to listen on; port 0 takes a free one")
+      ->capture_default_str();
+  app.add_option("--advertise", options.advertise,
+                 "host:port under which workers reach this server; default: "
+                 "the host of --listen, or this machine's name");
+  app.add_option("--join-timeout", join_seconds,
+                 "seconds to wait for the coordinator and for the others")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  CLI11_PARSE(app, argc, argv);
+
+  tributary::KeepLargeBuffers();
+  options.join_timeout = absl::Seconds(join_seconds);
+  const absl::Status status = tributary::RunServer(options);
+  if (status.ok()) return 0;
+  spdlog::error("{}", std::string(status.message()));
+  return 1;
+}

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace tributary {
+
+// What a server process is told on its command line.
+struct ServerOptions {
+  std::string coordinator;  // host:port
+  std::string listen = "127.0.0.1:0";
+  // host:port under which the workers reach this server; empty: the host of
+  // `listen`, or this machine's name where that is a wildcard.
+  std::string advertise;
+  absl::Duration join_timeout = absl::Seconds(60);
+};
+
+// A server's life: listens, joins the job, serves its shard, goes home when the
+// job ends. The status is the process's last sentence.
+absl::Status RunServer(const ServerOptions& options);
+
+}  // namespace tributary

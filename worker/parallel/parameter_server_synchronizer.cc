@@ -1,0 +1,87 @@
+#include "worker/parallel/parameter_server_synchronizer.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/check.h"
+#include "common/status_macros.h"
+
+namespace tributary {
+
+ParameterServerSynchronizer::ParameterServerSynchronizer(
+    std::unique_ptr<ParameterClient> client, Model* model, Ops* ops)
+    : client_(std::move(client)),
+      model_(model),
+      ops_(ops),
+      bucketer_(client_->partition()) {
+  const ParameterSpecs& parameters = model_->parameters();
+  TRIBUTARY_CHECK(parameters == client_->partition().parameters());
+  for (size_t p = 0; p < parameters.size(); ++p) {
+    const int index = static_cast<int>(p);
+    if (ops_->is_host()) {
+      weights_.push_back(model_->weight(index));
+      gradients_.push_back(model_->gradient(index));
+      continue;
+    }
+    for (std::vector<float*>* host : {&weights_, &gradients_}) {
+      copies_.emplace_back(parameters[p].size());
+      host->push_back(copies_.back().data());
+    }
+  }
+}
+
+absl::Status ParameterServerSynchronizer::Start(
+    absl::Span<const float* const> initial) {
+  if (!initial.empty()) {
+    TRIBUTARY_RETURN_IF_ERROR(client_->Initialize(initial));
+  }
+  TRIBUTARY_RETURN_IF_ERROR(
+      client_->Pull(/*min_version=*/0, absl::MakeSpan(weights_)));
+  CopyWeightsIn();
+  return DeviceFault();
+}
+
+void ParameterServerSynchronizer::BeginStep(int64_t step, uint64_t samples) {
+  samples_ = samples;
+  bucketer_.Reset();
+  client_->BeginStep(step, samples, gradients_, absl::MakeSpan(weights_));
+}
+
+void ParameterServerSynchronizer::GradientReady(int parameter) {
+  if (!ops_->is_host() && samples_ > 0) {
+    ops_->CopyOut(
+        gradients_[parameter], model_->gradient(parameter),
+        model_->parameters()[parameter].size() * sizeof(float));
+  }
+  bucketer_.MarkReady(parameter,
+                      [this](const Block& block) { client_->PushPull(block); });
+}
+
+absl::Status ParameterServerSynchronizer::FinishStep() {
+  TRIBUTARY_RETURN_IF_ERROR(client_->FinishStep());
+  CopyWeightsIn();
+  return DeviceFault();
+}
+
+void ParameterServerSynchronizer::CopyWeightsIn() {
+  if (ops_->is_host()) return;
+  for (size_t p = 0; p < weights_.size(); ++p) {
+    const int index = static_cast<int>(p);
+    ops_->CopyIn(model_->weight(index), weights_[p],
+                 model_->parameters()[p].size() * sizeof(float));
+  }
+}
+
+absl::Status ParameterServerSynchronizer::DeviceFault() {
+  const DeviceStatus status = ops_->Synchronize();
+  if (status.ok()) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("device: ", status.message()));
+}
+
+ParameterServerSynchronizer::Traffic ParameterServerSynchronizer::traffic()
+    const {
+  const ParameterClient::Traffic traffic = client_->traffic();
+  return {traffic.bytes_sent, traffic.bytes_received};
+}
+
+}  // namespace tributary

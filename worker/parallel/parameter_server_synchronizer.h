@@ -1,0 +1,47 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kernels/ops.h"
+#include "worker/client/parameter_client.h"
+#include "worker/gradient/gradient_bucketer.h"
+#include "worker/model/model.h"
+#include "worker/parallel/gradient_synchronizer.h"
+
+namespace tributary {
+
+// Pushes each block as soon as its gradients are there and takes the block's
+// new weights as they come, while backward goes on below. On a host device the
+// network reads gradients and writes weights where the model keeps them; else
+// both pass through host copies.
+class ParameterServerSynchronizer final : public GradientSynchronizer {
+ public:
+  // `model` and `ops` outlive it; the client's plan is of the model's
+  // parameters.
+  ParameterServerSynchronizer(std::unique_ptr<ParameterClient> client,
+                              Model* model, Ops* ops);
+
+  absl::Status Start(absl::Span<const float* const> initial) override;
+  void BeginStep(int64_t step, uint64_t samples) override;
+  void GradientReady(int parameter) override;
+  absl::Status FinishStep() override;
+  void Cancel(const std::string& why) override { client_->Cancel(why); }
+  Traffic traffic() const override;
+
+ private:
+  void CopyWeightsIn();
+  absl::Status DeviceFault();
+
+  const std::unique_ptr<ParameterClient> client_;
+  Model* const model_;
+  Ops* const ops_;
+  GradientBucketer bucketer_;
+  // Host memory of each parameter: the model's own, or the copies below.
+  std::vector<float*> weights_;
+  std::vector<float*> gradients_;
+  std::vector<std::vector<float>> copies_;
+  uint64_t samples_ = 0;
+};
+
+}  // namespace tributary

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "tributary/v1/job.pb.h"
+
+namespace tributary {
+
+// What a worker process is told on its command line.
+struct WorkerOptions {
+  std::string coordinator;  // host:port
+  // Overrides the job's device where it is not AUTO.
+  v1::Device device = v1::DEVICE_AUTO;
+  absl::Duration join_timeout = absl::Seconds(60);
+  // For tests of timing, see ParameterClient.
+  std::function<int64_t()> delay_micros;
+};
+
+// A worker's life: joins the job, trains, reports, goes home. The status is the
+// process's last sentence.
+absl::Status RunWorker(const WorkerOptions& options);
+
+}  // namespace tributary

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "common/clock.h"
+#include "common/job/learning_rate_schedule.h"
+#include "kernels/ops.h"
+#include "tributary/v1/coordinator_service.pb.h"
+#include "tributary/v1/job.pb.h"
+#include "worker/data/batch_loader.h"
+#include "worker/data/dataset.h"
+#include "worker/data/step_plan.h"
+#include "worker/model/loss.h"
+#include "worker/model/model.h"
+#include "worker/parallel/gradient_synchronizer.h"
+
+namespace tributary {
+
+// One rank's training loop: batches in, gradients out, reports on the way.
+// Knows no coordinator and no server: what they want to hear and decide comes
+// through the hooks.
+class Trainer {
+ public:
+  struct Options {
+    const v1::JobSpec* job = nullptr;  // resolved; all pointers outlive it
+    int rank = 0;
+    int num_workers = 1;
+    Ops* ops = nullptr;
+    Model* model = nullptr;
+    Loss* loss = nullptr;
+    const Dataset* train = nullptr;
+    const Dataset* test = nullptr;  // or none
+    StepPlan plan;
+    BatchCut cut;
+    LearningRateSchedule schedule;
+    GradientSynchronizer* synchronizer = nullptr;
+    const Clock* clock = &Clock::Real();
+
+    // Asked before every step, from 1. Cancelled: stop here, in good order.
+    std::function<absl::Status(int64_t step)> begin_step;
+    std::function<void(const v1::StepReport&)> report_step;
+    // This rank's part of the test set, judged after `step` steps.
+    std::function<absl::Status(int64_t step, int64_t epoch,
+                               const v1::EvaluationPart&)>
+        report_evaluation;
+  };
+
+  explicit Trainer(Options options) : options_(std::move(options)) {}
+
+  // Trains from step 0 to the end of the plan, or to the step where begin_step
+  // says Cancelled; evaluates at the end of every epoch and of the run.
+  absl::Status Run();
+
+ private:
+  absl::Status Step(int64_t step, BatchLoader& loader);
+  // Forward and backward of one micro-batch; adds the summed loss.
+  absl::Status Compute(const Batch& batch, const StepRange& range,
+                       int64_t step, int64_t rank_samples, double* loss_sum,
+                       double* push_seconds);
+  absl::Status Evaluate(int64_t step);
+  double Seconds() const;
+
+  Options options_;
+};
+
+}  // namespace tributary

@@ -1,0 +1,48 @@
+// tributary-worker: computes gradients on its share of the data.
+#include <CLI/CLI.hpp>
+#include <map>
+#include <string>
+
+#include "common/wire/channel.h"
+#include "spdlog/spdlog.h"
+#include "worker/trainer/message_delay.h"
+#include "worker/trainer/run_worker.h"
+
+int main(int argc, char** argv) {
+  tributary::WorkerOptions options;
+  double join_seconds = 60;
+  int64_t delay_ms = 0;
+  uint64_t delay_seed = 1;
+  const std::map<std::string, tributary::v1::Device> devices = {
+      {"auto", tributary::v1::DEVICE_AUTO},
+      {"cpu", tributary::v1::DEVICE_CPU},
+      {"cuda", tributary::v1::DEVICE_CUDA}};
+  CLI::App app(
+      "tributary-worker: computes gradients on its share of the data and\n"
+      "pushes them to the servers. Job and rank it gets from the coordinator;\n"
+      "the data lies where the job file says, on this machine.\n\n"
+      "  tributary-worker --coordinator 10.0.0.1:7070\n");
+  app.add_option("--coordinator", options.coordinator,
+                 "host:port of the coordinator")
+      ->required();
+  app.add_option("--device", options.device,
+                 "auto, cpu or cuda; auto leaves it to the job")
+      ->transform(CLI::CheckedTransformer(devices, CLI::ignore_case));
+  app.add_option("--join-timeout", join_seconds,
+                 "seconds to wait for the coordinator and for the others")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  app.add_option("--delay-messages-ms", delay_ms,
+                 "for tests: hold every message back by up to so much")
+      ->check(CLI::Range(0, 10'000));
+  app.add_option("--delay-seed", delay_seed, "for tests: draws the delays");
+  CLI11_PARSE(app, argc, argv);
+
+  tributary::KeepLargeBuffers();
+  options.join_timeout = absl::Seconds(join_seconds);
+  options.delay_micros = tributary::MakeMessageDelay(delay_ms, delay_seed);
+  const absl::Status status = tributary::RunWorker(options);
+  if (status.ok()) return 0;
+  spdlog::error("{}", std::string(status.message()));
+  return 1;
+}
