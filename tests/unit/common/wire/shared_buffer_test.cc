@@ -1,0 +1,34 @@
+#include "common/wire/shared_buffer.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+
+namespace tributary {
+namespace {
+
+TEST(SharedBufferTest, IsUniqueUntilSharedAndAgainAfterwards) {
+  SharedBuffer buffer(10);
+  EXPECT_TRUE(buffer.Unique());
+  {
+    const SharedBuffer other = buffer;
+    EXPECT_FALSE(buffer.Unique());
+    EXPECT_EQ(other.data(), buffer.data());
+  }
+  EXPECT_TRUE(buffer.Unique());
+}
+
+TEST(SharedBufferTest, LiesOnACacheLine) {
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(SharedBuffer(3).data()) % 64, 0u);
+}
+
+TEST(SharedBufferTest, MovingKeepsTheMemory) {
+  SharedBuffer buffer(4);
+  float* data = buffer.data();
+  SharedBuffer moved = std::move(buffer);
+  EXPECT_EQ(moved.data(), data);
+  EXPECT_TRUE(moved.Unique());
+}
+
+}  // namespace
+}  // namespace tributary

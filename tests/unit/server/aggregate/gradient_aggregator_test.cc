@@ -1,0 +1,80 @@
+#include "server/aggregate/gradient_aggregator.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "server/sync/sync_policy.h"
+
+namespace tributary {
+namespace {
+
+using Verdict = GradientAggregator::Verdict;
+
+Contribution Make(uint32_t rank, int64_t step, uint32_t crc,
+                  uint64_t incarnation = 1, uint64_t samples = 8) {
+  Contribution c;
+  c.rank = rank;
+  c.step = step;
+  c.crc32c = crc;
+  c.incarnation = incarnation;
+  c.samples = samples;
+  return c;
+}
+
+TEST(GradientAggregatorTest, ARepeatedContributionCountsOnce) {
+  GradientAggregator aggregator(2);
+  EXPECT_EQ(aggregator.Add(Make(0, 0, 11)), Verdict::kAdded);
+  EXPECT_EQ(aggregator.Add(Make(0, 0, 11)), Verdict::kHeld);
+  EXPECT_EQ(aggregator.contributed().steps(0), 1);
+  EXPECT_EQ(aggregator.MissingRanks(), std::vector<int>{1});
+  EXPECT_EQ(aggregator.Add(Make(1, 0, 12)), Verdict::kAdded);
+  EXPECT_TRUE(BulkSynchronous().MayApply(aggregator.contributed(), 0));
+}
+
+TEST(GradientAggregatorTest, ALateRepetitionOfTheCommittedStepIsRecognized) {
+  GradientAggregator aggregator(1);
+  EXPECT_EQ(aggregator.Add(Make(0, 0, 11)), Verdict::kAdded);
+  aggregator.Commit();
+  EXPECT_EQ(aggregator.Add(Make(0, 0, 11)), Verdict::kCommitted);
+  EXPECT_EQ(aggregator.Add(Make(0, 0, 99)), Verdict::kConflict);
+  EXPECT_EQ(aggregator.contributed().steps(0), 1);
+}
+
+TEST(GradientAggregatorTest, OtherBytesOrSamplesAreAConflict) {
+  GradientAggregator aggregator(2);
+  EXPECT_EQ(aggregator.Add(Make(0, 0, 11)), Verdict::kAdded);
+  EXPECT_EQ(aggregator.Add(Make(0, 0, 12)), Verdict::kConflict);
+  EXPECT_EQ(aggregator.Add(Make(0, 0, 11, 1, /*samples=*/9)),
+            Verdict::kConflict);
+}
+
+TEST(GradientAggregatorTest, AReplacementFencesItsPredecessor) {
+  GradientAggregator aggregator(2);
+  EXPECT_EQ(aggregator.Add(Make(0, 0, 11, /*incarnation=*/1)), Verdict::kAdded);
+  EXPECT_EQ(aggregator.Add(Make(0, 0, 11, /*incarnation=*/2)), Verdict::kHeld);
+  EXPECT_EQ(aggregator.Add(Make(0, 0, 11, /*incarnation=*/1)),
+            Verdict::kFenced);
+}
+
+TEST(GradientAggregatorTest, OnlyTheOpenStepAndTheOneBeforeAreTaken) {
+  GradientAggregator aggregator(1);
+  EXPECT_EQ(aggregator.Add(Make(0, 1, 11)), Verdict::kTooNew);
+  for (int64_t step = 0; step < 3; ++step) {
+    EXPECT_EQ(aggregator.Add(Make(0, step, 11)), Verdict::kAdded);
+    aggregator.Commit();
+  }
+  EXPECT_EQ(aggregator.Add(Make(0, 1, 11)), Verdict::kTooOld);
+  EXPECT_EQ(aggregator.Add(Make(0, -1, 11)), Verdict::kTooOld);
+}
+
+TEST(GradientAggregatorTest, WeighsBySamples) {
+  GradientAggregator aggregator(3);
+  aggregator.Add(Make(2, 0, 1, 1, /*samples=*/10));
+  aggregator.Add(Make(0, 0, 1, 1, /*samples=*/30));
+  aggregator.Add(Make(1, 0, 1, 1, /*samples=*/0));
+  EXPECT_EQ(aggregator.Weights(), (std::vector<float>{0.75f, 0.0f, 0.25f}));
+}
+
+}  // namespace
+}  // namespace tributary
