@@ -9,7 +9,14 @@
 
 namespace tributary {
 
-enum class ActivationKind { kRelu, kGeluErf, kGeluTanh, kSigmoid, kTanh, kSilu };
+enum class ActivationKind {
+  kRelu,
+  kGeluErf,
+  kGeluTanh,
+  kSigmoid,
+  kTanh,
+  kSilu
+};
 
 // Names one dropout decision: a pure function of (seed, step, layer, row,
 // column), so that a replay, another number of workers or another device draws
@@ -25,8 +32,18 @@ struct DropoutKey {
 
 struct CrossEntropyOptions {
   float label_smoothing = 0;
-  int64_t ignore_index = -100;          // rows with this label count nothing
+  int64_t ignore_index = -100;           // rows with this label count nothing
   const float* class_weights = nullptr;  // [classes] or none
+};
+
+// Bag b holds ids[offsets[b]] ... ids[offsets[b + 1] - 1]; an empty bag gives
+// zeros.
+struct EmbeddingBags {
+  int64_t count = 0;
+  const int64_t* ids = nullptr;
+  const int64_t* offsets = nullptr;  // [count + 1], the first is 0
+  const float* weights = nullptr;    // one per id, or none
+  bool mean = false;                 // else the sum
 };
 
 // The math of a training step on one device. Pointers are to memory of this
@@ -46,6 +63,7 @@ class Ops {
   virtual void* Allocate(size_t bytes) = 0;  // 64-byte aligned; aborts never:
                                              // nullptr when there is none
   virtual void Free(void* memory) = 0;
+  // Both return when `host` may be used again: CopyOut has filled it.
   virtual void CopyIn(void* device, const void* host, size_t bytes) = 0;
   virtual void CopyOut(void* host, const void* device, size_t bytes) = 0;
   virtual void Fill(int64_t n, float value, float* y) = 0;
@@ -93,7 +111,8 @@ class Ops {
   // ---- losses: per-row losses, and gradients already times `scale`.
   // logits: [rows, classes]; row_loss, labels: [rows]. d_logits may be null
   // (evaluation) and may be logits. The weight of a row (class weight, 0 for
-  // ignored) goes to row_weight when that is not null.
+  // ignored) goes to row_weight when that is not null. A label outside the
+  // classes makes its row NaN.
   virtual void CrossEntropy(int64_t rows, int64_t classes, const float* logits,
                             const int64_t* labels,
                             const CrossEntropyOptions& options, float scale,
@@ -108,17 +127,61 @@ class Ops {
                             const float* targets, float scale, float* loss,
                             float* d_prediction) = 0;
 
+  // ---- embeddings and interactions. ids must lie in [0, rows of the table).
+  // y[i, :] = table[ids[i], :]. y: [count, dim].
+  virtual void Embedding(int64_t count, int64_t dim, const int64_t* ids,
+                         const float* table, float* y) = 0;
+  // Adds dy[i, :] to d_table[ids[i], :], in the order of i.
+  virtual void EmbeddingBackward(int64_t count, int64_t dim, const int64_t* ids,
+                                 const float* dy, float* d_table) = 0;
+  // y[b, :]: the sum or mean of a bag's rows. y: [bags, dim].
+  virtual void EmbeddingBag(const EmbeddingBags& bags, int64_t dim,
+                            const float* table, float* y) = 0;
+  // Adds to d_table; writes d_weights [ids of all bags] when that is not null.
+  virtual void EmbeddingBagBackward(const EmbeddingBags& bags, int64_t dim,
+                                    const float* table, const float* dy,
+                                    float* d_table, float* d_weights) = 0;
+  // The dot products of every pair of a sample's features, (1,0), (2,0), (2,1)
+  // ...: x: [batch, features, dim], y: [batch, features (features - 1) / 2].
+  virtual void DotInteraction(int64_t batch, int64_t features, int64_t dim,
+                              const float* x, float* y) = 0;
+  virtual void DotInteractionBackward(int64_t batch, int64_t features,
+                                      int64_t dim, const float* x,
+                                      const float* dy, float* dx) = 0;
+
   // ---- aggregation and update
   // out = sum over r, in order, of weights[r] * parts[r]; parts, weights are
   // host arrays of `count` entries. The order of additions is part of the
-  // contract: bit-exact replay rests on it.
+  // contract: bit-exact replay rests on it. On the host a part may start at any
+  // byte: received buffers do.
   virtual void WeightedSum(int64_t n, int count, const float* const* parts,
                            const float* weights, float* out) = 0;
   // One optimizer step over n elements: reads gradient, weight_in and state,
-  // writes weight_out (may be weight_in) and state.
+  // writes weight_out (may be weight_in) and state. For every rule but LAMB.
   virtual void OptimizerUpdate(const OptimizerStep& step, int64_t n,
                                const float* gradient, const float* weight_in,
                                float* weight_out, float* const* state) = 0;
+  // WeightedSum, then OptimizerUpdate with the sum as gradient, in one pass
+  // over memory; the same bits as the two calls.
+  virtual void SumAndUpdate(const OptimizerStep& step, int64_t n, int count,
+                            const float* const* parts, const float* weights,
+                            const float* weight_in, float* weight_out,
+                            float* const* state) = 0;
+  // LAMB in two phases, between which the caller takes the norms of the whole
+  // tensor: updates state and writes the direction; then
+  // weight_out = weight_in - rate * direction (any pointers may be equal).
+  virtual void LambDirection(const OptimizerStep& step, int64_t n,
+                             const float* gradient, const float* weight,
+                             float* direction, float* const* state) = 0;
+  virtual void ApplyDirection(int64_t n, float rate, const float* direction,
+                              const float* weight_in, float* weight_out) = 0;
+  // out[i]: the sum of squares of x[i grain .. (i + 1) grain), in double, for
+  // each of the ceil(n / grain) runs; out is host memory and filled on return.
+  // The order of additions depends on the index within the run alone
+  // (kernels/grain_math.h), so a norm made of grains is the same for every cut
+  // of a tensor at grain borders.
+  virtual void GrainSquares(int64_t n, int64_t grain, const float* x,
+                            double* out) = 0;
 };
 
 // The reference. One thread; BLAS is pinned to one thread too.

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+
+namespace tributary {
+
+// c = alpha op(a) op(b) + beta c, row-major and contiguous; op(a): [m, k],
+// op(b): [k, n]. OpenBLAS where the build has it (gemm_openblas.cc), else plain
+// loops (gemm_reference.cc).
+void CpuGemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
+             int64_t k, float alpha, const float* a, const float* b, float beta,
+             float* c);
+
+// Pins BLAS to one thread: sums are then taken in one order, and threads of the
+// program don't fight over the cores.
+void PinBlasThreads();
+
+}  // namespace tributary

@@ -1,0 +1,110 @@
+#include <cmath>
+
+#include "kernels/cpu/cpu_ops.h"
+#include "kernels/cpu/vectorize.h"
+#include "kernels/row_math.h"
+#include "kernels/scalar_math.h"
+
+namespace tributary {
+namespace {
+
+TRIBUTARY_CLONES void SoftmaxRow(int64_t cols, const float* x, float* y) {
+  const float largest = LaneMax(cols, x);
+  TRIBUTARY_IVDEP
+  for (int64_t c = 0; c < cols; ++c) y[c] = Exp(x[c] - largest);
+  const double sum = LaneSum(cols, [y](int64_t c) { return double{y[c]}; });
+  const float inverse = static_cast<float>(1.0 / sum);
+  TRIBUTARY_IVDEP
+  for (int64_t c = 0; c < cols; ++c) y[c] *= inverse;
+}
+
+TRIBUTARY_CLONES void SoftmaxRowBackward(int64_t cols, const float* y,
+                                         const float* dy, float* dx) {
+  const float dot = static_cast<float>(LaneSum(
+      cols, [y, dy](int64_t c) { return double{y[c]} * double{dy[c]}; }));
+  TRIBUTARY_IVDEP
+  for (int64_t c = 0; c < cols; ++c) dx[c] = SoftmaxGradient(y[c], dy[c], dot);
+}
+
+TRIBUTARY_CLONES void LayerNormRow(int64_t cols, float epsilon, const float* x,
+                                   const float* gamma, const float* beta,
+                                   float* y, float* mean, float* rstd) {
+  const double center = LaneSum(cols, [x](int64_t c) { return double{x[c]}; }) /
+                        static_cast<double>(cols);
+  const double squares = LaneSum(cols, [x, center](int64_t c) {
+    const double difference = double{x[c]} - center;
+    return difference * difference;
+  });
+  const double variance = squares / static_cast<double>(cols);
+  const float m = static_cast<float>(center);
+  const float s = static_cast<float>(1.0 / std::sqrt(variance + epsilon));
+  *mean = m;
+  *rstd = s;
+  TRIBUTARY_IVDEP
+  for (int64_t c = 0; c < cols; ++c) {
+    y[c] = LayerNormElement(x[c], m, s, gamma[c], beta[c]);
+  }
+}
+
+TRIBUTARY_CLONES void LayerNormRowBackward(int64_t cols, const float* x,
+                                           const float* gamma, float mean,
+                                           float rstd, const float* dy,
+                                           float* dx, float* dgamma,
+                                           float* dbeta) {
+  const double n = static_cast<double>(cols);
+  const float mean_g = static_cast<float>(
+      LaneSum(cols,
+              [=](int64_t c) { return double{dy[c]} * double{gamma[c]}; }) /
+      n);
+  const float mean_gx =
+      static_cast<float>(LaneSum(cols,
+                                 [=](int64_t c) {
+                                   return double{dy[c]} * double{gamma[c]} *
+                                          double{(x[c] - mean) * rstd};
+                                 }) /
+                         n);
+  TRIBUTARY_IVDEP
+  for (int64_t c = 0; c < cols; ++c) {
+    const float upstream = dy[c];  // dx may be dy
+    dgamma[c] += upstream * ((x[c] - mean) * rstd);
+    dbeta[c] += upstream;
+    dx[c] = LayerNormGradient(x[c], mean, rstd, gamma[c], upstream, mean_g,
+                              mean_gx);
+  }
+}
+
+}  // namespace
+
+void CpuOps::Softmax(int64_t rows, int64_t cols, const float* x, float* y) {
+  for (int64_t r = 0; r < rows; ++r) {
+    SoftmaxRow(cols, x + r * cols, y + r * cols);
+  }
+}
+
+void CpuOps::SoftmaxBackward(int64_t rows, int64_t cols, const float* y,
+                             const float* dy, float* dx) {
+  for (int64_t r = 0; r < rows; ++r) {
+    SoftmaxRowBackward(cols, y + r * cols, dy + r * cols, dx + r * cols);
+  }
+}
+
+void CpuOps::LayerNorm(int64_t rows, int64_t cols, float epsilon,
+                       const float* x, const float* gamma, const float* beta,
+                       float* y, float* mean, float* rstd) {
+  for (int64_t r = 0; r < rows; ++r) {
+    LayerNormRow(cols, epsilon, x + r * cols, gamma, beta, y + r * cols,
+                 mean + r, rstd + r);
+  }
+}
+
+void CpuOps::LayerNormBackward(int64_t rows, int64_t cols, const float* x,
+                               const float* gamma, const float* mean,
+                               const float* rstd, const float* dy, float* dx,
+                               float* dgamma, float* dbeta) {
+  for (int64_t r = 0; r < rows; ++r) {
+    LayerNormRowBackward(cols, x + r * cols, gamma, mean[r], rstd[r],
+                         dy + r * cols, dx + r * cols, dgamma, dbeta);
+  }
+}
+
+}  // namespace tributary

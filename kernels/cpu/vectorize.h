@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/grain_math.h"
+
+// TRIBUTARY_CLONES compiles a function for several instruction sets and picks
+// one when the program is loaded. Contraction is off, so all give the same
+// bits. Templates called from such a function must be TRIBUTARY_INLINE: they
+// then become part of each clone. Sanitizers and clang 14 don't take clones.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
+    defined(__GLIBC__) && defined(__OPTIMIZE__) &&                     \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define TRIBUTARY_CLONES \
+  __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
+#else
+#define TRIBUTARY_CLONES
+#endif
+#define TRIBUTARY_INLINE inline __attribute__((always_inline))
+
+// Before a loop whose iterations touch only their own index: its arrays may be
+// the same, but they don't overlap with a shift.
+#if defined(__clang__)
+#define TRIBUTARY_IVDEP _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define TRIBUTARY_IVDEP _Pragma("GCC ivdep")
+#endif
+
+namespace tributary {
+
+// A float at any byte, as received buffers hold them.
+typedef float UnalignedFloat __attribute__((aligned(1), may_alias));
+
+// The sum of element(i) for i in [0, n), in the order of grain_math.h.
+template <typename Element>
+TRIBUTARY_INLINE double LaneSum(int64_t n, Element element) {
+  double lane[kSumLanes] = {};
+  int64_t i = 0;
+  for (; i + kSumLanes <= n; i += kSumLanes) {
+    for (int j = 0; j < kSumLanes; ++j) lane[j] += element(i + j);
+  }
+  for (int j = 0; i + j < n; ++j) lane[j] += element(i + j);
+  for (int width = kSumLanes / 2; width > 0; width /= 2) {
+    for (int j = 0; j < width; ++j) lane[j] += lane[j + width];
+  }
+  return lane[0];
+}
+
+// The largest x[i]; NaN when there is one. n is at least 1.
+TRIBUTARY_INLINE float LaneMax(int64_t n, const float* x) {
+  constexpr int kLanes = 32;
+  float lane[kLanes];
+  for (int j = 0; j < kLanes; ++j) lane[j] = x[0];
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int j = 0; j < kLanes; ++j) {
+      lane[j] = x[i + j] < lane[j] ? lane[j] : x[i + j];
+    }
+  }
+  for (int j = 0; i + j < n; ++j) {
+    lane[j] = x[i + j] < lane[j] ? lane[j] : x[i + j];
+  }
+  float largest = lane[0];
+  for (int j = 1; j < kLanes; ++j) {
+    largest = lane[j] < largest ? largest : lane[j];
+  }
+  return largest;
+}
+
+}  // namespace tributary

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cmath>
+
+#include "kernels/scalar_math.h"
+
+namespace tributary {
+
+// Cross entropy of a row with label smoothing s over C classes, as PyTorch
+// defines it, from its two sums: the label's term and the smooth one,
+//   (1 - s) w[label] (-log p[label]) + s / C sum_c w[c] (-log p[c]).
+TRIBUTARY_HOST_DEVICE inline float CrossEntropyLoss(float label_loss,
+                                                    float smooth_loss,
+                                                    float smoothing,
+                                                    float classes) {
+  return (1.0f - smoothing) * label_loss + smoothing / classes * smooth_loss;
+}
+
+// Its derivative by one logit of the row, p: softmax of that logit, hit: the
+// label is this class, weight: of the label's class, class_weight: of this
+// class, weight_sum: over all classes.
+TRIBUTARY_HOST_DEVICE inline float CrossEntropyGradient(
+    float p, bool hit, float weight, float class_weight, float weight_sum,
+    float smoothing, float classes) {
+  const float label_term = weight * (p - (hit ? 1.0f : 0.0f));
+  const float smooth_term = (p * weight_sum - class_weight) / classes;
+  return (1.0f - smoothing) * label_term + smoothing * smooth_term;
+}
+
+// -pos_weight t log sigmoid(x) - (1 - t) log(1 - sigmoid(x)) without overflow.
+TRIBUTARY_HOST_DEVICE inline float BceLoss(float x, float target,
+                                           float pos_weight) {
+  const float negative = x < 0.0f ? -x : 0.0f;
+  const float softplus = log1pf(Exp(-fabsf(x))) + negative;  // log(1 + e^-x)
+  const float scale = 1.0f + (pos_weight - 1.0f) * target;
+  return (1.0f - target) * x + scale * softplus;
+}
+
+TRIBUTARY_HOST_DEVICE inline float BceGradient(float x, float target,
+                                               float pos_weight) {
+  // sigmoid(-x) and sigmoid(x) from one exponential that cannot overflow.
+  const float e = Exp(-fabsf(x));
+  const float small = e / (1.0f + e);
+  const float large = 1.0f / (1.0f + e);
+  const float p = x < 0.0f ? small : large;
+  const float q = x < 0.0f ? large : small;
+  return (1.0f - target) * p - pos_weight * target * q;
+}
+
+TRIBUTARY_HOST_DEVICE inline float SquaredErrorLoss(float difference) {
+  return difference * difference;
+}
+
+TRIBUTARY_HOST_DEVICE inline float SquaredErrorGradient(float difference) {
+  return 2.0f * difference;
+}
+
+}  // namespace tributary

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/optimizer_options.h"
+#include "kernels/optimizer_math.h"
+
+namespace tributary {
+
+// What an optimizer needs besides its loops: the names and first values of its
+// states and the scalars of each step. The loops over elements are Ops'
+// OptimizerUpdate, or LambDirection and ApplyDirection when a trust ratio over
+// the whole tensor comes between (needs_trust_ratio).
+class Optimizer {
+ public:
+  explicit Optimizer(const OptimizerOptions& options);
+
+  const OptimizerOptions& options() const { return options_; }
+
+  // PyTorch's names, in the order in which Ops takes the states; LAMB's are
+  // Adam's, FTRL's are the paper's "z" and "n".
+  const std::vector<std::string>& state_names() const { return state_names_; }
+
+  // What state i holds before the first step when the weight is 0.
+  float initial_state(int i) const;
+
+  // The states before the first step for these weights; state: host arrays of
+  // n. Only FTRL's z depends on the weight: FTRL computes weights from z alone,
+  // so z starts where it gives the weight back.
+  void InitializeState(int64_t n, const float* weight,
+                       float* const* state) const;
+
+  // True when the length of the step depends on norms of the whole tensor.
+  bool needs_trust_ratio() const {
+    return options_.kind == OptimizerOptions::Kind::kLamb;
+  }
+
+  // The scalars of step `step`, from 1. gradient_scale: the clip coefficient.
+  OptimizerStep Prepare(int64_t step, double learning_rate,
+                        double gradient_scale) const;
+
+  // LAMB's phi(|w|) / |u|, 1 when either norm is 0; u is the direction.
+  static double TrustRatio(const OptimizerOptions& options, double weight_norm,
+                           double direction_norm);
+
+ private:
+  OptimizerOptions options_;
+  UpdateRule rule_;
+  std::vector<std::string> state_names_;
+};
+
+}  // namespace tributary

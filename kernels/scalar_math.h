@@ -1,0 +1,103 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/host_device.h"
+
+namespace tributary {
+
+// exp, tanh, erf and the logistic function in float32. The libraries' versions
+// differ between machines and are not vectorized; these are the same
+// everywhere. Polynomials are minimax fits (Remez) of the functions named
+// beside them.
+
+// The bits of a float and back; std::bit_cast is host only.
+TRIBUTARY_HOST_DEVICE inline uint32_t FloatBits(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof(bits));
+  return bits;
+}
+TRIBUTARY_HOST_DEVICE inline float BitsFloat(uint32_t bits) {
+  float x;
+  memcpy(&x, &bits, sizeof(x));
+  return x;
+}
+
+// e^x within 2 units in the last place; 0 below -104, infinity above 89.
+TRIBUTARY_HOST_DEVICE inline float Exp(float x) {
+  x = x < -104.0f ? -104.0f : x;
+  x = x > 89.0f ? 89.0f : x;
+  // n = x / ln 2 rounded: adding 1.5 * 2^23 drops the fraction.
+  const float kRound = 12582912.0f;
+  const float shifted = x * 1.44269504f + kRound;
+  const float n = shifted - kRound;
+  // r = x - n ln 2 with ln 2 in two parts, the first exact in products by n.
+  const float r = (x - n * 0.693145752f) - n * 1.42860677e-6f;
+  // (e^r - 1 - r) / r^2 on [-ln 2 / 2, ln 2 / 2].
+  float p = 0.00139504483f;
+  p = p * r + 0.00836888608f;
+  p = p * r + 0.0416662072f;
+  p = p * r + 0.16666519f;
+  p = p * r + 0.500000009f;
+  p = (p * (r * r) + r) + 1.0f;
+  // 2^n as two factors, so that results below the normal range are right too.
+  const int32_t exponent =
+      static_cast<int32_t>(FloatBits(shifted) - FloatBits(kRound));
+  const int32_t half = exponent >> 1;
+  const uint32_t low = static_cast<uint32_t>(half) + 127u;
+  const uint32_t high =
+      static_cast<uint32_t>(exponent) - static_cast<uint32_t>(half) + 127u;
+  return p * BitsFloat(low << 23) * BitsFloat(high << 23);
+}
+
+// 1 / (1 + e^-x).
+TRIBUTARY_HOST_DEVICE inline float Sigmoid(float x) {
+  return 1.0f / (1.0f + Exp(-x));
+}
+
+// tanh within 3 units in the last place.
+TRIBUTARY_HOST_DEVICE inline float Tanh(float x) {
+  const float a = fabsf(x);
+  const float large = 1.0f - 2.0f / (Exp(2.0f * a) + 1.0f);
+  // (tanh(a) / a - 1) / a^2 in s = a^2, a up to 0.625.
+  const float s = a * a;
+  float p = 0.00216799607f;
+  p = p * s - 0.00820753767f;
+  p = p * s + 0.0217143549f;
+  p = p * s - 0.0539496188f;
+  p = p * s + 0.133332328f;
+  p = p * s - 0.333333317f;
+  const float small = a + a * s * p;
+  return copysignf(a < 0.625f ? small : large, x);
+}
+
+// The error function, absolute error below 1.5e-7.
+TRIBUTARY_HOST_DEVICE inline float Erf(float x) {
+  float a = fabsf(x);
+  a = a > 4.0f ? 4.0f : a;  // erf(4) rounds to 1
+  // erf(a) / a - 1 in s = a^2, a up to 1.
+  const float s = a * a;
+  float p = 7.88912315e-05f;
+  p = p * s - 0.000802084236f;
+  p = p * s + 0.00518953546f;
+  p = p * s - 0.0268544447f;
+  p = p * s + 0.112836002f;
+  p = p * s - 0.376126271f;
+  p = p * s + 0.128379166f;
+  const float small = a + a * p;
+  // -log(1 - erf(a)), a in [1, 4].
+  float q = 2.16867497e-05f;
+  q = q * a - 0.00044133513f;
+  q = q * a + 0.00420455536f;
+  q = q * a - 0.0252082382f;
+  q = q * a + 0.108418546f;
+  q = q * a + 0.633219924f;
+  q = q * a + 1.12957841f;
+  q = q * a - 0.000188036489f;
+  const float large = 1.0f - Exp(-q);
+  return copysignf(a < 1.0f ? small : large, x);
+}
+
+}  // namespace tributary
