@@ -1,0 +1,195 @@
+#include "common/job/field_rules.h"
+
+#include <array>
+#include <cmath>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "common/job/scalar_text.h"
+
+namespace tributary {
+namespace {
+
+constexpr Range kAny{};
+constexpr Range kPositive{.min = 0, .above_min = true};
+constexpr Range kNotNegative{.min = 0};
+constexpr Range kBelowOne{.min = 0, .max = 1, .below_max = true};
+constexpr Range kUnit{.min = 0, .max = 1};
+
+constexpr Range Between(double min, double max) {
+  return {.min = min, .max = max};
+}
+
+// An extent fits the 32-bit integers of BLAS; a count stays exact as a double.
+constexpr Range kExtent = Between(1, 2147483647);
+constexpr Range kCount = Between(1, 1e15);
+constexpr Range kRows = Between(0, 1e15);
+constexpr Range kBatch = Between(1, 1 << 24);
+
+constexpr FieldRule Required(absl::string_view field, Range range = kAny) {
+  return {.field = field, .range = range, .required = true};
+}
+constexpr FieldRule Default(absl::string_view field, const char* fallback,
+                            Range range = kAny) {
+  return {.field = field, .range = range, .fallback = fallback};
+}
+constexpr FieldRule Limits(absl::string_view field, Range range) {
+  return {.field = field, .range = range};
+}
+
+// In the schema's order. Defaults of layers, losses and optimizers are
+// PyTorch's.
+constexpr FieldRule kRules[] = {
+    Required("JobSpec.name"),
+    Required("JobSpec.model"),
+    Required("JobSpec.data"),
+    Required("JobSpec.training"),
+    Default("JobSpec.strategy", "parameter_server"),
+    Default("JobSpec.cluster", "{}"),
+    Default("JobSpec.seed", "1"),
+
+    Required("ModelSpec.sequential"),
+    Required("LinearSpec.in", kExtent),
+    Required("LinearSpec.out", kExtent),
+    Default("LinearSpec.bias", "true"),
+    Required("LayerNormSpec.features", kExtent),
+    Default("LayerNormSpec.epsilon", "1e-5", kPositive),
+    Default("DropoutSpec.p", "0.5", kBelowOne),
+
+    Required("DataSpec.train"),
+    Limits("DataSpec.batch_size", kBatch),
+    Limits("DataSpec.global_batch_size", kBatch),
+    Limits("ShuffleSpec.seed", kAny),
+    Limits("NormalizeSpec.mean", kAny),
+    Limits("NormalizeSpec.std", kPositive),
+    Required("IdxSource.images"),
+    Required("IdxSource.labels"),
+    Limits("IdxSource.first_row", kRows),
+    Limits("IdxSource.rows", kRows),
+    Required("CsvSource.path"),
+    Required("CsvSource.columns"),
+    Default("CsvSource.header", "true"),
+    Limits("CsvSource.first_row", kRows),
+    Limits("CsvSource.rows", kRows),
+    Required("CsvColumns.label"),
+    Required("NpySource.features"),
+    Required("NpySource.labels"),
+    Limits("NpySource.first_row", kRows),
+    Limits("NpySource.rows", kRows),
+    Required("SyntheticSource.kind"),
+    Required("SyntheticSource.rows", kCount),
+    Default("SyntheticSource.seed", "11"),
+    Limits("SyntheticSource.first_row", kRows),
+
+    Limits("TrainingSpec.epochs", Between(1, 1e9)),
+    Limits("TrainingSpec.steps", kCount),
+    Required("TrainingSpec.loss"),
+    Required("TrainingSpec.optimizer"),
+    Default("TrainingSpec.learning_rate_schedule", "constant"),
+    Default("TrainingSpec.gradient_accumulation", "1", Between(1, 65536)),
+    Limits("TrainingSpec.clip_norm", kNotNegative),
+    Limits("CrossEntropySpec.label_smoothing", kBelowOne),
+    Default("BceWithLogitsSpec.pos_weight", "1", kPositive),
+
+    Required("SgdSpec.learning_rate", kPositive),
+    Limits("SgdSpec.momentum", kBelowOne),
+    Limits("SgdSpec.weight_decay", kNotNegative),
+    Limits("SgdSpec.dampening", kUnit),
+    Default("AdamSpec.learning_rate", "1e-3", kPositive),
+    Default("AdamSpec.beta1", "0.9", kBelowOne),
+    Default("AdamSpec.beta2", "0.999", kBelowOne),
+    Default("AdamSpec.epsilon", "1e-8", kNotNegative),
+    Default("AdamSpec.weight_decay", "0", kNotNegative),  // adamw: 1e-2
+    Default("AdagradSpec.learning_rate", "1e-2", kPositive),
+    Limits("AdagradSpec.learning_rate_decay", kNotNegative),
+    Limits("AdagradSpec.initial_accumulator", kNotNegative),
+    Default("AdagradSpec.epsilon", "1e-10", kNotNegative),
+    Limits("AdagradSpec.weight_decay", kNotNegative),
+    Default("RmspropSpec.learning_rate", "1e-2", kPositive),
+    Default("RmspropSpec.alpha", "0.99", kBelowOne),
+    Default("RmspropSpec.epsilon", "1e-8", kNotNegative),
+    Limits("RmspropSpec.momentum", kBelowOne),
+    Limits("RmspropSpec.weight_decay", kNotNegative),
+    Default("LambSpec.learning_rate", "1e-3", kPositive),
+    Default("LambSpec.beta1", "0.9", kBelowOne),
+    Default("LambSpec.beta2", "0.999", kBelowOne),
+    Default("LambSpec.epsilon", "1e-6", kNotNegative),
+    Limits("LambSpec.weight_decay", kNotNegative),
+    Default("LambSpec.bias_correction", "true"),
+    Limits("LambSpec.clip_min", kNotNegative),
+    Limits("LambSpec.clip_max", kNotNegative),
+    Default("FtrlSpec.alpha", "0.1", kPositive),
+    Default("FtrlSpec.beta", "1", kNotNegative),
+    Limits("FtrlSpec.l1", kNotNegative),
+    Limits("FtrlSpec.l2", kNotNegative),
+    Limits("FtrlSpec.initial_accumulator", kNotNegative),
+
+    Required("StepScheduleSpec.step_size", kCount),
+    Default("StepScheduleSpec.gamma", "0.1", kPositive),
+    Required("MultiStepScheduleSpec.milestones", kCount),
+    Default("MultiStepScheduleSpec.gamma", "0.1", kPositive),
+    Required("ExponentialScheduleSpec.gamma", kPositive),
+    Limits("CosineScheduleSpec.t_max", kCount),
+    Limits("CosineScheduleSpec.eta_min", kNotNegative),
+    Limits("CosineScheduleSpec.warmup_steps", kRows),
+    Default("LinearScheduleSpec.start_factor", "0.3333333333333333",
+            {.min = 0, .max = 1, .above_min = true}),
+    Default("LinearScheduleSpec.total_steps", "5", kCount),
+    Required("WarmupScheduleSpec.warmup", kCount),
+    Limits("WarmupScheduleSpec.total", kCount),
+    Limits("WarmupScheduleSpec.eta_min", kNotNegative),
+
+    Default("ParameterServerSpec.sync", "bsp"),
+    Default("ParameterServerSpec.bucket_bytes", "4MiB",
+            Between(1 << 10, 1 << 30)),
+    Default("ParameterServerSpec.sync_timeout_seconds", "120",
+            {.min = 0, .max = 86400, .above_min = true}),
+    Default("ClusterSpec.servers", "1", Between(1, 256)),
+    Default("ClusterSpec.workers", "1", Between(1, 1024)),
+};
+
+// Counts in full, 2147483647 rather than 2.147483647e+09.
+std::string BoundText(double bound, bool of_bytes) {
+  if (of_bytes) return BytesText(static_cast<uint64_t>(bound));
+  return bound == std::floor(bound) && std::abs(bound) < 1e16
+             ? absl::StrCat(static_cast<int64_t>(bound))
+             : NumberText(bound);
+}
+
+}  // namespace
+
+std::string Range::Text(bool of_bytes) const {
+  std::string text;
+  if (std::isfinite(min)) {
+    text = absl::StrCat(above_min ? "above " : "at least ",
+                        BoundText(min, of_bytes));
+  }
+  if (std::isfinite(max)) {
+    absl::StrAppend(&text, text.empty() ? "" : " and ",
+                    below_max ? "below " : "at most ",
+                    BoundText(max, of_bytes));
+  }
+  return text;
+}
+
+absl::Span<const FieldRule> AllFieldRules() { return kRules; }
+
+absl::string_view RuleName(const google::protobuf::FieldDescriptor& field) {
+  absl::string_view name = field.full_name();
+  absl::ConsumePrefix(&name, field.file()->package());
+  absl::ConsumePrefix(&name, ".");
+  return name;
+}
+
+const FieldRule* FieldRuleOf(const google::protobuf::FieldDescriptor& field) {
+  static const auto* const by_name = [] {
+    auto* map = new absl::flat_hash_map<absl::string_view, const FieldRule*>;
+    for (const FieldRule& rule : kRules) (*map)[rule.field] = &rule;
+    return map;
+  }();
+  const auto it = by_name->find(RuleName(field));
+  return it == by_name->end() ? nullptr : it->second;
+}
+
+}  // namespace tributary

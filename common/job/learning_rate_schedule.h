@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "tributary/v1/job.pb.h"
+
+namespace tributary {
+
+// The learning rate of every optimizer step: a pure function of the step, so
+// that any process, and any restart, computes the same one.
+class LearningRateSchedule {
+ public:
+  // `base_rate` is the optimizer's; `total_steps` the job's, the end of a
+  // schedule that names none. InvalidArgument when the warm-up would not end
+  // before the schedule does.
+  static absl::StatusOr<LearningRateSchedule> Create(
+      const v1::ScheduleSpec& spec, double base_rate, int64_t total_steps);
+
+  // Step 0 is the first optimizer step.
+  double At(int64_t step) const;
+
+ private:
+  LearningRateSchedule(v1::ScheduleSpec spec, double base_rate)
+      : spec_(std::move(spec)), base_rate_(base_rate) {}
+
+  double WarmUp(int64_t step, int64_t warmup) const;
+  double Cosine(double progress, double eta_min) const;
+
+  v1::ScheduleSpec spec_;  // its lengths resolved
+  double base_rate_;
+};
+
+}  // namespace tributary

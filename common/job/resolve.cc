@@ -1,0 +1,245 @@
+#include "common/job/resolve.h"
+
+#include <filesystem>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
+#include "common/job/field_rules.h"
+#include "common/job/proto_reader.h"
+#include "common/job/scalar_text.h"
+#include "common/status_macros.h"
+
+namespace tributary {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::OneofDescriptor;
+
+// ---- defaults that depend on other fields
+
+void ResolveCsv(v1::CsvSource* csv) {
+  if (!csv->delimiter().empty()) return;
+  const bool tabs = absl::EndsWith(csv->path(), ".tsv") ||
+                    absl::EndsWith(csv->path(), ".tsv.gz");
+  csv->set_delimiter(tabs ? "\t" : ",");
+}
+
+// A test set that says nothing of its columns and their normalization is read
+// as the training set is.
+template <typename Source>
+void InheritNormalize(const Source& train, Source* test) {
+  if (!test->has_normalize() && train.has_normalize()) {
+    *test->mutable_normalize() = train.normalize();
+  }
+}
+
+void ResolveTest(const v1::DataSource& train, v1::DataSource* test) {
+  if (train.kind_case() != test->kind_case()) return;
+  switch (train.kind_case()) {
+    case v1::DataSource::kIdx:
+      return InheritNormalize(train.idx(), test->mutable_idx());
+    case v1::DataSource::kNpy:
+      return InheritNormalize(train.npy(), test->mutable_npy());
+    case v1::DataSource::kSynthetic:
+      return InheritNormalize(train.synthetic(), test->mutable_synthetic());
+    case v1::DataSource::kCsv: {
+      const v1::CsvSource& from = train.csv();
+      v1::CsvSource* csv = test->mutable_csv();
+      InheritNormalize(from, csv);
+      if (!csv->has_columns() && from.has_columns()) {
+        *csv->mutable_columns() = from.columns();
+      }
+      if (!csv->has_header() && from.has_header()) {
+        csv->set_header(from.header());
+      }
+      if (csv->delimiter().empty()) csv->set_delimiter(from.delimiter());
+      return;
+    }
+    case v1::DataSource::KIND_NOT_SET:
+      return;
+  }
+}
+
+void ResolveData(uint64_t seed, v1::DataSpec* data) {
+  if (data->train().has_csv()) ResolveCsv(data->mutable_train()->mutable_csv());
+  if (data->has_test()) {
+    ResolveTest(data->train(), data->mutable_test());
+    if (data->test().has_csv()) ResolveCsv(data->mutable_test()->mutable_csv());
+  }
+  if (!data->has_shuffle()) data->mutable_shuffle()->set_seed(seed);
+}
+
+void ResolveWarmup(int64_t steps, v1::WarmupScheduleSpec* warmup) {
+  if (!warmup->has_total() && steps > 0) warmup->set_total(steps);
+  if (!warmup->has_eta_min()) warmup->set_eta_min(0);
+}
+
+// A schedule as long as the job gets its length here when the job counts in
+// steps, and from LearningRateSchedule when it counts in epochs.
+void ResolveSchedule(int64_t steps, v1::ScheduleSpec* schedule) {
+  if (schedule->has_warmup_cosine()) {
+    ResolveWarmup(steps, schedule->mutable_warmup_cosine());
+  } else if (schedule->has_warmup_linear()) {
+    ResolveWarmup(steps, schedule->mutable_warmup_linear());
+  } else if (schedule->has_cosine() && !schedule->cosine().has_t_max() &&
+             steps > 0) {
+    schedule->mutable_cosine()->set_t_max(steps);
+  }
+}
+
+void ResolveDependentDefaults(const std::string& file_name, v1::JobSpec* job) {
+  if (job->name().empty()) {
+    job->set_name(std::filesystem::path(file_name).stem().string());
+  }
+  if (job->has_data()) {
+    ResolveData(job->has_seed() ? job->seed() : 1, job->mutable_data());
+  }
+  if (!job->has_training()) return;
+  v1::TrainingSpec* training = job->mutable_training();
+  if (training->has_learning_rate_schedule()) {
+    ResolveSchedule(training->steps(),
+                    training->mutable_learning_rate_schedule());
+  }
+  if (training->optimizer().has_adamw()) {
+    v1::AdamSpec* adamw = training->mutable_optimizer()->mutable_adamw();
+    if (!adamw->has_weight_decay()) adamw->set_weight_decay(1e-2);
+  }
+}
+
+// ---- each field by itself
+
+class FieldResolver {
+ public:
+  explicit FieldResolver(const Places& places) : places_(places) {}
+
+  absl::Status Resolve(const std::string& path, Message* message) const {
+    const Descriptor& type = *message->GetDescriptor();
+    for (int i = 0; i < type.real_oneof_decl_count(); ++i) {
+      TRIBUTARY_RETURN_IF_ERROR(
+          CheckChosen(path, *message, *type.oneof_decl(i)));
+    }
+    for (int i = 0; i < type.field_count(); ++i) {
+      TRIBUTARY_RETURN_IF_ERROR(ResolveField(
+          JoinPath(path, type.field(i)->name()), message, type.field(i)));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status CheckChosen(const std::string& path, const Message& message,
+                           const OneofDescriptor& one) const {
+    if (message.GetReflection()->HasOneof(message, &one)) {
+      return absl::OkStatus();
+    }
+    std::vector<std::string> names;
+    for (int i = 0; i < one.field_count(); ++i) {
+      names.push_back(one.field(i)->name());
+    }
+    return places_.Error(path, path, " wants ",
+                         names.size() > 1 ? "one of " : "",
+                         absl::StrJoin(names, ", "));
+  }
+
+  absl::Status ResolveField(const std::string& path, Message* message,
+                            const FieldDescriptor* field) const {
+    const auto& reflection = *message->GetReflection();
+    const FieldRule* rule = FieldRuleOf(*field);
+    if (field->is_repeated()) {
+      return ResolveRepeated(path, message, field, rule);
+    }
+    if (!reflection.HasField(*message, field)) {
+      if (rule != nullptr && rule->fallback != nullptr) {
+        TRIBUTARY_RETURN_IF_ERROR(SetFallback(*rule, message, field));
+      } else if (rule != nullptr && rule->required && !places_.Has(path)) {
+        return Missing(path);
+      } else if (field->has_presence()) {
+        return absl::OkStatus();
+      }
+    }
+    if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      return Resolve(path, reflection.MutableMessage(message, field));
+    }
+    return CheckRange(path, *message, field, -1, rule);
+  }
+
+  absl::Status ResolveRepeated(const std::string& path, Message* message,
+                               const FieldDescriptor* field,
+                               const FieldRule* rule) const {
+    const auto& reflection = *message->GetReflection();
+    const int size = reflection.FieldSize(*message, field);
+    if (size == 0 && rule != nullptr && rule->required) {
+      return places_.Has(path) ? places_.Error(path, path, " is empty")
+                               : Missing(path);
+    }
+    for (int i = 0; i < size; ++i) {
+      const std::string item = absl::StrCat(path, ".", i);
+      TRIBUTARY_RETURN_IF_ERROR(
+          field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE
+              ? Resolve(item,
+                        reflection.MutableRepeatedMessage(message, field, i))
+              : CheckRange(item, *message, field, i, rule));
+    }
+    return absl::OkStatus();
+  }
+
+  // Reads the default as if it stood in the file, without a place of its own.
+  static absl::Status SetFallback(const FieldRule& rule, Message* message,
+                                  const FieldDescriptor* field) {
+    const YamlSource source{.name = std::string(rule.field),
+                            .has_lines = false};
+    TRIBUTARY_ASSIGN_OR_RETURN(const YamlNode node,
+                               ParseYaml(rule.fallback, source));
+    Places unused;
+    return ProtoReader(source, &unused)
+        .ReadField(node, std::string(rule.field), message, field);
+  }
+
+  absl::Status Missing(const std::string& path) const {
+    const size_t dot = path.rfind('.');
+    if (dot == std::string::npos) {
+      return places_.Error("", path, " is missing");
+    }
+    const std::string owner = path.substr(0, dot);
+    return places_.Error(owner, path.substr(dot + 1), " is missing in ", owner);
+  }
+
+  absl::Status CheckRange(const std::string& path, const Message& message,
+                          const FieldDescriptor* field, int index,
+                          const FieldRule* rule) const {
+    if (rule == nullptr) return absl::OkStatus();
+    switch (field->cpp_type()) {
+      case FieldDescriptor::CPPTYPE_STRING:
+        if (!rule->required || index >= 0 ||
+            !message.GetReflection()->GetString(message, field).empty()) {
+          return absl::OkStatus();
+        }
+        return places_.Error(path, path, " is empty");
+      case FieldDescriptor::CPPTYPE_BOOL:
+      case FieldDescriptor::CPPTYPE_ENUM:
+        return absl::OkStatus();
+      default:
+        break;
+    }
+    if (rule->range.Contains(ScalarNumber(message, field, index))) {
+      return absl::OkStatus();
+    }
+    return places_.Error(path, path, " must be ",
+                         rule->range.Text(IsBytes(*field)), ", got ",
+                         ScalarText(message, field, index));
+  }
+
+  const Places& places_;
+};
+
+}  // namespace
+
+absl::Status ResolveFields(const std::string& file_name, const Places& places,
+                           v1::JobSpec* job) {
+  ResolveDependentDefaults(file_name, job);
+  return FieldResolver(places).Resolve("", job);
+}
+
+}  // namespace tributary

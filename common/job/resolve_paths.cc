@@ -1,0 +1,102 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <string>
+
+#include "common/job/nearest_name.h"
+#include "common/job/resolve.h"
+#include "common/status_macros.h"
+
+namespace tributary {
+namespace {
+
+// Names of the folder that are near a missing file's name.
+std::string FileHint(const std::filesystem::path& path) {
+  std::error_code error;
+  std::vector<std::string> names;
+  for (std::filesystem::directory_iterator it(path.parent_path(), error), end;
+       !error && it != end && names.size() < 1000; it.increment(error)) {
+    names.push_back(it->path().filename().string());
+  }
+  const std::string nearest = NearestName(path.filename().string(), names);
+  return nearest.empty() ? ""
+                         : absl::StrCat("; did you mean \"", nearest, "\"?");
+}
+
+class PathResolver {
+ public:
+  PathResolver(const std::string& file_name, const Places& places)
+      : folder_(std::filesystem::absolute(file_name, error_).parent_path()),
+        places_(places) {}
+
+  // Makes `*file`, the value at `path` in the job, absolute. Empty: not given.
+  absl::Status Resolve(const std::string& path, std::string* file) {
+    if (file->empty()) return absl::OkStatus();
+    const std::filesystem::path full = (folder_ / *file).lexically_normal();
+    struct stat info;
+    if (stat(full.c_str(), &info) != 0) {
+      return places_.Error(path, path, " wants a file, but ", full.string(),
+                           errno == ENOENT
+                               ? " does not exist"
+                               : absl::StrCat(": ", strerror(errno)),
+                           errno == ENOENT ? FileHint(full) : "");
+    }
+    if (!S_ISREG(info.st_mode)) {
+      return places_.Error(
+          path, path, " wants a file, but ", full.string(),
+          S_ISDIR(info.st_mode) ? " is a folder" : " is no regular file");
+    }
+    if (access(full.c_str(), R_OK) != 0) {
+      return places_.Error(path, path, " wants a file, but ", full.string(),
+                           " cannot be read: ", strerror(errno));
+    }
+    *file = full.string();
+    return absl::OkStatus();
+  }
+
+  absl::Status ResolveSource(const std::string& path, v1::DataSource* source) {
+    if (source->has_idx()) {
+      v1::IdxSource* idx = source->mutable_idx();
+      TRIBUTARY_RETURN_IF_ERROR(
+          Resolve(path + ".idx.images", idx->mutable_images()));
+      return Resolve(path + ".idx.labels", idx->mutable_labels());
+    }
+    if (source->has_csv()) {
+      return Resolve(path + ".csv.path", source->mutable_csv()->mutable_path());
+    }
+    if (source->has_npy()) {
+      v1::NpySource* npy = source->mutable_npy();
+      TRIBUTARY_RETURN_IF_ERROR(
+          Resolve(path + ".npy.features", npy->mutable_features()));
+      return Resolve(path + ".npy.labels", npy->mutable_labels());
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  std::error_code error_;
+  const std::filesystem::path folder_;
+  const Places& places_;
+};
+
+}  // namespace
+
+absl::Status ResolvePaths(const std::string& file_name, const Places& places,
+                          v1::JobSpec* job) {
+  PathResolver resolver(file_name, places);
+  if (!job->model().initialize_from().empty()) {
+    TRIBUTARY_RETURN_IF_ERROR(
+        resolver.Resolve("model.initialize_from",
+                         job->mutable_model()->mutable_initialize_from()));
+  }
+  TRIBUTARY_RETURN_IF_ERROR(resolver.ResolveSource(
+      "data.train", job->mutable_data()->mutable_train()));
+  if (!job->data().has_test()) return absl::OkStatus();
+  return resolver.ResolveSource("data.test",
+                                job->mutable_data()->mutable_test());
+}
+
+}  // namespace tributary

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "google/protobuf/message.h"
+
+namespace tributary {
+
+// How single values of a job file are written, both ways: 4MiB, 0.1, bsp.
+
+// "a whole number", "auto, cpu or cuda".
+std::string WantedScalar(const google::protobuf::FieldDescriptor& field);
+
+// Sets the field, or adds to it when it is repeated, from its text. Returns
+// what is wrong, "wants a whole number", or nothing.
+std::string SetScalar(const std::string& text, bool quoted,
+                      google::protobuf::Message* message,
+                      const google::protobuf::FieldDescriptor* field);
+
+// The text that SetScalar reads back to the same value. `index` counts in a
+// repeated field and is -1 else.
+std::string ScalarText(const google::protobuf::Message& message,
+                       const google::protobuf::FieldDescriptor* field,
+                       int index);
+
+// The value of a number as a double, 0 for what is no number. Whole numbers
+// beyond 2^53 round.
+double ScalarNumber(const google::protobuf::Message& message,
+                    const google::protobuf::FieldDescriptor* field, int index);
+
+// "4MiB", in the largest unit that holds it exactly.
+std::string BytesText(uint64_t bytes);
+
+// A field of bytes, by its name.
+bool IsBytes(const google::protobuf::FieldDescriptor& field);
+
+// The shortest decimal that reads back to the same double.
+std::string NumberText(double number);
+
+}  // namespace tributary

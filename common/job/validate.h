@@ -1,0 +1,22 @@
+#pragma once
+
+#include "absl/status/status.h"
+#include "common/job/place.h"
+#include "tributary/v1/job.pb.h"
+
+namespace tributary {
+
+// What no field can tell by itself: that the parts of a job fit each other.
+// The job's fields are resolved.
+absl::Status ValidateJob(const Places& places, const v1::JobSpec& job);
+
+// The layers follow each other and the loss fits the last one.
+absl::Status ValidateModel(const Places& places, const v1::JobSpec& job);
+
+// Sources, their columns and normalization, the training and the test set.
+absl::Status ValidateData(const Places& places, const v1::JobSpec& job);
+
+// Optimizer, schedule, and the batch over the workers.
+absl::Status ValidateTraining(const Places& places, const v1::JobSpec& job);
+
+}  // namespace tributary

@@ -1,0 +1,189 @@
+#include <charconv>
+#include <set>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "common/job/nearest_name.h"
+#include "common/job/validate.h"
+#include "common/status_macros.h"
+
+namespace tributary {
+namespace {
+
+// Field name of the source's kind.
+std::string KindName(const v1::DataSource& source) {
+  const auto& reflection = *source.GetReflection();
+  const auto* field = reflection.GetOneofFieldDescriptor(
+      source, source.GetDescriptor()->oneof_decl(0));
+  return field == nullptr ? "" : field->name();
+}
+
+absl::Status ValidateNormalize(const Places& places, const std::string& path,
+                               const v1::NormalizeSpec& normalize) {
+  const int means = normalize.mean_size();
+  const int stds = normalize.std_size();
+  if (normalize.standardize() && means + stds > 0) {
+    return places.Error(path, path,
+                        " takes either standardize or mean and std");
+  }
+  if (means > 1 && stds > 1 && means != stds) {
+    return places.Error(path, path, " has ", means, " values in mean and ",
+                        stds, " in std");
+  }
+  return absl::OkStatus();
+}
+
+// A column number from 0; false when the text is no number.
+bool ParseColumn(absl::string_view text, int64_t* column) {
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), *column);
+  return error == std::errc() && end == text.data() + text.size() &&
+         *column >= 0;
+}
+
+// "7" or "0-63".
+bool IsColumnNumbers(absl::string_view text) {
+  const std::pair<absl::string_view, absl::string_view> ends =
+      absl::StrSplit(text, absl::MaxSplits('-', 1));
+  int64_t first, last;
+  if (!ParseColumn(ends.first, &first)) return false;
+  if (ends.first.size() == text.size()) return true;
+  return ParseColumn(ends.second, &last) && first <= last;
+}
+
+class ColumnCheck {
+ public:
+  ColumnCheck(const Places& places, bool header)
+      : places_(places), header_(header) {}
+
+  absl::Status Take(const std::string& path, const std::string& column) {
+    if (column.empty()) return places_.Error(path, path, " is empty");
+    if (!header_ && !IsColumnNumbers(column)) {
+      return places_.Error(path, path,
+                           " wants a number from 0 or a range such as 0-63 ",
+                           "in a file without header, got ", Quoted(column));
+    }
+    if (!seen_.insert(column).second) {
+      return places_.Error(path, path, " names column ", Quoted(column),
+                           ", which is named before");
+    }
+    return absl::OkStatus();
+  }
+
+  template <typename Columns>
+  absl::Status TakeAll(const std::string& path, const Columns& columns) {
+    for (int i = 0; i < columns.size(); ++i) {
+      TRIBUTARY_RETURN_IF_ERROR(
+          Take(absl::StrCat(path, ".", i), columns.Get(i)));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  const Places& places_;
+  const bool header_;
+  std::set<std::string> seen_;
+};
+
+absl::Status ValidateCsv(const Places& places, const std::string& path,
+                         const v1::CsvSource& csv) {
+  const std::string& delimiter = csv.delimiter();
+  if (delimiter.size() != 1 || delimiter == "\"") {
+    return places.Error(path + ".delimiter", path,
+                        ".delimiter wants one character, got ",
+                        Quoted(delimiter));
+  }
+  const std::string columns_path = path + ".columns";
+  const v1::CsvColumns& columns = csv.columns();
+  int64_t unused;
+  const std::string label_path = columns_path + ".label";
+  if (!csv.header() && !ParseColumn(columns.label(), &unused)) {
+    return places.Error(label_path, label_path,
+                        " wants a number from 0 in a file without header, got ",
+                        Quoted(columns.label()));
+  }
+  ColumnCheck check(places, csv.header());
+  TRIBUTARY_RETURN_IF_ERROR(check.Take(label_path, columns.label()));
+  TRIBUTARY_RETURN_IF_ERROR(
+      check.TakeAll(columns_path + ".numeric", columns.numeric()));
+  TRIBUTARY_RETURN_IF_ERROR(
+      check.TakeAll(columns_path + ".categorical", columns.categorical()));
+  return check.TakeAll(columns_path + ".ignore", columns.ignore());
+}
+
+absl::Status ValidateSource(const Places& places, const std::string& path,
+                            const v1::DataSource& source) {
+  const std::string kind_path = absl::StrCat(path, ".", KindName(source));
+  const std::string normalize = kind_path + ".normalize";
+  switch (source.kind_case()) {
+    case v1::DataSource::kIdx:
+      return ValidateNormalize(places, normalize, source.idx().normalize());
+    case v1::DataSource::kNpy:
+      return ValidateNormalize(places, normalize, source.npy().normalize());
+    case v1::DataSource::kSynthetic:
+      return ValidateNormalize(places, normalize,
+                               source.synthetic().normalize());
+    case v1::DataSource::kCsv:
+      TRIBUTARY_RETURN_IF_ERROR(ValidateCsv(places, kind_path, source.csv()));
+      return ValidateNormalize(places, normalize, source.csv().normalize());
+    case v1::DataSource::KIND_NOT_SET:
+      break;
+  }
+  return absl::OkStatus();
+}
+
+// Generated data knows what it is: targets of a regression, or clicks.
+absl::Status ValidateSyntheticLoss(const Places& places,
+                                   const v1::JobSpec& job) {
+  const v1::LossSpec& loss = job.training().loss();
+  switch (job.data().train().synthetic().kind()) {
+    case v1::SyntheticSource::LINEAR:
+    case v1::SyntheticSource::MLP_TEACHER:
+      if (loss.has_mse()) return absl::OkStatus();
+      return places.Error("training.loss",
+                          "training.loss wants mse for the "
+                          "numbers that data.train makes");
+    case v1::SyntheticSource::CTR:
+      if (!loss.has_mse()) return absl::OkStatus();
+      return places.Error("training.loss",
+                          "training.loss wants bce_with_logits or "
+                          "cross_entropy for the clicks that data.train makes");
+    case v1::SyntheticSource::MARKOV_TEXT:
+      return places.Error("data.train.synthetic.kind",
+                          "a sequential model cannot read markov_text; it "
+                          "reads linear, mlp_teacher and ctr");
+    default:
+      return absl::OkStatus();
+  }
+}
+
+}  // namespace
+
+absl::Status ValidateData(const Places& places, const v1::JobSpec& job) {
+  const v1::DataSpec& data = job.data();
+  TRIBUTARY_RETURN_IF_ERROR(ValidateSource(places, "data.train", data.train()));
+  if (data.has_test()) {
+    if (data.test().kind_case() != data.train().kind_case()) {
+      return places.Error("data.test",
+                          "data.test wants the kind of data.train,"
+                          " ",
+                          KindName(data.train()), ", got ",
+                          KindName(data.test()));
+    }
+    TRIBUTARY_RETURN_IF_ERROR(ValidateSource(places, "data.test", data.test()));
+    if (data.train().has_synthetic() &&
+        data.train().synthetic().kind() != data.test().synthetic().kind()) {
+      return places.Error("data.test.synthetic.kind",
+                          "data.test.synthetic.kind differs from data.train's");
+    }
+  }
+  if (data.shuffle().has_none() && !data.shuffle().none()) {
+    return places.Error("data.shuffle.none",
+                        "data.shuffle.none can only be true; to shuffle, write "
+                        "shuffle: {seed: 1}");
+  }
+  return ValidateSyntheticLoss(places, job);
+}
+
+}  // namespace tributary

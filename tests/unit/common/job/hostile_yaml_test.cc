@@ -1,0 +1,56 @@
+#include <string>
+
+#include "common/job/job_file.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace tributary {
+namespace {
+
+std::string ErrorOf(const std::string& text) {
+  return std::string(ParseJob(text, "job.yaml").status().message());
+}
+
+std::string Repeat(const std::string& text, int times) {
+  std::string all;
+  for (int i = 0; i < times; ++i) all += text;
+  return all;
+}
+
+TEST(HostileYamlTest, DeepNestingIsRefused) {
+  EXPECT_EQ(ErrorOf("a: " + Repeat("[", 33)),
+            "job.yaml:1: nested deeper than 32 levels");
+  EXPECT_THAT(ErrorOf("a: " + Repeat("[", 100'000)),
+              testing::StartsWith("job.yaml:1: "));
+  EXPECT_THAT(ErrorOf(Repeat("- ", 100'000)),
+              testing::StartsWith("job.yaml:1: "));
+}
+
+TEST(HostileYamlTest, AnAliasBombDoesNotUnfold) {
+  EXPECT_EQ(ErrorOf("a: &a [1, 1]\nb: &b [*a, *a]\nc: [*b, *b]"),
+            "job.yaml:1: anchors (&name) are not used in job files; write the "
+            "value out");
+}
+
+TEST(HostileYamlTest, TooManyValuesAreRefused) {
+  EXPECT_EQ(ErrorOf("a: [" + Repeat("1,", 100'001) + "]"),
+            "job.yaml:1: more than 100000 values");
+}
+
+TEST(HostileYamlTest, BytesThatAreNoTextAreRefusedAndNothingAborts) {
+  std::string bytes;
+  for (int i = 0; i < 4096; ++i) bytes += static_cast<char>(i * 37 % 256);
+  EXPECT_THAT(ErrorOf(bytes), testing::StartsWith("job.yaml:"));
+  EXPECT_THAT(ErrorOf(std::string(1000, '\0')),
+              testing::StartsWith("job.yaml:"));
+}
+
+TEST(HostileYamlTest, AnErrorIsOneLineWhateverTheJobSays) {
+  const std::string error =
+      ErrorOf("\"a\\nb\\x1b" + Repeat("long", 1000) + "\": 1");
+  EXPECT_EQ(error.find('\n'), std::string::npos);
+  EXPECT_LT(error.size(), 250u);
+}
+
+}  // namespace
+}  // namespace tributary

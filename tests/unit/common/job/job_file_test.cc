@@ -1,0 +1,306 @@
+#include "common/job/job_file.h"
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/job/field_rules.h"
+#include "common/job/job_options.h"
+#include "common/job/model_parameters.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/util/message_differencer.h"
+#include "gtest/gtest.h"
+
+namespace tributary {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::util::MessageDifferencer;
+
+constexpr char kSmallJob[] = R"(
+model:
+  sequential:
+    - linear: {in: 20, out: 8}
+    - relu
+    - linear: {in: 8, out: 1}
+data:
+  train: {synthetic: {kind: linear, rows: 1000}}
+  batch_size: 16
+training:
+  epochs: 2
+  loss: mse
+  optimizer: {sgd: {learning_rate: 0.1}}
+)";
+
+// The job of a text that must be good.
+v1::JobSpec Parse(const std::string& text,
+                  const std::vector<std::string>& overrides = {}) {
+  absl::StatusOr<v1::JobSpec> job = ParseJob(text, "job.yaml", overrides);
+  EXPECT_TRUE(job.ok()) << job.status();
+  return job.ok() ? *job : v1::JobSpec();
+}
+
+TEST(JobFileTest, ResolvedJobNamesEveryDefault) {
+  const v1::JobSpec job = Parse(kSmallJob);
+  EXPECT_EQ(JobToYaml(job), R"(name: job
+model:
+  sequential:
+    - linear: {in: 20, out: 8, bias: true}
+    - relu: {}
+    - linear: {in: 8, out: 1, bias: true}
+data:
+  train:
+    synthetic: {kind: linear, rows: 1000, seed: 11, first_row: 0}
+  batch_size: 16
+  shuffle: {seed: 1}
+training:
+  epochs: 2
+  loss:
+    mse: {}
+  optimizer:
+    sgd:
+      learning_rate: 0.1
+      momentum: 0
+      nesterov: false
+      weight_decay: 0
+      dampening: 0
+  learning_rate_schedule:
+    constant: {}
+  gradient_accumulation: 1
+  clip_norm: 0
+  precision: float32
+strategy:
+  parameter_server:
+    sync:
+      bsp: {}
+    wire: float32
+    bucket_bytes: 4MiB
+    sync_timeout_seconds: 120
+cluster: {servers: 1, workers: 1}
+seed: 1
+device: auto
+)");
+}
+
+TEST(JobFileTest, ResolvedJobReadsBackToItself) {
+  const v1::JobSpec job = Parse(
+      kSmallJob,
+      {"training.optimizer.lamb={clip_max: 10, beta1: 0.30000000000000004}",
+       "training.learning_rate_schedule={multistep: {milestones: [3, 7]}}",
+       "data.train.synthetic.normalize={mean: [1, 2.5e-7], std: 3}",
+       "name=\"odd: \\\"name\\\" # \\\\ \\t\"", "device=cpu",
+       "strategy.parameter_server.bucket_bytes=1536", "data.shuffle=none"});
+  const v1::JobSpec again = Parse(JobToYaml(job));
+  EXPECT_TRUE(MessageDifferencer::Equals(job, again))
+      << job.DebugString() << again.DebugString();
+  EXPECT_EQ(job.name(), "odd: \"name\" # \\ \t");
+}
+
+TEST(JobFileTest, EverySchemaNumberHasARule) {
+  std::set<std::string> seen;
+  std::vector<const Descriptor*> types = {v1::JobSpec::descriptor()};
+  std::set<std::string> fields;
+  while (!types.empty()) {
+    const Descriptor* type = types.back();
+    types.pop_back();
+    if (!seen.insert(type->full_name()).second) continue;
+    for (int i = 0; i < type->field_count(); ++i) {
+      const FieldDescriptor& field = *type->field(i);
+      fields.insert(std::string(RuleName(field)));
+      if (field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+        types.push_back(field.message_type());
+      } else if (field.cpp_type() != FieldDescriptor::CPPTYPE_BOOL &&
+                 field.cpp_type() != FieldDescriptor::CPPTYPE_ENUM &&
+                 field.cpp_type() != FieldDescriptor::CPPTYPE_STRING) {
+        EXPECT_NE(FieldRuleOf(field), nullptr) << field.full_name();
+      }
+    }
+  }
+  for (const FieldRule& rule : AllFieldRules()) {
+    EXPECT_TRUE(fields.contains(std::string(rule.field)))
+        << rule.field << " is not in the schema";
+  }
+}
+
+TEST(JobFileTest, EveryOptionalFieldHasADefaultInAResolvedJob) {
+  // All but the lengths of schedules, which may be as long as the job, and the
+  // end of those schedules that have none.
+  const std::set<std::string> open = {
+      "CosineScheduleSpec.t_max", "WarmupScheduleSpec.total",
+      "WarmupScheduleSpec.eta_min", "SgdSpec.learning_rate"};
+  std::vector<const Descriptor*> types = {v1::JobSpec::descriptor()};
+  while (!types.empty()) {
+    const Descriptor* type = types.back();
+    types.pop_back();
+    for (int i = 0; i < type->field_count(); ++i) {
+      const FieldDescriptor& field = *type->field(i);
+      if (field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+        types.push_back(field.message_type());
+      }
+      if (!field.has_optional_keyword()) continue;
+      const std::string name(RuleName(field));
+      const FieldRule* rule = FieldRuleOf(field);
+      const bool has_default = rule != nullptr && rule->fallback != nullptr;
+      EXPECT_EQ(has_default, !open.contains(name)) << name;
+    }
+  }
+}
+
+TEST(JobFileTest, DefaultsOfOptimizersArePyTorchs) {
+  const auto options = [](const std::string& optimizer) {
+    return OptimizerOptionsOf(
+        Parse(kSmallJob, {"training.optimizer=" + optimizer})
+            .training()
+            .optimizer());
+  };
+  EXPECT_EQ(options("adam").learning_rate, 1e-3);
+  EXPECT_EQ(options("adam").beta1, 0.9);
+  EXPECT_EQ(options("adam").beta2, 0.999);
+  EXPECT_EQ(options("adam").epsilon, 1e-8);
+  EXPECT_EQ(options("adam").weight_decay, 0);
+  EXPECT_EQ(options("adamw").kind, OptimizerOptions::Kind::kAdamW);
+  EXPECT_EQ(options("adamw").weight_decay, 1e-2);
+  EXPECT_EQ(options("{adamw: {weight_decay: 0}}").weight_decay, 0);
+  EXPECT_EQ(options("adagrad").learning_rate, 1e-2);
+  EXPECT_EQ(options("adagrad").epsilon, 1e-10);
+  EXPECT_EQ(options("rmsprop").alpha, 0.99);
+  EXPECT_EQ(options("lamb").epsilon, 1e-6);
+  EXPECT_TRUE(options("lamb").bias_correction);
+  EXPECT_EQ(options("ftrl").learning_rate, 0.1);
+  EXPECT_EQ(options("ftrl").ftrl_beta, 1);
+}
+
+TEST(JobFileTest, OptionsCarryEveryFieldOfTheOptimizer) {
+  const auto options = [](const std::string& optimizer) {
+    return OptimizerOptionsOf(
+        Parse(kSmallJob, {"training.optimizer=" + optimizer})
+            .training()
+            .optimizer());
+  };
+  const OptimizerOptions sgd = options(
+      "{sgd: {learning_rate: 1, momentum: 0.2, weight_decay: 3,"
+      " dampening: 0.4}}");
+  EXPECT_EQ(sgd.kind, OptimizerOptions::Kind::kSgd);
+  EXPECT_EQ(sgd.learning_rate, 1);
+  EXPECT_EQ(sgd.momentum, 0.2);
+  EXPECT_EQ(sgd.weight_decay, 3);
+  EXPECT_EQ(sgd.dampening, 0.4);
+  EXPECT_TRUE(
+      options("{sgd: {learning_rate: 1, momentum: 0.2, nesterov: true}}")
+          .nesterov);
+  const OptimizerOptions adam = options(
+      "{adam: {learning_rate: 1, beta1: 0.2, beta2: 0.3, epsilon: 4,"
+      " weight_decay: 5, amsgrad: true}}");
+  EXPECT_EQ(adam.beta1, 0.2);
+  EXPECT_EQ(adam.beta2, 0.3);
+  EXPECT_EQ(adam.epsilon, 4);
+  EXPECT_EQ(adam.weight_decay, 5);
+  EXPECT_TRUE(adam.amsgrad);
+  const OptimizerOptions adagrad = options(
+      "{adagrad: {learning_rate: 1, learning_rate_decay: 2,"
+      " initial_accumulator: 3, epsilon: 4, weight_decay: 5}}");
+  EXPECT_EQ(adagrad.learning_rate_decay, 2);
+  EXPECT_EQ(adagrad.initial_accumulator, 3);
+  EXPECT_EQ(adagrad.epsilon, 4);
+  EXPECT_EQ(adagrad.weight_decay, 5);
+  const OptimizerOptions rmsprop = options(
+      "{rmsprop: {learning_rate: 1, alpha: 0.2, epsilon: 3,"
+      " momentum: 0.4, centered: true, weight_decay: 6}}");
+  EXPECT_EQ(rmsprop.alpha, 0.2);
+  EXPECT_EQ(rmsprop.epsilon, 3);
+  EXPECT_EQ(rmsprop.momentum, 0.4);
+  EXPECT_TRUE(rmsprop.centered);
+  EXPECT_EQ(rmsprop.weight_decay, 6);
+  const OptimizerOptions lamb = options(
+      "{lamb: {weight_decay: 1, bias_correction: false, clip_min: 2,"
+      " clip_max: 3}}");
+  EXPECT_EQ(lamb.weight_decay, 1);
+  EXPECT_FALSE(lamb.bias_correction);
+  EXPECT_EQ(lamb.clip_min, 2);
+  EXPECT_EQ(lamb.clip_max, 3);
+  const OptimizerOptions ftrl = options(
+      "{ftrl: {alpha: 1, beta: 2, l1: 3, l2: 4, initial_accumulator: 5}}");
+  EXPECT_EQ(ftrl.learning_rate, 1);
+  EXPECT_EQ(ftrl.ftrl_beta, 2);
+  EXPECT_EQ(ftrl.l1, 3);
+  EXPECT_EQ(ftrl.l2, 4);
+  EXPECT_EQ(ftrl.initial_accumulator, 5);
+}
+
+TEST(JobFileTest, AScheduleLastsAsLongAsAJobThatCountsSteps) {
+  const v1::JobSpec job =
+      Parse(kSmallJob,
+            {"training.steps=70", "training.learning_rate_schedule=cosine"});
+  EXPECT_EQ(job.training().learning_rate_schedule().cosine().t_max(), 70);
+  EXPECT_FALSE(job.training().has_epochs());
+  const v1::JobSpec epochs =
+      Parse(kSmallJob, {"training.learning_rate_schedule=cosine"});
+  EXPECT_FALSE(epochs.training().learning_rate_schedule().cosine().has_t_max());
+}
+
+TEST(JobFileTest, AnOverrideOfAOneofReplacesTheOtherMember) {
+  const v1::JobSpec job =
+      Parse(kSmallJob, {"training.optimizer.adam.learning_rate=0.01",
+                        "data.global_batch_size=32", "training.steps=9",
+                        "model.sequential.1.dropout.p=0.25"});
+  EXPECT_EQ(job.training().optimizer().adam().learning_rate(), 0.01);
+  EXPECT_FALSE(job.data().has_batch_size());
+  EXPECT_EQ(job.data().global_batch_size(), 32);
+  EXPECT_EQ(job.training().steps(), 9);
+  EXPECT_EQ(job.model().sequential(1).dropout().p(), 0.25);
+}
+
+TEST(JobFileTest, OverridesReplaceMessagesListsAndEntries) {
+  const v1::JobSpec job = Parse(
+      kSmallJob,
+      {"training.optimizer.sgd.momentum=0.9",
+       "training.optimizer.sgd={learning_rate: 3}", "model.sequential.1=tanh",
+       "model.sequential.0.linear.out=5", "model.sequential.2.linear.in=5"});
+  EXPECT_EQ(job.training().optimizer().sgd().momentum(), 0);
+  EXPECT_TRUE(job.model().sequential(1).has_tanh());
+  EXPECT_EQ(job.model().sequential(0).linear().out(), 5);
+}
+
+TEST(JobFileTest, ScalarsStandForMessagesAndForListsOfOne) {
+  const v1::JobSpec job =
+      Parse(kSmallJob,
+            {"data.shuffle=none", "data.train.synthetic.normalize=standardize",
+             "strategy.parameter_server.sync=bsp",
+             "strategy.parameter_server.bucket_bytes=64KiB"});
+  EXPECT_TRUE(job.data().shuffle().none());
+  EXPECT_TRUE(job.data().train().synthetic().normalize().standardize());
+  EXPECT_TRUE(job.strategy().parameter_server().sync().has_bsp());
+  EXPECT_EQ(job.strategy().parameter_server().bucket_bytes(), 65536u);
+  const v1::JobSpec mean = Parse(
+      kSmallJob, {"data.train.synthetic.normalize={mean: 0.5, std: 0.25}"});
+  EXPECT_THAT(mean.data().train().synthetic().normalize().mean(),
+              testing::ElementsAre(0.5));
+}
+
+TEST(JobFileTest, ShuffleTakesTheSeedOfTheJob) {
+  EXPECT_EQ(
+      Parse(kSmallJob, {"seed=18446744073709551615"}).data().shuffle().seed(),
+      18446744073709551615u);
+}
+
+TEST(ModelParametersTest, NamesCountLayersWithoutParameters) {
+  v1::ModelSpec model;
+  model.add_sequential()->mutable_flatten();
+  v1::LinearSpec* linear = model.add_sequential()->mutable_linear();
+  linear->set_in(3);
+  linear->set_out(5);
+  model.add_sequential()->mutable_layernorm()->set_features(5);
+  v1::LinearSpec* last = model.add_sequential()->mutable_linear();
+  last->set_in(5);
+  last->set_out(2);
+  last->set_bias(false);
+  EXPECT_EQ(ModelParameters(model), (ParameterSpecs{{"1.weight", {5, 3}},
+                                                    {"1.bias", {5}},
+                                                    {"2.weight", {5}},
+                                                    {"2.bias", {5}},
+                                                    {"3.weight", {2, 5}}}));
+}
+
+}  // namespace
+}  // namespace tributary
