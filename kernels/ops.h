@@ -161,12 +161,6 @@ class Ops {
   virtual void OptimizerUpdate(const OptimizerStep& step, int64_t n,
                                const float* gradient, const float* weight_in,
                                float* weight_out, float* const* state) = 0;
-  // WeightedSum, then OptimizerUpdate with the sum as gradient, in one pass
-  // over memory; the same bits as the two calls.
-  virtual void SumAndUpdate(const OptimizerStep& step, int64_t n, int count,
-                            const float* const* parts, const float* weights,
-                            const float* weight_in, float* weight_out,
-                            float* const* state) = 0;
   // LAMB in two phases, between which the caller takes the norms of the whole
   // tensor: updates state and writes the direction; then
   // weight_out = weight_in - rate * direction (any pointers may be equal).

@@ -26,24 +26,6 @@ enum class UpdateRule : int32_t {
 
 inline constexpr int kMaxOptimizerStates = 3;
 
-// How many arrays of state a rule has.
-TRIBUTARY_HOST_DEVICE constexpr int NumStates(UpdateRule rule) {
-  switch (rule) {
-    case UpdateRule::kSgd:
-      return 0;
-    case UpdateRule::kMomentum:
-    case UpdateRule::kNesterov:
-    case UpdateRule::kAdagrad:
-    case UpdateRule::kRmsprop:
-      return 1;
-    case UpdateRule::kAmsgrad:
-    case UpdateRule::kRmspropCenteredMomentum:
-      return 3;
-    default:
-      return 2;
-  }
-}
-
 // The scalars of one step, made by Optimizer::Prepare in double and then
 // rounded, as PyTorch does. A field that a rule does not name is unused.
 struct OptimizerStep {

@@ -82,10 +82,6 @@ class CpuOps final : public Ops {
   void OptimizerUpdate(const OptimizerStep& step, int64_t n,
                        const float* gradient, const float* weight_in,
                        float* weight_out, float* const* state) override;
-  void SumAndUpdate(const OptimizerStep& step, int64_t n, int count,
-                    const float* const* parts, const float* weights,
-                    const float* weight_in, float* weight_out,
-                    float* const* state) override;
   void LambDirection(const OptimizerStep& step, int64_t n,
                      const float* gradient, const float* weight,
                      float* direction, float* const* state) override;

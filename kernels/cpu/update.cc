@@ -8,8 +8,8 @@
 namespace tributary {
 namespace {
 
-// Elements that SumAndUpdate sums before it updates them: the sum stays in the
-// first-level cache, so memory is passed over once.
+// Elements that WeightedSum takes at a time, so that a sum of many parts passes
+// through the first-level cache once for every four of them.
 constexpr int64_t kBlock = 2048;
 
 // The loops of every rule; `update` gets the gradient and the weight of an
@@ -182,24 +182,6 @@ void CpuOps::OptimizerUpdate(const OptimizerStep& step, int64_t n,
                              float* weight_out, float* const* state) {
   TRIBUTARY_CHECK(step.rule != UpdateRule::kLamb);
   UpdateRange(step, n, gradient, weight_in, weight_out, state);
-}
-
-void CpuOps::SumAndUpdate(const OptimizerStep& step, int64_t n, int count,
-                          const float* const* parts, const float* weights,
-                          const float* weight_in, float* weight_out,
-                          float* const* state) {
-  TRIBUTARY_CHECK(count >= 1 && step.rule != UpdateRule::kLamb);
-  alignas(64) float sum[kBlock];
-  float* block_state[kMaxOptimizerStates];
-  for (int64_t first = 0; first < n; first += kBlock) {
-    const int64_t size = std::min(kBlock, n - first);
-    SumBlock(first, size, count, parts, weights, sum);
-    for (int s = 0; s < NumStates(step.rule); ++s) {
-      block_state[s] = state[s] + first;
-    }
-    UpdateRange(step, size, sum, weight_in + first, weight_out + first,
-                block_state);
-  }
 }
 
 void CpuOps::LambDirection(const OptimizerStep& step, int64_t n,

@@ -1,0 +1,189 @@
+// Every dense case of the golden group optim through the CPU's Ops: 257
+// weights, 20 steps, the weights after seven of them and the final state.
+// PyTorch in float64; LAMB and FTRL from their papers' formulas.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/ops.h"
+#include "kernels/optimizer.h"
+#include "tests/unit/kernels/golden_score.h"
+
+namespace tributary::testing {
+namespace {
+
+using Floats = std::vector<float>;
+using Kind = OptimizerOptions::Kind;
+
+constexpr int64_t kWeights = 257;
+constexpr int kSteps = 20;
+
+OptimizerOptions OptionsOf(const GoldenCase& c) {
+  const std::map<std::string, Kind> kinds = {
+      {"sgd", Kind::kSgd},         {"adam", Kind::kAdam},
+      {"adamw", Kind::kAdamW},     {"adagrad", Kind::kAdagrad},
+      {"rmsprop", Kind::kRmsprop}, {"lamb", Kind::kLamb},
+      {"ftrl", Kind::kFtrl}};
+  OptimizerOptions options;
+  options.kind = kinds.at(c.Text("op", ""));
+  options.learning_rate = c.Number("lr", 0);
+  options.weight_decay = c.Number("weight_decay", 0);
+  options.momentum = c.Number("momentum", 0);
+  options.dampening = c.Number("dampening", 0);
+  options.nesterov = c.Flag("nesterov");
+  const std::vector<double> betas = c.Numbers("betas");
+  if (!betas.empty()) {
+    options.beta1 = betas[0];
+    options.beta2 = betas[1];
+  }
+  options.epsilon = c.Number("eps", 0);
+  options.amsgrad = c.Flag("amsgrad");
+  options.learning_rate_decay = c.Number("lr_decay", 0);
+  options.initial_accumulator = c.Number("initial_accumulator_value", 0);
+  options.alpha = c.Number("alpha", 0);
+  options.centered = c.Flag("centered");
+  options.bias_correction = c.Flag("bias_correction");
+  const std::vector<double> clip = c.Numbers("clip");
+  if (!clip.empty()) {
+    options.clip_min = clip[0];
+    options.clip_max = clip[1];
+  }
+  if (options.kind == Kind::kFtrl) {
+    options.learning_rate = options.alpha;
+    options.ftrl_beta = c.Number("beta", 0);
+    options.l1 = c.Number("l1", 0);
+    options.l2 = c.Number("l2", 0);
+    options.initial_accumulator = c.Number("n0", 0);
+  }
+  return options;
+}
+
+// One run of a case: weights and states through all steps.
+class Trajectory {
+ public:
+  Trajectory(Ops& ops, const GoldenCase& c, const Floats& first_weights)
+      : ops_(ops), optimizer_(OptionsOf(c)), weights_(first_weights) {
+    // FTRL starts from 0 unless it is told to start warm.
+    if (c.Text("op", "") == "ftrl" && !c.Flag("warm")) {
+      weights_.assign(kWeights, 0.0f);
+    }
+    states_.resize(optimizer_.state_names().size(), Floats(kWeights));
+    optimizer_.InitializeState(kWeights, weights_.data(), StateAt(0).data());
+  }
+
+  void Step(int64_t step, double learning_rate, const float* gradient) {
+    const OptimizerStep p = optimizer_.Prepare(step, learning_rate, 1);
+    if (optimizer_.needs_trust_ratio()) {
+      LambStep(p, learning_rate, gradient);
+    } else {
+      ops_.OptimizerUpdate(p, kWeights, gradient, weights_.data(),
+                           weights_.data(), StateAt(0).data());
+    }
+  }
+
+  const Optimizer& optimizer() const { return optimizer_; }
+  const Floats& weights() const { return weights_; }
+  const Floats& state(size_t i) const { return states_[i]; }
+  const Floats& trust_ratios() const { return trust_ratios_; }
+
+ private:
+  std::vector<float*> StateAt(int64_t offset) {
+    std::vector<float*> pointers;
+    for (Floats& state : states_) pointers.push_back(state.data() + offset);
+    return pointers;
+  }
+
+  double Norm(int64_t n, const float* x) {
+    double squares = 0;
+    ops_.GrainSquares(n, /*grain=*/n, x, &squares);
+    return std::sqrt(squares);
+  }
+
+  // The golden run has three tensors with a trust ratio each.
+  void LambStep(const OptimizerStep& p, double learning_rate,
+                const float* gradient) {
+    const int64_t borders[] = {0, 100, 101, kWeights};
+    trust_ratios_.clear();
+    for (int tensor = 0; tensor < 3; ++tensor) {
+      const int64_t begin = borders[tensor];
+      const int64_t n = borders[tensor + 1] - begin;
+      float* weight = weights_.data() + begin;
+      Floats direction(static_cast<size_t>(n));
+      ops_.LambDirection(p, n, gradient + begin, weight, direction.data(),
+                         StateAt(begin).data());
+      const double ratio = Optimizer::TrustRatio(
+          optimizer_.options(), Norm(n, weight), Norm(n, direction.data()));
+      trust_ratios_.push_back(static_cast<float>(ratio));
+      ops_.ApplyDirection(n, static_cast<float>(learning_rate * ratio),
+                          direction.data(), weight, weight);
+    }
+  }
+
+  Ops& ops_;
+  const Optimizer optimizer_;
+  Floats weights_;
+  std::vector<Floats> states_;
+  Floats trust_ratios_;
+};
+
+// The name of a state in the golden file; LAMB's there are the paper's.
+std::string GoldenStateName(const Optimizer& optimizer, size_t i) {
+  const std::string& name = optimizer.state_names()[i];
+  if (!optimizer.needs_trust_ratio()) return "state_" + name;
+  return name == "exp_avg" ? "state_m" : "state_v";
+}
+
+void CheckCase(Ops& ops, const GoldenCase& c, const GoldenCase& shared,
+               GoldenScore& score) {
+  const Floats gradients = shared.Tensor("grads").Floats();
+  Trajectory run(ops, c, shared.Tensor("w0").Floats());
+  std::vector<double> rates(kSteps, run.optimizer().options().learning_rate);
+  if (c.Has("lr")) rates = c.Tensor("lr").Doubles();
+  const std::vector<double> kept_steps = c.Numbers("steps");
+  Floats kept;
+  for (int step = 1; step <= kSteps; ++step) {
+    run.Step(step, rates[step - 1], gradients.data() + (step - 1) * kWeights);
+    if (std::count(kept_steps.begin(), kept_steps.end(), step) > 0) {
+      kept.insert(kept.end(), run.weights().begin(), run.weights().end());
+    }
+  }
+  score.Expect(c, "w", kept);
+  for (size_t i = 0; i < run.optimizer().state_names().size(); ++i) {
+    score.Expect(c, GoldenStateName(run.optimizer(), i), run.state(i));
+  }
+  if (c.Has("state_trust_ratio")) {
+    score.Expect(c, "state_trust_ratio", run.trust_ratios());
+  }
+}
+
+TEST(GoldenOptimizersTest, EveryDenseCaseOfOptimIsWithinItsTolerance) {
+  const std::unique_ptr<Ops> ops = CreateCpuOps();
+  const std::map<std::string, GoldenCase> group = ReadGoldenGroup("optim");
+  GoldenScore score("optim");
+  for (const auto& [id, golden] : group) {
+    if (id == "shared") continue;
+    score.BeginCase(id);
+    CheckCase(*ops, golden, group.at("shared"), score);
+  }
+  EXPECT_EQ(score.cases(), 32);
+}
+
+// The golden case with a schedule is there, but no state may be forgotten.
+TEST(GoldenOptimizersTest, EveryStateOfTheGoldenFileIsCompared) {
+  for (const auto& [id, golden] : ReadGoldenGroup("optim")) {
+    if (id == "shared") continue;
+    const Optimizer optimizer(OptionsOf(golden));
+    size_t states = 0;
+    for (const auto& [name, tensor] : golden.tensors) {
+      if (name.rfind("state_", 0) == 0 && tensor.role == "expect" &&
+          name != "state_trust_ratio") {
+        ++states;
+      }
+    }
+    EXPECT_EQ(states, optimizer.state_names().size()) << id;
+  }
+}
+
+}  // namespace
+}  // namespace tributary::testing
