@@ -22,6 +22,7 @@ function(tributary_library name)
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/tributary>)
   target_link_libraries(${name} ${scope} ${ARG_DEPS})
+  target_compile_features(${name} ${scope} cxx_std_20)
 endfunction()
 
 # tributary_executable(NAME SRCS ... DEPS ...)
