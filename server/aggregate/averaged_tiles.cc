@@ -30,7 +30,9 @@ void ForEachAveragedTile(
     for (int i = 0; i < count; ++i) {
       parts[i] = readers[i].Next(n, scratch.data() + kTileElements * i);
     }
-    ops.WeightedSum(n, count, parts.data(), weights.data(), mean);
+    if (count > 0) {
+      ops.WeightedSum(n, count, parts.data(), weights.data(), mean);
+    }  // else the mean stays zero
     consume(begin, n, mean);
   }
 }

@@ -28,6 +28,7 @@ class ParameterServer::Tick final : public CompletionTag {
     }
     Set();
   }
+  void Cancel() { alarm_.Cancel(); }
 
  private:
   void Set() {
@@ -60,6 +61,9 @@ class Posted final : public CompletionTag {
 };
 
 }  // namespace
+
+ParameterServer::ParameterServer(Options options)
+    : options_(std::move(options)) {}
 
 void ParameterServer::RunOnLoop(std::function<void()> work) {
   new Posted(queue_.get(), std::move(work));
@@ -192,6 +196,7 @@ void ParameterServer::Shutdown() {
   server_->Shutdown(std::chrono::system_clock::now());
   RunOnLoop([this] {
     draining_ = true;
+    tick_->Cancel();
     if (auto held = serving()) held->peers->Cancel();
     queue_->Shutdown();
   });

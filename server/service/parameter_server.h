@@ -68,7 +68,7 @@ class ParameterServer {
   };
   class Tick;
 
-  explicit ParameterServer(Options options) : options_(std::move(options)) {}
+  explicit ParameterServer(Options options);
 
   absl::Status Listen();
   void PostAll();

@@ -39,12 +39,12 @@ class Trainer {
     const Clock* clock = &Clock::Real();
 
     // Asked before every step, from 1. Cancelled: stop here, in good order.
-    std::function<absl::Status(int64_t step)> begin_step;
-    std::function<void(const v1::StepReport&)> report_step;
+    std::function<absl::Status(int64_t step)> begin_step = {};
+    std::function<void(const v1::StepReport&)> report_step = {};
     // This rank's part of the test set, judged after `step` steps.
     std::function<absl::Status(int64_t step, int64_t epoch,
                                const v1::EvaluationPart&)>
-        report_evaluation;
+        report_evaluation = {};
   };
 
   explicit Trainer(Options options) : options_(std::move(options)) {}

@@ -1,0 +1,148 @@
+// Promise 1 of docs/consistency.md over real gRPC: the weights after a step do
+// not depend on timing, arrival order, number of servers or repetition.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "tests/testing/cluster.h"
+#include "worker/trainer/message_delay.h"
+
+namespace tributary {
+namespace {
+
+using testing::Cluster;
+using testing::TrainToy;
+using Kind = OptimizerOptions::Kind;
+
+struct Case {
+  std::string name;
+  OptimizerOptions optimizer;
+  double clip_norm;
+};
+
+Cluster::Options MakeOptions(const Case& c, int servers, int workers) {
+  Cluster::Options options;
+  options.parameters = {{"0.weight", {64, 70}}, {"0.bias", {70}},
+                        {"2.weight", {70, 33}}, {"2.bias", {33}}};
+  options.servers = servers;
+  options.workers = workers;
+  options.optimizer = c.optimizer;
+  options.clip_norm = c.clip_norm;
+  return options;
+}
+
+uint64_t UnevenSamples(uint32_t rank, int64_t step) {
+  return (rank + 2 * static_cast<uint64_t>(step)) % 5;  // 0 now and then
+}
+
+class BitIdentityTest : public ::testing::TestWithParam<Case> {};
+
+TEST_P(BitIdentityTest, WeightsAreTheSameBitsForAllServersAndDelays) {
+  constexpr int kWorkers = 3;
+  constexpr int64_t kSteps = 6;
+  const auto expected =
+      TrainToy(MakeOptions(GetParam(), 1, kWorkers), kSteps, UnevenSamples);
+  for (float w : expected[0]) ASSERT_TRUE(std::isfinite(w));
+  for (int servers : {1, 2, 3}) {
+    for (uint64_t seed = 1; seed <= 5; ++seed) {
+      const auto got =
+          TrainToy(MakeOptions(GetParam(), servers, kWorkers), kSteps,
+                   UnevenSamples, [seed](uint32_t rank) {
+                     return MakeMessageDelay(3, seed * 100 + rank);
+                   });
+      EXPECT_EQ(got, expected) << servers << " servers, seed " << seed;
+    }
+  }
+}
+
+OptimizerOptions Make(Kind kind) {
+  OptimizerOptions options;
+  options.kind = kind;
+  options.learning_rate = 0.05;
+  options.weight_decay = 0.01;
+  if (kind == Kind::kSgd) options.momentum = 0.9;
+  return options;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Optimizers, BitIdentityTest,
+    ::testing::Values(Case{"momentum", Make(Kind::kSgd), 0},
+                      Case{"adam", Make(Kind::kAdam), 0},
+                      Case{"adagrad", Make(Kind::kAdagrad), 0},
+                      Case{"adamw_clipped", Make(Kind::kAdamW), 0.5},
+                      Case{"lamb", Make(Kind::kLamb), 0},
+                      Case{"lamb_clipped", Make(Kind::kLamb), 0.5}),
+    [](const auto& info) { return info.param.name; });
+
+// Sum of ones: with rate 1 and gradient -1 every weight counts the steps.
+TEST(SumOfOnesTest, EveryStepCountsOnceThoughEveryMessageIsRepeated) {
+  Cluster::Options options;
+  options.parameters = {{"w", {5000}}};
+  options.servers = 2;
+  options.workers = 2;
+  options.optimizer.learning_rate = 1;
+  Cluster cluster(options);
+  std::vector<float> weights(5000, 0.0f), other(5000, 0.0f);
+  const std::vector<float> minus_one(5000, -1.0f);
+  const std::vector<const float*> gradients = {minus_one.data()};
+  const std::vector<float*> first = {weights.data()}, second = {other.data()};
+  const std::vector<const float*> start = {weights.data()};
+  auto a = cluster.Connect(0), b = cluster.Connect(1), again = cluster.Connect(1);
+  ASSERT_TRUE(a->Initialize(start).ok());
+  for (int64_t step = 0; step < 10; ++step) {
+    for (ParameterClient* client : {a.get(), b.get(), again.get()}) {
+      client->BeginStep(step, 1, gradients, client == a.get() ? first : second);
+      for (int s = 0; s < 2; ++s) {
+        for (const Block& block : client->partition().blocks(s)) {
+          client->PushPull(block);
+        }
+      }
+    }
+    for (ParameterClient* client : {a.get(), b.get(), again.get()}) {
+      const absl::Status status = client->FinishStep();
+      ASSERT_TRUE(status.ok()) << status;
+    }
+  }
+  EXPECT_EQ(weights, std::vector<float>(5000, 10.0f));
+  EXPECT_EQ(other, weights);
+  EXPECT_GT(cluster.server(0).GetStatus().duplicates(), 0u);
+}
+
+TEST(WaitingTest, AStepThatNobodyCompletesEndsWithTheMissingRank) {
+  Cluster::Options options;
+  options.parameters = {{"w", {10}}};
+  options.workers = 2;
+  Cluster cluster(options);
+  auto client = cluster.Connect(0, nullptr, absl::Milliseconds(300));
+  testing::ToyModel model(options.parameters);
+  const auto gradients = model.Gradients();
+  ASSERT_TRUE(client->Initialize(model.ConstWeights()).ok());
+  client->BeginStep(0, 1, gradients, model.Weights());
+  client->PushPull(client->partition().blocks(0)[0]);
+  const absl::Status status = client->FinishStep();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status));
+  EXPECT_NE(status.message().find("waits for rank 1"), absl::string_view::npos)
+      << status;
+}
+
+TEST(WaitingTest, CancelEndsAStepAtOnce) {
+  Cluster::Options options;
+  options.parameters = {{"w", {10}}};
+  options.workers = 2;
+  Cluster cluster(options);
+  auto client = cluster.Connect(0);
+  testing::ToyModel model(options.parameters);
+  const auto gradients = model.Gradients();
+  ASSERT_TRUE(client->Initialize(model.ConstWeights()).ok());
+  client->BeginStep(0, 1, gradients, model.Weights());
+  client->PushPull(client->partition().blocks(0)[0]);
+  client->Cancel("the job has failed");
+  const absl::Status status = client->FinishStep();
+  EXPECT_TRUE(absl::IsCancelled(status)) << status;
+  EXPECT_EQ(status.message(), "the job has failed");
+}
+
+}  // namespace
+}  // namespace tributary

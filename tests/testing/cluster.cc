@@ -1,0 +1,143 @@
+#include "tests/testing/cluster.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "common/wire/plan_codec.h"
+#include "tests/testing/status_matchers.h"
+
+namespace tributary::testing {
+
+Cluster::Cluster(const Options& options) : ops_(CreateCpuOps()) {
+  plan_.set_job_id(77);
+  plan_.set_epoch(1);
+  plan_.set_bucket_bytes(options.bucket_bytes);
+  plan_.set_num_workers(options.workers);
+  ToProto(options.parameters, plan_.mutable_parameters());
+  for (int s = 0; s < options.servers; ++s) {
+    auto server = ParameterServer::Start({});
+    TRIBUTARY_EXPECT_OK(server);
+    plan_.add_servers(absl::StrCat("127.0.0.1:", (*server)->port()));
+    servers_.push_back(*std::move(server));
+  }
+  for (int s = 0; s < options.servers; ++s) {
+    const double rate = options.optimizer.learning_rate;
+    ParameterServer::Training training;
+    training.shard = s;
+    training.optimizer = options.optimizer;
+    training.learning_rate = [rate](int64_t) { return rate; };
+    training.clip_norm = options.clip_norm;
+    training.policy = std::make_unique<BulkSynchronous>();
+    training.ops = ops_.get();
+    TRIBUTARY_EXPECT_OK(servers_[s]->Serve(plan_, std::move(training)));
+  }
+}
+
+Cluster::~Cluster() {
+  for (auto& server : servers_) server->Shutdown();
+}
+
+std::unique_ptr<ParameterClient> Cluster::Connect(
+    uint32_t rank, std::function<int64_t()> delay_micros,
+    absl::Duration step_timeout) {
+  auto client = ParameterClient::Connect({.plan = plan_,
+                                          .rank = rank,
+                                          .incarnation = 1,
+                                          .step_timeout = step_timeout,
+                                          .on_waiting = nullptr,
+                                          .delay_micros = delay_micros});
+  TRIBUTARY_EXPECT_OK(client);
+  return *std::move(client);
+}
+
+ToyModel::ToyModel(const ParameterSpecs& specs) {
+  for (const ParameterSpec& spec : specs) {
+    std::vector<float> start(spec.size());
+    for (size_t i = 0; i < start.size(); ++i) {
+      start[i] = std::sin(0.37f * static_cast<float>(i) +
+                          static_cast<float>(weights.size()));
+    }
+    weights.push_back(start);
+    gradients.emplace_back(start.size());
+  }
+}
+
+void ToyModel::Compute(uint32_t rank, int64_t step) {
+  for (size_t p = 0; p < weights.size(); ++p) {
+    for (size_t i = 0; i < weights[p].size(); ++i) {
+      gradients[p][i] =
+          weights[p][i] * 0.3f +
+          std::cos(0.11f * static_cast<float>(i) + 1.7f * (rank + 1) +
+                   0.9f * static_cast<float>(step));
+    }
+  }
+}
+
+std::vector<const float*> ToyModel::Gradients() const {
+  std::vector<const float*> pointers;
+  for (const auto& tensor : gradients) pointers.push_back(tensor.data());
+  return pointers;
+}
+std::vector<float*> ToyModel::Weights() {
+  std::vector<float*> pointers;
+  for (auto& tensor : weights) pointers.push_back(tensor.data());
+  return pointers;
+}
+std::vector<const float*> ToyModel::ConstWeights() const {
+  std::vector<const float*> pointers;
+  for (const auto& tensor : weights) pointers.push_back(tensor.data());
+  return pointers;
+}
+
+namespace {
+
+void RunWorker(ParameterClient& client, ToyModel& model, uint32_t rank,
+               int64_t steps,
+               const std::function<uint64_t(uint32_t, int64_t)>& samples) {
+  if (rank == 0) {
+    TRIBUTARY_EXPECT_OK(client.Initialize(model.ConstWeights()));
+  }
+  const std::vector<float*> weights = model.Weights();
+  const std::vector<const float*> gradients = model.Gradients();
+  TRIBUTARY_EXPECT_OK(client.Pull(0, weights));
+  for (int64_t step = 0; step < steps; ++step) {
+    model.Compute(rank, step);
+    client.BeginStep(step, samples(rank, step), gradients, weights);
+    for (int s = 0; s < client.partition().num_shards(); ++s) {
+      for (const Block& block : client.partition().blocks(s)) {
+        client.PushPull(block);
+      }
+    }
+    const absl::Status status = client.FinishStep();
+    EXPECT_TRUE(status.ok()) << status;
+    if (!status.ok()) return;
+  }
+}
+
+}  // namespace
+
+std::vector<std::vector<float>> TrainToy(
+    const Cluster::Options& options, int64_t steps,
+    const std::function<uint64_t(uint32_t rank, int64_t step)>& samples,
+    const std::function<std::function<int64_t()>(uint32_t rank)>& delays) {
+  Cluster cluster(options);
+  std::vector<ToyModel> models(options.workers, ToyModel(options.parameters));
+  std::vector<std::thread> threads;
+  for (int r = 0; r < options.workers; ++r) {
+    const uint32_t rank = static_cast<uint32_t>(r);
+    threads.emplace_back([&, rank] {
+      auto client = cluster.Connect(rank, delays ? delays(rank) : nullptr);
+      RunWorker(*client, models[rank], rank, steps, samples);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const ToyModel& model : models) {
+    EXPECT_EQ(model.weights, models[0].weights) << "workers disagree";
+  }
+  return models[0].weights;
+}
+
+}  // namespace tributary::testing

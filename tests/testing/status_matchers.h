@@ -1,0 +1,37 @@
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+// Debian's Abseil has no status matchers; these few lines are enough.
+#define TRIBUTARY_ASSERT_OK(expression) \
+  ASSERT_TRUE((expression).ok())
+#define TRIBUTARY_EXPECT_OK(expression)                                  \
+  do {                                                                   \
+    const absl::Status tributary_expected =                              \
+        ::tributary::testing::StatusOf(expression);                      \
+    EXPECT_TRUE(tributary_expected.ok()) << tributary_expected;          \
+  } while (false)
+
+namespace tributary::testing {
+
+inline absl::Status StatusOf(const absl::Status& status) { return status; }
+template <typename T>
+absl::Status StatusOf(const absl::StatusOr<T>& status_or) {
+  return status_or.status();
+}
+
+// The status has this code and its text holds this piece.
+MATCHER_P2(StatusIs, code, piece, "") {
+  const absl::Status status = StatusOf(arg);
+  *result_listener << status.ToString();
+  return status.code() == code &&
+         status.message().find(piece) != absl::string_view::npos;
+}
+
+}  // namespace tributary::testing

@@ -1,0 +1,207 @@
+#include "server/store/parameter_shard.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "kernels/ops.h"
+#include "tests/testing/status_matchers.h"
+
+namespace tributary {
+namespace {
+
+using testing::StatusIs;
+
+// One shard with one block of four weights, plain SGD with rate 1, so that a
+// step subtracts the mean gradient.
+class ParameterShardTest : public ::testing::Test {
+ protected:
+  ParameterShardTest() : ops_(CreateCpuOps()) { Create(2, {}); }
+
+  void Create(int workers, OptimizerOptions optimizer, double clip_norm = 0) {
+    plan_ = std::make_unique<PartitionPlan>(
+        *PartitionPlan::Create({{"w", {4}}}, 1, 1 << 16));
+    optimizer.learning_rate = 1;
+    shard_ = std::make_unique<ParameterShard>(ParameterShard::Options{
+        .plan = plan_.get(),
+        .num_workers = workers,
+        .optimizer = optimizer,
+        .learning_rate = [](int64_t) { return 1.0; },
+        .clip_norm = clip_norm,
+        .policy = std::make_unique<BulkSynchronous>(),
+        .ops = ops_.get(),
+    });
+  }
+
+  void Initialize() {
+    TRIBUTARY_EXPECT_OK(
+        shard_->Initialize(0, Zeros().Crc32c(), Zeros()));
+  }
+
+  static Payload Floats(const std::vector<float>& values) {
+    return Payload::Copy(values.data(), values.size() * sizeof(float));
+  }
+  static Payload Zeros() { return Floats({0, 0, 0, 0}); }
+
+  static Contribution Make(uint32_t rank, int64_t step, float value,
+                           uint64_t samples = 1) {
+    Contribution c;
+    c.rank = rank;
+    c.incarnation = 1;
+    c.step = step;
+    c.samples = samples;
+    if (samples > 0) c.payload = Floats({value, value, value, value});
+    c.crc32c = c.payload.Crc32c();
+    return c;
+  }
+
+  // Where an answer lands; empty: not yet.
+  using Answer = std::shared_ptr<std::optional<absl::StatusOr<WeightsSnapshot>>>;
+  Answer Push(Contribution c, int64_t deadline = 1000) {
+    auto answer = std::make_shared<Answer::element_type>();
+    shard_->PushPull(0, std::move(c), deadline, [answer](auto weights) {
+      EXPECT_FALSE(answer->has_value()) << "answered twice";
+      *answer = std::move(weights);
+    });
+    return answer;
+  }
+  static float First(const Answer& answer) {
+    return (**answer)->weights.data()[0];
+  }
+
+  const std::unique_ptr<Ops> ops_;
+  std::unique_ptr<PartitionPlan> plan_;
+  std::unique_ptr<ParameterShard> shard_;
+};
+
+TEST_F(ParameterShardTest, AStepIsAppliedWithTheLastContribution) {
+  Initialize();
+  const Answer first = Push(Make(0, 0, 2.0f));
+  EXPECT_FALSE(first->has_value());
+  const Answer second = Push(Make(1, 0, 4.0f));
+  ASSERT_TRUE(first->has_value() && (*first)->ok());
+  EXPECT_EQ(First(first), -3.0f);
+  EXPECT_EQ((*second)->value().version, 1);
+  EXPECT_EQ((*second)->value().crc32c, Floats({-3, -3, -3, -3}).Crc32c());
+}
+
+TEST_F(ParameterShardTest, EveryRepetitionIsAnsweredAndNoneCounts) {
+  Initialize();
+  const Answer first = Push(Make(0, 0, 2.0f));
+  const Answer again = Push(Make(0, 0, 2.0f));
+  Push(Make(1, 0, 4.0f));
+  EXPECT_EQ(First(first), -3.0f);
+  EXPECT_EQ(First(again), -3.0f);
+  EXPECT_EQ(First(Push(Make(1, 0, 4.0f))), -3.0f);
+  EXPECT_EQ(shard_->counters().duplicates, 2u);
+  EXPECT_EQ(shard_->counters().contributions, 2u);
+}
+
+TEST_F(ParameterShardTest, OtherBytesForTheSameStepAreRefused) {
+  Initialize();
+  Push(Make(0, 0, 2.0f));
+  EXPECT_THAT(**Push(Make(0, 0, 3.0f)),
+              StatusIs(absl::StatusCode::kAborted, "not deterministic"));
+  EXPECT_EQ(shard_->counters().conflicts, 1u);
+}
+
+TEST_F(ParameterShardTest, WrongInputIsRefusedAndChangesNothing) {
+  EXPECT_THAT(**Push(Make(0, 0, 1.0f)),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       "not initialized"));
+  Initialize();
+  EXPECT_THAT(**Push(Make(7, 0, 1.0f)),
+              StatusIs(absl::StatusCode::kInvalidArgument, "rank 7"));
+  Contribution shorter = Make(0, 0, 1.0f);
+  shorter.payload = Floats({1});
+  shorter.crc32c = shorter.payload.Crc32c();
+  EXPECT_THAT(**Push(shorter), StatusIs(absl::StatusCode::kInvalidArgument,
+                                        "4 bytes for block 0"));
+  Contribution damaged = Make(0, 0, 1.0f);
+  damaged.crc32c ^= 1;
+  EXPECT_THAT(**Push(damaged),
+              StatusIs(absl::StatusCode::kDataLoss, "damaged"));
+  EXPECT_THAT(**Push(Make(0, 5, 1.0f)),
+              StatusIs(absl::StatusCode::kOutOfRange, "open step is 1"));
+  EXPECT_EQ(shard_->counters().contributions, 0u);
+  EXPECT_EQ(shard_->counters().rejected, 5u);
+}
+
+TEST_F(ParameterShardTest, AWorkerWithoutSamplesWaitsAndDoesNotCount) {
+  Initialize();
+  const Answer idle = Push(Make(1, 0, 0, /*samples=*/0));
+  EXPECT_FALSE(idle->has_value());
+  Push(Make(0, 0, 6.0f, 3));
+  EXPECT_EQ(First(idle), -6.0f);
+}
+
+TEST_F(ParameterShardTest, AnExpiredCallSaysWhomItWaitedFor) {
+  Initialize();
+  const Answer early = Push(Make(1, 0, 1.0f), /*deadline=*/100);
+  const Answer late = Push(Make(1, 0, 1.0f), /*deadline=*/300);
+  shard_->ExpireWaiters(/*now_micros=*/200);
+  ASSERT_TRUE(early->has_value());
+  EXPECT_THAT(**early, StatusIs(absl::StatusCode::kDeadlineExceeded,
+                                "step 1 of shard 0, block 0 waits for rank 0"));
+  EXPECT_FALSE(late->has_value());
+  Push(Make(0, 0, 1.0f));
+  EXPECT_TRUE((*late)->ok());  // the contribution was held all the while
+}
+
+TEST_F(ParameterShardTest, WeightsOnTheirWayDoNotChangeUnderTheNextStep) {
+  Create(1, {});
+  Initialize();
+  const Answer first = Push(Make(0, 0, 2.0f));
+  const Answer second = Push(Make(0, 1, 3.0f));
+  EXPECT_EQ(First(first), -2.0f);
+  EXPECT_EQ(First(second), -5.0f);
+}
+
+TEST_F(ParameterShardTest, InitializationCountsOnce) {
+  Initialize();
+  Initialize();
+  const Payload other = Floats({1, 2, 3, 4});
+  EXPECT_THAT(shard_->Initialize(0, other.Crc32c(), other),
+              StatusIs(absl::StatusCode::kAlreadyExists, "other weights"));
+}
+
+TEST_F(ParameterShardTest, APullWaitsForItsVersion) {
+  Create(1, {});
+  std::optional<int64_t> version;
+  shard_->Pull(0, 1, 1000, [&](absl::StatusOr<WeightsSnapshot> weights) {
+    version = weights->version;
+  });
+  Initialize();
+  EXPECT_FALSE(version.has_value());
+  Push(Make(0, 0, 2.0f));
+  EXPECT_EQ(version, 1);
+}
+
+// |gradient| = sqrt(4 * 3^2) = 6, clipped to 3: PyTorch's coefficient is
+// 3 / (6 + 1e-6).
+TEST_F(ParameterShardTest, ClipsByTheNormOfTheAveragedGradient) {
+  Create(2, {}, /*clip_norm=*/3);
+  Initialize();
+  Push(Make(0, 0, 2.0f));
+  const Answer answer = Push(Make(1, 0, 4.0f));
+  EXPECT_FLOAT_EQ(First(answer), -3.0f * static_cast<float>(3 / (6 + 1e-6)));
+}
+
+// Adam's first direction is g / (|g| + eps) = 1 for each of the weights, so
+// |w| / |direction| is 5 / 2 with w = (3, 4, 0, 0) and the step is rate times
+// that.
+TEST_F(ParameterShardTest, LambScalesByTheNormsOfTheWholeTensor) {
+  OptimizerOptions lamb;
+  lamb.kind = OptimizerOptions::Kind::kLamb;
+  lamb.epsilon = 1e-12;
+  Create(1, lamb);
+  const Payload start = Floats({3, 4, 0, 0});
+  TRIBUTARY_EXPECT_OK(shard_->Initialize(0, start.Crc32c(), start));
+  const Answer answer = Push(Make(0, 0, 0.5f));
+  EXPECT_NEAR(First(answer), 3.0f - 2.5f, 1e-5);
+}
+
+}  // namespace
+}  // namespace tributary

@@ -1,0 +1,96 @@
+#include "server/store/statistics_exchange.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+namespace tributary {
+namespace {
+
+constexpr auto kNorm = StatisticsKind::kGradientNorm;
+
+const ParameterSpecs kSpecs = {{"w", {10, 1024}}, {"b", {10}}, {"v", {5000}}};
+
+// A value for each grain that makes the order of additions visible.
+double Value(const Grain& grain) {
+  return std::pow(10.0, (grain.parameter * 7 + grain.index * 5) % 17);
+}
+
+std::vector<double> Sums(int shards) {
+  const auto plan = PartitionPlan::Create(kSpecs, shards, 1 << 16);
+  EXPECT_TRUE(plan.ok());
+  StatisticsExchange exchange(*plan, /*shard=*/0);
+  const std::vector<Grain> own = plan->Grains(0);
+  for (int s = shards - 1; s > 0; --s) {
+    std::vector<double> values;
+    for (const Grain& grain : plan->Grains(s)) values.push_back(Value(grain));
+    bool complete = false;
+    EXPECT_TRUE(
+        exchange.AddShard(0, kNorm, s, std::move(values), &complete).ok());
+    EXPECT_FALSE(complete);
+  }
+  size_t at = 0;
+  for (const Block& block : plan->blocks(0)) {
+    std::vector<double> values;
+    for (const Slice& slice : block.slices) {
+      for (int64_t i = slice.begin; i < slice.end; i += kGrainElements) {
+        values.push_back(Value(own[at++]));
+      }
+    }
+    exchange.AddBlock(0, kNorm, block.index, values);
+  }
+  EXPECT_TRUE(exchange.Complete(0, kNorm));
+  return exchange.PerParameter(0, kNorm, 0);
+}
+
+TEST(StatisticsExchangeTest, SumsAreTheSameBitsForEveryNumberOfShards) {
+  const std::vector<double> one = Sums(1);
+  ASSERT_EQ(one.size(), 3u);
+  for (int shards : {2, 3, 5}) EXPECT_EQ(Sums(shards), one) << shards;
+}
+
+TEST(StatisticsExchangeTest, IsCompleteOnceWhateverComesTwice) {
+  const auto plan = PartitionPlan::Create(kSpecs, 2, 1 << 16);
+  ASSERT_TRUE(plan.ok());
+  StatisticsExchange exchange(*plan, 0);
+  for (const Block& block : plan->blocks(0)) {
+    int64_t grains = 0;
+    for (const Slice& slice : block.slices) {
+      grains += (slice.size() + kGrainElements - 1) / kGrainElements;
+    }
+    exchange.AddBlock(0, kNorm, block.index, std::vector<double>(grains, 1.0));
+  }
+  EXPECT_TRUE(exchange.Local(0, kNorm).has_value());
+  EXPECT_FALSE(exchange.Complete(0, kNorm));
+  const std::vector<double> theirs(exchange.num_grains(1), 1.0);
+  bool complete = false;
+  ASSERT_TRUE(exchange.AddShard(0, kNorm, 1, theirs, &complete).ok());
+  EXPECT_TRUE(complete);
+  ASSERT_TRUE(exchange.AddShard(0, kNorm, 1, theirs, &complete).ok());
+  EXPECT_FALSE(complete);
+}
+
+TEST(StatisticsExchangeTest, RefusesAWrongNumberOfValues) {
+  const auto plan = PartitionPlan::Create(kSpecs, 2, 1 << 16);
+  ASSERT_TRUE(plan.ok());
+  StatisticsExchange exchange(*plan, 0);
+  bool complete = false;
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      exchange.AddShard(0, kNorm, 1, {1.0}, &complete)));
+}
+
+TEST(StatisticsExchangeTest, ForgetsWhatIsPast) {
+  const auto plan = PartitionPlan::Create({{"w", {10}}}, 1, 1 << 16);
+  ASSERT_TRUE(plan.ok());
+  StatisticsExchange exchange(*plan, 0);
+  exchange.AddBlock(0, kNorm, 0, std::vector<double>{1.0});
+  exchange.AddBlock(1, kNorm, 0, std::vector<double>{1.0});
+  exchange.ForgetBefore(1);
+  EXPECT_FALSE(exchange.Complete(0, kNorm));
+  EXPECT_TRUE(exchange.Complete(1, kNorm));
+  EXPECT_EQ(exchange.oldest_step(), 1);
+}
+
+}  // namespace
+}  // namespace tributary
