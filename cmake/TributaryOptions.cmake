@@ -29,8 +29,10 @@ endif()
 # Contraction into fused multiply-adds is a choice of the compiler and would
 # make the weights depend on the instruction set (docs/consistency.md).
 add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
+# An Options that names some of its fields leaves the others to their defaults.
 add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wall>
-                    $<$<COMPILE_LANGUAGE:CXX>:-Wextra>)
+                    $<$<COMPILE_LANGUAGE:CXX>:-Wextra>
+                    $<$<COMPILE_LANGUAGE:CXX>:-Wno-missing-field-initializers>)
 if(TRIBUTARY_WERROR)
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()

@@ -110,8 +110,8 @@ absl::StatusOr<PartitionPlan> PartitionPlan::Create(ParameterSpecs parameters,
         "num_shards must be 1 to ", kMaxShards, ", got ", num_shards));
   }
   if (bucket_bytes < 1 || bucket_bytes > kMaxBucketBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("bucket_bytes must be 1 to ", kMaxBucketBytes, ", got ", bucket_bytes));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "bucket_bytes must be 1 to ", kMaxBucketBytes, ", got ", bucket_bytes));
   }
   TRIBUTARY_RETURN_IF_ERROR(CheckParameters(parameters));
 

@@ -166,7 +166,7 @@ v1::HeartbeatRequest Member::MakeRequestLocked() {
   request.set_bytes_sent(bytes_sent_);
   request.set_bytes_received(bytes_received_);
   request.set_peak_memory_bytes(PeakMemoryBytes());
-  request.set_device(options_.device);
+  request.set_device(device_);
   return request;
 }
 
@@ -225,6 +225,11 @@ void Member::ReportStep(const v1::StepReport& report) {
 void Member::SetWaitingFor(std::string what) {
   absl::MutexLock lock(&mu_);
   waiting_for_ = std::move(what);
+}
+
+void Member::SetDevice(std::string device) {
+  absl::MutexLock lock(&mu_);
+  device_ = std::move(device);
 }
 
 void Member::SetBytes(uint64_t sent, uint64_t received) {

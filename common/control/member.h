@@ -34,7 +34,6 @@ class Member {
     std::string address;   // a server's host:port as others reach it
     std::string instance;  // empty: made from host, pid and chance
     std::optional<uint32_t> wanted_index;  // this place or none; else any
-    std::string device;                    // "cpu", "cuda: NVIDIA H200"
     const Clock* clock = &Clock::Real();
     // How long to wait for a coordinator that is not up, or has no free place.
     absl::Duration join_timeout = absl::Seconds(60);
@@ -86,6 +85,8 @@ class Member {
   // A sentence for `tributary status`; empty: not waiting.
   void SetWaitingFor(std::string what);
   void SetBytes(uint64_t sent, uint64_t received);
+  // What it computes on: "cpu", "cuda: NVIDIA H200".
+  void SetDevice(std::string device);
 
   // This worker's part of the evaluation of the weights after `step` steps.
   absl::Status ReportEvaluation(int64_t step, int64_t epoch,
@@ -127,6 +128,7 @@ class Member {
   mutable absl::Mutex mu_;
   MemberState state_ ABSL_GUARDED_BY(mu_);
   std::string waiting_for_ ABSL_GUARDED_BY(mu_);
+  std::string device_ ABSL_GUARDED_BY(mu_);
   uint64_t bytes_sent_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t bytes_received_ ABSL_GUARDED_BY(mu_) = 0;
   bool leaving_ ABSL_GUARDED_BY(mu_) = false;

@@ -60,8 +60,8 @@ std::vector<float> GradientAggregator::Weights() const {
   std::vector<float> weights(num_workers_, 0.0f);
   for (int rank = 0; rank < num_workers_; ++rank) {
     if (open_[rank].samples > 0) {
-      weights[rank] = static_cast<float>(
-          static_cast<double>(open_[rank].samples) / total);
+      weights[rank] =
+          static_cast<float>(static_cast<double>(open_[rank].samples) / total);
     }
   }
   return weights;

@@ -39,9 +39,9 @@ absl::Status ParameterServer::CheckAddress(
   }
   const size_t blocks = serving->partition.blocks(serving->shard).size();
   if (address.block() >= blocks) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("block ", address.block(), " of shard ", serving->shard,
-                     ", wanted below ", blocks));
+    return absl::InvalidArgumentError(absl::StrCat("block ", address.block(),
+                                                   " of shard ", serving->shard,
+                                                   ", wanted below ", blocks));
   }
   return absl::OkStatus();
 }

@@ -147,8 +147,8 @@ absl::Status ParameterServer::Serve(const v1::Plan& plan, Training training) {
       plan, serving->partition, training.shard, queue_.get(),
       [raw](int64_t step, StatisticsKind kind, int shard,
             std::vector<double> values) {
-        if (absl::Status status = raw->store->AddStatistics(
-                step, kind, shard, std::move(values));
+        if (absl::Status status =
+                raw->store->AddStatistics(step, kind, shard, std::move(values));
             !status.ok()) {
           spdlog::error("{}", std::string(status.message()));
         }

@@ -90,10 +90,10 @@ class PeerStatistics::Call final : public CompletionTag {
       return;
     }
     waiting_ = true;
-    alarm_.Set(owner_->queue_,
-               std::chrono::system_clock::now() +
-                   std::chrono::milliseconds(kRetryMs),
-               static_cast<CompletionTag*>(this));
+    alarm_.Set(
+        owner_->queue_,
+        std::chrono::system_clock::now() + std::chrono::milliseconds(kRetryMs),
+        static_cast<CompletionTag*>(this));
   }
 
   PeerStatistics* const owner_;

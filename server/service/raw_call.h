@@ -27,8 +27,8 @@ using RawParameterService = v1::ParameterService::WithRawMethod_PushPull<
                     v1::ParameterService::Service>>>>>;
 
 // One unary call on the server: waits for a request, is handed to the handler,
-// lives until answered. Exactly one of Answer and Fail is called, once, from any
-// thread; the call then deletes itself.
+// lives until answered. Exactly one of Answer and Fail is called, once, from
+// any thread; the call then deletes itself.
 class RawCall final : public CompletionTag {
  public:
   using Accept = std::function<void(

@@ -80,16 +80,18 @@ absl::Status ServeUntilEnd(Member& member, ParameterServer& server, Ops* ops,
 
 absl::Status RunServer(const ServerOptions& options) {
   const std::unique_ptr<Ops> ops = CreateCpuOps();
-  TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<ParameterServer> server,
-                             ParameterServer::Start({.listen = options.listen}));
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      std::unique_ptr<ParameterServer> server,
+      ParameterServer::Start({.listen = options.listen}));
   const std::string address = AdvertisedAddress(options, server->port());
   spdlog::info("listening on port {}, reached as {}", server->port(), address);
-  TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<Member> member,
-                             Member::Join({.coordinator = options.coordinator,
-                                           .role = v1::ROLE_SERVER,
-                                           .address = address,
-                                           .device = ops->device_name(),
-                                           .join_timeout = options.join_timeout}));
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      std::unique_ptr<Member> member,
+      Member::Join({.coordinator = options.coordinator,
+                    .role = v1::ROLE_SERVER,
+                    .address = address,
+                    .join_timeout = options.join_timeout}));
+  member->SetDevice(ops->device_name());
   const absl::Status status =
       ServeUntilEnd(*member, *server, ops.get(), options);
   if (!status.ok() && member->end().ok()) member->Fail(status);

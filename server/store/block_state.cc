@@ -64,13 +64,12 @@ void BlockState::ApplyFused(Ops& ops, const OptimizerStep& step) {
   const float* in = weights_.data();
   float* out = Writable();
   std::vector<float*> state = StateAt(0);
-  ForEachAveragedTile(
-      ops, aggregator_, block_.size,
-      [&](int64_t begin, int64_t n, const float* gradient) {
-        ops.OptimizerUpdate(step, n, gradient, in + begin, out + begin,
-                            state.data());
-        for (float*& tensor : state) tensor += n;
-      });
+  ForEachAveragedTile(ops, aggregator_, block_.size,
+                      [&](int64_t begin, int64_t n, const float* gradient) {
+                        ops.OptimizerUpdate(step, n, gradient, in + begin,
+                                            out + begin, state.data());
+                        for (float*& tensor : state) tensor += n;
+                      });
   FinishStep(out);
 }
 
@@ -98,8 +97,7 @@ std::vector<double> BlockState::GradientSquares(Ops& ops) const {
   return GrainSquares(ops, gradient_.data());
 }
 
-std::vector<double> BlockState::Direction(Ops& ops,
-                                          const OptimizerStep& step) {
+std::vector<double> BlockState::Direction(Ops& ops, const OptimizerStep& step) {
   if (!direction_) direction_ = SharedBuffer(block_.size);
   std::vector<float*> state = StateAt(0);
   ops.LambDirection(step, block_.size, gradient_.data(), weights_.data(),
@@ -140,7 +138,8 @@ void BlockState::TakeAnswered(std::vector<Ready>* ready) {
   if (first == waiters_.end()) return;
   const WeightsSnapshot snapshot = Snapshot();
   for (auto it = first; it != waiters_.end(); ++it) {
-    ready->push_back([done = std::move(it->done), snapshot] { done(snapshot); });
+    ready->push_back(
+        [done = std::move(it->done), snapshot] { done(snapshot); });
   }
   waiters_.erase(first, waiters_.end());
 }
@@ -151,10 +150,10 @@ void BlockState::TakeExpired(int64_t now_micros, std::vector<Ready>* ready) {
   };
   auto first = std::stable_partition(waiters_.begin(), waiters_.end(), waits);
   for (auto it = first; it != waiters_.end(); ++it) {
-    const absl::Status status = absl::DeadlineExceededError(absl::StrCat(
-        "step ", version_ + 1, " of shard ", block_.shard, ", block ",
-        block_.index, " waits for rank ",
-        absl::StrJoin(aggregator_.MissingRanks(), ", ")));
+    const absl::Status status = absl::DeadlineExceededError(
+        absl::StrCat("step ", version_ + 1, " of shard ", block_.shard,
+                     ", block ", block_.index, " waits for rank ",
+                     absl::StrJoin(aggregator_.MissingRanks(), ", ")));
     ready->push_back([done = std::move(it->done), status] { done(status); });
   }
   waiters_.erase(first, waiters_.end());

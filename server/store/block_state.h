@@ -45,9 +45,7 @@ class BlockState {
   using Ready = std::function<void()>;
 
   const Block& block() const { return block_; }
-  int64_t version() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
-    return version_;
-  }
+  int64_t version() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) { return version_; }
   GradientAggregator& aggregator() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     return aggregator_;
   }
@@ -101,8 +99,8 @@ class BlockState {
   SharedBuffer weights_ ABSL_GUARDED_BY(mu);
   SharedBuffer spare_ ABSL_GUARDED_BY(mu);
   std::vector<SharedBuffer> state_ ABSL_GUARDED_BY(mu);  // one per state name
-  SharedBuffer gradient_ ABSL_GUARDED_BY(mu);   // two-phase path only
-  SharedBuffer direction_ ABSL_GUARDED_BY(mu);  // LAMB only
+  SharedBuffer gradient_ ABSL_GUARDED_BY(mu);            // two-phase path only
+  SharedBuffer direction_ ABSL_GUARDED_BY(mu);           // LAMB only
   GradientAggregator aggregator_ ABSL_GUARDED_BY(mu);
   std::vector<Waiter> waiters_ ABSL_GUARDED_BY(mu);
 };

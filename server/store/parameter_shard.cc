@@ -31,8 +31,8 @@ ParameterShard::ParameterShard(Options options)
       optimizer_(options_.optimizer),
       exchange_(*options_.plan, options_.shard) {
   for (const Block& block : options_.plan->blocks(options_.shard)) {
-    blocks_.push_back(std::make_unique<BlockState>(
-        block, options_.num_workers, optimizer_));
+    blocks_.push_back(
+        std::make_unique<BlockState>(block, options_.num_workers, optimizer_));
   }
 }
 
@@ -50,10 +50,10 @@ absl::Status ParameterShard::CheckContribution(const BlockState& block,
   const size_t wanted =
       c.samples > 0 ? static_cast<size_t>(block.block().bytes()) : 0;
   if (c.payload.size() != wanted) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "payload of ", c.payload.size(), " bytes for block ",
-        block.block().index, " of shard ", options_.shard, " with ", c.samples,
-        " samples, wanted ", wanted));
+    return absl::InvalidArgumentError(
+        absl::StrCat("payload of ", c.payload.size(), " bytes for block ",
+                     block.block().index, " of shard ", options_.shard,
+                     " with ", c.samples, " samples, wanted ", wanted));
   }
   if (const uint32_t crc = c.payload.Crc32c(); crc != c.crc32c) {
     return absl::DataLossError(
@@ -93,24 +93,24 @@ void ParameterShard::PushPull(int index, Contribution contribution,
         break;
       case Verdict::kConflict:
         ++counters_.conflicts;
-        refused = absl::AbortedError(absl::StrCat(
-            "rank ", rank, " sent other bytes for step ", step + 1,
-            " than before: it is not deterministic"));
+        refused = absl::AbortedError(
+            absl::StrCat("rank ", rank, " sent other bytes for step ", step + 1,
+                         " than before: it is not deterministic"));
         break;
       case Verdict::kFenced:
         refused = absl::FailedPreconditionError(
-            absl::StrCat("rank ", rank, " is fenced: a newer incarnation has "
+            absl::StrCat("rank ", rank,
+                         " is fenced: a newer incarnation has "
                          "taken its place"));
         break;
       case Verdict::kTooOld:
       case Verdict::kTooNew:
-        refused = block.version() == BlockState::kUninitialized
-                      ? absl::FailedPreconditionError(
-                            "weights are not initialized")
-                      : absl::OutOfRangeError(
-                            absl::StrCat("rank ", rank, " sent step ", step + 1,
-                                         ", the open step is ",
-                                         aggregator.step() + 1));
+        refused =
+            block.version() == BlockState::kUninitialized
+                ? absl::FailedPreconditionError("weights are not initialized")
+                : absl::OutOfRangeError(absl::StrCat(
+                      "rank ", rank, " sent step ", step + 1,
+                      ", the open step is ", aggregator.step() + 1));
         break;
     }
     if (refused.ok()) {
@@ -145,10 +145,10 @@ void ParameterShard::CompleteBlockLocked(BlockState& block,
   *statistics =
       options_.clip_norm > 0
           ? block.GradientSquares(*options_.ops)
-          : block.Direction(*options_.ops,
-                            optimizer_.Prepare(step + 1,
-                                               options_.learning_rate(step),
-                                               /*gradient_scale=*/1.0));
+          : block.Direction(
+                *options_.ops,
+                optimizer_.Prepare(step + 1, options_.learning_rate(step),
+                                   /*gradient_scale=*/1.0));
 }
 
 void ParameterShard::OfferStatistics(int64_t step, StatisticsKind kind,
@@ -175,8 +175,8 @@ absl::Status ParameterShard::AddStatistics(int64_t step, StatisticsKind kind,
   bool complete = false;
   {
     absl::MutexLock lock(&exchange_mu_);
-    TRIBUTARY_RETURN_IF_ERROR(exchange_.AddShard(step, kind, shard,
-                                                 std::move(values), &complete));
+    TRIBUTARY_RETURN_IF_ERROR(
+        exchange_.AddShard(step, kind, shard, std::move(values), &complete));
   }
   if (complete) ContinueStep(step, kind);
   return absl::OkStatus();
@@ -203,9 +203,8 @@ void ParameterShard::ContinueStep(int64_t step, StatisticsKind kind) {
   }
   std::vector<double> ratios;
   for (size_t p = 0; p < first.size(); ++p) {
-    ratios.push_back(Optimizer::TrustRatio(options_.optimizer,
-                                           std::sqrt(first[p]),
-                                           std::sqrt(second[p])));
+    ratios.push_back(Optimizer::TrustRatio(
+        options_.optimizer, std::sqrt(first[p]), std::sqrt(second[p])));
   }
   ApplyEverywhere(step, /*gradient_scale=*/1.0, &ratios);
 }
@@ -254,8 +253,8 @@ void ParameterShard::Pull(int index, int64_t min_version,
   std::vector<BlockState::Ready> ready;
   {
     absl::MutexLock lock(&block.mu);
-    block.Wait({std::max<int64_t>(min_version, 0), deadline_micros,
-                std::move(done)});
+    block.Wait(
+        {std::max<int64_t>(min_version, 0), deadline_micros, std::move(done)});
     block.TakeAnswered(&ready);
   }
   Run(std::move(ready));
@@ -265,10 +264,9 @@ absl::Status ParameterShard::Initialize(int index, uint32_t crc32c,
                                         const Payload& payload) {
   BlockState& block = *blocks_[index];
   if (payload.size() != static_cast<size_t>(block.block().bytes())) {
-    return Refuse(absl::InvalidArgumentError(
-        absl::StrCat("initial weights of ", payload.size(), " bytes for block ",
-                     index, " of shard ", options_.shard, ", wanted ",
-                     block.block().bytes())));
+    return Refuse(absl::InvalidArgumentError(absl::StrCat(
+        "initial weights of ", payload.size(), " bytes for block ", index,
+        " of shard ", options_.shard, ", wanted ", block.block().bytes())));
   }
   if (payload.Crc32c() != crc32c) {
     return Refuse(absl::DataLossError(
@@ -298,10 +296,11 @@ void ParameterShard::ReadStatistics(int64_t step, StatisticsKind kind,
   {
     absl::MutexLock lock(&exchange_mu_);
     if (step < exchange_.oldest_step()) {
-      answer = absl::OutOfRangeError(
-          absl::StrCat("statistics of step ", step + 1, " are forgotten; the "
-                       "oldest kept are of step ",
-                       exchange_.oldest_step() + 1));
+      answer =
+          absl::OutOfRangeError(absl::StrCat("statistics of step ", step + 1,
+                                             " are forgotten; the "
+                                             "oldest kept are of step ",
+                                             exchange_.oldest_step() + 1));
     } else if (auto local = exchange_.Local(step, kind)) {
       answer = *std::move(local);
     } else {

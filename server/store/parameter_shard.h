@@ -40,16 +40,15 @@ class ParameterShard {
     const PartitionPlan* plan = nullptr;  // outlives the shard
     int shard = 0;
     int num_workers = 1;
-    OptimizerOptions optimizer = {};
+    OptimizerOptions optimizer;
     // Rate of a step, from 0.
-    std::function<double(int64_t step)> learning_rate = {};
+    std::function<double(int64_t step)> learning_rate;
     double clip_norm = 0;  // 0: none
-    std::unique_ptr<SyncPolicy> policy = {};
+    std::unique_ptr<SyncPolicy> policy;
     Ops* ops = nullptr;  // the CPU's; outlives the shard
     // This shard's statistics are complete: fetch the other shards' and give
     // them to AddStatistics. Called outside every lock; unused with one shard.
-    std::function<void(int64_t step, StatisticsKind kind)> fetch_statistics =
-        {};
+    std::function<void(int64_t step, StatisticsKind kind)> fetch_statistics;
   };
   using StatisticsDone =
       std::function<void(absl::StatusOr<std::vector<double>>)>;

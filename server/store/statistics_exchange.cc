@@ -48,8 +48,9 @@ bool StatisticsExchange::AddBlock(int64_t step, StatisticsKind kind, int block,
                                   absl::Span<const double> values) {
   Gathered& gathered = Find(step, kind);
   TRIBUTARY_CHECK(gathered.blocks_left > 0);
-  std::copy(values.begin(), values.end(),
-            gathered.local.begin() + first_grain_[block] * ValuesPerGrain(kind));
+  std::copy(
+      values.begin(), values.end(),
+      gathered.local.begin() + first_grain_[block] * ValuesPerGrain(kind));
   if (--gathered.blocks_left > 0) return false;
   gathered.shards[shard_] = gathered.local;
   --gathered.shards_left;
@@ -102,9 +103,9 @@ std::vector<double> StatisticsExchange::PerParameter(int64_t step,
 
 void StatisticsExchange::ForgetBefore(int64_t step) {
   oldest_step_ = std::max(oldest_step_, step);
-  gathered_.erase(gathered_.begin(),
-                  gathered_.lower_bound({oldest_step_,
-                                         StatisticsKind::kGradientNorm}));
+  gathered_.erase(
+      gathered_.begin(),
+      gathered_.lower_bound({oldest_step_, StatisticsKind::kGradientNorm}));
 }
 
 }  // namespace tributary

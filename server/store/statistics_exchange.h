@@ -73,8 +73,8 @@ class StatisticsExchange {
   const int shard_;
   const size_t num_parameters_;
   const size_t num_blocks_;
-  std::vector<int64_t> first_grain_;        // [block]
-  std::vector<std::vector<Grain>> order_;   // [shard][grain]
+  std::vector<int64_t> first_grain_;                // [block]
+  std::vector<std::vector<Grain>> order_;           // [shard][grain]
   std::vector<std::pair<int, int64_t>> canonical_;  // (shard, grain) by Grain
   int64_t oldest_step_ = 0;
   std::map<Key, Gathered> gathered_;

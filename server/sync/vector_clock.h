@@ -16,7 +16,9 @@ class VectorClock {
   void Advance(int worker) { ++steps_[worker]; }
 
   // Of the slowest worker.
-  int64_t Min() const { return *std::min_element(steps_.begin(), steps_.end()); }
+  int64_t Min() const {
+    return *std::min_element(steps_.begin(), steps_.end());
+  }
 
  private:
   std::vector<int64_t> steps_;

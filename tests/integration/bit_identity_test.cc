@@ -24,8 +24,10 @@ struct Case {
 
 Cluster::Options MakeOptions(const Case& c, int servers, int workers) {
   Cluster::Options options;
-  options.parameters = {{"0.weight", {64, 70}}, {"0.bias", {70}},
-                        {"2.weight", {70, 33}}, {"2.bias", {33}}};
+  options.parameters = {{"0.weight", {64, 70}},
+                        {"0.bias", {70}},
+                        {"2.weight", {70, 33}},
+                        {"2.bias", {33}}};
   options.servers = servers;
   options.workers = workers;
   options.optimizer = c.optimizer;
@@ -47,11 +49,10 @@ TEST_P(BitIdentityTest, WeightsAreTheSameBitsForAllServersAndDelays) {
   for (float w : expected[0]) ASSERT_TRUE(std::isfinite(w));
   for (int servers : {1, 2, 3}) {
     for (uint64_t seed = 1; seed <= 5; ++seed) {
-      const auto got =
-          TrainToy(MakeOptions(GetParam(), servers, kWorkers), kSteps,
-                   UnevenSamples, [seed](uint32_t rank) {
-                     return MakeMessageDelay(3, seed * 100 + rank);
-                   });
+      const auto got = TrainToy(MakeOptions(GetParam(), servers, kWorkers),
+                                kSteps, UnevenSamples, [seed](uint32_t rank) {
+                                  return MakeMessageDelay(3, seed * 100 + rank);
+                                });
       EXPECT_EQ(got, expected) << servers << " servers, seed " << seed;
     }
   }
@@ -89,7 +90,8 @@ TEST(SumOfOnesTest, EveryStepCountsOnceThoughEveryMessageIsRepeated) {
   const std::vector<const float*> gradients = {minus_one.data()};
   const std::vector<float*> first = {weights.data()}, second = {other.data()};
   const std::vector<const float*> start = {weights.data()};
-  auto a = cluster.Connect(0), b = cluster.Connect(1), again = cluster.Connect(1);
+  auto a = cluster.Connect(0), b = cluster.Connect(1),
+       again = cluster.Connect(1);
   ASSERT_TRUE(a->Initialize(start).ok());
   for (int64_t step = 0; step < 10; ++step) {
     for (ParameterClient* client : {a.get(), b.get(), again.get()}) {

@@ -9,13 +9,12 @@
 #include "absl/status/statusor.h"
 
 // Debian's Abseil has no status matchers; these few lines are enough.
-#define TRIBUTARY_ASSERT_OK(expression) \
-  ASSERT_TRUE((expression).ok())
-#define TRIBUTARY_EXPECT_OK(expression)                                  \
-  do {                                                                   \
-    const absl::Status tributary_expected =                              \
-        ::tributary::testing::StatusOf(expression);                      \
-    EXPECT_TRUE(tributary_expected.ok()) << tributary_expected;          \
+#define TRIBUTARY_ASSERT_OK(expression) ASSERT_TRUE((expression).ok())
+#define TRIBUTARY_EXPECT_OK(expression)                         \
+  do {                                                          \
+    const absl::Status tributary_expected =                     \
+        ::tributary::testing::StatusOf(expression);             \
+    EXPECT_TRUE(tributary_expected.ok()) << tributary_expected; \
   } while (false)
 
 namespace tributary::testing {

@@ -46,7 +46,8 @@ class GrpcParameterClient final : public ParameterClient {
         partition_(std::move(partition)),
         round_(options_.delay_micros, options_.on_waiting) {
     for (const std::string& server : options_.plan.servers()) {
-      stubs_.push_back(std::make_unique<grpc::GenericStub>(DataChannel(server)));
+      stubs_.push_back(
+          std::make_unique<grpc::GenericStub>(DataChannel(server)));
     }
     thread_ = std::thread([this] { Loop(); });
   }

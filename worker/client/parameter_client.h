@@ -21,17 +21,17 @@ namespace tributary {
 class ParameterClient {
  public:
   struct Options {
-    v1::Plan plan = {};
+    v1::Plan plan;
     uint32_t rank = 0;
     uint64_t incarnation = 0;
     // A step or transfer that takes longer fails and says whom it waited for.
     absl::Duration step_timeout = absl::Seconds(120);
     // Told whom the step under way waits for, in a server's words, when it
     // waits long; and "" when it goes on. On the network's thread.
-    std::function<void(const std::string&)> on_waiting = {};
+    std::function<void(const std::string&)> on_waiting;
     // For tests of timing: microseconds by which the next message, to or from
     // a server, is held back. Called from several threads.
-    std::function<int64_t()> delay_micros = {};
+    std::function<int64_t()> delay_micros;
   };
   struct Traffic {
     uint64_t bytes_sent = 0;  // payloads

@@ -20,8 +20,8 @@ constexpr int64_t kMaxBackoffMicros = 1'000'000;
 
 // Exponential, with a spread so that the workers do not come back at once.
 int64_t BackoffMicros(int attempts, const void* salt) {
-  const int64_t base = std::min(
-      kMaxBackoffMicros, kFirstBackoffMicros << std::min(attempts, 10));
+  const int64_t base = std::min(kMaxBackoffMicros,
+                                kFirstBackoffMicros << std::min(attempts, 10));
   const uint64_t hash = (reinterpret_cast<uintptr_t>(salt) + attempts) *
                         uint64_t{0x9E3779B97F4A7C15};
   return base / 2 + static_cast<int64_t>(hash >> 40) % (base / 2 + 1);
@@ -105,8 +105,7 @@ void Transfer::Send() {
 void Transfer::Call() {
   if (round_->Stopped()) return End(absl::CancelledError("stopped"));
   const absl::Duration left = round_->deadline() - absl::Now();
-  const absl::Duration hold =
-      std::clamp(left, absl::Milliseconds(1), kHold);
+  const absl::Duration hold = std::clamp(left, absl::Milliseconds(1), kHold);
   auto context = std::make_unique<grpc::ClientContext>();
   context->set_deadline(absl::ToChronoTime(absl::Now() + hold + kMargin));
   state_ = State::kCalling;
@@ -169,10 +168,10 @@ void Transfer::RetryOrEnd(const absl::Status& status) {
 
 void Transfer::SetAlarm(State state, int64_t micros) {
   state_ = state;
-  alarm_.Set(round_->queue(),
-             std::chrono::system_clock::now() +
-                 std::chrono::microseconds(micros),
-             this);
+  alarm_.Set(
+      round_->queue(),
+      std::chrono::system_clock::now() + std::chrono::microseconds(micros),
+      this);
 }
 
 void Transfer::End(absl::Status status) {

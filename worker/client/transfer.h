@@ -59,7 +59,7 @@ class TransferRound {
   std::set<Transfer*> active_ ABSL_GUARDED_BY(mu_);
   absl::Status status_ ABSL_GUARDED_BY(mu_);
   std::string cancelled_ ABSL_GUARDED_BY(mu_);  // why; empty: not
-  bool waiting_ ABSL_GUARDED_BY(mu_) = false;  // on_waiting_ was told a text
+  bool waiting_ ABSL_GUARDED_BY(mu_) = false;   // on_waiting_ was told a text
 };
 
 // One block on its way: a unary call that is repeated until it succeeds, its

@@ -19,14 +19,13 @@ class GradientBucketer {
 
   // `parameter`'s gradient is final: calls `leave` for each block that is
   // complete with it. Every parameter is marked once a step.
-  void MarkReady(int parameter,
-                 const std::function<void(const Block&)>& leave);
+  void MarkReady(int parameter, const std::function<void(const Block&)>& leave);
 
  private:
   struct Pending {
     const Block* block;
-    int slices;       // of the block
-    int left;         // of them not ready yet
+    int slices;  // of the block
+    int left;    // of them not ready yet
   };
   std::vector<Pending> blocks_;
   std::vector<std::vector<int>> blocks_of_;  // [parameter], one per slice

@@ -49,9 +49,8 @@ void ParameterServerSynchronizer::BeginStep(int64_t step, uint64_t samples) {
 
 void ParameterServerSynchronizer::GradientReady(int parameter) {
   if (!ops_->is_host() && samples_ > 0) {
-    ops_->CopyOut(
-        gradients_[parameter], model_->gradient(parameter),
-        model_->parameters()[parameter].size() * sizeof(float));
+    ops_->CopyOut(gradients_[parameter], model_->gradient(parameter),
+                  model_->parameters()[parameter].size() * sizeof(float));
   }
   bucketer_.MarkReady(parameter,
                       [this](const Block& block) { client_->PushPull(block); });

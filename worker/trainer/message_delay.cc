@@ -20,8 +20,8 @@ std::function<int64_t()> MakeMessageDelay(int64_t max_ms, uint64_t seed) {
   }
   return [source, max_ms] {
     absl::MutexLock lock(&source->mu);
-    return std::uniform_int_distribution<int64_t>(0, max_ms * 1000)(
-        source->random);
+    return std::uniform_int_distribution<int64_t>(
+        0, max_ms * 1000)(source->random);
   };
 }
 

@@ -91,20 +91,19 @@ absl::Status OpenModel(const v1::JobSpec& job, Workplace* place) {
   const int64_t max_rows = (place->cut.global_batch + workers - 1) / workers;
   TRIBUTARY_ASSIGN_OR_RETURN(
       place->model,
-      Model::Create(job.model(), place->data.train->feature_shape(),
-                    {.ops = place->ops.get(),
-                     .max_rows = max_rows,
-                     .seed = job.seed()}));
+      Model::Create(
+          job.model(), place->data.train->feature_shape(),
+          {.ops = place->ops.get(), .max_rows = max_rows, .seed = job.seed()}));
   TRIBUTARY_ASSIGN_OR_RETURN(
       place->loss, Loss::Create(job.training().loss(),
                                 {.ops = place->ops.get(),
                                  .max_rows = max_rows,
                                  .outputs = place->model->output_size()}));
   if (place->data.train->target_kind() == TargetKind::kClass) {
-    for (const Dataset* set : {place->data.train.get(), place->data.test.get()}) {
+    for (const Dataset* set :
+         {place->data.train.get(), place->data.test.get()}) {
       if (!set) continue;
-      TRIBUTARY_RETURN_IF_ERROR(
-          set->CheckClasses(place->model->output_size()));
+      TRIBUTARY_RETURN_IF_ERROR(set->CheckClasses(place->model->output_size()));
     }
   }
   return absl::OkStatus();
@@ -183,16 +182,15 @@ absl::Status Train(Member& member, Workplace& place, Canceller& canceller,
                    const WorkerOptions& options) {
   const v1::JobSpec& job = member.job();
   TRIBUTARY_ASSIGN_OR_RETURN(
-      place.data,
-      OpenData(job.data(), TargetKindOf(job.training().loss())));
+      place.data, OpenData(job.data(), TargetKindOf(job.training().loss())));
   for (const std::string& warning : place.data.warnings) {
     spdlog::warn("{}", warning);
   }
   TRIBUTARY_RETURN_IF_ERROR(OpenModel(job, &place));
-  TRIBUTARY_RETURN_IF_ERROR(member.DeclareModel(
-      {.parameters = place.model->parameters(),
-       .total_steps = place.plan->total_steps(),
-       .steps_per_epoch = place.plan->steps_per_epoch()}));
+  TRIBUTARY_RETURN_IF_ERROR(
+      member.DeclareModel({.parameters = place.model->parameters(),
+                           .total_steps = place.plan->total_steps(),
+                           .steps_per_epoch = place.plan->steps_per_epoch()}));
   TRIBUTARY_ASSIGN_OR_RETURN(const v1::Plan plan,
                              member.GetPlan(options.join_timeout));
   const v1::ParameterServerSpec& strategy = job.strategy().parameter_server();
@@ -203,9 +201,10 @@ absl::Status Train(Member& member, Workplace& place, Canceller& canceller,
            .rank = member.index(),
            .incarnation = member.incarnation(),
            .step_timeout = absl::Seconds(strategy.sync_timeout_seconds()),
-           .on_waiting = [&member](const std::string& whom) {
-             member.SetWaitingFor(whom);
-           },
+           .on_waiting =
+               [&member](const std::string& whom) {
+                 member.SetWaitingFor(whom);
+               },
            .delay_micros = options.delay_micros}));
   ParameterServerSynchronizer synchronizer(std::move(client), place.model.get(),
                                            place.ops.get());

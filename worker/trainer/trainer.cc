@@ -44,10 +44,8 @@ absl::Status Trainer::Run() {
   TRIBUTARY_ASSIGN_OR_RETURN(
       std::unique_ptr<BatchLoader> loader,
       BatchLoader::Start(
-          {.gather =
-               [this](absl::Span<const int64_t> rows, Batch* out) {
-                 options_.train->Gather(rows, out);
-               },
+          {.gather = [this](absl::Span<const int64_t> rows,
+                            Batch* out) { options_.train->Gather(rows, out); },
            .sampler = std::move(sampler),
            .plan = options_.plan}));
 
@@ -110,12 +108,12 @@ absl::Status Trainer::Compute(const Batch& batch, const StepRange& range,
                               int64_t step, int64_t rank_samples,
                               double* loss_sum, double* push_seconds) {
   const Nonempty nonempty = FindNonempty(options_.cut, range, options_.rank);
-  const float* logits = options_.model->Forward(
-      batch.features.data(), batch.rows,
-      {.training = true,
-       .step = step,
-       .first_row = batch.first_row,
-       .row_stride = batch.row_stride});
+  const float* logits =
+      options_.model->Forward(batch.features.data(), batch.rows,
+                              {.training = true,
+                               .step = step,
+                               .first_row = batch.first_row,
+                               .row_stride = batch.row_stride});
   const LossTargets targets{
       .labels = batch.labels.empty() ? nullptr : batch.labels.data(),
       .values = batch.targets.empty() ? nullptr : batch.targets.data()};
@@ -162,8 +160,7 @@ absl::Status Trainer::Evaluate(int64_t step) {
       const v1::EvaluationPart part,
       EvaluateModel(options_.ops, options_.model, options_.loss,
                     options_.job->training().loss(), next_batch));
-  const int64_t epoch =
-      step == 0 ? 0 : options_.plan.At(step - 1).epoch + 1;
+  const int64_t epoch = step == 0 ? 0 : options_.plan.At(step - 1).epoch + 1;
   return options_.report_evaluation(step, epoch, part);
 }
 

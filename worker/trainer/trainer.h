@@ -39,12 +39,12 @@ class Trainer {
     const Clock* clock = &Clock::Real();
 
     // Asked before every step, from 1. Cancelled: stop here, in good order.
-    std::function<absl::Status(int64_t step)> begin_step = {};
-    std::function<void(const v1::StepReport&)> report_step = {};
+    std::function<absl::Status(int64_t step)> begin_step;
+    std::function<void(const v1::StepReport&)> report_step;
     // This rank's part of the test set, judged after `step` steps.
     std::function<absl::Status(int64_t step, int64_t epoch,
                                const v1::EvaluationPart&)>
-        report_evaluation = {};
+        report_evaluation;
   };
 
   explicit Trainer(Options options) : options_(std::move(options)) {}
@@ -56,8 +56,8 @@ class Trainer {
  private:
   absl::Status Step(int64_t step, BatchLoader& loader);
   // Forward and backward of one micro-batch; adds the summed loss.
-  absl::Status Compute(const Batch& batch, const StepRange& range,
-                       int64_t step, int64_t rank_samples, double* loss_sum,
+  absl::Status Compute(const Batch& batch, const StepRange& range, int64_t step,
+                       int64_t rank_samples, double* loss_sum,
                        double* push_seconds);
   absl::Status Evaluate(int64_t step);
   double Seconds() const;

@@ -11,9 +11,9 @@ namespace tributary {
 namespace {
 
 ParameterSpecs Mlp() {
-  return {{"0.weight", {1024, 784}}, {"0.bias", {1024}},
+  return {{"0.weight", {1024, 784}},  {"0.bias", {1024}},
           {"2.weight", {1024, 1024}}, {"2.bias", {1024}},
-          {"4.weight", {10, 1024}}, {"4.bias", {10}}};
+          {"4.weight", {10, 1024}},   {"4.bias", {10}}};
 }
 
 TEST(PartitionPlanTest, EveryElementIsInExactlyOneBlock) {
@@ -124,7 +124,8 @@ TEST(PartitionPlanTest, RefusesWhatCannotBeCut) {
   EXPECT_FALSE(PartitionPlan::Create(Mlp(), 1, uint64_t{1} << 40).ok());
   EXPECT_FALSE(PartitionPlan::Create({{"w", {0}}}, 1, 1 << 20).ok());
   EXPECT_FALSE(PartitionPlan::Create({{"w", {-3}}}, 1, 1 << 20).ok());
-  EXPECT_FALSE(PartitionPlan::Create({{"w", {1}}, {"w", {1}}}, 1, 1 << 20).ok());
+  EXPECT_FALSE(
+      PartitionPlan::Create({{"w", {1}}, {"w", {1}}}, 1, 1 << 20).ok());
   EXPECT_FALSE(
       PartitionPlan::Create({{"w", {1 << 30, 1 << 30}}}, 1, 1 << 20).ok());
 }

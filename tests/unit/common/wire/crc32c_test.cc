@@ -15,14 +15,16 @@ TEST(Crc32cTest, GivesTheChecksumsOfTheRfc) {
   std::string ascending;
   for (int i = 0; i < 32; ++i) ascending.push_back(static_cast<char>(i));
   EXPECT_EQ(Crc32c(ascending.data(), 32), 0x46dd794eu);
-  EXPECT_EQ(Crc32c("123456789", 9), 0xe3069283u);  // the catalogue's check value
+  EXPECT_EQ(Crc32c("123456789", 9),
+            0xe3069283u);  // the catalogue's check value
 }
 
 TEST(Crc32cTest, TheFastPathAgreesWithTheTableAtEveryLengthAndAlignment) {
   std::mt19937 random(7);
   std::string bytes(50'000, '\0');
   for (char& byte : bytes) byte = static_cast<char>(random());
-  for (size_t n : {0, 1, 7, 8, 9, 4095, 6143, 6144, 6145, 12288, 20001, 49990}) {
+  for (size_t n :
+       {0, 1, 7, 8, 9, 4095, 6143, 6144, 6145, 12288, 20001, 49990}) {
     for (size_t offset : {0, 1, 3, 8}) {
       const char* data = bytes.data() + offset;
       EXPECT_EQ(Crc32c(data, n), internal::ExtendCrc32cPortable(0, data, n))

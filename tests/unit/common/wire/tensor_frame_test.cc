@@ -50,10 +50,9 @@ TEST(TensorFrameTest, WritesExactlyWhatProtobufWrites) {
   const std::string tensor = "tensor bytes in two pieces";
   v1::PushPullRequest whole = MakeRequest();
   whole.set_payload(tensor);
-  const grpc::ByteBuffer frame =
-      EncodeFrame(MakeRequest(), {BorrowedSlice(tensor.data(), 10),
-                                  BorrowedSlice(tensor.data() + 10,
-                                                tensor.size() - 10)});
+  const grpc::ByteBuffer frame = EncodeFrame(
+      MakeRequest(), {BorrowedSlice(tensor.data(), 10),
+                      BorrowedSlice(tensor.data() + 10, tensor.size() - 10)});
   EXPECT_EQ(Flatten(frame), whole.SerializeAsString());
 }
 
@@ -114,7 +113,7 @@ TEST(TensorFrameTest, RandomBytesNeverDoHarm) {
 }
 
 TEST(TensorFrameTest, ALongHeaderIsRefusedBeforeItIsCopied) {
-  std::string bytes = "\x0a";  // field 1, bytes
+  std::string bytes = "\x0a";       // field 1, bytes
   bytes += "\xff\xff\xff\xff\x0f";  // of almost 4 GiB
   v1::PushPullRequest header;
   Payload payload;

@@ -49,9 +49,8 @@ TEST(AveragedTilesTest, SumsInRankOrderWhateverTheArrival) {
 }
 
 TEST(AveragedTilesTest, WeighsBySamplesAndLeavesOutWhoHasNone) {
-  const std::vector<float> mean =
-      Average({Constant(0, 4.0f, 3), Constant(1, 99.0f, 0),
-               Constant(2, 8.0f, 1)});
+  const std::vector<float> mean = Average(
+      {Constant(0, 4.0f, 3), Constant(1, 99.0f, 0), Constant(2, 8.0f, 1)});
   EXPECT_EQ(mean, std::vector<float>(kElements, 5.0f));
 }
 

@@ -36,8 +36,7 @@ class ParameterShardTest : public ::testing::Test {
   }
 
   void Initialize() {
-    TRIBUTARY_EXPECT_OK(
-        shard_->Initialize(0, Zeros().Crc32c(), Zeros()));
+    TRIBUTARY_EXPECT_OK(shard_->Initialize(0, Zeros().Crc32c(), Zeros()));
   }
 
   static Payload Floats(const std::vector<float>& values) {
@@ -58,7 +57,8 @@ class ParameterShardTest : public ::testing::Test {
   }
 
   // Where an answer lands; empty: not yet.
-  using Answer = std::shared_ptr<std::optional<absl::StatusOr<WeightsSnapshot>>>;
+  using Answer =
+      std::shared_ptr<std::optional<absl::StatusOr<WeightsSnapshot>>>;
   Answer Push(Contribution c, int64_t deadline = 1000) {
     auto answer = std::make_shared<Answer::element_type>();
     shard_->PushPull(0, std::move(c), deadline, [answer](auto weights) {
@@ -108,9 +108,9 @@ TEST_F(ParameterShardTest, OtherBytesForTheSameStepAreRefused) {
 }
 
 TEST_F(ParameterShardTest, WrongInputIsRefusedAndChangesNothing) {
-  EXPECT_THAT(**Push(Make(0, 0, 1.0f)),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       "not initialized"));
+  EXPECT_THAT(
+      **Push(Make(0, 0, 1.0f)),
+      StatusIs(absl::StatusCode::kFailedPrecondition, "not initialized"));
   Initialize();
   EXPECT_THAT(**Push(Make(7, 0, 1.0f)),
               StatusIs(absl::StatusCode::kInvalidArgument, "rank 7"));

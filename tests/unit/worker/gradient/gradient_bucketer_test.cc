@@ -9,16 +9,16 @@ namespace {
 
 std::vector<int> Mark(GradientBucketer& bucketer, int parameter) {
   std::vector<int> left;
-  bucketer.MarkReady(parameter, [&](const Block& block) {
-    left.push_back(block.index);
-  });
+  bucketer.MarkReady(parameter,
+                     [&](const Block& block) { left.push_back(block.index); });
   return left;
 }
 
 TEST(GradientBucketerTest, ABlockLeavesWithTheLastOfItsParameters) {
   // Backward order b1, w1, b0, w0; 16384 elements fill a block.
   const auto plan = PartitionPlan::Create(
-      {{"w0", {16384}}, {"b0", {100}}, {"w1", {16000}}, {"b1", {50}}}, 1, 65536);
+      {{"w0", {16384}}, {"b0", {100}}, {"w1", {16000}}, {"b1", {50}}}, 1,
+      65536);
   ASSERT_TRUE(plan.ok());
   GradientBucketer bucketer(*plan);
   for (int step = 0; step < 2; ++step) {
@@ -32,7 +32,8 @@ TEST(GradientBucketerTest, ABlockLeavesWithTheLastOfItsParameters) {
 
 TEST(GradientBucketerTest, AnyOrderSendsEveryBlockOnce) {
   const auto plan = PartitionPlan::Create(
-      {{"w0", {40000}}, {"b0", {100}}, {"w1", {16000}}, {"b1", {50}}}, 3, 65536);
+      {{"w0", {40000}}, {"b0", {100}}, {"w1", {16000}}, {"b1", {50}}}, 3,
+      65536);
   ASSERT_TRUE(plan.ok());
   GradientBucketer bucketer(*plan);
   size_t sent = 0;
