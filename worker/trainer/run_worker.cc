@@ -115,7 +115,7 @@ absl::StatusOr<std::vector<std::vector<float>>> MakeInitialWeights(
   std::vector<std::vector<float>> weights;
   if (!job.model().initialize_from().empty()) {
     TRIBUTARY_ASSIGN_OR_RETURN(
-        weights, ReadParameters(job.model().initialize_from(), parameters));
+        weights, ReadSafetensors(job.model().initialize_from(), parameters));
     return weights;
   }
   for (size_t p = 0; p < parameters.size(); ++p) {
