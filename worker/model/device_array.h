@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "kernels/ops.h"
+
+namespace tributary {
+
+// An array in the memory of one device, freed with its owner. T is trivial.
+template <typename T>
+class DeviceArray {
+ public:
+  DeviceArray() = default;
+  ~DeviceArray() { Reset(); }
+  DeviceArray(DeviceArray&& other) noexcept { *this = std::move(other); }
+  DeviceArray& operator=(DeviceArray&& other) noexcept {
+    if (this != &other) {
+      Reset();
+      ops_ = std::exchange(other.ops_, nullptr);
+      data_ = std::exchange(other.data_, nullptr);
+    }
+    return *this;
+  }
+
+  // 64-byte aligned, contents undefined. ResourceExhausted when the device has
+  // no room.
+  static absl::StatusOr<DeviceArray> Allocate(Ops* ops, int64_t size) {
+    const size_t bytes = static_cast<size_t>(size) * sizeof(T);
+    DeviceArray array;
+    array.ops_ = ops;
+    array.data_ = static_cast<T*>(ops->Allocate(bytes));
+    if (array.data_ == nullptr) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "no room for ", bytes, " bytes on device ", ops->device_name()));
+    }
+    return array;
+  }
+
+  T* data() const { return data_; }
+
+ private:
+  void Reset() {
+    if (data_ != nullptr) ops_->Free(data_);
+    data_ = nullptr;
+  }
+
+  Ops* ops_ = nullptr;
+  T* data_ = nullptr;
+};
+
+}  // namespace tributary

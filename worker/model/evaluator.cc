@@ -1,0 +1,99 @@
+#include "worker/model/evaluator.h"
+
+#include <vector>
+
+#include "common/status_macros.h"
+
+namespace tributary {
+namespace {
+
+// The class of the largest logit is the label, the first of equals. A row with
+// NaN is never right.
+bool IsCorrect(const float* logits, int64_t classes, int64_t label) {
+  for (int64_t c = 0; c < label; ++c) {
+    if (!(logits[label] > logits[c])) return false;
+  }
+  for (int64_t c = label; c < classes; ++c) {
+    if (!(logits[label] >= logits[c])) return false;
+  }
+  return true;
+}
+
+void AddClasses(const EvaluationBatch& batch, const std::vector<float>& logits,
+                int64_t outputs, v1::EvaluationPart* part) {
+  uint64_t correct = 0;
+  for (int64_t r = 0; r < batch.rows; ++r) {
+    const float* row = logits.data() + r * outputs;
+    correct += IsCorrect(row, outputs, batch.targets.labels[r]);
+  }
+  part->set_correct(part->correct() + correct);
+}
+
+void AddBinary(const std::vector<float>& logits, const float* targets,
+               v1::EvaluationPart* part) {
+  uint64_t correct = 0;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const bool positive = targets[i] >= 0.5f;
+    correct += positive ? logits[i] >= 0 : logits[i] < 0;
+    part->add_scores(logits[i]);
+    part->mutable_targets()->push_back(positive ? 1 : 0);
+  }
+  part->set_correct(part->correct() + correct);
+}
+
+void AddNumbers(const std::vector<float>& predictions, const float* targets,
+                v1::EvaluationPart* part) {
+  double sum = 0, square_sum = 0, error_square_sum = 0;
+  for (size_t i = 0; i < predictions.size(); ++i) {
+    const double target = targets[i];
+    const double error = predictions[i] - target;
+    sum += target;
+    square_sum += target * target;
+    error_square_sum += error * error;
+  }
+  part->set_target_sum(part->target_sum() + sum);
+  part->set_target_square_sum(part->target_square_sum() + square_sum);
+  part->set_error_square_sum(part->error_square_sum() + error_square_sum);
+}
+
+// logits: [rows, outputs] in host memory.
+void AddBatch(const v1::LossSpec& spec, const EvaluationBatch& batch,
+              const std::vector<float>& logits, int64_t outputs,
+              v1::EvaluationPart* part) {
+  part->set_samples(part->samples() + batch.rows);
+  if (spec.has_cross_entropy()) {
+    part->set_values(part->values() + batch.rows);
+    AddClasses(batch, logits, outputs, part);
+    return;
+  }
+  part->set_values(part->values() + logits.size());
+  if (spec.has_bce_with_logits()) {
+    AddBinary(logits, batch.targets.values, part);
+  } else {
+    AddNumbers(logits, batch.targets.values, part);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<v1::EvaluationPart> EvaluateModel(
+    Ops* ops, Model* model, Loss* loss, const v1::LossSpec& spec,
+    absl::FunctionRef<absl::StatusOr<EvaluationBatch>()> next_batch) {
+  v1::EvaluationPart part;
+  std::vector<float> logits;
+  while (true) {
+    TRIBUTARY_ASSIGN_OR_RETURN(const EvaluationBatch batch, next_batch());
+    if (batch.rows == 0) return part;
+    const float* output =
+        model->Forward(batch.features, batch.rows, ForwardContext());
+    TRIBUTARY_RETURN_IF_ERROR(
+        loss->Evaluate(output, batch.targets, batch.rows));
+    logits.resize(batch.rows * model->output_size());
+    ops->CopyOut(logits.data(), output, logits.size() * sizeof(float));
+    TRIBUTARY_ASSIGN_OR_RETURN(const double loss_sum, loss->Sum());
+    part.set_loss_sum(part.loss_sum() + loss_sum);
+    AddBatch(spec, batch, logits, model->output_size(), &part);
+  }
+}
+
+}  // namespace tributary

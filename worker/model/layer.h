@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "absl/types/span.h"
+#include "common/parameter_spec.h"
+#include "common/tensor.h"
+#include "kernels/ops.h"
+
+namespace tributary {
+
+// Where in the training a forward pass stands. Local row i is row
+// first_row + i * row_stride of the step's global batch: dropout draws by it,
+// so any number of workers drops the same elements.
+struct ForwardContext {
+  bool training = false;
+  int64_t step = 0;
+  int64_t first_row = 0;
+  int64_t row_stride = 1;
+};
+
+// What the backward pass of one layer reads and writes, on the device.
+struct BackwardPass {
+  int64_t rows = 0;
+  const float* x = nullptr;   // as Forward got it; valid if ReadsInput()
+  const float* y = nullptr;   // as Forward left it; valid if ReadsOutput()
+  const float* dy = nullptr;  // [rows, output]
+  float* dx = nullptr;        // [rows, input]; null when nobody needs it, only
+                              // for a layer with parameters
+  bool accumulate = false;    // add to the gradients or overwrite them
+};
+
+// One layer of a sequential model. It owns no memory: the model places
+// weights, gradients and activations. x: [rows, input], y: [rows, output],
+// row-major, a row being one sample.
+class Layer {
+ public:
+  Layer(Ops* ops, Shape input_shape, Shape output_shape)
+      : ops_(ops),
+        input_shape_(std::move(input_shape)),
+        output_shape_(std::move(output_shape)) {}
+  virtual ~Layer() = default;
+
+  // Of one sample.
+  const Shape& input_shape() const { return input_shape_; }
+  const Shape& output_shape() const { return output_shape_; }
+  int64_t input_size() const { return NumElements(input_shape_); }
+  int64_t output_size() const { return NumElements(output_shape_); }
+
+  // In forward order, named without the layer's index: "weight".
+  virtual ParameterSpecs parameters() const { return {}; }
+  // Where the parameters and their gradients stand, in that order; called once.
+  virtual void Bind(absl::Span<float* const> /*weights*/,
+                    absl::Span<float* const> /*gradients*/) {}
+
+  // Which of the forward pass's arrays Backward reads.
+  virtual bool ReadsInput() const { return false; }
+  virtual bool ReadsOutput() const { return false; }
+  // True when y may be x and dx may be dy.
+  virtual bool InPlace() const { return true; }
+  // True when the output always is the input, untouched.
+  virtual bool PassesThrough() const { return false; }
+
+  // Returns where the output stands: y, or x when the layer changes nothing.
+  virtual const float* Forward(const ForwardContext& context, int64_t rows,
+                               const float* x, float* y) = 0;
+
+  // Returns where the gradient of x stands: dx, or dy when the layer changes
+  // nothing. Calls gradient_ready(i) when parameter i's gradient
+  // is enqueued, last parameter first. From then on parameter i's weight may
+  // change at any time, so nothing may read it any more.
+  virtual const float* Backward(
+      const BackwardPass& pass,
+      absl::FunctionRef<void(int)> gradient_ready) = 0;
+
+ protected:
+  Ops* ops() const { return ops_; }
+
+ private:
+  Ops* const ops_;
+  const Shape input_shape_;
+  const Shape output_shape_;
+};
+
+}  // namespace tributary
