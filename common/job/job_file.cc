@@ -68,6 +68,7 @@ absl::StatusOr<v1::JobSpec> ParseJob(
   TRIBUTARY_RETURN_IF_ERROR(ResolveFields(file_name, places, &job));
   TRIBUTARY_RETURN_IF_ERROR(ValidateJob(places, job));
   TRIBUTARY_RETURN_IF_ERROR(ResolvePaths(file_name, places, &job));
+  TRIBUTARY_RETURN_IF_ERROR(ValidateInitialWeights(places, job));
   return job;
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -11,7 +10,6 @@ namespace {
 
 // Longer than any name of the schema; keeps the distance cheap on any input.
 constexpr size_t kMaxCompared = 64;
-constexpr size_t kMaxQuoted = 60;
 
 }  // namespace
 
@@ -59,18 +57,6 @@ std::string NameHint(absl::string_view written,
   }
   if (names.empty()) return absl::StrCat("; ", owner, " takes no fields");
   return absl::StrCat("; ", owner, " knows ", absl::StrJoin(names, ", "));
-}
-
-std::string Quoted(absl::string_view text) {
-  size_t size = text.size();
-  const bool cut = size > kMaxQuoted;
-  if (cut) {
-    size = kMaxQuoted;
-    // Not in the middle of a UTF-8 character.
-    while (size > 0 && (text[size] & 0xC0) == 0x80) --size;
-  }
-  return absl::StrCat("\"", absl::Utf8SafeCEscape(text.substr(0, size)),
-                      cut ? "..." : "", "\"");
 }
 
 }  // namespace tributary

@@ -22,7 +22,4 @@ std::string NameHint(absl::string_view written,
                      const std::vector<std::string>& names,
                      absl::string_view owner);
 
-// Foreign text made fit for a message: quoted, escaped, and cut when long.
-std::string Quoted(absl::string_view text);
-
 }  // namespace tributary

@@ -5,9 +5,9 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_split.h"
-#include "common/job/nearest_name.h"
 #include "common/job/proto_reader.h"
 #include "common/job/scalar_text.h"
+#include "common/quoted.h"
 #include "common/status_macros.h"
 
 namespace tributary {

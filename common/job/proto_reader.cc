@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "common/job/nearest_name.h"
 #include "common/job/scalar_text.h"
+#include "common/quoted.h"
 #include "common/status_macros.h"
 
 namespace tributary {

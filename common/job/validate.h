@@ -19,4 +19,9 @@ absl::Status ValidateData(const Places& places, const v1::JobSpec& job);
 // Optimizer, schedule, and the batch over the workers.
 absl::Status ValidateTraining(const Places& places, const v1::JobSpec& job);
 
+// The tensors of model.initialize_from are the model's parameters. Its path is
+// resolved.
+absl::Status ValidateInitialWeights(const Places& places,
+                                    const v1::JobSpec& job);
+
 }  // namespace tributary

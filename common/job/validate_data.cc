@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "common/job/nearest_name.h"
 #include "common/job/validate.h"
+#include "common/quoted.h"
 #include "common/status_macros.h"
 
 namespace tributary {

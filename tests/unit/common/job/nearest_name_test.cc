@@ -1,4 +1,5 @@
 #include "common/job/nearest_name.h"
+#include "common/quoted.h"
 
 #include <string>
 

@@ -1,0 +1,25 @@
+#include "absl/strings/str_cat.h"
+#include "common/job/model_parameters.h"
+#include "common/job/validate.h"
+#include "common/run/safetensors.h"
+
+namespace tributary {
+
+absl::Status ValidateInitialWeights(const Places& places,
+                                    const v1::JobSpec& job) {
+  const std::string& file = job.model().initialize_from();
+  if (file.empty()) return absl::OkStatus();
+  const absl::StatusOr<SafetensorsReader> reader =
+      SafetensorsReader::Open(file);
+  if (!reader.ok()) {
+    return places.Error("model.initialize_from",
+                        "model.initialize_from: ", reader.status().message());
+  }
+  const absl::Status match =
+      MatchTensors(*reader, ModelParameters(job.model()));
+  if (match.ok()) return absl::OkStatus();
+  return places.Error("model.initialize_from", "model.initialize_from: ", file,
+                      ": ", match.message());
+}
+
+}  // namespace tributary

@@ -1,0 +1,95 @@
+#include "common/run/atomic_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+
+namespace tributary {
+namespace {
+
+absl::Status FileError(const std::string& path, absl::string_view action,
+                       int error) {
+  const std::string text =
+      absl::StrCat(path, ": ", action, ": ", strerror(error));
+  return error == ENOSPC || error == EDQUOT ? absl::ResourceExhaustedError(text)
+                                            : absl::UnavailableError(text);
+}
+
+// The entry of a renamed file is safe only with its folder.
+absl::Status SyncFolder(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  const UniqueFd fd(open(folder.empty() ? "." : folder.c_str(),
+                         O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.ok()) return FileError(folder, "open", errno);
+  // Some file systems cannot sync a folder and say EINVAL.
+  if (fsync(fd.get()) != 0 && errno != EINVAL) {
+    return FileError(folder, "fsync", errno);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<AtomicFile>> AtomicFile::Create(
+    const std::string& path) {
+  static std::atomic<int> counter{0};
+  constexpr int kAttempts = 100;  // names that a crashed process left behind
+  for (int i = 0; i < kAttempts; ++i) {
+    std::string aside =
+        absl::StrCat(path, ".partial-", getpid(), "-", counter.fetch_add(1));
+    UniqueFd fd(
+        open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (fd.ok()) {
+      return std::unique_ptr<AtomicFile>(
+          new AtomicFile(path, std::move(aside), std::move(fd)));
+    }
+    if (errno != EEXIST) return FileError(path, "create", errno);
+  }
+  return FileError(path, "create", EEXIST);
+}
+
+AtomicFile::~AtomicFile() {
+  if (!aside_.empty()) unlink(aside_.c_str());
+}
+
+absl::Status AtomicFile::Append(const void* data, size_t size) {
+  const char* next = static_cast<const char*>(data);
+  while (size > 0) {
+    const ssize_t written = write(fd_.get(), next, size);
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      return FileError(path_, "write", errno);
+    }
+    next += written;
+    size -= static_cast<size_t>(written);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AtomicFile::Commit() {
+  if (fsync(fd_.get()) != 0) return FileError(path_, "fsync", errno);
+  if (close(fd_.Release()) != 0) return FileError(path_, "close", errno);
+  if (rename(aside_.c_str(), path_.c_str()) != 0) {
+    return FileError(path_, "rename", errno);
+  }
+  aside_.clear();
+  return SyncFolder(path_);
+}
+
+absl::Status WriteFileAtomically(const std::string& path,
+                                 absl::string_view contents) {
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFile> file,
+                             AtomicFile::Create(path));
+  TRIBUTARY_RETURN_IF_ERROR(file->Append(contents));
+  return file->Commit();
+}
+
+}  // namespace tributary

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "gtest/gtest.h"
+
+namespace tributary {
+
+// A folder of the running test alone.
+class TemporaryFolderTest : public testing::Test {
+ protected:
+  TemporaryFolderTest() {
+    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = std::filesystem::path(testing::TempDir()) /
+              (std::string(info->test_suite_name()) + "." + info->name());
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+  }
+  ~TemporaryFolderTest() override { std::filesystem::remove_all(folder_); }
+
+  std::string Path(const std::string& name) const {
+    return (folder_ / name).string();
+  }
+  std::string Write(const std::string& name, const std::string& bytes) const {
+    std::ofstream(Path(name), std::ios::binary) << bytes;
+    return Path(name);
+  }
+  std::string Read(const std::string& name) const {
+    std::ifstream stream(Path(name), std::ios::binary);
+    return std::string((std::istreambuf_iterator<char>(stream)), {});
+  }
+  int NumFiles() const {
+    return static_cast<int>(
+        std::distance(std::filesystem::directory_iterator(folder_),
+                      std::filesystem::directory_iterator()));
+  }
+
+  std::filesystem::path folder_;
+};
+
+}  // namespace tributary
