@@ -133,7 +133,8 @@ absl::Status ValidateSource(const Places& places, const std::string& path,
   return absl::OkStatus();
 }
 
-// Generated data knows what it is: targets of a regression, or clicks.
+// Generated data knows what it is: the numbers of a regression or the tokens of
+// a text. Clicks are 0 or 1, which every loss can take.
 absl::Status ValidateSyntheticLoss(const Places& places,
                                    const v1::JobSpec& job) {
   const v1::LossSpec& loss = job.training().loss();
@@ -142,17 +143,13 @@ absl::Status ValidateSyntheticLoss(const Places& places,
     case v1::SyntheticSource::MLP_TEACHER:
       if (loss.has_mse()) return absl::OkStatus();
       return places.Error("training.loss",
-                          "training.loss wants mse for the "
-                          "numbers that data.train makes");
-    case v1::SyntheticSource::CTR:
-      if (!loss.has_mse()) return absl::OkStatus();
-      return places.Error("training.loss",
-                          "training.loss wants bce_with_logits or "
-                          "cross_entropy for the clicks that data.train makes");
+                          "training.loss wants mse for the numbers that "
+                          "data.train makes");
     case v1::SyntheticSource::MARKOV_TEXT:
-      return places.Error("data.train.synthetic.kind",
-                          "a sequential model cannot read markov_text; it "
-                          "reads linear, mlp_teacher and ctr");
+      if (loss.has_cross_entropy()) return absl::OkStatus();
+      return places.Error("training.loss",
+                          "training.loss wants cross_entropy for the tokens "
+                          "that data.train makes");
     default:
       return absl::OkStatus();
   }

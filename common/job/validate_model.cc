@@ -86,13 +86,17 @@ absl::Status CheckLoss(const Places& places, const v1::LossSpec& loss,
   return absl::OkStatus();
 }
 
-// Width of a generated sample (docs/formats.md), 0 where the data room decides.
+// Width of a generated sample (docs/formats.md); 0 for what comes from files.
 int64_t SyntheticWidth(const v1::DataSource& source) {
   switch (source.synthetic().kind()) {
+    case v1::SyntheticSource::CTR:
+      return 21;
     case v1::SyntheticSource::LINEAR:
       return 20;
     case v1::SyntheticSource::MLP_TEACHER:
       return 16;
+    case v1::SyntheticSource::MARKOV_TEXT:
+      return 32;
     default:
       return 0;
   }

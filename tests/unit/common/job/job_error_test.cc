@@ -232,8 +232,8 @@ constexpr SpoiledLine kSpoiledLines[] = {
     {8, "  batch_size: 16\n  test: {synthetic: {kind: ctr, rows: 5}}",
      "job.yaml:9: data.test.synthetic.kind differs from data.train's"},
     {7, "  train: {synthetic: {kind: markov_text, rows: 10}}",
-     "job.yaml:7: a sequential model cannot read markov_text; it reads linear, "
-     "mlp_teacher and ctr"},
+     "job.yaml:3: model.sequential.0.linear.in is 20, but data.train makes 32 "
+     "features"},
     {7,
      "  train: {synthetic: {kind: linear, rows: 10, normalize: {standardize: "
      "true, mean: 1}}}",
@@ -259,8 +259,8 @@ constexpr SpoiledLine kSpoiledLines[] = {
      "job.yaml:5: model.sequential.2.linear.in is 8, but data.train makes 20 "
      "features"},
     {7, "  train: {synthetic: {kind: ctr, rows: 10}}",
-     "job.yaml:11: training.loss wants bce_with_logits or cross_entropy for "
-     "the clicks that data.train makes"},
+     "job.yaml:3: model.sequential.0.linear.in is 20, but data.train makes 21 "
+     "features"},
 };
 
 struct SpoilingOverride {
@@ -345,6 +345,15 @@ TEST(JobErrorTest, EverySpoilingOverrideHasItsSentence) {
     EXPECT_EQ(job.status().message(), spoiling.error) << spoiling.text;
     EXPECT_EQ(job.status().code(), absl::StatusCode::kInvalidArgument);
   }
+}
+
+TEST(JobErrorTest, TextWantsALossOfClasses) {
+  const auto job = ParseJob(JobWith(0, ""), "job.yaml",
+                            {"data.train.synthetic.kind=markov_text",
+                             "model.sequential.0.linear.in=32"});
+  EXPECT_EQ(job.status().message(),
+            "job.yaml:11: training.loss wants cross_entropy for the tokens "
+            "that data.train makes");
 }
 
 TEST(JobErrorTest, ALaterOverrideHealsAnEarlierFault) {

@@ -1,35 +1,17 @@
-#include <filesystem>
-#include <fstream>
 #include <string>
+#include <vector>
 
 #include "common/job/job_file.h"
 #include "common/job/yaml_tree.h"
+#include "common/run/safetensors.h"
 #include "gtest/gtest.h"
+#include "tests/testing/temporary_folder.h"
 #include "tests/unit/common/job/good_job.h"
 
 namespace tributary {
 namespace {
 
-class JobPathsTest : public testing::Test {
- protected:
-  JobPathsTest()
-      : folder_(testing::TempDir() + "job_paths_" +
-                testing::UnitTest::GetInstance()->current_test_info()->name()) {
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-  }
-  ~JobPathsTest() override { std::filesystem::remove_all(folder_); }
-
-  std::string Write(const std::string& name, const std::string& text) const {
-    std::ofstream(Path(name), std::ios::binary) << text;
-    return Path(name);
-  }
-  std::string Path(const std::string& name) const {
-    return (folder_ / name).string();
-  }
-
-  const std::filesystem::path folder_;
-};
+using JobPathsTest = testing::TemporaryFolderTest;
 
 TEST_F(JobPathsTest, AMissingJobFileIsNotFound) {
   const auto job = ReadJobFile(Path("job.yaml"));
@@ -38,9 +20,9 @@ TEST_F(JobPathsTest, AMissingJobFileIsNotFound) {
 }
 
 TEST_F(JobPathsTest, AFolderIsNoJobFile) {
-  const auto job = ReadJobFile(folder_.string());
+  const auto job = ReadJobFile(folder());
   EXPECT_EQ(job.status().message(),
-            folder_.string() + ": wants a job file, got a folder");
+            folder() + ": wants a job file, got a folder");
 }
 
 TEST_F(JobPathsTest, AnEmptyFileLacksAllThatAJobNeeds) {
@@ -92,7 +74,7 @@ TEST_F(JobPathsTest, AFolderIsNoDataFile) {
             JobWith(7, "  train: {csv: {path: ., columns: {label: y}}}")));
   EXPECT_EQ(job.status().message(),
             Path("job.yaml") + ":7: data.train.csv.path wants a file, but " +
-                folder_.string() + "/ is a folder");
+                folder() + "/ is a folder");
 }
 
 TEST_F(JobPathsTest, TestDataIsReadAsTrainingDataIs) {
@@ -108,6 +90,60 @@ TEST_F(JobPathsTest, TestDataIsReadAsTrainingDataIs) {
   EXPECT_FALSE(job->data().test().csv().header());
   EXPECT_EQ(job->data().test().csv().delimiter(), "\t");
   EXPECT_TRUE(job->data().test().csv().normalize().standardize());
+}
+
+// ---- initial weights
+
+class InitialWeightsTest : public JobPathsTest {
+ protected:
+  // The error of the good job with these initial tensors, after its place.
+  std::string ErrorWith(const ParameterSpecs& specs) const {
+    std::vector<std::vector<float>> values;
+    std::vector<const float*> data;
+    for (const ParameterSpec& spec : specs) values.emplace_back(spec.size());
+    for (const std::vector<float>& v : values) data.push_back(v.data());
+    EXPECT_TRUE(WriteSafetensors(Path("init"), specs, data).ok());
+    const auto job = ReadJobFile(Write(
+        "job.yaml", JobWith(2, "  initialize_from: init\n  sequential:")));
+    if (job.ok()) {
+      EXPECT_EQ(job->model().initialize_from(), Path("init"));
+      return "";
+    }
+    const std::string place =
+        Path("job.yaml") + ":2: model.initialize_from: " + Path("init") + ": ";
+    EXPECT_EQ(job.status().message().substr(0, place.size()), place);
+    return std::string(job.status().message()).substr(place.size());
+  }
+};
+
+TEST_F(InitialWeightsTest, TheModelsTensorsAreTaken) {
+  EXPECT_EQ(ErrorWith({{"0.weight", {8, 20}},
+                       {"0.bias", {8}},
+                       {"2.weight", {1, 8}},
+                       {"2.bias", {1}}}),
+            "");
+}
+
+TEST_F(InitialWeightsTest, OtherNamesAndShapesAreRefused) {
+  EXPECT_EQ(ErrorWith({{"0.weight", {8, 20}}}),
+            "wants a tensor \"0.bias\" of shape [8], there is none");
+  EXPECT_EQ(ErrorWith({{"0.weight", {20, 8}}}),
+            "wants tensor \"0.weight\" of shape [8, 20], got [20, 8]");
+  EXPECT_EQ(ErrorWith({{"0.weight", {8, 20}},
+                       {"0.bias", {8}},
+                       {"2.weight", {1, 8}},
+                       {"2.bias", {1}},
+                       {"3.bias", {1}}}),
+            "has a tensor \"3.bias\" that the model lacks");
+}
+
+TEST_F(InitialWeightsTest, AFileOfAnotherFormatIsRefused) {
+  Write("init", "none");
+  const auto job = ReadJobFile(
+      Write("job.yaml", JobWith(2, "  initialize_from: init\n  sequential:")));
+  EXPECT_EQ(job.status().message(),
+            Path("job.yaml") + ":2: model.initialize_from: " + Path("init") +
+                ": too short for a safetensors file: 4 bytes");
 }
 
 }  // namespace

@@ -1,117 +1,82 @@
 #include "common/job/learning_rate_schedule.h"
 
-#include <cmath>
+#include <algorithm>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <map>
-#include <sstream>
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_split.h"
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/golden.h"
 
 namespace tributary {
 namespace {
 
-using Attributes = std::map<std::string, std::string>;
+using testing::GoldenCase;
 
-struct GoldenCase {
-  Attributes attributes;
-  std::vector<double> rates;  // at step 0, 1, ...
-  double tolerance = 0;       // relative to the largest rate
-};
-
-// tests/golden/sched.tsv and sched.bin.
-std::map<std::string, GoldenCase> ReadGolden() {
-  const std::string base =
-      std::string(TRIBUTARY_SOURCE_DIR) + "/tests/golden/sched";
-  std::ifstream index(base + ".tsv"), data(base + ".bin", std::ios::binary);
-  const std::string bytes((std::istreambuf_iterator<char>(data)), {});
-  std::map<std::string, GoldenCase> cases;
-  for (std::string line; std::getline(index, line);) {
-    const std::vector<std::string> cells = absl::StrSplit(line, '\t');
-    if (cells[0] == "A") {
-      cases[cells[1]].attributes[cells[2]] = cells[3];
-    } else if (cells[0] == "T") {
-      GoldenCase& golden = cases[cells[1]];
-      golden.rates.resize(std::stoul(cells[5]));
-      std::memcpy(golden.rates.data(), bytes.data() + std::stoul(cells[6]),
-                  std::stoul(cells[7]));
-      golden.tolerance = std::stod(cells[8]);
-    }
+void SetWarmup(const GoldenCase& golden, v1::WarmupScheduleSpec* spec) {
+  spec->set_warmup(static_cast<int64_t>(golden.Number("warmup", 0)));
+  if (golden.attributes.contains("total")) {
+    spec->set_total(static_cast<int64_t>(golden.Number("total", 0)));
   }
-  return cases;
+  spec->set_eta_min(golden.Number("eta_min", 0));
 }
 
-double Number(const Attributes& attributes, const std::string& name) {
-  return std::stod(attributes.at(name));
-}
-
-void SetWarmup(const Attributes& a, v1::WarmupScheduleSpec* spec) {
-  spec->set_warmup(std::stoll(a.at("warmup")));
-  if (a.contains("total")) spec->set_total(std::stoll(a.at("total")));
-  if (a.contains("eta_min")) spec->set_eta_min(Number(a, "eta_min"));
-}
-
-v1::ScheduleSpec SpecOf(const Attributes& a) {
+v1::ScheduleSpec SpecOf(const GoldenCase& golden) {
   v1::ScheduleSpec spec;
-  const std::string kind = a.at("kind");
-  if (kind == "\"constant\"") {
+  const std::string kind = golden.Text("kind", "");
+  const auto whole = [&](const char* key) {
+    return static_cast<int64_t>(golden.Number(key, 0));
+  };
+  if (kind == "constant") {
     spec.mutable_constant();
-  } else if (kind == "\"step\"") {
-    spec.mutable_step()->set_step_size(std::stoll(a.at("step_size")));
-    spec.mutable_step()->set_gamma(Number(a, "gamma"));
-  } else if (kind == "\"multistep\"") {
-    spec.mutable_multistep()->set_gamma(Number(a, "gamma"));
-    std::stringstream list(a.at("milestones").substr(1));
-    for (std::string item; std::getline(list, item, ',');) {
-      spec.mutable_multistep()->add_milestones(std::stoll(item));
+  } else if (kind == "step") {
+    spec.mutable_step()->set_step_size(whole("step_size"));
+    spec.mutable_step()->set_gamma(golden.Number("gamma", 0));
+  } else if (kind == "multistep") {
+    spec.mutable_multistep()->set_gamma(golden.Number("gamma", 0));
+    for (double milestone : golden.Numbers("milestones")) {
+      spec.mutable_multistep()->add_milestones(static_cast<int64_t>(milestone));
     }
-  } else if (kind == "\"exponential\"") {
-    spec.mutable_exponential()->set_gamma(Number(a, "gamma"));
-  } else if (kind == "\"cosine\"") {
-    spec.mutable_cosine()->set_t_max(std::stoll(a.at("t_max")));
-    spec.mutable_cosine()->set_eta_min(Number(a, "eta_min"));
-  } else if (kind == "\"torch_linearlr\"") {
-    spec.mutable_linear()->set_start_factor(Number(a, "start_factor"));
-    spec.mutable_linear()->set_total_steps(std::stoll(a.at("total_iters")));
-  } else if (kind == "\"warmup_constant\"") {
-    SetWarmup(a, spec.mutable_warmup_constant());
-  } else if (kind == "\"warmup_cosine\"") {
-    SetWarmup(a, spec.mutable_warmup_cosine());
-  } else if (kind == "\"warmup_linear\"") {
-    SetWarmup(a, spec.mutable_warmup_linear());
-  } else if (kind == "\"inverse_sqrt\"") {
-    SetWarmup(a, spec.mutable_inverse_sqrt());
+  } else if (kind == "exponential") {
+    spec.mutable_exponential()->set_gamma(golden.Number("gamma", 0));
+  } else if (kind == "cosine") {
+    spec.mutable_cosine()->set_t_max(whole("t_max"));
+    spec.mutable_cosine()->set_eta_min(golden.Number("eta_min", 0));
+  } else if (kind == "torch_linearlr") {
+    spec.mutable_linear()->set_start_factor(golden.Number("start_factor", 0));
+    spec.mutable_linear()->set_total_steps(whole("total_iters"));
+  } else if (kind == "warmup_constant") {
+    SetWarmup(golden, spec.mutable_warmup_constant());
+  } else if (kind == "warmup_cosine") {
+    SetWarmup(golden, spec.mutable_warmup_cosine());
+  } else if (kind == "warmup_linear") {
+    SetWarmup(golden, spec.mutable_warmup_linear());
+  } else if (kind == "inverse_sqrt") {
+    SetWarmup(golden, spec.mutable_inverse_sqrt());
   }
   return spec;
 }
 
 TEST(LearningRateScheduleTest, AgreesWithTheGoldenRates) {
-  const std::map<std::string, GoldenCase> cases = ReadGolden();
+  const std::map<std::string, GoldenCase> cases =
+      testing::ReadGoldenGroup("sched");
   EXPECT_EQ(cases.size(), 11u);
   double worst = 0;
   for (const auto& [name, golden] : cases) {
     SCOPED_TRACE(name);
-    const v1::ScheduleSpec spec = SpecOf(golden.attributes);
+    const v1::ScheduleSpec spec = SpecOf(golden);
     ASSERT_NE(spec.kind_case(), v1::ScheduleSpec::KIND_NOT_SET);
     const auto schedule = LearningRateSchedule::Create(
-        spec, Number(golden.attributes, "lr"), /*total_steps=*/1);
+        spec, golden.Number("lr", 0), /*total_steps=*/1);
     ASSERT_TRUE(schedule.ok()) << schedule.status();
-    ASSERT_EQ(golden.rates.size(), 100u);
-    double largest = 0;
-    for (double rate : golden.rates) largest = std::max(largest, rate);
-    for (size_t step = 0; step < golden.rates.size(); ++step) {
-      const double error = std::abs(schedule->At(static_cast<int64_t>(step)) -
-                                    golden.rates[step]);
-      const double ratio = error / (largest * golden.tolerance);
-      EXPECT_LE(ratio, 1) << "step " << step;
-      worst = std::max(worst, ratio);
+    std::vector<double> rates;
+    for (int64_t step = 0; step < 100; ++step) {
+      rates.push_back(schedule->At(step));
     }
+    const double error = golden.ErrorOverTolerance("lr", rates);
+    EXPECT_LE(error, 1);
+    worst = std::max(worst, error);
   }
   std::printf("sched: worst error over tolerance %.3g\n", worst);
 }

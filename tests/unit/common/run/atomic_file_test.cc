@@ -4,12 +4,12 @@
 #include <sys/resource.h>
 
 #include "gmock/gmock.h"
-#include "tests/unit/common/run/temporary_folder.h"
+#include "tests/testing/temporary_folder.h"
 
 namespace tributary {
 namespace {
 
-using AtomicFileTest = TemporaryFolderTest;
+using AtomicFileTest = testing::TemporaryFolderTest;
 
 TEST_F(AtomicFileTest, TheOldFileStandsUntilTheNewOneIsWhole) {
   Write("weights", "old");

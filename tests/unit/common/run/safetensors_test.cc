@@ -4,12 +4,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
-#include "tests/unit/common/run/temporary_folder.h"
+#include "tests/testing/temporary_folder.h"
 
 namespace tributary {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 // Length, header and that many bytes of data.
 std::string File(const std::string& header, size_t data_bytes) {
@@ -25,7 +25,7 @@ std::string Tensor(const std::string& name, const std::string& shape,
                       ",\"data_offsets\":", offsets, "}");
 }
 
-class SafetensorsTest : public TemporaryFolderTest {
+class SafetensorsTest : public testing::TemporaryFolderTest {
  protected:
   // What opening a file of these bytes says, after the path.
   std::string ErrorOf(const std::string& bytes) const {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -7,15 +9,16 @@
 
 #include "gtest/gtest.h"
 
-namespace tributary {
+namespace tributary::testing {
 
-// A folder of the running test alone.
-class TemporaryFolderTest : public testing::Test {
+// A folder of the running test and process alone.
+class TemporaryFolderTest : public ::testing::Test {
  protected:
   TemporaryFolderTest() {
-    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = std::filesystem::path(testing::TempDir()) /
-              (std::string(info->test_suite_name()) + "." + info->name());
+    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = std::filesystem::path(::testing::TempDir()) /
+              (std::string(info->test_suite_name()) + "." + info->name() + "." +
+               std::to_string(getpid()));
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
   }
@@ -32,13 +35,15 @@ class TemporaryFolderTest : public testing::Test {
     std::ifstream stream(Path(name), std::ios::binary);
     return std::string((std::istreambuf_iterator<char>(stream)), {});
   }
+  std::string folder() const { return folder_.string(); }
   int NumFiles() const {
     return static_cast<int>(
         std::distance(std::filesystem::directory_iterator(folder_),
                       std::filesystem::directory_iterator()));
   }
 
+ private:
   std::filesystem::path folder_;
 };
 
-}  // namespace tributary
+}  // namespace tributary::testing
