@@ -1,0 +1,89 @@
+#!/usr/bin/python3
+"""One rank of the rival: an MLP on Fashion-MNIST under PyTorch DDP with gloo.
+
+Prints milliseconds per step as "ms_per_step=... loss=...". World size 1 trains
+without DDP. One thread a rank; Debian's python3-torch on OpenBLAS.
+"""
+
+import argparse
+import gzip
+import os
+import time
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ[variable] = "1"
+
+import numpy
+import torch
+import torch.distributed
+from torch import nn
+
+
+def read_idx(path):
+    """IDX: two zero bytes, type, rank, big-endian extents, then the bytes."""
+    with gzip.open(path) as file:
+        raw = file.read()
+    rank = raw[3]
+    shape = [int.from_bytes(raw[4 + 4 * i:8 + 4 * i], "big")
+             for i in range(rank)]
+    return numpy.frombuffer(raw, numpy.uint8, offset=4 + 4 * rank).reshape(shape)
+
+
+def build(widths):
+    layers = []
+    for i, (inner, outer) in enumerate(zip(widths, widths[1:])):
+        layers += ([nn.ReLU()] if i else []) + [nn.Linear(inner, outer)]
+    return nn.Sequential(*layers)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--data", default="/usr/share/datasets/fashion-mnist")
+    parser.add_argument("--widths", default="784,1024,1024,10")
+    parser.add_argument("--batch", type=int, default=128, help="per rank")
+    parser.add_argument("--optimizer", choices=("sgd", "adam"), default="sgd")
+    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--warmup", type=int, default=20)
+    parser.add_argument("--rank", type=int, default=0)
+    parser.add_argument("--world", type=int, default=1)
+    parser.add_argument("--port", type=int, default=29500)
+    options = parser.parse_args()
+
+    torch.set_num_threads(1)
+    torch.manual_seed(1)
+    images = read_idx(options.data + "/train-images-idx3-ubyte.gz")
+    labels = read_idx(options.data + "/train-labels-idx1-ubyte.gz")
+    images = torch.from_numpy(images.reshape(len(images), -1) / 255.0).float()
+    labels = torch.from_numpy(labels.astype(numpy.int64))
+
+    model = build([int(w) for w in options.widths.split(",")])
+    if options.world > 1:
+        torch.distributed.init_process_group(
+            "gloo", init_method=f"tcp://127.0.0.1:{options.port}",
+            rank=options.rank, world_size=options.world)
+        model = nn.parallel.DistributedDataParallel(model)
+    optimizer = (torch.optim.SGD(model.parameters(), lr=0.01)
+                 if options.optimizer == "sgd"
+                 else torch.optim.Adam(model.parameters()))
+    loss_function = nn.CrossEntropyLoss()
+
+    # Sharded as DistributedSampler does it, in the order of the file.
+    mine = torch.arange(options.rank, len(images), options.world)
+    batches_in_epoch = len(mine) // options.batch
+    for step in range(options.warmup + options.steps):
+        if step == options.warmup:
+            start = time.perf_counter()
+        first = step % batches_in_epoch * options.batch
+        rows = mine[first:first + options.batch]
+        optimizer.zero_grad()
+        loss = loss_function(model(images[rows]), labels[rows])
+        loss.backward()
+        optimizer.step()
+    seconds = time.perf_counter() - start
+    if options.rank == 0:
+        print(f"ms_per_step={1e3 * seconds / options.steps:.3f} "
+              f"loss={loss.item():.4f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
