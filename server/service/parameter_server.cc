@@ -88,8 +88,8 @@ absl::Status ParameterServer::Listen() {
   queue_ = builder.AddCompletionQueue();
   server_ = builder.BuildAndStart();
   if (!server_ || port_ == 0) {
-    queue_->Shutdown();
     server_.reset();
+    queue_->Shutdown();
     return absl::UnavailableError(absl::StrCat(
         "cannot listen on ", options_.listen,
         ": is the port taken, or the address not this machine's?"));

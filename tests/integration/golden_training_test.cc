@@ -24,7 +24,7 @@ using testing::ReadGoldenGroup;
 
 constexpr int64_t kRows = 1600;
 
-struct Run {
+struct Training {
   std::string label;
   std::string golden;     // case
   std::string prefix;     // of its expectations: "" or "workers2."
@@ -35,10 +35,10 @@ struct Run {
   std::string extra = "";  // more of the training block
 };
 
-std::vector<Run> AllRuns() {
+std::vector<Training> AllRuns() {
   const std::string sgd = "{sgd: {learning_rate: 0.2}}";
   const std::string adam = "{adam: {learning_rate: 0.005}}";
-  std::vector<Run> runs = {
+  std::vector<Training> runs = {
       {"momentum", "momentum", "",
        "{sgd: {learning_rate: 0.05, momentum: 0.9}}"},
       {"nesterov_wd", "nesterov_wd", "",
@@ -70,7 +70,7 @@ std::vector<Run> AllRuns() {
   const size_t single = 6;
   for (size_t i = 0; i < single; ++i) {
     for (int workers : {2, 4}) {
-      Run run = runs[i];
+      Training run = runs[i];
       run.workers = workers;
       run.label += absl::StrCat("_", workers);
       runs.push_back(run);
@@ -79,9 +79,11 @@ std::vector<Run> AllRuns() {
   return runs;
 }
 
-class GoldenTrainingTest : public ::testing::TestWithParam<Run> {
+class GoldenTrainingTest : public ::testing::TestWithParam<Training> {
  protected:
-  static void SetUpTestSuite() { group_ = new auto(ReadGoldenGroup("train_mlp")); }
+  static void SetUpTestSuite() {
+    group_ = new auto(ReadGoldenGroup("train_mlp"));
+  }
   static const GoldenCase& Shared() { return group_->at("shared"); }
 
   void SetUp() override {
@@ -122,11 +124,13 @@ class GoldenTrainingTest : public ::testing::TestWithParam<Run> {
   }
 
   static ParameterSpecs Specs() {
-    return {{"0.weight", {32, 64}}, {"0.bias", {32}},
-            {"2.weight", {10, 32}}, {"2.bias", {10}}};
+    return {{"0.weight", {32, 64}},
+            {"0.bias", {32}},
+            {"2.weight", {10, 32}},
+            {"2.bias", {10}}};
   }
 
-  void WriteJob(const Run& run) {
+  void WriteJob(const Training& run) {
     std::ofstream(folder_ / "job.yaml") << absl::StrCat(
         "name: golden\n"
         "device: cpu\n"
@@ -138,15 +142,23 @@ class GoldenTrainingTest : public ::testing::TestWithParam<Run> {
         "  initialize_from: init.safetensors\n"
         "data:\n"
         "  train: {npy: {features: x.npy, labels: y.npy}}\n"
-        "  global_batch_size: ", run.global_batch, "\n"
+        "  global_batch_size: ",
+        run.global_batch,
+        "\n"
         "  shuffle: none\n"
         "training:\n"
-        "  steps: ", 50 / run.accumulation, "\n"
+        "  steps: ",
+        50 / run.accumulation,
+        "\n"
         "  loss: cross_entropy\n"
-        "  gradient_accumulation: ", run.accumulation, "\n"
-        "  optimizer: ", run.optimizer, "\n", run.extra,
+        "  gradient_accumulation: ",
+        run.accumulation,
+        "\n"
+        "  optimizer: ",
+        run.optimizer, "\n", run.extra,
         "strategy: {parameter_server: {sync: bsp}}\n"
-        "cluster: {servers: 2, workers: ", run.workers, "}\n");
+        "cluster: {servers: 2, workers: ",
+        run.workers, "}\n");
   }
 
   std::vector<double> Losses() const {
@@ -163,11 +175,11 @@ class GoldenTrainingTest : public ::testing::TestWithParam<Run> {
 };
 
 TEST_P(GoldenTrainingTest, LossesAndWeightsAreThoseOfPytorch) {
-  const Run& run = GetParam();
+  const Training& run = GetParam();
   WriteJob(run);
-  const testing::ProcessResult result = testing::RunProcess(
-      {TRIBUTARY_BINARY_DIR "/tributary", "train", folder_ / "job.yaml",
-       "--run-dir", folder_ / "run"});
+  const testing::ProcessResult result =
+      testing::RunProcess({TRIBUTARY_BINARY_DIR "/tributary", "train",
+                           folder_ / "job.yaml", "--run-dir", folder_ / "run"});
   ASSERT_EQ(result.exit_code, 0) << result.output;
 
   const GoldenCase& golden = group_->at(run.golden);
@@ -178,8 +190,8 @@ TEST_P(GoldenTrainingTest, LossesAndWeightsAreThoseOfPytorch) {
   const std::vector<std::string> names = {"final.w0", "final.b0", "final.w1",
                                           "final.b1"};
   for (size_t i = 0; i < names.size(); ++i) {
-    worst = std::max(worst, golden.ErrorOverTolerance(run.prefix + names[i],
-                                                      (*weights)[i]));
+    worst = std::max(
+        worst, golden.ErrorOverTolerance(run.prefix + names[i], (*weights)[i]));
   }
   std::printf("[ golden ] train_mlp %s, worst error/tolerance %.3f\n",
               run.label.c_str(), worst);

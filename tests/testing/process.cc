@@ -34,8 +34,8 @@ ProcessResult RunProcess(const std::vector<std::string>& command) {
   close(pipe_ends[0]);
   int status = 0;
   waitpid(child, &status, 0);
-  result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status)
-                                       : 128 + WTERMSIG(status);
+  result.exit_code =
+      WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return result;
 }
 

@@ -1,0 +1,183 @@
+#include "server/service/parameter_server.h"
+
+#include <grpcpp/generic/generic_stub.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/wire/channel.h"
+#include "common/wire/crc32c.h"
+#include "common/wire/grpc_status.h"
+#include "tests/testing/cluster.h"
+#include "tests/testing/status_matchers.h"
+#include "tributary/v1/parameter_service.grpc.pb.h"
+
+namespace tributary {
+namespace {
+
+using testing::Cluster;
+using testing::StatusIs;
+
+// Any language's generated code is such a client: plain protobuf messages.
+class ParameterServerTest : public ::testing::Test {
+ protected:
+  ParameterServerTest()
+      : cluster_({.parameters = {{"w", {3}}}}),
+        channel_(DataChannel(cluster_.plan().servers(0))),
+        stub_(v1::ParameterService::NewStub(channel_)) {}
+
+  static std::string Bytes(const std::vector<float>& values) {
+    return std::string(reinterpret_cast<const char*>(values.data()),
+                       values.size() * sizeof(float));
+  }
+
+  void SetAddress(v1::BlockAddress* address) {
+    address->set_job_id(cluster_.plan().job_id());
+    address->set_plan_epoch(cluster_.plan().epoch());
+  }
+
+  v1::PushPullRequest Push(const std::vector<float>& gradient) {
+    v1::PushPullRequest request;
+    SetAddress(request.mutable_address());
+    request.set_incarnation(1);
+    request.set_samples(1);
+    request.set_wait_ms(1000);
+    request.set_payload(Bytes(gradient));
+    request.set_crc32c(
+        Crc32c(request.payload().data(), request.payload().size()));
+    return request;
+  }
+
+  absl::Status Initialize(const std::vector<float>& weights) {
+    v1::InitializeRequest request;
+    SetAddress(request.mutable_address());
+    request.set_payload(Bytes(weights));
+    request.set_crc32c(
+        Crc32c(request.payload().data(), request.payload().size()));
+    v1::InitializeResponse response;
+    grpc::ClientContext context;
+    return ToAbslStatus(stub_->Initialize(&context, request, &response));
+  }
+
+  absl::Status Send(const v1::PushPullRequest& request,
+                    v1::PushPullResponse* response) {
+    grpc::ClientContext context;
+    return ToAbslStatus(stub_->PushPull(&context, request, response));
+  }
+  absl::Status Send(const v1::PushPullRequest& request) {
+    v1::PushPullResponse response;
+    return Send(request, &response);
+  }
+
+  Cluster cluster_;  // SGD, rate 0.01
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::ParameterService::Stub> stub_;
+};
+
+TEST_F(ParameterServerTest, PlainProtobufMessagesTrain) {
+  TRIBUTARY_EXPECT_OK(Initialize({1, 2, 3}));
+  v1::PushPullResponse response;
+  TRIBUTARY_EXPECT_OK(Send(Push({100, 0, -100}), &response));
+  EXPECT_EQ(response.version(), 1);
+  EXPECT_EQ(response.payload(), Bytes({0, 2, 4}));
+  EXPECT_EQ(response.crc32c(), Crc32c(response.payload().data(), 12));
+
+  v1::PullRequest pull;
+  SetAddress(pull.mutable_address());
+  pull.set_min_version(1);
+  v1::PullResponse pulled;
+  grpc::ClientContext context;
+  TRIBUTARY_EXPECT_OK(ToAbslStatus(stub_->Pull(&context, pull, &pulled)));
+  EXPECT_EQ(pulled.payload(), response.payload());
+}
+
+TEST_F(ParameterServerTest, AWrongAddressSaysWhatWasWanted) {
+  TRIBUTARY_EXPECT_OK(Initialize({1, 2, 3}));
+  v1::PushPullRequest request = Push({1, 1, 1});
+  request.mutable_address()->set_job_id(5);
+  EXPECT_THAT(Send(request), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                      "this server has job 77"));
+  request = Push({1, 1, 1});
+  request.mutable_address()->set_plan_epoch(9);
+  EXPECT_THAT(Send(request),
+              StatusIs(absl::StatusCode::kFailedPrecondition, "plan epoch 1"));
+  request = Push({1, 1, 1});
+  request.mutable_address()->set_shard(1);
+  EXPECT_THAT(Send(request), StatusIs(absl::StatusCode::kInvalidArgument,
+                                      "call for shard 1 at the server of 0"));
+  request = Push({1, 1, 1});
+  request.mutable_address()->set_block(1);
+  EXPECT_THAT(Send(request), StatusIs(absl::StatusCode::kInvalidArgument,
+                                      "block 1 of shard 0, wanted below 1"));
+  EXPECT_EQ(cluster_.server(0).GetStatus().contributions(), 0u);
+}
+
+TEST_F(ParameterServerTest, RandomBytesOnEveryMethodLeaveItUp) {
+  TRIBUTARY_EXPECT_OK(Initialize({1, 2, 3}));
+  grpc::GenericStub generic(channel_);
+  std::mt19937 random(3);
+  for (int i = 0; i < 200; ++i) {
+    std::string bytes(random() % 200, '\0');
+    for (char& byte : bytes) byte = static_cast<char>(random());
+    const char* const methods[] = {"PushPull", "Pull", "Initialize",
+                                   "ReadStatistics", "GetServerStatus"};
+    const grpc::Slice slice(bytes);
+    grpc::ClientContext context;
+    grpc::CompletionQueue queue;
+    auto reader = generic.PrepareUnaryCall(
+        &context,
+        absl::StrCat("/tributary.v1.ParameterService/", methods[i % 5]),
+        grpc::ByteBuffer(&slice, 1), &queue);
+    grpc::ByteBuffer answer;
+    grpc::Status status;
+    reader->StartCall();
+    reader->Finish(&answer, &status, nullptr);
+    void* tag = nullptr;
+    bool ok = false;
+    ASSERT_TRUE(queue.Next(&tag, &ok));
+    EXPECT_NE(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  }
+  v1::PushPullResponse response;
+  TRIBUTARY_EXPECT_OK(Send(Push({100, 0, -100}), &response));
+  EXPECT_EQ(response.payload(), Bytes({0, 2, 4}));
+}
+
+TEST_F(ParameterServerTest, WithoutAPlanItAsksToTryAgain) {
+  auto server = ParameterServer::Start({});
+  TRIBUTARY_ASSERT_OK(server);
+  auto stub = v1::ParameterService::NewStub(
+      DataChannel(absl::StrCat("127.0.0.1:", (*server)->port())));
+  v1::PushPullResponse response;
+  grpc::ClientContext context;
+  EXPECT_THAT(
+      ToAbslStatus(stub->PushPull(&context, Push({1, 1, 1}), &response)),
+      StatusIs(absl::StatusCode::kUnavailable, "no plan yet"));
+}
+
+TEST_F(ParameterServerTest, ATakenPortIsSaid) {
+  EXPECT_THAT(
+      ParameterServer::Start({.listen = cluster_.plan().servers(0)}),
+      StatusIs(absl::StatusCode::kUnavailable, "cannot listen on 127.0.0.1"));
+}
+
+TEST_F(ParameterServerTest, GoingHomeAnswersThoseWhoWait) {
+  v1::PullRequest pull;
+  SetAddress(pull.mutable_address());
+  pull.set_wait_ms(30'000);
+  v1::PullResponse pulled;
+  grpc::ClientContext context;
+  grpc::CompletionQueue queue;
+  auto reader = stub_->AsyncPull(&context, pull, &queue);
+  grpc::Status status;
+  reader->Finish(&pulled, &status, nullptr);
+  cluster_.server(0).Shutdown();
+  void* tag = nullptr;
+  bool ok = false;
+  ASSERT_TRUE(queue.Next(&tag, &ok));
+  EXPECT_FALSE(status.ok());
+}
+
+}  // namespace
+}  // namespace tributary
