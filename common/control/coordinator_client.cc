@@ -4,9 +4,9 @@
 #include <chrono>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/control/address.h"
 #include "common/status_macros.h"
 #include "common/wire/grpc_status.h"
 
@@ -35,17 +35,6 @@ bool MayPass(const absl::Status& status) {
 }
 
 }  // namespace
-
-absl::Status CheckAddress(absl::string_view address) {
-  const size_t colon = address.rfind(':');
-  uint32_t port = 0;
-  if (colon == absl::string_view::npos || colon == 0 || address.size() > 256 ||
-      !absl::SimpleAtoi(address.substr(colon + 1), &port) || port > 65535) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("address must be HOST:PORT, got \"", address, "\""));
-  }
-  return absl::OkStatus();
-}
 
 absl::StatusOr<std::unique_ptr<CoordinatorClient>> CoordinatorClient::Create(
     Options options) {

@@ -5,10 +5,10 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/clock.h"
@@ -76,8 +76,5 @@ class CoordinatorClient {
   std::vector<grpc::ClientContext*> running_ ABSL_GUARDED_BY(mu_);
   std::minstd_rand jitter_ ABSL_GUARDED_BY(mu_);
 };
-
-// OK when `address` reads host:port with a port of at most 65535.
-absl::Status CheckAddress(absl::string_view address);
 
 }  // namespace tributary

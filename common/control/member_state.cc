@@ -19,7 +19,7 @@ MemberState::MemberState(v1::Role role, const v1::RegisterResponse& place,
 
 MemberState::Gate MemberState::Check(int64_t step) const {
   if (!end_.ok() || phase_ == v1::JOB_PHASE_DONE) return Gate::kEnded;
-  if (stop_step_ > 0 && step > stop_step_) return Gate::kStop;
+  if (stop_step_ && step > *stop_step_) return Gate::kStop;
   if (Paused() || pending_.size() >= kMaxPendingSteps) return Gate::kWait;
   return Gate::kOpen;
 }
@@ -60,7 +60,7 @@ void MemberState::OnAnswer(const v1::HeartbeatRequest& request,
   stalled_ = taken == 0 && request.steps_size() > 0;
   told_paused_ = request.paused();
   if (answer.phase() != v1::JOB_PHASE_UNSPECIFIED) phase_ = answer.phase();
-  stop_step_ = answer.stop_step();
+  if (answer.has_stop_step()) stop_step_ = answer.stop_step();
   if (phase_ == v1::JOB_PHASE_FAILED && end_.ok()) {
     end_ = absl::AbortedError(answer.message());
   }

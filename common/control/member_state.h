@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -53,7 +54,7 @@ class MemberState {
   void OnPlan();
 
   v1::JobPhase phase() const { return phase_; }
-  int64_t stop_step() const { return stop_step_; }  // 0: none
+  std::optional<int64_t> stop_step() const { return stop_step_; }
   // OK while the job lives and when it is done. Aborted: it failed, this is
   // why. Unavailable: the coordinator is lost. FailedPrecondition: the
   // coordinator has given the place up.
@@ -61,7 +62,7 @@ class MemberState {
 
  private:
   bool Paused() const {
-    return phase_ == v1::JOB_PHASE_STOPPING && stop_step_ == 0;
+    return phase_ == v1::JOB_PHASE_STOPPING && !stop_step_;
   }
 
   const v1::Role role_;
@@ -71,7 +72,7 @@ class MemberState {
   const int64_t lost_micros_;
 
   v1::JobPhase phase_ = v1::JOB_PHASE_WAITING;
-  int64_t stop_step_ = 0;
+  std::optional<int64_t> stop_step_;
   absl::Status end_;
   int64_t last_answer_micros_;
 

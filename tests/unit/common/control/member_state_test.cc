@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 namespace tributary {
 namespace {
 
@@ -19,11 +21,11 @@ MemberState MakeWorker() {
                      /*lost_micros=*/30 * kSecond, /*now_micros=*/0);
 }
 
-v1::HeartbeatResponse Answer(v1::JobPhase phase, int64_t stop_step = 0,
+v1::HeartbeatResponse Answer(v1::JobPhase phase, std::optional<int64_t> stop_step = {},
                              uint32_t steps_taken = 0) {
   v1::HeartbeatResponse answer;
   answer.set_phase(phase);
-  answer.set_stop_step(stop_step);
+  if (stop_step) answer.set_stop_step(*stop_step);
   answer.set_steps_taken(steps_taken);
   return answer;
 }
@@ -53,7 +55,7 @@ TEST(MemberStateTest, HeartbeatCarriesPlaceAndUntakenStepsInOrder) {
 TEST(MemberStateTest, OnlyTakenStepsAreForgotten) {
   MemberState state = MakeWorker();
   for (int64_t step = 1; step <= 3; ++step) state.ReportStep(Report(step));
-  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING, 0, 2), 1);
+  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING, {}, 2), 1);
   const v1::HeartbeatRequest next = state.NextHeartbeat();
   ASSERT_EQ(next.steps_size(), 1);
   EXPECT_EQ(next.steps(0).step(), 3);
@@ -73,7 +75,7 @@ TEST(MemberStateTest, StepsReportedWhileAHeartbeatIsUnderWayAreKept) {
   state.ReportStep(Report(1));
   const v1::HeartbeatRequest request = state.NextHeartbeat();
   state.ReportStep(Report(2));
-  state.OnAnswer(request, Answer(v1::JOB_PHASE_RUNNING, 0, 1), 1);
+  state.OnAnswer(request, Answer(v1::JOB_PHASE_RUNNING, {}, 1), 1);
   ASSERT_EQ(state.NextHeartbeat().steps_size(), 1);
   EXPECT_EQ(state.NextHeartbeat().steps(0).step(), 2);
 }
@@ -83,7 +85,7 @@ TEST(MemberStateTest, AnswerThatTakesMoreThanWasSentForgetsNoMore) {
   state.ReportStep(Report(1));
   const v1::HeartbeatRequest request = state.NextHeartbeat();
   state.ReportStep(Report(2));
-  state.OnAnswer(request, Answer(v1::JOB_PHASE_RUNNING, 0, 99), 1);
+  state.OnAnswer(request, Answer(v1::JOB_PHASE_RUNNING, {}, 99), 1);
   EXPECT_EQ(state.NextHeartbeat().steps_size(), 1);
 }
 
@@ -109,6 +111,14 @@ TEST(MemberStateTest, RunsToTheStopStepAndNoFurther) {
   EXPECT_EQ(state.Check(6), MemberState::Gate::kOpen);
   state.Begin(6);
   EXPECT_EQ(state.Check(7), MemberState::Gate::kStop);
+}
+
+TEST(MemberStateTest, StopBeforeTheFirstStepBeginsNone) {
+  MemberState state = MakeWorker();
+  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_STOPPING), 1);
+  EXPECT_EQ(state.Check(1), MemberState::Gate::kWait);
+  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_STOPPING, 0), 2);
+  EXPECT_EQ(state.Check(1), MemberState::Gate::kStop);
 }
 
 TEST(MemberStateTest, FailedJobEndsEverything) {
@@ -146,13 +156,13 @@ TEST(MemberStateTest, FinishIsToldOnlyWithTheLastSteps) {
   const v1::HeartbeatRequest first = state.NextHeartbeat();
   EXPECT_FALSE(first.finished());
   state.OnAnswer(
-      first, Answer(v1::JOB_PHASE_RUNNING, 0, MemberState::kStepsPerHeartbeat),
+      first, Answer(v1::JOB_PHASE_RUNNING, {}, MemberState::kStepsPerHeartbeat),
       1);
   EXPECT_FALSE(state.finish_acknowledged());
   EXPECT_TRUE(state.Urgent());
   const v1::HeartbeatRequest last = state.NextHeartbeat();
   EXPECT_TRUE(last.finished());
-  state.OnAnswer(last, Answer(v1::JOB_PHASE_RUNNING, 0, 1), 2);
+  state.OnAnswer(last, Answer(v1::JOB_PHASE_RUNNING, {}, 1), 2);
   EXPECT_TRUE(state.finish_acknowledged());
   EXPECT_FALSE(state.Urgent());
 }
@@ -161,10 +171,10 @@ TEST(MemberStateTest, FinishIsNotAcknowledgedWhenStepsWereLeftBehind) {
   MemberState state = MakeWorker();
   state.ReportStep(Report(1));
   state.Finish();
-  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING, 0, 0), 1);
+  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING, {}, 0), 1);
   EXPECT_FALSE(state.finish_acknowledged());
   EXPECT_FALSE(state.Urgent()) << "a full coordinator is asked at intervals";
-  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING, 0, 1), 2);
+  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING, {}, 1), 2);
   EXPECT_TRUE(state.finish_acknowledged());
 }
 
@@ -173,7 +183,7 @@ TEST(MemberStateTest, FullQueueHoldsTheNextStepBack) {
   const int64_t steps = MemberState::kMaxPendingSteps;
   for (int64_t step = 1; step <= steps; ++step) state.ReportStep(Report(step));
   EXPECT_EQ(state.Check(steps + 1), MemberState::Gate::kWait);
-  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING, 0, 1), 1);
+  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING, {}, 1), 1);
   EXPECT_EQ(state.Check(steps + 1), MemberState::Gate::kOpen);
 }
 

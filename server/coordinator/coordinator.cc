@@ -1,0 +1,128 @@
+#include "server/coordinator/coordinator.h"
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/control/address.h"
+#include "common/partition_plan.h"
+#include "common/status_macros.h"
+#include "server/coordinator/coordinator_service.h"
+#include "spdlog/spdlog.h"
+#include "tributary/v1/coordinator_service.grpc.pb.h"
+
+namespace tributary {
+namespace {
+
+constexpr int kMaxWorkers = 1024;
+constexpr absl::Duration kTick = absl::Milliseconds(100);
+// An evaluation part holds five bytes a sample for the exact AUC.
+constexpr int kMaxMessageBytes = 256 << 20;
+
+absl::Status CheckCluster(const v1::ClusterSpec& cluster) {
+  if (cluster.servers() < 1 || cluster.servers() > PartitionPlan::kMaxShards) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cluster.servers must be 1 to ", PartitionPlan::kMaxShards,
+                     ", got ", cluster.servers()));
+  }
+  if (cluster.workers() < 1 || cluster.workers() > kMaxWorkers) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cluster.workers must be 1 to ", kMaxWorkers, ", got ",
+                     cluster.workers()));
+  }
+  return absl::OkStatus();
+}
+
+// Not zero, and not that of an earlier job: a process that has outlived its job
+// must not be taken for a member of this one.
+uint64_t NewJobId() {
+  std::random_device chance;
+  const uint64_t id = uint64_t{chance()} << 32 | chance();
+  return id == 0 ? 1 : id;
+}
+
+// A hundred heartbeats a second at most, whatever the number of members.
+uint32_t HeartbeatMs(const v1::ClusterSpec& cluster) {
+  return static_cast<uint32_t>(
+      std::clamp(10 * (cluster.servers() + cluster.workers()), 100, 1000));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(
+    Options options) {
+  TRIBUTARY_RETURN_IF_ERROR(CheckAddress(options.listen));
+  TRIBUTARY_RETURN_IF_ERROR(CheckCluster(options.job.cluster()));
+  JobState::Options state;
+  state.job = options.job;
+  state.job_id = NewJobId();
+  state.heartbeat_ms = HeartbeatMs(options.job.cluster());
+  state.lease_ms =
+      static_cast<uint32_t>(absl::ToInt64Milliseconds(options.lease));
+  state.start_timeout_micros = absl::ToInt64Microseconds(options.start_timeout);
+  if (state.lease_ms < 3 * state.heartbeat_ms) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a lease must last three heartbeats of ", state.heartbeat_ms,
+        " ms, got ", absl::FormatDuration(options.lease)));
+  }
+  std::unique_ptr<Coordinator> coordinator(
+      new Coordinator(std::move(options), std::move(state)));
+  TRIBUTARY_RETURN_IF_ERROR(coordinator->Listen());
+  return coordinator;
+}
+
+Coordinator::Coordinator(Options options, JobState::Options state)
+    : options_(std::move(options)),
+      control_(std::move(state), options_.clock) {}
+
+absl::Status Coordinator::Listen() {
+  service_ = MakeCoordinatorService(&control_);
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort(options_.listen, grpc::InsecureServerCredentials(),
+                           &port);
+  // Without this a second coordinator would share the port and take half of
+  // the first one's members.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  builder.RegisterService(service_.get());
+  server_ = builder.BuildAndStart();
+  if (server_ == nullptr || port == 0) {
+    return absl::UnavailableError(absl::StrCat(
+        "cannot listen on ", options_.listen,
+        ": the port is taken or the address is not of this machine"));
+  }
+  address_ = absl::StrCat(options_.listen.substr(0, options_.listen.rfind(':')),
+                          ":", port);
+  spdlog::info("coordinator of \"{}\" listens on {}", options_.job.name(),
+               address_);
+  thread_ = std::thread([this] { Run(); });
+  return absl::OkStatus();
+}
+
+Coordinator::~Coordinator() {
+  control_.Close();
+  if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
+  if (thread_.joinable()) thread_.join();
+}
+
+void Coordinator::Run() {
+  ReadWeightsOptions read;
+  read.clock = options_.clock;
+  read.cancelled = [this] { return control_.closed(); };
+  while (!control_.closed()) {
+    control_.Tick(kTick);
+    v1::Plan plan;
+    int64_t step = 0;
+    if (!control_.ReadyToSave(&plan, &step)) continue;
+    const absl::StatusOr<FinalWeights> weights =
+        ReadFinalWeights(plan, step, read);
+    control_.Saved(weights.ok() && options_.on_weights
+                       ? options_.on_weights(*weights)
+                       : weights.status());
+  }
+}
+
+}  // namespace tributary

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/clock.h"
+#include "server/coordinator/final_weights.h"
+#include "server/coordinator/job_control.h"
+
+namespace tributary {
+
+// Serves one job: gives places and leases, publishes the plan, gathers
+// progress, ends the job for all. The control plane is small and slow, so the
+// synchronous gRPC API serves it.
+class Coordinator {
+ public:
+  struct Options {
+    std::string listen = "127.0.0.1:0";  // host:port; port 0: any free one
+    v1::JobSpec job;                     // resolved
+    const Clock* clock = &Clock::Real();
+    absl::Duration lease = absl::Seconds(10);
+    // How long members may take to come.
+    absl::Duration start_timeout = absl::Minutes(10);
+    // Called once, on the coordinator's thread, when all workers have finished
+    // and the weights are read; the servers are told that the job is done only
+    // after it. An error fails the job.
+    std::function<absl::Status(const FinalWeights&)> on_weights;
+  };
+
+  // InvalidArgument: listen address, number of servers or workers.
+  // Unavailable: cannot listen there.
+  static absl::StatusOr<std::unique_ptr<Coordinator>> Start(Options options);
+
+  // Ends every call at once. See WaitUntilEveryoneKnowsEnd.
+  ~Coordinator();
+
+  // host:port, with the host of Options::listen and the real port.
+  const std::string& address() const { return address_; }
+
+  v1::JobStatusResponse Snapshot() const { return control_.Snapshot(); }
+
+  // What is new, as soon as something is; after `timeout` perhaps nothing.
+  // One caller: each record is handed out once.
+  JobUpdate WaitForUpdate(absl::Duration timeout) {
+    return control_.WaitForUpdate(timeout);
+  }
+  JobTotals Totals() const { return control_.Totals(); }
+
+  // All workers stop at one common step; the weights are read, then the job is
+  // done. Returns at once.
+  void RequestStop() { control_.RequestStop(); }
+  // Ends the job for all with this sentence; no effect when it is over.
+  void Fail(absl::string_view why) { control_.Fail(why); }
+
+  // Call before destruction, when the job is over: members learn it by their
+  // next heartbeat. False when some living one has not after `timeout`.
+  bool WaitUntilEveryoneKnowsEnd(absl::Duration timeout) {
+    return control_.WaitUntilEveryoneKnowsEnd(timeout);
+  }
+
+ private:
+  Coordinator(Options options, JobState::Options state);
+
+  absl::Status Listen();
+  void Run();  // the thread
+
+  const Options options_;
+  JobControl control_;
+  std::unique_ptr<v1::CoordinatorService::Service> service_;
+  std::unique_ptr<grpc::Server> server_;
+  std::string address_;
+  std::thread thread_;
+};
+
+}  // namespace tributary

@@ -1,0 +1,62 @@
+#include "server/coordinator/coordinator_service.h"
+
+#include <utility>
+
+#include "common/wire/grpc_status.h"
+
+namespace tributary {
+namespace {
+
+template <typename T>
+grpc::Status Answer(absl::StatusOr<T> result, T* response) {
+  if (!result.ok()) return ToGrpcStatus(result.status());
+  *response = *std::move(result);
+  return grpc::Status::OK;
+}
+
+class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
+ public:
+  explicit CoordinatorServiceImpl(JobControl* control) : control_(control) {}
+
+  grpc::Status Register(grpc::ServerContext*,
+                        const v1::RegisterRequest* request,
+                        v1::RegisterResponse* response) override {
+    return Answer(control_->Register(*request), response);
+  }
+  grpc::Status DeclareModel(grpc::ServerContext*,
+                            const v1::DeclareModelRequest* request,
+                            v1::DeclareModelResponse*) override {
+    return ToGrpcStatus(control_->DeclareModel(*request));
+  }
+  grpc::Status GetPlan(grpc::ServerContext*, const v1::GetPlanRequest* request,
+                       v1::Plan* response) override {
+    return Answer(control_->GetPlan(*request), response);
+  }
+  grpc::Status Heartbeat(grpc::ServerContext*,
+                         const v1::HeartbeatRequest* request,
+                         v1::HeartbeatResponse* response) override {
+    return Answer(control_->Heartbeat(*request), response);
+  }
+  grpc::Status ReportEvaluation(grpc::ServerContext*,
+                                const v1::ReportEvaluationRequest* request,
+                                v1::ReportEvaluationResponse*) override {
+    return ToGrpcStatus(control_->ReportEvaluation(*request));
+  }
+  grpc::Status GetJobStatus(grpc::ServerContext*, const v1::JobStatusRequest*,
+                            v1::JobStatusResponse* response) override {
+    *response = control_->Snapshot();
+    return grpc::Status::OK;
+  }
+
+ private:
+  JobControl* const control_;
+};
+
+}  // namespace
+
+std::unique_ptr<v1::CoordinatorService::Service> MakeCoordinatorService(
+    JobControl* control) {
+  return std::make_unique<CoordinatorServiceImpl>(control);
+}
+
+}  // namespace tributary

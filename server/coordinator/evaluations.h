@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "tributary/v1/coordinator_service.pb.h"
+
+namespace tributary {
+
+// Metrics of the weights after `step` steps over the whole test set.
+struct EvaluationRecord {
+  int64_t step = 0;
+  int64_t epoch = 0;
+  uint64_t samples = 0;
+  std::map<std::string, double> metrics;  // by name
+};
+
+// Collects the ranks' parts of each evaluation; adds them up, in rank order,
+// once all are there.
+class Evaluations {
+ public:
+  // Evaluations that may wait for their last part.
+  static constexpr size_t kMaxOpen = 16;
+
+  Evaluations(const v1::LossSpec& loss, int num_workers)
+      : loss_(loss), num_workers_(num_workers) {}
+
+  // A part that is there already, or whose evaluation is complete, is ignored.
+  // InvalidArgument: the part contradicts itself. ResourceExhausted: too many
+  // evaluations are open.
+  absl::Status Add(const v1::ReportEvaluationRequest& request);
+
+  // Those completed since the last call whose step is at most `step`.
+  std::vector<EvaluationRecord> Take(int64_t step);
+  bool HasRecords(int64_t step) const {
+    return !records_.empty() && records_.front().step <= step;
+  }
+
+ private:
+  using Parts = std::vector<std::optional<v1::ReportEvaluationRequest>>;
+
+  absl::StatusOr<EvaluationRecord> AddUp(const Parts& parts) const;
+
+  const v1::LossSpec loss_;
+  const int num_workers_;
+  std::map<int64_t, Parts> open_;  // by step; parts by rank
+  int64_t completed_step_ = -1;
+  std::vector<EvaluationRecord> records_;  // in step order
+};
+
+}  // namespace tributary

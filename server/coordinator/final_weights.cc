@@ -1,0 +1,148 @@
+#include "server/coordinator/final_weights.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/partition_plan.h"
+#include "common/status_macros.h"
+#include "common/wire/crc32c.h"
+#include "common/wire/grpc_status.h"
+#include "common/wire/plan_codec.h"
+#include "tributary/v1/parameter_service.grpc.pb.h"
+
+namespace tributary {
+namespace {
+
+// A server holds a call no longer, so that a cancelled read ends soon.
+constexpr absl::Duration kHold = absl::Seconds(2);
+constexpr absl::Duration kPause = absl::Milliseconds(100);
+constexpr int kHeaderBytes = 64 << 10;
+
+class WeightsReader {
+ public:
+  WeightsReader(const v1::Plan& plan, int64_t step,
+                const ReadWeightsOptions& options)
+      : plan_(plan),
+        step_(step),
+        options_(options),
+        start_micros_(options.clock->NowMicros()) {}
+
+  absl::StatusOr<FinalWeights> Read() {
+    TRIBUTARY_ASSIGN_OR_RETURN(const PartitionPlan cut,
+                               MakePartitionPlan(plan_));
+    FinalWeights weights;
+    weights.parameters = cut.parameters();
+    weights.step = step_;
+    std::vector<float*> tensors;
+    for (const ParameterSpec& spec : cut.parameters()) {
+      tensors.push_back(weights.tensors.emplace_back(spec.size()).data());
+    }
+    for (int shard = 0; shard < cut.num_shards(); ++shard) {
+      Connect(shard, cut);
+      for (const Block& block : cut.blocks(shard)) {
+        TRIBUTARY_ASSIGN_OR_RETURN(const std::string payload, Pull(block));
+        PartitionPlan::Scatter(block,
+                               reinterpret_cast<const float*>(payload.data()),
+                               absl::MakeConstSpan(tensors));
+      }
+    }
+    return weights;
+  }
+
+ private:
+  void Connect(int shard, const PartitionPlan& cut) {
+    int64_t largest = 0;
+    for (const Block& block : cut.blocks(shard)) {
+      largest = std::max(largest, block.bytes());
+    }
+    grpc::ChannelArguments arguments;
+    arguments.SetMaxReceiveMessageSize(
+        static_cast<int>(std::min<int64_t>(largest, 1 << 30)) + kHeaderBytes);
+    arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+    stub_ = v1::ParameterService::NewStub(grpc::CreateCustomChannel(
+        plan_.servers(shard), grpc::InsecureChannelCredentials(), arguments));
+  }
+
+  std::string Name(const Block& block) const {
+    return absl::StrCat("block ", block.index, " of server ", block.shard,
+                        " at ", plan_.servers(block.shard));
+  }
+
+  absl::StatusOr<std::string> Pull(const Block& block) {
+    while (true) {
+      if (options_.cancelled && options_.cancelled()) {
+        return absl::CancelledError("the coordinator is closing");
+      }
+      v1::PullResponse response;
+      const absl::Status status = Call(block, &response);
+      if (status.ok()) return Check(block, std::move(response));
+      const bool may_pass =
+          absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+      const absl::Duration spent =
+          absl::Microseconds(options_.clock->NowMicros() - start_micros_);
+      if (!may_pass || spent >= options_.timeout) {
+        return absl::Status(status.code(),
+                            absl::StrCat(Name(block), ": ", status.message()));
+      }
+      absl::SleepFor(kPause);
+    }
+  }
+
+  absl::Status Call(const Block& block, v1::PullResponse* response) {
+    v1::PullRequest request;
+    request.mutable_address()->set_job_id(plan_.job_id());
+    request.mutable_address()->set_plan_epoch(plan_.epoch());
+    request.mutable_address()->set_shard(static_cast<uint32_t>(block.shard));
+    request.mutable_address()->set_block(static_cast<uint32_t>(block.index));
+    request.set_min_version(step_);
+    request.set_wait_ms(
+        static_cast<uint32_t>(absl::ToInt64Milliseconds(kHold)));
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() +
+                         absl::ToChronoMilliseconds(2 * kHold));
+    return ToAbslStatus(stub_->Pull(&context, request, response));
+  }
+
+  absl::StatusOr<std::string> Check(const Block& block,
+                                    v1::PullResponse response) const {
+    if (response.version() != step_) {
+      return absl::InternalError(absl::StrCat(Name(block), " has version ",
+                                              response.version(), ", wanted ",
+                                              step_));
+    }
+    std::string payload = std::move(*response.mutable_payload());
+    if (static_cast<int64_t>(payload.size()) != block.bytes()) {
+      return absl::DataLossError(absl::StrCat(Name(block), " came with ",
+                                              payload.size(), " bytes, wanted ",
+                                              block.bytes()));
+    }
+    const uint32_t crc = Crc32c(payload.data(), payload.size());
+    if (crc != response.crc32c()) {
+      return absl::DataLossError(absl::StrCat(
+          Name(block), " came with checksum ", absl::Hex(response.crc32c()),
+          ", its bytes have ", absl::Hex(crc)));
+    }
+    return payload;
+  }
+
+  const v1::Plan& plan_;
+  const int64_t step_;
+  const ReadWeightsOptions& options_;
+  const int64_t start_micros_;
+  std::unique_ptr<v1::ParameterService::Stub> stub_;  // of the current shard
+};
+
+}  // namespace
+
+absl::StatusOr<FinalWeights> ReadFinalWeights(
+    const v1::Plan& plan, int64_t step, const ReadWeightsOptions& options) {
+  return WeightsReader(plan, step, options).Read();
+}
+
+}  // namespace tributary

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/clock.h"
+#include "common/parameter_spec.h"
+#include "tributary/v1/plan.pb.h"
+
+namespace tributary {
+
+struct FinalWeights {
+  ParameterSpecs parameters;
+  std::vector<std::vector<float>> tensors;  // C order, as in `parameters`
+  int64_t step = 0;                         // steps applied to them
+};
+
+struct ReadWeightsOptions {
+  const Clock* clock = &Clock::Real();
+  absl::Duration timeout = absl::Seconds(60);  // for all of it
+  std::function<bool()> cancelled;             // asked between calls
+};
+
+// Pulls every block of the plan from its server, with exactly `step` steps
+// applied. Errors name the server and the block. DataLoss: a checksum is wrong.
+absl::StatusOr<FinalWeights> ReadFinalWeights(
+    const v1::Plan& plan, int64_t step, const ReadWeightsOptions& options);
+
+}  // namespace tributary

@@ -1,0 +1,270 @@
+#include "server/coordinator/job_control.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+#include "spdlog/spdlog.h"
+
+namespace tributary {
+namespace {
+
+// A call holds a thread of the server for no longer.
+constexpr uint32_t kLongestWaitMs = 10'000;
+
+const char* PhaseName(v1::JobPhase phase) {
+  switch (phase) {
+    case v1::JOB_PHASE_WAITING:
+      return "waiting for members";
+    case v1::JOB_PHASE_RUNNING:
+      return "running";
+    case v1::JOB_PHASE_STOPPING:
+      return "stopping";
+    case v1::JOB_PHASE_DONE:
+      return "done";
+    case v1::JOB_PHASE_FAILED:
+      return "failed";
+    default:
+      return "unknown";
+  }
+}
+
+}  // namespace
+
+JobControl::JobControl(JobState::Options options, const Clock* clock)
+    : clock_(clock),
+      state_(std::move(options), clock->NowMicros()),
+      progress_(state_.options().job.cluster().workers()),
+      evaluations_(state_.options().job.training().loss(),
+                   state_.options().job.cluster().workers()) {}
+
+absl::StatusOr<v1::RegisterResponse> JobControl::Register(
+    const v1::RegisterRequest& request) {
+  absl::MutexLock lock(&mu_);
+  absl::StatusOr<v1::RegisterResponse> place =
+      state_.Register(request, clock_->NowMicros());
+  if (place.ok()) {
+    spdlog::info("{} {} is {} (pid {}){}{}, incarnation {}",
+                 request.role() == v1::ROLE_SERVER ? "server" : "worker",
+                 place->index(), request.host(), request.pid(),
+                 request.address().empty() ? "" : " at ", request.address(),
+                 place->incarnation());
+  }
+  NotePhaseLocked();
+  return place;
+}
+
+absl::Status JobControl::DeclareModel(const v1::DeclareModelRequest& request) {
+  absl::MutexLock lock(&mu_);
+  absl::Status status = state_.DeclareModel(request, clock_->NowMicros());
+  NotePhaseLocked();
+  return status;
+}
+
+absl::StatusOr<v1::Plan> JobControl::GetPlan(
+    const v1::GetPlanRequest& request) {
+  if (request.min_epoch() > 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "plan epoch ", request.min_epoch(), " is wanted; this job has one"));
+  }
+  absl::MutexLock lock(&mu_);
+  const auto decided = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return closed_ || state_.over() || state_.plan() != nullptr;
+  };
+  mu_.AwaitWithTimeout(
+      absl::Condition(&decided),
+      absl::Milliseconds(std::min(request.wait_ms(), kLongestWaitMs)));
+  if (state_.phase() == v1::JOB_PHASE_FAILED) {
+    return absl::AbortedError(state_.message());
+  }
+  if (state_.plan() != nullptr) return *state_.plan();
+  if (closed_) return absl::UnavailableError("the coordinator is closing");
+  return absl::DeadlineExceededError(
+      absl::StrCat("the job still waits for ", state_.Missing()));
+}
+
+absl::StatusOr<v1::HeartbeatResponse> JobControl::Heartbeat(
+    const v1::HeartbeatRequest& request) {
+  absl::MutexLock lock(&mu_);
+  if (state_.over()) return state_.Farewell(request);
+  TRIBUTARY_RETURN_IF_ERROR(state_.Renew(request, clock_->NowMicros()));
+  uint32_t taken = 0;
+  int64_t last_step = 0;
+  if (request.role() == v1::ROLE_WORKER) {
+    TRIBUTARY_ASSIGN_OR_RETURN(taken,
+                               progress_.Add(request.index(), request.steps()));
+    last_step = progress_.last_step(request.index());
+  }
+  v1::HeartbeatResponse response = state_.Apply(request, taken, last_step);
+  NotePhaseLocked();
+  return response;
+}
+
+absl::Status JobControl::ReportEvaluation(
+    const v1::ReportEvaluationRequest& request) {
+  absl::MutexLock lock(&mu_);
+  v1::HeartbeatRequest place;
+  place.set_role(v1::ROLE_WORKER);
+  place.set_index(request.rank());
+  place.set_incarnation(request.incarnation());
+  TRIBUTARY_RETURN_IF_ERROR(state_.Renew(place, clock_->NowMicros()));
+  return evaluations_.Add(request);
+}
+
+v1::MemberStatus JobControl::StatusOfLocked(const Place& place) const {
+  v1::MemberStatus status;
+  status.set_role(place.role);
+  status.set_index(place.index);
+  status.set_alive(place.alive);
+  if (place.incarnation == 0) return status;
+  status.set_host(place.holder.host());
+  status.set_pid(place.holder.pid());
+  status.set_address(place.holder.address());
+  status.set_step(place.role == v1::ROLE_WORKER
+                      ? progress_.last_step(place.index)
+                      : progress_.merged_step());
+  status.set_seconds_since_heartbeat(
+      static_cast<double>(clock_->NowMicros() - place.last_heartbeat_micros) /
+      1e6);
+  status.set_waiting_for(place.latest.waiting_for());
+  status.set_device(place.latest.device());
+  status.set_peak_memory_bytes(place.latest.peak_memory_bytes());
+  return status;
+}
+
+v1::JobStatusResponse JobControl::Snapshot() const {
+  absl::MutexLock lock(&mu_);
+  v1::JobStatusResponse status;
+  status.set_name(state_.options().job.name());
+  status.set_phase(state_.phase());
+  status.set_message(state_.message());
+  if (state_.phase() == v1::JOB_PHASE_WAITING) {
+    status.set_message(absl::StrCat("waiting for ", state_.Missing()));
+  }
+  status.set_step(progress_.merged_step());
+  status.set_total_steps(state_.total_steps());
+  if (state_.steps_per_epoch() > 0) {
+    status.set_epoch(static_cast<double>(progress_.merged_step()) /
+                     static_cast<double>(state_.steps_per_epoch()));
+  }
+  status.set_loss(progress_.latest().loss);
+  status.set_samples_per_second(progress_.latest().samples_per_second);
+  for (const Place& place : state_.membership().servers()) {
+    *status.add_members() = StatusOfLocked(place);
+  }
+  for (const Place& place : state_.membership().workers()) {
+    *status.add_members() = StatusOfLocked(place);
+  }
+  return status;
+}
+
+bool JobControl::HasUpdateLocked() const {
+  return progress_.HasRecords() ||
+         evaluations_.HasRecords(progress_.merged_step()) ||
+         state_.phase() != shown_phase_;
+}
+
+JobUpdate JobControl::WaitForUpdate(absl::Duration timeout) {
+  absl::MutexLock lock(&mu_);
+  const auto ready = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return closed_ || HasUpdateLocked();
+  };
+  mu_.AwaitWithTimeout(absl::Condition(&ready), timeout);
+  JobUpdate update;
+  update.steps = progress_.Take();
+  update.evaluations = evaluations_.Take(progress_.merged_step());
+  update.phase = shown_phase_ = state_.phase();
+  update.message = state_.message();
+  return update;
+}
+
+JobTotals JobControl::Totals() const {
+  absl::MutexLock lock(&mu_);
+  JobTotals totals;
+  totals.steps = progress_.merged_step();
+  totals.epochs = progress_.latest().epoch;
+  totals.samples = progress_.total_samples();
+  totals.training_seconds = progress_.training_seconds();
+  totals.final_loss = progress_.latest().loss;
+  totals.stopped =
+      state_.stop_requested() && totals.steps < state_.total_steps();
+  for (const Place& worker : state_.membership().workers()) {
+    totals.bytes_sent += worker.latest.bytes_sent();
+    totals.bytes_received += worker.latest.bytes_received();
+  }
+  return totals;
+}
+
+void JobControl::RequestStop() {
+  absl::MutexLock lock(&mu_);
+  state_.RequestStop();
+  NotePhaseLocked();
+}
+
+void JobControl::Fail(absl::string_view why) {
+  absl::MutexLock lock(&mu_);
+  state_.Fail(why);
+  NotePhaseLocked();
+}
+
+bool JobControl::WaitUntilEveryoneKnowsEnd(absl::Duration timeout) {
+  absl::MutexLock lock(&mu_);
+  const auto known = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return closed_ || (state_.over() && state_.EveryoneKnowsEnd());
+  };
+  return mu_.AwaitWithTimeout(absl::Condition(&known), timeout);
+}
+
+void JobControl::Tick(absl::Duration timeout) {
+  absl::MutexLock lock(&mu_);
+  const auto wake = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return closed_ || ReadyToSaveLocked();
+  };
+  mu_.AwaitWithTimeout(absl::Condition(&wake), timeout);
+  state_.Tick(clock_->NowMicros());
+  NotePhaseLocked();
+}
+
+bool JobControl::ReadyToSaveLocked() const {
+  return !state_.over() && state_.plan() != nullptr &&
+         state_.AllWorkersFinished();
+}
+
+bool JobControl::ReadyToSave(v1::Plan* plan, int64_t* step) const {
+  absl::MutexLock lock(&mu_);
+  if (!ReadyToSaveLocked()) return false;
+  *plan = *state_.plan();
+  *step = progress_.merged_step();
+  return true;
+}
+
+void JobControl::Saved(const absl::Status& status) {
+  absl::MutexLock lock(&mu_);
+  if (status.ok()) {
+    state_.MarkDone();
+  } else {
+    state_.Fail(absl::StrCat("the final weights could not be saved: ",
+                             status.message()));
+  }
+  NotePhaseLocked();
+}
+
+void JobControl::Close() {
+  absl::MutexLock lock(&mu_);
+  closed_ = true;
+}
+
+bool JobControl::closed() const {
+  absl::MutexLock lock(&mu_);
+  return closed_;
+}
+
+void JobControl::NotePhaseLocked() {
+  if (state_.phase() == logged_phase_) return;
+  logged_phase_ = state_.phase();
+  spdlog::info("the job is {}{}{}", PhaseName(logged_phase_),
+               state_.message().empty() ? "" : ": ", state_.message());
+}
+
+}  // namespace tributary

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/clock.h"
+#include "server/coordinator/evaluations.h"
+#include "server/coordinator/job_state.h"
+#include "server/coordinator/progress.h"
+
+namespace tributary {
+
+// What has happened since the last look.
+struct JobUpdate {
+  std::vector<StepRecord> steps;              // in order, each once
+  std::vector<EvaluationRecord> evaluations;  // after the steps they evaluate
+  v1::JobPhase phase = v1::JOB_PHASE_WAITING;
+  std::string message;
+};
+
+// What a whole run came to.
+struct JobTotals {
+  int64_t steps = 0;  // finished by every worker
+  int64_t epochs = 0;
+  uint64_t samples = 0;
+  double training_seconds = 0;  // of the steps alone
+  double final_loss = 0;        // of the last step
+  uint64_t bytes_sent = 0;      // by the workers
+  uint64_t bytes_received = 0;  // by the workers
+  bool stopped = false;         // before all steps, on request
+};
+
+// The one lock around the coordinator's cores. Every public function may be
+// called from any thread; none waits but those that take a time.
+class JobControl {
+ public:
+  JobControl(JobState::Options options, const Clock* clock);
+
+  // The service's calls; requests are checked here.
+  absl::StatusOr<v1::RegisterResponse> Register(
+      const v1::RegisterRequest& request);
+  absl::Status DeclareModel(const v1::DeclareModelRequest& request);
+  absl::StatusOr<v1::Plan> GetPlan(const v1::GetPlanRequest& request);
+  absl::StatusOr<v1::HeartbeatResponse> Heartbeat(
+      const v1::HeartbeatRequest& request);
+  absl::Status ReportEvaluation(const v1::ReportEvaluationRequest& request);
+  v1::JobStatusResponse Snapshot() const;
+
+  // For whoever runs the coordinator.
+  JobUpdate WaitForUpdate(absl::Duration timeout);
+  JobTotals Totals() const;
+  void RequestStop();
+  void Fail(absl::string_view why);
+  bool WaitUntilEveryoneKnowsEnd(absl::Duration timeout);
+
+  // For the coordinator's thread. Waits at most `timeout` until the workers
+  // have finished or `Close` was called, then looks at the leases.
+  void Tick(absl::Duration timeout);
+  // The plan, once all workers have finished and the weights can be saved.
+  bool ReadyToSave(v1::Plan* plan, int64_t* step) const;
+  void Saved(const absl::Status& status);  // ends the job
+  void Close();                            // ends every wait
+  bool closed() const;
+
+ private:
+  bool ReadyToSaveLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
+  bool HasUpdateLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
+  // Logs and remembers a change of phase.
+  void NotePhaseLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  v1::MemberStatus StatusOfLocked(const Place& place) const
+      ABSL_SHARED_LOCKS_REQUIRED(mu_);
+
+  const Clock* const clock_;
+
+  mutable absl::Mutex mu_;
+  JobState state_ ABSL_GUARDED_BY(mu_);
+  Progress progress_ ABSL_GUARDED_BY(mu_);
+  Evaluations evaluations_ ABSL_GUARDED_BY(mu_);
+  v1::JobPhase logged_phase_ ABSL_GUARDED_BY(mu_) = v1::JOB_PHASE_WAITING;
+  v1::JobPhase shown_phase_ ABSL_GUARDED_BY(mu_) = v1::JOB_PHASE_UNSPECIFIED;
+  bool closed_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace tributary

@@ -1,0 +1,176 @@
+#include "server/coordinator/membership.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/control/address.h"
+#include "common/status_macros.h"
+
+namespace tributary {
+namespace {
+
+constexpr size_t kMaxNameBytes = 256;
+
+const char* RoleName(v1::Role role) {
+  return role == v1::ROLE_SERVER ? "server" : "worker";
+}
+
+std::string ShortName(const Place& place) {
+  return absl::StrCat(RoleName(place.role), " ", place.index);
+}
+
+absl::Status CheckRegistration(const v1::RegisterRequest& request,
+                               size_t num_places) {
+  if (request.instance().empty() || request.instance().size() > kMaxNameBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("instance must have 1 to ", kMaxNameBytes, " bytes, got ",
+                     request.instance().size()));
+  }
+  if (request.host().size() > kMaxNameBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("host must have at most ", kMaxNameBytes, " bytes, got ",
+                     request.host().size()));
+  }
+  if (request.has_wanted_index() && request.wanted_index() >= num_places) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(RoleName(request.role()), " ", request.wanted_index(),
+                     " is wanted, but the job has ", num_places, " of them"));
+  }
+  if (request.role() == v1::ROLE_SERVER) return CheckAddress(request.address());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string Place::Name() const {
+  return absl::StrCat(ShortName(*this), " (", holder.host(), ", pid ",
+                      holder.pid(), ")");
+}
+
+Membership::Membership(int num_servers, int num_workers, int64_t lease_micros)
+    : lease_micros_(lease_micros),
+      servers_(num_servers),
+      workers_(num_workers) {
+  for (size_t i = 0; i < servers_.size(); ++i) {
+    servers_[i].role = v1::ROLE_SERVER;
+    servers_[i].index = static_cast<uint32_t>(i);
+  }
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    workers_[i].role = v1::ROLE_WORKER;
+    workers_[i].index = static_cast<uint32_t>(i);
+  }
+}
+
+std::vector<Place>* Membership::Places(v1::Role role) {
+  if (role == v1::ROLE_SERVER) return &servers_;
+  if (role == v1::ROLE_WORKER) return &workers_;
+  return nullptr;
+}
+
+absl::StatusOr<const Place*> Membership::Register(
+    const v1::RegisterRequest& request, int64_t now_micros) {
+  std::vector<Place>* places = Places(request.role());
+  if (places == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("role must be server or worker, got ", request.role()));
+  }
+  TRIBUTARY_RETURN_IF_ERROR(CheckRegistration(request, places->size()));
+
+  Place* found = nullptr;
+  for (Place& place : *places) {
+    if (place.holder.instance() == request.instance()) {
+      found = &place;
+      break;
+    }
+    if (place.alive && request.role() == v1::ROLE_SERVER &&
+        place.holder.address() == request.address()) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "address ", request.address(), " is held by ", place.Name()));
+    }
+    const bool wanted =
+        !request.has_wanted_index() || request.wanted_index() == place.index;
+    if (found == nullptr && wanted && !place.alive && !place.finished) {
+      found = &place;
+    }
+  }
+  if (found == nullptr) {
+    const std::string what =
+        request.has_wanted_index()
+            ? absl::StrCat(RoleName(request.role()), " ",
+                           request.wanted_index(), " is taken")
+            : absl::StrCat("all ", places->size(), " places for a ",
+                           RoleName(request.role()), " are taken");
+    return absl::ResourceExhaustedError(
+        absl::StrCat(what, " by living members"));
+  }
+  if (!found->alive || found->holder.instance() != request.instance()) {
+    found->incarnation = ++last_incarnation_;
+    found->latest.Clear();
+    found->stop_bound = -1;
+    found->alive = true;
+  }
+  found->holder = request;
+  found->last_heartbeat_micros = now_micros;
+  return found;
+}
+
+absl::StatusOr<Place*> Membership::Renew(v1::Role role, uint32_t index,
+                                         uint64_t incarnation,
+                                         int64_t now_micros) {
+  std::vector<Place>* places = Places(role);
+  if (places == nullptr || index >= places->size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the job has ", servers_.size(), " servers and ", workers_.size(),
+        " workers; there is no place ", index, " for role ", role));
+  }
+  Place& place = (*places)[index];
+  if (place.incarnation != incarnation || !place.alive) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the lease of ", ShortName(place), " as incarnation ", incarnation,
+        " is lost", place.alive ? " to a newer one" : "", "; register again"));
+  }
+  place.last_heartbeat_micros = now_micros;
+  return &place;
+}
+
+std::vector<const Place*> Membership::Expire(int64_t now_micros) {
+  std::vector<const Place*> lost;
+  for (std::vector<Place>* places : {&servers_, &workers_}) {
+    for (Place& place : *places) {
+      if (place.alive && !place.finished &&
+          now_micros - place.last_heartbeat_micros > lease_micros_) {
+        place.alive = false;
+        lost.push_back(&place);
+      }
+    }
+  }
+  return lost;
+}
+
+void Membership::RenewAll(int64_t now_micros) {
+  for (std::vector<Place>* places : {&servers_, &workers_}) {
+    for (Place& place : *places) {
+      if (place.alive) place.last_heartbeat_micros = now_micros;
+    }
+  }
+}
+
+bool Membership::Complete() const {
+  for (const std::vector<Place>* places : {&servers_, &workers_}) {
+    for (const Place& place : *places) {
+      if (!place.alive) return false;
+    }
+  }
+  return true;
+}
+
+std::string Membership::Missing() const {
+  std::string text;
+  for (const std::vector<Place>* places : {&servers_, &workers_}) {
+    for (const Place& place : *places) {
+      if (place.alive) continue;
+      absl::StrAppend(&text, text.empty() ? "" : ", ", ShortName(place));
+    }
+  }
+  return text;
+}
+
+}  // namespace tributary

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tributary/v1/coordinator_service.pb.h"
+
+namespace tributary {
+
+// One shard or rank and who holds it.
+struct Place {
+  v1::Role role = v1::ROLE_UNSPECIFIED;
+  uint32_t index = 0;
+  v1::RegisterRequest holder;  // the last; empty instance: nobody yet
+  uint64_t incarnation = 0;    // of the holder; 0: nobody yet
+  bool alive = false;          // its lease has not run out
+  bool finished = false;       // it said so; it may go, no lease counts
+  bool knows_end = false;      // it was told that the job is over
+  int64_t last_heartbeat_micros = 0;
+  v1::HeartbeatRequest latest;  // without its steps
+  int64_t stop_bound = -1;      // begun step when it paused; -1: it runs
+
+  // "worker 1 (10.0.0.2, pid 55)"
+  std::string Name() const;
+};
+
+// The places of a job, their leases and incarnations. State in, answer out:
+// time is passed in, and whoever calls decides what a lost member means.
+class Membership {
+ public:
+  Membership(int num_servers, int num_workers, int64_t lease_micros);
+
+  // The holder's own place again when its instance is known (the same
+  // incarnation while its lease lives), else the lowest free one, or the wanted
+  // one. A new holder gets a higher incarnation than anybody before.
+  // InvalidArgument: fields. ResourceExhausted: no place is free, or another
+  // living server has this address.
+  absl::StatusOr<const Place*> Register(const v1::RegisterRequest& request,
+                                        int64_t now_micros);
+
+  // The place, its lease renewed. InvalidArgument: there is no such place.
+  // FailedPrecondition: the lease is lost, or another holds the place.
+  absl::StatusOr<Place*> Renew(v1::Role role, uint32_t index,
+                               uint64_t incarnation, int64_t now_micros);
+
+  // Ends the leases that have run out; returns whose. Each is returned once.
+  std::vector<const Place*> Expire(int64_t now_micros);
+
+  // Renews every living lease: for a coordinator that was away itself (stopped
+  // by a signal, or a machine that slept) and could hear nobody.
+  void RenewAll(int64_t now_micros);
+
+  std::vector<Place>& servers() { return servers_; }
+  std::vector<Place>& workers() { return workers_; }
+  const std::vector<Place>& servers() const { return servers_; }
+  const std::vector<Place>& workers() const { return workers_; }
+
+  // Every place has a living holder.
+  bool Complete() const;
+  // "server 1, worker 0, worker 2": the places without one.
+  std::string Missing() const;
+
+ private:
+  std::vector<Place>* Places(v1::Role role);
+
+  const int64_t lease_micros_;
+  std::vector<Place> servers_;
+  std::vector<Place> workers_;
+  uint64_t last_incarnation_ = 0;
+};
+
+}  // namespace tributary

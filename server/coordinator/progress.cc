@@ -1,0 +1,128 @@
+#include "server/coordinator/progress.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace tributary {
+namespace {
+
+// A loss may be anything, training diverges; times may not.
+bool IsDuration(double seconds) {
+  return std::isfinite(seconds) && seconds >= 0;
+}
+
+absl::Status CheckReport(uint32_t rank, const v1::StepReport& report,
+                         int64_t wanted_step) {
+  if (report.step() != wanted_step) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rank ", rank, " reports step ", report.step(),
+                     " where step ", wanted_step, " follows"));
+  }
+  if (report.epoch() < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rank ", rank, " reports epoch ", report.epoch(),
+                     " in step ", report.step(), "; epochs count from 1"));
+  }
+  for (double seconds :
+       {report.step_seconds(), report.data_seconds(), report.compute_seconds(),
+        report.wait_seconds(), report.push_seconds()}) {
+    if (!IsDuration(seconds)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("rank ", rank, " reports ", seconds, " seconds in step ",
+                       report.step()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<uint32_t> Progress::Add(
+    uint32_t rank_index,
+    const google::protobuf::RepeatedPtrField<v1::StepReport>& reports) {
+  Rank& rank = ranks_[rank_index];
+  int64_t wanted = rank.last_step + 1;
+  for (const v1::StepReport& report : reports) {
+    if (report.step() >= 1 && report.step() < wanted) continue;  // seen before
+    if (absl::Status status = CheckReport(rank_index, report, wanted);
+        !status.ok()) {
+      return status;
+    }
+    ++wanted;
+  }
+  uint32_t settled = 0;
+  for (const v1::StepReport& report : reports) {
+    if (report.step() > rank.last_step) {
+      if (rank.waiting.size() >= kMaxWaiting ||
+          records_.size() >= kMaxWaiting) {
+        break;
+      }
+      rank.waiting.push_back(report);
+      rank.last_step = report.step();
+      MergeComplete();
+    }
+    ++settled;
+  }
+  return settled;
+}
+
+void Progress::MergeComplete() {
+  const auto has_reported = [](const Rank& rank) {
+    return !rank.waiting.empty();
+  };
+  while (std::all_of(ranks_.begin(), ranks_.end(), has_reported)) {
+    latest_ = MergeFront();
+    total_samples_ += latest_.samples;
+    training_seconds_ += latest_.step_seconds;
+    records_.push_back(latest_);
+  }
+}
+
+StepRecord Progress::MergeFront() {
+  const v1::StepReport& first = ranks_[0].waiting.front();
+  StepRecord record;
+  record.step = first.step();
+  record.epoch = first.epoch();
+  record.learning_rate = first.learning_rate();
+  const double share = 1.0 / static_cast<double>(ranks_.size());
+  double loss_sum = 0;  // in rank order, so the same in every run
+  for (Rank& rank : ranks_) {
+    const v1::StepReport& report = rank.waiting.front();
+    loss_sum += report.loss_sum();
+    record.samples += report.samples();
+    record.step_seconds = std::max(record.step_seconds, report.step_seconds());
+    record.compute_seconds += share * report.compute_seconds();
+    record.push_seconds += share * report.push_seconds();
+    record.wait_seconds += share * report.wait_seconds();
+    record.data_seconds += share * report.data_seconds();
+  }
+  for (Rank& rank : ranks_) rank.waiting.pop_front();
+  record.loss = loss_sum / static_cast<double>(record.samples);
+  record.samples_per_second = Rate(record);
+  return record;
+}
+
+// Samples over the seconds of the steps in the window, which always holds the
+// newest step. Summed anew: a running sum of seconds would drift.
+double Progress::Rate(const StepRecord& record) {
+  recent_.push_back({record.samples, record.step_seconds});
+  recent_samples_ += record.samples;
+  double seconds = 0;
+  size_t kept = 0;
+  for (auto it = recent_.rbegin(); it != recent_.rend(); ++it, ++kept) {
+    if (kept > 0 && seconds + it->seconds > kWindowSeconds) break;
+    seconds += it->seconds;
+  }
+  while (recent_.size() > kept) {
+    recent_samples_ -= recent_.front().samples;
+    recent_.pop_front();
+  }
+  return seconds > 0 ? static_cast<double>(recent_samples_) / seconds : 0;
+}
+
+std::vector<StepRecord> Progress::Take() { return std::exchange(records_, {}); }
+
+}  // namespace tributary

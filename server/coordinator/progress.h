@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tributary/v1/coordinator_service.pb.h"
+
+namespace tributary {
+
+// One optimizer step of the whole job, merged from the reports of all ranks.
+struct StepRecord {
+  int64_t step = 0;          // from 1
+  int64_t epoch = 0;         // from 1; rank 0's
+  double loss = 0;           // mean over the global batch, before the update
+  double learning_rate = 0;  // rank 0's
+  uint64_t samples = 0;      // of all ranks
+  double samples_per_second = 0;  // over the last kWindowSeconds of training
+  double step_seconds = 0;        // the slowest rank's
+  double compute_seconds = 0;     // this and below: mean over the ranks
+  double push_seconds = 0;
+  double wait_seconds = 0;
+  double data_seconds = 0;
+};
+
+// Collects every rank's StepReports and merges a step once all have reported
+// it. Ranks run apart and reports come twice; records come once, in step order.
+class Progress {
+ public:
+  static constexpr double kWindowSeconds = 5;
+  // How far a rank may be ahead of the slowest, and records may wait for
+  // Take(), before its reports are left for later.
+  static constexpr size_t kMaxWaiting = 65536;
+
+  explicit Progress(int num_workers) : ranks_(num_workers) {}
+
+  // Returns how many of `reports`, from the front, are settled: taken now or
+  // seen before. InvalidArgument, with nothing taken, when they leave a gap or
+  // hold an impossible number.
+  absl::StatusOr<uint32_t> Add(
+      uint32_t rank,
+      const google::protobuf::RepeatedPtrField<v1::StepReport>& reports);
+
+  // The records merged since the last call.
+  std::vector<StepRecord> Take();
+  bool HasRecords() const { return !records_.empty(); }
+
+  int64_t last_step(uint32_t rank) const { return ranks_[rank].last_step; }
+  int64_t merged_step() const { return latest_.step; }
+  const StepRecord& latest() const { return latest_; }  // step 0: none yet
+  uint64_t total_samples() const { return total_samples_; }
+  // Sum of the steps' step_seconds: the time of training alone.
+  double training_seconds() const { return training_seconds_; }
+
+ private:
+  struct Rank {
+    int64_t last_step = 0;
+    std::deque<v1::StepReport> waiting;  // not yet merged
+  };
+  struct Recent {
+    uint64_t samples;
+    double seconds;
+  };
+
+  void MergeComplete();
+  StepRecord MergeFront();
+  double Rate(const StepRecord& record);
+
+  std::vector<Rank> ranks_;
+  std::deque<Recent> recent_;
+  uint64_t recent_samples_ = 0;
+  StepRecord latest_;
+  std::vector<StepRecord> records_;
+  uint64_t total_samples_ = 0;
+  double training_seconds_ = 0;
+};
+
+}  // namespace tributary
