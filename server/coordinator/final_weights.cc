@@ -2,7 +2,6 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -11,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/partition_plan.h"
 #include "common/status_macros.h"
+#include "common/wire/channel.h"
 #include "common/wire/crc32c.h"
 #include "common/wire/grpc_status.h"
 #include "common/wire/plan_codec.h"
@@ -22,7 +22,6 @@ namespace {
 // A server holds a call no longer, so that a cancelled read ends soon.
 constexpr absl::Duration kHold = absl::Seconds(2);
 constexpr absl::Duration kPause = absl::Milliseconds(100);
-constexpr int kHeaderBytes = 64 << 10;
 
 class WeightsReader {
  public:
@@ -44,7 +43,7 @@ class WeightsReader {
       tensors.push_back(weights.tensors.emplace_back(spec.size()).data());
     }
     for (int shard = 0; shard < cut.num_shards(); ++shard) {
-      Connect(shard, cut);
+      stub_ = v1::ParameterService::NewStub(DataChannel(plan_.servers(shard)));
       for (const Block& block : cut.blocks(shard)) {
         TRIBUTARY_ASSIGN_OR_RETURN(const std::string payload, Pull(block));
         PartitionPlan::Scatter(block,
@@ -56,19 +55,6 @@ class WeightsReader {
   }
 
  private:
-  void Connect(int shard, const PartitionPlan& cut) {
-    int64_t largest = 0;
-    for (const Block& block : cut.blocks(shard)) {
-      largest = std::max(largest, block.bytes());
-    }
-    grpc::ChannelArguments arguments;
-    arguments.SetMaxReceiveMessageSize(
-        static_cast<int>(std::min<int64_t>(largest, 1 << 30)) + kHeaderBytes);
-    arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-    stub_ = v1::ParameterService::NewStub(grpc::CreateCustomChannel(
-        plan_.servers(shard), grpc::InsecureChannelCredentials(), arguments));
-  }
-
   std::string Name(const Block& block) const {
     return absl::StrCat("block ", block.index, " of server ", block.shard,
                         " at ", plan_.servers(block.shard));

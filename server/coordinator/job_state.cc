@@ -125,6 +125,7 @@ void JobState::PublishPlanWhenComplete() {
   }
   plan_->set_bucket_bytes(BucketBytes(options_.job));
   plan_->set_num_workers(options_.job.cluster().workers());
+  plan_->set_total_steps(declaration_.total_steps());
   phase_ = v1::JOB_PHASE_RUNNING;
 }
 

@@ -1,0 +1,180 @@
+#include "server/coordinator/membership.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace tributary {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kLease = 10'000'000;
+
+v1::RegisterRequest Worker(const std::string& instance) {
+  v1::RegisterRequest request;
+  request.set_role(v1::ROLE_WORKER);
+  request.set_instance(instance);
+  request.set_host("node-a");
+  request.set_pid(55);
+  return request;
+}
+
+v1::RegisterRequest Server(const std::string& instance,
+                           const std::string& address) {
+  v1::RegisterRequest request = Worker(instance);
+  request.set_role(v1::ROLE_SERVER);
+  request.set_address(address);
+  return request;
+}
+
+TEST(MembershipTest, PlacesAreGivenInOrderOfArrivalByRole) {
+  Membership members(1, 2, kLease);
+  EXPECT_EQ((*members.Register(Worker("a"), 0))->index, 0u);
+  EXPECT_EQ((*members.Register(Server("s", "h:1"), 0))->index, 0u);
+  EXPECT_EQ((*members.Register(Worker("b"), 0))->index, 1u);
+  EXPECT_TRUE(members.Complete());
+}
+
+TEST(MembershipTest, SameInstanceGetsTheSamePlaceAndIncarnationAgain) {
+  Membership members(1, 2, kLease);
+  members.Register(Worker("a"), 0).value();
+  const Place first = **members.Register(Worker("b"), 0);
+  const Place again = **members.Register(Worker("b"), 5);
+  EXPECT_EQ(again.index, first.index);
+  EXPECT_EQ(again.incarnation, first.incarnation);
+}
+
+TEST(MembershipTest, InstanceWhoseLeaseLapsedComesBackWithAHigherIncarnation) {
+  Membership members(1, 2, kLease);
+  members.Register(Worker("a"), 0).value();
+  const uint64_t before = (*members.Register(Worker("b"), 0))->incarnation;
+  EXPECT_EQ(members.Expire(kLease + 1).size(), 2u);
+  const Place* again = *members.Register(Worker("b"), kLease + 2);
+  EXPECT_EQ(again->index, 1u);
+  EXPECT_GT(again->incarnation, before);
+}
+
+TEST(MembershipTest, IncarnationsStrictlyIncreaseOverAllPlaces) {
+  Membership members(2, 2, kLease);
+  uint64_t last = 0;
+  for (int round = 0; round < 3; ++round) {
+    const int64_t now = round * 2 * kLease;
+    members.Expire(now);
+    const std::string suffix = std::to_string(round);
+    for (const v1::RegisterRequest& request :
+         {Worker("w0-" + suffix), Server("s0-" + suffix, "h:1"),
+          Worker("w1-" + suffix), Server("s1-" + suffix, "h:2")}) {
+      const uint64_t incarnation =
+          (*members.Register(request, now))->incarnation;
+      EXPECT_GT(incarnation, last);
+      last = incarnation;
+    }
+  }
+}
+
+TEST(MembershipTest, FullHouseRefusesAndSaysSo) {
+  Membership members(1, 1, kLease);
+  members.Register(Worker("a"), 0).value();
+  const absl::Status status = members.Register(Worker("b"), 0).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("all 1 places for a worker are taken"));
+}
+
+TEST(MembershipTest, LapsedPlaceIsTakenByANewcomerAndTheOldHolderIsFenced) {
+  Membership members(1, 1, kLease);
+  const uint64_t old = (*members.Register(Worker("a"), 0))->incarnation;
+  members.Expire(kLease + 1);
+  members.Register(Worker("b"), kLease + 1).value();
+  const absl::Status status =
+      members.Renew(v1::ROLE_WORKER, 0, old, kLease + 2).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("to a newer one"));
+}
+
+TEST(MembershipTest, LeaseLivesToItsLastMicrosecondAndIsReportedLostOnce) {
+  Membership members(1, 1, kLease);
+  members.Register(Worker("a"), 100).value();
+  EXPECT_TRUE(members.Expire(100 + kLease).empty());
+  const auto lost = members.Expire(101 + kLease);
+  ASSERT_EQ(lost.size(), 1u);
+  EXPECT_EQ(lost[0]->Name(), "worker 0 (node-a, pid 55)");
+  EXPECT_TRUE(members.Expire(102 + kLease).empty());
+}
+
+TEST(MembershipTest, RenewedLeaseCountsFromTheHeartbeat) {
+  Membership members(1, 1, kLease);
+  const uint64_t incarnation = (*members.Register(Worker("a"), 0))->incarnation;
+  members.Renew(v1::ROLE_WORKER, 0, incarnation, kLease).value();
+  EXPECT_TRUE(members.Expire(2 * kLease).empty());
+  EXPECT_EQ(members.Expire(2 * kLease + 1).size(), 1u);
+}
+
+TEST(MembershipTest, LapsedLeaseCannotBeRenewed) {
+  Membership members(1, 1, kLease);
+  const uint64_t incarnation = (*members.Register(Worker("a"), 0))->incarnation;
+  members.Expire(kLease + 1);
+  EXPECT_EQ(members.Renew(v1::ROLE_WORKER, 0, incarnation, kLease + 2)
+                .status()
+                .code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(MembershipTest, FinishedMemberNeedsNoLeaseAndKeepsItsPlace) {
+  Membership members(1, 1, kLease);
+  members.Register(Worker("a"), 0).value();
+  members.workers()[0].finished = true;
+  EXPECT_TRUE(members.Expire(100 * kLease).empty());
+  EXPECT_FALSE(members.Register(Worker("b"), 100 * kLease).ok());
+}
+
+TEST(MembershipTest, WantedPlaceIsGivenOrNone) {
+  Membership members(1, 3, kLease);
+  v1::RegisterRequest request = Worker("a");
+  request.set_wanted_index(2);
+  EXPECT_EQ((*members.Register(request, 0))->index, 2u);
+  request.set_instance("b");
+  const absl::Status taken = members.Register(request, 0).status();
+  EXPECT_EQ(taken.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(taken.message()), HasSubstr("worker 2 is taken"));
+  request.set_wanted_index(3);
+  EXPECT_EQ(members.Register(request, 0).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(MembershipTest, TwoServersCannotShareAnAddress) {
+  Membership members(2, 1, kLease);
+  members.Register(Server("s", "127.0.0.1:7000"), 0).value();
+  const absl::Status status =
+      members.Register(Server("t", "127.0.0.1:7000"), 0).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("address 127.0.0.1:7000 is held by server 0"));
+}
+
+TEST(MembershipTest, NonsenseIsRefused) {
+  Membership members(1, 1, kLease);
+  const auto code = [&](const v1::RegisterRequest& request) {
+    return members.Register(request, 0).status().code();
+  };
+  EXPECT_EQ(code(v1::RegisterRequest()), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(code(Worker("")), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(code(Worker(std::string(257, 'x'))),
+            absl::StatusCode::kInvalidArgument);
+  for (const char* address : {"", "host", ":7000", "host:", "host:65536"}) {
+    EXPECT_EQ(code(Server("s", address)), absl::StatusCode::kInvalidArgument)
+        << address;
+  }
+  EXPECT_EQ(members.Renew(v1::ROLE_WORKER, 7, 1, 0).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(MembershipTest, MissingNamesEveryFreePlace) {
+  Membership members(2, 2, kLease);
+  members.Register(Server("s", "h:1"), 0).value();
+  members.Register(Worker("a"), 0).value();
+  EXPECT_EQ(members.Missing(), "server 1, worker 1");
+}
+
+}  // namespace
+}  // namespace tributary
