@@ -83,6 +83,9 @@ absl::Status CoordinatorClient::Attempt(Method<Request, Response> method,
       ToAbslStatus((stub_.get()->*method)(&context, request, response));
   absl::MutexLock lock(&mu_);
   running_.erase(std::find(running_.begin(), running_.end(), &context));
+  if (absl::IsCancelled(status) && !cancelled_) {
+    return absl::UnavailableError("the coordinator ended the call");
+  }
   return status;
 }
 

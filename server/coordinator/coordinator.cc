@@ -11,7 +11,6 @@
 #include "common/status_macros.h"
 #include "server/coordinator/coordinator_service.h"
 #include "spdlog/spdlog.h"
-#include "tributary/v1/coordinator_service.grpc.pb.h"
 
 namespace tributary {
 namespace {

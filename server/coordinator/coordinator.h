@@ -72,7 +72,7 @@ class Coordinator {
 
   const Options options_;
   JobControl control_;
-  std::unique_ptr<v1::CoordinatorService::Service> service_;
+  std::unique_ptr<grpc::Service> service_;
   std::unique_ptr<grpc::Server> server_;
   std::string address_;
   std::thread thread_;

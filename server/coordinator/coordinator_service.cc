@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/wire/grpc_status.h"
+#include "tributary/v1/coordinator_service.grpc.pb.h"
 
 namespace tributary {
 namespace {
@@ -54,8 +55,7 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
 
 }  // namespace
 
-std::unique_ptr<v1::CoordinatorService::Service> MakeCoordinatorService(
-    JobControl* control) {
+std::unique_ptr<grpc::Service> MakeCoordinatorService(JobControl* control) {
   return std::make_unique<CoordinatorServiceImpl>(control);
 }
 

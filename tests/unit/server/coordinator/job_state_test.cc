@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
+
 namespace tributary {
 namespace {
 
@@ -35,7 +37,7 @@ class JobStateTest : public ::testing::Test {
     v1::RegisterRequest request;
     request.set_role(role);
     request.set_instance(name);
-    request.set_host("node-" + name);
+    request.set_host(absl::StrCat("node-", name));
     request.set_pid(7);
     request.set_address(name + ":7000");
     return state_->Register(request, now_).value();
@@ -60,7 +62,7 @@ class JobStateTest : public ::testing::Test {
     Open(1, workers);
     server_ = Join(v1::ROLE_SERVER, "s");
     for (int i = 0; i < workers; ++i) {
-      workers_.push_back(Join(v1::ROLE_WORKER, "w" + std::to_string(i)));
+      workers_.push_back(Join(v1::ROLE_WORKER, absl::StrCat("w", i)));
     }
     ASSERT_TRUE(Declare(workers_[0]).ok());
     ASSERT_EQ(state_->phase(), v1::JOB_PHASE_RUNNING);

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
+
 namespace tributary {
 namespace {
 
@@ -60,7 +62,7 @@ TEST(MembershipTest, IncarnationsStrictlyIncreaseOverAllPlaces) {
   for (int round = 0; round < 3; ++round) {
     const int64_t now = round * 2 * kLease;
     members.Expire(now);
-    const std::string suffix = std::to_string(round);
+    const std::string suffix = absl::StrCat(round);
     for (const v1::RegisterRequest& request :
          {Worker("w0-" + suffix), Server("s0-" + suffix, "h:1"),
           Worker("w1-" + suffix), Server("s1-" + suffix, "h:2")}) {
