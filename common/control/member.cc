@@ -205,7 +205,7 @@ absl::Status Member::BeginStep(int64_t step) {
       return absl::OkStatus();
     case MemberState::Gate::kStop:
       return absl::CancelledError(
-          absl::StrCat("the job stops after step ", state_.stop_step()));
+          absl::StrCat("the job stops after step ", *state_.stop_step()));
     case MemberState::Gate::kEnded:
       return state_.end().ok() ? absl::CancelledError("the job is done")
                                : state_.end();
