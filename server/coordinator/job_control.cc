@@ -138,10 +138,7 @@ v1::JobStatusResponse JobControl::Snapshot() const {
   v1::JobStatusResponse status;
   status.set_name(state_.options().job.name());
   status.set_phase(state_.phase());
-  status.set_message(state_.message());
-  if (state_.phase() == v1::JOB_PHASE_WAITING) {
-    status.set_message(absl::StrCat("waiting for ", state_.Missing()));
-  }
+  status.set_message(MessageLocked());
   status.set_step(progress_.merged_step());
   status.set_total_steps(state_.total_steps());
   if (state_.steps_per_epoch() > 0) {
@@ -157,6 +154,12 @@ v1::JobStatusResponse JobControl::Snapshot() const {
     *status.add_members() = StatusOfLocked(place);
   }
   return status;
+}
+
+std::string JobControl::MessageLocked() const {
+  return state_.phase() == v1::JOB_PHASE_WAITING
+             ? absl::StrCat("waiting for ", state_.Missing())
+             : state_.message();
 }
 
 bool JobControl::HasUpdateLocked() const {
@@ -175,7 +178,9 @@ JobUpdate JobControl::WaitForUpdate(absl::Duration timeout) {
   update.steps = progress_.Take();
   update.evaluations = evaluations_.Take(progress_.merged_step());
   update.phase = shown_phase_ = state_.phase();
-  update.message = state_.message();
+  update.message = MessageLocked();
+  update.total_steps = state_.total_steps();
+  update.steps_per_epoch = state_.steps_per_epoch();
   return update;
 }
 

@@ -20,7 +20,9 @@ struct JobUpdate {
   std::vector<StepRecord> steps;              // in order, each once
   std::vector<EvaluationRecord> evaluations;  // after the steps they evaluate
   v1::JobPhase phase = v1::JOB_PHASE_WAITING;
-  std::string message;
+  std::string message;      // WAITING: for whom; FAILED: why
+  int64_t total_steps = 0;  // this and below: 0 before the model is declared
+  int64_t steps_per_epoch = 0;
 };
 
 // What a whole run came to.
@@ -69,6 +71,7 @@ class JobControl {
 
  private:
   bool ReadyToSaveLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
+  std::string MessageLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   bool HasUpdateLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   // Logs and remembers a change of phase.
   void NotePhaseLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -104,7 +104,6 @@ class CoordinatorTest : public ::testing::Test {
     options.coordinator = coordinator_->address();
     options.role = role;
     options.address = address;
-    options.device = "cpu";
     return Member::Join(options).value();
   }
 
