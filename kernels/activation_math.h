@@ -11,9 +11,9 @@ TRIBUTARY_HOST_DEVICE inline float Relu(float x) {
   return x < 0.0f ? 0.0f : x;  // a NaN stays visible
 }
 // The derivative at 0 is 0, as in PyTorch.
-TRIBUTARY_HOST_DEVICE inline float ReluBackward(float x, float /*y*/,
+TRIBUTARY_HOST_DEVICE inline float ReluBackward(float /*x*/, float y,
                                                 float dy) {
-  return x > 0.0f ? dy : 0.0f;
+  return y > 0.0f ? dy : 0.0f;
 }
 
 // x Phi(x) (Hendrycks & Gimpel 2016).

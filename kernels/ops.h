@@ -84,7 +84,8 @@ class Ops {
   // ---- elementwise
   virtual void Activation(ActivationKind kind, int64_t n, const float* x,
                           float* y) = 0;
-  // x and y are the forward pass's; dx may be dy.
+  // x and y are the forward pass's; dx may be dy. Relu, sigmoid and tanh take
+  // their derivative from y alone, so that x may be gone; gelu and silu from x.
   virtual void ActivationBackward(ActivationKind kind, int64_t n,
                                   const float* x, const float* y,
                                   const float* dy, float* dx) = 0;

@@ -27,9 +27,9 @@ struct BackwardPass {
   const float* x = nullptr;   // as Forward got it; valid if ReadsInput()
   const float* y = nullptr;   // as Forward left it; valid if ReadsOutput()
   const float* dy = nullptr;  // [rows, output]
-  float* dx = nullptr;        // [rows, input]; null when nobody needs it, only
-                              // for a layer with parameters
-  bool accumulate = false;    // add to the gradients or overwrite them
+  float* dx = nullptr;      // [rows, input]; null for the first layer that has
+                            // parameters, unless AlwaysWritesInputGradient()
+  bool accumulate = false;  // add to the gradients or overwrite them
 };
 
 // One layer of a sequential model. It owns no memory: the model places
@@ -60,6 +60,8 @@ class Layer {
   virtual bool ReadsOutput() const { return false; }
   // True when y may be x and dx may be dy.
   virtual bool InPlace() const { return true; }
+  // True when Backward needs room for dx even if nobody asks for it.
+  virtual bool AlwaysWritesInputGradient() const { return false; }
   // True when the output always is the input, untouched.
   virtual bool PassesThrough() const { return false; }
 

@@ -18,6 +18,7 @@ class LayerNormLayer final : public Layer {
             absl::Span<float* const> gradients) override;
   bool ReadsInput() const override { return true; }
   bool InPlace() const override { return false; }
+  bool AlwaysWritesInputGradient() const override { return true; }
   const float* Forward(const ForwardContext& context, int64_t rows,
                        const float* x, float* y) override;
   const float* Backward(const BackwardPass& pass,

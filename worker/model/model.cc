@@ -128,8 +128,11 @@ absl::Status Model::PlaceInputGradients() {
   int64_t largest = 0;
   int incoming = -1;  // 0 or 1; -1: the caller's
   int used = 0;
-  for (int i = static_cast<int>(layers_.size()) - 1; i > first_trained_layer_;
+  for (int i = static_cast<int>(layers_.size()) - 1; i >= first_trained_layer_;
        --i) {
+    if (i == first_trained_layer_ && !layers_[i]->AlwaysWritesInputGradient()) {
+      break;
+    }
     const bool in_place = layers_[i]->InPlace() && incoming >= 0;
     if (!in_place) incoming = incoming == 0 ? 1 : 0;
     places_[i].input_gradient = incoming;
