@@ -1,11 +1,17 @@
 #include "worker/data/open_data.h"
 
+#include <string>
 #include <utility>
 
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
+#include "worker/data/csv_reader.h"
 #include "worker/data/idx_reader.h"
 #include "worker/data/input_file.h"
+#include "worker/data/npy_reader.h"
+#include "worker/data/synthetic.h"
 
 namespace tributary {
 namespace {
@@ -20,20 +26,105 @@ absl::StatusOr<RawData> ReadIdxSource(const v1::IdxSource& source,
                  RowRange{source.first_row(), source.rows()}, kind);
 }
 
+// The delimiter that the job file gives or the file's name suggests.
+absl::StatusOr<char> DelimiterOf(const v1::CsvSource& source) {
+  const std::string& given = source.delimiter();
+  if (given.empty()) {
+    const bool tabs = absl::EndsWith(source.path(), ".tsv") ||
+                      absl::EndsWith(source.path(), ".tsv.gz");
+    return tabs ? '\t' : ',';
+  }
+  if (given.size() != 1 || absl::StrContains("\"\r\n", given)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        source.path(), ": wanted one character that is neither a quote nor a ",
+        "line end as delimiter, got \"", absl::CHexEscape(given), "\""));
+  }
+  return given[0];
+}
+
+// What the training source teaches and the test source is read with.
+struct Learned {
+  bool training = true;
+  CsvWords words;
+  std::vector<std::string> warnings;
+};
+
+absl::StatusOr<RawData> ReadCsvSource(const v1::CsvSource& source,
+                                      TargetKind kind, Learned* learned) {
+  CsvOptions options;
+  options.header = source.has_header() ? source.header() : true;
+  TRIBUTARY_ASSIGN_OR_RETURN(options.delimiter, DelimiterOf(source));
+  const v1::CsvColumns& columns = source.columns();
+  options.columns.label = columns.label();
+  options.columns.numeric = {columns.numeric().begin(),
+                             columns.numeric().end()};
+  options.columns.categorical = {columns.categorical().begin(),
+                                 columns.categorical().end()};
+  options.columns.ignore = {columns.ignore().begin(), columns.ignore().end()};
+  options.range = {source.first_row(), source.rows()};
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<InputFile> file,
+                             InputFile::Open(source.path()));
+  return learned->training
+             ? ReadTrainingCsv(file.get(), options, kind, &learned->words)
+             : ReadTestCsv(file.get(), options, kind, learned->words,
+                           &learned->warnings);
+}
+
+absl::StatusOr<RawData> ReadNpySource(const v1::NpySource& source,
+                                      TargetKind kind) {
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<InputFile> features,
+                             InputFile::Open(source.features()));
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<InputFile> labels,
+                             InputFile::Open(source.labels()));
+  return ReadNpy(features.get(), labels.get(),
+                 RowRange{source.first_row(), source.rows()}, kind);
+}
+
+absl::StatusOr<RawData> ReadSyntheticSource(const v1::SyntheticSource& source,
+                                            TargetKind kind) {
+  SyntheticOptions options;
+  switch (source.kind()) {
+    case v1::SyntheticSource::CTR:
+      options.kind = SyntheticOptions::Kind::kCtr;
+      break;
+    case v1::SyntheticSource::LINEAR:
+      options.kind = SyntheticOptions::Kind::kLinear;
+      break;
+    case v1::SyntheticSource::MLP_TEACHER:
+      options.kind = SyntheticOptions::Kind::kMlpTeacher;
+      break;
+    case v1::SyntheticSource::MARKOV_TEXT:
+      options.kind = SyntheticOptions::Kind::kMarkovText;
+      break;
+    default:
+      return absl::InvalidArgumentError(
+          absl::StrCat("synthetic: wanted the kind ctr, linear, mlp_teacher or "
+                       "markov_text, got ",
+                       v1::SyntheticSource::Kind_Name(source.kind())));
+  }
+  if (source.has_seed()) options.seed = source.seed();
+  options.first_row = source.first_row();
+  options.rows = source.rows();
+  return MakeSynthetic(options, kind);
+}
+
 absl::StatusOr<RawData> ReadSource(const v1::DataSource& source,
-                                   TargetKind kind) {
+                                   TargetKind kind, Learned* learned) {
   switch (source.kind_case()) {
     case v1::DataSource::kIdx:
       return ReadIdxSource(source.idx(), kind);
     case v1::DataSource::kCsv:
+      return ReadCsvSource(source.csv(), kind, learned);
     case v1::DataSource::kNpy:
+      return ReadNpySource(source.npy(), kind);
     case v1::DataSource::kSynthetic:
-      return absl::UnimplementedError("no reader for this source yet");
+      return ReadSyntheticSource(source.synthetic(), kind);
     case v1::DataSource::KIND_NOT_SET:
       break;
   }
   return absl::InvalidArgumentError(
-      "wanted a data source (idx, csv, npy or synthetic), got none");
+      absl::StrCat("wanted a data source (idx, csv, npy or synthetic) to ",
+                   learned->training ? "train" : "test", " on, got none"));
 }
 
 // Null when the source has no normalize.
@@ -67,14 +158,23 @@ NormalizeOptions NormalizeOptionsOf(const v1::NormalizeSpec* spec) {
 }  // namespace
 
 absl::StatusOr<TrainTest> OpenData(const v1::DataSpec& spec, TargetKind kind) {
-  TRIBUTARY_ASSIGN_OR_RETURN(RawData train, ReadSource(spec.train(), kind));
+  Learned learned;
+  TRIBUTARY_ASSIGN_OR_RETURN(RawData train,
+                             ReadSource(spec.train(), kind, &learned));
   const v1::NormalizeSpec* train_normalize = FindNormalize(spec.train());
   TRIBUTARY_ASSIGN_OR_RETURN(
       const Normalization normalization,
       ResolveNormalization(NormalizeOptionsOf(train_normalize), train));
   TrainTest data;
   if (spec.has_test()) {
-    TRIBUTARY_ASSIGN_OR_RETURN(RawData test, ReadSource(spec.test(), kind));
+    learned.training = false;
+    TRIBUTARY_ASSIGN_OR_RETURN(RawData test,
+                               ReadSource(spec.test(), kind, &learned));
+    if (test.targets.width != train.targets.width) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          test.name, ": samples have ", test.targets.width,
+          " targets, but the training data's have ", train.targets.width));
+    }
     if (test.feature_shape != train.feature_shape) {
       return absl::InvalidArgumentError(absl::StrCat(
           test.name, ": samples are ", ShapeText(test.feature_shape),
@@ -91,6 +191,7 @@ absl::StatusOr<TrainTest> OpenData(const v1::DataSpec& spec, TargetKind kind) {
     data.test = std::make_unique<Dataset>(std::move(test), test_normalization);
   }
   data.train = std::make_unique<Dataset>(std::move(train), normalization);
+  data.warnings = std::move(learned.warnings);
   return data;
 }
 

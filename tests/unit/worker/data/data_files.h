@@ -42,6 +42,33 @@ inline std::string Idx(const std::vector<uint32_t>& extents,
   return bytes + payload;
 }
 
+template <typename T>
+std::string BytesOf(const std::vector<T>& values) {
+  return std::string(reinterpret_cast<const char*>(values.data()),
+                     values.size() * sizeof(T));
+}
+
+// An NPY file as numpy.save writes it: the header padded to 64 bytes.
+inline std::string Npy(const std::string& dict, const std::string& payload,
+                       int version = 1) {
+  const size_t length_bytes = version == 1 ? 2 : 4;
+  std::string header = dict;
+  while ((8 + length_bytes + header.size() + 1) % 64 != 0) header += ' ';
+  header += '\n';
+  std::string bytes = "\x93NUMPY";
+  bytes += static_cast<char>(version);
+  bytes += '\0';
+  for (size_t i = 0; i < length_bytes; ++i) {
+    bytes += static_cast<char>(header.size() >> (8 * i));
+  }
+  return bytes + header + payload;
+}
+
+inline std::string NpyDict(const std::string& descr, const std::string& shape) {
+  return "{'descr': '" + descr +
+         "', 'fortran_order': False, 'shape': " + shape + ", }";
+}
+
 inline std::unique_ptr<InputFile> MemoryFile(const std::string& name,
                                              const std::string& bytes) {
   auto file = InputFile::OverBytes(name, bytes);

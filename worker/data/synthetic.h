@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "worker/data/raw_data.h"
+
+namespace tributary {
+
+struct SyntheticOptions {
+  enum class Kind { kCtr, kLinear, kMlpTeacher, kMarkovText };
+
+  Kind kind = Kind::kLinear;
+  uint64_t seed = 11;
+  int64_t first_row = 0;
+  int64_t rows = 0;
+};
+
+// Rows first_row, first_row + 1, ... of a generator (synthetic_models.h):
+//   ctr          13 numbers, then the 8 ids as numbers; label: click, 0 or 1
+//   linear       20 numbers; a real target
+//   mlp_teacher  16 numbers; a real target
+//   markov_text  row t: tokens t - 2 and t - 1, each one-hot (16 + 16
+//   features);
+//                class: token t. Tokens before the stream are 0.
+// InvalidArgument when the kind of target does not fit, or there are more rows
+// than fit into memory: 50 million, for markov_text from the stream's start.
+absl::StatusOr<RawData> MakeSynthetic(const SyntheticOptions& options,
+                                      TargetKind kind);
+
+}  // namespace tributary
