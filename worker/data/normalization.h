@@ -12,6 +12,9 @@ struct NormalizeOptions {
   std::vector<double> mean;  // one for all, or one per numeric feature
   std::vector<double> std;
   bool standardize = false;  // both from the training data
+
+  friend bool operator==(const NormalizeOptions&,
+                         const NormalizeOptions&) = default;
 };
 
 // x -> (x - mean) / std over the numeric features, in float32 as

@@ -26,14 +26,8 @@ absl::StatusOr<RawData> ReadIdxSource(const v1::IdxSource& source,
                  RowRange{source.first_row(), source.rows()}, kind);
 }
 
-// The delimiter that the job file gives or the file's name suggests.
 absl::StatusOr<char> DelimiterOf(const v1::CsvSource& source) {
   const std::string& given = source.delimiter();
-  if (given.empty()) {
-    const bool tabs = absl::EndsWith(source.path(), ".tsv") ||
-                      absl::EndsWith(source.path(), ".tsv.gz");
-    return tabs ? '\t' : ',';
-  }
   if (given.size() != 1 || absl::StrContains("\"\r\n", given)) {
     return absl::InvalidArgumentError(absl::StrCat(
         source.path(), ": wanted one character that is neither a quote nor a ",
@@ -52,7 +46,7 @@ struct Learned {
 absl::StatusOr<RawData> ReadCsvSource(const v1::CsvSource& source,
                                       TargetKind kind, Learned* learned) {
   CsvOptions options;
-  options.header = source.has_header() ? source.header() : true;
+  options.header = source.header();
   TRIBUTARY_ASSIGN_OR_RETURN(options.delimiter, DelimiterOf(source));
   const v1::CsvColumns& columns = source.columns();
   options.columns.label = columns.label();
@@ -127,32 +121,43 @@ absl::StatusOr<RawData> ReadSource(const v1::DataSource& source,
                    learned->training ? "train" : "test", " on, got none"));
 }
 
-// Null when the source has no normalize.
-const v1::NormalizeSpec* FindNormalize(const v1::DataSource& source) {
+NormalizeOptions NormalizeOptionsOf(const v1::NormalizeSpec& spec) {
+  NormalizeOptions options;
+  options.mean.assign(spec.mean().begin(), spec.mean().end());
+  options.std.assign(spec.std().begin(), spec.std().end());
+  options.standardize = spec.standardize();
+  return options;
+}
+
+NormalizeOptions NormalizeOptionsOf(const v1::DataSource& source) {
   switch (source.kind_case()) {
     case v1::DataSource::kIdx:
-      return source.idx().has_normalize() ? &source.idx().normalize() : nullptr;
+      return NormalizeOptionsOf(source.idx().normalize());
     case v1::DataSource::kCsv:
-      return source.csv().has_normalize() ? &source.csv().normalize() : nullptr;
+      return NormalizeOptionsOf(source.csv().normalize());
     case v1::DataSource::kNpy:
-      return source.npy().has_normalize() ? &source.npy().normalize() : nullptr;
+      return NormalizeOptionsOf(source.npy().normalize());
     case v1::DataSource::kSynthetic:
-      return source.synthetic().has_normalize()
-                 ? &source.synthetic().normalize()
-                 : nullptr;
+      return NormalizeOptionsOf(source.synthetic().normalize());
     case v1::DataSource::KIND_NOT_SET:
       break;
   }
-  return nullptr;
+  return {};
 }
 
-NormalizeOptions NormalizeOptionsOf(const v1::NormalizeSpec* spec) {
-  NormalizeOptions options;
-  if (spec == nullptr) return options;
-  options.mean.assign(spec->mean().begin(), spec->mean().end());
-  options.std.assign(spec->std().begin(), spec->std().end());
-  options.standardize = spec->standardize();
-  return options;
+// An error unless a model that takes the one takes the other.
+absl::Status CheckAlike(const RawData& train, const RawData& test) {
+  if (test.feature_shape != train.feature_shape) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        test.name, ": samples are ", ShapeText(test.feature_shape),
+        ", but the training data's are ", ShapeText(train.feature_shape)));
+  }
+  if (test.targets.width != train.targets.width) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        test.name, ": samples have ", test.targets.width,
+        " targets, but the training data's have ", train.targets.width));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -161,32 +166,21 @@ absl::StatusOr<TrainTest> OpenData(const v1::DataSpec& spec, TargetKind kind) {
   Learned learned;
   TRIBUTARY_ASSIGN_OR_RETURN(RawData train,
                              ReadSource(spec.train(), kind, &learned));
-  const v1::NormalizeSpec* train_normalize = FindNormalize(spec.train());
-  TRIBUTARY_ASSIGN_OR_RETURN(
-      const Normalization normalization,
-      ResolveNormalization(NormalizeOptionsOf(train_normalize), train));
+  const NormalizeOptions train_options = NormalizeOptionsOf(spec.train());
+  TRIBUTARY_ASSIGN_OR_RETURN(const Normalization normalization,
+                             ResolveNormalization(train_options, train));
   TrainTest data;
   if (spec.has_test()) {
     learned.training = false;
     TRIBUTARY_ASSIGN_OR_RETURN(RawData test,
                                ReadSource(spec.test(), kind, &learned));
-    if (test.targets.width != train.targets.width) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          test.name, ": samples have ", test.targets.width,
-          " targets, but the training data's have ", train.targets.width));
-    }
-    if (test.feature_shape != train.feature_shape) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          test.name, ": samples are ", ShapeText(test.feature_shape),
-          ", but the training data's are ", ShapeText(train.feature_shape)));
-    }
+    TRIBUTARY_RETURN_IF_ERROR(CheckAlike(train, test));
     Normalization test_normalization = normalization;
-    const v1::NormalizeSpec* test_normalize = FindNormalize(spec.test());
-    if (test_normalize != nullptr) {
+    if (const NormalizeOptions test_options = NormalizeOptionsOf(spec.test());
+        test_options != train_options) {
       // Measured, if asked for, on the training data too.
-      TRIBUTARY_ASSIGN_OR_RETURN(
-          test_normalization,
-          ResolveNormalization(NormalizeOptionsOf(test_normalize), train));
+      TRIBUTARY_ASSIGN_OR_RETURN(test_normalization,
+                                 ResolveNormalization(test_options, train));
     }
     data.test = std::make_unique<Dataset>(std::move(test), test_normalization);
   }

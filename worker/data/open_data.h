@@ -18,10 +18,10 @@ struct TrainTest {
   std::vector<std::string> warnings;
 };
 
-// Reads the job's data. What is learned from the training source (categories,
-// classes, the mean and deviation of `standardize`) holds for both; a test
-// source without `normalize` takes the training source's. Paths are taken as
-// they are. Errors name the file and the place in it.
+// Reads the data of a resolved job (common/job): paths are taken as they are.
+// What is learned from the training source (categories, classes, the mean and
+// deviation of `standardize`) holds for both. Errors name the file and the
+// place in it.
 absl::StatusOr<TrainTest> OpenData(const v1::DataSpec& spec, TargetKind kind);
 
 }  // namespace tributary

@@ -44,7 +44,7 @@ std::string FashionText(const std::string& more) {
          more + "} } test { " +
          IdxText(Example("fashion-t10k1000-images-idx3-ubyte.gz"),
                  Example("fashion-t10k1000-labels-idx1-ubyte.gz")) +
-         "} }";
+         more + "} }";
 }
 
 double MeanOf(const Batch& batch) {
@@ -143,9 +143,13 @@ TEST(OpenDataTest, WithoutATestSourceThereIsNoTestSet) {
   EXPECT_EQ(data.test, nullptr);
 }
 
-std::string CsvText(const std::string& path, const std::string& more) {
-  return "csv { path: '" + path + "' " + more + "} ";
+std::string CsvText(const std::string& path, const std::string& more,
+                    const std::string& delimiter = ",") {
+  return "csv { path: '" + path + "' delimiter: '" + delimiter + "' " + more +
+         "} ";
 }
+
+constexpr char kHeader[] = "header: true ";
 
 TEST(OpenDataTest, ReadsTheDigitsOfTheExamples) {
   const std::string path = Example("digits.csv.gz");
@@ -186,7 +190,7 @@ TEST(OpenDataTest, ReadsTheLettersOfTheExamples) {
 
 // 6 numeric and 8 categorical columns.
 std::string AdultText(const std::string& path) {
-  std::string columns = "columns { label: 'label' ";
+  std::string columns = std::string(kHeader) + "columns { label: 'label' ";
   for (const char* name : {"age", "fnlwgt", "education_num", "capital_gain",
                            "capital_loss", "hours_per_week"}) {
     columns += "numeric: '" + std::string(name) + "' ";
@@ -219,19 +223,20 @@ TEST(OpenDataTest, ReadsAdultWithItsCategoriesStandardized) {
     const float* features = batch.features.data() + row * 108;
     ASSERT_EQ(std::accumulate(features + 6, features + 108, 0.0f), 8) << row;
   }
-  // Row 0 is 39 years old; the column's mean is 38.5816, its deviation over
-  // n 13.6402 (worked apart from the file).
+  // Row 0 is 39 years old; the column's mean is 38.5816, its deviation
+  // over n 13.6402.
   EXPECT_NEAR(batch.features.data()[0], (39 - 38.5816) / 13.6402, 1e-4);
 }
 
 TEST(OpenDataTest, CategoriesUnknownInTrainingAreReported) {
   const std::string columns =
+      std::string(kHeader) +
       "columns { label: 'y' categorical: 'c' numeric: 'x' } ";
   const std::string train = WriteFile("train.csv", "x,c,y\n1,a,0\n3,b,1\n");
   const std::string test = WriteFile("test.tsv", "x\tc\ty\n5\tz\t1\n");
   const TrainTest data =
-      Open("train { " + CsvText(train, columns + "normalize { mean: 1 } ") +
-               "} test { " + CsvText(test, columns) + "}",
+      Open("train { " + CsvText(train, columns) + "} test { " +
+               CsvText(test, columns, "\\t") + "}",
            TargetKind::kClass);
   ASSERT_NE(data.test, nullptr);
   EXPECT_THAT(data.warnings,
@@ -239,14 +244,13 @@ TEST(OpenDataTest, CategoriesUnknownInTrainingAreReported) {
                                     "1 rows have a category")));
   Batch batch;
   data.test->Gather({0}, &batch);
-  // The training source's mean, for want of one of its own.
   EXPECT_THAT(
       std::vector<float>(batch.features.data(), batch.features.data() + 3),
-      ElementsAre(4, 0, 0));
+      ElementsAre(5, 0, 0));
 }
 
 TEST(OpenDataTest, ATestSourceMayNormalizeInItsOwnWay) {
-  const std::string columns = "columns { label: 'y' } ";
+  const std::string columns = std::string(kHeader) + "columns { label: 'y' } ";
   const std::string path = WriteFile("data.csv", "x,y\n1,0\n3,1\n");
   const TrainTest data =
       Open("train { " + CsvText(path, columns + "normalize { mean: 1 } ") +
@@ -260,18 +264,15 @@ TEST(OpenDataTest, ATestSourceMayNormalizeInItsOwnWay) {
 
 TEST(OpenDataTest, ADelimiterIsOneCharacterThatCanDelimit) {
   const std::string path = WriteFile("data.csv", "x;y\n1;0\n");
-  const std::string columns = "columns { label: 'y' } ";
-  EXPECT_NE(Open("train { " + CsvText(path, columns + "delimiter: ';' ") + "}",
-                 TargetKind::kClass)
-                .train,
-            nullptr);
-  for (const std::string wrong : {";;", "\\\"", "\\n"}) {
-    EXPECT_THAT(
-        ErrorOf("train { " +
-                    CsvText(path, columns + "delimiter: '" + wrong + "' ") +
-                    "}",
-                TargetKind::kClass),
-        HasSubstr("wanted one character"));
+  const std::string columns = std::string(kHeader) + "columns { label: 'y' } ";
+  EXPECT_NE(
+      Open("train { " + CsvText(path, columns, ";") + "}", TargetKind::kClass)
+          .train,
+      nullptr);
+  for (const std::string wrong : {"", ";;", "\\\"", "\\n"}) {
+    EXPECT_THAT(ErrorOf("train { " + CsvText(path, columns, wrong) + "}",
+                        TargetKind::kClass),
+                HasSubstr("wanted one character"));
   }
 }
 
