@@ -35,13 +35,6 @@ BatchLoader::~BatchLoader() {
   if (thread_.joinable()) thread_.join();
 }
 
-bool BatchLoader::HasRoom() const {
-  return stopping_ ||
-         produced_ - released_ < static_cast<int64_t>(ring_.size());
-}
-
-bool BatchLoader::HasBatch() const { return finished_ || taken_ < produced_; }
-
 void BatchLoader::Run() {
   for (int64_t step = options_.first_step; step < options_.plan.total_steps();
        ++step) {
@@ -78,11 +71,11 @@ bool BatchLoader::Produce(int64_t step, int64_t micro_batch,
 
 absl::StatusOr<const Batch*> BatchLoader::Next(absl::Time deadline) {
   absl::MutexLock lock(&mu_);
-  released_ = taken_;
+  released_ = taken_.load();
   if (!mu_.AwaitWithDeadline(absl::Condition(this, &BatchLoader::HasBatch),
                              deadline)) {
     return absl::DeadlineExceededError(
-        absl::StrCat("waited for batch ", taken_, " after step ",
+        absl::StrCat("waited for batch ", taken_.load(), " after step ",
                      options_.first_step, " to be gathered"));
   }
   if (taken_ == produced_) {
