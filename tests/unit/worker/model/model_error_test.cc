@@ -1,0 +1,95 @@
+#include "tests/testing/status_matchers.h"
+#include "tests/unit/worker/model/model_fixture.h"
+
+namespace tributary::testing {
+namespace {
+
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+
+absl::Status CreateWith(const std::string& layers, const Shape& sample_shape,
+                        int64_t max_rows = 4) {
+  const std::unique_ptr<Ops> ops = CreateCpuOps();
+  return Model::Create(FromText<v1::ModelSpec>(layers), sample_shape,
+                       {.ops = ops.get(), .max_rows = max_rows, .seed = 1})
+      .status();
+}
+
+TEST(ModelErrorTest, AWrongLinearNamesItsLayerAndBothShapes) {
+  EXPECT_THAT(
+      CreateWith("sequential { linear { in: 784 out: 256 } }"
+                 "sequential { relu {} }"
+                 "sequential { linear { in: 128 out: 10 } }",
+                 {784}),
+      StatusIs(kInvalid,
+               "layer 2 (linear): wants samples whose last extent is in = 128, "
+               "gets samples of shape [256]"));
+  EXPECT_THAT(CreateWith("sequential { linear { in: 784 out: 10 } }", {28, 27}),
+              StatusIs(kInvalid,
+                       "layer 0 (linear): wants samples whose last "
+                       "extent is in = 784, gets samples of shape "
+                       "[28, 27]"));
+}
+
+TEST(ModelErrorTest, OnlyTheFirstLinearFlattens) {
+  EXPECT_THAT(CreateWith("sequential { relu {} }"
+                         "sequential { linear { in: 6 out: 2 } }",
+                         {2, 3}),
+              StatusIs(kInvalid, "layer 1 (linear)"));
+}
+
+TEST(ModelErrorTest, AWrongLayerNormNamesItsLayerAndBothShapes) {
+  EXPECT_THAT(
+      CreateWith("sequential { linear { in: 4 out: 8 } }"
+                 "sequential { layernorm { features: 4 } }",
+                 {4}),
+      StatusIs(kInvalid,
+               "layer 1 (layernorm): wants samples whose last extent is "
+               "features = 4, gets samples of shape [8]"));
+}
+
+TEST(ModelErrorTest, ConstantsOutOfRangeAreRefused) {
+  EXPECT_THAT(CreateWith("sequential { linear { in: 4 } }", {4}),
+              StatusIs(kInvalid,
+                       "layer 0 (linear): in and out must be from 1 "
+                       "to 2147483647, got in 4, out 0"));
+  EXPECT_THAT(
+      CreateWith("sequential { linear { in: 3000000000 out: 1 } }", {4}),
+      StatusIs(kInvalid, "got in 3000000000"));
+  EXPECT_THAT(CreateWith("sequential { dropout { p: 1 } }", {4}),
+              StatusIs(kInvalid,
+                       "layer 0 (dropout): p must be at least 0 and "
+                       "below 1, got 1"));
+  EXPECT_THAT(CreateWith("sequential { dropout { p: nan } }", {4}),
+              StatusIs(kInvalid, "layer 0 (dropout)"));
+  EXPECT_THAT(
+      CreateWith("sequential { layernorm { features: 4 epsilon: 0 } }", {4}),
+      StatusIs(kInvalid, "epsilon between 0 and 1, got features 4, epsilon 0"));
+  EXPECT_THAT(CreateWith("sequential {}", {4}),
+              StatusIs(kInvalid, "layer 0 (?): has no kind"));
+}
+
+TEST(ModelErrorTest, AModelWithoutParametersIsRefused) {
+  EXPECT_THAT(CreateWith("", {4}),
+              StatusIs(kInvalid, "at least one layer with parameters"));
+  EXPECT_THAT(
+      CreateWith("sequential { relu {} } sequential { flatten {} }", {4}),
+      StatusIs(kInvalid, "got 2 layers without any"));
+}
+
+TEST(ModelErrorTest, EmptySamplesAndBatchesAreRefused) {
+  EXPECT_THAT(CreateWith("sequential { linear { in: 4 out: 1 } }", {0}),
+              StatusIs(kInvalid, "got 4 samples of shape [0]"));
+  EXPECT_THAT(CreateWith("sequential { linear { in: 4 out: 1 } }", {4}, 0),
+              StatusIs(kInvalid, "got 0 samples of shape [4]"));
+}
+
+TEST(ModelErrorTest, TooLittleMemoryIsAStatus) {
+  // 4 * (2^31 - 1)^2 bytes of weights: more than any address space of today.
+  EXPECT_THAT(
+      CreateWith("sequential { linear { in: 2147483647 out: 2147483647 } }",
+                 {2147483647}, 1),
+      StatusIs(absl::StatusCode::kResourceExhausted, "no room for"));
+}
+
+}  // namespace
+}  // namespace tributary::testing
