@@ -153,7 +153,9 @@ class FieldResolver {
     if (!reflection.HasField(*message, field)) {
       if (rule != nullptr && rule->fallback != nullptr) {
         TRIBUTARY_RETURN_IF_ERROR(SetFallback(*rule, message, field));
-      } else if (rule != nullptr && rule->required && !places_.Has(path)) {
+      } else if (rule != nullptr && rule->required &&
+                 (field->has_presence() || !places_.Has(path))) {
+        // A plain 0 or "" that was written gets its own sentence below.
         return Missing(path);
       } else if (field->has_presence()) {
         return absl::OkStatus();

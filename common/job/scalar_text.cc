@@ -24,6 +24,9 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
+// Longer than any path; keeps errors that show a text short.
+constexpr size_t kMaxTextBytes = 4096;
+
 constexpr std::array<std::pair<absl::string_view, int>, 3> kByteUnits = {
     {{"GiB", 30}, {"MiB", 20}, {"KiB", 10}}};
 
@@ -237,6 +240,10 @@ std::string SetScalar(const std::string& text, bool quoted, Message* message,
     case FieldDescriptor::CPPTYPE_STRING:
       if (HasControlCharacter(text)) {
         return "wants a text without control characters";
+      }
+      if (text.size() > kMaxTextBytes) {
+        return absl::StrCat("wants a text of at most ", kMaxTextBytes,
+                            " bytes");
       }
       Put(message, field, &Reflection::SetString, &Reflection::AddString, text);
       return "";

@@ -4,6 +4,7 @@
 #include <sstream>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/quoted.h"
 #include "common/status_macros.h"
@@ -142,7 +143,8 @@ absl::Status Parse(absl::string_view text, const YamlSource& source,
     return absl::OkStatus();
   } catch (const YAML::Exception& e) {
     return absl::InvalidArgumentError(
-        absl::StrCat(source.At(LineOf(e.mark)), ": not valid YAML: ", e.msg));
+        absl::StrCat(source.At(LineOf(e.mark)),
+                     ": not valid YAML: ", absl::Utf8SafeCEscape(e.msg)));
   } catch (const std::exception& e) {
     return absl::InvalidArgumentError(
         absl::StrCat(source.name, ": not valid YAML: ", e.what()));

@@ -1,6 +1,10 @@
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "common/job/job_file.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
@@ -8,6 +12,7 @@
 namespace tributary {
 namespace {
 
+using google::protobuf::Descriptor;
 using google::protobuf::util::MessageDifferencer;
 
 // Debian's dataset-fashion-mnist, which one example reads.
@@ -32,6 +37,29 @@ TEST(ExampleJobsTest, EveryExampleIsAGoodJobAndReadsBackFromItsResolvedForm) {
     EXPECT_TRUE(MessageDifferencer::Equals(*job, *again)) << JobToYaml(*job);
   }
   EXPECT_EQ(num_examples, 6);
+}
+
+// Every message below the job.
+void CollectTypes(const Descriptor& type, std::set<const Descriptor*>* types) {
+  if (!types->insert(&type).second) return;
+  for (int i = 0; i < type.field_count(); ++i) {
+    const Descriptor* below = type.field(i)->message_type();
+    if (below != nullptr) CollectTypes(*below, types);
+  }
+}
+
+TEST(JobFileReferenceTest, EveryFieldOfTheSchemaIsExplained) {
+  std::ifstream stream(std::string(TRIBUTARY_SOURCE_DIR) + "/docs/formats.md");
+  const std::string text((std::istreambuf_iterator<char>(stream)), {});
+  std::set<const Descriptor*> types;
+  CollectTypes(*v1::JobSpec::descriptor(), &types);
+  for (const Descriptor* type : types) {
+    for (int i = 0; i < type->field_count(); ++i) {
+      const std::string name = absl::StrCat("`", type->field(i)->name(), "`");
+      EXPECT_NE(text.find(name), std::string::npos)
+          << type->field(i)->full_name();
+    }
+  }
 }
 
 }  // namespace

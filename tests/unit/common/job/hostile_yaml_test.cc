@@ -52,5 +52,15 @@ TEST(HostileYamlTest, AnErrorIsOneLineWhateverTheJobSays) {
   EXPECT_LT(error.size(), 250u);
 }
 
+TEST(HostileYamlTest, WhatTheParserSaysIsOneLineToo) {
+  EXPECT_EQ(ErrorOf("name: \"\\\n\\\x01\""),
+            "job.yaml:2: not valid YAML: unknown escape character: \\001");
+}
+
+TEST(HostileYamlTest, AnEndlessNameIsRefused) {
+  EXPECT_THAT(ErrorOf("name: " + std::string(4097, 'x')),
+              testing::HasSubstr("wants a text of at most 4096 bytes"));
+}
+
 }  // namespace
 }  // namespace tributary

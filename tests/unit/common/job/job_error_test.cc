@@ -356,6 +356,23 @@ TEST(JobErrorTest, TextWantsALossOfClasses) {
             "that data.train makes");
 }
 
+TEST(JobErrorTest, WhatAnOverrideReplacedIsForgotten) {
+  // sgd is chosen anew, without the rate that the file gave it; and the labels
+  // of the first override went with their source.
+  const auto job = ParseJob(
+      JobWith(0, ""), "job.yaml",
+      {"training.optimizer=adam", "training.optimizer.sgd.momentum=0.5"});
+  EXPECT_EQ(job.status().message(),
+            "--set training.optimizer.sgd.momentum=0.5: learning_rate is "
+            "missing in training.optimizer.sgd");
+  const auto data = ParseJob(JobWith(0, ""), "job.yaml",
+                             {"data.train.npy.labels=y", "data.train.idx={}",
+                              "data.train.npy.features=x"});
+  EXPECT_EQ(data.status().message(),
+            "--set data.train.npy.features=x: labels is missing in "
+            "data.train.npy");
+}
+
 TEST(JobErrorTest, ALaterOverrideHealsAnEarlierFault) {
   EXPECT_TRUE(ParseJob(JobWith(10, "  epochs: 0"), "job.yaml",
                        {"training.epochs=0", "training.epochs=1"})

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "common/run/sha256.h"
 #include "gmock/gmock.h"
 #include "tests/testing/temporary_folder.h"
 
@@ -61,6 +62,19 @@ TEST_F(SafetensorsTest, ReadsBackInTheOrderThatIsAskedFor) {
   const auto tensors = ReadSafetensors(Path("x"), {{"b", {}}, {"a", {2, 3}}});
   ASSERT_TRUE(tensors.ok()) << tensors.status();
   EXPECT_THAT(*tensors, ElementsAre(b, a));
+}
+
+TEST_F(SafetensorsTest, TheWeightsDigestIsThatOfWhatFollowsTheHeader) {
+  const std::vector<float> a = {1, 2, 3, 4, 5, 6}, b = {7};
+  const ParameterSpecs specs = {{"a", {2, 3}}, {"b", {}}};
+  const std::vector<const float*> data = {a.data(), b.data()};
+  ASSERT_TRUE(WriteSafetensors(Path("x"), specs, data).ok());
+  const std::string file = Read("x");
+  uint64_t header;
+  std::memcpy(&header, file.data(), sizeof(header));
+  Sha256 sha256;
+  sha256.Update(file.data() + 8 + header, file.size() - 8 - header);
+  EXPECT_EQ(sha256.HexDigest(), WeightsSha256(specs, data));
 }
 
 TEST_F(SafetensorsTest, AWriterTakesPiecesAndCountsThem) {
