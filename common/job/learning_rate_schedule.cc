@@ -79,10 +79,11 @@ double LearningRateSchedule::Cosine(double progress, double eta_min) const {
 
 double LearningRateSchedule::At(int64_t step) const {
   switch (spec_.kind_case()) {
-    case v1::ScheduleSpec::kStep:
+    case v1::ScheduleSpec::kStep: {
+      const int64_t drops = step / spec_.step().step_size();
       return base_rate_ *
-             std::pow(spec_.step().gamma(),
-                      static_cast<double>(step / spec_.step().step_size()));
+             std::pow(spec_.step().gamma(), static_cast<double>(drops));
+    }
     case v1::ScheduleSpec::kMultistep: {
       const auto& milestones = spec_.multistep().milestones();
       const auto passed = std::count_if(
