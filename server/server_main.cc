@@ -23,6 +23,8 @@ int main(int argc, char** argv) {
   app.add_option("--advertise", options.advertise,
                  "host:port under which workers reach this server; default: "
                  "the host of --listen, or this machine's name");
+  app.add_option("--index", options.index,
+                 "this shard of the job, or none; default: any free one");
   app.add_option("--join-timeout", join_seconds,
                  "seconds to wait for the coordinator and for the others")
       ->capture_default_str()

@@ -25,6 +25,8 @@ int main(int argc, char** argv) {
   app.add_option("--coordinator", options.coordinator,
                  "host:port of the coordinator")
       ->required();
+  app.add_option("--index", options.index,
+                 "this rank of the job, or none; default: any free one");
   app.add_option("--device", options.device,
                  "auto, cpu or cuda; auto leaves it to the job")
       ->transform(CLI::CheckedTransformer(devices, CLI::ignore_case));

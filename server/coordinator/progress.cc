@@ -93,7 +93,7 @@ StepRecord Progress::MergeFront() {
     const v1::StepReport& report = rank.waiting.front();
     loss_sum += report.loss_sum();
     record.samples += report.samples();
-    record.step_seconds = std::max(record.step_seconds, report.step_seconds());
+    record.step_seconds += share * report.step_seconds();
     record.compute_seconds += share * report.compute_seconds();
     record.push_seconds += share * report.push_seconds();
     record.wait_seconds += share * report.wait_seconds();

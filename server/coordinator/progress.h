@@ -17,8 +17,9 @@ struct StepRecord {
   double learning_rate = 0;  // rank 0's
   uint64_t samples = 0;      // of all ranks
   double samples_per_second = 0;  // over the last kWindowSeconds of training
-  double step_seconds = 0;        // the slowest rank's
-  double compute_seconds = 0;     // this and below: mean over the ranks
+  // Means over the ranks, so that the parts add up to the step.
+  double step_seconds = 0;
+  double compute_seconds = 0;
   double push_seconds = 0;
   double wait_seconds = 0;
   double data_seconds = 0;

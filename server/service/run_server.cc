@@ -90,6 +90,7 @@ absl::Status RunServer(const ServerOptions& options) {
       Member::Join({.coordinator = options.coordinator,
                     .role = v1::ROLE_SERVER,
                     .address = address,
+                    .wanted_index = options.index,
                     .join_timeout = options.join_timeout}));
   member->SetDevice(ops->device_name());
   const absl::Status status =

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -14,6 +16,7 @@ struct ServerOptions {
   // host:port under which the workers reach this server; empty: the host of
   // `listen`, or this machine's name where that is a wildcard.
   std::string advertise;
+  std::optional<uint32_t> index;  // this shard or none; else any free one
   absl::Duration join_timeout = absl::Seconds(60);
 };
 

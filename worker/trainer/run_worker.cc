@@ -224,6 +224,7 @@ absl::Status RunWorker(const WorkerOptions& options) {
       std::unique_ptr<Member> member,
       Member::Join({.coordinator = options.coordinator,
                     .role = v1::ROLE_WORKER,
+                    .wanted_index = options.index,
                     .join_timeout = options.join_timeout,
                     .on_failure = [&](const absl::Status& status) {
                       canceller.Cancel(status);

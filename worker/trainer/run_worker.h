@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -15,6 +16,7 @@ struct WorkerOptions {
   std::string coordinator;  // host:port
   // Overrides the job's device where it is not AUTO.
   v1::Device device = v1::DEVICE_AUTO;
+  std::optional<uint32_t> index;  // this rank or none; else any free one
   absl::Duration join_timeout = absl::Seconds(60);
   // For tests of timing, see ParameterClient.
   std::function<int64_t()> delay_micros;

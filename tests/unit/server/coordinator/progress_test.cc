@@ -38,19 +38,19 @@ TEST(ProgressTest, LossIsTheMeanOverTheGlobalBatch) {
   EXPECT_EQ(records[0].samples, 4u);
 }
 
-TEST(ProgressTest, TimesAreTheSlowestRanksStepAndTheMeanOfItsParts) {
+TEST(ProgressTest, TimesAreMeansOverTheRanksSoThatPartsAddUp) {
   Progress progress(2);
-  v1::StepReport fast = Report(1, 1, 1, 0.3);
+  v1::StepReport fast = Report(1, 1, 1, 0.30);
   fast.set_compute_seconds(0.1);
   fast.set_wait_seconds(0.2);
-  v1::StepReport slow = Report(1, 1, 1, 0.4);
+  v1::StepReport slow = Report(1, 1, 1, 0.36);
   slow.set_compute_seconds(0.3);
   slow.set_push_seconds(0.02);
   slow.set_data_seconds(0.04);
   progress.Add(0, List({fast})).value();
   progress.Add(1, List({slow})).value();
   const StepRecord record = progress.Take().at(0);
-  EXPECT_DOUBLE_EQ(record.step_seconds, 0.4);
+  EXPECT_DOUBLE_EQ(record.step_seconds, 0.33);
   EXPECT_DOUBLE_EQ(record.compute_seconds, 0.2);
   EXPECT_DOUBLE_EQ(record.wait_seconds, 0.1);
   EXPECT_DOUBLE_EQ(record.push_seconds, 0.01);

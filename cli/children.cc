@@ -1,0 +1,45 @@
+#include "cli/children.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/status_macros.h"
+
+namespace tributary {
+
+absl::Status Children::Start(ChildProcess::Options options) {
+  TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<ChildProcess> child,
+                             ChildProcess::Start(std::move(options)));
+  children_.push_back(std::move(child));
+  return absl::OkStatus();
+}
+
+std::string Children::FirstKilled() {
+  for (const auto& child : children_) {
+    if (child->Ended() && child->killed()) return child->Obituary();
+  }
+  return "";
+}
+
+std::string Children::FirstFailure() {
+  if (std::string killed = FirstKilled(); !killed.empty()) return killed;
+  for (const auto& child : children_) {
+    if (child->Ended() && !child->succeeded()) return child->Obituary();
+  }
+  return "";
+}
+
+bool Children::WaitForAll(absl::Duration timeout) {
+  const absl::Time deadline = absl::Now() + timeout;
+  while (true) {
+    const bool all =
+        std::all_of(children_.begin(), children_.end(),
+                    [](const std::unique_ptr<ChildProcess>& child) {
+                      return child->Ended();
+                    });
+    if (all || absl::Now() >= deadline) return all;
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+}
+
+}  // namespace tributary

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace tributary {
+
+// Numbers as people read them.
+
+// "950", "45.2k", "1.3M".
+std::string FormatCount(double count);
+// "0:07", "12:34", "1:02:03"; "-" when it is not known (negative, not finite).
+std::string FormatDuration(double seconds);
+// The same with tenths below a minute: "2.3 s", "12:34".
+std::string FormatElapsed(double seconds);
+// "512 B", "1.5 KiB", "3.0 GiB".
+std::string FormatBytes(uint64_t bytes);
+// "0.7900", "12.35", "1.234e-05": four decimals below ten, else four digits.
+std::string FormatMetric(double value);
+
+}  // namespace tributary

@@ -1,0 +1,225 @@
+#include "cli/job_run.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <iterator>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "cli/format.h"
+#include "cli/interrupts.h"
+#include "common/status_macros.h"
+#include "spdlog/sinks/basic_file_sink.h"
+#include "spdlog/spdlog.h"
+
+namespace tributary {
+namespace {
+
+constexpr absl::Duration kLook = absl::Milliseconds(100);
+
+double WallSeconds() {
+  return std::chrono::duration<double>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+std::string Utc(double wall_seconds) {
+  const std::time_t seconds = static_cast<std::time_t>(wall_seconds);
+  std::tm utc{};
+  gmtime_r(&seconds, &utc);
+  char text[32];
+  std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
+}
+
+uint64_t PeakMemoryBytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+// This process's log goes beside those of the others, not onto the screen.
+void LogTo(const std::string& path) {
+  auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path);
+  auto logger = std::make_shared<spdlog::logger>("", std::move(sink));
+  logger->flush_on(spdlog::level::info);
+  spdlog::set_default_logger(std::move(logger));
+}
+
+}  // namespace
+
+JobRun::JobRun(Options options)
+    : options_(std::move(options)),
+      start_micros_(options_.clock->NowMicros()),
+      start_wall_seconds_(WallSeconds()),
+      console_(options_.clock) {}
+
+absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(Options options) {
+  std::unique_ptr<JobRun> run(new JobRun(std::move(options)));
+  spdlog::set_level(spdlog::level::off);  // until there is a file for it
+  Coordinator::Options coordinator;
+  coordinator.listen = run->options_.listen;
+  coordinator.job = run->options_.job;
+  coordinator.clock = run->options_.clock;
+  coordinator.start_timeout = run->options_.start_timeout;
+  coordinator.on_weights = [run = run.get()](const FinalWeights& weights) {
+    const absl::StatusOr<std::string> sha256 =
+        run->directory_->SaveWeights(weights);
+    if (sha256.ok()) run->weights_sha256_ = *sha256;
+    return sha256.status();
+  };
+  TRIBUTARY_ASSIGN_OR_RETURN(run->coordinator_,
+                             Coordinator::Start(std::move(coordinator)));
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      run->directory_,
+      RunDirectory::Create(run->options_.run_dir, run->options_.job,
+                           static_cast<std::time_t>(run->start_wall_seconds_)));
+  LogTo(run->directory_->LogPath("coordinator"));
+  spdlog::set_level(spdlog::level::info);
+  spdlog::info("tributary {}: coordinator of \"{}\" at {}", TRIBUTARY_VERSION,
+               run->options_.job.name(), run->coordinator_->address());
+  return run;
+}
+
+void JobRun::Follow(const std::function<std::string()>& watch) {
+  while (true) {
+    const JobUpdate update = coordinator_->WaitForUpdate(kLook);
+    update_.phase = update.phase;
+    update_.message = update.message;
+    update_.total_steps = update.total_steps;
+    update_.steps_per_epoch = update.steps_per_epoch;
+    Record(update);
+    Show(update);
+    if (update_.phase == v1::JOB_PHASE_DONE || failed()) break;
+    StopWhenAsked();
+    if (const std::string failure = watch(); !failure.empty()) {
+      coordinator_->Fail(failure);
+    }
+  }
+  console_.End();
+}
+
+void JobRun::Record(const JobUpdate& update) {
+  for (const StepRecord& record : update.steps) {
+    last_step_ = record.step;
+    samples_ += record.samples;
+  }
+  evaluations_.insert(evaluations_.end(), update.evaluations.begin(),
+                      update.evaluations.end());
+  if (update.steps.empty() && update.evaluations.empty()) return;
+  const double now = WallSeconds();
+  absl::Status status = directory_->AddSteps(update.steps, now);
+  if (status.ok()) status = directory_->AddEvaluations(update.evaluations, now);
+  if (!status.ok()) coordinator_->Fail(status.message());
+}
+
+int64_t JobRun::Epochs() const {
+  const int64_t steps = update_.steps_per_epoch;
+  return steps < 1 ? 0 : (update_.total_steps + steps - 1) / steps;
+}
+
+// Evaluations stand between the steps before and after them.
+void JobRun::Show(const JobUpdate& update) {
+  if (update.phase == v1::JOB_PHASE_WAITING) console_.Wait(update.message);
+  const auto& steps = update.steps;
+  auto shown = steps.begin();
+  const auto show_until = [&](auto end) {
+    if (shown != end) ShowStep(*std::prev(end));
+    shown = end;
+  };
+  for (const EvaluationRecord& evaluation : update.evaluations) {
+    show_until(std::find_if(shown, steps.end(), [&](const StepRecord& record) {
+      return record.step > evaluation.step;
+    }));
+    console_.Note(
+        EvaluationLine(evaluation.epoch, Epochs(), evaluation.metrics));
+  }
+  show_until(steps.end());
+}
+
+void JobRun::ShowStep(const StepRecord& record) {
+  ProgressView view;
+  view.step = record.step;
+  view.total_steps = update_.total_steps;
+  view.epoch = record.epoch;
+  view.epochs = Epochs();
+  view.loss = record.loss;
+  view.samples_per_second = record.samples_per_second;
+  const double samples_a_step =
+      static_cast<double>(samples_) / static_cast<double>(last_step_);
+  view.eta_seconds = static_cast<double>(view.total_steps - view.step) *
+                     samples_a_step / view.samples_per_second;
+  console_.Show(view);
+}
+
+void JobRun::StopWhenAsked() {
+  if (stop_asked_ || Interrupts::Requested() == 0) return;
+  stop_asked_ = true;
+  stopped_while_waiting_ = update_.phase == v1::JOB_PHASE_WAITING;
+  if (!stopped_while_waiting_) {
+    console_.Note("stopping at the next common step; a second signal ends now");
+  }
+  coordinator_->RequestStop();
+}
+
+RunSummary JobRun::Summarize(const std::string& cause) {
+  RunSummary summary;
+  summary.name = options_.job.name();
+  summary.started = Utc(start_wall_seconds_);
+  summary.totals = coordinator_->Totals();
+  summary.total_steps = update_.total_steps;
+  summary.evaluations = evaluations_;
+  const v1::JobStatusResponse status = coordinator_->Snapshot();
+  summary.members.assign(status.members().begin(), status.members().end());
+  summary.coordinator_peak_memory_bytes = PeakMemoryBytes();
+  coordinator_.reset();  // its thread may still hold the weights
+  summary.weights_sha256 = weights_sha256_;
+  summary.status = failed() ? "failed" : "done";
+  if (failed()) summary.message = cause.empty() ? update_.message : cause;
+  if (stopped_while_waiting_ || (!failed() && summary.totals.stopped)) {
+    summary.status = "interrupted";
+  }
+  summary.seconds =
+      static_cast<double>(options_.clock->NowMicros() - start_micros_) / 1e6;
+  return summary;
+}
+
+int JobRun::Conclude(const std::string& cause) {
+  const RunSummary summary = Summarize(cause);
+  const absl::Status saved = directory_->SaveSummary(summary);
+  PrintResult(summary);
+  if (!saved.ok()) {
+    PrintError(saved.message());
+    return kExitFailed;
+  }
+  if (summary.status == "interrupted") return 128 + Interrupts::Requested();
+  return failed() ? kExitFailed : kExitDone;
+}
+
+void JobRun::PrintResult(const RunSummary& summary) {
+  if (summary.status == "failed") PrintError(summary.message);
+  if (summary.status == "interrupted" && failed()) {
+    PrintError(summary.message);
+  } else if (summary.status != "failed") {
+    if (!summary.evaluations.empty()) {
+      console_.Note(absl::StrCat(
+          "test: ", MetricsText(summary.evaluations.back().metrics)));
+    }
+    console_.Note(absl::StrFormat("%s: %d of %d steps in %s, %s samples/s",
+                                  summary.status, summary.totals.steps,
+                                  summary.total_steps,
+                                  FormatElapsed(summary.seconds),
+                                  FormatCount(summary.SamplesPerSecond())));
+    console_.Note(absl::StrCat("weights: ", directory_->path(),
+                               "/weights.safetensors, sha256 ",
+                               summary.weights_sha256));
+  }
+  console_.Note(absl::StrCat("run directory: ", directory_->path()));
+}
+
+}  // namespace tributary

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cli/console.h"
+#include "cli/run_directory.h"
+#include "cli/run_record.h"
+#include "server/coordinator/coordinator.h"
+
+namespace tributary {
+
+// Exit codes of the programs.
+inline constexpr int kExitDone = 0;
+inline constexpr int kExitFailed = 1;   // the run failed
+inline constexpr int kExitRefused = 2;  // command line or job: nothing began
+// Interrupted: 128 + the signal, as shells have it.
+
+// One run as a person sees it: the coordinator, the run directory, the lines on
+// the screen. `tributary train` and `tributary-coordinator` share it; where the
+// members come from is theirs.
+class JobRun {
+ public:
+  struct Options {
+    v1::JobSpec job;      // resolved
+    std::string run_dir;  // empty: runs/NAME-DATE-TIME
+    std::string listen = "127.0.0.1:0";
+    absl::Duration start_timeout = absl::Minutes(10);
+    const Clock* clock = &Clock::Real();
+  };
+
+  // Listens, then makes the run directory. After an error there is neither.
+  static absl::StatusOr<std::unique_ptr<JobRun>> Start(Options options);
+
+  Coordinator& coordinator() { return *coordinator_; }
+  const RunDirectory& directory() const { return *directory_; }
+  Console& console() { return console_; }
+
+  // Records and shows what happens until the job is over. `watch` is asked
+  // about ten times a second; a sentence from it fails the job. The first
+  // SIGINT or SIGTERM stops the job at the next common step.
+  void Follow(const std::function<std::string()>& watch);
+
+  // After Follow, and once the members have left: writes the summary and the
+  // last lines. `cause` replaces the coordinator's reason for a failure when
+  // the caller knows better. Returns the exit code.
+  int Conclude(const std::string& cause = "");
+
+  bool failed() const { return update_.phase == v1::JOB_PHASE_FAILED; }
+
+ private:
+  explicit JobRun(Options options);
+
+  void Record(const JobUpdate& update);
+  void Show(const JobUpdate& update);
+  void ShowStep(const StepRecord& record);
+  void StopWhenAsked();
+  RunSummary Summarize(const std::string& cause);
+  void PrintResult(const RunSummary& summary);
+  int64_t Epochs() const;
+
+  const Options options_;
+  const int64_t start_micros_;
+  const double start_wall_seconds_;
+  Console console_;
+  std::unique_ptr<RunDirectory> directory_;
+  std::string weights_sha256_;  // the coordinator's thread writes it
+  std::unique_ptr<Coordinator> coordinator_;
+
+  JobUpdate update_;  // the last, without its records
+  int64_t last_step_ = 0;
+  std::vector<EvaluationRecord> evaluations_;
+  uint64_t samples_ = 0;
+  bool stop_asked_ = false;
+  bool stopped_while_waiting_ = false;
+};
+
+}  // namespace tributary

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace tributary {
+
+// Where training stands, as far as a person wants to see it.
+struct ProgressView {
+  int64_t step = 0;
+  int64_t total_steps = 0;
+  int64_t epoch = 0;   // from 1
+  int64_t epochs = 0;  // of the whole job
+  double loss = 0;
+  double samples_per_second = 0;
+  double eta_seconds = -1;  // negative: not known
+};
+
+// One line of at most `width` columns for a terminal. With little room the bar
+// shrinks first, then parts leave from the right; step and percent stay:
+//   epoch 2/5 [======>         ]  38% 713/1875  loss 0.3412  45.2k/s  ETA 0:26
+std::string BarLine(const ProgressView& view, int width);
+
+// The same for a pipe:
+//   step 713/1875 (38%), epoch 2/5: loss 0.3412, 45.2k samples/s, ETA 0:26
+std::string PlainLine(const ProgressView& view);
+
+// "epoch 2/5: test accuracy 0.8612, loss 0.3871"; names in alphabetical order.
+std::string EvaluationLine(int64_t epoch, int64_t epochs,
+                           const std::map<std::string, double>& metrics);
+
+// "accuracy 0.8612, loss 0.3871"
+std::string MetricsText(const std::map<std::string, double>& metrics);
+
+}  // namespace tributary

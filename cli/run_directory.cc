@@ -1,0 +1,145 @@
+#include "cli/run_directory.h"
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "cli/append_file.h"
+#include "common/job/job_file.h"
+#include "common/run/atomic_file.h"
+#include "common/run/safetensors.h"
+#include "common/run/sha256.h"
+#include "common/status_macros.h"
+
+namespace tributary {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMostRunsASecond = 1000;
+
+// What is safe as a file's name: everything else becomes "-".
+std::string FileName(const std::string& name) {
+  std::string safe = name.empty() ? "job" : name;
+  for (char& c : safe) {
+    if (!absl::ascii_isalnum(c) && c != '.' && c != '_') c = '-';
+  }
+  if (safe[0] == '.') safe[0] = '-';
+  return safe.substr(0, 100);
+}
+
+std::string DefaultName(const v1::JobSpec& job, std::time_t started) {
+  std::tm local{};
+  localtime_r(&started, &local);
+  char stamp[32];
+  std::strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &local);
+  return absl::StrCat("runs/", FileName(job.name()), "-", stamp);
+}
+
+absl::Status CannotCreate(const std::string& path, const std::error_code& why) {
+  return absl::UnavailableError(
+      absl::StrCat("cannot create ", path, ": ", why.message()));
+}
+
+// Makes one new folder; two runs that begin at once get two.
+absl::StatusOr<std::string> MakeDefault(const v1::JobSpec& job,
+                                        std::time_t started) {
+  const std::string name = DefaultName(job, started);
+  std::error_code error;
+  fs::create_directories("runs", error);
+  if (error) return CannotCreate("runs", error);
+  for (int i = 1; i <= kMostRunsASecond; ++i) {
+    const std::string path = i == 1 ? name : absl::StrCat(name, "-", i);
+    if (fs::create_directory(path, error)) return path;
+    if (error) return CannotCreate(path, error);
+  }
+  return absl::AlreadyExistsError(
+      absl::StrCat("run directory ", name, " and its numbers are all taken"));
+}
+
+absl::StatusOr<std::string> MakeGiven(const std::string& path) {
+  std::error_code error;
+  if (fs::exists(path, error)) {
+    if (!fs::is_directory(path, error)) {
+      return absl::AlreadyExistsError(
+          absl::StrCat("run directory ", path, " is a file"));
+    }
+    if (!fs::is_empty(path, error)) {
+      return absl::AlreadyExistsError(
+          absl::StrCat("run directory ", path,
+                       " is not empty; choose another, or remove it"));
+    }
+    return path;
+  }
+  fs::create_directories(path, error);
+  if (error) return CannotCreate(path, error);
+  return path;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RunDirectory>> RunDirectory::Create(
+    const std::string& path, const v1::JobSpec& job, std::time_t started) {
+  TRIBUTARY_ASSIGN_OR_RETURN(std::string made, path.empty()
+                                                   ? MakeDefault(job, started)
+                                                   : MakeGiven(path));
+  std::unique_ptr<RunDirectory> run(new RunDirectory(std::move(made)));
+  std::error_code error;
+  fs::create_directory(run->path_ + "/logs", error);
+  if (error) return CannotCreate(run->path_ + "/logs", error);
+  TRIBUTARY_RETURN_IF_ERROR(
+      WriteFileAtomically(run->path_ + "/job.yaml", JobToYaml(job)));
+  TRIBUTARY_ASSIGN_OR_RETURN(run->metrics_,
+                             OpenForAppending(run->path_ + "/metrics.jsonl"));
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      run->events_,
+      EventFile::Create(run->path_, static_cast<double>(started)));
+  return run;
+}
+
+absl::Status RunDirectory::AddSteps(const std::vector<StepRecord>& records,
+                                    double wall_seconds) {
+  std::string lines;
+  for (const StepRecord& record : records) {
+    absl::StrAppend(&lines, MetricsLine(record), "\n");
+    events_->Add(record.step, wall_seconds,
+                 {{"train/loss", record.loss},
+                  {"train/learning_rate", record.learning_rate},
+                  {"train/samples_per_second", record.samples_per_second},
+                  {"train/step_seconds", record.step_seconds}});
+  }
+  TRIBUTARY_RETURN_IF_ERROR(
+      AppendTo(metrics_.get(), path_ + "/metrics.jsonl", lines));
+  return events_->Flush();
+}
+
+absl::Status RunDirectory::AddEvaluations(
+    const std::vector<EvaluationRecord>& evaluations, double wall_seconds) {
+  for (const EvaluationRecord& evaluation : evaluations) {
+    std::map<std::string, double> values;
+    for (const auto& [name, value] : evaluation.metrics) {
+      values["test/" + name] = value;
+    }
+    events_->Add(evaluation.step, wall_seconds, values);
+  }
+  return events_->Flush();
+}
+
+absl::StatusOr<std::string> RunDirectory::SaveWeights(
+    const FinalWeights& weights) {
+  std::vector<const float*> tensors;
+  for (const std::vector<float>& tensor : weights.tensors) {
+    tensors.push_back(tensor.data());
+  }
+  TRIBUTARY_RETURN_IF_ERROR(WriteSafetensors(path_ + "/weights.safetensors",
+                                             weights.parameters, tensors));
+  return WeightsSha256(weights.parameters, tensors);
+}
+
+absl::Status RunDirectory::SaveSummary(const RunSummary& summary) {
+  return WriteFileAtomically(path_ + "/summary.json", SummaryJson(summary));
+}
+
+}  // namespace tributary

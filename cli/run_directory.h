@@ -1,0 +1,54 @@
+#pragma once
+
+#include <ctime>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cli/event_file.h"
+#include "cli/run_record.h"
+#include "common/run/unique_fd.h"
+#include "server/coordinator/final_weights.h"
+
+namespace tributary {
+
+// The folder that a run leaves behind:
+//   job.yaml             the resolved job
+//   metrics.jsonl        a line for each step, as steps finish
+//   events.out.tfevents  the same for TensorBoard, with the evaluations
+//   logs/                one file for each process
+//   weights.safetensors  the final weights
+//   summary.json         how it went, at the end
+class RunDirectory {
+ public:
+  // `path` empty: runs/NAME-YYYYMMDD-HHMMSS, with -2, -3 ... behind it when
+  // that is taken. A given path must not exist or be empty: AlreadyExists.
+  // `started` is seconds since 1970, written as local time in the name.
+  static absl::StatusOr<std::unique_ptr<RunDirectory>> Create(
+      const std::string& path, const v1::JobSpec& job, std::time_t started);
+
+  const std::string& path() const { return path_; }
+  std::string LogPath(const std::string& process) const {
+    return path_ + "/logs/" + process + ".log";
+  }
+
+  // Both appear in the files at once. wall_seconds since 1970.
+  absl::Status AddSteps(const std::vector<StepRecord>& records,
+                        double wall_seconds);
+  absl::Status AddEvaluations(const std::vector<EvaluationRecord>& evaluations,
+                              double wall_seconds);
+
+  // Returns the weights' sha256 (common/run/sha256.h).
+  absl::StatusOr<std::string> SaveWeights(const FinalWeights& weights);
+  absl::Status SaveSummary(const RunSummary& summary);
+
+ private:
+  explicit RunDirectory(std::string path) : path_(std::move(path)) {}
+
+  const std::string path_;
+  UniqueFd metrics_;
+  std::unique_ptr<EventFile> events_;
+};
+
+}  // namespace tributary

@@ -1,0 +1,204 @@
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "cli/children.h"
+#include "cli/command_line.h"
+#include "cli/console.h"
+#include "cli/interrupts.h"
+#include "cli/job_run.h"
+#include "common/job/job_file.h"
+#include "common/status_macros.h"
+
+namespace tributary {
+namespace {
+
+constexpr absl::Duration kLeaveTimeout = absl::Seconds(10);
+
+constexpr char kDescription[] =
+    "Trains the model of a job file on this machine.";
+constexpr char kFooter[] =
+    "Starts the job's parameter servers and workers as processes, shows how\n"
+    "training goes and leaves a run directory with metrics, logs and weights.\n"
+    "Ctrl-C stops at the next common step and saves the weights; a second one\n"
+    "ends everything at once.\n\n"
+    "Examples:\n"
+    "  tributary train examples/digits.yaml\n"
+    "  tributary train examples/digits.yaml --servers 2 --workers 4\n"
+    "  tributary train examples/digits.yaml --set training.epochs=2 \\\n"
+    "      --set training.optimizer.adam.learning_rate=0.003\n"
+    "  tributary train examples/digits.yaml --dry-run   # the resolved job\n\n"
+    "Exit codes: 0 done, 1 the run failed, 2 command line or job are wrong,\n"
+    "130 interrupted.";
+
+struct TrainOptions {
+  std::string job_path;
+  std::vector<std::string> overrides;
+  int servers = 0;  // 0: as the job file says
+  int workers = 0;
+  std::string device;
+  std::string run_dir;
+  std::string listen = "127.0.0.1:0";
+  bool dry_run = false;
+};
+
+std::vector<std::string> Overrides(const TrainOptions& options) {
+  std::vector<std::string> overrides = options.overrides;
+  if (options.servers > 0) {
+    overrides.push_back(absl::StrCat("cluster.servers=", options.servers));
+  }
+  if (options.workers > 0) {
+    overrides.push_back(absl::StrCat("cluster.workers=", options.workers));
+  }
+  if (!options.device.empty()) {
+    overrides.push_back(absl::StrCat("device=", options.device));
+  }
+  return overrides;
+}
+
+// The programs stand beside this one.
+absl::StatusOr<std::string> FindProgram(const std::string& name) {
+  std::error_code error;
+  const std::filesystem::path self =
+      std::filesystem::read_symlink("/proc/self/exe", error);
+  const std::string path = (self.parent_path() / name).string();
+  if (error || access(path.c_str(), X_OK) != 0) {
+    return absl::NotFoundError(absl::StrCat(
+        path, " is not there or not a program; it belongs beside tributary"));
+  }
+  return path;
+}
+
+// Where a process on this machine reaches a coordinator that listens there.
+std::string LocalAddress(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  const std::string host = address.substr(0, colon);
+  const std::string port = address.substr(colon);
+  if (host == "0.0.0.0") return "127.0.0.1" + port;
+  if (host == "[::]") return "[::1]" + port;
+  return address;
+}
+
+struct Programs {
+  std::string server;
+  std::string worker;
+};
+
+absl::StatusOr<Programs> FindPrograms() {
+  Programs programs;
+  TRIBUTARY_ASSIGN_OR_RETURN(programs.server, FindProgram("tributary-server"));
+  TRIBUTARY_ASSIGN_OR_RETURN(programs.worker, FindProgram("tributary-worker"));
+  return programs;
+}
+
+absl::Status StartChildren(const v1::ClusterSpec& cluster,
+                           const Programs& programs, JobRun& run,
+                           Children* children) {
+  const std::string coordinator = LocalAddress(run.coordinator().address());
+  for (int i = 0; i < cluster.servers(); ++i) {
+    const std::string name = absl::StrCat("server-", i);
+    TRIBUTARY_RETURN_IF_ERROR(children->Start(
+        {.name = name,
+         .command = {programs.server, "--coordinator", coordinator, "--index",
+                     absl::StrCat(i), "--listen", "127.0.0.1:0"},
+         .log_path = run.directory().LogPath(name)}));
+  }
+  for (int i = 0; i < cluster.workers(); ++i) {
+    const std::string name = absl::StrCat("worker-", i);
+    TRIBUTARY_RETURN_IF_ERROR(
+        children->Start({.name = name,
+                         .command = {programs.worker, "--coordinator",
+                                     coordinator, "--index", absl::StrCat(i)},
+                         .log_path = run.directory().LogPath(name)}));
+  }
+  return absl::OkStatus();
+}
+
+int RunJob(v1::JobSpec job, const TrainOptions& options) {
+  const absl::StatusOr<Programs> programs = FindPrograms();
+  if (!programs.ok()) {
+    PrintError(programs.status().message());
+    return kExitRefused;
+  }
+  absl::StatusOr<std::unique_ptr<JobRun>> started = JobRun::Start(
+      {.job = job, .run_dir = options.run_dir, .listen = options.listen});
+  if (!started.ok()) {
+    PrintError(started.status().message());
+    return kExitRefused;
+  }
+  JobRun& run = **started;
+  const v1::ClusterSpec& cluster = job.cluster();
+  run.console().Note(
+      absl::StrCat(job.name(), ": ", cluster.servers(), " server",
+                   cluster.servers() == 1 ? "" : "s", ", ", cluster.workers(),
+                   " worker", cluster.workers() == 1 ? "" : "s",
+                   ", coordinator ", run.coordinator().address()));
+  std::string cause;
+  {
+    Children children;
+    const absl::Status status =
+        StartChildren(cluster, *programs, run, &children);
+    if (!status.ok()) run.coordinator().Fail(status.message());
+    run.Follow([&children] { return children.FirstFailure(); });
+    if (run.failed()) cause = children.FirstKilled();
+    children.WaitForAll(kLeaveTimeout);
+  }  // Who is still here is killed.
+  return run.Conclude(cause);
+}
+
+int Train(const TrainOptions& options) {
+  absl::StatusOr<v1::JobSpec> job =
+      ReadJobFile(options.job_path, Overrides(options));
+  if (!job.ok()) {
+    PrintError(job.status().message());
+    return kExitRefused;
+  }
+  if (options.dry_run) {
+    printf("%s", JobToYaml(*job).c_str());
+    return kExitDone;
+  }
+  Interrupts::Install();
+  return RunJob(*std::move(job), options);
+}
+
+}  // namespace
+
+void AddTrainCommand(CLI::App& app, Action* action) {
+  auto options = std::make_shared<TrainOptions>();
+  CLI::App* train = app.add_subcommand("train", kDescription);
+  train->footer(kFooter);
+  train->add_option("JOB", options->job_path, "the job file (YAML)")
+      ->required();
+  train
+      ->add_option("--servers", options->servers,
+                   "parameter servers, instead of cluster.servers")
+      ->check(CLI::Range(1, 256));
+  train
+      ->add_option("--workers", options->workers,
+                   "workers, instead of cluster.workers")
+      ->check(CLI::Range(1, 1024));
+  AddOverrides(*train, &options->overrides);
+  train
+      ->add_option("--device", options->device,
+                   "auto, cpu or cuda, instead of the job's device")
+      ->check(CLI::IsMember({"auto", "cpu", "cuda"}));
+  train->add_option("--run-dir", options->run_dir,
+                    "new or empty folder for what the run leaves behind;\n"
+                    "default: runs/NAME-DATE-TIME");
+  train
+      ->add_option("--listen", options->listen,
+                   "HOST:PORT of the coordinator, for tributary status")
+      ->capture_default_str();
+  train->add_flag("--dry-run", options->dry_run,
+                  "print the resolved job and stop");
+  train->callback(
+      [options, action] { *action = [options] { return Train(*options); }; });
+}
+
+}  // namespace tributary

@@ -1,0 +1,16 @@
+// tributary: the command for people.
+#include "cli/command_line.h"
+
+int main(int argc, char** argv) {
+  CLI::App app("Trains models through sharded parameter servers over gRPC.",
+               "tributary");
+  app.footer(
+      "Example:\n"
+      "  tributary train examples/digits.yaml\n"
+      "`tributary COMMAND --help` shows more.");
+  app.set_version_flag("--version", "tributary " TRIBUTARY_VERSION);
+  tributary::Action action;
+  tributary::AddTrainCommand(app, &action);
+  tributary::AddStatusCommand(app, &action);
+  return tributary::RunCommandLine(app, argc, argv, action);
+}
