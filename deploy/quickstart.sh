@@ -11,13 +11,13 @@ bin=build/release/bin
 
 part "install" deploy/install-deps.sh
 part "configure" cmake --preset release -DTRIBUTARY_BUILD_TESTS=OFF
-part "build" cmake --build --preset release --target \
-  tributary tributary-server tributary-worker tributary-coordinator
+part "build" cmake --build --preset release
 part "train" $bin/tributary train examples/fashion-mnist.yaml \
   --servers 2 --workers 2 --run-dir "$run_dir" "$@"
 
 show_result() {
   ls -lh "$run_dir"
-  cat "$run_dir/summary.json"
+  echo "Once more, or with a job of your own:"
+  echo "  $bin/tributary train examples/fashion-mnist.yaml"
 }
 part "result" show_result

@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# Milliseconds per training step of Tributary and of PyTorch DDP on gloo: two
+# workers of one thread each (and two servers), the same models, batches, data
+# and BLAS. Rounds are interleaved; medians and their ratio are printed as a
+# table for docs/benchmarks.md.
+#   bench/netns_cubic.sh bench/ddp_vs_tributary.sh [ROUNDS]
+# Needs deploy/install-deps.sh --bench and a release build with
+# -DTRIBUTARY_BUILD_BENCHMARKS=ON.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+rounds=${1:-3}
+bin=build/release/bin
+warmup=20
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+results=$scratch/results  # one line a run: case, who, milliseconds
+
+declare -A widths=([mlp1024]='784,1024,1024,10' [mlp16m]='784,2640,2640,2640,10')
+declare -A steps=([mlp1024]=200 [mlp16m]=30)
+declare -A optimizer=([sgd]='{sgd: {learning_rate: 0.01}}'
+  [adam]='{adam: {learning_rate: 0.001}}')
+
+record() { echo "$1 $2 $3" | tee -a "$results"; }
+
+# pytorch MODEL OPTIMIZER WORLD: milliseconds per step.
+pytorch() {
+  local rank arguments=(--widths "${widths[$1]}" --optimizer "$2" --world "$3"
+    --steps "${steps[$1]}" --warmup "$warmup")
+  for ((rank = 1; rank < $3; rank++)); do
+    bench/pytorch_ddp.py "${arguments[@]}" --rank "$rank" &
+  done
+  bench/pytorch_ddp.py "${arguments[@]}" | sed 's/.*ms_per_step=\([0-9.]*\).*/\1/'
+  wait
+}
+
+# Training in one process without communication.
+alone() {
+  $bin/training_step_bench --benchmark_format=csv --benchmark_min_time=3 \
+    --benchmark_filter="/$1_$2\$" 2> /dev/null |
+    awk -F, '/BM_TrainingStep/ {print $3}'
+}
+
+# The mean step after the warm-up, of the run's own record.
+tributary() {
+  local run=$scratch/run
+  rm -rf "$run"
+  $bin/tributary train "bench/jobs/$1.yaml" --run-dir "$run" \
+    --set "training.steps=$((warmup + steps[$1]))" \
+    --set "training.optimizer=${optimizer[$2]}" > "$scratch/log" 2>&1 ||
+    { cat "$scratch/log" >&2; return 1; }
+  sed 's/.*"step_seconds":\([0-9.e-]*\).*/\1/' "$run/metrics.jsonl" |
+    awk -v w=$warmup 'NR > w {s += $1; n++} END {printf "%.3f\n", 1e3 * s / n}'
+}
+
+for ((round = 1; round <= rounds; round++)); do
+  for model in mlp1024 mlp16m; do
+    for kind in sgd adam; do
+      record "$model-$kind" pytorch1 "$(pytorch $model $kind 1)"
+      record "$model-$kind" alone "$(alone $model $kind)"
+      record "$model-$kind" ddp2 "$(pytorch $model $kind 2)"
+      record "$model-$kind" tributary2x2 "$(tributary $model $kind)"
+    done
+  done
+done
+
+echo
+echo "$(lscpu | sed -n 's/^Model name: *//p' | head -1), $(nproc) cores, $(git describe --always --dirty), $(date -u +%F), $rounds rounds"
+sort -k1,2 -k3,3n "$results" | awk '
+  {key = $1 " " $2; value[key, ++count[key]] = $3; cases[$1]}
+  function median(key,   n) {
+    n = count[key]
+    return n % 2 ? value[key, (n + 1) / 2]
+                 : (value[key, n / 2] + value[key, n / 2 + 1]) / 2
+  }
+  END {
+    print "| case | PyTorch alone | worker alone | ratio | DDP, 2 ranks |" \
+          " Tributary, 2 x 2 | ratio |"
+    print "| --- | --- | --- | --- | --- | --- | --- |"
+    for (c in cases) {
+      p = median(c " pytorch1"); a = median(c " alone")
+      d = median(c " ddp2"); t = median(c " tributary2x2")
+      printf "| %s | %.1f | %.1f | %.2f | %.1f | %.1f | %.2f |\n",
+             c, p, a, a / p, d, t, t / d
+    }
+  }'
