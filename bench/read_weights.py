@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 """Reads a run's final weights without any code of Tributary and judges them.
 
-usage: bench/read_weights.py RUN_DIRECTORY
+usage: bench/read_weights.py RUN_DIRECTORY [LOGITS.npy]
 
 Evaluates the test set (IDX files) in PyTorch, float32, and in numpy, float64,
-and compares the accuracy with the run's own, which summary.json tells. Needs
+and compares the accuracy with the run's own, which summary.json tells, and the
+logits with those that run_logits (bench/run_logits.cc) wrote. Needs
 Debian's python3-torch and python3-yaml.
 """
 
@@ -110,7 +111,12 @@ def main():
     if reference is not None:
         print("logits          largest distance to a float64 forward pass "
               f"{numpy.abs(logits - reference).max():.2e}")
-    sys.exit(0 if abs(accuracy - own) < 0.5 / len(labels) else 1)
+    agree = abs(accuracy - own) < 0.5 / len(labels)
+    if len(sys.argv) > 2:
+        distance = numpy.abs(logits - numpy.load(sys.argv[2])).max()
+        print(f"                largest distance to Tributary's {distance:.2e}")
+        agree = agree and distance < 1e-5 * max(1, numpy.abs(logits).max())
+    sys.exit(0 if agree else 1)
 
 
 if __name__ == "__main__":
