@@ -52,7 +52,7 @@ std::string ProgressDisplay::Note(absl::string_view line) {
 }
 
 std::string ProgressDisplay::End() {
-  return line_.empty() ? "" : absl::StrCat(std::exchange(line_, ""), "\n");
+  return std::exchange(line_, "").empty() ? "" : "\n";
 }
 
 }  // namespace tributary

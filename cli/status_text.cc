@@ -9,8 +9,6 @@ namespace {
 
 const char* PhaseText(v1::JobPhase phase) {
   switch (phase) {
-    case v1::JOB_PHASE_WAITING:
-      return "waiting";
     case v1::JOB_PHASE_RUNNING:
       return "running";
     case v1::JOB_PHASE_STOPPING:
@@ -45,10 +43,12 @@ std::string MemberLine(const v1::MemberStatus& member) {
 }  // namespace
 
 std::string StatusText(const v1::JobStatusResponse& status) {
-  std::string text =
-      absl::StrCat(status.name(), ": ", PhaseText(status.phase()));
-  if (!status.message().empty()) {
-    absl::StrAppend(&text, ", ", status.message());
+  std::string text = absl::StrCat(status.name(), ": ");
+  if (status.phase() == v1::JOB_PHASE_WAITING) {
+    absl::StrAppend(&text, status.message());  // "waiting for ..."
+  } else {
+    absl::StrAppend(&text, PhaseText(status.phase()),
+                    status.message().empty() ? "" : ", ", status.message());
   }
   if (status.total_steps() > 0) {
     absl::StrAppendFormat(&text, "\n  step %d/%d (%d%%), epoch %.1f",
