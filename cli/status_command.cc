@@ -14,7 +14,7 @@
 namespace tributary {
 namespace {
 
-constexpr absl::Duration kTimeout = absl::Seconds(5);
+constexpr absl::Duration kTimeout = absl::Seconds(2);
 
 constexpr char kDescription[] =
     "Shows a running job: who is there, step, rates, what waits for whom.";

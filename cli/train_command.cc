@@ -19,7 +19,10 @@
 namespace tributary {
 namespace {
 
-constexpr absl::Duration kLeaveTimeout = absl::Seconds(10);
+// Members learn the end by their next heartbeat and leave; after so long they
+// are killed.
+constexpr absl::Duration kLeaveAfterEnd = absl::Seconds(10);
+constexpr absl::Duration kLeaveAfterFailure = absl::Seconds(1);
 
 constexpr char kDescription[] =
     "Trains the model of a job file on this machine.";
@@ -147,7 +150,7 @@ int RunJob(v1::JobSpec job, const TrainOptions& options) {
     if (!status.ok()) run.coordinator().Fail(status.message());
     run.Follow([&children] { return children.FirstFailure(); });
     if (run.failed()) cause = children.FirstKilled();
-    children.WaitForAll(kLeaveTimeout);
+    children.WaitForAll(run.failed() ? kLeaveAfterFailure : kLeaveAfterEnd);
   }  // Who is still here is killed.
   return run.Conclude(cause);
 }

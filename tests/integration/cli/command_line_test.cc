@@ -1,0 +1,177 @@
+// Wrong command lines: one message, exit code 2, nothing left behind.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/testing/running_process.h"
+#include "tests/testing/temporary_folder.h"
+
+namespace tributary {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr absl::Duration kSoon = absl::Seconds(30);
+
+constexpr char kJob[] = R"(name: small
+model:
+  sequential:
+    - linear: {in: 20, out: 1}
+data:
+  train: {synthetic: {kind: linear, rows: 100}}
+  batch_size: 10
+training: {steps: 5, loss: mse, optimizer: {sgd: {learning_rate: 0.1}}}
+)";
+
+struct Wrong {
+  std::string label;
+  std::string program = "tributary";
+  std::vector<std::string> words;
+  std::string message;  // a piece of it
+};
+
+std::vector<Wrong> AllWrong() {
+  return {
+      {"NoCommand", "tributary", {}, "a command is wanted"},
+      {"UnknownCommand", "tributary", {"trian"}, "trian"},
+      {"NoJob", "tributary", {"train"}, "JOB is required"},
+      {"MissingJob", "tributary", {"train", "no.yaml"}, "no.yaml: no such"},
+      {"FolderAsJob", "tributary", {"train", "."}, ".: "},
+      {"TwoJobs", "tributary", {"train", "job.yaml", "job.yaml"}, "job.yaml"},
+      {"UnknownOption", "tributary", {"train", "job.yaml", "--gpu"}, "--gpu"},
+      {"NoServers",
+       "tributary",
+       {"train", "job.yaml", "--servers", "0"},
+       "--servers"},
+      {"TooManyServers",
+       "tributary",
+       {"train", "job.yaml", "--servers", "257"},
+       "--servers"},
+      {"WorkersAsWord",
+       "tributary",
+       {"train", "job.yaml", "--workers", "two"},
+       "--workers"},
+      {"UnknownDevice",
+       "tributary",
+       {"train", "job.yaml", "--device", "tpu"},
+       "tpu"},
+      {"SetWithoutValue",
+       "tributary",
+       {"train", "job.yaml", "--set", "training.steps"},
+       "training.steps"},
+      {"SetOfUnknownField",
+       "tributary",
+       {"train", "job.yaml", "--set", "training.stpes=5"},
+       "steps"},
+      {"SetOfWrongType",
+       "tributary",
+       {"train", "job.yaml", "--set", "training.steps=many"},
+       "many"},
+      {"ImpossibleListenAddress",
+       "tributary",
+       {"train", "job.yaml", "--listen", "here"},
+       "HOST:PORT"},
+      {"AddressOfAnotherMachine",
+       "tributary",
+       {"train", "job.yaml", "--listen", "192.0.2.1:0"},
+       "cannot listen on 192.0.2.1:0"},
+      {"RunDirectoryIsAFile",
+       "tributary",
+       {"train", "job.yaml", "--run-dir", "job.yaml"},
+       "job.yaml is a file"},
+      {"RunDirectoryInAFile",
+       "tributary",
+       {"train", "job.yaml", "--run-dir", "job.yaml/run"},
+       "cannot create job.yaml/run"},
+      {"StatusOfNoAddress",
+       "tributary",
+       {"status", "--coordinator", "here"},
+       "HOST:PORT"},
+      {"CoordinatorWithoutJob", "tributary-coordinator", {}, "--job"},
+      {"CoordinatorOfWrongJob",
+       "tributary-coordinator",
+       {"--job", "no.yaml"},
+       "no.yaml: no such"},
+      {"CoordinatorWithImpossibleTime",
+       "tributary-coordinator",
+       {"--job", "job.yaml", "--start-timeout", "-1"},
+       "--start-timeout"},
+  };
+}
+
+class WrongCommandLineTest : public testing::TemporaryFolderTest,
+                             public ::testing::WithParamInterface<Wrong> {};
+
+TEST_P(WrongCommandLineTest, GetsOneMessageAndLeavesNothingBehind) {
+  Write("job.yaml", kJob);
+  std::vector<std::string> command = {std::string(TRIBUTARY_BINARY_DIR) + "/" +
+                                      GetParam().program};
+  command.insert(command.end(), GetParam().words.begin(),
+                 GetParam().words.end());
+  auto process =
+      testing::RunningProcess::Start({.command = command, .folder = folder()});
+  EXPECT_EQ(process->Wait(kSoon), 2);
+  const std::string& output = process->output();
+  EXPECT_THAT(output, StartsWith("tributary: "));
+  EXPECT_THAT(output, HasSubstr(GetParam().message));
+  EXPECT_EQ(std::count(output.begin(), output.end(), '\n'), 1) << output;
+  EXPECT_EQ(NumFiles(), 1) << "only job.yaml";
+}
+
+INSTANTIATE_TEST_SUITE_P(All, WrongCommandLineTest,
+                         ::testing::ValuesIn(AllWrong()),
+                         [](const auto& info) { return info.param.label; });
+
+class CommandLineTest : public testing::TemporaryFolderTest {
+ protected:
+  // The output of a program that must succeed.
+  std::string Run(std::vector<std::string> words) {
+    words[0] = std::string(TRIBUTARY_BINARY_DIR) + "/" + words[0];
+    auto process =
+        testing::RunningProcess::Start({.command = words, .folder = folder()});
+    EXPECT_EQ(process->Wait(kSoon), 0) << process->output();
+    return process->output();
+  }
+};
+
+TEST_F(CommandLineTest, EveryHelpShowsAnExample) {
+  EXPECT_THAT(Run({"tributary", "--help"}), HasSubstr("tributary train"));
+  EXPECT_THAT(Run({"tributary", "train", "--help"}),
+              HasSubstr("tributary train examples/"));
+  EXPECT_THAT(Run({"tributary", "status", "--help"}),
+              HasSubstr("tributary status --coordinator"));
+  EXPECT_THAT(Run({"tributary-coordinator", "--help"}),
+              HasSubstr("tributary-worker --coordinator"));
+}
+
+TEST_F(CommandLineTest, VersionIsTold) {
+  EXPECT_THAT(Run({"tributary", "--version"}), StartsWith("tributary "));
+  EXPECT_THAT(Run({"tributary-coordinator", "--version"}),
+              StartsWith("tributary "));
+}
+
+TEST_F(CommandLineTest, DryRunPrintsTheResolvedJobAndLeavesNothingBehind) {
+  Write("job.yaml", kJob);
+  const std::string resolved =
+      Run({"tributary", "train", "job.yaml", "--dry-run", "--workers", "3",
+           "--set", "training.steps=7", "--device", "cpu"});
+  EXPECT_THAT(resolved, HasSubstr("workers: 3"));
+  EXPECT_THAT(resolved, HasSubstr("steps: 7"));
+  EXPECT_THAT(resolved, HasSubstr("device: cpu"));
+  EXPECT_EQ(NumFiles(), 1);
+}
+
+TEST_F(CommandLineTest, StatusOfNobodySaysSo) {
+  auto process = testing::RunningProcess::Start(
+      {.command = {std::string(TRIBUTARY_BINARY_DIR) + "/tributary", "status",
+                   "--coordinator", "127.0.0.1:1"}});
+  EXPECT_EQ(process->Wait(kSoon), 1);
+  EXPECT_THAT(
+      process->output(),
+      StartsWith("tributary: coordinator 127.0.0.1:1 could not be reached"));
+}
+
+}  // namespace
+}  // namespace tributary

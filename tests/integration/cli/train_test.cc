@@ -1,0 +1,316 @@
+// `tributary train` and the daemons started by hand: real processes, real
+// training on generated data.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <sstream>
+
+#include "absl/time/clock.h"
+#include "common/job/job_file.h"
+#include "common/run/safetensors.h"
+#include "common/run/sha256.h"
+#include "tests/testing/running_process.h"
+#include "tests/testing/temporary_folder.h"
+
+namespace tributary {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using testing::IsGone;
+using ::testing::Not;
+using testing::RunningProcess;
+namespace fs = std::filesystem;
+
+constexpr absl::Duration kSoon = absl::Seconds(60);
+
+constexpr char kJob[] = R"(name: small
+model:
+  sequential:
+    - linear: {in: 16, out: 64}
+    - tanh
+    - linear: {in: 64, out: 1}
+data:
+  train: {synthetic: {kind: mlp_teacher, rows: 1000}}
+  test: {synthetic: {kind: mlp_teacher, rows: 200, first_row: 1000000}}
+  batch_size: 20
+training: {epochs: 4, loss: mse, optimizer: {sgd: {learning_rate: 0.1}}}
+cluster: {servers: 2, workers: 2}
+)";
+
+std::string Program(const std::string& name) {
+  return std::string(TRIBUTARY_BINARY_DIR) + "/" + name;
+}
+
+class TrainTest : public testing::TemporaryFolderTest {
+ protected:
+  void SetUp() override { Write("job.yaml", kJob); }
+
+  std::unique_ptr<RunningProcess> Start(std::vector<std::string> command,
+                                        bool terminal = false) {
+    command[0] = Program(command[0]);
+    return RunningProcess::Start(
+        {.command = command, .folder = folder(), .terminal = terminal});
+  }
+  std::unique_ptr<RunningProcess> Train(
+      const std::vector<std::string>& words = {}) {
+    std::vector<std::string> command = {"tributary", "train", "job.yaml",
+                                        "--run-dir", "run"};
+    command.insert(command.end(), words.begin(), words.end());
+    return Start(command);
+  }
+
+  json Summary(const std::string& run = "run") {
+    return json::parse(Read(run + "/summary.json"));
+  }
+  std::vector<json> Metrics(const std::string& run = "run") {
+    std::vector<json> lines;
+    std::istringstream text(Read(run + "/metrics.jsonl"));
+    for (std::string line; std::getline(text, line);) {
+      lines.push_back(json::parse(line));
+    }
+    return lines;
+  }
+  std::string WeightsSha256(const std::string& run = "run") {
+    const auto reader =
+        SafetensorsReader::Open(Path(run + "/weights.safetensors")).value();
+    const ParameterSpecs specs = {{"0.weight", {64, 16}},
+                                  {"0.bias", {64}},
+                                  {"2.weight", {1, 64}},
+                                  {"2.bias", {1}}};
+    const auto tensors =
+        ReadSafetensors(Path(run + "/weights.safetensors"), specs).value();
+    std::vector<const float*> data;
+    for (const auto& tensor : tensors) data.push_back(tensor.data());
+    return tributary::WeightsSha256(specs, data);
+  }
+  void ExpectNoProcessLeft(const std::string& run = "run") {
+    for (const json& process : Summary(run)["processes"]) {
+      if (process.contains("pid")) {
+        EXPECT_TRUE(IsGone(process["pid"], kSoon)) << process;
+      }
+    }
+  }
+  // From the coordinator's log: "worker 1 is HOST (pid N)".
+  pid_t PidOf(const std::string& name) {
+    std::smatch match;
+    const std::string log = Read("run/logs/coordinator.log");
+    return std::regex_search(log, match,
+                             std::regex(name + " is .*pid ([0-9]+)"))
+               ? std::stoi(match[1])
+               : 0;
+  }
+  // The coordinator's address from the first line of the output.
+  static std::string Address(RunningProcess& process) {
+    EXPECT_TRUE(process.WaitForOutput("\n", kSoon));
+    std::smatch match;
+    EXPECT_TRUE(std::regex_search(process.output(), match,
+                                  std::regex("coordinator ([0-9.]+:[0-9]+)")))
+        << process.output();
+    return match[1];
+  }
+};
+
+TEST_F(TrainTest, WholeRunLeavesEverythingInItsDirectory) {
+  auto train = Train();
+  ASSERT_EQ(train->Wait(kSoon), 0) << train->output();
+  // 1000 samples, 40 a step, 4 epochs: 100 steps.
+  const std::vector<json> metrics = Metrics();
+  ASSERT_EQ(metrics.size(), 100u);
+  uint64_t samples = 0;
+  for (size_t i = 0; i < metrics.size(); ++i) {
+    EXPECT_EQ(metrics[i]["step"], i + 1);
+    EXPECT_EQ(metrics[i]["epoch"], i / 25 + 1);
+    EXPECT_EQ(metrics[i]["learning_rate"], 0.1);
+    samples += metrics[i]["samples"].get<uint64_t>();
+  }
+  EXPECT_EQ(samples, 4000u);
+  EXPECT_LT(metrics.back()["loss"], metrics.front()["loss"]);
+
+  const json summary = Summary();
+  EXPECT_EQ(summary["status"], "done");
+  EXPECT_EQ(summary["steps"], 100);
+  EXPECT_EQ(summary["epochs"], 4);
+  EXPECT_EQ(summary["final_loss"], metrics.back()["loss"]);
+  EXPECT_EQ(summary["evaluations"].size(), 4u);
+  EXPECT_TRUE(summary["test"].contains("r2"));
+  EXPECT_EQ(summary["processes"].size(), 5u);
+  for (const json& process : summary["processes"]) {
+    EXPECT_GT(process["peak_memory_bytes"], 1 << 20);
+  }
+  EXPECT_GT(summary["bytes"]["sent_by_workers"], 0);
+  EXPECT_EQ(summary["weights_sha256"], WeightsSha256());
+  EXPECT_TRUE(ReadJobFile(Path("run/job.yaml")).ok());
+  for (const char* log :
+       {"coordinator", "server-0", "server-1", "worker-0", "worker-1"}) {
+    EXPECT_NE(Read(std::string("run/logs/") + log + ".log"), "") << log;
+  }
+  ExpectNoProcessLeft();
+}
+
+TEST_F(TrainTest, PipeGetsPlainLinesAndAShortResult) {
+  auto train = Train();
+  ASSERT_EQ(train->Wait(kSoon), 0) << train->output();
+  const std::string& output = train->output();
+  EXPECT_THAT(output, HasSubstr("step 100/100 (100%), epoch 4/4: loss "));
+  EXPECT_THAT(output, HasSubstr("\nepoch 1/4: test loss "));
+  EXPECT_THAT(output, HasSubstr("\ndone: 100 of 100 steps in "));
+  EXPECT_THAT(output, HasSubstr("\nrun directory: run\n"));
+  EXPECT_THAT(output, HasSubstr(WeightsSha256()));
+  EXPECT_THAT(output, Not(HasSubstr("\r")));
+}
+
+TEST_F(TrainTest, TerminalGetsABarInPlace) {
+  auto train = Start({"tributary", "train", "job.yaml", "--run-dir", "run"},
+                     /*terminal=*/true);
+  ASSERT_EQ(train->Wait(kSoon), 0) << train->output();
+  EXPECT_THAT(train->output(),
+              HasSubstr("\r\x1b[Kepoch 4/4 [==============================] "
+                        "100% 100/100  loss "));
+}
+
+TEST_F(TrainTest, LogsBearTheRanksOfTheirProcesses) {
+  auto train = Train();
+  ASSERT_EQ(train->Wait(kSoon), 0) << train->output();
+  EXPECT_THAT(Read("run/logs/worker-0.log"), HasSubstr("rank 0 of 2"));
+  EXPECT_THAT(Read("run/logs/worker-1.log"), HasSubstr("rank 1 of 2"));
+  EXPECT_THAT(Read("run/logs/server-1.log"), HasSubstr("serving shard 1 of 2"));
+}
+
+TEST_F(TrainTest, InterruptStopsAtACommonStepAndSavesTheWeights) {
+  auto train = Train({"--set", "training.epochs=1000000"});
+  ASSERT_TRUE(train->WaitForOutput("epoch 2/1000000: test", kSoon))
+      << train->output();
+  train->Signal(SIGINT);
+  EXPECT_EQ(train->Wait(kSoon), 130) << train->output();
+  EXPECT_THAT(train->output(), HasSubstr("\ninterrupted: "));
+  const json summary = Summary();
+  EXPECT_EQ(summary["status"], "interrupted");
+  EXPECT_EQ(summary["weights_sha256"], WeightsSha256());
+  EXPECT_EQ(summary["steps"], Metrics().back()["step"]);
+  EXPECT_EQ(summary["evaluations"].back()["step"], summary["steps"]);
+  ExpectNoProcessLeft();
+}
+
+TEST_F(TrainTest, TerminationSignalIsAnInterruptToo) {
+  auto train = Train({"--set", "training.epochs=1000000"});
+  ASSERT_TRUE(train->WaitForOutput("epoch 1/1000000: test", kSoon));
+  train->Signal(SIGTERM);
+  EXPECT_EQ(train->Wait(kSoon), 128 + SIGTERM);
+  EXPECT_EQ(Summary()["status"], "interrupted");
+}
+
+TEST_F(TrainTest, SecondInterruptEndsEverythingAtOnce) {
+  auto train = Train({"--set", "training.epochs=1000000"});
+  ASSERT_TRUE(train->WaitForOutput("epoch 1/1000000: test", kSoon));
+  // A worker that stands still makes the stop last.
+  const pid_t worker = PidOf("worker 1");
+  ASSERT_GT(worker, 0);
+  kill(worker, SIGSTOP);
+  train->Signal(SIGINT);
+  ASSERT_TRUE(train->WaitForOutput("stopping at the next common step", kSoon));
+  const absl::Time before = absl::Now();
+  train->Signal(SIGINT);
+  EXPECT_EQ(train->Wait(kSoon), 130);
+  EXPECT_LT(absl::Now() - before, absl::Seconds(5));
+  for (const char* name : {"server 0", "server 1", "worker 0", "worker 1"}) {
+    EXPECT_TRUE(IsGone(PidOf(name), kSoon)) << name;
+  }
+}
+
+TEST_F(TrainTest, KilledWorkerFailsTheRunByName) {
+  auto train = Train({"--set", "training.epochs=1000000"});
+  ASSERT_TRUE(train->WaitForOutput("epoch 1/1000000: test", kSoon));
+  const pid_t worker = PidOf("worker 1");
+  ASSERT_GT(worker, 0);
+  kill(worker, SIGKILL);
+  EXPECT_EQ(train->Wait(kSoon), 1);
+  EXPECT_THAT(train->output(),
+              HasSubstr("\ntributary: worker-1 was killed by signal 9"));
+  EXPECT_EQ(Summary()["status"], "failed");
+  ExpectNoProcessLeft();
+}
+
+TEST_F(TrainTest, MissingDataFailsTheRunWithTheWorkersWords) {
+  Write("x.npy", "not an array");
+  Write("y.npy", "not an array");
+  Write("job.yaml", R"(name: broken
+model: {sequential: [{linear: {in: 4, out: 2}}]}
+data:
+  train: {npy: {features: x.npy, labels: y.npy}}
+  batch_size: 4
+training: {steps: 5, loss: cross_entropy, optimizer: adam}
+)");
+  auto train = Train();
+  EXPECT_EQ(train->Wait(kSoon), 1);
+  EXPECT_THAT(train->output(), HasSubstr("tributary: worker 0 ("));
+  EXPECT_THAT(train->output(), HasSubstr("x.npy"));
+  ExpectNoProcessLeft();
+}
+
+TEST_F(TrainTest, StatusShowsTheRunningJob) {
+  auto train = Train({"--set", "training.epochs=1000000"});
+  const std::string address = Address(*train);
+  ASSERT_TRUE(train->WaitForOutput("epoch 1/1000000: test", kSoon));
+  auto status = Start({"tributary", "status", "--coordinator", address});
+  EXPECT_EQ(status->Wait(kSoon), 0);
+  EXPECT_THAT(status->output(), HasSubstr("small: running"));
+  EXPECT_THAT(status->output(), HasSubstr("server 1    alive"));
+  EXPECT_THAT(status->output(), HasSubstr("worker 1    alive"));
+  train->Signal(SIGINT);
+  EXPECT_EQ(train->Wait(kSoon), 130);
+}
+
+TEST_F(TrainTest, TakenPortIsRefusedBeforeAnythingBegins) {
+  auto train = Train({"--set", "training.epochs=1000000"});
+  const std::string address = Address(*train);
+  auto second = Start({"tributary", "train", "job.yaml", "--run-dir", "other",
+                       "--listen", address});
+  EXPECT_EQ(second->Wait(kSoon), 2);
+  EXPECT_THAT(second->output(),
+              HasSubstr("tributary: cannot listen on " + address));
+  EXPECT_FALSE(fs::exists(Path("other")));
+}
+
+TEST_F(TrainTest, DaemonsStartedByHandInAnyOrderTrainTheSameWeights) {
+  // Workers and servers come first and wait for a coordinator whose port is
+  // free now and will be its own.
+  auto probe = Start({"tributary-coordinator", "--job", "job.yaml", "--run-dir",
+                      "probe", "--listen", "127.0.0.1:0"});
+  const std::string address = Address(*probe);
+  probe->Signal(SIGINT);
+  EXPECT_EQ(probe->Wait(kSoon), 130);
+
+  auto worker0 = Start({"tributary-worker", "--coordinator", address});
+  auto server0 = Start({"tributary-server", "--coordinator", address});
+  auto worker1 = Start({"tributary-worker", "--coordinator", address});
+  auto coordinator = Start({"tributary-coordinator", "--job", "job.yaml",
+                            "--run-dir", "run", "--listen", address});
+  ASSERT_TRUE(coordinator->WaitForOutput("waits for", kSoon));
+  auto server1 = Start({"tributary-server", "--coordinator", address});
+  EXPECT_EQ(coordinator->Wait(kSoon), 0) << coordinator->output();
+  for (auto* member : {&server0, &server1, &worker0, &worker1}) {
+    EXPECT_EQ((*member)->Wait(kSoon), 0) << (*member)->output();
+  }
+  EXPECT_EQ(Summary()["status"], "done");
+
+  auto train = Start({"tributary", "train", "job.yaml", "--run-dir", "local"});
+  ASSERT_EQ(train->Wait(kSoon), 0);
+  EXPECT_EQ(Summary("local")["weights_sha256"], Summary()["weights_sha256"]);
+}
+
+TEST_F(TrainTest, CoordinatorWhoseMembersNeverComeSaysWhom) {
+  auto coordinator =
+      Start({"tributary-coordinator", "--job", "job.yaml", "--run-dir", "run",
+             "--listen", "127.0.0.1:0", "--start-timeout", "0.2"});
+  EXPECT_EQ(coordinator->Wait(kSoon), 1);
+  EXPECT_THAT(coordinator->output(),
+              HasSubstr("in vain for server 0, server 1, worker 0, worker 1, "
+                        "the model"));
+}
+
+}  // namespace
+}  // namespace tributary
