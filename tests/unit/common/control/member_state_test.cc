@@ -21,7 +21,8 @@ MemberState MakeWorker() {
                      /*lost_micros=*/30 * kSecond, /*now_micros=*/0);
 }
 
-v1::HeartbeatResponse Answer(v1::JobPhase phase, std::optional<int64_t> stop_step = {},
+v1::HeartbeatResponse Answer(v1::JobPhase phase,
+                             std::optional<int64_t> stop_step = {},
                              uint32_t steps_taken = 0) {
   v1::HeartbeatResponse answer;
   answer.set_phase(phase);
@@ -55,7 +56,8 @@ TEST(MemberStateTest, HeartbeatCarriesPlaceAndUntakenStepsInOrder) {
 TEST(MemberStateTest, OnlyTakenStepsAreForgotten) {
   MemberState state = MakeWorker();
   for (int64_t step = 1; step <= 3; ++step) state.ReportStep(Report(step));
-  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING, {}, 2), 1);
+  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING, {}, 2),
+                 1);
   const v1::HeartbeatRequest next = state.NextHeartbeat();
   ASSERT_EQ(next.steps_size(), 1);
   EXPECT_EQ(next.steps(0).step(), 3);
@@ -171,10 +173,12 @@ TEST(MemberStateTest, FinishIsNotAcknowledgedWhenStepsWereLeftBehind) {
   MemberState state = MakeWorker();
   state.ReportStep(Report(1));
   state.Finish();
-  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING, {}, 0), 1);
+  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING, {}, 0),
+                 1);
   EXPECT_FALSE(state.finish_acknowledged());
   EXPECT_FALSE(state.Urgent()) << "a full coordinator is asked at intervals";
-  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING, {}, 1), 2);
+  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING, {}, 1),
+                 2);
   EXPECT_TRUE(state.finish_acknowledged());
 }
 
@@ -183,7 +187,8 @@ TEST(MemberStateTest, FullQueueHoldsTheNextStepBack) {
   const int64_t steps = MemberState::kMaxPendingSteps;
   for (int64_t step = 1; step <= steps; ++step) state.ReportStep(Report(step));
   EXPECT_EQ(state.Check(steps + 1), MemberState::Gate::kWait);
-  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING, {}, 1), 1);
+  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING, {}, 1),
+                 1);
   EXPECT_EQ(state.Check(steps + 1), MemberState::Gate::kOpen);
 }
 
