@@ -9,22 +9,26 @@ namespace tributary {
 // Cross entropy of a row with label smoothing s over C classes, as PyTorch
 // defines it, from its two sums: the label's term and the smooth one,
 //   (1 - s) w[label] (-log p[label]) + s / C sum_c w[c] (-log p[c]).
-TRIBUTARY_HOST_DEVICE inline float CrossEntropyLoss(float label_loss,
-                                                    float smooth_loss,
-                                                    float smoothing,
-                                                    float classes) {
-  return (1.0f - smoothing) * label_loss + smoothing / classes * smooth_loss;
+struct Smoothing {
+  float label = 1;   // 1 - s
+  float smooth = 0;  // s / C
+};
+
+TRIBUTARY_HOST_DEVICE inline float CrossEntropyLoss(Smoothing s,
+                                                    float label_loss,
+                                                    float smooth_loss) {
+  return s.label * label_loss + s.smooth * smooth_loss;
 }
 
-// Its derivative by one logit of the row, p: softmax of that logit, hit: the
-// label is this class, weight: of the label's class, class_weight: of this
-// class, weight_sum: over all classes.
-TRIBUTARY_HOST_DEVICE inline float CrossEntropyGradient(
-    float p, bool hit, float weight, float class_weight, float weight_sum,
-    float smoothing, float classes) {
-  const float label_term = weight * (p - (hit ? 1.0f : 0.0f));
-  const float smooth_term = (p * weight_sum - class_weight) / classes;
-  return (1.0f - smoothing) * label_term + smoothing * smooth_term;
+// Its derivative by one logit of the row. p: softmax of that logit; hit: 1 for
+// the label's class, else 0; weight: of the label's class; class_weight: of
+// this class; weight_sum: over all classes.
+TRIBUTARY_HOST_DEVICE inline float CrossEntropyGradient(Smoothing s, float p,
+                                                        float hit, float weight,
+                                                        float class_weight,
+                                                        float weight_sum) {
+  return s.label * (weight * (p - hit)) +
+         s.smooth * (p * weight_sum - class_weight);
 }
 
 // -pos_weight t log sigmoid(x) - (1 - t) log(1 - sigmoid(x)) without overflow.

@@ -14,44 +14,66 @@ struct CrossEntropyCall {
   int64_t classes;
   const float* class_weights;
   float weight_sum;  // over all classes
-  float smoothing;
+  Smoothing smoothing;
   float scale;
 };
 
-TRIBUTARY_INLINE double ExpSum(int64_t n, const float* x, float largest) {
-  return LaneSum(n, [=](int64_t c) { return double{Exp(x[c] - largest)}; });
+// A weight read through a null pointer, even one masked out, costs hundreds of
+// cycles, so whether there are class weights is settled outside the loops.
+template <bool kWeighted>
+TRIBUTARY_INLINE float ClassWeight(const float* class_weights, int64_t c) {
+  if constexpr (kWeighted) return class_weights[c];
+  return 1.0f;
 }
 
 // Returns the row's loss, label in range; d may be null and may be x.
-TRIBUTARY_CLONES float CrossEntropyRow(CrossEntropyCall call, const float* x,
-                                       int64_t label, float weight, float* d) {
+template <bool kWeighted>
+TRIBUTARY_INLINE float CrossEntropyRow(const CrossEntropyCall& call,
+                                       const float* x, int64_t label,
+                                       float weight, float* d) {
   const int64_t classes = call.classes;
   const float* class_weights = call.class_weights;
   const float largest = LaneMax(classes, x);
-  const double sum = ExpSum(classes, x, largest);
+  const double sum = LaneSum(classes, [=](int64_t c) TRIBUTARY_INLINE_LAMBDA {
+    return double{Exp(x[c] - largest)};
+  });
   const float log_sum = static_cast<float>(std::log(sum));
-  const float label_loss = weight * (log_sum - (x[label] - largest));
+  const float label_logit = x[label] - largest;
+  const float label_loss = weight * (log_sum - label_logit);
   float smooth_loss = 0;
-  if (call.smoothing > 0) {
-    smooth_loss = static_cast<float>(LaneSum(classes, [=](int64_t c) {
-      const float w = class_weights == nullptr ? 1.0f : class_weights[c];
-      return double{w} * double{log_sum - (x[c] - largest)};
-    }));
+  if (call.smoothing.smooth > 0) {
+    smooth_loss = static_cast<float>(
+        LaneSum(classes, [=](int64_t c) TRIBUTARY_INLINE_LAMBDA {
+          return double{ClassWeight<kWeighted>(class_weights, c)} *
+                 double{log_sum - (x[c] - largest)};
+        }));
   }
-  const float count = static_cast<float>(classes);
-  const float loss =
-      CrossEntropyLoss(label_loss, smooth_loss, call.smoothing, count);
+  const float loss = CrossEntropyLoss(call.smoothing, label_loss, smooth_loss);
   if (d == nullptr) return loss;
   const float inverse = static_cast<float>(1.0 / sum);
+  const float scale = call.scale;
+  const float weight_sum = call.weight_sum;
+  const Smoothing smoothing = call.smoothing;
+  const auto gradient = [=](float logit, float hit,
+                            int64_t c) TRIBUTARY_INLINE_LAMBDA {
+    return scale * CrossEntropyGradient(
+                       smoothing, Exp(logit) * inverse, hit, weight,
+                       ClassWeight<kWeighted>(class_weights, c), weight_sum);
+  };
   TRIBUTARY_IVDEP
-  for (int64_t c = 0; c < classes; ++c) {
-    const float p = Exp(x[c] - largest) * inverse;
-    const float w = class_weights == nullptr ? 1.0f : class_weights[c];
-    d[c] = call.scale * CrossEntropyGradient(p, c == label, weight, w,
-                                             call.weight_sum, call.smoothing,
-                                             count);
-  }
+  for (int64_t c = 0; c < classes; ++c) d[c] = gradient(x[c] - largest, 0, c);
+  d[label] = gradient(label_logit, 1, label);
   return loss;
+}
+
+TRIBUTARY_CLONES float PlainRow(CrossEntropyCall call, const float* x,
+                                int64_t label, float* d) {
+  return CrossEntropyRow<false>(call, x, label, 1.0f, d);
+}
+
+TRIBUTARY_CLONES float WeightedRow(CrossEntropyCall call, const float* x,
+                                   int64_t label, float* d) {
+  return CrossEntropyRow<true>(call, x, label, call.class_weights[label], d);
 }
 
 TRIBUTARY_CLONES void BceBackward(int64_t n, const float* x, const float* t,
@@ -91,9 +113,10 @@ void CpuOps::CrossEntropy(int64_t rows, int64_t classes, const float* logits,
                           const int64_t* labels,
                           const CrossEntropyOptions& options, float scale,
                           float* row_loss, float* row_weight, float* d_logits) {
-  CrossEntropyCall call{classes, options.class_weights,
-                        static_cast<float>(classes), options.label_smoothing,
-                        scale};
+  const float count = static_cast<float>(classes);
+  const float s = options.label_smoothing;
+  CrossEntropyCall call{
+      classes, options.class_weights, count, {1.0f - s, s / count}, scale};
   if (options.class_weights != nullptr) {
     call.weight_sum = static_cast<float>(LaneSum(
         classes, [&](int64_t c) { return double{options.class_weights[c]}; }));
@@ -109,12 +132,11 @@ void CpuOps::CrossEntropy(int64_t rows, int64_t classes, const float* logits,
     } else if (label < 0 || label >= classes) {
       weight = row_loss[r] = kNan;
       if (d != nullptr) std::fill_n(d, classes, kNan);
+    } else if (options.class_weights != nullptr) {
+      weight = options.class_weights[label];
+      row_loss[r] = WeightedRow(call, logits + r * classes, label, d);
     } else {
-      if (options.class_weights != nullptr) {
-        weight = options.class_weights[label];
-      }
-      row_loss[r] =
-          CrossEntropyRow(call, logits + r * classes, label, weight, d);
+      row_loss[r] = PlainRow(call, logits + r * classes, label, d);
     }
     if (row_weight != nullptr) row_weight[r] = weight;
   }

@@ -28,10 +28,9 @@ template <float (*kUpdate)(const OptimizerStep&, float, float)>
 TRIBUTARY_INLINE void Update0(const OptimizerStep& p, int64_t n,
                               const float* gradient, const float* weight_in,
                               float* weight_out) {
-  ForEachWeight(
-      n, gradient, weight_in, weight_out,
-      [&p](float g, float w, int64_t)
-          __attribute__((always_inline)) { return kUpdate(p, g, w); });
+  ForEachWeight(n, gradient, weight_in, weight_out,
+                [&p](float g, float w, int64_t)
+                    TRIBUTARY_INLINE_LAMBDA { return kUpdate(p, g, w); });
 }
 
 template <float (*kUpdate)(const OptimizerStep&, float, float, float*)>
@@ -39,10 +38,10 @@ TRIBUTARY_INLINE void Update1(const OptimizerStep& p, int64_t n,
                               const float* gradient, const float* weight_in,
                               float* weight_out, float* const* state) {
   float* s0 = state[0];
-  ForEachWeight(
-      n, gradient, weight_in, weight_out,
-      [&p, s0 ](float g, float w, int64_t i)
-          __attribute__((always_inline)) { return kUpdate(p, g, w, s0 + i); });
+  ForEachWeight(n, gradient, weight_in, weight_out,
+                [&p, s0](float g, float w, int64_t i) TRIBUTARY_INLINE_LAMBDA {
+                  return kUpdate(p, g, w, s0 + i);
+                });
 }
 
 template <float (*kUpdate)(const OptimizerStep&, float, float, float*, float*)>
@@ -53,8 +52,8 @@ TRIBUTARY_INLINE void Update2(const OptimizerStep& p, int64_t n,
   float* s1 = state[1];
   ForEachWeight(
       n, gradient, weight_in, weight_out,
-      [&p, s0, s1 ](float g, float w, int64_t i) __attribute__((
-          always_inline)) { return kUpdate(p, g, w, s0 + i, s1 + i); });
+      [&p, s0, s1](float g, float w, int64_t i)
+          TRIBUTARY_INLINE_LAMBDA { return kUpdate(p, g, w, s0 + i, s1 + i); });
 }
 
 template <float (*kUpdate)(const OptimizerStep&, float, float, float*, float*,
@@ -65,10 +64,11 @@ TRIBUTARY_INLINE void Update3(const OptimizerStep& p, int64_t n,
   float* s0 = state[0];
   float* s1 = state[1];
   float* s2 = state[2];
-  ForEachWeight(
-      n, gradient, weight_in, weight_out,
-      [&p, s0, s1, s2 ](float g, float w, int64_t i) __attribute__((
-          always_inline)) { return kUpdate(p, g, w, s0 + i, s1 + i, s2 + i); });
+  ForEachWeight(n, gradient, weight_in, weight_out,
+                [&p, s0, s1, s2](float g, float w, int64_t i)
+                    TRIBUTARY_INLINE_LAMBDA {
+                      return kUpdate(p, g, w, s0 + i, s1 + i, s2 + i);
+                    });
 }
 
 // By value: stores through the arrays cannot change the scalars then.

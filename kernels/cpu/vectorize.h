@@ -17,6 +17,7 @@
 #define TRIBUTARY_CLONES
 #endif
 #define TRIBUTARY_INLINE inline __attribute__((always_inline))
+#define TRIBUTARY_INLINE_LAMBDA __attribute__((always_inline))
 
 // Before a loop whose iterations touch only their own index: its arrays may be
 // the same, but they don't overlap with a shift.
