@@ -40,16 +40,18 @@ struct CrossEntropyOptions {
 // zeros.
 struct EmbeddingBags {
   int64_t count = 0;
+  int64_t num_ids = 0;  // of all bags together
   const int64_t* ids = nullptr;
   const int64_t* offsets = nullptr;  // [count + 1], the first is 0
-  const float* weights = nullptr;    // one per id, or none
+  const float* weights = nullptr;    // [num_ids] or none
   bool mean = false;                 // else the sum
 };
 
 // The math of a training step on one device. Pointers are to memory of this
 // device; tensors are float32, row-major and contiguous. A call enqueues work
 // and returns; Synchronize waits and tells the first fault since the last call.
-// Shapes are the caller's duty (worker/model checks them when it is built).
+// Shapes are the caller's duty (worker/model checks them when it is built). One
+// thread at a time uses an object; any thread may use the CPU's.
 // "Adds" means that the result is added to what stands there.
 class Ops {
  public:
@@ -138,7 +140,7 @@ class Ops {
   // y[b, :]: the sum or mean of a bag's rows. y: [bags, dim].
   virtual void EmbeddingBag(const EmbeddingBags& bags, int64_t dim,
                             const float* table, float* y) = 0;
-  // Adds to d_table; writes d_weights [ids of all bags] when that is not null.
+  // Adds to d_table; writes d_weights [num_ids] when that is not null.
   virtual void EmbeddingBagBackward(const EmbeddingBags& bags, int64_t dim,
                                     const float* table, const float* dy,
                                     float* d_table, float* d_weights) = 0;

@@ -47,23 +47,22 @@ TRIBUTARY_INLINE double LaneSum(int64_t n, Element element) {
   return lane[0];
 }
 
-// The largest x[i]; NaN when there is one. n is at least 1.
+// The largest x[i]; n is at least 1.
 TRIBUTARY_INLINE float LaneMax(int64_t n, const float* x) {
-  constexpr int kLanes = 32;
-  float lane[kLanes];
-  for (int j = 0; j < kLanes; ++j) lane[j] = x[0];
+  float lane[kSumLanes];
+  for (int j = 0; j < kSumLanes; ++j) lane[j] = x[0];
   int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    for (int j = 0; j < kLanes; ++j) {
-      lane[j] = x[i + j] < lane[j] ? lane[j] : x[i + j];
+  for (; i + kSumLanes <= n; i += kSumLanes) {
+    for (int j = 0; j < kSumLanes; ++j) {
+      lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j];
     }
   }
   for (int j = 0; i + j < n; ++j) {
-    lane[j] = x[i + j] < lane[j] ? lane[j] : x[i + j];
+    lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j];
   }
   float largest = lane[0];
-  for (int j = 1; j < kLanes; ++j) {
-    largest = lane[j] < largest ? largest : lane[j];
+  for (int j = 1; j < kSumLanes; ++j) {
+    largest = lane[j] > largest ? lane[j] : largest;
   }
   return largest;
 }

@@ -147,6 +147,7 @@ void CheckEmbeddingBag(Ops& ops, const GoldenCase& c, GoldenScore& score) {
       weighted ? c.Tensor("per_sample_w").Floats() : Floats();
   EmbeddingBags bags;
   bags.count = c.Tensor("offsets").size();
+  bags.num_ids = c.Tensor("ids").size();
   bags.ids = ids.data();
   bags.offsets = offsets.data();
   bags.weights = weighted ? weights.data() : nullptr;

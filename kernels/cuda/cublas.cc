@@ -1,0 +1,95 @@
+#include "kernels/cuda/cublas.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace tributary {
+namespace {
+
+// By name, then where the toolkit of the build stood. The calls used here are
+// the same in both versions.
+constexpr const char* kLibraries[] = {
+    "libcublas.so.13",
+    "libcublas.so.12",
+    TRIBUTARY_CUDA_LIBRARY_DIR "/libcublas.so",
+};
+
+template <typename Function>
+bool Find(void* library, const char* name, Function* function) {
+  *function = reinterpret_cast<Function>(dlsym(library, name));
+  return *function != nullptr;
+}
+
+}  // namespace
+
+bool Cublas::Load(std::string* why_not) {
+  void* library = nullptr;
+  for (const char* name : kLibraries) {
+    library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (library != nullptr) break;
+  }
+  if (library == nullptr) {
+    *why_not = "cuBLAS cannot be opened (libcublas.so.13 or .12 wanted)";
+    return false;
+  }
+  // The library stays open: unloading CUDA libraries is not supported.
+  if (!Find(library, "cublasCreate_v2", &create_) ||
+      !Find(library, "cublasDestroy_v2", &destroy_) ||
+      !Find(library, "cublasSetStream_v2", &set_stream_) ||
+      !Find(library, "cublasSetMathMode", &set_math_mode_) ||
+      !Find(library, "cublasSgemm_v2", &sgemm_) ||
+      !Find(library, "cublasGetStatusString", &status_string_)) {
+    *why_not = std::string("cuBLAS lacks a function: ") + dlerror();
+    return false;
+  }
+  return true;
+}
+
+std::unique_ptr<Cublas> Cublas::Open(cudaStream_t stream,
+                                     std::string* why_not) {
+  std::unique_ptr<Cublas> cublas(new Cublas);
+  if (!cublas->Load(why_not)) return nullptr;
+  cublasStatus_t status = cublas->create_(&cublas->handle_);
+  if (status == CUBLAS_STATUS_SUCCESS) {
+    status = cublas->set_stream_(cublas->handle_, stream);
+  }
+  if (status == CUBLAS_STATUS_SUCCESS) {
+    // The default mode multiplies float32 as float32; TF32 would be asked for.
+    status = cublas->set_math_mode_(cublas->handle_, CUBLAS_DEFAULT_MATH);
+  }
+  if (status != CUBLAS_STATUS_SUCCESS) {
+    *why_not =
+        std::string("cuBLAS cannot start: ") + cublas->status_string_(status);
+    return nullptr;
+  }
+  return cublas;
+}
+
+Cublas::~Cublas() {
+  if (handle_ != nullptr) destroy_(handle_);
+}
+
+DeviceStatus Cublas::Gemm(bool transpose_a, bool transpose_b, int64_t m,
+                          int64_t n, int64_t k, float alpha, const float* a,
+                          const float* b, float beta, float* c) {
+  if (m == 0 || n == 0) return DeviceStatus();
+  if (std::max({m, n, k}) > std::numeric_limits<int>::max()) {
+    return DeviceStatus::Error("matrix product: an extent exceeds 2^31 - 1");
+  }
+  // cuBLAS counts columns first: the row-major c = a b is its c' = b' a'.
+  const int64_t row_a = std::max<int64_t>(1, transpose_a ? m : k);
+  const int64_t row_b = std::max<int64_t>(1, transpose_b ? k : n);
+  const cublasStatus_t status =
+      sgemm_(handle_, transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
+             transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, static_cast<int>(n),
+             static_cast<int>(m), static_cast<int>(k), &alpha, b,
+             static_cast<int>(row_b), a, static_cast<int>(row_a), &beta, c,
+             static_cast<int>(n));
+  if (status == CUBLAS_STATUS_SUCCESS) return DeviceStatus();
+  return DeviceStatus::Error(std::string("cuBLAS sgemm: ") +
+                             status_string_(status));
+}
+
+}  // namespace tributary

@@ -1,0 +1,277 @@
+#include "kernels/cuda/cuda_ops.h"
+
+#include "common/check.h"
+#include "kernels/cuda/cuda_status.h"
+#include "kernels/cuda/launchers.h"
+#include "kernels/device.h"
+#include "kernels/dropout_step.h"
+
+namespace tributary {
+
+DeviceStatus CudaOps::Start(int device) {
+  device_ = device;
+  cudaDeviceProp properties;
+  DeviceStatus status = CudaStatus(cudaSetDevice(device));
+  if (status.ok()) {
+    status = CudaStatus(cudaGetDeviceProperties(&properties, device));
+  }
+  if (status.ok()) {
+    name_ = std::string("cuda: ") + properties.name;
+    status =
+        CudaStatus(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+  }
+  if (status.ok()) staging_ = Staging::Create(&status);
+  return status;
+}
+
+std::unique_ptr<CudaOps> CudaOps::Create(int device, std::string* why_not) {
+  std::unique_ptr<CudaOps> ops(new CudaOps);
+  if (DeviceStatus status = ops->Start(device); !status.ok()) {
+    *why_not = status.message();
+    return nullptr;
+  }
+  ops->cublas_ = Cublas::Open(ops->stream_, why_not);
+  if (ops->cublas_ == nullptr) return nullptr;
+  return ops;
+}
+
+CudaOps::~CudaOps() {
+  cudaSetDevice(device_);
+  if (stream_ != nullptr) cudaStreamSynchronize(stream_);
+  if (scratch_ != nullptr) cudaFree(scratch_);
+  cublas_.reset();
+  staging_.reset();
+  if (stream_ != nullptr) cudaStreamDestroy(stream_);
+}
+
+cudaStream_t CudaOps::Stream() {
+  Record(CudaStatus(cudaSetDevice(device_)));
+  return stream_;
+}
+
+void CudaOps::Record(const DeviceStatus& status) {
+  if (fault_.ok() && !status.ok()) fault_ = status;
+}
+
+double* CudaOps::Scratch(size_t bytes) {
+  if (bytes > scratch_bytes_) {
+    // Freeing waits for the kernels that use the old one.
+    if (scratch_ != nullptr) Record(CudaStatus(cudaFree(scratch_)));
+    scratch_ = nullptr;
+    scratch_bytes_ = 0;
+    if (DeviceStatus status = CudaStatus(cudaMalloc(&scratch_, bytes));
+        !status.ok()) {
+      Record(status);
+      return nullptr;
+    }
+    scratch_bytes_ = bytes;
+  }
+  return static_cast<double*>(scratch_);
+}
+
+void* CudaOps::Allocate(size_t bytes) {
+  Stream();
+  void* memory = nullptr;
+  const cudaError_t error = cudaMalloc(&memory, std::max<size_t>(bytes, 1));
+  if (error == cudaSuccess) return memory;
+  cudaGetLastError();  // no memory is an answer here, not a fault
+  return nullptr;
+}
+
+void CudaOps::Free(void* memory) {
+  Stream();
+  Record(CudaStatus(cudaFree(memory)));
+}
+
+void CudaOps::CopyIn(void* device, const void* host, size_t bytes) {
+  Record(staging_->CopyIn(Stream(), device, host, bytes));
+}
+
+void CudaOps::CopyOut(void* host, const void* device, size_t bytes) {
+  Record(staging_->CopyOut(Stream(), host, device, bytes));
+}
+
+void CudaOps::Fill(int64_t n, float value, float* y) {
+  Record(LaunchFill(Stream(), n, value, y));
+}
+
+DeviceStatus CudaOps::Synchronize() {
+  Record(CudaStatus(cudaStreamSynchronize(Stream())));
+  return std::exchange(fault_, DeviceStatus());
+}
+
+void CudaOps::Gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
+                   int64_t k, float alpha, const float* a, const float* b,
+                   float beta, float* c) {
+  Stream();
+  Record(
+      cublas_->Gemm(transpose_a, transpose_b, m, n, k, alpha, a, b, beta, c));
+}
+
+void CudaOps::AddBias(int64_t rows, int64_t cols, const float* bias, float* y) {
+  Record(LaunchAddBias(Stream(), rows, cols, bias, y));
+}
+
+void CudaOps::ColumnSum(int64_t rows, int64_t cols, const float* x, float beta,
+                        float* out) {
+  Record(LaunchColumnSum(Stream(), rows, cols, x, beta, out));
+}
+
+void CudaOps::Activation(ActivationKind kind, int64_t n, const float* x,
+                         float* y) {
+  Record(LaunchActivation(Stream(), kind, n, x, y));
+}
+
+void CudaOps::ActivationBackward(ActivationKind kind, int64_t n, const float* x,
+                                 const float* y, const float* dy, float* dx) {
+  Record(LaunchActivationBackward(Stream(), kind, n, x, y, dy, dx));
+}
+
+void CudaOps::Dropout(int64_t rows, int64_t cols, float p,
+                      const DropoutKey& key, const float* x, float* y) {
+  Record(LaunchDropout(Stream(), PrepareDropout(p, key), key.first_row,
+                       key.row_stride, rows, cols, x, y));
+}
+
+void CudaOps::Softmax(int64_t rows, int64_t cols, const float* x, float* y) {
+  Record(LaunchSoftmax(Stream(), rows, cols, x, y));
+}
+
+void CudaOps::SoftmaxBackward(int64_t rows, int64_t cols, const float* y,
+                              const float* dy, float* dx) {
+  Record(LaunchSoftmaxBackward(Stream(), rows, cols, y, dy, dx));
+}
+
+void CudaOps::LayerNorm(int64_t rows, int64_t cols, float epsilon,
+                        const float* x, const float* gamma, const float* beta,
+                        float* y, float* mean, float* rstd) {
+  Record(LaunchLayerNorm(Stream(), rows, cols, epsilon, x, gamma, beta, y, mean,
+                         rstd));
+}
+
+void CudaOps::LayerNormBackward(int64_t rows, int64_t cols, const float* x,
+                                const float* gamma, const float* mean,
+                                const float* rstd, const float* dy, float* dx,
+                                float* dgamma, float* dbeta) {
+  Record(LaunchLayerNormBackward(Stream(), rows, cols, x, gamma, mean, rstd, dy,
+                                 dx, dgamma, dbeta));
+}
+
+void CudaOps::CrossEntropy(int64_t rows, int64_t classes, const float* logits,
+                           const int64_t* labels,
+                           const CrossEntropyOptions& options, float scale,
+                           float* row_loss, float* row_weight,
+                           float* d_logits) {
+  Record(LaunchCrossEntropy(Stream(), rows, classes, logits, labels, options,
+                            scale, row_loss, row_weight, d_logits));
+}
+
+void CudaOps::BceWithLogits(int64_t n, const float* logits,
+                            const float* targets, float pos_weight,
+                            const float* weights, float scale, float* loss,
+                            float* d_logits) {
+  Record(LaunchBceWithLogits(Stream(), n, logits, targets, pos_weight, weights,
+                             scale, loss, d_logits));
+}
+
+void CudaOps::SquaredError(int64_t n, const float* prediction,
+                           const float* targets, float scale, float* loss,
+                           float* d_prediction) {
+  Record(LaunchSquaredError(Stream(), n, prediction, targets, scale, loss,
+                            d_prediction));
+}
+
+void CudaOps::Embedding(int64_t count, int64_t dim, const int64_t* ids,
+                        const float* table, float* y) {
+  Record(LaunchEmbedding(Stream(), count, dim, ids, table, y));
+}
+
+void CudaOps::EmbeddingBackward(int64_t count, int64_t dim, const int64_t* ids,
+                                const float* dy, float* d_table) {
+  Record(LaunchEmbeddingBackward(Stream(), count, dim, ids, dy, d_table));
+}
+
+void CudaOps::EmbeddingBag(const EmbeddingBags& bags, int64_t dim,
+                           const float* table, float* y) {
+  Record(LaunchEmbeddingBag(Stream(), bags, dim, table, y));
+}
+
+void CudaOps::EmbeddingBagBackward(const EmbeddingBags& bags, int64_t dim,
+                                   const float* table, const float* dy,
+                                   float* d_table, float* d_weights) {
+  Record(LaunchEmbeddingBagBackward(Stream(), bags, dim, table, dy, d_table,
+                                    d_weights));
+}
+
+void CudaOps::DotInteraction(int64_t batch, int64_t features, int64_t dim,
+                             const float* x, float* y) {
+  Record(LaunchDotInteraction(Stream(), batch, features, dim, x, y));
+}
+
+void CudaOps::DotInteractionBackward(int64_t batch, int64_t features,
+                                     int64_t dim, const float* x,
+                                     const float* dy, float* dx) {
+  Record(
+      LaunchDotInteractionBackward(Stream(), batch, features, dim, x, dy, dx));
+}
+
+void CudaOps::WeightedSum(int64_t n, int count, const float* const* parts,
+                          const float* weights, float* out) {
+  TRIBUTARY_CHECK(count >= 1);
+  Record(LaunchWeightedSum(Stream(), n, count, parts, weights, out));
+}
+
+void CudaOps::OptimizerUpdate(const OptimizerStep& step, int64_t n,
+                              const float* gradient, const float* weight_in,
+                              float* weight_out, float* const* state) {
+  TRIBUTARY_CHECK(step.rule != UpdateRule::kLamb);
+  Record(LaunchOptimizerUpdate(Stream(), step, n, gradient, weight_in,
+                               weight_out, state));
+}
+
+void CudaOps::LambDirection(const OptimizerStep& step, int64_t n,
+                            const float* gradient, const float* weight,
+                            float* direction, float* const* state) {
+  TRIBUTARY_CHECK(step.rule == UpdateRule::kLamb);
+  Record(LaunchOptimizerUpdate(Stream(), step, n, gradient, weight, direction,
+                               state));
+}
+
+void CudaOps::ApplyDirection(int64_t n, float rate, const float* direction,
+                             const float* weight_in, float* weight_out) {
+  Record(LaunchApplyDirection(Stream(), n, rate, direction, weight_in,
+                              weight_out));
+}
+
+void CudaOps::GrainSquares(int64_t n, int64_t grain, const float* x,
+                           double* out) {
+  if (n == 0) return;
+  const size_t bytes =
+      static_cast<size_t>((n + grain - 1) / grain) * sizeof(double);
+  const cudaStream_t stream = Stream();
+  double* squares = Scratch(bytes);
+  if (squares == nullptr) return;
+  Record(LaunchGrainSquares(stream, n, grain, x, squares));
+  CopyOut(out, squares, bytes);
+}
+
+std::unique_ptr<Ops> CreateCudaOps(std::string* why_not, int64_t index) {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error == cudaErrorInsufficientDriver) {
+    *why_not = "no CUDA driver, or one too old for this build";
+    return nullptr;
+  }
+  if (error != cudaSuccess && error != cudaErrorNoDevice) {
+    *why_not = CudaStatus(error).message();
+    return nullptr;
+  }
+  if (error == cudaErrorNoDevice || count == 0) {
+    *why_not = "no CUDA device";
+    return nullptr;
+  }
+  TRIBUTARY_CHECK(index >= 0);
+  return CudaOps::Create(static_cast<int>(index % count), why_not);
+}
+
+}  // namespace tributary

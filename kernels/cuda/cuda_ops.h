@@ -1,0 +1,116 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <memory>
+#include <string>
+
+#include "kernels/cuda/cublas.h"
+#include "kernels/cuda/staging.h"
+#include "kernels/ops.h"
+
+namespace tributary {
+
+// Ops on a CUDA device, in order on a stream of its own. Every launch is
+// checked; the first fault is kept until Synchronize tells it.
+class CudaOps final : public Ops {
+ public:
+  // nullptr and the reason when the device can't be used.
+  static std::unique_ptr<CudaOps> Create(int device, std::string* why_not);
+  ~CudaOps() override;
+
+  const char* device_name() const override { return name_.c_str(); }
+  bool is_host() const override { return false; }
+
+  void* Allocate(size_t bytes) override;
+  void Free(void* memory) override;
+  void CopyIn(void* device, const void* host, size_t bytes) override;
+  void CopyOut(void* host, const void* device, size_t bytes) override;
+  void Fill(int64_t n, float value, float* y) override;
+  DeviceStatus Synchronize() override;
+  void Gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
+            float alpha, const float* a, const float* b, float beta,
+            float* c) override;
+
+  void AddBias(int64_t rows, int64_t cols, const float* bias,
+               float* y) override;
+  void ColumnSum(int64_t rows, int64_t cols, const float* x, float beta,
+                 float* out) override;
+  void Activation(ActivationKind kind, int64_t n, const float* x,
+                  float* y) override;
+  void ActivationBackward(ActivationKind kind, int64_t n, const float* x,
+                          const float* y, const float* dy, float* dx) override;
+  void Dropout(int64_t rows, int64_t cols, float p, const DropoutKey& key,
+               const float* x, float* y) override;
+
+  void Softmax(int64_t rows, int64_t cols, const float* x, float* y) override;
+  void SoftmaxBackward(int64_t rows, int64_t cols, const float* y,
+                       const float* dy, float* dx) override;
+  void LayerNorm(int64_t rows, int64_t cols, float epsilon, const float* x,
+                 const float* gamma, const float* beta, float* y, float* mean,
+                 float* rstd) override;
+  void LayerNormBackward(int64_t rows, int64_t cols, const float* x,
+                         const float* gamma, const float* mean,
+                         const float* rstd, const float* dy, float* dx,
+                         float* dgamma, float* dbeta) override;
+
+  void CrossEntropy(int64_t rows, int64_t classes, const float* logits,
+                    const int64_t* labels, const CrossEntropyOptions& options,
+                    float scale, float* row_loss, float* row_weight,
+                    float* d_logits) override;
+  void BceWithLogits(int64_t n, const float* logits, const float* targets,
+                     float pos_weight, const float* weights, float scale,
+                     float* loss, float* d_logits) override;
+  void SquaredError(int64_t n, const float* prediction, const float* targets,
+                    float scale, float* loss, float* d_prediction) override;
+
+  void Embedding(int64_t count, int64_t dim, const int64_t* ids,
+                 const float* table, float* y) override;
+  void EmbeddingBackward(int64_t count, int64_t dim, const int64_t* ids,
+                         const float* dy, float* d_table) override;
+  void EmbeddingBag(const EmbeddingBags& bags, int64_t dim, const float* table,
+                    float* y) override;
+  void EmbeddingBagBackward(const EmbeddingBags& bags, int64_t dim,
+                            const float* table, const float* dy, float* d_table,
+                            float* d_weights) override;
+  void DotInteraction(int64_t batch, int64_t features, int64_t dim,
+                      const float* x, float* y) override;
+  void DotInteractionBackward(int64_t batch, int64_t features, int64_t dim,
+                              const float* x, const float* dy,
+                              float* dx) override;
+
+  void WeightedSum(int64_t n, int count, const float* const* parts,
+                   const float* weights, float* out) override;
+  void OptimizerUpdate(const OptimizerStep& step, int64_t n,
+                       const float* gradient, const float* weight_in,
+                       float* weight_out, float* const* state) override;
+  void LambDirection(const OptimizerStep& step, int64_t n,
+                     const float* gradient, const float* weight,
+                     float* direction, float* const* state) override;
+  void ApplyDirection(int64_t n, float rate, const float* direction,
+                      const float* weight_in, float* weight_out) override;
+  void GrainSquares(int64_t n, int64_t grain, const float* x,
+                    double* out) override;
+
+ private:
+  CudaOps() = default;
+  DeviceStatus Start(int device);
+
+  // Makes the device this thread's and returns the stream.
+  cudaStream_t Stream();
+  void Record(const DeviceStatus& status);
+  // The first bytes of a scratch array that grows; null when there is no
+  // memory.
+  double* Scratch(size_t bytes);
+
+  int device_ = 0;
+  std::string name_;
+  cudaStream_t stream_ = nullptr;
+  std::unique_ptr<Cublas> cublas_;
+  std::unique_ptr<Staging> staging_;
+  void* scratch_ = nullptr;
+  size_t scratch_bytes_ = 0;
+  DeviceStatus fault_;  // the first since the last Synchronize
+};
+
+}  // namespace tributary

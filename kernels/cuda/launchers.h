@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "kernels/device_status.h"
+#include "kernels/dropout_math.h"
+#include "kernels/ops.h"
+
+namespace tributary {
+
+// The device's side of Ops: each launcher enqueues on the stream what the
+// method of its name promises, and returns at once when there is nothing to do.
+
+// ---- elementwise.cu
+DeviceStatus LaunchFill(cudaStream_t stream, int64_t n, float value, float* y);
+DeviceStatus LaunchAddBias(cudaStream_t stream, int64_t rows, int64_t cols,
+                           const float* bias, float* y);
+DeviceStatus LaunchActivation(cudaStream_t stream, ActivationKind kind,
+                              int64_t n, const float* x, float* y);
+DeviceStatus LaunchActivationBackward(cudaStream_t stream, ActivationKind kind,
+                                      int64_t n, const float* x, const float* y,
+                                      const float* dy, float* dx);
+DeviceStatus LaunchDropout(cudaStream_t stream, const DropoutStep& step,
+                           int64_t first_row, int64_t row_stride, int64_t rows,
+                           int64_t cols, const float* x, float* y);
+
+// ---- rows.cu
+DeviceStatus LaunchColumnSum(cudaStream_t stream, int64_t rows, int64_t cols,
+                             const float* x, float beta, float* out);
+DeviceStatus LaunchSoftmax(cudaStream_t stream, int64_t rows, int64_t cols,
+                           const float* x, float* y);
+DeviceStatus LaunchSoftmaxBackward(cudaStream_t stream, int64_t rows,
+                                   int64_t cols, const float* y,
+                                   const float* dy, float* dx);
+DeviceStatus LaunchLayerNorm(cudaStream_t stream, int64_t rows, int64_t cols,
+                             float epsilon, const float* x, const float* gamma,
+                             const float* beta, float* y, float* mean,
+                             float* rstd);
+DeviceStatus LaunchLayerNormBackward(cudaStream_t stream, int64_t rows,
+                                     int64_t cols, const float* x,
+                                     const float* gamma, const float* mean,
+                                     const float* rstd, const float* dy,
+                                     float* dx, float* dgamma, float* dbeta);
+
+// ---- losses.cu
+DeviceStatus LaunchCrossEntropy(cudaStream_t stream, int64_t rows,
+                                int64_t classes, const float* logits,
+                                const int64_t* labels,
+                                const CrossEntropyOptions& options, float scale,
+                                float* row_loss, float* row_weight,
+                                float* d_logits);
+DeviceStatus LaunchBceWithLogits(cudaStream_t stream, int64_t n,
+                                 const float* logits, const float* targets,
+                                 float pos_weight, const float* weights,
+                                 float scale, float* loss, float* d_logits);
+DeviceStatus LaunchSquaredError(cudaStream_t stream, int64_t n,
+                                const float* prediction, const float* targets,
+                                float scale, float* loss, float* d_prediction);
+
+// ---- embedding.cu
+DeviceStatus LaunchEmbedding(cudaStream_t stream, int64_t count, int64_t dim,
+                             const int64_t* ids, const float* table, float* y);
+DeviceStatus LaunchEmbeddingBackward(cudaStream_t stream, int64_t count,
+                                     int64_t dim, const int64_t* ids,
+                                     const float* dy, float* d_table);
+DeviceStatus LaunchEmbeddingBag(cudaStream_t stream, const EmbeddingBags& bags,
+                                int64_t dim, const float* table, float* y);
+DeviceStatus LaunchEmbeddingBagBackward(cudaStream_t stream,
+                                        const EmbeddingBags& bags, int64_t dim,
+                                        const float* table, const float* dy,
+                                        float* d_table, float* d_weights);
+DeviceStatus LaunchDotInteraction(cudaStream_t stream, int64_t batch,
+                                  int64_t features, int64_t dim, const float* x,
+                                  float* y);
+DeviceStatus LaunchDotInteractionBackward(cudaStream_t stream, int64_t batch,
+                                          int64_t features, int64_t dim,
+                                          const float* x, const float* dy,
+                                          float* dx);
+
+// ---- update.cu
+DeviceStatus LaunchWeightedSum(cudaStream_t stream, int64_t n, int count,
+                               const float* const* parts, const float* weights,
+                               float* out);
+DeviceStatus LaunchOptimizerUpdate(cudaStream_t stream,
+                                   const OptimizerStep& step, int64_t n,
+                                   const float* gradient,
+                                   const float* weight_in, float* weight_out,
+                                   float* const* state);
+DeviceStatus LaunchApplyDirection(cudaStream_t stream, int64_t n, float rate,
+                                  const float* direction,
+                                  const float* weight_in, float* weight_out);
+// out: device memory.
+DeviceStatus LaunchGrainSquares(cudaStream_t stream, int64_t n, int64_t grain,
+                                const float* x, double* out);
+
+}  // namespace tributary

@@ -1,0 +1,156 @@
+#include "kernels/cuda/launchers.h"
+#include "kernels/cuda/map.cuh"
+#include "kernels/loss_math.h"
+
+namespace tributary {
+namespace {
+
+// What the rows of one call share.
+struct CrossEntropyCall {
+  int64_t rows;
+  int64_t classes;
+  int64_t ignore_index;
+  const float* class_weights;  // or null
+  Smoothing smoothing;
+  float scale;
+};
+
+__device__ float ClassWeight(const CrossEntropyCall& call, int64_t c) {
+  return call.class_weights == nullptr ? 1.0f : call.class_weights[c];
+}
+
+// A row whose label names no class: ignored, or NaN for all to see.
+__device__ void WriteRow(const CrossEntropyCall& call, float value, float* loss,
+                         float* weight, float* d) {
+  if (Lane() == 0) {
+    *loss = value;
+    if (weight != nullptr) *weight = value;
+  }
+  if (d == nullptr) return;
+  for (int64_t c = Lane(); c < call.classes; c += kWarp) d[c] = value;
+}
+
+// One warp's row, the label in range; d may be null and may be x.
+__device__ void CrossEntropyRow(const CrossEntropyCall& call, const float* x,
+                                int64_t label, float weight_sum, float* loss,
+                                float* weight_out, float* d) {
+  const int64_t classes = call.classes;
+  const float largest = WarpMax(classes, x);
+  const double sum =
+      WarpSum(classes, [=](int64_t c) { return double{Exp(x[c] - largest)}; });
+  const float log_sum = static_cast<float>(log(sum));
+  const float label_logit = x[label] - largest;
+  const float weight = ClassWeight(call, label);
+  float smooth_loss = 0;
+  if (call.smoothing.smooth > 0) {
+    smooth_loss = static_cast<float>(WarpSum(classes, [=](int64_t c) {
+      return double{ClassWeight(call, c)} * double{log_sum - (x[c] - largest)};
+    }));
+  }
+  if (Lane() == 0) {
+    *loss = CrossEntropyLoss(call.smoothing, weight * (log_sum - label_logit),
+                             smooth_loss);
+    if (weight_out != nullptr) *weight_out = weight;
+  }
+  if (d == nullptr) return;
+  __syncwarp();  // all lanes have read x[label]
+  const float inverse = static_cast<float>(1.0 / sum);
+  for (int64_t c = Lane(); c < classes; c += kWarp) {
+    const float p = Exp(x[c] - largest) * inverse;
+    const float hit = c == label ? 1.0f : 0.0f;
+    d[c] = call.scale * CrossEntropyGradient(call.smoothing, p, hit, weight,
+                                             ClassWeight(call, c), weight_sum);
+  }
+}
+
+// One warp per row.
+__global__ void CrossEntropyKernel(CrossEntropyCall call, const float* logits,
+                                   const int64_t* labels, float* row_loss,
+                                   float* row_weight, float* d_logits) {
+  const float weight_sum = static_cast<float>(WarpSum(
+      call.classes, [=](int64_t c) { return double{ClassWeight(call, c)}; }));
+  for (int64_t r = WarpIndex(); r < call.rows; r += WarpCount()) {
+    const int64_t label = labels[r];
+    float* weight = row_weight == nullptr ? nullptr : row_weight + r;
+    float* d = d_logits == nullptr ? nullptr : d_logits + r * call.classes;
+    if (label == call.ignore_index) {
+      WriteRow(call, 0.0f, row_loss + r, weight, d);
+    } else if (label < 0 || label >= call.classes) {
+      WriteRow(call, nanf(""), row_loss + r, weight, d);
+    } else {
+      CrossEntropyRow(call, logits + r * call.classes, label, weight_sum,
+                      row_loss + r, weight, d);
+    }
+  }
+}
+
+// One thread per element; weights and d may be null, d may be logits.
+__global__ void BceKernel(int64_t n, const float* logits, const float* targets,
+                          float pos_weight, const float* weights, float scale,
+                          float* loss, float* d) {
+  for (int64_t i = ThreadIndex(); i < n; i += ThreadCount()) {
+    const float x = logits[i], t = targets[i];
+    const float weight = weights == nullptr ? 1.0f : weights[i];
+    loss[i] = weight * BceLoss(x, t, pos_weight);
+    if (d != nullptr) d[i] = scale * (weight * BceGradient(x, t, pos_weight));
+  }
+}
+
+struct SquaredErrorFunctor {
+  __device__ void operator()(const float* in, float* out) const {
+    out[0] = SquaredErrorLoss(in[0] - in[1]);
+  }
+};
+
+struct SquaredErrorBackwardFunctor {
+  float scale;
+  __device__ void operator()(const float* in, float* out) const {
+    out[0] = SquaredErrorLoss(in[0] - in[1]);
+    out[1] = scale * SquaredErrorGradient(in[0] - in[1]);
+  }
+};
+
+}  // namespace
+
+DeviceStatus LaunchCrossEntropy(cudaStream_t stream, int64_t rows,
+                                int64_t classes, const float* logits,
+                                const int64_t* labels,
+                                const CrossEntropyOptions& options, float scale,
+                                float* row_loss, float* row_weight,
+                                float* d_logits) {
+  if (rows == 0) return DeviceStatus();
+  const float s = options.label_smoothing;
+  const CrossEntropyCall call{rows,
+                              classes,
+                              options.ignore_index,
+                              options.class_weights,
+                              {1.0f - s, s / static_cast<float>(classes)},
+                              scale};
+  CrossEntropyKernel<<<WarpBlocks(rows), kThreads, 0, stream>>>(
+      call, logits, labels, row_loss, row_weight, d_logits);
+  return CudaStatus(cudaGetLastError());
+}
+
+DeviceStatus LaunchBceWithLogits(cudaStream_t stream, int64_t n,
+                                 const float* logits, const float* targets,
+                                 float pos_weight, const float* weights,
+                                 float scale, float* loss, float* d_logits) {
+  if (n == 0) return DeviceStatus();
+  BceKernel<<<Blocks(n), kThreads, 0, stream>>>(n, logits, targets, pos_weight,
+                                                weights, scale, loss, d_logits);
+  return CudaStatus(cudaGetLastError());
+}
+
+DeviceStatus LaunchSquaredError(cudaStream_t stream, int64_t n,
+                                const float* prediction, const float* targets,
+                                float scale, float* loss, float* d_prediction) {
+  if (d_prediction == nullptr) {
+    return LaunchMap<2, 1>(stream, n, {{prediction, targets}, {loss}},
+                           SquaredErrorFunctor());
+  }
+  return LaunchMap<2, 2>(stream, n,
+                         {{prediction, targets}, {loss, d_prediction}},
+                         SquaredErrorBackwardFunctor{scale});
+}
+
+}  // namespace tributary

@@ -1,0 +1,211 @@
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/launchers.h"
+#include "kernels/row_math.h"
+#include "kernels/scalar_math.h"
+
+namespace tributary {
+namespace {
+
+// Sums over columns: a tile of threads holds 32 columns, and 32 rows of it add
+// up every 32nd row each; then the tile's rows are folded. Fixed order, no
+// atomics.
+constexpr int kTile = 32;
+
+// Folds sums[row][col] over rows; the result is in row 0.
+__device__ void FoldTile(float (*sums)[kTile + 1]) {
+  for (int height = kTile / 2; height > 0; height /= 2) {
+    __syncthreads();
+    if (threadIdx.y < height) {
+      sums[threadIdx.y][threadIdx.x] += sums[threadIdx.y + height][threadIdx.x];
+    }
+  }
+}
+
+__global__ void ColumnSumKernel(int64_t rows, int64_t cols, const float* x,
+                                float beta, float* out) {
+  __shared__ float sums[kTile][kTile + 1];
+  const int64_t c = blockIdx.x * int64_t{kTile} + threadIdx.x;
+  float sum = 0;
+  if (c < cols) {
+    for (int64_t r = threadIdx.y; r < rows; r += kTile) sum += x[r * cols + c];
+  }
+  sums[threadIdx.y][threadIdx.x] = sum;
+  FoldTile(sums);
+  if (threadIdx.y == 0 && c < cols) {
+    out[c] = (beta == 0 ? 0.0f : out[c]) + sums[0][threadIdx.x];
+  }
+}
+
+__global__ void LayerNormParametersKernel(int64_t rows, int64_t cols,
+                                          const float* x, const float* mean,
+                                          const float* rstd, const float* dy,
+                                          float* dgamma, float* dbeta) {
+  __shared__ float gamma_sums[kTile][kTile + 1];
+  __shared__ float beta_sums[kTile][kTile + 1];
+  const int64_t c = blockIdx.x * int64_t{kTile} + threadIdx.x;
+  float gamma_sum = 0, beta_sum = 0;
+  if (c < cols) {
+    for (int64_t r = threadIdx.y; r < rows; r += kTile) {
+      const float upstream = dy[r * cols + c];
+      gamma_sum += upstream * ((x[r * cols + c] - mean[r]) * rstd[r]);
+      beta_sum += upstream;
+    }
+  }
+  gamma_sums[threadIdx.y][threadIdx.x] = gamma_sum;
+  beta_sums[threadIdx.y][threadIdx.x] = beta_sum;
+  FoldTile(gamma_sums);
+  FoldTile(beta_sums);
+  if (threadIdx.y == 0 && c < cols) {
+    dgamma[c] += gamma_sums[0][threadIdx.x];
+    dbeta[c] += beta_sums[0][threadIdx.x];
+  }
+}
+
+// The kernels below take one warp per row; a lane reads back only what it wrote
+// itself, so x may be y and dy may be dx.
+
+__global__ void SoftmaxKernel(int64_t rows, int64_t cols, const float* x,
+                              float* y) {
+  for (int64_t r = WarpIndex(); r < rows; r += WarpCount()) {
+    const float* in = x + r * cols;
+    float* out = y + r * cols;
+    const float largest = WarpMax(cols, in);
+    __syncwarp();  // all lanes have read in[0]
+    const double sum = WarpSum(cols, [=](int64_t c) {
+      out[c] = Exp(in[c] - largest);
+      return static_cast<double>(out[c]);
+    });
+    const float inverse = static_cast<float>(1.0 / sum);
+    for (int64_t c = Lane(); c < cols; c += kWarp) out[c] *= inverse;
+  }
+}
+
+__global__ void SoftmaxBackwardKernel(int64_t rows, int64_t cols,
+                                      const float* y, const float* dy,
+                                      float* dx) {
+  for (int64_t r = WarpIndex(); r < rows; r += WarpCount()) {
+    const float* probability = y + r * cols;
+    const float* upstream = dy + r * cols;
+    const float dot = static_cast<float>(WarpSum(cols, [=](int64_t c) {
+      return double{probability[c]} * double{upstream[c]};
+    }));
+    for (int64_t c = Lane(); c < cols; c += kWarp) {
+      dx[r * cols + c] = SoftmaxGradient(probability[c], upstream[c], dot);
+    }
+  }
+}
+
+__global__ void LayerNormKernel(int64_t rows, int64_t cols, float epsilon,
+                                const float* x, const float* gamma,
+                                const float* beta, float* y, float* mean,
+                                float* rstd) {
+  for (int64_t r = WarpIndex(); r < rows; r += WarpCount()) {
+    const float* in = x + r * cols;
+    const double n = static_cast<double>(cols);
+    const double center =
+        WarpSum(cols, [=](int64_t c) { return double{in[c]}; }) / n;
+    const double squares = WarpSum(cols, [=](int64_t c) {
+      const double difference = double{in[c]} - center;
+      return difference * difference;
+    });
+    const float m = static_cast<float>(center);
+    const float s = static_cast<float>(1.0 / sqrt(squares / n + epsilon));
+    if (Lane() == 0) {
+      mean[r] = m;
+      rstd[r] = s;
+    }
+    for (int64_t c = Lane(); c < cols; c += kWarp) {
+      y[r * cols + c] = LayerNormElement(in[c], m, s, gamma[c], beta[c]);
+    }
+  }
+}
+
+__global__ void LayerNormBackwardKernel(int64_t rows, int64_t cols,
+                                        const float* x, const float* gamma,
+                                        const float* mean, const float* rstd,
+                                        const float* dy, float* dx) {
+  for (int64_t r = WarpIndex(); r < rows; r += WarpCount()) {
+    const float* in = x + r * cols;
+    const float* upstream = dy + r * cols;
+    const float m = mean[r], s = rstd[r];
+    const double n = static_cast<double>(cols);
+    const float mean_g = static_cast<float>(
+        WarpSum(
+            cols,
+            [=](int64_t c) { return double{upstream[c]} * double{gamma[c]}; }) /
+        n);
+    const float mean_gx =
+        static_cast<float>(WarpSum(cols,
+                                   [=](int64_t c) {
+                                     return double{upstream[c]} *
+                                            double{gamma[c]} *
+                                            double{(in[c] - m) * s};
+                                   }) /
+                           n);
+    for (int64_t c = Lane(); c < cols; c += kWarp) {
+      dx[r * cols + c] = LayerNormGradient(in[c], m, s, gamma[c], upstream[c],
+                                           mean_g, mean_gx);
+    }
+  }
+}
+
+int TileBlocks(int64_t cols) {
+  return static_cast<int>((cols + kTile - 1) / kTile);
+}
+
+}  // namespace
+
+DeviceStatus LaunchColumnSum(cudaStream_t stream, int64_t rows, int64_t cols,
+                             const float* x, float beta, float* out) {
+  if (cols == 0) return DeviceStatus();
+  const dim3 threads(kTile, kTile);
+  ColumnSumKernel<<<TileBlocks(cols), threads, 0, stream>>>(rows, cols, x, beta,
+                                                            out);
+  return CudaStatus(cudaGetLastError());
+}
+
+DeviceStatus LaunchSoftmax(cudaStream_t stream, int64_t rows, int64_t cols,
+                           const float* x, float* y) {
+  if (rows * cols == 0) return DeviceStatus();
+  SoftmaxKernel<<<WarpBlocks(rows), kThreads, 0, stream>>>(rows, cols, x, y);
+  return CudaStatus(cudaGetLastError());
+}
+
+DeviceStatus LaunchSoftmaxBackward(cudaStream_t stream, int64_t rows,
+                                   int64_t cols, const float* y,
+                                   const float* dy, float* dx) {
+  if (rows * cols == 0) return DeviceStatus();
+  SoftmaxBackwardKernel<<<WarpBlocks(rows), kThreads, 0, stream>>>(rows, cols,
+                                                                   y, dy, dx);
+  return CudaStatus(cudaGetLastError());
+}
+
+DeviceStatus LaunchLayerNorm(cudaStream_t stream, int64_t rows, int64_t cols,
+                             float epsilon, const float* x, const float* gamma,
+                             const float* beta, float* y, float* mean,
+                             float* rstd) {
+  if (rows * cols == 0) return DeviceStatus();
+  LayerNormKernel<<<WarpBlocks(rows), kThreads, 0, stream>>>(
+      rows, cols, epsilon, x, gamma, beta, y, mean, rstd);
+  return CudaStatus(cudaGetLastError());
+}
+
+DeviceStatus LaunchLayerNormBackward(cudaStream_t stream, int64_t rows,
+                                     int64_t cols, const float* x,
+                                     const float* gamma, const float* mean,
+                                     const float* rstd, const float* dy,
+                                     float* dx, float* dgamma, float* dbeta) {
+  if (rows * cols == 0) return DeviceStatus();
+  // The parameters first: dx may overwrite dy.
+  const dim3 threads(kTile, kTile);
+  LayerNormParametersKernel<<<TileBlocks(cols), threads, 0, stream>>>(
+      rows, cols, x, mean, rstd, dy, dgamma, dbeta);
+  if (DeviceStatus status = CudaStatus(cudaGetLastError()); !status.ok()) {
+    return status;
+  }
+  LayerNormBackwardKernel<<<WarpBlocks(rows), kThreads, 0, stream>>>(
+      rows, cols, x, gamma, mean, rstd, dy, dx);
+  return CudaStatus(cudaGetLastError());
+}
+
+}  // namespace tributary

@@ -1,0 +1,85 @@
+#include "kernels/cuda/staging.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/cuda/cuda_status.h"
+
+namespace tributary {
+
+#define TRIBUTARY_RETURN_IF_CUDA_ERROR(call)    \
+  do {                                          \
+    const cudaError_t tributary_error = (call); \
+    if (tributary_error != cudaSuccess) {       \
+      return CudaStatus(tributary_error);       \
+    }                                           \
+  } while (false)
+
+std::unique_ptr<Staging> Staging::Create(DeviceStatus* status) {
+  std::unique_ptr<Staging> staging(new Staging);
+  *status = staging->Allocate();
+  return status->ok() ? std::move(staging) : nullptr;
+}
+
+DeviceStatus Staging::Allocate() {
+  for (Buffer& buffer : buffers_) {
+    TRIBUTARY_RETURN_IF_CUDA_ERROR(cudaMallocHost(&buffer.memory, kChunkBytes));
+    TRIBUTARY_RETURN_IF_CUDA_ERROR(
+        cudaEventCreateWithFlags(&buffer.done, cudaEventDisableTiming));
+  }
+  return DeviceStatus();
+}
+
+Staging::~Staging() {
+  for (Buffer& buffer : buffers_) {
+    if (buffer.done != nullptr) cudaEventDestroy(buffer.done);
+    if (buffer.memory != nullptr) cudaFreeHost(buffer.memory);
+  }
+}
+
+DeviceStatus Staging::CopyIn(cudaStream_t stream, void* device,
+                             const void* host, size_t bytes) {
+  auto* to = static_cast<char*>(device);
+  const auto* from = static_cast<const char*>(host);
+  for (size_t begin = 0; begin < bytes; begin += kChunkBytes) {
+    const size_t size = std::min(kChunkBytes, bytes - begin);
+    Buffer& buffer = buffers_[next_];
+    next_ = (next_ + 1) % kBuffers;
+    // An event never recorded is done.
+    TRIBUTARY_RETURN_IF_CUDA_ERROR(cudaEventSynchronize(buffer.done));
+    std::memcpy(buffer.memory, from + begin, size);
+    TRIBUTARY_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(
+        to + begin, buffer.memory, size, cudaMemcpyHostToDevice, stream));
+    TRIBUTARY_RETURN_IF_CUDA_ERROR(cudaEventRecord(buffer.done, stream));
+  }
+  return DeviceStatus();
+}
+
+DeviceStatus Staging::CopyOut(cudaStream_t stream, void* host,
+                              const void* device, size_t bytes) {
+  auto* to = static_cast<char*>(host);
+  const auto* from = static_cast<const char*>(device);
+  size_t issued = 0;  // bytes on their way into buffers
+  size_t emptied = 0;
+  int oldest = next_;
+  while (emptied < bytes) {
+    while (issued < bytes && issued - emptied < kBuffers * kChunkBytes) {
+      const size_t size = std::min(kChunkBytes, bytes - issued);
+      Buffer& buffer = buffers_[next_];
+      next_ = (next_ + 1) % kBuffers;
+      // Stream order keeps this behind a copy to the device from the buffer.
+      TRIBUTARY_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(
+          buffer.memory, from + issued, size, cudaMemcpyDeviceToHost, stream));
+      TRIBUTARY_RETURN_IF_CUDA_ERROR(cudaEventRecord(buffer.done, stream));
+      issued += size;
+    }
+    const size_t size = std::min(kChunkBytes, bytes - emptied);
+    TRIBUTARY_RETURN_IF_CUDA_ERROR(cudaEventSynchronize(buffers_[oldest].done));
+    std::memcpy(to + emptied, buffers_[oldest].memory, size);
+    oldest = (oldest + 1) % kBuffers;
+    emptied += size;
+  }
+  return DeviceStatus();
+}
+
+}  // namespace tributary
