@@ -10,7 +10,8 @@
 // then become part of each clone. Sanitizers and clang 14 don't take clones.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
     defined(__GLIBC__) && defined(__OPTIMIZE__) &&                     \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && \
+    !defined(TRIBUTARY_NO_CLONES)
 #define TRIBUTARY_CLONES \
   __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
 #else

@@ -1,0 +1,114 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "kernels/device.h"
+
+namespace tributary {
+namespace {
+
+// In float32 (1e8 + 1) - 1e8 is 0 and (1e8 - 1e8) + 1 is 1.
+TEST(CpuOpsTest, WeightedSumAddsInTheOrderOfTheParts) {
+  const std::unique_ptr<Ops> ops = CreateCpuOps();
+  const float big = 1e8f, one = 1, minus = -1e8f;
+  const float weights[] = {1, 1, 1, 1, 1, 1};
+  float sum = 0;
+  const float* small_last[] = {&big, &minus, &one};
+  ops->WeightedSum(1, 3, small_last, weights, &sum);
+  EXPECT_EQ(sum, 1);
+  const float* small_between[] = {&big, &one, &minus};
+  ops->WeightedSum(1, 3, small_between, weights, &sum);
+  EXPECT_EQ(sum, 0);
+  // Across the groups in which the loop takes the parts, too.
+  const float* long_list[] = {&big, &one, &one, &one, &one, &minus};
+  ops->WeightedSum(1, 6, long_list, weights, &sum);
+  EXPECT_EQ(sum, 0);
+}
+
+TEST(CpuOpsTest, WeightedSumTakesPartsAtAnyByte) {
+  const std::vector<float> values = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+  const int64_t n = static_cast<int64_t>(values.size());
+  std::vector<char> bytes(sizeof(float) * values.size() + 3);
+  std::memcpy(bytes.data() + 3, values.data(), sizeof(float) * values.size());
+  const float* parts[] = {reinterpret_cast<const float*>(bytes.data() + 3),
+                          values.data()};
+  const float weights[] = {2, 0.5f};
+  std::vector<float> sum(values.size());
+  CreateCpuOps()->WeightedSum(n, 2, parts, weights, sum.data());
+  for (size_t i = 0; i < values.size(); ++i) {
+    EXPECT_EQ(sum[i], 2.5f * values[i]);
+  }
+}
+
+// A tensor cut at grain borders has the same grains wherever its parts lie.
+TEST(CpuOpsTest, GrainSquaresDependOnTheGrainAlone) {
+  const std::unique_ptr<Ops> ops = CreateCpuOps();
+  std::vector<float> x;
+  for (int i = 0; i < 1000; ++i) x.push_back(1.0f / static_cast<float>(i + 1));
+  double whole[4], first[1], rest[3];
+  ops->GrainSquares(1000, 300, x.data(), whole);
+  ops->GrainSquares(300, 300, x.data(), first);
+  const std::vector<float> moved(x.begin() + 300, x.end());
+  ops->GrainSquares(700, 300, moved.data(), rest);
+  EXPECT_EQ(first[0], whole[0]);
+  for (int g = 0; g < 3; ++g) EXPECT_EQ(rest[g], whole[g + 1]);
+  // pi^2 / 6 less the tail, about 1 / 1000.5.
+  EXPECT_NEAR(whole[0] + whole[1] + whole[2] + whole[3],
+              M_PI * M_PI / 6 - 1 / 1000.5, 1e-6);
+}
+
+TEST(CpuOpsTest, LabelThatNamesNoClassMakesItsRowNaN) {
+  const float logits[] = {1, 2, 1, 2, 1, 2};
+  const int64_t labels[] = {2, -100, 1};
+  float loss[3], weight[3], d[6];
+  CreateCpuOps()->CrossEntropy(3, 2, logits, labels, CrossEntropyOptions(), 1,
+                               loss, weight, d);
+  EXPECT_TRUE(std::isnan(loss[0]) && std::isnan(weight[0]) && std::isnan(d[0]));
+  EXPECT_EQ(loss[1], 0);
+  EXPECT_EQ(weight[1], 0);
+  EXPECT_EQ(d[2], 0);
+  // log(1 + e^-1)
+  EXPECT_NEAR(loss[2], 0.31326169, 1e-6);
+  EXPECT_EQ(weight[2], 1);
+}
+
+TEST(CpuOpsTest, ProductWithBetaZeroOverwritesAnything) {
+  const float a[] = {1, 2}, b[] = {3, 4};
+  float c[] = {NAN};
+  CreateCpuOps()->Gemm(false, false, 1, 1, 2, 1, a, b, 0, c);
+  EXPECT_EQ(c[0], 11);
+}
+
+TEST(CpuOpsTest, MemoryIsAlignedToCacheLines) {
+  const std::unique_ptr<Ops> ops = CreateCpuOps();
+  for (size_t bytes : {0, 1, 100, 4096}) {
+    void* memory = ops->Allocate(bytes);
+    ASSERT_NE(memory, nullptr);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(memory) % 64, 0u);
+    ops->Free(memory);
+  }
+}
+
+TEST(DeviceTest, CpuIsTakenWithoutAWordWhenItIsChosen) {
+  std::string why;
+  const std::unique_ptr<Ops> ops = CreateOps(DeviceChoice::kCpu, &why);
+  ASSERT_NE(ops, nullptr);
+  EXPECT_STREQ(ops->device_name(), "cpu");
+  EXPECT_EQ(why, "");
+}
+
+// Holds with and without a device: auto always gives Ops, and the CPU only with
+// a reason, which is also the reason that cuda gives.
+TEST(DeviceTest, AutoFallsBackToTheCpuAndSaysWhy) {
+  std::string why_not, why;
+  const std::unique_ptr<Ops> cuda = CreateOps(DeviceChoice::kCuda, &why_not);
+  const std::unique_ptr<Ops> ops = CreateOps(DeviceChoice::kAuto, &why);
+  ASSERT_NE(ops, nullptr);
+  EXPECT_EQ(cuda == nullptr, ops->is_host());
+  EXPECT_EQ(cuda == nullptr, !why.empty());
+  EXPECT_EQ(why.empty(), why_not.empty());
+}
+
+}  // namespace
+}  // namespace tributary

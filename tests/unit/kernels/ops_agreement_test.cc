@@ -1,0 +1,62 @@
+// Every operation on every kind of device against the CPU's reference, and the
+// CPU's loops for new instruction sets against those for the oldest.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "kernels/device.h"
+#include "tests/gpu/agreement.h"
+
+// The same sources built for the plainest processor (CMakeLists.txt).
+namespace tributary_plain::testing {
+std::vector<std::pair<std::string, tributary::testing::Outputs>> CpuOutputs();
+}
+
+namespace tributary::testing {
+namespace {
+
+class OpsAgreementTest : public ::testing::TestWithParam<DeviceChoice> {};
+
+TEST_P(OpsAgreementTest, EveryOperationAgreesWithTheReference) {
+  std::string why;
+  const std::unique_ptr<Ops> ops = CreateOps(GetParam(), &why);
+  if (ops == nullptr) GTEST_SKIP() << "skipped: no device (" << why << ")";
+  const std::unique_ptr<Ops> reference = CreateCpuOps();
+  for (const AgreementCheck& check : AllAgreementChecks()) {
+    const Outputs expected = check.run(*reference);
+    const Outputs got = check.run(*ops);
+    const DeviceStatus status = ops->Synchronize();
+    ASSERT_TRUE(status.ok()) << check.name << ": " << status.message();
+    EXPECT_LE(WorstError(expected, got), check.tolerance) << check.name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, OpsAgreementTest,
+                         ::testing::Values(DeviceChoice::kCpu,
+                                           DeviceChoice::kCuda),
+                         [](const auto& info) -> std::string {
+                           return info.param == DeviceChoice::kCpu ? "Cpu"
+                                                                   : "Cuda";
+                         });
+
+TEST(InstructionSetTest, EveryInstructionSetGivesTheSameBits) {
+  const auto expected = tributary_plain::testing::CpuOutputs();
+  const auto got = CpuOutputs();
+  ASSERT_EQ(expected.size(), got.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    // The plain build has the reference product in place of OpenBLAS.
+    const bool product = got[i].first.rfind("gemm", 0) == 0;
+    EXPECT_LE(WorstError(expected[i].second, got[i].second), product ? 3e-6 : 0)
+        << got[i].first;
+  }
+}
+
+TEST(WorstErrorTest, IsRelativeToTheLargestMagnitudeOfTheArray) {
+  EXPECT_DOUBLE_EQ(WorstError({{1, -4}}, {{1.5, -4}}), 0.125);
+  EXPECT_EQ(WorstError({{1, 2}}, {{1, 2}}), 0);
+  EXPECT_GT(WorstError({{1}}, {{NAN}}), 1e300);
+  EXPECT_GT(WorstError({{1}}, {{1, 2}}), 1e300);
+}
+
+}  // namespace
+}  // namespace tributary::testing
