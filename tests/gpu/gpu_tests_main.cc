@@ -38,7 +38,7 @@ void PrintSpeeds(Ops& cuda) {
 
 int Main() {
   std::string why;
-  const std::unique_ptr<Ops> cuda = CreateOps(DeviceChoice::kCuda, &why);
+  const std::unique_ptr<Ops> cuda = CreateCudaOps(&why);
   if (cuda == nullptr) {
     std::printf("skipped: no device (%s)\n", why.c_str());
     return 0;
