@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@ struct Case {
   std::string name;
   OptimizerOptions optimizer;
   double clip_norm;
+
+  friend void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 };
 
 Cluster::Options MakeOptions(const Case& c, int servers, int workers) {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,8 @@ struct Training {
   int global_batch = 32;
   int accumulation = 1;
   std::string extra = "";  // more of the training block
+
+  friend void PrintTo(const Training& t, std::ostream* out) { *out << t.label; }
 };
 
 std::vector<Training> AllRuns() {
