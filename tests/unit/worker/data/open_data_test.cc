@@ -262,6 +262,21 @@ TEST(OpenDataTest, ATestSourceMayNormalizeInItsOwnWay) {
   EXPECT_EQ(batch.features.data()[0], 3);
 }
 
+TEST(OpenDataTest, StandardizeMeasuresTheTrainingDataForTheTestSetToo) {
+  const std::string columns = std::string(kHeader) + "columns { label: 'y' } ";
+  // Mean 2, deviation 1; the test's own would be 5 and 0.
+  const std::string train = WriteFile("train.csv", "x,y\n1,0\n3,1\n");
+  const std::string test = WriteFile("test.csv", "x,y\n5,0\n5,1\n");
+  const TrainTest data = Open(
+      "train { " + CsvText(train, columns) + "} test { " +
+          CsvText(test, columns + "normalize { standardize: true } ") + "}",
+      TargetKind::kClass);
+  ASSERT_NE(data.test, nullptr);
+  Batch batch;
+  data.test->Gather({0}, &batch);
+  EXPECT_EQ(batch.features.data()[0], 3);
+}
+
 TEST(OpenDataTest, ADelimiterIsOneCharacterThatCanDelimit) {
   const std::string path = WriteFile("data.csv", "x;y\n1;0\n");
   const std::string columns = std::string(kHeader) + "columns { label: 'y' } ";

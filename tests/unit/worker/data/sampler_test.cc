@@ -4,7 +4,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -58,42 +57,45 @@ TEST(ShardedSamplerTest, ARankMayHaveNoRowInTheLastBatch) {
   EXPECT_THAT(last.Rows(0, 1), ElementsAre());
 }
 
-// Rows, global batch, world.
-class CoverageTest
-    : public testing::TestWithParam<std::tuple<int64_t, int64_t, int>> {};
-
-TEST_P(CoverageTest, EverySampleComesOnceAnEpochAndRanksInterleaveToOneWorker) {
-  const auto [rows, global_batch, world] = GetParam();
-  const BatchCut cut{rows, global_batch, world};
-  for (std::optional<uint64_t> seed :
-       {std::optional<uint64_t>(), std::optional<uint64_t>(7)}) {
-    ShardedSampler alone = MakeSampler({rows, global_batch, 1}, 0, seed);
-    std::vector<ShardedSampler> ranks;
-    for (int r = 0; r < world; ++r) ranks.push_back(MakeSampler(cut, r, seed));
-    std::vector<int> seen(rows);
-    for (int64_t batch = 0; batch < cut.batches_per_epoch(); ++batch) {
-      const std::vector<int64_t> whole = RowsOf(alone, 3, batch);
-      EXPECT_EQ(static_cast<int64_t>(whole.size()), cut.GlobalRows(batch));
-      std::vector<int64_t> joined(whole.size(), -1);
-      for (int r = 0; r < world; ++r) {
-        const std::vector<int64_t> part = RowsOf(ranks[r], 3, batch);
-        EXPECT_EQ(static_cast<int64_t>(part.size()), cut.RankRows(batch, r));
-        for (size_t i = 0; i < part.size(); ++i) {
-          joined.at(r + i * world) = part[i];
-          ++seen[part[i]];
-        }
-      }
-      EXPECT_EQ(joined, whole);
-    }
-    EXPECT_EQ(seen, std::vector<int>(rows, 1));
+// Takes an epoch apart by rank and puts it together again.
+void ExpectEveryRowOnce(const BatchCut& cut, std::optional<uint64_t> seed) {
+  ShardedSampler alone = MakeSampler({cut.rows, cut.global_batch, 1}, 0, seed);
+  std::vector<ShardedSampler> ranks;
+  for (int r = 0; r < cut.world; ++r) {
+    ranks.push_back(MakeSampler(cut, r, seed));
   }
+  std::vector<int> seen(cut.rows);
+  for (int64_t batch = 0; batch < cut.batches_per_epoch(); ++batch) {
+    const std::vector<int64_t> whole = RowsOf(alone, 3, batch);
+    ASSERT_EQ(static_cast<int64_t>(whole.size()), cut.GlobalRows(batch));
+    std::vector<int64_t> joined(whole.size(), -1);
+    for (int r = 0; r < cut.world; ++r) {
+      const std::vector<int64_t> part = RowsOf(ranks[r], 3, batch);
+      ASSERT_EQ(static_cast<int64_t>(part.size()), cut.RankRows(batch, r));
+      for (size_t i = 0; i < part.size(); ++i) {
+        joined.at(r + i * cut.world) = part[i];
+        ++seen.at(part[i]);
+      }
+    }
+    ASSERT_EQ(joined, whole);
+  }
+  EXPECT_EQ(seen, std::vector<int>(cut.rows, 1));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Sizes, CoverageTest,
-    testing::Combine(testing::Values<int64_t>(1, 2, 7, 64, 1000, 1797),
-                     testing::Values<int64_t>(1, 3, 32, 128, 5000),
-                     testing::Values(1, 2, 3, 8)));
+TEST(ShardedSamplerTest,
+     EveryRowComesOnceAnEpochAndRanksInterleaveToOneWorker) {
+  for (int64_t rows : {1, 2, 7, 64, 1000, 1797}) {
+    for (int64_t global_batch : {1, 3, 32, 128, 5000}) {
+      for (int world : {1, 2, 3, 8}) {
+        SCOPED_TRACE(testing::Message() << rows << " rows, batch "
+                                        << global_batch << ", world " << world);
+        const BatchCut cut{rows, global_batch, world};
+        ExpectEveryRowOnce(cut, std::nullopt);
+        ExpectEveryRowOnce(cut, /*seed=*/7);
+      }
+    }
+  }
+}
 
 // Expected orders: the formula of ShuffledOrder, worked in Python's integers.
 TEST(ShuffledOrderTest, IsTheSameEverywhereAndForEver) {

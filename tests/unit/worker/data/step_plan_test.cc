@@ -53,10 +53,14 @@ TEST(StepPlanTest, AccumulationNeverCrossesAnEpoch) {
 
 TEST(StepPlanTest, TheLastStepOfAnEpochMayHaveFewerMicroBatches) {
   const StepPlan plan =
-      MakePlan({.cut = {10, 3, 1}, .accumulation = 3, .epochs = 1});
+      MakePlan({.cut = {10, 3, 1}, .accumulation = 3, .epochs = 2});
   EXPECT_EQ(plan.At(0).batches, 3);
   EXPECT_EQ(plan.At(1).batches, 1);
   EXPECT_EQ(plan.GlobalSamples(1), 1);
+  // The next epoch begins with its own first batch all the same.
+  EXPECT_EQ(plan.At(2).epoch, 1);
+  EXPECT_EQ(plan.At(2).first_batch, 0);
+  EXPECT_EQ(plan.At(2).batches, 3);
 }
 
 TEST(StepPlanTest, StepsMayEndWithinAnEpochOrRunOnThroughMany) {
