@@ -133,7 +133,8 @@ void BlockState::ApplyDirection(Ops& ops,
 }
 
 void BlockState::TakeAnswered(std::vector<Ready>* ready) {
-  auto waits = [this](const Waiter& w) { return w.min_version > version_; };
+  const int64_t version = version_;
+  auto waits = [version](const Waiter& w) { return w.min_version > version; };
   auto first = std::stable_partition(waiters_.begin(), waiters_.end(), waits);
   if (first == waiters_.end()) return;
   const WeightsSnapshot snapshot = Snapshot();

@@ -13,8 +13,8 @@
 namespace tributary {
 namespace {
 
-void Run(std::vector<BlockState::Ready> ready) {
-  for (BlockState::Ready& answer : ready) answer();
+void Run(const std::vector<BlockState::Ready>& ready) {
+  for (const BlockState::Ready& answer : ready) answer();
 }
 
 // The norm of the averaged gradient and PyTorch's clip_grad_norm_ coefficient.
@@ -65,7 +65,8 @@ absl::Status ParameterShard::CheckContribution(const BlockState& block,
 }
 
 void ParameterShard::PushPull(int index, Contribution contribution,
-                              int64_t deadline_micros, WeightsDone done) {
+                              int64_t deadline_micros,
+                              const WeightsDone& done) {
   BlockState& block = *blocks_[index];
   if (absl::Status status = CheckContribution(block, contribution);
       !status.ok()) {
@@ -114,7 +115,7 @@ void ParameterShard::PushPull(int index, Contribution contribution,
         break;
     }
     if (refused.ok()) {
-      block.Wait({step + 1, deadline_micros, std::move(done)});
+      block.Wait({step + 1, deadline_micros, done});
       if (verdict == Verdict::kAdded &&
           options_.policy->MayApply(aggregator.contributed(), step)) {
         CompleteBlockLocked(block, &statistics);
@@ -123,12 +124,12 @@ void ParameterShard::PushPull(int index, Contribution contribution,
     }
   }
   if (!refused.ok()) return done(Refuse(std::move(refused)));
-  Run(std::move(ready));
+  Run(ready);
   if (!statistics.empty()) {
     OfferStatistics(step,
                     options_.clip_norm > 0 ? StatisticsKind::kGradientNorm
                                            : StatisticsKind::kTrustRatio,
-                    index, std::move(statistics));
+                    index, statistics);
   }
 }
 
@@ -152,7 +153,8 @@ void ParameterShard::CompleteBlockLocked(BlockState& block,
 }
 
 void ParameterShard::OfferStatistics(int64_t step, StatisticsKind kind,
-                                     int block, std::vector<double> values) {
+                                     int block,
+                                     const std::vector<double>& values) {
   bool local = false;
   bool complete = false;
   {
@@ -219,7 +221,7 @@ void ParameterShard::StartTrustRatio(int64_t step, double gradient_scale) {
       values = block->Direction(*options_.ops, prepared);
     }
     OfferStatistics(step, StatisticsKind::kTrustRatio, block->block().index,
-                    std::move(values));
+                    values);
   }
 }
 
@@ -243,7 +245,7 @@ void ParameterShard::ApplyEverywhere(int64_t step, double gradient_scale,
       }
       block->TakeAnswered(&ready);
     }
-    Run(std::move(ready));
+    Run(ready);
   }
 }
 
@@ -257,7 +259,7 @@ void ParameterShard::Pull(int index, int64_t min_version,
         {std::max<int64_t>(min_version, 0), deadline_micros, std::move(done)});
     block.TakeAnswered(&ready);
   }
-  Run(std::move(ready));
+  Run(ready);
 }
 
 absl::Status ParameterShard::Initialize(int index, uint32_t crc32c,
@@ -284,7 +286,7 @@ absl::Status ParameterShard::Initialize(int index, uint32_t crc32c,
                        " has other weights, of version ", block.version())));
     }
   }
-  Run(std::move(ready));
+  Run(ready);
   return absl::OkStatus();
 }
 
@@ -350,7 +352,7 @@ void ParameterShard::ExpireWaiters(int64_t now_micros) {
     }
     statistics_waiters_.erase(first, statistics_waiters_.end());
   }
-  Run(std::move(ready));
+  Run(ready);
 }
 
 int64_t ParameterShard::MinVersion() const {

@@ -58,7 +58,7 @@ class ParameterShard {
   // Adds a contribution; `done` gets the weights after its step. Errors as
   // PushPull in parameter_service.proto. The payload's checksum is verified.
   void PushPull(int block, Contribution contribution, int64_t deadline_micros,
-                WeightsDone done);
+                const WeightsDone& done);
   // Weights of at least min_version.
   void Pull(int block, int64_t min_version, int64_t deadline_micros,
             WeightsDone done);
@@ -95,7 +95,7 @@ class ParameterShard {
   void CompleteBlockLocked(BlockState& block, std::vector<double>* statistics)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mu);
   void OfferStatistics(int64_t step, StatisticsKind kind, int block,
-                       std::vector<double> values);
+                       const std::vector<double>& values);
   void ContinueStep(int64_t step, StatisticsKind kind);
   void StartTrustRatio(int64_t step, double gradient_scale);
   void ApplyEverywhere(int64_t step, double gradient_scale,
