@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -41,7 +42,10 @@ struct Block {
 struct Grain {
   int parameter = 0;
   int64_t index = 0;  // elements [index, index + 1) * kGrainElements
-  friend auto operator<=>(const Grain&, const Grain&) = default;
+
+  friend bool operator<(const Grain& a, const Grain& b) {
+    return std::tie(a.parameter, a.index) < std::tie(b.parameter, b.index);
+  }
 };
 
 // Maps every parameter element to one block of one shard: a pure function of
