@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <thread>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/wire/plan_codec.h"
@@ -43,12 +44,13 @@ Cluster::~Cluster() {
 std::unique_ptr<ParameterClient> Cluster::Connect(
     uint32_t rank, std::function<int64_t()> delay_micros,
     absl::Duration step_timeout) {
-  auto client = ParameterClient::Connect({.plan = plan_,
-                                          .rank = rank,
-                                          .incarnation = 1,
-                                          .step_timeout = step_timeout,
-                                          .on_waiting = nullptr,
-                                          .delay_micros = delay_micros});
+  auto client =
+      ParameterClient::Connect({.plan = plan_,
+                                .rank = rank,
+                                .incarnation = 1,
+                                .step_timeout = step_timeout,
+                                .on_waiting = nullptr,
+                                .delay_micros = std::move(delay_micros)});
   TRIBUTARY_EXPECT_OK(client);
   return *std::move(client);
 }
