@@ -2,7 +2,9 @@
 """One rank of the rival: an MLP on Fashion-MNIST under PyTorch DDP with gloo.
 
 Prints milliseconds per step as "ms_per_step=... loss=...". World size 1 trains
-without DDP. One thread a rank; Debian's python3-torch on OpenBLAS.
+without DDP. One thread a rank; Debian's python3-torch on OpenBLAS. PyTorch runs
+at its best: gradients set to None instead of zero (4 % of a step), updates over
+all tensors at once, batches that are views.
 """
 
 import argparse
@@ -62,20 +64,21 @@ def main():
             "gloo", init_method=f"tcp://127.0.0.1:{options.port}",
             rank=options.rank, world_size=options.world)
         model = nn.parallel.DistributedDataParallel(model)
-    optimizer = (torch.optim.SGD(model.parameters(), lr=0.01)
+    optimizer = (torch.optim.SGD(model.parameters(), lr=0.01, foreach=True)
                  if options.optimizer == "sgd"
-                 else torch.optim.Adam(model.parameters()))
+                 else torch.optim.Adam(model.parameters(), foreach=True))
     loss_function = nn.CrossEntropyLoss()
 
     # Sharded as DistributedSampler does it, in the order of the file.
-    mine = torch.arange(options.rank, len(images), options.world)
-    batches_in_epoch = len(mine) // options.batch
+    images = images[options.rank::options.world].contiguous()
+    labels = labels[options.rank::options.world].contiguous()
+    batches_in_epoch = len(images) // options.batch
     for step in range(options.warmup + options.steps):
         if step == options.warmup:
             start = time.perf_counter()
         first = step % batches_in_epoch * options.batch
-        rows = mine[first:first + options.batch]
-        optimizer.zero_grad()
+        rows = slice(first, first + options.batch)
+        optimizer.zero_grad(set_to_none=True)
         loss = loss_function(model(images[rows]), labels[rows])
         loss.backward()
         optimizer.step()

@@ -1,51 +1,50 @@
 #!/usr/bin/env bash
-# The training step of one process on one thread, Tributary over PyTorch, in
-# turns so that both meet the same machine.
-#
-# usage: bench/step_vs_pytorch.sh BENCH [ROUNDS] [--sizes ... --batch ...
-#                                                 --optimizer sgd|adam]
-#
-# BENCH is the built tributary_step_bench. PyTorch is Debian's python3-torch,
-# which must run on the same BLAS: update-alternatives for libblas.so.3.
+# Milliseconds of the training step of one process on one core, without
+# communication: Tributary over PyTorch, in turns so that both meet the same
+# machine, the same model, batch, optimizer and BLAS.
+#   bench/step_vs_pytorch.sh [ROUNDS [sgd|adam [mlp1024|mlp16m]]]
+# Needs deploy/install-deps.sh --bench and a release build with
+# -DTRIBUTARY_BUILD_BENCHMARKS=ON; TRIBUTARY_BIN names another build's programs.
 set -euo pipefail
+cd "$(dirname "$0")/.."
 
-here=$(cd "$(dirname "$0")" && pwd)
-bench=${1:?usage: step_vs_pytorch.sh BENCH [ROUNDS] [FLAGS]}
-shift
-rounds=9
-if [[ ${1:-} =~ ^[0-9]+$ ]]; then
-  rounds=$1
-  shift
-fi
+rounds=${1:-9}
+optimizer=${2:-sgd}
+model=${3:-mlp1024}
+bin=${TRIBUTARY_BIN:-build/release/bin}
+declare -A widths=([mlp1024]='784,1024,1024,10' [mlp16m]='784,2640,2640,2640,10')
+declare -A steps=([mlp1024]=200 [mlp16m]=30)
 
 blas=$(readlink -f /usr/lib/*-linux-gnu/libblas.so.3)
 if [[ $blas != *openblas* ]]; then
-  echo "PyTorch would run on $blas; choose OpenBLAS:" >&2
-  echo "  update-alternatives --config libblas.so.3-$(uname -m)-linux-gnu" >&2
+  echo "PyTorch would run on $blas; deploy/install-deps.sh --bench sets OpenBLAS" >&2
   exit 1
 fi
 
-core=$(($(nproc) - 1))  # one core, the last: the first serves interrupts
-milliseconds() { # COMMAND...
-  local line
-  line=$(taskset -c "$core" "$@")
-  echo "  $line" >&2
-  echo "${line%% *}"
+on_one_core() { taskset -c $(($(nproc) - 1)) "$@"; }
+tributary() {
+  on_one_core "$bin/training_step_bench" --benchmark_format=csv \
+    --benchmark_min_time=2 --benchmark_filter="/${model}_$optimizer\$" \
+    2> /dev/null | awk -F, '/BM_TrainingStep/ {print $3}'
 }
-median() { sort -n | awk '{v[NR] = $1} END {print v[int((NR + 1) / 2)]}'; }
+pytorch() {
+  on_one_core bench/pytorch_ddp.py --widths "${widths[$model]}" \
+    --optimizer "$optimizer" --steps "${steps[$model]}" |
+    sed 's/.*ms_per_step=\([0-9.]*\).*/\1/'
+}
+ratio() { awk -v a="$1" -v b="$2" 'BEGIN {printf "%.3f\n", a / b}'; }
+median() { printf '%s\n' "$@" | sort -n | sed -n "$((($# + 1) / 2))p"; }
 
 ours=() theirs=() ratios=()
-for ((round = 1; round <= rounds; ++round)); do
-  echo "round $round: Tributary, then PyTorch" >&2
-  a=$(milliseconds "$bench" "$@")
-  b=$(milliseconds /usr/bin/python3 "$here/pytorch_step.py" "$@")
-  ours+=("$a") theirs+=("$b")
-  ratios+=("$(awk -v a="$a" -v b="$b" 'BEGIN {printf "%.3f", a / b}')")
+for ((round = 1; round <= rounds; round++)); do
+  ours+=("$(tributary)")
+  theirs+=("$(pytorch)")
+  ratios+=("$(ratio "${ours[-1]}" "${theirs[-1]}")")
+  echo "round $round: Tributary ${ours[-1]}, PyTorch ${theirs[-1]}," \
+    "ratio ${ratios[-1]}" >&2
 done
-a=$(printf '%s\n' "${ours[@]}" | median)
-b=$(printf '%s\n' "${theirs[@]}" | median)
-echo "medians of $rounds rounds: Tributary $a ms, PyTorch $b ms, ratio" \
-  "$(awk -v a="$a" -v b="$b" 'BEGIN {printf "%.3f", a / b}');" \
-  "ratio of a round: median $(printf '%s\n' "${ratios[@]}" | median)," \
-  "from $(printf '%s\n' "${ratios[@]}" | sort -n | head -1)" \
-  "to $(printf '%s\n' "${ratios[@]}" | sort -n | tail -1)"
+a=$(median "${ours[@]}")
+b=$(median "${theirs[@]}")
+echo "$model $optimizer, medians of $rounds rounds: Tributary $a ms," \
+  "PyTorch $b ms, ratio $(ratio "$a" "$b"), median of the rounds' ratios" \
+  "$(median "${ratios[@]}")"
