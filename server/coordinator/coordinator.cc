@@ -16,6 +16,7 @@ namespace tributary {
 namespace {
 
 constexpr int kMaxWorkers = 1024;
+constexpr auto kLastAnswers = std::chrono::seconds(2);
 constexpr absl::Duration kTick = absl::Milliseconds(100);
 // An evaluation part holds five bytes a sample for the exact AUC.
 constexpr int kMaxMessageBytes = 256 << 20;
@@ -103,7 +104,11 @@ absl::Status Coordinator::Listen() {
 
 Coordinator::~Coordinator() {
   control_.Close();
-  if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
+  // Answers that are under way still arrive: the last heartbeat brings the end
+  // of the job, and whoever misses it would wait for its coordinator.
+  if (server_ != nullptr) {
+    server_->Shutdown(std::chrono::system_clock::now() + kLastAnswers);
+  }
   if (thread_.joinable()) thread_.join();
 }
 
