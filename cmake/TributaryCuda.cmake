@@ -17,8 +17,11 @@ if(NOT CMAKE_CUDA_COMPILER)
   endif()
 endif()
 
-include(CheckLanguage)
-check_language(CUDA)
+# Asked only with an nvcc in hand: else CMake takes a clang++ for one.
+if(CMAKE_CUDA_COMPILER)
+  include(CheckLanguage)
+  check_language(CUDA)
+endif()
 if(CMAKE_CUDA_COMPILER)
   enable_language(CUDA)
   # CMake 3.25.1 does not know that nvcc speaks C++20.
