@@ -33,6 +33,25 @@ function(tributary_executable name)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS})
 endfunction()
 
+# Lets the thread sanitizer see absl::Mutex (tests/testing/tsan_locks.cc).
+function(tributary_show_locks name)
+  target_sources(${name} PRIVATE
+    ${PROJECT_SOURCE_DIR}/tests/testing/tsan_locks.cc)
+  foreach(symbol
+      _ZN4absl7debian35Mutex4LockEv
+      _ZN4absl7debian35Mutex6UnlockEv
+      _ZN4absl7debian35Mutex8LockWhenERKNS0_9ConditionE
+      _ZN4absl7debian35Mutex5AwaitERKNS0_9ConditionE
+      _ZN4absl7debian35Mutex16AwaitWithTimeoutERKNS0_9ConditionENS0_8DurationE
+      _ZN4absl7debian35Mutex17AwaitWithDeadlineERKNS0_9ConditionENS0_4TimeE
+      _ZN4absl7debian312Notification6NotifyEv
+      _ZNK4absl7debian312Notification19WaitForNotificationEv
+      _ZNK4absl7debian312Notification30WaitForNotificationWithTimeoutENS0_8DurationE)
+    target_link_options(${name} PRIVATE LINKER:--wrap=${symbol})
+  endforeach()
+  target_link_libraries(${name} PRIVATE absl::synchronization)
+endfunction()
+
 # tributary_test(NAME SRCS ... DEPS ... [LABELS unit|integration|race ...]
 #                [TIMEOUT seconds] [PROGRAMS target ...])
 # LABELS race marks what the thread sanitizer runs; the target tests_LABEL
@@ -49,6 +68,9 @@ function(tributary_test name)
   target_compile_definitions(${name} PRIVATE
     TRIBUTARY_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
     TRIBUTARY_BINARY_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+  if(TRIBUTARY_SANITIZE STREQUAL "thread")
+    tributary_show_locks(${name})
+  endif()
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
     PROPERTIES TIMEOUT ${ARG_TIMEOUT})
   # PROPERTIES cannot carry a list, so several labels are set by a script that

@@ -1,0 +1,148 @@
+// The one lock around the cores, from many threads at once and without gRPC,
+// whose own threads the thread sanitizer cannot follow.
+#include "server/coordinator/job_control.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+
+namespace tributary {
+namespace {
+
+constexpr int kWorkers = 3;
+constexpr int64_t kSteps = 200;
+constexpr absl::Duration kSoon = absl::Seconds(20);
+
+JobState::Options Options() {
+  JobState::Options options;
+  options.job.mutable_cluster()->set_servers(1);
+  options.job.mutable_cluster()->set_workers(kWorkers);
+  options.job.mutable_training()->mutable_loss()->mutable_mse();
+  return options;
+}
+
+v1::RegisterResponse Join(JobControl& control, v1::Role role,
+                          const std::string& name) {
+  v1::RegisterRequest request;
+  request.set_role(role);
+  request.set_instance(name);
+  request.set_address("127.0.0.1:7000");
+  return control.Register(request).value();
+}
+
+v1::HeartbeatRequest Beat(v1::Role role, const v1::RegisterResponse& place) {
+  v1::HeartbeatRequest request;
+  request.set_role(role);
+  request.set_index(place.index());
+  request.set_incarnation(place.incarnation());
+  return request;
+}
+
+// A worker's life: joins, declares, sends its steps one heartbeat each.
+void Work(JobControl& control, int number) {
+  const auto place =
+      Join(control, v1::ROLE_WORKER, absl::StrCat("worker-", number));
+  v1::DeclareModelRequest model;
+  model.set_rank(place.index());
+  model.set_incarnation(place.incarnation());
+  v1::ParameterSpec* spec = model.add_parameters();
+  spec->set_name("0.bias");
+  spec->add_shape(3);
+  model.set_total_steps(kSteps);
+  model.set_steps_per_epoch(kSteps);
+  ASSERT_TRUE(control.DeclareModel(model).ok());
+  v1::GetPlanRequest plan;
+  plan.set_wait_ms(10'000);
+  ASSERT_TRUE(control.GetPlan(plan).ok());
+  for (int64_t step = 1; step <= kSteps; ++step) {
+    v1::HeartbeatRequest request = Beat(v1::ROLE_WORKER, place);
+    v1::StepReport* report = request.add_steps();
+    report->set_step(step);
+    report->set_epoch(1);
+    report->set_samples(1);
+    report->set_loss_sum(1);
+    request.set_begun_step(step);
+    request.set_finished(step == kSteps);
+    ASSERT_EQ(control.Heartbeat(request).value().steps_taken(), 1u);
+  }
+  v1::ReportEvaluationRequest evaluation;
+  evaluation.set_rank(place.index());
+  evaluation.set_incarnation(place.incarnation());
+  evaluation.set_step(kSteps);
+  ASSERT_TRUE(control.ReportEvaluation(evaluation).ok());
+}
+
+TEST(JobControlTest, ManyThreadsAgreeOnEveryStep) {
+  JobControl control(Options(), &Clock::Real());
+  std::thread server([&] {
+    const auto place = Join(control, v1::ROLE_SERVER, "server");
+    const absl::Time deadline = absl::Now() + kSoon;
+    v1::JobPhase phase = v1::JOB_PHASE_WAITING;
+    while (phase != v1::JOB_PHASE_DONE && absl::Now() < deadline) {
+      phase = control.Heartbeat(Beat(v1::ROLE_SERVER, place)).value().phase();
+      std::this_thread::yield();
+    }
+    EXPECT_EQ(phase, v1::JOB_PHASE_DONE);
+  });
+  std::thread saver([&] {
+    v1::Plan plan;
+    int64_t step = 0;
+    const absl::Time deadline = absl::Now() + kSoon;
+    while (!control.ReadyToSave(&plan, &step) && absl::Now() < deadline) {
+      control.Tick(absl::Milliseconds(10));
+    }
+    EXPECT_EQ(step, kSteps);
+    control.Saved(absl::OkStatus());
+  });
+  std::vector<std::thread> workers;
+  for (int i = 0; i < kWorkers; ++i) {
+    workers.emplace_back([&control, i] { Work(control, i); });
+  }
+  std::thread watcher([&] {  // as tributary status does
+    const absl::Time deadline = absl::Now() + kSoon;
+    while (control.Snapshot().phase() != v1::JOB_PHASE_DONE &&
+           absl::Now() < deadline) {
+      EXPECT_LE(control.Totals().steps, kSteps);
+    }
+  });
+  int64_t seen = 0;
+  v1::JobPhase phase = v1::JOB_PHASE_WAITING;
+  const absl::Time deadline = absl::Now() + kSoon;
+  while (phase != v1::JOB_PHASE_DONE && absl::Now() < deadline) {
+    const JobUpdate update = control.WaitForUpdate(absl::Seconds(1));
+    for (const StepRecord& record : update.steps) {
+      EXPECT_EQ(record.step, ++seen);
+      EXPECT_EQ(record.samples, uint64_t{kWorkers});
+    }
+    phase = update.phase;
+  }
+  EXPECT_EQ(seen, kSteps);
+  for (std::thread& worker : workers) worker.join();
+  watcher.join();
+  saver.join();
+  server.join();
+  EXPECT_TRUE(control.WaitUntilEveryoneKnowsEnd(kSoon));
+  EXPECT_EQ(control.Totals().samples, uint64_t{kWorkers} * kSteps);
+}
+
+TEST(JobControlTest, CloseEndsEveryWait) {
+  JobControl control(Options(), &Clock::Real());
+  std::vector<std::thread> waiting;
+  waiting.emplace_back([&] {
+    v1::GetPlanRequest request;
+    request.set_wait_ms(10'000);
+    EXPECT_TRUE(absl::IsUnavailable(control.GetPlan(request).status()));
+  });
+  waiting.emplace_back([&] { control.Tick(kSoon); });
+  waiting.emplace_back([&] { control.WaitUntilEveryoneKnowsEnd(kSoon); });
+  control.Close();
+  const absl::Time before = absl::Now();
+  for (std::thread& thread : waiting) thread.join();
+  EXPECT_LT(absl::Now() - before, absl::Seconds(5));
+  EXPECT_TRUE(control.closed());
+}
+
+}  // namespace
+}  // namespace tributary
