@@ -1,44 +1,77 @@
 #include "worker/data/normalization.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
 namespace tributary {
 namespace {
 
-double NumericValue(const RawData& data, int64_t index) {
-  if (data.numbers.empty()) return data.bytes[index] / data.byte_divisor;
-  return data.numbers[index];
-}
-
-// Mean and deviation of each of `width` interleaved series, in two passes:
-// one pass loses a small deviation beside a large mean.
-Normalization Measure(const RawData& data, int64_t width) {
-  const int64_t size = data.rows * data.numeric_width;
+// Mean and deviation of `width` interleaved series, in two passes: one pass
+// loses a small deviation beside a large mean. value(i) is number i of `size`.
+// A series that never changes keeps its scale: what is computed for it is only
+// what rounding left of its mean.
+template <typename Value>
+Normalization MeasureSeries(int64_t size, int64_t width, const Value& value) {
   const double count = static_cast<double>(size) / static_cast<double>(width);
   std::vector<double> mean(width), square(width);
+  std::vector<bool> varies(width);
   for (int64_t base = 0; base < size; base += width) {
-    for (int64_t j = 0; j < width; ++j) mean[j] += NumericValue(data, base + j);
+    for (int64_t j = 0; j < width; ++j) {
+      mean[j] += value(base + j);
+      if (value(base + j) != value(j)) varies[j] = true;
+    }
   }
   for (double& m : mean) m /= count;
   for (int64_t base = 0; base < size; base += width) {
     for (int64_t j = 0; j < width; ++j) {
-      const double d = NumericValue(data, base + j) - mean[j];
+      const double d = value(base + j) - mean[j];
       square[j] += d * d;
     }
   }
   Normalization result;
   for (int64_t j = 0; j < width; ++j) {
     const double deviation = std::sqrt(square[j] / count);
-    // What is left of a constant after rounding its mean is not a scale.
-    const bool constant = deviation <= 1e-12 * std::abs(mean[j]);
     result.mean.push_back(static_cast<float>(mean[j]));
-    result.std.push_back(constant ? 1.0f : static_cast<float>(deviation));
+    result.std.push_back(varies[j] ? static_cast<float>(deviation) : 1.0f);
   }
   return result;
+}
+
+// The same for all bytes as one series: 60,000 images are 47 million pixels but
+// 256 different ones.
+Normalization MeasureBytes(const RawData& data) {
+  std::array<int64_t, 256> counts{};
+  for (uint8_t byte : data.bytes) ++counts[byte];
+  const double count = static_cast<double>(data.bytes.size());
+  double mean = 0, square = 0;
+  for (int b = 0; b < 256; ++b) mean += counts[b] / count * b;
+  for (int b = 0; b < 256; ++b) square += counts[b] * (b - mean) * (b - mean);
+  const double scale = 1.0 / data.byte_divisor;
+  const double deviation = std::sqrt(square / count);
+  const bool varies = counts[data.bytes[0]] < count;
+  return {{static_cast<float>(mean * scale)},
+          {varies ? static_cast<float>(deviation * scale) : 1.0f}};
+}
+
+Normalization Measure(const RawData& data) {
+  const bool image = data.feature_shape.size() > 1;
+  const bool bytes = data.numbers.empty();
+  if (image && bytes) return MeasureBytes(data);
+  const int64_t size = data.rows * data.numeric_width;
+  const int64_t width = image ? 1 : data.numeric_width;
+  if (bytes) {
+    return MeasureSeries(size, width, [&](int64_t i) {
+      return static_cast<double>(data.bytes[i]) / data.byte_divisor;
+    });
+  }
+  return MeasureSeries(size, width, [&](int64_t i) {
+    return static_cast<double>(data.numbers[i]);
+  });
 }
 
 absl::Status CheckCount(const char* field, size_t count, const RawData& data) {
@@ -74,8 +107,7 @@ absl::StatusOr<Normalization> ResolveNormalization(
         train.name, ": normalize wants numeric features, there are none"));
   }
   if (options.standardize) {
-    return Measure(train,
-                   train.feature_shape.size() > 1 ? 1 : train.numeric_width);
+    return Measure(train);
   }
   for (const auto& [field, values] :
        {std::pair{"mean", &options.mean}, std::pair{"std", &options.std}}) {

@@ -132,6 +132,35 @@ TEST(NormalizationTest, StandardizesTablesByFeatureAndKeepsConstants) {
   EXPECT_THAT(result.std, ElementsAre(std::sqrt(2.0f / 3), 1));
 }
 
+TEST(NormalizationTest, AConstantIsKnownWhateverItsMeanRoundsTo) {
+  RawData raw = Table();
+  raw.rows = 1000;
+  raw.numbers.clear();
+  for (int i = 0; i < raw.rows; ++i) {
+    raw.numbers.push_back(0.1f);
+    raw.numbers.push_back(i == 7 ? 1e-6f : 0);
+  }
+  const Normalization result = Resolve(Standardize(), raw);
+  EXPECT_EQ(result.std[0], 1);
+  // One of 1000 is 1e-6: deviation 1e-6 sqrt(1e-3 (1 - 1e-3)).
+  EXPECT_NEAR(result.std[1], 3.1607e-8, 1e-12);
+}
+
+TEST(NormalizationTest, BytesAreMeasuredByFeatureInFlatSamples) {
+  RawData raw = Images();
+  raw.feature_shape = {2};
+  // 0 and 0.2; 1 and 0.4.
+  const Normalization result = Resolve(Standardize(), raw);
+  ASSERT_EQ(result.mean.size(), 2u);
+  EXPECT_FLOAT_EQ(result.mean[0], 0.1f);
+  EXPECT_FLOAT_EQ(result.mean[1], 0.7f);
+  EXPECT_FLOAT_EQ(result.std[0], 0.1f);
+  EXPECT_FLOAT_EQ(result.std[1], 0.3f);
+  raw.bytes = {7, 7, 7, 7};
+  raw.feature_shape = {1, 2};
+  EXPECT_THAT(Resolve(Standardize(), raw).std, ElementsAre(1));
+}
+
 TEST(NormalizationTest, StandardizesImagesWithOnePair) {
   // 0, 1, 0.2, 0.4: mean 0.4, variance (0.16 + 0.36 + 0.04) / 4 = 0.14.
   const Normalization result = Resolve(Standardize(), Images());
