@@ -71,11 +71,11 @@ bool BatchLoader::Produce(int64_t step, int64_t micro_batch,
 
 absl::StatusOr<const Batch*> BatchLoader::Next(absl::Time deadline) {
   absl::MutexLock lock(&mu_);
-  released_ = taken_.load();
+  released_ = taken_;
   if (!mu_.AwaitWithDeadline(absl::Condition(this, &BatchLoader::HasBatch),
                              deadline)) {
     return absl::DeadlineExceededError(
-        absl::StrCat("waited for batch ", taken_.load(), " after step ",
+        absl::StrCat("waited for batch ", taken_, " after step ",
                      options_.first_step, " to be gathered"));
   }
   if (taken_ == produced_) {

@@ -1,12 +1,12 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
@@ -50,25 +50,24 @@ class BatchLoader {
   void Run();
   // False when the loader stops.
   bool Produce(int64_t step, int64_t micro_batch, const StepRange& range);
-  bool HasRoom() const {
+  bool HasRoom() const ABSL_SHARED_LOCKS_REQUIRED(mu_) {
     return stopping_ || produced_ - released_ < options_.depth;
   }
-  bool HasBatch() const { return finished_ || taken_ < produced_; }
+  bool HasBatch() const ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return finished_ || taken_ < produced_;
+  }
 
   Options options_;
   // A slot is the loader's thread's from its release until it is produced, and
   // the caller's while it is taken; the counters below hand it over.
   std::vector<Batch> ring_;
 
-  // Changed under mu_, which wakes the other side. Atomic so that the handing
-  // over is plain to see for a thread sanitizer too, which knows nothing of the
-  // locks of a packaged Abseil.
   absl::Mutex mu_;
-  std::atomic<int64_t> produced_ = 0;
-  std::atomic<int64_t> taken_ = 0;
-  std::atomic<int64_t> released_ = 0;  // taken_ - 1 while one is held
-  std::atomic<bool> finished_ = false;
-  std::atomic<bool> stopping_ = false;
+  int64_t produced_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t taken_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t released_ ABSL_GUARDED_BY(mu_) = 0;  // taken_ - 1 while one is held
+  bool finished_ ABSL_GUARDED_BY(mu_) = false;
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
 
   std::thread thread_;
 };
