@@ -88,7 +88,8 @@ class TrainTest : public testing::TemporaryFolderTest {
     return tributary::WeightsSha256(specs, data);
   }
   void ExpectNoProcessLeft(const std::string& run = "run") {
-    for (const json& process : Summary(run)["processes"]) {
+    const json summary = Summary(run);
+    for (const json& process : summary.at("processes")) {
       if (process.contains("pid")) {
         EXPECT_TRUE(IsGone(process["pid"], kSoon)) << process;
       }
