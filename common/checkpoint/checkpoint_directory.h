@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "tributary/v1/checkpoint.pb.h"
+
+namespace tributary {
+
+// A directory of checkpoints:
+//   DIRECTORY/step-000000000020/shard-000-of-002.ckpt   one for each server
+//                               shard-001-of-002.ckpt
+//                               manifest.ckpt           written last
+// A folder without a valid manifest is not a checkpoint.
+//
+// The order of writing: CreateCheckpointFolder by one process; WriteShardFile
+// (shard_file.h) by every server; WriteManifest by that one process, with what
+// the servers' WriteShardFile returned; PruneCheckpoints.
+
+// "step-000000000020"
+std::string CheckpointFolderName(int64_t step);
+
+// Makes DIRECTORY and the folder for `step` in it, empty, and returns its path.
+// What stood under its name, a half-written or a whole checkpoint, is removed,
+// the manifest first. Errors name the path and what the system said:
+// ResourceExhausted when the disk is full, else Unavailable.
+absl::StatusOr<std::string> CreateCheckpointFolder(const std::string& directory,
+                                                   int64_t step);
+
+// Writes the manifest into the folder of its step and so makes it a checkpoint.
+// `files` are by shard, as WriteShardFile returned them. InvalidArgument: the
+// manifest contradicts itself, or a file is not there with its size. Errors of
+// the system as WriteShardFile; after one the folder is no checkpoint.
+absl::Status WriteManifest(const std::string& directory,
+                           const v1::CheckpointManifest& manifest);
+
+// Reads folder/manifest.ckpt and checks it against itself, not the files it
+// names. NotFound: there is none. DataLoss with the path and the byte: it is
+// damaged. FailedPrecondition: it was written by a newer version.
+absl::StatusOr<v1::CheckpointManifest> ReadManifest(const std::string& folder);
+// The same for a file in memory; `name` stands in the errors.
+absl::StatusOr<v1::CheckpointManifest> ParseManifest(const std::string& name,
+                                                     absl::string_view bytes);
+
+struct CheckpointInfo {
+  std::string path;  // of the folder
+  int64_t step = 0;  // of its name
+  // OK: the manifest is valid and every file is there with its size; what is
+  // in them is not looked at. Else why this is no checkpoint.
+  absl::Status status;
+  v1::CheckpointManifest manifest;  // with an OK status
+  int64_t bytes = 0;                // of all its files
+
+  bool complete() const { return status.ok(); }
+};
+
+// The folders named like checkpoints, the newest (highest step) first, complete
+// or not; other names are passed over. NotFound: there is no such directory.
+absl::StatusOr<std::vector<CheckpointInfo>> ListCheckpoints(
+    const std::string& directory);
+
+// The newest complete one. NotFound, with what is wrong with the newest, when
+// there is none.
+absl::StatusOr<CheckpointInfo> NewestCheckpoint(const std::string& directory);
+
+// Keeps the newest `keep` complete checkpoints; removes the older ones and what
+// is incomplete and older than the newest complete one. An incomplete folder
+// that is newer may be one that is being written: it stays.
+// InvalidArgument: keep < 1. Goes on after an error and returns the first.
+absl::Status PruneCheckpoints(const std::string& directory, int keep);
+
+}  // namespace tributary

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/checkpoint/shard_file.h"
+#include "common/parameter_spec.h"
+#include "common/partition_plan.h"
+#include "tributary/v1/checkpoint.pb.h"
+
+namespace tributary {
+
+// A checkpoint open for reading, by any number of threads, onto any number of
+// servers. It holds its files open, so pruning does not disturb it.
+//
+// DataLoss, with the file and the byte, means that this checkpoint is damaged:
+// take an older one.
+class CheckpointReader {
+ public:
+  // Checks the manifest, the size and the index of every file, and that the
+  // files hold every element once. The tensors are checked as they are read.
+  // NotFound: the folder is no checkpoint, or a file is not there.
+  static absl::StatusOr<std::unique_ptr<CheckpointReader>> Open(
+      const std::string& folder);
+
+  const std::string& folder() const { return folder_; }
+  const v1::CheckpointManifest& manifest() const { return manifest_; }
+  const ParameterSpecs& parameters() const { return parameters_; }
+  const std::vector<std::string>& state_names() const { return state_names_; }
+
+  // FailedPrecondition, naming the first difference, unless the checkpoint is
+  // of these parameters (names, shapes, order) and these states. Ask before
+  // ReadBlock.
+  absl::Status CheckFits(const ParameterSpecs& parameters,
+                         absl::Span<const std::string> state_names) const;
+
+  // Assembles a block of a PartitionPlan over parameters(), cut for any number
+  // of servers. weights: block.size elements; state: as many for each of
+  // state_names(). FailedPrecondition: the block or the number of states is not
+  // this checkpoint's.
+  absl::Status ReadBlock(const Block& block, float* weights,
+                         absl::Span<float* const> state) const;
+
+  // Elements from `begin` on of a parameter's weights (tensor 0) or of a state
+  // (1 + its place in state_names()). OutOfRange when there are not so many.
+  absl::Status ReadRange(int tensor, int parameter, int64_t begin,
+                         absl::Span<float> values) const;
+
+ private:
+  struct Piece {
+    int64_t begin = 0;
+    int64_t end = 0;
+    const ShardFile* file = nullptr;
+    const ShardFile::Range* range = nullptr;
+  };
+
+  explicit CheckpointReader(std::string folder) : folder_(std::move(folder)) {}
+
+  absl::Status OpenFiles();
+  absl::Status IndexPieces();
+  absl::Status Read(int tensor, int parameter, int64_t begin,
+                    absl::Span<float> values,
+                    std::vector<PageBuffer>* buffers) const;
+
+  const std::string folder_;
+  v1::CheckpointManifest manifest_;
+  ParameterSpecs parameters_;
+  std::vector<std::string> state_names_;
+  std::vector<std::unique_ptr<ShardFile>> files_;
+  std::vector<std::vector<Piece>> pieces_;  // by parameter, then in order
+};
+
+// What reading every byte of one file of a checkpoint says.
+struct FileReport {
+  std::string path;
+  int64_t bytes = 0;
+  absl::Status status;
+};
+
+// Reads all of a checkpoint: the manifest, then every file that it names, each
+// with its first damage. All OK: CheckpointReader reads any block of it.
+std::vector<FileReport> VerifyCheckpoint(const std::string& folder);
+
+}  // namespace tributary

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/checkpoint/paged_file.h"
+#include "common/parameter_spec.h"
+#include "common/partition_plan.h"
+#include "tributary/v1/checkpoint.pb.h"
+
+namespace tributary {
+
+// What a server's file says before its tensors; enough to read it alone.
+struct ShardFileHeader {
+  uint64_t job_id = 0;
+  int64_t step = 0;  // optimizer steps applied
+  int shard = 0;
+  int num_shards = 1;
+  ParameterSpecs parameters;
+  std::vector<std::string> state_names;
+
+  friend bool operator==(const ShardFileHeader&,
+                         const ShardFileHeader&) = default;
+};
+
+// A block as it stands in memory; whoever writes it keeps it unchanged until
+// the call returns.
+struct BlockImage {
+  absl::Span<const Slice> slices;
+  const float* weights = nullptr;
+  std::vector<const float*> state;  // one for each of the header's state_names
+  int64_t num_elements = 0;         // of each tensor: all slices together
+};
+
+// "shard-001-of-003.ckpt"
+std::string ShardFileName(int shard, int num_shards);
+
+// Writes folder/ShardFileName: aside, to the disk, then under its name, so that
+// the file is whole or not there and a file of the name stands until then.
+// After an error nothing of it stays. ResourceExhausted: no room on the disk.
+// DataLoss: the disk failed. Unavailable: another error of the system; all name
+// the path. InvalidArgument: the blocks and the header do not fit each other.
+absl::StatusOr<v1::CheckpointFile> WriteShardFile(
+    const std::string& folder, const ShardFileHeader& header,
+    absl::Span<const BlockImage> blocks);
+
+// A shard file open for reading. Opening reads and checks all but the tensors;
+// these are checked page by page as they are read. Any number of threads may
+// read. DataLoss with the path and the byte: what is there is no shard file, or
+// damaged.
+class ShardFile {
+ public:
+  // Elements [begin, end) of a parameter, where they stand in the file.
+  struct Range {
+    int parameter = 0;
+    int64_t begin = 0;
+    int64_t end = 0;
+    int64_t offset = 0;  // of the first weight within the data, in bytes
+    int64_t stride = 0;  // from a weight to its first state, and so on
+  };
+
+  // NotFound: there is no such file.
+  static absl::StatusOr<std::unique_ptr<ShardFile>> Open(
+      const std::string& path);
+  // The same for a file in memory, which outlives the object; `name` stands in
+  // the errors.
+  static absl::StatusOr<std::unique_ptr<ShardFile>> Parse(
+      const std::string& name, absl::string_view bytes);
+
+  const ShardFileHeader& header() const { return header_; }
+  // In the order of the data; none overlap.
+  const std::vector<Range>& ranges() const { return ranges_; }
+  const PagedFile& file() const { return file_; }
+
+  // Reads values.size() elements of a range, from element `first` of the
+  // parameter on: weights (tensor 0) or a state (1 + its place).
+  absl::Status Read(const Range& range, int tensor, int64_t first,
+                    absl::Span<float> values, PageBuffer* buffer) const;
+
+ private:
+  explicit ShardFile(PagedFile file) : file_(std::move(file)) {}
+  static absl::StatusOr<std::unique_ptr<ShardFile>> Create(PagedFile file);
+  absl::Status ReadIndex(const v1::CheckpointShard& index);
+
+  const PagedFile file_;
+  ShardFileHeader header_;
+  std::vector<Range> ranges_;
+};
+
+}  // namespace tributary
