@@ -70,8 +70,8 @@ sort -k1,2 -k3,3n "$results" | awk '
   {key = $1 " " $2; value[key, ++count[key]] = $3; cases[$1]}
   function median(key,   n) {
     n = count[key]
-    return n % 2 ? value[key, (n + 1) / 2]
-                 : (value[key, n / 2] + value[key, n / 2 + 1]) / 2
+    if (n % 2) return value[key, (n + 1) / 2]
+    return (value[key, n / 2] + value[key, n / 2 + 1]) / 2
   }
   END {
     print "| case | PyTorch alone | worker alone | ratio | DDP, 2 ranks |" \
