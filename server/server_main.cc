@@ -2,11 +2,13 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include "common/run/end_on_signal.h"
 #include "common/wire/channel.h"
 #include "server/service/run_server.h"
 #include "spdlog/spdlog.h"
 
 int main(int argc, char** argv) {
+  tributary::EndOnSignal();
   tributary::ServerOptions options;
   double join_seconds = 60;
   CLI::App app(

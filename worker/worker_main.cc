@@ -3,12 +3,14 @@
 #include <map>
 #include <string>
 
+#include "common/run/end_on_signal.h"
 #include "common/wire/channel.h"
 #include "spdlog/spdlog.h"
 #include "worker/trainer/message_delay.h"
 #include "worker/trainer/run_worker.h"
 
 int main(int argc, char** argv) {
+  tributary::EndOnSignal();
   tributary::WorkerOptions options;
   double join_seconds = 60;
   int64_t delay_ms = 0;
