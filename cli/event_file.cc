@@ -21,11 +21,8 @@ void AppendLittleEndian(uint64_t value, int bytes, std::string* out) {
   }
 }
 
-// A checksum of data that holds checksums must not look like theirs
-// (tensorflow/core/lib/hash/crc32c.h).
 uint32_t MaskedCrc32c(const std::string& data) {
-  const uint32_t crc = Crc32c(data.data(), data.size());
-  return (crc >> 15 | crc << 17) + 0xa282ead8u;
+  return MaskCrc32c(Crc32c(data.data(), data.size()));
 }
 
 }  // namespace

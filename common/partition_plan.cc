@@ -14,30 +14,6 @@ namespace {
 
 constexpr int64_t kMinBlockElements = 16 * kGrainElements;
 
-absl::Status CheckParameters(const ParameterSpecs& parameters) {
-  if (parameters.empty()) {
-    return absl::InvalidArgumentError("a plan needs at least one parameter");
-  }
-  std::set<std::string> names;
-  for (const ParameterSpec& spec : parameters) {
-    int64_t size = 1;
-    for (int64_t extent : spec.shape) {
-      if (extent < 1 || extent > PartitionPlan::kMaxElements / size) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("parameter ", spec.name, " has extent ", extent,
-                         "; wanted 1 or more and at most ",
-                         PartitionPlan::kMaxElements, " elements in all"));
-      }
-      size *= extent;
-    }
-    if (!names.insert(spec.name).second) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("two parameters are named ", spec.name));
-    }
-  }
-  return absl::OkStatus();
-}
-
 // Packs one shard's slices into blocks as they come.
 class BlockPacker {
  public:
@@ -102,6 +78,36 @@ void AddParameter(int parameter, int64_t size,
 
 }  // namespace
 
+absl::Status PartitionPlan::CheckParameters(const ParameterSpecs& parameters) {
+  if (parameters.empty()) {
+    return absl::InvalidArgumentError("a plan needs at least one parameter");
+  }
+  std::set<std::string> names;
+  int64_t num_elements = 0;
+  for (const ParameterSpec& spec : parameters) {
+    int64_t size = 1;
+    for (int64_t extent : spec.shape) {
+      if (extent < 1 || extent > kMaxElements / size) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("parameter ", spec.name, " has extent ", extent,
+                         "; wanted 1 or more and at most ", kMaxElements,
+                         " elements in all"));
+      }
+      size *= extent;
+    }
+    if (num_elements > kMaxElements - size) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the model has more than ", kMaxElements, " elements"));
+    }
+    num_elements += size;
+    if (!names.insert(spec.name).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("two parameters are named ", spec.name));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<PartitionPlan> PartitionPlan::Create(ParameterSpecs parameters,
                                                     int num_shards,
                                                     uint64_t bucket_bytes) {
@@ -124,10 +130,6 @@ absl::StatusOr<PartitionPlan> PartitionPlan::Create(ParameterSpecs parameters,
   PartitionPlan plan;
   for (int p = static_cast<int>(parameters.size()) - 1; p >= 0; --p) {
     const int64_t size = parameters[p].size();
-    if (plan.num_elements_ > kMaxElements - size) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the model has more than ", kMaxElements, " elements"));
-    }
     AddParameter(p, size, packers);
     plan.num_elements_ += size;
   }

@@ -64,7 +64,11 @@ class PartitionPlan {
   static constexpr uint64_t kMaxBucketBytes = 64 << 20;
 
   // InvalidArgument: no parameters, a shape that is empty or too large, a
-  // duplicate name, shards or bucket_bytes out of range.
+  // duplicate name.
+  static absl::Status CheckParameters(const ParameterSpecs& parameters);
+
+  // Errors as CheckParameters; InvalidArgument also: shards or bucket_bytes out
+  // of range.
   static absl::StatusOr<PartitionPlan> Create(ParameterSpecs parameters,
                                               int num_shards,
                                               uint64_t bucket_bytes);

@@ -6,37 +6,13 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
+#include "common/run/file_status.h"
 #include "common/status_macros.h"
 
 namespace tributary {
-namespace {
-
-absl::Status FileError(const std::string& path, absl::string_view action,
-                       int error) {
-  const std::string text =
-      absl::StrCat(path, ": ", action, ": ", strerror(error));
-  return error == ENOSPC || error == EDQUOT ? absl::ResourceExhaustedError(text)
-                                            : absl::UnavailableError(text);
-}
-
-// The entry of a renamed file is safe only with its folder.
-absl::Status SyncFolder(const std::string& path) {
-  const std::string folder = std::filesystem::path(path).parent_path().string();
-  const UniqueFd fd(open(folder.empty() ? "." : folder.c_str(),
-                         O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.ok()) return FileError(folder, "open", errno);
-  // Some file systems cannot sync a folder and say EINVAL.
-  if (fsync(fd.get()) != 0 && errno != EINVAL) {
-    return FileError(folder, "fsync", errno);
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<AtomicFile>> AtomicFile::Create(
     const std::string& path) {
@@ -81,7 +57,8 @@ absl::Status AtomicFile::Commit() {
     return FileError(path_, "rename", errno);
   }
   aside_.clear();
-  return SyncFolder(path_);
+  // The entry of a renamed file is safe only with its folder.
+  return SyncFolder(std::filesystem::path(path_).parent_path().string());
 }
 
 absl::Status WriteFileAtomically(const std::string& path,

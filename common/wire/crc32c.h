@@ -14,6 +14,13 @@ inline uint32_t Crc32c(const void* data, size_t n) {
   return ExtendCrc32c(0, data, n);
 }
 
+// What is stored beside data that itself holds checksums or is checksummed
+// again: unmasked, the checksum of data and its checksum would be the same for
+// all data (tensorflow/core/lib/hash/crc32c.h).
+inline uint32_t MaskCrc32c(uint32_t crc) {
+  return (crc >> 15 | crc << 17) + 0xa282ead8u;
+}
+
 namespace internal {
 // The table version, for machines without the instruction and as its oracle.
 uint32_t ExtendCrc32cPortable(uint32_t crc, const void* data, size_t n);
