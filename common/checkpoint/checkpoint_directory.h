@@ -6,12 +6,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "tributary/v1/checkpoint.pb.h"
 
 namespace tributary {
 
-// A directory of checkpoints:
+// A directory of checkpoints (their manifests: manifest.h; their other files:
+// shard_file.h):
 //   DIRECTORY/step-000000000020/shard-000-of-002.ckpt   one for each server
 //                               shard-001-of-002.ckpt
 //                               manifest.ckpt           written last
@@ -26,29 +26,21 @@ std::string CheckpointFolderName(int64_t step);
 
 // Makes DIRECTORY and the folder for `step` in it, empty, and returns its path.
 // What stood under its name, a half-written or a whole checkpoint, is removed,
-// the manifest first. Errors name the path and what the system said:
-// ResourceExhausted when the disk is full, else Unavailable.
+// the manifest first. Errors as FileError.
 absl::StatusOr<std::string> CreateCheckpointFolder(const std::string& directory,
                                                    int64_t step);
 
 // Writes the manifest into the folder of its step and so makes it a checkpoint.
 // `files` are by shard, as WriteShardFile returned them. InvalidArgument: the
-// manifest contradicts itself, or a file is not there with its size. Errors of
-// the system as WriteShardFile; after one the folder is no checkpoint.
+// manifest contradicts itself. NotFound, DataLoss: a file that it names is not
+// there with its size. Errors of the system as FileError; after one the folder
+// is no checkpoint.
 absl::Status WriteManifest(const std::string& directory,
                            const v1::CheckpointManifest& manifest);
 
-// Reads folder/manifest.ckpt and checks it against itself, not the files it
-// names. NotFound: there is none. DataLoss with the path and the byte: it is
-// damaged. FailedPrecondition: it was written by a newer version.
-absl::StatusOr<v1::CheckpointManifest> ReadManifest(const std::string& folder);
-// The same for a file in memory; `name` stands in the errors.
-absl::StatusOr<v1::CheckpointManifest> ParseManifest(const std::string& name,
-                                                     absl::string_view bytes);
-
 struct CheckpointInfo {
   std::string path;  // of the folder
-  int64_t step = 0;  // of its name
+  int64_t step = 0;  // of its name, or its manifest's
   // OK: the manifest is valid and every file is there with its size; what is
   // in them is not looked at. Else why this is no checkpoint.
   absl::Status status;
@@ -57,6 +49,9 @@ struct CheckpointInfo {
 
   bool complete() const { return status.ok(); }
 };
+
+// One folder, whatever its name.
+CheckpointInfo ReadCheckpointInfo(const std::string& folder);
 
 // The folders named like checkpoints, the newest (highest step) first, complete
 // or not; other names are passed over. NotFound: there is no such directory.

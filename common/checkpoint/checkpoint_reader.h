@@ -53,9 +53,7 @@ class CheckpointReader {
 
  private:
   struct Piece {
-    int64_t begin = 0;
-    int64_t end = 0;
-    const ShardFile* file = nullptr;
+    size_t file = 0;
     const ShardFile::Range* range = nullptr;
   };
 
@@ -78,12 +76,14 @@ class CheckpointReader {
 // What reading every byte of one file of a checkpoint says.
 struct FileReport {
   std::string path;
-  int64_t bytes = 0;
+  int64_t bytes = 0;  // as the manifest says; of the manifest itself 0
   absl::Status status;
 };
 
 // Reads all of a checkpoint: the manifest, then every file that it names, each
-// with its first damage. All OK: CheckpointReader reads any block of it.
+// with its first damage. All OK: CheckpointReader reads any block of it. When
+// the manifest is damaged nothing is known of the files, and it alone comes.
 std::vector<FileReport> VerifyCheckpoint(const std::string& folder);
+bool IsWhole(const std::vector<FileReport>& reports);  // every one is OK
 
 }  // namespace tributary

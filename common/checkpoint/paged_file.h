@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -27,13 +27,14 @@ enum class PagedFileKind : uint32_t { kManifest = 1, kShard = 2 };
 // Writes one file; it appears with Commit, whole. Errors as AtomicFile.
 class PagedFileWriter {
  public:
+  // InvalidArgument: the message is longer than readers accept.
   static absl::StatusOr<std::unique_ptr<PagedFileWriter>> Create(
       const std::string& path, PagedFileKind kind, absl::string_view message,
       int64_t data_bytes);
 
-  // The next bytes of the data.
+  // The next bytes of the data. FailedPrecondition when they are too many.
   absl::Status Append(const void* data, size_t size);
-  // FailedPrecondition when bytes are missing or too many.
+  // FailedPrecondition when bytes are missing.
   absl::Status Commit();
 
   // After Commit: of the whole file.
@@ -50,78 +51,110 @@ class PagedFileWriter {
 
   const std::string path_;
   const std::unique_ptr<AtomicFile> file_;
-  int64_t missing_;  // bytes of data still to come
-  std::string page_;
+  int64_t missing_;   // bytes of data still to come
+  std::string page_;  // not yet written
   int64_t bytes_ = 0;
   uint32_t crc32c_ = 0;
 };
 
 // The page that was read last; reading on from there does not read it again.
-// Belongs to one reader and one file.
+// Of one file, used by one thread at a time.
 struct PageBuffer {
   int64_t page = -1;
   std::string content;
 };
 
-// A file open for reading. Opening checks the pages of header and message; the
-// others are checked when they are read. Memory: the message and one page.
-class PagedFile {
+// Checked pages of a file, or of memory that outlives the object. Any number of
+// threads may read.
+class PageSource {
  public:
-  // NotFound: there is none. DataLoss, with the path and the byte: it is no
-  // file of this kind, or it is damaged or cut short. FailedPrecondition: it
-  // was written by a newer version.
-  static absl::StatusOr<PagedFile> Open(const std::string& path,
-                                        PagedFileKind kind);
-  // The same for a file in memory, which outlives the object.
-  static absl::StatusOr<PagedFile> Parse(const std::string& name,
-                                         absl::string_view bytes,
-                                         PagedFileKind kind);
+  // NotFound: there is no such file. DataLoss: it is no regular file, or ends
+  // in the middle of a page.
+  static absl::StatusOr<PageSource> Open(const std::string& path);
+  static absl::StatusOr<PageSource> Wrap(const std::string& name,
+                                         absl::string_view bytes);
 
   const std::string& path() const { return path_; }
-  const std::string& message() const { return message_; }
-  int64_t data_bytes() const { return data_bytes_; }
   int64_t bytes() const { return bytes_; }
+  int64_t num_pages() const { return (bytes_ + kPageBytes - 1) / kPageBytes; }
+  int64_t content_bytes() const { return bytes_ - 4 * num_pages(); }
 
-  // DataLoss as Open; OutOfRange when the data ends before.
-  absl::Status ReadData(int64_t offset, void* data, size_t size,
-                        PageBuffer* buffer) const;
-
-  // Where the content's byte stands in the file.
-  static int64_t FileOffset(int64_t content_offset) {
-    return content_offset / kPageContentBytes * kPageBytes +
-           content_offset % kPageContentBytes;
-  }
-  int64_t data_offset() const { return FileOffset(data_start_); }
+  // Bytes of the content. DataLoss with the path and the page's first byte when
+  // a checksum is wrong. OutOfRange when the content ends before.
+  absl::Status Read(int64_t offset, void* data, size_t size,
+                    PageBuffer* buffer) const;
+  absl::Status ReadPage(int64_t page, PageBuffer* buffer) const;
 
  private:
-  PagedFile(std::string path, UniqueFd fd, absl::string_view memory,
-            int64_t bytes)
+  PageSource(std::string path, UniqueFd fd, absl::string_view memory,
+             int64_t bytes)
       : path_(std::move(path)),
         fd_(std::move(fd)),
         memory_(memory),
         bytes_(bytes) {}
 
-  absl::Status ReadFront(PagedFileKind kind);
-  absl::Status ReadContent(int64_t offset, void* data, size_t size,
-                           PageBuffer* buffer) const;
-  absl::Status ReadPage(int64_t page, PageBuffer* buffer) const;
+  absl::Status CheckSize() const;
+  absl::Status ReadRaw(int64_t offset, std::string* bytes) const;
 
   std::string path_;
   UniqueFd fd_;  // or, without one,
   absl::string_view memory_;
-  int64_t bytes_ = 0;  // of the file
-  int64_t content_bytes_ = 0;
+  int64_t bytes_ = 0;
+};
+
+// A file of one kind, open for reading: header and message are checked, the
+// data is checked as it is read. Memory: the message and a page.
+class PagedFile {
+ public:
+  static constexpr int64_t kMaxMessageBytes = 64 << 20;
+
+  // NotFound: there is none. DataLoss, with the path and the byte: it is no
+  // file of this kind, or it is damaged or cut short. FailedPrecondition: it
+  // was written by a newer version.
+  static absl::StatusOr<PagedFile> Open(const std::string& path,
+                                        PagedFileKind kind);
+  // The same for a file in memory, which outlives the object; `name` stands in
+  // the errors.
+  static absl::StatusOr<PagedFile> Parse(const std::string& name,
+                                         absl::string_view bytes,
+                                         PagedFileKind kind);
+
+  const std::string& path() const { return source_.path(); }
+  int64_t bytes() const { return source_.bytes(); }
+  const std::string& message() const { return message_; }
+  int64_t data_bytes() const { return data_bytes_; }
+
+  absl::Status ReadData(int64_t offset, void* data, size_t size,
+                        PageBuffer* buffer) const {
+    return source_.Read(data_start_ + offset, data, size, buffer);
+  }
+
+  // DataLoss at the message: what it says is impossible.
+  absl::Status MessageError(absl::string_view what) const;
+
+ private:
+  explicit PagedFile(PageSource source) : source_(std::move(source)) {}
+  static absl::StatusOr<PagedFile> Create(absl::StatusOr<PageSource> source,
+                                          PagedFileKind kind);
+  absl::Status ReadFront(PagedFileKind kind);
+  absl::Status CheckLengths(uint64_t message_bytes, uint64_t data_bytes) const;
+
+  PageSource source_;
   std::string message_;
   int64_t data_start_ = 0;  // within the content
   int64_t data_bytes_ = 0;
 };
 
-// Reads every byte and compares with what the manifest says of the file.
-// DataLoss names the first place and how many pages more are damaged.
-absl::Status VerifyFile(const std::string& path, int64_t bytes,
-                        uint32_t crc32c);
+// DataLoss: a file of `bytes` bytes has not the size that its manifest says.
+absl::Status SizeError(const std::string& path, int64_t bytes, uint64_t wanted);
 
-// The pages of any content, for tests and fuzzing.
+// Reads every byte of a file and compares with what a manifest says of it.
+// DataLoss names the first place and how many pages more are damaged.
+absl::Status VerifyPages(const std::string& path, uint64_t bytes,
+                         uint32_t crc32c);
+
+// A file of this content, for tests and fuzzing: its pages are whole, whatever
+// the content is.
 std::string ToPages(absl::string_view content);
 
 }  // namespace tributary

@@ -41,6 +41,12 @@ struct BlockImage {
 // "shard-001-of-003.ckpt"
 std::string ShardFileName(int shard, int num_shards);
 
+// What holds for every file of a checkpoint: parameters that a PartitionPlan
+// takes, and states with names of their own, at most kMaxStates of them.
+inline constexpr int kMaxStates = 16;
+absl::Status CheckTensorNames(const ParameterSpecs& parameters,
+                              absl::Span<const std::string> state_names);
+
 // Writes folder/ShardFileName: aside, to the disk, then under its name, so that
 // the file is whole or not there and a file of the name stands until then.
 // After an error nothing of it stays. ResourceExhausted: no room on the disk.
@@ -74,18 +80,21 @@ class ShardFile {
       const std::string& name, absl::string_view bytes);
 
   const ShardFileHeader& header() const { return header_; }
-  // In the order of the data; none overlap.
+  // In the order of the data. Whether some overlap is for CheckpointReader,
+  // which sees all files.
   const std::vector<Range>& ranges() const { return ranges_; }
   const PagedFile& file() const { return file_; }
 
   // Reads values.size() elements of a range, from element `first` of the
-  // parameter on: weights (tensor 0) or a state (1 + its place).
+  // parameter on: weights (tensor 0) or a state (1 + its place). OutOfRange
+  // when the range has not so many.
   absl::Status Read(const Range& range, int tensor, int64_t first,
                     absl::Span<float> values, PageBuffer* buffer) const;
 
  private:
   explicit ShardFile(PagedFile file) : file_(std::move(file)) {}
-  static absl::StatusOr<std::unique_ptr<ShardFile>> Create(PagedFile file);
+  static absl::StatusOr<std::unique_ptr<ShardFile>> Create(
+      absl::StatusOr<PagedFile> file);
   absl::Status ReadIndex(const v1::CheckpointShard& index);
 
   const PagedFile file_;

@@ -1,0 +1,177 @@
+#include "common/checkpoint/checkpoint_directory.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/checkpoint/manifest.h"
+#include "common/checkpoint/paged_file.h"
+#include "common/run/file_status.h"
+#include "common/status_macros.h"
+
+namespace tributary {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kFolderPrefix[] = "step-";
+
+std::optional<int64_t> StepOf(const std::string& folder_name) {
+  if (!absl::StartsWith(folder_name, kFolderPrefix)) return std::nullopt;
+  int64_t step = 0;
+  if (!absl::SimpleAtoi(folder_name.substr(sizeof(kFolderPrefix) - 1), &step) ||
+      step < 0 || CheckpointFolderName(step) != folder_name) {
+    return std::nullopt;
+  }
+  return step;
+}
+
+// Without its manifest the folder is no checkpoint any more, however far the
+// rest of this comes.
+absl::Status RemoveFolder(const std::string& folder) {
+  const std::string manifest = ManifestPath(folder);
+  if (unlink(manifest.c_str()) == 0) {
+    TRIBUTARY_RETURN_IF_ERROR(SyncFolder(folder));
+  } else if (errno != ENOENT && errno != ENOTDIR) {
+    return FileError(manifest, "remove", errno);
+  }
+  std::error_code error;
+  fs::remove_all(folder, error);
+  if (error) return FileError(folder, "remove", error.value());
+  return absl::OkStatus();
+}
+
+// Every file that the manifest names is there with its size.
+absl::Status CheckFiles(const std::string& folder,
+                        const v1::CheckpointManifest& manifest) {
+  for (const v1::CheckpointFile& file : manifest.files()) {
+    const std::string path = absl::StrCat(folder, "/", file.name());
+    struct stat info;
+    if (stat(path.c_str(), &info) != 0) return FileError(path, "open", errno);
+    if (static_cast<uint64_t>(info.st_size) != file.bytes()) {
+      return SizeError(path, info.st_size, file.bytes());
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadInfo(CheckpointInfo* info) {
+  TRIBUTARY_ASSIGN_OR_RETURN(info->manifest, ReadManifest(info->path));
+  info->step = info->manifest.step();
+  for (const v1::CheckpointFile& file : info->manifest.files()) {
+    info->bytes += static_cast<int64_t>(file.bytes());
+  }
+  return CheckFiles(info->path, info->manifest);
+}
+
+absl::Status NoCheckpoint(const std::string& directory,
+                          const std::vector<CheckpointInfo>& found) {
+  return absl::NotFoundError(absl::StrCat(
+      directory, ": holds no complete checkpoint",
+      found.empty() ? "" : absl::StrCat("; ", found[0].status.message())));
+}
+
+}  // namespace
+
+std::string CheckpointFolderName(int64_t step) {
+  return absl::StrFormat("%s%012d", kFolderPrefix, step);
+}
+
+absl::StatusOr<std::string> CreateCheckpointFolder(const std::string& directory,
+                                                   int64_t step) {
+  if (step < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a checkpoint wants a step of 0 or more, got ", step));
+  }
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error) return FileError(directory, "create", error.value());
+  const std::string folder =
+      absl::StrCat(directory, "/", CheckpointFolderName(step));
+  TRIBUTARY_RETURN_IF_ERROR(RemoveFolder(folder));
+  fs::create_directory(folder, error);
+  if (error) return FileError(folder, "create", error.value());
+  TRIBUTARY_RETURN_IF_ERROR(SyncFolder(directory));
+  return folder;
+}
+
+absl::Status WriteManifest(const std::string& directory,
+                           const v1::CheckpointManifest& manifest) {
+  TRIBUTARY_RETURN_IF_ERROR(CheckManifest(manifest));
+  const std::string folder =
+      absl::StrCat(directory, "/", CheckpointFolderName(manifest.step()));
+  TRIBUTARY_RETURN_IF_ERROR(CheckFiles(folder, manifest));
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      const std::unique_ptr<PagedFileWriter> file,
+      PagedFileWriter::Create(ManifestPath(folder), PagedFileKind::kManifest,
+                              manifest.SerializeAsString(), /*data_bytes=*/0));
+  return file->Commit();
+}
+
+CheckpointInfo ReadCheckpointInfo(const std::string& folder) {
+  CheckpointInfo info;
+  info.path = folder;
+  info.step = StepOf(fs::path(folder).filename().string()).value_or(info.step);
+  info.status = ReadInfo(&info);
+  return info;
+}
+
+absl::StatusOr<std::vector<CheckpointInfo>> ListCheckpoints(
+    const std::string& directory) {
+  std::vector<CheckpointInfo> found;
+  std::error_code error;
+  fs::directory_iterator it(directory, error);
+  for (; !error && it != fs::directory_iterator(); it.increment(error)) {
+    const std::optional<int64_t> step = StepOf(it->path().filename().string());
+    if (!step.has_value()) continue;
+    CheckpointInfo& info =
+        found.emplace_back(ReadCheckpointInfo(it->path().string()));
+    if (info.complete() && info.step != *step) {
+      info.status = absl::DataLossError(
+          absl::StrCat(ManifestPath(info.path), ": byte 0: wants step ", *step,
+                       ", got ", info.step));
+    }
+    info.step = *step;
+  }
+  if (error) return FileError(directory, "list", error.value());
+  std::sort(found.begin(), found.end(),
+            [](const auto& a, const auto& b) { return a.step > b.step; });
+  return found;
+}
+
+absl::StatusOr<CheckpointInfo> NewestCheckpoint(const std::string& directory) {
+  TRIBUTARY_ASSIGN_OR_RETURN(std::vector<CheckpointInfo> found,
+                             ListCheckpoints(directory));
+  for (CheckpointInfo& info : found) {
+    if (info.complete()) return std::move(info);
+  }
+  return NoCheckpoint(directory, found);
+}
+
+absl::Status PruneCheckpoints(const std::string& directory, int keep) {
+  if (keep < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("wants at least 1 checkpoint to keep, got ", keep));
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<CheckpointInfo> found,
+                             ListCheckpoints(directory));
+  absl::Status first;
+  int complete = 0;
+  for (const CheckpointInfo& info : found) {
+    if (info.complete() && ++complete <= keep) continue;
+    if (complete == 0) continue;  // newer than every complete one
+    first.Update(RemoveFolder(info.path));
+  }
+  return first;
+}
+
+}  // namespace tributary

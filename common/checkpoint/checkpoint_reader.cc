@@ -1,0 +1,215 @@
+#include "common/checkpoint/checkpoint_reader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/checkpoint/manifest.h"
+#include "common/quoted.h"
+#include "common/status_macros.h"
+#include "common/wire/plan_codec.h"
+
+namespace tributary {
+namespace {
+
+std::string SpecText(const ParameterSpec& spec) {
+  return absl::StrCat(Quoted(spec.name), " [", absl::StrJoin(spec.shape, ", "),
+                      "]");
+}
+
+// What the file of a shard must say to belong to this manifest.
+ShardFileHeader WantedHeader(const v1::CheckpointManifest& manifest, int shard,
+                             const ParameterSpecs& parameters,
+                             const std::vector<std::string>& state_names) {
+  return {.job_id = manifest.job_id(),
+          .step = manifest.step(),
+          .shard = shard,
+          .num_shards = manifest.files_size(),
+          .parameters = parameters,
+          .state_names = state_names};
+}
+
+absl::Status CheckHeader(const ShardFile& file, const ShardFileHeader& wanted) {
+  const ShardFileHeader& got = file.header();
+  if (got == wanted) return absl::OkStatus();
+  const auto text = [](const ShardFileHeader& header) {
+    return absl::StrCat("shard ", header.shard, " of ", header.num_shards,
+                        " at step ", header.step, " of job ", header.job_id);
+  };
+  std::string difference = absl::StrCat(text(wanted), ", got ", text(got));
+  if (text(got) == text(wanted)) {
+    difference = got.state_names == wanted.state_names
+                     ? "the parameters of the manifest, got others"
+                     : "the optimizer states of the manifest, got others";
+  }
+  return file.file().MessageError(absl::StrCat("wants ", difference));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CheckpointReader>> CheckpointReader::Open(
+    const std::string& folder) {
+  std::unique_ptr<CheckpointReader> reader(new CheckpointReader(folder));
+  TRIBUTARY_ASSIGN_OR_RETURN(reader->manifest_, ReadManifest(folder));
+  const v1::CheckpointManifest& manifest = reader->manifest_;
+  reader->parameters_ = FromProto(manifest.parameters());
+  reader->state_names_ = {manifest.state_names().begin(),
+                          manifest.state_names().end()};
+  TRIBUTARY_RETURN_IF_ERROR(reader->OpenFiles());
+  TRIBUTARY_RETURN_IF_ERROR(reader->IndexPieces());
+  return reader;
+}
+
+absl::Status CheckpointReader::OpenFiles() {
+  for (int shard = 0; shard < manifest_.files_size(); ++shard) {
+    const v1::CheckpointFile& file = manifest_.files(shard);
+    const std::string path = absl::StrCat(folder_, "/", file.name());
+    TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<ShardFile> opened,
+                               ShardFile::Open(path));
+    if (static_cast<uint64_t>(opened->file().bytes()) != file.bytes()) {
+      return SizeError(path, opened->file().bytes(), file.bytes());
+    }
+    TRIBUTARY_RETURN_IF_ERROR(CheckHeader(
+        *opened, WantedHeader(manifest_, shard, parameters_, state_names_)));
+    files_.push_back(std::move(opened));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointReader::IndexPieces() {
+  pieces_.resize(parameters_.size());
+  for (size_t file = 0; file < files_.size(); ++file) {
+    for (const ShardFile::Range& range : files_[file]->ranges()) {
+      pieces_[range.parameter].push_back({file, &range});
+    }
+  }
+  for (size_t p = 0; p < pieces_.size(); ++p) {
+    std::sort(pieces_[p].begin(), pieces_[p].end(),
+              [](const Piece& a, const Piece& b) {
+                return a.range->begin < b.range->begin;
+              });
+    const auto error = [&](int64_t element, absl::string_view where) {
+      return absl::DataLossError(absl::StrCat(
+          folder_, ": element ", element, " of parameter ",
+          Quoted(parameters_[p].name), " stands ", where, " of its files"));
+    };
+    int64_t next = 0;
+    for (const Piece& piece : pieces_[p]) {
+      if (piece.range->begin > next) return error(next, "in none");
+      if (piece.range->begin < next) {
+        return error(piece.range->begin, "twice in one or two");
+      }
+      next = piece.range->end;
+    }
+    if (next < parameters_[p].size()) return error(next, "in none");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointReader::CheckFits(
+    const ParameterSpecs& parameters,
+    absl::Span<const std::string> state_names) const {
+  const auto error = [this](const auto&... text) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(folder_, ": the checkpoint ", text...));
+  };
+  const size_t common = std::min(parameters.size(), parameters_.size());
+  for (size_t i = 0; i < common; ++i) {
+    if (parameters[i] != parameters_[i]) {
+      return error("holds ", SpecText(parameters_[i]), ", wanted ",
+                   SpecText(parameters[i]));
+    }
+  }
+  if (parameters.size() != parameters_.size()) {
+    return error("holds ", parameters_.size(), " parameters, wanted ",
+                 parameters.size());
+  }
+  if (state_names != state_names_) {
+    return error("holds the optimizer states [",
+                 absl::StrJoin(state_names_, ", "), "], wanted [",
+                 absl::StrJoin(state_names, ", "), "]");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointReader::ReadBlock(const Block& block, float* weights,
+                                         absl::Span<float* const> state) const {
+  if (state.size() != state_names_.size()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(folder_, ": the checkpoint holds ", state_names_.size(),
+                     " optimizer states, wanted ", state.size()));
+  }
+  std::vector<PageBuffer> buffers(files_.size());
+  for (size_t tensor = 0; tensor <= state.size(); ++tensor) {
+    float* out = tensor == 0 ? weights : state[tensor - 1];
+    for (const Slice& slice : block.slices) {
+      const absl::Status status = Read(
+          static_cast<int>(tensor), slice.parameter, slice.begin,
+          absl::MakeSpan(out + slice.offset, static_cast<size_t>(slice.size())),
+          &buffers);
+      if (absl::IsOutOfRange(status)) {
+        return absl::FailedPreconditionError(status.message());
+      }
+      TRIBUTARY_RETURN_IF_ERROR(status);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointReader::ReadRange(int tensor, int parameter,
+                                         int64_t begin,
+                                         absl::Span<float> values) const {
+  std::vector<PageBuffer> buffers(files_.size());
+  return Read(tensor, parameter, begin, values, &buffers);
+}
+
+absl::Status CheckpointReader::Read(int tensor, int parameter, int64_t begin,
+                                    absl::Span<float> values,
+                                    std::vector<PageBuffer>* buffers) const {
+  const int64_t end = begin + static_cast<int64_t>(values.size());
+  if (parameter < 0 || parameter >= static_cast<int>(parameters_.size()) ||
+      begin < 0 || end > parameters_[parameter].size()) {
+    return absl::OutOfRangeError(absl::StrCat(
+        folder_, ": wants elements ", begin, " to ", end, " of parameter ",
+        parameter, ", which the checkpoint does not hold"));
+  }
+  const std::vector<Piece>& pieces = pieces_[parameter];
+  auto piece = std::partition_point(
+      pieces.begin(), pieces.end(),
+      [begin](const Piece& p) { return p.range->end <= begin; });
+  for (; begin < end; ++piece) {
+    const int64_t take = std::min(end, piece->range->end) - begin;
+    TRIBUTARY_RETURN_IF_ERROR(
+        files_[piece->file]->Read(*piece->range, tensor, begin,
+                                  values.subspan(0, static_cast<size_t>(take)),
+                                  &(*buffers)[piece->file]));
+    values.remove_prefix(static_cast<size_t>(take));
+    begin += take;
+  }
+  return absl::OkStatus();
+}
+
+std::vector<FileReport> VerifyCheckpoint(const std::string& folder) {
+  std::vector<FileReport> reports;
+  const absl::StatusOr<v1::CheckpointManifest> manifest = ReadManifest(folder);
+  reports.push_back({ManifestPath(folder), 0, manifest.status()});
+  if (!manifest.ok()) return reports;
+  for (const v1::CheckpointFile& file : manifest->files()) {
+    const std::string path = absl::StrCat(folder, "/", file.name());
+    reports.push_back({path, static_cast<int64_t>(file.bytes()),
+                       VerifyPages(path, file.bytes(), file.crc32c())});
+  }
+  // Whole files may still not belong together.
+  if (IsWhole(reports)) {
+    reports[0].status = CheckpointReader::Open(folder).status();
+  }
+  return reports;
+}
+
+bool IsWhole(const std::vector<FileReport>& reports) {
+  return std::all_of(reports.begin(), reports.end(),
+                     [](const FileReport& r) { return r.status.ok(); });
+}
+
+}  // namespace tributary

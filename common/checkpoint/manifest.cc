@@ -1,0 +1,85 @@
+#include "common/checkpoint/manifest.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/checkpoint/paged_file.h"
+#include "common/checkpoint/shard_file.h"
+#include "common/quoted.h"
+#include "common/status_macros.h"
+#include "common/wire/plan_codec.h"
+
+namespace tributary {
+namespace {
+
+absl::Status CheckFileNames(const v1::CheckpointManifest& manifest) {
+  const int num_shards = manifest.files_size();
+  if (num_shards < 1 || num_shards > PartitionPlan::kMaxShards) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "wants 1 to ", PartitionPlan::kMaxShards, " files, got ", num_shards));
+  }
+  for (int i = 0; i < num_shards; ++i) {
+    const std::string wanted = ShardFileName(i, num_shards);
+    if (manifest.files(i).name() != wanted) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "wants file ", wanted, ", got ", Quoted(manifest.files(i).name())));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::CheckpointManifest> FromFile(
+    const absl::StatusOr<PagedFile>& file) {
+  TRIBUTARY_RETURN_IF_ERROR(file.status());
+  v1::CheckpointManifest manifest;
+  if (!manifest.ParseFromString(file->message())) {
+    return file->MessageError("wants a manifest, got something else");
+  }
+  if (file->data_bytes() > 0) {
+    return file->MessageError("wants nothing behind the manifest");
+  }
+  if (const absl::Status status = CheckManifest(manifest); !status.ok()) {
+    return file->MessageError(
+        absl::StrCat("the manifest is impossible: ", status.message()));
+  }
+  return manifest;
+}
+
+}  // namespace
+
+std::string ManifestPath(const std::string& folder) {
+  return absl::StrCat(folder, "/manifest.ckpt");
+}
+
+absl::Status CheckManifest(const v1::CheckpointManifest& manifest) {
+  if (manifest.step() < 0 || manifest.total_steps() < 0 ||
+      manifest.steps_per_epoch() < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "wants steps of 0 or more, got step ", manifest.step(), " of ",
+        manifest.total_steps(), ", ", manifest.steps_per_epoch(), " an epoch"));
+  }
+  for (int rank = 0; rank < manifest.workers_size(); ++rank) {
+    if (manifest.workers(rank).steps() < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("wants steps of 0 or more for rank ", rank, ", got ",
+                       manifest.workers(rank).steps()));
+    }
+  }
+  const std::vector<std::string> state_names = {manifest.state_names().begin(),
+                                                manifest.state_names().end()};
+  TRIBUTARY_RETURN_IF_ERROR(
+      CheckTensorNames(FromProto(manifest.parameters()), state_names));
+  return CheckFileNames(manifest);
+}
+
+absl::StatusOr<v1::CheckpointManifest> ReadManifest(const std::string& folder) {
+  return FromFile(
+      PagedFile::Open(ManifestPath(folder), PagedFileKind::kManifest));
+}
+
+absl::StatusOr<v1::CheckpointManifest> ParseManifest(const std::string& name,
+                                                     absl::string_view bytes) {
+  return FromFile(PagedFile::Parse(name, bytes, PagedFileKind::kManifest));
+}
+
+}  // namespace tributary

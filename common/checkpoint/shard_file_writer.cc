@@ -1,0 +1,119 @@
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/checkpoint/shard_file.h"
+#include "common/status_macros.h"
+#include "common/wire/plan_codec.h"
+
+namespace tributary {
+namespace {
+
+absl::Status CheckBlock(const ShardFileHeader& header, const BlockImage& block,
+                        size_t index) {
+  const auto error = [index](const auto&... text) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("block ", index, " of a checkpoint: ", text...));
+  };
+  if (block.state.size() != header.state_names.size()) {
+    return error("wants ", header.state_names.size(), " states, got ",
+                 block.state.size());
+  }
+  int64_t elements = 0;
+  for (const Slice& slice : block.slices) {
+    if (slice.parameter < 0 ||
+        slice.parameter >= static_cast<int>(header.parameters.size())) {
+      return error("wants a parameter below ", header.parameters.size(),
+                   ", got ", slice.parameter);
+    }
+    const int64_t size = header.parameters[slice.parameter].size();
+    if (slice.begin < 0 || slice.begin >= slice.end || slice.end > size) {
+      return error("wants elements of 0 to ", size, ", got ", slice.begin,
+                   " to ", slice.end);
+    }
+    if (slice.offset != elements) {
+      return error("wants its slices one behind the other");
+    }
+    elements += slice.size();
+  }
+  if (elements != block.num_elements) {
+    return error("wants ", elements, " elements, got ", block.num_elements);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckShard(const ShardFileHeader& header,
+                        absl::Span<const BlockImage> blocks) {
+  TRIBUTARY_RETURN_IF_ERROR(
+      CheckTensorNames(header.parameters, header.state_names));
+  if (header.num_shards < 1 || header.num_shards > PartitionPlan::kMaxShards ||
+      header.shard < 0 || header.shard >= header.num_shards) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a checkpoint wants a shard of 1 to ", PartitionPlan::kMaxShards,
+        ", got shard ", header.shard, " of ", header.num_shards));
+  }
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    TRIBUTARY_RETURN_IF_ERROR(CheckBlock(header, blocks[i], i));
+  }
+  return absl::OkStatus();
+}
+
+v1::CheckpointShard IndexOf(const ShardFileHeader& header,
+                            absl::Span<const BlockImage> blocks) {
+  v1::CheckpointShard index;
+  index.set_job_id(header.job_id);
+  index.set_step(header.step);
+  index.set_shard(header.shard);
+  index.set_num_shards(header.num_shards);
+  ToProto(header.parameters, index.mutable_parameters());
+  for (const std::string& name : header.state_names) {
+    index.add_state_names(name);
+  }
+  for (const BlockImage& block : blocks) {
+    v1::CheckpointBlock* proto = index.add_blocks();
+    for (const Slice& slice : block.slices) {
+      v1::CheckpointSlice* out = proto->add_slices();
+      out->set_parameter(slice.parameter);
+      out->set_begin(slice.begin);
+      out->set_end(slice.end);
+    }
+  }
+  return index;
+}
+
+}  // namespace
+
+std::string ShardFileName(int shard, int num_shards) {
+  return absl::StrFormat("shard-%03d-of-%03d.ckpt", shard, num_shards);
+}
+
+absl::StatusOr<v1::CheckpointFile> WriteShardFile(
+    const std::string& folder, const ShardFileHeader& header,
+    absl::Span<const BlockImage> blocks) {
+  TRIBUTARY_RETURN_IF_ERROR(CheckShard(header, blocks));
+  const int64_t num_tensors =
+      1 + static_cast<int64_t>(header.state_names.size());
+  int64_t elements = 0;
+  for (const BlockImage& block : blocks) elements += block.num_elements;
+
+  v1::CheckpointFile result;
+  result.set_name(ShardFileName(header.shard, header.num_shards));
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      const std::unique_ptr<PagedFileWriter> file,
+      PagedFileWriter::Create(absl::StrCat(folder, "/", result.name()),
+                              PagedFileKind::kShard,
+                              IndexOf(header, blocks).SerializeAsString(),
+                              elements * num_tensors * int64_t{sizeof(float)}));
+  for (const BlockImage& block : blocks) {
+    const size_t bytes =
+        static_cast<size_t>(block.num_elements) * sizeof(float);
+    TRIBUTARY_RETURN_IF_ERROR(file->Append(block.weights, bytes));
+    for (const float* state : block.state) {
+      TRIBUTARY_RETURN_IF_ERROR(file->Append(state, bytes));
+    }
+  }
+  TRIBUTARY_RETURN_IF_ERROR(file->Commit());
+  result.set_bytes(static_cast<uint64_t>(file->bytes()));
+  result.set_crc32c(file->crc32c());
+  return result;
+}
+
+}  // namespace tributary

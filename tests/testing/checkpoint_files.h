@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/parameter_spec.h"
+#include "common/partition_plan.h"
+#include "tributary/v1/checkpoint.pb.h"
+
+namespace tributary::testing {
+
+// A model of 43,105 elements whose values are a function of their place, and
+// the checkpoints of it that any number of servers would write.
+struct CheckpointModel {
+  std::string name = "small";
+  uint64_t job_id = 7;
+  ParameterSpecs parameters = {{"0.weight", {300, 100}},
+                               {"0.bias", {300}},
+                               {"2.weight", {4, 3200}},
+                               {"2.bias", {4}},
+                               {"4.scale", {}}};
+  std::vector<std::string> state_names = {"exp_avg", "exp_avg_sq"};
+  float offset = 0;  // added to every value
+
+  // tensor: 0 weights, 1 + i state i.
+  float Value(int tensor, int parameter, int64_t element) const {
+    return static_cast<float>(element) + 1e5f * static_cast<float>(parameter) +
+           0.25f * static_cast<float>(tensor) + offset;
+  }
+  std::vector<float> Tensor(int tensor, int parameter) const;
+
+  PartitionPlan Plan(int num_shards) const;
+
+  // What `shard` writes.
+  absl::StatusOr<v1::CheckpointFile> WriteShard(const std::string& folder,
+                                                int64_t step, int shard,
+                                                int num_shards) const;
+  // Without files.
+  v1::CheckpointManifest Manifest(int64_t step) const;
+  // All of a checkpoint, as a job does it.
+  absl::Status Write(const std::string& directory, int64_t step,
+                     int num_shards) const;
+};
+
+}  // namespace tributary::testing
