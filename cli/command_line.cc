@@ -11,11 +11,11 @@
 namespace tributary {
 namespace {
 
-// "tributary train" while the words of that subcommand are parsed.
+// "tributary checkpoint list" while the words of that subcommand are parsed.
 std::string CommandName(const CLI::App& app) {
   std::string name = app.get_name();
   for (const CLI::App* sub : app.get_subcommands()) {
-    absl::StrAppend(&name, " ", sub->get_name());
+    absl::StrAppend(&name, " ", CommandName(*sub));
   }
   return name;
 }
@@ -42,8 +42,8 @@ int RunCommandLine(CLI::App& app, int argc, char** argv, const Action& action) {
     return kExitRefused;
   }
   if (!action) {
-    PrintError(
-        absl::StrCat("a command is wanted (try ", app.get_name(), " --help)"));
+    PrintError(absl::StrCat("a command is wanted (try ", CommandName(app),
+                            " --help)"));
     return kExitRefused;
   }
   return action();

@@ -12,6 +12,8 @@ using Action = std::function<int()>;
 
 void AddTrainCommand(CLI::App& app, Action* action);
 void AddStatusCommand(CLI::App& app, Action* action);
+void AddCheckpointCommand(CLI::App& app, Action* action);
+void AddExportCommand(CLI::App& app, Action* action);
 
 // --set key=value, any number of times.
 void AddOverrides(CLI::App& app, std::vector<std::string>* overrides);

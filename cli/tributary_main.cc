@@ -12,5 +12,7 @@ int main(int argc, char** argv) {
   tributary::Action action;
   tributary::AddTrainCommand(app, &action);
   tributary::AddStatusCommand(app, &action);
+  tributary::AddCheckpointCommand(app, &action);
+  tributary::AddExportCommand(app, &action);
   return tributary::RunCommandLine(app, argc, argv, action);
 }

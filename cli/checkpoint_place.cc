@@ -1,0 +1,56 @@
+#include "cli/checkpoint_place.h"
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/checkpoint/manifest.h"
+#include "common/run/file_status.h"
+#include "common/status_macros.h"
+
+namespace tributary {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A half-written one, which has no manifest, is known by its name.
+bool IsCheckpointFolder(const std::string& path) {
+  std::error_code error;
+  const fs::path folder = fs::path(path).lexically_normal();
+  const fs::path name = folder.has_filename() ? folder.filename()
+                                              : folder.parent_path().filename();
+  return fs::exists(ManifestPath(path), error) ||
+         absl::StartsWith(name.string(), "step-");
+}
+
+}  // namespace
+
+absl::StatusOr<CheckpointPlace> FindCheckpoints(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) {
+    const bool other = !error && fs::exists(path, error);
+    return FileError(path, "open", other ? ENOTDIR : ENOENT);
+  }
+  if (IsCheckpointFolder(path)) return CheckpointPlace{path, false};
+  const std::string of_run = absl::StrCat(path, "/checkpoints");
+  return CheckpointPlace{fs::is_directory(of_run, error) ? of_run : path, true};
+}
+
+absl::StatusOr<std::vector<CheckpointInfo>> CheckpointsAt(
+    const CheckpointPlace& place) {
+  if (place.is_directory) return ListCheckpoints(place.path);
+  return std::vector<CheckpointInfo>{ReadCheckpointInfo(place.path)};
+}
+
+absl::StatusOr<std::string> CheckpointAt(const std::string& path) {
+  TRIBUTARY_ASSIGN_OR_RETURN(const CheckpointPlace place,
+                             FindCheckpoints(path));
+  if (!place.is_directory) return place.path;
+  TRIBUTARY_ASSIGN_OR_RETURN(const CheckpointInfo newest,
+                             NewestCheckpoint(place.path));
+  return newest.path;
+}
+
+}  // namespace tributary

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/checkpoint/checkpoint_directory.h"
+
+namespace tributary {
+
+// What a path on the command line stands for: the folder of one checkpoint, a
+// directory of them, or a run directory, whose checkpoints/ is meant.
+struct CheckpointPlace {
+  std::string path;
+  bool is_directory = false;  // of checkpoints; else the folder of one
+};
+
+// NotFound: there is no such folder.
+absl::StatusOr<CheckpointPlace> FindCheckpoints(const std::string& path);
+
+// All of a directory, the newest first, or the one. Errors as FindCheckpoints
+// and ListCheckpoints.
+absl::StatusOr<std::vector<CheckpointInfo>> CheckpointsAt(
+    const CheckpointPlace& place);
+
+// The folder of the checkpoint that is meant: of a directory its newest
+// complete one. NotFound when it has none.
+absl::StatusOr<std::string> CheckpointAt(const std::string& path);
+
+}  // namespace tributary
