@@ -11,6 +11,10 @@ find_package(spdlog REQUIRED CONFIG)     # logs
 find_package(CLI11 REQUIRED)             # command lines
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(OPENBLAS REQUIRED IMPORTED_TARGET openblas)  # CPU matrix products
+pkg_check_modules(MICROHTTPD REQUIRED IMPORTED_TARGET libmicrohttpd)  # HTTP for metrics
+# The metrics' text format. By pkg-config: the CMake package asks for all that
+# its other libraries need.
+pkg_check_modules(PROMETHEUS REQUIRED IMPORTED_TARGET prometheus-cpp-core)
 if(TRIBUTARY_BUILD_TESTS)
   find_package(GTest REQUIRED)
 endif()

@@ -24,7 +24,7 @@ packages() {
 build g++ the C++20 compiler
 build cmake configures the build
 build ninja-build runs the build
-build pkgconf finds OpenBLAS
+build pkgconf finds OpenBLAS and others
 build ccache builds again in seconds
 build lld links four times faster than ld.bfd
 build libgrpc++-dev the transport between processes
@@ -36,6 +36,8 @@ build libyaml-cpp-dev reads job files, with line numbers
 build nlohmann-json3-dev metrics, summaries, safetensors headers
 build libcli11-dev command lines
 build libspdlog-dev logs
+build libmicrohttpd-dev HTTP for metrics and health
+build prometheus-cpp-dev the metrics' text format
 build libopenblas-pthread-dev matrix products on the CPU
 build zlib1g-dev gzipped data sets
 build libssl-dev sha256 of the weights

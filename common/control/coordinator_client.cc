@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "common/control/address.h"
+#include "common/address.h"
 #include "common/status_macros.h"
 #include "common/wire/grpc_status.h"
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/control/address.h"
+#include "common/address.h"
 #include "common/partition_plan.h"
 #include "common/status_macros.h"
 #include "server/coordinator/coordinator_service.h"

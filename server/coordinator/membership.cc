@@ -1,7 +1,7 @@
 #include "server/coordinator/membership.h"
 
 #include "absl/strings/str_cat.h"
-#include "common/control/address.h"
+#include "common/address.h"
 #include "common/status_macros.h"
 
 namespace tributary {
@@ -28,6 +28,9 @@ absl::Status CheckRegistration(const v1::RegisterRequest& request,
     return absl::InvalidArgumentError(
         absl::StrCat("host must have at most ", kMaxNameBytes, " bytes, got ",
                      request.host().size()));
+  }
+  if (!request.metrics_address().empty()) {
+    TRIBUTARY_RETURN_IF_ERROR(CheckAddress(request.metrics_address()));
   }
   if (request.has_wanted_index() && request.wanted_index() >= num_places) {
     return absl::InvalidArgumentError(
@@ -103,6 +106,7 @@ absl::StatusOr<const Place*> Membership::Register(
   }
   if (!found->alive || found->holder.instance() != request.instance()) {
     found->incarnation = ++last_incarnation_;
+    ++found->holders;
     found->latest.Clear();
     found->stop_bound = -1;
     found->alive = true;
@@ -138,6 +142,7 @@ std::vector<const Place*> Membership::Expire(int64_t now_micros) {
       if (place.alive && !place.finished &&
           now_micros - place.last_heartbeat_micros > lease_micros_) {
         place.alive = false;
+        ++place.losses;
         lost.push_back(&place);
       }
     }

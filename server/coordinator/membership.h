@@ -15,6 +15,8 @@ struct Place {
   uint32_t index = 0;
   v1::RegisterRequest holder;  // the last; empty instance: nobody yet
   uint64_t incarnation = 0;    // of the holder; 0: nobody yet
+  uint32_t holders = 0;        // processes that have held it
+  uint32_t losses = 0;         // leases that ran out
   bool alive = false;          // its lease has not run out
   bool finished = false;       // it said so; it may go, no lease counts
   bool knows_end = false;      // it was told that the job is over

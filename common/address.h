@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace tributary {
+
+// OK when `address` reads host:port with a port of at most 65535.
+absl::Status CheckAddress(absl::string_view address);
+
+// Of host:port, for any number of colons in the host; CheckAddress first.
+absl::string_view HostOf(absl::string_view address);
+
+// Where others reach whoever listens on `listen` and got `port`: the same host,
+// or this machine's name where that is a wildcard.
+std::string ReachableAddress(absl::string_view listen, int port);
+
+}  // namespace tributary

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <sys/resource.h>
+
+#include <cstdint>
+
+namespace tributary {
+
+// Most resident memory that this process has had so far.
+inline uint64_t PeakMemoryBytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+}  // namespace tributary

@@ -1,0 +1,111 @@
+#include "common/telemetry/exporter.h"
+
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/address.h"
+#include "common/status_macros.h"
+#include "common/telemetry/log.h"
+#include "common/telemetry/process_metrics.h"
+
+namespace tributary {
+
+Health HealthOf(const absl::Status& status, std::string waiting_for) {
+  if (!status.ok()) return {false, std::string(status.message())};
+  if (!waiting_for.empty()) waiting_for = "waits for " + waiting_for;
+  return {true, std::move(waiting_for)};
+}
+
+Exporter::Handle::Handle(Handle&& other) noexcept
+    : remove_(std::exchange(other.remove_, nullptr)) {}
+
+Exporter::Handle& Exporter::Handle::operator=(Handle&& other) noexcept {
+  if (this != &other) {
+    if (remove_) remove_();
+    remove_ = std::exchange(other.remove_, nullptr);
+  }
+  return *this;
+}
+
+Exporter::Handle::~Handle() {
+  if (remove_) remove_();
+}
+
+absl::StatusOr<std::unique_ptr<Exporter>> Exporter::Start(Options options) {
+  std::unique_ptr<Exporter> exporter(new Exporter(std::move(options)));
+  const std::string& listen = exporter->options_.listen;
+  if (listen.empty()) return exporter;
+  HttpListener::Options http{.listen = listen,
+                             .pages = exporter->options_.pages};
+  Exporter* raw = exporter.get();
+  http.pages["/metrics"] = [raw]() -> HttpAnswer {
+    return {.content_type = MetricsWriter::kContentType,
+            .body = raw->MetricsText()};
+  };
+  http.pages["/healthz"] = [raw] { return raw->AnswerHealth(); };
+  TRIBUTARY_ASSIGN_OR_RETURN(exporter->listener_,
+                             HttpListener::Start(std::move(http)));
+  exporter->address_ = ReachableAddress(listen, exporter->listener_->port());
+  return exporter;
+}
+
+Exporter::~Exporter() { listener_.reset(); }
+
+Exporter::Handle Exporter::AddSource(Source source) {
+  absl::MutexLock lock(&mu_);
+  sources_.push_back(std::move(source));
+  Handle handle;
+  handle.remove_ = [this, at = std::prev(sources_.end())] {
+    absl::MutexLock lock(&mu_);
+    sources_.erase(at);
+  };
+  return handle;
+}
+
+Exporter::Handle Exporter::AddHealthCheck(HealthCheck check) {
+  absl::MutexLock lock(&mu_);
+  checks_.push_back(std::move(check));
+  Handle handle;
+  handle.remove_ = [this, at = std::prev(checks_.end())] {
+    absl::MutexLock lock(&mu_);
+    checks_.erase(at);
+  };
+  return handle;
+}
+
+std::string Exporter::MetricsText() const {
+  MetricsWriter writer;
+  writer.Gauge("tributary_build_info", "Always 1.", 1,
+               {{"version", TRIBUTARY_VERSION}, {"role", options_.role}});
+  writer.Gauge("tributary_healthy", "1 when /healthz says ok.",
+               CheckHealth().ok ? 1 : 0);
+  WriteLogMetrics(&writer);
+  WriteProcessMetrics(&writer);
+  absl::MutexLock lock(&mu_);
+  for (const Source& source : sources_) source(&writer);
+  return writer.Text();
+}
+
+Health Exporter::CheckHealth() const {
+  absl::MutexLock lock(&mu_);
+  Health health;
+  for (const HealthCheck& check : checks_) {
+    Health one = check();
+    if (!one.ok) return one;
+    if (health.sentence.empty()) health.sentence = std::move(one.sentence);
+  }
+  return health;
+}
+
+HttpAnswer Exporter::AnswerHealth() const {
+  const Health health = CheckHealth();
+  if (!health.ok) {
+    return {.code = 503, .body = absl::StrCat(health.sentence, "\n")};
+  }
+  return {.body = health.sentence.empty()
+                      ? "ok\n"
+                      : absl::StrCat("ok\n", health.sentence, "\n")};
+}
+
+}  // namespace tributary

@@ -1,0 +1,148 @@
+// The one source that includes libmicrohttpd.
+#include "common/telemetry/http_listener.h"
+
+#include <microhttpd.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/address.h"
+#include "common/run/unique_fd.h"
+#include "common/status_macros.h"
+
+namespace tributary {
+namespace {
+
+constexpr unsigned kMaxConnections = 16;
+constexpr unsigned kTimeoutSeconds = 5;
+constexpr size_t kMaxRequestBytes = 16 << 10;
+constexpr int kBacklog = 16;
+
+absl::Status CannotListen(const std::string& listen, const char* why) {
+  return absl::UnavailableError(
+      absl::StrCat("cannot listen on ", listen, " for metrics: ", why));
+}
+
+// A socket that listens; the children of this process do not get it.
+absl::StatusOr<UniqueFd> Listen(const std::string& listen) {
+  TRIBUTARY_RETURN_IF_ERROR(CheckAddress(listen));
+  std::string host(HostOf(listen));
+  const std::string port = listen.substr(host.size() + 1);
+  if (host.front() == '[' && host.back() == ']') {
+    host = host.substr(1, host.size() - 2);
+  }
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  if (const int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
+      error != 0) {
+    return CannotListen(listen, gai_strerror(error));
+  }
+  UniqueFd fd(socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int yes = 1;
+  const bool listens =
+      fd.get() >= 0 &&
+      setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) == 0 &&
+      bind(fd.get(), found->ai_addr, found->ai_addrlen) == 0 &&
+      ::listen(fd.get(), kBacklog) == 0;
+  const int error = errno;
+  freeaddrinfo(found);
+  if (!listens) return CannotListen(listen, std::strerror(error));
+  return fd;
+}
+
+int PortOf(int fd) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  return ntohs(address.ss_family == AF_INET6
+                   ? reinterpret_cast<sockaddr_in6*>(&address)->sin6_port
+                   : reinterpret_cast<sockaddr_in*>(&address)->sin_port);
+}
+
+// Called when the headers are there, then, until all of a body has come and is
+// thrown away, again; the last call answers.
+MHD_Result OnRequest(void* listener, MHD_Connection* connection,
+                     const char* path, const char* method, const char*,
+                     const char*, size_t* body_bytes, void** seen) {
+  static char mark;
+  if (*seen == nullptr) {
+    *seen = &mark;
+    return MHD_YES;
+  }
+  if (*body_bytes > 0) {
+    *body_bytes = 0;
+    return MHD_YES;
+  }
+  const HttpAnswer answer =
+      static_cast<const HttpListener*>(listener)->Answer(method, path);
+  MHD_Response* response = MHD_create_response_from_buffer(
+      answer.body.size(), const_cast<char*>(answer.body.data()),
+      MHD_RESPMEM_MUST_COPY);
+  if (response == nullptr) return MHD_NO;
+  MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
+                          answer.content_type.c_str());
+  if (answer.code == MHD_HTTP_METHOD_NOT_ALLOWED) {
+    MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+  }
+  const MHD_Result queued = MHD_queue_response(
+      connection, static_cast<unsigned>(answer.code), response);
+  MHD_destroy_response(response);
+  return queued;
+}
+
+// A client that went away is nobody's news.
+void OnLog(void*, const char*, va_list) {}
+
+}  // namespace
+
+HttpListener::HttpListener(Options options) : options_(std::move(options)) {}
+
+absl::StatusOr<std::unique_ptr<HttpListener>> HttpListener::Start(
+    Options options) {
+  std::unique_ptr<HttpListener> listener(new HttpListener(std::move(options)));
+  const std::string& listen = listener->options_.listen;
+  TRIBUTARY_ASSIGN_OR_RETURN(UniqueFd fd, Listen(listen));
+  listener->port_ = PortOf(fd.get());
+  listener->daemon_ = MHD_start_daemon(
+      MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ERROR_LOG |
+          MHD_USE_ITC,
+      /*port=*/0, nullptr, nullptr, OnRequest, listener.get(),
+      MHD_OPTION_EXTERNAL_LOGGER, OnLog, nullptr,  // first, so that all use it
+      MHD_OPTION_LISTEN_SOCKET, fd.get(),          //
+      MHD_OPTION_CONNECTION_LIMIT, kMaxConnections,
+      MHD_OPTION_CONNECTION_TIMEOUT, kTimeoutSeconds,
+      MHD_OPTION_CONNECTION_MEMORY_LIMIT, kMaxRequestBytes, MHD_OPTION_END);
+  if (listener->daemon_ == nullptr) {
+    return CannotListen(listen, "its thread could not be started");
+  }
+  fd.Release();  // the daemon closes it
+  return listener;
+}
+
+HttpListener::~HttpListener() {
+  if (daemon_ != nullptr) MHD_stop_daemon(daemon_);
+}
+
+HttpAnswer HttpListener::Answer(const std::string& method,
+                                const std::string& path) const {
+  if (method != "GET" && method != "HEAD") {
+    return {.code = 405, .body = "GET is wanted\n"};
+  }
+  const auto page = options_.pages.find(path);
+  if (page != options_.pages.end()) return page->second();
+  std::string known;
+  for (const auto& [name, unused] : options_.pages) {
+    absl::StrAppend(&known, " ", name);
+  }
+  return {.code = 404, .body = absl::StrCat("there is", known, "\n")};
+}
+
+}  // namespace tributary

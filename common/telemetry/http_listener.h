@@ -1,0 +1,50 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+struct MHD_Daemon;
+
+namespace tributary {
+
+struct HttpAnswer {
+  int code = 200;
+  std::string content_type = "text/plain; charset=utf-8";
+  std::string body;
+};
+
+// Answers GET for a few fixed paths, on one thread of its own; everything else
+// gets 404 or 405. Connections, the size of a request and the time to send it
+// are bounded: whoever exceeds them is cut off.
+class HttpListener {
+ public:
+  using Page = std::function<HttpAnswer()>;
+  struct Options {
+    std::string listen;                 // host:port; port 0: any free one
+    std::map<std::string, Page> pages;  // by path; called one at a time
+  };
+
+  // InvalidArgument: no host:port. Unavailable: cannot listen there; the text
+  // names the address and what the system said.
+  static absl::StatusOr<std::unique_ptr<HttpListener>> Start(Options options);
+  // Returns when no page is being answered any more.
+  ~HttpListener();
+
+  int port() const { return port_; }
+
+  // What a request gets.
+  HttpAnswer Answer(const std::string& method, const std::string& path) const;
+
+ private:
+  explicit HttpListener(Options options);
+
+  const Options options_;
+  MHD_Daemon* daemon_ = nullptr;
+  int port_ = 0;
+};
+
+}  // namespace tributary

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace tributary {
+
+enum class LogFormat { kText, kJson };
+
+// One thing said by one process.
+struct LogRecord {
+  absl::Time time;
+  absl::string_view level;  // "info"
+  absl::string_view role;   // "server"; empty: not told
+  int64_t index = -1;       // shard or rank; negative: none, or not known yet
+  absl::string_view message;
+};
+
+// With its line end. Times are UTC, RFC 3339 with microseconds.
+//   kText  2026-11-21T08:23:08.123456Z info server-0: serving shard 0 of 2
+//   kJson  {"time":"2026-11-21T08:23:08.123456Z","level":"info",
+//          "role":"server","index":0,"message":"serving shard 0 of 2"}
+// A JSON record is one line whatever the message holds; bytes that are no UTF-8
+// become U+FFFD.
+std::string FormatLogLine(LogFormat format, const LogRecord& record);
+
+}  // namespace tributary

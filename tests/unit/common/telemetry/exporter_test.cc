@@ -1,0 +1,111 @@
+#include "common/telemetry/exporter.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "tests/testing/http_get.h"
+#include "tests/testing/status_matchers.h"
+
+namespace tributary {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::HttpGet;
+using testing::HttpReply;
+using ::testing::Not;
+
+std::unique_ptr<Exporter> Start() {
+  auto exporter = Exporter::Start({.listen = "127.0.0.1:0", .role = "server"});
+  EXPECT_TRUE(exporter.ok()) << exporter.status();
+  return *std::move(exporter);
+}
+
+int PortOf(const Exporter& exporter) {
+  return std::stoi(exporter.address().substr(exporter.address().find(':') + 1));
+}
+
+TEST(ExporterTest, EveryProcessTellsItsBuildMemoryAndTime) {
+  const auto exporter = Start();
+  const HttpReply reply = HttpGet(PortOf(*exporter), "/metrics");
+  EXPECT_EQ(reply.code, 200);
+  EXPECT_THAT(reply.headers, HasSubstr("text/plain; version=0.0.4"));
+  for (const char* piece :
+       {"tributary_build_info{version=\"", "role=\"server\"} 1\n",
+        "tributary_healthy 1\n", "process_resident_memory_bytes ",
+        "tributary_process_peak_memory_bytes ", "process_cpu_seconds_total ",
+        "process_start_time_seconds ", "process_open_fds ",
+        "tributary_log_messages_total{level=\"error\"} "}) {
+    EXPECT_THAT(reply.body, HasSubstr(piece));
+  }
+}
+
+TEST(ExporterTest, ASourceIsAskedUntilItsHandleEnds) {
+  const auto exporter = Start();
+  {
+    const Exporter::Handle handle =
+        exporter->AddSource([](MetricsWriter* writer) {
+          writer->Gauge("tributary_step", "Steps.", 7);
+        });
+    EXPECT_THAT(HttpGet(PortOf(*exporter), "/metrics").body,
+                HasSubstr("tributary_step 7\n"));
+  }
+  EXPECT_THAT(HttpGet(PortOf(*exporter), "/metrics").body,
+              Not(HasSubstr("tributary_step")));
+}
+
+TEST(ExporterTest, AHandleWaitsForTheScrapeThatAsksItsSource) {
+  const auto exporter = Start();
+  std::atomic<bool> alive{true};
+  std::atomic<bool> stop{false};
+  std::thread scraper([&] {
+    while (!stop) exporter->MetricsText();
+  });
+  for (int i = 0; i < 200; ++i) {
+    alive = true;
+    Exporter::Handle handle =
+        exporter->AddSource([&](MetricsWriter*) { EXPECT_TRUE(alive); });
+    handle = Exporter::Handle();  // what the source reads may end after this
+    alive = false;
+  }
+  stop = true;
+  scraper.join();
+}
+
+TEST(ExporterTest, HealthTurnsTo503WithTheSentenceAndBack) {
+  const auto exporter = Start();
+  const int port = PortOf(*exporter);
+  EXPECT_EQ(HttpGet(port, "/healthz").body, "ok\n");
+  Health health{.ok = false, .sentence = "the coordinator is silent"};
+  absl::Mutex mu;
+  const Exporter::Handle content =
+      exporter->AddHealthCheck([] { return Health(); });
+  const Exporter::Handle handle = exporter->AddHealthCheck([&] {
+    absl::MutexLock lock(&mu);
+    return health;
+  });
+  const HttpReply ill = HttpGet(port, "/healthz");
+  EXPECT_EQ(ill.code, 503);
+  EXPECT_EQ(ill.body, "the coordinator is silent\n");
+  EXPECT_THAT(HttpGet(port, "/metrics").body,
+              HasSubstr("tributary_healthy 0\n"));
+  {
+    absl::MutexLock lock(&mu);
+    health = {.ok = true, .sentence = "waits for rank 1"};
+  }
+  const HttpReply well = HttpGet(port, "/healthz");
+  EXPECT_EQ(well.code, 200);
+  EXPECT_EQ(well.body, "ok\nwaits for rank 1\n");
+}
+
+TEST(ExporterTest, WithoutAnAddressNothingListens) {
+  const auto exporter = Exporter::Start({.role = "worker"});
+  TRIBUTARY_ASSERT_OK(exporter);
+  EXPECT_EQ((*exporter)->address(), "");
+  EXPECT_THAT((*exporter)->MetricsText(), HasSubstr("role=\"worker\""));
+}
+
+}  // namespace
+}  // namespace tributary
