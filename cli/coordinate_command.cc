@@ -1,5 +1,7 @@
 #include "cli/coordinate_command.h"
 
+#include <unistd.h>
+
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,6 +12,7 @@
 #include "cli/interrupts.h"
 #include "cli/job_run.h"
 #include "common/job/job_file.h"
+#include "common/telemetry/flags.h"
 
 namespace tributary {
 namespace {
@@ -22,6 +25,7 @@ struct CoordinateOptions {
   std::string run_dir;
   std::string listen = "0.0.0.0:7070";
   double start_seconds = 600;
+  TelemetryOptions telemetry;
 };
 
 int Coordinate(const CoordinateOptions& options) {
@@ -32,11 +36,16 @@ int Coordinate(const CoordinateOptions& options) {
     return kExitRefused;
   }
   Interrupts::Install();
+  LogOptions log = options.telemetry.log;
+  // A terminal has the progress instead.
+  log.standard_error = isatty(STDERR_FILENO) != 1;
   const auto started =
       JobRun::Start({.job = *job,
                      .run_dir = options.run_dir,
                      .listen = options.listen,
-                     .start_timeout = absl::Seconds(options.start_seconds)});
+                     .start_timeout = absl::Seconds(options.start_seconds),
+                     .metrics_listen = options.telemetry.metrics_listen,
+                     .log = log});
   if (!started.ok()) {
     PrintError(started.status().message());
     return kExitRefused;
@@ -66,6 +75,7 @@ void AddCoordinateOptions(CLI::App& app, Action* action) {
                  "seconds that servers and workers may take to come")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
+  AddTelemetryOptions(app, &options->telemetry);
   app.callback([options, action] {
     *action = [options] { return Coordinate(*options); };
   });

@@ -1,7 +1,5 @@
 #include "cli/job_run.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <chrono>
 #include <ctime>
@@ -13,14 +11,16 @@
 #include "absl/strings/str_format.h"
 #include "cli/format.h"
 #include "cli/interrupts.h"
+#include "common/peak_memory.h"
 #include "common/status_macros.h"
-#include "spdlog/sinks/basic_file_sink.h"
+#include "server/coordinator/job_metrics.h"
 #include "spdlog/spdlog.h"
 
 namespace tributary {
 namespace {
 
 constexpr absl::Duration kLook = absl::Milliseconds(100);
+constexpr int64_t kTargetsMicros = 1'000'000;
 
 double WallSeconds() {
   return std::chrono::duration<double>(
@@ -37,20 +37,6 @@ std::string Utc(double wall_seconds) {
   return text;
 }
 
-uint64_t PeakMemoryBytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
-}
-
-// This process's log goes beside those of the others, not onto the screen.
-void LogTo(const std::string& path) {
-  auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path);
-  auto logger = std::make_shared<spdlog::logger>("", std::move(sink));
-  logger->flush_on(spdlog::level::info);
-  spdlog::set_default_logger(std::move(logger));
-}
-
 }  // namespace
 
 JobRun::JobRun(Options options)
@@ -61,7 +47,7 @@ JobRun::JobRun(Options options)
 
 absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(Options options) {
   std::unique_ptr<JobRun> run(new JobRun(std::move(options)));
-  spdlog::set_level(spdlog::level::off);  // until there is a file for it
+  SilenceLog();  // until there is a file for it
   Coordinator::Options coordinator;
   coordinator.listen = run->options_.listen;
   coordinator.job = run->options_.job;
@@ -75,15 +61,45 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(Options options) {
   };
   TRIBUTARY_ASSIGN_OR_RETURN(run->coordinator_,
                              Coordinator::Start(std::move(coordinator)));
+  TRIBUTARY_RETURN_IF_ERROR(run->StartExporter());
   TRIBUTARY_ASSIGN_OR_RETURN(
       run->directory_,
       RunDirectory::Create(run->options_.run_dir, run->options_.job,
                            static_cast<std::time_t>(run->start_wall_seconds_)));
-  LogTo(run->directory_->LogPath("coordinator"));
-  spdlog::set_level(spdlog::level::info);
+  LogOptions log = run->options_.log;
+  log.role = "coordinator";
+  log.file = run->directory_->LogPath("coordinator");
+  TRIBUTARY_RETURN_IF_ERROR(SetUpLog(log));
   spdlog::info("tributary {}: coordinator of \"{}\" at {}", TRIBUTARY_VERSION,
                run->options_.job.name(), run->coordinator_->address());
   return run;
+}
+
+absl::Status JobRun::StartExporter() {
+  Exporter::Options options{.listen = options_.metrics_listen,
+                            .role = "coordinator"};
+  options.pages["/targets"] = [this]() -> HttpAnswer {
+    return {
+        .content_type = "application/json",
+        .body = ScrapeTargetsJson(coordinator_->Snapshot(), metrics_address())};
+  };
+  TRIBUTARY_ASSIGN_OR_RETURN(exporter_, Exporter::Start(std::move(options)));
+  handles_.push_back(exporter_->AddSource([this](MetricsWriter* writer) {
+    WriteJobMetrics(coordinator_->Snapshot(), writer);
+  }));
+  handles_.push_back(exporter_->AddHealthCheck([this] {
+    const v1::JobStatusResponse status = coordinator_->Snapshot();
+    return Health{status.phase() != v1::JOB_PHASE_FAILED, status.message()};
+  }));
+  return absl::OkStatus();
+}
+
+void JobRun::SaveTargets(const std::string& targets) {
+  if (targets == saved_targets_) return;
+  saved_targets_ = targets;
+  if (absl::Status status = directory_->SaveTargets(targets); !status.ok()) {
+    spdlog::warn("{}", std::string(status.message()));
+  }
 }
 
 void JobRun::Follow(const std::function<std::string()>& watch) {
@@ -97,6 +113,12 @@ void JobRun::Follow(const std::function<std::string()>& watch) {
     Show(update);
     if (update_.phase == v1::JOB_PHASE_DONE || failed()) break;
     StopWhenAsked();
+    if (const int64_t now = options_.clock->NowMicros();
+        now - targets_micros_ >= kTargetsMicros) {
+      targets_micros_ = now;
+      SaveTargets(
+          ScrapeTargetsJson(coordinator_->Snapshot(), metrics_address()));
+    }
     if (const std::string failure = watch(); !failure.empty()) {
       coordinator_->Fail(failure);
     }
@@ -177,6 +199,9 @@ RunSummary JobRun::Summarize(const std::string& cause) {
   const v1::JobStatusResponse status = coordinator_->Snapshot();
   summary.members.assign(status.members().begin(), status.members().end());
   summary.coordinator_peak_memory_bytes = PeakMemoryBytes();
+  SaveTargets(kNoTargets);  // everybody is gone
+  handles_.clear();
+  exporter_.reset();
   coordinator_.reset();  // its thread may still hold the weights
   summary.weights_sha256 = weights_sha256_;
   summary.status = failed() ? "failed" : "done";

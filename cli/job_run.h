@@ -9,6 +9,8 @@
 #include "cli/console.h"
 #include "cli/run_directory.h"
 #include "cli/run_record.h"
+#include "common/telemetry/exporter.h"
+#include "common/telemetry/log.h"
 #include "server/coordinator/coordinator.h"
 
 namespace tributary {
@@ -29,6 +31,8 @@ class JobRun {
     std::string run_dir;  // empty: runs/NAME-DATE-TIME
     std::string listen = "127.0.0.1:0";
     absl::Duration start_timeout = absl::Minutes(10);
+    std::string metrics_listen;  // host:port for HTTP; empty: none
+    LogOptions log;              // its file is the run directory's
     const Clock* clock = &Clock::Real();
   };
 
@@ -38,6 +42,8 @@ class JobRun {
   Coordinator& coordinator() { return *coordinator_; }
   const RunDirectory& directory() const { return *directory_; }
   Console& console() { return console_; }
+  // host:port of the coordinator's metrics; empty: none.
+  const std::string& metrics_address() const { return exporter_->address(); }
 
   // Records and shows what happens until the job is over. `watch` is asked
   // about ten times a second; a sentence from it fails the job. The first
@@ -52,8 +58,13 @@ class JobRun {
   bool failed() const { return update_.phase == v1::JOB_PHASE_FAILED; }
 
  private:
+  static constexpr char kNoTargets[] = "[]\n";
+
   explicit JobRun(Options options);
 
+  absl::Status StartExporter();
+  // Rewrites prometheus-targets.json when members have come or changed.
+  void SaveTargets(const std::string& targets);
   void Record(const JobUpdate& update);
   void Show(const JobUpdate& update);
   void ShowStep(const StepRecord& record);
@@ -69,6 +80,10 @@ class JobRun {
   std::unique_ptr<RunDirectory> directory_;
   std::string weights_sha256_;  // the coordinator's thread writes it
   std::unique_ptr<Coordinator> coordinator_;
+  std::unique_ptr<Exporter> exporter_;
+  std::vector<Exporter::Handle> handles_;  // what it asks the coordinator
+  std::string saved_targets_ = kNoTargets;
+  int64_t targets_micros_ = 0;  // of the last look
 
   JobUpdate update_;  // the last, without its records
   int64_t last_step_ = 0;

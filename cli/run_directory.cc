@@ -138,6 +138,10 @@ absl::StatusOr<std::string> RunDirectory::SaveWeights(
   return WeightsSha256(weights.parameters, tensors);
 }
 
+absl::Status RunDirectory::SaveTargets(const std::string& json) {
+  return WriteFileAtomically(path_ + "/prometheus-targets.json", json);
+}
+
 absl::Status RunDirectory::SaveSummary(const RunSummary& summary) {
   return WriteFileAtomically(path_ + "/summary.json", SummaryJson(summary));
 }

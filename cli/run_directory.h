@@ -20,6 +20,7 @@ namespace tributary {
 //   logs/                one file for each process
 //   weights.safetensors  the final weights
 //   summary.json         how it went, at the end
+//   prometheus-targets.json  where the metrics are, when there are some
 class RunDirectory {
  public:
   // `path` empty: runs/NAME-YYYYMMDD-HHMMSS, with -2, -3 ... behind it when
@@ -42,6 +43,7 @@ class RunDirectory {
   // Returns the weights' sha256 (common/run/sha256.h).
   absl::StatusOr<std::string> SaveWeights(const FinalWeights& weights);
   absl::Status SaveSummary(const RunSummary& summary);
+  absl::Status SaveTargets(const std::string& json);
 
  private:
   explicit RunDirectory(std::string path) : path_(std::move(path)) {}

@@ -1,7 +1,12 @@
 #include "cli/status_text.h"
 
+#include <map>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "cli/format.h"
 
 namespace tributary {
@@ -28,8 +33,11 @@ std::string MemberLine(const v1::MemberStatus& member) {
   if (member.host().empty()) return absl::StrFormat("  %-11s not here", name);
   std::string line = absl::StrFormat(
       "  %-11s %-5s  step %-8d heard %.1f s ago  %10s  %s", name,
-      member.alive() ? "alive" : "lost", member.step(),
-      member.seconds_since_heartbeat(), FormatBytes(member.peak_memory_bytes()),
+      member.finished() ? "done"
+      : member.alive()  ? "alive"
+                        : "lost",
+      member.step(), member.seconds_since_heartbeat(),
+      FormatBytes(member.peak_memory_bytes()),
       member.address().empty()
           ? absl::StrCat(member.host(), " pid ", member.pid())
           : member.address());
@@ -38,6 +46,33 @@ std::string MemberLine(const v1::MemberStatus& member) {
     absl::StrAppend(&line, "  waits for ", member.waiting_for());
   }
   return line;
+}
+
+// One line for each rank that a server names: who it is, how far, and which
+// servers wait for it.
+std::string WaitLines(const v1::JobStatusResponse& status) {
+  std::map<uint32_t, std::vector<std::string>> servers_by_rank;
+  std::map<uint32_t, const v1::MemberStatus*> workers;
+  for (const v1::MemberStatus& member : status.members()) {
+    if (member.role() == v1::ROLE_WORKER) workers[member.index()] = &member;
+    for (uint32_t rank : member.waiting_for_ranks()) {
+      servers_by_rank[rank].push_back(absl::StrCat("server ", member.index()));
+    }
+  }
+  std::string text;
+  for (const auto& [rank, servers] : servers_by_rank) {
+    absl::StrAppend(&text, "  step ", status.step() + 1, " waits for worker ",
+                    rank);
+    if (const auto worker = workers.find(rank); worker != workers.end()) {
+      const v1::MemberStatus& late = *worker->second;
+      absl::StrAppendFormat(&text,
+                            " (%s, its last step is %d, heard %.1f s ago)",
+                            late.alive() ? "alive" : "lost", late.step(),
+                            late.seconds_since_heartbeat());
+    }
+    absl::StrAppend(&text, ": ", absl::StrJoin(servers, ", "), "\n");
+  }
+  return text;
 }
 
 }  // namespace
@@ -64,7 +99,12 @@ std::string StatusText(const v1::JobStatusResponse& status) {
   for (const v1::MemberStatus& member : status.members()) {
     absl::StrAppend(&text, MemberLine(member), "\n");
   }
-  return text;
+  return absl::StrCat(text, WaitLines(status));
+}
+
+std::string RedrawnInPlace(const std::string& text) {
+  return absl::StrCat("\x1b[H", absl::StrReplaceAll(text, {{"\n", "\x1b[K\n"}}),
+                      "\x1b[J");
 }
 
 }  // namespace tributary

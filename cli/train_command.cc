@@ -13,8 +13,10 @@
 #include "cli/console.h"
 #include "cli/interrupts.h"
 #include "cli/job_run.h"
+#include "cli/metrics_ports.h"
 #include "common/job/job_file.h"
 #include "common/status_macros.h"
+#include "common/telemetry/flags.h"
 
 namespace tributary {
 namespace {
@@ -48,6 +50,7 @@ struct TrainOptions {
   std::string device;
   std::string run_dir;
   std::string listen = "127.0.0.1:0";
+  TelemetryOptions telemetry;
   bool dry_run = false;
 };
 
@@ -100,25 +103,39 @@ absl::StatusOr<Programs> FindPrograms() {
   return programs;
 }
 
+std::vector<std::string> LogArguments(const LogOptions& log) {
+  return {"--log-format", log.format == LogFormat::kJson ? "json" : "text",
+          "--log-level", log.level};
+}
+
 absl::Status StartChildren(const v1::ClusterSpec& cluster,
-                           const Programs& programs, JobRun& run,
+                           const Programs& programs, const MetricsPorts& ports,
+                           const TrainOptions& options, JobRun& run,
                            Children* children) {
+  const auto start = [&](const std::string& name,
+                         const std::string& metrics_listen,
+                         std::vector<std::string> command) {
+    if (!metrics_listen.empty()) {
+      command.insert(command.end(), {"--metrics-listen", metrics_listen});
+    }
+    const std::vector<std::string> log = LogArguments(options.telemetry.log);
+    command.insert(command.end(), log.begin(), log.end());
+    return children->Start({.name = name,
+                            .command = std::move(command),
+                            .log_path = run.directory().LogPath(name)});
+  };
   const std::string coordinator = LocalAddress(run.coordinator().address());
   for (int i = 0; i < cluster.servers(); ++i) {
-    const std::string name = absl::StrCat("server-", i);
-    TRIBUTARY_RETURN_IF_ERROR(children->Start(
-        {.name = name,
-         .command = {programs.server, "--coordinator", coordinator, "--index",
-                     absl::StrCat(i), "--listen", "127.0.0.1:0"},
-         .log_path = run.directory().LogPath(name)}));
+    TRIBUTARY_RETURN_IF_ERROR(
+        start(absl::StrCat("server-", i), ports.ServerAddress(i),
+              {programs.server, "--coordinator", coordinator, "--index",
+               absl::StrCat(i), "--listen", "127.0.0.1:0"}));
   }
   for (int i = 0; i < cluster.workers(); ++i) {
-    const std::string name = absl::StrCat("worker-", i);
-    TRIBUTARY_RETURN_IF_ERROR(
-        children->Start({.name = name,
-                         .command = {programs.worker, "--coordinator",
-                                     coordinator, "--index", absl::StrCat(i)},
-                         .log_path = run.directory().LogPath(name)}));
+    TRIBUTARY_RETURN_IF_ERROR(start(absl::StrCat("worker-", i),
+                                    ports.WorkerAddress(i),
+                                    {programs.worker, "--coordinator",
+                                     coordinator, "--index", absl::StrCat(i)}));
   }
   return absl::OkStatus();
 }
@@ -129,8 +146,20 @@ int RunJob(v1::JobSpec job, const TrainOptions& options) {
     PrintError(programs.status().message());
     return kExitRefused;
   }
-  absl::StatusOr<std::unique_ptr<JobRun>> started = JobRun::Start(
-      {.job = job, .run_dir = options.run_dir, .listen = options.listen});
+  const absl::StatusOr<MetricsPorts> ports =
+      MetricsPorts::Create(options.telemetry.metrics_listen, job.cluster());
+  if (!ports.ok()) {
+    PrintError(ports.status().message());
+    return kExitRefused;
+  }
+  LogOptions log = options.telemetry.log;
+  log.standard_error = false;  // the screen belongs to the progress
+  absl::StatusOr<std::unique_ptr<JobRun>> started =
+      JobRun::Start({.job = job,
+                     .run_dir = options.run_dir,
+                     .listen = options.listen,
+                     .metrics_listen = options.telemetry.metrics_listen,
+                     .log = log});
   if (!started.ok()) {
     PrintError(started.status().message());
     return kExitRefused;
@@ -142,11 +171,18 @@ int RunJob(v1::JobSpec job, const TrainOptions& options) {
                    cluster.servers() == 1 ? "" : "s", ", ", cluster.workers(),
                    " worker", cluster.workers() == 1 ? "" : "s",
                    ", coordinator ", run.coordinator().address()));
+  if (!run.metrics_address().empty()) {
+    run.console().Note(absl::StrCat("metrics: http://", run.metrics_address(),
+                                    "/metrics, of all processes: "
+                                    "/targets there and ",
+                                    run.directory().path(),
+                                    "/prometheus-targets.json"));
+  }
   std::string cause;
   {
     Children children;
     const absl::Status status =
-        StartChildren(cluster, *programs, run, &children);
+        StartChildren(cluster, *programs, *ports, options, run, &children);
     if (!status.ok()) run.coordinator().Fail(status.message());
     run.Follow([&children] { return children.FirstFailure(); });
     if (run.failed()) cause = children.FirstKilled();
@@ -198,6 +234,7 @@ void AddTrainCommand(CLI::App& app, Action* action) {
       ->add_option("--listen", options->listen,
                    "HOST:PORT of the coordinator, for tributary status")
       ->capture_default_str();
+  AddTelemetryOptions(*train, &options->telemetry);
   train->add_flag("--dry-run", options->dry_run,
                   "print the resolved job and stop");
   train->callback(

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "common/run/end_on_signal.h"
+#include "common/telemetry/flags.h"
 #include "common/wire/channel.h"
 #include "server/service/run_server.h"
 #include "spdlog/spdlog.h"
@@ -10,6 +11,7 @@
 int main(int argc, char** argv) {
   tributary::EndOnSignal();
   tributary::ServerOptions options;
+  tributary::TelemetryOptions telemetry{.log = {.role = "server"}};
   double join_seconds = 60;
   CLI::App app(
       "tributary-server: holds a shard of a job's parameters.\n"
@@ -31,11 +33,14 @@ int main(int argc, char** argv) {
                  "seconds to wait for the coordinator and for the others")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
+  tributary::AddTelemetryOptions(app, &telemetry);
   CLI11_PARSE(app, argc, argv);
 
   tributary::KeepLargeBuffers();
   options.join_timeout = absl::Seconds(join_seconds);
-  const absl::Status status = tributary::RunServer(options);
+  options.metrics_listen = telemetry.metrics_listen;
+  absl::Status status = tributary::SetUpLog(telemetry.log);
+  if (status.ok()) status = tributary::RunServer(options);
   if (status.ok()) return 0;
   spdlog::error("{}", std::string(status.message()));
   return 1;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "common/run/end_on_signal.h"
+#include "common/telemetry/flags.h"
 #include "common/wire/channel.h"
 #include "spdlog/spdlog.h"
 #include "worker/trainer/message_delay.h"
@@ -12,6 +13,7 @@
 int main(int argc, char** argv) {
   tributary::EndOnSignal();
   tributary::WorkerOptions options;
+  tributary::TelemetryOptions telemetry{.log = {.role = "worker"}};
   double join_seconds = 60;
   int64_t delay_ms = 0;
   uint64_t delay_seed = 1;
@@ -40,12 +42,15 @@ int main(int argc, char** argv) {
                  "for tests: hold every message back by up to so much")
       ->check(CLI::Range(0, 10'000));
   app.add_option("--delay-seed", delay_seed, "for tests: draws the delays");
+  tributary::AddTelemetryOptions(app, &telemetry);
   CLI11_PARSE(app, argc, argv);
 
   tributary::KeepLargeBuffers();
   options.join_timeout = absl::Seconds(join_seconds);
   options.delay_micros = tributary::MakeMessageDelay(delay_ms, delay_seed);
-  const absl::Status status = tributary::RunWorker(options);
+  options.metrics_listen = telemetry.metrics_listen;
+  absl::Status status = tributary::SetUpLog(telemetry.log);
+  if (status.ok()) status = tributary::RunWorker(options);
   if (status.ok()) return 0;
   spdlog::error("{}", std::string(status.message()));
   return 1;

@@ -1,6 +1,5 @@
 #include "common/control/member.h"
 
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/peak_memory.h"
 #include "common/status_macros.h"
 #include "common/wire/plan_codec.h"
 #include "spdlog/spdlog.h"
@@ -20,17 +20,12 @@ constexpr absl::Duration kJoinChunk = absl::Seconds(5);  // then a line of log
 constexpr absl::Duration kFullPause = absl::Milliseconds(250);
 constexpr absl::Duration kHeartbeatTimeout = absl::Seconds(2);
 constexpr absl::Duration kCallTimeout = absl::Seconds(30);
+constexpr absl::Duration kSilence = absl::Seconds(5);  // then it is said
 
 std::string HostName() {
   char name[256] = {};
   if (gethostname(name, sizeof(name) - 1) != 0) return "unknown";
   return name;
-}
-
-uint64_t PeakMemoryBytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
 }
 
 v1::RegisterRequest MakeRegistration(const Member::Options& options) {
@@ -39,6 +34,7 @@ v1::RegisterRequest MakeRegistration(const Member::Options& options) {
   request.set_host(HostName());
   request.set_pid(getpid());
   request.set_address(options.address);
+  request.set_metrics_address(options.metrics_address);
   request.set_instance(options.instance);
   if (options.instance.empty()) {
     std::random_device chance;
@@ -163,6 +159,8 @@ bool Member::BeatOnce() {
 v1::HeartbeatRequest Member::MakeRequestLocked() {
   v1::HeartbeatRequest request = state_.NextHeartbeat();
   request.set_waiting_for(waiting_for_);
+  request.mutable_waiting_for_ranks()->Add(waiting_for_ranks_.begin(),
+                                           waiting_for_ranks_.end());
   request.set_bytes_sent(bytes_sent_);
   request.set_bytes_received(bytes_received_);
   request.set_peak_memory_bytes(PeakMemoryBytes());
@@ -222,9 +220,15 @@ void Member::ReportStep(const v1::StepReport& report) {
   state_.ReportStep(report);
 }
 
-void Member::SetWaitingFor(std::string what) {
+void Member::SetWaitingFor(std::string what, std::vector<uint32_t> ranks) {
   absl::MutexLock lock(&mu_);
   waiting_for_ = std::move(what);
+  waiting_for_ranks_ = std::move(ranks);
+}
+
+std::string Member::waiting_for() const {
+  absl::MutexLock lock(&mu_);
+  return waiting_for_;
 }
 
 void Member::SetDevice(std::string device) {
@@ -290,6 +294,17 @@ v1::JobPhase Member::phase() const {
 absl::Status Member::end() const {
   absl::MutexLock lock(&mu_);
   return state_.end();
+}
+
+absl::Status Member::Contact() const {
+  absl::MutexLock lock(&mu_);
+  if (!state_.end().ok()) return state_.end();
+  // After the end of the job nobody answers any more, and nobody need to.
+  if (state_.phase() == v1::JOB_PHASE_DONE) return absl::OkStatus();
+  const int64_t now = options_.clock->NowMicros();
+  return absl::Microseconds(state_.silent_micros(now)) < kSilence
+             ? absl::OkStatus()
+             : state_.Silence(now);
 }
 
 absl::Status Member::WaitForEnd(absl::Duration timeout) {

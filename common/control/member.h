@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
@@ -31,8 +32,9 @@ class Member {
   struct Options {
     std::string coordinator;  // host:port
     v1::Role role = v1::ROLE_UNSPECIFIED;
-    std::string address;   // a server's host:port as others reach it
-    std::string instance;  // empty: made from host, pid and chance
+    std::string address;          // a server's host:port as others reach it
+    std::string metrics_address;  // host:port of its metrics; empty: none
+    std::string instance;         // empty: made from host, pid and chance
     std::optional<uint32_t> wanted_index;  // this place or none; else any
     const Clock* clock = &Clock::Real();
     // How long to wait for a coordinator that is not up, or has no free place.
@@ -82,8 +84,10 @@ class Member {
   // Cheap: the heartbeat carries it. In order, from 1, without gaps.
   void ReportStep(const v1::StepReport& report);
 
-  // A sentence for `tributary status`; empty: not waiting.
-  void SetWaitingFor(std::string what);
+  // For `tributary status`: a sentence, empty when it does not wait; a server
+  // says the ranks as well.
+  void SetWaitingFor(std::string what, std::vector<uint32_t> ranks = {});
+  std::string waiting_for() const;
   void SetBytes(uint64_t sent, uint64_t received);
   // What it computes on: "cpu", "cuda: NVIDIA H200".
   void SetDevice(std::string device);
@@ -105,6 +109,10 @@ class Member {
   // why. Unavailable: the coordinator is lost. FailedPrecondition: the
   // coordinator has given this place up.
   absl::Status end() const;
+
+  // end(), or Unavailable when the coordinator is silent, though not yet for so
+  // long that it counts as lost.
+  absl::Status Contact() const;
 
   // OK: the job is done. DeadlineExceeded: it still lives. Otherwise end().
   absl::Status WaitForEnd(absl::Duration timeout);
@@ -128,6 +136,7 @@ class Member {
   mutable absl::Mutex mu_;
   MemberState state_ ABSL_GUARDED_BY(mu_);
   std::string waiting_for_ ABSL_GUARDED_BY(mu_);
+  std::vector<uint32_t> waiting_for_ranks_ ABSL_GUARDED_BY(mu_);
   std::string device_ ABSL_GUARDED_BY(mu_);
   uint64_t bytes_sent_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t bytes_received_ ABSL_GUARDED_BY(mu_) = 0;

@@ -72,11 +72,13 @@ void MemberState::OnError(const absl::Status& error, int64_t now_micros) {
     end_ = error;
     return;
   }
-  const int64_t silent_micros = now_micros - last_answer_micros_;
-  if (silent_micros < lost_micros_) return;
-  end_ = absl::UnavailableError(
-      absl::StrFormat("coordinator %s has not answered for %.1f s",
-                      coordinator_, static_cast<double>(silent_micros) / 1e6));
+  if (silent_micros(now_micros) >= lost_micros_) end_ = Silence(now_micros);
+}
+
+absl::Status MemberState::Silence(int64_t now_micros) const {
+  return absl::UnavailableError(absl::StrFormat(
+      "coordinator %s has not answered for %.1f s", coordinator_,
+      static_cast<double>(silent_micros(now_micros)) / 1e6));
 }
 
 void MemberState::OnPlan() {

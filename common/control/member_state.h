@@ -53,6 +53,13 @@ class MemberState {
   // The plan was published: every member is there.
   void OnPlan();
 
+  // Unavailable: "coordinator HOST:PORT has not answered for 6.1 s".
+  absl::Status Silence(int64_t now_micros) const;
+  // How long the coordinator has said nothing.
+  int64_t silent_micros(int64_t now_micros) const {
+    return now_micros - last_answer_micros_;
+  }
+
   v1::JobPhase phase() const { return phase_; }
   std::optional<int64_t> stop_step() const { return stop_step_; }
   // OK while the job lives and when it is done. Aborted: it failed, this is

@@ -15,7 +15,7 @@ absl::Status Evaluations::Add(const v1::ReportEvaluationRequest& request) {
     return absl::InvalidArgumentError(absl::StrCat(
         "an evaluation's step must not be negative, got ", request.step()));
   }
-  if (request.step() <= completed_step_) return absl::OkStatus();
+  if (request.step() <= latest_.step) return absl::OkStatus();
   TRIBUTARY_RETURN_IF_ERROR(Evaluation(loss_).Add(request.part()));
   const auto found = open_.find(request.step());
   if (found == open_.end() && open_.size() >= kMaxOpen) {
@@ -31,8 +31,8 @@ absl::Status Evaluations::Add(const v1::ReportEvaluationRequest& request) {
       parts.begin(), parts.end(), [](const auto& p) { return p.has_value(); });
   if (!complete) return absl::OkStatus();
   TRIBUTARY_ASSIGN_OR_RETURN(EvaluationRecord record, AddUp(parts));
+  latest_ = record;
   records_.push_back(std::move(record));
-  completed_step_ = request.step();
   // What an earlier evaluation still waits for will not come any more.
   open_.erase(open_.begin(), open_.upper_bound(request.step()));
   return absl::OkStatus();

@@ -35,6 +35,9 @@ class Evaluations {
   // evaluations are open.
   absl::Status Add(const v1::ReportEvaluationRequest& request);
 
+  // The newest that is complete; step -1: none.
+  const EvaluationRecord& latest() const { return latest_; }
+
   // Those completed since the last call whose step is at most `step`.
   std::vector<EvaluationRecord> Take(int64_t step);
   bool HasRecords(int64_t step) const {
@@ -49,7 +52,7 @@ class Evaluations {
   const v1::LossSpec loss_;
   const int num_workers_;
   std::map<int64_t, Parts> open_;  // by step; parts by rank
-  int64_t completed_step_ = -1;
+  EvaluationRecord latest_{.step = -1};
   std::vector<EvaluationRecord> records_;  // in step order
 };
 

@@ -94,6 +94,7 @@ absl::StatusOr<v1::HeartbeatResponse> JobControl::Heartbeat(
   if (request.role() == v1::ROLE_WORKER) {
     TRIBUTARY_ASSIGN_OR_RETURN(taken,
                                progress_.Add(request.index(), request.steps()));
+    NoteProgressLocked();
     last_step = progress_.last_step(request.index());
   }
   v1::HeartbeatResponse response = state_.Apply(request, taken, last_step);
@@ -130,6 +131,11 @@ v1::MemberStatus JobControl::StatusOfLocked(const Place& place) const {
   status.set_waiting_for(place.latest.waiting_for());
   status.set_device(place.latest.device());
   status.set_peak_memory_bytes(place.latest.peak_memory_bytes());
+  status.set_finished(place.finished);
+  status.set_holders(place.holders);
+  status.set_losses(place.losses);
+  status.set_metrics_address(place.holder.metrics_address());
+  *status.mutable_waiting_for_ranks() = place.latest.waiting_for_ranks();
   return status;
 }
 
@@ -147,6 +153,16 @@ v1::JobStatusResponse JobControl::Snapshot() const {
   }
   status.set_loss(progress_.latest().loss);
   status.set_samples_per_second(progress_.latest().samples_per_second);
+  status.set_learning_rate(progress_.latest().learning_rate);
+  status.set_samples(progress_.total_samples());
+  if (state_.plan() != nullptr && !state_.over()) {
+    status.set_step_wait_seconds(
+        static_cast<double>(clock_->NowMicros() - progress_micros_) / 1e6);
+  }
+  for (const auto& [name, value] : evaluations_.latest().metrics) {
+    (*status.mutable_test())[name] = value;
+  }
+  status.set_strategy("parameter_server");  // the only one so far
   for (const Place& place : state_.membership().servers()) {
     *status.add_members() = StatusOfLocked(place);
   }
@@ -265,8 +281,17 @@ bool JobControl::closed() const {
   return closed_;
 }
 
+void JobControl::NoteProgressLocked() {
+  if (progress_.merged_step() == noted_step_) return;
+  noted_step_ = progress_.merged_step();
+  progress_micros_ = clock_->NowMicros();
+}
+
 void JobControl::NotePhaseLocked() {
   if (state_.phase() == logged_phase_) return;
+  if (state_.phase() == v1::JOB_PHASE_RUNNING) {
+    progress_micros_ = clock_->NowMicros();
+  }
   logged_phase_ = state_.phase();
   spdlog::info("the job is {}{}{}", PhaseName(logged_phase_),
                state_.message().empty() ? "" : ": ", state_.message());

@@ -75,6 +75,8 @@ class JobControl {
   bool HasUpdateLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   // Logs and remembers a change of phase.
   void NotePhaseLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Remembers when progress was last seen.
+  void NoteProgressLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   v1::MemberStatus StatusOfLocked(const Place& place) const
       ABSL_SHARED_LOCKS_REQUIRED(mu_);
 
@@ -84,6 +86,8 @@ class JobControl {
   JobState state_ ABSL_GUARDED_BY(mu_);
   Progress progress_ ABSL_GUARDED_BY(mu_);
   Evaluations evaluations_ ABSL_GUARDED_BY(mu_);
+  int64_t noted_step_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t progress_micros_ ABSL_GUARDED_BY(mu_) = 0;  // of that step's end
   v1::JobPhase logged_phase_ ABSL_GUARDED_BY(mu_) = v1::JOB_PHASE_WAITING;
   v1::JobPhase shown_phase_ ABSL_GUARDED_BY(mu_) = v1::JOB_PHASE_UNSPECIFIED;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;

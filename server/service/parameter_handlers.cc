@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/wire/tensor_frame.h"
 #include "server/service/parameter_server.h"
+#include "server/service/server_metrics.h"
 
 namespace tributary {
 namespace {
@@ -165,6 +166,11 @@ v1::ServerStatusResponse ParameterServer::GetStatus() const {
   response.set_conflicts(store.counters().conflicts);
   response.set_rejected(store.counters().rejected);
   return response;
+}
+
+void ParameterServer::WriteMetrics(MetricsWriter* writer) const {
+  const std::shared_ptr<Serving> serving = this->serving();
+  if (serving) WriteServerMetrics(GetStatus(), serving->waits, writer);
 }
 
 }  // namespace tributary

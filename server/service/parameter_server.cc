@@ -24,7 +24,9 @@ class ParameterServer::Tick final : public CompletionTag {
   void Proceed(bool ok) override {
     if (!ok || server_->refusing_) return;
     if (auto serving = server_->serving()) {
-      serving->store->ExpireWaiters(server_->options_.clock->NowMicros());
+      const int64_t now = server_->options_.clock->NowMicros();
+      serving->store->ExpireWaiters(now);
+      serving->waits.Sample(now, serving->store->MissingRanks());
     }
     Set();
   }

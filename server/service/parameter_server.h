@@ -14,7 +14,9 @@
 #include "absl/synchronization/mutex.h"
 #include "common/clock.h"
 #include "common/partition_plan.h"
+#include "common/telemetry/metrics_writer.h"
 #include "server/service/peer_statistics.h"
+#include "server/service/rank_waits.h"
 #include "server/service/raw_call.h"
 #include "server/store/parameter_shard.h"
 #include "tributary/v1/plan.pb.h"
@@ -51,6 +53,8 @@ class ParameterServer {
   absl::Status Serve(const v1::Plan& plan, Training training);
 
   v1::ServerStatusResponse GetStatus() const;
+  // For an exporter; nothing before there is a plan.
+  void WriteMetrics(MetricsWriter* writer) const;
 
   // Answers the calls that wait, refuses new ones, ends the thread. Idempotent.
   void Shutdown();
@@ -63,8 +67,12 @@ class ParameterServer {
     int shard = 0;
     std::unique_ptr<PeerStatistics> peers;
     std::unique_ptr<ParameterShard> store;
+    RankWaits waits;
     Serving(v1::Plan p, PartitionPlan cut, int s)
-        : plan(std::move(p)), partition(std::move(cut)), shard(s) {}
+        : plan(std::move(p)),
+          partition(std::move(cut)),
+          shard(s),
+          waits(plan.num_workers()) {}
   };
   class Tick;
 

@@ -1,17 +1,17 @@
 #include "server/service/run_server.h"
 
-#include <unistd.h>
-
 #include <memory>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/address.h"
 #include "common/control/member.h"
 #include "common/job/job_options.h"
 #include "common/job/learning_rate_schedule.h"
 #include "common/status_macros.h"
+#include "common/telemetry/exporter.h"
+#include "common/telemetry/log.h"
 #include "kernels/ops.h"
 #include "server/service/parameter_server.h"
 #include "spdlog/spdlog.h"
@@ -21,18 +21,6 @@ namespace {
 
 // How often a server that serves tells the coordinator what it waits for.
 constexpr absl::Duration kReportInterval = absl::Milliseconds(500);
-
-std::string AdvertisedAddress(const ServerOptions& options, int port) {
-  if (!options.advertise.empty()) return options.advertise;
-  const size_t colon = options.listen.rfind(':');
-  std::string host = options.listen.substr(0, colon);
-  if (host == "0.0.0.0" || host == "[::]" || host == "::" || host.empty()) {
-    char name[256] = "localhost";
-    gethostname(name, sizeof(name) - 1);
-    host = name;
-  }
-  return absl::StrCat(host, ":", port);
-}
 
 absl::StatusOr<ParameterServer::Training> MakeTraining(const v1::JobSpec& job,
                                                        const v1::Plan& plan,
@@ -68,31 +56,49 @@ absl::Status ServeUntilEnd(Member& member, ParameterServer& server, Ops* ops,
     if (!absl::IsDeadlineExceeded(end)) return end;
     const v1::ServerStatusResponse status = server.GetStatus();
     member.SetBytes(status.bytes_sent(), status.bytes_received());
+    const auto& ranks = status.waiting_for_ranks();
     member.SetWaitingFor(
-        status.waiting_for_ranks().empty()
-            ? ""
-            : absl::StrCat("step ", status.min_version() + 1, ": rank ",
-                           absl::StrJoin(status.waiting_for_ranks(), ", ")));
+        ranks.empty() ? ""
+                      : absl::StrCat("step ", status.min_version() + 1,
+                                     ": rank ", absl::StrJoin(ranks, ", ")),
+        {ranks.begin(), ranks.end()});
   }
 }
 
 }  // namespace
 
 absl::Status RunServer(const ServerOptions& options) {
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Exporter> exporter,
+      Exporter::Start({.listen = options.metrics_listen, .role = "server"}));
+  Exporter::Handle joining = exporter->AddHealthCheck([&options] {
+    return Health{false, absl::StrCat("waits for a place at coordinator ",
+                                      options.coordinator)};
+  });
   const std::unique_ptr<Ops> ops = CreateCpuOps();
   TRIBUTARY_ASSIGN_OR_RETURN(
       std::unique_ptr<ParameterServer> server,
       ParameterServer::Start({.listen = options.listen}));
-  const std::string address = AdvertisedAddress(options, server->port());
+  const std::string address =
+      options.advertise.empty()
+          ? ReachableAddress(options.listen, server->port())
+          : options.advertise;
   spdlog::info("listening on port {}, reached as {}", server->port(), address);
   TRIBUTARY_ASSIGN_OR_RETURN(
       std::unique_ptr<Member> member,
       Member::Join({.coordinator = options.coordinator,
                     .role = v1::ROLE_SERVER,
                     .address = address,
+                    .metrics_address = exporter->address(),
                     .wanted_index = options.index,
                     .join_timeout = options.join_timeout}));
+  SetLogIndex(member->index());
   member->SetDevice(ops->device_name());
+  joining = Exporter::Handle();
+  const Exporter::Handle health = exporter->AddHealthCheck(
+      [&member] { return HealthOf(member->Contact(), member->waiting_for()); });
+  const Exporter::Handle metrics = exporter->AddSource(
+      [&server](MetricsWriter* writer) { server->WriteMetrics(writer); });
   const absl::Status status =
       ServeUntilEnd(*member, *server, ops.get(), options);
   if (!status.ok() && member->end().ok()) member->Fail(status);

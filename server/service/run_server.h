@@ -17,6 +17,7 @@ struct ServerOptions {
   // `listen`, or this machine's name where that is a wildcard.
   std::string advertise;
   std::optional<uint32_t> index;  // this shard or none; else any free one
+  std::string metrics_listen;     // host:port for HTTP; empty: none
   absl::Duration join_timeout = absl::Seconds(60);
 };
 

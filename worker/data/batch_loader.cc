@@ -69,6 +69,11 @@ bool BatchLoader::Produce(int64_t step, int64_t micro_batch,
   return true;
 }
 
+int64_t BatchLoader::num_waiting() const {
+  absl::MutexLock lock(&mu_);
+  return produced_ - taken_;
+}
+
 absl::StatusOr<const Batch*> BatchLoader::Next(absl::Time deadline) {
   absl::MutexLock lock(&mu_);
   released_ = taken_;

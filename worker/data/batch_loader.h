@@ -44,6 +44,9 @@ class BatchLoader {
   // not there in time (ask again); OutOfRange after the last.
   absl::StatusOr<const Batch*> Next(absl::Time deadline);
 
+  // Batches that are gathered and not taken yet.
+  int64_t num_waiting() const;
+
  private:
   explicit BatchLoader(Options options);
 
@@ -62,7 +65,7 @@ class BatchLoader {
   // the caller's while it is taken; the counters below hand it over.
   std::vector<Batch> ring_;
 
-  absl::Mutex mu_;
+  mutable absl::Mutex mu_;
   int64_t produced_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t taken_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t released_ ABSL_GUARDED_BY(mu_) = 0;  // taken_ - 1 while one is held

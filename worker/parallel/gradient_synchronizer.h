@@ -16,6 +16,7 @@ class GradientSynchronizer {
   struct Traffic {
     uint64_t bytes_sent = 0;
     uint64_t bytes_received = 0;
+    uint64_t retries = 0;  // messages sent again
   };
 
   virtual ~GradientSynchronizer() = default;

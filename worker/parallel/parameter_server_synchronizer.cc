@@ -80,7 +80,7 @@ absl::Status ParameterServerSynchronizer::DeviceFault() {
 ParameterServerSynchronizer::Traffic ParameterServerSynchronizer::traffic()
     const {
   const ParameterClient::Traffic traffic = client_->traffic();
-  return {traffic.bytes_sent, traffic.bytes_received};
+  return {traffic.bytes_sent, traffic.bytes_received, traffic.retries};
 }
 
 }  // namespace tributary

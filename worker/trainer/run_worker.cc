@@ -12,12 +12,15 @@
 #include "common/job/learning_rate_schedule.h"
 #include "common/run/safetensors.h"
 #include "common/status_macros.h"
+#include "common/telemetry/exporter.h"
+#include "common/telemetry/log.h"
 #include "kernels/device.h"
 #include "spdlog/spdlog.h"
 #include "worker/data/open_data.h"
 #include "worker/model/initializer.h"
 #include "worker/parallel/parameter_server_synchronizer.h"
 #include "worker/trainer/trainer.h"
+#include "worker/trainer/worker_metrics.h"
 
 namespace tributary {
 namespace {
@@ -141,7 +144,8 @@ absl::Status StartWeights(const Member& member, const Workplace& place,
 }
 
 absl::Status TrainAndReport(Member& member, Workplace& place,
-                            GradientSynchronizer* synchronizer) {
+                            GradientSynchronizer* synchronizer,
+                            WorkerMetrics* metrics) {
   const v1::JobSpec& job = member.job();
   TRIBUTARY_ASSIGN_OR_RETURN(
       LearningRateSchedule schedule,
@@ -164,11 +168,15 @@ absl::Status TrainAndReport(Member& member, Workplace& place,
       .synchronizer = synchronizer,
       .begin_step = [&](int64_t step) { return member.BeginStep(step); },
       .report_step =
-          [&](const v1::StepReport& report) {
+          [&](const v1::StepReport& report, int64_t prefetched) {
             const GradientSynchronizer::Traffic traffic =
                 synchronizer->traffic();
             member.SetBytes(traffic.bytes_sent, traffic.bytes_received);
             member.ReportStep(report);
+            metrics->SetPrefetched(prefetched);
+            metrics->CountStep(
+                report,
+                {traffic.bytes_sent, traffic.bytes_received, traffic.retries});
           },
       .report_evaluation =
           [&](int64_t step, int64_t epoch, const v1::EvaluationPart& part) {
@@ -179,7 +187,7 @@ absl::Status TrainAndReport(Member& member, Workplace& place,
 }
 
 absl::Status Train(Member& member, Workplace& place, Canceller& canceller,
-                   const WorkerOptions& options) {
+                   const WorkerOptions& options, WorkerMetrics* metrics) {
   const v1::JobSpec& job = member.job();
   TRIBUTARY_ASSIGN_OR_RETURN(
       place.data, OpenData(job.data(), TargetKindOf(job.training().loss())));
@@ -210,7 +218,9 @@ absl::Status Train(Member& member, Workplace& place, Canceller& canceller,
                                            place.ops.get());
   canceller.Attach(&synchronizer);
   absl::Status status = StartWeights(member, place, &synchronizer);
-  if (status.ok()) status = TrainAndReport(member, place, &synchronizer);
+  if (status.ok()) {
+    status = TrainAndReport(member, place, &synchronizer, metrics);
+  }
   canceller.Attach(nullptr);
   return status;
 }
@@ -218,17 +228,34 @@ absl::Status Train(Member& member, Workplace& place, Canceller& canceller,
 }  // namespace
 
 absl::Status RunWorker(const WorkerOptions& options) {
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Exporter> exporter,
+      Exporter::Start({.listen = options.metrics_listen, .role = "worker"}));
+  Exporter::Handle joining = exporter->AddHealthCheck([&options] {
+    return Health{false, absl::StrCat("waits for a place at coordinator ",
+                                      options.coordinator)};
+  });
   Canceller canceller;
   Workplace place;
+  WorkerMetrics metrics;
   TRIBUTARY_ASSIGN_OR_RETURN(
       std::unique_ptr<Member> member,
       Member::Join({.coordinator = options.coordinator,
                     .role = v1::ROLE_WORKER,
+                    .metrics_address = exporter->address(),
                     .wanted_index = options.index,
                     .join_timeout = options.join_timeout,
                     .on_failure = [&](const absl::Status& status) {
                       canceller.Cancel(status);
                     }}));
+  SetLogIndex(member->index());
+  joining = Exporter::Handle();
+  const Exporter::Handle health = exporter->AddHealthCheck(
+      [&member] { return HealthOf(member->Contact(), member->waiting_for()); });
+  const Exporter::Handle source =
+      exporter->AddSource([&](MetricsWriter* writer) {
+        metrics.Write(member->index(), !member->waiting_for().empty(), writer);
+      });
   spdlog::info("rank {} of {}", member->index(),
                member->job().cluster().workers());
   const v1::Device device = options.device == v1::DEVICE_AUTO
@@ -240,7 +267,7 @@ absl::Status RunWorker(const WorkerOptions& options) {
     place.ops = *std::move(ops);
     spdlog::info("device: {}", place.ops->device_name());
     member->SetDevice(place.ops->device_name());
-    status = Train(*member, place, canceller, options);
+    status = Train(*member, place, canceller, options, &metrics);
   }
   if (status.ok()) return member->Finish();
   // The job's own end says more than what it broke off here.

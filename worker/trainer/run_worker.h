@@ -17,6 +17,7 @@ struct WorkerOptions {
   // Overrides the job's device where it is not AUTO.
   v1::Device device = v1::DEVICE_AUTO;
   std::optional<uint32_t> index;  // this rank or none; else any free one
+  std::string metrics_listen;     // host:port for HTTP; empty: none
   absl::Duration join_timeout = absl::Seconds(60);
   // For tests of timing, see ParameterClient.
   std::function<int64_t()> delay_micros;

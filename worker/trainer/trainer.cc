@@ -100,7 +100,7 @@ absl::Status Trainer::Step(int64_t step, BatchLoader& loader) {
   report.set_compute_seconds(computed - begin - data_seconds - push_seconds);
   report.set_push_seconds(push_seconds);
   report.set_wait_seconds(end - computed);
-  options_.report_step(report);
+  options_.report_step(report, loader.num_waiting());
   return absl::OkStatus();
 }
 

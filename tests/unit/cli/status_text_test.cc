@@ -40,6 +40,36 @@ TEST(StatusTextTest, RunningJobShowsWhoIsThereAndWhatWaitsForWhom) {
             "node-b pid 77\n");
 }
 
+TEST(StatusTextTest, ALateWorkerIsNamedOnceWithAllThatWaitForIt) {
+  v1::JobStatusResponse status;
+  status.set_name("digits");
+  status.set_phase(v1::JOB_PHASE_RUNNING);
+  status.set_step(50);
+  for (int i = 0; i < 2; ++i) {
+    v1::MemberStatus* server = status.add_members();
+    server->set_role(v1::ROLE_SERVER);
+    server->set_index(i);
+    server->add_waiting_for_ranks(1);
+  }
+  v1::MemberStatus* worker = status.add_members();
+  worker->set_role(v1::ROLE_WORKER);
+  worker->set_index(1);
+  worker->set_alive(true);
+  worker->set_step(50);
+  worker->set_seconds_since_heartbeat(4.25);
+  EXPECT_EQ(StatusText(status),
+            "digits: running, loss 0, 0 samples/s\n"
+            "  server 0    not here\n"
+            "  server 1    not here\n"
+            "  worker 1    not here\n"
+            "  step 51 waits for worker 1 (alive, its last step is 50, heard "
+            "4.2 s ago): server 0, server 1\n");
+}
+
+TEST(StatusTextTest, OnATerminalEveryLineIsClearedBehindItsText) {
+  EXPECT_EQ(RedrawnInPlace("a\nbc\n"), "\x1b[Ha\x1b[K\nbc\x1b[K\n\x1b[J");
+}
+
 TEST(StatusTextTest, WaitingJobSaysForWhom) {
   v1::JobStatusResponse status;
   status.set_name("digits");

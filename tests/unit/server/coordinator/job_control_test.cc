@@ -40,10 +40,7 @@ v1::HeartbeatRequest Beat(v1::Role role, const v1::RegisterResponse& place) {
   return request;
 }
 
-// A worker's life: joins, declares, sends its steps one heartbeat each.
-void Work(JobControl& control, int number) {
-  const auto place =
-      Join(control, v1::ROLE_WORKER, absl::StrCat("worker-", number));
+void Declare(JobControl& control, const v1::RegisterResponse& place) {
   v1::DeclareModelRequest model;
   model.set_rank(place.index());
   model.set_incarnation(place.incarnation());
@@ -53,16 +50,28 @@ void Work(JobControl& control, int number) {
   model.set_total_steps(kSteps);
   model.set_steps_per_epoch(kSteps);
   ASSERT_TRUE(control.DeclareModel(model).ok());
+}
+
+v1::StepReport Step(int64_t step) {
+  v1::StepReport report;
+  report.set_step(step);
+  report.set_epoch(1);
+  report.set_samples(1);
+  report.set_loss_sum(1);
+  return report;
+}
+
+// A worker's life: joins, declares, sends its steps one heartbeat each.
+void Work(JobControl& control, int number) {
+  const auto place =
+      Join(control, v1::ROLE_WORKER, absl::StrCat("worker-", number));
+  Declare(control, place);
   v1::GetPlanRequest plan;
   plan.set_wait_ms(10'000);
   ASSERT_TRUE(control.GetPlan(plan).ok());
   for (int64_t step = 1; step <= kSteps; ++step) {
     v1::HeartbeatRequest request = Beat(v1::ROLE_WORKER, place);
-    v1::StepReport* report = request.add_steps();
-    report->set_step(step);
-    report->set_epoch(1);
-    report->set_samples(1);
-    report->set_loss_sum(1);
+    *request.add_steps() = Step(step);
     request.set_begun_step(step);
     request.set_finished(step == kSteps);
     ASSERT_EQ(control.Heartbeat(request).value().steps_taken(), 1u);
@@ -125,6 +134,29 @@ TEST(JobControlTest, ManyThreadsAgreeOnEveryStep) {
   server.join();
   EXPECT_TRUE(control.WaitUntilEveryoneKnowsEnd(kSoon));
   EXPECT_EQ(control.Totals().samples, uint64_t{kWorkers} * kSteps);
+}
+
+TEST(JobControlTest, TheWaitForAStepIsCountedFromTheLastOne) {
+  ManualClock clock;
+  JobState::Options options = Options();
+  options.job.mutable_cluster()->set_workers(1);
+  JobControl control(options, &clock);
+  Join(control, v1::ROLE_SERVER, "server");
+  const auto worker = Join(control, v1::ROLE_WORKER, "worker");
+  clock.AdvanceMicros(1'000'000);
+  EXPECT_FALSE(control.Snapshot().has_step_wait_seconds());  // not running yet
+  Declare(control, worker);
+  clock.AdvanceMicros(2'000'000);
+  EXPECT_EQ(control.Snapshot().step_wait_seconds(), 2);
+  v1::HeartbeatRequest request = Beat(v1::ROLE_WORKER, worker);
+  *request.add_steps() = Step(1);
+  ASSERT_TRUE(control.Heartbeat(request).ok());
+  EXPECT_EQ(control.Snapshot().step_wait_seconds(), 0);
+  clock.AdvanceMicros(500'000);
+  ASSERT_TRUE(control.Heartbeat(Beat(v1::ROLE_WORKER, worker)).ok());
+  EXPECT_EQ(control.Snapshot().step_wait_seconds(), 0.5);
+  control.Fail("enough");
+  EXPECT_FALSE(control.Snapshot().has_step_wait_seconds());
 }
 
 TEST(JobControlTest, CloseEndsEveryWait) {

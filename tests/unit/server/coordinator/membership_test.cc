@@ -130,6 +130,18 @@ TEST(MembershipTest, FinishedMemberNeedsNoLeaseAndKeepsItsPlace) {
   EXPECT_FALSE(members.Register(Worker("b"), 100 * kLease).ok());
 }
 
+TEST(MembershipTest, HoldersAndLossesOfAPlaceAreCounted) {
+  Membership members(1, 1, kLease);
+  members.Register(Worker("a"), 0).value();
+  members.Register(Worker("a"), 1).value();  // the same process again
+  EXPECT_EQ(members.workers()[0].holders, 1u);
+  EXPECT_EQ(members.workers()[0].losses, 0u);
+  EXPECT_EQ(members.Expire(1 + 2 * kLease).size(), 1u);
+  members.Register(Worker("b"), 1 + 2 * kLease).value();
+  EXPECT_EQ(members.workers()[0].holders, 2u);
+  EXPECT_EQ(members.workers()[0].losses, 1u);
+}
+
 TEST(MembershipTest, WantedPlaceIsGivenOrNone) {
   Membership members(1, 3, kLease);
   v1::RegisterRequest request = Worker("a");
@@ -167,6 +179,9 @@ TEST(MembershipTest, NonsenseIsRefused) {
     EXPECT_EQ(code(Server("s", address)), absl::StatusCode::kInvalidArgument)
         << address;
   }
+  v1::RegisterRequest no_metrics = Worker("a");
+  no_metrics.set_metrics_address("nowhere");
+  EXPECT_EQ(code(no_metrics), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(members.Renew(v1::ROLE_WORKER, 7, 1, 0).status().code(),
             absl::StatusCode::kInvalidArgument);
 }

@@ -1,0 +1,68 @@
+#include "server/service/server_metrics.h"
+
+#include <string>
+
+namespace tributary {
+namespace {
+
+// Every series of a server names its shard.
+class ShardWriter {
+ public:
+  ShardWriter(MetricsWriter* writer, uint32_t shard)
+      : writer_(writer), labels_{{"shard", std::to_string(shard)}} {}
+
+  template <typename Number>
+  void Counter(const char* name, const char* help, Number value) {
+    writer_->Counter(name, help, static_cast<double>(value), labels_);
+  }
+  template <typename Number>
+  void Gauge(const char* name, const char* help, Number value) {
+    writer_->Gauge(name, help, static_cast<double>(value), labels_);
+  }
+  MetricsWriter::Labels With(const char* label, const std::string& value) {
+    MetricsWriter::Labels labels = labels_;
+    labels.emplace_back(label, value);
+    return labels;
+  }
+
+ private:
+  MetricsWriter* const writer_;
+  const MetricsWriter::Labels labels_;
+};
+
+}  // namespace
+
+void WriteServerMetrics(const v1::ServerStatusResponse& status,
+                        const RankWaits& waits, MetricsWriter* writer) {
+  ShardWriter shard(writer, status.shard());
+  shard.Gauge("tributary_server_min_version",
+              "Steps applied to every block; falls at a rollback.",
+              status.min_version());
+  shard.Gauge("tributary_server_max_version",
+              "Steps applied to the foremost block.", status.max_version());
+  shard.Counter("tributary_server_contributions_total",
+                "Gradients of a block, taken and counted once.",
+                status.contributions());
+  shard.Counter("tributary_server_duplicates_total",
+                "The same again: answered, not counted.", status.duplicates());
+  shard.Counter("tributary_server_conflicts_total",
+                "The same identity with other bytes: refused.",
+                status.conflicts());
+  shard.Counter("tributary_server_received_bytes_total",
+                "Payloads from workers.", status.bytes_received());
+  shard.Counter("tributary_server_sent_bytes_total", "Payloads to workers.",
+                status.bytes_sent());
+  for (int rank = 0; rank < waits.num_workers(); ++rank) {
+    const MetricsWriter::Labels labels =
+        shard.With("rank", std::to_string(rank));
+    writer->Counter("tributary_server_straggler_wait_seconds_total",
+                    "Seconds that steps waited for this rank while at least "
+                    "half of the ranks had come.",
+                    waits.seconds(rank), labels);
+    writer->Gauge("tributary_server_waiting_for_rank",
+                  "1 while an open step waits for this rank.",
+                  waits.waiting(rank) ? 1 : 0, labels);
+  }
+}
+
+}  // namespace tributary

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "common/telemetry/metrics_writer.h"
+#include "server/service/rank_waits.h"
+#include "tributary/v1/parameter_service.pb.h"
+
+namespace tributary {
+
+// The metrics of a server that has a shard (docs/operations.md).
+void WriteServerMetrics(const v1::ServerStatusResponse& status,
+                        const RankWaits& waits, MetricsWriter* writer);
+
+}  // namespace tributary

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "common/telemetry/histogram.h"
+#include "common/telemetry/metrics_writer.h"
+#include "tributary/v1/coordinator_service.pb.h"
+
+namespace tributary {
+
+// What a worker counts for its metrics page (docs/operations.md): fed once a
+// step by the thread that trains, written by whoever scrapes.
+class WorkerMetrics {
+ public:
+  struct Traffic {
+    uint64_t bytes_sent = 0;
+    uint64_t bytes_received = 0;
+    uint64_t retries = 0;
+  };
+
+  void CountStep(const v1::StepReport& report, const Traffic& traffic);
+  void SetPrefetched(int64_t batches) { prefetched_ = batches; }
+
+  void Write(uint32_t rank, bool waiting, MetricsWriter* writer) const;
+
+ private:
+  struct Parts {
+    double data = 0;
+    double compute = 0;
+    double push = 0;
+    double wait = 0;
+  };
+
+  Histogram step_seconds_{Histogram::SecondsBounds()};
+  std::atomic<int64_t> prefetched_{0};
+
+  mutable absl::Mutex mu_;
+  int64_t step_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t steps_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t samples_ ABSL_GUARDED_BY(mu_) = 0;
+  double loss_ ABSL_GUARDED_BY(mu_) = 0;  // of the last step with samples
+  bool has_loss_ ABSL_GUARDED_BY(mu_) = false;
+  Parts parts_ ABSL_GUARDED_BY(mu_);
+  Traffic traffic_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace tributary
