@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "absl/strings/str_cat.h"
 #include "common/checkpoint/checkpoint_directory.h"
 #include "tests/testing/checkpoint_files.h"
 #include "tests/testing/status_matchers.h"
@@ -193,6 +194,24 @@ TEST_F(CheckpointReaderTest, AFileOfAnotherStepOrJobIsFound) {
   TRIBUTARY_EXPECT_OK(other.WriteShard(checkpoint_, 20, 1, 2));
   EXPECT_THAT(CheckpointReader::Open(checkpoint_),
               StatusIs(absl::StatusCode::kDataLoss, "of job 8"));
+}
+
+// The right header, and fewer blocks than were written first.
+TEST_F(CheckpointReaderTest, AFileOfAnotherSizeIsFound) {
+  TRIBUTARY_EXPECT_OK(model_.Write(folder(), 20, 2));
+  const auto other = WriteShardFile(checkpoint_,
+                                    {.job_id = model_.job_id,
+                                     .step = 20,
+                                     .shard = 1,
+                                     .num_shards = 2,
+                                     .parameters = model_.parameters,
+                                     .state_names = model_.state_names},
+                                    /*blocks=*/{});
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_THAT(CheckpointReader::Open(checkpoint_),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       absl::StrCat(Shard(1, 2), ": byte ", other->bytes(),
+                                    ": the file is cut short: it ends here")));
 }
 
 // Whole pages, the right header, other values: only its checksum in the

@@ -1,5 +1,6 @@
 // Flipped bits and cut files: found wherever they are, whoever looks.
 #include <fcntl.h>
+#include <google/protobuf/stubs/logging.h>
 #include <unistd.h>
 
 #include <random>
@@ -7,7 +8,9 @@
 
 #include "common/check.h"
 #include "common/checkpoint/checkpoint_reader.h"
+#include "common/checkpoint/manifest.h"
 #include "common/checkpoint/paged_file.h"
+#include "common/checkpoint/shard_file.h"
 #include "tests/testing/checkpoint_files.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/temporary_folder.h"
@@ -168,6 +171,51 @@ TEST_F(DamageTest, ALostSectorIsFound) {
                 static_cast<int64_t>(at) / kPageBytes * kPageBytes);
     }
   }
+}
+
+std::string ContentOf(const std::string& file) {
+  std::string content;
+  for (size_t at = 0; at < file.size(); at += kPageBytes) {
+    const std::string page = file.substr(at, kPageBytes);
+    content += page.substr(0, page.size() - 4);
+  }
+  return content;
+}
+
+// Whoever makes a file can make its checksums too: then what the file says must
+// hold by itself, or be refused; the sanitizers watch what is read of it.
+TEST_F(DamageTest, ForgedFilesAreRefusedOrHoldWhatTheySay) {
+  const std::string file =
+      ContentOf(Read(fs::relative(files_[1], folder()).string()));
+  const std::string manifest =
+      ContentOf(Read(fs::relative(files_[0], folder()).string()));
+  const google::protobuf::LogSilencer silence;  // names that are not UTF-8
+  std::mt19937_64 random(kSeed);
+  int refused = 0;
+  for (int i = 0; i < kFlips; ++i) {
+    std::string content = i % 2 == 0 ? file : manifest;
+    const size_t front = std::min<size_t>(content.size(), 400);
+    for (uint64_t n = random() % 3 + 1; n > 0; --n) {
+      content[random() % front] = static_cast<char>(random());
+    }
+    const std::string forged = ToPages(content);
+    if (i % 2 == 1) {
+      refused += !ParseManifest("x", forged).ok();
+      continue;
+    }
+    const auto shard = ShardFile::Parse("x", forged);
+    refused += !shard.ok();
+    if (!shard.ok()) continue;
+    PageBuffer buffer;
+    for (const ShardFile::Range& range : (*shard)->ranges()) {
+      std::vector<float> values(range.end - range.begin);
+      const int last = static_cast<int>((*shard)->header().state_names.size());
+      TRIBUTARY_EXPECT_OK((*shard)->Read(range, last, range.begin,
+                                         absl::MakeSpan(values), &buffer));
+    }
+  }
+  EXPECT_GT(refused, kFlips / 4);
+  EXPECT_LT(refused, kFlips);
 }
 
 }  // namespace
