@@ -174,4 +174,15 @@ absl::Status PruneCheckpoints(const std::string& directory, int keep) {
   return first;
 }
 
+absl::Status RemoveCheckpointsAfter(const std::string& directory,
+                                    int64_t step) {
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<CheckpointInfo> found,
+                             ListCheckpoints(directory));
+  absl::Status first;
+  for (const CheckpointInfo& info : found) {
+    if (info.step > step) first.Update(RemoveFolder(info.path));
+  }
+  return first;
+}
+
 }  // namespace tributary

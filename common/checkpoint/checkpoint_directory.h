@@ -68,4 +68,10 @@ absl::StatusOr<CheckpointInfo> NewestCheckpoint(const std::string& directory);
 // InvalidArgument: keep < 1. Goes on after an error and returns the first.
 absl::Status PruneCheckpoints(const std::string& directory, int keep);
 
+// Removes every folder of a step above `step`, complete or not, the newest
+// first: a job that goes back to `step` takes another way from there, and the
+// checkpoints of the first way would count as newer than its own. Goes on after
+// an error and returns the first.
+absl::Status RemoveCheckpointsAfter(const std::string& directory, int64_t step);
+
 }  // namespace tributary

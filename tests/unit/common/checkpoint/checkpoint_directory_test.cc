@@ -138,6 +138,14 @@ TEST_F(CheckpointDirectoryTest, PruneLeavesOtherFilesAlone) {
   EXPECT_TRUE(fs::exists(Path("step-1")));
 }
 
+TEST_F(CheckpointDirectoryTest, GoingBackRemovesWhatCameAfter) {
+  for (const int64_t step : {10, 20, 30}) WriteStep(step);
+  WriteHalf(15);
+  WriteHalf(40);
+  TRIBUTARY_EXPECT_OK(RemoveCheckpointsAfter(folder(), 20));
+  EXPECT_THAT(Steps(), ElementsAre(20, -15, 10));
+}
+
 TEST_F(CheckpointDirectoryTest, WritingAStepAgainReplacesItAltogether) {
   WriteStep(20, 3);
   const auto made = CreateCheckpointFolder(folder(), 20);
