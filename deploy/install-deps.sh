@@ -6,12 +6,15 @@ set -euo pipefail
 
 usage() {
   cat <<'TXT'
-usage: deploy/install-deps.sh [--test] [--check] [--bench] [--list]
+usage: deploy/install-deps.sh [--test] [--check] [--bench] [--image]
+                              [--deploy] [--list]
 
   (nothing)  what building and running Tributary needs
   --test     and what the tests need
   --check    and clang's tools, for formatting, analysis and lock checks
   --bench    and what the comparisons with PyTorch need
+  --image    and what building a container image needs within it
+  --deploy   and a container engine, with what its test needs
   --list     print the packages with their reasons and install nothing
 
 Runs as root or with sudo. Debian 12 is what it is tested on.
@@ -55,6 +58,13 @@ bench python3-torch the rival: PyTorch DDP on gloo
 bench python3-numpy reads weights in bench/read_weights.py
 bench libopenblas0-pthread the same matrix products for PyTorch
 bench iproute2 a namespace whose loopback uses TCP cubic
+image dpkg-dev names the packages that hold the programs' libraries
+deploy docker.io runs containers
+deploy docker-compose brings up deploy/compose
+deploy debootstrap makes a base image where no registry can be reached
+deploy dpkg-dev names the packages that hold the programs' libraries
+deploy python3 asks Prometheus what the dashboard asks
+deploy curl asks daemons and engine over HTTP and sockets
 TXT
 }
 
@@ -62,7 +72,7 @@ groups=" build "
 list=false
 for argument in "$@"; do
   case $argument in
-    --test | --check | --bench) groups+="${argument#--} " ;;
+    --test | --check | --bench | --image | --deploy) groups+="${argument#--} " ;;
     --list) list=true ;;
     -h | --help) usage; exit 0 ;;
     *) echo "install-deps: unknown option $argument" >&2; usage >&2; exit 2 ;;

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Builds Tributary within an image and leaves what stage.sh makes of it.
+#   deploy/docker/build.sh PRESET DESTINATION
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+preset=$1 destination=$2
+
+source deploy/steps.sh
+part "configure" cmake --preset "$preset" -DTRIBUTARY_BUILD_TESTS=OFF
+part "build" cmake --build --preset "$preset"
+part "stage" deploy/docker/stage.sh "build/$preset" "$destination"

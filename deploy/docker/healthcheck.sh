@@ -1,0 +1,11 @@
+#!/bin/bash
+# Exit code 0 when /healthz of the daemon in this container answers 200; else 1
+# and what it says. HOST:PORT is by default where containers serve metrics.
+#   tributary-healthcheck [HOST:PORT]
+address=${1:-127.0.0.1:7090}
+exec 3<> "/dev/tcp/${address%:*}/${address##*:}" || exit 1
+printf 'GET /healthz HTTP/1.0\r\nHost: %s\r\n\r\n' "$address" >&3
+read -r -t 2 _ code _ <&3
+[ "$code" = 200 ] && exit 0
+timeout 1 cat <&3
+exit 1
