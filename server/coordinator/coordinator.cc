@@ -1,5 +1,8 @@
 #include "server/coordinator/coordinator.h"
 
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/health_check_service_interface.h>
+
 #include <algorithm>
 #include <chrono>
 #include <random>
@@ -16,6 +19,7 @@ namespace tributary {
 namespace {
 
 constexpr int kMaxWorkers = 1024;
+constexpr char kServiceName[] = "tributary.v1.CoordinatorService";
 constexpr auto kLastAnswers = std::chrono::seconds(2);
 constexpr absl::Duration kTick = absl::Milliseconds(100);
 // An evaluation part holds five bytes a sample for the exact AUC.
@@ -88,6 +92,10 @@ absl::Status Coordinator::Listen() {
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
   builder.RegisterService(service_.get());
+  // grpc.health.v1 and reflection, on threads of gRPC's own. Both switches are
+  // the process's, and it has one coordinator.
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   server_ = builder.BuildAndStart();
   if (server_ == nullptr || port == 0) {
     return absl::UnavailableError(absl::StrCat(
@@ -98,11 +106,13 @@ absl::Status Coordinator::Listen() {
                           ":", port);
   spdlog::info("coordinator of \"{}\" listens on {}", options_.job.name(),
                address_);
+  server_->GetHealthCheckService()->SetServingStatus(kServiceName, true);
   thread_ = std::thread([this] { Run(); });
   return absl::OkStatus();
 }
 
 Coordinator::~Coordinator() {
+  if (server_ != nullptr) server_->GetHealthCheckService()->Shutdown();
   control_.Close();
   // Answers that are under way still arrive: the last heartbeat brings the end
   // of the job, and whoever misses it would wait for its coordinator.

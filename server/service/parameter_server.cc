@@ -13,6 +13,7 @@ namespace tributary {
 namespace {
 
 constexpr auto kTickInterval = std::chrono::milliseconds(100);
+constexpr auto kLastAnswers = std::chrono::seconds(1);
 constexpr int kSlotsPerMethod = 8;
 
 }  // namespace
@@ -84,6 +85,7 @@ absl::Status ParameterServer::Listen() {
   builder.AddListeningPort(options_.listen, grpc::InsecureServerCredentials(),
                            &port_);
   builder.RegisterService(&service_);
+  builder.RegisterAsyncGenericService(side_calls_.service());
   builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
   builder.SetMaxSendMessageSize(kMaxMessageBytes);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
@@ -97,6 +99,7 @@ absl::Status ParameterServer::Listen() {
         ": is the port taken, or the address not this machine's?"));
   }
   PostAll();
+  side_calls_.Start(queue_.get());
   tick_ = std::make_unique<Tick>(this);
   thread_ = std::thread([this] { Loop(); });
   return absl::OkStatus();
@@ -193,11 +196,14 @@ void ParameterServer::Shutdown() {
   // shut down.
   RunOnLoop([this] {
     refusing_ = true;
+    side_calls_.GoHome();
     if (auto held = serving()) held->store->ExpireWaiters(INT64_MAX);
   });
-  server_->Shutdown(std::chrono::system_clock::now());
+  // Answers that are under way still arrive.
+  server_->Shutdown(std::chrono::system_clock::now() + kLastAnswers);
   RunOnLoop([this] {
     draining_ = true;
+    side_calls_.Drain();
     tick_->Cancel();
     if (auto held = serving()) held->peers->Cancel();
     queue_->Shutdown();

@@ -18,6 +18,7 @@
 #include "server/service/peer_statistics.h"
 #include "server/service/rank_waits.h"
 #include "server/service/raw_call.h"
+#include "server/service/side_calls.h"
 #include "server/store/parameter_shard.h"
 #include "tributary/v1/plan.pb.h"
 
@@ -99,6 +100,7 @@ class ParameterServer {
   const Options options_;
   int port_ = 0;
   RawParameterService service_;
+  SideCalls side_calls_{{v1::ParameterService::service_full_name()}};
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<Tick> tick_;

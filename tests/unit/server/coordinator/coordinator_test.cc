@@ -1,6 +1,7 @@
 #include "server/coordinator/coordinator.h"
 
 #include <gmock/gmock.h>
+#include <grpcpp/impl/codegen/client_unary_call.h>
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -12,6 +13,7 @@
 #include "common/partition_plan.h"
 #include "common/wire/crc32c.h"
 #include "common/wire/plan_codec.h"
+#include "tributary/v1/grpc_services.pb.h"
 #include "tributary/v1/parameter_service.grpc.pb.h"
 
 namespace tributary {
@@ -329,6 +331,43 @@ TEST_F(CoordinatorTest, SnapshotTellsWhoIsThere) {
   EXPECT_FALSE(status.members(0).alive());
   EXPECT_TRUE(status.members(1).alive());
   EXPECT_EQ(status.members(1).role(), v1::ROLE_WORKER);
+}
+
+TEST_F(CoordinatorTest, GrpcsOwnHealthAndReflectionAnswer) {
+  Start(1, 1);
+  const auto channel = grpc::CreateChannel(coordinator_->address(),
+                                           grpc::InsecureChannelCredentials());
+  using grpc::internal::RpcMethod;
+  grpc::ClientContext check;
+  v1::HealthCheckRequest request;
+  request.set_service("tributary.v1.CoordinatorService");
+  v1::HealthCheckResponse health;
+  ASSERT_TRUE(
+      grpc::internal::BlockingUnaryCall(
+          channel.get(),
+          RpcMethod("/grpc.health.v1.Health/Check", RpcMethod::NORMAL_RPC),
+          &check, request, &health)
+          .ok());
+  EXPECT_EQ(health.status(), v1::HealthCheckResponse::SERVING);
+
+  grpc::ClientContext ask;
+  const std::unique_ptr<
+      grpc::ClientReaderWriter<v1::ReflectionRequest, v1::ReflectionResponse>>
+      stream(grpc::internal::ClientReaderWriterFactory<v1::ReflectionRequest,
+                                                       v1::ReflectionResponse>::
+                 Create(channel.get(),
+                        RpcMethod("/grpc.reflection.v1alpha.ServerReflection/"
+                                  "ServerReflectionInfo",
+                                  RpcMethod::BIDI_STREAMING),
+                        &ask));
+  v1::ReflectionRequest list;
+  list.set_list_services("*");
+  v1::ReflectionResponse services;
+  ASSERT_TRUE(stream->Write(list) && stream->Read(&services));
+  EXPECT_THAT(services.list_services_response().DebugString(),
+              HasSubstr("tributary.v1.CoordinatorService"));
+  stream->WritesDone();
+  EXPECT_TRUE(stream->Finish().ok());
 }
 
 TEST_F(CoordinatorTest, TakenPortIsAnErrorAndNotShared) {
