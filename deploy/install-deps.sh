@@ -6,12 +6,13 @@ set -euo pipefail
 
 usage() {
   cat <<'TXT'
-usage: deploy/install-deps.sh [--test] [--check] [--bench] [--image]
+usage: deploy/install-deps.sh [--test] [--check] [--monitor] [--bench] [--image]
                               [--deploy] [--list]
 
   (nothing)  what building and running Tributary needs
   --test     and what the tests need
   --check    and clang's tools, for formatting, analysis and lock checks
+  --monitor  and Prometheus, for tests/deploy/prometheus.sh
   --bench    and what the comparisons with PyTorch need
   --image    and what building a container image needs within it
   --deploy   and a container engine, with what its test needs
@@ -50,6 +51,8 @@ test libgmock-dev matchers of the tests
 test libbenchmark-dev the benchmarks in bench/
 test python3 checks of the include rules and of written files
 test iproute2 tests over several hosts as network namespaces
+monitor prometheus scrapes a run, checks and tests deploy/prometheus
+monitor python3 asks Prometheus for every rule
 check python3 walks the compile commands
 check clang proves lock annotations (-Wthread-safety)
 check clang-format keeps one layout
@@ -72,7 +75,7 @@ groups=" build "
 list=false
 for argument in "$@"; do
   case $argument in
-    --test | --check | --bench | --image | --deploy) groups+="${argument#--} " ;;
+    --test | --check | --monitor | --bench | --image | --deploy) groups+="${argument#--} " ;;
     --list) list=true ;;
     -h | --help) usage; exit 0 ;;
     *) echo "install-deps: unknown option $argument" >&2; usage >&2; exit 2 ;;
