@@ -29,6 +29,7 @@ class ChildProcess {
   ~ChildProcess();
 
   const std::string& name() const { return options_.name; }
+  const Options& options() const { return options_; }
   pid_t pid() const { return pid_; }
 
   // Looks, without waiting, whether it has ended.

@@ -14,6 +14,25 @@ absl::Status Children::Start(ChildProcess::Options options) {
   return absl::OkStatus();
 }
 
+absl::Status Children::Tend(int max_restarts, const Judge& judge) {
+  for (size_t i = 0; i < children_.size();) {
+    std::unique_ptr<ChildProcess>& child = children_[i];
+    const Loss loss = !child->Ended() || child->succeeded()
+                          ? Loss::kFatal
+                          : judge(*child, child->Obituary());
+    if (loss == Loss::kNotMissed) {
+      children_.erase(children_.begin() + static_cast<std::ptrdiff_t>(i));
+      continue;
+    }
+    if (loss == Loss::kReplace && restarts_[child->name()] < max_restarts) {
+      ++restarts_[child->name()];
+      TRIBUTARY_ASSIGN_OR_RETURN(child, ChildProcess::Start(child->options()));
+    }
+    ++i;
+  }
+  return absl::OkStatus();
+}
+
 std::string Children::FirstKilled() {
   for (const auto& child : children_) {
     if (child->Ended() && child->killed()) return child->Obituary();

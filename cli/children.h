@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,6 +17,14 @@ class Children {
  public:
   absl::Status Start(ChildProcess::Options options);
 
+  // Asks of each that has ended without success, with its Obituary, what it
+  // means. One that shall be replaced is started again with the command it had,
+  // at most `max_restarts` times; one that is not missed is forgotten.
+  enum class Loss { kFatal, kReplace, kNotMissed };
+  using Judge = std::function<Loss(const ChildProcess& child,
+                                   const std::string& obituary)>;
+  absl::Status Tend(int max_restarts, const Judge& judge);
+
   // What to say of the first child that has ended without success; killed ones
   // come first, as the others may have failed because of them. Empty: none.
   std::string FirstFailure();
@@ -26,6 +36,7 @@ class Children {
 
  private:
   std::vector<std::unique_ptr<ChildProcess>> children_;
+  std::map<std::string, int> restarts_;  // by name
 };
 
 }  // namespace tributary

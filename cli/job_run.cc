@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <filesystem>
 #include <iterator>
 #include <memory>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "cli/format.h"
 #include "cli/interrupts.h"
+#include "common/checkpoint/checkpoint_directory.h"
 #include "common/peak_memory.h"
 #include "common/status_macros.h"
 #include "server/coordinator/job_metrics.h"
@@ -53,6 +55,13 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(Options options) {
   coordinator.job = run->options_.job;
   coordinator.clock = run->options_.clock;
   coordinator.start_timeout = run->options_.start_timeout;
+  const v1::JobSpec& job = run->options_.job;
+  coordinator.lease = absl::Seconds(job.cluster().lease_seconds());
+  coordinator.loss_timeout =
+      absl::Seconds(job.strategy().parameter_server().sync_timeout_seconds());
+  coordinator.start_step = run->options_.start_step;
+  coordinator.restore_from = run->options_.restore_from;
+  coordinator.hold_start = true;  // until the run directory is there
   coordinator.on_weights = [run = run.get()](const FinalWeights& weights) {
     const absl::StatusOr<std::string> sha256 =
         run->directory_->SaveWeights(weights);
@@ -72,6 +81,14 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(Options options) {
   TRIBUTARY_RETURN_IF_ERROR(SetUpLog(log));
   spdlog::info("tributary {}: coordinator of \"{}\" at {}", TRIBUTARY_VERSION,
                run->options_.job.name(), run->coordinator_->address());
+  const std::string checkpoints = run->CheckpointDirectory();
+  std::error_code error;
+  if (run->options_.start_step > 0 &&
+      std::filesystem::exists(checkpoints, error)) {
+    TRIBUTARY_RETURN_IF_ERROR(
+        RemoveCheckpointsAfter(checkpoints, run->options_.start_step));
+  }
+  run->coordinator_->AllowStart(checkpoints);
   return run;
 }
 
@@ -100,6 +117,15 @@ void JobRun::SaveTargets(const std::string& targets) {
   if (absl::Status status = directory_->SaveTargets(targets); !status.ok()) {
     spdlog::warn("{}", std::string(status.message()));
   }
+}
+
+std::string JobRun::CheckpointDirectory() const {
+  const v1::CheckpointSpec& spec = options_.job.checkpoint();
+  if (spec.every_steps() == 0) return "";
+  return std::filesystem::absolute(spec.directory().empty()
+                                       ? directory_->path() + "/checkpoints"
+                                       : spec.directory())
+      .string();
 }
 
 void JobRun::Follow(const std::function<std::string()>& watch) {
@@ -147,6 +173,7 @@ int64_t JobRun::Epochs() const {
 
 // Evaluations stand between the steps before and after them.
 void JobRun::Show(const JobUpdate& update) {
+  for (const std::string& notice : update.notices) console_.Note(notice);
   if (update.phase == v1::JOB_PHASE_WAITING) console_.Wait(update.message);
   const auto& steps = update.steps;
   auto shown = steps.begin();
@@ -173,7 +200,8 @@ void JobRun::ShowStep(const StepRecord& record) {
   view.loss = record.loss;
   view.samples_per_second = record.samples_per_second;
   const double samples_a_step =
-      static_cast<double>(samples_) / static_cast<double>(last_step_);
+      static_cast<double>(samples_) /
+      static_cast<double>(last_step_ - options_.start_step);
   view.eta_seconds = static_cast<double>(view.total_steps - view.step) *
                      samples_a_step / view.samples_per_second;
   console_.Show(view);

@@ -33,6 +33,9 @@ class JobRun {
     absl::Duration start_timeout = absl::Minutes(10);
     std::string metrics_listen;  // host:port for HTTP; empty: none
     LogOptions log;              // its file is the run directory's
+    // Where a resumed run begins: a checkpoint's folder and its step.
+    std::string restore_from;
+    int64_t start_step = 0;
     const Clock* clock = &Clock::Real();
   };
 
@@ -65,6 +68,8 @@ class JobRun {
   absl::Status StartExporter();
   // Rewrites prometheus-targets.json when members have come or changed.
   void SaveTargets(const std::string& targets);
+  // Absolute; empty: the job writes none.
+  std::string CheckpointDirectory() const;
   void Record(const JobUpdate& update);
   void Show(const JobUpdate& update);
   void ShowStep(const StepRecord& record);

@@ -8,12 +8,15 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "cli/checkpoint_place.h"
 #include "cli/children.h"
 #include "cli/command_line.h"
 #include "cli/console.h"
 #include "cli/interrupts.h"
 #include "cli/job_run.h"
 #include "cli/metrics_ports.h"
+#include "common/checkpoint/checkpoint_reader.h"
+#include "common/checkpoint/manifest.h"
 #include "common/job/job_file.h"
 #include "common/status_macros.h"
 #include "common/telemetry/flags.h"
@@ -52,6 +55,9 @@ struct TrainOptions {
   std::string listen = "127.0.0.1:0";
   TelemetryOptions telemetry;
   bool dry_run = false;
+  std::string resume;
+  std::string restore_from;  // the checkpoint's folder
+  int64_t start_step = 0;
 };
 
 std::vector<std::string> Overrides(const TrainOptions& options) {
@@ -140,6 +146,26 @@ absl::Status StartChildren(const v1::ClusterSpec& cluster,
   return absl::OkStatus();
 }
 
+// What the end of "worker-1" means is the coordinator's to say.
+Children::Loss Judge(Coordinator& coordinator, const ChildProcess& child,
+                     const std::string& obituary) {
+  const size_t dash = child.name().rfind('-');
+  const v1::Role role = child.name().substr(0, dash) == "server"
+                            ? v1::ROLE_SERVER
+                            : v1::ROLE_WORKER;
+  const auto index =
+      static_cast<uint32_t>(std::stoul(child.name().substr(dash + 1)));
+  switch (coordinator.MemberLost(role, index, child.pid(), obituary)) {
+    case LossVerdict::kReplace:
+      return Children::Loss::kReplace;
+    case LossVerdict::kGoesOn:
+      return Children::Loss::kNotMissed;
+    case LossVerdict::kFatal:
+      break;
+  }
+  return Children::Loss::kFatal;
+}
+
 int RunJob(v1::JobSpec job, const TrainOptions& options) {
   const absl::StatusOr<Programs> programs = FindPrograms();
   if (!programs.ok()) {
@@ -159,7 +185,9 @@ int RunJob(v1::JobSpec job, const TrainOptions& options) {
                      .run_dir = options.run_dir,
                      .listen = options.listen,
                      .metrics_listen = options.telemetry.metrics_listen,
-                     .log = log});
+                     .log = log,
+                     .restore_from = options.restore_from,
+                     .start_step = options.start_step});
   if (!started.ok()) {
     PrintError(started.status().message());
     return kExitRefused;
@@ -184,16 +212,49 @@ int RunJob(v1::JobSpec job, const TrainOptions& options) {
     const absl::Status status =
         StartChildren(cluster, *programs, *ports, options, run, &children);
     if (!status.ok()) run.coordinator().Fail(status.message());
-    run.Follow([&children] { return children.FirstFailure(); });
+    run.Follow([&] {
+      const absl::Status tended = children.Tend(
+          cluster.max_restarts(),
+          [&run](const ChildProcess& child, const std::string& obituary) {
+            return Judge(run.coordinator(), child, obituary);
+          });
+      return tended.ok() ? children.FirstFailure()
+                         : std::string(tended.message());
+    });
     if (run.failed()) cause = children.FirstKilled();
     children.WaitForAll(run.failed() ? kLeaveAfterFailure : kLeaveAfterEnd);
   }  // Who is still here is killed.
   return run.Conclude(cause);
 }
 
-int Train(const TrainOptions& options) {
+// The job that the checkpoint is of, with the overrides of this command, or
+// another one that goes on with its weights. A damaged checkpoint is refused
+// before anything begins.
+absl::StatusOr<v1::JobSpec> ReadResumedJob(TrainOptions* options) {
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::string folder,
+                             CheckpointAt(options->resume));
+  for (const FileReport& file : VerifyCheckpoint(folder)) {
+    TRIBUTARY_RETURN_IF_ERROR(file.status);
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(const v1::CheckpointManifest manifest,
+                             ReadManifest(folder));
+  options->restore_from = std::filesystem::absolute(folder).string();
+  options->start_step = manifest.step();
+  if (!options->job_path.empty()) {
+    return ReadJobFile(options->job_path, Overrides(*options));
+  }
+  return ParseJob(JobToYaml(manifest.job()), folder + "/job",
+                  Overrides(*options));
+}
+
+int Train(TrainOptions options) {
+  if (options.job_path.empty() && options.resume.empty()) {
+    PrintError("a JOB file, or --resume with what to go on from, is wanted");
+    return kExitRefused;
+  }
   absl::StatusOr<v1::JobSpec> job =
-      ReadJobFile(options.job_path, Overrides(options));
+      options.resume.empty() ? ReadJobFile(options.job_path, Overrides(options))
+                             : ReadResumedJob(&options);
   if (!job.ok()) {
     PrintError(job.status().message());
     return kExitRefused;
@@ -212,8 +273,10 @@ void AddTrainCommand(CLI::App& app, Action* action) {
   auto options = std::make_shared<TrainOptions>();
   CLI::App* train = app.add_subcommand("train", kDescription);
   train->footer(kFooter);
-  train->add_option("JOB", options->job_path, "the job file (YAML)")
-      ->required();
+  train->add_option("JOB", options->job_path, "the job file (YAML)");
+  train->add_option("--resume", options->resume,
+                    "go on from a checkpoint: a run directory, a directory of\n"
+                    "checkpoints or one of them; JOB is its own by default");
   train
       ->add_option("--servers", options->servers,
                    "parameter servers, instead of cluster.servers")

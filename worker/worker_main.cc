@@ -3,12 +3,34 @@
 #include <map>
 #include <string>
 
+#include "absl/strings/numbers.h"
 #include "common/run/end_on_signal.h"
 #include "common/telemetry/flags.h"
 #include "common/wire/channel.h"
 #include "spdlog/spdlog.h"
 #include "worker/trainer/message_delay.h"
 #include "worker/trainer/run_worker.h"
+
+namespace {
+
+bool ReadDieAt(const std::string& text, tributary::WorkerOptions* options) {
+  using tributary::TrainPoint;
+  const std::map<std::string, TrainPoint> points = {
+      {"before-compute", TrainPoint::kBeforeCompute},
+      {"mid-push", TrainPoint::kMidPush},
+      {"pushed", TrainPoint::kPushed},
+      {"answered", TrainPoint::kAnswered}};
+  const size_t colon = text.find(':');
+  if (colon == std::string::npos) return false;
+  int64_t step = 0;
+  if (!absl::SimpleAtoi(text.substr(0, colon), &step) || step < 1) return false;
+  const auto point = points.find(text.substr(colon + 1));
+  if (point == points.end()) return false;
+  options->die_at = {step, point->second};
+  return true;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   tributary::EndOnSignal();
@@ -17,6 +39,7 @@ int main(int argc, char** argv) {
   double join_seconds = 60;
   int64_t delay_ms = 0;
   uint64_t delay_seed = 1;
+  std::string die_at;
   const std::map<std::string, tributary::v1::Device> devices = {
       {"auto", tributary::v1::DEVICE_AUTO},
       {"cpu", tributary::v1::DEVICE_CPU},
@@ -43,6 +66,16 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(0, 10'000));
   app.add_option("--delay-seed", delay_seed, "for tests: draws the delays");
   tributary::AddTelemetryOptions(app, &telemetry);
+  app.add_option(
+         "--die-at", die_at,
+         "for tests: STEP:POINT, ends there as a crash would; POINT is\n"
+         "before-compute, mid-push, pushed or answered")
+      ->check([&options](const std::string& text) {
+        return ReadDieAt(text, &options) ? "" : "is no STEP:POINT";
+      });
+  app.add_option("--slow-down", options.slow_down,
+                 "for tests: computing takes so many times as long")
+      ->check(CLI::Range(1.0, 1000.0));
   CLI11_PARSE(app, argc, argv);
 
   tributary::KeepLargeBuffers();

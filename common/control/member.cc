@@ -146,14 +146,26 @@ bool Member::BeatOnce() {
   const absl::StatusOr<v1::HeartbeatResponse> answer =
       client_->Heartbeat(request, kHeartbeatTimeout);
   const int64_t now = options_.clock->NowMicros();
-  absl::MutexLock lock(&mu_);
-  if (leaving_) return false;
-  if (answer.ok()) {
-    state_.OnAnswer(request, *answer, now);
-  } else {
-    state_.OnError(answer.status(), now);
+  uint64_t new_plan = 0;
+  std::vector<uint32_t> adopt;
+  {
+    absl::MutexLock lock(&mu_);
+    if (leaving_) return false;
+    const uint64_t known_plan = state_.newest_plan();
+    if (answer.ok()) {
+      state_.OnAnswer(request, *answer, now);
+    } else {
+      state_.OnError(answer.status(), now);
+    }
+    if (!state_.end().ok() || state_.phase() == v1::JOB_PHASE_DONE) {
+      return false;
+    }
+    if (state_.newest_plan() > known_plan) new_plan = state_.newest_plan();
+    adopt = state_.adopt_ranks();
   }
-  return state_.end().ok() && state_.phase() != v1::JOB_PHASE_DONE;
+  if (new_plan > 1 && options_.on_new_plan) options_.on_new_plan(new_plan);
+  if (!adopt.empty() && options_.on_adopt) options_.on_adopt(adopt);
+  return true;
 }
 
 v1::HeartbeatRequest Member::MakeRequestLocked() {
@@ -178,18 +190,41 @@ absl::Status Member::DeclareModel(const Declaration& declaration) {
   return client_->DeclareModel(request, kCallTimeout);
 }
 
-absl::StatusOr<v1::Plan> Member::GetPlan(absl::Duration timeout) {
-  absl::StatusOr<v1::Plan> plan = client_->GetPlan(/*min_epoch=*/1, timeout);
+absl::StatusOr<v1::Plan> Member::GetPlan(uint64_t min_epoch,
+                                         absl::Duration timeout) {
+  absl::StatusOr<v1::Plan> plan = client_->GetPlan(min_epoch, timeout);
   if (plan.ok()) {
     absl::MutexLock lock(&mu_);
     state_.OnPlan();
+    state_.StartAt(plan->epoch(), plan->start_step());
   }
   return plan;
 }
 
+void Member::StartAt(uint64_t plan_epoch, int64_t step) {
+  absl::MutexLock lock(&mu_);
+  state_.StartAt(plan_epoch, step);
+}
+
+absl::Status Member::WaitForPlanAfter(uint64_t epoch, absl::Duration timeout) {
+  absl::MutexLock lock(&mu_);
+  const auto changed = [this, epoch]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return state_.newest_plan() > epoch || !state_.end().ok() ||
+           state_.phase() == v1::JOB_PHASE_DONE;
+  };
+  mu_.AwaitWithTimeout(absl::Condition(&changed), timeout);
+  if (!state_.end().ok()) return state_.end();
+  if (state_.phase() == v1::JOB_PHASE_DONE) {
+    return absl::CancelledError("the job is done");
+  }
+  if (state_.newest_plan() > epoch) return absl::OkStatus();
+  return absl::DeadlineExceededError(
+      absl::StrCat("plan epoch ", epoch, " is still in force"));
+}
+
 absl::Status Member::BeginStep(int64_t step) {
   absl::MutexLock lock(&mu_);
-  if (step != state_.begun_step() + 1) {
+  if (step <= state_.begun_step()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the next step to begin is ", state_.begun_step() + 1, ", got ", step));
   }
@@ -218,6 +253,11 @@ absl::Status Member::BeginStep(int64_t step) {
 void Member::ReportStep(const v1::StepReport& report) {
   absl::MutexLock lock(&mu_);
   state_.ReportStep(report);
+}
+
+void Member::ReportCheckpoint(const v1::CheckpointReport& report) {
+  absl::MutexLock lock(&mu_);
+  state_.ReportCheckpoint(report);
 }
 
 void Member::SetWaitingFor(std::string what, std::vector<uint32_t> ranks) {
@@ -316,6 +356,19 @@ absl::Status Member::WaitForEnd(absl::Duration timeout) {
     return absl::DeadlineExceededError("the job has not ended yet");
   }
   return state_.end();
+}
+
+absl::Status Member::WaitForDone(uint64_t plan_epoch) {
+  absl::MutexLock lock(&mu_);
+  const auto decided = [this, plan_epoch]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return state_.phase() == v1::JOB_PHASE_DONE || !state_.end().ok() ||
+           state_.newest_plan() > plan_epoch;
+  };
+  // No deadline of its own: the heartbeats have one.
+  mu_.Await(absl::Condition(&decided));
+  if (!state_.end().ok()) return state_.end();
+  if (state_.phase() == v1::JOB_PHASE_DONE) return absl::OkStatus();
+  return absl::CancelledError("there is a newer plan");
 }
 
 }  // namespace tributary

@@ -44,6 +44,12 @@ class Member {
     // Called once, on the heartbeat thread, when the job has failed or the
     // coordinator is lost: the place to cancel calls that are under way.
     std::function<void(const absl::Status&)> on_failure;
+    // Called on the heartbeat thread with each new epoch, when the plan that
+    // this process works on is over: the place to cancel its calls.
+    std::function<void(uint64_t epoch)> on_new_plan;
+    // Called on the heartbeat thread, again and again until it is done: this
+    // worker shall take over these ranks beside its own.
+    std::function<void(const std::vector<uint32_t>& ranks)> on_adopt;
   };
 
   // What a worker finds out from job and data; the same on every worker.
@@ -69,11 +75,22 @@ class Member {
   // FailedPrecondition when another worker has declared another model.
   absl::Status DeclareModel(const Declaration& declaration);
 
-  // Waits until every member is there and the model is declared.
-  // DeadlineExceeded says who is missing; Aborted: the job has failed.
-  absl::StatusOr<v1::Plan> GetPlan(absl::Duration timeout);
+  // Waits until every member is there and the model is declared, and for a plan
+  // of at least this epoch. DeadlineExceeded says who is missing; Aborted: the
+  // job has failed.
+  absl::StatusOr<v1::Plan> GetPlan(uint64_t min_epoch, absl::Duration timeout);
 
-  // Call before each step (from 1, in order). Blocks only while the coordinator
+  // This process begins, or goes on with a newer plan, after `step` steps:
+  // where the plan says, as GetPlan assumes, or where a process before it has
+  // come to.
+  void StartAt(uint64_t plan_epoch, int64_t step);
+
+  // OK: there is a newer plan than `epoch`. DeadlineExceeded: not in `timeout`.
+  // Otherwise end(), or Cancelled when the job is done.
+  absl::Status WaitForPlanAfter(uint64_t epoch, absl::Duration timeout);
+
+  // Call before each step (from 1, in order; a worker that was left behind
+  // skips some). Blocks only while the coordinator
   // looks for the step at which all workers stop, or while 65536 reports wait
   // for it; ends at the latest when the coordinator counts as lost.
   //   OK           begin it
@@ -88,6 +105,9 @@ class Member {
   // says the ranks as well.
   void SetWaitingFor(std::string what, std::vector<uint32_t> ranks = {});
   std::string waiting_for() const;
+  // A server's file of a checkpoint, or why there is none.
+  void ReportCheckpoint(const v1::CheckpointReport& report);
+
   void SetBytes(uint64_t sent, uint64_t received);
   // What it computes on: "cpu", "cuda: NVIDIA H200".
   void SetDevice(std::string device);
@@ -113,6 +133,10 @@ class Member {
   // end(), or Unavailable when the coordinator is silent, though not yet for so
   // long that it counts as lost.
   absl::Status Contact() const;
+  // After Finish: waits until the job is done (OK) or cannot be, for this plan:
+  // Cancelled when there is a newer one, otherwise end(). Ends at the latest
+  // when the coordinator counts as lost.
+  absl::Status WaitForDone(uint64_t plan_epoch);
 
   // OK: the job is done. DeadlineExceeded: it still lives. Otherwise end().
   absl::Status WaitForEnd(absl::Duration timeout);

@@ -42,6 +42,11 @@ v1::HeartbeatRequest MemberState::NextHeartbeat() {
   request.set_begun_step(begun_step_);
   request.set_paused(Paused());
   request.set_finished(finishing_ && batch == pending_.size());
+  request.set_plan_epoch(plan_epoch_);
+  request.set_start_step(start_step_);
+  for (const v1::CheckpointReport& report : checkpoints_) {
+    *request.add_checkpoints() = report;
+  }
   return request;
 }
 
@@ -49,17 +54,32 @@ void MemberState::OnAnswer(const v1::HeartbeatRequest& request,
                            const v1::HeartbeatResponse& answer,
                            int64_t now_micros) {
   last_answer_micros_ = now_micros;
-  const size_t taken = std::min<size_t>(
-      {answer.steps_taken(), static_cast<size_t>(request.steps_size()),
-       pending_.size()});
+  // An answer to a message of an earlier plan: its steps were dropped here.
+  const bool current = request.plan_epoch() == plan_epoch_;
+  const size_t taken =
+      !current ? 0
+               : std::min<size_t>({answer.steps_taken(),
+                                   static_cast<size_t>(request.steps_size()),
+                                   pending_.size()});
   pending_.erase(pending_.begin(),
                  pending_.begin() + static_cast<std::ptrdiff_t>(taken));
-  if (request.finished() && static_cast<int>(taken) == request.steps_size()) {
+  if (current && request.finished() &&
+      static_cast<int>(taken) == request.steps_size()) {
     finish_acknowledged_ = true;
   }
+  const size_t written = std::min<size_t>(
+      {answer.checkpoints_taken(),
+       static_cast<size_t>(request.checkpoints_size()), checkpoints_.size()});
+  checkpoints_.erase(
+      checkpoints_.begin(),
+      checkpoints_.begin() + static_cast<std::ptrdiff_t>(written));
+  newest_plan_ = std::max(newest_plan_, answer.plan_epoch());
+  adopt_ranks_.assign(answer.adopt_ranks().begin(), answer.adopt_ranks().end());
   stalled_ = taken == 0 && request.steps_size() > 0;
   told_paused_ = request.paused();
   if (answer.phase() != v1::JOB_PHASE_UNSPECIFIED) phase_ = answer.phase();
+  // A stop that was settled before a server was lost is settled anew.
+  stop_step_.reset();
   if (answer.has_stop_step()) stop_step_ = answer.stop_step();
   if (phase_ == v1::JOB_PHASE_FAILED && end_.ok()) {
     end_ = absl::AbortedError(answer.message());
@@ -79,6 +99,18 @@ absl::Status MemberState::Silence(int64_t now_micros) const {
   return absl::UnavailableError(absl::StrFormat(
       "coordinator %s has not answered for %.1f s", coordinator_,
       static_cast<double>(silent_micros(now_micros)) / 1e6));
+}
+
+void MemberState::StartAt(uint64_t plan_epoch, int64_t step) {
+  if (plan_epoch != plan_epoch_) pending_.clear();
+  plan_epoch_ = plan_epoch;
+  newest_plan_ = std::max(newest_plan_, plan_epoch);
+  start_step_ = step;
+  begun_step_ = step;
+  told_paused_ = false;
+  stalled_ = false;
+  finishing_ = false;
+  finish_acknowledged_ = false;
 }
 
 void MemberState::OnPlan() {

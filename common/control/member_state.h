@@ -4,6 +4,7 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "tributary/v1/coordinator_service.pb.h"
@@ -30,9 +31,12 @@ class MemberState {
   MemberState(v1::Role role, const v1::RegisterResponse& place,
               std::string coordinator, int64_t lost_micros, int64_t now_micros);
 
-  // Steps must be asked for in order, each once more than the last begun.
+  // Steps must be asked for in order, each more than the last begun.
   Gate Check(int64_t step) const;
   void Begin(int64_t step) { begun_step_ = step; }
+  // A new plan, or the first: this process goes on after `step`. Reports of an
+  // earlier plan that have not been taken are dropped: their steps come again.
+  void StartAt(uint64_t plan_epoch, int64_t step);
   int64_t begun_step() const { return begun_step_; }
 
   void ReportStep(const v1::StepReport& report) { pending_.push_back(report); }
@@ -59,6 +63,14 @@ class MemberState {
   int64_t silent_micros(int64_t now_micros) const {
     return now_micros - last_answer_micros_;
   }
+  // A server's file of a checkpoint; sent until taken.
+  void ReportCheckpoint(const v1::CheckpointReport& report) {
+    checkpoints_.push_back(report);
+  }
+  // Of the coordinator's newest plan; 0: it has not said.
+  uint64_t newest_plan() const { return newest_plan_; }
+  // Ranks that the coordinator wants this worker to take over.
+  const std::vector<uint32_t>& adopt_ranks() const { return adopt_ranks_; }
 
   v1::JobPhase phase() const { return phase_; }
   std::optional<int64_t> stop_step() const { return stop_step_; }
@@ -83,8 +95,13 @@ class MemberState {
   absl::Status end_;
   int64_t last_answer_micros_;
 
+  uint64_t plan_epoch_ = 0;
+  uint64_t newest_plan_ = 0;
+  int64_t start_step_ = 0;
   int64_t begun_step_ = 0;
-  std::deque<v1::StepReport> pending_;  // not yet taken
+  std::deque<v1::StepReport> pending_;            // not yet taken
+  std::deque<v1::CheckpointReport> checkpoints_;  // not yet taken
+  std::vector<uint32_t> adopt_ranks_;
   bool told_paused_ = false;
   bool stalled_ = false;  // the coordinator took none of the steps sent
   bool finishing_ = false;

@@ -145,8 +145,18 @@ constexpr FieldRule kRules[] = {
             Between(1 << 10, 1 << 30)),
     Default("ParameterServerSpec.sync_timeout_seconds", "120",
             {.min = 0, .max = 86400, .above_min = true}),
+    Limits("BspSpec.backup_workers", Between(0, 1023)),
+    Limits("SspSpec.staleness", kRows),
+    Required("LocalSgdSpec.period", kCount),
+    Default("LocalSgdSpec.outer", "{}"),
+    Default("OuterSpec.learning_rate", "0.7", kPositive),
+    Default("OuterSpec.momentum", "0.9", kBelowOne),
     Default("ClusterSpec.servers", "1", Between(1, 256)),
     Default("ClusterSpec.workers", "1", Between(1, 1024)),
+    Default("ClusterSpec.max_restarts", "3", Between(0, 1000)),
+    Default("ClusterSpec.lease_seconds", "10", {.min = 0.3, .max = 86400}),
+    Required("CheckpointSpec.every_steps", kCount),
+    Default("CheckpointSpec.keep", "3", Between(1, 1000000)),
 };
 
 // Counts in full, 2147483647 rather than 2.147483647e+09.

@@ -88,4 +88,30 @@ OptimizerOptions OptimizerOptionsOf(const v1::OptimizerSpec& spec) {
   return {};
 }
 
+OptimizerOptions ServerOptimizerOptionsOf(const v1::JobSpec& job) {
+  const v1::SyncSpec& sync = job.strategy().parameter_server().sync();
+  if (!sync.has_local_sgd()) {
+    return OptimizerOptionsOf(job.training().optimizer());
+  }
+  const v1::OuterSpec& outer = sync.local_sgd().outer();
+  return {.kind = Kind::kSgd,
+          .learning_rate = outer.learning_rate(),
+          .momentum = outer.momentum(),
+          .nesterov = outer.nesterov()};
+}
+
+int64_t StepsAnUpdate(const v1::JobSpec& job) {
+  const v1::SyncSpec& sync = job.strategy().parameter_server().sync();
+  return sync.has_local_sgd() ? sync.local_sgd().period() : 1;
+}
+
+int64_t VersionAfter(const v1::JobSpec& job, int64_t steps) {
+  const v1::SyncSpec& sync = job.strategy().parameter_server().sync();
+  if (sync.has_ssp() || sync.has_async()) {
+    return steps * job.cluster().workers();
+  }
+  const int64_t period = StepsAnUpdate(job);
+  return (steps + period - 1) / period;
+}
+
 }  // namespace tributary

@@ -97,6 +97,16 @@ void ResolveDependentDefaults(const std::string& file_name, v1::JobSpec* job) {
   if (job->has_data()) {
     ResolveData(job->has_seed() ? job->seed() : 1, job->mutable_data());
   }
+  if (job->strategy().parameter_server().sync().has_local_sgd()) {
+    v1::OuterSpec* outer = job->mutable_strategy()
+                               ->mutable_parameter_server()
+                               ->mutable_sync()
+                               ->mutable_local_sgd()
+                               ->mutable_outer();
+    if (!outer->has_nesterov()) {
+      outer->set_nesterov(!outer->has_momentum() || outer->momentum() > 0);
+    }
+  }
   if (!job->has_training()) return;
   v1::TrainingSpec* training = job->mutable_training();
   if (training->has_learning_rate_schedule()) {

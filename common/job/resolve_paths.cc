@@ -57,6 +57,11 @@ class PathResolver {
     return absl::OkStatus();
   }
 
+  // Of a folder that need not be there yet.
+  std::string Absolute(const std::string& folder) const {
+    return (folder_ / folder).lexically_normal().string();
+  }
+
   absl::Status ResolveSource(const std::string& path, v1::DataSource* source) {
     if (source->has_idx()) {
       v1::IdxSource* idx = source->mutable_idx();
@@ -94,6 +99,10 @@ absl::Status ResolvePaths(const std::string& file_name, const Places& places,
   }
   TRIBUTARY_RETURN_IF_ERROR(resolver.ResolveSource(
       "data.train", job->mutable_data()->mutable_train()));
+  if (!job->checkpoint().directory().empty()) {
+    job->mutable_checkpoint()->set_directory(
+        resolver.Absolute(job->checkpoint().directory()));
+  }
   if (!job->data().has_test()) return absl::OkStatus();
   return resolver.ResolveSource("data.test",
                                 job->mutable_data()->mutable_test());

@@ -101,7 +101,67 @@ absl::Status ValidateTraining(const Places& places, const v1::JobSpec& job) {
   return absl::OkStatus();
 }
 
+namespace {
+
+// Clipping, LAMB and skipping need the whole gradient of one step.
+absl::Status ValidateWholeGradient(const Places& places, const v1::JobSpec& job,
+                                   absl::string_view sync) {
+  const v1::TrainingSpec& training = job.training();
+  const std::string path = "training.";
+  if (training.clip_norm() > 0) {
+    return places.Error(path + "clip_norm", path,
+                        "clip_norm wants sync bsp, where a step's gradient is "
+                        "applied as one; the job says ",
+                        sync);
+  }
+  if (training.optimizer().has_lamb()) {
+    return places.Error(path + "optimizer.lamb", path,
+                        "optimizer.lamb wants sync bsp, where a step's "
+                        "gradient is applied as one; the job says ",
+                        sync);
+  }
+  if (training.nonfinite() == v1::NON_FINITE_SKIP) {
+    return places.Error(path + "nonfinite", path,
+                        "nonfinite: skip wants sync bsp, where a step's "
+                        "gradient is applied as one; the job says ",
+                        sync);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateSync(const Places& places, const v1::JobSpec& job) {
+  const std::string path = "strategy.parameter_server.sync";
+  const v1::SyncSpec& sync = job.strategy().parameter_server().sync();
+  const int workers = job.cluster().workers();
+  if (sync.bsp().backup_workers() >= workers) {
+    const std::string field = path + ".bsp.backup_workers";
+    return places.Error(field, field, " must be below the number of workers, ",
+                        workers, ", got ", sync.bsp().backup_workers());
+  }
+  if (sync.has_local_sgd()) {
+    const v1::OuterSpec& outer = sync.local_sgd().outer();
+    if (outer.nesterov() && outer.momentum() <= 0) {
+      const std::string field = path + ".local_sgd.outer.nesterov";
+      return places.Error(field, field, " wants momentum above 0");
+    }
+    const int64_t every = job.checkpoint().every_steps();
+    if (every % sync.local_sgd().period() != 0) {
+      return places.Error("checkpoint.every_steps",
+                          "checkpoint.every_steps must be a multiple of the "
+                          "period of local_sgd, ",
+                          sync.local_sgd().period(), ", got ", every);
+    }
+    return ValidateWholeGradient(places, job, "local_sgd");
+  }
+  if (sync.has_ssp()) return ValidateWholeGradient(places, job, "ssp");
+  if (sync.has_async()) return ValidateWholeGradient(places, job, "async");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::Status ValidateJob(const Places& places, const v1::JobSpec& job) {
+  TRIBUTARY_RETURN_IF_ERROR(ValidateSync(places, job));
   TRIBUTARY_RETURN_IF_ERROR(ValidateModel(places, job));
   TRIBUTARY_RETURN_IF_ERROR(ValidateData(places, job));
   return ValidateTraining(places, job);

@@ -1,6 +1,7 @@
 #include "common/wire/payload.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <string>
 
@@ -67,6 +68,39 @@ void FloatReader::CopyNext(int64_t n, float* floats) {
       at_ = 0;
     }
   }
+}
+
+namespace {
+
+// All bits of the exponent are set in a NaN or an infinity, and in nothing
+// else. Without a branch inside, so that the loop is vectorized.
+bool AnyNonFinite(const float* x, int64_t n) {
+  constexpr uint32_t kExponent = 0x7f800000;
+  uint32_t found = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    uint32_t bits = 0;
+    std::memcpy(&bits, x + i, sizeof(bits));
+    found |= (bits & kExponent) == kExponent;
+  }
+  return found != 0;
+}
+
+}  // namespace
+
+int64_t FirstNonFinite(const Payload& payload) {
+  constexpr int64_t kTile = 1024;
+  float scratch[kTile];
+  FloatReader reader(payload);
+  const auto n = static_cast<int64_t>(payload.size() / sizeof(float));
+  for (int64_t begin = 0; begin < n; begin += kTile) {
+    const int64_t count = std::min(kTile, n - begin);
+    const float* tile = reader.Next(count, scratch);
+    if (!AnyNonFinite(tile, count)) continue;
+    const float* at = std::find_if_not(
+        tile, tile + count, [](float x) { return std::isfinite(x); });
+    return begin + (at - tile);
+  }
+  return -1;
 }
 
 }  // namespace tributary

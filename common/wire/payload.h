@@ -51,4 +51,7 @@ class FloatReader {
   size_t at_ = 0;  // within the piece
 };
 
+// Index of the first NaN or infinity; -1 when there is none.
+int64_t FirstNonFinite(const Payload& payload);
+
 }  // namespace tributary

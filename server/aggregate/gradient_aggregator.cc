@@ -8,6 +8,12 @@
 namespace tributary {
 namespace {
 
+Contribution NoneYet() {
+  Contribution none;
+  none.step = -1;
+  return none;
+}
+
 // A replacement of a worker computes the same bytes, so the incarnation is no
 // part of the comparison: it is what fences.
 bool SameBytes(const Contribution& a, const Contribution& b) {
@@ -16,49 +22,86 @@ bool SameBytes(const Contribution& a, const Contribution& b) {
 
 }  // namespace
 
-GradientAggregator::GradientAggregator(int num_workers)
-    : num_workers_(num_workers),
-      clock_(num_workers),
-      received_(num_workers, false),
-      open_(num_workers),
-      committed_(num_workers),
-      fence_(num_workers, 0) {}
+GradientAggregator::GradientAggregator(const Options& options)
+    : options_(options),
+      contributed_(options.num_workers),
+      applied_(options.num_workers) {
+  StartAt(0);
+}
+
+void GradientAggregator::StartAt(int64_t steps) {
+  const int workers = options_.num_workers;
+  contributed_ = VectorClock(workers, steps);
+  applied_ = VectorClock(workers, steps);
+  closed_ = false;
+  received_.assign(workers, false);
+  open_.assign(workers, Contribution());
+  committed_.assign(workers, NoneYet());
+  fence_.assign(workers, 0);
+}
 
 GradientAggregator::Verdict GradientAggregator::Add(Contribution contribution) {
   const uint32_t rank = contribution.rank;
-  TRIBUTARY_CHECK(rank < static_cast<uint32_t>(num_workers_));
+  TRIBUTARY_CHECK(rank < static_cast<uint32_t>(options_.num_workers));
   if (contribution.incarnation < fence_[rank]) return Verdict::kFenced;
-  if (contribution.step > step_) return Verdict::kTooNew;
-  if (contribution.step < step_ - 1 || contribution.step < 0) {
-    return Verdict::kTooOld;
+  const int64_t wanted = wanted_step(static_cast<int>(rank));
+  if (contribution.step > wanted) return Verdict::kTooNew;
+  if (contribution.step == wanted && received_[rank]) {
+    return Repeated(contribution, open_[rank], Verdict::kHeld);
   }
-  const bool committed = contribution.step < step_;
-  if (committed || received_[rank]) {
-    const Contribution& held = committed ? committed_[rank] : open_[rank];
-    if (!SameBytes(contribution, held)) return Verdict::kConflict;
+  if (contribution.step == wanted && closed_) return Verdict::kLate;
+  if (contribution.step == wanted) {
     fence_[rank] = contribution.incarnation;
-    return committed ? Verdict::kCommitted : Verdict::kHeld;
+    received_[rank] = true;
+    open_[rank] = std::move(contribution);
+    contributed_.Advance(static_cast<int>(rank));
+    return Verdict::kAdded;
   }
-  fence_[rank] = contribution.incarnation;
-  received_[rank] = true;
-  open_[rank] = std::move(contribution);
-  clock_.Advance(static_cast<int>(rank));
-  return Verdict::kAdded;
+  if (contribution.step >= 0 && contribution.step == committed_[rank].step) {
+    return Repeated(contribution, committed_[rank], Verdict::kCommitted);
+  }
+  return options_.drops_late && contribution.step >= 0 ? Verdict::kLate
+                                                       : Verdict::kTooOld;
+}
+
+// Where contributions are applied as they come a replacement computes from
+// other weights, so it sends other bytes for a step of which a part was
+// applied; that part counts.
+GradientAggregator::Verdict GradientAggregator::Repeated(
+    const Contribution& contribution, const Contribution& held, Verdict same) {
+  const bool replaced =
+      !options_.gathers && contribution.incarnation > held.incarnation;
+  if (!SameBytes(contribution, held) && !replaced) return Verdict::kConflict;
+  fence_[contribution.rank] = contribution.incarnation;
+  return same;
 }
 
 std::vector<int> GradientAggregator::MissingRanks() const {
+  int64_t foremost = 0;
+  for (int rank = 0; rank < options_.num_workers; ++rank) {
+    foremost = std::max(foremost, contributed_.steps(rank));
+  }
   std::vector<int> missing;
-  for (int rank = 0; rank < num_workers_; ++rank) {
-    if (!received_[rank]) missing.push_back(rank);
+  for (int rank = 0; rank < options_.num_workers; ++rank) {
+    if (options_.gathers ? !received_[rank]
+                         : contributed_.steps(rank) < foremost) {
+      missing.push_back(rank);
+    }
   }
   return missing;
+}
+
+uint64_t GradientAggregator::held_bytes() const {
+  uint64_t bytes = 0;
+  for (const Contribution& c : open_) bytes += c.payload.size();
+  return bytes;
 }
 
 std::vector<float> GradientAggregator::Weights() const {
   double total = 0;
   for (const Contribution& c : open_) total += static_cast<double>(c.samples);
-  std::vector<float> weights(num_workers_, 0.0f);
-  for (int rank = 0; rank < num_workers_; ++rank) {
+  std::vector<float> weights(options_.num_workers, 0.0f);
+  for (int rank = 0; rank < options_.num_workers; ++rank) {
     if (open_[rank].samples > 0) {
       weights[rank] =
           static_cast<float>(static_cast<double>(open_[rank].samples) / total);
@@ -68,12 +111,22 @@ std::vector<float> GradientAggregator::Weights() const {
 }
 
 void GradientAggregator::Commit() {
-  for (int rank = 0; rank < num_workers_; ++rank) {
+  closed_ = false;
+  for (int rank = 0; rank < options_.num_workers; ++rank) {
+    if (!received_[rank]) continue;
     open_[rank].payload = Payload();
     committed_[rank] = std::exchange(open_[rank], Contribution());
     received_[rank] = false;
+    applied_.Advance(rank);
   }
-  ++step_;
+  if (!options_.gathers) return;
+  // Whoever has not come by now comes too late.
+  int64_t closed = 0;
+  for (int rank = 0; rank < options_.num_workers; ++rank) {
+    closed = std::max(closed, applied_.steps(rank));
+  }
+  applied_.AdvanceAllTo(closed);
+  contributed_.AdvanceAllTo(closed);
 }
 
 }  // namespace tributary

@@ -16,51 +16,75 @@ struct Contribution {
   int64_t step = 0;
   uint64_t samples = 0;  // its weight; 0: no payload
   uint32_t crc32c = 0;
+  int64_t base_version = 0;  // of the weights it is the gradient of
   Payload payload;
 };
 
-// Holds the contributions to a block's open step until they are committed.
-// Every contribution may come any number of times and counts once. A plain
-// object: ParameterShard's block lock guards it.
+// Holds the contributions to a block's open step until they are committed: of
+// every rank where steps are gathered, of one rank where each contribution is
+// committed as it comes. Every contribution may come any number of times and
+// counts once. A plain object: ParameterShard's block lock guards it.
 class GradientAggregator {
  public:
+  struct Options {
+    int num_workers = 1;
+    bool gathers = true;      // SyncPolicy::gathers()
+    bool drops_late = false;  // SyncPolicy::drops_late()
+  };
   enum class Verdict {
     kAdded,      // new
     kHeld,       // the same again, its step still open
-    kCommitted,  // the same again, of the step before: applied already
+    kCommitted,  // the same again, applied already
+    kLate,       // its step was applied without it: dropped
     kConflict,   // same rank and step, other bytes or samples
     kFenced,     // from an incarnation that has been replaced
-    kTooOld,     // before the last committed step
-    kTooNew,     // beyond the open step
+    kTooOld,     // before the rank's last committed step
+    kTooNew,     // beyond the step that is wanted of the rank
   };
 
-  explicit GradientAggregator(int num_workers);
+  explicit GradientAggregator(const Options& options);
+
+  // Forgets everything: everybody has finished `steps` steps.
+  void StartAt(int64_t steps);
 
   // Only kAdded changes what is held; an accepted repetition from a newer
   // incarnation raises the fence. rank must be below num_workers.
   Verdict Add(Contribution contribution);
 
-  int64_t step() const { return step_; }  // the open one, from 0
-  const VectorClock& contributed() const { return clock_; }
+  // The step that is wanted of a rank, from 0.
+  int64_t wanted_step(int rank) const { return applied_.steps(rank); }
+  // Whose contributions have come, and whose are in the weights. In a gathered
+  // step that is applied without a rank the rank counts as applied.
+  const VectorClock& contributed() const { return contributed_; }
+  const VectorClock& applied() const { return applied_; }
+  // Gathered: whose contribution to the open step has not come. Else those who
+  // are behind the foremost.
   std::vector<int> MissingRanks() const;
 
   // By rank; those that have not come have no samples.
   const std::vector<Contribution>& contributions() const { return open_; }
+  uint64_t held_bytes() const;
 
   // Each rank's samples over the sum of all, in rank order; all 0 when nobody
   // had a sample.
   std::vector<float> Weights() const;
 
-  // Closes the step: lets the payloads go, remembers the identities.
+  // Takes no further rank's contribution to the open step: it is being applied.
+  void Close() { closed_ = true; }
+  // Ends what is held: lets the payloads go, remembers the identities.
   void Commit();
 
  private:
-  const int num_workers_;
-  int64_t step_ = 0;
-  VectorClock clock_;
+  Verdict Repeated(const Contribution& contribution, const Contribution& held,
+                   Verdict same);
+
+  const Options options_;
+  VectorClock contributed_;
+  VectorClock applied_;
+  bool closed_ = false;
   std::vector<bool> received_;
   std::vector<Contribution> open_;
-  std::vector<Contribution> committed_;  // the step before, without payloads
+  std::vector<Contribution> committed_;  // each rank's last, without payload
   std::vector<uint64_t> fence_;          // the newest incarnation of each rank
 };
 

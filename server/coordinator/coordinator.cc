@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/address.h"
+#include "common/checkpoint/checkpoint_directory.h"
+#include "common/job/job_options.h"
 #include "common/partition_plan.h"
 #include "common/status_macros.h"
 #include "server/coordinator/coordinator_service.h"
@@ -22,6 +25,9 @@ constexpr int kMaxWorkers = 1024;
 constexpr char kServiceName[] = "tributary.v1.CoordinatorService";
 constexpr auto kLastAnswers = std::chrono::seconds(2);
 constexpr absl::Duration kTick = absl::Milliseconds(100);
+// How long the end of a job waits for the last checkpoint to be written.
+constexpr int64_t kLastCheckpointMicros = 60'000'000;
+constexpr absl::Duration kLook = absl::Milliseconds(5);
 // An evaluation part holds five bytes a sample for the exact AUC.
 constexpr int kMaxMessageBytes = 256 << 20;
 
@@ -66,6 +72,10 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(
   state.lease_ms =
       static_cast<uint32_t>(absl::ToInt64Milliseconds(options.lease));
   state.start_timeout_micros = absl::ToInt64Microseconds(options.start_timeout);
+  state.loss_timeout_micros = absl::ToInt64Microseconds(options.loss_timeout);
+  state.start_step = options.start_step;
+  state.restore_from = options.restore_from;
+  state.hold_start = options.hold_start;
   if (state.lease_ms < 3 * state.heartbeat_ms) {
     return absl::InvalidArgumentError(absl::StrCat(
         "a lease must last three heartbeats of ", state.heartbeat_ms,
@@ -122,17 +132,45 @@ Coordinator::~Coordinator() {
   if (thread_.joinable()) thread_.join();
 }
 
+void Coordinator::WriteManifests() {
+  while (const std::optional<PendingManifest> pending =
+             control_.NextManifest()) {
+    const std::string folder =
+        absl::StrCat(pending->directory, "/",
+                     CheckpointFolderName(pending->manifest.step()));
+    absl::Status status = WriteManifest(pending->directory, pending->manifest);
+    control_.ManifestWritten(*pending, folder, status);
+    if (!status.ok()) continue;
+    status =
+        PruneCheckpoints(pending->directory, options_.job.checkpoint().keep());
+    if (!status.ok()) {
+      spdlog::warn("old checkpoints stay: {}", std::string(status.message()));
+    }
+  }
+}
+
 void Coordinator::Run() {
   ReadWeightsOptions read;
   read.clock = options_.clock;
   read.cancelled = [this] { return control_.closed(); };
+  std::optional<int64_t> give_up_micros;  // on the last checkpoint
   while (!control_.closed()) {
     control_.Tick(kTick);
+    WriteManifests();
     v1::Plan plan;
     int64_t step = 0;
     if (!control_.ReadyToSave(&plan, &step)) continue;
-    const absl::StatusOr<FinalWeights> weights =
-        ReadFinalWeights(plan, step, read);
+    if (!give_up_micros) {
+      give_up_micros = options_.clock->NowMicros() + kLastCheckpointMicros;
+    }
+    if (control_.CheckpointOpen() &&
+        options_.clock->NowMicros() < *give_up_micros) {
+      absl::SleepFor(kLook);
+      continue;
+    }
+    absl::StatusOr<FinalWeights> weights =
+        ReadFinalWeights(plan, VersionAfter(options_.job, step), read);
+    if (weights.ok()) weights->step = step;
     control_.Saved(weights.ok() && options_.on_weights
                        ? options_.on_weights(*weights)
                        : weights.status());

@@ -27,6 +27,12 @@ class Coordinator {
     absl::Duration lease = absl::Seconds(10);
     // How long members may take to come.
     absl::Duration start_timeout = absl::Minutes(10);
+    // How long the place of a lost member may stay empty.
+    absl::Duration loss_timeout = absl::Seconds(120);
+    // Where a resumed job begins: steps applied, and the checkpoint's folder.
+    int64_t start_step = 0;
+    std::string restore_from;
+    bool hold_start = false;  // no plan before AllowStart
     // Called once, on the coordinator's thread, when all workers have finished
     // and the weights are read; the servers are told that the job is done only
     // after it. An error fails the job.
@@ -42,6 +48,18 @@ class Coordinator {
 
   // host:port, with the host of Options::listen and the real port.
   const std::string& address() const { return address_; }
+
+  // Ends hold_start. The folder for
+  // checkpoints, as every server reaches it; empty: none are written.
+  void AllowStart(const std::string& checkpoint_directory) {
+    control_.AllowStart(checkpoint_directory);
+  }
+
+  // For whoever starts the members: this process is gone.
+  LossVerdict MemberLost(v1::Role role, uint32_t index, int64_t pid,
+                         absl::string_view how) {
+    return control_.MemberLost(role, index, pid, how);
+  }
 
   v1::JobStatusResponse Snapshot() const { return control_.Snapshot(); }
 
@@ -69,6 +87,7 @@ class Coordinator {
 
   absl::Status Listen();
   void Run();  // the thread
+  void WriteManifests();
 
   const Options options_;
   JobControl control_;

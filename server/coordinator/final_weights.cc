@@ -25,10 +25,10 @@ constexpr absl::Duration kPause = absl::Milliseconds(100);
 
 class WeightsReader {
  public:
-  WeightsReader(const v1::Plan& plan, int64_t step,
+  WeightsReader(const v1::Plan& plan, int64_t version,
                 const ReadWeightsOptions& options)
       : plan_(plan),
-        step_(step),
+        version_(version),
         options_(options),
         start_micros_(options.clock->NowMicros()) {}
 
@@ -37,7 +37,6 @@ class WeightsReader {
                                MakePartitionPlan(plan_));
     FinalWeights weights;
     weights.parameters = cut.parameters();
-    weights.step = step_;
     std::vector<float*> tensors;
     for (const ParameterSpec& spec : cut.parameters()) {
       tensors.push_back(weights.tensors.emplace_back(spec.size()).data());
@@ -86,7 +85,7 @@ class WeightsReader {
     request.mutable_address()->set_plan_epoch(plan_.epoch());
     request.mutable_address()->set_shard(static_cast<uint32_t>(block.shard));
     request.mutable_address()->set_block(static_cast<uint32_t>(block.index));
-    request.set_min_version(step_);
+    request.set_min_version(version_);
     request.set_wait_ms(
         static_cast<uint32_t>(absl::ToInt64Milliseconds(kHold)));
     grpc::ClientContext context;
@@ -97,10 +96,10 @@ class WeightsReader {
 
   absl::StatusOr<std::string> Check(const Block& block,
                                     v1::PullResponse response) const {
-    if (response.version() != step_) {
+    if (response.version() != version_) {
       return absl::InternalError(absl::StrCat(Name(block), " has version ",
                                               response.version(), ", wanted ",
-                                              step_));
+                                              version_));
     }
     std::string payload = std::move(*response.mutable_payload());
     if (static_cast<int64_t>(payload.size()) != block.bytes()) {
@@ -118,7 +117,7 @@ class WeightsReader {
   }
 
   const v1::Plan& plan_;
-  const int64_t step_;
+  const int64_t version_;
   const ReadWeightsOptions& options_;
   const int64_t start_micros_;
   std::unique_ptr<v1::ParameterService::Stub> stub_;  // of the current shard
@@ -127,8 +126,8 @@ class WeightsReader {
 }  // namespace
 
 absl::StatusOr<FinalWeights> ReadFinalWeights(
-    const v1::Plan& plan, int64_t step, const ReadWeightsOptions& options) {
-  return WeightsReader(plan, step, options).Read();
+    const v1::Plan& plan, int64_t version, const ReadWeightsOptions& options) {
+  return WeightsReader(plan, version, options).Read();
 }
 
 }  // namespace tributary

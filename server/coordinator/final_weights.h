@@ -15,7 +15,7 @@ namespace tributary {
 struct FinalWeights {
   ParameterSpecs parameters;
   std::vector<std::vector<float>> tensors;  // C order, as in `parameters`
-  int64_t step = 0;                         // steps applied to them
+  int64_t step = 0;                         // of the job, applied to them
 };
 
 struct ReadWeightsOptions {
@@ -24,9 +24,10 @@ struct ReadWeightsOptions {
   std::function<bool()> cancelled;             // asked between calls
 };
 
-// Pulls every block of the plan from its server, with exactly `step` steps
-// applied. Errors name the server and the block. DataLoss: a checksum is wrong.
+// Pulls every block of the plan from its server, with exactly `version` updates
+// applied (common/job/job_options.h). Errors name the server and the block.
+// DataLoss: a checksum is wrong.
 absl::StatusOr<FinalWeights> ReadFinalWeights(
-    const v1::Plan& plan, int64_t step, const ReadWeightsOptions& options);
+    const v1::Plan& plan, int64_t version, const ReadWeightsOptions& options);
 
 }  // namespace tributary

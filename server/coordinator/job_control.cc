@@ -1,10 +1,13 @@
 #include "server/coordinator/job_control.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/partition_plan.h"
 #include "common/status_macros.h"
+#include "common/wire/plan_codec.h"
 #include "spdlog/spdlog.h"
 
 namespace tributary {
@@ -12,6 +15,8 @@ namespace {
 
 // A call holds a thread of the server for no longer.
 constexpr uint32_t kLongestWaitMs = 10'000;
+// Notices that may wait to be shown; the log has all.
+constexpr size_t kMaxNotices = 1000;
 
 const char* PhaseName(v1::JobPhase phase) {
   switch (phase) {
@@ -30,12 +35,23 @@ const char* PhaseName(v1::JobPhase phase) {
   }
 }
 
+// The shards that hold any block of the plan.
+std::vector<uint32_t> HoldersOf(const v1::Plan& plan) {
+  std::vector<uint32_t> holders;
+  const absl::StatusOr<PartitionPlan> cut = MakePartitionPlan(plan);
+  for (int shard = 0; cut.ok() && shard < cut->num_shards(); ++shard) {
+    if (!cut->blocks(shard).empty()) holders.push_back(shard);
+  }
+  return holders;
+}
+
 }  // namespace
 
 JobControl::JobControl(JobState::Options options, const Clock* clock)
     : clock_(clock),
       state_(std::move(options), clock->NowMicros()),
-      progress_(state_.options().job.cluster().workers()),
+      progress_(state_.options().job.cluster().workers(),
+                state_.options().start_step),
       evaluations_(state_.options().job.training().loss(),
                    state_.options().job.cluster().workers()) {}
 
@@ -64,13 +80,13 @@ absl::Status JobControl::DeclareModel(const v1::DeclareModelRequest& request) {
 
 absl::StatusOr<v1::Plan> JobControl::GetPlan(
     const v1::GetPlanRequest& request) {
-  if (request.min_epoch() > 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "plan epoch ", request.min_epoch(), " is wanted; this job has one"));
-  }
   absl::MutexLock lock(&mu_);
-  const auto decided = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-    return closed_ || state_.over() || state_.plan() != nullptr;
+  const auto there = [this, &request]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return state_.plan() != nullptr &&
+           state_.plan()->epoch() >= request.min_epoch();
+  };
+  const auto decided = [this, &there]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return closed_ || state_.over() || there();
   };
   mu_.AwaitWithTimeout(
       absl::Condition(&decided),
@@ -78,7 +94,7 @@ absl::StatusOr<v1::Plan> JobControl::GetPlan(
   if (state_.phase() == v1::JOB_PHASE_FAILED) {
     return absl::AbortedError(state_.message());
   }
-  if (state_.plan() != nullptr) return *state_.plan();
+  if (there()) return *state_.plan();
   if (closed_) return absl::UnavailableError("the coordinator is closing");
   return absl::DeadlineExceededError(
       absl::StrCat("the job still waits for ", state_.Missing()));
@@ -92,14 +108,85 @@ absl::StatusOr<v1::HeartbeatResponse> JobControl::Heartbeat(
   uint32_t taken = 0;
   int64_t last_step = 0;
   if (request.role() == v1::ROLE_WORKER) {
+    if (request.plan_epoch() > 0) {
+      TRIBUTARY_RETURN_IF_ERROR(
+          progress_.StartAt(request.index(), request.start_step()));
+    }
     TRIBUTARY_ASSIGN_OR_RETURN(taken,
                                progress_.Add(request.index(), request.steps()));
     NoteProgressLocked();
     last_step = progress_.last_step(request.index());
+  } else {
+    TakeCheckpointsLocked(request);
   }
   v1::HeartbeatResponse response = state_.Apply(request, taken, last_step);
+  response.set_checkpoints_taken(request.checkpoints_size());
   NotePhaseLocked();
   return response;
+}
+
+void JobControl::TakeCheckpointsLocked(const v1::HeartbeatRequest& request) {
+  if (state_.plan() == nullptr ||
+      request.plan_epoch() != state_.plan()->epoch()) {
+    return;
+  }
+  for (const v1::CheckpointReport& report : request.checkpoints()) {
+    ledger_.Add(request.index(), report);
+  }
+}
+
+std::optional<PendingManifest> JobControl::NextManifest() {
+  absl::MutexLock lock(&mu_);
+  const std::optional<CheckpointLedger::Complete> next = ledger_.Next();
+  if (!next || state_.plan() == nullptr) return std::nullopt;
+  const v1::Plan& plan = *state_.plan();
+  const v1::JobSpec& job = state_.options().job;
+  PendingManifest pending;
+  pending.directory = plan.checkpoint_directory();
+  v1::CheckpointManifest& manifest = pending.manifest;
+  manifest.set_name(job.name());
+  manifest.set_job_id(plan.job_id());
+  *manifest.mutable_job() = job;
+  manifest.set_step(next->step);
+  manifest.set_epoch((next->step - 1) / state_.steps_per_epoch() + 1);
+  manifest.set_total_steps(state_.total_steps());
+  manifest.set_steps_per_epoch(state_.steps_per_epoch());
+  *manifest.mutable_parameters() = plan.parameters();
+  for (const std::string& name : next->state_names) {
+    manifest.add_state_names(name);
+  }
+  for (int rank = 0; rank < plan.num_workers(); ++rank) {
+    manifest.add_workers()->set_steps(next->step);
+  }
+  manifest.set_created_micros(
+      std::chrono::duration_cast<std::chrono::microseconds>(
+          std::chrono::system_clock::now().time_since_epoch())
+          .count());
+  for (const v1::CheckpointFile& file : next->files) {
+    *manifest.add_files() = file;
+  }
+  return pending;
+}
+
+void JobControl::ManifestWritten(const PendingManifest& pending,
+                                 const std::string& folder,
+                                 const absl::Status& status) {
+  absl::MutexLock lock(&mu_);
+  const int64_t step = pending.manifest.step();
+  ledger_.Settle(step, status, clock_->NowMicros());
+  if (status.ok()) {
+    state_.SetRestorePoint(step, folder);
+    spdlog::info("checkpoint of step {}: {}", step, folder);
+  }
+  NotePhaseLocked();
+}
+
+bool JobControl::CheckpointOpen() const {
+  absl::MutexLock lock(&mu_);
+  const int64_t every = state_.options().job.checkpoint().every_steps();
+  if (every == 0 || state_.plan() == nullptr) return false;
+  const int64_t last = progress_.merged_step() / every * every;
+  return last > state_.options().start_step && ledger_.Open(last);
 }
 
 absl::Status JobControl::ReportEvaluation(
@@ -163,6 +250,18 @@ v1::JobStatusResponse JobControl::Snapshot() const {
     (*status.mutable_test())[name] = value;
   }
   status.set_strategy("parameter_server");  // the only one so far
+  status.set_checkpoint_step(ledger_.newest_step());
+  if (ledger_.newest_step() > 0) {
+    status.set_seconds_since_checkpoint(
+        1e-6 *
+        static_cast<double>(clock_->NowMicros() - ledger_.newest_micros()));
+  }
+  status.set_checkpoint_failures(ledger_.failures());
+  status.set_checkpoint_pause_seconds(ledger_.pause_seconds());
+  status.set_checkpoint_write_seconds(ledger_.write_seconds());
+  status.set_rollbacks(state_.rollbacks());
+  status.set_workers_lost(state_.workers_lost());
+  status.set_servers_lost(state_.servers_lost());
   for (const Place& place : state_.membership().servers()) {
     *status.add_members() = StatusOfLocked(place);
   }
@@ -173,13 +272,15 @@ v1::JobStatusResponse JobControl::Snapshot() const {
 }
 
 std::string JobControl::MessageLocked() const {
-  return state_.phase() == v1::JOB_PHASE_WAITING
-             ? absl::StrCat("waiting for ", state_.Missing())
-             : state_.message();
+  if (state_.phase() == v1::JOB_PHASE_WAITING) {
+    return absl::StrCat("waiting for ", state_.Missing());
+  }
+  return state_.over() ? state_.message()
+                       : state_.WaitsFor(clock_->NowMicros());
 }
 
 bool JobControl::HasUpdateLocked() const {
-  return progress_.HasRecords() ||
+  return progress_.HasRecords() || !notices_.empty() ||
          evaluations_.HasRecords(progress_.merged_step()) ||
          state_.phase() != shown_phase_;
 }
@@ -193,6 +294,7 @@ JobUpdate JobControl::WaitForUpdate(absl::Duration timeout) {
   JobUpdate update;
   update.steps = progress_.Take();
   update.evaluations = evaluations_.Take(progress_.merged_step());
+  update.notices = std::exchange(notices_, {});
   update.phase = shown_phase_ = state_.phase();
   update.message = MessageLocked();
   update.total_steps = state_.total_steps();
@@ -208,6 +310,11 @@ JobTotals JobControl::Totals() const {
   totals.samples = progress_.total_samples();
   totals.training_seconds = progress_.training_seconds();
   totals.final_loss = progress_.latest().loss;
+  totals.start_step = state_.options().start_step;
+  totals.checkpoint_step = ledger_.newest_step();
+  totals.rollbacks = state_.rollbacks();
+  totals.workers_lost = state_.workers_lost();
+  totals.servers_lost = state_.servers_lost();
   totals.stopped =
       state_.stop_requested() && totals.steps < state_.total_steps();
   for (const Place& worker : state_.membership().workers()) {
@@ -215,6 +322,21 @@ JobTotals JobControl::Totals() const {
     totals.bytes_received += worker.latest.bytes_received();
   }
   return totals;
+}
+
+void JobControl::AllowStart(const std::string& checkpoint_directory) {
+  absl::MutexLock lock(&mu_);
+  state_.AllowStart(checkpoint_directory);
+  NotePhaseLocked();
+}
+
+LossVerdict JobControl::MemberLost(v1::Role role, uint32_t index, int64_t pid,
+                                   absl::string_view how) {
+  absl::MutexLock lock(&mu_);
+  const LossVerdict verdict =
+      state_.MemberLost(role, index, pid, how, clock_->NowMicros());
+  NotePhaseLocked();
+  return verdict;
 }
 
 void JobControl::RequestStop() {
@@ -240,7 +362,7 @@ bool JobControl::WaitUntilEveryoneKnowsEnd(absl::Duration timeout) {
 void JobControl::Tick(absl::Duration timeout) {
   absl::MutexLock lock(&mu_);
   const auto wake = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-    return closed_ || ReadyToSaveLocked();
+    return closed_ || ReadyToSaveLocked() || ledger_.Next().has_value();
   };
   mu_.AwaitWithTimeout(absl::Condition(&wake), timeout);
   state_.Tick(clock_->NowMicros());
@@ -288,6 +410,18 @@ void JobControl::NoteProgressLocked() {
 }
 
 void JobControl::NotePhaseLocked() {
+  if (state_.plan() != nullptr && state_.plan()->epoch() != ledger_epoch_) {
+    ledger_epoch_ = state_.plan()->epoch();
+    ledger_.Begin(state_.plan()->start_step(), HoldersOf(*state_.plan()));
+  }
+  std::vector<std::string> notices = state_.TakeNotices();
+  for (std::string& notice : ledger_.TakeNotices()) {
+    notices.push_back(std::move(notice));
+  }
+  for (std::string& notice : notices) {
+    spdlog::warn("{}", notice);
+    if (notices_.size() < kMaxNotices) notices_.push_back(std::move(notice));
+  }
   if (state_.phase() == logged_phase_) return;
   if (state_.phase() == v1::JOB_PHASE_RUNNING) {
     progress_micros_ = clock_->NowMicros();

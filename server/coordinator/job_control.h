@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/clock.h"
+#include "server/coordinator/checkpoint_ledger.h"
 #include "server/coordinator/evaluations.h"
 #include "server/coordinator/job_state.h"
 #include "server/coordinator/progress.h"
@@ -23,6 +25,7 @@ struct JobUpdate {
   std::string message;      // WAITING: for whom; FAILED: why
   int64_t total_steps = 0;  // this and below: 0 before the model is declared
   int64_t steps_per_epoch = 0;
+  std::vector<std::string> notices;  // sentences about losses and checkpoints
 };
 
 // What a whole run came to.
@@ -35,6 +38,17 @@ struct JobTotals {
   uint64_t bytes_sent = 0;      // by the workers
   uint64_t bytes_received = 0;  // by the workers
   bool stopped = false;         // before all steps, on request
+  int64_t start_step = 0;       // where a resumed run began
+  int64_t checkpoint_step = 0;  // of the newest complete one; 0: none
+  uint64_t rollbacks = 0;
+  uint64_t workers_lost = 0;
+  uint64_t servers_lost = 0;
+};
+
+// A checkpoint of which every file is there.
+struct PendingManifest {
+  std::string directory;
+  v1::CheckpointManifest manifest;
 };
 
 // The one lock around the coordinator's cores. Every public function may be
@@ -54,6 +68,11 @@ class JobControl {
   v1::JobStatusResponse Snapshot() const;
 
   // For whoever runs the coordinator.
+  // Ends hold_start. The folder for checkpoints; empty: none.
+  void AllowStart(const std::string& checkpoint_directory);
+  // A member's process is known to be gone.
+  LossVerdict MemberLost(v1::Role role, uint32_t index, int64_t pid,
+                         absl::string_view how);
   JobUpdate WaitForUpdate(absl::Duration timeout);
   JobTotals Totals() const;
   void RequestStop();
@@ -63,6 +82,12 @@ class JobControl {
   // For the coordinator's thread. Waits at most `timeout` until the workers
   // have finished or `Close` was called, then looks at the leases.
   void Tick(absl::Duration timeout);
+  // The next manifest to write, if any, and what became of it.
+  std::optional<PendingManifest> NextManifest();
+  void ManifestWritten(const PendingManifest& pending,
+                       const std::string& folder, const absl::Status& status);
+  // A checkpoint that the finished steps came past is not decided yet.
+  bool CheckpointOpen() const;
   // The plan, once all workers have finished and the weights can be saved.
   bool ReadyToSave(v1::Plan* plan, int64_t* step) const;
   void Saved(const absl::Status& status);  // ends the job
@@ -77,6 +102,8 @@ class JobControl {
   void NotePhaseLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Remembers when progress was last seen.
   void NoteProgressLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void TakeCheckpointsLocked(const v1::HeartbeatRequest& request)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   v1::MemberStatus StatusOfLocked(const Place& place) const
       ABSL_SHARED_LOCKS_REQUIRED(mu_);
 
@@ -88,6 +115,9 @@ class JobControl {
   Evaluations evaluations_ ABSL_GUARDED_BY(mu_);
   int64_t noted_step_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t progress_micros_ ABSL_GUARDED_BY(mu_) = 0;  // of that step's end
+  CheckpointLedger ledger_ ABSL_GUARDED_BY(mu_);
+  uint64_t ledger_epoch_ ABSL_GUARDED_BY(mu_) = 0;  // of its plan
+  std::vector<std::string> notices_ ABSL_GUARDED_BY(mu_);
   v1::JobPhase logged_phase_ ABSL_GUARDED_BY(mu_) = v1::JOB_PHASE_WAITING;
   v1::JobPhase shown_phase_ ABSL_GUARDED_BY(mu_) = v1::JOB_PHASE_UNSPECIFIED;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;

@@ -61,7 +61,21 @@ JobState::JobState(Options options, int64_t now_micros)
       last_tick_micros_(now_micros),
       membership_(options_.job.cluster().servers(),
                   options_.job.cluster().workers(),
-                  int64_t{options_.lease_ms} * 1000) {}
+                  int64_t{options_.lease_ms} * 1000),
+      may_start_(!options_.hold_start),
+      restore_step_(options_.start_step),
+      restore_from_(options_.restore_from) {}
+
+void JobState::AllowStart(const std::string& checkpoint_directory) {
+  may_start_ = true;
+  checkpoint_directory_ = checkpoint_directory;
+  PublishPlanWhenComplete();
+}
+
+void JobState::SetRestorePoint(int64_t step, const std::string& folder) {
+  restore_step_ = step;
+  restore_from_ = folder;
+}
 
 absl::StatusOr<v1::RegisterResponse> JobState::Register(
     const v1::RegisterRequest& request, int64_t now_micros) {
@@ -70,8 +84,23 @@ absl::StatusOr<v1::RegisterResponse> JobState::Register(
         absl::StrCat("the job \"", options_.job.name(), "\" is over",
                      message_.empty() ? "" : ": ", message_));
   }
+  for (Place& server : membership_.servers()) {
+    // Two processes of one machine cannot listen there: the other is gone.
+    if (request.role() == v1::ROLE_SERVER && server.alive &&
+        server.holder.address() == request.address() &&
+        server.holder.host() == request.host() &&
+        server.holder.instance() != request.instance()) {
+      server.alive = false;
+      Lose(server, "another process has its address", now_micros);
+    }
+  }
   TRIBUTARY_ASSIGN_OR_RETURN(const Place* place,
                              membership_.Register(request, now_micros));
+  if (losses_.erase({request.role(), place->index}) > 0) {
+    adopters_.erase(request.role() == v1::ROLE_WORKER ? place->index
+                                                      : UINT32_MAX);
+    notices_.push_back(absl::StrCat(place->Name(), " takes its place"));
+  }
   v1::RegisterResponse response;
   response.set_index(place->index);
   response.set_incarnation(place->incarnation);
@@ -111,14 +140,38 @@ absl::Status JobState::DeclareModel(const v1::DeclareModelRequest& request,
       declaration_.rank(), " does: do both read the same job and data?"));
 }
 
+// The first plan wants every member; a later one every server, as a worker can
+// come to a running plan at any time.
 void JobState::PublishPlanWhenComplete() {
-  if (plan_ || declaration_.parameters_size() == 0 || over() ||
-      !membership_.Complete()) {
+  if (declaration_.parameters_size() == 0 || over() || !may_start_) return;
+  if (plan_ ? !wants_new_plan_ || !membership_.ServersComplete()
+            : !membership_.Complete()) {
     return;
+  }
+  const uint64_t epoch = plan_ ? plan_->epoch() + 1 : 1;
+  if (plan_) {
+    ++rollbacks_;
+    wants_new_plan_ = false;
+    membership_.StartOver();
+    for (Place& worker : membership_.workers()) {
+      if (worker.alive || losses_.count({v1::ROLE_WORKER, worker.index}) > 0) {
+        continue;
+      }
+      Lose(worker, "it had finished and is wanted again", last_tick_micros_);
+    }
+    stop_step_.reset();
+    notices_.push_back(
+        restore_from_.empty()
+            ? "there is no checkpoint: everybody starts over at the beginning"
+            : absl::StrCat("everybody goes back to step ", restore_step_,
+                           ", checkpoint ", restore_from_));
   }
   plan_.emplace();
   plan_->set_job_id(options_.job_id);
-  plan_->set_epoch(1);
+  plan_->set_epoch(epoch);
+  plan_->set_start_step(restore_step_);
+  plan_->set_restore_from(restore_from_);
+  plan_->set_checkpoint_directory(checkpoint_directory_);
   *plan_->mutable_parameters() = declaration_.parameters();
   for (const Place& server : membership_.servers()) {
     plan_->add_servers(server.holder.address());
@@ -126,7 +179,7 @@ void JobState::PublishPlanWhenComplete() {
   plan_->set_bucket_bytes(BucketBytes(options_.job));
   plan_->set_num_workers(options_.job.cluster().workers());
   plan_->set_total_steps(declaration_.total_steps());
-  phase_ = v1::JOB_PHASE_RUNNING;
+  if (phase_ == v1::JOB_PHASE_WAITING) phase_ = v1::JOB_PHASE_RUNNING;
 }
 
 std::string JobState::Missing() const {
@@ -151,15 +204,21 @@ v1::HeartbeatResponse JobState::Apply(const v1::HeartbeatRequest& request,
                      : membership_.workers()[request.index()];
   // A late copy of an earlier heartbeat must not turn anything back.
   const int64_t begun_step =
-      std::max(place.latest.begun_step(), request.begun_step());
+      place.latest.plan_epoch() == request.plan_epoch()
+          ? std::max(place.latest.begun_step(), request.begun_step())
+          : request.begun_step();
   place.latest = request;
   place.latest.clear_steps();
+  place.latest.clear_checkpoints();
   place.latest.set_begun_step(begun_step);
   if (!request.error().empty()) {
     Fail(absl::StrCat(place.Name(), " failed: ",
                       request.error().substr(0, kMaxSentenceBytes)));
   }
-  if (request.role() == v1::ROLE_WORKER) {
+  // What is said of an earlier plan is over.
+  const bool current = plan_ && request.plan_epoch() == plan_->epoch();
+  if (!current) place.latest.clear_begun_step();
+  if (request.role() == v1::ROLE_WORKER && current) {
     if (request.finished() && !place.finished &&
         static_cast<int>(steps_taken) == request.steps_size()) {
       place.finished = true;
@@ -180,6 +239,12 @@ v1::HeartbeatResponse JobState::Farewell(const v1::HeartbeatRequest& request) {
   response.set_phase(phase_);
   response.set_message(message_);
   if (stop_step_) response.set_stop_step(*stop_step_);
+  if (plan_) response.set_plan_epoch(plan_->epoch());
+  if (request.role() == v1::ROLE_WORKER) {
+    for (uint32_t rank : AdoptedBy(request.index())) {
+      response.add_adopt_ranks(rank);
+    }
+  }
   if (over()) {
     std::vector<Place>& places = request.role() == v1::ROLE_SERVER
                                      ? membership_.servers()
@@ -228,17 +293,106 @@ void JobState::Tick(int64_t now_micros) {
   if (pause_micros > int64_t{options_.lease_ms} * 1000 / 2) {
     membership_.RenewAll(now_micros);
   }
-  for (const Place* lost : membership_.Expire(now_micros)) {
-    // Before the plan names its members another may take the place.
-    if (!plan_) continue;
-    Fail(absl::StrFormat("%s was lost at step %d: no heartbeat for %.1f s",
-                         lost->Name(), LastStepOf(*lost),
-                         Seconds(now_micros - lost->last_heartbeat_micros)));
+  for (Place* lost : membership_.Expire(now_micros)) {
+    Lose(*lost,
+         absl::StrFormat("no heartbeat for %.1f s",
+                         Seconds(now_micros - lost->last_heartbeat_micros)),
+         now_micros);
   }
+  for (const auto& [key, loss] : losses_) {
+    if (now_micros - loss.since_micros < options_.loss_timeout_micros) continue;
+    Fail(absl::StrFormat(
+        "%s was lost at step %d, and nobody has taken its place for %.1f s",
+        loss.name, loss.step, Seconds(now_micros - loss.since_micros)));
+  }
+  AdoptLost();
   if (!plan_ && now_micros - start_micros_ >= options_.start_timeout_micros) {
     Fail(absl::StrFormat("waited %.1f s in vain for %s",
                          Seconds(now_micros - start_micros_), Missing()));
   }
+}
+
+void JobState::Lose(Place& place, absl::string_view how, int64_t now_micros) {
+  // Before the plan names its members another may take the place.
+  if (!plan_ || over()) return;
+  const bool is_server = place.role == v1::ROLE_SERVER;
+  ++(is_server ? servers_lost_ : workers_lost_);
+  const int64_t step = LastStepOf(place);
+  const std::string what =
+      absl::StrCat(place.Name(), " was lost at step ", step, ": ", how);
+  if (!is_server &&
+      options_.job.cluster().on_worker_loss() == v1::WORKER_LOSS_FAIL) {
+    return Fail(what);
+  }
+  notices_.push_back(what);
+  losses_[{place.role, place.index}] = {now_micros, step, place.Name()};
+  if (is_server) wants_new_plan_ = true;
+  place.finished = false;
+  AdoptLost();
+}
+
+LossVerdict JobState::MemberLost(v1::Role role, uint32_t index, int64_t pid,
+                                 absl::string_view how, int64_t now_micros) {
+  if (over() || !plan_) return LossVerdict::kFatal;
+  const bool listed = losses_.count({role, index}) > 0;
+  Place* place = membership_.Expel(role, index, pid);
+  if (place == nullptr && !listed) return LossVerdict::kFatal;
+  if (!listed) Lose(*place, how, now_micros);
+  if (over()) return LossVerdict::kFatal;
+  const bool shrinks =
+      role == v1::ROLE_WORKER &&
+      options_.job.cluster().on_worker_loss() == v1::WORKER_LOSS_SHRINK;
+  return shrinks ? LossVerdict::kGoesOn : LossVerdict::kReplace;
+}
+
+// Every lost rank goes to the living worker with the fewest ranks, the lowest
+// first; again when that one is lost, too.
+void JobState::AdoptLost() {
+  if (options_.job.cluster().on_worker_loss() != v1::WORKER_LOSS_SHRINK) return;
+  for (const auto& [key, loss] : losses_) {
+    const auto& [role, rank] = key;
+    if (role != v1::ROLE_WORKER) continue;
+    const auto held = adopters_.find(rank);
+    if (held != adopters_.end() && membership_.workers()[held->second].alive) {
+      continue;
+    }
+    std::map<int64_t, int> ranks_of;  // by process
+    for (const Place& worker : membership_.workers()) {
+      if (worker.alive) ++ranks_of[worker.holder.pid()];
+    }
+    const Place* fewest = nullptr;
+    for (const Place& worker : membership_.workers()) {
+      if (worker.alive &&
+          (fewest == nullptr ||
+           ranks_of[worker.holder.pid()] < ranks_of[fewest->holder.pid()])) {
+        fewest = &worker;
+      }
+    }
+    if (fewest == nullptr) continue;  // nobody is left; the deadline ends it
+    adopters_[rank] = fewest->index;
+    notices_.push_back(absl::StrCat(fewest->Name(), " takes over rank ", rank));
+  }
+}
+
+std::vector<uint32_t> JobState::AdoptedBy(uint32_t worker) const {
+  std::vector<uint32_t> ranks;
+  for (const auto& [rank, adopter] : adopters_) {
+    if (adopter == worker) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+std::string JobState::WaitsFor(int64_t now_micros) const {
+  std::string text;
+  for (const auto& [key, loss] : losses_) {
+    absl::StrAppendFormat(
+        &text,
+        "%swaiting for a process in the place of %s, lost at step %d, "
+        "%.1f s ago",
+        text.empty() ? "" : "; ", loss.name, loss.step,
+        Seconds(now_micros - loss.since_micros));
+  }
+  return text;
 }
 
 void JobState::RequestStop() {
@@ -270,7 +424,7 @@ bool JobState::AllWorkersFinished() const {
 
 bool JobState::EveryoneKnowsEnd() const {
   const auto knows = [](const Place& place) {
-    return !place.alive || place.finished || place.knows_end;
+    return !place.alive || place.knows_end;
   };
   return std::all_of(membership_.servers().begin(), membership_.servers().end(),
                      knows) &&

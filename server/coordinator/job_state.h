@@ -1,8 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -11,10 +14,23 @@
 
 namespace tributary {
 
+// What the loss of a member means for whoever started its process.
+enum class LossVerdict {
+  kFatal,    // the job fails of it, or is over
+  kReplace,  // another process in its place goes on
+  kGoesOn,   // the others do without it
+};
+
 // The life of one job:
 //
 //   WAITING -> RUNNING -> (STOPPING ->) DONE
 //      any of these ------------------> FAILED
+//
+// A lost worker's place waits for another process, or is taken over by a living
+// worker, as the job says: its contributions are a function of its rank, so
+// nothing else changes. A lost server takes state with it: once its place is
+// held again a new plan is published, with a higher epoch, and everybody starts
+// over after the newest checkpoint.
 //
 // It runs once every place is held and the model is declared: then the plan is
 // published. It stops in two phases: every worker pauses and says the last step
@@ -29,6 +45,12 @@ class JobState {
     uint32_t heartbeat_ms = 100;
     uint32_t lease_ms = 10'000;
     int64_t start_timeout_micros = 600'000'000;  // for all members to come
+    // For a lost member's place to be taken again.
+    int64_t loss_timeout_micros = 120'000'000;
+    // Where the job begins: as in Plan.
+    int64_t start_step = 0;
+    std::string restore_from;
+    bool hold_start = false;  // no plan before AllowStart
   };
 
   JobState(Options options, int64_t now_micros);
@@ -41,6 +63,12 @@ class JobState {
   // from a lost member; InvalidArgument when no plan can be made of it.
   absl::Status DeclareModel(const v1::DeclareModelRequest& request,
                             int64_t now_micros);
+
+  // Ends hold_start. The folder for checkpoints; empty: none.
+  void AllowStart(const std::string& checkpoint_directory);
+
+  // A checkpoint is complete: who starts over starts there.
+  void SetRestorePoint(int64_t step, const std::string& folder);
 
   // Null before it is published.
   const v1::Plan* plan() const { return plan_ ? &*plan_ : nullptr; }
@@ -56,9 +84,13 @@ class JobState {
   // The orders of a job that is over: any member gets them, fenced or not.
   v1::HeartbeatResponse Farewell(const v1::HeartbeatRequest& request);
 
-  // Lost leases and members that never came fail the job. Call it far more
-  // often than leases last: a longer pause means that nobody was heard.
+  // Ends leases that have run out; members that never came, and places that
+  // nobody takes again, fail the job. Call it far more often than leases last:
+  // a longer pause means that nobody was heard.
   void Tick(int64_t now_micros);
+  // The process is known to be gone: no need to wait for its lease.
+  LossVerdict MemberLost(v1::Role role, uint32_t index, int64_t pid,
+                         absl::string_view how, int64_t now_micros);
   // Before the job runs there is nothing to stop at: it fails then.
   void RequestStop();
   void Fail(absl::string_view why);  // the first reason stays
@@ -73,6 +105,14 @@ class JobState {
   bool stop_requested() const { return stop_requested_; }
   int64_t total_steps() const { return declaration_.total_steps(); }
   int64_t steps_per_epoch() const { return declaration_.steps_per_epoch(); }
+  const v1::DeclareModelRequest& declaration() const { return declaration_; }
+  uint64_t rollbacks() const { return rollbacks_; }
+  uint64_t workers_lost() const { return workers_lost_; }
+  uint64_t servers_lost() const { return servers_lost_; }
+  // What the job waits for while a place is empty; empty: for nobody.
+  std::string WaitsFor(int64_t now_micros) const;
+  // Sentences for people about losses and returns, since the last call.
+  std::vector<std::string> TakeNotices() { return std::exchange(notices_, {}); }
   const Options& options() const { return options_; }
   const Membership& membership() const { return membership_; }
 
@@ -81,7 +121,18 @@ class JobState {
   bool EveryoneKnowsEnd() const;
 
  private:
+  struct Loss {
+    int64_t since_micros = 0;
+    int64_t step = 0;
+    std::string name;  // of who is gone
+  };
+  using PlaceKey = std::pair<v1::Role, uint32_t>;
+
+  void Lose(Place& place, absl::string_view how, int64_t now_micros);
   void PublishPlanWhenComplete();
+  // The ranks that this worker shall take over now.
+  std::vector<uint32_t> AdoptedBy(uint32_t worker) const;
+  void AdoptLost();
   void SettleStopStep();
   // A worker's last begun step; for a server the highest of all workers.
   int64_t LastStepOf(const Place& place) const;
@@ -94,6 +145,17 @@ class JobState {
   v1::JobPhase phase_ = v1::JOB_PHASE_WAITING;
   std::string message_;
   std::optional<v1::Plan> plan_;
+  bool may_start_ = true;
+  std::string checkpoint_directory_;
+  int64_t restore_step_ = 0;
+  std::string restore_from_;
+  bool wants_new_plan_ = false;  // a server is lost
+  std::map<PlaceKey, Loss> losses_;
+  std::map<uint32_t, uint32_t> adopters_;  // lost rank -> worker
+  uint64_t rollbacks_ = 0;
+  uint64_t workers_lost_ = 0;
+  uint64_t servers_lost_ = 0;
+  std::vector<std::string> notices_;
   v1::DeclareModelRequest declaration_;  // the first; no parameters: none yet
   bool stop_requested_ = false;
   std::optional<int64_t> stop_step_;

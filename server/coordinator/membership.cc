@@ -1,5 +1,7 @@
 #include "server/coordinator/membership.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "common/address.h"
 #include "common/status_macros.h"
@@ -135,19 +137,39 @@ absl::StatusOr<Place*> Membership::Renew(v1::Role role, uint32_t index,
   return &place;
 }
 
-std::vector<const Place*> Membership::Expire(int64_t now_micros) {
-  std::vector<const Place*> lost;
+std::vector<Place*> Membership::Expire(int64_t now_micros) {
+  std::vector<Place*> lost;
   for (std::vector<Place>* places : {&servers_, &workers_}) {
     for (Place& place : *places) {
-      if (place.alive && !place.finished &&
-          now_micros - place.last_heartbeat_micros > lease_micros_) {
-        place.alive = false;
-        ++place.losses;
-        lost.push_back(&place);
+      if (!place.alive ||
+          now_micros - place.last_heartbeat_micros <= lease_micros_) {
+        continue;
       }
+      place.alive = false;
+      if (place.finished) continue;
+      ++place.losses;
+      lost.push_back(&place);
     }
   }
   return lost;
+}
+
+Place* Membership::Expel(v1::Role role, uint32_t index, int64_t pid) {
+  std::vector<Place>* places = Places(role);
+  if (places == nullptr || index >= places->size()) return nullptr;
+  Place& place = (*places)[index];
+  if (place.incarnation == 0 || place.holder.pid() != pid) return nullptr;
+  place.alive = false;
+  ++place.losses;
+  return &place;
+}
+
+void Membership::StartOver() {
+  for (Place& worker : workers_) {
+    worker.finished = false;
+    worker.stop_bound = -1;
+    worker.latest.clear_begun_step();
+  }
 }
 
 void Membership::RenewAll(int64_t now_micros) {
@@ -156,6 +178,11 @@ void Membership::RenewAll(int64_t now_micros) {
       if (place.alive) place.last_heartbeat_micros = now_micros;
     }
   }
+}
+
+bool Membership::ServersComplete() const {
+  return std::all_of(servers_.begin(), servers_.end(),
+                     [](const Place& server) { return server.alive; });
 }
 
 bool Membership::Complete() const {

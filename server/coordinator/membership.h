@@ -16,7 +16,7 @@ struct Place {
   v1::RegisterRequest holder;  // the last; empty instance: nobody yet
   uint64_t incarnation = 0;    // of the holder; 0: nobody yet
   uint32_t holders = 0;        // processes that have held it
-  uint32_t losses = 0;         // leases that ran out
+  uint32_t losses = 0;         // leases that ran out, processes that were gone
   bool alive = false;          // its lease has not run out
   bool finished = false;       // it said so; it may go, no lease counts
   bool knows_end = false;      // it was told that the job is over
@@ -47,8 +47,16 @@ class Membership {
   absl::StatusOr<Place*> Renew(v1::Role role, uint32_t index,
                                uint64_t incarnation, int64_t now_micros);
 
-  // Ends the leases that have run out; returns whose. Each is returned once.
-  std::vector<const Place*> Expire(int64_t now_micros);
+  // Ends the leases that have run out; returns whose. Each is returned once;
+  // one that had finished is no loss and not returned.
+  std::vector<Place*> Expire(int64_t now_micros);
+
+  // Ends the lease of a holder whose process is known to be gone. Null when
+  // this process does not hold the place, or no more.
+  Place* Expel(v1::Role role, uint32_t index, int64_t pid);
+
+  // Everybody starts over: nobody has begun, paused or finished anything.
+  void StartOver();
 
   // Renews every living lease: for a coordinator that was away itself (stopped
   // by a signal, or a machine that slept) and could hear nobody.
@@ -59,8 +67,9 @@ class Membership {
   const std::vector<Place>& servers() const { return servers_; }
   const std::vector<Place>& workers() const { return workers_; }
 
-  // Every place has a living holder.
+  // Every place has a living holder; every server's has.
   bool Complete() const;
+  bool ServersComplete() const;
   // "server 1, worker 0, worker 2": the places without one.
   std::string Missing() const;
 

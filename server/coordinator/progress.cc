@@ -40,6 +40,28 @@ absl::Status CheckReport(uint32_t rank, const v1::StepReport& report,
 
 }  // namespace
 
+Progress::Progress(int num_workers, int64_t start_step) : ranks_(num_workers) {
+  for (Rank& rank : ranks_) rank.last_step = start_step;
+  latest_.step = start_step;
+}
+
+absl::Status Progress::StartAt(uint32_t rank_index, int64_t start_step) {
+  Rank& rank = ranks_[rank_index];
+  const auto room = static_cast<int64_t>(kMaxWaiting - rank.waiting.size());
+  if (start_step - rank.last_step > room) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rank ", rank_index, " begins after step ", start_step,
+                     ", its last report is of step ", rank.last_step));
+  }
+  while (rank.last_step < start_step) {
+    v1::StepReport lost;
+    lost.set_step(++rank.last_step);
+    rank.waiting.push_back(lost);
+  }
+  MergeComplete();
+  return absl::OkStatus();
+}
+
 absl::StatusOr<uint32_t> Progress::Add(
     uint32_t rank_index,
     const google::protobuf::RepeatedPtrField<v1::StepReport>& reports) {
@@ -82,12 +104,17 @@ void Progress::MergeComplete() {
 }
 
 StepRecord Progress::MergeFront() {
-  const v1::StepReport& first = ranks_[0].waiting.front();
   StepRecord record;
-  record.step = first.step();
-  record.epoch = first.epoch();
-  record.learning_rate = first.learning_rate();
-  const double share = 1.0 / static_cast<double>(ranks_.size());
+  record.step = ranks_[0].waiting.front().step();
+  record.epoch = latest_.epoch;  // where all reports are lost
+  size_t reported = 0;
+  for (const Rank& rank : ranks_) {
+    const v1::StepReport& report = rank.waiting.front();
+    if (report.epoch() == 0 || ++reported > 1) continue;
+    record.epoch = report.epoch();
+    record.learning_rate = report.learning_rate();
+  }
+  const double share = 1.0 / static_cast<double>(std::max<size_t>(1, reported));
   double loss_sum = 0;  // in rank order, so the same in every run
   for (Rank& rank : ranks_) {
     const v1::StepReport& report = rank.waiting.front();
@@ -100,7 +127,9 @@ StepRecord Progress::MergeFront() {
     record.data_seconds += share * report.data_seconds();
   }
   for (Rank& rank : ranks_) rank.waiting.pop_front();
-  record.loss = loss_sum / static_cast<double>(record.samples);
+  record.loss = record.samples > 0
+                    ? loss_sum / static_cast<double>(record.samples)
+                    : latest_.loss;
   record.samples_per_second = Rate(record);
   return record;
 }

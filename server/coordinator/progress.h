@@ -26,7 +26,9 @@ struct StepRecord {
 };
 
 // Collects every rank's StepReports and merges a step once all have reported
-// it. Ranks run apart and reports come twice; records come once, in step order.
+// it. Ranks run apart, reports come twice and steps are repeated after a loss;
+// records come once, in step order. What a lost worker did not report any more
+// is left out of its steps' records.
 class Progress {
  public:
   static constexpr double kWindowSeconds = 5;
@@ -34,7 +36,13 @@ class Progress {
   // Take(), before its reports are left for later.
   static constexpr size_t kMaxWaiting = 65536;
 
-  explicit Progress(int num_workers) : ranks_(num_workers) {}
+  // Steps up to `start_step` were reported to an earlier run.
+  explicit Progress(int num_workers, int64_t start_step = 0);
+
+  // The process that reports for the rank has begun after `start_step`: the
+  // reports up to there that have not come will not. InvalidArgument when that
+  // is far beyond the others.
+  absl::Status StartAt(uint32_t rank, int64_t start_step);
 
   // Returns how many of `reports`, from the front, are settled: taken now or
   // seen before. InvalidArgument, with nothing taken, when they leave a gap or
@@ -57,7 +65,7 @@ class Progress {
  private:
   struct Rank {
     int64_t last_step = 0;
-    std::deque<v1::StepReport> waiting;  // not yet merged
+    std::deque<v1::StepReport> waiting;  // not yet merged; epoch 0: lost
   };
   struct Recent {
     uint64_t samples;

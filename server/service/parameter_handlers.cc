@@ -75,6 +75,7 @@ void ParameterServer::HandlePushPull(RawCall* call) {
   contribution.step = request.step();
   contribution.samples = request.samples();
   contribution.crc32c = request.crc32c();
+  contribution.base_version = request.base_version();
   contribution.payload = std::move(payload);
   serving->store->PushPull(static_cast<int>(request.address().block()),
                            std::move(contribution), Deadline(request.wait_ms()),
@@ -88,9 +89,37 @@ void ParameterServer::HandlePull(RawCall* call) {
   const std::shared_ptr<Serving> serving = this->serving();
   if (status.ok()) status = CheckAddress(serving.get(), request.address());
   if (!status.ok()) return call->Fail(status);
-  serving->store->Pull(static_cast<int>(request.address().block()),
-                       request.min_version(), Deadline(request.wait_ms()),
-                       AnswerWeights<v1::PullResponse>(call));
+  ParameterShard& store = *serving->store;
+  const auto block = static_cast<int>(request.address().block());
+  const int64_t version = std::max<int64_t>(request.min_version(), 0);
+  const int64_t deadline = Deadline(request.wait_ms());
+  WeightsDone done = AnswerWeights<v1::PullResponse>(call);
+  if (request.exact()) {
+    store.PullExact(block, version, deadline, std::move(done));
+  } else {
+    store.Pull(block, version, deadline, std::move(done));
+  }
+}
+
+void ParameterServer::HandleReadClock(RawCall* call) {
+  v1::ClockRequest request;
+  Payload none;
+  absl::Status status = DecodeFrame(call->request(), &request, &none);
+  const std::shared_ptr<Serving> serving = this->serving();
+  if (status.ok()) status = CheckAddress(serving.get(), request.address());
+  if (status.ok() &&
+      request.rank() >= static_cast<uint32_t>(serving->plan.num_workers())) {
+    status = absl::InvalidArgumentError(
+        absl::StrCat("rank ", request.rank(), ", wanted below ",
+                     serving->plan.num_workers()));
+  }
+  if (!status.ok()) return call->Fail(status);
+  const ParameterShard::Clock clock =
+      serving->store->ReadClock(static_cast<int>(request.rank()));
+  v1::ClockResponse response;
+  response.set_initialized(clock.initialized);
+  response.set_steps(clock.steps);
+  call->Answer(EncodeFrame(response, {}));
 }
 
 void ParameterServer::HandleInitialize(RawCall* call) {
@@ -165,6 +194,15 @@ v1::ServerStatusResponse ParameterServer::GetStatus() const {
   response.set_duplicates(store.counters().duplicates);
   response.set_conflicts(store.counters().conflicts);
   response.set_rejected(store.counters().rejected);
+  response.set_dropped(store.counters().dropped);
+  response.set_nonfinite(store.counters().nonfinite);
+  response.set_skipped_steps(store.counters().skipped_steps);
+  response.set_max_staleness(store.counters().max_staleness);
+  for (const auto& pulls : store.counters().staleness) {
+    response.add_staleness(pulls);
+  }
+  response.set_waiting_calls(store.waiting_calls());
+  response.set_held_bytes(store.held_bytes());
   return response;
 }
 

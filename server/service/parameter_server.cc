@@ -1,5 +1,6 @@
 #include "server/service/parameter_server.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -29,6 +30,11 @@ class ParameterServer::Tick final : public CompletionTag {
       serving->store->ExpireWaiters(now);
       serving->waits.Sample(now, serving->store->MissingRanks());
     }
+    auto& retired = server_->retired_;
+    retired.erase(
+        std::remove_if(retired.begin(), retired.end(),
+                       [](const auto& old) { return old->peers->idle(); }),
+        retired.end());
     Set();
   }
   void Cancel() { alarm_.Cancel(); }
@@ -125,6 +131,7 @@ void ParameterServer::PostAll() {
   using Service = RawParameterService;
   post(&Service::RequestPushPull, &ParameterServer::HandlePushPull);
   post(&Service::RequestPull, &ParameterServer::HandlePull);
+  post(&Service::RequestReadClock, &ParameterServer::HandleReadClock);
   post(&Service::RequestInitialize, &ParameterServer::HandleInitialize);
   post(&Service::RequestReadStatistics, &ParameterServer::HandleReadStatistics);
   post(&Service::RequestGetServerStatus,
@@ -141,43 +148,55 @@ void ParameterServer::Loop() {
 
 absl::Status ParameterServer::Serve(const v1::Plan& plan, Training training) {
   TRIBUTARY_ASSIGN_OR_RETURN(PartitionPlan partition, MakePartitionPlan(plan));
-  if (training.shard < 0 || training.shard >= plan.servers_size()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "shard ", training.shard, " of ", plan.servers_size(), " servers"));
+  const int shard = training.shard.shard;
+  if (shard < 0 || shard >= plan.servers_size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("shard ", shard, " of ", plan.servers_size(), " servers"));
   }
-  auto serving =
-      std::make_shared<Serving>(plan, std::move(partition), training.shard);
+  {
+    absl::MutexLock lock(&mu_);
+    if (plan.epoch() <= last_epoch_) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "plan epoch ", plan.epoch(), " comes after epoch ", last_epoch_));
+    }
+    last_epoch_ = plan.epoch();
+    if (serving_) {
+      RunOnLoop([this, old = std::exchange(serving_, nullptr)]() mutable {
+        Retire(std::move(old));
+      });
+    }
+  }
+  auto serving = std::make_shared<Serving>(plan, std::move(partition), shard);
   Serving* raw = serving.get();
   serving->peers = std::make_unique<PeerStatistics>(
-      plan, serving->partition, training.shard, queue_.get(),
-      [raw](int64_t step, StatisticsKind kind, int shard,
+      plan, serving->partition, shard, queue_.get(),
+      [raw](int64_t step, StatisticsKind kind, int from,
             std::vector<double> values) {
         if (absl::Status status =
-                raw->store->AddStatistics(step, kind, shard, std::move(values));
+                raw->store->AddStatistics(step, kind, from, std::move(values));
             !status.ok()) {
           spdlog::error("{}", std::string(status.message()));
         }
       });
-  serving->store = std::make_unique<ParameterShard>(ParameterShard::Options{
-      .plan = &serving->partition,
-      .shard = training.shard,
-      .num_workers = plan.num_workers(),
-      .optimizer = training.optimizer,
-      .learning_rate = std::move(training.learning_rate),
-      .clip_norm = training.clip_norm,
-      .policy = std::move(training.policy),
-      .ops = training.ops,
-      .fetch_statistics =
-          [raw](int64_t step, StatisticsKind kind) {
-            raw->peers->Fetch(step, kind);
-          },
-  });
-  absl::MutexLock lock(&mu_);
-  if (serving_) {
-    return absl::FailedPreconditionError("a plan is being served already");
+  training.shard.plan = &serving->partition;
+  training.shard.num_workers = plan.num_workers();
+  training.shard.fetch_statistics = [raw](int64_t step, StatisticsKind kind) {
+    raw->peers->Fetch(step, kind);
+  };
+  serving->store = std::make_unique<ParameterShard>(std::move(training.shard));
+  if (training.load_block) {
+    TRIBUTARY_RETURN_IF_ERROR(serving->store->Restore(
+        plan.start_step() / training.steps_an_update, training.load_block));
   }
+  absl::MutexLock lock(&mu_);
   serving_ = std::move(serving);
   return absl::OkStatus();
+}
+
+void ParameterServer::Retire(std::shared_ptr<Serving> serving) {
+  serving->peers->Cancel();
+  serving->store->ExpireWaiters(INT64_MAX);
+  retired_.push_back(std::move(serving));
 }
 
 std::shared_ptr<ParameterServer::Serving> ParameterServer::serving() const {

@@ -35,12 +35,11 @@ class ParameterServer {
   };
   // What it takes to serve a plan's shard, beside the plan.
   struct Training {
-    int shard = 0;
-    OptimizerOptions optimizer;
-    std::function<double(int64_t step)> learning_rate;
-    double clip_norm = 0;
-    std::unique_ptr<SyncPolicy> policy;
-    Ops* ops = nullptr;  // outlives the server
+    // plan, num_workers and fetch_statistics are filled in by Serve.
+    ParameterShard::Options shard;
+    // Set where the plan restores a checkpoint: fills a block from it.
+    ParameterShard::LoadBlock load_block;
+    int64_t steps_an_update = 1;  // of the job, for each gathered step
   };
 
   // Listens; until Serve every call is answered with Unavailable.
@@ -50,7 +49,11 @@ class ParameterServer {
 
   int port() const { return port_; }
 
-  // Begins to serve. Errors as MakePartitionPlan, or a shard out of range.
+  // Begins to serve, instead of an earlier plan when there is one: its calls
+  // are answered with errors and its weights are gone. Meanwhile, and after an
+  // error, calls are answered with Unavailable. InvalidArgument: as
+  // MakePartitionPlan, a shard out of range, an epoch that is no later one.
+  // Otherwise errors of load_block.
   absl::Status Serve(const v1::Plan& plan, Training training);
 
   v1::ServerStatusResponse GetStatus() const;
@@ -83,6 +86,8 @@ class ParameterServer {
   void PostAll();
   void Loop();
   void RunOnLoop(std::function<void()> work);
+  // Ends the plan that is served. On the loop's thread: see retired_.
+  void Retire(std::shared_ptr<Serving> serving);
   std::shared_ptr<Serving> serving() const;
   absl::Status CheckAddress(const Serving* serving,
                             const v1::BlockAddress& address) const;
@@ -93,6 +98,7 @@ class ParameterServer {
 
   void HandlePushPull(RawCall* call);
   void HandlePull(RawCall* call);
+  void HandleReadClock(RawCall* call);
   void HandleInitialize(RawCall* call);
   void HandleReadStatistics(RawCall* call);
   void HandleGetServerStatus(RawCall* call);
@@ -107,11 +113,15 @@ class ParameterServer {
   std::thread thread_;
   bool refusing_ = false;  // these two: the queue's thread alone
   bool draining_ = false;
+  // Plans that are over, until their last call has come back; the queue's
+  // thread alone.
+  std::vector<std::shared_ptr<Serving>> retired_;
   std::atomic<uint64_t> bytes_received_{0};
   std::atomic<uint64_t> bytes_sent_{0};
 
   mutable absl::Mutex mu_;
   std::shared_ptr<Serving> serving_ ABSL_GUARDED_BY(mu_);
+  uint64_t last_epoch_ ABSL_GUARDED_BY(mu_) = 0;
   bool shut_down_ ABSL_GUARDED_BY(mu_) = false;
 };
 

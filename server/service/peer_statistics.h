@@ -27,6 +27,7 @@ class PeerStatistics {
   void Fetch(int64_t step, StatisticsKind kind);
   // Ends every call; none is started any more.
   void Cancel();
+  bool idle() const { return calls_.empty(); }
 
  private:
   class Call;

@@ -21,10 +21,11 @@ class CompletionTag {
 // themselves, so tensor bytes never pass through protobuf.
 using RawParameterService = v1::ParameterService::WithRawMethod_PushPull<
     v1::ParameterService::WithRawMethod_Pull<
-        v1::ParameterService::WithRawMethod_Initialize<
-            v1::ParameterService::WithRawMethod_ReadStatistics<
-                v1::ParameterService::WithRawMethod_GetServerStatus<
-                    v1::ParameterService::Service>>>>>;
+        v1::ParameterService::WithRawMethod_ReadClock<
+            v1::ParameterService::WithRawMethod_Initialize<
+                v1::ParameterService::WithRawMethod_ReadStatistics<
+                    v1::ParameterService::WithRawMethod_GetServerStatus<
+                        v1::ParameterService::Service>>>>>>;
 
 // One unary call on the server: waits for a request, is handed to the handler,
 // lives until answered. Exactly one of Answer and Fail is called, once, from

@@ -1,18 +1,24 @@
 #include "server/service/run_server.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/synchronization/mutex.h"
 #include "common/address.h"
+#include "common/checkpoint/checkpoint_reader.h"
 #include "common/control/member.h"
 #include "common/job/job_options.h"
 #include "common/job/learning_rate_schedule.h"
 #include "common/status_macros.h"
 #include "common/telemetry/exporter.h"
 #include "common/telemetry/log.h"
+#include "common/wire/plan_codec.h"
 #include "kernels/ops.h"
+#include "server/durability/checkpointer.h"
 #include "server/service/parameter_server.h"
 #include "spdlog/spdlog.h"
 
@@ -22,38 +28,187 @@ namespace {
 // How often a server that serves tells the coordinator what it waits for.
 constexpr absl::Duration kReportInterval = absl::Milliseconds(500);
 
-absl::StatusOr<ParameterServer::Training> MakeTraining(const v1::JobSpec& job,
-                                                       const v1::Plan& plan,
-                                                       int shard, Ops* ops) {
-  ParameterServer::Training training;
-  training.shard = shard;
-  training.optimizer = OptimizerOptionsOf(job.training().optimizer());
-  TRIBUTARY_ASSIGN_OR_RETURN(
-      LearningRateSchedule schedule,
-      LearningRateSchedule::Create(job.training().learning_rate_schedule(),
-                                   training.optimizer.learning_rate,
-                                   plan.total_steps()));
-  training.learning_rate = [schedule = std::move(schedule)](int64_t step) {
-    return schedule.At(step);
-  };
-  training.clip_norm = job.training().clip_norm();
-  training.policy = std::make_unique<BulkSynchronous>();
-  training.ops = ops;
-  return training;
+std::unique_ptr<SyncPolicy> MakePolicy(const v1::JobSpec& job) {
+  const v1::SyncSpec& sync = job.strategy().parameter_server().sync();
+  const int64_t barrier = job.checkpoint().every_steps();
+  switch (sync.kind_case()) {
+    case v1::SyncSpec::kSsp:
+      return std::make_unique<StaleSynchronous>(sync.ssp().staleness(),
+                                                barrier);
+    case v1::SyncSpec::kAsync:
+      return std::make_unique<Asynchronous>(barrier);
+    default:
+      return std::make_unique<BulkSynchronous>(sync.bsp().backup_workers());
+  }
 }
 
-absl::Status ServeUntilEnd(Member& member, ParameterServer& server, Ops* ops,
-                           const ServerOptions& options) {
-  TRIBUTARY_ASSIGN_OR_RETURN(const v1::Plan plan,
-                             member.GetPlan(options.join_timeout));
-  TRIBUTARY_ASSIGN_OR_RETURN(
-      ParameterServer::Training training,
-      MakeTraining(member.job(), plan, static_cast<int>(member.index()), ops));
-  TRIBUTARY_RETURN_IF_ERROR(server.Serve(plan, std::move(training)));
-  spdlog::info("serving shard {} of {}", member.index(), plan.servers_size());
+NonFiniteAction NonFiniteActionOf(v1::NonFinite nonfinite) {
+  switch (nonfinite) {
+    case v1::NON_FINITE_REJECT:
+      return NonFiniteAction::kReject;
+    case v1::NON_FINITE_SKIP:
+      return NonFiniteAction::kSkip;
+    default:
+      return NonFiniteAction::kFail;
+  }
+}
+
+// A server's part in one plan: what it serves, and where its checkpoints go.
+class Service {
+ public:
+  Service(Member* member, Ops* ops) : member_(member), ops_(ops) {}
+  ~Service() {
+    if (checkpointer_) checkpointer_->Finish();
+  }
+
+  absl::Status Start(const v1::Plan& plan, ParameterServer& server) {
+    TRIBUTARY_ASSIGN_OR_RETURN(ParameterServer::Training training,
+                               MakeTraining(plan));
+    TRIBUTARY_RETURN_IF_ERROR(PrepareCheckpoints(plan, &training.shard));
+    TRIBUTARY_RETURN_IF_ERROR(PrepareRestore(plan, &training));
+    TRIBUTARY_RETURN_IF_ERROR(server.Serve(plan, std::move(training)));
+    reader_.reset();
+    return absl::OkStatus();
+  }
+
+  // Why the job cannot go on; empty: it can.
+  std::string fatal() const {
+    absl::MutexLock lock(&mu_);
+    return fatal_;
+  }
+
+ private:
+  const v1::JobSpec& job() const { return member_->job(); }
+
+  absl::StatusOr<ParameterServer::Training> MakeTraining(const v1::Plan& plan) {
+    const v1::SyncSpec& sync = job().strategy().parameter_server().sync();
+    ParameterServer::Training training;
+    ParameterShard::Options& shard = training.shard;
+    shard.shard = static_cast<int>(member_->index());
+    shard.optimizer = ServerOptimizerOptionsOf(job());
+    TRIBUTARY_ASSIGN_OR_RETURN(
+        LearningRateSchedule schedule,
+        LearningRateSchedule::Create(
+            sync.has_local_sgd() ? v1::ScheduleSpec()
+                                 : job().training().learning_rate_schedule(),
+            shard.optimizer.learning_rate, plan.total_steps()));
+    shard.learning_rate = [schedule = std::move(schedule)](int64_t step) {
+      return schedule.At(step);
+    };
+    training.steps_an_update = StepsAnUpdate(job());
+    if (!sync.has_local_sgd()) shard.clip_norm = job().training().clip_norm();
+    shard.policy = MakePolicy(job());
+    shard.ops = ops_;
+    shard.scale_by_staleness =
+        sync.ssp().scale_by_staleness() || sync.async().scale_by_staleness();
+    shard.keep_previous =
+        shard.policy->gathers() && !shard.policy->drops_late() &&
+        job().cluster().on_worker_loss() != v1::WORKER_LOSS_FAIL;
+    shard.nonfinite = NonFiniteActionOf(job().training().nonfinite());
+    shard.on_fatal = [this](const std::string& why) {
+      absl::MutexLock lock(&mu_);
+      if (fatal_.empty()) fatal_ = why;
+    };
+    return training;
+  }
+
+  absl::Status PrepareCheckpoints(const v1::Plan& plan,
+                                  ParameterShard::Options* shard) {
+    if (checkpointer_) checkpointer_->Finish();
+    checkpointer_.reset();
+    const int64_t every = job().checkpoint().every_steps();
+    if (every == 0 || plan.checkpoint_directory().empty()) {
+      return absl::OkStatus();
+    }
+    TRIBUTARY_ASSIGN_OR_RETURN(const PartitionPlan cut,
+                               MakePartitionPlan(plan));
+    const size_t blocks = cut.blocks(shard->shard).size();
+    if (blocks == 0) return absl::OkStatus();
+    Checkpointer::Options options;
+    options.directory = plan.checkpoint_directory();
+    options.header.job_id = plan.job_id();
+    options.header.shard = shard->shard;
+    options.header.num_shards = plan.servers_size();
+    options.header.parameters = cut.parameters();
+    options.header.state_names = Optimizer(shard->optimizer).state_names();
+    options.num_blocks = blocks;
+    options.on_written = [this, names = options.header.state_names](
+                             const Checkpointer::Written& written) {
+      Report(written, names);
+    };
+    checkpointer_ = std::make_shared<Checkpointer>(std::move(options));
+    const int64_t steps = StepsAnUpdate(job());
+    shard->checkpoint_every_steps = every / steps;
+    // The last update of a job may stand for fewer steps.
+    shard->on_checkpoint = [keep = checkpointer_, steps,
+                            last = plan.total_steps()](BlockCut cut) {
+      cut.steps = std::min(cut.steps * steps, last);
+      keep->Take(cut);
+    };
+    return absl::OkStatus();
+  }
+
+  void Report(const Checkpointer::Written& written,
+              const std::vector<std::string>& state_names) {
+    v1::CheckpointReport report;
+    report.set_step(written.step);
+    if (written.file.ok()) {
+      *report.mutable_file() = *written.file;
+      for (const std::string& name : state_names) report.add_state_names(name);
+      spdlog::info(
+          "checkpoint of step {}: {} bytes in {:.1f} ms, training paused for "
+          "{:.1f} ms",
+          written.step, written.file->bytes(), 1e3 * written.write_seconds,
+          1e3 * written.pause_seconds);
+    } else {
+      report.set_error(std::string(written.file.status().message()));
+      spdlog::error("checkpoint of step {}: {}", written.step, report.error());
+    }
+    report.set_pause_seconds(written.pause_seconds);
+    report.set_write_seconds(written.write_seconds);
+    member_->ReportCheckpoint(report);
+  }
+
+  absl::Status PrepareRestore(const v1::Plan& plan,
+                              ParameterServer::Training* training) {
+    if (plan.restore_from().empty()) return absl::OkStatus();
+    TRIBUTARY_ASSIGN_OR_RETURN(reader_,
+                               CheckpointReader::Open(plan.restore_from()));
+    TRIBUTARY_ASSIGN_OR_RETURN(const PartitionPlan cut,
+                               MakePartitionPlan(plan));
+    TRIBUTARY_RETURN_IF_ERROR(reader_->CheckFits(
+        cut.parameters(), Optimizer(training->shard.optimizer).state_names()));
+    training->load_block = [reader = reader_.get()](
+                               const Block& block, float* weights,
+                               const std::vector<float*>& state) {
+      return reader->ReadBlock(block, weights, absl::MakeConstSpan(state));
+    };
+    spdlog::info("going on after step {} of {}", plan.start_step(),
+                 plan.restore_from());
+    return absl::OkStatus();
+  }
+
+  Member* const member_;
+  Ops* const ops_;
+  std::unique_ptr<CheckpointReader> reader_;
+  std::shared_ptr<Checkpointer> checkpointer_;
+
+  mutable absl::Mutex mu_;
+  std::string fatal_ ABSL_GUARDED_BY(mu_);
+};
+
+// OK: the job is done. DeadlineExceeded: there is a newer plan.
+absl::Status ServePlan(Member& member, ParameterServer& server,
+                       const Service& service, const v1::Plan& plan) {
   for (;;) {
-    const absl::Status end = member.WaitForEnd(kReportInterval);
-    if (!absl::IsDeadlineExceeded(end)) return end;
+    const absl::Status change =
+        member.WaitForPlanAfter(plan.epoch(), kReportInterval);
+    if (absl::IsCancelled(change)) return absl::OkStatus();
+    if (change.ok()) return absl::DeadlineExceededError("a newer plan");
+    if (!absl::IsDeadlineExceeded(change)) return change;
+    if (const std::string why = service.fatal(); !why.empty()) {
+      return absl::InternalError(why);
+    }
     const v1::ServerStatusResponse status = server.GetStatus();
     member.SetBytes(status.bytes_sent(), status.bytes_received());
     const auto& ranks = status.waiting_for_ranks();
@@ -62,6 +217,22 @@ absl::Status ServeUntilEnd(Member& member, ParameterServer& server, Ops* ops,
                       : absl::StrCat("step ", status.min_version() + 1,
                                      ": rank ", absl::StrJoin(ranks, ", ")),
         {ranks.begin(), ranks.end()});
+  }
+}
+
+absl::Status ServeUntilEnd(Member& member, ParameterServer& server,
+                           Service& service, const ServerOptions& options) {
+  uint64_t epoch = 0;
+  for (;;) {
+    TRIBUTARY_ASSIGN_OR_RETURN(const v1::Plan plan,
+                               member.GetPlan(epoch + 1, options.join_timeout));
+    epoch = plan.epoch();
+    TRIBUTARY_RETURN_IF_ERROR(service.Start(plan, server));
+    member.StartAt(epoch, plan.start_step());
+    spdlog::info("serving shard {} of {}, plan epoch {}", member.index(),
+                 plan.servers_size(), epoch);
+    const absl::Status end = ServePlan(member, server, service, plan);
+    if (!absl::IsDeadlineExceeded(end)) return end;
   }
 }
 
@@ -99,10 +270,10 @@ absl::Status RunServer(const ServerOptions& options) {
       [&member] { return HealthOf(member->Contact(), member->waiting_for()); });
   const Exporter::Handle metrics = exporter->AddSource(
       [&server](MetricsWriter* writer) { server->WriteMetrics(writer); });
-  const absl::Status status =
-      ServeUntilEnd(*member, *server, ops.get(), options);
+  Service service(member.get(), ops.get());
+  const absl::Status status = ServeUntilEnd(*member, *server, service, options);
   if (!status.ok() && member->end().ok()) member->Fail(status);
-  server->Shutdown();
+  server->Shutdown();  // before what its shard calls
   return status;
 }
 

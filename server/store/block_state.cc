@@ -12,23 +12,35 @@
 
 namespace tributary {
 
-BlockState::BlockState(const Block& block, int num_workers,
-                       const Optimizer& optimizer)
-    : block_(block), weights_(block.size), aggregator_(num_workers) {
+BlockState::BlockState(const Block& block, const Options& options)
+    : block_(block),
+      options_(options),
+      weights_(block.size),
+      aggregator_({.num_workers = options.num_workers,
+                   .gathers = options.policy->gathers(),
+                   .drops_late = options.policy->drops_late()}) {
   absl::MutexLock lock(&mu);
-  for (size_t i = 0; i < optimizer.state_names().size(); ++i) {
+  for (size_t i = 0; i < options_.optimizer->state_names().size(); ++i) {
     state_.emplace_back(block.size);
   }
 }
 
-void BlockState::SetWeights(const Payload& payload,
-                            const Optimizer& optimizer) {
-  float* weights = Writable();
-  payload.CopyTo(weights);
-  optimizer.InitializeState(block_.size, weights, StateAt(0).data());
+void BlockState::SetWeights(const Payload& payload) {
+  if (!weights_.Unique()) weights_ = SharedBuffer(block_.size);
+  payload.CopyTo(weights_.data());
+  options_.optimizer->InitializeState(block_.size, weights_.data(),
+                                      StateAt(0).data());
   version_ = 0;
-  if (weights != weights_.data()) std::swap(weights_, spare_);
+  spare_is_previous_ = false;
   crc_known_ = false;
+}
+
+void BlockState::Restored(int64_t steps) {
+  const bool gathers = options_.policy->gathers();
+  version_ = gathers ? steps : steps * options_.num_workers;
+  spare_is_previous_ = false;
+  crc_known_ = false;
+  aggregator_.StartAt(steps);
 }
 
 WeightsSnapshot BlockState::Snapshot() {
@@ -40,16 +52,23 @@ WeightsSnapshot BlockState::Snapshot() {
 }
 
 float* BlockState::Writable() {
-  if (weights_.Unique()) return weights_.data();
+  if (weights_.Unique() && !options_.keep_previous) return weights_.data();
   if (!spare_ || !spare_.Unique()) spare_ = SharedBuffer(block_.size);
   return spare_.data();
 }
 
 void BlockState::FinishStep(float* written) {
-  if (written != weights_.data()) std::swap(weights_, spare_);
+  spare_is_previous_ = written != weights_.data();
+  if (spare_is_previous_) std::swap(weights_, spare_);
   crc_known_ = false;
   aggregator_.Commit();
   ++version_;
+}
+
+void BlockState::Skip() {
+  float* out = Writable();
+  if (out != weights_.data()) std::copy_n(weights_.data(), block_.size, out);
+  FinishStep(out);
 }
 
 std::vector<float*> BlockState::StateAt(int64_t offset) {
@@ -74,6 +93,7 @@ void BlockState::ApplyFused(Ops& ops, const OptimizerStep& step) {
 }
 
 void BlockState::Average(Ops& ops) {
+  aggregator_.Close();
   if (!gradient_) gradient_ = SharedBuffer(block_.size);
   float* mean = gradient_.data();
   ForEachAveragedTile(ops, aggregator_, block_.size,
@@ -132,15 +152,39 @@ void BlockState::ApplyDirection(Ops& ops,
   FinishStep(out);
 }
 
-void BlockState::TakeAnswered(std::vector<Ready>* ready) {
-  const int64_t version = version_;
-  auto waits = [version](const Waiter& w) { return w.min_version > version; };
-  auto first = std::stable_partition(waiters_.begin(), waiters_.end(), waits);
-  if (first == waiters_.end()) return;
-  const WeightsSnapshot snapshot = Snapshot();
+bool BlockState::Satisfies(const Waiter& waiter) const {
+  if (version_ == kUninitialized) return false;
+  return waiter.want == Want::kFinished
+             ? options_.policy->MayPull(aggregator_.applied(), waiter.value)
+             : version_ >= waiter.value;
+}
+
+absl::StatusOr<WeightsSnapshot> BlockState::Answer(const Waiter& waiter) {
+  if (waiter.want != Want::kExact || version_ == waiter.value) {
+    return Snapshot();
+  }
+  if (spare_is_previous_ && version_ - 1 == waiter.value) {
+    return WeightsSnapshot{waiter.value, Crc32c(spare_.data(), block_.bytes()),
+                           block_.size, spare_};
+  }
+  return absl::OutOfRangeError(
+      absl::StrCat("version ", waiter.value, " of shard ", block_.shard,
+                   ", block ", block_.index, " is gone: it has ", version_));
+}
+
+void BlockState::TakeAnswered(ShardCounters* counters,
+                              std::vector<Ready>* ready) {
+  const auto first = std::stable_partition(
+      waiters_.begin(), waiters_.end(),
+      [this](const Waiter& w)
+          ABSL_NO_THREAD_SAFETY_ANALYSIS { return !Satisfies(w); });
   for (auto it = first; it != waiters_.end(); ++it) {
+    if (it->want == Want::kFinished) {
+      counters->CountStaleness(
+          std::max<int64_t>(0, it->value - aggregator_.applied().Min()));
+    }
     ready->push_back(
-        [done = std::move(it->done), snapshot] { done(snapshot); });
+        [done = std::move(it->done), answer = Answer(*it)] { done(answer); });
   }
   waiters_.erase(first, waiters_.end());
 }
@@ -152,9 +196,13 @@ void BlockState::TakeExpired(int64_t now_micros, std::vector<Ready>* ready) {
   auto first = std::stable_partition(waiters_.begin(), waiters_.end(), waits);
   for (auto it = first; it != waiters_.end(); ++it) {
     const absl::Status status = absl::DeadlineExceededError(
-        absl::StrCat("step ", version_ + 1, " of shard ", block_.shard,
-                     ", block ", block_.index, " waits for rank ",
-                     absl::StrJoin(aggregator_.MissingRanks(), ", ")));
+        version_ == kUninitialized
+            ? absl::StrCat("shard ", block_.shard, ", block ", block_.index,
+                           " waits for its initial weights from rank 0")
+            : absl::StrCat("step ", aggregator_.applied().Min() + 1,
+                           " of shard ", block_.shard, ", block ", block_.index,
+                           " waits for rank ",
+                           absl::StrJoin(aggregator_.MissingRanks(), ", ")));
     ready->push_back([done = std::move(it->done), status] { done(status); });
   }
   waiters_.erase(first, waiters_.end());

@@ -11,6 +11,8 @@
 #include "common/wire/shared_buffer.h"
 #include "kernels/optimizer.h"
 #include "server/aggregate/gradient_aggregator.h"
+#include "server/store/shard_counters.h"
+#include "server/sync/sync_policy.h"
 
 namespace tributary {
 
@@ -19,7 +21,7 @@ class Ops;
 // A block's weights at one version, shared: it stays as it is while the answer
 // is on its way.
 struct WeightsSnapshot {
-  int64_t version = 0;  // steps applied
+  int64_t version = 0;  // updates applied
   uint32_t crc32c = 0;
   int64_t num_elements = 0;
   SharedBuffer weights;
@@ -32,12 +34,28 @@ class BlockState {
  public:
   static constexpr int64_t kUninitialized = -1;
 
-  BlockState(const Block& block, int num_workers, const Optimizer& optimizer);
+  struct Options {
+    const Optimizer* optimizer = nullptr;  // these two outlive the block
+    const SyncPolicy* policy = nullptr;
+    int num_workers = 1;
+    // Keeps the weights of the version before, for the replacement of a worker
+    // that was lost in the middle of its push.
+    bool keep_previous = false;
+  };
+
+  BlockState(const Block& block, const Options& options);
 
   mutable absl::Mutex mu;
 
+  // What a call waits for.
+  enum class Want {
+    kFinished,  // what the policy shows a worker that finished so many steps
+    kVersion,   // this version or a later one
+    kExact,     // this version
+  };
   struct Waiter {
-    int64_t min_version;
+    Want want;
+    int64_t value;
     int64_t deadline_micros;
     WeightsDone done;
   };
@@ -45,16 +63,28 @@ class BlockState {
   using Ready = std::function<void()>;
 
   const Block& block() const { return block_; }
+  // Updates applied: steps where they are gathered, else contributions.
   int64_t version() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) { return version_; }
   GradientAggregator& aggregator() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     return aggregator_;
   }
+  size_t num_waiters() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+    return waiters_.size();
+  }
 
   // Version 0: these weights and the state that the optimizer starts from.
-  void SetWeights(const Payload& payload, const Optimizer& optimizer)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  void SetWeights(const Payload& payload) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // For a restore: memory to fill, then the version that it is.
+  float* weights() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) { return weights_.data(); }
+  std::vector<float*> StateAt(int64_t offset) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  void Restored(int64_t steps) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+
   // The answer for the present version.
   WeightsSnapshot Snapshot() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  const std::vector<SharedBuffer>& state() const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+    return state_;
+  }
 
   // Averages the contributions and applies `step` in one pass over memory.
   void ApplyFused(Ops& ops, const OptimizerStep& step)
@@ -62,7 +92,7 @@ class BlockState {
 
   // The two-phase path, for steps that need sums over whole tensors. Average
   // keeps the mean gradient; Direction replaces it by LAMB's direction and
-  // updates the state; the Apply functions end the step.
+  // updates the state; the Apply functions and Skip end the step.
   void Average(Ops& ops) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   std::vector<double> GradientSquares(Ops& ops) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
@@ -73,31 +103,39 @@ class BlockState {
   // rate_times_trust: one per parameter.
   void ApplyDirection(Ops& ops, const std::vector<double>& rate_times_trust)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // The step is over and has changed nothing.
+  void Skip() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
   void Wait(Waiter waiter) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     waiters_.push_back(std::move(waiter));
   }
-  // The calls that the present version satisfies.
-  void TakeAnswered(std::vector<Ready>* ready)
+  // The calls that the present state satisfies, and those that no state will
+  // satisfy any more. Counts the staleness that workers see.
+  void TakeAnswered(ShardCounters* counters, std::vector<Ready>* ready)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // The calls whose deadline has passed; the text names the missing ranks.
   void TakeExpired(int64_t now_micros, std::vector<Ready>* ready)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
  private:
-  // Where the new weights go: in place unless an answer still reads them.
+  // Where the new weights go: in place unless the old ones are kept or an
+  // answer still reads them.
   float* Writable() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void FinishStep(float* written) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  std::vector<float*> StateAt(int64_t offset) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  bool Satisfies(const Waiter& waiter) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  absl::StatusOr<WeightsSnapshot> Answer(const Waiter& waiter)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   std::vector<double> GrainSquares(Ops& ops, const float* x) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
   const Block& block_;
+  const Options options_;
   int64_t version_ ABSL_GUARDED_BY(mu) = kUninitialized;
   bool crc_known_ ABSL_GUARDED_BY(mu) = false;
   uint32_t crc32c_ ABSL_GUARDED_BY(mu) = 0;
   SharedBuffer weights_ ABSL_GUARDED_BY(mu);
   SharedBuffer spare_ ABSL_GUARDED_BY(mu);
+  bool spare_is_previous_ ABSL_GUARDED_BY(mu) = false;   // of version - 1
   std::vector<SharedBuffer> state_ ABSL_GUARDED_BY(mu);  // one per state name
   SharedBuffer gradient_ ABSL_GUARDED_BY(mu);            // two-phase path only
   SharedBuffer direction_ ABSL_GUARDED_BY(mu);           // LAMB only

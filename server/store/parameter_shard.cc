@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
+#include "common/wire/payload.h"
 #include "kernels/ops.h"
 
 namespace tributary {
@@ -17,11 +18,11 @@ void Run(const std::vector<BlockState::Ready>& ready) {
   for (const BlockState::Ready& answer : ready) answer();
 }
 
-// The norm of the averaged gradient and PyTorch's clip_grad_norm_ coefficient.
-double ClipCoefficient(double max_norm, const std::vector<double>& squares) {
-  double total = 0;
-  for (double s : squares) total += s;
-  return std::min(1.0, max_norm / (std::sqrt(total) + 1e-6));
+// PyTorch's clip_grad_norm_ coefficient of the averaged gradient; 1 without a
+// bound.
+double ClipCoefficient(double max_norm, double square) {
+  if (max_norm <= 0) return 1;
+  return std::min(1.0, max_norm / (std::sqrt(square) + 1e-6));
 }
 
 }  // namespace
@@ -31,8 +32,11 @@ ParameterShard::ParameterShard(Options options)
       optimizer_(options_.optimizer),
       exchange_(*options_.plan, options_.shard) {
   for (const Block& block : options_.plan->blocks(options_.shard)) {
-    blocks_.push_back(
-        std::make_unique<BlockState>(block, options_.num_workers, optimizer_));
+    blocks_.push_back(std::make_unique<BlockState>(
+        block, BlockState::Options{.optimizer = &optimizer_,
+                                   .policy = options_.policy.get(),
+                                   .num_workers = options_.num_workers,
+                                   .keep_previous = options_.keep_previous}));
   }
 }
 
@@ -64,92 +68,133 @@ absl::Status ParameterShard::CheckContribution(const BlockState& block,
   return absl::OkStatus();
 }
 
+absl::Status ParameterShard::CheckFinite(const Block& block,
+                                         const Contribution& c) {
+  const int64_t at = FirstNonFinite(c.payload);
+  if (at < 0) return absl::OkStatus();
+  ++counters_.nonfinite;
+  if (options_.nonfinite == NonFiniteAction::kSkip) return absl::OkStatus();
+  auto slice = block.slices.begin();
+  while (at >= slice->offset + slice->size()) ++slice;
+  const std::string why =
+      absl::StrCat("the gradient of rank ", c.rank, " for step ", c.step + 1,
+                   " is not finite in \"",
+                   options_.plan->parameters()[slice->parameter].name,
+                   "\", element ", slice->begin + at - slice->offset);
+  if (options_.nonfinite == NonFiniteAction::kFail && options_.on_fatal) {
+    options_.on_fatal(why);
+  }
+  return absl::InvalidArgumentError(why);
+}
+
+absl::Status ParameterShard::Verdict(const BlockState& block, uint32_t rank,
+                                     int64_t step,
+                                     GradientAggregator::Verdict verdict,
+                                     int64_t wanted) {
+  switch (verdict) {
+    case GradientAggregator::Verdict::kAdded:
+      ++counters_.contributions;
+      return absl::OkStatus();
+    case GradientAggregator::Verdict::kHeld:
+    case GradientAggregator::Verdict::kCommitted:
+      ++counters_.duplicates;
+      return absl::OkStatus();
+    case GradientAggregator::Verdict::kLate:
+      ++counters_.dropped;
+      return absl::OkStatus();
+    case GradientAggregator::Verdict::kConflict:
+      ++counters_.conflicts;
+      return absl::AbortedError(
+          absl::StrCat("rank ", rank, " sent other bytes for step ", step + 1,
+                       " than before: it is not deterministic"));
+    case GradientAggregator::Verdict::kFenced:
+      return absl::FailedPreconditionError(
+          absl::StrCat("rank ", rank,
+                       " is fenced: a newer incarnation has taken its place"));
+    case GradientAggregator::Verdict::kTooOld:
+    case GradientAggregator::Verdict::kTooNew:
+      break;
+  }
+  return absl::OutOfRangeError(
+      absl::StrCat("rank ", rank, " sent step ", step + 1, " of block ",
+                   block.block().index, ", the open step is ", wanted + 1));
+}
+
 void ParameterShard::PushPull(int index, Contribution contribution,
                               int64_t deadline_micros,
                               const WeightsDone& done) {
   BlockState& block = *blocks_[index];
-  if (absl::Status status = CheckContribution(block, contribution);
-      !status.ok()) {
-    return done(Refuse(std::move(status)));
-  }
+  absl::Status status = CheckContribution(block, contribution);
+  if (status.ok()) status = CheckFinite(block.block(), contribution);
+  if (!status.ok()) return done(Refuse(std::move(status)));
   const int64_t step = contribution.step;
   const uint32_t rank = contribution.rank;
+  const int64_t base_version = contribution.base_version;
   std::vector<BlockState::Ready> ready;
   std::vector<double> statistics;
-  absl::Status refused;
   {
     absl::MutexLock lock(&block.mu);
-    using Verdict = GradientAggregator::Verdict;
     GradientAggregator& aggregator = block.aggregator();
-    const Verdict verdict = block.version() == BlockState::kUninitialized
-                                ? Verdict::kTooNew
-                                : aggregator.Add(std::move(contribution));
-    switch (verdict) {
-      case Verdict::kAdded:
-        ++counters_.contributions;
-        break;
-      case Verdict::kHeld:
-      case Verdict::kCommitted:
-        ++counters_.duplicates;
-        break;
-      case Verdict::kConflict:
-        ++counters_.conflicts;
-        refused = absl::AbortedError(
-            absl::StrCat("rank ", rank, " sent other bytes for step ", step + 1,
-                         " than before: it is not deterministic"));
-        break;
-      case Verdict::kFenced:
-        refused = absl::FailedPreconditionError(
-            absl::StrCat("rank ", rank,
-                         " is fenced: a newer incarnation has "
-                         "taken its place"));
-        break;
-      case Verdict::kTooOld:
-      case Verdict::kTooNew:
-        refused =
-            block.version() == BlockState::kUninitialized
-                ? absl::FailedPreconditionError("weights are not initialized")
-                : absl::OutOfRangeError(absl::StrCat(
-                      "rank ", rank, " sent step ", step + 1,
-                      ", the open step is ", aggregator.step() + 1));
-        break;
-    }
-    if (refused.ok()) {
-      block.Wait({step + 1, deadline_micros, done});
-      if (verdict == Verdict::kAdded &&
-          options_.policy->MayApply(aggregator.contributed(), step)) {
-        CompleteBlockLocked(block, &statistics);
+    if (block.version() == BlockState::kUninitialized) {
+      status = absl::FailedPreconditionError("weights are not initialized");
+    } else {
+      const auto verdict = aggregator.Add(std::move(contribution));
+      status = Verdict(block, rank, step, verdict,
+                       aggregator.wanted_step(static_cast<int>(rank)));
+      if (status.ok()) {
+        block.Wait(
+            {BlockState::Want::kFinished, step + 1, deadline_micros, done});
       }
-      block.TakeAnswered(&ready);
+      if (verdict == GradientAggregator::Verdict::kAdded &&
+          options_.policy->MayApply(aggregator.contributed(), step)) {
+        CompleteBlockLocked(block, base_version, &statistics);
+      }
+      block.TakeAnswered(&counters_, &ready);
     }
   }
-  if (!refused.ok()) return done(Refuse(std::move(refused)));
+  if (!status.ok()) return done(Refuse(std::move(status)));
   Run(ready);
   if (!statistics.empty()) {
     OfferStatistics(step,
-                    options_.clip_norm > 0 ? StatisticsKind::kGradientNorm
-                                           : StatisticsKind::kTrustRatio,
+                    NeedsNorm() ? StatisticsKind::kGradientNorm
+                                : StatisticsKind::kTrustRatio,
                     index, statistics);
   }
 }
 
 void ParameterShard::CompleteBlockLocked(BlockState& block,
+                                         int64_t base_version,
                                          std::vector<double>* statistics) {
-  const int64_t step = block.version();
+  const int64_t version = block.version();
+  const int64_t step =
+      options_.policy->gathers() ? version : version / options_.num_workers;
+  double rate = options_.learning_rate(step);
+  if (options_.scale_by_staleness) {
+    rate /= static_cast<double>(std::max<int64_t>(1, version - base_version));
+  }
+  const OptimizerStep prepared =
+      optimizer_.Prepare(version + 1, rate, /*gradient_scale=*/1.0);
   if (!NeedsStatistics()) {
-    block.ApplyFused(*options_.ops,
-                     optimizer_.Prepare(step + 1, options_.learning_rate(step),
-                                        /*gradient_scale=*/1.0));
+    block.ApplyFused(*options_.ops, prepared);
+    CutLocked(block);
     return;
   }
   block.Average(*options_.ops);
-  *statistics =
-      options_.clip_norm > 0
-          ? block.GradientSquares(*options_.ops)
-          : block.Direction(
-                *options_.ops,
-                optimizer_.Prepare(step + 1, options_.learning_rate(step),
-                                   /*gradient_scale=*/1.0));
+  *statistics = NeedsNorm() ? block.GradientSquares(*options_.ops)
+                            : block.Direction(*options_.ops, prepared);
+}
+
+// Steps end at the same version everywhere, so the cuts of all blocks on all
+// servers are one state of the job.
+void ParameterShard::CutLocked(BlockState& block) {
+  const int64_t updates_a_step =
+      options_.policy->gathers() ? 1 : options_.num_workers;
+  const int64_t every = options_.checkpoint_every_steps * updates_a_step;
+  if (every == 0 || block.version() % every != 0) return;
+  options_.on_checkpoint({.steps = block.version() / updates_a_step,
+                          .block = &block.block(),
+                          .weights = block.Snapshot().weights,
+                          .state = &block.state()});
 }
 
 void ParameterShard::OfferStatistics(int64_t step, StatisticsKind kind,
@@ -195,7 +240,13 @@ void ParameterShard::ContinueStep(int64_t step, StatisticsKind kind) {
     exchange_.ForgetBefore(step - 1);
   }
   if (kind == StatisticsKind::kGradientNorm) {
-    const double scale = ClipCoefficient(options_.clip_norm, first);
+    double square = 0;
+    for (double s : first) square += s;
+    if (!std::isfinite(square) &&
+        options_.nonfinite == NonFiniteAction::kSkip) {
+      return SkipEverywhere();
+    }
+    const double scale = ClipCoefficient(options_.clip_norm, square);
     if (optimizer_.needs_trust_ratio()) {
       StartTrustRatio(step, scale);
     } else {
@@ -243,23 +294,89 @@ void ParameterShard::ApplyEverywhere(int64_t step, double gradient_scale,
       } else {
         block->ApplyAveraged(*options_.ops, prepared);
       }
-      block->TakeAnswered(&ready);
+      CutLocked(*block);
+      block->TakeAnswered(&counters_, &ready);
     }
     Run(ready);
   }
 }
 
-void ParameterShard::Pull(int index, int64_t min_version,
-                          int64_t deadline_micros, WeightsDone done) {
+void ParameterShard::SkipEverywhere() {
+  for (auto& block : blocks_) {
+    std::vector<BlockState::Ready> ready;
+    {
+      absl::MutexLock lock(&block->mu);
+      block->Skip();
+      ++counters_.skipped_steps;
+      CutLocked(*block);
+      block->TakeAnswered(&counters_, &ready);
+    }
+    Run(ready);
+  }
+}
+
+void ParameterShard::Ask(int index, BlockState::Waiter waiter) {
   BlockState& block = *blocks_[index];
   std::vector<BlockState::Ready> ready;
   {
     absl::MutexLock lock(&block.mu);
-    block.Wait(
-        {std::max<int64_t>(min_version, 0), deadline_micros, std::move(done)});
-    block.TakeAnswered(&ready);
+    block.Wait(std::move(waiter));
+    block.TakeAnswered(&counters_, &ready);
   }
   Run(ready);
+}
+
+void ParameterShard::Pull(int block, int64_t min_version,
+                          int64_t deadline_micros, WeightsDone done) {
+  Ask(block, {BlockState::Want::kVersion, min_version, deadline_micros,
+              std::move(done)});
+}
+
+void ParameterShard::PullExact(int block, int64_t version,
+                               int64_t deadline_micros, WeightsDone done) {
+  Ask(block,
+      {BlockState::Want::kExact, version, deadline_micros, std::move(done)});
+}
+
+absl::Status ParameterShard::Restore(int64_t steps, const LoadBlock& load) {
+  for (auto& block : blocks_) {
+    absl::MutexLock lock(&block->mu);
+    TRIBUTARY_RETURN_IF_ERROR(
+        load(block->block(), block->weights(), block->StateAt(0)));
+    block->Restored(steps);
+  }
+  absl::MutexLock lock(&exchange_mu_);
+  exchange_.ForgetBefore(steps);
+  return absl::OkStatus();
+}
+
+ParameterShard::Clock ParameterShard::ReadClock(int rank) const {
+  Clock clock;
+  for (const auto& block : blocks_) {
+    absl::MutexLock lock(&block->mu);
+    clock.initialized &= block->version() != BlockState::kUninitialized;
+    clock.steps =
+        std::min(clock.steps, block->aggregator().contributed().steps(rank));
+  }
+  return clock;
+}
+
+uint64_t ParameterShard::waiting_calls() const {
+  uint64_t calls = 0;
+  for (const auto& block : blocks_) {
+    absl::MutexLock lock(&block->mu);
+    calls += block->num_waiters();
+  }
+  return calls;
+}
+
+uint64_t ParameterShard::held_bytes() const {
+  uint64_t bytes = 0;
+  for (const auto& block : blocks_) {
+    absl::MutexLock lock(&block->mu);
+    bytes += block->aggregator().held_bytes();
+  }
+  return bytes;
 }
 
 absl::Status ParameterShard::Initialize(int index, uint32_t crc32c,
@@ -274,12 +391,17 @@ absl::Status ParameterShard::Initialize(int index, uint32_t crc32c,
     return Refuse(absl::DataLossError(
         "initial weights were damaged on the way; send them again"));
   }
+  if (const int64_t at = FirstNonFinite(payload); at >= 0) {
+    return Refuse(absl::InvalidArgumentError(
+        absl::StrCat("initial weights of block ", index, " of shard ",
+                     options_.shard, " are not finite at element ", at)));
+  }
   std::vector<BlockState::Ready> ready;
   {
     absl::MutexLock lock(&block.mu);
     if (block.version() == BlockState::kUninitialized) {
-      block.SetWeights(payload, optimizer_);
-      block.TakeAnswered(&ready);
+      block.SetWeights(payload);
+      block.TakeAnswered(&counters_, &ready);
     } else if (block.version() > 0 || block.Snapshot().crc32c != crc32c) {
       return Refuse(absl::AlreadyExistsError(
           absl::StrCat("block ", index, " of shard ", options_.shard,

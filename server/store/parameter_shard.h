@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -15,6 +14,7 @@
 #include "kernels/optimizer.h"
 #include "server/aggregate/gradient_aggregator.h"
 #include "server/store/block_state.h"
+#include "server/store/shard_counters.h"
 #include "server/store/statistics_exchange.h"
 #include "server/sync/sync_policy.h"
 
@@ -22,12 +22,20 @@ namespace tributary {
 
 class Ops;
 
-// What happened to this shard since it started.
-struct ShardCounters {
-  std::atomic<uint64_t> contributions{0};
-  std::atomic<uint64_t> duplicates{0};
-  std::atomic<uint64_t> conflicts{0};
-  std::atomic<uint64_t> rejected{0};
+// What becomes of a contribution with a NaN or an infinity.
+enum class NonFiniteAction {
+  kFail,    // refused, and on_fatal hears of it
+  kReject,  // refused
+  kSkip,    // taken; the whole step changes nothing. Gathered steps only.
+};
+
+// A block after `steps` steps, for a checkpoint. The weights may be held as
+// long as it takes; the state must be copied before the call returns.
+struct BlockCut {
+  int64_t steps = 0;
+  const Block* block = nullptr;
+  SharedBuffer weights;
+  const std::vector<SharedBuffer>* state = nullptr;
 };
 
 // Owns the weights, optimizer state and version of one shard's slices, one lock
@@ -46,6 +54,16 @@ class ParameterShard {
     double clip_norm = 0;  // 0: none
     std::unique_ptr<SyncPolicy> policy;
     Ops* ops = nullptr;  // the CPU's; outlives the shard
+    // Divides the rate of a contribution by the updates since its weights were
+    // read. Not for gathered steps.
+    bool scale_by_staleness = false;
+    bool keep_previous = false;  // as BlockState's
+    NonFiniteAction nonfinite = NonFiniteAction::kFail;
+    std::function<void(const std::string& why)> on_fatal;
+    // After every so many steps each block hands over its cut, under its lock;
+    // 0: never.
+    int64_t checkpoint_every_steps = 0;
+    std::function<void(const BlockCut&)> on_checkpoint;
     // This shard's statistics are complete: fetch the other shards' and give
     // them to AddStatistics. Called outside every lock; unused with one shard.
     std::function<void(int64_t step, StatisticsKind kind)> fetch_statistics;
@@ -62,7 +80,21 @@ class ParameterShard {
   // Weights of at least min_version.
   void Pull(int block, int64_t min_version, int64_t deadline_micros,
             WeightsDone done);
+  // The weights after exactly `version` updates. OutOfRange when they are gone.
+  void PullExact(int block, int64_t version, int64_t deadline_micros,
+                 WeightsDone done);
   absl::Status Initialize(int block, uint32_t crc32c, const Payload& payload);
+
+  // Fills every block as it was after `steps` steps, before anybody calls.
+  using LoadBlock = std::function<absl::Status(
+      const Block&, float* weights, const std::vector<float*>& state)>;
+  absl::Status Restore(int64_t steps, const LoadBlock& load);
+
+  struct Clock {
+    bool initialized = true;    // every block has weights
+    int64_t steps = INT64_MAX;  // contributed by the rank to every block
+  };
+  Clock ReadClock(int rank) const;
 
   // This shard's sums, once complete.
   void ReadStatistics(int64_t step, StatisticsKind kind,
@@ -76,9 +108,14 @@ class ParameterShard {
   void ExpireWaiters(int64_t now_micros);
 
   const ShardCounters& counters() const { return counters_; }
+  const std::vector<std::string>& state_names() const {
+    return optimizer_.state_names();
+  }
   int64_t MinVersion() const;
   int64_t MaxVersion() const;
   std::vector<int> MissingRanks() const;  // of the open step of any block
+  uint64_t waiting_calls() const;
+  uint64_t held_bytes() const;
 
  private:
   struct StatisticsWaiter {
@@ -90,20 +127,32 @@ class ParameterShard {
 
   absl::Status CheckContribution(const BlockState& block,
                                  const Contribution& contribution);
+  absl::Status CheckFinite(const Block& block, const Contribution& c);
+  absl::Status Verdict(const BlockState& block, uint32_t rank, int64_t step,
+                       GradientAggregator::Verdict verdict, int64_t wanted);
   absl::Status Refuse(absl::Status status);
   // Applies the open step, or starts the exchange that it needs first.
-  void CompleteBlockLocked(BlockState& block, std::vector<double>* statistics)
+  void CompleteBlockLocked(BlockState& block, int64_t base_version,
+                           std::vector<double>* statistics)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mu);
+  void CutLocked(BlockState& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mu);
+  void Ask(int block, BlockState::Waiter waiter);
   void OfferStatistics(int64_t step, StatisticsKind kind, int block,
                        const std::vector<double>& values);
   void ContinueStep(int64_t step, StatisticsKind kind);
   void StartTrustRatio(int64_t step, double gradient_scale);
   void ApplyEverywhere(int64_t step, double gradient_scale,
                        const std::vector<double>* trust_ratios);
+  void SkipEverywhere();
   void AnswerStatistics();
 
   bool NeedsStatistics() const {
-    return options_.clip_norm > 0 || optimizer_.needs_trust_ratio();
+    return NeedsNorm() || optimizer_.needs_trust_ratio();
+  }
+  // The norm clips, and tells whether any part of the gradient is not finite.
+  bool NeedsNorm() const {
+    return options_.clip_norm > 0 ||
+           options_.nonfinite == NonFiniteAction::kSkip;
   }
 
   const Options options_;

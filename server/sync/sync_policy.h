@@ -6,32 +6,87 @@
 
 namespace tributary {
 
-// Decides when a step's contributions may be applied and when weights may be
-// read. A pure function of its arguments: it takes no lock and never waits, so
-// a test needs no timing.
+// Decides when contributions are applied and when weights may be read. A pure
+// function of its arguments: it takes no lock and never waits, so a test needs
+// no timing. docs/consistency.md says what each promises.
 class SyncPolicy {
  public:
   virtual ~SyncPolicy() = default;
 
-  // True when step `step` (from 0) may be applied, given who has contributed
-  // how many steps.
-  virtual bool MayApply(const VectorClock& contributed, int64_t step) const = 0;
+  // True: the contributions to a step are gathered, averaged and applied
+  // together. False: each is applied by itself, as it comes.
+  virtual bool gathers() const = 0;
+  // True: a contribution that comes after its step was applied is dropped.
+  virtual bool drops_late() const { return false; }
 
-  // True when a worker that has finished `finished` steps may read weights to
-  // which `version` steps have been applied.
-  virtual bool MayPull(int64_t version, int64_t finished) const = 0;
+  // True when gathered step `step` (from 0) may be applied, given who has
+  // settled how many steps.
+  virtual bool MayApply(const VectorClock& clock, int64_t step) const = 0;
+
+  // True when a worker that has finished `finished` steps may read weights with
+  // these contributions in them.
+  virtual bool MayPull(const VectorClock& clock, int64_t finished) const = 0;
 };
 
-// Bulk synchronous parallel (Valiant 1990): a step is applied once every
-// worker has contributed to it, and read by nobody before.
+// Bulk synchronous parallel (Valiant 1990): a step is applied once every worker
+// has contributed to it, and read by nobody before. With backup workers (Chen
+// et al. 2016) all but so many suffice, and later ones are dropped.
 class BulkSynchronous final : public SyncPolicy {
  public:
-  bool MayApply(const VectorClock& contributed, int64_t step) const override {
-    return contributed.Min() > step;
+  explicit BulkSynchronous(int backup_workers = 0)
+      : backup_workers_(backup_workers) {}
+
+  bool gathers() const override { return true; }
+  bool drops_late() const override { return backup_workers_ > 0; }
+  bool MayApply(const VectorClock& clock, int64_t step) const override {
+    return clock.Past(step) >= clock.num_workers() - backup_workers_;
   }
-  bool MayPull(int64_t version, int64_t finished) const override {
-    return version >= finished;
+  // A step that is applied settles it for everybody.
+  bool MayPull(const VectorClock& clock, int64_t finished) const override {
+    return clock.Min() >= finished;
   }
+
+ private:
+  const int backup_workers_;
+};
+
+// Stale synchronous parallel (Ho et al., NIPS 2013): the fastest worker stays
+// within `staleness` steps of the slowest, so weights hold every contribution
+// but those of the last `staleness` steps. A barrier stands where all workers
+// meet: after every `barrier_steps` steps (0: nowhere) nobody reads before all
+// have come, which makes a consistent cut.
+class StaleSynchronous final : public SyncPolicy {
+ public:
+  explicit StaleSynchronous(int64_t staleness, int64_t barrier_steps = 0)
+      : staleness_(staleness), barrier_steps_(barrier_steps) {}
+
+  bool gathers() const override { return false; }
+  bool MayApply(const VectorClock&, int64_t) const override { return true; }
+  bool MayPull(const VectorClock& clock, int64_t finished) const override {
+    const bool barrier = barrier_steps_ > 0 && finished % barrier_steps_ == 0;
+    return clock.Min() >= finished - (barrier ? 0 : staleness_);
+  }
+
+ private:
+  const int64_t staleness_;
+  const int64_t barrier_steps_;
+};
+
+// Nobody waits for anybody but at the barriers.
+class Asynchronous final : public SyncPolicy {
+ public:
+  explicit Asynchronous(int64_t barrier_steps = 0)
+      : barrier_steps_(barrier_steps) {}
+
+  bool gathers() const override { return false; }
+  bool MayApply(const VectorClock&, int64_t) const override { return true; }
+  bool MayPull(const VectorClock& clock, int64_t finished) const override {
+    return barrier_steps_ == 0 || finished % barrier_steps_ != 0 ||
+           clock.Min() >= finished;
+  }
+
+ private:
+  const int64_t barrier_steps_;
 };
 
 }  // namespace tributary

@@ -27,12 +27,13 @@ Cluster::Cluster(const Options& options) : ops_(CreateCpuOps()) {
   for (int s = 0; s < options.servers; ++s) {
     const double rate = options.optimizer.learning_rate;
     ParameterServer::Training training;
-    training.shard = s;
-    training.optimizer = options.optimizer;
-    training.learning_rate = [rate](int64_t) { return rate; };
-    training.clip_norm = options.clip_norm;
-    training.policy = std::make_unique<BulkSynchronous>();
-    training.ops = ops_.get();
+    training.shard.shard = s;
+    training.shard.optimizer = options.optimizer;
+    training.shard.learning_rate = [rate](int64_t) { return rate; };
+    training.shard.clip_norm = options.clip_norm;
+    training.shard.policy =
+        options.policy ? options.policy() : std::make_unique<BulkSynchronous>();
+    training.shard.ops = ops_.get();
     TRIBUTARY_EXPECT_OK(servers_[s]->Serve(plan_, std::move(training)));
   }
 }

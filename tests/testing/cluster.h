@@ -21,6 +21,7 @@ class Cluster {
     OptimizerOptions optimizer;
     double clip_norm = 0;
     uint64_t bucket_bytes = 1 << 16;
+    std::function<std::unique_ptr<SyncPolicy>()> policy;  // none: BSP
   };
 
   explicit Cluster(const Options& options);

@@ -1,5 +1,7 @@
 #include "worker/client/parameter_client.h"
 
+#include <algorithm>
+#include <atomic>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -8,9 +10,10 @@
 #include "common/status_macros.h"
 #include "common/wire/channel.h"
 #include "common/wire/crc32c.h"
+#include "common/wire/grpc_status.h"
 #include "common/wire/plan_codec.h"
 #include "common/wire/tensor_frame.h"
-#include "tributary/v1/parameter_service.pb.h"
+#include "tributary/v1/parameter_service.grpc.pb.h"
 #include "worker/client/transfer.h"
 
 namespace tributary {
@@ -18,6 +21,8 @@ namespace {
 
 constexpr char kPushPull[] = "/tributary.v1.ParameterService/PushPull";
 constexpr char kPull[] = "/tributary.v1.ParameterService/Pull";
+constexpr absl::Duration kClockTimeout = absl::Seconds(2);
+constexpr absl::Duration kClockPause = absl::Milliseconds(20);
 constexpr char kInitialize[] = "/tributary.v1.ParameterService/Initialize";
 
 // A block's memory within whole tensors, slice by slice, by reference.
@@ -48,6 +53,7 @@ class GrpcParameterClient final : public ParameterClient {
     for (const std::string& server : options_.plan.servers()) {
       stubs_.push_back(
           std::make_unique<grpc::GenericStub>(DataChannel(server)));
+      versions_.emplace_back(partition_.blocks(versions_.size()).size(), 0);
     }
     thread_ = std::thread([this] { Loop(); });
   }
@@ -80,14 +86,25 @@ class GrpcParameterClient final : public ParameterClient {
 
   absl::Status Pull(int64_t min_version,
                     absl::Span<float* const> tensors) override {
+    return PullAll(min_version, /*exact=*/false, tensors);
+  }
+  absl::Status PullExact(int64_t version,
+                         absl::Span<float* const> tensors) override {
+    return PullAll(version, /*exact=*/true, tensors);
+  }
+
+  absl::Status PullAll(int64_t version, bool exact,
+                       absl::Span<float* const> tensors) {
     weights_.assign(tensors.begin(), tensors.end());
+    newest_version_ = 0;
     round_.Begin(absl::Now() + options_.step_timeout);
     ForEachBlock([&](const Block& block) {
-      Start(block, {kPull, absl::StrCat("pull of version ", min_version),
-                    [this, &block, min_version](uint32_t wait_ms) {
+      Start(block, {kPull, absl::StrCat("pull of version ", version),
+                    [this, &block, version, exact](uint32_t wait_ms) {
                       v1::PullRequest request;
                       SetAddress(block, request.mutable_address());
-                      request.set_min_version(min_version);
+                      request.set_min_version(version);
+                      request.set_exact(exact);
                       request.set_wait_ms(wait_ms);
                       return EncodeFrame(request, {});
                     },
@@ -105,7 +122,21 @@ class GrpcParameterClient final : public ParameterClient {
     samples_ = samples;
     gradients_ = gradients;
     weights_.assign(weights.begin(), weights.end());
+    newest_version_ = 0;
     round_.Begin(absl::Now() + options_.step_timeout);
+  }
+
+  absl::StatusOr<Clock> ReadClock() override {
+    const absl::Time deadline = absl::Now() + options_.step_timeout;
+    Clock clock{.initialized = true, .steps = INT64_MAX};
+    for (int shard = 0; shard < partition_.num_shards(); ++shard) {
+      if (partition_.blocks(shard).empty()) continue;
+      TRIBUTARY_ASSIGN_OR_RETURN(const v1::ClockResponse part,
+                                 ReadClockOf(shard, deadline));
+      clock.initialized &= part.initialized();
+      clock.steps = std::min(clock.steps, part.steps());
+    }
+    return clock;
   }
 
   void PushPull(const Block& block) override {
@@ -121,6 +152,7 @@ class GrpcParameterClient final : public ParameterClient {
                     request.set_step(step_);
                     request.set_samples(samples_);
                     request.set_crc32c(memory->crc32c);
+                    request.set_base_version(VersionOf(block));
                     request.set_wait_ms(wait_ms);
                     return EncodeFrame(request, memory->slices);
                   },
@@ -130,6 +162,7 @@ class GrpcParameterClient final : public ParameterClient {
   }
 
   absl::Status FinishStep() override { return round_.Wait(); }
+  int64_t newest_version() const override { return newest_version_; }
   void Cancel(const std::string& why) override { round_.Cancel(why); }
 
   Traffic traffic() const override {
@@ -137,6 +170,43 @@ class GrpcParameterClient final : public ParameterClient {
   }
 
  private:
+  // Asks again while the server has no plan yet or cannot be reached.
+  absl::StatusOr<v1::ClockResponse> ReadClockOf(int shard,
+                                                absl::Time deadline) {
+    v1::ClockRequest request;
+    SetAddress(partition_.blocks(shard)[0], request.mutable_address());
+    request.set_rank(options_.rank);
+    const std::string& server = options_.plan.servers(shard);
+    const auto stub = v1::ParameterService::NewStub(DataChannel(server));
+    while (true) {
+      grpc::ClientContext context;
+      context.set_deadline(absl::ToChronoTime(absl::Now() + kClockTimeout));
+      v1::ClockResponse response;
+      const absl::Status status =
+          ToAbslStatus(stub->ReadClock(&context, request, &response));
+      if (status.ok()) return response;
+      const bool may_pass =
+          absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+      if (round_.Stopped()) {
+        return absl::CancelledError(absl::StrCat("clock of server ", server));
+      }
+      if (!may_pass || absl::Now() >= deadline) {
+        return absl::Status(
+            status.code(),
+            absl::StrCat("clock of server ", server, ": ", status.message()));
+      }
+      round_.SetWaitingFor(
+          absl::StrCat("server ", server, ": ", status.message()));
+      absl::SleepFor(kClockPause);
+    }
+  }
+
+  // Of the weights that this client has of the block. Each has its own place:
+  // the calling thread and the network's never use one at a time.
+  int64_t& VersionOf(const Block& block) {
+    return versions_[block.shard][block.index];
+  }
+
   template <typename Function>
   void ForEachBlock(Function function) {
     for (int shard = 0; shard < partition_.num_shards(); ++shard) {
@@ -172,6 +242,10 @@ class GrpcParameterClient final : public ParameterClient {
       return absl::DataLossError("weights were damaged on the way");
     }
     round_.bytes_received += payload.size();
+    VersionOf(block) = response.version();
+    if (response.version() > newest_version_) {
+      newest_version_ = response.version();
+    }
     FloatReader reader(payload);
     for (const Slice& slice : block.slices) {
       reader.CopyNext(slice.size(), weights_[slice.parameter] + slice.begin);
@@ -195,6 +269,8 @@ class GrpcParameterClient final : public ParameterClient {
 
   // Of the round under way; the caller keeps what they point to.
   int64_t step_ = 0;
+  std::atomic<int64_t> newest_version_{0};
+  std::vector<std::vector<int64_t>> versions_;  // [shard][block]
   uint64_t samples_ = 0;
   absl::Span<const float* const> gradients_;
   std::vector<float*> weights_;

@@ -50,9 +50,21 @@ class ParameterClient {
   // AlreadyExists when others stand there.
   virtual absl::Status Initialize(absl::Span<const float* const> tensors) = 0;
 
-  // Reads all weights once at least min_version steps are applied to each.
+  // Reads all weights once at least min_version updates are applied to each.
   virtual absl::Status Pull(int64_t min_version,
                             absl::Span<float* const> tensors) = 0;
+  // Reads all weights as they were after exactly `version` updates: the present
+  // ones or those before. OutOfRange when they are gone.
+  virtual absl::Status PullExact(int64_t version,
+                                 absl::Span<float* const> tensors) = 0;
+
+  // How far this rank's contributions have come, its own or those of a process
+  // before it. Asks until every server answers; beside a step under way.
+  struct Clock {
+    bool initialized = true;  // every block has weights
+    int64_t steps = 0;        // contributed to every block
+  };
+  virtual absl::StatusOr<Clock> ReadClock() = 0;
 
   // One step: Begin, PushPull for every block as it becomes ready, Finish. The
   // gradients must stay as they are and the weights of a pushed block may
@@ -64,6 +76,9 @@ class ParameterClient {
   virtual void PushPull(const Block& block) = 0;
   // DeadlineExceeded: names step, shard and missing ranks.
   virtual absl::Status FinishStep() = 0;
+
+  // Updates applied to the weights that came last, over all blocks: the most.
+  virtual int64_t newest_version() const = 0;
 
   // Ends what is under way with Cancelled; from any thread.
   virtual void Cancel(const std::string& why) = 0;

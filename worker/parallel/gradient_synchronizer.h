@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
 namespace tributary {
@@ -21,9 +24,15 @@ class GradientSynchronizer {
 
   virtual ~GradientSynchronizer() = default;
 
-  // Gives every rank the same weights to start from. `initial`: one host
-  // tensor per parameter, given by rank 0 and empty on the others.
-  virtual absl::Status Start(absl::Span<const float* const> initial) = 0;
+  // One host tensor per parameter.
+  using Weights = std::vector<std::vector<float>>;
+  using MakeWeights = std::function<absl::StatusOr<Weights>()>;
+
+  // Brings the weights to start from into the model and returns the steps that
+  // this rank has finished: 0, or where a process before it has come to. When
+  // nobody has weights yet they are `initial`'s, which rank 0 gives; the other
+  // ranks give none.
+  virtual absl::StatusOr<int64_t> Start(const MakeWeights& initial) = 0;
 
   // A step: Begin, GradientReady for every parameter in any order, Finish.
   // step: steps finished so far, from 0. samples: those behind this rank's mean
@@ -31,8 +40,12 @@ class GradientSynchronizer {
   virtual void BeginStep(int64_t step, uint64_t samples) = 0;
   // The model's gradient is final and its weight not read any more.
   virtual void GradientReady(int parameter) = 0;
-  // Returns with the new weights in the model.
-  virtual absl::Status FinishStep() = 0;
+  // Returns with the new weights in the model, and how many steps this rank has
+  // finished: one more, or several where the others did not wait for it.
+  virtual absl::StatusOr<int64_t> FinishStep() = 0;
+
+  // For tests: waits until every part of the step under way has arrived.
+  virtual absl::Status WaitUntilPushed() { return absl::OkStatus(); }
 
   // Ends a wait under way, from any thread.
   virtual void Cancel(const std::string& why) = 0;

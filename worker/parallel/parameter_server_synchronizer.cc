@@ -9,10 +9,11 @@
 namespace tributary {
 
 ParameterServerSynchronizer::ParameterServerSynchronizer(
-    std::unique_ptr<ParameterClient> client, Model* model, Ops* ops)
+    std::unique_ptr<ParameterClient> client, Model* model, Ops* ops, Mode mode)
     : client_(std::move(client)),
       model_(model),
       ops_(ops),
+      mode_(mode),
       bucketer_(client_->partition()) {
   const ParameterSpecs& parameters = model_->parameters();
   TRIBUTARY_CHECK(parameters == client_->partition().parameters());
@@ -30,18 +31,31 @@ ParameterServerSynchronizer::ParameterServerSynchronizer(
   }
 }
 
-absl::Status ParameterServerSynchronizer::Start(
-    absl::Span<const float* const> initial) {
-  if (!initial.empty()) {
-    TRIBUTARY_RETURN_IF_ERROR(client_->Initialize(initial));
+absl::StatusOr<int64_t> ParameterServerSynchronizer::Start(
+    const MakeWeights& initial) {
+  TRIBUTARY_ASSIGN_OR_RETURN(const ParameterClient::Clock clock,
+                             client_->ReadClock());
+  if (!clock.initialized && initial) {
+    TRIBUTARY_ASSIGN_OR_RETURN(const Weights weights, initial());
+    std::vector<const float*> tensors;
+    for (const std::vector<float>& tensor : weights) {
+      tensors.push_back(tensor.data());
+    }
+    TRIBUTARY_RETURN_IF_ERROR(client_->Initialize(tensors));
   }
+  // A gradient that a part of the servers has already must come out the same
+  // again: it is computed from the same weights.
   TRIBUTARY_RETURN_IF_ERROR(
-      client_->Pull(/*min_version=*/0, absl::MakeSpan(weights_)));
+      mode_ == Mode::kBulk
+          ? client_->PullExact(clock.steps, absl::MakeSpan(weights_))
+          : client_->Pull(/*min_version=*/0, absl::MakeSpan(weights_)));
   CopyWeightsIn();
-  return DeviceFault();
+  TRIBUTARY_RETURN_IF_ERROR(DeviceFault());
+  return mode_ == Mode::kBackup ? client_->newest_version() : clock.steps;
 }
 
 void ParameterServerSynchronizer::BeginStep(int64_t step, uint64_t samples) {
+  step_ = step;
   samples_ = samples;
   bucketer_.Reset();
   client_->BeginStep(step, samples, gradients_, absl::MakeSpan(weights_));
@@ -56,10 +70,26 @@ void ParameterServerSynchronizer::GradientReady(int parameter) {
                       [this](const Block& block) { client_->PushPull(block); });
 }
 
-absl::Status ParameterServerSynchronizer::FinishStep() {
+absl::StatusOr<int64_t> ParameterServerSynchronizer::FinishStep() {
   TRIBUTARY_RETURN_IF_ERROR(client_->FinishStep());
+  int64_t finished = step_ + 1;
+  if (mode_ == Mode::kBackup && client_->newest_version() > finished) {
+    // The others have gone on: take all weights anew, and their step.
+    TRIBUTARY_RETURN_IF_ERROR(
+        client_->Pull(client_->newest_version(), absl::MakeSpan(weights_)));
+    finished = client_->newest_version();
+  }
   CopyWeightsIn();
-  return DeviceFault();
+  TRIBUTARY_RETURN_IF_ERROR(DeviceFault());
+  return finished;
+}
+
+absl::Status ParameterServerSynchronizer::WaitUntilPushed() {
+  while (true) {
+    TRIBUTARY_ASSIGN_OR_RETURN(const ParameterClient::Clock clock,
+                               client_->ReadClock());
+    if (clock.steps > step_) return absl::OkStatus();
+  }
 }
 
 void ParameterServerSynchronizer::CopyWeightsIn() {

@@ -17,15 +17,23 @@ namespace tributary {
 // both pass through host copies.
 class ParameterServerSynchronizer final : public GradientSynchronizer {
  public:
+  // How the servers apply contributions (docs/consistency.md).
+  enum class Mode {
+    kBulk,      // every worker's, together: nobody is ever left behind
+    kBackup,    // the first ones, together: a late worker jumps ahead
+    kSeparate,  // each by itself
+  };
+
   // `model` and `ops` outlive it; the client's plan is of the model's
   // parameters.
   ParameterServerSynchronizer(std::unique_ptr<ParameterClient> client,
-                              Model* model, Ops* ops);
+                              Model* model, Ops* ops, Mode mode);
 
-  absl::Status Start(absl::Span<const float* const> initial) override;
+  absl::StatusOr<int64_t> Start(const MakeWeights& initial) override;
   void BeginStep(int64_t step, uint64_t samples) override;
   void GradientReady(int parameter) override;
-  absl::Status FinishStep() override;
+  absl::StatusOr<int64_t> FinishStep() override;
+  absl::Status WaitUntilPushed() override;
   void Cancel(const std::string& why) override { client_->Cancel(why); }
   Traffic traffic() const override;
 
@@ -36,11 +44,13 @@ class ParameterServerSynchronizer final : public GradientSynchronizer {
   const std::unique_ptr<ParameterClient> client_;
   Model* const model_;
   Ops* const ops_;
+  const Mode mode_;
   GradientBucketer bucketer_;
   // Host memory of each parameter: the model's own, or the copies below.
   std::vector<float*> weights_;
   std::vector<float*> gradients_;
   std::vector<std::vector<float>> copies_;
+  int64_t step_ = 0;
   uint64_t samples_ = 0;
 };
 

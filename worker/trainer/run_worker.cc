@@ -1,7 +1,10 @@
 #include "worker/trainer/run_worker.h"
 
+#include <csignal>
+#include <map>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -18,6 +21,7 @@
 #include "spdlog/spdlog.h"
 #include "worker/data/open_data.h"
 #include "worker/model/initializer.h"
+#include "worker/parallel/local_sgd_synchronizer.h"
 #include "worker/parallel/parameter_server_synchronizer.h"
 #include "worker/trainer/trainer.h"
 #include "worker/trainer/worker_metrics.h"
@@ -25,24 +29,90 @@
 namespace tributary {
 namespace {
 
-// Passes the end of the job on to the synchronizer, whichever comes first.
+// How long the news that a plan is over may take to come by heartbeat.
+constexpr absl::Duration kNewsOfPlan = absl::Seconds(15);
+
+// Passes the end of the job, or of the plan, on to the synchronizer, whichever
+// comes first.
 class Canceller {
  public:
-  void Attach(GradientSynchronizer* synchronizer) {
+  void Attach(GradientSynchronizer* synchronizer, uint64_t plan_epoch) {
     absl::MutexLock lock(&mu_);
     synchronizer_ = synchronizer;
-    if (synchronizer_ && !why_.empty()) synchronizer_->Cancel(why_);
+    plan_epoch_ = plan_epoch;
+    CancelLocked();
+  }
+  void Detach() {
+    absl::MutexLock lock(&mu_);
+    synchronizer_ = nullptr;
   }
   void Cancel(const absl::Status& status) {
     absl::MutexLock lock(&mu_);
     why_ = std::string(status.message());
-    if (synchronizer_) synchronizer_->Cancel(why_);
+    CancelLocked();
+  }
+  void CancelBefore(uint64_t plan_epoch) {
+    absl::MutexLock lock(&mu_);
+    newest_epoch_ = plan_epoch;
+    CancelLocked();
   }
 
  private:
+  void CancelLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (synchronizer_ == nullptr) return;
+    if (!why_.empty()) {
+      synchronizer_->Cancel(why_);
+    } else if (plan_epoch_ < newest_epoch_) {
+      synchronizer_->Cancel("a new plan is in force");
+    }
+  }
+
   absl::Mutex mu_;
   GradientSynchronizer* synchronizer_ ABSL_GUARDED_BY(mu_) = nullptr;
+  uint64_t plan_epoch_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t newest_epoch_ ABSL_GUARDED_BY(mu_) = 0;
   std::string why_ ABSL_GUARDED_BY(mu_);
+};
+
+// Runs the ranks of lost workers beside this process's own, each as a worker
+// of its own on a thread, so that each computes what it always would have.
+class Adoptions {
+ public:
+  explicit Adoptions(const WorkerOptions& options) : options_(options) {}
+  ~Adoptions() { Join(); }
+
+  void Adopt(const std::vector<uint32_t>& ranks) {
+    absl::MutexLock lock(&mu_);
+    for (uint32_t rank : ranks) {
+      if (threads_.count(rank) > 0) continue;
+      spdlog::info("taking over rank {}", rank);
+      threads_[rank] = std::thread([options = options_, rank]() mutable {
+        options.index = rank;
+        options.adopted = true;
+        options.metrics_listen.clear();
+        options.die_at.reset();
+        const absl::Status status = RunWorker(options);
+        if (!status.ok()) {
+          spdlog::error("rank {}: {}", rank, std::string(status.message()));
+        }
+      });
+    }
+  }
+
+  // Waits until their jobs have ended, each by itself as this process's own.
+  void Join() {
+    std::map<uint32_t, std::thread> threads;
+    {
+      absl::MutexLock lock(&mu_);
+      threads = std::exchange(threads_, {});
+    }
+    for (auto& [rank, thread] : threads) thread.join();
+  }
+
+ private:
+  const WorkerOptions options_;
+  absl::Mutex mu_;
+  std::map<uint32_t, std::thread> threads_ ABSL_GUARDED_BY(mu_);
 };
 
 TargetKind TargetKindOf(const v1::LossSpec& loss) {
@@ -129,21 +199,26 @@ absl::StatusOr<std::vector<std::vector<float>>> MakeInitialWeights(
   return weights;
 }
 
-absl::Status StartWeights(const Member& member, const Workplace& place,
-                          GradientSynchronizer* synchronizer) {
-  std::vector<std::vector<float>> initial;
-  if (member.index() == 0) {
-    TRIBUTARY_ASSIGN_OR_RETURN(
-        initial, MakeInitialWeights(member.job(), place.model->parameters()));
-  }
-  std::vector<const float*> tensors;
-  for (const std::vector<float>& tensor : initial) {
-    tensors.push_back(tensor.data());
-  }
-  return synchronizer->Start(tensors);
+// Rank 0 makes the weights that training starts from.
+absl::StatusOr<int64_t> StartWeights(const Member& member,
+                                     const Workplace& place,
+                                     GradientSynchronizer* synchronizer) {
+  if (member.index() != 0) return synchronizer->Start(nullptr);
+  return synchronizer->Start([&] {
+    return MakeInitialWeights(member.job(), place.model->parameters());
+  });
+}
+
+// For tests: ends the process at a point of a step, as a crash would.
+void DieAt(const WorkerOptions::DieAt& where, int64_t step, TrainPoint point,
+           GradientSynchronizer& synchronizer) {
+  if (step + 1 != where.step || point != where.point) return;
+  if (point == TrainPoint::kPushed) (void)synchronizer.WaitUntilPushed();
+  raise(SIGKILL);
 }
 
 absl::Status TrainAndReport(Member& member, Workplace& place,
+                            const WorkerOptions& options, int64_t start_step,
                             GradientSynchronizer* synchronizer,
                             WorkerMetrics* metrics) {
   const v1::JobSpec& job = member.job();
@@ -166,24 +241,111 @@ absl::Status TrainAndReport(Member& member, Workplace& place,
       .cut = place.cut,
       .schedule = std::move(schedule),
       .synchronizer = synchronizer,
+      .slow_down = options.slow_down,
       .begin_step = [&](int64_t step) { return member.BeginStep(step); },
+      .at_point =
+          [&](int64_t step, TrainPoint point) {
+            if (options.die_at) {
+              DieAt(*options.die_at, step, point, *synchronizer);
+            }
+          },
       .report_step =
           [&](const v1::StepReport& report, int64_t prefetched) {
             const GradientSynchronizer::Traffic traffic =
                 synchronizer->traffic();
             member.SetBytes(traffic.bytes_sent, traffic.bytes_received);
-            member.ReportStep(report);
             metrics->SetPrefetched(prefetched);
             metrics->CountStep(
                 report,
                 {traffic.bytes_sent, traffic.bytes_received, traffic.retries});
+            member.ReportStep(report);
           },
       .report_evaluation =
           [&](int64_t step, int64_t epoch, const v1::EvaluationPart& part) {
             return member.ReportEvaluation(step, epoch, part);
           },
   });
-  return trainer.Run();
+  return trainer.Run(start_step);
+}
+
+ParameterServerSynchronizer::Mode ModeOf(const v1::SyncSpec& sync) {
+  using Mode = ParameterServerSynchronizer::Mode;
+  if (sync.has_ssp() || sync.has_async()) return Mode::kSeparate;
+  return sync.bsp().backup_workers() > 0 ? Mode::kBackup : Mode::kBulk;
+}
+
+absl::StatusOr<std::unique_ptr<GradientSynchronizer>> MakeSynchronizer(
+    const v1::JobSpec& job, Workplace& place,
+    std::unique_ptr<ParameterClient> client) {
+  const v1::SyncSpec& sync = job.strategy().parameter_server().sync();
+  if (!sync.has_local_sgd()) {
+    return std::make_unique<ParameterServerSynchronizer>(
+        std::move(client), place.model.get(), place.ops.get(), ModeOf(sync));
+  }
+  LocalSgdSynchronizer::Options options;
+  options.client = std::move(client);
+  options.model = place.model.get();
+  options.ops = place.ops.get();
+  options.period = sync.local_sgd().period();
+  options.total_steps = place.plan->total_steps();
+  options.inner = OptimizerOptionsOf(job.training().optimizer());
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      LearningRateSchedule schedule,
+      LearningRateSchedule::Create(job.training().learning_rate_schedule(),
+                                   options.inner.learning_rate,
+                                   options.total_steps));
+  options.learning_rate = [schedule = std::move(schedule)](int64_t step) {
+    return schedule.At(step);
+  };
+  TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<LocalSgdSynchronizer> made,
+                             LocalSgdSynchronizer::Create(std::move(options)));
+  return made;
+}
+
+// Trains under one plan: to the end of the job, or until the plan is over.
+absl::Status TrainPlan(Member& member, Workplace& place, Canceller& canceller,
+                       const WorkerOptions& options, const v1::Plan& plan,
+                       WorkerMetrics* metrics) {
+  const v1::ParameterServerSpec& strategy =
+      member.job().strategy().parameter_server();
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      std::unique_ptr<ParameterClient> client,
+      ParameterClient::Connect(
+          {.plan = plan,
+           .rank = member.index(),
+           .incarnation = member.incarnation(),
+           .step_timeout = absl::Seconds(strategy.sync_timeout_seconds()),
+           .on_waiting =
+               [&member](const std::string& whom) {
+                 member.SetWaitingFor(whom);
+               },
+           .delay_micros = options.delay_micros}));
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      const std::unique_ptr<GradientSynchronizer> synchronizer,
+      MakeSynchronizer(member.job(), place, std::move(client)));
+  canceller.Attach(synchronizer.get(), plan.epoch());
+  absl::StatusOr<int64_t> start =
+      StartWeights(member, place, synchronizer.get());
+  absl::Status status = start.status();
+  if (start.ok()) {
+    if (*start > 0) spdlog::info("going on after step {}", *start);
+    member.SetWaitingFor("");
+    member.StartAt(plan.epoch(), *start);
+    status = TrainAndReport(member, place, options, *start, synchronizer.get(),
+                            metrics);
+  }
+  canceller.Detach();
+  return status;
+}
+
+// What ends a plan ends the calls of its workers first, with whatever error:
+// waits, where it may be so, for the news.
+bool PlanIsOver(Member& member, uint64_t epoch, const absl::Status& status) {
+  const bool may_be = absl::IsFailedPrecondition(status) ||
+                      absl::IsCancelled(status) || absl::IsUnavailable(status);
+  return member
+      .WaitForPlanAfter(epoch, may_be ? kNewsOfPlan : absl::ZeroDuration())
+      .ok();
 }
 
 absl::Status Train(Member& member, Workplace& place, Canceller& canceller,
@@ -199,30 +361,23 @@ absl::Status Train(Member& member, Workplace& place, Canceller& canceller,
       member.DeclareModel({.parameters = place.model->parameters(),
                            .total_steps = place.plan->total_steps(),
                            .steps_per_epoch = place.plan->steps_per_epoch()}));
-  TRIBUTARY_ASSIGN_OR_RETURN(const v1::Plan plan,
-                             member.GetPlan(options.join_timeout));
-  const v1::ParameterServerSpec& strategy = job.strategy().parameter_server();
-  TRIBUTARY_ASSIGN_OR_RETURN(
-      std::unique_ptr<ParameterClient> client,
-      ParameterClient::Connect(
-          {.plan = plan,
-           .rank = member.index(),
-           .incarnation = member.incarnation(),
-           .step_timeout = absl::Seconds(strategy.sync_timeout_seconds()),
-           .on_waiting =
-               [&member](const std::string& whom) {
-                 member.SetWaitingFor(whom);
-               },
-           .delay_micros = options.delay_micros}));
-  ParameterServerSynchronizer synchronizer(std::move(client), place.model.get(),
-                                           place.ops.get());
-  canceller.Attach(&synchronizer);
-  absl::Status status = StartWeights(member, place, &synchronizer);
-  if (status.ok()) {
-    status = TrainAndReport(member, place, &synchronizer, metrics);
+  uint64_t epoch = 0;
+  while (true) {
+    TRIBUTARY_ASSIGN_OR_RETURN(const v1::Plan plan,
+                               member.GetPlan(epoch + 1, options.join_timeout));
+    epoch = plan.epoch();
+    absl::Status status =
+        TrainPlan(member, place, canceller, options, plan, metrics);
+    if (status.ok()) {
+      status = member.Finish();
+      // A server that is lost before the job is done takes everybody back.
+      if (status.ok()) status = member.WaitForDone(epoch);
+      if (status.ok()) return status;
+    }
+    if (!PlanIsOver(member, epoch, status)) return status;
+    spdlog::info("plan epoch {} is over: {}", epoch,
+                 std::string(status.message()));
   }
-  canceller.Attach(nullptr);
-  return status;
 }
 
 }  // namespace
@@ -236,19 +391,26 @@ absl::Status RunWorker(const WorkerOptions& options) {
                                       options.coordinator)};
   });
   Canceller canceller;
+  Adoptions adoptions(options);
   Workplace place;
   WorkerMetrics metrics;
   TRIBUTARY_ASSIGN_OR_RETURN(
       std::unique_ptr<Member> member,
-      Member::Join({.coordinator = options.coordinator,
-                    .role = v1::ROLE_WORKER,
-                    .metrics_address = exporter->address(),
-                    .wanted_index = options.index,
-                    .join_timeout = options.join_timeout,
-                    .on_failure = [&](const absl::Status& status) {
-                      canceller.Cancel(status);
-                    }}));
-  SetLogIndex(member->index());
+      Member::Join(
+          {.coordinator = options.coordinator,
+           .role = v1::ROLE_WORKER,
+           .metrics_address = exporter->address(),
+           .wanted_index = options.index,
+           .join_timeout = options.join_timeout,
+           .on_failure =
+               [&](const absl::Status& status) { canceller.Cancel(status); },
+           .on_new_plan =
+               [&](uint64_t epoch) { canceller.CancelBefore(epoch); },
+           .on_adopt =
+               [&](const std::vector<uint32_t>& ranks) {
+                 adoptions.Adopt(ranks);
+               }}));
+  if (!options.adopted) SetLogIndex(member->index());
   joining = Exporter::Handle();
   const Exporter::Handle health = exporter->AddHealthCheck(
       [&member] { return HealthOf(member->Contact(), member->waiting_for()); });
@@ -269,7 +431,8 @@ absl::Status RunWorker(const WorkerOptions& options) {
     member->SetDevice(place.ops->device_name());
     status = Train(*member, place, canceller, options, &metrics);
   }
-  if (status.ok()) return member->Finish();
+  adoptions.Join();
+  if (status.ok()) return status;
   // The job's own end says more than what it broke off here.
   if (!member->end().ok()) return member->end();
   member->Fail(status);

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "tributary/v1/job.pb.h"
+#include "worker/trainer/trainer.h"
 
 namespace tributary {
 
@@ -19,8 +20,18 @@ struct WorkerOptions {
   std::optional<uint32_t> index;  // this rank or none; else any free one
   std::string metrics_listen;     // host:port for HTTP; empty: none
   absl::Duration join_timeout = absl::Seconds(60);
+  bool adopted = false;  // beside another rank of this process
   // For tests of timing, see ParameterClient.
   std::function<int64_t()> delay_micros;
+  // For tests of crashes: SIGKILL at this point of this step (from 1).
+  struct DieAt {
+    int64_t step = 0;
+    TrainPoint point = TrainPoint::kBeforeCompute;
+  };
+  std::optional<DieAt> die_at;
+  // For tests of stragglers: every step's computation takes so many times as
+  // long.
+  double slow_down = 1;
 };
 
 // A worker's life: joins the job, trains, reports, goes home. The status is the

@@ -35,7 +35,7 @@ double Trainer::Seconds() const {
   return static_cast<double>(options_.clock->NowMicros()) * 1e-6;
 }
 
-absl::Status Trainer::Run() {
+absl::Status Trainer::Run(int64_t start_step) {
   const v1::ShuffleSpec& shuffle = options_.job->data().shuffle();
   ShardedSampler::Options sampling{.cut = options_.cut, .rank = options_.rank};
   if (!shuffle.none()) sampling.shuffle_seed = shuffle.seed();
@@ -47,35 +47,57 @@ absl::Status Trainer::Run() {
           {.gather = [this](absl::Span<const int64_t> rows,
                             Batch* out) { options_.train->Gather(rows, out); },
            .sampler = std::move(sampler),
-           .plan = options_.plan}));
+           .plan = options_.plan,
+           .first_step = std::min(start_step, options_.plan.total_steps())}));
 
+  const int64_t epoch = options_.plan.steps_per_epoch();
   int64_t evaluated = -1;
-  int64_t step = 0;
-  for (; step < options_.plan.total_steps(); ++step) {
+  int64_t step = start_step;
+  if (step > 0 && step % epoch == 0) {
+    TRIBUTARY_RETURN_IF_ERROR(Evaluate(step));
+    evaluated = step;
+  }
+  while (step < options_.plan.total_steps()) {
     const absl::Status may_begin = options_.begin_step(step + 1);
     if (absl::IsCancelled(may_begin)) break;
     TRIBUTARY_RETURN_IF_ERROR(may_begin);
-    TRIBUTARY_RETURN_IF_ERROR(Step(step, *loader));
-    if ((step + 1) % options_.plan.steps_per_epoch() == 0) {
-      TRIBUTARY_RETURN_IF_ERROR(Evaluate(step + 1));
-      evaluated = step + 1;
+    const int64_t before = step;
+    TRIBUTARY_ASSIGN_OR_RETURN(step, Step(step, *loader));
+    for (int64_t end = (before / epoch + 1) * epoch; end <= step;
+         end += epoch) {
+      TRIBUTARY_RETURN_IF_ERROR(Evaluate(end));
+      evaluated = end;
     }
   }
   return evaluated == step ? absl::OkStatus() : Evaluate(step);
 }
 
-absl::Status Trainer::Step(int64_t step, BatchLoader& loader) {
+absl::StatusOr<const Batch*> Trainer::NextBatch(int64_t step,
+                                                BatchLoader& loader) {
+  while (true) {
+    TRIBUTARY_ASSIGN_OR_RETURN(const Batch* batch,
+                               loader.Next(absl::Now() + kDataTimeout));
+    if (batch->step >= step) return batch;  // else of a step that was skipped
+  }
+}
+
+absl::StatusOr<int64_t> Trainer::Step(int64_t step, BatchLoader& loader) {
   const StepRange range = options_.plan.At(step);
   const int64_t samples = options_.plan.RankSamples(step, options_.rank);
   v1::StepReport report;
   const double begin = Seconds();
   double data_seconds = 0, loss_sum = 0, push_seconds = 0;
 
+  At(step, TrainPoint::kBeforeCompute);
+  if (options_.slow_down > 1) {
+    absl::SleepFor(
+        absl::Seconds((options_.slow_down - 1) * last_compute_seconds_));
+  }
+  const double computing = Seconds();
   options_.synchronizer->BeginStep(step, samples);
   for (int64_t m = 0; m < range.batches; ++m) {
     const double before = Seconds();
-    TRIBUTARY_ASSIGN_OR_RETURN(const Batch* batch,
-                               loader.Next(absl::Now() + kDataTimeout));
+    TRIBUTARY_ASSIGN_OR_RETURN(const Batch* batch, NextBatch(step, loader));
     data_seconds += Seconds() - before;
     if (batch->rows == 0) continue;
     TRIBUTARY_RETURN_IF_ERROR(
@@ -87,10 +109,13 @@ absl::Status Trainer::Step(int64_t step, BatchLoader& loader) {
     }
   }
   const double computed = Seconds();
-  TRIBUTARY_RETURN_IF_ERROR(options_.synchronizer->FinishStep());
+  last_compute_seconds_ = computed - computing - data_seconds;
+  At(step, TrainPoint::kPushed);
+  TRIBUTARY_ASSIGN_OR_RETURN(const int64_t finished,
+                             options_.synchronizer->FinishStep());
+  At(step, TrainPoint::kAnswered);
   const double end = Seconds();
 
-  report.set_step(step + 1);
   report.set_epoch(range.epoch + 1);
   report.set_loss_sum(loss_sum);
   report.set_samples(samples);
@@ -100,8 +125,28 @@ absl::Status Trainer::Step(int64_t step, BatchLoader& loader) {
   report.set_compute_seconds(computed - begin - data_seconds - push_seconds);
   report.set_push_seconds(push_seconds);
   report.set_wait_seconds(end - computed);
-  options_.report_step(report, loader.num_waiting());
-  return absl::OkStatus();
+  Report(step, finished, std::move(report), loader.num_waiting());
+  return finished;
+}
+
+// A step whose gradient came too late, and those that the worker skips after
+// it, are reported without samples.
+void Trainer::Report(int64_t step, int64_t finished, v1::StepReport report,
+                     int64_t prefetched) {
+  const bool dropped = finished > step + 1;
+  if (dropped) {
+    report.set_samples(0);
+    report.set_loss_sum(0);
+  }
+  report.set_step(step + 1);
+  options_.report_step(report, prefetched);
+  for (int64_t skipped = step + 1; skipped < finished; ++skipped) {
+    v1::StepReport empty;
+    empty.set_step(skipped + 1);
+    empty.set_epoch(options_.plan.At(skipped).epoch + 1);
+    empty.set_learning_rate(options_.schedule.At(skipped));
+    options_.report_step(empty, prefetched);
+  }
 }
 
 absl::Status Trainer::Compute(const Batch& batch, const StepRange& range,
@@ -123,9 +168,12 @@ absl::Status Trainer::Compute(const Batch& batch, const StepRange& range,
                                    1.0 / static_cast<double>(rank_samples)));
   std::function<void(int)> gradient_ready;
   if (batch.micro_batch == nonempty.last) {
-    gradient_ready = [&](int parameter) {
+    gradient_ready = [&, ready = size_t{0}](int parameter) mutable {
       const double before = Seconds();
       options_.synchronizer->GradientReady(parameter);
+      if (++ready == (options_.model->parameters().size() + 1) / 2) {
+        At(step, TrainPoint::kMidPush);
+      }
       *push_seconds += Seconds() - before;
     };
   }

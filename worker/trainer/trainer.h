@@ -18,6 +18,14 @@
 
 namespace tributary {
 
+// Places within a step (from 0), for tests of what happens when it ends there.
+enum class TrainPoint {
+  kBeforeCompute,
+  kMidPush,  // about half of the gradients are on their way
+  kPushed,   // all have arrived, the answer has not
+  kAnswered,
+};
+
 // One rank's training loop: batches in, gradients out, reports on the way.
 // Knows no coordinator and no server: what they want to hear and decide comes
 // through the hooks.
@@ -37,11 +45,15 @@ class Trainer {
     LearningRateSchedule schedule;
     GradientSynchronizer* synchronizer = nullptr;
     const Clock* clock = &Clock::Real();
+    // For tests of stragglers: computing takes so many times as long.
+    double slow_down = 1;
 
     // Asked before every step, from 1. Cancelled: stop here, in good order.
     std::function<absl::Status(int64_t step)> begin_step;
     // prefetched: batches that wait for the next steps.
     std::function<void(const v1::StepReport&, int64_t prefetched)> report_step;
+    // For tests: told where the trainer stands.
+    std::function<void(int64_t step, TrainPoint point)> at_point;
     // This rank's part of the test set, judged after `step` steps.
     std::function<absl::Status(int64_t step, int64_t epoch,
                                const v1::EvaluationPart&)>
@@ -50,20 +62,29 @@ class Trainer {
 
   explicit Trainer(Options options) : options_(std::move(options)) {}
 
-  // Trains from step 0 to the end of the plan, or to the step where begin_step
-  // says Cancelled; evaluates at the end of every epoch and of the run.
-  absl::Status Run();
+  // Trains from `start_step` (steps finished before) to the end of the plan, or
+  // to the step where begin_step says Cancelled; evaluates at the end of every
+  // epoch and of the run, and at once when it starts at the end of an epoch.
+  absl::Status Run(int64_t start_step);
 
  private:
-  absl::Status Step(int64_t step, BatchLoader& loader);
+  // Returns the steps finished after it.
+  absl::StatusOr<int64_t> Step(int64_t step, BatchLoader& loader);
+  absl::StatusOr<const Batch*> NextBatch(int64_t step, BatchLoader& loader);
+  void Report(int64_t step, int64_t finished, v1::StepReport report,
+              int64_t prefetched);
   // Forward and backward of one micro-batch; adds the summed loss.
   absl::Status Compute(const Batch& batch, const StepRange& range, int64_t step,
                        int64_t rank_samples, double* loss_sum,
                        double* push_seconds);
   absl::Status Evaluate(int64_t step);
   double Seconds() const;
+  void At(int64_t step, TrainPoint point) const {
+    if (options_.at_point) options_.at_point(step, point);
+  }
 
   Options options_;
+  double last_compute_seconds_ = 0;
 };
 
 }  // namespace tributary

@@ -24,7 +24,8 @@ Contribution Constant(uint32_t rank, float value, uint64_t samples) {
 }
 
 std::vector<float> Average(const std::vector<Contribution>& arrivals) {
-  GradientAggregator aggregator(static_cast<int>(arrivals.size()));
+  GradientAggregator aggregator(
+      {.num_workers = static_cast<int>(arrivals.size())});
   for (const Contribution& c : arrivals) {
     EXPECT_EQ(aggregator.Add(c), GradientAggregator::Verdict::kAdded);
   }

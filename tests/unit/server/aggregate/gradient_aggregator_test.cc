@@ -23,7 +23,7 @@ Contribution Make(uint32_t rank, int64_t step, uint32_t crc,
 }
 
 TEST(GradientAggregatorTest, ARepeatedContributionCountsOnce) {
-  GradientAggregator aggregator(2);
+  GradientAggregator aggregator({.num_workers = 2});
   EXPECT_EQ(aggregator.Add(Make(0, 0, 11)), Verdict::kAdded);
   EXPECT_EQ(aggregator.Add(Make(0, 0, 11)), Verdict::kHeld);
   EXPECT_EQ(aggregator.contributed().steps(0), 1);
@@ -33,7 +33,7 @@ TEST(GradientAggregatorTest, ARepeatedContributionCountsOnce) {
 }
 
 TEST(GradientAggregatorTest, ALateRepetitionOfTheCommittedStepIsRecognized) {
-  GradientAggregator aggregator(1);
+  GradientAggregator aggregator({.num_workers = 1});
   EXPECT_EQ(aggregator.Add(Make(0, 0, 11)), Verdict::kAdded);
   aggregator.Commit();
   EXPECT_EQ(aggregator.Add(Make(0, 0, 11)), Verdict::kCommitted);
@@ -42,7 +42,7 @@ TEST(GradientAggregatorTest, ALateRepetitionOfTheCommittedStepIsRecognized) {
 }
 
 TEST(GradientAggregatorTest, OtherBytesOrSamplesAreAConflict) {
-  GradientAggregator aggregator(2);
+  GradientAggregator aggregator({.num_workers = 2});
   EXPECT_EQ(aggregator.Add(Make(0, 0, 11)), Verdict::kAdded);
   EXPECT_EQ(aggregator.Add(Make(0, 0, 12)), Verdict::kConflict);
   EXPECT_EQ(aggregator.Add(Make(0, 0, 11, 1, /*samples=*/9)),
@@ -50,7 +50,7 @@ TEST(GradientAggregatorTest, OtherBytesOrSamplesAreAConflict) {
 }
 
 TEST(GradientAggregatorTest, AReplacementFencesItsPredecessor) {
-  GradientAggregator aggregator(2);
+  GradientAggregator aggregator({.num_workers = 2});
   EXPECT_EQ(aggregator.Add(Make(0, 0, 11, /*incarnation=*/1)), Verdict::kAdded);
   EXPECT_EQ(aggregator.Add(Make(0, 0, 11, /*incarnation=*/2)), Verdict::kHeld);
   EXPECT_EQ(aggregator.Add(Make(0, 0, 11, /*incarnation=*/1)),
@@ -58,7 +58,7 @@ TEST(GradientAggregatorTest, AReplacementFencesItsPredecessor) {
 }
 
 TEST(GradientAggregatorTest, OnlyTheOpenStepAndTheOneBeforeAreTaken) {
-  GradientAggregator aggregator(1);
+  GradientAggregator aggregator({.num_workers = 1});
   EXPECT_EQ(aggregator.Add(Make(0, 1, 11)), Verdict::kTooNew);
   for (int64_t step = 0; step < 3; ++step) {
     EXPECT_EQ(aggregator.Add(Make(0, step, 11)), Verdict::kAdded);
@@ -69,7 +69,7 @@ TEST(GradientAggregatorTest, OnlyTheOpenStepAndTheOneBeforeAreTaken) {
 }
 
 TEST(GradientAggregatorTest, WeighsBySamples) {
-  GradientAggregator aggregator(3);
+  GradientAggregator aggregator({.num_workers = 3});
   aggregator.Add(Make(2, 0, 1, 1, /*samples=*/10));
   aggregator.Add(Make(0, 0, 1, 1, /*samples=*/30));
   aggregator.Add(Make(1, 0, 1, 1, /*samples=*/0));

@@ -171,7 +171,7 @@ TEST_F(CoordinatorTest, LeadsAWholeJobFromJoiningToSavedWeights) {
   EXPECT_EQ(worker1->job().name(), "digits");
   ASSERT_TRUE(worker0->DeclareModel(Model()).ok());
   ASSERT_TRUE(worker1->DeclareModel(Model()).ok());
-  const v1::Plan plan = server0->GetPlan(kSoon).value();
+  const v1::Plan plan = server0->GetPlan(1, kSoon).value();
   EXPECT_THAT(plan.servers(),
               ElementsAre(store_[0].address(), store_[1].address()));
   store_[0].Serve(plan);
@@ -227,8 +227,8 @@ TEST_F(CoordinatorTest, StopRequestEndsAllWorkersAtOneStepAndSavesWeights) {
   Member::Declaration model = Model();
   model.total_steps = int64_t{1} << 40;  // it would not end by itself
   ASSERT_TRUE(workers[0]->DeclareModel(model).ok());
-  store_[0].Serve(workers[0]->GetPlan(kSoon).value());
-  ASSERT_TRUE(workers[1]->GetPlan(kSoon).ok());
+  store_[0].Serve(workers[0]->GetPlan(1, kSoon).value());
+  ASSERT_TRUE(workers[1]->GetPlan(1, kSoon).ok());
 
   Rendezvous rendezvous;
   int64_t last[2] = {0, 0};
@@ -270,7 +270,7 @@ TEST_F(CoordinatorTest, FailureOfOneReachesAllWithItsSentence) {
   options.on_failure = [&](const absl::Status&) { told.Notify(); };
   auto worker1 = Member::Join(options).value();
   ASSERT_TRUE(worker0->DeclareModel(Model()).ok());
-  ASSERT_TRUE(worker1->GetPlan(kSoon).ok());
+  ASSERT_TRUE(worker1->GetPlan(1, kSoon).ok());
   worker0->Fail(absl::DataLossError("train.gz ends too early"));
   EXPECT_TRUE(told.WaitForNotificationWithTimeout(kSoon));
   const absl::Status end = worker1->BeginStep(1);
@@ -286,7 +286,7 @@ TEST_F(CoordinatorTest, WeightsThatCannotBeSavedFailTheJob) {
   auto server = Join(v1::ROLE_SERVER, store_[0].address());
   auto worker = Join(v1::ROLE_WORKER);
   ASSERT_TRUE(worker->DeclareModel(Model()).ok());
-  store_[0].Serve(worker->GetPlan(kSoon).value());
+  store_[0].Serve(worker->GetPlan(1, kSoon).value());
   TrainToEnd(*worker);
   const JobUpdate all = Collect();
   EXPECT_EQ(all.phase, v1::JOB_PHASE_FAILED);
@@ -300,7 +300,7 @@ TEST_F(CoordinatorTest, WeightsWithAWrongChecksumAreNotSaved) {
   auto server = Join(v1::ROLE_SERVER, store_[0].address());
   auto worker = Join(v1::ROLE_WORKER);
   ASSERT_TRUE(worker->DeclareModel(Model()).ok());
-  store_[0].Serve(worker->GetPlan(kSoon).value(), /*break_checksum=*/true);
+  store_[0].Serve(worker->GetPlan(1, kSoon).value(), /*break_checksum=*/true);
   TrainToEnd(*worker);
   const JobUpdate all = Collect();
   EXPECT_EQ(all.phase, v1::JOB_PHASE_FAILED);
@@ -311,7 +311,8 @@ TEST_F(CoordinatorTest, WeightsWithAWrongChecksumAreNotSaved) {
 TEST_F(CoordinatorTest, PlanThatIsLateNamesWhoIsMissing) {
   Start(1, 2);
   auto worker = Join(v1::ROLE_WORKER);
-  const absl::Status status = worker->GetPlan(absl::Milliseconds(20)).status();
+  const absl::Status status =
+      worker->GetPlan(1, absl::Milliseconds(20)).status();
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("server 0, worker 1, the model"));

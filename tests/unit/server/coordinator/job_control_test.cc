@@ -37,6 +37,7 @@ v1::HeartbeatRequest Beat(v1::Role role, const v1::RegisterResponse& place) {
   request.set_role(role);
   request.set_index(place.index());
   request.set_incarnation(place.incarnation());
+  request.set_plan_epoch(1);
   return request;
 }
 

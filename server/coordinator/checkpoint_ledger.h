@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "tributary/v1/coordinator_service.pb.h"
+
+namespace tributary {
+
+// Which servers have written their file of which checkpoint, and what became of
+// it: a checkpoint exists once all files are there and the manifest is written.
+// State in, answer out.
+class CheckpointLedger {
+ public:
+  // A plan begins after `start_step`: reports of an earlier plan are forgotten.
+  // `holders`: the shards that hold anything; the others write no file.
+  void Begin(int64_t start_step, std::vector<uint32_t> holders);
+
+  // A report from a server, as often as it comes.
+  void Add(uint32_t shard, const v1::CheckpointReport& report);
+
+  // The oldest step of which every file is there and no manifest, with its
+  // files by shard; none: nothing to write.
+  struct Complete {
+    int64_t step = 0;
+    std::vector<v1::CheckpointFile> files;
+    std::vector<std::string> state_names;
+  };
+  std::optional<Complete> Next() const;
+  // What became of Next()'s manifest.
+  void Settle(int64_t step, const absl::Status& status, int64_t now_micros);
+
+  // True while step `step`, or an earlier one, may still become a checkpoint.
+  bool Open(int64_t step) const;
+
+  int64_t newest_step() const { return newest_step_; }  // 0: none yet
+  int64_t newest_micros() const { return newest_micros_; }
+  uint64_t failures() const { return failures_; }
+  // Of the newest: the longest of its servers.
+  double pause_seconds() const { return pause_seconds_; }
+  double write_seconds() const { return write_seconds_; }
+  // Sentences about failures since the last call.
+  std::vector<std::string> TakeNotices();
+
+ private:
+  using Reports = std::map<uint32_t, v1::CheckpointReport>;  // by shard
+
+  void Fail(int64_t step, const std::string& why);
+
+  std::vector<uint32_t> holders_;
+  std::map<int64_t, Reports> open_;
+  int64_t settled_step_ = 0;  // this and earlier ones are decided
+  int64_t newest_step_ = 0;
+  int64_t newest_micros_ = 0;
+  uint64_t failures_ = 0;
+  double pause_seconds_ = 0;
+  double write_seconds_ = 0;
+  std::vector<std::string> notices_;
+};
+
+}  // namespace tributary

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "kernels/ops.h"
+#include "kernels/optimizer.h"
+#include "worker/client/parameter_client.h"
+#include "worker/gradient/gradient_bucketer.h"
+#include "worker/model/device_array.h"
+#include "worker/model/model.h"
+#include "worker/parallel/gradient_synchronizer.h"
+
+namespace tributary {
+
+// Takes `period` steps with an optimizer of its own, then pushes how far the
+// weights have moved (start - now) as the gradient of one step of the servers'
+// outer optimizer, weighted by the samples of the round, and goes on from their
+// answer (DiLoCo, Douillard et al. 2023; local SGD, Stich 2019). The inner
+// optimizer's state stays on this worker: a process that takes its place starts
+// that state anew.
+class LocalSgdSynchronizer final : public GradientSynchronizer {
+ public:
+  struct Options {
+    std::unique_ptr<ParameterClient> client;  // of a plan of the model's
+    Model* model = nullptr;                   // these two outlive it
+    Ops* ops = nullptr;
+    int64_t period = 1;
+    int64_t total_steps = 0;  // the last round may be shorter
+    OptimizerOptions inner;   // no LAMB
+    std::function<double(int64_t step)> learning_rate;
+  };
+
+  // ResourceExhausted: no room for the inner optimizer's state.
+  static absl::StatusOr<std::unique_ptr<LocalSgdSynchronizer>> Create(
+      Options options);
+
+  absl::StatusOr<int64_t> Start(const MakeWeights& initial) override;
+  void BeginStep(int64_t step, uint64_t samples) override;
+  void GradientReady(int /*parameter*/) override {}
+  absl::StatusOr<int64_t> FinishStep() override;
+  void Cancel(const std::string& why) override { options_.client->Cancel(why); }
+  Traffic traffic() const override;
+
+ private:
+  explicit LocalSgdSynchronizer(Options options);
+
+  absl::Status StartState();
+  void UpdateLocally();
+  absl::Status Exchange();
+  void CopyWeightsIn();
+  absl::Status DeviceFault();
+
+  const Options options_;
+  const Optimizer optimizer_;
+  GradientBucketer bucketer_;
+  std::vector<std::vector<float>> start_;     // where the round began
+  std::vector<std::vector<float>> movement_;  // start - now, while it is sent
+  std::vector<std::vector<DeviceArray<float>>> state_;  // [parameter][state]
+  int64_t inner_steps_ = 0;                             // since the state began
+  int64_t step_ = 0;
+  uint64_t samples_ = 0;        // of the step
+  uint64_t round_samples_ = 0;  // of the round
+};
+
+}  // namespace tributary
