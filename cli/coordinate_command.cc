@@ -45,7 +45,8 @@ int Coordinate(const CoordinateOptions& options) {
                      .listen = options.listen,
                      .start_timeout = absl::Seconds(options.start_seconds),
                      .metrics_listen = options.telemetry.metrics_listen,
-                     .log = log});
+                     .log = log,
+                     .take_over = true});
   if (!started.ok()) {
     PrintError(started.status().message());
     return kExitRefused;

@@ -1,5 +1,7 @@
 #include "cli/job_run.h"
 
+#include <google/protobuf/util/message_differencer.h>
+
 #include <algorithm>
 #include <chrono>
 #include <ctime>
@@ -50,7 +52,17 @@ JobRun::JobRun(Options options)
 absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(Options options) {
   std::unique_ptr<JobRun> run(new JobRun(std::move(options)));
   SilenceLog();  // until there is a file for it
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::optional<v1::CoordinatorState> earlier,
+                             run->FindEarlier());
   Coordinator::Options coordinator;
+  if (earlier) {
+    coordinator.restored = &*earlier;
+    coordinator.recorded_step = run->directory_->last_step();
+  }
+  coordinator.save_state = [run = run.get()](const v1::CoordinatorState& s) {
+    RunDirectory* const directory = run->saving_;
+    return directory ? directory->SaveState(s) : absl::OkStatus();
+  };
   coordinator.listen = run->options_.listen;
   coordinator.job = run->options_.job;
   coordinator.clock = run->options_.clock;
@@ -71,16 +83,26 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(Options options) {
   TRIBUTARY_ASSIGN_OR_RETURN(run->coordinator_,
                              Coordinator::Start(std::move(coordinator)));
   TRIBUTARY_RETURN_IF_ERROR(run->StartExporter());
-  TRIBUTARY_ASSIGN_OR_RETURN(
-      run->directory_,
-      RunDirectory::Create(run->options_.run_dir, run->options_.job,
-                           static_cast<std::time_t>(run->start_wall_seconds_)));
+  if (!run->directory_) {
+    TRIBUTARY_ASSIGN_OR_RETURN(
+        run->directory_,
+        RunDirectory::Create(
+            run->options_.run_dir, run->options_.job,
+            static_cast<std::time_t>(run->start_wall_seconds_)));
+  }
+  run->saving_ = run->directory_.get();
   LogOptions log = run->options_.log;
   log.role = "coordinator";
   log.file = run->directory_->LogPath("coordinator");
   TRIBUTARY_RETURN_IF_ERROR(SetUpLog(log));
   spdlog::info("tributary {}: coordinator of \"{}\" at {}", TRIBUTARY_VERSION,
                run->options_.job.name(), run->coordinator_->address());
+  if (earlier) {
+    spdlog::warn("going on with a job whose coordinator has ended at step {}",
+                 run->directory_->last_step());
+    run->last_step_ = run->directory_->last_step();
+    return run;
+  }
   const std::string checkpoints = run->CheckpointDirectory();
   std::error_code error;
   if (run->options_.start_step > 0 &&
@@ -90,6 +112,30 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(Options options) {
   }
   run->coordinator_->AllowStart(checkpoints);
   return run;
+}
+
+absl::StatusOr<std::optional<v1::CoordinatorState>> JobRun::FindEarlier() {
+  if (!options_.take_over || options_.run_dir.empty()) return std::nullopt;
+  absl::StatusOr<v1::CoordinatorState> state =
+      RunDirectory::ReadState(options_.run_dir);
+  if (absl::IsNotFound(state.status())) return std::nullopt;
+  TRIBUTARY_RETURN_IF_ERROR(state.status());
+  if (state->phase() == v1::JOB_PHASE_DONE ||
+      state->phase() == v1::JOB_PHASE_FAILED) {
+    return std::nullopt;  // the folder is not empty, and refused for that
+  }
+  if (!google::protobuf::util::MessageDifferencer::Equals(state->job(),
+                                                          options_.job)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("run directory ", options_.run_dir,
+                     " holds another job that has not ended, \"",
+                     state->job().name(), "\""));
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      directory_,
+      RunDirectory::Open(options_.run_dir,
+                         static_cast<std::time_t>(start_wall_seconds_)));
+  return *std::move(state);
 }
 
 absl::Status JobRun::StartExporter() {

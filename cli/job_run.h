@@ -1,7 +1,9 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +37,8 @@ class JobRun {
     LogOptions log;              // its file is the run directory's
     // Where a resumed run begins: a checkpoint's folder and its step.
     std::string restore_from;
+    // Goes on with the job of run_dir when its coordinator has ended before it.
+    bool take_over = false;
     int64_t start_step = 0;
     const Clock* clock = &Clock::Real();
   };
@@ -68,6 +72,9 @@ class JobRun {
   absl::Status StartExporter();
   // Rewrites prometheus-targets.json when members have come or changed.
   void SaveTargets(const std::string& targets);
+  // What a coordinator of run_dir has left, with the directory opened; none:
+  // this run begins.
+  absl::StatusOr<std::optional<v1::CoordinatorState>> FindEarlier();
   // Absolute; empty: the job writes none.
   std::string CheckpointDirectory() const;
   void Record(const JobUpdate& update);
@@ -83,6 +90,7 @@ class JobRun {
   const double start_wall_seconds_;
   Console console_;
   std::unique_ptr<RunDirectory> directory_;
+  std::atomic<RunDirectory*> saving_{nullptr};  // once it is there
   std::string weights_sha256_;  // the coordinator's thread writes it
   std::unique_ptr<Coordinator> coordinator_;
   std::unique_ptr<Exporter> exporter_;

@@ -1,10 +1,15 @@
 #include "cli/run_directory.h"
 
+#include <algorithm>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <system_error>
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "cli/append_file.h"
 #include "common/job/job_file.h"
@@ -12,6 +17,7 @@
 #include "common/run/safetensors.h"
 #include "common/run/sha256.h"
 #include "common/status_macros.h"
+#include "common/wire/crc32c.h"
 
 namespace tributary {
 namespace {
@@ -19,6 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kMostRunsASecond = 1000;
+constexpr char kStateFile[] = "/coordinator.state";
 
 // What is safe as a file's name: everything else becomes "-".
 std::string FileName(const std::string& name) {
@@ -59,6 +66,33 @@ absl::StatusOr<std::string> MakeDefault(const v1::JobSpec& job,
       absl::StrCat("run directory ", name, " and its numbers are all taken"));
 }
 
+// Of the last whole line; a line that was being written is cut off.
+absl::StatusOr<int64_t> LastStep(const std::string& path) {
+  std::error_code error;
+  const auto size = fs::file_size(path, error);
+  if (error) return CannotCreate(path, error);
+  std::ifstream stream(path, std::ios::binary);
+  const auto tail = std::min<uintmax_t>(size, 1 << 16);
+  stream.seekg(static_cast<std::streamoff>(size - tail));
+  std::string text((std::istreambuf_iterator<char>(stream)), {});
+  const size_t end = text.rfind('\n');
+  const size_t whole = end == std::string::npos ? 0 : end + 1;
+  if (whole < text.size()) {
+    fs::resize_file(path, size - (text.size() - whole), error);
+    if (error) return CannotCreate(path, error);
+  }
+  text.resize(whole);
+  const size_t last = text.rfind("\"step\":");
+  int64_t step = 0;
+  if (last == std::string::npos) return step;
+  const absl::string_view digits = absl::string_view(text).substr(last + 7);
+  if (!absl::SimpleAtoi(
+          digits.substr(0, digits.find_first_not_of("0123456789")), &step)) {
+    return absl::DataLossError(absl::StrCat(path, " ends in no step"));
+  }
+  return step;
+}
+
 absl::StatusOr<std::string> MakeGiven(const std::string& path) {
   std::error_code error;
   if (fs::exists(path, error)) {
@@ -97,6 +131,47 @@ absl::StatusOr<std::unique_ptr<RunDirectory>> RunDirectory::Create(
       run->events_,
       EventFile::Create(run->path_, static_cast<double>(started)));
   return run;
+}
+
+absl::StatusOr<std::unique_ptr<RunDirectory>> RunDirectory::Open(
+    const std::string& path, std::time_t started) {
+  std::unique_ptr<RunDirectory> run(new RunDirectory(path));
+  const std::string metrics = path + "/metrics.jsonl";
+  TRIBUTARY_ASSIGN_OR_RETURN(run->last_step_, LastStep(metrics));
+  TRIBUTARY_ASSIGN_OR_RETURN(run->metrics_, OpenForAppending(metrics));
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      run->events_, EventFile::Create(path, static_cast<double>(started)));
+  return run;
+}
+
+absl::Status RunDirectory::SaveState(const v1::CoordinatorState& state) const {
+  std::string bytes(sizeof(uint32_t), '\0');
+  state.AppendToString(&bytes);
+  const uint32_t crc =
+      Crc32c(bytes.data() + sizeof(crc), bytes.size() - sizeof(crc));
+  std::memcpy(bytes.data(), &crc, sizeof(crc));
+  return WriteFileAtomically(path_ + kStateFile, bytes);
+}
+
+absl::StatusOr<v1::CoordinatorState> RunDirectory::ReadState(
+    const std::string& path) {
+  const std::string file = path + kStateFile;
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) return absl::NotFoundError(absl::StrCat("there is no ", file));
+  const std::string bytes((std::istreambuf_iterator<char>(stream)), {});
+  v1::CoordinatorState state;
+  uint32_t crc = 0;
+  if (bytes.size() >= sizeof(crc)) {
+    std::memcpy(&crc, bytes.data(), sizeof(crc));
+  }
+  const absl::string_view message =
+      absl::string_view(bytes).substr(std::min(bytes.size(), sizeof(crc)));
+  if (bytes.size() < sizeof(crc) ||
+      Crc32c(message.data(), message.size()) != crc ||
+      !state.ParseFromArray(message.data(), static_cast<int>(message.size()))) {
+    return absl::DataLossError(absl::StrCat(file, " is damaged"));
+  }
+  return state;
 }
 
 absl::Status RunDirectory::AddSteps(const std::vector<StepRecord>& records,

@@ -10,6 +10,7 @@
 #include "cli/run_record.h"
 #include "common/run/unique_fd.h"
 #include "server/coordinator/final_weights.h"
+#include "tributary/v1/coordinator_state.pb.h"
 
 namespace tributary {
 
@@ -20,6 +21,7 @@ namespace tributary {
 //   logs/                one file for each process
 //   weights.safetensors  the final weights
 //   summary.json         how it went, at the end
+//   coordinator.state    what another coordinator needs to go on with the job
 //   prometheus-targets.json  where the metrics are, when there are some
 class RunDirectory {
  public:
@@ -28,6 +30,20 @@ class RunDirectory {
   // `started` is seconds since 1970, written as local time in the name.
   static absl::StatusOr<std::unique_ptr<RunDirectory>> Create(
       const std::string& path, const v1::JobSpec& job, std::time_t started);
+
+  // An earlier run's, to go on with: new lines follow what stands there.
+  // NotFound and the like when it is no run directory.
+  static absl::StatusOr<std::unique_ptr<RunDirectory>> Open(
+      const std::string& path, std::time_t started);
+
+  // The last step in metrics.jsonl; 0 when there is none.
+  int64_t last_step() const { return last_step_; }
+
+  // coordinator.state: what a coordinator needs to go on after its own end.
+  absl::Status SaveState(const v1::CoordinatorState& state) const;
+  // NotFound: there is none. DataLoss: it is damaged.
+  static absl::StatusOr<v1::CoordinatorState> ReadState(
+      const std::string& path);
 
   const std::string& path() const { return path_; }
   std::string LogPath(const std::string& process) const {
@@ -50,6 +66,7 @@ class RunDirectory {
 
   const std::string path_;
   UniqueFd metrics_;
+  int64_t last_step_ = 0;
   std::unique_ptr<EventFile> events_;
 };
 

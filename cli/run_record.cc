@@ -94,6 +94,11 @@ std::string SummaryJson(const RunSummary& summary) {
   json["evaluations"] = EvaluationsJson(summary.evaluations);
   json["bytes"] = {{"sent_by_workers", summary.totals.bytes_sent},
                    {"received_by_workers", summary.totals.bytes_received}};
+  json["start_step"] = summary.totals.start_step;
+  json["checkpoint_step"] = summary.totals.checkpoint_step;
+  json["lost"] = {{"workers", summary.totals.workers_lost},
+                  {"servers", summary.totals.servers_lost},
+                  {"rollbacks", summary.totals.rollbacks}};
   json["processes"] = ProcessesJson(summary);
   json["weights_sha256"] = nullptr;
   if (!summary.weights_sha256.empty()) {

@@ -67,7 +67,8 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(
   TRIBUTARY_RETURN_IF_ERROR(CheckCluster(options.job.cluster()));
   JobState::Options state;
   state.job = options.job;
-  state.job_id = NewJobId();
+  state.job_id =
+      options.restored != nullptr ? options.restored->job_id() : NewJobId();
   state.heartbeat_ms = HeartbeatMs(options.job.cluster());
   state.lease_ms =
       static_cast<uint32_t>(absl::ToInt64Milliseconds(options.lease));
@@ -89,7 +90,11 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(
 
 Coordinator::Coordinator(Options options, JobState::Options state)
     : options_(std::move(options)),
-      control_(std::move(state), options_.clock) {}
+      control_({.state = std::move(state),
+                .clock = options_.clock,
+                .save = options_.save_state,
+                .restored = options_.restored,
+                .recorded_step = options_.recorded_step}) {}
 
 absl::Status Coordinator::Listen() {
   service_ = MakeCoordinatorService(&control_);

@@ -33,6 +33,10 @@ class Coordinator {
     int64_t start_step = 0;
     std::string restore_from;
     bool hold_start = false;  // no plan before AllowStart
+    // As JobControl's.
+    JobControl::SaveState save_state;
+    const v1::CoordinatorState* restored = nullptr;  // read by Start alone
+    int64_t recorded_step = 0;
     // Called once, on the coordinator's thread, when all workers have finished
     // and the weights are read; the servers are told that the job is done only
     // after it. An error fails the job.

@@ -47,13 +47,25 @@ std::vector<uint32_t> HoldersOf(const v1::Plan& plan) {
 
 }  // namespace
 
-JobControl::JobControl(JobState::Options options, const Clock* clock)
-    : clock_(clock),
-      state_(std::move(options), clock->NowMicros()),
-      progress_(state_.options().job.cluster().workers(),
-                state_.options().start_step),
-      evaluations_(state_.options().job.training().loss(),
-                   state_.options().job.cluster().workers()) {}
+JobControl::JobControl(Options options)
+    : clock_(options.clock),
+      save_(std::move(options.save)),
+      state_(options.restored != nullptr
+                 ? JobState(options.state, *options.restored,
+                            options.clock->NowMicros())
+                 : JobState(options.state, options.clock->NowMicros())),
+      progress_(options.state.job.cluster().workers(),
+                std::max(options.state.start_step, options.recorded_step)),
+      evaluations_(options.state.job.training().loss(),
+                   options.state.job.cluster().workers()) {
+  if (options.restored == nullptr) return;
+  absl::MutexLock lock(&mu_);
+  for (int rank = 0; rank < options.state.job.cluster().workers(); ++rank) {
+    unheard_.insert(rank);
+  }
+  logged_phase_ = state_.phase();
+  progress_micros_ = clock_->NowMicros();
+}
 
 absl::StatusOr<v1::RegisterResponse> JobControl::Register(
     const v1::RegisterRequest& request) {
@@ -112,6 +124,7 @@ absl::StatusOr<v1::HeartbeatResponse> JobControl::Heartbeat(
       TRIBUTARY_RETURN_IF_ERROR(
           progress_.StartAt(request.index(), request.start_step()));
     }
+    TRIBUTARY_RETURN_IF_ERROR(FindReportsLocked(request));
     TRIBUTARY_ASSIGN_OR_RETURN(taken,
                                progress_.Add(request.index(), request.steps()));
     NoteProgressLocked();
@@ -123,6 +136,14 @@ absl::StatusOr<v1::HeartbeatResponse> JobControl::Heartbeat(
   response.set_checkpoints_taken(request.checkpoints_size());
   NotePhaseLocked();
   return response;
+}
+
+absl::Status JobControl::FindReportsLocked(
+    const v1::HeartbeatRequest& request) {
+  if (request.steps().empty() || unheard_.erase(request.index()) == 0) {
+    return absl::OkStatus();
+  }
+  return progress_.StartAt(request.index(), request.steps(0).step() - 1);
 }
 
 void JobControl::TakeCheckpointsLocked(const v1::HeartbeatRequest& request) {
@@ -409,10 +430,23 @@ void JobControl::NoteProgressLocked() {
   progress_micros_ = clock_->NowMicros();
 }
 
+void JobControl::SaveStateLocked() {
+  if (!save_) return;
+  const v1::CoordinatorState state = state_.Save();
+  std::string bytes = state.SerializeAsString();
+  if (bytes == saved_state_) return;
+  saved_state_ = std::move(bytes);
+  if (absl::Status status = save_(state); !status.ok()) {
+    spdlog::error("a coordinator in this one's place could not go on: {}",
+                  std::string(status.message()));
+  }
+}
+
 void JobControl::NotePhaseLocked() {
+  SaveStateLocked();
   if (state_.plan() != nullptr && state_.plan()->epoch() != ledger_epoch_) {
     ledger_epoch_ = state_.plan()->epoch();
-    ledger_.Begin(state_.plan()->start_step(), HoldersOf(*state_.plan()));
+    ledger_.Begin(state_.restore_step(), HoldersOf(*state_.plan()));
   }
   std::vector<std::string> notices = state_.TakeNotices();
   for (std::string& notice : ledger_.TakeNotices()) {

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -55,7 +56,20 @@ struct PendingManifest {
 // called from any thread; none waits but those that take a time.
 class JobControl {
  public:
-  JobControl(JobState::Options options, const Clock* clock);
+  // Keeps what a later coordinator needs to go on; called with the lock held,
+  // when something has changed.
+  using SaveState = std::function<absl::Status(const v1::CoordinatorState&)>;
+  struct Options {
+    JobState::Options state;
+    const Clock* clock = nullptr;
+    SaveState save;  // or none
+    // What an earlier coordinator of this job has kept, or none; and the steps
+    // that it has recorded.
+    const v1::CoordinatorState* restored = nullptr;
+    int64_t recorded_step = 0;
+  };
+
+  explicit JobControl(Options options);
 
   // The service's calls; requests are checked here.
   absl::StatusOr<v1::RegisterResponse> Register(
@@ -100,6 +114,10 @@ class JobControl {
   bool HasUpdateLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   // Logs and remembers a change of phase.
   void NotePhaseLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void SaveStateLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Where this rank goes on with its reports after a coordinator's end.
+  absl::Status FindReportsLocked(const v1::HeartbeatRequest& request)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Remembers when progress was last seen.
   void NoteProgressLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TakeCheckpointsLocked(const v1::HeartbeatRequest& request)
@@ -108,6 +126,7 @@ class JobControl {
       ABSL_SHARED_LOCKS_REQUIRED(mu_);
 
   const Clock* const clock_;
+  const SaveState save_;
 
   mutable absl::Mutex mu_;
   JobState state_ ABSL_GUARDED_BY(mu_);
@@ -118,6 +137,8 @@ class JobControl {
   CheckpointLedger ledger_ ABSL_GUARDED_BY(mu_);
   uint64_t ledger_epoch_ ABSL_GUARDED_BY(mu_) = 0;  // of its plan
   std::vector<std::string> notices_ ABSL_GUARDED_BY(mu_);
+  std::set<uint32_t> unheard_ ABSL_GUARDED_BY(mu_);  // ranks, since a restore
+  std::string saved_state_ ABSL_GUARDED_BY(mu_);
   v1::JobPhase logged_phase_ ABSL_GUARDED_BY(mu_) = v1::JOB_PHASE_WAITING;
   v1::JobPhase shown_phase_ ABSL_GUARDED_BY(mu_) = v1::JOB_PHASE_UNSPECIFIED;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;

@@ -66,6 +66,54 @@ JobState::JobState(Options options, int64_t now_micros)
       restore_step_(options_.start_step),
       restore_from_(options_.restore_from) {}
 
+JobState::JobState(Options options, const v1::CoordinatorState& state,
+                   int64_t now_micros)
+    : JobState(std::move(options), now_micros) {
+  membership_.Restore(state, now_micros);
+  declaration_ = state.declaration();
+  if (state.has_plan()) {
+    plan_ = state.plan();
+    checkpoint_directory_ = plan_->checkpoint_directory();
+  }
+  phase_ = state.phase();
+  message_ = state.message();
+  stop_requested_ = state.stop_requested();
+  restore_step_ = state.restore_step();
+  restore_from_ = state.restore_from();
+  wants_new_plan_ = state.wants_new_plan();
+  rollbacks_ = state.rollbacks();
+  workers_lost_ = state.workers_lost();
+  servers_lost_ = state.servers_lost();
+  if (!plan_) return;
+  for (const std::vector<Place>* places :
+       {&membership_.servers(), &membership_.workers()}) {
+    for (const Place& place : *places) {
+      if (place.alive || place.finished) continue;
+      losses_[{place.role, place.index}] = {now_micros, LastStepOf(place),
+                                            place.Name()};
+    }
+  }
+}
+
+v1::CoordinatorState JobState::Save() const {
+  v1::CoordinatorState state;
+  state.set_job_id(options_.job_id);
+  *state.mutable_job() = options_.job;
+  *state.mutable_declaration() = declaration_;
+  if (plan_) *state.mutable_plan() = *plan_;
+  state.set_phase(phase_);
+  state.set_message(message_);
+  state.set_stop_requested(stop_requested_);
+  state.set_restore_step(restore_step_);
+  state.set_restore_from(restore_from_);
+  state.set_wants_new_plan(wants_new_plan_);
+  state.set_rollbacks(rollbacks_);
+  state.set_workers_lost(workers_lost_);
+  state.set_servers_lost(servers_lost_);
+  membership_.Save(&state);
+  return state;
+}
+
 void JobState::AllowStart(const std::string& checkpoint_directory) {
   may_start_ = true;
   checkpoint_directory_ = checkpoint_directory;

@@ -54,6 +54,13 @@ class JobState {
   };
 
   JobState(Options options, int64_t now_micros);
+  // Goes on where another coordinator of the same job has ended: as it was, but
+  // who was known to be lost counts as lost from now on.
+  JobState(Options options, const v1::CoordinatorState& state,
+           int64_t now_micros);
+
+  // All that the second constructor needs.
+  v1::CoordinatorState Save() const;
 
   // FailedPrecondition when the job is over; else as Membership::Register.
   absl::StatusOr<v1::RegisterResponse> Register(
@@ -105,6 +112,7 @@ class JobState {
   bool stop_requested() const { return stop_requested_; }
   int64_t total_steps() const { return declaration_.total_steps(); }
   int64_t steps_per_epoch() const { return declaration_.steps_per_epoch(); }
+  int64_t restore_step() const { return restore_step_; }
   const v1::DeclareModelRequest& declaration() const { return declaration_; }
   uint64_t rollbacks() const { return rollbacks_; }
   uint64_t workers_lost() const { return workers_lost_; }

@@ -180,6 +180,38 @@ void Membership::RenewAll(int64_t now_micros) {
   }
 }
 
+void Membership::Save(v1::CoordinatorState* state) const {
+  state->set_last_incarnation(last_incarnation_);
+  for (const std::vector<Place>* places : {&servers_, &workers_}) {
+    for (const Place& place : *places) {
+      if (place.incarnation == 0) continue;
+      v1::PlaceState* saved = state->add_places();
+      *saved->mutable_holder() = place.holder;
+      saved->set_index(place.index);
+      saved->set_incarnation(place.incarnation);
+      saved->set_alive(place.alive);
+      saved->set_finished(place.finished);
+      saved->set_losses(place.losses);
+    }
+  }
+}
+
+void Membership::Restore(const v1::CoordinatorState& state,
+                         int64_t now_micros) {
+  last_incarnation_ = state.last_incarnation();
+  for (const v1::PlaceState& saved : state.places()) {
+    std::vector<Place>* places = Places(saved.holder().role());
+    if (places == nullptr || saved.index() >= places->size()) continue;
+    Place& place = (*places)[saved.index()];
+    place.holder = saved.holder();
+    place.incarnation = saved.incarnation();
+    place.alive = saved.alive();
+    place.finished = saved.finished();
+    place.losses = saved.losses();
+    place.last_heartbeat_micros = now_micros;
+  }
+}
+
 bool Membership::ServersComplete() const {
   return std::all_of(servers_.begin(), servers_.end(),
                      [](const Place& server) { return server.alive; });

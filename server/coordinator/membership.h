@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "tributary/v1/coordinator_service.pb.h"
+#include "tributary/v1/coordinator_state.pb.h"
 
 namespace tributary {
 
@@ -66,6 +67,11 @@ class Membership {
   std::vector<Place>& workers() { return workers_; }
   const std::vector<Place>& servers() const { return servers_; }
   const std::vector<Place>& workers() const { return workers_; }
+
+  // Who holds what, for a coordinator that goes on after its own end; leases
+  // begin anew.
+  void Save(v1::CoordinatorState* state) const;
+  void Restore(const v1::CoordinatorState& state, int64_t now_micros);
 
   // Every place has a living holder; every server's has.
   bool Complete() const;

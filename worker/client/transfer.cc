@@ -15,6 +15,10 @@ constexpr absl::Duration kHold = absl::Seconds(2);
 // What the network may take on top.
 constexpr absl::Duration kMargin = absl::Seconds(10);
 
+// A server that holds a call says so after kHold; later it does not answer.
+constexpr absl::Duration kSilence = absl::Milliseconds(500);
+constexpr absl::Duration kLook = absl::Milliseconds(250);
+
 constexpr int64_t kFirstBackoffMicros = 10'000;
 constexpr int64_t kMaxBackoffMicros = 1'000'000;
 
@@ -42,10 +46,25 @@ void TransferRound::Begin(absl::Time deadline) {
 
 absl::Status TransferRound::Wait() {
   absl::MutexLock lock(&mu_);
+  const absl::Condition ended(
+      +[](std::set<Transfer*>* active) { return active->empty(); }, &active_);
   // Every transfer ends soon after the deadline by itself.
-  mu_.Await(absl::Condition(
-      +[](std::set<Transfer*>* active) { return active->empty(); }, &active_));
+  while (!mu_.AwaitWithTimeout(ended, kLook)) TellSilenceLocked();
   return status_;
+}
+
+void TransferRound::TellSilenceLocked() {
+  const absl::Time now = absl::Now();
+  for (const Transfer* transfer : active_) {
+    const absl::Duration silent = now - transfer->called();
+    if (silent < kHold + kSilence) continue;
+    waiting_ = true;
+    if (on_waiting_) {
+      on_waiting_(absl::StrCat("no answer to the ", transfer->what(), " for ",
+                               absl::ToInt64Seconds(silent), " s"));
+    }
+    return;
+  }
 }
 
 void TransferRound::Cancel(const std::string& why) {
@@ -116,6 +135,7 @@ void Transfer::Call() {
   {
     absl::MutexLock lock(&mu_);
     context_ = std::move(context);
+    called_ = absl::Now();
   }
   reader_->StartCall();
   reader_->Finish(&response_, &status_, this);
@@ -126,7 +146,16 @@ void Transfer::Cancel() {
   if (context_) context_->TryCancel();
 }
 
+absl::Time Transfer::called() const {
+  absl::MutexLock lock(&mu_);
+  return called_;
+}
+
 void Transfer::Proceed() {
+  {
+    absl::MutexLock lock(&mu_);
+    called_ = absl::InfiniteFuture();
+  }
   switch (state_) {
     case State::kDelayedSend:
       return Call();

@@ -33,7 +33,8 @@ class TransferRound {
 
   // The transfers added from here on belong together.
   void Begin(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mu_);
-  // Waits until every transfer of the round has ended; the first error.
+  // Waits until every transfer of the round has ended; the first error. Says
+  // meanwhile which server does not answer at all.
   absl::Status Wait() ABSL_LOCKS_EXCLUDED(mu_);
   void Cancel(const std::string& why) ABSL_LOCKS_EXCLUDED(mu_);
   bool Stopped() const ABSL_LOCKS_EXCLUDED(mu_);
@@ -50,6 +51,8 @@ class TransferRound {
   std::atomic<uint64_t> retries{0};
 
  private:
+  void TellSilenceLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
   const std::function<int64_t()> delay_micros_;
   const std::function<void(const std::string&)> on_waiting_;
   grpc::CompletionQueue queue_;
@@ -80,6 +83,9 @@ class Transfer {
   // The queue's thread hands its events here.
   void Proceed();
   void Cancel();
+  // When the call that is under way was made; no call: the infinite future.
+  absl::Time called() const;
+  const std::string& what() const { return work_.what; }
 
  private:
   enum class State { kDelayedSend, kCalling, kDelayedReceive, kBackingOff };
@@ -99,7 +105,8 @@ class Transfer {
   const Work work_;
   State state_ = State::kCalling;
   int attempts_ = 0;
-  absl::Mutex mu_;  // Cancel comes from another thread
+  mutable absl::Mutex mu_;  // Cancel and called come from other threads
+  absl::Time called_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
   std::unique_ptr<grpc::ClientContext> context_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<grpc::ClientAsyncResponseReader<grpc::ByteBuffer>> reader_;
   grpc::Alarm alarm_;

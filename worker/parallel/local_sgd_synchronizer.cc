@@ -56,8 +56,9 @@ absl::StatusOr<int64_t> LocalSgdSynchronizer::Start(
     TRIBUTARY_RETURN_IF_ERROR(
         client.Initialize(Pointers<const float>(weights)));
   }
+  std::vector<float*> start = Pointers<float>(start_);
   TRIBUTARY_RETURN_IF_ERROR(
-      client.PullExact(clock.steps, absl::MakeSpan(Pointers<float>(start_))));
+      client.PullExact(clock.steps, absl::MakeSpan(start)));
   CopyWeightsIn();
   TRIBUTARY_RETURN_IF_ERROR(StartState());
   return std::min(clock.steps * options_.period, options_.total_steps);

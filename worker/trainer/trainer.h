@@ -50,10 +50,10 @@ class Trainer {
 
     // Asked before every step, from 1. Cancelled: stop here, in good order.
     std::function<absl::Status(int64_t step)> begin_step;
-    // prefetched: batches that wait for the next steps.
-    std::function<void(const v1::StepReport&, int64_t prefetched)> report_step;
     // For tests: told where the trainer stands.
     std::function<void(int64_t step, TrainPoint point)> at_point;
+    // prefetched: batches that wait for the next steps.
+    std::function<void(const v1::StepReport&, int64_t prefetched)> report_step;
     // This rank's part of the test set, judged after `step` steps.
     std::function<absl::Status(int64_t step, int64_t epoch,
                                const v1::EvaluationPart&)>

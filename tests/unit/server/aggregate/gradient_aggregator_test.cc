@@ -76,5 +76,60 @@ TEST(GradientAggregatorTest, WeighsBySamples) {
   EXPECT_EQ(aggregator.Weights(), (std::vector<float>{0.75f, 0.0f, 0.25f}));
 }
 
+TEST(GradientAggregatorTest, WithBackupWorkersALateContributionIsDropped) {
+  GradientAggregator aggregator({.num_workers = 3, .drops_late = true});
+  aggregator.Add(Make(0, 0, 11));
+  aggregator.Add(Make(2, 0, 13));
+  aggregator.Commit();
+  EXPECT_EQ(aggregator.applied().Min(), 1)
+      << "the step is over for rank 1, too";
+  EXPECT_EQ(aggregator.Add(Make(1, 0, 12)), Verdict::kLate);
+  EXPECT_EQ(aggregator.Add(Make(1, 1, 12)), Verdict::kAdded);
+  EXPECT_EQ(aggregator.Add(Make(0, 0, 11)), Verdict::kCommitted);
+}
+
+TEST(GradientAggregatorTest, NobodyIsAddedToAStepThatIsBeingApplied) {
+  GradientAggregator aggregator({.num_workers = 2, .drops_late = true});
+  aggregator.Add(Make(0, 0, 11));
+  aggregator.Close();
+  EXPECT_EQ(aggregator.Add(Make(1, 0, 12)), Verdict::kLate);
+  EXPECT_EQ(aggregator.Add(Make(0, 0, 11)), Verdict::kHeld);
+  aggregator.Commit();
+  EXPECT_EQ(aggregator.Add(Make(1, 1, 12)), Verdict::kAdded);
+}
+
+TEST(GradientAggregatorTest, WithoutGatheringEveryRankHasItsOwnStep) {
+  GradientAggregator aggregator({.num_workers = 2, .gathers = false});
+  for (int64_t step = 0; step < 3; ++step) {
+    EXPECT_EQ(aggregator.Add(Make(0, step, 11)), Verdict::kAdded);
+    aggregator.Commit();
+  }
+  EXPECT_EQ(aggregator.applied().steps(0), 3);
+  EXPECT_EQ(aggregator.applied().steps(1), 0);
+  EXPECT_EQ(aggregator.MissingRanks(), std::vector<int>{1});
+  EXPECT_EQ(aggregator.Add(Make(0, 2, 11)), Verdict::kCommitted);
+  EXPECT_EQ(aggregator.Add(Make(0, 1, 11)), Verdict::kTooOld);
+  EXPECT_EQ(aggregator.Add(Make(1, 1, 11)), Verdict::kTooNew);
+  EXPECT_EQ(aggregator.Add(Make(1, 0, 11)), Verdict::kAdded);
+}
+
+TEST(GradientAggregatorTest, WithoutGatheringAReplacementMaySendOtherBytes) {
+  GradientAggregator aggregator({.num_workers = 1, .gathers = false});
+  aggregator.Add(Make(0, 0, 11, /*incarnation=*/1));
+  aggregator.Commit();
+  EXPECT_EQ(aggregator.Add(Make(0, 0, 99, /*incarnation=*/1)),
+            Verdict::kConflict);
+  EXPECT_EQ(aggregator.Add(Make(0, 0, 99, /*incarnation=*/2)),
+            Verdict::kCommitted);
+}
+
+TEST(GradientAggregatorTest, ARestoredBlockWantsTheNextStep) {
+  GradientAggregator aggregator({.num_workers = 2});
+  aggregator.StartAt(7);
+  EXPECT_EQ(aggregator.Add(Make(0, 6, 11)), Verdict::kTooOld);
+  EXPECT_EQ(aggregator.Add(Make(0, 7, 11)), Verdict::kAdded);
+  EXPECT_EQ(aggregator.Add(Make(1, 8, 11)), Verdict::kTooNew);
+}
+
 }  // namespace
 }  // namespace tributary

@@ -85,7 +85,7 @@ void Work(JobControl& control, int number) {
 }
 
 TEST(JobControlTest, ManyThreadsAgreeOnEveryStep) {
-  JobControl control(Options(), &Clock::Real());
+  JobControl control({.state = Options(), .clock = &Clock::Real()});
   std::thread server([&] {
     const auto place = Join(control, v1::ROLE_SERVER, "server");
     const absl::Time deadline = absl::Now() + kSoon;
@@ -141,7 +141,7 @@ TEST(JobControlTest, TheWaitForAStepIsCountedFromTheLastOne) {
   ManualClock clock;
   JobState::Options options = Options();
   options.job.mutable_cluster()->set_workers(1);
-  JobControl control(options, &clock);
+  JobControl control({.state = options, .clock = &clock});
   Join(control, v1::ROLE_SERVER, "server");
   const auto worker = Join(control, v1::ROLE_WORKER, "worker");
   clock.AdvanceMicros(1'000'000);
@@ -161,7 +161,7 @@ TEST(JobControlTest, TheWaitForAStepIsCountedFromTheLastOne) {
 }
 
 TEST(JobControlTest, CloseEndsEveryWait) {
-  JobControl control(Options(), &Clock::Real());
+  JobControl control({.state = Options(), .clock = &Clock::Real()});
   std::vector<std::thread> waiting;
   waiting.emplace_back([&] {
     v1::GetPlanRequest request;

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "kernels/ops.h"
@@ -21,18 +24,22 @@ class ParameterShardTest : public ::testing::Test {
   ParameterShardTest() : ops_(CreateCpuOps()) { Create(2, {}); }
 
   void Create(int workers, OptimizerOptions optimizer, double clip_norm = 0) {
+    ParameterShard::Options options;
+    options.num_workers = workers;
+    options.optimizer = optimizer;
+    options.clip_norm = clip_norm;
+    options.policy = std::make_unique<BulkSynchronous>();
+    Create(std::move(options));
+  }
+
+  void Create(ParameterShard::Options options) {
     plan_ = std::make_unique<PartitionPlan>(
         *PartitionPlan::Create({{"w", {4}}}, 1, 1 << 16));
-    optimizer.learning_rate = 1;
-    shard_ = std::make_unique<ParameterShard>(ParameterShard::Options{
-        .plan = plan_.get(),
-        .num_workers = workers,
-        .optimizer = optimizer,
-        .learning_rate = [](int64_t) { return 1.0; },
-        .clip_norm = clip_norm,
-        .policy = std::make_unique<BulkSynchronous>(),
-        .ops = ops_.get(),
-    });
+    options.plan = plan_.get();
+    options.optimizer.learning_rate = 1;
+    options.learning_rate = [](int64_t) { return 1.0; };
+    options.ops = ops_.get();
+    shard_ = std::make_unique<ParameterShard>(std::move(options));
   }
 
   void Initialize() {
@@ -201,6 +208,159 @@ TEST_F(ParameterShardTest, LambScalesByTheNormsOfTheWholeTensor) {
   TRIBUTARY_EXPECT_OK(shard_->Initialize(0, start.Crc32c(), start));
   const Answer answer = Push(Make(0, 0, 0.5f));
   EXPECT_NEAR(First(answer), 3.0f - 2.5f, 1e-5);
+}
+
+// ---- policies
+
+TEST_F(ParameterShardTest, SspAppliesAtOnceAndHoldsTheFastWorkerAtTheBound) {
+  ParameterShard::Options options;
+  options.num_workers = 2;
+  options.policy = std::make_unique<StaleSynchronous>(/*staleness=*/1);
+  Create(std::move(options));
+  Initialize();
+  const Answer first = Push(Make(0, 0, 1.0f));
+  ASSERT_TRUE(first->has_value());
+  EXPECT_EQ(First(first), -1.0f);
+  const Answer second = Push(Make(0, 1, 1.0f));
+  EXPECT_FALSE(second->has_value()) << "two steps ahead of rank 1";
+  const Answer slow = Push(Make(1, 0, 4.0f));
+  EXPECT_EQ(First(slow), -6.0f);
+  ASSERT_TRUE(second->has_value());
+  EXPECT_EQ((**second)->version, 3);
+  EXPECT_EQ(shard_->counters().max_staleness, 1);
+  EXPECT_EQ(shard_->counters().staleness[0], 1u);  // rank 1's own
+  EXPECT_EQ(shard_->counters().staleness[1], 2u);
+}
+
+TEST_F(ParameterShardTest, AStaleGradientCanCountLess) {
+  ParameterShard::Options options;
+  options.num_workers = 2;
+  options.policy = std::make_unique<Asynchronous>();
+  options.scale_by_staleness = true;
+  Create(std::move(options));
+  Initialize();
+  Push(Make(0, 0, 1.0f));
+  Push(Make(0, 1, 1.0f));  // of version 0: one update came between
+  const Answer stale = Push(Make(1, 0, 4.0f));  // of version 0: two did
+  EXPECT_EQ(First(stale), -4.0f);               // -1 - 1 - 4 / 2
+}
+
+TEST_F(ParameterShardTest, ALateGradientIsDroppedAndAnsweredWithTheWeights) {
+  ParameterShard::Options options;
+  options.num_workers = 3;
+  options.policy = std::make_unique<BulkSynchronous>(/*backup_workers=*/1);
+  Create(std::move(options));
+  Initialize();
+  Push(Make(0, 0, 2.0f));
+  EXPECT_EQ(First(Push(Make(2, 0, 4.0f))), -3.0f);
+  const Answer late = Push(Make(1, 0, 100.0f));
+  EXPECT_EQ(First(late), -3.0f);
+  EXPECT_EQ(shard_->counters().dropped, 1u);
+}
+
+// ---- replacement and restore
+
+TEST_F(ParameterShardTest, TheVersionBeforeIsKeptForAReplacement) {
+  ParameterShard::Options options;
+  options.num_workers = 1;
+  options.policy = std::make_unique<BulkSynchronous>();
+  options.keep_previous = true;
+  Create(std::move(options));
+  Initialize();
+  Push(Make(0, 0, 1.0f));
+  Push(Make(0, 1, 1.0f));
+  const auto pull = [this](int64_t version) {
+    auto answer = std::make_shared<Answer::element_type>();
+    shard_->PullExact(0, version, 1000,
+                      [answer](auto weights) { *answer = std::move(weights); });
+    return answer;
+  };
+  EXPECT_EQ(First(pull(2)), -2.0f);
+  const Answer previous = pull(1);
+  EXPECT_EQ(First(previous), -1.0f);
+  EXPECT_EQ((**previous)->version, 1);
+  EXPECT_EQ((**previous)->crc32c, Floats({-1, -1, -1, -1}).Crc32c());
+  EXPECT_THAT(**pull(0), StatusIs(absl::StatusCode::kOutOfRange,
+                                  "version 0 of shard 0, block 0 is gone"));
+  EXPECT_FALSE(pull(3)->has_value());
+  EXPECT_EQ(shard_->ReadClock(0).steps, 2);
+}
+
+TEST_F(ParameterShardTest, CutsHoldWeightsAndStateAndGoOnWhereTheyWereTaken) {
+  OptimizerOptions momentum;
+  momentum.momentum = 0.5;
+  std::vector<float> weights, state;
+  const auto options = [&] {
+    ParameterShard::Options made;
+    made.optimizer = momentum;
+    made.policy = std::make_unique<BulkSynchronous>();
+    made.checkpoint_every_steps = 2;
+    made.on_checkpoint = [&](const BlockCut& cut) {
+      EXPECT_EQ(cut.steps % 2, 0);
+      if (cut.steps != 2) return;
+      weights.assign(cut.weights.data(), cut.weights.data() + 4);
+      state.assign((*cut.state)[0].data(), (*cut.state)[0].data() + 4);
+    };
+    return made;
+  };
+  Create(options());
+  Initialize();
+  for (int64_t step = 0; step < 5; ++step) Push(Make(0, step, 1.0f));
+  const float undisturbed = First(Push(Make(0, 5, 1.0f)));
+  ASSERT_EQ(weights.size(), 4u);
+
+  Create(options());
+  TRIBUTARY_EXPECT_OK(shard_->Restore(
+      2, [&](const Block&, float* w, const std::vector<float*>& s) {
+        std::copy(weights.begin(), weights.end(), w);
+        std::copy(state.begin(), state.end(), s[0]);
+        return absl::OkStatus();
+      }));
+  EXPECT_EQ(shard_->ReadClock(0).steps, 2);
+  EXPECT_THAT(**Push(Make(0, 1, 1.0f)),
+              StatusIs(absl::StatusCode::kOutOfRange, "open step is 3"));
+  Answer last;
+  for (int64_t step = 2; step < 6; ++step) last = Push(Make(0, step, 1.0f));
+  EXPECT_EQ(First(last), undisturbed);
+}
+
+// ---- what is not finite
+
+TEST_F(ParameterShardTest, AGradientThatIsNotFiniteIsRefusedByName) {
+  ParameterShard::Options options;
+  options.policy = std::make_unique<BulkSynchronous>();
+  std::string fatal;
+  options.on_fatal = [&fatal](const std::string& why) { fatal = why; };
+  Create(std::move(options));
+  Initialize();
+  Contribution bad = Make(0, 0, 1.0f);
+  bad.payload = Floats({1, 2, NAN, 4});
+  bad.crc32c = bad.payload.Crc32c();
+  EXPECT_THAT(**Push(bad),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "rank 0 for step 1 is not finite in \"w\", element 2"));
+  EXPECT_NE(fatal, "");
+  EXPECT_EQ(shard_->counters().nonfinite, 1u);
+  EXPECT_EQ(First(Push(Make(0, 0, 1.0f))), -1.0f) << "nothing was taken of it";
+}
+
+TEST_F(ParameterShardTest, AStepThatIsNotFiniteCanBeSkipped) {
+  ParameterShard::Options options;
+  options.num_workers = 2;
+  options.policy = std::make_unique<BulkSynchronous>();
+  options.nonfinite = NonFiniteAction::kSkip;
+  Create(std::move(options));
+  Initialize();
+  Contribution bad = Make(0, 0, 1.0f);
+  bad.payload = Floats({1, INFINITY, 3, 4});
+  bad.crc32c = bad.payload.Crc32c();
+  Push(bad);
+  const Answer skipped = Push(Make(1, 0, 1.0f));
+  EXPECT_EQ(First(skipped), 0.0f);
+  EXPECT_EQ((**skipped)->version, 1);
+  EXPECT_EQ(shard_->counters().skipped_steps, 1u);
+  Push(Make(0, 1, 1.0f));
+  EXPECT_EQ(First(Push(Make(1, 1, 1.0f))), -1.0f);
 }
 
 }  // namespace
