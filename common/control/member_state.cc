@@ -27,6 +27,7 @@ MemberState::Gate MemberState::Check(int64_t step) const {
 bool MemberState::Urgent() const {
   if (!end_.ok()) return false;
   if (Paused() && !told_paused_) return true;
+  if (untold_checkpoint_) return true;
   if (stalled_) return false;  // asking at once would only spin
   return (finishing_ && !finish_acknowledged_) ||
          pending_.size() >= kStepsPerHeartbeat;
@@ -44,6 +45,7 @@ v1::HeartbeatRequest MemberState::NextHeartbeat() {
   request.set_finished(finishing_ && batch == pending_.size());
   request.set_plan_epoch(plan_epoch_);
   request.set_start_step(start_step_);
+  untold_checkpoint_ = false;
   for (const v1::CheckpointReport& report : checkpoints_) {
     *request.add_checkpoints() = report;
   }

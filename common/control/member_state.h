@@ -66,6 +66,7 @@ class MemberState {
   // A server's file of a checkpoint; sent until taken.
   void ReportCheckpoint(const v1::CheckpointReport& report) {
     checkpoints_.push_back(report);
+    untold_checkpoint_ = true;
   }
   // Of the coordinator's newest plan; 0: it has not said.
   uint64_t newest_plan() const { return newest_plan_; }
@@ -102,6 +103,7 @@ class MemberState {
   std::deque<v1::StepReport> pending_;            // not yet taken
   std::deque<v1::CheckpointReport> checkpoints_;  // not yet taken
   std::vector<uint32_t> adopt_ranks_;
+  bool untold_checkpoint_ = false;
   bool told_paused_ = false;
   bool stalled_ = false;  // the coordinator took none of the steps sent
   bool finishing_ = false;

@@ -94,7 +94,7 @@ absl::StatusOr<v1::Plan> JobControl::GetPlan(
     const v1::GetPlanRequest& request) {
   absl::MutexLock lock(&mu_);
   const auto there = [this, &request]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-    return state_.plan() != nullptr &&
+    return state_.plan() != nullptr && !state_.wants_new_plan() &&
            state_.plan()->epoch() >= request.min_epoch();
   };
   const auto decided = [this, &there]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {

@@ -264,7 +264,8 @@ v1::HeartbeatResponse JobState::Apply(const v1::HeartbeatRequest& request,
                       request.error().substr(0, kMaxSentenceBytes)));
   }
   // What is said of an earlier plan is over.
-  const bool current = plan_ && request.plan_epoch() == plan_->epoch();
+  const bool current =
+      plan_ && std::max<uint64_t>(1, request.plan_epoch()) == plan_->epoch();
   if (!current) place.latest.clear_begun_step();
   if (request.role() == v1::ROLE_WORKER && current) {
     if (request.finished() && !place.finished &&

@@ -77,6 +77,8 @@ class JobState {
   // A checkpoint is complete: who starts over starts there.
   void SetRestorePoint(int64_t step, const std::string& folder);
 
+  // A server is lost: the plan is over, and the next is not there yet.
+  bool wants_new_plan() const { return wants_new_plan_; }
   // Null before it is published.
   const v1::Plan* plan() const { return plan_ ? &*plan_ : nullptr; }
   // What the plan still waits for: "server 1, worker 0, the model".

@@ -26,6 +26,12 @@ absl::Status ParameterServer::CheckAddress(
     return absl::UnavailableError("this server has no plan yet; try again");
   }
   const v1::Plan& plan = serving->plan;
+  if (address.job_id() == plan.job_id() &&
+      address.plan_epoch() > plan.epoch()) {
+    return absl::UnavailableError(
+        absl::StrCat("this server has not got plan epoch ",
+                     address.plan_epoch(), " yet; try again"));
+  }
   if (address.job_id() != plan.job_id() ||
       address.plan_epoch() != plan.epoch()) {
     return absl::FailedPreconditionError(absl::StrCat(

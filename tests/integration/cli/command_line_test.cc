@@ -36,7 +36,7 @@ std::vector<Wrong> AllWrong() {
   return {
       {"NoCommand", "tributary", {}, "a command is wanted"},
       {"UnknownCommand", "tributary", {"trian"}, "trian"},
-      {"NoJob", "tributary", {"train"}, "JOB is required"},
+      {"NoJob", "tributary", {"train"}, "a JOB file, or --resume"},
       {"MissingJob", "tributary", {"train", "no.yaml"}, "no.yaml: no such"},
       {"FolderAsJob", "tributary", {"train", "."}, ".: "},
       {"TwoJobs", "tributary", {"train", "job.yaml", "job.yaml"}, "job.yaml"},

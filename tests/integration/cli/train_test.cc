@@ -106,7 +106,8 @@ class TrainTest : public testing::TemporaryFolderTest {
   }
   // The coordinator's address from the first line of the output.
   static std::string Address(RunningProcess& process) {
-    EXPECT_TRUE(process.WaitForOutput("\n", kSoon));
+    EXPECT_TRUE(process.WaitForOutput("coordinator 127", kSoon) &&
+                process.WaitForOutput("\n", kSoon));
     std::smatch match;
     EXPECT_TRUE(std::regex_search(process.output(), match,
                                   std::regex("coordinator ([0-9.]+:[0-9]+)")))
@@ -223,7 +224,8 @@ TEST_F(TrainTest, SecondInterruptEndsEverythingAtOnce) {
 }
 
 TEST_F(TrainTest, KilledWorkerFailsTheRunByName) {
-  auto train = Train({"--set", "training.epochs=1000000"});
+  auto train = Train({"--set", "training.epochs=1000000", "--set",
+                      "cluster.on_worker_loss=fail"});
   ASSERT_TRUE(train->WaitForOutput("epoch 1/1000000: test", kSoon));
   const pid_t worker = PidOf("worker 1");
   ASSERT_GT(worker, 0);

@@ -34,7 +34,7 @@ constexpr SpoiledLine kSpoiledLines[] = {
     {1, "modle:",
      R"(job.yaml:1: unknown field "modle" in the job; did you mean "model"?)"},
     {9, "banana: 1\ntraining:",
-     R"(job.yaml:9: unknown field "banana" in the job; the job knows name, model, data, training, strategy, cluster, seed, device)"},
+     R"(job.yaml:9: unknown field "banana" in the job; the job knows name, model, data, training, strategy, cluster, seed, device, checkpoint)"},
     {12, "  optimizer: {sgdd: {learning_rate: 0.1}}",
      R"(job.yaml:12: unknown field "sgdd" in training.optimizer; did you mean "sgd"?)"},
     {4, "    - rleu",
@@ -51,7 +51,7 @@ constexpr SpoiledLine kSpoiledLines[] = {
     {11, "  loss: crossentropy",
      R"(job.yaml:11: unknown field "crossentropy" in training.loss; did you mean "cross_entropy"?)"},
     {11, "  loss: mse\n  sync: bsp",
-     R"(job.yaml:12: unknown field "sync" in training; training knows epochs, steps, loss, optimizer, learning_rate_schedule, gradient_accumulation, clip_norm, precision)"},
+     R"(job.yaml:12: unknown field "sync" in training; training knows epochs, steps, loss, optimizer, learning_rate_schedule, gradient_accumulation, clip_norm, precision, nonfinite)"},
     {10, "  epochs: three",
      R"(job.yaml:10: training.epochs wants a whole number, got "three")"},
     {10, "  epochs: 2.5",
@@ -90,7 +90,7 @@ constexpr SpoiledLine kSpoiledLines[] = {
     {9, "training: [1]\nother:",
      "job.yaml:9: training wants a mapping with epochs, steps, loss, "
      "optimizer, learning_rate_schedule, gradient_accumulation, clip_norm, "
-     "precision; got a list"},
+     "precision, nonfinite; got a list"},
     {7, "  train: 5",
      R"(job.yaml:7: data.train wants a mapping with idx, csv, npy, synthetic; got "5")"},
     {8, "  batch_size: 16\n  shuffle: seed",
@@ -314,12 +314,29 @@ constexpr SpoilingOverride kSpoilingOverrides[] = {
      "--set training.optimizer=[1: not valid YAML: end of sequence flow not "
      "found"},
     {"=3",
-     R"(--set =3: unknown field "" in the job; the job knows name, model, data, training, strategy, cluster, seed, device)"},
+     R"(--set =3: unknown field "" in the job; the job knows name, model, data, training, strategy, cluster, seed, device, checkpoint)"},
     {"", "--set : wants key=value, as in training.steps=100"},
     {"training..epochs=3",
-     R"(--set training..epochs=3: unknown field "" in training; training knows epochs, steps, loss, optimizer, learning_rate_schedule, gradient_accumulation, clip_norm, precision)"},
+     R"(--set training..epochs=3: unknown field "" in training; training knows epochs, steps, loss, optimizer, learning_rate_schedule, gradient_accumulation, clip_norm, precision, nonfinite)"},
     {"training.learning_rate_schedule=cosin",
      R"(--set training.learning_rate_schedule=cosin: unknown field "cosin" in training.learning_rate_schedule; did you mean "cosine"?)"},
+    {"strategy.parameter_server.sync={bsp: {backup_workers: 1}}",
+     "--set strategy.parameter_server.sync={bsp: {backup_workers: 1}}: "
+     "strategy.parameter_server.sync.bsp.backup_workers must be below the "
+     "number of workers, 1, got 1"},
+    {"strategy.parameter_server.sync={ssp: {stalenes: 2}}",
+     "--set strategy.parameter_server.sync={ssp: {stalenes: 2}}: unknown field "
+     "\"stalenes\" in strategy.parameter_server.sync.ssp; did you mean "
+     "\"staleness\"?"},
+    {"strategy.parameter_server.sync=local_sgd",
+     "--set strategy.parameter_server.sync=local_sgd: period is missing in "
+     "strategy.parameter_server.sync.local_sgd"},
+    {"checkpoint.every_steps=0",
+     "--set checkpoint.every_steps=0: checkpoint.every_steps must be at least "
+     "1 and at most 1000000000000000, got 0"},
+    {"cluster.on_worker_loss=wiat",
+     "--set cluster.on_worker_loss=wiat: cluster.on_worker_loss wants wait, "
+     "shrink or fail, got \"wiat\""},
     {"cluster.workers=two",
      R"(--set cluster.workers=two: cluster.workers wants a whole number, got "two")"},
     {"data.train.npy.features=x.npy",

@@ -70,14 +70,20 @@ training:
   gradient_accumulation: 1
   clip_norm: 0
   precision: float32
+  nonfinite: fail
 strategy:
   parameter_server:
     sync:
-      bsp: {}
+      bsp: {backup_workers: 0}
     wire: float32
     bucket_bytes: 4MiB
     sync_timeout_seconds: 120
-cluster: {servers: 1, workers: 1}
+cluster:
+  servers: 1
+  workers: 1
+  on_worker_loss: wait
+  max_restarts: 3
+  lease_seconds: 10
 seed: 1
 device: auto
 )");
@@ -128,7 +134,8 @@ TEST(JobFileTest, EveryOptionalFieldHasADefaultInAResolvedJob) {
   // end of those schedules that have none.
   const std::set<std::string> open = {
       "CosineScheduleSpec.t_max", "WarmupScheduleSpec.total",
-      "WarmupScheduleSpec.eta_min", "SgdSpec.learning_rate"};
+      "WarmupScheduleSpec.eta_min", "SgdSpec.learning_rate",
+      "OuterSpec.nesterov"};
   std::vector<const Descriptor*> types = {v1::JobSpec::descriptor()};
   while (!types.empty()) {
     const Descriptor* type = types.back();

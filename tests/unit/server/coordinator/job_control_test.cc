@@ -82,6 +82,14 @@ void Work(JobControl& control, int number) {
   evaluation.set_incarnation(place.incarnation());
   evaluation.set_step(kSteps);
   ASSERT_TRUE(control.ReportEvaluation(evaluation).ok());
+  // It hears the end by its heartbeats.
+  const absl::Time deadline = absl::Now() + kSoon;
+  v1::JobPhase phase = v1::JOB_PHASE_RUNNING;
+  while (phase != v1::JOB_PHASE_DONE && absl::Now() < deadline) {
+    phase = control.Heartbeat(Beat(v1::ROLE_WORKER, place)).value().phase();
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(phase, v1::JOB_PHASE_DONE);
 }
 
 TEST(JobControlTest, ManyThreadsAgreeOnEveryStep) {

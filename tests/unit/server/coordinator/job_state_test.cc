@@ -385,6 +385,10 @@ TEST_F(JobStateTest, EveryoneMustHearTheEndBeforeTheCoordinatorLeaves) {
   request.set_role(v1::ROLE_SERVER);
   request.set_incarnation(server_.incarnation());
   EXPECT_EQ(state_->Farewell(request).phase(), v1::JOB_PHASE_DONE);
+  EXPECT_FALSE(state_->EveryoneKnowsEnd()) << "the worker has not heard";
+  request.set_role(v1::ROLE_WORKER);
+  request.set_incarnation(workers_[0].incarnation());
+  state_->Farewell(request);
   EXPECT_TRUE(state_->EveryoneKnowsEnd());
 }
 
@@ -480,6 +484,7 @@ TEST_F(JobStateTest, StopBeforeTheJobRunsEndsIt) {
 }
 
 TEST_F(JobStateTest, WorkerLostWhileStoppingFailsTheJob) {
+  on_worker_loss_ = v1::WORKER_LOSS_FAIL;
   Run(2);
   state_->RequestStop();
   for (int i = 0; i < 11; ++i) {

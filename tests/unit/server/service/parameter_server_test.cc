@@ -100,9 +100,12 @@ TEST_F(ParameterServerTest, AWrongAddressSaysWhatWasWanted) {
   EXPECT_THAT(Send(request), StatusIs(absl::StatusCode::kFailedPrecondition,
                                       "this server has job 77"));
   request = Push({1, 1, 1});
-  request.mutable_address()->set_plan_epoch(9);
+  request.mutable_address()->set_plan_epoch(0);
   EXPECT_THAT(Send(request),
               StatusIs(absl::StatusCode::kFailedPrecondition, "plan epoch 1"));
+  request.mutable_address()->set_plan_epoch(9);
+  EXPECT_THAT(Send(request),
+              StatusIs(absl::StatusCode::kUnavailable, "plan epoch 9 yet"));
   request = Push({1, 1, 1});
   request.mutable_address()->set_shard(1);
   EXPECT_THAT(Send(request), StatusIs(absl::StatusCode::kInvalidArgument,
