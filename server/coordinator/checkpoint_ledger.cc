@@ -25,6 +25,7 @@ void CheckpointLedger::Add(uint32_t shard, const v1::CheckpointReport& report) {
 
 void CheckpointLedger::Fail(int64_t step, const std::string& why) {
   ++failures_;
+  failed_.push_back(step);
   notices_.push_back(
       absl::StrCat("the checkpoint of step ", step, " failed: ", why));
   settled_step_ = std::max(settled_step_, step);
@@ -65,6 +66,10 @@ void CheckpointLedger::Settle(int64_t step, const absl::Status& status,
 }
 
 bool CheckpointLedger::Open(int64_t step) const { return settled_step_ < step; }
+
+std::vector<int64_t> CheckpointLedger::TakeFailed() {
+  return std::exchange(failed_, {});
+}
 
 std::vector<std::string> CheckpointLedger::TakeNotices() {
   return std::exchange(notices_, {});

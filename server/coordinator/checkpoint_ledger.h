@@ -43,6 +43,9 @@ class CheckpointLedger {
   // Of the newest: the longest of its servers.
   double pause_seconds() const { return pause_seconds_; }
   double write_seconds() const { return write_seconds_; }
+  // Steps whose checkpoint has failed, since the last call: what was written of
+  // it is of no use.
+  std::vector<int64_t> TakeFailed();
   // Sentences about failures since the last call.
   std::vector<std::string> TakeNotices();
 
@@ -59,6 +62,7 @@ class CheckpointLedger {
   uint64_t failures_ = 0;
   double pause_seconds_ = 0;
   double write_seconds_ = 0;
+  std::vector<int64_t> failed_;
   std::vector<std::string> notices_;
 };
 

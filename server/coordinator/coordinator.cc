@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <optional>
 #include <random>
 #include <utility>
@@ -138,6 +139,13 @@ Coordinator::~Coordinator() {
 }
 
 void Coordinator::WriteManifests() {
+  // On a full disk the files of a failed checkpoint are in the next one's way.
+  for (const std::string& folder : control_.TakeFailedCheckpoints()) {
+    std::error_code error;
+    if (!ReadCheckpointInfo(folder).complete()) {
+      std::filesystem::remove_all(folder, error);
+    }
+  }
   while (const std::optional<PendingManifest> pending =
              control_.NextManifest()) {
     const std::string folder =

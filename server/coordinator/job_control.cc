@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/checkpoint/checkpoint_directory.h"
 #include "common/partition_plan.h"
 #include "common/status_macros.h"
 #include "common/wire/plan_codec.h"
@@ -200,6 +201,17 @@ void JobControl::ManifestWritten(const PendingManifest& pending,
     spdlog::info("checkpoint of step {}: {}", step, folder);
   }
   NotePhaseLocked();
+}
+
+std::vector<std::string> JobControl::TakeFailedCheckpoints() {
+  absl::MutexLock lock(&mu_);
+  std::vector<std::string> folders;
+  for (int64_t step : ledger_.TakeFailed()) {
+    if (state_.plan() == nullptr) continue;
+    folders.push_back(absl::StrCat(state_.plan()->checkpoint_directory(), "/",
+                                   CheckpointFolderName(step)));
+  }
+  return folders;
 }
 
 bool JobControl::CheckpointOpen() const {

@@ -100,6 +100,8 @@ class JobControl {
   std::optional<PendingManifest> NextManifest();
   void ManifestWritten(const PendingManifest& pending,
                        const std::string& folder, const absl::Status& status);
+  // Folders of checkpoints that have failed, since the last call.
+  std::vector<std::string> TakeFailedCheckpoints();
   // A checkpoint that the finished steps came past is not decided yet.
   bool CheckpointOpen() const;
   // The plan, once all workers have finished and the weights can be saved.

@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -202,6 +203,46 @@ TEST_F(RecoveryTest, AJobThatFailsOnLossNamesTheWorker) {
   kill(PidOf("run", "worker 1"), SIGKILL);
   EXPECT_EQ(train->Wait(kSoon), 1);
   EXPECT_THAT(train->output(), HasSubstr("worker-1 was killed by signal 9"));
+}
+
+// ---- the coordinator
+
+TEST_F(RecoveryTest, ACoordinatorThatComesBackGoesOnWithTheJob) {
+  std::vector<std::string> command = {"tributary-coordinator",
+                                      "--job",
+                                      "job.yaml",
+                                      "--run-dir",
+                                      "run",
+                                      "--listen",
+                                      "127.0.0.1:0"};
+  auto coordinator = Start(command);
+  const std::string address = Address(*coordinator);
+  std::vector<std::unique_ptr<RunningProcess>> members;
+  for (const char* program : {"tributary-server", "tributary-server",
+                              "tributary-worker", "tributary-worker"}) {
+    members.push_back(Start({program, "--coordinator", address}));
+  }
+  ASSERT_TRUE(coordinator->WaitForOutput("epoch 3/40: test", kSoon));
+  coordinator->Signal(SIGKILL);
+  EXPECT_EQ(coordinator->Wait(kSoon), 128 + SIGKILL);
+  command.back() = address;
+  auto again = Start(command);
+  EXPECT_EQ(again->Wait(kSoon), 0) << again->output();
+  for (auto& member : members) {
+    EXPECT_EQ(member->Wait(kSoon), 0) << member->output();
+  }
+  const json summary = Summary("run");
+  EXPECT_EQ(summary["steps"], 640);
+  EXPECT_EQ(summary["lost"]["workers"], 0);
+  EXPECT_EQ(summary["lost"]["rollbacks"], 0);
+  EXPECT_EQ(Sha256("run"), Undisturbed());
+  // Every step stands in the metrics once.
+  std::istringstream lines(Read("run/metrics.jsonl"));
+  int64_t step = 0;
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_EQ(json::parse(line)["step"], ++step);
+  }
+  EXPECT_EQ(step, 640);
 }
 
 // ---- everything, and resume

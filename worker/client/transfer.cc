@@ -60,7 +60,7 @@ void TransferRound::TellSilenceLocked() {
     if (silent < kHold + kSilence) continue;
     waiting_ = true;
     if (on_waiting_) {
-      on_waiting_(absl::StrCat("no answer to the ", transfer->what(), " for ",
+      on_waiting_(absl::StrCat("an answer to the ", transfer->what(), " for ",
                                absl::ToInt64Seconds(silent), " s"));
     }
     return;

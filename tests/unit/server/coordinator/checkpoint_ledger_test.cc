@@ -1,0 +1,86 @@
+#include "server/coordinator/checkpoint_ledger.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace tributary {
+namespace {
+
+using ::testing::ElementsAre;
+
+v1::CheckpointReport Written(int64_t step, const std::string& name,
+                             double pause_seconds = 0) {
+  v1::CheckpointReport report;
+  report.set_step(step);
+  report.mutable_file()->set_name(name);
+  report.set_pause_seconds(pause_seconds);
+  report.add_state_names("momentum");
+  return report;
+}
+
+TEST(CheckpointLedgerTest, ACheckpointIsCompleteOnceEveryHolderHasWritten) {
+  CheckpointLedger ledger;
+  ledger.Begin(/*start_step=*/0, {0, 2});  // shard 1 holds nothing
+  ledger.Add(2, Written(10, "two", 0.5));
+  EXPECT_FALSE(ledger.Next().has_value());
+  ledger.Add(2, Written(10, "two", 0.5));  // told again
+  EXPECT_FALSE(ledger.Next().has_value());
+  ledger.Add(0, Written(10, "zero", 0.25));
+  const auto next = ledger.Next();
+  ASSERT_TRUE(next.has_value());
+  EXPECT_EQ(next->step, 10);
+  EXPECT_EQ(next->files[0].name(), "zero");
+  EXPECT_EQ(next->files[1].name(), "two");
+  EXPECT_THAT(next->state_names, ElementsAre("momentum"));
+  EXPECT_TRUE(ledger.Open(10));
+  ledger.Settle(10, absl::OkStatus(), /*now_micros=*/77);
+  EXPECT_FALSE(ledger.Next().has_value());
+  EXPECT_FALSE(ledger.Open(10));
+  EXPECT_EQ(ledger.newest_step(), 10);
+  EXPECT_EQ(ledger.newest_micros(), 77);
+  EXPECT_EQ(ledger.pause_seconds(), 0.5);
+}
+
+TEST(CheckpointLedgerTest, OneServersErrorFailsTheCheckpointForAll) {
+  CheckpointLedger ledger;
+  ledger.Begin(0, {0, 1});
+  ledger.Add(0, Written(10, "zero"));
+  v1::CheckpointReport full;
+  full.set_step(10);
+  full.set_error("no space left");
+  ledger.Add(1, full);
+  EXPECT_FALSE(ledger.Next().has_value());
+  EXPECT_EQ(ledger.failures(), 1u);
+  EXPECT_THAT(ledger.TakeFailed(), ElementsAre(10));
+  EXPECT_THAT(ledger.TakeNotices(),
+              ElementsAre("the checkpoint of step 10 failed: server 1: no "
+                          "space left"));
+  ledger.Add(0, Written(20, "zero"));
+  ledger.Add(1, Written(20, "one"));
+  EXPECT_EQ(ledger.Next()->step, 20) << "the next one may succeed";
+}
+
+TEST(CheckpointLedgerTest, AManifestThatCannotBeWrittenIsAFailureToo) {
+  CheckpointLedger ledger;
+  ledger.Begin(0, {0});
+  ledger.Add(0, Written(10, "zero"));
+  ledger.Settle(10, absl::ResourceExhaustedError("disk full"), 1);
+  EXPECT_EQ(ledger.newest_step(), 0);
+  EXPECT_EQ(ledger.failures(), 1u);
+}
+
+TEST(CheckpointLedgerTest, ANewPlanForgetsWhatWasNotComplete) {
+  CheckpointLedger ledger;
+  ledger.Begin(0, {0, 1});
+  ledger.Add(0, Written(30, "of the plan before"));
+  ledger.Begin(20, {0, 1});
+  ledger.Add(1, Written(30, "one"));
+  EXPECT_FALSE(ledger.Next().has_value());
+  ledger.Add(0, Written(20, "before the start"));
+  EXPECT_FALSE(ledger.Next().has_value());
+  ledger.Add(0, Written(30, "zero"));
+  EXPECT_EQ(ledger.Next()->files[0].name(), "zero");
+}
+
+}  // namespace
+}  // namespace tributary
