@@ -164,11 +164,12 @@ TEST_P(TrainKillTest, RunEndsWithTheUndisturbedWeights) {
     ::kill(pid, SIGKILL);
   }
   EXPECT_EQ(train->Wait(kSoon), 0) << train->output();
-  const json lost = Summary("run")["lost"];
+  const json summary = Summary("run");
+  const json& lost = summary.at("lost");
   EXPECT_EQ(lost["workers"], kill.workers_lost);
   EXPECT_EQ(lost["servers"], kill.servers_lost);
   EXPECT_EQ(Sha256("run"), Undisturbed());
-  for (const json& process : Summary("run").at("processes")) {
+  for (const json& process : summary.at("processes")) {
     if (process.contains("pid")) {
       EXPECT_TRUE(IsGone(process["pid"], kSoon)) << process;
     }
