@@ -17,6 +17,7 @@
 #include "cli/append_file.h"
 #include "cli/interrupts.h"
 #include "common/status_macros.h"
+#include "common/telemetry/log_line.h"
 
 namespace tributary {
 namespace {
@@ -129,7 +130,7 @@ std::string ChildProcess::Obituary() const {
     text = absl::StrCat(options_.name, " exited with code ",
                         WEXITSTATUS(*wait_status_));
   }
-  const std::string last = LastLine(options_.log_path);
+  const std::string last = MessageOf(LastLine(options_.log_path));
   return last.empty() ? absl::StrCat(text, " and an empty log")
                       : absl::StrCat(text, "; its log ends: ", last);
 }

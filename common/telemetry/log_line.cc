@@ -1,8 +1,11 @@
 #include "common/telemetry/log_line.h"
 
 #include <nlohmann/json.hpp>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 
 namespace tributary {
 namespace {
@@ -29,6 +32,27 @@ std::string FormatLogLine(LogFormat format, const LogRecord& record) {
   const std::string time = absl::FormatTime("%Y-%m-%dT%H:%M:%E6SZ", record.time,
                                             absl::UTCTimeZone());
   return format == LogFormat::kJson ? Json(record, time) : Text(record, time);
+}
+
+std::string MessageOf(absl::string_view line) {
+  if (absl::StartsWith(line, "{")) {
+    const nlohmann::json json =
+        nlohmann::json::parse(line.begin(), line.end(), /*cb=*/nullptr,
+                              /*allow_exceptions=*/false);
+    if (json.is_object() && json.contains("message") &&
+        json["message"].is_string()) {
+      return json["message"];
+    }
+  }
+  // A time that ends in Z, a level, and who says it.
+  const std::vector<absl::string_view> parts =
+      absl::StrSplit(line, absl::MaxSplits(' ', 3));
+  absl::Time time;
+  if (parts.size() == 4 && absl::EndsWith(parts[2], ":") &&
+      absl::ParseTime(absl::RFC3339_full, parts[0], &time, nullptr)) {
+    return std::string(parts[3]);
+  }
+  return std::string(line);
 }
 
 }  // namespace tributary

@@ -27,4 +27,8 @@ struct LogRecord {
 // become U+FFFD.
 std::string FormatLogLine(LogFormat format, const LogRecord& record);
 
+// The message of a line in either format, without its end; any other line as it
+// is.
+std::string MessageOf(absl::string_view line);
+
 }  // namespace tributary

@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <thread>
 
+#include "absl/synchronization/notification.h"
 #include "tests/testing/http_get.h"
 #include "tests/testing/status_matchers.h"
 
@@ -58,20 +58,19 @@ TEST(ExporterTest, ASourceIsAskedUntilItsHandleEnds) {
 
 TEST(ExporterTest, AHandleWaitsForTheScrapeThatAsksItsSource) {
   const auto exporter = Start();
-  std::atomic<bool> alive{true};
-  std::atomic<bool> stop{false};
-  std::thread scraper([&] {
-    while (!stop) exporter->MetricsText();
+  absl::Notification asked, removed;
+  Exporter::Handle handle = exporter->AddSource([&](MetricsWriter*) {
+    asked.Notify();
+    // What the source reads would be gone by now.
+    EXPECT_FALSE(
+        removed.WaitForNotificationWithTimeout(absl::Milliseconds(50)));
   });
-  for (int i = 0; i < 200; ++i) {
-    alive = true;
-    Exporter::Handle handle =
-        exporter->AddSource([&](MetricsWriter*) { EXPECT_TRUE(alive); });
-    handle = Exporter::Handle();  // what the source reads may end after this
-    alive = false;
-  }
-  stop = true;
+  std::thread scraper([&] { exporter->MetricsText(); });
+  asked.WaitForNotification();
+  handle = Exporter::Handle();
+  removed.Notify();
   scraper.join();
+  exporter->MetricsText();  // would ask, and notify, a second time
 }
 
 TEST(ExporterTest, HealthTurnsTo503WithTheSentenceAndBack) {

@@ -40,6 +40,20 @@ TEST(LogLineTest, JsonEscapesSoThatARecordStaysOneLine) {
       "\x7f/\"}\n");
 }
 
+TEST(LogLineTest, TheMessageOfALineIsFoundInBothFormats) {
+  for (LogFormat format : {LogFormat::kText, LogFormat::kJson}) {
+    for (const char* message : {"x: y", "a \"b\" {", "", "2 3 4: 5"}) {
+      std::string line = FormatLogLine(format, Record(message));
+      line.pop_back();
+      EXPECT_EQ(MessageOf(line), message);
+    }
+  }
+  for (const char* other :
+       {"", "no graphics card", "{\"message\": 5}", "{broken", "a b c: d"}) {
+    EXPECT_EQ(MessageOf(other), other);
+  }
+}
+
 TEST(LogLineTest, JsonKeepsUtf8AndReplacesWhatIsNone) {
   // "ä", a lone continuation byte, a cut-off sequence at the end.
   const std::string line =
