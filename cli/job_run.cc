@@ -147,9 +147,8 @@ absl::Status JobRun::StartExporter() {
         .body = ScrapeTargetsJson(coordinator_->Snapshot(), metrics_address())};
   };
   TRIBUTARY_ASSIGN_OR_RETURN(exporter_, Exporter::Start(std::move(options)));
-  handles_.push_back(exporter_->AddSource([this](MetricsWriter* writer) {
-    WriteJobMetrics(coordinator_->Snapshot(), writer);
-  }));
+  handles_.push_back(exporter_->AddSource(
+      [this](MetricsWriter* writer) { coordinator_->WriteMetrics(writer); }));
   handles_.push_back(exporter_->AddHealthCheck([this] {
     const v1::JobStatusResponse status = coordinator_->Snapshot();
     return Health{status.phase() != v1::JOB_PHASE_FAILED, status.message()};

@@ -17,6 +17,7 @@
 #include "common/partition_plan.h"
 #include "common/status_macros.h"
 #include "server/coordinator/coordinator_service.h"
+#include "server/coordinator/job_metrics.h"
 #include "spdlog/spdlog.h"
 
 namespace tributary {
@@ -125,6 +126,11 @@ absl::Status Coordinator::Listen() {
   server_->GetHealthCheckService()->SetServingStatus(kServiceName, true);
   thread_ = std::thread([this] { Run(); });
   return absl::OkStatus();
+}
+
+void Coordinator::WriteMetrics(MetricsWriter* writer) const {
+  WriteJobMetrics(control_.Snapshot(), control_.checkpoint_seconds().Snapshot(),
+                  writer);
 }
 
 Coordinator::~Coordinator() {

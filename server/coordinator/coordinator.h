@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/clock.h"
+#include "common/telemetry/metrics_writer.h"
 #include "server/coordinator/final_weights.h"
 #include "server/coordinator/job_control.h"
 
@@ -66,6 +67,8 @@ class Coordinator {
   }
 
   v1::JobStatusResponse Snapshot() const { return control_.Snapshot(); }
+  // For an exporter.
+  void WriteMetrics(MetricsWriter* writer) const;
 
   // What is new, as soon as something is; after `timeout` perhaps nothing.
   // One caller: each record is handed out once.

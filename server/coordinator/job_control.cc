@@ -197,6 +197,7 @@ void JobControl::ManifestWritten(const PendingManifest& pending,
   const int64_t step = pending.manifest.step();
   ledger_.Settle(step, status, clock_->NowMicros());
   if (status.ok()) {
+    checkpoint_seconds_.Observe(ledger_.write_seconds());
     state_.SetRestorePoint(step, folder);
     spdlog::info("checkpoint of step {}: {}", step, folder);
   }
@@ -283,11 +284,14 @@ v1::JobStatusResponse JobControl::Snapshot() const {
     (*status.mutable_test())[name] = value;
   }
   status.set_strategy("parameter_server");  // the only one so far
-  status.set_checkpoint_step(ledger_.newest_step());
-  if (ledger_.newest_step() > 0) {
+  status.set_checkpoint_step(
+      std::max(ledger_.newest_step(), state_.restore_step()));
+  status.set_checkpoint_every_steps(
+      state_.options().job.checkpoint().every_steps());
+  if (state_.plan() != nullptr) {
+    const int64_t since = std::max(ledger_.newest_micros(), begin_micros_);
     status.set_seconds_since_checkpoint(
-        1e-6 *
-        static_cast<double>(clock_->NowMicros() - ledger_.newest_micros()));
+        1e-6 * static_cast<double>(clock_->NowMicros() - since));
   }
   status.set_checkpoint_failures(ledger_.failures());
   status.set_checkpoint_pause_seconds(ledger_.pause_seconds());
@@ -471,6 +475,7 @@ void JobControl::NotePhaseLocked() {
   if (state_.phase() == logged_phase_) return;
   if (state_.phase() == v1::JOB_PHASE_RUNNING) {
     progress_micros_ = clock_->NowMicros();
+    if (begin_micros_ == 0) begin_micros_ = progress_micros_;
   }
   logged_phase_ = state_.phase();
   spdlog::info("the job is {}{}{}", PhaseName(logged_phase_),

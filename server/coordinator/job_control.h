@@ -11,6 +11,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/clock.h"
+#include "common/telemetry/histogram.h"
 #include "server/coordinator/checkpoint_ledger.h"
 #include "server/coordinator/evaluations.h"
 #include "server/coordinator/job_state.h"
@@ -80,6 +81,8 @@ class JobControl {
       const v1::HeartbeatRequest& request);
   absl::Status ReportEvaluation(const v1::ReportEvaluationRequest& request);
   v1::JobStatusResponse Snapshot() const;
+  // Seconds that the checkpoints so far took, each its slowest server's.
+  const Histogram& checkpoint_seconds() const { return checkpoint_seconds_; }
 
   // For whoever runs the coordinator.
   // Ends hold_start. The folder for checkpoints; empty: none.
@@ -129,6 +132,7 @@ class JobControl {
 
   const Clock* const clock_;
   const SaveState save_;
+  Histogram checkpoint_seconds_{Histogram::SecondsBounds()};
 
   mutable absl::Mutex mu_;
   JobState state_ ABSL_GUARDED_BY(mu_);
@@ -136,6 +140,7 @@ class JobControl {
   Evaluations evaluations_ ABSL_GUARDED_BY(mu_);
   int64_t noted_step_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t progress_micros_ ABSL_GUARDED_BY(mu_) = 0;  // of that step's end
+  int64_t begin_micros_ ABSL_GUARDED_BY(mu_) = 0;     // of training
   CheckpointLedger ledger_ ABSL_GUARDED_BY(mu_);
   uint64_t ledger_epoch_ ABSL_GUARDED_BY(mu_) = 0;  // of its plan
   std::vector<std::string> notices_ ABSL_GUARDED_BY(mu_);

@@ -42,6 +42,9 @@ void WriteProgress(const v1::JobStatusResponse& status, MetricsWriter* writer) {
                   static_cast<double>(status.samples()));
   gauge("tributary_job_samples_per_second", "Over the last 5 s of training.",
         status.samples_per_second());
+  writer->Counter("tributary_job_rollbacks_total",
+                  "Times that everybody went back to a checkpoint.",
+                  static_cast<double>(status.rollbacks()));
   if (status.total_steps() > 0) {
     gauge("tributary_job_planned_steps", "Steps that the job comes to.",
           status.total_steps());
@@ -61,6 +64,26 @@ void WriteProgress(const v1::JobStatusResponse& status, MetricsWriter* writer) {
     writer->Gauge("tributary_job_test_metric", "Of the last evaluation.", value,
                   {{"metric", name}});
   }
+}
+
+void WriteCheckpoints(const v1::JobStatusResponse& status,
+                      const HistogramSnapshot& seconds, MetricsWriter* writer) {
+  writer->Gauge("tributary_checkpoint_every_steps", "How often one is wanted.",
+                static_cast<double>(status.checkpoint_every_steps()));
+  writer->Gauge("tributary_checkpoint_step",
+                "Of the newest whole checkpoint; 0: none yet.",
+                static_cast<double>(status.checkpoint_step()));
+  writer->Gauge("tributary_checkpoint_age_seconds",
+                "Since the newest was whole; before the first, since training "
+                "began.",
+                status.seconds_since_checkpoint());
+  writer->Counter("tributary_checkpoints_total", "Written whole.",
+                  static_cast<double>(seconds.count));
+  writer->Counter("tributary_checkpoint_failures_total",
+                  "Checkpoints that did not become whole.",
+                  static_cast<double>(status.checkpoint_failures()));
+  writer->Histogram("tributary_checkpoint_duration_seconds",
+                    "Writing a checkpoint, at its slowest server.", seconds);
 }
 
 const char* StateOf(const v1::MemberStatus& member) {
@@ -123,9 +146,13 @@ void WriteMembers(const v1::JobStatusResponse& status, MetricsWriter* writer) {
 }  // namespace
 
 void WriteJobMetrics(const v1::JobStatusResponse& status,
+                     const HistogramSnapshot& checkpoint_seconds,
                      MetricsWriter* writer) {
   WriteProgress(status, writer);
   WriteMembers(status, writer);
+  if (status.checkpoint_every_steps() > 0) {
+    WriteCheckpoints(status, checkpoint_seconds, writer);
+  }
 }
 
 std::string ScrapeTargetsJson(const v1::JobStatusResponse& status,

@@ -8,8 +8,9 @@
 
 namespace tributary {
 
-// The metrics of a job (docs/operations.md), all from its status.
+// The metrics of a job (docs/operations.md).
 void WriteJobMetrics(const v1::JobStatusResponse& status,
+                     const HistogramSnapshot& checkpoint_seconds,
                      MetricsWriter* writer);
 
 // Where Prometheus finds the metrics of the coordinator and of every member

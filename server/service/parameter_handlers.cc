@@ -6,12 +6,20 @@
 #include "common/wire/tensor_frame.h"
 #include "server/service/parameter_server.h"
 #include "server/service/server_metrics.h"
+#include "server/store/rejection.h"
 
 namespace tributary {
 namespace {
 
 constexpr uint32_t kMaxWaitMs = 60'000;
 constexpr int64_t kMicrosPerMilli = 1000;
+
+template <typename Request>
+absl::Status Decode(RawCall* call, Request* request, Payload* payload) {
+  absl::Status status = DecodeFrame(call->request(), request, payload);
+  return status.ok() ? status
+                     : Reject(Rejection::kMalformed, std::move(status));
+}
 
 }  // namespace
 
@@ -23,7 +31,9 @@ int64_t ParameterServer::Deadline(uint32_t wait_ms) const {
 absl::Status ParameterServer::CheckAddress(
     const Serving* serving, const v1::BlockAddress& address) const {
   if (!serving) {
-    return absl::UnavailableError("this server has no plan yet; try again");
+    return Reject(
+        Rejection::kNoPlan,
+        absl::UnavailableError("this server has no plan yet; try again"));
   }
   const v1::Plan& plan = serving->plan;
   if (address.job_id() == plan.job_id() &&
@@ -34,29 +44,38 @@ absl::Status ParameterServer::CheckAddress(
   }
   if (address.job_id() != plan.job_id() ||
       address.plan_epoch() != plan.epoch()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "call for job ", address.job_id(), ", plan epoch ",
-        address.plan_epoch(), "; this server has job ", plan.job_id(),
-        ", plan epoch ", plan.epoch(), ": fetch the plan"));
+    return Reject(
+        Rejection::kEpoch,
+        absl::FailedPreconditionError(absl::StrCat(
+            "call for job ", address.job_id(), ", plan epoch ",
+            address.plan_epoch(), "; this server has job ", plan.job_id(),
+            ", plan epoch ", plan.epoch(), ": fetch the plan")));
   }
   if (address.shard() != static_cast<uint32_t>(serving->shard)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("call for shard ", address.shard(), " at the server of ",
-                     serving->shard));
+    return Reject(Rejection::kAddress,
+                  absl::InvalidArgumentError(
+                      absl::StrCat("call for shard ", address.shard(),
+                                   " at the server of ", serving->shard)));
   }
   const size_t blocks = serving->partition.blocks(serving->shard).size();
   if (address.block() >= blocks) {
-    return absl::InvalidArgumentError(absl::StrCat("block ", address.block(),
-                                                   " of shard ", serving->shard,
-                                                   ", wanted below ", blocks));
+    return Reject(Rejection::kAddress,
+                  absl::InvalidArgumentError(
+                      absl::StrCat("block ", address.block(), " of shard ",
+                                   serving->shard, ", wanted below ", blocks)));
   }
   return absl::OkStatus();
+}
+
+void ParameterServer::Fail(RawCall* call, const absl::Status& status) {
+  rejections_.Count(status);
+  call->Fail(status);
 }
 
 template <typename Response>
 WeightsDone ParameterServer::AnswerWeights(RawCall* call) {
   return [this, call](absl::StatusOr<WeightsSnapshot> weights) {
-    if (!weights.ok()) return call->Fail(weights.status());
+    if (!weights.ok()) return Fail(call, weights.status());
     Response response;
     response.set_version(weights->version);
     response.set_crc32c(weights->crc32c);
@@ -70,10 +89,10 @@ WeightsDone ParameterServer::AnswerWeights(RawCall* call) {
 void ParameterServer::HandlePushPull(RawCall* call) {
   v1::PushPullRequest request;
   Payload payload;
-  absl::Status status = DecodeFrame(call->request(), &request, &payload);
+  absl::Status status = Decode(call, &request, &payload);
   const std::shared_ptr<Serving> serving = this->serving();
   if (status.ok()) status = CheckAddress(serving.get(), request.address());
-  if (!status.ok()) return call->Fail(status);
+  if (!status.ok()) return Fail(call, status);
   bytes_received_ += payload.size();
   Contribution contribution;
   contribution.rank = request.rank();
@@ -91,10 +110,10 @@ void ParameterServer::HandlePushPull(RawCall* call) {
 void ParameterServer::HandlePull(RawCall* call) {
   v1::PullRequest request;
   Payload none;
-  absl::Status status = DecodeFrame(call->request(), &request, &none);
+  absl::Status status = Decode(call, &request, &none);
   const std::shared_ptr<Serving> serving = this->serving();
   if (status.ok()) status = CheckAddress(serving.get(), request.address());
-  if (!status.ok()) return call->Fail(status);
+  if (!status.ok()) return Fail(call, status);
   ParameterShard& store = *serving->store;
   const auto block = static_cast<int>(request.address().block());
   const int64_t version = std::max<int64_t>(request.min_version(), 0);
@@ -110,16 +129,17 @@ void ParameterServer::HandlePull(RawCall* call) {
 void ParameterServer::HandleReadClock(RawCall* call) {
   v1::ClockRequest request;
   Payload none;
-  absl::Status status = DecodeFrame(call->request(), &request, &none);
+  absl::Status status = Decode(call, &request, &none);
   const std::shared_ptr<Serving> serving = this->serving();
   if (status.ok()) status = CheckAddress(serving.get(), request.address());
   if (status.ok() &&
       request.rank() >= static_cast<uint32_t>(serving->plan.num_workers())) {
-    status = absl::InvalidArgumentError(
-        absl::StrCat("rank ", request.rank(), ", wanted below ",
-                     serving->plan.num_workers()));
+    status =
+        Reject(Rejection::kRank, absl::InvalidArgumentError(absl::StrCat(
+                                     "rank ", request.rank(), ", wanted below ",
+                                     serving->plan.num_workers())));
   }
-  if (!status.ok()) return call->Fail(status);
+  if (!status.ok()) return Fail(call, status);
   const ParameterShard::Clock clock =
       serving->store->ReadClock(static_cast<int>(request.rank()));
   v1::ClockResponse response;
@@ -131,7 +151,7 @@ void ParameterServer::HandleReadClock(RawCall* call) {
 void ParameterServer::HandleInitialize(RawCall* call) {
   v1::InitializeRequest request;
   Payload payload;
-  absl::Status status = DecodeFrame(call->request(), &request, &payload);
+  absl::Status status = Decode(call, &request, &payload);
   const std::shared_ptr<Serving> serving = this->serving();
   if (status.ok()) status = CheckAddress(serving.get(), request.address());
   if (status.ok()) {
@@ -139,14 +159,14 @@ void ParameterServer::HandleInitialize(RawCall* call) {
     status = serving->store->Initialize(
         static_cast<int>(request.address().block()), request.crc32c(), payload);
   }
-  if (!status.ok()) return call->Fail(status);
+  if (!status.ok()) return Fail(call, status);
   call->Answer(EncodeFrame(v1::InitializeResponse(), {}));
 }
 
 void ParameterServer::HandleReadStatistics(RawCall* call) {
   v1::StatisticsRequest request;
   Payload none;
-  absl::Status status = DecodeFrame(call->request(), &request, &none);
+  absl::Status status = Decode(call, &request, &none);
   const std::shared_ptr<Serving> serving = this->serving();
   if (status.ok()) {
     v1::BlockAddress address;  // a shard may have no block: only these count
@@ -157,17 +177,19 @@ void ParameterServer::HandleReadStatistics(RawCall* call) {
   }
   if (status.ok() && request.phase() != v1::GRADIENT_NORM &&
       request.phase() != v1::TRUST_RATIO) {
-    status = absl::InvalidArgumentError(
-        absl::StrCat("statistics phase ", request.phase(), ", wanted 1 or 2"));
+    status =
+        Reject(Rejection::kAddress,
+               absl::InvalidArgumentError(absl::StrCat(
+                   "statistics phase ", request.phase(), ", wanted 1 or 2")));
   }
-  if (!status.ok()) return call->Fail(status);
+  if (!status.ok()) return Fail(call, status);
   serving->store->ReadStatistics(
       request.step(),
       request.phase() == v1::TRUST_RATIO ? StatisticsKind::kTrustRatio
                                          : StatisticsKind::kGradientNorm,
       Deadline(request.wait_ms()),
-      [call](absl::StatusOr<std::vector<double>> values) {
-        if (!values.ok()) return call->Fail(values.status());
+      [this, call](absl::StatusOr<std::vector<double>> values) {
+        if (!values.ok()) return Fail(call, values.status());
         v1::StatisticsResponse response;
         response.mutable_values()->Add(values->begin(), values->end());
         call->Answer(EncodeFrame(response, {}));
@@ -177,9 +199,8 @@ void ParameterServer::HandleReadStatistics(RawCall* call) {
 void ParameterServer::HandleGetServerStatus(RawCall* call) {
   v1::ServerStatusRequest request;
   Payload none;
-  if (absl::Status status = DecodeFrame(call->request(), &request, &none);
-      !status.ok()) {
-    return call->Fail(status);
+  if (absl::Status status = Decode(call, &request, &none); !status.ok()) {
+    return Fail(call, status);
   }
   call->Answer(EncodeFrame(GetStatus(), {}));
 }
@@ -188,6 +209,11 @@ v1::ServerStatusResponse ParameterServer::GetStatus() const {
   v1::ServerStatusResponse response;
   response.set_bytes_received(bytes_received_);
   response.set_bytes_sent(bytes_sent_);
+  for (int i = 0; i < kNumRejections; ++i) {
+    const auto reason = static_cast<Rejection>(i);
+    (*response.mutable_rejections())[RejectionName(reason)] =
+        rejections_.of(reason);
+  }
   const std::shared_ptr<Serving> serving = this->serving();
   if (!serving) return response;
   const ParameterShard& store = *serving->store;
@@ -209,6 +235,10 @@ v1::ServerStatusResponse ParameterServer::GetStatus() const {
   }
   response.set_waiting_calls(store.waiting_calls());
   response.set_held_bytes(store.held_bytes());
+  response.set_staleness_sum(store.counters().staleness_sum);
+  if (const std::optional<int64_t> bound = store.staleness_bound()) {
+    response.set_staleness_bound(*bound);
+  }
   return response;
 }
 

@@ -20,6 +20,7 @@
 #include "server/service/raw_call.h"
 #include "server/service/side_calls.h"
 #include "server/store/parameter_shard.h"
+#include "server/store/rejection.h"
 #include "tributary/v1/plan.pb.h"
 
 namespace tributary {
@@ -92,6 +93,8 @@ class ParameterServer {
   absl::Status CheckAddress(const Serving* serving,
                             const v1::BlockAddress& address) const;
   int64_t Deadline(uint32_t wait_ms) const;
+  // Answers with the error and counts its reason.
+  void Fail(RawCall* call, const absl::Status& status);
   // Answers a call with weights or a status.
   template <typename Response>
   WeightsDone AnswerWeights(RawCall* call);
@@ -116,6 +119,7 @@ class ParameterServer {
   // Plans that are over, until their last call has come back; the queue's
   // thread alone.
   std::vector<std::shared_ptr<Serving>> retired_;
+  RejectionCounters rejections_;
   std::atomic<uint64_t> bytes_received_{0};
   std::atomic<uint64_t> bytes_sent_{0};
 

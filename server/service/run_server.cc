@@ -71,6 +71,15 @@ class Service {
     return absl::OkStatus();
   }
 
+  // For an exporter: what a shard knows nothing of.
+  void WriteMetrics(MetricsWriter* writer) const {
+    if (job().checkpoint().every_steps() == 0) return;
+    writer->Histogram("tributary_server_checkpoint_pause_seconds",
+                      "Seconds that updates stood still for a checkpoint.",
+                      pause_seconds_.Snapshot(),
+                      {{"shard", absl::StrCat(member_->index())}});
+  }
+
   // Why the job cannot go on; empty: it can.
   std::string fatal() const {
     absl::MutexLock lock(&mu_);
@@ -164,6 +173,7 @@ class Service {
       report.set_error(std::string(written.file.status().message()));
       spdlog::error("checkpoint of step {}: {}", written.step, report.error());
     }
+    pause_seconds_.Observe(written.pause_seconds);
     report.set_pause_seconds(written.pause_seconds);
     report.set_write_seconds(written.write_seconds);
     member_->ReportCheckpoint(report);
@@ -190,6 +200,7 @@ class Service {
 
   Member* const member_;
   Ops* const ops_;
+  Histogram pause_seconds_{Histogram::SecondsBounds()};
   std::unique_ptr<CheckpointReader> reader_;
   std::shared_ptr<Checkpointer> checkpointer_;
 
@@ -268,9 +279,12 @@ absl::Status RunServer(const ServerOptions& options) {
   joining = Exporter::Handle();
   const Exporter::Handle health = exporter->AddHealthCheck(
       [&member] { return HealthOf(member->Contact(), member->waiting_for()); });
-  const Exporter::Handle metrics = exporter->AddSource(
-      [&server](MetricsWriter* writer) { server->WriteMetrics(writer); });
   Service service(member.get(), ops.get());
+  const Exporter::Handle metrics =
+      exporter->AddSource([&](MetricsWriter* writer) {
+        server->WriteMetrics(writer);
+        service.WriteMetrics(writer);
+      });
   const absl::Status status = ServeUntilEnd(*member, *server, service, options);
   if (!status.ok() && member->end().ok()) member->Fail(status);
   server->Shutdown();  // before what its shard calls

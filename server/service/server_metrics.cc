@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "server/store/shard_counters.h"
+
 namespace tributary {
 namespace {
 
@@ -24,11 +26,25 @@ class ShardWriter {
     labels.emplace_back(label, value);
     return labels;
   }
+  const MetricsWriter::Labels& labels() const { return labels_; }
 
  private:
   MetricsWriter* const writer_;
   const MetricsWriter::Labels labels_;
 };
+
+HistogramSnapshot Staleness(const v1::ServerStatusResponse& status) {
+  HistogramSnapshot snapshot;
+  snapshot.sum = static_cast<double>(status.staleness_sum());
+  for (int i = 0; i < status.staleness_size(); ++i) {
+    snapshot.count += status.staleness(i);
+    if (i < static_cast<int>(kStalenessBounds.size())) {
+      snapshot.buckets.push_back(
+          {static_cast<double>(kStalenessBounds[i]), snapshot.count});
+    }
+  }
+  return snapshot;
+}
 
 }  // namespace
 
@@ -48,6 +64,33 @@ void WriteServerMetrics(const v1::ServerStatusResponse& status,
   shard.Counter("tributary_server_conflicts_total",
                 "The same identity with other bytes: refused.",
                 status.conflicts());
+  for (const auto& [reason, count] : status.rejections()) {
+    writer->Counter("tributary_server_rejected_total",
+                    "Refused messages, by reason.", static_cast<double>(count),
+                    shard.With("reason", reason));
+  }
+  shard.Counter("tributary_server_dropped_total",
+                "Late ones that backup workers made superfluous.",
+                status.dropped());
+  shard.Counter("tributary_server_nonfinite_gradients_total",
+                "Contributions with NaN or infinity.", status.nonfinite());
+  shard.Counter("tributary_server_skipped_blocks_total",
+                "Blocks whose step changed nothing because of such.",
+                status.skipped_steps());
+  writer->Histogram("tributary_server_pull_staleness_steps",
+                    "Steps by which the slowest worker was behind the one "
+                    "that read weights.",
+                    Staleness(status), shard.labels());
+  if (status.has_staleness_bound()) {
+    shard.Gauge("tributary_server_staleness_bound_steps",
+                "The most that the policy allows.", status.staleness_bound());
+  }
+  shard.Gauge("tributary_server_waiting_calls",
+              "Calls that are held until their step is complete.",
+              status.waiting_calls());
+  shard.Gauge("tributary_server_held_bytes",
+              "Contributions of steps that are not applied yet.",
+              status.held_bytes());
   shard.Counter("tributary_server_received_bytes_total",
                 "Payloads from workers.", status.bytes_received());
   shard.Counter("tributary_server_sent_bytes_total", "Payloads to workers.",

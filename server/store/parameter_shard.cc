@@ -10,6 +10,7 @@
 #include "common/status_macros.h"
 #include "common/wire/payload.h"
 #include "kernels/ops.h"
+#include "server/store/rejection.h"
 
 namespace tributary {
 namespace {
@@ -48,22 +49,25 @@ absl::Status ParameterShard::Refuse(absl::Status status) {
 absl::Status ParameterShard::CheckContribution(const BlockState& block,
                                                const Contribution& c) {
   if (c.rank >= static_cast<uint32_t>(options_.num_workers)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("rank ", c.rank, ", wanted below ", options_.num_workers));
+    return Reject(Rejection::kRank, absl::InvalidArgumentError(absl::StrCat(
+                                        "rank ", c.rank, ", wanted below ",
+                                        options_.num_workers)));
   }
   const size_t wanted =
       c.samples > 0 ? static_cast<size_t>(block.block().bytes()) : 0;
   if (c.payload.size() != wanted) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("payload of ", c.payload.size(), " bytes for block ",
-                     block.block().index, " of shard ", options_.shard,
-                     " with ", c.samples, " samples, wanted ", wanted));
+    return Reject(Rejection::kShape,
+                  absl::InvalidArgumentError(absl::StrCat(
+                      "payload of ", c.payload.size(), " bytes for block ",
+                      block.block().index, " of shard ", options_.shard,
+                      " with ", c.samples, " samples, wanted ", wanted)));
   }
   if (const uint32_t crc = c.payload.Crc32c(); crc != c.crc32c) {
-    return absl::DataLossError(
-        absl::StrCat("payload of rank ", c.rank, ", step ", c.step,
-                     " was damaged on the way: crc32c ", crc, ", sent as ",
-                     c.crc32c, "; send it again"));
+    return Reject(Rejection::kChecksum,
+                  absl::DataLossError(absl::StrCat(
+                      "payload of rank ", c.rank, ", step ", c.step,
+                      " was damaged on the way: crc32c ", crc, ", sent as ",
+                      c.crc32c, "; send it again")));
   }
   return absl::OkStatus();
 }
@@ -84,7 +88,7 @@ absl::Status ParameterShard::CheckFinite(const Block& block,
   if (options_.nonfinite == NonFiniteAction::kFail && options_.on_fatal) {
     options_.on_fatal(why);
   }
-  return absl::InvalidArgumentError(why);
+  return Reject(Rejection::kNonfinite, absl::InvalidArgumentError(why));
 }
 
 absl::Status ParameterShard::Verdict(const BlockState& block, uint32_t rank,
@@ -108,16 +112,19 @@ absl::Status ParameterShard::Verdict(const BlockState& block, uint32_t rank,
           absl::StrCat("rank ", rank, " sent other bytes for step ", step + 1,
                        " than before: it is not deterministic"));
     case GradientAggregator::Verdict::kFenced:
-      return absl::FailedPreconditionError(
-          absl::StrCat("rank ", rank,
-                       " is fenced: a newer incarnation has taken its place"));
+      return Reject(
+          Rejection::kFenced,
+          absl::FailedPreconditionError(absl::StrCat(
+              "rank ", rank,
+              " is fenced: a newer incarnation has taken its place")));
     case GradientAggregator::Verdict::kTooOld:
     case GradientAggregator::Verdict::kTooNew:
       break;
   }
-  return absl::OutOfRangeError(
-      absl::StrCat("rank ", rank, " sent step ", step + 1, " of block ",
-                   block.block().index, ", the open step is ", wanted + 1));
+  return Reject(Rejection::kStep,
+                absl::OutOfRangeError(absl::StrCat(
+                    "rank ", rank, " sent step ", step + 1, " of block ",
+                    block.block().index, ", the open step is ", wanted + 1)));
 }
 
 void ParameterShard::PushPull(int index, Contribution contribution,
@@ -136,7 +143,9 @@ void ParameterShard::PushPull(int index, Contribution contribution,
     absl::MutexLock lock(&block.mu);
     GradientAggregator& aggregator = block.aggregator();
     if (block.version() == BlockState::kUninitialized) {
-      status = absl::FailedPreconditionError("weights are not initialized");
+      status =
+          Reject(Rejection::kUninitialized,
+                 absl::FailedPreconditionError("weights are not initialized"));
     } else {
       const auto verdict = aggregator.Add(std::move(contribution));
       status = Verdict(block, rank, step, verdict,
@@ -383,18 +392,25 @@ absl::Status ParameterShard::Initialize(int index, uint32_t crc32c,
                                         const Payload& payload) {
   BlockState& block = *blocks_[index];
   if (payload.size() != static_cast<size_t>(block.block().bytes())) {
-    return Refuse(absl::InvalidArgumentError(absl::StrCat(
-        "initial weights of ", payload.size(), " bytes for block ", index,
-        " of shard ", options_.shard, ", wanted ", block.block().bytes())));
+    return Refuse(
+        Reject(Rejection::kShape,
+               absl::InvalidArgumentError(absl::StrCat(
+                   "initial weights of ", payload.size(), " bytes for block ",
+                   index, " of shard ", options_.shard, ", wanted ",
+                   block.block().bytes()))));
   }
   if (payload.Crc32c() != crc32c) {
-    return Refuse(absl::DataLossError(
-        "initial weights were damaged on the way; send them again"));
+    return Refuse(Reject(
+        Rejection::kChecksum,
+        absl::DataLossError(
+            "initial weights were damaged on the way; send them again")));
   }
   if (const int64_t at = FirstNonFinite(payload); at >= 0) {
-    return Refuse(absl::InvalidArgumentError(
-        absl::StrCat("initial weights of block ", index, " of shard ",
-                     options_.shard, " are not finite at element ", at)));
+    return Refuse(
+        Reject(Rejection::kNonfinite,
+               absl::InvalidArgumentError(absl::StrCat(
+                   "initial weights of block ", index, " of shard ",
+                   options_.shard, " are not finite at element ", at))));
   }
   std::vector<BlockState::Ready> ready;
   {
@@ -403,9 +419,11 @@ absl::Status ParameterShard::Initialize(int index, uint32_t crc32c,
       block.SetWeights(payload);
       block.TakeAnswered(&counters_, &ready);
     } else if (block.version() > 0 || block.Snapshot().crc32c != crc32c) {
-      return Refuse(absl::AlreadyExistsError(
-          absl::StrCat("block ", index, " of shard ", options_.shard,
-                       " has other weights, of version ", block.version())));
+      return Refuse(
+          Reject(Rejection::kInitialized,
+                 absl::AlreadyExistsError(absl::StrCat(
+                     "block ", index, " of shard ", options_.shard,
+                     " has other weights, of version ", block.version()))));
     }
   }
   Run(ready);
@@ -499,10 +517,17 @@ std::vector<int> ParameterShard::MissingRanks() const {
   std::set<int> missing;
   for (const auto& block : blocks_) {
     absl::MutexLock lock(&block->mu);
-    // Nobody has come: the step has not begun, nobody is late.
-    const std::vector<int> ranks = block->aggregator().MissingRanks();
-    if (static_cast<int>(ranks.size()) == options_.num_workers) continue;
-    missing.insert(ranks.begin(), ranks.end());
+    // Nobody is late while the foremost may read what it has come for.
+    const GradientAggregator& aggregator = block->aggregator();
+    const VectorClock& clock = aggregator.contributed();
+    int64_t foremost = 0;
+    for (int rank = 0; rank < options_.num_workers; ++rank) {
+      foremost = std::max(foremost, clock.steps(rank));
+    }
+    if (options_.policy->MayPull(aggregator.applied(), foremost)) continue;
+    for (int rank : aggregator.MissingRanks()) {
+      if (clock.steps(rank) == clock.Min()) missing.insert(rank);
+    }
   }
   return {missing.begin(), missing.end()};
 }

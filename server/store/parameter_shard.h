@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -113,7 +114,11 @@ class ParameterShard {
   }
   int64_t MinVersion() const;
   int64_t MaxVersion() const;
-  std::vector<int> MissingRanks() const;  // of the open step of any block
+  // The ranks that keep somebody from going on, in any block.
+  std::vector<int> MissingRanks() const;
+  std::optional<int64_t> staleness_bound() const {
+    return options_.policy->staleness_bound();
+  }
   uint64_t waiting_calls() const;
   uint64_t held_bytes() const;
 

@@ -23,6 +23,7 @@ struct ShardCounters {
   // Steps by which the slowest worker was behind a worker that read weights.
   std::array<std::atomic<uint64_t>, kStalenessBounds.size() + 1> staleness{};
   std::atomic<int64_t> max_staleness{0};
+  std::atomic<int64_t> staleness_sum{0};  // over all pulls
 
   void CountStaleness(int64_t steps) {
     size_t bucket = 0;
@@ -31,6 +32,7 @@ struct ShardCounters {
       ++bucket;
     }
     ++staleness[bucket];
+    staleness_sum += steps;
     int64_t seen = max_staleness;
     while (steps > seen && !max_staleness.compare_exchange_weak(seen, steps)) {
     }

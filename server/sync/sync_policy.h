@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "server/sync/vector_clock.h"
 
@@ -23,6 +24,10 @@ class SyncPolicy {
   // settled how many steps.
   virtual bool MayApply(const VectorClock& clock, int64_t step) const = 0;
 
+  // The most steps by which a worker that reads may be ahead of the slowest;
+  // none: any number.
+  virtual std::optional<int64_t> staleness_bound() const = 0;
+
   // True when a worker that has finished `finished` steps may read weights with
   // these contributions in them.
   virtual bool MayPull(const VectorClock& clock, int64_t finished) const = 0;
@@ -38,6 +43,7 @@ class BulkSynchronous final : public SyncPolicy {
 
   bool gathers() const override { return true; }
   bool drops_late() const override { return backup_workers_ > 0; }
+  std::optional<int64_t> staleness_bound() const override { return 0; }
   bool MayApply(const VectorClock& clock, int64_t step) const override {
     return clock.Past(step) >= clock.num_workers() - backup_workers_;
   }
@@ -61,6 +67,7 @@ class StaleSynchronous final : public SyncPolicy {
       : staleness_(staleness), barrier_steps_(barrier_steps) {}
 
   bool gathers() const override { return false; }
+  std::optional<int64_t> staleness_bound() const override { return staleness_; }
   bool MayApply(const VectorClock&, int64_t) const override { return true; }
   bool MayPull(const VectorClock& clock, int64_t finished) const override {
     const bool barrier = barrier_steps_ > 0 && finished % barrier_steps_ == 0;
@@ -79,6 +86,9 @@ class Asynchronous final : public SyncPolicy {
       : barrier_steps_(barrier_steps) {}
 
   bool gathers() const override { return false; }
+  std::optional<int64_t> staleness_bound() const override {
+    return std::nullopt;
+  }
   bool MayApply(const VectorClock&, int64_t) const override { return true; }
   bool MayPull(const VectorClock& clock, int64_t finished) const override {
     return barrier_steps_ == 0 || finished % barrier_steps_ != 0 ||

@@ -41,9 +41,10 @@ v1::JobStatusResponse Running() {
   return status;
 }
 
-std::string Page(const v1::JobStatusResponse& status) {
+std::string Page(const v1::JobStatusResponse& status,
+                 const HistogramSnapshot& checkpoints = {}) {
   MetricsWriter writer;
-  WriteJobMetrics(status, &writer);
+  WriteJobMetrics(status, checkpoints, &writer);
   return writer.Text();
 }
 
@@ -71,6 +72,29 @@ TEST(JobMetricsTest, WhatIsNotKnownYetIsAbsent) {
   for (const char* name : {"tributary_job_loss", "tributary_job_planned_steps",
                            "tributary_job_step_wait", "tributary_job_test"}) {
     EXPECT_THAT(page, Not(HasSubstr(name)));
+  }
+}
+
+TEST(JobMetricsTest, CheckpointsAreToldWhereSomeAreWanted) {
+  v1::JobStatusResponse status = Running();
+  EXPECT_THAT(Page(status), Not(HasSubstr("tributary_checkpoint")));
+  status.set_checkpoint_every_steps(20);
+  status.set_checkpoint_step(40);
+  status.set_seconds_since_checkpoint(1.5);
+  status.set_checkpoint_failures(1);
+  status.set_rollbacks(2);
+  Histogram seconds({1});
+  seconds.Observe(0.5);
+  seconds.Observe(0.25);
+  const std::string page = Page(status, seconds.Snapshot());
+  for (const char* line : {"tributary_checkpoint_every_steps 20\n",
+                           "tributary_checkpoint_step 40\n",
+                           "tributary_checkpoint_age_seconds 1.5\n",
+                           "tributary_checkpoints_total 2\n",
+                           "tributary_checkpoint_failures_total 1\n",
+                           "tributary_checkpoint_duration_seconds_sum 0.75\n",
+                           "tributary_job_rollbacks_total 2\n"}) {
+    EXPECT_THAT(page, HasSubstr(line));
   }
 }
 

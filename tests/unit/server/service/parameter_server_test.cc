@@ -114,7 +114,11 @@ TEST_F(ParameterServerTest, AWrongAddressSaysWhatWasWanted) {
   request.mutable_address()->set_block(1);
   EXPECT_THAT(Send(request), StatusIs(absl::StatusCode::kInvalidArgument,
                                       "block 1 of shard 0, wanted below 1"));
-  EXPECT_EQ(cluster_.server(0).GetStatus().contributions(), 0u);
+  const v1::ServerStatusResponse status = cluster_.server(0).GetStatus();
+  EXPECT_EQ(status.contributions(), 0u);
+  EXPECT_EQ(status.rejections().at("epoch"), 2u);
+  EXPECT_EQ(status.rejections().at("address"), 2u);
+  EXPECT_EQ(status.rejections().at("shape"), 0u);
 }
 
 TEST_F(ParameterServerTest, RandomBytesOnEveryMethodLeaveItUp) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/ops.h"
+#include "server/store/rejection.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tributary {
@@ -134,6 +135,52 @@ TEST_F(ParameterShardTest, WrongInputIsRefusedAndChangesNothing) {
               StatusIs(absl::StatusCode::kOutOfRange, "open step is 1"));
   EXPECT_EQ(shard_->counters().contributions, 0u);
   EXPECT_EQ(shard_->counters().rejected, 5u);
+}
+
+TEST_F(ParameterShardTest, ARefusalCarriesItsReason) {
+  const auto reason = [this](Contribution c) {
+    return RejectionOf((**Push(std::move(c))).status());
+  };
+  EXPECT_EQ(reason(Make(0, 0, 1.0f)), Rejection::kUninitialized);
+  Initialize();
+  EXPECT_EQ(reason(Make(7, 0, 1.0f)), Rejection::kRank);
+  Contribution shorter = Make(0, 0, 1.0f);
+  shorter.payload = Floats({1});
+  EXPECT_EQ(reason(shorter), Rejection::kShape);
+  Contribution damaged = Make(0, 0, 1.0f);
+  damaged.crc32c ^= 1;
+  EXPECT_EQ(reason(damaged), Rejection::kChecksum);
+  EXPECT_EQ(reason(Make(0, 5, 1.0f)), Rejection::kStep);
+  EXPECT_EQ(reason(Make(0, 0, NAN)), Rejection::kNonfinite);
+  Contribution newer = Make(0, 0, 2.0f);
+  newer.incarnation = 2;
+  Push(newer);
+  EXPECT_EQ(reason(Make(0, 0, 2.0f)), Rejection::kFenced);
+  // A conflict has a count of its own, and a wait that was too long is none.
+  Contribution other = Make(0, 0, 3.0f);
+  other.incarnation = 2;
+  EXPECT_EQ(reason(other), std::nullopt);
+  const Payload ones = Floats({1, 1, 1, 1});
+  EXPECT_EQ(RejectionOf(shard_->Initialize(0, ones.Crc32c(), ones)),
+            Rejection::kInitialized);
+}
+
+TEST_F(ParameterShardTest, OnlyWhoKeepsSomebodyFromGoingOnIsWaitedFor) {
+  ParameterShard::Options options;
+  options.num_workers = 3;
+  options.policy = std::make_unique<StaleSynchronous>(/*staleness=*/1);
+  Create(std::move(options));
+  Initialize();
+  Push(Make(0, 0, 1.0f));
+  EXPECT_TRUE(shard_->MissingRanks().empty());  // ahead, and may be
+  const Answer waits = Push(Make(0, 1, 1.0f));
+  EXPECT_FALSE(waits->has_value());
+  EXPECT_EQ(shard_->MissingRanks(), (std::vector<int>{1, 2}));
+  Push(Make(1, 0, 1.0f));
+  EXPECT_EQ(shard_->MissingRanks(), std::vector<int>{2});
+  Push(Make(2, 0, 1.0f));
+  EXPECT_TRUE(waits->has_value());
+  EXPECT_TRUE(shard_->MissingRanks().empty());
 }
 
 TEST_F(ParameterShardTest, AWorkerWithoutSamplesWaitsAndDoesNotCount) {

@@ -1,0 +1,65 @@
+#include "server/store/rejection.h"
+
+#include <utility>
+
+#include "absl/strings/cord.h"
+
+namespace tributary {
+namespace {
+
+constexpr char kPayload[] = "tributary.dev/rejection";
+
+}  // namespace
+
+const char* RejectionName(Rejection reason) {
+  switch (reason) {
+    case Rejection::kMalformed:
+      return "malformed";
+    case Rejection::kEpoch:
+      return "epoch";
+    case Rejection::kAddress:
+      return "address";
+    case Rejection::kRank:
+      return "rank";
+    case Rejection::kShape:
+      return "shape";
+    case Rejection::kChecksum:
+      return "checksum";
+    case Rejection::kStep:
+      return "step";
+    case Rejection::kFenced:
+      return "fenced";
+    case Rejection::kUninitialized:
+      return "uninitialized";
+    case Rejection::kInitialized:
+      return "initialized";
+    case Rejection::kNonfinite:
+      return "nonfinite";
+    case Rejection::kOverload:
+      return "overload";
+    case Rejection::kNoPlan:
+      return "no_plan";
+  }
+  return "unknown";
+}
+
+absl::Status Reject(Rejection reason, absl::Status status) {
+  status.SetPayload(kPayload,
+                    absl::Cord(std::string(1, static_cast<char>(reason))));
+  return status;
+}
+
+std::optional<Rejection> RejectionOf(const absl::Status& status) {
+  const auto payload = status.GetPayload(kPayload);
+  if (!payload || payload->size() != 1) return std::nullopt;
+  return static_cast<Rejection>((*payload)[0]);
+}
+
+void RejectionCounters::Count(const absl::Status& status) {
+  if (const std::optional<Rejection> reason = RejectionOf(status)) {
+    counts_[static_cast<size_t>(*reason)].fetch_add(1,
+                                                    std::memory_order_relaxed);
+  }
+}
+
+}  // namespace tributary
