@@ -64,6 +64,15 @@ std::string StatusJson(const v1::JobStatusResponse& status, bool one_line) {
     json["loss"] = status.loss();
     json["learning_rate"] = status.learning_rate();
   }
+  if (status.checkpoint_every_steps() > 0) {
+    json["checkpoint"] = {{"every_steps", status.checkpoint_every_steps()},
+                          {"step", status.checkpoint_step()},
+                          {"seconds_since", status.seconds_since_checkpoint()},
+                          {"failures", status.checkpoint_failures()}};
+  }
+  json["rollbacks"] = status.rollbacks();
+  json["servers_lost"] = status.servers_lost();
+  json["workers_lost"] = status.workers_lost();
   if (status.has_step_wait_seconds()) {
     json["step_wait_seconds"] = status.step_wait_seconds();
   }

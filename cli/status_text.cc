@@ -48,6 +48,28 @@ std::string MemberLine(const v1::MemberStatus& member) {
   return line;
 }
 
+// "checkpoint of step 40, 12.3 s ago; 1 failed; 2 rollbacks"; empty: nothing to
+// tell.
+std::string SafetyText(const v1::JobStatusResponse& status) {
+  std::vector<std::string> parts;
+  if (status.checkpoint_every_steps() > 0) {
+    parts.push_back(status.checkpoint_step() > 0
+                        ? absl::StrFormat("checkpoint of step %d, %.1f s ago",
+                                          status.checkpoint_step(),
+                                          status.seconds_since_checkpoint())
+                        : absl::StrCat("no checkpoint yet, one every ",
+                                       status.checkpoint_every_steps(),
+                                       " steps"));
+  }
+  if (status.checkpoint_failures() > 0) {
+    parts.push_back(absl::StrCat(status.checkpoint_failures(), " failed"));
+  }
+  if (status.rollbacks() > 0) {
+    parts.push_back(absl::StrCat("rollbacks: ", status.rollbacks()));
+  }
+  return absl::StrJoin(parts, "; ");
+}
+
 // One line for each rank that a server names: who it is, how far, and which
 // servers wait for it.
 std::string WaitLines(const v1::JobStatusResponse& status) {
@@ -94,6 +116,9 @@ std::string StatusText(const v1::JobStatusResponse& status) {
   if (status.step() > 0) {
     absl::StrAppend(&text, ", loss ", FormatMetric(status.loss()), ", ",
                     FormatCount(status.samples_per_second()), " samples/s");
+  }
+  if (const std::string safety = SafetyText(status); !safety.empty()) {
+    absl::StrAppend(&text, "\n  ", safety);
   }
   absl::StrAppend(&text, "\n");
   for (const v1::MemberStatus& member : status.members()) {

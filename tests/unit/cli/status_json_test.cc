@@ -39,6 +39,11 @@ TEST(StatusJsonTest, HoldsTheJobAndItsMembers) {
   EXPECT_EQ(json["members"][0]["waiting_for_ranks"], Json({1}));
   EXPECT_EQ(json["members"][1]["alive"], false);
   EXPECT_FALSE(json["members"][1].contains("host"));  // nobody has come
+  EXPECT_FALSE(json.contains("checkpoint"));
+  v1::JobStatusResponse status = Running();
+  status.set_checkpoint_every_steps(20);
+  status.set_checkpoint_step(40);
+  EXPECT_EQ(Json::parse(StatusJson(status, true))["checkpoint"]["step"], 40);
 }
 
 TEST(StatusJsonTest, OneLineIsOneLineAndADivergedLossIsNull) {

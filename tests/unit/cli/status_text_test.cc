@@ -66,6 +66,22 @@ TEST(StatusTextTest, ALateWorkerIsNamedOnceWithAllThatWaitForIt) {
             "4.2 s ago): server 0, server 1\n");
 }
 
+TEST(StatusTextTest, CheckpointsAndRollbacksHaveALine) {
+  v1::JobStatusResponse status;
+  status.set_name("digits");
+  status.set_phase(v1::JOB_PHASE_RUNNING);
+  status.set_checkpoint_every_steps(20);
+  EXPECT_EQ(StatusText(status),
+            "digits: running\n  no checkpoint yet, one every 20 steps\n");
+  status.set_checkpoint_step(40);
+  status.set_seconds_since_checkpoint(12.25);
+  status.set_checkpoint_failures(1);
+  status.set_rollbacks(2);
+  EXPECT_EQ(StatusText(status),
+            "digits: running\n"
+            "  checkpoint of step 40, 12.2 s ago; 1 failed; rollbacks: 2\n");
+}
+
 TEST(StatusTextTest, OnATerminalEveryLineIsClearedBehindItsText) {
   EXPECT_EQ(RedrawnInPlace("a\nbc\n"), "\x1b[Ha\x1b[K\nbc\x1b[K\n\x1b[J");
 }
