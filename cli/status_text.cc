@@ -48,8 +48,8 @@ std::string MemberLine(const v1::MemberStatus& member) {
   return line;
 }
 
-// "checkpoint of step 40, 12.3 s ago; 1 failed; 2 rollbacks"; empty: nothing to
-// tell.
+// "checkpoint of step 40, 12.3 s ago; 1 failed; rollbacks: 2"; empty: nothing
+// to tell.
 std::string SafetyText(const v1::JobStatusResponse& status) {
   std::vector<std::string> parts;
   if (status.checkpoint_every_steps() > 0) {
