@@ -101,11 +101,10 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(Options options) {
     spdlog::warn("going on with a job whose coordinator has ended at step {}",
                  run->directory_->last_step());
     run->last_step_ = run->directory_->last_step();
-    return run;
   }
   const std::string checkpoints = run->CheckpointDirectory();
   std::error_code error;
-  if (run->options_.start_step > 0 &&
+  if (!earlier && run->options_.start_step > 0 &&
       std::filesystem::exists(checkpoints, error)) {
     TRIBUTARY_RETURN_IF_ERROR(
         RemoveCheckpointsAfter(checkpoints, run->options_.start_step));

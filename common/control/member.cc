@@ -192,9 +192,11 @@ absl::Status Member::DeclareModel(const Declaration& declaration) {
 
 absl::StatusOr<v1::Plan> Member::GetPlan(uint64_t min_epoch,
                                          absl::Duration timeout) {
+  SetWaitingFor(absl::StrCat("a plan of epoch ", min_epoch, " or later"));
   absl::StatusOr<v1::Plan> plan = client_->GetPlan(min_epoch, timeout);
+  absl::MutexLock lock(&mu_);
+  waiting_for_.clear();
   if (plan.ok()) {
-    absl::MutexLock lock(&mu_);
     state_.OnPlan();
     state_.StartAt(plan->epoch(), plan->start_step());
   }

@@ -405,15 +405,19 @@ void JobState::AdoptLost() {
     if (held != adopters_.end() && membership_.workers()[held->second].alive) {
       continue;
     }
-    std::map<int64_t, int> ranks_of;  // by process
+    // By process; in containers they all have the same number.
+    const auto process_of = [](const Place& worker) {
+      return std::make_pair(worker.holder.host(), worker.holder.pid());
+    };
+    std::map<std::pair<std::string, int64_t>, int> ranks_of;
     for (const Place& worker : membership_.workers()) {
-      if (worker.alive) ++ranks_of[worker.holder.pid()];
+      if (worker.alive) ++ranks_of[process_of(worker)];
     }
     const Place* fewest = nullptr;
     for (const Place& worker : membership_.workers()) {
       if (worker.alive &&
           (fewest == nullptr ||
-           ranks_of[worker.holder.pid()] < ranks_of[fewest->holder.pid()])) {
+           ranks_of[process_of(worker)] < ranks_of[process_of(*fewest)])) {
         fewest = &worker;
       }
     }
@@ -440,6 +444,10 @@ std::string JobState::WaitsFor(int64_t now_micros) const {
         "%.1f s ago",
         text.empty() ? "" : "; ", loss.name, loss.step,
         Seconds(now_micros - loss.since_micros));
+  }
+  if (text.empty() && wants_new_plan_) {
+    return may_start_ ? "waiting for a new plan"
+                      : "waiting for the coordinator's run directory";
   }
   return text;
 }

@@ -246,6 +246,50 @@ TEST_F(RecoveryTest, ACoordinatorThatComesBackGoesOnWithTheJob) {
   EXPECT_EQ(step, 640);
 }
 
+// As when a machine, or all containers, stop and are started again.
+TEST_F(RecoveryTest, EverythingThatStopsGoesOnWhenItIsStartedAgain) {
+  std::vector<std::string> command = {"tributary-coordinator",
+                                      "--job",
+                                      "job.yaml",
+                                      "--run-dir",
+                                      "run",
+                                      "--listen",
+                                      "127.0.0.1:0",
+                                      "--set",
+                                      "checkpoint.every_steps=50"};
+  auto coordinator = Start(command);
+  std::string address = Address(*coordinator);
+  command[6] = address;
+  const auto start_members = [&] {
+    std::vector<std::unique_ptr<RunningProcess>> members;
+    for (const char* program : {"tributary-server", "tributary-server",
+                                "tributary-worker", "tributary-worker"}) {
+      members.push_back(Start({program, "--coordinator", address}));
+    }
+    return members;
+  };
+  auto members = start_members();
+  ASSERT_TRUE(coordinator->WaitForOutput("epoch 5/40: test", kSoon));
+  WaitForCheckpoint("run");
+  coordinator->Signal(SIGKILL);
+  coordinator->Wait(kSoon);
+  for (auto& member : members) {
+    member->Signal(SIGTERM);
+    member->Wait(kSoon);
+  }
+  coordinator = Start(command);
+  members = start_members();
+  EXPECT_EQ(coordinator->Wait(kSoon), 0) << coordinator->output();
+  for (auto& member : members) {
+    EXPECT_EQ(member->Wait(kSoon), 0) << member->output();
+  }
+  const json summary = Summary("run");
+  EXPECT_EQ(summary["steps"], 640);
+  EXPECT_EQ(summary["lost"]["rollbacks"], 1);
+  EXPECT_EQ(summary["weights_sha256"],
+            Undisturbed({"--set", "checkpoint.every_steps=50"}));
+}
+
 // ---- everything, and resume
 
 struct Resume {

@@ -36,11 +36,12 @@ class JobStateTest : public ::testing::Test {
     state_.emplace(options, 0);
   }
 
-  v1::RegisterResponse Join(v1::Role role, const std::string& name) {
+  v1::RegisterResponse Join(v1::Role role, const std::string& name,
+                            const std::string& host = "") {
     v1::RegisterRequest request;
     request.set_role(role);
     request.set_instance(name);
-    request.set_host(absl::StrCat("node-", name));
+    request.set_host(host.empty() ? absl::StrCat("node-", name) : host);
     request.set_pid(7);
     request.set_address(name + ":7000");
     return state_->Register(request, now_).value();
@@ -251,6 +252,17 @@ TEST_F(JobStateTest, AShrinkingJobGivesALostRankToTheLeastLoadedWorker) {
   workers_[0] = Join(v1::ROLE_WORKER, "adopter");
   EXPECT_THAT(Send(1, {}).adopt_ranks(), ElementsAre());
   EXPECT_EQ(state_->plan()->epoch(), 1u);
+}
+
+// All processes of containers are number 1 of their own: here 7.
+TEST_F(JobStateTest, ProcessesOfDifferentHostsAreDifferent) {
+  on_worker_loss_ = v1::WORKER_LOSS_SHRINK;
+  Run(4);
+  state_->MemberLost(v1::ROLE_WORKER, 0, 7, "killed", now_);
+  EXPECT_THAT(Send(1, {}).adopt_ranks(), ElementsAre(0));
+  workers_[0] = Join(v1::ROLE_WORKER, "adopter", "node-w1");
+  state_->MemberLost(v1::ROLE_WORKER, 3, 7, "killed", now_);
+  EXPECT_THAT(Send(2, {}).adopt_ranks(), ElementsAre(3));
 }
 
 TEST_F(JobStateTest, ALostServerTakesEverybodyBackToTheCheckpoint) {
