@@ -27,9 +27,10 @@ class SliceCursor {
   size_t left() const { return left_; }
   size_t offset() const { return offset_; }
 
-  absl::Status ReadVarint(uint64_t* value, std::string* copy) {
+  absl::Status ReadVarint(uint64_t* value, std::string* copy,
+                          int max_bytes = 10) {
     *value = 0;
-    for (int shift = 0; shift < 64; shift += 7) {
+    for (int shift = 0; shift < 7 * max_bytes; shift += 7) {
       if (left_ == 0) return Truncated();
       const uint8_t byte = *Here();
       Advance(1);
@@ -39,6 +40,16 @@ class SliceCursor {
     }
     return absl::InvalidArgumentError(
         absl::StrCat("malformed message: varint too long at byte ", offset_));
+  }
+
+  // A tag or a length. Protobuf takes no more bytes for one, and would read
+  // another field out of more bits.
+  absl::Status ReadVarint32(uint64_t* value, std::string* copy) {
+    TRIBUTARY_RETURN_IF_ERROR(ReadVarint(value, copy, /*max_bytes=*/5));
+    if (*value <= UINT32_MAX) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "malformed message: tag or length ", *value, " before byte ", offset_,
+        ", wanted at most ", UINT32_MAX));
   }
 
   // Calls visit(pointer, bytes) for each piece of the next n bytes.
@@ -98,7 +109,7 @@ absl::Status CopyField(SliceCursor& cursor, uint64_t tag, std::string* header) {
     case kFixed32:
       return cursor.Take(4, append);
     case kBytes:
-      TRIBUTARY_RETURN_IF_ERROR(cursor.ReadVarint(&value, header));
+      TRIBUTARY_RETURN_IF_ERROR(cursor.ReadVarint32(&value, header));
       if (value > kMaxHeaderBytes) {
         return absl::InvalidArgumentError(
             absl::StrCat("field ", tag >> 3, " has ", value,
@@ -145,11 +156,11 @@ absl::Status DecodeFrame(const grpc::ByteBuffer& buffer,
   while (cursor.left() > 0) {
     const size_t tag_at = header_bytes.size();
     uint64_t tag = 0;
-    TRIBUTARY_RETURN_IF_ERROR(cursor.ReadVarint(&tag, &header_bytes));
+    TRIBUTARY_RETURN_IF_ERROR(cursor.ReadVarint32(&tag, &header_bytes));
     if (tag == (kPayloadField << 3 | kBytes)) {
       header_bytes.resize(tag_at);
       uint64_t length = 0;
-      TRIBUTARY_RETURN_IF_ERROR(cursor.ReadVarint(&length, nullptr));
+      TRIBUTARY_RETURN_IF_ERROR(cursor.ReadVarint32(&length, nullptr));
       pieces.clear();
       TRIBUTARY_RETURN_IF_ERROR(
           cursor.Take(length, [&](const uint8_t* data, size_t n) {
