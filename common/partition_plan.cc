@@ -82,6 +82,11 @@ absl::Status PartitionPlan::CheckParameters(const ParameterSpecs& parameters) {
   if (parameters.empty()) {
     return absl::InvalidArgumentError("a plan needs at least one parameter");
   }
+  if (parameters.size() > kMaxParameters) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a plan has at most ", kMaxParameters, " parameters, got ",
+                     parameters.size()));
+  }
   std::set<std::string> names;
   int64_t num_elements = 0;
   for (const ParameterSpec& spec : parameters) {
@@ -124,6 +129,16 @@ absl::StatusOr<PartitionPlan> PartitionPlan::Create(ParameterSpecs parameters,
   const int64_t block_elements = std::max<int64_t>(
       kMinBlockElements, static_cast<int64_t>(bucket_bytes / sizeof(float)) /
                              num_shards / kGrainElements * kGrainElements);
+  int64_t most_blocks = num_shards;
+  for (const ParameterSpec& spec : parameters) {
+    most_blocks += spec.size() / block_elements + 1;
+  }
+  if (most_blocks > kMaxBlocks) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the model makes up to ", most_blocks, " blocks of ",
+                     block_elements, " elements; wanted at most ", kMaxBlocks,
+                     ": raise bucket_bytes, now ", bucket_bytes));
+  }
   std::vector<BlockPacker> packers;
   for (int s = 0; s < num_shards; ++s) packers.emplace_back(s, block_elements);
 

@@ -60,15 +60,19 @@ class PartitionPlan {
   static constexpr int kMaxShards = 256;
   static constexpr int64_t kSplitElements = 2 * kGrainElements;
   static constexpr int64_t kMaxElements = int64_t{1} << 40;
+  // A few words say that a model is huge, and each block takes memory before
+  // there is any weight. 256 GiB of weights on one server by default.
+  static constexpr int64_t kMaxBlocks = 1 << 16;
+  static constexpr size_t kMaxParameters = 1 << 16;
   static constexpr uint64_t kDefaultBucketBytes = 4 << 20;
   static constexpr uint64_t kMaxBucketBytes = 64 << 20;
 
-  // InvalidArgument: no parameters, a shape that is empty or too large, a
-  // duplicate name.
+  // InvalidArgument: no or too many parameters, a shape that is empty or too
+  // large, a duplicate name.
   static absl::Status CheckParameters(const ParameterSpecs& parameters);
 
   // Errors as CheckParameters; InvalidArgument also: shards or bucket_bytes out
-  // of range.
+  // of range, more blocks than kMaxBlocks.
   static absl::StatusOr<PartitionPlan> Create(ParameterSpecs parameters,
                                               int num_shards,
                                               uint64_t bucket_bytes);

@@ -130,5 +130,23 @@ TEST(PartitionPlanTest, RefusesWhatCannotBeCut) {
       PartitionPlan::Create({{"w", {1 << 30, 1 << 30}}}, 1, 1 << 20).ok());
 }
 
+// A few words announce 2^36 elements: 2^22 blocks of 2^14 elements, the
+// smallest, would take gigabytes before there is one weight.
+TEST(PartitionPlanTest, RefusesMoreBlocksThanItsLimit) {
+  const ParameterSpecs huge = {{"w", {int64_t{1} << 36}}};
+  const auto refused = PartitionPlan::Create(huge, 1, 1 << 10);
+  EXPECT_FALSE(refused.ok());
+  EXPECT_NE(refused.status().message().find("raise bucket_bytes"),
+            absl::string_view::npos)
+      << refused.status();
+  // In blocks of 64 MiB they are 4096.
+  const auto plan =
+      PartitionPlan::Create(huge, 1, PartitionPlan::kMaxBucketBytes);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->num_blocks(), 4096);
+  ParameterSpecs many(PartitionPlan::kMaxParameters + 1);
+  EXPECT_FALSE(PartitionPlan::Create(many, 1, 1 << 20).ok());
+}
+
 }  // namespace
 }  // namespace tributary
