@@ -19,6 +19,17 @@ std::shared_ptr<grpc::Channel> DataChannel(const std::string& address) {
                                    arguments);
 }
 
+void LimitConnections(grpc::ServerBuilder* builder) {
+  // Else a second server would share the port and take half of the callers.
+  builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 5'000);
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, 600'000);
+  builder->AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 8 << 10);
+  // A step that waits for the norm of the whole gradient holds a call for each
+  // of a plan's blocks (PartitionPlan::kMaxBlocks).
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, (1 << 16) + 64);
+}
+
 void KeepLargeBuffers() {
 #if defined(__GLIBC__)
   mallopt(M_MMAP_THRESHOLD, 1 << 30);

@@ -16,7 +16,7 @@ constexpr int64_t kMicrosPerMilli = 1000;
 
 template <typename Request>
 absl::Status Decode(RawCall* call, Request* request, Payload* payload) {
-  absl::Status status = DecodeFrame(call->request(), request, payload);
+  absl::Status status = DecodeFrame(call->TakeRequest(), request, payload);
   return status.ok() ? status
                      : Reject(Rejection::kMalformed, std::move(status));
 }

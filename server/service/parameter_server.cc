@@ -94,7 +94,7 @@ absl::Status ParameterServer::Listen() {
   builder.RegisterAsyncGenericService(side_calls_.service());
   builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
   builder.SetMaxSendMessageSize(kMaxMessageBytes);
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  LimitConnections(&builder);
   queue_ = builder.AddCompletionQueue();
   server_ = builder.BuildAndStart();
   if (!server_ || port_ == 0) {

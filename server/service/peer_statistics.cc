@@ -82,6 +82,7 @@ class PeerStatistics::Call final : public CompletionTag {
   void Retry() {
     const bool again =
         status_.error_code() == grpc::StatusCode::UNAVAILABLE ||
+        status_.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED ||
         status_.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
     spdlog::warn("statistics of step {} from shard {}: {}{}", step_ + 1, shard_,
                  status_.error_message(), again ? "; asking again" : "");

@@ -40,7 +40,13 @@ class RawCall final : public CompletionTag {
   // Posts a slot for the next request; each arrival posts the next slot.
   static void Post(Accept accept, Handler handler);
 
-  const grpc::ByteBuffer& request() const { return request_; }
+  // The request, which the call does not hold any longer: a payload lives as
+  // long as whoever took it, not as long as the call waits.
+  grpc::ByteBuffer TakeRequest() {
+    grpc::ByteBuffer request;
+    request.Swap(&request_);
+    return request;
+  }
   void Answer(const grpc::ByteBuffer& response);
   void Fail(const absl::Status& status);
 

@@ -9,6 +9,7 @@
 #include "common/wire/crc32c.h"
 #include "kernels/ops.h"
 #include "server/aggregate/averaged_tiles.h"
+#include "server/store/rejection.h"
 
 namespace tributary {
 
@@ -157,6 +158,16 @@ bool BlockState::Satisfies(const Waiter& waiter) const {
   return waiter.want == Want::kFinished
              ? options_.policy->MayPull(aggregator_.applied(), waiter.value)
              : version_ >= waiter.value;
+}
+
+absl::Status BlockState::Wait(Waiter waiter) {
+  if (waiters_.size() >= max_waiters() && !Satisfies(waiter)) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(waiters_.size(), " calls wait for block ", block_.index,
+                     " of shard ", block_.shard, ", no more may; try again"));
+  }
+  waiters_.push_back(std::move(waiter));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<WeightsSnapshot> BlockState::Answer(const Waiter& waiter) {

@@ -106,9 +106,14 @@ class BlockState {
   // The step is over and has changed nothing.
   void Skip() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
-  void Wait(Waiter waiter) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
-    waiters_.push_back(std::move(waiter));
+  // Calls that may wait: every rank's push, its repetitions over connections
+  // that broke, and its pull.
+  size_t max_waiters() const {
+    return 16 + 4 * static_cast<size_t>(options_.num_workers);
   }
+  // ResourceExhausted, without keeping the call, when as many wait and this one
+  // cannot be answered at once.
+  absl::Status Wait(Waiter waiter) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // The calls that the present state satisfies, and those that no state will
   // satisfy any more. Counts the staleness that workers see.
   void TakeAnswered(ShardCounters* counters, std::vector<Ready>* ready)

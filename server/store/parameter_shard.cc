@@ -53,6 +53,18 @@ absl::Status ParameterShard::CheckContribution(const BlockState& block,
                                         "rank ", c.rank, ", wanted below ",
                                         options_.num_workers)));
   }
+  if (c.step < 0 || c.step >= kMaxStep) {
+    return Reject(Rejection::kStep,
+                  absl::OutOfRangeError(
+                      absl::StrCat("step ", c.step, " of rank ", c.rank,
+                                   ", wanted 0 or more and below ", kMaxStep)));
+  }
+  if (c.base_version < 0 || c.base_version >= kMaxStep) {
+    return Reject(Rejection::kStep,
+                  absl::InvalidArgumentError(absl::StrCat(
+                      "base_version ", c.base_version, " of rank ", c.rank,
+                      ", wanted 0 or more and below ", kMaxStep)));
+  }
   const size_t wanted =
       c.samples > 0 ? static_cast<size_t>(block.block().bytes()) : 0;
   if (c.payload.size() != wanted) {
@@ -151,7 +163,7 @@ void ParameterShard::PushPull(int index, Contribution contribution,
       status = Verdict(block, rank, step, verdict,
                        aggregator.wanted_step(static_cast<int>(rank)));
       if (status.ok()) {
-        block.Wait(
+        status = block.Wait(
             {BlockState::Want::kFinished, step + 1, deadline_micros, done});
       }
       if (verdict == GradientAggregator::Verdict::kAdded &&
@@ -161,7 +173,7 @@ void ParameterShard::PushPull(int index, Contribution contribution,
       block.TakeAnswered(&counters_, &ready);
     }
   }
-  if (!status.ok()) return done(Refuse(std::move(status)));
+  if (!status.ok()) done(Refuse(std::move(status)));
   Run(ready);
   if (!statistics.empty()) {
     OfferStatistics(step,
@@ -327,11 +339,14 @@ void ParameterShard::SkipEverywhere() {
 void ParameterShard::Ask(int index, BlockState::Waiter waiter) {
   BlockState& block = *blocks_[index];
   std::vector<BlockState::Ready> ready;
+  const WeightsDone done = waiter.done;
+  absl::Status status;
   {
     absl::MutexLock lock(&block.mu);
-    block.Wait(std::move(waiter));
+    status = block.Wait(std::move(waiter));
     block.TakeAnswered(&counters_, &ready);
   }
+  if (!status.ok()) done(Refuse(std::move(status)));
   Run(ready);
 }
 
@@ -445,6 +460,16 @@ void ParameterShard::ReadStatistics(int64_t step, StatisticsKind kind,
                                              exchange_.oldest_step() + 1));
     } else if (auto local = exchange_.Local(step, kind)) {
       answer = *std::move(local);
+    } else if (step >= kMaxStep) {
+      answer = Reject(Rejection::kStep, absl::InvalidArgumentError(absl::StrCat(
+                                            "statistics of step ", step,
+                                            ", wanted below ", kMaxStep)));
+    } else if (statistics_waiters_.size() >= kMaxStatisticsWaiters) {
+      answer = Reject(Rejection::kOverload,
+                      absl::ResourceExhaustedError(absl::StrCat(
+                          statistics_waiters_.size(),
+                          " calls wait for statistics of shard ",
+                          options_.shard, ", no more may; try again")));
     } else {
       statistics_waiters_.push_back(
           {step, kind, deadline_micros, std::move(done)});

@@ -45,6 +45,13 @@ struct BlockCut {
 // outside every lock.
 class ParameterShard {
  public:
+  // Steps and versions that a message names lie below: they can be added to,
+  // and are exact as doubles too.
+  static constexpr int64_t kMaxStep = int64_t{1} << 53;
+  // Calls for statistics that may wait: each of the most servers asks for two
+  // sums, and again when its connection broke.
+  static constexpr size_t kMaxStatisticsWaiters = 1024;
+
   struct Options {
     const PartitionPlan* plan = nullptr;  // outlives the shard
     int shard = 0;

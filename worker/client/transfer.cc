@@ -33,7 +33,7 @@ int64_t BackoffMicros(int attempts, const void* salt) {
 
 bool Repeatable(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDataLoss(status) ||
-         absl::IsDeadlineExceeded(status);
+         absl::IsDeadlineExceeded(status) || absl::IsResourceExhausted(status);
 }
 
 }  // namespace

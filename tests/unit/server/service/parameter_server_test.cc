@@ -1,10 +1,10 @@
 #include "server/service/parameter_server.h"
 
-#include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
 
-#include <random>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/wire/channel.h"
@@ -119,36 +119,6 @@ TEST_F(ParameterServerTest, AWrongAddressSaysWhatWasWanted) {
   EXPECT_EQ(status.rejections().at("epoch"), 2u);
   EXPECT_EQ(status.rejections().at("address"), 2u);
   EXPECT_EQ(status.rejections().at("shape"), 0u);
-}
-
-TEST_F(ParameterServerTest, RandomBytesOnEveryMethodLeaveItUp) {
-  TRIBUTARY_EXPECT_OK(Initialize({1, 2, 3}));
-  grpc::GenericStub generic(channel_);
-  std::mt19937 random(3);
-  for (int i = 0; i < 200; ++i) {
-    std::string bytes(random() % 200, '\0');
-    for (char& byte : bytes) byte = static_cast<char>(random());
-    const char* const methods[] = {"PushPull", "Pull", "Initialize",
-                                   "ReadStatistics", "GetServerStatus"};
-    const grpc::Slice slice(bytes);
-    grpc::ClientContext context;
-    grpc::CompletionQueue queue;
-    auto reader = generic.PrepareUnaryCall(
-        &context,
-        absl::StrCat("/tributary.v1.ParameterService/", methods[i % 5]),
-        grpc::ByteBuffer(&slice, 1), &queue);
-    grpc::ByteBuffer answer;
-    grpc::Status status;
-    reader->StartCall();
-    reader->Finish(&answer, &status, nullptr);
-    void* tag = nullptr;
-    bool ok = false;
-    ASSERT_TRUE(queue.Next(&tag, &ok));
-    EXPECT_NE(status.error_code(), grpc::StatusCode::UNAVAILABLE);
-  }
-  v1::PushPullResponse response;
-  TRIBUTARY_EXPECT_OK(Send(Push({100, 0, -100}), &response));
-  EXPECT_EQ(response.payload(), Bytes({0, 2, 4}));
 }
 
 TEST_F(ParameterServerTest, WithoutAPlanItAsksToTryAgain) {

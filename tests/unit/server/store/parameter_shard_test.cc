@@ -107,6 +107,70 @@ TEST_F(ParameterShardTest, EveryRepetitionIsAnsweredAndNoneCounts) {
   EXPECT_EQ(shard_->counters().contributions, 2u);
 }
 
+TEST_F(ParameterShardTest, CallsThatWaitAreBounded) {
+  Initialize();
+  const Answer first = Push(Make(0, 0, 2.0f));
+  std::vector<Answer> again;
+  // 16 + 4 for each of two workers, of which one waits.
+  for (int i = 0; i < 23; ++i) again.push_back(Push(Make(0, 0, 2.0f)));
+  EXPECT_EQ(shard_->waiting_calls(), 24u);
+  const Answer push = Push(Make(0, 0, 2.0f));
+  EXPECT_THAT((**push).status(),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       "24 calls wait for block 0 of shard 0, no more may"));
+  std::optional<absl::Status> pull;
+  shard_->Pull(0, 1, 1000, [&](auto weights) { pull = weights.status(); });
+  EXPECT_TRUE(absl::IsResourceExhausted(*pull));
+  std::optional<absl::Status> now;
+  shard_->Pull(0, 0, 1000, [&](auto weights) { now = weights.status(); });
+  EXPECT_TRUE(now->ok()) << "what can be answered at once needs no place";
+
+  // The contribution of a call that may not wait counts all the same.
+  const Answer last = Push(Make(1, 0, 4.0f));
+  EXPECT_TRUE(absl::IsResourceExhausted((**last).status()));
+  EXPECT_EQ(First(first), -3.0f);
+  EXPECT_EQ(First(again.back()), -3.0f);
+  EXPECT_EQ(First(Push(Make(1, 0, 4.0f))), -3.0f);
+}
+
+TEST_F(ParameterShardTest, CallsThatWaitForStatisticsAreBounded) {
+  absl::Status status;
+  size_t answered = 0;
+  const auto ask = [&](int64_t step) {
+    shard_->ReadStatistics(step, StatisticsKind::kGradientNorm, 1000,
+                           [&](auto values) {
+                             ++answered;
+                             status = values.status();
+                           });
+  };
+  for (size_t i = 0; i < ParameterShard::kMaxStatisticsWaiters; ++i) ask(1);
+  EXPECT_EQ(answered, 0u);
+  ask(1);
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted,
+                               "1024 calls wait for statistics of shard 0"));
+  shard_->ExpireWaiters(2000);
+  EXPECT_EQ(answered, 1025u);
+  ask(INT64_MAX);
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument,
+                               "statistics of step 9223372036854775807"));
+}
+
+// One more than the largest number overflows: the sanitizer's word.
+TEST_F(ParameterShardTest, StepsBeyondAllJobsAreRefused) {
+  Initialize();
+  for (int64_t step : {INT64_MIN, int64_t{-1}, INT64_MAX}) {
+    const Answer answer = Push(Make(0, step, 1.0f));
+    EXPECT_THAT((**answer).status(),
+                StatusIs(absl::StatusCode::kOutOfRange,
+                         "wanted 0 or more and below 9007199254740992"));
+  }
+  Contribution c = Make(0, 0, 1.0f);
+  c.base_version = INT64_MIN;
+  EXPECT_THAT((**Push(c)).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "base_version -9223372036854775808 of rank 0"));
+}
+
 TEST_F(ParameterShardTest, OtherBytesForTheSameStepAreRefused) {
   Initialize();
   Push(Make(0, 0, 2.0f));
