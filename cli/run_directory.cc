@@ -1,7 +1,6 @@
 #include "cli/run_directory.h"
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -17,7 +16,7 @@
 #include "common/run/safetensors.h"
 #include "common/run/sha256.h"
 #include "common/status_macros.h"
-#include "common/wire/crc32c.h"
+#include "server/coordinator/state_file.h"
 
 namespace tributary {
 namespace {
@@ -145,12 +144,7 @@ absl::StatusOr<std::unique_ptr<RunDirectory>> RunDirectory::Open(
 }
 
 absl::Status RunDirectory::SaveState(const v1::CoordinatorState& state) const {
-  std::string bytes(sizeof(uint32_t), '\0');
-  state.AppendToString(&bytes);
-  const uint32_t crc =
-      Crc32c(bytes.data() + sizeof(crc), bytes.size() - sizeof(crc));
-  std::memcpy(bytes.data(), &crc, sizeof(crc));
-  return WriteFileAtomically(path_ + kStateFile, bytes);
+  return WriteFileAtomically(path_ + kStateFile, EncodeState(state));
 }
 
 absl::StatusOr<v1::CoordinatorState> RunDirectory::ReadState(
@@ -159,19 +153,7 @@ absl::StatusOr<v1::CoordinatorState> RunDirectory::ReadState(
   std::ifstream stream(file, std::ios::binary);
   if (!stream) return absl::NotFoundError(absl::StrCat("there is no ", file));
   const std::string bytes((std::istreambuf_iterator<char>(stream)), {});
-  v1::CoordinatorState state;
-  uint32_t crc = 0;
-  if (bytes.size() >= sizeof(crc)) {
-    std::memcpy(&crc, bytes.data(), sizeof(crc));
-  }
-  const absl::string_view message =
-      absl::string_view(bytes).substr(std::min(bytes.size(), sizeof(crc)));
-  if (bytes.size() < sizeof(crc) ||
-      Crc32c(message.data(), message.size()) != crc ||
-      !state.ParseFromArray(message.data(), static_cast<int>(message.size()))) {
-    return absl::DataLossError(absl::StrCat(file, " is damaged"));
-  }
-  return state;
+  return DecodeState(file, bytes);
 }
 
 absl::Status RunDirectory::AddSteps(const std::vector<StepRecord>& records,

@@ -41,7 +41,7 @@ class RunDirectory {
 
   // coordinator.state: what a coordinator needs to go on after its own end.
   absl::Status SaveState(const v1::CoordinatorState& state) const;
-  // NotFound: there is none. DataLoss: it is damaged.
+  // NotFound: there is none. Else as DecodeState (state_file.h).
   static absl::StatusOr<v1::CoordinatorState> ReadState(
       const std::string& path);
 

@@ -13,6 +13,7 @@ MemberState::MemberState(v1::Role role, const v1::RegisterResponse& place,
     : role_(role),
       index_(place.index()),
       incarnation_(place.incarnation()),
+      num_workers_(static_cast<uint32_t>(place.job().cluster().workers())),
       coordinator_(std::move(coordinator)),
       lost_micros_(lost_micros),
       last_answer_micros_(now_micros) {}
@@ -76,7 +77,10 @@ void MemberState::OnAnswer(const v1::HeartbeatRequest& request,
       checkpoints_.begin(),
       checkpoints_.begin() + static_cast<std::ptrdiff_t>(written));
   newest_plan_ = std::max(newest_plan_, answer.plan_epoch());
-  adopt_ranks_.assign(answer.adopt_ranks().begin(), answer.adopt_ranks().end());
+  adopt_ranks_.clear();  // each is a thread
+  for (uint32_t rank : answer.adopt_ranks()) {
+    if (rank < num_workers_) adopt_ranks_.push_back(rank);
+  }
   stalled_ = taken == 0 && request.steps_size() > 0;
   told_paused_ = request.paused();
   if (answer.phase() != v1::JOB_PHASE_UNSPECIFIED) phase_ = answer.phase();

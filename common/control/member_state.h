@@ -19,6 +19,8 @@ class MemberState {
   static constexpr size_t kStepsPerHeartbeat = 4096;
   // Steps that may wait to be reported before the next must not begin.
   static constexpr size_t kMaxPendingSteps = 65536;
+  // Reports of checkpoints that may wait: while the coordinator is away.
+  static constexpr size_t kMaxPendingCheckpoints = 64;
 
   enum class Gate {
     kOpen,  // the step may begin
@@ -63,14 +65,16 @@ class MemberState {
   int64_t silent_micros(int64_t now_micros) const {
     return now_micros - last_answer_micros_;
   }
-  // A server's file of a checkpoint; sent until taken.
+  // A server's file of a checkpoint; sent until taken. One that finds too many
+  // waiting is not told: that checkpoint stays incomplete.
   void ReportCheckpoint(const v1::CheckpointReport& report) {
+    if (checkpoints_.size() >= kMaxPendingCheckpoints) return;
     checkpoints_.push_back(report);
     untold_checkpoint_ = true;
   }
   // Of the coordinator's newest plan; 0: it has not said.
   uint64_t newest_plan() const { return newest_plan_; }
-  // Ranks that the coordinator wants this worker to take over.
+  // Ranks of the job that the coordinator wants this worker to take over.
   const std::vector<uint32_t>& adopt_ranks() const { return adopt_ranks_; }
 
   v1::JobPhase phase() const { return phase_; }
@@ -88,6 +92,7 @@ class MemberState {
   const v1::Role role_;
   const uint32_t index_;
   const uint64_t incarnation_;
+  const uint32_t num_workers_;
   const std::string coordinator_;
   const int64_t lost_micros_;
 

@@ -17,10 +17,28 @@ void CheckpointLedger::Begin(int64_t start_step,
 void CheckpointLedger::Add(uint32_t shard, const v1::CheckpointReport& report) {
   if (report.step() <= settled_step_) return;
   if (!report.has_file()) {
-    Fail(report.step(), absl::StrCat("server ", shard, ": ", report.error()));
+    Fail(report.step(), absl::StrCat("server ", shard, ": ",
+                                     report.error().substr(0, kMaxTextBytes)));
+    return;
+  }
+  if (report.ByteSizeLong() > kMaxTextBytes ||
+      report.state_names_size() > kMaxStates) {
+    Fail(report.step(),
+         absl::StrCat("server ", shard, " reports it in ",
+                      report.ByteSizeLong(), " bytes and ",
+                      report.state_names_size(), " states; wanted at most ",
+                      kMaxTextBytes, " and ", kMaxStates));
     return;
   }
   open_[report.step()][shard] = report;
+  if (open_.size() > kMaxOpen) GiveUpOldest();
+}
+
+void CheckpointLedger::GiveUpOldest() {
+  const auto& [step, reports] = *open_.begin();
+  Fail(step, absl::StrCat("only ", reports.size(), " of ", holders_.size(),
+                          " servers have written it, and ", open_.size() - 1,
+                          " later ones wait"));
 }
 
 void CheckpointLedger::Fail(int64_t step, const std::string& why) {

@@ -16,6 +16,12 @@ namespace tributary {
 // State in, answer out.
 class CheckpointLedger {
  public:
+  // Checkpoints that may wait for a server's file; one more, and the oldest has
+  // failed.
+  static constexpr size_t kMaxOpen = 16;
+  static constexpr int kMaxStates = 16;  // common/checkpoint/shard_file.h
+  static constexpr size_t kMaxTextBytes = 4096;
+
   // A plan begins after `start_step`: reports of an earlier plan are forgotten.
   // `holders`: the shards that hold anything; the others write no file.
   void Begin(int64_t start_step, std::vector<uint32_t> holders);
@@ -53,6 +59,7 @@ class CheckpointLedger {
   using Reports = std::map<uint32_t, v1::CheckpointReport>;  // by shard
 
   void Fail(int64_t step, const std::string& why);
+  void GiveUpOldest();
 
   std::vector<uint32_t> holders_;
   std::map<int64_t, Reports> open_;

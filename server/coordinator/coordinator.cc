@@ -2,6 +2,7 @@
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/resource_quota.h>
 
 #include <algorithm>
 #include <chrono>
@@ -16,6 +17,7 @@
 #include "common/job/job_options.h"
 #include "common/partition_plan.h"
 #include "common/status_macros.h"
+#include "common/wire/channel.h"
 #include "server/coordinator/coordinator_service.h"
 #include "server/coordinator/job_metrics.h"
 #include "spdlog/spdlog.h"
@@ -23,7 +25,6 @@
 namespace tributary {
 namespace {
 
-constexpr int kMaxWorkers = 1024;
 constexpr char kServiceName[] = "tributary.v1.CoordinatorService";
 constexpr auto kLastAnswers = std::chrono::seconds(2);
 constexpr absl::Duration kTick = absl::Milliseconds(100);
@@ -31,7 +32,10 @@ constexpr absl::Duration kTick = absl::Milliseconds(100);
 constexpr int64_t kLastCheckpointMicros = 60'000'000;
 constexpr absl::Duration kLook = absl::Milliseconds(5);
 // An evaluation part holds five bytes a sample for the exact AUC.
-constexpr int kMaxMessageBytes = 256 << 20;
+constexpr int kMaxRequestBytes = 256 << 20;
+// Beside two for each member, for its call and one that its process before it
+// has left waiting.
+constexpr int kSpareThreads = 64;
 
 absl::Status CheckCluster(const v1::ClusterSpec& cluster) {
   if (cluster.servers() < 1 || cluster.servers() > PartitionPlan::kMaxShards) {
@@ -39,10 +43,10 @@ absl::Status CheckCluster(const v1::ClusterSpec& cluster) {
         absl::StrCat("cluster.servers must be 1 to ", PartitionPlan::kMaxShards,
                      ", got ", cluster.servers()));
   }
-  if (cluster.workers() < 1 || cluster.workers() > kMaxWorkers) {
+  if (cluster.workers() < 1 || cluster.workers() > Membership::kMaxWorkers) {
     return absl::InvalidArgumentError(
-        absl::StrCat("cluster.workers must be 1 to ", kMaxWorkers, ", got ",
-                     cluster.workers()));
+        absl::StrCat("cluster.workers must be 1 to ", Membership::kMaxWorkers,
+                     ", got ", cluster.workers()));
   }
   return absl::OkStatus();
 }
@@ -104,10 +108,13 @@ absl::Status Coordinator::Listen() {
   int port = 0;
   builder.AddListeningPort(options_.listen, grpc::InsecureServerCredentials(),
                            &port);
-  // Without this a second coordinator would share the port and take half of
-  // the first one's members.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
+  LimitConnections(&builder);
+  const v1::ClusterSpec& cluster = options_.job.cluster();
+  grpc::ResourceQuota quota("coordinator");
+  quota.SetMaxThreads(2 * (cluster.servers() + cluster.workers()) +
+                      kSpareThreads);
+  builder.SetResourceQuota(quota);
   builder.RegisterService(service_.get());
   // grpc.health.v1 and reflection, on threads of gRPC's own. Both switches are
   // the process's, and it has one coordinator.

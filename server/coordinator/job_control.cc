@@ -18,6 +18,8 @@ namespace {
 constexpr uint32_t kLongestWaitMs = 10'000;
 // Notices that may wait to be shown; the log has all.
 constexpr size_t kMaxNotices = 1000;
+// Of one heartbeat; the others come again.
+constexpr int kMaxCheckpointReports = 64;
 
 const char* PhaseName(v1::JobPhase phase) {
   switch (phase) {
@@ -109,6 +111,11 @@ absl::StatusOr<v1::Plan> JobControl::GetPlan(
   }
   if (there()) return *state_.plan();
   if (closed_) return absl::UnavailableError("the coordinator is closing");
+  if (state_.plan() != nullptr && !state_.wants_new_plan()) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("the job has plan epoch ", state_.plan()->epoch(),
+                     ", wanted ", request.min_epoch(), " or later"));
+  }
   return absl::DeadlineExceededError(
       absl::StrCat("the job still waits for ", state_.Missing()));
 }
@@ -134,16 +141,23 @@ absl::StatusOr<v1::HeartbeatResponse> JobControl::Heartbeat(
     TakeCheckpointsLocked(request);
   }
   v1::HeartbeatResponse response = state_.Apply(request, taken, last_step);
-  response.set_checkpoints_taken(request.checkpoints_size());
+  response.set_checkpoints_taken(
+      std::min(request.checkpoints_size(), kMaxCheckpointReports));
   NotePhaseLocked();
   return response;
 }
 
 absl::Status JobControl::FindReportsLocked(
     const v1::HeartbeatRequest& request) {
-  if (request.steps().empty() || unheard_.erase(request.index()) == 0) {
+  if (request.steps().empty() || unheard_.count(request.index()) == 0) {
     return absl::OkStatus();
   }
+  if (request.steps(0).step() < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rank ", request.index(), " reports step ",
+                     request.steps(0).step(), "; steps count from 1"));
+  }
+  unheard_.erase(request.index());
   return progress_.StartAt(request.index(), request.steps(0).step() - 1);
 }
 
@@ -152,8 +166,9 @@ void JobControl::TakeCheckpointsLocked(const v1::HeartbeatRequest& request) {
       request.plan_epoch() != state_.plan()->epoch()) {
     return;
   }
-  for (const v1::CheckpointReport& report : request.checkpoints()) {
-    ledger_.Add(request.index(), report);
+  const int count = std::min(request.checkpoints_size(), kMaxCheckpointReports);
+  for (int i = 0; i < count; ++i) {
+    ledger_.Add(request.index(), request.checkpoints(i));
   }
 }
 

@@ -13,14 +13,7 @@
 namespace tributary {
 namespace {
 
-constexpr size_t kMaxSentenceBytes = 4096;
-
 double Seconds(int64_t micros) { return static_cast<double>(micros) / 1e6; }
-
-uint64_t BucketBytes(const v1::JobSpec& job) {
-  const uint64_t bytes = job.strategy().parameter_server().bucket_bytes();
-  return bytes == 0 ? PartitionPlan::kDefaultBucketBytes : bytes;
-}
 
 std::string Describe(const v1::ParameterSpec& spec) {
   return absl::StrCat("\"", spec.name(), "\" [",
@@ -54,6 +47,11 @@ std::string Difference(const v1::DeclareModelRequest& first,
 }
 
 }  // namespace
+
+uint64_t BucketBytes(const v1::JobSpec& job) {
+  const uint64_t bytes = job.strategy().parameter_server().bucket_bytes();
+  return bytes == 0 ? PartitionPlan::kDefaultBucketBytes : bytes;
+}
 
 JobState::JobState(Options options, int64_t now_micros)
     : options_(std::move(options)),
@@ -178,6 +176,7 @@ absl::Status JobState::DeclareModel(const v1::DeclareModelRequest& request,
           .status());
   if (declaration_.parameters_size() == 0) {
     declaration_ = request;
+    declaration_.DiscardUnknownFields();
     PublishPlanWhenComplete();
     return absl::OkStatus();
   }
@@ -255,13 +254,10 @@ v1::HeartbeatResponse JobState::Apply(const v1::HeartbeatRequest& request,
       place.latest.plan_epoch() == request.plan_epoch()
           ? std::max(place.latest.begun_step(), request.begun_step())
           : request.begun_step();
-  place.latest = request;
-  place.latest.clear_steps();
-  place.latest.clear_checkpoints();
+  place.Keep(request, membership_.workers().size());
   place.latest.set_begun_step(begun_step);
   if (!request.error().empty()) {
-    Fail(absl::StrCat(place.Name(), " failed: ",
-                      request.error().substr(0, kMaxSentenceBytes)));
+    Fail(absl::StrCat(place.Name(), " failed: ", place.latest.error()));
   }
   // What is said of an earlier plan is over.
   const bool current =

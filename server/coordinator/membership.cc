@@ -10,6 +10,7 @@ namespace tributary {
 namespace {
 
 constexpr size_t kMaxNameBytes = 256;
+constexpr size_t kMaxSentenceBytes = 4096;
 
 const char* RoleName(v1::Role role) {
   return role == v1::ROLE_SERVER ? "server" : "worker";
@@ -39,11 +40,33 @@ absl::Status CheckRegistration(const v1::RegisterRequest& request,
         absl::StrCat(RoleName(request.role()), " ", request.wanted_index(),
                      " is wanted, but the job has ", num_places, " of them"));
   }
-  if (request.role() == v1::ROLE_SERVER) return CheckAddress(request.address());
+  if (request.role() == v1::ROLE_SERVER || !request.address().empty()) {
+    return CheckAddress(request.address());
+  }
   return absl::OkStatus();
 }
 
+// A member's own text is kept and shown until its next: as much as a sentence.
+void Shorten(std::string* text, size_t bytes) {
+  if (text->size() <= bytes) return;
+  while (bytes > 0 && ((*text)[bytes] & 0xc0) == 0x80) --bytes;  // whole UTF-8
+  text->resize(bytes);
+}
+
 }  // namespace
+
+void Place::Keep(const v1::HeartbeatRequest& heartbeat, size_t num_workers) {
+  latest = heartbeat;
+  latest.DiscardUnknownFields();
+  latest.clear_steps();
+  latest.clear_checkpoints();
+  Shorten(latest.mutable_waiting_for(), kMaxSentenceBytes);
+  Shorten(latest.mutable_error(), kMaxSentenceBytes);
+  Shorten(latest.mutable_device(), kMaxNameBytes);
+  if (latest.waiting_for_ranks_size() > static_cast<int>(num_workers)) {
+    latest.mutable_waiting_for_ranks()->Truncate(static_cast<int>(num_workers));
+  }
+}
 
 std::string Place::Name() const {
   return absl::StrCat(ShortName(*this), " (", holder.host(), ", pid ",
@@ -114,6 +137,7 @@ absl::StatusOr<const Place*> Membership::Register(
     found->alive = true;
   }
   found->holder = request;
+  found->holder.DiscardUnknownFields();
   found->last_heartbeat_micros = now_micros;
   return found;
 }

@@ -25,6 +25,9 @@ struct Place {
   v1::HeartbeatRequest latest;  // without its steps
   int64_t stop_bound = -1;      // begun step when it paused; -1: it runs
 
+  // Makes it the latest, without its steps and reports; cuts what is longer
+  // than any member of a job of so many workers has to say.
+  void Keep(const v1::HeartbeatRequest& heartbeat, size_t num_workers);
   // "worker 1 (10.0.0.2, pid 55)"
   std::string Name() const;
 };
@@ -33,6 +36,8 @@ struct Place {
 // time is passed in, and whoever calls decides what a lost member means.
 class Membership {
  public:
+  static constexpr int kMaxWorkers = 1024;
+
   Membership(int num_servers, int num_workers, int64_t lease_micros);
 
   // The holder's own place again when its instance is known (the same

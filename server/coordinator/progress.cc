@@ -47,6 +47,11 @@ Progress::Progress(int num_workers, int64_t start_step) : ranks_(num_workers) {
 
 absl::Status Progress::StartAt(uint32_t rank_index, int64_t start_step) {
   Rank& rank = ranks_[rank_index];
+  if (start_step < 0 || start_step > kMaxStep) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rank ", rank_index, " begins after step ", start_step,
+                     ", wanted 0 to ", kMaxStep));
+  }
   const auto room = static_cast<int64_t>(kMaxWaiting - rank.waiting.size());
   if (start_step - rank.last_step > room) {
     return absl::InvalidArgumentError(

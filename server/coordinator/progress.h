@@ -35,13 +35,15 @@ class Progress {
   // How far a rank may be ahead of the slowest, and records may wait for
   // Take(), before its reports are left for later.
   static constexpr size_t kMaxWaiting = 65536;
+  // Steps that a member names lie below: they can be added to.
+  static constexpr int64_t kMaxStep = int64_t{1} << 53;
 
   // Steps up to `start_step` were reported to an earlier run.
   explicit Progress(int num_workers, int64_t start_step = 0);
 
   // The process that reports for the rank has begun after `start_step`: the
   // reports up to there that have not come will not. InvalidArgument when that
-  // is far beyond the others.
+  // is far beyond the others, or no step.
   absl::Status StartAt(uint32_t rank, int64_t start_step);
 
   // Returns how many of `reports`, from the front, are settled: taken now or

@@ -192,5 +192,27 @@ TEST(MemberStateTest, FullQueueHoldsTheNextStepBack) {
   EXPECT_EQ(state.Check(steps + 1), MemberState::Gate::kOpen);
 }
 
+TEST(MemberStateTest, OnlyRanksOfTheJobAreTakenOver) {
+  v1::RegisterResponse place = Place();
+  place.mutable_job()->mutable_cluster()->set_workers(3);
+  MemberState state(v1::ROLE_WORKER, place, "c:1", 30 * kSecond, 0);
+  v1::HeartbeatResponse answer = Answer(v1::JOB_PHASE_RUNNING);
+  for (uint32_t rank : {2u, 3u, 4'000'000'000u}) answer.add_adopt_ranks(rank);
+  state.OnAnswer(state.NextHeartbeat(), answer, 0);
+  EXPECT_EQ(state.adopt_ranks(), std::vector<uint32_t>{2});
+}
+
+TEST(MemberStateTest, ReportsOfCheckpointsThatWaitAreBounded) {
+  MemberState state(v1::ROLE_SERVER, Place(), "c:1", 30 * kSecond, 0);
+  v1::CheckpointReport report;
+  for (int step = 1; step <= 1000; ++step) {
+    report.set_step(step);
+    state.ReportCheckpoint(report);
+  }
+  const v1::HeartbeatRequest request = state.NextHeartbeat();
+  ASSERT_EQ(request.checkpoints_size(), 64);
+  EXPECT_EQ(request.checkpoints(63).step(), 64) << "the first ones stay";
+}
+
 }  // namespace
 }  // namespace tributary

@@ -82,5 +82,31 @@ TEST(CheckpointLedgerTest, ANewPlanForgetsWhatWasNotComplete) {
   EXPECT_EQ(ledger.Next()->files[0].name(), "zero");
 }
 
+TEST(CheckpointLedgerTest, CheckpointsThatWaitAreBounded) {
+  CheckpointLedger ledger;
+  ledger.Begin(0, {0, 1});
+  for (int64_t step = 1; step <= 16; ++step) ledger.Add(0, Written(step, "f"));
+  EXPECT_EQ(ledger.failures(), 0u);
+  ledger.Add(0, Written(17, "f"));
+  EXPECT_THAT(ledger.TakeNotices(),
+              ElementsAre("the checkpoint of step 1 failed: only 1 of 2 "
+                          "servers have written it, and 16 later ones wait"));
+  EXPECT_FALSE(ledger.Open(1));
+  ledger.Add(1, Written(17, "g"));
+  EXPECT_EQ(ledger.Next()->step, 17);
+}
+
+TEST(CheckpointLedgerTest, AReportThatSaysTooMuchFailsTheCheckpoint) {
+  CheckpointLedger ledger;
+  ledger.Begin(0, {0});
+  ledger.Add(0, Written(1, std::string(5000, 'x')));
+  EXPECT_FALSE(ledger.Next().has_value());
+  v1::CheckpointReport states = Written(2, "f");
+  for (int i = 0; i < 16; ++i) states.add_state_names("s");
+  ledger.Add(0, states);
+  EXPECT_FALSE(ledger.Next().has_value());
+  EXPECT_EQ(ledger.failures(), 2u);
+}
+
 }  // namespace
 }  // namespace tributary

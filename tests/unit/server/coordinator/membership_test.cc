@@ -37,6 +37,33 @@ TEST(MembershipTest, PlacesAreGivenInOrderOfArrivalByRole) {
   EXPECT_TRUE(members.Complete());
 }
 
+TEST(MembershipTest, WhatAMemberSaysOfItselfIsKeptInBounds) {
+  Membership members(1, 2, kLease);
+  v1::RegisterRequest wordy = Worker("a");
+  wordy.set_address(std::string(1000, 'x') + ":1");
+  EXPECT_FALSE(members.Register(wordy, 0).ok()) << "a worker's address, too";
+  // A field that nobody knows, of 1000 bytes.
+  ASSERT_TRUE(wordy.ParseFromString(Worker("a").SerializeAsString() +
+                                    "\x82\x7d\xe8\x07" +
+                                    std::string(1000, 'x')));
+  EXPECT_LT((*members.Register(wordy, 0))->holder.ByteSizeLong(), 100u);
+
+  Place place;
+  v1::HeartbeatRequest heartbeat;
+  heartbeat.set_waiting_for(std::string(4095, 'x') +
+                            "\xc3\xa4");  // an a umlaut
+  heartbeat.set_error(std::string(1 << 20, 'x'));
+  heartbeat.set_device(std::string(1 << 20, 'x'));
+  for (uint32_t i = 0; i < 1000; ++i) heartbeat.add_waiting_for_ranks(i);
+  for (int i = 0; i < 1000; ++i) heartbeat.add_steps()->set_step(i);
+  place.Keep(heartbeat, /*num_workers=*/2);
+  EXPECT_EQ(place.latest.waiting_for(), std::string(4095, 'x'));
+  EXPECT_EQ(place.latest.error().size(), 4096u);
+  EXPECT_EQ(place.latest.device().size(), 256u);
+  EXPECT_EQ(place.latest.waiting_for_ranks_size(), 2);
+  EXPECT_EQ(place.latest.steps_size(), 0);
+}
+
 TEST(MembershipTest, SameInstanceGetsTheSamePlaceAndIncarnationAgain) {
   Membership members(1, 2, kLease);
   members.Register(Worker("a"), 0).value();

@@ -28,6 +28,16 @@ Reports List(std::initializer_list<v1::StepReport> reports) {
   return Reports(reports.begin(), reports.end());
 }
 
+TEST(ProgressTest, AStartThatIsNoStepIsRefused) {
+  Progress progress(2);
+  ASSERT_TRUE(progress.Add(0, List({Report(1, 1.0, 1)})).ok());
+  for (int64_t step : {INT64_MIN, int64_t{-1}, INT64_MAX}) {
+    EXPECT_EQ(progress.StartAt(0, step).code(),
+              absl::StatusCode::kInvalidArgument);
+  }
+  EXPECT_EQ(progress.last_step(0), 1);
+}
+
 TEST(ProgressTest, LossIsTheMeanOverTheGlobalBatch) {
   Progress progress(2);
   ASSERT_EQ(*progress.Add(0, List({Report(1, 6.0, 3)})), 1u);
