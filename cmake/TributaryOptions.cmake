@@ -2,7 +2,7 @@
 option(TRIBUTARY_BUILD_TESTS "Build the tests" ON)
 option(TRIBUTARY_BUILD_BENCHMARKS "Build the benchmarks" OFF)
 option(TRIBUTARY_WERROR "Treat warnings as errors" OFF)
-set(TRIBUTARY_SANITIZE "" CACHE STRING "address (with undefined) or thread")
+set(TRIBUTARY_SANITIZE "" CACHE STRING "address (with undefined), thread or fuzzer")
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -52,7 +52,14 @@ if(TRIBUTARY_SANITIZE STREQUAL "address")
 elseif(TRIBUTARY_SANITIZE STREQUAL "thread")
   add_compile_options(-fsanitize=thread -fno-omit-frame-pointer)
   add_link_options(-fsanitize=thread)
+elseif(TRIBUTARY_SANITIZE STREQUAL "fuzzer")
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "libFuzzer comes with clang: cmake --preset fuzz")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link,address,undefined
+                      -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
+  add_link_options(-fsanitize=address,undefined)
 elseif(TRIBUTARY_SANITIZE)
-  message(FATAL_ERROR "TRIBUTARY_SANITIZE is address or thread, "
+  message(FATAL_ERROR "TRIBUTARY_SANITIZE is address, thread or fuzzer, "
                       "got ${TRIBUTARY_SANITIZE}")
 endif()

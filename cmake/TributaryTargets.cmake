@@ -92,6 +92,18 @@ endif()
   endforeach()
 endfunction()
 
+# tributary_fuzzer(NAME DEPS ...): NAME.cc with libFuzzer's main; the target
+# `fuzzers` builds them all. Where TRIBUTARY_SANITIZE is fuzzer.
+function(tributary_fuzzer name)
+  cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
+  tributary_executable(${name} SRCS ${name}.cc DEPS ${ARG_DEPS})
+  target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  if(NOT TARGET fuzzers)
+    add_custom_target(fuzzers)
+  endif()
+  add_dependencies(fuzzers ${name})
+endfunction()
+
 # tributary_proto(NAME PROTOS ... [GRPC]): generated code at proto/ paths.
 function(tributary_proto name)
   cmake_parse_arguments(ARG "GRPC" "" "PROTOS;DEPS" ${ARGN})
@@ -121,6 +133,10 @@ function(tributary_proto name)
   add_library(${name} STATIC ${sources})
   add_library(tributary::${name} ALIAS ${name})
   target_compile_options(${name} PRIVATE -w)
+  if(TRIBUTARY_SANITIZE STREQUAL "fuzzer")
+    # Not ours to search for edges in, and half of the build's time.
+    target_compile_options(${name} PRIVATE -fno-sanitize=all)
+  endif()
   target_include_directories(${name} SYSTEM PUBLIC
     $<BUILD_INTERFACE:${generated}>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/tributary>)

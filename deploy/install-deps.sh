@@ -54,7 +54,8 @@ test iproute2 tests over several hosts as network namespaces
 monitor prometheus scrapes a run, checks and tests deploy/prometheus
 monitor python3 asks Prometheus for every rule
 check python3 walks the compile commands
-check clang proves lock annotations (-Wthread-safety)
+check clang proves lock annotations (-Wthread-safety), builds the fuzz targets
+check libclang-rt-14-dev libFuzzer and its sanitizers
 check clang-format keeps one layout
 check clang-tidy finds likely bugs
 bench python3-torch the rival: PyTorch DDP on gloo

@@ -1,0 +1,81 @@
+// What a coordinator has kept for its successor, as damaged bytes and, since
+// the checksum would end nearly every such file at once, under one that fits.
+#include <cstring>
+#include <string>
+
+#include "common/wire/crc32c.h"
+#include "server/coordinator/job_state.h"
+#include "server/coordinator/state_file.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace tributary::fuzz {
+namespace {
+
+constexpr int64_t kNow = 1'000'000'000;
+constexpr int64_t kSecond = 1'000'000;
+constexpr uint32_t kFew = 8;
+
+// Lets every place of a small job say something, and time pass.
+void GoOn(const v1::ClusterSpec& cluster, JobState* job) {
+  for (v1::Role role : {v1::ROLE_SERVER, v1::ROLE_WORKER}) {
+    const auto places = static_cast<uint32_t>(
+        role == v1::ROLE_SERVER ? cluster.servers() : cluster.workers());
+    for (uint32_t i = 0; i < std::min(places, kFew); ++i) {
+      v1::RegisterRequest request;
+      request.set_role(role);
+      request.set_instance("new" + std::to_string(i));
+      request.set_address("127.0.0.1:" + std::to_string(1000 + i));
+      const auto place = job->Register(request, kNow);
+      v1::HeartbeatRequest heartbeat;
+      heartbeat.set_role(role);
+      heartbeat.set_index(place.ok() ? place->index() : i);
+      heartbeat.set_incarnation(place.ok() ? place->incarnation() : i + 1);
+      heartbeat.set_paused(true);
+      if (job->Renew(heartbeat, kNow).ok()) job->Apply(heartbeat, 0, 0);
+      job->Farewell(heartbeat);
+    }
+  }
+  job->Tick(kNow + 4 * kSecond);
+  job->RequestStop();
+  job->Tick(kNow + 8 * kSecond);
+  job->MemberLost(v1::ROLE_SERVER, 0, 0, "it is gone", kNow + 9 * kSecond);
+  job->AllowStart("");
+  job->WaitsFor(kNow + 10 * kSecond);
+  job->Missing();
+  job->Tick(kNow + 13 * kSecond);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  Input input(data, size);
+  std::string file;
+  if (input.Byte() & 1) {
+    const absl::string_view message = input.Rest();
+    const uint32_t crc = Crc32c(message.data(), message.size());
+    file.assign(reinterpret_cast<const char*>(&crc), sizeof(crc));
+    file.append(message.data(), message.size());
+  } else {
+    file = std::string(input.Rest());
+  }
+  const absl::StatusOr<v1::CoordinatorState> state =
+      DecodeState("coordinator.state", file);
+  if (!state.ok()) return 0;
+
+  const JobState::Options options{.job = state->job(),
+                                  .job_id = state->job_id()};
+  JobState job(options, *state, kNow);
+  const v1::CoordinatorState saved = job.Save();
+  const absl::StatusOr<v1::CoordinatorState> read =
+      DecodeState("coordinator.state", EncodeState(saved));
+  Expect(read.ok(), "what a coordinator keeps can be read");
+  Expect(JobState(options, *read, kNow).Save().SerializeAsString() ==
+             saved.SerializeAsString(),
+         "the successor's successor keeps the same");
+  GoOn(state->job().cluster(), &job);
+  Expect(DecodeState("coordinator.state", EncodeState(job.Save())).ok(),
+         "a coordinator that went on can be followed again");
+  return 0;
+}
+
+}  // namespace tributary::fuzz

@@ -1,0 +1,61 @@
+// Delimited text: what is good for training is good for testing, and the same.
+#include "worker/data/csv_reader.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_split.h"
+#include "tests/fuzz/data_checks.h"
+
+namespace tributary::fuzz {
+namespace {
+
+// Names of columns, as in the job file: label;numeric;categorical;ignore, each
+// a list with commas.
+CsvColumnNames Columns(absl::string_view text) {
+  const std::vector<std::string> fields = absl::StrSplit(text, ';');
+  const auto list = [&fields](size_t i) -> std::vector<std::string> {
+    if (i >= fields.size() || fields[i].empty()) return {};
+    return absl::StrSplit(fields[i], ',');
+  };
+  return {.label = fields[0],
+          .numeric = list(1),
+          .categorical = list(2),
+          .ignore = list(3)};
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  Input input(data, size);
+  const uint8_t mode = input.Byte();
+  const TargetKind kind = KindOf(mode & 3);
+  CsvOptions options;
+  options.header = mode & 4;
+  options.delimiter = mode & 8 ? ';' : ',';
+  options.range = RangeOf(input.Byte());
+  options.columns = Columns(input.Part());
+  const std::string text(input.Rest());
+
+  auto file = InputFile::OverBytes("train.csv", text);
+  if (!file.ok()) return 0;
+  CsvWords words;
+  const absl::StatusOr<RawData> train =
+      ReadTrainingCsv(file->get(), options, kind, &words);
+  if (!train.ok()) return 0;
+  CheckRawData(*train);
+
+  auto again = InputFile::OverBytes("test.csv", text);
+  std::vector<std::string> warnings;
+  const absl::StatusOr<RawData> test =
+      ReadTestCsv(again->get(), options, kind, words, &warnings);
+  Expect(test.ok() && warnings.empty(),
+         "a training file is a test file without anything unknown");
+  Expect(test->numbers == train->numbers && test->codes == train->codes &&
+             test->targets.labels == train->targets.labels &&
+             test->targets.values == train->targets.values,
+         "the training file reads the same as a test file");
+  return 0;
+}
+
+}  // namespace tributary::fuzz
