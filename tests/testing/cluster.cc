@@ -12,7 +12,8 @@
 
 namespace tributary::testing {
 
-Cluster::Cluster(const Options& options) : ops_(CreateCpuOps()) {
+Cluster::Cluster(const Options& options)
+    : options_(options), ops_(CreateCpuOps()) {
   plan_.set_job_id(77);
   plan_.set_epoch(1);
   plan_.set_bucket_bytes(options.bucket_bytes);
@@ -24,15 +25,25 @@ Cluster::Cluster(const Options& options) : ops_(CreateCpuOps()) {
     plan_.add_servers(absl::StrCat("127.0.0.1:", (*server)->port()));
     servers_.push_back(*std::move(server));
   }
-  for (int s = 0; s < options.servers; ++s) {
-    const double rate = options.optimizer.learning_rate;
+  Serve();
+}
+
+void Cluster::StartOver() {
+  plan_.set_epoch(plan_.epoch() + 1);
+  Serve();
+}
+
+void Cluster::Serve() {
+  for (int s = 0; s < options_.servers; ++s) {
+    const double rate = options_.optimizer.learning_rate;
     ParameterServer::Training training;
     training.shard.shard = s;
-    training.shard.optimizer = options.optimizer;
+    training.shard.optimizer = options_.optimizer;
     training.shard.learning_rate = [rate](int64_t) { return rate; };
-    training.shard.clip_norm = options.clip_norm;
-    training.shard.policy =
-        options.policy ? options.policy() : std::make_unique<BulkSynchronous>();
+    training.shard.clip_norm = options_.clip_norm;
+    training.shard.policy = options_.policy
+                                ? options_.policy()
+                                : std::make_unique<BulkSynchronous>();
     training.shard.ops = ops_.get();
     TRIBUTARY_EXPECT_OK(servers_[s]->Serve(plan_, std::move(training)));
   }
@@ -123,10 +134,16 @@ void RunWorker(ParameterClient& client, ToyModel& model, uint32_t rank,
 }  // namespace
 
 std::vector<std::vector<float>> TrainToy(
-    const Cluster::Options& options, int64_t steps,
-    const std::function<uint64_t(uint32_t rank, int64_t step)>& samples,
+    const Cluster::Options& options, int64_t steps, const Samples& samples,
     const std::function<std::function<int64_t()>(uint32_t rank)>& delays) {
   Cluster cluster(options);
+  return TrainToy(cluster, steps, samples, delays);
+}
+
+std::vector<std::vector<float>> TrainToy(
+    Cluster& cluster, int64_t steps, const Samples& samples,
+    const std::function<std::function<int64_t()>(uint32_t rank)>& delays) {
+  const Cluster::Options& options = cluster.options();
   std::vector<ToyModel> models(options.workers, ToyModel(options.parameters));
   std::vector<std::thread> threads;
   for (int r = 0; r < options.workers; ++r) {

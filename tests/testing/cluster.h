@@ -27,6 +27,10 @@ class Cluster {
   explicit Cluster(const Options& options);
   ~Cluster();
 
+  // A new job: the same servers, everything else from the beginning.
+  void StartOver();
+
+  const Options& options() const { return options_; }
   const v1::Plan& plan() const { return plan_; }
   ParameterServer& server(int shard) { return *servers_[shard]; }
 
@@ -36,6 +40,9 @@ class Cluster {
       absl::Duration step_timeout = absl::Seconds(30));
 
  private:
+  void Serve();
+
+  const Options options_;
   const std::unique_ptr<Ops> ops_;
   v1::Plan plan_;
   std::vector<std::unique_ptr<ParameterServer>> servers_;
@@ -56,11 +63,17 @@ struct ToyModel {
   std::vector<std::vector<float>> gradients;
 };
 
+using Samples = std::function<uint64_t(uint32_t rank, int64_t step)>;
+
 // Each worker a thread: initializes, trains `steps` steps with samples(rank,
 // step) samples, and returns worker 0's weights. Fails the test on any error.
 std::vector<std::vector<float>> TrainToy(
-    const Cluster::Options& options, int64_t steps,
-    const std::function<uint64_t(uint32_t rank, int64_t step)>& samples,
+    const Cluster::Options& options, int64_t steps, const Samples& samples,
+    const std::function<std::function<int64_t()>(uint32_t rank)>& delays =
+        nullptr);
+// The same on a cluster that is there.
+std::vector<std::vector<float>> TrainToy(
+    Cluster& cluster, int64_t steps, const Samples& samples,
     const std::function<std::function<int64_t()>(uint32_t rank)>& delays =
         nullptr);
 
