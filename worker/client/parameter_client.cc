@@ -196,7 +196,7 @@ class GrpcParameterClient final : public ParameterClient {
             absl::StrCat("clock of server ", server, ": ", status.message()));
       }
       round_.SetWaitingFor(
-          absl::StrCat("server ", server, ": ", status.message()));
+          absl::StrCat("server ", server, ": ", status.message()), shard);
       absl::SleepFor(kClockPause);
     }
   }
@@ -215,6 +215,7 @@ class GrpcParameterClient final : public ParameterClient {
   }
 
   void Start(const Block& block, Transfer::Work work) {
+    work.shard = block.shard;
     work.what = absl::StrCat(work.what, " to server ",
                              options_.plan.servers(block.shard));
     Transfer::Start(&round_, stubs_[block.shard].get(), std::move(work));

@@ -27,8 +27,9 @@ class ParameterClient {
     // A step or transfer that takes longer fails and says whom it waited for.
     absl::Duration step_timeout = absl::Seconds(120);
     // Told whom the step under way waits for, in a server's words, when it
-    // waits long; and "" when it goes on. On the network's thread.
-    std::function<void(const std::string&)> on_waiting;
+    // waits long; and "" when it goes on. `silent_shard`: whose server does not
+    // answer or cannot be reached, -1: all do. On any thread, under a lock.
+    std::function<void(const std::string& whom, int silent_shard)> on_waiting;
     // For tests of timing: microseconds by which the next message, to or from
     // a server, is held back. Called from several threads.
     std::function<int64_t()> delay_micros;

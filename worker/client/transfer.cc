@@ -54,15 +54,11 @@ absl::Status TransferRound::Wait() {
 }
 
 void TransferRound::TellSilenceLocked() {
-  const absl::Time now = absl::Now();
   for (const Transfer* transfer : active_) {
-    const absl::Duration silent = now - transfer->called();
-    if (silent < kHold + kSilence) continue;
+    const std::string silence = transfer->Silence();
+    if (silence.empty()) continue;
     waiting_ = true;
-    if (on_waiting_) {
-      on_waiting_(absl::StrCat("an answer to the ", transfer->what(), " for ",
-                               absl::ToInt64Seconds(silent), " s"));
-    }
+    if (on_waiting_) on_waiting_(silence, transfer->shard());
     return;
   }
 }
@@ -92,7 +88,7 @@ void TransferRound::Remove(Transfer* transfer, absl::Status status) {
   absl::MutexLock lock(&mu_);
   active_.erase(transfer);
   if (status.ok()) {
-    if (std::exchange(waiting_, false) && on_waiting_) on_waiting_("");
+    if (std::exchange(waiting_, false) && on_waiting_) on_waiting_("", -1);
     return;
   }
   if (!cancelled_.empty()) status = absl::CancelledError(cancelled_);
@@ -101,10 +97,10 @@ void TransferRound::Remove(Transfer* transfer, absl::Status status) {
   for (Transfer* other : active_) other->Cancel();  // the round has failed
 }
 
-void TransferRound::SetWaitingFor(const std::string& text) {
+void TransferRound::SetWaitingFor(const std::string& text, int silent_shard) {
   absl::MutexLock lock(&mu_);
   waiting_ = true;
-  if (on_waiting_) on_waiting_(text);
+  if (on_waiting_) on_waiting_(text, silent_shard);
 }
 
 void Transfer::Start(TransferRound* round, grpc::GenericStub* stub, Work work) {
@@ -135,7 +131,7 @@ void Transfer::Call() {
   {
     absl::MutexLock lock(&mu_);
     context_ = std::move(context);
-    called_ = absl::Now();
+    called_ = std::min(called_, absl::Now());
   }
   reader_->StartCall();
   reader_->Finish(&response_, &status_, this);
@@ -146,15 +142,22 @@ void Transfer::Cancel() {
   if (context_) context_->TryCancel();
 }
 
-absl::Time Transfer::called() const {
+std::string Transfer::Silence() const {
   absl::MutexLock lock(&mu_);
-  return called_;
+  const absl::Duration silent = absl::Now() - called_;
+  if (silent < kHold + kSilence) return "";
+  return absl::StrCat("an answer to the ", work_.what, " for ",
+                      absl::ToInt64Seconds(silent), " s");
 }
 
 void Transfer::Proceed() {
-  {
+  if (state_ == State::kCalling) {
     absl::MutexLock lock(&mu_);
-    called_ = absl::InfiniteFuture();
+    // A deadline that passes much later than the server was to answer is ours.
+    const bool answered =
+        status_.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED ||
+        absl::Now() - called_ < kHold + kSilence;
+    if (answered) called_ = absl::InfiniteFuture();
   }
   switch (state_) {
     case State::kDelayedSend:
@@ -190,7 +193,14 @@ void Transfer::RetryOrEnd(const absl::Status& status) {
     return End(absl::DeadlineExceededError(
         absl::StrCat(text, " (gave up after ", attempts_ + 1, " attempts)")));
   }
-  round_->SetWaitingFor(std::string(status.message()));
+  const std::string silence = Silence();
+  if (!silence.empty()) {
+    round_->SetWaitingFor(silence, work_.shard);
+  } else if (absl::IsUnavailable(status)) {
+    round_->SetWaitingFor(text, work_.shard);
+  } else {
+    round_->SetWaitingFor(std::string(status.message()), -1);
+  }
   ++round_->retries;
   SetAlarm(State::kBackingOff, BackoffMicros(attempts_++, this));
 }

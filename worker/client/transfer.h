@@ -25,7 +25,7 @@ class Transfer;
 class TransferRound {
  public:
   TransferRound(std::function<int64_t()> delay_micros,
-                std::function<void(const std::string&)> on_waiting)
+                std::function<void(const std::string&, int)> on_waiting)
       : delay_micros_(std::move(delay_micros)),
         on_waiting_(std::move(on_waiting)) {}
 
@@ -42,7 +42,9 @@ class TransferRound {
 
   void Add(Transfer* transfer) ABSL_LOCKS_EXCLUDED(mu_);
   void Remove(Transfer* transfer, absl::Status status) ABSL_LOCKS_EXCLUDED(mu_);
-  void SetWaitingFor(const std::string& text) ABSL_LOCKS_EXCLUDED(mu_);
+  // `silent_shard`: whose server does not answer; -1: all do.
+  void SetWaitingFor(const std::string& text, int silent_shard)
+      ABSL_LOCKS_EXCLUDED(mu_);
 
   int64_t NextDelayMicros() { return delay_micros_ ? delay_micros_() : 0; }
 
@@ -54,7 +56,7 @@ class TransferRound {
   void TellSilenceLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::function<int64_t()> delay_micros_;
-  const std::function<void(const std::string&)> on_waiting_;
+  const std::function<void(const std::string&, int)> on_waiting_;
   grpc::CompletionQueue queue_;
 
   mutable absl::Mutex mu_;
@@ -76,6 +78,7 @@ class Transfer {
     std::function<grpc::ByteBuffer(uint32_t wait_ms)> request;
     // Takes the answer. DataLoss: the answer was damaged, ask again.
     std::function<absl::Status(const grpc::ByteBuffer&)> receive;
+    int shard = 0;  // whose server is called
   };
 
   static void Start(TransferRound* round, grpc::GenericStub* stub, Work work);
@@ -83,9 +86,10 @@ class Transfer {
   // The queue's thread hands its events here.
   void Proceed();
   void Cancel();
-  // When the call that is under way was made; no call: the infinite future.
-  absl::Time called() const;
-  const std::string& what() const { return work_.what; }
+  // "an answer to the push of step 3 to server HOST:PORT for 4 s"; empty while
+  // nothing is due.
+  std::string Silence() const;
+  int shard() const { return work_.shard; }
 
  private:
   enum class State { kDelayedSend, kCalling, kDelayedReceive, kBackingOff };
@@ -105,7 +109,8 @@ class Transfer {
   const Work work_;
   State state_ = State::kCalling;
   int attempts_ = 0;
-  mutable absl::Mutex mu_;  // Cancel and called come from other threads
+  mutable absl::Mutex mu_;  // Cancel and Silence come from other threads
+  // The first call that the server has not answered in any way; all are: never.
   absl::Time called_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
   std::unique_ptr<grpc::ClientContext> context_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<grpc::ClientAsyncResponseReader<grpc::ByteBuffer>> reader_;

@@ -316,7 +316,8 @@ absl::Status TrainPlan(Member& member, Workplace& place, Canceller& canceller,
            .incarnation = member.incarnation(),
            .step_timeout = absl::Seconds(strategy.sync_timeout_seconds()),
            .on_waiting =
-               [&member](const std::string& whom) {
+               [&member, metrics](const std::string& whom, int silent_shard) {
+                 metrics->SetSilentShard(silent_shard);
                  member.SetWaitingFor(whom);
                },
            .delay_micros = options.delay_micros}));
@@ -329,6 +330,7 @@ absl::Status TrainPlan(Member& member, Workplace& place, Canceller& canceller,
   absl::Status status = start.status();
   if (start.ok()) {
     if (*start > 0) spdlog::info("going on after step {}", *start);
+    metrics->SetSilentShard(-1);
     member.SetWaitingFor("");
     member.StartAt(plan.epoch(), *start);
     status = TrainAndReport(member, place, options, *start, synchronizer.get(),
@@ -416,7 +418,8 @@ absl::Status RunWorker(const WorkerOptions& options) {
       [&member] { return HealthOf(member->Contact(), member->waiting_for()); });
   const Exporter::Handle source =
       exporter->AddSource([&](MetricsWriter* writer) {
-        metrics.Write(member->index(), !member->waiting_for().empty(), writer);
+        metrics.Write(member->index(), member->job().cluster().servers(),
+                      !member->waiting_for().empty(), writer);
       });
   spdlog::info("rank {} of {}", member->index(),
                member->job().cluster().workers());

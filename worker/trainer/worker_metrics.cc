@@ -22,7 +22,7 @@ void WorkerMetrics::CountStep(const v1::StepReport& report,
   traffic_ = traffic;
 }
 
-void WorkerMetrics::Write(uint32_t rank, bool waiting,
+void WorkerMetrics::Write(uint32_t rank, int num_shards, bool waiting,
                           MetricsWriter* writer) const {
   const MetricsWriter::Labels labels = {{"rank", std::to_string(rank)}};
   const auto counter = [&](const char* name, const char* help, auto value) {
@@ -34,6 +34,13 @@ void WorkerMetrics::Write(uint32_t rank, bool waiting,
   gauge("tributary_worker_waiting",
         "1 while a server has told whom this worker's step waits for.",
         waiting ? 1 : 0);
+  for (int shard = 0; shard < num_shards; ++shard) {
+    MetricsWriter::Labels with_shard = labels;
+    with_shard.emplace_back("shard", std::to_string(shard));
+    writer->Gauge("tributary_worker_waiting_for_shard",
+                  "1 while the server of this shard does not answer.",
+                  silent_shard_ == shard ? 1 : 0, with_shard);
+  }
   gauge("tributary_worker_prefetched_batches",
         "Batches gathered and not taken yet, after the last step.",
         prefetched_.load());

@@ -24,7 +24,11 @@ class WorkerMetrics {
   void CountStep(const v1::StepReport& report, const Traffic& traffic);
   void SetPrefetched(int64_t batches) { prefetched_ = batches; }
 
-  void Write(uint32_t rank, bool waiting, MetricsWriter* writer) const;
+  // Of the server that does not answer; -1: all do.
+  void SetSilentShard(int shard) { silent_shard_ = shard; }
+
+  void Write(uint32_t rank, int num_shards, bool waiting,
+             MetricsWriter* writer) const;
 
  private:
   struct Parts {
@@ -36,6 +40,7 @@ class WorkerMetrics {
 
   Histogram step_seconds_{Histogram::SecondsBounds()};
   std::atomic<int64_t> prefetched_{0};
+  std::atomic<int> silent_shard_{-1};
 
   mutable absl::Mutex mu_;
   int64_t step_ ABSL_GUARDED_BY(mu_) = 0;

@@ -24,7 +24,7 @@ v1::StepReport Report(int64_t step, double loss_sum, uint64_t samples) {
 
 std::string Page(const WorkerMetrics& metrics, bool waiting = false) {
   MetricsWriter writer;
-  metrics.Write(/*rank=*/3, waiting, &writer);
+  metrics.Write(/*rank=*/3, /*num_shards=*/2, waiting, &writer);
   return writer.Text();
 }
 
@@ -73,6 +73,18 @@ TEST(WorkerMetricsTest, WaitingShows) {
               HasSubstr("tributary_worker_waiting{rank=\"3\"} 1\n"));
   EXPECT_THAT(Page(metrics),
               HasSubstr("tributary_worker_waiting{rank=\"3\"} 0\n"));
+}
+
+TEST(WorkerMetricsTest, TheServerThatDoesNotAnswerIsNamed) {
+  WorkerMetrics metrics;
+  metrics.SetSilentShard(1);
+  for (const char* line :
+       {"tributary_worker_waiting_for_shard{rank=\"3\",shard=\"0\"} 0\n",
+        "tributary_worker_waiting_for_shard{rank=\"3\",shard=\"1\"} 1\n"}) {
+    EXPECT_THAT(Page(metrics), HasSubstr(line));
+  }
+  metrics.SetSilentShard(-1);
+  EXPECT_THAT(Page(metrics), HasSubstr("shard=\"1\"} 0\n"));
 }
 
 }  // namespace
