@@ -15,7 +15,11 @@ void CheckpointLedger::Begin(int64_t start_step,
 }
 
 void CheckpointLedger::Add(uint32_t shard, const v1::CheckpointReport& report) {
-  if (report.step() <= settled_step_) return;
+  if (report.step() <= settled_step_) {
+    // Another server's file had failed before: this one is to be removed, too.
+    if (report.has_file()) failed_.push_back(report.step());
+    return;
+  }
   if (!report.has_file()) {
     Fail(report.step(), absl::StrCat("server ", shard, ": ",
                                      report.error().substr(0, kMaxTextBytes)));

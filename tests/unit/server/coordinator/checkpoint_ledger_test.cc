@@ -60,6 +60,19 @@ TEST(CheckpointLedgerTest, OneServersErrorFailsTheCheckpointForAll) {
   EXPECT_EQ(ledger.Next()->step, 20) << "the next one may succeed";
 }
 
+TEST(CheckpointLedgerTest, AFileOfACheckpointThatHasFailedIsToBeRemovedToo) {
+  CheckpointLedger ledger;
+  ledger.Begin(0, {0, 1});
+  v1::CheckpointReport full;
+  full.set_step(10);
+  full.set_error("no space left");
+  ledger.Add(1, full);
+  EXPECT_THAT(ledger.TakeFailed(), ElementsAre(10));
+  ledger.Add(0, Written(10, "zero"));
+  EXPECT_THAT(ledger.TakeFailed(), ElementsAre(10));
+  EXPECT_EQ(ledger.failures(), 1u);
+}
+
 TEST(CheckpointLedgerTest, AManifestThatCannotBeWrittenIsAFailureToo) {
   CheckpointLedger ledger;
   ledger.Begin(0, {0});
