@@ -33,6 +33,16 @@ absl::Status Children::Tend(int max_restarts, const Judge& judge) {
   return absl::OkStatus();
 }
 
+void Children::KillIf(const std::function<bool(const ChildProcess&)>& lost) {
+  for (const auto& child : children_) {
+    if (child->Ended() || killed_.count(child->pid()) > 0 || !lost(*child)) {
+      continue;
+    }
+    killed_.insert(child->pid());
+    child->Kill();
+  }
+}
+
 std::string Children::FirstKilled() {
   for (const auto& child : children_) {
     if (child->Ended() && child->killed()) return child->Obituary();

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,9 @@ class Children {
                                    const std::string& obituary)>;
   absl::Status Tend(int max_restarts, const Judge& judge);
 
+  // Kills each that still runs and of which `lost` is true, once.
+  void KillIf(const std::function<bool(const ChildProcess&)>& lost);
+
   // What to say of the first child that has ended without success; killed ones
   // come first, as the others may have failed because of them. Empty: none.
   std::string FirstFailure();
@@ -37,6 +41,7 @@ class Children {
  private:
   std::vector<std::unique_ptr<ChildProcess>> children_;
   std::map<std::string, int> restarts_;  // by name
+  std::set<pid_t> killed_;
 };
 
 }  // namespace tributary

@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "cli/checkpoint_place.h"
 #include "cli/children.h"
 #include "cli/command_line.h"
@@ -146,15 +147,40 @@ absl::Status StartChildren(const v1::ClusterSpec& cluster,
   return absl::OkStatus();
 }
 
-// What the end of "worker-1" means is the coordinator's to say.
-Children::Loss Judge(Coordinator& coordinator, const ChildProcess& child,
-                     const std::string& obituary) {
+// The place that "worker-1" was started for.
+std::pair<v1::Role, uint32_t> PlaceOf(const ChildProcess& child) {
   const size_t dash = child.name().rfind('-');
   const v1::Role role = child.name().substr(0, dash) == "server"
                             ? v1::ROLE_SERVER
                             : v1::ROLE_WORKER;
-  const auto index =
-      static_cast<uint32_t>(std::stoul(child.name().substr(dash + 1)));
+  return {role,
+          static_cast<uint32_t>(std::stoul(child.name().substr(dash + 1)))};
+}
+
+// One that lives, but not for the coordinator, is stopped or stuck. Its place
+// is gone, so nothing is lost with it, and another may take its place.
+void KillLost(JobRun& run, Children& children) {
+  const v1::JobStatusResponse status = run.coordinator().Snapshot();
+  children.KillIf([&](const ChildProcess& child) {
+    for (const v1::MemberStatus& member : status.members()) {
+      if (std::pair(member.role(), member.index()) != PlaceOf(child)) continue;
+      const bool lost =
+          member.pid() == child.pid() && !member.alive() && !member.finished();
+      if (lost) {
+        run.console().Note(absl::StrFormat(
+            "%s (pid %d) has not been heard for %.1f s and is killed",
+            child.name(), child.pid(), member.seconds_since_heartbeat()));
+      }
+      return lost;
+    }
+    return false;
+  });
+}
+
+// What the end of "worker-1" means is the coordinator's to say.
+Children::Loss Judge(Coordinator& coordinator, const ChildProcess& child,
+                     const std::string& obituary) {
+  const auto [role, index] = PlaceOf(child);
   switch (coordinator.MemberLost(role, index, child.pid(), obituary)) {
     case LossVerdict::kReplace:
       return Children::Loss::kReplace;
@@ -213,6 +239,7 @@ int RunJob(v1::JobSpec job, const TrainOptions& options) {
         StartChildren(cluster, *programs, *ports, options, run, &children);
     if (!status.ok()) run.coordinator().Fail(status.message());
     run.Follow([&] {
+      KillLost(run, children);
       const absl::Status tended = children.Tend(
           cluster.max_restarts(),
           [&run](const ChildProcess& child, const std::string& obituary) {

@@ -71,6 +71,30 @@ TEST_F(ChildrenTest, WaitingHasADeadline) {
   EXPECT_FALSE(children.WaitForAll(absl::Milliseconds(20)));
 }
 
+TEST_F(ChildrenTest, OneThatIsStoppedIsKilledAndReplaced) {
+  Children children;
+  ASSERT_TRUE(children.Start(Script("worker-0", "kill -STOP $$")).ok());
+  std::vector<std::string> asked;
+  children.KillIf([&](const ChildProcess& child) {
+    asked.push_back(child.name());
+    return true;
+  });
+  children.KillIf([&](const ChildProcess&) { return true; });
+  EXPECT_THAT(asked, ::testing::ElementsAre("worker-0"));
+  ASSERT_TRUE(children.WaitForAll(kSoon));
+  pid_t killed = 0;
+  EXPECT_TRUE(children
+                  .Tend(/*max_restarts=*/1,
+                        [&](const ChildProcess& child, const std::string&) {
+                          killed = child.pid();
+                          return Children::Loss::kReplace;
+                        })
+                  .ok());
+  EXPECT_GT(killed, 0);
+  EXPECT_FALSE(Alive(killed));
+  EXPECT_EQ(children.FirstFailure(), "") << "another one runs";
+}
+
 TEST_F(ChildrenTest, DestructorLeavesNobodyBehind) {
   pid_t pid = 0;
   {
