@@ -135,6 +135,7 @@ absl::StatusOr<std::unique_ptr<RunDirectory>> RunDirectory::Create(
 absl::StatusOr<std::unique_ptr<RunDirectory>> RunDirectory::Open(
     const std::string& path, std::time_t started) {
   std::unique_ptr<RunDirectory> run(new RunDirectory(path));
+  RemoveHalfWritten(path);
   const std::string metrics = path + "/metrics.jsonl";
   TRIBUTARY_ASSIGN_OR_RETURN(run->last_step_, LastStep(metrics));
   TRIBUTARY_ASSIGN_OR_RETURN(run->metrics_, OpenForAppending(metrics));

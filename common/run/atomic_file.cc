@@ -7,12 +7,19 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <system_error>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/run/file_status.h"
 #include "common/status_macros.h"
 
 namespace tributary {
+namespace {
+
+constexpr char kAside[] = ".partial-";
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<AtomicFile>> AtomicFile::Create(
     const std::string& path) {
@@ -20,7 +27,7 @@ absl::StatusOr<std::unique_ptr<AtomicFile>> AtomicFile::Create(
   constexpr int kAttempts = 100;  // names that a crashed process left behind
   for (int i = 0; i < kAttempts; ++i) {
     std::string aside =
-        absl::StrCat(path, ".partial-", getpid(), "-", counter.fetch_add(1));
+        absl::StrCat(path, kAside, getpid(), "-", counter.fetch_add(1));
     UniqueFd fd(
         open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (fd.ok()) {
@@ -67,6 +74,14 @@ absl::Status WriteFileAtomically(const std::string& path,
                              AtomicFile::Create(path));
   TRIBUTARY_RETURN_IF_ERROR(file->Append(contents));
   return file->Commit();
+}
+
+void RemoveHalfWritten(const std::string& folder) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (absl::StrContains(name, kAside)) unlink(entry.path().c_str());
+  }
 }
 
 }  // namespace tributary

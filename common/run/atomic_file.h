@@ -40,4 +40,8 @@ class AtomicFile {
 absl::Status WriteFileAtomically(const std::string& path,
                                  absl::string_view contents);
 
+// Removes what writers that were killed have left aside in `folder`; nobody may
+// be writing there.
+void RemoveHalfWritten(const std::string& folder);
+
 }  // namespace tributary

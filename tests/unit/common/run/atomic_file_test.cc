@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 
 #include "gmock/gmock.h"
 #include "tests/testing/temporary_folder.h"
@@ -33,6 +34,20 @@ TEST_F(AtomicFileTest, NothingStaysOfAFileThatIsNotCommitted) {
     EXPECT_EQ(NumFiles(), 1);
   }
   EXPECT_EQ(NumFiles(), 0);
+}
+
+TEST_F(AtomicFileTest, WhatAKilledWriterLeftIsRemovedAndNothingElse) {
+  Write("weights", "whole");
+  const pid_t writer = fork();
+  if (writer == 0) {
+    auto file = AtomicFile::Create(Path("weights"));
+    kill(getpid(), SIGKILL);  // no destructor runs
+  }
+  ASSERT_EQ(waitpid(writer, nullptr, 0), writer);
+  EXPECT_EQ(NumFiles(), 2);
+  RemoveHalfWritten(folder());
+  EXPECT_EQ(NumFiles(), 1);
+  EXPECT_EQ(Read("weights"), "whole");
 }
 
 TEST_F(AtomicFileTest, TwoWritersOfOneNameDoNotMix) {
