@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -243,6 +244,11 @@ absl::Status ServeUntilEnd(Member& member, ParameterServer& server,
     spdlog::info("serving shard {} of {}, plan epoch {}", member.index(),
                  plan.servers_size(), epoch);
     const absl::Status end = ServePlan(member, server, service, plan);
+    const v1::ServerStatusResponse seen = server.GetStatus();
+    spdlog::info("weights were read {} times, at most {} steps stale",
+                 std::accumulate(seen.staleness().begin(),
+                                 seen.staleness().end(), uint64_t{0}),
+                 seen.max_staleness());
     if (!absl::IsDeadlineExceeded(end)) return end;
   }
 }
