@@ -6,15 +6,13 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "tests/testing/running_process.h"
-#include "tests/testing/temporary_folder.h"
+#include "tests/fault/fault_test.h"
 
 namespace tributary {
 namespace {
@@ -22,100 +20,17 @@ namespace {
 using nlohmann::json;
 using ::testing::HasSubstr;
 using testing::IsGone;
-using testing::RunningProcess;
 
-constexpr absl::Duration kSoon = absl::Seconds(100);
-
-// Dropout and accumulation are on; 40 epochs of 16 steps, the last one short.
-constexpr char kJob[] = R"(name: fault
-model:
-  sequential:
-    - linear: {in: 16, out: 96}
-    - tanh
-    - dropout: {p: 0.1}
-    - linear: {in: 96, out: 1}
-data:
-  train: {synthetic: {kind: mlp_teacher, rows: 1250}}
-  test: {synthetic: {kind: mlp_teacher, rows: 200, first_row: 1000000}}
-  batch_size: 20
-training:
-  epochs: 40
-  loss: mse
-  gradient_accumulation: 2
-  optimizer: {sgd: {learning_rate: 0.05, momentum: 0.9}}
-cluster: {servers: 2, workers: 2, lease_seconds: 3}
-)";
-
-class RecoveryTest : public testing::TemporaryFolderTest {
- protected:
-  void SetUp() override { Write("job.yaml", kJob); }
-
-  std::unique_ptr<RunningProcess> Start(std::vector<std::string> command) {
-    command[0] = std::string(TRIBUTARY_BINARY_DIR) + "/" + command[0];
-    return RunningProcess::Start({.command = command, .folder = folder()});
-  }
-  std::unique_ptr<RunningProcess> Train(
-      const std::string& run, const std::vector<std::string>& words = {}) {
-    std::vector<std::string> command = {"tributary", "train", "job.yaml",
-                                        "--run-dir", run};
-    command.insert(command.end(), words.begin(), words.end());
-    return Start(command);
-  }
-  json Summary(const std::string& run) {
-    return json::parse(Read(run + "/summary.json"));
-  }
-  std::string Sha256(const std::string& run) {
-    return Summary(run)["weights_sha256"];
-  }
-  // What the job comes to when nothing happens.
-  std::string Undisturbed(const std::vector<std::string>& words = {}) {
-    auto train = Train("undisturbed", words);
-    EXPECT_EQ(train->Wait(kSoon), 0) << train->output();
-    return Sha256("undisturbed");
-  }
-  // From the coordinator's log: "worker 1 is HOST (pid N)", the last such.
-  pid_t PidOf(const std::string& run, const std::string& name) {
-    const std::string log = Read(run + "/logs/coordinator.log");
-    const std::regex pattern(name + " is .*pid ([0-9]+)");
-    pid_t pid = 0;
-    for (std::sregex_iterator it(log.begin(), log.end(), pattern), end;
-         it != end; ++it) {
-      pid = std::stoi((*it)[1]);
-    }
-    return pid;
-  }
-  void WaitForCheckpoint(const std::string& run) {
-    namespace fs = std::filesystem;
-    const absl::Time deadline = absl::Now() + kSoon;
-    while (absl::Now() < deadline) {
-      std::error_code error;
-      for (const auto& entry :
-           fs::directory_iterator(Path(run + "/checkpoints"), error)) {
-        if (fs::exists(entry.path() / "manifest.ckpt", error)) return;
-      }
-      absl::SleepFor(absl::Milliseconds(2));
-    }
-    FAIL() << "no checkpoint in " << run;
-  }
-  static std::string Address(RunningProcess& process) {
-    EXPECT_TRUE(process.WaitForOutput("waits for", kSoon));
-    std::smatch match;
-    EXPECT_TRUE(
-        std::regex_search(process.output(), match,
-                          std::regex("coordinator (\\S+:[0-9]+) waits for")));
-    return match[1];
-  }
-};
+using RecoveryTest = FaultTest;
 
 // ---- a worker, at every point of a step
 
-class WorkerPointTest : public RecoveryTest,
+class WorkerPointTest : public FaultTest,
                         public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(WorkerPointTest, ReplacementGoesOnAsIfNothingHadHappened) {
-  auto coordinator = Start({"tributary-coordinator", "--job", "job.yaml",
-                            "--run-dir", "run", "--listen", "127.0.0.1:0"});
-  const std::string address = Address(*coordinator);
+  std::string address;
+  auto coordinator = Coordinate("run", &address);
   auto server0 = Start({"tributary-server", "--coordinator", address});
   auto server1 = Start({"tributary-server", "--coordinator", address});
   auto worker0 =
@@ -151,7 +66,7 @@ struct Kill {
   int servers_lost;
 };
 
-class TrainKillTest : public RecoveryTest,
+class TrainKillTest : public FaultTest,
                       public ::testing::WithParamInterface<Kill> {};
 
 TEST_P(TrainKillTest, RunEndsWithTheUndisturbedWeights) {
@@ -171,7 +86,7 @@ TEST_P(TrainKillTest, RunEndsWithTheUndisturbedWeights) {
   EXPECT_EQ(Sha256("run"), Undisturbed());
   for (const json& process : summary.at("processes")) {
     if (process.contains("pid")) {
-      EXPECT_TRUE(IsGone(process["pid"], kSoon)) << process;
+      EXPECT_TRUE(IsGone(process["pid"], kAtOnce)) << process;
     }
   }
 }
@@ -201,23 +116,47 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_F(RecoveryTest, AJobThatFailsOnLossNamesTheWorker) {
   auto train = Train("run", {"--set", "cluster.on_worker_loss=fail"});
   ASSERT_TRUE(train->WaitForOutput("epoch 3/40: test", kSoon));
+  const absl::Time killed = absl::Now();
   kill(PidOf("run", "worker 1"), SIGKILL);
+  EXPECT_TRUE(train->WaitForOutput("worker-1 was killed by signal 9", kSoon));
+  TellSeconds("until_the_sentence", absl::Now() - killed);
   EXPECT_EQ(train->Wait(kSoon), 1);
-  EXPECT_THAT(train->output(), HasSubstr("worker-1 was killed by signal 9"));
+  TellSeconds("until_the_end", absl::Now() - killed);
+}
+
+TEST_F(RecoveryTest, DaemonsOfAJobThatFailsOnLossAllEndWithTheSentence) {
+  EditJob("lease_seconds: 3", "lease_seconds: 2, on_worker_loss: fail");
+  std::string address;
+  auto coordinator = Coordinate("run", &address);
+  std::vector<std::unique_ptr<RunningProcess>> members;
+  for (const char* program :
+       {"tributary-server", "tributary-server", "tributary-worker"}) {
+    members.push_back(Start({program, "--coordinator", address}));
+  }
+  auto victim = Start(
+      {"tributary-worker", "--coordinator", address, "--die-at", "200:pushed"});
+  EXPECT_EQ(victim->Wait(kSoon), 128 + SIGKILL);
+  const absl::Time killed = absl::Now();
+  EXPECT_TRUE(coordinator->WaitForOutput("was lost at step", kSoon));
+  TellSeconds("until_the_sentence", absl::Now() - killed);
+  EXPECT_EQ(coordinator->Wait(kSoon), 1);
+  for (auto& member : members) {
+    EXPECT_EQ(member->Wait(kSoon), 1);
+    EXPECT_THAT(member->output(), HasSubstr("was lost at step"));
+  }
+  TellSeconds("until_the_end", absl::Now() - killed);
+  // The step is the last that it told of.
+  EXPECT_THAT(std::string(Summary("run")["message"]),
+              ::testing::MatchesRegex("worker [01] \\(.*, pid [0-9]+\\) was "
+                                      "lost at step [0-9]+: no heartbeat for "
+                                      "[0-9.]+ s"));
 }
 
 // ---- the coordinator
 
 TEST_F(RecoveryTest, ACoordinatorThatComesBackGoesOnWithTheJob) {
-  std::vector<std::string> command = {"tributary-coordinator",
-                                      "--job",
-                                      "job.yaml",
-                                      "--run-dir",
-                                      "run",
-                                      "--listen",
-                                      "127.0.0.1:0"};
-  auto coordinator = Start(command);
-  const std::string address = Address(*coordinator);
+  std::string address;
+  auto coordinator = Coordinate("run", &address);
   std::vector<std::unique_ptr<RunningProcess>> members;
   for (const char* program : {"tributary-server", "tributary-server",
                               "tributary-worker", "tributary-worker"}) {
@@ -226,8 +165,8 @@ TEST_F(RecoveryTest, ACoordinatorThatComesBackGoesOnWithTheJob) {
   ASSERT_TRUE(coordinator->WaitForOutput("epoch 3/40: test", kSoon));
   coordinator->Signal(SIGKILL);
   EXPECT_EQ(coordinator->Wait(kSoon), 128 + SIGKILL);
-  command.back() = address;
-  auto again = Start(command);
+  auto again = Start({"tributary-coordinator", "--job", "job.yaml", "--run-dir",
+                      "run", "--listen", address});
   EXPECT_EQ(again->Wait(kSoon), 0) << again->output();
   for (auto& member : members) {
     EXPECT_EQ(member->Wait(kSoon), 0) << member->output();
@@ -248,18 +187,9 @@ TEST_F(RecoveryTest, ACoordinatorThatComesBackGoesOnWithTheJob) {
 
 // As when a machine, or all containers, stop and are started again.
 TEST_F(RecoveryTest, EverythingThatStopsGoesOnWhenItIsStartedAgain) {
-  std::vector<std::string> command = {"tributary-coordinator",
-                                      "--job",
-                                      "job.yaml",
-                                      "--run-dir",
-                                      "run",
-                                      "--listen",
-                                      "127.0.0.1:0",
-                                      "--set",
-                                      "checkpoint.every_steps=50"};
-  auto coordinator = Start(command);
-  std::string address = Address(*coordinator);
-  command[6] = address;
+  EditJob("cluster:", "checkpoint: {every_steps: 50}\ncluster:");
+  std::string address;
+  auto coordinator = Coordinate("run", &address);
   const auto start_members = [&] {
     std::vector<std::unique_ptr<RunningProcess>> members;
     for (const char* program : {"tributary-server", "tributary-server",
@@ -270,14 +200,15 @@ TEST_F(RecoveryTest, EverythingThatStopsGoesOnWhenItIsStartedAgain) {
   };
   auto members = start_members();
   ASSERT_TRUE(coordinator->WaitForOutput("epoch 5/40: test", kSoon));
-  WaitForCheckpoint("run");
+  ASSERT_NE(WaitForCheckpoint(Path("run/checkpoints")), "");
   coordinator->Signal(SIGKILL);
   coordinator->Wait(kSoon);
   for (auto& member : members) {
     member->Signal(SIGTERM);
     member->Wait(kSoon);
   }
-  coordinator = Start(command);
+  coordinator = Start({"tributary-coordinator", "--job", "job.yaml",
+                       "--run-dir", "run", "--listen", address});
   members = start_members();
   EXPECT_EQ(coordinator->Wait(kSoon), 0) << coordinator->output();
   for (auto& member : members) {
@@ -286,8 +217,7 @@ TEST_F(RecoveryTest, EverythingThatStopsGoesOnWhenItIsStartedAgain) {
   const json summary = Summary("run");
   EXPECT_EQ(summary["steps"], 640);
   EXPECT_EQ(summary["lost"]["rollbacks"], 1);
-  EXPECT_EQ(summary["weights_sha256"],
-            Undisturbed({"--set", "checkpoint.every_steps=50"}));
+  EXPECT_EQ(Sha256("run"), Undisturbed());
 }
 
 // ---- everything, and resume
@@ -297,7 +227,7 @@ struct Resume {
   const char* optimizer;
 };
 
-class ResumeTest : public RecoveryTest,
+class ResumeTest : public FaultTest,
                    public ::testing::WithParamInterface<Resume> {};
 
 TEST_P(ResumeTest, OnAnotherNumberOfServersTheBitsStay) {
@@ -310,10 +240,10 @@ TEST_P(ResumeTest, OnAnotherNumberOfServersTheBitsStay) {
   for (const char* name : {"server 0", "server 1", "worker 0", "worker 1"}) {
     pids.push_back(PidOf("run", name));
   }
-  WaitForCheckpoint("run");
+  ASSERT_NE(WaitForCheckpoint(Path("run/checkpoints")), "");
   train->Signal(SIGKILL);
   EXPECT_EQ(train->Wait(kSoon), 128 + SIGKILL);
-  for (pid_t pid : pids) EXPECT_TRUE(IsGone(pid, kSoon));
+  for (pid_t pid : pids) EXPECT_TRUE(IsGone(pid, kAtOnce));
 
   auto resumed = Start({"tributary", "train", "--resume", "run", "--servers",
                         "3", "--run-dir", "resumed"});

@@ -112,6 +112,22 @@ TEST(TensorFrameTest, RandomBytesNeverDoHarm) {
   EXPECT_GT(refused, 4000);
 }
 
+// The payload's tag (15 << 3 | 2 = 0x7a) and its length in more bytes than
+// protobuf reads, and a tag whose upper bits it would not see. Found by
+// tests/fuzz/frame_fuzz.cc: such a message was two messages to two readers.
+TEST(TensorFrameTest, ATagThatProtobufWouldNotReadIsRefused) {
+  using std::string_literals::operator""s;
+  for (const std::string& bytes :
+       {"\xfa\x80\x80\x80\x80\x80\x00\x02pp"s,
+        "\x7a\x82\x80\x80\x80\x80\x80\x00pp"s, "\xfa\x80\x80\x80\x10\x02pp"s}) {
+    v1::PushPullRequest header;
+    Payload payload;
+    const absl::Status status = DecodeFrame(Cut(bytes, 16), &header, &payload);
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_EQ(status.message().substr(0, 17), "malformed message");
+  }
+}
+
 TEST(TensorFrameTest, ALongHeaderIsRefusedBeforeItIsCopied) {
   std::string bytes = "\x0a";       // field 1, bytes
   bytes += "\xff\xff\xff\xff\x0f";  // of almost 4 GiB

@@ -1,0 +1,237 @@
+#include "tests/fault/fault_test.h"
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "absl/time/clock.h"
+
+namespace tributary {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// Dropout and accumulation are on; 40 epochs of 16 steps, the last one short.
+constexpr char kJob[] = R"(name: fault
+model:
+  sequential:
+    - linear: {in: 16, out: 96}
+    - tanh
+    - dropout: {p: 0.1}
+    - linear: {in: 96, out: 1}
+data:
+  train: {synthetic: {kind: mlp_teacher, rows: 1250}}
+  test: {synthetic: {kind: mlp_teacher, rows: 200, first_row: 1000000}}
+  batch_size: 20
+training:
+  epochs: 40
+  loss: mse
+  gradient_accumulation: 2
+  optimizer: {sgd: {learning_rate: 0.05, momentum: 0.9}}
+cluster: {servers: 2, workers: 2, lease_seconds: 3}
+)";
+
+// Those whose working directory is `folder`, which no program here changes.
+std::set<pid_t> ProcessesIn(const std::string& folder) {
+  std::set<pid_t> pids;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    int pid = 0;
+    if (!absl::SimpleAtoi(entry.path().filename().string(), &pid)) continue;
+    const fs::path cwd = fs::read_symlink(entry.path() / "cwd", error);
+    if (!error && cwd == folder) pids.insert(pid);
+  }
+  return pids;
+}
+
+bool CanListen(int port) {
+  const int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return false;
+  const int on = 1;  // connections that are over count for nothing
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6;
+  address.sin6_addr = in6addr_any;
+  address.sin6_port = htons(static_cast<uint16_t>(port));
+  const bool can =
+      bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0 &&
+      listen(fd, 1) == 0;
+  close(fd);
+  return can;
+}
+
+// The table of the run directory in docs/formats.md.
+std::set<std::string> DocumentedFiles() {
+  std::ifstream file(std::string(TRIBUTARY_SOURCE_DIR) + "/docs/formats.md");
+  std::set<std::string> names;
+  bool inside = false;
+  const std::regex row(R"(\| `([^`]+)` \|.*)");
+  for (std::string line; std::getline(file, line);) {
+    if (absl::StartsWith(line, "## ")) inside = line == "## The run directory";
+    if (absl::StartsWith(line, "`metrics.jsonl`; ")) break;
+    std::smatch found;
+    if (inside && std::regex_match(line, found, row)) names.insert(found[1]);
+  }
+  return names;
+}
+
+std::string DocumentedNameOf(const fs::directory_entry& entry) {
+  const std::string name = entry.path().filename().string();
+  if (absl::StartsWith(name, "events.out.tfevents.")) {
+    return "events.out.tfevents.*";
+  }
+  return entry.is_directory() ? name + "/" : name;
+}
+
+}  // namespace
+
+void FaultTest::SetUp() { Write("job.yaml", kJob); }
+
+std::unique_ptr<testing::RunningProcess> FaultTest::Start(
+    std::vector<std::string> command) {
+  command[0] = std::string(TRIBUTARY_BINARY_DIR) + "/" + command[0];
+  return RunningProcess::Start({.command = command, .folder = folder()});
+}
+
+std::unique_ptr<testing::RunningProcess> FaultTest::Train(
+    const std::string& run, const std::vector<std::string>& words) {
+  std::vector<std::string> command = {"tributary", "train", "job.yaml",
+                                      "--run-dir", run};
+  command.insert(command.end(), words.begin(), words.end());
+  return Start(command);
+}
+
+std::unique_ptr<testing::RunningProcess> FaultTest::Coordinate(
+    const std::string& run, std::string* address) {
+  auto coordinator = Start({"tributary-coordinator", "--job", "job.yaml",
+                            "--run-dir", run, "--listen", "127.0.0.1:0"});
+  EXPECT_TRUE(coordinator->WaitForOutput("waits for", kSoon));
+  std::smatch match;
+  EXPECT_TRUE(
+      std::regex_search(coordinator->output(), match,
+                        std::regex("coordinator (\\S+:[0-9]+) waits for")));
+  *address = match[1];
+  return coordinator;
+}
+
+void FaultTest::EditJob(const std::string& from, const std::string& to) {
+  const std::string job = Read("job.yaml");
+  const std::string edited = absl::StrReplaceAll(job, {{from, to}});
+  EXPECT_NE(job, edited) << from;
+  Write("job.yaml", edited);
+}
+
+json FaultTest::Summary(const std::string& run) {
+  return json::parse(Read(run + "/summary.json"));
+}
+
+std::string FaultTest::Sha256(const std::string& run) {
+  return Summary(run)["weights_sha256"];
+}
+
+std::string FaultTest::Undisturbed(const std::vector<std::string>& words) {
+  auto train = Train("undisturbed", words);
+  EXPECT_EQ(train->Wait(kSoon), 0) << train->output();
+  return Sha256("undisturbed");
+}
+
+pid_t FaultTest::PidOf(const std::string& run, const std::string& name) {
+  const std::string log = Read(run + "/logs/coordinator.log");
+  const std::regex pattern(name + " is .*pid ([0-9]+)");
+  pid_t pid = 0;
+  for (std::sregex_iterator it(log.begin(), log.end(), pattern), end; it != end;
+       ++it) {
+    pid = std::stoi((*it)[1]);
+  }
+  return pid;
+}
+
+std::string FaultTest::WaitForCheckpoint(const std::string& directory,
+                                         const std::string& after) {
+  std::string newest = after;
+  const bool came = Eventually([&] {
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(directory, error)) {
+      const std::string name = entry.path().filename().string();
+      if (name > newest && fs::exists(entry.path() / "manifest.ckpt", error)) {
+        newest = name;
+      }
+    }
+    return newest != after;
+  });
+  EXPECT_TRUE(came) << "no checkpoint in " << directory;
+  return came ? newest : "";
+}
+
+void FaultTest::TellSeconds(const std::string& what, absl::Duration seconds) {
+  const std::string text =
+      absl::StrFormat("%.2f", absl::ToDoubleSeconds(seconds));
+  RecordProperty("seconds_" + what, text);
+  printf("%s: %s s\n", what.c_str(), text.c_str());
+}
+
+void FaultTest::ExpectNothingLeft() {
+  ExpectNoProcess();
+  ExpectNoPort();
+  ExpectNoFile();
+}
+
+void FaultTest::ExpectNoProcess() {
+  for (pid_t pid : ProcessesIn(folder())) {
+    EXPECT_TRUE(testing::IsGone(pid, kAtOnce))
+        << "process " << pid << " is left";
+  }
+  EXPECT_TRUE(ProcessesIn(folder()).empty());
+}
+
+void FaultTest::ExpectNoPort() {
+  std::set<int> ports;
+  const std::regex port(R"((?:port |[0-9a-z]:)([0-9]{4,5})\b)");
+  for (const auto& entry : fs::recursive_directory_iterator(folder())) {
+    if (entry.path().extension() != ".log") continue;
+    std::ifstream stream(entry.path());
+    const std::string log((std::istreambuf_iterator<char>(stream)), {});
+    for (std::sregex_iterator it(log.begin(), log.end(), port), end; it != end;
+         ++it) {
+      ports.insert(std::stoi((*it)[1]));
+    }
+  }
+  for (int port : ports) {
+    // Another test's process may have been given it for a while.
+    EXPECT_TRUE(Eventually([port] { return CanListen(port); })) << port;
+  }
+  if (HasFailure() || IsSkipped()) return;
+  EXPECT_GE(ports.size(), 3u) << "a coordinator's and two servers'";
+}
+
+void FaultTest::ExpectNoFile() {
+  const std::set<std::string> documented = DocumentedFiles();
+  for (const auto& run : fs::directory_iterator(folder())) {
+    if (!fs::exists(run.path() / "summary.json")) continue;
+    for (const auto& entry : fs::directory_iterator(run.path())) {
+      EXPECT_EQ(documented.count(DocumentedNameOf(entry)), 1u) << entry.path();
+    }
+    for (const auto& entry : fs::recursive_directory_iterator(run.path())) {
+      const std::string name = entry.path().filename().string();
+      EXPECT_FALSE(absl::StrContains(name, ".partial-")) << entry.path();
+      if (absl::StartsWith(name, "step-")) {
+        EXPECT_TRUE(fs::exists(entry.path() / "manifest.ckpt")) << entry.path();
+      }
+    }
+  }
+}
+
+}  // namespace tributary

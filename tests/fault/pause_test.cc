@@ -1,0 +1,219 @@
+// A process that is stopped for a while: who is named, how soon, and what
+// becomes of the run. TRIBUTARY_STOP_SECONDS holds it for so long instead of
+// until it is named.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "tests/fault/fault_test.h"
+#include "tests/testing/http_get.h"
+#include "tests/testing/process.h"
+
+namespace tributary {
+namespace {
+
+using nlohmann::json;
+using testing::IsGone;
+
+absl::Duration LeastStop() {
+  const char* seconds = std::getenv("TRIBUTARY_STOP_SECONDS");
+  double number = 0;
+  if (seconds != nullptr && !absl::SimpleAtod(seconds, &number)) {
+    ADD_FAILURE() << "TRIBUTARY_STOP_SECONDS is " << seconds;
+  }
+  return absl::Seconds(number);
+}
+
+char StateOf(pid_t pid) {
+  std::ifstream stat(absl::StrCat("/proc/", pid, "/stat"));
+  std::string id, name;
+  char state = '?';
+  stat >> id >> name >> state;
+  return state;
+}
+
+struct Victim {
+  const char* name;
+  const char* role;
+  int index;
+};
+
+class PauseTest : public FaultTest,
+                  public ::testing::WithParamInterface<Victim> {
+ protected:
+  void TearDown() override {
+    train_.reset();
+    FaultTest::TearDown();
+  }
+
+  // Runs with a lease that no pause here outlasts, or a short one.
+  void Begin(int lease_seconds) {
+    train_ =
+        Train("run", {"--set", "training.epochs=60", "--set",
+                      absl::StrCat("cluster.lease_seconds=", lease_seconds),
+                      "--metrics-listen", "127.0.0.1:0"});
+    ASSERT_TRUE(train_->WaitForOutput("epoch 3/60: test", kSoon));
+    const std::string& output = train_->output();
+    const std::string before = "coordinator ";
+    size_t begin = output.find(before + "127.0.0.1:");
+    ASSERT_NE(begin, std::string::npos) << output;
+    begin += before.size();
+    coordinator_ =
+        output.substr(begin, output.find_first_of(" ,\n", begin) - begin);
+    const json status = Status();
+    for (const json& member : status["members"]) {
+      const std::string metrics = member["metrics_address"];
+      const std::string name = absl::StrCat(member["role"].get<std::string>(),
+                                            " ", member["index"].get<int>());
+      ports_[name] = std::stoi(metrics.substr(metrics.rfind(':') + 1));
+      addresses_[name] = member["address"];
+    }
+    victim_ =
+        PidOf("run", absl::StrCat(GetParam().role, " ", GetParam().index));
+    ASSERT_GT(victim_, 0);
+  }
+
+  json Status() {
+    const auto result = testing::RunProcess(
+        {std::string(TRIBUTARY_BINARY_DIR) + "/tributary", "status",
+         "--coordinator", coordinator_, "--json"});
+    return json::parse(result.output, nullptr, /*allow_exceptions=*/false);
+  }
+  json Member(const char* role, int index) {
+    const json status = Status();
+    if (status.is_discarded()) return {{"alive", true}};  // it is not there
+    for (const json& member : status["members"]) {
+      if (member["role"] == role && member["index"] == index) return member;
+    }
+    return {};
+  }
+  std::string Page(const std::string& member) {
+    return testing::HttpGet(ports_.at(member), "/metrics").body;
+  }
+  // A series of a server's page; 0 when it is not there.
+  double Value(int server, const std::string& series) {
+    const std::string page = Page(absl::StrCat("server ", server));
+    const size_t at = page.find(series + " ");
+    return at == std::string::npos
+               ? 0
+               : std::stod(page.substr(at + series.size() + 1));
+  }
+  // Steps applied at the servers that go on.
+  double Version() {
+    double version = 0;
+    for (int i = 0; i < 2; ++i) {
+      if (Stops("server") && i == GetParam().index) continue;
+      version = std::max(
+          version,
+          Value(i, absl::StrCat("tributary_server_max_version{shard=\"", i,
+                                "\"}")));
+    }
+    return version;
+  }
+  static bool Stops(const std::string& role) { return role == GetParam().role; }
+
+  void Stop() {
+    kill(victim_, SIGSTOP);
+    ASSERT_TRUE(Eventually([this] { return StateOf(victim_) == 'T'; }));
+  }
+
+  // A worker is named by the servers that its step has not reached, one or
+  // both; a server by the workers.
+  bool NamedInStatus() {
+    if (Stops("worker")) {
+      const json named = json::array({GetParam().index});
+      return Member("server", 0).value("waiting_for_ranks", json()) == named ||
+             Member("server", 1).value("waiting_for_ranks", json()) == named;
+    }
+    const std::string whom = Member("worker", 0).value("waiting_for", "");
+    return absl::StrContains(whom, "an answer to the push of step") &&
+           absl::StrContains(
+               whom, addresses_.at(absl::StrCat("server ", GetParam().index)));
+  }
+  bool NamedInMetrics() {
+    if (Stops("worker")) {
+      return SumOfServers("tributary_server_waiting_for_rank") > 0;
+    }
+    return absl::StrContains(
+        Page("worker 0"),
+        absl::StrCat("tributary_worker_waiting_for_shard{rank=\"0\",shard=\"",
+                     GetParam().index, "\"} 1\n"));
+  }
+  // Of a series that has the stopped worker's rank.
+  double SumOfServers(const std::string& metric) {
+    double sum = 0;
+    for (int i = 0; i < 2; ++i) {
+      sum += Value(i, absl::StrCat(metric, "{shard=\"", i, "\",rank=\"",
+                                   GetParam().index, "\"}"));
+    }
+    return sum;
+  }
+
+  std::unique_ptr<RunningProcess> train_;
+  std::string coordinator_;
+  std::map<std::string, int> ports_;  // of metrics, by "worker 0"
+  std::map<std::string, std::string> addresses_;
+  pid_t victim_ = 0;
+};
+
+TEST_P(PauseTest, AStoppedProcessIsNamedWithinTwoStepsAndTheBitsStay) {
+  ASSERT_NO_FATAL_FAILURE(Begin(/*lease_seconds=*/100));
+  ASSERT_NO_FATAL_FAILURE(Stop());
+  const absl::Time stopped = absl::Now();
+  const double version = Version();
+  if (Stops("worker")) {  // for longer than the step of a busy machine
+    const std::string seconds = "tributary_server_straggler_wait_seconds_total";
+    const double before = SumOfServers(seconds);
+    ASSERT_TRUE(
+        Eventually([&] { return SumOfServers(seconds) > before + 0.15; }));
+  }
+  ASSERT_TRUE(Eventually([this] { return NamedInMetrics(); }));
+  TellSeconds("until_named_in_metrics", absl::Now() - stopped);
+  ASSERT_TRUE(Eventually([this] { return NamedInStatus(); }));
+  TellSeconds("until_named_in_status", absl::Now() - stopped);
+  const double steps = Version() - version;
+  printf("steps until then: %.0f\n", steps);
+  EXPECT_LE(steps, 2);
+  absl::SleepFor(stopped + LeastStop() - absl::Now());
+  EXPECT_TRUE(NamedInMetrics() && NamedInStatus()) << "as long as it lasts";
+  kill(victim_, SIGCONT);
+  EXPECT_EQ(train_->Wait(kSoon), 0) << train_->output();
+  const json lost = Summary("run")["lost"];
+  EXPECT_EQ(lost["workers"], 0);
+  EXPECT_EQ(lost["servers"], 0);
+  EXPECT_EQ(lost["rollbacks"], 0);
+  EXPECT_EQ(Sha256("run"), Undisturbed({"--set", "training.epochs=60"}));
+}
+
+// Its place is given up, and it is killed where it stands.
+TEST_P(PauseTest, AProcessThatIsStoppedBeyondItsLeaseIsReplaced) {
+  ASSERT_NO_FATAL_FAILURE(Begin(/*lease_seconds=*/3));
+  ASSERT_NO_FATAL_FAILURE(Stop());
+  const absl::Time stopped = absl::Now();
+  ASSERT_TRUE(Eventually(
+      [this] { return !Member(GetParam().role, GetParam().index)["alive"]; }));
+  TellSeconds("until_lost", absl::Now() - stopped);
+  EXPECT_TRUE(IsGone(victim_, kSoon));
+  EXPECT_EQ(train_->Wait(kSoon), 0) << train_->output();
+  const json lost = Summary("run")["lost"];
+  EXPECT_EQ(lost["workers"], Stops("worker") ? 1 : 0);
+  EXPECT_EQ(lost["servers"], Stops("server") ? 1 : 0);
+  EXPECT_EQ(Sha256("run"), Undisturbed({"--set", "training.epochs=60"}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Victims, PauseTest,
+                         ::testing::Values(Victim{"Worker", "worker", 1},
+                                           Victim{"Server", "server", 1}),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace tributary
