@@ -12,8 +12,6 @@
 namespace tributary {
 namespace {
 
-constexpr int64_t kMinBlockElements = 16 * kGrainElements;
-
 // Packs one shard's slices into blocks as they come.
 class BlockPacker {
  public:
@@ -32,7 +30,7 @@ class BlockPacker {
         Open();
       }
       Block& block = blocks_.back();
-      const int64_t take = std::min(end - begin, max_elements_);
+      const int64_t take = std::min(end - begin, WholeGrains(max_elements_));
       block.slices.push_back({parameter, begin, begin + take, block.size});
       block.size += take;
       shard_size_ += take;
@@ -51,8 +49,12 @@ class BlockPacker {
     blocks_.push_back(std::move(block));
   }
 
+  static int64_t WholeGrains(int64_t elements) {
+    return (elements + kGrainElements - 1) / kGrainElements * kGrainElements;
+  }
+
   const int shard_;
-  const int64_t max_elements_;  // a whole number of grains
+  const int64_t max_elements_;  // a slice may fill a grain beyond
   int64_t shard_size_ = 0;
   std::vector<Block> blocks_;
 };
@@ -113,9 +115,9 @@ absl::Status PartitionPlan::CheckParameters(const ParameterSpecs& parameters) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<PartitionPlan> PartitionPlan::Create(ParameterSpecs parameters,
-                                                    int num_shards,
-                                                    uint64_t bucket_bytes) {
+absl::StatusOr<PartitionPlan> PartitionPlan::Create(
+    ParameterSpecs parameters, int num_shards, uint64_t bucket_bytes,
+    int64_t min_block_elements) {
   if (num_shards < 1 || num_shards > kMaxShards) {
     return absl::InvalidArgumentError(absl::StrCat(
         "num_shards must be 1 to ", kMaxShards, ", got ", num_shards));
@@ -124,11 +126,15 @@ absl::StatusOr<PartitionPlan> PartitionPlan::Create(ParameterSpecs parameters,
     return absl::InvalidArgumentError(absl::StrCat(
         "bucket_bytes must be 1 to ", kMaxBucketBytes, ", got ", bucket_bytes));
   }
+  if (min_block_elements < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "min_block_elements must be 1 or more, got ", min_block_elements));
+  }
   TRIBUTARY_RETURN_IF_ERROR(CheckParameters(parameters));
 
   const int64_t block_elements = std::max<int64_t>(
-      kMinBlockElements, static_cast<int64_t>(bucket_bytes / sizeof(float)) /
-                             num_shards / kGrainElements * kGrainElements);
+      min_block_elements, static_cast<int64_t>(bucket_bytes / sizeof(float)) /
+                              num_shards / kGrainElements * kGrainElements);
   int64_t most_blocks = num_shards;
   for (const ParameterSpec& spec : parameters) {
     most_blocks += spec.size() / block_elements + 1;

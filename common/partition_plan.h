@@ -66,16 +66,19 @@ class PartitionPlan {
   static constexpr size_t kMaxParameters = 1 << 16;
   static constexpr uint64_t kDefaultBucketBytes = 4 << 20;
   static constexpr uint64_t kMaxBucketBytes = 64 << 20;
+  static constexpr int64_t kMinBlockElements = 16 * kGrainElements;
 
   // InvalidArgument: no or too many parameters, a shape that is empty or too
   // large, a duplicate name.
   static absl::Status CheckParameters(const ParameterSpecs& parameters);
 
   // Errors as CheckParameters; InvalidArgument also: shards or bucket_bytes out
-  // of range, more blocks than kMaxBlocks.
-  static absl::StatusOr<PartitionPlan> Create(ParameterSpecs parameters,
-                                              int num_shards,
-                                              uint64_t bucket_bytes);
+  // of range, more blocks than kMaxBlocks. min_block_elements: a block is
+  // filled so far, whatever the bucket; less than the default gives tests many
+  // blocks of a few elements.
+  static absl::StatusOr<PartitionPlan> Create(
+      ParameterSpecs parameters, int num_shards, uint64_t bucket_bytes,
+      int64_t min_block_elements = kMinBlockElements);
 
   const ParameterSpecs& parameters() const { return parameters_; }
   int num_shards() const { return static_cast<int>(blocks_.size()); }

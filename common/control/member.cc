@@ -133,8 +133,11 @@ void Member::Beat() {
     mu_.AwaitWithTimeout(absl::Condition(&wake), interval);
     if (leaving_) return;
   }
-  const absl::Status end = this->end();
-  if (!end.ok() && options_.on_failure) options_.on_failure(end);
+  {
+    absl::MutexLock lock(&mu_);
+    if (leaving_) return;
+  }
+  if (options_.on_end) options_.on_end(end());
 }
 
 bool Member::BeatOnce() {
@@ -197,15 +200,14 @@ absl::StatusOr<v1::Plan> Member::GetPlan(uint64_t min_epoch,
   absl::MutexLock lock(&mu_);
   waiting_for_.clear();
   if (plan.ok()) {
-    state_.OnPlan();
-    state_.StartAt(plan->epoch(), plan->start_step());
+    state_.OnPlan(plan->epoch(), plan->start_step());
   }
   return plan;
 }
 
-void Member::StartAt(uint64_t plan_epoch, int64_t step) {
+void Member::StartAt(uint64_t plan_epoch, int64_t step, int64_t begun) {
   absl::MutexLock lock(&mu_);
-  state_.StartAt(plan_epoch, step);
+  state_.StartAt(plan_epoch, step, begun);
 }
 
 absl::Status Member::WaitForPlanAfter(uint64_t epoch, absl::Duration timeout) {
@@ -241,6 +243,8 @@ absl::Status Member::BeginStep(int64_t step) {
     case MemberState::Gate::kStop:
       return absl::CancelledError(
           absl::StrCat("the job stops after step ", *state_.stop_step()));
+    case MemberState::Gate::kNewPlan:
+      return absl::FailedPreconditionError("a new plan is in force");
     case MemberState::Gate::kEnded:
       return state_.end().ok() ? absl::CancelledError("the job is done")
                                : state_.end();

@@ -41,9 +41,10 @@ class Member {
     absl::Duration join_timeout = absl::Seconds(60);
     // Without an answer for so long the coordinator counts as lost.
     absl::Duration lost_timeout = absl::Seconds(30);
-    // Called once, on the heartbeat thread, when the job has failed or the
-    // coordinator is lost: the place to cancel calls that are under way.
-    std::function<void(const absl::Status&)> on_failure;
+    // Called once, on the heartbeat thread, when the job is over or the
+    // coordinator is lost; OK: it is done. The place to cancel calls that are
+    // under way: of a worker that was left behind, say.
+    std::function<void(const absl::Status&)> on_end;
     // Called on the heartbeat thread with each new epoch, when the plan that
     // this process works on is over: the place to cancel its calls.
     std::function<void(uint64_t epoch)> on_new_plan;
@@ -77,13 +78,13 @@ class Member {
 
   // Waits until every member is there and the model is declared, and for a plan
   // of at least this epoch. DeadlineExceeded says who is missing; Aborted: the
-  // job has failed.
+  // job has failed; FailedPrecondition: it is done.
   absl::StatusOr<v1::Plan> GetPlan(uint64_t min_epoch, absl::Duration timeout);
 
   // This process begins, or goes on with a newer plan, after `step` steps:
-  // where the plan says, as GetPlan assumes, or where a process before it has
-  // come to.
-  void StartAt(uint64_t plan_epoch, int64_t step);
+  // where the plan says, or where a process before it has come to, which may
+  // have `begun` more. The coordinator settles no stop before it knows.
+  void StartAt(uint64_t plan_epoch, int64_t step, int64_t begun = 0);
 
   // OK: there is a newer plan than `epoch`. DeadlineExceeded: not in `timeout`.
   // Otherwise end(), or Cancelled when the job is done.
@@ -95,6 +96,7 @@ class Member {
   // for it; ends at the latest when the coordinator counts as lost.
   //   OK           begin it
   //   Cancelled    the job stops before this step: evaluate, Finish, exit 0
+  //   FailedPrecondition  there is a new plan: fetch it
   //   otherwise    end() of the job: exit 1
   absl::Status BeginStep(int64_t step);
 

@@ -20,6 +20,8 @@ MemberState::MemberState(v1::Role role, const v1::RegisterResponse& place,
 
 MemberState::Gate MemberState::Check(int64_t step) const {
   if (!end_.ok() || phase_ == v1::JOB_PHASE_DONE) return Gate::kEnded;
+  // Who has asked for no plan works on the first.
+  if (newest_plan_ > std::max<uint64_t>(1, plan_epoch_)) return Gate::kNewPlan;
   if (stop_step_ && step > *stop_step_) return Gate::kStop;
   if (Paused() || pending_.size() >= kMaxPendingSteps) return Gate::kWait;
   return Gate::kOpen;
@@ -41,7 +43,7 @@ v1::HeartbeatRequest MemberState::NextHeartbeat() {
   request.set_incarnation(incarnation_);
   const size_t batch = std::min(pending_.size(), kStepsPerHeartbeat);
   for (size_t i = 0; i < batch; ++i) *request.add_steps() = pending_[i];
-  request.set_begun_step(begun_step_);
+  request.set_begun_step(std::max(begun_step_, begun_before_));
   request.set_paused(Paused());
   request.set_finished(finishing_ && batch == pending_.size());
   request.set_plan_epoch(plan_epoch_);
@@ -86,7 +88,9 @@ void MemberState::OnAnswer(const v1::HeartbeatRequest& request,
   if (answer.phase() != v1::JOB_PHASE_UNSPECIFIED) phase_ = answer.phase();
   // A stop that was settled before a server was lost is settled anew.
   stop_step_.reset();
-  if (answer.has_stop_step()) stop_step_ = answer.stop_step();
+  if (answer.has_stop_step() && answer.plan_epoch() == plan_epoch_) {
+    stop_step_ = answer.stop_step();
+  }
   if (phase_ == v1::JOB_PHASE_FAILED && end_.ok()) {
     end_ = absl::AbortedError(answer.message());
   }
@@ -107,20 +111,27 @@ absl::Status MemberState::Silence(int64_t now_micros) const {
       static_cast<double>(silent_micros(now_micros)) / 1e6));
 }
 
-void MemberState::StartAt(uint64_t plan_epoch, int64_t step) {
-  if (plan_epoch != plan_epoch_) pending_.clear();
+void MemberState::OnPlan(uint64_t plan_epoch, int64_t start_step) {
+  if (phase_ == v1::JOB_PHASE_WAITING) phase_ = v1::JOB_PHASE_RUNNING;
+  StartAt(plan_epoch, start_step);
+  started_ = false;
+}
+
+void MemberState::StartAt(uint64_t plan_epoch, int64_t step, int64_t begun) {
+  if (plan_epoch != plan_epoch_) {
+    pending_.clear();
+    stop_step_.reset();
+  }
   plan_epoch_ = plan_epoch;
   newest_plan_ = std::max(newest_plan_, plan_epoch);
   start_step_ = step;
   begun_step_ = step;
+  begun_before_ = begun;
+  started_ = true;
   told_paused_ = false;
   stalled_ = false;
   finishing_ = false;
   finish_acknowledged_ = false;
-}
-
-void MemberState::OnPlan() {
-  if (phase_ == v1::JOB_PHASE_WAITING) phase_ = v1::JOB_PHASE_RUNNING;
 }
 
 }  // namespace tributary

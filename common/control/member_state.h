@@ -23,10 +23,11 @@ class MemberState {
   static constexpr size_t kMaxPendingCheckpoints = 64;
 
   enum class Gate {
-    kOpen,  // the step may begin
-    kWait,  // ask again after the next heartbeat
-    kStop,  // the job stops before this step: evaluate, finish
-    kEnded  // see end()
+    kOpen,     // the step may begin
+    kWait,     // ask again after the next heartbeat
+    kStop,     // the job stops before this step: evaluate, finish
+    kNewPlan,  // fetch it: this one's steps do not count any more
+    kEnded     // see end()
   };
 
   // `lost_micros`: without an answer for so long the coordinator is given up.
@@ -35,10 +36,16 @@ class MemberState {
 
   // Steps must be asked for in order, each more than the last begun.
   Gate Check(int64_t step) const;
-  void Begin(int64_t step) { begun_step_ = step; }
-  // A new plan, or the first: this process goes on after `step`. Reports of an
-  // earlier plan that have not been taken are dropped: their steps come again.
-  void StartAt(uint64_t plan_epoch, int64_t step);
+  void Begin(int64_t step) {
+    begun_step_ = step;
+    started_ = true;
+  }
+  // A new plan, or the first; every member was there. Reports of an earlier one
+  // that have not been taken are dropped: their steps come again.
+  void OnPlan(uint64_t plan_epoch, int64_t start_step);
+  // This process goes on after `step` steps of the plan; of those up to `begun`
+  // a process before it has sent a part.
+  void StartAt(uint64_t plan_epoch, int64_t step, int64_t begun = 0);
   int64_t begun_step() const { return begun_step_; }
 
   void ReportStep(const v1::StepReport& report) { pending_.push_back(report); }
@@ -56,8 +63,6 @@ class MemberState {
                 const v1::HeartbeatResponse& answer, int64_t now_micros);
   // Unavailable is borne until `lost_micros`; any other error ends the job.
   void OnError(const absl::Status& error, int64_t now_micros);
-  // The plan was published: every member is there.
-  void OnPlan();
 
   // Unavailable: "coordinator HOST:PORT has not answered for 6.1 s".
   absl::Status Silence(int64_t now_micros) const;
@@ -85,8 +90,10 @@ class MemberState {
   const absl::Status& end() const { return end_; }
 
  private:
+  // Holds its next step back for the coordinator to say where the job stops;
+  // which step that is it must know itself.
   bool Paused() const {
-    return phase_ == v1::JOB_PHASE_STOPPING && !stop_step_;
+    return phase_ == v1::JOB_PHASE_STOPPING && !stop_step_ && started_;
   }
 
   const v1::Role role_;
@@ -105,6 +112,8 @@ class MemberState {
   uint64_t newest_plan_ = 0;
   int64_t start_step_ = 0;
   int64_t begun_step_ = 0;
+  int64_t begun_before_ = 0;                      // by a process in this place
+  bool started_ = false;                          // what is begun is known
   std::deque<v1::StepReport> pending_;            // not yet taken
   std::deque<v1::CheckpointReport> checkpoints_;  // not yet taken
   std::vector<uint32_t> adopt_ranks_;

@@ -64,13 +64,19 @@ GradientAggregator::Verdict GradientAggregator::Add(Contribution contribution) {
                                                        : Verdict::kTooOld;
 }
 
-// Where contributions are applied as they come a replacement computes from
-// other weights, so it sends other bytes for a step of which a part was
-// applied; that part counts.
+bool GradientAggregator::Fence(int rank, uint64_t incarnation) {
+  if (incarnation < fence_[rank]) return false;
+  fence_[rank] = incarnation;
+  return true;
+}
+
+// Where a step does not wait for every rank a replacement may compute from
+// other weights, so that it sends other bytes for a step of which a part has
+// come; that part counts.
 GradientAggregator::Verdict GradientAggregator::Repeated(
     const Contribution& contribution, const Contribution& held, Verdict same) {
-  const bool replaced =
-      !options_.gathers && contribution.incarnation > held.incarnation;
+  const bool replaced = (!options_.gathers || options_.drops_late) &&
+                        contribution.incarnation > held.incarnation;
   if (!SameBytes(contribution, held) && !replaced) return Verdict::kConflict;
   fence_[contribution.rank] = contribution.incarnation;
   return same;

@@ -51,6 +51,10 @@ class GradientAggregator {
   // incarnation raises the fence. rank must be below num_workers.
   Verdict Add(Contribution contribution);
 
+  // From here on the rank's incarnations before this one are fenced. False:
+  // this one is.
+  bool Fence(int rank, uint64_t incarnation);
+
   // The step that is wanted of a rank, from 0.
   int64_t wanted_step(int rank) const { return applied_.steps(rank); }
   // Whose contributions have come, and whose are in the weights. In a gathered

@@ -131,6 +131,7 @@ absl::Status Coordinator::Listen() {
   spdlog::info("coordinator of \"{}\" listens on {}", options_.job.name(),
                address_);
   server_->GetHealthCheckService()->SetServingStatus(kServiceName, true);
+  lease_thread_ = std::thread([this] { WatchLeases(); });
   thread_ = std::thread([this] { Run(); });
   return absl::OkStatus();
 }
@@ -148,6 +149,7 @@ Coordinator::~Coordinator() {
   if (server_ != nullptr) {
     server_->Shutdown(std::chrono::system_clock::now() + kLastAnswers);
   }
+  if (lease_thread_.joinable()) lease_thread_.join();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -165,7 +167,14 @@ void Coordinator::WriteManifests() {
         absl::StrCat(pending->directory, "/",
                      CheckpointFolderName(pending->manifest.step()));
     absl::Status status = WriteManifest(pending->directory, pending->manifest);
-    control_.ManifestWritten(*pending, folder, status);
+    if (!control_.ManifestWritten(*pending, folder, status)) {
+      // The job has gone back behind it and will come there another way.
+      status = RemoveCheckpointsAfter(pending->directory,
+                                      pending->manifest.step() - 1);
+      spdlog::warn("the checkpoint of step {} is of a plan that is over: {}",
+                   pending->manifest.step(), status.ToString());
+      continue;
+    }
     if (!status.ok()) continue;
     status =
         PruneCheckpoints(pending->directory, options_.job.checkpoint().keep());
@@ -175,32 +184,43 @@ void Coordinator::WriteManifests() {
   }
 }
 
+void Coordinator::WatchLeases() {
+  while (!control_.closed()) control_.Tick(kTick);
+}
+
 void Coordinator::Run() {
-  ReadWeightsOptions read;
-  read.clock = options_.clock;
-  read.cancelled = [this] { return control_.closed(); };
-  std::optional<int64_t> give_up_micros;  // on the last checkpoint
+  Ending ending;
   while (!control_.closed()) {
-    control_.Tick(kTick);
+    control_.AwaitWork(kTick);
     WriteManifests();
     v1::Plan plan;
     int64_t step = 0;
-    if (!control_.ReadyToSave(&plan, &step)) continue;
-    if (!give_up_micros) {
-      give_up_micros = options_.clock->NowMicros() + kLastCheckpointMicros;
-    }
-    if (control_.CheckpointOpen() &&
-        options_.clock->NowMicros() < *give_up_micros) {
-      absl::SleepFor(kLook);
-      continue;
-    }
-    absl::StatusOr<FinalWeights> weights =
-        ReadFinalWeights(plan, VersionAfter(options_.job, step), read);
-    if (weights.ok()) weights->step = step;
-    control_.Saved(weights.ok() && options_.on_weights
-                       ? options_.on_weights(*weights)
-                       : weights.status());
+    if (control_.ReadyToSave(&plan, &step)) SaveWeights(plan, step, &ending);
   }
+}
+
+// A server that is lost meanwhile takes everybody back once more.
+void Coordinator::SaveWeights(const v1::Plan& plan, int64_t step,
+                              Ending* ending) {
+  const int64_t now = options_.clock->NowMicros();
+  if (ending->plan_epoch != plan.epoch()) *ending = {plan.epoch(), now};
+  if (control_.CheckpointOpen() &&
+      now < ending->since_micros + kLastCheckpointMicros) {
+    absl::SleepFor(kLook);
+    return;
+  }
+  ReadWeightsOptions read;
+  read.clock = options_.clock;
+  read.cancelled = [this, &plan] {
+    return control_.closed() || !control_.InForce(plan.epoch());
+  };
+  absl::StatusOr<FinalWeights> weights =
+      ReadFinalWeights(plan, VersionAfter(options_.job, step), read);
+  if (!weights.ok() && control_.closed()) return;
+  if (weights.ok()) weights->step = step;
+  control_.Saved(plan.epoch(), weights.ok() && options_.on_weights
+                                   ? options_.on_weights(*weights)
+                                   : weights.status());
 }
 
 }  // namespace tributary

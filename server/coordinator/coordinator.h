@@ -93,14 +93,23 @@ class Coordinator {
   Coordinator(Options options, JobState::Options state);
 
   absl::Status Listen();
-  void Run();  // the thread
+  // Of a plan that all workers have finished.
+  struct Ending {
+    uint64_t plan_epoch = 0;
+    int64_t since_micros = 0;
+  };
+
+  void WatchLeases();  // a thread
+  void Run();          // a thread: manifests and the final weights
   void WriteManifests();
+  void SaveWeights(const v1::Plan& plan, int64_t step, Ending* ending);
 
   const Options options_;
   JobControl control_;
   std::unique_ptr<grpc::Service> service_;
   std::unique_ptr<grpc::Server> server_;
   std::string address_;
+  std::thread lease_thread_;
   std::thread thread_;
 };
 

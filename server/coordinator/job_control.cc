@@ -109,6 +109,7 @@ absl::StatusOr<v1::Plan> JobControl::GetPlan(
   if (state_.phase() == v1::JOB_PHASE_FAILED) {
     return absl::AbortedError(state_.message());
   }
+  if (state_.over()) return absl::FailedPreconditionError("the job is done");
   if (there()) return *state_.plan();
   if (closed_) return absl::UnavailableError("the coordinator is closing");
   if (state_.plan() != nullptr && !state_.wants_new_plan()) {
@@ -162,13 +163,13 @@ absl::Status JobControl::FindReportsLocked(
 }
 
 void JobControl::TakeCheckpointsLocked(const v1::HeartbeatRequest& request) {
-  if (state_.plan() == nullptr ||
-      request.plan_epoch() != state_.plan()->epoch()) {
-    return;
-  }
+  if (state_.plan() == nullptr) return;
   const int count = std::min(request.checkpoints_size(), kMaxCheckpointReports);
   for (int i = 0; i < count; ++i) {
-    ledger_.Add(request.index(), request.checkpoints(i));
+    const v1::CheckpointReport& report = request.checkpoints(i);
+    // A file of an earlier plan's step is of another way there.
+    if (report.plan_epoch() != state_.plan()->epoch()) continue;
+    ledger_.Add(request.index(), report);
   }
 }
 
@@ -180,6 +181,7 @@ std::optional<PendingManifest> JobControl::NextManifest() {
   const v1::JobSpec& job = state_.options().job;
   PendingManifest pending;
   pending.directory = plan.checkpoint_directory();
+  pending.plan_epoch = plan.epoch();
   v1::CheckpointManifest& manifest = pending.manifest;
   manifest.set_name(job.name());
   manifest.set_job_id(plan.job_id());
@@ -205,10 +207,11 @@ std::optional<PendingManifest> JobControl::NextManifest() {
   return pending;
 }
 
-void JobControl::ManifestWritten(const PendingManifest& pending,
+bool JobControl::ManifestWritten(const PendingManifest& pending,
                                  const std::string& folder,
                                  const absl::Status& status) {
   absl::MutexLock lock(&mu_);
+  if (state_.plan()->epoch() != pending.plan_epoch) return false;
   const int64_t step = pending.manifest.step();
   ledger_.Settle(step, status, clock_->NowMicros());
   if (status.ok()) {
@@ -217,6 +220,7 @@ void JobControl::ManifestWritten(const PendingManifest& pending,
     spdlog::info("checkpoint of step {}: {}", step, folder);
   }
   NotePhaseLocked();
+  return true;
 }
 
 std::vector<std::string> JobControl::TakeFailedCheckpoints() {
@@ -413,32 +417,45 @@ bool JobControl::WaitUntilEveryoneKnowsEnd(absl::Duration timeout) {
 
 void JobControl::Tick(absl::Duration timeout) {
   absl::MutexLock lock(&mu_);
-  const auto wake = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-    return closed_ || ReadyToSaveLocked() || ledger_.Next().has_value();
-  };
-  mu_.AwaitWithTimeout(absl::Condition(&wake), timeout);
+  mu_.AwaitWithTimeout(absl::Condition(&closed_), timeout);
   state_.Tick(clock_->NowMicros());
   NotePhaseLocked();
 }
 
+void JobControl::AwaitWork(absl::Duration timeout) {
+  absl::MutexLock lock(&mu_);
+  const auto there = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return closed_ || ReadyToSaveLocked() || ledger_.Next().has_value();
+  };
+  mu_.AwaitWithTimeout(absl::Condition(&there), timeout);
+}
+
+bool JobControl::InForceLocked() const {
+  return !state_.over() && state_.plan() != nullptr && !state_.wants_new_plan();
+}
+
+bool JobControl::InForce(uint64_t plan_epoch) const {
+  absl::MutexLock lock(&mu_);
+  return InForceLocked() && state_.plan()->epoch() == plan_epoch;
+}
+
 bool JobControl::ReadyToSaveLocked() const {
-  return !state_.over() && state_.plan() != nullptr &&
-         state_.AllWorkersFinished();
+  return InForceLocked() && state_.AllWorkersFinished();
 }
 
 bool JobControl::ReadyToSave(v1::Plan* plan, int64_t* step) const {
   absl::MutexLock lock(&mu_);
   if (!ReadyToSaveLocked()) return false;
   *plan = *state_.plan();
-  *step = progress_.merged_step();
+  *step = state_.final_step();
   return true;
 }
 
-void JobControl::Saved(const absl::Status& status) {
+void JobControl::Saved(uint64_t plan_epoch, const absl::Status& status) {
   absl::MutexLock lock(&mu_);
   if (status.ok()) {
     state_.MarkDone();
-  } else {
+  } else if (InForceLocked() && state_.plan()->epoch() == plan_epoch) {
     state_.Fail(absl::StrCat("the final weights could not be saved: ",
                              status.message()));
   }

@@ -51,6 +51,7 @@ struct JobTotals {
 struct PendingManifest {
   std::string directory;
   v1::CheckpointManifest manifest;
+  uint64_t plan_epoch = 0;  // under which its step was made
 };
 
 // The one lock around the coordinator's cores. Every public function may be
@@ -96,24 +97,34 @@ class JobControl {
   void Fail(absl::string_view why);
   bool WaitUntilEveryoneKnowsEnd(absl::Duration timeout);
 
-  // For the coordinator's thread. Waits at most `timeout` until the workers
-  // have finished or `Close` was called, then looks at the leases.
+  // For the thread of the leases: waits for `timeout`, less when `Close` is
+  // called, then looks at them.
   void Tick(absl::Duration timeout);
-  // The next manifest to write, if any, and what became of it.
+  // For the thread that writes: waits at most `timeout` for a manifest, for all
+  // workers to have finished, or for `Close`.
+  void AwaitWork(absl::Duration timeout);
+  // The next manifest to write, if any, and what became of it. False: another
+  // plan is in force since, whose steps are others.
   std::optional<PendingManifest> NextManifest();
-  void ManifestWritten(const PendingManifest& pending,
+  bool ManifestWritten(const PendingManifest& pending,
                        const std::string& folder, const absl::Status& status);
   // Folders of checkpoints that have failed, since the last call.
   std::vector<std::string> TakeFailedCheckpoints();
   // A checkpoint that the finished steps came past is not decided yet.
   bool CheckpointOpen() const;
-  // The plan, once all workers have finished and the weights can be saved.
+  // The plan, once all workers have finished and the weights can be saved, and
+  // after which step.
   bool ReadyToSave(v1::Plan* plan, int64_t* step) const;
-  void Saved(const absl::Status& status);  // ends the job
-  void Close();                            // ends every wait
+  // Whether this plan is the newest and nothing has ended it.
+  bool InForce(uint64_t plan_epoch) const;
+  // Ends the job. An error of a plan that is not in force any more does not:
+  // its server is lost, and everybody goes back.
+  void Saved(uint64_t plan_epoch, const absl::Status& status);
+  void Close();  // ends every wait
   bool closed() const;
 
  private:
+  bool InForceLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   bool ReadyToSaveLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   std::string MessageLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   bool HasUpdateLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);

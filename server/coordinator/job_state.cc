@@ -82,6 +82,8 @@ JobState::JobState(Options options, const v1::CoordinatorState& state,
   rollbacks_ = state.rollbacks();
   workers_lost_ = state.workers_lost();
   servers_lost_ = state.servers_lost();
+  furthest_step_ = state.furthest_step();
+  if (state.has_stop_step()) stop_step_ = state.stop_step();
   if (!plan_) return;
   for (const std::vector<Place>* places :
        {&membership_.servers(), &membership_.workers()}) {
@@ -108,6 +110,8 @@ v1::CoordinatorState JobState::Save() const {
   state.set_rollbacks(rollbacks_);
   state.set_workers_lost(workers_lost_);
   state.set_servers_lost(servers_lost_);
+  state.set_furthest_step(furthest_step_);
+  if (stop_step_) state.set_stop_step(*stop_step_);
   membership_.Save(&state);
   return state;
 }
@@ -199,6 +203,8 @@ void JobState::PublishPlanWhenComplete() {
   if (plan_) {
     ++rollbacks_;
     wants_new_plan_ = false;
+    furthest_step_ =
+        std::max(furthest_step_, LastStepOf(membership_.servers()[0]));
     membership_.StartOver();
     for (Place& worker : membership_.workers()) {
       if (worker.alive || losses_.count({v1::ROLE_WORKER, worker.index}) > 0) {
@@ -262,7 +268,10 @@ v1::HeartbeatResponse JobState::Apply(const v1::HeartbeatRequest& request,
   // What is said of an earlier plan is over.
   const bool current =
       plan_ && std::max<uint64_t>(1, request.plan_epoch()) == plan_->epoch();
-  if (!current) place.latest.clear_begun_step();
+  if (!current) {
+    furthest_step_ = std::max(furthest_step_, begun_step);
+    place.latest.clear_begun_step();
+  }
   if (request.role() == v1::ROLE_WORKER && current) {
     if (request.finished() && !place.finished &&
         static_cast<int>(steps_taken) == request.steps_size()) {
@@ -303,21 +312,21 @@ v1::HeartbeatResponse JobState::Farewell(const v1::HeartbeatRequest& request) {
 }
 
 void JobState::CheckFinish(const Place& worker, int64_t last_step) {
-  const int64_t wanted = stop_step_.value_or(declaration_.total_steps());
-  if (last_step == wanted) return;
+  if (last_step == final_step()) return;
   Fail(absl::StrCat(worker.Name(), " finished after step ", last_step, " of ",
-                    wanted));
+                    final_step()));
 }
 
 // A worker that has finished or paused begins no step beyond the one it named,
-// so the highest of them is one that all can still reach.
+// so the highest of them is one that all can still reach. After a rollback they
+// name earlier steps than were reported: those are made again first.
 void JobState::SettleStopStep() {
   if (phase_ != v1::JOB_PHASE_STOPPING || stop_step_) return;
-  int64_t highest = 0;
+  int64_t highest = furthest_step_;
   for (const Place& worker : membership_.workers()) {
     if (worker.stop_bound < 0 && !worker.finished) return;
-    highest = std::max({highest, worker.stop_bound,
-                        worker.finished ? worker.latest.begun_step() : 0});
+    highest =
+        std::max(highest, worker.finished ? final_step() : worker.stop_bound);
   }
   stop_step_ = highest;
 }
@@ -363,6 +372,7 @@ void JobState::Lose(Place& place, absl::string_view how, int64_t now_micros) {
   const bool is_server = place.role == v1::ROLE_SERVER;
   ++(is_server ? servers_lost_ : workers_lost_);
   const int64_t step = LastStepOf(place);
+  furthest_step_ = std::max(furthest_step_, step);
   const std::string what =
       absl::StrCat(place.Name(), " was lost at step ", step, ": ", how);
   if (!is_server &&

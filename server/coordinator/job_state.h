@@ -116,6 +116,8 @@ class JobState {
   std::optional<int64_t> stop_step() const { return stop_step_; }
   bool stop_requested() const { return stop_requested_; }
   int64_t total_steps() const { return declaration_.total_steps(); }
+  // After which workers finish.
+  int64_t final_step() const { return stop_step_.value_or(total_steps()); }
   int64_t steps_per_epoch() const { return declaration_.steps_per_epoch(); }
   int64_t restore_step() const { return restore_step_; }
   const v1::DeclareModelRequest& declaration() const { return declaration_; }
@@ -172,6 +174,7 @@ class JobState {
   v1::DeclareModelRequest declaration_;  // the first; no parameters: none yet
   bool stop_requested_ = false;
   std::optional<int64_t> stop_step_;
+  int64_t furthest_step_ = 0;  // begun before a rollback, or by who is lost
 };
 
 }  // namespace tributary

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/wire/tensor_frame.h"
+#include "server/service/block_address.h"
 #include "server/service/parameter_server.h"
 #include "server/service/server_metrics.h"
 #include "server/store/rejection.h"
@@ -28,43 +29,12 @@ int64_t ParameterServer::Deadline(uint32_t wait_ms) const {
          kMicrosPerMilli * std::min(wait_ms, kMaxWaitMs);
 }
 
-absl::Status ParameterServer::CheckAddress(
-    const Serving* serving, const v1::BlockAddress& address) const {
-  if (!serving) {
-    return Reject(
-        Rejection::kNoPlan,
-        absl::UnavailableError("this server has no plan yet; try again"));
-  }
-  const v1::Plan& plan = serving->plan;
-  if (address.job_id() == plan.job_id() &&
-      address.plan_epoch() > plan.epoch()) {
-    return absl::UnavailableError(
-        absl::StrCat("this server has not got plan epoch ",
-                     address.plan_epoch(), " yet; try again"));
-  }
-  if (address.job_id() != plan.job_id() ||
-      address.plan_epoch() != plan.epoch()) {
-    return Reject(
-        Rejection::kEpoch,
-        absl::FailedPreconditionError(absl::StrCat(
-            "call for job ", address.job_id(), ", plan epoch ",
-            address.plan_epoch(), "; this server has job ", plan.job_id(),
-            ", plan epoch ", plan.epoch(), ": fetch the plan")));
-  }
-  if (address.shard() != static_cast<uint32_t>(serving->shard)) {
-    return Reject(Rejection::kAddress,
-                  absl::InvalidArgumentError(
-                      absl::StrCat("call for shard ", address.shard(),
-                                   " at the server of ", serving->shard)));
-  }
-  const size_t blocks = serving->partition.blocks(serving->shard).size();
-  if (address.block() >= blocks) {
-    return Reject(Rejection::kAddress,
-                  absl::InvalidArgumentError(
-                      absl::StrCat("block ", address.block(), " of shard ",
-                                   serving->shard, ", wanted below ", blocks)));
-  }
-  return absl::OkStatus();
+absl::Status ParameterServer::CheckAddress(const Serving* serving,
+                                           const v1::BlockAddress& address) {
+  if (serving == nullptr) return CheckBlockAddress(nullptr, 0, 0, address);
+  return CheckBlockAddress(&serving->plan, serving->shard,
+                           serving->partition.blocks(serving->shard).size(),
+                           address);
 }
 
 void ParameterServer::Fail(RawCall* call, const absl::Status& status) {
@@ -119,7 +89,10 @@ void ParameterServer::HandlePull(RawCall* call) {
   const int64_t version = std::max<int64_t>(request.min_version(), 0);
   const int64_t deadline = Deadline(request.wait_ms());
   WeightsDone done = AnswerWeights<v1::PullResponse>(call);
-  if (request.exact()) {
+  if (request.has_finished_steps()) {
+    store.PullFinished(block, request.finished_steps(), deadline,
+                       std::move(done));
+  } else if (request.exact()) {
     store.PullExact(block, version, deadline, std::move(done));
   } else {
     store.Pull(block, version, deadline, std::move(done));
@@ -140,11 +113,13 @@ void ParameterServer::HandleReadClock(RawCall* call) {
                                      serving->plan.num_workers())));
   }
   if (!status.ok()) return Fail(call, status);
-  const ParameterShard::Clock clock =
-      serving->store->ReadClock(static_cast<int>(request.rank()));
+  const absl::StatusOr<ParameterShard::Clock> clock = serving->store->ReadClock(
+      static_cast<int>(request.rank()), request.incarnation());
+  if (!clock.ok()) return Fail(call, clock.status());
   v1::ClockResponse response;
-  response.set_initialized(clock.initialized);
-  response.set_steps(clock.steps);
+  response.set_initialized(clock->initialized);
+  response.set_steps(clock->steps);
+  response.set_begun(clock->begun);
   call->Answer(EncodeFrame(response, {}));
 }
 

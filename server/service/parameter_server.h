@@ -90,8 +90,8 @@ class ParameterServer {
   // Ends the plan that is served. On the loop's thread: see retired_.
   void Retire(std::shared_ptr<Serving> serving);
   std::shared_ptr<Serving> serving() const;
-  absl::Status CheckAddress(const Serving* serving,
-                            const v1::BlockAddress& address) const;
+  static absl::Status CheckAddress(const Serving* serving,
+                                   const v1::BlockAddress& address);
   int64_t Deadline(uint32_t wait_ms) const;
   // Answers with the error and counts its reason.
   void Fail(RawCall* call, const absl::Status& status);

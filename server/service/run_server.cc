@@ -142,10 +142,11 @@ class Service {
     options.header.parameters = cut.parameters();
     options.header.state_names = Optimizer(shard->optimizer).state_names();
     options.num_blocks = blocks;
-    options.on_written = [this, names = options.header.state_names](
-                             const Checkpointer::Written& written) {
-      Report(written, names);
-    };
+    options.on_written =
+        [this, names = options.header.state_names,
+         epoch = plan.epoch()](const Checkpointer::Written& written) {
+          Report(written, names, epoch);
+        };
     checkpointer_ = std::make_shared<Checkpointer>(std::move(options));
     const int64_t steps = StepsAnUpdate(job());
     shard->checkpoint_every_steps = every / steps;
@@ -159,9 +160,11 @@ class Service {
   }
 
   void Report(const Checkpointer::Written& written,
-              const std::vector<std::string>& state_names) {
+              const std::vector<std::string>& state_names,
+              uint64_t plan_epoch) {
     v1::CheckpointReport report;
     report.set_step(written.step);
+    report.set_plan_epoch(plan_epoch);
     if (written.file.ok()) {
       *report.mutable_file() = *written.file;
       for (const std::string& name : state_names) report.add_state_names(name);

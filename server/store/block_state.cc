@@ -26,12 +26,13 @@ BlockState::BlockState(const Block& block, const Options& options)
   }
 }
 
-void BlockState::SetWeights(const Payload& payload) {
+void BlockState::SetWeights(const Payload& payload, uint32_t crc32c) {
   if (!weights_.Unique()) weights_ = SharedBuffer(block_.size);
   payload.CopyTo(weights_.data());
   options_.optimizer->InitializeState(block_.size, weights_.data(),
                                       StateAt(0).data());
   version_ = 0;
+  initial_crc32c_ = crc32c;
   spare_is_previous_ = false;
   crc_known_ = false;
 }
@@ -200,20 +201,31 @@ void BlockState::TakeAnswered(ShardCounters* counters,
   waiters_.erase(first, waiters_.end());
 }
 
-void BlockState::TakeExpired(int64_t now_micros, std::vector<Ready>* ready) {
+std::string BlockState::WaitsFor(const std::vector<int>& missing_shards) const {
+  const std::string here =
+      absl::StrCat("shard ", block_.shard, ", block ", block_.index);
+  if (version_ == kUninitialized) {
+    return absl::StrCat(here, " waits for its initial weights from rank 0");
+  }
+  const std::vector<int> ranks = aggregator_.MissingRanks();
+  return absl::StrCat(
+      "step ", aggregator_.applied().Min() + 1, " of ", here, " waits for ",
+      ranks.empty() ? absl::StrCat("the norms of shard ",
+                                   absl::StrJoin(missing_shards, ", "))
+                    : absl::StrCat("rank ", absl::StrJoin(ranks, ", ")));
+}
+
+void BlockState::TakeExpired(int64_t now_micros,
+                             const std::vector<int>& missing_shards,
+                             std::vector<Ready>* ready) {
   auto waits = [now_micros](const Waiter& w) {
     return w.deadline_micros > now_micros;
   };
   auto first = std::stable_partition(waiters_.begin(), waiters_.end(), waits);
+  if (first == waiters_.end()) return;
+  const absl::Status status =
+      absl::DeadlineExceededError(WaitsFor(missing_shards));
   for (auto it = first; it != waiters_.end(); ++it) {
-    const absl::Status status = absl::DeadlineExceededError(
-        version_ == kUninitialized
-            ? absl::StrCat("shard ", block_.shard, ", block ", block_.index,
-                           " waits for its initial weights from rank 0")
-            : absl::StrCat("step ", aggregator_.applied().Min() + 1,
-                           " of shard ", block_.shard, ", block ", block_.index,
-                           " waits for rank ",
-                           absl::StrJoin(aggregator_.MissingRanks(), ", ")));
     ready->push_back([done = std::move(it->done), status] { done(status); });
   }
   waiters_.erase(first, waiters_.end());

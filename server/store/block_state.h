@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -73,7 +75,12 @@ class BlockState {
   }
 
   // Version 0: these weights and the state that the optimizer starts from.
-  void SetWeights(const Payload& payload) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  void SetWeights(const Payload& payload, uint32_t crc32c)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // Whether version 0 was these weights.
+  bool BeganWith(uint32_t crc32c) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+    return initial_crc32c_ == crc32c;
+  }
   // For a restore: memory to fill, then the version that it is.
   float* weights() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) { return weights_.data(); }
   std::vector<float*> StateAt(int64_t offset) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
@@ -118,9 +125,10 @@ class BlockState {
   // satisfy any more. Counts the staleness that workers see.
   void TakeAnswered(ShardCounters* counters, std::vector<Ready>* ready)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // The calls whose deadline has passed; the text names the missing ranks.
-  void TakeExpired(int64_t now_micros, std::vector<Ready>* ready)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // The calls whose deadline has passed; the text names the missing ranks or,
+  // when all have come, the shards whose statistics the step waits for.
+  void TakeExpired(int64_t now_micros, const std::vector<int>& missing_shards,
+                   std::vector<Ready>* ready) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
  private:
   // Where the new weights go: in place unless the old ones are kept or an
@@ -130,12 +138,15 @@ class BlockState {
   bool Satisfies(const Waiter& waiter) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   absl::StatusOr<WeightsSnapshot> Answer(const Waiter& waiter)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  std::string WaitsFor(const std::vector<int>& missing_shards) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   std::vector<double> GrainSquares(Ops& ops, const float* x) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
   const Block& block_;
   const Options options_;
   int64_t version_ ABSL_GUARDED_BY(mu) = kUninitialized;
+  std::optional<uint32_t> initial_crc32c_ ABSL_GUARDED_BY(mu);
   bool crc_known_ ABSL_GUARDED_BY(mu) = false;
   uint32_t crc32c_ ABSL_GUARDED_BY(mu) = 0;
   SharedBuffer weights_ ABSL_GUARDED_BY(mu);

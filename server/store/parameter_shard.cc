@@ -26,6 +26,13 @@ double ClipCoefficient(double max_norm, double square) {
   return std::min(1.0, max_norm / (std::sqrt(square) + 1e-6));
 }
 
+absl::Status Fenced(uint32_t rank) {
+  return Reject(Rejection::kFenced,
+                absl::FailedPreconditionError(absl::StrCat(
+                    "rank ", rank,
+                    " is fenced: a newer incarnation has taken its place")));
+}
+
 }  // namespace
 
 ParameterShard::ParameterShard(Options options)
@@ -124,11 +131,7 @@ absl::Status ParameterShard::Verdict(const BlockState& block, uint32_t rank,
           absl::StrCat("rank ", rank, " sent other bytes for step ", step + 1,
                        " than before: it is not deterministic"));
     case GradientAggregator::Verdict::kFenced:
-      return Reject(
-          Rejection::kFenced,
-          absl::FailedPreconditionError(absl::StrCat(
-              "rank ", rank,
-              " is fenced: a newer incarnation has taken its place")));
+      return Fenced(rank);
     case GradientAggregator::Verdict::kTooOld:
     case GradientAggregator::Verdict::kTooNew:
       break;
@@ -362,6 +365,12 @@ void ParameterShard::PullExact(int block, int64_t version,
       {BlockState::Want::kExact, version, deadline_micros, std::move(done)});
 }
 
+void ParameterShard::PullFinished(int block, int64_t finished,
+                                  int64_t deadline_micros, WeightsDone done) {
+  Ask(block, {BlockState::Want::kFinished, finished, deadline_micros,
+              std::move(done)});
+}
+
 absl::Status ParameterShard::Restore(int64_t steps, const LoadBlock& load) {
   for (auto& block : blocks_) {
     absl::MutexLock lock(&block->mu);
@@ -374,13 +383,18 @@ absl::Status ParameterShard::Restore(int64_t steps, const LoadBlock& load) {
   return absl::OkStatus();
 }
 
-ParameterShard::Clock ParameterShard::ReadClock(int rank) const {
+absl::StatusOr<ParameterShard::Clock> ParameterShard::ReadClock(
+    int rank, uint64_t incarnation) {
   Clock clock;
-  for (const auto& block : blocks_) {
+  for (auto& block : blocks_) {
     absl::MutexLock lock(&block->mu);
+    if (!block->aggregator().Fence(rank, incarnation)) {
+      return Refuse(Fenced(rank));
+    }
     clock.initialized &= block->version() != BlockState::kUninitialized;
-    clock.steps =
-        std::min(clock.steps, block->aggregator().contributed().steps(rank));
+    const int64_t steps = block->aggregator().contributed().steps(rank);
+    clock.steps = std::min(clock.steps, steps);
+    clock.begun = std::max(clock.begun, steps);
   }
   return clock;
 }
@@ -431,9 +445,9 @@ absl::Status ParameterShard::Initialize(int index, uint32_t crc32c,
   {
     absl::MutexLock lock(&block.mu);
     if (block.version() == BlockState::kUninitialized) {
-      block.SetWeights(payload);
+      block.SetWeights(payload, crc32c);
       block.TakeAnswered(&counters_, &ready);
-    } else if (block.version() > 0 || block.Snapshot().crc32c != crc32c) {
+    } else if (!block.BeganWith(crc32c)) {  // else a late repetition
       return Refuse(
           Reject(Rejection::kInitialized,
                  absl::AlreadyExistsError(absl::StrCat(
@@ -498,9 +512,14 @@ void ParameterShard::AnswerStatistics() {
 
 void ParameterShard::ExpireWaiters(int64_t now_micros) {
   std::vector<BlockState::Ready> ready;
+  std::vector<int> missing_shards;
+  {
+    absl::MutexLock lock(&exchange_mu_);
+    missing_shards = exchange_.MissingShards();
+  }
   for (auto& block : blocks_) {
     absl::MutexLock lock(&block->mu);
-    block->TakeExpired(now_micros, &ready);
+    block->TakeExpired(now_micros, missing_shards, &ready);
   }
   {
     absl::MutexLock lock(&exchange_mu_);

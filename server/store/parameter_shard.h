@@ -91,6 +91,9 @@ class ParameterShard {
   // The weights after exactly `version` updates. OutOfRange when they are gone.
   void PullExact(int block, int64_t version, int64_t deadline_micros,
                  WeightsDone done);
+  // What a worker that has finished so many steps may read, as after its push.
+  void PullFinished(int block, int64_t finished, int64_t deadline_micros,
+                    WeightsDone done);
   absl::Status Initialize(int block, uint32_t crc32c, const Payload& payload);
 
   // Fills every block as it was after `steps` steps, before anybody calls.
@@ -101,8 +104,11 @@ class ParameterShard {
   struct Clock {
     bool initialized = true;    // every block has weights
     int64_t steps = INT64_MAX;  // contributed by the rank to every block
+    int64_t begun = 0;          // contributed by the rank to some block
   };
-  Clock ReadClock(int rank) const;
+  // Fences the rank's incarnations before this one, so that the clock stays
+  // true for it. FailedPrecondition: there is a later one.
+  absl::StatusOr<Clock> ReadClock(int rank, uint64_t incarnation);
 
   // This shard's sums, once complete.
   void ReadStatistics(int64_t step, StatisticsKind kind,

@@ -88,6 +88,18 @@ bool StatisticsExchange::Complete(int64_t step, StatisticsKind kind) const {
   return it != gathered_.end() && it->second.shards_left == 0;
 }
 
+std::vector<int> StatisticsExchange::MissingShards() const {
+  std::vector<int> missing;
+  if (gathered_.empty()) return missing;
+  const Gathered& newest = gathered_.rbegin()->second;
+  for (size_t s = 0; s < order_.size(); ++s) {
+    if (!order_[s].empty() && newest.shards[s].empty()) {
+      missing.push_back(static_cast<int>(s));
+    }
+  }
+  return missing;
+}
+
 std::vector<double> StatisticsExchange::PerParameter(int64_t step,
                                                      StatisticsKind kind,
                                                      int value) const {

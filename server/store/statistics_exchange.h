@@ -50,6 +50,9 @@ class StatisticsExchange {
   std::optional<std::vector<double>> Local(int64_t step,
                                            StatisticsKind kind) const;
   bool Complete(int64_t step, StatisticsKind kind) const;
+  // The shards, this one or others, without whose values the exchange that is
+  // under way cannot be completed; none: nothing is under way.
+  std::vector<int> MissingShards() const;
 
   // Sums of one value over each parameter's grains. Complete(step, kind).
   std::vector<double> PerParameter(int64_t step, StatisticsKind kind,

@@ -86,25 +86,38 @@ class GrpcParameterClient final : public ParameterClient {
 
   absl::Status Pull(int64_t min_version,
                     absl::Span<float* const> tensors) override {
-    return PullAll(min_version, /*exact=*/false, tensors);
+    v1::PullRequest wanted;
+    wanted.set_min_version(min_version);
+    return PullAll(wanted, tensors);
   }
   absl::Status PullExact(int64_t version,
                          absl::Span<float* const> tensors) override {
-    return PullAll(version, /*exact=*/true, tensors);
+    v1::PullRequest wanted;
+    wanted.set_min_version(version);
+    wanted.set_exact(true);
+    return PullAll(wanted, tensors);
+  }
+  absl::Status PullFinished(int64_t steps,
+                            absl::Span<float* const> tensors) override {
+    v1::PullRequest wanted;
+    wanted.set_finished_steps(steps);
+    return PullAll(wanted, tensors);
   }
 
-  absl::Status PullAll(int64_t version, bool exact,
+  absl::Status PullAll(const v1::PullRequest& wanted,
                        absl::Span<float* const> tensors) {
     weights_.assign(tensors.begin(), tensors.end());
     newest_version_ = 0;
     round_.Begin(absl::Now() + options_.step_timeout);
+    const std::string what =
+        wanted.has_finished_steps()
+            ? absl::StrCat("pull after step ", wanted.finished_steps())
+            : absl::StrCat("pull of version ", wanted.min_version());
     ForEachBlock([&](const Block& block) {
-      Start(block, {kPull, absl::StrCat("pull of version ", version),
-                    [this, &block, version, exact](uint32_t wait_ms) {
-                      v1::PullRequest request;
+      Start(block, {kPull, what,
+                    [this, &block, wanted](uint32_t wait_ms) {
+                      v1::PullRequest request = wanted;
                       SetAddress(block, request.mutable_address());
-                      request.set_min_version(version);
-                      request.set_exact(exact);
                       request.set_wait_ms(wait_ms);
                       return EncodeFrame(request, {});
                     },
@@ -135,6 +148,7 @@ class GrpcParameterClient final : public ParameterClient {
                                  ReadClockOf(shard, deadline));
       clock.initialized &= part.initialized();
       clock.steps = std::min(clock.steps, part.steps());
+      clock.begun = std::max(clock.begun, part.begun());
     }
     return clock;
   }
@@ -163,6 +177,13 @@ class GrpcParameterClient final : public ParameterClient {
 
   absl::Status FinishStep() override { return round_.Wait(); }
   int64_t newest_version() const override { return newest_version_; }
+  int64_t oldest_version() const override {
+    int64_t oldest = INT64_MAX;
+    for (const std::vector<int64_t>& shard : versions_) {
+      for (int64_t version : shard) oldest = std::min(oldest, version);
+    }
+    return oldest;
+  }
   void Cancel(const std::string& why) override { round_.Cancel(why); }
 
   Traffic traffic() const override {
@@ -176,6 +197,7 @@ class GrpcParameterClient final : public ParameterClient {
     v1::ClockRequest request;
     SetAddress(partition_.blocks(shard)[0], request.mutable_address());
     request.set_rank(options_.rank);
+    request.set_incarnation(options_.incarnation);
     const std::string& server = options_.plan.servers(shard);
     const auto stub = v1::ParameterService::NewStub(DataChannel(server));
     while (true) {

@@ -58,12 +58,17 @@ class ParameterClient {
   // ones or those before. OutOfRange when they are gone.
   virtual absl::Status PullExact(int64_t version,
                                  absl::Span<float* const> tensors) = 0;
+  // Reads all weights as this worker would get them at the end of its step
+  // `steps`: for one that takes the place of another.
+  virtual absl::Status PullFinished(int64_t steps,
+                                    absl::Span<float* const> tensors) = 0;
 
   // How far this rank's contributions have come, its own or those of a process
   // before it. Asks until every server answers; beside a step under way.
   struct Clock {
     bool initialized = true;  // every block has weights
     int64_t steps = 0;        // contributed to every block
+    int64_t begun = 0;        // contributed to some block
   };
   virtual absl::StatusOr<Clock> ReadClock() = 0;
 
@@ -78,8 +83,10 @@ class ParameterClient {
   // DeadlineExceeded: names step, shard and missing ranks.
   virtual absl::Status FinishStep() = 0;
 
-  // Updates applied to the weights that came last, over all blocks: the most.
+  // Updates applied to the weights that came last, over all blocks: the most
+  // and, between rounds, the fewest.
   virtual int64_t newest_version() const = 0;
+  virtual int64_t oldest_version() const = 0;
 
   // Ends what is under way with Cancelled; from any thread.
   virtual void Cancel(const std::string& why) = 0;

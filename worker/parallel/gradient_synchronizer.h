@@ -28,11 +28,21 @@ class GradientSynchronizer {
   using Weights = std::vector<std::vector<float>>;
   using MakeWeights = std::function<absl::StatusOr<Weights>()>;
 
+  // Where a rank goes on: the steps that it has finished, and those of which a
+  // process before it has sent a part at least.
+  struct Position {
+    int64_t finished = 0;
+    int64_t begun = 0;
+  };
+  using OnPosition = std::function<void(const Position&)>;
+
   // Brings the weights to start from into the model and returns the steps that
   // this rank has finished: 0, or where a process before it has come to. When
   // nobody has weights yet they are `initial`'s, which rank 0 gives; the other
-  // ranks give none.
-  virtual absl::StatusOr<int64_t> Start(const MakeWeights& initial) = 0;
+  // ranks give none. `on_position` is told before anything waits for a step of
+  // the others, who may wait to hear of it.
+  virtual absl::StatusOr<int64_t> Start(const MakeWeights& initial,
+                                        const OnPosition& on_position) = 0;
 
   // A step: Begin, GradientReady for every parameter in any order, Finish.
   // step: steps finished so far, from 0. samples: those behind this rank's mean

@@ -47,7 +47,7 @@ LocalSgdSynchronizer::Create(Options options) {
 }
 
 absl::StatusOr<int64_t> LocalSgdSynchronizer::Start(
-    const MakeWeights& initial) {
+    const MakeWeights& initial, const OnPosition& on_position) {
   ParameterClient& client = *options_.client;
   TRIBUTARY_ASSIGN_OR_RETURN(const ParameterClient::Clock clock,
                              client.ReadClock());
@@ -56,12 +56,16 @@ absl::StatusOr<int64_t> LocalSgdSynchronizer::Start(
     TRIBUTARY_RETURN_IF_ERROR(
         client.Initialize(Pointers<const float>(weights)));
   }
+  const auto step_after = [this](int64_t rounds) {
+    return std::min(rounds * options_.period, options_.total_steps);
+  };
+  on_position({step_after(clock.steps), step_after(clock.begun)});
   std::vector<float*> start = Pointers<float>(start_);
   TRIBUTARY_RETURN_IF_ERROR(
       client.PullExact(clock.steps, absl::MakeSpan(start)));
   CopyWeightsIn();
   TRIBUTARY_RETURN_IF_ERROR(StartState());
-  return std::min(clock.steps * options_.period, options_.total_steps);
+  return step_after(clock.steps);
 }
 
 absl::Status LocalSgdSynchronizer::StartState() {

@@ -36,7 +36,8 @@ class LocalSgdSynchronizer final : public GradientSynchronizer {
   static absl::StatusOr<std::unique_ptr<LocalSgdSynchronizer>> Create(
       Options options);
 
-  absl::StatusOr<int64_t> Start(const MakeWeights& initial) override;
+  absl::StatusOr<int64_t> Start(const MakeWeights& initial,
+                                const OnPosition& on_position) override;
   void BeginStep(int64_t step, uint64_t samples) override;
   void GradientReady(int /*parameter*/) override {}
   absl::StatusOr<int64_t> FinishStep() override;

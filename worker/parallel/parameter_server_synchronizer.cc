@@ -32,7 +32,7 @@ ParameterServerSynchronizer::ParameterServerSynchronizer(
 }
 
 absl::StatusOr<int64_t> ParameterServerSynchronizer::Start(
-    const MakeWeights& initial) {
+    const MakeWeights& initial, const OnPosition& on_position) {
   TRIBUTARY_ASSIGN_OR_RETURN(const ParameterClient::Clock clock,
                              client_->ReadClock());
   if (!clock.initialized && initial) {
@@ -43,15 +43,33 @@ absl::StatusOr<int64_t> ParameterServerSynchronizer::Start(
     }
     TRIBUTARY_RETURN_IF_ERROR(client_->Initialize(tensors));
   }
-  // A gradient that a part of the servers has already must come out the same
-  // again: it is computed from the same weights.
-  TRIBUTARY_RETURN_IF_ERROR(
-      mode_ == Mode::kBulk
-          ? client_->PullExact(clock.steps, absl::MakeSpan(weights_))
-          : client_->Pull(/*min_version=*/0, absl::MakeSpan(weights_)));
+  Position position{clock.steps, clock.begun};
+  if (mode_ != Mode::kBackup) on_position(position);
+  TRIBUTARY_RETURN_IF_ERROR(PullStart(clock.steps));
+  if (mode_ == Mode::kBackup) {
+    // Blocks go on apart: the step of the slowest is one that every block still
+    // takes, or drops. That pull waits for nobody.
+    position.finished = client_->oldest_version();
+    on_position(position);
+  }
   CopyWeightsIn();
   TRIBUTARY_RETURN_IF_ERROR(DeviceFault());
-  return mode_ == Mode::kBackup ? client_->newest_version() : clock.steps;
+  return position.finished;
+}
+
+absl::Status ParameterServerSynchronizer::PullStart(int64_t steps) {
+  const absl::Span<float* const> weights = absl::MakeSpan(weights_);
+  switch (mode_) {
+    case Mode::kBulk:
+      // A gradient that a part of the servers has already must come out the
+      // same again: it is computed from the same weights.
+      return client_->PullExact(steps, weights);
+    case Mode::kBackup:
+      return client_->Pull(/*min_version=*/0, weights);
+    case Mode::kSeparate:
+      return client_->PullFinished(steps, weights);
+  }
+  TRIBUTARY_CHECK(false);
 }
 
 void ParameterServerSynchronizer::BeginStep(int64_t step, uint64_t samples) {
@@ -77,7 +95,7 @@ absl::StatusOr<int64_t> ParameterServerSynchronizer::FinishStep() {
     // The others have gone on: take all weights anew, and their step.
     TRIBUTARY_RETURN_IF_ERROR(
         client_->Pull(client_->newest_version(), absl::MakeSpan(weights_)));
-    finished = client_->newest_version();
+    finished = client_->oldest_version();
   }
   CopyWeightsIn();
   TRIBUTARY_RETURN_IF_ERROR(DeviceFault());

@@ -29,7 +29,8 @@ class ParameterServerSynchronizer final : public GradientSynchronizer {
   ParameterServerSynchronizer(std::unique_ptr<ParameterClient> client,
                               Model* model, Ops* ops, Mode mode);
 
-  absl::StatusOr<int64_t> Start(const MakeWeights& initial) override;
+  absl::StatusOr<int64_t> Start(const MakeWeights& initial,
+                                const OnPosition& on_position) override;
   void BeginStep(int64_t step, uint64_t samples) override;
   void GradientReady(int parameter) override;
   absl::StatusOr<int64_t> FinishStep() override;
@@ -38,6 +39,8 @@ class ParameterServerSynchronizer final : public GradientSynchronizer {
   Traffic traffic() const override;
 
  private:
+  // Reads the weights from which a worker that has finished `steps` goes on.
+  absl::Status PullStart(int64_t steps);
   void CopyWeightsIn();
   absl::Status DeviceFault();
 

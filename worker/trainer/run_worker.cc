@@ -84,18 +84,13 @@ class Adoptions {
   void Adopt(const std::vector<uint32_t>& ranks) {
     absl::MutexLock lock(&mu_);
     for (uint32_t rank : ranks) {
-      if (threads_.count(rank) > 0) continue;
+      Adopted& adopted = adopted_[rank];
+      if (adopted.thread.joinable() && !adopted.ended) continue;
+      // One that has ended has lost its lease: it is taken over anew.
+      if (adopted.thread.joinable()) adopted.thread.join();
       spdlog::info("taking over rank {}", rank);
-      threads_[rank] = std::thread([options = options_, rank]() mutable {
-        options.index = rank;
-        options.adopted = true;
-        options.metrics_listen.clear();
-        options.die_at.reset();
-        const absl::Status status = RunWorker(options);
-        if (!status.ok()) {
-          spdlog::error("rank {}: {}", rank, std::string(status.message()));
-        }
-      });
+      adopted.ended = false;
+      adopted.thread = std::thread([this, rank] { Work(rank); });
     }
   }
 
@@ -104,15 +99,38 @@ class Adoptions {
     std::map<uint32_t, std::thread> threads;
     {
       absl::MutexLock lock(&mu_);
-      threads = std::exchange(threads_, {});
+      for (auto& [rank, adopted] : adopted_) {
+        threads[rank] = std::move(adopted.thread);
+      }
     }
-    for (auto& [rank, thread] : threads) thread.join();
+    for (auto& [rank, thread] : threads) {
+      if (thread.joinable()) thread.join();
+    }
   }
 
  private:
+  struct Adopted {
+    std::thread thread;
+    bool ended = false;  // it takes no lock any more
+  };
+
+  void Work(uint32_t rank) {
+    WorkerOptions options = options_;
+    options.index = rank;
+    options.adopted = true;
+    options.metrics_listen.clear();
+    options.die_at.reset();
+    const absl::Status status = RunWorker(options);
+    if (!status.ok()) {
+      spdlog::error("rank {}: {}", rank, std::string(status.message()));
+    }
+    absl::MutexLock lock(&mu_);
+    adopted_[rank].ended = true;
+  }
+
   const WorkerOptions options_;
   absl::Mutex mu_;
-  std::map<uint32_t, std::thread> threads_ ABSL_GUARDED_BY(mu_);
+  std::map<uint32_t, Adopted> adopted_ ABSL_GUARDED_BY(mu_);
 };
 
 TargetKind TargetKindOf(const v1::LossSpec& loss) {
@@ -200,13 +218,18 @@ absl::StatusOr<std::vector<std::vector<float>>> MakeInitialWeights(
 }
 
 // Rank 0 makes the weights that training starts from.
-absl::StatusOr<int64_t> StartWeights(const Member& member,
-                                     const Workplace& place,
+absl::StatusOr<int64_t> StartWeights(Member& member, const Workplace& place,
+                                     uint64_t plan_epoch,
                                      GradientSynchronizer* synchronizer) {
-  if (member.index() != 0) return synchronizer->Start(nullptr);
-  return synchronizer->Start([&] {
-    return MakeInitialWeights(member.job(), place.model->parameters());
-  });
+  const auto tell = [&](const GradientSynchronizer::Position& position) {
+    member.StartAt(plan_epoch, position.finished, position.begun);
+  };
+  if (member.index() != 0) return synchronizer->Start(nullptr, tell);
+  return synchronizer->Start(
+      [&] {
+        return MakeInitialWeights(member.job(), place.model->parameters());
+      },
+      tell);
 }
 
 // For tests: ends the process at a point of a step, as a crash would.
@@ -326,13 +349,12 @@ absl::Status TrainPlan(Member& member, Workplace& place, Canceller& canceller,
       MakeSynchronizer(member.job(), place, std::move(client)));
   canceller.Attach(synchronizer.get(), plan.epoch());
   absl::StatusOr<int64_t> start =
-      StartWeights(member, place, synchronizer.get());
+      StartWeights(member, place, plan.epoch(), synchronizer.get());
   absl::Status status = start.status();
   if (start.ok()) {
     if (*start > 0) spdlog::info("going on after step {}", *start);
     metrics->SetSilentShard(-1);
     member.SetWaitingFor("");
-    member.StartAt(plan.epoch(), *start);
     status = TrainAndReport(member, place, options, *start, synchronizer.get(),
                             metrics);
   }
@@ -398,20 +420,23 @@ absl::Status RunWorker(const WorkerOptions& options) {
   WorkerMetrics metrics;
   TRIBUTARY_ASSIGN_OR_RETURN(
       std::unique_ptr<Member> member,
-      Member::Join(
-          {.coordinator = options.coordinator,
-           .role = v1::ROLE_WORKER,
-           .metrics_address = exporter->address(),
-           .wanted_index = options.index,
-           .join_timeout = options.join_timeout,
-           .on_failure =
-               [&](const absl::Status& status) { canceller.Cancel(status); },
-           .on_new_plan =
-               [&](uint64_t epoch) { canceller.CancelBefore(epoch); },
-           .on_adopt =
-               [&](const std::vector<uint32_t>& ranks) {
-                 adoptions.Adopt(ranks);
-               }}));
+      Member::Join({.coordinator = options.coordinator,
+                    .role = v1::ROLE_WORKER,
+                    .metrics_address = exporter->address(),
+                    .wanted_index = options.index,
+                    .join_timeout = options.join_timeout,
+                    .on_end =
+                        [&](const absl::Status& status) {
+                          canceller.Cancel(status.ok() ? absl::CancelledError(
+                                                             "the job is done")
+                                                       : status);
+                        },
+                    .on_new_plan =
+                        [&](uint64_t epoch) { canceller.CancelBefore(epoch); },
+                    .on_adopt =
+                        [&](const std::vector<uint32_t>& ranks) {
+                          adoptions.Adopt(ranks);
+                        }}));
   if (!options.adopted) SetLogIndex(member->index());
   joining = Exporter::Handle();
   const Exporter::Handle health = exporter->AddHealthCheck(
@@ -434,12 +459,12 @@ absl::Status RunWorker(const WorkerOptions& options) {
     member->SetDevice(place.ops->device_name());
     status = Train(*member, place, canceller, options, &metrics);
   }
+  const absl::Status end = member->end();
+  // Told first: the ranks that were taken over wait for this one.
+  if (!status.ok() && end.ok()) member->Fail(status);
   adoptions.Join();
-  if (status.ok()) return status;
   // The job's own end says more than what it broke off here.
-  if (!member->end().ok()) return member->end();
-  member->Fail(status);
-  return status;
+  return status.ok() || end.ok() ? status : end;
 }
 
 }  // namespace tributary

@@ -117,10 +117,64 @@ TEST(MemberStateTest, RunsToTheStopStepAndNoFurther) {
 
 TEST(MemberStateTest, StopBeforeTheFirstStepBeginsNone) {
   MemberState state = MakeWorker();
+  state.StartAt(/*plan_epoch=*/0, 0);
   state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_STOPPING), 1);
   EXPECT_EQ(state.Check(1), MemberState::Gate::kWait);
   state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_STOPPING, 0), 2);
   EXPECT_EQ(state.Check(1), MemberState::Gate::kStop);
+}
+
+// A process in another's place must not name the plan's first step where the
+// one before it has begun later ones: the others would stop too early.
+TEST(MemberStateTest, AStopWaitsUntilAReplacementKnowsWhatWasBegun) {
+  MemberState state = MakeWorker();
+  EXPECT_FALSE(state.NextHeartbeat().paused());
+  v1::HeartbeatResponse stopping = Answer(v1::JOB_PHASE_STOPPING);
+  stopping.set_plan_epoch(1);
+  state.OnAnswer(state.NextHeartbeat(), stopping, 1);
+  EXPECT_FALSE(state.NextHeartbeat().paused()) << "it has no plan yet";
+  state.OnPlan(/*plan_epoch=*/1, /*start_step=*/0);
+  EXPECT_FALSE(state.Urgent());
+  EXPECT_FALSE(state.NextHeartbeat().paused()) << "it has asked no server yet";
+  state.StartAt(1, /*step=*/11, /*begun=*/12);
+  EXPECT_TRUE(state.Urgent());
+  const v1::HeartbeatRequest request = state.NextHeartbeat();
+  EXPECT_TRUE(request.paused());
+  EXPECT_EQ(request.begun_step(), 12);
+  EXPECT_EQ(request.start_step(), 11);
+}
+
+TEST(MemberStateTest, AStopOfAnEarlierPlanStopsNothing) {
+  MemberState state = MakeWorker();
+  state.StartAt(/*plan_epoch=*/1, 0);
+  const v1::HeartbeatRequest early = state.NextHeartbeat();
+  v1::HeartbeatResponse settled = Answer(v1::JOB_PHASE_STOPPING, 0);
+  settled.set_plan_epoch(1);
+  state.OnAnswer(early, settled, 1);
+  EXPECT_EQ(state.Check(1), MemberState::Gate::kStop);
+  state.StartAt(2, 0);
+  EXPECT_EQ(state.Check(1), MemberState::Gate::kWait);
+  state.OnAnswer(early, settled, 2);  // was under way
+  EXPECT_EQ(state.Check(1), MemberState::Gate::kWait);
+  settled.set_plan_epoch(2);
+  settled.set_stop_step(3);
+  state.OnAnswer(state.NextHeartbeat(), settled, 3);
+  EXPECT_EQ(state.Check(1), MemberState::Gate::kOpen);
+}
+
+// Nobody decides where the steps of a plan that is over stop.
+TEST(MemberStateTest, AStepThatIsHeldBackGoesOnWithANewPlan) {
+  MemberState state = MakeWorker();
+  state.StartAt(/*plan_epoch=*/1, 5);
+  v1::HeartbeatResponse stopping = Answer(v1::JOB_PHASE_STOPPING);
+  stopping.set_plan_epoch(1);
+  state.OnAnswer(state.NextHeartbeat(), stopping, 1);
+  EXPECT_EQ(state.Check(6), MemberState::Gate::kWait);
+  stopping.set_plan_epoch(2);
+  state.OnAnswer(state.NextHeartbeat(), stopping, 2);
+  EXPECT_EQ(state.Check(6), MemberState::Gate::kNewPlan);
+  state.StartAt(2, 3);
+  EXPECT_EQ(state.Check(4), MemberState::Gate::kWait);
 }
 
 TEST(MemberStateTest, FailedJobEndsEverything) {

@@ -57,6 +57,26 @@ TEST(GradientAggregatorTest, AReplacementFencesItsPredecessor) {
             Verdict::kFenced);
 }
 
+TEST(GradientAggregatorTest, AFenceHoldsBeforeTheReplacementSendsAnything) {
+  GradientAggregator aggregator({.num_workers = 2});
+  EXPECT_EQ(aggregator.Add(Make(0, 0, 11, /*incarnation=*/1)), Verdict::kAdded);
+  EXPECT_TRUE(aggregator.Fence(0, 3));
+  EXPECT_EQ(aggregator.Add(Make(0, 0, 11, /*incarnation=*/2)),
+            Verdict::kFenced);
+  EXPECT_FALSE(aggregator.Fence(0, 2));
+  EXPECT_TRUE(aggregator.Fence(0, 3)) << "asked again";
+  EXPECT_EQ(aggregator.Add(Make(1, 0, 12, /*incarnation=*/1)), Verdict::kAdded);
+}
+
+// It computes from the newest weights, which may be other ones.
+TEST(GradientAggregatorTest, WithBackupWorkersAReplacementMaySendOtherBytes) {
+  GradientAggregator aggregator({.num_workers = 2, .drops_late = true});
+  EXPECT_EQ(aggregator.Add(Make(0, 0, 11, /*incarnation=*/1)), Verdict::kAdded);
+  EXPECT_EQ(aggregator.Add(Make(0, 0, 12, /*incarnation=*/1)),
+            Verdict::kConflict);
+  EXPECT_EQ(aggregator.Add(Make(0, 0, 12, /*incarnation=*/2)), Verdict::kHeld);
+}
+
 TEST(GradientAggregatorTest, OnlyTheOpenStepAndTheOneBeforeAreTaken) {
   GradientAggregator aggregator({.num_workers = 1});
   EXPECT_EQ(aggregator.Add(Make(0, 1, 11)), Verdict::kTooNew);

@@ -233,6 +233,7 @@ TEST_F(CoordinatorTest, StopRequestEndsAllWorkersAtOneStepAndSavesWeights) {
   Rendezvous rendezvous;
   int64_t last[2] = {0, 0};
   const auto train = [&](int w) {
+    workers[w]->StartAt(1, 0);
     while (true) {
       const absl::Status status = workers[w]->BeginStep(last[w] + 1);
       if (absl::IsCancelled(status)) break;
@@ -267,7 +268,7 @@ TEST_F(CoordinatorTest, FailureOfOneReachesAllWithItsSentence) {
   Member::Options options;
   options.coordinator = coordinator_->address();
   options.role = v1::ROLE_WORKER;
-  options.on_failure = [&](const absl::Status&) { told.Notify(); };
+  options.on_end = [&](const absl::Status&) { told.Notify(); };
   auto worker1 = Member::Join(options).value();
   ASSERT_TRUE(worker0->DeclareModel(Model()).ok());
   ASSERT_TRUE(worker1->GetPlan(1, kSoon).ok());

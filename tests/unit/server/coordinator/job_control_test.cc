@@ -109,10 +109,10 @@ TEST(JobControlTest, ManyThreadsAgreeOnEveryStep) {
     int64_t step = 0;
     const absl::Time deadline = absl::Now() + kSoon;
     while (!control.ReadyToSave(&plan, &step) && absl::Now() < deadline) {
-      control.Tick(absl::Milliseconds(10));
+      control.AwaitWork(absl::Milliseconds(10));
     }
     EXPECT_EQ(step, kSteps);
-    control.Saved(absl::OkStatus());
+    control.Saved(1, absl::OkStatus());
   });
   std::vector<std::thread> workers;
   for (int i = 0; i < kWorkers; ++i) {
@@ -168,6 +168,108 @@ TEST(JobControlTest, TheWaitForAStepIsCountedFromTheLastOne) {
   EXPECT_FALSE(control.Snapshot().has_step_wait_seconds());
 }
 
+TEST(JobControlTest, WhoComesForAPlanWhenTheJobIsDoneGoesHome) {
+  ManualClock clock;
+  JobControl control({.state = Options(), .clock = &clock});
+  Join(control, v1::ROLE_SERVER, "server");
+  std::vector<v1::RegisterResponse> workers;
+  for (int i = 0; i < kWorkers; ++i) {
+    workers.push_back(
+        Join(control, v1::ROLE_WORKER, absl::StrCat("worker-", i)));
+  }
+  Declare(control, workers[0]);
+  ASSERT_TRUE(control.GetPlan({}).ok());
+  control.Saved(1, absl::OkStatus());
+  EXPECT_TRUE(absl::IsFailedPrecondition(control.GetPlan({}).status()));
+}
+
+// One server's file, made under the plan that is over, beside nothing of the
+// new one: another way to the same step.
+TEST(JobControlTest, ACheckpointIsOfOnePlan) {
+  ManualClock clock;
+  JobControl control({.state = Options(), .clock = &clock});
+  control.AllowStart("checkpoints");
+  auto server = Join(control, v1::ROLE_SERVER, "server");
+  for (int i = 0; i < kWorkers; ++i) {
+    const auto worker =
+        Join(control, v1::ROLE_WORKER, absl::StrCat("worker-", i));
+    if (i == 0) Declare(control, worker);
+  }
+  const auto report = [&](uint64_t plan_epoch) {
+    v1::HeartbeatRequest request = Beat(v1::ROLE_SERVER, server);
+    v1::CheckpointReport* written = request.add_checkpoints();
+    written->set_step(5);
+    written->set_plan_epoch(plan_epoch);
+    written->mutable_file()->set_name("shard-0-of-1");
+    ASSERT_TRUE(control.Heartbeat(request).ok());
+  };
+  report(1);
+  const std::optional<PendingManifest> first = control.NextManifest();
+  ASSERT_TRUE(first.has_value());
+  EXPECT_EQ(first->plan_epoch, 1u);
+  control.MemberLost(v1::ROLE_SERVER, 0, 0, "killed");
+  server = Join(control, v1::ROLE_SERVER, "another");
+  ASSERT_EQ(control.GetPlan({}).value().epoch(), 2u);
+  EXPECT_FALSE(control.ManifestWritten(*first, "step-5", absl::OkStatus()));
+  report(1);
+  EXPECT_FALSE(control.NextManifest().has_value());
+  report(2);
+  EXPECT_TRUE(control.NextManifest().has_value());
+}
+
+TEST(JobControlTest, WhatGoesWrongWithAPlanThatIsOverEndsNothing) {
+  ManualClock clock;
+  JobControl control({.state = Options(), .clock = &clock});
+  Join(control, v1::ROLE_SERVER, "server");
+  for (int i = 0; i < kWorkers; ++i) {
+    const auto worker =
+        Join(control, v1::ROLE_WORKER, absl::StrCat("worker-", i));
+    if (i == 0) Declare(control, worker);
+  }
+  EXPECT_TRUE(control.InForce(1));
+  control.MemberLost(v1::ROLE_SERVER, 0, 0, "killed");
+  EXPECT_FALSE(control.InForce(1));
+  control.Saved(1, absl::UnavailableError("no server"));
+  EXPECT_EQ(control.Snapshot().phase(), v1::JOB_PHASE_RUNNING);
+  Join(control, v1::ROLE_SERVER, "another");
+  EXPECT_TRUE(control.InForce(2));
+  control.Saved(1, absl::UnavailableError("no server"));
+  EXPECT_EQ(control.Snapshot().phase(), v1::JOB_PHASE_RUNNING);
+  control.Saved(2, absl::DataLossError("damaged"));
+  EXPECT_EQ(control.Snapshot().phase(), v1::JOB_PHASE_FAILED);
+}
+
+// Its reports were lost with the coordinator, and it may be gone as well.
+TEST(JobControlTest, ASuccessorSavesAfterTheStepThatEverybodyHasFinished) {
+  ManualClock clock;
+  JobControl::Options options;
+  options.state = Options();
+  options.state.job.mutable_cluster()->set_workers(1);
+  options.clock = &clock;
+  v1::CoordinatorState kept;
+  options.save = [&kept](const v1::CoordinatorState& state) {
+    kept = state;
+    return absl::OkStatus();
+  };
+  {
+    JobControl first(options);
+    Join(first, v1::ROLE_SERVER, "server");
+    const auto worker = Join(first, v1::ROLE_WORKER, "worker");
+    Declare(first, worker);
+    v1::HeartbeatRequest last = Beat(v1::ROLE_WORKER, worker);
+    last.set_start_step(kSteps);
+    last.set_begun_step(kSteps);
+    last.set_finished(true);
+    ASSERT_TRUE(first.Heartbeat(last).ok());
+  }
+  options.restored = &kept;
+  JobControl successor(options);
+  v1::Plan plan;
+  int64_t step = 0;
+  ASSERT_TRUE(successor.ReadyToSave(&plan, &step));
+  EXPECT_EQ(step, kSteps);
+}
+
 TEST(JobControlTest, CloseEndsEveryWait) {
   JobControl control({.state = Options(), .clock = &Clock::Real()});
   std::vector<std::thread> waiting;
@@ -177,6 +279,7 @@ TEST(JobControlTest, CloseEndsEveryWait) {
     EXPECT_TRUE(absl::IsUnavailable(control.GetPlan(request).status()));
   });
   waiting.emplace_back([&] { control.Tick(kSoon); });
+  waiting.emplace_back([&] { control.AwaitWork(kSoon); });
   waiting.emplace_back([&] { control.WaitUntilEveryoneKnowsEnd(kSoon); });
   control.Close();
   const absl::Time before = absl::Now();

@@ -105,7 +105,9 @@ TEST_F(ParameterServerTest, AWrongAddressSaysWhatWasWanted) {
               StatusIs(absl::StatusCode::kFailedPrecondition, "plan epoch 1"));
   request.mutable_address()->set_plan_epoch(9);
   EXPECT_THAT(Send(request),
-              StatusIs(absl::StatusCode::kUnavailable, "plan epoch 9 yet"));
+              StatusIs(absl::StatusCode::kUnavailable,
+                       "plan epoch 9; this server has job 77, plan epoch 1 and "
+                       "waits for the new one; try again"));
   request = Push({1, 1, 1});
   request.mutable_address()->set_shard(1);
   EXPECT_THAT(Send(request), StatusIs(absl::StatusCode::kInvalidArgument,

@@ -394,7 +394,7 @@ TEST_F(ParameterShardTest, TheVersionBeforeIsKeptForAReplacement) {
   EXPECT_THAT(**pull(0), StatusIs(absl::StatusCode::kOutOfRange,
                                   "version 0 of shard 0, block 0 is gone"));
   EXPECT_FALSE(pull(3)->has_value());
-  EXPECT_EQ(shard_->ReadClock(0).steps, 2);
+  EXPECT_EQ(shard_->ReadClock(0, /*incarnation=*/9)->steps, 2);
 }
 
 TEST_F(ParameterShardTest, CutsHoldWeightsAndStateAndGoOnWhereTheyWereTaken) {
@@ -427,7 +427,7 @@ TEST_F(ParameterShardTest, CutsHoldWeightsAndStateAndGoOnWhereTheyWereTaken) {
         std::copy(state.begin(), state.end(), s[0]);
         return absl::OkStatus();
       }));
-  EXPECT_EQ(shard_->ReadClock(0).steps, 2);
+  EXPECT_EQ(shard_->ReadClock(0, /*incarnation=*/1)->steps, 2);
   EXPECT_THAT(**Push(Make(0, 1, 1.0f)),
               StatusIs(absl::StatusCode::kOutOfRange, "open step is 3"));
   Answer last;
