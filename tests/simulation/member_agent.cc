@@ -1,0 +1,191 @@
+#include "tests/simulation/member_agent.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tributary::simulation {
+namespace {
+
+constexpr int64_t kMilli = 1'000;
+constexpr int64_t kSecond = 1'000'000;
+// As Member and CoordinatorClient.
+constexpr int64_t kJoinTimeout = 60 * kSecond;
+constexpr int64_t kJoinChunk = 5 * kSecond;
+constexpr int64_t kFullPause = 250 * kMilli;
+constexpr int64_t kHeartbeatTimeout = 2 * kSecond;
+constexpr int64_t kCallTimeout = 30 * kSecond;
+constexpr int64_t kAttemptTimeout = 5 * kSecond;
+constexpr int64_t kLostTimeout = 30 * kSecond;
+constexpr int64_t kPlanPoll = 2 * kSecond;
+
+bool MayPass(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+}
+
+}  // namespace
+
+void MemberAgent::After(int64_t micros, Kind kind, std::function<void()> then) {
+  options_.world->After(micros, options_.process, kind,
+                        [this, then = std::move(then)] {
+                          if (!left_) then();
+                        });
+}
+
+int64_t MemberAgent::Backoff(int attempt) {
+  const int64_t full =
+      std::min<int64_t>(kSecond, 50 * kMilli << std::min(attempt - 1, 8));
+  return options_.world->random().Between(full / 2, full);
+}
+
+template <typename T>
+void MemberAgent::Call(const char* what, Kind kind, int64_t timeout_micros,
+                       Serve<T> serve, Reply<T> done, int attempt) {
+  const int64_t until = options_.world->now() + timeout_micros;
+  options_.network->Call<T>(
+      options_.process, SimulatedCoordinator::kAddress, what, kind,
+      std::min(timeout_micros, kAttemptTimeout),
+      [serve](Process& process, Reply<T> reply) {
+        serve(static_cast<SimulatedCoordinator&>(process), std::move(reply));
+      },
+      [this, what, kind, until, serve, done,
+       attempt](absl::StatusOr<T> answer) {
+        if (left_) return;
+        const int64_t left = until - options_.world->now();
+        if (answer.ok() || !MayPass(answer.status())) return done(answer);
+        if (left <= 0)
+          return done(absl::UnavailableError("coordinator is gone"));
+        const int64_t pause = std::min(Backoff(attempt), left);
+        After(pause, kind, [=, this] {
+          Call<T>(what, kind, left - pause, serve, done, attempt + 1);
+        });
+      });
+}
+
+void MemberAgent::Join() { TryToJoin(options_.world->now()); }
+
+void MemberAgent::TryToJoin(int64_t since) {
+  const int64_t left = since + kJoinTimeout - options_.world->now();
+  Call<v1::RegisterResponse>(
+      "register", Kind::kWork, std::clamp<int64_t>(left, 0, kJoinChunk),
+      [request = options_.registration](SimulatedCoordinator& coordinator,
+                                        Reply<v1::RegisterResponse> reply) {
+        reply(coordinator.Register(request));
+      },
+      [this, since](absl::StatusOr<v1::RegisterResponse> place) {
+        if (!place.ok()) {
+          const bool wait = absl::IsUnavailable(place.status()) ||
+                            absl::IsResourceExhausted(place.status());
+          if (!wait || options_.world->now() - since >= kJoinTimeout) {
+            return options_.on_joined(place.status());
+          }
+          After(absl::IsResourceExhausted(place.status()) ? kFullPause : 0,
+                Kind::kIdle, [this, since] { TryToJoin(since); });
+          return;
+        }
+        place_ = *std::move(place);
+        state_.emplace(options_.registration.role(), place_, "coordinator",
+                       kLostTimeout, options_.world->now());
+        TRIBUTARY_TRACE(*options_.world, options_.process->name(), " (pid ",
+                        options_.process->pid(), ") has place ", index(),
+                        " as incarnation ", incarnation());
+        Beat();
+        options_.on_joined(absl::OkStatus());
+      });
+}
+
+void MemberAgent::DeclareModel(const v1::DeclareModelRequest& declaration,
+                               Reply<v1::DeclareModelResponse> done) {
+  v1::DeclareModelRequest request = declaration;
+  request.set_rank(index());
+  request.set_incarnation(incarnation());
+  Call<v1::DeclareModelResponse>(
+      "declare", Kind::kWork, kCallTimeout,
+      [request](SimulatedCoordinator& coordinator,
+                Reply<v1::DeclareModelResponse> reply) {
+        reply(coordinator.DeclareModel(request));
+      },
+      std::move(done));
+}
+
+void MemberAgent::GetPlan(uint64_t min_epoch, int64_t timeout_micros,
+                          Reply<v1::Plan> done) {
+  TryToGetPlan(min_epoch, options_.world->now() + timeout_micros,
+               std::move(done), 1);
+}
+
+void MemberAgent::TryToGetPlan(uint64_t min_epoch, int64_t until,
+                               Reply<v1::Plan> done, int attempt) {
+  const int64_t left = until - options_.world->now();
+  const int64_t wait = std::clamp<int64_t>(left, 0, kPlanPoll);
+  options_.network->Call<v1::Plan>(
+      options_.process, SimulatedCoordinator::kAddress, "get plan", Kind::kWork,
+      wait + kAttemptTimeout,
+      [min_epoch, wait](Process& process, Reply<v1::Plan> reply) {
+        static_cast<SimulatedCoordinator&>(process).GetPlan(min_epoch, wait,
+                                                            std::move(reply));
+      },
+      [=, this](absl::StatusOr<v1::Plan> plan) {
+        if (left_) return;
+        if (plan.ok()) {
+          state_->OnPlan(plan->epoch(), plan->start_step());
+          return done(plan);
+        }
+        if (!MayPass(plan.status()) || options_.world->now() >= until) {
+          return done(plan);
+        }
+        const bool waited = absl::IsDeadlineExceeded(plan.status());
+        After(waited ? 0 : Backoff(attempt), Kind::kIdle, [=, this] {
+          TryToGetPlan(min_epoch, until, done, waited ? 1 : attempt + 1);
+        });
+      });
+}
+
+void MemberAgent::Nudge() {
+  if (!beating_ && state_ && state_->Urgent()) Beat();
+}
+
+void MemberAgent::Beat() {
+  beating_ = true;
+  const v1::HeartbeatRequest request = state_->NextHeartbeat();
+  Call<v1::HeartbeatResponse>(
+      "heartbeat", Kind::kIdle, kHeartbeatTimeout,
+      [request](SimulatedCoordinator& coordinator,
+                Reply<v1::HeartbeatResponse> reply) {
+        reply(coordinator.Heartbeat(request));
+      },
+      [this, request](absl::StatusOr<v1::HeartbeatResponse> answer) {
+        beating_ = false;
+        if (answer.ok()) {
+          state_->OnAnswer(request, *answer, options_.world->now());
+        } else {
+          state_->OnError(answer.status(), options_.world->now());
+        }
+        const bool last =
+            !state_->end().ok() || state_->phase() == v1::JOB_PHASE_DONE;
+        const int64_t mine = ++next_beat_;
+        if (!last) {
+          After(state_->Urgent() ? 0 : place_.heartbeat_ms() * kMilli,
+                Kind::kIdle, [this, mine] {
+                  if (mine == next_beat_ && !beating_) Beat();
+                });
+        }
+        options_.on_news();
+      });
+}
+
+void MemberAgent::Fail(const absl::Status& why, std::function<void()> done) {
+  if (!state_ || !state_->end().ok()) return done();
+  v1::HeartbeatRequest request = state_->NextHeartbeat();
+  request.clear_steps();
+  request.set_finished(false);
+  request.set_error(std::string(why.message()));
+  Call<v1::HeartbeatResponse>(
+      "last words", Kind::kIdle, kHeartbeatTimeout,
+      [request](SimulatedCoordinator& coordinator,
+                Reply<v1::HeartbeatResponse> reply) {
+        reply(coordinator.Heartbeat(request));
+      },
+      [done](const absl::StatusOr<v1::HeartbeatResponse>&) { done(); });
+}
+
+}  // namespace tributary::simulation

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "common/control/member_state.h"
+#include "tests/simulation/network.h"
+#include "tests/simulation/simulated_coordinator.h"
+#include "tests/simulation/world.h"
+#include "tributary/v1/coordinator_service.pb.h"
+
+namespace tributary::simulation {
+
+// A server's or worker's side of the coordinator protocol, as common/control's
+// Member without its thread: the decisions are MemberState's.
+class MemberAgent {
+ public:
+  struct Options {
+    World* world = nullptr;
+    Network* network = nullptr;
+    Process* process = nullptr;
+    v1::RegisterRequest registration;
+    // There is a place, or will be none.
+    std::function<void(absl::Status)> on_joined;
+    // Something may have changed: after each heartbeat.
+    std::function<void()> on_news;
+  };
+
+  explicit MemberAgent(Options options) : options_(std::move(options)) {}
+
+  void Join();
+  // Nothing is told or heard any more.
+  void Leave() { left_ = true; }
+
+  uint32_t index() const { return place_.index(); }
+  uint64_t incarnation() const { return place_.incarnation(); }
+  uint64_t job_id() const { return place_.job_id(); }
+  MemberState& state() { return *state_; }
+
+  void DeclareModel(const v1::DeclareModelRequest& declaration,
+                    Reply<v1::DeclareModelResponse> done);
+  void GetPlan(uint64_t min_epoch, int64_t timeout_micros,
+               Reply<v1::Plan> done);
+  // Sends a heartbeat at once when something is urgent.
+  void Nudge();
+  // Tells why this process is about to end, then `done`.
+  void Fail(const absl::Status& why, std::function<void()> done);
+
+ private:
+  using Kind = World::Kind;
+
+  template <typename T>
+  using Serve = std::function<void(SimulatedCoordinator&, Reply<T>)>;
+
+  // As CoordinatorClient: again and again until the timeout.
+  template <typename T>
+  void Call(const char* what, Kind kind, int64_t timeout_micros, Serve<T> serve,
+            Reply<T> done, int attempt = 1);
+  void After(int64_t micros, Kind kind, std::function<void()> then);
+  int64_t Backoff(int attempt);
+  void TryToJoin(int64_t since);
+  void TryToGetPlan(uint64_t min_epoch, int64_t until, Reply<v1::Plan> done,
+                    int attempt);
+  void Beat();
+
+  const Options options_;
+  v1::RegisterResponse place_;
+  std::optional<MemberState> state_;
+  bool left_ = false;
+  bool beating_ = false;
+  int64_t next_beat_ = 0;  // invalidates the timer of an earlier one
+};
+
+}  // namespace tributary::simulation

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "common/parameter_spec.h"
+#include "common/partition_plan.h"
+#include "tests/simulation/scenario.h"
+#include "tests/testing/contribution_tags.h"
+#include "tests/testing/reference_run.h"
+
+namespace tributary::simulation {
+
+using Tensors = testing::ReferenceRun::Tensors;
+
+// What a simulated job trains: a few tiny tensors whose gradient is a made-up
+// function of rank, step and weights. In synchronous jobs that fixes the
+// weights after each step (reference()). In the others each tensor begins with
+// tags (ContributionTags), and some elements whose gradient depends on the
+// weights follow, so that a replaced worker sends other bytes.
+class Model {
+ public:
+  explicit Model(const Scenario& scenario);
+
+  const ParameterSpecs& parameters() const { return parameters_; }
+  // The cut for so many servers: each tensor a block of its own.
+  PartitionPlan Cut(int servers) const;
+
+  Tensors Initial() const;
+  void Gradient(uint32_t rank, int64_t step, const Tensors& weights,
+                Tensors* gradient) const;
+  uint64_t Samples(uint32_t rank, int64_t step) const;
+  double LearningRate(int64_t step) const;
+
+  bool tagged() const { return tags_.has_value(); }
+  const testing::ContributionTags& tags() const { return *tags_; }
+  testing::ReferenceRun& reference() { return *reference_; }
+
+ private:
+  const Scenario& scenario_;
+  ParameterSpecs parameters_;
+  std::optional<testing::ContributionTags> tags_;
+  std::unique_ptr<testing::ReferenceRun> reference_;
+};
+
+}  // namespace tributary::simulation

@@ -1,0 +1,235 @@
+#include "tests/simulation/scenario.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "tests/simulation/random.h"
+
+namespace tributary::simulation {
+namespace {
+
+using Kind = OptimizerOptions::Kind;
+using Sync = Scenario::Sync;
+
+constexpr int64_t kMilli = 1'000;
+constexpr int64_t kSecond = 1'000'000;
+
+void DrawSync(Random& random, Scenario* s) {
+  const double draw = random.Uniform();
+  if (draw < 0.55) {
+    s->sync = Sync::kBulk;
+  } else if (draw < 0.65 && s->workers > 1) {
+    s->sync = Sync::kBackup;
+    s->backup_workers = static_cast<int>(random.Between(1, s->workers - 1));
+  } else if (draw < 0.85) {
+    s->sync = Sync::kStale;
+    s->staleness = random.Between(0, 4);
+  } else {
+    s->sync = Sync::kAsync;
+  }
+}
+
+// Where contributions sign the weights (model.h) they must be applied as they
+// are: by SGD with rate 1.
+void DrawOptimizer(Random& random, Scenario* s) {
+  if (s->sync != Sync::kBulk) {
+    s->optimizer = {.kind = Kind::kSgd, .learning_rate = 1};
+    // A bound that nothing reaches: the norms are exchanged all the same.
+    if (s->sync == Sync::kBackup && random.Chance(0.3)) s->clip_norm = 1e9;
+    return;
+  }
+  constexpr Kind kKinds[] = {Kind::kSgd,     Kind::kSgd,     Kind::kAdam,
+                             Kind::kAdam,    Kind::kAdagrad, Kind::kAdamW,
+                             Kind::kRmsprop, Kind::kLamb};
+  s->optimizer = {.kind = random.Pick(kKinds), .learning_rate = 0.05};
+  if (s->optimizer.kind == Kind::kSgd) s->optimizer.momentum = 0.9;
+  if (random.Chance(0.3)) s->optimizer.weight_decay = 0.01;
+  if (random.Chance(0.3)) s->clip_norm = 0.5;
+  s->skip_nonfinite = random.Chance(0.1);
+}
+
+void DrawJob(Random& random, Scenario* s) {
+  constexpr int kWorkers[] = {1, 2, 3, 3, 3, 4};
+  constexpr int kServers[] = {1, 2, 2, 2, 3};
+  s->workers = random.Pick(kWorkers);
+  s->servers = random.Pick(kServers);
+  s->servers_after_resume = random.Pick(kServers);
+  s->steps = random.Between(4, 15);
+  DrawSync(random, s);
+  DrawOptimizer(random, s);
+  s->parameters = static_cast<int>(random.Between(1, 6));
+  s->large_parameter = s->sync == Sync::kBulk && random.Chance(0.05);
+  s->uneven_samples = s->sync == Sync::kBulk && random.Chance(0.5);
+  constexpr int64_t kEvery[] = {0, 1, 2, 3, 5};
+  s->checkpoint_every = random.Pick(kEvery);
+  const double draw = random.Uniform();
+  s->on_worker_loss = draw < 0.70   ? v1::WORKER_LOSS_WAIT
+                      : draw < 0.92 ? v1::WORKER_LOSS_SHRINK
+                                    : v1::WORKER_LOSS_FAIL;
+  s->heartbeat_ms = random.Between(100, 300);
+  s->lease_ms = s->heartbeat_ms * random.Between(4, 10);
+  const int64_t compute = random.Scale(1 * kMilli, 60 * kMilli);
+  s->compute_micros.assign(s->workers, compute);
+  if (random.Chance(0.2)) {
+    s->compute_micros[random.Between(0, s->workers - 1)] *= 5;
+  }
+}
+
+void DrawAdversity(Random& random, Scenario* s) {
+  constexpr double kRates[] = {0.005, 0.02, 0.05, 0.2};
+  if (random.Chance(0.4)) s->adversity.lose = random.Pick(kRates);
+  if (random.Chance(0.5)) s->adversity.repeat = random.Pick(kRates);
+  if (random.Chance(0.2)) s->adversity.damage = random.Pick(kRates);
+  if (random.Chance(0.4)) {
+    s->adversity.slow = random.Pick(kRates);
+    s->adversity.slow_micros = random.Scale(5 * kMilli, 3 * kSecond);
+  }
+}
+
+void DrawMishap(Random& random, Mishap::Kind kind, int64_t expected,
+                Scenario* s) {
+  Mishap mishap;
+  mishap.kind = kind;
+  mishap.at_micros = random.Between(0, expected);
+  mishap.lasts_micros = random.Scale(20 * kMilli, 5 * kSecond);
+  mishap.target = static_cast<int>(random.Between(0, 7));
+  mishap.known = random.Chance(0.5);
+  mishap.spare = !s->fixed_places && random.Chance(0.7);
+  s->mishaps.push_back(mishap);
+}
+
+// Each kind of mishap is there in some seeds and missing in others, so that
+// they do not hide one another (swarm testing, Groce et al., ISSTA 2012).
+void DrawMishaps(Random& random, Scenario* s) {
+  using enum Mishap::Kind;
+  s->fixed_places = random.Chance(0.6);
+  s->same_address = random.Chance(0.5);
+  const int64_t compute =
+      *std::max_element(s->compute_micros.begin(), s->compute_micros.end());
+  const int64_t expected = 60 * kMilli + s->steps * (compute + 4 * kMilli);
+  const auto some = [&](double chance, int most, Mishap::Kind kind) {
+    if (!random.Chance(chance)) return;
+    for (int64_t n = random.Between(1, most); n > 0; --n) {
+      DrawMishap(random, kind, expected, s);
+    }
+  };
+  some(0.35, 3, kCrashWorker);
+  some(0.30, 2, kCrashServer);
+  some(0.15, 2, kPauseWorker);
+  some(0.10, 2, kPauseServer);
+  some(0.07, 1, kPauseCoordinator);
+  some(0.10, 2, kCrashCoordinator);
+  some(0.12, 2, kCutWorker);
+  some(0.08, 2, kCutServer);
+  some(0.05, 1, kFullDisk);
+  some(0.05, 1, kStop);
+  some(0.08, 1, kPowerCut);
+  s->calm_micros = expected * 3 / 2;
+  for (const Mishap& mishap : s->mishaps) {
+    s->calm_micros =
+        std::max(s->calm_micros, mishap.at_micros + mishap.lasts_micros);
+  }
+  s->comes_back = s->mishaps.empty() || !random.Chance(0.03);
+}
+
+}  // namespace
+
+Scenario DrawScenario(uint64_t seed) {
+  Random random(seed);
+  Scenario scenario;
+  scenario.seed = seed;
+  DrawJob(random, &scenario);
+  if (!random.Chance(0.05)) DrawAdversity(random, &scenario);
+  if (!random.Chance(0.15)) DrawMishaps(random, &scenario);
+  return scenario;
+}
+
+v1::JobSpec JobOf(const Scenario& s) {
+  v1::JobSpec job;
+  job.set_name(absl::StrCat("seed-", s.seed));
+  job.mutable_cluster()->set_servers(s.servers);
+  job.mutable_cluster()->set_workers(s.workers);
+  job.mutable_cluster()->set_on_worker_loss(s.on_worker_loss);
+  job.mutable_training()->mutable_loss()->mutable_mse();
+  job.mutable_checkpoint()->set_every_steps(s.checkpoint_every);
+  job.mutable_checkpoint()->set_keep(2);
+  v1::SyncSpec& sync =
+      *job.mutable_strategy()->mutable_parameter_server()->mutable_sync();
+  switch (s.sync) {
+    case Sync::kBulk:
+    case Sync::kBackup:
+      sync.mutable_bsp()->set_backup_workers(s.backup_workers);
+      break;
+    case Sync::kStale:
+      sync.mutable_ssp()->set_staleness(s.staleness);
+      break;
+    case Sync::kAsync:
+      sync.mutable_async();
+      break;
+  }
+  return job;
+}
+
+const char* NameOf(Mishap::Kind kind) {
+  switch (kind) {
+    case Mishap::Kind::kCrashWorker:
+      return "worker crashed";
+    case Mishap::Kind::kCrashServer:
+      return "server crashed";
+    case Mishap::Kind::kPauseWorker:
+      return "worker paused";
+    case Mishap::Kind::kPauseServer:
+      return "server paused";
+    case Mishap::Kind::kPauseCoordinator:
+      return "coordinator paused";
+    case Mishap::Kind::kCrashCoordinator:
+      return "coordinator crashed";
+    case Mishap::Kind::kCutWorker:
+      return "worker cut off";
+    case Mishap::Kind::kCutServer:
+      return "server cut off";
+    case Mishap::Kind::kFullDisk:
+      return "disk full";
+    case Mishap::Kind::kStop:
+      return "stop requested";
+    case Mishap::Kind::kPowerCut:
+      return "power cut";
+  }
+  return "?";
+}
+
+std::string Scenario::Text() const {
+  constexpr const char* kOptimizers[] = {"sgd",     "adam", "adamw", "adagrad",
+                                         "rmsprop", "lamb", "ftrl"};
+  std::string text = absl::StrCat(
+      sync == Sync::kBulk     ? "bsp"
+      : sync == Sync::kBackup ? absl::StrCat("bsp backup ", backup_workers)
+      : sync == Sync::kStale  ? absl::StrCat("ssp ", staleness)
+                              : "async",
+      ", ", workers, " workers, ", servers, " servers, ", steps, " steps, ",
+      parameters, large_parameter ? "+1 large" : "", " parameters, ",
+      kOptimizers[static_cast<int>(optimizer.kind)],
+      clip_norm > 0 ? " clipped" : "", skip_nonfinite ? " skip nonfinite" : "",
+      ", checkpoint every ", checkpoint_every, ", loss ",
+      v1::WorkerLoss_Name(on_worker_loss),
+      comes_back ? "" : ", nobody comes back");
+  absl::StrAppendFormat(
+      &text,
+      "\n  lose %.3f, repeat %.3f, slow %.3f to %.3f s, damage %.3f; calm "
+      "after %.3f s; heartbeat %d ms, lease %d ms, places %s",
+      adversity.lose, adversity.repeat, adversity.slow,
+      static_cast<double>(adversity.slow_micros) * 1e-6, adversity.damage,
+      static_cast<double>(calm_micros) * 1e-6, heartbeat_ms, lease_ms,
+      fixed_places ? "fixed" : "free");
+  for (const Mishap& mishap : mishaps) {
+    absl::StrAppendFormat(
+        &text, "\n  at %.3f s: %s %d, %.3f s%s%s",
+        static_cast<double>(mishap.at_micros) * 1e-6, NameOf(mishap.kind),
+        mishap.target, static_cast<double>(mishap.lasts_micros) * 1e-6,
+        mishap.known ? ", seen" : "", mishap.spare ? ", spare" : "");
+  }
+  return text;
+}
+
+}  // namespace tributary::simulation

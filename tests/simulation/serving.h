@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "common/partition_plan.h"
+#include "server/store/parameter_shard.h"
+#include "tests/simulation/simulated_server.h"
+#include "tests/testing/contribution_ledger.h"
+#include "tributary/v1/plan.pb.h"
+
+namespace tributary::simulation {
+
+// A plan that is served. Shared with the calls that are inside it.
+struct SimulatedServer::Serving {
+  Serving(v1::Plan p, PartitionPlan c, int s)
+      : plan(std::move(p)), cut(std::move(c)), shard(s) {}
+
+  v1::Plan plan;
+  PartitionPlan cut;
+  int shard;
+  std::unique_ptr<ParameterShard> store;             // null: it is over
+  std::vector<testing::ContributionLedger> ledgers;  // by block
+  // Where several workers may see a version, its checksum: (block, version).
+  std::map<std::pair<int, int64_t>, uint32_t> shown;
+};
+
+}  // namespace tributary::simulation

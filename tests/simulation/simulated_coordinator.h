@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/partition_plan.h"
+#include "server/coordinator/job_control.h"
+#include "tests/simulation/context.h"
+#include "tributary/v1/coordinator_service.pb.h"
+
+namespace tributary::simulation {
+
+// The coordinator's process: JobControl, with the rounds of its threads
+// (leases; manifests and final weights) as events.
+class SimulatedCoordinator final : public Process {
+ public:
+  static constexpr char kAddress[] = "coordinator";
+
+  // `clock` is filled in.
+  SimulatedCoordinator(int64_t pid, Context* context,
+                       JobControl::Options options);
+
+  void Start();
+
+  // The service's calls.
+  absl::StatusOr<v1::RegisterResponse> Register(
+      const v1::RegisterRequest& request);
+  absl::StatusOr<v1::DeclareModelResponse> DeclareModel(
+      const v1::DeclareModelRequest& request);
+  absl::StatusOr<v1::HeartbeatResponse> Heartbeat(
+      const v1::HeartbeatRequest& request);
+  void GetPlan(uint64_t min_epoch, int64_t wait_micros, Reply<v1::Plan> reply);
+
+  // For whoever started the processes and for the verdict.
+  LossVerdict MemberLost(v1::Role role, uint32_t index, int64_t pid);
+  void RequestStop();
+  bool over() const {
+    return phase_ == v1::JOB_PHASE_DONE || phase_ == v1::JOB_PHASE_FAILED;
+  }
+  v1::JobPhase phase() const { return phase_; }
+  // Of the plan in force; 0: none.
+  uint64_t PlanEpoch();
+  const std::string& message() const { return message_; }
+  // Of the weights that were saved.
+  std::optional<int64_t> saved_step() const { return saved_step_; }
+  uint64_t saved_epoch() const { return saved_epoch_; }
+  int64_t recorded_step() const { return recorded_step_; }
+  JobControl& control() { return *control_; }
+
+ protected:
+  void LetGo() override;
+
+ private:
+  struct PlanCall {
+    uint64_t min_epoch;
+    int64_t until;
+    Reply<v1::Plan> reply;
+  };
+  struct FinalRead {
+    v1::Plan plan;
+    int64_t step;
+    int64_t version;
+    int64_t until;
+    std::vector<Block> blocks;  // of all shards
+    Tensors weights;
+  };
+
+  void WatchLeases();
+  void Round();
+  void WriteManifests();
+  void SaveWhenFinished();
+  void ReadBlock(std::shared_ptr<FinalRead> read, size_t index);
+  void Saved(const FinalRead& read, const absl::Status& status);
+  void NextRound(int64_t micros);
+  void AnswerPlanCalls();
+  void TakeUpdates();
+  void Idle(int64_t micros, std::function<void()> then);
+
+  Context* const context_;
+  std::unique_ptr<JobControl> control_;
+  std::vector<PlanCall> plan_calls_;
+  // As Coordinator::Ending.
+  uint64_t ending_epoch_ = 0;
+  int64_t ending_since_ = 0;
+  int64_t recorded_step_;
+  v1::JobPhase phase_ = v1::JOB_PHASE_WAITING;
+  std::string message_;
+  std::optional<int64_t> saved_step_;
+  uint64_t saved_epoch_ = 0;
+};
+
+}  // namespace tributary::simulation

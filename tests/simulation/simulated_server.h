@@ -1,0 +1,117 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/store/parameter_shard.h"
+#include "tests/simulation/context.h"
+#include "tests/simulation/member_agent.h"
+#include "tests/testing/contribution_ledger.h"
+#include "tributary/v1/parameter_service.pb.h"
+#include "tributary/v1/plan.pb.h"
+
+namespace tributary::simulation {
+
+// The calls of a parameter server, as the messages of parameter_service.proto.
+v1::BlockAddress AddressOf(const v1::Plan& plan, int shard, int block);
+struct PushCall {
+  v1::BlockAddress address;
+  Contribution contribution;
+  int64_t wait_micros = 0;
+};
+struct PullCall {
+  v1::BlockAddress address;
+  int64_t version = 0;
+  bool exact = false;
+  std::optional<Reader> reader;  // instead of a version
+  int64_t wait_micros = 0;
+};
+struct StatisticsCall {
+  v1::BlockAddress address;  // a shard may have no block
+  int64_t step = 0;
+  StatisticsKind kind = StatisticsKind::kGradientNorm;
+  int64_t wait_micros = 0;
+};
+struct Nothing {};
+
+// A server's process: a ParameterShard for each plan that it serves, and around
+// it what RunServer, ParameterServer, PeerStatistics and Checkpointer do.
+class SimulatedServer final : public Process {
+ public:
+  struct Options {
+    std::string address;
+    std::optional<uint32_t> wanted_index;
+  };
+  SimulatedServer(int64_t pid, std::string name, Context* context,
+                  Options options);
+  ~SimulatedServer() override;
+
+  void Start();
+
+  // The service's calls.
+  void PushPull(PushCall call, Reply<WeightsSnapshot> reply);
+  void Pull(const PullCall& call, Reply<WeightsSnapshot> reply);
+  void ReadClock(const v1::BlockAddress& address, uint32_t rank,
+                 uint64_t incarnation, Reply<ParameterShard::Clock> reply);
+  void Initialize(const v1::BlockAddress& address,
+                  const std::vector<float>& values, Reply<Nothing> reply);
+  void ReadStatistics(const StatisticsCall& call,
+                      Reply<std::vector<double>> reply);
+
+  std::optional<uint32_t> index() const { return index_; }
+  const std::string& address() const { return options_.address; }
+  // 0: none.
+  uint64_t serving_epoch() const;
+  // At the end of a job: what is held though nobody needs it; empty: nothing.
+  std::string Held() const;
+
+ protected:
+  void LetGo() override;
+
+ private:
+  struct Serving;
+  struct FileWriter;
+  using ServingPtr = std::shared_ptr<Serving>;
+
+  void After(int64_t micros, World::Kind kind, std::function<void()> then);
+  void AwaitPlan();
+  void OnNews();
+  void Prepare(const v1::Plan& plan);
+  void Serve(const v1::Plan& plan, std::optional<WholeState> restored);
+  ParameterShard::Options ShardOptions(const ServingPtr& serving);
+  void Retire(ServingPtr serving);
+  void ExpireNow();
+  void Exit(const absl::Status& status);
+  void Fail(const absl::Status& status);
+
+  absl::Status CheckAddress(const v1::BlockAddress& address) const;
+  void Judge(const absl::Status& status, const v1::BlockAddress& address);
+  // Shows the oracle what goes out.
+  WeightsDone Watch(const v1::BlockAddress& address,
+                    std::optional<Reader> reader, Reply<WeightsSnapshot> reply);
+
+  void Fetch(const ServingPtr& serving, int64_t step, StatisticsKind kind,
+             int from);
+
+  void TakeCut(FileWriter* writer, const BlockCut& cut);
+  void WriteNext(const std::shared_ptr<FileWriter>& writer);
+  void Report(uint64_t plan_epoch, int64_t step,
+              const absl::StatusOr<v1::CheckpointFile>& file);
+
+  Context* const context_;
+  const Options options_;
+  MemberAgent member_;
+  std::optional<uint32_t> index_;
+  uint64_t epoch_ = 0;
+  bool waits_for_plan_ = false;
+  ServingPtr serving_;
+  std::shared_ptr<FileWriter> writer_;
+};
+
+}  // namespace tributary::simulation

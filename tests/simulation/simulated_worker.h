@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/simulation/context.h"
+#include "tests/simulation/simulated_rank.h"
+
+namespace tributary::simulation {
+
+// A worker's process: its own rank, and those that it has taken over.
+class SimulatedWorker final : public Process {
+ public:
+  SimulatedWorker(int64_t pid, std::string name, Context* context,
+                  std::optional<uint32_t> wanted_index);
+
+  void Start() { ranks_[0]->Start(); }
+  const std::vector<std::unique_ptr<SimulatedRank>>& ranks() const {
+    return ranks_;
+  }
+
+ protected:
+  void LetGo() override;
+
+ private:
+  SimulatedRank* Adopt(uint32_t rank);
+  void EndWhenAllHave();
+
+  Context* const context_;
+  std::vector<std::unique_ptr<SimulatedRank>> ranks_;  // its own first
+  std::optional<absl::Status> end_;                    // of its own rank
+};
+
+}  // namespace tributary::simulation
