@@ -13,6 +13,7 @@ MemberState::MemberState(v1::Role role, const v1::RegisterResponse& place,
     : role_(role),
       index_(place.index()),
       incarnation_(place.incarnation()),
+      job_id_(place.job_id()),
       num_workers_(static_cast<uint32_t>(place.job().cluster().workers())),
       coordinator_(std::move(coordinator)),
       lost_micros_(lost_micros),
@@ -23,13 +24,16 @@ MemberState::Gate MemberState::Check(int64_t step) const {
   // Who has asked for no plan works on the first.
   if (newest_plan_ > std::max<uint64_t>(1, plan_epoch_)) return Gate::kNewPlan;
   if (stop_step_ && step > *stop_step_) return Gate::kStop;
-  if (Paused() || pending_.size() >= kMaxPendingSteps) return Gate::kWait;
+  // Where the job stops may have been settled before this process came.
+  if (!heard_ || Paused() || pending_.size() >= kMaxPendingSteps) {
+    return Gate::kWait;
+  }
   return Gate::kOpen;
 }
 
 bool MemberState::Urgent() const {
   if (!end_.ok()) return false;
-  if (Paused() && !told_paused_) return true;
+  if (!heard_ || (Paused() && !told_paused_)) return true;
   if (untold_checkpoint_) return true;
   if (stalled_) return false;  // asking at once would only spin
   return (finishing_ && !finish_acknowledged_) ||
@@ -41,6 +45,7 @@ v1::HeartbeatRequest MemberState::NextHeartbeat() {
   request.set_role(role_);
   request.set_index(index_);
   request.set_incarnation(incarnation_);
+  request.set_job_id(job_id_);
   const size_t batch = std::min(pending_.size(), kStepsPerHeartbeat);
   for (size_t i = 0; i < batch; ++i) *request.add_steps() = pending_[i];
   request.set_begun_step(std::max(begun_step_, begun_before_));
@@ -59,6 +64,7 @@ void MemberState::OnAnswer(const v1::HeartbeatRequest& request,
                            const v1::HeartbeatResponse& answer,
                            int64_t now_micros) {
   last_answer_micros_ = now_micros;
+  heard_ = true;
   // An answer to a message of an earlier plan: its steps were dropped here.
   const bool current = request.plan_epoch() == plan_epoch_;
   const size_t taken =

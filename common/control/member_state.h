@@ -99,6 +99,7 @@ class MemberState {
   const v1::Role role_;
   const uint32_t index_;
   const uint64_t incarnation_;
+  const uint64_t job_id_;
   const uint32_t num_workers_;
   const std::string coordinator_;
   const int64_t lost_micros_;
@@ -112,7 +113,8 @@ class MemberState {
   uint64_t newest_plan_ = 0;
   int64_t start_step_ = 0;
   int64_t begun_step_ = 0;
-  int64_t begun_before_ = 0;                      // by a process in this place
+  int64_t begun_before_ = 0;  // by a process in this place
+  bool heard_ = false;  // of the job's phase, since this process has its place
   bool started_ = false;                          // what is begun is known
   std::deque<v1::StepReport> pending_;            // not yet taken
   std::deque<v1::CheckpointReport> checkpoints_;  // not yet taken

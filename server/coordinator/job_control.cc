@@ -124,6 +124,13 @@ absl::StatusOr<v1::Plan> JobControl::GetPlan(
 absl::StatusOr<v1::HeartbeatResponse> JobControl::Heartbeat(
     const v1::HeartbeatRequest& request) {
   absl::MutexLock lock(&mu_);
+  // Its place and incarnation may well be somebody's here.
+  if (request.job_id() != state_.options().job_id) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("a heartbeat of job ", request.job_id(),
+                     "; this is the coordinator of job ",
+                     state_.options().job_id, ": its job has ended"));
+  }
   if (state_.over()) return state_.Farewell(request);
   TRIBUTARY_RETURN_IF_ERROR(state_.Renew(request, clock_->NowMicros()));
   uint32_t taken = 0;

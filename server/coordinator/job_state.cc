@@ -328,7 +328,7 @@ void JobState::SettleStopStep() {
     highest =
         std::max(highest, worker.finished ? final_step() : worker.stop_bound);
   }
-  stop_step_ = highest;
+  stop_step_ = std::min(highest, total_steps());
 }
 
 int64_t JobState::LastStepOf(const Place& place) const {

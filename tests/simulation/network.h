@@ -97,7 +97,7 @@ class Network {
   template <typename T>
   void SendRequest(const std::shared_ptr<CallOf<T>>& call);
   template <typename T>
-  void Arrive(const std::shared_ptr<CallOf<T>>& call);
+  void Arrive(const std::shared_ptr<CallOf<T>>& call, Process* server);
   template <typename T>
   void SendAnswer(const std::shared_ptr<CallOf<T>>& call, const Process* server,
                   absl::StatusOr<T> answer);
@@ -178,7 +178,8 @@ void Network::Call(Process* from, const std::string& to, const char* what,
 
 template <typename T>
 void Network::SendRequest(const std::shared_ptr<CallOf<T>>& call) {
-  switch (DrawFate(call->from, Find(call->to), call->what)) {
+  Process* const server = Find(call->to);
+  switch (DrawFate(call->from, server, call->what)) {
     case Fate::kVanishes:
       return;
     case Fate::kBreaks:
@@ -187,22 +188,22 @@ void Network::SendRequest(const std::shared_ptr<CallOf<T>>& call) {
       break;
   }
   ++call->moving;
-  world_->After(DrawDelay(), nullptr, call->kind, [this, call] {
+  world_->After(DrawDelay(), nullptr, call->kind, [this, call, server] {
     --call->moving;
-    Arrive(call);
+    Arrive(call, server);
   });
 }
 
+// A connection leads to one process, not to the next one at its address.
 template <typename T>
-void Network::Arrive(const std::shared_ptr<CallOf<T>>& call) {
-  Process* server = Find(call->to);
+void Network::Arrive(const std::shared_ptr<CallOf<T>>& call, Process* server) {
   if (server == nullptr || !server->alive()) return Break(call);
   if (server->paused_until() > world_->now()) {
     ++call->moving;
     world_->After(server->paused_until() - world_->now(), nullptr, call->kind,
-                  [this, call] {
+                  [this, call, server] {
                     --call->moving;
-                    Arrive(call);
+                    Arrive(call, server);
                   });
     return;
   }

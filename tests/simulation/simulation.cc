@@ -321,11 +321,11 @@ void Simulation::Inflict(const Mishap& mishap) {
       PowerCut();
       break;
   }
-  if (!mishap.spare || mishap.kind == kCrashWorker ||
-      mishap.kind == kCrashServer || process == coordinator_) {
-    return;
-  }
-  const bool is_server = IsServer(process);
+  const bool is_server =
+      mishap.kind == kPauseServer || mishap.kind == kCutServer;
+  const bool is_worker =
+      mishap.kind == kPauseWorker || mishap.kind == kCutWorker;
+  if (!mishap.spare || (!is_server && !is_worker)) return;
   world_.After(
       world_.random().Between(0, 2 * scenario_.lease_ms * kMilli), nullptr,
       World::Kind::kIdle,

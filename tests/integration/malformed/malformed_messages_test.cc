@@ -101,6 +101,7 @@ class MalformedMessagesTest : public ::testing::Test {
       member.set_index(place.index());
       member.set_incarnation(place.incarnation());
       member.set_plan_epoch(1);
+      member.set_job_id(place.job_id());
     }
     v1::DeclareModelRequest model;
     model.set_rank(members_[2].index());

@@ -86,7 +86,7 @@ v1::BlockAddress ServerMessages::WrongAddress(Malformed* message) {
     case 2:
       address.set_plan_epoch(plan_.epoch() + far);
       message->code = StatusCode::kUnavailable;
-      message->piece = "has not got plan epoch";
+      message->piece = "and waits for the new one";
       break;
     case 3:
       address.set_shard(address.shard() + far);

@@ -144,6 +144,19 @@ TEST(MemberStateTest, AStopWaitsUntilAReplacementKnowsWhatWasBegun) {
   EXPECT_EQ(request.start_step(), 11);
 }
 
+// The stop may have been settled while its place was empty.
+TEST(MemberStateTest, NoStepBeginsBeforeTheCoordinatorHasAnswered) {
+  MemberState state = MakeWorker();
+  EXPECT_TRUE(state.Urgent());
+  state.OnPlan(/*plan_epoch=*/1, /*start_step=*/0);
+  state.StartAt(1, 4);
+  EXPECT_EQ(state.Check(5), MemberState::Gate::kWait);
+  v1::HeartbeatResponse settled = Answer(v1::JOB_PHASE_STOPPING, 4);
+  settled.set_plan_epoch(1);
+  state.OnAnswer(state.NextHeartbeat(), settled, 1);
+  EXPECT_EQ(state.Check(5), MemberState::Gate::kStop);
+}
+
 TEST(MemberStateTest, AStopOfAnEarlierPlanStopsNothing) {
   MemberState state = MakeWorker();
   state.StartAt(/*plan_epoch=*/1, 0);

@@ -38,6 +38,7 @@ v1::HeartbeatRequest Beat(v1::Role role, const v1::RegisterResponse& place) {
   request.set_index(place.index());
   request.set_incarnation(place.incarnation());
   request.set_plan_epoch(1);
+  request.set_job_id(place.job_id());
   return request;
 }
 
@@ -181,6 +182,22 @@ TEST(JobControlTest, WhoComesForAPlanWhenTheJobIsDoneGoesHome) {
   ASSERT_TRUE(control.GetPlan({}).ok());
   control.Saved(1, absl::OkStatus());
   EXPECT_TRUE(absl::IsFailedPrecondition(control.GetPlan({}).status()));
+}
+
+// A process that has outlived its job and its coordinator.
+TEST(JobControlTest, AHeartbeatOfAnotherJobRenewsNoLease) {
+  ManualClock clock;
+  JobControl::Options options;
+  options.state = Options();
+  options.state.job_id = 42;
+  options.clock = &clock;
+  JobControl control(std::move(options));
+  const auto server = Join(control, v1::ROLE_SERVER, "server");
+  v1::HeartbeatRequest request = Beat(v1::ROLE_SERVER, server);
+  request.set_job_id(41);
+  EXPECT_TRUE(absl::IsFailedPrecondition(control.Heartbeat(request).status()));
+  request.set_job_id(42);
+  EXPECT_TRUE(control.Heartbeat(request).ok());
 }
 
 // One server's file, made under the plan that is over, beside nothing of the
