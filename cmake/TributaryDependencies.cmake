@@ -9,6 +9,7 @@ find_package(yaml-cpp REQUIRED CONFIG)   # job files, with line numbers
 find_package(nlohmann_json REQUIRED)     # metrics, summaries, safetensors headers
 find_package(spdlog REQUIRED CONFIG)     # logs
 find_package(CLI11 REQUIRED)             # command lines
+find_package(Gloo REQUIRED CONFIG)       # collectives between worker processes
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(OPENBLAS REQUIRED IMPORTED_TARGET openblas)  # CPU matrix products
 pkg_check_modules(MICROHTTPD REQUIRED IMPORTED_TARGET libmicrohttpd)  # HTTP for metrics

@@ -43,6 +43,7 @@ build libspdlog-dev logs
 build libmicrohttpd-dev HTTP for metrics and health
 build prometheus-cpp-dev the metrics' text format
 build libopenblas-pthread-dev matrix products on the CPU
+build libgloo-dev collectives between worker processes
 build zlib1g-dev gzipped data sets
 build libssl-dev sha256 of the weights
 build dataset-fashion-mnist 70,000 labelled images, for the first example

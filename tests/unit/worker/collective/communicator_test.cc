@@ -1,0 +1,273 @@
+// The same cases over threads of one process and over Gloo on the loopback.
+#include "worker/collective/communicator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <barrier>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/synchronization/mutex.h"
+#include "kernels/ops.h"
+#include "tests/testing/status_matchers.h"
+#include "worker/collective/mesh.h"
+#include "worker/collective/peer_communicator.h"
+
+namespace tributary {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using testing::StatusIs;
+
+// What ranks tell each other before they are connected.
+class Exchange {
+ public:
+  explicit Exchange(int size) : bytes_(size), missing_(size) {}
+  absl::StatusOr<std::vector<std::string>> operator()(int rank,
+                                                      std::string bytes) {
+    absl::MutexLock lock(&mu_);
+    bytes_[rank] = std::move(bytes);
+    --missing_;
+    const auto complete = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+      return missing_ == 0;
+    };
+    mu_.Await(absl::Condition(&complete));
+    return bytes_;
+  }
+
+ private:
+  absl::Mutex mu_;
+  std::vector<std::string> bytes_ ABSL_GUARDED_BY(mu_);
+  int missing_ ABSL_GUARDED_BY(mu_);
+};
+
+class CommunicatorTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  using Body = std::function<void(int rank, Communicator& group)>;
+
+  absl::StatusOr<std::unique_ptr<Mesh>> Connect(int rank, int size) {
+    if (GetParam() == "in-process") return std::move(sides_[rank]);
+    return ConnectGlooMesh({.rank = rank,
+                            .size = size,
+                            .host = "127.0.0.1",
+                            .exchange = [this, rank](std::string bytes) {
+                              return (*exchange_)(rank, std::move(bytes));
+                            }});
+  }
+
+  // One thread a rank; small pieces, so that every call has several.
+  void Run(int size, const Body& body,
+           absl::Duration timeout = absl::Seconds(20)) {
+    sides_ = CreateInProcessMesh(size);
+    exchange_.emplace(size);
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < size; ++rank) {
+      threads.emplace_back([=, this, &body] {
+        absl::StatusOr<std::unique_ptr<Mesh>> mesh = Connect(rank, size);
+        TRIBUTARY_ASSERT_OK(mesh) << mesh.status();
+        const std::unique_ptr<Ops> ops = CreateCpuOps();
+        PeerCommunicator group({.mesh = *std::move(mesh),
+                                .ops = ops.get(),
+                                .timeout = timeout,
+                                .piece_elements = 48,
+                                .small_elements = 64});
+        EXPECT_EQ(group.backend(), GetParam());
+        body(rank, group);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+
+ private:
+  std::vector<std::unique_ptr<Mesh>> sides_;
+  std::optional<Exchange> exchange_;
+};
+
+// Different for every rank and element; sums of few are exact.
+std::vector<float> Values(int rank, int64_t n) {
+  std::vector<float> values(n);
+  for (int64_t i = 0; i < n; ++i) {
+    values[i] = static_cast<float>((rank + 1) * 1000 + i);
+  }
+  return values;
+}
+
+float SumOverRanks(int64_t i, int size) {
+  return static_cast<float>(size * (size + 1) / 2 * 1000 + size * i);
+}
+
+TEST_P(CommunicatorTest, AllReduceGivesEveryRankTheSum) {
+  for (int size : {1, 2, 3, 4}) {
+    Run(size, [size](int rank, Communicator& group) {
+      for (int64_t n : {0, 1, 64, 65, 1000}) {
+        std::vector<float> data = Values(rank, n);
+        TRIBUTARY_EXPECT_OK(group.AllReduce(data.data(), n));
+        for (int64_t i = 0; i < n; ++i) {
+          ASSERT_EQ(data[i], SumOverRanks(i, size)) << i << " of " << n;
+        }
+      }
+    });
+  }
+}
+
+// 1e8 + 1 - 1e8 is 0 in this order and 1 in others: every rank adds in the
+// order of the ranks, on the way of small arrays and of large ones.
+TEST_P(CommunicatorTest, SumsInRankOrderWithWeights) {
+  Run(3, [](int rank, Communicator& group) {
+    const float parts[] = {1e8f, 1.0f, -0.5e8f};
+    const float weights[] = {1.0f, 1.0f, 2.0f};
+    for (int64_t n : {5, 500}) {
+      std::vector<float> data(n, parts[rank]);
+      TRIBUTARY_EXPECT_OK(group.AllReduce(data.data(), n, weights));
+      EXPECT_THAT(data, Each(0.0f));
+    }
+  });
+}
+
+TEST_P(CommunicatorTest, ReduceScatterLeavesEachRankItsOwnRange) {
+  Run(3, [](int rank, Communicator& group) {
+    const std::vector<int64_t> bounds = {0, 100, 100, 333};
+    std::vector<float> data = Values(rank, 333);
+    TRIBUTARY_EXPECT_OK(group.ReduceScatter(data.data(), bounds, {}));
+    for (int64_t i = bounds[rank]; i < bounds[rank + 1]; ++i) {
+      ASSERT_EQ(data[i], SumOverRanks(i, 3));
+    }
+    // A repeated AllGather makes it whole again.
+    TRIBUTARY_EXPECT_OK(group.AllGather(data.data(), bounds));
+    for (int64_t i = 0; i < 333; ++i) ASSERT_EQ(data[i], SumOverRanks(i, 3));
+  });
+}
+
+TEST_P(CommunicatorTest, BroadcastGivesEveryRankTheRootsArray) {
+  Run(3, [](int rank, Communicator& group) {
+    for (int root : {0, 2}) {
+      for (int64_t n : {1, 64, 777}) {
+        std::vector<float> data = Values(rank, n);
+        TRIBUTARY_EXPECT_OK(group.Broadcast(data.data(), n, root));
+        EXPECT_EQ(data, Values(root, n));
+      }
+    }
+  });
+}
+
+TEST_P(CommunicatorTest, AllToAllTransposesBlocks) {
+  Run(3, [](int rank, Communicator& group) {
+    std::vector<float> in(3 * 50), out(3 * 50);
+    for (int to = 0; to < 3; ++to) {
+      std::fill_n(in.begin() + 50 * to, 50, static_cast<float>(10 * rank + to));
+    }
+    TRIBUTARY_EXPECT_OK(group.AllToAll(in.data(), out.data(), 50));
+    for (int from = 0; from < 3; ++from) {
+      EXPECT_THAT(std::vector<float>(out.begin() + 50 * from,
+                                     out.begin() + 50 * (from + 1)),
+                  Each(static_cast<float>(10 * from + rank)));
+    }
+  });
+}
+
+TEST_P(CommunicatorTest, MessagesToOneRankArriveInOrder) {
+  Run(2, [](int rank, Communicator& group) {
+    float first = 1, second = 2, a = 0, b = 0;
+    if (rank == 0) {
+      auto one = group.StartSend(&first, 1, 1);
+      auto two = group.StartSend(&second, 1, 1);
+      TRIBUTARY_EXPECT_OK(two->Wait());
+      TRIBUTARY_EXPECT_OK(one->Wait());
+    } else {
+      TRIBUTARY_EXPECT_OK(group.Receive(&a, 1, 0));
+      TRIBUTARY_EXPECT_OK(group.Receive(&b, 1, 0));
+      EXPECT_THAT((std::vector<float>{a, b}), ElementsAre(1, 2));
+    }
+    TRIBUTARY_EXPECT_OK(group.Barrier());
+  });
+}
+
+// Both ways at once, as neighbouring pipeline stages do.
+TEST_P(CommunicatorTest, RanksMaySendToEachOtherAtOnce) {
+  Run(2, [](int rank, Communicator& group) {
+    std::vector<float> out = Values(rank, 5000), in(5000);
+    auto sent = group.StartSend(out.data(), 5000, 1 - rank);
+    auto received = group.StartReceive(in.data(), 5000, 1 - rank);
+    TRIBUTARY_EXPECT_OK(received->Wait());
+    TRIBUTARY_EXPECT_OK(sent->Wait());
+    EXPECT_EQ(in, Values(1 - rank, 5000));
+  });
+}
+
+TEST_P(CommunicatorTest, CountsWhatItMoves) {
+  Run(4, [](int, Communicator& group) {
+    std::vector<float> data(1600);
+    TRIBUTARY_EXPECT_OK(group.AllReduce(data.data(), 1600));
+    // 2 (W - 1) / W of the array.
+    EXPECT_EQ(group.bytes_sent(), 2 * 3 * 400 * sizeof(float));
+    EXPECT_EQ(group.bytes_received(), group.bytes_sent());
+  });
+}
+
+TEST_P(CommunicatorTest, ARankThatLeavesIsNamed) {
+  Run(3, [](int rank, Communicator& group) {
+    std::vector<float> data(1000);
+    TRIBUTARY_EXPECT_OK(group.AllReduce(data.data(), 1000));
+    if (rank == 2) return;  // gone for the others
+    absl::Status status;
+    // What is under way may still arrive.
+    for (int i = 0; i < 3 && status.ok(); ++i) {
+      status = group.Broadcast(data.data(), 1000, 2);
+    }
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable, "rank 2"));
+  });
+}
+
+TEST_P(CommunicatorTest, ARankThatDoesNotComeIsNamedAtTheDeadline) {
+  std::barrier everybody(2);
+  Run(
+      2,
+      [&everybody](int rank, Communicator& group) {
+        if (rank == 0) {
+          EXPECT_THAT(group.Barrier(),
+                      StatusIs(absl::StatusCode::kDeadlineExceeded, "rank 1"));
+        }
+        everybody.arrive_and_wait();
+      },
+      absl::Milliseconds(50));
+}
+
+// Both ranks stay until both have seen it, so that neither finds the other
+// gone.
+TEST_P(CommunicatorTest, AbortEndsAWaitFromAnotherThread) {
+  std::barrier everybody(2);
+  Run(2, [&everybody](int rank, Communicator& group) {
+    TRIBUTARY_EXPECT_OK(group.Barrier());
+    float never = 0;
+    std::thread aborts([&group] { group.Abort("the job ends"); });
+    EXPECT_THAT(group.Receive(&never, 1, 1 - rank),
+                StatusIs(absl::StatusCode::kCancelled, "the job ends"));
+    aborts.join();
+    EXPECT_THAT(group.Barrier(),
+                StatusIs(absl::StatusCode::kCancelled, "the job ends"));
+    everybody.arrive_and_wait();
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, CommunicatorTest,
+                         ::testing::Values("in-process", "gloo"),
+                         [](const auto& info) {
+                           return info.param == "gloo" ? "Gloo" : "InProcess";
+                         });
+
+TEST(EvenBoundsTest, CutsAtCacheLines) {
+  EXPECT_THAT(EvenBounds(100, 3), ElementsAre(0, 32, 64, 100));
+  EXPECT_THAT(EvenBounds(5, 2), ElementsAre(0, 0, 5));
+  EXPECT_THAT(EvenBounds(0, 2), ElementsAre(0, 0, 0));
+}
+
+}  // namespace
+}  // namespace tributary

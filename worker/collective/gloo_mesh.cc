@@ -1,0 +1,223 @@
+#include <gloo/transport/tcp/device.h>
+#include <signal.h>
+
+#include <chrono>
+#include <exception>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "common/status_macros.h"
+#include "worker/collective/mesh.h"
+
+namespace tributary {
+namespace {
+
+using gloo::transport::UnboundBuffer;
+
+class GlooMesh;
+
+// A buffer bound to one message.
+class GlooOperation final : public Mesh::Operation {
+ public:
+  GlooOperation(GlooMesh* mesh, int peer, bool sends)
+      : mesh_(mesh), peer_(peer), sends_(sends) {}
+  ~GlooOperation() override;
+
+  void Begin(gloo::transport::Context& context, uint64_t tag, void* data,
+             size_t bytes);
+  absl::Status Wait(absl::Duration timeout) override;
+  void Interrupt() {
+    if (!buffer_) return;
+    sends_ ? buffer_->abortWaitSend() : buffer_->abortWaitRecv();
+  }
+
+ private:
+  absl::Status Failed(const std::exception& error) const {
+    return absl::UnavailableError(
+        absl::StrCat("rank ", peer_, " is gone: ", error.what()));
+  }
+
+  GlooMesh* const mesh_;
+  const int peer_;
+  const bool sends_;
+  std::unique_ptr<UnboundBuffer> buffer_;
+  absl::Status begun_;
+};
+
+class GlooMesh final : public Mesh {
+ public:
+  GlooMesh(std::shared_ptr<gloo::transport::Device> device, int rank, int size)
+      : device_(std::move(device)),
+        context_(device_->createContext(rank, size)),
+        rank_(rank),
+        size_(size) {}
+
+  absl::Status Connect(const GlooOptions& options);
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  const char* backend() const override { return "gloo"; }
+  std::unique_ptr<Operation> Send(int to, uint64_t tag, const void* data,
+                                  size_t bytes) override {
+    auto operation = std::make_unique<GlooOperation>(this, to, true);
+    operation->Begin(*context_, tag, const_cast<void*>(data), bytes);
+    return operation;
+  }
+  std::unique_ptr<Operation> Receive(int from, uint64_t tag, void* data,
+                                     size_t bytes) override {
+    auto operation = std::make_unique<GlooOperation>(this, from, false);
+    operation->Begin(*context_, tag, data, bytes);
+    return operation;
+  }
+  void Abort(const std::string& why) override {
+    absl::MutexLock lock(&mu_);
+    why_ = why.empty() ? "aborted" : why;
+    for (GlooOperation* operation : waiting_) operation->Interrupt();
+  }
+
+  absl::Status BeginWait(GlooOperation* operation) {
+    absl::MutexLock lock(&mu_);
+    if (!why_.empty()) return absl::CancelledError(why_);
+    waiting_.insert(operation);
+    return absl::OkStatus();
+  }
+  absl::Status EndWait(GlooOperation* operation) {
+    absl::MutexLock lock(&mu_);
+    waiting_.erase(operation);
+    return why_.empty() ? absl::OkStatus() : absl::CancelledError(why_);
+  }
+
+ private:
+  // What Connect exchanges: the address that each other rank connects to.
+  std::string Addresses();
+  void ConnectTo(int peer, const std::string& addresses);
+
+  const std::shared_ptr<gloo::transport::Device> device_;
+  const std::shared_ptr<gloo::transport::Context> context_;
+  const int rank_;
+  const int size_;
+  absl::Mutex mu_;
+  std::set<GlooOperation*> waiting_ ABSL_GUARDED_BY(mu_);
+  std::string why_ ABSL_GUARDED_BY(mu_);  // aborted
+};
+
+GlooOperation::~GlooOperation() = default;
+
+void GlooOperation::Begin(gloo::transport::Context& context, uint64_t tag,
+                          void* data, size_t bytes) {
+  try {
+    buffer_ = context.createUnboundBuffer(data, bytes);
+    sends_ ? buffer_->send(peer_, tag) : buffer_->recv(peer_, tag);
+  } catch (const std::exception& error) {
+    begun_ = Failed(error);
+  }
+}
+
+absl::Status GlooOperation::Wait(absl::Duration timeout) {
+  TRIBUTARY_RETURN_IF_ERROR(begun_);
+  TRIBUTARY_RETURN_IF_ERROR(mesh_->BeginWait(this));
+  const absl::Time begin = absl::Now();
+  absl::Status status;
+  bool done = false;
+  try {
+    const auto limit = absl::ToChronoMilliseconds(timeout);
+    done = sends_ ? buffer_->waitSend(limit) : buffer_->waitRecv(limit);
+  } catch (const std::exception& error) {
+    status = absl::Now() - begin >= timeout
+                 ? absl::DeadlineExceededError(
+                       absl::StrCat("rank ", peer_, " did not come for ",
+                                    absl::FormatDuration(timeout)))
+                 : Failed(error);
+  }
+  const absl::Status aborted = mesh_->EndWait(this);
+  return done ? absl::OkStatus() : aborted.ok() ? status : aborted;
+}
+
+std::string GlooMesh::Addresses() {
+  std::string addresses;
+  for (int peer = 0; peer < size_; ++peer) {
+    std::string address;
+    if (peer != rank_) {
+      const std::vector<char> bytes =
+          context_->getPair(peer)->address().bytes();
+      address.assign(bytes.begin(), bytes.end());
+    }
+    absl::StrAppend(&addresses, address.size(), ":", address);
+  }
+  return addresses;
+}
+
+void GlooMesh::ConnectTo(int peer, const std::string& addresses) {
+  size_t position = 0;
+  for (int entry = 0; entry < size_; ++entry) {
+    const size_t colon = addresses.find(':', position);
+    if (colon == std::string::npos) break;
+    const size_t length = std::stoul(addresses.substr(position));
+    if (length > addresses.size() - colon - 1) break;
+    if (entry == rank_) {
+      const std::string address = addresses.substr(colon + 1, length);
+      context_->getPair(peer)->connect({address.begin(), address.end()});
+      return;
+    }
+    position = colon + 1 + length;
+  }
+  throw std::invalid_argument("sent no address for this rank");
+}
+
+absl::Status GlooMesh::Connect(const GlooOptions& options) {
+  int peer = -1;
+  try {
+    context_->setTimeout(absl::ToChronoMilliseconds(options.connect_timeout));
+    for (peer = 0; peer < size_; ++peer) {
+      if (peer != rank_) context_->createPair(peer)->setLocalRank(0);
+    }
+    TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<std::string> addresses,
+                               options.exchange(Addresses()));
+    for (peer = 0; peer < size_; ++peer) {
+      if (peer != rank_) ConnectTo(peer, addresses.at(peer));
+    }
+  } catch (const std::exception& error) {
+    return absl::UnavailableError(absl::StrCat(
+        "cannot connect rank ", rank_, " to rank ", peer, ": ", error.what()));
+  }
+  return absl::OkStatus();
+}
+
+// Gloo writes to sockets whose other end may be gone, and asks for no error
+// instead of the signal that would end the process.
+void IgnoreBrokenPipes() {
+  struct sigaction now = {};
+  if (sigaction(SIGPIPE, nullptr, &now) != 0 || now.sa_handler != SIG_DFL) {
+    return;
+  }
+  now.sa_handler = SIG_IGN;
+  sigaction(SIGPIPE, &now, nullptr);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Mesh>> ConnectGlooMesh(
+    const GlooOptions& options) {
+  IgnoreBrokenPipes();
+  std::unique_ptr<GlooMesh> mesh;
+  try {
+    gloo::transport::tcp::attr attributes;
+    attributes.hostname = options.host;
+    mesh = std::make_unique<GlooMesh>(
+        gloo::transport::tcp::CreateDevice(attributes), options.rank,
+        options.size);
+  } catch (const std::exception& error) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on ", options.host,
+                     " for the other ranks: ", error.what()));
+  }
+  TRIBUTARY_RETURN_IF_ERROR(mesh->Connect(options));
+  return mesh;
+}
+
+}  // namespace tributary

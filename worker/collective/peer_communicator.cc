@@ -1,0 +1,288 @@
+#include "worker/collective/peer_communicator.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "common/check.h"
+#include "common/status_macros.h"
+
+namespace tributary {
+namespace {
+
+// Added up together: fits the second cache level with a few parts.
+constexpr int64_t kTile = 16 * 1024;
+// Tags of single messages; below are the collectives'.
+constexpr uint64_t kSingle = uint64_t{1} << 63;
+constexpr int kPieceBits = 24;
+
+class SingleTransfer final : public PendingTransfer {
+ public:
+  SingleTransfer(std::unique_ptr<Mesh::Operation> operation,
+                 absl::Duration timeout)
+      : operation_(std::move(operation)), timeout_(timeout) {}
+  absl::Status Wait() override {
+    return operation_ ? operation_->Wait(timeout_) : absl::OkStatus();
+  }
+
+ private:
+  const std::unique_ptr<Mesh::Operation> operation_;
+  const absl::Duration timeout_;
+};
+
+}  // namespace
+
+std::vector<int64_t> EvenBounds(int64_t n, int parts) {
+  constexpr int64_t kLine = 16;
+  const int64_t lines = (n + kLine - 1) / kLine;
+  std::vector<int64_t> bounds;
+  for (int part = 0; part <= parts; ++part) {
+    bounds.push_back(std::min(n, lines * part / parts * kLine));
+  }
+  return bounds;
+}
+
+PeerCommunicator::PeerCommunicator(Options options)
+    : mesh_(std::move(options.mesh)),
+      ops_(options.ops),
+      timeout_(options.timeout),
+      piece_(options.piece_elements),
+      small_(options.small_elements),
+      ones_(mesh_->size(), 1.0f),
+      sent_(mesh_->size()),
+      received_(mesh_->size()),
+      tile_(kTile) {
+  TRIBUTARY_CHECK(ops_->is_host());
+}
+
+uint64_t PeerCommunicator::Tag(Round round, int64_t piece) const {
+  TRIBUTARY_CHECK(piece < int64_t{1} << kPieceBits);
+  return (calls_ << (kPieceBits + 1)) | (round << kPieceBits) |
+         static_cast<uint64_t>(piece);
+}
+
+void PeerCommunicator::Send(int to, uint64_t tag, const float* data, int64_t n,
+                            Operations* operations) {
+  operations->push_back({mesh_->Send(to, tag, data, n * sizeof(float)), to});
+  bytes_sent_ += n * sizeof(float);
+}
+
+void PeerCommunicator::Receive(int from, uint64_t tag, float* data, int64_t n,
+                               Operations* operations) {
+  operations->push_back(
+      {mesh_->Receive(from, tag, data, n * sizeof(float)), from});
+  bytes_received_ += n * sizeof(float);
+}
+
+void PeerCommunicator::SendRange(int to, Round round, const float* data,
+                                 int64_t n, Operations* operations) {
+  for (int64_t begin = 0; begin < n; begin += piece_) {
+    Send(to, Tag(round, begin / piece_), data + begin,
+         std::min(piece_, n - begin), operations);
+  }
+}
+
+void PeerCommunicator::ReceiveRange(int from, Round round, float* data,
+                                    int64_t n, Operations* operations) {
+  for (int64_t begin = 0; begin < n; begin += piece_) {
+    Receive(from, Tag(round, begin / piece_), data + begin,
+            std::min(piece_, n - begin), operations);
+  }
+}
+
+absl::Status PeerCommunicator::WaitAll(Operations& operations) {
+  for (const Pending& pending : operations) {
+    waiting_for_ = pending.peer;
+    TRIBUTARY_RETURN_IF_ERROR(pending.operation->Wait(timeout_));
+  }
+  waiting_for_ = -1;
+  operations.clear();
+  return absl::OkStatus();
+}
+
+void PeerCommunicator::Sum(const std::vector<const float*>& parts, int64_t n,
+                           absl::Span<const float> weights, float* sum) {
+  std::vector<const float*> tiles(parts.size());
+  for (int64_t begin = 0; begin < n; begin += kTile) {
+    for (size_t r = 0; r < parts.size(); ++r) tiles[r] = parts[r] + begin;
+    const int64_t count = std::min(kTile, n - begin);
+    ops_->WeightedSum(count, size(), tiles.data(), weights.data(),
+                      tile_.data());
+    std::memcpy(sum + begin, tile_.data(), count * sizeof(float));
+  }
+}
+
+absl::Status PeerCommunicator::AllReduce(float* data, int64_t n,
+                                         absl::Span<const float> weights) {
+  if (n <= small_) return ReduceSmall(data, n, weights);
+  return Reduce(data, EvenBounds(n, size()), weights, /*gather=*/true);
+}
+
+absl::Status PeerCommunicator::ReduceScatter(float* data,
+                                             absl::Span<const int64_t> bounds,
+                                             absl::Span<const float> weights) {
+  return Reduce(data, bounds, weights, /*gather=*/false);
+}
+
+absl::Status PeerCommunicator::ReduceSmall(float* data, int64_t n,
+                                           absl::Span<const float> weights) {
+  if (n == 0) return absl::OkStatus();
+  if (weights.empty()) weights = ones_;
+  ++calls_;
+  received_parts_.resize(n * size());
+  std::vector<const float*> parts(size());
+  Operations operations;
+  for (int i = 1; i < size(); ++i) {
+    float* part = received_parts_.data() + n * Peer(i);
+    parts[Peer(i)] = part;
+    Receive(Peer(i), Tag(kScatter, 0), part, n, &operations);
+  }
+  // The sum is written over what is being sent: so from a copy.
+  float* own = received_parts_.data() + n * rank();
+  std::memcpy(own, data, n * sizeof(float));
+  parts[rank()] = own;
+  for (int i = 1; i < size(); ++i) {
+    Send(Peer(i), Tag(kScatter, 0), own, n, &operations);
+  }
+  TRIBUTARY_RETURN_IF_ERROR(WaitAll(operations));
+  Sum(parts, n, weights, data);
+  return absl::OkStatus();
+}
+
+// A piece of a peer's range comes back into the memory that the sum's parts are
+// sent from; the peer can send it only after it has received the part.
+absl::Status PeerCommunicator::Reduce(float* data,
+                                      absl::Span<const int64_t> bounds,
+                                      absl::Span<const float> weights,
+                                      bool gather) {
+  TRIBUTARY_CHECK(static_cast<int>(bounds.size()) == size() + 1);
+  if (weights.empty()) weights = ones_;
+  ++calls_;
+  float* own = data + bounds[rank()];
+  const int64_t own_size = bounds[rank() + 1] - bounds[rank()];
+  received_parts_.resize(own_size * size());
+
+  std::vector<const float*> parts(size());
+  parts[rank()] = own;
+  std::vector<Operations> arriving((own_size + piece_ - 1) / piece_);
+  Operations rest;
+  for (int i = 1; i < size(); ++i) {
+    const int peer = Peer(i);
+    float* part = received_parts_.data() + own_size * peer;
+    parts[peer] = part;
+    for (size_t p = 0; p < arriving.size(); ++p) {
+      const int64_t begin = static_cast<int64_t>(p) * piece_;
+      Receive(peer, Tag(kScatter, static_cast<int64_t>(p)), part + begin,
+              std::min(piece_, own_size - begin), &arriving[p]);
+    }
+    const int64_t begin = bounds[peer], n = bounds[peer + 1] - begin;
+    SendRange(peer, kScatter, data + begin, n, &rest);
+    if (gather) ReceiveRange(peer, kGather, data + begin, n, &rest);
+  }
+  for (size_t p = 0; p < arriving.size(); ++p) {
+    TRIBUTARY_RETURN_IF_ERROR(WaitAll(arriving[p]));
+    const int64_t begin = static_cast<int64_t>(p) * piece_;
+    const int64_t n = std::min(piece_, own_size - begin);
+    std::vector<const float*> piece(size());
+    for (int r = 0; r < size(); ++r) piece[r] = parts[r] + begin;
+    Sum(piece, n, weights, own + begin);
+    for (int i = 1; gather && i < size(); ++i) {
+      Send(Peer(i), Tag(kGather, static_cast<int64_t>(p)), own + begin, n,
+           &rest);
+    }
+  }
+  return WaitAll(rest);
+}
+
+void PeerCommunicator::Gather(float* data, absl::Span<const int64_t> bounds,
+                              Operations* operations) {
+  for (int i = 1; i < size(); ++i) {
+    const int64_t begin = bounds[Peer(i)];
+    ReceiveRange(Peer(i), kGather, data + begin, bounds[Peer(i) + 1] - begin,
+                 operations);
+  }
+  const int64_t begin = bounds[rank()];
+  for (int i = 1; i < size(); ++i) {
+    SendRange(Peer(i), kGather, data + begin, bounds[rank() + 1] - begin,
+              operations);
+  }
+}
+
+absl::Status PeerCommunicator::AllGather(float* data,
+                                         absl::Span<const int64_t> bounds) {
+  TRIBUTARY_CHECK(static_cast<int>(bounds.size()) == size() + 1);
+  ++calls_;
+  Operations operations;
+  Gather(data, bounds, &operations);
+  return WaitAll(operations);
+}
+
+// Scatter and gather (van de Geijn 1994): the root sends its array once, not
+// once for every rank.
+absl::Status PeerCommunicator::Broadcast(float* data, int64_t n, int root) {
+  ++calls_;
+  Operations operations;
+  if (n <= small_) {
+    if (rank() != root) ReceiveRange(root, kScatter, data, n, &operations);
+    for (int i = 1; rank() == root && i < size(); ++i) {
+      SendRange(Peer(i), kScatter, data, n, &operations);
+    }
+    return WaitAll(operations);
+  }
+  const std::vector<int64_t> bounds = EvenBounds(n, size());
+  if (rank() == root) {
+    for (int i = 1; i < size(); ++i) {
+      const int64_t begin = bounds[Peer(i)];
+      SendRange(Peer(i), kScatter, data + begin, bounds[Peer(i) + 1] - begin,
+                &operations);
+    }
+  } else {
+    const int64_t begin = bounds[rank()];
+    ReceiveRange(root, kScatter, data + begin, bounds[rank() + 1] - begin,
+                 &operations);
+    TRIBUTARY_RETURN_IF_ERROR(WaitAll(operations));
+  }
+  Gather(data, bounds, &operations);
+  return WaitAll(operations);
+}
+
+absl::Status PeerCommunicator::AllToAll(const float* in, float* out,
+                                        int64_t n) {
+  ++calls_;
+  Operations operations;
+  for (int i = 1; i < size(); ++i) {
+    ReceiveRange(Peer(i), kScatter, out + n * Peer(i), n, &operations);
+  }
+  for (int i = 1; i < size(); ++i) {
+    SendRange(Peer(i), kScatter, in + n * Peer(i), n, &operations);
+  }
+  std::memcpy(out + n * rank(), in + n * rank(), n * sizeof(float));
+  return WaitAll(operations);
+}
+
+std::unique_ptr<PendingTransfer> PeerCommunicator::StartSend(const float* data,
+                                                             int64_t n,
+                                                             int to) {
+  TRIBUTARY_CHECK(to != rank() && to >= 0 && to < size());
+  Operations operations;
+  if (n > 0) Send(to, kSingle | sent_[to]++, data, n, &operations);
+  return std::make_unique<SingleTransfer>(
+      n > 0 ? std::move(operations.front().operation) : nullptr, timeout_);
+}
+
+std::unique_ptr<PendingTransfer> PeerCommunicator::StartReceive(float* data,
+                                                                int64_t n,
+                                                                int from) {
+  TRIBUTARY_CHECK(from != rank() && from >= 0 && from < size());
+  Operations operations;
+  if (n > 0) Receive(from, kSingle | received_[from]++, data, n, &operations);
+  return std::make_unique<SingleTransfer>(
+      n > 0 ? std::move(operations.front().operation) : nullptr, timeout_);
+}
+
+absl::Status PeerCommunicator::Barrier() {
+  float one = 1;
+  return ReduceSmall(&one, 1, {});
+}
+
+}  // namespace tributary

@@ -1,0 +1,105 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "kernels/ops.h"
+#include "worker/collective/communicator.h"
+#include "worker/collective/mesh.h"
+
+namespace tributary {
+
+// Collectives in host memory over a mesh. Reductions are direct: rank r
+// receives everybody's part of its range, adds them in rank order and hands the
+// sum on, in pieces, so that adding and sending overlap. Per rank that moves
+// 2 (W - 1) / W of the array each way, as a ring does, in 2 rounds instead of
+// 2 (W - 1), and gives the bits of a parameter server. Small arrays go to
+// everybody in one round.
+class PeerCommunicator final : public Communicator {
+ public:
+  struct Options {
+    std::unique_ptr<Mesh> mesh;
+    Ops* ops = nullptr;  // of the host; outlives the communicator
+    absl::Duration timeout = absl::Seconds(120);  // of every wait
+    int64_t piece_elements = 256 * 1024;          // 1 MiB
+    int64_t small_elements = 4 * 1024;            // sent whole to everybody
+  };
+
+  explicit PeerCommunicator(Options options);
+
+  int rank() const override { return mesh_->rank(); }
+  int size() const override { return mesh_->size(); }
+  const char* backend() const override { return mesh_->backend(); }
+  absl::Status Broadcast(float* data, int64_t n, int root) override;
+  absl::Status AllReduce(float* data, int64_t n,
+                         absl::Span<const float> weights) override;
+  absl::Status ReduceScatter(float* data, absl::Span<const int64_t> bounds,
+                             absl::Span<const float> weights) override;
+  absl::Status AllGather(float* data,
+                         absl::Span<const int64_t> bounds) override;
+  absl::Status AllToAll(const float* in, float* out, int64_t n) override;
+  std::unique_ptr<PendingTransfer> StartSend(const float* data, int64_t n,
+                                             int to) override;
+  std::unique_ptr<PendingTransfer> StartReceive(float* data, int64_t n,
+                                                int from) override;
+  absl::Status Barrier() override;
+  void Abort(const std::string& why) override { mesh_->Abort(why); }
+  int waiting_for() const override { return waiting_for_; }
+  uint64_t bytes_sent() const override { return bytes_sent_; }
+  uint64_t bytes_received() const override { return bytes_received_; }
+
+ private:
+  struct Pending {
+    std::unique_ptr<Mesh::Operation> operation;
+    int peer;
+  };
+  using Operations = std::vector<Pending>;
+  // The two rounds of a call.
+  enum Round : uint64_t { kScatter = 0, kGather = 1 };
+
+  // Of the call under way: messages are told apart by call, round and piece.
+  uint64_t Tag(Round round, int64_t piece) const;
+  void Send(int to, uint64_t tag, const float* data, int64_t n,
+            Operations* operations);
+  void Receive(int from, uint64_t tag, float* data, int64_t n,
+               Operations* operations);
+  // In pieces, both sides alike.
+  void SendRange(int to, Round round, const float* data, int64_t n,
+                 Operations* operations);
+  void ReceiveRange(int from, Round round, float* data, int64_t n,
+                    Operations* operations);
+  absl::Status WaitAll(Operations& operations);
+
+  absl::Status Reduce(float* data, absl::Span<const int64_t> bounds,
+                      absl::Span<const float> weights, bool gather);
+  absl::Status ReduceSmall(float* data, int64_t n,
+                           absl::Span<const float> weights);
+  // parts: by rank; sum may be this rank's part.
+  void Sum(const std::vector<const float*>& parts, int64_t n,
+           absl::Span<const float> weights, float* sum);
+  void Gather(float* data, absl::Span<const int64_t> bounds,
+              Operations* operations);
+  // Another rank, each at a different time, so that no link is everybody's.
+  int Peer(int i) const { return (rank() + i) % size(); }
+
+  const std::unique_ptr<Mesh> mesh_;
+  Ops* const ops_;
+  const absl::Duration timeout_;
+  const int64_t piece_;
+  const int64_t small_;
+  const std::vector<float> ones_;
+  uint64_t calls_ = 0;
+  std::vector<uint64_t> sent_;      // messages to each rank
+  std::vector<uint64_t> received_;  // and from
+  std::vector<float> received_parts_;
+  std::vector<float> tile_;
+  std::atomic<int> waiting_for_ = -1;
+  uint64_t bytes_sent_ = 0;
+  uint64_t bytes_received_ = 0;
+};
+
+}  // namespace tributary
