@@ -6,6 +6,7 @@
 
 #include "kernels/device_status.h"
 #include "kernels/optimizer_math.h"
+#include "kernels/window.h"
 
 namespace tributary {
 
@@ -47,6 +48,34 @@ struct EmbeddingBags {
   bool mean = false;                 // else the sum
 };
 
+// Where element (b, t, h, d) of an attention's operand stands:
+// b * batch + t * row + h * head + d.
+struct AttentionStrides {
+  int64_t batch = 0;
+  int64_t row = 0;
+  int64_t head = 0;
+};
+
+// y[b, t, h] = sum over keys s of softmax(scale q[b, t, h] . k[b, s, h]) times
+// v[b, s, h] (Vaswani et al. 2017). Keys past a sample's key length are not
+// seen, and with `causal` none behind the query.
+struct AttentionShape {
+  int64_t batch = 0;
+  int64_t heads = 0;
+  int64_t queries = 0;
+  int64_t keys = 0;
+  int64_t dim = 0;  // of a head, at most kMaxAttentionDim
+  bool causal = false;
+  float scale = 1;
+  const int64_t* key_lengths = nullptr;  // [batch], from 1; or none
+  AttentionStrides query;                // of q and dq
+  AttentionStrides key;                  // of k, v, dk, dv
+  AttentionStrides out;                  // of y and dy
+
+  int64_t rows() const { return batch * heads * queries; }
+};
+inline constexpr int64_t kMaxAttentionDim = 256;
+
 // The math of a training step on one device. Pointers are to memory of this
 // device; tensors are float32, row-major and contiguous. A call enqueues work
 // and returns; Synchronize waits and tells the first fault since the last call.
@@ -83,7 +112,62 @@ class Ops {
   virtual void ColumnSum(int64_t rows, int64_t cols, const float* x, float beta,
                          float* out) = 0;
 
+  // out[c] = beta out[c] + the sum of x[r, c, :] over rows and pixels, beta 0
+  // or
+  // 1. x: [rows, channels, pixels].
+  virtual void ChannelSum(int64_t rows, int64_t channels, int64_t pixels,
+                          const float* x, float beta, float* out) = 0;
+
+  // ---- images. Scratch is memory of ConvolutionScratch(c, rows) floats that
+  // lasts for the call.
+  virtual int64_t ConvolutionScratch(const Convolution& c, int64_t rows) = 0;
+  // bias may be null.
+  virtual void Convolve(const Convolution& c, int64_t rows, const float* x,
+                        const float* weight, const float* bias, float* y,
+                        float* scratch) = 0;
+  // dx, if not null, is overwritten; d_weight and d_bias, if not null, become
+  // beta times themselves plus the sum, beta 0 or 1.
+  virtual void ConvolveBackward(const Convolution& c, int64_t rows,
+                                const float* x, const float* weight,
+                                const float* dy, float* dx, float beta,
+                                float* d_weight, float* d_bias,
+                                float* scratch) = 0;
+  // x: [planes, in_pixels], y and argmax: [planes, out_pixels]; argmax is the
+  // place of the maximum in its plane, of equals the first. Dilation is 1.
+  virtual void MaxPool(const Window& w, int64_t planes, const float* x,
+                       float* y, int32_t* argmax) = 0;
+  virtual void MaxPoolBackward(const Window& w, int64_t planes, const float* dy,
+                               const int32_t* argmax, float* dx) = 0;
+  // Padding counts as zeros or, without count_include_pad, not at all.
+  virtual void AveragePool(const Window& w, bool count_include_pad,
+                           int64_t planes, const float* x, float* y) = 0;
+  virtual void AveragePoolBackward(const Window& w, bool count_include_pad,
+                                   int64_t planes, const float* dy,
+                                   float* dx) = 0;
+
+  // ---- attention. Scratch is memory of AttentionScratch(s) floats that lasts
+  // for the call. The probabilities of all queries and keys never stand in
+  // memory together.
+  virtual int64_t AttentionScratch(const AttentionShape& s) = 0;
+  // Fills log_sum [batch, heads, queries], the logarithm of each query's sum of
+  // exponentials, which the backward pass starts from.
+  virtual void Attention(const AttentionShape& s, const float* q,
+                         const float* k, const float* v, float* y,
+                         float* log_sum, float* scratch) = 0;
+  // Overwrites dq, dk and dv.
+  virtual void AttentionBackward(const AttentionShape& s, const float* q,
+                                 const float* k, const float* v, const float* y,
+                                 const float* log_sum, const float* dy,
+                                 float* dq, float* dk, float* dv,
+                                 float* scratch) = 0;
+
   // ---- elementwise
+  // y[r, :] = x[r, :] + b. x, y: [rows, cols], b: [cols]; y may be x or, with
+  // one row, b.
+  virtual void Add(int64_t rows, int64_t cols, const float* x, const float* b,
+                   float* y) = 0;
+  // The ids that travelled as float32, which holds integers to 2^24 exactly.
+  virtual void ToIds(int64_t n, const float* x, int64_t* ids) = 0;
   virtual void Activation(ActivationKind kind, int64_t n, const float* x,
                           float* y) = 0;
   // x and y are the forward pass's; dx may be dy. Relu, sigmoid and tanh take

@@ -63,6 +63,17 @@ TRIBUTARY_CLONES void AddRow(int64_t cols, const float* x, float* y) {
   for (int64_t c = 0; c < cols; ++c) y[c] += x[c];
 }
 
+TRIBUTARY_CLONES void AddRows(int64_t cols, const float* x, const float* b,
+                              float* y) {
+  TRIBUTARY_IVDEP
+  for (int64_t c = 0; c < cols; ++c) y[c] = x[c] + b[c];
+}
+
+TRIBUTARY_CLONES void Truncate(int64_t n, const float* x, int64_t* ids) {
+  TRIBUTARY_IVDEP
+  for (int64_t i = 0; i < n; ++i) ids[i] = static_cast<int64_t>(x[i]);
+}
+
 // out += four rows of x; pairs first, which halves the traffic on `out` and
 // keeps rounding errors small.
 TRIBUTARY_CLONES void AddFourRows(int64_t cols, const float* x, float* out) {
@@ -104,6 +115,17 @@ void CpuOps::ColumnSum(int64_t rows, int64_t cols, const float* x, float beta,
   int64_t r = 0;
   for (; r + 4 <= rows; r += 4) AddFourRows(cols, x + r * cols, out);
   for (; r < rows; ++r) AddRow(cols, x + r * cols, out);
+}
+
+void CpuOps::Add(int64_t rows, int64_t cols, const float* x, const float* b,
+                 float* y) {
+  for (int64_t r = 0; r < rows; ++r) {
+    AddRows(cols, x + r * cols, b, y + r * cols);
+  }
+}
+
+void CpuOps::ToIds(int64_t n, const float* x, int64_t* ids) {
+  Truncate(n, x, ids);
 }
 
 void CpuOps::Activation(ActivationKind kind, int64_t n, const float* x,

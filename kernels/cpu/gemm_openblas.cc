@@ -19,13 +19,19 @@ blasint ToBlas(int64_t extent) {
 void CpuGemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
              int64_t k, float alpha, const float* a, const float* b, float beta,
              float* c) {
+  CpuGemm(transpose_a, transpose_b, m, n, k, alpha, {a, transpose_a ? m : k},
+          {b, transpose_b ? k : n}, beta, c, n);
+}
+
+void CpuGemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
+             int64_t k, float alpha, MatrixView a, MatrixView b, float beta,
+             float* c, int64_t row_c) {
   if (m == 0 || n == 0) return;
-  const int64_t row_a = std::max<int64_t>(1, transpose_a ? m : k);
-  const int64_t row_b = std::max<int64_t>(1, transpose_b ? k : n);
   cblas_sgemm(CblasRowMajor, transpose_a ? CblasTrans : CblasNoTrans,
               transpose_b ? CblasTrans : CblasNoTrans, ToBlas(m), ToBlas(n),
-              ToBlas(k), alpha, a, ToBlas(row_a), b, ToBlas(row_b), beta, c,
-              ToBlas(n));
+              ToBlas(k), alpha, a.data, ToBlas(std::max<int64_t>(1, a.row)),
+              b.data, ToBlas(std::max<int64_t>(1, b.row)), beta, c,
+              ToBlas(row_c));
 }
 
 void PinBlasThreads() { openblas_set_num_threads(1); }

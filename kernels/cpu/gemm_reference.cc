@@ -29,25 +29,31 @@ void ScaleOutput(int64_t n, float beta, float* c) {
 void CpuGemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
              int64_t k, float alpha, const float* a, const float* b, float beta,
              float* c) {
-  ScaleOutput(m * n, beta, c);
+  CpuGemm(transpose_a, transpose_b, m, n, k, alpha, {a, transpose_a ? m : k},
+          {b, transpose_b ? k : n}, beta, c, n);
+}
+
+void CpuGemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
+             int64_t k, float alpha, MatrixView a, MatrixView b, float beta,
+             float* c, int64_t row_c) {
+  for (int64_t i = 0; i < m; ++i) ScaleOutput(n, beta, c + i * row_c);
   std::vector<float> packed;
   for (int64_t first = 0; first < k; first += kDepth) {
     const int64_t depth = std::min(kDepth, k - first);
-    const float* rows = b + first * n;  // [depth, n]
-    if (transpose_b) {
-      packed.resize(static_cast<size_t>(depth * n));
+    packed.resize(static_cast<size_t>(depth * n));
+    for (int64_t p = 0; p < depth; ++p) {
+      const int64_t q = first + p;
       for (int64_t j = 0; j < n; ++j) {
-        for (int64_t p = 0; p < depth; ++p) {
-          packed[static_cast<size_t>(p * n + j)] = b[j * k + first + p];
-        }
+        packed[static_cast<size_t>(p * n + j)] =
+            transpose_b ? b.data[j * b.row + q] : b.data[q * b.row + j];
       }
-      rows = packed.data();
     }
     for (int64_t i = 0; i < m; ++i) {
       for (int64_t p = 0; p < depth; ++p) {
         const int64_t q = first + p;
-        const float scale = alpha * (transpose_a ? a[q * m + i] : a[i * k + q]);
-        AddScaledRow(n, scale, rows + p * n, c + i * n);
+        const float element =
+            transpose_a ? a.data[q * a.row + i] : a.data[i * a.row + q];
+        AddScaledRow(n, alpha * element, packed.data() + p * n, c + i * row_c);
       }
     }
   }

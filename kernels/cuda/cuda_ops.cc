@@ -117,6 +117,15 @@ void CudaOps::ColumnSum(int64_t rows, int64_t cols, const float* x, float beta,
   Record(LaunchColumnSum(Stream(), rows, cols, x, beta, out));
 }
 
+void CudaOps::Add(int64_t rows, int64_t cols, const float* x, const float* b,
+                  float* y) {
+  Record(LaunchAdd(Stream(), rows, cols, x, b, y));
+}
+
+void CudaOps::ToIds(int64_t n, const float* x, int64_t* ids) {
+  Record(LaunchToIds(Stream(), n, x, ids));
+}
+
 void CudaOps::Activation(ActivationKind kind, int64_t n, const float* x,
                          float* y) {
   Record(LaunchActivation(Stream(), kind, n, x, y));

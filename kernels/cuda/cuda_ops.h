@@ -36,12 +36,43 @@ class CudaOps final : public Ops {
                float* y) override;
   void ColumnSum(int64_t rows, int64_t cols, const float* x, float beta,
                  float* out) override;
+  void Add(int64_t rows, int64_t cols, const float* x, const float* b,
+           float* y) override;
+  void ToIds(int64_t n, const float* x, int64_t* ids) override;
   void Activation(ActivationKind kind, int64_t n, const float* x,
                   float* y) override;
   void ActivationBackward(ActivationKind kind, int64_t n, const float* x,
                           const float* y, const float* dy, float* dx) override;
   void Dropout(int64_t rows, int64_t cols, float p, const DropoutKey& key,
                const float* x, float* y) override;
+
+  // cuda_model_ops.cc
+  void ChannelSum(int64_t rows, int64_t channels, int64_t pixels,
+                  const float* x, float beta, float* out) override;
+  int64_t ConvolutionScratch(const Convolution& c, int64_t rows) override;
+  void Convolve(const Convolution& c, int64_t rows, const float* x,
+                const float* weight, const float* bias, float* y,
+                float* scratch) override;
+  void ConvolveBackward(const Convolution& c, int64_t rows, const float* x,
+                        const float* weight, const float* dy, float* dx,
+                        float beta, float* d_weight, float* d_bias,
+                        float* scratch) override;
+  void MaxPool(const Window& w, int64_t planes, const float* x, float* y,
+               int32_t* argmax) override;
+  void MaxPoolBackward(const Window& w, int64_t planes, const float* dy,
+                       const int32_t* argmax, float* dx) override;
+  void AveragePool(const Window& w, bool count_include_pad, int64_t planes,
+                   const float* x, float* y) override;
+  void AveragePoolBackward(const Window& w, bool count_include_pad,
+                           int64_t planes, const float* dy, float* dx) override;
+  int64_t AttentionScratch(const AttentionShape& s) override;
+  void Attention(const AttentionShape& s, const float* q, const float* k,
+                 const float* v, float* y, float* log_sum,
+                 float* scratch) override;
+  void AttentionBackward(const AttentionShape& s, const float* q,
+                         const float* k, const float* v, const float* y,
+                         const float* log_sum, const float* dy, float* dq,
+                         float* dk, float* dv, float* scratch) override;
 
   void Softmax(int64_t rows, int64_t cols, const float* x, float* y) override;
   void SoftmaxBackward(int64_t rows, int64_t cols, const float* y,
@@ -93,6 +124,7 @@ class CudaOps final : public Ops {
                     double* out) override;
 
  private:
+  friend class CudaConvolution;  // records the faults of its kernels
   CudaOps() = default;
   DeviceStatus Start(int device);
 

@@ -17,6 +17,19 @@ __global__ void AddBiasKernel(int64_t n, int64_t cols, const float* bias,
   }
 }
 
+__global__ void AddKernel(int64_t n, int64_t cols, const float* x,
+                          const float* b, float* y) {
+  for (int64_t i = ThreadIndex(); i < n; i += ThreadCount()) {
+    y[i] = x[i] + b[i % cols];
+  }
+}
+
+__global__ void ToIdsKernel(int64_t n, const float* x, int64_t* ids) {
+  for (int64_t i = ThreadIndex(); i < n; i += ThreadCount()) {
+    ids[i] = static_cast<int64_t>(x[i]);
+  }
+}
+
 template <ActivationKind kKind>
 struct ActivationFunctor {
   __device__ void operator()(const float* in, float* out) const {
@@ -86,6 +99,21 @@ DeviceStatus LaunchAddBias(cudaStream_t stream, int64_t rows, int64_t cols,
   const int64_t n = rows * cols;
   if (n == 0) return DeviceStatus();
   AddBiasKernel<<<Blocks(n), kThreads, 0, stream>>>(n, cols, bias, y);
+  return CudaStatus(cudaGetLastError());
+}
+
+DeviceStatus LaunchAdd(cudaStream_t stream, int64_t rows, int64_t cols,
+                       const float* x, const float* b, float* y) {
+  const int64_t n = rows * cols;
+  if (n == 0) return DeviceStatus();
+  AddKernel<<<Blocks(n), kThreads, 0, stream>>>(n, cols, x, b, y);
+  return CudaStatus(cudaGetLastError());
+}
+
+DeviceStatus LaunchToIds(cudaStream_t stream, int64_t n, const float* x,
+                         int64_t* ids) {
+  if (n == 0) return DeviceStatus();
+  ToIdsKernel<<<Blocks(n), kThreads, 0, stream>>>(n, x, ids);
   return CudaStatus(cudaGetLastError());
 }
 

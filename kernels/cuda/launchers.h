@@ -15,6 +15,10 @@ namespace tributary {
 DeviceStatus LaunchFill(cudaStream_t stream, int64_t n, float value, float* y);
 DeviceStatus LaunchAddBias(cudaStream_t stream, int64_t rows, int64_t cols,
                            const float* bias, float* y);
+DeviceStatus LaunchAdd(cudaStream_t stream, int64_t rows, int64_t cols,
+                       const float* x, const float* b, float* y);
+DeviceStatus LaunchToIds(cudaStream_t stream, int64_t n, const float* x,
+                         int64_t* ids);
 DeviceStatus LaunchActivation(cudaStream_t stream, ActivationKind kind,
                               int64_t n, const float* x, float* y);
 DeviceStatus LaunchActivationBackward(cudaStream_t stream, ActivationKind kind,
@@ -23,6 +27,48 @@ DeviceStatus LaunchActivationBackward(cudaStream_t stream, ActivationKind kind,
 DeviceStatus LaunchDropout(cudaStream_t stream, const DropoutStep& step,
                            int64_t first_row, int64_t row_stride, int64_t rows,
                            int64_t cols, const float* x, float* y);
+
+// ---- convolution.cu: the parts of TiledConvolution
+DeviceStatus LaunchIm2Col(cudaStream_t stream, const Convolution& c,
+                          const ConvolutionTile& tile, const float* x,
+                          float* columns);
+DeviceStatus LaunchCol2Im(cudaStream_t stream, const Convolution& c,
+                          const ConvolutionTile& tile, const float* columns,
+                          float* dx);
+DeviceStatus LaunchTileOut(cudaStream_t stream, const Convolution& c,
+                           const ConvolutionTile& tile, const float* out,
+                           const float* bias, float* y);
+DeviceStatus LaunchTileIn(cudaStream_t stream, const Convolution& c,
+                          const ConvolutionTile& tile, const float* dy,
+                          float* out);
+DeviceStatus LaunchChannelSum(cudaStream_t stream, int64_t rows,
+                              int64_t channels, int64_t pixels, const float* x,
+                              float beta, float* out);
+
+// ---- pooling.cu
+DeviceStatus LaunchMaxPool(cudaStream_t stream, const Window& w, int64_t planes,
+                           const float* x, float* y, int32_t* argmax);
+DeviceStatus LaunchMaxPoolBackward(cudaStream_t stream, const Window& w,
+                                   int64_t planes, const float* dy,
+                                   const int32_t* argmax, float* dx);
+DeviceStatus LaunchAveragePool(cudaStream_t stream, const Window& w,
+                               bool count_include_pad, int64_t planes,
+                               const float* x, float* y);
+DeviceStatus LaunchAveragePoolBackward(cudaStream_t stream, const Window& w,
+                                       bool count_include_pad, int64_t planes,
+                                       const float* dy, float* dx);
+
+// ---- attention.cu
+DeviceStatus LaunchAttention(cudaStream_t stream, const AttentionShape& s,
+                             const float* q, const float* k, const float* v,
+                             float* y, float* log_sum);
+// dots: device memory for a number for each query.
+DeviceStatus LaunchAttentionBackward(cudaStream_t stream,
+                                     const AttentionShape& s, const float* q,
+                                     const float* k, const float* v,
+                                     const float* y, const float* log_sum,
+                                     const float* dy, float* dots, float* dq,
+                                     float* dk, float* dv);
 
 // ---- rows.cu
 DeviceStatus LaunchColumnSum(cudaStream_t stream, int64_t rows, int64_t cols,

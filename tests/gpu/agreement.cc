@@ -34,6 +34,7 @@ double ArrayError(const std::vector<double>& reference,
 std::vector<AgreementCheck> AllAgreementChecks() {
   std::vector<AgreementCheck> checks;
   AddLayerChecks(&checks);
+  AddModelChecks(&checks);
   AddLossChecks(&checks);
   AddEmbeddingChecks(&checks);
   AddUpdateChecks(&checks);

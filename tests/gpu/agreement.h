@@ -23,6 +23,8 @@ struct AgreementCheck {
   // order give on every device; products by a BLAS and sums over rows don't.
   double tolerance;
   std::function<Outputs(Ops&)> run;
+  // Made of products by a BLAS, which has orders of its own.
+  bool products = false;
 };
 
 // At least one check for every method of Ops.

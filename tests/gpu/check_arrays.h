@@ -70,6 +70,7 @@ using Ids = DeviceArray<int64_t>;
 
 // The parts of the list, one file each.
 void AddLayerChecks(std::vector<AgreementCheck>* checks);
+void AddModelChecks(std::vector<AgreementCheck>* checks);
 void AddLossChecks(std::vector<AgreementCheck>* checks);
 void AddEmbeddingChecks(std::vector<AgreementCheck>* checks);
 void AddUpdateChecks(std::vector<AgreementCheck>* checks);

@@ -157,8 +157,9 @@ void AddLayerChecks(std::vector<AgreementCheck>* checks) {
       const std::string name =
           std::string("gemm ") + (a ? "T" : "N") + (b ? "T" : "N");
       // TF32 would be 300 times over this.
-      checks->push_back(
-          {name, 3e-6, [a, b](Ops& ops) { return RunGemm(ops, a, b); }});
+      checks->push_back({name, 3e-6,
+                         [a, b](Ops& ops) { return RunGemm(ops, a, b); },
+                         /*products=*/true});
     }
   }
   checks->push_back({"add bias", 0, RunAddBias});

@@ -1,0 +1,201 @@
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "tests/gpu/check_arrays.h"
+
+namespace tributary::testing {
+namespace {
+
+std::vector<float> Zeros(int64_t n) {
+  return std::vector<float>(static_cast<size_t>(n), 0.0f);
+}
+
+// Plain; a stride that leaves rows over; dilated groups with wide padding; a
+// window as large as the plane; enough pixels for several tiles on the CPU.
+std::vector<Convolution> Convolutions() {
+  return {
+      {1, 4, 1, {8, 8, 3, 3, 1, 1, 1, 1, 1, 1}},
+      {3, 5, 1, {9, 8, 5, 2, 2, 3, 2, 1, 1, 1}},
+      {4, 6, 2, {7, 6, 3, 3, 1, 1, 2, 2, 2, 2}},
+      {2, 3, 1, {5, 4, 5, 4, 1, 1, 0, 0, 1, 1}},
+      {2, 2, 1, {70, 41, 3, 3, 1, 1, 1, 1, 1, 1}},
+  };
+}
+
+Outputs RunConvolution(Ops& ops) {
+  Outputs outputs;
+  for (const Convolution& c : Convolutions()) {
+    for (const int64_t rows : {1, 7}) {
+      Floats x(ops, Numbers(rows * c.in_size(), 1));
+      Floats w(ops, Numbers(c.out_channels * c.filter_size(), 2));
+      Floats b(ops, Numbers(c.out_channels, 3));
+      Floats dy(ops, Numbers(rows * c.out_size(), 4));
+      Floats y(ops, Zeros(rows * c.out_size()));
+      Floats dx(ops, Numbers(rows * c.in_size(), 5));
+      Floats dw(ops, Numbers(c.out_channels * c.filter_size(), 6));
+      Floats db(ops, Numbers(c.out_channels, 7));
+      Floats scratch(ops, Zeros(ops.ConvolutionScratch(c, rows)));
+      const bool first = rows == 1;  // without a bias; overwriting
+      ops.Convolve(c, rows, x.data(), w.data(), first ? nullptr : b.data(),
+                   y.data(), scratch.data());
+      ops.ConvolveBackward(c, rows, x.data(), w.data(), dy.data(), dx.data(),
+                           first ? 0.0f : 1.0f, dw.data(), db.data(),
+                           scratch.data());
+      for (const Floats* out : {&y, &dx, &dw, &db}) {
+        outputs.push_back(out->Download());
+      }
+    }
+  }
+  return outputs;
+}
+
+Outputs RunChannelSum(Ops& ops) {
+  Outputs outputs;
+  for (const int64_t pixels : {1, 49, 1037}) {
+    for (const int64_t rows : {0, 1, 13}) {
+      Floats x(ops, Numbers(rows * 5 * pixels, 1));
+      Floats out(ops, Numbers(5, 2));
+      ops.ChannelSum(rows, 5, pixels, x.data(), 1, out.data());
+      outputs.push_back(out.Download());
+      ops.ChannelSum(rows, 5, pixels, x.data(), 0, out.data());
+      outputs.push_back(out.Download());
+    }
+  }
+  return outputs;
+}
+
+std::vector<Window> Pools() {
+  return {{8, 8, 2, 2, 2, 2, 0, 0, 1, 1},
+          {7, 9, 2, 2, 2, 2, 0, 0, 1, 1},
+          {7, 9, 3, 3, 2, 2, 1, 1, 1, 1},
+          {5, 6, 3, 2, 1, 2, 1, 1, 1, 1},
+          {5, 6, 5, 6, 5, 6, 0, 0, 1, 1}};
+}
+
+// Few values, so that there are ties.
+Outputs RunMaxPool(Ops& ops) {
+  Outputs outputs;
+  const int64_t planes = 6;
+  for (const Window& w : Pools()) {
+    std::vector<float> values;
+    for (int64_t i : Integers(planes * w.in_pixels(), 4, 1)) {
+      values.push_back(static_cast<float>(i));
+    }
+    Floats x(ops, values);
+    Floats y(ops, Zeros(planes * w.out_pixels()));
+    DeviceArray<int32_t> argmax(ops,
+                                std::vector<int32_t>(planes * w.out_pixels()));
+    Floats dy(ops, Numbers(planes * w.out_pixels(), 2));
+    Floats dx(ops, Numbers(planes * w.in_pixels(), 3));
+    ops.MaxPool(w, planes, x.data(), y.data(), argmax.data());
+    ops.MaxPoolBackward(w, planes, dy.data(), argmax.data(), dx.data());
+    outputs.push_back(y.Download());
+    outputs.push_back(argmax.Download());
+    outputs.push_back(dx.Download());
+  }
+  return outputs;
+}
+
+Outputs RunAveragePool(Ops& ops) {
+  Outputs outputs;
+  const int64_t planes = 6;
+  for (const Window& w : Pools()) {
+    for (const bool padding : {false, true}) {
+      Floats x(ops, Numbers(planes * w.in_pixels(), 1));
+      Floats y(ops, Zeros(planes * w.out_pixels()));
+      Floats dy(ops, Numbers(planes * w.out_pixels(), 2));
+      Floats dx(ops, Numbers(planes * w.in_pixels(), 3));
+      ops.AveragePool(w, padding, planes, x.data(), y.data());
+      ops.AveragePoolBackward(w, padding, planes, dy.data(), dx.data());
+      outputs.push_back(y.Download());
+      outputs.push_back(dx.Download());
+    }
+  }
+  return outputs;
+}
+
+struct AttentionCase {
+  int64_t batch, heads, queries, keys, dim;
+  bool causal, lengths;
+};
+
+// One query; heads shorter and longer than a warp; fewer queries than keys;
+// padded keys; more queries than stand in the CPU's memory at a time.
+Outputs RunAttention(Ops& ops) {
+  Outputs outputs;
+  for (const AttentionCase& a : {AttentionCase{1, 1, 1, 1, 3, true, false},
+                                 {2, 3, 17, 17, 7, true, false},
+                                 {2, 2, 4, 9, 40, false, false},
+                                 {3, 2, 33, 33, 100, false, true},
+                                 {1, 2, 150, 150, 16, true, false},
+                                 {1, 1, 12, 12, 256, true, true}}) {
+    AttentionShape s{a.batch, a.heads, a.queries, a.keys, a.dim, a.causal};
+    s.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(a.dim)));
+    const int64_t width = a.heads * a.dim;
+    s.query = s.out = {a.queries * width, width, a.dim};
+    s.key = {a.keys * width, width, a.dim};
+    std::vector<int64_t> lengths = Integers(a.batch, a.keys, 9);
+    // With one key alone the scores have no gradient but rounding.
+    for (int64_t& length : lengths) length = std::max(length, a.keys / 2);
+    Ids key_lengths(ops, lengths);
+    if (a.lengths) s.key_lengths = key_lengths.data();
+    std::vector<float> large = Numbers(a.batch * a.queries * width, 1);
+    for (float& v : large) v *= 5;
+    Floats q(ops, large);
+    Floats k(ops, Numbers(a.batch * a.keys * width, 2));
+    Floats v(ops, Numbers(a.batch * a.keys * width, 3));
+    Floats dy(ops, Numbers(a.batch * a.queries * width, 4));
+    Floats y(ops, Zeros(a.batch * a.queries * width));
+    Floats dq(ops, Zeros(a.batch * a.queries * width));
+    Floats dk(ops, Zeros(a.batch * a.keys * width));
+    Floats dv(ops, Zeros(a.batch * a.keys * width));
+    Floats log_sum(ops, Zeros(s.rows()));
+    Floats scratch(ops, Zeros(ops.AttentionScratch(s)));
+    ops.Attention(s, q.data(), k.data(), v.data(), y.data(), log_sum.data(),
+                  scratch.data());
+    ops.AttentionBackward(s, q.data(), k.data(), v.data(), y.data(),
+                          log_sum.data(), dy.data(), dq.data(), dk.data(),
+                          dv.data(), scratch.data());
+    for (const Floats* out : {&y, &log_sum, &dq, &dk, &dv}) {
+      outputs.push_back(out->Download());
+    }
+  }
+  return outputs;
+}
+
+Outputs RunAdd(Ops& ops) {
+  Floats x(ops, Numbers(7 * 33, 1)), b(ops, Numbers(7 * 33, 2));
+  Floats y(ops, Zeros(7 * 33));
+  Outputs outputs;
+  ops.Add(7, 33, x.data(), b.data(), y.data());
+  outputs.push_back(y.Download());
+  ops.Add(1, 7 * 33, x.data(), b.data(), x.data());
+  outputs.push_back(x.Download());
+  return outputs;
+}
+
+Outputs RunToIds(Ops& ops) {
+  std::vector<float> numbers;
+  for (int64_t id : Integers(1001, 1 << 24, 1)) {
+    numbers.push_back(static_cast<float>(id));
+  }
+  Floats x(ops, numbers);
+  Ids ids(ops, std::vector<int64_t>(numbers.size()));
+  ops.ToIds(1001, x.data(), ids.data());
+  return {ids.Download()};
+}
+
+}  // namespace
+
+void AddModelChecks(std::vector<AgreementCheck>* checks) {
+  checks->push_back({"convolution", 3e-6, RunConvolution, /*products=*/true});
+  checks->push_back({"channel sum", 1e-6, RunChannelSum});
+  checks->push_back({"max pool", 0, RunMaxPool});
+  checks->push_back({"average pool", 0, RunAveragePool});
+  checks->push_back({"attention", 5e-6, RunAttention, /*products=*/true});
+  checks->push_back({"add", 0, RunAdd});
+  checks->push_back({"ids from numbers", 0, RunToIds});
+}
+
+}  // namespace tributary::testing
