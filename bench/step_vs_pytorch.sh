@@ -3,6 +3,7 @@
 # communication: Tributary over PyTorch, in turns so that both meet the same
 # machine, the same model, batch, optimizer and BLAS.
 #   bench/step_vs_pytorch.sh [ROUNDS [sgd|adam [mlp1024|mlp16m]]]
+#   bench/step_vs_pytorch.sh ROUNDS adam cnn|gpt
 # Needs deploy/install-deps.sh --bench and a release build with
 # -DTRIBUTARY_BUILD_BENCHMARKS=ON; TRIBUTARY_BIN names another build's programs.
 set -euo pipefail
@@ -13,7 +14,7 @@ optimizer=${2:-sgd}
 model=${3:-mlp1024}
 bin=${TRIBUTARY_BIN:-build/release/bin}
 declare -A widths=([mlp1024]='784,1024,1024,10' [mlp16m]='784,2640,2640,2640,10')
-declare -A steps=([mlp1024]=200 [mlp16m]=30)
+declare -A steps=([mlp1024]=200 [mlp16m]=30 [cnn]=100 [gpt]=60)
 
 blas=$(readlink -f /usr/lib/*-linux-gnu/libblas.so.3)
 if [[ $blas != *openblas* ]]; then
@@ -28,8 +29,12 @@ tributary() {
     2> /dev/null | awk -F, '/BM_TrainingStep/ {print $3}'
 }
 pytorch() {
-  on_one_core bench/pytorch_ddp.py --widths "${widths[$model]}" \
-    --optimizer "$optimizer" --steps "${steps[$model]}" |
+  local rival=(bench/pytorch_models.py --model "$model")
+  if [[ -n ${widths[$model]:-} ]]; then
+    rival=(bench/pytorch_ddp.py --widths "${widths[$model]}"
+      --optimizer "$optimizer")
+  fi
+  on_one_core "${rival[@]}" --steps "${steps[$model]}" |
     sed 's/.*ms_per_step=\([0-9.]*\).*/\1/'
 }
 ratio() { awk -v a="$1" -v b="$2" 'BEGIN {printf "%.3f\n", a / b}'; }

@@ -1,13 +1,17 @@
 // A worker's training step with nobody else: forward, loss, backward and the
 // optimizer's update of every parameter, on one thread. Its rival is
-// bench/pytorch_ddp.py in a world of one.
+// bench/pytorch_ddp.py in a world of one, or bench/pytorch_models.py.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "common/check.h"
+#include "common/job/job_file.h"
 #include "kernels/ops.h"
 #include "kernels/optimizer.h"
 #include "worker/model/initializer.h"
@@ -17,7 +21,6 @@
 namespace tributary {
 namespace {
 
-constexpr int64_t kBatch = 128;
 constexpr int kBatches = 64;  // as many as leave the caches
 
 using Widths = std::vector<int64_t>;
@@ -36,38 +39,70 @@ v1::ModelSpec Perceptron(const Widths& widths) {
   return spec;
 }
 
+// What is trained: a model and the shape of its batches. The presets are those
+// of bench/pytorch_models.py.
+struct Task {
+  v1::ModelSpec model;
+  Shape sample;
+  int64_t batch = 128;
+  int64_t classes = 10;
+  bool tokens = false;  // features are ids below `classes`
+};
+
+Task PerceptronTask(const Widths& widths) {
+  return {Perceptron(widths), {widths.front()}};
+}
+
+// The layers of `yaml`, from a job whose data are made up.
+v1::ModelSpec Preset(const std::string& yaml, const std::string& data) {
+  const auto job =
+      ParseJob("model: " + yaml + "\ndata: {train: {synthetic: " + data +
+                   "}, batch_size: 1}\n"
+                   "training: {steps: 1, loss: cross_entropy, optimizer: "
+                   "adam}\n",
+               "bench.yaml");
+  if (job.ok()) return job->model();
+  std::fprintf(stderr, "%s\n", job.status().ToString().c_str());
+  std::abort();
+}
+
 // A model with its loss, its optimizer's states and batches of some pattern.
 class Step {
  public:
-  Step(const Widths& widths, OptimizerOptions::Kind kind)
-      : ops_(CreateCpuOps()), optimizer_(OptionsOf(kind)) {
-    const v1::ModelSpec spec = Perceptron(widths);
-    auto model = Model::Create(spec, {widths.front()},
-                               {.ops = ops_.get(), .max_rows = kBatch});
+  Step(const Task& task, OptimizerOptions::Kind kind)
+      : batch_(task.batch), ops_(CreateCpuOps()), optimizer_(OptionsOf(kind)) {
+    auto model = Model::Create(task.model, task.sample,
+                               {.ops = ops_.get(), .max_rows = batch_});
     TRIBUTARY_CHECK(model.ok());
     model_ = *std::move(model);
     v1::LossSpec loss_spec;
     loss_spec.mutable_cross_entropy();
-    auto loss = Loss::Create(
-        loss_spec,
-        {.ops = ops_.get(), .max_rows = kBatch, .outputs = widths.back()});
+    const int64_t positions = model_->output_size() / task.classes;
+    auto loss = Loss::Create(loss_spec, {.ops = ops_.get(),
+                                         .max_rows = batch_,
+                                         .outputs = task.classes,
+                                         .positions = positions});
     TRIBUTARY_CHECK(loss.ok());
     loss_ = *std::move(loss);
-    StartParameters(spec);
-    features_.resize(kBatches * kBatch * widths.front());
+    StartParameters(task.model);
+    features_.resize(kBatches * batch_ * NumElements(task.sample));
     for (size_t i = 0; i < features_.size(); ++i) {
-      features_[i] = static_cast<float>(i * 2654435761u % 256) / 255.0f;
+      const uint32_t noise = static_cast<uint32_t>(i) * 2654435761u >> 8;
+      features_[i] = task.tokens ? static_cast<float>(noise % task.classes)
+                                 : static_cast<float>(noise % 256) / 255.0f;
     }
-    for (int64_t i = 0; i < kBatch; ++i) labels_.push_back(i % widths.back());
+    for (int64_t i = 0; i < batch_ * positions; ++i) {
+      labels_.push_back(i % task.classes);
+    }
   }
 
   void Run() {
     const int64_t batch = step_++ % kBatches;
     const float* logits =
         model_->Forward(features_.data() + batch * features_.size() / kBatches,
-                        kBatch, {.training = true, .step = step_});
+                        batch_, {.training = true, .step = step_});
     auto d_logits = loss_->Differentiate(logits, {.labels = labels_.data()},
-                                         kBatch, 1.0 / kBatch);
+                                         batch_, 1.0 / batch_);
     TRIBUTARY_CHECK(d_logits.ok());
     model_->Backward(*d_logits, /*accumulate=*/false, nullptr);
     const OptimizerStep prepared = optimizer_.Prepare(
@@ -102,6 +137,7 @@ class Step {
     }
   }
 
+  const int64_t batch_;
   std::unique_ptr<Ops> ops_;
   Optimizer optimizer_;
   std::unique_ptr<Model> model_;
@@ -112,11 +148,16 @@ class Step {
   int64_t step_ = 0;
 };
 
-void BM_TrainingStep(benchmark::State& state, const Widths& widths,
-                     OptimizerOptions::Kind kind) {
-  Step step(widths, kind);
+void RunSteps(benchmark::State& state, const Task& task,
+              OptimizerOptions::Kind kind) {
+  Step step(task, kind);
   step.Run();  // pages and caches
   for (auto _ : state) step.Run();
+}
+
+void BM_TrainingStep(benchmark::State& state, const Widths& widths,
+                     OptimizerOptions::Kind kind) {
+  RunSteps(state, PerceptronTask(widths), kind);
 }
 BENCHMARK_CAPTURE(BM_TrainingStep, mlp1024_sgd, kMlp1024,
                   OptimizerOptions::Kind::kSgd)
@@ -129,6 +170,33 @@ BENCHMARK_CAPTURE(BM_TrainingStep, mlp16m_sgd, kMlp16M,
     ->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(BM_TrainingStep, mlp16m_adam, kMlp16M,
                   OptimizerOptions::Kind::kAdam)
+    ->Unit(benchmark::kMillisecond);
+
+void BM_TrainingStepOfCnn(benchmark::State& state) {
+  Task task;
+  task.model =
+      Preset("{cnn: {image: 28, classes: 10}}", "{kind: ctr, rows: 1}");
+  task.sample = {1, 28, 28};
+  task.batch = 64;
+  RunSteps(state, task, OptimizerOptions::Kind::kAdam);
+}
+BENCHMARK(BM_TrainingStepOfCnn)
+    ->Name("BM_TrainingStep/cnn_adam")
+    ->Unit(benchmark::kMillisecond);
+
+void BM_TrainingStepOfGpt(benchmark::State& state) {
+  Task task;
+  task.model = Preset(
+      "{gpt: {layers: 2, dim: 64, heads: 4, length: 64, vocabulary: 65}}",
+      "{kind: markov_text, rows: 1, length: 64}");
+  task.sample = {64};
+  task.batch = 32;
+  task.classes = 65;
+  task.tokens = true;
+  RunSteps(state, task, OptimizerOptions::Kind::kAdam);
+}
+BENCHMARK(BM_TrainingStepOfGpt)
+    ->Name("BM_TrainingStep/gpt_adam")
     ->Unit(benchmark::kMillisecond);
 
 }  // namespace

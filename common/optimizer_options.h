@@ -11,6 +11,8 @@ struct OptimizerOptions {
   Kind kind = Kind::kSgd;
   double learning_rate = 0.01;  // the base rate; FTRL's alpha
   double weight_decay = 0;
+  // Parameters with fewer than two dimensions don't decay.
+  bool decay_matrices_only = false;
 
   double momentum = 0;  // sgd, rmsprop
   double dampening = 0;

@@ -199,6 +199,12 @@ OptimizerStep Optimizer::Prepare(int64_t step, double learning_rate,
   return p;
 }
 
+OptimizerStep Optimizer::WithoutDecay(OptimizerStep step) {
+  step.weight_decay = 0;
+  step.weight_scale = 1;
+  return step;
+}
+
 double Optimizer::TrustRatio(const OptimizerOptions& options,
                              double weight_norm, double direction_norm) {
   if (weight_norm == 0 || direction_norm == 0) return 1;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/optimizer_options.h"
+#include "common/parameter_spec.h"
 #include "kernels/optimizer_math.h"
 
 namespace tributary {
@@ -40,6 +41,17 @@ class Optimizer {
   // The scalars of step `step`, from 1. gradient_scale: the clip coefficient.
   OptimizerStep Prepare(int64_t step, double learning_rate,
                         double gradient_scale) const;
+
+  // Whether weight decay counts for a parameter, and a step without it.
+  bool Decays(const ParameterSpec& parameter) const {
+    return !options_.decay_matrices_only || parameter.shape.size() >= 2;
+  }
+  static OptimizerStep WithoutDecay(OptimizerStep step);
+  // The step for this parameter.
+  OptimizerStep StepFor(const ParameterSpec& parameter,
+                        const OptimizerStep& prepared) const {
+    return Decays(parameter) ? prepared : WithoutDecay(prepared);
+  }
 
   // LAMB's phi(|w|) / |u|, 1 when either norm is 0; u is the direction.
   static double TrustRatio(const OptimizerOptions& options, double weight_norm,

@@ -23,6 +23,11 @@ constexpr Range Between(double min, double max) {
 
 // An extent fits the 32-bit integers of BLAS; a count stays exact as a double.
 constexpr Range kExtent = Between(1, 2147483647);
+// Windows over images; a product of a few of these stays far below 2^63.
+constexpr Range kSide = Between(1, 65536);
+constexpr Range kPadding = Between(0, 65536);
+// Token ids travel as float32, which holds every integer up to this one.
+constexpr Range kTokens = Between(1, 1 << 24);
 constexpr Range kCount = Between(1, 1e15);
 constexpr Range kRows = Between(0, 1e15);
 constexpr Range kBatch = Between(1, 1 << 24);
@@ -49,13 +54,57 @@ constexpr FieldRule kRules[] = {
     Default("JobSpec.cluster", "{}"),
     Default("JobSpec.seed", "1"),
 
-    Required("ModelSpec.sequential"),
     Required("LinearSpec.in", kExtent),
     Required("LinearSpec.out", kExtent),
     Default("LinearSpec.bias", "true"),
     Required("LayerNormSpec.features", kExtent),
     Default("LayerNormSpec.epsilon", "1e-5", kPositive),
     Default("DropoutSpec.p", "0.5", kBelowOne),
+    Required("Conv2dSpec.in", kExtent),
+    Required("Conv2dSpec.out", kExtent),
+    Required("Conv2dSpec.kernel", kSide),
+    Default("Conv2dSpec.stride", "1", kSide),
+    Default("Conv2dSpec.padding", "0", kPadding),
+    Default("Conv2dSpec.dilation", "1", kSide),
+    Default("Conv2dSpec.groups", "1", kExtent),
+    Default("Conv2dSpec.bias", "true"),
+    Required("MaxPoolSpec.kernel", kSide),
+    Limits("MaxPoolSpec.stride", kSide),
+    Default("MaxPoolSpec.padding", "0", kPadding),
+    Required("AvgPoolSpec.kernel", kSide),
+    Limits("AvgPoolSpec.stride", kSide),
+    Default("AvgPoolSpec.padding", "0", kPadding),
+    Default("AvgPoolSpec.count_include_pad", "true"),
+    Required("EmbeddingSpec.tokens", kTokens),
+    Required("EmbeddingSpec.dim", kExtent),
+    Default("EmbeddingSpec.std", "1", kNotNegative),
+    Required("PositionEmbeddingSpec.length", kExtent),
+    Required("PositionEmbeddingSpec.dim", kExtent),
+    Default("PositionEmbeddingSpec.std", "1", kNotNegative),
+    Required("AttentionSpec.dim", kExtent),
+    Required("AttentionSpec.heads", kExtent),
+    Default("AttentionSpec.qkv_bias", "true"),
+    Required("ResidualSpec.body"),
+    Required("TiedLinearSpec.to"),
+
+    Required("MlpSpec.in", kExtent),
+    Limits("MlpSpec.hidden", kExtent),
+    Required("MlpSpec.out", kExtent),
+    Limits("MlpSpec.dropout", kBelowOne),
+    Required("CnnSpec.image", kSide),
+    Default("CnnSpec.in_channels", "1", kExtent),
+    Default("CnnSpec.channels", "[16, 32]", kExtent),
+    Default("CnnSpec.hidden", "128", kExtent),
+    Required("CnnSpec.classes", kExtent),
+    Limits("CnnSpec.dropout", kBelowOne),
+    Required("GptSpec.layers", Between(1, 1000)),
+    Required("GptSpec.dim", Between(1, 1 << 24)),
+    Required("GptSpec.heads", Between(1, 1 << 24)),
+    Required("GptSpec.length", kExtent),
+    Required("GptSpec.vocabulary", kTokens),
+    Limits("GptSpec.dropout", kBelowOne),
+    Default("GptSpec.tied", "true"),
+    Default("GptSpec.qkv_bias", "true"),
 
     Required("DataSpec.train"),
     Limits("DataSpec.batch_size", kBatch),
@@ -81,6 +130,14 @@ constexpr FieldRule kRules[] = {
     Required("SyntheticSource.rows", kCount),
     Default("SyntheticSource.seed", "11"),
     Limits("SyntheticSource.first_row", kRows),
+    Limits("SyntheticSource.length", Between(0, 1 << 24)),
+    Required("TextSource.path"),
+    Required("TextSource.length", Between(1, 1 << 24)),
+    Limits("TextSource.stride", kExtent),
+    Limits("TextSource.begin", kBelowOne),
+    Default("TextSource.end", "1", {.min = 0, .max = 1, .above_min = true}),
+    Limits("TextSource.first_row", kRows),
+    Limits("TextSource.rows", kRows),
 
     Limits("TrainingSpec.epochs", Between(1, 1e9)),
     Limits("TrainingSpec.steps", kCount),

@@ -65,7 +65,7 @@ absl::StatusOr<v1::JobSpec> ParseJob(
   for (const std::string& override_text : overrides) {
     TRIBUTARY_RETURN_IF_ERROR(ApplyOverride(override_text, &places, &job));
   }
-  TRIBUTARY_RETURN_IF_ERROR(ResolveFields(file_name, places, &job));
+  TRIBUTARY_RETURN_IF_ERROR(ResolveFields(file_name, &places, &job));
   TRIBUTARY_RETURN_IF_ERROR(ValidateJob(places, job));
   TRIBUTARY_RETURN_IF_ERROR(ResolvePaths(file_name, places, &job));
   TRIBUTARY_RETURN_IF_ERROR(ValidateInitialWeights(places, job));

@@ -1,27 +1,122 @@
 #include "common/job/model_parameters.h"
 
+#include <vector>
+
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "common/check.h"
 
 namespace tributary {
+namespace {
+
+using Layers = google::protobuf::RepeatedPtrField<v1::LayerSpec>;
+
+void AppendLayers(const Layers& layers, const std::string& prefix,
+                  ParameterSpecs* specs);
+
+void AppendConvolution(const v1::Conv2dSpec& conv, const std::string& name,
+                       ParameterSpecs* specs) {
+  const int64_t groups = conv.has_groups() ? conv.groups() : 1;
+  const std::array<int64_t, 2> kernel = PairOf(conv.kernel(), 1);
+  specs->push_back({name + "weight",
+                    {conv.out(), conv.in() / groups, kernel[0], kernel[1]}});
+  if (!conv.has_bias() || conv.bias()) {
+    specs->push_back({name + "bias", {conv.out()}});
+  }
+}
+
+// As torch.nn.MultiheadAttention.
+void AppendAttention(const v1::AttentionSpec& attention,
+                     const std::string& name, ParameterSpecs* specs) {
+  const int64_t dim = attention.dim();
+  specs->push_back({name + "in_proj_weight", {3 * dim, dim}});
+  if (!attention.has_qkv_bias() || attention.qkv_bias()) {
+    specs->push_back({name + "in_proj_bias", {3 * dim}});
+  }
+  specs->push_back({name + "out_proj.weight", {dim, dim}});
+  specs->push_back({name + "out_proj.bias", {dim}});
+}
+
+void AppendLayer(const v1::LayerSpec& layer, const std::string& name,
+                 ParameterSpecs* specs) {
+  const auto add = [&](const char* parameter, Shape shape) {
+    specs->push_back({name + parameter, std::move(shape)});
+  };
+  switch (layer.kind_case()) {
+    case v1::LayerSpec::kLinear:
+      add("weight", {layer.linear().out(), layer.linear().in()});
+      if (!layer.linear().has_bias() || layer.linear().bias()) {
+        add("bias", {layer.linear().out()});
+      }
+      return;
+    case v1::LayerSpec::kLayernorm:
+      add("weight", {layer.layernorm().features()});
+      return add("bias", {layer.layernorm().features()});
+    case v1::LayerSpec::kConv2D:
+      return AppendConvolution(layer.conv2d(), name, specs);
+    case v1::LayerSpec::kEmbedding:
+      return add("weight",
+                 {layer.embedding().tokens(), layer.embedding().dim()});
+    case v1::LayerSpec::kPositionEmbedding:
+      return add("weight", {layer.position_embedding().length(),
+                            layer.position_embedding().dim()});
+    case v1::LayerSpec::kAttention:
+      return AppendAttention(layer.attention(), name, specs);
+    case v1::LayerSpec::kResidual:
+      AppendLayers(layer.residual().body(), name + "body.", specs);
+      return AppendLayers(layer.residual().shortcut(), name + "shortcut.",
+                          specs);
+    default:
+      return;  // without parameters
+  }
+}
+
+void AppendLayers(const Layers& layers, const std::string& prefix,
+                  ParameterSpecs* specs) {
+  for (int i = 0; i < layers.size(); ++i) {
+    AppendLayer(layers[i], absl::StrCat(prefix, i, "."), specs);
+  }
+}
+
+}  // namespace
 
 ParameterSpecs ModelParameters(const v1::ModelSpec& model) {
   ParameterSpecs specs;
-  for (int i = 0; i < model.sequential_size(); ++i) {
-    const v1::LayerSpec& layer = model.sequential(i);
-    const std::string weight = absl::StrCat(i, ".weight");
-    const std::string bias = absl::StrCat(i, ".bias");
-    if (layer.has_linear()) {
-      const v1::LinearSpec& linear = layer.linear();
-      specs.push_back({weight, {linear.out(), linear.in()}});
-      if (!linear.has_bias() || linear.bias()) {
-        specs.push_back({bias, {linear.out()}});
-      }
-    } else if (layer.has_layernorm()) {
-      specs.push_back({weight, {layer.layernorm().features()}});
-      specs.push_back({bias, {layer.layernorm().features()}});
-    }
-  }
+  AppendLayers(model.sequential(), "", &specs);
   return specs;
+}
+
+std::pair<const v1::LayerSpec*, std::string> LayerOfParameter(
+    const v1::ModelSpec& model, absl::string_view name) {
+  const std::vector<std::string> parts = absl::StrSplit(name, '.');
+  const Layers* layers = &model.sequential();
+  const v1::LayerSpec* layer = nullptr;
+  size_t at = 0;
+  while (true) {
+    int index = -1;
+    TRIBUTARY_CHECK(at < parts.size() && absl::SimpleAtoi(parts[at], &index) &&
+                    index >= 0 && index < layers->size());
+    layer = &layers->Get(index);
+    ++at;
+    if (!layer->has_residual()) break;
+    TRIBUTARY_CHECK(at < parts.size());
+    layers = parts[at] == "body" ? &layer->residual().body()
+                                 : &layer->residual().shortcut();
+    ++at;
+  }
+  std::string parameter;
+  for (; at < parts.size(); ++at) {
+    absl::StrAppend(&parameter, parameter.empty() ? "" : ".", parts[at]);
+  }
+  return {layer, parameter};
+}
+
+std::array<int64_t, 2> PairOf(
+    const google::protobuf::RepeatedField<int64_t>& numbers,
+    int64_t otherwise) {
+  if (numbers.empty()) return {otherwise, otherwise};
+  return {numbers[0], numbers[numbers.size() - 1]};
 }
 
 }  // namespace tributary

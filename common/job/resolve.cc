@@ -27,6 +27,12 @@ void ResolveCsv(v1::CsvSource* csv) {
   csv->set_delimiter(tabs ? "\t" : ",");
 }
 
+// Samples of a text follow each other.
+void ResolveText(v1::TextSource* text) {
+  if (text->has_stride() || text->length() == 0) return;
+  text->set_stride(text->length());
+}
+
 // A test set that says nothing of its columns and their normalization is read
 // as the training set is.
 template <typename Source>
@@ -45,6 +51,13 @@ void ResolveTest(const v1::DataSource& train, v1::DataSource* test) {
       return InheritNormalize(train.npy(), test->mutable_npy());
     case v1::DataSource::kSynthetic:
       return InheritNormalize(train.synthetic(), test->mutable_synthetic());
+    case v1::DataSource::kText: {
+      v1::TextSource* text = test->mutable_text();
+      text->set_tokens(train.text().tokens());
+      if (text->path().empty()) text->set_path(train.text().path());
+      if (text->length() == 0) text->set_length(train.text().length());
+      return;
+    }
     case v1::DataSource::kCsv: {
       const v1::CsvSource& from = train.csv();
       v1::CsvSource* csv = test->mutable_csv();
@@ -65,9 +78,15 @@ void ResolveTest(const v1::DataSource& train, v1::DataSource* test) {
 
 void ResolveData(uint64_t seed, v1::DataSpec* data) {
   if (data->train().has_csv()) ResolveCsv(data->mutable_train()->mutable_csv());
+  if (data->train().has_text()) {
+    ResolveText(data->mutable_train()->mutable_text());
+  }
   if (data->has_test()) {
     ResolveTest(data->train(), data->mutable_test());
     if (data->test().has_csv()) ResolveCsv(data->mutable_test()->mutable_csv());
+    if (data->test().has_text()) {
+      ResolveText(data->mutable_test()->mutable_text());
+    }
   }
   if (!data->has_shuffle()) data->mutable_shuffle()->set_seed(seed);
 }
@@ -181,7 +200,11 @@ class FieldResolver {
                                const FieldDescriptor* field,
                                const FieldRule* rule) const {
     const auto& reflection = *message->GetReflection();
-    const int size = reflection.FieldSize(*message, field);
+    int size = reflection.FieldSize(*message, field);
+    if (size == 0 && rule != nullptr && rule->fallback != nullptr) {
+      TRIBUTARY_RETURN_IF_ERROR(SetFallback(*rule, message, field));
+      size = reflection.FieldSize(*message, field);
+    }
     if (size == 0 && rule != nullptr && rule->required) {
       return places_.Has(path) ? places_.Error(path, path, " is empty")
                                : Missing(path);
@@ -248,10 +271,13 @@ class FieldResolver {
 
 }  // namespace
 
-absl::Status ResolveFields(const std::string& file_name, const Places& places,
+absl::Status ResolveFields(const std::string& file_name, Places* places,
                            v1::JobSpec* job) {
   ResolveDependentDefaults(file_name, job);
-  return FieldResolver(places).Resolve("", job);
+  const FieldResolver resolver(*places);
+  TRIBUTARY_RETURN_IF_ERROR(resolver.Resolve("", job));
+  TRIBUTARY_RETURN_IF_ERROR(ExpandPreset(places, job->mutable_model()));
+  return resolver.Resolve("model", job->mutable_model());
 }
 
 }  // namespace tributary

@@ -72,6 +72,10 @@ class PathResolver {
     if (source->has_csv()) {
       return Resolve(path + ".csv.path", source->mutable_csv()->mutable_path());
     }
+    if (source->has_text()) {
+      return Resolve(path + ".text.path",
+                     source->mutable_text()->mutable_path());
+    }
     if (source->has_npy()) {
       v1::NpySource* npy = source->mutable_npy();
       TRIBUTARY_RETURN_IF_ERROR(

@@ -122,22 +122,36 @@ absl::Status ValidateSource(const Places& places, const std::string& path,
     case v1::DataSource::kNpy:
       return ValidateNormalize(places, normalize, source.npy().normalize());
     case v1::DataSource::kSynthetic:
+      if (source.synthetic().length() > 0 &&
+          source.synthetic().kind() != v1::SyntheticSource::MARKOV_TEXT) {
+        return places.Error(kind_path + ".length", kind_path,
+                            ".length belongs to markov_text");
+      }
       return ValidateNormalize(places, normalize,
                                source.synthetic().normalize());
     case v1::DataSource::kCsv:
       TRIBUTARY_RETURN_IF_ERROR(ValidateCsv(places, kind_path, source.csv()));
       return ValidateNormalize(places, normalize, source.csv().normalize());
+    case v1::DataSource::kText:
+      if (source.text().begin() < source.text().end()) return absl::OkStatus();
+      return places.Error(kind_path + ".end", kind_path,
+                          ".end must be above begin, ", source.text().begin(),
+                          ", got ", source.text().end());
     case v1::DataSource::KIND_NOT_SET:
       break;
   }
   return absl::OkStatus();
 }
 
-// Generated data knows what it is: the numbers of a regression or the tokens of
-// a text. Clicks are 0 or 1, which every loss can take.
-absl::Status ValidateSyntheticLoss(const Places& places,
-                                   const v1::JobSpec& job) {
+// Data that knows what it is: the numbers of a regression or the tokens of a
+// text. Clicks are 0 or 1, which every loss can take.
+absl::Status ValidateLossOfData(const Places& places, const v1::JobSpec& job) {
   const v1::LossSpec& loss = job.training().loss();
+  if (job.data().train().has_text() && !loss.has_cross_entropy()) {
+    return places.Error("training.loss",
+                        "training.loss wants cross_entropy for the tokens of "
+                        "data.train");
+  }
   switch (job.data().train().synthetic().kind()) {
     case v1::SyntheticSource::LINEAR:
     case v1::SyntheticSource::MLP_TEACHER:
@@ -180,7 +194,7 @@ absl::Status ValidateData(const Places& places, const v1::JobSpec& job) {
                         "data.shuffle.none can only be true; to shuffle, write "
                         "shuffle: {seed: 1}");
   }
-  return ValidateSyntheticLoss(places, job);
+  return ValidateLossOfData(places, job);
 }
 
 }  // namespace tributary

@@ -4,52 +4,17 @@
 #include "absl/strings/str_cat.h"
 #include "common/job/model_parameters.h"
 #include "common/job/validate.h"
+#include "common/job/validate_layers.h"
 #include "common/status_macros.h"
 
 namespace tributary {
 namespace {
 
-constexpr int kMaxLayers = 10'000;
 constexpr double kMaxParameters = 1LL << 40;  // 4 TiB of float32
 
 std::string LayerPath(int layer) {
   return absl::StrCat("model.sequential.", layer);
 }
-
-// Follows a sample's width through the layers.
-class WidthChain {
- public:
-  explicit WidthChain(const Places& places) : places_(places) {}
-
-  int64_t width() const { return width_; }  // 0 while no layer has told
-
-  absl::Status Enter(int index, const v1::LayerSpec& layer) {
-    if (layer.has_linear()) {
-      TRIBUTARY_RETURN_IF_ERROR(Want(
-          absl::StrCat(LayerPath(index), ".linear.in"), layer.linear().in()));
-      width_ = layer.linear().out();
-      width_path_ = absl::StrCat(LayerPath(index), ".linear.out");
-    } else if (layer.has_layernorm()) {
-      const std::string path =
-          absl::StrCat(LayerPath(index), ".layernorm.features");
-      TRIBUTARY_RETURN_IF_ERROR(Want(path, layer.layernorm().features()));
-      width_ = layer.layernorm().features();
-      width_path_ = path;
-    }
-    return absl::OkStatus();
-  }
-
- private:
-  absl::Status Want(const std::string& path, int64_t wanted) const {
-    if (width_ == 0 || width_ == wanted) return absl::OkStatus();
-    return places_.Error(path, path, " is ", wanted, ", but ", width_path_,
-                         " makes ", width_, " features");
-  }
-
-  const Places& places_;
-  int64_t width_ = 0;
-  std::string width_path_;
-};
 
 absl::Status CheckSize(const Places& places, const v1::ModelSpec& model) {
   double parameters = 0;
@@ -69,10 +34,11 @@ absl::Status CheckSize(const Places& places, const v1::ModelSpec& model) {
   return absl::OkStatus();
 }
 
-// Every source has one label a row, so that only cross entropy takes more than
-// one output.
+// Every source has one label a row, or one a token, so that only cross entropy
+// takes more than one output. width: of the last layer, 0 when images say.
 absl::Status CheckLoss(const Places& places, const v1::LossSpec& loss,
                        int64_t width) {
+  if (width == 0) return absl::OkStatus();
   if (loss.has_cross_entropy() && width < 2) {
     return places.Error("training.loss",
                         "cross_entropy wants a last layer with at least 2 "
@@ -102,15 +68,42 @@ int64_t SyntheticWidth(const v1::DataSource& source) {
   }
 }
 
+// Whether samples are sequences of token ids.
+bool MakesTokens(const v1::DataSource& source) {
+  return source.has_text() || source.synthetic().length() > 0;
+}
+
+// Whether a layer passes on as many features as it gets.
+bool KeepsFeatures(const v1::LayerSpec& layer) {
+  switch (layer.kind_case()) {
+    case v1::LayerSpec::kRelu:
+    case v1::LayerSpec::kGelu:
+    case v1::LayerSpec::kSigmoid:
+    case v1::LayerSpec::kTanh:
+    case v1::LayerSpec::kSilu:
+    case v1::LayerSpec::kDropout:
+    case v1::LayerSpec::kFlatten:
+      return true;
+    default:
+      return false;
+  }
+}
+
 absl::Status CheckFirstLayer(const Places& places, const v1::JobSpec& job) {
+  const v1::LayerSpec& first = job.model().sequential(0);
+  if (MakesTokens(job.data().train())) {
+    if (first.has_embedding()) return absl::OkStatus();
+    return places.Error(LayerPath(0), LayerPath(0),
+                        " must be an embedding: data.train makes tokens");
+  }
   const int64_t width = SyntheticWidth(job.data().train());
   if (width == 0) return absl::OkStatus();
   for (int i = 0; i < job.model().sequential_size(); ++i) {
     const v1::LayerSpec& layer = job.model().sequential(i);
     const int64_t wanted =
         layer.has_linear() ? layer.linear().in() : layer.layernorm().features();
-    if (wanted == 0) continue;
-    if (wanted == width) return absl::OkStatus();
+    if (wanted == 0 && KeepsFeatures(layer)) continue;
+    if (wanted == 0 || wanted == width) return absl::OkStatus();
     const std::string path =
         absl::StrCat(LayerPath(i),
                      layer.has_linear() ? ".linear.in" : ".layernorm.features");
@@ -123,18 +116,11 @@ absl::Status CheckFirstLayer(const Places& places, const v1::JobSpec& job) {
 }  // namespace
 
 absl::Status ValidateModel(const Places& places, const v1::JobSpec& job) {
-  const v1::ModelSpec& model = job.model();
-  if (model.sequential_size() > kMaxLayers) {
-    return places.Error("model.sequential", "model.sequential wants at most ",
-                        kMaxLayers, " layers, got ", model.sequential_size());
-  }
-  WidthChain chain(places);
-  for (int i = 0; i < model.sequential_size(); ++i) {
-    TRIBUTARY_RETURN_IF_ERROR(chain.Enter(i, model.sequential(i)));
-  }
-  TRIBUTARY_RETURN_IF_ERROR(CheckSize(places, model));
+  LayerChain chain(places, job.model());
+  TRIBUTARY_RETURN_IF_ERROR(chain.Check());
+  TRIBUTARY_RETURN_IF_ERROR(CheckSize(places, job.model()));
   TRIBUTARY_RETURN_IF_ERROR(CheckFirstLayer(places, job));
-  return CheckLoss(places, job.training().loss(), chain.width());
+  return CheckLoss(places, job.training().loss(), chain.width().features);
 }
 
 }  // namespace tributary

@@ -1,6 +1,7 @@
 #include "common/metrics/evaluation.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "common/metrics/area_under_curve.h"
@@ -12,8 +13,7 @@ absl::Status Check(const v1::LossSpec& loss, const v1::EvaluationPart& part) {
   const uint64_t outputs =
       part.samples() == 0 ? 0 : part.values() / part.samples();
   if (part.values() != part.samples() * outputs ||
-      (outputs == 0) != (part.samples() == 0) ||
-      (loss.has_cross_entropy() && outputs > 1)) {
+      (outputs == 0) != (part.samples() == 0)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "an evaluation of ", part.samples(), " samples cannot have compared ",
         part.values(), " values"));
@@ -43,6 +43,13 @@ absl::Status Check(const v1::LossSpec& loss, const v1::EvaluationPart& part) {
 
 absl::Status Evaluation::Add(const v1::EvaluationPart& part) {
   if (absl::Status status = Check(loss_, part); !status.ok()) return status;
+  if (part.samples() > 0 && sum_.samples() > 0 &&
+      part.values() / part.samples() != sum_.values() / sum_.samples()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("an evaluation compared ", part.values() / part.samples(),
+                     " values a sample, the parts before it ",
+                     sum_.values() / sum_.samples()));
+  }
   sum_.set_samples(sum_.samples() + part.samples());
   sum_.set_values(sum_.values() + part.values());
   sum_.set_loss_sum(sum_.loss_sum() + part.loss_sum());
@@ -70,6 +77,9 @@ std::map<std::string, double> Evaluation::Metrics() const {
     return metrics;
   }
   metrics["accuracy"] = static_cast<double>(sum_.correct()) / values;
+  if (loss_.has_cross_entropy() && sum_.values() > sum_.samples()) {
+    metrics["perplexity"] = std::exp(metrics["loss"]);  // of sequences
+  }
   if (loss_.has_bce_with_logits()) {
     const auto positives =
         std::count(sum_.targets().begin(), sum_.targets().end(), 1);

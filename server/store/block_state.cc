@@ -20,6 +20,14 @@ BlockState::BlockState(const Block& block, const Options& options)
       aggregator_({.num_workers = options.num_workers,
                    .gathers = options.policy->gathers(),
                    .drops_late = options.policy->drops_late()}) {
+  for (const Slice& slice : block.slices) {
+    const bool decays =
+        options_.optimizer->Decays((*options_.parameters)[slice.parameter]);
+    if (runs_.empty() || runs_.back().decays != decays) {
+      runs_.push_back({0, decays});
+    }
+    runs_.back().end = slice.offset + slice.size();
+  }
   absl::MutexLock lock(&mu);
   for (size_t i = 0; i < options_.optimizer->state_names().size(); ++i) {
     state_.emplace_back(block.size);
@@ -81,16 +89,34 @@ std::vector<float*> BlockState::StateAt(int64_t offset) {
   return state;
 }
 
+template <typename Use>
+void BlockState::ForEachRun(int64_t begin, int64_t n, const OptimizerStep& step,
+                            Use use) const {
+  const int64_t end = begin + n;
+  for (const Run& run : runs_) {
+    if (begin >= end) return;
+    if (run.end <= begin) continue;
+    const int64_t count = std::min(run.end, end) - begin;
+    use(begin, count, run.decays ? step : Optimizer::WithoutDecay(step));
+    begin += count;
+  }
+}
+
 void BlockState::ApplyFused(Ops& ops, const OptimizerStep& step) {
   const float* in = weights_.data();
   float* out = Writable();
   std::vector<float*> state = StateAt(0);
-  ForEachAveragedTile(ops, aggregator_, block_.size,
-                      [&](int64_t begin, int64_t n, const float* gradient) {
-                        ops.OptimizerUpdate(step, n, gradient, in + begin,
-                                            out + begin, state.data());
-                        for (float*& tensor : state) tensor += n;
-                      });
+  ForEachAveragedTile(
+      ops, aggregator_, block_.size,
+      [&](int64_t first, int64_t count, const float* gradient) {
+        ForEachRun(
+            first, count, step,
+            [&](int64_t begin, int64_t n, const OptimizerStep& run_step) {
+              ops.OptimizerUpdate(run_step, n, gradient + (begin - first),
+                                  in + begin, out + begin, state.data());
+              for (float*& tensor : state) tensor += n;
+            });
+      });
   FinishStep(out);
 }
 
@@ -121,9 +147,14 @@ std::vector<double> BlockState::GradientSquares(Ops& ops) const {
 
 std::vector<double> BlockState::Direction(Ops& ops, const OptimizerStep& step) {
   if (!direction_) direction_ = SharedBuffer(block_.size);
-  std::vector<float*> state = StateAt(0);
-  ops.LambDirection(step, block_.size, gradient_.data(), weights_.data(),
-                    direction_.data(), state.data());
+  ForEachRun(0, block_.size, step,
+             [&](int64_t begin, int64_t n, const OptimizerStep& run_step)
+                 ABSL_NO_THREAD_SAFETY_ANALYSIS {
+                   std::vector<float*> state = StateAt(begin);
+                   ops.LambDirection(run_step, n, gradient_.data() + begin,
+                                     weights_.data() + begin,
+                                     direction_.data() + begin, state.data());
+                 });
   const std::vector<double> weight = GrainSquares(ops, weights_.data());
   const std::vector<double> direction = GrainSquares(ops, direction_.data());
   std::vector<double> pairs;
@@ -136,9 +167,15 @@ std::vector<double> BlockState::Direction(Ops& ops, const OptimizerStep& step) {
 
 void BlockState::ApplyAveraged(Ops& ops, const OptimizerStep& step) {
   float* out = Writable();
+  const float* in = weights_.data();
+  const float* gradient = gradient_.data();
   std::vector<float*> state = StateAt(0);
-  ops.OptimizerUpdate(step, block_.size, gradient_.data(), weights_.data(), out,
-                      state.data());
+  ForEachRun(0, block_.size, step,
+             [&](int64_t begin, int64_t n, const OptimizerStep& run_step) {
+               ops.OptimizerUpdate(run_step, n, gradient + begin, in + begin,
+                                   out + begin, state.data());
+               for (float*& tensor : state) tensor += n;
+             });
   FinishStep(out);
 }
 

@@ -39,6 +39,7 @@ class BlockState {
   struct Options {
     const Optimizer* optimizer = nullptr;  // these two outlive the block
     const SyncPolicy* policy = nullptr;
+    const ParameterSpecs* parameters = nullptr;  // of the plan; outlives it
     int num_workers = 1;
     // Keeps the weights of the version before, for the replacement of a worker
     // that was lost in the middle of its push.
@@ -131,6 +132,18 @@ class BlockState {
                    std::vector<Ready>* ready) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
  private:
+  // Elements up to `end`, from the run before on, whose parameters take the
+  // same step: with weight decay or without.
+  struct Run {
+    int64_t end;
+    bool decays;
+  };
+  // Calls use(begin, n, step) for each run's part of elements
+  // [begin, begin + n).
+  template <typename Use>
+  void ForEachRun(int64_t begin, int64_t n, const OptimizerStep& step,
+                  Use use) const;
+
   // Where the new weights go: in place unless the old ones are kept or an
   // answer still reads them.
   float* Writable() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
@@ -145,6 +158,7 @@ class BlockState {
 
   const Block& block_;
   const Options options_;
+  std::vector<Run> runs_;  // fixed at construction
   int64_t version_ ABSL_GUARDED_BY(mu) = kUninitialized;
   std::optional<uint32_t> initial_crc32c_ ABSL_GUARDED_BY(mu);
   bool crc_known_ ABSL_GUARDED_BY(mu) = false;

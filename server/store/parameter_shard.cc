@@ -43,6 +43,7 @@ ParameterShard::ParameterShard(Options options)
     blocks_.push_back(std::make_unique<BlockState>(
         block, BlockState::Options{.optimizer = &optimizer_,
                                    .policy = options_.policy.get(),
+                                   .parameters = &options_.plan->parameters(),
                                    .num_workers = options_.num_workers,
                                    .keep_previous = options_.keep_previous}));
   }

@@ -44,7 +44,7 @@ class AlignedFloats {
 struct Batch {
   int64_t rows = 0;             // may be 0 in an epoch's last, uneven batch
   AlignedFloats features;       // [rows, features of a sample]
-  std::vector<int64_t> labels;  // [rows] for TargetKind::kClass, else empty
+  std::vector<int64_t> labels;  // [rows, target width] for TargetKind::kClass
   std::vector<float> targets;   // [rows, target width] for the other kinds
 
   // Local row i is row first_row + i * row_stride of the step's global batch,

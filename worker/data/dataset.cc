@@ -1,6 +1,7 @@
 #include "worker/data/dataset.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,6 +16,11 @@ float Normalize(float x, float mean, float std) { return (x - mean) / std; }
 
 Dataset::Dataset(RawData raw, const Normalization& normalization)
     : raw_(std::move(raw)) {
+  if (!raw_.tokens.empty()) {
+    feature_width_ = NumElements(raw_.feature_shape);
+    num_classes_ = raw_.num_tokens;
+    return;
+  }
   feature_width_ = raw_.numeric_width;
   for (int64_t width : raw_.code_widths) feature_width_ += width;
   TRIBUTARY_CHECK(NumElements(raw_.feature_shape) == feature_width_);
@@ -47,6 +53,11 @@ Dataset::Dataset(RawData raw, const Normalization& normalization)
 }
 
 absl::Status Dataset::CheckClasses(int64_t classes) const {
+  if (!raw_.tokens.empty() && raw_.num_tokens > classes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        raw_.name, ": the text has ", raw_.num_tokens,
+        " different tokens, but the model's outputs are for ", classes));
+  }
   const std::vector<int64_t>& labels = raw_.targets.labels;
   for (size_t row = 0; row < labels.size(); ++row) {
     if (labels[row] < classes) continue;
@@ -59,6 +70,42 @@ absl::Status Dataset::CheckClasses(int64_t classes) const {
         classes - 1));
   }
   return absl::OkStatus();
+}
+
+absl::Status Dataset::CheckTokens(int64_t tokens) const {
+  if (!raw_.tokens.empty()) {
+    if (raw_.num_tokens <= tokens) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        raw_.name, ": the text has ", raw_.num_tokens,
+        " different tokens, but the model's embedding is for ", tokens));
+  }
+  Batch batch;
+  for (int64_t row = 0; row < raw_.rows; ++row) {
+    Gather({row}, &batch);
+    for (int64_t i = 0; i < feature_width_; ++i) {
+      const float id = batch.features.data()[i];
+      if (id >= 0 && id < static_cast<float>(tokens) && id == std::floor(id)) {
+        continue;
+      }
+      return absl::InvalidArgumentError(absl::StrCat(
+          raw_.name, ": sample ", row, ", feature ", i, " is ", id,
+          ", but the model's embedding takes whole numbers from 0 to ",
+          tokens - 1));
+    }
+  }
+  return absl::OkStatus();
+}
+
+void Dataset::GatherTokens(absl::Span<const int64_t> rows, Batch* out) const {
+  const int64_t length = feature_width_;
+  float* to = out->features.data();
+  for (int64_t row : rows) {
+    TRIBUTARY_CHECK(row >= 0 && row < raw_.rows);
+    const int32_t* from = raw_.tokens.data() + row * raw_.token_stride;
+    for (int64_t i = 0; i < length; ++i) to[i] = static_cast<float>(from[i]);
+    out->labels.insert(out->labels.end(), from + 1, from + 1 + length);
+    to += length;
+  }
 }
 
 void Dataset::GatherBytes(int64_t row, float* out) const {
@@ -84,6 +131,7 @@ void Dataset::Gather(absl::Span<const int64_t> rows, Batch* out) const {
   out->features.Resize(rows.size() * feature_width_);
   out->labels.clear();
   out->targets.clear();
+  if (!raw_.tokens.empty()) return GatherTokens(rows, out);
   const size_t code_columns = raw_.code_widths.size();
   float* to = out->features.data();
   for (int64_t row : rows) {

@@ -30,6 +30,8 @@ class Dataset {
 
   TargetKind target_kind() const { return raw_.targets.kind; }
   int64_t target_width() const { return raw_.targets.width; }
+  // Token ids lie below; 0 when samples are no token sequences.
+  int64_t num_tokens() const { return raw_.num_tokens; }
   // The largest class + 1; 0 when the targets are not classes.
   int64_t num_classes() const { return num_classes_; }
   // Of text classes, in the order of their numbers; empty: numbers in the file.
@@ -43,6 +45,10 @@ class Dataset {
   // (the model's outputs).
   absl::Status CheckClasses(int64_t classes) const;
 
+  // InvalidArgument, naming the first sample, when a feature is no token id
+  // below `tokens` (the model's embedding).
+  absl::Status CheckTokens(int64_t tokens) const;
+
   // Fills out->rows, features, labels and targets with these rows in this
   // order; its other fields stay. Rows are numbers from 0 below rows().
   void Gather(absl::Span<const int64_t> rows, Batch* out) const;
@@ -50,6 +56,7 @@ class Dataset {
  private:
   void GatherBytes(int64_t row, float* out) const;
   void GatherNumbers(int64_t row, float* out) const;
+  void GatherTokens(absl::Span<const int64_t> rows, Batch* out) const;
 
   RawData raw_;  // numbers are already normalized, bytes are not
   int64_t feature_width_ = 0;

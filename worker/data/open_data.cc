@@ -12,6 +12,7 @@
 #include "worker/data/input_file.h"
 #include "worker/data/npy_reader.h"
 #include "worker/data/synthetic.h"
+#include "worker/data/text_reader.h"
 
 namespace tributary {
 namespace {
@@ -40,6 +41,7 @@ absl::StatusOr<char> DelimiterOf(const v1::CsvSource& source) {
 struct Learned {
   bool training = true;
   CsvWords words;
+  Vocabulary vocabulary;
   std::vector<std::string> warnings;
 };
 
@@ -99,7 +101,34 @@ absl::StatusOr<RawData> ReadSyntheticSource(const v1::SyntheticSource& source,
   if (source.has_seed()) options.seed = source.seed();
   options.first_row = source.first_row();
   options.rows = source.rows();
+  options.length = source.length();
   return MakeSynthetic(options, kind);
+}
+
+absl::StatusOr<RawData> ReadTextSource(const v1::TextSource& source,
+                                       TargetKind kind, Learned* learned) {
+  if (kind != TargetKind::kClass) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(source.path(), ": the targets of a text are classes; ",
+                     "wanted the loss cross_entropy"));
+  }
+  TextOptions options;
+  options.bytes = source.tokens() == v1::TextSource::BYTES;
+  options.length = source.length();
+  options.stride = source.has_stride() ? source.stride() : source.length();
+  options.begin = source.begin();
+  options.end = source.has_end() ? source.end() : 1;
+  options.range = {source.first_row(), source.rows()};
+  if (options.length < 1 || options.stride < 1 || options.begin < 0 ||
+      options.end > 1 || !(options.begin < options.end)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        source.path(), ": wanted length and stride from 1 and a part within 0 ",
+        "and 1, got length ", options.length, ", stride ", options.stride,
+        ", begin ", options.begin, ", end ", options.end));
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<InputFile> file,
+                             InputFile::Open(source.path()));
+  return ReadText(file.get(), options, &learned->vocabulary);
 }
 
 absl::StatusOr<RawData> ReadSource(const v1::DataSource& source,
@@ -113,12 +142,14 @@ absl::StatusOr<RawData> ReadSource(const v1::DataSource& source,
       return ReadNpySource(source.npy(), kind);
     case v1::DataSource::kSynthetic:
       return ReadSyntheticSource(source.synthetic(), kind);
+    case v1::DataSource::kText:
+      return ReadTextSource(source.text(), kind, learned);
     case v1::DataSource::KIND_NOT_SET:
       break;
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("wanted a data source (idx, csv, npy or synthetic) to ",
-                   learned->training ? "train" : "test", " on, got none"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "wanted a data source (idx, csv, npy, synthetic or text) to ",
+      learned->training ? "train" : "test", " on, got none"));
 }
 
 NormalizeOptions NormalizeOptionsOf(const v1::NormalizeSpec& spec) {
@@ -139,6 +170,8 @@ NormalizeOptions NormalizeOptionsOf(const v1::DataSource& source) {
       return NormalizeOptionsOf(source.npy().normalize());
     case v1::DataSource::kSynthetic:
       return NormalizeOptionsOf(source.synthetic().normalize());
+    case v1::DataSource::kText:
+      return {};
     case v1::DataSource::KIND_NOT_SET:
       break;
   }

@@ -44,7 +44,14 @@ struct RawData {
   std::vector<int64_t> code_widths;
   std::vector<int32_t> codes;
 
-  Targets targets;
+  // Instead of all these, sequences of token ids below num_tokens: sample i is
+  // the feature_shape[0] tokens from i * token_stride on, and its targets, as
+  // many classes, are those one further.
+  std::vector<int32_t> tokens;
+  int64_t token_stride = 0;
+  int64_t num_tokens = 0;
+
+  Targets targets;  // of token sequences: kind and width alone
 };
 
 // A range of a source's rows; count 0 means to the end.

@@ -36,6 +36,19 @@ absl::Status Check(const SyntheticOptions& options, TargetKind target) {
         options.rows, " from row ", options.first_row, " on"));
   }
   const bool markov = options.kind == Kind::kMarkovText;
+  if (options.length < 0 || (options.length > 0 && !markov)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        name, ": wanted no length, which belongs to markov_text, got ",
+        options.length));
+  }
+  if (options.length > 0 &&
+      (options.first_row > kMaxRows - options.rows ||
+       options.length > kMaxRows / (options.first_row + options.rows))) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        name, ": wanted at most ", kMaxRows, " tokens from the start, got ",
+        options.rows, " samples of ", options.length, " from sample ",
+        options.first_row, " on"));
+  }
   if (markov && options.first_row > kMaxRows - options.rows) {
     return absl::InvalidArgumentError(absl::StrCat(
         name, ": the stream is drawn from its start; wanted at most ", kMaxRows,
@@ -82,6 +95,18 @@ absl::Status MakeRegression(const SyntheticOptions& options, RawData* data) {
   return absl::OkStatus();
 }
 
+void MakeMarkovSequences(const SyntheticOptions& options, RawData* data) {
+  const int64_t length = options.length;
+  const int64_t first = options.first_row * length;
+  const int64_t size = options.rows * length + 1;
+  const std::vector<uint8_t> stream =
+      MarkovModel().Stream(options.seed, first + size);
+  data->tokens = {stream.begin() + first, stream.end()};
+  data->token_stride = length;
+  data->num_tokens = MarkovModel::kTokens;
+  data->targets.width = length;
+}
+
 absl::Status MakeMarkovText(const SyntheticOptions& options, RawData* data) {
   const MarkovModel model;
   const std::vector<uint8_t> tokens =
@@ -119,6 +144,11 @@ absl::StatusOr<RawData> MakeSynthetic(const SyntheticOptions& options,
       status = MakeRegression<MlpTeacherModel>(options, &data);
       break;
     case Kind::kMarkovText:
+      if (options.length > 0) {
+        MakeMarkovSequences(options, &data);
+        data.feature_shape = {options.length};
+        return data;
+      }
       status = MakeMarkovText(options, &data);
       break;
   }

@@ -14,6 +14,7 @@ struct SyntheticOptions {
   uint64_t seed = 11;
   int64_t first_row = 0;
   int64_t rows = 0;
+  int64_t length = 0;  // markov_text: tokens of a sample; 0: as below
 };
 
 // Rows first_row, first_row + 1, ... of a generator (synthetic_models.h):
@@ -22,7 +23,9 @@ struct SyntheticOptions {
 //   mlp_teacher  16 numbers; a real target
 //   markov_text  row t: tokens t - 2 and t - 1, each one-hot (16 + 16
 //   features);
-//                class: token t. Tokens before the stream are 0.
+//                class: token t. Tokens before the stream are 0. With a
+//                length T, row t is the token sequence t T ... t T + T - 1 and
+//                its targets those one further.
 // InvalidArgument when the kind of target does not fit, or there are more rows
 // than fit into memory: 50 million, for markov_text from the stream's start.
 absl::StatusOr<RawData> MakeSynthetic(const SyntheticOptions& options,

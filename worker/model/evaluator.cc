@@ -22,7 +22,9 @@ bool IsCorrect(const float* logits, int64_t classes, int64_t label) {
 void AddClasses(const EvaluationBatch& batch, const std::vector<float>& logits,
                 int64_t outputs, v1::EvaluationPart* part) {
   uint64_t correct = 0;
-  for (int64_t r = 0; r < batch.rows; ++r) {
+  const int64_t labels = static_cast<int64_t>(logits.size()) / outputs;
+  part->set_values(part->values() + labels);
+  for (int64_t r = 0; r < labels; ++r) {
     const float* row = logits.data() + r * outputs;
     correct += IsCorrect(row, outputs, batch.targets.labels[r]);
   }
@@ -56,13 +58,12 @@ void AddNumbers(const std::vector<float>& predictions, const float* targets,
   part->set_error_square_sum(part->error_square_sum() + error_square_sum);
 }
 
-// logits: [rows, outputs] in host memory.
+// logits: [rows, positions, outputs] in host memory.
 void AddBatch(const v1::LossSpec& spec, const EvaluationBatch& batch,
               const std::vector<float>& logits, int64_t outputs,
               v1::EvaluationPart* part) {
   part->set_samples(part->samples() + batch.rows);
   if (spec.has_cross_entropy()) {
-    part->set_values(part->values() + batch.rows);
     AddClasses(batch, logits, outputs, part);
     return;
   }
@@ -92,7 +93,7 @@ absl::StatusOr<v1::EvaluationPart> EvaluateModel(
     ops->CopyOut(logits.data(), output, logits.size() * sizeof(float));
     TRIBUTARY_ASSIGN_OR_RETURN(const double loss_sum, loss->Sum());
     part.set_loss_sum(part.loss_sum() + loss_sum);
-    AddBatch(spec, batch, logits, model->output_size(), &part);
+    AddBatch(spec, batch, logits, model->output_shape().back(), &part);
   }
 }
 

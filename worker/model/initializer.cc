@@ -1,13 +1,13 @@
 #include "worker/model/initializer.h"
 
-#include <algorithm>
+#include <array>
 #include <cmath>
+#include <numbers>
 #include <string>
 
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
 #include "common/check.h"
+#include "common/job/model_parameters.h"
 
 namespace tributary {
 namespace {
@@ -26,25 +26,82 @@ float Uniform(uint64_t stream, uint64_t element) {
   return static_cast<float>(Mix(stream + element * kGolden) >> 40) * 0x1p-24f;
 }
 
+// Normal with mean 0: the method of Box and Muller.
+float Normal(uint64_t stream, uint64_t element, double std) {
+  // In (0, 1] and [0, 1).
+  const double u = 1 - static_cast<double>(Uniform(stream, 2 * element));
+  const double v = static_cast<double>(Uniform(stream, 2 * element + 1));
+  return static_cast<float>(std * std::sqrt(-2 * std::log(u)) *
+                            std::cos(2 * std::numbers::pi * v));
+}
+
+// How a parameter starts: uniform within +-bound, normal, or one value.
+struct Distribution {
+  double bound = 0;
+  double std = 0;
+  float value = 0;
+};
+
+// kaiming_uniform with a = sqrt(5), for weights and biases alike.
+Distribution FanIn(double fan_in) { return {.bound = 1 / std::sqrt(fan_in)}; }
+
+double FilterSize(const v1::Conv2dSpec& conv) {
+  const std::array<int64_t, 2> kernel = PairOf(conv.kernel(), 1);
+  const int64_t groups = conv.has_groups() ? conv.groups() : 1;
+  return static_cast<double>(conv.in() / groups) *
+         static_cast<double>(kernel[0] * kernel[1]);
+}
+
+// The input projections are xavier_uniform and biases 0.
+Distribution OfAttention(const v1::AttentionSpec& attention,
+                         absl::string_view name) {
+  const double dim = static_cast<double>(attention.dim());
+  if (name == "in_proj_weight") return {.bound = std::sqrt(6 / (4 * dim))};
+  if (name == "out_proj.weight") return FanIn(dim);
+  return {};
+}
+
+Distribution DistributionOf(const v1::LayerSpec& layer,
+                            absl::string_view name) {
+  switch (layer.kind_case()) {
+    case v1::LayerSpec::kLinear:
+      return FanIn(static_cast<double>(layer.linear().in()));
+    case v1::LayerSpec::kConv2D:
+      return FanIn(FilterSize(layer.conv2d()));
+    case v1::LayerSpec::kEmbedding:
+      return {.std = layer.embedding().has_std() ? layer.embedding().std() : 1};
+    case v1::LayerSpec::kPositionEmbedding:
+      return {.std = layer.position_embedding().has_std()
+                         ? layer.position_embedding().std()
+                         : 1};
+    case v1::LayerSpec::kAttention:
+      return OfAttention(layer.attention(), name);
+    case v1::LayerSpec::kLayernorm:
+      return {.value = name == "weight" ? 1.0f : 0.0f};
+    default:
+      TRIBUTARY_CHECK(false);  // no other layer has parameters
+  }
+  return {};
+}
+
 }  // namespace
 
 void InitialWeights(const ParameterSpecs& parameters, const v1::ModelSpec& spec,
                     uint64_t seed, int parameter, absl::Span<float> out) {
-  const absl::string_view name = parameters[parameter].name;
-  int layer = -1;
-  TRIBUTARY_CHECK(absl::SimpleAtoi(name.substr(0, name.find('.')), &layer));
-  TRIBUTARY_CHECK(layer >= 0 && layer < spec.sequential_size());
   TRIBUTARY_CHECK(static_cast<int64_t>(out.size()) ==
                   parameters[parameter].size());
-  if (spec.sequential(layer).has_layernorm()) {
-    std::fill(out.begin(), out.end(), absl::EndsWith(name, "weight") ? 1 : 0);
-    return;
-  }
-  const double in = static_cast<double>(spec.sequential(layer).linear().in());
-  const float bound = static_cast<float>(1 / std::sqrt(in));
+  const auto [layer, name] = LayerOfParameter(spec, parameters[parameter].name);
+  const Distribution distribution = DistributionOf(*layer, name);
   const uint64_t stream = Mix(Mix(seed + kGolden) + parameter * kGolden);
+  const float bound = static_cast<float>(distribution.bound);
   for (size_t i = 0; i < out.size(); ++i) {
-    out[i] = (2 * Uniform(stream, i) - 1) * bound;
+    if (bound > 0) {
+      out[i] = (2 * Uniform(stream, i) - 1) * bound;
+    } else if (distribution.std > 0) {
+      out[i] = Normal(stream, i, distribution.std);
+    } else {
+      out[i] = distribution.value;
+    }
   }
 }
 

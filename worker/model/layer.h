@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <utility>
 
 #include "absl/functional/function_ref.h"
@@ -32,9 +33,9 @@ struct BackwardPass {
   bool accumulate = false;  // add to the gradients or overwrite them
 };
 
-// One layer of a sequential model. It owns no memory: the model places
-// weights, gradients and activations. x: [rows, input], y: [rows, output],
-// row-major, a row being one sample.
+// One layer of a sequential model. The model places weights, gradients and
+// activations; a layer owns only what its backward pass remembers besides. x:
+// [rows, input], y: [rows, output], row-major, a row being one sample.
 class Layer {
  public:
   Layer(Ops* ops, Shape input_shape, Shape output_shape)
@@ -54,6 +55,18 @@ class Layer {
   // Where the parameters and their gradients stand, in that order; called once.
   virtual void Bind(absl::Span<float* const> /*weights*/,
                     absl::Span<float* const> /*gradients*/) {}
+
+  // Of an embedding: how many tokens it knows, the ids below; else 0.
+  virtual int64_t num_tokens() const { return 0; }
+  // Of a layer that uses an earlier one's parameter: its name; else empty.
+  virtual const std::string& tied_to() const {
+    static const std::string none;
+    return none;
+  }
+  virtual void BindTied(float* /*weight*/, float* /*gradient*/) {}
+  // Asks the owner of such a parameter to add to its gradient, which the tied
+  // layer has made before; false when the layer can't share.
+  virtual bool ShareGradient() { return false; }
 
   // Which of the forward pass's arrays Backward reads.
   virtual bool ReadsInput() const { return false; }

@@ -4,32 +4,25 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "common/status_macros.h"
 #include "worker/model/device_array.h"
 #include "worker/model/elementwise_layers.h"
+#include "worker/model/layer_creators.h"
 #include "worker/model/layer_norm_layer.h"
+#include "worker/model/layer_stack.h"
 #include "worker/model/linear_layer.h"
+#include "worker/model/residual_layer.h"
 
 namespace tributary {
 namespace {
-
-using LayerOr = absl::StatusOr<std::unique_ptr<Layer>>;
-
-// BLAS counts rows and columns in 32 bits.
-constexpr int64_t kMaxExtent = 2147483647;
 
 // "linear", as the job file writes it.
 std::string KindName(const v1::LayerSpec& spec) {
   return v1::LayerSpec::descriptor()
       ->FindFieldByNumber(spec.kind_case())
       ->name();
-}
-
-// "[3, 28, 28]".
-std::string ShapeText(const Shape& shape) {
-  return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
 }
 
 LayerOr CreateLinear(const v1::LinearSpec& spec, const Shape& input_shape,
@@ -43,12 +36,12 @@ LayerOr CreateLinear(const v1::LinearSpec& spec, const Shape& input_shape,
   Shape output_shape = input_shape;
   if (!input_shape.empty() && input_shape.back() == in) {
     output_shape.back() = out;
-  } else if (options.index == 0 && NumElements(input_shape) == in) {
+  } else if (options.first && NumElements(input_shape) == in) {
     output_shape = {out};  // images as they come, without a flatten
   } else {
     return absl::InvalidArgumentError(
         absl::StrCat("wants samples whose last extent is in = ", in,
-                     ", gets samples of shape ", ShapeText(input_shape)));
+                     ", gets samples of shape ", SampleText(input_shape)));
   }
   return std::make_unique<LinearLayer>(options.ops, input_shape,
                                        std::move(output_shape), in, out,
@@ -68,7 +61,7 @@ LayerOr CreateLayerNorm(const v1::LayerNormSpec& spec, const Shape& input_shape,
   if (input_shape.empty() || input_shape.back() != features) {
     return absl::InvalidArgumentError(
         absl::StrCat("wants samples whose last extent is features = ", features,
-                     ", gets samples of shape ", ShapeText(input_shape)));
+                     ", gets samples of shape ", SampleText(input_shape)));
   }
   const int64_t rows = options.max_rows * (NumElements(input_shape) / features);
   TRIBUTARY_ASSIGN_OR_RETURN(DeviceArray<float> mean,
@@ -89,12 +82,54 @@ LayerOr CreateDropout(const v1::DropoutSpec& spec, const Shape& input_shape,
   }
   return std::make_unique<DropoutLayer>(options.ops, input_shape,
                                         static_cast<float>(p), options.seed,
-                                        options.index);
+                                        options.dropout_key);
 }
 
 LayerOr CreateActivation(ActivationKind kind, const Shape& input_shape,
                          const LayerOptions& options) {
   return std::make_unique<ActivationLayer>(options.ops, input_shape, kind);
+}
+
+// The layers of one branch, with their memory.
+absl::StatusOr<std::unique_ptr<LayerStack>> CreateBranch(
+    const char* branch, const LayerStack::Specs& specs,
+    const Shape& input_shape, const LayerOptions& options) {
+  LayerOptions own = options;
+  own.name = absl::StrCat(options.name, ".", branch, ".");
+  own.first = false;
+  // Apart from the keys of the layers around, and of the other branch.
+  own.dropout_key = static_cast<int32_t>(
+      (static_cast<uint32_t>(options.dropout_key) + 1) * 1024 +
+      (branch[0] == 's' ? 512 : 0));
+  TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<LayerStack> stack,
+                             LayerStack::Create(specs, input_shape, own));
+  TRIBUTARY_RETURN_IF_ERROR(stack->Place(/*input_gradient=*/true));
+  return stack;
+}
+
+LayerOr CreateResidual(const v1::ResidualSpec& spec, const Shape& input_shape,
+                       const LayerOptions& options) {
+  if (spec.body().empty()) {
+    return absl::InvalidArgumentError("wants at least one layer in its body");
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      std::unique_ptr<LayerStack> body,
+      CreateBranch("body", spec.body(), input_shape, options));
+  std::unique_ptr<LayerStack> shortcut;
+  if (!spec.shortcut().empty()) {
+    TRIBUTARY_ASSIGN_OR_RETURN(
+        shortcut,
+        CreateBranch("shortcut", spec.shortcut(), input_shape, options));
+  }
+  const Shape& around = shortcut ? shortcut->output_shape() : input_shape;
+  const Shape output_shape = body->output_shape();
+  if (output_shape != around) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "its body makes samples of shape ", SampleText(output_shape), ", but ",
+        shortcut ? "its shortcut " : "its input has ", SampleText(around)));
+  }
+  return std::make_unique<ResidualLayer>(options.ops, input_shape, output_shape,
+                                         std::move(body), std::move(shortcut));
 }
 
 LayerOr CreateByKind(const v1::LayerSpec& spec, const Shape& input_shape,
@@ -121,6 +156,25 @@ LayerOr CreateByKind(const v1::LayerSpec& spec, const Shape& input_shape,
       return CreateDropout(spec.dropout(), input_shape, options);
     case v1::LayerSpec::kFlatten:
       return std::make_unique<FlattenLayer>(options.ops, input_shape);
+    case v1::LayerSpec::kConv2D:
+      return CreateConv2d(spec.conv2d(), input_shape, options);
+    case v1::LayerSpec::kMaxPool:
+      return CreateMaxPool(spec.max_pool(), input_shape, options);
+    case v1::LayerSpec::kAvgPool:
+      return CreateAvgPool(spec.avg_pool(), input_shape, options);
+    case v1::LayerSpec::kGlobalAvgPool:
+      return CreateGlobalAvgPool(input_shape, options);
+    case v1::LayerSpec::kEmbedding:
+      return CreateEmbedding(spec.embedding(), input_shape, options);
+    case v1::LayerSpec::kPositionEmbedding:
+      return CreatePositionEmbedding(spec.position_embedding(), input_shape,
+                                     options);
+    case v1::LayerSpec::kAttention:
+      return CreateAttention(spec.attention(), input_shape, options);
+    case v1::LayerSpec::kResidual:
+      return CreateResidual(spec.residual(), input_shape, options);
+    case v1::LayerSpec::kTiedLinear:
+      return CreateTiedLinear(spec.tied_linear(), input_shape, options);
     case v1::LayerSpec::KIND_NOT_SET:
       break;
   }
@@ -133,10 +187,13 @@ LayerOr CreateLayer(const v1::LayerSpec& spec, const Shape& input_shape,
                     const LayerOptions& options) {
   LayerOr layer = CreateByKind(spec, input_shape, options);
   if (layer.ok()) return layer;
+  if (absl::StartsWith(layer.status().message(), "layer ")) {
+    return layer;  // of a layer within this one
+  }
   const std::string kind =
       spec.kind_case() == v1::LayerSpec::KIND_NOT_SET ? "?" : KindName(spec);
   return absl::Status(layer.status().code(),
-                      absl::StrCat("layer ", options.index, " (", kind,
+                      absl::StrCat("layer ", options.name, " (", kind,
                                    "): ", layer.status().message()));
 }
 

@@ -2,18 +2,25 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "tributary/v1/job.pb.h"
 #include "worker/model/layer.h"
+#include "worker/model/scratch.h"
 
 namespace tributary {
 
 struct LayerOptions {
   Ops* ops = nullptr;
   int64_t max_rows = 0;
-  uint64_t seed = 0;  // of dropout
-  int32_t index = 0;  // place in the model, from 0
+  Scratch* scratch = nullptr;  // outlives the layer
+  std::string name;            // place in the model: "3", "3.body.0"
+  bool first = false;          // of the model
+  // Parameters of the layers before it, by which it may tie itself to one.
+  const ParameterSpecs* earlier = nullptr;
+  uint64_t seed = 0;        // of dropout
+  int32_t dropout_key = 0;  // tells a dropout from the others of the model
 };
 
 // The layer that `spec` asks for, taking samples of `input_shape`.

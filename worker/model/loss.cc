@@ -13,12 +13,15 @@ Loss::Loss(Kind kind, const Options& options)
       ops_(options.ops),
       max_rows_(options.max_rows),
       outputs_(options.outputs),
-      values_per_row_(kind == Kind::kCrossEntropy ? 1 : options.outputs) {}
+      positions_(options.positions),
+      values_per_row_(kind == Kind::kCrossEntropy
+                          ? options.positions
+                          : options.outputs * options.positions) {}
 
 absl::StatusOr<std::unique_ptr<Loss>> Loss::Create(const v1::LossSpec& spec,
                                                    const Options& options) {
   TRIBUTARY_CHECK(options.ops != nullptr && options.max_rows > 0 &&
-                  options.outputs > 0);
+                  options.outputs > 0 && options.positions > 0);
   std::unique_ptr<Loss> loss;
   switch (spec.kind_case()) {
     case v1::LossSpec::kCrossEntropy: {
@@ -55,7 +58,8 @@ absl::StatusOr<std::unique_ptr<Loss>> Loss::Create(const v1::LossSpec& spec,
 
 absl::Status Loss::Allocate() {
   TRIBUTARY_ASSIGN_OR_RETURN(
-      d_logits_, DeviceArray<float>::Allocate(ops_, max_rows_ * outputs_));
+      d_logits_,
+      DeviceArray<float>::Allocate(ops_, max_rows_ * positions_ * outputs_));
   const int64_t values = max_rows_ * values_per_row_;
   TRIBUTARY_ASSIGN_OR_RETURN(losses_,
                              DeviceArray<float>::Allocate(ops_, values));
@@ -63,7 +67,7 @@ absl::Status Loss::Allocate() {
   if (ops_->is_host()) return absl::OkStatus();
   if (kind_ == Kind::kCrossEntropy) {
     TRIBUTARY_ASSIGN_OR_RETURN(labels_,
-                               DeviceArray<int64_t>::Allocate(ops_, max_rows_));
+                               DeviceArray<int64_t>::Allocate(ops_, values));
   } else {
     TRIBUTARY_ASSIGN_OR_RETURN(values_,
                                DeviceArray<float>::Allocate(ops_, values));
@@ -84,7 +88,7 @@ absl::Status Loss::CheckTargets(const LossTargets& targets,
     return absl::InvalidArgumentError(
         "cross_entropy wants a class for each sample, the data has numbers");
   }
-  for (int64_t r = 0; r < rows; ++r) {
+  for (int64_t r = 0; r < rows * positions_; ++r) {
     if (targets.labels[r] < 0 || targets.labels[r] >= outputs_) {
       return absl::InvalidArgumentError(absl::StrCat(
           "cross_entropy wants labels from 0 to ", outputs_ - 1,
@@ -104,7 +108,7 @@ absl::Status Loss::Compute(const float* logits, const LossTargets& targets,
   const int64_t count = rows * values_per_row_;
   if (!ops_->is_host()) {
     if (kind_ == Kind::kCrossEntropy) {
-      ops_->CopyIn(labels_.data(), labels, rows * sizeof(int64_t));
+      ops_->CopyIn(labels_.data(), labels, count * sizeof(int64_t));
       labels = labels_.data();
     } else {
       ops_->CopyIn(values_.data(), values, count * sizeof(float));
@@ -115,7 +119,7 @@ absl::Status Loss::Compute(const float* logits, const LossTargets& targets,
       static_cast<float>(scale / static_cast<double>(values_per_row_));
   switch (kind_) {
     case Kind::kCrossEntropy:
-      ops_->CrossEntropy(rows, outputs_, logits, labels,
+      ops_->CrossEntropy(count, outputs_, logits, labels,
                          {.label_smoothing = label_smoothing_}, factor,
                          losses_.data(), /*row_weight=*/nullptr, d_logits);
       break;

@@ -12,22 +12,24 @@
 
 namespace tributary {
 
-// What the samples of a batch should give, in host memory: a class for each
-// (cross entropy) or a number for each output (the other losses).
+// What the samples of a batch should give, in host memory: a class for each, or
+// for each position of each (cross entropy), or a number for each output (the
+// other losses).
 struct LossTargets {
-  const int64_t* labels = nullptr;  // [rows]
+  const int64_t* labels = nullptr;  // [rows, positions]
   const float* values = nullptr;    // [rows, outputs]
 };
 
 // Compares logits with targets on the device, and computes the gradient where
-// backward begins. A sample's loss is the mean over its outputs, so that a
-// batch's mean is PyTorch's. For one thread.
+// backward begins. A sample's loss is the mean over its positions or outputs,
+// so that a batch's mean is PyTorch's. For one thread.
 class Loss {
  public:
   struct Options {
-    Ops* ops = nullptr;    // outlives the loss
-    int64_t max_rows = 0;  // of one batch
-    int64_t outputs = 0;   // of the model
+    Ops* ops = nullptr;     // outlives the loss
+    int64_t max_rows = 0;   // of one batch
+    int64_t outputs = 0;    // of the model, at each position
+    int64_t positions = 1;  // of a sample; more than one for sequences
   };
 
   // InvalidArgument when a constant is out of range.
@@ -41,7 +43,7 @@ class Loss {
 
   // The same, and the gradient of scale times the summed loss: with scale = 1 /
   // (this rank's samples in the whole step) the gradients of a step's
-  // micro-batches add up to that of the mean. Returns it, [rows, outputs] on
+  // micro-batches add up to that of the mean. Returns it, as the logits on
   // the device, valid until the next call.
   absl::StatusOr<const float*> Differentiate(const float* logits,
                                              const LossTargets& targets,
@@ -65,12 +67,13 @@ class Loss {
   Ops* const ops_;
   const int64_t max_rows_;
   const int64_t outputs_;
-  const int64_t values_per_row_;  // targets and losses: 1 or outputs
+  const int64_t positions_;
+  const int64_t values_per_row_;  // targets and losses
   float label_smoothing_ = 0;
   float pos_weight_ = 1;
 
   DeviceArray<float> d_logits_;
-  DeviceArray<float> losses_;    // [rows] or [rows, outputs]
+  DeviceArray<float> losses_;    // [rows, positions] or [rows, outputs]
   DeviceArray<int64_t> labels_;  // where the device cannot read the host
   DeviceArray<float> values_;    // likewise
   int64_t rows_ = 0;             // of the last call

@@ -12,6 +12,8 @@
 #include "tributary/v1/job.pb.h"
 #include "worker/model/device_array.h"
 #include "worker/model/layer.h"
+#include "worker/model/layer_stack.h"
+#include "worker/model/scratch.h"
 
 namespace tributary {
 
@@ -33,9 +35,11 @@ class Model {
       const Options& options);
 
   // In forward order, named as torch.nn.Sequential names them: "0.weight".
-  const ParameterSpecs& parameters() const { return parameters_; }
-  const Shape& output_shape() const { return layers_.back()->output_shape(); }
-  int64_t output_size() const { return layers_.back()->output_size(); }
+  const ParameterSpecs& parameters() const { return stack_->parameters(); }
+  const Shape& output_shape() const { return stack_->output_shape(); }
+  int64_t output_size() const { return NumElements(output_shape()); }
+  // How many tokens the model takes; 0 when its input are no token ids.
+  int64_t num_tokens() const { return stack_->layers().front()->num_tokens(); }
   int64_t max_rows() const { return max_rows_; }
 
   // Device memory of parameter i and of its gradient, at first all zero. Each
@@ -60,41 +64,22 @@ class Model {
                 const std::function<void(int parameter)>& gradient_ready);
 
  private:
-  // Where a layer writes: indices of buffers, -1 for none.
-  struct Place {
-    int output = -1;
-    int input_gradient = -1;
-  };
-
   Model(Ops* ops, int64_t max_rows) : ops_(ops), max_rows_(max_rows) {}
 
-  absl::Status AddLayers(const v1::ModelSpec& spec, const Shape& sample_shape,
-                         uint64_t seed);
   absl::Status PlaceParameters();
-  absl::Status PlaceActivations();
-  absl::Status PlaceInputGradients();
-  absl::StatusOr<int> AddBuffer(int64_t elements_per_row);
-  float* BufferAt(int place);
+  absl::Status Tie();
 
   Ops* const ops_;
   const int64_t max_rows_;
 
-  std::vector<std::unique_ptr<Layer>> layers_;
-  std::vector<int> first_parameter_;  // of each layer
-  int first_trained_layer_ = 0;       // nothing below it has a gradient
-  ParameterSpecs parameters_;
+  Scratch scratch_;
+  std::unique_ptr<LayerStack> stack_;
+  int64_t sample_size_ = 0;
 
   std::vector<int64_t> offsets_;  // of each parameter, in elements
   DeviceArray<float> weights_;
   DeviceArray<float> gradients_;
-
-  std::vector<Place> places_;  // of each layer
-  std::vector<DeviceArray<float>> buffers_;
   DeviceArray<float> features_;  // where the device cannot read the host
-
-  // Of the last Forward.
-  int64_t rows_ = 0;
-  std::vector<const float*> activations_;  // input of each layer, then logits
 };
 
 }  // namespace tributary

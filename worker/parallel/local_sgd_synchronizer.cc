@@ -112,8 +112,9 @@ void LocalSgdSynchronizer::UpdateLocally() {
     for (const DeviceArray<float>& s : state_[p]) state.push_back(s.data());
     float* weight = options_.model->weight(index);
     options_.ops->OptimizerUpdate(
-        prepared, static_cast<int64_t>(start_[p].size()),
-        options_.model->gradient(index), weight, weight, state.data());
+        optimizer_.StepFor(options_.model->parameters()[p], prepared),
+        static_cast<int64_t>(start_[p].size()), options_.model->gradient(index),
+        weight, weight, state.data());
   }
 }
 

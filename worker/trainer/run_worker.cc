@@ -165,6 +165,26 @@ struct Workplace {
   std::optional<StepPlan> plan;
 };
 
+// An error unless the model takes these samples and gives what they want.
+absl::Status CheckFits(const Dataset& data, const Model& model) {
+  if (model.num_tokens() > 0) {
+    TRIBUTARY_RETURN_IF_ERROR(data.CheckTokens(model.num_tokens()));
+  }
+  if (data.target_kind() != TargetKind::kClass) return absl::OkStatus();
+  const int64_t classes = model.output_shape().back();
+  const int64_t positions = model.output_size() / classes;
+  if (data.target_width() != positions) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        data.name(), ": a sample has ", data.target_width(),
+        " labels, but the model gives outputs of shape ",
+        ShapeText(model.output_shape()), " for it, wanted ",
+        data.target_width() == 1
+            ? "one row of outputs; a flatten or global_avg_pool makes one"
+            : "one row of outputs for each"));
+  }
+  return data.CheckClasses(classes);
+}
+
 absl::Status OpenModel(const v1::JobSpec& job, Workplace* place) {
   const int64_t workers = job.cluster().workers();
   const v1::DataSpec& data = job.data();
@@ -185,17 +205,18 @@ absl::Status OpenModel(const v1::JobSpec& job, Workplace* place) {
       Model::Create(
           job.model(), place->data.train->feature_shape(),
           {.ops = place->ops.get(), .max_rows = max_rows, .seed = job.seed()}));
+  const bool classes = place->data.train->target_kind() == TargetKind::kClass;
+  const int64_t outputs = classes ? place->model->output_shape().back()
+                                  : place->model->output_size();
+  const int64_t positions = place->model->output_size() / outputs;
   TRIBUTARY_ASSIGN_OR_RETURN(
-      place->loss, Loss::Create(job.training().loss(),
-                                {.ops = place->ops.get(),
-                                 .max_rows = max_rows,
-                                 .outputs = place->model->output_size()}));
-  if (place->data.train->target_kind() == TargetKind::kClass) {
-    for (const Dataset* set :
-         {place->data.train.get(), place->data.test.get()}) {
-      if (!set) continue;
-      TRIBUTARY_RETURN_IF_ERROR(set->CheckClasses(place->model->output_size()));
-    }
+      place->loss,
+      Loss::Create(job.training().loss(), {.ops = place->ops.get(),
+                                           .max_rows = max_rows,
+                                           .outputs = outputs,
+                                           .positions = positions}));
+  for (const Dataset* set : {place->data.train.get(), place->data.test.get()}) {
+    if (set) TRIBUTARY_RETURN_IF_ERROR(CheckFits(*set, *place->model));
   }
   return absl::OkStatus();
 }

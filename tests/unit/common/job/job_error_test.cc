@@ -41,7 +41,9 @@ constexpr SpoiledLine kSpoiledLines[] = {
      R"(job.yaml:4: unknown field "rleu" in model.sequential.1; did you mean "relu"?)"},
     {4, "    - {}",
      "job.yaml:4: model.sequential.1 wants one of linear, relu, gelu, sigmoid, "
-     "tanh, silu, layernorm, dropout, flatten"},
+     "tanh, silu, layernorm, dropout, flatten, conv2d, max_pool, avg_pool, "
+     "global_avg_pool, embedding, position_embedding, attention, residual, "
+     "tied_linear"},
     {4, "    - dropout: 0.5",
      R"(job.yaml:4: model.sequential.1.dropout wants a mapping with p; got "0.5")"},
     {4, "    - relu: 3",
@@ -92,7 +94,7 @@ constexpr SpoiledLine kSpoiledLines[] = {
      "optimizer, learning_rate_schedule, gradient_accumulation, clip_norm, "
      "precision, nonfinite; got a list"},
     {7, "  train: 5",
-     R"(job.yaml:7: data.train wants a mapping with idx, csv, npy, synthetic; got "5")"},
+     R"(job.yaml:7: data.train wants a mapping with idx, csv, npy, synthetic, text; got "5")"},
     {8, "  batch_size: 16\n  shuffle: seed",
      "job.yaml:9: data.shuffle.seed wants a value, as in {seed: ...}"},
     {8, "  batch_size: 16\n  shuffle: {none: false}",
@@ -125,7 +127,7 @@ constexpr SpoiledLine kSpoiledLines[] = {
     {7, "  train: {idx: {images: x}}",
      "job.yaml:7: labels is missing in data.train.idx"},
     {7, "  train: {}",
-     "job.yaml:7: data.train wants one of idx, csv, npy, synthetic"},
+     "job.yaml:7: data.train wants one of idx, csv, npy, synthetic, text"},
     {3, "",
      "job.yaml:5: model.sequential.1.linear.in is 8, but data.train makes 20 "
      "features"},
@@ -263,6 +265,23 @@ constexpr SpoiledLine kSpoiledLines[] = {
      "features"},
 };
 
+// A good language model without a file, of which tests spoil one thing.
+constexpr char kTokensJob[] = R"(model:
+  sequential:
+    - embedding: {tokens: 16, dim: 8}
+    - position_embedding: {length: 4, dim: 8}
+    - residual:
+        body: [{layernorm: {features: 8}}, {attention: {dim: 8, heads: 2, causal: true}}]
+    - tied_linear: {to: 0.weight}
+data:
+  train: {synthetic: {kind: markov_text, rows: 100, length: 4}}
+  batch_size: 16
+training:
+  epochs: 2
+  loss: cross_entropy
+  optimizer: adam
+)";
+
 struct SpoilingOverride {
   const char* text;
   const char* error;
@@ -274,7 +293,7 @@ constexpr SpoilingOverride kSpoilingOverrides[] = {
     {"data.train.synthetic.rows=0",
      "--set data.train.synthetic.rows=0: data.train.synthetic.rows must be at "
      "least 1 and at most 1000000000000000, got 0"},
-    {"model=", "--set model=: sequential is missing in model"},
+    {"model=", "--set model=: model wants one of sequential, mlp, cnn, gpt"},
     {"training.optimizer={adagrad: {epsilon: -1}}",
      "--set training.optimizer={adagrad: {epsilon: -1}}: "
      "training.optimizer.adagrad.epsilon must be at least 0, got -1"},
@@ -344,6 +363,83 @@ constexpr SpoilingOverride kSpoilingOverrides[] = {
      "data.train.npy"},
 };
 
+// Of kTokensJob.
+constexpr SpoilingOverride kSpoiledLayers[] = {
+    {"model.sequential.1={embedding: {tokens: 16, dim: 8}}",
+     "--set model.sequential.1={embedding: {tokens: 16, dim: 8}}: "
+     "model.sequential.1.embedding must be the first layer: it takes token "
+     "ids"},
+    {"model.sequential.0.embedding.tokens=16777217",
+     "--set model.sequential.0.embedding.tokens=16777217: "
+     "model.sequential.0.embedding.tokens must be at least 1 and at most "
+     "16777216, got 16777217"},
+    {"model.sequential.1.position_embedding.dim=9",
+     "--set model.sequential.1.position_embedding.dim=9: "
+     "model.sequential.1.position_embedding.dim is 9, but "
+     "model.sequential.0.embedding.dim makes 8 features"},
+    {"model.sequential.2.residual.body.1.attention.heads=3",
+     "--set model.sequential.2.residual.body.1.attention.heads=3: "
+     "model.sequential.2.residual.body.1.attention.heads must divide dim, 8, "
+     "got 3"},
+    {"model.sequential.2.residual.body.1={linear: {in: 8, out: 7}}",
+     "job.yaml:5: model.sequential.2.residual.body makes 7 features, but its "
+     "input has 8"},
+    {"model.sequential.2.residual.shortcut=[{linear: {in: 8, out: 6}}]",
+     "job.yaml:5: model.sequential.2.residual.body makes 8 features, but the "
+     "shortcut makes 6"},
+    {"model.sequential.2.residual.shortcut=[{tied_linear: {to: 0.weight}}]",
+     "--set model.sequential.2.residual.shortcut=[{tied_linear: {to: "
+     "0.weight}}]: model.sequential.2.residual.shortcut.0.tied_linear stands "
+     "in a residual; it must be a layer of the model itself"},
+    {"model.sequential.3.tied_linear.to=1.weight",
+     "--set model.sequential.3.tied_linear.to=1.weight: "
+     "model.sequential.3.tied_linear.to wants the weight of an embedding, "
+     "which is the first layer: \"0.weight\"; got \"1.weight\""},
+    {"model.sequential.3={conv2d: {in: 4, out: 6, kernel: 3, groups: 4}}",
+     "--set model.sequential.3={conv2d: {in: 4, out: 6, kernel: 3, groups: "
+     "4}}: model.sequential.3.conv2d.groups must divide in and out, 4 and 6, "
+     "got 4"},
+    {"model.sequential.3={conv2d: {in: 4, out: 6, kernel: [1, 2, 3]}}",
+     "--set model.sequential.3={conv2d: {in: 4, out: 6, kernel: [1, 2, 3]}}: "
+     "model.sequential.3.conv2d.kernel wants one number or [height, width], "
+     "got 3 numbers"},
+    {"model.sequential.3={conv2d: {in: 4, out: 6, kernel: 0}}",
+     "--set model.sequential.3={conv2d: {in: 4, out: 6, kernel: 0}}: "
+     "model.sequential.3.conv2d.kernel.0 must be at least 1 and at most "
+     "65536, got 0"},
+    {"model.sequential.3={max_pool: {kernel: 2, padding: 2}}",
+     "--set model.sequential.3={max_pool: {kernel: 2, padding: 2}}: "
+     "model.sequential.3.max_pool.padding must be at most half the kernel, 1, "
+     "got 2"},
+    {"model.gpt={layers: 1, dim: 8, heads: 2, length: 4, vocabulary: 16}",
+     "--set model.gpt={layers: 1, dim: 8, heads: 2, length: 4, vocabulary: "
+     "16}: gpt and sequential exclude each other in model; keep one"},
+    {"model={gpt: {layers: 1, dim: 9, heads: 2, length: 4, vocabulary: 16}}",
+     "--set model={gpt: {layers: 1, dim: 9, heads: 2, length: 4, vocabulary: "
+     "16}}: model.gpt.heads must divide dim, 9, got 2"},
+    {"model={gpt: {layers: 1, dim: 8, heads: 2, vocabulary: 16}}",
+     "--set model={gpt: {layers: 1, dim: 8, heads: 2, vocabulary: 16}}: length "
+     "is missing in model.gpt"},
+    {"model={cnn: {image: 4, channels: [8, 8, 8], classes: 2}}",
+     "--set model={cnn: {image: 4, channels: [8, 8, 8], classes: 2}}: "
+     "model.cnn.channels has 3 entries, each of which halves the image; "
+     "nothing is left of model.cnn.image"},
+    {"model={mlp: {in: 8, hidden: [0], out: 2}}",
+     "--set model={mlp: {in: 8, hidden: [0], out: 2}}: model.mlp.hidden.0 must "
+     "be at least 1 and at most 2147483647, got 0"},
+    {"model={mlp: {in: 8, hidden: [4], out: 16}}",
+     "--set model={mlp: {in: 8, hidden: [4], out: 16}}: model.sequential.0 "
+     "must be an embedding: data.train makes tokens"},
+    {"data.train.synthetic.kind=ctr",
+     "job.yaml:9: data.train.synthetic.length belongs to markov_text"},
+    {"data.train={text: {path: a.txt, length: 4, begin: 0.9, end: 0.5}}",
+     "--set data.train={text: {path: a.txt, length: 4, begin: 0.9, end: "
+     "0.5}}: data.train.text.end must be above begin, 0.9, got 0.5"},
+    {"data.train={text: {path: a.txt}}",
+     "--set data.train={text: {path: a.txt}}: length is missing in "
+     "data.train.text"},
+};
+
 TEST(JobErrorTest, TheGoodJobIsGood) {
   EXPECT_TRUE(ParseJob(JobWith(0, ""), "job.yaml").ok());
 }
@@ -359,6 +455,19 @@ TEST(JobErrorTest, EverySpoiledLineHasItsSentence) {
 TEST(JobErrorTest, EverySpoilingOverrideHasItsSentence) {
   for (const SpoilingOverride& spoiling : kSpoilingOverrides) {
     const auto job = ParseJob(JobWith(0, ""), "job.yaml", {spoiling.text});
+    EXPECT_EQ(job.status().message(), spoiling.error) << spoiling.text;
+    EXPECT_EQ(job.status().code(), absl::StatusCode::kInvalidArgument);
+  }
+}
+
+TEST(JobErrorTest, TheGoodLanguageModelIsGood) {
+  const auto job = ParseJob(kTokensJob, "job.yaml");
+  EXPECT_TRUE(job.ok()) << job.status();
+}
+
+TEST(JobErrorTest, EverySpoiledLayerHasItsSentence) {
+  for (const SpoilingOverride& spoiling : kSpoiledLayers) {
+    const auto job = ParseJob(kTokensJob, "job.yaml", {spoiling.text});
     EXPECT_EQ(job.status().message(), spoiling.error) << spoiling.text;
     EXPECT_EQ(job.status().code(), absl::StatusCode::kInvalidArgument);
   }

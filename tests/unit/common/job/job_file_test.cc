@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/job/field_rules.h"
 #include "common/job/job_options.h"
 #include "common/job/model_parameters.h"
@@ -51,7 +53,7 @@ model:
     - linear: {in: 8, out: 1, bias: true}
 data:
   train:
-    synthetic: {kind: linear, rows: 1000, seed: 11, first_row: 0}
+    synthetic: {kind: linear, rows: 1000, seed: 11, first_row: 0, length: 0}
   batch_size: 16
   shuffle: {seed: 1}
 training:
@@ -65,6 +67,7 @@ training:
       nesterov: false
       weight_decay: 0
       dampening: 0
+      decay_on: all
   learning_rate_schedule:
     constant: {}
   gradient_accumulation: 1
@@ -133,13 +136,15 @@ TEST(JobFileTest, EveryOptionalFieldHasADefaultInAResolvedJob) {
   // All but the lengths of schedules, which may be as long as the job, and the
   // end of those schedules that have none.
   const std::set<std::string> open = {
-      "CosineScheduleSpec.t_max", "WarmupScheduleSpec.total",
+      "CosineScheduleSpec.t_max",   "WarmupScheduleSpec.total",
       "WarmupScheduleSpec.eta_min", "SgdSpec.learning_rate",
-      "OuterSpec.nesterov"};
+      "OuterSpec.nesterov",         "TextSource.stride"};  // the length
+  std::set<std::string> seen;
   std::vector<const Descriptor*> types = {v1::JobSpec::descriptor()};
   while (!types.empty()) {
     const Descriptor* type = types.back();
     types.pop_back();
+    if (!seen.insert(type->full_name()).second) continue;
     for (int i = 0; i < type->field_count(); ++i) {
       const FieldDescriptor& field = *type->field(i);
       if (field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
@@ -289,6 +294,77 @@ TEST(JobFileTest, ShuffleTakesTheSeedOfTheJob) {
   EXPECT_EQ(
       Parse(kSmallJob, {"seed=18446744073709551615"}).data().shuffle().seed(),
       18446744073709551615u);
+}
+
+// What a preset stands for, as the resolved job writes it.
+std::string LayersOf(const std::string& preset) {
+  const v1::JobSpec job = Parse(kSmallJob, {"model=" + preset});
+  std::string layers;
+  for (const ParameterSpec& spec : ModelParameters(job.model())) {
+    absl::StrAppend(&layers, spec.name, "[", absl::StrJoin(spec.shape, ","),
+                    "] ");
+  }
+  return layers;
+}
+
+TEST(PresetTest, AnMlpHasALayerForEachHiddenWidth) {
+  EXPECT_EQ(LayersOf("{mlp: {in: 20, hidden: [8, 4], out: 1, dropout: 0.5}}"),
+            "0.weight[8,20] 0.bias[8] 3.weight[4,8] 3.bias[4] 6.weight[1,4] "
+            "6.bias[1] ");
+}
+
+TEST(PresetTest, ACnnHalvesItsImageWithEveryConvolution) {
+  const v1::JobSpec job = Parse(
+      kSmallJob,
+      {"model={cnn: {image: [9, 6], channels: [3, 5], hidden: 7, classes: 1}}",
+       "data.train={synthetic: {kind: ctr, rows: 5}}",
+       "training.loss=bce_with_logits"});
+  // [1, 9, 6] -> [3, 4, 3] -> [5, 2, 1].
+  EXPECT_EQ(ModelParameters(job.model()),
+            (ParameterSpecs{{"0.weight", {3, 1, 3, 3}},
+                            {"0.bias", {3}},
+                            {"3.weight", {5, 3, 3, 3}},
+                            {"3.bias", {5}},
+                            {"7.weight", {7, 10}},
+                            {"7.bias", {7}},
+                            {"9.weight", {1, 7}},
+                            {"9.bias", {1}}}));
+  EXPECT_FALSE(job.model().has_cnn());
+  EXPECT_EQ(job.model().sequential(2).max_pool().stride(0), 2);
+  EXPECT_EQ(job.model().sequential(0).conv2d().stride(0), 1);
+}
+
+TEST(PresetTest, AGptIsTwoResidualsALayerBetweenEmbeddingAndTiedHead) {
+  const v1::JobSpec job = Parse(
+      kSmallJob,
+      {"model={gpt: {layers: 1, dim: 8, heads: 2, length: 4, vocabulary: 16}}",
+       "data.train={synthetic: {kind: markov_text, rows: 9, length: 4}}",
+       "training.loss=cross_entropy"});
+  EXPECT_EQ(ModelParameters(job.model()),
+            (ParameterSpecs{{"0.weight", {16, 8}},
+                            {"1.weight", {4, 8}},
+                            {"2.body.0.weight", {8}},
+                            {"2.body.0.bias", {8}},
+                            {"2.body.1.in_proj_weight", {24, 8}},
+                            {"2.body.1.in_proj_bias", {24}},
+                            {"2.body.1.out_proj.weight", {8, 8}},
+                            {"2.body.1.out_proj.bias", {8}},
+                            {"3.body.0.weight", {8}},
+                            {"3.body.0.bias", {8}},
+                            {"3.body.1.weight", {32, 8}},
+                            {"3.body.1.bias", {32}},
+                            {"3.body.3.weight", {8, 32}},
+                            {"3.body.3.bias", {8}},
+                            {"4.weight", {8}},
+                            {"4.bias", {8}}}));
+  EXPECT_EQ(job.model().sequential(5).tied_linear().to(), "0.weight");
+  EXPECT_EQ(job.model().sequential(0).embedding().std(), 0.02);
+  const auto [layer, name] =
+      LayerOfParameter(job.model(), "2.body.1.out_proj.weight");
+  EXPECT_TRUE(layer->has_attention());
+  EXPECT_EQ(name, "out_proj.weight");
+  const v1::JobSpec again = Parse(JobToYaml(job));
+  EXPECT_TRUE(MessageDifferencer::Equals(job, again)) << JobToYaml(job);
 }
 
 TEST(ModelParametersTest, NamesCountLayersWithoutParameters) {

@@ -47,6 +47,20 @@ TEST(EvaluationTest, PartsCountByTheirSamples) {
   EXPECT_EQ(evaluation.Metrics(), expected);
 }
 
+TEST(EvaluationTest, SequencesCountTheirPositions) {
+  Evaluation evaluation(CrossEntropy());
+  v1::EvaluationPart part = Classes(2, 3, 6);
+  part.set_values(8);  // four positions each
+  TRIBUTARY_EXPECT_OK(evaluation.Add(part));
+  const std::map<std::string, double> expected = {
+      {"loss", 1.5}, {"accuracy", 0.75}, {"perplexity", std::exp(1.5)}};
+  EXPECT_EQ(evaluation.Metrics(), expected);
+  EXPECT_THAT(evaluation.Add(Classes(2, 1, 1)),
+              StatusIs(kInvalid,
+                       "compared 1 values a sample, the parts before "
+                       "it 4"));
+}
+
 TEST(EvaluationTest, NoSamplesGiveNoMetrics) {
   Evaluation evaluation(CrossEntropy());
   EXPECT_TRUE(evaluation.Metrics().empty());
@@ -109,8 +123,8 @@ TEST(EvaluationTest, AContradictoryPartIsRefusedAndNotAdded) {
   EXPECT_THAT(classes.Add(Classes(3, 1, 4)),
               StatusIs(kInvalid, "3 values says that 4 are right"));
   v1::EvaluationPart wide = Classes(3, 1, 1);
-  wide.set_values(6);
-  EXPECT_THAT(classes.Add(wide), StatusIs(kInvalid, "compared 6 values"));
+  wide.set_values(5);
+  EXPECT_THAT(classes.Add(wide), StatusIs(kInvalid, "compared 5 values"));
   wide.set_values(0);
   EXPECT_THAT(classes.Add(wide), StatusIs(kInvalid, "compared 0 values"));
   EXPECT_THAT(classes.Add(Scores({1}, "1")),

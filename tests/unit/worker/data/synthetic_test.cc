@@ -165,6 +165,28 @@ TEST(SyntheticTest, MarkovRowsAreTheTwoTokensBeforeTheirClass) {
   EXPECT_THAT(data->targets.labels, ElementsAre(0, 12));
 }
 
+TEST(SyntheticTest, MarkovSequencesFollowEachOther) {
+  SyntheticOptions options = Options(Kind::kMarkovText, 2);
+  options.seed = 5;  // 1, 3, 12, 0, 12, 15, ...
+  options.length = 2;
+  auto data = MakeSynthetic(options, TargetKind::kClass);
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_THAT(data->feature_shape, ElementsAre(2));
+  EXPECT_THAT(data->tokens, ElementsAre(1, 3, 12, 0, 12));
+  EXPECT_EQ(data->token_stride, 2);
+  EXPECT_EQ(data->num_tokens, 16);
+  EXPECT_EQ(data->targets.width, 2);
+  options.first_row = 1;
+  options.rows = 1;
+  data = MakeSynthetic(options, TargetKind::kClass);
+  EXPECT_THAT(data->tokens, ElementsAre(12, 0, 12));
+  options.length = 50'000'000;
+  EXPECT_THAT(
+      std::string(
+          MakeSynthetic(options, TargetKind::kClass).status().message()),
+      HasSubstr("wanted at most 50000000 tokens from the start"));
+}
+
 TEST(SyntheticTest, WhatCannotBeMadeIsTold) {
   const auto error = [](const SyntheticOptions& options, TargetKind kind) {
     return std::string(MakeSynthetic(options, kind).status().message());

@@ -108,5 +108,55 @@ TEST(GradientCheckTest, TwoLinearsWithoutAnythingBetween) {
       {4});
 }
 
+TEST(GradientCheckTest, ConvolutionsAndPools) {
+  ExpectGradientsOf(
+      "sequential { conv2d { in: 2 out: 4 kernel: 3 padding: 1 groups: 2 } }"
+      "sequential { tanh {} }"
+      "sequential { max_pool { kernel: 3 stride: 2 padding: 1 } }"
+      "sequential { conv2d { in: 4 out: 3 kernel: 2 kernel: 1 stride: 1 "
+      "stride: 2 padding: 1 padding: 0 dilation: 2 dilation: 1 bias: false } }"
+      "sequential { avg_pool { kernel: 2 padding: 1 count_include_pad: false } "
+      "} sequential { sigmoid {} } sequential { global_avg_pool {} }"
+      "sequential { linear { in: 3 out: 2 } }",
+      {2, 7, 6});
+}
+
+// A shortcut of its own, and a residual as the first layer with parameters.
+TEST(GradientCheckTest, AResidualWithAShortcutOfConvolutions) {
+  ExpectGradientsOf(
+      "sequential { residual {"
+      "  body { conv2d { in: 1 out: 3 kernel: 3 padding: 1 stride: 2 } }"
+      "  body { tanh {} }"
+      "  body { conv2d { in: 3 out: 3 kernel: 3 padding: 1 } }"
+      "  shortcut { conv2d { in: 1 out: 3 kernel: 1 stride: 2 } } } }"
+      "sequential { sigmoid {} } sequential { flatten {} }"
+      "sequential { linear { in: 27 out: 2 } }",
+      {5, 5});
+}
+
+// In front of a residual stands a layer whose output its input must stay; in
+// its body a dropout, which may pass its input through.
+TEST(GradientCheckTest, ResidualsWithinResiduals) {
+  ExpectGradientsOf(
+      "sequential { linear { in: 4 out: 6 } } sequential { tanh {} }"
+      "sequential { residual {"
+      "  body { dropout { p: 0.3 } }"
+      "  body { residual { body { linear { in: 6 out: 6 } } body { tanh {} } } "
+      "}"
+      "  body { silu {} } } }"
+      "sequential { relu {} } sequential { linear { in: 6 out: 2 } }",
+      {4}, /*feature_seed=*/3);
+}
+
+TEST(GradientCheckTest, AttentionWithPositionsShorterThanTheirTable) {
+  ExpectGradientsOf(
+      "sequential { position_embedding { length: 5 dim: 6 } }"
+      "sequential { attention { dim: 6 heads: 2 causal: true } }"
+      "sequential { residual { body { layernorm { features: 6 } }"
+      "  body { attention { dim: 6 heads: 3 qkv_bias: false } } } }"
+      "sequential { linear { in: 6 out: 3 } }",
+      {3, 6});
+}
+
 }  // namespace
 }  // namespace tributary::testing

@@ -68,6 +68,59 @@ TEST(ModelErrorTest, ConstantsOutOfRangeAreRefused) {
               StatusIs(kInvalid, "layer 0 (?): has no kind"));
 }
 
+TEST(ModelErrorTest, AWrongConvolutionNamesItsLayerAndTheShape) {
+  EXPECT_THAT(
+      CreateWith("sequential { conv2d { in: 3 out: 4 kernel: 3 } }", {28, 28}),
+      StatusIs(kInvalid,
+               "layer 0 (conv2d): wants samples of in = 3 channels, gets "
+               "samples of shape [28, 28]"));
+  EXPECT_THAT(
+      CreateWith("sequential { conv2d { in: 1 out: 4 kernel: 9 padding: 1 } }",
+                 {6, 28}),
+      StatusIs(kInvalid,
+               "layer 0 (conv2d): a kernel of 9 x 9 does not fit into 6 x 28 "
+               "with padding 1 x 1"));
+  EXPECT_THAT(
+      CreateWith("sequential { conv2d { in: 1 out: 4 kernel: 3 } }", {784}),
+      StatusIs(kInvalid, "wants samples of shape [channels, height, width]"));
+}
+
+TEST(ModelErrorTest, ALayerWithinAResidualIsNamedByItsPath) {
+  EXPECT_THAT(
+      CreateWith("sequential { relu {} } sequential { residual { "
+                 "body { linear { in: 4 out: 4 } } "
+                 "shortcut { linear { in: 5 out: 4 } } } }",
+                 {4}),
+      StatusIs(kInvalid,
+               "layer 1.shortcut.0 (linear): wants samples whose last extent "
+               "is in = 5, gets samples of shape [4]"));
+  EXPECT_THAT(CreateWith("sequential { residual { "
+                         "body { linear { in: 4 out: 3 } } } }",
+                         {4}),
+              StatusIs(kInvalid,
+                       "layer 0 (residual): its body makes samples of shape "
+                       "[3], but its input has [4]"));
+}
+
+TEST(ModelErrorTest, TokensAreTakenByTheFirstLayerAlone) {
+  EXPECT_THAT(CreateWith("sequential { relu {} } "
+                         "sequential { embedding { tokens: 3 dim: 2 } }",
+                         {4}),
+              StatusIs(kInvalid, "layer 1 (embedding): takes token ids"));
+  EXPECT_THAT(
+      CreateWith("sequential { embedding { tokens: 3 dim: 2 } } "
+                 "sequential { position_embedding { length: 3 dim: 2 } }",
+                 {4}),
+      StatusIs(kInvalid,
+               "layer 1 (position_embedding): wants samples of shape "
+               "[positions, dim = 2] with at most length = 3 positions, gets "
+               "samples of shape [4, 2]"));
+  EXPECT_THAT(CreateWith("sequential { linear { in: 4 out: 4 } } "
+                         "sequential { tied_linear { to: \"0.weight\" } }",
+                         {4}),
+              StatusIs(kInvalid, "0.weight is no embedding's weight"));
+}
+
 TEST(ModelErrorTest, AModelWithoutParametersIsRefused) {
   EXPECT_THAT(CreateWith("", {4}),
               StatusIs(kInvalid, "at least one layer with parameters"));

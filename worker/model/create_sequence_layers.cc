@@ -1,0 +1,94 @@
+#include <algorithm>
+#include <utility>
+
+#include "common/status_macros.h"
+#include "worker/model/attention_layer.h"
+#include "worker/model/embedding_layers.h"
+#include "worker/model/layer_creators.h"
+
+namespace tributary {
+
+LayerOr CreateEmbedding(const v1::EmbeddingSpec& spec, const Shape& input_shape,
+                        const LayerOptions& options) {
+  constexpr int64_t kMaxTokens = 1 << 24;  // float32 holds the ids exactly
+  if (!options.first) {
+    return absl::InvalidArgumentError(
+        "takes token ids, so it must be the model's first layer");
+  }
+  if (spec.tokens() < 1 || spec.tokens() > kMaxTokens || spec.dim() < 1 ||
+      spec.dim() > kMaxExtent) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "tokens must be from 1 to ", kMaxTokens,
+        " and dim from 1 "
+        "to ",
+        kMaxExtent, ", got tokens ", spec.tokens(), ", dim ", spec.dim()));
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      DeviceArray<int64_t> ids,
+      DeviceArray<int64_t>::Allocate(
+          options.ops, options.max_rows * NumElements(input_shape)));
+  Shape output_shape = input_shape;
+  output_shape.push_back(spec.dim());
+  return std::make_unique<EmbeddingLayer>(
+      options.ops, input_shape, std::move(output_shape), spec.tokens(),
+      spec.dim(), std::move(ids));
+}
+
+LayerOr CreatePositionEmbedding(const v1::PositionEmbeddingSpec& spec,
+                                const Shape& input_shape,
+                                const LayerOptions& options) {
+  if (input_shape.size() != 2 || input_shape[1] != spec.dim() ||
+      input_shape[0] > spec.length()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "wants samples of shape [positions, dim = ", spec.dim(),
+        "] with at most length = ", spec.length(),
+        " positions, gets samples of shape ", SampleText(input_shape)));
+  }
+  return std::make_unique<PositionEmbeddingLayer>(options.ops, input_shape,
+                                                  spec.length(), spec.dim());
+}
+
+LayerOr CreateAttention(const v1::AttentionSpec& spec, const Shape& input_shape,
+                        const LayerOptions& options) {
+  if (input_shape.size() != 2 || input_shape[1] != spec.dim()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("wants samples of shape [positions, dim = ", spec.dim(),
+                     "], gets samples of shape ", SampleText(input_shape)));
+  }
+  if (spec.heads() < 1 || spec.dim() % spec.heads() != 0 ||
+      spec.dim() / spec.heads() > kMaxAttentionDim) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "heads must divide dim into parts of at most ", kMaxAttentionDim,
+        ", got dim ", spec.dim(), ", heads ", spec.heads()));
+  }
+  return AttentionLayer::Create(
+      options.ops, input_shape,
+      {.heads = spec.heads(),
+       .causal = spec.causal(),
+       .qkv_bias = !spec.has_qkv_bias() || spec.qkv_bias()},
+      options.max_rows, options.scratch);
+}
+
+LayerOr CreateTiedLinear(const v1::TiedLinearSpec& spec,
+                         const Shape& input_shape,
+                         const LayerOptions& options) {
+  const auto owner =
+      std::find_if(options.earlier->begin(), options.earlier->end(),
+                   [&](const ParameterSpec& p) { return p.name == spec.to(); });
+  if (owner == options.earlier->end() || owner->shape.size() != 2) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("wants the name of an earlier embedding's weight, got \"",
+                     spec.to(), "\""));
+  }
+  if (input_shape.empty() || input_shape.back() != owner->shape[1]) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "wants samples whose last extent is ", owner->shape[1], ", as that of ",
+        spec.to(), ", gets samples of shape ", SampleText(input_shape)));
+  }
+  Shape output_shape = input_shape;
+  output_shape.back() = owner->shape[0];
+  return std::make_unique<TiedLinearLayer>(options.ops, input_shape,
+                                           std::move(output_shape), spec.to());
+}
+
+}  // namespace tributary

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "worker/model/layer_factory.h"
+
+namespace tributary {
+
+// The parts of CreateLayer, by family.
+
+using LayerOr = absl::StatusOr<std::unique_ptr<Layer>>;
+
+// BLAS counts rows and columns in 32 bits.
+inline constexpr int64_t kMaxExtent = 2147483647;
+
+// "[3, 28, 28]".
+inline std::string SampleText(const Shape& shape) {
+  return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
+}
+
+// create_image_layers.cc
+LayerOr CreateConv2d(const v1::Conv2dSpec& spec, const Shape& input_shape,
+                     const LayerOptions& options);
+LayerOr CreateMaxPool(const v1::MaxPoolSpec& spec, const Shape& input_shape,
+                      const LayerOptions& options);
+LayerOr CreateAvgPool(const v1::AvgPoolSpec& spec, const Shape& input_shape,
+                      const LayerOptions& options);
+LayerOr CreateGlobalAvgPool(const Shape& input_shape,
+                            const LayerOptions& options);
+
+// create_sequence_layers.cc
+LayerOr CreateEmbedding(const v1::EmbeddingSpec& spec, const Shape& input_shape,
+                        const LayerOptions& options);
+LayerOr CreatePositionEmbedding(const v1::PositionEmbeddingSpec& spec,
+                                const Shape& input_shape,
+                                const LayerOptions& options);
+LayerOr CreateAttention(const v1::AttentionSpec& spec, const Shape& input_shape,
+                        const LayerOptions& options);
+LayerOr CreateTiedLinear(const v1::TiedLinearSpec& spec,
+                         const Shape& input_shape, const LayerOptions& options);
+
+}  // namespace tributary
