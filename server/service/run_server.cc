@@ -11,7 +11,9 @@
 #include "absl/synchronization/mutex.h"
 #include "common/address.h"
 #include "common/checkpoint/checkpoint_reader.h"
+#include "common/checkpoint/checkpointer.h"
 #include "common/control/member.h"
+#include "common/control/report_checkpoint.h"
 #include "common/job/job_options.h"
 #include "common/job/learning_rate_schedule.h"
 #include "common/status_macros.h"
@@ -19,7 +21,6 @@
 #include "common/telemetry/log.h"
 #include "common/wire/plan_codec.h"
 #include "kernels/ops.h"
-#include "server/durability/checkpointer.h"
 #include "server/service/parameter_server.h"
 #include "spdlog/spdlog.h"
 
@@ -162,25 +163,8 @@ class Service {
   void Report(const Checkpointer::Written& written,
               const std::vector<std::string>& state_names,
               uint64_t plan_epoch) {
-    v1::CheckpointReport report;
-    report.set_step(written.step);
-    report.set_plan_epoch(plan_epoch);
-    if (written.file.ok()) {
-      *report.mutable_file() = *written.file;
-      for (const std::string& name : state_names) report.add_state_names(name);
-      spdlog::info(
-          "checkpoint of step {}: {} bytes in {:.1f} ms, training paused for "
-          "{:.1f} ms",
-          written.step, written.file->bytes(), 1e3 * written.write_seconds,
-          1e3 * written.pause_seconds);
-    } else {
-      report.set_error(std::string(written.file.status().message()));
-      spdlog::error("checkpoint of step {}: {}", written.step, report.error());
-    }
     pause_seconds_.Observe(written.pause_seconds);
-    report.set_pause_seconds(written.pause_seconds);
-    report.set_write_seconds(written.write_seconds);
-    member_->ReportCheckpoint(report);
+    ReportCheckpoint(written, state_names, plan_epoch, member_);
   }
 
   absl::Status PrepareRestore(const v1::Plan& plan,

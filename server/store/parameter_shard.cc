@@ -19,13 +19,6 @@ void Run(const std::vector<BlockState::Ready>& ready) {
   for (const BlockState::Ready& answer : ready) answer();
 }
 
-// PyTorch's clip_grad_norm_ coefficient of the averaged gradient; 1 without a
-// bound.
-double ClipCoefficient(double max_norm, double square) {
-  if (max_norm <= 0) return 1;
-  return std::min(1.0, max_norm / (std::sqrt(square) + 1e-6));
-}
-
 absl::Status Fenced(uint32_t rank) {
   return Reject(Rejection::kFenced,
                 absl::FailedPreconditionError(absl::StrCat(
@@ -216,10 +209,14 @@ void ParameterShard::CutLocked(BlockState& block) {
       options_.policy->gathers() ? 1 : options_.num_workers;
   const int64_t every = options_.checkpoint_every_steps * updates_a_step;
   if (every == 0 || block.version() % every != 0) return;
+  std::vector<const float*> state;
+  for (const SharedBuffer& buffer : block.state()) {
+    state.push_back(buffer.data());
+  }
   options_.on_checkpoint({.steps = block.version() / updates_a_step,
                           .block = &block.block(),
                           .weights = block.Snapshot().weights,
-                          .state = &block.state()});
+                          .state = std::move(state)});
 }
 
 void ParameterShard::OfferStatistics(int64_t step, StatisticsKind kind,
@@ -271,7 +268,7 @@ void ParameterShard::ContinueStep(int64_t step, StatisticsKind kind) {
         options_.nonfinite == NonFiniteAction::kSkip) {
       return SkipEverywhere();
     }
-    const double scale = ClipCoefficient(options_.clip_norm, square);
+    const double scale = Optimizer::ClipCoefficient(options_.clip_norm, square);
     if (optimizer_.needs_trust_ratio()) {
       StartTrustRatio(step, scale);
     } else {

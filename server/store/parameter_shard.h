@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "common/checkpoint/block_cut.h"
 #include "common/partition_plan.h"
 #include "common/wire/shared_buffer.h"
 #include "kernels/optimizer.h"
@@ -28,15 +29,6 @@ enum class NonFiniteAction {
   kFail,    // refused, and on_fatal hears of it
   kReject,  // refused
   kSkip,    // taken; the whole step changes nothing. Gathered steps only.
-};
-
-// A block after `steps` steps, for a checkpoint. The weights may be held as
-// long as it takes; the state must be copied before the call returns.
-struct BlockCut {
-  int64_t steps = 0;
-  const Block* block = nullptr;
-  SharedBuffer weights;
-  const std::vector<SharedBuffer>* state = nullptr;
 };
 
 // Owns the weights, optimizer state and version of one shard's slices, one lock

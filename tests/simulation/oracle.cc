@@ -116,7 +116,7 @@ void Oracle::Cut(const BlockCut& cut) {
     Judge(what, SameBlock(*cut.block, cut.weights.data(), wanted.weights,
                           "the weight"));
     for (size_t i = 0; i < wanted.state.size(); ++i) {
-      Judge(what, SameBlock(*cut.block, (*cut.state)[i].data(), wanted.state[i],
+      Judge(what, SameBlock(*cut.block, cut.state[i], wanted.state[i],
                             absl::StrCat("state ", i)));
     }
     return;

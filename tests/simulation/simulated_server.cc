@@ -267,8 +267,8 @@ void SimulatedServer::TakeCut(FileWriter* writer, const BlockCut& cut) {
   copy.block = *cut.block;
   const int64_t n = cut.block->size;
   copy.weights.assign(cut.weights.data(), cut.weights.data() + n);
-  for (const SharedBuffer& state : *cut.state) {
-    copy.state.emplace_back(state.data(), state.data() + n);
+  for (const float* state : cut.state) {
+    copy.state.emplace_back(state, state + n);
   }
   if (image.blocks.size() < writer->num_blocks) return;
   if (writer->waiting) {

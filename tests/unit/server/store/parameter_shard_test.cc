@@ -410,7 +410,7 @@ TEST_F(ParameterShardTest, CutsHoldWeightsAndStateAndGoOnWhereTheyWereTaken) {
       EXPECT_EQ(cut.steps % 2, 0);
       if (cut.steps != 2) return;
       weights.assign(cut.weights.data(), cut.weights.data() + 4);
-      state.assign((*cut.state)[0].data(), (*cut.state)[0].data() + 4);
+      state.assign(cut.state[0], cut.state[0] + 4);
     };
     return made;
   };

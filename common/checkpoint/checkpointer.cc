@@ -1,4 +1,4 @@
-#include "server/durability/checkpointer.h"
+#include "common/checkpoint/checkpointer.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -23,9 +23,9 @@ void Checkpointer::Finish() {
 
 Checkpointer::Image Checkpointer::Copy(const BlockCut& cut) const {
   Image image{.block = *cut.block, .weights = cut.weights, .state = {}};
-  for (const SharedBuffer& state : *cut.state) {
+  for (const float* state : cut.state) {
     image.state.emplace_back(cut.block->size);
-    std::copy_n(state.data(), cut.block->size, image.state.back().data());
+    std::copy_n(state, cut.block->size, image.state.back().data());
   }
   return image;
 }

@@ -11,11 +11,11 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "common/checkpoint/block_cut.h"
 #include "common/checkpoint/shard_file.h"
 #include "common/clock.h"
 #include "common/partition_plan.h"
 #include "common/wire/shared_buffer.h"
-#include "server/store/parameter_shard.h"
 
 namespace tributary {
 

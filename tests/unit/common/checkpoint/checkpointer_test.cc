@@ -1,4 +1,4 @@
-#include "server/durability/checkpointer.h"
+#include "common/checkpoint/checkpointer.h"
 
 #include <gtest/gtest.h>
 
@@ -55,7 +55,7 @@ class CheckpointerTest : public TemporaryFolderTest {
       weights.data()[i] = value;
       state[0].data()[i] = -value;
     }
-    checkpointer_->Take({step, &blocks_[block], weights, &state});
+    checkpointer_->Take({step, &blocks_[block], weights, {state[0].data()}});
     // Training goes on at once: the cut must not see it.
     for (int64_t i = 0; i < blocks_[block].size; ++i) state[0].data()[i] = 99;
   }

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "common/partition_plan.h"
+#include "common/wire/shared_buffer.h"
+
+namespace tributary {
+
+// A block after `steps` steps, for a checkpoint. The weights may be held as
+// long as it takes; the state must be copied before the call returns.
+struct BlockCut {
+  int64_t steps = 0;
+  const Block* block = nullptr;
+  SharedBuffer weights;
+  std::vector<const float*> state;  // by the optimizer's state names
+};
+
+}  // namespace tributary

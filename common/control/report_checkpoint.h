@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/checkpoint/checkpointer.h"
+#include "common/control/member.h"
+
+namespace tributary {
+
+// Tells the log and the coordinator what became of this member's file of a
+// checkpoint under that plan.
+void ReportCheckpoint(const Checkpointer::Written& written,
+                      const std::vector<std::string>& state_names,
+                      uint64_t plan_epoch, Member* member);
+
+}  // namespace tributary
