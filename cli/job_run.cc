@@ -15,6 +15,7 @@
 #include "cli/format.h"
 #include "cli/interrupts.h"
 #include "common/checkpoint/checkpoint_directory.h"
+#include "common/job/job_options.h"
 #include "common/peak_memory.h"
 #include "common/status_macros.h"
 #include "server/coordinator/job_metrics.h"
@@ -69,8 +70,7 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(Options options) {
   coordinator.start_timeout = run->options_.start_timeout;
   const v1::JobSpec& job = run->options_.job;
   coordinator.lease = absl::Seconds(job.cluster().lease_seconds());
-  coordinator.loss_timeout =
-      absl::Seconds(job.strategy().parameter_server().sync_timeout_seconds());
+  coordinator.loss_timeout = absl::Seconds(StepTimeoutSeconds(job));
   coordinator.start_step = run->options_.start_step;
   coordinator.restore_from = run->options_.restore_from;
   coordinator.hold_start = true;  // until the run directory is there

@@ -1,9 +1,12 @@
 #include "common/address.h"
 
+#include <netdb.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "common/run/unique_fd.h"
 
 namespace tributary {
 
@@ -32,6 +35,36 @@ std::string ReachableAddress(absl::string_view listen, int port) {
     return absl::StrCat("localhost:", port);
   }
   return absl::StrCat(name, ":", port);
+}
+
+absl::StatusOr<std::string> LocalHostTowards(absl::string_view address) {
+  const std::string host(HostOf(address));
+  const std::string port(address.substr(address.rfind(':') + 1));
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_DGRAM;
+  addrinfo* found = nullptr;
+  if (const int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
+      error != 0) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot look up ", host, ": ", gai_strerror(error)));
+  }
+  // Connecting a datagram socket sends nothing; it chooses the way.
+  const UniqueFd fd(socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_storage own = {};
+  socklen_t size = sizeof(own);
+  char text[NI_MAXHOST] = {};
+  const bool ok =
+      fd.get() >= 0 &&
+      connect(fd.get(), found->ai_addr, found->ai_addrlen) == 0 &&
+      getsockname(fd.get(), reinterpret_cast<sockaddr*>(&own), &size) == 0 &&
+      getnameinfo(reinterpret_cast<sockaddr*>(&own), size, text, sizeof(text),
+                  nullptr, 0, NI_NUMERICHOST) == 0;
+  freeaddrinfo(found);
+  if (!ok) {
+    return absl::UnavailableError(
+        absl::StrCat("there is no way to ", address, " from this machine"));
+  }
+  return std::string(text);
 }
 
 }  // namespace tributary

@@ -205,6 +205,11 @@ OptimizerStep Optimizer::WithoutDecay(OptimizerStep step) {
   return step;
 }
 
+double Optimizer::ClipCoefficient(double max_norm, double square) {
+  if (max_norm <= 0) return 1;
+  return std::min(1.0, max_norm / (std::sqrt(square) + 1e-6));
+}
+
 double Optimizer::TrustRatio(const OptimizerOptions& options,
                              double weight_norm, double direction_norm) {
   if (weight_norm == 0 || direction_norm == 0) return 1;

@@ -53,6 +53,10 @@ class Optimizer {
     return Decays(parameter) ? prepared : WithoutDecay(prepared);
   }
 
+  // PyTorch's clip_grad_norm_ coefficient, for the sum of squares of the whole
+  // gradient; 1 when max_norm is 0.
+  static double ClipCoefficient(double max_norm, double square);
+
   // LAMB's phi(|w|) / |u|, 1 when either norm is 0; u is the direction.
   static double TrustRatio(const OptimizerOptions& options, double weight_norm,
                            double direction_norm);

@@ -15,8 +15,8 @@ namespace {
 
 constexpr absl::Duration kFirstBackoff = absl::Milliseconds(50);
 constexpr absl::Duration kLongestBackoff = absl::Seconds(1);
-// How long the coordinator may hold a GetPlan call.
-constexpr absl::Duration kPlanPoll = absl::Seconds(2);
+// How long the coordinator may hold a call.
+constexpr absl::Duration kHold = absl::Seconds(2);
 
 std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
   grpc::ChannelArguments arguments;
@@ -131,23 +131,19 @@ absl::Status CoordinatorClient::DeclareModel(
       .status();
 }
 
-absl::StatusOr<v1::Plan> CoordinatorClient::GetPlan(uint64_t min_epoch,
-                                                    absl::Duration timeout) {
+template <typename Request, typename Response>
+absl::StatusOr<Response> CoordinatorClient::HeldCall(
+    Method<Request, Response> method, Request request, absl::Duration timeout) {
   const int64_t start = options_.clock->NowMicros();
-  v1::Plan plan;
-  absl::Status unreachable;
+  Response response;
   for (int attempt = 1;; ++attempt) {
     const absl::Duration left =
         timeout - absl::Microseconds(options_.clock->NowMicros() - start);
-    const absl::Duration wait =
-        std::clamp(left, absl::ZeroDuration(), kPlanPoll);
-    v1::GetPlanRequest request;
-    request.set_min_epoch(min_epoch);
+    const absl::Duration wait = std::clamp(left, absl::ZeroDuration(), kHold);
     request.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(wait)));
     const absl::Status status =
-        Attempt(&v1::CoordinatorService::Stub::GetPlan, request,
-                wait + options_.attempt_timeout, &plan);
-    if (status.ok()) return plan;
+        Attempt(method, request, wait + options_.attempt_timeout, &response);
+    if (status.ok()) return response;
     if (!MayPass(status)) return status;
     if (options_.clock->NowMicros() - start >=
         absl::ToInt64Microseconds(timeout)) {
@@ -159,6 +155,26 @@ absl::StatusOr<v1::Plan> CoordinatorClient::GetPlan(uint64_t min_epoch,
       return absl::CancelledError("the client was cancelled");
     }
   }
+}
+
+absl::StatusOr<v1::Plan> CoordinatorClient::GetPlan(uint64_t min_epoch,
+                                                    absl::Duration timeout) {
+  v1::GetPlanRequest request;
+  request.set_min_epoch(min_epoch);
+  return HeldCall(&v1::CoordinatorService::Stub::GetPlan, std::move(request),
+                  timeout);
+}
+
+absl::StatusOr<v1::ExchangeResponse> CoordinatorClient::Exchange(
+    v1::ExchangeRequest request, absl::Duration timeout) {
+  return HeldCall(&v1::CoordinatorService::Stub::Exchange, std::move(request),
+                  timeout);
+}
+
+absl::Status CoordinatorClient::PutWeights(const v1::PutWeightsRequest& request,
+                                           absl::Duration timeout) {
+  return Call(&v1::CoordinatorService::Stub::PutWeights, request, timeout)
+      .status();
 }
 
 absl::StatusOr<v1::HeartbeatResponse> CoordinatorClient::Heartbeat(

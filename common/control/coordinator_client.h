@@ -44,6 +44,11 @@ class CoordinatorClient {
       const v1::HeartbeatRequest& request, absl::Duration timeout);
   absl::Status ReportEvaluation(const v1::ReportEvaluationRequest& request,
                                 absl::Duration timeout);
+  // DeadlineExceeded says who is missing.
+  absl::StatusOr<v1::ExchangeResponse> Exchange(v1::ExchangeRequest request,
+                                                absl::Duration timeout);
+  absl::Status PutWeights(const v1::PutWeightsRequest& request,
+                          absl::Duration timeout);
   absl::StatusOr<v1::JobStatusResponse> GetJobStatus(absl::Duration timeout);
 
   // Ends running and later calls with Cancelled, at once.
@@ -64,6 +69,11 @@ class CoordinatorClient {
   template <typename Request, typename Response>
   absl::Status Attempt(Method<Request, Response> method, const Request& request,
                        absl::Duration timeout, Response* response);
+  // A call that the coordinator holds for a while, made again until the
+  // timeout; `hold` puts the time that it may be held into the request.
+  template <typename Request, typename Response>
+  absl::StatusOr<Response> HeldCall(Method<Request, Response> method,
+                                    Request request, absl::Duration timeout);
   absl::Status Unreachable(int64_t since_micros, const absl::Status& why) const;
   // Sleeps before attempt `attempt` (from 1); false when cancelled.
   bool Backoff(int attempt, absl::Duration limit);

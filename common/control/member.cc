@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "common/peak_memory.h"
 #include "common/status_macros.h"
+#include "common/wire/crc32c.h"
 #include "common/wire/plan_codec.h"
 #include "spdlog/spdlog.h"
 
@@ -20,6 +21,7 @@ constexpr absl::Duration kJoinChunk = absl::Seconds(5);  // then a line of log
 constexpr absl::Duration kFullPause = absl::Milliseconds(250);
 constexpr absl::Duration kHeartbeatTimeout = absl::Seconds(2);
 constexpr absl::Duration kCallTimeout = absl::Seconds(30);
+constexpr size_t kPieceElements = 512 << 10;           // 2 MiB a message
 constexpr absl::Duration kSilence = absl::Seconds(5);  // then it is said
 
 std::string HostName() {
@@ -286,6 +288,49 @@ void Member::SetBytes(uint64_t sent, uint64_t received) {
   absl::MutexLock lock(&mu_);
   bytes_sent_ = sent;
   bytes_received_ = received;
+}
+
+absl::StatusOr<std::vector<std::string>> Member::Exchange(
+    uint64_t plan_epoch, const std::string& group, int member, int size,
+    std::string payload, absl::Duration timeout) {
+  v1::ExchangeRequest request;
+  request.set_rank(index());
+  request.set_incarnation(incarnation());
+  request.set_plan_epoch(plan_epoch);
+  request.set_group(group);
+  request.set_member(static_cast<uint32_t>(member));
+  request.set_size(static_cast<uint32_t>(size));
+  request.set_payload(std::move(payload));
+  SetWaitingFor(absl::StrCat("the other members of group ", group));
+  absl::StatusOr<v1::ExchangeResponse> all =
+      client_->Exchange(std::move(request), timeout);
+  SetWaitingFor("");
+  TRIBUTARY_RETURN_IF_ERROR(all.status());
+  return std::vector<std::string>(all->payloads().begin(),
+                                  all->payloads().end());
+}
+
+absl::Status Member::PutWeights(
+    uint64_t plan_epoch, int64_t step,
+    const std::vector<std::vector<float>>& weights) {
+  for (size_t p = 0; p < weights.size(); ++p) {
+    const std::vector<float>& tensor = weights[p];
+    for (size_t begin = 0; begin < tensor.size(); begin += kPieceElements) {
+      const size_t n = std::min(kPieceElements, tensor.size() - begin);
+      v1::PutWeightsRequest request;
+      request.set_rank(index());
+      request.set_incarnation(incarnation());
+      request.set_plan_epoch(plan_epoch);
+      request.set_step(step);
+      request.set_parameter(static_cast<uint32_t>(p));
+      request.set_offset(begin);
+      request.set_payload(tensor.data() + begin, n * sizeof(float));
+      request.set_crc32c(
+          Crc32c(request.payload().data(), request.payload().size()));
+      TRIBUTARY_RETURN_IF_ERROR(client_->PutWeights(request, kCallTimeout));
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Member::ReportEvaluation(int64_t step, int64_t epoch,

@@ -114,6 +114,20 @@ class Member {
   // What it computes on: "cpu", "cuda: NVIDIA H200".
   void SetDevice(std::string device);
 
+  // Gives `payload` to the members of a group under this plan and returns
+  // everybody's, by their numbers. DeadlineExceeded says who is missing;
+  // Aborted: the plan is over.
+  absl::StatusOr<std::vector<std::string>> Exchange(uint64_t plan_epoch,
+                                                    const std::string& group,
+                                                    int member, int size,
+                                                    std::string payload,
+                                                    absl::Duration timeout);
+
+  // Rank 0 of a job without servers gives the weights after its last step, one
+  // tensor a parameter.
+  absl::Status PutWeights(uint64_t plan_epoch, int64_t step,
+                          const std::vector<std::vector<float>>& weights);
+
   // This worker's part of the evaluation of the weights after `step` steps.
   absl::Status ReportEvaluation(int64_t step, int64_t epoch,
                                 const v1::EvaluationPart& part);

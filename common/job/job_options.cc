@@ -93,6 +93,24 @@ OptimizerOptions OptimizerOptionsOf(const v1::OptimizerSpec& spec) {
   return {};
 }
 
+bool UsesServers(const v1::JobSpec& job) {
+  return !job.strategy().has_all_reduce();
+}
+
+std::string StrategyName(const v1::JobSpec& job) {
+  const v1::StrategySpec& strategy = job.strategy();
+  if (strategy.kind_case() == v1::StrategySpec::KIND_NOT_SET) return "none";
+  return v1::StrategySpec::descriptor()
+      ->FindFieldByNumber(strategy.kind_case())
+      ->name();
+}
+
+double StepTimeoutSeconds(const v1::JobSpec& job) {
+  return UsesServers(job)
+             ? job.strategy().parameter_server().sync_timeout_seconds()
+             : job.strategy().all_reduce().timeout_seconds();
+}
+
 OptimizerOptions ServerOptimizerOptionsOf(const v1::JobSpec& job) {
   const v1::SyncSpec& sync = job.strategy().parameter_server().sync();
   if (!sync.has_local_sgd()) {

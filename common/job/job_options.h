@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "common/optimizer_options.h"
 #include "tributary/v1/job.pb.h"
@@ -9,6 +10,15 @@ namespace tributary {
 
 // The optimizer of a resolved job (ReadJobFile) as plain values.
 OptimizerOptions OptimizerOptionsOf(const v1::OptimizerSpec& spec);
+
+// Whether servers hold the weights; else the workers do, among themselves.
+bool UsesServers(const v1::JobSpec& job);
+
+// "parameter_server", "all_reduce": the key in the job file.
+std::string StrategyName(const v1::JobSpec& job);
+
+// How long a step may wait for a member.
+double StepTimeoutSeconds(const v1::JobSpec& job);
 
 // The optimizer that runs on the servers: the job's, but with local_sgd the
 // outer one.

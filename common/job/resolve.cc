@@ -126,6 +126,9 @@ void ResolveDependentDefaults(const std::string& file_name, v1::JobSpec* job) {
       outer->set_nesterov(!outer->has_momentum() || outer->momentum() > 0);
     }
   }
+  if (job->strategy().has_all_reduce()) {
+    job->mutable_cluster()->set_servers(0);  // one file for every strategy
+  }
   if (!job->has_training()) return;
   v1::TrainingSpec* training = job->mutable_training();
   if (training->has_learning_rate_schedule()) {

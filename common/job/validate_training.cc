@@ -1,6 +1,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/job/job_options.h"
 #include "common/job/validate.h"
 #include "common/status_macros.h"
 
@@ -158,9 +159,29 @@ absl::Status ValidateSync(const Places& places, const v1::JobSpec& job) {
   return absl::OkStatus();
 }
 
+absl::Status ValidateCluster(const Places& places, const v1::JobSpec& job) {
+  if (UsesServers(job)) {
+    if (job.cluster().servers() > 0) return absl::OkStatus();
+    return places.Error("cluster.servers", "cluster.servers",
+                        " must be at least 1 and at most 256, got 0");
+  }
+  if (job.cluster().on_worker_loss() == v1::WORKER_LOSS_SHRINK) {
+    return places.Error("cluster.on_worker_loss", "cluster.on_worker_loss",
+                        ": shrink wants strategy parameter_server, got ",
+                        StrategyName(job));
+  }
+  if (job.training().nonfinite() == v1::NON_FINITE_REJECT) {
+    return places.Error("training.nonfinite", "training.nonfinite",
+                        ": reject wants strategy parameter_server, got ",
+                        StrategyName(job));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status ValidateJob(const Places& places, const v1::JobSpec& job) {
+  TRIBUTARY_RETURN_IF_ERROR(ValidateCluster(places, job));
   TRIBUTARY_RETURN_IF_ERROR(ValidateSync(places, job));
   TRIBUTARY_RETURN_IF_ERROR(ValidateModel(places, job));
   TRIBUTARY_RETURN_IF_ERROR(ValidateData(places, job));

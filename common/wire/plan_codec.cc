@@ -1,5 +1,7 @@
 #include "common/wire/plan_codec.h"
 
+#include <algorithm>
+
 namespace tributary {
 
 void ToProto(const ParameterSpecs& specs,
@@ -23,7 +25,8 @@ ParameterSpecs FromProto(
 
 absl::StatusOr<PartitionPlan> MakePartitionPlan(const v1::Plan& plan) {
   return PartitionPlan::Create(FromProto(plan.parameters()),
-                               plan.servers_size(), plan.bucket_bytes());
+                               std::max(1, plan.servers_size()),
+                               plan.bucket_bytes());
 }
 
 }  // namespace tributary

@@ -11,7 +11,8 @@ void ToProto(const ParameterSpecs& specs,
 ParameterSpecs FromProto(
     const google::protobuf::RepeatedPtrField<v1::ParameterSpec>& specs);
 
-// The cut that a published plan stands for. Errors as PartitionPlan::Create.
+// The cut that a published plan stands for; without servers into one shard.
+// Errors as PartitionPlan::Create.
 absl::StatusOr<PartitionPlan> MakePartitionPlan(const v1::Plan& plan);
 
 }  // namespace tributary

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/check.h"
+#include "common/sample_weights.h"
 
 namespace tributary {
 namespace {
@@ -104,16 +105,9 @@ uint64_t GradientAggregator::held_bytes() const {
 }
 
 std::vector<float> GradientAggregator::Weights() const {
-  double total = 0;
-  for (const Contribution& c : open_) total += static_cast<double>(c.samples);
-  std::vector<float> weights(options_.num_workers, 0.0f);
-  for (int rank = 0; rank < options_.num_workers; ++rank) {
-    if (open_[rank].samples > 0) {
-      weights[rank] =
-          static_cast<float>(static_cast<double>(open_[rank].samples) / total);
-    }
-  }
-  return weights;
+  std::vector<uint64_t> samples;
+  for (const Contribution& c : open_) samples.push_back(c.samples);
+  return SampleWeights(samples);
 }
 
 void GradientAggregator::Commit() {

@@ -7,9 +7,10 @@
 
 namespace tributary {
 
-void CheckpointLedger::Begin(int64_t start_step,
-                             std::vector<uint32_t> holders) {
+void CheckpointLedger::Begin(int64_t start_step, std::vector<uint32_t> holders,
+                             std::string writer) {
   holders_ = std::move(holders);
+  writer_ = std::move(writer);
   open_.clear();
   settled_step_ = start_step;
 }
@@ -21,14 +22,14 @@ void CheckpointLedger::Add(uint32_t shard, const v1::CheckpointReport& report) {
     return;
   }
   if (!report.has_file()) {
-    Fail(report.step(), absl::StrCat("server ", shard, ": ",
+    Fail(report.step(), absl::StrCat(writer_, " ", shard, ": ",
                                      report.error().substr(0, kMaxTextBytes)));
     return;
   }
   if (report.ByteSizeLong() > kMaxTextBytes ||
       report.state_names_size() > kMaxStates) {
     Fail(report.step(),
-         absl::StrCat("server ", shard, " reports it in ",
+         absl::StrCat(writer_, " ", shard, " reports it in ",
                       report.ByteSizeLong(), " bytes and ",
                       report.state_names_size(), " states; wanted at most ",
                       kMaxTextBytes, " and ", kMaxStates));

@@ -11,9 +11,9 @@
 
 namespace tributary {
 
-// Which servers have written their file of which checkpoint, and what became of
-// it: a checkpoint exists once all files are there and the manifest is written.
-// State in, answer out.
+// Which servers, or ranks, have written their file of which checkpoint, and
+// what became of it: a checkpoint exists once all files are there and the
+// manifest is written. State in, answer out.
 class CheckpointLedger {
  public:
   // Checkpoints that may wait for a server's file; one more, and the oldest has
@@ -24,9 +24,11 @@ class CheckpointLedger {
 
   // A plan begins after `start_step`: reports of an earlier plan are forgotten.
   // `holders`: the shards that hold anything; the others write no file.
-  void Begin(int64_t start_step, std::vector<uint32_t> holders);
+  // `writer`: what a sentence calls them.
+  void Begin(int64_t start_step, std::vector<uint32_t> holders,
+             std::string writer = "server");
 
-  // A report from a server, as often as it comes.
+  // A report from one of them, as often as it comes.
   void Add(uint32_t shard, const v1::CheckpointReport& report);
 
   // The oldest step of which every file is there and no manifest, with its
@@ -62,6 +64,7 @@ class CheckpointLedger {
   void GiveUpOldest();
 
   std::vector<uint32_t> holders_;
+  std::string writer_;
   std::map<int64_t, Reports> open_;
   int64_t settled_step_ = 0;  // this and earlier ones are decided
   int64_t newest_step_ = 0;

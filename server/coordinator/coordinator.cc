@@ -37,11 +37,14 @@ constexpr int kMaxRequestBytes = 256 << 20;
 // has left waiting.
 constexpr int kSpareThreads = 64;
 
-absl::Status CheckCluster(const v1::ClusterSpec& cluster) {
-  if (cluster.servers() < 1 || cluster.servers() > PartitionPlan::kMaxShards) {
+absl::Status CheckCluster(const v1::JobSpec& job) {
+  const v1::ClusterSpec& cluster = job.cluster();
+  const int fewest = UsesServers(job) ? 1 : 0;
+  if (cluster.servers() < fewest ||
+      cluster.servers() > PartitionPlan::kMaxShards) {
     return absl::InvalidArgumentError(
-        absl::StrCat("cluster.servers must be 1 to ", PartitionPlan::kMaxShards,
-                     ", got ", cluster.servers()));
+        absl::StrCat("cluster.servers must be ", fewest, " to ",
+                     PartitionPlan::kMaxShards, ", got ", cluster.servers()));
   }
   if (cluster.workers() < 1 || cluster.workers() > Membership::kMaxWorkers) {
     return absl::InvalidArgumentError(
@@ -70,7 +73,7 @@ uint32_t HeartbeatMs(const v1::ClusterSpec& cluster) {
 absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(
     Options options) {
   TRIBUTARY_RETURN_IF_ERROR(CheckAddress(options.listen));
-  TRIBUTARY_RETURN_IF_ERROR(CheckCluster(options.job.cluster()));
+  TRIBUTARY_RETURN_IF_ERROR(CheckCluster(options.job));
   JobState::Options state;
   state.job = options.job;
   state.job_id =
@@ -215,7 +218,9 @@ void Coordinator::SaveWeights(const v1::Plan& plan, int64_t step,
     return control_.closed() || !control_.InForce(plan.epoch());
   };
   absl::StatusOr<FinalWeights> weights =
-      ReadFinalWeights(plan, VersionAfter(options_.job, step), read);
+      UsesServers(options_.job)
+          ? ReadFinalWeights(plan, VersionAfter(options_.job, step), read)
+          : control_.TakePutWeights(step);
   if (!weights.ok() && control_.closed()) return;
   if (weights.ok()) weights->step = step;
   control_.Saved(plan.epoch(), weights.ok() && options_.on_weights

@@ -43,6 +43,16 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
                                 v1::ReportEvaluationResponse*) override {
     return ToGrpcStatus(control_->ReportEvaluation(*request));
   }
+  grpc::Status Exchange(grpc::ServerContext*,
+                        const v1::ExchangeRequest* request,
+                        v1::ExchangeResponse* response) override {
+    return Answer(control_->Exchange(*request), response);
+  }
+  grpc::Status PutWeights(grpc::ServerContext*,
+                          const v1::PutWeightsRequest* request,
+                          v1::PutWeightsResponse*) override {
+    return ToGrpcStatus(control_->Put(*request));
+  }
   grpc::Status GetJobStatus(grpc::ServerContext*, const v1::JobStatusRequest*,
                             v1::JobStatusResponse* response) override {
     *response = control_->Snapshot();

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/checkpoint_directory.h"
+#include "common/job/job_options.h"
 #include "common/partition_plan.h"
 #include "common/status_macros.h"
 #include "common/wire/plan_codec.h"
@@ -39,8 +40,15 @@ const char* PhaseName(v1::JobPhase phase) {
 }
 
 // The shards that hold any block of the plan.
-std::vector<uint32_t> HoldersOf(const v1::Plan& plan) {
+std::vector<uint32_t> HoldersOf(const v1::JobSpec& job, const v1::Plan& plan) {
   std::vector<uint32_t> holders;
+  if (!UsesServers(job)) {
+    // Replicas are alike: one writes. Cuts of the state are each rank's.
+    const uint32_t ranks =
+        job.strategy().all_reduce().sharded() ? plan.num_workers() : 1;
+    for (uint32_t rank = 0; rank < ranks; ++rank) holders.push_back(rank);
+    return holders;
+  }
   const absl::StatusOr<PartitionPlan> cut = MakePartitionPlan(plan);
   for (int shard = 0; cut.ok() && shard < cut->num_shards(); ++shard) {
     if (!cut->blocks(shard).empty()) holders.push_back(shard);
@@ -60,7 +68,8 @@ JobControl::JobControl(Options options)
       progress_(options.state.job.cluster().workers(),
                 std::max(options.state.start_step, options.recorded_step)),
       evaluations_(options.state.job.training().loss(),
-                   options.state.job.cluster().workers()) {
+                   options.state.job.cluster().workers()),
+      rendezvous_(options.state.job.cluster().workers()) {
   if (options.restored == nullptr) return;
   absl::MutexLock lock(&mu_);
   for (int rank = 0; rank < options.state.job.cluster().workers(); ++rank) {
@@ -145,7 +154,9 @@ absl::StatusOr<v1::HeartbeatResponse> JobControl::Heartbeat(
                                progress_.Add(request.index(), request.steps()));
     NoteProgressLocked();
     last_step = progress_.last_step(request.index());
-  } else {
+  }
+  if (UsesServers(state_.options().job) ==
+      (request.role() == v1::ROLE_SERVER)) {
     TakeCheckpointsLocked(request);
   }
   v1::HeartbeatResponse response = state_.Apply(request, taken, last_step);
@@ -286,6 +297,55 @@ v1::MemberStatus JobControl::StatusOfLocked(const Place& place) const {
   return status;
 }
 
+absl::StatusOr<v1::ExchangeResponse> JobControl::Exchange(
+    const v1::ExchangeRequest& request) {
+  absl::MutexLock lock(&mu_);
+  TRIBUTARY_RETURN_IF_ERROR(state_.CheckWorker(
+      request.rank(), request.incarnation(), request.plan_epoch()));
+  TRIBUTARY_RETURN_IF_ERROR(rendezvous_.Put(request));
+  const auto is_over = [this, &request]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return state_.over() || state_.wants_new_plan() ||
+           state_.plan()->epoch() != request.plan_epoch();
+  };
+  const auto decided = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return closed_ || is_over() ||
+           rendezvous_.Complete(request.group()) != nullptr;
+  };
+  mu_.AwaitWithTimeout(
+      absl::Condition(&decided),
+      absl::Milliseconds(std::min(request.wait_ms(), kLongestWaitMs)));
+  if (closed_) return absl::UnavailableError("the coordinator is closing");
+  if (is_over()) {
+    return absl::AbortedError(
+        absl::StrCat("plan epoch ", request.plan_epoch(), " is over"));
+  }
+  const v1::ExchangeResponse* all = rendezvous_.Complete(request.group());
+  if (all != nullptr) return *all;
+  return absl::DeadlineExceededError(
+      absl::StrCat("group ", request.group(), " waits for its members ",
+                   rendezvous_.Missing(request.group())));
+}
+
+absl::Status JobControl::Put(const v1::PutWeightsRequest& request) {
+  absl::MutexLock lock(&mu_);
+  TRIBUTARY_RETURN_IF_ERROR(state_.CheckWorker(
+      request.rank(), request.incarnation(), request.plan_epoch()));
+  if (request.rank() != 0 || UsesServers(state_.options().job)) {
+    return absl::FailedPreconditionError(
+        "weights are put by rank 0 of a job without servers");
+  }
+  return put_weights_.Put(request);
+}
+
+absl::StatusOr<FinalWeights> JobControl::TakePutWeights(int64_t step) const {
+  absl::MutexLock lock(&mu_);
+  if (put_weights_.complete() && put_weights_.weights().step == step) {
+    return put_weights_.weights();
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("worker 0 has not given the weights after step ", step));
+}
+
 v1::JobStatusResponse JobControl::Snapshot() const {
   absl::MutexLock lock(&mu_);
   v1::JobStatusResponse status;
@@ -309,7 +369,7 @@ v1::JobStatusResponse JobControl::Snapshot() const {
   for (const auto& [name, value] : evaluations_.latest().metrics) {
     (*status.mutable_test())[name] = value;
   }
-  status.set_strategy("parameter_server");  // the only one so far
+  status.set_strategy(StrategyName(state_.options().job));
   status.set_checkpoint_step(
       std::max(ledger_.newest_step(), state_.restore_step()));
   status.set_checkpoint_every_steps(
@@ -501,7 +561,11 @@ void JobControl::NotePhaseLocked() {
   SaveStateLocked();
   if (state_.plan() != nullptr && state_.plan()->epoch() != ledger_epoch_) {
     ledger_epoch_ = state_.plan()->epoch();
-    ledger_.Begin(state_.restore_step(), HoldersOf(*state_.plan()));
+    const v1::JobSpec& job = state_.options().job;
+    ledger_.Begin(state_.restore_step(), HoldersOf(job, *state_.plan()),
+                  UsesServers(job) ? "server" : "rank");
+    rendezvous_.Begin(ledger_epoch_);
+    put_weights_.Begin(FromProto(state_.plan()->parameters()));
   }
   std::vector<std::string> notices = state_.TakeNotices();
   for (std::string& notice : ledger_.TakeNotices()) {

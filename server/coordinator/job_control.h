@@ -16,6 +16,8 @@
 #include "server/coordinator/evaluations.h"
 #include "server/coordinator/job_state.h"
 #include "server/coordinator/progress.h"
+#include "server/coordinator/put_weights.h"
+#include "server/coordinator/rendezvous.h"
 
 namespace tributary {
 
@@ -81,6 +83,9 @@ class JobControl {
   absl::StatusOr<v1::HeartbeatResponse> Heartbeat(
       const v1::HeartbeatRequest& request);
   absl::Status ReportEvaluation(const v1::ReportEvaluationRequest& request);
+  absl::StatusOr<v1::ExchangeResponse> Exchange(
+      const v1::ExchangeRequest& request);
+  absl::Status Put(const v1::PutWeightsRequest& request);
   v1::JobStatusResponse Snapshot() const;
   // Seconds that the checkpoints so far took, each its slowest server's.
   const Histogram& checkpoint_seconds() const { return checkpoint_seconds_; }
@@ -117,6 +122,8 @@ class JobControl {
   bool ReadyToSave(v1::Plan* plan, int64_t* step) const;
   // Whether this plan is the newest and nothing has ended it.
   bool InForce(uint64_t plan_epoch) const;
+  // What rank 0 has put, of this step; FailedPrecondition: it has not.
+  absl::StatusOr<FinalWeights> TakePutWeights(int64_t step) const;
   // Ends the job. An error of a plan that is not in force any more does not:
   // its server is lost, and everybody goes back.
   void Saved(uint64_t plan_epoch, const absl::Status& status);
@@ -154,6 +161,8 @@ class JobControl {
   int64_t begin_micros_ ABSL_GUARDED_BY(mu_) = 0;     // of training
   CheckpointLedger ledger_ ABSL_GUARDED_BY(mu_);
   uint64_t ledger_epoch_ ABSL_GUARDED_BY(mu_) = 0;  // of its plan
+  Rendezvous rendezvous_ ABSL_GUARDED_BY(mu_);
+  PutWeights put_weights_ ABSL_GUARDED_BY(mu_);
   std::vector<std::string> notices_ ABSL_GUARDED_BY(mu_);
   std::set<uint32_t> unheard_ ABSL_GUARDED_BY(mu_);  // ranks, since a restore
   std::string saved_state_ ABSL_GUARDED_BY(mu_);

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/job/job_options.h"
 #include "common/partition_plan.h"
 #include "common/status_macros.h"
 #include "common/wire/plan_codec.h"
@@ -15,6 +16,10 @@ namespace {
 
 double Seconds(int64_t micros) { return static_cast<double>(micros) / 1e6; }
 
+// The servers' shards; without servers the plan only lists the parameters.
+int NumShards(const v1::JobSpec& job) {
+  return std::max(1, job.cluster().servers());
+}
 std::string Describe(const v1::ParameterSpec& spec) {
   return absl::StrCat("\"", spec.name(), "\" [",
                       absl::StrJoin(spec.shape(), ", "), "]");
@@ -175,8 +180,7 @@ absl::Status JobState::DeclareModel(const v1::DeclareModelRequest& request,
   }
   TRIBUTARY_RETURN_IF_ERROR(
       PartitionPlan::Create(FromProto(request.parameters()),
-                            options_.job.cluster().servers(),
-                            BucketBytes(options_.job))
+                            NumShards(options_.job), BucketBytes(options_.job))
           .status());
   if (declaration_.parameters_size() == 0) {
     declaration_ = request;
@@ -192,19 +196,19 @@ absl::Status JobState::DeclareModel(const v1::DeclareModelRequest& request,
 }
 
 // The first plan wants every member; a later one every server, as a worker can
-// come to a running plan at any time.
+// come to a running plan at any time, where there are servers.
 void JobState::PublishPlanWhenComplete() {
   if (declaration_.parameters_size() == 0 || over() || !may_start_) return;
-  if (plan_ ? !wants_new_plan_ || !membership_.ServersComplete()
-            : !membership_.Complete()) {
+  if (plan_ && !wants_new_plan_) return;
+  if (plan_ && UsesServers(options_.job) ? !membership_.ServersComplete()
+                                         : !membership_.Complete()) {
     return;
   }
   const uint64_t epoch = plan_ ? plan_->epoch() + 1 : 1;
   if (plan_) {
     ++rollbacks_;
     wants_new_plan_ = false;
-    furthest_step_ =
-        std::max(furthest_step_, LastStepOf(membership_.servers()[0]));
+    furthest_step_ = std::max(furthest_step_, HighestBegun());
     membership_.StartOver();
     for (Place& worker : membership_.workers()) {
       if (worker.alive || losses_.count({v1::ROLE_WORKER, worker.index}) > 0) {
@@ -248,6 +252,22 @@ absl::Status JobState::Renew(const v1::HeartbeatRequest& request,
   return membership_
       .Renew(request.role(), request.index(), request.incarnation(), now_micros)
       .status();
+}
+
+absl::Status JobState::CheckWorker(uint32_t rank, uint64_t incarnation,
+                                   uint64_t plan_epoch) const {
+  const std::vector<Place>& workers = membership_.workers();
+  if (rank >= workers.size() || !workers[rank].alive ||
+      workers[rank].incarnation != incarnation) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "rank ", rank, " is not held by incarnation ", incarnation));
+  }
+  if (!plan_ || plan_->epoch() != plan_epoch) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the plan in force is of epoch ",
+                     plan_ ? plan_->epoch() : 0, ", got ", plan_epoch));
+  }
+  return absl::OkStatus();
 }
 
 v1::HeartbeatResponse JobState::Apply(const v1::HeartbeatRequest& request,
@@ -332,7 +352,11 @@ void JobState::SettleStopStep() {
 }
 
 int64_t JobState::LastStepOf(const Place& place) const {
-  if (place.role == v1::ROLE_WORKER) return place.latest.begun_step();
+  return place.role == v1::ROLE_WORKER ? place.latest.begun_step()
+                                       : HighestBegun();
+}
+
+int64_t JobState::HighestBegun() const {
   int64_t highest = 0;
   for (const Place& worker : membership_.workers()) {
     highest = std::max(highest, worker.latest.begun_step());
@@ -381,9 +405,26 @@ void JobState::Lose(Place& place, absl::string_view how, int64_t now_micros) {
   }
   notices_.push_back(what);
   losses_[{place.role, place.index}] = {now_micros, step, place.Name()};
-  if (is_server) wants_new_plan_ = true;
   place.finished = false;
+  if (is_server) wants_new_plan_ = true;
+  if (!UsesServers(options_.job)) WantNewGroup(now_micros);
   AdoptLost();
+}
+
+// Without servers the weights are the workers': all of them start over
+// together, also those that had finished and gone.
+void JobState::WantNewGroup(int64_t now_micros) {
+  wants_new_plan_ = true;
+  for (Place& worker : membership_.workers()) {
+    worker.finished = false;
+    if (worker.alive || losses_.count({v1::ROLE_WORKER, worker.index}) > 0) {
+      continue;
+    }
+    losses_[{v1::ROLE_WORKER, worker.index}] = {now_micros, LastStepOf(worker),
+                                                worker.Name()};
+    notices_.push_back(
+        absl::StrCat(worker.Name(), " had finished and is wanted again"));
+  }
 }
 
 LossVerdict JobState::MemberLost(v1::Role role, uint32_t index, int64_t pid,

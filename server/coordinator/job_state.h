@@ -89,6 +89,9 @@ class JobState {
 
   // Renews the member's lease. Call before its steps are taken.
   absl::Status Renew(const v1::HeartbeatRequest& request, int64_t now_micros);
+  // FailedPrecondition unless this is a worker of the plan in force.
+  absl::Status CheckWorker(uint32_t rank, uint64_t incarnation,
+                           uint64_t plan_epoch) const;
   // What the heartbeat says, and the orders that answer it. `last_step` is the
   // last that was taken of this worker, `steps_taken` of this request.
   v1::HeartbeatResponse Apply(const v1::HeartbeatRequest& request,
@@ -145,6 +148,8 @@ class JobState {
 
   void Lose(Place& place, absl::string_view how, int64_t now_micros);
   void PublishPlanWhenComplete();
+  int64_t HighestBegun() const;  // by any worker
+  void WantNewGroup(int64_t now_micros);
   // The ranks that this worker shall take over now.
   std::vector<uint32_t> AdoptedBy(uint32_t worker) const;
   void AdoptLost();

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/job/job_options.h"
 #include "common/partition_plan.h"
 #include "common/status_macros.h"
 #include "common/wire/crc32c.h"
@@ -16,13 +17,16 @@
 namespace tributary {
 namespace {
 
-absl::Status CheckCluster(const v1::ClusterSpec& cluster) {
-  if (cluster.servers() < 1 || cluster.servers() > PartitionPlan::kMaxShards ||
-      cluster.workers() < 1 || cluster.workers() > Membership::kMaxWorkers) {
+absl::Status CheckCluster(const v1::JobSpec& job) {
+  const v1::ClusterSpec& cluster = job.cluster();
+  const int fewest = UsesServers(job) ? 1 : 0;
+  if (cluster.servers() < fewest ||
+      cluster.servers() > PartitionPlan::kMaxShards || cluster.workers() < 1 ||
+      cluster.workers() > Membership::kMaxWorkers) {
     return absl::InvalidArgumentError(absl::StrCat(
         "a job of ", cluster.servers(), " servers and ", cluster.workers(),
-        " workers, wanted 1 to ", PartitionPlan::kMaxShards, " and 1 to ",
-        Membership::kMaxWorkers));
+        " workers, wanted ", fewest, " to ", PartitionPlan::kMaxShards,
+        " and 1 to ", Membership::kMaxWorkers));
   }
   return absl::OkStatus();
 }
@@ -89,7 +93,7 @@ absl::Status CheckState(const v1::CoordinatorState& state) {
     return absl::InvalidArgumentError(absl::StrCat(
         "restore step ", state.restore_step(), ", wanted 0 or more"));
   }
-  TRIBUTARY_RETURN_IF_ERROR(CheckCluster(state.job().cluster()));
+  TRIBUTARY_RETURN_IF_ERROR(CheckCluster(state.job()));
   TRIBUTARY_RETURN_IF_ERROR(CheckDeclaration(state));
   TRIBUTARY_RETURN_IF_ERROR(CheckPlan(state));
   return CheckPlaces(state);

@@ -56,6 +56,9 @@ class FaultTest : public testing::TemporaryFolderTest {
 
   void ExpectNothingLeft();
 
+  // A coordinator's and two servers'.
+  size_t fewest_ports_ = 3;
+
  private:
   void ExpectNoProcess();
   void ExpectNoPort();

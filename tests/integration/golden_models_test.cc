@@ -1,5 +1,5 @@
 // The golden trainings train_cnn and train_gpt (PyTorch, float64) through
-// `tributary train`: real processes, gRPC on the loopback, two servers. The
+// `tributary train`: real processes on the loopback, two servers or none. The
 // models come from presets where a preset makes them.
 #include <gtest/gtest.h>
 
@@ -17,6 +17,7 @@
 #include "tests/testing/golden.h"
 #include "tests/testing/npy.h"
 #include "tests/testing/process.h"
+#include "tests/testing/strategies.h"
 
 namespace tributary {
 namespace {
@@ -44,6 +45,7 @@ struct Run {
   Model (*model)();
   std::string label;
   int workers = 1;
+  testing::Strategy strategy = testing::ParameterServerStrategy();
 
   friend void PrintTo(const Run& run, std::ostream* out) { *out << run.label; }
 };
@@ -220,10 +222,7 @@ class GoldenModelsTest : public ::testing::TestWithParam<Run> {
         golden_.Tensor("loss").size(),
         "\n"
         "  loss: cross_entropy\n",
-        model_.training,
-        "strategy: {parameter_server: {sync: bsp}}\n"
-        "cluster: {servers: 2, workers: ",
-        GetParam().workers, "}\n");
+        model_.training, GetParam().strategy.Yaml(GetParam().workers));
   }
 
   std::vector<double> Losses() const {
@@ -267,18 +266,28 @@ TEST_P(GoldenModelsTest, LossesAndWeightsAreThoseOfPytorch) {
       where = name;
     }
   }
-  std::printf("[ golden ] %s %s, worst error/tolerance %.3f in %s\n",
-              model_.group.c_str(), GetParam().label.c_str(), worst,
-              where.c_str());
+  std::printf("[ golden ] %s %s %s, worst error/tolerance %.3f in %s\n",
+              model_.group.c_str(), GetParam().strategy.label.c_str(),
+              GetParam().label.c_str(), worst, where.c_str());
   EXPECT_LE(worst, 1.0);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Runs, GoldenModelsTest,
-    ::testing::Values(Run{Cnn, "cnn_1", 1}, Run{Cnn, "cnn_2", 2},
-                      Run{GptA, "gpt_a_1", 1}, Run{GptA, "gpt_a_2", 2},
-                      Run{GptB, "gpt_b_1", 1}, Run{GptB, "gpt_b_2", 2}),
-    [](const auto& info) { return info.param.label; });
+std::vector<Run> AllRuns() {
+  std::vector<Run> runs = {{Cnn, "cnn_1", 1},    {Cnn, "cnn_2", 2},
+                           {GptA, "gpt_a_1", 1}, {GptA, "gpt_a_2", 2},
+                           {GptB, "gpt_b_1", 1}, {GptB, "gpt_b_2", 2}};
+  for (const testing::Strategy& strategy : testing::CollectiveStrategies()) {
+    for (Run run : {runs[1], runs[3], runs[5]}) {  // of two workers
+      run.label += absl::StrCat("_", strategy.label);
+      run.strategy = strategy;
+      runs.push_back(run);
+    }
+  }
+  return runs;
+}
+
+INSTANTIATE_TEST_SUITE_P(Runs, GoldenModelsTest, ::testing::ValuesIn(AllRuns()),
+                         [](const auto& info) { return info.param.label; });
 
 }  // namespace
 }  // namespace tributary

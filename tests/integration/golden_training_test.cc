@@ -1,5 +1,5 @@
 // Trainings with known outcome (PyTorch, float64) through `tributary train`:
-// real processes, gRPC on the loopback, two servers.
+// real processes on the loopback, two servers or none.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -16,6 +16,7 @@
 #include "tests/testing/golden.h"
 #include "tests/testing/npy.h"
 #include "tests/testing/process.h"
+#include "tests/testing/strategies.h"
 
 namespace tributary {
 namespace {
@@ -34,6 +35,7 @@ struct Training {
   int global_batch = 32;
   int accumulation = 1;
   std::string extra = "";  // more of the training block
+  testing::Strategy strategy = testing::ParameterServerStrategy();
 
   friend void PrintTo(const Training& t, std::ostream* out) { *out << t.label; }
 };
@@ -76,6 +78,16 @@ std::vector<Training> AllRuns() {
       Training run = runs[i];
       run.workers = workers;
       run.label += absl::StrCat("_", workers);
+      runs.push_back(run);
+    }
+  }
+  const size_t servers = runs.size();
+  for (const testing::Strategy& strategy : testing::CollectiveStrategies()) {
+    for (size_t i = 0; i < servers; ++i) {
+      if (runs[i].workers == 1) continue;
+      Training run = runs[i];
+      run.strategy = strategy;
+      run.label += absl::StrCat("_", strategy.label);
       runs.push_back(run);
     }
   }
@@ -158,10 +170,7 @@ class GoldenTrainingTest : public ::testing::TestWithParam<Training> {
         run.accumulation,
         "\n"
         "  optimizer: ",
-        run.optimizer, "\n", run.extra,
-        "strategy: {parameter_server: {sync: bsp}}\n"
-        "cluster: {servers: 2, workers: ",
-        run.workers, "}\n");
+        run.optimizer, "\n", run.extra, run.strategy.Yaml(run.workers));
   }
 
   std::vector<double> Losses() const {
@@ -196,8 +205,8 @@ TEST_P(GoldenTrainingTest, LossesAndWeightsAreThoseOfPytorch) {
     worst = std::max(
         worst, golden.ErrorOverTolerance(run.prefix + names[i], (*weights)[i]));
   }
-  std::printf("[ golden ] train_mlp %s, worst error/tolerance %.3f\n",
-              run.label.c_str(), worst);
+  std::printf("[ golden ] train_mlp %s %s, worst error/tolerance %.3f\n",
+              run.strategy.label.c_str(), run.label.c_str(), worst);
   EXPECT_LE(worst, 1.0);
 }
 

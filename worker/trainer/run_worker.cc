@@ -21,8 +21,8 @@
 #include "spdlog/spdlog.h"
 #include "worker/data/open_data.h"
 #include "worker/model/initializer.h"
-#include "worker/parallel/local_sgd_synchronizer.h"
-#include "worker/parallel/parameter_server_synchronizer.h"
+#include "worker/parallel/gradient_synchronizer.h"
+#include "worker/trainer/make_synchronizer.h"
 #include "worker/trainer/trainer.h"
 #include "worker/trainer/worker_metrics.h"
 
@@ -262,9 +262,9 @@ void DieAt(const WorkerOptions::DieAt& where, int64_t step, TrainPoint point,
 }
 
 absl::Status TrainAndReport(Member& member, Workplace& place,
-                            const WorkerOptions& options, int64_t start_step,
+                            const WorkerOptions& options,
                             GradientSynchronizer* synchronizer,
-                            WorkerMetrics* metrics) {
+                            WorkerMetrics* metrics, int64_t* step) {
   const v1::JobSpec& job = member.job();
   TRIBUTARY_ASSIGN_OR_RETURN(
       LearningRateSchedule schedule,
@@ -295,6 +295,7 @@ absl::Status TrainAndReport(Member& member, Workplace& place,
           },
       .report_step =
           [&](const v1::StepReport& report, int64_t prefetched) {
+            *step = report.step();
             const GradientSynchronizer::Traffic traffic =
                 synchronizer->traffic();
             member.SetBytes(traffic.bytes_sent, traffic.bytes_received);
@@ -309,65 +310,39 @@ absl::Status TrainAndReport(Member& member, Workplace& place,
             return member.ReportEvaluation(step, epoch, part);
           },
   });
-  return trainer.Run(start_step);
+  return trainer.Run(*step);
 }
 
-ParameterServerSynchronizer::Mode ModeOf(const v1::SyncSpec& sync) {
-  using Mode = ParameterServerSynchronizer::Mode;
-  if (sync.has_ssp() || sync.has_async()) return Mode::kSeparate;
-  return sync.bsp().backup_workers() > 0 ? Mode::kBackup : Mode::kBulk;
-}
-
-absl::StatusOr<std::unique_ptr<GradientSynchronizer>> MakeSynchronizer(
-    const v1::JobSpec& job, Workplace& place,
-    std::unique_ptr<ParameterClient> client) {
-  const v1::SyncSpec& sync = job.strategy().parameter_server().sync();
-  if (!sync.has_local_sgd()) {
-    return std::make_unique<ParameterServerSynchronizer>(
-        std::move(client), place.model.get(), place.ops.get(), ModeOf(sync));
+// Without servers rank 0 has the weights that the job ends with.
+absl::Status GiveWeights(Member& member, const Workplace& place,
+                         uint64_t plan_epoch, int64_t step) {
+  if (member.index() != 0 || UsesServers(member.job())) return absl::OkStatus();
+  std::vector<std::vector<float>> weights;
+  for (size_t p = 0; p < place.model->parameters().size(); ++p) {
+    std::vector<float>& tensor =
+        weights.emplace_back(place.model->parameters()[p].size());
+    place.ops->CopyOut(tensor.data(), place.model->weight(static_cast<int>(p)),
+                       tensor.size() * sizeof(float));
   }
-  LocalSgdSynchronizer::Options options;
-  options.client = std::move(client);
-  options.model = place.model.get();
-  options.ops = place.ops.get();
-  options.period = sync.local_sgd().period();
-  options.total_steps = place.plan->total_steps();
-  options.inner = OptimizerOptionsOf(job.training().optimizer());
-  TRIBUTARY_ASSIGN_OR_RETURN(
-      LearningRateSchedule schedule,
-      LearningRateSchedule::Create(job.training().learning_rate_schedule(),
-                                   options.inner.learning_rate,
-                                   options.total_steps));
-  options.learning_rate = [schedule = std::move(schedule)](int64_t step) {
-    return schedule.At(step);
-  };
-  TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<LocalSgdSynchronizer> made,
-                             LocalSgdSynchronizer::Create(std::move(options)));
-  return made;
+  return member.PutWeights(plan_epoch, step, weights);
 }
 
-// Trains under one plan: to the end of the job, or until the plan is over.
+// Trains under one plan until the job is done, or the plan is over.
 absl::Status TrainPlan(Member& member, Workplace& place, Canceller& canceller,
                        const WorkerOptions& options, const v1::Plan& plan,
                        WorkerMetrics* metrics) {
-  const v1::ParameterServerSpec& strategy =
-      member.job().strategy().parameter_server();
-  TRIBUTARY_ASSIGN_OR_RETURN(
-      std::unique_ptr<ParameterClient> client,
-      ParameterClient::Connect(
-          {.plan = plan,
-           .rank = member.index(),
-           .incarnation = member.incarnation(),
-           .step_timeout = absl::Seconds(strategy.sync_timeout_seconds()),
-           .on_waiting =
-               [&member, metrics](const std::string& whom, int silent_shard) {
-                 metrics->SetSilentShard(silent_shard);
-                 member.SetWaitingFor(whom);
-               },
-           .delay_micros = options.delay_micros}));
   TRIBUTARY_ASSIGN_OR_RETURN(
       const std::unique_ptr<GradientSynchronizer> synchronizer,
-      MakeSynchronizer(member.job(), place, std::move(client)));
+      MakeSynchronizer(
+          {.member = &member,
+           .model = place.model.get(),
+           .ops = place.ops.get(),
+           .steps = &*place.plan,
+           .coordinator = options.coordinator,
+           .on_silent_shard =
+               [metrics](int shard) { metrics->SetSilentShard(shard); },
+           .delay_micros = options.delay_micros},
+          plan));
   canceller.Attach(synchronizer.get(), plan.epoch());
   absl::StatusOr<int64_t> start =
       StartWeights(member, place, plan.epoch(), synchronizer.get());
@@ -376,11 +351,17 @@ absl::Status TrainPlan(Member& member, Workplace& place, Canceller& canceller,
     if (*start > 0) spdlog::info("going on after step {}", *start);
     metrics->SetSilentShard(-1);
     member.SetWaitingFor("");
-    status = TrainAndReport(member, place, options, *start, synchronizer.get(),
-                            metrics);
+    int64_t step = *start;
+    status = TrainAndReport(member, place, options, synchronizer.get(), metrics,
+                            &step);
+    if (status.ok()) status = GiveWeights(member, place, plan.epoch(), step);
   }
   canceller.Detach();
-  return status;
+  TRIBUTARY_RETURN_IF_ERROR(status);
+  TRIBUTARY_RETURN_IF_ERROR(member.Finish());
+  // What the synchronizer still writes is wanted. A server, or without servers
+  // a worker, that is lost before the job is done takes everybody back.
+  return member.WaitForDone(plan.epoch());
 }
 
 // What ends a plan ends the calls of its workers first, with whatever error:
@@ -411,14 +392,9 @@ absl::Status Train(Member& member, Workplace& place, Canceller& canceller,
     TRIBUTARY_ASSIGN_OR_RETURN(const v1::Plan plan,
                                member.GetPlan(epoch + 1, options.join_timeout));
     epoch = plan.epoch();
-    absl::Status status =
+    const absl::Status status =
         TrainPlan(member, place, canceller, options, plan, metrics);
-    if (status.ok()) {
-      status = member.Finish();
-      // A server that is lost before the job is done takes everybody back.
-      if (status.ok()) status = member.WaitForDone(epoch);
-      if (status.ok()) return status;
-    }
+    if (status.ok()) return status;
     if (!PlanIsOver(member, epoch, status)) return status;
     spdlog::info("plan epoch {} is over: {}", epoch,
                  std::string(status.message()));

@@ -85,6 +85,12 @@ constexpr SpoiledLine kSpoiledLines[] = {
     {1, "name: {a: b}\nmodel:", "job.yaml:1: name wants a text, got a mapping"},
     {1, "name: \"a\\nb\"\nmodel:",
      R"(job.yaml:1: name wants a text without control characters, got the text "a\nb")"},
+    {9, "strategy: all_reduce\ncluster: {on_worker_loss: shrink}\ntraining:",
+     "job.yaml:10: cluster.on_worker_loss: shrink wants strategy "
+     "parameter_server, got all_reduce"},
+    {9, "strategy: all_reduce\ntraining:\n  nonfinite: reject",
+     "job.yaml:11: training.nonfinite: reject wants strategy parameter_server, "
+     "got all_reduce"},
     {9, "strategy: {parameter_server: {bucket_bytes: 4MB}}\ntraining:",
      R"(job.yaml:9: strategy.parameter_server.bucket_bytes wants a size such as 4MiB, got "4MB")"},
     {9, "strategy: {parameter_server: {wire: bfloat16}}\ntraining:",
@@ -343,6 +349,17 @@ constexpr SpoilingOverride kSpoilingOverrides[] = {
      "--set strategy.parameter_server.sync={bsp: {backup_workers: 1}}: "
      "strategy.parameter_server.sync.bsp.backup_workers must be below the "
      "number of workers, 1, got 1"},
+    {"strategy=all_redce",
+     R"(--set strategy=all_redce: unknown field "all_redce" in strategy; did you mean "all_reduce"?)"},
+    {"strategy={all_reduce: {bucket_bytes: 12}}",
+     "--set strategy={all_reduce: {bucket_bytes: 12}}: "
+     "strategy.all_reduce.bucket_bytes must be at least 1KiB and at most 1GiB, "
+     "got 12"},
+    {"strategy={all_reduce: {backend: mpi}}",
+     R"(--set strategy={all_reduce: {backend: mpi}}: strategy.all_reduce.backend wants auto, gloo or nccl, got "mpi")"},
+    {"cluster={servers: 0}",
+     "--set cluster={servers: 0}: cluster.servers must be at least 1 and at "
+     "most 256, got 0"},
     {"strategy.parameter_server.sync={ssp: {stalenes: 2}}",
      "--set strategy.parameter_server.sync={ssp: {stalenes: 2}}: unknown field "
      "\"stalenes\" in strategy.parameter_server.sync.ssp; did you mean "

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace tributary {
+
+// What each rank's mean gradient counts in the mean over all samples, for
+// weighted sums in rank order: samples / all samples, 0 for a rank without any.
+inline std::vector<float> SampleWeights(const std::vector<uint64_t>& samples) {
+  double total = 0;
+  for (uint64_t s : samples) total += static_cast<double>(s);
+  std::vector<float> weights(samples.size(), 0.0f);
+  for (size_t rank = 0; rank < samples.size(); ++rank) {
+    if (samples[rank] == 0) continue;
+    weights[rank] =
+        static_cast<float>(static_cast<double>(samples[rank]) / total);
+  }
+  return weights;
+}
+
+}  // namespace tributary

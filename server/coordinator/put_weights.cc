@@ -1,0 +1,68 @@
+#include "server/coordinator/put_weights.h"
+
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "common/wire/crc32c.h"
+
+namespace tributary {
+
+void PutWeights::Begin(const ParameterSpecs& parameters) {
+  weights_ = FinalWeights();
+  weights_.parameters = parameters;
+  weights_.tensors.resize(parameters.size());
+  parameter_ = 0;
+  offset_ = 0;
+}
+
+absl::Status PutWeights::Put(const v1::PutWeightsRequest& request) {
+  const std::string& payload = request.payload();
+  if (request.parameter() >= weights_.parameters.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the model has ", weights_.parameters.size(),
+                     " parameters, got number ", request.parameter()));
+  }
+  const int64_t size = weights_.parameters[request.parameter()].size();
+  const auto n = static_cast<int64_t>(payload.size() / sizeof(float));
+  const auto begin = static_cast<int64_t>(request.offset());
+  if (payload.empty() || payload.size() % sizeof(float) != 0 || begin < 0 ||
+      begin > size || n > size - begin) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "parameter ", request.parameter(), " has ", size, " elements, got ",
+        payload.size(), " bytes from element ", request.offset(), " on"));
+  }
+  const uint32_t crc = Crc32c(payload.data(), payload.size());
+  if (crc != request.crc32c()) {
+    return absl::DataLossError(
+        absl::StrCat("the checksum is ", absl::Hex(request.crc32c()),
+                     ", the bytes have ", absl::Hex(crc)));
+  }
+  const bool first = request.parameter() == 0 && begin == 0;
+  if (first && parameter_ == 0 && offset_ == 0) {
+    weights_.step = request.step();
+  } else if (request.step() != weights_.step) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("weights of step ", weights_.step,
+                     " are coming, got step ", request.step()));
+  }
+  const size_t p = request.parameter();
+  if (p < parameter_ || (p == parameter_ && begin + n <= offset_)) {
+    return absl::OkStatus();  // has come before
+  }
+  if (p != parameter_ || begin != offset_) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the next piece is parameter ", parameter_, " from element ", offset_,
+        " on, got parameter ", p, ", element ", begin));
+  }
+  if (begin == 0) weights_.tensors[p].resize(size);
+  std::memcpy(weights_.tensors[p].data() + begin, payload.data(),
+              payload.size());
+  offset_ += n;
+  if (offset_ == size) {
+    ++parameter_;
+    offset_ = 0;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tributary

@@ -1,0 +1,119 @@
+// Ranks that are lost while they add their gradients among themselves.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "tests/fault/fault_test.h"
+
+namespace tributary {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using testing::IsGone;
+
+class AllReduceTest : public FaultTest,
+                      public ::testing::WithParamInterface<const char*> {
+ protected:
+  void SetUp() override {
+    FaultTest::SetUp();
+    fewest_ports_ = 1;
+    EditJob("servers: 2, workers: 2", "workers: 3");
+    Write("job.yaml", absl::StrCat(Read("job.yaml"), "strategy: {all_reduce: {",
+                                   GetParam(), "}}\n"));
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Strategies, AllReduceTest,
+                         ::testing::Values("sharded: false", "sharded: true"),
+                         [](const auto& info) {
+                           return std::string(info.param) == "sharded: true"
+                                      ? "Sharded"
+                                      : "Replicated";
+                         });
+
+// The step's first half of the gradients is on its way when the rank dies.
+TEST_P(AllReduceTest, ARankKilledInMidStepEndsAllOthersByName) {
+  EditJob("lease_seconds: 3", "lease_seconds: 2, on_worker_loss: fail");
+  std::string address;
+  auto coordinator = Coordinate("run", &address);
+  std::vector<std::unique_ptr<RunningProcess>> others;
+  for (const char* index : {"0", "2"}) {
+    others.push_back(Start(
+        {"tributary-worker", "--coordinator", address, "--index", index}));
+  }
+  auto victim = Start({"tributary-worker", "--coordinator", address, "--index",
+                       "1", "--die-at", "200:mid-push"});
+  EXPECT_EQ(victim->Wait(kSoon), 128 + SIGKILL);
+  const absl::Time killed = absl::Now();
+  for (auto& other : others) {
+    EXPECT_EQ(other->Wait(kSoon), 1);
+    EXPECT_THAT(other->output(),
+                AnyOf(HasSubstr("rank 1"), HasSubstr("worker 1 (")));
+  }
+  TellSeconds("until_every_rank_has_ended", absl::Now() - killed);
+  EXPECT_EQ(coordinator->Wait(kSoon), 1);
+  TellSeconds("until_the_end", absl::Now() - killed);
+  EXPECT_THAT(std::string(Summary("run")["message"]), HasSubstr("worker 1 ("));
+}
+
+// Without a checkpoint everybody starts over, with one from there.
+TEST_P(AllReduceTest, ALostRankIsReplacedAndTheBitsStay) {
+  for (const std::string every : {"0", "10"}) {
+    const std::string run = absl::StrCat("run", every);
+    std::vector<std::string> words;
+    if (every != "0") words = {"--set", "checkpoint.every_steps=" + every};
+    auto train = Train(run, words);
+    ASSERT_TRUE(train->WaitForOutput("epoch 5/40: test", kSoon));
+    if (every != "0") {
+      ASSERT_NE(WaitForCheckpoint(Path(run + "/checkpoints")), "");
+    }
+    kill(PidOf(run, "worker 1"), SIGKILL);
+    EXPECT_EQ(train->Wait(kSoon), 0) << train->output();
+    EXPECT_EQ(Summary(run)["lost"]["workers"], 1);
+    EXPECT_EQ(Summary(run)["lost"]["rollbacks"], 1);
+  }
+  EXPECT_EQ(Sha256("run0"), Undisturbed());
+  EXPECT_EQ(Sha256("run10"), Sha256("run0"));
+}
+
+// A checkpoint of one strategy is one of every other.
+TEST_P(AllReduceTest, ServersGoOnWithWhatRanksHaveWrittenAndRanksWithTheirs) {
+  auto train = Train("run", {"--set", "checkpoint.every_steps=10"});
+  ASSERT_TRUE(train->WaitForOutput("epoch 3/40: test", kSoon));
+  ASSERT_NE(WaitForCheckpoint(Path("run/checkpoints")), "");
+  train->Signal(SIGKILL);
+  EXPECT_EQ(train->Wait(kSoon), 128 + SIGKILL);
+
+  auto served = Start({"tributary", "train", "--resume", "run", "--set",
+                       "strategy=parameter_server", "--servers", "2",
+                       "--run-dir", "served"});
+  EXPECT_EQ(served->Wait(kSoon), 0) << served->output();
+  auto back =
+      Start({"tributary", "train", "--resume", "run", "--run-dir", "back"});
+  EXPECT_EQ(back->Wait(kSoon), 0) << back->output();
+  EXPECT_GE(Summary("served")["start_step"], 10);
+  EXPECT_EQ(Sha256("served"), Sha256("back"));
+}
+
+TEST_P(AllReduceTest, AnInterruptStopsAllRanksAtOneStepAndSavesTheWeights) {
+  auto train = Train("run", {"--set", "training.epochs=100000"});
+  ASSERT_TRUE(train->WaitForOutput("epoch 2/100000: test", kSoon));
+  train->Signal(SIGINT);
+  EXPECT_EQ(train->Wait(kSoon), 130) << train->output();
+  const int64_t steps = Summary("run")["steps"];
+  EditJob("epochs: 40", absl::StrCat("steps: ", steps));
+  auto same = Train("same");
+  EXPECT_EQ(same->Wait(kSoon), 0) << same->output();
+  EXPECT_EQ(Sha256("run"), Sha256("same"));
+}
+
+}  // namespace
+}  // namespace tributary

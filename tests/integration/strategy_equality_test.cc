@@ -1,0 +1,76 @@
+// One job under every way of synchronous training that adds gradients in rank
+// order ends with the same bits: real processes, sha256 of the weights.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "tests/testing/process.h"
+#include "tests/testing/strategies.h"
+#include "tests/testing/temporary_folder.h"
+
+namespace tributary {
+namespace {
+
+// 41 samples a step over 3 ranks: 14, 14 and 13; accumulation is on, and the
+// last step of an epoch is short.
+constexpr char kJob[] = R"(name: equality
+device: cpu
+model:
+  sequential:
+    - linear: {in: 16, out: 700}
+    - tanh
+    - dropout: {p: 0.1}
+    - linear: {in: 700, out: 1}
+data:
+  train: {synthetic: {kind: mlp_teacher, rows: 400}}
+  global_batch_size: 41
+checkpoint: {every_steps: 7}
+)";
+
+struct Case {
+  const char* label;
+  const char* training;
+
+  friend void PrintTo(const Case& c, std::ostream* out) { *out << c.label; }
+};
+
+class StrategyEqualityTest : public testing::TemporaryFolderTest,
+                             public ::testing::WithParamInterface<Case> {
+ protected:
+  std::string WeightsOf(const testing::Strategy& strategy, int workers) {
+    const std::string run = absl::StrCat(strategy.label, workers);
+    Write(run + ".yaml",
+          absl::StrCat(kJob,
+                       "training: {steps: 25, loss: mse, "
+                       "gradient_accumulation: 2, ",
+                       GetParam().training, "}\n", strategy.Yaml(workers)));
+    const testing::ProcessResult result =
+        testing::RunProcess({TRIBUTARY_BINARY_DIR "/tributary", "train",
+                             Path(run + ".yaml"), "--run-dir", Path(run)});
+    EXPECT_EQ(result.exit_code, 0) << result.output;
+    if (result.exit_code != 0) return run;
+    return nlohmann::json::parse(Read(run + "/summary.json"))["weights_sha256"];
+  }
+};
+
+TEST_P(StrategyEqualityTest, ReplicatedAndShardedEndWithTheServersBits) {
+  const std::string served = WeightsOf(testing::ParameterServerStrategy(), 3);
+  for (const testing::Strategy& strategy : testing::CollectiveStrategies()) {
+    EXPECT_EQ(WeightsOf(strategy, 3), served) << strategy.label;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Optimizers, StrategyEqualityTest,
+    ::testing::Values(
+        Case{"Momentum",
+             "optimizer: {sgd: {learning_rate: .05, momentum: .9}}"},
+        Case{"AdamClipped", "clip_norm: 0.05, optimizer: adam"},
+        Case{"Lamb", "optimizer: {lamb: {weight_decay: 0.01}}"},
+        Case{"SkippingSteps", "nonfinite: skip, optimizer: rmsprop"}),
+    [](const auto& info) { return info.param.label; });
+
+}  // namespace
+}  // namespace tributary

@@ -1,0 +1,376 @@
+#include "worker/parallel/all_reduce_synchronizer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/check.h"
+#include "common/partition_plan.h"
+#include "common/sample_weights.h"
+#include "common/status_macros.h"
+#include "common/wire/crc32c.h"
+
+namespace tributary {
+namespace {
+
+constexpr absl::Duration kLook = absl::Milliseconds(200);
+
+int64_t NumGrains(int64_t elements) {
+  return (elements + kGrainElements - 1) / kGrainElements;
+}
+
+}  // namespace
+
+AllReduceSynchronizer::AllReduceSynchronizer(Options options)
+    : options_(std::move(options)) {
+  TRIBUTARY_CHECK(options_.ops->is_host());
+}
+
+absl::StatusOr<std::unique_ptr<AllReduceSynchronizer>>
+AllReduceSynchronizer::Create(Options options) {
+  std::unique_ptr<AllReduceSynchronizer> made(
+      new AllReduceSynchronizer(std::move(options)));
+  TRIBUTARY_RETURN_IF_ERROR(made->PlanBuckets());
+  made->StartCheckpointer();
+  made->thread_ = std::thread([s = made.get()] { s->Run(); });
+  return made;
+}
+
+AllReduceSynchronizer::~AllReduceSynchronizer() {
+  if (!thread_.joinable()) return;
+  {
+    absl::MutexLock lock(&mu_);
+    closing_ = true;
+  }
+  // A bucket under way, of a step that is given up, would wait for others.
+  options_.group->Abort("the training of this rank ends");
+  thread_.join();
+}
+
+absl::Status AllReduceSynchronizer::PlanBuckets() {
+  const ParameterSpecs& parameters = options_.model->parameters();
+  for (size_t p = 0; p < parameters.size(); ++p) {
+    offsets_.push_back(options_.model->gradient(static_cast<int>(p)) -
+                       gradients());
+  }
+  const int size = options_.group->size(), rank = options_.group->rank();
+  bucket_of_.resize(parameters.size());
+  all_ranges_.resize(size);
+  for (const GradientBucket& bucket :
+       MakeBuckets(parameters, offsets_, options_.first_bucket_bytes,
+                   options_.bucket_bytes)) {
+    Bucket made{.bucket = bucket, .first_range = all_ranges_[rank].size()};
+    const std::vector<int64_t> cut =
+        CutBucket(bucket, parameters, offsets_, size);
+    for (int r = 0; r < size; ++r) {
+      const int64_t begin = options_.sharded ? cut[r] : bucket.begin;
+      const int64_t end = options_.sharded ? cut[r + 1] : bucket.end;
+      for (const GradientRange& range :
+           RangesWithin(bucket, parameters, offsets_, begin, end)) {
+        all_ranges_[r].push_back(range);
+      }
+    }
+    for (int64_t bound : cut) made.bounds.push_back(bound - bucket.begin);
+    made.num_ranges = all_ranges_[rank].size() - made.first_range;
+    for (int p = bucket.first; p <= bucket.last; ++p) {
+      bucket_of_[p] = static_cast<int>(buckets_.size());
+    }
+    buckets_.push_back(std::move(made));
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      optimizer_,
+      LocalOptimizer::Create({.ops = options_.ops,
+                              .model = options_.model,
+                              .optimizer = options_.optimizer,
+                              .clip_norm = options_.clip_norm,
+                              .learning_rate = options_.learning_rate,
+                              .ranges = all_ranges_[rank]}));
+  two_phase_ = optimizer_->needs_sums() || options_.skip_nonfinite;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> AllReduceSynchronizer::Start(
+    const MakeWeights& initial, const OnPosition& on_position) {
+  on_position({options_.start_step, options_.start_step});
+  const ParameterSpecs& parameters = options_.model->parameters();
+  if (options_.restore != nullptr) {
+    TRIBUTARY_RETURN_IF_ERROR(Restore());
+    return options_.start_step;
+  }
+  if (initial) {
+    TRIBUTARY_ASSIGN_OR_RETURN(const Weights made, initial());
+    for (size_t p = 0; p < made.size(); ++p) {
+      options_.ops->CopyIn(options_.model->weight(static_cast<int>(p)),
+                           made[p].data(), made[p].size() * sizeof(float));
+    }
+  }
+  TRIBUTARY_RETURN_IF_ERROR(options_.group->Broadcast(
+      weights(), offsets_.back() + parameters.back().size(), 0));
+  TRIBUTARY_RETURN_IF_ERROR(optimizer_->Reset());
+  return 0;
+}
+
+absl::Status AllReduceSynchronizer::Restore() {
+  const ParameterSpecs& parameters = options_.model->parameters();
+  TRIBUTARY_RETURN_IF_ERROR(
+      options_.restore->CheckFits(parameters, optimizer_->state_names()));
+  for (size_t p = 0; p < parameters.size(); ++p) {
+    const int parameter = static_cast<int>(p);
+    std::vector<float> host(parameters[p].size());
+    TRIBUTARY_RETURN_IF_ERROR(
+        options_.restore->ReadRange(0, parameter, 0, absl::MakeSpan(host)));
+    options_.ops->CopyIn(options_.model->weight(parameter), host.data(),
+                         host.size() * sizeof(float));
+  }
+  return optimizer_->Restore(*options_.restore);
+}
+
+void AllReduceSynchronizer::StartCheckpointer() {
+  const Checkpoints& wanted = options_.checkpoints;
+  const int rank = options_.group->rank();
+  if (wanted.every_steps == 0 || (rank != 0 && !options_.sharded)) return;
+  Checkpointer::Options made;
+  made.directory = wanted.directory;
+  made.header.job_id = wanted.job_id;
+  made.header.shard = options_.sharded ? rank : 0;
+  made.header.num_shards = options_.sharded ? options_.group->size() : 1;
+  made.header.parameters = options_.model->parameters();
+  made.header.state_names = optimizer_->state_names();
+  // A rank whose cut is empty writes a file that says so.
+  made.num_blocks = std::max<size_t>(1, optimizer_->ranges().size());
+  made.on_written = [this](const Checkpointer::Written& written) {
+    options_.checkpoints.on_written(written, optimizer_->state_names());
+  };
+  checkpointer_ = std::make_unique<Checkpointer>(std::move(made));
+}
+
+void AllReduceSynchronizer::BeginStep(int64_t step, uint64_t /*samples*/) {
+  step_ = step;
+  sample_weights_ = SampleWeights(options_.samples(step));
+  missing_.clear();
+  for (const Bucket& b : buckets_) {
+    missing_.push_back(b.bucket.last - b.bucket.first + 1);
+  }
+  absl::MutexLock lock(&mu_);
+  left_ = static_cast<int>(buckets_.size());
+}
+
+void AllReduceSynchronizer::GradientReady(int parameter) {
+  const int bucket = bucket_of_[parameter];
+  if (--missing_[bucket] > 0) return;
+  absl::MutexLock lock(&mu_);
+  ready_.push_back(bucket);
+}
+
+void AllReduceSynchronizer::Run() {
+  const auto wake = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return closing_ || !ready_.empty();
+  };
+  while (true) {
+    int bucket = 0;
+    bool failed = false;
+    {
+      absl::MutexLock lock(&mu_);
+      mu_.Await(absl::Condition(&wake));
+      if (closing_) return;
+      bucket = ready_.front();
+      ready_.pop_front();
+      failed = !status_.ok();
+    }
+    const absl::Status status =
+        failed ? absl::OkStatus() : Process(buckets_[bucket]);
+    absl::MutexLock lock(&mu_);
+    status_.Update(status);
+    --left_;
+  }
+}
+
+absl::Status AllReduceSynchronizer::Process(const Bucket& bucket) {
+  float* const gradient = gradients() + bucket.bucket.begin;
+  if (options_.sharded) {
+    TRIBUTARY_RETURN_IF_ERROR(options_.group->ReduceScatter(
+        gradient, bucket.bounds, sample_weights_));
+  } else {
+    TRIBUTARY_RETURN_IF_ERROR(options_.group->AllReduce(
+        gradient, bucket.bucket.end - bucket.bucket.begin, sample_weights_));
+  }
+  if (two_phase_) return absl::OkStatus();
+  TRIBUTARY_RETURN_IF_ERROR(CheckFinite(bucket));
+  for (size_t r = 0; r < bucket.num_ranges; ++r) {
+    optimizer_->Update(step_, bucket.first_range + r);
+  }
+  return GatherWeights(bucket);
+}
+
+absl::Status AllReduceSynchronizer::CheckFinite(const Bucket& bucket) {
+  for (size_t r = 0; r < bucket.num_ranges; ++r) {
+    const GradientRange& range = optimizer_->ranges()[bucket.first_range + r];
+    double square = 0;
+    options_.ops->GrainSquares(
+        range.size(), range.size(),
+        options_.model->gradient(range.parameter) + range.begin, &square);
+    if (std::isfinite(square)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("the gradient of \"",
+                     options_.model->parameters()[range.parameter].name,
+                     "\" in step ", step_ + 1, " is not finite in elements ",
+                     range.begin, " to ", range.end - 1));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AllReduceSynchronizer::GatherWeights(const Bucket& bucket) {
+  if (!options_.sharded) return absl::OkStatus();
+  return options_.group->AllGather(weights() + bucket.bucket.begin,
+                                   bucket.bounds);
+}
+
+absl::StatusOr<int64_t> AllReduceSynchronizer::FinishStep() {
+  TRIBUTARY_RETURN_IF_ERROR(WaitForBuckets());
+  if (two_phase_) TRIBUTARY_RETURN_IF_ERROR(ApplyWithSums());
+  const int64_t steps = step_ + 1, every = options_.checkpoints.every_steps;
+  if (every > 0 && steps % every == 0) {
+    TRIBUTARY_RETURN_IF_ERROR(CompareReplicas(steps));
+    TRIBUTARY_RETURN_IF_ERROR(Checkpoint(steps));
+  }
+  return steps;
+}
+
+absl::Status AllReduceSynchronizer::CompareReplicas(int64_t steps) {
+  const int size = options_.group->size(), rank = options_.group->rank();
+  const int64_t n =
+      offsets_.back() + options_.model->parameters().back().size();
+  // Of the weights and, where all ranks hold the same, of the state.
+  std::vector<uint32_t> hashes(2 * size);
+  hashes[2 * rank] = Crc32c(weights(), static_cast<size_t>(n) * sizeof(float));
+  if (!options_.sharded) hashes[2 * rank + 1] = optimizer_->StateChecksum();
+  std::vector<int64_t> bounds;
+  for (int r = 0; r <= size; ++r) bounds.push_back(2 * r);
+  static_assert(sizeof(float) == sizeof(uint32_t));
+  TRIBUTARY_RETURN_IF_ERROR(options_.group->AllGather(
+      reinterpret_cast<float*>(hashes.data()), bounds));
+  for (int r = 1; r < size; ++r) {
+    for (int i : {0, 1}) {
+      if (hashes[2 * r + i] == hashes[i]) continue;
+      return absl::DataLossError(absl::StrCat(
+          "after step ", steps, " the ", i == 0 ? "weights" : "optimizer state",
+          " of rank ", r, " have checksum ", absl::Hex(hashes[2 * r + i]),
+          ", those of rank 0 ", absl::Hex(hashes[i])));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AllReduceSynchronizer::Checkpoint(int64_t steps) {
+  if (checkpointer_ == nullptr) return absl::OkStatus();
+  const auto take = [this](const BlockCut& cut) { checkpointer_->Take(cut); };
+  for (size_t r = 0; r < optimizer_->ranges().size(); ++r) {
+    TRIBUTARY_RETURN_IF_ERROR(optimizer_->Cut(steps, r, take));
+  }
+  if (optimizer_->ranges().empty()) {
+    const Block none;
+    take(
+        {.steps = steps,
+         .block = &none,
+         .weights = SharedBuffer(0),
+         .state = std::vector<const float*>(optimizer_->state_names().size())});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AllReduceSynchronizer::WaitForBuckets() {
+  const auto done = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return left_ == 0 || !status_.ok();
+  };
+  bool told = false;
+  absl::MutexLock lock(&mu_);
+  while (!mu_.AwaitWithTimeout(absl::Condition(&done), kLook)) {
+    const int rank = options_.group->waiting_for();
+    if (!options_.on_waiting || rank < 0) continue;
+    options_.on_waiting(
+        absl::StrCat("the gradients of rank ", rank, " in step ", step_ + 1));
+    told = true;
+  }
+  if (told) options_.on_waiting("");
+  return status_;
+}
+
+absl::StatusOr<std::vector<std::vector<double>>>
+AllReduceSynchronizer::SumsOverRanks(const std::vector<double>& own,
+                                     int stride) {
+  const int size = options_.group->size(), rank = options_.group->rank();
+  // Every rank's values one behind the other; as bytes, two floats a double.
+  std::vector<int64_t> bounds = {0};
+  for (const std::vector<GradientRange>& ranges : all_ranges_) {
+    int64_t grains = 0;
+    for (const GradientRange& range : ranges) grains += NumGrains(range.size());
+    bounds.push_back(bounds.back() + 2 * stride * grains);
+  }
+  const int first = options_.sharded ? 0 : rank;
+  std::vector<double> values((bounds[size]) / 2);
+  std::copy(own.begin(), own.end(), values.begin() + bounds[rank] / 2);
+  if (options_.sharded) {
+    TRIBUTARY_RETURN_IF_ERROR(options_.group->AllGather(
+        reinterpret_cast<float*>(values.data()), bounds));
+  }
+  // In the canonical order: by parameter, then position.
+  struct Piece {
+    GradientRange range;
+    const double* values;
+  };
+  std::vector<Piece> pieces;
+  for (int r = first; r < (options_.sharded ? size : rank + 1); ++r) {
+    const double* next = values.data() + bounds[r] / 2;
+    for (const GradientRange& range : all_ranges_[r]) {
+      pieces.push_back({range, next});
+      next += stride * NumGrains(range.size());
+    }
+  }
+  std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
+    return std::make_pair(a.range.parameter, a.range.begin) <
+           std::make_pair(b.range.parameter, b.range.begin);
+  });
+  std::vector<std::vector<double>> sums(
+      stride, std::vector<double>(options_.model->parameters().size()));
+  for (const Piece& piece : pieces) {
+    for (int64_t g = 0; g < NumGrains(piece.range.size()); ++g) {
+      for (int s = 0; s < stride; ++s) {
+        sums[s][piece.range.parameter] += piece.values[g * stride + s];
+      }
+    }
+  }
+  return sums;
+}
+
+absl::Status AllReduceSynchronizer::ApplyWithSums() {
+  TRIBUTARY_ASSIGN_OR_RETURN(auto squares,
+                             SumsOverRanks(optimizer_->GradientSquares(), 1));
+  const auto& parameters = options_.model->parameters();
+  for (size_t p = 0; p < parameters.size(); ++p) {
+    if (std::isfinite(squares[0][p])) continue;
+    if (options_.skip_nonfinite) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("the gradient of \"", parameters[p].name, "\" in step ",
+                     step_ + 1, " is not finite"));
+  }
+  if (optimizer_->needs_trust_ratio()) {
+    TRIBUTARY_ASSIGN_OR_RETURN(
+        auto pairs,
+        SumsOverRanks(optimizer_->Directions(step_, squares[0]), 2));
+    optimizer_->ApplyDirections(step_, pairs[0], pairs[1]);
+  } else {
+    optimizer_->UpdateAll(step_, squares[0]);
+  }
+  for (const Bucket& bucket : buckets_) {
+    TRIBUTARY_RETURN_IF_ERROR(GatherWeights(bucket));
+  }
+  return absl::OkStatus();
+}
+
+AllReduceSynchronizer::Traffic AllReduceSynchronizer::traffic() const {
+  return {options_.group->bytes_sent(), options_.group->bytes_received(), 0};
+}
+
+}  // namespace tributary

@@ -1,0 +1,137 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "common/checkpoint/checkpoint_reader.h"
+#include "common/checkpoint/checkpointer.h"
+#include "common/optimizer_options.h"
+#include "kernels/ops.h"
+#include "worker/collective/communicator.h"
+#include "worker/model/model.h"
+#include "worker/parallel/gradient_ranges.h"
+#include "worker/parallel/gradient_synchronizer.h"
+#include "worker/parallel/local_optimizer.h"
+
+namespace tributary {
+
+// Averages the ranks' gradients among themselves, bucket by bucket while
+// backward goes on below, and runs the optimizer here: on the whole model (Li
+// et al. 2020), or, sharded, each rank on its cut of every bucket, whose new
+// weights the others then get (ZeRO stage 1, Rajbhandari et al. 2020).
+//
+// Gradients are added in rank order with the servers' weights and the
+// optimizer's arithmetic is theirs, so over host communicators the weights are
+// those of a parameter server, bit for bit.
+class AllReduceSynchronizer final : public GradientSynchronizer {
+ public:
+  // After every so many steps, where above 0, the ranks compare their weights
+  // and write a checkpoint: rank 0 alone, or, sharded, each its cut.
+  struct Checkpoints {
+    int64_t every_steps = 0;
+    std::string directory;
+    uint64_t job_id = 0;
+    // On a thread of its own.
+    std::function<void(const Checkpointer::Written&,
+                       const std::vector<std::string>& state_names)>
+        on_written;
+  };
+  struct Options {
+    std::unique_ptr<Communicator> group;  // of all data-parallel ranks
+    Model* model = nullptr;               // these two outlive it
+    Ops* ops = nullptr;                   // of the host
+    bool sharded = false;
+    int64_t bucket_bytes = 25 << 20;
+    int64_t first_bucket_bytes = 1 << 20;
+    OptimizerOptions optimizer;
+    double clip_norm = 0;
+    bool skip_nonfinite = false;  // else a step with a NaN fails
+    std::function<double(int64_t step)> learning_rate;
+    // Of every rank, behind its mean gradient of a step from 0.
+    std::function<std::vector<uint64_t>(int64_t step)> samples;
+    // Training goes on after `start_step` steps with this checkpoint, which
+    // holds the model's parameters and the optimizer's state; or none.
+    std::shared_ptr<const CheckpointReader> restore;
+    int64_t start_step = 0;
+    Checkpoints checkpoints;
+    // Told now and then for whom a step waits, and an empty string after.
+    std::function<void(const std::string& whom)> on_waiting;
+  };
+
+  // ResourceExhausted: no room for the optimizer's state.
+  static absl::StatusOr<std::unique_ptr<AllReduceSynchronizer>> Create(
+      Options options);
+  ~AllReduceSynchronizer() override;
+
+  // Rank 0's weights go to everybody, or everybody reads the checkpoint's.
+  absl::StatusOr<int64_t> Start(const MakeWeights& initial,
+                                const OnPosition& on_position) override;
+  void BeginStep(int64_t step, uint64_t samples) override;
+  void GradientReady(int parameter) override;
+  absl::StatusOr<int64_t> FinishStep() override;
+  void Cancel(const std::string& why) override { options_.group->Abort(why); }
+  Traffic traffic() const override;
+
+ private:
+  // What this and the other ranks do with one bucket.
+  struct Bucket {
+    GradientBucket bucket;
+    std::vector<int64_t> bounds;  // by rank, from bucket.begin
+    size_t first_range = 0;       // of this rank's, in the optimizer
+    size_t num_ranges = 0;
+  };
+
+  explicit AllReduceSynchronizer(Options options);
+
+  absl::Status PlanBuckets();
+  void Run();  // the thread
+  // Reduces one bucket, and updates it where no sums are needed first.
+  absl::Status Process(const Bucket& bucket);
+  absl::Status CheckFinite(const Bucket& bucket);
+  absl::Status GatherWeights(const Bucket& bucket);
+  // The second phase of a step that needs sums over whole tensors.
+  absl::Status ApplyWithSums();
+  // Each value's sums over every parameter's grains, of all ranks; `own` has
+  // `stride` values a grain of this rank's ranges.
+  absl::StatusOr<std::vector<std::vector<double>>> SumsOverRanks(
+      const std::vector<double>& own, int stride);
+  void StartCheckpointer();
+  absl::Status Restore();
+  // DataLoss names the rank whose weights, or state, differ from rank 0's.
+  absl::Status CompareReplicas(int64_t steps);
+  absl::Status Checkpoint(int64_t steps);
+  // Waits for the thread; says for whom it waits.
+  absl::Status WaitForBuckets();
+
+  float* gradients() const { return options_.model->gradient(0); }
+  float* weights() const { return options_.model->weight(0); }
+
+  const Options options_;
+  Offsets offsets_;
+  std::vector<Bucket> buckets_;
+  std::vector<int> bucket_of_;                          // [parameter]
+  std::vector<std::vector<GradientRange>> all_ranges_;  // [rank], in order
+  std::unique_ptr<LocalOptimizer> optimizer_;
+  std::unique_ptr<Checkpointer> checkpointer_;  // where this rank writes
+  bool two_phase_ = false;
+  int64_t step_ = 0;
+  std::vector<float> sample_weights_;
+  std::vector<int> missing_;  // [bucket], parameters that are not ready
+
+  absl::Mutex mu_;
+  std::deque<int> ready_ ABSL_GUARDED_BY(mu_);
+  int left_ ABSL_GUARDED_BY(mu_) = 0;  // buckets of the step not processed yet
+  absl::Status status_ ABSL_GUARDED_BY(mu_);  // the first error
+  bool closing_ ABSL_GUARDED_BY(mu_) = false;
+
+  std::thread thread_;
+};
+
+}  // namespace tributary

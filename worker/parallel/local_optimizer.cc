@@ -1,0 +1,193 @@
+#include "worker/parallel/local_optimizer.h"
+
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/partition_plan.h"
+#include "common/status_macros.h"
+#include "common/wire/crc32c.h"
+
+namespace tributary {
+
+absl::StatusOr<std::unique_ptr<LocalOptimizer>> LocalOptimizer::Create(
+    Options options) {
+  std::unique_ptr<LocalOptimizer> made(new LocalOptimizer(std::move(options)));
+  Ops* const ops = made->options_.ops;
+  for (const GradientRange& range : made->options_.ranges) {
+    auto& states = made->state_.emplace_back();
+    for (size_t i = 0; i < made->optimizer_.state_names().size(); ++i) {
+      TRIBUTARY_ASSIGN_OR_RETURN(
+          DeviceArray<float> state,
+          DeviceArray<float>::Allocate(ops, range.size()));
+      states.push_back(std::move(state));
+    }
+    if (!made->needs_trust_ratio()) continue;
+    TRIBUTARY_ASSIGN_OR_RETURN(DeviceArray<float> direction,
+                               DeviceArray<float>::Allocate(ops, range.size()));
+    made->direction_.push_back(std::move(direction));
+  }
+  return made;
+}
+
+absl::Status LocalOptimizer::Reset() {
+  Ops& ops = *options_.ops;
+  for (size_t r = 0; r < ranges().size(); ++r) {
+    const GradientRange& range = ranges()[r];
+    const auto bytes = static_cast<size_t>(range.size()) * sizeof(float);
+    std::vector<float> weight(range.size());
+    ops.CopyOut(weight.data(), Weight(range), bytes);
+    std::vector<std::vector<float>> host(state_[r].size(),
+                                         std::vector<float>(range.size()));
+    std::vector<float*> pointers;
+    for (std::vector<float>& state : host) pointers.push_back(state.data());
+    optimizer_.InitializeState(range.size(), weight.data(), pointers.data());
+    for (size_t i = 0; i < host.size(); ++i) {
+      ops.CopyIn(state_[r][i].data(), host[i].data(), bytes);
+    }
+    TRIBUTARY_RETURN_IF_ERROR(Synchronize());  // `host` ends here
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LocalOptimizer::Synchronize() {
+  const DeviceStatus status = options_.ops->Synchronize();
+  if (status.ok()) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("device: ", status.message()));
+}
+
+absl::Status LocalOptimizer::Restore(const CheckpointReader& checkpoint) {
+  for (size_t r = 0; r < ranges().size(); ++r) {
+    const GradientRange& range = ranges()[r];
+    std::vector<float> host(range.size());
+    for (size_t i = 0; i < state_[r].size(); ++i) {
+      TRIBUTARY_RETURN_IF_ERROR(
+          checkpoint.ReadRange(static_cast<int>(1 + i), range.parameter,
+                               range.begin, absl::MakeSpan(host)));
+      options_.ops->CopyIn(state_[r][i].data(), host.data(),
+                           host.size() * sizeof(float));
+      TRIBUTARY_RETURN_IF_ERROR(Synchronize());
+    }
+  }
+  return absl::OkStatus();
+}
+
+uint32_t LocalOptimizer::StateChecksum() {
+  uint32_t crc = Crc32c(nullptr, 0);
+  for (size_t r = 0; r < ranges().size(); ++r) {
+    const auto bytes = static_cast<size_t>(ranges()[r].size()) * sizeof(float);
+    for (const float* state : StateOf(r)) crc = ExtendCrc32c(crc, state, bytes);
+  }
+  return crc;
+}
+
+absl::Status LocalOptimizer::Cut(
+    int64_t steps, size_t range,
+    const std::function<void(const BlockCut&)>& take) {
+  const GradientRange& r = ranges()[range];
+  const auto bytes = static_cast<size_t>(r.size()) * sizeof(float);
+  const Block block{
+      .index = static_cast<int>(range),
+      .size = r.size(),
+      .slices = {{.parameter = r.parameter, .begin = r.begin, .end = r.end}}};
+  BlockCut cut{.steps = steps,
+               .block = &block,
+               .weights = SharedBuffer(r.size()),
+               .state = {}};
+  options_.ops->CopyOut(cut.weights.data(), Weight(r), bytes);
+  std::vector<SharedBuffer> copies;  // of a device's state
+  for (const float* state : StateOf(range)) {
+    if (!options_.ops->is_host()) {
+      options_.ops->CopyOut(copies.emplace_back(r.size()).data(), state, bytes);
+      state = copies.back().data();
+    }
+    cut.state.push_back(state);
+  }
+  TRIBUTARY_RETURN_IF_ERROR(Synchronize());
+  take(cut);
+  return absl::OkStatus();
+}
+
+std::vector<float*> LocalOptimizer::StateOf(size_t range) const {
+  std::vector<float*> state;
+  for (const DeviceArray<float>& s : state_[range]) state.push_back(s.data());
+  return state;
+}
+
+void LocalOptimizer::Update(int64_t step, size_t range) {
+  Update(optimizer_.Prepare(step + 1, options_.learning_rate(step),
+                            /*gradient_scale=*/1.0),
+         range);
+}
+
+void LocalOptimizer::Update(const OptimizerStep& prepared, size_t range) {
+  const GradientRange& r = ranges()[range];
+  options_.ops->OptimizerUpdate(StepFor(r, prepared), r.size(), Gradient(r),
+                                Weight(r), Weight(r), StateOf(range).data());
+}
+
+void LocalOptimizer::GrainSquares(const float* x, int64_t n,
+                                  std::vector<double>* out) {
+  const size_t at = out->size();
+  out->resize(at + (n + kGrainElements - 1) / kGrainElements);
+  options_.ops->GrainSquares(n, kGrainElements, x, out->data() + at);
+}
+
+std::vector<double> LocalOptimizer::GradientSquares() {
+  std::vector<double> squares;
+  for (const GradientRange& r : ranges()) {
+    GrainSquares(Gradient(r), r.size(), &squares);
+  }
+  return squares;
+}
+
+double LocalOptimizer::ClipCoefficient(
+    const std::vector<double>& squares) const {
+  double square = 0;
+  for (double s : squares) square += s;
+  return Optimizer::ClipCoefficient(options_.clip_norm, square);
+}
+
+void LocalOptimizer::UpdateAll(int64_t step,
+                               const std::vector<double>& squares) {
+  const OptimizerStep prepared = optimizer_.Prepare(
+      step + 1, options_.learning_rate(step), ClipCoefficient(squares));
+  for (size_t r = 0; r < ranges().size(); ++r) Update(prepared, r);
+}
+
+std::vector<double> LocalOptimizer::Directions(
+    int64_t step, const std::vector<double>& squares) {
+  const OptimizerStep prepared = optimizer_.Prepare(
+      step + 1, options_.learning_rate(step), ClipCoefficient(squares));
+  std::vector<double> pairs;
+  for (size_t i = 0; i < ranges().size(); ++i) {
+    const GradientRange& r = ranges()[i];
+    float* direction = direction_[i].data();
+    options_.ops->LambDirection(StepFor(r, prepared), r.size(), Gradient(r),
+                                Weight(r), direction, StateOf(i).data());
+    std::vector<double> weight_squares, direction_squares;
+    GrainSquares(Weight(r), r.size(), &weight_squares);
+    GrainSquares(direction, r.size(), &direction_squares);
+    for (size_t g = 0; g < weight_squares.size(); ++g) {
+      pairs.push_back(weight_squares[g]);
+      pairs.push_back(direction_squares[g]);
+    }
+  }
+  return pairs;
+}
+
+void LocalOptimizer::ApplyDirections(
+    int64_t step, const std::vector<double>& weight_squares,
+    const std::vector<double>& direction_squares) {
+  const double rate = options_.learning_rate(step);
+  for (size_t i = 0; i < ranges().size(); ++i) {
+    const GradientRange& r = ranges()[i];
+    const double ratio = Optimizer::TrustRatio(
+        options_.optimizer, std::sqrt(weight_squares[r.parameter]),
+        std::sqrt(direction_squares[r.parameter]));
+    options_.ops->ApplyDirection(r.size(), static_cast<float>(rate * ratio),
+                                 direction_[i].data(), Weight(r), Weight(r));
+  }
+}
+
+}  // namespace tributary
