@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Milliseconds per training step of Tributary and of PyTorch DDP on gloo: two
-# workers of one thread each (and two servers), the same models, batches, data
-# and BLAS. Rounds are interleaved; medians and their ratio are printed as a
+# workers of one thread each (and two servers, or none with all_reduce), the same
+# models, batches, data and BLAS. Rounds are interleaved; medians and their ratio are printed as a
 # table for docs/benchmarks.md.
 #   bench/netns_cubic.sh bench/ddp_vs_tributary.sh [ROUNDS]
 # Needs deploy/install-deps.sh --bench and a release build with
@@ -41,13 +41,14 @@ alone() {
     awk -F, '/BM_TrainingStep/ {print $3}'
 }
 
-# The mean step after the warm-up, of the run's own record.
+# tributary MODEL OPTIMIZER STRATEGY: the mean step after the warm-up, of the
+# run's own record.
 tributary() {
   local run=$scratch/run
   rm -rf "$run"
   $bin/tributary train "bench/jobs/$1.yaml" --run-dir "$run" \
     --set "training.steps=$((warmup + steps[$1]))" \
-    --set "training.optimizer=${optimizer[$2]}" > "$scratch/log" 2>&1 ||
+    --set "training.optimizer=${optimizer[$2]}" --set "strategy=$3" > "$scratch/log" 2>&1 ||
     { cat "$scratch/log" >&2; return 1; }
   sed 's/.*"step_seconds":\([0-9.e-]*\).*/\1/' "$run/metrics.jsonl" |
     awk -v w=$warmup 'NR > w {s += $1; n++} END {printf "%.3f\n", 1e3 * s / n}'
@@ -59,7 +60,10 @@ for ((round = 1; round <= rounds; round++)); do
       record "$model-$kind" pytorch1 "$(pytorch $model $kind 1)"
       record "$model-$kind" alone "$(alone $model $kind)"
       record "$model-$kind" ddp2 "$(pytorch $model $kind 2)"
-      record "$model-$kind" tributary2x2 "$(tributary $model $kind)"
+      record "$model-$kind" served "$(tributary $model $kind parameter_server)"
+      record "$model-$kind" all_reduce "$(tributary $model $kind all_reduce)"
+      record "$model-$kind" sharded \
+        "$(tributary $model $kind '{all_reduce: {sharded: true}}')"
     done
   done
 done
@@ -75,12 +79,14 @@ sort -k1,2 -k3,3n "$results" | awk '
   }
   END {
     print "| case | PyTorch alone | worker alone | ratio | DDP, 2 ranks |" \
-          " Tributary, 2 x 2 | ratio |"
-    print "| --- | --- | --- | --- | --- | --- | --- |"
+          " 2 servers | ratio | all_reduce | ratio | sharded | ratio |"
+    print "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
     for (c in cases) {
       p = median(c " pytorch1"); a = median(c " alone")
-      d = median(c " ddp2"); t = median(c " tributary2x2")
-      printf "| %s | %.1f | %.1f | %.2f | %.1f | %.1f | %.2f |\n",
-             c, p, a, a / p, d, t, t / d
+      d = median(c " ddp2"); s = median(c " served")
+      r = median(c " all_reduce"); z = median(c " sharded")
+      printf "| %s | %.1f | %.1f | %.2f | %.1f | %.1f | %.2f | %.1f | %.2f |" \
+             " %.1f | %.2f |\n",
+             c, p, a, a / p, d, s, s / d, r, r / d, z, z / d
     }
   }'

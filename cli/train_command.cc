@@ -19,6 +19,7 @@
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/manifest.h"
 #include "common/job/job_file.h"
+#include "common/job/job_options.h"
 #include "common/status_macros.h"
 #include "common/telemetry/flags.h"
 
@@ -115,8 +116,8 @@ std::vector<std::string> LogArguments(const LogOptions& log) {
           "--log-level", log.level};
 }
 
-absl::Status StartChildren(const v1::ClusterSpec& cluster,
-                           const Programs& programs, const MetricsPorts& ports,
+absl::Status StartChildren(const v1::JobSpec& job, const Programs& programs,
+                           const MetricsPorts& ports,
                            const TrainOptions& options, JobRun& run,
                            Children* children) {
   const auto start = [&](const std::string& name,
@@ -132,13 +133,13 @@ absl::Status StartChildren(const v1::ClusterSpec& cluster,
                             .log_path = run.directory().LogPath(name)});
   };
   const std::string coordinator = LocalAddress(run.coordinator().address());
-  for (int i = 0; i < cluster.servers(); ++i) {
+  for (int i = 0; i < job.cluster().servers(); ++i) {
     TRIBUTARY_RETURN_IF_ERROR(
         start(absl::StrCat("server-", i), ports.ServerAddress(i),
               {programs.server, "--coordinator", coordinator, "--index",
                absl::StrCat(i), "--listen", "127.0.0.1:0"}));
   }
-  for (int i = 0; i < cluster.workers(); ++i) {
+  for (int i = 0; i < WorkerProcesses(job); ++i) {
     TRIBUTARY_RETURN_IF_ERROR(start(absl::StrCat("worker-", i),
                                     ports.WorkerAddress(i),
                                     {programs.worker, "--coordinator",
@@ -236,7 +237,7 @@ int RunJob(v1::JobSpec job, const TrainOptions& options) {
   {
     Children children;
     const absl::Status status =
-        StartChildren(cluster, *programs, *ports, options, run, &children);
+        StartChildren(job, *programs, *ports, options, run, &children);
     if (!status.ok()) run.coordinator().Fail(status.message());
     run.Follow([&] {
       KillLost(run, children);

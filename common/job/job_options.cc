@@ -94,7 +94,8 @@ OptimizerOptions OptimizerOptionsOf(const v1::OptimizerSpec& spec) {
 }
 
 bool UsesServers(const v1::JobSpec& job) {
-  return !job.strategy().has_all_reduce();
+  return !job.strategy().has_all_reduce() &&
+         !job.strategy().has_data_parallel();
 }
 
 std::string StrategyName(const v1::JobSpec& job) {
@@ -105,10 +106,17 @@ std::string StrategyName(const v1::JobSpec& job) {
       ->name();
 }
 
+int WorkerProcesses(const v1::JobSpec& job) {
+  return job.strategy().has_data_parallel() ? 1 : job.cluster().workers();
+}
+
 double StepTimeoutSeconds(const v1::JobSpec& job) {
-  return UsesServers(job)
-             ? job.strategy().parameter_server().sync_timeout_seconds()
-             : job.strategy().all_reduce().timeout_seconds();
+  const v1::StrategySpec& strategy = job.strategy();
+  if (strategy.has_all_reduce()) return strategy.all_reduce().timeout_seconds();
+  if (strategy.has_data_parallel()) {
+    return strategy.data_parallel().timeout_seconds();
+  }
+  return strategy.parameter_server().sync_timeout_seconds();
 }
 
 OptimizerOptions ServerOptimizerOptionsOf(const v1::JobSpec& job) {

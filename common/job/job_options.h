@@ -14,8 +14,12 @@ OptimizerOptions OptimizerOptionsOf(const v1::OptimizerSpec& spec);
 // Whether servers hold the weights; else the workers do, among themselves.
 bool UsesServers(const v1::JobSpec& job);
 
-// "parameter_server", "all_reduce": the key in the job file.
+// "parameter_server", "all_reduce", ...: the key in the job file.
 std::string StrategyName(const v1::JobSpec& job);
+
+// How many processes the job's workers are: one each, or all of them threads of
+// one.
+int WorkerProcesses(const v1::JobSpec& job);
 
 // How long a step may wait for a member.
 double StepTimeoutSeconds(const v1::JobSpec& job);

@@ -1,4 +1,5 @@
 #include "common/job/resolve.h"
+#include "common/job/job_options.h"
 
 #include <filesystem>
 #include <vector>
@@ -126,7 +127,7 @@ void ResolveDependentDefaults(const std::string& file_name, v1::JobSpec* job) {
       outer->set_nesterov(!outer->has_momentum() || outer->momentum() > 0);
     }
   }
-  if (job->strategy().has_all_reduce()) {
+  if (!UsesServers(*job)) {
     job->mutable_cluster()->set_servers(0);  // one file for every strategy
   }
   if (!job->has_training()) return;

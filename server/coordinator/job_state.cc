@@ -412,11 +412,18 @@ void JobState::Lose(Place& place, absl::string_view how, int64_t now_micros) {
 }
 
 // Without servers the weights are the workers': all of them start over
-// together, also those that had finished and gone.
+// together, also those that had finished and gone. Where they are threads of
+// one process, all are lost with it.
 void JobState::WantNewGroup(int64_t now_micros) {
   wants_new_plan_ = true;
+  const bool one_process = options_.job.strategy().has_data_parallel();
   for (Place& worker : membership_.workers()) {
     worker.finished = false;
+    if (one_process && worker.alive) {
+      membership_.Expel(v1::ROLE_WORKER, worker.index, worker.holder.pid());
+      losses_[{v1::ROLE_WORKER, worker.index}] = {
+          now_micros, LastStepOf(worker), worker.Name()};
+    }
     if (worker.alive || losses_.count({v1::ROLE_WORKER, worker.index}) > 0) {
       continue;
     }

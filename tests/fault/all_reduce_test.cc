@@ -39,6 +39,17 @@ INSTANTIATE_TEST_SUITE_P(Strategies, AllReduceTest,
                                       : "Replicated";
                          });
 
+class DataParallelTest : public FaultTest {
+ protected:
+  void SetUp() override {
+    FaultTest::SetUp();
+    fewest_ports_ = 1;
+    EditJob("workers: 2", "workers: 3");
+    Write("job.yaml",
+          absl::StrCat(Read("job.yaml"), "strategy: data_parallel\n"));
+  }
+};
+
 // The step's first half of the gradients is on its way when the rank dies.
 TEST_P(AllReduceTest, ARankKilledInMidStepEndsAllOthersByName) {
   EditJob("lease_seconds: 3", "lease_seconds: 2, on_worker_loss: fail");
@@ -66,7 +77,7 @@ TEST_P(AllReduceTest, ARankKilledInMidStepEndsAllOthersByName) {
 
 // Without a checkpoint everybody starts over, with one from there.
 TEST_P(AllReduceTest, ALostRankIsReplacedAndTheBitsStay) {
-  for (const std::string every : {"0", "10"}) {
+  for (const std::string every : {"0", "40"}) {
     const std::string run = absl::StrCat("run", every);
     std::vector<std::string> words;
     if (every != "0") words = {"--set", "checkpoint.every_steps=" + every};
@@ -81,12 +92,12 @@ TEST_P(AllReduceTest, ALostRankIsReplacedAndTheBitsStay) {
     EXPECT_EQ(Summary(run)["lost"]["rollbacks"], 1);
   }
   EXPECT_EQ(Sha256("run0"), Undisturbed());
-  EXPECT_EQ(Sha256("run10"), Sha256("run0"));
+  EXPECT_EQ(Sha256("run40"), Sha256("run0"));
 }
 
 // A checkpoint of one strategy is one of every other.
 TEST_P(AllReduceTest, ServersGoOnWithWhatRanksHaveWrittenAndRanksWithTheirs) {
-  auto train = Train("run", {"--set", "checkpoint.every_steps=10"});
+  auto train = Train("run", {"--set", "checkpoint.every_steps=40"});
   ASSERT_TRUE(train->WaitForOutput("epoch 3/40: test", kSoon));
   ASSERT_NE(WaitForCheckpoint(Path("run/checkpoints")), "");
   train->Signal(SIGKILL);
@@ -99,7 +110,7 @@ TEST_P(AllReduceTest, ServersGoOnWithWhatRanksHaveWrittenAndRanksWithTheirs) {
   auto back =
       Start({"tributary", "train", "--resume", "run", "--run-dir", "back"});
   EXPECT_EQ(back->Wait(kSoon), 0) << back->output();
-  EXPECT_GE(Summary("served")["start_step"], 10);
+  EXPECT_GE(Summary("served")["start_step"], 40);
   EXPECT_EQ(Sha256("served"), Sha256("back"));
 }
 
@@ -113,6 +124,20 @@ TEST_P(AllReduceTest, AnInterruptStopsAllRanksAtOneStepAndSavesTheWeights) {
   auto same = Train("same");
   EXPECT_EQ(same->Wait(kSoon), 0) << same->output();
   EXPECT_EQ(Sha256("run"), Sha256("same"));
+}
+
+// All ranks are threads of one process.
+TEST_F(DataParallelTest, AProcessThatIsKilledIsReplacedAndTheBitsStay) {
+  auto train = Train("run", {"--set", "checkpoint.every_steps=40"});
+  ASSERT_TRUE(train->WaitForOutput("epoch 5/40: test", kSoon));
+  ASSERT_NE(WaitForCheckpoint(Path("run/checkpoints")), "");
+  const pid_t process = PidOf("run", "worker 0");
+  EXPECT_EQ(PidOf("run", "worker 2"), process);
+  kill(process, SIGKILL);
+  EXPECT_EQ(train->Wait(kSoon), 0) << train->output();
+  EXPECT_NE(PidOf("run", "worker 2"), process);
+  EXPECT_EQ(Summary("run")["lost"]["rollbacks"], 1);
+  EXPECT_EQ(Sha256("run"), Undisturbed());
 }
 
 }  // namespace

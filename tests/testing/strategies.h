@@ -28,7 +28,8 @@ inline const Strategy& ParameterServerStrategy() {
 // Those without servers.
 inline std::vector<Strategy> CollectiveStrategies() {
   return {{"all_reduce", "all_reduce"},
-          {"sharded", "{all_reduce: {sharded: true}}"}};
+          {"sharded", "{all_reduce: {sharded: true}}"},
+          {"data_parallel", "data_parallel"}};
 }
 
 }  // namespace tributary::testing

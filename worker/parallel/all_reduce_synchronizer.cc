@@ -62,17 +62,18 @@ absl::Status AllReduceSynchronizer::PlanBuckets() {
        MakeBuckets(parameters, offsets_, options_.first_bucket_bytes,
                    options_.bucket_bytes)) {
     Bucket made{.bucket = bucket, .first_range = all_ranges_[rank].size()};
-    const std::vector<int64_t> cut =
-        CutBucket(bucket, parameters, offsets_, size);
+    std::vector<int64_t> bounds(size + 1, bucket.end);
+    bounds[0] = bucket.begin;  // all of it rank 0's
+    if (cut()) bounds = CutBucket(bucket, parameters, offsets_, size);
     for (int r = 0; r < size; ++r) {
-      const int64_t begin = options_.sharded ? cut[r] : bucket.begin;
-      const int64_t end = options_.sharded ? cut[r + 1] : bucket.end;
+      const int64_t begin = replicated() ? bucket.begin : bounds[r];
+      const int64_t end = replicated() ? bucket.end : bounds[r + 1];
       for (const GradientRange& range :
            RangesWithin(bucket, parameters, offsets_, begin, end)) {
         all_ranges_[r].push_back(range);
       }
     }
-    for (int64_t bound : cut) made.bounds.push_back(bound - bucket.begin);
+    for (int64_t bound : bounds) made.bounds.push_back(bound - bucket.begin);
     made.num_ranges = all_ranges_[rank].size() - made.first_range;
     for (int p = bucket.first; p <= bucket.last; ++p) {
       bucket_of_[p] = static_cast<int>(buckets_.size());
@@ -130,12 +131,12 @@ absl::Status AllReduceSynchronizer::Restore() {
 void AllReduceSynchronizer::StartCheckpointer() {
   const Checkpoints& wanted = options_.checkpoints;
   const int rank = options_.group->rank();
-  if (wanted.every_steps == 0 || (rank != 0 && !options_.sharded)) return;
+  if (wanted.every_steps == 0 || (rank != 0 && !cut())) return;
   Checkpointer::Options made;
   made.directory = wanted.directory;
   made.header.job_id = wanted.job_id;
-  made.header.shard = options_.sharded ? rank : 0;
-  made.header.num_shards = options_.sharded ? options_.group->size() : 1;
+  made.header.shard = cut() ? rank : 0;
+  made.header.num_shards = cut() ? options_.group->size() : 1;
   made.header.parameters = options_.model->parameters();
   made.header.state_names = optimizer_->state_names();
   // A rank whose cut is empty writes a file that says so.
@@ -189,7 +190,7 @@ void AllReduceSynchronizer::Run() {
 
 absl::Status AllReduceSynchronizer::Process(const Bucket& bucket) {
   float* const gradient = gradients() + bucket.bucket.begin;
-  if (options_.sharded) {
+  if (!replicated()) {
     TRIBUTARY_RETURN_IF_ERROR(options_.group->ReduceScatter(
         gradient, bucket.bounds, sample_weights_));
   } else {
@@ -222,7 +223,7 @@ absl::Status AllReduceSynchronizer::CheckFinite(const Bucket& bucket) {
 }
 
 absl::Status AllReduceSynchronizer::GatherWeights(const Bucket& bucket) {
-  if (!options_.sharded) return absl::OkStatus();
+  if (replicated()) return absl::OkStatus();
   return options_.group->AllGather(weights() + bucket.bucket.begin,
                                    bucket.bounds);
 }
@@ -245,7 +246,7 @@ absl::Status AllReduceSynchronizer::CompareReplicas(int64_t steps) {
   // Of the weights and, where all ranks hold the same, of the state.
   std::vector<uint32_t> hashes(2 * size);
   hashes[2 * rank] = Crc32c(weights(), static_cast<size_t>(n) * sizeof(float));
-  if (!options_.sharded) hashes[2 * rank + 1] = optimizer_->StateChecksum();
+  if (replicated()) hashes[2 * rank + 1] = optimizer_->StateChecksum();
   std::vector<int64_t> bounds;
   for (int r = 0; r <= size; ++r) bounds.push_back(2 * r);
   static_assert(sizeof(float) == sizeof(uint32_t));
@@ -308,10 +309,10 @@ AllReduceSynchronizer::SumsOverRanks(const std::vector<double>& own,
     for (const GradientRange& range : ranges) grains += NumGrains(range.size());
     bounds.push_back(bounds.back() + 2 * stride * grains);
   }
-  const int first = options_.sharded ? 0 : rank;
+  const int first = replicated() ? rank : 0;
   std::vector<double> values((bounds[size]) / 2);
   std::copy(own.begin(), own.end(), values.begin() + bounds[rank] / 2);
-  if (options_.sharded) {
+  if (!replicated()) {
     TRIBUTARY_RETURN_IF_ERROR(options_.group->AllGather(
         reinterpret_cast<float*>(values.data()), bounds));
   }
@@ -321,7 +322,7 @@ AllReduceSynchronizer::SumsOverRanks(const std::vector<double>& own,
     const double* values;
   };
   std::vector<Piece> pieces;
-  for (int r = first; r < (options_.sharded ? size : rank + 1); ++r) {
+  for (int r = first; r < (replicated() ? rank + 1 : size); ++r) {
     const double* next = values.data() + bounds[r] / 2;
     for (const GradientRange& range : all_ranges_[r]) {
       pieces.push_back({range, next});

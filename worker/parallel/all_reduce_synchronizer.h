@@ -24,8 +24,8 @@ namespace tributary {
 
 // Averages the ranks' gradients among themselves, bucket by bucket while
 // backward goes on below, and runs the optimizer here: on the whole model (Li
-// et al. 2020), or, sharded, each rank on its cut of every bucket, whose new
-// weights the others then get (ZeRO stage 1, Rajbhandari et al. 2020).
+// et al. 2020); or each rank on its cut of every bucket, whose new weights the
+// others then get (ZeRO stage 1, Rajbhandari et al. 2020); or rank 0 alone.
 //
 // Gradients are added in rank order with the servers' weights and the
 // optimizer's arithmetic is theirs, so over host communicators the weights are
@@ -33,7 +33,7 @@ namespace tributary {
 class AllReduceSynchronizer final : public GradientSynchronizer {
  public:
   // After every so many steps, where above 0, the ranks compare their weights
-  // and write a checkpoint: rank 0 alone, or, sharded, each its cut.
+  // and write a checkpoint: each its cut, or rank 0 all of it.
   struct Checkpoints {
     int64_t every_steps = 0;
     std::string directory;
@@ -43,11 +43,17 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
                        const std::vector<std::string>& state_names)>
         on_written;
   };
+  // Where the optimizer runs, and its state is.
+  enum class UpdateOn {
+    kEveryRank,  // on the whole model
+    kOwnCut,     // each rank on its cut of every bucket
+    kRankZero,   // there alone
+  };
   struct Options {
     std::unique_ptr<Communicator> group;  // of all data-parallel ranks
     Model* model = nullptr;               // these two outlive it
     Ops* ops = nullptr;                   // of the host
-    bool sharded = false;
+    UpdateOn update_on = UpdateOn::kEveryRank;
     int64_t bucket_bytes = 25 << 20;
     int64_t first_bucket_bytes = 1 << 20;
     OptimizerOptions optimizer;
@@ -96,6 +102,8 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
   absl::Status Process(const Bucket& bucket);
   absl::Status CheckFinite(const Bucket& bucket);
   absl::Status GatherWeights(const Bucket& bucket);
+  bool replicated() const { return options_.update_on == UpdateOn::kEveryRank; }
+  bool cut() const { return options_.update_on == UpdateOn::kOwnCut; }
   // The second phase of a step that needs sums over whole tensors.
   absl::Status ApplyWithSums();
   // Each value's sums over every parameter's grains, of all ranks; `own` has

@@ -78,35 +78,43 @@ SynchronizerOr MakeParameterServer(const SynchronizerParts& parts,
   return made;
 }
 
+absl::StatusOr<std::unique_ptr<Mesh>> ConnectMesh(
+    const SynchronizerParts& parts, const v1::Plan& plan, int rank, int size,
+    absl::Duration timeout) {
+  Member& member = *parts.member;
+  if (member.job().strategy().has_data_parallel()) {
+    return parts.local_meshes->Take(plan.epoch(), "data", rank, size);
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::string host,
+                             LocalHostTowards(parts.coordinator));
+  return ConnectGlooMesh({.rank = rank,
+                          .size = size,
+                          .host = host,
+                          .connect_timeout = timeout,
+                          .exchange = [&](std::string addresses) {
+                            return member.Exchange(plan.epoch(), "data", rank,
+                                                   size, std::move(addresses),
+                                                   timeout);
+                          }});
+}
+
 absl::StatusOr<std::unique_ptr<Communicator>> ConnectGroup(
     const SynchronizerParts& parts, const v1::Plan& plan) {
   Member& member = *parts.member;
   const v1::JobSpec& job = member.job();
-  const v1::AllReduceSpec& spec = job.strategy().all_reduce();
-  if (!parts.ops->is_host() || spec.backend() == v1::COLLECTIVE_BACKEND_NCCL) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("all_reduce computes on the CPU, over gloo; this worker's "
-                     "device is ",
-                     parts.ops->device_name()));
+  if (!parts.ops->is_host() ||
+      job.strategy().all_reduce().backend() == v1::COLLECTIVE_BACKEND_NCCL) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        StrategyName(job),
+        " computes on the CPU, over gloo; this worker's device is ",
+        parts.ops->device_name()));
   }
-  const absl::Duration timeout = absl::Seconds(spec.timeout_seconds());
+  const absl::Duration timeout = absl::Seconds(StepTimeoutSeconds(job));
   const int rank = static_cast<int>(member.index());
   const int size = job.cluster().workers();
-  TRIBUTARY_ASSIGN_OR_RETURN(const std::string host,
-                             LocalHostTowards(parts.coordinator));
-  TRIBUTARY_ASSIGN_OR_RETURN(
-      std::unique_ptr<Mesh> mesh,
-      ConnectGlooMesh({.rank = rank,
-                       .size = size,
-                       .host = host,
-                       .connect_timeout = timeout,
-                       .exchange = [&](std::string addresses) {
-                         return member.Exchange(plan.epoch(), "data", rank,
-                                                size, std::move(addresses),
-                                                timeout);
-                       }}));
-  spdlog::info("rank {} of {} over {} at {}", rank, size, mesh->backend(),
-               host);
+  TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<Mesh> mesh,
+                             ConnectMesh(parts, plan, rank, size, timeout));
+  spdlog::info("rank {} of {} over {}", rank, size, mesh->backend());
   return std::make_unique<PeerCommunicator>(PeerCommunicator::Options{
       .mesh = std::move(mesh), .ops = parts.ops, .timeout = timeout});
 }
@@ -134,18 +142,33 @@ absl::Status PrepareCheckpoints(Member& member, const v1::Plan& plan,
   return absl::OkStatus();
 }
 
+void ReadBuckets(const v1::StrategySpec& strategy,
+                 AllReduceSynchronizer::Options* options) {
+  using UpdateOn = AllReduceSynchronizer::UpdateOn;
+  const auto read = [options](const auto& spec) {
+    options->bucket_bytes = static_cast<int64_t>(spec.bucket_bytes());
+    options->first_bucket_bytes =
+        static_cast<int64_t>(spec.first_bucket_bytes());
+  };
+  if (strategy.has_data_parallel()) {
+    options->update_on = UpdateOn::kRankZero;
+    read(strategy.data_parallel());
+    return;
+  }
+  options->update_on = strategy.all_reduce().sharded() ? UpdateOn::kOwnCut
+                                                       : UpdateOn::kEveryRank;
+  read(strategy.all_reduce());
+}
+
 SynchronizerOr MakeAllReduce(const SynchronizerParts& parts,
                              const v1::Plan& plan) {
   Member& member = *parts.member;
   const v1::JobSpec& job = member.job();
-  const v1::AllReduceSpec& spec = job.strategy().all_reduce();
   AllReduceSynchronizer::Options options;
   TRIBUTARY_ASSIGN_OR_RETURN(options.group, ConnectGroup(parts, plan));
   options.model = parts.model;
   options.ops = parts.ops;
-  options.sharded = spec.sharded();
-  options.bucket_bytes = static_cast<int64_t>(spec.bucket_bytes());
-  options.first_bucket_bytes = static_cast<int64_t>(spec.first_bucket_bytes());
+  ReadBuckets(job.strategy(), &options);
   options.optimizer = OptimizerOptionsOf(job.training().optimizer());
   options.clip_norm = job.training().clip_norm();
   options.skip_nonfinite = job.training().nonfinite() == v1::NON_FINITE_SKIP;

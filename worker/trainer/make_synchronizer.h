@@ -9,6 +9,7 @@
 #include "common/control/member.h"
 #include "kernels/ops.h"
 #include "tributary/v1/plan.pb.h"
+#include "worker/collective/local_meshes.h"
 #include "worker/data/step_plan.h"
 #include "worker/model/model.h"
 #include "worker/parallel/gradient_synchronizer.h"
@@ -26,6 +27,7 @@ struct SynchronizerParts {
   // Told which server does not answer at the moment; -1: all do.
   std::function<void(int shard)> on_silent_shard;
   std::function<int64_t()> delay_micros;  // for tests, see ParameterClient
+  LocalMeshes* local_meshes = nullptr;    // of this process
 };
 
 // What the job's strategy asks for, connected under this plan.

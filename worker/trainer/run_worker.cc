@@ -74,8 +74,9 @@ class Canceller {
   std::string why_ ABSL_GUARDED_BY(mu_);
 };
 
-// Runs the ranks of lost workers beside this process's own, each as a worker
-// of its own on a thread, so that each computes what it always would have.
+// Runs other ranks beside this process's own, of lost workers or because all of
+// the job's are threads of one process, each as a worker of its own on a
+// thread, so that each computes what it always would have.
 class Adoptions {
  public:
   explicit Adoptions(const WorkerOptions& options) : options_(options) {}
@@ -88,7 +89,7 @@ class Adoptions {
       if (adopted.thread.joinable() && !adopted.ended) continue;
       // One that has ended has lost its lease: it is taken over anew.
       if (adopted.thread.joinable()) adopted.thread.join();
-      spdlog::info("taking over rank {}", rank);
+      spdlog::info("taking on rank {}", rank);
       adopted.ended = false;
       adopted.thread = std::thread([this, rank] { Work(rank); });
     }
@@ -341,7 +342,8 @@ absl::Status TrainPlan(Member& member, Workplace& place, Canceller& canceller,
            .coordinator = options.coordinator,
            .on_silent_shard =
                [metrics](int shard) { metrics->SetSilentShard(shard); },
-           .delay_micros = options.delay_micros},
+           .delay_micros = options.delay_micros,
+           .local_meshes = options.local_meshes},
           plan));
   canceller.Attach(synchronizer.get(), plan.epoch());
   absl::StatusOr<int64_t> start =
@@ -362,6 +364,15 @@ absl::Status TrainPlan(Member& member, Workplace& place, Canceller& canceller,
   // What the synchronizer still writes is wanted. A server, or without servers
   // a worker, that is lost before the job is done takes everybody back.
   return member.WaitForDone(plan.epoch());
+}
+
+std::vector<uint32_t> OtherRanks(const Member& member) {
+  std::vector<uint32_t> others;
+  const auto workers = static_cast<uint32_t>(member.job().cluster().workers());
+  for (uint32_t rank = 0; rank < workers; ++rank) {
+    if (rank != member.index()) others.push_back(rank);
+  }
+  return others;
 }
 
 // What ends a plan ends the calls of its workers first, with whatever error:
@@ -403,7 +414,10 @@ absl::Status Train(Member& member, Workplace& place, Canceller& canceller,
 
 }  // namespace
 
-absl::Status RunWorker(const WorkerOptions& options) {
+absl::Status RunWorker(const WorkerOptions& given) {
+  LocalMeshes local_meshes;
+  WorkerOptions options = given;
+  if (options.local_meshes == nullptr) options.local_meshes = &local_meshes;
   TRIBUTARY_ASSIGN_OR_RETURN(
       const std::unique_ptr<Exporter> exporter,
       Exporter::Start({.listen = options.metrics_listen, .role = "worker"}));
@@ -451,6 +465,9 @@ absl::Status RunWorker(const WorkerOptions& options) {
   absl::StatusOr<std::unique_ptr<Ops>> ops = MakeOps(device);
   absl::Status status = ops.status();
   if (status.ok()) {
+    if (member->job().strategy().has_data_parallel() && !options.adopted) {
+      adoptions.Adopt(OtherRanks(*member));
+    }
     place.ops = *std::move(ops);
     spdlog::info("device: {}", place.ops->device_name());
     member->SetDevice(place.ops->device_name());

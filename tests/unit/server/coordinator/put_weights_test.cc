@@ -56,7 +56,7 @@ TEST_F(PutWeightsTest, WhatIsNotNextIsRefused) {
   TRIBUTARY_EXPECT_OK(weights_.Put(Piece(0, 0, {1, 2})));
   EXPECT_THAT(weights_.Put(Piece(1, 0, {5, 6})),
               StatusIs(invalid,
-                       "the next piece is parameter 0, from element 2 "
+                       "the next piece is parameter 0 from element 2 "
                        "on, got parameter 1, element 0"));
   EXPECT_THAT(weights_.Put(Piece(0, 2, {3, 4}, 9)),
               StatusIs(invalid, "weights of step 8 are coming, got step 9"));

@@ -29,6 +29,10 @@ namespace {
 
 using testing::StatusIs;
 using Tensors = std::vector<std::vector<float>>;
+using UpdateOn = AllReduceSynchronizer::UpdateOn;
+
+constexpr UpdateOn kEverywhere[] = {UpdateOn::kEveryRank, UpdateOn::kOwnCut,
+                                    UpdateOn::kRankZero};
 
 constexpr int kSteps = 4;
 
@@ -88,7 +92,7 @@ class AllReduceSynchronizerTest : public testing::TemporaryFolderTest,
                                   public ::testing::WithParamInterface<Case> {
  protected:
   // What one rank is left with; `poison` puts a NaN into rank 0's step 2.
-  Tensors Train(std::unique_ptr<Communicator> group, bool sharded, bool poison,
+  Tensors Train(std::unique_ptr<Communicator> group, UpdateOn on, bool poison,
                 bool skip, absl::Status* status) {
     const int rank = group->rank(), size = group->size();
     const std::unique_ptr<Ops> ops = CreateCpuOps();
@@ -97,7 +101,7 @@ class AllReduceSynchronizerTest : public testing::TemporaryFolderTest,
         {.group = std::move(group),
          .model = model.get(),
          .ops = ops.get(),
-         .sharded = sharded,
+         .update_on = on,
          .bucket_bytes = 6000,
          .first_bucket_bytes = 100,
          .optimizer = GetParam().optimizer,
@@ -143,7 +147,8 @@ class AllReduceSynchronizerTest : public testing::TemporaryFolderTest,
         // Cuts that come before the file is begun would be given up.
         absl::MutexLock lock(&mu_);
         const auto written = [&] {
-          return files_.count(rank) > 0 || (rank > 0 && !sharded);
+          return files_.count(rank) > 0 ||
+                 (rank > 0 && on != UpdateOn::kOwnCut);
         };
         EXPECT_TRUE(
             mu_.AwaitWithTimeout(absl::Condition(&written), absl::Seconds(20)));
@@ -187,7 +192,7 @@ class AllReduceSynchronizerTest : public testing::TemporaryFolderTest,
     TRIBUTARY_ASSERT_OK(WriteManifest(directory_, manifest));
   }
 
-  std::vector<Tensors> Run(int size, bool sharded, bool poison = false,
+  std::vector<Tensors> Run(int size, UpdateOn on, bool poison = false,
                            bool skip = false) {
     std::vector<std::unique_ptr<Mesh>> sides = CreateInProcessMesh(size);
     const std::unique_ptr<Ops> ops = CreateCpuOps();
@@ -203,7 +208,7 @@ class AllReduceSynchronizerTest : public testing::TemporaryFolderTest,
                                                 .timeout = absl::Seconds(20),
                                                 .piece_elements = 512,
                                                 .small_elements = 64}),
-                  sharded, poison, skip, &statuses_[rank]);
+                  on, poison, skip, &statuses_[rank]);
       });
     }
     for (std::thread& thread : threads) thread.join();
@@ -298,10 +303,10 @@ class AllReduceSynchronizerTest : public testing::TemporaryFolderTest,
 TEST_P(AllReduceSynchronizerTest, GivesTheBitsOfAParameterServer) {
   for (int size : {1, 2, 3}) {
     const Tensors expected = OnAServer(size);
-    for (bool sharded : {false, true}) {
+    for (UpdateOn on : kEverywhere) {
       SCOPED_TRACE(::testing::Message()
-                   << size << " ranks" << (sharded ? ", sharded" : ""));
-      for (const Tensors& weights : Run(size, sharded)) {
+                   << size << " ranks, update on " << static_cast<int>(on));
+      for (const Tensors& weights : Run(size, on)) {
         ExpectSameBits(weights, expected);
       }
       for (const absl::Status& status : statuses_) TRIBUTARY_EXPECT_OK(status);
@@ -311,8 +316,8 @@ TEST_P(AllReduceSynchronizerTest, GivesTheBitsOfAParameterServer) {
 
 TEST_P(AllReduceSynchronizerTest, AStepThatIsNotFiniteIsSkippedByAll) {
   const Tensors expected = OnAServer(3, /*skip=*/true);
-  for (bool sharded : {false, true}) {
-    for (const Tensors& weights : Run(3, sharded, /*poison=*/true, true)) {
+  for (UpdateOn on : kEverywhere) {
+    for (const Tensors& weights : Run(3, on, /*poison=*/true, true)) {
       ExpectSameBits(weights, expected);
     }
   }
@@ -320,21 +325,21 @@ TEST_P(AllReduceSynchronizerTest, AStepThatIsNotFiniteIsSkippedByAll) {
 
 TEST_P(AllReduceSynchronizerTest, GoesOnFromACheckpointOfEitherKind) {
   const Tensors expected = OnAServer(3);
-  for (bool sharded : {false, true}) {
-    directory_ = Path(sharded ? "sharded" : "replicated");
+  for (UpdateOn on : kEverywhere) {
+    directory_ = Path(std::to_string(static_cast<int>(on)));
     restore_ = nullptr;
     files_.clear();
-    Run(3, sharded);
+    Run(3, on);
     for (const absl::Status& status : statuses_) TRIBUTARY_EXPECT_OK(status);
-    ASSERT_EQ(files_.size(), sharded ? 3u : 1u);
+    ASSERT_EQ(files_.size(), on == UpdateOn::kOwnCut ? 3u : 1u);
     WriteManifestOfStep2();
     auto reader =
         CheckpointReader::Open(directory_ + "/" + CheckpointFolderName(2));
     ASSERT_TRUE(reader.ok()) << reader.status();
     restore_ = *std::move(reader);
     directory_.clear();
-    for (bool again_sharded : {false, true}) {
-      for (const Tensors& weights : Run(3, again_sharded)) {
+    for (UpdateOn again : kEverywhere) {
+      for (const Tensors& weights : Run(3, again)) {
         ExpectSameBits(weights, expected);
       }
     }
@@ -344,7 +349,7 @@ TEST_P(AllReduceSynchronizerTest, GoesOnFromACheckpointOfEitherKind) {
 TEST_P(AllReduceSynchronizerTest, ReplicasThatDifferAreNamedAtACheckpoint) {
   directory_ = Path("checkpoints");
   corrupt_ = true;
-  Run(3, /*sharded=*/false);
+  Run(3, UpdateOn::kEveryRank);
   for (const absl::Status& status : statuses_) {
     EXPECT_THAT(status, StatusIs(absl::StatusCode::kDataLoss,
                                  "after step 2 the weights of rank 1"));
@@ -352,7 +357,7 @@ TEST_P(AllReduceSynchronizerTest, ReplicasThatDifferAreNamedAtACheckpoint) {
 }
 
 TEST_P(AllReduceSynchronizerTest, OrFailsAndNamesTheParameter) {
-  Run(2, /*sharded=*/false, /*poison=*/true);
+  Run(2, UpdateOn::kEveryRank, /*poison=*/true);
   for (const absl::Status& status : statuses_) {
     EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument,
                                  "the gradient of \"2.weight\" in step 2"));
