@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "common/device_mesh.h"
+#include "common/parameter_slice.h"
 #include "common/tensor.h"
 
 namespace tributary {
@@ -11,6 +13,13 @@ namespace tributary {
 struct ParameterSpec {
   std::string name;
   Shape shape;
+  // Where the workers' mesh cuts the model: who holds it, and, of a slice,
+  // which part of which parameter it is. A slice's name has "@" and its tensor
+  // rank behind the parameter's.
+  Holders holders = {};
+  std::string whole_name = {};  // empty: it is no slice
+  Shape whole_shape = {};
+  ParameterSlice slice = {};
 
   int64_t size() const { return NumElements(shape); }
   friend bool operator==(const ParameterSpec&, const ParameterSpec&) = default;

@@ -213,6 +213,12 @@ constexpr FieldRule kRules[] = {
             Between(1 << 10, 1 << 30)),
     Default("DataParallelSpec.timeout_seconds", "120",
             {.min = 0, .max = 86400, .above_min = true}),
+    {.field = "TensorParallelSpec.ranks",
+     .range = Between(1, 256),
+     .required = true,
+     .shorthand = true},
+    Required("PipelineParallelSpec.stages", Between(1, 1024)),
+    Limits("PipelineParallelSpec.micro_batches", Between(1, 65536)),
     Limits("BspSpec.backup_workers", Between(0, 1023)),
     Limits("SspSpec.staleness", kRows),
     Required("LocalSgdSpec.period", kCount),
@@ -268,6 +274,15 @@ const FieldRule* FieldRuleOf(const google::protobuf::FieldDescriptor& field) {
   }();
   const auto it = by_name->find(RuleName(field));
   return it == by_name->end() ? nullptr : it->second;
+}
+
+const google::protobuf::FieldDescriptor* ShorthandOf(
+    const google::protobuf::Descriptor& type) {
+  for (int i = 0; i < type.field_count(); ++i) {
+    const FieldRule* rule = FieldRuleOf(*type.field(i));
+    if (rule != nullptr && rule->shorthand) return type.field(i);
+  }
+  return nullptr;
 }
 
 }  // namespace tributary

@@ -30,6 +30,7 @@ struct FieldRule {
   Range range;
   bool required = false;
   const char* fallback = nullptr;  // as it would be written in the job file
+  bool shorthand = false;  // a number for the whole message stands for this
 };
 
 // Every number of the schema has its rule, so that no range is forgotten.
@@ -37,6 +38,10 @@ absl::Span<const FieldRule> AllFieldRules();
 
 // The rule of a field, or nullptr: then any value is good and none is needed.
 const FieldRule* FieldRuleOf(const google::protobuf::FieldDescriptor& field);
+
+// The field that a number for the whole message stands for, or nullptr.
+const google::protobuf::FieldDescriptor* ShorthandOf(
+    const google::protobuf::Descriptor& type);
 
 // "AdamSpec.beta1", without the package.
 absl::string_view RuleName(const google::protobuf::FieldDescriptor& field);

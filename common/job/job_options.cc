@@ -1,5 +1,7 @@
 #include "common/job/job_options.h"
 
+#include <algorithm>
+
 namespace tributary {
 namespace {
 
@@ -108,6 +110,22 @@ std::string StrategyName(const v1::JobSpec& job) {
 
 int WorkerProcesses(const v1::JobSpec& job) {
   return job.strategy().has_data_parallel() ? 1 : job.cluster().workers();
+}
+
+DeviceMesh DeviceMeshOf(const v1::JobSpec& job) {
+  DeviceMesh mesh;
+  mesh.tensor = std::max(1, job.strategy().tensor_parallel().ranks());
+  mesh.stages = std::max(1, job.strategy().pipeline_parallel().stages());
+  mesh.data = job.cluster().workers() / mesh.model_size();
+  return mesh;
+}
+
+bool CutsLogits(const v1::JobSpec& job) {
+  return job.training().loss().has_cross_entropy();
+}
+
+bool HasGroups(const v1::JobSpec& job) {
+  return !UsesServers(job) || DeviceMeshOf(job).model_size() > 1;
 }
 
 double StepTimeoutSeconds(const v1::JobSpec& job) {

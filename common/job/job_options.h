@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "common/device_mesh.h"
 #include "common/optimizer_options.h"
 #include "tributary/v1/job.pb.h"
 
@@ -20,6 +21,15 @@ std::string StrategyName(const v1::JobSpec& job);
 // How many processes the job's workers are: one each, or all of them threads of
 // one.
 int WorkerProcesses(const v1::JobSpec& job);
+
+// The workers as the strategy arranges them.
+DeviceMesh DeviceMeshOf(const v1::JobSpec& job);
+
+// Whether tensor-parallel ranks leave the logits cut for the loss.
+bool CutsLogits(const v1::JobSpec& job);
+
+// Whether workers form groups, of which none can be replaced by itself.
+bool HasGroups(const v1::JobSpec& job);
 
 // How long a step may wait for a member.
 double StepTimeoutSeconds(const v1::JobSpec& job);

@@ -1,5 +1,6 @@
 #include "common/job/model_parameters.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -17,7 +18,8 @@ void AppendLayers(const Layers& layers, const std::string& prefix,
 
 void AppendConvolution(const v1::Conv2dSpec& conv, const std::string& name,
                        ParameterSpecs* specs) {
-  const int64_t groups = conv.has_groups() ? conv.groups() : 1;
+  // Layers that no model takes may come by, too.
+  const int64_t groups = std::max<int64_t>(1, conv.groups());
   const std::array<int64_t, 2> kernel = PairOf(conv.kernel(), 1);
   specs->push_back({name + "weight",
                     {conv.out(), conv.in() / groups, kernel[0], kernel[1]}});

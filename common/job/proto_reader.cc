@@ -4,6 +4,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
+#include "common/job/field_rules.h"
 #include "common/job/nearest_name.h"
 #include "common/job/scalar_text.h"
 #include "common/quoted.h"
@@ -114,7 +115,8 @@ absl::Status ProtoReader::ReadMap(const YamlNode& node, const std::string& path,
   return absl::OkStatus();
 }
 
-// `- relu` for {relu: {}} and `shuffle: none` for {none: true}.
+// `- relu` for {relu: {}}, `shuffle: none` for {none: true} and
+// `tensor_parallel: 2` for {ranks: 2}.
 absl::Status ProtoReader::ReadShorthand(const YamlNode& node,
                                         const std::string& path,
                                         Message* message) const {
@@ -123,6 +125,9 @@ absl::Status ProtoReader::ReadShorthand(const YamlNode& node,
   if (field == nullptr) {
     if (LooksLikeName(node.text) && type.field_count() > 0) {
       return UnknownField(node.line, node.text, path, type);
+    }
+    if (const FieldDescriptor* number = ShorthandOf(type)) {
+      return ReadField(node, JoinPath(path, number->name()), message, number);
     }
     return Error(node.line, Owner(path), " ", WantedMapping(type), "; got ",
                  Describe(node));

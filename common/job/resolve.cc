@@ -117,6 +117,16 @@ void ResolveDependentDefaults(const std::string& file_name, v1::JobSpec* job) {
   if (job->has_data()) {
     ResolveData(job->has_seed() ? job->seed() : 1, job->mutable_data());
   }
+  if (job->has_strategy() && job->strategy().kind_case() == 0) {
+    job->mutable_strategy()->mutable_parameter_server();  // of the data axis
+  }
+  if (job->strategy().has_pipeline_parallel()) {
+    v1::PipelineParallelSpec* pipeline =
+        job->mutable_strategy()->mutable_pipeline_parallel();
+    if (!pipeline->has_micro_batches() && pipeline->stages() > 0) {
+      pipeline->set_micro_batches(pipeline->stages());
+    }
+  }
   if (job->strategy().parameter_server().sync().has_local_sgd()) {
     v1::OuterSpec* outer = job->mutable_strategy()
                                ->mutable_parameter_server()

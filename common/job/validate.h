@@ -19,6 +19,14 @@ absl::Status ValidateData(const Places& places, const v1::JobSpec& job);
 // Optimizer, schedule, and the batch over the workers.
 absl::Status ValidateTraining(const Places& places, const v1::JobSpec& job);
 
+// What strategy.tensor_parallel asks of workers, layers and synchronization.
+absl::Status ValidateTensorParallel(const Places& places,
+                                    const v1::JobSpec& job);
+// What strategy.pipeline_parallel asks of workers, layers, the batch and
+// synchronization.
+absl::Status ValidatePipelineParallel(const Places& places,
+                                      const v1::JobSpec& job);
+
 // The tensors of model.initialize_from are the model's parameters. Its path is
 // resolved.
 absl::Status ValidateInitialWeights(const Places& places,

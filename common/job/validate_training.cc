@@ -91,13 +91,13 @@ absl::Status ValidateTraining(const Places& places, const v1::JobSpec& job) {
   TRIBUTARY_RETURN_IF_ERROR(
       ValidateSchedule(places, job.training().learning_rate_schedule()));
   const v1::DataSpec& data = job.data();
-  if (data.has_global_batch_size() &&
-      data.global_batch_size() < job.cluster().workers()) {
-    return places.Error("data.global_batch_size",
-                        "data.global_batch_size must be at least the number of "
-                        "workers, ",
-                        job.cluster().workers(), ", got ",
-                        data.global_batch_size());
+  const DeviceMesh mesh = DeviceMeshOf(job);
+  if (data.has_global_batch_size() && data.global_batch_size() < mesh.data) {
+    return places.Error(
+        "data.global_batch_size",
+        "data.global_batch_size must be at least the number of ",
+        mesh.model_size() == 1 ? "workers, " : "replicas, ", mesh.data,
+        ", got ", data.global_batch_size());
   }
   return absl::OkStatus();
 }
@@ -165,6 +165,13 @@ absl::Status ValidateCluster(const Places& places, const v1::JobSpec& job) {
     return places.Error("cluster.servers", "cluster.servers",
                         " must be at least 1 and at most 256, got 0");
   }
+  if (job.strategy().has_data_parallel() &&
+      DeviceMeshOf(job).model_size() > 1) {
+    return places.Error("strategy.data_parallel", "strategy.data_parallel",
+                        " wants whole models; tensor_parallel and "
+                        "pipeline_parallel go with parameter_server or "
+                        "all_reduce");
+  }
   if (job.cluster().on_worker_loss() == v1::WORKER_LOSS_SHRINK) {
     return places.Error("cluster.on_worker_loss", "cluster.on_worker_loss",
                         ": shrink wants strategy parameter_server, got ",
@@ -184,6 +191,8 @@ absl::Status ValidateJob(const Places& places, const v1::JobSpec& job) {
   TRIBUTARY_RETURN_IF_ERROR(ValidateCluster(places, job));
   TRIBUTARY_RETURN_IF_ERROR(ValidateSync(places, job));
   TRIBUTARY_RETURN_IF_ERROR(ValidateModel(places, job));
+  TRIBUTARY_RETURN_IF_ERROR(ValidateTensorParallel(places, job));
+  TRIBUTARY_RETURN_IF_ERROR(ValidatePipelineParallel(places, job));
   TRIBUTARY_RETURN_IF_ERROR(ValidateData(places, job));
   return ValidateTraining(places, job);
 }

@@ -136,9 +136,13 @@ TEST(JobFileTest, EveryOptionalFieldHasADefaultInAResolvedJob) {
   // All but the lengths of schedules, which may be as long as the job, and the
   // end of those schedules that have none.
   const std::set<std::string> open = {
-      "CosineScheduleSpec.t_max",   "WarmupScheduleSpec.total",
-      "WarmupScheduleSpec.eta_min", "SgdSpec.learning_rate",
-      "OuterSpec.nesterov",         "TextSource.stride"};  // the length
+      "CosineScheduleSpec.t_max",
+      "WarmupScheduleSpec.total",
+      "WarmupScheduleSpec.eta_min",
+      "SgdSpec.learning_rate",
+      "OuterSpec.nesterov",
+      "TextSource.stride",                    // the length
+      "PipelineParallelSpec.micro_batches"};  // the stages
   std::set<std::string> seen;
   std::vector<const Descriptor*> types = {v1::JobSpec::descriptor()};
   while (!types.empty()) {

@@ -1,0 +1,211 @@
+// strategy.pipeline_parallel in the job file, and how layers become stages.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "common/job/job_file.h"
+#include "common/job/pipeline_stages.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/unit/common/job/good_job.h"
+
+namespace tributary {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr char kTwoStages[] = "strategy.pipeline_parallel={stages: 2}";
+constexpr char kTwoWorkers[] = "cluster.workers=2";
+
+TEST(PipelineJobTest, MicroBatchesAreAsManyAsStagesAndTheScheduleIs1f1b) {
+  const auto job =
+      ParseJob(JobWith(0, ""), "job.yaml", {kTwoStages, kTwoWorkers});
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_THAT(JobToYaml(*job),
+              HasSubstr("  pipeline_parallel: {stages: 2, micro_batches: 2, "
+                        "schedule: 1f1b}\n"));
+  // The data axis is a parameter server's unless the job says otherwise.
+  EXPECT_TRUE(job->strategy().has_parameter_server());
+  EXPECT_EQ(job->strategy().parameter_server().bucket_bytes(), 4 << 20);
+}
+
+TEST(PipelineJobTest, BothSchedulesHaveTheirNames) {
+  const auto gpipe = ParseJob(
+      JobWith(9,
+              "strategy:\n  pipeline_parallel: {stages: 2, micro_batches: 8, "
+              "schedule: gpipe}\ncluster: {workers: 4}\ntraining:"),
+      "job.yaml");
+  ASSERT_TRUE(gpipe.ok()) << gpipe.status();
+  EXPECT_EQ(gpipe->strategy().pipeline_parallel().schedule(),
+            v1::PIPELINE_SCHEDULE_GPIPE);
+  EXPECT_EQ(gpipe->strategy().pipeline_parallel().micro_batches(), 8);
+  const auto again = ParseJob(JobToYaml(*gpipe), "job.yaml",
+                              {"strategy.pipeline_parallel.schedule=1f1b"});
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->strategy().pipeline_parallel().schedule(),
+            v1::PIPELINE_SCHEDULE_1F1B);
+}
+
+struct Spoiling {
+  std::vector<std::string> overrides;
+  const char* error;
+};
+
+TEST(PipelineJobTest, WhatDoesNotFitHasItsSentence) {
+  const std::string bsp = "strategy.parameter_server.sync=";
+  const std::vector<Spoiling> spoilings = {
+      {{"strategy.pipeline_parallel={}", kTwoWorkers},
+       "--set strategy.pipeline_parallel={}: stages is missing in "
+       "strategy.pipeline_parallel"},
+      {{"strategy.pipeline_parallel={stages: 0}", kTwoWorkers},
+       "--set strategy.pipeline_parallel={stages: 0}: "
+       "strategy.pipeline_parallel.stages must be at least 1 and at most 1024, "
+       "got 0"},
+      {{"strategy.pipeline_parallel={stages: 2, micro_batches: 0}",
+        kTwoWorkers},
+       "--set strategy.pipeline_parallel={stages: 2, micro_batches: 0}: "
+       "strategy.pipeline_parallel.micro_batches must be at least 1 and at "
+       "most 65536, got 0"},
+      {{"strategy.pipeline_parallel={stages: 2, schedule: 2f2b}", kTwoWorkers},
+       "--set strategy.pipeline_parallel={stages: 2, schedule: 2f2b}: "
+       "strategy.pipeline_parallel.schedule wants 1f1b or gpipe, got "
+       "\"2f2b\""},
+      {{kTwoStages, "cluster.workers=3"},
+       "--set strategy.pipeline_parallel={stages: 2}: "
+       "strategy.pipeline_parallel.stages must divide the number of workers, "
+       "3, got 2"},
+      {{kTwoStages, "strategy.tensor_parallel=2", "cluster.workers=6"},
+       "--set strategy.pipeline_parallel={stages: 2}: "
+       "strategy.pipeline_parallel.stages times "
+       "strategy.tensor_parallel.ranks must divide the number of workers, 6, "
+       "got 2 times 2"},
+      // Not a whole pipeline, over which a batch would be cut.
+      {{kTwoStages, "strategy.tensor_parallel=2", kTwoWorkers,
+        "data.global_batch_size=8"},
+       "--set strategy.pipeline_parallel={stages: 2}: "
+       "strategy.pipeline_parallel.stages times "
+       "strategy.tensor_parallel.ranks must divide the number of workers, 2, "
+       "got 2 times 2"},
+      {{kTwoStages},
+       "--set strategy.pipeline_parallel={stages: 2}: "
+       "strategy.pipeline_parallel.stages must divide the number of workers, "
+       "1, got 2"},
+      {{"strategy.pipeline_parallel={stages: 4}", "cluster.workers=4"},
+       "--set strategy.pipeline_parallel={stages: 4}: "
+       "strategy.pipeline_parallel.stages must be at most the number of "
+       "layers, 3, got 4"},
+      {{"strategy.pipeline_parallel={stages: 2, micro_batches: 17}",
+        kTwoWorkers},
+       "--set strategy.pipeline_parallel={stages: 2, micro_batches: 17}: "
+       "strategy.pipeline_parallel.micro_batches must be at most the samples "
+       "of a pipeline's batch, 16, got 17"},
+      // Two pipelines get 4 samples each.
+      {{"strategy.pipeline_parallel={stages: 2, micro_batches: 5}",
+        "cluster.workers=4", "data.global_batch_size=8"},
+       "--set strategy.pipeline_parallel={stages: 2, micro_batches: 5}: "
+       "strategy.pipeline_parallel.micro_batches must be at most the samples "
+       "of a pipeline's batch, 4, got 5"},
+      {{kTwoStages, kTwoWorkers, "cluster.on_worker_loss=shrink"},
+       "--set cluster.on_worker_loss=shrink: cluster.on_worker_loss: shrink "
+       "wants workers with whole models; the job has "
+       "strategy.pipeline_parallel"},
+      {{kTwoStages, kTwoWorkers, bsp + "{ssp: {staleness: 1}}"},
+       "--set strategy.pipeline_parallel={stages: 2}: "
+       "strategy.pipeline_parallel wants sync bsp, where the stages of a "
+       "pipeline have the same weights; the job says ssp"},
+      {{kTwoStages, kTwoWorkers, bsp + "async"},
+       "--set strategy.pipeline_parallel={stages: 2}: "
+       "strategy.pipeline_parallel wants sync bsp, where the stages of a "
+       "pipeline have the same weights; the job says async"},
+      {{kTwoStages, kTwoWorkers, bsp + "{local_sgd: {period: 2}}"},
+       "--set strategy.pipeline_parallel={stages: 2}: "
+       "strategy.pipeline_parallel wants sync bsp, where the stages of a "
+       "pipeline have the same weights; the job says local_sgd"},
+      {{kTwoStages, kTwoWorkers, bsp + "{bsp: {backup_workers: 1}}"},
+       "--set strategy.pipeline_parallel={stages: 2}: "
+       "strategy.pipeline_parallel wants every worker's gradient to count; the "
+       "job has backup_workers: 1"},
+  };
+  for (const Spoiling& spoiling : spoilings) {
+    const auto job = ParseJob(JobWith(0, ""), "job.yaml", spoiling.overrides);
+    EXPECT_EQ(job.status().message(), spoiling.error);
+    EXPECT_EQ(job.status().code(), absl::StatusCode::kInvalidArgument);
+  }
+}
+
+TEST(PipelineJobTest, WhatJustFitsIsGood) {
+  EXPECT_TRUE(ParseJob(JobWith(0, ""), "job.yaml",
+                       {"strategy.pipeline_parallel={stages: 3, "
+                        "micro_batches: 16}",
+                        "cluster.workers=6"})
+                  .ok());
+  EXPECT_TRUE(ParseJob(JobWith(0, ""), "job.yaml",
+                       {"strategy.pipeline_parallel={stages: 2, "
+                        "micro_batches: 4}",
+                        "cluster.workers=4", "data.global_batch_size=8"})
+                  .ok());
+}
+
+TEST(CutStagesTest, TheGreatestCostIsLeastAndEarlierStagesTakeMore) {
+  EXPECT_THAT(CutStages({1, 1, 1, 1}, 2), ElementsAre(0, 2, 4));
+  EXPECT_THAT(CutStages({2, 1, 1}, 2), ElementsAre(0, 1, 3));
+  EXPECT_THAT(CutStages({1, 1, 1}, 2), ElementsAre(0, 2, 3));  // or 0, 1, 3
+  EXPECT_THAT(CutStages({1, 1, 1, 9}, 3), ElementsAre(0, 2, 3, 4));
+  EXPECT_THAT(CutStages({0, 0, 0, 0}, 3), ElementsAre(0, 2, 3, 4));
+  EXPECT_THAT(CutStages({5}, 1), ElementsAre(0, 1));
+}
+
+// The best of all cuts, by trying them: least greatest cost, then later bounds.
+std::vector<int> TryAllCuts(const std::vector<double>& costs, int stages) {
+  const int layers = static_cast<int>(costs.size());
+  std::vector<int> best;
+  double least = 0;
+  for (int set = 0; set < 1 << (layers - 1); ++set) {  // bit i: cut after i
+    std::vector<int> bounds = {0};
+    for (int i = 0; i + 1 < layers; ++i) {
+      if ((set >> i) & 1) bounds.push_back(i + 1);
+    }
+    bounds.push_back(layers);
+    if (static_cast<int>(bounds.size()) != stages + 1) continue;
+    double greatest = 0;
+    for (int s = 0; s < stages; ++s) {
+      double sum = 0;
+      for (int i = bounds[s]; i < bounds[s + 1]; ++i) sum += costs[i];
+      greatest = std::max(greatest, sum);
+    }
+    if (best.empty() || greatest < least ||
+        (greatest == least && bounds > best)) {
+      best = bounds;
+      least = greatest;
+    }
+  }
+  return best;
+}
+
+TEST(CutStagesTest, NoOtherCutIsBetter) {
+  uint64_t state = 1;
+  for (int layers = 1; layers <= 9; ++layers) {
+    for (int trial = 0; trial < 30; ++trial) {
+      std::vector<double> costs;
+      for (int i = 0; i < layers; ++i) {  // whole numbers: sums are exact
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        costs.push_back(static_cast<double>((state >> 33) % 7));
+      }
+      for (int stages = 1; stages <= layers; ++stages) {
+        EXPECT_EQ(CutStages(costs, stages), TryAllCuts(costs, stages))
+            << ::testing::PrintToString(costs) << " in " << stages;
+      }
+    }
+  }
+}
+
+TEST(CutStagesTest, AStageKnowsItsLayers) {
+  const std::vector<int> bounds = {0, 2, 3, 7};
+  for (int layer = 0; layer < 7; ++layer) {
+    EXPECT_EQ(StageOfLayer(bounds, layer), layer < 2 ? 0 : layer < 3 ? 1 : 2);
+  }
+}
+
+}  // namespace
+}  // namespace tributary
