@@ -31,6 +31,52 @@ TRIBUTARY_HOST_DEVICE inline float CrossEntropyGradient(Smoothing s, float p,
          s.smooth * (p * weight_sum - class_weight);
 }
 
+// What one rank knows of a row of logits that are cut by classes: its largest
+// logit, the sum of exp(x - largest), the label's logit or 0 when another rank
+// has it, the sum of x - largest, and its number of classes.
+inline constexpr int kCrossEntropyPart = 5;
+enum CrossEntropyPartField {
+  kPartLargest,
+  kPartSum,
+  kPartLabel,
+  kPartTotal,
+  kPartCount
+};
+
+// The same of the whole row, relative to its largest logit.
+struct CrossEntropyRow {
+  float largest = 0;
+  double sum = 0;         // of exp(x - largest)
+  float label_loss = 0;   // -log p[label]
+  float smooth_loss = 0;  // sum over the classes of -log p
+};
+
+// parts: of rank r from r * stride on. In rank order, so that every rank gets
+// the same.
+TRIBUTARY_HOST_DEVICE inline CrossEntropyRow JoinCrossEntropyParts(
+    int ranks, const float* parts, int64_t stride) {
+  CrossEntropyRow row;
+  row.largest = parts[kPartLargest];
+  for (int r = 1; r < ranks; ++r) {
+    const float largest = parts[r * stride + kPartLargest];
+    row.largest = largest > row.largest ? largest : row.largest;
+  }
+  float label_logit = 0;
+  double logits = 0, count = 0;  // logits: the sum of x - largest
+  for (int r = 0; r < ranks; ++r) {
+    const float* part = parts + r * stride;
+    const float below = part[kPartLargest] - row.largest;
+    row.sum += double{part[kPartSum]} * double{Exp(below)};
+    label_logit += part[kPartLabel];
+    logits += double{part[kPartTotal]} + double{part[kPartCount]} * below;
+    count += double{part[kPartCount]};
+  }
+  const double log_sum = log(row.sum);
+  row.label_loss = static_cast<float>(log_sum) - (label_logit - row.largest);
+  row.smooth_loss = static_cast<float>(count * log_sum - logits);
+  return row;
+}
+
 // -pos_weight t log sigmoid(x) - (1 - t) log(1 - sigmoid(x)) without overflow.
 TRIBUTARY_HOST_DEVICE inline float BceLoss(float x, float target,
                                            float pos_weight) {

@@ -22,19 +22,31 @@ enum class ActivationKind {
 // Names one dropout decision: a pure function of (seed, step, layer, row,
 // column), so that a replay, another number of workers or another device draws
 // the same mask. Local row i is row first_row + i * row_stride of the step's
-// global batch.
+// global batch. Where a rank has only some columns of a row, local column c is
+// column first_column + c / run * run_stride + c % run; run 0: c itself.
 struct DropoutKey {
   uint64_t seed = 0;
   int64_t step = 0;
   int32_t layer = 0;
   int64_t first_row = 0;
   int64_t row_stride = 1;
+  int64_t first_column = 0;
+  int64_t run = 0;
+  int64_t run_stride = 0;
 };
 
 struct CrossEntropyOptions {
   float label_smoothing = 0;
   int64_t ignore_index = -100;           // rows with this label count nothing
   const float* class_weights = nullptr;  // [classes] or none
+};
+
+// The classes of cut logits that one rank has: [first, first + count) of
+// `total`.
+struct ClassRange {
+  int64_t first = 0;
+  int64_t count = 0;
+  int64_t total = 0;
 };
 
 // Bag b holds ids[offsets[b]] ... ids[offsets[b + 1] - 1]; an empty bag gives
@@ -166,8 +178,13 @@ class Ops {
   // one row, b.
   virtual void Add(int64_t rows, int64_t cols, const float* x, const float* b,
                    float* y) = 0;
-  // The ids that travelled as float32, which holds integers to 2^24 exactly.
-  virtual void ToIds(int64_t n, const float* x, int64_t* ids) = 0;
+  // y[r, c] = x[r, c] for rows that begin a stride apart.
+  virtual void CopyMatrix(int64_t rows, int64_t cols, const float* x,
+                          int64_t x_stride, float* y, int64_t y_stride) = 0;
+  // The ids that travelled as float32, which holds integers to 2^24 exactly,
+  // counted from `first`; -1 for those outside of [first, first + count).
+  virtual void ToIds(int64_t n, const float* x, int64_t first, int64_t count,
+                     int64_t* ids) = 0;
   virtual void Activation(ActivationKind kind, int64_t n, const float* x,
                           float* y) = 0;
   // x and y are the forward pass's; dx may be dy. Relu, sigmoid and tanh take
@@ -205,6 +222,19 @@ class Ops {
                             const CrossEntropyOptions& options, float scale,
                             float* row_loss, float* row_weight,
                             float* d_logits) = 0;
+  // Cross entropy of logits that are cut by classes over several ranks, in two
+  // steps; logits: [rows, range.count], labels count all classes. First what a
+  // rank knows of each row: part: [rows, kCrossEntropyPart] (loss_math.h).
+  virtual void CrossEntropyPart(int64_t rows, const ClassRange& range,
+                                const float* logits, const int64_t* labels,
+                                float* part) = 0;
+  // Then, from what all know, the losses, the same bits on every rank, and this
+  // rank's gradients. parts: [ranks, rows, kCrossEntropyPart].
+  virtual void CrossEntropyOfParts(int64_t rows, const ClassRange& range,
+                                   const float* logits, const int64_t* labels,
+                                   int ranks, const float* parts,
+                                   float label_smoothing, float scale,
+                                   float* row_loss, float* d_logits) = 0;
   // Elementwise; weights may be null.
   virtual void BceWithLogits(int64_t n, const float* logits,
                              const float* targets, float pos_weight,
@@ -215,10 +245,10 @@ class Ops {
                             float* d_prediction) = 0;
 
   // ---- embeddings and interactions. ids must lie in [0, rows of the table).
-  // y[i, :] = table[ids[i], :]. y: [count, dim].
+  // y[i, :] = table[ids[i], :], or 0 where the id is -1. y: [count, dim].
   virtual void Embedding(int64_t count, int64_t dim, const int64_t* ids,
                          const float* table, float* y) = 0;
-  // Adds dy[i, :] to d_table[ids[i], :], in the order of i.
+  // Adds dy[i, :] to d_table[ids[i], :], in the order of i, but of ids -1.
   virtual void EmbeddingBackward(int64_t count, int64_t dim, const int64_t* ids,
                                  const float* dy, float* d_table) = 0;
   // y[b, :]: the sum or mean of a bag's rows. y: [bags, dim].

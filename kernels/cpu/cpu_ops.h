@@ -32,7 +32,10 @@ class CpuOps final : public Ops {
                  float* out) override;
   void Add(int64_t rows, int64_t cols, const float* x, const float* b,
            float* y) override;
-  void ToIds(int64_t n, const float* x, int64_t* ids) override;
+  void CopyMatrix(int64_t rows, int64_t cols, const float* x, int64_t x_stride,
+                  float* y, int64_t y_stride) override;
+  void ToIds(int64_t n, const float* x, int64_t first, int64_t count,
+             int64_t* ids) override;
   void Activation(ActivationKind kind, int64_t n, const float* x,
                   float* y) override;
   void ActivationBackward(ActivationKind kind, int64_t n, const float* x,
@@ -89,6 +92,14 @@ class CpuOps final : public Ops {
                     const int64_t* labels, const CrossEntropyOptions& options,
                     float scale, float* row_loss, float* row_weight,
                     float* d_logits) override;
+  void CrossEntropyPart(int64_t rows, const ClassRange& range,
+                        const float* logits, const int64_t* labels,
+                        float* part) override;
+  void CrossEntropyOfParts(int64_t rows, const ClassRange& range,
+                           const float* logits, const int64_t* labels,
+                           int ranks, const float* parts, float label_smoothing,
+                           float scale, float* row_loss,
+                           float* d_logits) override;
   void BceWithLogits(int64_t n, const float* logits, const float* targets,
                      float pos_weight, const float* weights, float scale,
                      float* loss, float* d_logits) override;

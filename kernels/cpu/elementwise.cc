@@ -69,9 +69,13 @@ TRIBUTARY_CLONES void AddRows(int64_t cols, const float* x, const float* b,
   for (int64_t c = 0; c < cols; ++c) y[c] = x[c] + b[c];
 }
 
-TRIBUTARY_CLONES void Truncate(int64_t n, const float* x, int64_t* ids) {
+TRIBUTARY_CLONES void Truncate(int64_t n, const float* x, int64_t first,
+                               int64_t count, int64_t* ids) {
   TRIBUTARY_IVDEP
-  for (int64_t i = 0; i < n; ++i) ids[i] = static_cast<int64_t>(x[i]);
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t id = static_cast<int64_t>(x[i]) - first;
+    ids[i] = id >= 0 && id < count ? id : -1;
+  }
 }
 
 // out += four rows of x; pairs first, which halves the traffic on `out` and
@@ -86,21 +90,35 @@ TRIBUTARY_CLONES void AddFourRows(int64_t cols, const float* x, float* out) {
   }
 }
 
-TRIBUTARY_CLONES void DropoutRow(DropoutStep step, int64_t row, int64_t cols,
-                                 const float* x, float* y) {
+// `groups` of four columns from group `first` of the row.
+TRIBUTARY_CLONES void DropoutRow(DropoutStep step, int64_t row, int64_t first,
+                                 int64_t groups, const float* x, float* y) {
   TRIBUTARY_IVDEP
-  for (int64_t group = 0; group < cols / 4; ++group) {
-    const Philox4 draws = DropoutDraws(step, row, group);
+  for (int64_t group = 0; group < groups; ++group) {
+    const Philox4 draws = DropoutDraws(step, row, first + group);
     const int64_t c = 4 * group;
     y[c] = DropoutElement(step, draws.word[0], x[c]);
     y[c + 1] = DropoutElement(step, draws.word[1], x[c + 1]);
     y[c + 2] = DropoutElement(step, draws.word[2], x[c + 2]);
     y[c + 3] = DropoutElement(step, draws.word[3], x[c + 3]);
   }
-  const Philox4 draws = DropoutDraws(step, row, cols / 4);
-  for (int64_t c = cols / 4 * 4; c < cols; ++c) {
-    y[c] = DropoutElement(step, draws.word[c % 4], x[c]);
-  }
+}
+
+// One run of columns that may begin anywhere: whole groups in the middle.
+void DropoutRun(const DropoutStep& step, int64_t row, int64_t first,
+                int64_t cols, const float* x, float* y) {
+  int64_t c = 0;
+  const auto one_by_one = [&](int64_t end) {
+    for (; c < end; ++c) {
+      const Philox4 draws = DropoutDraws(step, row, (first + c) / 4);
+      y[c] = DropoutElement(step, draws.word[(first + c) % 4], x[c]);
+    }
+  };
+  one_by_one(std::min(cols, (4 - first % 4) % 4));
+  const int64_t groups = (cols - c) / 4;
+  DropoutRow(step, row, (first + c) / 4, groups, x + c, y + c);
+  c += 4 * groups;
+  one_by_one(cols);
 }
 
 }  // namespace
@@ -124,8 +142,16 @@ void CpuOps::Add(int64_t rows, int64_t cols, const float* x, const float* b,
   }
 }
 
-void CpuOps::ToIds(int64_t n, const float* x, int64_t* ids) {
-  Truncate(n, x, ids);
+void CpuOps::CopyMatrix(int64_t rows, int64_t cols, const float* x,
+                        int64_t x_stride, float* y, int64_t y_stride) {
+  for (int64_t r = 0; r < rows; ++r) {
+    std::copy_n(x + r * x_stride, cols, y + r * y_stride);
+  }
+}
+
+void CpuOps::ToIds(int64_t n, const float* x, int64_t first, int64_t count,
+                   int64_t* ids) {
+  Truncate(n, x, first, count, ids);
 }
 
 void CpuOps::Activation(ActivationKind kind, int64_t n, const float* x,
@@ -141,9 +167,13 @@ void CpuOps::ActivationBackward(ActivationKind kind, int64_t n, const float* x,
 void CpuOps::Dropout(int64_t rows, int64_t cols, float p, const DropoutKey& key,
                      const float* x, float* y) {
   const DropoutStep step = PrepareDropout(p, key);
+  const int64_t run = key.run > 0 ? key.run : std::max<int64_t>(cols, 1);
   for (int64_t r = 0; r < rows; ++r) {
-    DropoutRow(step, key.first_row + r * key.row_stride, cols, x + r * cols,
-               y + r * cols);
+    const int64_t row = key.first_row + r * key.row_stride;
+    for (int64_t c = 0; c < cols; c += run) {
+      DropoutRun(step, row, key.first_column + c / run * key.run_stride,
+                 std::min(run, cols - c), x + r * cols + c, y + r * cols + c);
+    }
   }
 }
 

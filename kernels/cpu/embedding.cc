@@ -29,13 +29,18 @@ float IdWeight(const EmbeddingBags& bags, int64_t bag, int64_t i) {
 void CpuOps::Embedding(int64_t count, int64_t dim, const int64_t* ids,
                        const float* table, float* y) {
   for (int64_t i = 0; i < count; ++i) {
-    std::copy_n(table + ids[i] * dim, dim, y + i * dim);
+    if (ids[i] < 0) {
+      std::fill_n(y + i * dim, dim, 0.0f);
+    } else {
+      std::copy_n(table + ids[i] * dim, dim, y + i * dim);
+    }
   }
 }
 
 void CpuOps::EmbeddingBackward(int64_t count, int64_t dim, const int64_t* ids,
                                const float* dy, float* d_table) {
   for (int64_t i = 0; i < count; ++i) {
+    if (ids[i] < 0) continue;
     AddScaled(dim, 1.0f, dy + i * dim, d_table + ids[i] * dim);
   }
 }

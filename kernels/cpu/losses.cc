@@ -28,9 +28,9 @@ TRIBUTARY_INLINE float ClassWeight(const float* class_weights, int64_t c) {
 
 // Returns the row's loss, label in range; d may be null and may be x.
 template <bool kWeighted>
-TRIBUTARY_INLINE float CrossEntropyRow(const CrossEntropyCall& call,
-                                       const float* x, int64_t label,
-                                       float weight, float* d) {
+TRIBUTARY_INLINE float CrossEntropyOfRow(const CrossEntropyCall& call,
+                                         const float* x, int64_t label,
+                                         float weight, float* d) {
   const int64_t classes = call.classes;
   const float* class_weights = call.class_weights;
   const float largest = LaneMax(classes, x);
@@ -68,12 +68,47 @@ TRIBUTARY_INLINE float CrossEntropyRow(const CrossEntropyCall& call,
 
 TRIBUTARY_CLONES float PlainRow(CrossEntropyCall call, const float* x,
                                 int64_t label, float* d) {
-  return CrossEntropyRow<false>(call, x, label, 1.0f, d);
+  return CrossEntropyOfRow<false>(call, x, label, 1.0f, d);
 }
 
 TRIBUTARY_CLONES float WeightedRow(CrossEntropyCall call, const float* x,
                                    int64_t label, float* d) {
-  return CrossEntropyRow<true>(call, x, label, call.class_weights[label], d);
+  return CrossEntropyOfRow<true>(call, x, label, call.class_weights[label], d);
+}
+
+// label: among these classes, or outside of them.
+TRIBUTARY_CLONES void PartOfRow(int64_t classes, const float* x, int64_t label,
+                                float* part) {
+  const float largest = LaneMax(classes, x);
+  part[kPartLargest] = largest;
+  part[kPartSum] = static_cast<float>(
+      LaneSum(classes, [=](int64_t c) TRIBUTARY_INLINE_LAMBDA {
+        return double{Exp(x[c] - largest)};
+      }));
+  part[kPartLabel] = label >= 0 && label < classes ? x[label] : 0.0f;
+  part[kPartTotal] = static_cast<float>(LaneSum(
+      classes, [=](int64_t c)
+                   TRIBUTARY_INLINE_LAMBDA { return double{x[c] - largest}; }));
+  part[kPartCount] = static_cast<float>(classes);
+}
+
+// total: all classes of all ranks. d may be x.
+TRIBUTARY_CLONES void GradientOfPart(int64_t classes, float total,
+                                     CrossEntropyRow row, Smoothing smoothing,
+                                     float scale, const float* x, int64_t label,
+                                     float* d) {
+  const float inverse = static_cast<float>(1.0 / row.sum);
+  const float largest = row.largest;
+  const auto gradient = [=](float logit, float hit) TRIBUTARY_INLINE_LAMBDA {
+    return scale * CrossEntropyGradient(smoothing,
+                                        Exp(logit - largest) * inverse, hit,
+                                        1.0f, 1.0f, total);
+  };
+  const bool has_label = label >= 0 && label < classes;
+  const float label_logit = has_label ? x[label] : 0.0f;
+  TRIBUTARY_IVDEP
+  for (int64_t c = 0; c < classes; ++c) d[c] = gradient(x[c], 0);
+  if (has_label) d[label] = gradient(label_logit, 1);
 }
 
 TRIBUTARY_CLONES void BceBackward(int64_t n, const float* x, const float* t,
@@ -139,6 +174,39 @@ void CpuOps::CrossEntropy(int64_t rows, int64_t classes, const float* logits,
       row_loss[r] = PlainRow(call, logits + r * classes, label, d);
     }
     if (row_weight != nullptr) row_weight[r] = weight;
+  }
+}
+
+void CpuOps::CrossEntropyPart(int64_t rows, const ClassRange& range,
+                              const float* logits, const int64_t* labels,
+                              float* part) {
+  for (int64_t r = 0; r < rows; ++r) {
+    PartOfRow(range.count, logits + r * range.count, labels[r] - range.first,
+              part + r * kCrossEntropyPart);
+  }
+}
+
+void CpuOps::CrossEntropyOfParts(int64_t rows, const ClassRange& range,
+                                 const float* logits, const int64_t* labels,
+                                 int ranks, const float* parts,
+                                 float label_smoothing, float scale,
+                                 float* row_loss, float* d_logits) {
+  const float total = static_cast<float>(range.total);
+  const Smoothing smoothing = {1.0f - label_smoothing, label_smoothing / total};
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t at = r * range.count;
+    if (labels[r] < 0 || labels[r] >= range.total) {
+      row_loss[r] = kNan;
+      if (d_logits != nullptr) std::fill_n(d_logits + at, range.count, kNan);
+      continue;
+    }
+    const CrossEntropyRow row = JoinCrossEntropyParts(
+        ranks, parts + r * kCrossEntropyPart, rows * kCrossEntropyPart);
+    row_loss[r] = CrossEntropyLoss(smoothing, row.label_loss, row.smooth_loss);
+    if (d_logits == nullptr) continue;
+    GradientOfPart(range.count, total, row, smoothing, scale, logits + at,
+                   labels[r] - range.first, d_logits + at);
   }
 }
 

@@ -122,8 +122,17 @@ void CudaOps::Add(int64_t rows, int64_t cols, const float* x, const float* b,
   Record(LaunchAdd(Stream(), rows, cols, x, b, y));
 }
 
-void CudaOps::ToIds(int64_t n, const float* x, int64_t* ids) {
-  Record(LaunchToIds(Stream(), n, x, ids));
+void CudaOps::CopyMatrix(int64_t rows, int64_t cols, const float* x,
+                         int64_t x_stride, float* y, int64_t y_stride) {
+  if (rows == 0 || cols == 0) return;
+  Record(CudaStatus(cudaMemcpy2DAsync(
+      y, y_stride * sizeof(float), x, x_stride * sizeof(float),
+      cols * sizeof(float), rows, cudaMemcpyDeviceToDevice, Stream())));
+}
+
+void CudaOps::ToIds(int64_t n, const float* x, int64_t first, int64_t count,
+                    int64_t* ids) {
+  Record(LaunchToIds(Stream(), n, x, first, count, ids));
 }
 
 void CudaOps::Activation(ActivationKind kind, int64_t n, const float* x,
@@ -138,8 +147,8 @@ void CudaOps::ActivationBackward(ActivationKind kind, int64_t n, const float* x,
 
 void CudaOps::Dropout(int64_t rows, int64_t cols, float p,
                       const DropoutKey& key, const float* x, float* y) {
-  Record(LaunchDropout(Stream(), PrepareDropout(p, key), key.first_row,
-                       key.row_stride, rows, cols, x, y));
+  Record(
+      LaunchDropout(Stream(), PrepareDropout(p, key), key, rows, cols, x, y));
 }
 
 void CudaOps::Softmax(int64_t rows, int64_t cols, const float* x, float* y) {
@@ -173,6 +182,22 @@ void CudaOps::CrossEntropy(int64_t rows, int64_t classes, const float* logits,
                            float* d_logits) {
   Record(LaunchCrossEntropy(Stream(), rows, classes, logits, labels, options,
                             scale, row_loss, row_weight, d_logits));
+}
+
+void CudaOps::CrossEntropyPart(int64_t rows, const ClassRange& range,
+                               const float* logits, const int64_t* labels,
+                               float* part) {
+  Record(LaunchCrossEntropyPart(Stream(), rows, range, logits, labels, part));
+}
+
+void CudaOps::CrossEntropyOfParts(int64_t rows, const ClassRange& range,
+                                  const float* logits, const int64_t* labels,
+                                  int ranks, const float* parts,
+                                  float label_smoothing, float scale,
+                                  float* row_loss, float* d_logits) {
+  Record(LaunchCrossEntropyOfParts(Stream(), rows, range, logits, labels, ranks,
+                                   parts, label_smoothing, scale, row_loss,
+                                   d_logits));
 }
 
 void CudaOps::BceWithLogits(int64_t n, const float* logits,

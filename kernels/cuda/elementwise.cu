@@ -24,9 +24,11 @@ __global__ void AddKernel(int64_t n, int64_t cols, const float* x,
   }
 }
 
-__global__ void ToIdsKernel(int64_t n, const float* x, int64_t* ids) {
+__global__ void ToIdsKernel(int64_t n, const float* x, int64_t first,
+                            int64_t count, int64_t* ids) {
   for (int64_t i = ThreadIndex(); i < n; i += ThreadCount()) {
-    ids[i] = static_cast<int64_t>(x[i]);
+    const int64_t id = static_cast<int64_t>(x[i]) - first;
+    ids[i] = id >= 0 && id < count ? id : -1;
   }
 }
 
@@ -68,6 +70,20 @@ struct ActivationBackwardFunctor {
     }
   }
 };
+
+// One thread per element of rows of which only some columns are here.
+__global__ void DropoutRunsKernel(DropoutStep step, DropoutKey key,
+                                  int64_t rows, int64_t cols, const float* x,
+                                  float* y) {
+  for (int64_t i = ThreadIndex(); i < rows * cols; i += ThreadCount()) {
+    const int64_t c = i % cols;
+    const int64_t column =
+        key.first_column + c / key.run * key.run_stride + c % key.run;
+    const Philox4 draws = DropoutDraws(
+        step, key.first_row + i / cols * key.row_stride, column / 4);
+    y[i] = DropoutElement(step, draws.word[column % 4], x[i]);
+  }
+}
 
 // One thread per group of four columns, which share a draw of 128 bits.
 __global__ void DropoutKernel(DropoutStep step, int64_t first_row,
@@ -111,9 +127,9 @@ DeviceStatus LaunchAdd(cudaStream_t stream, int64_t rows, int64_t cols,
 }
 
 DeviceStatus LaunchToIds(cudaStream_t stream, int64_t n, const float* x,
-                         int64_t* ids) {
+                         int64_t first, int64_t count, int64_t* ids) {
   if (n == 0) return DeviceStatus();
-  ToIdsKernel<<<Blocks(n), kThreads, 0, stream>>>(n, x, ids);
+  ToIdsKernel<<<Blocks(n), kThreads, 0, stream>>>(n, x, first, count, ids);
   return CudaStatus(cudaGetLastError());
 }
 
@@ -164,12 +180,17 @@ DeviceStatus LaunchActivationBackward(cudaStream_t stream, ActivationKind kind,
 }
 
 DeviceStatus LaunchDropout(cudaStream_t stream, const DropoutStep& step,
-                           int64_t first_row, int64_t row_stride, int64_t rows,
-                           int64_t cols, const float* x, float* y) {
+                           const DropoutKey& key, int64_t rows, int64_t cols,
+                           const float* x, float* y) {
   const int64_t groups = rows * ((cols + 3) / 4);
   if (groups == 0) return DeviceStatus();
+  if (key.run > 0) {
+    DropoutRunsKernel<<<Blocks(rows * cols), kThreads, 0, stream>>>(
+        step, key, rows, cols, x, y);
+    return CudaStatus(cudaGetLastError());
+  }
   DropoutKernel<<<Blocks(groups), kThreads, 0, stream>>>(
-      step, first_row, row_stride, rows, cols, x, y);
+      step, key.first_row, key.row_stride, rows, cols, x, y);
   return CudaStatus(cudaGetLastError());
 }
 

@@ -8,7 +8,8 @@ namespace {
 __global__ void EmbeddingKernel(int64_t n, int64_t dim, const int64_t* ids,
                                 const float* table, float* y) {
   for (int64_t i = ThreadIndex(); i < n; i += ThreadCount()) {
-    y[i] = table[ids[i / dim] * dim + i % dim];
+    const int64_t id = ids[i / dim];
+    y[i] = id < 0 ? 0.0f : table[id * dim + i % dim];
   }
 }
 
@@ -71,6 +72,7 @@ __global__ void EmbeddingBackwardKernel(int64_t count, int64_t dim,
                                         float* d_table) {
   for (int64_t i = blockIdx.x; i < count; i += gridDim.x) {
     const int64_t id = ids[i];
+    if (id < 0) continue;  // the whole block
     bool seen = false;
     for (int64_t j = threadIdx.x; j < i; j += blockDim.x) {
       seen = seen || ids[j] == id;

@@ -18,15 +18,15 @@ DeviceStatus LaunchAddBias(cudaStream_t stream, int64_t rows, int64_t cols,
 DeviceStatus LaunchAdd(cudaStream_t stream, int64_t rows, int64_t cols,
                        const float* x, const float* b, float* y);
 DeviceStatus LaunchToIds(cudaStream_t stream, int64_t n, const float* x,
-                         int64_t* ids);
+                         int64_t first, int64_t count, int64_t* ids);
 DeviceStatus LaunchActivation(cudaStream_t stream, ActivationKind kind,
                               int64_t n, const float* x, float* y);
 DeviceStatus LaunchActivationBackward(cudaStream_t stream, ActivationKind kind,
                                       int64_t n, const float* x, const float* y,
                                       const float* dy, float* dx);
 DeviceStatus LaunchDropout(cudaStream_t stream, const DropoutStep& step,
-                           int64_t first_row, int64_t row_stride, int64_t rows,
-                           int64_t cols, const float* x, float* y);
+                           const DropoutKey& key, int64_t rows, int64_t cols,
+                           const float* x, float* y);
 
 // ---- convolution.cu: the parts of TiledConvolution
 DeviceStatus LaunchIm2Col(cudaStream_t stream, const Convolution& c,
@@ -95,6 +95,14 @@ DeviceStatus LaunchCrossEntropy(cudaStream_t stream, int64_t rows,
                                 const CrossEntropyOptions& options, float scale,
                                 float* row_loss, float* row_weight,
                                 float* d_logits);
+DeviceStatus LaunchCrossEntropyPart(cudaStream_t stream, int64_t rows,
+                                    const ClassRange& range,
+                                    const float* logits, const int64_t* labels,
+                                    float* part);
+DeviceStatus LaunchCrossEntropyOfParts(
+    cudaStream_t stream, int64_t rows, const ClassRange& range,
+    const float* logits, const int64_t* labels, int ranks, const float* parts,
+    float label_smoothing, float scale, float* row_loss, float* d_logits);
 DeviceStatus LaunchBceWithLogits(cudaStream_t stream, int64_t n,
                                  const float* logits, const float* targets,
                                  float pos_weight, const float* weights,

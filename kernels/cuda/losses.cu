@@ -31,9 +31,9 @@ __device__ void WriteRow(const CrossEntropyCall& call, float value, float* loss,
 }
 
 // One warp's row, the label in range; d may be null and may be x.
-__device__ void CrossEntropyRow(const CrossEntropyCall& call, const float* x,
-                                int64_t label, float weight_sum, float* loss,
-                                float* weight_out, float* d) {
+__device__ void CrossEntropyOfRow(const CrossEntropyCall& call, const float* x,
+                                  int64_t label, float weight_sum, float* loss,
+                                  float* weight_out, float* d) {
   const int64_t classes = call.classes;
   const float largest = WarpMax(classes, x);
   const double sum =
@@ -78,8 +78,57 @@ __global__ void CrossEntropyKernel(CrossEntropyCall call, const float* logits,
     } else if (label < 0 || label >= call.classes) {
       WriteRow(call, nanf(""), row_loss + r, weight, d);
     } else {
-      CrossEntropyRow(call, logits + r * call.classes, label, weight_sum,
-                      row_loss + r, weight, d);
+      CrossEntropyOfRow(call, logits + r * call.classes, label, weight_sum,
+                        row_loss + r, weight, d);
+    }
+  }
+}
+
+// One warp per row.
+__global__ void PartKernel(int64_t rows, ClassRange range, const float* logits,
+                           const int64_t* labels, float* parts) {
+  for (int64_t r = WarpIndex(); r < rows; r += WarpCount()) {
+    const float* x = logits + r * range.count;
+    const float largest = WarpMax(range.count, x);
+    const double sum = WarpSum(
+        range.count, [=](int64_t c) { return double{Exp(x[c] - largest)}; });
+    const double total =
+        WarpSum(range.count, [=](int64_t c) { return double{x[c] - largest}; });
+    if (Lane() != 0) continue;
+    const int64_t label = labels[r] - range.first;
+    float* part = parts + r * kCrossEntropyPart;
+    part[kPartLargest] = largest;
+    part[kPartSum] = static_cast<float>(sum);
+    part[kPartLabel] = label >= 0 && label < range.count ? x[label] : 0.0f;
+    part[kPartTotal] = static_cast<float>(total);
+    part[kPartCount] = static_cast<float>(range.count);
+  }
+}
+
+// One warp per row; every lane joins the parts.
+__global__ void OfPartsKernel(int64_t rows, ClassRange range,
+                              const float* logits, const int64_t* labels,
+                              int ranks, const float* parts,
+                              Smoothing smoothing, float scale, float* row_loss,
+                              float* d_logits) {
+  const float total = static_cast<float>(range.total);
+  for (int64_t r = WarpIndex(); r < rows; r += WarpCount()) {
+    const bool good = labels[r] >= 0 && labels[r] < range.total;
+    const CrossEntropyRow row = JoinCrossEntropyParts(
+        ranks, parts + r * kCrossEntropyPart, rows * kCrossEntropyPart);
+    if (Lane() == 0) {
+      row_loss[r] =
+          good ? CrossEntropyLoss(smoothing, row.label_loss, row.smooth_loss)
+               : nanf("");
+    }
+    if (d_logits == nullptr) continue;
+    const float* x = logits + r * range.count;
+    const float inverse = static_cast<float>(1.0 / row.sum);
+    for (int64_t c = Lane(); c < range.count; c += kWarp) {
+      const float hit = c + range.first == labels[r] ? 1.0f : 0.0f;
+      const float d = CrossEntropyGradient(
+          smoothing, Exp(x[c] - row.largest) * inverse, hit, 1.0f, 1.0f, total);
+      d_logits[r * range.count + c] = good ? scale * d : nanf("");
     }
   }
 }
@@ -128,6 +177,30 @@ DeviceStatus LaunchCrossEntropy(cudaStream_t stream, int64_t rows,
                               scale};
   CrossEntropyKernel<<<WarpBlocks(rows), kThreads, 0, stream>>>(
       call, logits, labels, row_loss, row_weight, d_logits);
+  return CudaStatus(cudaGetLastError());
+}
+
+DeviceStatus LaunchCrossEntropyPart(cudaStream_t stream, int64_t rows,
+                                    const ClassRange& range,
+                                    const float* logits, const int64_t* labels,
+                                    float* part) {
+  if (rows == 0) return DeviceStatus();
+  PartKernel<<<WarpBlocks(rows), kThreads, 0, stream>>>(rows, range, logits,
+                                                        labels, part);
+  return CudaStatus(cudaGetLastError());
+}
+
+DeviceStatus LaunchCrossEntropyOfParts(
+    cudaStream_t stream, int64_t rows, const ClassRange& range,
+    const float* logits, const int64_t* labels, int ranks, const float* parts,
+    float label_smoothing, float scale, float* row_loss, float* d_logits) {
+  if (rows == 0) return DeviceStatus();
+  const Smoothing smoothing = {
+      1.0f - label_smoothing,
+      label_smoothing / static_cast<float>(range.total)};
+  OfPartsKernel<<<WarpBlocks(rows), kThreads, 0, stream>>>(
+      rows, range, logits, labels, ranks, parts, smoothing, scale, row_loss,
+      d_logits);
   return CudaStatus(cudaGetLastError());
 }
 

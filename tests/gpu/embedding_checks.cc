@@ -12,7 +12,9 @@ Outputs RunEmbedding(Ops& ops) {
   Outputs outputs;
   for (int64_t dim : {int64_t{1}, int64_t{16}, int64_t{300}}) {
     const int64_t count = 301, table_rows = 41;
-    Ids ids(ops, Integers(count, table_rows, 1));
+    std::vector<int64_t> id_values = Integers(count, table_rows, 1);
+    for (int64_t i = 0; i < count; i += 5) id_values[i] = -1;
+    Ids ids(ops, id_values);
     Floats table(ops, Numbers(table_rows * dim, 2));
     Floats y(ops, Zeros(count * dim));
     Floats dy(ops, Numbers(count * dim, 3));

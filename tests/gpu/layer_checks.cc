@@ -103,6 +103,13 @@ Outputs RunDropout(Ops& ops) {
       outputs.push_back(y.Download());
     }
   }
+  // Runs of 7 columns out of every 20, from the third on.
+  key.first_column = 3;
+  key.run = 7;
+  key.run_stride = 20;
+  Floats y(ops, Numbers(5 * 28, 1));
+  ops.Dropout(5, 28, 0.5f, key, y.data(), y.data());
+  outputs.push_back(y.Download());
   return outputs;
 }
 

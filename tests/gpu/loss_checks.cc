@@ -48,6 +48,39 @@ Outputs RunCrossEntropy(Ops& ops, bool losses) {
   return losses ? loss_outputs : others;
 }
 
+// Classes over three ranks of uneven size, on one device.
+Outputs RunCutCrossEntropy(Ops& ops, bool losses) {
+  Outputs loss_outputs, others;
+  const int64_t rows = 70, total = 103;
+  for (const float smoothing : {0.0f, 0.1f}) {
+    Ids labels(ops, Labels(rows, total));
+    std::vector<ClassRange> ranges = {
+        {0, 34, total}, {34, 34, total}, {68, 35, total}};
+    Floats parts(ops, Zeros(3 * rows * 5)), loss(ops, Zeros(rows));
+    for (int rank = 0; rank < 3; ++rank) {
+      std::vector<float> values = Numbers(rows * ranges[rank].count, rank + 2);
+      for (float& v : values) v *= 20;
+      Floats logits(ops, values);
+      ops.CrossEntropyPart(rows, ranges[rank], logits.data(), labels.data(),
+                           parts.data() + rank * rows * 5);
+    }
+    loss_outputs.push_back(parts.Download());
+    for (int rank = 0; rank < 3; ++rank) {
+      std::vector<float> values = Numbers(rows * ranges[rank].count, rank + 2);
+      for (float& v : values) v *= 20;
+      Floats logits(ops, values);
+      for (float* d : {static_cast<float*>(nullptr), logits.data()}) {
+        ops.CrossEntropyOfParts(rows, ranges[rank], logits.data(),
+                                labels.data(), 3, parts.data(), smoothing,
+                                0.25f, loss.data(), d);
+        loss_outputs.push_back(loss.Download());
+      }
+      others.push_back(logits.Download());
+    }
+  }
+  return losses ? loss_outputs : others;
+}
+
 Outputs RunBce(Ops& ops, bool losses) {
   Outputs loss_outputs, gradients;
   for (int64_t n : {int64_t{0}, int64_t{3}, int64_t{5001}}) {
@@ -95,6 +128,10 @@ void AddLossChecks(std::vector<AgreementCheck>* checks) {
                      [](Ops& ops) { return RunCrossEntropy(ops, true); }});
   checks->push_back({"cross entropy gradients", 0,
                      [](Ops& ops) { return RunCrossEntropy(ops, false); }});
+  checks->push_back({"cut cross entropy losses", 1e-6,
+                     [](Ops& ops) { return RunCutCrossEntropy(ops, true); }});
+  checks->push_back({"cut cross entropy gradients", 0,
+                     [](Ops& ops) { return RunCutCrossEntropy(ops, false); }});
   checks->push_back({"bce with logits losses", 1e-6,
                      [](Ops& ops) { return RunBce(ops, true); }});
   checks->push_back({"bce with logits gradients", 0,

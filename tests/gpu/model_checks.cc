@@ -182,8 +182,21 @@ Outputs RunToIds(Ops& ops) {
   }
   Floats x(ops, numbers);
   Ids ids(ops, std::vector<int64_t>(numbers.size()));
-  ops.ToIds(1001, x.data(), ids.data());
-  return {ids.Download()};
+  Outputs outputs;
+  ops.ToIds(1001, x.data(), 0, 1 << 24, ids.data());
+  outputs.push_back(ids.Download());
+  ops.ToIds(1001, x.data(), 1 << 22, 1 << 23, ids.data());
+  outputs.push_back(ids.Download());
+  return outputs;
+}
+
+// Columns of a wider matrix, and back into another.
+Outputs RunCopyMatrix(Ops& ops) {
+  Floats x(ops, Numbers(9 * 37, 1)), y(ops, Numbers(9 * 50, 2));
+  ops.CopyMatrix(9, 13, x.data() + 5, 37, y.data() + 11, 50);
+  ops.CopyMatrix(0, 13, x.data(), 37, y.data(), 50);
+  ops.CopyMatrix(9, 0, x.data(), 37, y.data(), 50);
+  return {y.Download()};
 }
 
 }  // namespace
@@ -196,6 +209,7 @@ void AddModelChecks(std::vector<AgreementCheck>* checks) {
   checks->push_back({"attention", 5e-6, RunAttention, /*products=*/true});
   checks->push_back({"add", 0, RunAdd});
   checks->push_back({"ids from numbers", 0, RunToIds});
+  checks->push_back({"copy matrix", 0, RunCopyMatrix});
 }
 
 }  // namespace tributary::testing

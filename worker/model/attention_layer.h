@@ -12,15 +12,18 @@
 namespace tributary {
 
 // Multi-head self-attention as torch.nn.MultiheadAttention with its input as
-// query, key and value. x, y: [time, dim]. in_proj_weight: [3 dim, dim] and
-// in_proj_bias: [3 dim] (or none) make q, k and v; out_proj.weight: [dim, dim],
-// out_proj.bias: [dim].
+// query, key and value. x, y: [time, dim]. in_proj_weight: [3 width, dim] and
+// in_proj_bias: [3 width] (or none) make q, k and v; out_proj.weight: [dim,
+// width], out_proj.bias: [dim] (or none). The heads' width together is dim,
+// but in a rank that has only some of them.
 class AttentionLayer final : public Layer {
  public:
   struct Options {
     int64_t heads = 1;
+    int64_t head_dim = 1;
     bool causal = false;
     bool qkv_bias = true;
+    bool out_bias = true;
   };
 
   // shape: [time, dim]. ResourceExhausted when the device has no room.
@@ -44,17 +47,19 @@ class AttentionLayer final : public Layer {
       : Layer(ops, shape, shape),
         time_(shape[0]),
         dim_(shape[1]),
+        width_(options.heads * options.head_dim),
         options_(options) {}
 
   AttentionShape ShapeFor(int64_t rows) const;
 
   const int64_t time_;
   const int64_t dim_;
+  const int64_t width_;  // of all heads
   const Options options_;
   const Scratch* scratch_ = nullptr;
 
-  DeviceArray<float> qkv_;      // [rows, time, 3 dim], of the last forward
-  DeviceArray<float> context_;  // [rows, time, dim]
+  DeviceArray<float> qkv_;      // [rows, time, 3 width], of the last forward
+  DeviceArray<float> context_;  // [rows, time, width]
   DeviceArray<float> log_sum_;  // [rows, heads, time]
 
   float* in_weight_ = nullptr;

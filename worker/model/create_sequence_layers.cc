@@ -29,9 +29,15 @@ LayerOr CreateEmbedding(const v1::EmbeddingSpec& spec, const Shape& input_shape,
           options.ops, options.max_rows * NumElements(input_shape)));
   Shape output_shape = input_shape;
   output_shape.push_back(spec.dim());
-  return std::make_unique<EmbeddingLayer>(
-      options.ops, input_shape, std::move(output_shape), spec.tokens(),
-      spec.dim(), std::move(ids));
+  const LayerPart part = PartOf(options);
+  ClassRange tokens = {0, spec.tokens(), spec.tokens()};
+  if (part.cut == LayerCut::kVocabulary) {
+    tokens = {part.begin, part.size(), spec.tokens()};
+  }
+  return JoinParts(std::make_unique<EmbeddingLayer>(
+                       options.ops, input_shape, std::move(output_shape),
+                       tokens, spec.dim(), std::move(ids)),
+                   options, /*bias=*/"");
 }
 
 LayerOr CreatePositionEmbedding(const v1::PositionEmbeddingSpec& spec,
@@ -61,12 +67,18 @@ LayerOr CreateAttention(const v1::AttentionSpec& spec, const Shape& input_shape,
         "heads must divide dim into parts of at most ", kMaxAttentionDim,
         ", got dim ", spec.dim(), ", heads ", spec.heads()));
   }
-  return AttentionLayer::Create(
-      options.ops, input_shape,
-      {.heads = spec.heads(),
-       .causal = spec.causal(),
-       .qkv_bias = !spec.has_qkv_bias() || spec.qkv_bias()},
-      options.max_rows, options.scratch);
+  const bool cut = PartOf(options).cut == LayerCut::kHeads;
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      std::unique_ptr<Layer> part,
+      AttentionLayer::Create(
+          options.ops, input_shape,
+          {.heads = cut ? spec.heads() / options.cuts->ranks() : spec.heads(),
+           .head_dim = spec.dim() / spec.heads(),
+           .causal = spec.causal(),
+           .qkv_bias = !spec.has_qkv_bias() || spec.qkv_bias(),
+           .out_bias = !cut},
+          options.max_rows, options.scratch));
+  return JoinParts(std::move(part), options, cut ? "out_proj.bias" : "");
 }
 
 LayerOr CreateTiedLinear(const v1::TiedLinearSpec& spec,
@@ -87,8 +99,10 @@ LayerOr CreateTiedLinear(const v1::TiedLinearSpec& spec,
   }
   Shape output_shape = input_shape;
   output_shape.back() = owner->shape[0];
-  return std::make_unique<TiedLinearLayer>(options.ops, input_shape,
-                                           std::move(output_shape), spec.to());
+  return JoinParts(
+      std::make_unique<TiedLinearLayer>(options.ops, input_shape,
+                                        std::move(output_shape), spec.to()),
+      options, /*bias=*/"");
 }
 
 }  // namespace tributary

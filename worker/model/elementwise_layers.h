@@ -28,11 +28,12 @@ class ActivationLayer final : public Layer {
 };
 
 // Zeroes elements with probability p while training and scales the others by
-// 1 / (1 - p); changes nothing in evaluation.
+// 1 / (1 - p); changes nothing in evaluation. `key` names the model's seed, the
+// layer, and the columns that are here where the sample is cut.
 class DropoutLayer final : public Layer {
  public:
-  DropoutLayer(Ops* ops, Shape shape, float p, uint64_t seed, int32_t index)
-      : Layer(ops, shape, shape), p_(p), key_{.seed = seed, .layer = index} {}
+  DropoutLayer(Ops* ops, Shape shape, float p, const DropoutKey& key)
+      : Layer(ops, shape, shape), p_(p), key_(key) {}
 
   const float* Forward(const ForwardContext& context, int64_t rows,
                        const float* x, float* y) override;

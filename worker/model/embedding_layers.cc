@@ -3,7 +3,7 @@
 namespace tributary {
 
 ParameterSpecs EmbeddingLayer::parameters() const {
-  return {{"weight", {tokens_, dim_}}};
+  return {{"weight", {tokens_.count, dim_}}};
 }
 
 void EmbeddingLayer::Bind(absl::Span<float* const> weights,
@@ -15,14 +15,16 @@ void EmbeddingLayer::Bind(absl::Span<float* const> weights,
 const float* EmbeddingLayer::Forward(const ForwardContext&, int64_t rows,
                                      const float* x, float* y) {
   const int64_t count = rows * input_size();
-  ops()->ToIds(count, x, ids_.data());
+  ops()->ToIds(count, x, tokens_.first, tokens_.count, ids_.data());
   ops()->Embedding(count, dim_, ids_.data(), weight_, y);
   return y;
 }
 
 const float* EmbeddingLayer::Backward(
     const BackwardPass& pass, absl::FunctionRef<void(int)> gradient_ready) {
-  if (!pass.accumulate && !shared_) ops()->Fill(tokens_ * dim_, 0, d_weight_);
+  if (!pass.accumulate && !shared_) {
+    ops()->Fill(tokens_.count * dim_, 0, d_weight_);
+  }
   ops()->EmbeddingBackward(pass.rows * input_size(), dim_, ids_.data(), pass.dy,
                            d_weight_);
   gradient_ready(0);

@@ -10,12 +10,14 @@ namespace tributary {
 
 // As torch.nn.Embedding: token ids, which travel as float32, to vectors.
 // x: [...], y: [..., dim], weight: [tokens, dim]. A tied layer may use the
-// weight too: its gradient comes first and this layer's is added.
+// weight too: its gradient comes first and this layer's is added. A rank may
+// have only some tokens, whose range says so: the others become zeros.
 class EmbeddingLayer final : public Layer {
  public:
   // ids: one for each token of the largest batch.
   EmbeddingLayer(Ops* ops, Shape input_shape, Shape output_shape,
-                 int64_t tokens, int64_t dim, DeviceArray<int64_t> ids)
+                 const ClassRange& tokens, int64_t dim,
+                 DeviceArray<int64_t> ids)
       : Layer(ops, std::move(input_shape), std::move(output_shape)),
         tokens_(tokens),
         dim_(dim),
@@ -25,7 +27,7 @@ class EmbeddingLayer final : public Layer {
   void Bind(absl::Span<float* const> weights,
             absl::Span<float* const> gradients) override;
   bool InPlace() const override { return false; }
-  int64_t num_tokens() const override { return tokens_; }
+  int64_t num_tokens() const override { return tokens_.total; }
   bool ShareGradient() override { return shared_ = true; }
   const float* Forward(const ForwardContext& context, int64_t rows,
                        const float* x, float* y) override;
@@ -33,7 +35,7 @@ class EmbeddingLayer final : public Layer {
                         absl::FunctionRef<void(int)> gradient_ready) override;
 
  private:
-  const int64_t tokens_;
+  const ClassRange tokens_;
   const int64_t dim_;
   const DeviceArray<int64_t> ids_;  // of the last forward pass
   bool shared_ = false;

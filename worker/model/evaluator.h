@@ -22,9 +22,20 @@ struct EvaluationBatch {
 
 // Runs the model over batches until there are no more, and gives the sums that
 // common/metrics turns into metrics. `loss` is the one that `spec` made, for
-// the model's outputs. Passes on the errors of next_batch and of the loss.
+// the model's outputs. The ranks of a tensor-parallel group call it together,
+// with the same batches, and get the same sums. Passes on the errors of
+// next_batch and of the loss.
 absl::StatusOr<v1::EvaluationPart> EvaluateModel(
     Ops* ops, Model* model, Loss* loss, const v1::LossSpec& spec,
     absl::FunctionRef<absl::StatusOr<EvaluationBatch>()> next_batch);
+
+// The same for a model whose output `forward` gives, [rows, outputs of a
+// sample], valid until it is asked again: the end of a pipeline. Passes on its
+// errors, too.
+absl::StatusOr<v1::EvaluationPart> EvaluateOutputs(
+    Ops* ops, const Shape& output_shape, Loss* loss, const v1::LossSpec& spec,
+    absl::FunctionRef<absl::StatusOr<EvaluationBatch>()> next_batch,
+    absl::FunctionRef<absl::StatusOr<const float*>(const EvaluationBatch&)>
+        forward);
 
 }  // namespace tributary

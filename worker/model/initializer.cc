@@ -84,24 +84,40 @@ Distribution DistributionOf(const v1::LayerSpec& layer,
   return {};
 }
 
+// Elements `first` and on.
+void FillElements(const Distribution& distribution, uint64_t stream,
+                  int64_t first, absl::Span<float> out) {
+  const float bound = static_cast<float>(distribution.bound);
+  for (size_t i = 0; i < out.size(); ++i) {
+    const uint64_t element = static_cast<uint64_t>(first) + i;
+    if (bound > 0) {
+      out[i] = (2 * Uniform(stream, element) - 1) * bound;
+    } else if (distribution.std > 0) {
+      out[i] = Normal(stream, element, distribution.std);
+    } else {
+      out[i] = distribution.value;
+    }
+  }
+}
+
 }  // namespace
 
 void InitialWeights(const ParameterSpecs& parameters, const v1::ModelSpec& spec,
                     uint64_t seed, int parameter, absl::Span<float> out) {
+  InitialWeights(parameters, spec, seed, parameter, ParameterSlice(), out);
+}
+
+void InitialWeights(const ParameterSpecs& parameters, const v1::ModelSpec& spec,
+                    uint64_t seed, int parameter, const ParameterSlice& slice,
+                    absl::Span<float> out) {
+  const Shape& shape = parameters[parameter].shape;
   TRIBUTARY_CHECK(static_cast<int64_t>(out.size()) ==
-                  parameters[parameter].size());
+                  NumElements(ShapeOfSlice(shape, slice)));
   const auto [layer, name] = LayerOfParameter(spec, parameters[parameter].name);
   const Distribution distribution = DistributionOf(*layer, name);
   const uint64_t stream = Mix(Mix(seed + kGolden) + parameter * kGolden);
-  const float bound = static_cast<float>(distribution.bound);
-  for (size_t i = 0; i < out.size(); ++i) {
-    if (bound > 0) {
-      out[i] = (2 * Uniform(stream, i) - 1) * bound;
-    } else if (distribution.std > 0) {
-      out[i] = Normal(stream, i, distribution.std);
-    } else {
-      out[i] = distribution.value;
-    }
+  for (const SliceRun& run : RunsOf(shape, slice)) {
+    FillElements(distribution, stream, run.from, out.subspan(run.to, run.size));
   }
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
+#include "common/parameter_slice.h"
 #include "common/parameter_spec.h"
 #include "tributary/v1/job.pb.h"
 
@@ -17,5 +18,10 @@ namespace tributary {
 // the one that Model made of `spec`; out: all of the parameter's elements.
 void InitialWeights(const ParameterSpecs& parameters, const v1::ModelSpec& spec,
                     uint64_t seed, int parameter, absl::Span<float> out);
+
+// The same of a slice of the parameter alone; out: the slice's elements.
+void InitialWeights(const ParameterSpecs& parameters, const v1::ModelSpec& spec,
+                    uint64_t seed, int parameter, const ParameterSlice& slice,
+                    absl::Span<float> out);
 
 }  // namespace tributary

@@ -33,19 +33,24 @@ LayerOr CreateLinear(const v1::LinearSpec& spec, const Shape& input_shape,
         absl::StrCat("in and out must be from 1 to ", kMaxExtent, ", got in ",
                      in, ", out ", out));
   }
+  const LayerPart part = PartOf(options);
+  const int64_t own_in = part.Rows(in), own_out = part.Columns(out);
   Shape output_shape = input_shape;
-  if (!input_shape.empty() && input_shape.back() == in) {
-    output_shape.back() = out;
-  } else if (options.first && NumElements(input_shape) == in) {
-    output_shape = {out};  // images as they come, without a flatten
+  if (!input_shape.empty() && input_shape.back() == own_in) {
+    output_shape.back() = own_out;
+  } else if (options.first && NumElements(input_shape) == own_in) {
+    output_shape = {own_out};  // images as they come, without a flatten
   } else {
     return absl::InvalidArgumentError(
         absl::StrCat("wants samples whose last extent is in = ", in,
                      ", gets samples of shape ", SampleText(input_shape)));
   }
-  return std::make_unique<LinearLayer>(options.ops, input_shape,
-                                       std::move(output_shape), in, out,
-                                       !spec.has_bias() || spec.bias());
+  const bool bias = !spec.has_bias() || spec.bias();
+  const bool bias_of_sum = bias && part.cut == LayerCut::kRows;
+  return JoinParts(std::make_unique<LinearLayer>(
+                       options.ops, input_shape, std::move(output_shape),
+                       own_in, own_out, bias && !bias_of_sum),
+                   options, bias_of_sum ? "bias" : "");
 }
 
 LayerOr CreateLayerNorm(const v1::LayerNormSpec& spec, const Shape& input_shape,
@@ -80,9 +85,14 @@ LayerOr CreateDropout(const v1::DropoutSpec& spec, const Shape& input_shape,
     return absl::InvalidArgumentError(
         absl::StrCat("p must be at least 0 and below 1, got ", p));
   }
+  DropoutKey key = {.seed = options.seed, .layer = options.dropout_key};
+  if (const LayerPart part = PartOf(options); part.cut == LayerCut::kWithin) {
+    key.first_column = part.begin;
+    key.run = part.size();
+    key.run_stride = part.extent;
+  }
   return std::make_unique<DropoutLayer>(options.ops, input_shape,
-                                        static_cast<float>(p), options.seed,
-                                        options.dropout_key);
+                                        static_cast<float>(p), key);
 }
 
 LayerOr CreateActivation(ActivationKind kind, const Shape& input_shape,

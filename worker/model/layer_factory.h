@@ -11,6 +11,9 @@
 
 namespace tributary {
 
+class TensorCuts;
+class TensorGroup;
+
 struct LayerOptions {
   Ops* ops = nullptr;
   int64_t max_rows = 0;
@@ -21,6 +24,9 @@ struct LayerOptions {
   const ParameterSpecs* earlier = nullptr;
   uint64_t seed = 0;        // of dropout
   int32_t dropout_key = 0;  // tells a dropout from the others of the model
+  // How the layers are cut over the ranks of a group; both or none.
+  const TensorCuts* cuts = nullptr;
+  TensorGroup* group = nullptr;  // outlives the layer
 };
 
 // The layer that `spec` asks for, taking samples of `input_shape`.

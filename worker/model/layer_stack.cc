@@ -10,14 +10,16 @@
 namespace tributary {
 
 absl::StatusOr<std::unique_ptr<LayerStack>> LayerStack::Create(
-    const Specs& specs, const Shape& input_shape, const LayerOptions& options) {
+    const Specs& specs, const Shape& input_shape, const LayerOptions& options,
+    int first_layer) {
   std::unique_ptr<LayerStack> stack(
       new LayerStack(options.ops, options.max_rows));
   Shape shape = input_shape;
   for (int i = 0; i < specs.size(); ++i) {
+    const int place = first_layer + i;
     LayerOptions own = options;
-    own.name = absl::StrCat(options.name, i);
-    own.dropout_key = options.dropout_key + i;
+    own.name = absl::StrCat(options.name, place);
+    own.dropout_key = options.dropout_key + place;
     own.first = options.first && i == 0;
     if (own.earlier == nullptr) own.earlier = &stack->parameters_;
     TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<Layer> layer,
@@ -26,7 +28,7 @@ absl::StatusOr<std::unique_ptr<LayerStack>> LayerStack::Create(
     stack->first_parameter_.push_back(
         static_cast<int>(stack->parameters_.size()));
     for (ParameterSpec& parameter : layer->parameters()) {
-      parameter.name = absl::StrCat(i, ".", parameter.name);
+      parameter.name = absl::StrCat(place, ".", parameter.name);
       stack->parameters_.push_back(std::move(parameter));
     }
     stack->layers_.push_back(std::move(layer));
@@ -50,7 +52,8 @@ void LayerStack::Bind(absl::Span<float* const> weights,
   }
 }
 
-absl::Status LayerStack::Place(bool input_gradient) {
+absl::Status LayerStack::Place(bool input_gradient, const LayerStack* lender) {
+  lender_ = lender;
   TRIBUTARY_CHECK(!layers_.empty());
   places_.resize(layers_.size());
   activations_.resize(layers_.size() + 1);
@@ -101,7 +104,7 @@ absl::Status LayerStack::PlaceInputGradients(bool input_gradient) {
     largest = std::max(largest, layers_[i]->input_size());
   }
   const int first = static_cast<int>(buffers_.size());
-  for (int b = 0; b < used; ++b) {
+  for (int b = 0; lender_ == nullptr && b < used; ++b) {
     TRIBUTARY_RETURN_IF_ERROR(AddBuffer(largest).status());
   }
   for (LayerPlace& place : places_) {
@@ -119,7 +122,9 @@ absl::StatusOr<int> LayerStack::AddBuffer(int64_t elements_per_row) {
 }
 
 float* LayerStack::BufferAt(int place) const {
-  return place < 0 ? nullptr : buffers_[place].data();
+  if (place < 0) return nullptr;
+  return place < static_cast<int>(buffers_.size()) ? buffers_[place].data()
+                                                   : lender_->BufferAt(place);
 }
 
 const float* LayerStack::Forward(const ForwardContext& context, int64_t rows,

@@ -22,11 +22,12 @@ class LayerStack {
   using Specs = google::protobuf::RepeatedPtrField<v1::LayerSpec>;
 
   // Builds the layers for samples of `input_shape`. `options` are those of the
-  // layers; its name is the prefix of theirs: "" or "3.body.". Errors as
+  // layers; its name is the prefix of theirs: "" or "3.body.". first_layer: the
+  // place of the first one, for a range of a model's layers. Errors as
   // CreateLayer's.
   static absl::StatusOr<std::unique_ptr<LayerStack>> Create(
-      const Specs& specs, const Shape& input_shape,
-      const LayerOptions& options);
+      const Specs& specs, const Shape& input_shape, const LayerOptions& options,
+      int first_layer = 0);
 
   // In forward order, named with the layer's place: "0.weight".
   const ParameterSpecs& parameters() const { return parameters_; }
@@ -40,8 +41,10 @@ class LayerStack {
             absl::Span<float* const> gradients);
   // Takes all memory, for batches of up to max_rows samples. With
   // `input_gradient` Backward tells the gradient of the input; else it ends at
-  // the first layer that has parameters.
-  absl::Status Place(bool input_gradient);
+  // the first layer that has parameters. `lender`: stacks of the same layers
+  // that go backward one at a time share the memory of gradients, which is that
+  // of the first; it outlives the others.
+  absl::Status Place(bool input_gradient, const LayerStack* lender = nullptr);
 
   // x: [rows, input], unchanged until Backward is done. Returns the output,
   // valid until the next Forward.
@@ -75,8 +78,9 @@ class LayerStack {
   ParameterSpecs parameters_;
   int last_backward_ = 0;  // the layer where Backward ends
 
-  std::vector<LayerPlace> places_;  // of each layer
-  std::vector<DeviceArray<float>> buffers_;
+  std::vector<LayerPlace> places_;           // of each layer
+  std::vector<DeviceArray<float>> buffers_;  // those of gradients last
+  const LayerStack* lender_ = nullptr;       // of the latter
 
   // Of the last Forward.
   int64_t rows_ = 0;

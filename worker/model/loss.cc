@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/check.h"
 #include "common/status_macros.h"
+#include "kernels/loss_math.h"
 
 namespace tributary {
 
@@ -16,7 +17,8 @@ Loss::Loss(Kind kind, const Options& options)
       positions_(options.positions),
       values_per_row_(kind == Kind::kCrossEntropy
                           ? options.positions
-                          : options.outputs * options.positions) {}
+                          : options.outputs * options.positions),
+      cut_(options.cut) {}
 
 absl::StatusOr<std::unique_ptr<Loss>> Loss::Create(const v1::LossSpec& spec,
                                                    const Options& options) {
@@ -52,6 +54,10 @@ absl::StatusOr<std::unique_ptr<Loss>> Loss::Create(const v1::LossSpec& spec,
       return absl::InvalidArgumentError(
           "loss wants one of cross_entropy, bce_with_logits and mse, got none");
   }
+  if (options.cut.group != nullptr && loss->kind_ != Kind::kCrossEntropy) {
+    return absl::InvalidArgumentError(
+        "only cross_entropy takes logits that are cut by classes");
+  }
   TRIBUTARY_RETURN_IF_ERROR(loss->Allocate());
   return loss;
 }
@@ -64,6 +70,11 @@ absl::Status Loss::Allocate() {
   TRIBUTARY_ASSIGN_OR_RETURN(losses_,
                              DeviceArray<float>::Allocate(ops_, values));
   host_losses_.resize(values);
+  if (cut_.group != nullptr) {
+    TRIBUTARY_ASSIGN_OR_RETURN(
+        parts_, DeviceArray<float>::Allocate(
+                    ops_, cut_.group->size() * values * kCrossEntropyPart));
+  }
   if (ops_->is_host()) return absl::OkStatus();
   if (kind_ == Kind::kCrossEntropy) {
     TRIBUTARY_ASSIGN_OR_RETURN(labels_,
@@ -89,13 +100,30 @@ absl::Status Loss::CheckTargets(const LossTargets& targets,
         "cross_entropy wants a class for each sample, the data has numbers");
   }
   for (int64_t r = 0; r < rows * positions_; ++r) {
-    if (targets.labels[r] < 0 || targets.labels[r] >= outputs_) {
+    if (targets.labels[r] < 0 || targets.labels[r] >= classes()) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "cross_entropy wants labels from 0 to ", outputs_ - 1,
+          "cross_entropy wants labels from 0 to ", classes() - 1,
           ", one for each output of the model; got ", targets.labels[r]));
     }
   }
   return absl::OkStatus();
+}
+
+// Each rank tells what it knows of every row: one exchange of a few numbers
+// instead of gathering the logits.
+void Loss::ComputeCut(const float* logits, const int64_t* labels, int64_t count,
+                      float factor, float* d_logits) {
+  TensorGroup& group = *cut_.group;
+  std::vector<int64_t> bounds;
+  for (int r = 0; r <= group.size(); ++r) {
+    bounds.push_back(r * count * kCrossEntropyPart);
+  }
+  ops_->CrossEntropyPart(count, cut_.range, logits, labels,
+                         parts_.data() + bounds[group.rank()]);
+  group.AllGather(bounds, parts_.data());
+  ops_->CrossEntropyOfParts(count, cut_.range, logits, labels, group.size(),
+                            parts_.data(), label_smoothing_, factor,
+                            losses_.data(), d_logits);
 }
 
 absl::Status Loss::Compute(const float* logits, const LossTargets& targets,
@@ -119,6 +147,10 @@ absl::Status Loss::Compute(const float* logits, const LossTargets& targets,
       static_cast<float>(scale / static_cast<double>(values_per_row_));
   switch (kind_) {
     case Kind::kCrossEntropy:
+      if (cut_.group != nullptr) {
+        ComputeCut(logits, labels, count, factor, d_logits);
+        return cut_.group->status();
+      }
       ops_->CrossEntropy(count, outputs_, logits, labels,
                          {.label_smoothing = label_smoothing_}, factor,
                          losses_.data(), /*row_weight=*/nullptr, d_logits);

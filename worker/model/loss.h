@@ -9,6 +9,7 @@
 #include "kernels/ops.h"
 #include "tributary/v1/job.pb.h"
 #include "worker/model/device_array.h"
+#include "worker/model/tensor_group.h"
 
 namespace tributary {
 
@@ -30,6 +31,11 @@ class Loss {
     int64_t max_rows = 0;   // of one batch
     int64_t outputs = 0;    // of the model, at each position
     int64_t positions = 1;  // of a sample; more than one for sequences
+    // Where the model's outputs are cut by classes over the ranks of a group,
+    // Model::output_cut(): `outputs` are this rank's and all ranks call
+    // together, for cross entropy alone. Every rank gets the losses of all
+    // classes.
+    OutputCut cut;
   };
 
   // InvalidArgument when a constant is out of range.
@@ -37,7 +43,8 @@ class Loss {
                                                       const Options& options);
 
   // Enqueues the losses of `rows` samples. logits: [rows, outputs] on the
-  // device. InvalidArgument when a target is missing or out of range.
+  // device. InvalidArgument when a target is missing or out of range; the
+  // group's error when a rank of it is gone.
   absl::Status Evaluate(const float* logits, const LossTargets& targets,
                         int64_t rows);
 
@@ -53,11 +60,19 @@ class Loss {
   // order. Internal when the device reports a fault.
   absl::StatusOr<double> Sum();
 
+  // Of the outputs that it takes.
+  const OutputCut& cut() const { return cut_; }
+
  private:
   enum class Kind { kCrossEntropy, kBceWithLogits, kSquaredError };
 
   Loss(Kind kind, const Options& options);
 
+  int64_t classes() const {
+    return cut_.group == nullptr ? outputs_ : cut_.range.total;
+  }
+  void ComputeCut(const float* logits, const int64_t* labels, int64_t count,
+                  float factor, float* d_logits);
   absl::Status Compute(const float* logits, const LossTargets& targets,
                        int64_t rows, double scale, float* d_logits);
   absl::Status CheckTargets(const LossTargets& targets, int64_t rows) const;
@@ -69,10 +84,12 @@ class Loss {
   const int64_t outputs_;
   const int64_t positions_;
   const int64_t values_per_row_;  // targets and losses
+  const OutputCut cut_;
   float label_smoothing_ = 0;
   float pos_weight_ = 1;
 
   DeviceArray<float> d_logits_;
+  DeviceArray<float> parts_;     // [ranks, rows, kCrossEntropyPart]
   DeviceArray<float> losses_;    // [rows, positions] or [rows, outputs]
   DeviceArray<int64_t> labels_;  // where the device cannot read the host
   DeviceArray<float> values_;    // likewise

@@ -80,6 +80,76 @@ TEST(CpuOpsTest, ProductWithBetaZeroOverwritesAnything) {
   EXPECT_EQ(c[0], 11);
 }
 
+// 7 classes over ranks that have 3 and 4 of them; the logits lie far from 0,
+// and the first rank's largest far below the second's.
+TEST(CpuOpsTest, CrossEntropyOfPartsIsThatOfTheWhole) {
+  const std::unique_ptr<Ops> ops = CreateCpuOps();
+  const float whole[] = {950,    951,     949.5f, 1000,   1001, 998, 1000.5f,
+                         1000.5, 1003.5f, 1002,   999.5f, 999,  998, 1001};
+  const int64_t labels[] = {5, 1};
+  const ClassRange ranges[] = {{0, 3, 7}, {3, 4, 7}};
+  for (const float smoothing : {0.0f, 0.25f}) {
+    float loss[2], gradient[14];
+    ops->CrossEntropy(2, 7, whole, labels, {.label_smoothing = smoothing}, 0.5f,
+                      loss, nullptr, gradient);
+    std::vector<float> logits[2], parts;
+    for (int rank = 0; rank < 2; ++rank) {
+      const ClassRange& range = ranges[rank];
+      logits[rank].resize(2 * range.count);
+      ops->CopyMatrix(2, range.count, whole + range.first, 7,
+                      logits[rank].data(), range.count);
+      float part[10];
+      ops->CrossEntropyPart(2, range, logits[rank].data(), labels, part);
+      parts.insert(parts.end(), part, part + 10);
+    }
+    for (int rank = 0; rank < 2; ++rank) {
+      const int64_t n = ranges[rank].count;
+      float own_loss[2];
+      std::vector<float> d(2 * n);
+      ops->CrossEntropyOfParts(2, ranges[rank], logits[rank].data(), labels, 2,
+                               parts.data(), smoothing, 0.5f, own_loss,
+                               d.data());
+      for (int64_t r = 0; r < 2; ++r) {
+        EXPECT_NEAR(own_loss[r], loss[r], 1e-5 * loss[r]);
+        for (int64_t c = 0; c < n; ++c) {
+          EXPECT_NEAR(d[r * n + c], gradient[r * 7 + ranges[rank].first + c],
+                      1e-7);
+        }
+      }
+    }
+  }
+}
+
+TEST(CpuOpsTest, ALabelOutsideTheClassesOfAllRanksIsSeen) {
+  const std::unique_ptr<Ops> ops = CreateCpuOps();
+  const float logits[] = {1, 2, 3};
+  const ClassRange range = {0, 3, 6};
+  for (const int64_t label : {-1, 6}) {
+    float parts[10], loss = 0, d[3];
+    ops->CrossEntropyPart(1, range, logits, &label, parts);
+    ops->CrossEntropyPart(1, range, logits, &label, parts + 5);
+    ops->CrossEntropyOfParts(1, range, logits, &label, 2, parts, 0, 1, &loss,
+                             d);
+    EXPECT_TRUE(std::isnan(loss));
+    EXPECT_TRUE(std::isnan(d[2]));
+  }
+}
+
+TEST(CpuOpsTest, IdsOfAnotherRankGiveZerosAndTakeNoGradient) {
+  const std::unique_ptr<Ops> ops = CreateCpuOps();
+  const float x[] = {4, 5, 6, 7};
+  int64_t ids[4];
+  ops->ToIds(4, x, 5, 2, ids);
+  EXPECT_EQ((std::vector<int64_t>(ids, ids + 4)),
+            (std::vector<int64_t>{-1, 0, 1, -1}));
+  const float table[] = {1, 2, 3, 4};
+  std::vector<float> y(8, 9.0f), d_table(4);
+  ops->Embedding(4, 2, ids, table, y.data());
+  EXPECT_EQ(y, (std::vector<float>{0, 0, 1, 2, 3, 4, 0, 0}));
+  ops->EmbeddingBackward(4, 2, ids, y.data(), d_table.data());
+  EXPECT_EQ(d_table, (std::vector<float>{1, 2, 3, 4}));
+}
+
 TEST(CpuOpsTest, MemoryIsAlignedToCacheLines) {
   const std::unique_ptr<Ops> ops = CreateCpuOps();
   for (size_t bytes : {0, 1, 100, 4096}) {

@@ -78,5 +78,23 @@ TEST(DropoutTest, SeedStepAndLayerEachGiveAnotherMask) {
   EXPECT_EQ(Mask(4, 64, 0.5f, key), mask);
 }
 
+// A rank that has columns 3 to 9 of every 20 of a row draws as one that has
+// all.
+TEST(DropoutTest, CutColumnsDrawAsInTheWholeRow) {
+  DropoutKey key{/*seed=*/5, /*step=*/3, /*layer=*/1};
+  const std::vector<float> whole = Mask(3, 80, 0.5f, key);
+  for (const int64_t first : {0, 3, 4, 13}) {
+    key.first_column = first;
+    key.run = 7;
+    key.run_stride = 20;
+    const std::vector<float> part = Mask(3, 28, 0.5f, key);
+    for (int64_t i = 0; i < 3 * 28; ++i) {
+      const int64_t c = i % 28;
+      ASSERT_EQ(part[i], whole[i / 28 * 80 + first + c / 7 * 20 + c % 7])
+          << first << " " << i;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tributary

@@ -1,31 +1,12 @@
 // The GPT blocks of the golden group layers_attn, and the first step of
 // train_gpt: logits and gradients of whole models against PyTorch in float64.
+#include "tests/unit/worker/model/golden_gpt.h"
 #include "tests/unit/kernels/golden_score.h"
 #include "tests/unit/worker/model/model_fixture.h"
 #include "worker/model/loss.h"
 
 namespace tributary::testing {
 namespace {
-
-std::string Residual(const std::string& body) {
-  return "sequential { residual { " + body + " } }";
-}
-
-// A block as this project writes it: two residuals.
-std::string Block(int64_t dim, int64_t heads, const std::string& gelu,
-                  bool qkv_bias) {
-  const std::string d = std::to_string(dim);
-  const std::string wide = std::to_string(4 * dim);
-  return Residual("body { layernorm { features: " + d +
-                  " } } body { attention { dim: " + d +
-                  " heads: " + std::to_string(heads) + " causal: true" +
-                  (qkv_bias ? "" : " qkv_bias: false") + " } }") +
-         Residual("body { layernorm { features: " + d +
-                  " } } body { linear { in: " + d + " out: " + wide +
-                  " } } body { gelu { approximate: " +
-                  (gelu == "tanh" ? "TANH" : "NONE") +
-                  " } } body { linear { in: " + wide + " out: " + d + " } }");
-}
 
 // The gradient of x stays within a model; a position embedding of zeros in
 // front shows it: with one sample its own gradient is that of x.
@@ -54,17 +35,15 @@ void ExpectInputGradient(const GoldenCase& c, const std::string& block,
 }
 
 TEST(GoldenGptTest, EveryBlockIsWithinItsTolerance) {
-  const std::vector<std::string> names = {"ln1_g", "ln1_b", "w_in",  "b_in",
-                                          "w_out", "b_out", "ln2_g", "ln2_b",
-                                          "w_fc1", "b_fc1", "w_fc2", "b_fc2"};
+  const std::vector<std::string> names = GoldenBlockNames();
   GoldenScore score("layers_attn, blocks");
   for (const auto& [id, golden] : ReadGoldenGroup("layers_attn")) {
     if (golden.Text("op", "") != "gpt_block") continue;
     score.BeginCase(id);
     const std::vector<int64_t>& shape = golden.Tensor("x").shape;
     const std::string block =
-        Block(shape[2], static_cast<int64_t>(golden.Number("heads", 1)),
-              golden.Text("gelu", ""), true);
+        GptBlock(shape[2], static_cast<int64_t>(golden.Number("heads", 1)),
+                 golden.Text("gelu", ""), true);
     CpuModel model(block, {shape[1], shape[2]}, shape[0]);
     ASSERT_EQ(model.num_parameters(), 12);
     for (int p = 0; p < 12; ++p) {
@@ -90,49 +69,11 @@ TEST(GoldenGptTest, EveryBlockIsWithinItsTolerance) {
   EXPECT_EQ(score.cases(), 2);
 }
 
-// Layers and golden names of a whole model, in forward order.
-struct Gpt {
-  std::string layers;
-  std::vector<std::string> names;
-};
-
-Gpt GptOf(const GoldenCase& c) {
-  const int64_t dim = static_cast<int64_t>(c.Number("d", 0));
-  const std::string d = std::to_string(dim);
-  const bool tied = c.Flag("tied"), qkv_bias = c.Flag("qkv_bias");
-  Gpt gpt;
-  gpt.layers =
-      "sequential { embedding { tokens: 65 dim: " + d +
-      " } } sequential { position_embedding { length: " + c.Text("T", "") +
-      " dim: " + d + " } }";
-  gpt.names = {"wte", "wpe"};
-  for (int i = 0; i < static_cast<int>(c.Number("layers", 0)); ++i) {
-    gpt.layers += Block(dim, static_cast<int64_t>(c.Number("heads", 1)),
-                        c.Text("gelu", ""), qkv_bias);
-    const std::string h = "h" + std::to_string(i) + ".";
-    for (const char* name :
-         {"ln1.g", "ln1.b", "attn.w_in", "attn.b_in", "attn.w_out",
-          "attn.b_out", "ln2.g", "ln2.b", "fc1.w", "fc1.b", "fc2.w", "fc2.b"}) {
-      if (!qkv_bias && std::string(name) == "attn.b_in") continue;
-      gpt.names.push_back(h + name);
-    }
-  }
-  gpt.layers += "sequential { layernorm { features: " + d + " } }";
-  gpt.names.insert(gpt.names.end(), {"lnf.g", "lnf.b"});
-  if (tied) {
-    gpt.layers += "sequential { tied_linear { to: \"0.weight\" } }";
-  } else {
-    gpt.layers += "sequential { linear { in: " + d + " out: 65 bias: false } }";
-    gpt.names.push_back("head.w");
-  }
-  return gpt;
-}
-
 TEST(GoldenGptTest, TheFirstStepOfEveryTrainingIsWithinItsTolerance) {
   GoldenScore score("train_gpt, first step");
   for (const auto& [id, golden] : ReadGoldenGroup("train_gpt")) {
     score.BeginCase(id);
-    const Gpt gpt = GptOf(golden);
+    const GoldenGpt gpt = GoldenGptOf(golden);
     const auto rows = static_cast<int64_t>(golden.Number("B", 0));
     const auto time = static_cast<int64_t>(golden.Number("T", 0));
     CpuModel model(gpt.layers, {time}, rows);

@@ -1,3 +1,4 @@
+#include "absl/strings/str_cat.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/unit/worker/model/model_fixture.h"
 
@@ -127,6 +128,23 @@ TEST(ModelErrorTest, AModelWithoutParametersIsRefused) {
   EXPECT_THAT(
       CreateWith("sequential { relu {} } sequential { flatten {} }", {4}),
       StatusIs(kInvalid, "got 2 layers without any"));
+}
+
+TEST(ModelErrorTest, AStageWantsLayersThatAreThere) {
+  const auto spec = FromText<v1::ModelSpec>(
+      "sequential { linear { in: 4 out: 4 } } sequential { relu {} }");
+  const std::unique_ptr<Ops> ops = CreateCpuOps();
+  for (const auto& [first, end] : {std::pair(0, 3), {1, 1}, {-1, 2}}) {
+    EXPECT_THAT(
+        Model::Create(spec, {4},
+                      {.ops = ops.get(),
+                       .max_rows = 1,
+                       .first_layer = first,
+                       .end_layer = end}),
+        StatusIs(kInvalid, absl::StrCat("a stage wants some of the model's 2 "
+                                        "layers, got those from ",
+                                        first, " to before ", end)));
+  }
 }
 
 TEST(ModelErrorTest, EmptySamplesAndBatchesAreRefused) {
