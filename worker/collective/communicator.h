@@ -24,7 +24,8 @@ class PendingTransfer {
 //   Unavailable       a rank is gone
 //   DeadlineExceeded  a rank did not come within the timeout
 //   Cancelled         Abort was called
-// and names the rank; after an error only Abort and the destructor may follow.
+// and names the rank, be it one that a third rank has ended for; after an error
+// only Abort and the destructor may follow.
 // The network between ranks is the job's own: its bytes are trusted, unlike
 // those that servers and coordinators take. For one thread, but for Abort.
 class Communicator {
@@ -81,7 +82,8 @@ class Communicator {
   // Ends the call under way and every later one, from any thread.
   virtual void Abort(const std::string& why) = 0;
 
-  // The rank that a call under way waits for, from any thread; -1: for none.
+  // The rank that a call under way waits for, as the job calls it, from any
+  // thread; -1: for none.
   virtual int waiting_for() const = 0;
 
   // By this rank; asked while no call is under way.

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "common/check.h"
 #include "common/status_macros.h"
 
@@ -15,22 +17,22 @@ constexpr int64_t kTile = 16 * 1024;
 // Tags of single messages; below are the collectives'.
 constexpr uint64_t kSingle = uint64_t{1} << 63;
 constexpr int kPieceBits = 24;
-
-class SingleTransfer final : public PendingTransfer {
- public:
-  SingleTransfer(std::unique_ptr<Mesh::Operation> operation,
-                 absl::Duration timeout)
-      : operation_(std::move(operation)), timeout_(timeout) {}
-  absl::Status Wait() override {
-    return operation_ ? operation_->Wait(timeout_) : absl::OkStatus();
-  }
-
- private:
-  const std::unique_ptr<Mesh::Operation> operation_;
-  const absl::Duration timeout_;
-};
+// The last message to each rank, if there is one. It needs no time: the other
+// side is there for it from the beginning.
+constexpr uint64_t kFarewell = ~uint64_t{0};
 
 }  // namespace
+
+class PeerCommunicator::SingleTransfer final : public PendingTransfer {
+ public:
+  SingleTransfer(PeerCommunicator* group, Operations operations)
+      : group_(group), operations_(std::move(operations)) {}
+  absl::Status Wait() override { return group_->WaitAll(operations_); }
+
+ private:
+  PeerCommunicator* const group_;
+  Operations operations_;  // one, or none when there is nothing to move
+};
 
 std::vector<int64_t> EvenBounds(int64_t n, int parts) {
   constexpr int64_t kLine = 16;
@@ -48,11 +50,19 @@ PeerCommunicator::PeerCommunicator(Options options)
       timeout_(options.timeout),
       piece_(options.piece_elements),
       small_(options.small_elements),
+      ranks_(std::move(options.ranks)),
       ones_(mesh_->size(), 1.0f),
       sent_(mesh_->size()),
       received_(mesh_->size()),
+      lost_(mesh_->size(), -1),
+      farewells_(mesh_->size()),
       tile_(kTile) {
   TRIBUTARY_CHECK(ops_->is_host());
+  TRIBUTARY_CHECK(ranks_.empty() || static_cast<int>(ranks_.size()) == size());
+  for (int i = 1; i < size(); ++i) {
+    farewells_[Peer(i)] = mesh_->Receive(Peer(i), kFarewell, &lost_[Peer(i)],
+                                         sizeof(lost_[Peer(i)]));
+  }
 }
 
 uint64_t PeerCommunicator::Tag(Round round, int64_t piece) const {
@@ -92,12 +102,65 @@ void PeerCommunicator::ReceiveRange(int from, Round round, float* data,
 
 absl::Status PeerCommunicator::WaitAll(Operations& operations) {
   for (const Pending& pending : operations) {
-    waiting_for_ = pending.peer;
-    TRIBUTARY_RETURN_IF_ERROR(pending.operation->Wait(timeout_));
+    TRIBUTARY_RETURN_IF_ERROR(Wait(*pending.operation, pending.peer));
   }
   waiting_for_ = -1;
   operations.clear();
   return absl::OkStatus();
+}
+
+absl::Status PeerCommunicator::Wait(Mesh::Operation& operation, int peer) {
+  waiting_for_ = JobRank(peer);
+  const absl::Status status = operation.Wait(timeout_);
+  return status.ok() ? status : Blame(InRanksOfTheJob(status, peer), peer);
+}
+
+// The mesh counts the ranks of the group.
+absl::Status PeerCommunicator::InRanksOfTheJob(const absl::Status& status,
+                                               int peer) const {
+  absl::string_view text = status.message();
+  if (!absl::ConsumePrefix(&text, absl::StrCat("rank ", peer, " "))) {
+    return status;
+  }
+  return absl::Status(status.code(),
+                      absl::StrCat("rank ", JobRank(peer), " ", text));
+}
+
+// Every rank that gives up says at once for whom it waited. Who hears of one
+// goes on from rank to rank to the one that says nothing: it began it.
+absl::Status PeerCommunicator::Blame(const absl::Status& status, int peer) {
+  if (told_ >= 0 ||
+      (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status))) {
+    return status;
+  }
+  TellOthers(peer);
+  int lost = peer, says = -1;
+  std::vector<bool> asked(size());
+  while (!asked[lost]) {
+    asked[lost] = true;
+    if (!farewells_[lost]->Wait(FarewellTimeout()).ok()) break;
+    const int next = lost_[lost];
+    if (next < 0 || next >= size() || next == rank()) break;
+    says = lost;
+    lost = next;
+  }
+  if (lost == peer) return status;
+  return absl::Status(
+      status.code(),
+      absl::StrCat("rank ", JobRank(lost), " is lost, says rank ",
+                   JobRank(says), " (", status.message(), ")"));
+}
+
+void PeerCommunicator::TellOthers(int lost) {
+  told_ = lost;
+  std::vector<std::unique_ptr<Mesh::Operation>> farewells;
+  for (int i = 1; i < size(); ++i) {
+    if (Peer(i) == lost) continue;
+    farewells.push_back(mesh_->Send(Peer(i), kFarewell, &told_, sizeof(told_)));
+  }
+  for (auto& farewell : farewells) {  // who is gone needs none
+    farewell->Wait(FarewellTimeout()).IgnoreError();
+  }
 }
 
 void PeerCommunicator::Sum(const std::vector<const float*>& parts, int64_t n,
@@ -266,8 +329,7 @@ std::unique_ptr<PendingTransfer> PeerCommunicator::StartSend(const float* data,
   TRIBUTARY_CHECK(to != rank() && to >= 0 && to < size());
   Operations operations;
   if (n > 0) Send(to, kSingle | sent_[to]++, data, n, &operations);
-  return std::make_unique<SingleTransfer>(
-      n > 0 ? std::move(operations.front().operation) : nullptr, timeout_);
+  return std::make_unique<SingleTransfer>(this, std::move(operations));
 }
 
 std::unique_ptr<PendingTransfer> PeerCommunicator::StartReceive(float* data,
@@ -276,8 +338,7 @@ std::unique_ptr<PendingTransfer> PeerCommunicator::StartReceive(float* data,
   TRIBUTARY_CHECK(from != rank() && from >= 0 && from < size());
   Operations operations;
   if (n > 0) Receive(from, kSingle | received_[from]++, data, n, &operations);
-  return std::make_unique<SingleTransfer>(
-      n > 0 ? std::move(operations.front().operation) : nullptr, timeout_);
+  return std::make_unique<SingleTransfer>(this, std::move(operations));
 }
 
 absl::Status PeerCommunicator::Barrier() {

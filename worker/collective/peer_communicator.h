@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -19,6 +20,9 @@ namespace tributary {
 // 2 (W - 1) / W of the array each way, as a ring does, in 2 rounds instead of
 // 2 (W - 1), and gives the bits of a parameter server. Small arrays go to
 // everybody in one round.
+//
+// A rank that gives up on another tells the rest whom, before it ends and is
+// gone for them, so that all name the rank that began it.
 class PeerCommunicator final : public Communicator {
  public:
   struct Options {
@@ -27,6 +31,9 @@ class PeerCommunicator final : public Communicator {
     absl::Duration timeout = absl::Seconds(120);  // of every wait
     int64_t piece_elements = 256 * 1024;          // 1 MiB
     int64_t small_elements = 4 * 1024;            // sent whole to everybody
+    // What the job calls the ranks, for sentences and waiting_for; empty: 0, 1,
+    // and so on.
+    std::vector<int> ranks;
   };
 
   explicit PeerCommunicator(Options options);
@@ -53,6 +60,7 @@ class PeerCommunicator final : public Communicator {
   uint64_t bytes_received() const override { return bytes_received_; }
 
  private:
+  class SingleTransfer;
   struct Pending {
     std::unique_ptr<Mesh::Operation> operation;
     int peer;
@@ -73,6 +81,15 @@ class PeerCommunicator final : public Communicator {
   void ReceiveRange(int from, Round round, float* data, int64_t n,
                     Operations* operations);
   absl::Status WaitAll(Operations& operations);
+  absl::Status Wait(Mesh::Operation& operation, int peer);
+  int JobRank(int peer) const { return ranks_.empty() ? peer : ranks_[peer]; }
+  absl::Status InRanksOfTheJob(const absl::Status& status, int peer) const;
+  // The rank that a wait for `peer` has failed for.
+  absl::Status Blame(const absl::Status& status, int peer);
+  void TellOthers(int lost);
+  absl::Duration FarewellTimeout() const {
+    return std::min(timeout_, absl::Seconds(1));
+  }
 
   absl::Status Reduce(float* data, absl::Span<const int64_t> bounds,
                       absl::Span<const float> weights, bool gather);
@@ -91,10 +108,14 @@ class PeerCommunicator final : public Communicator {
   const absl::Duration timeout_;
   const int64_t piece_;
   const int64_t small_;
+  const std::vector<int> ranks_;
   const std::vector<float> ones_;
   uint64_t calls_ = 0;
   std::vector<uint64_t> sent_;      // messages to each rank
   std::vector<uint64_t> received_;  // and from
+  std::vector<int32_t> lost_;       // by rank, the one that it tells of
+  std::vector<std::unique_ptr<Mesh::Operation>> farewells_;  // by rank
+  int32_t told_ = -1;  // on whom this rank has given up
   std::vector<float> received_parts_;
   std::vector<float> tile_;
   std::atomic<int> waiting_for_ = -1;

@@ -78,13 +78,16 @@ class CommunicatorTest : public ::testing::TestWithParam<std::string> {
                                 .ops = ops.get(),
                                 .timeout = timeout,
                                 .piece_elements = 48,
-                                .small_elements = 64});
+                                .small_elements = 64,
+                                .ranks = job_ranks_});
         EXPECT_EQ(group.backend(), GetParam());
         body(rank, group);
       });
     }
     for (std::thread& thread : threads) thread.join();
   }
+
+  std::vector<int> job_ranks_;
 
  private:
   std::vector<std::unique_ptr<Mesh>> sides_;
@@ -224,6 +227,53 @@ TEST_P(CommunicatorTest, ARankThatLeavesIsNamed) {
     }
     EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable, "rank 2"));
   });
+}
+
+// A chain: each waits for the next one alone, and ends when that has.
+TEST_P(CommunicatorTest, ARankThatLeavesIsNamedByThoseWhoWaitForOthers) {
+  Run(4, [](int rank, Communicator& group) {
+    TRIBUTARY_EXPECT_OK(group.Barrier());
+    if (rank == 3) return;  // gone for the others
+    float never = 0;
+    EXPECT_THAT(group.Receive(&never, 1, rank + 1),
+                StatusIs(absl::StatusCode::kUnavailable, "rank 3 is "));
+  });
+}
+
+TEST_P(CommunicatorTest, SentencesNameTheRanksOfTheJob) {
+  job_ranks_ = {1, 4, 7};
+  Run(3, [](int rank, Communicator& group) {
+    TRIBUTARY_EXPECT_OK(group.Barrier());
+    if (rank == 2) return;  // gone for the others
+    float never = 0;
+    EXPECT_THAT(
+        group.Receive(&never, 1, rank + 1),
+        StatusIs(absl::StatusCode::kUnavailable,
+                 rank == 1 ? "rank 7 is gone" : "rank 7 is lost, says rank 4"));
+    EXPECT_EQ(group.waiting_for(), rank == 1 ? 7 : 4);
+  });
+}
+
+// Gloo closes all connections with a deadline, so there everybody names the one
+// that it waited for itself.
+TEST_P(CommunicatorTest, ARankThatIsSilentIsNamedByThoseWhoWaitForOthers) {
+  const char* const hearsay = GetParam() == "gloo"
+                                  ? "rank 1 did not come"
+                                  : "rank 2 is lost, says rank 1";
+  std::barrier everybody(3);
+  Run(
+      3,
+      [&](int rank, Communicator& group) {
+        TRIBUTARY_EXPECT_OK(group.Barrier());
+        float never = 0;
+        if (rank < 2) {
+          EXPECT_THAT(group.Receive(&never, 1, rank + 1),
+                      StatusIs(absl::StatusCode::kDeadlineExceeded,
+                               rank == 1 ? "rank 2 did not come" : hearsay));
+        }
+        everybody.arrive_and_wait();
+      },
+      absl::Milliseconds(500));
 }
 
 TEST_P(CommunicatorTest, ARankThatDoesNotComeIsNamedAtTheDeadline) {

@@ -1,0 +1,375 @@
+// Stages as threads against one process.
+#include "worker/parallel/pipeline_stage.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <barrier>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "tests/testing/status_matchers.h"
+#include "tests/unit/worker/parallel/golden_trainings.h"
+#include "worker/model/evaluator.h"
+
+namespace tributary::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using Kind = PipelineEvent::Kind;
+
+constexpr PipelineSchedule kSchedules[] = {
+    PipelineSchedule::kGpipe, PipelineSchedule::kOneForwardOneBackward};
+
+// Relative to the greatest of the tensor.
+double Distance(const Floats& got, const Floats& expected) {
+  double greatest = 0, distance = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    greatest = std::max(greatest, std::abs(double{expected[i]}));
+    distance = std::max(distance, std::abs(double{got[i]} - expected[i]));
+  }
+  return greatest == 0 ? distance : distance / greatest;
+}
+
+void ExpectEqual(const Outcome& got, const Outcome& expected, bool bits,
+                 double* worst) {
+  ASSERT_EQ(got.weights.size(), expected.weights.size());
+  for (size_t i = 0; i < got.losses.size(); ++i) {
+    EXPECT_NEAR(got.losses[i], expected.losses[i],
+                bits ? 0 : 2e-6 * std::abs(expected.losses[i]))
+        << "step " << i;
+  }
+  for (const auto& [a, b] :
+       {std::pair(&got.gradients, &expected.gradients),
+        std::pair(&got.first_gradients, &expected.first_gradients),
+        std::pair(&got.weights, &expected.weights)}) {
+    for (size_t p = 0; p < a->size(); ++p) {
+      if (bits) {
+        EXPECT_EQ((*a)[p], (*b)[p]) << "parameter " << p;
+      } else {
+        const double distance = Distance((*a)[p], (*b)[p]);
+        EXPECT_LE(distance, 1e-5) << "parameter " << p;
+        *worst = std::max(*worst, distance);
+      }
+    }
+  }
+}
+
+// The stages do the arithmetic of one process that adds up the gradients of the
+// same micro-batches, in the same order.
+TEST(PipelineStageTest, WithoutTiesTheBitsAreThoseOfAccumulation) {
+  for (const Training& training :
+       {WithSgd(Mlp().training, 20), WithSgd(Cnn().training, 15),
+        WithSgd(Gpt("gpt_b").training, 20)}) {
+    for (int m : {3, 5}) {
+      const Outcome alone = TrainAlone(training, m);
+      for (PipelineSchedule schedule : kSchedules) {
+        for (int p = 2; p <= std::min(4, training.spec.sequential_size());
+             ++p) {
+          ExpectEqual(TrainInPipeline(training, {p, m, schedule}), alone,
+                      /*bits=*/true, nullptr);
+        }
+      }
+    }
+  }
+}
+
+TEST(PipelineStageTest, ATiedGptIsThatOfOneProcessAndOneBatch) {
+  const Training training = WithSgd(Gpt("gpt_a").training, 20);
+  const Outcome alone = TrainAlone(training, 1);
+  double worst = 0;
+  for (PipelineSchedule schedule : kSchedules) {
+    for (int p : {2, 3, 4}) {
+      ExpectEqual(TrainInPipeline(training, {p, 3, schedule}), alone,
+                  /*bits=*/false, &worst);
+    }
+  }
+  std::printf("[ distance ] tied gpt, 20 steps of sgd: %.1e\n", worst);
+}
+
+// A small model with dropout between all layers.
+Training WithDropout() {
+  Training training;
+  training.spec = FromText<v1::ModelSpec>(
+      "sequential { linear { in: 6 out: 16 } }"
+      "sequential { dropout { p: 0.3 } }"
+      "sequential { residual { body { linear { in: 16 out: 16 } } body { "
+      "dropout { p: 0.3 } } } } sequential { dropout { p: 0.3 } }"
+      "sequential { linear { in: 16 out: 3 } }");
+  training.sample = {6};
+  training.outputs = 3;
+  training.rows = 10;
+  training.steps = 4;
+  training.seed = 9;
+  training.fill = [](int step, Batch* batch) {
+    batch->features.Resize(batch->rows * 6);
+    const Floats x = Noise(batch->rows * 6, 40 + step);
+    std::copy(x.begin(), x.end(), batch->features.data());
+    for (int64_t r = 0; r < batch->rows; ++r) batch->labels.push_back(r % 3);
+    batch->first_row = 1;  // as the second of three data-parallel ranks
+    batch->row_stride = 3;
+  };
+  const ParameterSpecs parameters = ModelParameters(training.spec);
+  for (size_t p = 0; p < parameters.size(); ++p) {
+    training.initial.push_back(Noise(parameters[p].size(), p + 1));
+  }
+  return training;
+}
+
+TEST(PipelineStageTest, DropoutDrawsWhatOneProcessDraws) {
+  const Training training = WithDropout();
+  const Outcome whole = TrainAlone(training, 1);  // one batch
+  double worst = 0;
+  for (int p : {2, 3, 5}) {
+    ExpectEqual(TrainInPipeline(training, {p, 4}), whole, /*bits=*/false,
+                &worst);
+  }
+}
+
+TEST(PipelineStageTest, ActivationsInFlightAndTheTimelineAreTheSchedules) {
+  const Training training = WithSgd(Cnn().training, 2);
+  for (PipelineSchedule schedule : kSchedules) {
+    for (int p : {1, 2, 3, 4}) {
+      for (int m : {1, 2, 6}) {
+        const Outcome outcome = TrainInPipeline(training, {p, m, schedule});
+        for (int s = 0; s < p; ++s) {
+          EXPECT_EQ(outcome.in_flight[s], schedule == PipelineSchedule::kGpipe
+                                              ? m
+                                              : std::min(p - s, m));
+          const auto tasks = MakePipelineTasks(schedule, s, p, m);
+          size_t at = 0;
+          int64_t end = 0;
+          for (const PipelineEvent& event : outcome.timelines[s]) {
+            EXPECT_LE(event.begin_micros, event.end_micros);
+            if (event.kind != Kind::kForward && event.kind != Kind::kBackward) {
+              continue;
+            }
+            EXPECT_GE(event.begin_micros, end);
+            end = event.end_micros;
+            ASSERT_LT(at, tasks.size());
+            EXPECT_EQ(event.micro_batch, tasks[at].micro_batch);
+            EXPECT_EQ(event.kind == Kind::kForward,
+                      tasks[at].kind == PipelineTask::Kind::kForward);
+            ++at;
+          }
+          EXPECT_EQ(at, tasks.size());
+        }
+      }
+    }
+  }
+}
+
+TEST(PipelineStageTest, EveryGradientIsReadyOnceAndSharedOnesLast) {
+  const Training training = WithSgd(Gpt("gpt_a").training, 1);
+  const Outcome outcome = TrainInPipeline(training, {3, 4});
+  for (int s = 0; s < 3; ++s) {
+    std::vector<int> ready = outcome.ready[s];
+    EXPECT_TRUE(s == 1 || ready.back() == 0) << "0.weight, of two stages";
+    std::sort(ready.begin(), ready.end());
+    for (size_t i = 0; i < ready.size(); ++i) {
+      EXPECT_EQ(ready[i], static_cast<int>(i));
+    }
+  }
+  EXPECT_EQ(outcome.ready[0].size() + outcome.ready[1].size() +
+                outcome.ready[2].size(),
+            training.initial.size() + 1);
+}
+
+TEST(PipelineStageTest, InitialWeightsAreTheWholeModels) {
+  const Training training = Gpt("gpt_a").training;
+  const ParameterSpecs parameters = ModelParameters(training.spec);
+  const std::vector<int> bounds = StagesOf(training.spec, 3);
+  const std::unique_ptr<Ops> ops = CreateCpuOps();
+  std::vector<bool> seen(parameters.size());
+  for (int s = 0; s < 3; ++s) {
+    const auto model = *Model::Create(training.spec, training.sample,
+                                      {.ops = ops.get(),
+                                       .max_rows = 1,
+                                       .first_layer = bounds[s],
+                                       .end_layer = bounds[s + 1]});
+    for (size_t i = 0; i < model->parameters().size(); ++i) {
+      const int place = model->PlaceInModel(static_cast<int>(i));
+      EXPECT_EQ(model->parameters()[i].name, parameters[place].name);
+      EXPECT_EQ(model->parameters()[i].shape, parameters[place].shape);
+      seen[place] = true;
+    }
+  }
+  EXPECT_THAT(seen, ::testing::Each(true));
+}
+
+// Two Runs of one step, the second added to the first.
+TEST(PipelineStageTest, AccumulationGoesOnOverSeveralRuns) {
+  Training training = WithSgd(Gpt("gpt_a").training, 1);
+  const Outcome whole = TrainInPipeline(training, {3, 4});
+  std::vector<std::map<int, Floats>> gradients(3);
+  RunStages(3, [&](std::unique_ptr<Mesh> side) {
+    const int s = side->rank();
+    const StageParts parts = MakeStage(std::move(side), training, {3, 4});
+    LocalUpdates updates(parts.ops.get(), parts.model.get(), training);
+    const Batch batch = MakeBatch(training, 0);
+    const std::vector<MicroBatch> all = CutBatch(batch, 4);
+    const double scale = 1.0 / static_cast<double>(training.rows);
+    const absl::Span<const MicroBatch> parts_of_it = all;
+    TRIBUTARY_EXPECT_OK(parts.stage->Run(
+        {.micro_batches = parts_of_it.first(3), .scale = scale}));
+    int ready = 0;
+    TRIBUTARY_EXPECT_OK(
+        parts.stage->Run({.micro_batches = parts_of_it.subspan(3),
+                          .scale = scale,
+                          .accumulate = true,
+                          .gradient_ready = [&](int) { ++ready; }}));
+    EXPECT_EQ(ready, static_cast<int>(parts.model->parameters().size()));
+    gradients[s] = updates.Gradients();
+  });
+  for (auto& stage : gradients) {
+    for (auto& [place, gradient] : stage) {
+      EXPECT_EQ(gradient, whole.gradients[place]) << place;
+    }
+  }
+}
+
+TEST(PipelineStageTest, AStepWithoutSamplesMovesTheWeightsAllTheSame) {
+  const Training training = WithSgd(Gpt("gpt_a").training, 1);
+  RunStages(2, [&](std::unique_ptr<Mesh> side) {
+    const StageParts parts = MakeStage(std::move(side), training, {2, 2});
+    std::vector<int> ready;
+    const auto sum = parts.stage->Run(
+        {.gradient_ready = [&](int p) { ready.push_back(p); }});
+    TRIBUTARY_ASSERT_OK(sum);
+    EXPECT_EQ(*sum, 0);
+    EXPECT_EQ(ready.size(), parts.model->parameters().size());
+  });
+}
+
+// Five batches to judge; the last is short.
+class TestSet {
+ public:
+  explicit TestSet(const Training& training) {
+    for (int b = 0; b < 5; ++b) batches_.push_back(MakeBatch(training, b));
+    batches_.back().rows = 1;
+  }
+  absl::StatusOr<EvaluationBatch> Next() {
+    if (next_ == batches_.size()) return EvaluationBatch();
+    const Batch& batch = batches_[next_++];
+    return EvaluationBatch{.features = batch.features.data(),
+                           .targets = {.labels = batch.labels.data()},
+                           .rows = batch.rows};
+  }
+
+ private:
+  std::vector<Batch> batches_;
+  size_t next_ = 0;
+};
+
+TEST(PipelineStageTest, EvaluationIsThatOfOneProcess) {
+  const Training training = WithSgd(Gpt("gpt_a").training, 1);
+  const auto spec = FromText<v1::LossSpec>("cross_entropy {}");
+  const std::unique_ptr<Ops> ops = CreateCpuOps();
+  const auto model = *Model::Create(training.spec, training.sample,
+                                    {.ops = ops.get(), .max_rows = 4});
+  const LocalUpdates initial(ops.get(), model.get(), training);
+  const auto loss = MakeLoss(ops.get(), training);
+  TestSet all(training);
+  const auto alone = EvaluateModel(ops.get(), model.get(), loss.get(), spec,
+                                   [&all] { return all.Next(); });
+  TRIBUTARY_ASSERT_OK(alone);
+  EXPECT_EQ(alone->samples(), 17u);
+  for (int p : {1, 2, 4}) {
+    RunStages(p, [&](std::unique_ptr<Mesh> side) {
+      const bool last = side->rank() == p - 1;
+      // One micro-batch: max_rows is the batch.
+      const StageParts parts = MakeStage(std::move(side), training, {p, 1});
+      const LocalUpdates own(parts.ops.get(), parts.model.get(), training);
+      TestSet mine(training);
+      const auto part =
+          parts.stage->Evaluate(spec, [&mine] { return mine.Next(); });
+      TRIBUTARY_ASSERT_OK(part);
+      EXPECT_EQ(part->samples(), last ? alone->samples() : 0);
+      EXPECT_EQ(part->correct(), last ? alone->correct() : 0);
+      EXPECT_EQ(part->loss_sum(), last ? alone->loss_sum() : 0);
+    });
+  }
+}
+
+// What became of each stage's Run; `before` may spoil one.
+std::vector<absl::Status> RunSpoilt(
+    const Training& training, const PipelineSetting& setting,
+    const std::function<void(int s, PipelineStage& stage, Batch* batch)>&
+        before) {
+  std::vector<absl::Status> statuses(setting.stages);
+  RunStages(setting.stages, [&](std::unique_ptr<Mesh> side) {
+    const int s = side->rank();
+    const StageParts parts = MakeStage(std::move(side), training, setting);
+    Batch batch = MakeBatch(training, 0);
+    before(s, *parts.stage, &batch);
+    const auto cut = CutBatch(batch, setting.micro_batches);
+    statuses[s] = parts.stage->Run({.micro_batches = cut}).status();
+    EXPECT_EQ(parts.stage->waiting_for(), -1);
+  });
+  return statuses;
+}
+
+TEST(PipelineStageTest, AStageThatIsCancelledIsNamedByAllOthers) {
+  const Training training = WithSgd(Cnn().training, 1);
+  for (PipelineSchedule schedule : kSchedules) {
+    for (int cancelled = 0; cancelled < 4; ++cancelled) {
+      const auto statuses = RunSpoilt(training, {4, 6, schedule},
+                                      [&](int s, PipelineStage& stage, Batch*) {
+                                        if (s == cancelled)
+                                          stage.Cancel("the job ends");
+                                      });
+      for (int s = 0; s < 4; ++s) {
+        if (s == cancelled) {
+          EXPECT_THAT(statuses[s],
+                      StatusIs(absl::StatusCode::kCancelled, "the job ends"));
+        } else {
+          EXPECT_THAT(statuses[s],
+                      StatusIs(absl::StatusCode::kUnavailable,
+                               absl::StrCat("rank ", cancelled, " is ")))
+              << s;
+        }
+      }
+    }
+  }
+}
+
+// The last stage comes upon a label that is none in its third micro-batch.
+TEST(PipelineStageTest, AStageThatFailsInMidStepIsNamedByAllOthers) {
+  const Training training = WithSgd(Cnn().training, 1);
+  for (PipelineSchedule schedule : kSchedules) {
+    const auto statuses = RunSpoilt(
+        training, {4, 6, schedule},
+        [](int, PipelineStage&, Batch* batch) { batch->labels[6] = 10; });
+    EXPECT_THAT(statuses[3],
+                StatusIs(absl::StatusCode::kInvalidArgument, "got 10"));
+    EXPECT_THAT(statuses[2].message(),
+                HasSubstr("stage 2 of 4 waited for rank 3 to send the "
+                          "gradients of micro-batch 2: rank 3 is gone"));
+    EXPECT_THAT(statuses[1].message(), HasSubstr("rank 3 is "));
+    EXPECT_THAT(statuses[0].message(), HasSubstr("rank 3 is "));
+  }
+}
+
+TEST(PipelineStageTest, AStageThatDoesNotComeIsNamedWithWhatItOwes) {
+  const Training training = WithSgd(Cnn().training, 1);
+  std::vector<absl::Status> statuses(3);
+  std::barrier everybody(3);
+  RunStages(3, [&](std::unique_ptr<Mesh> side) {
+    const int s = side->rank();
+    const StageParts parts =
+        MakeStage(std::move(side), training, {3, 2}, absl::Milliseconds(500));
+    const Batch batch = MakeBatch(training, 0);
+    const auto cut = CutBatch(batch, 2);
+    if (s < 2) statuses[s] = parts.stage->Run({.micro_batches = cut}).status();
+    everybody.arrive_and_wait();
+  });
+  EXPECT_THAT(statuses[1],
+              StatusIs(absl::StatusCode::kDeadlineExceeded,
+                       "stage 1 of 3 waited for rank 2 to send the gradients "
+                       "of micro-batch 0: rank 2 did not come for 500ms"));
+  EXPECT_THAT(statuses[0], StatusIs(absl::StatusCode::kDeadlineExceeded,
+                                    "rank 2 is lost, says rank 1"));
+}
+
+}  // namespace
+}  // namespace tributary::testing

@@ -1,0 +1,35 @@
+#include "worker/parallel/micro_batch.h"
+
+#include <algorithm>
+
+#include "common/check.h"
+
+namespace tributary {
+
+std::vector<MicroBatch> CutBatch(const Batch& batch, int count) {
+  TRIBUTARY_CHECK(count > 0);
+  std::vector<MicroBatch> parts;
+  if (batch.rows == 0) return parts;
+  const int64_t sample =
+      static_cast<int64_t>(batch.features.size()) / batch.rows;
+  const int64_t labels = static_cast<int64_t>(batch.labels.size()) / batch.rows;
+  const int64_t values =
+      static_cast<int64_t>(batch.targets.size()) / batch.rows;
+  const int64_t number = std::min<int64_t>(count, batch.rows);
+  for (int64_t part = 0; part < number; ++part) {
+    const int64_t begin = batch.rows * part / number;
+    const int64_t end = batch.rows * (part + 1) / number;
+    MicroBatch& cut = parts.emplace_back();
+    cut.rows = end - begin;
+    cut.context = {.training = true,
+                   .step = batch.step,
+                   .first_row = batch.first_row + begin * batch.row_stride,
+                   .row_stride = batch.row_stride};
+    cut.features = batch.features.data() + begin * sample;
+    if (labels > 0) cut.targets.labels = batch.labels.data() + begin * labels;
+    if (values > 0) cut.targets.values = batch.targets.data() + begin * values;
+  }
+  return parts;
+}
+
+}  // namespace tributary
