@@ -13,6 +13,7 @@ using Action = std::function<int()>;
 void AddTrainCommand(CLI::App& app, Action* action);
 void AddStatusCommand(CLI::App& app, Action* action);
 void AddCheckpointCommand(CLI::App& app, Action* action);
+void AddCompareCommand(CLI::App& app, Action* action);
 void AddExportCommand(CLI::App& app, Action* action);
 
 // --set key=value, any number of times.

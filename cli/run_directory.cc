@@ -25,6 +25,7 @@ namespace fs = std::filesystem;
 
 constexpr int kMostRunsASecond = 1000;
 constexpr char kStateFile[] = "/coordinator.state";
+constexpr char kTimelineFile[] = "/timeline.jsonl";
 
 // What is safe as a file's name: everything else becomes "-".
 std::string FileName(const std::string& name) {
@@ -36,12 +37,12 @@ std::string FileName(const std::string& name) {
   return safe.substr(0, 100);
 }
 
-std::string DefaultName(const v1::JobSpec& job, std::time_t started) {
+std::string DefaultName(const std::string& name, std::time_t started) {
   std::tm local{};
   localtime_r(&started, &local);
   char stamp[32];
   std::strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &local);
-  return absl::StrCat("runs/", FileName(job.name()), "-", stamp);
+  return absl::StrCat("runs/", FileName(name), "-", stamp);
 }
 
 absl::Status CannotCreate(const std::string& path, const std::error_code& why) {
@@ -50,9 +51,9 @@ absl::Status CannotCreate(const std::string& path, const std::error_code& why) {
 }
 
 // Makes one new folder; two runs that begin at once get two.
-absl::StatusOr<std::string> MakeDefault(const v1::JobSpec& job,
+absl::StatusOr<std::string> MakeDefault(const std::string& job_name,
                                         std::time_t started) {
-  const std::string name = DefaultName(job, started);
+  const std::string name = DefaultName(job_name, started);
   std::error_code error;
   fs::create_directories("runs", error);
   if (error) return CannotCreate("runs", error);
@@ -113,11 +114,16 @@ absl::StatusOr<std::string> MakeGiven(const std::string& path) {
 
 }  // namespace
 
+absl::StatusOr<std::string> RunDirectory::MakeFolder(const std::string& path,
+                                                     const std::string& name,
+                                                     std::time_t started) {
+  return path.empty() ? MakeDefault(name, started) : MakeGiven(path);
+}
+
 absl::StatusOr<std::unique_ptr<RunDirectory>> RunDirectory::Create(
     const std::string& path, const v1::JobSpec& job, std::time_t started) {
-  TRIBUTARY_ASSIGN_OR_RETURN(std::string made, path.empty()
-                                                   ? MakeDefault(job, started)
-                                                   : MakeGiven(path));
+  TRIBUTARY_ASSIGN_OR_RETURN(std::string made,
+                             MakeFolder(path, job.name(), started));
   std::unique_ptr<RunDirectory> run(new RunDirectory(std::move(made)));
   std::error_code error;
   fs::create_directory(run->path_ + "/logs", error);
@@ -126,6 +132,8 @@ absl::StatusOr<std::unique_ptr<RunDirectory>> RunDirectory::Create(
       WriteFileAtomically(run->path_ + "/job.yaml", JobToYaml(job)));
   TRIBUTARY_ASSIGN_OR_RETURN(run->metrics_,
                              OpenForAppending(run->path_ + "/metrics.jsonl"));
+  TRIBUTARY_ASSIGN_OR_RETURN(run->timeline_,
+                             OpenForAppending(run->path_ + kTimelineFile));
   TRIBUTARY_ASSIGN_OR_RETURN(
       run->events_,
       EventFile::Create(run->path_, static_cast<double>(started)));
@@ -139,6 +147,11 @@ absl::StatusOr<std::unique_ptr<RunDirectory>> RunDirectory::Open(
   const std::string metrics = path + "/metrics.jsonl";
   TRIBUTARY_ASSIGN_OR_RETURN(run->last_step_, LastStep(metrics));
   TRIBUTARY_ASSIGN_OR_RETURN(run->metrics_, OpenForAppending(metrics));
+  if (std::error_code error; fs::exists(path + kTimelineFile, error)) {
+    TRIBUTARY_RETURN_IF_ERROR(LastStep(path + kTimelineFile).status());
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(run->timeline_,
+                             OpenForAppending(path + kTimelineFile));
   TRIBUTARY_ASSIGN_OR_RETURN(
       run->events_, EventFile::Create(path, static_cast<double>(started)));
   return run;
@@ -159,9 +172,12 @@ absl::StatusOr<v1::CoordinatorState> RunDirectory::ReadState(
 
 absl::Status RunDirectory::AddSteps(const std::vector<StepRecord>& records,
                                     double wall_seconds) {
-  std::string lines;
+  std::string lines, timeline;
   for (const StepRecord& record : records) {
     absl::StrAppend(&lines, MetricsLine(record), "\n");
+    if (!record.ranks.empty()) {
+      absl::StrAppend(&timeline, TimelineLine(record), "\n");
+    }
     events_->Add(record.step, wall_seconds,
                  {{"train/loss", record.loss},
                   {"train/learning_rate", record.learning_rate},
@@ -170,6 +186,8 @@ absl::Status RunDirectory::AddSteps(const std::vector<StepRecord>& records,
   }
   TRIBUTARY_RETURN_IF_ERROR(
       AppendTo(metrics_.get(), path_ + "/metrics.jsonl", lines));
+  TRIBUTARY_RETURN_IF_ERROR(
+      AppendTo(timeline_.get(), path_ + kTimelineFile, timeline));
   return events_->Flush();
 }
 

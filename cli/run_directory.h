@@ -17,6 +17,7 @@ namespace tributary {
 // The folder that a run leaves behind:
 //   job.yaml             the resolved job
 //   metrics.jsonl        a line for each step, as steps finish
+//   timeline.jsonl       a line for each step that is drawn
 //   events.out.tfevents  the same for TensorBoard, with the evaluations
 //   logs/                one file for each process
 //   weights.safetensors  the final weights
@@ -30,6 +31,11 @@ class RunDirectory {
   // `started` is seconds since 1970, written as local time in the name.
   static absl::StatusOr<std::unique_ptr<RunDirectory>> Create(
       const std::string& path, const v1::JobSpec& job, std::time_t started);
+
+  // The folder alone, for what holds several runs.
+  static absl::StatusOr<std::string> MakeFolder(const std::string& path,
+                                                const std::string& name,
+                                                std::time_t started);
 
   // An earlier run's, to go on with: new lines follow what stands there.
   // NotFound and the like when it is no run directory.
@@ -66,6 +72,7 @@ class RunDirectory {
 
   const std::string path_;
   UniqueFd metrics_;
+  UniqueFd timeline_;
   int64_t last_step_ = 0;
   std::unique_ptr<EventFile> events_;
 };

@@ -3,7 +3,14 @@
 #include <google/protobuf/stubs/common.h>
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/string_view.h"
 
 namespace tributary {
 namespace {
@@ -41,9 +48,22 @@ Json ProcessesJson(const RunSummary& summary) {
          {"host", member.host()},
          {"pid", member.pid()},
          {"device", member.device()},
-         {"peak_memory_bytes", member.peak_memory_bytes()}});
+         {"peak_memory_bytes", member.peak_memory_bytes()},
+         {"bytes_sent", member.bytes_sent()},
+         {"bytes_received", member.bytes_received()}});
+    if (member.role() == v1::ROLE_SERVER) {
+      json.back()["optimizer_seconds"] = member.optimizer_seconds();
+    }
   }
   return json;
+}
+
+// "forward" of STEP_ACTIVITY_FORWARD.
+std::string ActivityName(v1::StepActivity activity) {
+  const std::string& name = v1::StepActivity_Name(activity);
+  constexpr absl::string_view kPrefix = "STEP_ACTIVITY_";
+  return name.empty() ? "unspecified"
+                      : absl::AsciiStrToLower(name.substr(kPrefix.size()));
 }
 
 std::string ProtobufVersion() {
@@ -69,7 +89,37 @@ std::string MetricsLine(const StepRecord& record) {
                      {"data_seconds", record.data_seconds},
                      {"compute_seconds", record.compute_seconds},
                      {"push_seconds", record.push_seconds},
-                     {"wait_seconds", record.wait_seconds}};
+                     {"exchange_seconds", record.exchange_seconds},
+                     {"idle_seconds", record.idle_seconds},
+                     {"wait_seconds", record.wait_seconds},
+                     {"peer_seconds", record.peer_seconds},
+                     {"optimizer_seconds", record.optimizer_seconds},
+                     {"bytes_sent", record.bytes_sent},
+                     {"bytes_received", record.bytes_received}};
+  return json.dump();
+}
+
+std::string TimelineLine(const StepRecord& record) {
+  int64_t first_micros = std::numeric_limits<int64_t>::max();
+  for (const v1::StepReport& report : record.ranks) {
+    if (report.spans().empty()) continue;
+    first_micros = std::min(first_micros, report.begin_micros());
+  }
+  Json ranks = Json::array();
+  for (size_t rank = 0; rank < record.ranks.size(); ++rank) {
+    const v1::StepReport& report = record.ranks[rank];
+    if (report.spans().empty()) continue;
+    Json spans = Json::array();
+    for (const v1::StepSpan& span : report.spans()) {
+      spans.push_back({ActivityName(span.activity()), span.begin_micros(),
+                       span.end_micros()});
+    }
+    ranks.push_back({{"rank", rank},
+                     {"begin_micros", report.begin_micros() - first_micros},
+                     {"step_micros", std::llround(1e6 * report.step_seconds())},
+                     {"spans", std::move(spans)}});
+  }
+  const Json json = {{"step", record.step}, {"ranks", std::move(ranks)}};
   return json.dump();
 }
 

@@ -30,6 +30,10 @@ struct RunSummary {
 // A line of metrics.jsonl, without its end (docs/formats.md).
 std::string MetricsLine(const StepRecord& record);
 
+// A line of timeline.jsonl, without its end: when every rank did what in a step
+// that is drawn. record.ranks is not empty.
+std::string TimelineLine(const StepRecord& record);
+
 // summary.json.
 std::string SummaryJson(const RunSummary& summary);
 

@@ -1,35 +1,24 @@
-#include <unistd.h>
-
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "cli/checkpoint_place.h"
-#include "cli/children.h"
 #include "cli/command_line.h"
 #include "cli/console.h"
 #include "cli/interrupts.h"
 #include "cli/job_run.h"
-#include "cli/metrics_ports.h"
+#include "cli/local_run.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/manifest.h"
 #include "common/job/job_file.h"
-#include "common/job/job_options.h"
 #include "common/status_macros.h"
 #include "common/telemetry/flags.h"
 
 namespace tributary {
 namespace {
-
-// Members learn the end by their next heartbeat and leave; after so long they
-// are killed.
-constexpr absl::Duration kLeaveAfterEnd = absl::Seconds(10);
-constexpr absl::Duration kLeaveAfterFailure = absl::Seconds(1);
 
 constexpr char kDescription[] =
     "Trains the model of a job file on this machine.";
@@ -76,185 +65,6 @@ std::vector<std::string> Overrides(const TrainOptions& options) {
   return overrides;
 }
 
-// The programs stand beside this one.
-absl::StatusOr<std::string> FindProgram(const std::string& name) {
-  std::error_code error;
-  const std::filesystem::path self =
-      std::filesystem::read_symlink("/proc/self/exe", error);
-  const std::string path = (self.parent_path() / name).string();
-  if (error || access(path.c_str(), X_OK) != 0) {
-    return absl::NotFoundError(absl::StrCat(
-        path, " is not there or not a program; it belongs beside tributary"));
-  }
-  return path;
-}
-
-// Where a process on this machine reaches a coordinator that listens there.
-std::string LocalAddress(const std::string& address) {
-  const size_t colon = address.rfind(':');
-  const std::string host = address.substr(0, colon);
-  const std::string port = address.substr(colon);
-  if (host == "0.0.0.0") return "127.0.0.1" + port;
-  if (host == "[::]") return "[::1]" + port;
-  return address;
-}
-
-struct Programs {
-  std::string server;
-  std::string worker;
-};
-
-absl::StatusOr<Programs> FindPrograms() {
-  Programs programs;
-  TRIBUTARY_ASSIGN_OR_RETURN(programs.server, FindProgram("tributary-server"));
-  TRIBUTARY_ASSIGN_OR_RETURN(programs.worker, FindProgram("tributary-worker"));
-  return programs;
-}
-
-std::vector<std::string> LogArguments(const LogOptions& log) {
-  return {"--log-format", log.format == LogFormat::kJson ? "json" : "text",
-          "--log-level", log.level};
-}
-
-absl::Status StartChildren(const v1::JobSpec& job, const Programs& programs,
-                           const MetricsPorts& ports,
-                           const TrainOptions& options, JobRun& run,
-                           Children* children) {
-  const auto start = [&](const std::string& name,
-                         const std::string& metrics_listen,
-                         std::vector<std::string> command) {
-    if (!metrics_listen.empty()) {
-      command.insert(command.end(), {"--metrics-listen", metrics_listen});
-    }
-    const std::vector<std::string> log = LogArguments(options.telemetry.log);
-    command.insert(command.end(), log.begin(), log.end());
-    return children->Start({.name = name,
-                            .command = std::move(command),
-                            .log_path = run.directory().LogPath(name)});
-  };
-  const std::string coordinator = LocalAddress(run.coordinator().address());
-  for (int i = 0; i < job.cluster().servers(); ++i) {
-    TRIBUTARY_RETURN_IF_ERROR(
-        start(absl::StrCat("server-", i), ports.ServerAddress(i),
-              {programs.server, "--coordinator", coordinator, "--index",
-               absl::StrCat(i), "--listen", "127.0.0.1:0"}));
-  }
-  for (int i = 0; i < WorkerProcesses(job); ++i) {
-    TRIBUTARY_RETURN_IF_ERROR(start(absl::StrCat("worker-", i),
-                                    ports.WorkerAddress(i),
-                                    {programs.worker, "--coordinator",
-                                     coordinator, "--index", absl::StrCat(i)}));
-  }
-  return absl::OkStatus();
-}
-
-// The place that "worker-1" was started for.
-std::pair<v1::Role, uint32_t> PlaceOf(const ChildProcess& child) {
-  const size_t dash = child.name().rfind('-');
-  const v1::Role role = child.name().substr(0, dash) == "server"
-                            ? v1::ROLE_SERVER
-                            : v1::ROLE_WORKER;
-  return {role,
-          static_cast<uint32_t>(std::stoul(child.name().substr(dash + 1)))};
-}
-
-// One that lives, but not for the coordinator, is stopped or stuck. Its place
-// is gone, so nothing is lost with it, and another may take its place.
-void KillLost(JobRun& run, Children& children) {
-  const v1::JobStatusResponse status = run.coordinator().Snapshot();
-  children.KillIf([&](const ChildProcess& child) {
-    for (const v1::MemberStatus& member : status.members()) {
-      if (std::pair(member.role(), member.index()) != PlaceOf(child)) continue;
-      const bool lost =
-          member.pid() == child.pid() && !member.alive() && !member.finished();
-      if (lost) {
-        run.console().Note(absl::StrFormat(
-            "%s (pid %d) has not been heard for %.1f s and is killed",
-            child.name(), child.pid(), member.seconds_since_heartbeat()));
-      }
-      return lost;
-    }
-    return false;
-  });
-}
-
-// What the end of "worker-1" means is the coordinator's to say.
-Children::Loss Judge(Coordinator& coordinator, const ChildProcess& child,
-                     const std::string& obituary) {
-  const auto [role, index] = PlaceOf(child);
-  switch (coordinator.MemberLost(role, index, child.pid(), obituary)) {
-    case LossVerdict::kReplace:
-      return Children::Loss::kReplace;
-    case LossVerdict::kGoesOn:
-      return Children::Loss::kNotMissed;
-    case LossVerdict::kFatal:
-      break;
-  }
-  return Children::Loss::kFatal;
-}
-
-int RunJob(v1::JobSpec job, const TrainOptions& options) {
-  const absl::StatusOr<Programs> programs = FindPrograms();
-  if (!programs.ok()) {
-    PrintError(programs.status().message());
-    return kExitRefused;
-  }
-  const absl::StatusOr<MetricsPorts> ports =
-      MetricsPorts::Create(options.telemetry.metrics_listen, job.cluster());
-  if (!ports.ok()) {
-    PrintError(ports.status().message());
-    return kExitRefused;
-  }
-  LogOptions log = options.telemetry.log;
-  log.standard_error = false;  // the screen belongs to the progress
-  absl::StatusOr<std::unique_ptr<JobRun>> started =
-      JobRun::Start({.job = job,
-                     .run_dir = options.run_dir,
-                     .listen = options.listen,
-                     .metrics_listen = options.telemetry.metrics_listen,
-                     .log = log,
-                     .restore_from = options.restore_from,
-                     .start_step = options.start_step});
-  if (!started.ok()) {
-    PrintError(started.status().message());
-    return kExitRefused;
-  }
-  JobRun& run = **started;
-  const v1::ClusterSpec& cluster = job.cluster();
-  run.console().Note(
-      absl::StrCat(job.name(), ": ", cluster.servers(), " server",
-                   cluster.servers() == 1 ? "" : "s", ", ", cluster.workers(),
-                   " worker", cluster.workers() == 1 ? "" : "s",
-                   ", coordinator ", run.coordinator().address()));
-  if (!run.metrics_address().empty()) {
-    run.console().Note(absl::StrCat("metrics: http://", run.metrics_address(),
-                                    "/metrics, of all processes: "
-                                    "/targets there and ",
-                                    run.directory().path(),
-                                    "/prometheus-targets.json"));
-  }
-  std::string cause;
-  {
-    Children children;
-    const absl::Status status =
-        StartChildren(job, *programs, *ports, options, run, &children);
-    if (!status.ok()) run.coordinator().Fail(status.message());
-    run.Follow([&] {
-      KillLost(run, children);
-      const absl::Status tended = children.Tend(
-          cluster.max_restarts(),
-          [&run](const ChildProcess& child, const std::string& obituary) {
-            return Judge(run.coordinator(), child, obituary);
-          });
-      return tended.ok() ? children.FirstFailure()
-                         : std::string(tended.message());
-    });
-    if (run.failed()) cause = children.FirstKilled();
-    children.WaitForAll(run.failed() ? kLeaveAfterFailure : kLeaveAfterEnd);
-  }  // Who is still here is killed.
-  return run.Conclude(cause);
-}
-
 // The job that the checkpoint is of, with the overrides of this command, or
 // another one that goes on with its weights. A damaged checkpoint is refused
 // before anything begins.
@@ -292,7 +102,12 @@ int Train(TrainOptions options) {
     return kExitDone;
   }
   Interrupts::Install();
-  return RunJob(*std::move(job), options);
+  return RunLocally({.job = *std::move(job),
+                     .run_dir = options.run_dir,
+                     .listen = options.listen,
+                     .telemetry = options.telemetry,
+                     .restore_from = options.restore_from,
+                     .start_step = options.start_step});
 }
 
 }  // namespace

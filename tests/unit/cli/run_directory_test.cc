@@ -90,7 +90,9 @@ TEST_F(RunDirectoryTest, HoldsEverythingAfterARun) {
   StepRecord first, second;
   first.step = 1;
   second.step = 2;
+  second.ranks.resize(1);  // this one is drawn
   ASSERT_TRUE(run->AddSteps({first, second}, kStarted + 1).ok());
+  EXPECT_EQ(Read("run/timeline.jsonl"), "{\"step\":2,\"ranks\":[]}\n");
   ASSERT_TRUE(
       run->AddEvaluations({{2, 1, 10, {{"r2", 0.5}}}}, kStarted + 2).ok());
   FinalWeights weights;
@@ -102,9 +104,10 @@ TEST_F(RunDirectoryTest, HoldsEverythingAfterARun) {
   RunSummary summary;
   summary.status = "done";
   ASSERT_TRUE(run->SaveSummary(summary).ok());
-  EXPECT_THAT(Names("run"), UnorderedElementsAre(
-                                "job.yaml", "metrics.jsonl", "events", "logs",
-                                "weights.safetensors", "summary.json"));
+  EXPECT_THAT(Names("run"),
+              UnorderedElementsAre("job.yaml", "metrics.jsonl",
+                                   "timeline.jsonl", "events", "logs",
+                                   "weights.safetensors", "summary.json"));
   const auto read =
       ReadSafetensors("run/weights.safetensors", weights.parameters).value();
   EXPECT_EQ(read, weights.tensors);
@@ -130,6 +133,23 @@ TEST_F(RunDirectoryTest, MetricsCanBeReadWhileTheRunGoesOn) {
     }
     EXPECT_EQ(count, step);
   }
+}
+
+TEST_F(RunDirectoryTest, LinesThatWereBeingWrittenAreCutOffBeforeOthersFollow) {
+  StepRecord record;
+  record.step = 1;
+  record.ranks.resize(1);
+  auto run = RunDirectory::Create("run", Job(), kStarted).value();
+  ASSERT_TRUE(run->AddSteps({record}, kStarted).ok());
+  run.reset();
+  const std::string metrics = Read("run/metrics.jsonl");
+  const std::string timeline = Read("run/timeline.jsonl");
+  Write("run/metrics.jsonl", metrics + "{\"step\":2,\"ep");
+  Write("run/timeline.jsonl", timeline + "{\"step\":2,\"ra");
+  run = RunDirectory::Open("run", kStarted).value();
+  EXPECT_EQ(run->last_step(), 1);
+  EXPECT_EQ(Read("run/metrics.jsonl"), metrics);
+  EXPECT_EQ(Read("run/timeline.jsonl"), timeline);
 }
 
 TEST_F(RunDirectoryTest, PlaceThatCannotBeWrittenIsNamed) {

@@ -20,8 +20,14 @@ TEST(RunRecordTest, MetricsLineHasEveryFieldOfTheStep) {
                              .step_seconds = 0.064,
                              .compute_seconds = 0.05,
                              .push_seconds = 0.002,
+                             .exchange_seconds = 0.003,
+                             .idle_seconds = 0.004,
                              .wait_seconds = 0.01,
-                             .data_seconds = 0.002};
+                             .data_seconds = 0.002,
+                             .peer_seconds = 0.005,
+                             .optimizer_seconds = 0.001,
+                             .bytes_sent = 77,
+                             .bytes_received = 88};
   const json line = json::parse(MetricsLine(record));
   EXPECT_EQ(line["step"], 3);
   EXPECT_EQ(line["epoch"], 1);
@@ -34,7 +40,35 @@ TEST(RunRecordTest, MetricsLineHasEveryFieldOfTheStep) {
   EXPECT_EQ(line["push_seconds"], 0.002);
   EXPECT_EQ(line["wait_seconds"], 0.01);
   EXPECT_EQ(line["data_seconds"], 0.002);
-  EXPECT_EQ(line.size(), 11u);
+  EXPECT_EQ(line["exchange_seconds"], 0.003);
+  EXPECT_EQ(line["idle_seconds"], 0.004);
+  EXPECT_EQ(line["peer_seconds"], 0.005);
+  EXPECT_EQ(line["optimizer_seconds"], 0.001);
+  EXPECT_EQ(line["bytes_sent"], 77);
+  EXPECT_EQ(line["bytes_received"], 88);
+  EXPECT_EQ(line.size(), 17u);
+}
+
+TEST(RunRecordTest, TimelineLineCountsFromTheEarliestRank) {
+  StepRecord record;
+  record.step = 7;
+  record.ranks.resize(3);
+  for (const auto& [rank, begin] : {std::pair{0, 1000250}, {2, 1000000}}) {
+    v1::StepReport& report = record.ranks[rank];
+    report.set_begin_micros(begin);
+    report.set_step_seconds(0.0012);
+    v1::StepSpan* span = report.add_spans();
+    span->set_activity(v1::STEP_ACTIVITY_BACKWARD);
+    span->set_begin_micros(100);
+    span->set_end_micros(900);
+  }
+  // Rank 1 was lost: its report has no spans.
+  EXPECT_EQ(json::parse(TimelineLine(record)), json::parse(R"({
+    "step": 7, "ranks": [
+      {"rank": 0, "begin_micros": 250, "step_micros": 1200,
+       "spans": [["backward", 100, 900]]},
+      {"rank": 2, "begin_micros": 0, "step_micros": 1200,
+       "spans": [["backward", 100, 900]]}]})"));
 }
 
 TEST(RunRecordTest, LossKeepsItsDigits) {
@@ -73,6 +107,8 @@ RunSummary Done() {
   worker.set_host("node-a");
   worker.set_device("cpu");
   worker.set_peak_memory_bytes(4096);
+  worker.set_bytes_sent(11);
+  worker.set_bytes_received(22);
   summary.members = {worker, v1::MemberStatus()};
   return summary;
 }
@@ -102,6 +138,8 @@ TEST(RunRecordTest, SummaryListsTheProcessesThatCame) {
   EXPECT_EQ(processes[1]["role"], "worker");
   EXPECT_EQ(processes[1]["index"], 1);
   EXPECT_EQ(processes[1]["peak_memory_bytes"], 4096);
+  EXPECT_EQ(processes[1]["bytes_sent"], 11);
+  EXPECT_EQ(processes[1]["bytes_received"], 22);
 }
 
 TEST(RunRecordTest, FailedRunSaysWhyAndHasNoWeights) {

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+
+#include "cli/compare/compare_report.h"
+
+namespace tributary {
+
+// The whole report for programs (docs/formats.md). What is not known is null.
+std::string ReportJson(const CompareReport& report);
+
+}  // namespace tributary

@@ -1,0 +1,174 @@
+#include "cli/compare/run_data.h"
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/job/job_file.h"
+#include "common/status_macros.h"
+
+namespace tributary {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
+
+std::string ReadAll(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  return std::string((std::istreambuf_iterator<char>(stream)), {});
+}
+
+double Number(const Json& json, const char* key, double otherwise = 0) {
+  const auto it = json.find(key);
+  return it != json.end() && it->is_number() ? it->get<double>() : otherwise;
+}
+
+int64_t Integer(const Json& json, const char* key) {
+  const auto it = json.find(key);
+  return it != json.end() && it->is_number_integer() ? it->get<int64_t>() : 0;
+}
+
+std::string Text(const Json& json, const char* key) {
+  const auto it = json.find(key);
+  return it != json.end() && it->is_string() ? it->get<std::string>() : "";
+}
+
+// The elements of an array; none where it is something else.
+const Json& Items(const Json& json, const char* key) {
+  static const Json none = Json::array();
+  const auto it = json.find(key);
+  return it != json.end() && it->is_array() ? *it : none;
+}
+
+RunData::Step StepOf(const Json& json) {
+  RunData::Step step;
+  step.step = Integer(json, "step");
+  step.loss = Number(json, "loss", kNoNumber);
+  step.samples = Number(json, "samples");
+  step.step_seconds = Number(json, "step_seconds");
+  step.data_seconds = Number(json, "data_seconds");
+  step.compute_seconds = Number(json, "compute_seconds");
+  step.push_seconds = Number(json, "push_seconds");
+  step.exchange_seconds = Number(json, "exchange_seconds");
+  step.idle_seconds = Number(json, "idle_seconds");
+  step.wait_seconds = Number(json, "wait_seconds");
+  step.peer_seconds = Number(json, "peer_seconds");
+  step.optimizer_seconds = Number(json, "optimizer_seconds");
+  step.bytes_sent = Number(json, "bytes_sent");
+  step.bytes_received = Number(json, "bytes_received");
+  return step;
+}
+
+RunData::Timeline TimelineOf(const Json& json) {
+  RunData::Timeline timeline;
+  timeline.step = Integer(json, "step");
+  for (const Json& rank : Items(json, "ranks")) {
+    RunData::RankTimeline& made = timeline.ranks.emplace_back();
+    made.rank = static_cast<int>(Integer(rank, "rank"));
+    made.begin_micros = Integer(rank, "begin_micros");
+    made.step_micros = Integer(rank, "step_micros");
+    for (const Json& span : Items(rank, "spans")) {
+      if (!span.is_array() || span.size() != 3 || !span[0].is_string() ||
+          !span[1].is_number_integer() || !span[2].is_number_integer()) {
+        continue;
+      }
+      made.spans.push_back({span[0].get<std::string>(), span[1].get<int64_t>(),
+                            span[2].get<int64_t>()});
+    }
+  }
+  return timeline;
+}
+
+// Calls use(object) for every line; the file need not be there.
+template <typename Use>
+absl::Status ForEachLine(const std::string& path, Use use) {
+  const std::string text = ReadAll(path);
+  int line = 0;
+  size_t begin = 0;
+  for (size_t end; (end = text.find('\n', begin)) != std::string::npos;
+       begin = end + 1) {
+    ++line;
+    const Json json = Json::parse(text.begin() + static_cast<long>(begin),
+                                  text.begin() + static_cast<long>(end),
+                                  nullptr, /*allow_exceptions=*/false);
+    if (!json.is_object()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ":", line, ": wanted a JSON object"));
+    }
+    use(json);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadSummary(const std::string& path, RunData* run) {
+  const Json json = Json::parse(ReadAll(path), nullptr,
+                                /*allow_exceptions=*/false);
+  if (!json.is_object()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": wanted a JSON object"));
+  }
+  run->status = Text(json, "status");
+  run->message = Text(json, "message");
+  run->started = Text(json, "started");
+  run->has_weights = !Text(json, "weights_sha256").empty();
+  for (const Json& process : Items(json, "processes")) {
+    if (!process.is_object()) continue;
+    run->processes.push_back(
+        {Text(process, "role"), static_cast<int>(Integer(process, "index")),
+         static_cast<uint64_t>(Integer(process, "peak_memory_bytes")),
+         Number(process, "optimizer_seconds")});
+  }
+  if (json.contains("test") && json["test"].is_object()) {
+    for (const auto& [name, value] : json["test"].items()) {
+      run->test[name] = value.is_number() ? value.get<double>() : kNoNumber;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadPrediction(const std::string& path, RunData* run) {
+  const Json json = Json::parse(ReadAll(path), nullptr,
+                                /*allow_exceptions=*/false);
+  const double seconds =
+      json.is_object() ? Number(json, "step_seconds", kNoNumber) : kNoNumber;
+  if (!(seconds > 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": wanted step_seconds above 0"));
+  }
+  run->predicted_step_seconds = seconds;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<RunData> ReadRun(const std::string& folder) {
+  RunData run;
+  run.folder = folder;
+  std::error_code error;
+  if (!std::filesystem::exists(folder + "/job.yaml", error)) {
+    return absl::NotFoundError(
+        absl::StrCat(folder, " is no run directory: it has no job.yaml"));
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(run.job, ReadJobFile(folder + "/job.yaml"));
+  TRIBUTARY_RETURN_IF_ERROR(ForEachLine(
+      folder + "/metrics.jsonl",
+      [&run](const Json& json) { run.steps.push_back(StepOf(json)); }));
+  TRIBUTARY_RETURN_IF_ERROR(ForEachLine(
+      folder + "/timeline.jsonl",
+      [&run](const Json& json) { run.timelines.push_back(TimelineOf(json)); }));
+  if (std::filesystem::exists(folder + "/summary.json", error)) {
+    TRIBUTARY_RETURN_IF_ERROR(ReadSummary(folder + "/summary.json", &run));
+  }
+  if (std::filesystem::exists(folder + "/prediction.json", error)) {
+    TRIBUTARY_RETURN_IF_ERROR(
+        ReadPrediction(folder + "/prediction.json", &run));
+  }
+  return run;
+}
+
+}  // namespace tributary
