@@ -22,12 +22,13 @@ class BlockPacker {
 
   // Cuts [begin, end) at grains wherever a block is full. A slice that fits a
   // block of its own is not cut to fill up the one before.
-  void Add(int parameter, int64_t begin, int64_t end) {
+  void Add(int parameter, const Holders& holders, int64_t begin, int64_t end) {
     while (begin < end) {
-      if (blocks_.empty() || blocks_.back().size >= max_elements_ ||
+      if (blocks_.empty() || blocks_.back().holders != holders ||
+          blocks_.back().size >= max_elements_ ||
           (blocks_.back().size > 0 &&
            blocks_.back().size + end - begin > max_elements_)) {
-        Open();
+        Open(holders);
       }
       Block& block = blocks_.back();
       const int64_t take = std::min(end - begin, WholeGrains(max_elements_));
@@ -41,8 +42,9 @@ class BlockPacker {
   std::vector<Block> Take() { return std::move(blocks_); }
 
  private:
-  void Open() {
+  void Open(const Holders& holders) {
     Block block;
+    block.holders = holders;
     block.shard = shard_;
     block.index = static_cast<int>(blocks_.size());
     block.offset = shard_size_;
@@ -59,14 +61,15 @@ class BlockPacker {
   std::vector<Block> blocks_;
 };
 
-void AddParameter(int parameter, int64_t size,
+void AddParameter(int parameter, const ParameterSpec& spec,
                   std::vector<BlockPacker>& packers) {
+  const int64_t size = spec.size();
   const int64_t shards = static_cast<int64_t>(packers.size());
   if (size < PartitionPlan::kSplitElements || shards == 1) {
     auto least = std::min_element(
         packers.begin(), packers.end(),
         [](const auto& a, const auto& b) { return a.size() < b.size(); });
-    least->Add(parameter, 0, size);
+    least->Add(parameter, spec.holders, 0, size);
     return;
   }
   const int64_t grains = (size + kGrainElements - 1) / kGrainElements;
@@ -74,11 +77,33 @@ void AddParameter(int parameter, int64_t size,
     const int64_t begin = grains * s / shards * kGrainElements;
     const int64_t end =
         std::min(size, grains * (s + 1) / shards * kGrainElements);
-    packers[s].Add(parameter, begin, end);
+    packers[s].Add(parameter, spec.holders, begin, end);
   }
 }
 
 }  // namespace
+
+absl::Status CheckSlice(const ParameterSpec& spec) {
+  if (spec.whole_name.empty()) return absl::OkStatus();
+  const ParameterSlice& slice = spec.slice;
+  const auto& shape = spec.whole_shape;
+  bool possible = slice.dim >= 0 &&
+                  slice.dim < static_cast<int>(shape.size()) &&
+                  shape.size() == spec.shape.size() && slice.groups >= 1;
+  for (size_t d = 0; possible && d < shape.size(); ++d) {
+    possible = shape[d] >= 1 && shape[d] <= PartitionPlan::kMaxElements;
+    if (static_cast<int>(d) != slice.dim) {
+      possible = possible && shape[d] == spec.shape[d];
+    }
+  }
+  possible = possible && shape[slice.dim] % slice.groups == 0 &&
+             slice.begin >= 0 && slice.begin < slice.end &&
+             slice.end <= shape[slice.dim] / slice.groups &&
+             spec.shape[slice.dim] == slice.groups * (slice.end - slice.begin);
+  if (possible) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "parameter ", spec.name, " is no slice of ", spec.whole_name));
+}
 
 absl::Status PartitionPlan::CheckParameters(const ParameterSpecs& parameters) {
   if (parameters.empty()) {
@@ -107,6 +132,7 @@ absl::Status PartitionPlan::CheckParameters(const ParameterSpecs& parameters) {
           absl::StrCat("the model has more than ", kMaxElements, " elements"));
     }
     num_elements += size;
+    TRIBUTARY_RETURN_IF_ERROR(CheckSlice(spec));
     if (!names.insert(spec.name).second) {
       return absl::InvalidArgumentError(
           absl::StrCat("two parameters are named ", spec.name));
@@ -150,9 +176,8 @@ absl::StatusOr<PartitionPlan> PartitionPlan::Create(
 
   PartitionPlan plan;
   for (int p = static_cast<int>(parameters.size()) - 1; p >= 0; --p) {
-    const int64_t size = parameters[p].size();
-    AddParameter(p, size, packers);
-    plan.num_elements_ += size;
+    AddParameter(p, parameters[p], packers);
+    plan.num_elements_ += parameters[p].size();
   }
   for (BlockPacker& packer : packers) plan.blocks_.push_back(packer.Take());
   plan.parameters_ = std::move(parameters);

@@ -34,6 +34,7 @@ struct Block {
   int64_t offset = 0;  // of its first element within the shard
   int64_t size = 0;    // elements
   std::vector<Slice> slices;
+  Holders holders = {};  // of all its parameters
 
   int64_t bytes() const { return size * int64_t{sizeof(float)}; }
 };
@@ -54,7 +55,8 @@ struct Grain {
 // Parameters are taken in backward order (last first). One of at least
 // kSplitElements is cut into one contiguous slice per shard, whole grains each;
 // a smaller one goes whole to the shard with the fewest bytes so far. A shard's
-// slices are packed into blocks of at most bucket_bytes / num_shards.
+// slices are packed into blocks of at most bucket_bytes / num_shards, each of
+// parameters that the same workers hold.
 class PartitionPlan {
  public:
   static constexpr int kMaxShards = 256;
@@ -69,7 +71,7 @@ class PartitionPlan {
   static constexpr int64_t kMinBlockElements = 16 * kGrainElements;
 
   // InvalidArgument: no or too many parameters, a shape that is empty or too
-  // large, a duplicate name.
+  // large, a duplicate name, a slice that is none of its whole parameter.
   static absl::Status CheckParameters(const ParameterSpecs& parameters);
 
   // Errors as CheckParameters; InvalidArgument also: shards or bucket_bytes out

@@ -148,6 +148,7 @@ bool Member::BeatOnce() {
     absl::MutexLock lock(&mu_);
     request = MakeRequestLocked();
   }
+  if (options_.bring_up_to_date) options_.bring_up_to_date(&request);
   const absl::StatusOr<v1::HeartbeatResponse> answer =
       client_->Heartbeat(request, kHeartbeatTimeout);
   const int64_t now = options_.clock->NowMicros();
@@ -310,25 +311,22 @@ absl::StatusOr<std::vector<std::string>> Member::Exchange(
                                   all->payloads().end());
 }
 
-absl::Status Member::PutWeights(
-    uint64_t plan_epoch, int64_t step,
-    const std::vector<std::vector<float>>& weights) {
-  for (size_t p = 0; p < weights.size(); ++p) {
-    const std::vector<float>& tensor = weights[p];
-    for (size_t begin = 0; begin < tensor.size(); begin += kPieceElements) {
-      const size_t n = std::min(kPieceElements, tensor.size() - begin);
-      v1::PutWeightsRequest request;
-      request.set_rank(index());
-      request.set_incarnation(incarnation());
-      request.set_plan_epoch(plan_epoch);
-      request.set_step(step);
-      request.set_parameter(static_cast<uint32_t>(p));
-      request.set_offset(begin);
-      request.set_payload(tensor.data() + begin, n * sizeof(float));
-      request.set_crc32c(
-          Crc32c(request.payload().data(), request.payload().size()));
-      TRIBUTARY_RETURN_IF_ERROR(client_->PutWeights(request, kCallTimeout));
-    }
+absl::Status Member::PutWeights(uint64_t plan_epoch, int64_t step,
+                                int parameter,
+                                const std::vector<float>& tensor) {
+  for (size_t begin = 0; begin < tensor.size(); begin += kPieceElements) {
+    const size_t n = std::min(kPieceElements, tensor.size() - begin);
+    v1::PutWeightsRequest request;
+    request.set_rank(index());
+    request.set_incarnation(incarnation());
+    request.set_plan_epoch(plan_epoch);
+    request.set_step(step);
+    request.set_parameter(static_cast<uint32_t>(parameter));
+    request.set_offset(begin);
+    request.set_payload(tensor.data() + begin, n * sizeof(float));
+    request.set_crc32c(
+        Crc32c(request.payload().data(), request.payload().size()));
+    TRIBUTARY_RETURN_IF_ERROR(client_->PutWeights(request, kCallTimeout));
   }
   return absl::OkStatus();
 }

@@ -51,6 +51,9 @@ class Member {
     // Called on the heartbeat thread, again and again until it is done: this
     // worker shall take over these ranks beside its own.
     std::function<void(const std::vector<uint32_t>& ranks)> on_adopt;
+    // Called on the heartbeat thread before each heartbeat is sent: sets the
+    // figures that change all the time.
+    std::function<void(v1::HeartbeatRequest*)> bring_up_to_date;
   };
 
   // What a worker finds out from job and data; the same on every worker.
@@ -123,10 +126,10 @@ class Member {
                                                     std::string payload,
                                                     absl::Duration timeout);
 
-  // Rank 0 of a job without servers gives the weights after its last step, one
-  // tensor a parameter.
-  absl::Status PutWeights(uint64_t plan_epoch, int64_t step,
-                          const std::vector<std::vector<float>>& weights);
+  // In a job without servers: gives the weights of a parameter of the plan
+  // after the last step.
+  absl::Status PutWeights(uint64_t plan_epoch, int64_t step, int parameter,
+                          const std::vector<float>& tensor);
 
   // This worker's part of the evaluation of the weights after `step` steps.
   absl::Status ReportEvaluation(int64_t step, int64_t epoch,

@@ -1,6 +1,10 @@
 #include "common/wire/plan_codec.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
 
 namespace tributary {
 
@@ -11,6 +15,17 @@ void ToProto(const ParameterSpecs& specs,
     v1::ParameterSpec* proto = out->Add();
     proto->set_name(spec.name);
     for (int64_t extent : spec.shape) proto->add_shape(extent);
+    proto->set_stage(spec.holders.stage + 1);
+    proto->set_tensor(spec.holders.tensor + 1);
+    proto->set_other_stage(spec.holders.other_stage + 1);
+    if (spec.whole_name.empty()) continue;
+    v1::ParameterPart* part = proto->mutable_part();
+    part->set_name(spec.whole_name);
+    for (int64_t extent : spec.whole_shape) part->add_shape(extent);
+    part->set_dim(spec.slice.dim);
+    part->set_begin(spec.slice.begin);
+    part->set_end(spec.slice.end);
+    part->set_groups(spec.slice.groups);
   }
 }
 
@@ -18,15 +33,61 @@ ParameterSpecs FromProto(
     const google::protobuf::RepeatedPtrField<v1::ParameterSpec>& specs) {
   ParameterSpecs out;
   for (const v1::ParameterSpec& proto : specs) {
-    out.push_back({proto.name(), {proto.shape().begin(), proto.shape().end()}});
+    ParameterSpec& spec = out.emplace_back(
+        ParameterSpec{.name = proto.name(),
+                      .shape = {proto.shape().begin(), proto.shape().end()},
+                      .holders = {proto.stage() - 1, proto.tensor() - 1,
+                                  proto.other_stage() - 1}});
+    if (!proto.has_part()) continue;
+    const v1::ParameterPart& part = proto.part();
+    spec.whole_name = part.name();
+    spec.whole_shape = {part.shape().begin(), part.shape().end()};
+    spec.slice = {part.dim(), part.begin(), part.end(), part.groups()};
   }
   return out;
 }
 
+DeviceMesh MeshOf(const v1::Plan& plan) {
+  if (!plan.has_mesh()) return {.data = plan.num_workers()};
+  return {plan.mesh().data(), plan.mesh().stages(), plan.mesh().tensor()};
+}
+
+namespace {
+
+absl::Status CheckMesh(const v1::Plan& plan, const ParameterSpecs& specs) {
+  const v1::Mesh& given = plan.mesh();
+  if (plan.has_mesh() &&
+      (given.data() < 1 || given.stages() < 1 || given.tensor() < 1 ||
+       int64_t{given.data()} * given.stages() > plan.num_workers() ||
+       int64_t{given.data()} * given.stages() * given.tensor() !=
+           plan.num_workers())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a mesh of ", given.data(), " x ", given.stages(), " x ",
+        given.tensor(), " is not of ", plan.num_workers(), " workers"));
+  }
+  const DeviceMesh mesh = MeshOf(plan);
+  for (const ParameterSpec& spec : specs) {
+    const Holders& holders = spec.holders;
+    if (holders.stage >= -1 && holders.stage < mesh.stages &&
+        holders.tensor >= -1 && holders.tensor < mesh.tensor &&
+        holders.other_stage >= -1 && holders.other_stage < mesh.stages) {
+      continue;
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("parameter ", spec.name, " is held by stage ",
+                     holders.stage, " and tensor rank ", holders.tensor,
+                     " of a mesh of ", mesh.stages, " x ", mesh.tensor));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::StatusOr<PartitionPlan> MakePartitionPlan(const v1::Plan& plan) {
-  return PartitionPlan::Create(FromProto(plan.parameters()),
-                               std::max(1, plan.servers_size()),
-                               plan.bucket_bytes());
+  ParameterSpecs specs = FromProto(plan.parameters());
+  TRIBUTARY_RETURN_IF_ERROR(CheckMesh(plan, specs));
+  return PartitionPlan::Create(
+      std::move(specs), std::max(1, plan.servers_size()), plan.bucket_bytes());
 }
 
 }  // namespace tributary

@@ -11,8 +11,13 @@ void ToProto(const ParameterSpecs& specs,
 ParameterSpecs FromProto(
     const google::protobuf::RepeatedPtrField<v1::ParameterSpec>& specs);
 
+// Of its workers, as MakePartitionPlan has found it good.
+DeviceMesh MeshOf(const v1::Plan& plan);
+
 // The cut that a published plan stands for; without servers into one shard.
-// Errors as PartitionPlan::Create.
+// Errors as PartitionPlan::Create;
+// InvalidArgument also: a mesh that is not of its workers, or a parameter that
+// nobody holds.
 absl::StatusOr<PartitionPlan> MakePartitionPlan(const v1::Plan& plan);
 
 }  // namespace tributary

@@ -39,6 +39,15 @@ void GradientAggregator::StartAt(int64_t steps) {
   open_.assign(workers, Contribution());
   committed_.assign(workers, NoneYet());
   fence_.assign(workers, 0);
+  OpenStep();
+}
+
+void GradientAggregator::OpenStep() {
+  for (int rank = 0; rank < options_.num_workers; ++rank) {
+    if (IsMember(rank)) continue;
+    received_[rank] = true;
+    contributed_.Advance(rank);
+  }
 }
 
 GradientAggregator::Verdict GradientAggregator::Add(Contribution contribution) {
@@ -127,6 +136,7 @@ void GradientAggregator::Commit() {
   }
   applied_.AdvanceAllTo(closed);
   contributed_.AdvanceAllTo(closed);
+  OpenStep();
 }
 
 }  // namespace tributary

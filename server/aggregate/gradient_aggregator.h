@@ -30,6 +30,9 @@ class GradientAggregator {
     int num_workers = 1;
     bool gathers = true;      // SyncPolicy::gathers()
     bool drops_late = false;  // SyncPolicy::drops_late()
+    // [rank]: whether it contributes to the block; empty: all do. Who does not
+    // counts as having come, without samples. Gathered steps only.
+    std::vector<bool> members = {};
   };
   enum class Verdict {
     kAdded,      // new
@@ -44,11 +47,15 @@ class GradientAggregator {
 
   explicit GradientAggregator(const Options& options);
 
+  bool IsMember(int rank) const {
+    return options_.members.empty() || options_.members[rank];
+  }
+
   // Forgets everything: everybody has finished `steps` steps.
   void StartAt(int64_t steps);
 
   // Only kAdded changes what is held; an accepted repetition from a newer
-  // incarnation raises the fence. rank must be below num_workers.
+  // incarnation raises the fence. rank must be below num_workers, and a member.
   Verdict Add(Contribution contribution);
 
   // From here on the rank's incarnations before this one are fenced. False:
@@ -79,6 +86,7 @@ class GradientAggregator {
   void Commit();
 
  private:
+  void OpenStep();
   Verdict Repeated(const Contribution& contribution, const Contribution& held,
                    Verdict same);
 

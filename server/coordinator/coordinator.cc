@@ -15,6 +15,7 @@
 #include "common/address.h"
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/job/job_options.h"
+#include "common/model_cut.h"
 #include "common/partition_plan.h"
 #include "common/status_macros.h"
 #include "common/wire/channel.h"
@@ -222,7 +223,12 @@ void Coordinator::SaveWeights(const v1::Plan& plan, int64_t step,
           ? ReadFinalWeights(plan, VersionAfter(options_.job, step), read)
           : control_.TakePutWeights(step);
   if (!weights.ok() && control_.closed()) return;
-  if (weights.ok()) weights->step = step;
+  if (weights.ok()) {
+    weights->step = step;
+    weights->tensors =
+        AssembleWhole(weights->parameters, std::move(weights->tensors));
+    weights->parameters = WholeParameters(weights->parameters);
+  }
   control_.Saved(plan.epoch(), weights.ok() && options_.on_weights
                                    ? options_.on_weights(*weights)
                                    : weights.status());

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/job/job_options.h"
+#include "common/model_cut.h"
 #include "common/partition_plan.h"
 #include "common/status_macros.h"
 #include "common/wire/plan_codec.h"
@@ -44,8 +45,9 @@ std::vector<uint32_t> HoldersOf(const v1::JobSpec& job, const v1::Plan& plan) {
   std::vector<uint32_t> holders;
   if (!UsesServers(job)) {
     // Replicas are alike: one writes. Cuts of the state are each rank's.
-    const uint32_t ranks =
-        job.strategy().all_reduce().sharded() ? plan.num_workers() : 1;
+    const uint32_t ranks = job.strategy().all_reduce().sharded()
+                               ? plan.num_workers()
+                               : DeviceMeshOf(job).model_size();
     for (uint32_t rank = 0; rank < ranks; ++rank) holders.push_back(rank);
     return holders;
   }
@@ -289,6 +291,9 @@ v1::MemberStatus JobControl::StatusOfLocked(const Place& place) const {
   status.set_waiting_for(place.latest.waiting_for());
   status.set_device(place.latest.device());
   status.set_peak_memory_bytes(place.latest.peak_memory_bytes());
+  status.set_bytes_sent(place.latest.bytes_sent());
+  status.set_bytes_received(place.latest.bytes_received());
+  status.set_optimizer_seconds(place.latest.optimizer_seconds());
   status.set_finished(place.finished);
   status.set_holders(place.holders);
   status.set_losses(place.losses);
@@ -330,9 +335,21 @@ absl::Status JobControl::Put(const v1::PutWeightsRequest& request) {
   absl::MutexLock lock(&mu_);
   TRIBUTARY_RETURN_IF_ERROR(state_.CheckWorker(
       request.rank(), request.incarnation(), request.plan_epoch()));
-  if (request.rank() != 0 || UsesServers(state_.options().job)) {
+  if (UsesServers(state_.options().job)) {
     return absl::FailedPreconditionError(
-        "weights are put by rank 0 of a job without servers");
+        "weights are put by the ranks of a job without servers");
+  }
+  const v1::Plan& plan = *state_.plan();
+  if (request.parameter() < static_cast<uint32_t>(plan.parameters_size())) {
+    const v1::ParameterSpec& spec =
+        plan.parameters(static_cast<int>(request.parameter()));
+    const int first =
+        FirstHolder({spec.stage() - 1, spec.tensor() - 1}, MeshOf(plan));
+    if (request.rank() != static_cast<uint32_t>(first)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("parameter ", spec.name(), " is put by rank ", first,
+                       ", got rank ", request.rank()));
+    }
   }
   return put_weights_.Put(request);
 }

@@ -200,8 +200,8 @@ absl::Status JobState::DeclareModel(const v1::DeclareModelRequest& request,
 void JobState::PublishPlanWhenComplete() {
   if (declaration_.parameters_size() == 0 || over() || !may_start_) return;
   if (plan_ && !wants_new_plan_) return;
-  if (plan_ && UsesServers(options_.job) ? !membership_.ServersComplete()
-                                         : !membership_.Complete()) {
+  if (plan_ && !HasGroups(options_.job) ? !membership_.ServersComplete()
+                                        : !membership_.Complete()) {
     return;
   }
   const uint64_t epoch = plan_ ? plan_->epoch() + 1 : 1;
@@ -235,6 +235,12 @@ void JobState::PublishPlanWhenComplete() {
   }
   plan_->set_bucket_bytes(BucketBytes(options_.job));
   plan_->set_num_workers(options_.job.cluster().workers());
+  if (const DeviceMesh mesh = DeviceMeshOf(options_.job);
+      mesh.model_size() > 1) {
+    plan_->mutable_mesh()->set_data(mesh.data);
+    plan_->mutable_mesh()->set_stages(mesh.stages);
+    plan_->mutable_mesh()->set_tensor(mesh.tensor);
+  }
   plan_->set_total_steps(declaration_.total_steps());
   if (phase_ == v1::JOB_PHASE_WAITING) phase_ = v1::JOB_PHASE_RUNNING;
 }
@@ -326,6 +332,7 @@ v1::HeartbeatResponse JobState::Farewell(const v1::HeartbeatRequest& request) {
     if (request.index() < places.size() &&
         places[request.index()].incarnation == request.incarnation()) {
       places[request.index()].knows_end = true;
+      places[request.index()].KeepFigures(request);
     }
   }
   return response;
@@ -407,13 +414,14 @@ void JobState::Lose(Place& place, absl::string_view how, int64_t now_micros) {
   losses_[{place.role, place.index}] = {now_micros, step, place.Name()};
   place.finished = false;
   if (is_server) wants_new_plan_ = true;
-  if (!UsesServers(options_.job)) WantNewGroup(now_micros);
+  if (HasGroups(options_.job)) WantNewGroup(now_micros);
   AdoptLost();
 }
 
-// Without servers the weights are the workers': all of them start over
-// together, also those that had finished and gone. Where they are threads of
-// one process, all are lost with it.
+// What workers do together they cannot go on with when one is lost, and without
+// servers the weights are theirs: all of them start over together, also those
+// that had finished and gone. Where they are threads of one process, all are
+// lost with it.
 void JobState::WantNewGroup(int64_t now_micros) {
   wants_new_plan_ = true;
   const bool one_process = options_.job.strategy().has_data_parallel();

@@ -55,6 +55,13 @@ void Shorten(std::string* text, size_t bytes) {
 
 }  // namespace
 
+void Place::KeepFigures(const v1::HeartbeatRequest& heartbeat) {
+  latest.set_bytes_sent(heartbeat.bytes_sent());
+  latest.set_bytes_received(heartbeat.bytes_received());
+  latest.set_peak_memory_bytes(heartbeat.peak_memory_bytes());
+  latest.set_optimizer_seconds(heartbeat.optimizer_seconds());
+}
+
 void Place::Keep(const v1::HeartbeatRequest& heartbeat, size_t num_workers) {
   latest = heartbeat;
   latest.DiscardUnknownFields();

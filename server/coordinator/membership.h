@@ -28,6 +28,8 @@ struct Place {
   // Makes it the latest, without its steps and reports; cuts what is longer
   // than any member of a job of so many workers has to say.
   void Keep(const v1::HeartbeatRequest& heartbeat, size_t num_workers);
+  // What the heartbeat counts, and nothing else.
+  void KeepFigures(const v1::HeartbeatRequest& heartbeat);
   // "worker 1 (10.0.0.2, pid 55)"
   std::string Name() const;
 };

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/timeline_step.h"
 
 namespace tributary {
 namespace {
@@ -28,12 +30,18 @@ absl::Status CheckReport(uint32_t rank, const v1::StepReport& report,
   }
   for (double seconds :
        {report.step_seconds(), report.data_seconds(), report.compute_seconds(),
-        report.wait_seconds(), report.push_seconds()}) {
+        report.wait_seconds(), report.push_seconds(), report.exchange_seconds(),
+        report.idle_seconds(), report.optimizer_seconds()}) {
     if (!IsDuration(seconds)) {
       return absl::InvalidArgumentError(
           absl::StrCat("rank ", rank, " reports ", seconds, " seconds in step ",
                        report.step()));
     }
+  }
+  if (report.spans_size() > kMaxStepSpans) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "rank ", rank, " reports ", report.spans_size(), " spans in step ",
+        report.step(), ", wanted at most ", kMaxStepSpans));
   }
   return absl::OkStatus();
 }
@@ -88,6 +96,9 @@ absl::StatusOr<uint32_t> Progress::Add(
         break;
       }
       rank.waiting.push_back(report);
+      // What waits stays small, whatever a member sends.
+      rank.waiting.back().DiscardUnknownFields();
+      if (!IsTimelineStep(report.step())) rank.waiting.back().clear_spans();
       rank.last_step = report.step();
       MergeComplete();
     }
@@ -105,6 +116,7 @@ void Progress::MergeComplete() {
     total_samples_ += latest_.samples;
     training_seconds_ += latest_.step_seconds;
     records_.push_back(latest_);
+    latest_.ranks.clear();
   }
 }
 
@@ -121,6 +133,7 @@ StepRecord Progress::MergeFront() {
   }
   const double share = 1.0 / static_cast<double>(std::max<size_t>(1, reported));
   double loss_sum = 0;  // in rank order, so the same in every run
+  double least_wait = std::numeric_limits<double>::infinity();
   for (Rank& rank : ranks_) {
     const v1::StepReport& report = rank.waiting.front();
     loss_sum += report.loss_sum();
@@ -130,8 +143,24 @@ StepRecord Progress::MergeFront() {
     record.push_seconds += share * report.push_seconds();
     record.wait_seconds += share * report.wait_seconds();
     record.data_seconds += share * report.data_seconds();
+    record.exchange_seconds += share * report.exchange_seconds();
+    record.idle_seconds += share * report.idle_seconds();
+    record.optimizer_seconds += share * report.optimizer_seconds();
+    record.bytes_sent += report.bytes_sent();
+    record.bytes_received += report.bytes_received();
+    if (report.epoch() > 0) {
+      least_wait = std::min(least_wait, report.wait_seconds());
+    }
   }
-  for (Rank& rank : ranks_) rank.waiting.pop_front();
+  if (reported > 0) {
+    record.peer_seconds = std::max(0.0, record.wait_seconds - least_wait);
+  }
+  for (Rank& rank : ranks_) {
+    if (IsTimelineStep(record.step)) {
+      record.ranks.push_back(std::move(rank.waiting.front()));
+    }
+    rank.waiting.pop_front();
+  }
   record.loss = record.samples > 0
                     ? loss_sum / static_cast<double>(record.samples)
                     : latest_.loss;

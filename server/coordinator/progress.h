@@ -21,8 +21,20 @@ struct StepRecord {
   double step_seconds = 0;
   double compute_seconds = 0;
   double push_seconds = 0;
+  double exchange_seconds = 0;
+  double idle_seconds = 0;
   double wait_seconds = 0;
   double data_seconds = 0;
+  // Of wait_seconds: what it exceeds that of the rank that waited least, which
+  // is how long the others waited for the slowest; and the optimizer's, where
+  // the workers run it.
+  double peer_seconds = 0;
+  double optimizer_seconds = 0;
+  uint64_t bytes_sent = 0;  // payloads, by all ranks
+  uint64_t bytes_received = 0;
+  // Of a step that is drawn (common/timeline_step.h): every rank's report; a
+  // lost one has epoch 0.
+  std::vector<v1::StepReport> ranks;
 };
 
 // Collects every rank's StepReports and merges a step once all have reported

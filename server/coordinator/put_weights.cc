@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "common/wire/crc32c.h"
 
@@ -11,8 +12,8 @@ void PutWeights::Begin(const ParameterSpecs& parameters) {
   weights_ = FinalWeights();
   weights_.parameters = parameters;
   weights_.tensors.resize(parameters.size());
-  parameter_ = 0;
-  offset_ = 0;
+  come_.assign(parameters.size(), 0);
+  complete_ = 0;
 }
 
 absl::Status PutWeights::Put(const v1::PutWeightsRequest& request) {
@@ -37,8 +38,8 @@ absl::Status PutWeights::Put(const v1::PutWeightsRequest& request) {
         absl::StrCat("the checksum is ", absl::Hex(request.crc32c()),
                      ", the bytes have ", absl::Hex(crc)));
   }
-  const bool first = request.parameter() == 0 && begin == 0;
-  if (first && parameter_ == 0 && offset_ == 0) {
+  const bool first = absl::c_all_of(come_, [](int64_t n) { return n == 0; });
+  if (first) {
     weights_.step = request.step();
   } else if (request.step() != weights_.step) {
     return absl::InvalidArgumentError(
@@ -46,22 +47,17 @@ absl::Status PutWeights::Put(const v1::PutWeightsRequest& request) {
                      " are coming, got step ", request.step()));
   }
   const size_t p = request.parameter();
-  if (p < parameter_ || (p == parameter_ && begin + n <= offset_)) {
-    return absl::OkStatus();  // has come before
-  }
-  if (p != parameter_ || begin != offset_) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the next piece is parameter ", parameter_, " from element ", offset_,
-        " on, got parameter ", p, ", element ", begin));
+  if (begin + n <= come_[p]) return absl::OkStatus();  // has come before
+  if (begin != come_[p]) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the next piece of parameter ", p, " is from element ",
+                     come_[p], " on, got element ", begin));
   }
   if (begin == 0) weights_.tensors[p].resize(size);
   std::memcpy(weights_.tensors[p].data() + begin, payload.data(),
               payload.size());
-  offset_ += n;
-  if (offset_ == size) {
-    ++parameter_;
-    offset_ = 0;
-  }
+  come_[p] += n;
+  if (come_[p] == size) ++complete_;
   return absl::OkStatus();
 }
 

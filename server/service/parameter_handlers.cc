@@ -211,6 +211,8 @@ v1::ServerStatusResponse ParameterServer::GetStatus() const {
   response.set_waiting_calls(store.waiting_calls());
   response.set_held_bytes(store.held_bytes());
   response.set_staleness_sum(store.counters().staleness_sum);
+  response.set_optimizer_seconds(
+      1e-6 * static_cast<double>(store.counters().update_micros));
   if (const std::optional<int64_t> bound = store.staleness_bound()) {
     response.set_staleness_bound(*bound);
   }

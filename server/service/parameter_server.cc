@@ -180,6 +180,7 @@ absl::Status ParameterServer::Serve(const v1::Plan& plan, Training training) {
       });
   training.shard.plan = &serving->partition;
   training.shard.num_workers = plan.num_workers();
+  if (plan.has_mesh()) training.shard.mesh = MeshOf(plan);
   training.shard.fetch_statistics = [raw](int64_t step, StatisticsKind kind) {
     raw->peers->Fetch(step, kind);
   };

@@ -196,6 +196,13 @@ class Service {
   std::string fatal_ ABSL_GUARDED_BY(mu_);
 };
 
+void SetFigures(const v1::ServerStatusResponse& status,
+                v1::HeartbeatRequest* heartbeat) {
+  heartbeat->set_bytes_sent(status.bytes_sent());
+  heartbeat->set_bytes_received(status.bytes_received());
+  heartbeat->set_optimizer_seconds(status.optimizer_seconds());
+}
+
 // OK: the job is done. DeadlineExceeded: there is a newer plan.
 absl::Status ServePlan(Member& member, ParameterServer& server,
                        const Service& service, const v1::Plan& plan) {
@@ -209,7 +216,6 @@ absl::Status ServePlan(Member& member, ParameterServer& server,
       return absl::InternalError(why);
     }
     const v1::ServerStatusResponse status = server.GetStatus();
-    member.SetBytes(status.bytes_sent(), status.bytes_received());
     const auto& ranks = status.waiting_for_ranks();
     member.SetWaitingFor(
         ranks.empty() ? ""
@@ -266,7 +272,11 @@ absl::Status RunServer(const ServerOptions& options) {
                     .address = address,
                     .metrics_address = exporter->address(),
                     .wanted_index = options.index,
-                    .join_timeout = options.join_timeout}));
+                    .join_timeout = options.join_timeout,
+                    .bring_up_to_date = [server = server.get()](
+                                            v1::HeartbeatRequest* heartbeat) {
+                      SetFigures(server->GetStatus(), heartbeat);
+                    }}));
   SetLogIndex(member->index());
   member->SetDevice(ops->device_name());
   joining = Exporter::Handle();

@@ -19,7 +19,8 @@ BlockState::BlockState(const Block& block, const Options& options)
       weights_(block.size),
       aggregator_({.num_workers = options.num_workers,
                    .gathers = options.policy->gathers(),
-                   .drops_late = options.policy->drops_late()}) {
+                   .drops_late = options.policy->drops_late(),
+                   .members = options.members}) {
   for (const Slice& slice : block.slices) {
     const bool decays =
         options_.optimizer->Decays((*options_.parameters)[slice.parameter]);

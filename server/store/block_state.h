@@ -41,6 +41,7 @@ class BlockState {
     const SyncPolicy* policy = nullptr;
     const ParameterSpecs* parameters = nullptr;  // of the plan; outlives it
     int num_workers = 1;
+    std::vector<bool> members;  // GradientAggregator's
     // Keeps the weights of the version before, for the replacement of a worker
     // that was lost in the middle of its push.
     bool keep_previous = false;

@@ -19,6 +19,19 @@ void Run(const std::vector<BlockState::Ready>& ready) {
   for (const BlockState::Ready& answer : ready) answer();
 }
 
+// Adds the time from here to the end of the scope.
+class UpdateTimer {
+ public:
+  UpdateTimer(const Clock* clock, ShardCounters* counters)
+      : clock_(clock), counters_(counters), begin_(clock->NowMicros()) {}
+  ~UpdateTimer() { counters_->update_micros += clock_->NowMicros() - begin_; }
+
+ private:
+  const Clock* const clock_;
+  ShardCounters* const counters_;
+  const int64_t begin_;
+};
+
 absl::Status Fenced(uint32_t rank) {
   return Reject(Rejection::kFenced,
                 absl::FailedPreconditionError(absl::StrCat(
@@ -38,8 +51,18 @@ ParameterShard::ParameterShard(Options options)
                                    .policy = options_.policy.get(),
                                    .parameters = &options_.plan->parameters(),
                                    .num_workers = options_.num_workers,
+                                   .members = MembersOf(block),
                                    .keep_previous = options_.keep_previous}));
   }
+}
+
+std::vector<bool> ParameterShard::MembersOf(const Block& block) const {
+  std::vector<bool> members;
+  if (!options_.mesh || block.holders == Holders()) return members;
+  for (int rank = 0; rank < options_.num_workers; ++rank) {
+    members.push_back(options_.mesh->Holds(rank, block.holders));
+  }
+  return members;
 }
 
 absl::Status ParameterShard::Refuse(absl::Status status) {
@@ -53,6 +76,13 @@ absl::Status ParameterShard::CheckContribution(const BlockState& block,
     return Reject(Rejection::kRank, absl::InvalidArgumentError(absl::StrCat(
                                         "rank ", c.rank, ", wanted below ",
                                         options_.num_workers)));
+  }
+  if (options_.mesh &&
+      !options_.mesh->Holds(static_cast<int>(c.rank), block.block().holders)) {
+    return Reject(Rejection::kRank,
+                  absl::InvalidArgumentError(absl::StrCat(
+                      "rank ", c.rank, " holds nothing of block ",
+                      block.block().index, " of shard ", options_.shard)));
   }
   if (c.step < 0 || c.step >= kMaxStep) {
     return Reject(Rejection::kStep,
@@ -193,10 +223,14 @@ void ParameterShard::CompleteBlockLocked(BlockState& block,
   const OptimizerStep prepared =
       optimizer_.Prepare(version + 1, rate, /*gradient_scale=*/1.0);
   if (!NeedsStatistics()) {
-    block.ApplyFused(*options_.ops, prepared);
+    {
+      const UpdateTimer timer(options_.clock, &counters_);
+      block.ApplyFused(*options_.ops, prepared);
+    }
     CutLocked(block);
     return;
   }
+  const UpdateTimer timer(options_.clock, &counters_);
   block.Average(*options_.ops);
   *statistics = NeedsNorm() ? block.GradientSquares(*options_.ops)
                             : block.Direction(*options_.ops, prepared);
@@ -291,6 +325,7 @@ void ParameterShard::StartTrustRatio(int64_t step, double gradient_scale) {
     std::vector<double> values;
     {
       absl::MutexLock lock(&block->mu);
+      const UpdateTimer timer(options_.clock, &counters_);
       values = block->Direction(*options_.ops, prepared);
     }
     OfferStatistics(step, StatisticsKind::kTrustRatio, block->block().index,
@@ -311,10 +346,13 @@ void ParameterShard::ApplyEverywhere(int64_t step, double gradient_scale,
     std::vector<BlockState::Ready> ready;
     {
       absl::MutexLock lock(&block->mu);
-      if (trust_ratios) {
-        block->ApplyDirection(*options_.ops, rate_times_trust);
-      } else {
-        block->ApplyAveraged(*options_.ops, prepared);
+      {
+        const UpdateTimer timer(options_.clock, &counters_);
+        if (trust_ratios) {
+          block->ApplyDirection(*options_.ops, rate_times_trust);
+        } else {
+          block->ApplyAveraged(*options_.ops, prepared);
+        }
       }
       CutLocked(*block);
       block->TakeAnswered(&counters_, &ready);
@@ -390,6 +428,7 @@ absl::StatusOr<ParameterShard::Clock> ParameterShard::ReadClock(
       return Refuse(Fenced(rank));
     }
     clock.initialized &= block->version() != BlockState::kUninitialized;
+    if (!block->aggregator().IsMember(rank)) continue;
     const int64_t steps = block->aggregator().contributed().steps(rank);
     clock.steps = std::min(clock.steps, steps);
     clock.begun = std::max(clock.begun, steps);

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "common/checkpoint/block_cut.h"
+#include "common/clock.h"
 #include "common/partition_plan.h"
 #include "common/wire/shared_buffer.h"
 #include "kernels/optimizer.h"
@@ -32,7 +33,7 @@ enum class NonFiniteAction {
 };
 
 // Owns the weights, optimizer state and version of one shard's slices, one lock
-// per block. Knows no socket, thread or clock: calls come from the service with
+// per block. Knows no socket and no thread: calls come from the service with
 // the time, and what has to wait is kept as a callback, called exactly once,
 // outside every lock.
 class ParameterShard {
@@ -48,6 +49,8 @@ class ParameterShard {
     const PartitionPlan* plan = nullptr;  // outlives the shard
     int shard = 0;
     int num_workers = 1;
+    // Of the workers; default: all hold everything.
+    std::optional<DeviceMesh> mesh;
     OptimizerOptions optimizer;
     // Rate of a step, from 0.
     std::function<double(int64_t step)> learning_rate;
@@ -58,6 +61,8 @@ class ParameterShard {
     // read. Not for gathered steps.
     bool scale_by_staleness = false;
     bool keep_previous = false;  // as BlockState's
+    const tributary::Clock* clock =
+        &tributary::Clock::Real();  // for how long updates take
     NonFiniteAction nonfinite = NonFiniteAction::kFail;
     std::function<void(const std::string& why)> on_fatal;
     // After every so many steps each block hands over its cut, under its lock;
@@ -95,8 +100,8 @@ class ParameterShard {
 
   struct Clock {
     bool initialized = true;    // every block has weights
-    int64_t steps = INT64_MAX;  // contributed by the rank to every block
-    int64_t begun = 0;          // contributed by the rank to some block
+    int64_t steps = INT64_MAX;  // contributed by the rank to all it holds of
+    int64_t begun = 0;          // contributed by the rank to some of them
   };
   // Fences the rank's incarnations before this one, so that the clock stays
   // true for it. FailedPrecondition: there is a later one.
@@ -140,6 +145,7 @@ class ParameterShard {
   absl::Status CheckFinite(const Block& block, const Contribution& c);
   absl::Status Verdict(const BlockState& block, uint32_t rank, int64_t step,
                        GradientAggregator::Verdict verdict, int64_t wanted);
+  std::vector<bool> MembersOf(const Block& block) const;
   absl::Status Refuse(absl::Status status);
   // Applies the open step, or starts the exchange that it needs first.
   void CompleteBlockLocked(BlockState& block, int64_t base_version,

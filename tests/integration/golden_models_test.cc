@@ -283,6 +283,14 @@ std::vector<Run> AllRuns() {
       runs.push_back(run);
     }
   }
+  for (const testing::Strategy& strategy : testing::ModelParallelStrategies()) {
+    for (Run run : {runs[0], runs[1], runs[2], runs[3], runs[4], runs[5]}) {
+      run.label += absl::StrCat("_", strategy.label);
+      run.strategy = strategy;
+      run.workers *= strategy.model_size;
+      runs.push_back(run);
+    }
+  }
   return runs;
 }
 

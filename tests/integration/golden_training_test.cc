@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <ostream>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -81,12 +82,23 @@ std::vector<Training> AllRuns() {
       runs.push_back(run);
     }
   }
-  const size_t servers = runs.size();
+  const std::vector<Training> served = runs;
   for (const testing::Strategy& strategy : testing::CollectiveStrategies()) {
-    for (size_t i = 0; i < servers; ++i) {
-      if (runs[i].workers == 1) continue;
-      Training run = runs[i];
+    for (Training run : served) {
+      if (run.workers == 1 || run.workers == 4) continue;
       run.strategy = strategy;
+      run.label += absl::StrCat("_", strategy.label);
+      runs.push_back(run);
+    }
+  }
+  const std::set<std::string> kCutToo = {"sgd", "adam", "accumulate2",
+                                         "adamw_clip_warmcos"};
+  // As many replicas as there are workers elsewhere, each of several workers.
+  for (const testing::Strategy& strategy : testing::ModelParallelStrategies()) {
+    for (Training run : served) {
+      if (run.workers > 2 || kCutToo.count(run.golden) == 0) continue;
+      run.strategy = strategy;
+      run.workers *= strategy.model_size;
       run.label += absl::StrCat("_", strategy.label);
       runs.push_back(run);
     }

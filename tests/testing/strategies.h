@@ -12,6 +12,7 @@ struct Strategy {
   std::string label;
   std::string block;  // of `strategy:`
   int servers = 0;
+  int model_size = 1;  // workers that hold one replica together
 
   std::string Yaml(int workers) const {
     return absl::StrCat("strategy: ", block, "\ncluster: {servers: ", servers,
@@ -25,11 +26,24 @@ inline const Strategy& ParameterServerStrategy() {
   return strategy;
 }
 
-// Those without servers.
+// Those without servers whose workers hold whole models.
 inline std::vector<Strategy> CollectiveStrategies() {
   return {{"all_reduce", "all_reduce"},
           {"sharded", "{all_reduce: {sharded: true}}"},
           {"data_parallel", "data_parallel"}};
+}
+
+// Those that cut the model.
+inline std::vector<Strategy> ModelParallelStrategies() {
+  return {
+      {"tensor2", "{tensor_parallel: 2}", 2, 2},
+      {"tensor2_all_reduce", "{all_reduce: {}, tensor_parallel: 2}", 0, 2},
+      {"pipeline2_gpipe",
+       "{pipeline_parallel: {stages: 2, micro_batches: 2, schedule: gpipe}}", 2,
+       2},
+      {"pipeline2_1f1b",
+       "{all_reduce: {}, pipeline_parallel: {stages: 2, micro_batches: 2}}", 0,
+       2}};
 }
 
 }  // namespace tributary::testing

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/clock.h"
 #include "common/status_macros.h"
 #include "common/wire/channel.h"
 #include "common/wire/crc32c.h"
@@ -24,6 +25,8 @@ constexpr char kPull[] = "/tributary.v1.ParameterService/Pull";
 constexpr absl::Duration kClockTimeout = absl::Seconds(2);
 constexpr absl::Duration kClockPause = absl::Milliseconds(20);
 constexpr char kInitialize[] = "/tributary.v1.ParameterService/Initialize";
+
+int64_t NowMicros() { return tributary::Clock::Real().NowMicros(); }
 
 // A block's memory within whole tensors, slice by slice, by reference.
 struct BlockMemory {
@@ -49,11 +52,13 @@ class GrpcParameterClient final : public ParameterClient {
   GrpcParameterClient(Options options, PartitionPlan partition)
       : options_(std::move(options)),
         partition_(std::move(partition)),
+        mesh_(MeshOf(options_.plan)),
         round_(options_.delay_micros, options_.on_waiting) {
     for (const std::string& server : options_.plan.servers()) {
       stubs_.push_back(
           std::make_unique<grpc::GenericStub>(DataChannel(server)));
       versions_.emplace_back(partition_.blocks(versions_.size()).size(), 0);
+      num_blocks_ += versions_.back().size();
     }
     thread_ = std::thread([this] { Loop(); });
   }
@@ -66,6 +71,9 @@ class GrpcParameterClient final : public ParameterClient {
   }
 
   const PartitionPlan& partition() const override { return partition_; }
+  bool Holds(const Block& block) const override {
+    return mesh_.Holds(static_cast<int>(options_.rank), block.holders);
+  }
 
   absl::Status Initialize(absl::Span<const float* const> tensors) override {
     round_.Begin(absl::Now() + options_.step_timeout);
@@ -114,6 +122,7 @@ class GrpcParameterClient final : public ParameterClient {
             ? absl::StrCat("pull after step ", wanted.finished_steps())
             : absl::StrCat("pull of version ", wanted.min_version());
     ForEachBlock([&](const Block& block) {
+      if (!Holds(block)) return;
       Start(block, {kPull, what,
                     [this, &block, wanted](uint32_t wait_ms) {
                       v1::PullRequest request = wanted;
@@ -136,6 +145,8 @@ class GrpcParameterClient final : public ParameterClient {
     gradients_ = gradients;
     weights_.assign(weights.begin(), weights.end());
     newest_version_ = 0;
+    flights_.clear();
+    flights_.reserve(num_blocks_);  // the network's thread writes into it
     round_.Begin(absl::Now() + options_.step_timeout);
   }
 
@@ -155,6 +166,10 @@ class GrpcParameterClient final : public ParameterClient {
 
   void PushPull(const Block& block) override {
     auto memory = std::make_shared<BlockMemory>();
+    if (flights_.size() < num_blocks_) {
+      flights_.push_back({.begin_micros = NowMicros()});
+    }
+    Flight* const flight = &flights_.back();
     if (samples_ > 0) *memory = Borrow(block, gradients_);
     round_.bytes_sent += memory->bytes;
     Start(block, {kPushPull, absl::StrCat("push of step ", step_ + 1),
@@ -170,7 +185,8 @@ class GrpcParameterClient final : public ParameterClient {
                     request.set_wait_ms(wait_ms);
                     return EncodeFrame(request, memory->slices);
                   },
-                  [this, &block](const grpc::ByteBuffer& answer) {
+                  [this, &block, flight](const grpc::ByteBuffer& answer) {
+                    flight->end_micros = NowMicros();
                     return TakeWeights<v1::PushPullResponse>(block, answer);
                   }});
   }
@@ -189,6 +205,7 @@ class GrpcParameterClient final : public ParameterClient {
   Traffic traffic() const override {
     return {round_.bytes_sent, round_.bytes_received, round_.retries};
   }
+  const std::vector<Flight>& flights() const override { return flights_; }
 
  private:
   // Asks again while the server has no plan yet or cannot be reached.
@@ -286,6 +303,7 @@ class GrpcParameterClient final : public ParameterClient {
 
   const Options options_;
   const PartitionPlan partition_;
+  const DeviceMesh mesh_;
   TransferRound round_;
   std::vector<std::unique_ptr<grpc::GenericStub>> stubs_;
   std::thread thread_;
@@ -294,6 +312,8 @@ class GrpcParameterClient final : public ParameterClient {
   int64_t step_ = 0;
   std::atomic<int64_t> newest_version_{0};
   std::vector<std::vector<int64_t>> versions_;  // [shard][block]
+  size_t num_blocks_ = 0;
+  std::vector<Flight> flights_;
   uint64_t samples_ = 0;
   absl::Span<const float* const> gradients_;
   std::vector<float*> weights_;

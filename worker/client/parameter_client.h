@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -39,6 +40,11 @@ class ParameterClient {
     uint64_t bytes_received = 0;
     uint64_t retries = 0;
   };
+  // A block's way to its server and back, by Clock::Real().
+  struct Flight {
+    int64_t begin_micros = 0;
+    int64_t end_micros = 0;
+  };
 
   // Connects lazily. Errors as MakePartitionPlan.
   static absl::StatusOr<std::unique_ptr<ParameterClient>> Connect(
@@ -46,8 +52,12 @@ class ParameterClient {
   virtual ~ParameterClient() = default;
 
   virtual const PartitionPlan& partition() const = 0;
+  // Of which this rank holds a part; the others are neither pulled nor pushed,
+  // and their parameters' pointers not read.
+  virtual bool Holds(const Block& block) const = 0;
 
-  // Sets the initial weights; `tensors` has one pointer per parameter.
+  // Sets the initial weights, of every rank; `tensors` has one pointer per
+  // parameter.
   // AlreadyExists when others stand there.
   virtual absl::Status Initialize(absl::Span<const float* const> tensors) = 0;
 
@@ -92,6 +102,8 @@ class ParameterClient {
   virtual void Cancel(const std::string& why) = 0;
 
   virtual Traffic traffic() const = 0;
+  // Of the step that has finished last.
+  virtual const std::vector<Flight>& flights() const = 0;
 };
 
 }  // namespace tributary

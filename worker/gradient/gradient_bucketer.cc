@@ -4,10 +4,12 @@
 
 namespace tributary {
 
-GradientBucketer::GradientBucketer(const PartitionPlan& plan)
+GradientBucketer::GradientBucketer(
+    const PartitionPlan& plan, const std::function<bool(const Block&)>& holds)
     : blocks_of_(plan.parameters().size()) {
   for (int shard = 0; shard < plan.num_shards(); ++shard) {
     for (const Block& block : plan.blocks(shard)) {
+      if (holds && !holds(block)) continue;
       const int slices = static_cast<int>(block.slices.size());
       for (const Slice& slice : block.slices) {
         blocks_of_[slice.parameter].push_back(static_cast<int>(blocks_.size()));

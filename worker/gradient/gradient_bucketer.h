@@ -11,8 +11,11 @@ namespace tributary {
 // a block leaves with the last of its parameters. A plain object.
 class GradientBucketer {
  public:
-  // `plan` outlives the bucketer.
-  explicit GradientBucketer(const PartitionPlan& plan);
+  // `plan` outlives the bucketer. `holds`: whose blocks are this worker's;
+  // none: all are.
+  explicit GradientBucketer(
+      const PartitionPlan& plan,
+      const std::function<bool(const Block&)>& holds = nullptr);
 
   // Begins a step: nothing is ready.
   void Reset();

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "common/check.h"
+#include "common/clock.h"
 #include "common/partition_plan.h"
 #include "common/sample_weights.h"
 #include "common/status_macros.h"
@@ -32,6 +35,14 @@ absl::StatusOr<std::unique_ptr<AllReduceSynchronizer>>
 AllReduceSynchronizer::Create(Options options) {
   std::unique_ptr<AllReduceSynchronizer> made(
       new AllReduceSynchronizer(std::move(options)));
+  Options& o = made->options_;
+  if (o.planned.empty()) {
+    o.planned = o.model->parameters();
+    o.mesh = {.data = o.group->size()};
+    o.place = {.data = o.group->rank()};
+    o.place_in_plan.resize(o.planned.size());
+    std::iota(o.place_in_plan.begin(), o.place_in_plan.end(), 0);
+  }
   TRIBUTARY_RETURN_IF_ERROR(made->PlanBuckets());
   made->StartCheckpointer();
   made->thread_ = std::thread([s = made.get()] { s->Run(); });
@@ -54,6 +65,9 @@ absl::Status AllReduceSynchronizer::PlanBuckets() {
   for (size_t p = 0; p < parameters.size(); ++p) {
     offsets_.push_back(options_.model->gradient(static_cast<int>(p)) -
                        gradients());
+  }
+  if (!parameters.empty()) {
+    num_elements_ = offsets_.back() + parameters.back().size();
   }
   const int size = options_.group->size(), rank = options_.group->rank();
   bucket_of_.resize(parameters.size());
@@ -95,7 +109,6 @@ absl::Status AllReduceSynchronizer::PlanBuckets() {
 absl::StatusOr<int64_t> AllReduceSynchronizer::Start(
     const MakeWeights& initial, const OnPosition& on_position) {
   on_position({options_.start_step, options_.start_step});
-  const ParameterSpecs& parameters = options_.model->parameters();
   if (options_.restore != nullptr) {
     TRIBUTARY_RETURN_IF_ERROR(Restore());
     return options_.start_step;
@@ -107,8 +120,10 @@ absl::StatusOr<int64_t> AllReduceSynchronizer::Start(
                            made[p].data(), made[p].size() * sizeof(float));
     }
   }
-  TRIBUTARY_RETURN_IF_ERROR(options_.group->Broadcast(
-      weights(), offsets_.back() + parameters.back().size(), 0));
+  if (num_elements_ > 0) {
+    TRIBUTARY_RETURN_IF_ERROR(
+        options_.group->Broadcast(weights(), num_elements_, 0));
+  }
   TRIBUTARY_RETURN_IF_ERROR(optimizer_->Reset());
   return 0;
 }
@@ -116,16 +131,16 @@ absl::StatusOr<int64_t> AllReduceSynchronizer::Start(
 absl::Status AllReduceSynchronizer::Restore() {
   const ParameterSpecs& parameters = options_.model->parameters();
   TRIBUTARY_RETURN_IF_ERROR(
-      options_.restore->CheckFits(parameters, optimizer_->state_names()));
+      options_.restore->CheckFits(options_.planned, optimizer_->state_names()));
   for (size_t p = 0; p < parameters.size(); ++p) {
     const int parameter = static_cast<int>(p);
     std::vector<float> host(parameters[p].size());
-    TRIBUTARY_RETURN_IF_ERROR(
-        options_.restore->ReadRange(0, parameter, 0, absl::MakeSpan(host)));
+    TRIBUTARY_RETURN_IF_ERROR(options_.restore->ReadRange(
+        0, options_.place_in_plan[p], 0, absl::MakeSpan(host)));
     options_.ops->CopyIn(options_.model->weight(parameter), host.data(),
                          host.size() * sizeof(float));
   }
-  return optimizer_->Restore(*options_.restore);
+  return optimizer_->Restore(*options_.restore, options_.place_in_plan);
 }
 
 void AllReduceSynchronizer::StartCheckpointer() {
@@ -135,12 +150,17 @@ void AllReduceSynchronizer::StartCheckpointer() {
   Checkpointer::Options made;
   made.directory = wanted.directory;
   made.header.job_id = wanted.job_id;
-  made.header.shard = cut() ? rank : 0;
-  made.header.num_shards = cut() ? options_.group->size() : 1;
-  made.header.parameters = options_.model->parameters();
+  // By rank of the job, or of the one replica that writes.
+  made.header.shard = options_.mesh.RankOf(options_.place);
+  made.header.num_shards =
+      cut() ? options_.mesh.size() : options_.mesh.model_size();
+  made.header.parameters = options_.planned;
   made.header.state_names = optimizer_->state_names();
-  // A rank whose cut is empty writes a file that says so.
-  made.num_blocks = std::max<size_t>(1, optimizer_->ranges().size());
+  // A rank that has nothing to write writes a file that says so.
+  made.num_blocks = std::max<size_t>(
+      1, absl::c_count_if(optimizer_->ranges(), [this](const auto& range) {
+        return Writes(range.parameter);
+      }));
   made.on_written = [this](const Checkpointer::Written& written) {
     options_.checkpoints.on_written(written, optimizer_->state_names());
   };
@@ -151,6 +171,7 @@ void AllReduceSynchronizer::BeginStep(int64_t step, uint64_t /*samples*/) {
   step_ = step;
   sample_weights_ = SampleWeights(options_.samples(step));
   missing_.clear();
+  spans_.clear();
   for (const Bucket& b : buckets_) {
     missing_.push_back(b.bucket.last - b.bucket.first + 1);
   }
@@ -188,7 +209,12 @@ void AllReduceSynchronizer::Run() {
   }
 }
 
+void AllReduceSynchronizer::AddSpan(bool optimizer, int64_t begin_micros) {
+  spans_.push_back({optimizer, begin_micros, Clock::Real().NowMicros()});
+}
+
 absl::Status AllReduceSynchronizer::Process(const Bucket& bucket) {
+  const int64_t reducing = Clock::Real().NowMicros();
   float* const gradient = gradients() + bucket.bucket.begin;
   if (!replicated()) {
     TRIBUTARY_RETURN_IF_ERROR(options_.group->ReduceScatter(
@@ -197,11 +223,14 @@ absl::Status AllReduceSynchronizer::Process(const Bucket& bucket) {
     TRIBUTARY_RETURN_IF_ERROR(options_.group->AllReduce(
         gradient, bucket.bucket.end - bucket.bucket.begin, sample_weights_));
   }
+  AddSpan(/*optimizer=*/false, reducing);
   if (two_phase_) return absl::OkStatus();
+  const int64_t updating = Clock::Real().NowMicros();
   TRIBUTARY_RETURN_IF_ERROR(CheckFinite(bucket));
   for (size_t r = 0; r < bucket.num_ranges; ++r) {
     optimizer_->Update(step_, bucket.first_range + r);
   }
+  AddSpan(/*optimizer=*/true, updating);
   return GatherWeights(bucket);
 }
 
@@ -224,8 +253,11 @@ absl::Status AllReduceSynchronizer::CheckFinite(const Bucket& bucket) {
 
 absl::Status AllReduceSynchronizer::GatherWeights(const Bucket& bucket) {
   if (replicated()) return absl::OkStatus();
-  return options_.group->AllGather(weights() + bucket.bucket.begin,
-                                   bucket.bounds);
+  const int64_t gathering = Clock::Real().NowMicros();
+  TRIBUTARY_RETURN_IF_ERROR(options_.group->AllGather(
+      weights() + bucket.bucket.begin, bucket.bounds));
+  AddSpan(/*optimizer=*/false, gathering);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<int64_t> AllReduceSynchronizer::FinishStep() {
@@ -241,11 +273,12 @@ absl::StatusOr<int64_t> AllReduceSynchronizer::FinishStep() {
 
 absl::Status AllReduceSynchronizer::CompareReplicas(int64_t steps) {
   const int size = options_.group->size(), rank = options_.group->rank();
-  const int64_t n =
-      offsets_.back() + options_.model->parameters().back().size();
   // Of the weights and, where all ranks hold the same, of the state.
   std::vector<uint32_t> hashes(2 * size);
-  hashes[2 * rank] = Crc32c(weights(), static_cast<size_t>(n) * sizeof(float));
+  if (num_elements_ > 0) {
+    hashes[2 * rank] =
+        Crc32c(weights(), static_cast<size_t>(num_elements_) * sizeof(float));
+  }
   if (replicated()) hashes[2 * rank + 1] = optimizer_->StateChecksum();
   std::vector<int64_t> bounds;
   for (int r = 0; r <= size; ++r) bounds.push_back(2 * r);
@@ -264,13 +297,25 @@ absl::Status AllReduceSynchronizer::CompareReplicas(int64_t steps) {
   return absl::OkStatus();
 }
 
+bool AllReduceSynchronizer::Writes(int parameter) const {
+  const Holders& holders =
+      options_.planned[options_.place_in_plan[parameter]].holders;
+  return options_.place.stage == std::max(0, holders.stage) &&
+         options_.place.tensor == std::max(0, holders.tensor);
+}
+
 absl::Status AllReduceSynchronizer::Checkpoint(int64_t steps) {
   if (checkpointer_ == nullptr) return absl::OkStatus();
   const auto take = [this](const BlockCut& cut) { checkpointer_->Take(cut); };
+  bool any = false;
   for (size_t r = 0; r < optimizer_->ranges().size(); ++r) {
-    TRIBUTARY_RETURN_IF_ERROR(optimizer_->Cut(steps, r, take));
+    const int parameter = optimizer_->ranges()[r].parameter;
+    if (!Writes(parameter)) continue;
+    any = true;
+    TRIBUTARY_RETURN_IF_ERROR(
+        optimizer_->Cut(steps, r, options_.place_in_plan[parameter], take));
   }
-  if (optimizer_->ranges().empty()) {
+  if (!any) {
     const Block none;
     take(
         {.steps = steps,
@@ -345,25 +390,48 @@ AllReduceSynchronizer::SumsOverRanks(const std::vector<double>& own,
   return sums;
 }
 
+absl::StatusOr<std::vector<double>> AllReduceSynchronizer::TotalSums(
+    const std::vector<double>& own) {
+  if (options_.model_group == nullptr) return own;
+  Communicator& group = *options_.model_group;
+  const size_t n = options_.planned.size();
+  std::vector<double> values(n * group.size());
+  std::vector<int64_t> bounds;
+  for (int r = 0; r <= group.size(); ++r) {
+    bounds.push_back(2 * static_cast<int64_t>(n) * r);
+  }
+  for (size_t p = 0; p < own.size(); ++p) {
+    if (!Writes(static_cast<int>(p))) continue;  // counts once
+    values[n * group.rank() + options_.place_in_plan[p]] = own[p];
+  }
+  TRIBUTARY_RETURN_IF_ERROR(
+      group.AllGather(reinterpret_cast<float*>(values.data()), bounds));
+  std::vector<double> sums(n);
+  for (size_t i = 0; i < values.size(); ++i) sums[i % n] += values[i];
+  return sums;
+}
+
 absl::Status AllReduceSynchronizer::ApplyWithSums() {
-  TRIBUTARY_ASSIGN_OR_RETURN(auto squares,
+  const int64_t updating = Clock::Real().NowMicros();
+  TRIBUTARY_ASSIGN_OR_RETURN(auto own,
                              SumsOverRanks(optimizer_->GradientSquares(), 1));
-  const auto& parameters = options_.model->parameters();
-  for (size_t p = 0; p < parameters.size(); ++p) {
-    if (std::isfinite(squares[0][p])) continue;
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<double> squares,
+                             TotalSums(own[0]));
+  for (size_t p = 0; p < squares.size(); ++p) {
+    if (std::isfinite(squares[p])) continue;
     if (options_.skip_nonfinite) return absl::OkStatus();
     return absl::InvalidArgumentError(
-        absl::StrCat("the gradient of \"", parameters[p].name, "\" in step ",
-                     step_ + 1, " is not finite"));
+        absl::StrCat("the gradient of \"", options_.planned[p].name,
+                     "\" in step ", step_ + 1, " is not finite"));
   }
   if (optimizer_->needs_trust_ratio()) {
     TRIBUTARY_ASSIGN_OR_RETURN(
-        auto pairs,
-        SumsOverRanks(optimizer_->Directions(step_, squares[0]), 2));
+        auto pairs, SumsOverRanks(optimizer_->Directions(step_, squares), 2));
     optimizer_->ApplyDirections(step_, pairs[0], pairs[1]);
   } else {
-    optimizer_->UpdateAll(step_, squares[0]);
+    optimizer_->UpdateAll(step_, squares);
   }
+  AddSpan(/*optimizer=*/true, updating);
   for (const Bucket& bucket : buckets_) {
     TRIBUTARY_RETURN_IF_ERROR(GatherWeights(bucket));
   }

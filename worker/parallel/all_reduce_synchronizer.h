@@ -12,7 +12,9 @@
 #include "absl/synchronization/mutex.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/checkpointer.h"
+#include "common/device_mesh.h"
 #include "common/optimizer_options.h"
+#include "common/parameter_spec.h"
 #include "kernels/ops.h"
 #include "worker/collective/communicator.h"
 #include "worker/model/model.h"
@@ -51,8 +53,18 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
   };
   struct Options {
     std::unique_ptr<Communicator> group;  // of all data-parallel ranks
-    Model* model = nullptr;               // these two outlive it
-    Ops* ops = nullptr;                   // of the host
+    // Of all that train one replica, by rank; none where the model is whole or
+    // no step needs sums over all of it.
+    std::unique_ptr<Communicator> model_group;
+    Model* model = nullptr;  // these two outlive it
+    Ops* ops = nullptr;      // of the host
+    // Where the model is a part of one: the parameters of all parts, this
+    // rank's place among them, and where the model's stand in the list. Empty:
+    // the model is whole.
+    ParameterSpecs planned;
+    DeviceMesh mesh;
+    DeviceMesh::Place place;
+    std::vector<int> place_in_plan;
     UpdateOn update_on = UpdateOn::kEveryRank;
     int64_t bucket_bytes = 25 << 20;
     int64_t first_bucket_bytes = 1 << 20;
@@ -82,8 +94,12 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
   void BeginStep(int64_t step, uint64_t samples) override;
   void GradientReady(int parameter) override;
   absl::StatusOr<int64_t> FinishStep() override;
-  void Cancel(const std::string& why) override { options_.group->Abort(why); }
+  void Cancel(const std::string& why) override {
+    options_.group->Abort(why);
+    if (options_.model_group) options_.model_group->Abort(why);
+  }
   Traffic traffic() const override;
+  std::vector<Span> spans() const override { return spans_; }
 
  private:
   // What this and the other ranks do with one bucket.
@@ -110,7 +126,13 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
   // `stride` values a grain of this rank's ranges.
   absl::StatusOr<std::vector<std::vector<double>>> SumsOverRanks(
       const std::vector<double>& own, int stride);
+  // What has gone on from `begin_micros` until now.
+  void AddSpan(bool optimizer, int64_t begin_micros);
   void StartCheckpointer();
+  // Whether this is the part of a replica that writes the parameter.
+  bool Writes(int parameter) const;
+  // The same sums over all parts of the replica, in the plan's order.
+  absl::StatusOr<std::vector<double>> TotalSums(const std::vector<double>& own);
   absl::Status Restore();
   // DataLoss names the rank whose weights, or state, differ from rank 0's.
   absl::Status CompareReplicas(int64_t steps);
@@ -121,8 +143,9 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
   float* gradients() const { return options_.model->gradient(0); }
   float* weights() const { return options_.model->weight(0); }
 
-  const Options options_;
+  Options options_;
   Offsets offsets_;
+  int64_t num_elements_ = 0;  // of the model's arrays, with what aligns them
   std::vector<Bucket> buckets_;
   std::vector<int> bucket_of_;                          // [parameter]
   std::vector<std::vector<GradientRange>> all_ranges_;  // [rank], in order
@@ -132,6 +155,7 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
   int64_t step_ = 0;
   std::vector<float> sample_weights_;
   std::vector<int> missing_;  // [bucket], parameters that are not ready
+  std::vector<Span> spans_;   // the thread's, while buckets are left
 
   absl::Mutex mu_;
   std::deque<int> ready_ ABSL_GUARDED_BY(mu_);

@@ -21,6 +21,12 @@ class GradientSynchronizer {
     uint64_t bytes_received = 0;
     uint64_t retries = 0;  // messages sent again
   };
+  // What went on in a step beside the calling thread, by Clock::Real().
+  struct Span {
+    bool optimizer = false;  // updating weights here, else communicating
+    int64_t begin_micros = 0;
+    int64_t end_micros = 0;
+  };
 
   virtual ~GradientSynchronizer() = default;
 
@@ -60,6 +66,8 @@ class GradientSynchronizer {
   // Ends a wait under way, from any thread.
   virtual void Cancel(const std::string& why) = 0;
   virtual Traffic traffic() const = 0;
+  // Of the step that has finished last, in any order; they may overlap.
+  virtual std::vector<Span> spans() const { return {}; }
 };
 
 }  // namespace tributary

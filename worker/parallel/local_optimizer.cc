@@ -56,14 +56,15 @@ absl::Status LocalOptimizer::Synchronize() {
   return absl::InternalError(absl::StrCat("device: ", status.message()));
 }
 
-absl::Status LocalOptimizer::Restore(const CheckpointReader& checkpoint) {
+absl::Status LocalOptimizer::Restore(const CheckpointReader& checkpoint,
+                                     const std::vector<int>& place_in_plan) {
   for (size_t r = 0; r < ranges().size(); ++r) {
     const GradientRange& range = ranges()[r];
     std::vector<float> host(range.size());
     for (size_t i = 0; i < state_[r].size(); ++i) {
-      TRIBUTARY_RETURN_IF_ERROR(
-          checkpoint.ReadRange(static_cast<int>(1 + i), range.parameter,
-                               range.begin, absl::MakeSpan(host)));
+      TRIBUTARY_RETURN_IF_ERROR(checkpoint.ReadRange(
+          static_cast<int>(1 + i), place_in_plan[range.parameter], range.begin,
+          absl::MakeSpan(host)));
       options_.ops->CopyIn(state_[r][i].data(), host.data(),
                            host.size() * sizeof(float));
       TRIBUTARY_RETURN_IF_ERROR(Synchronize());
@@ -82,14 +83,14 @@ uint32_t LocalOptimizer::StateChecksum() {
 }
 
 absl::Status LocalOptimizer::Cut(
-    int64_t steps, size_t range,
+    int64_t steps, size_t range, int place,
     const std::function<void(const BlockCut&)>& take) {
   const GradientRange& r = ranges()[range];
   const auto bytes = static_cast<size_t>(r.size()) * sizeof(float);
   const Block block{
       .index = static_cast<int>(range),
       .size = r.size(),
-      .slices = {{.parameter = r.parameter, .begin = r.begin, .end = r.end}}};
+      .slices = {{.parameter = place, .begin = r.begin, .end = r.end}}};
   BlockCut cut{.steps = steps,
                .block = &block,
                .weights = SharedBuffer(r.size()),

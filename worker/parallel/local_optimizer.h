@@ -41,14 +41,17 @@ class LocalOptimizer {
   absl::Status Reset();
   // The state that a checkpoint holds, of the model's parameters. Errors as
   // CheckpointReader's.
-  absl::Status Restore(const CheckpointReader& checkpoint);
+  // place_in_plan: of each of the model's parameters, among the checkpoint's.
+  absl::Status Restore(const CheckpointReader& checkpoint,
+                       const std::vector<int>& place_in_plan);
   const std::vector<std::string>& state_names() const {
     return optimizer_.state_names();
   }
   // CRC-32C of all of it, range by range.
   uint32_t StateChecksum();
-  // One of the ranges after `steps` steps, in host memory.
-  absl::Status Cut(int64_t steps, size_t range,
+  // One of the ranges after `steps` steps, in host memory, as one of parameter
+  // `place`.
+  absl::Status Cut(int64_t steps, size_t range, int place,
                    const std::function<void(const BlockCut&)>& take);
 
   const std::vector<GradientRange>& ranges() const { return options_.ranges; }

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/check.h"
+#include "common/clock.h"
 #include "common/status_macros.h"
 
 namespace tributary {
@@ -92,11 +93,17 @@ void LocalSgdSynchronizer::BeginStep(int64_t step, uint64_t samples) {
 }
 
 absl::StatusOr<int64_t> LocalSgdSynchronizer::FinishStep() {
+  const Clock& clock = Clock::Real();
+  const int64_t begin = clock.NowMicros();
   if (samples_ > 0) UpdateLocally();
+  const int64_t updated = clock.NowMicros();
+  spans_.clear();
+  spans_.push_back({/*optimizer=*/true, begin, updated});
   round_samples_ += samples_;
   const int64_t finished = step_ + 1;
   if (finished % options_.period == 0 || finished == options_.total_steps) {
     TRIBUTARY_RETURN_IF_ERROR(Exchange());
+    spans_.push_back({/*optimizer=*/false, updated, clock.NowMicros()});
   }
   TRIBUTARY_RETURN_IF_ERROR(DeviceFault());
   return finished;

@@ -43,6 +43,7 @@ class LocalSgdSynchronizer final : public GradientSynchronizer {
   absl::StatusOr<int64_t> FinishStep() override;
   void Cancel(const std::string& why) override { options_.client->Cancel(why); }
   Traffic traffic() const override;
+  std::vector<Span> spans() const override { return spans_; }
 
  private:
   explicit LocalSgdSynchronizer(Options options);
@@ -63,6 +64,7 @@ class LocalSgdSynchronizer final : public GradientSynchronizer {
   int64_t step_ = 0;
   uint64_t samples_ = 0;        // of the step
   uint64_t round_samples_ = 0;  // of the round
+  std::vector<Span> spans_;     // of the step
 };
 
 }  // namespace tributary

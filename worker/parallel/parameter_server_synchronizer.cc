@@ -9,24 +9,31 @@
 namespace tributary {
 
 ParameterServerSynchronizer::ParameterServerSynchronizer(
-    std::unique_ptr<ParameterClient> client, Model* model, Ops* ops, Mode mode)
+    std::unique_ptr<ParameterClient> client, Model* model, Ops* ops, Mode mode,
+    std::vector<int> place_in_plan)
     : client_(std::move(client)),
       model_(model),
       ops_(ops),
       mode_(mode),
-      bucketer_(client_->partition()) {
+      bucketer_(client_->partition(),
+                [this](const Block& block) { return client_->Holds(block); }),
+      place_in_plan_(std::move(place_in_plan)) {
   const ParameterSpecs& parameters = model_->parameters();
-  TRIBUTARY_CHECK(parameters == client_->partition().parameters());
+  const ParameterSpecs& planned = client_->partition().parameters();
+  weights_.resize(planned.size());
+  gradients_.resize(planned.size());
+  TRIBUTARY_CHECK(place_in_plan_.size() == parameters.size());
   for (size_t p = 0; p < parameters.size(); ++p) {
-    const int index = static_cast<int>(p);
+    const int index = static_cast<int>(p), place = place_in_plan_[p];
+    TRIBUTARY_CHECK(parameters[p].shape == planned[place].shape);
     if (ops_->is_host()) {
-      weights_.push_back(model_->weight(index));
-      gradients_.push_back(model_->gradient(index));
+      weights_[place] = model_->weight(index);
+      gradients_[place] = model_->gradient(index);
       continue;
     }
     for (std::vector<float*>* host : {&weights_, &gradients_}) {
       copies_.emplace_back(parameters[p].size());
-      host->push_back(copies_.back().data());
+      (*host)[place] = copies_.back().data();
     }
   }
 }
@@ -80,11 +87,12 @@ void ParameterServerSynchronizer::BeginStep(int64_t step, uint64_t samples) {
 }
 
 void ParameterServerSynchronizer::GradientReady(int parameter) {
+  const int place = place_in_plan_[parameter];
   if (!ops_->is_host() && samples_ > 0) {
-    ops_->CopyOut(gradients_[parameter], model_->gradient(parameter),
+    ops_->CopyOut(gradients_[place], model_->gradient(parameter),
                   model_->parameters()[parameter].size() * sizeof(float));
   }
-  bucketer_.MarkReady(parameter,
+  bucketer_.MarkReady(place,
                       [this](const Block& block) { client_->PushPull(block); });
 }
 
@@ -112,9 +120,9 @@ absl::Status ParameterServerSynchronizer::WaitUntilPushed() {
 
 void ParameterServerSynchronizer::CopyWeightsIn() {
   if (ops_->is_host()) return;
-  for (size_t p = 0; p < weights_.size(); ++p) {
+  for (size_t p = 0; p < place_in_plan_.size(); ++p) {
     const int index = static_cast<int>(p);
-    ops_->CopyIn(model_->weight(index), weights_[p],
+    ops_->CopyIn(model_->weight(index), weights_[place_in_plan_[p]],
                  model_->parameters()[p].size() * sizeof(float));
   }
 }
@@ -123,6 +131,16 @@ absl::Status ParameterServerSynchronizer::DeviceFault() {
   const DeviceStatus status = ops_->Synchronize();
   if (status.ok()) return absl::OkStatus();
   return absl::InternalError(absl::StrCat("device: ", status.message()));
+}
+
+std::vector<GradientSynchronizer::Span> ParameterServerSynchronizer::spans()
+    const {
+  std::vector<Span> spans;
+  for (const ParameterClient::Flight& flight : client_->flights()) {
+    spans.push_back(
+        {/*optimizer=*/false, flight.begin_micros, flight.end_micros});
+  }
+  return spans;
 }
 
 ParameterServerSynchronizer::Traffic ParameterServerSynchronizer::traffic()

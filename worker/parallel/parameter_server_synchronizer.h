@@ -24,10 +24,11 @@ class ParameterServerSynchronizer final : public GradientSynchronizer {
     kSeparate,  // each by itself
   };
 
-  // `model` and `ops` outlive it; the client's plan is of the model's
-  // parameters.
+  // `model` and `ops` outlive it. place_in_plan: of each of the model's
+  // parameters, among the client's.
   ParameterServerSynchronizer(std::unique_ptr<ParameterClient> client,
-                              Model* model, Ops* ops, Mode mode);
+                              Model* model, Ops* ops, Mode mode,
+                              std::vector<int> place_in_plan);
 
   absl::StatusOr<int64_t> Start(const MakeWeights& initial,
                                 const OnPosition& on_position) override;
@@ -37,6 +38,7 @@ class ParameterServerSynchronizer final : public GradientSynchronizer {
   absl::Status WaitUntilPushed() override;
   void Cancel(const std::string& why) override { client_->Cancel(why); }
   Traffic traffic() const override;
+  std::vector<Span> spans() const override;
 
  private:
   // Reads the weights from which a worker that has finished `steps` goes on.
@@ -49,7 +51,9 @@ class ParameterServerSynchronizer final : public GradientSynchronizer {
   Ops* const ops_;
   const Mode mode_;
   GradientBucketer bucketer_;
-  // Host memory of each parameter: the model's own, or the copies below.
+  const std::vector<int> place_in_plan_;
+  // Host memory of each planned parameter that the model has: the model's own,
+  // or the copies below.
   std::vector<float*> weights_;
   std::vector<float*> gradients_;
   std::vector<std::vector<float>> copies_;

@@ -4,15 +4,14 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/address.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/control/report_checkpoint.h"
 #include "common/job/job_options.h"
 #include "common/job/learning_rate_schedule.h"
+#include "common/model_cut.h"
 #include "common/status_macros.h"
+#include "common/wire/plan_codec.h"
 #include "spdlog/spdlog.h"
-#include "worker/collective/mesh.h"
-#include "worker/collective/peer_communicator.h"
 #include "worker/parallel/all_reduce_synchronizer.h"
 #include "worker/parallel/local_sgd_synchronizer.h"
 #include "worker/parallel/parameter_server_synchronizer.h"
@@ -43,7 +42,7 @@ ParameterServerSynchronizer::Mode ModeOf(const v1::SyncSpec& sync) {
 
 SynchronizerOr MakeParameterServer(const SynchronizerParts& parts,
                                    const v1::Plan& plan) {
-  Member& member = *parts.member;
+  Member& member = *parts.group.member;
   const v1::JobSpec& job = member.job();
   TRIBUTARY_ASSIGN_OR_RETURN(
       std::unique_ptr<ParameterClient> client,
@@ -61,13 +60,19 @@ SynchronizerOr MakeParameterServer(const SynchronizerParts& parts,
            .delay_micros = parts.delay_micros}));
   const v1::SyncSpec& sync = job.strategy().parameter_server().sync();
   if (!sync.has_local_sgd()) {
+    TRIBUTARY_ASSIGN_OR_RETURN(
+        std::vector<int> places,
+        PlacesInPlan(parts.replica->model()->parameters(),
+                     client->partition().parameters(), MeshOf(plan),
+                     static_cast<int>(member.index())));
     return std::make_unique<ParameterServerSynchronizer>(
-        std::move(client), parts.model, parts.ops, ModeOf(sync));
+        std::move(client), parts.replica->model(), parts.group.ops,
+        ModeOf(sync), std::move(places));
   }
   LocalSgdSynchronizer::Options options;
   options.client = std::move(client);
-  options.model = parts.model;
-  options.ops = parts.ops;
+  options.model = parts.replica->model();
+  options.ops = parts.group.ops;
   options.period = sync.local_sgd().period();
   options.total_steps = parts.steps->total_steps();
   options.inner = OptimizerOptionsOf(job.training().optimizer());
@@ -76,47 +81,6 @@ SynchronizerOr MakeParameterServer(const SynchronizerParts& parts,
   TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<LocalSgdSynchronizer> made,
                              LocalSgdSynchronizer::Create(std::move(options)));
   return made;
-}
-
-absl::StatusOr<std::unique_ptr<Mesh>> ConnectMesh(
-    const SynchronizerParts& parts, const v1::Plan& plan, int rank, int size,
-    absl::Duration timeout) {
-  Member& member = *parts.member;
-  if (member.job().strategy().has_data_parallel()) {
-    return parts.local_meshes->Take(plan.epoch(), "data", rank, size);
-  }
-  TRIBUTARY_ASSIGN_OR_RETURN(const std::string host,
-                             LocalHostTowards(parts.coordinator));
-  return ConnectGlooMesh({.rank = rank,
-                          .size = size,
-                          .host = host,
-                          .connect_timeout = timeout,
-                          .exchange = [&](std::string addresses) {
-                            return member.Exchange(plan.epoch(), "data", rank,
-                                                   size, std::move(addresses),
-                                                   timeout);
-                          }});
-}
-
-absl::StatusOr<std::unique_ptr<Communicator>> ConnectGroup(
-    const SynchronizerParts& parts, const v1::Plan& plan) {
-  Member& member = *parts.member;
-  const v1::JobSpec& job = member.job();
-  if (!parts.ops->is_host() ||
-      job.strategy().all_reduce().backend() == v1::COLLECTIVE_BACKEND_NCCL) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        StrategyName(job),
-        " computes on the CPU, over gloo; this worker's device is ",
-        parts.ops->device_name()));
-  }
-  const absl::Duration timeout = absl::Seconds(StepTimeoutSeconds(job));
-  const int rank = static_cast<int>(member.index());
-  const int size = job.cluster().workers();
-  TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<Mesh> mesh,
-                             ConnectMesh(parts, plan, rank, size, timeout));
-  spdlog::info("rank {} of {} over {}", rank, size, mesh->backend());
-  return std::make_unique<PeerCommunicator>(PeerCommunicator::Options{
-      .mesh = std::move(mesh), .ops = parts.ops, .timeout = timeout});
 }
 
 // Where the ranks go on from and what they write on the way.
@@ -160,14 +124,46 @@ void ReadBuckets(const v1::StrategySpec& strategy,
   read(strategy.all_reduce());
 }
 
+// What a rank that has a part of the model says of it to the others.
+absl::Status PlaceInMesh(const SynchronizerParts& parts, const v1::Plan& plan,
+                         AllReduceSynchronizer::Options* options) {
+  const Replica& replica = *parts.replica;
+  options->planned = FromProto(plan.parameters());
+  options->mesh = replica.mesh();
+  options->place = replica.place();
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      options->place_in_plan,
+      PlacesInPlan(replica.model()->parameters(), options->planned,
+                   replica.mesh(),
+                   static_cast<int>(parts.group.member->index())));
+  const v1::TrainingSpec& training = parts.group.member->job().training();
+  const bool sums = training.clip_norm() > 0 ||
+                    training.nonfinite() == v1::NON_FINITE_SKIP ||
+                    training.optimizer().has_lamb();
+  if (replica.mesh().model_size() == 1 || !sums) return absl::OkStatus();
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      options->model_group,
+      ConnectGroup(parts.group, plan,
+                   absl::StrCat("model/", replica.place().data),
+                   replica.ModelRanks()));
+  return absl::OkStatus();
+}
+
 SynchronizerOr MakeAllReduce(const SynchronizerParts& parts,
                              const v1::Plan& plan) {
-  Member& member = *parts.member;
+  Member& member = *parts.group.member;
   const v1::JobSpec& job = member.job();
   AllReduceSynchronizer::Options options;
-  TRIBUTARY_ASSIGN_OR_RETURN(options.group, ConnectGroup(parts, plan));
-  options.model = parts.model;
-  options.ops = parts.ops;
+  const Replica& replica = *parts.replica;
+  const DeviceMesh::Place& place = replica.place();
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      options.group,
+      ConnectGroup(parts.group, plan,
+                   absl::StrCat("data/", place.stage, "/", place.tensor),
+                   replica.DataRanks()));
+  TRIBUTARY_RETURN_IF_ERROR(PlaceInMesh(parts, plan, &options));
+  options.model = parts.replica->model();
+  options.ops = parts.group.ops;
   ReadBuckets(job.strategy(), &options);
   options.optimizer = OptimizerOptionsOf(job.training().optimizer());
   options.clip_norm = job.training().clip_norm();
@@ -195,8 +191,9 @@ SynchronizerOr MakeAllReduce(const SynchronizerParts& parts,
 
 SynchronizerOr MakeSynchronizer(const SynchronizerParts& parts,
                                 const v1::Plan& plan) {
-  return UsesServers(parts.member->job()) ? MakeParameterServer(parts, plan)
-                                          : MakeAllReduce(parts, plan);
+  return UsesServers(parts.group.member->job())
+             ? MakeParameterServer(parts, plan)
+             : MakeAllReduce(parts, plan);
 }
 
 }  // namespace tributary

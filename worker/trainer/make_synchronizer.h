@@ -6,28 +6,23 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "common/control/member.h"
-#include "kernels/ops.h"
 #include "tributary/v1/plan.pb.h"
-#include "worker/collective/local_meshes.h"
 #include "worker/data/step_plan.h"
-#include "worker/model/model.h"
 #include "worker/parallel/gradient_synchronizer.h"
+#include "worker/trainer/connect_group.h"
+#include "worker/trainer/replica.h"
 
 namespace tributary {
 
 // What a worker brings to the synchronization of its gradients; all outlives
 // the synchronizer.
 struct SynchronizerParts {
-  Member* member = nullptr;
-  Model* model = nullptr;
-  Ops* ops = nullptr;
+  GroupParts group;
+  const Replica* replica = nullptr;
   const StepPlan* steps = nullptr;
-  std::string coordinator;  // host:port
   // Told which server does not answer at the moment; -1: all do.
   std::function<void(int shard)> on_silent_shard;
   std::function<int64_t()> delay_micros;  // for tests, see ParameterClient
-  LocalMeshes* local_meshes = nullptr;    // of this process
 };
 
 // What the job's strategy asks for, connected under this plan.

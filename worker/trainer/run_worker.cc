@@ -1,6 +1,7 @@
 #include "worker/trainer/run_worker.h"
 
 #include <csignal>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -11,18 +12,23 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "common/control/member.h"
+#include "common/cost/planned_parameters.h"
 #include "common/job/job_options.h"
 #include "common/job/learning_rate_schedule.h"
+#include "common/job/model_parameters.h"
+#include "common/model_cut.h"
 #include "common/run/safetensors.h"
 #include "common/status_macros.h"
 #include "common/telemetry/exporter.h"
 #include "common/telemetry/log.h"
+#include "common/wire/plan_codec.h"
 #include "kernels/device.h"
 #include "spdlog/spdlog.h"
 #include "worker/data/open_data.h"
 #include "worker/model/initializer.h"
 #include "worker/parallel/gradient_synchronizer.h"
 #include "worker/trainer/make_synchronizer.h"
+#include "worker/trainer/replica.h"
 #include "worker/trainer/trainer.h"
 #include "worker/trainer/worker_metrics.h"
 
@@ -32,19 +38,21 @@ namespace {
 // How long the news that a plan is over may take to come by heartbeat.
 constexpr absl::Duration kNewsOfPlan = absl::Seconds(15);
 
-// Passes the end of the job, or of the plan, on to the synchronizer, whichever
-// comes first.
+// Passes the end of the job, or of the plan, on to what waits for others,
+// whichever comes first.
 class Canceller {
  public:
-  void Attach(GradientSynchronizer* synchronizer, uint64_t plan_epoch) {
+  using Cancels = std::function<void(const std::string& why)>;
+
+  void Attach(Cancels cancel, uint64_t plan_epoch) {
     absl::MutexLock lock(&mu_);
-    synchronizer_ = synchronizer;
+    cancel_ = std::move(cancel);
     plan_epoch_ = plan_epoch;
     CancelLocked();
   }
   void Detach() {
     absl::MutexLock lock(&mu_);
-    synchronizer_ = nullptr;
+    cancel_ = nullptr;
   }
   void Cancel(const absl::Status& status) {
     absl::MutexLock lock(&mu_);
@@ -59,16 +67,16 @@ class Canceller {
 
  private:
   void CancelLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    if (synchronizer_ == nullptr) return;
+    if (cancel_ == nullptr) return;
     if (!why_.empty()) {
-      synchronizer_->Cancel(why_);
+      cancel_(why_);
     } else if (plan_epoch_ < newest_epoch_) {
-      synchronizer_->Cancel("a new plan is in force");
+      cancel_("a new plan is in force");
     }
   }
 
   absl::Mutex mu_;
-  GradientSynchronizer* synchronizer_ ABSL_GUARDED_BY(mu_) = nullptr;
+  Cancels cancel_ ABSL_GUARDED_BY(mu_);
   uint64_t plan_epoch_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t newest_epoch_ ABSL_GUARDED_BY(mu_) = 0;
   std::string why_ ABSL_GUARDED_BY(mu_);
@@ -160,20 +168,22 @@ absl::StatusOr<std::unique_ptr<Ops>> MakeOps(v1::Device device) {
 struct Workplace {
   std::unique_ptr<Ops> ops;
   TrainTest data;
-  std::unique_ptr<Model> model;
-  std::unique_ptr<Loss> loss;
+  std::unique_ptr<Replica> replica;  // of the plan in force
   BatchCut cut;
   std::optional<StepPlan> plan;
 };
 
 // An error unless the model takes these samples and gives what they want.
-absl::Status CheckFits(const Dataset& data, const Model& model) {
+absl::Status CheckFits(const Dataset& data, const Replica& replica) {
+  const Model& model = *replica.model();
   if (model.num_tokens() > 0) {
     TRIBUTARY_RETURN_IF_ERROR(data.CheckTokens(model.num_tokens()));
   }
-  if (data.target_kind() != TargetKind::kClass) return absl::OkStatus();
-  const int64_t classes = model.output_shape().back();
-  const int64_t positions = model.output_size() / classes;
+  if (data.target_kind() != TargetKind::kClass || replica.loss() == nullptr) {
+    return absl::OkStatus();
+  }
+  const int64_t outputs = model.output_shape().back();
+  const int64_t positions = model.output_size() / outputs;
   if (data.target_width() != positions) {
     return absl::InvalidArgumentError(absl::StrCat(
         data.name(), ": a sample has ", data.target_width(),
@@ -183,54 +193,56 @@ absl::Status CheckFits(const Dataset& data, const Model& model) {
             ? "one row of outputs; a flatten or global_avg_pool makes one"
             : "one row of outputs for each"));
   }
-  return data.CheckClasses(classes);
+  const OutputCut& cut = model.output_cut();
+  return data.CheckClasses(cut.group == nullptr ? outputs : cut.range.total);
 }
 
-absl::Status OpenModel(const v1::JobSpec& job, Workplace* place) {
-  const int64_t workers = job.cluster().workers();
+// How the data is cut over the replicas and the steps.
+absl::Status OpenSteps(const v1::JobSpec& job, Workplace* place) {
+  const int64_t replicas = DeviceMeshOf(job).data;
   const v1::DataSpec& data = job.data();
   place->cut.rows = place->data.train->rows();
   place->cut.global_batch = data.batch_case() == v1::DataSpec::kGlobalBatchSize
                                 ? data.global_batch_size()
-                                : data.batch_size() * workers;
-  place->cut.world = static_cast<int>(workers);
+                                : data.batch_size() * replicas;
+  place->cut.world = static_cast<int>(replicas);
   TRIBUTARY_ASSIGN_OR_RETURN(
       place->plan,
       StepPlan::Create({.cut = place->cut,
                         .accumulation = job.training().gradient_accumulation(),
                         .epochs = job.training().epochs(),
                         .steps = job.training().steps()}));
-  const int64_t max_rows = (place->cut.global_batch + workers - 1) / workers;
-  TRIBUTARY_ASSIGN_OR_RETURN(
-      place->model,
-      Model::Create(
-          job.model(), place->data.train->feature_shape(),
-          {.ops = place->ops.get(), .max_rows = max_rows, .seed = job.seed()}));
-  const bool classes = place->data.train->target_kind() == TargetKind::kClass;
-  const int64_t outputs = classes ? place->model->output_shape().back()
-                                  : place->model->output_size();
-  const int64_t positions = place->model->output_size() / outputs;
-  TRIBUTARY_ASSIGN_OR_RETURN(
-      place->loss,
-      Loss::Create(job.training().loss(), {.ops = place->ops.get(),
-                                           .max_rows = max_rows,
-                                           .outputs = outputs,
-                                           .positions = positions}));
+  return absl::OkStatus();
+}
+
+// This worker's part of the model: all of it, or what the plan's groups make.
+absl::Status MakeReplica(const GroupParts& parts, const v1::Plan* plan,
+                         Workplace* place) {
+  const v1::JobSpec& job = parts.member->job();
+  const int64_t replicas = place->cut.world;
+  const Replica::Options options{
+      .job = &job,
+      .ops = parts.ops,
+      .train = place->data.train.get(),
+      .max_rows = (place->cut.global_batch + replicas - 1) / replicas,
+      .rank = static_cast<int>(parts.member->index())};
+  TRIBUTARY_ASSIGN_OR_RETURN(place->replica,
+                             plan == nullptr
+                                 ? Replica::CreateWhole(options)
+                                 : Replica::Connect(options, parts, *plan));
   for (const Dataset* set : {place->data.train.get(), place->data.test.get()}) {
-    if (set) TRIBUTARY_RETURN_IF_ERROR(CheckFits(*set, *place->model));
+    if (set) TRIBUTARY_RETURN_IF_ERROR(CheckFits(*set, *place->replica));
   }
   return absl::OkStatus();
 }
 
-// Rank 0's initial weights, on the host.
-absl::StatusOr<std::vector<std::vector<float>>> MakeInitialWeights(
-    const v1::JobSpec& job, const ParameterSpecs& parameters) {
-  std::vector<std::vector<float>> weights;
+// The whole model's weights before the first step, on the host.
+absl::StatusOr<Tensors> InitialWeightsOf(const v1::JobSpec& job) {
+  const ParameterSpecs parameters = ModelParameters(job.model());
   if (!job.model().initialize_from().empty()) {
-    TRIBUTARY_ASSIGN_OR_RETURN(
-        weights, ReadSafetensors(job.model().initialize_from(), parameters));
-    return weights;
+    return ReadSafetensors(job.model().initialize_from(), parameters);
   }
+  Tensors weights;
   for (size_t p = 0; p < parameters.size(); ++p) {
     weights.emplace_back(parameters[p].size());
     InitialWeights(parameters, job.model(), job.seed(), static_cast<int>(p),
@@ -239,17 +251,31 @@ absl::StatusOr<std::vector<std::vector<float>>> MakeInitialWeights(
   return weights;
 }
 
-// Rank 0 makes the weights that training starts from.
-absl::StatusOr<int64_t> StartWeights(Member& member, const Workplace& place,
-                                     uint64_t plan_epoch,
+// Rank 0 makes the weights that training starts from: of all the plan's
+// parameters for servers, else the first replica each rank's own.
+absl::StatusOr<int64_t> StartWeights(Member& member, const Replica& replica,
+                                     const v1::Plan& plan,
                                      GradientSynchronizer* synchronizer) {
   const auto tell = [&](const GradientSynchronizer::Position& position) {
-    member.StartAt(plan_epoch, position.finished, position.begun);
+    member.StartAt(plan.epoch(), position.finished, position.begun);
   };
-  if (member.index() != 0) return synchronizer->Start(nullptr, tell);
+  const v1::JobSpec& job = member.job();
+  if (UsesServers(job) ? member.index() != 0 : replica.place().data != 0) {
+    return synchronizer->Start(nullptr, tell);
+  }
   return synchronizer->Start(
-      [&] {
-        return MakeInitialWeights(member.job(), place.model->parameters());
+      [&]() -> absl::StatusOr<Tensors> {
+        TRIBUTARY_ASSIGN_OR_RETURN(const Tensors whole, InitialWeightsOf(job));
+        const ParameterSpecs planned = FromProto(plan.parameters());
+        Tensors cut = CutWhole(planned, whole);
+        if (UsesServers(job)) return cut;
+        TRIBUTARY_ASSIGN_OR_RETURN(
+            const std::vector<int> places,
+            PlacesInPlan(replica.model()->parameters(), planned, replica.mesh(),
+                         static_cast<int>(member.index())));
+        Tensors own;
+        for (int place : places) own.push_back(std::move(cut[place]));
+        return own;
       },
       tell);
 }
@@ -273,19 +299,29 @@ absl::Status TrainAndReport(Member& member, Workplace& place,
           job.training().learning_rate_schedule(),
           OptimizerOptionsOf(job.training().optimizer()).learning_rate,
           place.plan->total_steps()));
+  const auto traffic = [&] {
+    GradientSynchronizer::Traffic sum = synchronizer->traffic();
+    sum.bytes_sent += place.replica->bytes_sent();
+    sum.bytes_received += place.replica->bytes_received();
+    return sum;
+  };
   Trainer trainer({
       .job = &job,
-      .rank = static_cast<int>(member.index()),
-      .num_workers = job.cluster().workers(),
+      .rank = place.replica->place().data,
+      .num_workers = place.replica->mesh().data,
       .ops = place.ops.get(),
-      .model = place.model.get(),
-      .loss = place.loss.get(),
+      .model = place.replica->model(),
+      .loss = place.replica->loss(),
+      .stage = place.replica->stage(),
+      .micro_batches = job.strategy().pipeline_parallel().micro_batches(),
+      .reports = place.replica->reports(),
       .train = place.data.train.get(),
       .test = place.data.test.get(),
       .plan = *place.plan,
       .cut = place.cut,
       .schedule = std::move(schedule),
       .synchronizer = synchronizer,
+      .traffic = traffic,
       .slow_down = options.slow_down,
       .begin_step = [&](int64_t step) { return member.BeginStep(step); },
       .at_point =
@@ -297,13 +333,11 @@ absl::Status TrainAndReport(Member& member, Workplace& place,
       .report_step =
           [&](const v1::StepReport& report, int64_t prefetched) {
             *step = report.step();
-            const GradientSynchronizer::Traffic traffic =
-                synchronizer->traffic();
-            member.SetBytes(traffic.bytes_sent, traffic.bytes_received);
+            const GradientSynchronizer::Traffic sum = traffic();
+            member.SetBytes(sum.bytes_sent, sum.bytes_received);
             metrics->SetPrefetched(prefetched);
             metrics->CountStep(
-                report,
-                {traffic.bytes_sent, traffic.bytes_received, traffic.retries});
+                report, {sum.bytes_sent, sum.bytes_received, sum.retries});
             member.ReportStep(report);
           },
       .report_evaluation =
@@ -314,40 +348,58 @@ absl::Status TrainAndReport(Member& member, Workplace& place,
   return trainer.Run(*step);
 }
 
-// Without servers rank 0 has the weights that the job ends with.
-absl::Status GiveWeights(Member& member, const Workplace& place,
-                         uint64_t plan_epoch, int64_t step) {
-  if (member.index() != 0 || UsesServers(member.job())) return absl::OkStatus();
-  std::vector<std::vector<float>> weights;
-  for (size_t p = 0; p < place.model->parameters().size(); ++p) {
-    std::vector<float>& tensor =
-        weights.emplace_back(place.model->parameters()[p].size());
-    place.ops->CopyOut(tensor.data(), place.model->weight(static_cast<int>(p)),
-                       tensor.size() * sizeof(float));
+// Without servers the ranks have the weights that the job ends with; the first
+// that holds a parameter gives it.
+absl::Status GiveWeights(Member& member, const Replica& replica, Ops& ops,
+                         const v1::Plan& plan, int64_t step) {
+  if (UsesServers(member.job())) return absl::OkStatus();
+  const ParameterSpecs planned = FromProto(plan.parameters());
+  const int rank = static_cast<int>(member.index());
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<int> places,
+                             PlacesInPlan(replica.model()->parameters(),
+                                          planned, replica.mesh(), rank));
+  for (size_t p = 0; p < places.size(); ++p) {
+    const ParameterSpec& spec = planned[places[p]];
+    if (FirstHolder(spec.holders, replica.mesh()) != rank) continue;
+    std::vector<float> tensor(spec.size());
+    ops.CopyOut(tensor.data(), replica.model()->weight(static_cast<int>(p)),
+                tensor.size() * sizeof(float));
+    TRIBUTARY_RETURN_IF_ERROR(
+        member.PutWeights(plan.epoch(), step, places[p], tensor));
   }
-  return member.PutWeights(plan_epoch, step, weights);
+  return absl::OkStatus();
 }
 
 // Trains under one plan until the job is done, or the plan is over.
 absl::Status TrainPlan(Member& member, Workplace& place, Canceller& canceller,
                        const WorkerOptions& options, const v1::Plan& plan,
                        WorkerMetrics* metrics) {
+  const GroupParts parts{.member = &member,
+                         .ops = place.ops.get(),
+                         .coordinator = options.coordinator,
+                         .local_meshes = options.local_meshes};
+  if (DeviceMeshOf(member.job()).model_size() > 1) {
+    TRIBUTARY_RETURN_IF_ERROR(MakeReplica(parts, &plan, &place));
+  }
+  Replica& replica = *place.replica;
   TRIBUTARY_ASSIGN_OR_RETURN(
       const std::unique_ptr<GradientSynchronizer> synchronizer,
       MakeSynchronizer(
-          {.member = &member,
-           .model = place.model.get(),
-           .ops = place.ops.get(),
+          {.group = parts,
+           .replica = &replica,
            .steps = &*place.plan,
-           .coordinator = options.coordinator,
            .on_silent_shard =
                [metrics](int shard) { metrics->SetSilentShard(shard); },
-           .delay_micros = options.delay_micros,
-           .local_meshes = options.local_meshes},
+           .delay_micros = options.delay_micros},
           plan));
-  canceller.Attach(synchronizer.get(), plan.epoch());
+  canceller.Attach(
+      [&](const std::string& why) {
+        synchronizer->Cancel(why);
+        replica.Cancel(why);
+      },
+      plan.epoch());
   absl::StatusOr<int64_t> start =
-      StartWeights(member, place, plan.epoch(), synchronizer.get());
+      StartWeights(member, replica, plan, synchronizer.get());
   absl::Status status = start.status();
   if (start.ok()) {
     if (*start > 0) spdlog::info("going on after step {}", *start);
@@ -356,8 +408,12 @@ absl::Status TrainPlan(Member& member, Workplace& place, Canceller& canceller,
     int64_t step = *start;
     status = TrainAndReport(member, place, options, synchronizer.get(), metrics,
                             &step);
-    if (status.ok()) status = GiveWeights(member, place, plan.epoch(), step);
+    if (status.ok()) {
+      status = GiveWeights(member, replica, *place.ops, plan, step);
+    }
   }
+  // What this rank has broken off the others shall not wait for.
+  if (!status.ok()) replica.Cancel(std::string(status.message()));
   canceller.Detach();
   TRIBUTARY_RETURN_IF_ERROR(status);
   TRIBUTARY_RETURN_IF_ERROR(member.Finish());
@@ -393,9 +449,16 @@ absl::Status Train(Member& member, Workplace& place, Canceller& canceller,
   for (const std::string& warning : place.data.warnings) {
     spdlog::warn("{}", warning);
   }
-  TRIBUTARY_RETURN_IF_ERROR(OpenModel(job, &place));
+  TRIBUTARY_RETURN_IF_ERROR(OpenSteps(job, &place));
+  if (DeviceMeshOf(job).model_size() == 1) {
+    TRIBUTARY_RETURN_IF_ERROR(MakeReplica(
+        {.member = &member, .ops = place.ops.get()}, nullptr, &place));
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      ParameterSpecs parameters,
+      PlannedParameters(job, place.data.train->feature_shape()));
   TRIBUTARY_RETURN_IF_ERROR(
-      member.DeclareModel({.parameters = place.model->parameters(),
+      member.DeclareModel({.parameters = std::move(parameters),
                            .total_steps = place.plan->total_steps(),
                            .steps_per_epoch = place.plan->steps_per_epoch()}));
   uint64_t epoch = 0;

@@ -29,11 +29,21 @@ Nonempty FindNonempty(const BatchCut& cut, const StepRange& range, int rank) {
   return found;
 }
 
-}  // namespace
-
-double Trainer::Seconds() const {
-  return static_cast<double>(options_.clock->NowMicros()) * 1e-6;
+v1::StepActivity ActivityOf(PipelineEvent::Kind kind) {
+  switch (kind) {
+    case PipelineEvent::Kind::kForward:
+      return v1::STEP_ACTIVITY_FORWARD;
+    case PipelineEvent::Kind::kBackward:
+      return v1::STEP_ACTIVITY_BACKWARD;
+    case PipelineEvent::Kind::kShare:
+      return v1::STEP_ACTIVITY_EXCHANGE;
+    case PipelineEvent::Kind::kWait:
+      break;
+  }
+  return v1::STEP_ACTIVITY_IDLE;
 }
+
+}  // namespace
 
 absl::Status Trainer::Run(int64_t start_step) {
   const v1::ShuffleSpec& shuffle = options_.job->data().shuffle();
@@ -84,47 +94,51 @@ absl::StatusOr<const Batch*> Trainer::NextBatch(int64_t step,
 absl::StatusOr<int64_t> Trainer::Step(int64_t step, BatchLoader& loader) {
   const StepRange range = options_.plan.At(step);
   const int64_t samples = options_.plan.RankSamples(step, options_.rank);
-  v1::StepReport report;
-  const double begin = Seconds();
-  double data_seconds = 0, loss_sum = 0, push_seconds = 0;
+  StepTimes times(options_.clock);
+  double loss_sum = 0;
 
   At(step, TrainPoint::kBeforeCompute);
   if (options_.slow_down > 1) {
     absl::SleepFor(
         absl::Seconds((options_.slow_down - 1) * last_compute_seconds_));
   }
-  const double computing = Seconds();
+  const int64_t computing = times.Now();
+  const GradientSynchronizer::Traffic before = options_.traffic();
   options_.synchronizer->BeginStep(step, samples);
   for (int64_t m = 0; m < range.batches; ++m) {
-    const double before = Seconds();
+    const int64_t asking = times.Now();
     TRIBUTARY_ASSIGN_OR_RETURN(const Batch* batch, NextBatch(step, loader));
-    data_seconds += Seconds() - before;
+    times.Add(v1::STEP_ACTIVITY_DATA, asking);
     if (batch->rows == 0) continue;
     TRIBUTARY_RETURN_IF_ERROR(
-        Compute(*batch, range, step, samples, &loss_sum, &push_seconds));
+        Compute(*batch, range, step, samples, &loss_sum, &times));
   }
   if (samples == 0) {  // nothing to add, but the weights move
     for (size_t p = 0; p < options_.model->parameters().size(); ++p) {
       options_.synchronizer->GradientReady(static_cast<int>(p));
     }
   }
-  const double computed = Seconds();
-  last_compute_seconds_ = computed - computing - data_seconds;
+  const int64_t computed = times.Now();
+  last_compute_seconds_ = 1e-6 * static_cast<double>(computed - computing) -
+                          times.Seconds(v1::STEP_ACTIVITY_DATA);
   At(step, TrainPoint::kPushed);
   TRIBUTARY_ASSIGN_OR_RETURN(const int64_t finished,
                              options_.synchronizer->FinishStep());
   At(step, TrainPoint::kAnswered);
-  const double end = Seconds();
+  times.Add(v1::STEP_ACTIVITY_WAIT, computed);
 
+  const GradientSynchronizer::Traffic after = options_.traffic();
+  v1::StepReport report;
+  report.set_step(step + 1);
   report.set_epoch(range.epoch + 1);
-  report.set_loss_sum(loss_sum);
-  report.set_samples(samples);
+  if (options_.reports) {
+    report.set_loss_sum(loss_sum);
+    report.set_samples(samples);
+  }
   report.set_learning_rate(options_.schedule.At(step));
-  report.set_step_seconds(end - begin);
-  report.set_data_seconds(data_seconds);
-  report.set_compute_seconds(computed - begin - data_seconds - push_seconds);
-  report.set_push_seconds(push_seconds);
-  report.set_wait_seconds(end - computed);
+  report.set_bytes_sent(after.bytes_sent - before.bytes_sent);
+  report.set_bytes_received(after.bytes_received - before.bytes_received);
+  times.Fill(options_.synchronizer->spans(), &report);
   Report(step, finished, std::move(report), loader.num_waiting());
   return finished;
 }
@@ -138,7 +152,6 @@ void Trainer::Report(int64_t step, int64_t finished, v1::StepReport report,
     report.set_samples(0);
     report.set_loss_sum(0);
   }
-  report.set_step(step + 1);
   options_.report_step(report, prefetched);
   for (int64_t skipped = step + 1; skipped < finished; ++skipped) {
     v1::StepReport empty;
@@ -151,8 +164,37 @@ void Trainer::Report(int64_t step, int64_t finished, v1::StepReport report,
 
 absl::Status Trainer::Compute(const Batch& batch, const StepRange& range,
                               int64_t step, int64_t rank_samples,
-                              double* loss_sum, double* push_seconds) {
+                              double* loss_sum, StepTimes* times) {
+  const int64_t forward = times->Now();
   const Nonempty nonempty = FindNonempty(options_.cut, range, options_.rank);
+  std::function<void(int)> gradient_ready;
+  if (batch.micro_batch == nonempty.last) {
+    gradient_ready = [&, ready = size_t{0}](int parameter) mutable {
+      const int64_t before = times->Now();
+      options_.synchronizer->GradientReady(parameter);
+      if (++ready == (options_.model->parameters().size() + 1) / 2) {
+        At(step, TrainPoint::kMidPush);
+      }
+      times->AddPush(before);
+    };
+  }
+  const double scale = 1.0 / static_cast<double>(rank_samples);
+  const bool accumulate = batch.micro_batch > nonempty.first;
+  if (options_.stage != nullptr) {
+    const std::vector<MicroBatch> micro_batches =
+        CutBatch(batch, options_.micro_batches);
+    TRIBUTARY_ASSIGN_OR_RETURN(
+        const double sum,
+        options_.stage->Run({.micro_batches = micro_batches,
+                             .scale = scale,
+                             .accumulate = accumulate,
+                             .gradient_ready = gradient_ready}));
+    *loss_sum += sum;
+    for (const PipelineEvent& event : options_.stage->timeline()) {
+      times->Add(ActivityOf(event.kind), event.begin_micros, event.end_micros);
+    }
+    return options_.model->status();
+  }
   const float* logits =
       options_.model->Forward(batch.features.data(), batch.rows,
                               {.training = true,
@@ -164,23 +206,14 @@ absl::Status Trainer::Compute(const Batch& batch, const StepRange& range,
       .values = batch.targets.empty() ? nullptr : batch.targets.data()};
   TRIBUTARY_ASSIGN_OR_RETURN(
       const float* d_logits,
-      options_.loss->Differentiate(logits, targets, batch.rows,
-                                   1.0 / static_cast<double>(rank_samples)));
-  std::function<void(int)> gradient_ready;
-  if (batch.micro_batch == nonempty.last) {
-    gradient_ready = [&, ready = size_t{0}](int parameter) mutable {
-      const double before = Seconds();
-      options_.synchronizer->GradientReady(parameter);
-      if (++ready == (options_.model->parameters().size() + 1) / 2) {
-        At(step, TrainPoint::kMidPush);
-      }
-      *push_seconds += Seconds() - before;
-    };
-  }
-  options_.model->Backward(d_logits, batch.micro_batch > nonempty.first,
-                           gradient_ready);
+      options_.loss->Differentiate(logits, targets, batch.rows, scale));
+  times->Add(v1::STEP_ACTIVITY_FORWARD, forward);
+  const int64_t backward = times->Now();
+  options_.model->Backward(d_logits, accumulate, gradient_ready);
+  TRIBUTARY_RETURN_IF_ERROR(options_.model->status());
   TRIBUTARY_ASSIGN_OR_RETURN(const double sum, options_.loss->Sum());
   *loss_sum += sum;
+  times->Add(v1::STEP_ACTIVITY_BACKWARD, backward);
   return absl::OkStatus();
 }
 
@@ -204,10 +237,14 @@ absl::Status Trainer::Evaluate(int64_t step) {
                     batch.targets.empty() ? nullptr : batch.targets.data()},
         .rows = batch.rows};
   };
+  const v1::LossSpec& loss = options_.job->training().loss();
   TRIBUTARY_ASSIGN_OR_RETURN(
-      const v1::EvaluationPart part,
-      EvaluateModel(options_.ops, options_.model, options_.loss,
-                    options_.job->training().loss(), next_batch));
+      v1::EvaluationPart part,
+      options_.stage != nullptr
+          ? options_.stage->Evaluate(loss, next_batch)
+          : EvaluateModel(options_.ops, options_.model, options_.loss, loss,
+                          next_batch));
+  if (!options_.reports) part.Clear();
   const int64_t epoch = step == 0 ? 0 : options_.plan.At(step - 1).epoch + 1;
   return options_.report_evaluation(step, epoch, part);
 }

@@ -15,6 +15,8 @@
 #include "worker/model/loss.h"
 #include "worker/model/model.h"
 #include "worker/parallel/gradient_synchronizer.h"
+#include "worker/parallel/pipeline_stage.h"
+#include "worker/trainer/step_times.h"
 
 namespace tributary {
 
@@ -33,17 +35,24 @@ class Trainer {
  public:
   struct Options {
     const v1::JobSpec* job = nullptr;  // resolved; all pointers outlive it
-    int rank = 0;
-    int num_workers = 1;
+    int rank = 0;                      // among the replicas
+    int num_workers = 1;               // replicas
     Ops* ops = nullptr;
     Model* model = nullptr;
-    Loss* loss = nullptr;
+    Loss* loss = nullptr;            // null where another stage has it
+    PipelineStage* stage = nullptr;  // which has model and loss, or none
+    int micro_batches = 1;           // of a stage
+    // Whether this rank's losses and samples count: of those that train one
+    // replica together one does.
+    bool reports = true;
     const Dataset* train = nullptr;
     const Dataset* test = nullptr;  // or none
     StepPlan plan;
     BatchCut cut;
     LearningRateSchedule schedule;
     GradientSynchronizer* synchronizer = nullptr;
+    // Of all that this rank exchanges; asked between steps.
+    std::function<GradientSynchronizer::Traffic()> traffic;
     const Clock* clock = &Clock::Real();
     // For tests of stragglers: computing takes so many times as long.
     double slow_down = 1;
@@ -73,12 +82,11 @@ class Trainer {
   absl::StatusOr<const Batch*> NextBatch(int64_t step, BatchLoader& loader);
   void Report(int64_t step, int64_t finished, v1::StepReport report,
               int64_t prefetched);
-  // Forward and backward of one micro-batch; adds the summed loss.
+  // Forward and backward of one batch; adds the summed loss.
   absl::Status Compute(const Batch& batch, const StepRange& range, int64_t step,
                        int64_t rank_samples, double* loss_sum,
-                       double* push_seconds);
+                       StepTimes* times);
   absl::Status Evaluate(int64_t step);
-  double Seconds() const;
   void At(int64_t step, TrainPoint point) const {
     if (options_.at_point) options_.at_point(step, point);
   }

@@ -57,6 +57,27 @@ TEST(GradientAggregatorTest, AReplacementFencesItsPredecessor) {
             Verdict::kFenced);
 }
 
+TEST(GradientAggregatorTest, NobodyWaitsForARankThatHoldsNothingOfTheBlock) {
+  GradientAggregator aggregator(
+      {.num_workers = 3, .members = {true, false, true}});
+  const BulkSynchronous policy;
+  for (int64_t step = 0; step < 3; ++step) {
+    EXPECT_EQ(aggregator.MissingRanks(), (std::vector<int>{0, 2}));
+    EXPECT_EQ(aggregator.Add(Make(2, step, 11, 1, /*samples=*/6)),
+              Verdict::kAdded);
+    EXPECT_FALSE(policy.MayApply(aggregator.contributed(), step));
+    EXPECT_EQ(aggregator.Add(Make(0, step, 12, 1, /*samples=*/2)),
+              Verdict::kAdded);
+    EXPECT_TRUE(policy.MayApply(aggregator.contributed(), step));
+    EXPECT_EQ(aggregator.Weights(), (std::vector<float>{0.25f, 0, 0.75f}));
+    aggregator.Commit();
+    EXPECT_EQ(aggregator.wanted_step(0), step + 1);
+    EXPECT_EQ(aggregator.wanted_step(2), step + 1);
+  }
+  aggregator.StartAt(7);
+  EXPECT_EQ(aggregator.MissingRanks(), (std::vector<int>{0, 2}));
+}
+
 TEST(GradientAggregatorTest, AFenceHoldsBeforeTheReplacementSendsAnything) {
   GradientAggregator aggregator({.num_workers = 2});
   EXPECT_EQ(aggregator.Add(Make(0, 0, 11, /*incarnation=*/1)), Verdict::kAdded);

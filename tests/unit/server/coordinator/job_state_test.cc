@@ -404,6 +404,30 @@ TEST_F(JobStateTest, EveryoneMustHearTheEndBeforeTheCoordinatorLeaves) {
   EXPECT_TRUE(state_->EveryoneKnowsEnd());
 }
 
+TEST_F(JobStateTest, TheLastHeartbeatBringsTheLastFigures) {
+  Run(1);
+  Send(0, {.begun = 100, .finished = true, .last_step = 100});
+  state_->MarkDone();
+  v1::HeartbeatRequest request;
+  request.set_role(v1::ROLE_SERVER);
+  request.set_incarnation(server_.incarnation());
+  request.set_bytes_sent(7);
+  request.set_bytes_received(8);
+  request.set_peak_memory_bytes(9);
+  request.set_optimizer_seconds(0.5);
+  request.set_error("too late");
+  state_->Farewell(request);
+  request.set_incarnation(server_.incarnation() + 1);  // nobody's
+  request.set_bytes_sent(1000);
+  state_->Farewell(request);
+  const v1::HeartbeatRequest& latest = state_->membership().servers()[0].latest;
+  EXPECT_EQ(latest.bytes_sent(), 7u);
+  EXPECT_EQ(latest.bytes_received(), 8u);
+  EXPECT_EQ(latest.peak_memory_bytes(), 9u);
+  EXPECT_EQ(latest.optimizer_seconds(), 0.5);
+  EXPECT_EQ(latest.error(), "");
+}
+
 TEST_F(JobStateTest, NobodyJoinsAJobThatIsOver) {
   Run(1);
   state_->Fail("the disk is full");

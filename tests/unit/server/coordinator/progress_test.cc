@@ -67,6 +67,48 @@ TEST(ProgressTest, TimesAreMeansOverTheRanksSoThatPartsAddUp) {
   EXPECT_DOUBLE_EQ(record.data_seconds, 0.02);
 }
 
+TEST(ProgressTest, WaitBeyondTheLeastIsForSlowerRanks) {
+  Progress progress(3);
+  for (const auto& [rank, wait] : {std::pair{0, 0.5}, {1, 0.2}, {2, 0.8}}) {
+    v1::StepReport report = Report(1, 1, 1, 1.0);
+    report.set_wait_seconds(wait);
+    report.set_bytes_sent(10);
+    report.set_bytes_received(20);
+    progress.Add(rank, List({report})).value();
+  }
+  const StepRecord record = progress.Take().at(0);
+  EXPECT_DOUBLE_EQ(record.wait_seconds, 0.5);
+  EXPECT_DOUBLE_EQ(record.peer_seconds, 0.3);  // 0.5 - 0.2
+  EXPECT_EQ(record.bytes_sent, 30u);
+  EXPECT_EQ(record.bytes_received, 60u);
+}
+
+TEST(ProgressTest, SpansAreKeptOfStepsThatAreDrawn) {
+  Progress progress(2, /*start_step=*/63);
+  for (uint32_t rank : {0, 1}) {
+    Reports reports = List({Report(64, 1, 1), Report(65, 1, 1)});
+    for (v1::StepReport& report : reports) report.add_spans();
+    progress.Add(rank, reports).value();
+  }
+  const auto records = progress.Take();
+  ASSERT_EQ(records.size(), 2u);
+  ASSERT_EQ(records[0].ranks.size(), 2u);
+  EXPECT_EQ(records[0].ranks[1].spans_size(), 1);
+  EXPECT_TRUE(records[1].ranks.empty()) << "65 is not drawn";
+  EXPECT_TRUE(progress.latest().ranks.empty());
+}
+
+TEST(ProgressTest, MoreSpansThanAWorkerSendsAreRefused) {
+  Progress progress(1);
+  Reports reports = List({Report(1, 1, 1)});
+  for (int i = 0; i < 513; ++i) reports[0].add_spans();
+  const auto refused = progress.Add(0, reports);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(refused.status().message(), HasSubstr("513 spans"));
+  reports[0].mutable_spans()->RemoveLast();
+  EXPECT_TRUE(progress.Add(0, reports).ok());
+}
+
 TEST(ProgressTest, RecordsComeInStepOrderHoweverRanksRunApart) {
   Progress progress(3);
   progress.Add(2, List({Report(1, 1, 1), Report(2, 1, 1), Report(3, 1, 1)}))

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/device_mesh.h"
+#include "common/tensor.h"
+#include "tributary/v1/job.pb.h"
+#include "worker/data/dataset.h"
+#include "worker/model/loss.h"
+#include "worker/model/model.h"
+#include "worker/parallel/pipeline_stage.h"
+#include "worker/trainer/connect_group.h"
+
+namespace tributary {
+
+// A worker's part of one replica of the model, all of it or a stage or slices,
+// connected with the workers that have the other parts.
+class Replica {
+ public:
+  struct Options {
+    const v1::JobSpec* job = nullptr;  // resolved; these outlive the replica
+    Ops* ops = nullptr;
+    const Dataset* train = nullptr;
+    int64_t max_rows = 0;  // of a batch
+    int rank = 0;          // of the job
+  };
+
+  // Without others: the whole model. Errors as Model's and Loss's.
+  static absl::StatusOr<std::unique_ptr<Replica>> CreateWhole(
+      const Options& options);
+  // With the groups of this plan, which the mesh asks for.
+  static absl::StatusOr<std::unique_ptr<Replica>> Connect(
+      const Options& options, const GroupParts& parts, const v1::Plan& plan);
+
+  Model* model() const { return model_.get(); }
+  Loss* loss() const { return loss_.get(); }             // or null
+  PipelineStage* stage() const { return stage_.get(); }  // or null
+  // Of those that train a replica together one reports what it has come to.
+  bool reports() const {
+    return place_.tensor == 0 && place_.stage == mesh_.stages - 1;
+  }
+  const DeviceMesh& mesh() const { return mesh_; }
+  const DeviceMesh::Place& place() const { return place_; }
+  // The ranks that hold the same part of other replicas, by replica; and those
+  // of this replica.
+  std::vector<int> DataRanks() const;
+  std::vector<int> ModelRanks() const;
+
+  // Within the replica: activations, their gradients, sums of slices. Asked
+  // between steps.
+  uint64_t bytes_sent() const;
+  uint64_t bytes_received() const;
+
+  // Ends every wait for the others, from any thread.
+  void Cancel(const std::string& why);
+
+ private:
+  explicit Replica(const Options& options);
+
+  absl::Status ConnectTensor(const GroupParts& parts, const v1::Plan& plan);
+  absl::Status Build(const GroupParts* parts, const v1::Plan* plan);
+  absl::Status MakeLoss();
+  absl::Status MakeStage(const GroupParts& parts, const v1::Plan& plan,
+                         const std::vector<int>& bounds);
+  int num_micro_batches() const;
+  PipelineSchedule schedule() const;
+  int64_t max_micro_rows() const;
+
+  const Options options_;
+  const DeviceMesh mesh_;
+  const DeviceMesh::Place place_;
+  std::unique_ptr<Communicator> tensor_;
+  std::unique_ptr<TensorGroup> tensor_group_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<Loss> loss_;
+  std::unique_ptr<PipelineStage> stage_;
+};
+
+}  // namespace tributary

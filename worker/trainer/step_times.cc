@@ -1,0 +1,112 @@
+#include "worker/trainer/step_times.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "common/timeline_step.h"
+
+namespace tributary {
+namespace {
+
+int64_t WallMicros() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+double ToSeconds(int64_t micros) { return 1e-6 * static_cast<double>(micros); }
+
+v1::StepActivity ActivityOf(const GradientSynchronizer::Span& span) {
+  return span.optimizer ? v1::STEP_ACTIVITY_OPTIMIZER
+                        : v1::STEP_ACTIVITY_COMMUNICATION;
+}
+
+}  // namespace
+
+double StepTimes::Seconds(v1::StepActivity activity) const {
+  int64_t micros = 0;
+  for (const Span& span : spans_) {
+    if (span.activity == activity)
+      micros += span.end_micros - span.begin_micros;
+  }
+  return ToSeconds(micros);
+}
+
+int64_t StepTimes::WithinWait(const std::vector<Span>& spans,
+                              v1::StepActivity activity) const {
+  int64_t micros = 0;
+  for (const Span& wait : spans_) {
+    if (wait.activity != v1::STEP_ACTIVITY_WAIT) continue;
+    for (const Span& span : spans) {
+      if (span.activity != activity) continue;
+      micros += std::max<int64_t>(
+          0, std::min(span.end_micros, wait.end_micros) -
+                 std::max(span.begin_micros, wait.begin_micros));
+    }
+  }
+  return micros;
+}
+
+void StepTimes::Fill(const std::vector<GradientSynchronizer::Span>& beside,
+                     v1::StepReport* report) {
+  const int64_t end = Now();
+  // Transfers of several blocks overlap: what counts is that one goes on.
+  std::vector<Span> merged;
+  for (const GradientSynchronizer::Span& span : beside) {
+    const Span cut{ActivityOf(span), std::max(span.begin_micros, begin_micros_),
+                   std::min(span.end_micros, end)};
+    if (cut.begin_micros < cut.end_micros) merged.push_back(cut);
+  }
+  std::sort(merged.begin(), merged.end(), [](const Span& a, const Span& b) {
+    return std::make_pair(a.activity, a.begin_micros) <
+           std::make_pair(b.activity, b.begin_micros);
+  });
+  size_t kept = 0;
+  for (const Span& span : merged) {
+    if (kept > 0 && merged[kept - 1].activity == span.activity &&
+        span.begin_micros <= merged[kept - 1].end_micros) {
+      merged[kept - 1].end_micros =
+          std::max(merged[kept - 1].end_micros, span.end_micros);
+    } else {
+      merged[kept++] = span;
+    }
+  }
+  merged.resize(kept);
+
+  const double step = ToSeconds(end - begin_micros_);
+  const double data = Seconds(v1::STEP_ACTIVITY_DATA);
+  const double exchange = Seconds(v1::STEP_ACTIVITY_EXCHANGE);
+  const double idle = Seconds(v1::STEP_ACTIVITY_IDLE);
+  const double wait = Seconds(v1::STEP_ACTIVITY_WAIT);
+  const double push = ToSeconds(push_micros_);
+  report->set_step_seconds(step);
+  report->set_data_seconds(data);
+  report->set_compute_seconds(
+      std::max(0.0, step - data - exchange - idle - wait - push));
+  report->set_push_seconds(push);
+  report->set_exchange_seconds(exchange);
+  report->set_idle_seconds(idle);
+  report->set_wait_seconds(wait);
+  report->set_optimizer_seconds(
+      ToSeconds(WithinWait(merged, v1::STEP_ACTIVITY_OPTIMIZER)));
+  if (IsTimelineStep(report->step())) Draw(merged, report);
+}
+
+void StepTimes::Draw(const std::vector<Span>& beside,
+                     v1::StepReport* report) const {
+  report->set_begin_micros(WallMicros() - (Now() - begin_micros_));
+  for (const std::vector<Span>* spans : {&spans_, &beside}) {
+    for (const Span& span : *spans) {
+      if (report->spans_size() >= kMaxStepSpans) return;
+      if (span.begin_micros >= span.end_micros) continue;
+      v1::StepSpan* const drawn = report->add_spans();
+      drawn->set_activity(span.activity);
+      drawn->set_begin_micros(
+          static_cast<uint32_t>(span.begin_micros - begin_micros_));
+      drawn->set_end_micros(
+          static_cast<uint32_t>(span.end_micros - begin_micros_));
+    }
+  }
+}
+
+}  // namespace tributary
