@@ -100,16 +100,20 @@ class Hub {
           return (side.sends ? side.message.from : side.message.to) == rank;
         },
         absl::CancelledError(why_[rank]));
+    LeaveLocked(rank);  // it takes part in nothing any more
   }
 
   void Leave(int rank) {
     absl::MutexLock lock(&mu_);
+    LeaveLocked(rank);
+  }
+
+ private:
+  void LeaveLocked(int rank) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     gone_[rank] = true;
     EndWhereLocked([&](const Side& side) { return side.other() == rank; },
                    Gone(rank));
   }
-
- private:
   // Each side gets a status of its own: nothing is shared between threads.
   void EndLocked(Side* side, const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {

@@ -45,7 +45,7 @@ class Mesh {
 };
 
 // The ranks of one process, each a thread's: element r is rank r's side. A side
-// that is destroyed is gone for the others.
+// that is destroyed, or aborted, is gone for the others.
 std::vector<std::unique_ptr<Mesh>> CreateInProcessMesh(int size);
 
 // Gives this rank's bytes to all ranks of the group and returns everybody's, in

@@ -25,6 +25,8 @@ float* TensorGroup::Host(int64_t n) {
 
 void TensorGroup::Record(const char* what, const absl::Status& status) {
   if (status.ok() || !status_.ok()) return;
+  // Those who wait for this rank shall not wait in vain.
+  options_.communicator->Abort(std::string(status.message()));
   status_ = absl::Status(
       status.code(), absl::StrCat("tensor-parallel rank ", rank(), " of ",
                                   size(), ", ", what, ": ", status.message()));

@@ -469,6 +469,8 @@ absl::Status Train(Member& member, Workplace& place, Canceller& canceller,
     const absl::Status status =
         TrainPlan(member, place, canceller, options, plan, metrics);
     if (status.ok()) return status;
+    // Its connections are closed: who waits for this rank learns that it ended.
+    if (DeviceMeshOf(job).model_size() > 1) place.replica.reset();
     if (!PlanIsOver(member, epoch, status)) return status;
     spdlog::info("plan epoch {} is over: {}", epoch,
                  std::string(status.message()));
