@@ -46,7 +46,7 @@ std::string Places(const CompareRow& row) {
 }
 
 std::string Millis(double ms) {
-  return absl::StrFormat(ms < 10 ? "%.2f" : ms < 100 ? "%.1f" : "%.0f", ms);
+  return absl::StrFormat("%.*f", ms < 10 ? 2 : ms < 100 ? 1 : 0, ms);
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ class CheckpointCommandTest : public testing::TemporaryFolderTest {
     return tributary::WeightsSha256(model_.parameters, data);
   }
 
-  const CheckpointModel model_;
+  const CheckpointModel model_ = {};
 };
 
 TEST_F(CheckpointCommandTest, EveryHelpShowsAnExampleAndTheExitCodes) {

@@ -37,7 +37,7 @@ class CheckpointDirectoryTest : public testing::TemporaryFolderTest {
     return steps;
   }
 
-  const CheckpointModel model_;
+  const CheckpointModel model_ = {};
 };
 
 TEST_F(CheckpointDirectoryTest, NamesSortAsTheirSteps) {

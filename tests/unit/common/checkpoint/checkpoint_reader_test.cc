@@ -26,7 +26,7 @@ class CheckpointReaderTest : public testing::TemporaryFolderTest {
     return checkpoint_ + "/" + ShardFileName(shard, num_shards);
   }
 
-  const CheckpointModel model_;
+  const CheckpointModel model_ = {};
   const std::string checkpoint_ = Path("step-000000000020");
 };
 

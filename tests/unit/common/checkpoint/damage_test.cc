@@ -75,7 +75,7 @@ class DamageTest : public testing::TemporaryFolderTest {
     return found;
   }
 
-  const CheckpointModel model_;
+  const CheckpointModel model_ = {};
   const PartitionPlan plan_ = model_.Plan(3);
   const std::string checkpoint_ = Path("step-000000000020");
   std::vector<std::string> files_;

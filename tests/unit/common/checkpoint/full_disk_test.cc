@@ -35,7 +35,7 @@ std::vector<std::string> FilesIn(const std::string& folder) {
 
 class FullDiskTest : public testing::TemporaryFolderTest {
  protected:
-  const CheckpointModel model_;  // 506 KiB a checkpoint
+  const CheckpointModel model_ = {};  // 506 KiB a checkpoint
 };
 
 // A limit of the size of a file stands in for the end of the disk, at every
