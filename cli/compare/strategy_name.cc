@@ -120,10 +120,6 @@ constexpr Kind kKinds[] = {
      ApplyPipelineParallel},
 };
 
-bool InSchema(const char* key) {
-  return v1::StrategySpec::descriptor()->FindFieldByName(key) != nullptr;
-}
-
 const Kind* FindKind(const std::string& key) {
   for (const Kind& kind : kKinds) {
     if (key == kind.key) return &kind;
@@ -133,9 +129,7 @@ const Kind* FindKind(const std::string& key) {
 
 std::string KnownKinds() {
   Words names = {kSingle};
-  for (const Kind& kind : kKinds) {
-    if (InSchema(kind.key)) names.emplace_back(kind.key);
-  }
+  for (const Kind& kind : kKinds) names.emplace_back(kind.key);
   return absl::StrJoin(names, ", ");
 }
 
@@ -148,11 +142,6 @@ absl::Status AddPart(absl::string_view name, const std::string& part,
     return absl::InvalidArgumentError(
         absl::StrCat("strategy \"", name, "\": there is no \"", words[0],
                      "\"; known are ", KnownKinds()));
-  }
-  if (!InSchema(kind->key)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("strategy \"", name, "\": this version has no ", kind->key,
-                     "; known are ", KnownKinds()));
   }
   if (!kind->cuts_model && std::exchange(*has_data, true)) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -168,11 +157,7 @@ absl::Status AddPart(absl::string_view name, const std::string& part,
 
 StrategyChoice Single() {
   StrategyChoice choice;
-  if (InSchema("all_reduce")) {
-    (void)ApplyAllReduce({}, &choice);
-  } else {
-    (void)ApplyParameterServer({}, &choice);
-  }
+  (void)ApplyAllReduce({}, &choice);
   choice.name = kSingle;
   return choice;
 }
@@ -303,7 +288,6 @@ std::string StrategyHelp() {
   std::string help =
       absl::StrFormat("  %s\n      one worker: the reference\n", kSingle);
   for (const Kind& kind : kKinds) {
-    if (!InSchema(kind.key)) continue;
     absl::StrAppendFormat(&help, "  %s\n      %s\n", kind.usage, kind.what);
   }
   return help;

@@ -19,6 +19,11 @@ absl::Status ValidateData(const Places& places, const v1::JobSpec& job);
 // Optimizer, schedule, and the batch over the workers.
 absl::Status ValidateTraining(const Places& places, const v1::JobSpec& job);
 
+// `who`, whom the block at `path` lets compute with parts of the same weights,
+// must all see the same version of them: plain bsp.
+absl::Status ValidateGroupSync(const Places& places, const std::string& path,
+                               const std::string& who,
+                               const v1::SyncSpec& sync);
 // What strategy.tensor_parallel asks of workers, layers and synchronization.
 absl::Status ValidateTensorParallel(const Places& places,
                                     const v1::JobSpec& job);

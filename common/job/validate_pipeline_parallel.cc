@@ -25,28 +25,6 @@ absl::Status CheckBatch(const Places& places, const v1::JobSpec& job) {
                       samples, ", got ", pipeline.micro_batches());
 }
 
-// The stages of a pipeline compute with parts of the same weights, so that all
-// must see the same version of them.
-absl::Status CheckSync(const Places& places, const v1::SyncSpec& sync) {
-  const char* other = sync.has_ssp()         ? "ssp"
-                      : sync.has_async()     ? "async"
-                      : sync.has_local_sgd() ? "local_sgd"
-                                             : nullptr;
-  if (other != nullptr) {
-    return places.Error(kPath, kPath,
-                        " wants sync bsp, where the stages of a pipeline have "
-                        "the same weights; the job says ",
-                        other);
-  }
-  if (sync.bsp().backup_workers() > 0) {
-    return places.Error(kPath, kPath,
-                        " wants every worker's gradient to count; the job has "
-                        "backup_workers: ",
-                        sync.bsp().backup_workers());
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::Status ValidatePipelineParallel(const Places& places,
@@ -79,7 +57,8 @@ absl::Status ValidatePipelineParallel(const Places& places,
   }
   if (stages > 1 && job.strategy().has_parameter_server()) {
     TRIBUTARY_RETURN_IF_ERROR(
-        CheckSync(places, job.strategy().parameter_server().sync()));
+        ValidateGroupSync(places, kPath, "the stages of a pipeline",
+                          job.strategy().parameter_server().sync()));
   }
   return CheckBatch(places, job);
 }

@@ -32,28 +32,6 @@ absl::Status CheckHeads(
   return absl::OkStatus();
 }
 
-// The ranks of a group compute with parts of the same weights, so that all must
-// see the same version of them.
-absl::Status CheckSync(const Places& places, const v1::SyncSpec& sync) {
-  const char* other = sync.has_ssp()         ? "ssp"
-                      : sync.has_async()     ? "async"
-                      : sync.has_local_sgd() ? "local_sgd"
-                                             : nullptr;
-  if (other != nullptr) {
-    return places.Error(kPath, kPath,
-                        " wants sync bsp, where the workers of a group have "
-                        "the same weights; the job says ",
-                        other);
-  }
-  if (sync.bsp().backup_workers() > 0) {
-    return places.Error(kPath, kPath,
-                        " wants every worker's gradient to count; the job has "
-                        "backup_workers: ",
-                        sync.bsp().backup_workers());
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::Status ValidateTensorParallel(const Places& places,
@@ -79,7 +57,8 @@ absl::Status ValidateTensorParallel(const Places& places,
   }
   if (job.strategy().has_parameter_server()) {
     TRIBUTARY_RETURN_IF_ERROR(
-        CheckSync(places, job.strategy().parameter_server().sync()));
+        ValidateGroupSync(places, kPath, "the workers of a group",
+                          job.strategy().parameter_server().sync()));
   }
   return CheckHeads(places, "model.sequential", job.model().sequential(),
                     ranks);

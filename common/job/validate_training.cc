@@ -187,6 +187,26 @@ absl::Status ValidateCluster(const Places& places, const v1::JobSpec& job) {
 
 }  // namespace
 
+absl::Status ValidateGroupSync(const Places& places, const std::string& path,
+                               const std::string& who,
+                               const v1::SyncSpec& sync) {
+  const char* other = sync.has_ssp()         ? "ssp"
+                      : sync.has_async()     ? "async"
+                      : sync.has_local_sgd() ? "local_sgd"
+                                             : nullptr;
+  if (other != nullptr) {
+    return places.Error(path, path, " wants sync bsp, where ", who,
+                        " have the same weights; the job says ", other);
+  }
+  if (sync.bsp().backup_workers() > 0) {
+    return places.Error(path, path,
+                        " wants every worker's gradient to count; the job has "
+                        "backup_workers: ",
+                        sync.bsp().backup_workers());
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ValidateJob(const Places& places, const v1::JobSpec& job) {
   TRIBUTARY_RETURN_IF_ERROR(ValidateCluster(places, job));
   TRIBUTARY_RETURN_IF_ERROR(ValidateSync(places, job));

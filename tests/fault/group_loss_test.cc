@@ -56,6 +56,14 @@ INSTANTIATE_TEST_SUITE_P(
               "all_reduce: {}, pipeline_parallel: {stages: 2}", 0, 4}),
     [](const auto& info) { return info.param.label; });
 
+// Checkpoints of slices fit the same cut alone, those of whole models any.
+class WholeModelsTest : public GroupLossTest {};
+INSTANTIATE_TEST_SUITE_P(
+    Strategies, WholeModelsTest,
+    ::testing::Values(Group{"Replicated", "all_reduce: {}"},
+                      Group{"Sharded", "all_reduce: {sharded: true}"}),
+    [](const auto& info) { return info.param.label; });
+
 class DataParallelTest : public FaultTest {
  protected:
   void SetUp() override {
@@ -117,10 +125,7 @@ TEST_P(GroupLossTest, ALostRankIsReplacedAndTheBitsStay) {
 }
 
 // A checkpoint of one strategy is one of every other.
-TEST_P(GroupLossTest, ServersGoOnWithWhatRanksHaveWrittenAndRanksWithTheirs) {
-  if (GetParam().servers > 0 || GetParam().workers > 3) {
-    GTEST_SKIP() << "a checkpoint of slices fits the same cut alone";
-  }
+TEST_P(WholeModelsTest, ServersGoOnWithWhatRanksHaveWrittenAndRanksWithTheirs) {
   auto train = Train("run", {"--set", "checkpoint.every_steps=40"});
   ASSERT_TRUE(train->WaitForOutput("epoch 3/20: test", kSoon));
   ASSERT_NE(WaitForCheckpoint(Path("run/checkpoints")), "");
