@@ -7,21 +7,15 @@
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/job/job_options.h"
-#include "common/model_cut.h"
-#include "common/partition_plan.h"
-#include "common/status_macros.h"
 #include "common/wire/plan_codec.h"
+#include "server/coordinator/checkpoint_holders.h"
 #include "spdlog/spdlog.h"
 
 namespace tributary {
 namespace {
 
-// A call holds a thread of the server for no longer.
-constexpr uint32_t kLongestWaitMs = 10'000;
 // Notices that may wait to be shown; the log has all.
 constexpr size_t kMaxNotices = 1000;
-// Of one heartbeat; the others come again.
-constexpr int kMaxCheckpointReports = 64;
 
 const char* PhaseName(v1::JobPhase phase) {
   switch (phase) {
@@ -38,24 +32,6 @@ const char* PhaseName(v1::JobPhase phase) {
     default:
       return "unknown";
   }
-}
-
-// The shards that hold any block of the plan.
-std::vector<uint32_t> HoldersOf(const v1::JobSpec& job, const v1::Plan& plan) {
-  std::vector<uint32_t> holders;
-  if (!UsesServers(job)) {
-    // Replicas are alike: one writes. Cuts of the state are each rank's.
-    const uint32_t ranks = job.strategy().all_reduce().sharded()
-                               ? plan.num_workers()
-                               : DeviceMeshOf(job).model_size();
-    for (uint32_t rank = 0; rank < ranks; ++rank) holders.push_back(rank);
-    return holders;
-  }
-  const absl::StatusOr<PartitionPlan> cut = MakePartitionPlan(plan);
-  for (int shard = 0; cut.ok() && shard < cut->num_shards(); ++shard) {
-    if (!cut->blocks(shard).empty()) holders.push_back(shard);
-  }
-  return holders;
 }
 
 }  // namespace
@@ -79,118 +55,6 @@ JobControl::JobControl(Options options)
   }
   logged_phase_ = state_.phase();
   progress_micros_ = clock_->NowMicros();
-}
-
-absl::StatusOr<v1::RegisterResponse> JobControl::Register(
-    const v1::RegisterRequest& request) {
-  absl::MutexLock lock(&mu_);
-  absl::StatusOr<v1::RegisterResponse> place =
-      state_.Register(request, clock_->NowMicros());
-  if (place.ok()) {
-    spdlog::info("{} {} is {} (pid {}){}{}, incarnation {}",
-                 request.role() == v1::ROLE_SERVER ? "server" : "worker",
-                 place->index(), request.host(), request.pid(),
-                 request.address().empty() ? "" : " at ", request.address(),
-                 place->incarnation());
-  }
-  NotePhaseLocked();
-  return place;
-}
-
-absl::Status JobControl::DeclareModel(const v1::DeclareModelRequest& request) {
-  absl::MutexLock lock(&mu_);
-  absl::Status status = state_.DeclareModel(request, clock_->NowMicros());
-  NotePhaseLocked();
-  return status;
-}
-
-absl::StatusOr<v1::Plan> JobControl::GetPlan(
-    const v1::GetPlanRequest& request) {
-  absl::MutexLock lock(&mu_);
-  const auto there = [this, &request]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-    return state_.plan() != nullptr && !state_.wants_new_plan() &&
-           state_.plan()->epoch() >= request.min_epoch();
-  };
-  const auto decided = [this, &there]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-    return closed_ || state_.over() || there();
-  };
-  mu_.AwaitWithTimeout(
-      absl::Condition(&decided),
-      absl::Milliseconds(std::min(request.wait_ms(), kLongestWaitMs)));
-  if (state_.phase() == v1::JOB_PHASE_FAILED) {
-    return absl::AbortedError(state_.message());
-  }
-  if (state_.over()) return absl::FailedPreconditionError("the job is done");
-  if (there()) return *state_.plan();
-  if (closed_) return absl::UnavailableError("the coordinator is closing");
-  if (state_.plan() != nullptr && !state_.wants_new_plan()) {
-    return absl::DeadlineExceededError(
-        absl::StrCat("the job has plan epoch ", state_.plan()->epoch(),
-                     ", wanted ", request.min_epoch(), " or later"));
-  }
-  return absl::DeadlineExceededError(
-      absl::StrCat("the job still waits for ", state_.Missing()));
-}
-
-absl::StatusOr<v1::HeartbeatResponse> JobControl::Heartbeat(
-    const v1::HeartbeatRequest& request) {
-  absl::MutexLock lock(&mu_);
-  // Its place and incarnation may well be somebody's here.
-  if (request.job_id() != state_.options().job_id) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("a heartbeat of job ", request.job_id(),
-                     "; this is the coordinator of job ",
-                     state_.options().job_id, ": its job has ended"));
-  }
-  if (state_.over()) return state_.Farewell(request);
-  TRIBUTARY_RETURN_IF_ERROR(state_.Renew(request, clock_->NowMicros()));
-  uint32_t taken = 0;
-  int64_t last_step = 0;
-  if (request.role() == v1::ROLE_WORKER) {
-    if (request.plan_epoch() > 0) {
-      TRIBUTARY_RETURN_IF_ERROR(
-          progress_.StartAt(request.index(), request.start_step()));
-    }
-    TRIBUTARY_RETURN_IF_ERROR(FindReportsLocked(request));
-    TRIBUTARY_ASSIGN_OR_RETURN(taken,
-                               progress_.Add(request.index(), request.steps()));
-    NoteProgressLocked();
-    last_step = progress_.last_step(request.index());
-  }
-  if (UsesServers(state_.options().job) ==
-      (request.role() == v1::ROLE_SERVER)) {
-    TakeCheckpointsLocked(request);
-  }
-  v1::HeartbeatResponse response = state_.Apply(request, taken, last_step);
-  response.set_checkpoints_taken(
-      std::min(request.checkpoints_size(), kMaxCheckpointReports));
-  NotePhaseLocked();
-  return response;
-}
-
-absl::Status JobControl::FindReportsLocked(
-    const v1::HeartbeatRequest& request) {
-  if (request.steps().empty() || unheard_.count(request.index()) == 0) {
-    return absl::OkStatus();
-  }
-  if (request.steps(0).step() < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("rank ", request.index(), " reports step ",
-                     request.steps(0).step(), "; steps count from 1"));
-  }
-  unheard_.erase(request.index());
-  return progress_.StartAt(request.index(), request.steps(0).step() - 1);
-}
-
-void JobControl::TakeCheckpointsLocked(const v1::HeartbeatRequest& request) {
-  if (state_.plan() == nullptr) return;
-  const int count = std::min(request.checkpoints_size(), kMaxCheckpointReports);
-  for (int i = 0; i < count; ++i) {
-    const v1::CheckpointReport& report = request.checkpoints(i);
-    // A file of an earlier plan's step is of another way there.
-    if (report.plan_epoch() != state_.plan()->epoch()) continue;
-    ledger_.Add(request.index(), report);
-  }
 }
 
 std::optional<PendingManifest> JobControl::NextManifest() {
@@ -262,98 +126,6 @@ bool JobControl::CheckpointOpen() const {
   return last > state_.options().start_step && ledger_.Open(last);
 }
 
-absl::Status JobControl::ReportEvaluation(
-    const v1::ReportEvaluationRequest& request) {
-  absl::MutexLock lock(&mu_);
-  v1::HeartbeatRequest place;
-  place.set_role(v1::ROLE_WORKER);
-  place.set_index(request.rank());
-  place.set_incarnation(request.incarnation());
-  TRIBUTARY_RETURN_IF_ERROR(state_.Renew(place, clock_->NowMicros()));
-  return evaluations_.Add(request);
-}
-
-v1::MemberStatus JobControl::StatusOfLocked(const Place& place) const {
-  v1::MemberStatus status;
-  status.set_role(place.role);
-  status.set_index(place.index);
-  status.set_alive(place.alive);
-  if (place.incarnation == 0) return status;
-  status.set_host(place.holder.host());
-  status.set_pid(place.holder.pid());
-  status.set_address(place.holder.address());
-  status.set_step(place.role == v1::ROLE_WORKER
-                      ? progress_.last_step(place.index)
-                      : progress_.merged_step());
-  status.set_seconds_since_heartbeat(
-      static_cast<double>(clock_->NowMicros() - place.last_heartbeat_micros) /
-      1e6);
-  status.set_waiting_for(place.latest.waiting_for());
-  status.set_device(place.latest.device());
-  status.set_peak_memory_bytes(place.latest.peak_memory_bytes());
-  status.set_bytes_sent(place.latest.bytes_sent());
-  status.set_bytes_received(place.latest.bytes_received());
-  status.set_optimizer_seconds(place.latest.optimizer_seconds());
-  status.set_finished(place.finished);
-  status.set_holders(place.holders);
-  status.set_losses(place.losses);
-  status.set_metrics_address(place.holder.metrics_address());
-  *status.mutable_waiting_for_ranks() = place.latest.waiting_for_ranks();
-  return status;
-}
-
-absl::StatusOr<v1::ExchangeResponse> JobControl::Exchange(
-    const v1::ExchangeRequest& request) {
-  absl::MutexLock lock(&mu_);
-  TRIBUTARY_RETURN_IF_ERROR(state_.CheckWorker(
-      request.rank(), request.incarnation(), request.plan_epoch()));
-  TRIBUTARY_RETURN_IF_ERROR(rendezvous_.Put(request));
-  const auto is_over = [this, &request]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-    return state_.over() || state_.wants_new_plan() ||
-           state_.plan()->epoch() != request.plan_epoch();
-  };
-  const auto decided = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-    return closed_ || is_over() ||
-           rendezvous_.Complete(request.group()) != nullptr;
-  };
-  mu_.AwaitWithTimeout(
-      absl::Condition(&decided),
-      absl::Milliseconds(std::min(request.wait_ms(), kLongestWaitMs)));
-  if (closed_) return absl::UnavailableError("the coordinator is closing");
-  if (is_over()) {
-    return absl::AbortedError(
-        absl::StrCat("plan epoch ", request.plan_epoch(), " is over"));
-  }
-  const v1::ExchangeResponse* all = rendezvous_.Complete(request.group());
-  if (all != nullptr) return *all;
-  return absl::DeadlineExceededError(
-      absl::StrCat("group ", request.group(), " waits for its members ",
-                   rendezvous_.Missing(request.group())));
-}
-
-absl::Status JobControl::Put(const v1::PutWeightsRequest& request) {
-  absl::MutexLock lock(&mu_);
-  TRIBUTARY_RETURN_IF_ERROR(state_.CheckWorker(
-      request.rank(), request.incarnation(), request.plan_epoch()));
-  if (UsesServers(state_.options().job)) {
-    return absl::FailedPreconditionError(
-        "weights are put by the ranks of a job without servers");
-  }
-  const v1::Plan& plan = *state_.plan();
-  if (request.parameter() < static_cast<uint32_t>(plan.parameters_size())) {
-    const v1::ParameterSpec& spec =
-        plan.parameters(static_cast<int>(request.parameter()));
-    const int first =
-        FirstHolder({spec.stage() - 1, spec.tensor() - 1}, MeshOf(plan));
-    if (request.rank() != static_cast<uint32_t>(first)) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("parameter ", spec.name(), " is put by rank ", first,
-                       ", got rank ", request.rank()));
-    }
-  }
-  return put_weights_.Put(request);
-}
-
 absl::StatusOr<FinalWeights> JobControl::TakePutWeights(int64_t step) const {
   absl::MutexLock lock(&mu_);
   if (put_weights_.complete() && put_weights_.weights().step == step) {
@@ -361,54 +133,6 @@ absl::StatusOr<FinalWeights> JobControl::TakePutWeights(int64_t step) const {
   }
   return absl::FailedPreconditionError(
       absl::StrCat("worker 0 has not given the weights after step ", step));
-}
-
-v1::JobStatusResponse JobControl::Snapshot() const {
-  absl::MutexLock lock(&mu_);
-  v1::JobStatusResponse status;
-  status.set_name(state_.options().job.name());
-  status.set_phase(state_.phase());
-  status.set_message(MessageLocked());
-  status.set_step(progress_.merged_step());
-  status.set_total_steps(state_.total_steps());
-  if (state_.steps_per_epoch() > 0) {
-    status.set_epoch(static_cast<double>(progress_.merged_step()) /
-                     static_cast<double>(state_.steps_per_epoch()));
-  }
-  status.set_loss(progress_.latest().loss);
-  status.set_samples_per_second(progress_.latest().samples_per_second);
-  status.set_learning_rate(progress_.latest().learning_rate);
-  status.set_samples(progress_.total_samples());
-  if (state_.plan() != nullptr && !state_.over()) {
-    status.set_step_wait_seconds(
-        static_cast<double>(clock_->NowMicros() - progress_micros_) / 1e6);
-  }
-  for (const auto& [name, value] : evaluations_.latest().metrics) {
-    (*status.mutable_test())[name] = value;
-  }
-  status.set_strategy(StrategyName(state_.options().job));
-  status.set_checkpoint_step(
-      std::max(ledger_.newest_step(), state_.restore_step()));
-  status.set_checkpoint_every_steps(
-      state_.options().job.checkpoint().every_steps());
-  if (state_.plan() != nullptr) {
-    const int64_t since = std::max(ledger_.newest_micros(), begin_micros_);
-    status.set_seconds_since_checkpoint(
-        1e-6 * static_cast<double>(clock_->NowMicros() - since));
-  }
-  status.set_checkpoint_failures(ledger_.failures());
-  status.set_checkpoint_pause_seconds(ledger_.pause_seconds());
-  status.set_checkpoint_write_seconds(ledger_.write_seconds());
-  status.set_rollbacks(state_.rollbacks());
-  status.set_workers_lost(state_.workers_lost());
-  status.set_servers_lost(state_.servers_lost());
-  for (const Place& place : state_.membership().servers()) {
-    *status.add_members() = StatusOfLocked(place);
-  }
-  for (const Place& place : state_.membership().workers()) {
-    *status.add_members() = StatusOfLocked(place);
-  }
-  return status;
 }
 
 std::string JobControl::MessageLocked() const {
@@ -579,7 +303,7 @@ void JobControl::NotePhaseLocked() {
   if (state_.plan() != nullptr && state_.plan()->epoch() != ledger_epoch_) {
     ledger_epoch_ = state_.plan()->epoch();
     const v1::JobSpec& job = state_.options().job;
-    ledger_.Begin(state_.restore_step(), HoldersOf(job, *state_.plan()),
+    ledger_.Begin(state_.restore_step(), CheckpointHolders(job, *state_.plan()),
                   UsesServers(job) ? "server" : "rank");
     rendezvous_.Begin(ledger_epoch_);
     put_weights_.Begin(FromProto(state_.plan()->parameters()));

@@ -145,7 +145,7 @@ class JobControl {
   void NoteProgressLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TakeCheckpointsLocked(const v1::HeartbeatRequest& request)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  v1::MemberStatus StatusOfLocked(const Place& place) const
+  int64_t StepOfLocked(const Place& place) const
       ABSL_SHARED_LOCKS_REQUIRED(mu_);
 
   const Clock* const clock_;

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tributary/v1/job.pb.h"
+#include "tributary/v1/plan.pb.h"
+
+namespace tributary {
+
+// Who writes a file of each checkpoint under this plan: the servers that hold
+// any block of it; without servers the ranks of one replica, or all ranks where
+// each holds its own part of the optimizer's state.
+std::vector<uint32_t> CheckpointHolders(const v1::JobSpec& job,
+                                        const v1::Plan& plan);
+
+}  // namespace tributary

@@ -1,0 +1,41 @@
+#include "server/coordinator/model_declaration.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace tributary {
+namespace {
+
+std::string Describe(const v1::ParameterSpec& spec) {
+  return absl::StrCat("\"", spec.name(), "\" [",
+                      absl::StrJoin(spec.shape(), ", "), "]");
+}
+
+}  // namespace
+
+std::string DeclarationDifference(const v1::DeclareModelRequest& first,
+                                  const v1::DeclareModelRequest& other) {
+  if (first.parameters_size() != other.parameters_size()) {
+    return absl::StrCat(other.parameters_size(), " parameters instead of ",
+                        first.parameters_size());
+  }
+  for (int i = 0; i < first.parameters_size(); ++i) {
+    const std::string wanted = Describe(first.parameters(i));
+    const std::string came = Describe(other.parameters(i));
+    if (wanted != came) {
+      return absl::StrCat("parameter ", i, " as ", came, " instead of ",
+                          wanted);
+    }
+  }
+  if (first.total_steps() != other.total_steps()) {
+    return absl::StrCat(other.total_steps(), " steps instead of ",
+                        first.total_steps());
+  }
+  if (first.steps_per_epoch() != other.steps_per_epoch()) {
+    return absl::StrCat(other.steps_per_epoch(), " steps an epoch instead of ",
+                        first.steps_per_epoch());
+  }
+  return "";
+}
+
+}  // namespace tributary
