@@ -9,7 +9,8 @@
 
 namespace tributary {
 
-// A trainable tensor: its name as torch.nn.Sequential gives it and its shape.
+// A tensor of the model, trained or kept as a running average: its name as
+// torch.nn.Sequential gives it and its shape.
 struct ParameterSpec {
   std::string name;
   Shape shape;
@@ -20,7 +21,12 @@ struct ParameterSpec {
   std::string whole_name = {};  // empty: it is no slice
   Shape whole_shape = {};
   ParameterSlice slice = {};
+  // Above 0: no weight but a running average, of a batch norm's mean say. What
+  // comes in its gradient's place is the batch's own value, and an update moves
+  // it so far there (kernels/optimizer.h).
+  double running_momentum = 0;
 
+  bool is_running() const { return running_momentum > 0; }
   int64_t size() const { return NumElements(shape); }
   friend bool operator==(const ParameterSpec&, const ParameterSpec&) = default;
 };

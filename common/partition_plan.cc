@@ -133,6 +133,11 @@ absl::Status PartitionPlan::CheckParameters(const ParameterSpecs& parameters) {
     }
     num_elements += size;
     TRIBUTARY_RETURN_IF_ERROR(CheckSlice(spec));
+    if (!(spec.running_momentum >= 0 && spec.running_momentum <= 1)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("parameter ", spec.name, " moves by ",
+                       spec.running_momentum, " an update; wanted 0 to 1"));
+    }
     if (!names.insert(spec.name).second) {
       return absl::InvalidArgumentError(
           absl::StrCat("two parameters are named ", spec.name));

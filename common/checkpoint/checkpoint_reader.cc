@@ -116,7 +116,9 @@ absl::Status CheckpointReader::CheckFits(
   };
   const size_t common = std::min(parameters.size(), parameters_.size());
   for (size_t i = 0; i < common; ++i) {
-    if (parameters[i] != parameters_[i]) {
+    ParameterSpec held = parameters_[i];
+    held.running_momentum = parameters[i].running_momentum;  // may change
+    if (parameters[i] != held) {
       return error("holds ", SpecText(parameters_[i]), ", wanted ",
                    SpecText(parameters[i]));
     }

@@ -151,7 +151,7 @@ void ResolveLayers(Layers* layers) {
   }
 }
 
-constexpr char kChoices[] = "sequential, mlp, cnn, gpt";
+constexpr char kChoices[] = "sequential, mlp, cnn, gpt, resnet";
 
 // "gpt", or nothing when layers are written out.
 absl::StatusOr<std::string> ChosenPreset(const Places& places,
@@ -160,7 +160,8 @@ absl::StatusOr<std::string> ChosenPreset(const Places& places,
   for (const auto& [name, has] :
        {std::pair("sequential", !model.sequential().empty()),
         std::pair("mlp", model.has_mlp()), std::pair("cnn", model.has_cnn()),
-        std::pair("gpt", model.has_gpt())}) {
+        std::pair("gpt", model.has_gpt()),
+        std::pair("resnet", model.has_resnet())}) {
     if (!has) continue;
     if (!chosen.empty()) {
       return places.Error(absl::StrCat("model.", name), name, " and ", chosen,
@@ -187,6 +188,8 @@ absl::Status ExpandPreset(Places* places, v1::ModelSpec* model) {
     TRIBUTARY_RETURN_IF_ERROR(ExpandCnn(*places, model->cnn(), layers));
   } else if (model->has_gpt()) {
     TRIBUTARY_RETURN_IF_ERROR(ExpandGpt(*places, model->gpt(), layers));
+  } else if (model->has_resnet()) {
+    return places->Error("model.resnet", "model.resnet can't be trained yet");
   }
   if (!preset.empty()) {
     places->Record("model.sequential",

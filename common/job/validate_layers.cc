@@ -133,6 +133,9 @@ absl::Status LayerChain::Enter(const std::string& path,
       return EnterResidual(path + ".residual", layer.residual());
     case v1::LayerSpec::kTiedLinear:
       return EnterTied(path + ".tied_linear", layer.tied_linear());
+    case v1::LayerSpec::kBatchNorm:
+      return places_.Error(path + ".batch_norm", path,
+                           ".batch_norm can't be trained yet");
     default:
       return absl::OkStatus();  // elementwise
   }

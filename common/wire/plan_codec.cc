@@ -18,6 +18,7 @@ void ToProto(const ParameterSpecs& specs,
     proto->set_stage(spec.holders.stage + 1);
     proto->set_tensor(spec.holders.tensor + 1);
     proto->set_other_stage(spec.holders.other_stage + 1);
+    proto->set_running_momentum(spec.running_momentum);
     if (spec.whole_name.empty()) continue;
     v1::ParameterPart* part = proto->mutable_part();
     part->set_name(spec.whole_name);
@@ -37,7 +38,8 @@ ParameterSpecs FromProto(
         ParameterSpec{.name = proto.name(),
                       .shape = {proto.shape().begin(), proto.shape().end()},
                       .holders = {proto.stage() - 1, proto.tensor() - 1,
-                                  proto.other_stage() - 1}});
+                                  proto.other_stage() - 1},
+                      .running_momentum = proto.running_momentum()});
     if (!proto.has_part()) continue;
     const v1::ParameterPart& part = proto.part();
     spec.whole_name = part.name();

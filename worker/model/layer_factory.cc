@@ -185,6 +185,8 @@ LayerOr CreateByKind(const v1::LayerSpec& spec, const Shape& input_shape,
       return CreateResidual(spec.residual(), input_shape, options);
     case v1::LayerSpec::kTiedLinear:
       return CreateTiedLinear(spec.tied_linear(), input_shape, options);
+    case v1::LayerSpec::kBatchNorm:
+      return absl::InvalidArgumentError("can't be trained yet");
     case v1::LayerSpec::KIND_NOT_SET:
       break;
   }

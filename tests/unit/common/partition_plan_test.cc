@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <set>
 #include <vector>
@@ -124,6 +125,11 @@ TEST(PartitionPlanTest, RefusesWhatCannotBeCut) {
   EXPECT_FALSE(PartitionPlan::Create(Mlp(), 1, uint64_t{1} << 40).ok());
   EXPECT_FALSE(PartitionPlan::Create({{"w", {0}}}, 1, 1 << 20).ok());
   EXPECT_FALSE(PartitionPlan::Create({{"w", {-3}}}, 1, 1 << 20).ok());
+  ParameterSpec running = {"m", {1}};
+  for (double momentum : {-0.1, 1.1, std::nan("")}) {
+    running.running_momentum = momentum;
+    EXPECT_FALSE(PartitionPlan::Create({running}, 1, 1 << 20).ok());
+  }
   EXPECT_FALSE(
       PartitionPlan::Create({{"w", {1}}, {"w", {1}}}, 1, 1 << 20).ok());
   EXPECT_FALSE(

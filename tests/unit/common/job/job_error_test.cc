@@ -43,7 +43,7 @@ constexpr SpoiledLine kSpoiledLines[] = {
      "job.yaml:4: model.sequential.1 wants one of linear, relu, gelu, sigmoid, "
      "tanh, silu, layernorm, dropout, flatten, conv2d, max_pool, avg_pool, "
      "global_avg_pool, embedding, position_embedding, attention, residual, "
-     "tied_linear"},
+     "tied_linear, batch_norm"},
     {4, "    - dropout: 0.5",
      R"(job.yaml:4: model.sequential.1.dropout wants a mapping with p; got "0.5")"},
     {4, "    - relu: 3",
@@ -299,7 +299,8 @@ constexpr SpoilingOverride kSpoilingOverrides[] = {
     {"data.train.synthetic.rows=0",
      "--set data.train.synthetic.rows=0: data.train.synthetic.rows must be at "
      "least 1 and at most 1000000000000000, got 0"},
-    {"model=", "--set model=: model wants one of sequential, mlp, cnn, gpt"},
+    {"model=",
+     "--set model=: model wants one of sequential, mlp, cnn, gpt, resnet"},
     {"training.optimizer={adagrad: {epsilon: -1}}",
      "--set training.optimizer={adagrad: {epsilon: -1}}: "
      "training.optimizer.adagrad.epsilon must be at least 0, got -1"},
@@ -408,6 +409,19 @@ constexpr SpoilingOverride kSpoiledLayers[] = {
      "--set model.sequential.2.residual.shortcut=[{tied_linear: {to: "
      "0.weight}}]: model.sequential.2.residual.shortcut.0.tied_linear stands "
      "in a residual; it must be a layer of the model itself"},
+    {"model.sequential.3={batch_norm: {features: 8}}",
+     "--set model.sequential.3={batch_norm: {features: 8}}: "
+     "model.sequential.3.batch_norm can't be trained yet"},
+    {"model.sequential.3={batch_norm: {features: 8, momentum: 0}}",
+     "--set model.sequential.3={batch_norm: {features: 8, momentum: 0}}: "
+     "model.sequential.3.batch_norm.momentum must be above 0 and at most 1, "
+     "got 0"},
+    {"model={resnet: {classes: 10}}",
+     "--set model={resnet: {classes: 10}}: model.resnet can't be "
+     "trained yet"},
+    {"training.precision=bfloat16",
+     "--set training.precision=bfloat16: training.precision: bfloat16 can't be "
+     "computed yet"},
     {"model.sequential.3.tied_linear.to=1.weight",
      "--set model.sequential.3.tied_linear.to=1.weight: "
      "model.sequential.3.tied_linear.to wants the weight of an embedding, "
