@@ -1,32 +1,26 @@
 #include "worker/trainer/run_worker.h"
 
 #include <csignal>
-#include <functional>
-#include <map>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "common/control/member.h"
 #include "common/cost/planned_parameters.h"
 #include "common/job/job_options.h"
 #include "common/job/learning_rate_schedule.h"
-#include "common/job/model_parameters.h"
-#include "common/model_cut.h"
-#include "common/run/safetensors.h"
 #include "common/status_macros.h"
 #include "common/telemetry/exporter.h"
 #include "common/telemetry/log.h"
-#include "common/wire/plan_codec.h"
 #include "kernels/device.h"
 #include "spdlog/spdlog.h"
 #include "worker/data/open_data.h"
-#include "worker/model/initializer.h"
 #include "worker/parallel/gradient_synchronizer.h"
+#include "worker/trainer/adoptions.h"
+#include "worker/trainer/canceller.h"
+#include "worker/trainer/hand_over_weights.h"
 #include "worker/trainer/make_synchronizer.h"
 #include "worker/trainer/replica.h"
 #include "worker/trainer/trainer.h"
@@ -37,110 +31,6 @@ namespace {
 
 // How long the news that a plan is over may take to come by heartbeat.
 constexpr absl::Duration kNewsOfPlan = absl::Seconds(15);
-
-// Passes the end of the job, or of the plan, on to what waits for others,
-// whichever comes first.
-class Canceller {
- public:
-  using Cancels = std::function<void(const std::string& why)>;
-
-  void Attach(Cancels cancel, uint64_t plan_epoch) {
-    absl::MutexLock lock(&mu_);
-    cancel_ = std::move(cancel);
-    plan_epoch_ = plan_epoch;
-    CancelLocked();
-  }
-  void Detach() {
-    absl::MutexLock lock(&mu_);
-    cancel_ = nullptr;
-  }
-  void Cancel(const absl::Status& status) {
-    absl::MutexLock lock(&mu_);
-    why_ = std::string(status.message());
-    CancelLocked();
-  }
-  void CancelBefore(uint64_t plan_epoch) {
-    absl::MutexLock lock(&mu_);
-    newest_epoch_ = plan_epoch;
-    CancelLocked();
-  }
-
- private:
-  void CancelLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    if (cancel_ == nullptr) return;
-    if (!why_.empty()) {
-      cancel_(why_);
-    } else if (plan_epoch_ < newest_epoch_) {
-      cancel_("a new plan is in force");
-    }
-  }
-
-  absl::Mutex mu_;
-  Cancels cancel_ ABSL_GUARDED_BY(mu_);
-  uint64_t plan_epoch_ ABSL_GUARDED_BY(mu_) = 0;
-  uint64_t newest_epoch_ ABSL_GUARDED_BY(mu_) = 0;
-  std::string why_ ABSL_GUARDED_BY(mu_);
-};
-
-// Runs other ranks beside this process's own, of lost workers or because all of
-// the job's are threads of one process, each as a worker of its own on a
-// thread, so that each computes what it always would have.
-class Adoptions {
- public:
-  explicit Adoptions(const WorkerOptions& options) : options_(options) {}
-  ~Adoptions() { Join(); }
-
-  void Adopt(const std::vector<uint32_t>& ranks) {
-    absl::MutexLock lock(&mu_);
-    for (uint32_t rank : ranks) {
-      Adopted& adopted = adopted_[rank];
-      if (adopted.thread.joinable() && !adopted.ended) continue;
-      // One that has ended has lost its lease: it is taken over anew.
-      if (adopted.thread.joinable()) adopted.thread.join();
-      spdlog::info("taking on rank {}", rank);
-      adopted.ended = false;
-      adopted.thread = std::thread([this, rank] { Work(rank); });
-    }
-  }
-
-  // Waits until their jobs have ended, each by itself as this process's own.
-  void Join() {
-    std::map<uint32_t, std::thread> threads;
-    {
-      absl::MutexLock lock(&mu_);
-      for (auto& [rank, adopted] : adopted_) {
-        threads[rank] = std::move(adopted.thread);
-      }
-    }
-    for (auto& [rank, thread] : threads) {
-      if (thread.joinable()) thread.join();
-    }
-  }
-
- private:
-  struct Adopted {
-    std::thread thread;
-    bool ended = false;  // it takes no lock any more
-  };
-
-  void Work(uint32_t rank) {
-    WorkerOptions options = options_;
-    options.index = rank;
-    options.adopted = true;
-    options.metrics_listen.clear();
-    options.die_at.reset();
-    const absl::Status status = RunWorker(options);
-    if (!status.ok()) {
-      spdlog::error("rank {}: {}", rank, std::string(status.message()));
-    }
-    absl::MutexLock lock(&mu_);
-    adopted_[rank].ended = true;
-  }
-
-  const WorkerOptions options_;
-  absl::Mutex mu_;
-  std::map<uint32_t, Adopted> adopted_ ABSL_GUARDED_BY(mu_);
-};
 
 TargetKind TargetKindOf(const v1::LossSpec& loss) {
   switch (loss.kind_case()) {
@@ -236,50 +126,6 @@ absl::Status MakeReplica(const GroupParts& parts, const v1::Plan* plan,
   return absl::OkStatus();
 }
 
-// The whole model's weights before the first step, on the host.
-absl::StatusOr<Tensors> InitialWeightsOf(const v1::JobSpec& job) {
-  const ParameterSpecs parameters = ModelParameters(job.model());
-  if (!job.model().initialize_from().empty()) {
-    return ReadSafetensors(job.model().initialize_from(), parameters);
-  }
-  Tensors weights;
-  for (size_t p = 0; p < parameters.size(); ++p) {
-    weights.emplace_back(parameters[p].size());
-    InitialWeights(parameters, job.model(), job.seed(), static_cast<int>(p),
-                   absl::MakeSpan(weights.back()));
-  }
-  return weights;
-}
-
-// Rank 0 makes the weights that training starts from: of all the plan's
-// parameters for servers, else the first replica each rank's own.
-absl::StatusOr<int64_t> StartWeights(Member& member, const Replica& replica,
-                                     const v1::Plan& plan,
-                                     GradientSynchronizer* synchronizer) {
-  const auto tell = [&](const GradientSynchronizer::Position& position) {
-    member.StartAt(plan.epoch(), position.finished, position.begun);
-  };
-  const v1::JobSpec& job = member.job();
-  if (UsesServers(job) ? member.index() != 0 : replica.place().data != 0) {
-    return synchronizer->Start(nullptr, tell);
-  }
-  return synchronizer->Start(
-      [&]() -> absl::StatusOr<Tensors> {
-        TRIBUTARY_ASSIGN_OR_RETURN(const Tensors whole, InitialWeightsOf(job));
-        const ParameterSpecs planned = FromProto(plan.parameters());
-        Tensors cut = CutWhole(planned, whole);
-        if (UsesServers(job)) return cut;
-        TRIBUTARY_ASSIGN_OR_RETURN(
-            const std::vector<int> places,
-            PlacesInPlan(replica.model()->parameters(), planned, replica.mesh(),
-                         static_cast<int>(member.index())));
-        Tensors own;
-        for (int place : places) own.push_back(std::move(cut[place]));
-        return own;
-      },
-      tell);
-}
-
 // For tests: ends the process at a point of a step, as a crash would.
 void DieAt(const WorkerOptions::DieAt& where, int64_t step, TrainPoint point,
            GradientSynchronizer& synchronizer) {
@@ -346,28 +192,6 @@ absl::Status TrainAndReport(Member& member, Workplace& place,
           },
   });
   return trainer.Run(*step);
-}
-
-// Without servers the ranks have the weights that the job ends with; the first
-// that holds a parameter gives it.
-absl::Status GiveWeights(Member& member, const Replica& replica, Ops& ops,
-                         const v1::Plan& plan, int64_t step) {
-  if (UsesServers(member.job())) return absl::OkStatus();
-  const ParameterSpecs planned = FromProto(plan.parameters());
-  const int rank = static_cast<int>(member.index());
-  TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<int> places,
-                             PlacesInPlan(replica.model()->parameters(),
-                                          planned, replica.mesh(), rank));
-  for (size_t p = 0; p < places.size(); ++p) {
-    const ParameterSpec& spec = planned[places[p]];
-    if (FirstHolder(spec.holders, replica.mesh()) != rank) continue;
-    std::vector<float> tensor(spec.size());
-    ops.CopyOut(tensor.data(), replica.model()->weight(static_cast<int>(p)),
-                tensor.size() * sizeof(float));
-    TRIBUTARY_RETURN_IF_ERROR(
-        member.PutWeights(plan.epoch(), step, places[p], tensor));
-  }
-  return absl::OkStatus();
 }
 
 // Trains under one plan until the job is done, or the plan is over.
@@ -491,7 +315,14 @@ absl::Status RunWorker(const WorkerOptions& given) {
                                       options.coordinator)};
   });
   Canceller canceller;
-  Adoptions adoptions(options);
+  Adoptions adoptions([&options](uint32_t rank) {
+    WorkerOptions adopted = options;
+    adopted.index = rank;
+    adopted.adopted = true;
+    adopted.metrics_listen.clear();
+    adopted.die_at.reset();
+    return RunWorker(adopted);
+  });
   Workplace place;
   WorkerMetrics metrics;
   TRIBUTARY_ASSIGN_OR_RETURN(

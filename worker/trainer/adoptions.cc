@@ -1,0 +1,44 @@
+#include "worker/trainer/adoptions.h"
+
+#include <string>
+
+#include "spdlog/spdlog.h"
+
+namespace tributary {
+
+void Adoptions::Adopt(const std::vector<uint32_t>& ranks) {
+  absl::MutexLock lock(&mu_);
+  for (uint32_t rank : ranks) {
+    Adopted& adopted = adopted_[rank];
+    if (adopted.thread.joinable() && !adopted.ended) continue;
+    // One that has ended has lost its lease: it is taken over anew.
+    if (adopted.thread.joinable()) adopted.thread.join();
+    spdlog::info("taking on rank {}", rank);
+    adopted.ended = false;
+    adopted.thread = std::thread([this, rank] { Run(rank); });
+  }
+}
+
+void Adoptions::Join() {
+  std::map<uint32_t, std::thread> threads;
+  {
+    absl::MutexLock lock(&mu_);
+    for (auto& [rank, adopted] : adopted_) {
+      threads[rank] = std::move(adopted.thread);
+    }
+  }
+  for (auto& [rank, thread] : threads) {
+    if (thread.joinable()) thread.join();
+  }
+}
+
+void Adoptions::Run(uint32_t rank) {
+  const absl::Status status = work_(rank);
+  if (!status.ok()) {
+    spdlog::error("rank {}: {}", rank, std::string(status.message()));
+  }
+  absl::MutexLock lock(&mu_);
+  adopted_[rank].ended = true;
+}
+
+}  // namespace tributary

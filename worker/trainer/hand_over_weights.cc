@@ -1,0 +1,81 @@
+#include "worker/trainer/hand_over_weights.h"
+
+#include <utility>
+#include <vector>
+
+#include "common/job/job_options.h"
+#include "common/job/model_parameters.h"
+#include "common/model_cut.h"
+#include "common/run/safetensors.h"
+#include "common/status_macros.h"
+#include "common/wire/plan_codec.h"
+#include "worker/model/initializer.h"
+
+namespace tributary {
+namespace {
+
+// The whole model's weights before the first step, on the host.
+absl::StatusOr<Tensors> InitialWeightsOf(const v1::JobSpec& job) {
+  const ParameterSpecs parameters = ModelParameters(job.model());
+  if (!job.model().initialize_from().empty()) {
+    return ReadSafetensors(job.model().initialize_from(), parameters);
+  }
+  Tensors weights;
+  for (size_t p = 0; p < parameters.size(); ++p) {
+    weights.emplace_back(parameters[p].size());
+    InitialWeights(parameters, job.model(), job.seed(), static_cast<int>(p),
+                   absl::MakeSpan(weights.back()));
+  }
+  return weights;
+}
+
+}  // namespace
+
+absl::StatusOr<int64_t> StartWeights(Member& member, const Replica& replica,
+                                     const v1::Plan& plan,
+                                     GradientSynchronizer* synchronizer) {
+  const auto tell = [&](const GradientSynchronizer::Position& position) {
+    member.StartAt(plan.epoch(), position.finished, position.begun);
+  };
+  const v1::JobSpec& job = member.job();
+  if (UsesServers(job) ? member.index() != 0 : replica.place().data != 0) {
+    return synchronizer->Start(nullptr, tell);
+  }
+  return synchronizer->Start(
+      [&]() -> absl::StatusOr<Tensors> {
+        TRIBUTARY_ASSIGN_OR_RETURN(const Tensors whole, InitialWeightsOf(job));
+        const ParameterSpecs planned = FromProto(plan.parameters());
+        Tensors cut = CutWhole(planned, whole);
+        if (UsesServers(job)) return cut;
+        TRIBUTARY_ASSIGN_OR_RETURN(
+            const std::vector<int> places,
+            PlacesInPlan(replica.model()->parameters(), planned, replica.mesh(),
+                         static_cast<int>(member.index())));
+        Tensors own;
+        for (int place : places) own.push_back(std::move(cut[place]));
+        return own;
+      },
+      tell);
+}
+
+absl::Status GiveWeights(Member& member, const Replica& replica, Ops& ops,
+                         const v1::Plan& plan, int64_t step) {
+  if (UsesServers(member.job())) return absl::OkStatus();
+  const ParameterSpecs planned = FromProto(plan.parameters());
+  const int rank = static_cast<int>(member.index());
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<int> places,
+                             PlacesInPlan(replica.model()->parameters(),
+                                          planned, replica.mesh(), rank));
+  for (size_t p = 0; p < places.size(); ++p) {
+    const ParameterSpec& spec = planned[places[p]];
+    if (FirstHolder(spec.holders, replica.mesh()) != rank) continue;
+    std::vector<float> tensor(spec.size());
+    ops.CopyOut(tensor.data(), replica.model()->weight(static_cast<int>(p)),
+                tensor.size() * sizeof(float));
+    TRIBUTARY_RETURN_IF_ERROR(
+        member.PutWeights(plan.epoch(), step, places[p], tensor));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tributary
