@@ -28,6 +28,7 @@ std::vector<LossPoint> Thin(const std::vector<LossPoint>& points, size_t most) {
 namespace {
 
 constexpr size_t kMostPoints = 400;
+constexpr size_t kMostDifferences = 120;  // which are noise, so means of more
 constexpr double kPlotLeft = 56;
 constexpr double kPlotHeight = 280;
 constexpr double kLegendColumn = 250;  // right of the plot
@@ -64,9 +65,11 @@ std::string LineChart(const std::vector<Series>& all,
     last = std::max(last, series.points.back().step);
   }
   const std::vector<double> steps = LinearTicks(static_cast<double>(last), 8);
-  const double scale = (right - kPlotLeft) / steps.back();
+  // The last tick may lie outside: lines use the whole width.
+  const double scale = (right - kPlotLeft) / static_cast<double>(last);
   for (const double step : steps) {
     const double x = kPlotLeft + step * scale;
+    if (x > right + 1) break;
     out.Line(x, top, x, bottom, step == 0 ? "axis" : "grid");
     out.Text(x, bottom + 16, "middle", "tick", TickText(step));
   }
@@ -148,19 +151,20 @@ std::string LossDifferenceChart(const CompareReport& report) {
       if (it == single.end()) continue;
       away.push_back({point.step, std::abs(point.loss - it->second)});
     }
-    series.points = Thin(away, kMostPoints);
+    series.points = Thin(away, kMostDifferences);
+    // A logarithm has no place for equal losses.
+    series.points.erase(
+        std::remove_if(series.points.begin(), series.points.end(),
+                       [](const LossPoint& p) { return p.loss <= 0; }),
+        series.points.end());
     for (const LossPoint& point : series.points) {
-      if (point.loss <= 0) continue;
       most = std::max(most, point.loss);
       least = std::min(least, point.loss);
     }
   }
-  all.erase(std::remove_if(all.begin(), all.end(),
-                           [](const Series& series) {
-                             return std::none_of(
-                                 series.points.begin(), series.points.end(),
-                                 [](const LossPoint& p) { return p.loss > 0; });
-                           }),
+  all.erase(std::remove_if(
+                all.begin(), all.end(),
+                [](const Series& series) { return series.points.empty(); }),
             all.end());
   if (all.empty()) return "";
   const std::vector<double> ticks = LogTicks(std::max(least, 1e-12), most);
@@ -169,7 +173,6 @@ std::string LossDifferenceChart(const CompareReport& report) {
   return LineChart(
       all, ticks, "difference of the losses",
       "Distance from the single process's loss", [low, high](double value) {
-        if (value <= 0) return 0.0;
         return std::clamp((std::log10(value) - low) / (high - low), 0.0, 1.0);
       });
 }

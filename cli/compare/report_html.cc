@@ -131,7 +131,7 @@ std::string ResultLine(const CompareReport& report) {
   }
   if (fastest == nullptr) return "";
   std::string line = absl::StrFormat(
-      "Fastest with several workers: %s, %.1f ms a step, %.0f samples/s",
+      "Fastest with several workers: %s, %.3g ms a step, %.0f samples/s",
       fastest->name, 1e3 * fastest->parts->step, fastest->samples_per_second);
   const CompareRow& first = report.rows[0];
   if (first.name == "single" && first.parts) {

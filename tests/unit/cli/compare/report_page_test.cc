@@ -120,7 +120,7 @@ TEST(ReportPageTest, HasEveryChartAndTheFastestRunThatIsDone) {
   for (const char* piece :
        {"Where the time of a step goes", "One step, rank by rank", "rank 1",
         "Distance from the single process's loss", "step 12",
-        "Fastest with several workers: parameter_server, 5.0 ms a step, 0 "
+        "Fastest with several workers: parameter_server, 5 ms a step, 0 "
         "samples/s, 1.60 times the single process."}) {
     EXPECT_THAT(page, HasSubstr(piece));
   }
