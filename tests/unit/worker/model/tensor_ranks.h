@@ -43,6 +43,8 @@ class TensorRanks {
     uint64_t seed = 1;
     int64_t small_elements = 64;
     absl::Duration timeout = absl::Seconds(20);
+    int first_layer = 0;  // of a stage
+    int end_layer = 0;
   };
 
   explicit TensorRanks(const Setup& setup) : ranks_(setup.ranks) {
@@ -65,7 +67,9 @@ class TensorRanks {
                                   .max_rows = setup.max_rows,
                                   .seed = setup.seed,
                                   .group = rank.group.get(),
-                                  .cut_logits = loss.has_cross_entropy()});
+                                  .cut_logits = loss.has_cross_entropy(),
+                                  .first_layer = setup.first_layer,
+                                  .end_layer = setup.end_layer});
       EXPECT_TRUE(model.ok()) << model.status();
       if (!model.ok()) return;
       rank.model = *std::move(model);
@@ -80,7 +84,7 @@ class TensorRanks {
       if (made.ok()) rank.loss = *std::move(made);
     }
     for (int p = 0; p < num_parameters(); ++p) {
-      SetWeight(p, Noise(Size(p), static_cast<uint64_t>(p) + 100));
+      SetWeight(p, Noise(Size(p), model().PlaceInModel(p) + 100));
     }
   }
 
