@@ -16,7 +16,6 @@
 #include "common/telemetry/log.h"
 #include "kernels/device.h"
 #include "spdlog/spdlog.h"
-#include "worker/data/open_data.h"
 #include "worker/parallel/gradient_synchronizer.h"
 #include "worker/trainer/adoptions.h"
 #include "worker/trainer/canceller.h"
@@ -57,7 +56,7 @@ absl::StatusOr<std::unique_ptr<Ops>> MakeOps(v1::Device device) {
 // Everything that a worker builds from its job, in the order of construction.
 struct Workplace {
   std::unique_ptr<Ops> ops;
-  TrainTest data;
+  std::shared_ptr<const TrainTest> data;
   std::unique_ptr<Replica> replica;  // of the plan in force
   BatchCut cut;
   std::optional<StepPlan> plan;
@@ -91,7 +90,7 @@ absl::Status CheckFits(const Dataset& data, const Replica& replica) {
 absl::Status OpenSteps(const v1::JobSpec& job, Workplace* place) {
   const int64_t replicas = DeviceMeshOf(job).data;
   const v1::DataSpec& data = job.data();
-  place->cut.rows = place->data.train->rows();
+  place->cut.rows = place->data->train->rows();
   place->cut.global_batch = data.batch_case() == v1::DataSpec::kGlobalBatchSize
                                 ? data.global_batch_size()
                                 : data.batch_size() * replicas;
@@ -113,14 +112,15 @@ absl::Status MakeReplica(const GroupParts& parts, const v1::Plan* plan,
   const Replica::Options options{
       .job = &job,
       .ops = parts.ops,
-      .train = place->data.train.get(),
+      .train = place->data->train.get(),
       .max_rows = (place->cut.global_batch + replicas - 1) / replicas,
       .rank = static_cast<int>(parts.member->index())};
   TRIBUTARY_ASSIGN_OR_RETURN(place->replica,
                              plan == nullptr
                                  ? Replica::CreateWhole(options)
                                  : Replica::Connect(options, parts, *plan));
-  for (const Dataset* set : {place->data.train.get(), place->data.test.get()}) {
+  for (const Dataset* set :
+       {place->data->train.get(), place->data->test.get()}) {
     if (set) TRIBUTARY_RETURN_IF_ERROR(CheckFits(*set, *place->replica));
   }
   return absl::OkStatus();
@@ -161,8 +161,8 @@ absl::Status TrainAndReport(Member& member, Workplace& place,
       .stage = place.replica->stage(),
       .micro_batches = job.strategy().pipeline_parallel().micro_batches(),
       .reports = place.replica->reports(),
-      .train = place.data.train.get(),
-      .test = place.data.test.get(),
+      .train = place.data->train.get(),
+      .test = place.data->test.get(),
       .plan = *place.plan,
       .cut = place.cut,
       .schedule = std::move(schedule),
@@ -269,8 +269,9 @@ absl::Status Train(Member& member, Workplace& place, Canceller& canceller,
                    const WorkerOptions& options, WorkerMetrics* metrics) {
   const v1::JobSpec& job = member.job();
   TRIBUTARY_ASSIGN_OR_RETURN(
-      place.data, OpenData(job.data(), TargetKindOf(job.training().loss())));
-  for (const std::string& warning : place.data.warnings) {
+      place.data, options.shared_data->Open(
+                      job.data(), TargetKindOf(job.training().loss())));
+  for (const std::string& warning : place.data->warnings) {
     spdlog::warn("{}", warning);
   }
   TRIBUTARY_RETURN_IF_ERROR(OpenSteps(job, &place));
@@ -280,7 +281,7 @@ absl::Status Train(Member& member, Workplace& place, Canceller& canceller,
   }
   TRIBUTARY_ASSIGN_OR_RETURN(
       ParameterSpecs parameters,
-      PlannedParameters(job, place.data.train->feature_shape()));
+      PlannedParameters(job, place.data->train->feature_shape()));
   TRIBUTARY_RETURN_IF_ERROR(
       member.DeclareModel({.parameters = std::move(parameters),
                            .total_steps = place.plan->total_steps(),
@@ -305,8 +306,10 @@ absl::Status Train(Member& member, Workplace& place, Canceller& canceller,
 
 absl::Status RunWorker(const WorkerOptions& given) {
   LocalMeshes local_meshes;
+  SharedData shared_data;
   WorkerOptions options = given;
   if (options.local_meshes == nullptr) options.local_meshes = &local_meshes;
+  if (options.shared_data == nullptr) options.shared_data = &shared_data;
   TRIBUTARY_ASSIGN_OR_RETURN(
       const std::unique_ptr<Exporter> exporter,
       Exporter::Start({.listen = options.metrics_listen, .role = "worker"}));

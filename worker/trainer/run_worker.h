@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "tributary/v1/job.pb.h"
 #include "worker/collective/local_meshes.h"
+#include "worker/data/shared_data.h"
 #include "worker/trainer/trainer.h"
 
 namespace tributary {
@@ -22,8 +23,9 @@ struct WorkerOptions {
   std::string metrics_listen;     // host:port for HTTP; empty: none
   absl::Duration join_timeout = absl::Seconds(60);
   bool adopted = false;  // beside another rank of this process
-  // Of this process, if other ranks run in it; outlives the worker.
+  // Of this process, if other ranks run in it; both outlive the worker.
   LocalMeshes* local_meshes = nullptr;
+  SharedData* shared_data = nullptr;
   // For tests of timing, see ParameterClient.
   std::function<int64_t()> delay_micros;
   // For tests of crashes: SIGKILL at this point of this step (from 1).
