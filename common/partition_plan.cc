@@ -81,8 +81,6 @@ void AddParameter(int parameter, const ParameterSpec& spec,
   }
 }
 
-}  // namespace
-
 absl::Status CheckSlice(const ParameterSpec& spec) {
   if (spec.whole_name.empty()) return absl::OkStatus();
   const ParameterSlice& slice = spec.slice;
@@ -104,6 +102,38 @@ absl::Status CheckSlice(const ParameterSpec& spec) {
   return absl::InvalidArgumentError(absl::StrCat(
       "parameter ", spec.name, " is no slice of ", spec.whole_name));
 }
+
+// The slices of a parameter stand one behind the other and make it up: who puts
+// them together trusts in that.
+absl::Status CheckWholes(const ParameterSpecs& parameters,
+                         std::set<std::string> names) {
+  size_t p = 0;
+  while (p < parameters.size()) {
+    const ParameterSpec& first = parameters[p];
+    if (first.whole_name.empty()) {
+      ++p;
+      continue;
+    }
+    const ParameterSlice& cut = first.slice;
+    bool fits = names.insert(first.whole_name).second;
+    int64_t next = 0;
+    for (;
+         p < parameters.size() && parameters[p].whole_name == first.whole_name;
+         ++p) {
+      const ParameterSpec& spec = parameters[p];
+      fits = fits && spec.whole_shape == first.whole_shape &&
+             spec.slice.dim == cut.dim && spec.slice.groups == cut.groups &&
+             spec.slice.begin == next;
+      next = spec.slice.end;
+    }
+    if (fits && next == first.whole_shape[cut.dim] / cut.groups) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the slices of parameter ", first.whole_name, " do not make it up"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 absl::Status PartitionPlan::CheckParameters(const ParameterSpecs& parameters) {
   if (parameters.empty()) {
@@ -143,7 +173,7 @@ absl::Status PartitionPlan::CheckParameters(const ParameterSpecs& parameters) {
           absl::StrCat("two parameters are named ", spec.name));
     }
   }
-  return absl::OkStatus();
+  return CheckWholes(parameters, std::move(names));
 }
 
 absl::StatusOr<PartitionPlan> PartitionPlan::Create(

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "common/checkpoint/manifest.h"
 #include "common/quoted.h"
 #include "common/status_macros.h"
@@ -12,11 +11,6 @@
 
 namespace tributary {
 namespace {
-
-std::string SpecText(const ParameterSpec& spec) {
-  return absl::StrCat(Quoted(spec.name), " [", absl::StrJoin(spec.shape, ", "),
-                      "]");
-}
 
 // What the file of a shard must say to belong to this manifest.
 ShardFileHeader WantedHeader(const v1::CheckpointManifest& manifest, int shard,
@@ -103,58 +97,6 @@ absl::Status CheckpointReader::IndexPieces() {
       next = piece.range->end;
     }
     if (next < parameters_[p].size()) return error(next, "in none");
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckpointReader::CheckFits(
-    const ParameterSpecs& parameters,
-    absl::Span<const std::string> state_names) const {
-  const auto error = [this](const auto&... text) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(folder_, ": the checkpoint ", text...));
-  };
-  const size_t common = std::min(parameters.size(), parameters_.size());
-  for (size_t i = 0; i < common; ++i) {
-    ParameterSpec held = parameters_[i];
-    held.running_momentum = parameters[i].running_momentum;  // may change
-    if (parameters[i] != held) {
-      return error("holds ", SpecText(parameters_[i]), ", wanted ",
-                   SpecText(parameters[i]));
-    }
-  }
-  if (parameters.size() != parameters_.size()) {
-    return error("holds ", parameters_.size(), " parameters, wanted ",
-                 parameters.size());
-  }
-  if (state_names != state_names_) {
-    return error("holds the optimizer states [",
-                 absl::StrJoin(state_names_, ", "), "], wanted [",
-                 absl::StrJoin(state_names, ", "), "]");
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckpointReader::ReadBlock(const Block& block, float* weights,
-                                         absl::Span<float* const> state) const {
-  if (state.size() != state_names_.size()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(folder_, ": the checkpoint holds ", state_names_.size(),
-                     " optimizer states, wanted ", state.size()));
-  }
-  std::vector<PageBuffer> buffers(files_.size());
-  for (size_t tensor = 0; tensor <= state.size(); ++tensor) {
-    float* out = tensor == 0 ? weights : state[tensor - 1];
-    for (const Slice& slice : block.slices) {
-      const absl::Status status = Read(
-          static_cast<int>(tensor), slice.parameter, slice.begin,
-          absl::MakeSpan(out + slice.offset, static_cast<size_t>(slice.size())),
-          &buffers);
-      if (absl::IsOutOfRange(status)) {
-        return absl::FailedPreconditionError(status.message());
-      }
-      TRIBUTARY_RETURN_IF_ERROR(status);
-    }
   }
   return absl::OkStatus();
 }

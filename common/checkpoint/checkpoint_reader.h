@@ -10,13 +10,13 @@
 #include "absl/types/span.h"
 #include "common/checkpoint/shard_file.h"
 #include "common/parameter_spec.h"
-#include "common/partition_plan.h"
 #include "tributary/v1/checkpoint.pb.h"
 
 namespace tributary {
 
-// A checkpoint open for reading, by any number of threads, onto any number of
-// servers. It holds its files open, so pruning does not disturb it.
+// A checkpoint open for reading, by any number of threads: its tensors, put
+// together from whatever files they stand in. It holds its files open, so
+// pruning does not disturb it.
 //
 // DataLoss, with the file and the byte, means that this checkpoint is damaged:
 // take an older one.
@@ -32,19 +32,6 @@ class CheckpointReader {
   const v1::CheckpointManifest& manifest() const { return manifest_; }
   const ParameterSpecs& parameters() const { return parameters_; }
   const std::vector<std::string>& state_names() const { return state_names_; }
-
-  // FailedPrecondition, naming the first difference, unless the checkpoint is
-  // of these parameters (names, shapes, order) and these states. Ask before
-  // ReadBlock.
-  absl::Status CheckFits(const ParameterSpecs& parameters,
-                         absl::Span<const std::string> state_names) const;
-
-  // Assembles a block of a PartitionPlan over parameters(), cut for any number
-  // of servers. weights: block.size elements; state: as many for each of
-  // state_names(). FailedPrecondition: the block or the number of states is not
-  // this checkpoint's.
-  absl::Status ReadBlock(const Block& block, float* weights,
-                         absl::Span<float* const> state) const;
 
   // Elements from `begin` on of a parameter's weights (tensor 0) or of a state
   // (1 + its place in state_names()). OutOfRange when there are not so many.

@@ -10,8 +10,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "common/address.h"
-#include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/checkpointer.h"
+#include "common/checkpoint/planned_checkpoint.h"
 #include "common/control/member.h"
 #include "common/control/report_checkpoint.h"
 #include "common/job/job_options.h"
@@ -69,7 +69,7 @@ class Service {
     TRIBUTARY_RETURN_IF_ERROR(PrepareCheckpoints(plan, &training.shard));
     TRIBUTARY_RETURN_IF_ERROR(PrepareRestore(plan, &training));
     TRIBUTARY_RETURN_IF_ERROR(server.Serve(plan, std::move(training)));
-    reader_.reset();
+    checkpoint_.reset();
     return absl::OkStatus();
   }
 
@@ -170,16 +170,18 @@ class Service {
   absl::Status PrepareRestore(const v1::Plan& plan,
                               ParameterServer::Training* training) {
     if (plan.restore_from().empty()) return absl::OkStatus();
-    TRIBUTARY_ASSIGN_OR_RETURN(reader_,
+    TRIBUTARY_ASSIGN_OR_RETURN(std::shared_ptr<const CheckpointReader> reader,
                                CheckpointReader::Open(plan.restore_from()));
     TRIBUTARY_ASSIGN_OR_RETURN(const PartitionPlan cut,
                                MakePartitionPlan(plan));
-    TRIBUTARY_RETURN_IF_ERROR(reader_->CheckFits(
-        cut.parameters(), Optimizer(training->shard.optimizer).state_names()));
-    training->load_block = [reader = reader_.get()](
+    TRIBUTARY_ASSIGN_OR_RETURN(
+        checkpoint_, PlannedCheckpoint::Create(
+                         std::move(reader), cut.parameters(),
+                         Optimizer(training->shard.optimizer).state_names()));
+    training->load_block = [checkpoint = checkpoint_.get()](
                                const Block& block, float* weights,
                                const std::vector<float*>& state) {
-      return reader->ReadBlock(block, weights, absl::MakeConstSpan(state));
+      return checkpoint->ReadBlock(block, weights, absl::MakeConstSpan(state));
     };
     spdlog::info("going on after step {} of {}", plan.start_step(),
                  plan.restore_from());
@@ -189,7 +191,7 @@ class Service {
   Member* const member_;
   Ops* const ops_;
   Histogram pause_seconds_{Histogram::SecondsBounds()};
-  std::unique_ptr<CheckpointReader> reader_;
+  std::unique_ptr<PlannedCheckpoint> checkpoint_;  // while blocks are loaded
   std::shared_ptr<Checkpointer> checkpointer_;
 
   mutable absl::Mutex mu_;

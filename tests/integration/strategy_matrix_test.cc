@@ -80,25 +80,45 @@ struct Outcome {
   std::vector<std::vector<float>> weights;
 };
 
+testing::Strategy CutBothWays() {
+  return {"tensor2_pipeline2",
+          "{tensor_parallel: 2, pipeline_parallel: {stages: 2, micro_batches: "
+          "2}}",
+          1, 4};
+}
+
 class StrategyMatrixTest : public testing::TemporaryFolderTest,
                            public ::testing::WithParamInterface<Kind> {
  protected:
-  Outcome Run(const testing::Strategy& strategy, int workers) {
+  // With a checkpoint every 20 steps. `from`: the name of another run, from
+  // whose first checkpoint this one goes on.
+  Outcome Run(const testing::Strategy& strategy, int workers,
+              const std::string& from = "") {
     std::string job = GetParam().yaml;
     for (size_t at; (at = job.find("EXAMPLES")) != std::string::npos;) {
       job.replace(at, 8, TRIBUTARY_SOURCE_DIR "/examples");
     }
-    const std::string run = absl::StrCat(strategy.label, "-", workers);
+    const std::string run = absl::StrCat(strategy.label, "-", workers,
+                                         from.empty() ? "" : "-after-", from);
     Write(run + ".yaml", absl::StrCat("name: matrix\ndevice: cpu", job,
+                                      "checkpoint: {every_steps: 20}\n",
                                       strategy.Yaml(workers)));
-    const testing::ProcessResult result =
-        testing::RunProcess({TRIBUTARY_BINARY_DIR "/tributary", "train",
-                             Path(run + ".yaml"), "--run-dir", Path(run)});
-    EXPECT_EQ(result.exit_code, 0) << strategy.label << "\n" << result.output;
+    std::vector<std::string> words = {TRIBUTARY_BINARY_DIR "/tributary",
+                                      "train", Path(run + ".yaml"), "--run-dir",
+                                      Path(run)};
+    if (!from.empty()) {
+      words.push_back("--resume");
+      words.push_back(Path(from + "/checkpoints/step-000000000020"));
+    }
+    const testing::ProcessResult result = testing::RunProcess(words);
+    EXPECT_EQ(result.exit_code, 0) << run << "\n" << result.output;
     Outcome outcome;
     if (result.exit_code != 0) return outcome;
     const auto summary = nlohmann::json::parse(Read(run + "/summary.json"));
     EXPECT_EQ(summary["steps"], kSteps);
+    if (!from.empty()) {
+      EXPECT_EQ(summary["start_step"], 20);
+    }
     outcome.loss = summary["final_loss"];
     outcome.test_loss = summary["test"]["loss"];
     const auto reader =
@@ -146,11 +166,28 @@ TEST_P(StrategyMatrixTest, EveryStrategyTrainsWhatASingleProcessTrains) {
     check(strategy, strategy.model_size);
     check(strategy, 2 * strategy.model_size);
   }
-  check({"tensor2_pipeline2",
-         "{tensor_parallel: 2, pipeline_parallel: {stages: 2, micro_batches: "
-         "2}}",
-         1, 4},
-        4);
+  check(CutBothWays(), 4);
+}
+
+TEST_P(StrategyMatrixTest, AnyStrategyGoesOnFromTheCheckpointOfAnother) {
+  const Outcome single = Run(testing::ParameterServerStrategy(), 1);
+  const auto goes_on = [&](const testing::Strategy& strategy, int workers,
+                           const std::string& from) {
+    const double distance = Distance(Run(strategy, workers, from), single);
+    EXPECT_LT(distance, 2e-5) << strategy.label << " after " << from;
+  };
+  const testing::Strategy sharded = testing::CollectiveStrategies()[1];
+  goes_on(CutBothWays(), 4, "parameter_server-1");
+  Run(CutBothWays(), 4);
+  goes_on(sharded, 3, "tensor2_pipeline2-4");
+  Run(sharded, 3);
+  const testing::Strategy tensor = testing::ModelParallelStrategies()[0];
+  goes_on(tensor, 2, "sharded-3");
+  Run(tensor, 2);
+  const testing::Strategy stages = testing::ModelParallelStrategies()[3];
+  goes_on(stages, 2, "tensor2-2");
+  Run(stages, 2);
+  goes_on(testing::ParameterServerStrategy(), 1, "pipeline2_1f1b-2");
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, StrategyMatrixTest,

@@ -130,17 +130,19 @@ absl::StatusOr<int64_t> AllReduceSynchronizer::Start(
 
 absl::Status AllReduceSynchronizer::Restore() {
   const ParameterSpecs& parameters = options_.model->parameters();
-  TRIBUTARY_RETURN_IF_ERROR(
-      options_.restore->CheckFits(options_.planned, optimizer_->state_names()));
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      const std::unique_ptr<PlannedCheckpoint> checkpoint,
+      PlannedCheckpoint::Create(options_.restore, options_.planned,
+                                optimizer_->state_names()));
   for (size_t p = 0; p < parameters.size(); ++p) {
     const int parameter = static_cast<int>(p);
     std::vector<float> host(parameters[p].size());
-    TRIBUTARY_RETURN_IF_ERROR(options_.restore->ReadRange(
+    TRIBUTARY_RETURN_IF_ERROR(checkpoint->ReadRange(
         0, options_.place_in_plan[p], 0, absl::MakeSpan(host)));
     options_.ops->CopyIn(options_.model->weight(parameter), host.data(),
                          host.size() * sizeof(float));
   }
-  return optimizer_->Restore(*options_.restore, options_.place_in_plan);
+  return optimizer_->Restore(*checkpoint, options_.place_in_plan);
 }
 
 void AllReduceSynchronizer::StartCheckpointer() {

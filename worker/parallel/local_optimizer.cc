@@ -56,7 +56,7 @@ absl::Status LocalOptimizer::Synchronize() {
   return absl::InternalError(absl::StrCat("device: ", status.message()));
 }
 
-absl::Status LocalOptimizer::Restore(const CheckpointReader& checkpoint,
+absl::Status LocalOptimizer::Restore(const PlannedCheckpoint& checkpoint,
                                      const std::vector<int>& place_in_plan) {
   for (size_t r = 0; r < ranges().size(); ++r) {
     const GradientRange& range = ranges()[r];

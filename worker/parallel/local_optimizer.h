@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/checkpoint/block_cut.h"
-#include "common/checkpoint/checkpoint_reader.h"
+#include "common/checkpoint/planned_checkpoint.h"
 #include "common/optimizer_options.h"
 #include "kernels/ops.h"
 #include "kernels/optimizer.h"
@@ -40,9 +40,9 @@ class LocalOptimizer {
   // The state before the first step, for the weights in the model.
   absl::Status Reset();
   // The state that a checkpoint holds, of the model's parameters. Errors as
-  // CheckpointReader's.
-  // place_in_plan: of each of the model's parameters, among the checkpoint's.
-  absl::Status Restore(const CheckpointReader& checkpoint,
+  // PlannedCheckpoint's.
+  // place_in_plan: of each of the model's parameters, in the checkpoint's plan.
+  absl::Status Restore(const PlannedCheckpoint& checkpoint,
                        const std::vector<int>& place_in_plan);
   const std::vector<std::string>& state_names() const {
     return optimizer_.state_names();

@@ -136,6 +136,36 @@ TEST(PartitionPlanTest, RefusesWhatCannotBeCut) {
       PartitionPlan::Create({{"w", {1 << 30, 1 << 30}}}, 1, 1 << 20).ok());
 }
 
+// Who assembles a parameter from its slices trusts in what the plan says.
+TEST(PartitionPlanTest, SlicesMakeUpTheirParameterOrAreRefused) {
+  const ParameterSpec left = {.name = "w@0",
+                              .shape = {2, 3},
+                              .whole_name = "w",
+                              .whole_shape = {2, 7},
+                              .slice = {.dim = 1, .begin = 0, .end = 3}};
+  ParameterSpec right = {.name = "w@1",
+                         .shape = {2, 4},
+                         .whole_name = "w",
+                         .whole_shape = {2, 7},
+                         .slice = {.dim = 1, .begin = 3, .end = 7}};
+  const ParameterSpec other = {"b", {7}};
+  const auto cut = [](const ParameterSpecs& specs) {
+    return PartitionPlan::Create(specs, 1, 1 << 20).status();
+  };
+  EXPECT_TRUE(cut({left, right, other}).ok());
+  EXPECT_TRUE(cut({other, left, right}).ok());
+  EXPECT_FALSE(cut({left}).ok());
+  EXPECT_FALSE(cut({right}).ok());
+  EXPECT_FALSE(cut({right, left}).ok());
+  EXPECT_FALSE(cut({left, other, right}).ok());
+  EXPECT_FALSE(cut({left, right, {"w", {1}}}).ok());
+  // Each by itself is a slice of a larger one.
+  right.whole_shape = {2, 9};
+  right.shape = {2, 6};
+  right.slice.end = 9;
+  EXPECT_FALSE(cut({left, right}).ok());
+}
+
 // A few words announce 2^36 elements: 2^22 blocks of 2^14 elements, the
 // smallest, would take gigabytes before there is one weight.
 TEST(PartitionPlanTest, RefusesMoreBlocksThanItsLimit) {

@@ -7,9 +7,9 @@
 #include <regex>
 
 #include "common/check.h"
-#include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/paged_file.h"
+#include "common/checkpoint/planned_checkpoint.h"
 #include "common/checkpoint/shard_file.h"
 #include "tests/testing/checkpoint_files.h"
 #include "tests/testing/status_matchers.h"
@@ -51,14 +51,19 @@ class DamageTest : public testing::TemporaryFolderTest {
 
   // What resuming on three servers says.
   absl::Status ReadAll() const {
-    const auto reader = CheckpointReader::Open(checkpoint_);
+    auto reader = CheckpointReader::Open(checkpoint_);
     if (!reader.ok()) return reader.status();
+    const auto checkpoint = PlannedCheckpoint::Create(
+        *std::move(reader), model_.parameters, model_.state_names);
+    if (!checkpoint.ok()) return checkpoint.status();
     for (int shard = 0; shard < plan_.num_shards(); ++shard) {
       for (const Block& block : plan_.blocks(shard)) {
         std::vector<float> values(3 * block.size);
         float* data = values.data();
-        const absl::Status status = (*reader)->ReadBlock(
-            block, data, {data + block.size, data + 2 * block.size});
+        const absl::Status status =
+            (*checkpoint)
+                ->ReadBlock(block, data,
+                            {data + block.size, data + 2 * block.size});
         if (!status.ok()) return status;
       }
     }

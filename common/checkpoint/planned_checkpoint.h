@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "common/checkpoint/checkpoint_reader.h"
+#include "common/parameter_spec.h"
+#include "common/partition_plan.h"
+
+namespace tributary {
+
+// A checkpoint as a plan's parameters: whatever strategy has written it, on any
+// number of servers or under any mesh of workers, it is read under any other.
+// For any number of threads.
+class PlannedCheckpoint {
+ public:
+  // FailedPrecondition, naming the first difference, unless the checkpoint is
+  // of these parameters, put together (names, shapes, order), and these states.
+  static absl::StatusOr<std::unique_ptr<PlannedCheckpoint>> Create(
+      std::shared_ptr<const CheckpointReader> reader, ParameterSpecs planned,
+      absl::Span<const std::string> state_names);
+
+  // Assembles a block of a PartitionPlan over the plan's parameters. weights:
+  // block.size elements; state: as many for each of the states.
+  // FailedPrecondition: the block or the number of states is another plan's;
+  // else as CheckpointReader.
+  absl::Status ReadBlock(const Block& block, float* weights,
+                         absl::Span<float* const> state) const;
+
+  // Elements from `begin` on of a planned parameter, as CheckpointReader's.
+  absl::Status ReadRange(int tensor, int parameter, int64_t begin,
+                         absl::Span<float> values) const;
+
+ private:
+  // Where a planned parameter's elements come from.
+  struct Source {
+    int same = -1;  // the checkpoint's own parameter of this shape and cut
+    // Else the checkpoint's parameters [first, last) that make up the whole.
+    int first = 0;
+    int last = 0;
+  };
+
+  PlannedCheckpoint(std::shared_ptr<const CheckpointReader> reader,
+                    ParameterSpecs planned)
+      : reader_(std::move(reader)), planned_(std::move(planned)) {}
+
+  void FindSources();
+  absl::Status CutAnew(int tensor, int parameter,
+                       std::vector<float>* elements) const;
+
+  const std::shared_ptr<const CheckpointReader> reader_;
+  const ParameterSpecs planned_;
+  std::vector<Source> sources_;  // by planned parameter
+
+  // The tensors of the parameter that was last cut anew: blocks and ranges of
+  // it follow one another.
+  mutable absl::Mutex mu_;
+  mutable int recent_ ABSL_GUARDED_BY(mu_) = -1;
+  mutable std::vector<std::vector<float>> tensors_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace tributary
