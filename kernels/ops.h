@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "kernels/batch_norm.h"
 #include "kernels/device_status.h"
 #include "kernels/optimizer_math.h"
 #include "kernels/window.h"
@@ -211,6 +212,23 @@ class Ops {
                                  const float* gamma, const float* mean,
                                  const float* rstd, const float* dy, float* dx,
                                  float* dgamma, float* dbeta) = 0;
+  // Normalizes each channel over rows and pixels (Ioffe, Szegedy 2015), with
+  // statistics in two passes. mean, rstd: [channels], for the backward pass;
+  // variance: the unbiased one.
+  virtual void BatchNorm(const BatchNormShape& s, float epsilon, const float* x,
+                         const float* gamma, const float* beta, float* y,
+                         float* mean, float* rstd, float* variance) = 0;
+  // The same with statistics that are given: evaluation.
+  virtual void BatchNormWith(const BatchNormShape& s, float epsilon,
+                             const float* x, const float* gamma,
+                             const float* beta, const float* mean,
+                             const float* variance, float* y) = 0;
+  // dx, if not null, is overwritten; dgamma and dbeta become `keep` times
+  // themselves plus the sum, keep 0 or 1.
+  virtual void BatchNormBackward(const BatchNormShape& s, const float* x,
+                                 const float* gamma, const float* mean,
+                                 const float* rstd, const float* dy, float keep,
+                                 float* dx, float* dgamma, float* dbeta) = 0;
 
   // ---- losses: per-row losses, and gradients already times `scale`.
   // logits: [rows, classes]; row_loss, labels: [rows]. d_logits may be null

@@ -91,6 +91,35 @@ void CudaOps::AveragePoolBackward(const Window& w, bool count_include_pad,
                                    dx));
 }
 
+void CudaOps::BatchNorm(const BatchNormShape& s, float epsilon, const float* x,
+                        const float* gamma, const float* beta, float* y,
+                        float* mean, float* rstd, float* variance) {
+  const cudaStream_t stream = Stream();
+  double* scratch = Scratch(BatchNormScratchBytes(s));
+  if (scratch == nullptr) return;
+  Record(LaunchBatchNorm(stream, s, epsilon, x, gamma, beta, y, mean, rstd,
+                         variance, scratch));
+}
+
+void CudaOps::BatchNormWith(const BatchNormShape& s, float epsilon,
+                            const float* x, const float* gamma,
+                            const float* beta, const float* mean,
+                            const float* variance, float* y) {
+  Record(LaunchBatchNormWith(Stream(), s, epsilon, x, gamma, beta, mean,
+                             variance, y));
+}
+
+void CudaOps::BatchNormBackward(const BatchNormShape& s, const float* x,
+                                const float* gamma, const float* mean,
+                                const float* rstd, const float* dy, float keep,
+                                float* dx, float* dgamma, float* dbeta) {
+  const cudaStream_t stream = Stream();
+  double* scratch = Scratch(BatchNormScratchBytes(s));
+  if (scratch == nullptr) return;
+  Record(LaunchBatchNormBackward(stream, s, x, gamma, mean, rstd, dy, keep, dx,
+                                 dgamma, dbeta, scratch));
+}
+
 // One number for each query.
 int64_t CudaOps::AttentionScratch(const AttentionShape& s) { return s.rows(); }
 

@@ -88,6 +88,18 @@ class CudaOps final : public Ops {
                          const float* rstd, const float* dy, float* dx,
                          float* dgamma, float* dbeta) override;
 
+  // cuda_model_ops.cc
+  void BatchNorm(const BatchNormShape& s, float epsilon, const float* x,
+                 const float* gamma, const float* beta, float* y, float* mean,
+                 float* rstd, float* variance) override;
+  void BatchNormWith(const BatchNormShape& s, float epsilon, const float* x,
+                     const float* gamma, const float* beta, const float* mean,
+                     const float* variance, float* y) override;
+  void BatchNormBackward(const BatchNormShape& s, const float* x,
+                         const float* gamma, const float* mean,
+                         const float* rstd, const float* dy, float keep,
+                         float* dx, float* dgamma, float* dbeta) override;
+
   void CrossEntropy(int64_t rows, int64_t classes, const float* logits,
                     const int64_t* labels, const CrossEntropyOptions& options,
                     float scale, float* row_loss, float* row_weight,

@@ -88,6 +88,24 @@ DeviceStatus LaunchLayerNormBackward(cudaStream_t stream, int64_t rows,
                                      const float* rstd, const float* dy,
                                      float* dx, float* dgamma, float* dbeta);
 
+// ---- batch_norm.cu. Scratch is device memory of so many bytes.
+size_t BatchNormScratchBytes(const BatchNormShape& s);
+DeviceStatus LaunchBatchNorm(cudaStream_t stream, const BatchNormShape& s,
+                             float epsilon, const float* x, const float* gamma,
+                             const float* beta, float* y, float* mean,
+                             float* rstd, float* variance, double* scratch);
+DeviceStatus LaunchBatchNormWith(cudaStream_t stream, const BatchNormShape& s,
+                                 float epsilon, const float* x,
+                                 const float* gamma, const float* beta,
+                                 const float* mean, const float* variance,
+                                 float* y);
+DeviceStatus LaunchBatchNormBackward(cudaStream_t stream,
+                                     const BatchNormShape& s, const float* x,
+                                     const float* gamma, const float* mean,
+                                     const float* rstd, const float* dy,
+                                     float keep, float* dx, float* dgamma,
+                                     float* dbeta, double* scratch);
+
 // ---- losses.cu
 DeviceStatus LaunchCrossEntropy(cudaStream_t stream, int64_t rows,
                                 int64_t classes, const float* logits,

@@ -65,6 +65,44 @@ Outputs RunChannelSum(Ops& ops) {
   return outputs;
 }
 
+// One value; features fewer and more than a warp, rows that leave some over;
+// small and large images. Sums have one order, so that all bits agree.
+Outputs RunBatchNorm(Ops& ops) {
+  Outputs outputs;
+  for (const BatchNormShape& s :
+       {BatchNormShape{1, 1, 1}, BatchNormShape{5, 3, 1},
+        BatchNormShape{131, 70, 1}, BatchNormShape{1, 2, 9},
+        BatchNormShape{37, 5, 49}, BatchNormShape{3, 33, 1037}}) {
+    std::vector<float> values = Numbers(s.size(), 1);
+    for (float& v : values) v = v * 3 + 20;
+    Floats x(ops, values);
+    Floats gamma(ops, Numbers(s.channels, 2)),
+        beta(ops, Numbers(s.channels, 3));
+    Floats y(ops, Zeros(s.size())), dx(ops, Zeros(s.size()));
+    Floats mean(ops, Zeros(s.channels)), rstd(ops, Zeros(s.channels));
+    Floats variance(ops, Zeros(s.channels));
+    Floats dy(ops, Numbers(s.size(), 4));
+    Floats dgamma(ops, Numbers(s.channels, 5));
+    Floats dbeta(ops, Numbers(s.channels, 6));
+    ops.BatchNorm(s, 1e-5f, x.data(), gamma.data(), beta.data(), y.data(),
+                  mean.data(), rstd.data(), variance.data());
+    for (const float keep : {1.0f, 0.0f}) {
+      ops.BatchNormBackward(s, x.data(), gamma.data(), mean.data(), rstd.data(),
+                            dy.data(), keep, keep == 0 ? nullptr : dx.data(),
+                            dgamma.data(), dbeta.data());
+      outputs.push_back(dgamma.Download());
+      outputs.push_back(dbeta.Download());
+    }
+    for (const Floats* out : {&y, &mean, &rstd, &variance, &dx}) {
+      outputs.push_back(out->Download());
+    }
+    ops.BatchNormWith(s, 1e-3f, x.data(), gamma.data(), beta.data(),
+                      mean.data(), variance.data(), y.data());
+    outputs.push_back(y.Download());
+  }
+  return outputs;
+}
+
 std::vector<Window> Pools() {
   return {{8, 8, 2, 2, 2, 2, 0, 0, 1, 1},
           {7, 9, 2, 2, 2, 2, 0, 0, 1, 1},
@@ -204,6 +242,7 @@ Outputs RunCopyMatrix(Ops& ops) {
 void AddModelChecks(std::vector<AgreementCheck>* checks) {
   checks->push_back({"convolution", 3e-6, RunConvolution, /*products=*/true});
   checks->push_back({"channel sum", 1e-6, RunChannelSum});
+  checks->push_back({"batch norm", 0, RunBatchNorm});
   checks->push_back({"max pool", 0, RunMaxPool});
   checks->push_back({"average pool", 0, RunAveragePool});
   checks->push_back({"attention", 5e-6, RunAttention, /*products=*/true});
