@@ -36,6 +36,10 @@ struct OptimizerOptions {
   double ftrl_beta = 1;
   double l1 = 0;
   double l2 = 0;
+
+  // Running averages (ParameterSpec) become what comes: whoever sends it has
+  // moved them.
+  bool takes_running_averages = false;
 };
 
 }  // namespace tributary

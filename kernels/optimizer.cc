@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "common/check.h"
+#include "kernels/ops.h"
 
 namespace tributary {
 namespace {
@@ -199,10 +200,35 @@ OptimizerStep Optimizer::Prepare(int64_t step, double learning_rate,
   return p;
 }
 
+// Plain SGD on half the squared distance between the average w and what has
+// come, x: the gradient is w - x, the step is to w - rate (w - x).
+OptimizerStep Optimizer::StepFor(const ParameterSpec& parameter,
+                                 const OptimizerStep& prepared) const {
+  if (!parameter.is_running()) {
+    return Decays(parameter) ? prepared : WithoutDecay(prepared);
+  }
+  OptimizerStep step;
+  step.rule = UpdateRule::kSgd;
+  step.gradient_scale = -1;
+  step.weight_decay = 1;
+  step.rate = static_cast<float>(RunningRate(parameter));
+  return step;
+}
+
 OptimizerStep Optimizer::WithoutDecay(OptimizerStep step) {
   step.weight_decay = 0;
   step.weight_scale = 1;
   return step;
+}
+
+double Optimizer::GradientSquare(const ParameterSpecs& parameters,
+                                 const std::vector<double>& squares) {
+  TRIBUTARY_CHECK(parameters.size() == squares.size());
+  double square = 0;
+  for (size_t p = 0; p < squares.size(); ++p) {
+    if (!parameters[p].is_running()) square += squares[p];
+  }
+  return square;
 }
 
 double Optimizer::ClipCoefficient(double max_norm, double square) {
@@ -218,6 +244,13 @@ double Optimizer::TrustRatio(const OptimizerOptions& options,
     phi = std::min(std::max(phi, options.clip_min), options.clip_max);
   }
   return phi / direction_norm;
+}
+
+void RunningDirection(Ops& ops, int64_t n, const float* average,
+                      const float* value, float* direction) {
+  const float* const parts[] = {average, value};
+  const float weights[] = {1, -1};
+  ops.WeightedSum(n, 2, parts, weights, direction);
 }
 
 }  // namespace tributary

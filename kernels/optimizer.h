@@ -10,6 +10,8 @@
 
 namespace tributary {
 
+class Ops;
+
 // What an optimizer needs besides its loops: the names and first values of its
 // states and the scalars of each step. The loops over elements are Ops'
 // OptimizerUpdate, or LambDirection and ApplyDirection when a trust ratio over
@@ -47,12 +49,24 @@ class Optimizer {
     return !options_.decay_matrices_only || parameter.shape.size() >= 2;
   }
   static OptimizerStep WithoutDecay(OptimizerStep step);
-  // The step for this parameter.
+  // The step for this parameter. That of a running average is no optimizer's:
+  // it moves by RunningRate to the average of what has come for it, whatever
+  // rate, scale and decay are prepared, and leaves the states alone.
   OptimizerStep StepFor(const ParameterSpec& parameter,
-                        const OptimizerStep& prepared) const {
-    return Decays(parameter) ? prepared : WithoutDecay(prepared);
+                        const OptimizerStep& prepared) const;
+  // How far a running average moves in a step.
+  double RunningRate(const ParameterSpec& parameter) const {
+    return options_.takes_running_averages ? 1 : parameter.running_momentum;
+  }
+  // Whether one step serves both parameters.
+  bool StepsAlike(const ParameterSpec& a, const ParameterSpec& b) const {
+    return Decays(a) == Decays(b) && a.running_momentum == b.running_momentum;
   }
 
+  // The sum of squares of the whole gradient from those of each parameter's:
+  // what comes for running averages is no part of it.
+  static double GradientSquare(const ParameterSpecs& parameters,
+                               const std::vector<double>& squares);
   // PyTorch's clip_grad_norm_ coefficient, for the sum of squares of the whole
   // gradient; 1 when max_norm is 0.
   static double ClipCoefficient(double max_norm, double square);
@@ -66,5 +80,11 @@ class Optimizer {
   UpdateRule rule_;
   std::vector<std::string> state_names_;
 };
+
+// Where LAMB keeps the directions of a step: a running average's is w - x, as
+// Optimizer::StepFor says. Taken RunningRate of it, the bits are those of that
+// step.
+void RunningDirection(Ops& ops, int64_t n, const float* average,
+                      const float* value, float* direction);
 
 }  // namespace tributary

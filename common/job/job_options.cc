@@ -146,7 +146,8 @@ OptimizerOptions ServerOptimizerOptionsOf(const v1::JobSpec& job) {
   return {.kind = Kind::kSgd,
           .learning_rate = outer.learning_rate(),
           .momentum = outer.momentum(),
-          .nesterov = outer.nesterov()};
+          .nesterov = outer.nesterov(),
+          .takes_running_averages = true};
 }
 
 int64_t StepsAnUpdate(const v1::JobSpec& job) {

@@ -119,6 +119,11 @@ std::vector<float> GradientAggregator::Weights() const {
   return SampleWeights(samples);
 }
 
+bool GradientAggregator::has_samples() const {
+  return std::any_of(open_.begin(), open_.end(),
+                     [](const Contribution& c) { return c.samples > 0; });
+}
+
 void GradientAggregator::Commit() {
   closed_ = false;
   for (int rank = 0; rank < options_.num_workers; ++rank) {

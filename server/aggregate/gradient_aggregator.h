@@ -80,6 +80,9 @@ class GradientAggregator {
   // had a sample.
   std::vector<float> Weights() const;
 
+  // Whether anybody had one.
+  bool has_samples() const;
+
   // Takes no further rank's contribution to the open step: it is being applied.
   void Close() { closed_ = true; }
   // Ends what is held: lets the payloads go, remembers the identities.

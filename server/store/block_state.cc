@@ -22,10 +22,10 @@ BlockState::BlockState(const Block& block, const Options& options)
                    .drops_late = options.policy->drops_late(),
                    .members = options.members}) {
   for (const Slice& slice : block.slices) {
-    const bool decays =
-        options_.optimizer->Decays((*options_.parameters)[slice.parameter]);
-    if (runs_.empty() || runs_.back().decays != decays) {
-      runs_.push_back({0, decays});
+    const ParameterSpec& parameter = (*options_.parameters)[slice.parameter];
+    if (runs_.empty() ||
+        !options_.optimizer->StepsAlike(*runs_.back().like, parameter)) {
+      runs_.push_back({0, &parameter});
     }
     runs_.back().end = slice.offset + slice.size();
   }
@@ -91,16 +91,23 @@ std::vector<float*> BlockState::StateAt(int64_t offset) {
 }
 
 template <typename Use>
-void BlockState::ForEachRun(int64_t begin, int64_t n, const OptimizerStep& step,
-                            Use use) const {
+void BlockState::ForEachRun(int64_t begin, int64_t n, Use use) const {
   const int64_t end = begin + n;
   for (const Run& run : runs_) {
     if (begin >= end) return;
     if (run.end <= begin) continue;
     const int64_t count = std::min(run.end, end) - begin;
-    use(begin, count, run.decays ? step : Optimizer::WithoutDecay(step));
+    use(begin, count, *run.like);
     begin += count;
   }
+}
+
+// Without a sample nothing has come that a running average could move to.
+OptimizerStep BlockState::StepFor(const ParameterSpec& parameter,
+                                  const OptimizerStep& prepared) const {
+  OptimizerStep step = options_.optimizer->StepFor(parameter, prepared);
+  if (parameter.is_running() && !aggregator_.has_samples()) step.rate = 0;
+  return step;
 }
 
 void BlockState::ApplyFused(Ops& ops, const OptimizerStep& step) {
@@ -110,13 +117,15 @@ void BlockState::ApplyFused(Ops& ops, const OptimizerStep& step) {
   ForEachAveragedTile(
       ops, aggregator_, block_.size,
       [&](int64_t first, int64_t count, const float* gradient) {
-        ForEachRun(
-            first, count, step,
-            [&](int64_t begin, int64_t n, const OptimizerStep& run_step) {
-              ops.OptimizerUpdate(run_step, n, gradient + (begin - first),
-                                  in + begin, out + begin, state.data());
-              for (float*& tensor : state) tensor += n;
-            });
+        ForEachRun(first, count,
+                   [&](int64_t begin, int64_t n, const ParameterSpec& parameter)
+                       ABSL_NO_THREAD_SAFETY_ANALYSIS {
+                         ops.OptimizerUpdate(StepFor(parameter, step), n,
+                                             gradient + (begin - first),
+                                             in + begin, out + begin,
+                                             state.data());
+                         for (float*& tensor : state) tensor += n;
+                       });
       });
   FinishStep(out);
 }
@@ -148,13 +157,20 @@ std::vector<double> BlockState::GradientSquares(Ops& ops) const {
 
 std::vector<double> BlockState::Direction(Ops& ops, const OptimizerStep& step) {
   if (!direction_) direction_ = SharedBuffer(block_.size);
-  ForEachRun(0, block_.size, step,
-             [&](int64_t begin, int64_t n, const OptimizerStep& run_step)
+  ForEachRun(0, block_.size,
+             [&](int64_t begin, int64_t n, const ParameterSpec& parameter)
                  ABSL_NO_THREAD_SAFETY_ANALYSIS {
+                   const float* gradient = gradient_.data() + begin;
+                   const float* weight = weights_.data() + begin;
+                   float* direction = direction_.data() + begin;
+                   if (parameter.is_running()) {
+                     const bool any = aggregator_.has_samples();
+                     return RunningDirection(
+                         ops, n, weight, any ? gradient : weight, direction);
+                   }
                    std::vector<float*> state = StateAt(begin);
-                   ops.LambDirection(run_step, n, gradient_.data() + begin,
-                                     weights_.data() + begin,
-                                     direction_.data() + begin, state.data());
+                   ops.LambDirection(StepFor(parameter, step), n, gradient,
+                                     weight, direction, state.data());
                  });
   const std::vector<double> weight = GrainSquares(ops, weights_.data());
   const std::vector<double> direction = GrainSquares(ops, direction_.data());
@@ -171,12 +187,14 @@ void BlockState::ApplyAveraged(Ops& ops, const OptimizerStep& step) {
   const float* in = weights_.data();
   const float* gradient = gradient_.data();
   std::vector<float*> state = StateAt(0);
-  ForEachRun(0, block_.size, step,
-             [&](int64_t begin, int64_t n, const OptimizerStep& run_step) {
-               ops.OptimizerUpdate(run_step, n, gradient + begin, in + begin,
-                                   out + begin, state.data());
-               for (float*& tensor : state) tensor += n;
-             });
+  ForEachRun(0, block_.size,
+             [&](int64_t begin, int64_t n, const ParameterSpec& parameter)
+                 ABSL_NO_THREAD_SAFETY_ANALYSIS {
+                   ops.OptimizerUpdate(StepFor(parameter, step), n,
+                                       gradient + begin, in + begin,
+                                       out + begin, state.data());
+                   for (float*& tensor : state) tensor += n;
+                 });
   FinishStep(out);
 }
 

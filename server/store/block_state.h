@@ -134,16 +134,18 @@ class BlockState {
 
  private:
   // Elements up to `end`, from the run before on, whose parameters take the
-  // same step: with weight decay or without.
+  // same step as `like`: with weight decay or without, or a running average's.
   struct Run {
     int64_t end;
-    bool decays;
+    const ParameterSpec* like;
   };
-  // Calls use(begin, n, step) for each run's part of elements
+  // Calls use(begin, n, like) for each run's part of elements
   // [begin, begin + n).
   template <typename Use>
-  void ForEachRun(int64_t begin, int64_t n, const OptimizerStep& step,
-                  Use use) const;
+  void ForEachRun(int64_t begin, int64_t n, Use use) const;
+  OptimizerStep StepFor(const ParameterSpec& parameter,
+                        const OptimizerStep& prepared) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
   // Where the new weights go: in place unless the old ones are kept or an
   // answer still reads them.

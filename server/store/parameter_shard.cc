@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
 #include "common/wire/payload.h"
@@ -296,13 +297,13 @@ void ParameterShard::ContinueStep(int64_t step, StatisticsKind kind) {
     exchange_.ForgetBefore(step - 1);
   }
   if (kind == StatisticsKind::kGradientNorm) {
-    double square = 0;
-    for (double s : first) square += s;
-    if (!std::isfinite(square) &&
-        options_.nonfinite == NonFiniteAction::kSkip) {
+    if (options_.nonfinite == NonFiniteAction::kSkip &&
+        !std::isfinite(absl::c_accumulate(first, 0.0))) {
       return SkipEverywhere();
     }
-    const double scale = Optimizer::ClipCoefficient(options_.clip_norm, square);
+    const double scale = Optimizer::ClipCoefficient(
+        options_.clip_norm,
+        Optimizer::GradientSquare(options_.plan->parameters(), first));
     if (optimizer_.needs_trust_ratio()) {
       StartTrustRatio(step, scale);
     } else {
@@ -340,7 +341,12 @@ void ParameterShard::ApplyEverywhere(int64_t step, double gradient_scale,
       optimizer_.Prepare(step + 1, rate, gradient_scale);
   std::vector<double> rate_times_trust;
   if (trust_ratios) {
-    for (double ratio : *trust_ratios) rate_times_trust.push_back(rate * ratio);
+    for (size_t p = 0; p < trust_ratios->size(); ++p) {
+      const ParameterSpec& parameter = options_.plan->parameters()[p];
+      rate_times_trust.push_back(parameter.is_running()
+                                     ? optimizer_.RunningRate(parameter)
+                                     : rate * (*trust_ratios)[p]);
+    }
   }
   for (auto& block : blocks_) {
     std::vector<BlockState::Ready> ready;

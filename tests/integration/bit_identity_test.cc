@@ -27,10 +27,12 @@ struct Case {
 
 Cluster::Options MakeOptions(const Case& c, int servers, int workers) {
   Cluster::Options options;
-  options.parameters = {{"0.weight", {64, 70}},
-                        {"0.bias", {70}},
-                        {"2.weight", {70, 33}},
-                        {"2.bias", {33}}};
+  options.parameters = {
+      {"0.weight", {64, 70}},
+      {"0.bias", {70}},
+      {"2.weight", {70, 33}},
+      {"2.bias", {33}},
+      {.name = "3.running_mean", .shape = {33}, .running_momentum = 0.1}};
   options.servers = servers;
   options.workers = workers;
   options.optimizer = c.optimizer;

@@ -426,12 +426,13 @@ absl::Status AllReduceSynchronizer::ApplyWithSums() {
         absl::StrCat("the gradient of \"", options_.planned[p].name,
                      "\" in step ", step_ + 1, " is not finite"));
   }
+  const double square = Optimizer::GradientSquare(options_.planned, squares);
   if (optimizer_->needs_trust_ratio()) {
     TRIBUTARY_ASSIGN_OR_RETURN(
-        auto pairs, SumsOverRanks(optimizer_->Directions(step_, squares), 2));
+        auto pairs, SumsOverRanks(optimizer_->Directions(step_, square), 2));
     optimizer_->ApplyDirections(step_, pairs[0], pairs[1]);
   } else {
-    optimizer_->UpdateAll(step_, squares);
+    optimizer_->UpdateAll(step_, square);
   }
   AddSpan(/*optimizer=*/true, updating);
   for (const Bucket& bucket : buckets_) {

@@ -142,30 +142,28 @@ std::vector<double> LocalOptimizer::GradientSquares() {
   return squares;
 }
 
-double LocalOptimizer::ClipCoefficient(
-    const std::vector<double>& squares) const {
-  double square = 0;
-  for (double s : squares) square += s;
-  return Optimizer::ClipCoefficient(options_.clip_norm, square);
-}
-
-void LocalOptimizer::UpdateAll(int64_t step,
-                               const std::vector<double>& squares) {
+void LocalOptimizer::UpdateAll(int64_t step, double square) {
   const OptimizerStep prepared = optimizer_.Prepare(
-      step + 1, options_.learning_rate(step), ClipCoefficient(squares));
+      step + 1, options_.learning_rate(step),
+      Optimizer::ClipCoefficient(options_.clip_norm, square));
   for (size_t r = 0; r < ranges().size(); ++r) Update(prepared, r);
 }
 
-std::vector<double> LocalOptimizer::Directions(
-    int64_t step, const std::vector<double>& squares) {
+std::vector<double> LocalOptimizer::Directions(int64_t step, double square) {
   const OptimizerStep prepared = optimizer_.Prepare(
-      step + 1, options_.learning_rate(step), ClipCoefficient(squares));
+      step + 1, options_.learning_rate(step),
+      Optimizer::ClipCoefficient(options_.clip_norm, square));
   std::vector<double> pairs;
   for (size_t i = 0; i < ranges().size(); ++i) {
     const GradientRange& r = ranges()[i];
     float* direction = direction_[i].data();
-    options_.ops->LambDirection(StepFor(r, prepared), r.size(), Gradient(r),
-                                Weight(r), direction, StateOf(i).data());
+    if (ParameterOf(r).is_running()) {
+      RunningDirection(*options_.ops, r.size(), Weight(r), Gradient(r),
+                       direction);
+    } else {
+      options_.ops->LambDirection(StepFor(r, prepared), r.size(), Gradient(r),
+                                  Weight(r), direction, StateOf(i).data());
+    }
     std::vector<double> weight_squares, direction_squares;
     GrainSquares(Weight(r), r.size(), &weight_squares);
     GrainSquares(direction, r.size(), &direction_squares);
@@ -186,7 +184,10 @@ void LocalOptimizer::ApplyDirections(
     const double ratio = Optimizer::TrustRatio(
         options_.optimizer, std::sqrt(weight_squares[r.parameter]),
         std::sqrt(direction_squares[r.parameter]));
-    options_.ops->ApplyDirection(r.size(), static_cast<float>(rate * ratio),
+    const double step_rate = ParameterOf(r).is_running()
+                                 ? optimizer_.RunningRate(ParameterOf(r))
+                                 : rate * ratio;
+    options_.ops->ApplyDirection(r.size(), static_cast<float>(step_rate),
                                  direction_[i].data(), Weight(r), Weight(r));
   }
 }

@@ -69,9 +69,8 @@ class LocalOptimizer {
   // UpdateAll, or for LAMB Directions, which answers with two values a grain
   // (weight, direction), and ApplyDirections.
   std::vector<double> GradientSquares();
-  void UpdateAll(int64_t step, const std::vector<double>& squares);
-  std::vector<double> Directions(int64_t step,
-                                 const std::vector<double>& squares);
+  void UpdateAll(int64_t step, double square);
+  std::vector<double> Directions(int64_t step, double square);
   void ApplyDirections(int64_t step, const std::vector<double>& weight_squares,
                        const std::vector<double>& direction_squares);
   bool needs_trust_ratio() const { return optimizer_.needs_trust_ratio(); }
@@ -83,10 +82,12 @@ class LocalOptimizer {
   void Update(const OptimizerStep& prepared, size_t range);
   absl::Status Synchronize();
   std::vector<float*> StateOf(size_t range) const;
+  const ParameterSpec& ParameterOf(const GradientRange& range) const {
+    return options_.model->parameters()[range.parameter];
+  }
   OptimizerStep StepFor(const GradientRange& range,
                         const OptimizerStep& prepared) const {
-    return optimizer_.StepFor(options_.model->parameters()[range.parameter],
-                              prepared);
+    return optimizer_.StepFor(ParameterOf(range), prepared);
   }
   float* Gradient(const GradientRange& range) const {
     return options_.model->gradient(range.parameter) + range.begin;
@@ -94,7 +95,6 @@ class LocalOptimizer {
   float* Weight(const GradientRange& range) const {
     return options_.model->weight(range.parameter) + range.begin;
   }
-  double ClipCoefficient(const std::vector<double>& squares) const;
   // Appends the sums of squares of a range's grains.
   void GrainSquares(const float* x, int64_t n, std::vector<double>* out);
 

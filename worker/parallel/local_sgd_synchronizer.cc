@@ -132,7 +132,9 @@ absl::Status LocalSgdSynchronizer::Exchange() {
                           movement_[p].size() * sizeof(float));
   }
   TRIBUTARY_RETURN_IF_ERROR(DeviceFault());
+  // A running average goes as it is: the servers average what has come.
   for (size_t p = 0; p < movement_.size(); ++p) {
+    if (options_.model->parameters()[p].is_running()) continue;
     std::transform(start_[p].begin(), start_[p].end(), movement_[p].begin(),
                    movement_[p].begin(),
                    [](float start, float now) { return start - now; });

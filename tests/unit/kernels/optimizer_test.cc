@@ -107,6 +107,58 @@ TEST(OptimizerTest, FtrlStartsFromTheGivenWeights) {
   for (int i = 0; i < 4; ++i) EXPECT_NEAR(after[i], weights[i], 1e-6);
 }
 
+// 3 + 0.25 (7 - 3) = 4, whatever the optimizer, its decay, rate and clipping;
+// states stay.
+TEST(OptimizerTest, ARunningAverageMovesToWhatComesByItsOwnMomentum) {
+  const ParameterSpec running = {
+      .name = "m", .shape = {1}, .running_momentum = 0.25};
+  for (Kind kind : {Kind::kSgd, Kind::kAdam, Kind::kAdamW, Kind::kAdagrad,
+                    Kind::kRmsprop, Kind::kLamb, Kind::kFtrl}) {
+    OptimizerOptions options = Options(kind);
+    options.momentum = 0.9;
+    options.weight_decay = 0.5;
+    const Optimizer optimizer(options);
+    float average = 3, states[kMaxOptimizerStates] = {};
+    float* const pointers[] = {states, states + 1, states + 2};
+    const float value = 7;
+    CreateCpuOps()->OptimizerUpdate(
+        optimizer.StepFor(running, optimizer.Prepare(3, 0.125, 0.01)), 1,
+        &value, &average, &average, pointers);
+    EXPECT_EQ(average, 4);
+    for (float state : states) EXPECT_EQ(state, 0);
+  }
+}
+
+// LAMB's two phases make the bits of the one.
+TEST(OptimizerTest, ARunningAverageMovesAlikeInTwoPhases) {
+  const ParameterSpec running = {
+      .name = "m", .shape = {2}, .running_momentum = 0.1};
+  const Optimizer optimizer(Options(Kind::kLamb));
+  const std::unique_ptr<Ops> ops = CreateCpuOps();
+  const std::vector<float> average = {1.1f, -0.3f}, value = {0.7f, 12.3f};
+  std::vector<float> once(2), direction(2), twice(2);
+  ops->OptimizerUpdate(optimizer.StepFor(running, optimizer.Prepare(1, 1, 1)),
+                       2, value.data(), average.data(), once.data(), nullptr);
+  RunningDirection(*ops, 2, average.data(), value.data(), direction.data());
+  ops->ApplyDirection(2, static_cast<float>(optimizer.RunningRate(running)),
+                      direction.data(), average.data(), twice.data());
+  EXPECT_EQ(once, twice);
+}
+
+TEST(OptimizerTest, TheOuterOptimizerTakesRunningAveragesAsTheyCome) {
+  OptimizerOptions options = Options(Kind::kSgd);
+  options.takes_running_averages = true;
+  EXPECT_EQ(Optimizer(options).RunningRate({.running_momentum = 0.1}), 1);
+  options.takes_running_averages = false;
+  EXPECT_EQ(Optimizer(options).RunningRate({.running_momentum = 0.1}), 0.1);
+}
+
+TEST(OptimizerTest, WhatComesForRunningAveragesIsNoPartOfTheGradientsNorm) {
+  const ParameterSpecs parameters = {
+      {"w", {1}}, {.name = "m", .shape = {1}, .running_momentum = 0.1}};
+  EXPECT_EQ(Optimizer::GradientSquare(parameters, {9, 1e9}), 9);
+}
+
 TEST(OptimizerTest, NoRuleMovesAWeightAtRateZero) {
   for (Kind kind : {Kind::kSgd, Kind::kAdam, Kind::kAdamW, Kind::kAdagrad,
                     Kind::kRmsprop, Kind::kFtrl}) {
