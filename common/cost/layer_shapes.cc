@@ -85,6 +85,23 @@ Numbers OfLayerNorm(const v1::LayerNormSpec& spec, const Shape& input) {
   return n;
 }
 
+Numbers OfBatchNorm(const v1::BatchNormSpec& spec, const Shape& input) {
+  const int64_t features = input.size() == 2 ? 1 : input.empty() ? 0 : input[0];
+  if (features != spec.features() || input.size() > 3) {
+    return Wants(input, "of features = ", spec.features(),
+                 " channels or numbers");
+  }
+  LayerNumbers n;
+  n.output_shape = input;
+  n.num_parameters = 4;
+  n.forward_flops = kNormalize * Elements(input);
+  n.backward_flops = n.input_gradient_flops =
+      kNormalizeBackward / 2 * Elements(input);
+  n.reads_input = true;
+  n.in_place = false;
+  return n;
+}
+
 absl::StatusOr<int64_t> ChannelsOf(const Shape& input) {
   if (input.size() == 3) return input[0];
   if (input.size() == 2) return 1;
@@ -277,6 +294,8 @@ absl::StatusOr<LayerNumbers> NumbersOfLayer(const v1::LayerSpec& spec,
       return OfActivation(input_shape, /*reads_output=*/false, kExponential);
     case v1::LayerSpec::kLayernorm:
       return OfLayerNorm(spec.layernorm(), input_shape);
+    case v1::LayerSpec::kBatchNorm:
+      return OfBatchNorm(spec.batch_norm(), input_shape);
     case v1::LayerSpec::kDropout: {
       Numbers n = OfActivation(input_shape, /*reads_output=*/false, kDraw);
       n->reads_input = false;  // it draws again

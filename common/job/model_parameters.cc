@@ -28,6 +28,19 @@ void AppendConvolution(const v1::Conv2dSpec& conv, const std::string& name,
   }
 }
 
+// As torch.nn.BatchNorm2d, without its count of batches.
+void AppendBatchNorm(const v1::BatchNormSpec& norm, const std::string& name,
+                     ParameterSpecs* specs) {
+  const Shape shape = {norm.features()};
+  const double momentum = norm.has_momentum() ? norm.momentum() : 0.1;
+  specs->push_back({name + "weight", shape});
+  specs->push_back({name + "bias", shape});
+  for (const char* running : {"running_mean", "running_var"}) {
+    specs->push_back(
+        {.name = name + running, .shape = shape, .running_momentum = momentum});
+  }
+}
+
 // As torch.nn.MultiheadAttention.
 void AppendAttention(const v1::AttentionSpec& attention,
                      const std::string& name, ParameterSpecs* specs) {
@@ -57,6 +70,8 @@ void AppendLayer(const v1::LayerSpec& layer, const std::string& name,
       return add("bias", {layer.layernorm().features()});
     case v1::LayerSpec::kConv2D:
       return AppendConvolution(layer.conv2d(), name, specs);
+    case v1::LayerSpec::kBatchNorm:
+      return AppendBatchNorm(layer.batch_norm(), name, specs);
     case v1::LayerSpec::kEmbedding:
       return add("weight",
                  {layer.embedding().tokens(), layer.embedding().dim()});

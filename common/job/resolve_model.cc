@@ -88,6 +88,58 @@ absl::Status ExpandCnn(const Places& places, const v1::CnnSpec& cnn,
   return absl::OkStatus();
 }
 
+void AddBatchNorm(int64_t features, Layers* layers) {
+  layers->Add()->mutable_batch_norm()->set_features(features);
+}
+
+// A convolution whose bias the batch norm behind it would take away again.
+void AddNormedConvolution(int64_t in, int64_t out, int64_t kernel,
+                          int64_t stride, Layers* layers) {
+  v1::Conv2dSpec* conv = AddConvolution(in, out, kernel, layers);
+  conv->add_stride(stride);
+  conv->set_bias(false);
+  AddBatchNorm(out, layers);
+}
+
+// The shortcut is the identity or, where the body changes the shape, a
+// projection (option B of the paper).
+void AddResnetBlock(int64_t in, int64_t out, int64_t stride, Layers* layers) {
+  v1::ResidualSpec* residual = layers->Add()->mutable_residual();
+  Layers* body = residual->mutable_body();
+  AddNormedConvolution(in, out, 3, stride, body);
+  body->Add()->mutable_relu();
+  AddNormedConvolution(out, out, 3, 1, body);
+  if (stride != 1 || in != out) {
+    AddNormedConvolution(in, out, 1, stride, residual->mutable_shortcut());
+  }
+  layers->Add()->mutable_relu();
+}
+
+absl::Status ExpandResnet(const Places& places, const v1::ResnetSpec& resnet,
+                          Layers* layers) {
+  const int64_t stages = resnet.channels_size();
+  const int64_t blocks = (resnet.depth() - 2) / (2 * stages);
+  if (blocks < 1 || resnet.depth() != 2 * stages * blocks + 2) {
+    return places.Error("model.resnet.depth", "model.resnet.depth must be ",
+                        2 * stages + 2, " or more by a multiple of ",
+                        2 * stages, ", two convolutions for each block of ",
+                        stages, " stages; got ", resnet.depth());
+  }
+  int64_t in = resnet.channels(0);
+  AddNormedConvolution(resnet.in_channels(), in, 3, 1, layers);
+  layers->Add()->mutable_relu();
+  for (int stage = 0; stage < stages; ++stage) {
+    for (int64_t block = 0; block < blocks; ++block) {
+      AddResnetBlock(in, resnet.channels(stage),
+                     stage > 0 && block == 0 ? 2 : 1, layers);
+      in = resnet.channels(stage);
+    }
+  }
+  layers->Add()->mutable_global_avg_pool();
+  AddLinear(in, resnet.classes(), layers);
+  return absl::OkStatus();
+}
+
 // GPT-2's deviation of initial embeddings: a tied head starts from small
 // logits.
 constexpr double kEmbeddingStd = 0.02;
@@ -189,7 +241,7 @@ absl::Status ExpandPreset(Places* places, v1::ModelSpec* model) {
   } else if (model->has_gpt()) {
     TRIBUTARY_RETURN_IF_ERROR(ExpandGpt(*places, model->gpt(), layers));
   } else if (model->has_resnet()) {
-    return places->Error("model.resnet", "model.resnet can't be trained yet");
+    TRIBUTARY_RETURN_IF_ERROR(ExpandResnet(*places, model->resnet(), layers));
   }
   if (!preset.empty()) {
     places->Record("model.sequential",
@@ -198,6 +250,7 @@ absl::Status ExpandPreset(Places* places, v1::ModelSpec* model) {
   model->clear_mlp();
   model->clear_cnn();
   model->clear_gpt();
+  model->clear_resnet();
   ResolveLayers(layers);
   return absl::OkStatus();
 }

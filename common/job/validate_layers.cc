@@ -108,6 +108,7 @@ absl::Status LayerChain::Enter(const std::string& path,
       return absl::OkStatus();
     case v1::LayerSpec::kFlatten:
       width_ = LayerWidth();
+      sequence_ = false;
       return absl::OkStatus();
     case v1::LayerSpec::kEmbedding:
       if (path != "model.sequential.0") {
@@ -116,6 +117,7 @@ absl::Status LayerChain::Enter(const std::string& path,
                              "token ids");
       }
       SetFeatures(layer.embedding().dim(), path + ".embedding.dim");
+      sequence_ = true;
       return absl::OkStatus();
     case v1::LayerSpec::kPositionEmbedding: {
       const std::string dim = path + ".position_embedding.dim";
@@ -134,8 +136,7 @@ absl::Status LayerChain::Enter(const std::string& path,
     case v1::LayerSpec::kTiedLinear:
       return EnterTied(path + ".tied_linear", layer.tied_linear());
     case v1::LayerSpec::kBatchNorm:
-      return places_.Error(path + ".batch_norm", path,
-                           ".batch_norm can't be trained yet");
+      return EnterBatchNorm(path + ".batch_norm", layer.batch_norm());
     default:
       return absl::OkStatus();  // elementwise
   }
@@ -159,6 +160,22 @@ absl::Status LayerChain::EnterConvolution(const std::string& path,
   width_ = LayerWidth();
   width_.channels = conv.out();
   width_.channels_path = path + ".out";
+  return absl::OkStatus();
+}
+
+absl::Status LayerChain::EnterBatchNorm(const std::string& path,
+                                        const v1::BatchNormSpec& norm) {
+  if (sequence_) {
+    return places_.Error(path, path,
+                         " takes images or plain features, here come "
+                         "sequences of tokens; layernorm takes them");
+  }
+  const std::string features = path + ".features";
+  TRIBUTARY_RETURN_IF_ERROR(WantFeatures(features, norm.features()));
+  TRIBUTARY_RETURN_IF_ERROR(WantChannels(features, norm.features()));
+  if (width_.features != 0 && plain_batch_norm_.empty()) {
+    plain_batch_norm_ = path;
+  }
   return absl::OkStatus();
 }
 

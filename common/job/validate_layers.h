@@ -29,6 +29,9 @@ class LayerChain {
 
   // Behind the last layer.
   const LayerWidth& width() const { return width_; }
+  // The path of the first batch norm whose samples have one value a feature;
+  // empty: none is known.
+  const std::string& plain_batch_norm() const { return plain_batch_norm_; }
 
  private:
   using Layers = google::protobuf::RepeatedPtrField<v1::LayerSpec>;
@@ -37,6 +40,8 @@ class LayerChain {
   absl::Status Enter(const std::string& path, const v1::LayerSpec& layer);
   absl::Status EnterConvolution(const std::string& path,
                                 const v1::Conv2dSpec& conv);
+  absl::Status EnterBatchNorm(const std::string& path,
+                              const v1::BatchNormSpec& norm);
   absl::Status EnterResidual(const std::string& path,
                              const v1::ResidualSpec& residual);
   absl::Status EnterTied(const std::string& path,
@@ -48,6 +53,8 @@ class LayerChain {
   const Places& places_;
   const v1::ModelSpec& model_;
   LayerWidth width_;
+  bool sequence_ = false;  // a sample is a row of vectors, one a token
+  std::string plain_batch_norm_;
   int num_layers_ = 0;
 };
 

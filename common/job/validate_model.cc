@@ -1,7 +1,9 @@
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/job/job_options.h"
 #include "common/job/model_parameters.h"
 #include "common/job/validate.h"
 #include "common/job/validate_layers.h"
@@ -89,6 +91,36 @@ bool KeepsFeatures(const v1::LayerSpec& layer) {
   }
 }
 
+// How many features the layer wants; 0: it does not say. field: where it does.
+int64_t WantedFeatures(const v1::LayerSpec& layer, std::string* field) {
+  if (layer.has_linear()) {
+    *field = ".linear.in";
+    return layer.linear().in();
+  }
+  if (layer.has_batch_norm()) {
+    *field = ".batch_norm.features";
+    return layer.batch_norm().features();
+  }
+  *field = ".layernorm.features";
+  return layer.layernorm().features();
+}
+
+// Of one sample alone a batch norm would leave nothing but its bias.
+absl::Status CheckBatch(const Places& places, const v1::JobSpec& job,
+                        const std::string& batch_norm) {
+  if (batch_norm.empty()) return absl::OkStatus();
+  const int64_t samples =
+      job.data().has_global_batch_size()
+          ? job.data().global_batch_size() / DeviceMeshOf(job).data
+          : job.data().batch_size();
+  const int64_t parts =
+      std::max(1, job.strategy().pipeline_parallel().micro_batches());
+  if (samples / parts >= 2) return absl::OkStatus();
+  return places.Error(batch_norm, batch_norm, " wants at least 2 samples in ",
+                      parts > 1 ? "every micro-batch" : "every worker's batch",
+                      ", got ", samples / parts);
+}
+
 absl::Status CheckFirstLayer(const Places& places, const v1::JobSpec& job) {
   const v1::LayerSpec& first = job.model().sequential(0);
   if (MakesTokens(job.data().train())) {
@@ -100,13 +132,11 @@ absl::Status CheckFirstLayer(const Places& places, const v1::JobSpec& job) {
   if (width == 0) return absl::OkStatus();
   for (int i = 0; i < job.model().sequential_size(); ++i) {
     const v1::LayerSpec& layer = job.model().sequential(i);
-    const int64_t wanted =
-        layer.has_linear() ? layer.linear().in() : layer.layernorm().features();
+    std::string field;
+    const int64_t wanted = WantedFeatures(layer, &field);
     if (wanted == 0 && KeepsFeatures(layer)) continue;
     if (wanted == 0 || wanted == width) return absl::OkStatus();
-    const std::string path =
-        absl::StrCat(LayerPath(i),
-                     layer.has_linear() ? ".linear.in" : ".layernorm.features");
+    const std::string path = LayerPath(i) + field;
     return places.Error(path, path, " is ", wanted, ", but data.train makes ",
                         width, " features");
   }
@@ -120,6 +150,7 @@ absl::Status ValidateModel(const Places& places, const v1::JobSpec& job) {
   TRIBUTARY_RETURN_IF_ERROR(chain.Check());
   TRIBUTARY_RETURN_IF_ERROR(CheckSize(places, job.model()));
   TRIBUTARY_RETURN_IF_ERROR(CheckFirstLayer(places, job));
+  TRIBUTARY_RETURN_IF_ERROR(CheckBatch(places, job, chain.plain_batch_norm()));
   return CheckLoss(places, job.training().loss(), chain.width().features);
 }
 

@@ -1,6 +1,6 @@
-// The golden trainings train_cnn and train_gpt (PyTorch, float64) through
-// `tributary train`: real processes on the loopback, two servers or none. The
-// models come from presets where a preset makes them.
+// The golden trainings train_cnn, train_resnet and train_gpt (PyTorch, float64)
+// through `tributary train`: real processes on the loopback, two servers or
+// none. The models come from presets where a preset makes them.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -71,6 +71,36 @@ Model Cnn() {
   m.data = "{npy: {features: x.npy, labels: y.npy}}";
   m.training = "  optimizer: {sgd: {learning_rate: 0.1, momentum: 0.9}}\n";
   m.batch = 16;
+  return m;
+}
+
+// Running averages are among the tensors. The case says which samples were
+// normalized together: all of a step, or those of each of two ranks or
+// micro-batches.
+Model Resnet(const std::string& id, const std::string& training = "") {
+  Model m;
+  m.group = "train_resnet";
+  m.id = id;
+  m.yaml = "  resnet: {depth: 8, channels: [4, 8, 8], classes: 10}\n";
+  for (const auto& [name, tensor] : ReadGoldenGroup(m.group).at(m.id).tensors) {
+    if (!absl::StartsWith(name, "init.")) continue;
+    m.parameters.push_back({name.substr(5), {name.substr(5), tensor.shape}});
+  }
+  m.data = "{npy: {features: x.npy, labels: y.npy}}";
+  m.training =
+      "  optimizer: {sgd: {learning_rate: 0.05, momentum: 0.9, weight_decay: "
+      "0.001}}\n" +
+      training;
+  m.batch = 16;
+  return m;
+}
+
+Model ResnetWhole() { return Resnet("whole"); }
+Model ResnetOfTwoRanks() { return Resnet("ranks_2"); }
+Model ResnetInTwoParts() { return Resnet("parts_2"); }
+Model ResnetAccumulated() {
+  Model m = Resnet("parts_2", "  gradient_accumulation: 2\n");
+  m.batch = 8;
   return m;
 }
 
@@ -272,6 +302,25 @@ TEST_P(GoldenModelsTest, LossesAndWeightsAreThoseOfPytorch) {
   EXPECT_LE(worst, 1.0);
 }
 
+// Which samples are normalized together is the strategy's choice, so each has
+// the case that is its own.
+std::vector<Run> ResnetRuns() {
+  std::vector<Run> runs = {{ResnetWhole, "resnet_1", 1},
+                           {ResnetAccumulated, "resnet_accumulated", 1},
+                           {ResnetOfTwoRanks, "resnet_2", 2}};
+  for (const testing::Strategy& strategy : testing::CollectiveStrategies()) {
+    runs.push_back({ResnetOfTwoRanks, absl::StrCat("resnet_2_", strategy.label),
+                    2, strategy});
+  }
+  for (const testing::Strategy& strategy : testing::ModelParallelStrategies()) {
+    const bool stages = absl::StartsWith(strategy.label, "pipeline");
+    runs.push_back({stages ? ResnetInTwoParts : ResnetWhole,
+                    absl::StrCat("resnet_1_", strategy.label),
+                    strategy.model_size, strategy});
+  }
+  return runs;
+}
+
 std::vector<Run> AllRuns() {
   std::vector<Run> runs = {{Cnn, "cnn_1", 1},    {Cnn, "cnn_2", 2},
                            {GptA, "gpt_a_1", 1}, {GptA, "gpt_a_2", 2},
@@ -291,6 +340,7 @@ std::vector<Run> AllRuns() {
       runs.push_back(run);
     }
   }
+  for (const Run& run : ResnetRuns()) runs.push_back(run);
   return runs;
 }
 

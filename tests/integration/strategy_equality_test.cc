@@ -20,6 +20,7 @@ device: cpu
 model:
   sequential:
     - linear: {in: 16, out: 700}
+    - batch_norm: {features: 700}
     - tanh
     - dropout: {p: 0.1}
     - linear: {in: 700, out: 1}

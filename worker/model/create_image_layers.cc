@@ -5,6 +5,7 @@
 
 #include "common/job/model_parameters.h"
 #include "common/status_macros.h"
+#include "worker/model/batch_norm_layer.h"
 #include "worker/model/conv2d_layer.h"
 #include "worker/model/layer_creators.h"
 #include "worker/model/pool_layers.h"
@@ -137,6 +138,33 @@ LayerOr CreateAvgPool(const v1::AvgPoolSpec& spec, const Shape& input_shape,
   return std::make_unique<AvgPoolLayer>(
       options.ops, input_shape, PooledShape(input_shape, w), w,
       !spec.has_count_include_pad() || spec.count_include_pad());
+}
+
+LayerOr CreateBatchNorm(const v1::BatchNormSpec& spec, const Shape& input_shape,
+                        const LayerOptions& options) {
+  BatchNormLayer::Options made;
+  made.channels = spec.features();
+  if (spec.has_momentum()) made.momentum = spec.momentum();
+  if (spec.has_epsilon()) made.epsilon = static_cast<float>(spec.epsilon());
+  if (made.channels < 1 || !(made.epsilon > 0) ||
+      !(made.momentum > 0 && made.momentum <= 1)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "features must be at least 1, epsilon above 0 and momentum above 0 and "
+        "at most 1, got features ",
+        made.channels, ", epsilon ", made.epsilon, ", momentum ",
+        made.momentum));
+  }
+  const bool plain = input_shape.size() == 1;
+  if (!plain) TRIBUTARY_RETURN_IF_ERROR(ChannelsOf(input_shape).status());
+  const int64_t channels =
+      plain ? input_shape[0] : ChannelsOf(input_shape).value();
+  if (channels != made.channels) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("wants samples of features = ", made.channels,
+                     " channels or numbers, gets samples of shape ",
+                     SampleText(input_shape)));
+  }
+  return BatchNormLayer::Create(options.ops, input_shape, made);
 }
 
 LayerOr CreateGlobalAvgPool(const Shape& input_shape,

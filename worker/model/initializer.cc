@@ -78,6 +78,10 @@ Distribution DistributionOf(const v1::LayerSpec& layer,
       return OfAttention(layer.attention(), name);
     case v1::LayerSpec::kLayernorm:
       return {.value = name == "weight" ? 1.0f : 0.0f};
+    case v1::LayerSpec::kBatchNorm: {
+      const bool one = name == "weight" || name == "running_var";
+      return {.value = one ? 1.0f : 0.0f};
+    }
     default:
       TRIBUTARY_CHECK(false);  // no other layer has parameters
   }

@@ -12,10 +12,11 @@ namespace tributary {
 // The weights that a parameter starts from, PyTorch's defaults: for linear and
 // conv2d, weight and bias uniform in +-1/sqrt(inputs of an output)
 // (kaiming_uniform with a = sqrt(5)); for embeddings, normal with the spec's
-// deviation; for attention as torch.nn.MultiheadAttention; for layernorm,
-// weight 1 and bias 0. Every element is a function of (seed, parameter,
-// element) alone, so that any process computes any part alike. `parameters` is
-// the one that Model made of `spec`; out: all of the parameter's elements.
+// deviation; for attention as torch.nn.MultiheadAttention; for norms, weight
+// and running variance 1, bias and running mean 0. Every element is a function
+// of (seed, parameter, element) alone, so that any process computes any part
+// alike. `parameters` is the one that Model made of `spec`; out: all of the
+// parameter's elements.
 void InitialWeights(const ParameterSpecs& parameters, const v1::ModelSpec& spec,
                     uint64_t seed, int parameter, absl::Span<float> out);
 

@@ -20,6 +20,8 @@ struct ForwardContext {
   int64_t step = 0;
   int64_t first_row = 0;
   int64_t row_stride = 1;
+  // The batch's part of all samples that this worker has in the step.
+  double step_share = 1;
 };
 
 // What the backward pass of one layer reads and writes, on the device.

@@ -60,6 +60,8 @@ LayerOr CreateAvgPool(const v1::AvgPoolSpec& spec, const Shape& input_shape,
                       const LayerOptions& options);
 LayerOr CreateGlobalAvgPool(const Shape& input_shape,
                             const LayerOptions& options);
+LayerOr CreateBatchNorm(const v1::BatchNormSpec& spec, const Shape& input_shape,
+                        const LayerOptions& options);
 
 // create_sequence_layers.cc
 LayerOr CreateEmbedding(const v1::EmbeddingSpec& spec, const Shape& input_shape,

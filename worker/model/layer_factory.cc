@@ -186,7 +186,7 @@ LayerOr CreateByKind(const v1::LayerSpec& spec, const Shape& input_shape,
     case v1::LayerSpec::kTiedLinear:
       return CreateTiedLinear(spec.tied_linear(), input_shape, options);
     case v1::LayerSpec::kBatchNorm:
-      return absl::InvalidArgumentError("can't be trained yet");
+      return CreateBatchNorm(spec.batch_norm(), input_shape, options);
     case v1::LayerSpec::KIND_NOT_SET:
       break;
   }

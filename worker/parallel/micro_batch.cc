@@ -6,10 +6,12 @@
 
 namespace tributary {
 
-std::vector<MicroBatch> CutBatch(const Batch& batch, int count) {
+std::vector<MicroBatch> CutBatch(const Batch& batch, int count,
+                                 int64_t step_samples) {
   TRIBUTARY_CHECK(count > 0);
   std::vector<MicroBatch> parts;
   if (batch.rows == 0) return parts;
+  if (step_samples == 0) step_samples = batch.rows;
   const int64_t sample =
       static_cast<int64_t>(batch.features.size()) / batch.rows;
   const int64_t labels = static_cast<int64_t>(batch.labels.size()) / batch.rows;
@@ -24,7 +26,9 @@ std::vector<MicroBatch> CutBatch(const Batch& batch, int count) {
     cut.context = {.training = true,
                    .step = batch.step,
                    .first_row = batch.first_row + begin * batch.row_stride,
-                   .row_stride = batch.row_stride};
+                   .row_stride = batch.row_stride,
+                   .step_share = static_cast<double>(cut.rows) /
+                                 static_cast<double>(step_samples)};
     cut.features = batch.features.data() + begin * sample;
     if (labels > 0) cut.targets.labels = batch.labels.data() + begin * labels;
     if (values > 0) cut.targets.values = batch.targets.data() + begin * values;

@@ -19,6 +19,9 @@ struct MicroBatch {
 
 // Cuts a training batch into at most `count` parts of as even a size as may be,
 // none empty. The parts point into the batch.
-std::vector<MicroBatch> CutBatch(const Batch& batch, int count);
+// step_samples: that the worker has in the step, the batch's among them; 0: no
+// others.
+std::vector<MicroBatch> CutBatch(const Batch& batch, int count,
+                                 int64_t step_samples = 0);
 
 }  // namespace tributary

@@ -182,7 +182,7 @@ absl::Status Trainer::Compute(const Batch& batch, const StepRange& range,
   const bool accumulate = batch.micro_batch > nonempty.first;
   if (options_.stage != nullptr) {
     const std::vector<MicroBatch> micro_batches =
-        CutBatch(batch, options_.micro_batches);
+        CutBatch(batch, options_.micro_batches, rank_samples);
     TRIBUTARY_ASSIGN_OR_RETURN(
         const double sum,
         options_.stage->Run({.micro_batches = micro_batches,
@@ -195,12 +195,13 @@ absl::Status Trainer::Compute(const Batch& batch, const StepRange& range,
     }
     return options_.model->status();
   }
-  const float* logits =
-      options_.model->Forward(batch.features.data(), batch.rows,
-                              {.training = true,
-                               .step = step,
-                               .first_row = batch.first_row,
-                               .row_stride = batch.row_stride});
+  const float* logits = options_.model->Forward(
+      batch.features.data(), batch.rows,
+      {.training = true,
+       .step = step,
+       .first_row = batch.first_row,
+       .row_stride = batch.row_stride,
+       .step_share = static_cast<double>(batch.rows) * scale});
   const LossTargets targets{
       .labels = batch.labels.empty() ? nullptr : batch.labels.data(),
       .values = batch.targets.empty() ? nullptr : batch.targets.data()};

@@ -120,6 +120,30 @@ TEST(LayerCostsTest, AGptCountsBlocksAndATiedHeadWithoutParameters) {
   EXPECT_EQ(costs.parameter_elements(), 284);
 }
 
+// 32 numbers of 8 FLOPs forward, 6 for the parameters and 6 for the input
+// backward; 4 tensors, of which two are running averages.
+TEST(LayerCostsTest, ABatchNormKeepsItsOutputAndPassesTwiceBack) {
+  const ModelCosts costs = CostsOf(R"(
+  sequential:
+    - conv2d: {in: 1, out: 2, kernel: 1}
+    - batch_norm: {features: 2}
+    - global_avg_pool
+    - linear: {in: 2, out: 2})",
+                                   {4, 4});
+  const LayerCost& norm = costs.layers[1];
+  EXPECT_EQ(norm.forward_flops, 32 * 8);
+  EXPECT_EQ(norm.backward_flops, 32 * 12);
+  EXPECT_EQ(norm.num_parameters, 4);
+  EXPECT_EQ(norm.parameter_elements, 8);
+  EXPECT_EQ(norm.kept_elements, 32);
+  EXPECT_EQ(CostsOfModel(ModelOf("  sequential: [{batch_norm: {features: 2}}]"),
+                         {3, 4, 4})
+                .status()
+                .message(),
+            "layer 0 (batch_norm): wants samples of features = 2 channels or "
+            "numbers, gets samples of shape [3, 4, 4]");
+}
+
 // Body: 48 outputs of 18 products; shortcut: 48 of 2. Its branches want the
 // gradient of the input even in the first layer.
 TEST(LayerCostsTest, AResidualCostsItsBranchesAndTheSum) {

@@ -263,6 +263,12 @@ constexpr SpoiledLine kSpoiledLines[] = {
     {7,
      R"(  train: {csv: {path: a.csv, delimiter: ";;", columns: {label: age}}})",
      R"(job.yaml:7: data.train.csv.delimiter wants one character, got ";;")"},
+    {4, "    - batch_norm: {features: 9}",
+     "job.yaml:4: model.sequential.1.batch_norm.features is 9, but "
+     "model.sequential.0.linear.out makes 8 features"},
+    {3, "    - batch_norm: {features: 9}",
+     "job.yaml:3: model.sequential.0.batch_norm.features is 9, but data.train "
+     "makes 20 features"},
     {3, "    - relu",
      "job.yaml:5: model.sequential.2.linear.in is 8, but data.train makes 20 "
      "features"},
@@ -411,14 +417,29 @@ constexpr SpoilingOverride kSpoiledLayers[] = {
      "in a residual; it must be a layer of the model itself"},
     {"model.sequential.3={batch_norm: {features: 8}}",
      "--set model.sequential.3={batch_norm: {features: 8}}: "
-     "model.sequential.3.batch_norm can't be trained yet"},
+     "model.sequential.3.batch_norm takes images or plain features, here come "
+     "sequences of tokens; layernorm takes them"},
+    {"model.sequential=[{conv2d: {in: 1, out: 4, kernel: 1}}, {batch_norm: "
+     "{features: 8}}]",
+     "--set model.sequential=[{conv2d: {in: 1, out: 4, kernel: 1}}, "
+     "{batch_norm: {features: 8}}]: model.sequential.1.batch_norm.features is "
+     "8, but model.sequential.0.conv2d.out makes 4 channels"},
+    {"model.sequential.3={batch_norm: {features: 8, epsilon: 0}}",
+     "--set model.sequential.3={batch_norm: {features: 8, epsilon: 0}}: "
+     "model.sequential.3.batch_norm.epsilon must be above 0, got 0"},
     {"model.sequential.3={batch_norm: {features: 8, momentum: 0}}",
      "--set model.sequential.3={batch_norm: {features: 8, momentum: 0}}: "
      "model.sequential.3.batch_norm.momentum must be above 0 and at most 1, "
      "got 0"},
-    {"model={resnet: {classes: 10}}",
-     "--set model={resnet: {classes: 10}}: model.resnet can't be "
-     "trained yet"},
+    {"model={resnet: {classes: 10, depth: 19}}",
+     "--set model={resnet: {classes: 10, depth: 19}}: model.resnet.depth must "
+     "be 8 or more by a multiple of 6, two convolutions for each block of 3 "
+     "stages; got 19"},
+    {"model={resnet: {classes: 10, depth: 2, channels: [8]}}",
+     "--set model={resnet: {classes: 10, depth: 2, channels: [8]}}: "
+     "model.resnet.depth must be at least 4 and at most 10000, got 2"},
+    {"model={resnet: {}}",
+     "--set model={resnet: {}}: classes is missing in model.resnet"},
     {"training.precision=bfloat16",
      "--set training.precision=bfloat16: training.precision: bfloat16 can't be "
      "computed yet"},

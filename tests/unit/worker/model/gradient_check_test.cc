@@ -36,6 +36,7 @@ void ExpectGradientsOf(const std::string& layers, const Shape& sample_shape,
   constexpr float kStep = 2e-3f;
   double largest = 0, worst = 0;
   for (int p = 0; p < model.num_parameters(); ++p) {
+    if (model->parameters()[p].is_running()) continue;  // no gradient comes
     for (int64_t i = 0; i < model.Size(p); ++i) {
       float& weight = model->weight(p)[i];
       const float before = weight;
@@ -146,6 +147,17 @@ TEST(GradientCheckTest, ResidualsWithinResiduals) {
       "  body { silu {} } } }"
       "sequential { relu {} } sequential { linear { in: 6 out: 2 } }",
       {4}, /*feature_seed=*/3);
+}
+
+TEST(GradientCheckTest, BatchNormsOfFeaturesAndOfImages) {
+  ExpectGradientsOf(
+      "sequential { batch_norm { features: 2 } }"
+      "sequential { conv2d { in: 2 out: 3 kernel: 3 padding: 1 bias: false } }"
+      "sequential { batch_norm { features: 3 } } sequential { tanh {} }"
+      "sequential { flatten {} } sequential { linear { in: 36 out: 4 } }"
+      "sequential { batch_norm { features: 4 epsilon: 0.1 } }"
+      "sequential { silu {} } sequential { linear { in: 4 out: 2 } }",
+      {2, 4, 3});
 }
 
 TEST(GradientCheckTest, AttentionWithPositionsShorterThanTheirTable) {

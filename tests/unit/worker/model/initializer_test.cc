@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/job/model_parameters.h"
 #include "tests/unit/worker/model/model_fixture.h"
 
 namespace tributary::testing {
@@ -47,6 +48,19 @@ TEST(InitializerTest, LinearIsUniformInOneOverTheRootOfItsInputs) {
 TEST(InitializerTest, LayerNormStartsAsTheIdentity) {
   EXPECT_EQ(Initial(2, 1), Floats(400, 1.0f));
   EXPECT_EQ(Initial(3, 1), Floats(400, 0.0f));
+}
+
+TEST(InitializerTest, BatchNormStartsAsTheIdentityOfUnitVariance) {
+  const v1::ModelSpec spec =
+      FromText<v1::ModelSpec>("sequential { batch_norm { features: 3 } }");
+  const ParameterSpecs parameters = ModelParameters(spec);
+  ASSERT_EQ(parameters.size(), 4u);  // weight, bias, running mean and variance
+  const float expected[] = {1, 0, 0, 1};
+  for (int p = 0; p < 4; ++p) {
+    Floats out(3, 9.0f);
+    InitialWeights(parameters, spec, 1, p, absl::MakeSpan(out));
+    EXPECT_EQ(out, Floats(3, expected[p])) << parameters[p].name;
+  }
 }
 
 TEST(InitializerTest, SeedsAndParametersDrawDifferently) {

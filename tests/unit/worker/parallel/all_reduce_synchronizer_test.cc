@@ -41,7 +41,7 @@ v1::ModelSpec Spec() {
   auto* first = spec.add_sequential()->mutable_linear();
   first->set_in(40);
   first->set_out(130);  // 5,200 weights: several grains
-  spec.add_sequential()->mutable_relu();
+  spec.add_sequential()->mutable_batch_norm()->set_features(130);
   auto* second = spec.add_sequential()->mutable_linear();
   second->set_in(130);
   second->set_out(30);
@@ -360,7 +360,7 @@ TEST_P(AllReduceSynchronizerTest, OrFailsAndNamesTheParameter) {
   Run(2, UpdateOn::kEveryRank, /*poison=*/true);
   for (const absl::Status& status : statuses_) {
     EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument,
-                                 "the gradient of \"2.weight\" in step 2"));
+                                 "the gradient of \"1.weight\" in step 2"));
   }
 }
 
