@@ -71,8 +71,8 @@ class PartitionPlan {
   static constexpr int64_t kMinBlockElements = 16 * kGrainElements;
 
   // InvalidArgument: no or too many parameters, a shape that is empty or too
-  // large, a duplicate name, a slice that is none of its whole parameter, slices
-  // that do not make one up, a running average's momentum out of range.
+  // large, a duplicate name, slices that do not make up their parameter, a
+  // running average's momentum out of range.
   static absl::Status CheckParameters(const ParameterSpecs& parameters);
 
   // Errors as CheckParameters; InvalidArgument also: shards or bucket_bytes out
