@@ -176,4 +176,9 @@ class BlockState {
   std::vector<Waiter> waiters_ ABSL_GUARDED_BY(mu);
 };
 
+// Outside every lock.
+inline void RunAll(const std::vector<BlockState::Ready>& ready) {
+  for (const BlockState::Ready& answer : ready) answer();
+}
+
 }  // namespace tributary

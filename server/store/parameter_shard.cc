@@ -1,47 +1,16 @@
 #include "server/store/parameter_shard.h"
 
 #include <algorithm>
-#include <cmath>
-#include <optional>
-#include <set>
 #include <utility>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
 #include "common/wire/payload.h"
 #include "kernels/ops.h"
 #include "server/store/rejection.h"
+#include "server/store/update_timer.h"
 
 namespace tributary {
-namespace {
-
-void Run(const std::vector<BlockState::Ready>& ready) {
-  for (const BlockState::Ready& answer : ready) answer();
-}
-
-// Adds the time from here to the end of the scope.
-class UpdateTimer {
- public:
-  UpdateTimer(const Clock* clock, ShardCounters* counters)
-      : clock_(clock), counters_(counters), begin_(clock->NowMicros()) {}
-  ~UpdateTimer() { counters_->update_micros += clock_->NowMicros() - begin_; }
-
- private:
-  const Clock* const clock_;
-  ShardCounters* const counters_;
-  const int64_t begin_;
-};
-
-absl::Status Fenced(uint32_t rank) {
-  return Reject(Rejection::kFenced,
-                absl::FailedPreconditionError(absl::StrCat(
-                    "rank ", rank,
-                    " is fenced: a newer incarnation has taken its place")));
-}
-
-}  // namespace
-
 ParameterShard::ParameterShard(Options options)
     : options_(std::move(options)),
       optimizer_(options_.optimizer),
@@ -156,7 +125,7 @@ absl::Status ParameterShard::Verdict(const BlockState& block, uint32_t rank,
           absl::StrCat("rank ", rank, " sent other bytes for step ", step + 1,
                        " than before: it is not deterministic"));
     case GradientAggregator::Verdict::kFenced:
-      return Fenced(rank);
+      return FencedError(rank);
     case GradientAggregator::Verdict::kTooOld:
     case GradientAggregator::Verdict::kTooNew:
       break;
@@ -202,7 +171,7 @@ void ParameterShard::PushPull(int index, Contribution contribution,
     }
   }
   if (!status.ok()) done(Refuse(std::move(status)));
-  Run(ready);
+  RunAll(ready);
   if (!statistics.empty()) {
     OfferStatistics(step,
                     NeedsNorm() ? StatisticsKind::kGradientNorm
@@ -254,133 +223,6 @@ void ParameterShard::CutLocked(BlockState& block) {
                           .state = std::move(state)});
 }
 
-void ParameterShard::OfferStatistics(int64_t step, StatisticsKind kind,
-                                     int block,
-                                     const std::vector<double>& values) {
-  bool local = false;
-  bool complete = false;
-  {
-    absl::MutexLock lock(&exchange_mu_);
-    local = exchange_.AddBlock(step, kind, block, values);
-    complete = local && exchange_.Complete(step, kind);
-  }
-  if (!local) return;
-  AnswerStatistics();
-  if (complete) {
-    ContinueStep(step, kind);
-  } else if (options_.plan->num_shards() > 1) {
-    options_.fetch_statistics(step, kind);
-  }
-}
-
-absl::Status ParameterShard::AddStatistics(int64_t step, StatisticsKind kind,
-                                           int shard,
-                                           std::vector<double> values) {
-  bool complete = false;
-  {
-    absl::MutexLock lock(&exchange_mu_);
-    TRIBUTARY_RETURN_IF_ERROR(
-        exchange_.AddShard(step, kind, shard, std::move(values), &complete));
-  }
-  if (complete) ContinueStep(step, kind);
-  return absl::OkStatus();
-}
-
-void ParameterShard::ContinueStep(int64_t step, StatisticsKind kind) {
-  std::vector<double> first, second;
-  {
-    absl::MutexLock lock(&exchange_mu_);
-    first = exchange_.PerParameter(step, kind, 0);
-    if (kind == StatisticsKind::kTrustRatio) {
-      second = exchange_.PerParameter(step, kind, 1);
-    }
-    exchange_.ForgetBefore(step - 1);
-  }
-  if (kind == StatisticsKind::kGradientNorm) {
-    if (options_.nonfinite == NonFiniteAction::kSkip &&
-        !std::isfinite(absl::c_accumulate(first, 0.0))) {
-      return SkipEverywhere();
-    }
-    const double scale = Optimizer::ClipCoefficient(
-        options_.clip_norm,
-        Optimizer::GradientSquare(options_.plan->parameters(), first));
-    if (optimizer_.needs_trust_ratio()) {
-      StartTrustRatio(step, scale);
-    } else {
-      ApplyEverywhere(step, scale, nullptr);
-    }
-    return;
-  }
-  std::vector<double> ratios;
-  for (size_t p = 0; p < first.size(); ++p) {
-    ratios.push_back(Optimizer::TrustRatio(
-        options_.optimizer, std::sqrt(first[p]), std::sqrt(second[p])));
-  }
-  ApplyEverywhere(step, /*gradient_scale=*/1.0, &ratios);
-}
-
-void ParameterShard::StartTrustRatio(int64_t step, double gradient_scale) {
-  const OptimizerStep prepared = optimizer_.Prepare(
-      step + 1, options_.learning_rate(step), gradient_scale);
-  for (auto& block : blocks_) {
-    std::vector<double> values;
-    {
-      absl::MutexLock lock(&block->mu);
-      const UpdateTimer timer(options_.clock, &counters_);
-      values = block->Direction(*options_.ops, prepared);
-    }
-    OfferStatistics(step, StatisticsKind::kTrustRatio, block->block().index,
-                    values);
-  }
-}
-
-void ParameterShard::ApplyEverywhere(int64_t step, double gradient_scale,
-                                     const std::vector<double>* trust_ratios) {
-  const double rate = options_.learning_rate(step);
-  const OptimizerStep prepared =
-      optimizer_.Prepare(step + 1, rate, gradient_scale);
-  std::vector<double> rate_times_trust;
-  if (trust_ratios) {
-    for (size_t p = 0; p < trust_ratios->size(); ++p) {
-      const ParameterSpec& parameter = options_.plan->parameters()[p];
-      rate_times_trust.push_back(parameter.is_running()
-                                     ? optimizer_.RunningRate(parameter)
-                                     : rate * (*trust_ratios)[p]);
-    }
-  }
-  for (auto& block : blocks_) {
-    std::vector<BlockState::Ready> ready;
-    {
-      absl::MutexLock lock(&block->mu);
-      {
-        const UpdateTimer timer(options_.clock, &counters_);
-        if (trust_ratios) {
-          block->ApplyDirection(*options_.ops, rate_times_trust);
-        } else {
-          block->ApplyAveraged(*options_.ops, prepared);
-        }
-      }
-      CutLocked(*block);
-      block->TakeAnswered(&counters_, &ready);
-    }
-    Run(ready);
-  }
-}
-
-void ParameterShard::SkipEverywhere() {
-  for (auto& block : blocks_) {
-    std::vector<BlockState::Ready> ready;
-    {
-      absl::MutexLock lock(&block->mu);
-      block->Skip();
-      ++counters_.skipped_steps;
-      CutLocked(*block);
-      block->TakeAnswered(&counters_, &ready);
-    }
-    Run(ready);
-  }
-}
-
 void ParameterShard::Ask(int index, BlockState::Waiter waiter) {
   BlockState& block = *blocks_[index];
   std::vector<BlockState::Ready> ready;
@@ -392,7 +234,7 @@ void ParameterShard::Ask(int index, BlockState::Waiter waiter) {
     block.TakeAnswered(&counters_, &ready);
   }
   if (!status.ok()) done(Refuse(std::move(status)));
-  Run(ready);
+  RunAll(ready);
 }
 
 void ParameterShard::Pull(int block, int64_t min_version,
@@ -423,41 +265,6 @@ absl::Status ParameterShard::Restore(int64_t steps, const LoadBlock& load) {
   absl::MutexLock lock(&exchange_mu_);
   exchange_.ForgetBefore(steps);
   return absl::OkStatus();
-}
-
-absl::StatusOr<ParameterShard::Clock> ParameterShard::ReadClock(
-    int rank, uint64_t incarnation) {
-  Clock clock;
-  for (auto& block : blocks_) {
-    absl::MutexLock lock(&block->mu);
-    if (!block->aggregator().Fence(rank, incarnation)) {
-      return Refuse(Fenced(rank));
-    }
-    clock.initialized &= block->version() != BlockState::kUninitialized;
-    if (!block->aggregator().IsMember(rank)) continue;
-    const int64_t steps = block->aggregator().contributed().steps(rank);
-    clock.steps = std::min(clock.steps, steps);
-    clock.begun = std::max(clock.begun, steps);
-  }
-  return clock;
-}
-
-uint64_t ParameterShard::waiting_calls() const {
-  uint64_t calls = 0;
-  for (const auto& block : blocks_) {
-    absl::MutexLock lock(&block->mu);
-    calls += block->num_waiters();
-  }
-  return calls;
-}
-
-uint64_t ParameterShard::held_bytes() const {
-  uint64_t bytes = 0;
-  for (const auto& block : blocks_) {
-    absl::MutexLock lock(&block->mu);
-    bytes += block->aggregator().held_bytes();
-  }
-  return bytes;
 }
 
 absl::Status ParameterShard::Initialize(int index, uint32_t crc32c,
@@ -498,59 +305,8 @@ absl::Status ParameterShard::Initialize(int index, uint32_t crc32c,
                      " has other weights, of version ", block.version()))));
     }
   }
-  Run(ready);
+  RunAll(ready);
   return absl::OkStatus();
-}
-
-void ParameterShard::ReadStatistics(int64_t step, StatisticsKind kind,
-                                    int64_t deadline_micros,
-                                    StatisticsDone done) {
-  absl::StatusOr<std::vector<double>> answer =
-      absl::OutOfRangeError("not answered");
-  {
-    absl::MutexLock lock(&exchange_mu_);
-    if (step < exchange_.oldest_step()) {
-      answer =
-          absl::OutOfRangeError(absl::StrCat("statistics of step ", step + 1,
-                                             " are forgotten; the "
-                                             "oldest kept are of step ",
-                                             exchange_.oldest_step() + 1));
-    } else if (auto local = exchange_.Local(step, kind)) {
-      answer = *std::move(local);
-    } else if (step >= kMaxStep) {
-      answer = Reject(Rejection::kStep, absl::InvalidArgumentError(absl::StrCat(
-                                            "statistics of step ", step,
-                                            ", wanted below ", kMaxStep)));
-    } else if (statistics_waiters_.size() >= kMaxStatisticsWaiters) {
-      answer = Reject(Rejection::kOverload,
-                      absl::ResourceExhaustedError(absl::StrCat(
-                          statistics_waiters_.size(),
-                          " calls wait for statistics of shard ",
-                          options_.shard, ", no more may; try again")));
-    } else {
-      statistics_waiters_.push_back(
-          {step, kind, deadline_micros, std::move(done)});
-      return;
-    }
-  }
-  done(std::move(answer));
-}
-
-void ParameterShard::AnswerStatistics() {
-  std::vector<std::pair<StatisticsDone, std::vector<double>>> ready;
-  {
-    absl::MutexLock lock(&exchange_mu_);
-    std::vector<StatisticsWaiter> still;
-    for (StatisticsWaiter& waiter : statistics_waiters_) {
-      if (auto local = exchange_.Local(waiter.step, waiter.kind)) {
-        ready.emplace_back(std::move(waiter.done), *std::move(local));
-      } else {
-        still.push_back(std::move(waiter));
-      }
-    }
-    statistics_waiters_ = std::move(still);
-  }
-  for (auto& [done, values] : ready) done(std::move(values));
 }
 
 void ParameterShard::ExpireWaiters(int64_t now_micros) {
@@ -579,44 +335,7 @@ void ParameterShard::ExpireWaiters(int64_t now_micros) {
     }
     statistics_waiters_.erase(first, statistics_waiters_.end());
   }
-  Run(ready);
-}
-
-int64_t ParameterShard::MinVersion() const {
-  int64_t version = INT64_MAX;
-  for (const auto& block : blocks_) {
-    absl::MutexLock lock(&block->mu);
-    version = std::min(version, block->version());
-  }
-  return blocks_.empty() ? 0 : version;
-}
-
-int64_t ParameterShard::MaxVersion() const {
-  int64_t version = 0;
-  for (const auto& block : blocks_) {
-    absl::MutexLock lock(&block->mu);
-    version = std::max(version, block->version());
-  }
-  return version;
-}
-
-std::vector<int> ParameterShard::MissingRanks() const {
-  std::set<int> missing;
-  for (const auto& block : blocks_) {
-    absl::MutexLock lock(&block->mu);
-    // Nobody is late while the foremost may read what it has come for.
-    const GradientAggregator& aggregator = block->aggregator();
-    const VectorClock& clock = aggregator.contributed();
-    int64_t foremost = 0;
-    for (int rank = 0; rank < options_.num_workers; ++rank) {
-      foremost = std::max(foremost, clock.steps(rank));
-    }
-    if (options_.policy->MayPull(aggregator.applied(), foremost)) continue;
-    for (int rank : aggregator.MissingRanks()) {
-      if (clock.steps(rank) == clock.Min()) missing.insert(rank);
-    }
-  }
-  return {missing.begin(), missing.end()};
+  RunAll(ready);
 }
 
 }  // namespace tributary

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
 
 namespace tributary {
 namespace {
@@ -47,6 +48,13 @@ absl::Status Reject(Rejection reason, absl::Status status) {
   status.SetPayload(kPayload,
                     absl::Cord(std::string(1, static_cast<char>(reason))));
   return status;
+}
+
+absl::Status FencedError(uint32_t rank) {
+  return Reject(Rejection::kFenced,
+                absl::FailedPreconditionError(absl::StrCat(
+                    "rank ", rank,
+                    " is fenced: a newer incarnation has taken its place")));
 }
 
 std::optional<Rejection> RejectionOf(const absl::Status& status) {

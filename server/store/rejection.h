@@ -35,6 +35,8 @@ const char* RejectionName(Rejection reason);
 
 // The status with its reason; not for OK.
 absl::Status Reject(Rejection reason, absl::Status status);
+// Of a rank whose place a newer incarnation has taken.
+absl::Status FencedError(uint32_t rank);
 std::optional<Rejection> RejectionOf(const absl::Status& status);
 
 // Counts by reason, from any thread.

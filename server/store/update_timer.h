@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+
+#include "common/clock.h"
+#include "server/store/shard_counters.h"
+
+namespace tributary {
+
+// Adds the time from here to the end of the scope.
+class UpdateTimer {
+ public:
+  UpdateTimer(const Clock* clock, ShardCounters* counters)
+      : clock_(clock), counters_(counters), begin_(clock->NowMicros()) {}
+  ~UpdateTimer() { counters_->update_micros += clock_->NowMicros() - begin_; }
+
+ private:
+  const Clock* const clock_;
+  ShardCounters* const counters_;
+  const int64_t begin_;
+};
+
+}  // namespace tributary
