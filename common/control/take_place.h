@@ -1,0 +1,15 @@
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "common/control/coordinator_client.h"
+#include "common/control/member.h"
+#include "tributary/v1/coordinator_service.pb.h"
+
+namespace tributary {
+
+// Registers, waiting up to join_timeout for a coordinator that is not up yet
+// and for a place that is not free yet. Errors as Member::Join.
+absl::StatusOr<v1::RegisterResponse> TakePlace(const Member::Options& options,
+                                               CoordinatorClient& client);
+
+}  // namespace tributary
