@@ -1,0 +1,187 @@
+#!/usr/bin/env bash
+# The two examples of images and of text, fashion-mnist-cnn and shakespeare-gpt,
+# beside the same jobs in PyTorch (bench/pytorch_job.py), from the same initial
+# weights and over the same batches: first the same losses, to 1e-4, of the
+# first steps, then samples per second of training. Rounds are interleaved;
+# medians and their ratio are printed as a table for docs/benchmarks.md.
+#   bench/models_vs_pytorch.sh [ROUNDS]         samples per second
+#   bench/models_vs_pytorch.sh --learn          both to their end: what is
+#                                               reached and how long it takes
+#   STEPS=3 bench/models_vs_pytorch.sh 1        to try it
+# PyTorch and the worker that has no server (all_reduce among one) run on one and
+# the same core, coordinator and command line on it as well; a worker and a server
+# (1 + 1) may use two. Needs deploy/install-deps.sh --bench and a release build;
+# TRIBUTARY_BIN names another build's programs.
+set -euo pipefail
+shopt -s inherit_errexit
+cd "$(dirname "$0")/.."
+
+learn=false rounds=5
+case ${1:-} in
+  --learn) learn=true ;;
+  ?*) rounds=$1 ;;
+esac
+tributary=${TRIBUTARY_BIN:-build/release/bin}/tributary
+warmup=10
+compared=5  # steps whose losses are compared
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+results=$scratch/results  # one line a run: job, who, samples per second
+
+jobs=(fashion-mnist-cnn shakespeare-gpt)
+declare -A steps=([fashion-mnist-cnn]=${STEPS:-300} [shakespeare-gpt]=${STEPS:-120})
+declare -A few_to_test=([fashion-mnist-cnn]=data.test.idx.rows=64
+  [shakespeare-gpt]=data.test.text.rows=4)
+declare -A target=([fashion-mnist-cnn]='accuracy >= .885' [shakespeare-gpt]='loss <= 1.97')
+# Their lengths, so that a run of fewer steps keeps the rates.
+declare -A schedule=([fashion-mnist-cnn]=constant
+  [shakespeare-gpt]='{warmup_cosine: {warmup: 100, total: 1500, eta_min: 3e-4}}')
+alone=(--set strategy=all_reduce --set cluster.servers=0 --set cluster.workers=1)
+served=(--set strategy=parameter_server --set cluster.servers=1 --set cluster.workers=1)
+
+blas=$(readlink -f /usr/lib/*-linux-gnu/libblas.so.3)
+if [[ $blas != *openblas* ]]; then
+  echo "PyTorch would run on $blas; deploy/install-deps.sh --bench sets OpenBLAS" >&2
+  exit 1
+fi
+
+on_one_core() { taskset -c $(($(nproc) - 1)) "$@"; }
+value() { sed -E "s/.*\b$1=([^ ]*).*/\1/"; }
+
+# train JOB RUN [COMMAND_BEFORE...] -- [OPTION...]
+train() {
+  local job=$1 run=$2 before=()
+  shift 2
+  while [[ $1 != -- ]]; do before+=("$1"); shift; done
+  shift
+  rm -rf "$run"
+  "${before[@]}" "$tributary" train "examples/$job.yaml" --device cpu \
+    --run-dir "$run" "$@" > "$scratch/log" 2>&1 ||
+    { cat "$scratch/log" >&2; return 1; }
+}
+
+# For so many steps of the job as it stands, with hardly a test.
+steps_of() {
+  short=(--set "training.steps=$2" --set "training.learning_rate_schedule=${schedule[$1]}"
+    --set "${few_to_test[$1]}")
+}
+
+# The weights with which the job begins: those after a step of a rate that
+# changes no float32 (a zero becomes 1e-30 at most).
+initial_weights() {
+  steps_of "$1" 1
+  train "$1" "$scratch/initial-$1" -- "${alone[@]}" "${short[@]}" \
+    --set training.learning_rate_schedule=constant \
+    --set 'training.optimizer={sgd: {learning_rate: 1e-30}}'
+}
+
+pytorch() {
+  local run=$1 job=$2
+  shift 2
+  on_one_core bench/pytorch_job.py "$run/job.yaml" \
+    "$scratch/initial-$job/weights.safetensors" "$@"
+}
+
+same_losses() {
+  local run=$scratch/compared
+  steps_of "$1" $compared
+  train "$1" "$run" on_one_core -- "${alone[@]}" "${short[@]}"
+  local told
+  told=$(pytorch "$run" "$1" --compare "$run/metrics.jsonl") ||
+    { echo "$1: $told" >&2; return 1; }
+  echo "$1: $(value parameters <<< "${told%%$'\n'*}") parameters, ${told##*$'\n'}"
+}
+
+# Samples per second after the warm-up, of the run's own record.
+tributary() {
+  local job=$1
+  shift
+  steps_of "$job" $((warmup + steps[$job]))
+  train "$job" "$scratch/run" "$@" "${short[@]}"
+  sed -E 's/.*"samples":([0-9]+).*"step_seconds":([0-9.e-]+).*/\1 \2/' \
+    "$scratch/run/metrics.jsonl" |
+    awk -v w=$warmup 'NR > w {n += $1; s += $2} END {printf "%.1f\n", n / s}'
+}
+
+# The same of PyTorch, by the job that Tributary has just resolved.
+rival() {
+  pytorch "$scratch/run" "$1" --warmup $warmup | value samples_per_second
+}
+
+# record JOB WHO COMMAND...: what the command prints.
+record() {
+  local rate
+  rate=$("${@:3}")
+  echo "$1 $2 $rate" | tee -a "$results"
+}
+machine() {
+  echo "$(lscpu | sed -n 's/^Model name: *//p' | head -1), $(nproc) cores, $(git describe --always --dirty), $(date -u +%F)"
+}
+
+measure() {
+  local round job
+  for ((round = 1; round <= rounds; round++)); do
+    for job in "${jobs[@]}"; do
+      record "$job" all_reduce tributary "$job" on_one_core -- "${alone[@]}"
+      record "$job" pytorch rival "$job"
+      record "$job" served tributary "$job" -- "${served[@]}"
+    done
+  done
+  echo
+  echo "$(machine), $rounds rounds; samples/s, ratios Tributary over PyTorch"
+  echo "| job | PyTorch | all_reduce, 1 worker | ratio | 1 server, 1 worker | ratio |"
+  echo "| --- | --- | --- | --- | --- | --- |"
+  sort -k1,2 -k3,3n "$results" | awk '
+    {key = $1 " " $2; value[key, ++count[key]] = $3}
+    $1 != job[jobs] {job[++jobs] = $1}
+    function median(key,   n) {
+      n = count[key]
+      if (n % 2) return value[key, (n + 1) / 2]
+      return (value[key, n / 2] + value[key, n / 2 + 1]) / 2
+    }
+    END {
+      for (i = 1; i <= jobs; i++) {
+        j = job[i]
+        p = median(j " pytorch"); a = median(j " all_reduce"); s = median(j " served")
+        printf "| %s | %.0f | %.0f | %.2f | %.0f | %.2f |\n", j, p, a, a / p, s, s / p
+      }
+    }'
+}
+
+summary() {
+  python3 -c "import json, sys; print(json.load(open(sys.argv[1]))$1)" \
+    "$scratch/run/summary.json"
+}
+
+# Each example as it stands, to its end, and PyTorch likewise; ends with 1 where
+# Tributary misses a target.
+reach() {
+  local job metric reached missed=0 told
+  local options=()
+  for job in "${jobs[@]}"; do
+    [[ -n ${STEPS:-} ]] && steps_of "$job" "$STEPS" && options=("${short[@]}")
+    train "$job" "$scratch/run" -- "${options[@]}"
+    told=$(pytorch "$scratch/run" "$job" --evaluate)
+    metric=${target[$job]%% *}
+    reached=$(summary "['test']['$metric']")
+    printf '| %s | %d | %s | %.4f | %.0f | %.0f | %.4f | %.0f |\n' "$job" \
+      "$(summary "['steps']")" "${target[$job]}" "$reached" \
+      "$(summary "['training_seconds']")" "$(summary "['seconds']")" \
+      "$(value "test_$metric" <<< "$told")" \
+      "$(value training_seconds <<< "$told")" >> "$results"
+    awk "BEGIN {exit !($reached ${target[$job]#* })}" ||
+      { echo "$job misses $metric ${target[$job]#* }: $reached" >&2; missed=1; }
+  done
+  echo
+  echo "$(machine); seconds of training alone, and from the command to the end"
+  echo "| job | steps | target | Tributary | training s | in all s | PyTorch | training s |"
+  echo "| --- | --- | --- | --- | --- | --- | --- | --- |"
+  cat "$results"
+  return $missed
+}
+
+for job in "${jobs[@]}"; do
+  initial_weights "$job"
+  same_losses "$job"
+done
+if $learn; then reach; else measure; fi
