@@ -4,22 +4,28 @@
 #include "kernels/cpu/cpu_ops.h"
 #include "kernels/cpu/vectorize.h"
 #include "kernels/pooling_math.h"
+#include "kernels/scalar_math.h"
 
 namespace tributary {
 namespace {
 
-// Windows of 2 x 2 side by side, the usual ones: a row of outputs, branch-free.
-TRIBUTARY_CLONES void MaxOfFours(int64_t out_width, int64_t width, int32_t base,
+// Windows of 2 x 2 side by side, the usual ones, branch-free: outputs
+// [first, first + kCount) of a row. base: the place of the first input.
+template <int kCount>
+TRIBUTARY_INLINE void MaxOfFours(int64_t first, int64_t width, int32_t base,
                                  const float* x, float* y, int32_t* argmax) {
   TRIBUTARY_IVDEP
-  for (int64_t c = 0; c < out_width; ++c) {
+  for (int64_t c = first; c < first + kCount; ++c) {
     const int32_t at = base + static_cast<int32_t>(2 * c);
     float best = x[2 * c];
     int32_t where = at;
+    // TakesMax by single comparisons, without which the loop is no vectors: a
+    // NaN that is the best so far is compared to itself.
     const auto take = [&](float value, int32_t place) TRIBUTARY_INLINE_LAMBDA {
-      const bool larger = TakesMax(value, best);
-      best = larger ? value : best;
-      where = larger ? place : where;
+      value = best == best ? value : best;
+      place = best == best ? place : where;
+      where = value <= best ? where : place;
+      best = value <= best ? best : value;
     };
     take(x[2 * c + 1], at + 1);
     take(x[width + 2 * c], at + static_cast<int32_t>(width));
@@ -27,6 +33,53 @@ TRIBUTARY_CLONES void MaxOfFours(int64_t out_width, int64_t width, int32_t base,
     y[c] = best;
     argmax[c] = where;
   }
+}
+
+// dx: one of the two rows under a row of outputs, of which each element belongs
+// to one window; at: the place of its first element. By bits, since selections
+// of floats become branches that nothing foresees.
+TRIBUTARY_INLINE void FoursBackward(int64_t n, int32_t at, const float* dy,
+                                    const int32_t* argmax, float* dx) {
+  TRIBUTARY_IVDEP
+  for (int64_t c = 0; c < n; ++c) {
+    const int32_t place = argmax[c] - at - static_cast<int32_t>(2 * c);
+    const uint32_t upstream = FloatBits(dy[c]);
+    const uint32_t left = place == 0 ? ~0u : 0u;
+    const uint32_t right = place == 1 ? ~0u : 0u;
+    dx[2 * c] = BitsFloat(upstream & left);
+    dx[2 * c + 1] = BitsFloat(upstream & right);
+  }
+}
+
+TRIBUTARY_CLONES void MaxOfPlaneByFours(int64_t out_height, int64_t out_width,
+                                        int64_t width, const float* x, float* y,
+                                        int32_t* argmax) {
+  for (int64_t r = 0; r < out_height; ++r) {
+    const int64_t in = 2 * r * width, out = r * out_width;
+    ForEachRun(out_width,
+               [=](int64_t first, auto count) TRIBUTARY_INLINE_LAMBDA {
+                 MaxOfFours<count>(first, width, static_cast<int32_t>(in),
+                                   x + in, y + out, argmax + out);
+               });
+  }
+}
+
+// Rows and columns behind the last window get nothing.
+TRIBUTARY_CLONES void PlaneByFoursBackward(int64_t out_height,
+                                           int64_t out_width, int64_t height,
+                                           int64_t width, const float* dy,
+                                           const int32_t* argmax, float* dx) {
+  for (int64_t r = 0; r < out_height; ++r) {
+    const int64_t in = 2 * r * width, out = r * out_width;
+    for (int64_t row = in; row <= in + width; row += width) {
+      FoursBackward(out_width, static_cast<int32_t>(row), dy + out,
+                    argmax + out, dx + row);
+    }
+    for (int64_t c = 2 * out_width; c < width; ++c) {
+      dx[in + c] = dx[in + width + c] = 0;
+    }
+  }
+  std::fill(dx + 2 * out_height * width, dx + height * width, 0.0f);
 }
 
 bool IsTwoByTwo(const Window& w) {
@@ -37,16 +90,13 @@ bool IsTwoByTwo(const Window& w) {
 
 void MaxOfPlane(const Window& w, const float* x, float* y, int32_t* argmax) {
   const int64_t width = w.out_width();
-  const bool fours = IsTwoByTwo(w);
+  if (IsTwoByTwo(w)) {
+    return MaxOfPlaneByFours(w.out_height(), width, w.width, x, y, argmax);
+  }
   for (int64_t r = 0; r < w.out_height(); ++r) {
-    if (fours) {
-      MaxOfFours(width, w.width, static_cast<int32_t>(2 * r * w.width),
-                 x + 2 * r * w.width, y, argmax);
-    } else {
-      for (int64_t c = 0; c < width; ++c) {
-        argmax[c] = WindowMax(w, r, c, x);
-        y[c] = x[argmax[c]];
-      }
+    for (int64_t c = 0; c < width; ++c) {
+      argmax[c] = WindowMax(w, r, c, x);
+      y[c] = x[argmax[c]];
     }
     y += width;
     argmax += width;
@@ -66,6 +116,14 @@ void CpuOps::MaxPool(const Window& w, int64_t planes, const float* x, float* y,
 void CpuOps::MaxPoolBackward(const Window& w, int64_t planes, const float* dy,
                              const int32_t* argmax, float* dx) {
   const int64_t out = w.out_pixels();
+  if (IsTwoByTwo(w)) {
+    for (int64_t p = 0; p < planes; ++p) {
+      PlaneByFoursBackward(w.out_height(), w.out_width(), w.height, w.width,
+                           dy + p * out, argmax + p * out,
+                           dx + p * w.in_pixels());
+    }
+    return;
+  }
   std::fill_n(dx, planes * w.in_pixels(), 0.0f);
   for (int64_t p = 0; p < planes; ++p) {
     float* plane = dx + p * w.in_pixels();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/grain_math.h"
 
@@ -33,6 +34,25 @@ namespace tributary {
 // A float at any byte, as received buffers hold them.
 typedef float UnalignedFloat __attribute__((aligned(1), may_alias));
 
+// Covers [0, n) by runs of eight, four or one: run(first, count) with a
+// constant count, so that short rows are vectors as well. The last run may
+// overlap the one before; what it does is done twice.
+template <typename Run>
+TRIBUTARY_INLINE void ForEachRun(int64_t n, Run run) {
+  constexpr std::integral_constant<int, 8> kEight;
+  constexpr std::integral_constant<int, 4> kFour;
+  constexpr std::integral_constant<int, 1> kOne;
+  if (n >= 8) {
+    for (int64_t i = 0; i + 8 <= n; i += 8) run(i, kEight);
+    if (n % 8 != 0) run(n - 8, kEight);
+  } else if (n >= 4) {
+    run(int64_t{0}, kFour);
+    if (n > 4) run(n - 4, kFour);
+  } else {
+    for (int64_t i = 0; i < n; ++i) run(i, kOne);
+  }
+}
+
 // The sum of element(i) for i in [0, n), in the order of grain_math.h.
 template <typename Element>
 TRIBUTARY_INLINE double LaneSum(int64_t n, Element element) {
@@ -41,7 +61,11 @@ TRIBUTARY_INLINE double LaneSum(int64_t n, Element element) {
   for (; i + kSumLanes <= n; i += kSumLanes) {
     for (int j = 0; j < kSumLanes; ++j) lane[j] += element(i + j);
   }
-  for (int j = 0; i + j < n; ++j) lane[j] += element(i + j);
+  int done = 0;  // lanes of what is left
+  for (; i + done + 8 <= n; done += 8) {
+    for (int j = done; j < done + 8; ++j) lane[j] += element(i + j);
+  }
+  for (int j = done; i + j < n; ++j) lane[j] += element(i + j);
   for (int width = kSumLanes / 2; width > 0; width /= 2) {
     for (int j = 0; j < width; ++j) lane[j] += lane[j + width];
   }
@@ -61,11 +85,12 @@ TRIBUTARY_INLINE float LaneMax(int64_t n, const float* x) {
   for (int j = 0; i + j < n; ++j) {
     lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j];
   }
-  float largest = lane[0];
-  for (int j = 1; j < kSumLanes; ++j) {
-    largest = lane[j] > largest ? lane[j] : largest;
+  for (int width = kSumLanes / 2; width > 0; width /= 2) {
+    for (int j = 0; j < width; ++j) {
+      lane[j] = lane[j + width] > lane[j] ? lane[j + width] : lane[j];
+    }
   }
-  return largest;
+  return lane[0];
 }
 
 }  // namespace tributary
