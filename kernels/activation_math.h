@@ -18,13 +18,12 @@ TRIBUTARY_HOST_DEVICE inline float ReluBackward(float /*x*/, float y,
 
 // x Phi(x) (Hendrycks & Gimpel 2016).
 TRIBUTARY_HOST_DEVICE inline float GeluErf(float x) {
-  return 0.5f * x * (1.0f + Erf(x * 0.707106781f));
+  return x * NormalCdf(x, Exp(-0.5f * x * x));
 }
 TRIBUTARY_HOST_DEVICE inline float GeluErfBackward(float x, float /*y*/,
                                                    float dy) {
-  const float cdf = 0.5f * (1.0f + Erf(x * 0.707106781f));
-  const float density = 0.398942280f * Exp(-0.5f * x * x);
-  return dy * (cdf + x * density);
+  const float bell = Exp(-0.5f * x * x);
+  return dy * (NormalCdf(x, bell) + x * (0.398942280f * bell));
 }
 
 // The same with Phi(x) = (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2.

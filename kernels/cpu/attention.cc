@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "kernels/cpu/cpu_ops.h"
 #include "kernels/cpu/gemm.h"
@@ -13,13 +14,23 @@ namespace {
 // Queries whose probabilities stand in memory together.
 constexpr int64_t kQueries = 128;
 
-// Scores become probabilities; those from `seen` on become 0.
+// What is worked on where `seen` of n scores are seen: whole lanes are several
+// times as fast as the elements of a broken one.
+TRIBUTARY_INLINE int64_t WholeLanes(int64_t seen, int64_t n) {
+  return std::min(n, (seen + kSumLanes - 1) / kSumLanes * kSumLanes);
+}
+
+// Scores become probabilities; those from `seen` on become 0, which adds
+// nothing to the sum.
 TRIBUTARY_CLONES void SoftmaxSeen(int64_t seen, int64_t n, float* p,
                                   float* log_sum) {
-  const float largest = seen > 0 ? LaneMax(seen, p) : 0.0f;
+  constexpr float kUnseen = -std::numeric_limits<float>::infinity();
+  const int64_t end = WholeLanes(seen, n);
+  for (int64_t j = seen; j < end; ++j) p[j] = kUnseen;
+  const float largest = seen > 0 ? LaneMax(end, p) : 0.0f;
   TRIBUTARY_IVDEP
-  for (int64_t j = 0; j < seen; ++j) p[j] = Exp(p[j] - largest);
-  const double sum = LaneSum(seen, [p](int64_t j) { return double{p[j]}; });
+  for (int64_t j = 0; j < end; ++j) p[j] = Exp(p[j] - largest);
+  const double sum = LaneSum(end, [p](int64_t j) { return double{p[j]}; });
   const float inverse = static_cast<float>(1.0 / sum);
   TRIBUTARY_IVDEP
   for (int64_t j = 0; j < seen; ++j) p[j] *= inverse;
@@ -30,8 +41,9 @@ TRIBUTARY_CLONES void SoftmaxSeen(int64_t seen, int64_t n, float* p,
 // The same from the logarithm of the sum.
 TRIBUTARY_CLONES void SoftmaxAgain(int64_t seen, int64_t n, float log_sum,
                                    float* p) {
+  const int64_t end = WholeLanes(seen, n);
   TRIBUTARY_IVDEP
-  for (int64_t j = 0; j < seen; ++j) p[j] = Exp(p[j] - log_sum);
+  for (int64_t j = 0; j < end; ++j) p[j] = Exp(p[j] - log_sum);
   for (int64_t j = seen; j < n; ++j) p[j] = 0;
 }
 
