@@ -3,6 +3,7 @@
 
 #include "kernels/convolution_tiles.h"
 #include "kernels/cpu/cpu_ops.h"
+#include "kernels/cpu/direct_convolution.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/vectorize.h"
 
@@ -165,6 +166,9 @@ class CpuConvolution {
 }  // namespace
 
 int64_t CpuOps::ConvolutionScratch(const Convolution& c, int64_t rows) {
+  if (DirectConvolution::Takes(c)) {
+    return DirectConvolution(c, rows).scratch_size();
+  }
   CpuConvolution device;
   return TiledConvolution(device, c, rows).scratch_size();
 }
@@ -172,6 +176,9 @@ int64_t CpuOps::ConvolutionScratch(const Convolution& c, int64_t rows) {
 void CpuOps::Convolve(const Convolution& c, int64_t rows, const float* x,
                       const float* weight, const float* bias, float* y,
                       float* scratch) {
+  if (DirectConvolution::Takes(c)) {
+    return DirectConvolution(c, rows).Forward(x, weight, bias, y, scratch);
+  }
   CpuConvolution device;
   TiledConvolution(device, c, rows).Forward(x, weight, bias, y, scratch);
 }
@@ -180,9 +187,14 @@ void CpuOps::ConvolveBackward(const Convolution& c, int64_t rows,
                               const float* x, const float* weight,
                               const float* dy, float* dx, float beta,
                               float* d_weight, float* d_bias, float* scratch) {
-  CpuConvolution device;
-  TiledConvolution(device, c, rows)
-      .Backward(x, weight, dy, dx, beta, d_weight, scratch);
+  if (DirectConvolution::Takes(c)) {
+    DirectConvolution(c, rows).Backward(x, weight, dy, dx, beta, d_weight,
+                                        scratch);
+  } else {
+    CpuConvolution device;
+    TiledConvolution(device, c, rows)
+        .Backward(x, weight, dy, dx, beta, d_weight, scratch);
+  }
   if (d_bias != nullptr) {
     ChannelSum(rows, c.out_channels, c.window.out_pixels(), dy, beta, d_bias);
   }

@@ -1,0 +1,18 @@
+// Built with AVX2 and FMA where there are any (kernels/CMakeLists.txt).
+#include "kernels/cpu/correlation.h"
+
+#if defined(__AVX2__) && defined(__FMA__)
+#include "kernels/cpu/correlation_loops.h"
+
+namespace tributary {
+
+const Correlations* Avx2Correlations() { return &kCorrelations; }
+
+}  // namespace tributary
+#else
+namespace tributary {
+
+const Correlations* Avx2Correlations() { return nullptr; }
+
+}  // namespace tributary
+#endif
