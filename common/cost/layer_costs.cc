@@ -83,6 +83,7 @@ absl::StatusOr<Stack> ModelWalk::Walk(const Specs& specs,
     const std::string name = absl::StrCat(prefix, i);
     LayerCost cost;
     cost.kind = KindName(specs[i]);
+    cost.heads = specs[i].attention().heads();
     cost.input_shape = stack.output_shape;
     cost.first_parameter = next_parameter_;
     absl::StatusOr<LayerNumbers> n =
@@ -200,24 +201,6 @@ void ModelWalk::PlaceGradients(const std::vector<LayerNumbers>& numbers,
   stack->workspace_elements = used * largest;
 }
 
-// Goes through layers as backward does and notes when gradients are final.
-void WalkBackward(const std::vector<LayerCost>& layers, double* flops,
-                  std::vector<double>* final_after) {
-  for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
-    if (!layer->body.empty()) {
-      const double before = *flops;
-      WalkBackward(layer->shortcut, flops, final_after);
-      WalkBackward(layer->body, flops, final_after);
-      *flops = before + layer->backward_flops;
-      continue;
-    }
-    *flops += layer->backward_flops;
-    for (int p = 0; p < layer->num_parameters; ++p) {
-      (*final_after)[layer->first_parameter + p] = *flops;
-    }
-  }
-}
-
 template <typename Number>
 Number Sum(const std::vector<LayerCost>& layers, Number LayerCost::*member) {
   Number sum = 0;
@@ -235,9 +218,6 @@ double ModelCosts::forward_flops() const {
 }
 double ModelCosts::backward_flops() const {
   return Sum(layers, &LayerCost::backward_flops);
-}
-int64_t ModelCosts::kept_elements() const {
-  return Sum(layers, &LayerCost::kept_elements);
 }
 
 absl::StatusOr<ModelCosts> CostsOfModel(const v1::ModelSpec& model,
@@ -262,9 +242,6 @@ absl::StatusOr<ModelCosts> CostsOfModel(const v1::ModelSpec& model,
   for (const ParameterSpec& parameter : walk.parameters()) {
     costs.parameter_sizes.push_back(parameter.size());
   }
-  costs.final_after_flops.resize(walk.parameters().size());
-  double flops = 0;
-  WalkBackward(costs.layers, &flops, &costs.final_after_flops);
   return costs;
 }
 

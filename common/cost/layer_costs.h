@@ -12,7 +12,8 @@ namespace tributary {
 
 // What a layer costs, for one sample, as the CPU's kernels compute it. A
 // multiplication and an addition are two FLOPs, so [m, k] times [k, n] has
-// 2 m n k; what is done element by element is counted roughly.
+// 2 m n k; what is done element by element is counted roughly
+// (docs/parallelism.md has the table).
 struct LayerCost {
   std::string kind;  // "linear", as the job file writes it
   Shape input_shape;
@@ -22,6 +23,7 @@ struct LayerCost {
   int first_parameter = 0;
   int num_parameters = 0;
   int64_t parameter_elements = 0;
+  int64_t heads = 0;  // of attention
 
   double forward_flops = 0;
   // Also of a layer whose input needs no gradient, which computes less.
@@ -42,17 +44,13 @@ struct LayerCost {
 
 struct ModelCosts {
   std::vector<LayerCost> layers;  // of model.sequential, in forward order
-  // For every tensor of ModelParameters: how many FLOPs of a sample's backward
-  // pass are done when its gradient is final.
-  std::vector<double> final_after_flops;
-  std::vector<int64_t> parameter_sizes;  // elements
+  std::vector<int64_t> parameter_sizes;  // elements of ModelParameters' tensors
   // Memory of gradients that pass between layers, and the largest scratch.
   int64_t workspace_elements = 0;
 
   int64_t parameter_elements() const;
   double forward_flops() const;
   double backward_flops() const;
-  int64_t kept_elements() const;
 };
 
 // The costs of a resolved model for samples of `sample_shape`. InvalidArgument

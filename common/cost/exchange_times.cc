@@ -1,0 +1,296 @@
+#include "common/cost/exchange_times.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/cost/link.h"
+#include "common/partition_plan.h"
+
+namespace tributary {
+namespace {
+
+constexpr double kBytes = sizeof(float);
+
+// worker/collective/peer_communicator.h: arrays up to here go whole to
+// everybody, longer ones in pieces.
+constexpr double kSmallBytes = 4 * 1024 * kBytes;
+constexpr double kPieceBytes = 256 * 1024 * kBytes;
+
+// What one process can take from a link: a byte costs its thread time, too.
+double LinkRate(const CostInputs& inputs) {
+  const double cpu = inputs.compute.cpu_seconds_per_byte;
+  return std::min(inputs.cluster.bandwidth,
+                  cpu > 0 ? 1 / cpu : ClusterShape::kInfinite);
+}
+
+// Memory that an update reads and writes for each element: weight, states, and
+// `gradients` of them.
+double UpdateBytes(const CostInputs& inputs, double gradients) {
+  return kBytes * (gradients + 2 + 2 * inputs.optimizer_states);
+}
+
+// ---- parameter server
+
+// One block of one rank of the replica.
+struct Push {
+  double ready = 0;
+  int rank = 0;
+  int shard = 0;
+  int index = 0;  // within the shard
+  double bytes = 0;
+};
+
+// The blocks of a rank in the order in which they leave. Those of a rank that
+// has less of the model are of its own plan.
+std::vector<Push> PushesOf(const CostInputs& inputs, int rank,
+                           const RankGradients& gradients) {
+  ParameterSpecs specs;
+  std::vector<double> ready;
+  for (size_t p = 0; p < gradients.elements.size(); ++p) {
+    if (gradients.elements[p] == 0) continue;
+    specs.push_back({absl::StrCat(p), {gradients.elements[p]}});
+    ready.push_back(gradients.ready_seconds[p]);
+  }
+  std::vector<Push> pushes;
+  if (specs.empty()) return pushes;
+  const absl::StatusOr<PartitionPlan> plan = PartitionPlan::Create(
+      specs, inputs.strategy.servers, inputs.strategy.bucket_bytes);
+  if (!plan.ok()) return pushes;  // PredictStep has asked before
+  for (int shard = 0; shard < plan->num_shards(); ++shard) {
+    for (const Block& block : plan->blocks(shard)) {
+      Push push{0, rank, shard, block.index,
+                static_cast<double>(block.bytes())};
+      for (const Slice& slice : block.slices) {
+        push.ready = std::max(push.ready, ready[slice.parameter]);
+      }
+      pushes.push_back(push);
+    }
+  }
+  return pushes;
+}
+
+// Blocks to several servers that are ready together share the worker's link, so
+// they arrive together; one server's come one after the other.
+bool LeaveTogether(const Push& a, const Push& b) {
+  return a.ready == b.ready && a.rank == b.rank && a.index == b.index;
+}
+bool LeavesEarlier(const Push& a, const Push& b) {
+  return std::tie(a.ready, a.rank, a.index, a.shard) <
+         std::tie(b.ready, b.rank, b.index, b.shard);
+}
+
+ExchangeCost ServerTimes(const CostInputs& inputs, int replicas,
+                         const std::vector<RankGradients>& ranks,
+                         double update_rate) {
+  const int servers = inputs.strategy.servers;
+  const double rate = LinkRate(inputs), burst = inputs.cluster.burst_bytes;
+  const double latency = inputs.cluster.latency;
+  std::vector<Link> up(ranks.size(), Link(rate, burst)), down = up;
+  std::vector<Link> server_in(servers, Link(rate, burst));
+  std::vector<Link> server_out = server_in;
+  std::vector<Link> processor(servers, Link(update_rate));
+
+  std::vector<Push> pushes;
+  ExchangeCost cost;
+  for (size_t r = 0; r < ranks.size(); ++r) {
+    const std::vector<Push> own =
+        PushesOf(inputs, static_cast<int>(r), ranks[r]);
+    double bytes = 0;
+    for (const Push& push : own) bytes += push.bytes;
+    cost.bytes_sent = std::max(cost.bytes_sent, bytes);
+    cost.messages = std::max(cost.messages, static_cast<int>(own.size()));
+    cost.total_bytes += 2 * replicas * bytes;
+    pushes.insert(pushes.end(), own.begin(), own.end());
+  }
+  std::sort(pushes.begin(), pushes.end(), LeavesEarlier);
+  // Every replica sends the block at the same time, so the server's link
+  // carries it so many times; then the update reads them all at once.
+  std::vector<double> work(servers);
+  std::vector<std::pair<double, Push>> answers;  // with when they are there
+  const double bytes_an_element = UpdateBytes(inputs, replicas);
+  for (size_t i = 0; i < pushes.size();) {
+    size_t end = i;
+    double sent = 0;
+    for (; end < pushes.size() && LeaveTogether(pushes[i], pushes[end]);
+         ++end) {
+      sent = up[pushes[end].rank].Serve(pushes[end].ready, pushes[end].bytes);
+    }
+    for (; i < end; ++i) {
+      Push& push = pushes[i];
+      const double taken =
+          server_in[push.shard].Serve(push.ready, replicas * push.bytes);
+      const double update = push.bytes / kBytes * bytes_an_element;
+      work[push.shard] += update / update_rate;
+      answers.push_back(
+          {processor[push.shard].Serve(std::max(sent, taken) + latency, update),
+           push});
+    }
+  }
+  std::stable_sort(
+      answers.begin(), answers.end(),
+      [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [ready, push] : answers) {
+    const double arrived =
+        std::max(server_out[push.shard].Serve(ready, replicas * push.bytes),
+                 down[push.rank].Serve(ready, push.bytes)) +
+        latency;
+    cost.end_seconds = std::max(cost.end_seconds, arrived);
+  }
+  cost.optimizer_seconds = *std::max_element(work.begin(), work.end());
+  return cost;
+}
+
+// ---- all-reduce
+
+struct Bucket {
+  double ready = 0;
+  double bytes = 0;
+};
+
+// As worker/parallel/gradient_ranges.cc: parameters in backward order, until a
+// bucket is full.
+std::vector<Bucket> BucketsOf(const StrategyShape& strategy,
+                              const RankGradients& gradients) {
+  std::vector<Bucket> buckets;
+  double room = 0;
+  for (size_t p = gradients.elements.size(); p-- > 0;) {
+    if (gradients.elements[p] == 0) continue;
+    const double bytes = static_cast<double>(gradients.elements[p]) * kBytes;
+    if (room <= 0) {
+      room = static_cast<double>(buckets.empty() ? strategy.first_bucket_bytes
+                                                 : strategy.bucket_bytes);
+      buckets.push_back({});
+    }
+    buckets.back().ready =
+        std::max(buckets.back().ready, gradients.ready_seconds[p]);
+    buckets.back().bytes += bytes;
+    room -= bytes;
+  }
+  return buckets;
+}
+
+// One rank's link, whose two directions are used alike.
+class PeerLink {
+ public:
+  PeerLink(double rate, double burst, double latency, int ranks,
+           double sum_rate)
+      : link_(rate, burst), latency_(latency), ranks_(ranks), sum_(sum_rate) {}
+
+  // Everybody's part of a range to its rank, and the sum's last piece.
+  double ReduceScatter(double ready, double bytes) {
+    if (ranks_ == 1) return ready;
+    const double part = bytes / ranks_;
+    const double arrived = Send(ready, part * (ranks_ - 1));
+    // Pieces are added while others arrive; a sum reads all and writes one.
+    const double last = std::min(part, kPieceBytes) * (ranks_ + 1);
+    const double all = part * (ranks_ + 1);
+    return std::max(arrived + last / sum_, ready + all / sum_);
+  }
+  double AllGather(double ready, double bytes) {
+    return ranks_ == 1 ? ready : Send(ready, bytes / ranks_ * (ranks_ - 1));
+  }
+  double AllReduce(double ready, double bytes) {
+    if (ranks_ == 1) return ready;
+    if (bytes > kSmallBytes) {
+      return AllGather(ReduceScatter(ready, bytes), bytes);
+    }
+    return Send(ready, bytes * (ranks_ - 1)) + bytes * (ranks_ + 1) / sum_;
+  }
+  double sent() const { return sent_; }
+
+ private:
+  double Send(double ready, double bytes) {
+    sent_ += bytes;
+    return link_.Serve(ready, bytes) + latency_;
+  }
+
+  Link link_;
+  const double latency_;
+  const int ranks_;
+  const double sum_;  // bytes of memory a second
+  double sent_ = 0;
+};
+
+// One thread takes the buckets one after the other: sum, update, and where the
+// state is sharded the new weights.
+ExchangeCost AllReduceTimes(const CostInputs& inputs, int replicas,
+                            const std::vector<RankGradients>& ranks,
+                            double update_rate) {
+  const bool sharded = inputs.strategy.exchange == Exchange::kShardedAllReduce;
+  ExchangeCost cost;
+  for (const RankGradients& gradients : ranks) {
+    PeerLink link(LinkRate(inputs), inputs.cluster.burst_bytes,
+                  inputs.cluster.latency, replicas, update_rate);
+    double free = 0, updating = 0;
+    int messages = 0;
+    for (const Bucket& bucket : BucketsOf(inputs.strategy, gradients)) {
+      const double begin = std::max(free, bucket.ready);
+      free = sharded ? link.ReduceScatter(begin, bucket.bytes)
+                     : link.AllReduce(begin, bucket.bytes);
+      // The update reads the gradient twice: it looks for NaNs first.
+      const double elements = bucket.bytes / kBytes / (sharded ? replicas : 1);
+      const double update = elements * UpdateBytes(inputs, 2) / update_rate;
+      free += update;
+      updating += update;
+      if (sharded) free = link.AllGather(free, bucket.bytes);
+      ++messages;
+    }
+    cost.end_seconds = std::max(cost.end_seconds, free);
+    cost.bytes_sent = std::max(cost.bytes_sent, link.sent());
+    cost.total_bytes += replicas * link.sent();
+    cost.optimizer_seconds = std::max(cost.optimizer_seconds, updating);
+    cost.messages = std::max(cost.messages, messages);
+  }
+  return cost;
+}
+
+// ---- one process
+
+// The replicas' gradients are added into one, the weights updated and copied to
+// the other replicas.
+ExchangeCost ThreadTimes(const CostInputs& inputs, int replicas,
+                         const std::vector<RankGradients>& ranks,
+                         double update_rate) {
+  ExchangeCost cost;
+  double elements = 0, ready = 0;
+  for (const RankGradients& gradients : ranks) {
+    for (size_t p = 0; p < gradients.elements.size(); ++p) {
+      elements += static_cast<double>(gradients.elements[p]);
+      ready = std::max(ready, gradients.ready_seconds[p]);
+    }
+  }
+  const double copies = kBytes * 2 * (replicas - 1);
+  cost.optimizer_seconds =
+      elements * UpdateBytes(inputs, replicas) / update_rate;
+  cost.end_seconds =
+      ready + cost.optimizer_seconds + elements * copies / update_rate;
+  return cost;
+}
+
+}  // namespace
+
+ExchangeCost ExchangeTimes(const CostInputs& inputs, int replicas,
+                           const std::vector<RankGradients>& ranks,
+                           double update_rate) {
+  switch (inputs.strategy.exchange) {
+    case Exchange::kParameterServer:
+      return ServerTimes(inputs, replicas, ranks, update_rate);
+    case Exchange::kAllReduce:
+    case Exchange::kShardedAllReduce:
+      return AllReduceTimes(inputs, replicas, ranks, update_rate);
+    case Exchange::kThreads:
+      return ThreadTimes(inputs, replicas, ranks, update_rate);
+  }
+  return {};
+}
+
+double AllReduceEnd(const ClusterShape& cluster, int ranks, double ready,
+                    double bytes) {
+  return PeerLink(cluster.bandwidth, cluster.burst_bytes, cluster.latency,
+                  ranks, ClusterShape::kInfinite)
+      .AllReduce(ready, bytes);
+}
+
+}  // namespace tributary

@@ -1,0 +1,395 @@
+#include "common/cost/predict_step.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/cost/exchange_times.h"
+#include "common/cost/link.h"
+#include "common/cost/pipeline_times.h"
+#include "common/cost/tensor_shares.h"
+#include "common/job/pipeline_stages.h"
+#include "common/partition_plan.h"
+#include "common/status_macros.h"
+
+namespace tributary {
+namespace {
+
+constexpr double kBytes = sizeof(float);
+
+absl::Status Wrong(const char* what, double wanted_from, double got) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(what, " wants at least ", wanted_from, ", got ", got));
+}
+
+absl::Status Check(const CostInputs& in) {
+  const StrategyShape& s = in.strategy;
+  if (in.model == nullptr || in.model->layers.empty()) {
+    return absl::InvalidArgumentError("a prediction wants a model");
+  }
+  for (const auto& [what, value] :
+       {std::pair("workers", in.workers), std::pair("tensor", s.tensor),
+        std::pair("stages", s.stages),
+        std::pair("micro_batches", s.micro_batches),
+        std::pair("servers", s.servers),
+        std::pair("exchange_every", s.exchange_every)}) {
+    if (value < 1) return Wrong(what, 1, value);
+  }
+  if (in.global_rows < 1 || in.accumulation < 1) {
+    return Wrong("the batch", 1, static_cast<double>(in.global_rows));
+  }
+  if (!(in.cluster.bandwidth > 0) || !(in.cluster.latency >= 0) ||
+      !(in.compute.forward_flops > 0) || !(in.compute.backward_flops > 0) ||
+      !(in.compute.memory_bandwidth > 0)) {
+    return absl::InvalidArgumentError(
+        "bandwidth, compute and memory bandwidth want to be above 0, latency "
+        "at least 0");
+  }
+  if (in.workers % (s.tensor * s.stages) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(in.workers, " workers are no multiple of tensor ",
+                     s.tensor, " x stages ", s.stages));
+  }
+  if (s.stages > static_cast<int>(in.model->layers.size())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(s.stages, " stages want as many layers, the model has ",
+                     in.model->layers.size()));
+  }
+  if (s.exchange == Exchange::kThreads && s.tensor * s.stages > 1) {
+    return absl::InvalidArgumentError(
+        "replicas of one process are neither cut nor staged");
+  }
+  if (s.exchange != Exchange::kParameterServer) return absl::OkStatus();
+  ParameterSpecs specs;
+  for (size_t p = 0; p < in.model->parameter_sizes.size(); ++p) {
+    specs.push_back({absl::StrCat(p), {in.model->parameter_sizes[p]}});
+  }
+  return PartitionPlan::Create(specs, s.servers, s.bucket_bytes).status();
+}
+
+// What every simulation of one step needs, once.
+class StepModel {
+ public:
+  explicit StepModel(const CostInputs& in)
+      : in_(in),
+        replicas_(in.workers / (in.strategy.tensor * in.strategy.stages)),
+        rows_((in.global_rows + replicas_ - 1) / replicas_),
+        share_(ShareOfModel(*in.model, in.strategy.tensor)) {
+    const int layers = static_cast<int>(share_.layers.size());
+    bounds_ = {0, layers};
+    if (in.strategy.stages > 1) {
+      std::vector<double> costs;
+      for (const LayerShare& layer : share_.layers) {
+        costs.push_back(layer.forward_flops + layer.backward_flops);
+      }
+      bounds_ = CutStages(costs, in.strategy.stages);
+    }
+  }
+
+  Prediction Predict() const;
+
+ private:
+  struct Run {
+    double end = 0;
+    ExchangeCost exchange;
+    PipelineTimes pipeline;
+  };
+
+  int stages() const { return in_.strategy.stages; }
+  bool staged() const { return stages() > 1; }
+  int64_t micro_rows() const {
+    const int m = staged() ? in_.strategy.micro_batches : 1;
+    return (rows_ + m - 1) / m;
+  }
+  int micro_batches() const {
+    return static_cast<int>((rows_ + micro_rows() - 1) / micro_rows());
+  }
+  // How many times longer computing takes where cores are shared. The stages of
+  // a pipeline take turns: they are held to the sum (CpuBound).
+  double Crowding() const {
+    const double cores = in_.cluster.shared_cores;
+    if (cores <= 0 || staged()) return 1;
+    return std::max(1.0, in_.workers / cores);
+  }
+  double UpdateRate() const;
+  StageTime TimeOfStage(int stage, const ClusterShape& cluster) const;
+  static double CollectiveSeconds(const ClusterShape& cluster, int ranks,
+                                  const std::vector<LayerCollective>& all,
+                                  double rows);
+  std::vector<RankGradients> Gradients(const PipelineTimes& last,
+                                       const std::vector<StageTime>& stages,
+                                       double begin) const;
+  Run Simulate(const ClusterShape& cluster, double update_rate) const;
+  double TensorBytes() const;
+  double CpuBound(const Run& run) const;
+  void FillMemory(const Run& run, Prediction* out) const;
+
+  const CostInputs& in_;
+  const int replicas_;
+  const int64_t rows_;  // of a replica's micro-batch
+  const ModelShare share_;
+  std::vector<int> bounds_;  // of the stages
+};
+
+double StepModel::UpdateRate() const {
+  if (in_.cluster.shared_cores <= 0) return in_.compute.memory_bandwidth;
+  // One process nearly fills the bus.
+  int at_once = 1;
+  if (in_.strategy.exchange == Exchange::kParameterServer) {
+    at_once = in_.strategy.servers;
+  } else if (in_.strategy.exchange != Exchange::kThreads) {
+    at_once = in_.workers;
+  }
+  return in_.compute.memory_bandwidth / at_once;
+}
+
+double StepModel::CollectiveSeconds(const ClusterShape& cluster, int ranks,
+                                    const std::vector<LayerCollective>& all,
+                                    double rows) {
+  double seconds = 0;
+  for (const LayerCollective& one : all) {
+    const double bytes = static_cast<double>(one.elements) * rows * kBytes;
+    const double whole = AllReduceEnd(cluster, ranks, 0, bytes);
+    seconds += one.gather ? whole / 2 : whole;
+  }
+  return seconds;
+}
+
+StageTime StepModel::TimeOfStage(int stage, const ClusterShape& cluster) const {
+  const double rows = static_cast<double>(micro_rows());
+  const int tensor = in_.strategy.tensor;
+  double forward = 0, backward = 0;
+  StageTime time;
+  for (int i = bounds_[stage]; i < bounds_[stage + 1]; ++i) {
+    const LayerShare& layer = share_.layers[i];
+    forward += layer.forward_flops;
+    backward += layer.backward_flops;
+    time.forward_seconds +=
+        CollectiveSeconds(cluster, tensor, layer.forward, rows);
+    time.backward_seconds +=
+        CollectiveSeconds(cluster, tensor, layer.backward, rows);
+    time.output_bytes =
+        static_cast<double>(in_.model->layers[i].output_elements()) * rows *
+        kBytes;
+  }
+  // What a pass takes whatever the batch: a stage has its part of the layers.
+  const double part = static_cast<double>(bounds_[stage + 1] - bounds_[stage]) /
+                      static_cast<double>(share_.layers.size());
+  const double fixed = in_.compute.pass_seconds * part;
+  const double crowding = Crowding();
+  time.forward_seconds +=
+      crowding * (forward * rows / in_.compute.forward_flops + fixed / 3);
+  time.backward_seconds +=
+      crowding * (backward * rows / in_.compute.backward_flops + 2 * fixed / 3);
+  return time;
+}
+
+// Every stage's gradients become final in its last backward pass, those of the
+// last layers first.
+std::vector<RankGradients> StepModel::Gradients(
+    const PipelineTimes& last, const std::vector<StageTime>& stages,
+    double begin) const {
+  std::vector<RankGradients> ranks;
+  for (int s = 0; s < this->stages(); ++s) {
+    double all = 0;
+    for (int i = bounds_[s]; i < bounds_[s + 1]; ++i) {
+      all += share_.layers[i].backward_flops;
+    }
+    RankGradients rank;
+    rank.elements.resize(share_.parameter_elements.size());
+    rank.ready_seconds.resize(rank.elements.size());
+    for (size_t p = 0; p < rank.elements.size(); ++p) {
+      const int layer = share_.layer_of_parameter[p];
+      if (layer < bounds_[s] || layer >= bounds_[s + 1]) continue;
+      double done =
+          share_.final_after_share[p] * share_.layers[layer].backward_flops;
+      for (int i = layer + 1; i < bounds_[s + 1]; ++i) {
+        done += share_.layers[i].backward_flops;
+      }
+      rank.elements[p] = share_.parameter_elements[p];
+      rank.ready_seconds[p] =
+          begin + last.last_backward_ends[s] -
+          (all > 0 ? 1 - done / all : 0) * stages[s].backward_seconds;
+    }
+    // The ranks of a tensor-parallel group are alike, each on its link.
+    for (int t = 0; t < in_.strategy.tensor; ++t) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+StepModel::Run StepModel::Simulate(const ClusterShape& cluster,
+                                   double update_rate) const {
+  CostInputs in = in_;
+  in.cluster = cluster;
+  if (cluster.bandwidth == ClusterShape::kInfinite) {
+    in.compute.cpu_seconds_per_byte = 0;
+  }
+  std::vector<StageTime> times;
+  for (int s = 0; s < stages(); ++s) times.push_back(TimeOfStage(s, cluster));
+  Run run;
+  run.pipeline =
+      ReplayPipeline(times, micro_batches(), in.strategy.schedule, cluster);
+  // Micro-batches before the last exchange nothing.
+  const double begin =
+      static_cast<double>(in.accumulation - 1) * run.pipeline.end_seconds;
+  const double computed = begin + run.pipeline.end_seconds;
+  std::vector<RankGradients> ranks = Gradients(run.pipeline, times, begin);
+  double inner = 0;
+  if (in.strategy.exchange_every > 1) {
+    // Workers take steps of their own; what they have moved goes at the end.
+    inner = static_cast<double>(in.model->parameter_elements()) * kBytes *
+            (3 + 2 * in.optimizer_states) / update_rate;
+    for (RankGradients& rank : ranks) {
+      std::fill(rank.ready_seconds.begin(), rank.ready_seconds.end(),
+                computed + inner);
+    }
+  }
+  run.exchange = ExchangeTimes(in, replicas_, ranks, update_rate);
+  const double exchanged = std::max(run.exchange.end_seconds, computed + inner);
+  run.end = computed + inner +
+            (exchanged - computed - inner) / in.strategy.exchange_every;
+  return run;
+}
+
+// Bytes that a rank sends within its tensor-parallel group.
+double StepModel::TensorBytes() const {
+  const int t = in_.strategy.tensor;
+  if (t == 1) return 0;
+  double elements = 0;
+  for (const LayerShare& layer : share_.layers) {
+    for (const auto* all : {&layer.forward, &layer.backward}) {
+      for (const LayerCollective& one : *all) {
+        elements += static_cast<double>(one.elements) * (one.gather ? 1 : 2);
+      }
+    }
+  }
+  return elements * kBytes * static_cast<double>(rows_ * in_.accumulation) *
+         (t - 1) / t / stages();
+}
+
+// Where cores are shared a step lasts at least as long as all its work.
+double StepModel::CpuBound(const Run& run) const {
+  const double cores = in_.cluster.shared_cores;
+  if (cores <= 0) return 0;
+  double work = 0;
+  for (int s = 0; s < stages(); ++s) {
+    const StageTime time = TimeOfStage(s, ClusterShape());
+    work += (time.forward_seconds + time.backward_seconds) * micro_batches();
+  }
+  work *= in_.workers / stages() / Crowding() *
+          static_cast<double>(in_.accumulation);
+  work += 2 * run.exchange.total_bytes * in_.compute.cpu_seconds_per_byte /
+          in_.strategy.exchange_every;
+  return work / cores;
+}
+
+void StepModel::FillMemory(const Run& run, Prediction* out) const {
+  const ModelCosts& model = *in_.model;
+  const StrategyShape& s = in_.strategy;
+  const double rows = static_cast<double>(micro_rows());
+  for (int stage = 0; stage < stages(); ++stage) {
+    double elements = 0, kept = 0;
+    for (size_t p = 0; p < share_.parameter_elements.size(); ++p) {
+      const int layer = share_.layer_of_parameter[p];
+      if (layer < bounds_[stage] || layer >= bounds_[stage + 1]) continue;
+      elements += static_cast<double>(share_.parameter_elements[p]);
+    }
+    for (int i = bounds_[stage]; i < bounds_[stage + 1]; ++i) {
+      kept += static_cast<double>(share_.layers[i].kept_elements);
+    }
+    kept += static_cast<double>(
+        NumElements(model.layers[bounds_[stage]].input_shape));
+    const double in_flight = run.pipeline.most_in_flight[stage];
+    const double activations =
+        rows *
+        (in_flight * kept + static_cast<double>(model.workspace_elements));
+    double copies = 2;  // weights and gradients
+    double buffers = 0;
+    if (s.exchange == Exchange::kShardedAllReduce) {
+      copies += static_cast<double>(in_.optimizer_states) / replicas_;
+    } else if (s.exchange != Exchange::kParameterServer ||
+               s.exchange_every > 1) {
+      copies += in_.optimizer_states;
+    }
+    if (s.exchange == Exchange::kAllReduce ||
+        s.exchange == Exchange::kShardedAllReduce) {
+      // The parts of a bucket that have come from the others.
+      if (replicas_ > 1) {
+        buffers =
+            std::min(elements * kBytes, static_cast<double>(s.bucket_bytes));
+      }
+    }
+    double bytes = kBytes * (copies * elements + activations) + buffers;
+    if (s.exchange == Exchange::kThreads) {
+      bytes = kBytes * (in_.workers * (2 * elements + activations) +
+                        in_.optimizer_states * elements);
+    }
+    out->worker_memory =
+        std::max(out->worker_memory, in_.compute.process_bytes + bytes);
+  }
+  if (s.exchange != Exchange::kParameterServer) return;
+  // Weights of two versions, the optimizer's state, and at most every
+  // replica's gradient until the step is complete.
+  const double held =
+      static_cast<double>(model.parameter_elements()) / s.servers * kBytes;
+  out->server_memory = in_.compute.server_process_bytes +
+                       held * (2 + in_.optimizer_states + replicas_);
+}
+
+Prediction StepModel::Predict() const {
+  ClusterShape free_links = in_.cluster;
+  free_links.bandwidth = ClusterShape::kInfinite;
+  free_links.latency = 0;
+  const Run whole = Simulate(in_.cluster, UpdateRate());
+  const Run unlinked = Simulate(free_links, UpdateRate());
+  const Run computed = Simulate(free_links, ComputeSpeed::kInfinite);
+
+  Prediction out;
+  double busiest = 0;
+  for (int s = 0; s < stages(); ++s) {
+    const StageTime time = TimeOfStage(s, free_links);
+    busiest = std::max(busiest, (time.forward_seconds + time.backward_seconds) *
+                                    micro_batches());
+  }
+  out.compute_seconds = busiest * static_cast<double>(in_.accumulation);
+  out.waiting_seconds = computed.end - out.compute_seconds;
+  out.optimizer_seconds = unlinked.end - computed.end;
+  out.exposed_seconds = whole.end - unlinked.end;
+  out.step_seconds = std::max(whole.end, CpuBound(whole));
+  out.waiting_seconds += out.step_seconds - whole.end;
+
+  const StrategyShape& s = in_.strategy;
+  out.bytes_sent_per_rank = whole.exchange.bytes_sent / s.exchange_every;
+  out.bytes_per_step = whole.exchange.total_bytes / s.exchange_every;
+  out.bytes_sent_per_rank += TensorBytes();
+  out.bytes_per_step += TensorBytes() * in_.workers;
+  if (staged()) {
+    double most = 0, all = 0;
+    for (int stage = 0; stage + 1 < stages(); ++stage) {
+      const double forward =
+          TimeOfStage(stage, free_links).output_bytes * micro_batches();
+      const double back =
+          stage == 0 ? 0
+                     : TimeOfStage(stage - 1, free_links).output_bytes *
+                           micro_batches();
+      most = std::max(most, forward + back);
+      all += 2 * forward;
+    }
+    out.bytes_sent_per_rank += most * static_cast<double>(in_.accumulation);
+    out.bytes_per_step +=
+        all * static_cast<double>(in_.accumulation) * replicas_ * s.tensor;
+  }
+  FillMemory(whole, &out);
+  return out;
+}
+
+}  // namespace
+
+absl::StatusOr<Prediction> PredictStep(const CostInputs& inputs) {
+  TRIBUTARY_RETURN_IF_ERROR(Check(inputs));
+  return StepModel(inputs).Predict();
+}
+
+}  // namespace tributary

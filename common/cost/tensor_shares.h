@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "common/cost/layer_costs.h"
+
+namespace tributary {
+
+// A collective over what a sample has in a layer, among the ranks of a
+// tensor-parallel group; nothing is computed meanwhile.
+struct LayerCollective {
+  int64_t elements = 0;  // of the whole array, a sample
+  bool gather = false;   // all-gather: half of what an all-reduce moves
+};
+
+// One rank's part of a top-level layer.
+struct LayerShare {
+  double forward_flops = 0;
+  double backward_flops = 0;
+  int64_t kept_elements = 0;
+  std::vector<LayerCollective> forward;
+  std::vector<LayerCollective> backward;
+};
+
+// One rank's part of a model that `ranks` share by tensor parallelism
+// (Shoeybi et al. 2019).
+struct ModelShare {
+  std::vector<LayerShare> layers;
+  std::vector<int64_t> parameter_elements;  // of each tensor
+  // Of each tensor: the part of its top-level layer's backward pass after which
+  // its gradient is final.
+  std::vector<double> final_after_share;
+  std::vector<int> layer_of_parameter;
+};
+
+// Pairs of linear layers are cut by columns, then rows; a linear layer alone by
+// columns, if each rank gets at least 16; attention by heads; an embedding and
+// a head tied to it by tokens, and the outputs of such a head stay cut. All
+// else every rank computes.
+ModelShare ShareOfModel(const ModelCosts& model, int ranks);
+
+}  // namespace tributary

@@ -1,0 +1,88 @@
+#include "common/cost/measurement.h"
+
+#include <cmath>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/unit/common/cost/simple_model.h"
+
+namespace tributary {
+namespace {
+
+using ::testing::DoubleNear;
+using ::testing::HasSubstr;
+
+ComputeMeasurement Measured() {
+  ComputeMeasurement measured;
+  measured.sample_shape = {28, 28};
+  measured.passes = {{16, 0.5, 1.0}, {64, 1.25, 3.4}};
+  measured.update_seconds = 0.125;
+  measured.memory_bandwidth = 4e9;
+  measured.process_bytes = 70'000'000;
+  measured.peak_bytes = 90'000'000;
+  return measured;
+}
+
+TEST(MeasurementTest, ComesBackFromItsJson) {
+  const std::string json = ToJson(Measured());
+  EXPECT_EQ(json.find('\n'), std::string::npos);
+  const absl::StatusOr<ComputeMeasurement> back = ComputeMeasurementOf(json);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(ToJson(*back), json);
+  EXPECT_EQ(back->passes[1].rows, 64);
+  const absl::StatusOr<LinkMeasurement> link =
+      LinkMeasurementOf(ToJson(LinkMeasurement{1.25e8, 2e-4}));
+  ASSERT_TRUE(link.ok()) << link.status();
+  EXPECT_EQ(link->bandwidth, 1.25e8);
+  EXPECT_EQ(link->latency, 2e-4);
+}
+
+TEST(MeasurementTest, OtherTextIsRefused) {
+  for (const char* json : {"", "error: no such file", "[]", "{}", "null",
+                           R"({"sample_shape":[-1],"passes":[]})",
+                           R"({"sample_shape":[1],"passes":[7]})"}) {
+    EXPECT_THAT(ComputeMeasurementOf(json).status().message(),
+                HasSubstr("a measurement wants"))
+        << json;
+  }
+  EXPECT_THAT(
+      LinkMeasurementOf(R"({"bandwidth":0,"latency":0})").status().message(),
+      HasSubstr("above 0"));
+  EXPECT_THAT(
+      LinkMeasurementOf(R"({"bandwidth":-3,"latency":0})").status().message(),
+      HasSubstr("from 0 to"));
+}
+
+// Forward: 48 rows more take 0.75 s more, so 1/64 s a row and 0.25 s before the
+// first. Backward: 2.4 s more, 0.05 s a row and 0.2 s. The simple model of two
+// layers has 2 and 4 FLOPs.
+TEST(MeasurementTest, TwoBatchSizesTellWhatAPassAloneTakes) {
+  const ModelCosts model = SimpleModel({10, 10});
+  const ComputeSpeed speed = SpeedOf(Measured(), model);
+  EXPECT_DOUBLE_EQ(speed.forward_flops, 2 * 64);
+  EXPECT_NEAR(speed.backward_flops, 4 / 0.05, 1e-9);
+  EXPECT_NEAR(speed.pass_seconds, 0.25 + 0.2, 1e-9);
+  EXPECT_EQ(speed.memory_bandwidth, 4e9);
+  EXPECT_EQ(speed.process_bytes, 70e6);
+}
+
+// A small batch that took longer than a large one: noise, not a negative rate.
+TEST(MeasurementTest, OneBatchSizeOrNoiseGivesTheRateOfTheLargest) {
+  const ModelCosts model = SimpleModel({10, 10});
+  ComputeMeasurement measured = Measured();
+  measured.passes = {{16, 2.0, 9.0}, {64, 1.0, 2.0}};
+  ComputeSpeed speed = SpeedOf(measured, model);
+  EXPECT_DOUBLE_EQ(speed.forward_flops, 2 * 64);
+  EXPECT_DOUBLE_EQ(speed.backward_flops, 4 * 32);
+  EXPECT_EQ(speed.pass_seconds, 0);
+  measured.passes = {{64, 1.0, 2.0}};
+  speed = SpeedOf(measured, model);
+  EXPECT_DOUBLE_EQ(speed.forward_flops, 2 * 64);
+  measured.passes = {};
+  speed = SpeedOf(measured, model);
+  EXPECT_TRUE(std::isinf(speed.forward_flops));
+}
+
+}  // namespace
+}  // namespace tributary

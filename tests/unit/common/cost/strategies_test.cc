@@ -1,0 +1,148 @@
+#include "common/cost/strategies.h"
+
+#include "common/job/job_file.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/unit/common/cost/simple_model.h"
+
+namespace tributary {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr char kJob[] = R"(
+model:
+  sequential:
+    - linear: {in: 20, out: 8}
+    - relu
+    - linear: {in: 8, out: 1}
+data:
+  train: {synthetic: {kind: linear, rows: 1000}}
+  batch_size: 16
+training:
+  epochs: 2
+  loss: mse
+  gradient_accumulation: 3
+  optimizer: {adam: {amsgrad: true}}
+cluster: {workers: 4, servers: 2}
+)";
+
+v1::JobSpec Job(const std::vector<std::string>& overrides = {}) {
+  const absl::StatusOr<v1::JobSpec> job = ParseJob(kJob, "j.yaml", overrides);
+  EXPECT_TRUE(job.ok()) << job.status();
+  return job.ok() ? *job : v1::JobSpec();
+}
+
+TEST(StrategiesTest, AJobsInputsAreItsOwn) {
+  const CostInputs inputs = InputsOfJob(Job());
+  EXPECT_EQ(inputs.workers, 4);
+  EXPECT_EQ(inputs.global_rows, 64);
+  EXPECT_EQ(inputs.accumulation, 3);
+  EXPECT_EQ(inputs.optimizer_states, 3);
+  EXPECT_EQ(inputs.strategy.exchange, Exchange::kParameterServer);
+  EXPECT_EQ(inputs.strategy.servers, 2);
+  EXPECT_EQ(inputs.strategy.bucket_bytes, 4u << 20);
+  EXPECT_EQ(inputs.strategy.exchange_every, 1);
+}
+
+TEST(StrategiesTest, AStrategyWithoutServersHasItsBuckets) {
+  StrategyShape shape = ShapeOfJob(Job({"strategy={all_reduce: {}}"}));
+  EXPECT_EQ(shape.exchange, Exchange::kAllReduce);
+  EXPECT_EQ(shape.bucket_bytes, StrategyShape::kAllReduceBucketBytes);
+  EXPECT_EQ(shape.first_bucket_bytes, StrategyShape::kFirstBucketBytes);
+  shape = ShapeOfJob(
+      Job({"strategy={all_reduce: {sharded: true, bucket_bytes: 2MiB}}"}));
+  EXPECT_EQ(shape.exchange, Exchange::kShardedAllReduce);
+  EXPECT_EQ(shape.bucket_bytes, 2u << 20);
+  shape = ShapeOfJob(Job({"strategy={data_parallel: {}}"}));
+  EXPECT_EQ(shape.exchange, Exchange::kThreads);
+}
+
+// Two pipelines of two stages: a batch of 16 each.
+TEST(StrategiesTest, AMeshIsTheJobs) {
+  const CostInputs inputs = InputsOfJob(
+      Job({"strategy={all_reduce: {}, pipeline_parallel: {stages: 2, "
+           "micro_batches: 4, schedule: gpipe}}"}));
+  EXPECT_EQ(inputs.strategy.stages, 2);
+  EXPECT_EQ(inputs.strategy.tensor, 1);
+  EXPECT_EQ(inputs.strategy.micro_batches, 4);
+  EXPECT_EQ(inputs.strategy.schedule, Schedule::kGPipe);
+  EXPECT_EQ(inputs.global_rows, 2 * 16);
+}
+
+TEST(StrategiesTest, APeriodOfLocalStepsIsTheExchanges) {
+  const CostInputs inputs = InputsOfJob(
+      Job({"strategy.parameter_server.sync={local_sgd: {period: 8}}"}));
+  EXPECT_EQ(inputs.strategy.exchange_every, 8);
+}
+
+TEST(StrategiesTest, ASamplesShapeIsReadFromTheJobWhereItSaysIt) {
+  EXPECT_EQ(SampleShapeOf(Job()).value(), Shape({20}));
+  v1::JobSpec job = Job();
+  job.mutable_data()->mutable_train()->mutable_text()->set_length(64);
+  EXPECT_EQ(SampleShapeOf(job).value(), Shape({64}));
+  job = Job();
+  job.mutable_model()->mutable_sequential(0)->mutable_conv2d();
+  EXPECT_THAT(SampleShapeOf(job).status().message(), HasSubstr("which shape"));
+}
+
+TEST(StrategiesTest, AStrategyIsNamedByItsAxes) {
+  StrategyShape shape;
+  shape.servers = 2;
+  EXPECT_EQ(StrategyText(shape, 4), "parameter_server, 2 servers");
+  shape.tensor = 2;
+  EXPECT_EQ(StrategyText(shape, 4),
+            "data 2 x tensor 2, parameter_server, 2 servers");
+  shape.exchange = Exchange::kAllReduce;
+  EXPECT_EQ(StrategyText(shape, 2), "tensor 2");
+  shape.tensor = 1;
+  shape.stages = 2;
+  shape.micro_batches = 4;
+  EXPECT_EQ(StrategyText(shape, 4),
+            "data 2 x pipeline 2 1f1b (4 micro-batches), all_reduce");
+  shape.stages = 1;
+  EXPECT_EQ(StrategyText(shape, 1), "one worker");
+}
+
+// Nothing but links, in one layer: every strategy has its line, and the fastest
+// one computes alone, since there is nothing to compute.
+TEST(StrategiesTest, EveryStrategyOfTheWorkersIsPredicted) {
+  const ModelCosts model = SimpleModel({1 << 20});
+  CostInputs inputs = SimpleInputs(model, Exchange::kParameterServer, 4);
+  inputs.cluster.bandwidth = 1e6;
+  const absl::StatusOr<StrategyPlan> plan = PlanStrategies(inputs, 2);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  std::vector<std::string> names;
+  for (const auto& strategy : plan->strategies) names.push_back(strategy.name);
+  EXPECT_THAT(names,
+              ElementsAre("one worker", "parameter_server, 2 servers",
+                          "parameter_server, 4 servers", "all_reduce",
+                          "all_reduce sharded", "data_parallel",
+                          "data 2 x tensor 2, all_reduce",
+                          "data 2 x tensor 2, parameter_server, 2 servers",
+                          "tensor 4"));
+  // Beyond as many servers as workers the workers' own links are the narrow.
+  EXPECT_EQ(plan->best_servers, 4);
+  EXPECT_EQ(plan->fastest, 0u);
+}
+
+// Much to compute: the more at once the better, and nothing is sent between
+// threads.
+TEST(StrategiesTest, TheFastestIsTheOneWithTheShortestStep) {
+  const ModelCosts model = SimpleModel({1 << 20, 1 << 20});
+  CostInputs inputs = SimpleInputs(model, Exchange::kParameterServer, 2);
+  inputs.global_rows = 64;
+  inputs.compute.forward_flops = inputs.compute.backward_flops = 1;
+  inputs.cluster.bandwidth = 1e6;
+  const absl::StatusOr<StrategyPlan> plan = PlanStrategies(inputs, 1);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->strategies[plan->fastest].name, "data_parallel");
+  for (const PredictedStrategy& strategy : plan->strategies) {
+    EXPECT_GE(strategy.prediction.step_seconds,
+              plan->strategies[plan->fastest].prediction.step_seconds);
+  }
+}
+
+}  // namespace
+}  // namespace tributary
