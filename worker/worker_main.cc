@@ -8,6 +8,7 @@
 #include "common/telemetry/flags.h"
 #include "common/wire/channel.h"
 #include "spdlog/spdlog.h"
+#include "worker/measure/run_measurement.h"
 #include "worker/trainer/message_delay.h"
 #include "worker/trainer/run_worker.h"
 
@@ -30,6 +31,50 @@ bool ReadDieAt(const std::string& text, tributary::WorkerOptions* options) {
   return true;
 }
 
+// What `tributary plan` and `tributary compare` ask this machine.
+void AddMeasurementOptions(CLI::App& app,
+                           tributary::MeasurementOptions* options) {
+  app.add_option("--measure-compute", options->job_path,
+                 "instead of working: time passes of this job's model, print\n"
+                 "them as JSON");
+  app.add_option("--measure-rows", options->rows,
+                 "batch sizes to time; none: tell the shape of the data")
+      ->check(CLI::Range(1, 1 << 20));
+  app.add_option("--set", options->overrides, "change a field of that job file")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  app.add_option("--measure-links", options->link,
+                 "instead of working: measure the way to a worker that was\n"
+                 "started with --serve-links, as HOST:PORT");
+  app.add_option("--serve-links", options->serve_links,
+                 "instead of working: be the far end, on HOST:PORT");
+}
+
+struct TestOptions {
+  int64_t delay_ms = 0;
+  uint64_t delay_seed = 1;
+  std::string die_at;
+};
+
+void AddTestOptions(CLI::App& app, TestOptions* tests,
+                    tributary::WorkerOptions* options) {
+  app.add_option("--delay-messages-ms", tests->delay_ms,
+                 "for tests: hold every message back by up to so much")
+      ->check(CLI::Range(0, 10'000));
+  app.add_option("--delay-seed", tests->delay_seed,
+                 "for tests: draws the delays");
+  app.add_option(
+         "--die-at", tests->die_at,
+         "for tests: STEP:POINT, ends there as a crash would; POINT is\n"
+         "before-compute, mid-push, pushed or answered")
+      ->check([options](const std::string& text) {
+        return ReadDieAt(text, options) ? "" : "is no STEP:POINT";
+      });
+  app.add_option("--slow-down", options->slow_down,
+                 "for tests: computing takes so many times as long")
+      ->check(CLI::Range(1.0, 1000.0));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -37,9 +82,6 @@ int main(int argc, char** argv) {
   tributary::WorkerOptions options;
   tributary::TelemetryOptions telemetry{.log = {.role = "worker"}};
   double join_seconds = 60;
-  int64_t delay_ms = 0;
-  uint64_t delay_seed = 1;
-  std::string die_at;
   const std::map<std::string, tributary::v1::Device> devices = {
       {"auto", tributary::v1::DEVICE_AUTO},
       {"cpu", tributary::v1::DEVICE_CPU},
@@ -50,8 +92,7 @@ int main(int argc, char** argv) {
       "the data lies where the job file says, on this machine.\n\n"
       "  tributary-worker --coordinator 10.0.0.1:7070\n");
   app.add_option("--coordinator", options.coordinator,
-                 "host:port of the coordinator")
-      ->required();
+                 "host:port of the coordinator");
   app.add_option("--index", options.index,
                  "this rank of the job, or none; default: any free one");
   app.add_option("--device", options.device,
@@ -61,29 +102,28 @@ int main(int argc, char** argv) {
                  "seconds to wait for the coordinator and for the others")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  app.add_option("--delay-messages-ms", delay_ms,
-                 "for tests: hold every message back by up to so much")
-      ->check(CLI::Range(0, 10'000));
-  app.add_option("--delay-seed", delay_seed, "for tests: draws the delays");
   tributary::AddTelemetryOptions(app, &telemetry);
-  app.add_option(
-         "--die-at", die_at,
-         "for tests: STEP:POINT, ends there as a crash would; POINT is\n"
-         "before-compute, mid-push, pushed or answered")
-      ->check([&options](const std::string& text) {
-        return ReadDieAt(text, &options) ? "" : "is no STEP:POINT";
-      });
-  app.add_option("--slow-down", options.slow_down,
-                 "for tests: computing takes so many times as long")
-      ->check(CLI::Range(1.0, 1000.0));
+  tributary::MeasurementOptions measurement;
+  AddMeasurementOptions(app, &measurement);
+  TestOptions tests;
+  AddTestOptions(app, &tests, &options);
+  app.final_callback([&] {
+    if (options.coordinator.empty() && !measurement.wanted()) {
+      throw CLI::RequiredError("--coordinator");
+    }
+  });
   CLI11_PARSE(app, argc, argv);
 
   tributary::KeepLargeBuffers();
   options.join_timeout = absl::Seconds(join_seconds);
-  options.delay_micros = tributary::MakeMessageDelay(delay_ms, delay_seed);
+  options.delay_micros =
+      tributary::MakeMessageDelay(tests.delay_ms, tests.delay_seed);
   options.metrics_listen = telemetry.metrics_listen;
   absl::Status status = tributary::SetUpLog(telemetry.log);
-  if (status.ok()) status = tributary::RunWorker(options);
+  if (status.ok()) {
+    status = measurement.wanted() ? tributary::RunMeasurement(measurement)
+                                  : tributary::RunWorker(options);
+  }
   if (status.ok()) return 0;
   spdlog::error("{}", std::string(status.message()));
   return 1;

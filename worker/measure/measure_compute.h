@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/cost/measurement.h"
+#include "tributary/v1/job.pb.h"
+
+namespace tributary {
+
+// Times passes of a resolved job's model on its own data, for each of these
+// batch sizes, and one update of its weights; on this machine, alone. None:
+// says what the data are and computes nothing. Errors as RunWorker's for a job
+// that does not fit its data.
+absl::StatusOr<ComputeMeasurement> MeasureCompute(const v1::JobSpec& job,
+                                                  std::vector<int64_t> rows);
+
+}  // namespace tributary
