@@ -15,6 +15,7 @@ void AddStatusCommand(CLI::App& app, Action* action);
 void AddCheckpointCommand(CLI::App& app, Action* action);
 void AddCompareCommand(CLI::App& app, Action* action);
 void AddExportCommand(CLI::App& app, Action* action);
+void AddPlanCommand(CLI::App& app, Action* action);
 
 // --set key=value, any number of times.
 void AddOverrides(CLI::App& app, std::vector<std::string>* overrides);

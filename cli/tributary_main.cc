@@ -15,5 +15,6 @@ int main(int argc, char** argv) {
   tributary::AddStatusCommand(app, &action);
   tributary::AddCheckpointCommand(app, &action);
   tributary::AddExportCommand(app, &action);
+  tributary::AddPlanCommand(app, &action);
   return tributary::RunCommandLine(app, argc, argv, action);
 }

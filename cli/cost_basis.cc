@@ -1,0 +1,88 @@
+#include "cli/cost_basis.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "cli/ask_worker.h"
+#include "common/cost/measurement.h"
+#include "common/cost/strategies.h"
+#include "common/status_macros.h"
+
+namespace tributary {
+namespace {
+
+// Reading the data may take a while.
+constexpr absl::Duration kComputeTimeout = absl::Minutes(5);
+constexpr absl::Duration kLinkTimeout = absl::Minutes(1);
+
+absl::StatusOr<ComputeMeasurement> AskForCompute(
+    const CostQuestions& questions) {
+  std::vector<std::string> arguments = {"--measure-compute",
+                                        questions.job_path};
+  for (const std::string& change : questions.overrides) {
+    arguments.insert(arguments.end(), {"--set", change});
+  }
+  for (int64_t rows : questions.rows) {
+    arguments.insert(arguments.end(), {"--measure-rows", absl::StrCat(rows)});
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::string line,
+                             AskWorker(arguments, kComputeTimeout));
+  return ComputeMeasurementOf(line);
+}
+
+absl::StatusOr<ModelCosts> CostsOf(const v1::JobSpec& job, const Shape& shape) {
+  absl::StatusOr<ModelCosts> costs = CostsOfModel(job.model(), shape);
+  if (costs.ok()) return costs;
+  return absl::InvalidArgumentError(
+      absl::StrCat("samples of shape [", absl::StrJoin(shape, ", "),
+                   "]: ", costs.status().message()));
+}
+
+// The measured speeds; what is not measured stays.
+void TakeSpeed(const ComputeSpeed& measured, ComputeSpeed* compute) {
+  compute->forward_flops = measured.forward_flops;
+  compute->backward_flops = measured.backward_flops;
+  compute->pass_seconds = measured.pass_seconds;
+  compute->memory_bandwidth = measured.memory_bandwidth;
+  compute->process_bytes = measured.process_bytes;
+}
+
+}  // namespace
+
+absl::StatusOr<CostBasis> FindCostBasis(const v1::JobSpec& job,
+                                        const CostQuestions& questions) {
+  CostBasis basis{{}, questions.cluster, questions.compute};
+  absl::StatusOr<Shape> shape = questions.sample_shape;
+  if (shape->empty()) shape = SampleShapeOf(job);
+  std::optional<ComputeMeasurement> measured;
+  if (!questions.rows.empty() || !shape.ok()) {
+    TRIBUTARY_ASSIGN_OR_RETURN(measured, AskForCompute(questions));
+    shape = measured->sample_shape;
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(basis.model, CostsOf(job, *shape));
+  if (!questions.rows.empty()) {
+    TakeSpeed(SpeedOf(*measured, basis.model), &basis.compute);
+  }
+  if (!questions.probe.empty()) {
+    TRIBUTARY_ASSIGN_OR_RETURN(
+        const std::string line,
+        AskWorker({"--measure-links", questions.probe}, kLinkTimeout));
+    TRIBUTARY_ASSIGN_OR_RETURN(const LinkMeasurement link,
+                               LinkMeasurementOf(line));
+    basis.cluster.bandwidth = link.bandwidth;
+    basis.cluster.latency = link.latency + ClusterShape::kSoftwareLatency;
+  }
+  return basis;
+}
+
+CostInputs InputsFrom(const v1::JobSpec& job, const CostBasis& basis) {
+  CostInputs inputs = InputsOfJob(job);
+  inputs.model = &basis.model;
+  inputs.cluster = basis.cluster;
+  inputs.compute = basis.compute;
+  return inputs;
+}
+
+}  // namespace tributary

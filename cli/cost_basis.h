@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/cost/cost_inputs.h"
+#include "common/cost/layer_costs.h"
+#include "tributary/v1/job.pb.h"
+
+namespace tributary {
+
+// What the predictions of one job have in common, whatever its strategy.
+struct CostBasis {
+  ModelCosts model;
+  ClusterShape cluster;
+  ComputeSpeed compute;
+};
+
+// How to find it out.
+struct CostQuestions {
+  std::string job_path;
+  std::vector<std::string> overrides;  // of the job file
+  // Time the job's model on this machine with these batch sizes; none: compute
+  // is given. Samples of a worker and a few less make a good pair.
+  std::vector<int64_t> rows;
+  std::string probe;   // measure the link to this HOST:PORT; empty: it is given
+  Shape sample_shape;  // empty: the job or its data tell it
+  ClusterShape cluster;
+  ComputeSpeed compute;
+};
+
+// Asks the job, and the worker program where the job cannot tell. Interrupts::
+// Install comes first. InvalidArgument: the samples do not fit the model; other
+// codes: a measurement failed.
+absl::StatusOr<CostBasis> FindCostBasis(const v1::JobSpec& job,
+                                        const CostQuestions& questions);
+
+// What PredictStep wants for a job of this basis, with the job's own strategy,
+// batch and workers. The basis outlives it.
+CostInputs InputsFrom(const v1::JobSpec& job, const CostBasis& basis);
+
+}  // namespace tributary

@@ -1,0 +1,157 @@
+// `tributary plan` and the measurements of `tributary-worker`, as processes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "tests/testing/running_process.h"
+#include "tests/testing/temporary_folder.h"
+
+namespace tributary {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr absl::Duration kSoon = absl::Seconds(60);
+
+constexpr char kJob[] = R"(name: small
+model:
+  sequential:
+    - linear: {in: 20, out: 64}
+    - relu
+    - linear: {in: 64, out: 1}
+data:
+  train: {synthetic: {kind: linear, rows: 100}}
+  batch_size: 10
+training: {steps: 5, loss: mse, optimizer: {sgd: {learning_rate: 0.1}}}
+)";
+
+// A convolution does not say how large its images are.
+constexpr char kImages[] = R"(name: images
+model: {cnn: {image: 8, channels: [2], hidden: 5, classes: 3}}
+data:
+  train: {npy: {features: job.yaml, labels: job.yaml}}
+  batch_size: 10
+training: {steps: 5, loss: cross_entropy, optimizer: {sgd: {learning_rate: 1}}}
+)";
+
+class PlanTest : public testing::TemporaryFolderTest {
+ protected:
+  PlanTest() {
+    Write("job.yaml", kJob);
+    Write("images.yaml", kImages);
+  }
+
+  std::unique_ptr<testing::RunningProcess> Start(
+      std::vector<std::string> words) {
+    words[0] = std::string(TRIBUTARY_BINARY_DIR) + "/" + words[0];
+    return testing::RunningProcess::Start(
+        {.command = words, .folder = folder()});
+  }
+  std::string Run(std::vector<std::string> words, int exit_code = 0) {
+    auto process = Start(std::move(words));
+    EXPECT_EQ(process->Wait(kSoon), exit_code) << process->output();
+    return process->output();
+  }
+};
+
+TEST_F(PlanTest, NamesTheFastestOfAllStrategies) {
+  const std::string text =
+      Run({"tributary", "plan", "job.yaml", "--workers", "4", "--servers", "2",
+           "--compute", "10", "--bandwidth", "1Gbit", "--latency", "0.2ms"});
+  EXPECT_THAT(text, StartsWith("small: 1409 parameters"));
+  EXPECT_THAT(text, HasSubstr("parameter_server, 2 servers"));
+  EXPECT_THAT(text, HasSubstr("data 2 x pipeline 2 1f1b"));
+  EXPECT_THAT(text, HasSubstr("\nfastest: "));
+}
+
+// 1,409 floats and two servers: the worker sends 5,636 bytes.
+TEST_F(PlanTest, WritesJson) {
+  const nlohmann::json json = nlohmann::json::parse(
+      Run({"tributary", "plan", "job.yaml", "--workers", "4", "--servers", "2",
+           "--compute", "10", "--bandwidth", "1Gbit", "--json"}));
+  bool found = false;
+  for (const auto& strategy : json["strategies"]) {
+    if (strategy["name"] != "parameter_server, 2 servers") continue;
+    found = true;
+    EXPECT_EQ(strategy["bytes_sent_per_rank"], 4 * 1409);
+    EXPECT_EQ(strategy["bytes_per_step"], 2 * 4 * 4 * 1409);
+    EXPECT_GT(strategy["step_seconds"], 0);
+  }
+  EXPECT_TRUE(found) << json;
+}
+
+TEST_F(PlanTest, MeasuresTheModelAndTheLink) {
+  auto far_end = Start({"tributary-worker", "--serve-links", "127.0.0.1:0"});
+  ASSERT_TRUE(far_end->WaitForOutput("listening on port ", kSoon));
+  ASSERT_TRUE(far_end->WaitForOutput("\n", kSoon));
+  const std::string port =
+      std::string(absl::StripAsciiWhitespace(far_end->output().substr(18)));
+  const nlohmann::json json = nlohmann::json::parse(
+      Run({"tributary", "plan", "job.yaml", "--workers", "2", "--measure",
+           "--probe", absl::StrCat("127.0.0.1:", port), "--json"}));
+  EXPECT_EQ(json["measured"], true);
+  EXPECT_GT(json["forward_flops_per_second"], 0);
+  EXPECT_GT(json["bandwidth_bytes_per_second"], 1e6);
+}
+
+TEST_F(PlanTest, AShapeThatTheJobDoesNotTellIsAskedOfTheData) {
+  // The features are no array: the worker says so.
+  EXPECT_THAT(Run({"tributary", "plan", "images.yaml", "--compute", "10",
+                   "--bandwidth", "1Gbit"},
+                  1),
+              HasSubstr("job.yaml"));
+  EXPECT_THAT(Run({"tributary", "plan", "images.yaml", "--compute", "10",
+                   "--bandwidth", "1Gbit", "--sample-shape", "8x8"}),
+              HasSubstr("fastest: "));
+  EXPECT_THAT(Run({"tributary", "plan", "images.yaml", "--compute", "10",
+                   "--bandwidth", "1Gbit", "--sample-shape", "64"},
+                  2),
+              HasSubstr("samples of shape [64]: layer 0 (conv2d): "));
+}
+
+TEST_F(PlanTest, AWrongCommandLineGetsOneMessage) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
+      {{}, "JOB"},
+      {{"no.yaml", "--compute", "1", "--bandwidth", "1Gbit"}, "no.yaml"},
+      {{"job.yaml", "--bandwidth", "1Gbit"}, "--compute GFLOPS or --measure"},
+      {{"job.yaml", "--compute", "1"}, "--bandwidth RATE or --probe"},
+      {{"job.yaml", "--compute", "1", "--bandwidth", "fast"},
+       "--bandwidth: wanted a rate"},
+      {{"job.yaml", "--compute", "1", "--bandwidth", "1Gbit", "--latency", "2"},
+       "--latency: wanted a time"},
+      {{"job.yaml", "--compute", "-1", "--bandwidth", "1Gbit"}, "--compute"},
+      {{"job.yaml", "--workers", "0"}, "--workers"},
+      {{"job.yaml", "--compute", "1", "--bandwidth", "1Gbit", "--sample-shape",
+        "2by2"},
+       "wanted a shape"},
+  };
+  for (const auto& [words, message] : wrong) {
+    std::vector<std::string> command = {"tributary", "plan"};
+    command.insert(command.end(), words.begin(), words.end());
+    const std::string output = Run(command, 2);
+    EXPECT_THAT(output, StartsWith("tributary: "));
+    EXPECT_THAT(output, HasSubstr(message));
+    EXPECT_EQ(std::count(output.begin(), output.end(), '\n'), 1) << output;
+  }
+  EXPECT_EQ(NumFiles(), 2) << "the jobs alone";
+}
+
+TEST_F(PlanTest, AFarEndThatIsNotThereIsSaid) {
+  EXPECT_THAT(Run({"tributary", "plan", "job.yaml", "--compute", "1", "--probe",
+                   "127.0.0.1:1"},
+                  1),
+              HasSubstr("cannot reach 127.0.0.1:1"));
+}
+
+TEST_F(PlanTest, HelpShowsAnExample) {
+  EXPECT_THAT(Run({"tributary", "plan", "--help"}),
+              HasSubstr("tributary plan examples/"));
+}
+
+}  // namespace
+}  // namespace tributary
