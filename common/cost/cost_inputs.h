@@ -85,6 +85,7 @@ struct CostInputs {
   int64_t global_rows = 1;   // samples of a micro-batch, of all replicas
   int64_t accumulation = 1;  // micro-batches a step
   int optimizer_states = 0;  // tensors beside each weight: Adam 2
+  bool cut_logits = false;   // tensor ranks' loss takes them (CutsLogits)
   ClusterShape cluster;
   ComputeSpeed compute;
 };

@@ -82,8 +82,8 @@ absl::StatusOr<Stack> ModelWalk::Walk(const Specs& specs,
   for (int i = 0; i < specs.size(); ++i) {
     const std::string name = absl::StrCat(prefix, i);
     LayerCost cost;
+    cost.name = name;
     cost.kind = KindName(specs[i]);
-    cost.heads = specs[i].attention().heads();
     cost.input_shape = stack.output_shape;
     cost.first_parameter = next_parameter_;
     absl::StatusOr<LayerNumbers> n =
@@ -234,6 +234,7 @@ absl::StatusOr<ModelCosts> CostsOfModel(const v1::ModelSpec& model,
         "a model wants at least one layer with parameters");
   }
   ModelCosts costs;
+  costs.model = model;
   costs.layers = std::move(stack.layers);
   costs.workspace_elements = stack.workspace_elements + walk.scratch_elements();
   for (const LayerCost& layer : costs.layers) {

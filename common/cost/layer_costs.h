@@ -15,6 +15,7 @@ namespace tributary {
 // 2 m n k; what is done element by element is counted roughly
 // (docs/parallelism.md has the table).
 struct LayerCost {
+  std::string name;  // "3", or "3.body.0" of one within a residual
   std::string kind;  // "linear", as the job file writes it
   Shape input_shape;
   Shape output_shape;
@@ -23,7 +24,6 @@ struct LayerCost {
   int first_parameter = 0;
   int num_parameters = 0;
   int64_t parameter_elements = 0;
-  int64_t heads = 0;  // of attention
 
   double forward_flops = 0;
   // Also of a layer whose input needs no gradient, which computes less.
@@ -43,6 +43,7 @@ struct LayerCost {
 };
 
 struct ModelCosts {
+  v1::ModelSpec model;            // whose costs they are
   std::vector<LayerCost> layers;  // of model.sequential, in forward order
   std::vector<int64_t> parameter_sizes;  // elements of ModelParameters' tensors
   // Memory of gradients that pass between layers, and the largest scratch.

@@ -6,11 +6,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "common/cost/layer_costs.h"
 #include "common/job/job_options.h"
 #include "common/job/model_parameters.h"
 #include "common/job/pipeline_stages.h"
-#include "common/job/tensor_cuts.h"
 #include "common/status_macros.h"
 
 namespace tributary {
@@ -36,18 +34,15 @@ int TiedLayer(const v1::ModelSpec& model, const std::string& parameter) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<int>> StageBounds(const v1::JobSpec& job,
-                                             const Shape& sample_shape) {
-  const v1::ModelSpec& model = job.model();
-  const DeviceMesh mesh = DeviceMeshOf(job);
-  TRIBUTARY_ASSIGN_OR_RETURN(const ModelCosts costs,
-                             CostsOfModel(model, sample_shape));
+absl::StatusOr<std::vector<int>> StageBounds(const ModelCosts& costs,
+                                             const TensorCuts& cuts,
+                                             int stages) {
   // Layers that hand on what stays cut go with the next.
-  const TensorCuts cuts(model, mesh.tensor, CutsLogits(job));
   std::vector<double> flops;
   std::vector<int> first;  // layer of each entry
   bool joined = false;
-  for (int l = 0; l < model.sequential_size(); ++l) {
+  const int layers = static_cast<int>(costs.layers.size());
+  for (int l = 0; l < layers; ++l) {
     const LayerCost& cost = costs.layers[l];
     if (!joined) {
       flops.push_back(0);
@@ -57,15 +52,25 @@ absl::StatusOr<std::vector<int>> StageBounds(const v1::JobSpec& job,
     const LayerCut cut = cuts.CutOf(absl::StrCat(l));
     joined = cut == LayerCut::kColumns || cut == LayerCut::kWithin;
   }
-  if (static_cast<int>(flops.size()) < mesh.stages) {
+  if (static_cast<int>(flops.size()) < stages) {
     return absl::InvalidArgumentError(
         absl::StrCat("the model has ", flops.size(),
-                     " parts that stages may hold, wanted ", mesh.stages));
+                     " parts that stages may hold, wanted ", stages));
   }
-  first.push_back(model.sequential_size());
-  std::vector<int> bounds = CutStages(flops, mesh.stages);
+  first.push_back(layers);
+  std::vector<int> bounds = CutStages(flops, stages);
   for (int& bound : bounds) bound = first[bound];
   return bounds;
+}
+
+absl::StatusOr<std::vector<int>> StageBounds(const v1::JobSpec& job,
+                                             const Shape& sample_shape) {
+  const DeviceMesh mesh = DeviceMeshOf(job);
+  TRIBUTARY_ASSIGN_OR_RETURN(const ModelCosts costs,
+                             CostsOfModel(job.model(), sample_shape));
+  return StageBounds(costs,
+                     TensorCuts(job.model(), mesh.tensor, CutsLogits(job)),
+                     mesh.stages);
 }
 
 absl::StatusOr<ParameterSpecs> PlannedParameters(const v1::JobSpec& job,

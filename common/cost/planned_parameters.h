@@ -3,14 +3,21 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/cost/layer_costs.h"
+#include "common/job/tensor_cuts.h"
 #include "common/parameter_spec.h"
 #include "tributary/v1/job.pb.h"
 
 namespace tributary {
 
 // The first layer of every stage, and the number of layers: CutStages by the
-// FLOPs of both passes, so that every process cuts alike. `layers` are those of
-// a resolved model whose pairs of layers that tensor ranks share stay together.
+// FLOPs of both passes, so that every process cuts alike; pairs of layers that
+// tensor ranks share stay together. InvalidArgument: fewer such parts than
+// stages.
+absl::StatusOr<std::vector<int>> StageBounds(const ModelCosts& costs,
+                                             const TensorCuts& cuts,
+                                             int stages);
+// Of a resolved job; errors as CostsOfModel's, too.
 absl::StatusOr<std::vector<int>> StageBounds(const v1::JobSpec& job,
                                              const Shape& sample_shape);
 

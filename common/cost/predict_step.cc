@@ -1,16 +1,15 @@
 #include "common/cost/predict_step.h"
 
 #include <algorithm>
-#include <numeric>
-#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/cost/exchange_times.h"
 #include "common/cost/link.h"
 #include "common/cost/pipeline_times.h"
+#include "common/cost/planned_parameters.h"
 #include "common/cost/tensor_shares.h"
-#include "common/job/pipeline_stages.h"
 #include "common/partition_plan.h"
 #include "common/status_macros.h"
 
@@ -52,11 +51,6 @@ absl::Status Check(const CostInputs& in) {
         absl::StrCat(in.workers, " workers are no multiple of tensor ",
                      s.tensor, " x stages ", s.stages));
   }
-  if (s.stages > static_cast<int>(in.model->layers.size())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(s.stages, " stages want as many layers, the model has ",
-                     in.model->layers.size()));
-  }
   if (s.exchange == Exchange::kThreads && s.tensor * s.stages > 1) {
     return absl::InvalidArgumentError(
         "replicas of one process are neither cut nor staged");
@@ -72,21 +66,12 @@ absl::Status Check(const CostInputs& in) {
 // What every simulation of one step needs, once.
 class StepModel {
  public:
-  explicit StepModel(const CostInputs& in)
+  StepModel(const CostInputs& in, ModelShare share, std::vector<int> bounds)
       : in_(in),
         replicas_(in.workers / (in.strategy.tensor * in.strategy.stages)),
         rows_((in.global_rows + replicas_ - 1) / replicas_),
-        share_(ShareOfModel(*in.model, in.strategy.tensor)) {
-    const int layers = static_cast<int>(share_.layers.size());
-    bounds_ = {0, layers};
-    if (in.strategy.stages > 1) {
-      std::vector<double> costs;
-      for (const LayerShare& layer : share_.layers) {
-        costs.push_back(layer.forward_flops + layer.backward_flops);
-      }
-      bounds_ = CutStages(costs, in.strategy.stages);
-    }
-  }
+        share_(std::move(share)),
+        bounds_(std::move(bounds)) {}
 
   Prediction Predict() const;
 
@@ -130,7 +115,7 @@ class StepModel {
   const int replicas_;
   const int64_t rows_;  // of a replica's micro-batch
   const ModelShare share_;
-  std::vector<int> bounds_;  // of the stages
+  const std::vector<int> bounds_;  // of the stages
 };
 
 double StepModel::UpdateRate() const {
@@ -389,7 +374,13 @@ Prediction StepModel::Predict() const {
 
 absl::StatusOr<Prediction> PredictStep(const CostInputs& inputs) {
   TRIBUTARY_RETURN_IF_ERROR(Check(inputs));
-  return StepModel(inputs).Predict();
+  const TensorCuts cuts(inputs.model->model, inputs.strategy.tensor,
+                        inputs.cut_logits);
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      std::vector<int> bounds,
+      StageBounds(*inputs.model, cuts, inputs.strategy.stages));
+  return StepModel(inputs, ShareOfModel(*inputs.model, cuts), std::move(bounds))
+      .Predict();
 }
 
 }  // namespace tributary

@@ -59,9 +59,8 @@ class Candidates {
     CostInputs own = inputs_;
     own.strategy = shape;
     own.workers = workers;
-    TRIBUTARY_ASSIGN_OR_RETURN(const Prediction prediction, PredictStep(own));
-    plan_->strategies.push_back(
-        {StrategyText(shape, workers), shape, workers, prediction});
+    TRIBUTARY_ASSIGN_OR_RETURN(PredictedStrategy predicted, PredictOwn(own));
+    plan_->strategies.push_back(std::move(predicted));
     return absl::OkStatus();
   }
 
@@ -75,13 +74,13 @@ class Candidates {
       if (shape.micro_batches > std::max<int64_t>(rows, 1)) break;
       CostInputs own = inputs_;
       own.strategy = shape;
-      const absl::StatusOr<Prediction> prediction = PredictStep(own);
-      if (!prediction.ok()) return;
-      if (best && best->prediction.step_seconds <= prediction->step_seconds) {
+      absl::StatusOr<PredictedStrategy> made = PredictOwn(own);
+      if (!made.ok()) return;
+      if (best &&
+          best->prediction.step_seconds <= made->prediction.step_seconds) {
         continue;
       }
-      best = {StrategyText(shape, own.workers), shape, own.workers,
-              *prediction};
+      best = *std::move(made);
     }
     if (best) plan_->strategies.push_back(*std::move(best));
   }
@@ -171,6 +170,7 @@ CostInputs InputsOfJob(const v1::JobSpec& job) {
   inputs.accumulation = job.training().gradient_accumulation();
   inputs.optimizer_states =
       StatesOf(OptimizerOptionsOf(job.training().optimizer()));
+  inputs.cut_logits = CutsLogits(job);
   inputs.strategy = ShapeOfJob(job);
   return inputs;
 }
@@ -210,6 +210,12 @@ std::string StrategyText(const StrategyShape& shape, int workers) {
   return replicas > 1 ? absl::StrCat(name, ", ", exchange) : name;
 }
 
+absl::StatusOr<PredictedStrategy> PredictOwn(const CostInputs& inputs) {
+  TRIBUTARY_ASSIGN_OR_RETURN(const Prediction prediction, PredictStep(inputs));
+  return PredictedStrategy{StrategyText(inputs.strategy, inputs.workers),
+                           inputs.strategy, inputs.workers, prediction};
+}
+
 absl::StatusOr<StrategyPlan> PlanStrategies(const CostInputs& inputs,
                                             int servers) {
   StrategyPlan plan;
@@ -242,9 +248,7 @@ absl::StatusOr<StrategyPlan> PlanStrategies(const CostInputs& inputs,
       (void)candidates.Add(shape, workers);
       shape.tensor = 1;
       shape.stages = ranks;
-      if (ranks <= static_cast<int>(inputs.model->layers.size())) {
-        candidates.AddPipeline(shape);
-      }
+      candidates.AddPipeline(shape);
     }
   }
   for (size_t i = 1; i < plan.strategies.size(); ++i) {

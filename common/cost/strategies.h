@@ -35,6 +35,9 @@ struct PredictedStrategy {
   Prediction prediction;
 };
 
+// The strategy that `inputs` name. Errors as PredictStep's.
+absl::StatusOr<PredictedStrategy> PredictOwn(const CostInputs& inputs);
+
 struct StrategyPlan {
   std::vector<PredictedStrategy> strategies;
   size_t fastest = 0;

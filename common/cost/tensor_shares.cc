@@ -1,39 +1,18 @@
 #include "common/cost/tensor_shares.h"
 
-#include <map>
-#include <set>
+#include "absl/strings/match.h"
+#include "common/job/model_parameters.h"
 
 namespace tributary {
 namespace {
 
-constexpr int64_t kMinColumns = 16;
-
-enum class Cut {
-  kWhole,
-  kColumns,
-  kGatherColumns,
-  kWithin,
-  kRows,
-  kHeads,
-  kVocabulary
-};
-
-bool IsElementwise(const LayerCost& layer) {
-  static const auto* const kinds = new std::set<std::string>{
-      "relu", "gelu", "sigmoid", "tanh", "silu", "dropout"};
-  return kinds->contains(layer.kind);
-}
-
 class Sharing {
  public:
-  Sharing(const ModelCosts& model, int ranks) : model_(model), ranks_(ranks) {}
+  Sharing(const ModelCosts& model, const TensorCuts& cuts)
+      : model_(model), cuts_(cuts) {}
 
   ModelShare Share() {
-    if (ranks_ > 1) {
-      ChooseCuts(model_.layers);
-      ChooseHead();
-    }
-    share_.parameter_elements = model_.parameter_sizes;
+    CutParameters();
     share_.final_after_share.resize(model_.parameter_sizes.size());
     share_.layer_of_parameter.resize(model_.parameter_sizes.size());
     for (const LayerCost& layer : model_.layers) {
@@ -55,55 +34,28 @@ class Sharing {
   }
 
  private:
-  void ChooseCuts(const std::vector<LayerCost>& layers) {
-    for (size_t i = 0; i < layers.size(); ++i) {
-      const LayerCost& layer = layers[i];
-      if (layer.kind == "linear") {
-        if (const size_t second = ChoosePair(layers, i); second > 0) {
-          i = second;
-        } else if (layer.output_shape.back() >= kMinColumns * ranks_) {
-          cuts_[&layer] = Cut::kGatherColumns;
-        }
-      } else if (layer.kind == "attention" && layer.heads % ranks_ == 0) {
-        cuts_[&layer] = Cut::kHeads;
-      } else if (layer.kind == "embedding") {
-        cuts_[&layer] = Cut::kVocabulary;
-      } else if (layer.kind == "tied_linear") {
-        cuts_[&layer] = Cut::kGatherColumns;
-      }
-      ChooseCuts(layer.body);
-      ChooseCuts(layer.shortcut);
+  // The last rank's slice is none of the smaller ones (EvenCut).
+  void CutParameters() {
+    share_.parameter_elements = model_.parameter_sizes;
+    if (cuts_.ranks() <= 1) return;
+    const ParameterSpecs whole = ModelParameters(model_.model);
+    for (size_t p = 0; p < whole.size(); ++p) {
+      const ParameterSlice slice =
+          cuts_.SliceOf(whole[p].name, cuts_.ranks() - 1);
+      if (slice.whole()) continue;
+      share_.parameter_elements[p] =
+          NumElements(ShapeOfSlice(whole[p].shape, slice));
     }
   }
 
-  // Returns the place of the second layer; 0: there is none.
-  size_t ChoosePair(const std::vector<LayerCost>& layers, size_t first) {
-    size_t second = first + 1;
-    while (second < layers.size() && IsElementwise(layers[second])) ++second;
-    if (second == layers.size() || layers[second].kind != "linear" ||
-        layers[first].output_shape.back() < ranks_) {
-      return 0;
+  double Part(const LayerCost& layer) const {
+    switch (cuts_.CutOf(layer.name)) {
+      case LayerCut::kWhole:
+      case LayerCut::kVocabulary:  // every rank writes all of the outputs
+        return 1;
+      default:
+        return 1.0 / cuts_.ranks();
     }
-    cuts_[&layers[first]] = Cut::kColumns;
-    for (size_t i = first + 1; i < second; ++i)
-      cuts_[&layers[i]] = Cut::kWithin;
-    cuts_[&layers[second]] = Cut::kRows;
-    return second;
-  }
-
-  void ChooseHead() {
-    const auto last = cuts_.find(&model_.layers.back());
-    if (last != cuts_.end() && last->second == Cut::kGatherColumns) {
-      last->second = Cut::kColumns;
-    }
-  }
-
-  Cut CutOf(const LayerCost& layer) const {
-    const auto found = cuts_.find(&layer);
-    return found == cuts_.end() ? Cut::kWhole : found->second;
-  }
-  double Part(Cut cut) const {
-    return cut == Cut::kWhole || cut == Cut::kVocabulary ? 1.0 : 1.0 / ranks_;
   }
 
   void Add(const LayerCost& layer, LayerShare* share) {
@@ -124,69 +76,57 @@ class Sharing {
       share->kept_elements += kept;
       return;
     }
-    const Cut cut = CutOf(layer);
-    share->forward_flops += layer.forward_flops * Part(cut);
-    share->backward_flops += layer.backward_flops * Part(cut);
-    share->kept_elements += Kept(layer, cut);
-    AddCollectives(layer, cut, share);
-    CutParameters(layer, cut);
+    share->forward_flops += layer.forward_flops * Part(layer);
+    share->backward_flops += layer.backward_flops * Part(layer);
+    share->kept_elements += Kept(layer);
+    AddCollectives(layer, share);
   }
 
-  int64_t Kept(const LayerCost& layer, Cut cut) const {
-    switch (cut) {
-      case Cut::kColumns:
-      case Cut::kWithin:
-        return layer.kept_elements / ranks_;
-      case Cut::kHeads:
+  int64_t Kept(const LayerCost& layer) const {
+    switch (cuts_.CutOf(layer.name)) {
+      case LayerCut::kColumns:
+      case LayerCut::kWithin:
+        return layer.kept_elements / cuts_.ranks();
+      case LayerCut::kHeads:
         return layer.output_elements() +
-               (layer.kept_elements - layer.output_elements()) / ranks_;
+               (layer.kept_elements - layer.output_elements()) / cuts_.ranks();
       default:
         return layer.kept_elements;
     }
   }
 
-  void AddCollectives(const LayerCost& layer, Cut cut, LayerShare* share) {
+  void AddCollectives(const LayerCost& layer, LayerShare* share) const {
     const int64_t out = layer.output_elements();
     const int64_t in = NumElements(layer.input_shape);
-    // The model's first layer needs no gradient of its input.
-    const bool wants_input = &layer != &model_.layers.front();
-    switch (cut) {
-      case Cut::kColumns:
+    // Backward ends at the first layer that has parameters, but for a branch.
+    const bool wants_input =
+        layer.first_parameter > 0 || absl::StrContains(layer.name, '.');
+    switch (cuts_.CutOf(layer.name)) {
+      case LayerCut::kColumns:
         if (wants_input) share->backward.push_back({in});
         return;
-      case Cut::kGatherColumns:
+      case LayerCut::kGatherColumns:
         share->forward.push_back({out, true});
         if (wants_input) share->backward.push_back({in});
         return;
-      case Cut::kHeads:
+      case LayerCut::kHeads:
         share->forward.push_back({out});
         if (wants_input) share->backward.push_back({in});
         return;
-      case Cut::kRows:
-      case Cut::kVocabulary:
+      case LayerCut::kRows:
+      case LayerCut::kVocabulary:
         share->forward.push_back({out});
         return;
-      case Cut::kWhole:
-      case Cut::kWithin:
+      case LayerCut::kWhole:
+      case LayerCut::kWithin:
         return;
-    }
-  }
-
-  void CutParameters(const LayerCost& layer, Cut cut) {
-    if (cut == Cut::kWhole || cut == Cut::kWithin) return;
-    for (int p = 0; p < layer.num_parameters; ++p) {
-      // A bias that is added to a sum over ranks stays whole: the last one.
-      const bool bias = p > 0 && p + 1 == layer.num_parameters;
-      if (bias && (cut == Cut::kRows || cut == Cut::kHeads)) continue;
-      int64_t& elements = share_.parameter_elements[layer.first_parameter + p];
-      elements = (elements + ranks_ - 1) / ranks_;
     }
   }
 
   // Backward through one layer: what is done when its tensors are final.
   void NoteFinal(const LayerCost& layer, double* flops) {
     if (layer.body.empty()) {
-      *flops += layer.backward_flops * Part(CutOf(layer));
+      *flops += layer.backward_flops * Part(layer);
       for (int p = 0; p < layer.num_parameters; ++p) {
         share_.final_after_share[layer.first_parameter + p] = *flops;
       }
@@ -203,15 +143,14 @@ class Sharing {
   }
 
   const ModelCosts& model_;
-  const int ranks_;
-  std::map<const LayerCost*, Cut> cuts_;
+  const TensorCuts& cuts_;
   ModelShare share_;
 };
 
 }  // namespace
 
-ModelShare ShareOfModel(const ModelCosts& model, int ranks) {
-  return Sharing(model, ranks).Share();
+ModelShare ShareOfModel(const ModelCosts& model, const TensorCuts& cuts) {
+  return Sharing(model, cuts).Share();
 }
 
 }  // namespace tributary

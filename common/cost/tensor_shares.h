@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "common/cost/layer_costs.h"
+#include "common/job/tensor_cuts.h"
 
 namespace tributary {
 
@@ -34,10 +35,7 @@ struct ModelShare {
   std::vector<int> layer_of_parameter;
 };
 
-// Pairs of linear layers are cut by columns, then rows; a linear layer alone by
-// columns, if each rank gets at least 16; attention by heads; an embedding and
-// a head tied to it by tokens, and the outputs of such a head stay cut. All
-// else every rank computes.
-ModelShare ShareOfModel(const ModelCosts& model, int ranks);
+// The part of the rank that holds most, as `cuts` of the same model has it.
+ModelShare ShareOfModel(const ModelCosts& model, const TensorCuts& cuts);
 
 }  // namespace tributary

@@ -3,9 +3,9 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "common/job/job_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/unit/common/cost/simple_model.h"
 
 namespace tributary {
 namespace {
@@ -13,27 +13,6 @@ namespace {
 using ::testing::DoubleEq;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-// Only the model's block matters here: the data are any file.
-v1::ModelSpec ModelOf(const std::string& model) {
-  const char* file = TRIBUTARY_SOURCE_DIR "/README.md";
-  const absl::StatusOr<v1::JobSpec> job =
-      ParseJob(absl::StrCat("model:\n", model,
-                            "\ndata:\n  train: {npy: {features: ", file,
-                            ", labels: ", file, R"(}}
-  batch_size: 1
-training: {steps: 1, loss: cross_entropy, optimizer: {sgd: {learning_rate: 1}}}
-)"),
-               "job.yaml");
-  EXPECT_TRUE(job.ok()) << job.status();
-  return job.ok() ? job->model() : v1::ModelSpec();
-}
-
-ModelCosts CostsOf(const std::string& model, const Shape& sample) {
-  absl::StatusOr<ModelCosts> costs = CostsOfModel(ModelOf(model), sample);
-  EXPECT_TRUE(costs.ok()) << costs.status();
-  return costs.ok() ? *std::move(costs) : ModelCosts();
-}
 
 template <typename Number>
 std::vector<Number> Each(const ModelCosts& costs, Number LayerCost::*member) {

@@ -273,7 +273,7 @@ TEST(PredictStepTest, WhatDoesNotFitIsRefused) {
   EXPECT_THAT(error([](CostInputs& in) { in.strategy.tensor = 3; }),
               HasSubstr("4 workers are no multiple of tensor 3 x stages 1"));
   EXPECT_THAT(error([](CostInputs& in) { in.strategy.stages = 4; }),
-              HasSubstr("4 stages want as many layers, the model has 2"));
+              HasSubstr("has 2 parts that stages may hold, wanted 4"));
   EXPECT_THAT(error([](CostInputs& in) { in.strategy.servers = 0; }),
               HasSubstr("servers wants at least 1"));
   EXPECT_THAT(error([](CostInputs& in) { in.strategy.servers = 1000; }),

@@ -1,11 +1,38 @@
 #pragma once
 
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/cost/cost_inputs.h"
 #include "common/cost/layer_costs.h"
+#include "common/job/job_file.h"
+#include "gtest/gtest.h"
 
 namespace tributary {
+
+// Of a job file's model block, lines with two blanks before them. Only that
+// block matters here: the data are any file.
+inline v1::ModelSpec ModelOf(const std::string& model) {
+  const char* file = TRIBUTARY_SOURCE_DIR "/README.md";
+  const absl::StatusOr<v1::JobSpec> job =
+      ParseJob(absl::StrCat("model:\n", model,
+                            "\ndata:\n  train: {npy: {features: ", file,
+                            ", labels: ", file, R"(}}
+  batch_size: 1
+training: {steps: 1, loss: cross_entropy, optimizer: {sgd: {learning_rate: 1}}}
+)"),
+               "job.yaml");
+  EXPECT_TRUE(job.ok()) << job.status();
+  return job.ok() ? job->model() : v1::ModelSpec();
+}
+
+inline ModelCosts CostsOf(const std::string& model, const Shape& sample) {
+  absl::StatusOr<ModelCosts> costs = CostsOfModel(ModelOf(model), sample);
+  EXPECT_TRUE(costs.ok()) << costs.status();
+  return costs.ok() ? *std::move(costs) : ModelCosts();
+}
 
 // Layers of one parameter each, 1 FLOP forward and 2 backward for a sample,
 // outputs of one element.

@@ -2,39 +2,21 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/unit/common/cost/simple_model.h"
 
 namespace tributary {
 namespace {
 
 using ::testing::ElementsAre;
 
-LayerCost Linear(int64_t in, int64_t out, int first_parameter) {
-  LayerCost layer;
-  layer.kind = "linear";
-  layer.input_shape = {in};
-  layer.output_shape = {out};
-  layer.first_parameter = first_parameter;
-  layer.num_parameters = 2;
-  layer.forward_flops = static_cast<double>(2 * in * out + out);
-  layer.backward_flops = static_cast<double>(4 * in * out + out);
-  layer.kept_elements = out;
-  return layer;
-}
-
-LayerCost Relu(int64_t size) {
-  LayerCost layer;
-  layer.kind = "relu";
-  layer.input_shape = layer.output_shape = {size};
-  layer.forward_flops = layer.backward_flops = static_cast<double>(size);
-  return layer;
+ModelShare ShareOf(const ModelCosts& costs, int ranks, bool cut_logits) {
+  return ShareOfModel(costs, TensorCuts(costs.model, ranks, cut_logits));
 }
 
 // 4 -> 8 -> 2: weights by columns and rows, the bias behind the sum whole.
 TEST(TensorSharesTest, APairOfLinearLayersSumsItsOutputsOnce) {
-  ModelCosts model;
-  model.layers = {Linear(4, 8, 0), Relu(8), Linear(8, 2, 2)};
-  model.parameter_sizes = {32, 8, 16, 2};
-  const ModelShare share = ShareOfModel(model, 2);
+  const ModelCosts costs = CostsOf("  mlp: {in: 4, hidden: [8], out: 2}", {4});
+  const ModelShare share = ShareOf(costs, 2, /*cut_logits=*/true);
   EXPECT_THAT(share.parameter_elements, ElementsAre(16, 4, 8, 2));
   EXPECT_THAT(share.layer_of_parameter, ElementsAre(0, 0, 2, 2));
   EXPECT_EQ(share.layers[0].forward_flops, 72 / 2);
@@ -47,51 +29,78 @@ TEST(TensorSharesTest, APairOfLinearLayersSumsItsOutputsOnce) {
   EXPECT_TRUE(share.layers[2].backward.empty());
 }
 
-// A pair, whose input's gradient is summed, and a head whose outputs stay cut.
-TEST(TensorSharesTest, AWideHeadStaysCutAndSumsTheGradientOfItsInput) {
-  ModelCosts model;
-  model.layers = {Relu(4), Linear(4, 8, 0), Relu(8), Linear(8, 4, 2),
-                  Linear(4, 64, 4)};
-  model.layers[3].kind = "conv2d";  // no partner for a pair
-  model.parameter_sizes = {32, 8, 32, 4, 256, 64};
-  const ModelShare share = ShareOfModel(model, 2);
-  EXPECT_THAT(share.parameter_elements, ElementsAre(32, 8, 32, 4, 128, 32));
-  EXPECT_TRUE(share.layers[4].forward.empty());
-  ASSERT_EQ(share.layers[4].backward.size(), 1u);
-  EXPECT_EQ(share.layers[4].backward[0].elements, 4);
+// 9 features over 2 ranks: the second has 5.
+TEST(TensorSharesTest, TheRankThatHoldsMostCounts) {
+  const ModelCosts costs = CostsOf("  mlp: {in: 4, hidden: [9], out: 2}", {4});
+  EXPECT_THAT(ShareOf(costs, 2, true).parameter_elements,
+              ElementsAre(20, 5, 10, 2));
 }
 
+// A pair, whose input's gradient is summed, and a head whose outputs stay cut
+// if the loss takes them so, and are gathered otherwise.
+TEST(TensorSharesTest, AWideHeadStaysCutAndSumsTheGradientOfItsInput) {
+  const ModelCosts costs = CostsOf(R"(  sequential:
+    - layernorm: {features: 4}
+    - linear: {in: 4, out: 8}
+    - relu
+    - linear: {in: 8, out: 4}
+    - layernorm: {features: 4}
+    - linear: {in: 4, out: 64}
+)",
+                                   {4});
+  const ModelShare share = ShareOf(costs, 2, /*cut_logits=*/true);
+  EXPECT_THAT(share.parameter_elements,
+              ElementsAre(4, 4, 16, 4, 16, 4, 4, 4, 128, 32));
+  ASSERT_EQ(share.layers[1].backward.size(), 1u);
+  EXPECT_EQ(share.layers[1].backward[0].elements, 4);
+  EXPECT_TRUE(share.layers[5].forward.empty());
+  ASSERT_EQ(share.layers[5].backward.size(), 1u);
+  EXPECT_EQ(share.layers[5].backward[0].elements, 4);
+
+  const ModelShare gathered = ShareOf(costs, 2, /*cut_logits=*/false);
+  ASSERT_EQ(gathered.layers[5].forward.size(), 1u);
+  EXPECT_TRUE(gathered.layers[5].forward[0].gather);
+  EXPECT_EQ(gathered.layers[5].forward[0].elements, 64);
+}
+
+// A flatten before it has no parameters, so nobody asks for that gradient.
+TEST(TensorSharesTest, TheFirstLayerWithParametersSumsNoGradient) {
+  const ModelCosts costs = CostsOf(R"(  sequential:
+    - flatten
+    - linear: {in: 4, out: 8}
+    - relu
+    - linear: {in: 8, out: 2}
+)",
+                                   {2, 2});
+  EXPECT_TRUE(ShareOf(costs, 2, true).layers[1].backward.empty());
+}
+
+// Keeps 12 outputs, and 54 elements of heads.
 TEST(TensorSharesTest, AttentionIsCutByHeadsWhereTheyDivide) {
-  LayerCost attention;
-  attention.kind = "attention";
-  attention.input_shape = attention.output_shape = {3, 4};
-  attention.num_parameters = 4;
-  attention.heads = 2;
-  attention.forward_flops = 100;
-  attention.backward_flops = 300;
-  attention.kept_elements = 12 + 54;
-  ModelCosts model;
-  model.layers = {Relu(12), attention, Relu(12)};
-  model.parameter_sizes = {48, 12, 16, 4};
-  const ModelShare share = ShareOfModel(model, 2);
-  EXPECT_THAT(share.parameter_elements, ElementsAre(24, 6, 8, 4));
-  EXPECT_EQ(share.layers[1].forward_flops, 50);
+  const ModelCosts costs = CostsOf(R"(  sequential:
+    - layernorm: {features: 4}
+    - attention: {dim: 4, heads: 2}
+)",
+                                   {3, 4});
+  const ModelShare share = ShareOf(costs, 2, true);
+  EXPECT_THAT(share.parameter_elements, ElementsAre(4, 4, 24, 6, 8, 4));
+  EXPECT_EQ(share.layers[1].forward_flops, costs.layers[1].forward_flops / 2);
   EXPECT_EQ(share.layers[1].kept_elements, 12 + 27);
   ASSERT_EQ(share.layers[1].forward.size(), 1u);
   EXPECT_EQ(share.layers[1].forward[0].elements, 12);
   ASSERT_EQ(share.layers[1].backward.size(), 1u);
-  EXPECT_THAT(ShareOfModel(model, 3).parameter_elements,
-              ElementsAre(48, 12, 16, 4));
+  EXPECT_THAT(ShareOf(costs, 3, true).parameter_elements,
+              ElementsAre(4, 4, 48, 12, 16, 4));
 }
 
 // Backward goes through the shortcut, then the body, then sums their gradients:
 // 30, then 60 of 100 FLOPs, the last 10 of nobody's.
 TEST(TensorSharesTest, AGradientIsFinalWhenItsLayersBackwardIsDone) {
-  LayerCost residual = Relu(4);
+  LayerCost residual;
   residual.kind = "residual";
   residual.num_parameters = 2;
   residual.backward_flops = 100;
-  residual.body = {Relu(4)};
+  residual.body.emplace_back();
   residual.body[0].num_parameters = 1;
   residual.body[0].backward_flops = 60;
   residual.shortcut = residual.body;
@@ -100,14 +109,13 @@ TEST(TensorSharesTest, AGradientIsFinalWhenItsLayersBackwardIsDone) {
   ModelCosts model;
   model.layers = {residual};
   model.parameter_sizes = {5, 6};
-  EXPECT_THAT(ShareOfModel(model, 1).final_after_share, ElementsAre(0.9, 0.3));
+  EXPECT_THAT(ShareOfModel(model, TensorCuts()).final_after_share,
+              ElementsAre(0.9, 0.3));
 }
 
 TEST(TensorSharesTest, OneRankHasEverything) {
-  ModelCosts model;
-  model.layers = {Linear(4, 8, 0), Relu(8), Linear(8, 2, 2)};
-  model.parameter_sizes = {32, 8, 16, 2};
-  const ModelShare share = ShareOfModel(model, 1);
+  const ModelCosts costs = CostsOf("  mlp: {in: 4, hidden: [8], out: 2}", {4});
+  const ModelShare share = ShareOfModel(costs, TensorCuts());
   EXPECT_THAT(share.parameter_elements, ElementsAre(32, 8, 16, 2));
   EXPECT_EQ(share.layers[2].forward_flops, 34);
   EXPECT_TRUE(share.layers[2].forward.empty());
