@@ -56,9 +56,10 @@ struct ClusterShape {
 // How fast a worker computes, measured or given.
 struct ComputeSpeed {
   static constexpr double kInfinite = std::numeric_limits<double>::infinity();
-  // What is usual, where nothing is measured: each side of a byte over TCP with
-  // its checksum, and a process without data.
-  static constexpr double kCpuSecondsPerByte = 4e-10;
+  // What is usual, where nothing is measured: each side of a byte and of a
+  // message over TCP (docs/parallelism.md), and a process without data.
+  static constexpr double kCpuSecondsPerByte = 7e-10;
+  static constexpr double kCpuSecondsPerMessage = 8e-5;
   static constexpr double kProcessBytes = 40e6;
 
   double forward_flops = kInfinite;  // a second
@@ -67,6 +68,7 @@ struct ComputeSpeed {
   double pass_seconds = 0;
   double memory_bandwidth = kInfinite;  // bytes a second, of one process
   double cpu_seconds_per_byte = 0;      // of sending a byte, and of receiving
+  double cpu_seconds_per_message = 0;   // likewise
   // Memory of a process before its part of the model.
   double process_bytes = 0;
   double server_process_bytes = 0;

@@ -1,6 +1,7 @@
 #include "common/cost/exchange_times.h"
 
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 #include <utility>
 
@@ -32,6 +33,24 @@ double UpdateBytes(const CostInputs& inputs, double gradients) {
 }
 
 // ---- parameter server
+
+// How unevenly TCP shares a link for as short as a step is (docs/parallelism.md
+// has the measurement): of so many flows the slowest gets its even share over
+// 1 + kUnevenness for each other one, until those are done.
+constexpr double kUnevenness = 0.13;
+
+// When the slowest of `flows` has delivered what would have come at `even` if
+// all advanced alike, from `begin` to `end`.
+double SlowestArrival(int flows, double begin, double even, double end) {
+  if (flows <= 1 || end <= begin) return even;
+  const double share = 1 / (1 + kUnevenness * (flows - 1));
+  const double others_end = (flows - 1) / (flows - share);
+  const double delivered = share * others_end;  // of the slowest, by then
+  const double part = (even - begin) / (end - begin);
+  const double at = part <= delivered ? part / share
+                                      : others_end + (part - delivered) / flows;
+  return begin + at * (end - begin);
+}
 
 // One block of one rank of the replica.
 struct Push {
@@ -100,16 +119,15 @@ ExchangeCost ServerTimes(const CostInputs& inputs, int replicas,
     double bytes = 0;
     for (const Push& push : own) bytes += push.bytes;
     cost.bytes_sent = std::max(cost.bytes_sent, bytes);
-    cost.messages = std::max(cost.messages, static_cast<int>(own.size()));
+    cost.total_messages += 2.0 * replicas * static_cast<double>(own.size());
     cost.total_bytes += 2 * replicas * bytes;
     pushes.insert(pushes.end(), own.begin(), own.end());
   }
   std::sort(pushes.begin(), pushes.end(), LeavesEarlier);
   // Every replica sends the block at the same time, so the server's link
-  // carries it so many times; then the update reads them all at once.
-  std::vector<double> work(servers);
-  std::vector<std::pair<double, Push>> answers;  // with when they are there
-  const double bytes_an_element = UpdateBytes(inputs, replicas);
+  // carries it so many times.
+  std::vector<double> come(pushes.size());
+  std::vector<double> first(servers, ClusterShape::kInfinite), last(servers);
   for (size_t i = 0; i < pushes.size();) {
     size_t end = i;
     double sent = 0;
@@ -118,15 +136,25 @@ ExchangeCost ServerTimes(const CostInputs& inputs, int replicas,
       sent = up[pushes[end].rank].Serve(pushes[end].ready, pushes[end].bytes);
     }
     for (; i < end; ++i) {
-      Push& push = pushes[i];
-      const double taken =
-          server_in[push.shard].Serve(push.ready, replicas * push.bytes);
-      const double update = push.bytes / kBytes * bytes_an_element;
-      work[push.shard] += update / update_rate;
-      answers.push_back(
-          {processor[push.shard].Serve(std::max(sent, taken) + latency, update),
-           push});
+      const Push& push = pushes[i];
+      come[i] = std::max(
+          sent, server_in[push.shard].Serve(push.ready, replicas * push.bytes));
+      first[push.shard] = std::min(first[push.shard], push.ready);
+      last[push.shard] = std::max(last[push.shard], come[i]);
     }
+  }
+  // When the slowest replica's is there the update reads them all at once.
+  std::vector<double> work(servers);
+  std::vector<std::pair<double, Push>> answers;  // with when they are there
+  const double bytes_an_element = UpdateBytes(inputs, replicas);
+  for (size_t i = 0; i < pushes.size(); ++i) {
+    const Push& push = pushes[i];
+    const double arrived =
+        SlowestArrival(replicas, first[push.shard], come[i], last[push.shard]);
+    const double update = push.bytes / kBytes * bytes_an_element;
+    work[push.shard] += update / update_rate;
+    answers.push_back(
+        {processor[push.shard].Serve(arrived + latency, update), push});
   }
   std::stable_sort(
       answers.begin(), answers.end(),
@@ -199,10 +227,13 @@ class PeerLink {
     return Send(ready, bytes * (ranks_ - 1)) + bytes * (ranks_ + 1) / sum_;
   }
   double sent() const { return sent_; }
+  double messages() const { return messages_; }
 
  private:
+  // To every other rank its part.
   double Send(double ready, double bytes) {
     sent_ += bytes;
+    messages_ += (ranks_ - 1) * std::ceil(bytes / (ranks_ - 1) / kPieceBytes);
     return link_.Serve(ready, bytes) + latency_;
   }
 
@@ -211,6 +242,7 @@ class PeerLink {
   const int ranks_;
   const double sum_;  // bytes of memory a second
   double sent_ = 0;
+  double messages_ = 0;
 };
 
 // One thread takes the buckets one after the other: sum, update, and where the
@@ -224,7 +256,6 @@ ExchangeCost AllReduceTimes(const CostInputs& inputs, int replicas,
     PeerLink link(LinkRate(inputs), inputs.cluster.burst_bytes,
                   inputs.cluster.latency, replicas, update_rate);
     double free = 0, updating = 0;
-    int messages = 0;
     for (const Bucket& bucket : BucketsOf(inputs.strategy, gradients)) {
       const double begin = std::max(free, bucket.ready);
       free = sharded ? link.ReduceScatter(begin, bucket.bytes)
@@ -235,13 +266,12 @@ ExchangeCost AllReduceTimes(const CostInputs& inputs, int replicas,
       free += update;
       updating += update;
       if (sharded) free = link.AllGather(free, bucket.bytes);
-      ++messages;
     }
     cost.end_seconds = std::max(cost.end_seconds, free);
     cost.bytes_sent = std::max(cost.bytes_sent, link.sent());
     cost.total_bytes += replicas * link.sent();
+    cost.total_messages += replicas * link.messages();
     cost.optimizer_seconds = std::max(cost.optimizer_seconds, updating);
-    cost.messages = std::max(cost.messages, messages);
   }
   return cost;
 }

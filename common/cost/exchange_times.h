@@ -19,7 +19,7 @@ struct ExchangeCost {
   double bytes_sent = 0;         // by a rank, the busiest
   double total_bytes = 0;        // by all processes
   double optimizer_seconds = 0;  // of work, on the process that does most
-  int messages = 0;              // blocks or buckets of a rank
+  double total_messages = 0;     // by all processes
 };
 
 // Replays how the gradients of a step are exchanged over the links: blocks in

@@ -4,13 +4,12 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "common/cost/check_cost_inputs.h"
 #include "common/cost/exchange_times.h"
 #include "common/cost/link.h"
 #include "common/cost/pipeline_times.h"
 #include "common/cost/planned_parameters.h"
 #include "common/cost/tensor_shares.h"
-#include "common/partition_plan.h"
 #include "common/status_macros.h"
 
 namespace tributary {
@@ -18,50 +17,10 @@ namespace {
 
 constexpr double kBytes = sizeof(float);
 
-absl::Status Wrong(const char* what, double wanted_from, double got) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(what, " wants at least ", wanted_from, ", got ", got));
-}
-
-absl::Status Check(const CostInputs& in) {
-  const StrategyShape& s = in.strategy;
-  if (in.model == nullptr || in.model->layers.empty()) {
-    return absl::InvalidArgumentError("a prediction wants a model");
-  }
-  for (const auto& [what, value] :
-       {std::pair("workers", in.workers), std::pair("tensor", s.tensor),
-        std::pair("stages", s.stages),
-        std::pair("micro_batches", s.micro_batches),
-        std::pair("servers", s.servers),
-        std::pair("exchange_every", s.exchange_every)}) {
-    if (value < 1) return Wrong(what, 1, value);
-  }
-  if (in.global_rows < 1 || in.accumulation < 1) {
-    return Wrong("the batch", 1, static_cast<double>(in.global_rows));
-  }
-  if (!(in.cluster.bandwidth > 0) || !(in.cluster.latency >= 0) ||
-      !(in.compute.forward_flops > 0) || !(in.compute.backward_flops > 0) ||
-      !(in.compute.memory_bandwidth > 0)) {
-    return absl::InvalidArgumentError(
-        "bandwidth, compute and memory bandwidth want to be above 0, latency "
-        "at least 0");
-  }
-  if (in.workers % (s.tensor * s.stages) != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(in.workers, " workers are no multiple of tensor ",
-                     s.tensor, " x stages ", s.stages));
-  }
-  if (s.exchange == Exchange::kThreads && s.tensor * s.stages > 1) {
-    return absl::InvalidArgumentError(
-        "replicas of one process are neither cut nor staged");
-  }
-  if (s.exchange != Exchange::kParameterServer) return absl::OkStatus();
-  ParameterSpecs specs;
-  for (size_t p = 0; p < in.model->parameter_sizes.size(); ++p) {
-    specs.push_back({absl::StrCat(p), {in.model->parameter_sizes[p]}});
-  }
-  return PartitionPlan::Create(specs, s.servers, s.bucket_bytes).status();
-}
+struct Traffic {
+  double bytes = 0;
+  double messages = 0;
+};
 
 // What every simulation of one step needs, once.
 class StepModel {
@@ -76,6 +35,10 @@ class StepModel {
   Prediction Predict() const;
 
  private:
+  struct StageTraffic {
+    double busiest_bytes = 0;
+    Traffic all;
+  };
   struct Run {
     double end = 0;
     ExchangeCost exchange;
@@ -107,7 +70,9 @@ class StepModel {
                                        const std::vector<StageTime>& stages,
                                        double begin) const;
   Run Simulate(const ClusterShape& cluster, double update_rate) const;
-  double TensorBytes() const;
+  Traffic TensorTraffic() const;
+  StageTraffic TrafficOfStages() const;
+  Traffic AllTraffic(const Run& run) const;
   double CpuBound(const Run& run) const;
   void FillMemory(const Run& run, Prediction* out) const;
 
@@ -238,20 +203,53 @@ StepModel::Run StepModel::Simulate(const ClusterShape& cluster,
   return run;
 }
 
-// Bytes that a rank sends within its tensor-parallel group.
-double StepModel::TensorBytes() const {
+// What a rank sends within its tensor-parallel group.
+Traffic StepModel::TensorTraffic() const {
   const int t = in_.strategy.tensor;
-  if (t == 1) return 0;
-  double elements = 0;
+  if (t == 1) return {};
+  double elements = 0, rounds = 0;
   for (const LayerShare& layer : share_.layers) {
     for (const auto* all : {&layer.forward, &layer.backward}) {
       for (const LayerCollective& one : *all) {
         elements += static_cast<double>(one.elements) * (one.gather ? 1 : 2);
+        rounds += one.gather ? 1 : 2;
       }
     }
   }
-  return elements * kBytes * static_cast<double>(rows_ * in_.accumulation) *
-         (t - 1) / t / stages();
+  const double passes = micro_batches() * static_cast<double>(in_.accumulation);
+  return {elements * kBytes * static_cast<double>(rows_ * in_.accumulation) *
+              (t - 1) / t / stages(),
+          rounds * (t - 1) * passes / stages()};
+}
+
+// What a rank sends to the stages beside its own: the busiest, and all ranks
+// together.
+StepModel::StageTraffic StepModel::TrafficOfStages() const {
+  StageTraffic traffic;
+  const double passes = micro_batches() * static_cast<double>(in_.accumulation);
+  double before = 0;
+  for (int stage = 0; stage + 1 < stages(); ++stage) {
+    const double output =
+        TimeOfStage(stage, ClusterShape()).output_bytes * passes;
+    traffic.busiest_bytes = std::max(traffic.busiest_bytes, output + before);
+    traffic.all.bytes += 2 * output;
+    traffic.all.messages += 2 * passes;
+    before = output;
+  }
+  const double columns = replicas_ * in_.strategy.tensor;
+  traffic.all.bytes *= columns;
+  traffic.all.messages *= columns;
+  return traffic;
+}
+
+// What all processes send in a step.
+Traffic StepModel::AllTraffic(const Run& run) const {
+  const double every = in_.strategy.exchange_every;
+  const Traffic tensor = TensorTraffic(), staged = TrafficOfStages().all;
+  return {run.exchange.total_bytes / every + tensor.bytes * in_.workers +
+              staged.bytes,
+          run.exchange.total_messages / every + tensor.messages * in_.workers +
+              staged.messages};
 }
 
 // Where cores are shared a step lasts at least as long as all its work.
@@ -265,8 +263,10 @@ double StepModel::CpuBound(const Run& run) const {
   }
   work *= in_.workers / stages() / Crowding() *
           static_cast<double>(in_.accumulation);
-  work += 2 * run.exchange.total_bytes * in_.compute.cpu_seconds_per_byte /
-          in_.strategy.exchange_every;
+  // Either end of a message is work, too.
+  const Traffic traffic = AllTraffic(run);
+  work += 2 * (traffic.bytes * in_.compute.cpu_seconds_per_byte +
+               traffic.messages * in_.compute.cpu_seconds_per_message);
   return work / cores;
 }
 
@@ -346,26 +346,10 @@ Prediction StepModel::Predict() const {
   out.waiting_seconds += out.step_seconds - whole.end;
 
   const StrategyShape& s = in_.strategy;
-  out.bytes_sent_per_rank = whole.exchange.bytes_sent / s.exchange_every;
-  out.bytes_per_step = whole.exchange.total_bytes / s.exchange_every;
-  out.bytes_sent_per_rank += TensorBytes();
-  out.bytes_per_step += TensorBytes() * in_.workers;
-  if (staged()) {
-    double most = 0, all = 0;
-    for (int stage = 0; stage + 1 < stages(); ++stage) {
-      const double forward =
-          TimeOfStage(stage, free_links).output_bytes * micro_batches();
-      const double back =
-          stage == 0 ? 0
-                     : TimeOfStage(stage - 1, free_links).output_bytes *
-                           micro_batches();
-      most = std::max(most, forward + back);
-      all += 2 * forward;
-    }
-    out.bytes_sent_per_rank += most * static_cast<double>(in_.accumulation);
-    out.bytes_per_step +=
-        all * static_cast<double>(in_.accumulation) * replicas_ * s.tensor;
-  }
+  out.bytes_sent_per_rank = whole.exchange.bytes_sent / s.exchange_every +
+                            TensorTraffic().bytes +
+                            TrafficOfStages().busiest_bytes;
+  out.bytes_per_step = AllTraffic(whole).bytes;
   FillMemory(whole, &out);
   return out;
 }
@@ -373,7 +357,7 @@ Prediction StepModel::Predict() const {
 }  // namespace
 
 absl::StatusOr<Prediction> PredictStep(const CostInputs& inputs) {
-  TRIBUTARY_RETURN_IF_ERROR(Check(inputs));
+  TRIBUTARY_RETURN_IF_ERROR(CheckCostInputs(inputs));
   const TensorCuts cuts(inputs.model->model, inputs.strategy.tensor,
                         inputs.cut_logits);
   TRIBUTARY_ASSIGN_OR_RETURN(

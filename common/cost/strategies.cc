@@ -202,7 +202,11 @@ std::string StrategyText(const StrategyShape& shape, int workers) {
     absl::StrAppend(&exchange, ", ", shape.servers,
                     shape.servers == 1 ? " server" : " servers");
   }
-  if (axes.empty()) return workers == 1 ? "one worker" : exchange;
+  if (axes.empty()) {
+    const bool alone =
+        workers == 1 && shape.exchange != Exchange::kParameterServer;
+    return alone ? "one worker" : exchange;
+  }
   std::string name = replicas > 1 ? absl::StrCat("data ", replicas, " x ") : "";
   for (size_t i = 0; i < axes.size(); ++i) {
     absl::StrAppend(&name, i > 0 ? " x " : "", axes[i]);

@@ -94,6 +94,17 @@ TEST(PredictStepTest, AnswersComeDownWhileLaterBlocksGoUp) {
   EXPECT_DOUBLE_EQ(Predict(inputs).step_seconds, 6);
 }
 
+// Blocks of 2 MiB, two workers, 1 MiB/s: in 8 s everything is up. The slower
+// worker's first block is not there at 4 s but, at its even share over 1.13, at
+// 4.52 s; the answers follow, 4 s each.
+TEST(PredictStepTest, AnswersWaitForTheSlowestOfTheFlowsIntoAServer) {
+  const ModelCosts model = SimpleModel({1 << 19, 1 << 19});
+  CostInputs inputs = SimpleInputs(model, Exchange::kParameterServer, 2);
+  inputs.strategy.bucket_bytes = 2 << 20;
+  inputs.cluster.bandwidth = 1 << 20;
+  EXPECT_NEAR(Predict(inputs).step_seconds, 12.52, kNear);
+}
+
 TEST(PredictStepTest, MoreServersAreNeverSlowerWhereTheirLinksAreTheNarrow) {
   const ModelCosts model = SimpleModel({1 << 20, 1 << 18, 1 << 20});
   CostInputs inputs = SimpleInputs(model, Exchange::kParameterServer, 8);
@@ -201,6 +212,19 @@ TEST(PredictStepTest, StagesOnOneCoreTakeTurns) {
   EXPECT_NEAR(Predict(inputs).step_seconds, 5, kNear);
   inputs.cluster.shared_cores = 1;
   EXPECT_NEAR(Predict(inputs).step_seconds, 8, kNear);
+}
+
+// Two workers push a block each and get two answers: four messages whose ends
+// take 0.5 s each. An all-reduce of two takes two rounds of a message each.
+TEST(PredictStepTest, MessagesTakeCoresThatAreShared) {
+  const ModelCosts model = SimpleModel({10'000});
+  for (Exchange exchange : {Exchange::kParameterServer, Exchange::kAllReduce}) {
+    CostInputs inputs = SimpleInputs(model, exchange, 2);
+    inputs.compute.cpu_seconds_per_message = 0.5;
+    EXPECT_EQ(Predict(inputs).step_seconds, 0);
+    inputs.cluster.shared_cores = 2;
+    EXPECT_NEAR(Predict(inputs).step_seconds, 4 * 2 * 0.5 / 2, kNear);
+  }
 }
 
 // Four equal stages and eight micro-batches of 1 s each: 8 + 3 times.
