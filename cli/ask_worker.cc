@@ -8,9 +8,14 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "cli/child_process.h"
+#include "cli/find_program.h"
 #include "cli/interrupts.h"
 #include "common/run/unique_fd.h"
 #include "common/status_macros.h"
@@ -18,6 +23,7 @@
 namespace tributary {
 namespace {
 
+constexpr absl::Duration kStart = absl::Seconds(10);
 constexpr absl::Duration kLook = absl::Milliseconds(20);
 
 // A file that is gone with its owner.
@@ -44,47 +50,88 @@ class TemporaryFile {
   const std::string path_;
 };
 
-absl::StatusOr<std::string> WorkerProgram() {
-  std::error_code error;
-  const std::filesystem::path self =
-      std::filesystem::read_symlink("/proc/self/exe", error);
-  const std::string path = (self.parent_path() / "tributary-worker").string();
-  if (error || access(path.c_str(), X_OK) != 0) {
-    return absl::NotFoundError(absl::StrCat(
-        path, " is not there or not a program; it belongs beside tributary"));
+// A worker whose output goes to a file of its own.
+struct AskedWorker {
+  std::unique_ptr<TemporaryFile> output;
+  std::unique_ptr<ChildProcess> process;  // ends before its file
+
+  static absl::StatusOr<AskedWorker> Start(
+      const std::vector<std::string>& arguments) {
+    AskedWorker asked;
+    TRIBUTARY_ASSIGN_OR_RETURN(const std::string program,
+                               FindProgram("tributary-worker"));
+    TRIBUTARY_ASSIGN_OR_RETURN(asked.output, TemporaryFile::Create());
+    std::vector<std::string> command = {program};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    TRIBUTARY_ASSIGN_OR_RETURN(
+        asked.process, ChildProcess::Start({.name = "tributary-worker",
+                                            .command = command,
+                                            .log_path = asked.output->path()}));
+    return asked;
   }
-  return path;
-}
+
+  // Looks until `done` says so. Cancelled by an interrupt, DeadlineExceeded.
+  absl::Status WaitUntil(absl::Duration timeout,
+                         absl::FunctionRef<bool()> done) const {
+    const absl::Time deadline = absl::Now() + timeout;
+    while (!done()) {
+      if (absl::Now() > deadline) {
+        return absl::DeadlineExceededError(
+            absl::StrCat(absl::StrJoin(process->options().command, " "),
+                         " took longer than ", absl::FormatDuration(timeout)));
+      }
+      if (Interrupts::Requested() != 0) {
+        return absl::CancelledError("interrupted");
+      }
+      absl::SleepFor(kLook);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Failure() const {
+    const std::string line = LastLine(output->path());
+    return absl::FailedPreconditionError(line.empty() ? process->Obituary()
+                                                      : line);
+  }
+};
+
+class WorkerFarEnd final : public LinkFarEnd {
+ public:
+  WorkerFarEnd(AskedWorker worker, std::string address)
+      : worker_(std::move(worker)), address_(std::move(address)) {}
+  std::string address() const override { return address_; }
+
+ private:
+  const AskedWorker worker_;
+  const std::string address_;
+};
 
 }  // namespace
 
 absl::StatusOr<std::string> AskWorker(const std::vector<std::string>& arguments,
                                       absl::Duration timeout) {
-  TRIBUTARY_ASSIGN_OR_RETURN(const std::string program, WorkerProgram());
-  TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<TemporaryFile> output,
-                             TemporaryFile::Create());
-  std::vector<std::string> command = {program};
-  command.insert(command.end(), arguments.begin(), arguments.end());
-  TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<ChildProcess> worker,
-                             ChildProcess::Start({.name = "tributary-worker",
-                                                  .command = command,
-                                                  .log_path = output->path()}));
-  const absl::Time deadline = absl::Now() + timeout;
-  while (!worker->Ended()) {
-    if (absl::Now() > deadline) {
-      return absl::DeadlineExceededError(
-          absl::StrCat("tributary-worker ", arguments[0], " took longer than ",
-                       absl::FormatDuration(timeout)));
-    }
-    if (Interrupts::Requested() != 0) {
-      return absl::CancelledError("interrupted");
-    }
-    absl::SleepFor(kLook);
+  TRIBUTARY_ASSIGN_OR_RETURN(const AskedWorker worker,
+                             AskedWorker::Start(arguments));
+  TRIBUTARY_RETURN_IF_ERROR(
+      worker.WaitUntil(timeout, [&] { return worker.process->Ended(); }));
+  if (worker.process->succeeded()) return LastLine(worker.output->path());
+  return worker.Failure();
+}
+
+absl::StatusOr<std::unique_ptr<LinkFarEnd>> LinkFarEnd::Start() {
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      AskedWorker worker, AskedWorker::Start({"--serve-links", "127.0.0.1:0"}));
+  std::string line;
+  TRIBUTARY_RETURN_IF_ERROR(worker.WaitUntil(kStart, [&] {
+    line = LastLine(worker.output->path());
+    return !line.empty() || worker.process->Ended();
+  }));
+  absl::string_view port = line;
+  if (!absl::ConsumePrefix(&port, "listening on port ")) {
+    return worker.Failure();
   }
-  const std::string line = LastLine(output->path());
-  if (worker->succeeded()) return line;
-  return absl::FailedPreconditionError(line.empty() ? worker->Obituary()
-                                                    : line);
+  return std::make_unique<WorkerFarEnd>(std::move(worker),
+                                        absl::StrCat("127.0.0.1:", port));
 }
 
 }  // namespace tributary

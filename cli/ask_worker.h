@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,5 +15,15 @@ namespace tributary {
 // Interrupts::Install comes first; the worker dies with this process.
 absl::StatusOr<std::string> AskWorker(const std::vector<std::string>& arguments,
                                       absl::Duration timeout);
+
+// The far end of a measurement of this machine's loopback: a `tributary-worker
+// --serve-links`, ended by the destructor.
+class LinkFarEnd {
+ public:
+  // Errors as AskWorker's.
+  static absl::StatusOr<std::unique_ptr<LinkFarEnd>> Start();
+  virtual ~LinkFarEnd() = default;
+  virtual std::string address() const = 0;  // HOST:PORT
+};
 
 }  // namespace tributary

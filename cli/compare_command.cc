@@ -14,7 +14,9 @@
 #include "cli/compare/compare_table.h"
 #include "cli/compare/report_html.h"
 #include "cli/compare/report_json.h"
+#include "cli/compare_predictions.h"
 #include "cli/console.h"
+#include "cli/cost_options.h"
 #include "cli/interrupts.h"
 #include "cli/job_run.h"
 #include "cli/local_run.h"
@@ -34,6 +36,10 @@ constexpr char kFooter[] =
     "Leaves a run directory for each, compare.html (one page with charts and\n"
     "nothing from elsewhere) and compare.json. docs/operations.md says how to\n"
     "read them.\n\n"
+    "Before the runs the cost model of `tributary plan` predicts each step, "
+    "with\n"
+    "links and computing as measured on this machine, or as given; prediction\n"
+    "and measurement stand side by side.\n\n"
     "Strategies, joined by commas; by default the job's own and all that can\n"
     "run it:\n";
 constexpr char kExamples[] =
@@ -57,17 +63,23 @@ struct CompareOptions {
   std::string json_path;
   std::vector<std::string> from;
   TelemetryOptions telemetry;
+  CostOptions cost;
+  bool no_prediction = false;
   bool dry_run = false;
 };
 
-absl::StatusOr<CompareJobs> PlanJobs(const CompareOptions& options) {
-  CompareJobsOptions wanted;
+std::vector<std::string> OverridesOf(const CompareOptions& options) {
   std::vector<std::string> overrides = options.overrides;
   if (!options.device.empty()) {
     overrides.push_back(absl::StrCat("device=", options.device));
   }
-  TRIBUTARY_ASSIGN_OR_RETURN(wanted.job,
-                             ReadJobFile(options.job_path, overrides));
+  return overrides;
+}
+
+absl::StatusOr<CompareJobs> PlanJobs(const CompareOptions& options) {
+  CompareJobsOptions wanted;
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      wanted.job, ReadJobFile(options.job_path, OverridesOf(options)));
   for (const std::string& name : options.strategies) {
     TRIBUTARY_ASSIGN_OR_RETURN(StrategyChoice choice, ParseStrategy(name));
     wanted.strategies.push_back(std::move(choice));
@@ -85,19 +97,39 @@ void PrintJobs(const CompareJobs& jobs) {
   for (const std::string& note : jobs.notes) absl::PrintF("%s\n", note);
 }
 
+// What the cost model says of each job, before anything runs. What it cannot
+// say is noted.
+std::vector<std::string> Predict(const CompareOptions& options,
+                                 CompareJobs* jobs) {
+  if (options.no_prediction) return {};
+  absl::PrintF("== measures what predictions start from\n");
+  fflush(stdout);
+  absl::StatusOr<std::vector<std::string>> made =
+      PredictJobs(*jobs, options.job_path, OverridesOf(options), options.cost);
+  if (made.ok()) return *std::move(made);
+  jobs->notes.push_back(
+      absl::StrCat("no predictions: ", made.status().message()));
+  return {};
+}
+
 // Trains one after the other; returns the first exit code that is not 0. Ends
-// at an interrupt.
-int RunAll(const CompareJobs& jobs, const std::string& folder,
-           const TelemetryOptions& telemetry) {
+// at an interrupt. predictions: none, or one for each job.
+int RunAll(const CompareJobs& jobs, const std::vector<std::string>& predictions,
+           const std::string& folder, const TelemetryOptions& telemetry) {
   int code = kExitDone;
   for (size_t i = 0; i < jobs.jobs.size(); ++i) {
     const CompareJob& job = jobs.jobs[i];
     absl::PrintF("== %s, %d of %d\n", job.name, i + 1, jobs.jobs.size());
     fflush(stdout);
-    const int ended = RunLocally({.job = job.job,
-                                  .run_dir = folder + "/" + job.folder,
-                                  .telemetry = telemetry});
+    const std::string run = folder + "/" + job.folder;
+    const int ended =
+        RunLocally({.job = job.job, .run_dir = run, .telemetry = telemetry});
     if (code == kExitDone) code = ended;
+    if (i < predictions.size() && !predictions[i].empty()) {
+      const absl::Status kept =
+          WriteFileAtomically(run + "/prediction.json", predictions[i]);
+      if (!kept.ok()) PrintError(kept.message());
+    }
     if (Interrupts::Requested() != 0) break;
   }
   return code;
@@ -143,7 +175,7 @@ int CompareExisting(const CompareOptions& options) {
 }
 
 int CompareNew(const CompareOptions& options) {
-  const absl::StatusOr<CompareJobs> jobs = PlanJobs(options);
+  absl::StatusOr<CompareJobs> jobs = PlanJobs(options);
   if (!jobs.ok()) return Fail(jobs.status(), kExitRefused);
   if (options.dry_run) {
     PrintJobs(*jobs);
@@ -154,7 +186,9 @@ int CompareNew(const CompareOptions& options) {
       std::time(nullptr));
   if (!folder.ok()) return Fail(folder.status(), kExitRefused);
   Interrupts::Install();
-  const int code = RunAll(*jobs, *folder, options.telemetry);
+  const std::vector<std::string> predictions = Predict(options, &*jobs);
+  if (Interrupts::Requested() != 0) return 128 + Interrupts::Requested();
+  const int code = RunAll(*jobs, predictions, *folder, options.telemetry);
 
   std::vector<std::string> folders;
   std::error_code error;
@@ -221,6 +255,9 @@ void AddOptions(CLI::App& app, CompareOptions* options) {
                  "compare run directories that are there; may be repeated.\n"
                  "Files are written where --report and --json say")
       ->type_name("DIR");
+  AddCostOptions(app, &options->cost);
+  app.add_flag("--no-prediction", options->no_prediction,
+               "neither measure nor predict before the runs");
   AddTelemetryOptions(app, &options->telemetry);
   app.add_flag("--dry-run", options->dry_run, "print what would run and stop");
 }

@@ -1,5 +1,9 @@
 #include "cli/cost_basis.h"
 
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -32,6 +36,32 @@ absl::StatusOr<ComputeMeasurement> AskForCompute(
   return ComputeMeasurementOf(line);
 }
 
+absl::StatusOr<ComputeMeasurement> ReadMeasurement(const std::string& path) {
+  std::ifstream file(path);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file.good() && !file.eof()) {
+    return absl::NotFoundError(absl::StrCat("cannot read ", path));
+  }
+  absl::StatusOr<ComputeMeasurement> measured = ComputeMeasurementOf(text);
+  if (measured.ok() && !measured->passes.empty()) return measured;
+  return absl::InvalidArgumentError(absl::StrCat(
+      path, ": ",
+      measured.ok() ? "it holds no times" : measured.status().message()));
+}
+
+absl::StatusOr<LinkMeasurement> AskForLink(const std::string& probe) {
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      const std::string line,
+      AskWorker({"--measure-links", probe}, kLinkTimeout));
+  return LinkMeasurementOf(line);
+}
+
+absl::StatusOr<LinkMeasurement> AskForLoopback() {
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<LinkFarEnd> far_end,
+                             LinkFarEnd::Start());
+  return AskForLink(far_end->address());
+}
+
 absl::StatusOr<ModelCosts> CostsOf(const v1::JobSpec& job, const Shape& shape) {
   absl::StatusOr<ModelCosts> costs = CostsOfModel(job.model(), shape);
   if (costs.ok()) return costs;
@@ -57,24 +87,31 @@ absl::StatusOr<CostBasis> FindCostBasis(const v1::JobSpec& job,
   absl::StatusOr<Shape> shape = questions.sample_shape;
   if (shape->empty()) shape = SampleShapeOf(job);
   std::optional<ComputeMeasurement> measured;
-  if (!questions.rows.empty() || !shape.ok()) {
+  if (!questions.measurement.empty()) {
+    TRIBUTARY_ASSIGN_OR_RETURN(measured,
+                               ReadMeasurement(questions.measurement));
+  } else if (!questions.rows.empty() || !shape.ok()) {
     TRIBUTARY_ASSIGN_OR_RETURN(measured, AskForCompute(questions));
-    shape = measured->sample_shape;
   }
+  if (measured) shape = measured->sample_shape;
   TRIBUTARY_ASSIGN_OR_RETURN(basis.model, CostsOf(job, *shape));
-  if (!questions.rows.empty()) {
+  if (measured && !measured->passes.empty()) {
     TakeSpeed(SpeedOf(*measured, basis.model), &basis.compute);
   }
-  if (!questions.probe.empty()) {
+  if (!questions.probe.empty() || questions.loopback) {
     TRIBUTARY_ASSIGN_OR_RETURN(
-        const std::string line,
-        AskWorker({"--measure-links", questions.probe}, kLinkTimeout));
-    TRIBUTARY_ASSIGN_OR_RETURN(const LinkMeasurement link,
-                               LinkMeasurementOf(line));
+        const LinkMeasurement link,
+        questions.loopback ? AskForLoopback() : AskForLink(questions.probe));
     basis.cluster.bandwidth = link.bandwidth;
     basis.cluster.latency = link.latency + ClusterShape::kSoftwareLatency;
   }
   return basis;
+}
+
+std::vector<int64_t> RowsToMeasure(const CostInputs& inputs) {
+  const int64_t rows =
+      std::max<int64_t>(1, inputs.global_rows / inputs.workers);
+  return {std::max<int64_t>(1, rows / 4), rows};
 }
 
 CostInputs InputsFrom(const v1::JobSpec& job, const CostBasis& basis) {

@@ -25,8 +25,10 @@ struct CostQuestions {
   // Time the job's model on this machine with these batch sizes; none: compute
   // is given. Samples of a worker and a few less make a good pair.
   std::vector<int64_t> rows;
-  std::string probe;   // measure the link to this HOST:PORT; empty: it is given
-  Shape sample_shape;  // empty: the job or its data tell it
+  std::string measurement;  // a file with such times; empty: none
+  std::string probe;  // measure the link to this HOST:PORT; empty: it is given
+  bool loopback = false;  // measure how fast this machine talks to itself
+  Shape sample_shape;     // empty: the job or its data tell it
   ClusterShape cluster;
   ComputeSpeed compute;
 };
@@ -36,6 +38,10 @@ struct CostQuestions {
 // codes: a measurement failed.
 absl::StatusOr<CostBasis> FindCostBasis(const v1::JobSpec& job,
                                         const CostQuestions& questions);
+
+// Batch sizes that tell how fast workers of a data-parallel step compute: as
+// many samples as each has, and a fourth of them.
+std::vector<int64_t> RowsToMeasure(const CostInputs& inputs);
 
 // What PredictStep wants for a job of this basis, with the job's own strategy,
 // batch and workers. The basis outlives it.

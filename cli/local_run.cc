@@ -1,8 +1,5 @@
 #include "cli/local_run.h"
 
-#include <unistd.h>
-
-#include <filesystem>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -11,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "cli/children.h"
 #include "cli/console.h"
+#include "cli/find_program.h"
 #include "cli/job_run.h"
 #include "cli/metrics_ports.h"
 #include "common/job/job_options.h"
@@ -23,19 +21,6 @@ namespace {
 // are killed.
 constexpr absl::Duration kLeaveAfterEnd = absl::Seconds(10);
 constexpr absl::Duration kLeaveAfterFailure = absl::Seconds(1);
-
-// The programs stand beside this one.
-absl::StatusOr<std::string> FindProgram(const std::string& name) {
-  std::error_code error;
-  const std::filesystem::path self =
-      std::filesystem::read_symlink("/proc/self/exe", error);
-  const std::string path = (self.parent_path() / name).string();
-  if (error || access(path.c_str(), X_OK) != 0) {
-    return absl::NotFoundError(absl::StrCat(
-        path, " is not there or not a program; it belongs beside tributary"));
-  }
-  return path;
-}
 
 // Where a process on this machine reaches a coordinator that listens there.
 std::string LocalAddress(const std::string& address) {

@@ -1,21 +1,19 @@
 #include <unistd.h>
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "cli/append_file.h"
 #include "cli/command_line.h"
 #include "cli/console.h"
 #include "cli/cost_basis.h"
+#include "cli/cost_options.h"
 #include "cli/interrupts.h"
 #include "cli/job_run.h"
 #include "cli/plan_report.h"
-#include "cli/quantities.h"
 #include "common/cost/strategies.h"
 #include "common/job/job_file.h"
 #include "common/status_macros.h"
@@ -44,104 +42,44 @@ struct PlanOptions {
   std::vector<std::string> overrides;
   int workers = 0;  // 0: as the job file says
   int servers = 0;
-  std::string bandwidth;
-  std::string latency = "0s";
-  std::string burst = "0";
-  std::string probe;
-  double gflops = 0;
+  CostOptions cost;
   bool measure = false;
-  std::string memory_bandwidth = "20GB";
-  double shared_cores = 0;
-  std::string sample_shape;
   bool json = false;
 };
 
-absl::Status Parse(const char* option, const std::string& text,
-                   absl::StatusOr<double> (*parser)(absl::string_view),
-                   double* out) {
-  const absl::StatusOr<double> value = parser(text);
-  if (!value.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(option, ": ", value.status().message()));
-  }
-  *out = *value;
-  return absl::OkStatus();
-}
-
-absl::StatusOr<ClusterShape> ClusterOf(const PlanOptions& options) {
-  ClusterShape cluster;
-  if (options.bandwidth.empty() && options.probe.empty()) {
+absl::StatusOr<CostQuestions> QuestionsOf(const PlanOptions& options) {
+  if (!options.cost.links_known()) {
     return absl::InvalidArgumentError(
         "how fast links are is wanted: --bandwidth RATE or --probe HOST:PORT");
   }
-  if (!options.bandwidth.empty()) {
-    double rate = 0;
-    TRIBUTARY_RETURN_IF_ERROR(
-        Parse("--bandwidth", options.bandwidth, ParseRate, &rate));
-    cluster.bandwidth = PayloadRate(rate);
-  }
-  TRIBUTARY_RETURN_IF_ERROR(
-      Parse("--latency", options.latency, ParseSeconds, &cluster.latency));
-  cluster.latency += ClusterShape::kSoftwareLatency;
-  TRIBUTARY_RETURN_IF_ERROR(
-      Parse("--burst", options.burst, ParseBytes, &cluster.burst_bytes));
-  cluster.shared_cores = options.shared_cores;
-  return cluster;
-}
-
-absl::StatusOr<ComputeSpeed> ComputeOf(const PlanOptions& options) {
-  ComputeSpeed compute;
-  if (!options.measure && options.gflops == 0) {
+  if (!options.measure && !options.cost.compute_known()) {
     return absl::InvalidArgumentError(
         "how fast a worker computes is wanted: --compute GFLOPS or --measure");
   }
-  if (options.gflops > 0) {
-    compute.forward_flops = compute.backward_flops = options.gflops * 1e9;
-  }
-  compute.cpu_seconds_per_byte = ComputeSpeed::kCpuSecondsPerByte;
-  compute.process_bytes = ComputeSpeed::kProcessBytes;
-  compute.server_process_bytes = ComputeSpeed::kProcessBytes;
-  TRIBUTARY_RETURN_IF_ERROR(Parse("--memory-bandwidth",
-                                  options.memory_bandwidth, ParseRate,
-                                  &compute.memory_bandwidth));
-  return compute;
-}
-
-absl::StatusOr<CostQuestions> QuestionsOf(const PlanOptions& options) {
-  CostQuestions questions;
+  TRIBUTARY_ASSIGN_OR_RETURN(CostQuestions questions,
+                             QuestionsOf(options.cost));
   questions.job_path = options.job_path;
   questions.overrides = options.overrides;
-  questions.probe = options.probe;
-  TRIBUTARY_ASSIGN_OR_RETURN(questions.compute, ComputeOf(options));
-  TRIBUTARY_ASSIGN_OR_RETURN(questions.cluster, ClusterOf(options));
-  if (!options.sample_shape.empty()) {
-    TRIBUTARY_ASSIGN_OR_RETURN(questions.sample_shape,
-                               ParseShape(options.sample_shape));
-  }
   return questions;
 }
 
 absl::StatusOr<PlanReport> MakePlan(const PlanOptions& options,
                                     const v1::JobSpec& job,
                                     CostQuestions questions) {
-  const CostInputs own = InputsOfJob(job);
-  if (options.measure) {
-    // As many samples as a worker of a data-parallel step has, and a fourth.
-    const int64_t rows = std::max<int64_t>(1, own.global_rows / own.workers);
-    questions.rows = {std::max<int64_t>(1, rows / 4), rows};
-  }
+  if (options.measure) questions.rows = RowsToMeasure(InputsOfJob(job));
   TRIBUTARY_ASSIGN_OR_RETURN(const CostBasis basis,
                              FindCostBasis(job, questions));
   PlanReport report;
   report.job_name = job.name();
   report.parameter_elements = basis.model.parameter_elements();
-  report.measured = options.measure;
+  report.measured = options.measure || !options.cost.measurement.empty();
   report.inputs = InputsFrom(job, basis);
   // A job without servers has none to name.
   const int servers =
       options.servers > 0 ? options.servers : report.inputs.strategy.servers;
   TRIBUTARY_ASSIGN_OR_RETURN(report.plan,
                              PlanStrategies(report.inputs, servers));
+  TRIBUTARY_ASSIGN_OR_RETURN(report.own, PredictOwn(report.inputs));
   report.inputs.model = nullptr;  // ends with the basis
   return report;
 }
@@ -192,34 +130,9 @@ void AddPlanCommand(CLI::App& app, Action* action) {
       ->add_option("--servers", options->servers,
                    "parameter servers; default: the job's")
       ->check(CLI::Range(1, 256));
-  command->add_option("--bandwidth", options->bandwidth,
-                      "of a link, each way: 1Gbit, 100MB");
-  command->add_option("--latency", options->latency, "one way: 0.2ms")
-      ->capture_default_str();
-  command
-      ->add_option("--burst", options->burst,
-                   "bytes that an idle link lets through at once (tc tbf)")
-      ->capture_default_str();
-  command->add_option("--probe", options->probe,
-                      "measure the link to this HOST:PORT instead");
-  command
-      ->add_option("--compute", options->gflops,
-                   "GFLOP/s of a worker in forward and backward")
-      ->check(CLI::PositiveNumber);
+  AddCostOptions(*command, &options->cost);
   command->add_flag("--measure", options->measure,
                     "time the job's model on this machine instead");
-  command
-      ->add_option("--memory-bandwidth", options->memory_bandwidth,
-                   "bytes a second of updates, where they are not measured")
-      ->capture_default_str();
-  command
-      ->add_option("--shared-cores", options->shared_cores,
-                   "all processes share so many cores of one machine;\n"
-                   "default: each has its own")
-      ->check(CLI::Range(0.0, 4096.0));
-  command->add_option("--sample-shape", options->sample_shape,
-                      "of the data, as 28x28; default: the job or the data\n"
-                      "tell it");
   command->add_flag("--json", options->json, "one JSON object");
   command->callback(
       [options, action] { *action = [options] { return Plan(*options); }; });

@@ -89,9 +89,8 @@ Json StrategyJson(const PredictedStrategy& strategy, double rows) {
           {"server_memory_bytes", p.server_memory}};
 }
 
-double RowsAStep(const PlanReport& report) {
-  return static_cast<double>(report.inputs.global_rows *
-                             report.inputs.accumulation);
+double RowsAStep(const CostInputs& inputs) {
+  return static_cast<double>(inputs.global_rows * inputs.accumulation);
 }
 
 }  // namespace
@@ -102,7 +101,8 @@ std::string PlanText(const PlanReport& report) {
       "%s: %d parameters (%s), %.0f samples a step, %d %s\n", report.job_name,
       report.parameter_elements,
       Bytes(static_cast<double>(report.parameter_elements) * sizeof(float)),
-      RowsAStep(report), in.workers, in.workers == 1 ? "worker" : "workers");
+      RowsAStep(report.inputs), in.workers,
+      in.workers == 1 ? "worker" : "workers");
   absl::StrAppend(&text, "compute ", FlopsText(in.compute.forward_flops),
                   " forward, ", FlopsText(in.compute.backward_flops),
                   " backward (", report.measured ? "measured" : "given",
@@ -118,8 +118,9 @@ std::string PlanText(const PlanReport& report) {
         {strategy.name, SecondsText(p.step_seconds),
          SecondsText(p.compute_seconds), SecondsText(p.exposed_seconds),
          SecondsText(p.optimizer_seconds), SecondsText(p.waiting_seconds),
-         p.step_seconds > 0 ? FormatCount(RowsAStep(report) / p.step_seconds)
-                            : "-",
+         p.step_seconds > 0
+             ? FormatCount(RowsAStep(report.inputs) / p.step_seconds)
+             : "-",
          Bytes(p.bytes_sent_per_rank), Bytes(p.bytes_per_step),
          Bytes(p.worker_memory),
          p.server_memory > 0 ? Bytes(p.server_memory) : "-"});
@@ -137,12 +138,12 @@ std::string PlanJson(const PlanReport& report) {
   Json strategies = Json::array();
   for (size_t i : FastestFirst(report.plan)) {
     strategies.push_back(
-        StrategyJson(report.plan.strategies[i], RowsAStep(report)));
+        StrategyJson(report.plan.strategies[i], RowsAStep(report.inputs)));
   }
   const Json json = {
       {"job", report.job_name},
       {"parameters", report.parameter_elements},
-      {"samples_per_step", RowsAStep(report)},
+      {"samples_per_step", RowsAStep(report.inputs)},
       {"workers", in.workers},
       {"bandwidth_bytes_per_second", Number(in.cluster.bandwidth)},
       {"latency_seconds", in.cluster.latency},
@@ -153,8 +154,14 @@ std::string PlanJson(const PlanReport& report) {
       {"measured", report.measured},
       {"fastest", report.plan.strategies[report.plan.fastest].name},
       {"best_servers", report.plan.best_servers},
+      {"own", StrategyJson(report.own, RowsAStep(in))},
       {"strategies", strategies}};
   return json.dump(2) + "\n";
+}
+
+std::string PredictionJson(const PredictedStrategy& strategy,
+                           const CostInputs& inputs) {
+  return StrategyJson(strategy, RowsAStep(inputs)).dump() + "\n";
 }
 
 }  // namespace tributary

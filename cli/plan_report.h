@@ -13,6 +13,7 @@ struct PlanReport {
   CostInputs inputs;  // without the model
   bool measured = false;
   StrategyPlan plan;
+  PredictedStrategy own;  // the job's, with its workers and micro-batches
 };
 
 // A table of the strategies, fastest first, and a sentence that names the
@@ -21,5 +22,9 @@ std::string PlanText(const PlanReport& report);
 
 // The same for a program: one JSON object, indented; seconds and bytes.
 std::string PlanJson(const PlanReport& report);
+
+// One strategy of it, as prediction.json in a run directory has it.
+std::string PredictionJson(const PredictedStrategy& strategy,
+                           const CostInputs& inputs);
 
 }  // namespace tributary

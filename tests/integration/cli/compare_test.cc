@@ -69,7 +69,9 @@ TEST_F(CompareTest, TwoWorkersGetWhereOneGets) {
     EXPECT_GT(run["peak_memory_bytes"]["worker"], 1 << 20);
     EXPECT_TRUE(run["metric"].is_number());
     EXPECT_EQ(run["timeline"]["ranks"].size(), run["workers"]);
+    EXPECT_GT(run["predicted_step_seconds"], 0);
   }
+  EXPECT_THAT(compare->output(), HasSubstr("  predicted  "));
   // Both workers send all gradients and get all weights.
   const json& two = figures["runs"][1];
   EXPECT_EQ(two["strategy"], "parameter_server");
@@ -92,6 +94,42 @@ TEST_F(CompareTest, TwoWorkersGetWhereOneGets) {
                         "runs/single", "--json", "again.json"});
   ASSERT_EQ(again->Wait(kSoon), 0) << again->output();
   EXPECT_EQ(json::parse(Read("again.json")), figures);
+}
+
+// 4,612 bytes of gradients in one block, from two workers into one server and
+// out again, at 956,407 bytes/s of payload: 19.3 ms after backward.
+TEST_F(CompareTest, PredictsWithWhatIsGiven) {
+  auto compare =
+      Compare({"job.yaml", "--strategies", "parameter_server", "--servers", "1",
+               "--set", "training.steps=2", "--bandwidth", "1MB", "--compute",
+               "0.0001", "--run-dir", "runs"});
+  ASSERT_EQ(compare->Wait(kSoon), 0) << compare->output();
+  const json prediction =
+      json::parse(Read("runs/parameter_server/prediction.json"));
+  EXPECT_EQ(prediction["name"], "parameter_server, 1 server");
+  EXPECT_NEAR(prediction["exposed_seconds"].get<double>(), 0.0193, 1e-3);
+  const json figures = json::parse(Read("runs/compare.json"));
+  EXPECT_EQ(figures["runs"][1]["predicted_step_seconds"],
+            prediction["step_seconds"]);
+}
+
+TEST_F(CompareTest, WithoutPredictionNothingIsMeasured) {
+  auto compare =
+      Compare({"job.yaml", "--strategies", "all_reduce", "--set",
+               "training.steps=2", "--no-prediction", "--run-dir", "runs"});
+  ASSERT_EQ(compare->Wait(kSoon), 0) << compare->output();
+  EXPECT_THAT(compare->output(), Not(HasSubstr("predicted")));
+  EXPECT_THAT(Read("runs/compare.json"),
+              HasSubstr("\"predicted_step_seconds\": null"));
+}
+
+TEST_F(CompareTest, AMeasurementThatFailsIsANoteAndTheRunsGoOn) {
+  auto compare = Compare({"job.yaml", "--strategies", "all_reduce", "--set",
+                          "training.steps=2", "--probe", "127.0.0.1:1",
+                          "--run-dir", "runs"});
+  ASSERT_EQ(compare->Wait(kSoon), 0) << compare->output();
+  EXPECT_THAT(compare->output(), HasSubstr("no predictions: "));
+  EXPECT_THAT(compare->output(), HasSubstr("cannot reach 127.0.0.1:1"));
 }
 
 TEST_F(CompareTest, DryRunSaysWhatWouldRun) {

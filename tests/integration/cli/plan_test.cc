@@ -99,6 +99,36 @@ TEST_F(PlanTest, MeasuresTheModelAndTheLink) {
   EXPECT_GT(json["bandwidth_bytes_per_second"], 1e6);
 }
 
+// 20 -> 64 -> 1 has 2,816 FLOPs forward for a sample: 704,000 a second where
+// 20 -> 64 -> 1 has 2,817 FLOPs forward for a sample; four samples more take
+// 16 ms.
+TEST_F(PlanTest, TakesAMeasurementFromAFile) {
+  Write("measured.json",
+        R"({"sample_shape": [20], "update_seconds": 1e-3,
+            "memory_bandwidth": 1e9, "process_bytes": 1, "peak_bytes": 1,
+            "passes": [
+              {"rows": 1, "forward_seconds": 0.004, "backward_seconds": 0.004},
+              {"rows": 5, "forward_seconds": 0.020,
+               "backward_seconds": 0.020}]})");
+  const nlohmann::json json = nlohmann::json::parse(
+      Run({"tributary", "plan", "job.yaml", "--measurement", "measured.json",
+           "--bandwidth", "1Gbit", "--json"}));
+  EXPECT_EQ(json["measured"], true);
+  EXPECT_NEAR(json["forward_flops_per_second"].get<double>(), 2817 / 0.004, 1);
+  EXPECT_EQ(json["own"]["name"], "parameter_server, 1 server");
+  Write("nothing.json", R"({"sample_shape": [20], "update_seconds": 0,
+            "memory_bandwidth": 0, "process_bytes": 1, "peak_bytes": 1,
+            "passes": []})");
+  EXPECT_THAT(Run({"tributary", "plan", "job.yaml", "--measurement",
+                   "nothing.json", "--bandwidth", "1Gbit"},
+                  2),
+              HasSubstr("nothing.json: it holds no times"));
+  EXPECT_THAT(Run({"tributary", "plan", "job.yaml", "--measurement", "no.json",
+                   "--bandwidth", "1Gbit"},
+                  1),
+              HasSubstr("cannot read no.json"));
+}
+
 TEST_F(PlanTest, AShapeThatTheJobDoesNotTellIsAskedOfTheData) {
   // The features are no array: the worker says so.
   EXPECT_THAT(Run({"tributary", "plan", "images.yaml", "--compute", "10",

@@ -36,6 +36,7 @@ PlanReport Report() {
   reduce.workers = 2;
   reduce.prediction.step_seconds = 0.25;
   report.plan.strategies = {server, reduce};
+  report.own = server;
   report.plan.fastest = 1;
   report.plan.best_servers = 2;
   return report;
@@ -57,6 +58,7 @@ TEST(PlanReportTest, TheJsonHasEveryPartInSecondsAndBytes) {
   const nlohmann::json json = nlohmann::json::parse(PlanJson(Report()));
   EXPECT_EQ(json["fastest"], "all_reduce");
   EXPECT_EQ(json["best_servers"], 2);
+  EXPECT_EQ(json["own"]["step_seconds"], 0.5);
   EXPECT_EQ(json["samples_per_step"], 128);
   EXPECT_TRUE(json["backward_flops_per_second"].is_null());
   const auto& server = json["strategies"][1];
@@ -68,6 +70,14 @@ TEST(PlanReportTest, TheJsonHasEveryPartInSecondsAndBytes) {
   EXPECT_EQ(server["bytes_sent_per_rank"], 1 << 20);
   EXPECT_EQ(server["server_memory_bytes"], 5 << 20);
   EXPECT_EQ(json["strategies"][0]["servers"], 0);
+}
+
+TEST(PlanReportTest, APredictionIsOneStrategyOfIt) {
+  const PlanReport report = Report();
+  const std::string line = PredictionJson(report.own, report.inputs);
+  EXPECT_EQ(nlohmann::json::parse(line),
+            nlohmann::json::parse(PlanJson(report))["own"]);
+  EXPECT_EQ(line.find('\n'), line.size() - 1);
 }
 
 }  // namespace

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cli/compare/compare_jobs.h"
+#include "cli/cost_options.h"
+
+namespace tributary {
+
+// Predicts a step of each job of a comparison, as all its processes on this
+// machine share its cores; what the options do not say of links and of
+// computing is measured first, which takes some seconds. Returns what
+// prediction.json holds, for each job; empty: the model cannot tell.
+// job_path, overrides: of the job file that they come from. Errors as
+// FindCostBasis'. Interrupts::Install comes first.
+absl::StatusOr<std::vector<std::string>> PredictJobs(
+    const CompareJobs& jobs, const std::string& job_path,
+    const std::vector<std::string>& overrides, const CostOptions& options);
+
+}  // namespace tributary
