@@ -2,6 +2,20 @@
 
 namespace tributary {
 
+// CUDA's parts, or what stands for them where it is not built in.
+std::unique_ptr<Ops> CreateCudaOpsBeside(const Ops& ops, std::string* why_not);
+std::unique_ptr<DeviceEvent> CreateCudaEvent(Ops& ops, std::string* why_not);
+
+namespace {
+
+class HostEvent final : public DeviceEvent {
+ public:
+  void Record(Ops& /*ops*/) override {}
+  void Await(Ops& /*ops*/) override {}
+};
+
+}  // namespace
+
 std::unique_ptr<Ops> CreateOps(DeviceChoice choice, std::string* why,
                                int64_t index) {
   why->clear();
@@ -15,6 +29,15 @@ std::unique_ptr<Ops> CreateOps(DeviceChoice choice, std::string* why,
   }
   *why = "using the CPU: " + why_not;
   return CreateCpuOps();
+}
+
+std::unique_ptr<Ops> CreateOpsBeside(const Ops& ops, std::string* why_not) {
+  return ops.is_host() ? CreateCpuOps() : CreateCudaOpsBeside(ops, why_not);
+}
+
+std::unique_ptr<DeviceEvent> CreateDeviceEvent(Ops& ops, std::string* why_not) {
+  if (ops.is_host()) return std::make_unique<HostEvent>();
+  return CreateCudaEvent(ops, why_not);
 }
 
 }  // namespace tributary

@@ -21,4 +21,21 @@ std::unique_ptr<Ops> CreateOps(DeviceChoice choice, std::string* why,
 // without CUDA.
 std::unique_ptr<Ops> CreateCudaOps(std::string* why_not, int64_t index = 0);
 
+// Another Ops on the same device, whose work goes on beside this one's: for
+// another thread. nullptr and the reason when there is no room.
+std::unique_ptr<Ops> CreateOpsBeside(const Ops& ops, std::string* why_not);
+
+// A point in the work of one Ops for which another of the same device waits,
+// while the host goes on. On the host, where work is done when a call returns,
+// it does nothing. Faults are told by the Ops' Synchronize.
+class DeviceEvent {
+ public:
+  virtual ~DeviceEvent() = default;
+  // Each from the thread of its Ops; Await sees the last Record before it.
+  virtual void Record(Ops& ops) = 0;
+  virtual void Await(Ops& ops) = 0;
+};
+// nullptr and the reason when there is no room.
+std::unique_ptr<DeviceEvent> CreateDeviceEvent(Ops& ops, std::string* why_not);
+
 }  // namespace tributary

@@ -22,6 +22,9 @@ class CudaOps final : public Ops {
   const char* device_name() const override { return name_.c_str(); }
   bool is_host() const override { return false; }
 
+  int device() const { return device_; }
+  cudaStream_t stream() const { return stream_; }
+
   void* Allocate(size_t bytes) override;
   void Free(void* memory) override;
   void CopyIn(void* device, const void* host, size_t bytes) override;
@@ -148,6 +151,7 @@ class CudaOps final : public Ops {
 
  private:
   friend class CudaConvolution;  // records the faults of its kernels
+  friend class CudaEvent;
   CudaOps() = default;
   DeviceStatus Start(int device);
 

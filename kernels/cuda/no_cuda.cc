@@ -7,4 +7,15 @@ std::unique_ptr<Ops> CreateCudaOps(std::string* why_not, int64_t /*index*/) {
   return nullptr;
 }
 
+// Never asked: there is no other Ops than the host's.
+std::unique_ptr<Ops> CreateCudaOpsBeside(const Ops& /*ops*/,
+                                         std::string* why_not) {
+  return CreateCudaOps(why_not);
+}
+std::unique_ptr<DeviceEvent> CreateCudaEvent(Ops& /*ops*/,
+                                             std::string* why_not) {
+  *why_not = "built without CUDA";
+  return nullptr;
+}
+
 }  // namespace tributary
