@@ -16,7 +16,7 @@ namespace tributary {
 // Moves bytes between any two ranks of a group. A message goes when both sides
 // are there for it: the sender names receiver and tag, the receiver sender and
 // tag, both the same number of bytes, at least 1. Every pair of ranks uses a
-// tag once. For one thread, but for Abort.
+// tag once. For any thread; an operation is for one.
 class Mesh {
  public:
   // One side of a message. Destroying it gives the message up.

@@ -1,0 +1,156 @@
+// Ends of groups, good and bad; what they do between stands in
+// communicator_test.
+#include "worker/collective/nccl_communicator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <barrier>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "tests/testing/fake_nccl.h"
+#include "tests/testing/status_matchers.h"
+
+namespace tributary {
+namespace {
+
+using testing::FakeNccl;
+using testing::StatusIs;
+
+class NcclCommunicatorTest : public ::testing::Test {
+ protected:
+  using Body = std::function<void(int rank, Communicator& group)>;
+
+  // One thread a rank; `ends` are told what connecting came to where it failed.
+  void Run(int size, const Body& body) {
+    std::vector<std::unique_ptr<Mesh>> sides = CreateInProcessMesh(size);
+    const std::unique_ptr<Ops> ops = CreateCpuOps();
+    std::vector<std::string> ids(size);
+    std::barrier everybody(size);
+    connected_.assign(size, absl::OkStatus());
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < size; ++rank) {
+      threads.emplace_back([&, rank] {
+        NcclCommunicator::Options options;
+        options.api =
+            fake_.Open(std::to_string(rank),
+                       rank == 1 ? of_rank_1_ : FakeNccl::Behaviour());
+        options.ops = ops.get();
+        options.mesh = std::move(sides[rank]);
+        options.messages = messages_;
+        options.connect_timeout = connect_timeout_;
+        options.explain_timeout = absl::Milliseconds(300);
+        options.exchange =
+            [&](std::string bytes) -> absl::StatusOr<std::vector<std::string>> {
+          ids[rank] = std::move(bytes);
+          everybody.arrive_and_wait();
+          return ids;
+        };
+        auto group = NcclCommunicator::Connect(std::move(options));
+        connected_[rank] = group.status();
+        if (group.ok()) body(rank, **group);
+        if (together_) everybody.arrive_and_wait();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(fake_.live_streams(), 0);
+    EXPECT_EQ(fake_.live_events(), 0);
+    EXPECT_EQ(fake_.opened(), fake_.closed() + fake_.aborted());
+  }
+
+  FakeNccl fake_;
+  FakeNccl::Behaviour of_rank_1_;
+  bool messages_ = false;
+  bool together_ = false;  // nobody ends before all have come to their end
+  absl::Duration connect_timeout_ = absl::Seconds(20);
+  std::vector<absl::Status> connected_;
+};
+
+TEST_F(NcclCommunicatorTest, AGroupThatEndsTogetherAbortsNothing) {
+  messages_ = true;
+  Run(3, [](int, Communicator& group) {
+    std::vector<float> data(100, 1.0f);
+    TRIBUTARY_EXPECT_OK(group.AllReduce(data.data(), 100, {}));
+  });
+  EXPECT_EQ(fake_.opened(), 3 + 2 * 6);  // two ends of each of six directions
+  EXPECT_EQ(fake_.aborted(), 0);
+}
+
+TEST_F(NcclCommunicatorTest, WithoutMessagesThereIsOneCommunicatorARank) {
+  Run(3, [](int, Communicator&) {});
+  EXPECT_EQ(fake_.opened(), 3);
+}
+
+TEST_F(NcclCommunicatorTest, AnErrorOfNcclEndsTheCallAndIsKept) {
+  together_ = true;
+  std::barrier connected(2);
+  Run(2, [&](int rank, Communicator& group) {
+    connected.arrive_and_wait();
+    if (rank == 1) return;
+    fake_.FailAsync("remote process exited or there was a network error");
+    float data = 1;
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_THAT(group.AllReduce(&data, 1, {}),
+                  StatusIs(absl::StatusCode::kInternal,
+                           "an all-reduce: NCCL: remote process exited"));
+    }
+  });
+  EXPECT_GE(fake_.aborted(), 1);
+}
+
+TEST_F(NcclCommunicatorTest, AnErrorOfNcclThatALostRankHasCausedNamesIt) {
+  std::barrier connected(2);
+  Run(2, [&](int rank, Communicator& group) {
+    connected.arrive_and_wait();
+    if (rank == 1) return group.Abort("killed");
+    fake_.FailAsync("remote process exited");
+    float data = 1;
+    EXPECT_THAT(group.AllReduce(&data, 1, {}),
+                StatusIs(absl::StatusCode::kUnavailable,
+                         "rank 1 is gone (an all-reduce: NCCL: remote"));
+  });
+}
+
+TEST_F(NcclCommunicatorTest, ARankThatCannotConnectIsNamedByTheOthers) {
+  of_rank_1_.fails_to_connect = true;
+  Run(3, [](int, Communicator&) {});
+  EXPECT_THAT(connected_[1], StatusIs(absl::StatusCode::kInternal,
+                                      "connecting: NCCL: unhandled system"));
+  EXPECT_THAT(connected_[0],
+              StatusIs(absl::StatusCode::kUnavailable, "rank 1 is gone"));
+  EXPECT_THAT(connected_[2], StatusIs(absl::StatusCode::kUnavailable,
+                                      "rank 1 is lost, says rank 0"));
+}
+
+TEST_F(NcclCommunicatorTest, ConnectingHasADeadline) {
+  of_rank_1_.never_connects = true;
+  connect_timeout_ = absl::Milliseconds(50);
+  Run(2, [](int, Communicator& group) {
+    float data = 1;
+    group.AllReduce(&data, 1, {}).IgnoreError();
+  });
+  EXPECT_THAT(connected_[1],
+              StatusIs(absl::StatusCode::kDeadlineExceeded,
+                       "rank 0 did not come for 50ms (connecting)"));
+}
+
+TEST_F(NcclCommunicatorTest, AnAbortedTransferLeavesTheMemoryAlone) {
+  messages_ = true;
+  together_ = true;
+  std::vector<float> data(10);
+  Run(2, [&](int rank, Communicator& group) {
+    if (rank == 1) return;
+    auto sent = group.StartSend(data.data(), 10, 1);
+    group.Abort("the step is given up");
+    sent.reset();  // under way: rank 1 has not come
+    EXPECT_GE(fake_.aborted(), 1);
+    EXPECT_THAT(group.Send(data.data(), 10, 1),
+                StatusIs(absl::StatusCode::kCancelled, "the step is given up"));
+  });
+}
+
+}  // namespace
+}  // namespace tributary

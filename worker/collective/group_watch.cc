@@ -1,0 +1,108 @@
+#include "worker/collective/group_watch.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace tributary {
+namespace {
+
+enum Tag : uint64_t { kWord = 1, kInVain = 2, kEnd = 3 };
+
+// The destructor ends it.
+constexpr absl::Duration kAsLongAsItTakes = absl::Hours(24 * 365);
+// Of a word to one who listens from the beginning.
+constexpr absl::Duration kToTell = absl::Seconds(1);
+
+}  // namespace
+
+GroupWatch::GroupWatch(std::unique_ptr<Mesh> mesh, std::vector<int> ranks)
+    : mesh_(std::move(mesh)), ranks_(std::move(ranks)) {
+  if (size() == 1) return;
+  listening_ =
+      mesh_->Receive((rank() + 1) % size(), kWord, &word_, sizeof(word_));
+  thread_ = std::thread([this] { Listen(); });
+}
+
+GroupWatch::~GroupWatch() {
+  if (!thread_.joinable()) return;
+  mesh_->Abort("the group ends");
+  thread_.join();
+}
+
+void GroupWatch::Listen() {
+  const int next = (rank() + 1) % size();
+  const absl::Status heard = listening_->Wait(kAsLongAsItTakes);
+  if (heard.ok() && word_ >= 0 && word_ < size()) {
+    Lose(word_, absl::StrCat(" is lost, says rank ", JobRank(next)));
+  } else if (absl::IsUnavailable(heard)) {
+    Lose(next, " is gone");
+  }
+}
+
+void GroupWatch::Lose(int rank, const std::string& how) {
+  {
+    absl::MutexLock lock(&mu_);
+    if (leaving_ || !lost_.ok()) return;
+    lost_ = absl::UnavailableError(absl::StrCat("rank ", JobRank(rank), how));
+  }
+  const int before = (this->rank() + size() - 1) % size();
+  if (before == rank) return;
+  const int32_t word = rank;
+  mesh_->Send(before, kWord, &word, sizeof(word))->Wait(kToTell).IgnoreError();
+}
+
+absl::Status GroupWatch::lost() const {
+  absl::MutexLock lock(&mu_);
+  return lost_;
+}
+
+absl::Status GroupWatch::AwaitLost(absl::Duration timeout) const {
+  const auto known = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return !lost_.ok();
+  };
+  absl::MutexLock lock(&mu_);
+  mu_.AwaitWithTimeout(absl::Condition(&known), timeout);
+  return lost_;
+}
+
+std::vector<int> GroupWatch::Absent(uint64_t tag, absl::Duration timeout) {
+  const int n = size();
+  std::vector<char> there(n);
+  const char here = 1;
+  std::vector<std::unique_ptr<Mesh::Operation>> arriving(n), leaving(n);
+  for (int i = 1; i < n; ++i) {
+    const int peer = (rank() + i) % n;
+    arriving[peer] = mesh_->Receive(peer, tag, &there[peer], 1);
+    leaving[peer] = mesh_->Send(peer, tag, &here, 1);
+  }
+  std::vector<int> absent;
+  const absl::Time end = absl::Now() + timeout;
+  for (int peer = 0; peer < n; ++peer) {
+    if (peer == rank()) continue;
+    const absl::Duration left =
+        std::max(end - absl::Now(), absl::Milliseconds(1));
+    if (!arriving[peer]->Wait(left).ok() || !leaving[peer]->Wait(left).ok()) {
+      absent.push_back(peer);
+    }
+  }
+  return absent;
+}
+
+std::vector<int> GroupWatch::FindSilent(absl::Duration timeout) {
+  std::vector<int> silent;
+  for (int rank : Absent(kInVain, timeout)) {
+    if (silent.empty()) Lose(rank, " did not come");
+    silent.push_back(JobRank(rank));
+  }
+  return silent;
+}
+
+bool GroupWatch::Leave(absl::Duration timeout) {
+  if (!Absent(kEnd, timeout).empty()) return false;
+  absl::MutexLock lock(&mu_);
+  leaving_ = true;
+  return lost_.ok();
+}
+
+}  // namespace tributary

@@ -1,0 +1,360 @@
+#include "worker/collective/nccl_communicator.h"
+
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/check.h"
+#include "common/status_macros.h"
+
+namespace tributary {
+namespace {
+
+// What a rank that is gone has sent before may still arrive.
+constexpr int64_t kGraceMicros = 200'000;
+
+}  // namespace
+
+class NcclCommunicator::Transfer final : public PendingTransfer {
+ public:
+  Transfer(NcclCommunicator* group, NcclComm* comm, int peer)
+      : group_(group), comm_(comm), peer_(peer) {}
+  // What is under way uses the memory until it is done or the group gives up.
+  ~Transfer() override {
+    if (transfer_ != nullptr) Wait().IgnoreError();
+    std::deque<Transfer*>& waiting = group_->pairs_[peer_].receives;
+    for (auto i = waiting.begin(); i != waiting.end(); ++i) {
+      if (*i != this) continue;
+      waiting.erase(i);
+      break;
+    }
+  }
+
+  absl::Status Wait() override {
+    if (comm_ == nullptr) return absl::OkStatus();  // nothing to move
+    TRIBUTARY_RETURN_IF_ERROR(group_->status_);
+    if (receives_) {
+      group_->BeginReceives(peer_, this);
+    } else {
+      group_->BeginAllReceives();
+    }
+    group_->waiting_for_ = group_->JobRank(peer_);
+    const NcclOutcome outcome = comm_->Finish(&*transfer_);
+    if (outcome.ok()) group_->waiting_for_ = -1;
+    return group_->StatusOf(outcome, receives_ ? "a receive" : "a send");
+  }
+
+ private:
+  friend class NcclCommunicator;
+  NcclCommunicator* const group_;
+  NcclComm* const comm_;
+  const int peer_;
+  bool receives_ = false;
+  float* target_ = nullptr;
+  int64_t n_ = 0;
+  std::unique_ptr<NcclComm::Transfer> transfer_;  // once it is under way
+};
+
+NcclCommunicator::NcclCommunicator(Options options)
+    : options_(std::move(options)),
+      watch_(std::move(options_.mesh), options_.ranks),
+      pairs_(watch_.size()) {}
+
+absl::StatusOr<std::unique_ptr<NcclCommunicator>> NcclCommunicator::Connect(
+    Options options) {
+  std::unique_ptr<NcclCommunicator> made(
+      new NcclCommunicator(std::move(options)));
+  TRIBUTARY_RETURN_IF_ERROR(made->ConnectAll());
+  return made;
+}
+
+// Rank 0 names the group; for messages every rank names the ways that lead from
+// it.
+absl::Status NcclCommunicator::ConnectAll() {
+  scratch_ = static_cast<float*>(options_.ops->Allocate(2 * sizeof(float)));
+  if (scratch_ == nullptr) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "no room on device ", options_.ops->device_name(), " for a group"));
+  }
+  options_.ops->Fill(2, 0, scratch_);
+  std::string own;
+  for (int to = 0; to < size(); ++to) {
+    const bool wanted = to == rank() ? rank() == 0 : options_.messages;
+    NcclId id = {};
+    if (wanted && options_.api->NewId(&id) == NcclApi::Code::kFailed) {
+      return absl::UnavailableError(options_.api->LastError(nullptr));
+    }
+    own.append(id.data(), id.size());
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<std::string> ids,
+                             options_.exchange(own));
+  for (size_t r = 0; r < ids.size(); ++r) {
+    if (ids[r].size() == own.size()) continue;
+    return absl::InternalError(absl::StrCat(
+        "rank ", JobRank(static_cast<int>(r)), " sent ", ids[r].size(),
+        " bytes to connect by, wanted ", own.size()));
+  }
+  NcclId id;
+  std::memcpy(id.data(), ids[0].data(), id.size());
+  TRIBUTARY_RETURN_IF_ERROR(ConnectOne(rank(), size(), id, &group_));
+  if (options_.messages) TRIBUTARY_RETURN_IF_ERROR(ConnectPairs(ids));
+  connected_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status NcclCommunicator::ConnectOne(int rank, int size, const NcclId& id,
+                                          std::unique_ptr<NcclComm>* made) {
+  NcclOutcome outcome;
+  *made = NcclComm::Connect(
+      {.api = options_.api.get(),
+       .rank = rank,
+       .size = size,
+       .id = id,
+       .timeout_micros = absl::ToInt64Microseconds(options_.timeout),
+       .connect_micros = absl::ToInt64Microseconds(options_.connect_timeout),
+       .give_up = [this] { return GiveUp(); },
+       .clock = options_.clock,
+       .pause = options_.pause},
+      &outcome);
+  return StatusOf(outcome, "connecting");
+}
+
+// In one order of all ways, so that nobody waits in a circle. The first message
+// connects the two devices, which wants both at once: later ones need not.
+absl::Status NcclCommunicator::ConnectPairs(
+    const std::vector<std::string>& ids) {
+  for (int from = 0; from < size(); ++from) {
+    for (int to = 0; to < size(); ++to) {
+      if (from == to || (from != rank() && to != rank())) continue;
+      const bool sends = from == rank();
+      Pair& pair = pairs_[sends ? to : from];
+      std::unique_ptr<NcclComm>& way = sends ? pair.send : pair.receive;
+      NcclId id;
+      std::memcpy(id.data(), ids[from].data() + id.size() * to, id.size());
+      TRIBUTARY_RETURN_IF_ERROR(ConnectOne(sends ? 0 : 1, 2, id, &way));
+      NcclComm::Transfer first = sends ? way->BeginSend(scratch_, 1, 1)
+                                       : way->BeginReceive(scratch_ + 1, 1, 0);
+      TRIBUTARY_RETURN_IF_ERROR(
+          StatusOf(way->Finish(&first), "a first message"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+NcclCommunicator::~NcclCommunicator() {
+  const bool well = group_ != nullptr && status_.ok() && !aborted_ &&
+                    watch_.lost().ok() && watch_.Leave(options_.leave_timeout);
+  std::vector<std::unique_ptr<NcclComm>> all;
+  all.push_back(std::move(group_));
+  for (Pair& pair : pairs_) {
+    all.push_back(std::move(pair.send));
+    all.push_back(std::move(pair.receive));
+  }
+  for (const auto& comm : all) {
+    if (well && comm != nullptr) comm->BeginClose();
+  }
+  for (const auto& comm : all) {
+    if (well && comm != nullptr) comm->Close();
+  }
+  all.clear();
+  if (scratch_ != nullptr) options_.ops->Free(scratch_);
+}
+
+void NcclCommunicator::Abort(const std::string& why) {
+  absl::MutexLock lock(&mu_);
+  if (why_.empty()) why_ = why.empty() ? "aborted" : why;
+  aborted_ = true;
+}
+
+bool NcclCommunicator::GiveUp() {
+  if (aborted_) return true;
+  if (watch_.lost().ok()) return false;
+  const int64_t now = options_.clock->NowMicros();
+  if (lost_since_ < 0) lost_since_ = now;
+  return now - lost_since_ >= kGraceMicros;
+}
+
+absl::Status NcclCommunicator::StatusOf(const NcclOutcome& outcome,
+                                        const char* what) {
+  if (outcome.ok() || !status_.ok()) return status_;
+  status_ = Explain(outcome, what);
+  // Nothing of this group goes on on the device, where it would wait for ever.
+  if (group_ != nullptr) group_->Abort();
+  for (Pair& pair : pairs_) {
+    if (pair.send != nullptr) pair.send->Abort();
+    if (pair.receive != nullptr) pair.receive->Abort();
+  }
+  return status_;
+}
+
+absl::Status NcclCommunicator::Explain(const NcclOutcome& outcome,
+                                       const char* what) {
+  if (aborted_) {
+    absl::MutexLock lock(&mu_);
+    return absl::CancelledError(why_);
+  }
+  switch (outcome.code) {
+    case NcclOutcome::Code::kLate: {
+      const std::vector<int> silent =
+          watch_.FindSilent(options_.explain_timeout);
+      const std::string time = absl::FormatDuration(
+          connected_ ? options_.timeout : options_.connect_timeout);
+      if (silent.empty()) {
+        return absl::DeadlineExceededError(absl::StrCat(
+            what, " was not done for ", time, ", and all ranks wait for it"));
+      }
+      return absl::DeadlineExceededError(absl::StrCat(
+          silent.size() == 1 ? "rank " : "ranks ", absl::StrJoin(silent, ", "),
+          " did not come for ", time, " (", what, ")"));
+    }
+    case NcclOutcome::Code::kFailed: {
+      const absl::Status lost = watch_.AwaitLost(options_.explain_timeout);
+      const std::string text = absl::StrCat(what, ": ", outcome.message);
+      if (lost.ok()) return absl::InternalError(text);
+      return absl::UnavailableError(
+          absl::StrCat(std::string(lost.message()), " (", text, ")"));
+    }
+    default: {
+      const absl::Status lost = watch_.lost();
+      return lost.ok() ? absl::CancelledError(outcome.message) : lost;
+    }
+  }
+}
+
+void NcclCommunicator::Count(int64_t sent, int64_t received) {
+  bytes_sent_ += sent * sizeof(float);
+  bytes_received_ += received * sizeof(float);
+}
+
+// In place: every element is read where it is written.
+void NcclCommunicator::Scale(float* data, int64_t n,
+                             absl::Span<const float> weights) {
+  if (weights.empty() || weights[rank()] == 1.0f) return;
+  const float* part = data;
+  options_.ops->WeightedSum(n, 1, &part, &weights[rank()], data);
+}
+
+absl::Status NcclCommunicator::AllReduce(float* data, int64_t n,
+                                         absl::Span<const float> weights) {
+  if (n == 0) return status_;
+  TRIBUTARY_RETURN_IF_ERROR(status_);
+  Scale(data, n, weights);
+  waiting_for_ = TheOther();
+  TRIBUTARY_RETURN_IF_ERROR(
+      StatusOf(group_->AllReduce(data, n), "an all-reduce"));
+  waiting_for_ = -1;
+  const int64_t others = 2 * n * (size() - 1) / size();
+  Count(others, others);
+  return absl::OkStatus();
+}
+
+absl::Status NcclCommunicator::ReduceScatter(float* data,
+                                             absl::Span<const int64_t> bounds,
+                                             absl::Span<const float> weights) {
+  TRIBUTARY_CHECK(static_cast<int>(bounds.size()) == size() + 1);
+  const int64_t n = bounds.back(), own = bounds[rank() + 1] - bounds[rank()];
+  if (n == 0) return status_;
+  TRIBUTARY_RETURN_IF_ERROR(status_);
+  Scale(data, n, weights);
+  waiting_for_ = TheOther();
+  TRIBUTARY_RETURN_IF_ERROR(
+      StatusOf(group_->ReduceScatter(data, {bounds.begin(), bounds.end()}),
+               "a reduce-scatter"));
+  waiting_for_ = -1;
+  Count(n - own, own * (size() - 1));
+  return absl::OkStatus();
+}
+
+absl::Status NcclCommunicator::AllGather(float* data,
+                                         absl::Span<const int64_t> bounds) {
+  TRIBUTARY_CHECK(static_cast<int>(bounds.size()) == size() + 1);
+  const int64_t n = bounds.back(), own = bounds[rank() + 1] - bounds[rank()];
+  if (n == 0) return status_;
+  TRIBUTARY_RETURN_IF_ERROR(status_);
+  waiting_for_ = TheOther();
+  TRIBUTARY_RETURN_IF_ERROR(
+      StatusOf(group_->AllGather(data, {bounds.begin(), bounds.end()}),
+               "an all-gather"));
+  waiting_for_ = -1;
+  Count(own * (size() - 1), n - own);
+  return absl::OkStatus();
+}
+
+absl::Status NcclCommunicator::Broadcast(float* data, int64_t n, int root) {
+  if (n == 0) return status_;
+  TRIBUTARY_RETURN_IF_ERROR(status_);
+  waiting_for_ = rank() == root ? TheOther() : JobRank(root);
+  TRIBUTARY_RETURN_IF_ERROR(
+      StatusOf(group_->Broadcast(data, n, root), "a broadcast"));
+  waiting_for_ = -1;
+  Count(rank() == root ? n : 0, rank() == root ? 0 : n);
+  return absl::OkStatus();
+}
+
+absl::Status NcclCommunicator::AllToAll(const float* in, float* out,
+                                        int64_t n) {
+  if (n == 0) return status_;
+  TRIBUTARY_RETURN_IF_ERROR(status_);
+  waiting_for_ = TheOther();
+  TRIBUTARY_RETURN_IF_ERROR(
+      StatusOf(group_->AllToAll(in, out, n), "an all-to-all"));
+  waiting_for_ = -1;
+  Count(n * (size() - 1), n * (size() - 1));
+  return absl::OkStatus();
+}
+
+absl::Status NcclCommunicator::Barrier() {
+  TRIBUTARY_RETURN_IF_ERROR(status_);
+  waiting_for_ = TheOther();
+  TRIBUTARY_RETURN_IF_ERROR(
+      StatusOf(group_->AllReduce(scratch_, 1), "a barrier"));
+  waiting_for_ = -1;
+  return absl::OkStatus();
+}
+
+std::unique_ptr<PendingTransfer> NcclCommunicator::StartSend(const float* data,
+                                                             int64_t n,
+                                                             int to) {
+  TRIBUTARY_CHECK(options_.messages && to != rank());
+  NcclComm* const way = n == 0 ? nullptr : pairs_[to].send.get();
+  auto transfer = std::make_unique<Transfer>(this, way, to);
+  if (way == nullptr || !status_.ok()) return transfer;
+  transfer->transfer_ =
+      std::make_unique<NcclComm::Transfer>(way->BeginSend(data, n, 1));
+  Count(n, 0);
+  return transfer;
+}
+
+std::unique_ptr<PendingTransfer> NcclCommunicator::StartReceive(float* data,
+                                                                int64_t n,
+                                                                int from) {
+  TRIBUTARY_CHECK(options_.messages && from != rank());
+  NcclComm* const way = n == 0 ? nullptr : pairs_[from].receive.get();
+  auto transfer = std::make_unique<Transfer>(this, way, from);
+  transfer->receives_ = true;
+  if (way == nullptr || !status_.ok()) return transfer;
+  transfer->target_ = data;
+  transfer->n_ = n;
+  pairs_[from].receives.push_back(transfer.get());
+  Count(0, n);
+  return transfer;
+}
+
+void NcclCommunicator::BeginReceives(int peer, const Transfer* last) {
+  Pair& pair = pairs_[peer];
+  if (last != nullptr && last->transfer_ != nullptr) return;
+  while (!pair.receives.empty()) {
+    Transfer* const next = pair.receives.front();
+    pair.receives.pop_front();
+    next->transfer_ = std::make_unique<NcclComm::Transfer>(
+        pair.receive->BeginReceive(next->target_, next->n_, 0));
+    if (next == last) return;
+  }
+}
+
+void NcclCommunicator::BeginAllReceives() {
+  for (int peer = 0; peer < size(); ++peer) BeginReceives(peer, nullptr);
+}
+
+}  // namespace tributary

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/ops.h"
+#include "worker/collective/communicator.h"
+
+namespace tributary {
+
+// Takes arrays of a device through host memory and a communicator there: for
+// devices that no faster way joins. The sums are that one's, so they have the
+// bits that they have without a device.
+class StagedCommunicator final : public Communicator {
+ public:
+  struct Options {
+    std::unique_ptr<Communicator> host;
+    Ops* ops = nullptr;  // of the arrays' device; outlives the communicator
+  };
+  explicit StagedCommunicator(Options options);
+
+  int rank() const override { return options_.host->rank(); }
+  int size() const override { return options_.host->size(); }
+  const char* backend() const override { return options_.host->backend(); }
+  absl::Status Broadcast(float* data, int64_t n, int root) override;
+  absl::Status AllReduce(float* data, int64_t n,
+                         absl::Span<const float> weights) override;
+  absl::Status ReduceScatter(float* data, absl::Span<const int64_t> bounds,
+                             absl::Span<const float> weights) override;
+  absl::Status AllGather(float* data,
+                         absl::Span<const int64_t> bounds) override;
+  absl::Status AllToAll(const float* in, float* out, int64_t n) override;
+  std::unique_ptr<PendingTransfer> StartSend(const float* data, int64_t n,
+                                             int to) override;
+  std::unique_ptr<PendingTransfer> StartReceive(float* data, int64_t n,
+                                                int from) override;
+  absl::Status Barrier() override { return options_.host->Barrier(); }
+  void Abort(const std::string& why) override { options_.host->Abort(why); }
+  int waiting_for() const override { return options_.host->waiting_for(); }
+  uint64_t bytes_sent() const override { return options_.host->bytes_sent(); }
+  uint64_t bytes_received() const override {
+    return options_.host->bytes_received();
+  }
+
+ private:
+  class Transfer;
+
+  // Elements [begin, end) of `data` to the same place of host memory, or back.
+  absl::Status Out(const float* data, int64_t begin, int64_t end, float* host);
+  void In(const float* host, int64_t begin, int64_t end, float* data);
+  float* Host(int64_t n);
+
+  const Options options_;
+  std::vector<float> host_;
+};
+
+}  // namespace tributary
