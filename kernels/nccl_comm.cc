@@ -11,8 +11,10 @@ namespace {
 
 using Code = NcclApi::Code;
 
-// Between two looks; a collective of a bucket takes hundreds of them.
-constexpr std::chrono::microseconds kPause(5);
+// A short call is looked after without a pause, for some hundred microseconds:
+// a thread that sleeps wakes up later than asked.
+constexpr int kLooksWithoutPause = 200;
+constexpr std::chrono::microseconds kPause(20);
 
 // All ranks' ranges are of one length: then one call does it.
 bool Even(const std::vector<int64_t>& bounds) {
@@ -63,6 +65,7 @@ NcclOutcome NcclComm::Break(NcclOutcome::Code code, const std::string& why) {
 NcclOutcome NcclComm::AwaitFor(int64_t micros,
                                const std::function<Code()>& look) {
   const int64_t begin = options_.clock->NowMicros();
+  int looks = 0;
   while (true) {
     // Before all else: what is done is done.
     const Code code = look();
@@ -78,6 +81,9 @@ NcclOutcome NcclComm::AwaitFor(int64_t micros,
     }
     if (options_.pause) {
       options_.pause();
+    } else if (looks < kLooksWithoutPause) {
+      ++looks;
+      std::this_thread::yield();
     } else {
       std::this_thread::sleep_for(kPause);
     }

@@ -43,8 +43,8 @@ class NcclComm {
     // Asked at every look: true ends the call.
     std::function<bool()> give_up;
     const Clock* clock = &Clock::Real();
-    // What the thread does between two looks; none: waits for some
-    // microseconds.
+    // What the thread does between two looks; none: lets others run, then
+    // sleeps for some microseconds.
     std::function<void()> pause;
   };
 
