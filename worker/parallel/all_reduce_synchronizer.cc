@@ -228,29 +228,20 @@ absl::Status AllReduceSynchronizer::Process(const Bucket& bucket) {
   AddSpan(/*optimizer=*/false, reducing);
   if (two_phase_) return absl::OkStatus();
   const int64_t updating = Clock::Real().NowMicros();
-  TRIBUTARY_RETURN_IF_ERROR(CheckFinite(bucket));
   for (size_t r = 0; r < bucket.num_ranges; ++r) {
-    optimizer_->Update(step_, bucket.first_range + r);
+    const size_t range = bucket.first_range + r;
+    if (!optimizer_->UpdateIfFinite(step_, range)) return NotFinite(range);
   }
   AddSpan(/*optimizer=*/true, updating);
   return GatherWeights(bucket);
 }
 
-absl::Status AllReduceSynchronizer::CheckFinite(const Bucket& bucket) {
-  for (size_t r = 0; r < bucket.num_ranges; ++r) {
-    const GradientRange& range = optimizer_->ranges()[bucket.first_range + r];
-    double square = 0;
-    options_.ops->GrainSquares(
-        range.size(), range.size(),
-        options_.model->gradient(range.parameter) + range.begin, &square);
-    if (std::isfinite(square)) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("the gradient of \"",
-                     options_.model->parameters()[range.parameter].name,
-                     "\" in step ", step_ + 1, " is not finite in elements ",
-                     range.begin, " to ", range.end - 1));
-  }
-  return absl::OkStatus();
+absl::Status AllReduceSynchronizer::NotFinite(size_t range) const {
+  const GradientRange& r = optimizer_->ranges()[range];
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the gradient of \"", options_.model->parameters()[r.parameter].name,
+      "\" in step ", step_ + 1, " is not finite in elements ", r.begin, " to ",
+      r.end - 1));
 }
 
 absl::Status AllReduceSynchronizer::GatherWeights(const Bucket& bucket) {

@@ -116,7 +116,7 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
   void Run();  // the thread
   // Reduces one bucket, and updates it where no sums are needed first.
   absl::Status Process(const Bucket& bucket);
-  absl::Status CheckFinite(const Bucket& bucket);
+  absl::Status NotFinite(size_t range) const;
   absl::Status GatherWeights(const Bucket& bucket);
   bool replicated() const { return options_.update_on == UpdateOn::kEveryRank; }
   bool cut() const { return options_.update_on == UpdateOn::kOwnCut; }

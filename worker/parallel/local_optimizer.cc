@@ -1,5 +1,6 @@
 #include "worker/parallel/local_optimizer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -9,6 +10,12 @@
 #include "common/wire/crc32c.h"
 
 namespace tributary {
+namespace {
+
+// Elements of a block: with weights and state it stays in the cache.
+constexpr int64_t kBlock = 4096;
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<LocalOptimizer>> LocalOptimizer::Create(
     Options options) {
@@ -115,10 +122,27 @@ std::vector<float*> LocalOptimizer::StateOf(size_t range) const {
   return state;
 }
 
-void LocalOptimizer::Update(int64_t step, size_t range) {
-  Update(optimizer_.Prepare(step + 1, options_.learning_rate(step),
-                            /*gradient_scale=*/1.0),
-         range);
+bool LocalOptimizer::UpdateIfFinite(int64_t step, size_t range) {
+  const GradientRange& r = ranges()[range];
+  const OptimizerStep prepared =
+      StepFor(r, optimizer_.Prepare(step + 1, options_.learning_rate(step),
+                                    /*gradient_scale=*/1.0));
+  const float* gradient = Gradient(r);
+  float* weight = Weight(r);
+  std::vector<float*> state = StateOf(range);
+  for (int64_t left = r.size(); left > 0;) {
+    const int64_t n = std::min(left, kBlock);
+    double square = 0;
+    options_.ops->GrainSquares(n, n, gradient, &square);
+    if (!std::isfinite(square)) return false;
+    options_.ops->OptimizerUpdate(prepared, n, gradient, weight, weight,
+                                  state.data());
+    gradient += n;
+    weight += n;
+    for (float*& s : state) s += n;
+    left -= n;
+  }
+  return true;
 }
 
 void LocalOptimizer::Update(const OptimizerStep& prepared, size_t range) {

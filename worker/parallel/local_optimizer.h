@@ -61,8 +61,10 @@ class LocalOptimizer {
   }
 
   // One-pass path: applies step `step` to one of the ranges, from the model's
-  // gradient.
-  void Update(int64_t step, size_t range);
+  // gradient, block by block: each is in the cache when it is looked at and
+  // then updated. False at the first that is not finite; it and those behind it
+  // stay as they were.
+  bool UpdateIfFinite(int64_t step, size_t range);
 
   // Two-phase path. Squares of the gradient's grains of all ranges, in their
   // order; then, with the sums over each parameter of all ranks' grains:
