@@ -1,5 +1,6 @@
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "tests/gpu/speed.h"
@@ -8,6 +9,7 @@ namespace tributary::testing {
 namespace {
 
 constexpr int64_t kQuads = int64_t{1} << 24;  // 256 MB each way
+constexpr size_t kBytes = kQuads * sizeof(float4);
 constexpr int kRounds = 20;
 
 __global__ void CopyKernel(int64_t n, const float4* from, float4* to) {
@@ -15,31 +17,52 @@ __global__ void CopyKernel(int64_t n, const float4* from, float4* to) {
   for (; i < n; i += int64_t{gridDim.x} * blockDim.x) to[i] = from[i];
 }
 
-}  // namespace
-
-double CopyCeiling() {
-  float4 *from = nullptr, *to = nullptr;
+// GB/s of calls that move so many bytes, after one to warm up; 0 when the
+// device fails.
+template <typename Call>
+double Rate(double bytes, Call call) {
   cudaEvent_t begin = nullptr, end = nullptr;
-  cudaMalloc(&from, kQuads * sizeof(float4));
-  cudaMalloc(&to, kQuads * sizeof(float4));
-  cudaMemset(from, 0, kQuads * sizeof(float4));
   cudaEventCreate(&begin);
   cudaEventCreate(&end);
-  CopyKernel<<<1 << 16, 256>>>(kQuads, from, to);
+  call();
   cudaEventRecord(begin);
-  for (int round = 0; round < kRounds; ++round) {
-    CopyKernel<<<1 << 16, 256>>>(kQuads, from, to);
-  }
+  for (int round = 0; round < kRounds; ++round) call();
   cudaEventRecord(end);
   const bool ok = cudaEventSynchronize(end) == cudaSuccess;
   float ms = 0;
   cudaEventElapsedTime(&ms, begin, end);
   cudaEventDestroy(begin);
   cudaEventDestroy(end);
-  cudaFree(from);
+  return ok && ms > 0 ? bytes * kRounds / (ms * 1e6) : 0;
+}
+
+}  // namespace
+
+CopyCeilings MeasureCopyCeilings() {
+  CopyCeilings ceilings;
+  float4 *from = nullptr, *to = nullptr, *host = nullptr;
+  if (cudaMalloc(&from, kBytes) == cudaSuccess &&
+      cudaMalloc(&to, kBytes) == cudaSuccess &&
+      cudaMallocHost(&host, kBytes) == cudaSuccess) {
+    cudaMemset(from, 0, kBytes);
+    // The runtime's copy or a kernel's, whichever is faster.
+    ceilings.on_device =
+        std::max(Rate(2.0 * kBytes,
+                      [&] { CopyKernel<<<1 << 16, 256>>>(kQuads, from, to); }),
+                 Rate(2.0 * kBytes, [&] {
+                   cudaMemcpyAsync(to, from, kBytes, cudaMemcpyDeviceToDevice);
+                 }));
+    ceilings.to_device = Rate(kBytes, [&] {
+      cudaMemcpyAsync(to, host, kBytes, cudaMemcpyHostToDevice);
+    });
+    ceilings.to_host = Rate(kBytes, [&] {
+      cudaMemcpyAsync(host, from, kBytes, cudaMemcpyDeviceToHost);
+    });
+  }
+  cudaFreeHost(host);
   cudaFree(to);
-  if (!ok || ms <= 0) return 0;
-  return 2.0 * kQuads * sizeof(float4) * kRounds / (ms * 1e6);
+  cudaFree(from);
+  return ceilings;
 }
 
 }  // namespace tributary::testing

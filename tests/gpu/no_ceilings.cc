@@ -2,6 +2,6 @@
 
 namespace tributary::testing {
 
-double CopyCeiling() { return 0; }
+CopyCeilings MeasureCopyCeilings() { return {}; }
 
 }  // namespace tributary::testing

@@ -1,8 +1,6 @@
 #include "tests/gpu/speed.h"
 
 #include <chrono>
-#include <functional>
-#include <memory>
 
 #include "kernels/ops.h"
 #include "kernels/optimizer.h"
@@ -10,12 +8,92 @@
 namespace tributary::testing {
 namespace {
 
-constexpr int64_t kFloats = int64_t{1} << 26;  // 256 MB an array
-constexpr int kArrays = 6;
 constexpr int kRounds = 20;
+constexpr int64_t kFloats = SpeedArrays::kFloats;
 
-// Seconds a call, after one to warm up.
-double Time(Ops& ops, const std::function<void()>& call) {
+// Operations that memory bounds: bytes read and written over time.
+class Streams {
+ public:
+  Streams(Ops& ops, std::vector<Speed>* speeds) : ops_(ops), speeds_(*speeds) {}
+
+  // arrays: that many of n floats pass.
+  void Add(const char* name, double ceiling, double arrays, int64_t n,
+           const std::function<void()>& call) {
+    const double bytes = arrays * static_cast<double>(n) * sizeof(float);
+    speeds_.push_back(
+        {name, "GB/s", bytes / SecondsPerCall(ops_, call) / 1e9, ceiling});
+  }
+
+ private:
+  Ops& ops_;
+  std::vector<Speed>& speeds_;
+};
+
+void AddElementwise(Ops& ops, const SpeedArrays& a, double ceiling,
+                    Streams* streams) {
+  const int64_t cols = 1024, rows = kFloats / cols;
+  streams->Add("relu", ceiling, 2, kFloats, [&] {
+    ops.Activation(ActivationKind::kRelu, kFloats, a[0], a[1]);
+  });
+  streams->Add("gelu (erf)", ceiling, 2, kFloats, [&] {
+    ops.Activation(ActivationKind::kGeluErf, kFloats, a[0], a[1]);
+  });
+  streams->Add("softmax, rows of 1024", ceiling, 2, kFloats,
+               [&] { ops.Softmax(rows, cols, a[0], a[1]); });
+  streams->Add("layernorm, rows of 1024", ceiling, 2, kFloats, [&] {
+    ops.LayerNorm(rows, cols, 1e-5f, a[0], a[2], a[3], a[1], a[4], a[5]);
+  });
+}
+
+void AddReductions(Ops& ops, const SpeedArrays& a, double ceiling,
+                   Streams* streams) {
+  const int64_t cols = 1024, rows = kFloats / cols;
+  streams->Add("column sum, 1024 columns", ceiling, 1, kFloats,
+               [&] { ops.ColumnSum(rows, cols, a[0], 0, a[1]); });
+  streams->Add("channel sum, 64 of 56 x 56", ceiling, 1, 300 * 64 * 56 * 56,
+               [&] { ops.ChannelSum(300, 64, 56 * 56, a[0], 0, a[1]); });
+  std::vector<double> squares(kFloats / 1024);
+  streams->Add("sums of squares, by 1024", ceiling, 1, kFloats,
+               [&] { ops.GrainSquares(kFloats, 1024, a[0], squares.data()); });
+  const float* parts[] = {a[0], a[1]};
+  const float weights[] = {0.5f, 0.5f};
+  streams->Add("weighted sum of 2", ceiling, 3, kFloats,
+               [&] { ops.WeightedSum(kFloats, 2, parts, weights, a[2]); });
+}
+
+void AddUpdates(Ops& ops, const SpeedArrays& a, double ceiling,
+                Streams* streams) {
+  const OptimizerOptions sgd;
+  streams->Add("sgd update", ceiling, 3, kFloats, [&] {
+    ops.OptimizerUpdate(Optimizer(sgd).Prepare(1, 1e-3, 1), kFloats, a[0], a[1],
+                        a[1], nullptr);
+  });
+  OptimizerOptions adam;
+  adam.kind = OptimizerOptions::Kind::kAdam;
+  float* const states[] = {a[2], a[3]};
+  streams->Add("adam update", ceiling, 7, kFloats, [&] {
+    ops.OptimizerUpdate(Optimizer(adam).Prepare(1, 1e-3, 1), kFloats, a[0],
+                        a[1], a[1], states);
+  });
+}
+
+void AddCopies(Ops& ops, const SpeedArrays& a, const CopyCeilings& ceilings,
+               Streams* streams) {
+  const int64_t cols = 1024, rows = kFloats / cols;
+  streams->Add("copy on the device", ceilings.on_device, 2, kFloats,
+               [&] { ops.CopyMatrix(rows, cols, a[0], cols, a[1], cols); });
+  std::vector<float> host(kFloats / 4);
+  const auto n = static_cast<int64_t>(host.size());
+  const size_t bytes = host.size() * sizeof(float);
+  streams->Add("copy to the device", ceilings.to_device, 1, n,
+               [&] { ops.CopyIn(a[0], host.data(), bytes); });
+  streams->Add("copy to the host", ceilings.to_host, 1, n,
+               [&] { ops.CopyOut(host.data(), a[0], bytes); });
+}
+
+}  // namespace
+
+double SecondsPerCall(Ops& ops, const std::function<void()>& call) {
   call();
   if (!ops.Synchronize().ok()) return 1e30;
   const auto begin = std::chrono::steady_clock::now();
@@ -26,87 +104,32 @@ double Time(Ops& ops, const std::function<void()>& call) {
   return seconds.count() / kRounds;
 }
 
-// Six large arrays of ones, freed together.
-class Arrays {
- public:
-  explicit Arrays(Ops& ops) : ops_(ops) {
-    for (float*& a : arrays_) {
-      a = static_cast<float*>(ops.Allocate(kFloats * sizeof(float)));
-      if (a != nullptr) ops.Fill(kFloats, 1.0f, a);
-      complete_ = complete_ && a != nullptr;
-    }
+SpeedArrays::SpeedArrays(Ops& ops) : ops_(ops) {
+  for (float*& a : arrays_) {
+    a = static_cast<float*>(ops.Allocate(kFloats * sizeof(float)));
+    if (a != nullptr) ops.Fill(kFloats, 1.0f, a);
+    complete_ = complete_ && a != nullptr;
   }
-  ~Arrays() {
-    for (float* a : arrays_) {
-      if (a != nullptr) ops_.Free(a);
-    }
-  }
-  Arrays(const Arrays&) = delete;
-  Arrays& operator=(const Arrays&) = delete;
-
-  bool complete() const { return complete_; }
-  float* operator[](int i) const { return arrays_[i]; }
-
- private:
-  Ops& ops_;
-  float* arrays_[kArrays] = {};
-  bool complete_ = true;
-};
-
-void AddGemms(Ops& ops, const Arrays& a, std::vector<Speed>* speeds) {
-  const auto tflops = [&](int64_t m, int64_t n, int64_t k) {
-    const double seconds = Time(
-        ops, [&] { ops.Gemm(false, true, m, n, k, 1, a[0], a[1], 0, a[2]); });
-    return 2e-12 * static_cast<double>(m * n * k) / seconds;
-  };
-  const double ceiling = tflops(8192, 8192, 8192);
-  const auto add = [&](const char* name, int64_t m, int64_t n, int64_t k) {
-    speeds->push_back({name, "TFLOP/s", tflops(m, n, k), ceiling});
-  };
-  add("linear 128 x 1024 x 1024", 128, 1024, 1024);
-  add("linear 4096 x 4096 x 4096", 4096, 4096, 4096);
 }
 
-}  // namespace
+SpeedArrays::~SpeedArrays() {
+  for (float* a : arrays_) {
+    if (a != nullptr) ops_.Free(a);
+  }
+}
 
 std::vector<Speed> MeasureSpeeds(Ops& ops) {
   std::vector<Speed> speeds;
-  const Arrays a(ops);
+  const CopyCeilings ceilings = MeasureCopyCeilings();
+  const SpeedArrays a(ops);
   if (!a.complete()) return speeds;
-  const double ceiling = CopyCeiling();
-  const auto add = [&](const char* name, int64_t arrays,
-                       const std::function<void()>& call) {
-    const double bytes = static_cast<double>(arrays * kFloats) * sizeof(float);
-    speeds.push_back({name, "GB/s", bytes / Time(ops, call) / 1e9, ceiling});
-  };
-  const int64_t cols = 1024, rows = kFloats / cols;
-  add("relu", 2,
-      [&] { ops.Activation(ActivationKind::kRelu, kFloats, a[0], a[1]); });
-  add("gelu (erf)", 2,
-      [&] { ops.Activation(ActivationKind::kGeluErf, kFloats, a[0], a[1]); });
-  add("softmax, rows of 1024", 2, [&] { ops.Softmax(rows, cols, a[0], a[1]); });
-  add("layernorm, rows of 1024", 2, [&] {
-    ops.LayerNorm(rows, cols, 1e-5f, a[0], a[2], a[3], a[1], a[4], a[5]);
-  });
-  add("column sum, 1024 columns", 1,
-      [&] { ops.ColumnSum(rows, cols, a[0], 0, a[1]); });
-  const float* parts[] = {a[0], a[1]};
-  const float weights[] = {0.5f, 0.5f};
-  add("weighted sum of 2", 3,
-      [&] { ops.WeightedSum(kFloats, 2, parts, weights, a[2]); });
-  const OptimizerOptions sgd;
-  add("sgd update", 3, [&] {
-    ops.OptimizerUpdate(Optimizer(sgd).Prepare(1, 1e-3, 1), kFloats, a[0], a[1],
-                        a[1], nullptr);
-  });
-  OptimizerOptions adam;
-  adam.kind = OptimizerOptions::Kind::kAdam;
-  float* const states[] = {a[2], a[3]};
-  add("adam update", 7, [&] {
-    ops.OptimizerUpdate(Optimizer(adam).Prepare(1, 1e-3, 1), kFloats, a[0],
-                        a[1], a[1], states);
-  });
-  AddGemms(ops, a, &speeds);
+  Streams streams(ops, &speeds);
+  AddElementwise(ops, a, ceilings.on_device, &streams);
+  AddReductions(ops, a, ceilings.on_device, &streams);
+  AddUpdates(ops, a, ceilings.on_device, &streams);
+  AddCopies(ops, a, ceilings, &streams);
+  AddNccl(ops, a, ceilings.on_device, &speeds);
+  AddProducts(ops, a, &speeds);
   return speeds;
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -9,18 +11,54 @@ class Ops;
 
 namespace tributary::testing {
 
-// How fast a key operation ran beside what the device can do at most.
+// How fast a key operation ran beside what the device can do at most, measured
+// in the same run.
 struct Speed {
   std::string name;
-  std::string unit;  // GB/s or TFLOP/s
+  std::string unit;  // GB/s, TFLOP/s, us
   double achieved;
-  double ceiling;
+  double ceiling;  // 0: none
 };
+
+// In GB/s, 0 without CUDA: what a large copy on the device reads and writes
+// together, what one from pinned host memory and one to it move.
+struct CopyCeilings {
+  double on_device = 0;
+  double to_device = 0;
+  double to_host = 0;
+};
+CopyCeilings MeasureCopyCeilings();
+
+// Large arrays of ones on a device, freed together.
+class SpeedArrays {
+ public:
+  static constexpr int64_t kFloats = int64_t{1} << 26;  // 256 MB an array
+  static constexpr int kArrays = 6;
+
+  explicit SpeedArrays(Ops& ops);
+  ~SpeedArrays();
+  SpeedArrays(const SpeedArrays&) = delete;
+  SpeedArrays& operator=(const SpeedArrays&) = delete;
+
+  bool complete() const { return complete_; }
+  float* operator[](int i) const { return arrays_[i]; }
+
+ private:
+  Ops& ops_;
+  float* arrays_[kArrays] = {};
+  bool complete_ = true;
+};
+
+// Seconds a call, after one to warm up; very many when the device fails.
+double SecondsPerCall(Ops& ops, const std::function<void()>& call);
 
 // Measures the key operations on large arrays; empty when memory is short.
 std::vector<Speed> MeasureSpeeds(Ops& ops);
 
-// What a copy kernel moves, read and written, in GB/s; 0 without CUDA.
-double CopyCeiling();
+// The parts of that list: matrix products, convolutions, attention; and what
+// one rank alone does over NCCL.
+void AddProducts(Ops& ops, const SpeedArrays& a, std::vector<Speed>* speeds);
+void AddNccl(Ops& ops, const SpeedArrays& a, double ceiling,
+             std::vector<Speed>* speeds);
 
 }  // namespace tributary::testing
