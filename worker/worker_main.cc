@@ -98,6 +98,9 @@ int main(int argc, char** argv) {
   app.add_option("--device", options.device,
                  "auto, cpu or cuda; auto leaves it to the job")
       ->transform(CLI::CheckedTransformer(devices, CLI::ignore_case));
+  app.add_option("--local-rank", options.local_rank,
+                 "which of this machine's CUDA devices to compute on, modulo\n"
+                 "their number; default: the rank of the job");
   app.add_option("--join-timeout", join_seconds,
                  "seconds to wait for the coordinator and for the others")
       ->capture_default_str()

@@ -7,7 +7,7 @@ namespace tributary {
 // The reference implementation of Ops. Calls do their work before they return,
 // on the caller's thread. The methods stand in the files of this folder by
 // kind; each file reads loops, then methods.
-class CpuOps final : public Ops {
+class CpuOps : public Ops {
  public:
   CpuOps();
 

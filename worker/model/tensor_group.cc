@@ -14,15 +14,6 @@ TensorGroup::TensorGroup(const Options& options) : options_(options) {
 int TensorGroup::rank() const { return options_.communicator->rank(); }
 int TensorGroup::size() const { return options_.communicator->size(); }
 
-bool TensorGroup::staged() const {
-  return !options_.device_arrays && !options_.ops->is_host();
-}
-
-float* TensorGroup::Host(int64_t n) {
-  if (static_cast<int64_t>(host_.size()) < n) host_.resize(n);
-  return host_.data();
-}
-
 void TensorGroup::Record(const char* what, const absl::Status& status) {
   if (status.ok() || !status_.ok()) return;
   // Those who wait for this rank shall not wait in vain.
@@ -34,30 +25,17 @@ void TensorGroup::Record(const char* what, const absl::Status& status) {
 
 void TensorGroup::AllReduce(int64_t n, float* data) {
   if (!status_.ok() || n == 0) return;
-  float* array = staged() ? Host(n) : data;
-  if (staged()) options_.ops->CopyOut(array, data, n * sizeof(float));
-  Record("summing", options_.communicator->AllReduce(array, n));
-  if (staged()) options_.ops->CopyIn(data, array, n * sizeof(float));
+  Record("summing", options_.communicator->AllReduce(data, n));
 }
 
 void TensorGroup::AllGather(absl::Span<const int64_t> bounds, float* data) {
-  const int64_t n = bounds.back();
-  if (!status_.ok() || n == 0) return;
-  float* array = staged() ? Host(n) : data;
-  if (staged()) {
-    const int64_t begin = bounds[rank()];
-    const int64_t own = bounds[rank() + 1] - begin;
-    options_.ops->CopyOut(array + begin, data + begin, own * sizeof(float));
-  }
-  Record("gathering", options_.communicator->AllGather(array, bounds));
-  if (staged()) options_.ops->CopyIn(data, array, n * sizeof(float));
+  if (!status_.ok() || bounds.back() == 0) return;
+  Record("gathering", options_.communicator->AllGather(data, bounds));
 }
 
 void TensorGroup::AllReduceOnHost(int64_t n, float* data) {
+  if (options_.ops->is_host()) return AllReduce(n, data);
   if (!status_.ok() || n == 0) return;
-  if (!options_.device_arrays) {
-    return Record("summing", options_.communicator->AllReduce(data, n));
-  }
   auto array = DeviceArray<float>::Allocate(options_.ops, n);
   if (!array.ok()) return Record("summing", array.status());
   options_.ops->CopyIn(array->data(), data, n * sizeof(float));

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
@@ -20,11 +19,9 @@ class Communicator;
 class TensorGroup {
  public:
   struct Options {
-    Ops* ops = nullptr;                    // of the model; outlives the group
-    Communicator* communicator = nullptr;  // of these ranks alone; outlives it
-    // The communicator takes arrays of the device of `ops`; else of the host,
-    // and what stands on another device is copied there and back.
-    bool device_arrays = false;
+    Ops* ops = nullptr;  // of the model; outlives the group
+    // Of these ranks alone, for arrays of that device; outlives the group.
+    Communicator* communicator = nullptr;
   };
 
   explicit TensorGroup(const Options& options);
@@ -44,11 +41,8 @@ class TensorGroup {
 
  private:
   void Record(const char* what, const absl::Status& status);
-  bool staged() const;
-  float* Host(int64_t n);
 
   const Options options_;
-  std::vector<float> host_;  // where arrays of another device pass through
   absl::Status status_;
 };
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <numeric>
 #include <utility>
 
@@ -13,7 +12,6 @@
 #include "common/partition_plan.h"
 #include "common/sample_weights.h"
 #include "common/status_macros.h"
-#include "common/wire/crc32c.h"
 
 namespace tributary {
 namespace {
@@ -28,7 +26,7 @@ int64_t NumGrains(int64_t elements) {
 
 AllReduceSynchronizer::AllReduceSynchronizer(Options options)
     : options_(std::move(options)) {
-  TRIBUTARY_CHECK(options_.ops->is_host());
+  if (options_.model_ops == nullptr) options_.model_ops = options_.ops;
 }
 
 absl::StatusOr<std::unique_ptr<AllReduceSynchronizer>>
@@ -51,12 +49,14 @@ AllReduceSynchronizer::Create(Options options) {
 
 AllReduceSynchronizer::~AllReduceSynchronizer() {
   if (!thread_.joinable()) return;
+  bool broken_off = false;
   {
     absl::MutexLock lock(&mu_);
     closing_ = true;
+    broken_off = left_ > 0 || !status_.ok();
   }
   // A bucket under way, of a step that is given up, would wait for others.
-  options_.group->Abort("the training of this rank ends");
+  if (broken_off) options_.group->Abort("the training of this rank ends");
   thread_.join();
 }
 
@@ -92,6 +92,13 @@ absl::Status AllReduceSynchronizer::PlanBuckets() {
     for (int p = bucket.first; p <= bucket.last; ++p) {
       bucket_of_[p] = static_cast<int>(buckets_.size());
     }
+    if (options_.new_event) {
+      made.computed = options_.new_event();
+      if (made.computed == nullptr) {
+        return absl::ResourceExhaustedError(
+            absl::StrCat("no event on device ", options_.ops->device_name()));
+      }
+    }
     buckets_.push_back(std::move(made));
   }
   TRIBUTARY_ASSIGN_OR_RETURN(
@@ -109,6 +116,10 @@ absl::Status AllReduceSynchronizer::PlanBuckets() {
 absl::StatusOr<int64_t> AllReduceSynchronizer::Start(
     const MakeWeights& initial, const OnPosition& on_position) {
   on_position({options_.start_step, options_.start_step});
+  // What has made the model's arrays comes before what fills them here.
+  if (const DeviceStatus made = options_.model_ops->Synchronize(); !made.ok()) {
+    return absl::InternalError(absl::StrCat("device: ", made.message()));
+  }
   if (options_.restore != nullptr) {
     TRIBUTARY_RETURN_IF_ERROR(Restore());
     return options_.start_step;
@@ -125,48 +136,29 @@ absl::StatusOr<int64_t> AllReduceSynchronizer::Start(
         options_.group->Broadcast(weights(), num_elements_, 0));
   }
   TRIBUTARY_RETURN_IF_ERROR(optimizer_->Reset());
+  TRIBUTARY_RETURN_IF_ERROR(DeviceFault());  // before the model reads them
   return 0;
 }
 
-absl::Status AllReduceSynchronizer::Restore() {
-  const ParameterSpecs& parameters = options_.model->parameters();
-  TRIBUTARY_ASSIGN_OR_RETURN(
-      const std::unique_ptr<PlannedCheckpoint> checkpoint,
-      PlannedCheckpoint::Create(options_.restore, options_.planned,
-                                optimizer_->state_names()));
-  for (size_t p = 0; p < parameters.size(); ++p) {
-    const int parameter = static_cast<int>(p);
-    std::vector<float> host(parameters[p].size());
-    TRIBUTARY_RETURN_IF_ERROR(checkpoint->ReadRange(
-        0, options_.place_in_plan[p], 0, absl::MakeSpan(host)));
-    options_.ops->CopyIn(options_.model->weight(parameter), host.data(),
-                         host.size() * sizeof(float));
-  }
-  return optimizer_->Restore(*checkpoint, options_.place_in_plan);
+absl::Status AllReduceSynchronizer::DeviceFault() {
+  const DeviceStatus status = options_.ops->Synchronize();
+  if (status.ok()) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("device: ", status.message()));
 }
 
-void AllReduceSynchronizer::StartCheckpointer() {
-  const Checkpoints& wanted = options_.checkpoints;
-  const int rank = options_.group->rank();
-  if (wanted.every_steps == 0 || (rank != 0 && !cut())) return;
-  Checkpointer::Options made;
-  made.directory = wanted.directory;
-  made.header.job_id = wanted.job_id;
-  // By rank of the job, or of the one replica that writes.
-  made.header.shard = options_.mesh.RankOf(options_.place);
-  made.header.num_shards =
-      cut() ? options_.mesh.size() : options_.mesh.model_size();
-  made.header.parameters = options_.planned;
-  made.header.state_names = optimizer_->state_names();
-  // A rank that has nothing to write writes a file that says so.
-  made.num_blocks = std::max<size_t>(
-      1, absl::c_count_if(optimizer_->ranges(), [this](const auto& range) {
-        return Writes(range.parameter);
-      }));
-  made.on_written = [this](const Checkpointer::Written& written) {
-    options_.checkpoints.on_written(written, optimizer_->state_names());
-  };
-  checkpointer_ = std::make_unique<Checkpointer>(std::move(made));
+absl::Status AllReduceSynchronizer::AllGatherOnHost(
+    float* values, const std::vector<int64_t>& bounds) {
+  Ops& ops = *options_.ops;
+  if (ops.is_host()) return options_.group->AllGather(values, bounds);
+  const int64_t n = bounds.back();
+  if (n > passage_size_) {
+    TRIBUTARY_ASSIGN_OR_RETURN(passage_, DeviceArray<float>::Allocate(&ops, n));
+    passage_size_ = n;
+  }
+  ops.CopyIn(passage_.data(), values, n * sizeof(float));
+  TRIBUTARY_RETURN_IF_ERROR(options_.group->AllGather(passage_.data(), bounds));
+  ops.CopyOut(values, passage_.data(), n * sizeof(float));
+  return DeviceFault();
 }
 
 void AllReduceSynchronizer::BeginStep(int64_t step, uint64_t /*samples*/) {
@@ -184,6 +176,8 @@ void AllReduceSynchronizer::BeginStep(int64_t step, uint64_t /*samples*/) {
 void AllReduceSynchronizer::GradientReady(int parameter) {
   const int bucket = bucket_of_[parameter];
   if (--missing_[bucket] > 0) return;
+  DeviceEvent* const computed = buckets_[bucket].computed.get();
+  if (computed != nullptr) computed->Record(*options_.model_ops);
   absl::MutexLock lock(&mu_);
   ready_.push_back(bucket);
 }
@@ -217,6 +211,7 @@ void AllReduceSynchronizer::AddSpan(bool optimizer, int64_t begin_micros) {
 
 absl::Status AllReduceSynchronizer::Process(const Bucket& bucket) {
   const int64_t reducing = Clock::Real().NowMicros();
+  if (bucket.computed != nullptr) bucket.computed->Await(*options_.ops);
   float* const gradient = gradients() + bucket.bucket.begin;
   if (!replicated()) {
     TRIBUTARY_RETURN_IF_ERROR(options_.group->ReduceScatter(
@@ -232,6 +227,8 @@ absl::Status AllReduceSynchronizer::Process(const Bucket& bucket) {
     const size_t range = bucket.first_range + r;
     if (!optimizer_->UpdateIfFinite(step_, range)) return NotFinite(range);
   }
+  // The model's Ops, which reads the weights, knows nothing of this one.
+  TRIBUTARY_RETURN_IF_ERROR(DeviceFault());
   AddSpan(/*optimizer=*/true, updating);
   return GatherWeights(bucket);
 }
@@ -262,61 +259,6 @@ absl::StatusOr<int64_t> AllReduceSynchronizer::FinishStep() {
     TRIBUTARY_RETURN_IF_ERROR(Checkpoint(steps));
   }
   return steps;
-}
-
-absl::Status AllReduceSynchronizer::CompareReplicas(int64_t steps) {
-  const int size = options_.group->size(), rank = options_.group->rank();
-  // Of the weights and, where all ranks hold the same, of the state.
-  std::vector<uint32_t> hashes(2 * size);
-  if (num_elements_ > 0) {
-    hashes[2 * rank] =
-        Crc32c(weights(), static_cast<size_t>(num_elements_) * sizeof(float));
-  }
-  if (replicated()) hashes[2 * rank + 1] = optimizer_->StateChecksum();
-  std::vector<int64_t> bounds;
-  for (int r = 0; r <= size; ++r) bounds.push_back(2 * r);
-  static_assert(sizeof(float) == sizeof(uint32_t));
-  TRIBUTARY_RETURN_IF_ERROR(options_.group->AllGather(
-      reinterpret_cast<float*>(hashes.data()), bounds));
-  for (int r = 1; r < size; ++r) {
-    for (int i : {0, 1}) {
-      if (hashes[2 * r + i] == hashes[i]) continue;
-      return absl::DataLossError(absl::StrCat(
-          "after step ", steps, " the ", i == 0 ? "weights" : "optimizer state",
-          " of rank ", r, " have checksum ", absl::Hex(hashes[2 * r + i]),
-          ", those of rank 0 ", absl::Hex(hashes[i])));
-    }
-  }
-  return absl::OkStatus();
-}
-
-bool AllReduceSynchronizer::Writes(int parameter) const {
-  const Holders& holders =
-      options_.planned[options_.place_in_plan[parameter]].holders;
-  return options_.place.stage == std::max(0, holders.stage) &&
-         options_.place.tensor == std::max(0, holders.tensor);
-}
-
-absl::Status AllReduceSynchronizer::Checkpoint(int64_t steps) {
-  if (checkpointer_ == nullptr) return absl::OkStatus();
-  const auto take = [this](const BlockCut& cut) { checkpointer_->Take(cut); };
-  bool any = false;
-  for (size_t r = 0; r < optimizer_->ranges().size(); ++r) {
-    const int parameter = optimizer_->ranges()[r].parameter;
-    if (!Writes(parameter)) continue;
-    any = true;
-    TRIBUTARY_RETURN_IF_ERROR(
-        optimizer_->Cut(steps, r, options_.place_in_plan[parameter], take));
-  }
-  if (!any) {
-    const Block none;
-    take(
-        {.steps = steps,
-         .block = &none,
-         .weights = SharedBuffer(0),
-         .state = std::vector<const float*>(optimizer_->state_names().size())});
-  }
-  return absl::OkStatus();
 }
 
 absl::Status AllReduceSynchronizer::WaitForBuckets() {
@@ -351,8 +293,8 @@ AllReduceSynchronizer::SumsOverRanks(const std::vector<double>& own,
   std::vector<double> values((bounds[size]) / 2);
   std::copy(own.begin(), own.end(), values.begin() + bounds[rank] / 2);
   if (!replicated()) {
-    TRIBUTARY_RETURN_IF_ERROR(options_.group->AllGather(
-        reinterpret_cast<float*>(values.data()), bounds));
+    TRIBUTARY_RETURN_IF_ERROR(
+        AllGatherOnHost(reinterpret_cast<float*>(values.data()), bounds));
   }
   // In the canonical order: by parameter, then position.
   struct Piece {
@@ -425,6 +367,7 @@ absl::Status AllReduceSynchronizer::ApplyWithSums() {
   } else {
     optimizer_->UpdateAll(step_, square);
   }
+  TRIBUTARY_RETURN_IF_ERROR(DeviceFault());
   AddSpan(/*optimizer=*/true, updating);
   for (const Bucket& bucket : buckets_) {
     TRIBUTARY_RETURN_IF_ERROR(GatherWeights(bucket));

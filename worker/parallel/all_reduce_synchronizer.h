@@ -15,8 +15,10 @@
 #include "common/device_mesh.h"
 #include "common/optimizer_options.h"
 #include "common/parameter_spec.h"
+#include "kernels/device.h"
 #include "kernels/ops.h"
 #include "worker/collective/communicator.h"
+#include "worker/model/device_array.h"
 #include "worker/model/model.h"
 #include "worker/parallel/gradient_ranges.h"
 #include "worker/parallel/gradient_synchronizer.h"
@@ -32,6 +34,9 @@ namespace tributary {
 // Gradients are added in rank order with the servers' weights and the
 // optimizer's arithmetic is theirs, so over host communicators the weights are
 // those of a parameter server, bit for bit.
+//
+// On a device the thread has Ops of its own beside the model's, so that buckets
+// are reduced and updated while backward goes on there as well.
 class AllReduceSynchronizer final : public GradientSynchronizer {
  public:
   // After every so many steps, where above 0, the ranks compare their weights
@@ -52,12 +57,20 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
     kRankZero,   // there alone
   };
   struct Options {
-    std::unique_ptr<Communicator> group;  // of all data-parallel ranks
-    // Of all that train one replica, by rank; none where the model is whole or
-    // no step needs sums over all of it.
+    std::unique_ptr<Ops> beside;  // `ops`, where that is not the model's
+    // Of all data-parallel ranks, for arrays of the device of `ops`.
+    std::unique_ptr<Communicator> group;
+    // Of all that train one replica, by rank, for arrays of the host; none
+    // where the model is whole or no step needs sums over all of it.
     std::unique_ptr<Communicator> model_group;
-    Model* model = nullptr;  // these two outlive it
-    Ops* ops = nullptr;      // of the host
+    Model* model = nullptr;  // outlives it
+    // Of the model's device: what the thread that exchanges gradients computes
+    // with. On the host it may be the model's own.
+    Ops* ops = nullptr;
+    Ops* model_ops = nullptr;  // what computes the gradients; none: `ops`
+    // Of the device, one for each bucket: how `ops` waits for `model_ops`.
+    // None: on the host, which has nothing to wait for.
+    std::function<std::unique_ptr<DeviceEvent>()> new_event;
     // Where the model is a part of one: the parameters of all parts, this
     // rank's place among them, and where the model's stand in the list. Empty:
     // the model is whole.
@@ -108,11 +121,17 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
     std::vector<int64_t> bounds;  // by rank, from bucket.begin
     size_t first_range = 0;       // of this rank's, in the optimizer
     size_t num_ranges = 0;
+    std::unique_ptr<DeviceEvent> computed;  // its gradients, on the device
   };
 
   explicit AllReduceSynchronizer(Options options);
 
   absl::Status PlanBuckets();
+  // What the device has met since it was last asked, on `ops`.
+  absl::Status DeviceFault();
+  // AllGather of values in host memory.
+  absl::Status AllGatherOnHost(float* values,
+                               const std::vector<int64_t>& bounds);
   void Run();  // the thread
   // Reduces one bucket, and updates it where no sums are needed first.
   absl::Status Process(const Bucket& bucket);
@@ -151,6 +170,8 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
   std::vector<std::vector<GradientRange>> all_ranges_;  // [rank], in order
   std::unique_ptr<LocalOptimizer> optimizer_;
   std::unique_ptr<Checkpointer> checkpointer_;  // where this rank writes
+  DeviceArray<float> passage_;  // of host values, where a device exchanges
+  int64_t passage_size_ = 0;
   bool two_phase_ = false;
   int64_t step_ = 0;
   std::vector<float> sample_weights_;

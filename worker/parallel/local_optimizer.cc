@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "common/partition_plan.h"
 #include "common/status_macros.h"
@@ -16,6 +17,15 @@ namespace {
 constexpr int64_t kBlock = 4096;
 
 }  // namespace
+
+uint32_t ExtendChecksumOf(Ops& ops, uint32_t crc, const float* data,
+                          int64_t n) {
+  const size_t bytes = static_cast<size_t>(n) * sizeof(float);
+  if (ops.is_host()) return ExtendCrc32c(crc, data, bytes);
+  std::vector<float> host(n);
+  ops.CopyOut(host.data(), data, bytes);
+  return ExtendCrc32c(crc, host.data(), bytes);
+}
 
 absl::StatusOr<std::unique_ptr<LocalOptimizer>> LocalOptimizer::Create(
     Options options) {
@@ -83,8 +93,9 @@ absl::Status LocalOptimizer::Restore(const PlannedCheckpoint& checkpoint,
 uint32_t LocalOptimizer::StateChecksum() {
   uint32_t crc = Crc32c(nullptr, 0);
   for (size_t r = 0; r < ranges().size(); ++r) {
-    const auto bytes = static_cast<size_t>(ranges()[r].size()) * sizeof(float);
-    for (const float* state : StateOf(r)) crc = ExtendCrc32c(crc, state, bytes);
+    for (const float* state : StateOf(r)) {
+      crc = ExtendChecksumOf(*options_.ops, crc, state, ranges()[r].size());
+    }
   }
   return crc;
 }
@@ -130,11 +141,17 @@ bool LocalOptimizer::UpdateIfFinite(int64_t step, size_t range) {
   const float* gradient = Gradient(r);
   float* weight = Weight(r);
   std::vector<float*> state = StateOf(range);
+  // On a device all of it at once, each grain by a few of many threads.
+  const bool is_host = options_.ops->is_host();
+  const int64_t block = is_host ? kBlock : r.size();
   for (int64_t left = r.size(); left > 0;) {
-    const int64_t n = std::min(left, kBlock);
-    double square = 0;
-    options_.ops->GrainSquares(n, n, gradient, &square);
-    if (!std::isfinite(square)) return false;
+    const int64_t n = std::min(left, block);
+    const int64_t grain = is_host ? n : kGrainElements;
+    std::vector<double> squares((n + grain - 1) / grain);
+    options_.ops->GrainSquares(n, grain, gradient, squares.data());
+    if (!absl::c_all_of(squares, [](double s) { return std::isfinite(s); })) {
+      return false;
+    }
     options_.ops->OptimizerUpdate(prepared, n, gradient, weight, weight,
                                   state.data());
     gradient += n;

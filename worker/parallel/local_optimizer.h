@@ -47,7 +47,7 @@ class LocalOptimizer {
   const std::vector<std::string>& state_names() const {
     return optimizer_.state_names();
   }
-  // CRC-32C of all of it, range by range.
+  // CRC-32C of all of it, range after range.
   uint32_t StateChecksum();
   // One of the ranges after `steps` steps, in host memory, as one of parameter
   // `place`.
@@ -105,5 +105,11 @@ class LocalOptimizer {
   std::vector<std::vector<DeviceArray<float>>> state_;  // [range][state]
   std::vector<DeviceArray<float>> direction_;           // [range], LAMB's
 };
+
+// CRC-32C of a device's array, going on from `crc`.
+uint32_t ExtendChecksumOf(Ops& ops, uint32_t crc, const float* data, int64_t n);
+inline uint32_t ChecksumOf(Ops& ops, const float* data, int64_t n) {
+  return ExtendChecksumOf(ops, 0, data, n);
+}
 
 }  // namespace tributary

@@ -8,68 +8,122 @@
 #include "common/check.h"
 #include "common/job/job_options.h"
 #include "common/status_macros.h"
+#include "kernels/nccl_api.h"
 #include "spdlog/spdlog.h"
+#include "worker/collective/device_offer.h"
 #include "worker/collective/mesh.h"
+#include "worker/collective/nccl_communicator.h"
 #include "worker/collective/peer_communicator.h"
+#include "worker/collective/staged_communicator.h"
 
 namespace tributary {
 namespace {
 
-absl::StatusOr<std::unique_ptr<Mesh>> ConnectMesh(const GroupParts& parts,
-                                                  const v1::Plan& plan,
-                                                  const std::string& name,
-                                                  int rank, int size,
-                                                  absl::Duration timeout) {
-  Member& member = *parts.member;
-  if (member.job().strategy().has_data_parallel()) {
-    return parts.local_meshes->Take(plan.epoch(), name, rank, size);
+// This worker's side of a group that is being connected.
+struct Side {
+  const GroupParts& parts;
+  const v1::Plan& plan;
+  const GroupSpec& group;
+  int rank;  // in the group
+  absl::Duration timeout;
+
+  int size() const { return static_cast<int>(group.ranks.size()); }
+  // What all say of `what`, in the group's order.
+  ExchangeBytes Exchange(const std::string& what) const {
+    return [side = *this, name = group.name + what](std::string bytes) {
+      return side.parts.member->Exchange(side.plan.epoch(), name, side.rank,
+                                         side.size(), std::move(bytes),
+                                         side.timeout);
+    };
+  }
+};
+
+absl::StatusOr<std::unique_ptr<Mesh>> ConnectMesh(const Side& side) {
+  const GroupParts& parts = side.parts;
+  if (parts.member->job().strategy().has_data_parallel()) {
+    return parts.local_meshes->Take(side.plan.epoch(), side.group.name,
+                                    side.rank, side.size());
   }
   TRIBUTARY_ASSIGN_OR_RETURN(const std::string host,
                              LocalHostTowards(parts.coordinator));
-  return ConnectGlooMesh({.rank = rank,
-                          .size = size,
+  return ConnectGlooMesh({.rank = side.rank,
+                          .size = side.size(),
                           .host = host,
-                          .connect_timeout = timeout,
-                          .exchange = [&](std::string addresses) {
-                            return member.Exchange(plan.epoch(), name, rank,
-                                                   size, std::move(addresses),
-                                                   timeout);
-                          }});
+                          .connect_timeout = side.timeout,
+                          .exchange = side.Exchange("")});
+}
+
+// NCCL's functions where the group takes it, else null.
+absl::StatusOr<std::unique_ptr<NcclApi>> ChooseNccl(const Side& side,
+                                                    std::string* why_not) {
+  const v1::CollectiveBackend wanted = side.group.backend;
+  std::unique_ptr<NcclApi> api;
+  if (wanted == v1::COLLECTIVE_BACKEND_GLOO) return api;
+  DeviceOffer own;
+  api = OpenNccl(side.parts.ops, &own.why_not);
+  if (api != nullptr) own = {.device_id = api->device_id(), .why_not = ""};
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<std::string> offers,
+                             side.Exchange("/offer")(own.Encode()));
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      const bool agreed,
+      AgreeOnNccl(offers, side.group.ranks,
+                  wanted == v1::COLLECTIVE_BACKEND_NCCL, why_not));
+  if (!agreed) api.reset();
+  return api;
+}
+
+absl::StatusOr<std::unique_ptr<Communicator>> ConnectNccl(
+    const Side& side, std::unique_ptr<NcclApi> api,
+    std::unique_ptr<Mesh> mesh) {
+  NcclCommunicator::Options options;
+  options.api = std::move(api);
+  options.ops = side.parts.ops;
+  options.mesh = std::move(mesh);
+  options.exchange = side.Exchange("/nccl");
+  options.messages = side.group.messages;
+  options.timeout = options.connect_timeout = side.timeout;
+  options.ranks = side.group.ranks;
+  return NcclCommunicator::Connect(std::move(options));
 }
 
 }  // namespace
 
+Ops* HostOps() {
+  static const std::unique_ptr<Ops> ops = CreateCpuOps();
+  return ops.get();
+}
+
 absl::StatusOr<std::unique_ptr<Communicator>> ConnectGroup(
-    const GroupParts& parts, const v1::Plan& plan, const std::string& name,
-    const std::vector<int>& ranks) {
-  Member& member = *parts.member;
-  const v1::StrategySpec& strategy = member.job().strategy();
-  const bool nccl =
-      strategy.all_reduce().backend() == v1::COLLECTIVE_BACKEND_NCCL ||
-      strategy.tensor_parallel().backend() == v1::COLLECTIVE_BACKEND_NCCL;
-  if (!parts.ops->is_host() || nccl) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "groups of workers compute on the CPU, over gloo; this worker's device "
-        "is ",
-        parts.ops->device_name(), nccl ? ", the job's backend nccl" : ""));
+    const GroupParts& parts, const v1::Plan& plan, const GroupSpec& group) {
+  const auto found = std::find(group.ranks.begin(), group.ranks.end(),
+                               static_cast<int>(parts.member->index()));
+  TRIBUTARY_CHECK(found != group.ranks.end());
+  const Side side{
+      .parts = parts,
+      .plan = plan,
+      .group = group,
+      .rank = static_cast<int>(found - group.ranks.begin()),
+      .timeout = absl::Seconds(StepTimeoutSeconds(parts.member->job()))};
+  std::string why_not;
+  TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<NcclApi> api,
+                             ChooseNccl(side, &why_not));
+  TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<Mesh> mesh, ConnectMesh(side));
+  const bool on_host = parts.ops->is_host();
+  spdlog::info("rank {} of {} in group {} over {}{}{}", side.rank, side.size(),
+               group.name, api ? "nccl" : mesh->backend(),
+               api || on_host ? "" : ", through host memory; ",
+               on_host ? "" : why_not);
+  if (api != nullptr) {
+    return ConnectNccl(side, std::move(api), std::move(mesh));
   }
-  const auto found =
-      std::find(ranks.begin(), ranks.end(), static_cast<int>(member.index()));
-  TRIBUTARY_CHECK(found != ranks.end());
-  const int rank = static_cast<int>(found - ranks.begin());
-  const int size = static_cast<int>(ranks.size());
-  const absl::Duration timeout =
-      absl::Seconds(StepTimeoutSeconds(member.job()));
-  TRIBUTARY_ASSIGN_OR_RETURN(
-      std::unique_ptr<Mesh> mesh,
-      ConnectMesh(parts, plan, name, rank, size, timeout));
-  spdlog::info("rank {} of {} in group {} over {}", rank, size, name,
-               mesh->backend());
-  return std::make_unique<PeerCommunicator>(
+  auto peers = std::make_unique<PeerCommunicator>(
       PeerCommunicator::Options{.mesh = std::move(mesh),
-                                .ops = parts.ops,
-                                .timeout = timeout,
-                                .ranks = ranks});
+                                .ops = on_host ? parts.ops : HostOps(),
+                                .timeout = side.timeout,
+                                .ranks = group.ranks});
+  if (on_host) return peers;
+  return std::make_unique<StagedCommunicator>(
+      StagedCommunicator::Options{.host = std::move(peers), .ops = parts.ops});
 }
 
 }  // namespace tributary

@@ -11,6 +11,7 @@
 #include "common/model_cut.h"
 #include "common/status_macros.h"
 #include "common/wire/plan_codec.h"
+#include "kernels/device.h"
 #include "spdlog/spdlog.h"
 #include "worker/parallel/all_reduce_synchronizer.h"
 #include "worker/parallel/local_sgd_synchronizer.h"
@@ -141,11 +142,35 @@ absl::Status PlaceInMesh(const SynchronizerParts& parts, const v1::Plan& plan,
                     training.nonfinite() == v1::NON_FINITE_SKIP ||
                     training.optimizer().has_lamb();
   if (replica.mesh().model_size() == 1 || !sums) return absl::OkStatus();
+  // A few sums of doubles.
+  GroupParts on_host = parts.group;
+  on_host.ops = HostOps();
   TRIBUTARY_ASSIGN_OR_RETURN(
       options->model_group,
-      ConnectGroup(parts.group, plan,
-                   absl::StrCat("model/", replica.place().data),
-                   replica.ModelRanks()));
+      ConnectGroup(on_host, plan,
+                   {.name = absl::StrCat("model/", replica.place().data),
+                    .ranks = replica.ModelRanks(),
+                    .backend = v1::COLLECTIVE_BACKEND_GLOO}));
+  return absl::OkStatus();
+}
+
+// What the thread that exchanges gradients computes with, beside the one that
+// computes them, and how it waits for that one.
+absl::Status PrepareDevice(Ops* model_ops,
+                           AllReduceSynchronizer::Options* options) {
+  options->ops = options->model_ops = model_ops;
+  if (model_ops->is_host()) return absl::OkStatus();
+  std::string why;
+  options->beside = CreateOpsBeside(*model_ops, &why);
+  if (options->beside == nullptr) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("device ", model_ops->device_name(), ": ", why));
+  }
+  options->ops = options->beside.get();
+  options->new_event = [model_ops] {
+    std::string why_not;
+    return CreateDeviceEvent(*model_ops, &why_not);
+  };
   return absl::OkStatus();
 }
 
@@ -156,14 +181,21 @@ SynchronizerOr MakeAllReduce(const SynchronizerParts& parts,
   AllReduceSynchronizer::Options options;
   const Replica& replica = *parts.replica;
   const DeviceMesh::Place& place = replica.place();
+  TRIBUTARY_RETURN_IF_ERROR(PrepareDevice(parts.group.ops, &options));
+  GroupParts beside = parts.group;
+  beside.ops = options.ops;
+  const v1::StrategySpec& strategy = job.strategy();
   TRIBUTARY_ASSIGN_OR_RETURN(
       options.group,
-      ConnectGroup(parts.group, plan,
-                   absl::StrCat("data/", place.stage, "/", place.tensor),
-                   replica.DataRanks()));
+      ConnectGroup(
+          beside, plan,
+          {.name = absl::StrCat("data/", place.stage, "/", place.tensor),
+           .ranks = replica.DataRanks(),
+           .backend = strategy.has_data_parallel()
+                          ? strategy.data_parallel().backend()
+                          : strategy.all_reduce().backend()}));
   TRIBUTARY_RETURN_IF_ERROR(PlaceInMesh(parts, plan, &options));
   options.model = parts.replica->model();
-  options.ops = parts.group.ops;
   ReadBuckets(job.strategy(), &options);
   options.optimizer = OptimizerOptionsOf(job.training().optimizer());
   options.clip_norm = job.training().clip_norm();

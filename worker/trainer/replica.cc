@@ -32,15 +32,14 @@ absl::StatusOr<std::unique_ptr<Replica>> Replica::Connect(
 absl::Status Replica::ConnectTensor(const GroupParts& parts,
                                     const v1::Plan& plan) {
   if (mesh_.tensor == 1) return absl::OkStatus();
-  std::vector<int> ranks;
+  GroupSpec group{
+      .name = absl::StrCat("tensor/", place_.data, "/", place_.stage),
+      .ranks = {},
+      .backend = options_.job->strategy().tensor_parallel().backend()};
   for (int t = 0; t < mesh_.tensor; ++t) {
-    ranks.push_back(mesh_.RankOf({place_.data, place_.stage, t}));
+    group.ranks.push_back(mesh_.RankOf({place_.data, place_.stage, t}));
   }
-  TRIBUTARY_ASSIGN_OR_RETURN(
-      tensor_,
-      ConnectGroup(parts, plan,
-                   absl::StrCat("tensor/", place_.data, "/", place_.stage),
-                   ranks));
+  TRIBUTARY_ASSIGN_OR_RETURN(tensor_, ConnectGroup(parts, plan, group));
   tensor_group_ = std::make_unique<TensorGroup>(
       TensorGroup::Options{.ops = options_.ops, .communicator = tensor_.get()});
   return absl::OkStatus();
@@ -88,9 +87,12 @@ absl::Status Replica::MakeStage(const GroupParts& parts, const v1::Plan& plan,
   }
   TRIBUTARY_ASSIGN_OR_RETURN(
       stage.group,
-      ConnectGroup(parts, plan,
-                   absl::StrCat("stages/", place_.data, "/", place_.tensor),
-                   stage.ranks));
+      ConnectGroup(
+          parts, plan,
+          {.name = absl::StrCat("stages/", place_.data, "/", place_.tensor),
+           .ranks = stage.ranks,
+           .backend = options_.job->strategy().pipeline_parallel().backend(),
+           .messages = true}));
   stage.ops = options_.ops;
   stage.model = model_.get();
   stage.loss = loss_.get();

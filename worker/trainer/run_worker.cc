@@ -42,15 +42,23 @@ TargetKind TargetKindOf(const v1::LossSpec& loss) {
   }
 }
 
-absl::StatusOr<std::unique_ptr<Ops>> MakeOps(v1::Device device) {
+// index: of the machine's devices, modulo their number.
+absl::StatusOr<std::unique_ptr<Ops>> MakeOps(v1::Device device, int64_t index) {
   const DeviceChoice choice = device == v1::DEVICE_CPU    ? DeviceChoice::kCpu
                               : device == v1::DEVICE_CUDA ? DeviceChoice::kCuda
                                                           : DeviceChoice::kAuto;
   std::string why;
-  std::unique_ptr<Ops> ops = CreateOps(choice, &why);
+  std::unique_ptr<Ops> ops = CreateOps(choice, &why, index);
   if (!ops) return absl::FailedPreconditionError(why);
   if (!why.empty()) spdlog::info("{}", why);
   return ops;
+}
+
+// Where `tributary train` starts all workers, and where machines hold blocks of
+// ranks as long as each has devices, the rank of the job counts them, too.
+int64_t LocalRank(const WorkerOptions& options, const Member& member) {
+  if (member.job().strategy().has_data_parallel()) return member.index();
+  return options.local_rank.value_or(member.index());
 }
 
 // Everything that a worker builds from its job, in the order of construction.
@@ -237,7 +245,11 @@ absl::Status TrainPlan(Member& member, Workplace& place, Canceller& canceller,
     }
   }
   // What this rank has broken off the others shall not wait for.
-  if (!status.ok()) replica.Cancel(std::string(status.message()));
+  if (!status.ok()) {
+    const std::string why(status.message());
+    if (!UsesServers(member.job())) synchronizer->Cancel(why);
+    replica.Cancel(why);
+  }
   canceller.Detach();
   TRIBUTARY_RETURN_IF_ERROR(status);
   TRIBUTARY_RETURN_IF_ERROR(member.Finish());
@@ -361,7 +373,8 @@ absl::Status RunWorker(const WorkerOptions& given) {
   const v1::Device device = options.device == v1::DEVICE_AUTO
                                 ? member->job().device()
                                 : options.device;
-  absl::StatusOr<std::unique_ptr<Ops>> ops = MakeOps(device);
+  absl::StatusOr<std::unique_ptr<Ops>> ops =
+      MakeOps(device, LocalRank(options, *member));
   absl::Status status = ops.status();
   if (status.ok()) {
     if (member->job().strategy().has_data_parallel() && !options.adopted) {

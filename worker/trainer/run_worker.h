@@ -20,7 +20,10 @@ struct WorkerOptions {
   // Overrides the job's device where it is not AUTO.
   v1::Device device = v1::DEVICE_AUTO;
   std::optional<uint32_t> index;  // this rank or none; else any free one
-  std::string metrics_listen;     // host:port for HTTP; empty: none
+  // Which of the machine's CUDA devices, modulo their number; none: the rank
+  // of the job. Threads of one process always take theirs.
+  std::optional<uint32_t> local_rank;
+  std::string metrics_listen;  // host:port for HTTP; empty: none
   absl::Duration join_timeout = absl::Seconds(60);
   bool adopted = false;  // beside another rank of this process
   // Of this process, if other ranks run in it; both outlive the worker.

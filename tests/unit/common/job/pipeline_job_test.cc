@@ -24,7 +24,7 @@ TEST(PipelineJobTest, MicroBatchesAreAsManyAsStagesAndTheScheduleIs1f1b) {
   ASSERT_TRUE(job.ok()) << job.status();
   EXPECT_THAT(JobToYaml(*job),
               HasSubstr("  pipeline_parallel: {stages: 2, micro_batches: 2, "
-                        "schedule: 1f1b}\n"));
+                        "schedule: 1f1b, backend: auto}\n"));
   // The data axis is a parameter server's unless the job says otherwise.
   EXPECT_TRUE(job->strategy().has_parameter_server());
   EXPECT_EQ(job->strategy().parameter_server().bucket_bytes(), 4 << 20);
@@ -45,6 +45,21 @@ TEST(PipelineJobTest, BothSchedulesHaveTheirNames) {
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->strategy().pipeline_parallel().schedule(),
             v1::PIPELINE_SCHEDULE_1F1B);
+}
+
+TEST(PipelineJobTest, StagesAndThreadsNameTheirBackend) {
+  const auto stages = ParseJob(
+      JobWith(0, ""), "job.yaml",
+      {"strategy.pipeline_parallel={stages: 2, backend: nccl}", kTwoWorkers});
+  ASSERT_TRUE(stages.ok()) << stages.status();
+  EXPECT_EQ(stages->strategy().pipeline_parallel().backend(),
+            v1::COLLECTIVE_BACKEND_NCCL);
+  const auto threads =
+      ParseJob(JobWith(0, ""), "job.yaml",
+               {"strategy={data_parallel: {backend: gloo}}", kTwoWorkers});
+  ASSERT_TRUE(threads.ok()) << threads.status();
+  EXPECT_EQ(threads->strategy().data_parallel().backend(),
+            v1::COLLECTIVE_BACKEND_GLOO);
 }
 
 struct Spoiling {

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -19,10 +20,12 @@
 #include "common/wire/plan_codec.h"
 #include "server/store/parameter_shard.h"
 #include "server/sync/sync_policy.h"
+#include "tests/testing/device_like_ops.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/temporary_folder.h"
 #include "worker/collective/mesh.h"
 #include "worker/collective/peer_communicator.h"
+#include "worker/collective/staged_communicator.h"
 
 namespace tributary {
 namespace {
@@ -95,12 +98,15 @@ class AllReduceSynchronizerTest : public testing::TemporaryFolderTest,
   Tensors Train(std::unique_ptr<Communicator> group, UpdateOn on, bool poison,
                 bool skip, absl::Status* status) {
     const int rank = group->rank(), size = group->size();
-    const std::unique_ptr<Ops> ops = CreateCpuOps();
+    // The model's, and the one that exchanges.
+    const std::unique_ptr<Ops> ops = MakeOps(), beside = MakeOps();
     const std::unique_ptr<Model> model = MakeModel(ops.get());
     auto synchronizer = AllReduceSynchronizer::Create(
         {.group = std::move(group),
          .model = model.get(),
-         .ops = ops.get(),
+         .ops = beside.get(),
+         .model_ops = ops.get(),
+         .new_event = NewEvents(ops.get(), beside.get()),
          .update_on = on,
          .bucket_bytes = 6000,
          .first_bucket_bytes = 100,
@@ -163,6 +169,40 @@ class AllReduceSynchronizerTest : public testing::TemporaryFolderTest,
     return weights;
   }
 
+  std::unique_ptr<Ops> MakeOps() const {
+    if (on_device_) return std::make_unique<testing::DeviceLikeOps>();
+    return CreateCpuOps();
+  }
+
+  // That what computes is waited for, by what exchanges, before each exchange.
+  class CheckedEvent final : public DeviceEvent {
+   public:
+    CheckedEvent(Ops* computes, Ops* exchanges, std::atomic<int>* waits)
+        : computes_(computes), exchanges_(exchanges), waits_(*waits) {}
+    void Record(Ops& ops) override {
+      EXPECT_EQ(&ops, computes_);
+      ++recorded_;
+    }
+    void Await(Ops& ops) override {
+      EXPECT_EQ(&ops, exchanges_);
+      EXPECT_EQ(++awaited_, recorded_.load());
+      ++waits_;
+    }
+
+   private:
+    Ops* const computes_;
+    Ops* const exchanges_;
+    std::atomic<int>& waits_;
+    std::atomic<int> recorded_ = 0, awaited_ = 0;
+  };
+  std::function<std::unique_ptr<DeviceEvent>()> NewEvents(Ops* computes,
+                                                          Ops* exchanges) {
+    if (!on_device_) return nullptr;
+    return [=, this] {
+      return std::make_unique<CheckedEvent>(computes, exchanges, &waits_);
+    };
+  }
+
   AllReduceSynchronizer::Checkpoints Checkpoints(int rank) {
     if (directory_.empty()) return {};
     return {.every_steps = 2,
@@ -195,20 +235,26 @@ class AllReduceSynchronizerTest : public testing::TemporaryFolderTest,
   std::vector<Tensors> Run(int size, UpdateOn on, bool poison = false,
                            bool skip = false) {
     std::vector<std::unique_ptr<Mesh>> sides = CreateInProcessMesh(size);
-    const std::unique_ptr<Ops> ops = CreateCpuOps();
+    const std::unique_ptr<Ops> ops = CreateCpuOps(), device = MakeOps();
     std::vector<Tensors> weights(size);
     statuses_.assign(size, absl::OkStatus());
     std::vector<std::thread> threads;
     for (int rank = 0; rank < size; ++rank) {
       threads.emplace_back([&, rank] {
+        std::unique_ptr<Communicator> group =
+            std::make_unique<PeerCommunicator>(
+                PeerCommunicator::Options{.mesh = std::move(sides[rank]),
+                                          .ops = ops.get(),
+                                          .timeout = absl::Seconds(20),
+                                          .piece_elements = 512,
+                                          .small_elements = 64});
+        if (on_device_) {
+          group =
+              std::make_unique<StagedCommunicator>(StagedCommunicator::Options{
+                  .host = std::move(group), .ops = device.get()});
+        }
         weights[rank] =
-            Train(std::make_unique<PeerCommunicator>(
-                      PeerCommunicator::Options{.mesh = std::move(sides[rank]),
-                                                .ops = ops.get(),
-                                                .timeout = absl::Seconds(20),
-                                                .piece_elements = 512,
-                                                .small_elements = 64}),
-                  on, poison, skip, &statuses_[rank]);
+            Train(std::move(group), on, poison, skip, &statuses_[rank]);
       });
     }
     for (std::thread& thread : threads) thread.join();
@@ -294,6 +340,8 @@ class AllReduceSynchronizerTest : public testing::TemporaryFolderTest,
   std::vector<absl::Status> statuses_;
   std::string directory_;  // of checkpoints, after every second step
   bool corrupt_ = false;   // a weight of rank 1, after step 1
+  bool on_device_ = false;
+  std::atomic<int> waits_ = 0;  // for a bucket of the device
   std::shared_ptr<const CheckpointReader> restore_;  // of step 2
   absl::Mutex mu_;
   std::map<int, v1::CheckpointFile> files_;
@@ -311,6 +359,23 @@ TEST_P(AllReduceSynchronizerTest, GivesTheBitsOfAParameterServer) {
       }
       for (const absl::Status& status : statuses_) TRIBUTARY_EXPECT_OK(status);
     }
+  }
+}
+
+// Arrays that pass through host memory are added there, in the same order.
+TEST_P(AllReduceSynchronizerTest, GivesTheSameBitsOnADevice) {
+  const Tensors expected = OnAServer(3);
+  on_device_ = true;
+  for (UpdateOn on : kEverywhere) {
+    SCOPED_TRACE(static_cast<int>(on));
+    directory_ = Path(std::to_string(static_cast<int>(on)));
+    waits_ = 0;
+    files_.clear();
+    for (const Tensors& weights : Run(3, on)) {
+      ExpectSameBits(weights, expected);
+    }
+    for (const absl::Status& status : statuses_) TRIBUTARY_EXPECT_OK(status);
+    EXPECT_GE(waits_.load(), 3 * kSteps * 2);  // ranks, steps, buckets
   }
 }
 

@@ -8,8 +8,10 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "tests/testing/fake_nccl.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/unit/worker/parallel/golden_trainings.h"
+#include "worker/collective/nccl_communicator.h"
 #include "worker/model/evaluator.h"
 
 namespace tributary::testing {
@@ -85,6 +87,45 @@ TEST(PipelineStageTest, ATiedGptIsThatOfOneProcessAndOneBatch) {
     }
   }
   std::printf("[ distance ] tied gpt, 20 steps of sgd: %.1e\n", worst);
+}
+
+// NCCL's sends are done when the other side has come for them, and its receives
+// begin when they are waited for: no stage may wait for another in a circle.
+TEST(PipelineStageTest, OverNcclTheBitsAreTheSame) {
+  for (const Training& training :
+       {WithSgd(Gpt("gpt_b").training, 3), WithSgd(Gpt("gpt_a").training, 3)}) {
+    for (PipelineSchedule schedule : kSchedules) {
+      for (int p : {2, 4}) {
+        PipelineSetting setting{p, 6, schedule, nullptr};
+        const Outcome expected = TrainInPipeline(training, setting);
+        FakeNccl nccl;
+        std::barrier everybody(p);
+        std::vector<std::string> ids(p);
+        setting.connect = [&](std::unique_ptr<Mesh> mesh, Ops* ops) {
+          NcclCommunicator::Options options;
+          const int rank = mesh->rank();
+          options.api = nccl.Open(std::to_string(rank));
+          options.ops = ops;
+          options.mesh = std::move(mesh);
+          options.messages = true;
+          options.timeout = absl::Seconds(20);
+          options.exchange =
+              [&, rank](
+                  std::string own) -> absl::StatusOr<std::vector<std::string>> {
+            ids[rank] = std::move(own);
+            everybody.arrive_and_wait();
+            return ids;
+          };
+          auto group = NcclCommunicator::Connect(std::move(options));
+          EXPECT_TRUE(group.ok()) << group.status();
+          return *std::move(group);
+        };
+        ExpectEqual(TrainInPipeline(training, setting), expected,
+                    /*bits=*/true, nullptr);
+        EXPECT_EQ(nccl.aborted(), 0);
+      }
+    }
+  }
 }
 
 // A small model with dropout between all layers.

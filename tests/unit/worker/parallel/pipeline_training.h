@@ -166,6 +166,10 @@ struct PipelineSetting {
   int stages = 2;
   int micro_batches = 2;
   PipelineSchedule schedule = PipelineSchedule::kOneForwardOneBackward;
+  // Makes the group of stages; none: in host memory.
+  std::function<std::unique_ptr<Communicator>(std::unique_ptr<Mesh> mesh,
+                                              Ops* ops)>
+      connect;
 };
 
 // Stages of about as many parameters.
@@ -207,8 +211,14 @@ inline StageParts MakeStage(std::unique_ptr<Mesh> mesh,
   parts.model = *std::move(model);
   if (s == setting.stages - 1) parts.loss = MakeLoss(parts.ops.get(), training);
   PipelineStage::Options options;
-  options.group = std::make_unique<PeerCommunicator>(PeerCommunicator::Options{
-      .mesh = std::move(mesh), .ops = parts.ops.get(), .timeout = timeout});
+  if (setting.connect) {
+    options.group = setting.connect(std::move(mesh), parts.ops.get());
+  } else {
+    options.group = std::make_unique<PeerCommunicator>(
+        PeerCommunicator::Options{.mesh = std::move(mesh),
+                                  .ops = parts.ops.get(),
+                                  .timeout = timeout});
+  }
   options.ops = parts.ops.get();
   options.model = parts.model.get();
   options.loss = parts.loss.get();

@@ -1,0 +1,109 @@
+// What the synchronizer reads and writes of checkpoints.
+#include <algorithm>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+#include "worker/parallel/all_reduce_synchronizer.h"
+
+namespace tributary {
+
+absl::Status AllReduceSynchronizer::Restore() {
+  const ParameterSpecs& parameters = options_.model->parameters();
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      const std::unique_ptr<PlannedCheckpoint> checkpoint,
+      PlannedCheckpoint::Create(options_.restore, options_.planned,
+                                optimizer_->state_names()));
+  for (size_t p = 0; p < parameters.size(); ++p) {
+    const int parameter = static_cast<int>(p);
+    std::vector<float> host(parameters[p].size());
+    TRIBUTARY_RETURN_IF_ERROR(checkpoint->ReadRange(
+        0, options_.place_in_plan[p], 0, absl::MakeSpan(host)));
+    options_.ops->CopyIn(options_.model->weight(parameter), host.data(),
+                         host.size() * sizeof(float));
+  }
+  TRIBUTARY_RETURN_IF_ERROR(
+      optimizer_->Restore(*checkpoint, options_.place_in_plan));
+  return DeviceFault();
+}
+
+void AllReduceSynchronizer::StartCheckpointer() {
+  const Checkpoints& wanted = options_.checkpoints;
+  const int rank = options_.group->rank();
+  if (wanted.every_steps == 0 || (rank != 0 && !cut())) return;
+  Checkpointer::Options made;
+  made.directory = wanted.directory;
+  made.header.job_id = wanted.job_id;
+  // By rank of the job, or of the one replica that writes.
+  made.header.shard = options_.mesh.RankOf(options_.place);
+  made.header.num_shards =
+      cut() ? options_.mesh.size() : options_.mesh.model_size();
+  made.header.parameters = options_.planned;
+  made.header.state_names = optimizer_->state_names();
+  // A rank that has nothing to write writes a file that says so.
+  made.num_blocks = std::max<size_t>(
+      1, absl::c_count_if(optimizer_->ranges(), [this](const auto& range) {
+        return Writes(range.parameter);
+      }));
+  made.on_written = [this](const Checkpointer::Written& written) {
+    options_.checkpoints.on_written(written, optimizer_->state_names());
+  };
+  checkpointer_ = std::make_unique<Checkpointer>(std::move(made));
+}
+
+absl::Status AllReduceSynchronizer::CompareReplicas(int64_t steps) {
+  const int size = options_.group->size(), rank = options_.group->rank();
+  // Of the weights and, where all ranks hold the same, of the state.
+  std::vector<uint32_t> hashes(2 * size);
+  if (num_elements_ > 0) {
+    hashes[2 * rank] = ChecksumOf(*options_.ops, weights(), num_elements_);
+  }
+  if (replicated()) hashes[2 * rank + 1] = optimizer_->StateChecksum();
+  std::vector<int64_t> bounds;
+  for (int r = 0; r <= size; ++r) bounds.push_back(2 * r);
+  static_assert(sizeof(float) == sizeof(uint32_t));
+  TRIBUTARY_RETURN_IF_ERROR(
+      AllGatherOnHost(reinterpret_cast<float*>(hashes.data()), bounds));
+  for (int r = 1; r < size; ++r) {
+    for (int i : {0, 1}) {
+      if (hashes[2 * r + i] == hashes[i]) continue;
+      return absl::DataLossError(absl::StrCat(
+          "after step ", steps, " the ", i == 0 ? "weights" : "optimizer state",
+          " of rank ", r, " have checksum ", absl::Hex(hashes[2 * r + i]),
+          ", those of rank 0 ", absl::Hex(hashes[i])));
+    }
+  }
+  return absl::OkStatus();
+}
+
+bool AllReduceSynchronizer::Writes(int parameter) const {
+  const Holders& holders =
+      options_.planned[options_.place_in_plan[parameter]].holders;
+  return options_.place.stage == std::max(0, holders.stage) &&
+         options_.place.tensor == std::max(0, holders.tensor);
+}
+
+absl::Status AllReduceSynchronizer::Checkpoint(int64_t steps) {
+  if (checkpointer_ == nullptr) return absl::OkStatus();
+  const auto take = [this](const BlockCut& cut) { checkpointer_->Take(cut); };
+  bool any = false;
+  for (size_t r = 0; r < optimizer_->ranges().size(); ++r) {
+    const int parameter = optimizer_->ranges()[r].parameter;
+    if (!Writes(parameter)) continue;
+    any = true;
+    TRIBUTARY_RETURN_IF_ERROR(
+        optimizer_->Cut(steps, r, options_.place_in_plan[parameter], take));
+  }
+  if (!any) {
+    const Block none;
+    take(
+        {.steps = steps,
+         .block = &none,
+         .weights = SharedBuffer(0),
+         .state = std::vector<const float*>(optimizer_->state_names().size())});
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tributary
