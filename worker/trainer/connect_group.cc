@@ -82,6 +82,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> ConnectNccl(
   options.exchange = side.Exchange("/nccl");
   options.messages = side.group.messages;
   options.timeout = options.connect_timeout = side.timeout;
+  options.skew = std::min(side.timeout / 8, absl::Seconds(15));
   options.ranks = side.group.ranks;
   return NcclCommunicator::Connect(std::move(options));
 }

@@ -97,7 +97,7 @@ class CommunicatorTest : public ::testing::TestWithParam<std::string> {
     options.messages = true;
     options.timeout = timeout;
     options.leave_timeout = absl::Milliseconds(20);
-    options.explain_timeout = absl::Milliseconds(300);
+    options.explain_timeout = options.skew = absl::Milliseconds(300);
     options.ranks = job_ranks_;
     auto made = NcclCommunicator::Connect(std::move(options));
     EXPECT_TRUE(made.ok()) << made.status();

@@ -42,7 +42,7 @@ class NcclCommunicatorTest : public ::testing::Test {
         options.mesh = std::move(sides[rank]);
         options.messages = messages_;
         options.connect_timeout = connect_timeout_;
-        options.explain_timeout = absl::Milliseconds(300);
+        options.explain_timeout = options.skew = absl::Milliseconds(300);
         options.exchange =
             [&](std::string bytes) -> absl::StatusOr<std::vector<std::string>> {
           ids[rank] = std::move(bytes);
