@@ -1,8 +1,13 @@
 #include "worker/measure/measure_links.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <array>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "common/run/unique_fd.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -43,6 +48,27 @@ TEST_F(MeasureLinksTest, LoopbackHasARateAndALatency) {
     EXPECT_GE(link->latency, 0);
     EXPECT_LT(link->latency, 1);
   }
+}
+
+// Sends a request of nine bytes: true when the far end hangs up instead of
+// answering.
+bool IsHungUpOn(int port, char what, char highest_byte) {
+  const UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<uint16_t>(port));
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
+  const std::array<char, 9> request = {what, 0, 0, 0, 0, 0, 0, 0, highest_byte};
+  EXPECT_EQ(send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL), 9);
+  char answer = 0;
+  return recv(fd.get(), &answer, 1, 0) <= 0;
+}
+
+TEST_F(MeasureLinksTest, AWrongRequestIsHungUpOnAndTheNextCallerServed) {
+  EXPECT_TRUE(IsHungUpOn(server_->port(), 'x', 0));
+  EXPECT_TRUE(IsHungUpOn(server_->port(), 'd', 0x40)) << "4 EiB are too many";
+  EXPECT_FALSE(IsHungUpOn(server_->port(), 'e', 0));
 }
 
 TEST_F(MeasureLinksTest, TwoFarEndsDoNotShareAnAddress) {
