@@ -58,8 +58,8 @@ struct ComputeSpeed {
   static constexpr double kInfinite = std::numeric_limits<double>::infinity();
   // What is usual, where nothing is measured: each side of a byte and of a
   // message over TCP (docs/parallelism.md), and a process without data.
-  static constexpr double kCpuSecondsPerByte = 7e-10;
-  static constexpr double kCpuSecondsPerMessage = 8e-5;
+  static constexpr double kCpuSecondsPerByte = 9e-10;
+  static constexpr double kCpuSecondsPerMessage = 9e-5;
   static constexpr double kProcessBytes = 40e6;
 
   double forward_flops = kInfinite;  // a second

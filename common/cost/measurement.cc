@@ -134,6 +134,40 @@ absl::StatusOr<LinkMeasurement> LinkMeasurementOf(const std::string& json) {
   return out;
 }
 
+absl::StatusOr<ComputeMeasurement> MeanOf(
+    const std::vector<ComputeMeasurement>& measurements) {
+  if (measurements.empty()) {
+    return absl::InvalidArgumentError("wanted at least one measurement");
+  }
+  ComputeMeasurement mean = measurements[0];
+  for (size_t i = 1; i < measurements.size(); ++i) {
+    const ComputeMeasurement& other = measurements[i];
+    bool alike = other.sample_shape == mean.sample_shape &&
+                 other.passes.size() == mean.passes.size();
+    for (size_t p = 0; alike && p < mean.passes.size(); ++p) {
+      alike = other.passes[p].rows == mean.passes[p].rows;
+      mean.passes[p].forward_seconds += other.passes[p].forward_seconds;
+      mean.passes[p].backward_seconds += other.passes[p].backward_seconds;
+    }
+    if (!alike) {
+      return absl::InvalidArgumentError(
+          "measurements side by side want the same samples and batch sizes");
+    }
+    mean.update_seconds += other.update_seconds;
+    mean.memory_bandwidth += other.memory_bandwidth;
+    mean.process_bytes = std::max(mean.process_bytes, other.process_bytes);
+    mean.peak_bytes = std::max(mean.peak_bytes, other.peak_bytes);
+  }
+  const double count = static_cast<double>(measurements.size());
+  for (ComputeMeasurement::Pass& pass : mean.passes) {
+    pass.forward_seconds /= count;
+    pass.backward_seconds /= count;
+  }
+  mean.update_seconds /= count;
+  mean.memory_bandwidth /= count;
+  return mean;
+}
+
 ComputeSpeed SpeedOf(const ComputeMeasurement& measurement,
                      const ModelCosts& model) {
   ComputeSpeed speed;

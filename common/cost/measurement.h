@@ -43,6 +43,11 @@ absl::StatusOr<ComputeMeasurement> ComputeMeasurementOf(
     const std::string& json);
 absl::StatusOr<LinkMeasurement> LinkMeasurementOf(const std::string& json);
 
+// What workers have measured side by side, as their mean. InvalidArgument:
+// none, or they have not done the same.
+absl::StatusOr<ComputeMeasurement> MeanOf(
+    const std::vector<ComputeMeasurement>& measurements);
+
 // The speed behind a measurement of this model. Two batch sizes tell what a
 // pass takes whatever the batch from what it takes a sample.
 ComputeSpeed SpeedOf(const ComputeMeasurement& measurement,

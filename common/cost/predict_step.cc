@@ -30,7 +30,9 @@ class StepModel {
         replicas_(in.workers / (in.strategy.tensor * in.strategy.stages)),
         rows_((in.global_rows + replicas_ - 1) / replicas_),
         share_(std::move(share)),
-        bounds_(std::move(bounds)) {}
+        bounds_(std::move(bounds)) {
+    crowding_ = Crowding();
+  }
 
   Prediction Predict() const;
 
@@ -54,15 +56,12 @@ class StepModel {
   int micro_batches() const {
     return static_cast<int>((rows_ + micro_rows() - 1) / micro_rows());
   }
-  // How many times longer computing takes where cores are shared. The stages of
-  // a pipeline take turns: they are held to the sum (CpuBound).
-  double Crowding() const {
-    const double cores = in_.cluster.shared_cores;
-    if (cores <= 0 || staged()) return 1;
-    return std::max(1.0, in_.workers / cores);
-  }
+  double Crowding() const;
   double UpdateRate() const;
-  StageTime TimeOfStage(int stage, const ClusterShape& cluster) const;
+  // Of one micro-batch; crowding: how many times longer computing takes than
+  // for a process that has a core for itself.
+  StageTime TimeOfStage(int stage, const ClusterShape& cluster,
+                        double crowding) const;
   static double CollectiveSeconds(const ClusterShape& cluster, int ranks,
                                   const std::vector<LayerCollective>& all,
                                   double rows);
@@ -81,7 +80,31 @@ class StepModel {
   const int64_t rows_;  // of a replica's micro-batch
   const ModelShare share_;
   const std::vector<int> bounds_;  // of the stages
+  double crowding_ = 1;
 };
+
+// Where cores are shared, what computes at once shares them. The stages of a
+// pipeline take turns: as many as are busy on average.
+double StepModel::Crowding() const {
+  const double cores = in_.cluster.shared_cores;
+  if (cores <= 0) return 1;
+  double busy = 1;
+  if (staged()) {
+    std::vector<StageTime> times;
+    double work = 0;
+    for (int s = 0; s < stages(); ++s) {
+      times.push_back(TimeOfStage(s, in_.cluster, 1));
+      const StageTime alone = TimeOfStage(s, ClusterShape(), 1);
+      work +=
+          (alone.forward_seconds + alone.backward_seconds) * micro_batches();
+    }
+    const double end = ReplayPipeline(times, micro_batches(),
+                                      in_.strategy.schedule, in_.cluster)
+                           .end_seconds;
+    busy = end > 0 ? work / end / stages() : 1;
+  }
+  return std::max(1.0, busy * in_.workers / cores);
+}
 
 double StepModel::UpdateRate() const {
   if (in_.cluster.shared_cores <= 0) return in_.compute.memory_bandwidth;
@@ -107,7 +130,8 @@ double StepModel::CollectiveSeconds(const ClusterShape& cluster, int ranks,
   return seconds;
 }
 
-StageTime StepModel::TimeOfStage(int stage, const ClusterShape& cluster) const {
+StageTime StepModel::TimeOfStage(int stage, const ClusterShape& cluster,
+                                 double crowding) const {
   const double rows = static_cast<double>(micro_rows());
   const int tensor = in_.strategy.tensor;
   double forward = 0, backward = 0;
@@ -128,7 +152,6 @@ StageTime StepModel::TimeOfStage(int stage, const ClusterShape& cluster) const {
   const double part = static_cast<double>(bounds_[stage + 1] - bounds_[stage]) /
                       static_cast<double>(share_.layers.size());
   const double fixed = in_.compute.pass_seconds * part;
-  const double crowding = Crowding();
   time.forward_seconds +=
       crowding * (forward * rows / in_.compute.forward_flops + fixed / 3);
   time.backward_seconds +=
@@ -177,7 +200,8 @@ StepModel::Run StepModel::Simulate(const ClusterShape& cluster,
     in.compute.cpu_seconds_per_byte = 0;
   }
   std::vector<StageTime> times;
-  for (int s = 0; s < stages(); ++s) times.push_back(TimeOfStage(s, cluster));
+  for (int s = 0; s < stages(); ++s)
+    times.push_back(TimeOfStage(s, cluster, crowding_));
   Run run;
   run.pipeline =
       ReplayPipeline(times, micro_batches(), in.strategy.schedule, cluster);
@@ -230,7 +254,7 @@ StepModel::StageTraffic StepModel::TrafficOfStages() const {
   double before = 0;
   for (int stage = 0; stage + 1 < stages(); ++stage) {
     const double output =
-        TimeOfStage(stage, ClusterShape()).output_bytes * passes;
+        TimeOfStage(stage, ClusterShape(), crowding_).output_bytes * passes;
     traffic.busiest_bytes = std::max(traffic.busiest_bytes, output + before);
     traffic.all.bytes += 2 * output;
     traffic.all.messages += 2 * passes;
@@ -258,11 +282,11 @@ double StepModel::CpuBound(const Run& run) const {
   if (cores <= 0) return 0;
   double work = 0;
   for (int s = 0; s < stages(); ++s) {
-    const StageTime time = TimeOfStage(s, ClusterShape());
+    const StageTime time = TimeOfStage(s, ClusterShape(), 1);
     work += (time.forward_seconds + time.backward_seconds) * micro_batches();
   }
-  work *= in_.workers / stages() / Crowding() *
-          static_cast<double>(in_.accumulation);
+  work *=
+      replicas_ * in_.strategy.tensor * static_cast<double>(in_.accumulation);
   // Either end of a message is work, too.
   const Traffic traffic = AllTraffic(run);
   work += 2 * (traffic.bytes * in_.compute.cpu_seconds_per_byte +
@@ -334,7 +358,7 @@ Prediction StepModel::Predict() const {
   Prediction out;
   double busiest = 0;
   for (int s = 0; s < stages(); ++s) {
-    const StageTime time = TimeOfStage(s, free_links);
+    const StageTime time = TimeOfStage(s, free_links, crowding_);
     busiest = std::max(busiest, (time.forward_seconds + time.backward_seconds) *
                                     micro_batches());
   }

@@ -84,5 +84,31 @@ TEST(MeasurementTest, OneBatchSizeOrNoiseGivesTheRateOfTheLargest) {
   EXPECT_TRUE(std::isinf(speed.forward_flops));
 }
 
+TEST(MeasurementTest, WorkersSideBySideCountByTheirMean) {
+  ComputeMeasurement one;
+  one.sample_shape = {3};
+  one.passes = {{8, 1.0, 2.0}};
+  one.update_seconds = 1;
+  one.memory_bandwidth = 10;
+  one.process_bytes = 5;
+  ComputeMeasurement other = one;
+  other.passes = {{8, 3.0, 6.0}};
+  other.update_seconds = 3;
+  other.memory_bandwidth = 30;
+  other.process_bytes = 7;
+  const absl::StatusOr<ComputeMeasurement> mean = MeanOf({one, other});
+  ASSERT_TRUE(mean.ok()) << mean.status();
+  EXPECT_EQ(mean->passes[0].forward_seconds, 2);
+  EXPECT_EQ(mean->passes[0].backward_seconds, 4);
+  EXPECT_EQ(mean->update_seconds, 2);
+  EXPECT_EQ(mean->memory_bandwidth, 20);
+  EXPECT_EQ(mean->process_bytes, 7);
+  other.passes[0].rows = 9;
+  EXPECT_FALSE(MeanOf({one, other}).ok());
+  other.passes.clear();
+  EXPECT_FALSE(MeanOf({one, other}).ok());
+  EXPECT_FALSE(MeanOf({}).ok());
+}
+
 }  // namespace
 }  // namespace tributary
