@@ -71,14 +71,12 @@ struct AskedWorker {
   }
 
   // Looks until `done` says so. Cancelled by an interrupt, DeadlineExceeded.
-  absl::Status WaitUntil(absl::Duration timeout,
+  absl::Status WaitUntil(absl::Time deadline,
                          absl::FunctionRef<bool()> done) const {
-    const absl::Time deadline = absl::Now() + timeout;
     while (!done()) {
       if (absl::Now() > deadline) {
-        return absl::DeadlineExceededError(
-            absl::StrCat(absl::StrJoin(process->options().command, " "),
-                         " took longer than ", absl::FormatDuration(timeout)));
+        return absl::DeadlineExceededError(absl::StrCat(
+            absl::StrJoin(process->options().command, " "), " takes too long"));
       }
       if (Interrupts::Requested() != 0) {
         return absl::CancelledError("interrupted");
@@ -108,21 +106,31 @@ class WorkerFarEnd final : public LinkFarEnd {
 
 }  // namespace
 
-absl::StatusOr<std::string> AskWorker(const std::vector<std::string>& arguments,
-                                      absl::Duration timeout) {
-  TRIBUTARY_ASSIGN_OR_RETURN(const AskedWorker worker,
-                             AskedWorker::Start(arguments));
-  TRIBUTARY_RETURN_IF_ERROR(
-      worker.WaitUntil(timeout, [&] { return worker.process->Ended(); }));
-  if (worker.process->succeeded()) return LastLine(worker.output->path());
-  return worker.Failure();
+absl::StatusOr<std::vector<std::string>> AskWorkers(
+    int count, const std::vector<std::string>& arguments,
+    absl::Duration timeout) {
+  std::vector<AskedWorker> workers;
+  for (int i = 0; i < count; ++i) {
+    TRIBUTARY_ASSIGN_OR_RETURN(AskedWorker worker,
+                               AskedWorker::Start(arguments));
+    workers.push_back(std::move(worker));
+  }
+  const absl::Time deadline = absl::Now() + timeout;
+  std::vector<std::string> lines;
+  for (const AskedWorker& worker : workers) {
+    TRIBUTARY_RETURN_IF_ERROR(
+        worker.WaitUntil(deadline, [&] { return worker.process->Ended(); }));
+    if (!worker.process->succeeded()) return worker.Failure();
+    lines.push_back(LastLine(worker.output->path()));
+  }
+  return lines;
 }
 
 absl::StatusOr<std::unique_ptr<LinkFarEnd>> LinkFarEnd::Start() {
   TRIBUTARY_ASSIGN_OR_RETURN(
       AskedWorker worker, AskedWorker::Start({"--serve-links", "127.0.0.1:0"}));
   std::string line;
-  TRIBUTARY_RETURN_IF_ERROR(worker.WaitUntil(kStart, [&] {
+  TRIBUTARY_RETURN_IF_ERROR(worker.WaitUntil(absl::Now() + kStart, [&] {
     line = LastLine(worker.output->path());
     return !line.empty() || worker.process->Ended();
   }));

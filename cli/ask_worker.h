@@ -9,18 +9,20 @@
 
 namespace tributary {
 
-// Runs the `tributary-worker` beside this program with these arguments and
-// returns the last line that it has written. FailedPrecondition with that line
-// when it fails, DeadlineExceeded when it takes longer than `timeout`.
-// Interrupts::Install comes first; the worker dies with this process.
-absl::StatusOr<std::string> AskWorker(const std::vector<std::string>& arguments,
-                                      absl::Duration timeout);
+// Runs so many of the `tributary-worker` beside this program at once, with the
+// same arguments, and returns the last line that each has written.
+// FailedPrecondition with that line when one fails, DeadlineExceeded when they
+// take longer than `timeout`. Interrupts::Install comes first; the workers die
+// with this process.
+absl::StatusOr<std::vector<std::string>> AskWorkers(
+    int count, const std::vector<std::string>& arguments,
+    absl::Duration timeout);
 
 // The far end of a measurement of this machine's loopback: a `tributary-worker
 // --serve-links`, ended by the destructor.
 class LinkFarEnd {
  public:
-  // Errors as AskWorker's.
+  // Errors as AskWorkers'.
   static absl::StatusOr<std::unique_ptr<LinkFarEnd>> Start();
   virtual ~LinkFarEnd() = default;
   virtual std::string address() const = 0;  // HOST:PORT

@@ -33,7 +33,13 @@ absl::StatusOr<std::vector<std::string>> PredictJobs(
   questions.job_path = job_path;
   questions.overrides = overrides;
   questions.loopback = !options.links_known();
-  if (!options.compute_known()) questions.rows = RowsToMeasure(jobs);
+  if (!options.compute_known()) {
+    questions.rows = RowsToMeasure(jobs);
+    for (const CompareJob& job : jobs.jobs) {
+      questions.workers =
+          std::max(questions.workers, job.job.cluster().workers());
+    }
+  }
   if (questions.cluster.shared_cores <= 0) {
     questions.cluster.shared_cores =
         std::max(1u, std::thread::hardware_concurrency());

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -21,6 +20,17 @@ namespace {
 constexpr absl::Duration kComputeTimeout = absl::Minutes(5);
 constexpr absl::Duration kLinkTimeout = absl::Minutes(1);
 
+absl::StatusOr<ComputeMeasurement> MeasurementOfLines(
+    const std::vector<std::string>& lines) {
+  std::vector<ComputeMeasurement> measurements;
+  for (const std::string& line : lines) {
+    TRIBUTARY_ASSIGN_OR_RETURN(ComputeMeasurement one,
+                               ComputeMeasurementOf(line));
+    measurements.push_back(std::move(one));
+  }
+  return MeanOf(measurements);
+}
+
 absl::StatusOr<ComputeMeasurement> AskForCompute(
     const CostQuestions& questions) {
   std::vector<std::string> arguments = {"--measure-compute",
@@ -31,18 +41,25 @@ absl::StatusOr<ComputeMeasurement> AskForCompute(
   for (int64_t rows : questions.rows) {
     arguments.insert(arguments.end(), {"--measure-rows", absl::StrCat(rows)});
   }
-  TRIBUTARY_ASSIGN_OR_RETURN(const std::string line,
-                             AskWorker(arguments, kComputeTimeout));
-  return ComputeMeasurementOf(line);
+  // Cores that processes share are slower where all of them compute.
+  const double cores = questions.cluster.shared_cores;
+  const int workers = questions.rows.empty()
+                          ? 1
+                          : std::clamp(static_cast<int>(cores), 1,
+                                       std::max(1, questions.workers));
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<std::string> lines,
+                             AskWorkers(workers, arguments, kComputeTimeout));
+  return MeasurementOfLines(lines);
 }
 
 absl::StatusOr<ComputeMeasurement> ReadMeasurement(const std::string& path) {
   std::ifstream file(path);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file.good() && !file.eof()) {
-    return absl::NotFoundError(absl::StrCat("cannot read ", path));
+  if (!file) return absl::NotFoundError(absl::StrCat("cannot read ", path));
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) {
+    if (!line.empty()) lines.push_back(line);
   }
-  absl::StatusOr<ComputeMeasurement> measured = ComputeMeasurementOf(text);
+  absl::StatusOr<ComputeMeasurement> measured = MeasurementOfLines(lines);
   if (measured.ok() && !measured->passes.empty()) return measured;
   return absl::InvalidArgumentError(absl::StrCat(
       path, ": ",
@@ -51,9 +68,9 @@ absl::StatusOr<ComputeMeasurement> ReadMeasurement(const std::string& path) {
 
 absl::StatusOr<LinkMeasurement> AskForLink(const std::string& probe) {
   TRIBUTARY_ASSIGN_OR_RETURN(
-      const std::string line,
-      AskWorker({"--measure-links", probe}, kLinkTimeout));
-  return LinkMeasurementOf(line);
+      const std::vector<std::string> lines,
+      AskWorkers(1, {"--measure-links", probe}, kLinkTimeout));
+  return LinkMeasurementOf(lines[0]);
 }
 
 absl::StatusOr<LinkMeasurement> AskForLoopback() {

@@ -23,8 +23,10 @@ struct CostQuestions {
   std::string job_path;
   std::vector<std::string> overrides;  // of the job file
   // Time the job's model on this machine with these batch sizes; none: compute
-  // is given. Samples of a worker and a few less make a good pair.
+  // is given. Samples of a worker and a few less make a good pair. Where cores
+  // are shared, up to so many workers do it at once, one a core.
   std::vector<int64_t> rows;
+  int workers = 1;
   std::string measurement;  // a file with such times; empty: none
   std::string probe;  // measure the link to this HOST:PORT; empty: it is given
   bool loopback = false;  // measure how fast this machine talks to itself

@@ -68,7 +68,8 @@ void AddCostOptions(CLI::App& app, CostOptions* options) {
                  "GFLOP/s of a worker in forward and backward")
       ->check(CLI::PositiveNumber);
   app.add_option("--measurement", options->measurement,
-                 "what `tributary-worker --measure-compute` has printed")
+                 "what `tributary-worker --measure-compute` has printed, a\n"
+                 "line of each that ran at once")
       ->type_name("FILE");
   app.add_option("--memory-bandwidth", options->memory_bandwidth,
                  "bytes a second of updates, where they are not measured")

@@ -66,7 +66,11 @@ absl::StatusOr<CostQuestions> QuestionsOf(const PlanOptions& options) {
 absl::StatusOr<PlanReport> MakePlan(const PlanOptions& options,
                                     const v1::JobSpec& job,
                                     CostQuestions questions) {
-  if (options.measure) questions.rows = RowsToMeasure(InputsOfJob(job));
+  if (options.measure) {
+    const CostInputs own = InputsOfJob(job);
+    questions.rows = RowsToMeasure(own);
+    questions.workers = own.workers;
+  }
   TRIBUTARY_ASSIGN_OR_RETURN(const CostBasis basis,
                              FindCostBasis(job, questions));
   PlanReport report;

@@ -100,33 +100,36 @@ TEST_F(PlanTest, MeasuresTheModelAndTheLink) {
 }
 
 // 20 -> 64 -> 1 has 2,816 FLOPs forward for a sample: 704,000 a second where
-// 20 -> 64 -> 1 has 2,817 FLOPs forward for a sample; four samples more take
-// 16 ms.
+std::string Measured(const std::string& passes) {
+  return absl::StrCat(R"({"sample_shape": [20], "update_seconds": 1e-3, )",
+                      R"("memory_bandwidth": 1e9, "process_bytes": 1, )",
+                      R"("peak_bytes": 1, "passes": [)", passes, "]}\n");
+}
+
+std::string Pass(int rows, double seconds) {
+  return absl::StrCat(R"({"rows": )", rows, R"(, "forward_seconds": )", seconds,
+                      R"(, "backward_seconds": )", seconds, "}");
+}
+
+// 20 -> 64 -> 1 has 2,817 FLOPs forward for a sample. Side by side, four
+// samples more take 12 ms and 20 ms.
 TEST_F(PlanTest, TakesAMeasurementFromAFile) {
+  const auto plan = [this](const std::string& file, int exit_code) {
+    return Run({"tributary", "plan", "job.yaml", "--measurement", file,
+                "--bandwidth", "1Gbit", "--json"},
+               exit_code);
+  };
   Write("measured.json",
-        R"({"sample_shape": [20], "update_seconds": 1e-3,
-            "memory_bandwidth": 1e9, "process_bytes": 1, "peak_bytes": 1,
-            "passes": [
-              {"rows": 1, "forward_seconds": 0.004, "backward_seconds": 0.004},
-              {"rows": 5, "forward_seconds": 0.020,
-               "backward_seconds": 0.020}]})");
-  const nlohmann::json json = nlohmann::json::parse(
-      Run({"tributary", "plan", "job.yaml", "--measurement", "measured.json",
-           "--bandwidth", "1Gbit", "--json"}));
+        Measured(absl::StrCat(Pass(1, 0.003), ", ", Pass(5, 0.015))) +
+            Measured(absl::StrCat(Pass(1, 0.005), ", ", Pass(5, 0.025))));
+  const nlohmann::json json = nlohmann::json::parse(plan("measured.json", 0));
   EXPECT_EQ(json["measured"], true);
   EXPECT_NEAR(json["forward_flops_per_second"].get<double>(), 2817 / 0.004, 1);
   EXPECT_EQ(json["own"]["name"], "parameter_server, 1 server");
-  Write("nothing.json", R"({"sample_shape": [20], "update_seconds": 0,
-            "memory_bandwidth": 0, "process_bytes": 1, "peak_bytes": 1,
-            "passes": []})");
-  EXPECT_THAT(Run({"tributary", "plan", "job.yaml", "--measurement",
-                   "nothing.json", "--bandwidth", "1Gbit"},
-                  2),
+  Write("nothing.json", Measured(""));
+  EXPECT_THAT(plan("nothing.json", 2),
               HasSubstr("nothing.json: it holds no times"));
-  EXPECT_THAT(Run({"tributary", "plan", "job.yaml", "--measurement", "no.json",
-                   "--bandwidth", "1Gbit"},
-                  1),
-              HasSubstr("cannot read no.json"));
+  EXPECT_THAT(plan("no.json", 1), HasSubstr("cannot read no.json"));
 }
 
 TEST_F(PlanTest, AShapeThatTheJobDoesNotTellIsAskedOfTheData) {
