@@ -1,0 +1,417 @@
+#!/usr/bin/env python3
+"""Does `tributary plan` name the strategy that wins?
+
+Runs real jobs among hosts whose links are shaped (bench/shaped_hosts.sh): every
+coordinator, server and worker process is a host of its own. For each rate of the
+links, number of workers and model it trains with a parameter server of every
+number of servers, all-reduce, sharded all-reduce, tensor and pipeline
+parallelism, and holds the median step against what the plan says, which knows
+the job, the links' rate, latency and burst, how fast this machine computes the
+model alone (tributary-worker --measure-compute) and how many cores all processes
+share, but no measured step.
+
+usage: bench/plan_grid.py RESULTS.jsonl [--build build/release]
+           [--rates 50,100,200,500,1000] [--workers 2,4] [--servers 1,2,4]
+           [--models small,large] [--strategies ...] [--seconds 4] [--report]
+
+Each run adds a line to RESULTS.jsonl; what stands there is not run again, so
+an interrupted grid goes on. --report runs nothing and prints the tables;
+--predict makes the predictions of what stands there anew. Wants root for the
+hosts.
+"""
+
+import argparse
+import collections
+import itertools
+import json
+import math
+import os
+import pathlib
+import random
+import shutil
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+PREFIX = "grid"
+BURST = "256KiB"  # of shaped_hosts.sh
+COORDINATOR, FIRST_SERVER, FIRST_WORKER = 1, 2, 6
+HOSTS = 9
+ROWS = 2048
+CLEAR_GAP = 0.15  # a winner by less is none
+
+# Wide layers, of which a step sends 0.8 and 7.5 MB each way.
+MODELS = {
+    "small": [784, 256, 10],
+    "large": [784, 1024, 1024, 10],
+}
+
+JOB = """name: {name}
+model:
+  sequential:
+    - flatten
+{layers}
+data:
+  train: {{idx: {{images: images.idx, labels: labels.idx}}}}
+  global_batch_size: 256
+  shuffle: none
+training:
+  steps: {steps}
+  loss: cross_entropy
+  optimizer: {{sgd: {{learning_rate: 0.01}}}}
+strategy: {strategy}
+cluster: {{servers: {servers}, workers: {workers}}}
+device: cpu
+"""
+
+# Blocks of 256 KiB over all servers let the new weights come down while
+# gradients go up.
+BLOCK = 256 * 1024
+SERVERS = "{parameter_server: {bucket_bytes: 256KiB}}"
+STRATEGIES = {
+    "parameter_server": SERVERS,
+    "all_reduce": "{all_reduce: {}}",
+    "sharded": "{all_reduce: {sharded: true}}",
+    "tensor": "{all_reduce: {}, tensor_parallel: {ranks: 2}}",
+    "pipeline": "{all_reduce: {}, pipeline_parallel: {stages: 2, "
+                "micro_batches: 4, schedule: 1f1b}}",
+}
+
+Cell = collections.namedtuple("Cell", "rate workers model strategy servers")
+
+
+def write_data(folder):
+    """Images of noise: how long a step takes does not depend on them."""
+    noise = random.Random(1)
+    (folder / "images.idx").write_bytes(
+        struct.pack(">IIII", 0x803, ROWS, 28, 28) + noise.randbytes(ROWS * 784))
+    (folder / "labels.idx").write_bytes(
+        struct.pack(">II", 0x801, ROWS) +
+        bytes(noise.randrange(10) for _ in range(ROWS)))
+
+
+def parameter_bytes(model):
+    widths = MODELS[model]
+    return 4 * sum((wide + 1) * out for wide, out in itertools.pairwise(widths))
+
+
+def write_job(folder, cell, steps):
+    widths = MODELS[cell.model]
+    layers = []
+    for i, (wide, out) in enumerate(itertools.pairwise(widths)):
+        layers.append(f"    - linear: {{in: {wide}, out: {out}}}")
+        if i + 2 < len(widths):
+            layers.append("    - relu")
+    path = folder / "job.yaml"
+    path.write_text(JOB.format(
+        name=cell.model, layers="\n".join(layers), steps=steps,
+        strategy=STRATEGIES[cell.strategy], servers=cell.servers,
+        workers=cell.workers))
+    return path
+
+
+class Grid:
+    def __init__(self, options):
+        self.bin = pathlib.Path(options.build).resolve() / "bin"
+        self.options = options
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="plan-grid-"))
+        write_data(self.folder)
+        self.compute = {}  # measurement files by (model, rows)
+        self.latency = None
+        self.hosts_are_up = False
+
+    def close(self):
+        if self.hosts_are_up:
+            self.hosts("down")
+        shutil.rmtree(self.folder)
+
+    # ---- hosts
+
+    def hosts(self, *words):
+        self.hosts_are_up = True
+        subprocess.run([HERE / "shaped_hosts.sh", *words, PREFIX], check=True)
+
+    def on(self, host, *command, **options):
+        return subprocess.Popen(
+            ["ip", "netns", "exec", f"{PREFIX}{host}", *map(str, command)],
+            **options)
+
+    def measure_latency(self):
+        """One way between two hosts, over an idle link."""
+        far = self.on(FIRST_SERVER, self.bin / "tributary-worker",
+                      "--serve-links", "10.77.0.2:7079", stdout=subprocess.PIPE)
+        far.stdout.readline()
+        near = self.on(FIRST_WORKER, self.bin / "tributary-worker",
+                       "--measure-links", "10.77.0.2:7079",
+                       stdout=subprocess.PIPE)
+        measured = json.loads(near.communicate(timeout=60)[0])
+        far.kill()
+        far.wait()
+        return measured["latency"]
+
+    def measure_compute(self, cell):
+        """How fast workers compute what one has of the batch, one on each core
+        at once."""
+        rows = 256 // cell.workers
+        if (cell.model, rows) not in self.compute:
+            job = write_job(self.folder, cell._replace(
+                strategy="all_reduce", servers=0, workers=1), 10)
+            workers = [subprocess.Popen(
+                [self.bin / "tributary-worker", "--measure-compute", job,
+                 "--measure-rows", str(rows // 4), "--measure-rows",
+                 str(rows)], stdout=subprocess.PIPE, text=True)
+                for _ in range(os.cpu_count())]
+            path = self.folder / f"compute-{cell.model}-{rows}.json"
+            path.write_text("".join(w.communicate()[0] for w in workers))
+            self.compute[cell.model, rows] = path
+        return self.compute[cell.model, rows]
+
+    # ---- one run
+
+    def predict(self, cell):
+        measured = self.measure_compute(cell)
+        job = write_job(self.folder, cell, 10)
+        done = subprocess.run(
+            [self.bin / "tributary", "plan", job, "--measurement", measured,
+             "--bandwidth", f"{cell.rate}Mbit", "--latency",
+             f"{self.latency * 1e6:.1f}us", "--burst", BURST, "--shared-cores",
+             str(os.cpu_count()), "--json"],
+            check=True, capture_output=True, text=True)
+        return json.loads(done.stdout)["own"]
+
+    def run(self, cell, steps):
+        """The steps' seconds, the first ones left out, and medians of their
+        parts."""
+        job = write_job(self.folder, cell, steps)
+        run = self.folder / "run"
+        shutil.rmtree(run, ignore_errors=True)
+        at = "10.77.0.1:7070"
+        with (self.folder / "log").open("w") as log:
+            own = {"stdout": log, "stderr": log}
+            first = self.on(COORDINATOR, self.bin / "tributary-coordinator",
+                            "--job", job, "--listen", at, "--run-dir", run,
+                            **own)
+            self.wait_for("waits for servers", first)
+            others = [self.on(FIRST_SERVER + i, self.bin / "tributary-server",
+                              "--coordinator", at, "--index", i, "--listen",
+                              f"10.77.0.{FIRST_SERVER + i}:0", **own)
+                      for i in range(cell.servers)]
+            others += [self.on(FIRST_WORKER + i, self.bin / "tributary-worker",
+                               "--coordinator", at, "--index", i, **own)
+                       for i in range(cell.workers)]
+            try:
+                code = first.wait(timeout=180)
+            except subprocess.TimeoutExpired:
+                code = "a timeout"
+            cpu = 0
+            for process in [*others, first]:
+                if code != 0:
+                    process.kill()
+                if process.returncode is None:
+                    used = os.wait4(process.pid, 0)[2]
+                    cpu += used.ru_utime + used.ru_stime
+        if code != 0:
+            raise RuntimeError(f"{cell}: {code}\n" +
+                               (self.folder / "log").read_text()[-2000:])
+        lines = [json.loads(line) for line in
+                 (run / "metrics.jsonl").read_text().splitlines()]
+        lines = lines[min(3, len(lines) // 4 + 1):]
+        parts = {key: statistics.median(line[key] for line in lines)
+                 for key in lines[0] if key.endswith("_seconds")}
+        # Of servers and workers, from start to end: what a step needs is less.
+        parts["cpu_seconds"] = cpu / steps
+        return [line["step_seconds"] for line in lines], parts
+
+    def wait_for(self, text, process):
+        """Until the log says so, or the process has ended."""
+        deadline = time.time() + 10
+        while (text not in (self.folder / "log").read_text() and
+               process.poll() is None and time.time() < deadline):
+            time.sleep(0.02)
+
+    def fill(self, cells, results):
+        self.hosts("up", str(HOSTS), f"{cells[0].rate}mbit")
+        shaped = cells[0].rate
+        self.latency = self.measure_latency()
+        for i, cell in enumerate(cells):
+            if shaped != cell.rate:
+                self.hosts("rate", f"{cell.rate}mbit")
+                shaped = cell.rate
+            predicted = self.predict(cell)
+            steps = int(self.options.seconds / predicted["step_seconds"]) + 3
+            steps = max(5, min(steps, 200))
+            began = time.time()
+            seconds, parts = self.run(cell, steps)
+            record = {
+                "cell": cell._asdict(),
+                "measured": statistics.median(seconds),
+                "steps": len(seconds),
+                "least": min(seconds),
+                "most": max(seconds),
+                "parts": parts,
+                "predicted": predicted["step_seconds"],
+                "prediction": predicted,
+                "latency": self.latency,
+                "compute": self.measure_compute(cell).read_text(),
+            }
+            with open(results, "a", encoding="utf-8") as out:
+                out.write(json.dumps(record) + "\n")
+            print(f"{i + 1}/{len(cells)} {cell.model} {cell.rate} Mbit/s "
+                  f"{cell.workers} workers {name(cell)}: "
+                  f"{record['measured'] * 1e3:.1f} ms, predicted "
+                  f"{record['predicted'] * 1e3:.1f} "
+                  f"({time.time() - began:.1f} s)", flush=True)
+
+    def predict_anew(self, records):
+        """With the measurements that each record holds."""
+        for record in records:
+            cell = Cell(**record["cell"])
+            self.latency = record["latency"]
+            path = self.folder / "compute.json"
+            path.write_text(record["compute"])
+            self.compute = {(cell.model, 256 // cell.workers): path}
+            record["prediction"] = self.predict(cell)
+            record["predicted"] = record["prediction"]["step_seconds"]
+
+
+# ---- the report
+
+
+def name(cell):
+    if cell.strategy != "parameter_server":
+        return cell.strategy
+    return f"parameter_server:{cell.servers}"
+
+
+def winner(steps):
+    return min(steps, key=steps.get)
+
+
+def gap(steps):
+    """By how much the second best takes longer."""
+    best, second = sorted(steps.values())[:2]
+    return second / best - 1
+
+
+def score(groups):
+    """Of the groups of strategies that have a clear winner, how many the plan
+    gets right. groups: (measured, predicted) by strategy."""
+    clear = [(m, p) for m, p in groups if len(m) > 1 and gap(m) > CLEAR_GAP]
+    right = sum(winner(m) == winner(p) for m, p in clear)
+    # What following the plan costs where it errs.
+    worst = max((m[winner(p)] / min(m.values()) - 1 for m, p in groups),
+                default=0)
+    share = f"{right / len(clear):.0%}" if clear else "-"
+    return (f"{right} of {len(clear)} cells with a clear winner ({share}); "
+            f"following the plan costs at most {worst:.0%} in any of "
+            f"{len(groups)}")
+
+
+def report(records):
+    latest = {Cell(**r["cell"]): r for r in records}
+    error = lambda r: abs(r["predicted"] / r["measured"] - 1)
+    print("| model | Mbit/s | workers | strategy | measured, ms | "
+          "predicted, ms | error |")
+    print("| --- | ---: | ---: | --- | ---: | ---: | ---: |")
+    for cell, r in sorted(latest.items()):
+        print(f"| {cell.model} | {cell.rate} | {cell.workers} | {name(cell)} | "
+              f"{r['measured'] * 1e3:.1f} | {r['predicted'] * 1e3:.1f} | "
+              f"{r['predicted'] / r['measured'] - 1:+.0%} |")
+    groups = collections.defaultdict(dict)
+    for cell, r in latest.items():
+        groups[cell.rate, cell.workers, cell.model][cell] = r
+    print("\n| model | Mbit/s | workers | measured winner | gap | "
+          "predicted winner |")
+    print("| --- | ---: | ---: | --- | ---: | --- |")
+    whole, replicas, by_servers, either = [], [], [], []
+    for (rate, workers, model), runs in sorted(
+            groups.items(), key=lambda g: (g[0][2], g[0][1], g[0][0])):
+        def steps(keep):
+            return tuple({name(c): r[k] for c, r in runs.items() if keep(c)}
+                         for k in ("measured", "predicted"))
+        everything = steps(lambda c: True)
+        whole.append(everything)
+        # Sharded is all-reduce again, as far as the network goes.
+        replicas.append(steps(lambda c: c.strategy in
+                              ("parameter_server", "all_reduce")))
+        for servers in sorted({c.servers for c in runs if c.servers}):
+            by_servers.append(steps(lambda c: c.servers in (0, servers)))
+            either.append(steps(
+                lambda c: c.servers == servers or c.strategy == "all_reduce"))
+        if len(runs) > 1:
+            m, p = everything
+            wrong = gap(m) > CLEAR_GAP and winner(m) != winner(p)
+            print(f"| {model} | {rate} | {workers} | {winner(m)} | "
+                  f"{gap(m):.0%} | {winner(p)}{' (wrong)' if wrong else ''} |")
+    print(f"\nwinner, of all: {score(whole)}")
+    print(f"winner, for each number of servers: {score(by_servers)}")
+    print("parameter server with 1, 2 or 4 servers, or all-reduce: "
+          f"{score(replicas)}")
+    print("parameter server or all-reduce, for each number of servers: "
+          f"{score(either)}")
+    by_strategy = collections.defaultdict(list)
+    for cell, r in latest.items():
+        by_strategy[cell.strategy].append(error(r))
+    for strategy, errors in by_strategy.items():
+        print(f"median error, {strategy}: {statistics.median(errors):.0%}")
+    print(f"median error of the predicted step, {len(latest)} runs: "
+          f"{statistics.median(map(error, latest.values())):.1%}")
+
+
+def cells_of(options):
+    numbers = lambda text: [int(n) for n in text.split(",")]
+    for rate, workers, model in itertools.product(
+            numbers(options.rates), numbers(options.workers),
+            options.models.split(",")):
+        for strategy in options.strategies.split(","):
+            servers = (numbers(options.servers)
+                       if strategy == "parameter_server" else [0])
+            for count in servers:
+                yield Cell(rate, workers, model, strategy, count)
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("results")
+    parser.add_argument("--build", default="build/release")
+    parser.add_argument("--rates", default="50,100,200,500,1000")
+    parser.add_argument("--workers", default="2,4")
+    parser.add_argument("--servers", default="1,2,4")
+    parser.add_argument("--models", default=",".join(MODELS))
+    parser.add_argument("--strategies", default=",".join(STRATEGIES))
+    parser.add_argument("--seconds", type=float, default=4,
+                        help="that the steps of a run take, about")
+    parser.add_argument("--report", action="store_true")
+    parser.add_argument("--predict", action="store_true")
+    options = parser.parse_args()
+    records = []
+    if os.path.exists(options.results):
+        with open(options.results, encoding="utf-8") as lines:
+            records = [json.loads(line) for line in lines]
+    grid = None
+    try:
+        if options.predict:
+            grid = Grid(options)
+            grid.predict_anew(records)
+        elif not options.report:
+            done = {Cell(**r["cell"]) for r in records}
+            missing = [c for c in cells_of(options) if c not in done]
+            if missing:
+                grid = Grid(options)
+                grid.fill(missing, options.results)
+            with open(options.results, encoding="utf-8") as lines:
+                records = [json.loads(line) for line in lines]
+    finally:
+        if grid:
+            grid.close()
+    report(records)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
