@@ -237,8 +237,8 @@ absl::StatusOr<ComputeMeasurement> MeasureCompute(const v1::JobSpec& job,
     }
   }
   // The kernel counts what is resident and its peak apart, by some pages.
-  out.peak_bytes = std::max(out.process_bytes,
-                            static_cast<int64_t>(PeakMemoryBytes()));
+  out.peak_bytes =
+      std::max(out.process_bytes, static_cast<int64_t>(PeakMemoryBytes()));
   return out;
 }
 
