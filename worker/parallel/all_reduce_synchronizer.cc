@@ -5,7 +5,6 @@
 #include <numeric>
 #include <utility>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "common/check.h"
 #include "common/clock.h"
