@@ -196,8 +196,7 @@ absl::Status NcclCommunicator::Explain(const NcclOutcome& outcome,
   }
   switch (outcome.code) {
     case NcclOutcome::Code::kLate: {
-      const std::vector<int> silent =
-          watch_.FindSilent(options_.skew);
+      const std::vector<int> silent = watch_.FindSilent(options_.skew);
       const std::string time = absl::FormatDuration(
           connected_ ? options_.timeout : options_.connect_timeout);
       if (silent.empty()) {
