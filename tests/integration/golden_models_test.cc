@@ -82,7 +82,8 @@ Model Resnet(const std::string& id, const std::string& training = "") {
   m.group = "train_resnet";
   m.id = id;
   m.yaml = "  resnet: {depth: 8, channels: [4, 8, 8], classes: 10}\n";
-  for (const auto& [name, tensor] : ReadGoldenGroup(m.group).at(m.id).tensors) {
+  const auto group = ReadGoldenGroup(m.group);
+  for (const auto& [name, tensor] : group.at(m.id).tensors) {
     if (!absl::StartsWith(name, "init.")) continue;
     m.parameters.push_back({name.substr(5), {name.substr(5), tensor.shape}});
   }
