@@ -311,55 +311,75 @@ def score(groups):
             f"{len(groups)}")
 
 
+def error(record):
+    return abs(record["predicted"] / record["measured"] - 1)
+
+
+def milliseconds(seconds):
+    return f"{seconds * 1e3:.3g}" if seconds < 1 else f"{seconds * 1e3:.0f}"
+
+
+def steps_of(runs, keep):
+    """Measured and predicted seconds by strategy, of the cells to keep."""
+    return tuple({name(c): r[key] for c, r in runs.items() if keep(c)}
+                 for key in ("measured", "predicted"))
+
+
+def print_steps(groups):
+    names = list(dict.fromkeys(name(c) for g in groups.values() for c in g))
+    print("Milliseconds of a step, measured / predicted\n")
+    print("| model | workers | Mbit/s | " + " | ".join(names) +
+          " | winner | gap | predicted winner |")
+    print("| --- | ---: | ---: |" + " ---: |" * len(names) +
+          " --- | ---: | --- |")
+    for (model, workers, rate), runs in sorted(groups.items()):
+        m, p = steps_of(runs, lambda c: True)
+        steps = [f"{milliseconds(m[n])} / {milliseconds(p[n])}"
+                 if n in m else "" for n in names]
+        last = ["", "", ""]
+        if len(m) > 1:
+            wrong = gap(m) > CLEAR_GAP and winner(m) != winner(p)
+            last = [winner(m), f"{gap(m):.0%}",
+                    winner(p) + (" (wrong)" if wrong else "")]
+        print(f"| {model} | {workers} | {rate} | " +
+              " | ".join(steps + last) + " |")
+
+
 def report(records):
     latest = {Cell(**r["cell"]): r for r in records}
-    error = lambda r: abs(r["predicted"] / r["measured"] - 1)
-    print("| model | Mbit/s | workers | strategy | measured, ms | "
-          "predicted, ms | error |")
-    print("| --- | ---: | ---: | --- | ---: | ---: | ---: |")
-    for cell, r in sorted(latest.items()):
-        print(f"| {cell.model} | {cell.rate} | {cell.workers} | {name(cell)} | "
-              f"{r['measured'] * 1e3:.1f} | {r['predicted'] * 1e3:.1f} | "
-              f"{r['predicted'] / r['measured'] - 1:+.0%} |")
     groups = collections.defaultdict(dict)
     for cell, r in latest.items():
-        groups[cell.rate, cell.workers, cell.model][cell] = r
-    print("\n| model | Mbit/s | workers | measured winner | gap | "
-          "predicted winner |")
-    print("| --- | ---: | ---: | --- | ---: | --- |")
-    whole, replicas, by_servers, either = [], [], [], []
-    for (rate, workers, model), runs in sorted(
-            groups.items(), key=lambda g: (g[0][2], g[0][1], g[0][0])):
-        def steps(keep):
-            return tuple({name(c): r[k] for c, r in runs.items() if keep(c)}
-                         for k in ("measured", "predicted"))
-        everything = steps(lambda c: True)
-        whole.append(everything)
-        # Sharded is all-reduce again, as far as the network goes.
-        replicas.append(steps(lambda c: c.strategy in
-                              ("parameter_server", "all_reduce")))
-        for servers in sorted({c.servers for c in runs if c.servers}):
-            by_servers.append(steps(lambda c: c.servers in (0, servers)))
-            either.append(steps(
-                lambda c: c.servers == servers or c.strategy == "all_reduce"))
-        if len(runs) > 1:
-            m, p = everything
-            wrong = gap(m) > CLEAR_GAP and winner(m) != winner(p)
-            print(f"| {model} | {rate} | {workers} | {winner(m)} | "
-                  f"{gap(m):.0%} | {winner(p)}{' (wrong)' if wrong else ''} |")
-    print(f"\nwinner, of all: {score(whole)}")
-    print(f"winner, for each number of servers: {score(by_servers)}")
-    print("parameter server with 1, 2 or 4 servers, or all-reduce: "
-          f"{score(replicas)}")
-    print("parameter server or all-reduce, for each number of servers: "
-          f"{score(either)}")
+        groups[cell.model, cell.workers, cell.rate][cell] = r
+    print_steps(groups)
+
+    def of(keep):
+        return score([steps_of(runs, keep) for runs in groups.values()])
+
+    def for_each_number(keep):
+        return score([
+            steps_of(runs, lambda c, n=n: c.servers in (0, n) and keep(c))
+            for runs in groups.values()
+            for n in sorted({c.servers for c in runs if c.servers})])
+
+    # Sharded is all-reduce again, as far as the network goes.
+    def replicated(cell):
+        return cell.strategy in ("parameter_server", "all_reduce")
+
+    print(f"\nwinner of all: {of(lambda c: True)}")
+    print("winner, for each number of servers: "
+          f"{for_each_number(lambda c: True)}")
+    print(f"servers of any number, or all-reduce: {of(replicated)}")
+    print("servers or all-reduce, for each number of servers: "
+          f"{for_each_number(replicated)}")
     by_strategy = collections.defaultdict(list)
     for cell, r in latest.items():
         by_strategy[cell.strategy].append(error(r))
     for strategy, errors in by_strategy.items():
-        print(f"median error, {strategy}: {statistics.median(errors):.0%}")
-    print(f"median error of the predicted step, {len(latest)} runs: "
-          f"{statistics.median(map(error, latest.values())):.1%}")
+        print(f"median error, {strategy}: {statistics.median(errors):.1%}")
+    errors = sorted(map(error, latest.values()))
+    print(f"median error of the predicted step, {len(errors)} runs: "
+          f"{statistics.median(errors):.1%}; nine of ten within "
+          f"{errors[math.ceil(0.9 * len(errors)) - 1]:.0%}")
 
 
 def cells_of(options):
