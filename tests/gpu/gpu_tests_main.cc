@@ -30,10 +30,9 @@ bool RunCheck(const AgreementCheck& check, Ops& cpu, Ops& cuda) {
 
 void PrintSpeeds(Ops& cuda) {
   std::printf(
-      "\nceilings: a large copy on the device (read and written), to and from "
-      "pinned host\nmemory, a product of two 8192 x 8192 matrices by cuBLAS; "
-      "in "
-      "this run\n\n%-32s %9s %11s  %s\n",
+      "\nceilings, of this run: a large copy on the device, read and written; "
+      "to and from\npinned host memory; cuBLAS's product of two 8192 x 8192 "
+      "matrices\n\n%-32s %9s %11s  %s\n",
       "kernel", "achieved", "ceiling", "share");
   for (const Speed& speed : MeasureSpeeds(cuda)) {
     std::printf("%-32s %9.1f", speed.name.c_str(), speed.achieved);

@@ -110,10 +110,11 @@ absl::StatusOr<std::unique_ptr<Communicator>> ConnectGroup(
                              ChooseNccl(side, &why_not));
   TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<Mesh> mesh, ConnectMesh(side));
   const bool on_host = parts.ops->is_host();
-  spdlog::info("rank {} of {} in group {} over {}{}{}", side.rank, side.size(),
-               group.name, api ? "nccl" : mesh->backend(),
-               api || on_host ? "" : ", through host memory; ",
-               on_host ? "" : why_not);
+  std::string over = api != nullptr ? "nccl" : mesh->backend();
+  if (api == nullptr && !on_host) over += ", through host memory";
+  if (!why_not.empty() && !on_host) over += ": " + why_not;
+  spdlog::info("rank {} of {} in group {} over {}", side.rank, side.size(),
+               group.name, over);
   if (api != nullptr) {
     return ConnectNccl(side, std::move(api), std::move(mesh));
   }
