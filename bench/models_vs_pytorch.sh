@@ -5,6 +5,8 @@
 # first steps, then samples per second of training. Rounds are interleaved;
 # medians and their ratio are printed as a table for docs/benchmarks.md.
 #   bench/models_vs_pytorch.sh [ROUNDS]         samples per second
+#   bench/models_vs_pytorch.sh --cpu [ROUNDS]   processor milliseconds a step, of
+#                                               all processes: for busy machines
 #   bench/models_vs_pytorch.sh --learn          both to their end: what is
 #                                               reached and how long it takes
 #   STEPS=3 bench/models_vs_pytorch.sh 1        to try it
@@ -16,9 +18,10 @@ set -euo pipefail
 shopt -s inherit_errexit
 cd "$(dirname "$0")/.."
 
-learn=false rounds=5
+mode=measure rounds=5
 case ${1:-} in
-  --learn) learn=true ;;
+  --learn) mode=reach ;;
+  --cpu) mode=measure_cpu rounds=${2:-2} ;;
   ?*) rounds=$1 ;;
 esac
 tributary=${TRIBUTARY_BIN:-build/release/bin}/tributary
@@ -118,20 +121,11 @@ machine() {
   echo "$(lscpu | sed -n 's/^Model name: *//p' | head -1), $(nproc) cores, $(git describe --always --dirty), $(date -u +%F)"
 }
 
-measure() {
-  local round job
-  for ((round = 1; round <= rounds; round++)); do
-    for job in "${jobs[@]}"; do
-      record "$job" all_reduce tributary "$job" on_one_core -- "${alone[@]}"
-      record "$job" pytorch rival "$job"
-      record "$job" served tributary "$job" -- "${served[@]}"
-    done
-  done
-  echo
-  echo "$(machine), $rounds rounds; samples/s, ratios Tributary over PyTorch"
+# table FORMAT: medians of the results and their ratios.
+table() {
   echo "| job | PyTorch | all_reduce, 1 worker | ratio | 1 server, 1 worker | ratio |"
   echo "| --- | --- | --- | --- | --- | --- |"
-  sort -k1,2 -k3,3n "$results" | awk '
+  sort -k1,2 -k3,3n "$results" | awk -v f="$1" '
     {key = $1 " " $2; value[key, ++count[key]] = $3}
     $1 != job[jobs] {job[++jobs] = $1}
     function median(key,   n) {
@@ -143,9 +137,56 @@ measure() {
       for (i = 1; i <= jobs; i++) {
         j = job[i]
         p = median(j " pytorch"); a = median(j " all_reduce"); s = median(j " served")
-        printf "| %s | %.0f | %.0f | %.2f | %.0f | %.2f |\n", j, p, a, a / p, s, s / p
+        printf "| %s | " f " | " f " | %.2f | " f " | %.2f |\n", j, p, a, a / p, s, s / p
       }
     }'
+}
+
+# cpu_of FUNCTION JOB STEPS ...: seconds of processor time, children included.
+cpu_of() {
+  local TIMEFORMAT='%3U %3S'
+  { time "$@" > /dev/null 2> "$scratch/errors"; } 2>&1 | awk '{print $1 + $2}'
+}
+# cpu_a_step FUNCTION JOB ...: milliseconds, by the difference between a short run
+# and a long one, which starting up, reading the data and testing are no part of.
+cpu_a_step() {
+  local short_run long_run n=${steps[$2]}
+  short_run=$(cpu_of "$1" "$2" $warmup "${@:3}")
+  long_run=$(cpu_of "$1" "$2" $((warmup + n)) "${@:3}")
+  awk "BEGIN {printf \"%.2f\n\", 1e3 * ($long_run - $short_run) / $n}"
+}
+train_for() {
+  steps_of "$1" "$2"
+  train "$1" "$scratch/run" "${@:3}" "${short[@]}"
+}
+rival_for() { pytorch "$scratch/run" "$1" --steps "$2"; }
+
+measure_cpu() {
+  local round job
+  for ((round = 1; round <= rounds; round++)); do
+    for job in "${jobs[@]}"; do
+      record "$job" all_reduce cpu_a_step train_for "$job" on_one_core -- "${alone[@]}"
+      record "$job" pytorch cpu_a_step rival_for "$job"
+      record "$job" served cpu_a_step train_for "$job" -- "${served[@]}"
+    done
+  done
+  echo
+  echo "$(machine), $rounds rounds; processor ms a step, ratios Tributary over PyTorch"
+  table %.1f
+}
+
+measure() {
+  local round job
+  for ((round = 1; round <= rounds; round++)); do
+    for job in "${jobs[@]}"; do
+      record "$job" all_reduce tributary "$job" on_one_core -- "${alone[@]}"
+      record "$job" pytorch rival "$job"
+      record "$job" served tributary "$job" -- "${served[@]}"
+    done
+  done
+  echo
+  echo "$(machine), $rounds rounds; samples/s, ratios Tributary over PyTorch"
+  table %.0f
 }
 
 summary() {
@@ -184,4 +225,4 @@ for job in "${jobs[@]}"; do
   initial_weights "$job"
   same_losses "$job"
 done
-if $learn; then reach; else measure; fi
+$mode
