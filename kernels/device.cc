@@ -17,18 +17,18 @@ class HostEvent final : public DeviceEvent {
 }  // namespace
 
 std::unique_ptr<Ops> CreateOps(DeviceChoice choice, std::string* why,
-                               int64_t index) {
+                               int64_t index, ProductPrecision precision) {
   why->clear();
-  if (choice == DeviceChoice::kCpu) return CreateCpuOps();
+  if (choice == DeviceChoice::kCpu) return CreateCpuOps(precision);
   std::string why_not;
-  std::unique_ptr<Ops> ops = CreateCudaOps(&why_not, index);
+  std::unique_ptr<Ops> ops = CreateCudaOps(&why_not, index, precision);
   if (ops != nullptr) return ops;
   if (choice == DeviceChoice::kCuda) {
     *why = "device: cuda cannot be used: " + why_not;
     return nullptr;
   }
   *why = "using the CPU: " + why_not;
-  return CreateCpuOps();
+  return CreateCpuOps(precision);
 }
 
 std::unique_ptr<Ops> CreateOpsBeside(const Ops& ops, std::string* why_not) {

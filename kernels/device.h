@@ -4,6 +4,7 @@
 #include <string>
 
 #include "kernels/ops.h"
+#include "kernels/product_precision.h"
 
 namespace tributary {
 
@@ -14,15 +15,22 @@ enum class DeviceChoice { kAuto, kCpu, kCuda };
 // when the choice is kCuda and it cannot be used; `why` says why.
 // index: which of several CUDA devices, modulo their number, so that the
 // workers of a machine spread over its devices by rank.
-std::unique_ptr<Ops> CreateOps(DeviceChoice choice, std::string* why,
-                               int64_t index = 0);
+std::unique_ptr<Ops> CreateOps(
+    DeviceChoice choice, std::string* why, int64_t index = 0,
+    ProductPrecision precision = ProductPrecision::kFloat32);
+
+// The reference; float32 is ops.h's CreateCpuOps().
+std::unique_ptr<Ops> CreateCpuOps(ProductPrecision precision);
 
 // CUDA's Ops, or nullptr and the reason: no driver, no device, no cuBLAS, built
 // without CUDA.
-std::unique_ptr<Ops> CreateCudaOps(std::string* why_not, int64_t index = 0);
+std::unique_ptr<Ops> CreateCudaOps(
+    std::string* why_not, int64_t index = 0,
+    ProductPrecision precision = ProductPrecision::kFloat32);
 
 // Another Ops on the same device, whose work goes on beside this one's: for
-// another thread. nullptr and the reason when there is no room.
+// another thread. Its products are float32's. nullptr and the reason when there
+// is no room.
 std::unique_ptr<Ops> CreateOpsBeside(const Ops& ops, std::string* why_not);
 
 // A point in the work of one Ops for which another of the same device waits,

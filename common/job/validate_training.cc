@@ -86,10 +86,6 @@ absl::Status ValidateSchedule(const Places& places,
 }  // namespace
 
 absl::Status ValidateTraining(const Places& places, const v1::JobSpec& job) {
-  if (job.training().precision() != v1::PRECISION_FLOAT32) {
-    return places.Error("training.precision", "training.precision",
-                        ": bfloat16 can't be computed yet");
-  }
   TRIBUTARY_RETURN_IF_ERROR(
       ValidateOptimizer(places, job.training().optimizer()));
   TRIBUTARY_RETURN_IF_ERROR(

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/bfloat16_math.h"
 #include "kernels/cpu/cpu_ops.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/vectorize.h"
@@ -61,6 +62,13 @@ TRIBUTARY_CLONES float Dot(int64_t n, const float* a, const float* b) {
       LaneSum(n, [a, b](int64_t i) { return double{a[i]} * double{b[i]}; }));
 }
 
+// Of the a that products with bfloat16 operands take.
+TRIBUTARY_CLONES float RoundedDot(int64_t n, const float* a, const float* b) {
+  return static_cast<float>(LaneSum(n, [a, b](int64_t i) {
+    return double{RoundToBfloat16(a[i])} * double{b[i]};
+  }));
+}
+
 // Some queries of one sample and head.
 struct QueryBlock {
   int64_t first, count;
@@ -96,11 +104,11 @@ void ForEachBlock(const AttentionShape& s, Use use) {
 }
 
 // p: [count, keys] scores.
-void Scores(const AttentionShape& s, const QueryBlock& block, const float* q,
-            const float* k, float* p) {
-  CpuGemm(false, true, block.count, block.keys, s.dim, s.scale,
-          {q + block.q, s.query.row}, {k + block.k, s.key.row}, 0, p,
-          block.keys);
+void Scores(ProductPrecision precision, const AttentionShape& s,
+            const QueryBlock& block, const float* q, const float* k, float* p) {
+  CpuProduct(precision, false, true, block.count, block.keys, s.dim, s.scale,
+             {q + block.q, s.query.row}, {k + block.k, s.key.row}, 0, p,
+             block.keys);
 }
 
 void ZeroRows(int64_t rows, int64_t row, int64_t dim, float* x) {
@@ -118,13 +126,14 @@ void CpuOps::Attention(const AttentionShape& s, const float* q, const float* k,
                        float* scratch) {
   ForEachBlock(s, [&](const QueryBlock& block) {
     float* p = scratch;
-    Scores(s, block, q, k, p);
+    Scores(precision_, s, block, q, k, p);
     for (int64_t i = 0; i < block.count; ++i) {
       SoftmaxSeen(block.Seen(s, i), block.keys, p + i * block.keys,
                   log_sum + block.log_sum + i);
     }
-    CpuGemm(false, false, block.count, s.dim, block.keys, 1, {p, block.keys},
-            {v + block.k, s.key.row}, 0, y + block.o, s.out.row);
+    CpuProduct(precision_, false, false, block.count, s.dim, block.keys, 1,
+               {p, block.keys}, {v + block.k, s.key.row}, 0, y + block.o,
+               s.out.row);
   });
 }
 
@@ -132,6 +141,10 @@ void CpuOps::AttentionBackward(const AttentionShape& s, const float* q,
                                const float* k, const float* v, const float* y,
                                const float* log_sum, const float* dy, float* dq,
                                float* dk, float* dv, float* scratch) {
+  const auto dot = [this](int64_t n, const float* a, const float* b) {
+    return precision_ == ProductPrecision::kBfloat16 ? RoundedDot(n, a, b)
+                                                     : Dot(n, a, b);
+  };
   ForEachBlock(s, [&](const QueryBlock& block) {
     const int64_t n = block.keys;
     float* p = scratch;
@@ -140,21 +153,21 @@ void CpuOps::AttentionBackward(const AttentionShape& s, const float* q,
       ZeroRows(s.keys, s.key.row, s.dim, dk + block.k);
       ZeroRows(s.keys, s.key.row, s.dim, dv + block.k);
     }
-    Scores(s, block, q, k, p);
-    CpuGemm(false, true, block.count, n, s.dim, 1, {dy + block.o, s.out.row},
-            {v + block.k, s.key.row}, 0, dp, n);
+    Scores(precision_, s, block, q, k, p);
+    CpuProduct(precision_, false, true, block.count, n, s.dim, 1,
+               {dy + block.o, s.out.row}, {v + block.k, s.key.row}, 0, dp, n);
     for (int64_t i = 0; i < block.count; ++i) {
       const int64_t row = block.o + i * s.out.row;
       SoftmaxAgain(block.Seen(s, i), n, log_sum[block.log_sum + i], p + i * n);
-      ScoreGradient(n, p + i * n, Dot(s.dim, dy + row, y + row), s.scale,
+      ScoreGradient(n, p + i * n, dot(s.dim, dy + row, y + row), s.scale,
                     dp + i * n);
     }
-    CpuGemm(false, false, block.count, s.dim, n, 1, {dp, n},
-            {k + block.k, s.key.row}, 0, dq + block.q, s.query.row);
-    CpuGemm(true, false, n, s.dim, block.count, 1, {dp, n},
-            {q + block.q, s.query.row}, 1, dk + block.k, s.key.row);
-    CpuGemm(true, false, n, s.dim, block.count, 1, {p, n},
-            {dy + block.o, s.out.row}, 1, dv + block.k, s.key.row);
+    CpuProduct(precision_, false, false, block.count, s.dim, n, 1, {dp, n},
+               {k + block.k, s.key.row}, 0, dq + block.q, s.query.row);
+    CpuProduct(precision_, true, false, n, s.dim, block.count, 1, {dp, n},
+               {q + block.q, s.query.row}, 1, dk + block.k, s.key.row);
+    CpuProduct(precision_, true, false, n, s.dim, block.count, 1, {p, n},
+               {dy + block.o, s.out.row}, 1, dv + block.k, s.key.row);
   });
 }
 

@@ -74,13 +74,16 @@ void ForEachFilterPoint(const Convolution& c, Use use) {
 // What TiledConvolution asks of the CPU.
 class CpuConvolution {
  public:
+  explicit CpuConvolution(ProductPrecision precision) : precision_(precision) {}
+
   // Columns and outputs of a tile stay in a core's own cache.
   int64_t tile_columns() const { return 512; }
 
   void Fill(int64_t n, float value, float* y) { std::fill_n(y, n, value); }
   void Gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
             float alpha, const float* a, const float* b, float beta, float* c) {
-    CpuGemm(transpose_a, transpose_b, m, n, k, alpha, a, b, beta, c);
+    CpuProduct(precision_, transpose_a, transpose_b, m, n, k, alpha,
+               {a, transpose_a ? m : k}, {b, transpose_b ? k : n}, beta, c, n);
   }
 
   void Im2Col(const Convolution& c, const ConvolutionTile& tile, const float* x,
@@ -161,25 +164,33 @@ class CpuConvolution {
            channel * c.window.out_pixels() +
            tile.first_row * c.window.out_width();
   }
+
+  const ProductPrecision precision_;
 };
 
 }  // namespace
 
+// Operands are rounded where they stand in columns.
+bool CpuOps::TakesDirectly(const Convolution& c) const {
+  return precision_ == ProductPrecision::kFloat32 &&
+         DirectConvolution::Takes(c);
+}
+
 int64_t CpuOps::ConvolutionScratch(const Convolution& c, int64_t rows) {
-  if (DirectConvolution::Takes(c)) {
+  if (TakesDirectly(c)) {
     return DirectConvolution(c, rows).scratch_size();
   }
-  CpuConvolution device;
+  CpuConvolution device(precision_);
   return TiledConvolution(device, c, rows).scratch_size();
 }
 
 void CpuOps::Convolve(const Convolution& c, int64_t rows, const float* x,
                       const float* weight, const float* bias, float* y,
                       float* scratch) {
-  if (DirectConvolution::Takes(c)) {
+  if (TakesDirectly(c)) {
     return DirectConvolution(c, rows).Forward(x, weight, bias, y, scratch);
   }
-  CpuConvolution device;
+  CpuConvolution device(precision_);
   TiledConvolution(device, c, rows).Forward(x, weight, bias, y, scratch);
 }
 
@@ -187,11 +198,11 @@ void CpuOps::ConvolveBackward(const Convolution& c, int64_t rows,
                               const float* x, const float* weight,
                               const float* dy, float* dx, float beta,
                               float* d_weight, float* d_bias, float* scratch) {
-  if (DirectConvolution::Takes(c)) {
+  if (TakesDirectly(c)) {
     DirectConvolution(c, rows).Backward(x, weight, dy, dx, beta, d_weight,
                                         scratch);
   } else {
-    CpuConvolution device;
+    CpuConvolution device(precision_);
     TiledConvolution(device, c, rows)
         .Backward(x, weight, dy, dx, beta, d_weight, scratch);
   }

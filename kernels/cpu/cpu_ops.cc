@@ -5,10 +5,13 @@
 #include <cstring>
 
 #include "kernels/cpu/gemm.h"
+#include "kernels/device.h"
 
 namespace tributary {
 
-CpuOps::CpuOps() { PinBlasThreads(); }
+CpuOps::CpuOps(ProductPrecision precision) : precision_(precision) {
+  PinBlasThreads();
+}
 
 void* CpuOps::Allocate(size_t bytes) {
   constexpr size_t kAlignment = 64;
@@ -34,9 +37,16 @@ void CpuOps::Fill(int64_t n, float value, float* y) {
 void CpuOps::Gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
                   int64_t k, float alpha, const float* a, const float* b,
                   float beta, float* c) {
-  CpuGemm(transpose_a, transpose_b, m, n, k, alpha, a, b, beta, c);
+  CpuProduct(precision_, transpose_a, transpose_b, m, n, k, alpha,
+             {a, transpose_a ? m : k}, {b, transpose_b ? k : n}, beta, c, n);
 }
 
-std::unique_ptr<Ops> CreateCpuOps() { return std::make_unique<CpuOps>(); }
+std::unique_ptr<Ops> CreateCpuOps() {
+  return CreateCpuOps(ProductPrecision::kFloat32);
+}
+
+std::unique_ptr<Ops> CreateCpuOps(ProductPrecision precision) {
+  return std::make_unique<CpuOps>(precision);
+}
 
 }  // namespace tributary

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/ops.h"
+#include "kernels/product_precision.h"
 
 namespace tributary {
 
@@ -9,7 +10,7 @@ namespace tributary {
 // kind; each file reads loops, then methods.
 class CpuOps : public Ops {
  public:
-  CpuOps();
+  explicit CpuOps(ProductPrecision precision);
 
   const char* device_name() const override { return "cpu"; }
   bool is_host() const override { return true; }
@@ -147,6 +148,11 @@ class CpuOps : public Ops {
                       const float* weight_in, float* weight_out) override;
   void GrainSquares(int64_t n, int64_t grain, const float* x,
                     double* out) override;
+
+ private:
+  bool TakesDirectly(const Convolution& c) const;
+
+  const ProductPrecision precision_;
 };
 
 }  // namespace tributary

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "kernels/product_precision.h"
+
 namespace tributary {
 
 // c = alpha op(a) op(b) + beta c, row-major and contiguous; op(a): [m, k],
@@ -20,6 +22,11 @@ struct MatrixView {
 void CpuGemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
              int64_t k, float alpha, MatrixView a, MatrixView b, float beta,
              float* c, int64_t row_c);
+
+// The same with operands rounded to `precision` first (gemm_bfloat16.cc).
+void CpuProduct(ProductPrecision precision, bool transpose_a, bool transpose_b,
+                int64_t m, int64_t n, int64_t k, float alpha, MatrixView a,
+                MatrixView b, float beta, float* c, int64_t row_c);
 
 // Pins BLAS to one thread: sums are then taken in one order, and threads of the
 // program don't fight over the cores.

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "kernels/bfloat16_math.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/launchers.h"
 #include "kernels/scalar_math.h"
@@ -48,21 +49,29 @@ __device__ float WarpMaxOf(float x) {
   return x;
 }
 
+// An operand of a product.
+__device__ float Operand(bool rounded, float x) {
+  return rounded ? RoundToBfloat16(x) : x;
+}
+
 // Rows [first, first + 32) of an operand, those from `rows` on as zeros. The
 // pitch dim + 1 keeps a column's lanes on different banks.
 __device__ void LoadTile(const float* x, int64_t first, int64_t rows,
-                         int64_t row, int dim, float* tile) {
+                         int64_t row, int dim, bool rounded, float* tile) {
   for (int i = static_cast<int>(threadIdx.x); i < kWarp * dim;
        i += static_cast<int>(blockDim.x)) {
     const int r = i / dim, d = i % dim;
     tile[r * (dim + 1) + d] =
-        first + r < rows ? x[(first + r) * row + d] : 0.0f;
+        first + r < rows ? Operand(rounded, x[(first + r) * row + d]) : 0.0f;
   }
 }
 
 // A row into this warp's part of shared memory; zeros past the end.
-__device__ void LoadRow(const float* x, bool there, int dim, float* to) {
-  for (int d = Lane(); d < dim; d += kWarp) to[d] = there ? x[d] : 0.0f;
+__device__ void LoadRow(const float* x, bool there, int dim, bool rounded,
+                        float* to) {
+  for (int d = Lane(); d < dim; d += kWarp) {
+    to[d] = there ? Operand(rounded, x[d]) : 0.0f;
+  }
 }
 
 __device__ float DotOf(const float* a, const float* b, int dim) {
@@ -73,8 +82,9 @@ __device__ float DotOf(const float* a, const float* b, int dim) {
 
 // sums[p] += weight of tile row j times its elements Lane() + 32 p, j upwards.
 template <int kParts>
-__device__ void AddRows(float weight, const float* tile, int dim,
+__device__ void AddRows(float weight, const float* tile, int dim, bool rounded,
                         float (&sums)[kParts]) {
+  weight = Operand(rounded, weight);
   for (int j = 0; j < kWarp; ++j) {
     const float w = __shfl_sync(kAll, weight, j);
     for (int p = 0; p < kParts; ++p) {
@@ -106,7 +116,7 @@ __device__ Work WorkAt(int64_t block, int64_t rows) {
 
 // Shared: a tile of keys, one of values, a query per warp.
 template <int kParts>
-__global__ void AttentionKernel(AttentionShape s, int64_t blocks,
+__global__ void AttentionKernel(AttentionShape s, int64_t blocks, bool rounded,
                                 const float* q, const float* k, const float* v,
                                 float* y, float* log_sum) {
   extern __shared__ float shared[];
@@ -118,14 +128,15 @@ __global__ void AttentionKernel(AttentionShape s, int64_t blocks,
     const Work work = WorkAt(block, s.queries);
     const Head head = HeadAt(s, work.head);
     const bool there = work.row < s.queries;
-    LoadRow(q + head.query + work.row * s.query.row, there, dim, query);
+    LoadRow(q + head.query + work.row * s.query.row, there, dim, rounded,
+            query);
     const int64_t last = work.first + kWarpsPerBlock;  // of the block's queries
     const int64_t end = s.causal && last < head.keys ? last : head.keys;
     float largest = -INFINITY, sum = 0, out[kParts] = {};
     for (int64_t first = 0; first < end; first += kWarp) {
       __syncthreads();
-      LoadTile(k + head.key, first, end, s.key.row, dim, keys);
-      LoadTile(v + head.key, first, end, s.key.row, dim, values);
+      LoadTile(k + head.key, first, end, s.key.row, dim, rounded, keys);
+      LoadTile(v + head.key, first, end, s.key.row, dim, rounded, values);
       __syncthreads();
       const int64_t key = first + Lane();
       const bool seen = key < end && (!s.causal || key <= work.row);
@@ -138,7 +149,7 @@ __global__ void AttentionKernel(AttentionShape s, int64_t blocks,
       const float weight = seen ? Exp(score - above) : 0.0f;
       sum = sum * fade + WarpSumOf(weight);
       for (float& o : out) o *= fade;
-      AddRows(weight, values, dim, out);
+      AddRows(weight, values, dim, rounded, out);
       largest = above;
     }
     if (there) {
@@ -151,13 +162,13 @@ __global__ void AttentionKernel(AttentionShape s, int64_t blocks,
 }
 
 // dots[row] = dy . y of each query, for the softmax's derivative.
-__global__ void OutputDotKernel(AttentionShape s, int64_t rows, const float* y,
-                                const float* dy, float* dots) {
+__global__ void OutputDotKernel(AttentionShape s, int64_t rows, bool rounded,
+                                const float* y, const float* dy, float* dots) {
   for (int64_t at = WarpIndex(); at < rows; at += WarpCount()) {
     const Head head = HeadAt(s, at / s.queries);
     const int64_t row = head.out + at % s.queries * s.out.row;
     const double dot = WarpSum(s.dim, [=](int64_t d) {
-      return double{dy[row + d]} * double{y[row + d]};
+      return double{Operand(rounded, dy[row + d])} * double{y[row + d]};
     });
     if (Lane() == 0) dots[at] = static_cast<float>(dot);
   }
@@ -166,10 +177,10 @@ __global__ void OutputDotKernel(AttentionShape s, int64_t rows, const float* y,
 // Shared: a tile of keys, one of values, a query and its dy per warp.
 template <int kParts>
 __global__ void QueryGradientKernel(AttentionShape s, int64_t blocks,
-                                    const float* q, const float* k,
-                                    const float* v, const float* dy,
-                                    const float* log_sum, const float* dots,
-                                    float* dq) {
+                                    bool rounded, const float* q,
+                                    const float* k, const float* v,
+                                    const float* dy, const float* log_sum,
+                                    const float* dots, float* dq) {
   extern __shared__ float shared[];
   const int dim = static_cast<int>(s.dim);
   float* keys = shared;
@@ -180,8 +191,10 @@ __global__ void QueryGradientKernel(AttentionShape s, int64_t blocks,
     const Work work = WorkAt(block, s.queries);
     const Head head = HeadAt(s, work.head);
     const bool there = work.row < s.queries;
-    LoadRow(q + head.query + work.row * s.query.row, there, dim, query);
-    LoadRow(dy + head.out + work.row * s.out.row, there, dim, upstream);
+    LoadRow(q + head.query + work.row * s.query.row, there, dim, rounded,
+            query);
+    LoadRow(dy + head.out + work.row * s.out.row, there, dim, rounded,
+            upstream);
     const float log = there ? log_sum[head.rows + work.row] : 0.0f;
     const float dot = there ? dots[head.rows + work.row] : 0.0f;
     const int64_t last = work.first + kWarpsPerBlock;
@@ -189,8 +202,8 @@ __global__ void QueryGradientKernel(AttentionShape s, int64_t blocks,
     float sums[kParts] = {};
     for (int64_t first = 0; first < end; first += kWarp) {
       __syncthreads();
-      LoadTile(k + head.key, first, end, s.key.row, dim, keys);
-      LoadTile(v + head.key, first, end, s.key.row, dim, values);
+      LoadTile(k + head.key, first, end, s.key.row, dim, rounded, keys);
+      LoadTile(v + head.key, first, end, s.key.row, dim, rounded, values);
       __syncthreads();
       const int64_t key = first + Lane();
       const bool seen = key < end && (!s.causal || key <= work.row) && there;
@@ -198,7 +211,7 @@ __global__ void QueryGradientKernel(AttentionShape s, int64_t blocks,
       const float p =
           seen ? Exp(s.scale * DotOf(query, keys + at, dim) - log) : 0.0f;
       const float dp = DotOf(upstream, values + at, dim);
-      AddRows(s.scale * (p * (dp - dot)), keys, dim, sums);
+      AddRows(s.scale * (p * (dp - dot)), keys, dim, rounded, sums);
     }
     if (there) {
       StoreRow(sums, 1.0f, dim, dq + head.query + work.row * s.query.row);
@@ -211,7 +224,7 @@ __global__ void QueryGradientKernel(AttentionShape s, int64_t blocks,
 // value per warp.
 template <int kParts>
 __global__ void KeyGradientKernel(AttentionShape s, int64_t blocks,
-                                  const float* q, const float* k,
+                                  bool rounded, const float* q, const float* k,
                                   const float* v, const float* dy,
                                   const float* log_sum, const float* dots,
                                   float* dk, float* dv) {
@@ -226,14 +239,16 @@ __global__ void KeyGradientKernel(AttentionShape s, int64_t blocks,
     const Head head = HeadAt(s, work.head);
     const bool there = work.row < s.keys;
     const int64_t at_key = head.key + work.row * s.key.row;
-    LoadRow(k + at_key, there, dim, key);
-    LoadRow(v + at_key, there, dim, value);
+    LoadRow(k + at_key, there, dim, rounded, key);
+    LoadRow(v + at_key, there, dim, rounded, value);
     float key_sums[kParts] = {}, value_sums[kParts] = {};
     const int64_t begin = s.causal ? work.first / kWarp * kWarp : 0;
     for (int64_t first = begin; first < s.queries; first += kWarp) {
       __syncthreads();
-      LoadTile(q + head.query, first, s.queries, s.query.row, dim, queries);
-      LoadTile(dy + head.out, first, s.queries, s.out.row, dim, upstream);
+      LoadTile(q + head.query, first, s.queries, s.query.row, dim, rounded,
+               queries);
+      LoadTile(dy + head.out, first, s.queries, s.out.row, dim, rounded,
+               upstream);
       __syncthreads();
       const int64_t query = first + Lane();
       const bool seen = query < s.queries && work.row < head.keys &&
@@ -244,8 +259,8 @@ __global__ void KeyGradientKernel(AttentionShape s, int64_t blocks,
       const float p = seen ? Exp(score - log_sum[row]) : 0.0f;
       const float dp = DotOf(upstream + at, value, dim);
       const float d_score = seen ? s.scale * (p * (dp - dots[row])) : 0.0f;
-      AddRows(d_score, queries, dim, key_sums);
-      AddRows(p, upstream, dim, value_sums);
+      AddRows(d_score, queries, dim, rounded, key_sums);
+      AddRows(p, upstream, dim, rounded, value_sums);
     }
     if (there) {
       StoreRow(key_sums, 1.0f, dim, dk + at_key);
@@ -279,7 +294,7 @@ DeviceStatus AllowShared(Kernel kernel, size_t bytes) {
 }
 
 template <int kParts>
-DeviceStatus Forward(cudaStream_t stream, const AttentionShape& s,
+DeviceStatus Forward(cudaStream_t stream, const AttentionShape& s, bool rounded,
                      const float* q, const float* k, const float* v, float* y,
                      float* log_sum) {
   const size_t bytes = SharedBytes(s, 1);
@@ -289,15 +304,15 @@ DeviceStatus Forward(cudaStream_t stream, const AttentionShape& s,
     return status;
   }
   AttentionKernel<kParts><<<GridOf(blocks), kThreads, bytes, stream>>>(
-      s, blocks, q, k, v, y, log_sum);
+      s, blocks, rounded, q, k, v, y, log_sum);
   return CudaStatus(cudaGetLastError());
 }
 
 template <int kParts>
 DeviceStatus Backward(cudaStream_t stream, const AttentionShape& s,
-                      const float* q, const float* k, const float* v,
-                      const float* log_sum, const float* dots, const float* dy,
-                      float* dq, float* dk, float* dv) {
+                      bool rounded, const float* q, const float* k,
+                      const float* v, const float* log_sum, const float* dots,
+                      const float* dy, float* dq, float* dk, float* dv) {
   const size_t bytes = SharedBytes(s, 2);
   const int64_t blocks = WorkBlocks(s, s.queries);
   if (DeviceStatus status = AllowShared(QueryGradientKernel<kParts>, bytes);
@@ -309,40 +324,38 @@ DeviceStatus Backward(cudaStream_t stream, const AttentionShape& s,
     return status;
   }
   QueryGradientKernel<kParts><<<GridOf(blocks), kThreads, bytes, stream>>>(
-      s, blocks, q, k, v, dy, log_sum, dots, dq);
+      s, blocks, rounded, q, k, v, dy, log_sum, dots, dq);
   const int64_t key_blocks = WorkBlocks(s, s.keys);
   KeyGradientKernel<kParts><<<GridOf(key_blocks), kThreads, bytes, stream>>>(
-      s, key_blocks, q, k, v, dy, log_sum, dots, dk, dv);
+      s, key_blocks, rounded, q, k, v, dy, log_sum, dots, dk, dv);
   return CudaStatus(cudaGetLastError());
 }
 
 }  // namespace
 
 DeviceStatus LaunchAttention(cudaStream_t stream, const AttentionShape& s,
-                             const float* q, const float* k, const float* v,
-                             float* y, float* log_sum) {
+                             bool rounded, const float* q, const float* k,
+                             const float* v, float* y, float* log_sum) {
   if (s.rows() == 0) return DeviceStatus();
-  if (s.dim <= 32) return Forward<1>(stream, s, q, k, v, y, log_sum);
-  if (s.dim <= 64) return Forward<2>(stream, s, q, k, v, y, log_sum);
-  if (s.dim <= 128) return Forward<4>(stream, s, q, k, v, y, log_sum);
-  return Forward<8>(stream, s, q, k, v, y, log_sum);
+  if (s.dim <= 32) return Forward<1>(stream, s, rounded, q, k, v, y, log_sum);
+  if (s.dim <= 64) return Forward<2>(stream, s, rounded, q, k, v, y, log_sum);
+  if (s.dim <= 128) return Forward<4>(stream, s, rounded, q, k, v, y, log_sum);
+  return Forward<8>(stream, s, rounded, q, k, v, y, log_sum);
 }
 
-DeviceStatus LaunchAttentionBackward(cudaStream_t stream,
-                                     const AttentionShape& s, const float* q,
-                                     const float* k, const float* v,
-                                     const float* y, const float* log_sum,
-                                     const float* dy, float* dots, float* dq,
-                                     float* dk, float* dv) {
+DeviceStatus LaunchAttentionBackward(
+    cudaStream_t stream, const AttentionShape& s, bool rounded, const float* q,
+    const float* k, const float* v, const float* y, const float* log_sum,
+    const float* dy, float* dots, float* dq, float* dk, float* dv) {
   if (s.rows() == 0) return DeviceStatus();
-  OutputDotKernel<<<WarpBlocks(s.rows()), kThreads, 0, stream>>>(s, s.rows(), y,
-                                                                 dy, dots);
+  OutputDotKernel<<<WarpBlocks(s.rows()), kThreads, 0, stream>>>(
+      s, s.rows(), rounded, y, dy, dots);
   if (DeviceStatus status = CudaStatus(cudaGetLastError()); !status.ok()) {
     return status;
   }
   const auto run = [&](auto parts) {
-    return Backward<decltype(parts)::value>(stream, s, q, k, v, log_sum, dots,
-                                            dy, dq, dk, dv);
+    return Backward<decltype(parts)::value>(stream, s, rounded, q, k, v,
+                                            log_sum, dots, dy, dq, dk, dv);
   };
   if (s.dim <= 32) return run(std::integral_constant<int, 1>());
   if (s.dim <= 64) return run(std::integral_constant<int, 2>());

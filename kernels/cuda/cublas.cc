@@ -40,6 +40,7 @@ bool Cublas::Load(std::string* why_not) {
       !Find(library, "cublasSetStream_v2", &set_stream_) ||
       !Find(library, "cublasSetMathMode", &set_math_mode_) ||
       !Find(library, "cublasSgemm_v2", &sgemm_) ||
+      !Find(library, "cublasGemmEx", &gemm_ex_) ||
       !Find(library, "cublasGetStatusString", &status_string_)) {
     *why_not = std::string("cuBLAS lacks a function: ") + dlerror();
     return false;
@@ -71,13 +72,22 @@ Cublas::~Cublas() {
   if (handle_ != nullptr) destroy_(handle_);
 }
 
+namespace {
+
+DeviceStatus CheckExtents(int64_t m, int64_t n, int64_t k) {
+  if (std::max({m, n, k}) <= std::numeric_limits<int>::max()) {
+    return DeviceStatus();
+  }
+  return DeviceStatus::Error("matrix product: an extent exceeds 2^31 - 1");
+}
+
+}  // namespace
+
 DeviceStatus Cublas::Gemm(bool transpose_a, bool transpose_b, int64_t m,
                           int64_t n, int64_t k, float alpha, const float* a,
                           const float* b, float beta, float* c) {
   if (m == 0 || n == 0) return DeviceStatus();
-  if (std::max({m, n, k}) > std::numeric_limits<int>::max()) {
-    return DeviceStatus::Error("matrix product: an extent exceeds 2^31 - 1");
-  }
+  if (DeviceStatus status = CheckExtents(m, n, k); !status.ok()) return status;
   // cuBLAS counts columns first: the row-major c = a b is its c' = b' a'.
   const int64_t row_a = std::max<int64_t>(1, transpose_a ? m : k);
   const int64_t row_b = std::max<int64_t>(1, transpose_b ? k : n);
@@ -89,6 +99,26 @@ DeviceStatus Cublas::Gemm(bool transpose_a, bool transpose_b, int64_t m,
              static_cast<int>(n));
   if (status == CUBLAS_STATUS_SUCCESS) return DeviceStatus();
   return DeviceStatus::Error(std::string("cuBLAS sgemm: ") +
+                             status_string_(status));
+}
+
+DeviceStatus Cublas::GemmBfloat16(bool transpose_a, bool transpose_b, int64_t m,
+                                  int64_t n, int64_t k, float alpha,
+                                  const uint16_t* a, const uint16_t* b,
+                                  float beta, float* c) {
+  if (m == 0 || n == 0) return DeviceStatus();
+  if (DeviceStatus status = CheckExtents(m, n, k); !status.ok()) return status;
+  const int64_t row_a = std::max<int64_t>(1, transpose_a ? m : k);
+  const int64_t row_b = std::max<int64_t>(1, transpose_b ? k : n);
+  const cublasStatus_t status =
+      gemm_ex_(handle_, transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
+               transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, static_cast<int>(n),
+               static_cast<int>(m), static_cast<int>(k), &alpha, b, CUDA_R_16BF,
+               static_cast<int>(row_b), a, CUDA_R_16BF, static_cast<int>(row_a),
+               &beta, c, CUDA_R_32F, static_cast<int>(n), CUBLAS_COMPUTE_32F,
+               CUBLAS_GEMM_DEFAULT);
+  if (status == CUBLAS_STATUS_SUCCESS) return DeviceStatus();
+  return DeviceStatus::Error(std::string("cuBLAS GemmEx: ") +
                              status_string_(status));
 }
 

@@ -2,6 +2,7 @@
 
 #include <cublas_v2.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -25,8 +26,22 @@ class Cublas {
   DeviceStatus Gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
                     int64_t k, float alpha, const float* a, const float* b,
                     float beta, float* c);
+  // The same of bfloat16 operands, the upper halves of floats, with sums and c
+  // in float32.
+  DeviceStatus GemmBfloat16(bool transpose_a, bool transpose_b, int64_t m,
+                            int64_t n, int64_t k, float alpha,
+                            const uint16_t* a, const uint16_t* b, float beta,
+                            float* c);
 
  private:
+  // In C++ the header has two of this name.
+  using GemmEx = cublasStatus_t (*)(cublasHandle_t, cublasOperation_t,
+                                    cublasOperation_t, int, int, int,
+                                    const void*, const void*, cudaDataType, int,
+                                    const void*, cudaDataType, int, const void*,
+                                    void*, cudaDataType, int,
+                                    cublasComputeType_t, cublasGemmAlgo_t);
+
   Cublas() = default;
   bool Load(std::string* why_not);
 
@@ -35,6 +50,7 @@ class Cublas {
   decltype(&cublasSetStream_v2) set_stream_ = nullptr;
   decltype(&cublasSetMathMode) set_math_mode_ = nullptr;
   decltype(&cublasSgemm_v2) sgemm_ = nullptr;
+  GemmEx gemm_ex_ = nullptr;
   decltype(&cublasGetStatusString) status_string_ = nullptr;
   cublasHandle_t handle_ = nullptr;
 };

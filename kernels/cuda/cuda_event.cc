@@ -27,7 +27,8 @@ class CudaEvent final : public DeviceEvent {
 };
 
 std::unique_ptr<Ops> CreateCudaOpsBeside(const Ops& ops, std::string* why_not) {
-  return CudaOps::Create(static_cast<const CudaOps&>(ops).device(), why_not);
+  return CudaOps::Create(static_cast<const CudaOps&>(ops).device(),
+                         ProductPrecision::kFloat32, why_not);
 }
 
 std::unique_ptr<DeviceEvent> CreateCudaEvent(Ops& ops, std::string* why_not) {

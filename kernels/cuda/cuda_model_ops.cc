@@ -126,7 +126,7 @@ int64_t CudaOps::AttentionScratch(const AttentionShape& s) { return s.rows(); }
 void CudaOps::Attention(const AttentionShape& s, const float* q, const float* k,
                         const float* v, float* y, float* log_sum,
                         float* /*scratch*/) {
-  Record(LaunchAttention(Stream(), s, q, k, v, y, log_sum));
+  Record(LaunchAttention(Stream(), s, rounds(), q, k, v, y, log_sum));
 }
 
 void CudaOps::AttentionBackward(const AttentionShape& s, const float* q,
@@ -134,8 +134,8 @@ void CudaOps::AttentionBackward(const AttentionShape& s, const float* q,
                                 const float* log_sum, const float* dy,
                                 float* dq, float* dk, float* dv,
                                 float* scratch) {
-  Record(LaunchAttentionBackward(Stream(), s, q, k, v, y, log_sum, dy, scratch,
-                                 dq, dk, dv));
+  Record(LaunchAttentionBackward(Stream(), s, rounds(), q, k, v, y, log_sum, dy,
+                                 scratch, dq, dk, dv));
 }
 
 }  // namespace tributary

@@ -24,8 +24,9 @@ DeviceStatus CudaOps::Start(int device) {
   return status;
 }
 
-std::unique_ptr<CudaOps> CudaOps::Create(int device, std::string* why_not) {
-  std::unique_ptr<CudaOps> ops(new CudaOps);
+std::unique_ptr<CudaOps> CudaOps::Create(int device, ProductPrecision precision,
+                                         std::string* why_not) {
+  std::unique_ptr<CudaOps> ops(new CudaOps(precision));
   if (DeviceStatus status = ops->Start(device); !status.ok()) {
     *why_not = status.message();
     return nullptr;
@@ -39,6 +40,7 @@ CudaOps::~CudaOps() {
   cudaSetDevice(device_);
   if (stream_ != nullptr) cudaStreamSynchronize(stream_);
   if (scratch_ != nullptr) cudaFree(scratch_);
+  if (operands_ != nullptr) cudaFree(operands_);
   cublas_.reset();
   staging_.reset();
   if (stream_ != nullptr) cudaStreamDestroy(stream_);
@@ -53,20 +55,27 @@ void CudaOps::Record(const DeviceStatus& status) {
   if (fault_.ok() && !status.ok()) fault_ = status;
 }
 
-double* CudaOps::Scratch(size_t bytes) {
-  if (bytes > scratch_bytes_) {
-    // Freeing waits for the kernels that use the old one.
-    if (scratch_ != nullptr) Record(CudaStatus(cudaFree(scratch_)));
-    scratch_ = nullptr;
-    scratch_bytes_ = 0;
-    if (DeviceStatus status = CudaStatus(cudaMalloc(&scratch_, bytes));
-        !status.ok()) {
-      Record(status);
-      return nullptr;
-    }
-    scratch_bytes_ = bytes;
+void* CudaOps::Grow(size_t bytes, void** array, size_t* size) {
+  if (bytes <= *size) return *array;
+  // Freeing waits for the kernels that use the old one.
+  if (*array != nullptr) Record(CudaStatus(cudaFree(*array)));
+  *array = nullptr;
+  *size = 0;
+  if (DeviceStatus status = CudaStatus(cudaMalloc(array, bytes));
+      !status.ok()) {
+    Record(status);
+    return nullptr;
   }
-  return static_cast<double*>(scratch_);
+  *size = bytes;
+  return *array;
+}
+
+double* CudaOps::Scratch(size_t bytes) {
+  return static_cast<double*>(Grow(bytes, &scratch_, &scratch_bytes_));
+}
+
+uint16_t* CudaOps::Operands(size_t bytes) {
+  return static_cast<uint16_t*>(Grow(bytes, &operands_, &operands_bytes_));
 }
 
 void* CudaOps::Allocate(size_t bytes) {
@@ -103,9 +112,21 @@ DeviceStatus CudaOps::Synchronize() {
 void CudaOps::Gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
                    int64_t k, float alpha, const float* a, const float* b,
                    float beta, float* c) {
-  Stream();
-  Record(
-      cublas_->Gemm(transpose_a, transpose_b, m, n, k, alpha, a, b, beta, c));
+  const cudaStream_t stream = Stream();
+  if (!rounds()) {
+    return Record(
+        cublas_->Gemm(transpose_a, transpose_b, m, n, k, alpha, a, b, beta, c));
+  }
+  // b's place is aligned as tensor cores like it.
+  const int64_t size_a = (m * k + 7) / 8 * 8, size_b = k * n;
+  uint16_t* const of_a =
+      Operands(static_cast<size_t>(size_a + size_b + 8) * sizeof(uint16_t));
+  if (of_a == nullptr) return;
+  uint16_t* const of_b = of_a + size_a;
+  Record(LaunchToBfloat16(stream, m * k, a, of_a));
+  Record(LaunchToBfloat16(stream, size_b, b, of_b));
+  Record(cublas_->GemmBfloat16(transpose_a, transpose_b, m, n, k, alpha, of_a,
+                               of_b, beta, c));
 }
 
 void CudaOps::AddBias(int64_t rows, int64_t cols, const float* bias, float* y) {
@@ -289,7 +310,8 @@ void CudaOps::GrainSquares(int64_t n, int64_t grain, const float* x,
   CopyOut(out, squares, bytes);
 }
 
-std::unique_ptr<Ops> CreateCudaOps(std::string* why_not, int64_t index) {
+std::unique_ptr<Ops> CreateCudaOps(std::string* why_not, int64_t index,
+                                   ProductPrecision precision) {
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
   if (error == cudaErrorInsufficientDriver) {
@@ -305,7 +327,7 @@ std::unique_ptr<Ops> CreateCudaOps(std::string* why_not, int64_t index) {
     return nullptr;
   }
   TRIBUTARY_CHECK(index >= 0);
-  return CudaOps::Create(static_cast<int>(index % count), why_not);
+  return CudaOps::Create(static_cast<int>(index % count), precision, why_not);
 }
 
 }  // namespace tributary

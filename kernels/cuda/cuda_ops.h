@@ -8,6 +8,7 @@
 #include "kernels/cuda/cublas.h"
 #include "kernels/cuda/staging.h"
 #include "kernels/ops.h"
+#include "kernels/product_precision.h"
 
 namespace tributary {
 
@@ -16,7 +17,8 @@ namespace tributary {
 class CudaOps final : public Ops {
  public:
   // nullptr and the reason when the device can't be used.
-  static std::unique_ptr<CudaOps> Create(int device, std::string* why_not);
+  static std::unique_ptr<CudaOps> Create(int device, ProductPrecision precision,
+                                         std::string* why_not);
   ~CudaOps() override;
 
   const char* device_name() const override { return name_.c_str(); }
@@ -152,8 +154,9 @@ class CudaOps final : public Ops {
  private:
   friend class CudaConvolution;  // records the faults of its kernels
   friend class CudaEvent;
-  CudaOps() = default;
+  explicit CudaOps(ProductPrecision precision) : precision_(precision) {}
   DeviceStatus Start(int device);
+  bool rounds() const { return precision_ == ProductPrecision::kBfloat16; }
 
   // Makes the device this thread's and returns the stream.
   cudaStream_t Stream();
@@ -161,7 +164,12 @@ class CudaOps final : public Ops {
   // The first bytes of a scratch array that grows; null when there is no
   // memory.
   double* Scratch(size_t bytes);
+  // The same of another array, for the operands of a product.
+  uint16_t* Operands(size_t bytes);
+  // Grows an array to so many bytes; its contents are lost.
+  void* Grow(size_t bytes, void** array, size_t* size);
 
+  const ProductPrecision precision_;
   int device_ = 0;
   std::string name_;
   cudaStream_t stream_ = nullptr;
@@ -169,6 +177,8 @@ class CudaOps final : public Ops {
   std::unique_ptr<Staging> staging_;
   void* scratch_ = nullptr;
   size_t scratch_bytes_ = 0;
+  void* operands_ = nullptr;
+  size_t operands_bytes_ = 0;
   DeviceStatus fault_;  // the first since the last Synchronize
 };
 

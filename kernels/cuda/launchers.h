@@ -11,6 +11,11 @@ namespace tributary {
 // The device's side of Ops: each launcher enqueues on the stream what the
 // method of its name promises, and returns at once when there is nothing to do.
 
+// ---- bfloat16.cu
+// y: the upper halves of x rounded to bfloat16.
+DeviceStatus LaunchToBfloat16(cudaStream_t stream, int64_t n, const float* x,
+                              uint16_t* y);
+
 // ---- elementwise.cu
 DeviceStatus LaunchFill(cudaStream_t stream, int64_t n, float value, float* y);
 DeviceStatus LaunchAddBias(cudaStream_t stream, int64_t rows, int64_t cols,
@@ -58,17 +63,16 @@ DeviceStatus LaunchAveragePoolBackward(cudaStream_t stream, const Window& w,
                                        bool count_include_pad, int64_t planes,
                                        const float* dy, float* dx);
 
-// ---- attention.cu
+// ---- attention.cu. With `rounded` the operands of products are rounded to
+// bfloat16.
 DeviceStatus LaunchAttention(cudaStream_t stream, const AttentionShape& s,
-                             const float* q, const float* k, const float* v,
-                             float* y, float* log_sum);
+                             bool rounded, const float* q, const float* k,
+                             const float* v, float* y, float* log_sum);
 // dots: device memory for a number for each query.
-DeviceStatus LaunchAttentionBackward(cudaStream_t stream,
-                                     const AttentionShape& s, const float* q,
-                                     const float* k, const float* v,
-                                     const float* y, const float* log_sum,
-                                     const float* dy, float* dots, float* dq,
-                                     float* dk, float* dv);
+DeviceStatus LaunchAttentionBackward(
+    cudaStream_t stream, const AttentionShape& s, bool rounded, const float* q,
+    const float* k, const float* v, const float* y, const float* log_sum,
+    const float* dy, float* dots, float* dq, float* dk, float* dv);
 
 // ---- rows.cu
 DeviceStatus LaunchColumnSum(cudaStream_t stream, int64_t rows, int64_t cols,

@@ -2,7 +2,8 @@
 
 namespace tributary {
 
-std::unique_ptr<Ops> CreateCudaOps(std::string* why_not, int64_t /*index*/) {
+std::unique_ptr<Ops> CreateCudaOps(std::string* why_not, int64_t /*index*/,
+                                   ProductPrecision /*precision*/) {
   *why_not = "built without CUDA";
   return nullptr;
 }

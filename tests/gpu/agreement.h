@@ -25,6 +25,12 @@ struct AgreementCheck {
   std::function<Outputs(Ops&)> run;
   // Made of products by a BLAS, which has orders of its own.
   bool products = false;
+  // Of products whose operands are sums themselves: those of two devices may
+  // round to neighbours where operands are bfloat16.
+  bool rounds_sums = false;
+
+  // With operands of products in bfloat16 on both devices.
+  double Bfloat16Tolerance() const { return rounds_sums ? 1e-2 : tolerance; }
 };
 
 // At least one check for every method of Ops.

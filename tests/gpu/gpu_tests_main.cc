@@ -15,15 +15,16 @@ namespace tributary::testing {
 namespace {
 
 // Runs a check on both devices and prints its line; true when they agree.
-bool RunCheck(const AgreementCheck& check, Ops& cpu, Ops& cuda) {
+bool RunCheck(const AgreementCheck& check, const std::string& name,
+              double tolerance, Ops& cpu, Ops& cuda) {
   const Outputs expected = check.run(cpu);
   const Outputs got = check.run(cuda);
   const DeviceStatus status = cuda.Synchronize();
   const double error = status.ok() ? WorstError(expected, got)
                                    : std::numeric_limits<double>::infinity();
-  const bool agrees = error <= check.tolerance;
-  std::printf("%-30s %11.2e %11.0e  %s\n", check.name.c_str(), error,
-              check.tolerance, agrees ? "ok" : "FAILED");
+  const bool agrees = error <= tolerance;
+  std::printf("%-30s %11.2e %11.0e  %s\n", name.c_str(), error, tolerance,
+              agrees ? "ok" : "FAILED");
   if (!status.ok()) std::printf("    %s\n", status.message().c_str());
   return agrees;
 }
@@ -75,7 +76,19 @@ int Main() {
               "verdict");
   int failures = 0;
   for (const AgreementCheck& check : AllAgreementChecks()) {
-    failures += RunCheck(check, *cpu, *cuda) ? 0 : 1;
+    failures +=
+        RunCheck(check, check.name, check.tolerance, *cpu, *cuda) ? 0 : 1;
+  }
+  const auto rounding_cpu = CreateCpuOps(ProductPrecision::kBfloat16);
+  const auto rounding_cuda =
+      CreateCudaOps(&why, 0, ProductPrecision::kBfloat16);
+  for (const AgreementCheck& check : AllAgreementChecks()) {
+    if (!check.products || rounding_cuda == nullptr) continue;
+    failures +=
+        RunCheck(check, check.name + " in bfloat16", check.Bfloat16Tolerance(),
+                 *rounding_cpu, *rounding_cuda)
+            ? 0
+            : 1;
   }
   failures += RunNcclChecks(*cuda);
   std::printf("\n%s\n", failures == 0 ? "all checks agree" : "CHECKS FAILED");

@@ -245,7 +245,8 @@ void AddModelChecks(std::vector<AgreementCheck>* checks) {
   checks->push_back({"batch norm", 0, RunBatchNorm});
   checks->push_back({"max pool", 0, RunMaxPool});
   checks->push_back({"average pool", 0, RunAveragePool});
-  checks->push_back({"attention", 5e-6, RunAttention, /*products=*/true});
+  checks->push_back({"attention", 5e-6, RunAttention, /*products=*/true,
+                     /*rounds_sums=*/true});
   checks->push_back({"add", 0, RunAdd});
   checks->push_back({"ids from numbers", 0, RunToIds});
   checks->push_back({"copy matrix", 0, RunCopyMatrix});

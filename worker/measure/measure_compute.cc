@@ -194,12 +194,16 @@ absl::StatusOr<double> Bench::TimeUpdate(const OptimizerOptions& options,
   return Median(seconds);
 }
 
-absl::StatusOr<std::unique_ptr<Ops>> MakeOps(v1::Device device) {
+absl::StatusOr<std::unique_ptr<Ops>> MakeOps(v1::Device device,
+                                             v1::Precision precision) {
   const DeviceChoice choice = device == v1::DEVICE_CPU    ? DeviceChoice::kCpu
                               : device == v1::DEVICE_CUDA ? DeviceChoice::kCuda
                                                           : DeviceChoice::kAuto;
   std::string why;
-  std::unique_ptr<Ops> ops = CreateOps(choice, &why);
+  std::unique_ptr<Ops> ops = CreateOps(choice, &why, /*index=*/0,
+                                       precision == v1::PRECISION_BFLOAT16
+                                           ? ProductPrecision::kBfloat16
+                                           : ProductPrecision::kFloat32);
   if (!ops) return absl::FailedPreconditionError(why);
   return ops;
 }
@@ -209,7 +213,7 @@ absl::StatusOr<std::unique_ptr<Ops>> MakeOps(v1::Device device) {
 absl::StatusOr<ComputeMeasurement> MeasureCompute(const v1::JobSpec& job,
                                                   std::vector<int64_t> rows) {
   TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<Ops> ops,
-                             MakeOps(job.device()));
+                             MakeOps(job.device(), job.training().precision()));
   TRIBUTARY_ASSIGN_OR_RETURN(
       const TrainTest data,
       OpenData(job.data(), TargetKindOf(job.training().loss())));

@@ -43,12 +43,16 @@ TargetKind TargetKindOf(const v1::LossSpec& loss) {
 }
 
 // index: of the machine's devices, modulo their number.
-absl::StatusOr<std::unique_ptr<Ops>> MakeOps(v1::Device device, int64_t index) {
+absl::StatusOr<std::unique_ptr<Ops>> MakeOps(v1::Device device, int64_t index,
+                                             v1::Precision precision) {
   const DeviceChoice choice = device == v1::DEVICE_CPU    ? DeviceChoice::kCpu
                               : device == v1::DEVICE_CUDA ? DeviceChoice::kCuda
                                                           : DeviceChoice::kAuto;
   std::string why;
-  std::unique_ptr<Ops> ops = CreateOps(choice, &why, index);
+  std::unique_ptr<Ops> ops = CreateOps(choice, &why, index,
+                                       precision == v1::PRECISION_BFLOAT16
+                                           ? ProductPrecision::kBfloat16
+                                           : ProductPrecision::kFloat32);
   if (!ops) return absl::FailedPreconditionError(why);
   if (!why.empty()) spdlog::info("{}", why);
   return ops;
@@ -374,7 +378,8 @@ absl::Status RunWorker(const WorkerOptions& given) {
                                 ? member->job().device()
                                 : options.device;
   absl::StatusOr<std::unique_ptr<Ops>> ops =
-      MakeOps(device, LocalRank(options, *member));
+      MakeOps(device, LocalRank(options, *member),
+              member->job().training().precision());
   absl::Status status = ops.status();
   if (status.ok()) {
     if (member->job().strategy().has_data_parallel() && !options.adopted) {

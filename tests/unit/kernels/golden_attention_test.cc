@@ -9,6 +9,7 @@
 #include "kernels/device.h"
 #include "tests/gpu/check_arrays.h"
 #include "tests/unit/kernels/golden_score.h"
+#include "tests/unit/kernels/ops_kinds.h"
 
 namespace tributary::testing {
 namespace {
@@ -120,13 +121,15 @@ void CheckMultiHead(Ops& ops, const GoldenCase& c, GoldenScore& score) {
   score.Expect(c, "d_b_out", d_b_out.Download());
 }
 
-class GoldenAttentionTest : public ::testing::TestWithParam<DeviceChoice> {};
+class GoldenAttentionTest : public ::testing::TestWithParam<OpsKind> {};
 
 TEST_P(GoldenAttentionTest, EveryAttentionIsWithinItsTolerance) {
   std::string why;
-  const std::unique_ptr<Ops> ops = CreateOps(GetParam(), &why);
+  const std::unique_ptr<Ops> ops =
+      CreateOps(GetParam().device, &why, 0, GetParam().precision);
   if (ops == nullptr) GTEST_SKIP() << "skipped: no device (" << why << ")";
-  GoldenScore score("layers_attn without blocks");
+  GoldenScore score("layers_attn without blocks",
+                    GetParam().rounds() ? kBfloat16Tolerance : 0);
   for (const auto& [id, golden] : ReadGoldenGroup("layers_attn")) {
     const std::string op = golden.Text("op", "");
     if (op == "gpt_block") continue;
@@ -139,15 +142,14 @@ TEST_P(GoldenAttentionTest, EveryAttentionIsWithinItsTolerance) {
     }
   }
   EXPECT_EQ(score.cases(), 7);
+  if (GetParam().rounds()) {
+    EXPECT_GT(score.worst(), 0.1) << "nothing was rounded";
+  }
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, GoldenAttentionTest,
-                         ::testing::Values(DeviceChoice::kCpu,
-                                           DeviceChoice::kCuda),
-                         [](const auto& info) -> std::string {
-                           return info.param == DeviceChoice::kCpu ? "Cpu"
-                                                                   : "Cuda";
-                         });
+INSTANTIATE_TEST_SUITE_P(Kinds, GoldenAttentionTest,
+                         ::testing::ValuesIn(kAllOpsKinds),
+                         [](const auto& info) { return info.param.Name(); });
 
 }  // namespace
 }  // namespace tributary::testing

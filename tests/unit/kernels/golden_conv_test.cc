@@ -5,6 +5,7 @@
 #include "kernels/device.h"
 #include "tests/gpu/check_arrays.h"
 #include "tests/unit/kernels/golden_score.h"
+#include "tests/unit/kernels/ops_kinds.h"
 
 namespace tributary::testing {
 namespace {
@@ -88,13 +89,15 @@ void CheckAveragePool(Ops& ops, const GoldenCase& c, GoldenScore& score) {
   score.Expect(c, "d_x", dx.Download());
 }
 
-class GoldenConvTest : public ::testing::TestWithParam<DeviceChoice> {};
+class GoldenConvTest : public ::testing::TestWithParam<OpsKind> {};
 
 TEST_P(GoldenConvTest, EveryCaseOfLayersConvIsWithinItsTolerance) {
   std::string why;
-  const std::unique_ptr<Ops> ops = CreateOps(GetParam(), &why);
+  const std::unique_ptr<Ops> ops =
+      CreateOps(GetParam().device, &why, 0, GetParam().precision);
   if (ops == nullptr) GTEST_SKIP() << "skipped: no device (" << why << ")";
-  GoldenScore score("layers_conv");
+  GoldenScore score("layers_conv",
+                    GetParam().rounds() ? kBfloat16Tolerance : 0);
   for (const auto& [id, golden] : ReadGoldenGroup("layers_conv")) {
     score.BeginCase(id);
     const std::string op = golden.Text("op", "");
@@ -108,15 +111,14 @@ TEST_P(GoldenConvTest, EveryCaseOfLayersConvIsWithinItsTolerance) {
     }
   }
   EXPECT_EQ(score.cases(), 10);
+  if (GetParam().rounds()) {
+    EXPECT_GT(score.worst(), 0.1) << "nothing was rounded";
+  }
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, GoldenConvTest,
-                         ::testing::Values(DeviceChoice::kCpu,
-                                           DeviceChoice::kCuda),
-                         [](const auto& info) -> std::string {
-                           return info.param == DeviceChoice::kCpu ? "Cpu"
-                                                                   : "Cuda";
-                         });
+INSTANTIATE_TEST_SUITE_P(Kinds, GoldenConvTest,
+                         ::testing::ValuesIn(kAllOpsKinds),
+                         [](const auto& info) { return info.param.Name(); });
 
 }  // namespace
 }  // namespace tributary::testing

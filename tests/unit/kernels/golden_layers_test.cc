@@ -7,6 +7,7 @@
 #include "kernels/dropout_math.h"
 #include "kernels/ops.h"
 #include "tests/unit/kernels/golden_score.h"
+#include "tests/unit/kernels/ops_kinds.h"
 
 namespace tributary::testing {
 namespace {
@@ -231,6 +232,18 @@ TEST(GoldenLayersTest, EveryCaseOfLayersBasicIsWithinItsTolerance) {
     check->second(*ops, golden, score);
   }
   EXPECT_EQ(score.cases(), 49);
+}
+
+TEST(GoldenLayersTest, ALinearLayerInBfloat16IsWithinItsTolerance) {
+  const auto ops = CreateCpuOps(ProductPrecision::kBfloat16);
+  GoldenScore score("layers_basic: linear in bfloat16", kBfloat16Tolerance);
+  for (const auto& [id, golden] : ReadGoldenGroup("layers_basic")) {
+    if (golden.Text("op", "") != "linear") continue;
+    score.BeginCase(id);
+    CheckLinear(*ops, golden, score);
+  }
+  EXPECT_EQ(score.cases(), 7);
+  EXPECT_GT(score.worst(), 0.1) << "nothing was rounded";
 }
 
 }  // namespace

@@ -15,7 +15,9 @@ namespace tributary::testing {
 // group is through.
 class GoldenScore {
  public:
-  explicit GoldenScore(std::string group) : group_(std::move(group)) {}
+  // tolerance: in place of every tensor's own; 0: those.
+  explicit GoldenScore(std::string group, double tolerance = 0)
+      : group_(std::move(group)), tolerance_(tolerance) {}
   ~GoldenScore() {
     std::printf("[ golden   ] %s: %d cases, worst error/tolerance %.2f in %s\n",
                 group_.c_str(), cases_, worst_, where_.c_str());
@@ -29,7 +31,8 @@ class GoldenScore {
   template <typename Real>
   void Expect(const GoldenCase& c, const std::string& tensor,
               const std::vector<Real>& got) {
-    const double ratio = c.ErrorOverTolerance(tensor, got);
+    double ratio = c.ErrorOverTolerance(tensor, got);
+    if (tolerance_ > 0) ratio *= c.Tensor(tensor).tolerance / tolerance_;
     EXPECT_LE(ratio, 1) << id_ << " " << tensor;
     if (ratio >= worst_) {
       worst_ = ratio;
@@ -38,9 +41,11 @@ class GoldenScore {
   }
 
   int cases() const { return cases_; }
+  double worst() const { return worst_; }
 
  private:
   const std::string group_;
+  const double tolerance_;
   std::string id_;
   std::string where_;
   int cases_ = 0;

@@ -32,6 +32,22 @@ TEST_P(OpsAgreementTest, EveryOperationAgreesWithTheReference) {
   }
 }
 
+TEST(Bfloat16AgreementTest, ProductsInBfloat16AgreeWithTheReference) {
+  std::string why;
+  const auto ops = CreateCudaOps(&why, 0, ProductPrecision::kBfloat16);
+  if (ops == nullptr) GTEST_SKIP() << "skipped: no device (" << why << ")";
+  const auto reference = CreateCpuOps(ProductPrecision::kBfloat16);
+  for (const AgreementCheck& check : AllAgreementChecks()) {
+    if (!check.products) continue;
+    const Outputs expected = check.run(*reference);
+    const Outputs got = check.run(*ops);
+    const DeviceStatus status = ops->Synchronize();
+    ASSERT_TRUE(status.ok()) << check.name << ": " << status.message();
+    EXPECT_LE(WorstError(expected, got), check.Bfloat16Tolerance())
+        << check.name;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, OpsAgreementTest,
                          ::testing::Values(DeviceChoice::kCpu,
                                            DeviceChoice::kCuda),

@@ -440,9 +440,9 @@ constexpr SpoilingOverride kSpoiledLayers[] = {
      "model.resnet.depth must be at least 4 and at most 10000, got 2"},
     {"model={resnet: {}}",
      "--set model={resnet: {}}: classes is missing in model.resnet"},
-    {"training.precision=bfloat16",
-     "--set training.precision=bfloat16: training.precision: bfloat16 can't be "
-     "computed yet"},
+    {"training.precision=float16",
+     "--set training.precision=float16: training.precision wants float32 or "
+     "bfloat16, got \"float16\""},
     {"model.sequential.3.tied_linear.to=1.weight",
      "--set model.sequential.3.tied_linear.to=1.weight: "
      "model.sequential.3.tied_linear.to wants the weight of an embedding, "
