@@ -46,8 +46,8 @@ class NcclCommunicator final : public Communicator {
     absl::Duration leave_timeout = absl::Seconds(5);
     // How long who failed looks for the rank to blame.
     absl::Duration explain_timeout = absl::Seconds(1);
-    // By how much some ranks may begin to wait later than others: who has waited
-    // in vain asks them for so long.
+    // By how much some ranks may begin to wait later than others: who has
+    // waited in vain asks them for so long.
     absl::Duration skew = absl::Seconds(10);
     std::vector<int> ranks;  // as PeerCommunicator's
     const Clock* clock = &Clock::Real();
