@@ -40,7 +40,7 @@ declare -A target=([fashion-mnist-cnn]='accuracy >= .885' [shakespeare-gpt]='los
 declare -A schedule=([fashion-mnist-cnn]=constant
   [shakespeare-gpt]='{warmup_cosine: {warmup: 100, total: 1500, eta_min: 3e-4}}')
 alone=(--set strategy=all_reduce --set cluster.servers=0 --set cluster.workers=1)
-served=(--set strategy=parameter_server --set cluster.servers=1 --set cluster.workers=1)
+served=()  # as the examples stand: a server and a worker
 
 blas=$(readlink -f /usr/lib/*-linux-gnu/libblas.so.3)
 if [[ $blas != *openblas* ]]; then
