@@ -16,6 +16,8 @@ namespace tributary::testing {
 // or the other way round.
 class DeviceLikeOps final : public CpuOps {
  public:
+  DeviceLikeOps() : CpuOps(ProductPrecision::kFloat32) {}
+
   const char* device_name() const override { return "device-like"; }
   bool is_host() const override { return false; }
 

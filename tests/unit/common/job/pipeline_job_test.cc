@@ -23,8 +23,9 @@ TEST(PipelineJobTest, MicroBatchesAreAsManyAsStagesAndTheScheduleIs1f1b) {
       ParseJob(JobWith(0, ""), "job.yaml", {kTwoStages, kTwoWorkers});
   ASSERT_TRUE(job.ok()) << job.status();
   EXPECT_THAT(JobToYaml(*job),
-              HasSubstr("  pipeline_parallel: {stages: 2, micro_batches: 2, "
-                        "schedule: 1f1b, backend: auto}\n"));
+              HasSubstr("  pipeline_parallel:\n    stages: 2\n"
+                        "    micro_batches: 2\n    schedule: 1f1b\n"
+                        "    backend: auto\n"));
   // The data axis is a parameter server's unless the job says otherwise.
   EXPECT_TRUE(job->strategy().has_parameter_server());
   EXPECT_EQ(job->strategy().parameter_server().bucket_bytes(), 4 << 20);
