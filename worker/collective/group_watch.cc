@@ -99,10 +99,13 @@ std::vector<int> GroupWatch::FindSilent(absl::Duration timeout) {
 }
 
 bool GroupWatch::Leave(absl::Duration timeout) {
-  if (!Absent(kEnd, timeout).empty()) return false;
-  absl::MutexLock lock(&mu_);
-  leaving_ = true;
-  return lost_.ok();
+  {
+    // Who has left before this one has heard it is not lost.
+    absl::MutexLock lock(&mu_);
+    if (!lost_.ok()) return false;
+    leaving_ = true;
+  }
+  return Absent(kEnd, timeout).empty();
 }
 
 }  // namespace tributary
