@@ -101,6 +101,23 @@ TEST_F(NcclCommunicatorTest, AnErrorOfNcclEndsTheCallAndIsKept) {
   EXPECT_GE(fake_.aborted(), 1);
 }
 
+// What goes on on the device would wait there for ever.
+TEST_F(NcclCommunicatorTest, ACallThatFailsAbortsAllThatItsRankHas) {
+  messages_ = true;
+  std::barrier connected(2), looked(2);
+  Run(2, [&](int rank, Communicator& group) {
+    connected.arrive_and_wait();
+    if (rank == 0) {
+      fake_.FailAsync("remote process exited");
+      float data = 1;
+      EXPECT_FALSE(group.AllReduce(&data, 1, {}).ok());
+      // The group's, and those of the messages there and back.
+      EXPECT_EQ(fake_.aborted(), 3);
+    }
+    looked.arrive_and_wait();
+  });
+}
+
 TEST_F(NcclCommunicatorTest, AnErrorOfNcclThatALostRankHasCausedNamesIt) {
   std::barrier connected(2);
   Run(2, [&](int rank, Communicator& group) {
