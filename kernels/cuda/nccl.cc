@@ -236,7 +236,11 @@ class CudaNccl final : public NcclApi {
   }
   Code Query(Event event) override {
     const cudaError_t error = cudaEventQuery(static_cast<cudaEvent_t>(event));
-    return error == cudaErrorNotReady ? Code::kInProgress : Cuda(error);
+    if (error != cudaErrorNotReady) return Cuda(error);
+    // An answer here, not a fault; CUDA keeps it as one, which the thread's
+    // next launch would find.
+    cudaGetLastError();
+    return Code::kInProgress;
   }
 
  private:

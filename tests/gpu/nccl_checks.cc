@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include "kernels/nccl_api.h"
 #include "kernels/nccl_comm.h"
@@ -14,7 +15,8 @@ namespace {
 constexpr int64_t kFloats = 100'003;
 constexpr int64_t kTimeoutMicros = 60'000'000;
 
-std::unique_ptr<NcclComm> ConnectOneRank(NcclApi* api, std::string* error) {
+std::unique_ptr<NcclComm> ConnectOneRank(NcclApi* api, std::string* error,
+                                         std::function<void()> pause = {}) {
   NcclId id = {};
   if (api->NewId(&id) == NcclApi::Code::kFailed) {
     *error = api->LastError(nullptr);
@@ -30,10 +32,29 @@ std::unique_ptr<NcclComm> ConnectOneRank(NcclApi* api, std::string* error) {
                          .connect_micros = kTimeoutMicros,
                          .give_up = nullptr,
                          .clock = &Clock::Real(),
-                         .pause = nullptr},
+                         .pause = std::move(pause)},
                         &outcome);
   *error = outcome.message;
   return comm;
+}
+
+// A call that is not done at the first look, then a kernel: the look is no
+// fault of the kernel's. An empty string, or what is wrong.
+std::string CheckKernelAfterCall(Ops& ops, NcclApi* api) {
+  int looks = 0;  // that came too early
+  std::string error;
+  const std::unique_ptr<NcclComm> comm =
+      ConnectOneRank(api, &error, [&looks] { ++looks; });
+  if (comm == nullptr) return error;
+  constexpr int64_t kMany = int64_t{1} << 24;  // tens of microseconds to copy
+  Floats in(ops, std::vector<float>(kMany, 1.0f));
+  Floats out(ops, std::vector<float>(kMany, 0.0f));
+  looks = 0;
+  const NcclOutcome outcome = comm->AllToAll(in.data(), out.data(), kMany);
+  if (!outcome.ok()) return outcome.message;
+  if (looks == 0) return "the copy was done at the first look";
+  ops.Fill(kFloats, 2, in.data());
+  return ops.Synchronize().message();
 }
 
 }  // namespace
@@ -91,6 +112,9 @@ std::vector<NcclCheck> CheckNccl(Ops& ops, std::string* why_not) {
       [&](float* in, float* out) { return comm->AllToAll(in, out, kFloats); },
       true);
   checks.push_back({"nccl close", comm->Close().message});
+
+  checks.push_back(
+      {"nccl, then a kernel", CheckKernelAfterCall(ops, api.get())});
 
   // What is aborted in mid-life leaves a device that goes on.
   std::string again;
