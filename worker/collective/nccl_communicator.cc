@@ -70,7 +70,25 @@ absl::StatusOr<std::unique_ptr<NcclCommunicator>> NcclCommunicator::Connect(
 }
 
 // Rank 0 names the group; for messages every rank names the ways that lead from
-// it.
+// it, by rank: its own place is the group's. Who names nothing says nothing, so
+// that what a large group without messages exchanges stays small.
+absl::StatusOr<std::string> NcclCommunicator::NameWays() {
+  std::string ids;
+  for (int to = 0; to < WaysFrom(rank()); ++to) {
+    NcclId id = {};
+    const bool wanted = to != rank() || rank() == 0;
+    if (wanted && options_.api->NewId(&id) == NcclApi::Code::kFailed) {
+      return absl::UnavailableError(options_.api->LastError(nullptr));
+    }
+    ids.append(id.data(), id.size());
+  }
+  return ids;
+}
+
+int NcclCommunicator::WaysFrom(int rank) const {
+  return options_.messages ? size() : rank == 0 ? 1 : 0;
+}
+
 absl::Status NcclCommunicator::ConnectAll() {
   scratch_ = static_cast<float*>(options_.ops->Allocate(2 * sizeof(float)));
   if (scratch_ == nullptr) {
@@ -78,22 +96,16 @@ absl::Status NcclCommunicator::ConnectAll() {
         "no room on device ", options_.ops->device_name(), " for a group"));
   }
   options_.ops->Fill(2, 0, scratch_);
-  std::string own;
-  for (int to = 0; to < size(); ++to) {
-    const bool wanted = to == rank() ? rank() == 0 : options_.messages;
-    NcclId id = {};
-    if (wanted && options_.api->NewId(&id) == NcclApi::Code::kFailed) {
-      return absl::UnavailableError(options_.api->LastError(nullptr));
-    }
-    own.append(id.data(), id.size());
-  }
+  TRIBUTARY_ASSIGN_OR_RETURN(std::string own, NameWays());
   TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<std::string> ids,
-                             options_.exchange(own));
-  for (size_t r = 0; r < ids.size(); ++r) {
-    if (ids[r].size() == own.size()) continue;
-    return absl::InternalError(absl::StrCat(
-        "rank ", JobRank(static_cast<int>(r)), " sent ", ids[r].size(),
-        " bytes to connect by, wanted ", own.size()));
+                             options_.exchange(std::move(own)));
+  for (int r = 0; r < size(); ++r) {
+    const size_t wanted = sizeof(NcclId) * WaysFrom(r);
+    const size_t came = static_cast<size_t>(r) < ids.size() ? ids[r].size() : 0;
+    if (came == wanted) continue;
+    return absl::InternalError(absl::StrCat("rank ", JobRank(r), " sent ", came,
+                                            " bytes to connect by, wanted ",
+                                            wanted));
   }
   NcclId id;
   std::memcpy(id.data(), ids[0].data(), id.size());

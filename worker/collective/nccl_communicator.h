@@ -97,6 +97,10 @@ class NcclCommunicator final : public Communicator {
 
   explicit NcclCommunicator(Options options);
   absl::Status ConnectAll();
+  // What this rank tells the others to connect by, and of how many ways a rank
+  // names.
+  absl::StatusOr<std::string> NameWays();
+  int WaysFrom(int rank) const;
   absl::Status ConnectPairs(const std::vector<std::string>& ids);
   absl::Status ConnectOne(int rank, int size, const NcclId& id,
                           std::unique_ptr<NcclComm>* made);

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <barrier>
 #include <functional>
 #include <memory>
@@ -46,6 +47,7 @@ class NcclCommunicatorTest : public ::testing::Test {
         options.exchange =
             [&](std::string bytes) -> absl::StatusOr<std::vector<std::string>> {
           ids[rank] = std::move(bytes);
+          exchanged_ += ids[rank].size();
           everybody.arrive_and_wait();
           return ids;
         };
@@ -64,6 +66,7 @@ class NcclCommunicatorTest : public ::testing::Test {
   FakeNccl fake_;
   FakeNccl::Behaviour of_rank_1_;
   bool messages_ = false;
+  std::atomic<size_t> exchanged_ = 0;  // bytes, to connect by
   bool together_ = false;  // nobody ends before all have come to their end
   absl::Duration connect_timeout_ = absl::Seconds(20);
   std::vector<absl::Status> connected_;
@@ -82,6 +85,13 @@ TEST_F(NcclCommunicatorTest, AGroupThatEndsTogetherAbortsNothing) {
 TEST_F(NcclCommunicatorTest, WithoutMessagesThereIsOneCommunicatorARank) {
   Run(3, [](int, Communicator&) {});
   EXPECT_EQ(fake_.opened(), 3);
+}
+
+// What a rank says goes to all of them by way of the coordinator, whose
+// messages have a limit.
+TEST_F(NcclCommunicatorTest, WithoutMessagesOneRankNamesTheGroupForAll) {
+  Run(4, [](int, Communicator&) {});
+  EXPECT_EQ(exchanged_, sizeof(NcclId));
 }
 
 TEST_F(NcclCommunicatorTest, AnErrorOfNcclEndsTheCallAndIsKept) {
