@@ -32,8 +32,8 @@ class NcclCommunicator::Transfer final : public PendingTransfer {
   }
 
   absl::Status Wait() override {
+    TRIBUTARY_RETURN_IF_ERROR(group_->Ready());
     if (comm_ == nullptr) return absl::OkStatus();  // nothing to move
-    TRIBUTARY_RETURN_IF_ERROR(group_->status_);
     if (receives_) {
       group_->BeginReceives(peer_, this);
     } else {
@@ -179,6 +179,13 @@ void NcclCommunicator::Abort(const std::string& why) {
   aborted_ = true;
 }
 
+// A call that is done ends well, though it shall be given up: the next does
+// not.
+absl::Status NcclCommunicator::Ready() {
+  if (!aborted_) return status_;
+  return StatusOf({NcclOutcome::Code::kGivenUp, ""}, "a call");
+}
+
 bool NcclCommunicator::GiveUp() {
   if (aborted_) return true;
   if (watch_.lost().ok()) return false;
@@ -248,8 +255,8 @@ void NcclCommunicator::Scale(float* data, int64_t n,
 
 absl::Status NcclCommunicator::AllReduce(float* data, int64_t n,
                                          absl::Span<const float> weights) {
-  if (n == 0) return status_;
-  TRIBUTARY_RETURN_IF_ERROR(status_);
+  TRIBUTARY_RETURN_IF_ERROR(Ready());
+  if (n == 0) return absl::OkStatus();
   Scale(data, n, weights);
   waiting_for_ = TheOther();
   TRIBUTARY_RETURN_IF_ERROR(
@@ -265,8 +272,8 @@ absl::Status NcclCommunicator::ReduceScatter(float* data,
                                              absl::Span<const float> weights) {
   TRIBUTARY_CHECK(static_cast<int>(bounds.size()) == size() + 1);
   const int64_t n = bounds.back(), own = bounds[rank() + 1] - bounds[rank()];
-  if (n == 0) return status_;
-  TRIBUTARY_RETURN_IF_ERROR(status_);
+  TRIBUTARY_RETURN_IF_ERROR(Ready());
+  if (n == 0) return absl::OkStatus();
   Scale(data, n, weights);
   waiting_for_ = TheOther();
   TRIBUTARY_RETURN_IF_ERROR(
@@ -281,8 +288,8 @@ absl::Status NcclCommunicator::AllGather(float* data,
                                          absl::Span<const int64_t> bounds) {
   TRIBUTARY_CHECK(static_cast<int>(bounds.size()) == size() + 1);
   const int64_t n = bounds.back(), own = bounds[rank() + 1] - bounds[rank()];
-  if (n == 0) return status_;
-  TRIBUTARY_RETURN_IF_ERROR(status_);
+  TRIBUTARY_RETURN_IF_ERROR(Ready());
+  if (n == 0) return absl::OkStatus();
   waiting_for_ = TheOther();
   TRIBUTARY_RETURN_IF_ERROR(
       StatusOf(group_->AllGather(data, {bounds.begin(), bounds.end()}),
@@ -293,8 +300,8 @@ absl::Status NcclCommunicator::AllGather(float* data,
 }
 
 absl::Status NcclCommunicator::Broadcast(float* data, int64_t n, int root) {
-  if (n == 0) return status_;
-  TRIBUTARY_RETURN_IF_ERROR(status_);
+  TRIBUTARY_RETURN_IF_ERROR(Ready());
+  if (n == 0) return absl::OkStatus();
   waiting_for_ = rank() == root ? TheOther() : JobRank(root);
   TRIBUTARY_RETURN_IF_ERROR(
       StatusOf(group_->Broadcast(data, n, root), "a broadcast"));
@@ -305,8 +312,8 @@ absl::Status NcclCommunicator::Broadcast(float* data, int64_t n, int root) {
 
 absl::Status NcclCommunicator::AllToAll(const float* in, float* out,
                                         int64_t n) {
-  if (n == 0) return status_;
-  TRIBUTARY_RETURN_IF_ERROR(status_);
+  TRIBUTARY_RETURN_IF_ERROR(Ready());
+  if (n == 0) return absl::OkStatus();
   waiting_for_ = TheOther();
   TRIBUTARY_RETURN_IF_ERROR(
       StatusOf(group_->AllToAll(in, out, n), "an all-to-all"));
@@ -316,7 +323,7 @@ absl::Status NcclCommunicator::AllToAll(const float* in, float* out,
 }
 
 absl::Status NcclCommunicator::Barrier() {
-  TRIBUTARY_RETURN_IF_ERROR(status_);
+  TRIBUTARY_RETURN_IF_ERROR(Ready());
   waiting_for_ = TheOther();
   TRIBUTARY_RETURN_IF_ERROR(
       StatusOf(group_->AllReduce(scratch_, 1), "a barrier"));
@@ -330,7 +337,7 @@ std::unique_ptr<PendingTransfer> NcclCommunicator::StartSend(const float* data,
   TRIBUTARY_CHECK(options_.messages && to != rank());
   NcclComm* const way = n == 0 ? nullptr : pairs_[to].send.get();
   auto transfer = std::make_unique<Transfer>(this, way, to);
-  if (way == nullptr || !status_.ok()) return transfer;
+  if (way == nullptr || !Ready().ok()) return transfer;
   transfer->transfer_ =
       std::make_unique<NcclComm::Transfer>(way->BeginSend(data, n, 1));
   Count(n, 0);
@@ -344,7 +351,7 @@ std::unique_ptr<PendingTransfer> NcclCommunicator::StartReceive(float* data,
   NcclComm* const way = n == 0 ? nullptr : pairs_[from].receive.get();
   auto transfer = std::make_unique<Transfer>(this, way, from);
   transfer->receives_ = true;
-  if (way == nullptr || !status_.ok()) return transfer;
+  if (way == nullptr || !Ready().ok()) return transfer;
   transfer->target_ = data;
   transfer->n_ = n;
   pairs_[from].receives.push_back(transfer.get());

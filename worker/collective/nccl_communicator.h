@@ -107,6 +107,8 @@ class NcclCommunicator final : public Communicator {
   // What NCCL made of a call on `what`; a failure ends everything.
   absl::Status StatusOf(const NcclOutcome& outcome, const char* what);
   absl::Status Explain(const NcclOutcome& outcome, const char* what);
+  // The first error, or Cancelled: no call may begin.
+  absl::Status Ready();
   // Asked while a call is under way.
   bool GiveUp();
   void Scale(float* data, int64_t n, absl::Span<const float> weights);

@@ -36,9 +36,8 @@ class NcclCommunicatorTest : public ::testing::Test {
     for (int rank = 0; rank < size; ++rank) {
       threads.emplace_back([&, rank] {
         NcclCommunicator::Options options;
-        options.api =
-            fake_.Open(std::to_string(rank),
-                       rank == 1 ? of_rank_1_ : FakeNccl::Behaviour());
+        options.api = fake_.Open(std::to_string(rank),
+                                 rank == 1 ? of_rank_1_ : of_others_);
         options.ops = ops.get();
         options.mesh = std::move(sides[rank]);
         options.messages = messages_;
@@ -64,7 +63,7 @@ class NcclCommunicatorTest : public ::testing::Test {
   }
 
   FakeNccl fake_;
-  FakeNccl::Behaviour of_rank_1_;
+  FakeNccl::Behaviour of_rank_1_, of_others_;
   bool messages_ = false;
   std::atomic<size_t> exchanged_ = 0;  // bytes, to connect by
   bool together_ = false;  // nobody ends before all have come to their end
@@ -162,6 +161,27 @@ TEST_F(NcclCommunicatorTest, ConnectingHasADeadline) {
   EXPECT_THAT(connected_[1],
               StatusIs(absl::StatusCode::kDeadlineExceeded,
                        "rank 0 did not come for 50ms (connecting)"));
+}
+
+// Though it would be done before anybody looks, as one rank alone does it.
+TEST_F(NcclCommunicatorTest, AbortEndsEveryLaterCall) {
+  of_others_.settles_after = 0;
+  Run(1, [&](int, Communicator& group) {
+    std::vector<float> data(10), out(10);
+    const std::vector<int64_t> bounds = {0, 10};
+    TRIBUTARY_EXPECT_OK(group.AllReduce(data.data(), 10, {}));
+    group.Abort("the step is given up");
+    const auto given_up =
+        StatusIs(absl::StatusCode::kCancelled, "the step is given up");
+    EXPECT_THAT(group.AllReduce(data.data(), 10, {}), given_up);
+    EXPECT_THAT(group.AllReduce(data.data(), 0, {}), given_up);
+    EXPECT_THAT(group.ReduceScatter(data.data(), bounds, {}), given_up);
+    EXPECT_THAT(group.AllGather(data.data(), bounds), given_up);
+    EXPECT_THAT(group.Broadcast(data.data(), 10, 0), given_up);
+    EXPECT_THAT(group.AllToAll(data.data(), out.data(), 10), given_up);
+    EXPECT_THAT(group.Barrier(), given_up);
+  });
+  EXPECT_EQ(fake_.aborted(), 1);
 }
 
 TEST_F(NcclCommunicatorTest, AnAbortedTransferLeavesTheMemoryAlone) {
