@@ -160,8 +160,13 @@ absl::Status AllReduceSynchronizer::AllGatherOnHost(
   return DeviceFault();
 }
 
-void AllReduceSynchronizer::BeginStep(int64_t step, uint64_t /*samples*/) {
+void AllReduceSynchronizer::BeginStep(int64_t step, uint64_t samples) {
   step_ = step;
+  // Without a sample nothing is computed: what an earlier step has left, be it
+  // a NaN, is no part of this one's mean.
+  if (samples == 0 && num_elements_ > 0) {
+    options_.model_ops->Fill(num_elements_, 0, gradients());
+  }
   sample_weights_ = SampleWeights(options_.samples(step));
   missing_.clear();
   spans_.clear();

@@ -94,7 +94,8 @@ struct Case {
 class AllReduceSynchronizerTest : public testing::TemporaryFolderTest,
                                   public ::testing::WithParamInterface<Case> {
  protected:
-  // What one rank is left with; `poison` puts a NaN into rank 0's step 2.
+  // What one rank is left with; `poison` puts a NaN into rank 1's step 2, whose
+  // step 3 has no samples.
   Tensors Train(std::unique_ptr<Communicator> group, UpdateOn on, bool poison,
                 bool skip, absl::Status* status) {
     const int rank = group->rank(), size = group->size();
@@ -136,10 +137,12 @@ class AllReduceSynchronizerTest : public testing::TemporaryFolderTest,
       (*synchronizer)->BeginStep(step, Samples(rank, step));
       for (int p = static_cast<int>(model->parameters().size()) - 1; p >= 0;
            --p) {
-        for (int64_t i = 0; i < model->parameters()[p].size(); ++i) {
+        const bool computes = Samples(rank, step) > 0;
+        for (int64_t i = 0; computes && i < model->parameters()[p].size();
+             ++i) {
           model->gradient(p)[i] = Gradient(rank, step, p, i);
         }
-        if (poison && step == 1 && rank == 0 && p == 2) {
+        if (poison && step == 1 && rank == 1 && p == 2) {
           model->gradient(p)[7] = std::numeric_limits<float>::quiet_NaN();
         }
         (*synchronizer)->GradientReady(p);
@@ -292,7 +295,7 @@ class AllReduceSynchronizerTest : public testing::TemporaryFolderTest,
                                        static_cast<int64_t>(i));
           }
         }
-        if (skip && step == 1 && rank == 0) {
+        if (skip && step == 1 && rank == 1) {
           gradients[2][7] = std::numeric_limits<float>::quiet_NaN();
         }
         for (const Block& block : plan.blocks(0)) {
