@@ -52,6 +52,12 @@ void AllReduceSynchronizer::StartCheckpointer() {
   checkpointer_ = std::make_unique<Checkpointer>(std::move(made));
 }
 
+int AllReduceSynchronizer::JobRank(int replica) const {
+  DeviceMesh::Place place = options_.place;
+  place.data = replica;
+  return options_.mesh.RankOf(place);
+}
+
 absl::Status AllReduceSynchronizer::CompareReplicas(int64_t steps) {
   const int size = options_.group->size(), rank = options_.group->rank();
   // Of the weights and, where all ranks hold the same, of the state.
@@ -70,8 +76,9 @@ absl::Status AllReduceSynchronizer::CompareReplicas(int64_t steps) {
       if (hashes[2 * r + i] == hashes[i]) continue;
       return absl::DataLossError(absl::StrCat(
           "after step ", steps, " the ", i == 0 ? "weights" : "optimizer state",
-          " of rank ", r, " have checksum ", absl::Hex(hashes[2 * r + i]),
-          ", those of rank 0 ", absl::Hex(hashes[i])));
+          " of rank ", JobRank(r), " have checksum ",
+          absl::Hex(hashes[2 * r + i]), ", those of rank ", JobRank(0), " ",
+          absl::Hex(hashes[i])));
     }
   }
   return absl::OkStatus();

@@ -153,7 +153,10 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
   // The same sums over all parts of the replica, in the plan's order.
   absl::StatusOr<std::vector<double>> TotalSums(const std::vector<double>& own);
   absl::Status Restore();
-  // DataLoss names the rank whose weights, or state, differ from rank 0's.
+  // Which rank of the job has this one's part of another replica.
+  int JobRank(int replica) const;
+  // DataLoss names the rank whose weights, or state, differ from those of its
+  // like in the first replica.
   absl::Status CompareReplicas(int64_t steps);
   absl::Status Checkpoint(int64_t steps);
   // Waits for the thread; says for whom it waits.

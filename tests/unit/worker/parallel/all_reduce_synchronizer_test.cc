@@ -11,6 +11,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <ostream>
 #include <thread>
@@ -108,6 +109,10 @@ class AllReduceSynchronizerTest : public testing::TemporaryFolderTest,
          .ops = beside.get(),
          .model_ops = ops.get(),
          .new_event = NewEvents(ops.get(), beside.get()),
+         .planned = model->parameters(),
+         .mesh = {.data = size, .tensor = tensor_ranks_},
+         .place = {.data = rank, .tensor = tensor_ranks_ - 1},
+         .place_in_plan = AllOf(model->parameters()),
          .update_on = on,
          .bucket_bytes = 6000,
          .first_bucket_bytes = 100,
@@ -170,6 +175,12 @@ class AllReduceSynchronizerTest : public testing::TemporaryFolderTest,
       weights.emplace_back(w, w + model->parameters()[p].size());
     }
     return weights;
+  }
+
+  static std::vector<int> AllOf(const ParameterSpecs& parameters) {
+    std::vector<int> places(parameters.size());
+    std::iota(places.begin(), places.end(), 0);
+    return places;
   }
 
   std::unique_ptr<Ops> MakeOps() const {
@@ -344,6 +355,7 @@ class AllReduceSynchronizerTest : public testing::TemporaryFolderTest,
   std::string directory_;  // of checkpoints, after every second step
   bool corrupt_ = false;   // a weight of rank 1, after step 1
   bool on_device_ = false;
+  int tensor_ranks_ = 1;        // of a replica; these are its last
   std::atomic<int> waits_ = 0;  // for a bucket of the device
   std::shared_ptr<const CheckpointReader> restore_;  // of step 2
   absl::Mutex mu_;
@@ -421,6 +433,20 @@ TEST_P(AllReduceSynchronizerTest, ReplicasThatDifferAreNamedAtACheckpoint) {
   for (const absl::Status& status : statuses_) {
     EXPECT_THAT(status, StatusIs(absl::StatusCode::kDataLoss,
                                  "after step 2 the weights of rank 1"));
+  }
+}
+
+// Among replicas of two tensor ranks each: the second of the second is rank 3.
+TEST_P(AllReduceSynchronizerTest, ReplicasThatDifferAreNamedAsTheJobDoes) {
+  directory_ = Path("checkpoints");
+  corrupt_ = true;
+  tensor_ranks_ = 2;
+  Run(2, UpdateOn::kEveryRank);
+  for (const absl::Status& status : statuses_) {
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kDataLoss,
+                                 "after step 2 the weights of rank 3"));
+    EXPECT_THAT(status,
+                StatusIs(absl::StatusCode::kDataLoss, "those of rank 1 "));
   }
 }
 
