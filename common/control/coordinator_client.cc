@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
 #include "common/address.h"
 #include "common/status_macros.h"
 #include "common/wire/grpc_status.h"
@@ -45,7 +46,8 @@ absl::StatusOr<std::unique_ptr<CoordinatorClient>> CoordinatorClient::Create(
 
 CoordinatorClient::CoordinatorClient(Options options)
     : options_(std::move(options)),
-      stub_(v1::CoordinatorService::NewStub(Connect(options_.address))),
+      channel_(Connect(options_.address)),
+      stub_(v1::CoordinatorService::NewStub(channel_)),
       jitter_(std::random_device{}()) {}
 
 void CoordinatorClient::Cancel() {
@@ -54,15 +56,37 @@ void CoordinatorClient::Cancel() {
   for (grpc::ClientContext* context : running_) context->TryCancel();
 }
 
-bool CoordinatorClient::Backoff(int attempt, absl::Duration limit) {
+bool CoordinatorClient::PauseFor(absl::Duration pause) {
   absl::MutexLock lock(&mu_);
+  mu_.AwaitWithTimeout(absl::Condition(&cancelled_), pause);
+  return !cancelled_;
+}
+
+bool CoordinatorClient::Backoff(int attempt, absl::Duration limit) {
+  const bool was_connected =
+      channel_->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY;
   const absl::Duration full = std::min(
       kLongestBackoff, kFirstBackoff * (1 << std::min(attempt - 1, 8)));
-  // Between half and all of it, so that many members do not knock together.
-  const double share = std::uniform_real_distribution<>(0.5, 1.0)(jitter_);
-  mu_.AwaitWithTimeout(absl::Condition(&cancelled_),
-                       std::min(full * share, limit));
-  return !cancelled_;
+  double share = 1;
+  {
+    absl::MutexLock lock(&mu_);
+    // Between half and all of it, so that many members do not knock together.
+    share = std::uniform_real_distribution<>(0.5, 1.0)(jitter_);
+  }
+  absl::Duration left = std::min(full * share, limit);
+  if (was_connected) return PauseFor(left);
+  const absl::Time end = absl::Now() + left;
+  if (!PauseFor(std::min(left, kFirstBackoff))) return false;
+  // Without threads of its own gRPC works on a connection only while somebody
+  // waits for something; a call that fails at once does not.
+  for (; (left = end - absl::Now()) > absl::ZeroDuration();) {
+    const bool connected = channel_->WaitForConnected(
+        std::chrono::system_clock::now() +
+        absl::ToChronoMicroseconds(std::min(left, kFirstBackoff)));
+    if (!PauseFor(absl::ZeroDuration())) return false;
+    if (connected) return true;
+  }
+  return true;
 }
 
 template <typename Request, typename Response>

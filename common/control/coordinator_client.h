@@ -75,10 +75,13 @@ class CoordinatorClient {
   absl::StatusOr<Response> HeldCall(Method<Request, Response> method,
                                     Request request, absl::Duration timeout);
   absl::Status Unreachable(int64_t since_micros, const absl::Status& why) const;
-  // Sleeps before attempt `attempt` (from 1); false when cancelled.
+  // Pauses after attempt `attempt` (from 1), less long when a connection comes
+  // about meanwhile; false when cancelled.
   bool Backoff(int attempt, absl::Duration limit);
+  bool PauseFor(absl::Duration pause);  // false when cancelled
 
   const Options options_;
+  const std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::CoordinatorService::Stub> stub_;
 
   absl::Mutex mu_;

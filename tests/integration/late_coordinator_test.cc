@@ -1,0 +1,87 @@
+// A member that is there before its coordinator. In processes of their own:
+// gRPC works on a connection while any thread of the process waits, and a
+// coordinator's threads always do.
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/control/coordinator_client.h"
+#include "common/run/unique_fd.h"
+#include "tests/testing/running_process.h"
+#include "tests/testing/temporary_folder.h"
+
+namespace tributary {
+namespace {
+
+constexpr char kJob[] = R"(name: late
+model: {mlp: {in: 20, hidden: [2], out: 1}}
+data:
+  train: {synthetic: {kind: linear, rows: 100}}
+  batch_size: 10
+training: {steps: 5, loss: mse, optimizer: {sgd: {learning_rate: 0.1}}}
+)";
+
+// A port of the loopback that nobody listens on.
+std::string FreeAddress() {
+  const UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof(to);
+  sockaddr* const any = reinterpret_cast<sockaddr*>(&to);
+  EXPECT_EQ(bind(fd.get(), any, length), 0);
+  EXPECT_EQ(getsockname(fd.get(), any, &length), 0);
+  return absl::StrCat("127.0.0.1:", ntohs(to.sin_port));
+}
+
+// A second passes whenever a client asks for the time, which it does when a
+// call begins, before each attempt and after it. Once the first attempt has
+// failed the coordinator comes up.
+class LateClock final : public Clock {
+ public:
+  LateClock(std::string address, std::string folder)
+      : address_(std::move(address)), folder_(std::move(folder)) {}
+
+  int64_t NowMicros() const override {
+    if (++asked_ == 3) {
+      coordinator_ = testing::RunningProcess::Start(
+          {.command = {TRIBUTARY_BINARY_DIR "/tributary-coordinator", "--job",
+                       "job.yaml", "--listen", address_, "--run-dir", "run"},
+           .folder = folder_});
+      EXPECT_TRUE(coordinator_->WaitForOutput("waits for", absl::Seconds(30)))
+          << coordinator_->output();
+    }
+    return int64_t{1'000'000} * asked_;
+  }
+
+ private:
+  const std::string address_;
+  const std::string folder_;
+  mutable int asked_ = 0;
+  mutable std::unique_ptr<testing::RunningProcess> coordinator_;
+};
+
+class LateCoordinatorTest : public testing::TemporaryFolderTest {};
+
+// Pauses double from 50 ms, so ten attempts take some four seconds.
+TEST_F(LateCoordinatorTest, IsFoundWithinTenAttempts) {
+  Write("job.yaml", kJob);
+  const std::string address = FreeAddress();
+  const LateClock clock(address, folder());
+  const auto client =
+      CoordinatorClient::Create({.address = address, .clock = &clock});
+  ASSERT_TRUE(client.ok()) << client.status();
+  v1::RegisterRequest request;
+  request.set_role(v1::ROLE_WORKER);
+  request.set_instance("early");
+  const absl::StatusOr<v1::RegisterResponse> place =
+      (*client)->Register(request, absl::Seconds(21));
+  ASSERT_TRUE(place.ok()) << place.status();
+  EXPECT_EQ(place->index(), 0u);
+}
+
+}  // namespace
+}  // namespace tributary
