@@ -5,6 +5,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "common/utf8.h"
 
 namespace tributary {
 
@@ -18,8 +19,11 @@ inline std::string Quoted(absl::string_view text) {
     // Not in the middle of a UTF-8 character.
     while (size > 0 && (text[size] & 0xC0) == 0x80) --size;
   }
-  return absl::StrCat("\"", absl::Utf8SafeCEscape(text.substr(0, size)),
-                      cut ? "..." : "", "\"");
+  const absl::string_view shown = text.substr(0, size);
+  return absl::StrCat(
+      "\"",
+      IsUtf8(shown) ? absl::Utf8SafeCEscape(shown) : absl::CHexEscape(shown),
+      cut ? "..." : "", "\"");
 }
 
 }  // namespace tributary

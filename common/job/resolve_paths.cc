@@ -8,7 +8,9 @@
 
 #include "common/job/nearest_name.h"
 #include "common/job/resolve.h"
+#include "common/quoted.h"
 #include "common/status_macros.h"
+#include "common/utf8.h"
 
 namespace tributary {
 namespace {
@@ -52,6 +54,10 @@ class PathResolver {
     if (access(full.c_str(), R_OK) != 0) {
       return places_.Error(path, path, " wants a file, but ", full.string(),
                            " cannot be read: ", strerror(errno));
+    }
+    if (!IsUtf8(full.string())) {  // the folder of the job file
+      return places_.Error(path, path, " wants a path in UTF-8, got ",
+                           Quoted(full.string()));
     }
     *file = full.string();
     return absl::OkStatus();

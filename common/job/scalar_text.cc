@@ -14,6 +14,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "common/job/nearest_name.h"
+#include "common/utf8.h"
 
 namespace tributary {
 namespace {
@@ -241,6 +242,8 @@ std::string SetScalar(const std::string& text, bool quoted, Message* message,
       if (HasControlCharacter(text)) {
         return "wants a text without control characters";
       }
+      // A message that holds anything else does not arrive.
+      if (!IsUtf8(text)) return "wants a text in UTF-8";
       if (text.size() > kMaxTextBytes) {
         return absl::StrCat("wants a text of at most ", kMaxTextBytes,
                             " bytes");

@@ -85,6 +85,8 @@ constexpr SpoiledLine kSpoiledLines[] = {
     {1, "name: {a: b}\nmodel:", "job.yaml:1: name wants a text, got a mapping"},
     {1, "name: \"a\\nb\"\nmodel:",
      R"(job.yaml:1: name wants a text without control characters, got the text "a\nb")"},
+    {1, "name: \"a\xff\"\nmodel:",
+     R"(job.yaml:1: name wants a text in UTF-8, got the text "a\xff")"},
     {9, "strategy: all_reduce\ncluster: {on_worker_loss: shrink}\ntraining:",
      "job.yaml:10: cluster.on_worker_loss: shrink wants strategy "
      "parameter_server, got all_reduce"},

@@ -1,9 +1,11 @@
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "common/job/job_file.h"
 #include "common/job/yaml_tree.h"
 #include "common/run/safetensors.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/temporary_folder.h"
 #include "tests/unit/common/job/good_job.h"
@@ -54,6 +56,18 @@ TEST_F(JobPathsTest, PathsStartAtTheJobFileAndBecomeAbsolute) {
   ASSERT_TRUE(job.ok()) << job.status();
   EXPECT_EQ(job->data().train().npy().features(), Path("x.npy"));
   EXPECT_EQ(job->data().train().npy().labels(), Path("y.npy"));
+}
+
+// Every path travels in a message, whose strings are UTF-8.
+TEST_F(JobPathsTest, AFolderWhoseNameIsNoUtf8IsRefused) {
+  std::filesystem::create_directory(Path("\xff"));
+  Write("\xff/x.npy", "");
+  const auto job = ReadJobFile(
+      Write("\xff/job.yaml",
+            JobWith(7, "  train: {npy: {features: x.npy, labels: x.npy}}")));
+  EXPECT_THAT(
+      job.status().message(),
+      ::testing::HasSubstr("data.train.npy.features wants a path in UTF-8"));
 }
 
 TEST_F(JobPathsTest, AMissingDataFileNamesANearOne) {
