@@ -12,12 +12,16 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kMost = 1e18;
+constexpr size_t kMostText = 1 << 20;  // bytes
 
 // Reads numbers out of an object that may be anything.
 class Reader {
  public:
+  // Nothing is copied: a value may be nested as deep as its text is long.
   explicit Reader(const std::string& json)
-      : json_(Json::parse(json, nullptr, /*allow_exceptions=*/false)) {}
+      : json_(json.size() > kMostText
+                  ? Json()
+                  : Json::parse(json, nullptr, /*allow_exceptions=*/false)) {}
 
   absl::StatusOr<double> Number(const Json& object, const char* key) const {
     if (!object.is_object() || !object.contains(key) ||
@@ -32,12 +36,12 @@ class Reader {
     }
     return number;
   }
-  absl::StatusOr<std::vector<Json>> List(const char* key) const {
+  absl::StatusOr<const Json*> List(const char* key) const {
     if (!json_.is_object() || !json_.contains(key) || !json_[key].is_array()) {
       return absl::InvalidArgumentError(
           absl::StrCat("a measurement wants the list ", key));
     }
-    return json_[key].get<std::vector<Json>>();
+    return &json_[key];
   }
   const Json& json() const { return json_; }
 
@@ -88,18 +92,19 @@ absl::StatusOr<ComputeMeasurement> ComputeMeasurementOf(
     const std::string& json) {
   const Reader reader(json);
   ComputeMeasurement out;
-  TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<Json> shape,
+  TRIBUTARY_ASSIGN_OR_RETURN(const Json* const shape,
                              reader.List("sample_shape"));
-  for (const Json& extent : shape) {
-    if (!extent.is_number_unsigned()) {
+  for (const Json& extent : *shape) {
+    if (!extent.is_number_unsigned() ||
+        extent.get<uint64_t>() > static_cast<uint64_t>(kMost)) {
       return absl::InvalidArgumentError(
-          "a measurement wants whole numbers in sample_shape");
+          absl::StrCat("a measurement wants whole numbers up to ", kMost,
+                       " in sample_shape"));
     }
     out.sample_shape.push_back(extent.get<int64_t>());
   }
-  TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<Json> passes,
-                             reader.List("passes"));
-  for (const Json& pass : passes) {
+  TRIBUTARY_ASSIGN_OR_RETURN(const Json* const passes, reader.List("passes"));
+  for (const Json& pass : *passes) {
     TRIBUTARY_ASSIGN_OR_RETURN(const double rows, reader.Number(pass, "rows"));
     TRIBUTARY_ASSIGN_OR_RETURN(const double forward,
                                reader.Number(pass, "forward_seconds"));

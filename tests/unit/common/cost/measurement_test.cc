@@ -3,6 +3,7 @@
 #include <cmath>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/unit/common/cost/simple_model.h"
@@ -57,6 +58,24 @@ TEST(MeasurementTest, OtherTextIsRefused) {
 // Forward: 48 rows more take 0.75 s more, so 1/64 s a row and 0.25 s before the
 // first. Backward: 2.4 s more, 0.05 s a row and 0.2 s. The simple model of two
 // layers has 2 and 4 FLOPs.
+// 400,000 lists within each other; copying them takes more stack than there is.
+TEST(MeasurementTest, ADeepTextIsRefused) {
+  const std::string deep =
+      absl::StrCat(R"({"sample_shape": [1], "passes": )",
+                   std::string(400'000, '['), std::string(400'000, ']'), "}");
+  EXPECT_THAT(ComputeMeasurementOf(deep).status().message(),
+              HasSubstr("wants the number rows"));
+  EXPECT_FALSE(ComputeMeasurementOf(std::string(2 << 20, '[')).ok());
+}
+
+TEST(MeasurementTest, AnExtentBeyondAllNumbersIsRefused) {
+  EXPECT_THAT(
+      ComputeMeasurementOf(R"({"sample_shape": [18446744073709551615]})")
+          .status()
+          .message(),
+      HasSubstr("in sample_shape"));
+}
+
 TEST(MeasurementTest, TwoBatchSizesTellWhatAPassAloneTakes) {
   const ModelCosts model = SimpleModel({10, 10});
   const ComputeSpeed speed = SpeedOf(Measured(), model);
