@@ -8,6 +8,12 @@
 namespace tributary {
 namespace {
 
+// Bytes or FLOPs a second, and cores: whoever has less may wait for longer than
+// a double tells, and sums of what it does are no numbers.
+constexpr double kLeastRate = 1e-3;
+constexpr double kLeastCores = 1e-3;
+constexpr double kMost = 1e18;  // seconds, bytes
+
 absl::Status Wrong(const char* what, double wanted_from, double got) {
   return absl::InvalidArgumentError(
       absl::StrCat(what, " wants at least ", wanted_from, ", got ", got));
@@ -31,12 +37,22 @@ absl::Status CheckCostInputs(const CostInputs& in) {
   if (in.global_rows < 1 || in.accumulation < 1) {
     return Wrong("the batch", 1, static_cast<double>(in.global_rows));
   }
-  if (!(in.cluster.bandwidth > 0) || !(in.cluster.latency >= 0) ||
-      !(in.compute.forward_flops > 0) || !(in.compute.backward_flops > 0) ||
-      !(in.compute.memory_bandwidth > 0)) {
-    return absl::InvalidArgumentError(
-        "bandwidth, compute and memory bandwidth want to be above 0, latency "
-        "at least 0");
+  for (const auto& [what, value] :
+       {std::pair("bandwidth", in.cluster.bandwidth),
+        std::pair("forward compute", in.compute.forward_flops),
+        std::pair("backward compute", in.compute.backward_flops),
+        std::pair("memory bandwidth", in.compute.memory_bandwidth)}) {
+    if (!(value >= kLeastRate)) return Wrong(what, kLeastRate, value);
+  }
+  for (const auto& [what, value] :
+       {std::pair("latency", in.cluster.latency),
+        std::pair("burst", in.cluster.burst_bytes),
+        std::pair("pass", in.compute.pass_seconds)}) {
+    if (!(value >= 0 && value <= kMost)) return Wrong(what, 0, value);
+  }
+  const double cores = in.cluster.shared_cores;
+  if (cores != 0 && !(cores >= kLeastCores)) {
+    return Wrong("shared cores, where there are any,", kLeastCores, cores);
   }
   if (in.workers % (s.tensor * s.stages) != 0) {
     return absl::InvalidArgumentError(

@@ -221,13 +221,14 @@ Numbers OfPositionEmbedding(const v1::PositionEmbeddingSpec& spec,
 // Scores that are computed for one sample: of a causal attention those up to
 // the last key that a block of queries sees.
 double Scores(int64_t time, int64_t heads, bool causal) {
-  double scores = 0;
-  for (int64_t first = 0; first < time; first += kQueries) {
-    const int64_t count = std::min(kQueries, time - first);
-    scores += static_cast<double>(count) *
-              static_cast<double>(causal ? first + count : time);
-  }
-  return scores * static_cast<double>(heads);
+  const double all = static_cast<double>(time);
+  const double per_head = static_cast<double>(heads);
+  if (!causal) return per_head * all * all;
+  // Block b of q whole ones sees (b + 1) kQueries keys, what is left all.
+  const double queries = static_cast<double>(kQueries);
+  const double whole = static_cast<double>(time / kQueries);
+  const double rest = static_cast<double>(time % kQueries);
+  return per_head * (queries * queries * whole * (whole + 1) / 2 + rest * all);
 }
 
 Numbers OfAttention(const v1::AttentionSpec& spec, const Shape& input) {

@@ -303,7 +303,16 @@ TEST(PredictStepTest, WhatDoesNotFitIsRefused) {
   EXPECT_THAT(error([](CostInputs& in) { in.strategy.servers = 1000; }),
               HasSubstr("num_shards must be 1 to 256"));
   EXPECT_THAT(error([](CostInputs& in) { in.cluster.bandwidth = 0; }),
-              HasSubstr("above 0"));
+              HasSubstr("bandwidth wants at least 0.001, got 0"));
+  // A bound or the lack of one that leaves no number of what is added up.
+  EXPECT_THAT(error([](CostInputs& in) { in.compute.backward_flops = 1e-300; }),
+              HasSubstr("backward compute wants at least 0.001, got 1e-300"));
+  EXPECT_THAT(error([](CostInputs& in) { in.cluster.shared_cores = 5e-324; }),
+              HasSubstr("shared cores"));
+  EXPECT_THAT(error([](CostInputs& in) { in.cluster.shared_cores = NAN; }),
+              HasSubstr("shared cores"));
+  EXPECT_THAT(error([](CostInputs& in) { in.cluster.latency = INFINITY; }),
+              HasSubstr("latency"));
   EXPECT_THAT(error([](CostInputs& in) { in.model = nullptr; }),
               HasSubstr("wants a model"));
   EXPECT_THAT(error([](CostInputs& in) {
