@@ -15,6 +15,7 @@
 #include "cli/job_run.h"
 #include "cli/plan_report.h"
 #include "common/cost/strategies.h"
+#include "common/cost/strategy_job.h"
 #include "common/job/job_file.h"
 #include "common/status_macros.h"
 
@@ -81,8 +82,11 @@ absl::StatusOr<PlanReport> MakePlan(const PlanOptions& options,
   // A job without servers has none to name.
   const int servers =
       options.servers > 0 ? options.servers : report.inputs.strategy.servers;
+  const auto check = [&job](const StrategyShape& shape, int workers) {
+    return JobWithStrategy(job, shape, workers).status();
+  };
   TRIBUTARY_ASSIGN_OR_RETURN(report.plan,
-                             PlanStrategies(report.inputs, servers));
+                             PlanStrategies(report.inputs, servers, check));
   TRIBUTARY_ASSIGN_OR_RETURN(report.own, PredictOwn(report.inputs));
   report.inputs.model = nullptr;  // ends with the basis
   return report;

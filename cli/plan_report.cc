@@ -16,8 +16,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr double kMostBytes = 1e19;  // that a uint64_t holds
+
 std::string Bytes(double bytes) {
-  return FormatBytes(static_cast<uint64_t>(std::max(0.0, bytes)));
+  return FormatBytes(static_cast<uint64_t>(std::clamp(bytes, 0.0, kMostBytes)));
 }
 
 std::string RateText(double bytes_per_second) {
@@ -130,6 +132,9 @@ std::string PlanText(const PlanReport& report) {
       "\nfastest: ", report.plan.strategies[report.plan.fastest].name,
       "; parameter_server runs best with ", report.plan.best_servers,
       report.plan.best_servers == 1 ? " server\n" : " servers\n");
+  for (const StrategyPlan::LeftOut& one : report.plan.left_out) {
+    absl::StrAppend(&text, "left out: ", one.name, ": ", one.why, "\n");
+  }
   return text;
 }
 
@@ -139,6 +144,10 @@ std::string PlanJson(const PlanReport& report) {
   for (size_t i : FastestFirst(report.plan)) {
     strategies.push_back(
         StrategyJson(report.plan.strategies[i], RowsAStep(report.inputs)));
+  }
+  Json left_out = Json::array();
+  for (const StrategyPlan::LeftOut& one : report.plan.left_out) {
+    left_out.push_back({{"name", one.name}, {"why", one.why}});
   }
   const Json json = {
       {"job", report.job_name},
@@ -155,8 +164,9 @@ std::string PlanJson(const PlanReport& report) {
       {"fastest", report.plan.strategies[report.plan.fastest].name},
       {"best_servers", report.plan.best_servers},
       {"own", StrategyJson(report.own, RowsAStep(in))},
-      {"strategies", strategies}};
-  return json.dump(2) + "\n";
+      {"strategies", strategies},
+      {"left_out", left_out}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::string PredictionJson(const PredictedStrategy& strategy,

@@ -1,7 +1,6 @@
 #include "common/cost/strategies.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -49,44 +48,55 @@ const char* ExchangeName(Exchange exchange) {
   return "?";
 }
 
-// Adds the prediction of a strategy, unless the model cannot run it so.
+// Adds the prediction of a strategy, or why there is none.
 class Candidates {
  public:
-  Candidates(const CostInputs& inputs, StrategyPlan* plan)
-      : inputs_(inputs), plan_(plan) {}
+  Candidates(const CostInputs& inputs, const StrategyCheck& check,
+             StrategyPlan* plan)
+      : inputs_(inputs), check_(check), plan_(plan) {}
 
-  absl::Status Add(const StrategyShape& shape, int workers) {
-    CostInputs own = inputs_;
-    own.strategy = shape;
-    own.workers = workers;
-    TRIBUTARY_ASSIGN_OR_RETURN(PredictedStrategy predicted, PredictOwn(own));
-    plan_->strategies.push_back(std::move(predicted));
-    return absl::OkStatus();
+  void Add(const StrategyShape& shape, int workers) {
+    Take(Predict(shape, workers), StrategyText(shape, workers));
   }
 
   // The fastest of several numbers of micro-batches.
   void AddPipeline(StrategyShape shape) {
     const int64_t rows =
         inputs_.global_rows / (inputs_.workers / (shape.tensor * shape.stages));
-    std::optional<PredictedStrategy> best;
+    absl::StatusOr<PredictedStrategy> best = absl::UnknownError("");
     for (int times : {1, 2, 4, 8}) {
       shape.micro_batches = times * shape.stages;
-      if (shape.micro_batches > std::max<int64_t>(rows, 1)) break;
-      CostInputs own = inputs_;
-      own.strategy = shape;
-      absl::StatusOr<PredictedStrategy> made = PredictOwn(own);
-      if (!made.ok()) return;
-      if (best &&
-          best->prediction.step_seconds <= made->prediction.step_seconds) {
-        continue;
+      if (times > 1 && shape.micro_batches > rows) break;
+      absl::StatusOr<PredictedStrategy> made = Predict(shape, inputs_.workers);
+      if (times > 1 && !made.ok()) break;
+      if (times == 1 ||
+          made->prediction.step_seconds < best->prediction.step_seconds) {
+        best = std::move(made);
       }
-      best = *std::move(made);
+      if (!best.ok()) break;
     }
-    if (best) plan_->strategies.push_back(*std::move(best));
+    shape.micro_batches = shape.stages;
+    Take(std::move(best), StrategyText(shape, inputs_.workers));
   }
 
  private:
+  absl::StatusOr<PredictedStrategy> Predict(const StrategyShape& shape,
+                                            int workers) const {
+    TRIBUTARY_RETURN_IF_ERROR(check_(shape, workers));
+    CostInputs own = inputs_;
+    own.strategy = shape;
+    own.workers = workers;
+    return PredictOwn(own);
+  }
+
+  void Take(absl::StatusOr<PredictedStrategy> made, std::string name) {
+    if (made.ok()) return plan_->strategies.push_back(*std::move(made));
+    plan_->left_out.push_back(
+        {std::move(name), std::string(made.status().message())});
+  }
+
   const CostInputs& inputs_;
+  const StrategyCheck& check_;
   StrategyPlan* const plan_;
 };
 
@@ -221,24 +231,23 @@ absl::StatusOr<PredictedStrategy> PredictOwn(const CostInputs& inputs) {
 }
 
 absl::StatusOr<StrategyPlan> PlanStrategies(const CostInputs& inputs,
-                                            int servers) {
+                                            int servers,
+                                            const StrategyCheck& check) {
   StrategyPlan plan;
-  Candidates candidates(inputs, &plan);
+  Candidates candidates(inputs, check, &plan);
   const int workers = inputs.workers;
-  TRIBUTARY_RETURN_IF_ERROR(
-      candidates.Add(ShapeWith(inputs, Exchange::kAllReduce, 1), 1));
+  candidates.Add(ShapeWith(inputs, Exchange::kAllReduce, 1), 1);
   TRIBUTARY_ASSIGN_OR_RETURN(plan.best_servers, BestServers(inputs));
   std::vector<int> numbers = {servers};
   if (plan.best_servers != servers) numbers.push_back(plan.best_servers);
   for (int number : numbers) {
-    TRIBUTARY_RETURN_IF_ERROR(candidates.Add(
-        ShapeWith(inputs, Exchange::kParameterServer, number), workers));
+    candidates.Add(ShapeWith(inputs, Exchange::kParameterServer, number),
+                   workers);
   }
   if (workers > 1) {
     for (Exchange exchange : {Exchange::kAllReduce, Exchange::kShardedAllReduce,
                               Exchange::kThreads}) {
-      TRIBUTARY_RETURN_IF_ERROR(
-          candidates.Add(ShapeWith(inputs, exchange, 1), workers));
+      candidates.Add(ShapeWith(inputs, exchange, 1), workers);
     }
   }
   for (int ranks = 2; ranks <= workers; ++ranks) {
@@ -249,11 +258,16 @@ absl::StatusOr<StrategyPlan> PlanStrategies(const CostInputs& inputs,
       StrategyShape shape = ShapeWith(inputs, exchange, servers);
       shape.exchange_every = 1;
       shape.tensor = ranks;
-      (void)candidates.Add(shape, workers);
+      candidates.Add(shape, workers);
       shape.tensor = 1;
       shape.stages = ranks;
       candidates.AddPipeline(shape);
     }
+  }
+  if (plan.strategies.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("no strategy can run the job; ", plan.left_out[0].name,
+                     ": ", plan.left_out[0].why));
   }
   for (size_t i = 1; i < plan.strategies.size(); ++i) {
     if (plan.strategies[i].prediction.step_seconds <

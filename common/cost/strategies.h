@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -44,14 +45,26 @@ struct StrategyPlan {
   // Of the parameter server alone: the number of servers, from 1 to twice the
   // workers, beyond which no more servers save a hundredth of the step.
   int best_servers = 1;
+  // What the job cannot run so, and why.
+  struct LeftOut {
+    std::string name;
+    std::string why;
+  };
+  std::vector<LeftOut> left_out;
 };
+
+// Whether a job may have this strategy with so many workers.
+using StrategyCheck = std::function<absl::Status(const StrategyShape&, int)>;
 
 // Predicts every strategy that `inputs.workers` workers can run: one worker
 // alone, parameter server with `servers` and with the best number of servers,
 // all-reduce, sharded, threads of one process, and meshes with tensor and
-// pipeline parallelism over both. Of micro-batches the best number. Errors as
-// PredictStep's for the parameter server.
+// pipeline parallelism over both. Of micro-batches the best number. What
+// `check` refuses or the model cannot be cut into is left out. Errors as
+// PredictStep's for the parameter server; InvalidArgument also: nothing is
+// left.
 absl::StatusOr<StrategyPlan> PlanStrategies(const CostInputs& inputs,
-                                            int servers);
+                                            int servers,
+                                            const StrategyCheck& check);
 
 }  // namespace tributary

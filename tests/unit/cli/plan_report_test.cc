@@ -39,6 +39,7 @@ PlanReport Report() {
   report.own = server;
   report.plan.fastest = 1;
   report.plan.best_servers = 2;
+  report.plan.left_out = {{"tensor 2", "3 heads"}};
   return report;
 }
 
@@ -51,7 +52,8 @@ TEST(PlanReportTest, TheTextHasTheFastestFirstAndNamesIt) {
                               "us\n"));
   EXPECT_LT(text.find("\nall_reduce "), text.find("\nparameter_server, "));
   EXPECT_THAT(text, HasSubstr("fastest: all_reduce; parameter_server runs best "
-                              "with 2 servers\n"));
+                              "with 2 servers\nleft out: tensor 2: 3 "
+                              "heads\n"));
 }
 
 TEST(PlanReportTest, TheJsonHasEveryPartInSecondsAndBytes) {
@@ -70,6 +72,18 @@ TEST(PlanReportTest, TheJsonHasEveryPartInSecondsAndBytes) {
   EXPECT_EQ(server["bytes_sent_per_rank"], 1 << 20);
   EXPECT_EQ(server["server_memory_bytes"], 5 << 20);
   EXPECT_EQ(json["strategies"][0]["servers"], 0);
+  EXPECT_EQ(json["left_out"][0]["name"], "tensor 2");
+  EXPECT_EQ(json["left_out"][0]["why"], "3 heads");
+}
+
+// 2^66 bytes and a name that is no UTF-8: neither ends the program.
+TEST(PlanReportTest, WhateverComesIsWritten) {
+  PlanReport report = Report();
+  report.job_name = "a\xff";
+  report.own.prediction.worker_memory = 0x1p66;
+  report.plan.strategies[1].prediction.worker_memory = 0x1p66;
+  EXPECT_THAT(PlanText(report), HasSubstr(" TiB"));
+  EXPECT_EQ(nlohmann::json::parse(PlanJson(report))["job"], "a\uFFFD");
 }
 
 TEST(PlanReportTest, APredictionIsOneStrategyOfIt) {

@@ -105,13 +105,17 @@ TEST(StrategiesTest, AStrategyIsNamedByItsAxes) {
   EXPECT_EQ(StrategyText(shape, 1), "one worker");
 }
 
+absl::Status Any(const StrategyShape& /*shape*/, int /*workers*/) {
+  return absl::OkStatus();
+}
+
 // Nothing but links, in one layer: every strategy has its line, and the fastest
 // one computes alone, since there is nothing to compute.
 TEST(StrategiesTest, EveryStrategyOfTheWorkersIsPredicted) {
   const ModelCosts model = SimpleModel({1 << 20});
   CostInputs inputs = SimpleInputs(model, Exchange::kParameterServer, 4);
   inputs.cluster.bandwidth = 1e6;
-  const absl::StatusOr<StrategyPlan> plan = PlanStrategies(inputs, 2);
+  const absl::StatusOr<StrategyPlan> plan = PlanStrategies(inputs, 2, Any);
   ASSERT_TRUE(plan.ok()) << plan.status();
   std::vector<std::string> names;
   for (const auto& strategy : plan->strategies) names.push_back(strategy.name);
@@ -125,6 +129,33 @@ TEST(StrategiesTest, EveryStrategyOfTheWorkersIsPredicted) {
   // Beyond as many servers as workers the workers' own links are the narrow.
   EXPECT_EQ(plan->best_servers, 4);
   EXPECT_EQ(plan->fastest, 0u);
+  ASSERT_FALSE(plan->left_out.empty());
+  EXPECT_EQ(plan->left_out[0].name,
+            "data 2 x pipeline 2 1f1b (2 micro-batches), all_reduce");
+  EXPECT_THAT(plan->left_out[0].why, HasSubstr("1 parts"));
+}
+
+TEST(StrategiesTest, WhatIsRefusedIsLeftOutAndWhy) {
+  const ModelCosts model = SimpleModel({1 << 20});
+  const CostInputs inputs = SimpleInputs(model, Exchange::kParameterServer, 2);
+  const absl::StatusOr<StrategyPlan> plan = PlanStrategies(
+      inputs, 1, [](const StrategyShape& shape, int /*workers*/) {
+        return shape.exchange == Exchange::kParameterServer
+                   ? absl::OkStatus()
+                   : absl::InvalidArgumentError("no");
+      });
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  for (const auto& strategy : plan->strategies) {
+    EXPECT_THAT(strategy.name, HasSubstr("parameter_server"));
+  }
+  EXPECT_EQ(plan->left_out[0].name, "one worker");
+  EXPECT_EQ(plan->left_out[0].why, "no");
+  const auto none =
+      PlanStrategies(inputs, 1, [](const StrategyShape& /*shape*/, int) {
+        return absl::InvalidArgumentError("no");
+      });
+  EXPECT_THAT(none.status().message(),
+              HasSubstr("no strategy can run the job; one worker: no"));
 }
 
 // Much to compute: the more at once the better, and nothing is sent between
@@ -135,7 +166,7 @@ TEST(StrategiesTest, TheFastestIsTheOneWithTheShortestStep) {
   inputs.global_rows = 64;
   inputs.compute.forward_flops = inputs.compute.backward_flops = 1;
   inputs.cluster.bandwidth = 1e6;
-  const absl::StatusOr<StrategyPlan> plan = PlanStrategies(inputs, 1);
+  const absl::StatusOr<StrategyPlan> plan = PlanStrategies(inputs, 1, Any);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->strategies[plan->fastest].name, "data_parallel");
   for (const PredictedStrategy& strategy : plan->strategies) {

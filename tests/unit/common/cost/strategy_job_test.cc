@@ -1,0 +1,103 @@
+#include "common/cost/strategy_job.h"
+
+#include <string>
+#include <vector>
+
+#include "common/cost/strategies.h"
+#include "common/job/job_file.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace tributary {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Blocks of three heads, which two ranks do not share.
+constexpr char kGpt[] = R"(
+name: heads
+model: {gpt: {layers: 2, dim: 12, heads: 3, length: 8, vocabulary: 32}}
+data:
+  train: {synthetic: {kind: markov_text, rows: 1000, length: 8}}
+  batch_size: 4
+training: {steps: 5, loss: cross_entropy, optimizer: {adam: {}}}
+cluster: {workers: 6}
+)";
+
+v1::JobSpec Job(const std::vector<std::string>& overrides = {}) {
+  const absl::StatusOr<v1::JobSpec> job = ParseJob(kGpt, "j.yaml", overrides);
+  EXPECT_TRUE(job.ok()) << job.status();
+  return job.ok() ? *job : v1::JobSpec();
+}
+
+StrategyShape Tensor(int ranks) {
+  StrategyShape shape;
+  shape.exchange = Exchange::kAllReduce;
+  shape.tensor = ranks;
+  return shape;
+}
+
+std::string Refusal(const v1::JobSpec& job, const StrategyShape& shape,
+                    int workers) {
+  return std::string(JobWithStrategy(job, shape, workers).status().message());
+}
+
+TEST(StrategyJobTest, WhatTrainRefusesIsRefusedWithItsReason) {
+  const v1::JobSpec job = Job();
+  EXPECT_TRUE(JobWithStrategy(job, Tensor(3), 6).ok());
+  EXPECT_THAT(Refusal(job, Tensor(2), 6),
+              testing::StartsWith("model.sequential.2.residual.body.1.attention"
+                                  ".heads must be a multiple of "));
+  EXPECT_THAT(Refusal(job, Tensor(512), 512), HasSubstr("at most 256"));
+  StrategyShape stages;
+  stages.stages = 3;
+  stages.micro_batches = 16;  // two pipelines share 24 samples
+  EXPECT_THAT(Refusal(job, stages, 6), HasSubstr("a pipeline's batch, 12"));
+  EXPECT_THAT(Refusal(Job({"cluster.on_worker_loss=shrink"}), Tensor(1), 6),
+              HasSubstr("shrink wants strategy parameter_server"));
+}
+
+TEST(StrategyJobTest, TheBatchOfAllWorkersStays) {
+  const v1::JobSpec job = Job();
+  EXPECT_EQ(JobWithStrategy(job, Tensor(3), 6)->data().batch_size(), 12);
+  EXPECT_EQ(JobWithStrategy(job, Tensor(1), 1)->data().batch_size(), 24);
+  EXPECT_EQ(JobWithStrategy(job, Tensor(1), 5)->data().global_batch_size(), 24);
+}
+
+// Groups want bsp; servers alone keep what the job says.
+TEST(StrategyJobTest, SynchronizationIsTheJobsWhereItMayBe) {
+  const v1::JobSpec job = Job({"strategy.parameter_server.sync=async"});
+  StrategyShape servers;
+  servers.servers = 3;
+  const auto plain = JobWithStrategy(job, servers, 6);
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  EXPECT_TRUE(plain->strategy().parameter_server().sync().has_async());
+  EXPECT_EQ(plain->cluster().servers(), 3);
+  servers.tensor = 3;
+  EXPECT_TRUE(JobWithStrategy(job, servers, 6).ok());
+}
+
+// What a plan lists is a job file that is read.
+TEST(StrategyJobTest, EverythingThatIsPlannedIsAJob) {
+  const v1::JobSpec job = Job();
+  const absl::StatusOr<ModelCosts> costs = CostsOfModel(job.model(), {8});
+  ASSERT_TRUE(costs.ok()) << costs.status();
+  CostInputs inputs = InputsOfJob(job);
+  inputs.model = &*costs;
+  const auto plan = PlanStrategies(
+      inputs, 1, [&job](const StrategyShape& shape, int workers) {
+        return JobWithStrategy(job, shape, workers).status();
+      });
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  for (const PredictedStrategy& strategy : plan->strategies) {
+    EXPECT_THAT(strategy.name, Not(HasSubstr("tensor 2")));
+    const auto made = JobWithStrategy(job, strategy.shape, strategy.workers);
+    ASSERT_TRUE(made.ok()) << strategy.name << made.status();
+    const auto read = ParseJob(JobToYaml(*made), strategy.name);
+    EXPECT_TRUE(read.ok()) << read.status();
+  }
+}
+
+}  // namespace
+}  // namespace tributary
