@@ -30,20 +30,21 @@ namespace {
 // e: answer one byte. u: take so many, then answer one byte. d: send so many.
 constexpr size_t kRequestBytes = 9;
 constexpr uint64_t kMostBytes = uint64_t{1} << 32;
-constexpr int kSilenceSeconds = 10;
 constexpr size_t kChunk = 256 * 1024;
 constexpr int kRoundTrips = 50;
 
 double Now() { return static_cast<double>(Clock::Real().NowMicros()) * 1e-6; }
 
 absl::Status SystemError(const std::string& what) {
+  // What a socket's own timeout says.
+  if (errno == EAGAIN || errno == EINPROGRESS) errno = ETIMEDOUT;
   return absl::UnavailableError(absl::StrCat(what, ": ", strerror(errno)));
 }
 
-void SetTimeouts(int fd) {
-  const timeval silence{.tv_sec = kSilenceSeconds, .tv_usec = 0};
-  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &silence, sizeof(silence));
-  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &silence, sizeof(silence));
+void SetTimeouts(int fd, absl::Duration silence) {
+  const timeval most = absl::ToTimeval(silence);
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most));
+  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof(most));
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
@@ -65,6 +66,7 @@ bool ReceiveAll(int fd, void* data, size_t bytes) {
   while (bytes > 0) {
     const ssize_t received = recv(fd, at, bytes, 0);
     if (received < 0 && errno == EINTR) continue;
+    if (received == 0) errno = ECONNRESET;
     if (received <= 0) return false;
     at += received;
     bytes -= static_cast<size_t>(received);
@@ -95,8 +97,12 @@ bool Swallow(int fd, uint64_t bytes) {
 
 class TcpProbeServer final : public LinkProbeServer {
  public:
-  TcpProbeServer(UniqueFd listener, UniqueFd stop, int port)
-      : listener_(std::move(listener)), stop_(std::move(stop)), port_(port) {}
+  TcpProbeServer(UniqueFd listener, UniqueFd stop, int port,
+                 absl::Duration silence)
+      : listener_(std::move(listener)),
+        stop_(std::move(stop)),
+        port_(port),
+        silence_(silence) {}
 
   int port() const override { return port_; }
   void Stop() override {
@@ -116,8 +122,8 @@ class TcpProbeServer final : public LinkProbeServer {
   }
 
  private:
-  static void Answer(int fd) {
-    SetTimeouts(fd);
+  void Answer(int fd) const {
+    SetTimeouts(fd, silence_);
     std::array<unsigned char, kRequestBytes> request;
     while (ReceiveAll(fd, request.data(), request.size())) {
       uint64_t bytes = 0;
@@ -143,6 +149,7 @@ class TcpProbeServer final : public LinkProbeServer {
   const UniqueFd listener_;
   const UniqueFd stop_;
   const int port_;
+  const absl::Duration silence_;
 };
 
 // Resolves and hands each address to `use` until it takes one.
@@ -173,12 +180,13 @@ absl::Status ForAddress(const std::string& address, bool passive, Use use) {
 // The near end.
 class Caller {
  public:
-  explicit Caller(std::string address) : address_(std::move(address)) {}
+  Caller(std::string address, absl::Duration silence)
+      : address_(std::move(address)), silence_(silence) {}
 
   absl::Status Connect() {
     return ForAddress(
         address_, /*passive=*/false, [&](const addrinfo& one, UniqueFd fd) {
-          SetTimeouts(fd.get());
+          SetTimeouts(fd.get(), silence_);
           if (connect(fd.get(), one.ai_addr, one.ai_addrlen) != 0) {
             return SystemError(absl::StrCat("cannot reach ", address_));
           }
@@ -221,13 +229,14 @@ class Caller {
 
  private:
   const std::string address_;
+  const absl::Duration silence_;
   UniqueFd fd_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<LinkProbeServer>> LinkProbeServer::Start(
-    const std::string& listen_on) {
+    const std::string& listen_on, absl::Duration silence) {
   std::unique_ptr<LinkProbeServer> server;
   const absl::Status status = ForAddress(
       listen_on, /*passive=*/true, [&](const addrinfo& one, UniqueFd fd) {
@@ -246,8 +255,8 @@ absl::StatusOr<std::unique_ptr<LinkProbeServer>> LinkProbeServer::Start(
             bound.ss_family == AF_INET6
                 ? reinterpret_cast<sockaddr_in6*>(&bound)->sin6_port
                 : reinterpret_cast<sockaddr_in*>(&bound)->sin_port;
-        server = std::make_unique<TcpProbeServer>(std::move(fd),
-                                                  std::move(stop), ntohs(port));
+        server = std::make_unique<TcpProbeServer>(
+            std::move(fd), std::move(stop), ntohs(port), silence);
         return absl::OkStatus();
       });
   TRIBUTARY_RETURN_IF_ERROR(status);
@@ -255,8 +264,9 @@ absl::StatusOr<std::unique_ptr<LinkProbeServer>> LinkProbeServer::Start(
 }
 
 absl::StatusOr<LinkMeasurement> MeasureLink(const std::string& address,
-                                            double seconds) {
-  Caller caller(address);
+                                            double seconds,
+                                            absl::Duration silence) {
+  Caller caller(address, silence);
   TRIBUTARY_RETURN_IF_ERROR(caller.Connect());
   std::vector<double> round_trips;
   for (int i = 0; i < kRoundTrips; ++i) {

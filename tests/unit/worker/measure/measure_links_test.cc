@@ -4,6 +4,8 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <cerrno>
+#include <cstring>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -19,8 +21,8 @@ using ::testing::HasSubstr;
 // A far end on a thread of the test.
 class MeasureLinksTest : public ::testing::Test {
  protected:
-  MeasureLinksTest() {
-    auto started = LinkProbeServer::Start("127.0.0.1:0");
+  explicit MeasureLinksTest(absl::Duration silence = kProbeSilence) {
+    auto started = LinkProbeServer::Start("127.0.0.1:0", silence);
     EXPECT_TRUE(started.ok()) << started.status();
     server_ = *std::move(started);
     thread_ = std::thread([this] { server_->Serve(); });
@@ -50,19 +52,27 @@ TEST_F(MeasureLinksTest, LoopbackHasARateAndALatency) {
   }
 }
 
-// Sends a request of nine bytes: true when the far end hangs up instead of
-// answering.
-bool IsHungUpOn(int port, char what, char highest_byte) {
-  const UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+UniqueFd Connected(int port) {
+  UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in to{};
   to.sin_family = AF_INET;
   to.sin_port = htons(static_cast<uint16_t>(port));
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
+  // Who waits for longer waits in vain.
+  const timeval most{.tv_sec = 5, .tv_usec = 0};
+  setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most));
+  return fd;
+}
+
+// Sends a request of nine bytes: true when the far end hangs up instead of
+// answering.
+bool IsHungUpOn(int port, char what, char highest_byte) {
+  const UniqueFd fd = Connected(port);
   const std::array<char, 9> request = {what, 0, 0, 0, 0, 0, 0, 0, highest_byte};
   EXPECT_EQ(send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL), 9);
   char answer = 0;
-  return recv(fd.get(), &answer, 1, 0) <= 0;
+  return recv(fd.get(), &answer, 1, 0) == 0;
 }
 
 TEST_F(MeasureLinksTest, AWrongRequestIsHungUpOnAndTheNextCallerServed) {
@@ -71,9 +81,34 @@ TEST_F(MeasureLinksTest, AWrongRequestIsHungUpOnAndTheNextCallerServed) {
   EXPECT_FALSE(IsHungUpOn(server_->port(), 'e', 0));
 }
 
+class SilentCallerTest : public MeasureLinksTest {
+ protected:
+  SilentCallerTest() : MeasureLinksTest(absl::Milliseconds(200)) {}
+};
+
+TEST_F(SilentCallerTest, IsHungUpOnAndTheNextServed) {
+  const UniqueFd silent = Connected(server_->port());
+  char answer = 0;
+  EXPECT_EQ(recv(silent.get(), &answer, 1, 0), 0) << strerror(errno);
+  EXPECT_FALSE(IsHungUpOn(server_->port(), 'e', 0));
+}
+
 TEST_F(MeasureLinksTest, TwoFarEndsDoNotShareAnAddress) {
   EXPECT_THAT(LinkProbeServer::Start(address()).status().message(),
               HasSubstr("cannot listen on 127.0.0.1:"));
+}
+
+// The kernel takes the connection, but nobody serves it.
+TEST(LinkProbeTest, AFarEndThatDoesNotAnswerIsAnError) {
+  const auto server = LinkProbeServer::Start("127.0.0.1:0");
+  ASSERT_TRUE(server.ok()) << server.status();
+  const absl::Status status =
+      MeasureLink(absl::StrCat("127.0.0.1:", (*server)->port()), 0.01,
+                  /*silence=*/absl::Milliseconds(50))
+          .status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(status.message(),
+              HasSubstr("does not answer: Connection timed out"));
 }
 
 TEST(LinkProbeTest, NobodyThereIsAnError) {
