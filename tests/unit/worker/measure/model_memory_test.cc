@@ -4,12 +4,11 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "absl/strings/str_cat.h"
 #include "common/cost/layer_costs.h"
-#include "common/job/job_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/device.h"
+#include "tests/unit/common/cost/simple_model.h"
 #include "worker/model/model.h"
 
 namespace {
@@ -26,20 +25,6 @@ void* __wrap_aligned_alloc(size_t alignment, size_t bytes) {
 
 namespace tributary {
 namespace {
-
-v1::ModelSpec ModelOf(const std::string& model) {
-  const char* file = TRIBUTARY_SOURCE_DIR "/README.md";
-  const absl::StatusOr<v1::JobSpec> job =
-      ParseJob(absl::StrCat("model:\n", model,
-                            "\ndata:\n  train: {npy: {features: ", file,
-                            ", labels: ", file, R"(}}
-  batch_size: 1
-training: {steps: 1, loss: cross_entropy, optimizer: {sgd: {learning_rate: 1}}}
-)"),
-               "job.yaml");
-  EXPECT_TRUE(job.ok()) << job.status();
-  return job.ok() ? job->model() : v1::ModelSpec();
-}
 
 // Bytes that a model for so many samples takes.
 int64_t BytesOf(const v1::ModelSpec& spec, const Shape& sample, int64_t rows) {
