@@ -25,6 +25,13 @@ absl::string_view HostOf(absl::string_view address) {
   return address.substr(0, address.rfind(':'));
 }
 
+absl::string_view LookupHostOf(absl::string_view address) {
+  const absl::string_view host = HostOf(address);
+  const bool bracketed =
+      host.size() > 2 && host.front() == '[' && host.back() == ']';
+  return bracketed ? host.substr(1, host.size() - 2) : host;
+}
+
 std::string ReachableAddress(absl::string_view listen, int port) {
   const absl::string_view host = HostOf(listen);
   if (host != "0.0.0.0" && host != "[::]" && host != "::" && !host.empty()) {
@@ -38,7 +45,7 @@ std::string ReachableAddress(absl::string_view listen, int port) {
 }
 
 absl::StatusOr<std::string> LocalHostTowards(absl::string_view address) {
-  const std::string host(HostOf(address));
+  const std::string host(LookupHostOf(address));
   const std::string port(address.substr(address.rfind(':') + 1));
   addrinfo hints = {};
   hints.ai_socktype = SOCK_DGRAM;

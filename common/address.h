@@ -14,6 +14,10 @@ absl::Status CheckAddress(absl::string_view address);
 // Of host:port, for any number of colons in the host; CheckAddress first.
 absl::string_view HostOf(absl::string_view address);
 
+// The same without the brackets around an IPv6 address, which no resolver
+// takes.
+absl::string_view LookupHostOf(absl::string_view address);
+
 // Where others reach whoever listens on `listen` and got `port`: the same host,
 // or this machine's name where that is a wildcard.
 std::string ReachableAddress(absl::string_view listen, int port);

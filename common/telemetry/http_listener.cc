@@ -32,11 +32,8 @@ absl::Status CannotListen(const std::string& listen, const char* why) {
 // A socket that listens; the children of this process do not get it.
 absl::StatusOr<UniqueFd> Listen(const std::string& listen) {
   TRIBUTARY_RETURN_IF_ERROR(CheckAddress(listen));
-  std::string host(HostOf(listen));
-  const std::string port = listen.substr(host.size() + 1);
-  if (host.front() == '[' && host.back() == ']') {
-    host = host.substr(1, host.size() - 2);
-  }
+  const std::string host(LookupHostOf(listen));
+  const std::string port(listen.substr(listen.rfind(':') + 1));
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;

@@ -16,6 +16,11 @@ TEST(AddressTest, HostAndPortAreWanted) {
   }
 }
 
+TEST(AddressTest, AResolverGetsIpv6AddressesWithoutBrackets) {
+  EXPECT_EQ(LookupHostOf("[fd00::1]:7090"), "fd00::1");
+  EXPECT_EQ(LookupHostOf("10.0.0.1:7090"), "10.0.0.1");
+}
+
 TEST(AddressTest, AWildcardIsReachedUnderTheMachinesName) {
   EXPECT_EQ(ReachableAddress("10.0.0.1:0", 7090), "10.0.0.1:7090");
   EXPECT_EQ(ReachableAddress("[::1]:0", 7090), "[::1]:7090");
