@@ -48,6 +48,9 @@ void AddMeasurementOptions(CLI::App& app,
                  "started with --serve-links, as HOST:PORT");
   app.add_option("--serve-links", options->serve_links,
                  "instead of working: be the far end, on HOST:PORT");
+  app.add_option("--serve-seconds", options->serve_seconds,
+                 "and end after so long; default: never")
+      ->check(CLI::PositiveNumber);
 }
 
 struct TestOptions {

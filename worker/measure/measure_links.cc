@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/address.h"
 #include "common/clock.h"
 #include "common/run/unique_fd.h"
@@ -32,6 +33,7 @@ constexpr size_t kRequestBytes = 9;
 constexpr uint64_t kMostBytes = uint64_t{1} << 32;
 constexpr size_t kChunk = 256 * 1024;
 constexpr int kRoundTrips = 50;
+constexpr absl::Duration kLongestPoll = absl::Hours(1);
 
 double Now() { return static_cast<double>(Clock::Real().NowMicros()) * 1e-6; }
 
@@ -109,11 +111,17 @@ class TcpProbeServer final : public LinkProbeServer {
     const uint64_t one = 1;
     (void)!write(stop_.get(), &one, sizeof(one));
   }
-  void Serve() override {
-    while (true) {
+  void Serve(absl::Duration limit) override {
+    const absl::Time deadline = absl::Now() + limit;
+    while (absl::Now() < deadline) {
       std::array<pollfd, 2> fds = {
           {{listener_.get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}}};
-      if (poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) return;
+      const int64_t left_ms = absl::ToInt64Milliseconds(std::min(
+          deadline - absl::Now() + absl::Milliseconds(1), kLongestPoll));
+      if (poll(fds.data(), fds.size(), static_cast<int>(left_ms)) < 0 &&
+          errno != EINTR) {
+        return;
+      }
       if (fds[1].revents != 0) return;
       if (fds[0].revents == 0) continue;
       const UniqueFd caller(accept(listener_.get(), nullptr, nullptr));
@@ -156,8 +164,8 @@ class TcpProbeServer final : public LinkProbeServer {
 template <typename Use>
 absl::Status ForAddress(const std::string& address, bool passive, Use use) {
   TRIBUTARY_RETURN_IF_ERROR(CheckAddress(address));
-  const std::string host(HostOf(address));
-  const std::string port = address.substr(host.size() + 1);
+  const std::string host(LookupHostOf(address));
+  const std::string port = address.substr(address.rfind(':') + 1);
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = passive ? AI_PASSIVE : 0;

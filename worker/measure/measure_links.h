@@ -25,8 +25,8 @@ class LinkProbeServer {
   virtual ~LinkProbeServer() = default;
 
   virtual int port() const = 0;
-  // Serves callers, until Stop or for ever.
-  virtual void Serve() = 0;
+  // Serves callers until Stop, or until `limit` is over.
+  virtual void Serve(absl::Duration limit = absl::InfiniteDuration()) = 0;
   virtual void Stop() = 0;  // from any thread
 };
 

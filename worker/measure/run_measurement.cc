@@ -17,7 +17,9 @@ absl::Status RunMeasurement(const MeasurementOptions& options) {
                                LinkProbeServer::Start(options.serve_links));
     printf("listening on port %d\n", server->port());
     fflush(stdout);
-    server->Serve();
+    server->Serve(options.serve_seconds > 0
+                      ? absl::Seconds(options.serve_seconds)
+                      : absl::InfiniteDuration());
     return absl::OkStatus();
   }
   if (!options.link.empty()) {

@@ -15,6 +15,7 @@ struct MeasurementOptions {
   std::vector<int64_t> rows;  // batch sizes; none: what the data are, alone
   std::string link;           // --measure-links HOST:PORT
   std::string serve_links;    // --serve-links HOST:PORT
+  double serve_seconds = 0;   // for so long; 0: for ever
 
   bool wanted() const {
     return !job_path.empty() || !link.empty() || !serve_links.empty();
@@ -22,7 +23,7 @@ struct MeasurementOptions {
 };
 
 // Prints the result as one line of JSON (common/cost/measurement.h) on standard
-// output; --serve-links prints "listening on port N" and serves for ever.
+// output; --serve-links prints "listening on port N" and serves.
 absl::Status RunMeasurement(const MeasurementOptions& options);
 
 }  // namespace tributary

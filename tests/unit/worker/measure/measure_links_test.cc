@@ -111,6 +111,12 @@ TEST(LinkProbeTest, AFarEndThatDoesNotAnswerIsAnError) {
               HasSubstr("does not answer: Connection timed out"));
 }
 
+TEST(LinkProbeTest, FarEndWithALimitEndsByItself) {
+  const auto server = LinkProbeServer::Start("127.0.0.1:0");
+  ASSERT_TRUE(server.ok()) << server.status();
+  (*server)->Serve(absl::Milliseconds(1));  // or the test never ends
+}
+
 TEST(LinkProbeTest, NobodyThereIsAnError) {
   std::string address;
   {
