@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/functional/function_ref.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
@@ -56,7 +57,7 @@ struct AskedWorker {
   std::unique_ptr<ChildProcess> process;  // ends before its file
 
   static absl::StatusOr<AskedWorker> Start(
-      const std::vector<std::string>& arguments) {
+      const Host& host, const std::vector<std::string>& arguments) {
     AskedWorker asked;
     TRIBUTARY_ASSIGN_OR_RETURN(const std::string program,
                                FindProgram("tributary-worker"));
@@ -65,7 +66,7 @@ struct AskedWorker {
     command.insert(command.end(), arguments.begin(), arguments.end());
     TRIBUTARY_ASSIGN_OR_RETURN(
         asked.process, ChildProcess::Start({.name = "tributary-worker",
-                                            .command = command,
+                                            .command = host.Command(command),
                                             .log_path = asked.output->path()}));
     return asked;
   }
@@ -107,12 +108,12 @@ class WorkerFarEnd final : public LinkFarEnd {
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> AskWorkers(
-    int count, const std::vector<std::string>& arguments,
+    const Host& host, int count, const std::vector<std::string>& arguments,
     absl::Duration timeout) {
   std::vector<AskedWorker> workers;
   for (int i = 0; i < count; ++i) {
     TRIBUTARY_ASSIGN_OR_RETURN(AskedWorker worker,
-                               AskedWorker::Start(arguments));
+                               AskedWorker::Start(host, arguments));
     workers.push_back(std::move(worker));
   }
   const absl::Time deadline = absl::Now() + timeout;
@@ -126,20 +127,26 @@ absl::StatusOr<std::vector<std::string>> AskWorkers(
   return lines;
 }
 
-absl::StatusOr<std::unique_ptr<LinkFarEnd>> LinkFarEnd::Start() {
+absl::StatusOr<std::unique_ptr<LinkFarEnd>> LinkFarEnd::Start(
+    const Host& host, absl::Duration timeout) {
   TRIBUTARY_ASSIGN_OR_RETURN(
-      AskedWorker worker, AskedWorker::Start({"--serve-links", "127.0.0.1:0"}));
-  std::string line;
+      AskedWorker worker,
+      AskedWorker::Start(host, {"--serve-links", host.At(0), "--serve-seconds",
+                                absl::StrCat(absl::ToInt64Seconds(
+                                    absl::Ceil(timeout, absl::Seconds(1))))}));
+  // A launcher may have something to say before.
+  int port = 0;
+  const auto listens = [&] {
+    const std::string line = LastLine(worker.output->path());
+    absl::string_view number = line;
+    return absl::ConsumePrefix(&number, "listening on port ") &&
+           absl::SimpleAtoi(number, &port);
+  };
   TRIBUTARY_RETURN_IF_ERROR(worker.WaitUntil(absl::Now() + kStart, [&] {
-    line = LastLine(worker.output->path());
-    return !line.empty() || worker.process->Ended();
+    return listens() || worker.process->Ended();
   }));
-  absl::string_view port = line;
-  if (!absl::ConsumePrefix(&port, "listening on port ")) {
-    return worker.Failure();
-  }
-  return std::make_unique<WorkerFarEnd>(std::move(worker),
-                                        absl::StrCat("127.0.0.1:", port));
+  if (port == 0) return worker.Failure();
+  return std::make_unique<WorkerFarEnd>(std::move(worker), host.At(port));
 }
 
 }  // namespace tributary

@@ -2,12 +2,14 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/clock.h"
 
 namespace tributary {
 
@@ -31,6 +33,7 @@ class ChildProcess {
   const std::string& name() const { return options_.name; }
   const Options& options() const { return options_; }
   pid_t pid() const { return pid_; }
+  int64_t started_micros() const { return started_micros_; }  // Clock::Real
 
   // Looks, without waiting, whether it has ended.
   bool Ended();
@@ -50,6 +53,7 @@ class ChildProcess {
 
   const Options options_;
   const pid_t pid_;
+  const int64_t started_micros_ = Clock::Real().NowMicros();
   std::optional<int> wait_status_;
 };
 

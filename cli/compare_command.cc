@@ -17,6 +17,7 @@
 #include "cli/compare_predictions.h"
 #include "cli/console.h"
 #include "cli/cost_options.h"
+#include "cli/hosts.h"
 #include "cli/interrupts.h"
 #include "cli/job_run.h"
 #include "cli/local_run.h"
@@ -38,8 +39,9 @@ constexpr char kFooter[] =
     "read them.\n\n"
     "Before the runs the cost model of `tributary plan` predicts each step, "
     "with\n"
-    "links and computing as measured on this machine, or as given; prediction\n"
-    "and measurement stand side by side.\n\n"
+    "links and computing as measured on this machine, or on the first of the\n"
+    "workers' hosts and from there to another, or as given; prediction and\n"
+    "measurement stand side by side.\n\n"
     "Strategies, joined by commas; by default the job's own and all that can\n"
     "run it:\n";
 constexpr char kExamples[] =
@@ -47,6 +49,8 @@ constexpr char kExamples[] =
     "  tributary compare examples/digits.yaml --workers 2,4\n"
     "  tributary compare examples/digits.yaml --set training.epochs=1 \\\n"
     "      --strategies parameter_server,parameter_server:ssp:2\n"
+    "  tributary compare job.yaml --worker-hosts 10.0.0.2,10.0.0.3 \\\n"
+    "      --listen 10.0.0.1:0\n"
     "  tributary compare --from runs/a --from runs/b --report ab.html\n\n"
     "Exit codes: 0 done, 1 a run failed, 2 command line or job are wrong,\n"
     "130 interrupted.";
@@ -62,6 +66,8 @@ struct CompareOptions {
   std::string report_path;
   std::string json_path;
   std::vector<std::string> from;
+  std::string listen = "127.0.0.1:0";
+  HostOptions hosts;
   TelemetryOptions telemetry;
   CostOptions cost;
   bool no_prediction = false;
@@ -100,12 +106,12 @@ void PrintJobs(const CompareJobs& jobs) {
 // What the cost model says of each job, before anything runs. What it cannot
 // say is noted.
 std::vector<std::string> Predict(const CompareOptions& options,
-                                 CompareJobs* jobs) {
+                                 const Hosts& hosts, CompareJobs* jobs) {
   if (options.no_prediction) return {};
   absl::PrintF("== measures what predictions start from\n");
   fflush(stdout);
-  absl::StatusOr<std::vector<std::string>> made =
-      PredictJobs(*jobs, options.job_path, OverridesOf(options), options.cost);
+  absl::StatusOr<std::vector<std::string>> made = PredictJobs(
+      *jobs, options.job_path, OverridesOf(options), options.cost, hosts);
   if (made.ok()) return *std::move(made);
   jobs->notes.push_back(
       absl::StrCat("no predictions: ", made.status().message()));
@@ -115,15 +121,19 @@ std::vector<std::string> Predict(const CompareOptions& options,
 // Trains one after the other; returns the first exit code that is not 0. Ends
 // at an interrupt. predictions: none, or one for each job.
 int RunAll(const CompareJobs& jobs, const std::vector<std::string>& predictions,
-           const std::string& folder, const TelemetryOptions& telemetry) {
+           const std::string& folder, const CompareOptions& options,
+           const Hosts& hosts) {
   int code = kExitDone;
   for (size_t i = 0; i < jobs.jobs.size(); ++i) {
     const CompareJob& job = jobs.jobs[i];
     absl::PrintF("== %s, %d of %d\n", job.name, i + 1, jobs.jobs.size());
     fflush(stdout);
     const std::string run = folder + "/" + job.folder;
-    const int ended =
-        RunLocally({.job = job.job, .run_dir = run, .telemetry = telemetry});
+    const int ended = RunLocally({.job = job.job,
+                                  .run_dir = run,
+                                  .listen = options.listen,
+                                  .hosts = hosts,
+                                  .telemetry = options.telemetry});
     if (code == kExitDone) code = ended;
     if (i < predictions.size() && !predictions[i].empty()) {
       const absl::Status kept =
@@ -177,6 +187,9 @@ int CompareExisting(const CompareOptions& options) {
 int CompareNew(const CompareOptions& options) {
   absl::StatusOr<CompareJobs> jobs = PlanJobs(options);
   if (!jobs.ok()) return Fail(jobs.status(), kExitRefused);
+  const absl::StatusOr<Hosts> hosts =
+      Hosts::Create(options.hosts, options.listen);
+  if (!hosts.ok()) return Fail(hosts.status(), kExitRefused);
   if (options.dry_run) {
     PrintJobs(*jobs);
     return kExitDone;
@@ -186,9 +199,9 @@ int CompareNew(const CompareOptions& options) {
       std::time(nullptr));
   if (!folder.ok()) return Fail(folder.status(), kExitRefused);
   Interrupts::Install();
-  const std::vector<std::string> predictions = Predict(options, &*jobs);
+  const std::vector<std::string> predictions = Predict(options, *hosts, &*jobs);
   if (Interrupts::Requested() != 0) return 128 + Interrupts::Requested();
-  const int code = RunAll(*jobs, predictions, *folder, options.telemetry);
+  const int code = RunAll(*jobs, predictions, *folder, options, *hosts);
 
   std::vector<std::string> folders;
   std::error_code error;
@@ -255,6 +268,8 @@ void AddOptions(CLI::App& app, CompareOptions* options) {
                  "compare run directories that are there; may be repeated.\n"
                  "Files are written where --report and --json say")
       ->type_name("DIR");
+  AddListenOption(app, &options->listen);
+  AddHostOptions(app, &options->hosts);
   AddCostOptions(app, &options->cost);
   app.add_flag("--no-prediction", options->no_prediction,
                "neither measure nor predict before the runs");

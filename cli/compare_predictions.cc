@@ -28,11 +28,14 @@ std::vector<int64_t> RowsToMeasure(const CompareJobs& jobs) {
 
 absl::StatusOr<std::vector<std::string>> PredictJobs(
     const CompareJobs& jobs, const std::string& job_path,
-    const std::vector<std::string>& overrides, const CostOptions& options) {
+    const std::vector<std::string>& overrides, const CostOptions& options,
+    const Hosts& hosts) {
   TRIBUTARY_ASSIGN_OR_RETURN(CostQuestions questions, QuestionsOf(options));
   questions.job_path = job_path;
   questions.overrides = overrides;
-  questions.loopback = !options.links_known();
+  questions.measure_link = !options.links_known();
+  questions.near = hosts.Worker(0);
+  questions.far = hosts.FarFromFirstWorker();
   if (!options.compute_known()) {
     questions.rows = RowsToMeasure(jobs);
     for (const CompareJob& job : jobs.jobs) {
@@ -40,7 +43,7 @@ absl::StatusOr<std::vector<std::string>> PredictJobs(
           std::max(questions.workers, job.job.cluster().workers());
     }
   }
-  if (questions.cluster.shared_cores <= 0) {
+  if (questions.cluster.shared_cores <= 0 && !hosts.given()) {
     questions.cluster.shared_cores =
         std::max(1u, std::thread::hardware_concurrency());
   }

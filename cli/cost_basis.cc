@@ -1,9 +1,11 @@
 #include "cli/cost_basis.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -33,8 +35,12 @@ absl::StatusOr<ComputeMeasurement> MeasurementOfLines(
 
 absl::StatusOr<ComputeMeasurement> AskForCompute(
     const CostQuestions& questions) {
+  // On another host the working directory is another.
+  std::error_code error;
+  const std::string job_path =
+      std::filesystem::absolute(questions.job_path, error).string();
   std::vector<std::string> arguments = {"--measure-compute",
-                                        questions.job_path};
+                                        error ? questions.job_path : job_path};
   for (const std::string& change : questions.overrides) {
     arguments.insert(arguments.end(), {"--set", change});
   }
@@ -47,8 +53,9 @@ absl::StatusOr<ComputeMeasurement> AskForCompute(
                           ? 1
                           : std::clamp(static_cast<int>(cores), 1,
                                        std::max(1, questions.workers));
-  TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<std::string> lines,
-                             AskWorkers(workers, arguments, kComputeTimeout));
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      const std::vector<std::string> lines,
+      AskWorkers(questions.near, workers, arguments, kComputeTimeout));
   return MeasurementOfLines(lines);
 }
 
@@ -66,17 +73,22 @@ absl::StatusOr<ComputeMeasurement> ReadMeasurement(const std::string& path) {
       measured.ok() ? "it holds no times" : measured.status().message()));
 }
 
-absl::StatusOr<LinkMeasurement> AskForLink(const std::string& probe) {
+absl::StatusOr<LinkMeasurement> AskForLink(const Host& near,
+                                           const std::string& probe) {
   TRIBUTARY_ASSIGN_OR_RETURN(
       const std::vector<std::string> lines,
-      AskWorkers(1, {"--measure-links", probe}, kLinkTimeout));
+      AskWorkers(near, 1, {"--measure-links", probe}, kLinkTimeout));
   return LinkMeasurementOf(lines[0]);
 }
 
-absl::StatusOr<LinkMeasurement> AskForLoopback() {
-  TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<LinkFarEnd> far_end,
-                             LinkFarEnd::Start());
-  return AskForLink(far_end->address());
+absl::StatusOr<LinkMeasurement> AskForLink(const CostQuestions& questions) {
+  if (!questions.measure_link) {
+    return AskForLink(questions.near, questions.probe);
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      const std::unique_ptr<LinkFarEnd> far_end,
+      LinkFarEnd::Start(questions.far, 2 * kLinkTimeout));
+  return AskForLink(questions.near, far_end->address());
 }
 
 absl::StatusOr<ModelCosts> CostsOf(const v1::JobSpec& job, const Shape& shape) {
@@ -115,10 +127,9 @@ absl::StatusOr<CostBasis> FindCostBasis(const v1::JobSpec& job,
   if (measured && !measured->passes.empty()) {
     TakeSpeed(SpeedOf(*measured, basis.model), &basis.compute);
   }
-  if (!questions.probe.empty() || questions.loopback) {
-    TRIBUTARY_ASSIGN_OR_RETURN(
-        const LinkMeasurement link,
-        questions.loopback ? AskForLoopback() : AskForLink(questions.probe));
+  if (!questions.probe.empty() || questions.measure_link) {
+    TRIBUTARY_ASSIGN_OR_RETURN(const LinkMeasurement link,
+                               AskForLink(questions));
     basis.cluster.bandwidth = link.bandwidth;
     basis.cluster.latency = link.latency + ClusterShape::kSoftwareLatency;
   }

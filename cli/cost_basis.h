@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "cli/hosts.h"
 #include "common/cost/cost_inputs.h"
 #include "common/cost/layer_costs.h"
 #include "tributary/v1/job.pb.h"
@@ -22,15 +23,18 @@ struct CostBasis {
 struct CostQuestions {
   std::string job_path;
   std::vector<std::string> overrides;  // of the job file
-  // Time the job's model on this machine with these batch sizes; none: compute
-  // is given. Samples of a worker and a few less make a good pair. Where cores
+  // Time the job's model on `near` with these batch sizes; none: compute is
+  // given. Samples of a worker and a few less make a good pair. Where cores
   // are shared, up to so many workers do it at once, one a core.
   std::vector<int64_t> rows;
   int workers = 1;
   std::string measurement;  // a file with such times; empty: none
-  std::string probe;  // measure the link to this HOST:PORT; empty: it is given
-  bool loopback = false;  // measure how fast this machine talks to itself
-  Shape sample_shape;     // empty: the job or its data tell it
+  // Measure the link from `near` to this HOST:PORT; empty: it is given.
+  std::string probe;
+  // Instead: to `far`. This machine to itself where they are the same.
+  bool measure_link = false;
+  Host near, far;
+  Shape sample_shape;  // empty: the job or its data tell it
   ClusterShape cluster;
   ComputeSpeed compute;
 };

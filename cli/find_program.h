@@ -10,4 +10,8 @@ namespace tributary {
 // beside this one. NotFound: it is not there or not a program.
 absl::StatusOr<std::string> FindProgram(const std::string& name);
 
+// The path of a program of this machine, as a shell finds it: "ssh" in PATH, or
+// a path as it is. NotFound: it is not there or not a program.
+absl::StatusOr<std::string> FindInPath(const std::string& name);
+
 }  // namespace tributary

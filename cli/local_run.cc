@@ -11,6 +11,7 @@
 #include "cli/find_program.h"
 #include "cli/job_run.h"
 #include "cli/metrics_ports.h"
+#include "common/clock.h"
 #include "common/job/job_options.h"
 #include "common/status_macros.h"
 
@@ -18,7 +19,8 @@ namespace tributary {
 namespace {
 
 // Members learn the end by their next heartbeat and leave; after so long they
-// are killed.
+// are killed. On other hosts only their launchers can be, so these get the time
+// to learn of a failure, too.
 constexpr absl::Duration kLeaveAfterEnd = absl::Seconds(10);
 constexpr absl::Duration kLeaveAfterFailure = absl::Seconds(1);
 
@@ -49,11 +51,12 @@ std::vector<std::string> LogArguments(const LogOptions& log) {
           "--log-level", log.level};
 }
 
-absl::Status StartChildren(const v1::JobSpec& job, const Programs& programs,
-                           const MetricsPorts& ports,
+absl::Status StartChildren(const Programs& programs, const MetricsPorts& ports,
                            const LocalRunOptions& options, JobRun& run,
                            Children* children) {
-  const auto start = [&](const std::string& name,
+  const v1::JobSpec& job = options.job;
+  const Hosts& hosts = options.hosts;
+  const auto start = [&](const std::string& name, const Host& host,
                          const std::string& metrics_listen,
                          std::vector<std::string> command) {
     if (!metrics_listen.empty()) {
@@ -62,21 +65,31 @@ absl::Status StartChildren(const v1::JobSpec& job, const Programs& programs,
     const std::vector<std::string> log = LogArguments(options.telemetry.log);
     command.insert(command.end(), log.begin(), log.end());
     return children->Start({.name = name,
-                            .command = std::move(command),
+                            .command = host.Command(std::move(command)),
                             .log_path = run.directory().LogPath(name)});
   };
   const std::string coordinator = LocalAddress(run.coordinator().address());
   for (int i = 0; i < job.cluster().servers(); ++i) {
+    const Host host = hosts.Server(i);
     TRIBUTARY_RETURN_IF_ERROR(
-        start(absl::StrCat("server-", i), ports.ServerAddress(i),
+        start(absl::StrCat("server-", i), host,
+              ports.ServerAddress(i, hosts.given() ? &host : nullptr),
               {programs.server, "--coordinator", coordinator, "--index",
-               absl::StrCat(i), "--listen", "127.0.0.1:0"}));
+               absl::StrCat(i), "--listen", host.At(0)}));
   }
   for (int i = 0; i < WorkerProcesses(job); ++i) {
-    TRIBUTARY_RETURN_IF_ERROR(start(absl::StrCat("worker-", i),
-                                    ports.WorkerAddress(i),
-                                    {programs.worker, "--coordinator",
-                                     coordinator, "--index", absl::StrCat(i)}));
+    const Host host = hosts.Worker(i);
+    std::vector<std::string> command = {programs.worker, "--coordinator",
+                                        coordinator, "--index",
+                                        absl::StrCat(i)};
+    if (hosts.given()) {
+      command.insert(command.end(),
+                     {"--local-rank", absl::StrCat(hosts.LocalRank(i))});
+    }
+    TRIBUTARY_RETURN_IF_ERROR(
+        start(absl::StrCat("worker-", i), host,
+              ports.WorkerAddress(i, hosts.given() ? &host : nullptr),
+              std::move(command)));
   }
   return absl::OkStatus();
 }
@@ -91,31 +104,60 @@ std::pair<v1::Role, uint32_t> PlaceOf(const ChildProcess& child) {
           static_cast<uint32_t>(std::stoul(child.name().substr(dash + 1)))};
 }
 
+// What the coordinator knows, at `micros` or a little later.
+struct Known {
+  explicit Known(const Coordinator& coordinator)
+      : micros(Clock::Real().NowMicros()), status(coordinator.Snapshot()) {}
+
+  const int64_t micros;  // taken first
+  const v1::JobStatusResponse status;
+};
+
+// The member that a child is; null: it has not registered. What a launcher has
+// started has a number of its own, perhaps of another machine's; but it alone
+// has been heard in the child's place since the child began, as whoever held
+// the place before was expelled by then.
+const v1::MemberStatus* MemberOf(const ChildProcess& child, bool launched,
+                                 const Known& known) {
+  const double age_seconds =
+      static_cast<double>(known.micros - child.started_micros()) / 1e6;
+  for (const v1::MemberStatus& member : known.status.members()) {
+    if (std::pair(member.role(), member.index()) != PlaceOf(child)) continue;
+    const bool own = launched
+                         ? member.pid() != 0 &&
+                               member.seconds_since_heartbeat() < age_seconds
+                         : member.pid() == child.pid();
+    return own ? &member : nullptr;
+  }
+  return nullptr;
+}
+
 // One that lives, but not for the coordinator, is stopped or stuck. Its place
 // is gone, so nothing is lost with it, and another may take its place.
-void KillLost(JobRun& run, Children& children) {
-  const v1::JobStatusResponse status = run.coordinator().Snapshot();
+void KillLost(JobRun& run, bool launched, Children& children) {
+  const Known known(run.coordinator());
   children.KillIf([&](const ChildProcess& child) {
-    for (const v1::MemberStatus& member : status.members()) {
-      if (std::pair(member.role(), member.index()) != PlaceOf(child)) continue;
-      const bool lost =
-          member.pid() == child.pid() && !member.alive() && !member.finished();
-      if (lost) {
-        run.console().Note(absl::StrFormat(
-            "%s (pid %d) has not been heard for %.1f s and is killed",
-            child.name(), child.pid(), member.seconds_since_heartbeat()));
-      }
-      return lost;
+    const v1::MemberStatus* const member = MemberOf(child, launched, known);
+    if (member == nullptr || member->alive() || member->finished()) {
+      return false;
     }
-    return false;
+    run.console().Note(absl::StrFormat(
+        "%s (%spid %d) has not been heard for %.1f s and is killed",
+        child.name(), launched ? "its launcher, " : "", child.pid(),
+        member->seconds_since_heartbeat()));
+    return true;
   });
 }
 
 // What the end of "worker-1" means is the coordinator's to say.
-Children::Loss Judge(Coordinator& coordinator, const ChildProcess& child,
-                     const std::string& obituary) {
+Children::Loss Judge(Coordinator& coordinator, bool launched,
+                     const ChildProcess& child, const std::string& obituary) {
+  constexpr int64_t kNobody = 0;
   const auto [role, index] = PlaceOf(child);
-  switch (coordinator.MemberLost(role, index, child.pid(), obituary)) {
+  const Known known(coordinator);
+  const v1::MemberStatus* const member = MemberOf(child, launched, known);
+  const int64_t pid = member == nullptr ? kNobody : member->pid();
+  switch (coordinator.MemberLost(role, index, pid, obituary)) {
     case LossVerdict::kReplace:
       return Children::Loss::kReplace;
     case LossVerdict::kGoesOn:
@@ -124,6 +166,21 @@ Children::Loss Judge(Coordinator& coordinator, const ChildProcess& child,
       break;
   }
   return Children::Loss::kFatal;
+}
+
+void NoteBeginning(const v1::ClusterSpec& cluster, JobRun& run,
+                   const std::string& name) {
+  run.console().Note(
+      absl::StrCat(name, ": ", cluster.servers(), " server",
+                   cluster.servers() == 1 ? "" : "s", ", ", cluster.workers(),
+                   " worker", cluster.workers() == 1 ? "" : "s",
+                   ", coordinator ", run.coordinator().address()));
+  if (run.metrics_address().empty()) return;
+  run.console().Note(absl::StrCat("metrics: http://", run.metrics_address(),
+                                  "/metrics, of all processes: "
+                                  "/targets there and ",
+                                  run.directory().path(),
+                                  "/prometheus-targets.json"));
 }
 
 }  // namespace
@@ -156,36 +213,28 @@ int RunLocally(const LocalRunOptions& options) {
     return kExitRefused;
   }
   JobRun& run = **started;
-  run.console().Note(
-      absl::StrCat(options.job.name(), ": ", cluster.servers(), " server",
-                   cluster.servers() == 1 ? "" : "s", ", ", cluster.workers(),
-                   " worker", cluster.workers() == 1 ? "" : "s",
-                   ", coordinator ", run.coordinator().address()));
-  if (!run.metrics_address().empty()) {
-    run.console().Note(absl::StrCat("metrics: http://", run.metrics_address(),
-                                    "/metrics, of all processes: "
-                                    "/targets there and ",
-                                    run.directory().path(),
-                                    "/prometheus-targets.json"));
-  }
+  NoteBeginning(cluster, run, options.job.name());
+  const bool launched = options.hosts.given();
   std::string cause;
   {
     Children children;
     const absl::Status status =
-        StartChildren(options.job, *programs, *ports, options, run, &children);
+        StartChildren(*programs, *ports, options, run, &children);
     if (!status.ok()) run.coordinator().Fail(status.message());
     run.Follow([&] {
-      KillLost(run, children);
+      KillLost(run, launched, children);
       const absl::Status tended = children.Tend(
           cluster.max_restarts(),
-          [&run](const ChildProcess& child, const std::string& obituary) {
-            return Judge(run.coordinator(), child, obituary);
+          [&run, launched](const ChildProcess& child,
+                           const std::string& obituary) {
+            return Judge(run.coordinator(), launched, child, obituary);
           });
       return tended.ok() ? children.FirstFailure()
                          : std::string(tended.message());
     });
     if (run.failed()) cause = children.FirstKilled();
-    children.WaitForAll(run.failed() ? kLeaveAfterFailure : kLeaveAfterEnd);
+    children.WaitForAll(run.failed() && !launched ? kLeaveAfterFailure
+                                                  : kLeaveAfterEnd);
   }  // Who is still here is killed.
   return run.Conclude(cause);
 }

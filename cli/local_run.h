@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "cli/hosts.h"
 #include "common/telemetry/flags.h"
 #include "tributary/v1/job.pb.h"
 
@@ -12,16 +13,17 @@ struct LocalRunOptions {
   v1::JobSpec job;                     // resolved
   std::string run_dir;                 // empty: runs/NAME-DATE-TIME
   std::string listen = "127.0.0.1:0";  // the coordinator's
+  Hosts hosts;                         // of servers and workers
   TelemetryOptions telemetry;
   // Where a resumed run begins: a checkpoint's folder and its step.
   std::string restore_from;
   int64_t start_step = 0;
 };
 
-// Trains on this machine: the coordinator in this process, servers and workers
-// as its children. Shows how it goes, leaves a run directory, returns the exit
-// code (job_run.h). Interrupts::Install comes first; call it on the thread that
-// lives longest, the children die with it.
+// Trains: the coordinator in this process, servers and workers as its children
+// or, on other hosts, as those of its launchers. Shows how it goes, leaves a
+// run directory, returns the exit code (job_run.h). Interrupts::Install comes
+// first; call it on the thread that lives longest, the children die with it.
 int RunLocally(const LocalRunOptions& options);
 
 }  // namespace tributary

@@ -29,9 +29,10 @@ absl::StatusOr<MetricsPorts> MetricsPorts::Create(
   return ports;
 }
 
-std::string MetricsPorts::Address(int place) const {
+std::string MetricsPorts::Address(int place, const Host* host) const {
   if (host_.empty()) return "";
-  return absl::StrCat(host_, ":", port_ == 0 ? 0 : port_ + place);
+  const int port = port_ == 0 ? 0 : port_ + place;
+  return host != nullptr ? host->At(port) : absl::StrCat(host_, ":", port);
 }
 
 }  // namespace tributary

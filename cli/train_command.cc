@@ -8,6 +8,7 @@
 #include "cli/checkpoint_place.h"
 #include "cli/command_line.h"
 #include "cli/console.h"
+#include "cli/hosts.h"
 #include "cli/interrupts.h"
 #include "cli/job_run.h"
 #include "cli/local_run.h"
@@ -21,7 +22,7 @@ namespace tributary {
 namespace {
 
 constexpr char kDescription[] =
-    "Trains the model of a job file on this machine.";
+    "Trains the model of a job file, on this machine or on several.";
 constexpr char kFooter[] =
     "Starts the job's parameter servers and workers as processes, shows how\n"
     "training goes and leaves a run directory with metrics, logs and weights.\n"
@@ -32,7 +33,10 @@ constexpr char kFooter[] =
     "  tributary train examples/digits.yaml --servers 2 --workers 4\n"
     "  tributary train examples/digits.yaml --set training.epochs=2 \\\n"
     "      --set training.optimizer.adam.learning_rate=0.003\n"
-    "  tributary train examples/digits.yaml --dry-run   # the resolved job\n\n"
+    "  tributary train examples/digits.yaml --dry-run   # the resolved job\n"
+    "  tributary train job.yaml --worker-hosts 10.0.0.2,10.0.0.3 \\\n"
+    "      --listen 10.0.0.1:0   # over ssh; docs/operations.md: Several "
+    "hosts\n\n"
     "Exit codes: 0 done, 1 the run failed, 2 command line or job are wrong,\n"
     "130 interrupted.";
 
@@ -44,6 +48,7 @@ struct TrainOptions {
   std::string device;
   std::string run_dir;
   std::string listen = "127.0.0.1:0";
+  HostOptions hosts;
   TelemetryOptions telemetry;
   bool dry_run = false;
   std::string resume;
@@ -97,6 +102,11 @@ int Train(TrainOptions options) {
     PrintError(job.status().message());
     return kExitRefused;
   }
+  absl::StatusOr<Hosts> hosts = Hosts::Create(options.hosts, options.listen);
+  if (!hosts.ok()) {
+    PrintError(hosts.status().message());
+    return kExitRefused;
+  }
   if (options.dry_run) {
     printf("%s", JobToYaml(*job).c_str());
     return kExitDone;
@@ -105,6 +115,7 @@ int Train(TrainOptions options) {
   return RunLocally({.job = *std::move(job),
                      .run_dir = options.run_dir,
                      .listen = options.listen,
+                     .hosts = *std::move(hosts),
                      .telemetry = options.telemetry,
                      .restore_from = options.restore_from,
                      .start_step = options.start_step});
@@ -136,10 +147,8 @@ void AddTrainCommand(CLI::App& app, Action* action) {
   train->add_option("--run-dir", options->run_dir,
                     "new or empty folder for what the run leaves behind;\n"
                     "default: runs/NAME-DATE-TIME");
-  train
-      ->add_option("--listen", options->listen,
-                   "HOST:PORT of the coordinator, for tributary status")
-      ->capture_default_str();
+  AddListenOption(*train, &options->listen);
+  AddHostOptions(*train, &options->hosts);
   AddTelemetryOptions(*train, &options->telemetry);
   train->add_flag("--dry-run", options->dry_run,
                   "print the resolved job and stop");

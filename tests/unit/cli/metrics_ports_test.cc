@@ -32,6 +32,16 @@ TEST(MetricsPortsTest, PortZeroLeavesEverybodyAFreeOne) {
   EXPECT_EQ(ports->WorkerAddress(0), "0.0.0.0:0");
 }
 
+TEST(MetricsPortsTest, OnOtherHostsThePortsAreTheSame) {
+  const Host host("fd00::2", {"ssh", "{host}"});
+  auto ports = MetricsPorts::Create("10.0.0.1:7090", Cluster(2, 3));
+  TRIBUTARY_ASSERT_OK(ports);
+  EXPECT_EQ(ports->WorkerAddress(0, &host), "[fd00::2]:7093");
+  ports = MetricsPorts::Create("", Cluster(2, 3));
+  TRIBUTARY_ASSERT_OK(ports);
+  EXPECT_EQ(ports->ServerAddress(0, &host), "");
+}
+
 TEST(MetricsPortsTest, WithoutAnAddressThereIsNone) {
   const auto ports = MetricsPorts::Create("", Cluster(1, 1));
   TRIBUTARY_ASSERT_OK(ports);
