@@ -1,21 +1,23 @@
 #!/usr/bin/env python3
-"""Does `tributary plan` name the strategy that wins?
+"""Does the cost model name the strategy that wins?
 
-Runs real jobs among hosts whose links are shaped (bench/shaped_hosts.sh): every
-coordinator, server and worker process is a host of its own. For each rate of the
-links, number of workers and model it trains with a parameter server of every
-number of servers, all-reduce, sharded all-reduce, tensor and pipeline
-parallelism, and holds the median step against what the plan says, which knows
-the job, the links' rate, latency and burst, how fast this machine computes the
-model alone (tributary-worker --measure-compute) and how many cores all processes
-share, but no measured step.
+Runs `tributary compare` among hosts whose links are shaped (shaped_hosts.sh): the
+coordinator, each server and each worker have a host of their own. For each rate of
+the links, number of workers and model one command trains with a parameter server
+of every number of servers, all-reduce, sharded all-reduce, tensor and pipeline
+parallelism, and predicts each before, knowing the job, the links' rate, latency
+and burst, how fast this machine computes the model alone (tributary-worker
+--measure-compute) and how many cores all processes share, but no measured step.
+This holds the median steps against the predictions.
 
 usage: bench/plan_grid.py RESULTS.jsonl [--build build/release]
            [--rates 50,100,200,500,1000] [--workers 2,4] [--servers 1,2,4]
-           [--models small,large] [--strategies ...] [--seconds 4] [--report]
+           [--models small,large] [--strategies ...] [--seconds 4]
+           [--pages DIR] [--report]
 
-Each run adds a line to RESULTS.jsonl; what stands there is not run again, so
-an interrupted grid goes on. --report runs nothing and prints the tables;
+Each run adds a line to RESULTS.jsonl once its comparison is done; what stands
+there is not run again, so an interrupted grid goes on. --pages keeps every
+comparison's page. --report runs nothing and prints the tables;
 --predict makes the predictions of what stands there anew. Wants root for the
 hosts.
 """
@@ -37,9 +39,10 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-PREFIX = "grid"
+PREFIX = "10.77.0."  # the hosts' names are their addresses
 BURST = "256KiB"  # of shaped_hosts.sh
 COORDINATOR, FIRST_SERVER, FIRST_WORKER = 1, 2, 6
+SERVER_HOSTS = 4
 HOSTS = 9
 ROWS = 2048
 CLEAR_GAP = 0.15  # a winner by less is none
@@ -81,6 +84,15 @@ STRATEGIES = {
                 "micro_batches: 4, schedule: 1f1b}}",
 }
 
+# As `tributary compare` names them.
+NAMES = {
+    "parameter_server": "parameter_server",
+    "all_reduce": "all_reduce",
+    "sharded": "all_reduce:sharded",
+    "tensor": "tensor_parallel:2",
+    "pipeline": "pipeline_parallel:2:1f1b:4",
+}
+
 Cell = collections.namedtuple("Cell", "rate workers model strategy servers")
 
 
@@ -114,6 +126,10 @@ def write_job(folder, cell, steps):
     return path
 
 
+def words(*command):
+    return [str(word) for word in command]
+
+
 class Grid:
     def __init__(self, options):
         self.bin = pathlib.Path(options.build).resolve() / "bin"
@@ -137,16 +153,17 @@ class Grid:
 
     def on(self, host, *command, **options):
         return subprocess.Popen(
-            ["ip", "netns", "exec", f"{PREFIX}{host}", *map(str, command)],
+            words("ip", "netns", "exec", f"{PREFIX}{host}", *command),
             **options)
 
     def measure_latency(self):
         """One way between two hosts, over an idle link."""
         far = self.on(FIRST_SERVER, self.bin / "tributary-worker",
-                      "--serve-links", "10.77.0.2:7079", stdout=subprocess.PIPE)
+                      "--serve-links", f"{PREFIX}{FIRST_SERVER}:7079",
+                      stdout=subprocess.PIPE)
         far.stdout.readline()
         near = self.on(FIRST_WORKER, self.bin / "tributary-worker",
-                       "--measure-links", "10.77.0.2:7079",
+                       "--measure-links", f"{PREFIX}{FIRST_SERVER}:7079",
                        stdout=subprocess.PIPE)
         measured = json.loads(near.communicate(timeout=60)[0])
         far.kill()
@@ -170,101 +187,119 @@ class Grid:
             self.compute[cell.model, rows] = path
         return self.compute[cell.model, rows]
 
-    # ---- one run
+    # ---- one comparison
+
+    def knowledge(self, cell):
+        """What a prediction starts from, as options."""
+        return ["--measurement", self.measure_compute(cell),
+                "--bandwidth", f"{cell.rate}Mbit",
+                "--latency", f"{self.latency * 1e6:.1f}us", "--burst", BURST,
+                "--shared-cores", os.cpu_count()]
 
     def predict(self, cell):
-        measured = self.measure_compute(cell)
+        knowledge = self.knowledge(cell)
         job = write_job(self.folder, cell, 10)
         done = subprocess.run(
-            [self.bin / "tributary", "plan", job, "--measurement", measured,
-             "--bandwidth", f"{cell.rate}Mbit", "--latency",
-             f"{self.latency * 1e6:.1f}us", "--burst", BURST, "--shared-cores",
-             str(os.cpu_count()), "--json"],
+            words(self.bin / "tributary", "plan", job, *knowledge, "--json"),
             check=True, capture_output=True, text=True)
         return json.loads(done.stdout)["own"]
 
-    def run(self, cell, steps):
-        """The steps' seconds, the first ones left out, and medians of their
-        parts."""
-        job = write_job(self.folder, cell, steps)
-        run = self.folder / "run"
-        shutil.rmtree(run, ignore_errors=True)
-        at = "10.77.0.1:7070"
+    def steps(self, cells):
+        """So many that the runs take --seconds on average, within reason."""
+        whole = sum(self.predict(cell)["step_seconds"] for cell in cells)
+        return max(6, min(200, int(self.options.seconds * len(cells) / whole)))
+
+    def tributary(self, command, cell, *options):
+        """Runs it on the first host, servers and workers on the others, and
+        leaves what it writes in `run`."""
+        shutil.rmtree(self.folder / "run", ignore_errors=True)
+        hosts = lambda first, count: ",".join(
+            f"{PREFIX}{first + i}" for i in range(count))
         with (self.folder / "log").open("w") as log:
-            own = {"stdout": log, "stderr": log}
-            first = self.on(COORDINATOR, self.bin / "tributary-coordinator",
-                            "--job", job, "--listen", at, "--run-dir", run,
-                            **own)
-            self.wait_for("waits for servers", first)
-            others = [self.on(FIRST_SERVER + i, self.bin / "tributary-server",
-                              "--coordinator", at, "--index", i, "--listen",
-                              f"10.77.0.{FIRST_SERVER + i}:0", **own)
-                      for i in range(cell.servers)]
-            others += [self.on(FIRST_WORKER + i, self.bin / "tributary-worker",
-                               "--coordinator", at, "--index", i, **own)
-                       for i in range(cell.workers)]
+            process = self.on(
+                COORDINATOR, self.bin / "tributary", command, *options,
+                "--workers", cell.workers, "--run-dir", self.folder / "run",
+                "--listen", f"{PREFIX}{COORDINATOR}:0",
+                "--worker-hosts", hosts(FIRST_WORKER, cell.workers),
+                "--server-hosts", hosts(FIRST_SERVER, SERVER_HOSTS),
+                "--launch", "ip netns exec {host}", stdout=log, stderr=log)
             try:
-                code = first.wait(timeout=180)
+                code = process.wait(timeout=900)
             except subprocess.TimeoutExpired:
+                process.kill()  # and the kernel all that it has started
+                process.wait()
                 code = "a timeout"
-            cpu = 0
-            for process in [*others, first]:
-                if code != 0:
-                    process.kill()
-                if process.returncode is None:
-                    used = os.wait4(process.pid, 0)[2]
-                    cpu += used.ru_utime + used.ru_stime
         if code != 0:
-            raise RuntimeError(f"{cell}: {code}\n" +
+            raise RuntimeError(f"{command} {cell}: {code}\n" +
                                (self.folder / "log").read_text()[-2000:])
+
+    def compare(self, cells, steps):
+        """Runs cells that differ in strategy and servers alone. The rows of
+        compare.json by cell."""
+        servers = sorted({c.servers for c in cells if c.servers})
+        # The job's own strategy keeps its settings.
+        own = cells[0]._replace(strategy="parameter_server", servers=1)
+        knowledge = self.knowledge(own)
+        self.tributary(
+            "compare", own, write_job(self.folder, own, steps),
+            "--strategies",
+            ",".join(dict.fromkeys(NAMES[c.strategy] for c in cells)),
+            *(["--servers", ",".join(map(str, servers))] if servers else []),
+            *knowledge)
+        compared = json.loads((self.folder / "run/compare.json").read_text())
+        rows = {(row["strategy"], row["servers"]): row
+                for row in compared["runs"]}
+        return {cell: rows[NAMES[cell.strategy], cell.servers]
+                for cell in cells}
+
+    def record(self, cell, row):
+        run = pathlib.Path(row["run_directory"])
         lines = [json.loads(line) for line in
                  (run / "metrics.jsonl").read_text().splitlines()]
-        lines = lines[min(3, len(lines) // 4 + 1):]
-        parts = {key: statistics.median(line[key] for line in lines)
-                 for key in lines[0] if key.endswith("_seconds")}
-        # Of servers and workers, from start to end: what a step needs is less.
-        parts["cpu_seconds"] = cpu / steps
-        return [line["step_seconds"] for line in lines], parts
-
-    def wait_for(self, text, process):
-        """Until the log says so, or the process has ended."""
-        deadline = time.time() + 10
-        while (text not in (self.folder / "log").read_text() and
-               process.poll() is None and time.time() < deadline):
-            time.sleep(0.02)
+        lines = lines[min(3, len(lines) // 4 + 1):]  # the first ones warm up
+        seconds = [line["step_seconds"] for line in lines]
+        prediction = json.loads((run / "prediction.json").read_text())
+        return {
+            "cell": cell._asdict(),
+            "measured": statistics.median(seconds),
+            "steps": len(seconds),
+            "least": min(seconds),
+            "most": max(seconds),
+            "parts": {key: statistics.median(line[key] for line in lines)
+                      for key in lines[0] if key.endswith("_seconds")},
+            "predicted": prediction["step_seconds"],
+            "prediction": prediction,
+            "latency": self.latency,
+            "compute": self.measure_compute(cell).read_text(),
+        }
 
     def fill(self, cells, results):
+        groups = collections.defaultdict(list)
+        for cell in cells:
+            groups[cell.rate, cell.workers, cell.model].append(cell)
         self.hosts("up", str(HOSTS), f"{cells[0].rate}mbit")
         shaped = cells[0].rate
         self.latency = self.measure_latency()
-        for i, cell in enumerate(cells):
-            if shaped != cell.rate:
-                self.hosts("rate", f"{cell.rate}mbit")
-                shaped = cell.rate
-            predicted = self.predict(cell)
-            steps = int(self.options.seconds / predicted["step_seconds"]) + 3
-            steps = max(5, min(steps, 200))
+        for i, ((rate, workers, model), group) in enumerate(groups.items()):
+            if shaped != rate:
+                self.hosts("rate", f"{rate}mbit")
+                shaped = rate
             began = time.time()
-            seconds, parts = self.run(cell, steps)
-            record = {
-                "cell": cell._asdict(),
-                "measured": statistics.median(seconds),
-                "steps": len(seconds),
-                "least": min(seconds),
-                "most": max(seconds),
-                "parts": parts,
-                "predicted": predicted["step_seconds"],
-                "prediction": predicted,
-                "latency": self.latency,
-                "compute": self.measure_compute(cell).read_text(),
-            }
+            rows = self.compare(group, self.steps(group))
+            records = [self.record(cell, row) for cell, row in rows.items()]
             with open(results, "a", encoding="utf-8") as out:
-                out.write(json.dumps(record) + "\n")
-            print(f"{i + 1}/{len(cells)} {cell.model} {cell.rate} Mbit/s "
-                  f"{cell.workers} workers {name(cell)}: "
-                  f"{record['measured'] * 1e3:.1f} ms, predicted "
-                  f"{record['predicted'] * 1e3:.1f} "
-                  f"({time.time() - began:.1f} s)", flush=True)
+                out.writelines(json.dumps(r) + "\n" for r in records)
+            if self.options.pages:
+                pages = pathlib.Path(self.options.pages)
+                pages.mkdir(parents=True, exist_ok=True)
+                shutil.copy(self.folder / "run/compare.html",
+                            pages / f"{model}-{workers}w-{rate}.html")
+            print(f"{i + 1}/{len(groups)} {model}, {workers} workers, {rate} "
+                  f"Mbit/s ({time.time() - began:.1f} s)")
+            for r in records:
+                print(f"  {name(Cell(**r['cell']))}: "
+                      f"{r['measured'] * 1e3:.1f} ms, predicted "
+                      f"{r['predicted'] * 1e3:.1f}", flush=True)
 
     def predict_anew(self, records):
         """With the measurements that each record holds."""
@@ -405,7 +440,8 @@ def main():
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--strategies", default=",".join(STRATEGIES))
     parser.add_argument("--seconds", type=float, default=4,
-                        help="that the steps of a run take, about")
+                        help="that the steps of a run take on average")
+    parser.add_argument("--pages", help="folder for comparisons' pages")
     parser.add_argument("--report", action="store_true")
     parser.add_argument("--predict", action="store_true")
     options = parser.parse_args()
