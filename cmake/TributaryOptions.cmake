@@ -2,6 +2,7 @@
 option(TRIBUTARY_BUILD_TESTS "Build the tests" ON)
 option(TRIBUTARY_BUILD_BENCHMARKS "Build the benchmarks" OFF)
 option(TRIBUTARY_WERROR "Treat warnings as errors" OFF)
+option(TRIBUTARY_PRECOMPILE_TESTS "Parse what all tests include once" OFF)
 set(TRIBUTARY_SANITIZE "" CACHE STRING "address (with undefined), thread or fuzzer")
 
 set(CMAKE_CXX_STANDARD 20)
@@ -18,6 +19,10 @@ find_program(TRIBUTARY_CCACHE ccache)
 if(TRIBUTARY_CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER ${TRIBUTARY_CCACHE})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${TRIBUTARY_CCACHE})
+  if(TRIBUTARY_PRECOMPILE_TESTS)  # what ccache asks for, to look at them at all
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+        CCACHE_SLOPPINESS=pch_defines,time_macros ${TRIBUTARY_CCACHE})
+  endif()
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${TRIBUTARY_CCACHE})
 endif()
 

@@ -62,9 +62,14 @@ function(tributary_test name)
     set(ARG_TIMEOUT 60)
   endif()
   add_executable(${name} ${ARG_SRCS})
+  set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS}
     GTest::gmock GTest::gtest GTest::gtest_main)
+  if(TRIBUTARY_PRECOMPILE_TESTS)
+    target_precompile_headers(${name} REUSE_FROM precompiled_for_tests)
+    target_link_libraries(${name} PRIVATE Threads::Threads)
+  endif()
   target_compile_definitions(${name} PRIVATE
     TRIBUTARY_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
     TRIBUTARY_BINARY_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
@@ -132,6 +137,7 @@ function(tributary_proto name)
   endforeach()
   add_library(${name} STATIC ${sources})
   add_library(tributary::${name} ALIAS ${name})
+  set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
   target_compile_options(${name} PRIVATE -w)
   if(TRIBUTARY_SANITIZE STREQUAL "fuzzer")
     # Not ours to search for edges in, and half of the build's time.

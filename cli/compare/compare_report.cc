@@ -59,7 +59,7 @@ StepParts PartsOf(const RunData::Step& step, double server_optimizer) {
   return parts;
 }
 
-constexpr double StepParts::*kParts[] = {
+constexpr double StepParts::*kAllParts[] = {
     &StepParts::data, &StepParts::compute, &StepParts::communication,
     &StepParts::waiting, &StepParts::optimizer};
 
@@ -88,13 +88,13 @@ std::optional<StepParts> MedianParts(const std::vector<RunData::Step>& all,
   StepParts sum;
   for (size_t i = cut; i < steps.size() - cut; ++i) {
     const StepParts parts = PartsOf(steps[i], server_optimizer_seconds);
-    for (const auto part : kParts) sum.*part += parts.*part;
+    for (const auto part : kAllParts) sum.*part += parts.*part;
   }
   double total = 0;
-  for (const auto part : kParts) total += sum.*part;
+  for (const auto part : kAllParts) total += sum.*part;
   StepParts parts;
   parts.step = median;
-  for (const auto part : kParts) {
+  for (const auto part : kAllParts) {
     parts.*part = total > 0 ? median * sum.*part / total : 0;
   }
   return parts;

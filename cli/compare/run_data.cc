@@ -14,8 +14,6 @@
 namespace tributary {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
 
 std::string ReadAll(const std::string& path) {
@@ -23,29 +21,30 @@ std::string ReadAll(const std::string& path) {
   return std::string((std::istreambuf_iterator<char>(stream)), {});
 }
 
-double Number(const Json& json, const char* key, double otherwise = 0) {
+double Number(const nlohmann::json& json, const char* key,
+              double otherwise = 0) {
   const auto it = json.find(key);
   return it != json.end() && it->is_number() ? it->get<double>() : otherwise;
 }
 
-int64_t Integer(const Json& json, const char* key) {
+int64_t Integer(const nlohmann::json& json, const char* key) {
   const auto it = json.find(key);
   return it != json.end() && it->is_number_integer() ? it->get<int64_t>() : 0;
 }
 
-std::string Text(const Json& json, const char* key) {
+std::string Text(const nlohmann::json& json, const char* key) {
   const auto it = json.find(key);
   return it != json.end() && it->is_string() ? it->get<std::string>() : "";
 }
 
 // The elements of an array; none where it is something else.
-const Json& Items(const Json& json, const char* key) {
-  static const Json none = Json::array();
+const nlohmann::json& Items(const nlohmann::json& json, const char* key) {
+  static const nlohmann::json none = nlohmann::json::array();
   const auto it = json.find(key);
   return it != json.end() && it->is_array() ? *it : none;
 }
 
-RunData::Step StepOf(const Json& json) {
+RunData::Step StepOf(const nlohmann::json& json) {
   RunData::Step step;
   step.step = Integer(json, "step");
   step.loss = Number(json, "loss", kNoNumber);
@@ -64,15 +63,15 @@ RunData::Step StepOf(const Json& json) {
   return step;
 }
 
-RunData::Timeline TimelineOf(const Json& json) {
+RunData::Timeline TimelineOf(const nlohmann::json& json) {
   RunData::Timeline timeline;
   timeline.step = Integer(json, "step");
-  for (const Json& rank : Items(json, "ranks")) {
+  for (const nlohmann::json& rank : Items(json, "ranks")) {
     RunData::RankTimeline& made = timeline.ranks.emplace_back();
     made.rank = static_cast<int>(Integer(rank, "rank"));
     made.begin_micros = Integer(rank, "begin_micros");
     made.step_micros = Integer(rank, "step_micros");
-    for (const Json& span : Items(rank, "spans")) {
+    for (const nlohmann::json& span : Items(rank, "spans")) {
       if (!span.is_array() || span.size() != 3 || !span[0].is_string() ||
           !span[1].is_number_integer() || !span[2].is_number_integer()) {
         continue;
@@ -93,9 +92,10 @@ absl::Status ForEachLine(const std::string& path, Use use) {
   for (size_t end; (end = text.find('\n', begin)) != std::string::npos;
        begin = end + 1) {
     ++line;
-    const Json json = Json::parse(text.begin() + static_cast<long>(begin),
-                                  text.begin() + static_cast<long>(end),
-                                  nullptr, /*allow_exceptions=*/false);
+    const nlohmann::json json =
+        nlohmann::json::parse(text.begin() + static_cast<long>(begin),
+                              text.begin() + static_cast<long>(end), nullptr,
+                              /*allow_exceptions=*/false);
     if (!json.is_object()) {
       return absl::InvalidArgumentError(
           absl::StrCat(path, ":", line, ": wanted a JSON object"));
@@ -106,8 +106,8 @@ absl::Status ForEachLine(const std::string& path, Use use) {
 }
 
 absl::Status ReadSummary(const std::string& path, RunData* run) {
-  const Json json = Json::parse(ReadAll(path), nullptr,
-                                /*allow_exceptions=*/false);
+  const nlohmann::json json = nlohmann::json::parse(ReadAll(path), nullptr,
+                                                    /*allow_exceptions=*/false);
   if (!json.is_object()) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": wanted a JSON object"));
@@ -116,7 +116,7 @@ absl::Status ReadSummary(const std::string& path, RunData* run) {
   run->message = Text(json, "message");
   run->started = Text(json, "started");
   run->has_weights = !Text(json, "weights_sha256").empty();
-  for (const Json& process : Items(json, "processes")) {
+  for (const nlohmann::json& process : Items(json, "processes")) {
     if (!process.is_object()) continue;
     run->processes.push_back(
         {Text(process, "role"), static_cast<int>(Integer(process, "index")),
@@ -132,8 +132,8 @@ absl::Status ReadSummary(const std::string& path, RunData* run) {
 }
 
 absl::Status ReadPrediction(const std::string& path, RunData* run) {
-  const Json json = Json::parse(ReadAll(path), nullptr,
-                                /*allow_exceptions=*/false);
+  const nlohmann::json json = nlohmann::json::parse(ReadAll(path), nullptr,
+                                                    /*allow_exceptions=*/false);
   const double seconds =
       json.is_object() ? Number(json, "step_seconds", kNoNumber) : kNoNumber;
   if (!(seconds > 0)) {
@@ -155,12 +155,14 @@ absl::StatusOr<RunData> ReadRun(const std::string& folder) {
         absl::StrCat(folder, " is no run directory: it has no job.yaml"));
   }
   TRIBUTARY_ASSIGN_OR_RETURN(run.job, ReadJobFile(folder + "/job.yaml"));
+  TRIBUTARY_RETURN_IF_ERROR(ForEachLine(folder + "/metrics.jsonl",
+                                        [&run](const nlohmann::json& json) {
+                                          run.steps.push_back(StepOf(json));
+                                        }));
   TRIBUTARY_RETURN_IF_ERROR(ForEachLine(
-      folder + "/metrics.jsonl",
-      [&run](const Json& json) { run.steps.push_back(StepOf(json)); }));
-  TRIBUTARY_RETURN_IF_ERROR(ForEachLine(
-      folder + "/timeline.jsonl",
-      [&run](const Json& json) { run.timelines.push_back(TimelineOf(json)); }));
+      folder + "/timeline.jsonl", [&run](const nlohmann::json& json) {
+        run.timelines.push_back(TimelineOf(json));
+      }));
   if (std::filesystem::exists(folder + "/summary.json", error)) {
     TRIBUTARY_RETURN_IF_ERROR(ReadSummary(folder + "/summary.json", &run));
   }

@@ -12,12 +12,10 @@
 namespace tributary {
 namespace {
 
-constexpr double kBytes = sizeof(float);
-
 // worker/collective/peer_communicator.h: arrays up to here go whole to
 // everybody, longer ones in pieces.
-constexpr double kSmallBytes = 4 * 1024 * kBytes;
-constexpr double kPieceBytes = 256 * 1024 * kBytes;
+constexpr double kSmallBytes = 4 * 1024 * kFloatBytes;
+constexpr double kPieceBytes = 256 * 1024 * kFloatBytes;
 
 // What one process can take from a link: a byte costs its thread time, too.
 double LinkRate(const CostInputs& inputs) {
@@ -29,7 +27,7 @@ double LinkRate(const CostInputs& inputs) {
 // Memory that an update reads and writes for each element: weight, states, and
 // `gradients` of them.
 double UpdateBytes(const CostInputs& inputs, double gradients) {
-  return kBytes * (gradients + 2 + 2 * inputs.optimizer_states);
+  return kFloatBytes * (gradients + 2 + 2 * inputs.optimizer_states);
 }
 
 // ---- parameter server
@@ -151,7 +149,7 @@ ExchangeCost ServerTimes(const CostInputs& inputs, int replicas,
     const Push& push = pushes[i];
     const double arrived =
         SlowestArrival(replicas, first[push.shard], come[i], last[push.shard]);
-    const double update = push.bytes / kBytes * bytes_an_element;
+    const double update = push.bytes / kFloatBytes * bytes_an_element;
     work[push.shard] += update / update_rate;
     answers.push_back(
         {processor[push.shard].Serve(arrived + latency, update), push});
@@ -185,7 +183,8 @@ std::vector<Bucket> BucketsOf(const StrategyShape& strategy,
   double room = 0;
   for (size_t p = gradients.elements.size(); p-- > 0;) {
     if (gradients.elements[p] == 0) continue;
-    const double bytes = static_cast<double>(gradients.elements[p]) * kBytes;
+    const double bytes =
+        static_cast<double>(gradients.elements[p]) * kFloatBytes;
     if (room <= 0) {
       room = static_cast<double>(buckets.empty() ? strategy.first_bucket_bytes
                                                  : strategy.bucket_bytes);
@@ -261,7 +260,8 @@ ExchangeCost AllReduceTimes(const CostInputs& inputs, int replicas,
       free = sharded ? link.ReduceScatter(begin, bucket.bytes)
                      : link.AllReduce(begin, bucket.bytes);
       // The update reads the gradient twice: it looks for NaNs first.
-      const double elements = bucket.bytes / kBytes / (sharded ? replicas : 1);
+      const double elements =
+          bucket.bytes / kFloatBytes / (sharded ? replicas : 1);
       const double update = elements * UpdateBytes(inputs, 2) / update_rate;
       free += update;
       updating += update;
@@ -291,7 +291,7 @@ ExchangeCost ThreadTimes(const CostInputs& inputs, int replicas,
       ready = std::max(ready, gradients.ready_seconds[p]);
     }
   }
-  const double copies = kBytes * 2 * (replicas - 1);
+  const double copies = kFloatBytes * 2 * (replicas - 1);
   cost.optimizer_seconds =
       elements * UpdateBytes(inputs, replicas) / update_rate;
   cost.end_seconds =

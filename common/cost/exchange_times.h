@@ -7,6 +7,8 @@
 
 namespace tributary {
 
+inline constexpr double kFloatBytes = sizeof(float);
+
 // The gradients of one rank of a replica: what it holds of the parameters, in
 // the model's order, and when backward has made them.
 struct RankGradients {

@@ -15,8 +15,6 @@
 namespace tributary {
 namespace {
 
-constexpr double kBytes = sizeof(float);
-
 struct Traffic {
   double bytes = 0;
   double messages = 0;
@@ -123,7 +121,7 @@ double StepModel::CollectiveSeconds(const ClusterShape& cluster, int ranks,
                                     double rows) {
   double seconds = 0;
   for (const LayerCollective& one : all) {
-    const double bytes = static_cast<double>(one.elements) * rows * kBytes;
+    const double bytes = static_cast<double>(one.elements) * rows * kFloatBytes;
     const double whole = AllReduceEnd(cluster, ranks, 0, bytes);
     seconds += one.gather ? whole / 2 : whole;
   }
@@ -146,7 +144,7 @@ StageTime StepModel::TimeOfStage(int stage, const ClusterShape& cluster,
         CollectiveSeconds(cluster, tensor, layer.backward, rows);
     time.output_bytes =
         static_cast<double>(in_.model->layers[i].output_elements()) * rows *
-        kBytes;
+        kFloatBytes;
   }
   // What a pass takes whatever the batch: a stage has its part of the layers.
   const double part = static_cast<double>(bounds_[stage + 1] - bounds_[stage]) /
@@ -213,7 +211,7 @@ StepModel::Run StepModel::Simulate(const ClusterShape& cluster,
   double inner = 0;
   if (in.strategy.exchange_every > 1) {
     // Workers take steps of their own; what they have moved goes at the end.
-    inner = static_cast<double>(in.model->parameter_elements()) * kBytes *
+    inner = static_cast<double>(in.model->parameter_elements()) * kFloatBytes *
             (3 + 2 * in.optimizer_states) / update_rate;
     for (RankGradients& rank : ranks) {
       std::fill(rank.ready_seconds.begin(), rank.ready_seconds.end(),
@@ -241,8 +239,9 @@ Traffic StepModel::TensorTraffic() const {
     }
   }
   const double passes = micro_batches() * static_cast<double>(in_.accumulation);
-  return {elements * kBytes * static_cast<double>(rows_ * in_.accumulation) *
-              (t - 1) / t / stages(),
+  return {elements * kFloatBytes *
+              static_cast<double>(rows_ * in_.accumulation) * (t - 1) / t /
+              stages(),
           rounds * (t - 1) * passes / stages()};
 }
 
@@ -326,14 +325,14 @@ void StepModel::FillMemory(const Run& run, Prediction* out) const {
         s.exchange == Exchange::kShardedAllReduce) {
       // The parts of a bucket that have come from the others.
       if (replicas_ > 1) {
-        buffers =
-            std::min(elements * kBytes, static_cast<double>(s.bucket_bytes));
+        buffers = std::min(elements * kFloatBytes,
+                           static_cast<double>(s.bucket_bytes));
       }
     }
-    double bytes = kBytes * (copies * elements + activations) + buffers;
+    double bytes = kFloatBytes * (copies * elements + activations) + buffers;
     if (s.exchange == Exchange::kThreads) {
-      bytes = kBytes * (in_.workers * (2 * elements + activations) +
-                        in_.optimizer_states * elements);
+      bytes = kFloatBytes * (in_.workers * (2 * elements + activations) +
+                             in_.optimizer_states * elements);
     }
     out->worker_memory =
         std::max(out->worker_memory, in_.compute.process_bytes + bytes);
@@ -342,7 +341,7 @@ void StepModel::FillMemory(const Run& run, Prediction* out) const {
   // Weights of two versions, the optimizer's state, and at most every
   // replica's gradient until the step is complete.
   const double held =
-      static_cast<double>(model.parameter_elements()) / s.servers * kBytes;
+      static_cast<double>(model.parameter_elements()) / s.servers * kFloatBytes;
   out->server_memory = in_.compute.server_process_bytes +
                        held * (2 + in_.optimizer_states + replicas_);
 }

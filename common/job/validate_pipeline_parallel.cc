@@ -8,7 +8,7 @@
 namespace tributary {
 namespace {
 
-constexpr char kPath[] = "strategy.pipeline_parallel";
+constexpr char kPipelinePath[] = "strategy.pipeline_parallel";
 constexpr char kStages[] = "strategy.pipeline_parallel.stages";
 constexpr char kMicroBatches[] = "strategy.pipeline_parallel.micro_batches";
 
@@ -53,11 +53,11 @@ absl::Status ValidatePipelineParallel(const Places& places,
     return places.Error("cluster.on_worker_loss",
                         "cluster.on_worker_loss: shrink wants workers with "
                         "whole models; the job has ",
-                        kPath);
+                        kPipelinePath);
   }
   if (stages > 1 && job.strategy().has_parameter_server()) {
     TRIBUTARY_RETURN_IF_ERROR(
-        ValidateGroupSync(places, kPath, "the stages of a pipeline",
+        ValidateGroupSync(places, kPipelinePath, "the stages of a pipeline",
                           job.strategy().parameter_server().sync()));
   }
   return CheckBatch(places, job);

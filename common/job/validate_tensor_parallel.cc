@@ -7,7 +7,7 @@
 namespace tributary {
 namespace {
 
-constexpr char kPath[] = "strategy.tensor_parallel";
+constexpr char kTensorPath[] = "strategy.tensor_parallel";
 
 // Every rank gets whole heads, and as many as the others.
 absl::Status CheckHeads(
@@ -19,7 +19,7 @@ absl::Status CheckHeads(
     const std::string own = absl::StrCat(path, ".", i);
     if (layer.has_attention() && layer.attention().heads() % ranks != 0) {
       const std::string heads = own + ".attention.heads";
-      return places.Error(heads, heads, " must be a multiple of ", kPath,
+      return places.Error(heads, heads, " must be a multiple of ", kTensorPath,
                           ".ranks, ", ranks, ", got ",
                           layer.attention().heads());
     }
@@ -40,7 +40,7 @@ absl::Status ValidateTensorParallel(const Places& places,
   if (ranks <= 1) return absl::OkStatus();
   const int workers = job.cluster().workers();
   if (workers % ranks != 0) {
-    const std::string path = absl::StrCat(kPath, ".ranks");
+    const std::string path = absl::StrCat(kTensorPath, ".ranks");
     return places.Error(path, path, " must divide the number of workers, ",
                         workers, ", got ", ranks);
   }
@@ -48,16 +48,16 @@ absl::Status ValidateTensorParallel(const Places& places,
     return places.Error("cluster.on_worker_loss",
                         "cluster.on_worker_loss: shrink wants workers with "
                         "whole models; the job has ",
-                        kPath);
+                        kTensorPath);
   }
   if (job.training().optimizer().has_lamb()) {
     return places.Error(
         "training.optimizer.lamb", "training.optimizer.lamb",
-        " wants whole tensors for its trust ratio; the job has ", kPath);
+        " wants whole tensors for its trust ratio; the job has ", kTensorPath);
   }
   if (job.strategy().has_parameter_server()) {
     TRIBUTARY_RETURN_IF_ERROR(
-        ValidateGroupSync(places, kPath, "the workers of a group",
+        ValidateGroupSync(places, kTensorPath, "the workers of a group",
                           job.strategy().parameter_server().sync()));
   }
   return CheckHeads(places, "model.sequential", job.model().sequential(),

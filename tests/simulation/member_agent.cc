@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "tests/simulation/micros.h"
+
 namespace tributary::simulation {
 namespace {
 
-constexpr int64_t kMilli = 1'000;
-constexpr int64_t kSecond = 1'000'000;
 // As Member and CoordinatorClient.
 constexpr int64_t kJoinTimeout = 60 * kSecond;
 constexpr int64_t kJoinChunk = 5 * kSecond;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "tests/simulation/micros.h"
 #include "tests/simulation/random.h"
 
 namespace tributary::simulation {
@@ -11,9 +12,6 @@ namespace {
 
 using Kind = OptimizerOptions::Kind;
 using Sync = Scenario::Sync;
-
-constexpr int64_t kMilli = 1'000;
-constexpr int64_t kSecond = 1'000'000;
 
 void DrawSync(Random& random, Scenario* s) {
   const double draw = random.Uniform();

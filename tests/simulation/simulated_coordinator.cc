@@ -6,13 +6,12 @@
 #include "absl/strings/str_cat.h"
 #include "common/job/job_options.h"
 #include "common/wire/plan_codec.h"
+#include "tests/simulation/micros.h"
 #include "tests/simulation/simulated_server.h"
 
 namespace tributary::simulation {
 namespace {
 
-constexpr int64_t kMilli = 1'000;
-constexpr int64_t kSecond = 1'000'000;
 // As Coordinator and ReadFinalWeights.
 constexpr int64_t kTick = 100 * kMilli;
 constexpr int64_t kLook = 20 * kMilli;

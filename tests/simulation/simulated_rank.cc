@@ -5,12 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/wire/plan_codec.h"
+#include "tests/simulation/micros.h"
 
 namespace tributary::simulation {
 namespace {
 
-constexpr int64_t kMilli = 1'000;
-constexpr int64_t kSecond = 1'000'000;
 // As ParameterClient, RunWorker and Member.
 constexpr int64_t kStepTimeout = 120 * kSecond;
 constexpr int64_t kClockTimeout = 2 * kSecond;

@@ -5,13 +5,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/sync/sync_policy.h"
+#include "tests/simulation/micros.h"
 #include "tests/simulation/serving.h"
 
 namespace tributary::simulation {
 namespace {
 
-constexpr int64_t kMilli = 1'000;
-constexpr int64_t kSecond = 1'000'000;
 // As ParameterServer and RunServer.
 constexpr int64_t kTick = 100 * kMilli;
 constexpr int64_t kPlanTimeout = 60 * kSecond;

@@ -4,14 +4,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/service/block_address.h"
+#include "tests/simulation/micros.h"
 #include "tests/simulation/serving.h"
 #include "tests/simulation/simulated_server.h"
 
 namespace tributary::simulation {
 namespace {
 
-constexpr int64_t kMilli = 1'000;
-constexpr int64_t kSecond = 1'000'000;
 // As PeerStatistics.
 constexpr int64_t kPeerWait = 10 * kSecond;
 constexpr int64_t kPeerMargin = 5 * kSecond;

@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tests/simulation/context.h"
+#include "tests/simulation/micros.h"
 #include "tests/simulation/simulated_coordinator.h"
 #include "tests/simulation/simulated_server.h"
 #include "tests/simulation/simulated_worker.h"
@@ -17,8 +18,6 @@
 namespace tributary::simulation {
 namespace {
 
-constexpr int64_t kMilli = 1'000;
-constexpr int64_t kSecond = 1'000'000;
 // Beyond these a job is taken to be stuck.
 constexpr int64_t kMaxEvents = 400'000;
 constexpr int64_t kMaxMicros = 900 * kSecond;

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "tests/simulation/micros.h"
+
 namespace tributary::simulation {
 namespace {
 
-constexpr int64_t kMilli = 1'000;
-constexpr int64_t kSecond = 1'000'000;
 // As worker/client/transfer.cc.
 constexpr int64_t kHold = 2 * kSecond;
 constexpr int64_t kMargin = 10 * kSecond;

@@ -9,7 +9,7 @@
 namespace tributary {
 namespace {
 
-constexpr size_t kInputBytes = 256 << 10;
+constexpr size_t kUnpackedBytes = 256 << 10;
 constexpr size_t kMaxRecordBytes = 16 << 20;
 
 }  // namespace
@@ -23,7 +23,7 @@ absl::StatusOr<bool> CsvRows::AppendLine() {
   const size_t start = record_.size();
   while (true) {
     if (position_ == input_.size()) {
-      input_.resize(kInputBytes);
+      input_.resize(kUnpackedBytes);
       position_ = 0;
       TRIBUTARY_ASSIGN_OR_RETURN(const size_t read,
                                  file_->Read(input_.size(), input_.data()));

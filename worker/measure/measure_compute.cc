@@ -40,7 +40,9 @@ int64_t ResidentBytes() {
   return resident * sysconf(_SC_PAGESIZE);
 }
 
-double Now() { return static_cast<double>(Clock::Real().NowMicros()) * 1e-6; }
+double NowSeconds() {
+  return static_cast<double>(Clock::Real().NowMicros()) * 1e-6;
+}
 
 double Median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + values.size() / 2,
@@ -126,10 +128,10 @@ absl::StatusOr<ComputeMeasurement::Pass> Bench::TimePasses(const Dataset& data,
       .labels = batch.labels.empty() ? nullptr : batch.labels.data(),
       .values = batch.targets.empty() ? nullptr : batch.targets.data()};
   std::vector<double> forward, backward;
-  double begin = Now();
+  double begin = NowSeconds();
   for (int i = 0; i < kWarmUp + static_cast<int>(kMost); ++i) {
-    if (i == kWarmUp) begin = Now();
-    const double started = Now();
+    if (i == kWarmUp) begin = NowSeconds();
+    const double started = NowSeconds();
     const float* logits = model_->Forward(batch.features.data(), batch.rows,
                                           {.training = true, .step = i});
     TRIBUTARY_ASSIGN_OR_RETURN(
@@ -137,10 +139,10 @@ absl::StatusOr<ComputeMeasurement::Pass> Bench::TimePasses(const Dataset& data,
         loss_->Differentiate(logits, targets, batch.rows,
                              1.0 / static_cast<double>(rows)));
     TRIBUTARY_RETURN_IF_ERROR(DeviceFault(*ops_));
-    const double half = Now();
+    const double half = NowSeconds();
     model_->Backward(d_logits, /*accumulate=*/false, nullptr);
     TRIBUTARY_RETURN_IF_ERROR(DeviceFault(*ops_));
-    const double end = Now();
+    const double end = NowSeconds();
     if (i < kWarmUp) continue;
     forward.push_back(half - started);
     backward.push_back(end - half);
@@ -173,9 +175,9 @@ absl::StatusOr<double> Bench::TimeUpdate(const OptimizerOptions& options,
               static_cast<double>(3 + 2 * optimizer.state_names().size());
   }
   std::vector<double> seconds;
-  const double begin = Now();
+  const double begin = NowSeconds();
   for (size_t i = 0; i < kMost; ++i) {
-    const double started = Now();
+    const double started = NowSeconds();
     const OptimizerStep step = optimizer.Prepare(static_cast<int64_t>(i) + 1,
                                                  /*learning_rate=*/1e-6, 1.0);
     for (size_t p = 0; p < states.size(); ++p) {
@@ -188,8 +190,8 @@ absl::StatusOr<double> Bench::TimeUpdate(const OptimizerOptions& options,
                             weight, pointers.data());
     }
     TRIBUTARY_RETURN_IF_ERROR(DeviceFault(*ops_));
-    seconds.push_back(Now() - started);
-    if (seconds.size() >= kFewest && Now() - begin > kSeconds) break;
+    seconds.push_back(NowSeconds() - started);
+    if (seconds.size() >= kFewest && NowSeconds() - begin > kSeconds) break;
   }
   return Median(seconds);
 }
