@@ -16,6 +16,11 @@ void CheckpointLedger::Begin(int64_t start_step, std::vector<uint32_t> holders,
 }
 
 void CheckpointLedger::Add(uint32_t shard, const v1::CheckpointReport& report) {
+  // The file of one that holds nothing would stand for another's that is
+  // missing.
+  if (std::find(holders_.begin(), holders_.end(), shard) == holders_.end()) {
+    return;
+  }
   if (report.step() <= settled_step_) {
     // Another server's file had failed before: this one is to be removed, too.
     if (report.has_file()) failed_.push_back(report.step());

@@ -28,7 +28,7 @@ class CheckpointLedger {
   void Begin(int64_t start_step, std::vector<uint32_t> holders,
              std::string writer = "server");
 
-  // A report from one of them, as often as it comes.
+  // A report from one of them, as often as it comes; others' are ignored.
   void Add(uint32_t shard, const v1::CheckpointReport& report);
 
   // The oldest step of which every file is there and no manifest, with its

@@ -41,6 +41,21 @@ TEST(CheckpointLedgerTest, ACheckpointIsCompleteOnceEveryHolderHasWritten) {
   EXPECT_EQ(ledger.pause_seconds(), 0.5);
 }
 
+TEST(CheckpointLedgerTest, WhoHoldsNothingDoesNotStandForWhoDoes) {
+  CheckpointLedger ledger;
+  ledger.Begin(0, {0, 2});
+  ledger.Add(0, Written(10, "zero"));
+  ledger.Add(1, Written(10, "one"));
+  EXPECT_FALSE(ledger.Next().has_value());
+  v1::CheckpointReport failed;
+  failed.set_step(10);
+  failed.set_error("no space left");
+  ledger.Add(1, failed);
+  EXPECT_EQ(ledger.failures(), 0u);
+  ledger.Add(2, Written(10, "two"));
+  EXPECT_EQ(ledger.Next()->files.size(), 2u);
+}
+
 TEST(CheckpointLedgerTest, OneServersErrorFailsTheCheckpointForAll) {
   CheckpointLedger ledger;
   ledger.Begin(0, {0, 1});
