@@ -26,6 +26,13 @@ std::string DeclarationDifference(const v1::DeclareModelRequest& first,
       return absl::StrCat("parameter ", i, " as ", came, " instead of ",
                           wanted);
     }
+    // What else is said of it: who holds it, of what it is a slice.
+    const std::string all_wanted = first.parameters(i).ShortDebugString();
+    const std::string all_came = other.parameters(i).ShortDebugString();
+    if (all_wanted != all_came) {
+      return absl::StrCat("parameter ", i, " as {", all_came, "} instead of {",
+                          all_wanted, "}");
+    }
   }
   if (first.total_steps() != other.total_steps()) {
     return absl::StrCat(other.total_steps(), " steps instead of ",

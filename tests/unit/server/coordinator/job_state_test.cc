@@ -48,7 +48,7 @@ class JobStateTest : public ::testing::Test {
   }
 
   absl::Status Declare(const v1::RegisterResponse& worker, int64_t rows = 10,
-                       int64_t total_steps = 100) {
+                       int64_t total_steps = 100, double momentum = 0) {
     v1::DeclareModelRequest request;
     request.set_rank(worker.index());
     request.set_incarnation(worker.incarnation());
@@ -56,6 +56,7 @@ class JobStateTest : public ::testing::Test {
     spec->set_name("0.weight");
     spec->add_shape(rows);
     spec->add_shape(3);
+    spec->set_running_momentum(momentum);
     request.set_total_steps(total_steps);
     request.set_steps_per_epoch(10);
     return state_->DeclareModel(request, now_);
@@ -145,6 +146,13 @@ TEST_F(JobStateTest, SecondDeclarationMustMatchTheFirst) {
   const absl::Status steps = Declare(workers_[1], 10, /*total_steps=*/99);
   EXPECT_THAT(std::string(steps.message()),
               HasSubstr("99 steps instead of 100"));
+  // Else the ranks would not train the same model.
+  const absl::Status average = Declare(workers_[1], 10, 100, /*momentum=*/0.1);
+  EXPECT_EQ(average.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(average.message()),
+              HasSubstr("declares parameter 0 as {name: \"0.weight\""));
+  EXPECT_THAT(std::string(average.message()),
+              HasSubstr("running_momentum: 0.1} instead of {"));
 }
 
 TEST_F(JobStateTest, ModelThatNoPlanCanBeMadeOfIsRefused) {
