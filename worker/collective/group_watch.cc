@@ -26,6 +26,13 @@ GroupWatch::GroupWatch(std::unique_ptr<Mesh> mesh, std::vector<int> ranks)
 
 GroupWatch::~GroupWatch() {
   if (!thread_.joinable()) return;
+  {
+    // Else who is told of a loss would take this rank for the lost one.
+    const auto told = [this]()
+                          ABSL_SHARED_LOCKS_REQUIRED(mu_) { return !telling_; };
+    absl::MutexLock lock(&mu_);
+    mu_.AwaitWithTimeout(absl::Condition(&told), kToTell);
+  }
   mesh_->Abort("the group ends");
   thread_.join();
 }
@@ -41,15 +48,18 @@ void GroupWatch::Listen() {
 }
 
 void GroupWatch::Lose(int rank, const std::string& how) {
+  const int before = (this->rank() + size() - 1) % size();
   {
     absl::MutexLock lock(&mu_);
     if (leaving_ || !lost_.ok()) return;
     lost_ = absl::UnavailableError(absl::StrCat("rank ", JobRank(rank), how));
+    telling_ = before != rank;
+    if (!telling_) return;
   }
-  const int before = (this->rank() + size() - 1) % size();
-  if (before == rank) return;
   const int32_t word = rank;
   mesh_->Send(before, kWord, &word, sizeof(word))->Wait(kToTell).IgnoreError();
+  absl::MutexLock lock(&mu_);
+  telling_ = false;
 }
 
 absl::Status GroupWatch::lost() const {

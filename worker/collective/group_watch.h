@@ -22,7 +22,7 @@ class GroupWatch {
  public:
   // ranks: what the job calls them; empty: 0, 1, and so on.
   GroupWatch(std::unique_ptr<Mesh> mesh, std::vector<int> ranks);
-  // Gone for the others, whatever they do.
+  // Gone for the others, whatever they do; who is lost is passed on before.
   ~GroupWatch();
 
   int rank() const { return mesh_->rank(); }
@@ -55,6 +55,7 @@ class GroupWatch {
   mutable absl::Mutex mu_;
   absl::Status lost_ ABSL_GUARDED_BY(mu_);
   bool leaving_ ABSL_GUARDED_BY(mu_) = false;
+  bool telling_ ABSL_GUARDED_BY(mu_) = false;  // who is lost
 
   std::thread thread_;
 };

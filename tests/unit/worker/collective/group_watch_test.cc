@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tributary {
@@ -38,6 +41,45 @@ TEST(GroupWatchTest, AllHearWhoIsGone) {
   EXPECT_THAT(
       watches[3]->AwaitLost(kLong),
       StatusIs(absl::StatusCode::kUnavailable, "rank 7 is lost, says rank 3"));
+}
+
+// A way to the others that is slow, unless it is aborted.
+class SlowMesh final : public Mesh {
+ public:
+  explicit SlowMesh(std::unique_ptr<Mesh> mesh) : mesh_(std::move(mesh)) {}
+  int rank() const override { return mesh_->rank(); }
+  int size() const override { return mesh_->size(); }
+  const char* backend() const override { return mesh_->backend(); }
+  std::unique_ptr<Operation> Send(int to, uint64_t tag, const void* data,
+                                  size_t bytes) override {
+    aborted_.WaitForNotificationWithTimeout(absl::Milliseconds(100));
+    return mesh_->Send(to, tag, data, bytes);
+  }
+  std::unique_ptr<Operation> Receive(int from, uint64_t tag, void* data,
+                                     size_t bytes) override {
+    return mesh_->Receive(from, tag, data, bytes);
+  }
+  void Abort(const std::string& why) override {
+    mesh_->Abort(why);
+    aborted_.Notify();
+  }
+
+ private:
+  const std::unique_ptr<Mesh> mesh_;
+  absl::Notification aborted_;
+};
+
+// The one between them ends for that very loss.
+TEST(GroupWatchTest, WhoEndsForALossHasToldTheNextOneOfIt) {
+  auto sides = CreateInProcessMesh(3);
+  GroupWatch first(std::move(sides[0]), {});
+  auto second = std::make_unique<GroupWatch>(
+      std::make_unique<SlowMesh>(std::move(sides[1])), std::vector<int>());
+  sides[2].reset();
+  EXPECT_FALSE(second->AwaitLost(kLong).ok());
+  second.reset();
+  EXPECT_THAT(first.AwaitLost(kLong), StatusIs(absl::StatusCode::kUnavailable,
+                                               "rank 2 is lost, says rank 1"));
 }
 
 TEST(GroupWatchTest, ThoseWhoWaitInVainFindWhoDoesNot) {
