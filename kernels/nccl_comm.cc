@@ -226,7 +226,8 @@ NcclOutcome NcclComm::Close() {
   if (!closing_) BeginClose();
   if (comm_ == nullptr) return broken_;
   NcclApi& api = *options_.api;
-  NcclOutcome outcome = Await([&] { return api.State(comm_); });
+  NcclOutcome outcome =
+      AwaitFor(options_.close_micros, [&] { return api.State(comm_); });
   if (!outcome.ok()) return outcome;
   api.Destroy(std::exchange(comm_, nullptr));
   broken_ = {NcclOutcome::Code::kGivenUp, "closed"};

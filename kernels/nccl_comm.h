@@ -40,6 +40,7 @@ class NcclComm {
     NcclId id = {};
     int64_t timeout_micros = 120'000'000;  // of every call
     int64_t connect_micros = 120'000'000;
+    int64_t close_micros = 120'000'000;
     // Asked at every look: true ends the call.
     std::function<bool()> give_up;
     const Clock* clock = &Clock::Real();
@@ -81,9 +82,10 @@ class NcclComm {
   Transfer BeginReceive(float* data, int64_t n, int from);
   NcclOutcome Finish(Transfer* transfer);
 
-  // Gives the communicator back once every rank has come to this; then only the
-  // destructor may follow. Who has several begins with all of them first, or
-  // waits in a circle with those who close them in another order.
+  // Gives the communicator back once every rank has come to this, or aborts it
+  // after close_micros; then only the destructor may follow. Who has several
+  // begins with all of them first, or waits in a circle with those who close
+  // them in another order.
   NcclOutcome BeginClose();
   NcclOutcome Close();
   void Abort();

@@ -125,6 +125,7 @@ absl::Status NcclCommunicator::ConnectOne(int rank, int size, const NcclId& id,
        .id = id,
        .timeout_micros = absl::ToInt64Microseconds(options_.timeout),
        .connect_micros = absl::ToInt64Microseconds(options_.connect_timeout),
+       .close_micros = absl::ToInt64Microseconds(options_.leave_timeout),
        .give_up = [this] { return GiveUp(); },
        .clock = options_.clock,
        .pause = options_.pause},
@@ -166,8 +167,9 @@ NcclCommunicator::~NcclCommunicator() {
   for (const auto& comm : all) {
     if (well && comm != nullptr) comm->BeginClose();
   }
+  // Where one rank gives up, the others do: what is left is aborted at once.
   for (const auto& comm : all) {
-    if (well && comm != nullptr) comm->Close();
+    if (well && comm != nullptr && !comm->Close().ok()) break;
   }
   all.clear();
   if (scratch_ != nullptr) options_.ops->Free(scratch_);

@@ -38,6 +38,7 @@ class NcclCommTest : public ::testing::Test {
                                .id = id,
                                .timeout_micros = 10'000'000,
                                .connect_micros = 3'000'000,
+                               .close_micros = 5'000'000,
                                .give_up = [this] { return give_up_; },
                                .clock = &clock_,
                                .pause =
@@ -97,6 +98,14 @@ TEST_F(NcclCommTest, ACallThatIsNotDoneInTimeIsAborted) {
   EXPECT_EQ(comm_->Broadcast(&data, 1, 0).code, Code::kLate);
   EXPECT_EQ(comm_->Close().code, Code::kLate);
   EXPECT_EQ(looks_, 0);
+}
+
+TEST_F(NcclCommTest, WhatTheOthersDoNotCloseIsAbortedInTime) {
+  Connect(2);
+  EXPECT_EQ(comm_->Close().code, Code::kLate);
+  EXPECT_GE(looks_, 5);  // a second each, of five
+  EXPECT_LE(looks_, 6);
+  EXPECT_EQ(fake_.aborted(), 1);
 }
 
 TEST_F(NcclCommTest, AnErrorThatNcclMeetsMeanwhileEndsTheCall) {
