@@ -144,7 +144,8 @@ __global__ void AttentionKernel(AttentionShape s, int64_t blocks, bool rounded,
           seen ? s.scale * DotOf(query, keys + Lane() * (dim + 1), dim)
                : -INFINITY;
       const float above = fmaxf(largest, WarpMaxOf(score));
-      if (above == -INFINITY) continue;  // nothing seen yet
+      // Nothing seen yet; a NaN, which fmaxf passes over, is seen.
+      if (above == -INFINITY && !__any_sync(kAll, isnan(score))) continue;
       const float fade = Exp(largest - above);
       const float weight = seen ? Exp(score - above) : 0.0f;
       sum = sum * fade + WarpSumOf(weight);

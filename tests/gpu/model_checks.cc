@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "tests/gpu/check_arrays.h"
@@ -202,6 +203,24 @@ Outputs RunAttention(Ops& ops) {
   return outputs;
 }
 
+// A query of which nothing is a number, one that sees a key of that kind, and
+// others beside them: a NaN stays where it is seen and goes nowhere else.
+Outputs RunAttentionOfNans(Ops& ops) {
+  AttentionShape s{1, 2, 40, 40, 7, /*causal=*/true};
+  s.scale = 0.3f;
+  s.query = s.key = s.out = {40 * 14, 14, 7};
+  std::vector<float> queries = Numbers(40 * 14, 1), keys = Numbers(40 * 14, 2);
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  for (int d = 0; d < 7; ++d) queries[3 * 14 + d] = kNan;  // of the first head
+  for (int d = 7; d < 14; ++d) keys[36 * 14 + d] = kNan;   // of the second
+  Floats q(ops, queries), k(ops, keys), v(ops, Numbers(40 * 14, 3));
+  Floats y(ops, Zeros(40 * 14)), log_sum(ops, Zeros(s.rows()));
+  Floats scratch(ops, Zeros(ops.AttentionScratch(s)));
+  ops.Attention(s, q.data(), k.data(), v.data(), y.data(), log_sum.data(),
+                scratch.data());
+  return {y.Download(), log_sum.Download()};
+}
+
 Outputs RunAdd(Ops& ops) {
   Floats x(ops, Numbers(7 * 33, 1)), b(ops, Numbers(7 * 33, 2));
   Floats y(ops, Zeros(7 * 33));
@@ -247,6 +266,8 @@ void AddModelChecks(std::vector<AgreementCheck>* checks) {
   checks->push_back({"average pool", 0, RunAveragePool});
   checks->push_back({"attention", 5e-6, RunAttention, /*products=*/true,
                      /*rounds_sums=*/true});
+  checks->push_back({"attention of NaNs", 5e-6, RunAttentionOfNans,
+                     /*products=*/true, /*rounds_sums=*/true});
   checks->push_back({"add", 0, RunAdd});
   checks->push_back({"ids from numbers", 0, RunToIds});
   checks->push_back({"copy matrix", 0, RunCopyMatrix});
