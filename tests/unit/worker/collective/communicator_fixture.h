@@ -1,0 +1,164 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "kernels/device.h"
+#include "kernels/nccl_api.h"
+#include "kernels/ops.h"
+#include "tests/testing/fake_nccl.h"
+#include "tests/testing/host_arrays.h"
+#include "worker/collective/mesh.h"
+#include "worker/collective/nccl_communicator.h"
+#include "worker/collective/peer_communicator.h"
+#include "worker/collective/staged_communicator.h"
+
+namespace tributary {
+
+// What ranks tell each other before they are connected.
+class RankExchange {
+ public:
+  explicit RankExchange(int size) : bytes_(size), missing_(size) {}
+  absl::StatusOr<std::vector<std::string>> operator()(int rank,
+                                                      std::string bytes) {
+    absl::MutexLock lock(&mu_);
+    bytes_[rank] = std::move(bytes);
+    --missing_;
+    const auto complete = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+      return missing_ == 0;
+    };
+    mu_.Await(absl::Condition(&complete));
+    return bytes_;
+  }
+
+ private:
+  absl::Mutex mu_;
+  std::vector<std::string> bytes_ ABSL_GUARDED_BY(mu_);
+  int missing_ ABSL_GUARDED_BY(mu_);
+};
+
+// A group of ranks, each a thread, over the way that the parameter names:
+// threads of one process, Gloo on the loopback, copies of a device's arrays,
+// and NCCL: a fake one whose ranks are threads, and the real one where there is
+// a device for each rank.
+class CommunicatorTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  using Body = std::function<void(int rank, Communicator& group)>;
+
+  bool nccl() const { return GetParam().substr(0, 4) == "nccl"; }
+
+  ExchangeBytes ExchangeOf(int rank) {
+    return [this, rank](std::string bytes) {
+      return (*exchange_)(rank, std::move(bytes));
+    };
+  }
+
+  std::unique_ptr<Mesh> Connect(int rank, int size) {
+    if (GetParam() != "gloo") return std::move(sides_[rank]);
+    absl::StatusOr<std::unique_ptr<Mesh>> mesh =
+        ConnectGlooMesh({.rank = rank,
+                         .size = size,
+                         .host = "127.0.0.1",
+                         .exchange = ExchangeOf(rank)});
+    EXPECT_TRUE(mesh.ok()) << mesh.status();
+    return *std::move(mesh);
+  }
+
+  std::unique_ptr<Communicator> MakeNccl(int rank, int size, Ops* ops,
+                                         absl::Duration timeout) {
+    NcclCommunicator::Options options;
+    options.ops = ops;
+    std::string why;
+    options.api = GetParam() == "nccl"
+                      ? fake_.Open("device " + std::to_string(rank))
+                      : OpenNccl(ops, &why);
+    EXPECT_NE(options.api, nullptr) << why;
+    options.mesh = Connect(rank, size);
+    options.exchange = ExchangeOf(rank);
+    options.messages = true;
+    options.timeout = timeout;
+    options.leave_timeout = absl::Milliseconds(20);
+    options.explain_timeout = options.skew = absl::Milliseconds(300);
+    options.ranks = job_ranks_;
+    auto made = NcclCommunicator::Connect(std::move(options));
+    EXPECT_TRUE(made.ok()) << made.status();
+    return *std::move(made);
+  }
+
+  // Small pieces, so that every call has several.
+  std::unique_ptr<Communicator> Make(int rank, int size, Ops* ops,
+                                     absl::Duration timeout) {
+    if (GetParam() == "nccl") return MakeNccl(rank, size, ops, timeout);
+    if (GetParam() == "nccl-device") {
+      return std::make_unique<testing::HostArrays>(
+          ops, MakeNccl(rank, size, ops, timeout));
+    }
+    const bool staged = GetParam() == "staged";
+    auto peer = std::make_unique<PeerCommunicator>(
+        PeerCommunicator::Options{.mesh = Connect(rank, size),
+                                  .ops = staged ? host_ops_.get() : ops,
+                                  .timeout = timeout,
+                                  .piece_elements = 48,
+                                  .small_elements = 64,
+                                  .ranks = job_ranks_});
+    if (!staged) return peer;
+    return std::make_unique<StagedCommunicator>(
+        StagedCommunicator::Options{.host = std::move(peer), .ops = ops});
+  }
+
+  // One thread a rank.
+  void Run(int size, const Body& body,
+           absl::Duration timeout = absl::Seconds(20)) {
+    sides_ = CreateInProcessMesh(size);
+    exchange_.emplace(size);
+    std::vector<std::unique_ptr<Ops>> ops;
+    for (int rank = 0; rank < size; ++rank) {
+      std::string why;
+      ops.push_back(GetParam() == "nccl-device" ? CreateCudaOps(&why, rank)
+                                                : CreateCpuOps());
+      if (ops.back() == nullptr) GTEST_SKIP() << "no device: " << why;
+      if (GetParam() != "nccl-device") continue;
+      const auto api = OpenNccl(ops.back().get(), &why);
+      if (api == nullptr) GTEST_SKIP() << why;
+      if (!devices_.insert(api->device_id()).second) {
+        devices_.clear();
+        GTEST_SKIP() << "fewer devices than ranks, " << size;
+      }
+    }
+    devices_.clear();
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < size; ++rank) {
+      threads.emplace_back([&, rank] {
+        const std::unique_ptr<Communicator> group =
+            Make(rank, size, ops[rank].get(), timeout);
+        EXPECT_EQ(group->backend(), GetParam() == "staged" ? "in-process"
+                                    : nccl()               ? "nccl"
+                                                           : GetParam());
+        body(rank, *group);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  std::vector<int> job_ranks_;
+
+ private:
+  std::vector<std::unique_ptr<Mesh>> sides_;
+  std::optional<RankExchange> exchange_;
+  std::set<std::string> devices_;
+  testing::FakeNccl fake_;
+  const std::unique_ptr<Ops> host_ops_ = CreateCpuOps();
+};
+
+}  // namespace tributary
