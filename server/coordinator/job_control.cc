@@ -55,6 +55,7 @@ JobControl::JobControl(Options options)
   }
   logged_phase_ = state_.phase();
   progress_micros_ = clock_->NowMicros();
+  BeginPlanLocked();  // members go on at once, with what they could not report
 }
 
 std::optional<PendingManifest> JobControl::NextManifest() {
@@ -298,16 +299,21 @@ void JobControl::SaveStateLocked() {
   }
 }
 
+void JobControl::BeginPlanLocked() {
+  if (state_.plan() == nullptr || state_.plan()->epoch() == ledger_epoch_) {
+    return;
+  }
+  ledger_epoch_ = state_.plan()->epoch();
+  const v1::JobSpec& job = state_.options().job;
+  ledger_.Begin(state_.restore_step(), CheckpointHolders(job, *state_.plan()),
+                UsesServers(job) ? "server" : "rank");
+  rendezvous_.Begin(ledger_epoch_);
+  put_weights_.Begin(FromProto(state_.plan()->parameters()));
+}
+
 void JobControl::NotePhaseLocked() {
   SaveStateLocked();
-  if (state_.plan() != nullptr && state_.plan()->epoch() != ledger_epoch_) {
-    ledger_epoch_ = state_.plan()->epoch();
-    const v1::JobSpec& job = state_.options().job;
-    ledger_.Begin(state_.restore_step(), CheckpointHolders(job, *state_.plan()),
-                  UsesServers(job) ? "server" : "rank");
-    rendezvous_.Begin(ledger_epoch_);
-    put_weights_.Begin(FromProto(state_.plan()->parameters()));
-  }
+  BeginPlanLocked();
   std::vector<std::string> notices = state_.TakeNotices();
   for (std::string& notice : ledger_.TakeNotices()) {
     notices.push_back(std::move(notice));

@@ -137,6 +137,8 @@ class JobControl {
   bool HasUpdateLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   // Logs and remembers a change of phase.
   void NotePhaseLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // What belongs to a plan begins anew with another one.
+  void BeginPlanLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SaveStateLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Where this rank goes on with its reports after a coordinator's end.
   absl::Status FindReportsLocked(const v1::HeartbeatRequest& request)

@@ -287,6 +287,39 @@ TEST(JobControlTest, ASuccessorSavesAfterTheStepThatEverybodyHasFinished) {
   EXPECT_EQ(step, kSteps);
 }
 
+// A server has written while there was no coordinator: it says so with its
+// first heartbeat, and once.
+TEST(JobControlTest, ASuccessorTakesACheckpointFromTheFirstHeartbeat) {
+  ManualClock clock;
+  v1::CoordinatorState kept;
+  JobControl::Options options{.state = Options(), .clock = &clock};
+  options.save = [&kept](const v1::CoordinatorState& state) {
+    kept = state;
+    return absl::OkStatus();
+  };
+  v1::HeartbeatRequest request;
+  {
+    JobControl first(options);
+    const auto server = Join(first, v1::ROLE_SERVER, "server");
+    for (int i = 0; i < kWorkers; ++i) {
+      const auto worker =
+          Join(first, v1::ROLE_WORKER, absl::StrCat("worker-", i));
+      if (i == 0) Declare(first, worker);
+    }
+    request = Beat(v1::ROLE_SERVER, server);
+  }
+  v1::CheckpointReport* written = request.add_checkpoints();
+  written->set_step(5);
+  written->set_plan_epoch(1);
+  written->mutable_file()->set_name("shard-0-of-1");
+  options.restored = &kept;
+  JobControl successor(options);
+  const auto answer = successor.Heartbeat(request);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->checkpoints_taken(), 1);
+  EXPECT_TRUE(successor.NextManifest().has_value());
+}
+
 TEST(JobControlTest, CloseEndsEveryWait) {
   JobControl control({.state = Options(), .clock = &Clock::Real()});
   std::vector<std::thread> waiting;
