@@ -1,6 +1,7 @@
 #include "common/cost/strategies.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -166,7 +167,8 @@ StrategyShape ShapeOfJob(const v1::JobSpec& job) {
     take_buckets(strategy.data_parallel());
   } else {
     shape.bucket_bytes = strategy.parameter_server().bucket_bytes();
-    shape.exchange_every = static_cast<int>(StepsAnUpdate(job));
+    shape.exchange_every = static_cast<int>(
+        std::min<int64_t>(StepsAnUpdate(job), std::numeric_limits<int>::max()));
   }
   return shape;
 }

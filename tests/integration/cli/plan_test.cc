@@ -67,6 +67,9 @@ TEST_F(PlanTest, NamesTheFastestOfAllStrategies) {
   EXPECT_THAT(text, HasSubstr("parameter_server, 2 servers"));
   EXPECT_THAT(text, HasSubstr("data 2 x pipeline 2 1f1b"));
   EXPECT_THAT(text, HasSubstr("\nfastest: "));
+  // Three layers are no four stages.
+  EXPECT_THAT(text, HasSubstr("\nleft out: pipeline 4 1f1b (4 micro-batches): "
+                              "strategy.pipeline_parallel.stages must be "));
 }
 
 // 1,409 floats and two servers: the worker sends 5,636 bytes.

@@ -75,6 +75,11 @@ TEST(StrategiesTest, APeriodOfLocalStepsIsTheExchanges) {
   const CostInputs inputs = InputsOfJob(
       Job({"strategy.parameter_server.sync={local_sgd: {period: 8}}"}));
   EXPECT_EQ(inputs.strategy.exchange_every, 8);
+  // One more than a 32-bit number of steps wraps to.
+  EXPECT_EQ(InputsOfJob(Job({"strategy.parameter_server.sync={local_sgd: "
+                             "{period: 4294967297}}"}))
+                .strategy.exchange_every,
+            2147483647);
 }
 
 TEST(StrategiesTest, ASamplesShapeIsReadFromTheJobWhereItSaysIt) {
