@@ -57,6 +57,7 @@ namespace {
 
 void DrawBar(Drawing* out, const CompareRow& row, double scale, double y) {
   constexpr double kBar = 22;
+  constexpr double kValueWidth = 72;  // of "1234 ms", with what is left of it
   double x = kLabelWidth;
   for (const Part& part : kParts) {
     const double ms = 1e3 * (*row.parts).*part.seconds;
@@ -70,12 +71,14 @@ void DrawBar(Drawing* out, const CompareRow& row, double scale, double y) {
     }
     x += width;
   }
-  out->Text(x + 8, y + 16, "start", "value",
-            Millis(1e3 * row.parts->step) + " ms");
   if (row.predicted_step_seconds) {
     const double at = kLabelWidth + 1e3 * *row.predicted_step_seconds * scale;
     out->Line(at, y - 4, at, y + kBar + 4, "predicted");
+    // The mark does not go through the number.
+    if (x < at && at < x + kValueWidth) x = at;
   }
+  out->Text(x + 8, y + 16, "start", "value",
+            Millis(1e3 * row.parts->step) + " ms");
 }
 
 }  // namespace

@@ -59,6 +59,19 @@ TEST(ChartsTest, PredictionIsMarkedWhereThereIsOne) {
   EXPECT_THAT(StepPartsChart(report), HasSubstr("predicted"));
 }
 
+TEST(ChartsTest, TheMarkOfAPredictionDoesNotGoThroughTheNumber) {
+  CompareReport report;
+  report.rows = {Row("single", 1)};
+  report.rows[0].predicted_step_seconds = 0.0101;
+  // The mark is at 1080, 8 pixels right of the bar: the number is behind it.
+  EXPECT_THAT(StepPartsChart(report), HasSubstr("x=\"1088\""));
+  report.rows[0].predicted_step_seconds = 0.0099;  // the bar ends at 1080
+  EXPECT_THAT(StepPartsChart(report), HasSubstr("x=\"1088\""));
+  // Far behind the number: the bar ends at 250 + 830 / 2, and it 8 behind.
+  report.rows[0].predicted_step_seconds = 0.02;
+  EXPECT_THAT(StepPartsChart(report), HasSubstr("x=\"673\""));
+}
+
 TEST(ChartsTest, BarsAreAsLongAsTheirPart) {
   CompareReport report;
   report.rows = {Row("single", 1)};
