@@ -13,7 +13,7 @@
 
 namespace tributary {
 
-// The servers and workers of a run on this machine.
+// The servers and workers of a run, or what has launched them elsewhere.
 class Children {
  public:
   absl::Status Start(ChildProcess::Options options);

@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <regex>
-#include <set>
 #include <sstream>
 
 #include "absl/strings/match.h"
