@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "cli/ask_worker.h"
 #include "common/cost/measurement.h"
 #include "common/cost/strategies.h"
@@ -21,6 +22,7 @@ namespace {
 // Reading the data may take a while.
 constexpr absl::Duration kComputeTimeout = absl::Minutes(5);
 constexpr absl::Duration kLinkTimeout = absl::Minutes(1);
+constexpr size_t kMostMeasured = 16 << 20;  // bytes of a file: a line a worker
 
 absl::StatusOr<ComputeMeasurement> MeasurementOfLines(
     const std::vector<std::string>& lines) {
@@ -60,12 +62,18 @@ absl::StatusOr<ComputeMeasurement> AskForCompute(
 }
 
 absl::StatusOr<ComputeMeasurement> ReadMeasurement(const std::string& path) {
-  std::ifstream file(path);
+  std::ifstream file(path, std::ios::binary);
   if (!file) return absl::NotFoundError(absl::StrCat("cannot read ", path));
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(file, line);) {
-    if (!line.empty()) lines.push_back(line);
+  std::string text(kMostMeasured + 1, 0);
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(file.gcount());
+  if (text.size() > kMostMeasured) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": a measurement of more than ", kMostMeasured >> 20,
+                     " MiB is none"));
   }
+  const std::vector<std::string> lines =
+      absl::StrSplit(text, '\n', absl::SkipEmpty());
   absl::StatusOr<ComputeMeasurement> measured = MeasurementOfLines(lines);
   if (measured.ok() && !measured->passes.empty()) return measured;
   return absl::InvalidArgumentError(absl::StrCat(

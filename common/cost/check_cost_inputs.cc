@@ -12,7 +12,7 @@ namespace {
 // a double tells, and sums of what it does are no numbers.
 constexpr double kLeastRate = 1e-3;
 constexpr double kLeastCores = 1e-3;
-constexpr double kMost = 1e18;  // seconds, bytes
+constexpr double kMostOfAnything = 1e18;  // seconds, bytes
 
 absl::Status Wrong(const char* what, double wanted_from, double got) {
   return absl::InvalidArgumentError(
@@ -48,7 +48,7 @@ absl::Status CheckCostInputs(const CostInputs& in) {
        {std::pair("latency", in.cluster.latency),
         std::pair("burst", in.cluster.burst_bytes),
         std::pair("pass", in.compute.pass_seconds)}) {
-    if (!(value >= 0 && value <= kMost)) return Wrong(what, 0, value);
+    if (!(value >= 0 && value <= kMostOfAnything)) return Wrong(what, 0, value);
   }
   const double cores = in.cluster.shared_cores;
   if (cores != 0 && !(cores >= kLeastCores)) {

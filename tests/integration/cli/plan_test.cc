@@ -102,7 +102,6 @@ TEST_F(PlanTest, MeasuresTheModelAndTheLink) {
   EXPECT_GT(json["bandwidth_bytes_per_second"], 1e6);
 }
 
-// 20 -> 64 -> 1 has 2,816 FLOPs forward for a sample: 704,000 a second where
 std::string Measured(const std::string& passes) {
   return absl::StrCat(R"({"sample_shape": [20], "update_seconds": 1e-3, )",
                       R"("memory_bandwidth": 1e9, "process_bytes": 1, )",
@@ -133,6 +132,8 @@ TEST_F(PlanTest, TakesAMeasurementFromAFile) {
   EXPECT_THAT(plan("nothing.json", 2),
               HasSubstr("nothing.json: it holds no times"));
   EXPECT_THAT(plan("no.json", 1), HasSubstr("cannot read no.json"));
+  EXPECT_THAT(plan("/dev/zero", 2),
+              HasSubstr("a measurement of more than 16 MiB is none"));
 }
 
 TEST_F(PlanTest, AShapeThatTheJobDoesNotTellIsAskedOfTheData) {
