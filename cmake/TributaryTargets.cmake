@@ -68,7 +68,7 @@ function(tributary_test name)
     GTest::gmock GTest::gtest GTest::gtest_main)
   if(TRIBUTARY_PRECOMPILE_TESTS)
     target_precompile_headers(${name} REUSE_FROM precompiled_for_tests)
-    target_link_libraries(${name} PRIVATE Threads::Threads)
+    target_compile_options(${name} PRIVATE ${TRIBUTARY_PRECOMPILED_OPTIONS})
   endif()
   target_compile_definitions(${name} PRIVATE
     TRIBUTARY_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
