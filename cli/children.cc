@@ -17,9 +17,8 @@ absl::Status Children::Start(ChildProcess::Options options) {
 absl::Status Children::Tend(int max_restarts, const Judge& judge) {
   for (size_t i = 0; i < children_.size();) {
     std::unique_ptr<ChildProcess>& child = children_[i];
-    const Loss loss = !child->Ended() || child->succeeded()
-                          ? Loss::kFatal
-                          : judge(*child, child->Obituary());
+    const bool ended = child->Ended() && !child->succeeded();
+    const Loss loss = ended ? judge(*child, child->Obituary()) : Loss::kFatal;
     if (loss == Loss::kNotMissed) {
       children_.erase(children_.begin() + static_cast<std::ptrdiff_t>(i));
       continue;
@@ -27,6 +26,8 @@ absl::Status Children::Tend(int max_restarts, const Judge& judge) {
     if (loss == Loss::kReplace && restarts_[child->name()] < max_restarts) {
       ++restarts_[child->name()];
       TRIBUTARY_ASSIGN_OR_RETURN(child, ChildProcess::Start(child->options()));
+    } else if (ended) {
+      failed_ = true;
     }
     ++i;
   }
@@ -51,6 +52,7 @@ std::string Children::FirstKilled() {
 }
 
 std::string Children::FirstFailure() {
+  if (!failed_) return "";
   if (std::string killed = FirstKilled(); !killed.empty()) return killed;
   for (const auto& child : children_) {
     if (child->Ended() && !child->succeeded()) return child->Obituary();

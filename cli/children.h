@@ -29,8 +29,9 @@ class Children {
   // Kills each that still runs and of which `lost` is true, once.
   void KillIf(const std::function<bool(const ChildProcess&)>& lost);
 
-  // What to say of the first child that has ended without success; killed ones
-  // come first, as the others may have failed because of them. Empty: none.
+  // Once Tend has found one whose end is fatal, what to say of the first child
+  // that has ended without success; killed ones come first, as the others may
+  // have failed because of them. Empty: none is, or none that was judged.
   std::string FirstFailure();
   // The same for killed ones alone.
   std::string FirstKilled();
@@ -42,6 +43,7 @@ class Children {
   std::vector<std::unique_ptr<ChildProcess>> children_;
   std::map<std::string, int> restarts_;  // by name
   std::set<pid_t> killed_;
+  bool failed_ = false;  // one has ended and is not replaced
 };
 
 }  // namespace tributary
