@@ -216,6 +216,12 @@ absl::Status LayerChain::EnterTied(const std::string& path,
                          "first layer: \"0.weight\"; got ",
                          Quoted(tied.to()));
   }
+  // Its gradient is added to the embedding's; a second one's would replace it.
+  if (std::exchange(has_tied_, true)) {
+    return places_.Error(path, path,
+                         " is tied to 0.weight, as a layer before "
+                         "it; one may be");
+  }
   const v1::EmbeddingSpec& embedding = model_.sequential(0).embedding();
   if (width_.features != 0 && width_.features != embedding.dim()) {
     return places_.Error(path, path, " takes ", embedding.dim(),

@@ -55,6 +55,7 @@ class LayerChain {
   LayerWidth width_;
   bool sequence_ = false;  // a sample is a row of vectors, one a token
   std::string plain_batch_norm_;
+  bool has_tied_ = false;
   int num_layers_ = 0;
 };
 

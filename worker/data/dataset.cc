@@ -52,6 +52,24 @@ Dataset::Dataset(RawData raw, const Normalization& normalization)
   }
 }
 
+absl::Status Dataset::CheckTargets(const Shape& outputs) const {
+  const bool classes = target_kind() == TargetKind::kClass;
+  int64_t wanted = NumElements(outputs);
+  if (classes && wanted > 0) wanted /= outputs.back();
+  if (target_width() == wanted) return absl::OkStatus();
+  const char* one = "one output for each";
+  if (classes) {
+    one = target_width() == 1
+              ? "one row of outputs; a flatten or global_avg_pool makes one"
+              : "one row of outputs for each";
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(raw_.name, ": a sample has ", target_width(),
+                   classes ? " labels" : " numbers to predict",
+                   ", but the model gives outputs of shape ",
+                   ShapeText(outputs), " for it, wanted ", one));
+}
+
 absl::Status Dataset::CheckClasses(int64_t classes) const {
   if (!raw_.tokens.empty() && raw_.num_tokens > classes) {
     return absl::InvalidArgumentError(absl::StrCat(

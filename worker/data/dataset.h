@@ -41,6 +41,11 @@ class Dataset {
   // For messages: the file, or the generator.
   const std::string& name() const { return raw_.name; }
 
+  // InvalidArgument unless a sample has a target for each of the outputs that a
+  // model of this output shape gives for it: a number, or a class for each row
+  // of outputs.
+  absl::Status CheckTargets(const Shape& outputs) const;
+
   // InvalidArgument, naming the first row, when a label is not below `classes`
   // (the model's outputs).
   absl::Status CheckClasses(int64_t classes) const;

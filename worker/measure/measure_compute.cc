@@ -93,6 +93,7 @@ absl::StatusOr<std::unique_ptr<Bench>> Bench::Create(const v1::JobSpec& job,
       Model::Create(job.model(), data.feature_shape(),
                     {.ops = ops, .max_rows = max_rows, .seed = job.seed()}));
   Model& model = *bench->model_;
+  TRIBUTARY_RETURN_IF_ERROR(data.CheckTargets(model.output_shape()));
   const bool classes = data.target_kind() == TargetKind::kClass;
   const int64_t outputs =
       classes ? model.output_shape().back() : model.output_size();

@@ -80,22 +80,12 @@ absl::Status CheckFits(const Dataset& data, const Replica& replica) {
   if (model.num_tokens() > 0) {
     TRIBUTARY_RETURN_IF_ERROR(data.CheckTokens(model.num_tokens()));
   }
-  if (data.target_kind() != TargetKind::kClass || replica.loss() == nullptr) {
-    return absl::OkStatus();
-  }
-  const int64_t outputs = model.output_shape().back();
-  const int64_t positions = model.output_size() / outputs;
-  if (data.target_width() != positions) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        data.name(), ": a sample has ", data.target_width(),
-        " labels, but the model gives outputs of shape ",
-        ShapeText(model.output_shape()), " for it, wanted ",
-        data.target_width() == 1
-            ? "one row of outputs; a flatten or global_avg_pool makes one"
-            : "one row of outputs for each"));
-  }
+  if (replica.loss() == nullptr) return absl::OkStatus();
+  TRIBUTARY_RETURN_IF_ERROR(data.CheckTargets(model.output_shape()));
+  if (data.target_kind() != TargetKind::kClass) return absl::OkStatus();
   const OutputCut& cut = model.output_cut();
-  return data.CheckClasses(cut.group == nullptr ? outputs : cut.range.total);
+  return data.CheckClasses(cut.group == nullptr ? model.output_shape().back()
+                                                : cut.range.total);
 }
 
 // How the data is cut over the replicas and the steps.

@@ -445,6 +445,9 @@ constexpr SpoilingOverride kSpoiledLayers[] = {
     {"training.precision=float16",
      "--set training.precision=float16: training.precision wants float32 or "
      "bfloat16, got \"float16\""},
+    {"model.sequential.2={tied_linear: {to: 0.weight}}",
+     "job.yaml:7: model.sequential.3.tied_linear is tied to 0.weight, as a "
+     "layer before it; one may be"},
     {"model.sequential.3.tied_linear.to=1.weight",
      "--set model.sequential.3.tied_linear.to=1.weight: "
      "model.sequential.3.tied_linear.to wants the weight of an embedding, "

@@ -87,6 +87,22 @@ TEST(DatasetTest, ExpandsCategoriesBehindTheNumbers) {
   EXPECT_TRUE(batch.labels.empty());
 }
 
+TEST(DatasetTest, EveryOutputHasItsTargetOrTheModelDoesNotFit) {
+  const Dataset table(Table(), {});  // two numbers to predict
+  EXPECT_TRUE(table.CheckTargets({2}).ok());
+  EXPECT_TRUE(table.CheckTargets({2, 1}).ok());
+  EXPECT_EQ(table.CheckTargets({1}).message(),
+            "table: a sample has 2 numbers to predict, but the model gives "
+            "outputs of shape [1] for it, wanted one output for each");
+  EXPECT_FALSE(table.CheckTargets({8, 1}).ok());
+  const Dataset images(Images(), {});  // a class each
+  EXPECT_TRUE(images.CheckTargets({10}).ok());
+  EXPECT_EQ(images.CheckTargets({28, 10}).message(),
+            "images: a sample has 1 labels, but the model gives outputs of "
+            "shape [28, 10] for it, wanted one row of outputs; a flatten or "
+            "global_avg_pool makes one");
+}
+
 TEST(DatasetTest, AReusedBatchForgetsWhatItHeld) {
   const Dataset data(Table(), {});
   Batch batch;

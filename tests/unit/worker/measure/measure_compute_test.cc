@@ -54,5 +54,13 @@ TEST(MeasureComputeTest, AModelThatDoesNotFitItsDataIsRefused) {
               HasSubstr("layer 0 (linear)"));
 }
 
+TEST(MeasureComputeTest, AModelWithMoreOutputsThanTargetsIsRefused) {
+  auto job = ParseJob(kJob, "job.yaml");
+  ASSERT_TRUE(job.ok()) << job.status();
+  job->mutable_model()->mutable_sequential(2)->mutable_linear()->set_out(3);
+  EXPECT_THAT(MeasureCompute(*job, {4}).status().message(),
+              HasSubstr("wanted one output for each"));
+}
+
 }  // namespace
 }  // namespace tributary
