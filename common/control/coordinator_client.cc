@@ -18,6 +18,7 @@ constexpr absl::Duration kFirstBackoff = absl::Milliseconds(50);
 constexpr absl::Duration kLongestBackoff = absl::Seconds(1);
 // How long the coordinator may hold a call.
 constexpr absl::Duration kHold = absl::Seconds(2);
+constexpr absl::Duration kFirstHold = absl::Milliseconds(200);  // if told why
 
 std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
   grpc::ChannelArguments arguments;
@@ -157,13 +158,15 @@ absl::Status CoordinatorClient::DeclareModel(
 
 template <typename Request, typename Response>
 absl::StatusOr<Response> CoordinatorClient::HeldCall(
-    Method<Request, Response> method, Request request, absl::Duration timeout) {
+    Method<Request, Response> method, Request request, absl::Duration timeout,
+    const Waits& waits) {
   const int64_t start = options_.clock->NowMicros();
+  absl::Duration hold = waits ? kFirstHold : kHold;
   Response response;
   for (int attempt = 1;; ++attempt) {
     const absl::Duration left =
         timeout - absl::Microseconds(options_.clock->NowMicros() - start);
-    const absl::Duration wait = std::clamp(left, absl::ZeroDuration(), kHold);
+    const absl::Duration wait = std::clamp(left, absl::ZeroDuration(), hold);
     request.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(wait)));
     const absl::Status status =
         Attempt(method, request, wait + options_.attempt_timeout, &response);
@@ -174,7 +177,11 @@ absl::StatusOr<Response> CoordinatorClient::HeldCall(
       return absl::IsUnavailable(status) ? Unreachable(start, status) : status;
     }
     // A call that waited in vain is simply made again.
-    if (absl::IsDeadlineExceeded(status)) attempt = 0;
+    if (absl::IsDeadlineExceeded(status)) {
+      attempt = 0;
+      hold = kHold;
+      if (waits) waits(status.message());
+    }
     if (attempt > 0 && !Backoff(attempt, left)) {
       return absl::CancelledError("the client was cancelled");
     }
@@ -190,9 +197,9 @@ absl::StatusOr<v1::Plan> CoordinatorClient::GetPlan(uint64_t min_epoch,
 }
 
 absl::StatusOr<v1::ExchangeResponse> CoordinatorClient::Exchange(
-    v1::ExchangeRequest request, absl::Duration timeout) {
+    v1::ExchangeRequest request, absl::Duration timeout, const Waits& waits) {
   return HeldCall(&v1::CoordinatorService::Stub::Exchange, std::move(request),
-                  timeout);
+                  timeout, waits);
 }
 
 absl::Status CoordinatorClient::PutWeights(const v1::PutWeightsRequest& request,

@@ -2,6 +2,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <functional>
 #include <memory>
 #include <random>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/clock.h"
@@ -30,6 +32,9 @@ class CoordinatorClient {
     absl::Duration attempt_timeout = absl::Seconds(5);
   };
 
+  // Told what the coordinator said after it held a call in vain.
+  using Waits = std::function<void(absl::string_view sentence)>;
+
   // Does not connect yet. InvalidArgument when `address` is no host:port.
   static absl::StatusOr<std::unique_ptr<CoordinatorClient>> Create(
       Options options);
@@ -44,9 +49,10 @@ class CoordinatorClient {
       const v1::HeartbeatRequest& request, absl::Duration timeout);
   absl::Status ReportEvaluation(const v1::ReportEvaluationRequest& request,
                                 absl::Duration timeout);
-  // DeadlineExceeded says who is missing.
+  // DeadlineExceeded says who is missing; so does `waits`, called at times.
   absl::StatusOr<v1::ExchangeResponse> Exchange(v1::ExchangeRequest request,
-                                                absl::Duration timeout);
+                                                absl::Duration timeout,
+                                                const Waits& waits);
   absl::Status PutWeights(const v1::PutWeightsRequest& request,
                           absl::Duration timeout);
   absl::StatusOr<v1::JobStatusResponse> GetJobStatus(absl::Duration timeout);
@@ -73,7 +79,8 @@ class CoordinatorClient {
   // timeout; `hold` puts the time that it may be held into the request.
   template <typename Request, typename Response>
   absl::StatusOr<Response> HeldCall(Method<Request, Response> method,
-                                    Request request, absl::Duration timeout);
+                                    Request request, absl::Duration timeout,
+                                    const Waits& waits = nullptr);
   absl::Status Unreachable(int64_t since_micros, const absl::Status& why) const;
   // Pauses after attempt `attempt` (from 1), less long when a connection comes
   // about meanwhile; false when cancelled.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "common/control/take_place.h"
 #include "common/peak_memory.h"
 #include "common/status_macros.h"
@@ -226,19 +227,23 @@ void Member::SetBytes(uint64_t sent, uint64_t received) {
 }
 
 absl::StatusOr<std::vector<std::string>> Member::Exchange(
-    uint64_t plan_epoch, const std::string& group, int member, int size,
-    std::string payload, absl::Duration timeout) {
+    uint64_t plan_epoch, const std::string& group,
+    const std::vector<int>& ranks, std::string payload,
+    absl::Duration timeout) {
   v1::ExchangeRequest request;
   request.set_rank(index());
   request.set_incarnation(incarnation());
   request.set_plan_epoch(plan_epoch);
   request.set_group(group);
-  request.set_member(static_cast<uint32_t>(member));
-  request.set_size(static_cast<uint32_t>(size));
+  request.mutable_ranks()->Add(ranks.begin(), ranks.end());
   request.set_payload(std::move(payload));
-  SetWaitingFor(absl::StrCat("the other members of group ", group));
-  absl::StatusOr<v1::ExchangeResponse> all =
-      client_->Exchange(std::move(request), timeout);
+  SetWaitingFor(absl::StrCat("the others in group ", group));
+  absl::StatusOr<v1::ExchangeResponse> all = client_->Exchange(
+      std::move(request), timeout, [this](absl::string_view sentence) {
+        if (absl::ConsumePrefix(&sentence, "waits for ")) {
+          SetWaitingFor(std::string(sentence));
+        }
+      });
   SetWaitingFor("");
   TRIBUTARY_RETURN_IF_ERROR(all.status());
   return std::vector<std::string>(all->payloads().begin(),

@@ -117,14 +117,13 @@ class Member {
   // What it computes on: "cpu", "cuda: NVIDIA H200".
   void SetDevice(std::string device);
 
-  // Gives `payload` to the members of a group under this plan and returns
-  // everybody's, by their numbers. DeadlineExceeded says who is missing;
-  // Aborted: the plan is over.
-  absl::StatusOr<std::vector<std::string>> Exchange(uint64_t plan_epoch,
-                                                    const std::string& group,
-                                                    int member, int size,
-                                                    std::string payload,
-                                                    absl::Duration timeout);
+  // Gives `payload` to the group of these ranks, this one among them, under
+  // this plan and returns everybody's, in the ranks' order. DeadlineExceeded
+  // says which are missing; Aborted: the plan is over.
+  absl::StatusOr<std::vector<std::string>> Exchange(
+      uint64_t plan_epoch, const std::string& group,
+      const std::vector<int>& ranks, std::string payload,
+      absl::Duration timeout);
 
   // In a job without servers: gives the weights of a parameter of the plan
   // after the last step.

@@ -168,8 +168,8 @@ absl::StatusOr<v1::ExchangeResponse> JobControl::Exchange(
   const v1::ExchangeResponse* all = rendezvous_.Complete(request.group());
   if (all != nullptr) return *all;
   return absl::DeadlineExceededError(
-      absl::StrCat("group ", request.group(), " waits for its members ",
-                   rendezvous_.Missing(request.group())));
+      absl::StrCat("waits for ", rendezvous_.Missing(request.group()),
+                   " in group ", request.group()));
 }
 
 absl::Status JobControl::Put(const v1::PutWeightsRequest& request) {

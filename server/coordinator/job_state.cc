@@ -5,25 +5,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/job/job_options.h"
-#include "common/partition_plan.h"
 #include "common/status_macros.h"
-#include "common/wire/plan_codec.h"
 #include "server/coordinator/model_declaration.h"
 
 namespace tributary {
-namespace {
-
-// The servers' shards; without servers the plan only lists the parameters.
-int NumShards(const v1::JobSpec& job) {
-  return std::max(1, job.cluster().servers());
-}
-
-}  // namespace
-
-uint64_t BucketBytes(const v1::JobSpec& job) {
-  const uint64_t bytes = job.strategy().parameter_server().bucket_bytes();
-  return bytes == 0 ? PartitionPlan::kDefaultBucketBytes : bytes;
-}
 
 JobState::JobState(Options options, int64_t now_micros)
     : options_(std::move(options)),
@@ -145,10 +130,7 @@ absl::Status JobState::DeclareModel(const v1::DeclareModelRequest& request,
         "total_steps and steps_per_epoch must be at least 1, got ",
         request.total_steps(), " and ", request.steps_per_epoch()));
   }
-  TRIBUTARY_RETURN_IF_ERROR(
-      PartitionPlan::Create(FromProto(request.parameters()),
-                            NumShards(options_.job), BucketBytes(options_.job))
-          .status());
+  TRIBUTARY_RETURN_IF_ERROR(CheckDeclaration(request, options_.job));
   if (declaration_.parameters_size() == 0) {
     declaration_ = request;
     declaration_.DiscardUnknownFields();
@@ -190,25 +172,15 @@ void JobState::PublishPlanWhenComplete() {
             : absl::StrCat("everybody goes back to step ", restore_step_,
                            ", checkpoint ", restore_from_));
   }
-  plan_.emplace();
+  plan_ = PlanOf(declaration_, options_.job);
   plan_->set_job_id(options_.job_id);
   plan_->set_epoch(epoch);
   plan_->set_start_step(restore_step_);
   plan_->set_restore_from(restore_from_);
   plan_->set_checkpoint_directory(checkpoint_directory_);
-  *plan_->mutable_parameters() = declaration_.parameters();
   for (const Place& server : membership_.servers()) {
     plan_->add_servers(server.holder.address());
   }
-  plan_->set_bucket_bytes(BucketBytes(options_.job));
-  plan_->set_num_workers(options_.job.cluster().workers());
-  if (const DeviceMesh mesh = DeviceMeshOf(options_.job);
-      mesh.model_size() > 1) {
-    plan_->mutable_mesh()->set_data(mesh.data);
-    plan_->mutable_mesh()->set_stages(mesh.stages);
-    plan_->mutable_mesh()->set_tensor(mesh.tensor);
-  }
-  plan_->set_total_steps(declaration_.total_steps());
   if (phase_ == v1::JOB_PHASE_WAITING) phase_ = v1::JOB_PHASE_RUNNING;
 }
 

@@ -21,9 +21,6 @@ enum class LossVerdict {
   kGoesOn,   // the others do without it
 };
 
-// What the plan of a job is cut with.
-uint64_t BucketBytes(const v1::JobSpec& job);
-
 // The life of one job:
 //
 //   WAITING -> RUNNING -> (STOPPING ->) DONE

@@ -2,6 +2,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/job/job_options.h"
+#include "common/partition_plan.h"
+#include "common/wire/plan_codec.h"
 
 namespace tributary {
 namespace {
@@ -11,7 +14,33 @@ std::string Describe(const v1::ParameterSpec& spec) {
                       absl::StrJoin(spec.shape(), ", "), "]");
 }
 
+uint64_t BucketBytes(const v1::JobSpec& job) {
+  const uint64_t bytes = job.strategy().parameter_server().bucket_bytes();
+  return bytes == 0 ? PartitionPlan::kDefaultBucketBytes : bytes;
+}
+
 }  // namespace
+
+v1::Plan PlanOf(const v1::DeclareModelRequest& model, const v1::JobSpec& job) {
+  v1::Plan plan;
+  *plan.mutable_parameters() = model.parameters();
+  plan.set_bucket_bytes(BucketBytes(job));
+  plan.set_num_workers(job.cluster().workers());
+  if (const DeviceMesh mesh = DeviceMeshOf(job); mesh.model_size() > 1) {
+    plan.mutable_mesh()->set_data(mesh.data);
+    plan.mutable_mesh()->set_stages(mesh.stages);
+    plan.mutable_mesh()->set_tensor(mesh.tensor);
+  }
+  plan.set_total_steps(model.total_steps());
+  return plan;
+}
+
+absl::Status CheckDeclaration(const v1::DeclareModelRequest& model,
+                              const v1::JobSpec& job) {
+  v1::Plan plan = PlanOf(model, job);
+  for (int i = 0; i < job.cluster().servers(); ++i) plan.add_servers();
+  return MakePartitionPlan(plan).status();
+}
 
 std::string DeclarationDifference(const v1::DeclareModelRequest& first,
                                   const v1::DeclareModelRequest& other) {

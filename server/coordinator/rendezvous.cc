@@ -1,9 +1,22 @@
 #include "server/coordinator/rendezvous.h"
 
+#include <algorithm>
+#include <set>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/status_macros.h"
 
 namespace tributary {
+namespace {
+
+template <typename List>
+std::string Ranks(const List& ranks) {
+  return absl::StrCat(ranks.size() == 1 ? "rank " : "ranks ",
+                      absl::StrJoin(ranks, ", "));
+}
+
+}  // namespace
 
 void Rendezvous::Begin(uint64_t plan_epoch) {
   if (plan_epoch == plan_epoch_) return;
@@ -11,14 +24,15 @@ void Rendezvous::Begin(uint64_t plan_epoch) {
   groups_.clear();
 }
 
-absl::Status Rendezvous::Put(const v1::ExchangeRequest& request) {
-  if (request.size() < 1 || request.size() > max_size_ ||
-      request.member() >= request.size()) {
+absl::Status Rendezvous::CheckBounds(const v1::ExchangeRequest& request) const {
+  const std::set<uint32_t> ranks(request.ranks().begin(),
+                                 request.ranks().end());
+  if (ranks.count(request.rank()) == 0 || *ranks.rbegin() >= num_ranks_ ||
+      ranks.size() != static_cast<size_t>(request.ranks_size())) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a group has 1 to ", max_size_,
-                     " members, each with a number below; "
-                     "got member ",
-                     request.member(), " of ", request.size()));
+        absl::StrCat("a group has different ranks below ", num_ranks_,
+                     ", one of them its sender's; got ", request.ranks_size(),
+                     " of them from rank ", request.rank()));
   }
   if (request.payload().size() > kMaxPayloadBytes ||
       request.group().size() > kMaxNameBytes) {
@@ -31,22 +45,31 @@ absl::Status Rendezvous::Put(const v1::ExchangeRequest& request) {
     return absl::ResourceExhaustedError(
         absl::StrCat("there are ", kMaxGroups, " groups already"));
   }
+  return absl::OkStatus();
+}
+
+absl::Status Rendezvous::Put(const v1::ExchangeRequest& request) {
+  TRIBUTARY_RETURN_IF_ERROR(CheckBounds(request));
   Group& group = groups_[request.group()];
-  if (group.payloads.empty()) {
-    group.payloads.resize(request.size());
-    group.missing = request.size();
+  if (group.ranks.empty()) {
+    group.ranks.assign(request.ranks().begin(), request.ranks().end());
+    group.payloads.resize(group.ranks.size());
+    group.missing = group.ranks.size();
   }
-  if (group.payloads.size() != request.size()) {
+  if (!std::equal(group.ranks.begin(), group.ranks.end(),
+                  request.ranks().begin(), request.ranks().end())) {
     return absl::InvalidArgumentError(
-        absl::StrCat("group ", request.group(), " has ", group.payloads.size(),
-                     " members, got ", request.size()));
+        absl::StrCat("group ", request.group(), " has ", Ranks(group.ranks),
+                     ", got ", Ranks(request.ranks())));
   }
-  std::optional<std::string>& own = group.payloads[request.member()];
+  const auto place =
+      std::find(group.ranks.begin(), group.ranks.end(), request.rank());
+  std::optional<std::string>& own = group.payloads[place - group.ranks.begin()];
   if (group.missing == 0) {
     if (own == request.payload()) return absl::OkStatus();
     return absl::FailedPreconditionError(
         absl::StrCat("group ", request.group(),
-                     " is complete, with another member ", request.member()));
+                     " is complete, with another rank ", request.rank()));
   }
   if (!own) --group.missing;
   own = request.payload();
@@ -65,13 +88,13 @@ const v1::ExchangeResponse* Rendezvous::Complete(
 }
 
 std::string Rendezvous::Missing(const std::string& group) const {
-  std::vector<size_t> missing;
+  std::vector<uint32_t> missing;
   const auto found = groups_.find(group);
   if (found == groups_.end()) return "";
   for (size_t m = 0; m < found->second.payloads.size(); ++m) {
-    if (!found->second.payloads[m]) missing.push_back(m);
+    if (!found->second.payloads[m]) missing.push_back(found->second.ranks[m]);
   }
-  return absl::StrJoin(missing, ", ");
+  return Ranks(missing);
 }
 
 }  // namespace tributary

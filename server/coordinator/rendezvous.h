@@ -19,31 +19,34 @@ class Rendezvous {
   static constexpr size_t kMaxGroups = 4096;
   static constexpr size_t kMaxNameBytes = 64;
 
-  // For groups of at most max_size members.
-  explicit Rendezvous(uint32_t max_size) : max_size_(max_size) {}
+  // For groups of ranks below num_ranks.
+  explicit Rendezvous(uint32_t num_ranks) : num_ranks_(num_ranks) {}
 
   // Groups of an earlier plan are over.
   void Begin(uint64_t plan_epoch);
 
-  // InvalidArgument: out of bounds, or other members named another size.
-  // ResourceExhausted: too many groups. A member may say its payload again; a
+  // InvalidArgument: out of bounds, or another named other ranks.
+  // ResourceExhausted: too many groups. A rank may say its payload again; a
   // process in its place may say another until the group is complete, after
   // that FailedPrecondition.
   absl::Status Put(const v1::ExchangeRequest& request);
 
   // Everybody's payload, once all are there; null before.
   const v1::ExchangeResponse* Complete(const std::string& group) const;
-  // "2, 3": the members that have said nothing yet.
+  // "ranks 2, 3": those that have said nothing yet.
   std::string Missing(const std::string& group) const;
 
  private:
   struct Group {
-    std::vector<std::optional<std::string>> payloads;  // [member]
+    std::vector<uint32_t> ranks;
+    std::vector<std::optional<std::string>> payloads;  // [ranks]
     size_t missing = 0;
     v1::ExchangeResponse complete;  // once nobody is missing
   };
 
-  const uint32_t max_size_;
+  absl::Status CheckBounds(const v1::ExchangeRequest& request) const;
+
+  const uint32_t num_ranks_;
   uint64_t plan_epoch_ = 0;
   std::map<std::string, Group> groups_;
 };

@@ -13,6 +13,7 @@
 #include "common/wire/plan_codec.h"
 #include "server/coordinator/job_state.h"
 #include "server/coordinator/membership.h"
+#include "server/coordinator/model_declaration.h"
 
 namespace tributary {
 namespace {
@@ -71,17 +72,6 @@ absl::Status CheckPlan(const v1::CoordinatorState& state) {
   return MakePartitionPlan(state.plan()).status();
 }
 
-// The next plan is made of it.
-absl::Status CheckDeclaration(const v1::CoordinatorState& state) {
-  const v1::DeclareModelRequest& model = state.declaration();
-  if (model.parameters().empty()) return absl::OkStatus();
-  v1::Plan plan;
-  *plan.mutable_parameters() = model.parameters();
-  for (int i = 0; i < state.job().cluster().servers(); ++i) plan.add_servers();
-  plan.set_bucket_bytes(BucketBytes(state.job()));
-  return MakePartitionPlan(plan).status();
-}
-
 absl::Status CheckState(const v1::CoordinatorState& state) {
   if (state.phase() < v1::JOB_PHASE_WAITING ||
       state.phase() > v1::JOB_PHASE_FAILED) {
@@ -94,7 +84,10 @@ absl::Status CheckState(const v1::CoordinatorState& state) {
         "restore step ", state.restore_step(), ", wanted 0 or more"));
   }
   TRIBUTARY_RETURN_IF_ERROR(CheckCluster(state.job()));
-  TRIBUTARY_RETURN_IF_ERROR(CheckDeclaration(state));
+  if (!state.declaration().parameters().empty()) {  // the next plan is of it
+    TRIBUTARY_RETURN_IF_ERROR(
+        CheckDeclaration(state.declaration(), state.job()));
+  }
   TRIBUTARY_RETURN_IF_ERROR(CheckPlan(state));
   return CheckPlaces(state);
 }

@@ -104,6 +104,28 @@ TEST_P(GroupLossTest, ARankKilledInMidStepEndsAllOthersByName) {
   EXPECT_THAT(std::string(Summary("run")["message"]), HasSubstr("worker 1 ("));
 }
 
+TEST_P(GroupLossTest, ACoordinatorThatComesBackGoesOnWithTheJob) {
+  std::string address;
+  auto coordinator = Coordinate("run", &address);
+  std::vector<std::unique_ptr<RunningProcess>> members;
+  for (int i = 0; i < GetParam().servers + GetParam().workers; ++i) {
+    members.push_back(
+        Start({i < GetParam().servers ? "tributary-server" : "tributary-worker",
+               "--coordinator", address}));
+  }
+  ASSERT_TRUE(coordinator->WaitForOutput("epoch 3/20: test", kSoon));
+  coordinator->Signal(SIGKILL);
+  EXPECT_EQ(coordinator->Wait(kSoon), 128 + SIGKILL);
+  auto again = Start({"tributary-coordinator", "--job", "job.yaml", "--run-dir",
+                      "run", "--listen", address});
+  EXPECT_EQ(again->Wait(kSoon), 0) << again->output();
+  for (auto& member : members) {
+    EXPECT_EQ(member->Wait(kSoon), 0) << member->output();
+  }
+  EXPECT_EQ(Summary("run")["lost"]["workers"], 0);
+  EXPECT_EQ(Sha256("run"), Undisturbed());
+}
+
 // Without a checkpoint everybody starts over, with one from there.
 TEST_P(GroupLossTest, ALostRankIsReplacedAndTheBitsStay) {
   for (const std::string every : {"0", "40"}) {

@@ -31,8 +31,8 @@ struct Side {
   // What all say of `what`, in the group's order.
   ExchangeBytes Exchange(const std::string& what) const {
     return [side = *this, name = group.name + what](std::string bytes) {
-      return side.parts.member->Exchange(side.plan.epoch(), name, side.rank,
-                                         side.size(), std::move(bytes),
+      return side.parts.member->Exchange(side.plan.epoch(), name,
+                                         side.group.ranks, std::move(bytes),
                                          side.timeout);
     };
   }

@@ -203,6 +203,36 @@ TEST_F(CoordinatorTest, LeadsAWholeJobFromJoiningToSavedWeights) {
   EXPECT_TRUE(coordinator_->WaitUntilEveryoneKnowsEnd(kSoon));
 }
 
+TEST_F(CoordinatorTest, AMemberOfAGroupSaysForWhichRanksItWaits) {
+  Start(1, 2);
+  auto server = Join(v1::ROLE_SERVER, store_[0].address());
+  std::unique_ptr<Member> workers[2] = {Join(v1::ROLE_WORKER),
+                                        Join(v1::ROLE_WORKER)};
+  ASSERT_TRUE(workers[0]->DeclareModel(Model()).ok());
+  ASSERT_TRUE(workers[0]->GetPlan(1, kSoon).ok());
+  const auto exchange = [&](int w, const char* bytes, absl::Duration timeout) {
+    return workers[w]->Exchange(1, "data", {1, 0}, bytes, timeout);
+  };
+  const absl::Status alone = exchange(0, "zero", absl::ZeroDuration()).status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(alone));
+  EXPECT_EQ(alone.message(), "waits for rank 1 in group data");
+
+  std::thread other([&] {
+    const absl::Time limit = absl::Now() + kSoon;
+    while (workers[0]->waiting_for() != "rank 1 in group data" &&
+           absl::Now() < limit) {
+      std::this_thread::yield();
+    }
+    EXPECT_EQ(workers[0]->waiting_for(), "rank 1 in group data");
+    EXPECT_TRUE(exchange(1, "one", kSoon).ok());
+  });
+  const auto all = exchange(0, "zero", kSoon);
+  other.join();
+  ASSERT_TRUE(all.ok()) << all.status();
+  EXPECT_THAT(*all, ::testing::ElementsAre("one", "zero"));
+  EXPECT_EQ(workers[0]->waiting_for(), "");
+}
+
 // Steps end only when both workers have begun them, as under BSP.
 class Rendezvous {
  public:

@@ -61,6 +61,20 @@ TEST_F(JobStateTest, ModelThatNoPlanCanBeMadeOfIsRefused) {
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Declare(worker, 10, /*total_steps=*/0).code(),
             absl::StatusCode::kInvalidArgument);
+  v1::DeclareModelRequest of_another_stage;
+  of_another_stage.set_rank(worker.index());
+  of_another_stage.set_incarnation(worker.incarnation());
+  of_another_stage.set_total_steps(1);
+  of_another_stage.set_steps_per_epoch(1);
+  of_another_stage.add_parameters()->add_shape(1);
+  of_another_stage.mutable_parameters(0)->set_name("w");
+  EXPECT_TRUE(state_->DeclareModel(of_another_stage, now_).ok());
+  Open(1, 1);
+  Join(v1::ROLE_WORKER, "w");
+  of_another_stage.mutable_parameters(0)->set_stage(2);
+  EXPECT_THAT(
+      std::string(state_->DeclareModel(of_another_stage, now_).message()),
+      HasSubstr("parameter w is held by stage 1"));
 }
 
 TEST_F(JobStateTest, DeclarationOfALostMemberIsRefused) {

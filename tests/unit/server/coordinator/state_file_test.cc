@@ -45,6 +45,26 @@ TEST(StateFileTest, WhatIsKeptReadsBackTheSame) {
   EXPECT_EQ(read->SerializeAsString(), Running().SerializeAsString());
 }
 
+TEST(StateFileTest, AJobOfTensorRanksReadsBackToo) {
+  v1::CoordinatorState state = Running();
+  state.mutable_job()->mutable_strategy()->mutable_tensor_parallel()->set_ranks(
+      2);
+  v1::ParameterSpec& slice =
+      *state.mutable_declaration()->mutable_parameters(0);
+  slice.set_tensor(2);
+  *state.mutable_plan()->mutable_parameters(0) = slice;
+  v1::Mesh& mesh = *state.mutable_plan()->mutable_mesh();
+  mesh.set_data(1);
+  mesh.set_stages(1);
+  mesh.set_tensor(2);
+  TRIBUTARY_EXPECT_OK(DecodeState("f", EncodeState(state)));
+  state.mutable_declaration()->mutable_parameters(0)->set_tensor(3);
+  EXPECT_THAT(DecodeState("f", EncodeState(state)),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "parameter w is held by stage -1 and tensor rank 2 of a "
+                       "mesh of 1 x 2"));
+}
+
 TEST(StateFileTest, EveryBitThatIsWrongIsFound) {
   const std::string bytes = EncodeState(Running());
   for (size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
