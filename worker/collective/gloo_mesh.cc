@@ -49,11 +49,15 @@ class GlooOperation final : public Mesh::Operation {
   absl::Status begun_;
 };
 
+// Two connections to each rank, one for each way: Gloo holds a connection's
+// lock while a sender's bytes are copied, and its thread asks again and again
+// for the bytes that have come in on it meanwhile.
 class GlooMesh final : public Mesh {
  public:
   GlooMesh(std::shared_ptr<gloo::transport::Device> device, int rank, int size)
       : device_(std::move(device)),
-        context_(device_->createContext(rank, size)),
+        up_(device_->createContext(rank, size)),
+        down_(device_->createContext(rank, size)),
         rank_(rank),
         size_(size) {}
 
@@ -65,13 +69,13 @@ class GlooMesh final : public Mesh {
   std::unique_ptr<Operation> Send(int to, uint64_t tag, const void* data,
                                   size_t bytes) override {
     auto operation = std::make_unique<GlooOperation>(this, to, true);
-    operation->Begin(*context_, tag, const_cast<void*>(data), bytes);
+    operation->Begin(Context(rank_, to), tag, const_cast<void*>(data), bytes);
     return operation;
   }
   std::unique_ptr<Operation> Receive(int from, uint64_t tag, void* data,
                                      size_t bytes) override {
     auto operation = std::make_unique<GlooOperation>(this, from, false);
-    operation->Begin(*context_, tag, data, bytes);
+    operation->Begin(Context(from, rank_), tag, data, bytes);
     return operation;
   }
   void Abort(const std::string& why) override {
@@ -93,12 +97,16 @@ class GlooMesh final : public Mesh {
   }
 
  private:
-  // What Connect exchanges: the address that each other rank connects to.
+  gloo::transport::Context& Context(int from, int to) {
+    return from < to ? *up_ : *down_;
+  }
+  // What Connect exchanges: the addresses that each other rank connects to.
   std::string Addresses();
   void ConnectTo(int peer, const std::string& addresses);
 
   const std::shared_ptr<gloo::transport::Device> device_;
-  const std::shared_ptr<gloo::transport::Context> context_;
+  // What goes to higher ranks, and to lower ones.
+  const std::shared_ptr<gloo::transport::Context> up_, down_;
   const int rank_;
   const int size_;
   absl::Mutex mu_;
@@ -141,28 +149,31 @@ absl::Status GlooOperation::Wait(absl::Duration timeout) {
 std::string GlooMesh::Addresses() {
   std::string addresses;
   for (int peer = 0; peer < size_; ++peer) {
-    std::string address;
-    if (peer != rank_) {
-      const std::vector<char> bytes =
-          context_->getPair(peer)->address().bytes();
-      address.assign(bytes.begin(), bytes.end());
+    for (const auto& context : {up_, down_}) {
+      std::string address;
+      if (peer != rank_) {
+        const std::vector<char> bytes =
+            context->getPair(peer)->address().bytes();
+        address.assign(bytes.begin(), bytes.end());
+      }
+      absl::StrAppend(&addresses, address.size(), ":", address);
     }
-    absl::StrAppend(&addresses, address.size(), ":", address);
   }
   return addresses;
 }
 
 void GlooMesh::ConnectTo(int peer, const std::string& addresses) {
   size_t position = 0;
-  for (int entry = 0; entry < size_; ++entry) {
+  for (int entry = 0; entry < 2 * size_; ++entry) {
     const size_t colon = addresses.find(':', position);
     if (colon == std::string::npos) break;
     const size_t length = std::stoul(addresses.substr(position));
     if (length > addresses.size() - colon - 1) break;
-    if (entry == rank_) {
+    if (entry / 2 == rank_) {
       const std::string address = addresses.substr(colon + 1, length);
-      context_->getPair(peer)->connect({address.begin(), address.end()});
-      return;
+      const auto& context = entry % 2 == 0 ? up_ : down_;
+      context->getPair(peer)->connect({address.begin(), address.end()});
+      if (entry % 2 == 1) return;
     }
     position = colon + 1 + length;
   }
@@ -172,9 +183,11 @@ void GlooMesh::ConnectTo(int peer, const std::string& addresses) {
 absl::Status GlooMesh::Connect(const GlooOptions& options) {
   int peer = -1;
   try {
-    context_->setTimeout(absl::ToChronoMilliseconds(options.connect_timeout));
-    for (peer = 0; peer < size_; ++peer) {
-      if (peer != rank_) context_->createPair(peer)->setLocalRank(0);
+    for (const auto& context : {up_, down_}) {
+      context->setTimeout(absl::ToChronoMilliseconds(options.connect_timeout));
+      for (peer = 0; peer < size_; ++peer) {
+        if (peer != rank_) context->createPair(peer)->setLocalRank(0);
+      }
     }
     TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<std::string> addresses,
                                options.exchange(Addresses()));

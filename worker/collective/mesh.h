@@ -61,9 +61,9 @@ struct GlooOptions {
   ExchangeBytes exchange;
 };
 
-// Gloo's TCP transport: a connection between every two ranks. Unavailable with
-// Gloo's words when they cannot connect; errors of `exchange` pass through. The
-// process ignores SIGPIPE from then on.
+// Gloo's TCP transport: two connections between every two ranks, one each way.
+// Unavailable with Gloo's words when they cannot connect; errors of `exchange`
+// pass through. The process ignores SIGPIPE from then on.
 absl::StatusOr<std::unique_ptr<Mesh>> ConnectGlooMesh(
     const GlooOptions& options);
 
