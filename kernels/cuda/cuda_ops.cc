@@ -38,9 +38,9 @@ std::unique_ptr<CudaOps> CudaOps::Create(int device, ProductPrecision precision,
 
 CudaOps::~CudaOps() {
   cudaSetDevice(device_);
+  if (scratch_ != nullptr) cudaFreeAsync(scratch_, stream_);
+  if (operands_ != nullptr) cudaFreeAsync(operands_, stream_);
   if (stream_ != nullptr) cudaStreamSynchronize(stream_);
-  if (scratch_ != nullptr) cudaFree(scratch_);
-  if (operands_ != nullptr) cudaFree(operands_);
   cublas_.reset();
   staging_.reset();
   if (stream_ != nullptr) cudaStreamDestroy(stream_);
@@ -57,13 +57,17 @@ void CudaOps::Record(const DeviceStatus& status) {
 
 void* CudaOps::Grow(size_t bytes, void** array, size_t* size) {
   if (bytes <= *size) return *array;
-  // Freeing waits for the kernels that use the old one.
-  if (*array != nullptr) Record(CudaStatus(cudaFree(*array)));
+  // In the stream's order: cudaFree would wait for all the device does, an
+  // exchange among it whose other ranks may never come.
+  const cudaStream_t stream = Stream();
+  if (*array != nullptr) Record(CudaStatus(cudaFreeAsync(*array, stream)));
   *array = nullptr;
   *size = 0;
-  if (DeviceStatus status = CudaStatus(cudaMalloc(array, bytes));
+  if (DeviceStatus status = CudaStatus(cudaMallocAsync(array, bytes, stream));
       !status.ok()) {
     Record(status);
+    cudaGetLastError();  // recorded, no fault of the next kernel's launch
+    *array = nullptr;
     return nullptr;
   }
   *size = bytes;
