@@ -66,7 +66,7 @@ function(tributary_test name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS}
     GTest::gmock GTest::gtest GTest::gtest_main)
-  if(TRIBUTARY_PRECOMPILE_TESTS)
+  if(TARGET precompiled_for_tests)
     target_precompile_headers(${name} REUSE_FROM precompiled_for_tests)
     target_compile_options(${name} PRIVATE ${TRIBUTARY_PRECOMPILED_OPTIONS})
   endif()
