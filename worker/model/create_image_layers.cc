@@ -71,6 +71,22 @@ absl::StatusOr<Window> WindowOf(const Spec& spec, const Shape& input_shape) {
   return w;
 }
 
+// What a sample gives, and the columns that its product may be taken of: in
+// double, as the extents may come to 2^67.
+absl::Status CheckSampleSize(const Convolution& c) {
+  const Window& w = c.window;
+  const double places =
+      static_cast<double>(w.out_height()) * static_cast<double>(w.out_width());
+  const double columns = places * static_cast<double>(c.in_channels) *
+                         static_cast<double>(w.kernel_height * w.kernel_width);
+  const double most =
+      std::max(columns, places * static_cast<double>(c.out_channels));
+  if (most <= kMaxExtent) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("takes arrays of ", most, " elements for a sample of ",
+                   w.height, " x ", w.width, ", wants at most ", kMaxExtent));
+}
+
 // The output keeps the input's channels, if it has any.
 Shape PooledShape(const Shape& input_shape, const Window& w) {
   Shape shape = input_shape;
@@ -115,6 +131,7 @@ LayerOr CreateConv2d(const v1::Conv2dSpec& spec, const Shape& input_shape,
         c.in_channels, ", out ", c.out_channels, ", groups ", c.groups));
   }
   TRIBUTARY_ASSIGN_OR_RETURN(c.window, WindowOf(spec, input_shape));
+  TRIBUTARY_RETURN_IF_ERROR(CheckSampleSize(c));
   return std::make_unique<Conv2dLayer>(options.ops, input_shape, c,
                                        !spec.has_bias() || spec.bias(),
                                        options.max_rows, options.scratch);

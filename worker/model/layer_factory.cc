@@ -198,6 +198,11 @@ LayerOr CreateByKind(const v1::LayerSpec& spec, const Shape& input_shape,
 LayerOr CreateLayer(const v1::LayerSpec& spec, const Shape& input_shape,
                     const LayerOptions& options) {
   LayerOr layer = CreateByKind(spec, input_shape, options);
+  if (layer.ok() && (*layer)->output_size() > kMaxExtent) {
+    layer = absl::InvalidArgumentError(
+        absl::StrCat("gives ", (*layer)->output_size(),
+                     " numbers a sample, wants at most ", kMaxExtent));
+  }
   if (layer.ok()) return layer;
   if (absl::StartsWith(layer.status().message(), "layer ")) {
     return layer;  // of a layer within this one

@@ -82,6 +82,17 @@ TEST(ModelErrorTest, AWrongConvolutionNamesItsLayerAndTheShape) {
                "layer 0 (conv2d): a kernel of 9 x 9 does not fit into 6 x 28 "
                "with padding 1 x 1"));
   EXPECT_THAT(
+      CreateWith("sequential { conv2d { in: 1 out: 1000000000 kernel: 1 "
+                 "padding: 65536 } }",
+                 {28, 28}),
+      StatusIs(kInvalid,
+               "layer 0 (conv2d): takes arrays of 1.71872e+19 elements for a "
+               "sample of 28 x 28, wants at most 2147483647"));
+  EXPECT_THAT(
+      CreateWith("sequential { linear { in: 28 out: 2147483647 } }", {28, 28}),
+      StatusIs(kInvalid,
+               "layer 0 (linear): gives 60129542116 numbers a sample"));
+  EXPECT_THAT(
       CreateWith("sequential { conv2d { in: 1 out: 4 kernel: 3 } }", {784}),
       StatusIs(kInvalid, "wants samples of shape [channels, height, width]"));
 }
