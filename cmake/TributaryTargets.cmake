@@ -64,15 +64,12 @@ function(tributary_test name)
   add_executable(${name} ${ARG_SRCS})
   set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
-  target_link_libraries(${name} PRIVATE ${ARG_DEPS}
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} tributary_testing_paths
     GTest::gmock GTest::gtest GTest::gtest_main)
   if(TARGET precompiled_for_tests)
     target_precompile_headers(${name} REUSE_FROM precompiled_for_tests)
     target_compile_options(${name} PRIVATE ${TRIBUTARY_PRECOMPILED_OPTIONS})
   endif()
-  target_compile_definitions(${name} PRIVATE
-    TRIBUTARY_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
-    TRIBUTARY_BINARY_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
   if(TRIBUTARY_SANITIZE STREQUAL "thread")
     tributary_show_locks(${name})
   endif()

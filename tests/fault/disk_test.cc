@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tests/fault/fault_test.h"
+#include "tests/testing/paths.h"
 #include "tests/testing/process.h"
 
 namespace tributary {
@@ -47,8 +48,7 @@ class DiskTest : public FaultTest {
   }
   testing::ProcessResult Verify() {
     return testing::RunProcess(
-        {std::string(TRIBUTARY_BINARY_DIR) + "/tributary", "checkpoint",
-         "verify", disk_});
+        {testing::Program("tributary"), "checkpoint", "verify", disk_});
   }
   // Checkpoints that are whole, and folders of others.
   std::pair<int, int> Count() {

@@ -17,6 +17,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
+#include "tests/testing/paths.h"
 
 namespace tributary {
 namespace {
@@ -75,7 +76,7 @@ bool CanListen(int port) {
 
 // The table of the run directory in docs/formats.md.
 std::set<std::string> DocumentedFiles() {
-  std::ifstream file(std::string(TRIBUTARY_SOURCE_DIR) + "/docs/formats.md");
+  std::ifstream file(testing::SourceFile("docs/formats.md"));
   std::set<std::string> names;
   bool inside = false;
   const std::regex row(R"(\| `([^`]+)` \|.*)");
@@ -102,7 +103,7 @@ void FaultTest::SetUp() { Write("job.yaml", kJob); }
 
 std::unique_ptr<testing::RunningProcess> FaultTest::Start(
     std::vector<std::string> command) {
-  command[0] = std::string(TRIBUTARY_BINARY_DIR) + "/" + command[0];
+  command[0] = testing::Program(command[0]);
   return RunningProcess::Start({.command = command, .folder = folder()});
 }
 

@@ -16,6 +16,7 @@
 #include "absl/time/clock.h"
 #include "tests/fault/fault_test.h"
 #include "tests/testing/http_get.h"
+#include "tests/testing/paths.h"
 #include "tests/testing/process.h"
 
 namespace tributary {
@@ -83,9 +84,9 @@ class PauseTest : public FaultTest,
   }
 
   json Status() {
-    const auto result = testing::RunProcess(
-        {std::string(TRIBUTARY_BINARY_DIR) + "/tributary", "status",
-         "--coordinator", coordinator_, "--json"});
+    const auto result =
+        testing::RunProcess({testing::Program("tributary"), "status",
+                             "--coordinator", coordinator_, "--json"});
     return json::parse(result.output, nullptr, /*allow_exceptions=*/false);
   }
   json Member(const char* role, int index) {

@@ -16,6 +16,7 @@
 #include "nlohmann/json.hpp"
 #include "tests/testing/golden.h"
 #include "tests/testing/npy.h"
+#include "tests/testing/paths.h"
 #include "tests/testing/process.h"
 #include "tests/testing/strategies.h"
 
@@ -273,7 +274,7 @@ class GoldenModelsTest : public ::testing::TestWithParam<Run> {
 TEST_P(GoldenModelsTest, LossesAndWeightsAreThoseOfPytorch) {
   WriteJob();
   const testing::ProcessResult result =
-      testing::RunProcess({TRIBUTARY_BINARY_DIR "/tributary", "train",
+      testing::RunProcess({testing::Program("tributary"), "train",
                            folder_ / "job.yaml", "--run-dir", folder_ / "run"});
   ASSERT_EQ(result.exit_code, 0) << result.output;
 

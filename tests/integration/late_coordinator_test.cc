@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/control/coordinator_client.h"
 #include "common/run/unique_fd.h"
+#include "tests/testing/paths.h"
 #include "tests/testing/running_process.h"
 #include "tests/testing/temporary_folder.h"
 
@@ -48,7 +49,7 @@ class LateClock final : public Clock {
   int64_t NowMicros() const override {
     if (++asked_ == 3) {
       coordinator_ = testing::RunningProcess::Start(
-          {.command = {TRIBUTARY_BINARY_DIR "/tributary-coordinator", "--job",
+          {.command = {testing::Program("tributary-coordinator"), "--job",
                        "job.yaml", "--listen", address_, "--run-dir", "run"},
            .folder = folder_});
       EXPECT_TRUE(coordinator_->WaitForOutput("waits for", absl::Seconds(30)))

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
+#include "tests/testing/paths.h"
 #include "tests/testing/process.h"
 #include "tests/testing/strategies.h"
 #include "tests/testing/temporary_folder.h"
@@ -48,7 +49,7 @@ class StrategyEqualityTest : public testing::TemporaryFolderTest,
                        "gradient_accumulation: 2, ",
                        GetParam().training, "}\n", strategy.Yaml(workers)));
     const testing::ProcessResult result =
-        testing::RunProcess({TRIBUTARY_BINARY_DIR "/tributary", "train",
+        testing::RunProcess({testing::Program("tributary"), "train",
                              Path(run + ".yaml"), "--run-dir", Path(run)});
     EXPECT_EQ(result.exit_code, 0) << result.output;
     if (result.exit_code != 0) return run;

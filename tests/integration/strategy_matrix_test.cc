@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/run/safetensors.h"
 #include "nlohmann/json.hpp"
+#include "tests/testing/paths.h"
 #include "tests/testing/process.h"
 #include "tests/testing/strategies.h"
 #include "tests/testing/temporary_folder.h"
@@ -96,15 +97,15 @@ class StrategyMatrixTest : public testing::TemporaryFolderTest,
               const std::string& from = "") {
     std::string job = GetParam().yaml;
     for (size_t at; (at = job.find("EXAMPLES")) != std::string::npos;) {
-      job.replace(at, 8, TRIBUTARY_SOURCE_DIR "/examples");
+      job.replace(at, 8, testing::SourceFile("examples"));
     }
     const std::string run = absl::StrCat(strategy.label, "-", workers,
                                          from.empty() ? "" : "-after-", from);
     Write(run + ".yaml", absl::StrCat("name: matrix\ndevice: cpu", job,
                                       "checkpoint: {every_steps: 20}\n",
                                       strategy.Yaml(workers)));
-    std::vector<std::string> words = {TRIBUTARY_BINARY_DIR "/tributary",
-                                      "train", Path(run + ".yaml"), "--run-dir",
+    std::vector<std::string> words = {testing::Program("tributary"), "train",
+                                      Path(run + ".yaml"), "--run-dir",
                                       Path(run)};
     if (!from.empty()) {
       words.push_back("--resume");

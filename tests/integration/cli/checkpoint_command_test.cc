@@ -7,6 +7,7 @@
 #include "common/run/safetensors.h"
 #include "common/run/sha256.h"
 #include "tests/testing/checkpoint_files.h"
+#include "tests/testing/paths.h"
 #include "tests/testing/running_process.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/temporary_folder.h"
@@ -36,8 +37,7 @@ class CheckpointCommandTest : public testing::TemporaryFolderTest {
     TRIBUTARY_EXPECT_OK(model_.Write(Path("run/checkpoints"), 40, 3));
   }
   Result Run(std::vector<std::string> words) const {
-    words.insert(words.begin(),
-                 std::string(TRIBUTARY_BINARY_DIR) + "/tributary");
+    words.insert(words.begin(), testing::Program("tributary"));
     auto process =
         testing::RunningProcess::Start({.command = words, .folder = folder()});
     const int exit_code = process->Wait(kSoon);

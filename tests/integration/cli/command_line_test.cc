@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tests/testing/paths.h"
 #include "tests/testing/running_process.h"
 #include "tests/testing/temporary_folder.h"
 
@@ -130,8 +131,7 @@ class WrongCommandLineTest : public testing::TemporaryFolderTest,
 
 TEST_P(WrongCommandLineTest, GetsOneMessageAndLeavesNothingBehind) {
   Write("job.yaml", kJob);
-  std::vector<std::string> command = {std::string(TRIBUTARY_BINARY_DIR) + "/" +
-                                      GetParam().program};
+  std::vector<std::string> command = {testing::Program(GetParam().program)};
   command.insert(command.end(), GetParam().words.begin(),
                  GetParam().words.end());
   auto process =
@@ -152,7 +152,7 @@ class CommandLineTest : public testing::TemporaryFolderTest {
  protected:
   // The output of a program that must succeed.
   std::string Run(std::vector<std::string> words) {
-    words[0] = std::string(TRIBUTARY_BINARY_DIR) + "/" + words[0];
+    words[0] = testing::Program(words[0]);
     auto process =
         testing::RunningProcess::Start({.command = words, .folder = folder()});
     EXPECT_EQ(process->Wait(kSoon), 0) << process->output();
@@ -189,8 +189,8 @@ TEST_F(CommandLineTest, DryRunPrintsTheResolvedJobAndLeavesNothingBehind) {
 
 TEST_F(CommandLineTest, StatusOfNobodySaysSo) {
   auto process = testing::RunningProcess::Start(
-      {.command = {std::string(TRIBUTARY_BINARY_DIR) + "/tributary", "status",
-                   "--coordinator", "127.0.0.1:1"}});
+      {.command = {testing::Program("tributary"), "status", "--coordinator",
+                   "127.0.0.1:1"}});
   EXPECT_EQ(process->Wait(kSoon), 1);
   EXPECT_THAT(
       process->output(),

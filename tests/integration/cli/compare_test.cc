@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/testing/paths.h"
 #include "tests/testing/running_process.h"
 #include "tests/testing/temporary_folder.h"
 
@@ -34,8 +35,8 @@ class CompareTest : public testing::TemporaryFolderTest {
   void SetUp() override { Write("job.yaml", kJob); }
 
   std::unique_ptr<RunningProcess> Compare(std::vector<std::string> words) {
-    std::vector<std::string> command = {
-        std::string(TRIBUTARY_BINARY_DIR) + "/tributary", "compare"};
+    std::vector<std::string> command = {testing::Program("tributary"),
+                                        "compare"};
     command.insert(command.end(), words.begin(), words.end());
     return RunningProcess::Start({.command = command, .folder = folder()});
   }

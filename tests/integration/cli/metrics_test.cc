@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "tests/testing/http_get.h"
+#include "tests/testing/paths.h"
 #include "tests/testing/process.h"
 #include "tests/testing/running_process.h"
 #include "tests/testing/temporary_folder.h"
@@ -38,7 +39,7 @@ struct Documented {
 // The rows "| `name` | type | `label`, ... |" of docs/operations.md.
 std::map<std::string, Documented> ReadTable() {
   std::map<std::string, Documented> table;
-  std::ifstream file(std::string(TRIBUTARY_SOURCE_DIR) + "/docs/operations.md");
+  std::ifstream file(testing::SourceFile("docs/operations.md"));
   const std::regex row(R"(\| `([a-z_]+)` \| (\w+) \|([^|]*)\|.*)");
   const std::regex label("`([a-z_]+)`");
   for (std::string line; std::getline(file, line);) {
@@ -80,9 +81,7 @@ checkpoint: {every_steps: 1000, keep: 1}
         absl::StrCat("127.0.0.1:", PortBehind("coordinator 127.0.0.1:"));
   }
 
-  static std::string Program() {
-    return std::string(TRIBUTARY_BINARY_DIR) + "/tributary";
-  }
+  static std::string Program() { return testing::Program("tributary"); }
   int PortBehind(const std::string& text) const {
     return std::stoi(
         train_->output().substr(train_->output().find(text) + text.size()));

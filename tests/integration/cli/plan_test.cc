@@ -7,6 +7,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "tests/testing/paths.h"
 #include "tests/testing/running_process.h"
 #include "tests/testing/temporary_folder.h"
 
@@ -48,7 +49,7 @@ class PlanTest : public testing::TemporaryFolderTest {
 
   std::unique_ptr<testing::RunningProcess> Start(
       std::vector<std::string> words) {
-    words[0] = std::string(TRIBUTARY_BINARY_DIR) + "/" + words[0];
+    words[0] = testing::Program(words[0]);
     return testing::RunningProcess::Start(
         {.command = words, .folder = folder()});
   }

@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "tests/testing/paths.h"
 #include "tests/testing/running_process.h"
 #include "tests/testing/temporary_folder.h"
 
@@ -55,8 +56,7 @@ class SeveralHostsTest : public testing::TemporaryFolderTest {
 
   std::unique_ptr<RunningProcess> Start(const std::string& subcommand,
                                         const Words& words) {
-    Words command = {std::string(TRIBUTARY_BINARY_DIR) + "/tributary",
-                     subcommand, "job.yaml"};
+    Words command = {testing::Program("tributary"), subcommand, "job.yaml"};
     command.insert(command.end(), words.begin(), words.end());
     return RunningProcess::Start({.command = command, .folder = folder()});
   }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/time/clock.h"
+#include "tests/testing/paths.h"
 #include "tests/testing/running_process.h"
 #include "tests/testing/temporary_folder.h"
 
@@ -23,8 +24,7 @@ constexpr absl::Duration kSoon = absl::Seconds(40);
 class SupervisionTest : public testing::TemporaryFolderTest {
  protected:
   void SetUp() override {
-    fs::copy_file(std::string(TRIBUTARY_BINARY_DIR) + "/tributary",
-                  Path("tributary"));
+    fs::copy_file(testing::Program("tributary"), Path("tributary"));
     Write("job.yaml", R"(name: small
 model: {sequential: [{linear: {in: 20, out: 1}}]}
 data:

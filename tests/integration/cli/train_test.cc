@@ -12,6 +12,7 @@
 #include "common/job/job_file.h"
 #include "common/run/safetensors.h"
 #include "common/run/sha256.h"
+#include "tests/testing/paths.h"
 #include "tests/testing/running_process.h"
 #include "tests/testing/temporary_folder.h"
 
@@ -41,9 +42,7 @@ training: {epochs: 4, loss: mse, optimizer: {sgd: {learning_rate: 0.1}}}
 cluster: {servers: 2, workers: 2}
 )";
 
-std::string Program(const std::string& name) {
-  return std::string(TRIBUTARY_BINARY_DIR) + "/" + name;
-}
+using testing::Program;
 
 class TrainTest : public testing::TemporaryFolderTest {
  protected:

@@ -9,13 +9,14 @@
 #include "common/cost/layer_costs.h"
 #include "common/job/job_file.h"
 #include "gtest/gtest.h"
+#include "tests/testing/paths.h"
 
 namespace tributary {
 
 // Of a job file's model block, lines with two blanks before them. Only that
 // block matters here: the data are any file.
 inline v1::ModelSpec ModelOf(const std::string& model) {
-  const char* file = TRIBUTARY_SOURCE_DIR "/README.md";
+  const std::string file = testing::SourceFile("README.md");
   const absl::StatusOr<v1::JobSpec> job =
       ParseJob(absl::StrCat("model:\n", model,
                             "\ndata:\n  train: {npy: {features: ", file,

@@ -46,9 +46,10 @@ std::string Refusal(const v1::JobSpec& job, const StrategyShape& shape,
 TEST(StrategyJobTest, WhatTrainRefusesIsRefusedWithItsReason) {
   const v1::JobSpec job = Job();
   EXPECT_TRUE(JobWithStrategy(job, Tensor(3), 6).ok());
-  EXPECT_THAT(Refusal(job, Tensor(2), 6),
-              testing::StartsWith("model.sequential.2.residual.body.1.attention"
-                                  ".heads must be a multiple of "));
+  EXPECT_THAT(
+      Refusal(job, Tensor(2), 6),
+      ::testing::StartsWith("model.sequential.2.residual.body.1.attention"
+                            ".heads must be a multiple of "));
   EXPECT_THAT(Refusal(job, Tensor(512), 512), HasSubstr("at most 256"));
   StrategyShape stages;
   stages.stages = 3;

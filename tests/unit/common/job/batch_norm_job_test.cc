@@ -7,6 +7,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
+#include "tests/testing/paths.h"
 #include "tests/unit/common/job/good_job.h"
 
 namespace tributary {
@@ -112,14 +113,14 @@ TEST(PresetTest, AResnetIsStagesOfResidualsThatHalveTheImage) {
 
 // He et al. 2016, table 6: ResNet-20 has 0.27 M parameters, ResNet-110 1.7 M.
 TEST(PresetTest, AResnetHasThePapersSize) {
+  const std::string any_file = testing::SourceFile("README.md");
   for (const auto& [depth, millions] : {std::pair(20, 0.27), {110, 1.7}}) {
-    const v1::JobSpec job = Parse(
-        JobWith(0, ""),
-        {"model={resnet: {in_channels: 3, depth: " + std::to_string(depth) +
-             ", classes: 10}}",
-         "training.loss=cross_entropy",
-         "data.train={npy: {features: " TRIBUTARY_SOURCE_DIR
-         "/README.md, labels: " TRIBUTARY_SOURCE_DIR "/README.md}}"});
+    const v1::JobSpec job =
+        Parse(JobWith(0, ""), {"model={resnet: {in_channels: 3, depth: " +
+                                   std::to_string(depth) + ", classes: 10}}",
+                               "training.loss=cross_entropy",
+                               "data.train={npy: {features: " + any_file +
+                                   ", labels: " + any_file + "}}"});
     double weights = 0;
     for (const ParameterSpec& parameter : ModelParameters(job.model())) {
       if (!parameter.is_running()) {

@@ -8,6 +8,7 @@
 #include "common/job/job_file.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
+#include "tests/testing/paths.h"
 
 namespace tributary {
 namespace {
@@ -20,7 +21,7 @@ constexpr char kFashionMnist[] = "/usr/share/datasets/fashion-mnist";
 
 TEST(ExampleJobsTest, EveryExampleIsAGoodJobAndReadsBackFromItsResolvedForm) {
   int num_examples = 0;
-  const std::string folder = std::string(TRIBUTARY_SOURCE_DIR) + "/examples";
+  const std::string folder = testing::SourceFile("examples");
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".yaml") continue;
     SCOPED_TRACE(entry.path().string());
@@ -51,7 +52,7 @@ void CollectTypes(const Descriptor& type, std::set<const Descriptor*>* types) {
 }
 
 TEST(JobFileReferenceTest, EveryFieldOfTheSchemaIsExplained) {
-  std::ifstream stream(std::string(TRIBUTARY_SOURCE_DIR) + "/docs/formats.md");
+  std::ifstream stream(testing::SourceFile("docs/formats.md"));
   const std::string text((std::istreambuf_iterator<char>(stream)), {});
   std::set<const Descriptor*> types;
   CollectTypes(*v1::JobSpec::descriptor(), &types);

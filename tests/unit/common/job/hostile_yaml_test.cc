@@ -21,9 +21,9 @@ TEST(HostileYamlTest, DeepNestingIsRefused) {
   EXPECT_EQ(ErrorOf("a: " + Repeat("[", 33)),
             "job.yaml:1: nested deeper than 32 levels");
   EXPECT_THAT(ErrorOf("a: " + Repeat("[", 100'000)),
-              testing::StartsWith("job.yaml:1: "));
+              ::testing::StartsWith("job.yaml:1: "));
   EXPECT_THAT(ErrorOf(Repeat("- ", 100'000)),
-              testing::StartsWith("job.yaml:1: "));
+              ::testing::StartsWith("job.yaml:1: "));
 }
 
 TEST(HostileYamlTest, AnAliasBombDoesNotUnfold) {
@@ -40,9 +40,9 @@ TEST(HostileYamlTest, TooManyValuesAreRefused) {
 TEST(HostileYamlTest, BytesThatAreNoTextAreRefusedAndNothingAborts) {
   std::string bytes;
   for (int i = 0; i < 4096; ++i) bytes += static_cast<char>(i * 37 % 256);
-  EXPECT_THAT(ErrorOf(bytes), testing::StartsWith("job.yaml:"));
+  EXPECT_THAT(ErrorOf(bytes), ::testing::StartsWith("job.yaml:"));
   EXPECT_THAT(ErrorOf(std::string(1000, '\0')),
-              testing::StartsWith("job.yaml:"));
+              ::testing::StartsWith("job.yaml:"));
 }
 
 TEST(HostileYamlTest, AnErrorIsOneLineWhateverTheJobSays) {
@@ -59,7 +59,7 @@ TEST(HostileYamlTest, WhatTheParserSaysIsOneLineToo) {
 
 TEST(HostileYamlTest, AnEndlessNameIsRefused) {
   EXPECT_THAT(ErrorOf("name: " + std::string(4097, 'x')),
-              testing::HasSubstr("wants a text of at most 4096 bytes"));
+              ::testing::HasSubstr("wants a text of at most 4096 bytes"));
 }
 
 }  // namespace

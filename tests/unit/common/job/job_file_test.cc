@@ -291,7 +291,7 @@ TEST(JobFileTest, ScalarsStandForMessagesAndForListsOfOne) {
   const v1::JobSpec mean = Parse(
       kSmallJob, {"data.train.synthetic.normalize={mean: 0.5, std: 0.25}"});
   EXPECT_THAT(mean.data().train().synthetic().normalize().mean(),
-              testing::ElementsAre(0.5));
+              ::testing::ElementsAre(0.5));
 }
 
 TEST(JobFileTest, ShuffleTakesTheSeedOfTheJob) {

@@ -75,7 +75,7 @@ TEST(BatchLoaderTest, DeliversEveryMicroBatchOfThePlanInOrder) {
     const absl::Span<const int64_t> rows = sampler.Rows(i / 6, i % 6);
     EXPECT_EQ(all[i].rows, std::vector<int64_t>(rows.begin(), rows.end()));
   }
-  EXPECT_THAT(all[5].rows, testing::SizeIs(1));  // 23 = 5 * 4 + 3
+  EXPECT_THAT(all[5].rows, ::testing::SizeIs(1));  // 23 = 5 * 4 + 3
 }
 
 TEST(BatchLoaderTest, ARunThatGoesOnSeesWhatTheFirstWouldHaveSeen) {

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "gtest/gtest.h"
+#include "tests/testing/paths.h"
 #include "worker/data/input_file.h"
 
 namespace tributary {
@@ -80,8 +81,8 @@ inline std::unique_ptr<InputFile> MemoryFile(const std::string& name,
 inline std::string WriteFile(const std::string& name,
                              const std::string& bytes) {
   const std::string path =
-      testing::TempDir() + "/" +
-      testing::UnitTest::GetInstance()->current_test_info()->name() + "_" +
+      ::testing::TempDir() + "/" +
+      ::testing::UnitTest::GetInstance()->current_test_info()->name() + "_" +
       name;
   FILE* file = std::fopen(path.c_str(), "wb");
   EXPECT_NE(file, nullptr) << path;
@@ -91,7 +92,7 @@ inline std::string WriteFile(const std::string& name,
 }
 
 inline std::string Example(const std::string& name) {
-  return std::string(TRIBUTARY_SOURCE_DIR) + "/examples/data/" + name;
+  return testing::SourceFile("examples/data/" + name);
 }
 
 }  // namespace tributary

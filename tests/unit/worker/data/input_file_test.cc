@@ -117,7 +117,7 @@ TEST(InputFileTest, WhatCannotBeOpenedIsNamed) {
   EXPECT_THAT(std::string(missing.message()),
               HasSubstr("cannot open /nonexistent/train.gz"));
   EXPECT_THAT(
-      std::string(InputFile::Open(testing::TempDir()).status().message()),
+      std::string(InputFile::Open(::testing::TempDir()).status().message()),
       HasSubstr("wanted a regular file"));
 }
 

@@ -213,7 +213,7 @@ TEST(OpenDataTest, ReadsAdultWithItsCategoriesStandardized) {
   EXPECT_EQ(data.test->rows(), 16281);
   // 9 + 16 + 7 + 15 + 6 + 5 + 2 + 42 categories, "?" among them (adult.names).
   EXPECT_THAT(data.train->feature_shape(), ElementsAre(6 + 102));
-  EXPECT_THAT(data.warnings, testing::IsEmpty());
+  EXPECT_THAT(data.warnings, ::testing::IsEmpty());
   Batch batch;
   data.train->Gather(AllRows(*data.train), &batch);
   double positive = 0;

@@ -1,4 +1,5 @@
 #include "worker/data/synthetic.h"
+#include "tests/testing/paths.h"
 
 #include <algorithm>
 #include <cmath>
@@ -24,8 +25,8 @@ using Kind = SyntheticOptions::Kind;
 // Made by another implementation of the same text (NumPy, float64).
 const json& Vectors() {
   static const json vectors = [] {
-    std::ifstream file(std::string(TRIBUTARY_SOURCE_DIR) +
-                       "/tests/golden/synthetic_vectors.json");
+    std::ifstream file(
+        testing::SourceFile("tests/golden/synthetic_vectors.json"));
     return json::parse(file);
   }();
   return vectors;

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+
+namespace tributary::testing {
+
+// A file of the source tree: SourceFile("docs/formats.md").
+std::string SourceFile(const std::string& name);
+// A program of this build: Program("tributary-worker").
+std::string Program(const std::string& name);
+
+}  // namespace tributary::testing
