@@ -25,12 +25,16 @@ void TensorGroup::Record(const char* what, const absl::Status& status) {
 
 void TensorGroup::AllReduce(int64_t n, float* data) {
   if (!status_.ok() || n == 0) return;
+  const int64_t begin = Now();
   Record("summing", options_.communicator->AllReduce(data, n));
+  exchanges_.push_back({begin, Now()});
 }
 
 void TensorGroup::AllGather(absl::Span<const int64_t> bounds, float* data) {
   if (!status_.ok() || bounds.back() == 0) return;
+  const int64_t begin = Now();
   Record("gathering", options_.communicator->AllGather(data, bounds));
+  exchanges_.push_back({begin, Now()});
 }
 
 void TensorGroup::AllReduceOnHost(int64_t n, float* data) {

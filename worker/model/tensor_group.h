@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "common/clock.h"
 #include "kernels/ops.h"
 
 namespace tributary {
@@ -22,6 +25,13 @@ class TensorGroup {
     Ops* ops = nullptr;  // of the model; outlives the group
     // Of these ranks alone, for arrays of that device; outlives the group.
     Communicator* communicator = nullptr;
+    const Clock* clock = &Clock::Real();
+  };
+  // When this rank was in an exchange: microseconds of the clock. With a device
+  // that exchanges by itself, when it was told to.
+  struct Exchange {
+    int64_t begin_micros = 0;
+    int64_t end_micros = 0;
   };
 
   explicit TensorGroup(const Options& options);
@@ -39,11 +49,18 @@ class TensorGroup {
   // The first error, which says who is missing.
   const absl::Status& status() const { return status_; }
 
+  // Those since the last call, in order.
+  std::vector<Exchange> TakeExchanges() {
+    return std::exchange(exchanges_, {});
+  }
+
  private:
+  int64_t Now() const { return options_.clock->NowMicros(); }
   void Record(const char* what, const absl::Status& status);
 
   const Options options_;
   absl::Status status_;
+  std::vector<Exchange> exchanges_;
 };
 
 // Which outputs of a model this rank computes: all of them without a group.

@@ -37,8 +37,9 @@ class Replica {
       const Options& options, const GroupParts& parts, const v1::Plan& plan);
 
   Model* model() const { return model_.get(); }
-  Loss* loss() const { return loss_.get(); }             // or null
-  PipelineStage* stage() const { return stage_.get(); }  // or null
+  Loss* loss() const { return loss_.get(); }                         // or null
+  PipelineStage* stage() const { return stage_.get(); }              // or null
+  TensorGroup* tensor_group() const { return tensor_group_.get(); }  // or null
   // Of those that train a replica together one reports what it has come to.
   bool reports() const {
     return place_.tensor == 0 && place_.stage == mesh_.stages - 1;

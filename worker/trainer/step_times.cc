@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "common/timeline_step.h"
 
@@ -22,6 +23,28 @@ v1::StepActivity ActivityOf(const GradientSynchronizer::Span& span) {
 }
 
 }  // namespace
+
+void StepTimes::TakeOut(const std::vector<TensorGroup::Exchange>& exchanges) {
+  std::vector<Span> cut;
+  size_t next = 0;
+  for (Span span : std::exchange(spans_, {})) {
+    const bool computes = span.activity == v1::STEP_ACTIVITY_FORWARD ||
+                          span.activity == v1::STEP_ACTIVITY_BACKWARD;
+    for (; computes && next < exchanges.size() &&
+           exchanges[next].begin_micros < span.end_micros;
+         ++next) {
+      const int64_t begin =
+          std::max(exchanges[next].begin_micros, span.begin_micros);
+      const int64_t end = std::min(exchanges[next].end_micros, span.end_micros);
+      if (begin >= end) continue;
+      cut.push_back({span.activity, span.begin_micros, begin});
+      cut.push_back({v1::STEP_ACTIVITY_EXCHANGE, begin, end});
+      span.begin_micros = end;
+    }
+    cut.push_back(span);
+  }
+  spans_ = std::move(cut);
+}
 
 double StepTimes::Seconds(v1::StepActivity activity) const {
   int64_t micros = 0;

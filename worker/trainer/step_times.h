@@ -5,6 +5,7 @@
 
 #include "common/clock.h"
 #include "tributary/v1/coordinator_service.pb.h"
+#include "worker/model/tensor_group.h"
 #include "worker/parallel/gradient_synchronizer.h"
 
 namespace tributary {
@@ -26,6 +27,8 @@ class StepTimes {
            int64_t end_micros) {
     spans_.push_back({activity, begin_micros, end_micros});
   }
+  // Within forward and backward, time that went into these exchanges, in order.
+  void TakeOut(const std::vector<TensorGroup::Exchange>& exchanges);
   // Of backward, handing a gradient over, since `begin_micros`.
   void AddPush(int64_t begin_micros) { push_micros_ += Now() - begin_micros; }
 

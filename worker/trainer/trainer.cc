@@ -104,6 +104,9 @@ absl::StatusOr<int64_t> Trainer::Step(int64_t step, BatchLoader& loader) {
   }
   const int64_t computing = times.Now();
   const GradientSynchronizer::Traffic before = options_.traffic();
+  if (options_.tensor_group != nullptr) {  // an evaluation's
+    options_.tensor_group->TakeExchanges();
+  }
   options_.synchronizer->BeginStep(step, samples);
   for (int64_t m = 0; m < range.batches; ++m) {
     const int64_t asking = times.Now();
@@ -138,6 +141,9 @@ absl::StatusOr<int64_t> Trainer::Step(int64_t step, BatchLoader& loader) {
   report.set_learning_rate(options_.schedule.At(step));
   report.set_bytes_sent(after.bytes_sent - before.bytes_sent);
   report.set_bytes_received(after.bytes_received - before.bytes_received);
+  if (options_.tensor_group != nullptr) {
+    times.TakeOut(options_.tensor_group->TakeExchanges());
+  }
   times.Fill(options_.synchronizer->spans(), &report);
   Report(step, finished, std::move(report), loader.num_waiting());
   return finished;

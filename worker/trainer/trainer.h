@@ -39,9 +39,10 @@ class Trainer {
     int num_workers = 1;               // replicas
     Ops* ops = nullptr;
     Model* model = nullptr;
-    Loss* loss = nullptr;            // null where another stage has it
-    PipelineStage* stage = nullptr;  // which has model and loss, or none
-    int micro_batches = 1;           // of a stage
+    Loss* loss = nullptr;                 // null where another stage has it
+    PipelineStage* stage = nullptr;       // which has model and loss, or none
+    TensorGroup* tensor_group = nullptr;  // of the model, or none
+    int micro_batches = 1;                // of a stage
     // Whether this rank's losses and samples count: of those that train one
     // replica together one does.
     bool reports = true;

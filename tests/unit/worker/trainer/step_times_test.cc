@@ -60,6 +60,30 @@ TEST(StepTimesTest, PartsAddUpToTheStep) {
   EXPECT_DOUBLE_EQ(report.optimizer_seconds(), 0);
 }
 
+TEST(StepTimesTest, ExchangesWithinALayerAreTakenOutOfIt) {
+  ManualClock clock;
+  StepTimes times(&clock);
+  Do(times, clock, v1::STEP_ACTIVITY_DATA, 100);
+  Do(times, clock, v1::STEP_ACTIVITY_FORWARD, 1000);
+  Do(times, clock, v1::STEP_ACTIVITY_BACKWARD, 1000);
+  Do(times, clock, v1::STEP_ACTIVITY_WAIT, 100);
+  times.TakeOut({{300, 400}, {900, 1100}, {1100, 1150}, {2050, 2100}});
+  v1::StepReport report;
+  report.set_step(1);
+  times.Fill({}, &report);
+  EXPECT_DOUBLE_EQ(report.exchange_seconds(), 0.0004);
+  EXPECT_DOUBLE_EQ(report.compute_seconds(), 0.0016);
+  EXPECT_DOUBLE_EQ(report.wait_seconds(), 0.0001);
+  EXPECT_THAT(
+      Spans(report),
+      ElementsAre(
+          "STEP_ACTIVITY_DATA 0 100", "STEP_ACTIVITY_FORWARD 100 300",
+          "STEP_ACTIVITY_EXCHANGE 300 400", "STEP_ACTIVITY_FORWARD 400 900",
+          "STEP_ACTIVITY_EXCHANGE 900 1100", "STEP_ACTIVITY_EXCHANGE 1100 1150",
+          "STEP_ACTIVITY_BACKWARD 1150 2050",
+          "STEP_ACTIVITY_EXCHANGE 2050 2100", "STEP_ACTIVITY_WAIT 2100 2200"));
+}
+
 TEST(StepTimesTest, OptimizerCountsWhereTheStepWaitsForIt) {
   ManualClock clock;
   StepTimes times(&clock);
