@@ -76,7 +76,7 @@ class CoordinatorClient {
   absl::Status Attempt(Method<Request, Response> method, const Request& request,
                        absl::Duration timeout, Response* response);
   // A call that the coordinator holds for a while, made again until the
-  // timeout; `hold` puts the time that it may be held into the request.
+  // timeout.
   template <typename Request, typename Response>
   absl::StatusOr<Response> HeldCall(Method<Request, Response> method,
                                     Request request, absl::Duration timeout,

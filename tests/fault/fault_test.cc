@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -126,6 +127,16 @@ std::unique_ptr<testing::RunningProcess> FaultTest::Coordinate(
                         std::regex("coordinator (\\S+:[0-9]+) waits for")));
   *address = match[1];
   return coordinator;
+}
+
+void FaultTest::ReplaceCoordinator(const std::string& run,
+                                   const std::string& address,
+                                   RunningProcess& coordinator) {
+  coordinator.Signal(SIGKILL);
+  EXPECT_EQ(coordinator.Wait(kSoon), 128 + SIGKILL);
+  auto again = Start({"tributary-coordinator", "--job", "job.yaml", "--run-dir",
+                      run, "--listen", address});
+  EXPECT_EQ(again->Wait(kSoon), 0) << again->output();
 }
 
 void FaultTest::EditJob(const std::string& from, const std::string& to) {

@@ -37,6 +37,9 @@ class FaultTest : public testing::TemporaryFolderTest {
   // A coordinator of job.yaml, and its address.
   std::unique_ptr<RunningProcess> Coordinate(const std::string& run,
                                              std::string* address);
+  // Kills it; another with the same job and address takes the run to its end.
+  void ReplaceCoordinator(const std::string& run, const std::string& address,
+                          RunningProcess& coordinator);
   // Puts `to` in the place of `from` in job.yaml.
   void EditJob(const std::string& from, const std::string& to);
 

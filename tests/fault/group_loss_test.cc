@@ -114,11 +114,7 @@ TEST_P(GroupLossTest, ACoordinatorThatComesBackGoesOnWithTheJob) {
                "--coordinator", address}));
   }
   ASSERT_TRUE(coordinator->WaitForOutput("epoch 3/20: test", kSoon));
-  coordinator->Signal(SIGKILL);
-  EXPECT_EQ(coordinator->Wait(kSoon), 128 + SIGKILL);
-  auto again = Start({"tributary-coordinator", "--job", "job.yaml", "--run-dir",
-                      "run", "--listen", address});
-  EXPECT_EQ(again->Wait(kSoon), 0) << again->output();
+  ReplaceCoordinator("run", address, *coordinator);
   for (auto& member : members) {
     EXPECT_EQ(member->Wait(kSoon), 0) << member->output();
   }
