@@ -1,5 +1,10 @@
 # Language, warnings, sanitizers: what holds for every target.
 option(TRIBUTARY_BUILD_TESTS "Build the tests" ON)
+# common/failpoint.h: tests make the programs fail at named places. Programs that
+# are built without tests never have them.
+include(CMakeDependentOption)
+cmake_dependent_option(TRIBUTARY_FAILPOINTS "Places where tests let programs fail"
+  ON "TRIBUTARY_BUILD_TESTS" OFF)
 option(TRIBUTARY_BUILD_BENCHMARKS "Build the benchmarks" OFF)
 option(TRIBUTARY_WERROR "Treat warnings as errors" OFF)
 option(TRIBUTARY_PRECOMPILE_TESTS "Parse what all tests include once" OFF)

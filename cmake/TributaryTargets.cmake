@@ -3,6 +3,13 @@
 include(GNUInstallDirs)
 include(GoogleTest)
 
+# Of the sources alone: who includes an installed header has none.
+function(tributary_failpoints name)
+  if(TRIBUTARY_FAILPOINTS)
+    target_compile_definitions(${name} PRIVATE TRIBUTARY_FAILPOINTS)
+  endif()
+endfunction()
+
 # tributary_library(NAME HDRS ... SRCS ... DEPS ...)
 # HDRS are relative to the calling folder and are included from the root.
 function(tributary_library name)
@@ -11,6 +18,7 @@ function(tributary_library name)
     add_library(${name} STATIC ${ARG_SRCS})
     set(scope PUBLIC)
     target_link_libraries(${name} PRIVATE ${ARG_PRIVATE_DEPS})
+    tributary_failpoints(${name})
   else()
     add_library(${name} INTERFACE)
     set(scope INTERFACE)
@@ -31,6 +39,7 @@ function(tributary_executable name)
   add_executable(${name} ${ARG_SRCS})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS})
+  tributary_failpoints(${name})
 endfunction()
 
 # Lets the thread sanitizer see absl::Mutex (tests/testing/tsan_locks.cc).

@@ -1,8 +1,10 @@
 // The handlers of ParameterServer: decode, validate, hand on.
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/failpoint.h"
 #include "common/wire/tensor_frame.h"
 #include "server/service/block_address.h"
 #include "server/service/parameter_server.h"
@@ -46,6 +48,9 @@ template <typename Response>
 WeightsDone ParameterServer::AnswerWeights(RawCall* call) {
   return [this, call](absl::StatusOr<WeightsSnapshot> weights) {
     if (!weights.ok()) return Fail(call, weights.status());
+    if constexpr (std::is_same_v<Response, v1::PushPullResponse>) {
+      TRIBUTARY_FAILPOINT("server-answer");
+    }
     Response response;
     response.set_version(weights->version);
     response.set_crc32c(weights->crc32c);
@@ -72,6 +77,7 @@ void ParameterServer::HandlePushPull(RawCall* call) {
   contribution.crc32c = request.crc32c();
   contribution.base_version = request.base_version();
   contribution.payload = std::move(payload);
+  TRIBUTARY_FAILPOINT("server-received");
   serving->store->PushPull(static_cast<int>(request.address().block()),
                            std::move(contribution), Deadline(request.wait_ms()),
                            AnswerWeights<v1::PushPullResponse>(call));

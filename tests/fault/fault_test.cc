@@ -100,12 +100,25 @@ std::string DocumentedNameOf(const fs::directory_entry& entry) {
 
 }  // namespace
 
-void FaultTest::SetUp() { Write("job.yaml", kJob); }
+void FaultTest::SetUp() {
+  Write("job.yaml", kJob);
+  fs::create_directory(Path("fired"));
+}
+
+bool FaultTest::Fired(const std::string& id) {
+  return fs::exists(Path("fired/" + id));
+}
 
 std::unique_ptr<testing::RunningProcess> FaultTest::Start(
     std::vector<std::string> command) {
   command[0] = testing::Program(command[0]);
-  return RunningProcess::Start({.command = command, .folder = folder()});
+  std::vector<std::string> environment;
+  if (!failpoints_.empty()) {
+    environment = {"TRIBUTARY_FAILPOINT=" + failpoints_,
+                   "TRIBUTARY_FAILPOINT_FIRED=" + Path("fired")};
+  }
+  return RunningProcess::Start(
+      {.command = command, .folder = folder(), .environment = environment});
 }
 
 std::unique_ptr<testing::RunningProcess> FaultTest::Train(

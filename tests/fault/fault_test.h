@@ -30,8 +30,13 @@ class FaultTest : public testing::TemporaryFolderTest {
   void SetUp() override;
   void TearDown() override { ExpectNothingLeft(); }
 
-  // A program of this build, with its arguments.
+  // A program of this build, with its arguments; it meets the failpoints.
   std::unique_ptr<RunningProcess> Start(std::vector<std::string> command);
+  // The programs that are started from here on, and what they start, fail there
+  // (common/failpoint.h): each entry fires once, in one of them. "" for none.
+  void SetFailpoints(const std::string& entries) { failpoints_ = entries; }
+  // Whether name:nth has fired.
+  bool Fired(const std::string& id);
   std::unique_ptr<RunningProcess> Train(
       const std::string& run, const std::vector<std::string>& words = {});
   // A coordinator of job.yaml, and its address.
@@ -66,6 +71,8 @@ class FaultTest : public testing::TemporaryFolderTest {
   void ExpectNoProcess();
   void ExpectNoPort();
   void ExpectNoFile();
+
+  std::string failpoints_;
 };
 
 // Looks again until `holds` or kSoon has passed.

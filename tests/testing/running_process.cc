@@ -17,6 +17,9 @@ namespace {
 
 [[noreturn]] void Execute(const RunningProcess::Options& options) {
   if (chdir(options.folder.c_str()) != 0) _exit(126);
+  for (const std::string& variable : options.environment) {
+    putenv(const_cast<char*>(variable.c_str()));
+  }
   std::vector<char*> arguments;
   for (const std::string& word : options.command) {
     arguments.push_back(const_cast<char*>(word.c_str()));

@@ -17,6 +17,8 @@ class RunningProcess {
   struct Options {
     std::vector<std::string> command;
     std::string folder = ".";  // its working directory
+    // NAME=VALUE, on top of this process's environment.
+    std::vector<std::string> environment;
     // On a terminal of its own, 24 rows of 100 columns, whose foreground
     // process it is; else stdout and stderr are one pipe.
     bool terminal = false;
