@@ -112,6 +112,10 @@ class Ops {
   virtual void CopyOut(void* host, const void* device, size_t bytes) = 0;
   virtual void Fill(int64_t n, float value, float* y) = 0;
   virtual DeviceStatus Synchronize() = 0;
+  // The first fault since Synchronize was last called, without waiting. When a
+  // CopyOut returns, faults of all work before it are known. Results that were
+  // computed or copied out behind a fault are void: they must not be sent.
+  virtual DeviceStatus fault() const = 0;
 
   // ---- linear algebra
   // c = alpha op(a) op(b) + beta c. op(a): [m, k], op(b): [k, n], c: [m, n].

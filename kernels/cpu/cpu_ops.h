@@ -22,6 +22,7 @@ class CpuOps : public Ops {
   void CopyOut(void* host, const void* device, size_t bytes) override;
   void Fill(int64_t n, float value, float* y) override;
   DeviceStatus Synchronize() override { return DeviceStatus(); }
+  DeviceStatus fault() const override { return DeviceStatus(); }
   void Gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
             float alpha, const float* a, const float* b, float beta,
             float* c) override;

@@ -33,6 +33,7 @@ class CudaOps final : public Ops {
   void CopyOut(void* host, const void* device, size_t bytes) override;
   void Fill(int64_t n, float value, float* y) override;
   DeviceStatus Synchronize() override;
+  DeviceStatus fault() const override { return fault_; }
   void Gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
             float alpha, const float* a, const float* b, float beta,
             float* c) override;

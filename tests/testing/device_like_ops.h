@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdint>
 #include <map>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -13,13 +15,31 @@ namespace tributary::testing {
 
 // A device on a machine without one: says that its memory is not the host's,
 // and fails the test when an array of the host is taken for one of the device
-// or the other way round.
+// or the other way round. Calls can be made to fail as a device's do: they
+// leave what they should have written as it is, and the fault is kept.
 class DeviceLikeOps final : public CpuOps {
  public:
   DeviceLikeOps() : CpuOps(ProductPrecision::kFloat32) {}
 
   const char* device_name() const override { return "device-like"; }
   bool is_host() const override { return false; }
+
+  // The calls that fail: the `nth` from now on, from 1, and no other.
+  void FailCopyOut(int nth) { copies_out_until_fault_ = nth; }
+  void FailGrainSquares(int nth) { squares_until_fault_ = nth; }
+  void Fail() {
+    absl::MutexLock lock(&mu_);
+    if (fault_.ok()) fault_ = DeviceStatus::Error("unspecified launch failure");
+  }
+
+  DeviceStatus Synchronize() override {
+    absl::MutexLock lock(&mu_);
+    return std::exchange(fault_, DeviceStatus());
+  }
+  DeviceStatus fault() const override {
+    absl::MutexLock lock(&mu_);
+    return fault_;
+  }
 
   void* Allocate(size_t bytes) override {
     void* const memory = CpuOps::Allocate(bytes);
@@ -44,7 +64,13 @@ class DeviceLikeOps final : public CpuOps {
   void CopyOut(void* host, const void* device, size_t bytes) override {
     ExpectOnDevice(device, bytes, true);
     ExpectOnDevice(host, bytes, false);
+    if (--copies_out_until_fault_ == 0) return Fail();
     CpuOps::CopyOut(host, device, bytes);
+  }
+  void GrainSquares(int64_t n, int64_t grain, const float* x,
+                    double* out) override {
+    if (--squares_until_fault_ == 0) return Fail();
+    CpuOps::GrainSquares(n, grain, x, out);
   }
 
  private:
@@ -70,6 +96,11 @@ class DeviceLikeOps final : public CpuOps {
     EXPECT_EQ(on_device, wanted) << "an array of " << bytes << " bytes is "
                                  << (on_device ? "the device's" : "the host's");
   }
+
+  std::atomic<int> copies_out_until_fault_ = 0;
+  std::atomic<int> squares_until_fault_ = 0;
+  mutable absl::Mutex mu_;
+  DeviceStatus fault_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace tributary::testing

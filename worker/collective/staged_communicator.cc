@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
+#include "worker/collective/device_fault.h"
 
 namespace tributary {
 
@@ -43,9 +43,7 @@ absl::Status StagedCommunicator::Out(const float* data, int64_t begin,
   options_.ops->CopyOut(host + begin, data + begin,
                         (end - begin) * sizeof(float));
   // The others shall not get what a device that fails has left.
-  const DeviceStatus status = options_.ops->Synchronize();
-  if (status.ok()) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("device: ", status.message()));
+  return SynchronizeDevice(*options_.ops);
 }
 
 void StagedCommunicator::In(const float* host, int64_t begin, int64_t end,

@@ -18,6 +18,7 @@
 #include "common/status_macros.h"
 #include "kernels/device.h"
 #include "kernels/optimizer.h"
+#include "worker/collective/device_fault.h"
 #include "worker/data/open_data.h"
 #include "worker/model/initializer.h"
 #include "worker/model/loss.h"
@@ -53,12 +54,6 @@ double Median(std::vector<double> values) {
 TargetKind TargetKindOf(const v1::LossSpec& loss) {
   if (loss.has_bce_with_logits()) return TargetKind::kBinary;
   return loss.has_mse() ? TargetKind::kReal : TargetKind::kClass;
-}
-
-absl::Status DeviceFault(Ops& ops) {
-  const DeviceStatus status = ops.Synchronize();
-  if (status.ok()) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("device: ", status.message()));
 }
 
 // The model and loss of a job on one device, with its initial weights.
@@ -114,7 +109,7 @@ absl::StatusOr<std::unique_ptr<Bench>> Bench::Create(const v1::JobSpec& job,
                    absl::MakeSpan(weights));
     ops->CopyIn(model.weight(index), weights.data(),
                 weights.size() * sizeof(float));
-    TRIBUTARY_RETURN_IF_ERROR(DeviceFault(*ops));  // `weights` ends here
+    TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(*ops));  // `weights` ends here
   }
   return bench;
 }
@@ -139,10 +134,10 @@ absl::StatusOr<ComputeMeasurement::Pass> Bench::TimePasses(const Dataset& data,
         const float* d_logits,
         loss_->Differentiate(logits, targets, batch.rows,
                              1.0 / static_cast<double>(rows)));
-    TRIBUTARY_RETURN_IF_ERROR(DeviceFault(*ops_));
+    TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(*ops_));
     const double half = NowSeconds();
     model_->Backward(d_logits, /*accumulate=*/false, nullptr);
-    TRIBUTARY_RETURN_IF_ERROR(DeviceFault(*ops_));
+    TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(*ops_));
     const double end = NowSeconds();
     if (i < kWarmUp) continue;
     forward.push_back(half - started);
@@ -190,7 +185,7 @@ absl::StatusOr<double> Bench::TimeUpdate(const OptimizerOptions& options,
                             model_->gradient(static_cast<int>(p)), weight,
                             weight, pointers.data());
     }
-    TRIBUTARY_RETURN_IF_ERROR(DeviceFault(*ops_));
+    TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(*ops_));
     seconds.push_back(NowSeconds() - started);
     if (seconds.size() >= kFewest && NowSeconds() - begin > kSeconds) break;
   }

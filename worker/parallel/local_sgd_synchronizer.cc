@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "common/check.h"
 #include "common/clock.h"
 #include "common/status_macros.h"
+#include "worker/collective/device_fault.h"
 
 namespace tributary {
 namespace {
@@ -81,7 +81,8 @@ absl::Status LocalSgdSynchronizer::StartState() {
       options_.ops->CopyIn(state_[p][i].data(), host[i].data(),
                            n * sizeof(float));
     }
-    TRIBUTARY_RETURN_IF_ERROR(DeviceFault());  // `host` ends here
+    TRIBUTARY_RETURN_IF_ERROR(
+        SynchronizeDevice(*options_.ops));  // `host` ends here
   }
   return absl::OkStatus();
 }
@@ -105,7 +106,7 @@ absl::StatusOr<int64_t> LocalSgdSynchronizer::FinishStep() {
     TRIBUTARY_RETURN_IF_ERROR(Exchange());
     spans_.push_back({/*optimizer=*/false, updated, clock.NowMicros()});
   }
-  TRIBUTARY_RETURN_IF_ERROR(DeviceFault());
+  TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(*options_.ops));
   return finished;
 }
 
@@ -131,7 +132,7 @@ absl::Status LocalSgdSynchronizer::Exchange() {
                           options_.model->weight(static_cast<int>(p)),
                           movement_[p].size() * sizeof(float));
   }
-  TRIBUTARY_RETURN_IF_ERROR(DeviceFault());
+  TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(*options_.ops));
   // A running average goes as it is: the servers average what has come.
   for (size_t p = 0; p < movement_.size(); ++p) {
     if (options_.model->parameters()[p].is_running()) continue;
@@ -160,12 +161,6 @@ void LocalSgdSynchronizer::CopyWeightsIn() {
     options_.ops->CopyIn(options_.model->weight(static_cast<int>(p)),
                          start_[p].data(), start_[p].size() * sizeof(float));
   }
-}
-
-absl::Status LocalSgdSynchronizer::DeviceFault() {
-  const DeviceStatus status = options_.ops->Synchronize();
-  if (status.ok()) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("device: ", status.message()));
 }
 
 LocalSgdSynchronizer::Traffic LocalSgdSynchronizer::traffic() const {

@@ -52,7 +52,6 @@ class LocalSgdSynchronizer final : public GradientSynchronizer {
   void UpdateLocally();
   absl::Status Exchange();
   void CopyWeightsIn();
-  absl::Status DeviceFault();
 
   const Options options_;
   const Optimizer optimizer_;

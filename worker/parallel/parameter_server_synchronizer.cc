@@ -1,10 +1,11 @@
 #include "worker/parallel/parameter_server_synchronizer.h"
 
+#include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "common/check.h"
 #include "common/status_macros.h"
+#include "worker/collective/device_fault.h"
 
 namespace tributary {
 
@@ -60,7 +61,7 @@ absl::StatusOr<int64_t> ParameterServerSynchronizer::Start(
     on_position(position);
   }
   CopyWeightsIn();
-  TRIBUTARY_RETURN_IF_ERROR(DeviceFault());
+  TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(*ops_));
   return position.finished;
 }
 
@@ -92,11 +93,17 @@ void ParameterServerSynchronizer::GradientReady(int parameter) {
     ops_->CopyOut(gradients_[place], model_->gradient(parameter),
                   model_->parameters()[parameter].size() * sizeof(float));
   }
+  if (fault_.ok()) {
+    fault_ = DeviceFault(*ops_);
+    if (!fault_.ok()) client_->Cancel(std::string(fault_.message()));
+  }
+  if (!fault_.ok()) return;
   bucketer_.MarkReady(place,
                       [this](const Block& block) { client_->PushPull(block); });
 }
 
 absl::StatusOr<int64_t> ParameterServerSynchronizer::FinishStep() {
+  TRIBUTARY_RETURN_IF_ERROR(fault_);
   TRIBUTARY_RETURN_IF_ERROR(client_->FinishStep());
   int64_t finished = step_ + 1;
   if (mode_ == Mode::kBackup && client_->newest_version() > finished) {
@@ -106,7 +113,7 @@ absl::StatusOr<int64_t> ParameterServerSynchronizer::FinishStep() {
     finished = client_->oldest_version();
   }
   CopyWeightsIn();
-  TRIBUTARY_RETURN_IF_ERROR(DeviceFault());
+  TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(*ops_));
   return finished;
 }
 
@@ -125,12 +132,6 @@ void ParameterServerSynchronizer::CopyWeightsIn() {
     ops_->CopyIn(model_->weight(index), weights_[place_in_plan_[p]],
                  model_->parameters()[p].size() * sizeof(float));
   }
-}
-
-absl::Status ParameterServerSynchronizer::DeviceFault() {
-  const DeviceStatus status = ops_->Synchronize();
-  if (status.ok()) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("device: ", status.message()));
 }
 
 std::vector<GradientSynchronizer::Span> ParameterServerSynchronizer::spans()

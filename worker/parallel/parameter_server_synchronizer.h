@@ -14,7 +14,8 @@ namespace tributary {
 // Pushes each block as soon as its gradients are there and takes the block's
 // new weights as they come, while backward goes on below. On a host device the
 // network reads gradients and writes weights where the model keeps them; else
-// both pass through host copies.
+// both pass through host copies, and a fault of the device stops every push
+// that would follow it.
 class ParameterServerSynchronizer final : public GradientSynchronizer {
  public:
   // How the servers apply contributions (docs/consistency.md).
@@ -44,7 +45,6 @@ class ParameterServerSynchronizer final : public GradientSynchronizer {
   // Reads the weights from which a worker that has finished `steps` goes on.
   absl::Status PullStart(int64_t steps);
   void CopyWeightsIn();
-  absl::Status DeviceFault();
 
   const std::unique_ptr<ParameterClient> client_;
   Model* const model_;
@@ -59,6 +59,7 @@ class ParameterServerSynchronizer final : public GradientSynchronizer {
   std::vector<std::vector<float>> copies_;
   int64_t step_ = 0;
   uint64_t samples_ = 0;
+  absl::Status fault_;  // the first of the device: nothing is pushed after it
 };
 
 }  // namespace tributary

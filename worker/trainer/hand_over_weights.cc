@@ -9,6 +9,7 @@
 #include "common/run/safetensors.h"
 #include "common/status_macros.h"
 #include "common/wire/plan_codec.h"
+#include "worker/collective/device_fault.h"
 #include "worker/model/initializer.h"
 
 namespace tributary {
@@ -72,6 +73,7 @@ absl::Status GiveWeights(Member& member, const Replica& replica, Ops& ops,
     std::vector<float> tensor(spec.size());
     ops.CopyOut(tensor.data(), replica.model()->weight(static_cast<int>(p)),
                 tensor.size() * sizeof(float));
+    TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(ops));
     TRIBUTARY_RETURN_IF_ERROR(
         member.PutWeights(plan.epoch(), step, places[p], tensor));
   }

@@ -1,0 +1,150 @@
+// What leaves for the servers when the device that computes gradients fails.
+#include "worker/parallel/parameter_server_synchronizer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/testing/device_like_ops.h"
+#include "tests/testing/status_matchers.h"
+
+namespace tributary {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using testing::StatusIs;
+
+// Servers that take every push at once. It notes the gradients that leave.
+class RecordingClient final : public ParameterClient {
+ public:
+  RecordingClient(PartitionPlan plan, std::vector<float>* pushed)
+      : plan_(std::move(plan)), pushed_(pushed) {}
+
+  const PartitionPlan& partition() const override { return plan_; }
+  bool Holds(const Block& /*block*/) const override { return true; }
+  absl::Status Initialize(absl::Span<const float* const>) override {
+    return absl::OkStatus();
+  }
+  absl::Status Pull(int64_t, absl::Span<float* const>) override {
+    return absl::OkStatus();
+  }
+  absl::Status PullExact(int64_t, absl::Span<float* const>) override {
+    return absl::OkStatus();
+  }
+  absl::Status PullFinished(int64_t, absl::Span<float* const>) override {
+    return absl::OkStatus();
+  }
+  absl::StatusOr<Clock> ReadClock() override { return Clock(); }
+  void BeginStep(int64_t, uint64_t, absl::Span<const float* const> gradients,
+                 absl::Span<float* const>) override {
+    gradients_.assign(gradients.begin(), gradients.end());
+  }
+  // The first element of each gradient of the block.
+  void PushPull(const Block& block) override {
+    for (const Slice& slice : block.slices) {
+      pushed_->push_back(gradients_[slice.parameter][slice.begin]);
+    }
+  }
+  absl::Status FinishStep() override { return cancelled_; }
+  int64_t newest_version() const override { return 0; }
+  int64_t oldest_version() const override { return 0; }
+  void Cancel(const std::string& why) override {
+    cancelled_ = absl::CancelledError(why);
+  }
+  Traffic traffic() const override { return {}; }
+  const std::vector<Flight>& flights() const override { return flights_; }
+
+ private:
+  const PartitionPlan plan_;
+  std::vector<float>* const pushed_;
+  std::vector<const float*> gradients_;
+  absl::Status cancelled_;
+  std::vector<Flight> flights_;
+};
+
+// Three layers, so that gradients of the upper ones have left when the device
+// fails below.
+class ParameterServerSynchronizerTest : public ::testing::Test {
+ protected:
+  ParameterServerSynchronizerTest() {
+    v1::ModelSpec spec;
+    for (int layer = 0; layer < 3; ++layer) {
+      auto* linear = spec.add_sequential()->mutable_linear();
+      linear->set_in(4);
+      linear->set_out(4);
+      linear->set_bias(false);
+    }
+    model_ =
+        *Model::Create(spec, {4}, {.ops = &ops_, .max_rows = 1, .seed = 1});
+    std::vector<int> places(model_->parameters().size());
+    std::iota(places.begin(), places.end(), 0);
+    synchronizer_ = std::make_unique<ParameterServerSynchronizer>(
+        std::make_unique<RecordingClient>(
+            *PartitionPlan::Create(model_->parameters(), /*num_shards=*/1,
+                                   /*bucket_bytes=*/64,
+                                   /*min_block_elements=*/16),
+            &pushed_),
+        model_.get(), &ops_, ParameterServerSynchronizer::Mode::kBulk, places);
+  }
+
+  // One step, the last layer first; parameter p's gradient is 10 step + p.
+  absl::Status Step(int64_t step) {
+    synchronizer_->BeginStep(step, /*samples=*/1);
+    for (int p = 2; p >= 0; --p) {
+      const auto value = static_cast<float>(10 * step + p);
+      ops_.Fill(model_->parameters()[p].size(), value, model_->gradient(p));
+      synchronizer_->GradientReady(p);
+    }
+    return synchronizer_->FinishStep().status();
+  }
+
+  testing::DeviceLikeOps ops_;
+  std::unique_ptr<Model> model_;
+  std::vector<float> pushed_;
+  std::unique_ptr<ParameterServerSynchronizer> synchronizer_;
+};
+
+TEST_F(ParameterServerSynchronizerTest, EveryGradientLeavesOnceItIsThere) {
+  TRIBUTARY_EXPECT_OK(Step(1));
+  EXPECT_THAT(pushed_, ElementsAre(12, 11, 10));
+}
+
+// The host copy still holds the gradient of the step before.
+TEST_F(ParameterServerSynchronizerTest, NothingLeavesBehindAFaultOfTheDevice) {
+  TRIBUTARY_EXPECT_OK(Step(1));
+  pushed_.clear();
+  ops_.FailCopyOut(2);
+  EXPECT_THAT(Step(2), StatusIs(absl::StatusCode::kInternal,
+                                "device: unspecified launch failure"));
+  EXPECT_THAT(pushed_, ElementsAre(22)) << "and nothing of parameters 1 and 0";
+}
+
+// A kernel that failed to launch has left its output as it was: the copy itself
+// succeeds.
+TEST_F(ParameterServerSynchronizerTest, AFaultBeforeTheCopyStopsThePush) {
+  synchronizer_->BeginStep(0, /*samples=*/1);
+  ops_.Fail();
+  for (int p = 2; p >= 0; --p) synchronizer_->GradientReady(p);
+  EXPECT_FALSE(synchronizer_->FinishStep().ok());
+  EXPECT_THAT(pushed_, IsEmpty());
+}
+
+// The trainer asks the device before it ends the step and is told the fault
+// then. The step fails all the same.
+TEST_F(ParameterServerSynchronizerTest, AFaultThatWasToldStillEndsTheStep) {
+  synchronizer_->BeginStep(0, /*samples=*/1);
+  ops_.Fail();
+  for (int p = 2; p >= 0; --p) synchronizer_->GradientReady(p);
+  EXPECT_FALSE(ops_.Synchronize().ok());
+  EXPECT_THAT(synchronizer_->FinishStep(),
+              StatusIs(absl::StatusCode::kInternal, "device: "));
+}
+
+}  // namespace
+}  // namespace tributary
