@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "common/check.h"
 #include "common/status_macros.h"
+#include "worker/collective/device_fault.h"
 
 namespace tributary {
 namespace {
@@ -184,8 +185,13 @@ void NcclCommunicator::Abort(const std::string& why) {
 // A call that is done ends well, though it shall be given up: the next does
 // not.
 absl::Status NcclCommunicator::Ready() {
-  if (!aborted_) return status_;
-  return StatusOf({NcclOutcome::Code::kGivenUp, ""}, "a call");
+  if (aborted_) {
+    return StatusOf({NcclOutcome::Code::kGivenUp, ""}, "a call");
+  }
+  if (!status_.ok()) return status_;
+  // The others shall not get what a device that fails has left.
+  absl::Status fault = DeviceFault(*options_.ops);
+  return fault.ok() ? fault : EndWith(std::move(fault));
 }
 
 bool NcclCommunicator::GiveUp() {
@@ -199,7 +205,11 @@ bool NcclCommunicator::GiveUp() {
 absl::Status NcclCommunicator::StatusOf(const NcclOutcome& outcome,
                                         const char* what) {
   if (outcome.ok() || !status_.ok()) return status_;
-  status_ = Explain(outcome, what);
+  return EndWith(Explain(outcome, what));
+}
+
+absl::Status NcclCommunicator::EndWith(absl::Status status) {
+  status_ = std::move(status);
   // Nothing of this group goes on on the device, where it would wait for ever.
   if (group_ != nullptr) group_->Abort();
   for (Pair& pair : pairs_) {

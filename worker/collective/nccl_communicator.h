@@ -107,8 +107,11 @@ class NcclCommunicator final : public Communicator {
   // What NCCL made of a call on `what`; a failure ends everything.
   absl::Status StatusOf(const NcclOutcome& outcome, const char* what);
   absl::Status Explain(const NcclOutcome& outcome, const char* what);
-  // The first error, or Cancelled: no call may begin.
+  // The first error, a fault of the device among them, or Cancelled: no call
+  // may begin.
   absl::Status Ready();
+  // This error ends everything.
+  absl::Status EndWith(absl::Status status);
   // Asked while a call is under way.
   bool GiveUp();
   void Scale(float* data, int64_t n, absl::Span<const float> weights);

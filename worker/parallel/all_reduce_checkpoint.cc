@@ -5,6 +5,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
+#include "worker/collective/device_fault.h"
 #include "worker/parallel/all_reduce_synchronizer.h"
 
 namespace tributary {
@@ -25,7 +26,7 @@ absl::Status AllReduceSynchronizer::Restore() {
   }
   TRIBUTARY_RETURN_IF_ERROR(
       optimizer_->Restore(*checkpoint, options_.place_in_plan));
-  return DeviceFault();
+  return SynchronizeDevice(*options_.ops);
 }
 
 void AllReduceSynchronizer::StartCheckpointer() {
@@ -66,6 +67,7 @@ absl::Status AllReduceSynchronizer::CompareReplicas(int64_t steps) {
     hashes[2 * rank] = ChecksumOf(*options_.ops, weights(), num_elements_);
   }
   if (replicated()) hashes[2 * rank + 1] = optimizer_->StateChecksum();
+  TRIBUTARY_RETURN_IF_ERROR(DeviceFault(*options_.ops));
   std::vector<int64_t> bounds;
   for (int r = 0; r <= size; ++r) bounds.push_back(2 * r);
   static_assert(sizeof(float) == sizeof(uint32_t));

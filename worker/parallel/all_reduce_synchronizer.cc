@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +12,7 @@
 #include "common/partition_plan.h"
 #include "common/sample_weights.h"
 #include "common/status_macros.h"
+#include "worker/collective/device_fault.h"
 
 namespace tributary {
 namespace {
@@ -116,9 +118,7 @@ absl::StatusOr<int64_t> AllReduceSynchronizer::Start(
     const MakeWeights& initial, const OnPosition& on_position) {
   on_position({options_.start_step, options_.start_step});
   // What has made the model's arrays comes before what fills them here.
-  if (const DeviceStatus made = options_.model_ops->Synchronize(); !made.ok()) {
-    return absl::InternalError(absl::StrCat("device: ", made.message()));
-  }
+  TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(*options_.model_ops));
   if (options_.restore != nullptr) {
     TRIBUTARY_RETURN_IF_ERROR(Restore());
     return options_.start_step;
@@ -135,14 +135,9 @@ absl::StatusOr<int64_t> AllReduceSynchronizer::Start(
         options_.group->Broadcast(weights(), num_elements_, 0));
   }
   TRIBUTARY_RETURN_IF_ERROR(optimizer_->Reset());
-  TRIBUTARY_RETURN_IF_ERROR(DeviceFault());  // before the model reads them
+  TRIBUTARY_RETURN_IF_ERROR(
+      SynchronizeDevice(*options_.ops));  // before the model reads them
   return 0;
-}
-
-absl::Status AllReduceSynchronizer::DeviceFault() {
-  const DeviceStatus status = options_.ops->Synchronize();
-  if (status.ok()) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("device: ", status.message()));
 }
 
 absl::Status AllReduceSynchronizer::AllGatherOnHost(
@@ -157,7 +152,7 @@ absl::Status AllReduceSynchronizer::AllGatherOnHost(
   ops.CopyIn(passage_.data(), values, n * sizeof(float));
   TRIBUTARY_RETURN_IF_ERROR(options_.group->AllGather(passage_.data(), bounds));
   ops.CopyOut(values, passage_.data(), n * sizeof(float));
-  return DeviceFault();
+  return SynchronizeDevice(*options_.ops);
 }
 
 void AllReduceSynchronizer::BeginStep(int64_t step, uint64_t samples) {
@@ -182,7 +177,10 @@ void AllReduceSynchronizer::GradientReady(int parameter) {
   if (--missing_[bucket] > 0) return;
   DeviceEvent* const computed = buckets_[bucket].computed.get();
   if (computed != nullptr) computed->Record(*options_.model_ops);
+  const absl::Status fault = DeviceFault(*options_.model_ops);
+  if (!fault.ok()) Cancel(std::string(fault.message()));
   absl::MutexLock lock(&mu_);
+  status_.Update(fault);
   ready_.push_back(bucket);
 }
 
@@ -229,10 +227,12 @@ absl::Status AllReduceSynchronizer::Process(const Bucket& bucket) {
   const int64_t updating = Clock::Real().NowMicros();
   for (size_t r = 0; r < bucket.num_ranges; ++r) {
     const size_t range = bucket.first_range + r;
-    if (!optimizer_->UpdateIfFinite(step_, range)) return NotFinite(range);
+    TRIBUTARY_ASSIGN_OR_RETURN(const bool finite,
+                               optimizer_->UpdateIfFinite(step_, range));
+    if (!finite) return NotFinite(range);
   }
   // The model's Ops, which reads the weights, knows nothing of this one.
-  TRIBUTARY_RETURN_IF_ERROR(DeviceFault());
+  TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(*options_.ops));
   AddSpan(/*optimizer=*/true, updating);
   return GatherWeights(bucket);
 }
@@ -352,8 +352,9 @@ absl::StatusOr<std::vector<double>> AllReduceSynchronizer::TotalSums(
 
 absl::Status AllReduceSynchronizer::ApplyWithSums() {
   const int64_t updating = Clock::Real().NowMicros();
-  TRIBUTARY_ASSIGN_OR_RETURN(auto own,
-                             SumsOverRanks(optimizer_->GradientSquares(), 1));
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<double> gradient_squares,
+                             optimizer_->GradientSquares());
+  TRIBUTARY_ASSIGN_OR_RETURN(auto own, SumsOverRanks(gradient_squares, 1));
   TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<double> squares,
                              TotalSums(own[0]));
   for (size_t p = 0; p < squares.size(); ++p) {
@@ -365,13 +366,14 @@ absl::Status AllReduceSynchronizer::ApplyWithSums() {
   }
   const double square = Optimizer::GradientSquare(options_.planned, squares);
   if (optimizer_->needs_trust_ratio()) {
-    TRIBUTARY_ASSIGN_OR_RETURN(
-        auto pairs, SumsOverRanks(optimizer_->Directions(step_, square), 2));
+    TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<double> directions,
+                               optimizer_->Directions(step_, square));
+    TRIBUTARY_ASSIGN_OR_RETURN(auto pairs, SumsOverRanks(directions, 2));
     optimizer_->ApplyDirections(step_, pairs[0], pairs[1]);
   } else {
     optimizer_->UpdateAll(step_, square);
   }
-  TRIBUTARY_RETURN_IF_ERROR(DeviceFault());
+  TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(*options_.ops));
   AddSpan(/*optimizer=*/true, updating);
   for (const Bucket& bucket : buckets_) {
     TRIBUTARY_RETURN_IF_ERROR(GatherWeights(bucket));

@@ -36,7 +36,8 @@ namespace tributary {
 // those of a parameter server, bit for bit.
 //
 // On a device the thread has Ops of its own beside the model's, so that buckets
-// are reduced and updated while backward goes on there as well.
+// are reduced and updated while backward goes on there as well. After a fault
+// of the device this rank gives nothing more to the others and updates nothing.
 class AllReduceSynchronizer final : public GradientSynchronizer {
  public:
   // After every so many steps, where above 0, the ranks compare their weights
@@ -127,8 +128,6 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
   explicit AllReduceSynchronizer(Options options);
 
   absl::Status PlanBuckets();
-  // What the device has met since it was last asked, on `ops`.
-  absl::Status DeviceFault();
   // AllGather of values in host memory.
   absl::Status AllGatherOnHost(float* values,
                                const std::vector<int64_t>& bounds);

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/str_cat.h"
 #include "common/partition_plan.h"
 #include "common/status_macros.h"
 #include "common/wire/crc32c.h"
+#include "worker/collective/device_fault.h"
 
 namespace tributary {
 namespace {
@@ -62,15 +62,10 @@ absl::Status LocalOptimizer::Reset() {
     for (size_t i = 0; i < host.size(); ++i) {
       ops.CopyIn(state_[r][i].data(), host[i].data(), bytes);
     }
-    TRIBUTARY_RETURN_IF_ERROR(Synchronize());  // `host` ends here
+    TRIBUTARY_RETURN_IF_ERROR(
+        SynchronizeDevice(*options_.ops));  // `host` ends here
   }
   return absl::OkStatus();
-}
-
-absl::Status LocalOptimizer::Synchronize() {
-  const DeviceStatus status = options_.ops->Synchronize();
-  if (status.ok()) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("device: ", status.message()));
 }
 
 absl::Status LocalOptimizer::Restore(const PlannedCheckpoint& checkpoint,
@@ -84,7 +79,7 @@ absl::Status LocalOptimizer::Restore(const PlannedCheckpoint& checkpoint,
           absl::MakeSpan(host)));
       options_.ops->CopyIn(state_[r][i].data(), host.data(),
                            host.size() * sizeof(float));
-      TRIBUTARY_RETURN_IF_ERROR(Synchronize());
+      TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(*options_.ops));
     }
   }
   return absl::OkStatus();
@@ -122,7 +117,7 @@ absl::Status LocalOptimizer::Cut(
     }
     cut.state.push_back(state);
   }
-  TRIBUTARY_RETURN_IF_ERROR(Synchronize());
+  TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(*options_.ops));
   take(cut);
   return absl::OkStatus();
 }
@@ -133,7 +128,8 @@ std::vector<float*> LocalOptimizer::StateOf(size_t range) const {
   return state;
 }
 
-bool LocalOptimizer::UpdateIfFinite(int64_t step, size_t range) {
+absl::StatusOr<bool> LocalOptimizer::UpdateIfFinite(int64_t step,
+                                                    size_t range) {
   const GradientRange& r = ranges()[range];
   const OptimizerStep prepared =
       StepFor(r, optimizer_.Prepare(step + 1, options_.learning_rate(step),
@@ -149,6 +145,8 @@ bool LocalOptimizer::UpdateIfFinite(int64_t step, size_t range) {
     const int64_t grain = is_host ? n : kGrainElements;
     std::vector<double> squares((n + grain - 1) / grain);
     options_.ops->GrainSquares(n, grain, gradient, squares.data());
+    // A call that failed has left zeros, which are finite.
+    TRIBUTARY_RETURN_IF_ERROR(DeviceFault(*options_.ops));
     if (!absl::c_all_of(squares, [](double s) { return std::isfinite(s); })) {
       return false;
     }
@@ -175,11 +173,12 @@ void LocalOptimizer::GrainSquares(const float* x, int64_t n,
   options_.ops->GrainSquares(n, kGrainElements, x, out->data() + at);
 }
 
-std::vector<double> LocalOptimizer::GradientSquares() {
+absl::StatusOr<std::vector<double>> LocalOptimizer::GradientSquares() {
   std::vector<double> squares;
   for (const GradientRange& r : ranges()) {
     GrainSquares(Gradient(r), r.size(), &squares);
   }
+  TRIBUTARY_RETURN_IF_ERROR(DeviceFault(*options_.ops));
   return squares;
 }
 
@@ -190,7 +189,8 @@ void LocalOptimizer::UpdateAll(int64_t step, double square) {
   for (size_t r = 0; r < ranges().size(); ++r) Update(prepared, r);
 }
 
-std::vector<double> LocalOptimizer::Directions(int64_t step, double square) {
+absl::StatusOr<std::vector<double>> LocalOptimizer::Directions(int64_t step,
+                                                               double square) {
   const OptimizerStep prepared = optimizer_.Prepare(
       step + 1, options_.learning_rate(step),
       Optimizer::ClipCoefficient(options_.clip_norm, square));
@@ -213,6 +213,7 @@ std::vector<double> LocalOptimizer::Directions(int64_t step, double square) {
       pairs.push_back(direction_squares[g]);
     }
   }
+  TRIBUTARY_RETURN_IF_ERROR(DeviceFault(*options_.ops));
   return pairs;
 }
 

@@ -62,17 +62,17 @@ class LocalOptimizer {
 
   // One-pass path: applies step `step` to one of the ranges, from the model's
   // gradient, block by block: each is in the cache when it is looked at and
-  // then updated. False at the first that is not finite; it and those behind it
-  // stay as they were.
-  bool UpdateIfFinite(int64_t step, size_t range);
+  // then updated. False at the first that is not finite, Internal at a fault of
+  // the device; it and those behind it stay as they were.
+  absl::StatusOr<bool> UpdateIfFinite(int64_t step, size_t range);
 
   // Two-phase path. Squares of the gradient's grains of all ranges, in their
   // order; then, with the sums over each parameter of all ranks' grains:
   // UpdateAll, or for LAMB Directions, which answers with two values a grain
-  // (weight, direction), and ApplyDirections.
-  std::vector<double> GradientSquares();
+  // (weight, direction), and ApplyDirections. Internal: a fault of the device.
+  absl::StatusOr<std::vector<double>> GradientSquares();
   void UpdateAll(int64_t step, double square);
-  std::vector<double> Directions(int64_t step, double square);
+  absl::StatusOr<std::vector<double>> Directions(int64_t step, double square);
   void ApplyDirections(int64_t step, const std::vector<double>& weight_squares,
                        const std::vector<double>& direction_squares);
   bool needs_trust_ratio() const { return optimizer_.needs_trust_ratio(); }
@@ -82,7 +82,6 @@ class LocalOptimizer {
       : options_(std::move(options)), optimizer_(options_.optimizer) {}
 
   void Update(const OptimizerStep& prepared, size_t range);
-  absl::Status Synchronize();
   std::vector<float*> StateOf(size_t range) const;
   const ParameterSpec& ParameterOf(const GradientRange& range) const {
     return options_.model->parameters()[range.parameter];

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/testing/device_like_ops.h"
 #include "tests/testing/fake_nccl.h"
 #include "tests/testing/status_matchers.h"
 
@@ -38,7 +39,7 @@ class NcclCommunicatorTest : public ::testing::Test {
         NcclCommunicator::Options options;
         options.api = fake_.Open(std::to_string(rank),
                                  rank == 1 ? of_rank_1_ : of_others_);
-        options.ops = ops.get();
+        options.ops = rank == 1 ? &ops_of_rank_1_ : ops.get();
         options.mesh = std::move(sides[rank]);
         options.messages = messages_;
         options.connect_timeout = connect_timeout_;
@@ -64,6 +65,7 @@ class NcclCommunicatorTest : public ::testing::Test {
 
   FakeNccl fake_;
   FakeNccl::Behaviour of_rank_1_, of_others_;
+  testing::DeviceLikeOps ops_of_rank_1_;
   bool messages_ = false;
   std::atomic<size_t> exchanged_ = 0;  // bytes, to connect by
   bool together_ = false;  // nobody ends before all have come to their end
@@ -108,6 +110,28 @@ TEST_F(NcclCommunicatorTest, AnErrorOfNcclEndsTheCallAndIsKept) {
     }
   });
   EXPECT_GE(fake_.aborted(), 1);
+}
+
+// What stands in its memory is what the kernels before the fault have left.
+TEST_F(NcclCommunicatorTest, ADeviceThatHasFailedGivesNothingToTheOthers) {
+  messages_ = true;
+  std::barrier connected(2);
+  Run(2, [&](int rank, Communicator& group) {
+    connected.arrive_and_wait();
+    float sum = 1, received = 5;
+    if (rank == 1) {
+      ops_of_rank_1_.Fail();
+      const auto fault = StatusIs(absl::StatusCode::kInternal,
+                                  "device: unspecified launch failure");
+      EXPECT_THAT(group.StartSend(&sum, 1, 0)->Wait(), fault);
+      EXPECT_THAT(group.AllReduce(&sum, 1, {}), fault);
+      return;
+    }
+    EXPECT_FALSE(group.StartReceive(&received, 1, 1)->Wait().ok());
+    EXPECT_FALSE(group.AllReduce(&sum, 1, {}).ok());
+    EXPECT_EQ(received, 5);
+    EXPECT_EQ(sum, 1);
+  });
 }
 
 // What goes on on the device would wait there for ever.

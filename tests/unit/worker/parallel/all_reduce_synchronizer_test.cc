@@ -140,6 +140,14 @@ class AllReduceSynchronizerTest : public testing::TemporaryFolderTest,
     EXPECT_TRUE(start.ok()) << start.status();
     for (int64_t step = *start; step < kSteps && status->ok(); ++step) {
       (*synchronizer)->BeginStep(step, Samples(rank, step));
+      if (fails_in_step_ == step) {
+        absl::MutexLock lock(&mu_);
+        before_fault_[rank] = WeightsOf(*model);
+      }
+      if (fails_in_step_ == step && rank == 1) {
+        fails_(static_cast<testing::DeviceLikeOps&>(*ops),
+               static_cast<testing::DeviceLikeOps&>(*beside));
+      }
       for (int p = static_cast<int>(model->parameters().size()) - 1; p >= 0;
            --p) {
         const bool computes = Samples(rank, step) > 0;
@@ -169,10 +177,14 @@ class AllReduceSynchronizerTest : public testing::TemporaryFolderTest,
       }
       if (corrupt_ && rank == 1 && step == 0) model->weight(1)[3] += 1e-6f;
     }
+    return WeightsOf(*model);
+  }
+
+  static Tensors WeightsOf(Model& model) {
     Tensors weights;
-    for (size_t p = 0; p < model->parameters().size(); ++p) {
-      const float* w = model->weight(static_cast<int>(p));
-      weights.emplace_back(w, w + model->parameters()[p].size());
+    for (size_t p = 0; p < model.parameters().size(); ++p) {
+      const float* w = model.weight(static_cast<int>(p));
+      weights.emplace_back(w, w + model.parameters()[p].size());
     }
     return weights;
   }
@@ -355,8 +367,15 @@ class AllReduceSynchronizerTest : public testing::TemporaryFolderTest,
   std::string directory_;  // of checkpoints, after every second step
   bool corrupt_ = false;   // a weight of rank 1, after step 1
   bool on_device_ = false;
-  int tensor_ranks_ = 1;        // of a replica; these are its last
-  std::atomic<int> waits_ = 0;  // for a bucket of the device
+  // What fails on rank 1's device in this step: of the Ops that computes the
+  // gradients, and of the one that exchanges them.
+  int64_t fails_in_step_ = -1;
+  std::function<void(testing::DeviceLikeOps& computes,
+                     testing::DeviceLikeOps& exchanges)>
+      fails_;
+  std::map<int, Tensors> before_fault_;  // by rank, when that step begins
+  int tensor_ranks_ = 1;                 // of a replica; these are its last
+  std::atomic<int> waits_ = 0;           // for a bucket of the device
   std::shared_ptr<const CheckpointReader> restore_;  // of step 2
   absl::Mutex mu_;
   std::map<int, v1::CheckpointFile> files_;
@@ -391,6 +410,38 @@ TEST_P(AllReduceSynchronizerTest, GivesTheSameBitsOnADevice) {
     }
     for (const absl::Status& status : statuses_) TRIBUTARY_EXPECT_OK(status);
     EXPECT_GE(waits_.load(), 3 * kSteps * 2);  // ranks, steps, buckets
+  }
+}
+
+// Gradients behind a fault are void: nobody may update with them.
+TEST_P(AllReduceSynchronizerTest, ADeviceThatFailsGivesTheOthersNoGradient) {
+  on_device_ = true;
+  fails_in_step_ = 1;
+  for (UpdateOn on : kEverywhere) {
+    SCOPED_TRACE(static_cast<int>(on));
+    fails_ = [](auto& computes, auto&) { computes.Fail(); };
+    const std::vector<Tensors> weights = Run(3, on);
+    EXPECT_THAT(statuses_[1], StatusIs(absl::StatusCode::kInternal,
+                                       "device: unspecified launch failure"));
+    EXPECT_FALSE(statuses_[0].ok());
+    EXPECT_FALSE(statuses_[2].ok());
+    for (int rank = 0; rank < 3; ++rank) {
+      ExpectSameBits(weights[rank], before_fault_[rank]);
+    }
+  }
+}
+
+// The squares that a failed call should have filled are zeros: finite.
+TEST_P(AllReduceSynchronizerTest, SquaresThatFailedAreNoReasonToUpdate) {
+  on_device_ = true;
+  fails_in_step_ = 1;
+  fails_ = [](auto&, auto& exchanges) { exchanges.FailGrainSquares(1); };
+  for (bool skip : {false, true}) {
+    const std::vector<Tensors> weights =
+        Run(2, UpdateOn::kEveryRank, /*poison=*/false, skip);
+    EXPECT_THAT(statuses_[1], StatusIs(absl::StatusCode::kInternal,
+                                       "device: unspecified launch failure"));
+    ExpectSameBits(weights[1], before_fault_[1]);
   }
 }
 
