@@ -3,7 +3,6 @@
 #include <map>
 #include <string>
 
-#include "absl/strings/numbers.h"
 #include "common/run/end_on_signal.h"
 #include "common/telemetry/flags.h"
 #include "common/wire/channel.h"
@@ -13,23 +12,6 @@
 #include "worker/trainer/run_worker.h"
 
 namespace {
-
-bool ReadDieAt(const std::string& text, tributary::WorkerOptions* options) {
-  using tributary::TrainPoint;
-  const std::map<std::string, TrainPoint> points = {
-      {"before-compute", TrainPoint::kBeforeCompute},
-      {"mid-push", TrainPoint::kMidPush},
-      {"pushed", TrainPoint::kPushed},
-      {"answered", TrainPoint::kAnswered}};
-  const size_t colon = text.find(':');
-  if (colon == std::string::npos) return false;
-  int64_t step = 0;
-  if (!absl::SimpleAtoi(text.substr(0, colon), &step) || step < 1) return false;
-  const auto point = points.find(text.substr(colon + 1));
-  if (point == points.end()) return false;
-  options->die_at = {step, point->second};
-  return true;
-}
 
 // What `tributary plan` and `tributary compare` ask this machine.
 void AddMeasurementOptions(CLI::App& app,
@@ -56,7 +38,6 @@ void AddMeasurementOptions(CLI::App& app,
 struct TestOptions {
   int64_t delay_ms = 0;
   uint64_t delay_seed = 1;
-  std::string die_at;
 };
 
 void AddTestOptions(CLI::App& app, TestOptions* tests,
@@ -66,13 +47,6 @@ void AddTestOptions(CLI::App& app, TestOptions* tests,
       ->check(CLI::Range(0, 10'000));
   app.add_option("--delay-seed", tests->delay_seed,
                  "for tests: draws the delays");
-  app.add_option(
-         "--die-at", tests->die_at,
-         "for tests: STEP:POINT, ends there as a crash would; POINT is\n"
-         "before-compute, mid-push, pushed or answered")
-      ->check([options](const std::string& text) {
-        return ReadDieAt(text, options) ? "" : "is no STEP:POINT";
-      });
   app.add_option("--slow-down", options->slow_down,
                  "for tests: computing takes so many times as long")
       ->check(CLI::Range(1.0, 1000.0));

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/failpoint.h"
 #include "common/status_macros.h"
 #include "common/wire/payload.h"
 #include "kernels/ops.h"
@@ -165,6 +166,7 @@ void ParameterShard::PushPull(int index, Contribution contribution,
       }
       if (verdict == GradientAggregator::Verdict::kAdded &&
           options_.policy->MayApply(aggregator.contributed(), step)) {
+        TRIBUTARY_FAILPOINT("server-complete");
         CompleteBlockLocked(block, base_version, &statistics);
       }
       block.TakeAnswered(&counters_, &ready);

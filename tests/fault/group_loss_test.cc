@@ -89,8 +89,9 @@ TEST_P(GroupLossTest, ARankKilledInMidStepEndsAllOthersByName) {
     others.push_back(Start({"tributary-worker", "--coordinator", address,
                             "--index", absl::StrCat(rank)}));
   }
-  auto victim = Start({"tributary-worker", "--coordinator", address, "--index",
-                       "1", "--die-at", "200:mid-push"});
+  SetFailpoints("worker-mid-push:200:kill");
+  auto victim =
+      Start({"tributary-worker", "--coordinator", address, "--index", "1"});
   EXPECT_EQ(victim->Wait(kSoon), 128 + SIGKILL);
   const absl::Time killed = absl::Now();
   for (auto& other : others) {

@@ -35,21 +35,52 @@ TEST_P(WorkerPointTest, ReplacementGoesOnAsIfNothingHadHappened) {
   auto server1 = Start({"tributary-server", "--coordinator", address});
   auto worker0 =
       Start({"tributary-worker", "--coordinator", address, "--index", "0"});
-  auto worker1 = Start({"tributary-worker", "--coordinator", address, "--index",
-                        "1", "--die-at", absl::StrCat("20:", GetParam())});
+  const std::string point = absl::StrCat(GetParam(), ":20");
+  SetFailpoints(point + ":kill");
+  auto worker1 =
+      Start({"tributary-worker", "--coordinator", address, "--index", "1"});
   EXPECT_EQ(worker1->Wait(kSoon), 128 + SIGKILL);
   auto replacement = Start({"tributary-worker", "--coordinator", address});
   EXPECT_EQ(coordinator->Wait(kSoon), 0) << coordinator->output();
   for (auto* member : {&server0, &server1, &worker0, &replacement}) {
     EXPECT_EQ((*member)->Wait(kSoon), 0) << (*member)->output();
   }
+  EXPECT_TRUE(Fired(point));
   EXPECT_EQ(Summary("run")["lost"]["workers"], 1);
   EXPECT_EQ(Sha256("run"), Undisturbed());
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Points, WorkerPointTest,
-    ::testing::Values("before-compute", "mid-push", "pushed", "answered"),
+    ::testing::Values("worker-before-compute", "worker-mid-push",
+                      "worker-pushed", "worker-answered"),
+    [](const auto& info) {
+      std::string name = info.param;
+      name.erase(std::remove(name.begin(), name.end(), '-'), name.end());
+      return name;
+    });
+
+// ---- a server, at every point of a push
+
+class ServerPointTest : public FaultTest,
+                        public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(ServerPointTest, EverybodyGoesBackAndTheBitsStay) {
+  const std::string point = absl::StrCat(GetParam(), ":100");
+  const std::vector<std::string> words = {"--set", "checkpoint.every_steps=10"};
+  SetFailpoints(point + ":kill");
+  auto train = Train("run", words);
+  EXPECT_EQ(train->Wait(kSoon), 0) << train->output();
+  EXPECT_TRUE(Fired(point));
+  EXPECT_EQ(Summary("run")["lost"]["servers"], 1);
+  EXPECT_EQ(Summary("run")["lost"]["rollbacks"], 1);
+  SetFailpoints("");
+  EXPECT_EQ(Sha256("run"), Undisturbed(words));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Points, ServerPointTest,
+    ::testing::Values("server-received", "server-complete", "server-answer"),
     [](const auto& info) {
       std::string name = info.param;
       name.erase(std::remove(name.begin(), name.end(), '-'), name.end());
@@ -133,8 +164,8 @@ TEST_F(RecoveryTest, DaemonsOfAJobThatFailsOnLossAllEndWithTheSentence) {
        {"tributary-server", "tributary-server", "tributary-worker"}) {
     members.push_back(Start({program, "--coordinator", address}));
   }
-  auto victim = Start(
-      {"tributary-worker", "--coordinator", address, "--die-at", "200:pushed"});
+  SetFailpoints("worker-pushed:200:kill");
+  auto victim = Start({"tributary-worker", "--coordinator", address});
   EXPECT_EQ(victim->Wait(kSoon), 128 + SIGKILL);
   const absl::Time killed = absl::Now();
   EXPECT_TRUE(coordinator->WaitForOutput("was lost at step", kSoon));

@@ -1,6 +1,5 @@
 #include "worker/trainer/run_worker.h"
 
-#include <csignal>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -128,14 +127,6 @@ absl::Status MakeReplica(const GroupParts& parts, const v1::Plan* plan,
   return absl::OkStatus();
 }
 
-// For tests: ends the process at a point of a step, as a crash would.
-void DieAt(const WorkerOptions::DieAt& where, int64_t step, TrainPoint point,
-           GradientSynchronizer& synchronizer) {
-  if (step + 1 != where.step || point != where.point) return;
-  if (point == TrainPoint::kPushed) (void)synchronizer.WaitUntilPushed();
-  raise(SIGKILL);
-}
-
 absl::Status TrainAndReport(Member& member, Workplace& place,
                             const WorkerOptions& options,
                             GradientSynchronizer* synchronizer,
@@ -173,12 +164,6 @@ absl::Status TrainAndReport(Member& member, Workplace& place,
       .traffic = traffic,
       .slow_down = options.slow_down,
       .begin_step = [&](int64_t step) { return member.BeginStep(step); },
-      .at_point =
-          [&](int64_t step, TrainPoint point) {
-            if (options.die_at) {
-              DieAt(*options.die_at, step, point, *synchronizer);
-            }
-          },
       .report_step =
           [&](const v1::StepReport& report, int64_t prefetched) {
             *step = report.step();
@@ -330,7 +315,6 @@ absl::Status RunWorker(const WorkerOptions& given) {
     adopted.index = rank;
     adopted.adopted = true;
     adopted.metrics_listen.clear();
-    adopted.die_at.reset();
     return RunWorker(adopted);
   });
   Workplace place;

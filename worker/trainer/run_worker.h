@@ -31,12 +31,6 @@ struct WorkerOptions {
   SharedData* shared_data = nullptr;
   // For tests of timing, see ParameterClient.
   std::function<int64_t()> delay_micros;
-  // For tests of crashes: SIGKILL at this point of this step (from 1).
-  struct DieAt {
-    int64_t step = 0;
-    TrainPoint point = TrainPoint::kBeforeCompute;
-  };
-  std::optional<DieAt> die_at;
   // For tests of stragglers: every step's computation takes so many times as
   // long.
   double slow_down = 1;

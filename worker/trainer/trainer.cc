@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/failpoint.h"
 #include "common/status_macros.h"
 #include "worker/model/evaluator.h"
 
@@ -97,7 +98,7 @@ absl::StatusOr<int64_t> Trainer::Step(int64_t step, BatchLoader& loader) {
   StepTimes times(options_.clock);
   double loss_sum = 0;
 
-  At(step, TrainPoint::kBeforeCompute);
+  TRIBUTARY_FAILPOINT("worker-before-compute");
   if (options_.slow_down > 1) {
     absl::SleepFor(
         absl::Seconds((options_.slow_down - 1) * last_compute_seconds_));
@@ -124,10 +125,11 @@ absl::StatusOr<int64_t> Trainer::Step(int64_t step, BatchLoader& loader) {
   const int64_t computed = times.Now();
   last_compute_seconds_ = 1e-6 * static_cast<double>(computed - computing) -
                           times.Seconds(v1::STEP_ACTIVITY_DATA);
-  At(step, TrainPoint::kPushed);
+  TRIBUTARY_FAILPOINT_AFTER("worker-pushed",
+                            (void)options_.synchronizer->WaitUntilPushed());
   TRIBUTARY_ASSIGN_OR_RETURN(const int64_t finished,
                              options_.synchronizer->FinishStep());
-  At(step, TrainPoint::kAnswered);
+  TRIBUTARY_FAILPOINT("worker-answered");
   times.Add(v1::STEP_ACTIVITY_WAIT, computed);
 
   const GradientSynchronizer::Traffic after = options_.traffic();
@@ -179,7 +181,7 @@ absl::Status Trainer::Compute(const Batch& batch, const StepRange& range,
       const int64_t before = times->Now();
       options_.synchronizer->GradientReady(parameter);
       if (++ready == (options_.model->parameters().size() + 1) / 2) {
-        At(step, TrainPoint::kMidPush);
+        TRIBUTARY_FAILPOINT("worker-mid-push");
       }
       times->AddPush(before);
     };

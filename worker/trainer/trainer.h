@@ -20,14 +20,6 @@
 
 namespace tributary {
 
-// Places within a step (from 0), for tests of what happens when it ends there.
-enum class TrainPoint {
-  kBeforeCompute,
-  kMidPush,  // about half of the gradients are on their way
-  kPushed,   // all have arrived, the answer has not
-  kAnswered,
-};
-
 // One rank's training loop: batches in, gradients out, reports on the way.
 // Knows no coordinator and no server: what they want to hear and decide comes
 // through the hooks.
@@ -60,8 +52,6 @@ class Trainer {
 
     // Asked before every step, from 1. Cancelled: stop here, in good order.
     std::function<absl::Status(int64_t step)> begin_step;
-    // For tests: told where the trainer stands.
-    std::function<void(int64_t step, TrainPoint point)> at_point;
     // prefetched: batches that wait for the next steps.
     std::function<void(const v1::StepReport&, int64_t prefetched)> report_step;
     // This rank's part of the test set, judged after `step` steps.
@@ -88,9 +78,6 @@ class Trainer {
                        int64_t rank_samples, double* loss_sum,
                        StepTimes* times);
   absl::Status Evaluate(int64_t step);
-  void At(int64_t step, TrainPoint point) const {
-    if (options_.at_point) options_.at_point(step, point);
-  }
 
   Options options_;
   double last_compute_seconds_ = 0;
