@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/check.h"
+#include "common/mutation.h"
 #include "common/sample_weights.h"
 
 namespace tributary {
@@ -53,14 +54,23 @@ void GradientAggregator::OpenStep() {
 GradientAggregator::Verdict GradientAggregator::Add(Contribution contribution) {
   const uint32_t rank = contribution.rank;
   TRIBUTARY_CHECK(rank < static_cast<uint32_t>(options_.num_workers));
-  if (contribution.incarnation < fence_[rank]) return Verdict::kFenced;
+  if (contribution.incarnation < fence_[rank] &&
+      !TRIBUTARY_MUTATED("no-incarnation-fence")) {
+    return Verdict::kFenced;
+  }
   const int64_t wanted = wanted_step(static_cast<int>(rank));
   if (contribution.step > wanted) return Verdict::kTooNew;
-  if (contribution.step == wanted && received_[rank]) {
+  if (contribution.step == wanted && received_[rank] &&
+      !TRIBUTARY_MUTATED("open-repetition-counts")) {
     return Repeated(contribution, open_[rank], Verdict::kHeld);
   }
-  if (contribution.step == wanted && closed_) return Verdict::kLate;
-  if (contribution.step == wanted) {
+  if (contribution.step == wanted && closed_ &&
+      !TRIBUTARY_MUTATED("closed-step-takes-more")) {
+    return Verdict::kLate;
+  }
+  if (contribution.step == wanted ||
+      (contribution.step + 1 == wanted && !received_[rank] &&
+       TRIBUTARY_MUTATED("late-repetition-counts"))) {
     fence_[rank] = contribution.incarnation;
     received_[rank] = true;
     open_[rank] = std::move(contribution);
@@ -115,7 +125,11 @@ uint64_t GradientAggregator::held_bytes() const {
 
 std::vector<float> GradientAggregator::Weights() const {
   std::vector<uint64_t> samples;
-  for (const Contribution& c : open_) samples.push_back(c.samples);
+  for (const Contribution& c : open_) {
+    samples.push_back(TRIBUTARY_MUTATED("equal-weights")
+                          ? std::min<uint64_t>(c.samples, 1)
+                          : c.samples);
+  }
   return SampleWeights(samples);
 }
 
@@ -130,6 +144,7 @@ void GradientAggregator::Commit() {
     if (!received_[rank]) continue;
     open_[rank].payload = Payload();
     committed_[rank] = std::exchange(open_[rank], Contribution());
+    if (TRIBUTARY_MUTATED("committed-forgotten")) committed_[rank] = NoneYet();
     received_[rank] = false;
     applied_.Advance(rank);
   }

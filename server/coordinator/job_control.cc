@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/job/job_options.h"
+#include "common/mutation.h"
 #include "common/wire/plan_codec.h"
 #include "server/coordinator/checkpoint_holders.h"
 #include "spdlog/spdlog.h"
@@ -88,6 +89,11 @@ std::optional<PendingManifest> JobControl::NextManifest() {
           .count());
   for (const v1::CheckpointFile& file : next->files) {
     *manifest.add_files() = file;
+  }
+  if (TRIBUTARY_MUTATED("restore-point-before-manifest")) {
+    state_.SetRestorePoint(next->step,
+                           absl::StrCat(plan.checkpoint_directory(), "/",
+                                        CheckpointFolderName(next->step)));
   }
   return pending;
 }

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/mutation.h"
 #include "common/wire/crc32c.h"
 #include "kernels/ops.h"
 #include "server/aggregate/averaged_tiles.h"
@@ -228,7 +229,8 @@ absl::Status BlockState::Wait(Waiter waiter) {
 }
 
 absl::StatusOr<WeightsSnapshot> BlockState::Answer(const Waiter& waiter) {
-  if (waiter.want != Want::kExact || version_ == waiter.value) {
+  if (waiter.want != Want::kExact || version_ == waiter.value ||
+      TRIBUTARY_MUTATED("exact-pull-gets-present")) {
     return Snapshot();
   }
   if (spare_is_previous_ && version_ - 1 == waiter.value) {

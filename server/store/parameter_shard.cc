@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/failpoint.h"
+#include "common/mutation.h"
 #include "common/status_macros.h"
 #include "common/wire/payload.h"
 #include "kernels/ops.h"
@@ -18,12 +19,14 @@ ParameterShard::ParameterShard(Options options)
       exchange_(*options_.plan, options_.shard) {
   for (const Block& block : options_.plan->blocks(options_.shard)) {
     blocks_.push_back(std::make_unique<BlockState>(
-        block, BlockState::Options{.optimizer = &optimizer_,
-                                   .policy = options_.policy.get(),
-                                   .parameters = &options_.plan->parameters(),
-                                   .num_workers = options_.num_workers,
-                                   .members = MembersOf(block),
-                                   .keep_previous = options_.keep_previous}));
+        block, BlockState::Options{
+                   .optimizer = &optimizer_,
+                   .policy = options_.policy.get(),
+                   .parameters = &options_.plan->parameters(),
+                   .num_workers = options_.num_workers,
+                   .members = MembersOf(block),
+                   .keep_previous = options_.keep_previous &&
+                                    !TRIBUTARY_MUTATED("previous-dropped")}));
   }
 }
 
@@ -161,13 +164,16 @@ void ParameterShard::PushPull(int index, Contribution contribution,
       status = Verdict(block, rank, step, verdict,
                        aggregator.wanted_step(static_cast<int>(rank)));
       if (status.ok()) {
-        status = block.Wait(
-            {BlockState::Want::kFinished, step + 1, deadline_micros, done});
+        status = block.Wait({BlockState::Want::kFinished,
+                             step + (TRIBUTARY_MUTATED("early-answer") ? 0 : 1),
+                             deadline_micros, done});
       }
       if (verdict == GradientAggregator::Verdict::kAdded &&
           options_.policy->MayApply(aggregator.contributed(), step)) {
         TRIBUTARY_FAILPOINT("server-complete");
         CompleteBlockLocked(block, base_version, &statistics);
+      } else if (TRIBUTARY_MUTATED("no-wake-after-push")) {
+        return;
       }
       block.TakeAnswered(&counters_, &ready);
     }
@@ -214,12 +220,15 @@ void ParameterShard::CutLocked(BlockState& block) {
   const int64_t updates_a_step =
       options_.policy->gathers() ? 1 : options_.num_workers;
   const int64_t every = options_.checkpoint_every_steps * updates_a_step;
-  if (every == 0 || block.version() % every != 0) return;
+  const int64_t late =
+      TRIBUTARY_MUTATED("late-cut") && options_.shard == 1 ? updates_a_step : 0;
+  const int64_t version = block.version() - late;
+  if (every == 0 || version % every != 0 || version == 0) return;
   std::vector<const float*> state;
   for (const SharedBuffer& buffer : block.state()) {
     state.push_back(buffer.data());
   }
-  options_.on_checkpoint({.steps = block.version() / updates_a_step,
+  options_.on_checkpoint({.steps = version / updates_a_step,
                           .block = &block.block(),
                           .weights = block.Snapshot().weights,
                           .state = std::move(state)});
@@ -298,7 +307,9 @@ absl::Status ParameterShard::Initialize(int index, uint32_t crc32c,
     absl::MutexLock lock(&block.mu);
     if (block.version() == BlockState::kUninitialized) {
       block.SetWeights(payload, crc32c);
-      block.TakeAnswered(&counters_, &ready);
+      if (!TRIBUTARY_MUTATED("no-wake-after-first-weights")) {
+        block.TakeAnswered(&counters_, &ready);
+      }
     } else if (!block.BeganWith(crc32c)) {  // else a late repetition
       return Refuse(
           Reject(Rejection::kInitialized,

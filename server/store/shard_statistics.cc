@@ -6,6 +6,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "common/mutation.h"
 #include "common/status_macros.h"
 #include "kernels/ops.h"
 #include "server/store/parameter_shard.h"
@@ -121,7 +122,9 @@ void ParameterShard::ApplyEverywhere(int64_t step, double gradient_scale,
         }
       }
       CutLocked(*block);
-      block->TakeAnswered(&counters_, &ready);
+      if (!TRIBUTARY_MUTATED("no-wake-after-clipped-step")) {
+        block->TakeAnswered(&counters_, &ready);
+      }
     }
     RunAll(ready);
   }

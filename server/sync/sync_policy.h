@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "common/mutation.h"
 #include "server/sync/vector_clock.h"
 
 namespace tributary {
@@ -71,7 +72,9 @@ class StaleSynchronous final : public SyncPolicy {
   bool MayApply(const VectorClock&, int64_t) const override { return true; }
   bool MayPull(const VectorClock& clock, int64_t finished) const override {
     const bool barrier = barrier_steps_ > 0 && finished % barrier_steps_ == 0;
-    return clock.Min() >= finished - (barrier ? 0 : staleness_);
+    const int64_t bound =
+        staleness_ + (TRIBUTARY_MUTATED("staleness-plus-one") ? 1 : 0);
+    return clock.Min() >= finished - (barrier ? 0 : bound);
   }
 
  private:

@@ -142,7 +142,7 @@ void SimulatedRank::ReadClock(int shard) {
             address, rank, incarnation, std::move(r));
       },
       [this, shard, mine = timer_](absl::StatusOr<ParameterShard::Clock> part) {
-        if (ended_ || mine != timer_) return;
+        if (ended_ || OfAnotherPhase(mine)) return;
         clock_calling_ = false;
         if (part.ok()) {
           initialized_ &= part->initialized;

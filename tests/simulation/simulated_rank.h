@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "common/mutation.h"
 #include "tests/simulation/context.h"
 #include "tests/simulation/member_agent.h"
 #include "tests/simulation/simulated_server.h"
@@ -90,6 +91,10 @@ class SimulatedRank {
   void AddPush(const Block& block);
   absl::Status TakeWeights(const Block& block, WeightsSnapshot weights);
   int64_t OldestVersion() const;
+  // Whether a reply comes for what this rank does not do any more.
+  bool OfAnotherPhase(int64_t timer) const {
+    return timer != timer_ && !TRIBUTARY_MUTATED("late-reply-accepted");
+  }
 
   Context* const context_;
   Process* const process_;

@@ -61,7 +61,7 @@ void SimulatedRank::AddPull(const Block& block, int64_t version, bool exact,
         },
         [this, done, &block,
          mine = timer_](absl::StatusOr<WeightsSnapshot> weights) {
-          if (ended_ || mine != timer_) return;
+          if (ended_ || OfAnotherPhase(mine)) return;
           done(weights.ok() ? TakeWeights(block, *std::move(weights))
                             : weights.status());
         });
@@ -104,7 +104,7 @@ void SimulatedRank::AddPush(const Block& block) {
                    },
                    [this, done, &block,
                     mine = timer_](absl::StatusOr<WeightsSnapshot> weights) {
-                     if (ended_ || mine != timer_) return;
+                     if (ended_ || OfAnotherPhase(mine)) return;
                      if (!weights.ok()) return done(weights.status());
                      if (context_->scenario.sync == Scenario::Sync::kBulk &&
                          weights->version != step_ + 1) {

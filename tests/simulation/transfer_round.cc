@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/mutation.h"
 #include "tests/simulation/micros.h"
 
 namespace tributary::simulation {
@@ -48,7 +49,9 @@ void TransferRound::Try(Attempt attempt, int attempts) {
   ++calling_;
   attempt(hold, hold + kMargin,
           [this, mine = round_, attempt, attempts](const absl::Status& status) {
-            if (mine != round_) return;
+            if (mine != round_ && !TRIBUTARY_MUTATED("late-reply-accepted")) {
+              return;
+            }
             --calling_;
             Outcome(attempt, attempts, status);
           });

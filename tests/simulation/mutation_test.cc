@@ -1,0 +1,85 @@
+// Are the simulator's checks worth anything? Each defect that can be planted
+// (common/mutation.h) must be found within so many of the seeds from 1 on.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <regex>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "tests/testing/paths.h"
+#include "tests/testing/process.h"
+
+namespace tributary::simulation {
+namespace {
+
+struct Mutation {
+  const char* name;
+  int max_seeds;
+};
+
+testing::ProcessResult SimulateMutated(const std::string& mutation,
+                                       int max_seeds) {
+  setenv("TRIBUTARY_MUTATION", mutation.c_str(), 1);
+  testing::ProcessResult result =
+      testing::RunProcess({testing::Program("simulate-mutated"), "--seeds",
+                           absl::StrCat("1..", max_seeds), "--last", "0"});
+  unsetenv("TRIBUTARY_MUTATION");
+  return result;
+}
+
+// About ten times what it takes.
+constexpr Mutation kMutations[] = {
+    {"open-repetition-counts", 100},
+    {"late-repetition-counts", 100},
+    {"equal-weights", 100},
+    {"no-incarnation-fence", 3000},
+    {"no-epoch-fence", 100},
+    {"no-fence-at-clock", 5000},
+    {"committed-forgotten", 1000},
+    {"closed-step-takes-more", 5000},
+    {"no-wake-after-push", 100},
+    {"no-wake-after-clipped-step", 100},
+    {"no-wake-after-first-weights", 5000},
+    {"staleness-plus-one", 300},
+    {"early-answer", 100},
+    {"exact-pull-gets-present", 8000},
+    {"previous-dropped", 20000},
+    {"late-cut", 100},
+    {"old-report-counts", 20000},
+    {"restore-point-before-manifest", 8000},
+    {"late-reply-accepted", 300},
+};
+
+TEST(MutationTest, TheSimulatorFindsEveryPlantedDefect) {
+  std::printf("| planted | seeds | seconds | it says |\n");
+  for (const Mutation& mutation : kMutations) {
+    const auto begin = std::chrono::steady_clock::now();
+    const testing::ProcessResult result =
+        SimulateMutated(mutation.name, mutation.max_seeds);
+    const std::chrono::duration<double> seconds =
+        std::chrono::steady_clock::now() - begin;
+    std::smatch found;
+    const std::regex sentence("seed ([0-9]+) (FAILED: |)(ends with .*|.*)");
+    if (!std::regex_search(result.output, found, sentence)) {
+      ADD_FAILURE() << mutation.max_seeds << " seeds do not find "
+                    << mutation.name << "\n"
+                    << result.output;
+      continue;
+    }
+    EXPECT_NE(result.exit_code, 0) << mutation.name;
+    std::printf("| %s | %s | %.1f | %s |\n", mutation.name,
+                found[1].str().c_str(), seconds.count(),
+                found[3].str().c_str());
+  }
+}
+
+// Else what finds them would be the build.
+TEST(MutationTest, WithoutADefectEverySeedPasses) {
+  const testing::ProcessResult result = SimulateMutated("", 200);
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+}
+
+}  // namespace
+}  // namespace tributary::simulation
