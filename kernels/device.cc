@@ -1,10 +1,14 @@
 #include "kernels/device.h"
 
+#include "kernels/cpu/correlation.h"
+#include "kernels/cpu/gemm.h"
+
 namespace tributary {
 
 // CUDA's parts, or what stands for them where it is not built in.
 std::unique_ptr<Ops> CreateCudaOpsBeside(const Ops& ops, std::string* why_not);
 std::unique_ptr<DeviceEvent> CreateCudaEvent(Ops& ops, std::string* why_not);
+std::string CudaArithmeticOf(const Ops& ops);
 
 namespace {
 
@@ -29,6 +33,14 @@ std::unique_ptr<Ops> CreateOps(DeviceChoice choice, std::string* why,
   }
   *why = "using the CPU: " + why_not;
   return CreateCpuOps(precision);
+}
+
+std::string ArithmeticOf(const Ops& ops) {
+  if (!ops.is_host()) return CudaArithmeticOf(ops);
+  return "cpu, " + BlasName() +
+         (&BestCorrelations() == &PlainCorrelations()
+              ? ", plain convolutions"
+              : ", convolutions with AVX2");
 }
 
 std::unique_ptr<Ops> CreateOpsBeside(const Ops& ops, std::string* why_not) {

@@ -28,6 +28,10 @@ std::unique_ptr<Ops> CreateCudaOps(
     std::string* why_not, int64_t index = 0,
     ProductPrecision precision = ProductPrecision::kFloat32);
 
+// What the bits of an Ops' results depend on beside its inputs: the device, its
+// driver and its libraries. Equal text, equal bits.
+std::string ArithmeticOf(const Ops& ops);
+
 // Another Ops on the same device, whose work goes on beside this one's: for
 // another thread. Its products are float32's. nullptr and the reason when there
 // is no room.

@@ -29,8 +29,9 @@ absl::StatusOr<std::unique_ptr<Member>> Member::Join(Options options) {
   TRIBUTARY_ASSIGN_OR_RETURN(
       std::unique_ptr<CoordinatorClient> client,
       CoordinatorClient::Create(std::move(client_options)));
+  v1::RegisterRequest registration = MakeRegistration(options);
   TRIBUTARY_ASSIGN_OR_RETURN(v1::RegisterResponse place,
-                             TakePlace(options, *client));
+                             TakePlace(options, registration, *client));
   if (place.heartbeat_ms() == 0 || place.lease_ms() <= place.heartbeat_ms()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "coordinator ", options.coordinator, " wants a heartbeat every ",
@@ -38,13 +39,15 @@ absl::StatusOr<std::unique_ptr<Member>> Member::Join(Options options) {
         " ms; the first must be positive and the second longer"));
   }
   return std::unique_ptr<Member>(
-      new Member(std::move(options), std::move(client), std::move(place)));
+      new Member(std::move(options), std::move(client), std::move(registration),
+                 std::move(place)));
 }
 
 Member::Member(Options options, std::unique_ptr<CoordinatorClient> client,
-               v1::RegisterResponse place)
+               v1::RegisterRequest registration, v1::RegisterResponse place)
     : options_(std::move(options)),
       client_(std::move(client)),
+      registration_(std::move(registration)),
       place_(std::move(place)),
       state_(options_.role, place_, options_.coordinator,
              absl::ToInt64Microseconds(options_.lost_timeout),
@@ -119,6 +122,22 @@ v1::HeartbeatRequest Member::MakeRequestLocked() {
   request.set_peak_memory_bytes(PeakMemoryBytes());
   request.set_device(device_);
   return request;
+}
+
+// The place is had before the device is known: which one it is depends on both
+// job and rank. The same registration again, with what was not known then.
+absl::StatusOr<bool> Member::DeclareArithmetic(const std::string& arithmetic) {
+  v1::RegisterRequest request = registration_;
+  request.set_wanted_index(index());
+  request.set_arithmetic(arithmetic);
+  TRIBUTARY_ASSIGN_OR_RETURN(const v1::RegisterResponse again,
+                             client_->Register(request, kCallTimeout));
+  if (again.incarnation() != incarnation()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the lease of worker ", index(), " as incarnation ",
+                     incarnation(), " is lost"));
+  }
+  return again.recomputes();
 }
 
 absl::Status Member::DeclareModel(const Declaration& declaration) {

@@ -76,6 +76,12 @@ class Member {
   uint64_t job_id() const { return place_.job_id(); }
   const v1::JobSpec& job() const { return place_.job(); }
 
+  // Tells what this worker's bits depend on (kernels/device.h, ArithmeticOf).
+  // True: an earlier process in this place computed with another arithmetic, so
+  // what it gave to a step that is still open may come out with other bits.
+  // FailedPrecondition: the place is lost.
+  absl::StatusOr<bool> DeclareArithmetic(const std::string& arithmetic);
+
   // FailedPrecondition when another worker has declared another model.
   absl::Status DeclareModel(const Declaration& declaration);
 
@@ -161,7 +167,7 @@ class Member {
 
  private:
   Member(Options options, std::unique_ptr<CoordinatorClient> client,
-         v1::RegisterResponse place);
+         v1::RegisterRequest registration, v1::RegisterResponse place);
 
   void Beat();  // the thread
   v1::HeartbeatRequest MakeRequestLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -173,6 +179,7 @@ class Member {
 
   const Options options_;
   const std::unique_ptr<CoordinatorClient> client_;
+  const v1::RegisterRequest registration_;  // with which it took its place
   const v1::RegisterResponse place_;
 
   mutable absl::Mutex mu_;

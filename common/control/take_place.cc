@@ -23,6 +23,8 @@ std::string HostName() {
   return name;
 }
 
+}  // namespace
+
 v1::RegisterRequest MakeRegistration(const Member::Options& options) {
   v1::RegisterRequest request;
   request.set_role(options.role);
@@ -41,11 +43,9 @@ v1::RegisterRequest MakeRegistration(const Member::Options& options) {
   return request;
 }
 
-}  // namespace
-
-absl::StatusOr<v1::RegisterResponse> TakePlace(const Member::Options& options,
-                                               CoordinatorClient& client) {
-  const v1::RegisterRequest request = MakeRegistration(options);
+absl::StatusOr<v1::RegisterResponse> TakePlace(
+    const Member::Options& options, const v1::RegisterRequest& request,
+    CoordinatorClient& client) {
   const int64_t start = options.clock->NowMicros();
   int64_t logged = start;
   while (true) {

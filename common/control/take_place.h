@@ -7,9 +7,13 @@
 
 namespace tributary {
 
+// What this process says of itself to get a place.
+v1::RegisterRequest MakeRegistration(const Member::Options& options);
+
 // Registers, waiting up to join_timeout for a coordinator that is not up yet
 // and for a place that is not free yet. Errors as Member::Join.
-absl::StatusOr<v1::RegisterResponse> TakePlace(const Member::Options& options,
-                                               CoordinatorClient& client);
+absl::StatusOr<v1::RegisterResponse> TakePlace(
+    const Member::Options& options, const v1::RegisterRequest& request,
+    CoordinatorClient& client);
 
 }  // namespace tributary

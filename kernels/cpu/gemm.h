@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "kernels/product_precision.h"
 
@@ -31,5 +32,9 @@ void CpuProduct(ProductPrecision precision, bool transpose_a, bool transpose_b,
 // Pins BLAS to one thread: sums are then taken in one order, and threads of the
 // program don't fight over the cores.
 void PinBlasThreads();
+
+// Which products these are: the library, its version and the kernels that it
+// has chosen for this processor.
+std::string BlasName();
 
 }  // namespace tributary

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
 
 #include "common/check.h"
 #include "kernels/cpu/gemm.h"
@@ -35,5 +36,10 @@ void CpuGemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
 }
 
 void PinBlasThreads() { openblas_set_num_threads(1); }
+
+std::string BlasName() {
+  return std::string(openblas_get_config()) + ", kernels " +
+         openblas_get_corename();
+}
 
 }  // namespace tributary

@@ -61,4 +61,6 @@ void CpuGemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
 
 void PinBlasThreads() {}
 
+std::string BlasName() { return "plain loops"; }
+
 }  // namespace tributary

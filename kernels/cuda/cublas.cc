@@ -41,7 +41,8 @@ bool Cublas::Load(std::string* why_not) {
       !Find(library, "cublasSetMathMode", &set_math_mode_) ||
       !Find(library, "cublasSgemm_v2", &sgemm_) ||
       !Find(library, "cublasGemmEx", &gemm_ex_) ||
-      !Find(library, "cublasGetStatusString", &status_string_)) {
+      !Find(library, "cublasGetStatusString", &status_string_) ||
+      !Find(library, "cublasGetVersion_v2", &get_version_)) {
     *why_not = std::string("cuBLAS lacks a function: ") + dlerror();
     return false;
   }
@@ -55,6 +56,9 @@ std::unique_ptr<Cublas> Cublas::Open(cudaStream_t stream,
   cublasStatus_t status = cublas->create_(&cublas->handle_);
   if (status == CUBLAS_STATUS_SUCCESS) {
     status = cublas->set_stream_(cublas->handle_, stream);
+  }
+  if (status == CUBLAS_STATUS_SUCCESS) {
+    status = cublas->get_version_(cublas->handle_, &cublas->version_);
   }
   if (status == CUBLAS_STATUS_SUCCESS) {
     // The default mode multiplies float32 as float32; TF32 would be asked for.

@@ -22,6 +22,9 @@ class Cublas {
   Cublas(const Cublas&) = delete;
   Cublas& operator=(const Cublas&) = delete;
 
+  // Its version, as 130100 for 13.1.0.
+  int version() const { return version_; }
+
   // As Ops::Gemm, in true float32.
   DeviceStatus Gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
                     int64_t k, float alpha, const float* a, const float* b,
@@ -52,6 +55,8 @@ class Cublas {
   decltype(&cublasSgemm_v2) sgemm_ = nullptr;
   GemmEx gemm_ex_ = nullptr;
   decltype(&cublasGetStatusString) status_string_ = nullptr;
+  decltype(&cublasGetVersion_v2) get_version_ = nullptr;
+  int version_ = 0;
   cublasHandle_t handle_ = nullptr;
 };
 

@@ -25,6 +25,8 @@ class CudaOps final : public Ops {
   bool is_host() const override { return false; }
 
   int device() const { return device_; }
+  // ArithmeticOf (kernels/device.h).
+  std::string arithmetic() const;
   cudaStream_t stream() const { return stream_; }
 
   void* Allocate(size_t bytes) override;

@@ -18,5 +18,6 @@ std::unique_ptr<DeviceEvent> CreateCudaEvent(Ops& /*ops*/,
   *why_not = "built without CUDA";
   return nullptr;
 }
+std::string CudaArithmeticOf(const Ops& ops) { return ops.device_name(); }
 
 }  // namespace tributary

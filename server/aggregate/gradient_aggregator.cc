@@ -16,8 +16,8 @@ Contribution NoneYet() {
   return none;
 }
 
-// A replacement of a worker computes the same bytes, so the incarnation is no
-// part of the comparison: it is what fences.
+// A replacement of a worker on the same kind of device computes the same bytes,
+// so the incarnation is no part of the comparison: it is what fences.
 bool SameBytes(const Contribution& a, const Contribution& b) {
   return a.crc32c == b.crc32c && a.samples == b.samples;
 }
@@ -40,6 +40,7 @@ void GradientAggregator::StartAt(int64_t steps) {
   open_.assign(workers, Contribution());
   committed_.assign(workers, NoneYet());
   fence_.assign(workers, 0);
+  recomputes_since_.assign(workers, 0);
   OpenStep();
 }
 
@@ -84,19 +85,33 @@ GradientAggregator::Verdict GradientAggregator::Add(Contribution contribution) {
                                                        : Verdict::kTooOld;
 }
 
-bool GradientAggregator::Fence(int rank, uint64_t incarnation) {
+bool GradientAggregator::Fence(int rank, uint64_t incarnation,
+                               bool recomputes) {
   if (incarnation < fence_[rank]) return false;
   fence_[rank] = incarnation;
+  if (!recomputes) return true;
+  recomputes_since_[rank] = incarnation;
+  if (!options_.gathers || !received_[rank] || closed_ ||
+      open_[rank].incarnation >= incarnation || !IsMember(rank)) {
+    return true;
+  }
+  open_[rank] = Contribution();
+  received_[rank] = false;
+  contributed_.Retreat(rank);
   return true;
 }
 
 // Where a step does not wait for every rank a replacement may compute from
-// other weights, so that it sends other bytes for a step of which a part has
-// come; that part counts.
+// other weights, and one on another kind of device computes other bits: it
+// sends other bytes for a step of which a part has come. That part counts.
 GradientAggregator::Verdict GradientAggregator::Repeated(
     const Contribution& contribution, const Contribution& held, Verdict same) {
-  const bool replaced = (!options_.gathers || options_.drops_late) &&
-                        contribution.incarnation > held.incarnation;
+  const uint64_t since = recomputes_since_[contribution.rank];
+  const bool may_differ =
+      !options_.gathers || options_.drops_late ||
+      (contribution.incarnation >= since && held.incarnation < since);
+  const bool replaced =
+      may_differ && contribution.incarnation > held.incarnation;
   if (!SameBytes(contribution, held) && !replaced) return Verdict::kConflict;
   fence_[contribution.rank] = contribution.incarnation;
   return same;

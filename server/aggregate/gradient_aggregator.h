@@ -60,7 +60,12 @@ class GradientAggregator {
 
   // From here on the rank's incarnations before this one are fenced. False:
   // this one is.
-  bool Fence(int rank, uint64_t incarnation);
+  //
+  // `recomputes`: this incarnation computes other bits than those before it, on
+  // another kind of device, say. What they gave to the open step is dropped, so
+  // that it comes again. Of a step that is being applied or was, the earlier
+  // bits count, and this incarnation's are answered without being compared.
+  bool Fence(int rank, uint64_t incarnation, bool recomputes = false);
 
   // The step that is wanted of a rank, from 0.
   int64_t wanted_step(int rank) const { return applied_.steps(rank); }
@@ -101,6 +106,9 @@ class GradientAggregator {
   std::vector<Contribution> open_;
   std::vector<Contribution> committed_;  // each rank's last, without payload
   std::vector<uint64_t> fence_;          // the newest incarnation of each rank
+  // By rank: contributions of this incarnation and later ones may differ from
+  // those of earlier ones. 0: none may.
+  std::vector<uint64_t> recomputes_since_;
 };
 
 }  // namespace tributary

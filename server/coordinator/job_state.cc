@@ -115,6 +115,7 @@ absl::StatusOr<v1::RegisterResponse> JobState::Register(
   *response.mutable_job() = options_.job;
   response.set_heartbeat_ms(options_.heartbeat_ms);
   response.set_lease_ms(options_.lease_ms);
+  response.set_recomputes(place->Recomputes(request.arithmetic()));
   PublishPlanWhenComplete();
   return response;
 }

@@ -32,6 +32,11 @@ absl::Status CheckRegistration(const v1::RegisterRequest& request,
         absl::StrCat("host must have at most ", kMaxNameBytes, " bytes, got ",
                      request.host().size()));
   }
+  if (request.arithmetic().size() > kMaxSentenceBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("arithmetic must have at most ", kMaxSentenceBytes,
+                     " bytes, got ", request.arithmetic().size()));
+  }
   if (!request.metrics_address().empty()) {
     TRIBUTARY_RETURN_IF_ERROR(CheckAddress(request.metrics_address()));
   }
@@ -143,8 +148,13 @@ absl::StatusOr<const Place*> Membership::Register(
     found->stop_bound = -1;
     found->alive = true;
   }
+  const std::string before = found->holder.arithmetic();
   found->holder = request;
   found->holder.DiscardUnknownFields();
+  if (!before.empty() && before != request.arithmetic()) {
+    found->holder.set_arithmetic(
+        request.arithmetic().empty() ? before : kSeveralArithmetics);
+  }
   found->last_heartbeat_micros = now_micros;
   return found;
 }

@@ -10,17 +10,22 @@
 
 namespace tributary {
 
+// The arithmetic of a place whose holders computed on several kinds of devices.
+inline constexpr char kSeveralArithmetics[] = "several";
+
 // One shard or rank and who holds it.
 struct Place {
   v1::Role role = v1::ROLE_UNSPECIFIED;
   uint32_t index = 0;
-  v1::RegisterRequest holder;  // the last; empty instance: nobody yet
-  uint64_t incarnation = 0;    // of the holder; 0: nobody yet
-  uint32_t holders = 0;        // processes that have held it
-  uint32_t losses = 0;         // leases that ran out, processes that were gone
-  bool alive = false;          // its lease has not run out
-  bool finished = false;       // it said so; it may go, no lease counts
-  bool knows_end = false;      // it was told that the job is over
+  // The last; empty instance: nobody yet. Its `arithmetic` is that of all
+  // holders so far that have named theirs, or kSeveralArithmetics.
+  v1::RegisterRequest holder;
+  uint64_t incarnation = 0;  // of the holder; 0: nobody yet
+  uint32_t holders = 0;      // processes that have held it
+  uint32_t losses = 0;       // leases that ran out, processes that were gone
+  bool alive = false;        // its lease has not run out
+  bool finished = false;     // it said so; it may go, no lease counts
+  bool knows_end = false;    // it was told that the job is over
   int64_t last_heartbeat_micros = 0;
   v1::HeartbeatRequest latest;  // without its steps
   int64_t stop_bound = -1;      // begun step when it paused; -1: it runs
@@ -30,6 +35,11 @@ struct Place {
   void Keep(const v1::HeartbeatRequest& heartbeat, size_t num_workers);
   // What the heartbeat counts, and nothing else.
   void KeepFigures(const v1::HeartbeatRequest& heartbeat);
+  // Whether a process with this arithmetic may compute other bits than those
+  // that held the place before.
+  bool Recomputes(const std::string& arithmetic) const {
+    return !arithmetic.empty() && arithmetic != holder.arithmetic();
+  }
   // "worker 1 (10.0.0.2, pid 55)"
   std::string Name() const;
 };

@@ -119,8 +119,9 @@ void ParameterServer::HandleReadClock(RawCall* call) {
                                      serving->plan.num_workers())));
   }
   if (!status.ok()) return Fail(call, status);
-  const absl::StatusOr<ParameterShard::Clock> clock = serving->store->ReadClock(
-      static_cast<int>(request.rank()), request.incarnation());
+  const absl::StatusOr<ParameterShard::Clock> clock =
+      serving->store->ReadClock(static_cast<int>(request.rank()),
+                                request.incarnation(), request.recomputes());
   if (!clock.ok()) return Fail(call, clock.status());
   v1::ClockResponse response;
   response.set_initialized(clock->initialized);

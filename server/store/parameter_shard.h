@@ -104,8 +104,10 @@ class ParameterShard {
     int64_t begun = 0;          // contributed by the rank to some of them
   };
   // Fences the rank's incarnations before this one, so that the clock stays
-  // true for it. FailedPrecondition: there is a later one.
-  absl::StatusOr<Clock> ReadClock(int rank, uint64_t incarnation);
+  // true for it; `recomputes` as GradientAggregator::Fence. FailedPrecondition:
+  // there is a later one.
+  absl::StatusOr<Clock> ReadClock(int rank, uint64_t incarnation,
+                                  bool recomputes = false);
 
   // This shard's sums, once complete.
   void ReadStatistics(int64_t step, StatisticsKind kind,

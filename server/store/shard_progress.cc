@@ -9,12 +9,12 @@
 namespace tributary {
 
 absl::StatusOr<ParameterShard::Clock> ParameterShard::ReadClock(
-    int rank, uint64_t incarnation) {
+    int rank, uint64_t incarnation, bool recomputes) {
   Clock clock;
   for (auto& block : blocks_) {
     absl::MutexLock lock(&block->mu);
     if (!TRIBUTARY_MUTATED("no-fence-at-clock") &&
-        !block->aggregator().Fence(rank, incarnation)) {
+        !block->aggregator().Fence(rank, incarnation, recomputes)) {
       return Refuse(FencedError(rank));
     }
     clock.initialized &= block->version() != BlockState::kUninitialized;

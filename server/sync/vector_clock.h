@@ -16,6 +16,8 @@ class VectorClock {
   int num_workers() const { return static_cast<int>(steps_.size()); }
   int64_t steps(int worker) const { return steps_[worker]; }
   void Advance(int worker) { ++steps_[worker]; }
+  // Its last step is not settled after all.
+  void Retreat(int worker) { --steps_[worker]; }
   // No effect on a worker that is further.
   void AdvanceAllTo(int64_t steps) {
     for (int64_t& s : steps_) s = std::max(s, steps);

@@ -112,10 +112,10 @@ bool FaultTest::Fired(const std::string& id) {
 std::unique_ptr<testing::RunningProcess> FaultTest::Start(
     std::vector<std::string> command) {
   command[0] = testing::Program(command[0]);
-  std::vector<std::string> environment;
+  std::vector<std::string> environment = environment_;
   if (!failpoints_.empty()) {
-    environment = {"TRIBUTARY_FAILPOINT=" + failpoints_,
-                   "TRIBUTARY_FAILPOINT_FIRED=" + Path("fired")};
+    environment.push_back("TRIBUTARY_FAILPOINT=" + failpoints_);
+    environment.push_back("TRIBUTARY_FAILPOINT_FIRED=" + Path("fired"));
   }
   return RunningProcess::Start(
       {.command = command, .folder = folder(), .environment = environment});

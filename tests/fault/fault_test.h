@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/time/clock.h"
@@ -35,6 +36,10 @@ class FaultTest : public testing::TemporaryFolderTest {
   // The programs that are started from here on, and what they start, fail there
   // (common/failpoint.h): each entry fires once, in one of them. "" for none.
   void SetFailpoints(const std::string& entries) { failpoints_ = entries; }
+  // NAME=VALUE of the programs that are started from here on.
+  void SetEnvironment(std::vector<std::string> variables) {
+    environment_ = std::move(variables);
+  }
   // Whether name:nth has fired.
   bool Fired(const std::string& id);
   std::unique_ptr<RunningProcess> Train(
@@ -73,6 +78,7 @@ class FaultTest : public testing::TemporaryFolderTest {
   void ExpectNoFile();
 
   std::string failpoints_;
+  std::vector<std::string> environment_;
 };
 
 // Looks again until `holds` or kSoon has passed.

@@ -10,9 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "tests/fault/fault_test.h"
+#include "tests/testing/paths.h"
+#include "tests/testing/process.h"
 
 namespace tributary {
 namespace {
@@ -59,6 +62,53 @@ INSTANTIATE_TEST_SUITE_P(
       name.erase(std::remove(name.begin(), name.end(), '-'), name.end());
       return name;
     });
+
+// A processor for which BLAS has other kernels rounds otherwise, as a GPU does.
+// What the lost worker has left of its step and what its replacement computes
+// differ, and no comparison of the two may end the job.
+TEST_F(RecoveryTest, AReplacementOnAnotherKindOfProcessorGoesOn) {
+  // Of the upper layers some blocks are complete when half of the gradients
+  // are there.
+  EditJob("- linear: {in: 96, out: 1}",
+          "- linear: {in: 96, out: 1024}\n    - linear: {in: 1024, out: 64}\n"
+          "    - linear: {in: 64, out: 1}");
+  EditJob("epochs: 40", "epochs: 4");
+  EditJob("cluster:",
+          "strategy: {parameter_server: {bucket_bytes: 131072}}\ncluster:");
+  std::string address;
+  auto coordinator = Coordinate("run", &address);
+  auto server0 = Start({"tributary-server", "--coordinator", address});
+  auto server1 = Start({"tributary-server", "--coordinator", address});
+  auto worker0 =
+      Start({"tributary-worker", "--coordinator", address, "--index", "0"});
+  // It sleeps with a part of its gradients pushed until it is killed: some
+  // blocks have the step, the others wait for it.
+  SetFailpoints("worker-mid-push:20:delay=90000");
+  auto worker1 =
+      Start({"tributary-worker", "--coordinator", address, "--index", "1"});
+  EXPECT_TRUE(Eventually([&] { return Fired("worker-mid-push:20"); }));
+  EXPECT_TRUE(Eventually([&] {
+    const auto status =
+        testing::RunProcess({testing::Program("tributary"), "status",
+                             "--coordinator", address, "--json"});
+    return absl::StrContains(status.output, "waits for rank 1");
+  }));
+  worker1->Signal(SIGKILL);
+  SetFailpoints("");
+  SetEnvironment({"OPENBLAS_CORETYPE=Prescott"});
+  auto replacement = Start({"tributary-worker", "--coordinator", address});
+  EXPECT_EQ(coordinator->Wait(kSoon), 0) << coordinator->output();
+  for (auto* member : {&server0, &server1, &worker0, &replacement}) {
+    EXPECT_EQ((*member)->Wait(kSoon), 0) << (*member)->output();
+  }
+  EXPECT_TRUE(Fired("worker-mid-push:20"));
+  EXPECT_EQ(Summary("run")["lost"]["workers"], 1);
+  SetEnvironment({});
+  const bool recomputed =
+      absl::StrContains(replacement->output(), "computes with other bits");
+  EXPECT_EQ(recomputed, Sha256("run") != Undisturbed());
+  if (!recomputed) GTEST_SKIP() << "BLAS has one kind of kernels here";
+}
 
 // ---- a server, at every point of a push
 

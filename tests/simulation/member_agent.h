@@ -37,6 +37,7 @@ class MemberAgent {
 
   uint32_t index() const { return place_.index(); }
   uint64_t incarnation() const { return place_.incarnation(); }
+  bool recomputes() const { return place_.recomputes(); }
   uint64_t job_id() const { return place_.job_id(); }
   MemberState& state() { return *state_; }
 

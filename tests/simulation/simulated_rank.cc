@@ -28,6 +28,8 @@ v1::RegisterRequest Registration(const SimulatedRank::Options& options,
       options.adopted ? absl::StrCat("-", *options.wanted_index) : ""));
   request.set_host(process.name());
   request.set_pid(process.pid());
+  // Machines of two kinds; the gradients are the same all the same.
+  request.set_arithmetic(process.pid() % 2 == 0 ? "even" : "odd");
   if (options.wanted_index) request.set_wanted_index(*options.wanted_index);
   return request;
 }
@@ -136,10 +138,10 @@ void SimulatedRank::ReadClock(int shard) {
       process_, plan_.servers(shard), "read clock", World::Kind::kWork,
       kClockTimeout,
       [address = AddressOf(plan_, shard, 0), rank = *rank_,
-       incarnation = member_.incarnation()](Process& server,
-                                            Reply<ParameterShard::Clock> r) {
+       incarnation = member_.incarnation(), recomputes = member_.recomputes()](
+          Process& server, Reply<ParameterShard::Clock> r) {
         static_cast<SimulatedServer&>(server).ReadClock(
-            address, rank, incarnation, std::move(r));
+            address, rank, incarnation, recomputes, std::move(r));
       },
       [this, shard, mine = timer_](absl::StatusOr<ParameterShard::Clock> part) {
         if (ended_ || OfAnotherPhase(mine)) return;

@@ -58,7 +58,8 @@ class SimulatedServer final : public Process {
   void PushPull(PushCall call, Reply<WeightsSnapshot> reply);
   void Pull(const PullCall& call, Reply<WeightsSnapshot> reply);
   void ReadClock(const v1::BlockAddress& address, uint32_t rank,
-                 uint64_t incarnation, Reply<ParameterShard::Clock> reply);
+                 uint64_t incarnation, bool recomputes,
+                 Reply<ParameterShard::Clock> reply);
   void Initialize(const v1::BlockAddress& address,
                   const std::vector<float>& values, Reply<Nothing> reply);
   void ReadStatistics(const StatisticsCall& call,

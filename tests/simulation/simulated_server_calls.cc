@@ -139,17 +139,20 @@ void SimulatedServer::Pull(const PullCall& call, Reply<WeightsSnapshot> reply) {
 }
 
 void SimulatedServer::ReadClock(const v1::BlockAddress& address, uint32_t rank,
-                                uint64_t incarnation,
+                                uint64_t incarnation, bool recomputes,
                                 Reply<ParameterShard::Clock> reply) {
   if (absl::Status status = CheckAddress(address); !status.ok()) {
     return reply(status);
   }
-  absl::StatusOr<ParameterShard::Clock> clock =
-      serving_->store->ReadClock(static_cast<int>(rank), incarnation);
+  absl::StatusOr<ParameterShard::Clock> clock = serving_->store->ReadClock(
+      static_cast<int>(rank), incarnation, recomputes);
   if (clock.ok()) {
     Judge(OfThisPlan(serving_->plan, address), address);
     for (testing::ContributionLedger& ledger : serving_->ledgers) {
       ledger.Fence(rank, incarnation);
+      if (recomputes && context_->scenario.gathers()) {
+        ledger.MayComeAgain(rank, incarnation);
+      }
     }
   }
   reply(std::move(clock));

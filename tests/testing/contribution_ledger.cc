@@ -20,7 +20,9 @@ absl::Status ContributionLedger::Counted(uint32_t rank, uint64_t incarnation,
                      " by incarnation ", incarnation, " counts after ",
                      known.fence, " has taken its place"));
   }
-  if (step < known.next) {
+  const bool again = incarnation == known.comes_again && step + 1 == known.next;
+  known.comes_again = 0;
+  if (step < known.next && !again) {
     return absl::InternalError(absl::StrCat("the contribution of rank ", rank,
                                             " to step ", step + 1,
                                             " is counted again"));
@@ -31,6 +33,7 @@ absl::Status ContributionLedger::Counted(uint32_t rank, uint64_t incarnation,
                      " is counted, that to step ", known.next + 1, " was not"));
   }
   known.next = step + 1;
+  known.counted_by = incarnation;
   Fence(rank, incarnation);
   return absl::OkStatus();
 }
@@ -50,6 +53,12 @@ absl::Status ContributionLedger::Repeated(uint32_t rank, uint64_t incarnation,
   }
   Fence(rank, incarnation);
   return absl::OkStatus();
+}
+
+void ContributionLedger::MayComeAgain(uint32_t rank, uint64_t incarnation) {
+  Rank& known = ranks_[rank];
+  // Asked again, it may have counted since.
+  if (incarnation > known.counted_by) known.comes_again = incarnation;
 }
 
 void ContributionLedger::Fence(uint32_t rank, uint64_t incarnation) {

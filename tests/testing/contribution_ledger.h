@@ -28,6 +28,10 @@ class ContributionLedger {
   // From here on no earlier incarnation of the rank may be counted.
   void Fence(uint32_t rank, uint64_t incarnation);
 
+  // This incarnation may give the rank's last step anew: a step that was still
+  // open was dropped.
+  void MayComeAgain(uint32_t rank, uint64_t incarnation);
+
   // How many steps of the rank were counted; with may_skip, how far it came.
   int64_t steps(uint32_t rank) const { return ranks_[rank].next; }
 
@@ -35,6 +39,8 @@ class ContributionLedger {
   struct Rank {
     int64_t next = 0;
     uint64_t fence = 0;
+    uint64_t counted_by = 0;   // the last one's incarnation
+    uint64_t comes_again = 0;  // an incarnation, which has not counted yet
   };
 
   const bool may_skip_;

@@ -215,6 +215,7 @@ class GrpcParameterClient final : public ParameterClient {
     SetAddress(partition_.blocks(shard)[0], request.mutable_address());
     request.set_rank(options_.rank);
     request.set_incarnation(options_.incarnation);
+    request.set_recomputes(options_.recomputes);
     const std::string& server = options_.plan.servers(shard);
     const auto stub = v1::ParameterService::NewStub(DataChannel(server));
     while (true) {

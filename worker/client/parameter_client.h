@@ -25,6 +25,9 @@ class ParameterClient {
     v1::Plan plan;
     uint32_t rank = 0;
     uint64_t incarnation = 0;
+    // An earlier process of this rank computed other bits (Member::recomputes):
+    // the servers drop what it gave to steps that are still open.
+    bool recomputes = false;
     // A step or transfer that takes longer fails and says whom it waited for.
     absl::Duration step_timeout = absl::Seconds(120);
     // Told whom the step under way waits for, in a server's words, when it

@@ -51,6 +51,7 @@ SynchronizerOr MakeParameterServer(const SynchronizerParts& parts,
           {.plan = plan,
            .rank = member.index(),
            .incarnation = member.incarnation(),
+           .recomputes = parts.recomputes,
            .step_timeout = absl::Seconds(StepTimeoutSeconds(job)),
            .on_waiting =
                [&member, silent = parts.on_silent_shard](

@@ -20,6 +20,7 @@ struct SynchronizerParts {
   GroupParts group;
   const Replica* replica = nullptr;
   const StepPlan* steps = nullptr;
+  bool recomputes = false;  // Member::DeclareArithmetic
   // Told which server does not answer at the moment; -1: all do.
   std::function<void(int shard)> on_silent_shard;
   std::function<int64_t()> delay_micros;  // for tests, see ParameterClient

@@ -67,6 +67,7 @@ int64_t LocalRank(const WorkerOptions& options, const Member& member) {
 // Everything that a worker builds from its job, in the order of construction.
 struct Workplace {
   std::unique_ptr<Ops> ops;
+  bool recomputes = false;  // Member::DeclareArithmetic
   std::shared_ptr<const TrainTest> data;
   std::unique_ptr<Replica> replica;  // of the plan in force
   BatchCut cut;
@@ -200,6 +201,7 @@ absl::Status TrainPlan(Member& member, Workplace& place, Canceller& canceller,
           {.group = parts,
            .replica = &replica,
            .steps = &*place.plan,
+           .recomputes = place.recomputes,
            .on_silent_shard =
                [metrics](int shard) { metrics->SetSilentShard(shard); },
            .delay_micros = options.delay_micros},
@@ -363,7 +365,19 @@ absl::Status RunWorker(const WorkerOptions& given) {
     place.ops = *std::move(ops);
     spdlog::info("device: {}", place.ops->device_name());
     member->SetDevice(place.ops->device_name());
-    status = Train(*member, place, canceller, options, &metrics);
+    const absl::StatusOr<bool> recomputes =
+        member->DeclareArithmetic(ArithmeticOf(*place.ops));
+    status = recomputes.status();
+    if (recomputes.ok()) {
+      place.recomputes = *recomputes;
+      if (*recomputes) {
+        spdlog::info(
+            "rank {} computes with other bits than a process before it: a step "
+            "that is still open is computed anew",
+            member->index());
+      }
+      status = Train(*member, place, canceller, options, &metrics);
+    }
   }
   const absl::Status end = member->end();
   // Told first: the ranks that were taken over wait for this one.

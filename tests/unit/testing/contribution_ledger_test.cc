@@ -36,5 +36,16 @@ TEST(ContributionLedgerTest, AFencedIncarnationCountsNoMore) {
   TRIBUTARY_EXPECT_OK(ledger.Counted(0, 4, 1));
 }
 
+TEST(ContributionLedgerTest, WhatWasDroppedCountsOnceMore) {
+  ContributionLedger ledger({.workers = 1});
+  TRIBUTARY_EXPECT_OK(ledger.Counted(0, 1, 0));
+  ledger.Fence(0, 4);
+  ledger.MayComeAgain(0, 4);
+  TRIBUTARY_EXPECT_OK(ledger.Counted(0, 4, 0));
+  ledger.MayComeAgain(0, 4);
+  EXPECT_FALSE(ledger.Counted(0, 4, 0).ok());
+  TRIBUTARY_EXPECT_OK(ledger.Counted(0, 4, 1));
+}
+
 }  // namespace
 }  // namespace tributary::testing

@@ -89,6 +89,64 @@ TEST(GradientAggregatorTest, AFenceHoldsBeforeTheReplacementSendsAnything) {
   EXPECT_EQ(aggregator.Add(Make(1, 0, 12, /*incarnation=*/1)), Verdict::kAdded);
 }
 
+// On another kind of device, say. Of the open step its bits replace the earlier
+// ones, so that the rank is missing until they have come.
+TEST(GradientAggregatorTest, ARankThatComputesOtherBitsGivesTheOpenStepAnew) {
+  GradientAggregator aggregator({.num_workers = 2});
+  const BulkSynchronous policy;
+  EXPECT_EQ(aggregator.Add(Make(0, 0, 11, /*incarnation=*/1)), Verdict::kAdded);
+  EXPECT_TRUE(aggregator.Fence(0, 3, /*recomputes=*/true));
+  EXPECT_EQ(aggregator.contributed().steps(0), 0);
+  EXPECT_EQ(aggregator.MissingRanks(), (std::vector<int>{0, 1}));
+  EXPECT_EQ(aggregator.Add(Make(1, 0, 12)), Verdict::kAdded);
+  EXPECT_FALSE(policy.MayApply(aggregator.contributed(), 0));
+  EXPECT_EQ(aggregator.Add(Make(0, 0, 99, /*incarnation=*/3)), Verdict::kAdded);
+  EXPECT_TRUE(policy.MayApply(aggregator.contributed(), 0));
+  EXPECT_EQ(aggregator.contributions()[0].crc32c, 99u);
+}
+
+TEST(GradientAggregatorTest, TheFenceAskedAgainKeepsWhatCameSince) {
+  GradientAggregator aggregator({.num_workers = 2});
+  EXPECT_EQ(aggregator.Add(Make(0, 0, 11, /*incarnation=*/1)), Verdict::kAdded);
+  EXPECT_TRUE(aggregator.Fence(0, 3, /*recomputes=*/true));
+  EXPECT_EQ(aggregator.Add(Make(0, 0, 99, /*incarnation=*/3)), Verdict::kAdded);
+  EXPECT_TRUE(aggregator.Fence(0, 3, /*recomputes=*/true));
+  EXPECT_EQ(aggregator.contributed().steps(0), 1);
+  EXPECT_EQ(aggregator.Add(Make(0, 0, 98, /*incarnation=*/3)),
+            Verdict::kConflict)
+      << "of one incarnation";
+}
+
+// A block that has the step already keeps it.
+TEST(GradientAggregatorTest, OtherBitsForAStepThatIsAppliedAreARepetition) {
+  GradientAggregator aggregator({.num_workers = 1});
+  EXPECT_EQ(aggregator.Add(Make(0, 0, 11, /*incarnation=*/1)), Verdict::kAdded);
+  aggregator.Commit();
+  EXPECT_TRUE(aggregator.Fence(0, 3, /*recomputes=*/true));
+  EXPECT_EQ(aggregator.contributed().steps(0), 1);
+  EXPECT_EQ(aggregator.Add(Make(0, 0, 99, /*incarnation=*/3)),
+            Verdict::kCommitted);
+  EXPECT_EQ(aggregator.Add(Make(0, 1, 13, /*incarnation=*/3)), Verdict::kAdded);
+  EXPECT_EQ(aggregator.Add(Make(0, 1, 14, /*incarnation=*/3)),
+            Verdict::kConflict);
+  EXPECT_TRUE(aggregator.Fence(0, 4));
+  aggregator.Commit();
+  EXPECT_EQ(aggregator.Add(Make(0, 1, 14, /*incarnation=*/4)),
+            Verdict::kConflict)
+      << "3 and 4 compute alike";
+}
+
+// The mean is taken: what comes now is too late to be in it.
+TEST(GradientAggregatorTest, OtherBitsForAStepThatIsBeingAppliedAreToo) {
+  GradientAggregator aggregator({.num_workers = 1});
+  EXPECT_EQ(aggregator.Add(Make(0, 0, 11, /*incarnation=*/1)), Verdict::kAdded);
+  aggregator.Close();
+  EXPECT_TRUE(aggregator.Fence(0, 3, /*recomputes=*/true));
+  EXPECT_EQ(aggregator.contributed().steps(0), 1);
+  EXPECT_EQ(aggregator.Add(Make(0, 0, 99, /*incarnation=*/3)), Verdict::kHeld);
+  EXPECT_EQ(aggregator.contributions()[0].crc32c, 11u);
+}
+
 // It computes from the newest weights, which may be other ones.
 TEST(GradientAggregatorTest, WithBackupWorkersAReplacementMaySendOtherBytes) {
   GradientAggregator aggregator({.num_workers = 2, .drops_late = true});

@@ -83,6 +83,62 @@ TEST(MembershipTest, InstanceWhoseLeaseLapsedComesBackWithAHigherIncarnation) {
   EXPECT_GT(again->incarnation, before);
 }
 
+v1::RegisterRequest Computing(const std::string& instance,
+                              const std::string& arithmetic) {
+  v1::RegisterRequest request = Worker(instance);
+  request.set_arithmetic(arithmetic);
+  return request;
+}
+
+// A worker takes its place before it knows its device and names it after.
+TEST(MembershipTest, AHolderWithAnotherArithmeticRecomputes) {
+  Membership members(0, 1, kLease);
+  members.Register(Worker("a"), 0).value();
+  const Place* place = *members.Register(Computing("a", "cpu"), 0);
+  EXPECT_FALSE(place->Recomputes("cpu"));
+  members.Expire(kLease + 1);
+  place = *members.Register(Worker("b"), kLease + 2);
+  EXPECT_FALSE(place->Recomputes("")) << "it has not said yet";
+  place = *members.Register(Computing("b", "cuda"), kLease + 2);
+  EXPECT_TRUE(place->Recomputes("cuda"));
+  place = *members.Register(Computing("b", "cuda"), kLease + 3);
+  EXPECT_TRUE(place->Recomputes("cuda")) << "asked again";
+}
+
+// Some servers may still hold what the first gave when the second is lost.
+TEST(MembershipTest, AfterSeveralArithmeticsEveryNewHolderRecomputes) {
+  Membership members(0, 1, kLease);
+  members.Register(Computing("a", "cpu"), 0).value();
+  members.Expire(kLease + 1);
+  members.Register(Computing("b", "cuda"), kLease + 2).value();
+  members.Expire(2 * kLease + 3);
+  const Place* place =
+      *members.Register(Computing("c", "cuda"), 2 * kLease + 4);
+  EXPECT_TRUE(place->Recomputes("cuda"));
+}
+
+TEST(MembershipTest, AnEqualArithmeticComputesNothingAnew) {
+  Membership members(0, 1, kLease);
+  members.Register(Computing("a", "cpu"), 0).value();
+  members.Expire(kLease + 1);
+  members.Register(Worker("b"), kLease + 2).value();
+  EXPECT_FALSE((*members.Register(Computing("b", "cpu"), kLease + 2))
+                   ->Recomputes("cpu"));
+}
+
+TEST(MembershipTest, TheArithmeticOutlivesTheCoordinator) {
+  Membership members(0, 1, kLease);
+  members.Register(Computing("a", "cpu"), 0).value();
+  members.Register(Worker("a"), 1).value();
+  v1::CoordinatorState state;
+  members.Save(&state);
+  Membership next(0, 1, kLease);
+  next.Restore(state, 2);
+  next.Expire(kLease + 3);
+  const Place* place = *next.Register(Computing("b", "cuda"), kLease + 4);
+  EXPECT_TRUE(place->Recomputes("cuda"));
+}
+
 TEST(MembershipTest, IncarnationsStrictlyIncreaseOverAllPlaces) {
   Membership members(2, 2, kLease);
   uint64_t last = 0;

@@ -23,8 +23,8 @@ using testing::StatusIs;
 // Any language's generated code is such a client: plain protobuf messages.
 class ParameterServerTest : public ::testing::Test {
  protected:
-  ParameterServerTest()
-      : cluster_({.parameters = {{"w", {3}}}}),
+  explicit ParameterServerTest(int workers = 1)
+      : cluster_({.parameters = {{"w", {3}}}, .workers = workers}),
         channel_(DataChannel(cluster_.plan().servers(0))),
         stub_(v1::ParameterService::NewStub(channel_)) {}
 
@@ -91,6 +91,55 @@ TEST_F(ParameterServerTest, PlainProtobufMessagesTrain) {
   grpc::ClientContext context;
   TRIBUTARY_EXPECT_OK(ToAbslStatus(stub_->Pull(&context, pull, &pulled)));
   EXPECT_EQ(pulled.payload(), response.payload());
+}
+
+class TwoWorkersTest : public ParameterServerTest {
+ protected:
+  TwoWorkersTest() : ParameterServerTest(/*workers=*/2) {}
+
+  // It counts, and is not waited for.
+  v1::PushPullRequest PushOf(uint32_t rank, uint64_t incarnation,
+                             const std::vector<float>& gradient) {
+    v1::PushPullRequest request = Push(gradient);
+    request.set_rank(rank);
+    request.set_incarnation(incarnation);
+    request.set_wait_ms(0);
+    return request;
+  }
+  // By a client of rank 0's second process.
+  absl::StatusOr<ParameterClient::Clock> ReadClock(bool recomputes) {
+    const auto client = ParameterClient::Connect({.plan = cluster_.plan(),
+                                                  .rank = 0,
+                                                  .incarnation = 2,
+                                                  .recomputes = recomputes});
+    return (*client)->ReadClock();
+  }
+};
+
+TEST_F(TwoWorkersTest, AReplacementOnAnotherDeviceGivesTheOpenStepAnew) {
+  TRIBUTARY_EXPECT_OK(Initialize({1, 2, 3}));
+  const auto waits = StatusIs(absl::StatusCode::kDeadlineExceeded, "rank");
+  EXPECT_THAT(Send(PushOf(0, 1, {100, 0, 0})), waits);
+  const auto clock = ReadClock(/*recomputes=*/true);
+  ASSERT_TRUE(clock.ok()) << clock.status();
+  EXPECT_EQ(clock->steps, 0);
+  EXPECT_THAT(Send(PushOf(0, 2, {300, 0, 0})), waits);
+  v1::PushPullRequest last = PushOf(1, 1, {100, 0, 0});
+  last.set_wait_ms(1000);
+  v1::PushPullResponse response;
+  TRIBUTARY_EXPECT_OK(Send(last, &response));
+  EXPECT_EQ(response.payload(), Bytes({-1, 2, 3})) << "1 - 0.01 * 200";
+  EXPECT_EQ(cluster_.server(0).GetStatus().conflicts(), 0u);
+}
+
+TEST_F(TwoWorkersTest, OnADeviceOfTheSameKindOtherBytesAreAConflict) {
+  TRIBUTARY_EXPECT_OK(Initialize({1, 2, 3}));
+  EXPECT_FALSE(Send(PushOf(0, 1, {100, 0, 0})).ok());
+  const auto clock = ReadClock(/*recomputes=*/false);
+  ASSERT_TRUE(clock.ok()) << clock.status();
+  EXPECT_EQ(clock->steps, 1);
+  EXPECT_THAT(Send(PushOf(0, 2, {300, 0, 0})),
+              StatusIs(absl::StatusCode::kAborted, "not deterministic"));
 }
 
 TEST_F(ParameterServerTest, AWrongAddressSaysWhatWasWanted) {
