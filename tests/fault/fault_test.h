@@ -69,6 +69,9 @@ class FaultTest : public testing::TemporaryFolderTest {
 
   void ExpectNothingLeft();
 
+  // NAME=VALUE of the programs that are started from here on.
+  std::vector<std::string> environment_;
+
   // A coordinator's and two servers'.
   size_t fewest_ports_ = 3;
 

@@ -1,0 +1,119 @@
+// Connections that are slow, silent, reset, damaged or repeated. A proxy stands
+// between all processes of a run (tests/testing/tcp_proxy.h); whatever it does,
+// the run ends with the bits of a run without it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/fault/fault_test.h"
+#include "tests/testing/tcp_proxy.h"
+
+namespace tributary {
+namespace {
+
+using ::testing::HasSubstr;
+
+class NetworkTest : public FaultTest {
+ protected:
+  // Programs that are started from here on go through a proxy with these rules.
+  void Disturb(const std::vector<std::string>& rules) {
+    proxy_ = testing::TcpProxy::Start(
+        {.control = Path("proxy"), .rules = rules, .seed = 1});
+    ASSERT_NE(proxy_, nullptr);
+    environment_ = proxy_->Environment();
+  }
+  void EndDisturbance() {
+    environment_.clear();
+    proxy_.reset();
+  }
+  void TearDown() override {
+    EndDisturbance();
+    FaultTest::TearDown();
+  }
+
+  std::unique_ptr<testing::TcpProxy> proxy_;
+};
+
+struct Fault {
+  const char* label;
+  std::vector<std::string> rules;
+  int lease_seconds = 30;
+  int workers_lost = 0;
+  int servers_lost = 0;
+  int epochs = 40;
+  std::string strategy = "parameter_server";
+};
+
+class NetworkFaultTest : public NetworkTest,
+                         public ::testing::WithParamInterface<Fault> {};
+
+TEST_P(NetworkFaultTest, TheBitsStay) {
+  const Fault& fault = GetParam();
+  EditJob("lease_seconds: 3",
+          absl::StrCat("lease_seconds: ", fault.lease_seconds, "}\nstrategy: {",
+                       fault.strategy, ": {}"));
+  if (fault.strategy == "all_reduce") fewest_ports_ = 1;
+  if (fault.epochs != 40) {
+    EditJob("epochs: 40", absl::StrCat("epochs: ", fault.epochs));
+  }
+  Disturb(fault.rules);
+  auto train = Train("run");
+  EXPECT_EQ(train->Wait(kSoon), 0) << train->output();
+  for (size_t rule = 0; rule < fault.rules.size(); ++rule) {
+    EXPECT_GT(proxy_->fired(rule), 0) << fault.rules[rule];
+  }
+  EndDisturbance();
+  EXPECT_EQ(Summary("run")["lost"]["workers"], fault.workers_lost);
+  EXPECT_EQ(Summary("run")["lost"]["servers"], fault.servers_lost);
+  EXPECT_EQ(Sha256("run"), Undisturbed());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Faults, NetworkFaultTest,
+    ::testing::Values(
+        Fault{"PiecesAreLate", {"worker-*>server-* both delay ms=10"}},
+        Fault{"AWorkerIsCutOffWithinItsLease",
+              {"worker-1>* both stall after=500000 ms=2000"}},
+        Fault{"AWorkerIsCutOffBeyondItsLease",
+              {"worker-1>* both stall after=500000 ms=6000"},
+              2,
+              1},
+        Fault{"AServerIsCutOffFromTheCoordinatorBeyondItsLease",
+              {"server-0>coordinator there stall after=3000 ms=6000"},
+              2,
+              0,
+              1,
+              500},
+        Fault{"RequestsArriveAnswersAreLost",
+              {"worker-*>server-* back drop after=300000 ms=1500 "
+               "every=1000000 times=3"}},
+        Fault{"TheCoordinatorsAnswersAreLost",
+              {"*>coordinator back drop after=8000 ms=1500"}},
+        Fault{"ConnectionsToServersAreReset",
+              {"worker-*>server-* both reset after=100000 every=300000 "
+               "times=20"}},
+        Fault{"ConnectionsToTheCoordinatorAreReset",
+              {"*>coordinator both reset after=10000 every=10000 times=10"}},
+        Fault{"BitsOfTensorsFlip",
+              {"worker-*>server-* there flip after=50000 every=200000 times=20",
+               "worker-*>server-* back flip after=70000 every=200000 "
+               "times=20"}},
+        Fault{"ConnectionsToServersAreRepeated",
+              {"worker-*>server-* there replay after=100000 every=500000 "
+               "times=10"}},
+        Fault{"PiecesBetweenRanksAreLate",
+              {"worker-*>worker-* both delay ms=3"},
+              30,
+              0,
+              0,
+              10,
+              "all_reduce"}),
+    [](const auto& info) { return info.param.label; });
+
+}  // namespace
+}  // namespace tributary

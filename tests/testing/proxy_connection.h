@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+
+#include "tests/testing/http2_tensors.h"
+
+namespace tributary::testing {
+
+// A connection through the proxy: two sockets, and what is under way in each
+// direction. It knows no rules; whoever owns it says when bytes may leave.
+class ProxyConnection {
+ public:
+  static constexpr size_t kMostHeld = 1 << 20;
+  static constexpr size_t kMostKept = 1 << 18;
+
+  struct Pipe {
+    explicit Pipe(bool client) : tensors(client) {}
+    struct Piece {
+      std::string bytes;
+      int64_t release_ms;
+    };
+    std::deque<Piece> pieces;
+    size_t held = 0;     // bytes in pieces
+    size_t written = 0;  // of the first piece
+    bool ended = false;  // its reader has seen the end
+    bool shut = false;   // and the other side knows
+    std::string so_far;  // the first bytes, at most kMostKept
+    Http2Tensors tensors;
+  };
+
+  ProxyConnection(std::string from, std::string to, std::string target,
+                  int accepted, int connected);
+  ~ProxyConnection();
+  ProxyConnection(const ProxyConnection&) = delete;
+  ProxyConnection& operator=(const ProxyConnection&) = delete;
+
+  // The socket that `back` reads from, or writes to.
+  int source(bool back) const { return fds_[back ? 1 : 0]; }
+  int sink(bool back) const { return fds_[back ? 0 : 1]; }
+  Pipe& pipe(bool back) { return pipes_[back ? 1 : 0]; }
+  const Pipe& pipe(bool back) const { return pipes_[back ? 1 : 0]; }
+
+  // Whether there is room for more, and whether something may leave at `now`.
+  bool WantsToRead(bool back) const;
+  bool WantsToWrite(bool back, int64_t now_ms) const;
+  // When the next piece may leave; -1: nothing waits.
+  int64_t NextRelease(bool back) const;
+
+  void Take(bool back, std::string bytes, int64_t release_ms);
+  void Write(bool back, int64_t now_ms);
+  // Tells the other side that nothing more comes, once all has left.
+  void PassOnEnd(bool back);
+  // Both sides see a connection that was reset.
+  void Reset();
+  bool dead() const { return dead_; }
+
+  const std::string from;
+  const std::string to;
+  const std::string target;
+
+ private:
+  const int fds_[2];  // of who has connected, of who listens
+  Pipe pipes_[2];
+  bool dead_ = false;
+};
+
+// Non-blocking, on 127.0.0.1; -1 when it fails.
+int ListenSomewhere(int* port);
+// To "host port", with a non-blocking socket; -1 when nobody listens.
+int ConnectTo(const std::string& target);
+
+}  // namespace tributary::testing
