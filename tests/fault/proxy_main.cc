@@ -1,0 +1,33 @@
+// fault-proxy: the proxy of tests/testing/tcp_proxy.h as a program. It says
+// that it listens, disturbs until its input ends, and says how often each rule
+// fired.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "tests/testing/tcp_proxy.h"
+
+int main(int argc, char** argv) {
+  tributary::testing::TcpProxy::Options options;
+  CLI::App app("fault-proxy: disturbs connections by rules, for tests.");
+  app.add_option("--control", options.control, "path of its control socket")
+      ->required();
+  app.add_option("--seed", options.seed, "draws delays and bits");
+  app.add_option("RULE", options.rules, "FROM>TO DIRECTION KIND [NAME=N]...");
+  CLI11_PARSE(app, argc, argv);
+  const auto proxy = tributary::testing::TcpProxy::Start(options);
+  if (proxy == nullptr) return 1;
+  std::printf("listens on %s\n", options.control.c_str());
+  std::fflush(stdout);
+  char byte = 0;
+  while (read(STDIN_FILENO, &byte, 1) > 0) {
+  }
+  for (size_t rule = 0; rule < options.rules.size(); ++rule) {
+    std::printf("%lld %s\n", static_cast<long long>(proxy->fired(rule)),
+                options.rules[rule].c_str());
+  }
+  return 0;
+}
