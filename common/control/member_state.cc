@@ -78,12 +78,7 @@ void MemberState::OnAnswer(const v1::HeartbeatRequest& request,
       static_cast<int>(taken) == request.steps_size()) {
     finish_acknowledged_ = true;
   }
-  const size_t written = std::min<size_t>(
-      {answer.checkpoints_taken(),
-       static_cast<size_t>(request.checkpoints_size()), checkpoints_.size()});
-  checkpoints_.erase(
-      checkpoints_.begin(),
-      checkpoints_.begin() + static_cast<std::ptrdiff_t>(written));
+  DropTaken(request, answer.checkpoints_taken());
   newest_plan_ = std::max(newest_plan_, answer.plan_epoch());
   adopt_ranks_.clear();  // each is a thread
   for (uint32_t rank : answer.adopt_ranks()) {
@@ -99,6 +94,32 @@ void MemberState::OnAnswer(const v1::HeartbeatRequest& request,
   }
   if (phase_ == v1::JOB_PHASE_FAILED && end_.ok()) {
     end_ = absl::AbortedError(answer.message());
+  }
+}
+
+void MemberState::ReportCheckpoint(const v1::CheckpointReport& report) {
+  if (checkpoints_.size() >= kMaxPendingCheckpoints) {
+    const auto failure = std::find_if(
+        checkpoints_.begin(), checkpoints_.end(),
+        [](const v1::CheckpointReport& old) { return !old.has_file(); });
+    checkpoints_.erase(failure == checkpoints_.end() ? checkpoints_.begin()
+                                                     : failure);
+  }
+  checkpoints_.push_back(report);
+  untold_checkpoint_ = true;
+}
+
+// Some of those that were sent may have been left out since.
+void MemberState::DropTaken(const v1::HeartbeatRequest& request,
+                            uint32_t taken) {
+  const int count = static_cast<int>(std::min<int64_t>(
+      taken, static_cast<int64_t>(request.checkpoints_size())));
+  for (int i = 0; i < count && !checkpoints_.empty(); ++i) {
+    const v1::CheckpointReport& told = request.checkpoints(i);
+    if (checkpoints_.front().step() == told.step() &&
+        checkpoints_.front().plan_epoch() == told.plan_epoch()) {
+      checkpoints_.pop_front();
+    }
   }
 }
 

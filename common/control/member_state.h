@@ -70,13 +70,10 @@ class MemberState {
   int64_t silent_micros(int64_t now_micros) const {
     return now_micros - last_answer_micros_;
   }
-  // A server's file of a checkpoint; sent until taken. One that finds too many
-  // waiting is not told: that checkpoint stays incomplete.
-  void ReportCheckpoint(const v1::CheckpointReport& report) {
-    if (checkpoints_.size() >= kMaxPendingCheckpoints) return;
-    checkpoints_.push_back(report);
-    untold_checkpoint_ = true;
-  }
+  // A server's file of a checkpoint; sent until taken, in the order of steps.
+  // When too many wait the oldest failure, or else the oldest file, is left
+  // out: the coordinator knows by the later ones that it will not come.
+  void ReportCheckpoint(const v1::CheckpointReport& report);
   // Of the coordinator's newest plan; 0: it has not said.
   uint64_t newest_plan() const { return newest_plan_; }
   // Ranks of the job that the coordinator wants this worker to take over.
@@ -95,6 +92,8 @@ class MemberState {
   bool Paused() const {
     return phase_ == v1::JOB_PHASE_STOPPING && !stop_step_ && started_;
   }
+
+  void DropTaken(const v1::HeartbeatRequest& request, uint32_t taken);
 
   const v1::Role role_;
   const uint32_t index_;

@@ -13,7 +13,9 @@ namespace tributary {
 
 // Which servers, or ranks, have written their file of which checkpoint, and
 // what became of it: a checkpoint exists once all files are there and the
-// manifest is written. State in, answer out.
+// manifest is written. Each of them reports its steps in order and may leave
+// reports out: a report of a later step says that the earlier checkpoints
+// without a report of it have failed. State in, answer out.
 class CheckpointLedger {
  public:
   // Checkpoints that may wait for a server's file; one more, and the oldest has
@@ -28,7 +30,9 @@ class CheckpointLedger {
   void Begin(int64_t start_step, std::vector<uint32_t> holders,
              std::string writer = "server");
 
-  // A report from one of them, as often as it comes; others' are ignored.
+  // A report from one of them, as often as it comes; others' are ignored. A
+  // failure concerns its own step: earlier ones that are written, or may still
+  // be, stay.
   void Add(uint32_t shard, const v1::CheckpointReport& report);
 
   // The oldest step of which every file is there and no manifest, with its
@@ -42,8 +46,9 @@ class CheckpointLedger {
   // What became of Next()'s manifest.
   void Settle(int64_t step, const absl::Status& status, int64_t now_micros);
 
-  // True while step `step`, or an earlier one, may still become a checkpoint.
-  bool Open(int64_t step) const;
+  // True while a checkpoint that is due every `every_steps`, of a step up to
+  // `last_step`, may still become whole.
+  bool Awaits(int64_t last_step, int64_t every_steps) const;
 
   int64_t newest_step() const { return newest_step_; }  // 0: none yet
   int64_t newest_micros() const { return newest_micros_; }
@@ -58,15 +63,22 @@ class CheckpointLedger {
   std::vector<std::string> TakeNotices();
 
  private:
-  using Reports = std::map<uint32_t, v1::CheckpointReport>;  // by shard
+  struct Entry {
+    std::map<uint32_t, v1::CheckpointReport> reports;  // with a file; by shard
+    bool failed = false;  // stays until all have reported or it is long ago
+  };
 
+  // True when `shard` has reported this step, or a later one instead.
+  bool HasPassed(uint32_t shard, int64_t step) const;
   void Fail(int64_t step, const std::string& why);
-  void GiveUpOldest();
+  void FailWhatIsPassed();
+  void Bound();
 
   std::vector<uint32_t> holders_;
   std::string writer_;
-  std::map<int64_t, Reports> open_;
-  int64_t settled_step_ = 0;  // this and earlier ones are decided
+  std::map<int64_t, Entry> entries_;      // by step, all after settled_step_
+  std::map<uint32_t, int64_t> reported_;  // the highest step, by shard
+  int64_t settled_step_ = 0;  // the newest whole one, or where the plan begins
   int64_t newest_step_ = 0;
   int64_t newest_micros_ = 0;
   uint64_t failures_ = 0;

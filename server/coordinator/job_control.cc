@@ -129,8 +129,7 @@ bool JobControl::CheckpointOpen() const {
   absl::MutexLock lock(&mu_);
   const int64_t every = state_.options().job.checkpoint().every_steps();
   if (every == 0 || state_.plan() == nullptr) return false;
-  const int64_t last = progress_.merged_step() / every * every;
-  return last > state_.options().start_step && ledger_.Open(last);
+  return ledger_.Awaits(progress_.merged_step(), every);
 }
 
 absl::StatusOr<FinalWeights> JobControl::TakePutWeights(int64_t step) const {

@@ -274,11 +274,34 @@ TEST(MemberStateTest, ReportsOfCheckpointsThatWaitAreBounded) {
   v1::CheckpointReport report;
   for (int step = 1; step <= 1000; ++step) {
     report.set_step(step);
+    report.clear_file();
+    if (step % 500 == 0) report.mutable_file()->set_name("f");
     state.ReportCheckpoint(report);
   }
   const v1::HeartbeatRequest request = state.NextHeartbeat();
   ASSERT_EQ(request.checkpoints_size(), 64);
-  EXPECT_EQ(request.checkpoints(63).step(), 64) << "the first ones stay";
+  EXPECT_EQ(request.checkpoints(0).step(), 500) << "files before failures";
+  EXPECT_EQ(request.checkpoints(1).step(), 938);
+  EXPECT_EQ(request.checkpoints(63).step(), 1000)
+      << "the newest is always told";
+}
+
+TEST(MemberStateTest, ReportsAreTakenByTheirStepWhateverWasLeftOutMeanwhile) {
+  MemberState state(v1::ROLE_SERVER, Place(), "c:1", 30 * kSecond, 0);
+  v1::CheckpointReport report;
+  for (int step = 1; step <= 64; ++step) {
+    report.set_step(step);
+    state.ReportCheckpoint(report);
+  }
+  const v1::HeartbeatRequest request = state.NextHeartbeat();
+  report.set_step(65);
+  state.ReportCheckpoint(report);  // 1 is left out
+  v1::HeartbeatResponse answer;
+  answer.set_checkpoints_taken(64);
+  state.OnAnswer(request, answer, 0);
+  const v1::HeartbeatRequest next = state.NextHeartbeat();
+  ASSERT_EQ(next.checkpoints_size(), 1);
+  EXPECT_EQ(next.checkpoints(0).step(), 65);
 }
 
 }  // namespace

@@ -8,6 +8,13 @@ namespace {
 
 using ::testing::ElementsAre;
 
+v1::CheckpointReport Failed(int64_t step, const std::string& error) {
+  v1::CheckpointReport report;
+  report.set_step(step);
+  report.set_error(error);
+  return report;
+}
+
 v1::CheckpointReport Written(int64_t step, const std::string& name,
                              double pause_seconds = 0) {
   v1::CheckpointReport report;
@@ -32,10 +39,10 @@ TEST(CheckpointLedgerTest, ACheckpointIsCompleteOnceEveryHolderHasWritten) {
   EXPECT_EQ(next->files[0].name(), "zero");
   EXPECT_EQ(next->files[1].name(), "two");
   EXPECT_THAT(next->state_names, ElementsAre("momentum"));
-  EXPECT_TRUE(ledger.Open(10));
+  EXPECT_TRUE(ledger.Awaits(10, 10));
   ledger.Settle(10, absl::OkStatus(), /*now_micros=*/77);
   EXPECT_FALSE(ledger.Next().has_value());
-  EXPECT_FALSE(ledger.Open(10));
+  EXPECT_FALSE(ledger.Awaits(10, 10));
   EXPECT_EQ(ledger.newest_step(), 10);
   EXPECT_EQ(ledger.newest_micros(), 77);
   EXPECT_EQ(ledger.pause_seconds(), 0.5);
@@ -75,6 +82,77 @@ TEST(CheckpointLedgerTest, OneServersErrorFailsTheCheckpointForAll) {
   EXPECT_EQ(ledger.Next()->step, 20) << "the next one may succeed";
 }
 
+TEST(CheckpointLedgerTest, AFailureTakesNoEarlierCheckpointAlong) {
+  CheckpointLedger ledger;
+  ledger.Begin(/*start_step=*/0, {0, 1});
+  for (int64_t step : {10, 20}) ledger.Add(0, Written(step, "zero"));
+  ledger.Add(1, Written(10, "one"));
+  ledger.Add(0, Failed(30, "no space left"));
+  EXPECT_THAT(ledger.TakeFailed(), ElementsAre(30));
+  ASSERT_TRUE(ledger.Next().has_value()) << "10 is wholly written";
+  EXPECT_EQ(ledger.Next()->step, 10);
+  ledger.Settle(10, absl::OkStatus(), 1);
+  EXPECT_TRUE(ledger.Awaits(/*last_step=*/30, /*every_steps=*/10))
+      << "server 1 still writes 20";
+  ledger.Add(1, Written(20, "one"));
+  ASSERT_TRUE(ledger.Next().has_value());
+  EXPECT_EQ(ledger.Next()->step, 20);
+  ledger.Settle(20, absl::OkStatus(), 1);
+  EXPECT_FALSE(ledger.Awaits(30, 10));
+  EXPECT_EQ(ledger.newest_step(), 20);
+  EXPECT_EQ(ledger.failures(), 1u);
+}
+
+TEST(CheckpointLedgerTest, WhoReportsALaterStepHasGivenUpTheEarlier) {
+  CheckpointLedger ledger;
+  ledger.Begin(/*start_step=*/0, {0, 1});
+  ledger.Add(0, Written(10, "zero"));
+  ledger.Add(1, Written(20, "one"));
+  EXPECT_THAT(ledger.TakeFailed(), ElementsAre(10));
+  EXPECT_THAT(ledger.TakeNotices(),
+              ElementsAre("the checkpoint of step 10 failed: server 1 has "
+                          "written that of step 20 without it"));
+  ledger.Add(1, Written(30, "one"));
+  ledger.Add(0, Written(30, "zero"));
+  EXPECT_EQ(ledger.Next()->step, 30) << "20, too, will never be whole";
+  EXPECT_THAT(ledger.TakeFailed(), ElementsAre(20));
+  ledger.Settle(30, absl::OkStatus(), 1);
+  EXPECT_FALSE(ledger.Awaits(30, 10));
+}
+
+TEST(CheckpointLedgerTest, AFileThatComesAfterALaterReportIsRemovedAtOnce) {
+  CheckpointLedger ledger;
+  ledger.Begin(/*start_step=*/0, {0, 1});
+  ledger.Add(1, Failed(20, "given up"));
+  EXPECT_THAT(ledger.TakeFailed(), ElementsAre(20));
+  ledger.Add(0, Written(10, "zero"));
+  EXPECT_THAT(ledger.TakeFailed(), ElementsAre(10));
+  EXPECT_FALSE(ledger.Next().has_value());
+}
+
+TEST(CheckpointLedgerTest, ARepeatedReportOfAWholeCheckpointChangesNothing) {
+  CheckpointLedger ledger;
+  ledger.Begin(/*start_step=*/0, {0, 1});
+  ledger.Add(0, Written(10, "zero"));
+  ledger.Add(1, Written(10, "one"));
+  ledger.Settle(10, absl::OkStatus(), 1);
+  ledger.Add(0, Written(10, "zero"));
+  ledger.Add(0, Failed(10, "as it came before"));
+  EXPECT_THAT(ledger.TakeFailed(), ElementsAre());
+  EXPECT_FALSE(ledger.Next().has_value());
+  EXPECT_EQ(ledger.failures(), 0u);
+}
+
+TEST(CheckpointLedgerTest, AwaitsEveryDueStepThatNobodyHasDecided) {
+  CheckpointLedger ledger;
+  ledger.Begin(/*start_step=*/20, {0, 1});
+  EXPECT_FALSE(ledger.Awaits(20, 10));
+  EXPECT_TRUE(ledger.Awaits(30, 10)) << "nobody has reported it yet";
+  ledger.Add(0, Failed(40, "given up"));
+  ledger.TakeFailed();
+  EXPECT_FALSE(ledger.Awaits(40, 10)) << "server 0 reports in order";
+}
+
 TEST(CheckpointLedgerTest, AFileOfACheckpointThatHasFailedIsToBeRemovedToo) {
   CheckpointLedger ledger;
   ledger.Begin(0, {0, 1});
@@ -102,9 +180,9 @@ TEST(CheckpointLedgerTest, ANewPlanForgetsWhatWasNotComplete) {
   ledger.Begin(0, {0, 1});
   ledger.Add(0, Written(30, "of the plan before"));
   ledger.Begin(20, {0, 1});
-  ledger.Add(1, Written(30, "one"));
-  EXPECT_FALSE(ledger.Next().has_value());
   ledger.Add(0, Written(20, "before the start"));
+  EXPECT_FALSE(ledger.Next().has_value());
+  ledger.Add(1, Written(30, "one"));
   EXPECT_FALSE(ledger.Next().has_value());
   ledger.Add(0, Written(30, "zero"));
   EXPECT_EQ(ledger.Next()->files[0].name(), "zero");
@@ -119,9 +197,9 @@ TEST(CheckpointLedgerTest, CheckpointsThatWaitAreBounded) {
   EXPECT_THAT(ledger.TakeNotices(),
               ElementsAre("the checkpoint of step 1 failed: only 1 of 2 "
                           "servers have written it, and 16 later ones wait"));
-  EXPECT_FALSE(ledger.Open(1));
-  ledger.Add(1, Written(17, "g"));
-  EXPECT_EQ(ledger.Next()->step, 17);
+  EXPECT_THAT(ledger.TakeFailed(), ElementsAre(1));
+  for (int64_t step = 2; step <= 17; ++step) ledger.Add(1, Written(step, "g"));
+  EXPECT_EQ(ledger.Next()->step, 2);
 }
 
 TEST(CheckpointLedgerTest, AReportThatSaysTooMuchFailsTheCheckpoint) {
