@@ -14,6 +14,7 @@
 #include "cli/local_run.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/manifest.h"
+#include "common/job/goes_on.h"
 #include "common/job/job_file.h"
 #include "common/status_macros.h"
 #include "common/telemetry/flags.h"
@@ -83,11 +84,15 @@ absl::StatusOr<v1::JobSpec> ReadResumedJob(TrainOptions* options) {
                              ReadManifest(folder));
   options->restore_from = std::filesystem::absolute(folder).string();
   options->start_step = manifest.step();
-  if (!options->job_path.empty()) {
-    return ReadJobFile(options->job_path, Overrides(*options));
-  }
-  return ParseJob(JobToYaml(manifest.job()), folder + "/job",
-                  Overrides(*options));
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      v1::JobSpec job,
+      options->job_path.empty()
+          ? ParseJob(JobToYaml(manifest.job()), folder + "/job",
+                     Overrides(*options))
+          : ReadJobFile(options->job_path, Overrides(*options)));
+  TRIBUTARY_RETURN_IF_ERROR(CheckGoesOn(job, manifest.job(), manifest.step(),
+                                        manifest.state_names_size() > 0));
+  return job;
 }
 
 int Train(TrainOptions options) {
