@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/manifest.h"
+#include "common/checkpoint/restore.h"
 #include "common/run/file_status.h"
 #include "common/status_macros.h"
 
@@ -48,9 +49,28 @@ absl::StatusOr<std::string> CheckpointAt(const std::string& path) {
   TRIBUTARY_ASSIGN_OR_RETURN(const CheckpointPlace place,
                              FindCheckpoints(path));
   if (!place.is_directory) return place.path;
-  TRIBUTARY_ASSIGN_OR_RETURN(const CheckpointInfo newest,
-                             NewestCheckpoint(place.path));
-  return newest.path;
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<CheckpointInfo> found,
+                             ListCheckpoints(place.path));
+  for (const CheckpointInfo& info : found) {
+    if (info.complete()) return info.path;
+    if (HasManifest(info)) return NameOlder(info.status, info.path);
+  }
+  return NewestCheckpoint(place.path).status();
+}
+
+absl::Status NameOlder(const absl::Status& damage, const std::string& folder) {
+  const std::string directory = fs::path(folder).parent_path().string();
+  const CheckpointInfo info = ReadCheckpointInfo(folder);
+  const auto older =
+      OlderWholeCheckpoint(directory, info.lineage, 0, info.step);
+  return absl::Status(
+      damage.code(),
+      absl::StrCat(damage.message(), "; ",
+                   older.ok()
+                       ? absl::StrCat("the newest whole checkpoint "
+                                      "before it is ",
+                                      older->path, ": name it to take that one")
+                       : "no checkpoint before it is whole"));
 }
 
 }  // namespace tributary

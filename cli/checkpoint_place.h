@@ -23,8 +23,14 @@ absl::StatusOr<CheckpointPlace> FindCheckpoints(const std::string& path);
 absl::StatusOr<std::vector<CheckpointInfo>> CheckpointsAt(
     const CheckpointPlace& place);
 
-// The folder of the checkpoint that is meant: of a directory its newest
-// complete one. NotFound when it has none.
+// The folder of the checkpoint that is meant: of a directory its newest one.
+// Folders without a manifest, which were never checkpoints, are passed over;
+// one with a damaged manifest or without a file of its own is an error, as
+// NameOlder has it. NotFound when there is none.
 absl::StatusOr<std::string> CheckpointAt(const std::string& path);
+
+// What is wrong with the checkpoint in `folder`, and which older one beside it
+// is whole: nobody takes another one than was meant without being told to.
+absl::Status NameOlder(const absl::Status& damage, const std::string& folder);
 
 }  // namespace tributary

@@ -73,6 +73,7 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(Options options) {
   coordinator.loss_timeout = absl::Seconds(StepTimeoutSeconds(job));
   coordinator.start_step = run->options_.start_step;
   coordinator.restore_from = run->options_.restore_from;
+  coordinator.lineage = run->options_.lineage;
   coordinator.hold_start = true;  // until the run directory is there
   coordinator.on_weights = [run = run.get()](const FinalWeights& weights) {
     const absl::StatusOr<std::string> sha256 =
@@ -83,6 +84,10 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(Options options) {
   TRIBUTARY_ASSIGN_OR_RETURN(run->coordinator_,
                              Coordinator::Start(std::move(coordinator)));
   TRIBUTARY_RETURN_IF_ERROR(run->StartExporter());
+  const bool begins = !earlier && run->options_.start_step == 0;
+  if (!job.checkpoint().directory().empty()) {
+    TRIBUTARY_RETURN_IF_ERROR(run->ClaimCheckpoints(begins));
+  }
   if (!run->directory_) {
     TRIBUTARY_ASSIGN_OR_RETURN(
         run->directory_,
@@ -102,15 +107,24 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(Options options) {
                  run->directory_->last_step());
     run->last_step_ = run->directory_->last_step();
   }
+  TRIBUTARY_RETURN_IF_ERROR(run->ClaimCheckpoints(begins));
   const std::string checkpoints = run->CheckpointDirectory();
-  std::error_code error;
-  if (!earlier && run->options_.start_step > 0 &&
-      std::filesystem::exists(checkpoints, error)) {
+  if (!earlier && run->options_.start_step > 0 && !checkpoints.empty()) {
+    const uint64_t lineage = run->coordinator_->lineage();
     TRIBUTARY_RETURN_IF_ERROR(
-        RemoveCheckpointsAfter(checkpoints, run->options_.start_step));
+        RemoveCheckpointsAfter(checkpoints, run->options_.start_step, lineage));
+    TRIBUTARY_RETURN_IF_ERROR(
+        PruneCheckpoints(checkpoints, job.checkpoint().keep(), {lineage, ""}));
   }
   run->coordinator_->AllowStart(checkpoints);
   return run;
+}
+
+absl::Status JobRun::ClaimCheckpoints(bool begins) {
+  const std::string directory = CheckpointDirectory();
+  if (claim_ || directory.empty()) return absl::OkStatus();
+  TRIBUTARY_ASSIGN_OR_RETURN(claim_, CheckpointClaim::Take(directory));
+  return CheckLineage(directory, coordinator_->lineage(), begins);
 }
 
 absl::StatusOr<std::optional<v1::CoordinatorState>> JobRun::FindEarlier() {

@@ -11,6 +11,7 @@
 #include "cli/console.h"
 #include "cli/run_directory.h"
 #include "cli/run_record.h"
+#include "common/checkpoint/checkpoint_claim.h"
 #include "common/telemetry/exporter.h"
 #include "common/telemetry/log.h"
 #include "server/coordinator/coordinator.h"
@@ -35,8 +36,9 @@ class JobRun {
     absl::Duration start_timeout = absl::Minutes(10);
     std::string metrics_listen;  // host:port for HTTP; empty: none
     LogOptions log;              // its file is the run directory's
-    // Where a resumed run begins: a checkpoint's folder and its step.
+    // Where a resumed run begins: a checkpoint's folder, its step and lineage.
     std::string restore_from;
+    uint64_t lineage = 0;
     // Goes on with the job of run_dir when its coordinator has ended before it.
     bool take_over = false;
     int64_t start_step = 0;
@@ -77,6 +79,8 @@ class JobRun {
   absl::StatusOr<std::optional<v1::CoordinatorState>> FindEarlier();
   // Absolute; empty: the job writes none.
   std::string CheckpointDirectory() const;
+  // Makes sure that nobody else's checkpoints are there, nor come there.
+  absl::Status ClaimCheckpoints(bool begins);
   void Record(const JobUpdate& update);
   void Show(const JobUpdate& update);
   void ShowStep(const StepRecord& record);
@@ -92,6 +96,7 @@ class JobRun {
   std::unique_ptr<RunDirectory> directory_;
   std::atomic<RunDirectory*> saving_{nullptr};  // once it is there
   std::string weights_sha256_;  // the coordinator's thread writes it
+  std::unique_ptr<CheckpointClaim> claim_;  // while the coordinator lives
   std::unique_ptr<Coordinator> coordinator_;
   std::unique_ptr<Exporter> exporter_;
   std::vector<Exporter::Handle> handles_;  // what it asks the coordinator

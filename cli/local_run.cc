@@ -207,6 +207,7 @@ int RunLocally(const LocalRunOptions& options) {
                      .metrics_listen = options.telemetry.metrics_listen,
                      .log = log,
                      .restore_from = options.restore_from,
+                     .lineage = options.lineage,
                      .start_step = options.start_step});
   if (!started.ok()) {
     PrintError(started.status().message());

@@ -17,6 +17,7 @@ struct LocalRunOptions {
   TelemetryOptions telemetry;
   // Where a resumed run begins: a checkpoint's folder and its step.
   std::string restore_from;
+  uint64_t lineage = 0;
   int64_t start_step = 0;
 };
 

@@ -54,6 +54,7 @@ struct TrainOptions {
   bool dry_run = false;
   std::string resume;
   std::string restore_from;  // the checkpoint's folder
+  uint64_t lineage = 0;
   int64_t start_step = 0;
 };
 
@@ -78,12 +79,13 @@ absl::StatusOr<v1::JobSpec> ReadResumedJob(TrainOptions* options) {
   TRIBUTARY_ASSIGN_OR_RETURN(const std::string folder,
                              CheckpointAt(options->resume));
   for (const FileReport& file : VerifyCheckpoint(folder)) {
-    TRIBUTARY_RETURN_IF_ERROR(file.status);
+    if (!file.status.ok()) return NameOlder(file.status, folder);
   }
   TRIBUTARY_ASSIGN_OR_RETURN(const v1::CheckpointManifest manifest,
                              ReadManifest(folder));
   options->restore_from = std::filesystem::absolute(folder).string();
   options->start_step = manifest.step();
+  options->lineage = LineageOf(manifest);
   TRIBUTARY_ASSIGN_OR_RETURN(
       v1::JobSpec job,
       options->job_path.empty()
@@ -123,6 +125,7 @@ int Train(TrainOptions options) {
                      .hosts = *std::move(hosts),
                      .telemetry = options.telemetry,
                      .restore_from = options.restore_from,
+                     .lineage = options.lineage,
                      .start_step = options.start_step});
 }
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <system_error>
 
 #include "absl/strings/match.h"
@@ -15,6 +16,8 @@
 #include "absl/strings/str_format.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/paged_file.h"
+#include "common/checkpoint/shard_file.h"
+#include "common/failpoint.h"
 #include "common/run/file_status.h"
 #include "common/status_macros.h"
 
@@ -35,15 +38,17 @@ std::optional<int64_t> StepOf(const std::string& folder_name) {
   return step;
 }
 
+absl::Status RemoveManifest(const std::string& folder) {
+  const std::string manifest = ManifestPath(folder);
+  if (unlink(manifest.c_str()) == 0) return SyncFolder(folder);
+  if (errno == ENOENT || errno == ENOTDIR) return absl::OkStatus();
+  return FileError(manifest, "remove", errno);
+}
+
 // Without its manifest the folder is no checkpoint any more, however far the
 // rest of this comes.
 absl::Status RemoveFolder(const std::string& folder) {
-  const std::string manifest = ManifestPath(folder);
-  if (unlink(manifest.c_str()) == 0) {
-    TRIBUTARY_RETURN_IF_ERROR(SyncFolder(folder));
-  } else if (errno != ENOENT && errno != ENOTDIR) {
-    return FileError(manifest, "remove", errno);
-  }
+  TRIBUTARY_RETURN_IF_ERROR(RemoveManifest(folder));
   std::error_code error;
   fs::remove_all(folder, error);
   if (error) return FileError(folder, "remove", error.value());
@@ -64,13 +69,61 @@ absl::Status CheckFiles(const std::string& folder,
   return absl::OkStatus();
 }
 
+// As the first file says that can be read; 0: none can.
+uint64_t LineageOfFiles(const std::string& folder) {
+  std::error_code error;
+  fs::directory_iterator it(folder, error);
+  for (; !error && it != fs::directory_iterator(); it.increment(error)) {
+    if (it->path().extension() != ".ckpt") continue;
+    const auto file = ShardFile::Open(it->path().string());
+    if (!file.ok()) continue;
+    const ShardFileHeader& header = (*file)->header();
+    return header.lineage != 0 ? header.lineage : header.job_id;
+  }
+  return 0;
+}
+
 absl::Status ReadInfo(CheckpointInfo* info) {
-  TRIBUTARY_ASSIGN_OR_RETURN(info->manifest, ReadManifest(info->path));
+  absl::StatusOr<v1::CheckpointManifest> manifest = ReadManifest(info->path);
+  if (!manifest.ok()) {
+    info->lineage = LineageOfFiles(info->path);
+    return manifest.status();
+  }
+  info->manifest = *std::move(manifest);
+  info->lineage = LineageOf(info->manifest);
   info->step = info->manifest.step();
   for (const v1::CheckpointFile& file : info->manifest.files()) {
     info->bytes += static_cast<int64_t>(file.bytes());
   }
   return CheckFiles(info->path, info->manifest);
+}
+
+bool IsOf(const CheckpointInfo& info, uint64_t lineage) {
+  return info.lineage == lineage || info.lineage == 0;
+}
+
+// What no manifest names and nobody is writing: a process that had lost its
+// place may have finished its file after all.
+absl::Status RemoveStrays(const CheckpointInfo& info,
+                          const std::string& writer) {
+  std::set<std::string> named = {
+      fs::path(ManifestPath(info.path)).filename().string()};
+  for (const v1::CheckpointFile& file : info.manifest.files()) {
+    named.insert(file.name());
+  }
+  absl::Status first;
+  std::error_code error;
+  fs::directory_iterator it(info.path, error);
+  for (; !error && it != fs::directory_iterator(); it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (named.count(name) > 0) continue;
+    if (!writer.empty() && absl::StrContains(name, writer)) continue;
+    std::error_code failed;
+    if (fs::remove_all(it->path(), failed); failed) {
+      first.Update(FileError(it->path().string(), "remove", failed.value()));
+    }
+  }
+  return first;
 }
 
 absl::Status NoCheckpoint(const std::string& directory,
@@ -86,21 +139,17 @@ std::string CheckpointFolderName(int64_t step) {
   return absl::StrFormat("%s%012d", kFolderPrefix, step);
 }
 
-absl::StatusOr<std::string> CreateCheckpointFolder(const std::string& directory,
-                                                   int64_t step) {
+absl::StatusOr<std::string> OpenCheckpointFolder(const std::string& directory,
+                                                 int64_t step) {
   if (step < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("a checkpoint wants a step of 0 or more, got ", step));
   }
   std::error_code error;
-  fs::create_directories(directory, error);
-  if (error) return FileError(directory, "create", error.value());
   const std::string folder =
       absl::StrCat(directory, "/", CheckpointFolderName(step));
-  TRIBUTARY_RETURN_IF_ERROR(RemoveFolder(folder));
-  fs::create_directory(folder, error);
+  fs::create_directories(folder, error);
   if (error) return FileError(folder, "create", error.value());
-  TRIBUTARY_RETURN_IF_ERROR(SyncFolder(directory));
   return folder;
 }
 
@@ -114,7 +163,17 @@ absl::Status WriteManifest(const std::string& directory,
       const std::unique_ptr<PagedFileWriter> file,
       PagedFileWriter::Create(ManifestPath(folder), PagedFileKind::kManifest,
                               manifest.SerializeAsString(), /*data_bytes=*/0));
-  return file->Commit();
+  // A manifest in a folder whose own entry is lost would be no checkpoint.
+  TRIBUTARY_RETURN_IF_ERROR(SyncFolder(directory));
+  TRIBUTARY_FAILPOINT("manifest-before-rename");
+  TRIBUTARY_RETURN_IF_ERROR(file->Commit());
+  TRIBUTARY_FAILPOINT("manifest-after-rename");
+  return absl::OkStatus();
+}
+
+absl::Status RevokeManifest(const std::string& directory, int64_t step) {
+  return RemoveManifest(
+      absl::StrCat(directory, "/", CheckpointFolderName(step)));
 }
 
 CheckpointInfo ReadCheckpointInfo(const std::string& folder) {
@@ -123,6 +182,11 @@ CheckpointInfo ReadCheckpointInfo(const std::string& folder) {
   info.step = StepOf(fs::path(folder).filename().string()).value_or(info.step);
   info.status = ReadInfo(&info);
   return info;
+}
+
+bool HasManifest(const CheckpointInfo& info) {
+  std::error_code error;
+  return fs::exists(ManifestPath(info.path), error);
 }
 
 absl::StatusOr<std::vector<CheckpointInfo>> ListCheckpoints(
@@ -143,6 +207,13 @@ absl::StatusOr<std::vector<CheckpointInfo>> ListCheckpoints(
     info.step = *step;
   }
   if (error) return FileError(directory, "list", error.value());
+  found.erase(std::remove_if(found.begin(), found.end(),
+                             [](const CheckpointInfo& info) {
+                               std::error_code gone;
+                               return !info.complete() &&
+                                      !fs::exists(info.path, gone);
+                             }),
+              found.end());
   std::sort(found.begin(), found.end(),
             [](const auto& a, const auto& b) { return a.step > b.step; });
   return found;
@@ -157,7 +228,8 @@ absl::StatusOr<CheckpointInfo> NewestCheckpoint(const std::string& directory) {
   return NoCheckpoint(directory, found);
 }
 
-absl::Status PruneCheckpoints(const std::string& directory, int keep) {
+absl::Status PruneCheckpoints(const std::string& directory, int keep,
+                              const CheckpointOwner& owner) {
   if (keep < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("wants at least 1 checkpoint to keep, got ", keep));
@@ -167,20 +239,26 @@ absl::Status PruneCheckpoints(const std::string& directory, int keep) {
   absl::Status first;
   int complete = 0;
   for (const CheckpointInfo& info : found) {
-    if (info.complete() && ++complete <= keep) continue;
-    if (complete == 0) continue;  // newer than every complete one
+    if (!IsOf(info, owner.lineage)) continue;
+    if (info.complete() && ++complete <= keep) {
+      first.Update(RemoveStrays(info, owner.writer));
+      continue;
+    }
+    const bool newest = complete == 0;
+    if (newest && (!owner.writer.empty() || HasManifest(info))) continue;
     first.Update(RemoveFolder(info.path));
   }
   return first;
 }
 
-absl::Status RemoveCheckpointsAfter(const std::string& directory,
-                                    int64_t step) {
+absl::Status RemoveCheckpointsAfter(const std::string& directory, int64_t step,
+                                    uint64_t lineage) {
   TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<CheckpointInfo> found,
                              ListCheckpoints(directory));
   absl::Status first;
   for (const CheckpointInfo& info : found) {
-    if (info.step > step) first.Update(RemoveFolder(info.path));
+    if (info.step <= step || !IsOf(info, lineage)) continue;
+    first.Update(RemoveFolder(info.path));
   }
   return first;
 }

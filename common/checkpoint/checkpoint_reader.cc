@@ -17,6 +17,8 @@ ShardFileHeader WantedHeader(const v1::CheckpointManifest& manifest, int shard,
                              const ParameterSpecs& parameters,
                              const std::vector<std::string>& state_names) {
   return {.job_id = manifest.job_id(),
+          .lineage = manifest.lineage(),
+          .plan_epoch = manifest.plan_epoch(),
           .step = manifest.step(),
           .shard = shard,
           .num_shards = manifest.files_size(),
@@ -29,7 +31,9 @@ absl::Status CheckHeader(const ShardFile& file, const ShardFileHeader& wanted) {
   if (got == wanted) return absl::OkStatus();
   const auto text = [](const ShardFileHeader& header) {
     return absl::StrCat("shard ", header.shard, " of ", header.num_shards,
-                        " at step ", header.step, " of job ", header.job_id);
+                        " at step ", header.step, " of job ", header.job_id,
+                        ", plan epoch ", header.plan_epoch, ", lineage ",
+                        header.lineage);
   };
   std::string difference = absl::StrCat(text(wanted), ", got ", text(got));
   if (text(got) == text(wanted)) {
@@ -43,8 +47,8 @@ absl::Status CheckHeader(const ShardFile& file, const ShardFileHeader& wanted) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CheckpointReader>> CheckpointReader::Open(
-    const std::string& folder) {
-  std::unique_ptr<CheckpointReader> reader(new CheckpointReader(folder));
+    const std::string& folder, Part part) {
+  std::unique_ptr<CheckpointReader> reader(new CheckpointReader(folder, part));
   TRIBUTARY_ASSIGN_OR_RETURN(reader->manifest_, ReadManifest(folder));
   const v1::CheckpointManifest& manifest = reader->manifest_;
   reader->parameters_ = FromProto(manifest.parameters());
@@ -60,7 +64,7 @@ absl::Status CheckpointReader::OpenFiles() {
     const v1::CheckpointFile& file = manifest_.files(shard);
     const std::string path = absl::StrCat(folder_, "/", file.name());
     TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<ShardFile> opened,
-                               ShardFile::Open(path));
+                               ShardFile::Open(path, Compares(shard)));
     if (static_cast<uint64_t>(opened->file().bytes()) != file.bytes()) {
       return SizeError(path, opened->file().bytes(), file.bytes());
     }
@@ -130,6 +134,15 @@ absl::Status CheckpointReader::Read(int tensor, int parameter, int64_t begin,
                                   &(*buffers)[piece->file]));
     values.remove_prefix(static_cast<size_t>(take));
     begin += take;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointReader::CompareChecksums() const {
+  for (int file = 0; file < manifest_.files_size(); ++file) {
+    if (!Compares(file)) continue;
+    TRIBUTARY_RETURN_IF_ERROR(
+        files_[file]->file().CompareChecksum(manifest_.files(file).crc32c()));
   }
   return absl::OkStatus();
 }

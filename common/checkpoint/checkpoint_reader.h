@@ -25,8 +25,18 @@ class CheckpointReader {
   // Checks the manifest, the size and the index of every file, and that the
   // files hold every element once. The tensors are checked as they are read.
   // NotFound: the folder is no checkpoint, or a file is not there.
+  // A reader may be one of `parts` that share the work of comparing the files'
+  // checksums with the manifest's.
+  struct Part {
+    int part = 0;
+    int parts = 0;  // 0: this reader compares none
+  };
   static absl::StatusOr<std::unique_ptr<CheckpointReader>> Open(
-      const std::string& folder);
+      const std::string& folder, Part part);
+  static absl::StatusOr<std::unique_ptr<CheckpointReader>> Open(
+      const std::string& folder) {
+    return Open(folder, Part());
+  }
 
   const std::string& folder() const { return folder_; }
   const v1::CheckpointManifest& manifest() const { return manifest_; }
@@ -38,13 +48,23 @@ class CheckpointReader {
   absl::Status ReadRange(int tensor, int parameter, int64_t begin,
                          absl::Span<float> values) const;
 
+  // Reads what nobody has read yet of the files of this reader's part.
+  // DataLoss: one has another checksum than its manifest says.
+  absl::Status CompareChecksums() const;
+
  private:
   struct Piece {
     size_t file = 0;
     const ShardFile::Range* range = nullptr;
   };
 
-  explicit CheckpointReader(std::string folder) : folder_(std::move(folder)) {}
+  CheckpointReader(std::string folder, Part part)
+      : folder_(std::move(folder)), part_(part) {}
+
+  // Whether this reader compares the checksum of a file.
+  bool Compares(int file) const {
+    return part_.parts > 0 && file % part_.parts == part_.part;
+  }
 
   absl::Status OpenFiles();
   absl::Status IndexPieces();
@@ -53,6 +73,7 @@ class CheckpointReader {
                     std::vector<PageBuffer>* buffers) const;
 
   const std::string folder_;
+  const Part part_;
   v1::CheckpointManifest manifest_;
   ParameterSpecs parameters_;
   std::vector<std::string> state_names_;

@@ -1,27 +1,97 @@
 #include "common/checkpoint/checkpointer.h"
 
-#include <algorithm>
-#include <filesystem>
-#include <system_error>
-#include <utility>
+#include <unistd.h>
 
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "common/checkpoint/checkpoint_directory.h"
+#include "common/wire/shared_buffer.h"
 
 namespace tributary {
 
+struct Checkpointer::Image {
+  Block block;
+  SharedBuffer weights;
+  std::vector<SharedBuffer> state;
+};
+
+struct Checkpointer::Cut {
+  int64_t step = 0;
+  std::vector<Image> images;
+  int64_t pause_micros = 0;
+};
+
+// What the owner and the thread share.
+class Checkpointer::Writer {
+ public:
+  explicit Writer(Options options) : options_(std::move(options)) {}
+
+  void Take(const BlockCut& cut);
+  void Run();
+  // True when the thread has ended in time. After it nothing is told.
+  bool Finish();
+
+ private:
+  Image Copy(const BlockCut& cut) const;
+  Written Write(const Cut& cut) const;
+  void Tell(const Written& written);
+  bool closing() const {
+    absl::MutexLock lock(&mu_);
+    return closing_;
+  }
+
+  const Options options_;
+
+  mutable absl::Mutex mu_;
+  std::map<int64_t, Cut> open_ ABSL_GUARDED_BY(mu_);  // blocks are missing
+  // Came after the one that waits.
+  std::vector<Written> given_up_ ABSL_GUARDED_BY(mu_);
+  std::unique_ptr<Cut> waiting_ ABSL_GUARDED_BY(mu_);
+  bool closing_ ABSL_GUARDED_BY(mu_) = false;
+  bool ended_ ABSL_GUARDED_BY(mu_) = false;
+
+  absl::Mutex tell_mu_ ABSL_ACQUIRED_BEFORE(mu_);  // held while it is told
+};
+
 Checkpointer::Checkpointer(Options options)
-    : options_(std::move(options)), thread_([this] { Run(); }) {}
+    : writer_(std::make_shared<Writer>(std::move(options))),
+      thread_([writer = writer_] { writer->Run(); }) {}
 
 void Checkpointer::Finish() {
+  if (!thread_.joinable()) return;
+  if (writer_->Finish()) {
+    thread_.join();
+  } else {
+    thread_.detach();
+  }
+}
+
+void Checkpointer::Take(const BlockCut& cut) { writer_->Take(cut); }
+
+bool Checkpointer::Writer::Finish() {
+  // Who tells must not outlive whom it tells.
   {
+    absl::MutexLock tell(&tell_mu_);
     absl::MutexLock lock(&mu_);
     closing_ = true;
   }
-  if (thread_.joinable()) thread_.join();
+  absl::MutexLock lock(&mu_);
+  return mu_.AwaitWithTimeout(absl::Condition(&ended_),
+                              options_.finish_timeout);
 }
 
-Checkpointer::Image Checkpointer::Copy(const BlockCut& cut) const {
+void Checkpointer::Writer::Tell(const Written& written) {
+  absl::MutexLock tell(&tell_mu_);
+  if (!closing()) options_.on_written(written);
+}
+
+Checkpointer::Image Checkpointer::Writer::Copy(const BlockCut& cut) const {
   Image image{.block = *cut.block, .weights = cut.weights, .state = {}};
   for (const float* state : cut.state) {
     image.state.emplace_back(cut.block->size);
@@ -30,7 +100,7 @@ Checkpointer::Image Checkpointer::Copy(const BlockCut& cut) const {
   return image;
 }
 
-void Checkpointer::Take(const BlockCut& cut) {
+void Checkpointer::Writer::Take(const BlockCut& cut) {
   const int64_t before = options_.clock->NowMicros();
   Image image = Copy(cut);
   const int64_t paused = options_.clock->NowMicros() - before;
@@ -38,6 +108,7 @@ void Checkpointer::Take(const BlockCut& cut) {
   absl::MutexLock lock(&mu_);
   if (closing_) return;
   Cut& open = open_[cut.steps];
+  open.step = cut.steps;
   open.images.push_back(std::move(image));
   open.pause_micros += paused;
   if (open.images.size() < options_.num_blocks) return;
@@ -45,41 +116,39 @@ void Checkpointer::Take(const BlockCut& cut) {
     given_up_.push_back({.step = cut.steps,
                          .file = absl::ResourceExhaustedError(absl::StrCat(
                              "the checkpoint of step ", cut.steps,
-                             " is given up: that of step ", waiting_->first,
+                             " is given up: that of step ", waiting_->step,
                              " still waits to be written")),
                          .pause_seconds = 1e-6 * open.pause_micros});
   } else {
-    waiting_ =
-        std::make_unique<std::pair<int64_t, Cut>>(cut.steps, std::move(open));
+    waiting_ = std::make_unique<Cut>(std::move(open));
   }
   open_.erase(cut.steps);
 }
 
-void Checkpointer::Run() {
+void Checkpointer::Writer::Run() {
   const auto work = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
     return closing_ || waiting_ != nullptr || !given_up_.empty();
   };
   while (true) {
-    std::unique_ptr<std::pair<int64_t, Cut>> next;
+    std::unique_ptr<Cut> next;
     std::vector<Written> given_up;
     {
       // Ends with the object: the steps of training decide when.
       absl::MutexLock lock(&mu_, absl::Condition(&work));
-      if (closing_) return;
+      if (closing_) {
+        ended_ = true;
+        return;
+      }
       next = std::move(waiting_);
       given_up = std::exchange(given_up_, {});
     }
-    for (const Written& lost : given_up) options_.on_written(lost);
-    if (next) options_.on_written(Write(next->first, next->second));
+    if (next) Tell(Write(*next));
+    for (const Written& lost : given_up) Tell(lost);
   }
 }
 
-Checkpointer::Written Checkpointer::Write(int64_t step, const Cut& cut) const {
+Checkpointer::Written Checkpointer::Writer::Write(const Cut& cut) const {
   const int64_t before = options_.clock->NowMicros();
-  const std::filesystem::path folder =
-      std::filesystem::path(options_.directory) / CheckpointFolderName(step);
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
   // Blocks may come in any order; the file holds them in the shard's.
   std::vector<const Image*> order;
   for (const Image& image : cut.images) order.push_back(&image);
@@ -97,12 +166,22 @@ Checkpointer::Written Checkpointer::Write(int64_t step, const Cut& cut) const {
     }
   }
   ShardFileHeader header = options_.header;
-  header.step = step;
-  return {.step = step,
-          .file = WriteShardFile(folder.string(), header, images),
-          .pause_seconds = 1e-6 * static_cast<double>(cut.pause_micros),
-          .write_seconds =
-              1e-6 * static_cast<double>(options_.clock->NowMicros() - before)};
+  header.step = cut.step;
+  Written written{.step = cut.step, .file = absl::UnknownError("not written")};
+  written.pause_seconds = 1e-6 * static_cast<double>(cut.pause_micros);
+  const absl::StatusOr<std::string> folder =
+      OpenCheckpointFolder(options_.directory, cut.step);
+  if (!folder.ok()) {
+    written.file = folder.status();
+  } else {
+    written.file =
+        options_.write(*folder, header, images, [this] { return closing(); });
+    // Unless another server's file is in it.
+    if (!written.file.ok()) rmdir(folder->c_str());
+  }
+  written.write_seconds =
+      1e-6 * static_cast<double>(options_.clock->NowMicros() - before);
+  return written;
 }
 
 }  // namespace tributary

@@ -2,27 +2,25 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <thread>
-#include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "common/checkpoint/block_cut.h"
 #include "common/checkpoint/shard_file.h"
 #include "common/clock.h"
 #include "common/partition_plan.h"
-#include "common/wire/shared_buffer.h"
 
 namespace tributary {
 
 // Gathers the cuts of a shard's blocks after one step, writes them as this
 // shard's file of that checkpoint on a thread of its own, and tells the result.
 // Training waits only while a block's optimizer state is copied. One file is
-// written and one waits; a third cut meanwhile is given up, and told.
+// written and one waits; a third cut meanwhile is given up, and told. Results
+// are told in the order of steps.
 class Checkpointer {
  public:
   // What became of one step's file.
@@ -38,41 +36,30 @@ class Checkpointer {
     size_t num_blocks = 0;   // of this shard, at least 1
     const Clock* clock = &Clock::Real();
     std::function<void(const Written&)> on_written;  // on the thread
+    // How long Finish waits for a disk that does not answer.
+    absl::Duration finish_timeout = absl::Seconds(5);
+    // Tests replace the disk.
+    std::function<decltype(WriteShardFile)> write = WriteShardFile;
   };
 
   explicit Checkpointer(Options options);
   ~Checkpointer() { Finish(); }
 
-  // Ends the thread with the file that is being written; what waits is given
-  // up, and cuts that come later are dropped. For its owner's thread.
+  // Gives up the file that is being written and what waits; cuts that come
+  // later are dropped, and nothing is told any more. Returns once the thread
+  // has ended. A thread that the disk still holds after the timeout is left
+  // behind: it ends with the disk's answer.
   void Finish();
 
   // ParameterShard::Options::on_checkpoint; under the block's lock.
   void Take(const BlockCut& cut);
 
  private:
-  struct Image {
-    Block block;
-    SharedBuffer weights;
-    std::vector<SharedBuffer> state;
-  };
-  struct Cut {
-    std::vector<Image> images;
-    int64_t pause_micros = 0;
-  };
+  struct Image;
+  struct Cut;
+  class Writer;
 
-  Image Copy(const BlockCut& cut) const;
-  void Run();
-  Written Write(int64_t step, const Cut& cut) const;
-
-  const Options options_;
-
-  absl::Mutex mu_;
-  std::map<int64_t, Cut> open_ ABSL_GUARDED_BY(mu_);  // blocks are missing
-  std::vector<Written> given_up_ ABSL_GUARDED_BY(mu_);
-  std::unique_ptr<std::pair<int64_t, Cut>> waiting_ ABSL_GUARDED_BY(mu_);
-  bool closing_ ABSL_GUARDED_BY(mu_) = false;
-
+  const std::shared_ptr<Writer> writer_;  // the thread holds it, too
   std::thread thread_;
 };
 

@@ -19,7 +19,8 @@ absl::Status CheckFileNames(const v1::CheckpointManifest& manifest) {
         "wants 1 to ", PartitionPlan::kMaxShards, " files, got ", num_shards));
   }
   for (int i = 0; i < num_shards; ++i) {
-    const std::string wanted = ShardFileName(i, num_shards);
+    const std::string wanted =
+        ShardFileName(i, num_shards, manifest.job_id(), manifest.plan_epoch());
     if (manifest.files(i).name() != wanted) {
       return absl::InvalidArgumentError(absl::StrCat(
           "wants file ", wanted, ", got ", Quoted(manifest.files(i).name())));
@@ -49,6 +50,10 @@ absl::StatusOr<v1::CheckpointManifest> FromFile(
 
 std::string ManifestPath(const std::string& folder) {
   return absl::StrCat(folder, "/manifest.ckpt");
+}
+
+uint64_t LineageOf(const v1::CheckpointManifest& manifest) {
+  return manifest.lineage() != 0 ? manifest.lineage() : manifest.job_id();
 }
 
 absl::Status CheckManifest(const v1::CheckpointManifest& manifest) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -10,6 +11,9 @@
 namespace tributary {
 
 std::string ManifestPath(const std::string& folder);
+
+// Of a file of an earlier version, which names none, the job itself.
+uint64_t LineageOf(const v1::CheckpointManifest& manifest);
 
 // InvalidArgument, in a sentence, when the manifest contradicts itself: no or
 // too many files, names that are not ShardFileName's, impossible parameters,

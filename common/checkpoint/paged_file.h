@@ -5,10 +5,13 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 #include "common/run/atomic_file.h"
 #include "common/run/unique_fd.h"
 
@@ -64,13 +67,32 @@ struct PageBuffer {
   std::string content;
 };
 
+// The checksum of a whole file, from those of its pages, which come in any
+// order and as often as they are read. Thread-safe.
+class FileChecksum {
+ public:
+  explicit FileChecksum(int64_t bytes);
+
+  void Add(int64_t page, uint32_t crc32c);
+  bool Has(int64_t page) const;
+  // Once all are there.
+  uint32_t Get() const;
+
+ private:
+  const int64_t bytes_;
+  mutable absl::Mutex mu_;
+  std::vector<uint32_t> crcs_ ABSL_GUARDED_BY(mu_);  // by page
+  std::vector<bool> has_ ABSL_GUARDED_BY(mu_);
+};
+
 // Checked pages of a file, or of memory that outlives the object. Any number of
 // threads may read.
 class PageSource {
  public:
   // NotFound: there is no such file. DataLoss: it is no regular file, or ends
   // in the middle of a page.
-  static absl::StatusOr<PageSource> Open(const std::string& path);
+  static absl::StatusOr<PageSource> Open(const std::string& path,
+                                         bool compares = false);
   static absl::StatusOr<PageSource> Wrap(const std::string& name,
                                          absl::string_view bytes);
 
@@ -84,6 +106,10 @@ class PageSource {
   absl::Status Read(int64_t offset, void* data, size_t size,
                     PageBuffer* buffer) const;
   absl::Status ReadPage(int64_t page, PageBuffer* buffer) const;
+
+  // Of a source that was opened to compare: reads what was not read so far.
+  // DataLoss: the whole file has another checksum.
+  absl::Status CompareChecksum(uint32_t crc32c) const;
 
  private:
   PageSource(std::string path, UniqueFd fd, absl::string_view memory,
@@ -100,6 +126,7 @@ class PageSource {
   UniqueFd fd_;  // or, without one,
   absl::string_view memory_;
   int64_t bytes_ = 0;
+  std::shared_ptr<FileChecksum> checksum_;  // of what is read; or none
 };
 
 // A file of one kind, open for reading: header and message are checked, the
@@ -111,8 +138,10 @@ class PagedFile {
   // NotFound: there is none. DataLoss, with the path and the byte: it is no
   // file of this kind, or it is damaged or cut short. FailedPrecondition: it
   // was written by a newer version.
+  // `compares`: for CompareChecksum.
   static absl::StatusOr<PagedFile> Open(const std::string& path,
-                                        PagedFileKind kind);
+                                        PagedFileKind kind,
+                                        bool compares = false);
   // The same for a file in memory, which outlives the object; `name` stands in
   // the errors.
   static absl::StatusOr<PagedFile> Parse(const std::string& name,
@@ -127,6 +156,11 @@ class PagedFile {
   absl::Status ReadData(int64_t offset, void* data, size_t size,
                         PageBuffer* buffer) const {
     return source_.Read(data_start_ + offset, data, size, buffer);
+  }
+
+  // PageSource's.
+  absl::Status CompareChecksum(uint32_t crc32c) const {
+    return source_.CompareChecksum(crc32c);
   }
 
   // DataLoss at the message: what it says is impossible.

@@ -25,6 +25,13 @@ absl::Status LossAt(const std::string& path, int64_t byte,
       absl::StrCat(path, ": byte ", byte, ": ", text...));
 }
 
+absl::Status AnotherFile(const std::string& path, uint32_t crc,
+                         uint32_t wanted) {
+  return LossAt(path, 0, "every page is whole, but the file's checksum is ",
+                absl::Hex(crc), ", the manifest says ", absl::Hex(wanted),
+                ": it is another file");
+}
+
 }  // namespace
 
 absl::Status SizeError(const std::string& path, int64_t bytes,
@@ -37,7 +44,8 @@ absl::Status SizeError(const std::string& path, int64_t bytes,
                 wanted, " bytes");
 }
 
-absl::StatusOr<PageSource> PageSource::Open(const std::string& path) {
+absl::StatusOr<PageSource> PageSource::Open(const std::string& path,
+                                            bool compares) {
   // Opening a pipe must not wait for its other end.
   UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.ok()) return FileError(path, "open", errno);
@@ -48,6 +56,9 @@ absl::StatusOr<PageSource> PageSource::Open(const std::string& path) {
   }
   PageSource source(path, std::move(fd), {}, info.st_size);
   TRIBUTARY_RETURN_IF_ERROR(source.CheckSize());
+  if (compares) {
+    source.checksum_ = std::make_shared<FileChecksum>(source.bytes());
+  }
   return source;
 }
 
@@ -106,7 +117,49 @@ absl::Status PageSource::ReadPage(int64_t page, PageBuffer* buffer) const {
                   ", wanted ", absl::Hex(stored));
   }
   buffer->page = page;
+  if (checksum_ != nullptr && !checksum_->Has(page)) {
+    checksum_->Add(page, ExtendCrc32c(Crc32c(content.data(), content.size()),
+                                      &stored, sizeof(stored)));
+  }
   return absl::OkStatus();
+}
+
+absl::Status PageSource::CompareChecksum(uint32_t crc32c) const {
+  PageBuffer buffer;
+  for (int64_t page = 0; page < num_pages(); ++page) {
+    if (checksum_->Has(page)) continue;
+    TRIBUTARY_RETURN_IF_ERROR(ReadPage(page, &buffer));
+  }
+  const uint32_t crc = checksum_->Get();
+  return crc == crc32c ? absl::OkStatus() : AnotherFile(path_, crc, crc32c);
+}
+
+FileChecksum::FileChecksum(int64_t bytes)
+    : bytes_(bytes),
+      crcs_((bytes + kPageBytes - 1) / kPageBytes),
+      has_(crcs_.size()) {}
+
+void FileChecksum::Add(int64_t page, uint32_t crc32c) {
+  absl::MutexLock lock(&mu_);
+  crcs_[page] = crc32c;
+  has_[page] = true;
+}
+
+bool FileChecksum::Has(int64_t page) const {
+  absl::MutexLock lock(&mu_);
+  return has_[page];
+}
+
+uint32_t FileChecksum::Get() const {
+  absl::MutexLock lock(&mu_);
+  const Crc32cShift over_page(kPageBytes);
+  uint32_t crc = 0;
+  for (size_t page = 0; page + 1 < crcs_.size(); ++page) {
+    crc = over_page(crc) ^ crcs_[page];
+  }
+  const int64_t last =
+      bytes_ - static_cast<int64_t>(crcs_.size() - 1) * kPageBytes;
+  return Crc32cShift(last)(crc) ^ crcs_.back();
 }
 
 absl::Status PageSource::Read(int64_t offset, void* data, size_t size,
@@ -132,8 +185,8 @@ absl::Status PageSource::Read(int64_t offset, void* data, size_t size,
 }
 
 absl::StatusOr<PagedFile> PagedFile::Open(const std::string& path,
-                                          PagedFileKind kind) {
-  return Create(PageSource::Open(path), kind);
+                                          PagedFileKind kind, bool compares) {
+  return Create(PageSource::Open(path, compares), kind);
 }
 
 absl::StatusOr<PagedFile> PagedFile::Parse(const std::string& name,
@@ -235,12 +288,7 @@ absl::Status VerifyPages(const std::string& path, uint64_t bytes,
                      damaged == 2 ? "" : "s", " of ", source.num_pages()));
   }
   TRIBUTARY_RETURN_IF_ERROR(first);
-  if (crc != crc32c) {
-    return LossAt(path, 0, "every page is whole, but the file's checksum is ",
-                  absl::Hex(crc), ", the manifest says ", absl::Hex(crc32c),
-                  ": it is another file");
-  }
-  return absl::OkStatus();
+  return crc == crc32c ? absl::OkStatus() : AnotherFile(path, crc, crc32c);
 }
 
 }  // namespace tributary

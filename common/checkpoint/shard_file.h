@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,7 +20,9 @@ namespace tributary {
 // What a server's file says before its tensors; enough to read it alone.
 struct ShardFileHeader {
   uint64_t job_id = 0;
-  int64_t step = 0;  // optimizer steps applied
+  uint64_t lineage = 0;     // CheckpointManifest.lineage
+  uint64_t plan_epoch = 0;  // under which the step was made
+  int64_t step = 0;         // optimizer steps applied
   int shard = 0;
   int num_shards = 1;
   ParameterSpecs parameters;
@@ -38,8 +41,14 @@ struct BlockImage {
   int64_t num_elements = 0;         // of each tensor: all slices together
 };
 
-// "shard-001-of-003.ckpt"
-std::string ShardFileName(int shard, int num_shards);
+// "shard-001-of-003-00000000075bcd15-e0002.ckpt": with the job's id in hex and
+// the plan epoch, so that no two processes ever write the same file. Without an
+// epoch, as files of earlier versions are: "shard-001-of-003.ckpt".
+std::string ShardFileName(int shard, int num_shards, uint64_t job_id = 0,
+                          uint64_t plan_epoch = 0);
+// What the names of all files that a job writes under one plan have in common:
+// "-00000000075bcd15-e0002".
+std::string WriterTag(uint64_t job_id, uint64_t plan_epoch);
 
 // What holds for every file of a checkpoint: parameters that a PartitionPlan
 // takes, and states with names of their own, at most kMaxStates of them.
@@ -52,9 +61,12 @@ absl::Status CheckTensorNames(const ParameterSpecs& parameters,
 // After an error nothing of it stays. ResourceExhausted: no room on the disk.
 // DataLoss: the disk failed. Unavailable: another error of the system; all name
 // the path. InvalidArgument: the blocks and the header do not fit each other.
+// Cancelled: `cancelled`, which is asked before each block and before the file
+// gets its name, said so.
 absl::StatusOr<v1::CheckpointFile> WriteShardFile(
     const std::string& folder, const ShardFileHeader& header,
-    absl::Span<const BlockImage> blocks);
+    absl::Span<const BlockImage> blocks,
+    const std::function<bool()>& cancelled = nullptr);
 
 // A shard file open for reading. Opening reads and checks all but the tensors;
 // these are checked page by page as they are read. Any number of threads may
@@ -71,9 +83,9 @@ class ShardFile {
     int64_t stride = 0;  // from a weight to its first state, and so on
   };
 
-  // NotFound: there is no such file.
+  // NotFound: there is no such file. `compares`: for file().CompareChecksum.
   static absl::StatusOr<std::unique_ptr<ShardFile>> Open(
-      const std::string& path);
+      const std::string& path, bool compares = false);
   // The same for a file in memory, which outlives the object; `name` stands in
   // the errors.
   static absl::StatusOr<std::unique_ptr<ShardFile>> Parse(

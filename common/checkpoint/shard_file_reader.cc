@@ -72,8 +72,8 @@ absl::Status CheckTensorNames(const ParameterSpecs& parameters,
 }
 
 absl::StatusOr<std::unique_ptr<ShardFile>> ShardFile::Open(
-    const std::string& path) {
-  return Create(PagedFile::Open(path, PagedFileKind::kShard));
+    const std::string& path, bool compares) {
+  return Create(PagedFile::Open(path, PagedFileKind::kShard, compares));
 }
 
 absl::StatusOr<std::unique_ptr<ShardFile>> ShardFile::Parse(
@@ -99,6 +99,8 @@ absl::StatusOr<std::unique_ptr<ShardFile>> ShardFile::Create(
 
 absl::Status ShardFile::ReadIndex(const v1::CheckpointShard& index) {
   header_.job_id = index.job_id();
+  header_.lineage = index.lineage();
+  header_.plan_epoch = index.plan_epoch();
   header_.step = index.step();
   header_.shard = index.shard();
   header_.num_shards = index.num_shards();

@@ -1,6 +1,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/checkpoint/shard_file.h"
+#include "common/failpoint.h"
 #include "common/status_macros.h"
 #include "common/wire/plan_codec.h"
 
@@ -60,6 +61,8 @@ v1::CheckpointShard IndexOf(const ShardFileHeader& header,
                             absl::Span<const BlockImage> blocks) {
   v1::CheckpointShard index;
   index.set_job_id(header.job_id);
+  index.set_lineage(header.lineage);
+  index.set_plan_epoch(header.plan_epoch);
   index.set_step(header.step);
   index.set_shard(header.shard);
   index.set_num_shards(header.num_shards);
@@ -81,13 +84,21 @@ v1::CheckpointShard IndexOf(const ShardFileHeader& header,
 
 }  // namespace
 
-std::string ShardFileName(int shard, int num_shards) {
-  return absl::StrFormat("shard-%03d-of-%03d.ckpt", shard, num_shards);
+std::string WriterTag(uint64_t job_id, uint64_t plan_epoch) {
+  if (plan_epoch == 0) return "";
+  return absl::StrFormat("-%016x-e%04d", job_id, plan_epoch);
+}
+
+std::string ShardFileName(int shard, int num_shards, uint64_t job_id,
+                          uint64_t plan_epoch) {
+  return absl::StrFormat("shard-%03d-of-%03d%s.ckpt", shard, num_shards,
+                         WriterTag(job_id, plan_epoch));
 }
 
 absl::StatusOr<v1::CheckpointFile> WriteShardFile(
     const std::string& folder, const ShardFileHeader& header,
-    absl::Span<const BlockImage> blocks) {
+    absl::Span<const BlockImage> blocks,
+    const std::function<bool()>& cancelled) {
   TRIBUTARY_RETURN_IF_ERROR(CheckShard(header, blocks));
   const int64_t num_tensors =
       1 + static_cast<int64_t>(header.state_names.size());
@@ -95,22 +106,35 @@ absl::StatusOr<v1::CheckpointFile> WriteShardFile(
   for (const BlockImage& block : blocks) elements += block.num_elements;
 
   v1::CheckpointFile result;
-  result.set_name(ShardFileName(header.shard, header.num_shards));
+  result.set_name(ShardFileName(header.shard, header.num_shards, header.job_id,
+                                header.plan_epoch));
   TRIBUTARY_ASSIGN_OR_RETURN(
       const std::unique_ptr<PagedFileWriter> file,
       PagedFileWriter::Create(absl::StrCat(folder, "/", result.name()),
                               PagedFileKind::kShard,
                               IndexOf(header, blocks).SerializeAsString(),
                               elements * num_tensors * int64_t{sizeof(float)}));
+  const auto check = [&cancelled, &result]() -> absl::Status {
+    if (!cancelled || !cancelled()) return absl::OkStatus();
+    return absl::CancelledError(
+        absl::StrCat(result.name(), " is not wanted any more"));
+  };
   for (const BlockImage& block : blocks) {
+    TRIBUTARY_RETURN_IF_ERROR(check());
     const size_t bytes =
         static_cast<size_t>(block.num_elements) * sizeof(float);
     TRIBUTARY_RETURN_IF_ERROR(file->Append(block.weights, bytes));
+    TRIBUTARY_FAILPOINT_OR(
+        "shard-file-middle",
+        return absl::DataLossError(absl::StrCat(folder, ": failpoint")));
     for (const float* state : block.state) {
       TRIBUTARY_RETURN_IF_ERROR(file->Append(state, bytes));
     }
   }
+  TRIBUTARY_RETURN_IF_ERROR(check());
+  TRIBUTARY_FAILPOINT("shard-file-before-rename");
   TRIBUTARY_RETURN_IF_ERROR(file->Commit());
+  TRIBUTARY_FAILPOINT("shard-file-after-rename");
   result.set_bytes(static_cast<uint64_t>(file->bytes()));
   result.set_crc32c(file->crc32c());
   return result;

@@ -27,4 +27,23 @@ void ReportCheckpoint(const Checkpointer::Written& written,
   member->ReportCheckpoint(report);
 }
 
+absl::Status ReportUnreadable(const absl::Status& why, const v1::Plan& plan,
+                              Member* member) {
+  // No file is written of the step where a plan begins: a report of it is about
+  // the file that was read.
+  v1::CheckpointReport report;
+  report.set_step(plan.start_step());
+  report.set_plan_epoch(plan.epoch());
+  report.set_error(std::string(why.message()));
+  spdlog::error("the checkpoint of step {} cannot be read: {}", report.step(),
+                report.error());
+  member->ReportCheckpoint(report);
+  member->SetWaitingFor("a plan that begins with another checkpoint");
+  absl::Status news;
+  do {
+    news = member->WaitForPlanAfter(plan.epoch(), absl::Minutes(1));
+  } while (absl::IsDeadlineExceeded(news));  // heartbeats have a deadline
+  return news;
+}
+
 }  // namespace tributary

@@ -15,4 +15,10 @@ void ReportCheckpoint(const Checkpointer::Written& written,
                       const std::vector<std::string>& state_names,
                       uint64_t plan_epoch, Member* member);
 
+// Tells the coordinator that this member cannot read the checkpoint that the
+// plan begins with, and waits for a plan that begins with another. OK: there is
+// one. Else the job's end, as Member::WaitForPlanAfter has it.
+absl::Status ReportUnreadable(const absl::Status& why, const v1::Plan& plan,
+                              Member* member);
+
 }  // namespace tributary

@@ -90,7 +90,41 @@ __attribute__((target("sse4.2"))) uint32_t ExtendHardware(
 
 #endif
 
+// A linear map of checksums: what becomes of each bit.
+using BitMap = std::array<uint32_t, 32>;
+
+uint32_t Apply(const BitMap& map, uint32_t crc) {
+  uint32_t result = 0;
+  for (int i = 0; crc != 0; ++i, crc >>= 1) {
+    if (crc & 1) result ^= map[i];
+  }
+  return result;
+}
+
+// First `a`, then `b`.
+BitMap Then(const BitMap& a, const BitMap& b) {
+  BitMap result;
+  for (int i = 0; i < 32; ++i) result[i] = Apply(b, a[i]);
+  return result;
+}
+
 }  // namespace
+
+// Powers of the map of one zero byte, by squaring.
+Crc32cShift::Crc32cShift(uint64_t size) {
+  BitMap power;
+  for (int i = 0; i < 32; ++i) {
+    bits_[i] = uint32_t{1} << i;
+    power[i] = (bits_[i] >> 8) ^ kTable[bits_[i] & 0xff];
+  }
+  for (; size > 0; size >>= 1, power = Then(power, power)) {
+    if (size & 1) bits_ = Then(bits_, power);
+  }
+}
+
+uint32_t Crc32cShift::operator()(uint32_t crc) const {
+  return Apply(bits_, crc);
+}
 
 namespace internal {
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -13,6 +14,17 @@ uint32_t ExtendCrc32c(uint32_t crc, const void* data, size_t n);
 inline uint32_t Crc32c(const void* data, size_t n) {
   return ExtendCrc32c(0, data, n);
 }
+
+// Moves a checksum over `size` bytes that follow, whose own checksum is known:
+//   Crc32c(a then b) == Crc32cShift(size of b)(Crc32c(a)) ^ Crc32c(b)
+class Crc32cShift {
+ public:
+  explicit Crc32cShift(uint64_t size);
+  uint32_t operator()(uint32_t crc) const;
+
+ private:
+  std::array<uint32_t, 32> bits_;  // what becomes of each
+};
 
 // What is stored beside data that itself holds checksums or is checksummed
 // again: unmasked, the checksum of data and its checksum would be the same for

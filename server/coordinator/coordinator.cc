@@ -14,6 +14,9 @@
 #include "absl/strings/str_cat.h"
 #include "common/address.h"
 #include "common/checkpoint/checkpoint_directory.h"
+#include "common/checkpoint/checkpoint_reader.h"
+#include "common/checkpoint/restore.h"
+#include "common/checkpoint/shard_file.h"
 #include "common/job/job_options.h"
 #include "common/model_cut.h"
 #include "common/partition_plan.h"
@@ -79,6 +82,9 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(
   state.job = options.job;
   state.job_id =
       options.restored != nullptr ? options.restored->job_id() : NewJobId();
+  state.lineage = options.restored != nullptr ? options.restored->lineage()
+                                              : options.lineage;
+  if (state.lineage == 0) state.lineage = state.job_id;
   state.heartbeat_ms = HeartbeatMs(options.job.cluster());
   state.lease_ms =
       static_cast<uint32_t>(absl::ToInt64Milliseconds(options.lease));
@@ -100,6 +106,8 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(
 
 Coordinator::Coordinator(Options options, JobState::Options state)
     : options_(std::move(options)),
+      job_id_(state.job_id),
+      lineage_(state.lineage),
       control_({.state = std::move(state),
                 .clock = options_.clock,
                 .save = options_.save_state,
@@ -173,15 +181,15 @@ void Coordinator::WriteManifests() {
     absl::Status status = WriteManifest(pending->directory, pending->manifest);
     if (!control_.ManifestWritten(*pending, folder, status)) {
       // The job has gone back behind it and will come there another way.
-      status = RemoveCheckpointsAfter(pending->directory,
-                                      pending->manifest.step() - 1);
+      status = RevokeManifest(pending->directory, pending->manifest.step());
       spdlog::warn("the checkpoint of step {} is of a plan that is over: {}",
                    pending->manifest.step(), status.ToString());
       continue;
     }
     if (!status.ok()) continue;
-    status =
-        PruneCheckpoints(pending->directory, options_.job.checkpoint().keep());
+    status = PruneCheckpoints(
+        pending->directory, options_.job.checkpoint().keep(),
+        {lineage_, WriterTag(job_id_, pending->manifest.plan_epoch())});
     if (!status.ok()) {
       spdlog::warn("old checkpoints stay: {}", std::string(status.message()));
     }
@@ -196,10 +204,58 @@ void Coordinator::Run() {
   Ending ending;
   while (!control_.closed()) {
     control_.AwaitWork(kTick);
+    if (const auto lost = control_.TakeUnreadable()) TakeOlderCheckpoint(*lost);
     WriteManifests();
     v1::Plan plan;
     int64_t step = 0;
     if (control_.ReadyToSave(&plan, &step)) SaveWeights(plan, step, &ending);
+  }
+  LeaveWholeCheckpoints();
+}
+
+void Coordinator::TakeOlderCheckpoint(const UnreadableCheckpoint& lost) {
+  if (!control_.InForce(lost.plan_epoch)) return;  // another has said it, too
+  const CheckpointInfo seen = ReadCheckpointInfo(lost.folder);
+  if (seen.lineage == lineage_ && seen.step == lost.step &&
+      IsWhole(VerifyCheckpoint(lost.folder))) {
+    return control_.Fail(absl::StrCat(
+        lost.why, "; the coordinator reads ", lost.folder,
+        " whole: is it the same folder everywhere, and does the disk work?"));
+  }
+  // A resumed job's first checkpoint stands in another run's directory.
+  const int64_t begin = options_.start_step;
+  absl::StatusOr<CheckpointInfo> older = absl::NotFoundError("");
+  for (const std::string& directory :
+       {lost.directory,
+        std::filesystem::path(options_.restore_from).parent_path().string()}) {
+    if (older.ok() || directory.empty()) continue;
+    older = OlderWholeCheckpoint(directory, lineage_, begin, lost.step);
+  }
+  if (!older.ok() && begin > 0) {
+    return control_.Fail(absl::StrCat("the checkpoint of step ", lost.step,
+                                      " cannot be read, ", lost.why,
+                                      "; no older one of this run is whole"));
+  }
+  const int64_t step = older.ok() ? older->step : 0;
+  // The job takes another way from there.
+  if (!lost.directory.empty()) {
+    const absl::Status status =
+        RemoveCheckpointsAfter(lost.directory, step, lineage_);
+    if (!status.ok()) spdlog::warn("{}", std::string(status.message()));
+  }
+  control_.GoBack(lost, step, older.ok() ? older->path : "");
+}
+
+// Whatever is half-written when the job is over will never be whole.
+void Coordinator::LeaveWholeCheckpoints() {
+  const std::string directory = control_.CheckpointDirectoryAtEnd();
+  std::error_code error;
+  if (!std::filesystem::is_directory(directory, error)) return;
+  const absl::Status status = PruneCheckpoints(
+      directory, options_.job.checkpoint().keep(), {lineage_, ""});
+  if (!status.ok()) {
+    spdlog::warn("half-written checkpoints stay: {}",
+                 std::string(status.message()));
   }
 }
 

@@ -30,9 +30,11 @@ class Coordinator {
     absl::Duration start_timeout = absl::Minutes(10);
     // How long the place of a lost member may stay empty.
     absl::Duration loss_timeout = absl::Seconds(120);
-    // Where a resumed job begins: steps applied, and the checkpoint's folder.
+    // Where a resumed job begins: steps applied, the checkpoint's folder and
+    // its lineage.
     int64_t start_step = 0;
     std::string restore_from;
+    uint64_t lineage = 0;     // 0: the job begins one of its own
     bool hold_start = false;  // no plan before AllowStart
     // As JobControl's.
     JobControl::SaveState save_state;
@@ -53,6 +55,8 @@ class Coordinator {
 
   // host:port, with the host of Options::listen and the real port.
   const std::string& address() const { return address_; }
+  // Of the job's checkpoints.
+  uint64_t lineage() const { return lineage_; }
 
   // Ends hold_start. The folder for
   // checkpoints, as every server reaches it; empty: none are written.
@@ -102,9 +106,13 @@ class Coordinator {
   void WatchLeases();  // a thread
   void Run();          // a thread: manifests and the final weights
   void WriteManifests();
+  void LeaveWholeCheckpoints();
+  void TakeOlderCheckpoint(const UnreadableCheckpoint& lost);
   void SaveWeights(const v1::Plan& plan, int64_t step, Ending* ending);
 
   const Options options_;
+  const uint64_t job_id_;
+  const uint64_t lineage_;
   JobControl control_;
   std::unique_ptr<grpc::Service> service_;
   std::unique_ptr<grpc::Server> server_;

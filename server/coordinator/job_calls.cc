@@ -128,12 +128,30 @@ void JobControl::TakeCheckpointsLocked(const v1::HeartbeatRequest& request) {
   for (int i = 0; i < count; ++i) {
     const v1::CheckpointReport& report = request.checkpoints(i);
     // A file of an earlier plan's step is of another way there.
-    if (report.plan_epoch() != state_.plan()->epoch() &&
+    const v1::Plan& plan = *state_.plan();
+    if (report.plan_epoch() != plan.epoch() &&
         !TRIBUTARY_MUTATED("old-report-counts")) {
+      continue;
+    }
+    // No file is written of the step where a plan begins.
+    if (report.step() == plan.start_step() && !plan.restore_from().empty()) {
+      NoteUnreadableLocked(plan, request.index(), report.error());
       continue;
     }
     ledger_.Add(request.index(), report);
   }
+}
+
+void JobControl::NoteUnreadableLocked(const v1::Plan& plan, uint32_t index,
+                                      const std::string& error) {
+  unreadable_ = {
+      .plan_epoch = plan.epoch(),
+      .step = plan.start_step(),
+      .folder = plan.restore_from(),
+      .directory = plan.checkpoint_directory(),
+      .why = absl::StrCat(
+          UsesServers(state_.options().job) ? "server " : "rank ", index, ": ",
+          error.substr(0, CheckpointLedger::kMaxTextBytes))};
 }
 
 absl::Status JobControl::ReportEvaluation(

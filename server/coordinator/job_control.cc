@@ -71,6 +71,8 @@ std::optional<PendingManifest> JobControl::NextManifest() {
   v1::CheckpointManifest& manifest = pending.manifest;
   manifest.set_name(job.name());
   manifest.set_job_id(plan.job_id());
+  manifest.set_lineage(plan.lineage());
+  manifest.set_plan_epoch(plan.epoch());
   *manifest.mutable_job() = job;
   manifest.set_step(next->step);
   manifest.set_epoch((next->step - 1) / state_.steps_per_epoch() + 1);
@@ -123,6 +125,27 @@ std::vector<std::string> JobControl::TakeFailedCheckpoints() {
                                    CheckpointFolderName(step)));
   }
   return folders;
+}
+
+std::optional<UnreadableCheckpoint> JobControl::TakeUnreadable() {
+  absl::MutexLock lock(&mu_);
+  return std::exchange(unreadable_, std::nullopt);
+}
+
+void JobControl::GoBack(const UnreadableCheckpoint& lost, int64_t step,
+                        const std::string& folder) {
+  absl::MutexLock lock(&mu_);
+  if (state_.plan()->epoch() != lost.plan_epoch) return;
+  state_.GoBack(step, folder,
+                absl::StrCat("the checkpoint of step ", lost.step,
+                             " cannot be read, ", lost.why));
+  NotePhaseLocked();
+}
+
+std::string JobControl::CheckpointDirectoryAtEnd() const {
+  absl::MutexLock lock(&mu_);
+  if (!state_.over() || state_.plan() == nullptr) return "";
+  return state_.plan()->checkpoint_directory();
 }
 
 bool JobControl::CheckpointOpen() const {
@@ -239,7 +262,8 @@ void JobControl::Tick(absl::Duration timeout) {
 void JobControl::AwaitWork(absl::Duration timeout) {
   absl::MutexLock lock(&mu_);
   const auto there = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-    return closed_ || ReadyToSaveLocked() || ledger_.Next().has_value();
+    return closed_ || ReadyToSaveLocked() || ledger_.Next().has_value() ||
+           unreadable_.has_value();
   };
   mu_.AwaitWithTimeout(absl::Condition(&there), timeout);
 }

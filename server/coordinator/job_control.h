@@ -56,6 +56,15 @@ struct PendingManifest {
   uint64_t plan_epoch = 0;  // under which its step was made
 };
 
+// A member cannot read the checkpoint that the plan begins with.
+struct UnreadableCheckpoint {
+  uint64_t plan_epoch = 0;
+  int64_t step = 0;
+  std::string folder;
+  std::string directory;  // where the job writes; empty: nowhere
+  std::string why;        // "server 1: FILE: byte ..."
+};
+
 // The one lock around the coordinator's cores. Every public function may be
 // called from any thread; none waits but those that take a time.
 class JobControl {
@@ -113,8 +122,16 @@ class JobControl {
   std::optional<PendingManifest> NextManifest();
   bool ManifestWritten(const PendingManifest& pending,
                        const std::string& folder, const absl::Status& status);
+  // What a member of the plan in force cannot read, if any, and which
+  // checkpoint to take instead; no folder: the beginning.
+  std::optional<UnreadableCheckpoint> TakeUnreadable();
+  void GoBack(const UnreadableCheckpoint& lost, int64_t step,
+              const std::string& folder);
   // Folders of checkpoints that have failed, since the last call.
   std::vector<std::string> TakeFailedCheckpoints();
+  // Where the checkpoints are of a job that is over; empty: it goes on, or has
+  // none.
+  std::string CheckpointDirectoryAtEnd() const;
   // A checkpoint that the finished steps came past is not decided yet.
   bool CheckpointOpen() const;
   // The plan, once all workers have finished and the weights can be saved, and
@@ -147,6 +164,9 @@ class JobControl {
   void NoteProgressLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TakeCheckpointsLocked(const v1::HeartbeatRequest& request)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void NoteUnreadableLocked(const v1::Plan& plan, uint32_t index,
+                            const std::string& error)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   int64_t StepOfLocked(const Place& place) const
       ABSL_SHARED_LOCKS_REQUIRED(mu_);
 
@@ -165,6 +185,7 @@ class JobControl {
   uint64_t ledger_epoch_ ABSL_GUARDED_BY(mu_) = 0;  // of its plan
   Rendezvous rendezvous_ ABSL_GUARDED_BY(mu_);
   PutWeights put_weights_ ABSL_GUARDED_BY(mu_);
+  std::optional<UnreadableCheckpoint> unreadable_ ABSL_GUARDED_BY(mu_);
   std::vector<std::string> notices_ ABSL_GUARDED_BY(mu_);
   std::set<uint32_t> unheard_ ABSL_GUARDED_BY(mu_);  // ranks, since a restore
   std::string saved_state_ ABSL_GUARDED_BY(mu_);

@@ -55,6 +55,7 @@ JobState::JobState(Options options, const v1::CoordinatorState& state,
 v1::CoordinatorState JobState::Save() const {
   v1::CoordinatorState state;
   state.set_job_id(options_.job_id);
+  state.set_lineage(lineage());
   *state.mutable_job() = options_.job;
   *state.mutable_declaration() = declaration_;
   if (plan_) *state.mutable_plan() = *plan_;
@@ -82,6 +83,15 @@ void JobState::AllowStart(const std::string& checkpoint_directory) {
 void JobState::SetRestorePoint(int64_t step, const std::string& folder) {
   restore_step_ = step;
   restore_from_ = folder;
+}
+
+void JobState::GoBack(int64_t step, const std::string& folder,
+                      absl::string_view why) {
+  if (over() || !plan_) return;
+  SetRestorePoint(step, folder);
+  notices_.push_back(std::string(why));
+  wants_new_plan_ = true;
+  PublishPlanWhenComplete();
 }
 
 absl::StatusOr<v1::RegisterResponse> JobState::Register(
@@ -175,6 +185,7 @@ void JobState::PublishPlanWhenComplete() {
   }
   plan_ = PlanOf(declaration_, options_.job);
   plan_->set_job_id(options_.job_id);
+  plan_->set_lineage(lineage());
   plan_->set_epoch(epoch);
   plan_->set_start_step(restore_step_);
   plan_->set_restore_from(restore_from_);

@@ -42,6 +42,7 @@ class JobState {
   struct Options {
     v1::JobSpec job;  // resolved
     uint64_t job_id = 1;
+    uint64_t lineage = 0;  // of its checkpoints; 0: this job begins one
     uint32_t heartbeat_ms = 100;
     uint32_t lease_ms = 10'000;
     int64_t start_timeout_micros = 600'000'000;  // for all members to come
@@ -76,6 +77,10 @@ class JobState {
 
   // A checkpoint is complete: who starts over starts there.
   void SetRestorePoint(int64_t step, const std::string& folder);
+
+  // The checkpoint that the plan begins with cannot be read, as `why` says:
+  // everybody starts over after another one, or at the beginning.
+  void GoBack(int64_t step, const std::string& folder, absl::string_view why);
 
   // A server is lost: the plan is over, and the next is not there yet.
   bool wants_new_plan() const { return wants_new_plan_; }
@@ -129,6 +134,9 @@ class JobState {
   // Sentences for people about losses and returns, since the last call.
   std::vector<std::string> TakeNotices() { return std::exchange(notices_, {}); }
   const Options& options() const { return options_; }
+  uint64_t lineage() const {
+    return options_.lineage != 0 ? options_.lineage : options_.job_id;
+  }
   const Membership& membership() const { return membership_; }
 
   bool AllWorkersFinished() const;

@@ -188,6 +188,7 @@ absl::Status ParameterServer::Serve(const v1::Plan& plan, Training training) {
   if (training.load_block) {
     TRIBUTARY_RETURN_IF_ERROR(serving->store->Restore(
         plan.start_step() / training.steps_an_update, training.load_block));
+    if (training.on_loaded) TRIBUTARY_RETURN_IF_ERROR(training.on_loaded());
   }
   absl::MutexLock lock(&mu_);
   serving_ = std::move(serving);

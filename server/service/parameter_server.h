@@ -40,6 +40,8 @@ class ParameterServer {
     ParameterShard::Options shard;
     // Set where the plan restores a checkpoint: fills a block from it.
     ParameterShard::LoadBlock load_block;
+    // Then, after the last block; an error: nothing is served.
+    std::function<absl::Status()> on_loaded;
     int64_t steps_an_update = 1;  // of the job, for each gathered step
   };
 

@@ -12,6 +12,7 @@
 #include "common/address.h"
 #include "common/checkpoint/checkpointer.h"
 #include "common/checkpoint/planned_checkpoint.h"
+#include "common/checkpoint/restore.h"
 #include "common/control/member.h"
 #include "common/control/report_checkpoint.h"
 #include "common/job/job_options.h"
@@ -138,6 +139,8 @@ class Service {
     Checkpointer::Options options;
     options.directory = plan.checkpoint_directory();
     options.header.job_id = plan.job_id();
+    options.header.lineage = plan.lineage();
+    options.header.plan_epoch = plan.epoch();
     options.header.shard = shard->shard;
     options.header.num_shards = plan.servers_size();
     options.header.parameters = cut.parameters();
@@ -170,18 +173,23 @@ class Service {
   absl::Status PrepareRestore(const v1::Plan& plan,
                               ParameterServer::Training* training) {
     if (plan.restore_from().empty()) return absl::OkStatus();
-    TRIBUTARY_ASSIGN_OR_RETURN(std::shared_ptr<const CheckpointReader> reader,
-                               CheckpointReader::Open(plan.restore_from()));
+    TRIBUTARY_ASSIGN_OR_RETURN(
+        const std::shared_ptr<const CheckpointReader> reader,
+        OpenToRestore(plan, training->shard.shard, plan.servers_size()));
     TRIBUTARY_ASSIGN_OR_RETURN(const PartitionPlan cut,
                                MakePartitionPlan(plan));
     TRIBUTARY_ASSIGN_OR_RETURN(
         checkpoint_, PlannedCheckpoint::Create(
-                         std::move(reader), cut.parameters(),
+                         reader, cut.parameters(),
                          Optimizer(training->shard.optimizer).state_names()));
     training->load_block = [checkpoint = checkpoint_.get()](
                                const Block& block, float* weights,
                                const std::vector<float*>& state) {
-      return checkpoint->ReadBlock(block, weights, absl::MakeConstSpan(state));
+      return Unreadable(
+          checkpoint->ReadBlock(block, weights, absl::MakeConstSpan(state)));
+    };
+    training->on_loaded = [reader] {
+      return Unreadable(reader->CompareChecksums());
     };
     spdlog::info("going on after step {} of {}", plan.start_step(),
                  plan.restore_from());
@@ -234,7 +242,11 @@ absl::Status ServeUntilEnd(Member& member, ParameterServer& server,
     TRIBUTARY_ASSIGN_OR_RETURN(const v1::Plan plan,
                                member.GetPlan(epoch + 1, options.join_timeout));
     epoch = plan.epoch();
-    TRIBUTARY_RETURN_IF_ERROR(service.Start(plan, server));
+    if (absl::Status start = service.Start(plan, server); !start.ok()) {
+      if (IsUnreadable(start)) start = ReportUnreadable(start, plan, &member);
+      if (start.ok()) continue;
+      return absl::IsCancelled(start) ? absl::OkStatus() : start;
+    }
     member.StartAt(epoch, plan.start_step());
     spdlog::info("serving shard {} of {}, plan epoch {}", member.index(),
                  plan.servers_size(), epoch);

@@ -341,8 +341,12 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_F(RecoveryTest, ADamagedCheckpointIsRefusedBeforeAnythingBegins) {
   auto train = Train("run", {"--set", "checkpoint.every_steps=320"});
   ASSERT_EQ(train->Wait(kSoon), 0) << train->output();
-  const std::string file =
-      "run/checkpoints/step-000000000640/shard-001-of-002.ckpt";
+  const std::string newest = "run/checkpoints/step-000000000640";
+  std::string file;
+  for (const auto& entry : std::filesystem::directory_iterator(Path(newest))) {
+    const std::string name = entry.path().filename().string();
+    if (name.find("shard-001") == 0) file = newest + "/" + name;
+  }
   std::string bytes = Read(file);
   ASSERT_GT(bytes.size(), 1000u);
   bytes[700] ^= 4;
@@ -350,7 +354,10 @@ TEST_F(RecoveryTest, ADamagedCheckpointIsRefusedBeforeAnythingBegins) {
   auto resumed =
       Start({"tributary", "train", "--resume", "run", "--run-dir", "resumed"});
   EXPECT_EQ(resumed->Wait(kSoon), 2);
-  EXPECT_THAT(resumed->output(), HasSubstr("shard-001-of-002.ckpt"));
+  EXPECT_THAT(resumed->output(), HasSubstr(file + ": byte 0: "));
+  EXPECT_THAT(resumed->output(),
+              HasSubstr("the newest whole checkpoint before it is "
+                        "run/checkpoints/step-000000000320: name it"));
   EXPECT_FALSE(std::filesystem::exists(Path("resumed")));
 }
 

@@ -170,6 +170,10 @@ blocks {slices {parameter: 1 begin: 0 end: 2}}
 blocks {slices {parameter: 0 begin: 0 end: 4}
         slices {parameter: 0 begin: 4 end: 6}}
 """
+# As versions before lineages wrote them, and as they are written now.
+MANIFEST_NOW = MANIFEST.replace(
+    ".ckpt", "-0000000000000007-e0002.ckpt") + "lineage: 5 plan_epoch: 2"
+SHARD_NOW = SHARD + "lineage: 5 plan_epoch: 2"
 
 
 def content(kind, front, data):
@@ -185,11 +189,13 @@ def page(data):
 
 
 def checkpoints():
-    manifest = message("CheckpointManifest", MANIFEST)
-    shard = message("CheckpointShard", SHARD)
     data = floats(*range(16))
-    for name, kind, front, behind in [("manifest", 1, manifest, b""),
-                                      ("shard", 2, shard, data)]:
+    for name, kind, text, behind in [("manifest", 1, MANIFEST, b""),
+                                     ("shard", 2, SHARD, data),
+                                     ("manifest-now", 1, MANIFEST_NOW, b""),
+                                     ("shard-now", 2, SHARD_NOW, data)]:
+        front = message(
+            "CheckpointManifest" if kind == 1 else "CheckpointShard", text)
         flag = kind & 1
         whole = page(content(kind, front, behind))
         save("checkpoint_fuzz", name, bytes([flag]) + whole)

@@ -38,7 +38,8 @@ std::string Disk::FolderName(int64_t step) {
 absl::StatusOr<v1::CheckpointFile> Disk::WriteShard(const ShardImage& image) {
   if (full_) return absl::ResourceExhaustedError("the disk is full");
   v1::CheckpointFile file;
-  file.set_name(absl::StrCat("shard-", image.shard, "-of-", image.num_shards));
+  file.set_name(absl::StrCat("shard-", image.shard, "-of-", image.num_shards,
+                             "-", image.job_id, "-e", image.plan_epoch));
   for (const BlockCopy& block : image.blocks) {
     const size_t bytes = block.weights.size() * sizeof(float);
     file.set_bytes(file.bytes() + bytes * (1 + block.state.size()));
@@ -71,12 +72,58 @@ void Disk::Prune(int keep) {
   }
 }
 
+absl::Status Disk::Check(const std::string& name, const Folder& folder) {
+  for (const v1::CheckpointFile& file : folder.manifest->files()) {
+    const auto image = folder.files.find(file.name());
+    if (image == folder.files.end()) {
+      return absl::NotFoundError(
+          absl::StrCat(name, "/", file.name(), " is not there"));
+    }
+    if (image->second.step != folder.manifest->step() ||
+        image->second.plan_epoch != folder.manifest->plan_epoch()) {
+      return absl::DataLossError(
+          absl::StrCat(name, "/", file.name(), " is of another step or plan"));
+    }
+    if (ChecksumOf(image->second) != file.crc32c()) {
+      return absl::DataLossError(absl::StrCat(
+          name, "/", file.name(), " is not the file of its manifest"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::optional<int64_t> Disk::OlderWhole(int64_t from_step,
+                                        int64_t below_step) const {
+  for (auto it = folders_.rbegin(); it != folders_.rend(); ++it) {
+    if (!it->second.manifest) continue;
+    const int64_t step = it->second.manifest->step();
+    if (step < from_step || step >= below_step) continue;
+    if (Check(it->first, it->second).ok()) return step;
+  }
+  return std::nullopt;
+}
+
+bool Disk::DamageNewest() {
+  for (auto it = folders_.rbegin(); it != folders_.rend(); ++it) {
+    if (!it->second.manifest) continue;
+    const std::string& file = it->second.manifest->files(0).name();
+    float& value = it->second.files.at(file).blocks[0].weights[0];
+    value = value == 0 ? 1 : -value;
+    damaged_ = true;
+    return true;
+  }
+  return false;
+}
+
 absl::StatusOr<WholeState> Disk::Read(const std::string& folder,
                                       const ParameterSpecs& parameters,
                                       size_t num_states) const {
   const auto found = folders_.find(folder);
   if (found == folders_.end() || !found->second.manifest) {
     return absl::NotFoundError(absl::StrCat(folder, " is no checkpoint"));
+  }
+  if (const absl::Status status = Check(folder, found->second); !status.ok()) {
+    return status;
   }
   WholeState whole;
   whole.step = found->second.manifest->step();
@@ -85,20 +132,7 @@ absl::StatusOr<WholeState> Disk::Read(const std::string& folder,
   }
   whole.state.assign(num_states, whole.weights);
   for (const v1::CheckpointFile& file : found->second.manifest->files()) {
-    const auto image = found->second.files.find(file.name());
-    if (image == found->second.files.end()) {
-      return absl::NotFoundError(
-          absl::StrCat(folder, "/", file.name(), " is not there"));
-    }
-    if (image->second.step != whole.step) {
-      return absl::DataLossError(
-          absl::StrCat(folder, "/", file.name(), " is of another step"));
-    }
-    if (ChecksumOf(image->second) != file.crc32c()) {
-      return absl::DataLossError(absl::StrCat(
-          folder, "/", file.name(), " is not the file of its manifest"));
-    }
-    for (const BlockCopy& block : image->second.blocks) {
+    for (const BlockCopy& block : found->second.files.at(file.name()).blocks) {
       CopyIn(block.block, block.weights, &whole.weights);
       for (size_t i = 0; i < num_states; ++i) {
         CopyIn(block.block, block.state[i], &whole.state[i]);

@@ -23,6 +23,8 @@ struct BlockCopy {
 
 // A server's file of a checkpoint.
 struct ShardImage {
+  uint64_t job_id = 0;
+  uint64_t plan_epoch = 0;
   int64_t step = 0;
   int shard = 0;
   int num_shards = 0;
@@ -52,13 +54,23 @@ class Disk {
     if (found == folders_.end() || found->second.manifest) return;
     folders_.erase(found);
   }
+  // As common/checkpoint's RevokeManifest.
+  void Revoke(const std::string& folder) { folders_[folder].manifest.reset(); }
+  // As common/checkpoint's OlderWholeCheckpoint: its step.
+  std::optional<int64_t> OlderWhole(int64_t from_step,
+                                    int64_t below_step) const;
+  // A bit of a file of the newest checkpoint turns over. False: there is none.
+  bool DamageNewest();
+  bool damaged() const { return damaged_; }  // ever
   // As common/checkpoint's RemoveCheckpointsAfter.
   void RemoveAfter(int64_t step) {
     folders_.erase(folders_.upper_bound(FolderName(step)), folders_.end());
   }
 
   // NotFound, DataLoss: it is no checkpoint, or a file is missing, is of
-  // another step or does not match its checksum.
+  // another step or plan or does not match its checksum. All servers together
+  // compare as much in the product (common/checkpoint/restore.h); here each
+  // does.
   absl::StatusOr<WholeState> Read(const std::string& folder,
                                   const ParameterSpecs& parameters,
                                   size_t num_states) const;
@@ -71,8 +83,11 @@ class Disk {
     std::map<std::string, ShardImage> files;
     std::optional<v1::CheckpointManifest> manifest;
   };
+  // Its files are there, of its step and plan, and match their checksums.
+  static absl::Status Check(const std::string& name, const Folder& folder);
   std::map<std::string, Folder> folders_;  // in the order of steps
   bool full_ = false;
+  bool damaged_ = false;
 };
 
 }  // namespace tributary::simulation

@@ -129,6 +129,7 @@ void DrawMishaps(Random& random, Scenario* s) {
         std::max(s->calm_micros, mishap.at_micros + mishap.lasts_micros);
   }
   s->comes_back = s->mishaps.empty() || !random.Chance(0.03);
+  some(0.15, 1, kDamagedCheckpoint);
 }
 
 }  // namespace
@@ -193,6 +194,8 @@ const char* NameOf(Mishap::Kind kind) {
       return "stop requested";
     case Mishap::Kind::kPowerCut:
       return "power cut";
+    case Mishap::Kind::kDamagedCheckpoint:
+      return "checkpoint damaged";
   }
   return "?";
 }

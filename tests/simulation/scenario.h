@@ -22,8 +22,9 @@ struct Mishap {
     kCutWorker,         // off one of the others, in one direction or both
     kCutServer,
     kFullDisk,
-    kStop,      // somebody asks the job to stop
-    kPowerCut,  // everything at once; then the job is resumed
+    kStop,               // somebody asks the job to stop
+    kPowerCut,           // everything at once; then the job is resumed
+    kDamagedCheckpoint,  // the newest
   };
   Kind kind = Kind::kCrashWorker;
   int64_t at_micros = 0;

@@ -26,6 +26,7 @@ SimulatedCoordinator::SimulatedCoordinator(int64_t pid, Context* context,
                                            JobControl::Options options)
     : Process(pid, "coordinator"),
       context_(context),
+      start_step_(options.state.start_step),
       recorded_step_(
           std::max(options.state.start_step, options.recorded_step)) {
   const bool checkpoints = context->scenario.checkpoint_every > 0;
@@ -144,7 +145,27 @@ void SimulatedCoordinator::NextRound(int64_t micros) {
   Idle(micros, [this] { Round(); });
 }
 
-void SimulatedCoordinator::Round() { WriteManifests(); }
+void SimulatedCoordinator::Round() {
+  if (const auto lost = control_->TakeUnreadable()) TakeOlderCheckpoint(*lost);
+  TakeUpdates();
+  WriteManifests();
+}
+
+// As Coordinator::TakeOlderCheckpoint, for a job whose checkpoints are all in
+// one folder.
+void SimulatedCoordinator::TakeOlderCheckpoint(
+    const UnreadableCheckpoint& lost) {
+  if (!control_->InForce(lost.plan_epoch)) return;
+  if (context_->disk.OlderWhole(lost.step, lost.step + 1)) {
+    return control_->Fail(lost.why);
+  }
+  const std::optional<int64_t> older =
+      context_->disk.OlderWhole(start_step_, lost.step);
+  if (!older && start_step_ > 0) return control_->Fail(lost.why);
+  context_->disk.RemoveAfter(older.value_or(0));
+  control_->GoBack(lost, older.value_or(0),
+                   older ? Disk::FolderName(*older) : "");
+}
 
 void SimulatedCoordinator::WriteManifests() {
   for (const std::string& folder : control_->TakeFailedCheckpoints()) {
@@ -159,7 +180,7 @@ void SimulatedCoordinator::WriteManifests() {
     TRIBUTARY_TRACE(context_->world, "checkpoint of step ", step, ": ",
                     status.ToString());
     if (!control_->ManifestWritten(*pending, folder, status)) {
-      context_->disk.RemoveAfter(step - 1);
+      context_->disk.Revoke(folder);
     } else if (status.ok()) {
       const absl::StatusOr<WholeState> whole = context_->disk.Read(
           folder, context_->model.parameters(),

@@ -72,6 +72,7 @@ class SimulatedCoordinator final : public Process {
   void WatchLeases();
   void Round();
   void WriteManifests();
+  void TakeOlderCheckpoint(const UnreadableCheckpoint& lost);
   void SaveWhenFinished();
   void ReadBlock(std::shared_ptr<FinalRead> read, size_t index);
   void Saved(const FinalRead& read, const absl::Status& status);
@@ -81,6 +82,7 @@ class SimulatedCoordinator final : public Process {
   void Idle(int64_t micros, std::function<void()> then);
 
   Context* const context_;
+  const int64_t start_step_;
   std::unique_ptr<JobControl> control_;
   std::vector<PlanCall> plan_calls_;
   // As Coordinator::Ending.

@@ -48,6 +48,7 @@ struct SimulatedServer::FileWriter {
   ShardImage empty;
   std::map<int64_t, ShardImage> open;  // blocks are missing
   std::optional<ShardImage> waiting;
+  std::vector<int64_t> given_up;  // after the one that waits
   bool writing = false;
   bool closing = false;
   std::function<void()> on_closed;
@@ -152,7 +153,16 @@ void SimulatedServer::Prepare(const v1::Plan& plan) {
     absl::StatusOr<WholeState> whole = context_->disk.Read(
         plan.restore_from(), context_->model.parameters(),
         Optimizer(context_->scenario.optimizer).state_names().size());
-    if (!whole.ok()) return Fail(whole.status());
+    if (!whole.ok()) {  // the next plan begins with another one
+      if (!context_->disk.damaged()) {
+        return context_->world.Violate(absl::StrCat(
+            "a checkpoint that nobody has damaged cannot be read: ",
+            std::string(whole.status().message())));
+      }
+      waits_for_plan_ = false;
+      Report(plan.epoch(), plan.start_step(), whole.status());
+      return OnNews();
+    }
     context_->oracle.Checkpoint(*whole);
     restored = *std::move(whole);
   }
@@ -188,6 +198,8 @@ ParameterShard::Options SimulatedServer::ShardOptions(
     writer_ = std::make_shared<FileWriter>();
     writer_->plan_epoch = serving->plan.epoch();
     writer_->num_blocks = blocks;
+    writer_->empty.job_id = serving->plan.job_id();
+    writer_->empty.plan_epoch = serving->plan.epoch();
     writer_->empty.shard = serving->shard;
     writer_->empty.num_shards = serving->plan.servers_size();
     options.checkpoint_every_steps = scenario.checkpoint_every;
@@ -271,8 +283,7 @@ void SimulatedServer::TakeCut(FileWriter* writer, const BlockCut& cut) {
   }
   if (image.blocks.size() < writer->num_blocks) return;
   if (writer->waiting) {
-    Report(writer->plan_epoch, cut.steps,
-           absl::ResourceExhaustedError("given up"));
+    writer->given_up.push_back(cut.steps);
   } else {
     writer->waiting = std::move(image);
   }
@@ -285,10 +296,16 @@ void SimulatedServer::WriteNext(const std::shared_ptr<FileWriter>& writer) {
   const ShardImage image = *std::exchange(writer->waiting, std::nullopt);
   // A crash meanwhile leaves nothing.
   After(context_->world.random().Scale(kMilli, 100 * kMilli),
-        World::Kind::kIdle, [this, writer, image] {
+        World::Kind::kIdle,
+        [this, writer, image,
+         given_up = std::exchange(writer->given_up, {})]() mutable {
           writer->writing = false;
           Report(writer->plan_epoch, image.step,
                  context_->disk.WriteShard(image));
+          for (int64_t step : std::exchange(given_up, {})) {
+            Report(writer->plan_epoch, step,
+                   absl::ResourceExhaustedError("given up"));
+          }
           if (writer->closing) {
             if (writer->on_closed) writer->on_closed();
           } else {

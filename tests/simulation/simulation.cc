@@ -126,6 +126,7 @@ void Simulation::StartCoordinator(int64_t start_step, int64_t recorded_step,
   JobControl::Options options;
   options.state.job = JobOf(scenario_);
   options.state.job_id = job_id_;
+  options.state.lineage = 1;
   options.state.heartbeat_ms = static_cast<uint32_t>(scenario_.heartbeat_ms);
   options.state.lease_ms = static_cast<uint32_t>(scenario_.lease_ms);
   options.state.start_timeout_micros = 300 * kSecond;
@@ -263,7 +264,8 @@ void Simulation::PowerCut() {
   servers_.clear();
   workers_.clear();
   scenario_.servers = scenario_.servers_after_resume;
-  const int64_t step = disk_.NewestStep().value_or(0);
+  // A damaged one is refused with the name of the one before.
+  const int64_t step = disk_.OlderWhole(0, INT64_MAX).value_or(0);
   disk_.RemoveAfter(step);
   Boot(step);
 }
@@ -311,6 +313,11 @@ void Simulation::Inflict(const Mishap& mishap) {
       disk_.set_full(true);
       world_.After(mishap.lasts_micros, nullptr, World::Kind::kIdle,
                    [this] { disk_.set_full(false); });
+      break;
+    case kDamagedCheckpoint:
+      if (disk_.NewestStep() > start_step_ || start_step_ == 0) {
+        disk_.DamageNewest();
+      }
       break;
     case kStop:
       stop_requested_ = true;

@@ -44,8 +44,8 @@ TEST_F(SimulationTest, FixedSeedsKeepEveryInvariantWhileEverythingGoesWrong) {
         Mishap::Kind::kPauseWorker, Mishap::Kind::kPauseServer,
         Mishap::Kind::kPauseCoordinator, Mishap::Kind::kCrashCoordinator,
         Mishap::Kind::kCutWorker, Mishap::Kind::kCutServer,
-        Mishap::Kind::kFullDisk, Mishap::Kind::kStop,
-        Mishap::Kind::kPowerCut}) {
+        Mishap::Kind::kFullDisk, Mishap::Kind::kStop, Mishap::Kind::kPowerCut,
+        Mishap::Kind::kDamagedCheckpoint}) {
     wanted.insert(NameOf(kind));
   }
   for (const std::string& fault : wanted) EXPECT_GT(faults[fault], 0) << fault;

@@ -49,6 +49,8 @@ absl::StatusOr<v1::CheckpointFile> CheckpointModel::WriteShard(
   }
   return WriteShardFile(folder,
                         {.job_id = job_id,
+                         .lineage = lineage,
+                         .plan_epoch = plan_epoch,
                          .step = step,
                          .shard = shard,
                          .num_shards = num_shards,
@@ -61,6 +63,8 @@ v1::CheckpointManifest CheckpointModel::Manifest(int64_t step) const {
   v1::CheckpointManifest manifest;
   manifest.set_name(name);
   manifest.set_job_id(job_id);
+  manifest.set_lineage(lineage);
+  manifest.set_plan_epoch(plan_epoch);
   manifest.mutable_job()->set_name(name);
   manifest.set_step(step);
   manifest.set_epoch(1 + step / 10);
@@ -78,7 +82,7 @@ v1::CheckpointManifest CheckpointModel::Manifest(int64_t step) const {
 absl::Status CheckpointModel::Write(const std::string& directory, int64_t step,
                                     int num_shards) const {
   TRIBUTARY_ASSIGN_OR_RETURN(const std::string folder,
-                             CreateCheckpointFolder(directory, step));
+                             OpenCheckpointFolder(directory, step));
   v1::CheckpointManifest manifest = Manifest(step);
   for (int shard = 0; shard < num_shards; ++shard) {
     TRIBUTARY_ASSIGN_OR_RETURN(*manifest.add_files(),

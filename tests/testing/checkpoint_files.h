@@ -16,6 +16,8 @@ namespace tributary::testing {
 struct CheckpointModel {
   std::string name = "small";
   uint64_t job_id = 7;
+  uint64_t lineage = 0;
+  uint64_t plan_epoch = 0;
   ParameterSpecs parameters = {{"0.weight", {300, 100}},
                                {"0.bias", {300}},
                                {"2.weight", {4, 3200}},

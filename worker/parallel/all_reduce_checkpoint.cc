@@ -4,6 +4,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "common/checkpoint/restore.h"
 #include "common/status_macros.h"
 #include "worker/collective/device_fault.h"
 #include "worker/parallel/all_reduce_synchronizer.h"
@@ -11,6 +12,10 @@
 namespace tributary {
 
 absl::Status AllReduceSynchronizer::Restore() {
+  return Unreadable(ReadCheckpoint());
+}
+
+absl::Status AllReduceSynchronizer::ReadCheckpoint() {
   const ParameterSpecs& parameters = options_.model->parameters();
   TRIBUTARY_ASSIGN_OR_RETURN(
       const std::unique_ptr<PlannedCheckpoint> checkpoint,
@@ -26,6 +31,7 @@ absl::Status AllReduceSynchronizer::Restore() {
   }
   TRIBUTARY_RETURN_IF_ERROR(
       optimizer_->Restore(*checkpoint, options_.place_in_plan));
+  TRIBUTARY_RETURN_IF_ERROR(options_.restore->CompareChecksums());
   return SynchronizeDevice(*options_.ops);
 }
 
@@ -36,6 +42,8 @@ void AllReduceSynchronizer::StartCheckpointer() {
   Checkpointer::Options made;
   made.directory = wanted.directory;
   made.header.job_id = wanted.job_id;
+  made.header.lineage = wanted.lineage;
+  made.header.plan_epoch = wanted.plan_epoch;
   // By rank of the job, or of the one replica that writes.
   made.header.shard = options_.mesh.RankOf(options_.place);
   made.header.num_shards =

@@ -46,6 +46,8 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
     int64_t every_steps = 0;
     std::string directory;
     uint64_t job_id = 0;
+    uint64_t lineage = 0;
+    uint64_t plan_epoch = 0;
     // On a thread of its own.
     std::function<void(const Checkpointer::Written&,
                        const std::vector<std::string>& state_names)>
@@ -152,6 +154,7 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
   // The same sums over all parts of the replica, in the plan's order.
   absl::StatusOr<std::vector<double>> TotalSums(const std::vector<double>& own);
   absl::Status Restore();
+  absl::Status ReadCheckpoint();
   // Which rank of the job has this one's part of another replica.
   int JobRank(int replica) const;
   // DataLoss names the rank whose weights, or state, differ from those of its

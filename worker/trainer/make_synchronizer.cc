@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/checkpoint/checkpoint_reader.h"
+#include "common/checkpoint/restore.h"
 #include "common/control/report_checkpoint.h"
 #include "common/job/job_options.h"
 #include "common/job/learning_rate_schedule.h"
@@ -93,6 +93,8 @@ absl::Status PrepareCheckpoints(Member& member, const v1::Plan& plan,
     options->checkpoints.every_steps = member.job().checkpoint().every_steps();
     options->checkpoints.directory = plan.checkpoint_directory();
     options->checkpoints.job_id = plan.job_id();
+    options->checkpoints.lineage = plan.lineage();
+    options->checkpoints.plan_epoch = plan.epoch();
     options->checkpoints.on_written =
         [&member, epoch = plan.epoch()](
             const Checkpointer::Written& written,
@@ -101,8 +103,9 @@ absl::Status PrepareCheckpoints(Member& member, const v1::Plan& plan,
         };
   }
   if (plan.restore_from().empty()) return absl::OkStatus();
-  TRIBUTARY_ASSIGN_OR_RETURN(options->restore,
-                             CheckpointReader::Open(plan.restore_from()));
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      options->restore, OpenToRestore(plan, static_cast<int>(member.index()),
+                                      static_cast<int>(plan.num_workers())));
   spdlog::info("going on after step {} of {}", plan.start_step(),
                plan.restore_from());
   return absl::OkStatus();

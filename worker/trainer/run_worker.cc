@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/checkpoint/restore.h"
 #include "common/control/member.h"
+#include "common/control/report_checkpoint.h"
 #include "common/cost/planned_parameters.h"
 #include "common/job/job_options.h"
 #include "common/job/learning_rate_schedule.h"
@@ -290,7 +292,11 @@ absl::Status Train(Member& member, Workplace& place, Canceller& canceller,
     if (status.ok()) return status;
     // Its connections are closed: who waits for this rank learns that it ended.
     if (DeviceMeshOf(job).model_size() > 1) place.replica.reset();
-    if (!PlanIsOver(member, epoch, status)) return status;
+    if (IsUnreadable(status)) {
+      TRIBUTARY_RETURN_IF_ERROR(ReportUnreadable(status, plan, &member));
+    } else if (!PlanIsOver(member, epoch, status)) {
+      return status;
+    }
     spdlog::info("plan epoch {} is over: {}", epoch,
                  std::string(status.message()));
   }

@@ -77,7 +77,7 @@ TEST_F(CheckpointCommandTest, EveryHelpShowsAnExampleAndTheExitCodes) {
 }
 
 TEST_F(CheckpointCommandTest, ListShowsTheNewestFirst) {
-  ASSERT_TRUE(CreateCheckpointFolder(Path("run/checkpoints"), 60).ok());
+  ASSERT_TRUE(OpenCheckpointFolder(Path("run/checkpoints"), 60).ok());
   for (const char* directory : {"run", "run/", "run/checkpoints"}) {
     const Result list = Run({"checkpoint", "list", directory});
     EXPECT_EQ(list.exit_code, 0) << list.output;
@@ -140,6 +140,37 @@ TEST_F(CheckpointCommandTest, AFolderWithoutAManifestIsNoCheckpoint) {
   EXPECT_EQ(none.exit_code, 1);
   EXPECT_THAT(none.output, HasSubstr("holds no complete checkpoint"));
   EXPECT_EQ(Run({"export", "run", "x"}).exit_code, 2);
+}
+
+// Nobody gets another checkpoint than was meant without being told.
+TEST_F(CheckpointCommandTest, ADamagedNewestOneIsNotPassedOver) {
+  const std::string manifest = std::string(kStep40) + "/manifest.ckpt";
+  const std::string shard = std::string(kStep40) + "/shard-002-of-003.ckpt";
+  const std::string hint = "; the newest whole checkpoint before it is " +
+                           std::string(kStep20) + ": name it to take that one";
+  const auto expect_refused = [&](const std::string& reason) {
+    for (const std::string place : {"run", "run/checkpoints", kStep40}) {
+      const Result refused =
+          Run({"train", "--resume", place, "--run-dir", "resumed"});
+      EXPECT_EQ(refused.exit_code, 2) << refused.output;
+      EXPECT_THAT(refused.output, HasSubstr(reason));
+      EXPECT_THAT(refused.output, HasSubstr(hint));
+    }
+    EXPECT_FALSE(fs::exists(Path("resumed")));
+  };
+  const std::string good_manifest = Read(manifest);
+  const std::string good_shard = Read(shard);
+  Damage(manifest, 40);
+  expect_refused(manifest + ": byte 0: ");
+  EXPECT_EQ(Run({"export", "run", "x"}).exit_code, 2);
+  EXPECT_EQ(Run({"checkpoint", "diff", "run", kStep20}).exit_code, 2);
+  Write(manifest, good_manifest);
+  Damage(shard, 70'000);
+  expect_refused(shard + ": byte 65536: ");
+  Write(shard, good_shard.substr(0, 1000));
+  expect_refused(shard + ": byte 1000: the file is cut short");
+  fs::remove(Path(shard));
+  expect_refused(shard + ": open: No such file");
 }
 
 TEST_F(CheckpointCommandTest, VerifyMissesADeletedFile) {

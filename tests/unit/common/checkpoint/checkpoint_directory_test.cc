@@ -20,7 +20,7 @@ class CheckpointDirectoryTest : public testing::TemporaryFolderTest {
   }
   // A folder that a killed process left behind.
   void WriteHalf(int64_t step) {
-    const auto made = CreateCheckpointFolder(folder(), step);
+    const auto made = OpenCheckpointFolder(folder(), step);
     ASSERT_TRUE(made.ok()) << made.status();
     TRIBUTARY_EXPECT_OK(model_.WriteShard(*made, step, 0, 2));
     Write(CheckpointFolderName(step) + "/shard-001-of-002.ckpt.partial-1-0",
@@ -37,7 +37,8 @@ class CheckpointDirectoryTest : public testing::TemporaryFolderTest {
     return steps;
   }
 
-  const CheckpointModel model_ = {};
+  CheckpointModel model_;  // job 7
+  const CheckpointOwner owner_ = {.lineage = 7, .writer = WriterTag(7, 3)};
 };
 
 TEST_F(CheckpointDirectoryTest, NamesSortAsTheirSteps) {
@@ -109,11 +110,11 @@ TEST_F(CheckpointDirectoryTest, PruneKeepsTheNewestAndWhatMayBeBeingWritten) {
   WriteHalf(5);
   WriteHalf(35);
   WriteHalf(50);
-  TRIBUTARY_EXPECT_OK(PruneCheckpoints(folder(), 2));
+  TRIBUTARY_EXPECT_OK(PruneCheckpoints(folder(), 2, owner_));
   EXPECT_THAT(Steps(), ElementsAre(-50, 40, 30));
-  TRIBUTARY_EXPECT_OK(PruneCheckpoints(folder(), 1));
+  TRIBUTARY_EXPECT_OK(PruneCheckpoints(folder(), 1, owner_));
   EXPECT_THAT(Steps(), ElementsAre(-50, 40));
-  TRIBUTARY_EXPECT_OK(PruneCheckpoints(folder(), 1));
+  TRIBUTARY_EXPECT_OK(PruneCheckpoints(folder(), 1, owner_));
   EXPECT_THAT(Steps(), ElementsAre(-50, 40));
 }
 
@@ -121,9 +122,9 @@ TEST_F(CheckpointDirectoryTest, PruneNeverCountsADamagedOneAsKept) {
   WriteStep(10);
   WriteStep(20);
   fs::remove(Path("step-000000000020/shard-000-of-001.ckpt"));
-  TRIBUTARY_EXPECT_OK(PruneCheckpoints(folder(), 1));
+  TRIBUTARY_EXPECT_OK(PruneCheckpoints(folder(), 1, owner_));
   EXPECT_THAT(Steps(), ElementsAre(-20, 10));
-  EXPECT_THAT(PruneCheckpoints(folder(), 0),
+  EXPECT_THAT(PruneCheckpoints(folder(), 0, owner_),
               StatusIs(absl::StatusCode::kInvalidArgument, "got 0"));
   EXPECT_THAT(Steps(), ElementsAre(-20, 10));
 }
@@ -133,7 +134,7 @@ TEST_F(CheckpointDirectoryTest, PruneLeavesOtherFilesAlone) {
   WriteStep(20);
   Write("notes.txt", "mine");
   fs::create_directory(Path("step-1"));
-  TRIBUTARY_EXPECT_OK(PruneCheckpoints(folder(), 1));
+  TRIBUTARY_EXPECT_OK(PruneCheckpoints(folder(), 1, owner_));
   EXPECT_EQ(Read("notes.txt"), "mine");
   EXPECT_TRUE(fs::exists(Path("step-1")));
 }
@@ -142,34 +143,107 @@ TEST_F(CheckpointDirectoryTest, GoingBackRemovesWhatCameAfter) {
   for (const int64_t step : {10, 20, 30}) WriteStep(step);
   WriteHalf(15);
   WriteHalf(40);
-  TRIBUTARY_EXPECT_OK(RemoveCheckpointsAfter(folder(), 20));
+  TRIBUTARY_EXPECT_OK(RemoveCheckpointsAfter(folder(), 20, 7));
   EXPECT_THAT(Steps(), ElementsAre(20, -15, 10));
+}
+
+TEST_F(CheckpointDirectoryTest, AnotherLineagesCheckpointsAreNotTouched) {
+  for (const int64_t step : {10, 20, 30}) WriteStep(step);
+  model_.job_id = 8;
+  for (const int64_t step : {5, 15, 25}) WriteStep(step);
+  WriteHalf(12);
+  TRIBUTARY_EXPECT_OK(PruneCheckpoints(folder(), 1, owner_));
+  EXPECT_THAT(Steps(), ElementsAre(30, 25, 15, -12, 5));
+  TRIBUTARY_EXPECT_OK(RemoveCheckpointsAfter(folder(), 0, /*lineage=*/7));
+  EXPECT_THAT(Steps(), ElementsAre(25, 15, -12, 5));
+  fs::remove(Path("step-000000000025/manifest.ckpt"));
+  TRIBUTARY_EXPECT_OK(RemoveCheckpointsAfter(folder(), 0, /*lineage=*/7));
+  EXPECT_THAT(Steps(), ElementsAre(-25, 15, -12, 5)) << "its files say whose";
+}
+
+TEST_F(CheckpointDirectoryTest, AResumedJobGoesOnWithTheLineageOfTheFirst) {
+  WriteStep(10);
+  model_.job_id = 8;
+  model_.lineage = 7;
+  WriteStep(20);
+  EXPECT_EQ(ListCheckpoints(folder())->at(0).lineage, 7u);
+  EXPECT_EQ(ListCheckpoints(folder())->at(1).lineage, 7u);
+  TRIBUTARY_EXPECT_OK(PruneCheckpoints(folder(), 1, owner_));
+  EXPECT_THAT(Steps(), ElementsAre(20));
+}
+
+// A process that had lost its place writes the same step under an older plan:
+// its file must not get under the newer plan's manifest.
+TEST_F(CheckpointDirectoryTest, AFileOfAnEarlierPlanStandsBesideTheLaterOnes) {
+  model_.plan_epoch = 2;
+  WriteStep(20);
+  CheckpointModel zombie;
+  zombie.plan_epoch = 1;
+  zombie.offset = 5;
+  TRIBUTARY_EXPECT_OK(
+      zombie.WriteShard(Path(CheckpointFolderName(20)), 20, 0, 1));
+  EXPECT_TRUE(IsWhole(VerifyCheckpoint(Path(CheckpointFolderName(20)))));
+  const auto reader = CheckpointReader::Open(Path(CheckpointFolderName(20)));
+  TRIBUTARY_ASSERT_OK(reader);
+  float value = 0;
+  TRIBUTARY_EXPECT_OK((*reader)->ReadRange(0, 0, 0, absl::MakeSpan(&value, 1)));
+  EXPECT_EQ(value, model_.Value(0, 0, 0));
+}
+
+TEST_F(CheckpointDirectoryTest, PruneRemovesFilesThatNoManifestNames) {
+  model_.plan_epoch = 2;
+  WriteStep(20);
+  const std::string step = CheckpointFolderName(20);
+  Write(step + "/" + ShardFileName(0, 1, 7, 1), "of an earlier plan");
+  Write(step + "/" + ShardFileName(0, 1, 7, 3) + ".partial-9-1", "written now");
+  TRIBUTARY_EXPECT_OK(PruneCheckpoints(folder(), 1, owner_));
+  EXPECT_FALSE(fs::exists(Path(step + "/" + ShardFileName(0, 1, 7, 1))));
+  EXPECT_TRUE(fs::exists(
+      Path(step + "/" + ShardFileName(0, 1, 7, 3) + ".partial-9-1")));
+  EXPECT_TRUE(IsWhole(VerifyCheckpoint(Path(step))));
+  TRIBUTARY_EXPECT_OK(PruneCheckpoints(folder(), 1, {7, ""}));
+  EXPECT_FALSE(fs::exists(
+      Path(step + "/" + ShardFileName(0, 1, 7, 3) + ".partial-9-1")));
+  EXPECT_TRUE(IsWhole(VerifyCheckpoint(Path(step))));
+}
+
+TEST_F(CheckpointDirectoryTest, WhatIsHalfWrittenGoesWhenNobodyWrites) {
+  WriteStep(10);
+  WriteHalf(20);
+  WriteStep(30);
+  Write("step-000000000030/manifest.ckpt", "damaged");
+  TRIBUTARY_EXPECT_OK(PruneCheckpoints(folder(), 3, {7, ""}));
+  EXPECT_THAT(Steps(), ElementsAre(-30, 10)) << "a damaged one is for people";
+}
+
+TEST_F(CheckpointDirectoryTest, ARevokedManifestLeavesTheFiles) {
+  WriteStep(10);
+  TRIBUTARY_EXPECT_OK(RevokeManifest(folder(), 10));
+  TRIBUTARY_EXPECT_OK(RevokeManifest(folder(), 11));  // there is none
+  EXPECT_THAT(Steps(), ElementsAre(-10));
+  EXPECT_TRUE(fs::exists(Path("step-000000000010/shard-000-of-001.ckpt")));
 }
 
 TEST_F(CheckpointDirectoryTest, WritingAStepAgainReplacesItAltogether) {
   WriteStep(20, 3);
-  const auto made = CreateCheckpointFolder(folder(), 20);
-  ASSERT_TRUE(made.ok()) << made.status();
-  EXPECT_EQ(*made, Path("step-000000000020"));
-  EXPECT_TRUE(fs::is_empty(*made));
   WriteStep(20, 2);
   EXPECT_THAT(Steps(), ElementsAre(20));
   TRIBUTARY_EXPECT_OK(CheckpointReader::Open(Path("step-000000000020")));
 }
 
 TEST_F(CheckpointDirectoryTest, TheDirectoryIsMadeWithItsParents) {
-  const auto made = CreateCheckpointFolder(Path("run/checkpoints"), 0);
+  const auto made = OpenCheckpointFolder(Path("run/checkpoints"), 0);
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_EQ(*made, Path("run/checkpoints/step-000000000000"));
-  EXPECT_THAT(CreateCheckpointFolder(folder(), -1),
+  EXPECT_THAT(OpenCheckpointFolder(folder(), -1),
               StatusIs(absl::StatusCode::kInvalidArgument, "got -1"));
   Write("file", "");
-  EXPECT_THAT(CreateCheckpointFolder(Path("file"), 1),
+  EXPECT_THAT(OpenCheckpointFolder(Path("file"), 1),
               StatusIs(absl::StatusCode::kUnavailable, Path("file")));
 }
 
 TEST_F(CheckpointDirectoryTest, AManifestIsNotWrittenOverMissingFiles) {
-  const auto made = CreateCheckpointFolder(folder(), 20);
+  const auto made = OpenCheckpointFolder(folder(), 20);
   ASSERT_TRUE(made.ok());
   v1::CheckpointManifest manifest = model_.Manifest(20);
   EXPECT_THAT(WriteManifest(folder(), manifest),

@@ -73,7 +73,8 @@ TEST_F(CheckpointReaderTest, PruningDoesNotDisturbAReader) {
   TRIBUTARY_EXPECT_OK(model_.Write(folder(), 20, 2));
   const auto reader = Open();
   TRIBUTARY_EXPECT_OK(model_.Write(folder(), 40, 2));
-  TRIBUTARY_EXPECT_OK(PruneCheckpoints(folder(), 1));
+  TRIBUTARY_EXPECT_OK(
+      PruneCheckpoints(folder(), 1, {.lineage = 7, .writer = ""}));
   EXPECT_FALSE(fs::exists(checkpoint_));
   ExpectHolds(*reader, model_);
 }
@@ -96,10 +97,12 @@ TEST_F(CheckpointReaderTest, SwappedFilesAreFound) {
   fs::rename(Shard(1, 3), Path("aside"));
   fs::rename(Shard(2, 3), Shard(1, 3));
   fs::rename(Path("aside"), Shard(2, 3));
-  EXPECT_THAT(CheckpointReader::Open(checkpoint_),
-              StatusIs(absl::StatusCode::kDataLoss,
-                       Shard(1, 3) + ": byte 32: wants shard 1 of 3 at step 20 "
-                                     "of job 7, got shard 2 of 3"));
+  EXPECT_THAT(
+      CheckpointReader::Open(checkpoint_),
+      StatusIs(absl::StatusCode::kDataLoss,
+               Shard(1, 3) +
+                   ": byte 32: wants shard 1 of 3 at step 20 "
+                   "of job 7, plan epoch 0, lineage 0, got shard 2 of 3"));
   const std::vector<FileReport> reports = VerifyCheckpoint(checkpoint_);
   ASSERT_EQ(reports.size(), 4u);
   for (const int swapped : {2, 3}) {
@@ -174,7 +177,7 @@ class TilingTest : public CheckpointReaderTest {
     model.state_names.clear();
     v1::CheckpointManifest manifest = model.Manifest(20);
     *manifest.add_files() =
-        WriteShardFile(CreateCheckpointFolder(folder(), 20).value(),
+        WriteShardFile(OpenCheckpointFolder(folder(), 20).value(),
                        {.job_id = 7, .step = 20, .parameters = specs}, blocks)
             .value();
     TRIBUTARY_EXPECT_OK(WriteManifest(folder(), manifest));

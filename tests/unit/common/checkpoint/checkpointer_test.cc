@@ -4,6 +4,8 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <filesystem>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -38,6 +40,8 @@ class CheckpointerTest : public TemporaryFolderTest {
     options.header.parameters = {{"a", {4}}, {"b", {2}}};
     options.header.state_names = {"momentum"};
     options.num_blocks = 2;
+    options.finish_timeout = finish_timeout_;
+    options.write = write_;
     options.on_written = [this](const Checkpointer::Written& written) {
       std::unique_lock<std::mutex> lock(mu_);
       written_.push_back(written);
@@ -67,6 +71,8 @@ class CheckpointerTest : public TemporaryFolderTest {
     return written_;
   }
 
+  absl::Duration finish_timeout_ = absl::Seconds(20);
+  std::function<decltype(WriteShardFile)> write_ = WriteShardFile;
   Block blocks_[2];
   std::mutex mu_;
   std::condition_variable changed_;
@@ -114,12 +120,70 @@ TEST_F(CheckpointerTest, ACutThatFindsAnotherWaitingIsGivenUpAndTold) {
   }
   changed_.notify_all();
   const auto written = WaitFor(3);
-  EXPECT_EQ(written[1].step, 30);
-  EXPECT_THAT(written[1].file.status(),
+  EXPECT_EQ(written[1].step, 20) << "results are told in the order of steps";
+  TRIBUTARY_EXPECT_OK(written[1].file);
+  EXPECT_EQ(written[2].step, 30);
+  EXPECT_THAT(written[2].file.status(),
               StatusIs(absl::StatusCode::kResourceExhausted,
                        "that of step 20 still waits"));
-  EXPECT_EQ(written[2].step, 20);
-  TRIBUTARY_EXPECT_OK(written[2].file);
+}
+
+TEST_F(CheckpointerTest, ADiskThatDoesNotAnswerIsLeftBehind) {
+  struct Disk {
+    std::mutex mu;
+    std::condition_variable changed;
+    bool asked = false;
+    bool answers = false;
+    bool done = false;
+  };
+  const auto disk = std::make_shared<Disk>();
+  finish_timeout_ = absl::Milliseconds(1);
+  write_ = [disk](const std::string&, const ShardFileHeader&,
+                  absl::Span<const BlockImage>,
+                  const std::function<bool()>& cancelled)
+      -> absl::StatusOr<v1::CheckpointFile> {
+    std::unique_lock<std::mutex> lock(disk->mu);
+    disk->asked = true;
+    disk->changed.notify_all();
+    disk->changed.wait_for(lock, kSoon, [&] { return disk->answers; });
+    EXPECT_TRUE(cancelled());
+    disk->done = true;
+    disk->changed.notify_all();
+    return v1::CheckpointFile();
+  };
+  Start(folder());
+  Take(10, 0, 1.0f);
+  Take(10, 1, 1.0f);
+  std::unique_lock<std::mutex> lock(disk->mu);
+  ASSERT_TRUE(disk->changed.wait_for(lock, kSoon, [&] { return disk->asked; }));
+  lock.unlock();
+  checkpointer_->Finish();  // returns although the disk does not
+  lock.lock();
+  EXPECT_FALSE(disk->done);
+  disk->answers = true;
+  disk->changed.notify_all();
+  ASSERT_TRUE(disk->changed.wait_for(lock, kSoon, [&] { return disk->done; }));
+  std::lock_guard<std::mutex> told(mu_);
+  EXPECT_TRUE(written_.empty()) << "whom it would tell is gone";
+}
+
+TEST_F(CheckpointerTest, AFileThatIsGivenUpInTheMiddleLeavesNothing) {
+  write_ = [this](const std::string& folder, const ShardFileHeader& header,
+                  absl::Span<const BlockImage> blocks,
+                  const std::function<bool()>&) {
+    int asked = 0;
+    // As if the plan ended after the first block.
+    auto written = WriteShardFile(folder, header, blocks,
+                                  [&asked] { return ++asked > 1; });
+    EXPECT_EQ(asked, 2);
+    return written;
+  };
+  Start(folder());
+  Take(10, 0, 1.0f);
+  Take(10, 1, 1.0f);
+  EXPECT_THAT(WaitFor(1)[0].file.status(),
+              StatusIs(absl::StatusCode::kCancelled, "not wanted any more"));
+  EXPECT_TRUE(std::filesystem::is_empty(folder()));
 }
 
 TEST_F(CheckpointerTest, AFolderThatCannotBeMadeIsToldByPath) {

@@ -104,7 +104,7 @@ TEST_F(SmallDiskTest, ADiskThatFillsLeavesTheLastOneValid) {
 // Room for the shards and none for the manifest.
 TEST_F(SmallDiskTest, AManifestThatDoesNotFitMakesNoCheckpoint) {
   if (!Mount("size=600k")) GTEST_SKIP() << "mounting a tmpfs wants root";
-  const auto made = CreateCheckpointFolder(folder(), 40);
+  const auto made = OpenCheckpointFolder(folder(), 40);
   ASSERT_TRUE(made.ok()) << made.status();
   v1::CheckpointManifest manifest = model_.Manifest(40);
   for (int shard = 0; shard < 2; ++shard) {

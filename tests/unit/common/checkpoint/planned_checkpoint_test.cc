@@ -180,7 +180,7 @@ class RecutTest : public PlannedCheckpointTest {
     ASSERT_TRUE(plan.ok()) << plan.status();
     v1::CheckpointManifest manifest = model_.Manifest(20);
     ToProto(specs, manifest.mutable_parameters());
-    const auto written = CreateCheckpointFolder(folder(), 20);
+    const auto written = OpenCheckpointFolder(folder(), 20);
     ASSERT_TRUE(written.ok()) << written.status();
     for (int shard = 0; shard < num_shards; ++shard) {
       std::vector<Tensors> payloads;  // by block, then tensor

@@ -60,6 +60,8 @@ std::string ErrorOf(const v1::CheckpointShard& index,
 
 TEST(ShardFileTest, TheNameSaysWhichOfHowMany) {
   EXPECT_EQ(ShardFileName(1, 3), "shard-001-of-003.ckpt");
+  EXPECT_EQ(ShardFileName(1, 3, 123456789, 2),
+            "shard-001-of-003-00000000075bcd15-e0002.ckpt");
   EXPECT_EQ(ShardFileName(255, 256), "shard-255-of-256.ckpt");
 }
 

@@ -45,5 +45,17 @@ TEST(Crc32cTest, ExtendingEqualsOnePassOverAll) {
   EXPECT_EQ(crc, whole);
 }
 
+TEST(Crc32cTest, AChecksumIsMovedOverWhatFollows) {
+  std::string text(5000, 'x');
+  for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(7 * i);
+  for (size_t cut : {0u, 1u, 8u, 1000u, 4999u, 5000u}) {
+    const size_t rest = text.size() - cut;
+    EXPECT_EQ(Crc32cShift(rest)(Crc32c(text.data(), cut)) ^
+                  Crc32c(text.data() + cut, rest),
+              Crc32c(text.data(), text.size()))
+        << cut;
+  }
+}
+
 }  // namespace
 }  // namespace tributary

@@ -234,6 +234,49 @@ TEST(JobControlTest, ACheckpointIsOfOnePlan) {
   EXPECT_TRUE(control.NextManifest().has_value());
 }
 
+TEST(JobControlTest, ACheckpointThatCannotBeReadTakesEverybodyFurtherBack) {
+  ManualClock clock;
+  JobState::Options options = Options();
+  options.start_step = 6;
+  options.restore_from = "checkpoints/step-6";
+  options.lineage = 77;
+  JobControl control({.state = options, .clock = &clock});
+  control.AllowStart("checkpoints");
+  const auto server = Join(control, v1::ROLE_SERVER, "server");
+  for (int i = 0; i < kWorkers; ++i) {
+    const auto worker =
+        Join(control, v1::ROLE_WORKER, absl::StrCat("worker-", i));
+    if (i == 0) Declare(control, worker);
+  }
+  EXPECT_EQ(control.GetPlan({}).value().lineage(), 77u);
+  EXPECT_FALSE(control.TakeUnreadable().has_value());
+  v1::HeartbeatRequest request = Beat(v1::ROLE_SERVER, server);
+  v1::CheckpointReport* report = request.add_checkpoints();
+  report->set_step(6);
+  report->set_plan_epoch(2);
+  report->set_error("file: byte 0");
+  ASSERT_TRUE(control.Heartbeat(request).ok());
+  EXPECT_FALSE(control.TakeUnreadable().has_value()) << "of no plan";
+  report->set_plan_epoch(1);
+  ASSERT_TRUE(control.Heartbeat(request).ok());
+  const auto lost = control.TakeUnreadable();
+  ASSERT_TRUE(lost.has_value());
+  EXPECT_EQ(lost->step, 6);
+  EXPECT_EQ(lost->folder, "checkpoints/step-6");
+  EXPECT_EQ(lost->directory, "checkpoints");
+  EXPECT_EQ(lost->why, "server 0: file: byte 0");
+  EXPECT_FALSE(control.TakeUnreadable().has_value());
+  control.GoBack(*lost, 4, "checkpoints/step-4");
+  const v1::Plan plan = control.GetPlan({}).value();
+  EXPECT_EQ(plan.epoch(), 2u);
+  EXPECT_EQ(plan.start_step(), 4);
+  EXPECT_EQ(plan.restore_from(), "checkpoints/step-4");
+  control.GoBack(*lost, 2, "checkpoints/step-2");  // said of the plan before
+  EXPECT_EQ(control.GetPlan({}).value().epoch(), 2u);
+  EXPECT_EQ(control.WaitForUpdate(absl::ZeroDuration()).notices[0],
+            "the checkpoint of step 6 cannot be read, server 0: file: byte 0");
+}
+
 TEST(JobControlTest, WhatGoesWrongWithAPlanThatIsOverEndsNothing) {
   ManualClock clock;
   JobControl control({.state = Options(), .clock = &clock});

@@ -1,0 +1,66 @@
+#include "common/checkpoint/restore.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "common/checkpoint/manifest.h"
+#include "common/status_macros.h"
+
+namespace tributary {
+namespace {
+
+constexpr char kUnreadable[] = "tributary/unreadable-checkpoint";
+
+absl::Status CheckIsOf(const v1::CheckpointManifest& manifest,
+                       const v1::Plan& plan) {
+  if (LineageOf(manifest) == plan.lineage() &&
+      manifest.step() == plan.start_step()) {
+    return absl::OkStatus();
+  }
+  return absl::DataLossError(absl::StrCat(
+      ManifestPath(plan.restore_from()), ": wants step ", plan.start_step(),
+      " of lineage ", plan.lineage(), ", got step ", manifest.step(),
+      " of lineage ", LineageOf(manifest)));
+}
+
+}  // namespace
+
+absl::Status Unreadable(absl::Status status) {
+  if (absl::IsNotFound(status) || absl::IsDataLoss(status)) {
+    status.SetPayload(kUnreadable, absl::Cord());
+  }
+  return status;
+}
+
+bool IsUnreadable(const absl::Status& status) {
+  return status.GetPayload(kUnreadable).has_value();
+}
+
+absl::StatusOr<std::shared_ptr<const CheckpointReader>> OpenToRestore(
+    const v1::Plan& plan, int member, int members) {
+  absl::StatusOr<std::unique_ptr<CheckpointReader>> reader =
+      CheckpointReader::Open(plan.restore_from(),
+                             {.part = member, .parts = members});
+  if (!reader.ok()) return Unreadable(reader.status());
+  TRIBUTARY_RETURN_IF_ERROR(Unreadable(CheckIsOf((*reader)->manifest(), plan)));
+  return std::shared_ptr<const CheckpointReader>(*std::move(reader));
+}
+
+absl::StatusOr<CheckpointInfo> OlderWholeCheckpoint(
+    const std::string& directory, uint64_t lineage, int64_t from_step,
+    int64_t below_step) {
+  TRIBUTARY_ASSIGN_OR_RETURN(std::vector<CheckpointInfo> found,
+                             ListCheckpoints(directory));
+  for (CheckpointInfo& info : found) {
+    if (info.complete() && info.lineage == lineage && info.step >= from_step &&
+        info.step < below_step && IsWhole(VerifyCheckpoint(info.path))) {
+      return std::move(info);
+    }
+  }
+  return absl::NotFoundError(absl::StrCat(
+      directory, ": holds no whole checkpoint before step ", below_step));
+}
+
+}  // namespace tributary

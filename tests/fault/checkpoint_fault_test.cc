@@ -1,0 +1,335 @@
+// What becomes of checkpoints when folders are shared, files are damaged and
+// processes are killed while they write.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "tests/fault/fault_test.h"
+#include "tests/testing/paths.h"
+#include "tests/testing/process.h"
+
+namespace tributary {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+class CheckpointFaultTest : public FaultTest {
+ protected:
+  std::vector<std::string> In(const std::string& directory,
+                              int every_steps) const {
+    return {"--set", absl::StrCat("checkpoint.every_steps=", every_steps),
+            "--set", absl::StrCat("checkpoint.directory=", Path(directory))};
+  }
+  // The names of its folders, the oldest first: those with a manifest, or those
+  // without.
+  std::vector<std::string> Folders(const std::string& directory,
+                                   bool with_manifest) const {
+    std::vector<std::string> names;
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(Path(directory), error)) {
+      if (fs::exists(entry.path() / "manifest.ckpt") == with_manifest) {
+        names.push_back(entry.path().filename().string());
+      }
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  testing::ProcessResult Verify(const std::string& directory) const {
+    return testing::RunProcess({testing::Program("tributary"), "checkpoint",
+                                "verify", Path(directory)});
+  }
+  // A file of a checkpoint that no other checkpoint has.
+  std::string ShardOf(const std::string& folder, int shard) const {
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      const std::string name = entry.path().filename().string();
+      if (absl::StartsWith(name, absl::StrCat("shard-00", shard))) {
+        return entry.path().string();
+      }
+    }
+    ADD_FAILURE() << folder << " has no shard " << shard;
+    return "";
+  }
+
+  // Trains and stops the workers where two checkpoints are whole and none is
+  // being written, unless by workers.
+  std::unique_ptr<RunningProcess> TrainUntilTwoAreWhole(
+      bool workers_write = false) {
+    EditJob("lease_seconds: 3", "lease_seconds: 90");
+    auto train = Train("run", {"--set", "checkpoint.every_steps=16", "--set",
+                               "training.epochs=200"});
+    const std::string directory = Path("run/checkpoints");
+    WaitForCheckpoint(directory, WaitForCheckpoint(directory));
+    workers_ = {PidOf("run", "worker 0"), PidOf("run", "worker 1")};
+    for (pid_t pid : workers_) kill(pid, SIGSTOP);
+    std::vector<std::string> before;
+    // Nothing is written any more once two looks see the same.
+    EXPECT_TRUE(Eventually([&] {
+      absl::SleepFor(absl::Milliseconds(300));
+      const auto now = Folders("run/checkpoints", true);
+      const bool still =
+          now == before && now.size() >= 2 &&
+          (workers_write || Folders("run/checkpoints", false).empty());
+      before = now;
+      return still;
+    }));
+    return train;
+  }
+  std::vector<pid_t> workers_;
+};
+
+// ---- one folder, two jobs
+
+TEST_F(CheckpointFaultTest, AFolderOfAnotherJobIsRefusedBeforeAnythingBegins) {
+  auto first = Train("first", In("shared", 160));
+  ASSERT_EQ(first->Wait(kSoon), 0) << first->output();
+  const auto before = Folders("shared", true);
+  ASSERT_EQ(before.size(), 3u);
+  auto second = Train("second", In("shared", 16));
+  EXPECT_EQ(second->Wait(kSoon), 2);
+  EXPECT_THAT(second->output(),
+              HasSubstr("checkpoint.directory " + Path("shared") +
+                        " holds a checkpoint of step 640 of another job, "
+                        "\"fault\""));
+  EXPECT_THAT(second->output(), HasSubstr("--resume " + Path("shared")));
+  EXPECT_FALSE(fs::exists(Path("second")));
+  EXPECT_EQ(Folders("shared", true), before);
+}
+
+TEST_F(CheckpointFaultTest, OfTwoLivingJobsInOneFolderTheSecondIsRefused) {
+  Write("job.yaml", Read("job.yaml") +
+                        "checkpoint: {every_steps: 16, directory: " +
+                        Path("shared") + "}\n");
+  std::string address;
+  auto first = Coordinate("first", &address);
+  auto second = Train("second");
+  EXPECT_EQ(second->Wait(kSoon), 2);
+  EXPECT_THAT(second->output(),
+              HasSubstr("checkpoint.directory " + Path("shared") +
+                        " belongs to a job that has not ended"));
+  EXPECT_FALSE(fs::exists(Path("second")));
+  first->Signal(SIGKILL);
+  EXPECT_EQ(first->Wait(kSoon), 128 + SIGKILL);
+  auto third = Train("third");
+  EXPECT_EQ(third->Wait(kSoon), 0)
+      << "a killed job holds nothing: " << third->output();
+}
+
+TEST_F(CheckpointFaultTest, ARunIsResumedIntoItsOwnFolder) {
+  auto train = Train("run", In("shared", 10));
+  ASSERT_NE(WaitForCheckpoint(Path("shared")), "");
+  train->Signal(SIGKILL);
+  EXPECT_EQ(train->Wait(kSoon), 128 + SIGKILL);
+  auto resumed = Start(
+      {"tributary", "train", "--resume", "shared", "--run-dir", "resumed"});
+  EXPECT_EQ(resumed->Wait(kSoon), 0) << resumed->output();
+  EXPECT_EQ(Sha256("resumed"), Undisturbed());
+  EXPECT_EQ(Folders("shared", true).size(), 3u);
+  EXPECT_THAT(Folders("shared", false), IsEmpty());
+  EXPECT_EQ(Verify("shared").exit_code, 0) << Verify("shared").output;
+}
+
+// ---- the newest checkpoint is damaged while the job goes on
+
+struct Damage {
+  const char* label;
+  // What happens to the checkpoint; `shard` is a file of it.
+  std::function<void(const std::string& folder, const std::string& shard)> act;
+  std::string reason;
+};
+
+class DamagedNewestTest : public CheckpointFaultTest,
+                          public ::testing::WithParamInterface<Damage> {};
+
+TEST_P(DamagedNewestTest, EverybodyGoesBackToTheOneBeforeAndTheBitsStay) {
+  auto train = TrainUntilTwoAreWhole();
+  const auto whole = Folders("run/checkpoints", true);
+  ASSERT_GE(whole.size(), 2u) << train->output();
+  const std::string newest = Path("run/checkpoints/" + whole.back());
+  GetParam().act(newest, ShardOf(newest, 1));
+  kill(PidOf("run", "server 1"), SIGKILL);
+  for (pid_t pid : workers_) kill(pid, SIGCONT);
+  EXPECT_EQ(train->Wait(kSoon), 0) << train->output();
+  EXPECT_THAT(train->output(), HasSubstr("cannot be read, server"));
+  EXPECT_THAT(train->output(), HasSubstr(GetParam().reason));
+  EXPECT_THAT(train->output(),
+              HasSubstr(absl::StrCat("/", whole[whole.size() - 2])));
+  EXPECT_EQ(Summary("run")["lost"]["servers"], 1);
+  EXPECT_GE(Summary("run")["lost"]["rollbacks"], 2);
+  EXPECT_EQ(Sha256("run"), Undisturbed({"--set", "training.epochs=200"}));
+  EXPECT_EQ(Verify("run").exit_code, 0) << Verify("run").output;
+  EXPECT_EQ(Folders("run/checkpoints", true).size(), 3u);
+}
+
+void FlipByte(const std::string& file) {
+  std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
+  stream.seekg(-100, std::ios::end);
+  const char byte = static_cast<char>(stream.peek() ^ 4);
+  stream.seekp(-100, std::ios::end);
+  stream.put(byte);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Ways, DamagedNewestTest,
+    ::testing::Values(Damage{"FlippedBit",
+                             [](const std::string&, const std::string& shard) {
+                               FlipByte(shard);
+                             },
+                             "is damaged: its checksum is"},
+                      Damage{"TruncatedShard",
+                             [](const std::string&, const std::string& shard) {
+                               fs::resize_file(shard, fs::file_size(shard) / 2);
+                             },
+                             "-e0001.ckpt: byte 0: "},
+                      Damage{"MissingShard",
+                             [](const std::string&, const std::string& shard) {
+                               fs::remove(shard);
+                             },
+                             "open: No such file"},
+                      Damage{"DamagedManifest",
+                             [](const std::string& folder, const std::string&) {
+                               FlipByte(folder + "/manifest.ckpt");
+                             },
+                             "manifest.ckpt: byte 0"},
+                      Damage{"RemovedAltogether",
+                             [](const std::string& folder, const std::string&) {
+                               fs::remove_all(folder);
+                             },
+                             "manifest.ckpt: open: No such file"}),
+    [](const auto& info) { return info.param.label; });
+
+TEST_F(CheckpointFaultTest, RanksGoBackToTheOneBeforeAsWell) {
+  fewest_ports_ = 1;
+  EditJob("cluster: {servers: 2, workers: 2, lease_seconds: 3}",
+          "cluster: {servers: 0, workers: 2, lease_seconds: 3}\n"
+          "strategy: {all_reduce: {}}");
+  auto train = TrainUntilTwoAreWhole(/*workers_write=*/true);
+  const auto whole = Folders("run/checkpoints", true);
+  ASSERT_GE(whole.size(), 2u) << train->output();
+  FlipByte(ShardOf(Path("run/checkpoints/" + whole.back()), 0));
+  for (pid_t pid : workers_) kill(pid, SIGKILL);
+  EXPECT_EQ(train->Wait(kSoon), 0) << train->output();
+  EXPECT_THAT(train->output(), HasSubstr("cannot be read, rank "));
+  EXPECT_THAT(train->output(),
+              HasSubstr(absl::StrCat("/", whole[whole.size() - 2])));
+  EXPECT_EQ(Summary("run")["lost"]["workers"], 2);
+  EXPECT_EQ(Sha256("run"), Undisturbed({"--set", "training.epochs=200"}));
+  EXPECT_EQ(Verify("run").exit_code, 0) << Verify("run").output;
+}
+
+// ---- killed at every point of writing
+
+class ServerPointTest : public CheckpointFaultTest,
+                        public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(ServerPointTest, AServerThatIsKilledThereCostsNothing) {
+  const std::string point = absl::StrCat(GetParam(), ":3");
+  SetFailpoints(point + ":kill");
+  auto train = Train("run", {"--set", "checkpoint.every_steps=16"});
+  EXPECT_EQ(train->Wait(kSoon), 0) << train->output();
+  EXPECT_TRUE(Fired(point));
+  SetFailpoints("");
+  EXPECT_EQ(Summary("run")["lost"]["servers"], 1);
+  EXPECT_EQ(Sha256("run"), Undisturbed());
+  EXPECT_EQ(Verify("run").exit_code, 0) << Verify("run").output;
+  EXPECT_THAT(Verify("run").output, Not(HasSubstr("incomplete")));
+  EXPECT_EQ(Folders("run/checkpoints", true).size(), 3u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Points, ServerPointTest,
+                         ::testing::Values("shard-file-middle",
+                                           "shard-file-before-rename",
+                                           "shard-file-after-rename"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+class CoordinatorPointTest : public CheckpointFaultTest,
+                             public ::testing::WithParamInterface<const char*> {
+};
+
+TEST_P(CoordinatorPointTest, TheRunIsResumedFromAWholeOne) {
+  const std::string point = absl::StrCat(GetParam(), ":3");
+  SetFailpoints(point + ":kill");
+  auto train = Train("run", In("shared", 16));
+  EXPECT_EQ(train->Wait(kSoon), 128 + SIGKILL) << train->output();
+  EXPECT_TRUE(Fired(point));
+  SetFailpoints("");
+  EXPECT_EQ(Verify("shared").exit_code, 0)
+      << "what was whole stays whole: " << Verify("shared").output;
+  auto resumed = Start(
+      {"tributary", "train", "--resume", "shared", "--run-dir", "resumed"});
+  EXPECT_EQ(resumed->Wait(kSoon), 0) << resumed->output();
+  EXPECT_GE(Summary("resumed")["start_step"], 32);
+  EXPECT_EQ(Sha256("resumed"), Undisturbed());
+  EXPECT_EQ(Folders("shared", true).size(), 3u);
+  EXPECT_THAT(Folders("shared", false), IsEmpty());
+}
+
+TEST_P(CoordinatorPointTest, AnotherCoordinatorGoesOn) {
+  const std::string point = absl::StrCat(GetParam(), ":3");
+  Write("job.yaml", Read("job.yaml") + "checkpoint: {every_steps: 16}\n");
+  SetFailpoints(point + ":kill");
+  std::string address;
+  auto coordinator = Coordinate("run", &address);
+  SetFailpoints("");
+  std::vector<std::unique_ptr<RunningProcess>> members;
+  for (const char* program : {"tributary-server", "tributary-worker"}) {
+    for (int i = 0; i < 2; ++i) {
+      members.push_back(Start({program, "--coordinator", address}));
+    }
+  }
+  EXPECT_EQ(coordinator->Wait(kSoon), 128 + SIGKILL) << coordinator->output();
+  EXPECT_TRUE(Fired(point));
+  auto again = Start({"tributary-coordinator", "--job", "job.yaml", "--run-dir",
+                      "run", "--listen", address});
+  EXPECT_EQ(again->Wait(kSoon), 0) << again->output();
+  for (auto& member : members) EXPECT_EQ(member->Wait(kSoon), 0);
+  EXPECT_EQ(Sha256("run"), Undisturbed());
+  EXPECT_EQ(Folders("run/checkpoints", true).size(), 3u);
+  EXPECT_THAT(Folders("run/checkpoints", false), IsEmpty());
+  EXPECT_EQ(Verify("run").exit_code, 0) << Verify("run").output;
+}
+
+INSTANTIATE_TEST_SUITE_P(Points, CoordinatorPointTest,
+                         ::testing::Values("manifest-before-rename",
+                                           "manifest-after-rename"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+// ---- more checkpoints than can be written
+
+TEST_F(CheckpointFaultTest, MoreCheckpointsThanTheDiskTakesDoNotDelayTheEnd) {
+  fewest_ports_ = 1;
+  EditJob("cluster: {servers: 2, workers: 2, lease_seconds: 3}",
+          "cluster: {servers: 0, workers: 2, lease_seconds: 3}\n"
+          "strategy: {data_parallel: {}}");
+  auto train = Train("run", {"--set", "checkpoint.every_steps=2"});
+  EXPECT_EQ(train->Wait(kSoon), 0) << train->output();
+  EXPECT_LT(Summary("run")["seconds"], 50)
+      << "the end waits 60 s for a checkpoint of which nobody tells";
+  EXPECT_EQ(Folders("run/checkpoints", true).size(), 3u);
+  EXPECT_THAT(Folders("run/checkpoints", false), IsEmpty());
+}
+
+}  // namespace
+}  // namespace tributary
