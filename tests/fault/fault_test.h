@@ -81,7 +81,6 @@ class FaultTest : public testing::TemporaryFolderTest {
   void ExpectNoFile();
 
   std::string failpoints_;
-  std::vector<std::string> environment_;
 };
 
 // Looks again until `holds` or kSoon has passed.
