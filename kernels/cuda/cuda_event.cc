@@ -10,8 +10,11 @@ namespace tributary {
 
 class CudaEvent final : public DeviceEvent {
  public:
-  explicit CudaEvent(cudaEvent_t event) : event_(event) {}
-  ~CudaEvent() override { cudaEventDestroy(event_); }
+  CudaEvent(int device, cudaEvent_t event) : device_(device), event_(event) {}
+  ~CudaEvent() override {
+    cudaSetDevice(device_);
+    cudaEventDestroy(event_);
+  }
 
   void Record(Ops& ops) override {
     auto& cuda = static_cast<CudaOps&>(ops);
@@ -23,6 +26,7 @@ class CudaEvent final : public DeviceEvent {
   }
 
  private:
+  const int device_;
   const cudaEvent_t event_;
 };
 
@@ -33,8 +37,8 @@ std::unique_ptr<Ops> CreateCudaOpsBeside(const Ops& ops, std::string* why_not) {
 
 std::unique_ptr<DeviceEvent> CreateCudaEvent(Ops& ops, std::string* why_not) {
   cudaEvent_t event = nullptr;
-  DeviceStatus status =
-      CudaStatus(cudaSetDevice(static_cast<CudaOps&>(ops).device()));
+  const int device = static_cast<CudaOps&>(ops).device();
+  DeviceStatus status = CudaStatus(cudaSetDevice(device));
   if (status.ok()) {
     status =
         CudaStatus(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
@@ -43,7 +47,7 @@ std::unique_ptr<DeviceEvent> CreateCudaEvent(Ops& ops, std::string* why_not) {
     *why_not = status.message();
     return nullptr;
   }
-  return std::make_unique<CudaEvent>(event);
+  return std::make_unique<CudaEvent>(device, event);
 }
 
 }  // namespace tributary

@@ -57,8 +57,14 @@ DeviceStatus Staging::CopyIn(cudaStream_t stream, void* device,
 
 DeviceStatus Staging::CopyOut(cudaStream_t stream, void* host,
                               const void* device, size_t bytes) {
-  auto* to = static_cast<char*>(host);
-  const auto* from = static_cast<const char*>(device);
+  DeviceStatus status = CopyThrough(stream, static_cast<char*>(host),
+                                    static_cast<const char*>(device), bytes);
+  if (!status.ok()) cudaStreamSynchronize(stream);  // the first error is told
+  return status;
+}
+
+DeviceStatus Staging::CopyThrough(cudaStream_t stream, char* to,
+                                  const char* from, size_t bytes) {
   size_t issued = 0;  // bytes on their way into buffers
   size_t emptied = 0;
   int oldest = next_;

@@ -22,7 +22,8 @@ class Staging {
   // Returns when `host` may be reused; the copy itself is stream-ordered.
   DeviceStatus CopyIn(cudaStream_t stream, void* device, const void* host,
                       size_t bytes);
-  // Returns when `host` is filled.
+  // Returns when `host` is filled. After an error nothing is on its way into
+  // the buffers any more: the next copy may use them.
   DeviceStatus CopyOut(cudaStream_t stream, void* host, const void* device,
                        size_t bytes);
 
@@ -37,6 +38,8 @@ class Staging {
 
   Staging() = default;
   DeviceStatus Allocate();
+  DeviceStatus CopyThrough(cudaStream_t stream, char* to, const char* from,
+                           size_t bytes);
 
   Buffer buffers_[kBuffers];
   int next_ = 0;
