@@ -1,5 +1,7 @@
 #include "kernels/device.h"
 
+#include <stdlib.h>
+
 #include "kernels/cpu/correlation.h"
 #include "kernels/cpu/gemm.h"
 
@@ -19,6 +21,10 @@ class HostEvent final : public DeviceEvent {
 };
 
 }  // namespace
+
+void SetDeviceEnvironment() {
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0);
+}
 
 std::unique_ptr<Ops> CreateOps(DeviceChoice choice, std::string* why,
                                int64_t index, ProductPrecision precision) {

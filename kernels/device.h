@@ -19,6 +19,12 @@ std::unique_ptr<Ops> CreateOps(
     DeviceChoice choice, std::string* why, int64_t index = 0,
     ProductPrecision precision = ProductPrecision::kFloat32);
 
+// What CUDA reads from the environment when it starts, where the user has not
+// set it: more queues to a device than the default's eight, in which streams of
+// several groups wait for each other. For the start of main: no other thread
+// may read the environment meanwhile.
+void SetDeviceEnvironment();
+
 // The reference; float32 is ops.h's CreateCpuOps().
 std::unique_ptr<Ops> CreateCpuOps(ProductPrecision precision);
 

@@ -6,6 +6,7 @@
 #include "common/run/end_on_signal.h"
 #include "common/telemetry/flags.h"
 #include "common/wire/channel.h"
+#include "kernels/device.h"
 #include "spdlog/spdlog.h"
 #include "worker/measure/run_measurement.h"
 #include "worker/trainer/message_delay.h"
@@ -55,6 +56,7 @@ void AddTestOptions(CLI::App& app, TestOptions* tests,
 }  // namespace
 
 int main(int argc, char** argv) {
+  tributary::SetDeviceEnvironment();
   tributary::EndOnSignal();
   tributary::WorkerOptions options;
   tributary::TelemetryOptions telemetry{.log = {.role = "worker"}};

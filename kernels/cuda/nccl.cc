@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 #include <nccl.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <utility>
@@ -89,8 +90,12 @@ std::string NcclLibrary::Load() {
   return "";
 }
 
-// One boot of one machine.
-std::string BootId() {
+// What NCCL takes for one machine: one boot of it, or what NCCL_HOSTID says.
+// With names of their own two processes may share a device, as a test of two
+// ranks on one device wants.
+std::string MachineId() {
+  const char* const given = std::getenv("NCCL_HOSTID");
+  if (given != nullptr && *given != '\0') return given;
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string id;
   std::getline(file, id);
@@ -102,6 +107,7 @@ class CudaNccl final : public NcclApi {
   CudaNccl(const NcclLibrary& library, CudaOps* ops)
       : nccl_(library), ops_(ops) {}
   ~CudaNccl() override {
+    UseDevice();
     if (ops_done_ != nullptr) cudaEventDestroy(ops_done_);
   }
 
@@ -115,7 +121,7 @@ class CudaNccl final : public NcclApi {
       *why_not = LastError(nullptr);
       return false;
     }
-    device_id_ = BootId() + "/" + bus;
+    device_id_ = MachineId() + "/" + bus;
     return true;
   }
 
@@ -229,12 +235,15 @@ class CudaNccl final : public NcclApi {
     return code;
   }
   void FreeEvent(Event event) override {
+    UseDevice();
     cudaEventDestroy(static_cast<cudaEvent_t>(event));
   }
   Code Record(Event event, Stream stream) override {
+    UseDevice();
     return Cuda(cudaEventRecord(static_cast<cudaEvent_t>(event), On(stream)));
   }
   Code Query(Event event) override {
+    UseDevice();
     const cudaError_t error = cudaEventQuery(static_cast<cudaEvent_t>(event));
     if (error != cudaErrorNotReady) return Cuda(error);
     // An answer here, not a fault; CUDA keeps it as one, which the thread's
@@ -248,7 +257,8 @@ class CudaNccl final : public NcclApi {
   static cudaStream_t On(Stream stream) {
     return static_cast<cudaStream_t>(stream);
   }
-  // Of the thread: calls of CUDA go to it.
+  // Of the thread: calls of CUDA go to it. One that has named none would make a
+  // context on the first device, some hundreds of megabytes there.
   void UseDevice() { cudaSetDevice(ops_->device()); }
 
   Code Nccl(ncclResult_t result) {
