@@ -35,6 +35,9 @@ struct AgreementCheck {
 
 // At least one check for every method of Ops.
 std::vector<AgreementCheck> AllAgreementChecks();
+// Shapes as real models have them, where code takes other ways than in small
+// ones: too slow for the unit tests' builds.
+std::vector<AgreementCheck> LargeAgreementChecks();
 
 // The worst difference, relative as above; infinity when shapes differ or only
 // one of two numbers is a NaN.

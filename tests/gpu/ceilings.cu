@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "kernels/cuda/cuda_ops.h"
 #include "tests/gpu/speed.h"
 
 namespace tributary::testing {
@@ -37,6 +38,26 @@ double Rate(double bytes, Call call) {
 }
 
 }  // namespace
+
+double SecondsOnDevice(Ops& ops, const std::function<void()>& calls) {
+  if (ops.is_host()) return -1;
+  const cudaStream_t stream = static_cast<CudaOps&>(ops).stream();
+  cudaEvent_t begin = nullptr, end = nullptr;
+  float ms = -1;
+  if (cudaEventCreate(&begin) == cudaSuccess &&
+      cudaEventCreate(&end) == cudaSuccess &&
+      cudaEventRecord(begin, stream) == cudaSuccess) {
+    calls();
+    cudaEventRecord(end, stream);
+    if (cudaEventSynchronize(end) != cudaSuccess ||
+        cudaEventElapsedTime(&ms, begin, end) != cudaSuccess) {
+      ms = -1;
+    }
+  }
+  if (begin != nullptr) cudaEventDestroy(begin);
+  if (end != nullptr) cudaEventDestroy(end);
+  return ms < 0 ? -1 : ms * 1e-3;
+}
 
 CopyCeilings MeasureCopyCeilings() {
   CopyCeilings ceilings;

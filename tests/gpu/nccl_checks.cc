@@ -60,8 +60,8 @@ std::string CheckKernelAfterCall(Ops& ops, NcclApi* api) {
 
 }  // namespace
 
-std::vector<NcclCheck> CheckNccl(Ops& ops, std::string* why_not) {
-  std::vector<NcclCheck> checks;
+std::vector<DeviceCheck> CheckNccl(Ops& ops, std::string* why_not) {
+  std::vector<DeviceCheck> checks;
   const std::unique_ptr<NcclApi> api = OpenNccl(&ops, why_not);
   if (api == nullptr) return checks;
   std::string error;

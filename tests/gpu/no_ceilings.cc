@@ -4,4 +4,8 @@ namespace tributary::testing {
 
 CopyCeilings MeasureCopyCeilings() { return {}; }
 
+double SecondsOnDevice(Ops& /*ops*/, const std::function<void()>& /*calls*/) {
+  return -1;
+}
+
 }  // namespace tributary::testing

@@ -1,3 +1,6 @@
+#include <string>
+#include <tuple>
+
 #include "kernels/ops.h"
 #include "tests/gpu/speed.h"
 
@@ -16,7 +19,8 @@ double GemmRate(Ops& ops, const SpeedArrays& a, int64_t m, int64_t n,
 }
 
 // 3 x 3 over 64 channels of 56 x 56, as a ResNet's first blocks.
-void AddConvolution(Ops& ops, const SpeedArrays& a, double ceiling,
+void AddConvolution(Ops& ops, const SpeedArrays& a,
+                    const std::string& precision, double ceiling,
                     std::vector<Speed>* speeds) {
   constexpr int64_t kRows = 64;
   const Convolution c{64, 64, 1, {56, 56, 3, 3, 1, 1, 1, 1, 1, 1}};
@@ -26,12 +30,12 @@ void AddConvolution(Ops& ops, const SpeedArrays& a, double ceiling,
   const double operations =
       2.0 * kRows * static_cast<double>(c.out_size()) * c.filter_size();
   speeds->push_back(
-      {"convolution, 64 x 56 x 56", "TFLOP/s",
+      {"convolution, 64 x 56 x 56" + precision, "TFLOP/s",
        Rate(
            ops, operations,
            [&] { ops.Convolve(c, kRows, a[0], a[1], nullptr, a[2], scratch); }),
        ceiling});
-  speeds->push_back({"convolution, backward", "TFLOP/s",
+  speeds->push_back({"convolution, backward" + precision, "TFLOP/s",
                      Rate(ops, 2 * operations,
                           [&] {
                             ops.ConvolveBackward(c, kRows, a[0], a[1], a[2],
@@ -43,8 +47,8 @@ void AddConvolution(Ops& ops, const SpeedArrays& a, double ceiling,
 }
 
 // 16 heads of 64 over 1024 positions, each seeing all.
-void AddAttention(Ops& ops, const SpeedArrays& a, double ceiling,
-                  std::vector<Speed>* speeds) {
+void AddAttention(Ops& ops, const SpeedArrays& a, const std::string& precision,
+                  double ceiling, std::vector<Speed>* speeds) {
   AttentionShape s;
   s.batch = 8;
   s.heads = 16;
@@ -61,11 +65,11 @@ void AddAttention(Ops& ops, const SpeedArrays& a, double ceiling,
   // A product of queries and keys, and one with values; backward has five.
   const double product = 2.0 * static_cast<double>(s.rows()) * s.keys * s.dim;
   speeds->push_back(
-      {"attention, 1024 positions", "TFLOP/s",
+      {"attention, 1024 positions" + precision, "TFLOP/s",
        Rate(ops, 2 * product,
             [&] { ops.Attention(s, q, k, v, y, log_sum, scratch); }),
        ceiling});
-  speeds->push_back({"attention, backward", "TFLOP/s",
+  speeds->push_back({"attention, backward" + precision, "TFLOP/s",
                      Rate(ops, 5 * product,
                           [&] {
                             ops.AttentionBackward(s, q, k, v, y, log_sum, dy,
@@ -76,15 +80,23 @@ void AddAttention(Ops& ops, const SpeedArrays& a, double ceiling,
 
 }  // namespace
 
-void AddProducts(Ops& ops, const SpeedArrays& a, std::vector<Speed>* speeds) {
+void AddProducts(Ops& ops, const SpeedArrays& a, const std::string& precision,
+                 std::vector<Speed>* speeds) {
   // The ceiling is what cuBLAS makes of large matrices.
   const double ceiling = GemmRate(ops, a, 8192, 8192, 8192);
-  speeds->push_back({"linear 128 x 1024 x 1024", "TFLOP/s",
-                     GemmRate(ops, a, 128, 1024, 1024), ceiling});
-  speeds->push_back({"linear 4096 x 4096 x 4096", "TFLOP/s",
-                     GemmRate(ops, a, 4096, 4096, 4096), ceiling});
-  AddConvolution(ops, a, ceiling, speeds);
-  AddAttention(ops, a, ceiling, speeds);
+  for (const auto& [name, m, n, k] :
+       {std::tuple<std::string, int64_t, int64_t, int64_t>{
+            "linear 128 x 1024 x 1024", 128, 1024, 1024},
+        {"linear 4096 x 4096 x 4096", 4096, 4096, 4096},
+        {"linear 8192 x 8192 x 8192", 8192, 8192, 8192},
+        {"linear 8192 x 3072 x 768", 8192, 3072, 768},
+        {"linear 1024 x 50257 x 768", 1024, 50257, 768},
+        {"linear 1024 x 50304 x 768", 1024, 50304, 768}}) {
+    speeds->push_back(
+        {name + precision, "TFLOP/s", GemmRate(ops, a, m, n, k), ceiling});
+  }
+  AddConvolution(ops, a, precision, ceiling, speeds);
+  AddAttention(ops, a, precision, ceiling, speeds);
 }
 
 }  // namespace tributary::testing

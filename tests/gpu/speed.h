@@ -29,7 +29,11 @@ struct CopyCeilings {
 };
 CopyCeilings MeasureCopyCeilings();
 
-// Large arrays of ones on a device, freed together.
+// Seconds from where `ops` stands to where it stands after `calls`, by its own
+// clock; below 0 where a device has none or fails. The host's clock then does.
+double SecondsOnDevice(Ops& ops, const std::function<void()>& calls);
+
+// Large arrays of numbers in [-1, 1) on a device, freed together.
 class SpeedArrays {
  public:
   static constexpr int64_t kFloats = int64_t{1} << 26;  // 256 MB an array
@@ -49,15 +53,21 @@ class SpeedArrays {
   bool complete_ = true;
 };
 
-// Seconds a call, after one to warm up; very many when the device fails.
+// Seconds a call, after one to warm up, by the device's clock where it has one;
+// very many when the device fails.
 double SecondsPerCall(Ops& ops, const std::function<void()>& call);
 
-// Measures the key operations on large arrays; empty when memory is short.
-std::vector<Speed> MeasureSpeeds(Ops& ops);
+// Measures the key operations on large arrays; `rounding`, if there, is the
+// same device's with bfloat16 operands. Empty when memory is short.
+std::vector<Speed> MeasureSpeeds(Ops& ops, Ops* rounding);
 
-// The parts of that list: matrix products, convolutions, attention; and what
-// one rank alone does over NCCL.
-void AddProducts(Ops& ops, const SpeedArrays& a, std::vector<Speed>* speeds);
+// The parts of that list: matrix products, convolutions, attention; what else a
+// step of a model does, in GPT-2's and ResNet's shapes; and what one rank alone
+// does over NCCL.
+void AddProducts(Ops& ops, const SpeedArrays& a, const std::string& precision,
+                 std::vector<Speed>* speeds);
+void AddModelSpeeds(Ops& ops, const SpeedArrays& a, double ceiling,
+                    std::vector<Speed>* speeds);
 void AddNccl(Ops& ops, const SpeedArrays& a, double ceiling,
              std::vector<Speed>* speeds);
 
