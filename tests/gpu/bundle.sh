@@ -1,0 +1,51 @@
+#!/bin/bash
+# Packs what a machine with a GPU needs to run tests/gpu/hour.sh without building
+# anything: the programs of a build directory and the shared libraries that a
+# plain Debian or Ubuntu lacks. glibc, the driver, cuBLAS and NCCL come from there.
+#
+# usage: tests/gpu/bundle.sh [BUILD_DIRECTORY] [DESTINATION]
+#
+# The build directory (default build/release) has kernels for its GPU: configure
+# it with -DCMAKE_CUDA_ARCHITECTURES=90 for Hopper alone. Destination: default .gpu,
+# which git ignores. Fails when the packed bundle is larger than 60 MiB.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+build=${1:-$root/build/release}
+destination=${2:-$root/.gpu}
+programs=(gpu_tests tributary tributary-coordinator tributary-server
+  tributary-worker)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$work/bin" "$work/lib" "$destination"
+
+# Libraries of glibc, and CUDA's, which must be the target's.
+target='/(ld-linux[^/]*|lib(c|m|dl|rt|pthread|resolv|util|nsl|anl))\.so'
+target+='|lib(cuda|cudart|cublas|cublasLt|nccl|nvidia[^/]*)\.so'
+for program in "${programs[@]}"; do
+  if [ ! -x "$build/bin/$program" ]; then
+    echo "no $build/bin/$program: build the target $program first" >&2
+    exit 1
+  fi
+  cp "$build/bin/$program" "$work/bin/"
+  strip --strip-unneeded "$work/bin/$program"
+  ldd "$build/bin/$program" | awk '$3 ~ /^\// {print $3}' |
+    { grep -vE "$target" || true; } >> "$work/libraries"
+done
+sort -u "$work/libraries" | while read -r library; do
+  cp -L "$library" "$work/lib/"
+  strip --strip-unneeded "$work/lib/$(basename "$library")"
+done
+rm "$work/libraries"
+git -C "$root" rev-parse --short HEAD > "$work/commit"
+ldd --version | head -1 | grep -oE '[0-9]+\.[0-9]+$' > "$work/glibc"
+tar -C "$work" -czf "$destination/bundle.tar.gz" bin lib commit glibc
+
+bytes=$(stat -c %s "$destination/bundle.tar.gz")
+echo "$destination/bundle.tar.gz: $((bytes / 1024)) KiB packed," \
+  "$(du -sm "$work" | cut -f1) MiB unpacked, commit $(cat "$work/commit")," \
+  "wants glibc $(cat "$work/glibc") or newer"
+if [ "$bytes" -gt $((60 << 20)) ]; then
+  echo "larger than 60 MiB" >&2
+  exit 1
+fi

@@ -1,0 +1,252 @@
+#!/bin/bash
+# An hour on a machine with one GPU, in six commands of less than ten minutes
+# each; every one ends with one table. Nothing is compiled there: it runs what
+# tests/gpu/bundle.sh has packed.
+#
+# usage: tests/gpu/hour.sh [--rehearse] k1|k2|k3|k4|k5|k6|all
+#
+#   k1  what the machine is; every kernel against the CPU; faults        ~3 min
+#   k2  compute-sanitizer: memory, races, uninitialised reads, barriers  ~9 min
+#   k3  kernels beside the device's ceilings; hardware counters (ncu)    ~6 min
+#   k4  whole models beside PyTorch, float32 and bfloat16                ~9 min
+#   k5  jobs with servers and all-reduce; kill -9; equal weights         ~9 min
+#   k6  two ranks of NCCL on one device                                  ~4 min
+#
+# --rehearse runs k4, k5 and k6 tiny, on the CPU and over Gloo, to try them out
+# without a device.
+# Environment: BUNDLE (default .gpu/bundle.tar.gz), OUT (a folder for what is to be
+# kept, at most one file a command), LIMIT (seconds of one command, default 570),
+# BUDGET (seconds of `all`, default 3300).
+set -uo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+bundle=${BUNDLE:-$root/.gpu/bundle.tar.gz}
+limit=${LIMIT:-570}
+budget=${BUDGET:-3300}
+rehearse=false
+device=cuda
+table=()
+failed=0
+home=
+libraries=
+
+# ---- what all commands use
+
+# verdict NAME VALUE [ok|FAILED]: a line of the table at the end.
+verdict() {
+  table+=("$(printf '%-44s %-46s %s' "$1" "$2" "${3:-}")")
+  [ "${3:-}" != FAILED ] || failed=1
+}
+
+# check NAME VALUE TEST...: ok where the test succeeds.
+check() {
+  local name=$1 value=$2
+  shift 2
+  if "$@"; then verdict "$name" "$value" ok; else verdict "$name" "$value" FAILED; fi
+}
+
+# Our programs find their libraries, cuBLAS and NCCL; others don't see them.
+ours() {
+  local program=$1
+  shift
+  LD_LIBRARY_PATH=$home/lib:$libraries "$home/bin/$program" "$@"
+}
+
+# left: seconds of this command that are left.
+left() { echo $((limit - SECONDS > 1 ? limit - SECONDS : 1)); }
+
+unpack() {
+  if [ ! -r "$bundle" ]; then
+    echo "$1: no bundle at $bundle; tests/gpu/bundle.sh makes it on a machine with CUDA and all packages"
+    failed=1
+    return 1
+  fi
+  home=${TMPDIR:-/tmp}/tributary-gpu-$(cksum < "$bundle" | cut -d' ' -f1)
+  if [ ! -e "$home/commit" ]; then
+    mkdir -p "$home" && tar -C "$home" -xzf "$bundle" || return 1
+  fi
+  # Where pip and the toolkit put CUDA's libraries.
+  libraries=$({
+    python3 - <<'PY' 2> /dev/null
+import glob, site, sys
+for base in site.getsitepackages() + [site.getusersitepackages()] + sys.path:
+    for folder in glob.glob(base + "/nvidia/*/lib"):
+        print(folder)
+PY
+    ls -d /usr/local/cuda/lib64 /usr/local/nvidia/lib64 2> /dev/null
+  } | awk '!seen[$0]++' | paste -sd:) || true
+}
+
+# Ends the command with a sentence where there is no device for it.
+want_device() {
+  local what=$1 said
+  unpack "$what" || return 1
+  if ! said=$(ours gpu_tests --filter "no such check" --checks 2>&1); then
+    echo "$what: gpu_tests does not run here: $(tail -1 <<< "$said")"
+    return 1
+  fi
+  if grep -q '^skipped: no device' <<< "$said"; then
+    echo "$what: ${said//$'\n'/ }. It wants one NVIDIA GPU with its driver, and cuBLAS (libcublas.so.13 or .12)."
+    return 1
+  fi
+}
+
+have() { command -v "$1" > /dev/null; }
+
+keep() { [ -z "${OUT:-}" ] || cp "$1" "$OUT/$2"; }
+
+finish() {
+  local name=$1
+  echo
+  echo "== $name: commit $(cat "$home/commit" 2> /dev/null || echo none), $SECONDS s =="
+  [ ${#table[@]} -eq 0 ] || printf '%s\n' "${table[@]}"
+  if [ $failed != 0 ]; then
+    echo "== $name: FAILED"
+  elif [ ${#table[@]} -eq 0 ]; then
+    echo "== $name: skipped"
+  else
+    echo "== $name: ok"
+  fi
+}
+
+# ---- k1: the machine, agreement with the CPU, faults
+
+k1() {
+  want_device k1 || return 0
+  local log=$work/k1.tsv begin=$SECONDS
+  verdict "driver, device" "$(nvidia-smi --query-gpu=driver_version,name,memory.total --format=csv,noheader 2>&1 | head -1)"
+  verdict "PCIe generation, width (now, most)" "$(nvidia-smi --query-gpu=pcie.link.gen.current,pcie.link.width.current,pcie.link.gen.max,pcie.link.width.max --format=csv,noheader 2>&1 | head -1)"
+  verdict "processor" "$(nproc) of $(sed -n 's/^model name\s*: //p' /proc/cpuinfo | head -1)"
+  verdict "glibc here, wanted" "$(ldd --version | head -1 | grep -oE '[0-9.]+$'), $(cat "$home/glibc")"
+  for library in libcublas.so.13 libcublasLt.so.13 libnccl.so.2 libcudnn.so.9; do
+    local at
+    at=$(IFS=:; for d in $libraries; do [ ! -e "$d/$library" ] || { echo "$d"; break; }; done)
+    verdict "$library" "${at:-not found}"
+  done
+  verdict "nvcc, ncu, compute-sanitizer" "$(for t in nvcc ncu compute-sanitizer; do have $t && echo -n "$t " || echo -n "- "; done)"
+  # Loading all kernels at the start, cuBLAS's too, or each at its first launch.
+  for loading in LAZY EAGER; do
+    local started=${EPOCHREALTIME/./}
+    CUDA_MODULE_LOADING=$loading ours gpu_tests --checks --filter relu > /dev/null
+    verdict "start and one kernel, $loading loading" "$(((${EPOCHREALTIME/./} - started) / 1000)) ms"
+  done
+  timeout "$(left)" env LD_LIBRARY_PATH="$home/lib:$libraries" "$home/bin/gpu_tests" --checks --tsv "$log"
+  check "kernels against the CPU" \
+    "$(grep -c '^check' "$log") checks, $(grep -c 'FAILED$' "$log") failed" \
+    test "$(grep -c 'FAILED$' "$log")" = 0 -a "$(grep -c '^check' "$log")" -gt 50
+  while IFS=$'\t' read -r _ name error tolerance _; do
+    verdict "  $name" "error $error, tolerance $tolerance" FAILED
+  done < <(grep 'FAILED$' "$log")
+  check "a lasting fault is told by CopyOut" "" ours gpu_tests --lasting-fault
+  keep "$log" k1.tsv
+  verdict "seconds" $((SECONDS - begin))
+}
+
+# ---- k2: compute-sanitizer
+
+k2() {
+  want_device k2 || return 0
+  if ! have compute-sanitizer; then
+    echo "k2: compute-sanitizer is not on PATH (it comes with the CUDA toolkit)"
+    return 0
+  fi
+  local tool filter log
+  while read -r tool filter; do
+    log=$work/$tool.log
+    timeout "$(left)" env LD_LIBRARY_PATH="$home/lib:$libraries" \
+      compute-sanitizer --tool "$tool" --error-exitcode 9 \
+      "$home/bin/gpu_tests" --checks --quick ${filter:+--filter "$filter"} > "$log" 2>&1
+    local status=$?
+    tail -3 "$log"
+    check "$tool" "$(grep -E 'ERROR SUMMARY|RACECHECK SUMMARY' "$log" | tail -1 | sed 's/=* *//') (exit $status)" test $status = 0
+    cat "$log" >> "$work/k2.log"
+  done <<'TOOLS'
+memcheck
+racecheck attention|softmax|norm|sum|embedding|loss
+synccheck attention|softmax|norm|sum|embedding
+initcheck attention|convolution|norm|pool|update
+TOOLS
+  head -c 15000000 "$work/k2.log" > "$work/k2.short"
+  keep "$work/k2.short" k2.log
+}
+
+# ---- k3: kernels beside ceilings
+
+k3() {
+  want_device k3 || return 0
+  timeout "$(left)" env LD_LIBRARY_PATH="$home/lib:$libraries" \
+    "$home/bin/gpu_tests" --speeds --tsv "$work/k3.tsv"
+  while IFS=$'\t' read -r kind name achieved ceiling unit; do
+    [ "$kind" = speed ] || continue
+    verdict "$name" "$achieved of $ceiling $unit" "$(awk -v a="$achieved" -v c="$ceiling" 'BEGIN {if (c > 0) printf "%3.0f %%", 100 * a / c}')"
+  done < "$work/k3.tsv"
+  check "speeds measured" "$(grep -c '^speed' "$work/k3.tsv")" test "$(grep -c '^speed' "$work/k3.tsv")" -gt 30
+  if have ncu && [ "$(left)" -gt 60 ]; then
+    timeout "$(left)" env LD_LIBRARY_PATH="$home/lib:$libraries" ncu \
+      --clock-control none --set basic --csv \
+      -k regex:"Attention|ToBfloat16|AddBias|LayerNorm|Embedding|Im2Col|Col2Im|CrossEntropy|Normalize" \
+      -c 24 "$home/bin/gpu_tests" --speeds > "$work/k3.csv" 2>&1
+    verdict "ncu" "$(grep -c '^"' "$work/k3.csv") lines of counters"
+    cat "$work/k3.csv" >> "$work/k3.tsv"
+  else
+    verdict "ncu" "not there, or no time left"
+  fi
+  keep "$work/k3.tsv" k3.tsv
+}
+
+# ---- k4: whole models beside PyTorch
+
+k4() {
+  local tiny=()
+  if $rehearse; then unpack k4 || return 0; tiny=(--tiny); else want_device k4 || return 0; fi
+  python3 "$root/bench/gpu_models.py" write "$work/jobs" "${tiny[@]}" || return 1
+  printf '#!/bin/bash\nLD_LIBRARY_PATH=%q exec %q "$@"\n' "$home/lib:$libraries" \
+    "$home/bin/tributary-worker" > "$work/worker"
+  chmod +x "$work/worker"
+  timeout "$(left)" python3 "$root/bench/gpu_models.py" measure "$work/jobs" \
+    --worker "$work/worker" --device "$device" --seconds 90 \
+    --tsv "$work/k4.tsv" | tee "$work/k4.txt"
+  check "models measured" "$(wc -l < "$work/k4.tsv" 2> /dev/null || echo 0) of 8" \
+    test "$(wc -l < "$work/k4.tsv" 2> /dev/null || echo 0)" = 8
+  keep "$work/k4.txt" k4.txt
+}
+
+# ---- k5 and k6: jobs
+
+source "$root/tests/gpu/hour_jobs.sh"
+
+# ---- main
+
+if [ "${1:-}" = --rehearse ]; then
+  rehearse=true
+  device=cpu
+  shift
+fi
+command=${1:-}
+case $command in
+  k1 | k2 | k3 | k4 | k5 | k6)
+    work=$(mktemp -d)
+    trap 'rm -rf "$work"' EXIT
+    $command || failed=1
+    finish "$command"
+    exit $failed
+    ;;
+  all)
+    words=()
+    if $rehearse; then words=(--rehearse); fi
+    status=0
+    for command in k1 k4 k5 k6 k2 k3; do  # the most telling first
+      if [ $SECONDS -gt $((budget - 60)) ]; then
+        echo "$command: left out, the budget of $budget s is spent"
+        continue
+      fi
+      LIMIT=$((budget - SECONDS < limit ? budget - SECONDS : limit)) \
+        "${BASH_SOURCE[0]}" "${words[@]}" "$command" || status=1
+    done
+    exit $status
+    ;;
+  *)
+    sed -n '2,21p' "${BASH_SOURCE[0]}" | sed 's/^# \?//'
+    exit 2
+    ;;
+esac
