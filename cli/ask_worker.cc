@@ -20,6 +20,7 @@
 #include "cli/interrupts.h"
 #include "common/run/unique_fd.h"
 #include "common/status_macros.h"
+#include "common/steady_waits.h"
 
 namespace tributary {
 namespace {
@@ -72,10 +73,10 @@ struct AskedWorker {
   }
 
   // Looks until `done` says so. Cancelled by an interrupt, DeadlineExceeded.
-  absl::Status WaitUntil(absl::Time deadline,
+  absl::Status WaitUntil(absl::Duration deadline,
                          absl::FunctionRef<bool()> done) const {
     while (!done()) {
-      if (absl::Now() > deadline) {
+      if (SteadyNow() > deadline) {
         return absl::DeadlineExceededError(absl::StrCat(
             absl::StrJoin(process->options().command, " "), " takes too long"));
       }
@@ -116,7 +117,7 @@ absl::StatusOr<std::vector<std::string>> AskWorkers(
                                AskedWorker::Start(host, arguments));
     workers.push_back(std::move(worker));
   }
-  const absl::Time deadline = absl::Now() + timeout;
+  const absl::Duration deadline = SteadyNow() + timeout;
   std::vector<std::string> lines;
   for (const AskedWorker& worker : workers) {
     TRIBUTARY_RETURN_IF_ERROR(
@@ -142,7 +143,7 @@ absl::StatusOr<std::unique_ptr<LinkFarEnd>> LinkFarEnd::Start(
     return absl::ConsumePrefix(&number, "listening on port ") &&
            absl::SimpleAtoi(number, &port);
   };
-  TRIBUTARY_RETURN_IF_ERROR(worker.WaitUntil(absl::Now() + kStart, [&] {
+  TRIBUTARY_RETURN_IF_ERROR(worker.WaitUntil(SteadyNow() + kStart, [&] {
     return listens() || worker.process->Ended();
   }));
   if (port == 0) return worker.Failure();

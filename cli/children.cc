@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/status_macros.h"
+#include "common/steady_waits.h"
 
 namespace tributary {
 
@@ -61,14 +62,14 @@ std::string Children::FirstFailure() {
 }
 
 bool Children::WaitForAll(absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
+  const absl::Duration deadline = SteadyNow() + timeout;
   while (true) {
     const bool all =
         std::all_of(children_.begin(), children_.end(),
                     [](const std::unique_ptr<ChildProcess>& child) {
                       return child->Ended();
                     });
-    if (all || absl::Now() >= deadline) return all;
+    if (all || SteadyNow() >= deadline) return all;
     absl::SleepFor(absl::Milliseconds(5));
   }
 }

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "common/checkpoint/checkpoint_directory.h"
+#include "common/steady_waits.h"
 #include "common/wire/shared_buffer.h"
 
 namespace tributary {
@@ -82,8 +83,7 @@ bool Checkpointer::Writer::Finish() {
     closing_ = true;
   }
   absl::MutexLock lock(&mu_);
-  return mu_.AwaitWithTimeout(absl::Condition(&ended_),
-                              options_.finish_timeout);
+  return AwaitFor(&mu_, absl::Condition(&ended_), options_.finish_timeout);
 }
 
 void Checkpointer::Writer::Tell(const Written& written) {

@@ -1,12 +1,10 @@
 #include "common/control/coordinator_client.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
 #include "common/address.h"
 #include "common/status_macros.h"
 #include "common/wire/grpc_status.h"
@@ -59,7 +57,7 @@ void CoordinatorClient::Cancel() {
 
 bool CoordinatorClient::PauseFor(absl::Duration pause) {
   absl::MutexLock lock(&mu_);
-  mu_.AwaitWithTimeout(absl::Condition(&cancelled_), pause);
+  AwaitFor(&mu_, absl::Condition(&cancelled_), pause);
   return !cancelled_;
 }
 
@@ -76,14 +74,13 @@ bool CoordinatorClient::Backoff(int attempt, absl::Duration limit) {
   }
   absl::Duration left = std::min(full * share, limit);
   if (was_connected) return PauseFor(left);
-  const absl::Time end = absl::Now() + left;
+  const absl::Duration end = SteadyNow() + left;
   if (!PauseFor(std::min(left, kFirstBackoff))) return false;
   // Without threads of its own gRPC works on a connection only while somebody
   // waits for something; a call that fails at once does not.
-  for (; (left = end - absl::Now()) > absl::ZeroDuration();) {
+  for (; (left = end - SteadyNow()) > absl::ZeroDuration();) {
     const bool connected = channel_->WaitForConnected(
-        std::chrono::system_clock::now() +
-        absl::ToChronoMicroseconds(std::min(left, kFirstBackoff)));
+        DeadlineAfter(std::min(left, kFirstBackoff)));
     if (!PauseFor(absl::ZeroDuration())) return false;
     if (connected) return true;
   }
@@ -96,8 +93,7 @@ absl::Status CoordinatorClient::Attempt(Method<Request, Response> method,
                                         absl::Duration timeout,
                                         Response* response) {
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() +
-                       absl::ToChronoMicroseconds(timeout));
+  context.set_deadline(DeadlineAfter(timeout));
   {
     absl::MutexLock lock(&mu_);
     if (cancelled_) return absl::CancelledError("the client was cancelled");

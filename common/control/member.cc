@@ -8,6 +8,7 @@
 #include "common/control/take_place.h"
 #include "common/peak_memory.h"
 #include "common/status_macros.h"
+#include "common/steady_waits.h"
 #include "common/wire/crc32c.h"
 #include "common/wire/plan_codec.h"
 #include "spdlog/spdlog.h"
@@ -70,7 +71,7 @@ void Member::Beat() {
   };
   while (BeatOnce()) {
     absl::MutexLock lock(&mu_);
-    mu_.AwaitWithTimeout(absl::Condition(&wake), interval);
+    AwaitFor(&mu_, absl::Condition(&wake), interval);
     if (leaving_) return;
   }
   {
@@ -173,7 +174,7 @@ absl::Status Member::WaitForPlanAfter(uint64_t epoch, absl::Duration timeout) {
     return state_.newest_plan() > epoch || !state_.end().ok() ||
            state_.phase() == v1::JOB_PHASE_DONE;
   };
-  mu_.AwaitWithTimeout(absl::Condition(&changed), timeout);
+  AwaitFor(&mu_, absl::Condition(&changed), timeout);
   if (!state_.end().ok()) return state_.end();
   if (state_.phase() == v1::JOB_PHASE_DONE) {
     return absl::CancelledError("the job is done");
@@ -192,7 +193,7 @@ absl::Status Member::BeginStep(int64_t step) {
   const auto decided = [this, step]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return state_.Check(step) != MemberState::Gate::kWait;
   };
-  mu_.AwaitWithTimeout(absl::Condition(&decided), options_.lost_timeout);
+  AwaitFor(&mu_, absl::Condition(&decided), options_.lost_timeout);
   switch (state_.Check(step)) {
     case MemberState::Gate::kOpen:
       state_.Begin(step);
@@ -306,7 +307,7 @@ absl::Status Member::Finish(absl::Duration timeout) {
   const auto over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return state_.finish_acknowledged() || !state_.end().ok();
   };
-  if (!mu_.AwaitWithTimeout(absl::Condition(&over), timeout)) {
+  if (!AwaitFor(&mu_, absl::Condition(&over), timeout)) {
     return absl::DeadlineExceededError(
         absl::StrCat("coordinator ", options_.coordinator,
                      " has not taken the last reports after ",
@@ -359,7 +360,7 @@ absl::Status Member::WaitForEnd(absl::Duration timeout) {
   const auto over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return state_.phase() == v1::JOB_PHASE_DONE || !state_.end().ok();
   };
-  if (!mu_.AwaitWithTimeout(absl::Condition(&over), timeout)) {
+  if (!AwaitFor(&mu_, absl::Condition(&over), timeout)) {
     return absl::DeadlineExceededError("the job has not ended yet");
   }
   return state_.end();

@@ -22,6 +22,7 @@
 #include "common/partition_plan.h"
 #include "common/status_macros.h"
 #include "common/wire/channel.h"
+#include "common/wire/deadline.h"
 #include "server/coordinator/coordinator_service.h"
 #include "server/coordinator/job_metrics.h"
 #include "spdlog/spdlog.h"
@@ -30,7 +31,7 @@ namespace tributary {
 namespace {
 
 constexpr char kServiceName[] = "tributary.v1.CoordinatorService";
-constexpr auto kLastAnswers = std::chrono::seconds(2);
+constexpr absl::Duration kLastAnswers = absl::Seconds(2);
 constexpr absl::Duration kTick = absl::Milliseconds(100);
 // How long the end of a job waits for the last checkpoint to be written.
 constexpr int64_t kLastCheckpointMicros = 60'000'000;
@@ -159,7 +160,7 @@ Coordinator::~Coordinator() {
   // Answers that are under way still arrive: the last heartbeat brings the end
   // of the job, and whoever misses it would wait for its coordinator.
   if (server_ != nullptr) {
-    server_->Shutdown(std::chrono::system_clock::now() + kLastAnswers);
+    server_->Shutdown(DeadlineAfter(kLastAnswers));
   }
   if (lease_thread_.joinable()) lease_thread_.join();
   if (thread_.joinable()) thread_.join();

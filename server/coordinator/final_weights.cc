@@ -2,7 +2,6 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <chrono>
 #include <memory>
 #include <string>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "common/status_macros.h"
 #include "common/wire/channel.h"
 #include "common/wire/crc32c.h"
+#include "common/wire/deadline.h"
 #include "common/wire/grpc_status.h"
 #include "common/wire/plan_codec.h"
 #include "tributary/v1/parameter_service.grpc.pb.h"
@@ -89,8 +89,7 @@ class WeightsReader {
     request.set_wait_ms(
         static_cast<uint32_t>(absl::ToInt64Milliseconds(kHold)));
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() +
-                         absl::ToChronoMilliseconds(2 * kHold));
+    context.set_deadline(DeadlineAfter(2 * kHold));
     return ToAbslStatus(stub_->Pull(&context, request, response));
   }
 

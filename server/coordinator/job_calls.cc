@@ -6,6 +6,7 @@
 #include "common/model_cut.h"
 #include "common/mutation.h"
 #include "common/status_macros.h"
+#include "common/steady_waits.h"
 #include "common/wire/plan_codec.h"
 #include "server/coordinator/job_control.h"
 #include "server/coordinator/member_status.h"
@@ -54,9 +55,8 @@ absl::StatusOr<v1::Plan> JobControl::GetPlan(
   const auto decided = [this, &there]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
     return closed_ || state_.over() || there();
   };
-  mu_.AwaitWithTimeout(
-      absl::Condition(&decided),
-      absl::Milliseconds(std::min(request.wait_ms(), kLongestWaitMs)));
+  AwaitFor(&mu_, absl::Condition(&decided),
+           absl::Milliseconds(std::min(request.wait_ms(), kLongestWaitMs)));
   if (state_.phase() == v1::JOB_PHASE_FAILED) {
     return absl::AbortedError(state_.message());
   }
@@ -179,9 +179,8 @@ absl::StatusOr<v1::ExchangeResponse> JobControl::Exchange(
     return closed_ || is_over() ||
            rendezvous_.Complete(request.group()) != nullptr;
   };
-  mu_.AwaitWithTimeout(
-      absl::Condition(&decided),
-      absl::Milliseconds(std::min(request.wait_ms(), kLongestWaitMs)));
+  AwaitFor(&mu_, absl::Condition(&decided),
+           absl::Milliseconds(std::min(request.wait_ms(), kLongestWaitMs)));
   if (closed_) return absl::UnavailableError("the coordinator is closing");
   if (is_over()) {
     return absl::AbortedError(

@@ -8,6 +8,7 @@
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/job/job_options.h"
 #include "common/mutation.h"
+#include "common/steady_waits.h"
 #include "common/wire/plan_codec.h"
 #include "server/coordinator/checkpoint_holders.h"
 #include "spdlog/spdlog.h"
@@ -183,7 +184,7 @@ JobUpdate JobControl::WaitForUpdate(absl::Duration timeout) {
   const auto ready = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
     return closed_ || HasUpdateLocked();
   };
-  mu_.AwaitWithTimeout(absl::Condition(&ready), timeout);
+  AwaitFor(&mu_, absl::Condition(&ready), timeout);
   JobUpdate update;
   update.steps = progress_.Take();
   update.evaluations = evaluations_.Take(progress_.merged_step());
@@ -249,12 +250,12 @@ bool JobControl::WaitUntilEveryoneKnowsEnd(absl::Duration timeout) {
   const auto known = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
     return closed_ || (state_.over() && state_.EveryoneKnowsEnd());
   };
-  return mu_.AwaitWithTimeout(absl::Condition(&known), timeout);
+  return AwaitFor(&mu_, absl::Condition(&known), timeout);
 }
 
 void JobControl::Tick(absl::Duration timeout) {
   absl::MutexLock lock(&mu_);
-  mu_.AwaitWithTimeout(absl::Condition(&closed_), timeout);
+  AwaitFor(&mu_, absl::Condition(&closed_), timeout);
   state_.Tick(clock_->NowMicros());
   NotePhaseLocked();
 }
@@ -265,7 +266,7 @@ void JobControl::AwaitWork(absl::Duration timeout) {
     return closed_ || ReadyToSaveLocked() || ledger_.Next().has_value() ||
            unreadable_.has_value();
   };
-  mu_.AwaitWithTimeout(absl::Condition(&there), timeout);
+  AwaitFor(&mu_, absl::Condition(&there), timeout);
 }
 
 bool JobControl::InForceLocked() const {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
 #include "common/wire/channel.h"
+#include "common/wire/deadline.h"
 #include "common/wire/plan_codec.h"
 #include "common/wire/tensor_frame.h"
 #include "spdlog/spdlog.h"
@@ -13,8 +14,8 @@
 namespace tributary {
 namespace {
 
-constexpr auto kTickInterval = std::chrono::milliseconds(100);
-constexpr auto kLastAnswers = std::chrono::seconds(1);
+constexpr absl::Duration kTickInterval = absl::Milliseconds(100);
+constexpr absl::Duration kLastAnswers = absl::Seconds(1);
 constexpr int kSlotsPerMethod = 8;
 
 }  // namespace
@@ -41,8 +42,7 @@ class ParameterServer::Tick final : public CompletionTag {
 
  private:
   void Set() {
-    alarm_.Set(server_->queue_.get(),
-               std::chrono::system_clock::now() + kTickInterval,
+    alarm_.Set(server_->queue_.get(), DeadlineAfter(kTickInterval),
                static_cast<CompletionTag*>(this));
   }
   ParameterServer* const server_;
@@ -56,7 +56,7 @@ class Posted final : public CompletionTag {
  public:
   Posted(grpc::CompletionQueue* queue, std::function<void()> work)
       : work_(std::move(work)) {
-    alarm_.Set(queue, std::chrono::system_clock::now(),
+    alarm_.Set(queue, DeadlineAfter(absl::ZeroDuration()),
                static_cast<CompletionTag*>(this));
   }
   void Proceed(bool /*ok*/) override {
@@ -221,7 +221,7 @@ void ParameterServer::Shutdown() {
     if (auto held = serving()) held->store->ExpireWaiters(INT64_MAX);
   });
   // Answers that are under way still arrive.
-  server_->Shutdown(std::chrono::system_clock::now() + kLastAnswers);
+  server_->Shutdown(DeadlineAfter(kLastAnswers));
   RunOnLoop([this] {
     draining_ = true;
     side_calls_.Drain();

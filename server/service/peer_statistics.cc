@@ -5,6 +5,10 @@
 #include <utility>
 
 #include "common/wire/channel.h"
+#include "common/wire/deadline.h"
+#include "common/wire/grpc_status.h"
+#include "common/wire/header_checksum.h"
+#include "common/wire/repeatable.h"
 #include "common/wire/tensor_frame.h"
 #include "server/service/raw_call.h"
 #include "spdlog/spdlog.h"
@@ -43,8 +47,8 @@ class PeerStatistics::Call final : public CompletionTag {
                                                            : v1::GRADIENT_NORM);
     request.set_wait_ms(kWaitMs);
     context_ = std::make_unique<grpc::ClientContext>();
-    context_->set_deadline(std::chrono::system_clock::now() +
-                           std::chrono::milliseconds(kWaitMs + kMarginMs));
+    context_->set_deadline(
+        DeadlineAfter(absl::Milliseconds(kWaitMs + kMarginMs)));
     reader_ = owner_->stubs_[shard_]->PrepareUnaryCall(
         context_.get(), kMethod, EncodeFrame(request, {}), owner_->queue_);
     reader_->StartCall();
@@ -91,10 +95,8 @@ class PeerStatistics::Call final : public CompletionTag {
       return;
     }
     waiting_ = true;
-    alarm_.Set(
-        owner_->queue_,
-        std::chrono::system_clock::now() + std::chrono::milliseconds(kRetryMs),
-        static_cast<CompletionTag*>(this));
+    alarm_.Set(owner_->queue_, DeadlineAfter(absl::Milliseconds(kRetryMs)),
+               static_cast<CompletionTag*>(this));
   }
 
   PeerStatistics* const owner_;

@@ -9,8 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "common/clock.h"
 #include "common/status_macros.h"
+#include "common/steady_waits.h"
 #include "common/wire/channel.h"
 #include "common/wire/crc32c.h"
+#include "common/wire/deadline.h"
 #include "common/wire/grpc_status.h"
 #include "common/wire/plan_codec.h"
 #include "common/wire/tensor_frame.h"
@@ -76,7 +78,7 @@ class GrpcParameterClient final : public ParameterClient {
   }
 
   absl::Status Initialize(absl::Span<const float* const> tensors) override {
-    round_.Begin(absl::Now() + options_.step_timeout);
+    round_.Begin(options_.step_timeout);
     ForEachBlock([&](const Block& block) {
       auto memory = std::make_shared<BlockMemory>(Borrow(block, tensors));
       round_.bytes_sent += memory->bytes;
@@ -116,7 +118,7 @@ class GrpcParameterClient final : public ParameterClient {
                        absl::Span<float* const> tensors) {
     weights_.assign(tensors.begin(), tensors.end());
     newest_version_ = 0;
-    round_.Begin(absl::Now() + options_.step_timeout);
+    round_.Begin(options_.step_timeout);
     const std::string what =
         wanted.has_finished_steps()
             ? absl::StrCat("pull after step ", wanted.finished_steps())
@@ -147,11 +149,11 @@ class GrpcParameterClient final : public ParameterClient {
     newest_version_ = 0;
     flights_.clear();
     flights_.reserve(num_blocks_);  // the network's thread writes into it
-    round_.Begin(absl::Now() + options_.step_timeout);
+    round_.Begin(options_.step_timeout);
   }
 
   absl::StatusOr<Clock> ReadClock() override {
-    const absl::Time deadline = absl::Now() + options_.step_timeout;
+    const absl::Duration deadline = SteadyNow() + options_.step_timeout;
     Clock clock{.initialized = true, .steps = INT64_MAX};
     for (int shard = 0; shard < partition_.num_shards(); ++shard) {
       if (partition_.blocks(shard).empty()) continue;
@@ -210,7 +212,7 @@ class GrpcParameterClient final : public ParameterClient {
  private:
   // Asks again while the server has no plan yet or cannot be reached.
   absl::StatusOr<v1::ClockResponse> ReadClockOf(int shard,
-                                                absl::Time deadline) {
+                                                absl::Duration deadline) {
     v1::ClockRequest request;
     SetAddress(partition_.blocks(shard)[0], request.mutable_address());
     request.set_rank(options_.rank);
@@ -220,9 +222,9 @@ class GrpcParameterClient final : public ParameterClient {
     const auto stub = v1::ParameterService::NewStub(DataChannel(server));
     while (true) {
       grpc::ClientContext context;
-      context.set_deadline(absl::ToChronoTime(absl::Now() + kClockTimeout));
+      context.set_deadline(DeadlineAfter(kClockTimeout));
       v1::ClockResponse response;
-      const absl::Status status =
+      absl::Status status =
           ToAbslStatus(stub->ReadClock(&context, request, &response));
       if (status.ok()) return response;
       const bool may_pass =

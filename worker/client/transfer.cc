@@ -1,10 +1,11 @@
 #include "worker/client/transfer.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/steady_waits.h"
+#include "common/wire/deadline.h"
 #include "common/wire/grpc_status.h"
 
 namespace tributary {
@@ -40,7 +41,7 @@ bool Repeatable(const absl::Status& status) {
 
 void TransferRound::Begin(absl::Time deadline) {
   absl::MutexLock lock(&mu_);
-  deadline_ = deadline;
+  deadline_ = SteadyNow() + timeout;
   status_ = absl::OkStatus();
 }
 
@@ -49,7 +50,7 @@ absl::Status TransferRound::Wait() {
   const absl::Condition ended(
       +[](std::set<Transfer*>* active) { return active->empty(); }, &active_);
   // Every transfer ends soon after the deadline by itself.
-  while (!mu_.AwaitWithTimeout(ended, kLook)) TellSilenceLocked();
+  while (!AwaitFor(&mu_, ended, kLook)) TellSilenceLocked();
   return status_;
 }
 
@@ -74,9 +75,9 @@ bool TransferRound::Stopped() const {
   return !cancelled_.empty() || !status_.ok();
 }
 
-absl::Time TransferRound::deadline() const {
+absl::Duration TransferRound::left() const {
   absl::MutexLock lock(&mu_);
-  return deadline_;
+  return deadline_ - SteadyNow();
 }
 
 void TransferRound::Add(Transfer* transfer) {
@@ -119,10 +120,10 @@ void Transfer::Send() {
 
 void Transfer::Call() {
   if (round_->Stopped()) return End(absl::CancelledError("stopped"));
-  const absl::Duration left = round_->deadline() - absl::Now();
-  const absl::Duration hold = std::clamp(left, absl::Milliseconds(1), kHold);
+  const absl::Duration hold =
+      std::clamp(round_->left(), absl::Milliseconds(1), kHold);
   auto context = std::make_unique<grpc::ClientContext>();
-  context->set_deadline(absl::ToChronoTime(absl::Now() + hold + kMargin));
+  context->set_deadline(DeadlineAfter(hold + kMargin));
   state_ = State::kCalling;
   reader_ = stub_->PrepareUnaryCall(
       context.get(), work_.method,
@@ -131,7 +132,7 @@ void Transfer::Call() {
   {
     absl::MutexLock lock(&mu_);
     context_ = std::move(context);
-    called_ = std::min(called_, absl::Now());
+    called_ = std::min(called_, SteadyNow());
   }
   reader_->StartCall();
   reader_->Finish(&response_, &status_, this);
@@ -144,7 +145,7 @@ void Transfer::Cancel() {
 
 std::string Transfer::Silence() const {
   absl::MutexLock lock(&mu_);
-  const absl::Duration silent = absl::Now() - called_;
+  const absl::Duration silent = SteadyNow() - called_;
   if (silent < kHold + kSilence) return "";
   return absl::StrCat("an answer to the ", work_.what, " for ",
                       absl::ToInt64Seconds(silent), " s");
@@ -156,8 +157,8 @@ void Transfer::Proceed() {
     // A deadline that passes much later than the server was to answer is ours.
     const bool answered =
         status_.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED ||
-        absl::Now() - called_ < kHold + kSilence;
-    if (answered) called_ = absl::InfiniteFuture();
+        SteadyNow() - called_ < kHold + kSilence;
+    if (answered) called_ = absl::InfiniteDuration();
   }
   switch (state_) {
     case State::kDelayedSend:
@@ -189,7 +190,7 @@ void Transfer::RetryOrEnd(const absl::Status& status) {
   if (!Repeatable(status) || round_->Stopped()) {
     return End(absl::Status(status.code(), text));
   }
-  if (absl::Now() >= round_->deadline()) {
+  if (round_->left() <= absl::ZeroDuration()) {
     return End(absl::DeadlineExceededError(
         absl::StrCat(text, " (gave up after ", attempts_ + 1, " attempts)")));
   }
@@ -207,10 +208,7 @@ void Transfer::RetryOrEnd(const absl::Status& status) {
 
 void Transfer::SetAlarm(State state, int64_t micros) {
   state_ = state;
-  alarm_.Set(
-      round_->queue(),
-      std::chrono::system_clock::now() + std::chrono::microseconds(micros),
-      this);
+  alarm_.Set(round_->queue(), DeadlineAfter(absl::Microseconds(micros)), this);
 }
 
 void Transfer::End(absl::Status status) {

@@ -32,13 +32,14 @@ class TransferRound {
   grpc::CompletionQueue* queue() { return &queue_; }
 
   // The transfers added from here on belong together.
-  void Begin(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mu_);
+  void Begin(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_);
   // Waits until every transfer of the round has ended; the first error. Says
   // meanwhile which server does not answer at all.
   absl::Status Wait() ABSL_LOCKS_EXCLUDED(mu_);
   void Cancel(const std::string& why) ABSL_LOCKS_EXCLUDED(mu_);
   bool Stopped() const ABSL_LOCKS_EXCLUDED(mu_);
-  absl::Time deadline() const ABSL_LOCKS_EXCLUDED(mu_);
+  // What is left of its time.
+  absl::Duration left() const ABSL_LOCKS_EXCLUDED(mu_);
 
   void Add(Transfer* transfer) ABSL_LOCKS_EXCLUDED(mu_);
   void Remove(Transfer* transfer, absl::Status status) ABSL_LOCKS_EXCLUDED(mu_);
@@ -60,7 +61,7 @@ class TransferRound {
   grpc::CompletionQueue queue_;
 
   mutable absl::Mutex mu_;
-  absl::Time deadline_ ABSL_GUARDED_BY(mu_);
+  absl::Duration deadline_ ABSL_GUARDED_BY(mu_);  // of SteadyNow
   std::set<Transfer*> active_ ABSL_GUARDED_BY(mu_);
   absl::Status status_ ABSL_GUARDED_BY(mu_);
   std::string cancelled_ ABSL_GUARDED_BY(mu_);  // why; empty: not
@@ -111,7 +112,7 @@ class Transfer {
   int attempts_ = 0;
   mutable absl::Mutex mu_;  // Cancel and Silence come from other threads
   // The first call that the server has not answered in any way; all are: never.
-  absl::Time called_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
+  absl::Duration called_ ABSL_GUARDED_BY(mu_) = absl::InfiniteDuration();
   std::unique_ptr<grpc::ClientContext> context_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<grpc::ClientAsyncResponseReader<grpc::ByteBuffer>> reader_;
   grpc::Alarm alarm_;

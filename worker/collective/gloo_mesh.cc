@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "common/status_macros.h"
+#include "common/steady_waits.h"
 #include "worker/collective/mesh.h"
 
 namespace tributary {
@@ -129,14 +130,14 @@ void GlooOperation::Begin(gloo::transport::Context& context, uint64_t tag,
 absl::Status GlooOperation::Wait(absl::Duration timeout) {
   TRIBUTARY_RETURN_IF_ERROR(begun_);
   TRIBUTARY_RETURN_IF_ERROR(mesh_->BeginWait(this));
-  const absl::Time begin = absl::Now();
+  const absl::Duration begin = SteadyNow();
   absl::Status status;
   bool done = false;
   try {
     const auto limit = absl::ToChronoMilliseconds(timeout);
     done = sends_ ? buffer_->waitSend(limit) : buffer_->waitRecv(limit);
   } catch (const std::exception& error) {
-    status = absl::Now() - begin >= timeout
+    status = SteadyNow() - begin >= timeout
                  ? absl::DeadlineExceededError(
                        absl::StrCat("rank ", peer_, " did not come for ",
                                     absl::FormatDuration(timeout)))

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/steady_waits.h"
 
 namespace tributary {
 namespace {
@@ -31,7 +32,7 @@ GroupWatch::~GroupWatch() {
     const auto told = [this]()
                           ABSL_SHARED_LOCKS_REQUIRED(mu_) { return !telling_; };
     absl::MutexLock lock(&mu_);
-    mu_.AwaitWithTimeout(absl::Condition(&told), kToTell);
+    AwaitFor(&mu_, absl::Condition(&told), kToTell);
   }
   mesh_->Abort("the group ends");
   thread_.join();
@@ -72,7 +73,7 @@ absl::Status GroupWatch::AwaitLost(absl::Duration timeout) const {
     return !lost_.ok();
   };
   absl::MutexLock lock(&mu_);
-  mu_.AwaitWithTimeout(absl::Condition(&known), timeout);
+  AwaitFor(&mu_, absl::Condition(&known), timeout);
   return lost_;
 }
 
@@ -87,11 +88,11 @@ std::vector<int> GroupWatch::Absent(uint64_t tag, absl::Duration timeout) {
     leaving[peer] = mesh_->Send(peer, tag, &here, 1);
   }
   std::vector<int> absent;
-  const absl::Time end = absl::Now() + timeout;
+  const absl::Duration end = SteadyNow() + timeout;
   for (int peer = 0; peer < n; ++peer) {
     if (peer == rank()) continue;
     const absl::Duration left =
-        std::max(end - absl::Now(), absl::Milliseconds(1));
+        std::max(end - SteadyNow(), absl::Milliseconds(1));
     if (!arriving[peer]->Wait(left).ok() || !leaving[peer]->Wait(left).ok()) {
       absent.push_back(peer);
     }

@@ -8,6 +8,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "common/steady_waits.h"
 #include "worker/collective/mesh.h"
 
 namespace tributary {
@@ -77,7 +78,7 @@ class Hub {
 
   absl::Status Wait(Side* side, absl::Duration timeout) {
     absl::MutexLock lock(&mu_);
-    if (!mu_.AwaitWithTimeout(absl::Condition(&side->done), timeout)) {
+    if (!AwaitFor(&mu_, absl::Condition(&side->done), timeout)) {
       return absl::DeadlineExceededError(
           absl::StrCat("rank ", side->other(), " did not come for ",
                        absl::FormatDuration(timeout)));

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/check.h"
+#include "common/steady_waits.h"
 
 namespace tributary {
 
@@ -74,11 +75,10 @@ int64_t BatchLoader::num_waiting() const {
   return produced_ - taken_;
 }
 
-absl::StatusOr<const Batch*> BatchLoader::Next(absl::Time deadline) {
+absl::StatusOr<const Batch*> BatchLoader::Next(absl::Duration timeout) {
   absl::MutexLock lock(&mu_);
   released_ = taken_;
-  if (!mu_.AwaitWithDeadline(absl::Condition(this, &BatchLoader::HasBatch),
-                             deadline)) {
+  if (!AwaitFor(&mu_, absl::Condition(this, &BatchLoader::HasBatch), timeout)) {
     return absl::DeadlineExceededError(
         absl::StrCat("waited for batch ", taken_, " after step ",
                      options_.first_step, " to be gathered"));

@@ -42,7 +42,7 @@ class BatchLoader {
   // The next micro-batch, from the first of first_step to the last of the
   // plan. It is the caller's until the next call. DeadlineExceeded when it is
   // not there in time (ask again); OutOfRange after the last.
-  absl::StatusOr<const Batch*> Next(absl::Time deadline);
+  absl::StatusOr<const Batch*> Next(absl::Duration timeout);
 
   // Batches that are gathered and not taken yet.
   int64_t num_waiting() const;

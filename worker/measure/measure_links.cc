@@ -23,6 +23,7 @@
 #include "common/clock.h"
 #include "common/run/unique_fd.h"
 #include "common/status_macros.h"
+#include "common/steady_waits.h"
 
 namespace tributary {
 namespace {
@@ -112,12 +113,12 @@ class TcpProbeServer final : public LinkProbeServer {
     (void)!write(stop_.get(), &one, sizeof(one));
   }
   void Serve(absl::Duration limit) override {
-    const absl::Time deadline = absl::Now() + limit;
-    while (absl::Now() < deadline) {
+    const absl::Duration deadline = SteadyNow() + limit;
+    while (SteadyNow() < deadline) {
       std::array<pollfd, 2> fds = {
           {{listener_.get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}}};
       const int64_t left_ms = absl::ToInt64Milliseconds(std::min(
-          deadline - absl::Now() + absl::Milliseconds(1), kLongestPoll));
+          deadline - SteadyNow() + absl::Milliseconds(1), kLongestPoll));
       if (poll(fds.data(), fds.size(), static_cast<int>(left_ms)) < 0 &&
           errno != EINTR) {
         return;

@@ -12,6 +12,7 @@
 #include "common/partition_plan.h"
 #include "common/sample_weights.h"
 #include "common/status_macros.h"
+#include "common/steady_waits.h"
 #include "worker/collective/device_fault.h"
 
 namespace tributary {
@@ -271,7 +272,7 @@ absl::Status AllReduceSynchronizer::WaitForBuckets() {
   };
   bool told = false;
   absl::MutexLock lock(&mu_);
-  while (!mu_.AwaitWithTimeout(absl::Condition(&done), kLook)) {
+  while (!AwaitFor(&mu_, absl::Condition(&done), kLook)) {
     const int rank = options_.group->waiting_for();
     if (!options_.on_waiting || rank < 0) continue;
     options_.on_waiting(

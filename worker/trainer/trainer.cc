@@ -86,8 +86,7 @@ absl::Status Trainer::Run(int64_t start_step) {
 absl::StatusOr<const Batch*> Trainer::NextBatch(int64_t step,
                                                 BatchLoader& loader) {
   while (true) {
-    TRIBUTARY_ASSIGN_OR_RETURN(const Batch* batch,
-                               loader.Next(absl::Now() + kDataTimeout));
+    TRIBUTARY_ASSIGN_OR_RETURN(const Batch* batch, loader.Next(kDataTimeout));
     if (batch->step >= step) return batch;  // else of a step that was skipped
   }
 }

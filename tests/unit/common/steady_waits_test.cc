@@ -1,0 +1,138 @@
+#include "common/steady_waits.h"
+
+#include <grpcpp/alarm.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "common/wire/deadline.h"
+#include "tests/testing/clock_step/clock_step.h"
+
+namespace tributary {
+namespace {
+
+using testing::TributaryClockStep;
+
+// Far beyond every timeout here, not so long that a failure takes forever.
+constexpr absl::Duration kStep = absl::Seconds(20);
+constexpr absl::Duration kTimeout = absl::Milliseconds(300);
+
+// Runs `wait` on a thread, steps the wall clock once the thread sleeps in it,
+// then calls `after_step`. Returns how long the wait took.
+absl::Duration TimeWithStep(
+    absl::Duration step, std::function<void()> wait,
+    std::function<void()> after_step = [] {}) {
+  UseSteadyWaits();
+  std::atomic<pid_t> thread_id{0};
+  absl::Duration took;
+  std::thread waiter([&] {
+    const absl::Duration begin = SteadyNow();
+    thread_id = static_cast<pid_t>(syscall(SYS_gettid));
+    wait();
+    took = SteadyNow() - begin;
+  });
+  const auto sleeps = [&thread_id] {
+    std::ifstream stat(
+        absl::StrCat("/proc/self/task/", thread_id.load(), "/stat"));
+    std::string id, name, state;
+    stat >> id >> name >> state;
+    return thread_id != 0 && state == "S";
+  };
+  while (!sleeps()) std::this_thread::yield();
+  TributaryClockStep()->offset_nanos = absl::ToInt64Nanoseconds(step);
+  after_step();
+  waiter.join();
+  TributaryClockStep()->offset_nanos = 0;
+  return took;
+}
+
+class SteadyWaitsTest : public ::testing::TestWithParam<int> {
+ protected:
+  void ExpectTheTimeout(absl::Duration took) {
+    EXPECT_GE(took, kTimeout - absl::Milliseconds(1));
+    EXPECT_LT(took, kStep / 2);
+  }
+  absl::Duration step() const { return GetParam() * kStep; }
+};
+
+TEST_P(SteadyWaitsTest, AMutexWaitsAsLongAsItWasTold) {
+  absl::Mutex mu;
+  bool never = false;
+  ExpectTheTimeout(TimeWithStep(step(), [&] {
+    absl::MutexLock lock(&mu);
+    EXPECT_FALSE(AwaitFor(&mu, absl::Condition(&never), kTimeout));
+  }));
+}
+
+TEST_P(SteadyWaitsTest, ANotificationAndAConditionVariableToo) {
+  absl::Notification never;
+  ExpectTheTimeout(TimeWithStep(step(), [&] {
+    EXPECT_FALSE(never.WaitForNotificationWithTimeout(kTimeout));
+  }));
+  absl::Mutex mu;
+  absl::CondVar nobody_signals;
+  ExpectTheTimeout(TimeWithStep(step(), [&] {
+    absl::MutexLock lock(&mu);
+    EXPECT_TRUE(nobody_signals.WaitWithTimeout(&mu, kTimeout));
+  }));
+}
+
+TEST_P(SteadyWaitsTest, AConditionStillWakesAtOnce) {
+  absl::Mutex mu;
+  bool holds = false;
+  const absl::Duration took = TimeWithStep(
+      step(),
+      [&] {
+        absl::MutexLock lock(&mu);
+        EXPECT_TRUE(AwaitFor(&mu, absl::Condition(&holds), 1000 * kStep));
+      },
+      [&] {
+        absl::MutexLock lock(&mu);
+        holds = true;
+      });
+  EXPECT_LT(took, kStep / 2);
+}
+
+TEST_P(SteadyWaitsTest, AnAlarmOfGrpcComesInTime) {
+  grpc::CompletionQueue queue;
+  grpc::Alarm alarm;
+  ExpectTheTimeout(TimeWithStep(step(), [&] {
+    alarm.Set(&queue, DeadlineAfter(kTimeout), nullptr);
+    void* tag = nullptr;
+    bool ok = false;
+    EXPECT_TRUE(queue.Next(&tag, &ok));
+    EXPECT_TRUE(ok);
+  }));
+  queue.Shutdown();
+}
+
+TEST_P(SteadyWaitsTest, TheLibrarySteppedTheClock) {
+  const auto before = std::chrono::system_clock::now();
+  const int64_t reads = TributaryClockStep()->stepped_reads;
+  TributaryClockStep()->offset_nanos = absl::ToInt64Nanoseconds(step());
+  const absl::Duration by =
+      absl::FromChrono(std::chrono::system_clock::now() - before);
+  TributaryClockStep()->offset_nanos = 0;
+  EXPECT_LT(absl::AbsDuration(by - step()), kStep / 2);
+  EXPECT_GT(TributaryClockStep()->stepped_reads, reads);
+}
+
+INSTANTIATE_TEST_SUITE_P(ForwardAndBack, SteadyWaitsTest,
+                         ::testing::Values(1, -1),
+                         [](const ::testing::TestParamInfo<int>& info) {
+                           return info.param > 0 ? "Forward" : "Back";
+                         });
+
+}  // namespace
+}  // namespace tributary
