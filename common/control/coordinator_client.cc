@@ -7,6 +7,9 @@
 #include "absl/strings/str_format.h"
 #include "common/address.h"
 #include "common/status_macros.h"
+#include "common/steady_waits.h"
+#include "common/wire/channel.h"
+#include "common/wire/deadline.h"
 #include "common/wire/grpc_status.h"
 
 namespace tributary {
@@ -19,13 +22,12 @@ constexpr absl::Duration kHold = absl::Seconds(2);
 constexpr absl::Duration kFirstHold = absl::Milliseconds(200);  // if told why
 
 std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
-  grpc::ChannelArguments arguments;
+  grpc::ChannelArguments arguments = CommonArguments();
   // gRPC's own pauses grow to two minutes; a coordinator that comes up late
   // should be found within a second.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(),
                                    arguments);
 }
