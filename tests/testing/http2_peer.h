@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace tributary::testing {
+
+// One end of an HTTP/2 connection, frame by frame (RFC 9113): for what no gRPC
+// library would do, such as reading nothing. It reads only when it is
+// told to, or when the server's windows are too small for what it sends.
+class Http2Peer {
+ public:
+  using Headers = std::vector<std::pair<std::string, std::string>>;
+
+  // Connects to a port of the loopback. The server may send 2 GiB before it has
+  // to wait for this end. Null when nobody listens.
+  static std::unique_ptr<Http2Peer> Connect(int port);
+  // The server's end of the next connection to a listening socket.
+  static std::unique_ptr<Http2Peer> Accept(int listener);
+  ~Http2Peer();
+
+  // Opens a stream for a call of gRPC and sends its headers.
+  uint32_t Begin(const std::string& path, const Headers& more = {});
+  // Reads until the other end has sent all of a call; its stream, 0 when the
+  // connection is gone.
+  uint32_t WaitForCall();
+  // Answers a call with these headers.
+  bool Answer(uint32_t stream, const Headers& headers);
+  // Sends bytes of a stream; `end`: they are the last ones. False when the
+  // connection is gone.
+  bool Send(uint32_t stream, absl::string_view bytes, bool end);
+  // Reads until the server has ended the stream or the connection. The bytes of
+  // all its header frames and, of a reset or a farewell, the frame's.
+  std::string ReadToEnd(uint32_t stream);
+
+  // A message in gRPC's framing.
+  static std::string Message(absl::string_view bytes, bool compressed = false);
+
+ private:
+  explicit Http2Peer(int fd) : fd_(fd) {}
+
+  bool SendHello();
+
+  bool SendFrame(int type, int flags, uint32_t stream, absl::string_view bytes);
+  bool ReadFrame();
+  bool ReadAll(char* out, size_t n) const;
+
+  const int fd_;
+  uint32_t next_stream_ = 1;
+  // What the server takes: of the connection, of a new stream, of each.
+  int64_t window_ = 65535;
+  int64_t initial_window_ = 65535;
+  std::map<uint32_t, int64_t> windows_;
+  uint32_t max_frame_ = 16384;
+  std::map<uint32_t, std::string> headers_;
+  std::map<uint32_t, bool> ended_;
+  bool farewell_ = false;
+};
+
+}  // namespace tributary::testing
