@@ -272,6 +272,10 @@ void Coordinator::SaveWeights(const v1::Plan& plan, int64_t step,
   }
   ReadWeightsOptions read;
   read.clock = options_.clock;
+  // A server that is lost meanwhile is found out by then, and this plan is
+  // over.
+  read.timeout += options_.loss_timeout +
+                  absl::Seconds(options_.job.cluster().lease_seconds());
   read.cancelled = [this, &plan] {
     return control_.closed() || !control_.InForce(plan.epoch());
   };

@@ -13,7 +13,9 @@
 #include "common/wire/crc32c.h"
 #include "common/wire/deadline.h"
 #include "common/wire/grpc_status.h"
+#include "common/wire/header_checksum.h"
 #include "common/wire/plan_codec.h"
+#include "common/wire/repeatable.h"
 #include "tributary/v1/parameter_service.grpc.pb.h"
 
 namespace tributary {
@@ -65,13 +67,12 @@ class WeightsReader {
         return absl::CancelledError("the coordinator is closing");
       }
       v1::PullResponse response;
-      const absl::Status status = Call(block, &response);
-      if (status.ok()) return Check(block, std::move(response));
-      const bool may_pass =
-          absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+      absl::Status status = Call(block, &response);
+      if (status.ok()) status = Check(block, response);
+      if (status.ok()) return std::move(*response.mutable_payload());
       const absl::Duration spent =
           absl::Microseconds(options_.clock->NowMicros() - start_micros_);
-      if (!may_pass || spent >= options_.timeout) {
+      if (!Repeatable(status) || spent >= options_.timeout) {
         return absl::Status(status.code(),
                             absl::StrCat(Name(block), ": ", status.message()));
       }
@@ -88,19 +89,21 @@ class WeightsReader {
     request.set_min_version(version_);
     request.set_wait_ms(
         static_cast<uint32_t>(absl::ToInt64Milliseconds(kHold)));
+    SignHeader(&request);
     grpc::ClientContext context;
     context.set_deadline(DeadlineAfter(2 * kHold));
     return ToAbslStatus(stub_->Pull(&context, request, response));
   }
 
-  absl::StatusOr<std::string> Check(const Block& block,
-                                    v1::PullResponse response) const {
+  absl::Status Check(const Block& block,
+                     const v1::PullResponse& response) const {
+    TRIBUTARY_RETURN_IF_ERROR(CheckHeader(response));
     if (response.version() != version_) {
-      return absl::InternalError(absl::StrCat(Name(block), " has version ",
-                                              response.version(), ", wanted ",
-                                              version_));
+      return absl::FailedPreconditionError(
+          absl::StrCat(Name(block), " has version ", response.version(),
+                       ", wanted ", version_));
     }
-    std::string payload = std::move(*response.mutable_payload());
+    const std::string& payload = response.payload();
     if (static_cast<int64_t>(payload.size()) != block.bytes()) {
       return absl::DataLossError(absl::StrCat(Name(block), " came with ",
                                               payload.size(), " bytes, wanted ",
@@ -112,7 +115,7 @@ class WeightsReader {
           Name(block), " came with checksum ", absl::Hex(response.crc32c()),
           ", its bytes have ", absl::Hex(crc)));
     }
-    return payload;
+    return absl::OkStatus();
   }
 
   const v1::Plan& plan_;

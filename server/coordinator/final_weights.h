@@ -25,8 +25,8 @@ struct ReadWeightsOptions {
 };
 
 // Pulls every block of the plan from its server, with exactly `version` updates
-// applied (common/job/job_options.h). Errors name the server and the block.
-// DataLoss: a checksum is wrong.
+// applied (common/job/job_options.h). Asks again, until the timeout, where an
+// answer is damaged or does not come. Errors name the server and the block.
 absl::StatusOr<FinalWeights> ReadFinalWeights(
     const v1::Plan& plan, int64_t version, const ReadWeightsOptions& options);
 

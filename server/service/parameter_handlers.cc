@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/failpoint.h"
+#include "common/wire/header_checksum.h"
 #include "common/wire/tensor_frame.h"
 #include "server/service/block_address.h"
 #include "server/service/parameter_server.h"
@@ -19,9 +20,18 @@ constexpr int64_t kMicrosPerMilli = 1000;
 
 template <typename Request>
 absl::Status Decode(RawCall* call, Request* request, Payload* payload) {
-  absl::Status status = DecodeFrame(call->TakeRequest(), request, payload);
-  return status.ok() ? status
-                     : Reject(Rejection::kMalformed, std::move(status));
+  const absl::Status status =
+      DecodeFrame(call->TakeRequest(), request, payload);
+  // Whoever sent something else sends it again.
+  if (!status.ok()) {
+    return Reject(Rejection::kMalformed, absl::DataLossError(status.message()));
+  }
+  if constexpr (requires { request->header_crc32c(); }) {
+    if (absl::Status header = CheckHeader(*request); !header.ok()) {
+      return Reject(Rejection::kChecksum, std::move(header));
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -54,6 +64,7 @@ WeightsDone ParameterServer::AnswerWeights(RawCall* call) {
     Response response;
     response.set_version(weights->version);
     response.set_crc32c(weights->crc32c);
+    SignHeader(&response);
     const size_t bytes = weights->num_elements * sizeof(float);
     bytes_sent_ += bytes;
     call->Answer(EncodeFrame(
@@ -127,6 +138,7 @@ void ParameterServer::HandleReadClock(RawCall* call) {
   response.set_initialized(clock->initialized);
   response.set_steps(clock->steps);
   response.set_begun(clock->begun);
+  SignHeader(&response);
   call->Answer(EncodeFrame(response, {}));
 }
 
@@ -174,6 +186,7 @@ void ParameterServer::HandleReadStatistics(RawCall* call) {
         if (!values.ok()) return Fail(call, values.status());
         v1::StatisticsResponse response;
         response.mutable_values()->Add(values->begin(), values->end());
+        SignHeader(&response);
         call->Answer(EncodeFrame(response, {}));
       });
 }

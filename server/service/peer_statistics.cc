@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "common/status_macros.h"
 #include "common/wire/channel.h"
 #include "common/wire/deadline.h"
 #include "common/wire/grpc_status.h"
@@ -46,6 +47,7 @@ class PeerStatistics::Call final : public CompletionTag {
     request.set_phase(kind_ == StatisticsKind::kTrustRatio ? v1::TRUST_RATIO
                                                            : v1::GRADIENT_NORM);
     request.set_wait_ms(kWaitMs);
+    SignHeader(&request);
     context_ = std::make_unique<grpc::ClientContext>();
     context_->set_deadline(
         DeadlineAfter(absl::Milliseconds(kWaitMs + kMarginMs)));
@@ -61,35 +63,33 @@ class PeerStatistics::Call final : public CompletionTag {
       delete this;
     } else if (waiting_) {
       Start();
-    } else if (!status_.ok()) {
-      Retry();
+    } else if (const absl::Status status = Take(); !status.ok()) {
+      Retry(status);
     } else {
-      Deliver();
       delete this;
     }
   }
 
  private:
-  void Deliver() {
+  // Delivers what has come.
+  absl::Status Take() {
+    if (!status_.ok()) return ToAbslStatus(status_);
     v1::StatisticsResponse response;
     Payload none;
-    if (absl::Status status = DecodeFrame(response_, &response, &none);
-        !status.ok()) {
-      spdlog::error("shard {} sent unreadable statistics: {}", shard_,
-                    std::string(status.message()));
-      return;
+    if (const absl::Status decoded = DecodeFrame(response_, &response, &none);
+        !decoded.ok()) {
+      return absl::DataLossError(decoded.message());
     }
+    TRIBUTARY_RETURN_IF_ERROR(CheckHeader(response));
     owner_->deliver_(step_, kind_, shard_,
                      {response.values().begin(), response.values().end()});
+    return absl::OkStatus();
   }
 
-  void Retry() {
-    const bool again =
-        status_.error_code() == grpc::StatusCode::UNAVAILABLE ||
-        status_.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED ||
-        status_.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
+  void Retry(const absl::Status& status) {
+    const bool again = Repeatable(status);
     spdlog::warn("statistics of step {} from shard {}: {}{}", step_ + 1, shard_,
-                 status_.error_message(), again ? "; asking again" : "");
+                 std::string(status.message()), again ? "; asking again" : "");
     if (!again) {
       delete this;
       return;

@@ -70,6 +70,14 @@ absl::Status ParameterShard::CheckContribution(const BlockState& block,
                       "base_version ", c.base_version, " of rank ", c.rank,
                       ", wanted 0 or more and below ", kMaxStep)));
   }
+  // First: where the field of the payload was damaged nothing has come.
+  if (const uint32_t crc = c.payload.Crc32c(); crc != c.crc32c) {
+    return Reject(Rejection::kChecksum,
+                  absl::DataLossError(absl::StrCat(
+                      "payload of rank ", c.rank, ", step ", c.step,
+                      " was damaged on the way: crc32c ", crc, ", sent as ",
+                      c.crc32c, "; send it again")));
+  }
   const size_t wanted =
       c.samples > 0 ? static_cast<size_t>(block.block().bytes()) : 0;
   if (c.payload.size() != wanted) {
@@ -78,13 +86,6 @@ absl::Status ParameterShard::CheckContribution(const BlockState& block,
                       "payload of ", c.payload.size(), " bytes for block ",
                       block.block().index, " of shard ", options_.shard,
                       " with ", c.samples, " samples, wanted ", wanted)));
-  }
-  if (const uint32_t crc = c.payload.Crc32c(); crc != c.crc32c) {
-    return Reject(Rejection::kChecksum,
-                  absl::DataLossError(absl::StrCat(
-                      "payload of rank ", c.rank, ", step ", c.step,
-                      " was damaged on the way: crc32c ", crc, ", sent as ",
-                      c.crc32c, "; send it again")));
   }
   return absl::OkStatus();
 }
@@ -281,6 +282,12 @@ absl::Status ParameterShard::Restore(int64_t steps, const LoadBlock& load) {
 absl::Status ParameterShard::Initialize(int index, uint32_t crc32c,
                                         const Payload& payload) {
   BlockState& block = *blocks_[index];
+  if (payload.Crc32c() != crc32c) {
+    return Refuse(Reject(
+        Rejection::kChecksum,
+        absl::DataLossError(
+            "initial weights were damaged on the way; send them again")));
+  }
   if (payload.size() != static_cast<size_t>(block.block().bytes())) {
     return Refuse(
         Reject(Rejection::kShape,
@@ -288,12 +295,6 @@ absl::Status ParameterShard::Initialize(int index, uint32_t crc32c,
                    "initial weights of ", payload.size(), " bytes for block ",
                    index, " of shard ", options_.shard, ", wanted ",
                    block.block().bytes()))));
-  }
-  if (payload.Crc32c() != crc32c) {
-    return Refuse(Reject(
-        Rejection::kChecksum,
-        absl::DataLossError(
-            "initial weights were damaged on the way; send them again")));
   }
   if (const int64_t at = FirstNonFinite(payload); at >= 0) {
     return Refuse(

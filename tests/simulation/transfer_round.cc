@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/mutation.h"
+#include "common/wire/repeatable.h"
 #include "tests/simulation/micros.h"
 
 namespace tributary::simulation {
@@ -14,11 +15,6 @@ constexpr int64_t kHold = 2 * kSecond;
 constexpr int64_t kMargin = 10 * kSecond;
 constexpr int64_t kFirstBackoff = 10 * kMilli;
 constexpr int64_t kMaxBackoff = kSecond;
-
-bool Repeatable(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsDataLoss(status) ||
-         absl::IsDeadlineExceeded(status);
-}
 
 }  // namespace
 

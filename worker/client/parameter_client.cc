@@ -14,7 +14,9 @@
 #include "common/wire/crc32c.h"
 #include "common/wire/deadline.h"
 #include "common/wire/grpc_status.h"
+#include "common/wire/header_checksum.h"
 #include "common/wire/plan_codec.h"
+#include "common/wire/repeatable.h"
 #include "common/wire/tensor_frame.h"
 #include "tributary/v1/parameter_service.grpc.pb.h"
 #include "worker/client/transfer.h"
@@ -87,6 +89,7 @@ class GrpcParameterClient final : public ParameterClient {
                       v1::InitializeRequest request;
                       SetAddress(block, request.mutable_address());
                       request.set_crc32c(memory->crc32c);
+                      SignHeader(&request);
                       return EncodeFrame(request, memory->slices);
                     },
                     [](const grpc::ByteBuffer&) { return absl::OkStatus(); }});
@@ -130,6 +133,7 @@ class GrpcParameterClient final : public ParameterClient {
                       v1::PullRequest request = wanted;
                       SetAddress(block, request.mutable_address());
                       request.set_wait_ms(wait_ms);
+                      SignHeader(&request);
                       return EncodeFrame(request, {});
                     },
                     [this, &block](const grpc::ByteBuffer& answer) {
@@ -185,6 +189,7 @@ class GrpcParameterClient final : public ParameterClient {
                     request.set_crc32c(memory->crc32c);
                     request.set_base_version(VersionOf(block));
                     request.set_wait_ms(wait_ms);
+                    SignHeader(&request);
                     return EncodeFrame(request, memory->slices);
                   },
                   [this, &block, flight](const grpc::ByteBuffer& answer) {
@@ -218,6 +223,7 @@ class GrpcParameterClient final : public ParameterClient {
     request.set_rank(options_.rank);
     request.set_incarnation(options_.incarnation);
     request.set_recomputes(options_.recomputes);
+    SignHeader(&request);
     const std::string& server = options_.plan.servers(shard);
     const auto stub = v1::ParameterService::NewStub(DataChannel(server));
     while (true) {
@@ -226,13 +232,12 @@ class GrpcParameterClient final : public ParameterClient {
       v1::ClockResponse response;
       absl::Status status =
           ToAbslStatus(stub->ReadClock(&context, request, &response));
+      if (status.ok()) status = CheckHeader(response);
       if (status.ok()) return response;
-      const bool may_pass =
-          absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
       if (round_.Stopped()) {
         return absl::CancelledError(absl::StrCat("clock of server ", server));
       }
-      if (!may_pass || absl::Now() >= deadline) {
+      if (!Repeatable(status) || SteadyNow() >= deadline) {
         return absl::Status(
             status.code(),
             absl::StrCat("clock of server ", server, ": ", status.message()));
@@ -275,14 +280,18 @@ class GrpcParameterClient final : public ParameterClient {
   absl::Status TakeWeights(const Block& block, const grpc::ByteBuffer& answer) {
     Response response;
     Payload payload;
-    TRIBUTARY_RETURN_IF_ERROR(DecodeFrame(answer, &response, &payload));
+    if (const absl::Status decoded = DecodeFrame(answer, &response, &payload);
+        !decoded.ok()) {
+      return absl::DataLossError(decoded.message());
+    }
+    TRIBUTARY_RETURN_IF_ERROR(CheckHeader(response));
+    if (payload.Crc32c() != response.crc32c()) {
+      return absl::DataLossError("weights were damaged on the way");
+    }
     if (payload.size() != static_cast<size_t>(block.bytes())) {
       return absl::InternalError(
           absl::StrCat("server answered with ", payload.size(),
                        " bytes of weights, wanted ", block.bytes()));
-    }
-    if (payload.Crc32c() != response.crc32c()) {
-      return absl::DataLossError("weights were damaged on the way");
     }
     round_.bytes_received += payload.size();
     VersionOf(block) = response.version();

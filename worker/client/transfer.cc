@@ -7,6 +7,7 @@
 #include "common/steady_waits.h"
 #include "common/wire/deadline.h"
 #include "common/wire/grpc_status.h"
+#include "common/wire/repeatable.h"
 
 namespace tributary {
 namespace {
@@ -32,14 +33,9 @@ int64_t BackoffMicros(int attempts, const void* salt) {
   return base / 2 + static_cast<int64_t>(hash >> 40) % (base / 2 + 1);
 }
 
-bool Repeatable(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsDataLoss(status) ||
-         absl::IsDeadlineExceeded(status) || absl::IsResourceExhausted(status);
-}
-
 }  // namespace
 
-void TransferRound::Begin(absl::Time deadline) {
+void TransferRound::Begin(absl::Duration timeout) {
   absl::MutexLock lock(&mu_);
   deadline_ = SteadyNow() + timeout;
   status_ = absl::OkStatus();

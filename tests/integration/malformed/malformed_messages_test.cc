@@ -15,6 +15,7 @@
 #include "common/wire/channel.h"
 #include "common/wire/crc32c.h"
 #include "common/wire/grpc_status.h"
+#include "common/wire/header_checksum.h"
 #include "server/coordinator/coordinator.h"
 #include "tests/integration/malformed/malformed.h"
 #include "tests/testing/cluster.h"
@@ -135,6 +136,7 @@ class MalformedMessagesTest : public ::testing::Test {
     address.set_shard(shard);
     initialize.set_payload(floats);
     initialize.set_crc32c(Crc32c(floats.data(), floats.size()));
+    SignHeader(&initialize);
     v1::InitializeResponse none;
     grpc::ClientContext context;
     TRIBUTARY_EXPECT_OK(
@@ -151,6 +153,7 @@ class MalformedMessagesTest : public ::testing::Test {
       std::vector<std::thread> ranks;
       for (uint32_t rank : {0u, 1u}) {
         push.set_rank(rank);
+        SignHeader(&push);
         ranks.emplace_back([&stub, push] {
           v1::PushPullResponse weights;
           grpc::ClientContext step_context;
@@ -161,6 +164,7 @@ class MalformedMessagesTest : public ::testing::Test {
       for (std::thread& rank : ranks) rank.join();
     }
     push.set_wait_ms(0);
+    SignHeader(&push);
     return push;
   }
 

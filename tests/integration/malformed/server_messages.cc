@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/wire/crc32c.h"
+#include "common/wire/header_checksum.h"
 #include "tests/integration/malformed/malformed.h"
 
 namespace tributary::testing {
@@ -113,7 +114,7 @@ Malformed ServerMessages::WrongPush() {
     message.code = code;
     message.piece = std::move(piece);
   };
-  switch (random_() % 9) {
+  switch (random_() % 10) {
     case 0:
       push.set_rank(plan_.num_workers() - 1 + far);
       refused(StatusCode::kInvalidArgument,
@@ -160,17 +161,23 @@ Malformed ServerMessages::WrongPush() {
       push.set_base_version(-static_cast<int64_t>(far));
       refused(StatusCode::kInvalidArgument, "base_version -");
       break;
+    case 8:  // what it says of itself, and no other header
+      push.set_samples(push.samples() ^ 1 << far % 20);
+      refused(StatusCode::kDataLoss, "the header of a PushPullRequest was");
+      message.bytes = push.SerializeAsString();
+      return message;
     default:
       *push.mutable_address() = WrongAddress(&message);
   }
+  SignHeader(&push);
   message.bytes = push.SerializeAsString();
   return message;
 }
 
 Malformed ServerMessages::WrongOther() {
   Malformed message;
-  const auto set = [&message](const char* method,
-                              const google::protobuf::MessageLite& request) {
+  const auto set = [&message](const char* method, auto request) {
+    SignHeader(&request);
     message.method = absl::StrCat(kService, method);
     message.bytes = request.SerializeAsString();
   };
@@ -205,6 +212,8 @@ Malformed ServerMessages::WrongOther() {
       v1::InitializeRequest initialize;
       *initialize.mutable_address() = repeated_.address();
       initialize.set_payload(std::string(random_() % 1000, 'x'));
+      initialize.set_crc32c(
+          Crc32c(initialize.payload().data(), initialize.payload().size()));
       refused(StatusCode::kInvalidArgument, "initial weights of ");
       set("Initialize", initialize);
       break;
@@ -223,7 +232,7 @@ Malformed ServerMessages::WrongOther() {
       message.method = absl::StrCat(kService, "GetServerStatus");
       message.bytes = "\x0a";  // field 1 of 70,000 bytes
       message.bytes += "\xf0\xa2\x04" + std::string(70'000, 'x');
-      refused(StatusCode::kInvalidArgument, "at most 65536");
+      refused(StatusCode::kDataLoss, "at most 65536");
   }
   return message;
 }

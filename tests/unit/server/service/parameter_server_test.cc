@@ -1,15 +1,18 @@
 #include "server/service/parameter_server.h"
 
+#include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/wire/channel.h"
 #include "common/wire/crc32c.h"
 #include "common/wire/grpc_status.h"
+#include "common/wire/header_checksum.h"
 #include "tests/testing/cluster.h"
 #include "tests/testing/status_matchers.h"
 #include "tributary/v1/parameter_service.grpc.pb.h"
@@ -56,19 +59,40 @@ class ParameterServerTest : public ::testing::Test {
     request.set_payload(Bytes(weights));
     request.set_crc32c(
         Crc32c(request.payload().data(), request.payload().size()));
+    SignHeader(&request);
     v1::InitializeResponse response;
     grpc::ClientContext context;
     return ToAbslStatus(stub_->Initialize(&context, request, &response));
   }
 
-  absl::Status Send(const v1::PushPullRequest& request,
+  absl::Status Send(v1::PushPullRequest request,
                     v1::PushPullResponse* response) {
+    SignHeader(&request);
     grpc::ClientContext context;
     return ToAbslStatus(stub_->PushPull(&context, request, response));
   }
   absl::Status Send(const v1::PushPullRequest& request) {
     v1::PushPullResponse response;
     return Send(request, &response);
+  }
+
+  // A call whose request may be no message.
+  absl::Status SendBytes(const std::string& method, const std::string& bytes) {
+    grpc::GenericStub stub(channel_);
+    const grpc::Slice slice(bytes);
+    grpc::ClientContext context;
+    grpc::CompletionQueue queue;
+    auto reader = stub.PrepareUnaryCall(
+        &context, absl::StrCat("/tributary.v1.ParameterService/", method),
+        grpc::ByteBuffer(&slice, 1), &queue);
+    grpc::ByteBuffer answer;
+    grpc::Status status;
+    reader->StartCall();
+    reader->Finish(&answer, &status, nullptr);
+    void* tag = nullptr;
+    bool ok = false;
+    queue.Next(&tag, &ok);
+    return ToAbslStatus(status);
   }
 
   Cluster cluster_;  // SGD, rate 0.01
@@ -87,10 +111,116 @@ TEST_F(ParameterServerTest, PlainProtobufMessagesTrain) {
   v1::PullRequest pull;
   SetAddress(pull.mutable_address());
   pull.set_min_version(1);
+  SignHeader(&pull);
   v1::PullResponse pulled;
   grpc::ClientContext context;
   TRIBUTARY_EXPECT_OK(ToAbslStatus(stub_->Pull(&context, pull, &pulled)));
   EXPECT_EQ(pulled.payload(), response.payload());
+  TRIBUTARY_EXPECT_OK(CheckHeader(response));
+  TRIBUTARY_EXPECT_OK(CheckHeader(pulled));
+}
+
+// One bit is enough, of any field and wherever the field then lands.
+TEST_F(ParameterServerTest, AFlippedBitOfAHeaderIsNeverApplied) {
+  TRIBUTARY_EXPECT_OK(Initialize({1, 2, 3}));
+  v1::PushPullRequest push = Push({100, 0, -100});
+  push.set_wait_ms(0);
+  push.set_step(0);
+  push.set_samples(3);
+  SignHeader(&push);
+  v1::PullRequest pull;
+  SetAddress(pull.mutable_address());
+  pull.set_finished_steps(0);
+  SignHeader(&pull);
+  v1::ClockRequest clock;
+  SetAddress(clock.mutable_address());
+  clock.set_incarnation(1);
+  SignHeader(&clock);
+  v1::InitializeRequest initialize;
+  SetAddress(initialize.mutable_address());
+  initialize.set_payload(Bytes({1, 2, 3}));
+  initialize.set_crc32c(Crc32c(initialize.payload().data(), 12));
+  SignHeader(&initialize);
+  v1::StatisticsRequest statistics;
+  statistics.set_job_id(cluster_.plan().job_id());
+  statistics.set_plan_epoch(cluster_.plan().epoch());
+  statistics.set_phase(v1::GRADIENT_NORM);
+  statistics.set_step(1);
+  SignHeader(&statistics);
+  uint64_t damaged = 0;
+  for (const auto& [method, bytes] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"PushPull", push.SerializeAsString()},
+           {"Pull", pull.SerializeAsString()},
+           {"ReadClock", clock.SerializeAsString()},
+           {"Initialize", initialize.SerializeAsString()},
+           {"ReadStatistics", statistics.SerializeAsString()}}) {
+    for (size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
+      std::string flipped = bytes;
+      flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ 1 << bit % 8);
+      const absl::Status status = SendBytes(method, flipped);
+      EXPECT_TRUE(absl::IsDataLoss(status))
+          << method << ", bit " << bit << ": " << status;
+      ++damaged;
+    }
+  }
+  EXPECT_GT(damaged, 500u);
+  const v1::ServerStatusResponse status = cluster_.server(0).GetStatus();
+  EXPECT_EQ(status.contributions(), 0u);
+  EXPECT_EQ(
+      status.rejections().at("checksum") + status.rejections().at("malformed"),
+      damaged);
+  v1::PushPullResponse response;
+  TRIBUTARY_EXPECT_OK(SendBytes("PushPull", push.SerializeAsString()));
+  TRIBUTARY_EXPECT_OK(Send(push, &response));
+  EXPECT_EQ(response.payload(), Bytes({0, 2, 4}));
+}
+
+// Bytes that were recorded on the way come again: after the rank's place has
+// been taken, and after the plan has changed.
+TEST_F(ParameterServerTest, AReplayedPushIsFencedOff) {
+  TRIBUTARY_EXPECT_OK(Initialize({1, 2, 3}));
+  v1::PushPullRequest push = Push({100, 0, -100});
+  SignHeader(&push);
+  const std::string recorded = push.SerializeAsString();
+  TRIBUTARY_EXPECT_OK(SendBytes("PushPull", recorded));
+  push.set_step(1);
+  SignHeader(&push);
+  const std::string next = push.SerializeAsString();
+  v1::ClockRequest clock;  // a replacement asks where the rank stands
+  SetAddress(clock.mutable_address());
+  clock.set_incarnation(2);
+  SignHeader(&clock);
+  TRIBUTARY_EXPECT_OK(SendBytes("ReadClock", clock.SerializeAsString()));
+  for (const std::string& bytes : {recorded, next}) {
+    EXPECT_THAT(SendBytes("PushPull", bytes),
+                StatusIs(absl::StatusCode::kFailedPrecondition, "taken"));
+  }
+  EXPECT_EQ(cluster_.server(0).GetStatus().rejections().at("fenced"), 2u);
+  EXPECT_EQ(cluster_.server(0).GetStatus().contributions(), 1u);
+  EXPECT_EQ(cluster_.server(0).GetStatus().max_version(), 1);
+
+  cluster_.StartOver();
+  EXPECT_THAT(SendBytes("PushPull", recorded),
+              StatusIs(absl::StatusCode::kFailedPrecondition, "plan epoch"));
+  EXPECT_EQ(cluster_.server(0).GetStatus().contributions(), 0u);
+}
+
+TEST_F(ParameterServerTest, StepsThatNobodyCanHaveFinishedAreRefused) {
+  TRIBUTARY_EXPECT_OK(Initialize({1, 2, 3}));
+  for (int64_t steps : {INT64_MIN, int64_t{-1}, int64_t{1} << 53, INT64_MAX}) {
+    v1::PullRequest pull;
+    SetAddress(pull.mutable_address());
+    pull.set_finished_steps(steps);
+    SignHeader(&pull);
+    v1::PullResponse pulled;
+    grpc::ClientContext context;
+    EXPECT_THAT(ToAbslStatus(stub_->Pull(&context, pull, &pulled)),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         absl::StrCat("a pull after ", steps,
+                                      " finished steps, wanted 0 or more")));
+  }
+  EXPECT_EQ(cluster_.server(0).GetStatus().max_staleness(), 0);
 }
 
 class TwoWorkersTest : public ParameterServerTest {
@@ -177,11 +307,12 @@ TEST_F(ParameterServerTest, WithoutAPlanItAsksToTryAgain) {
   TRIBUTARY_ASSERT_OK(server);
   auto stub = v1::ParameterService::NewStub(
       DataChannel(absl::StrCat("127.0.0.1:", (*server)->port())));
+  v1::PushPullRequest push = Push({1, 1, 1});
+  SignHeader(&push);
   v1::PushPullResponse response;
   grpc::ClientContext context;
-  EXPECT_THAT(
-      ToAbslStatus(stub->PushPull(&context, Push({1, 1, 1}), &response)),
-      StatusIs(absl::StatusCode::kUnavailable, "no plan yet"));
+  EXPECT_THAT(ToAbslStatus(stub->PushPull(&context, push, &response)),
+              StatusIs(absl::StatusCode::kUnavailable, "no plan yet"));
 }
 
 TEST_F(ParameterServerTest, ATakenPortIsSaid) {
@@ -194,6 +325,7 @@ TEST_F(ParameterServerTest, GoingHomeAnswersThoseWhoWait) {
   v1::PullRequest pull;
   SetAddress(pull.mutable_address());
   pull.set_wait_ms(30'000);
+  SignHeader(&pull);
   v1::PullResponse pulled;
   grpc::ClientContext context;
   grpc::CompletionQueue queue;

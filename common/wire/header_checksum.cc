@@ -1,0 +1,99 @@
+#include "common/wire/header_checksum.h"
+
+#include <array>
+#include <bit>
+#include <initializer_list>
+
+#include "common/wire/crc32c.h"
+
+namespace tributary {
+namespace {
+
+// Words one after the other, into a checksum.
+class Words {
+ public:
+  explicit Words(uint64_t number) { Add(number); }
+
+  template <typename... Numbers>
+  Words& Add(uint64_t word, Numbers... more) {
+    std::array<unsigned char, sizeof(word)> bytes;
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      bytes[i] = static_cast<unsigned char>(word >> 8 * i);
+    }
+    crc_ = ExtendCrc32c(crc_, bytes.data(), bytes.size());
+    if constexpr (sizeof...(more) > 0) Add(static_cast<uint64_t>(more)...);
+    return *this;
+  }
+  Words& Add(const v1::BlockAddress& address) {
+    return Add(address.job_id(), address.plan_epoch(), address.shard(),
+               address.block());
+  }
+  uint32_t crc() const { return crc_; }
+
+ private:
+  uint32_t crc_ = 0;
+};
+
+uint64_t Word(int64_t value) { return static_cast<uint64_t>(value); }
+
+}  // namespace
+
+uint32_t HeaderCrc32c(const v1::PushPullRequest& message) {
+  return Words(1)
+      .Add(message.address())
+      .Add(message.rank(), message.incarnation(), message.step(),
+           message.samples(), message.wait_ms(), message.base_version())
+      .crc();
+}
+
+uint32_t HeaderCrc32c(const v1::PushPullResponse& message) {
+  return Words(2).Add(Word(message.version())).crc();
+}
+
+uint32_t HeaderCrc32c(const v1::PullRequest& message) {
+  Words words(3);
+  words.Add(message.address())
+      .Add(Word(message.min_version()), message.wait_ms(), message.exact(),
+           message.has_finished_steps());
+  if (message.has_finished_steps()) words.Add(Word(message.finished_steps()));
+  return words.crc();
+}
+
+uint32_t HeaderCrc32c(const v1::PullResponse& message) {
+  return Words(4).Add(Word(message.version())).crc();
+}
+
+uint32_t HeaderCrc32c(const v1::ClockRequest& message) {
+  return Words(5)
+      .Add(message.address())
+      .Add(message.rank(), message.incarnation(), message.recomputes())
+      .crc();
+}
+
+uint32_t HeaderCrc32c(const v1::ClockResponse& message) {
+  return Words(6)
+      .Add(message.initialized(), message.steps(), message.begun())
+      .crc();
+}
+
+uint32_t HeaderCrc32c(const v1::InitializeRequest& message) {
+  return Words(7).Add(message.address()).crc();
+}
+
+uint32_t HeaderCrc32c(const v1::StatisticsRequest& message) {
+  return Words(8)
+      .Add(message.job_id(), message.plan_epoch(), message.shard(),
+           message.step(), static_cast<int>(message.phase()), message.wait_ms())
+      .crc();
+}
+
+uint32_t HeaderCrc32c(const v1::StatisticsResponse& message) {
+  Words words(9);
+  words.Add(static_cast<uint64_t>(message.values_size()));
+  for (double value : message.values()) {
+    words.Add(std::bit_cast<uint64_t>(value));
+  }
+  return words.crc();
+}
+
+}  // namespace tributary

@@ -1,0 +1,103 @@
+#include "server/service/peer_statistics.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <optional>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/wire/deadline.h"
+#include "common/wire/header_checksum.h"
+#include "common/wire/plan_codec.h"
+#include "server/service/raw_call.h"
+
+namespace tributary {
+namespace {
+
+// The other shard's server: its answers come damaged, or as whatever stands
+// between ends a call, before one comes whole.
+class Peer final : public v1::ParameterService::Service {
+ public:
+  int calls() const { return calls_; }
+
+ private:
+  grpc::Status ReadStatistics(grpc::ServerContext*,
+                              const v1::StatisticsRequest* request,
+                              v1::StatisticsResponse* response) override {
+    if (!CheckHeader(*request).ok()) {
+      return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "header");
+    }
+    response->add_values(2.5);
+    SignHeader(response);
+    switch (calls_++) {
+      case 0:
+        return grpc::Status(grpc::StatusCode::INTERNAL, "RST_STREAM");
+      case 1:
+        return grpc::Status(grpc::StatusCode::CANCELLED, "RST_STREAM");
+      case 2:
+        return grpc::Status(grpc::StatusCode::UNKNOWN, "a proxy's");
+      case 3:
+        return grpc::Status(grpc::StatusCode::DATA_LOSS, "header");
+      case 4:
+        response->set_values(0, 2.75);
+        break;
+    }
+    return grpc::Status::OK;
+  }
+
+  std::atomic<int> calls_{0};
+};
+
+TEST(PeerStatisticsTest, AsksUntilAnAnswerComesWhole) {
+  Peer peer;
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+                           &port);
+  builder.RegisterService(&peer);
+  const auto server = builder.BuildAndStart();
+
+  v1::Plan plan;
+  plan.set_job_id(77);
+  plan.set_epoch(1);
+  plan.set_num_workers(1);
+  plan.set_bucket_bytes(1 << 16);
+  plan.add_servers("127.0.0.1:1");
+  plan.add_servers(absl::StrCat("127.0.0.1:", port));
+  for (const char* name : {"w", "x"}) {
+    v1::ParameterSpec& spec = *plan.add_parameters();
+    spec.set_name(name);
+    spec.add_shape(1000);
+  }
+  const PartitionPlan partition = MakePartitionPlan(plan).value();
+  ASSERT_GT(partition.shard_elements(1), 0);
+
+  grpc::CompletionQueue queue;
+  std::optional<std::vector<double>> delivered;
+  PeerStatistics statistics(
+      plan, partition, /*shard=*/0, &queue,
+      [&](int64_t step, StatisticsKind, int shard, std::vector<double> values) {
+        EXPECT_EQ(step, 12);
+        EXPECT_EQ(shard, 1);
+        delivered = std::move(values);
+      });
+  statistics.Fetch(12, StatisticsKind::kGradientNorm);
+  void* tag = nullptr;
+  bool ok = false;
+  while (!delivered && !statistics.idle() &&
+         queue.AsyncNext(&tag, &ok, DeadlineAfter(absl::Seconds(30))) ==
+             grpc::CompletionQueue::GOT_EVENT) {
+    static_cast<CompletionTag*>(tag)->Proceed(ok);
+  }
+  ASSERT_TRUE(delivered.has_value()) << peer.calls() << " calls";
+  EXPECT_EQ(*delivered, std::vector<double>{2.5});
+  EXPECT_EQ(peer.calls(), 6);
+  EXPECT_TRUE(statistics.idle());
+  queue.Shutdown();
+  while (queue.Next(&tag, &ok)) {
+  }
+}
+
+}  // namespace
+}  // namespace tributary

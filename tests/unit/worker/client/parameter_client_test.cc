@@ -1,0 +1,160 @@
+#include "worker/client/parameter_client.h"
+
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/wire/crc32c.h"
+#include "common/wire/header_checksum.h"
+#include "tests/testing/status_matchers.h"
+#include "tributary/v1/parameter_service.grpc.pb.h"
+
+namespace tributary {
+namespace {
+
+// Weights {1, 2, 3} of version 7, after as many answers that are damaged or end
+// as whatever stands between client and server may end a call.
+class DamagingService final : public v1::ParameterService::Service {
+ public:
+  static constexpr int kWays = 8;
+  void Damage() { left_ = kWays; }
+  int left() const { return left_; }
+
+  grpc::Status Pull(grpc::ServerContext*, const v1::PullRequest* request,
+                    v1::PullResponse* response) override {
+    if (!CheckHeader(*request).ok()) headers_ok_ = false;
+    return Answer(response);
+  }
+  grpc::Status PushPull(grpc::ServerContext*,
+                        const v1::PushPullRequest* request,
+                        v1::PushPullResponse* response) override {
+    if (!CheckHeader(*request).ok()) headers_ok_ = false;
+    return Answer(response);
+  }
+  grpc::Status Initialize(grpc::ServerContext*,
+                          const v1::InitializeRequest* request,
+                          v1::InitializeResponse*) override {
+    if (!CheckHeader(*request).ok()) headers_ok_ = false;
+    return grpc::Status::OK;
+  }
+  grpc::Status ReadClock(grpc::ServerContext*, const v1::ClockRequest* request,
+                         v1::ClockResponse* response) override {
+    if (!CheckHeader(*request).ok()) headers_ok_ = false;
+    response->set_initialized(true);
+    response->set_steps(4);
+    response->set_begun(4);
+    SignHeader(response);
+    if (left_ > 0 && left_-- > 1) response->set_steps(5);
+    return grpc::Status::OK;
+  }
+  bool headers_ok() const { return headers_ok_; }
+
+ private:
+  template <typename Response>
+  grpc::Status Answer(Response* response) {
+    const std::vector<float> weights = {1, 2, 3};
+    response->set_version(7);
+    response->set_payload(weights.data(), 12);
+    response->set_crc32c(Crc32c(weights.data(), 12));
+    SignHeader(response);
+    if (left_ == 0) return grpc::Status::OK;
+    switch (--left_) {
+      case 0:
+        response->set_version(6);
+        break;
+      case 1:
+        (*response->mutable_payload())[2] ^= 1;
+        break;
+      case 2:
+        response->clear_payload();
+        break;
+      case 3:
+        response->set_header_crc32c(0);
+        break;
+      case 4:
+        return grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "no room");
+      case 5:
+        return grpc::Status(grpc::StatusCode::CANCELLED, "reset");
+      case 6:
+        return grpc::Status(grpc::StatusCode::INTERNAL, "reset");
+      default:
+        return grpc::Status(grpc::StatusCode::UNKNOWN, "reset");
+    }
+    return grpc::Status::OK;
+  }
+
+  std::atomic<int> left_{0};
+  std::atomic<bool> headers_ok_{true};
+};
+
+class ParameterClientTest : public ::testing::Test {
+ protected:
+  ParameterClientTest() {
+    grpc::ServerBuilder builder;
+    int port = 0;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+                             &port);
+    builder.RegisterService(&service_);
+    server_ = builder.BuildAndStart();
+    ParameterClient::Options options;
+    options.plan.set_job_id(77);
+    options.plan.set_epoch(1);
+    options.plan.set_num_workers(1);
+    options.plan.set_bucket_bytes(1 << 16);
+    options.plan.add_servers(absl::StrCat("127.0.0.1:", port));
+    v1::ParameterSpec& spec = *options.plan.add_parameters();
+    spec.set_name("w");
+    spec.add_shape(3);
+    options.step_timeout = absl::Seconds(60);
+    client_ = ParameterClient::Connect(std::move(options)).value();
+  }
+
+  DamagingService service_;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<ParameterClient> client_;
+  std::vector<float> weights_ = std::vector<float>(3);
+};
+
+TEST_F(ParameterClientTest, WhatComesDamagedIsAskedForAgain) {
+  float* const weights[] = {weights_.data()};
+  service_.Damage();
+  TRIBUTARY_ASSERT_OK(client_->Pull(0, weights));
+  EXPECT_EQ(client_->traffic().retries, uint64_t{DamagingService::kWays});
+  EXPECT_EQ(client_->newest_version(), 7);
+  EXPECT_EQ(weights_, (std::vector<float>{1, 2, 3}));
+
+  service_.Damage();
+  weights_ = {0, 0, 0};
+  const std::vector<float> gradient = {1, 1, 1};
+  const float* const gradients[] = {gradient.data()};
+  client_->BeginStep(3, 2, gradients, weights);
+  client_->PushPull(client_->partition().blocks(0)[0]);
+  TRIBUTARY_ASSERT_OK(client_->FinishStep());
+  EXPECT_EQ(client_->traffic().retries, 2u * DamagingService::kWays);
+  EXPECT_EQ(client_->newest_version(), 7);
+  EXPECT_EQ(weights_, (std::vector<float>{1, 2, 3}));
+  EXPECT_TRUE(service_.headers_ok());
+}
+
+TEST_F(ParameterClientTest, ADamagedClockIsReadAgain) {
+  service_.Damage();
+  const auto clock = client_->ReadClock();
+  TRIBUTARY_ASSERT_OK(clock);
+  EXPECT_EQ(clock->steps, 4);
+  EXPECT_EQ(service_.left(), 0);
+  EXPECT_TRUE(service_.headers_ok());
+}
+
+TEST_F(ParameterClientTest, InitialWeightsCarryAHeaderChecksum) {
+  const float* const tensors[] = {weights_.data()};
+  TRIBUTARY_ASSERT_OK(client_->Initialize(tensors));
+  EXPECT_TRUE(service_.headers_ok());
+}
+
+}  // namespace
+}  // namespace tributary
