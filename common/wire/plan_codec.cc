@@ -30,16 +30,24 @@ void ToProto(const ParameterSpecs& specs,
   }
 }
 
+namespace {
+
+// On the wire a holder counts from 1, and 0 is everybody. A negative number is
+// nobody, which MakePartitionPlan refuses.
+int HolderOf(int32_t number) { return number < 0 ? -2 : number - 1; }
+
+}  // namespace
+
 ParameterSpecs FromProto(
     const google::protobuf::RepeatedPtrField<v1::ParameterSpec>& specs) {
   ParameterSpecs out;
   for (const v1::ParameterSpec& proto : specs) {
-    ParameterSpec& spec = out.emplace_back(
-        ParameterSpec{.name = proto.name(),
-                      .shape = {proto.shape().begin(), proto.shape().end()},
-                      .holders = {proto.stage() - 1, proto.tensor() - 1,
-                                  proto.other_stage() - 1},
-                      .running_momentum = proto.running_momentum()});
+    ParameterSpec& spec = out.emplace_back(ParameterSpec{
+        .name = proto.name(),
+        .shape = {proto.shape().begin(), proto.shape().end()},
+        .holders = {HolderOf(proto.stage()), HolderOf(proto.tensor()),
+                    HolderOf(proto.other_stage())},
+        .running_momentum = proto.running_momentum()});
     if (!proto.has_part()) continue;
     const v1::ParameterPart& part = proto.part();
     spec.whole_name = part.name();

@@ -263,6 +263,14 @@ void ParameterShard::PullExact(int block, int64_t version,
 
 void ParameterShard::PullFinished(int block, int64_t finished,
                                   int64_t deadline_micros, WeightsDone done) {
+  if (finished < 0 || finished >= kMaxStep) {
+    done(Refuse(Reject(
+        Rejection::kStep,
+        absl::InvalidArgumentError(absl::StrCat(
+            "a pull after ", finished,
+            " finished steps, wanted 0 or more and below ", kMaxStep)))));
+    return;
+  }
   Ask(block, {BlockState::Want::kFinished, finished, deadline_micros,
               std::move(done)});
 }
