@@ -4,13 +4,14 @@
 usage: bench/gpu_models.py write DIRECTORY [--tiny]
        bench/gpu_models.py measure DIRECTORY --worker tributary-worker
            [--models mlp,gpt2s] [--precisions float32,bfloat16] [--device cuda]
-           [--seconds 60] [--tsv FILE]
+           [--seconds 60] [--all 540] [--tsv FILE]
 
 `write` makes a job file and random data for each model; it needs Python alone.
 `measure` asks `tributary-worker --measure-compute` for the milliseconds of
 forward with the loss, backward and update, and bench/pytorch_gpu.py for those of
-the same layers in PyTorch, where that is installed; then prints one table. A
-model that does not end in --seconds is told as such and left out.
+the same layers in PyTorch, where that is installed; then prints one table. What
+does not end in --seconds is told as such and left out. PyTorch compiles nothing
+any more when less than two minutes of --all are left.
 """
 
 import argparse
@@ -20,6 +21,7 @@ import os
 import struct
 import subprocess
 import sys
+import time
 
 
 def linear(inputs, outputs, **more):
@@ -146,24 +148,30 @@ def write(directory, tiny):
 
 def run(command, seconds):
     """The last line of what it prints that is JSON; or why there is none."""
+    why = ""
     try:
         done = subprocess.run(command, capture_output=True, text=True,
-                              timeout=seconds, check=False)
-    except subprocess.TimeoutExpired:
-        return None, f"not done in {seconds} s"
-    for line in reversed(done.stdout.splitlines()):
+                              timeout=max(1, seconds), check=False)
+        out, words = done.stdout, (done.stderr or done.stdout).split("\n")
+        words = [word for word in words if word.strip()]
+        failed = words[-1] if words else f"exit code {done.returncode}"
+    except subprocess.TimeoutExpired as late:
+        out = (late.stdout or b"").decode()  # bytes, whatever `text` says
+        why = failed = f"not done in {seconds:.0f} s"
+    for line in reversed(out.splitlines()):
         if line.startswith("{"):
-            return json.loads(line), ""
-    words = (done.stderr or done.stdout).strip().splitlines()
-    return None, words[-1] if words else f"exit code {done.returncode}"
+            return json.loads(line), why
+    return None, failed
 
 
 def measure(options):
     here = os.path.dirname(os.path.abspath(__file__))
+    end = time.monotonic() + options.all
+    tsv = open(options.tsv, "w", encoding="utf-8") if options.tsv else None
     print(f"{'model':10} {'precision':9} {'rows':>5} {'forward':>9} "
           f"{'backward':>9} {'update':>8} {'step ms':>9} {'eager':>9} "
           f"{'compiled':>9}  times PyTorch (eager, compiled)", flush=True)
-    lines, failures = [], 0
+    failures = 0
     for name in options.models.split(","):
         path = os.path.join(options.directory, name + ".yaml")
         with open(path, encoding="utf-8") as file:
@@ -183,10 +191,12 @@ def measure(options):
                      1e3 * passes["backward_seconds"],
                      1e3 * mine["update_seconds"]]
             step = sum(times)
+            left = end - time.monotonic()
             rival, why = run(
                 [sys.executable, os.path.join(here, "pytorch_gpu.py"), path,
-                 "--precision", precision, "--device", options.device],
-                options.seconds)
+                 "--precision", precision, "--device", options.device] +
+                ([] if left > 120 else ["--eager"]),
+                min(options.seconds, left))
             rival = rival or {}
             told = [f"{rival[k]:9.2f}" if k in rival else f"{'-':>9}"
                     for k in ("eager_ms", "compiled_ms")]
@@ -196,13 +206,12 @@ def measure(options):
                   f"{times[1]:9.2f} {times[2]:8.2f} {step:9.2f} "
                   f"{' '.join(told)}  {ratios}"
                   f"{'  PyTorch: ' + why if why else ''}", flush=True)
-            lines.append([name, precision, str(rows), f"{step:.3f}"] +
-                         [f"{rival[k]:.3f}" if k in rival else "" for k in
-                          ("eager_ms", "compiled_ms")])
-    if options.tsv:
-        with open(options.tsv, "w", encoding="utf-8") as file:
-            for line in lines:
-                file.write("\t".join(line) + "\n")
+            if tsv:
+                tsv.write("\t".join(
+                    [name, precision, str(rows), f"{step:.3f}"] +
+                    [f"{rival[k]:.3f}" if k in rival else "" for k in
+                     ("eager_ms", "compiled_ms")]) + "\n")
+                tsv.flush()
     return 1 if failures else 0
 
 
@@ -219,6 +228,7 @@ def main():
     measuring.add_argument("--precisions", default="float32,bfloat16")
     measuring.add_argument("--device", default="cuda")
     measuring.add_argument("--seconds", type=int, default=60)
+    measuring.add_argument("--all", type=int, default=540)
     measuring.add_argument("--tsv", default="")
     options = parser.parse_args()
     if options.command == "measure":

@@ -2,7 +2,7 @@
 """The rival of bench/gpu_models.py: a job's layers in PyTorch on one device.
 
 usage: bench/pytorch_gpu.py JOB.yaml [--precision float32|bfloat16]
-           [--device cuda|cpu] [--steps 30]
+           [--device cuda|cpu] [--steps 30] [--eager]
 
 Prints one JSON object: milliseconds of a step (forward, cross entropy, backward,
 AdamW), eager and compiled, medians by the device's clock, and the loss after
@@ -146,6 +146,7 @@ def main():
     parser.add_argument("--precision", default="float32")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--eager", action="store_true", help="compile nothing")
     options = parser.parse_args()
     torch.manual_seed(1)
     torch.backends.cuda.matmul.allow_tf32 = False
@@ -180,6 +181,8 @@ def main():
     told["eager_ms"], told["loss"] = time_steps(step_with(loss_of),
                                                 options.device, options.steps)
     print(json.dumps(told), flush=True)
+    if options.eager:
+        return
     try:
         compiled = torch.compile(loss_of)
         told["compiled_ms"], told["loss"] = time_steps(

@@ -150,10 +150,10 @@ k2() {
     echo "k2: compute-sanitizer is not on PATH (it comes with the CUDA toolkit)"
     return 0
   fi
-  local tool filter log
-  while read -r tool filter; do
+  local tool share filter log
+  while read -r tool share filter; do  # share: of the time, in percent
     log=$work/$tool.log
-    timeout "$(left)" env LD_LIBRARY_PATH="$home/lib:$libraries" \
+    timeout $((limit * share / 100)) env LD_LIBRARY_PATH="$home/lib:$libraries" \
       compute-sanitizer --tool "$tool" --error-exitcode 9 \
       "$home/bin/gpu_tests" --checks --quick ${filter:+--filter "$filter"} > "$log" 2>&1
     local status=$?
@@ -161,10 +161,10 @@ k2() {
     check "$tool" "$(grep -E 'ERROR SUMMARY|RACECHECK SUMMARY' "$log" | tail -1 | sed 's/=* *//') (exit $status)" test $status = 0
     cat "$log" >> "$work/k2.log"
   done <<'TOOLS'
-memcheck
-racecheck attention|softmax|norm|sum|embedding|loss
-synccheck attention|softmax|norm|sum|embedding
-initcheck attention|convolution|norm|pool|update
+memcheck 40
+racecheck 20 attention|softmax|norm|sum|embedding
+synccheck 15 attention|softmax|norm|sum|embedding
+initcheck 20 attention|convolution|norm|pool
 TOOLS
   head -c 15000000 "$work/k2.log" > "$work/k2.short"
   keep "$work/k2.short" k2.log
@@ -204,7 +204,7 @@ k4() {
     "$home/bin/tributary-worker" > "$work/worker"
   chmod +x "$work/worker"
   timeout "$(left)" python3 "$root/bench/gpu_models.py" measure "$work/jobs" \
-    --worker "$work/worker" --device "$device" --seconds 90 \
+    --worker "$work/worker" --device "$device" --seconds 90 --all $(($(left) - 20)) \
     --tsv "$work/k4.tsv" | tee "$work/k4.txt"
   check "models measured" "$(wc -l < "$work/k4.tsv" 2> /dev/null || echo 0) of 8" \
     test "$(wc -l < "$work/k4.tsv" 2> /dev/null || echo 0)" = 8
