@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cli/append_file.h"
+#include "common/printable.h"
 
 namespace tributary {
 namespace {
@@ -36,16 +37,18 @@ void Console::Show(const ProgressView& view) {
 }
 
 void Console::Wait(absl::string_view what) {
-  Write(display_.Wait(what, clock_->NowMicros(), TerminalWidth()));
+  Write(display_.Wait(Printable(what), clock_->NowMicros(), TerminalWidth()));
 }
 
-void Console::Note(absl::string_view line) { Write(display_.Note(line)); }
+void Console::Note(absl::string_view line) {
+  Write(display_.Note(Printable(line)));
+}
 
 void Console::End() { Write(display_.End()); }
 
 void PrintError(absl::string_view message) {
   AppendTo(STDERR_FILENO, "the error",
-           absl::StrCat("tributary: ", message, "\n"))
+           absl::StrCat("tributary: ", Printable(message), "\n"))
       .IgnoreError();
 }
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "cli/format.h"
+#include "common/printable.h"
 
 namespace tributary {
 namespace {
@@ -45,7 +46,7 @@ std::string MemberLine(const v1::MemberStatus& member) {
   if (!member.waiting_for().empty()) {
     absl::StrAppend(&line, "  waits for ", member.waiting_for());
   }
-  return line;
+  return Printable(line);
 }
 
 // "checkpoint of step 40, 12.3 s ago; 1 failed; rollbacks: 2"; empty: nothing
@@ -100,12 +101,13 @@ std::string WaitLines(const v1::JobStatusResponse& status) {
 }  // namespace
 
 std::string StatusText(const v1::JobStatusResponse& status) {
-  std::string text = absl::StrCat(status.name(), ": ");
+  const std::string message = Printable(status.message());
+  std::string text = absl::StrCat(Printable(status.name()), ": ");
   if (status.phase() == v1::JOB_PHASE_WAITING) {
-    absl::StrAppend(&text, status.message());  // "waiting for ..."
+    absl::StrAppend(&text, message);  // "waiting for ..."
   } else {
     absl::StrAppend(&text, PhaseText(status.phase()),
-                    status.message().empty() ? "" : ", ", status.message());
+                    message.empty() ? "" : ", ", message);
   }
   if (status.total_steps() > 0) {
     absl::StrAppendFormat(&text, "\n  step %d/%d (%d%%), epoch %.1f",

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "common/printable.h"
 
 namespace tributary {
 namespace {
@@ -13,7 +14,8 @@ namespace {
 std::string Text(const LogRecord& record, absl::string_view time) {
   std::string line = absl::StrCat(time, " ", record.level, " ", record.role);
   if (record.index >= 0) absl::StrAppend(&line, "-", record.index);
-  absl::StrAppend(&line, record.role.empty() ? "" : ": ", record.message, "\n");
+  absl::StrAppend(&line, record.role.empty() ? "" : ": ",
+                  Printable(record.message), "\n");
   return line;
 }
 

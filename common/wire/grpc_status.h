@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "common/utf8.h"
 
 namespace tributary {
 
@@ -13,9 +14,14 @@ inline absl::Status ToAbslStatus(const grpc::Status& status) {
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
                       status.error_message());
 }
+
+// A message travels as metadata, of which a peer takes 8 KiB: longer ones would
+// be refused as a whole, with another code. Bytes beyond ASCII take three.
+inline constexpr size_t kMaxStatusBytes = 1024;
+
 inline grpc::Status ToGrpcStatus(const absl::Status& status) {
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()),
-                      std::string(status.message()));
+                      std::string(CutUtf8(status.message(), kMaxStatusBytes)));
 }
 
 }  // namespace tributary

@@ -1,0 +1,29 @@
+#include "common/wire/grpc_status.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace tributary {
+namespace {
+
+TEST(GrpcStatusTest, CodeAndMessageAreTheSameBothWays) {
+  const absl::Status status = absl::DataLossError("a bit is wrong");
+  EXPECT_EQ(ToAbslStatus(ToGrpcStatus(status)), status);
+}
+
+TEST(GrpcStatusTest, AMessageIsCutToWhatAPeerTakesAsMetadata) {
+  const std::string longest(kMaxStatusBytes, 'x');
+  EXPECT_EQ(ToGrpcStatus(absl::UnknownError(longest)).error_message(), longest);
+  EXPECT_EQ(ToGrpcStatus(absl::UnknownError(longest + "y")).error_message(),
+            longest);
+  std::string foreign;
+  while (foreign.size() < 3000) foreign += "東";
+  const std::string cut =
+      ToGrpcStatus(absl::UnknownError(foreign)).error_message();
+  EXPECT_EQ(cut.size(), kMaxStatusBytes / 3 * 3);
+  EXPECT_TRUE(IsUtf8(cut));
+}
+
+}  // namespace
+}  // namespace tributary
