@@ -16,6 +16,8 @@
 #include "absl/strings/string_view.h"
 #include "cli/append_file.h"
 #include "cli/interrupts.h"
+#include "common/printable.h"
+#include "common/run/process_limits.h"
 #include "common/status_macros.h"
 #include "common/telemetry/log_line.h"
 
@@ -50,15 +52,24 @@ constexpr size_t kLongestLine = 2048;
 }
 
 absl::Status CannotStart(const std::string& program, int error) {
-  return absl::ErrnoToStatus(error, absl::StrCat("cannot start ", program));
+  const std::string what = absl::StrCat("cannot start ", program);
+  if (error != EMFILE) return absl::ErrnoToStatus(error, what);
+  return absl::ResourceExhaustedError(
+      absl::StrCat(what,
+                   ": this process has as many files and connections "
+                   "open as it may, ",
+                   FileLimit(), " (ulimit -n)"));
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(
     Options options) {
-  TRIBUTARY_ASSIGN_OR_RETURN(const UniqueFd log,
-                             OpenForAppending(options.log_path));
+  absl::StatusOr<UniqueFd> log = OpenForAppending(options.log_path);
+  if (!log.ok() && errno == EMFILE) {
+    return CannotStart(options.command[0], EMFILE);
+  }
+  TRIBUTARY_RETURN_IF_ERROR(log.status());
   std::vector<char*> command;
   for (std::string& part : options.command) command.push_back(part.data());
   command.push_back(nullptr);
@@ -70,7 +81,7 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) return CannotStart(options.command[0], errno);
-  if (pid == 0) BecomeProgram(command.data(), log.get(), ends[1], parent);
+  if (pid == 0) BecomeProgram(command.data(), log->get(), ends[1], parent);
   setpgid(pid, pid);  // here too: whoever comes first
   Interrupts::KillWithUs(pid);
   write_end = UniqueFd();
@@ -149,11 +160,7 @@ std::string LastLine(const std::string& path) {
   file.read(tail.data(), static_cast<std::streamsize>(tail.size()));
   absl::string_view text = absl::StripTrailingAsciiWhitespace(tail);
   text.remove_prefix(text.rfind('\n') + 1);  // npos + 1 is 0
-  std::string line(text.substr(0, kLongestLine));
-  for (char& c : line) {
-    if (absl::ascii_iscntrl(c)) c = ' ';
-  }
-  return line;
+  return Printable(text.substr(0, kLongestLine));
 }
 
 }  // namespace tributary

@@ -7,6 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "cli/console.h"
 #include "cli/job_run.h"
+#include "common/run/process_limits.h"
 
 namespace tributary {
 namespace {
@@ -33,6 +34,7 @@ void AddOverrides(CLI::App& app, std::vector<std::string>* overrides) {
 int RunCommandLine(CLI::App& app, int argc, char** argv, const Action& action) {
   // What gRPC would say on standard error stands in our own messages.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
+  RaiseFileLimit();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -12,6 +12,7 @@
 #include "cli/interrupts.h"
 #include "cli/job_run.h"
 #include "common/job/job_file.h"
+#include "common/run/process_limits.h"
 #include "common/telemetry/flags.h"
 
 namespace tributary {
@@ -33,6 +34,11 @@ int Coordinate(const CoordinateOptions& options) {
       ReadJobFile(options.job_path, options.overrides);
   if (!job.ok()) {
     PrintError(job.status().message());
+    return kExitRefused;
+  }
+  if (const absl::Status limits = CheckProcessLimits(FilesOf(job->cluster()));
+      !limits.ok()) {
+    PrintError(limits.message());
     return kExitRefused;
   }
   Interrupts::Install();

@@ -18,6 +18,14 @@
 
 namespace tributary {
 
+// Files and connections that a coordinator of such a job needs: its own, one
+// for each member, and one to each server for the final weights.
+inline uint64_t FilesOf(const v1::ClusterSpec& cluster) {
+  constexpr uint64_t kOwn = 14;
+  return kOwn +
+         static_cast<uint64_t>(2 * cluster.servers() + cluster.workers());
+}
+
 // Exit codes of the programs.
 inline constexpr int kExitDone = 0;
 inline constexpr int kExitFailed = 1;   // the run failed

@@ -3,10 +3,18 @@
 #include <string>
 
 #include "common/run/end_on_signal.h"
+#include "common/run/process_limits.h"
 #include "common/telemetry/flags.h"
 #include "common/wire/channel.h"
 #include "server/service/run_server.h"
 #include "spdlog/spdlog.h"
+
+namespace {
+
+// The least that a job of one server and one worker needs.
+constexpr uint64_t kFewestFiles = 16;
+
+}  // namespace
 
 int main(int argc, char** argv) {
   tributary::EndOnSignal();
@@ -30,16 +38,18 @@ int main(int argc, char** argv) {
   app.add_option("--index", options.index,
                  "this shard of the job, or none; default: any free one");
   app.add_option("--join-timeout", join_seconds,
-                 "seconds to wait for the coordinator and for the others")
+                 "seconds to wait for the coordinator and for a free place")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   tributary::AddTelemetryOptions(app, &telemetry);
   CLI11_PARSE(app, argc, argv);
 
   tributary::KeepLargeBuffers();
+  tributary::RaiseFileLimit();
   options.join_timeout = absl::Seconds(join_seconds);
   options.metrics_listen = telemetry.metrics_listen;
   absl::Status status = tributary::SetUpLog(telemetry.log);
+  if (status.ok()) status = tributary::CheckProcessLimits(kFewestFiles);
   if (status.ok()) status = tributary::RunServer(options);
   if (status.ok()) return 0;
   spdlog::error("{}", std::string(status.message()));

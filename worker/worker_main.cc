@@ -4,6 +4,7 @@
 #include <string>
 
 #include "common/run/end_on_signal.h"
+#include "common/run/process_limits.h"
 #include "common/telemetry/flags.h"
 #include "common/wire/channel.h"
 #include "kernels/device.h"
@@ -13,6 +14,9 @@
 #include "worker/trainer/run_worker.h"
 
 namespace {
+
+// The least that a job of one server and one worker needs.
+constexpr uint64_t kFewestFiles = 16;
 
 // What `tributary plan` and `tributary compare` ask this machine.
 void AddMeasurementOptions(CLI::App& app,
@@ -81,7 +85,7 @@ int main(int argc, char** argv) {
                  "which of this machine's CUDA devices to compute on, modulo\n"
                  "their number; default: the rank of the job");
   app.add_option("--join-timeout", join_seconds,
-                 "seconds to wait for the coordinator and for the others")
+                 "seconds to wait for the coordinator and for a free place")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   tributary::AddTelemetryOptions(app, &telemetry);
@@ -97,11 +101,13 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
 
   tributary::KeepLargeBuffers();
+  tributary::RaiseFileLimit();
   options.join_timeout = absl::Seconds(join_seconds);
   options.delay_micros =
       tributary::MakeMessageDelay(tests.delay_ms, tests.delay_seed);
   options.metrics_listen = telemetry.metrics_listen;
   absl::Status status = tributary::SetUpLog(telemetry.log);
+  if (status.ok()) status = tributary::CheckProcessLimits(kFewestFiles);
   if (status.ok()) {
     status = measurement.wanted() ? tributary::RunMeasurement(measurement)
                                   : tributary::RunWorker(options);
