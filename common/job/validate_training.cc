@@ -159,6 +159,25 @@ absl::Status ValidateSync(const Places& places, const v1::JobSpec& job) {
   return absl::OkStatus();
 }
 
+// Whoever waits for a lost member must outlast its lease, and then leave
+// another process a lease's time to come.
+absl::Status ValidateTimeouts(const Places& places, const v1::JobSpec& job) {
+  const double lease = job.cluster().lease_seconds();
+  const double timeout = StepTimeoutSeconds(job);
+  if (timeout >= 2 * lease) return absl::OkStatus();
+  const v1::StrategySpec& strategy = job.strategy();
+  const std::string field =
+      strategy.has_all_reduce()      ? "strategy.all_reduce.timeout_seconds"
+      : strategy.has_data_parallel() ? "strategy.data_parallel.timeout_seconds"
+                                     : "strategy.parameter_server."
+                                       "sync_timeout_seconds";
+  // The line of the one that the file sets.
+  const std::string line = places.Has(field) ? field : "cluster.lease_seconds";
+  return places.Error(line, field,
+                      " must be at least twice cluster.lease_seconds, ", lease,
+                      ", got ", timeout);
+}
+
 absl::Status ValidateCluster(const Places& places, const v1::JobSpec& job) {
   if (UsesServers(job)) {
     if (job.cluster().servers() > 0) return absl::OkStatus();
@@ -209,6 +228,7 @@ absl::Status ValidateGroupSync(const Places& places, const std::string& path,
 
 absl::Status ValidateJob(const Places& places, const v1::JobSpec& job) {
   TRIBUTARY_RETURN_IF_ERROR(ValidateCluster(places, job));
+  TRIBUTARY_RETURN_IF_ERROR(ValidateTimeouts(places, job));
   TRIBUTARY_RETURN_IF_ERROR(ValidateSync(places, job));
   TRIBUTARY_RETURN_IF_ERROR(ValidateModel(places, job));
   TRIBUTARY_RETURN_IF_ERROR(ValidateTensorParallel(places, job));

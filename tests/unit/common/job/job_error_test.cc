@@ -174,6 +174,15 @@ constexpr SpoiledLine kSpoiledLines[] = {
     {9, "strategy: {parameter_server: {sync_timeout_seconds: 0}}\ntraining:",
      "job.yaml:9: strategy.parameter_server.sync_timeout_seconds must be above "
      "0 and at most 86400, got 0"},
+    {9, "strategy: {parameter_server: {sync_timeout_seconds: 19}}\ntraining:",
+     "job.yaml:9: strategy.parameter_server.sync_timeout_seconds must be at "
+     "least twice cluster.lease_seconds, 10, got 19"},
+    {9, "cluster: {lease_seconds: 61}\ntraining:",
+     "job.yaml:9: strategy.parameter_server.sync_timeout_seconds must be at "
+     "least twice cluster.lease_seconds, 61, got 120"},
+    {9, "strategy: {all_reduce: {timeout_seconds: 5}}\ntraining:",
+     "job.yaml:9: strategy.all_reduce.timeout_seconds must be at least twice "
+     "cluster.lease_seconds, 10, got 5"},
     {9, "strategy: {parameter_server: {bucket_bytes: 2GiB}}\ntraining:",
      "job.yaml:9: strategy.parameter_server.bucket_bytes must be at least 1KiB "
      "and at most 1GiB, got 2GiB"},
