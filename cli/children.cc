@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
 #include "common/steady_waits.h"
 
@@ -15,24 +16,48 @@ absl::Status Children::Start(ChildProcess::Options options) {
   return absl::OkStatus();
 }
 
-absl::Status Children::Tend(int max_restarts, const Judge& judge) {
+absl::Status Children::Tend(const Judge& judge) {
   for (size_t i = 0; i < children_.size();) {
     std::unique_ptr<ChildProcess>& child = children_[i];
+    const int64_t now = clock_->NowMicros();
     const bool ended = child->Ended() && !child->succeeded();
-    const Loss loss = ended ? judge(*child, child->Obituary()) : Loss::kFatal;
-    if (loss == Loss::kNotMissed) {
-      children_.erase(children_.begin() + static_cast<std::ptrdiff_t>(i));
-      continue;
+    if (ended && due_micros_.count(child->name()) == 0) {
+      const Loss loss = judge(*child, child->Obituary());
+      if (loss == Loss::kNotMissed) {
+        children_.erase(children_.begin() + static_cast<std::ptrdiff_t>(i));
+        continue;
+      }
+      const std::optional<int64_t> pause =
+          loss == Loss::kReplace
+              ? budget_.Ended(child->name(), now - child->started_micros())
+              : std::nullopt;
+      if (pause) {
+        due_micros_[child->name()] = now + *pause;
+      } else {
+        failed_ = true;
+      }
     }
-    if (loss == Loss::kReplace && restarts_[child->name()] < max_restarts) {
-      ++restarts_[child->name()];
-      TRIBUTARY_ASSIGN_OR_RETURN(child, ChildProcess::Start(child->options()));
-    } else if (ended) {
-      failed_ = true;
+    const auto due = due_micros_.find(child->name());
+    if (due != due_micros_.end() && now >= due->second) {
+      due_micros_.erase(due);
+      TRIBUTARY_RETURN_IF_ERROR(StartAgain(&child));
     }
     ++i;
   }
   return absl::OkStatus();
+}
+
+absl::Status Children::StartAgain(std::unique_ptr<ChildProcess>* child) {
+  absl::StatusOr<std::unique_ptr<ChildProcess>> again =
+      ChildProcess::Start((*child)->options());
+  if (again.ok()) {
+    *child = *std::move(again);
+    return absl::OkStatus();
+  }
+  return absl::Status(
+      again.status().code(),
+      absl::StrCat((*child)->Obituary(), "; another ",
+                   "cannot take its place: ", again.status().message()));
 }
 
 void Children::KillIf(const std::function<bool(const ChildProcess&)>& lost) {

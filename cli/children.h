@@ -10,21 +10,26 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "cli/child_process.h"
+#include "cli/restart_budget.h"
 
 namespace tributary {
 
 // The servers and workers of a run, or what has launched them elsewhere.
 class Children {
  public:
+  explicit Children(int max_restarts, const Clock* clock = &Clock::Real())
+      : clock_(clock), budget_(max_restarts) {}
+
   absl::Status Start(ChildProcess::Options options);
 
   // Asks of each that has ended without success, with its Obituary, what it
   // means. One that shall be replaced is started again with the command it had,
-  // at most `max_restarts` times; one that is not missed is forgotten.
+  // as soon as and as long as the RestartBudget says; one that is not missed is
+  // forgotten. The error says what could not be started again, and why.
   enum class Loss { kFatal, kReplace, kNotMissed };
   using Judge = std::function<Loss(const ChildProcess& child,
                                    const std::string& obituary)>;
-  absl::Status Tend(int max_restarts, const Judge& judge);
+  absl::Status Tend(const Judge& judge);
 
   // Kills each that still runs and of which `lost` is true, once.
   void KillIf(const std::function<bool(const ChildProcess&)>& lost);
@@ -40,8 +45,12 @@ class Children {
   bool WaitForAll(absl::Duration timeout);
 
  private:
+  absl::Status StartAgain(std::unique_ptr<ChildProcess>* child);
+
+  const Clock* const clock_;
   std::vector<std::unique_ptr<ChildProcess>> children_;
-  std::map<std::string, int> restarts_;  // by name
+  RestartBudget budget_;
+  std::map<std::string, int64_t> due_micros_;  // of the next start, by name
   std::set<pid_t> killed_;
   bool failed_ = false;  // one has ended and is not replaced
 };

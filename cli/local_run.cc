@@ -13,6 +13,7 @@
 #include "cli/metrics_ports.h"
 #include "common/clock.h"
 #include "common/job/job_options.h"
+#include "common/run/process_limits.h"
 #include "common/status_macros.h"
 
 namespace tributary {
@@ -132,11 +133,33 @@ const v1::MemberStatus* MemberOf(const ChildProcess& child, bool launched,
   return nullptr;
 }
 
+// Whether another process computes for the worker that this child was started
+// as: where lost ranks are taken over, its place may be held again before
+// anybody looks.
+bool TakenOver(const ChildProcess& child, const Known& known) {
+  const auto [role, index] = PlaceOf(child);
+  for (const v1::MemberStatus& member : known.status.members()) {
+    if (member.role() == role && member.index() == index) {
+      return role == v1::ROLE_WORKER && member.alive() &&
+             member.pid() != child.pid();
+    }
+  }
+  return false;
+}
+
 // One that lives, but not for the coordinator, is stopped or stuck. Its place
 // is gone, so nothing is lost with it, and another may take its place.
-void KillLost(JobRun& run, bool launched, Children& children) {
+void KillLost(JobRun& run, const v1::ClusterSpec& cluster, bool launched,
+              Children& children) {
   const Known known(run.coordinator());
+  const bool shrinks = cluster.on_worker_loss() == v1::WORKER_LOSS_SHRINK;
   children.KillIf([&](const ChildProcess& child) {
+    if (shrinks && !launched && TakenOver(child, known)) {
+      run.console().Note(
+          absl::StrFormat("%s (pid %d) is killed: another process has its rank",
+                          child.name(), child.pid()));
+      return true;
+    }
     const v1::MemberStatus* const member = MemberOf(child, launched, known);
     if (member == nullptr || member->alive() || member->finished()) {
       return false;
@@ -157,6 +180,11 @@ Children::Loss Judge(Coordinator& coordinator, bool launched,
   const Known known(coordinator);
   const v1::MemberStatus* const member = MemberOf(child, launched, known);
   const int64_t pid = member == nullptr ? kNobody : member->pid();
+  // One that gives up before training begins has found something wrong; one
+  // that is killed is lost as it would be later.
+  if (known.status.phase() == v1::JOB_PHASE_WAITING && !child.killed()) {
+    return Children::Loss::kFatal;
+  }
   switch (coordinator.MemberLost(role, index, pid, obituary)) {
     case LossVerdict::kReplace:
       return Children::Loss::kReplace;
@@ -192,6 +220,11 @@ int RunLocally(const LocalRunOptions& options) {
     return kExitRefused;
   }
   const v1::ClusterSpec& cluster = options.job.cluster();
+  if (const absl::Status limits = CheckProcessLimits(FilesOf(cluster));
+      !limits.ok()) {
+    PrintError(limits.message());
+    return kExitRefused;
+  }
   const absl::StatusOr<MetricsPorts> ports =
       MetricsPorts::Create(options.telemetry.metrics_listen, cluster);
   if (!ports.ok()) {
@@ -218,22 +251,24 @@ int RunLocally(const LocalRunOptions& options) {
   const bool launched = options.hosts.given();
   std::string cause;
   {
-    Children children;
+    Children children(cluster.max_restarts());
     const absl::Status status =
         StartChildren(*programs, *ports, options, run, &children);
     if (!status.ok()) run.coordinator().Fail(status.message());
+    std::string not_started;
     run.Follow([&] {
-      KillLost(run, launched, children);
-      const absl::Status tended = children.Tend(
-          cluster.max_restarts(),
-          [&run, launched](const ChildProcess& child,
-                           const std::string& obituary) {
+      KillLost(run, cluster, launched, children);
+      const absl::Status tended =
+          children.Tend([&run, launched](const ChildProcess& child,
+                                         const std::string& obituary) {
             return Judge(run.coordinator(), launched, child, obituary);
           });
-      return tended.ok() ? children.FirstFailure()
-                         : std::string(tended.message());
+      if (!tended.ok()) not_started = std::string(tended.message());
+      return tended.ok() ? children.FirstFailure() : not_started;
     });
-    if (run.failed()) cause = children.FirstKilled();
+    if (run.failed()) {
+      cause = not_started.empty() ? children.FirstKilled() : not_started;
+    }
     children.WaitForAll(run.failed() && !launched ? kLeaveAfterFailure
                                                   : kLeaveAfterEnd);
   }  // Who is still here is killed.

@@ -32,11 +32,12 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
                                    arguments);
 }
 
-bool MayPass(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
-}
-
 }  // namespace
+
+bool MayPass(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
+         absl::IsResourceExhausted(status);
+}
 
 absl::StatusOr<std::unique_ptr<CoordinatorClient>> CoordinatorClient::Create(
     Options options) {
@@ -172,7 +173,8 @@ absl::StatusOr<Response> CoordinatorClient::HeldCall(
     if (!MayPass(status)) return status;
     if (options_.clock->NowMicros() - start >=
         absl::ToInt64Microseconds(timeout)) {
-      return absl::IsUnavailable(status) ? Unreachable(start, status) : status;
+      return absl::IsDeadlineExceeded(status) ? status
+                                              : Unreachable(start, status);
     }
     // A call that waited in vain is simply made again.
     if (absl::IsDeadlineExceeded(status)) {

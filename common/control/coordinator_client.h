@@ -18,6 +18,10 @@
 
 namespace tributary {
 
+// Whether the same call may succeed later: nobody answered, or a coordinator
+// that is short of threads for a moment.
+bool MayPass(const absl::Status& status);
+
 // Calls the coordinator, again and again while it cannot be reached, until an
 // answer or the timeout. Safe for any number of threads.
 //

@@ -151,18 +151,6 @@ absl::Status Member::DeclareModel(const Declaration& declaration) {
   return client_->DeclareModel(request, kCallTimeout);
 }
 
-absl::StatusOr<v1::Plan> Member::GetPlan(uint64_t min_epoch,
-                                         absl::Duration timeout) {
-  SetWaitingFor(absl::StrCat("a plan of epoch ", min_epoch, " or later"));
-  absl::StatusOr<v1::Plan> plan = client_->GetPlan(min_epoch, timeout);
-  absl::MutexLock lock(&mu_);
-  waiting_for_.clear();
-  if (plan.ok()) {
-    state_.OnPlan(plan->epoch(), plan->start_step());
-  }
-  return plan;
-}
-
 void Member::StartAt(uint64_t plan_epoch, int64_t step, int64_t begun) {
   absl::MutexLock lock(&mu_);
   state_.StartAt(plan_epoch, step, begun);
@@ -184,6 +172,11 @@ absl::Status Member::WaitForPlanAfter(uint64_t epoch, absl::Duration timeout) {
       absl::StrCat("plan epoch ", epoch, " is still in force"));
 }
 
+void Member::BreakGroup(uint64_t plan_epoch, const absl::Status& why) {
+  absl::MutexLock lock(&mu_);
+  state_.BreakGroup(plan_epoch, std::string(why.message()));
+}
+
 absl::Status Member::BeginStep(int64_t step) {
   absl::MutexLock lock(&mu_);
   if (step <= state_.begun_step()) {
@@ -193,7 +186,8 @@ absl::Status Member::BeginStep(int64_t step) {
   const auto decided = [this, step]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return state_.Check(step) != MemberState::Gate::kWait;
   };
-  AwaitFor(&mu_, absl::Condition(&decided), options_.lost_timeout);
+  // No deadline of its own: the heartbeats have one.
+  mu_.Await(absl::Condition(&decided));
   switch (state_.Check(step)) {
     case MemberState::Gate::kOpen:
       state_.Begin(step);
@@ -209,9 +203,7 @@ absl::Status Member::BeginStep(int64_t step) {
     case MemberState::Gate::kWait:
       break;
   }
-  return absl::DeadlineExceededError(
-      absl::StrCat("coordinator ", options_.coordinator, " held step ", step,
-                   " back for ", absl::FormatDuration(options_.lost_timeout)));
+  return absl::InternalError(absl::StrCat("step ", step, " is held back"));
 }
 
 void Member::ReportStep(const v1::StepReport& report) {
@@ -305,7 +297,8 @@ absl::Status Member::Finish(absl::Duration timeout) {
   absl::MutexLock lock(&mu_);
   state_.Finish();
   const auto over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return state_.finish_acknowledged() || !state_.end().ok();
+    return state_.finish_acknowledged() || !state_.end().ok() ||
+           state_.plan_is_over() || state_.phase() == v1::JOB_PHASE_DONE;
   };
   if (!AwaitFor(&mu_, absl::Condition(&over), timeout)) {
     return absl::DeadlineExceededError(
@@ -313,7 +306,8 @@ absl::Status Member::Finish(absl::Duration timeout) {
                      " has not taken the last reports after ",
                      absl::FormatDuration(timeout)));
   }
-  return state_.end();
+  if (!state_.end().ok() || !state_.plan_is_over()) return state_.end();
+  return absl::FailedPreconditionError("a new plan is in force");
 }
 
 void Member::Fail(const absl::Status& why) {

@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "common/clock.h"
 #include "common/control/coordinator_client.h"
+#include "common/control/member_options.h"
 #include "common/control/member_state.h"
 #include "common/parameter_spec.h"
 
@@ -29,32 +30,7 @@ namespace tributary {
 // Either, when it cannot go on: Fail(status).
 class Member {
  public:
-  struct Options {
-    std::string coordinator;  // host:port
-    v1::Role role = v1::ROLE_UNSPECIFIED;
-    std::string address;          // a server's host:port as others reach it
-    std::string metrics_address;  // host:port of its metrics; empty: none
-    std::string instance;         // empty: made from host, pid and chance
-    std::optional<uint32_t> wanted_index;  // this place or none; else any
-    const Clock* clock = &Clock::Real();
-    // How long to wait for a coordinator that is not up, or has no free place.
-    absl::Duration join_timeout = absl::Seconds(60);
-    // Without an answer for so long the coordinator counts as lost.
-    absl::Duration lost_timeout = absl::Seconds(30);
-    // Called once, on the heartbeat thread, when the job is over or the
-    // coordinator is lost; OK: it is done. The place to cancel calls that are
-    // under way: of a worker that was left behind, say.
-    std::function<void(const absl::Status&)> on_end;
-    // Called on the heartbeat thread with each new epoch, when the plan that
-    // this process works on is over: the place to cancel its calls.
-    std::function<void(uint64_t epoch)> on_new_plan;
-    // Called on the heartbeat thread, again and again until it is done: this
-    // worker shall take over these ranks beside its own.
-    std::function<void(const std::vector<uint32_t>& ranks)> on_adopt;
-    // Called on the heartbeat thread before each heartbeat is sent: sets the
-    // figures that change all the time.
-    std::function<void(v1::HeartbeatRequest*)> bring_up_to_date;
-  };
+  using Options = MemberOptions;
 
   // What a worker finds out from job and data; the same on every worker.
   struct Declaration {
@@ -63,8 +39,8 @@ class Member {
     int64_t steps_per_epoch = 0;
   };
 
-  // Unavailable: the coordinator was not there in time. ResourceExhausted:
-  // every place is taken. FailedPrecondition: the job has ended.
+  // Unavailable: the coordinator was not there in time. AlreadyExists: every
+  // place is taken. FailedPrecondition: the job has ended.
   static absl::StatusOr<std::unique_ptr<Member>> Join(Options options);
 
   // Ends the heartbeats without a word: a member that leaves before the end
@@ -74,6 +50,7 @@ class Member {
   uint32_t index() const { return place_.index(); }  // shard or rank
   uint64_t incarnation() const { return place_.incarnation(); }
   uint64_t job_id() const { return place_.job_id(); }
+  absl::Duration lease() const { return absl::Milliseconds(place_.lease_ms()); }
   const v1::JobSpec& job() const { return place_.job(); }
 
   // Tells what this worker's bits depend on (kernels/device.h, ArithmeticOf).
@@ -86,9 +63,11 @@ class Member {
   absl::Status DeclareModel(const Declaration& declaration);
 
   // Waits until every member is there and the model is declared, and for a plan
-  // of at least this epoch. DeadlineExceeded says who is missing; Aborted: the
-  // job has failed; FailedPrecondition: it is done.
-  absl::StatusOr<v1::Plan> GetPlan(uint64_t min_epoch, absl::Duration timeout);
+  // of at least this epoch, as long as the coordinator is heard. Aborted: the
+  // job has failed; FailedPrecondition: it is done; DeadlineExceeded, after
+  // `timeout`, says who is missing; otherwise end().
+  absl::StatusOr<v1::Plan> GetPlan(
+      uint64_t min_epoch, absl::Duration timeout = absl::InfiniteDuration());
 
   // This process begins, or goes on with a newer plan, after `step` steps:
   // where the plan says, or where a process before it has come to, which may
@@ -99,10 +78,17 @@ class Member {
   // Otherwise end(), or Cancelled when the job is done.
   absl::Status WaitForPlanAfter(uint64_t epoch, absl::Duration timeout);
 
+  // The same after an error that the end of the plan may have caused: waits as
+  // long as the coordinator names something that the job waits for, and
+  // `patience` longer. DeadlineExceeded: it names nothing.
+  absl::Status WaitForNews(uint64_t epoch, absl::Duration patience);
+
+  // This worker's group cannot go on under this plan: asks for another.
+  void BreakGroup(uint64_t plan_epoch, const absl::Status& why);
+
   // Call before each step (from 1, in order; a worker that was left behind
-  // skips some). Blocks only while the coordinator
-  // looks for the step at which all workers stop, or while 65536 reports wait
-  // for it; ends at the latest when the coordinator counts as lost.
+  // skips some). Blocks only while the coordinator looks for the step at which
+  // all workers stop, or 65536 reports wait for it, as long as it is heard.
   //   OK           begin it
   //   Cancelled    the job stops before this step: evaluate, Finish, exit 0
   //   FailedPrecondition  there is a new plan: fetch it
@@ -140,9 +126,9 @@ class Member {
   absl::Status ReportEvaluation(int64_t step, int64_t epoch,
                                 const v1::EvaluationPart& part);
 
-  // Tells that nothing follows. Returns when every report has arrived;
-  // DeadlineExceeded after `timeout`, otherwise end() of the job.
-  absl::Status Finish(absl::Duration timeout = absl::Seconds(30));
+  // Tells that nothing follows. Returns when every report has arrived; else
+  // DeadlineExceeded, FailedPrecondition (a new plan) or end() of the job.
+  absl::Status Finish(absl::Duration timeout = absl::InfiniteDuration());
 
   // Tells, once and for at most two seconds, why this process is about to end:
   // the job fails with this sentence.

@@ -21,8 +21,7 @@ MemberState::MemberState(v1::Role role, const v1::RegisterResponse& place,
 
 MemberState::Gate MemberState::Check(int64_t step) const {
   if (!end_.ok() || phase_ == v1::JOB_PHASE_DONE) return Gate::kEnded;
-  // Who has asked for no plan works on the first.
-  if (newest_plan_ > std::max<uint64_t>(1, plan_epoch_)) return Gate::kNewPlan;
+  if (plan_is_over()) return Gate::kNewPlan;
   if (stop_step_ && step > *stop_step_) return Gate::kStop;
   // Where the job stops may have been settled before this process came.
   if (!heard_ || Paused() || pending_.size() >= kMaxPendingSteps) {
@@ -34,7 +33,7 @@ MemberState::Gate MemberState::Check(int64_t step) const {
 bool MemberState::Urgent() const {
   if (!end_.ok()) return false;
   if (!heard_ || (Paused() && !told_paused_)) return true;
-  if (untold_checkpoint_) return true;
+  if (untold_checkpoint_ || untold_break_) return true;
   if (stalled_) return false;  // asking at once would only spin
   return (finishing_ && !finish_acknowledged_) ||
          pending_.size() >= kStepsPerHeartbeat;
@@ -54,6 +53,11 @@ v1::HeartbeatRequest MemberState::NextHeartbeat() {
   request.set_plan_epoch(plan_epoch_);
   request.set_start_step(start_step_);
   untold_checkpoint_ = false;
+  untold_break_ = false;
+  if (broken_group_epoch_ > 0 && broken_group_epoch_ == plan_epoch_) {
+    request.set_broken_group_epoch(broken_group_epoch_);
+    request.set_broken_group(broken_group_);
+  }
   for (const v1::CheckpointReport& report : checkpoints_) {
     *request.add_checkpoints() = report;
   }
@@ -65,6 +69,8 @@ void MemberState::OnAnswer(const v1::HeartbeatRequest& request,
                            int64_t now_micros) {
   last_answer_micros_ = now_micros;
   heard_ = true;
+  ++answers_;
+  waits_for_ = answer.waits_for();
   // An answer to a message of an earlier plan: its steps were dropped here.
   const bool current = request.plan_epoch() == plan_epoch_;
   const size_t taken =
@@ -125,7 +131,7 @@ void MemberState::DropTaken(const v1::HeartbeatRequest& request,
 
 void MemberState::OnError(const absl::Status& error, int64_t now_micros) {
   if (!end_.ok() || phase_ == v1::JOB_PHASE_DONE) return;
-  if (!absl::IsUnavailable(error)) {
+  if (!absl::IsUnavailable(error) && !absl::IsResourceExhausted(error)) {
     end_ = error;
     return;
   }

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -61,7 +63,8 @@ class MemberState {
   v1::HeartbeatRequest NextHeartbeat();
   void OnAnswer(const v1::HeartbeatRequest& request,
                 const v1::HeartbeatResponse& answer, int64_t now_micros);
-  // Unavailable is borne until `lost_micros`; any other error ends the job.
+  // Unavailable and ResourceExhausted are borne until `lost_micros`; any other
+  // error ends the job.
   void OnError(const absl::Status& error, int64_t now_micros);
 
   // Unavailable: "coordinator HOST:PORT has not answered for 6.1 s".
@@ -74,6 +77,22 @@ class MemberState {
   // When too many wait the oldest failure, or else the oldest file, is left
   // out: the coordinator knows by the later ones that it will not come.
   void ReportCheckpoint(const v1::CheckpointReport& report);
+  // This worker's group cannot go on under this plan; told until there is
+  // another.
+  void BreakGroup(uint64_t plan_epoch, std::string why) {
+    broken_group_epoch_ = plan_epoch;
+    broken_group_ = std::move(why);
+    untold_break_ = true;
+  }
+  // What the coordinator said last that the job waits for; empty: nothing.
+  const std::string& waits_for() const { return waits_for_; }
+  // How often it has answered.
+  int64_t answers() const { return answers_; }
+  // Whether the plan that this process works on is over.
+  bool plan_is_over() const {
+    // Who has asked for no plan works on the first.
+    return newest_plan_ > std::max<uint64_t>(1, plan_epoch_);
+  }
   // Of the coordinator's newest plan; 0: it has not said.
   uint64_t newest_plan() const { return newest_plan_; }
   // Ranks of the job that the coordinator wants this worker to take over.
@@ -119,6 +138,11 @@ class MemberState {
   std::deque<v1::CheckpointReport> checkpoints_;  // not yet taken
   std::vector<uint32_t> adopt_ranks_;
   bool untold_checkpoint_ = false;
+  uint64_t broken_group_epoch_ = 0;  // 0: it works
+  std::string broken_group_;
+  bool untold_break_ = false;
+  std::string waits_for_;
+  int64_t answers_ = 0;
   bool told_paused_ = false;
   bool stalled_ = false;  // the coordinator took none of the steps sent
   bool finishing_ = false;

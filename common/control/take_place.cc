@@ -55,7 +55,7 @@ absl::StatusOr<v1::RegisterResponse> TakePlace(
     absl::StatusOr<v1::RegisterResponse> place = client.Register(
         request, std::clamp(left, absl::ZeroDuration(), kJoinChunk));
     if (place.ok() || !(absl::IsUnavailable(place.status()) ||
-                        absl::IsResourceExhausted(place.status()))) {
+                        absl::IsAlreadyExists(place.status()))) {
       return place;
     }
     const int64_t now = options.clock->NowMicros();
@@ -74,7 +74,7 @@ absl::StatusOr<v1::RegisterResponse> TakePlace(
                    std::string(place.status().message()));
       logged = now;
     }
-    if (absl::IsResourceExhausted(place.status())) absl::SleepFor(kFullPause);
+    if (absl::IsAlreadyExists(place.status())) absl::SleepFor(kFullPause);
   }
 }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/metrics/evaluation.h"
 #include "common/status_macros.h"
+#include "server/coordinator/name_list.h"
 
 namespace tributary {
 
@@ -17,25 +18,37 @@ absl::Status Evaluations::Add(const v1::ReportEvaluationRequest& request) {
   }
   if (request.step() <= latest_.step) return absl::OkStatus();
   TRIBUTARY_RETURN_IF_ERROR(Evaluation(loss_).Add(request.part()));
-  const auto found = open_.find(request.step());
-  if (found == open_.end() && open_.size() >= kMaxOpen) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "an evaluation of step ", request.step(), " while ", open_.size(),
-        " wait for parts, the first of step ", open_.begin()->first));
-  }
+  if (request.step() <= given_up_step_) return absl::OkStatus();
   Parts& parts = open_[request.step()];
   parts.resize(num_workers_);
   std::optional<v1::ReportEvaluationRequest>& part = parts[request.rank()];
   if (!part) part = request;
   const bool complete = std::all_of(
       parts.begin(), parts.end(), [](const auto& p) { return p.has_value(); });
-  if (!complete) return absl::OkStatus();
+  if (!complete) {
+    if (open_.size() > kMaxOpen) GiveUpOldest();
+    return absl::OkStatus();
+  }
   TRIBUTARY_ASSIGN_OR_RETURN(EvaluationRecord record, AddUp(parts));
   latest_ = record;
   records_.push_back(std::move(record));
   // What an earlier evaluation still waits for will not come any more.
   open_.erase(open_.begin(), open_.upper_bound(request.step()));
   return absl::OkStatus();
+}
+
+void Evaluations::GiveUpOldest() {
+  const auto& [step, parts] = *open_.begin();
+  std::vector<uint32_t> missing;
+  for (size_t rank = 0; rank < parts.size(); ++rank) {
+    if (!parts[rank]) missing.push_back(static_cast<uint32_t>(rank));
+  }
+  notices_.push_back(absl::StrCat(
+      "the evaluation after step ", step, " is given up: ", RankList(missing),
+      missing.size() == 1 ? " has" : " have", " not reported while ", kMaxOpen,
+      " later ones were begun"));
+  given_up_step_ = step;
+  open_.erase(open_.begin());
 }
 
 absl::StatusOr<EvaluationRecord> Evaluations::AddUp(const Parts& parts) const {

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -24,15 +25,15 @@ struct EvaluationRecord {
 // once all are there.
 class Evaluations {
  public:
-  // Evaluations that may wait for their last part.
+  // Evaluations that may wait for their last part. One more gives the oldest of
+  // them up: a rank that far behind must not stop the others.
   static constexpr size_t kMaxOpen = 16;
 
   Evaluations(const v1::LossSpec& loss, int num_workers)
       : loss_(loss), num_workers_(num_workers) {}
 
-  // A part that is there already, or whose evaluation is complete, is ignored.
-  // InvalidArgument: the part contradicts itself. ResourceExhausted: too many
-  // evaluations are open.
+  // A part that is there already, or whose evaluation is complete or given up,
+  // is ignored. InvalidArgument: the part contradicts itself.
   absl::Status Add(const v1::ReportEvaluationRequest& request);
 
   // The newest that is complete; step -1: none.
@@ -43,16 +44,21 @@ class Evaluations {
   bool HasRecords(int64_t step) const {
     return !records_.empty() && records_.front().step <= step;
   }
+  // Sentences about evaluations that were given up, since the last call.
+  std::vector<std::string> TakeNotices() { return std::exchange(notices_, {}); }
 
  private:
   using Parts = std::vector<std::optional<v1::ReportEvaluationRequest>>;
 
   absl::StatusOr<EvaluationRecord> AddUp(const Parts& parts) const;
+  void GiveUpOldest();
 
   const v1::LossSpec loss_;
   const int num_workers_;
   std::map<int64_t, Parts> open_;  // by step; parts by rank
+  int64_t given_up_step_ = -1;     // the highest that was given up
   EvaluationRecord latest_{.step = -1};
+  std::vector<std::string> notices_;
   std::vector<EvaluationRecord> records_;  // in step order
 };
 

@@ -20,6 +20,11 @@ constexpr uint32_t kLongestWaitMs = 10'000;
 // Of one heartbeat; the others come again.
 constexpr int kMaxCheckpointReports = 64;
 
+absl::Status TooManyWait(int calls) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat(calls, " calls wait at this coordinator, try again later"));
+}
+
 }  // namespace
 
 absl::StatusOr<v1::RegisterResponse> JobControl::Register(
@@ -45,6 +50,12 @@ absl::Status JobControl::DeclareModel(const v1::DeclareModelRequest& request) {
   return status;
 }
 
+// Anybody can make such calls: they must not take all of the server's threads.
+bool JobControl::MayHoldLocked() const {
+  const v1::ClusterSpec& cluster = state_.options().job.cluster();
+  return held_calls_ < cluster.servers() + cluster.workers();
+}
+
 absl::StatusOr<v1::Plan> JobControl::GetPlan(
     const v1::GetPlanRequest& request) {
   absl::MutexLock lock(&mu_);
@@ -55,8 +66,11 @@ absl::StatusOr<v1::Plan> JobControl::GetPlan(
   const auto decided = [this, &there]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
     return closed_ || state_.over() || there();
   };
+  if (!decided() && !MayHoldLocked()) return TooManyWait(held_calls_);
+  ++held_calls_;
   AwaitFor(&mu_, absl::Condition(&decided),
            absl::Milliseconds(std::min(request.wait_ms(), kLongestWaitMs)));
+  --held_calls_;
   if (state_.phase() == v1::JOB_PHASE_FAILED) {
     return absl::AbortedError(state_.message());
   }
@@ -105,6 +119,7 @@ absl::StatusOr<v1::HeartbeatResponse> JobControl::Heartbeat(
   response.set_checkpoints_taken(
       std::min(request.checkpoints_size(), kMaxCheckpointReports));
   NotePhaseLocked();
+  if (!state_.over()) response.set_waits_for(MessageLocked());
   return response;
 }
 
@@ -162,7 +177,9 @@ absl::Status JobControl::ReportEvaluation(
   place.set_index(request.rank());
   place.set_incarnation(request.incarnation());
   TRIBUTARY_RETURN_IF_ERROR(state_.Renew(place, clock_->NowMicros()));
-  return evaluations_.Add(request);
+  absl::Status status = evaluations_.Add(request);
+  NotePhaseLocked();
+  return status;
 }
 
 absl::StatusOr<v1::ExchangeResponse> JobControl::Exchange(
@@ -170,6 +187,13 @@ absl::StatusOr<v1::ExchangeResponse> JobControl::Exchange(
   absl::MutexLock lock(&mu_);
   TRIBUTARY_RETURN_IF_ERROR(state_.CheckWorker(
       request.rank(), request.incarnation(), request.plan_epoch()));
+  if (request.plan_epoch() == taken_over_epoch_) {
+    // What the others have said is gone with that coordinator, and who has
+    // heard it all does not say it again.
+    state_.BreakGroup(state_.membership().workers()[request.rank()],
+                      "the coordinator that brought them together has ended");
+    NotePhaseLocked();
+  }
   TRIBUTARY_RETURN_IF_ERROR(rendezvous_.Put(request));
   const auto is_over = [this, &request]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
     return state_.over() || state_.wants_new_plan() ||
@@ -179,8 +203,11 @@ absl::StatusOr<v1::ExchangeResponse> JobControl::Exchange(
     return closed_ || is_over() ||
            rendezvous_.Complete(request.group()) != nullptr;
   };
+  if (!decided() && !MayHoldLocked()) return TooManyWait(held_calls_);
+  ++held_calls_;
   AwaitFor(&mu_, absl::Condition(&decided),
            absl::Milliseconds(std::min(request.wait_ms(), kLongestWaitMs)));
+  --held_calls_;
   if (closed_) return absl::UnavailableError("the coordinator is closing");
   if (is_over()) {
     return absl::AbortedError(

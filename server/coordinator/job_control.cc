@@ -57,6 +57,7 @@ JobControl::JobControl(Options options)
   }
   logged_phase_ = state_.phase();
   progress_micros_ = clock_->NowMicros();
+  if (state_.plan() != nullptr) taken_over_epoch_ = state_.plan()->epoch();
   BeginPlanLocked();  // members go on at once, with what they could not report
 }
 
@@ -346,6 +347,9 @@ void JobControl::NotePhaseLocked() {
   BeginPlanLocked();
   std::vector<std::string> notices = state_.TakeNotices();
   for (std::string& notice : ledger_.TakeNotices()) {
+    notices.push_back(std::move(notice));
+  }
+  for (std::string& notice : evaluations_.TakeNotices()) {
     notices.push_back(std::move(notice));
   }
   for (std::string& notice : notices) {

@@ -160,13 +160,14 @@ class JobControl {
   // Where this rank goes on with its reports after a coordinator's end.
   absl::Status FindReportsLocked(const v1::HeartbeatRequest& request)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Remembers when progress was last seen.
   void NoteProgressLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TakeCheckpointsLocked(const v1::HeartbeatRequest& request)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void NoteUnreadableLocked(const v1::Plan& plan, uint32_t index,
                             const std::string& error)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Another call may wait here: at a time as many do as the job has members.
+  bool MayHoldLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   int64_t StepOfLocked(const Place& place) const
       ABSL_SHARED_LOCKS_REQUIRED(mu_);
 
@@ -192,6 +193,8 @@ class JobControl {
   v1::JobPhase logged_phase_ ABSL_GUARDED_BY(mu_) = v1::JOB_PHASE_WAITING;
   v1::JobPhase shown_phase_ ABSL_GUARDED_BY(mu_) = v1::JOB_PHASE_UNSPECIFIED;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
+  int held_calls_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t taken_over_epoch_ ABSL_GUARDED_BY(mu_) = 0;  // plan's; 0: none
 };
 
 }  // namespace tributary

@@ -5,6 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "common/job/job_options.h"
 #include "server/coordinator/job_state.h"
+#include "server/coordinator/name_list.h"
 
 namespace tributary {
 namespace {
@@ -33,6 +34,7 @@ void JobState::Tick(int64_t now_micros) {
         loss.name, loss.step, Seconds(now_micros - loss.since_micros)));
   }
   AdoptLost();
+  if (broken_micros_) PublishPlanWhenComplete();
   if (!plan_ && now_micros - start_micros_ >= options_.start_timeout_micros) {
     Fail(absl::StrFormat("waited %.1f s in vain for %s",
                          Seconds(now_micros - start_micros_), Missing()));
@@ -84,18 +86,66 @@ void JobState::WantNewGroup(int64_t now_micros) {
   }
 }
 
+void JobState::BreakGroup(const Place& reporter, absl::string_view why) {
+  if (!HasGroups(options_.job) || wants_new_plan_ || over()) return;
+  const int64_t now_micros = reporter.last_heartbeat_micros;
+  const int64_t step = std::max(furthest_step_, HighestBegun());
+  const std::string what = absl::StrCat(
+      reporter.Name(), " cannot go on with the other ranks: ", why);
+  if (!regroups_.Add(step, now_micros)) {
+    return Fail(absl::StrFormat(
+        "the ranks' groups broke %d times in %.1f s, and no rank came further "
+        "than step %d; the last time %s",
+        regroups_.count(), Seconds(now_micros - regroups_.since_micros()), step,
+        what));
+  }
+  notices_.push_back(what);
+  broken_micros_ = now_micros;
+  WantNewGroup(now_micros);
+}
+
+// A rank that is gone breaks its group before its own lease is over. A plan
+// that named it again would only break again.
+bool JobState::EverybodyHeardSinceBreak() const {
+  const int64_t since =
+      *broken_micros_ +
+      std::max(regroups_.PauseMicros(), int64_t{options_.heartbeat_ms} * 1000);
+  const auto heard = [since](const Place& place) {
+    return place.last_heartbeat_micros >= since;
+  };
+  return std::all_of(membership_.servers().begin(), membership_.servers().end(),
+                     heard) &&
+         std::all_of(membership_.workers().begin(), membership_.workers().end(),
+                     heard);
+}
+
 LossVerdict JobState::MemberLost(v1::Role role, uint32_t index, int64_t pid,
                                  absl::string_view how, int64_t now_micros) {
-  if (over() || !plan_) return LossVerdict::kFatal;
+  if (over()) return LossVerdict::kFatal;
+  const v1::WorkerLoss on_loss = options_.job.cluster().on_worker_loss();
+  const bool is_worker = role == v1::ROLE_WORKER;
+  if (!plan_) {
+    // Nothing is lost with it yet: another registers in its place.
+    if (is_worker && on_loss == v1::WORKER_LOSS_FAIL)
+      return LossVerdict::kFatal;
+    membership_.ExpelProcess(role, index, pid);
+    return LossVerdict::kReplace;
+  }
+  const bool shrinks = is_worker && on_loss == v1::WORKER_LOSS_SHRINK;
   const bool listed = losses_.count({role, index}) > 0;
   Place* place = membership_.Expel(role, index, pid);
-  if (place == nullptr && !listed) return LossVerdict::kFatal;
+  if (place == nullptr && !listed) {
+    // Another process may have taken the rank over before this one was killed.
+    const bool held = shrinks && index < membership_.workers().size() &&
+                      membership_.workers()[index].alive;
+    return held ? LossVerdict::kGoesOn : LossVerdict::kFatal;
+  }
   if (!listed) Lose(*place, how, now_micros);
   if (over()) return LossVerdict::kFatal;
-  const bool shrinks =
-      role == v1::ROLE_WORKER &&
-      options_.job.cluster().on_worker_loss() == v1::WORKER_LOSS_SHRINK;
-  return shrinks ? LossVerdict::kGoesOn : LossVerdict::kReplace;
+  const auto alive = [](const Place& worker) { return worker.alive; };
+  const bool others = std::any_of(membership_.workers().begin(),
+                                  membership_.workers().end(), alive);
+  return shrinks && others ? LossVerdict::kGoesOn : LossVerdict::kReplace;
 }
 
 // Every lost rank goes to the living worker with the fewest ranks, the lowest
@@ -140,14 +190,19 @@ std::vector<uint32_t> JobState::AdoptedBy(uint32_t worker) const {
 }
 
 std::string JobState::WaitsFor(int64_t now_micros) const {
-  std::string text;
+  std::vector<std::string> waits;
   for (const auto& [key, loss] : losses_) {
-    absl::StrAppendFormat(
-        &text,
-        "%swaiting for a process in the place of %s, lost at step %d, "
+    waits.push_back(absl::StrFormat(
+        "waiting for a process in the place of %s, lost at step %d, "
         "%.1f s ago",
-        text.empty() ? "" : "; ", loss.name, loss.step,
-        Seconds(now_micros - loss.since_micros));
+        loss.name, loss.step, Seconds(now_micros - loss.since_micros)));
+  }
+  std::string text = NameList(waits, "; ");
+  if (text.empty() && broken_micros_) {
+    return absl::StrFormat(
+        "waiting until everybody is heard, to form the ranks' groups anew: "
+        "they broke %.1f s ago",
+        Seconds(now_micros - *broken_micros_));
   }
   if (text.empty() && wants_new_plan_) {
     return may_start_ ? "waiting for a new plan"

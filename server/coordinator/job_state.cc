@@ -9,6 +9,13 @@
 #include "server/coordinator/model_declaration.h"
 
 namespace tributary {
+namespace {
+
+// A server that has missed so many heartbeats gives its address up to another
+// process of its host before its lease is over.
+constexpr int64_t kMissedHeartbeats = 3;
+
+}  // namespace
 
 JobState::JobState(Options options, int64_t now_micros)
     : options_(std::move(options)),
@@ -19,7 +26,8 @@ JobState::JobState(Options options, int64_t now_micros)
                   int64_t{options_.lease_ms} * 1000),
       may_start_(!options_.hold_start),
       restore_step_(options_.start_step),
-      restore_from_(options_.restore_from) {}
+      restore_from_(options_.restore_from),
+      regroups_(options_.loss_timeout_micros) {}
 
 JobState::JobState(Options options, const v1::CoordinatorState& state,
                    int64_t now_micros)
@@ -102,11 +110,14 @@ absl::StatusOr<v1::RegisterResponse> JobState::Register(
                      message_.empty() ? "" : ": ", message_));
   }
   for (Place& server : membership_.servers()) {
-    // Two processes of one machine cannot listen there: the other is gone.
+    // Two processes of one machine cannot listen there: the other is gone, if
+    // it is silent as well. Containers may share a host's name and an address.
+    const int64_t silent_micros = now_micros - server.last_heartbeat_micros;
     if (request.role() == v1::ROLE_SERVER && server.alive &&
         server.holder.address() == request.address() &&
         server.holder.host() == request.host() &&
-        server.holder.instance() != request.instance()) {
+        server.holder.instance() != request.instance() &&
+        silent_micros > kMissedHeartbeats * 1000 * options_.heartbeat_ms) {
       server.alive = false;
       Lose(server, "another process has its address", now_micros);
     }
@@ -164,6 +175,8 @@ void JobState::PublishPlanWhenComplete() {
                                         : !membership_.Complete()) {
     return;
   }
+  if (broken_micros_ && !EverybodyHeardSinceBreak()) return;
+  broken_micros_.reset();
   const uint64_t epoch = plan_ ? plan_->epoch() + 1 : 1;
   if (plan_) {
     ++rollbacks_;
@@ -179,7 +192,9 @@ void JobState::PublishPlanWhenComplete() {
     stop_step_.reset();
     notices_.push_back(
         restore_from_.empty()
-            ? "there is no checkpoint: everybody starts over at the beginning"
+            ? absl::StrCat("there is no checkpoint: everybody starts over at "
+                           "the beginning, and ",
+                           furthest_step_, " steps are computed again")
             : absl::StrCat("everybody goes back to step ", restore_step_,
                            ", checkpoint ", restore_from_));
   }
@@ -197,11 +212,7 @@ void JobState::PublishPlanWhenComplete() {
 }
 
 std::string JobState::Missing() const {
-  std::string missing = membership_.Missing();
-  if (declaration_.parameters_size() == 0) {
-    absl::StrAppend(&missing, missing.empty() ? "" : ", ", "the model");
-  }
-  return missing;
+  return membership_.Missing(declaration_.parameters_size() > 0);
 }
 
 absl::Status JobState::Renew(const v1::HeartbeatRequest& request,
@@ -259,6 +270,9 @@ v1::HeartbeatResponse JobState::Apply(const v1::HeartbeatRequest& request,
       place.stop_bound = begun_step;
     }
     SettleStopStep();
+    if (request.broken_group_epoch() == plan_->epoch()) {
+      BreakGroup(place, place.latest.broken_group());
+    }
   }
   v1::HeartbeatResponse response = Farewell(request);
   response.set_steps_taken(steps_taken);

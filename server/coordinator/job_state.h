@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/coordinator/membership.h"
+#include "server/coordinator/regroup_limit.h"
 #include "tributary/v1/coordinator_service.pb.h"
 
 namespace tributary {
@@ -82,7 +83,8 @@ class JobState {
   // everybody starts over after another one, or at the beginning.
   void GoBack(int64_t step, const std::string& folder, absl::string_view why);
 
-  // A server is lost: the plan is over, and the next is not there yet.
+  // A server is lost, or a group is broken: the plan is over, and the next is
+  // not there yet.
   bool wants_new_plan() const { return wants_new_plan_; }
   // Null before it is published.
   const v1::Plan* plan() const { return plan_ ? &*plan_ : nullptr; }
@@ -91,6 +93,10 @@ class JobState {
 
   // Renews the member's lease. Call before its steps are taken.
   absl::Status Renew(const v1::HeartbeatRequest& request, int64_t now_micros);
+  // The groups of the plan in force cannot go on, though perhaps nobody is
+  // lost: a new plan follows once everybody has been heard again, unless that
+  // has been tried too often.
+  void BreakGroup(const Place& reporter, absl::string_view why);
   // FailedPrecondition unless this is a worker of the plan in force.
   absl::Status CheckWorker(uint32_t rank, uint64_t incarnation,
                            uint64_t plan_epoch) const;
@@ -155,6 +161,8 @@ class JobState {
   void PublishPlanWhenComplete();
   int64_t HighestBegun() const;  // by any worker
   void WantNewGroup(int64_t now_micros);
+  // Nobody of a broken group is lost without having been noticed yet.
+  bool EverybodyHeardSinceBreak() const;
   // The ranks that this worker shall take over now.
   std::vector<uint32_t> AdoptedBy(uint32_t worker) const;
   void AdoptLost();
@@ -174,7 +182,9 @@ class JobState {
   std::string checkpoint_directory_;
   int64_t restore_step_ = 0;
   std::string restore_from_;
-  bool wants_new_plan_ = false;  // a server is lost
+  bool wants_new_plan_ = false;
+  RegroupLimit regroups_;
+  std::optional<int64_t> broken_micros_;  // a group, under the plan in force
   std::map<PlaceKey, Loss> losses_;
   std::map<uint32_t, uint32_t> adopters_;  // lost rank -> worker
   uint64_t rollbacks_ = 0;

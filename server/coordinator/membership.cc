@@ -5,6 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/address.h"
 #include "common/status_macros.h"
+#include "common/utf8.h"
+#include "server/coordinator/name_list.h"
 
 namespace tributary {
 namespace {
@@ -53,9 +55,7 @@ absl::Status CheckRegistration(const v1::RegisterRequest& request,
 
 // A member's own text is kept and shown until its next: as much as a sentence.
 void Shorten(std::string* text, size_t bytes) {
-  if (text->size() <= bytes) return;
-  while (bytes > 0 && ((*text)[bytes] & 0xc0) == 0x80) --bytes;  // whole UTF-8
-  text->resize(bytes);
+  text->resize(CutUtf8(*text, bytes).size());
 }
 
 }  // namespace
@@ -75,6 +75,7 @@ void Place::Keep(const v1::HeartbeatRequest& heartbeat, size_t num_workers) {
   Shorten(latest.mutable_waiting_for(), kMaxSentenceBytes);
   Shorten(latest.mutable_error(), kMaxSentenceBytes);
   Shorten(latest.mutable_device(), kMaxNameBytes);
+  Shorten(latest.mutable_broken_group(), kMaxSentenceBytes);
   if (latest.waiting_for_ranks_size() > static_cast<int>(num_workers)) {
     latest.mutable_waiting_for_ranks()->Truncate(static_cast<int>(num_workers));
   }
@@ -122,7 +123,7 @@ absl::StatusOr<const Place*> Membership::Register(
     }
     if (place.alive && request.role() == v1::ROLE_SERVER &&
         place.holder.address() == request.address()) {
-      return absl::ResourceExhaustedError(absl::StrCat(
+      return absl::AlreadyExistsError(absl::StrCat(
           "address ", request.address(), " is held by ", place.Name()));
     }
     const bool wanted =
@@ -138,8 +139,7 @@ absl::StatusOr<const Place*> Membership::Register(
                            request.wanted_index(), " is taken")
             : absl::StrCat("all ", places->size(), " places for a ",
                            RoleName(request.role()), " are taken");
-    return absl::ResourceExhaustedError(
-        absl::StrCat(what, " by living members"));
+    return absl::AlreadyExistsError(absl::StrCat(what, " by living members"));
   }
   if (!found->alive || found->holder.instance() != request.instance()) {
     found->incarnation = ++last_incarnation_;
@@ -205,6 +205,16 @@ Place* Membership::Expel(v1::Role role, uint32_t index, int64_t pid) {
   return &place;
 }
 
+void Membership::ExpelProcess(v1::Role role, uint32_t index, int64_t pid) {
+  const Place* const one = Expel(role, index, pid);
+  if (one == nullptr) return;
+  for (const Place& place : *Places(role)) {
+    if (place.alive && place.holder.host() == one->holder.host()) {
+      Expel(role, place.index, pid);
+    }
+  }
+}
+
 void Membership::StartOver() {
   for (Place& worker : workers_) {
     worker.finished = false;
@@ -267,15 +277,15 @@ bool Membership::Complete() const {
   return true;
 }
 
-std::string Membership::Missing() const {
-  std::string text;
+std::string Membership::Missing(bool declared) const {
+  std::vector<std::string> names;
   for (const std::vector<Place>* places : {&servers_, &workers_}) {
     for (const Place& place : *places) {
-      if (place.alive) continue;
-      absl::StrAppend(&text, text.empty() ? "" : ", ", ShortName(place));
+      if (!place.alive) names.push_back(ShortName(place));
     }
   }
-  return text;
+  if (!declared) names.push_back("the model");
+  return NameList(names);
 }
 
 }  // namespace tributary

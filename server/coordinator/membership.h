@@ -55,8 +55,8 @@ class Membership {
   // The holder's own place again when its instance is known (the same
   // incarnation while its lease lives), else the lowest free one, or the wanted
   // one. A new holder gets a higher incarnation than anybody before.
-  // InvalidArgument: fields. ResourceExhausted: no place is free, or another
-  // living server has this address.
+  // InvalidArgument: fields. AlreadyExists: no place is free, or another living
+  // server has this address.
   absl::StatusOr<const Place*> Register(const v1::RegisterRequest& request,
                                         int64_t now_micros);
 
@@ -72,6 +72,8 @@ class Membership {
   // Ends the lease of a holder whose process is known to be gone. Null when
   // this process does not hold the place, or no more.
   Place* Expel(v1::Role role, uint32_t index, int64_t pid);
+  // The same for each place that this process holds, on the host of `index`.
+  void ExpelProcess(v1::Role role, uint32_t index, int64_t pid);
 
   // Everybody starts over: nobody has begun, paused or finished anything.
   void StartOver();
@@ -93,8 +95,9 @@ class Membership {
   // Every place has a living holder; every server's has.
   bool Complete() const;
   bool ServersComplete() const;
-  // "server 1, worker 0, worker 2": the places without one.
-  std::string Missing() const;
+  // "server 1, worker 0, worker 2 and 5 more": the places without one, and the
+  // model unless it is declared.
+  std::string Missing(bool declared) const;
 
  private:
   std::vector<Place>* Places(v1::Role role);

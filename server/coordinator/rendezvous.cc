@@ -4,16 +4,14 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "common/status_macros.h"
+#include "server/coordinator/name_list.h"
 
 namespace tributary {
 namespace {
 
-template <typename List>
-std::string Ranks(const List& ranks) {
-  return absl::StrCat(ranks.size() == 1 ? "rank " : "ranks ",
-                      absl::StrJoin(ranks, ", "));
+std::string Ranks(const google::protobuf::RepeatedField<uint32_t>& ranks) {
+  return RankList({ranks.begin(), ranks.end()});
 }
 
 }  // namespace
@@ -42,7 +40,7 @@ absl::Status Rendezvous::CheckBounds(const v1::ExchangeRequest& request) const {
         request.payload().size(), " and ", request.group().size()));
   }
   if (groups_.count(request.group()) == 0 && groups_.size() >= kMaxGroups) {
-    return absl::ResourceExhaustedError(
+    return absl::InvalidArgumentError(
         absl::StrCat("there are ", kMaxGroups, " groups already"));
   }
   return absl::OkStatus();
@@ -59,7 +57,7 @@ absl::Status Rendezvous::Put(const v1::ExchangeRequest& request) {
   if (!std::equal(group.ranks.begin(), group.ranks.end(),
                   request.ranks().begin(), request.ranks().end())) {
     return absl::InvalidArgumentError(
-        absl::StrCat("group ", request.group(), " has ", Ranks(group.ranks),
+        absl::StrCat("group ", request.group(), " has ", RankList(group.ranks),
                      ", got ", Ranks(request.ranks())));
   }
   const auto place =
@@ -94,7 +92,7 @@ std::string Rendezvous::Missing(const std::string& group) const {
   for (size_t m = 0; m < found->second.payloads.size(); ++m) {
     if (!found->second.payloads[m]) missing.push_back(found->second.ranks[m]);
   }
-  return Ranks(missing);
+  return RankList(missing);
 }
 
 }  // namespace tributary

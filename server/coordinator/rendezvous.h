@@ -25,10 +25,9 @@ class Rendezvous {
   // Groups of an earlier plan are over.
   void Begin(uint64_t plan_epoch);
 
-  // InvalidArgument: out of bounds, or another named other ranks.
-  // ResourceExhausted: too many groups. A rank may say its payload again; a
-  // process in its place may say another until the group is complete, after
-  // that FailedPrecondition.
+  // InvalidArgument: out of bounds, too many groups, or another named other
+  // ranks. A rank may say its payload again; a process in its place may say
+  // another until the group is complete, after that FailedPrecondition.
   absl::Status Put(const v1::ExchangeRequest& request);
 
   // Everybody's payload, once all are there; null before.

@@ -15,6 +15,7 @@
 #include "common/checkpoint/restore.h"
 #include "common/control/member.h"
 #include "common/control/report_checkpoint.h"
+#include "common/failpoint.h"
 #include "common/job/job_options.h"
 #include "common/job/learning_rate_schedule.h"
 #include "common/status_macros.h"
@@ -236,11 +237,10 @@ absl::Status ServePlan(Member& member, ParameterServer& server,
 }
 
 absl::Status ServeUntilEnd(Member& member, ParameterServer& server,
-                           Service& service, const ServerOptions& options) {
+                           Service& service) {
   uint64_t epoch = 0;
   for (;;) {
-    TRIBUTARY_ASSIGN_OR_RETURN(const v1::Plan plan,
-                               member.GetPlan(epoch + 1, options.join_timeout));
+    TRIBUTARY_ASSIGN_OR_RETURN(const v1::Plan plan, member.GetPlan(epoch + 1));
     epoch = plan.epoch();
     if (absl::Status start = service.Start(plan, server); !start.ok()) {
       if (IsUnreadable(start)) start = ReportUnreadable(start, plan, &member);
@@ -270,6 +270,7 @@ absl::Status RunServer(const ServerOptions& options) {
     return Health{false, absl::StrCat("waits for a place at coordinator ",
                                       options.coordinator)};
   });
+  TRIBUTARY_FAILPOINT("server-started");
   const std::unique_ptr<Ops> ops = CreateCpuOps();
   TRIBUTARY_ASSIGN_OR_RETURN(
       std::unique_ptr<ParameterServer> server,
@@ -302,7 +303,7 @@ absl::Status RunServer(const ServerOptions& options) {
         server->WriteMetrics(writer);
         service.WriteMetrics(writer);
       });
-  const absl::Status status = ServeUntilEnd(*member, *server, service, options);
+  const absl::Status status = ServeUntilEnd(*member, *server, service);
   if (!status.ok() && member->end().ok()) member->Fail(status);
   server->Shutdown();  // before what its shard calls
   return status;

@@ -130,9 +130,17 @@ std::unique_ptr<testing::RunningProcess> FaultTest::Train(
 }
 
 std::unique_ptr<testing::RunningProcess> FaultTest::Coordinate(
-    const std::string& run, std::string* address) {
-  auto coordinator = Start({"tributary-coordinator", "--job", "job.yaml",
-                            "--run-dir", run, "--listen", "127.0.0.1:0"});
+    const std::string& run, std::string* address,
+    const std::vector<std::string>& words) {
+  std::vector<std::string> command = {"tributary-coordinator",
+                                      "--job",
+                                      "job.yaml",
+                                      "--run-dir",
+                                      run,
+                                      "--listen",
+                                      "127.0.0.1:0"};
+  command.insert(command.end(), words.begin(), words.end());
+  auto coordinator = Start(command);
   EXPECT_TRUE(coordinator->WaitForOutput("waits for", kSoon));
   std::smatch match;
   EXPECT_TRUE(

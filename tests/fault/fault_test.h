@@ -45,8 +45,9 @@ class FaultTest : public testing::TemporaryFolderTest {
   std::unique_ptr<RunningProcess> Train(
       const std::string& run, const std::vector<std::string>& words = {});
   // A coordinator of job.yaml, and its address.
-  std::unique_ptr<RunningProcess> Coordinate(const std::string& run,
-                                             std::string* address);
+  std::unique_ptr<RunningProcess> Coordinate(
+      const std::string& run, std::string* address,
+      const std::vector<std::string>& words = {});
   // Kills it; another with the same job and address takes the run to its end.
   void ReplaceCoordinator(const std::string& run, const std::string& address,
                           RunningProcess& coordinator);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/control/coordinator_client.h"
 #include "tests/simulation/micros.h"
 
 namespace tributary::simulation {
@@ -17,10 +18,6 @@ constexpr int64_t kCallTimeout = 30 * kSecond;
 constexpr int64_t kAttemptTimeout = 5 * kSecond;
 constexpr int64_t kLostTimeout = 30 * kSecond;
 constexpr int64_t kPlanPoll = 2 * kSecond;
-
-bool MayPass(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
-}
 
 }  // namespace
 
@@ -74,11 +71,11 @@ void MemberAgent::TryToJoin(int64_t since) {
       [this, since](absl::StatusOr<v1::RegisterResponse> place) {
         if (!place.ok()) {
           const bool wait = absl::IsUnavailable(place.status()) ||
-                            absl::IsResourceExhausted(place.status());
+                            absl::IsAlreadyExists(place.status());
           if (!wait || options_.world->now() - since >= kJoinTimeout) {
             return options_.on_joined(place.status());
           }
-          After(absl::IsResourceExhausted(place.status()) ? kFullPause : 0,
+          After(absl::IsAlreadyExists(place.status()) ? kFullPause : 0,
                 Kind::kIdle, [this, since] { TryToJoin(since); });
           return;
         }
@@ -107,22 +104,18 @@ void MemberAgent::DeclareModel(const v1::DeclareModelRequest& declaration,
       std::move(done));
 }
 
-void MemberAgent::GetPlan(uint64_t min_epoch, int64_t timeout_micros,
-                          Reply<v1::Plan> done) {
-  TryToGetPlan(min_epoch, options_.world->now() + timeout_micros,
-               std::move(done), 1);
+void MemberAgent::GetPlan(uint64_t min_epoch, Reply<v1::Plan> done) {
+  TryToGetPlan(min_epoch, std::move(done), 1);
 }
 
-void MemberAgent::TryToGetPlan(uint64_t min_epoch, int64_t until,
-                               Reply<v1::Plan> done, int attempt) {
-  const int64_t left = until - options_.world->now();
-  const int64_t wait = std::clamp<int64_t>(left, 0, kPlanPoll);
+void MemberAgent::TryToGetPlan(uint64_t min_epoch, Reply<v1::Plan> done,
+                               int attempt) {
   options_.network->Call<v1::Plan>(
       options_.process, SimulatedCoordinator::kAddress, "get plan", Kind::kWork,
-      wait + kAttemptTimeout,
-      [min_epoch, wait](Process& process, Reply<v1::Plan> reply) {
-        static_cast<SimulatedCoordinator&>(process).GetPlan(min_epoch, wait,
-                                                            std::move(reply));
+      kPlanPoll + kAttemptTimeout,
+      [min_epoch](Process& process, Reply<v1::Plan> reply) {
+        static_cast<SimulatedCoordinator&>(process).GetPlan(
+            min_epoch, kPlanPoll, std::move(reply));
       },
       [=, this](absl::StatusOr<v1::Plan> plan) {
         if (left_) return;
@@ -130,12 +123,13 @@ void MemberAgent::TryToGetPlan(uint64_t min_epoch, int64_t until,
           state_->OnPlan(plan->epoch(), plan->start_step());
           return done(plan);
         }
-        if (!MayPass(plan.status()) || options_.world->now() >= until) {
+        if (!MayPass(plan.status()) || !state_->end().ok() ||
+            state_->phase() == v1::JOB_PHASE_DONE) {
           return done(plan);
         }
         const bool waited = absl::IsDeadlineExceeded(plan.status());
         After(waited ? 0 : Backoff(attempt), Kind::kIdle, [=, this] {
-          TryToGetPlan(min_epoch, until, done, waited ? 1 : attempt + 1);
+          TryToGetPlan(min_epoch, done, waited ? 1 : attempt + 1);
         });
       });
 }

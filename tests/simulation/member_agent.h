@@ -43,8 +43,7 @@ class MemberAgent {
 
   void DeclareModel(const v1::DeclareModelRequest& declaration,
                     Reply<v1::DeclareModelResponse> done);
-  void GetPlan(uint64_t min_epoch, int64_t timeout_micros,
-               Reply<v1::Plan> done);
+  void GetPlan(uint64_t min_epoch, Reply<v1::Plan> done);
   // Sends a heartbeat at once when something is urgent.
   void Nudge();
   // Tells why this process is about to end, then `done`.
@@ -63,8 +62,7 @@ class MemberAgent {
   void After(int64_t micros, Kind kind, std::function<void()> then);
   int64_t Backoff(int attempt);
   void TryToJoin(int64_t since);
-  void TryToGetPlan(uint64_t min_epoch, int64_t until, Reply<v1::Plan> done,
-                    int attempt);
+  void TryToGetPlan(uint64_t min_epoch, Reply<v1::Plan> done, int attempt);
   void Beat();
 
   const Options options_;

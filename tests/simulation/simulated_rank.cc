@@ -14,10 +14,7 @@ namespace {
 constexpr int64_t kStepTimeout = 120 * kSecond;
 constexpr int64_t kClockTimeout = 2 * kSecond;
 constexpr int64_t kClockPause = 20 * kMilli;
-constexpr int64_t kPlanTimeout = 60 * kSecond;
-constexpr int64_t kNewsOfPlan = 15 * kSecond;
-constexpr int64_t kFinishTimeout = 30 * kSecond;
-constexpr int64_t kGateTimeout = 30 * kSecond;
+constexpr int64_t kNewsAnswers = 2;
 
 v1::RegisterRequest Registration(const SimulatedRank::Options& options,
                                  const Process& process) {
@@ -96,7 +93,7 @@ void SimulatedRank::Joined(const absl::Status& status) {
 
 void SimulatedRank::AwaitPlan() {
   SetPhase(Phase::kWaitingForPlan);
-  member_.GetPlan(epoch_ + 1, kPlanTimeout, [this](absl::StatusOr<v1::Plan> p) {
+  member_.GetPlan(epoch_ + 1, [this](absl::StatusOr<v1::Plan> p) {
     if (ended_) return;
     if (!p.ok()) {
       const absl::Status& end = member_.state().end();
@@ -244,9 +241,6 @@ void SimulatedRank::NextStep() {
       return PlanFailed(member_.state().end());
     case MemberState::Gate::kWait:
       member_.Nudge();
-      After(kGateTimeout, World::Kind::kIdle, [this] {
-        PlanFailed(absl::DeadlineExceededError("the step was held back"));
-      });
   }
 }
 
@@ -300,9 +294,6 @@ void SimulatedRank::Report(int64_t finished) {
 void SimulatedRank::Finish() {
   SetPhase(Phase::kFinishing);
   member_.state().Finish();
-  After(kFinishTimeout, World::Kind::kIdle, [this] {
-    PlanFailed(absl::DeadlineExceededError("the last reports are not taken"));
-  });
   member_.Nudge();
 }
 
@@ -333,7 +324,10 @@ void SimulatedRank::OnNews() {
       if (state.Check(step_ + 1) != MemberState::Gate::kWait) return NextStep();
       return member_.Nudge();
     case Phase::kFinishing:
-      if (!state.finish_acknowledged()) return member_.Nudge();
+      if (newer) {
+        return PlanFailed(absl::FailedPreconditionError("a new plan is there"));
+      }
+      if (!done && !state.finish_acknowledged()) return member_.Nudge();
       SetPhase(Phase::kWaitingForDone);
       [[fallthrough]];
     case Phase::kWaitingForDone:
@@ -342,7 +336,7 @@ void SimulatedRank::OnNews() {
       return;
     case Phase::kWaitingForNews:
       if (newer) return AwaitPlan();
-      if (done) NoNews();
+      if (done || NothingIsAwaited()) NoNews();
       return;
     default:
       if (!newer && !done) return;
@@ -361,10 +355,25 @@ void SimulatedRank::PlanFailed(const absl::Status& status) {
   SetPhase(Phase::kWaitingForNews);
   if (!state.end().ok() || state.phase() == v1::JOB_PHASE_DONE) return NoNews();
   if (epoch_ > 0 && state.newest_plan() > epoch_) return AwaitPlan();
-  const bool may_be = absl::IsFailedPrecondition(status) ||
-                      absl::IsCancelled(status) || absl::IsUnavailable(status);
+  const bool lost = absl::IsCancelled(status) || absl::IsUnavailable(status);
+  const bool may_be = lost || absl::IsFailedPrecondition(status) ||
+                      absl::IsDeadlineExceeded(status);
   if (epoch_ == 0 || !may_be) return NoNews();
-  After(kNewsOfPlan, World::Kind::kIdle, [this] { NoNews(); });
+  patience_ = lost ? 2 * context_->scenario.lease_ms * kMilli : 0;
+  quiet_since_ = context_->world.now();
+  quiet_answers_ = state.answers();
+}
+
+// As Member::WaitForNews.
+bool SimulatedRank::NothingIsAwaited() {
+  const MemberState& state = member_.state();
+  const int64_t now = context_->world.now();
+  if (!state.waits_for().empty()) {
+    quiet_since_ = now;
+    quiet_answers_ = state.answers();
+  }
+  return state.answers() - quiet_answers_ >= kNewsAnswers &&
+         now - quiet_since_ >= patience_;
 }
 
 void SimulatedRank::NoNews() {

@@ -82,6 +82,7 @@ class SimulatedRank {
   void OnNews();
   // The plan's work ended with an error.
   void PlanFailed(const absl::Status& status);
+  bool NothingIsAwaited();
   void NoNews();
   void End(const absl::Status& status);
 
@@ -119,8 +120,11 @@ class SimulatedRank {
   std::map<std::pair<int, int>, int64_t> versions_;  // by (shard, block)
   Tensors weights_;
   Tensors gradient_;
-  absl::Status failure_;  // while it waits for news
-  int64_t timer_ = 0;     // of the phase; invalidates earlier ones
+  absl::Status failure_;  // while it waits for news, and how long
+  int64_t patience_ = 0;
+  int64_t quiet_since_ = 0;
+  int64_t quiet_answers_ = 0;
+  int64_t timer_ = 0;  // of the phase; invalidates earlier ones
   std::map<uint32_t, SimulatedRank*> adopted_;  // until they end
 };
 

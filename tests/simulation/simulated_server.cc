@@ -13,7 +13,6 @@ namespace {
 
 // As ParameterServer and RunServer.
 constexpr int64_t kTick = 100 * kMilli;
-constexpr int64_t kPlanTimeout = 60 * kSecond;
 
 std::unique_ptr<SyncPolicy> PolicyOf(const Scenario& scenario) {
   switch (scenario.sync) {
@@ -122,7 +121,7 @@ void SimulatedServer::ExpireNow() {
 
 void SimulatedServer::AwaitPlan() {
   waits_for_plan_ = true;
-  member_.GetPlan(epoch_ + 1, kPlanTimeout, [this](absl::StatusOr<v1::Plan> p) {
+  member_.GetPlan(epoch_ + 1, [this](absl::StatusOr<v1::Plan> p) {
     if (!p.ok()) {
       return member_.state().end().ok() ? Fail(p.status())
                                         : Exit(member_.state().end());

@@ -11,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "common/failpoint.h"
 #include "common/status_macros.h"
 #include "common/steady_waits.h"
 #include "worker/collective/mesh.h"
@@ -69,6 +70,8 @@ class GlooMesh final : public Mesh {
   const char* backend() const override { return "gloo"; }
   std::unique_ptr<Operation> Send(int to, uint64_t tag, const void* data,
                                   size_t bytes) override {
+    TRIBUTARY_FAILPOINT_OR("worker-group-reset",
+                           Context(rank_, to).getPair(to)->close());
     auto operation = std::make_unique<GlooOperation>(this, to, true);
     operation->Begin(Context(rank_, to), tag, const_cast<void*>(data), bytes);
     return operation;

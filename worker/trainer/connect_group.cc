@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/address.h"
 #include "common/check.h"
+#include "common/failpoint.h"
 #include "common/job/job_options.h"
 #include "common/status_macros.h"
 #include "kernels/nccl_api.h"
@@ -28,6 +29,10 @@ struct Side {
   absl::Duration timeout;
 
   int size() const { return static_cast<int>(group.ranks.size()); }
+  // Who has said its address is there a moment later, or is lost.
+  absl::Duration connect_timeout() const {
+    return std::min(timeout, parts.member->lease());
+  }
   // What all say of `what`, in the group's order.
   ExchangeBytes Exchange(const std::string& what) const {
     return [side = *this, name = group.name + what](std::string bytes) {
@@ -44,12 +49,13 @@ absl::StatusOr<std::unique_ptr<Mesh>> ConnectMesh(const Side& side) {
     return parts.local_meshes->Take(side.plan.epoch(), side.group.name,
                                     side.rank, side.size());
   }
+  TRIBUTARY_FAILPOINT("worker-group-connects");
   TRIBUTARY_ASSIGN_OR_RETURN(const std::string host,
                              LocalHostTowards(parts.coordinator));
   return ConnectGlooMesh({.rank = side.rank,
                           .size = side.size(),
                           .host = host,
-                          .connect_timeout = side.timeout,
+                          .connect_timeout = side.connect_timeout(),
                           .exchange = side.Exchange("")});
 }
 

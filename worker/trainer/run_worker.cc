@@ -10,6 +10,7 @@
 #include "common/control/member.h"
 #include "common/control/report_checkpoint.h"
 #include "common/cost/planned_parameters.h"
+#include "common/failpoint.h"
 #include "common/job/job_options.h"
 #include "common/job/learning_rate_schedule.h"
 #include "common/status_macros.h"
@@ -22,15 +23,13 @@
 #include "worker/trainer/canceller.h"
 #include "worker/trainer/hand_over_weights.h"
 #include "worker/trainer/make_synchronizer.h"
+#include "worker/trainer/plan_is_over.h"
 #include "worker/trainer/replica.h"
 #include "worker/trainer/trainer.h"
 #include "worker/trainer/worker_metrics.h"
 
 namespace tributary {
 namespace {
-
-// How long the news that a plan is over may take to come by heartbeat.
-constexpr absl::Duration kNewsOfPlan = absl::Seconds(15);
 
 TargetKind TargetKindOf(const v1::LossSpec& loss) {
   switch (loss.kind_case()) {
@@ -251,16 +250,6 @@ std::vector<uint32_t> OtherRanks(const Member& member) {
   return others;
 }
 
-// What ends a plan ends the calls of its workers first, with whatever error:
-// waits, where it may be so, for the news.
-bool PlanIsOver(Member& member, uint64_t epoch, const absl::Status& status) {
-  const bool may_be = absl::IsFailedPrecondition(status) ||
-                      absl::IsCancelled(status) || absl::IsUnavailable(status);
-  return member
-      .WaitForPlanAfter(epoch, may_be ? kNewsOfPlan : absl::ZeroDuration())
-      .ok();
-}
-
 absl::Status Train(Member& member, Workplace& place, Canceller& canceller,
                    const WorkerOptions& options, WorkerMetrics* metrics) {
   const v1::JobSpec& job = member.job();
@@ -284,8 +273,7 @@ absl::Status Train(Member& member, Workplace& place, Canceller& canceller,
                            .steps_per_epoch = place.plan->steps_per_epoch()}));
   uint64_t epoch = 0;
   while (true) {
-    TRIBUTARY_ASSIGN_OR_RETURN(const v1::Plan plan,
-                               member.GetPlan(epoch + 1, options.join_timeout));
+    TRIBUTARY_ASSIGN_OR_RETURN(const v1::Plan plan, member.GetPlan(epoch + 1));
     epoch = plan.epoch();
     const absl::Status status =
         TrainPlan(member, place, canceller, options, plan, metrics);
@@ -317,6 +305,7 @@ absl::Status RunWorker(const WorkerOptions& given) {
     return Health{false, absl::StrCat("waits for a place at coordinator ",
                                       options.coordinator)};
   });
+  if (!options.adopted) TRIBUTARY_FAILPOINT("worker-started");
   Canceller canceller;
   Adoptions adoptions([&options](uint32_t rank) {
     WorkerOptions adopted = options;

@@ -77,7 +77,7 @@ Malformed CoordinatorMessages::WrongRegister() {
       return Make("Register", request, StatusCode::kInvalidArgument,
                   "host must have at most 256 bytes");
     default:
-      return Make("Register", request, StatusCode::kResourceExhausted,
+      return Make("Register", request, StatusCode::kAlreadyExists,
                   "all 2 places for a worker are taken");
   }
 }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "absl/time/clock.h"
@@ -30,24 +31,23 @@ class ChildrenTest : public testing::TemporaryFolderTest {
   // Whose end is fatal, whoever it is.
   static std::string Failure(Children& children) {
     EXPECT_TRUE(children
-                    .Tend(/*max_restarts=*/1,
-                          [](const ChildProcess&, const std::string&) {
-                            return Children::Loss::kFatal;
-                          })
+                    .Tend([](const ChildProcess&, const std::string&) {
+                      return Children::Loss::kFatal;
+                    })
                     .ok());
     return children.FirstFailure();
   }
 };
 
 TEST_F(ChildrenTest, SuccessIsNoFailure) {
-  Children children;
+  Children children(/*max_restarts=*/1);
   ASSERT_TRUE(children.Start(Script("worker-0", "exit 0")).ok());
   ASSERT_TRUE(children.WaitForAll(kSoon));
   EXPECT_EQ(Failure(children), "");
 }
 
 TEST_F(ChildrenTest, ExitCodeAndLastLineOfTheLogAreTold) {
-  Children children;
+  Children children(/*max_restarts=*/1);
   ASSERT_TRUE(
       children
           .Start(Script("worker-1",
@@ -59,7 +59,7 @@ TEST_F(ChildrenTest, ExitCodeAndLastLineOfTheLogAreTold) {
 }
 
 TEST_F(ChildrenTest, SignalIsToldByNumberAndName) {
-  Children children;
+  Children children(/*max_restarts=*/1);
   ASSERT_TRUE(children.Start(Script("server-0", "kill -SEGV $$")).ok());
   ASSERT_TRUE(children.WaitForAll(kSoon));
   EXPECT_EQ(Failure(children),
@@ -68,7 +68,7 @@ TEST_F(ChildrenTest, SignalIsToldByNumberAndName) {
 }
 
 TEST_F(ChildrenTest, KilledOneIsBlamedBeforeThoseThatFailedBecauseOfIt) {
-  Children children;
+  Children children(/*max_restarts=*/1);
   ASSERT_TRUE(children.Start(Script("worker-0", "exit 1")).ok());
   ASSERT_TRUE(children.Start(Script("server-0", "kill -9 $$")).ok());
   ASSERT_TRUE(children.WaitForAll(kSoon));
@@ -77,7 +77,7 @@ TEST_F(ChildrenTest, KilledOneIsBlamedBeforeThoseThatFailedBecauseOfIt) {
 
 // Of several that end at once, the first may be judged before another is seen.
 TEST_F(ChildrenTest, AnEndThatNobodyHasJudgedIsNoFailure) {
-  Children children;
+  Children children(/*max_restarts=*/1);
   ASSERT_TRUE(children.Start(Script("server-0", "kill -9 $$")).ok());
   ASSERT_TRUE(children.WaitForAll(kSoon));
   EXPECT_EQ(children.FirstFailure(), "");
@@ -85,13 +85,13 @@ TEST_F(ChildrenTest, AnEndThatNobodyHasJudgedIsNoFailure) {
 }
 
 TEST_F(ChildrenTest, WaitingHasADeadline) {
-  Children children;
+  Children children(/*max_restarts=*/1);
   ASSERT_TRUE(children.Start(Script("worker-0", "exec sleep 1000")).ok());
   EXPECT_FALSE(children.WaitForAll(absl::Milliseconds(20)));
 }
 
 TEST_F(ChildrenTest, OneThatIsStoppedIsKilledAndReplaced) {
-  Children children;
+  Children children(/*max_restarts=*/1);
   ASSERT_TRUE(children.Start(Script("worker-0", "kill -STOP $$")).ok());
   std::vector<std::string> asked;
   children.KillIf([&](const ChildProcess& child) {
@@ -103,15 +103,60 @@ TEST_F(ChildrenTest, OneThatIsStoppedIsKilledAndReplaced) {
   ASSERT_TRUE(children.WaitForAll(kSoon));
   pid_t killed = 0;
   EXPECT_TRUE(children
-                  .Tend(/*max_restarts=*/1,
-                        [&](const ChildProcess& child, const std::string&) {
-                          killed = child.pid();
-                          return Children::Loss::kReplace;
-                        })
+                  .Tend([&](const ChildProcess& child, const std::string&) {
+                    killed = child.pid();
+                    return Children::Loss::kReplace;
+                  })
                   .ok());
   EXPECT_GT(killed, 0);
   EXPECT_FALSE(Alive(killed));
   EXPECT_EQ(children.FirstFailure(), "") << "another one runs";
+}
+
+TEST_F(ChildrenTest, OneThatEndsAgainAndAgainIsReplacedAfterPauses) {
+  ManualClock clock;
+  Children children(/*max_restarts=*/2, &clock);
+  ASSERT_TRUE(children.Start(Script("worker-0", "echo begins; exit 1")).ok());
+  int judged = 0;
+  const auto tend = [&] {
+    EXPECT_TRUE(children.WaitForAll(kSoon));
+    EXPECT_TRUE(children
+                    .Tend([&](const ChildProcess&, const std::string&) {
+                      ++judged;
+                      return Children::Loss::kReplace;
+                    })
+                    .ok());
+  };
+  tend();  // at once
+  tend();
+  tend();
+  EXPECT_EQ(judged, 2) << "it waits for its turn";
+  clock.AdvanceMicros(RestartBudget::kFirstPauseMicros);
+  tend();
+  tend();
+  EXPECT_EQ(judged, 3);
+  EXPECT_THAT(children.FirstFailure(), StartsWith("worker-0 exited with code"));
+  EXPECT_EQ(Read("worker-0.log"), "begins\nbegins\nbegins\n");
+}
+
+TEST_F(ChildrenTest, AFileLimitThatKeepsAnotherFromStartingIsNamed) {
+  Children children(/*max_restarts=*/1);
+  ASSERT_TRUE(children.Start(Script("server-0", "kill -9 $$")).ok());
+  ASSERT_TRUE(children.WaitForAll(kSoon));
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none = {3, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const absl::Status status =
+      children.Tend([](const ChildProcess&, const std::string&) {
+        return Children::Loss::kReplace;
+      });
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_THAT(std::string(status.message()),
+              StartsWith("server-0 was killed by signal 9"));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("cannot start /bin/sh: this process has as many files "
+                        "and connections open as it may, 3 (ulimit -n)"));
 }
 
 TEST_F(ChildrenTest, DestructorLeavesNobodyBehind) {
@@ -175,7 +220,7 @@ TEST_F(ChildrenTest, ProgramThatIsNotThereIsNamed) {
 
 TEST_F(ChildrenTest, FilesOfTheParentAreNotTheChilds) {
   const int secret = open("/dev/null", O_RDONLY);  // not close-on-exec
-  Children children;
+  Children children(/*max_restarts=*/1);
   ASSERT_TRUE(children.Start(Script("worker-0", "exec ls /proc/self/fd")).ok());
   ASSERT_TRUE(children.WaitForAll(kSoon));
   close(secret);

@@ -211,6 +211,45 @@ TEST(MemberStateTest, SilentCoordinatorIsLostOnlyAfterTheTimeout) {
                 "coordinator 10.0.0.1:7000 has not answered for 30.0 s"));
 }
 
+TEST(MemberStateTest, ACoordinatorShortOfThreadsIsBorneAsLong) {
+  MemberState state = MakeWorker();
+  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING),
+                 10 * kSecond);
+  state.OnError(absl::ResourceExhaustedError(""), 39 * kSecond);
+  EXPECT_TRUE(state.end().ok());
+  state.OnError(absl::ResourceExhaustedError(""), 40 * kSecond);
+  EXPECT_TRUE(absl::IsUnavailable(state.end())) << state.end();
+}
+
+TEST(MemberStateTest, ABrokenGroupIsToldUntilThereIsAnotherPlan) {
+  MemberState state = MakeWorker();
+  state.OnPlan(/*plan_epoch=*/3, /*start_step=*/0);
+  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING), 1);
+  EXPECT_EQ(state.NextHeartbeat().broken_group_epoch(), 0u);
+  state.BreakGroup(3, "rank 1 is gone");
+  EXPECT_TRUE(state.Urgent());
+  for (int heartbeat = 0; heartbeat < 2; ++heartbeat) {
+    const v1::HeartbeatRequest request = state.NextHeartbeat();
+    EXPECT_EQ(request.broken_group_epoch(), 3u);
+    EXPECT_EQ(request.broken_group(), "rank 1 is gone");
+    EXPECT_FALSE(state.Urgent());
+  }
+  state.OnPlan(/*plan_epoch=*/4, /*start_step=*/0);
+  EXPECT_EQ(state.NextHeartbeat().broken_group_epoch(), 0u);
+}
+
+TEST(MemberStateTest, WhatTheCoordinatorWaitsForIsKnownUntilItsNextAnswer) {
+  MemberState state = MakeWorker();
+  v1::HeartbeatResponse waits = Answer(v1::JOB_PHASE_RUNNING);
+  waits.set_waits_for("waiting for worker 2");
+  state.OnAnswer(state.NextHeartbeat(), waits, 1);
+  EXPECT_EQ(state.waits_for(), "waiting for worker 2");
+  EXPECT_EQ(state.answers(), 1);
+  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING), 2);
+  EXPECT_EQ(state.waits_for(), "");
+  EXPECT_EQ(state.answers(), 2);
+}
+
 TEST(MemberStateTest, LostLeaseEndsTheMembershipAtOnce) {
   MemberState state = MakeWorker();
   state.OnError(absl::FailedPreconditionError("lease lost"), 1);

@@ -305,6 +305,111 @@ TEST_F(CoordinatorTest, StopRequestEndsAllWorkersAtOneStepAndSavesWeights) {
   EXPECT_TRUE(server->WaitForEnd(kSoon).ok());
 }
 
+// A process that takes a lost rank over must say how far that one had come
+// before a stop is settled, and may take longer for it than a silent
+// coordinator is borne: here longer than nothing.
+TEST_F(CoordinatorTest, AStopWaitsForEveryRankAsLongAsTheCoordinatorIsHeard) {
+  Start(1, 2);
+  auto server = Join(v1::ROLE_SERVER, store_[0].address());
+  Member::Options impatient;
+  impatient.coordinator = coordinator_->address();
+  impatient.role = v1::ROLE_WORKER;
+  impatient.lost_timeout = absl::Milliseconds(1);
+  auto worker0 = Member::Join(impatient).value();
+  auto worker1 = Join(v1::ROLE_WORKER);
+  ASSERT_TRUE(worker0->DeclareModel(Model()).ok());
+  ASSERT_TRUE(worker0->GetPlan(1, kSoon).ok());
+  worker0->StartAt(1, 0);
+  ASSERT_TRUE(worker0->BeginStep(1).ok());
+  coordinator_->RequestStop();
+  const absl::Time limit = absl::Now() + kSoon;
+  while (worker0->phase() != v1::JOB_PHASE_STOPPING && absl::Now() < limit) {
+    std::this_thread::yield();
+  }
+  absl::Status held = absl::UnknownError("it still waits");
+  absl::Notification over;
+  std::thread waiting([&] {
+    held = worker0->BeginStep(2);
+    over.Notify();
+  });
+  EXPECT_FALSE(over.WaitForNotificationWithTimeout(absl::Milliseconds(300)));
+  worker1->StartAt(1, 0);
+  waiting.join();
+  EXPECT_TRUE(absl::IsCancelled(held)) << held;
+}
+
+TEST_F(CoordinatorTest, AGroupThatBreaksGetsANewPlanThoughNobodyIsLost) {
+  Coordinator::Options options;
+  options.job = Job(0, 2);
+  options.job.mutable_strategy()->mutable_all_reduce();
+  coordinator_ = Coordinator::Start(std::move(options)).value();
+  auto worker0 = Join(v1::ROLE_WORKER);
+  auto worker1 = Join(v1::ROLE_WORKER);
+  ASSERT_TRUE(worker0->DeclareModel(Model()).ok());
+  ASSERT_TRUE(worker0->GetPlan(1).ok());
+  ASSERT_TRUE(worker1->GetPlan(1).ok());
+  worker0->BreakGroup(1, absl::UnavailableError("rank 1 is gone: reset"));
+  EXPECT_TRUE(worker0->WaitForNews(1, absl::InfiniteDuration()).ok());
+  EXPECT_TRUE(worker1->WaitForNews(1, absl::InfiniteDuration()).ok());
+  EXPECT_EQ(worker0->GetPlan(2)->epoch(), 2u);
+  EXPECT_EQ(worker1->GetPlan(2)->epoch(), 2u);
+  EXPECT_EQ(coordinator_->Totals().workers_lost, 0u);
+  EXPECT_EQ(coordinator_->Totals().rollbacks, 1u);
+}
+
+TEST_F(CoordinatorTest, WithoutAReasonNewsAreNotWaitedFor) {
+  Start(1, 1);
+  auto server = Join(v1::ROLE_SERVER, store_[0].address());
+  auto worker = Join(v1::ROLE_WORKER);
+  ASSERT_TRUE(worker->DeclareModel(Model()).ok());
+  ASSERT_TRUE(worker->GetPlan(1).ok());
+  EXPECT_TRUE(
+      absl::IsDeadlineExceeded(worker->WaitForNews(1, absl::ZeroDuration())));
+}
+
+// One call for each of 500 connections' streams, all of which would wait.
+TEST_F(CoordinatorTest, CallsOfStrangersThatWaitDoNotDisturbAJob) {
+  Start(1, 1);
+  constexpr int kCalls = 500;
+  const auto stub = v1::CoordinatorService::NewStub(grpc::CreateChannel(
+      coordinator_->address(), grpc::InsecureChannelCredentials()));
+  struct Call {
+    grpc::ClientContext context;
+    v1::Plan plan;
+    grpc::Status status;
+    std::unique_ptr<grpc::ClientAsyncResponseReader<v1::Plan>> reader;
+  };
+  grpc::CompletionQueue queue;
+  std::vector<Call> calls(kCalls);
+  v1::GetPlanRequest request;
+  request.set_min_epoch(99);
+  request.set_wait_ms(10'000);
+  for (Call& call : calls) {
+    call.reader = stub->AsyncGetPlan(&call.context, request, &queue);
+    call.reader->Finish(&call.plan, &call.status, &call);
+  }
+  auto server = Join(v1::ROLE_SERVER, store_[0].address());
+  auto worker = Join(v1::ROLE_WORKER);
+  ASSERT_TRUE(worker->DeclareModel(Model()).ok());
+  const v1::Plan plan = worker->GetPlan(1).value();
+  store_[0].Serve(plan);
+  EXPECT_EQ(TrainToEnd(*worker), kTotalSteps);
+  const JobUpdate all = Collect();
+  EXPECT_EQ(all.phase, v1::JOB_PHASE_DONE) << all.message;
+  EXPECT_TRUE(server->WaitForEnd(kSoon).ok());
+  EXPECT_TRUE(worker->end().ok()) << worker->end();
+  int refused = 0;
+  for (Call& call : calls) call.context.TryCancel();
+  for (int i = 0; i < kCalls; ++i) {
+    void* tag = nullptr;
+    bool ok = false;
+    ASSERT_TRUE(queue.Next(&tag, &ok));
+    const grpc::StatusCode code = static_cast<Call*>(tag)->status.error_code();
+    refused += code == grpc::StatusCode::RESOURCE_EXHAUSTED ? 1 : 0;
+  }
+  EXPECT_GT(refused, kCalls / 2);
+}
+
 TEST_F(CoordinatorTest, FailureOfOneReachesAllWithItsSentence) {
   Start(1, 2);
   auto server = Join(v1::ROLE_SERVER, store_[0].address());
@@ -378,6 +483,24 @@ TEST_F(CoordinatorTest, PlanThatIsLateNamesWhoIsMissing) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("server 0, worker 1, the model"));
+}
+
+// The sentence about a thousand who are missing travels as metadata.
+TEST_F(CoordinatorTest, OneOfAThousandWaitsUntilTheStartTimeout) {
+  Coordinator::Options options;
+  options.job = Job(1, 1000);
+  options.start_timeout = absl::Seconds(3);
+  coordinator_ = Coordinator::Start(std::move(options)).value();
+  auto worker = Join(v1::ROLE_WORKER);
+  const absl::Status late = worker->GetPlan(1, absl::Milliseconds(20)).status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(late)) << late;
+  EXPECT_THAT(std::string(late.message()),
+              HasSubstr("server 0, worker 1, worker 2, worker 3, worker 4, "
+                        "worker 5, worker 6, worker 7, worker 8, worker 9 and "
+                        "991 more"));
+  const absl::Status end = worker->GetPlan(1).status();
+  EXPECT_TRUE(absl::IsAborted(end)) << end;
+  EXPECT_THAT(std::string(end.message()), HasSubstr("waited 3."));
 }
 
 TEST_F(CoordinatorTest, SnapshotTellsWhoIsThere) {

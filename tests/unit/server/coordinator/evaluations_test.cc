@@ -1,9 +1,13 @@
 #include "server/coordinator/evaluations.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace tributary {
 namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 v1::LossSpec CrossEntropy() {
   v1::LossSpec loss;
@@ -72,16 +76,39 @@ TEST(EvaluationsTest, ContradictionIsRefused) {
             absl::StatusCode::kInvalidArgument);
 }
 
-TEST(EvaluationsTest, OpenEvaluationsHaveALimit) {
+// Without a bound between ranks a slow one may be any number of evaluations
+// behind.
+TEST(EvaluationsTest, TheOldestIsGivenUpWhenTooManyWait) {
   Evaluations evaluations(CrossEntropy(), 2);
   const int64_t limit = Evaluations::kMaxOpen;
   for (int64_t step = 1; step <= limit; ++step) {
     ASSERT_TRUE(evaluations.Add(Part(0, step, 1, 1, 0)).ok());
   }
-  EXPECT_EQ(evaluations.Add(Part(0, limit + 1, 1, 1, 0)).code(),
-            absl::StatusCode::kResourceExhausted);
-  ASSERT_TRUE(evaluations.Add(Part(1, limit, 1, 1, 0)).ok());
-  EXPECT_TRUE(evaluations.Add(Part(0, limit + 1, 1, 1, 0)).ok());
+  EXPECT_THAT(evaluations.TakeNotices(), ElementsAre());
+  ASSERT_TRUE(evaluations.Add(Part(0, limit + 1, 1, 1, 0)).ok());
+  EXPECT_THAT(evaluations.TakeNotices(),
+              ElementsAre("the evaluation after step 1 is given up: rank 1 has "
+                          "not reported while 16 later ones were begun"));
+
+  ASSERT_TRUE(evaluations.Add(Part(1, 1, 1, 1, 0)).ok()) << "it comes late";
+  EXPECT_TRUE(evaluations.Take(limit + 1).empty());
+  ASSERT_TRUE(evaluations.Add(Part(1, 2, 1, 1, 0)).ok());
+  const auto records = evaluations.Take(limit + 1);
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0].step, 2);
+}
+
+TEST(EvaluationsTest, APartOlderThanAllThatWaitIsGivenUpItself) {
+  Evaluations evaluations(CrossEntropy(), 2);
+  const int64_t limit = Evaluations::kMaxOpen;
+  for (int64_t step = 1; step <= limit; ++step) {
+    ASSERT_TRUE(evaluations.Add(Part(0, 10 * step, 1, 1, 0)).ok());
+  }
+  ASSERT_TRUE(evaluations.Add(Part(1, 5, 1, 1, 0)).ok());
+  EXPECT_THAT(evaluations.TakeNotices(),
+              ElementsAre(HasSubstr("after step 5 is given up: rank 0 ")));
+  ASSERT_TRUE(evaluations.Add(Part(1, 10, 1, 1, 0)).ok());
+  EXPECT_EQ(evaluations.Take(10).size(), 1u);
 }
 
 }  // namespace

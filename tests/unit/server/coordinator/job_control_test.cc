@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -361,6 +362,74 @@ TEST(JobControlTest, ASuccessorTakesACheckpointFromTheFirstHeartbeat) {
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(answer->checkpoints_taken(), 1);
   EXPECT_TRUE(successor.NextManifest().has_value());
+}
+
+// Who has heard everybody does not say its own again: the groups that were
+// being connected could never be.
+TEST(JobControlTest, ASuccessorFormsAnewTheGroupsThatWereBeingConnected) {
+  ManualClock clock;
+  v1::CoordinatorState kept;
+  JobControl::Options options{.state = Options(), .clock = &clock};
+  options.state.job.mutable_cluster()->set_servers(0);
+  options.state.job.mutable_strategy()->mutable_all_reduce();
+  options.save = [&kept](const v1::CoordinatorState& state) {
+    kept = state;
+    return absl::OkStatus();
+  };
+  std::vector<v1::RegisterResponse> workers;
+  {
+    JobControl first(options);
+    for (int i = 0; i < kWorkers; ++i) {
+      workers.push_back(
+          Join(first, v1::ROLE_WORKER, absl::StrCat("worker-", i)));
+    }
+    Declare(first, workers[0]);
+    ASSERT_EQ(first.GetPlan({})->epoch(), 1u);
+  }
+  options.restored = &kept;
+  JobControl successor(options);
+  v1::ExchangeRequest late;
+  late.set_rank(0);
+  late.set_incarnation(workers[0].incarnation());
+  late.set_plan_epoch(1);
+  late.set_group("data");
+  for (int i = 0; i < kWorkers; ++i) late.add_ranks(i);
+  EXPECT_TRUE(absl::IsAborted(successor.Exchange(late).status()));
+  clock.AdvanceMicros(1'000'000);
+  for (const v1::RegisterResponse& worker : workers) {
+    ASSERT_TRUE(successor.Heartbeat(Beat(v1::ROLE_WORKER, worker)).ok());
+  }
+  successor.Tick(absl::ZeroDuration());
+  EXPECT_EQ(successor.GetPlan({})->epoch(), 2u);
+  late.set_plan_epoch(2);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(successor.Exchange(late).status()))
+      << "it waits for the other ranks";
+}
+
+// Anybody may call: as many calls are held as the job has members, so that
+// threads are left for heartbeats.
+TEST(JobControlTest, CallsThatWaitAreBounded) {
+  JobControl control({.state = Options(), .clock = &Clock::Real()});
+  const int members = Options().job.cluster().servers() + kWorkers;
+  std::vector<std::thread> waiting;
+  std::atomic<int> refused = 0;
+  std::atomic<int> ended = 0;
+  for (int i = 0; i < members + 5; ++i) {
+    waiting.emplace_back([&] {
+      v1::GetPlanRequest request;
+      request.set_wait_ms(10'000);
+      const absl::Status status = control.GetPlan(request).status();
+      refused += absl::IsResourceExhausted(status) ? 1 : 0;
+      ended += absl::IsUnavailable(status) ? 1 : 0;
+    });
+  }
+  const absl::Time deadline = absl::Now() + kSoon;
+  while (refused < 5 && absl::Now() < deadline) std::this_thread::yield();
+  EXPECT_EQ(refused, 5);
+  control.Close();
+  for (std::thread& thread : waiting) thread.join();
+  EXPECT_EQ(refused, 5);
+  EXPECT_EQ(ended, members);
 }
 
 TEST(JobControlTest, CloseEndsEveryWait) {

@@ -30,6 +30,7 @@ class JobStateTest : public ::testing::Test {
     JobState::Options options;
     options.job = Job(servers, workers);
     options.job.mutable_cluster()->set_on_worker_loss(on_worker_loss_);
+    if (servers == 0) options.job.mutable_strategy()->mutable_all_reduce();
     options.loss_timeout_micros = 30 * kSecond;
     options.job_id = 42;
     options.lease_ms = 10'000;
@@ -74,11 +75,22 @@ class JobStateTest : public ::testing::Test {
     ASSERT_EQ(state_->phase(), v1::JOB_PHASE_RUNNING);
   }
 
+  // Workers alone, running as one group.
+  void RunGroup(int workers) {
+    Open(0, workers);
+    for (int i = 0; i < workers; ++i) {
+      workers_.push_back(Join(v1::ROLE_WORKER, absl::StrCat("w", i)));
+    }
+    ASSERT_TRUE(Declare(workers_[0]).ok());
+    ASSERT_EQ(state_->phase(), v1::JOB_PHASE_RUNNING);
+  }
+
   struct Beat {
     int64_t begun = 0;
     bool paused = false;
     bool finished = false;
     int64_t last_step = 0;
+    std::string broken_group = "";
   };
   v1::HeartbeatResponse Send(int worker, Beat beat) {
     v1::HeartbeatRequest request;
@@ -89,6 +101,10 @@ class JobStateTest : public ::testing::Test {
     request.set_begun_step(beat.begun);
     request.set_paused(beat.paused);
     request.set_finished(beat.finished);
+    if (!beat.broken_group.empty()) {
+      request.set_broken_group_epoch(state_->plan()->epoch());
+      request.set_broken_group(beat.broken_group);
+    }
     EXPECT_TRUE(state_->Renew(request, now_).ok());
     return state_->Apply(request, 0, beat.last_step);
   }

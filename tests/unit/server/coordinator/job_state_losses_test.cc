@@ -81,6 +81,35 @@ TEST_F(JobStateTest, AShrinkingJobGivesALostRankToTheLeastLoadedWorker) {
   EXPECT_EQ(state_->plan()->epoch(), 1u);
 }
 
+// It was stopped, and its rank taken over, before it was killed for that.
+TEST_F(JobStateTest, AProcessWhoseRankIsTakenOverIsNotMissed) {
+  on_worker_loss_ = v1::WORKER_LOSS_SHRINK;
+  Run(2);
+  for (int i = 0; i < 11; ++i) {
+    Pass(1);
+    BeatServer();
+    Send(1, {});
+  }
+  ASSERT_EQ(state_->workers_lost(), 1u);
+  workers_[0] = Join(v1::ROLE_WORKER, "adopter", "node-w1");
+  EXPECT_EQ(state_->MemberLost(v1::ROLE_WORKER, 0, /*pid=*/0, "killed", now_),
+            LossVerdict::kGoesOn);
+  EXPECT_FALSE(state_->over());
+  EXPECT_EQ(state_->workers_lost(), 1u);
+}
+
+TEST_F(JobStateTest, TheLastWorkerOfAShrinkingJobIsReplaced) {
+  on_worker_loss_ = v1::WORKER_LOSS_SHRINK;
+  Run(2);
+  EXPECT_EQ(state_->MemberLost(v1::ROLE_WORKER, 0, 7, "killed", now_),
+            LossVerdict::kGoesOn);
+  EXPECT_EQ(state_->MemberLost(v1::ROLE_WORKER, 1, 7, "killed", now_),
+            LossVerdict::kReplace);
+  workers_[0] = Join(v1::ROLE_WORKER, "another");
+  Pass(1);
+  EXPECT_THAT(Send(0, {}).adopt_ranks(), ElementsAre(1));
+}
+
 // All processes of containers are number 1 of their own: here 7.
 TEST_F(JobStateTest, ProcessesOfDifferentHostsAreDifferent) {
   on_worker_loss_ = v1::WORKER_LOSS_SHRINK;
@@ -135,6 +164,11 @@ TEST_F(JobStateTest, AServerThatComesBackToItsAddressReplacesItself) {
   request.set_host("node-s");
   request.set_pid(8);
   request.set_address("s:7000");
+  EXPECT_EQ(state_->Register(request, now_).status().code(),
+            absl::StatusCode::kAlreadyExists)
+      << "the server that lives keeps its place";
+  BeatServer();
+  now_ += kSecond;  // ten heartbeats are missing; the lease lasts ten seconds
   ASSERT_TRUE(state_->Register(request, now_).ok());
   EXPECT_EQ(state_->plan()->epoch(), 2u);
   EXPECT_EQ(state_->servers_lost(), 1u);

@@ -161,7 +161,7 @@ TEST(MembershipTest, FullHouseRefusesAndSaysSo) {
   Membership members(1, 1, kLease);
   members.Register(Worker("a"), 0).value();
   const absl::Status status = members.Register(Worker("b"), 0).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(status.code(), absl::StatusCode::kAlreadyExists);
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("all 1 places for a worker are taken"));
 }
@@ -232,7 +232,7 @@ TEST(MembershipTest, WantedPlaceIsGivenOrNone) {
   EXPECT_EQ((*members.Register(request, 0))->index, 2u);
   request.set_instance("b");
   const absl::Status taken = members.Register(request, 0).status();
-  EXPECT_EQ(taken.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(taken.code(), absl::StatusCode::kAlreadyExists);
   EXPECT_THAT(std::string(taken.message()), HasSubstr("worker 2 is taken"));
   request.set_wanted_index(3);
   EXPECT_EQ(members.Register(request, 0).status().code(),
@@ -244,7 +244,7 @@ TEST(MembershipTest, TwoServersCannotShareAnAddress) {
   members.Register(Server("s", "127.0.0.1:7000"), 0).value();
   const absl::Status status =
       members.Register(Server("t", "127.0.0.1:7000"), 0).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(status.code(), absl::StatusCode::kAlreadyExists);
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("address 127.0.0.1:7000 is held by server 0"));
 }
@@ -273,7 +273,14 @@ TEST(MembershipTest, MissingNamesEveryFreePlace) {
   Membership members(2, 2, kLease);
   members.Register(Server("s", "h:1"), 0).value();
   members.Register(Worker("a"), 0).value();
-  EXPECT_EQ(members.Missing(), "server 1, worker 1");
+  EXPECT_EQ(members.Missing(/*declared=*/true), "server 1, worker 1");
+}
+
+TEST(MembershipTest, MissingNamesTenPlacesAndCountsTheOthers) {
+  const Membership members(2, 1000, 1'000'000);
+  EXPECT_EQ(members.Missing(/*declared=*/false),
+            "server 0, server 1, worker 0, worker 1, worker 2, worker 3, "
+            "worker 4, worker 5, worker 6, worker 7 and 993 more");
 }
 
 }  // namespace

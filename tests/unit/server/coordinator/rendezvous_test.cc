@@ -89,7 +89,7 @@ TEST(RendezvousTest, WhatIsOutOfBoundsIsRefused) {
     TRIBUTARY_ASSERT_OK(rendezvous.Put(Of(0, {0}, "", std::to_string(i))));
   }
   EXPECT_THAT(rendezvous.Put(Of(0, {0}, "", "more")),
-              StatusIs(absl::StatusCode::kResourceExhausted, "4096 groups"));
+              StatusIs(absl::StatusCode::kInvalidArgument, "4096 groups"));
 }
 
 }  // namespace
