@@ -86,7 +86,9 @@ def build_layer(layer, made):
     if kind == "attention":
         return Attention(s["dim"], s["heads"], s["causal"])
     if kind == "embedding":
-        return nn.Embedding(s["tokens"], s["dim"])
+        embedding = nn.Embedding(s["tokens"], s["dim"])
+        nn.init.normal_(embedding.weight, std=s["std"])
+        return embedding
     if kind == "position_embedding":
         return Position(s["length"], s["dim"])
     if kind == "tied_linear":

@@ -1,7 +1,11 @@
 #!/bin/bash
 # Packs what a machine with a GPU needs to run tests/gpu/hour.sh without building
 # anything: the programs of a build directory and the shared libraries that a
-# plain Debian or Ubuntu lacks. glibc, the driver, cuBLAS and NCCL come from there.
+# plain Debian or Ubuntu lacks. glibc, C++'s library, the driver, cuBLAS and NCCL
+# come from there: the profilers, too, need the machine's own.
+#
+# The targets are gpu_tests, tributary, tributary-coordinator, tributary-server and
+# tributary-worker; and, if they are to run there, golden_attention_test and so on.
 #
 # usage: tests/gpu/bundle.sh [BUILD_DIRECTORY] [DESTINATION]
 #
@@ -15,12 +19,18 @@ build=${1:-$root/build/release}
 destination=${2:-$root/.gpu}
 programs=(gpu_tests tributary tributary-coordinator tributary-server
   tributary-worker)
+# Tests that take a CUDA device where there is one; packed where they are built.
+for group in attention conv layers losses norm optimizers; do
+  if [ -x "$build/bin/golden_${group}_test" ]; then
+    programs+=("golden_${group}_test")
+  fi
+done
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/bin" "$work/lib" "$destination"
 
-# Libraries of glibc, and CUDA's, which must be the target's.
-target='/(ld-linux[^/]*|lib(c|m|dl|rt|pthread|resolv|util|nsl|anl))\.so'
+# Libraries of glibc and the compiler, and CUDA's, which must be the target's.
+target='/(ld-linux[^/]*|lib(c|m|dl|rt|pthread|resolv|util|nsl|anl|stdc\+\+|gcc_s))\.so'
 target+='|lib(cuda|cudart|cublas|cublasLt|nccl|nvidia[^/]*)\.so'
 for program in "${programs[@]}"; do
   if [ ! -x "$build/bin/$program" ]; then

@@ -138,6 +138,14 @@ k1() {
     verdict "  $name" "error $error, tolerance $tolerance" FAILED
   done < <(grep 'FAILED$' "$log")
   check "a lasting fault is told by CopyOut" "" ours gpu_tests --lasting-fault
+  local test
+  for test in "$home"/bin/golden_*_test; do
+    [ -x "$test" ] || continue
+    test=$(basename "$test")
+    TRIBUTARY_SOURCE_DIR=$root ours "$test" --gtest_filter='*Cuda*' > "$work/$test" 2>&1
+    check "$test on the device" "$(grep -E 'PASSED|SKIPPED' "$work/$test" | head -1 | tr -s ' ')" \
+      grep -qE 'PASSED  \] [1-9]' "$work/$test"
+  done
   keep "$log" k1.tsv
   verdict "seconds" $((SECONDS - begin))
 }
