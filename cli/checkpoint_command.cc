@@ -10,6 +10,7 @@
 #include "cli/console.h"
 #include "cli/job_run.h"
 #include "common/checkpoint/checkpoint_reader.h"
+#include "common/failpoint.h"
 #include "common/status_macros.h"
 
 namespace tributary {
@@ -96,6 +97,7 @@ int Verify(const std::string& path) {
       printf("%s: incomplete, passed over\n", info.path.c_str());
       continue;
     }
+    TRIBUTARY_FAILPOINT("verify-before-read");
     const std::vector<FileReport> reports = VerifyCheckpoint(info.path);
     const bool ok = IsWhole(reports);
     // A run removes the manifest first.

@@ -59,7 +59,10 @@ absl::StatusOr<std::string> CheckpointAt(const std::string& path) {
 }
 
 absl::Status NameOlder(const absl::Status& damage, const std::string& folder) {
-  const std::string directory = fs::path(folder).parent_path().string();
+  fs::path path = fs::path(folder).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();  // it ended in "/"
+  const std::string directory =
+      path.has_parent_path() ? path.parent_path().string() : ".";
   const CheckpointInfo info = ReadCheckpointInfo(folder);
   const auto older =
       OlderWholeCheckpoint(directory, info.lineage, 0, info.step);

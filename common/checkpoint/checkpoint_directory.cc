@@ -165,7 +165,8 @@ absl::Status WriteManifest(const std::string& directory,
                               manifest.SerializeAsString(), /*data_bytes=*/0));
   // A manifest in a folder whose own entry is lost would be no checkpoint.
   TRIBUTARY_RETURN_IF_ERROR(SyncFolder(directory));
-  TRIBUTARY_FAILPOINT("manifest-before-rename");
+  TRIBUTARY_FAILPOINT_OR("manifest-before-rename",
+                         return FileError(ManifestPath(folder), "fsync", EIO));
   TRIBUTARY_RETURN_IF_ERROR(file->Commit());
   TRIBUTARY_FAILPOINT("manifest-after-rename");
   return absl::OkStatus();

@@ -1,7 +1,10 @@
+#include <cerrno>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/checkpoint/shard_file.h"
 #include "common/failpoint.h"
+#include "common/run/file_status.h"
 #include "common/status_macros.h"
 #include "common/wire/plan_codec.h"
 
@@ -126,7 +129,8 @@ absl::StatusOr<v1::CheckpointFile> WriteShardFile(
     TRIBUTARY_RETURN_IF_ERROR(file->Append(block.weights, bytes));
     TRIBUTARY_FAILPOINT_OR(
         "shard-file-middle",
-        return absl::DataLossError(absl::StrCat(folder, ": failpoint")));
+        return FileError(absl::StrCat(folder, "/", result.name()), "write",
+                         EIO));
     for (const float* state : block.state) {
       TRIBUTARY_RETURN_IF_ERROR(file->Append(state, bytes));
     }
