@@ -142,8 +142,14 @@ class Service {
     options.header.job_id = plan.job_id();
     options.header.lineage = plan.lineage();
     options.header.plan_epoch = plan.epoch();
-    options.header.shard = shard->shard;
-    options.header.num_shards = plan.servers_size();
+    // Shards that hold nothing write no file and are not counted.
+    options.header.num_shards = 0;
+    for (int other = 0; other < cut.num_shards(); ++other) {
+      if (other == shard->shard) {
+        options.header.shard = options.header.num_shards;
+      }
+      options.header.num_shards += cut.blocks(other).empty() ? 0 : 1;
+    }
     options.header.parameters = cut.parameters();
     options.header.state_names = Optimizer(shard->optimizer).state_names();
     options.num_blocks = blocks;

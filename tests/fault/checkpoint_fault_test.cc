@@ -28,6 +28,15 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
+// The state stands behind the name, which is in brackets.
+bool IsStopped(pid_t pid) {
+  std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
+  std::string stat;
+  std::getline(file, stat);
+  const size_t bracket = stat.rfind(')');
+  return bracket != std::string::npos && stat.substr(bracket, 3) == ") T";
+}
+
 class CheckpointFaultTest : public FaultTest {
  protected:
   std::vector<std::string> In(const std::string& directory,
@@ -315,6 +324,89 @@ INSTANTIATE_TEST_SUITE_P(Points, CoordinatorPointTest,
                            std::erase(name, '-');
                            return name;
                          });
+
+// A server is stopped while it writes its file, loses its place and is
+// continued after its successor has written the same step on another way there.
+TEST_F(CheckpointFaultTest, AServerThatHasLostItsPlaceWritesNobodysFile) {
+  EditJob("epochs: 40", "epochs: 2000");
+  Write("job.yaml", Read("job.yaml") +
+                        "strategy: {parameter_server: {sync: {async: {}}}}\n"
+                        "checkpoint: {every_steps: 16, keep: 1000}\n");
+  std::string address;
+  auto coordinator = Coordinate("run", &address);
+  std::vector<std::unique_ptr<RunningProcess>> members;
+  members.push_back(Start({"tributary-server", "--coordinator", address}));
+  const std::string point = "shard-file-before-rename:3";
+  SetFailpoints(point + ":stop");
+  auto zombie = Start({"tributary-server", "--coordinator", address});
+  SetFailpoints("");
+  for (int i = 0; i < 2; ++i) {
+    members.push_back(Start({"tributary-worker", "--coordinator", address}));
+  }
+  ASSERT_TRUE(Eventually([&] { return Fired(point); }));
+  members.push_back(Start({"tributary-server", "--coordinator", address}));
+  const std::string again = Path("run/checkpoints/step-000000000048");
+  ASSERT_TRUE(Eventually([&] { return fs::exists(again + "/manifest.ckpt"); }));
+  zombie->Signal(SIGCONT);
+  EXPECT_EQ(zombie->Wait(kSoon), 1) << zombie->output();
+  EXPECT_EQ(Verify("run/checkpoints/step-000000000048").exit_code, 0)
+      << Verify("run").output;
+  coordinator->Signal(SIGINT);  // it need not go on to its last step
+  coordinator->Wait(kSoon);
+  for (auto& member : members) member->Wait(kSoon);
+  EXPECT_EQ(Verify("run").exit_code, 0) << Verify("run").output;
+}
+
+// ---- the disk fails once
+
+TEST_F(CheckpointFaultTest, ADiskErrorFailsThatCheckpointAlone) {
+  SetFailpoints("shard-file-middle:3:error,manifest-before-rename:5:error");
+  auto train = Train("run", {"--set", "checkpoint.every_steps=40"});
+  EXPECT_EQ(train->Wait(kSoon), 0) << train->output();
+  SetFailpoints("");
+  EXPECT_TRUE(Fired("shard-file-middle:3"));
+  EXPECT_TRUE(Fired("manifest-before-rename:5"));
+  EXPECT_THAT(train->output(), HasSubstr(": write: Input/output error"));
+  EXPECT_THAT(train->output(), HasSubstr("manifest.ckpt: fsync: Input/output"));
+  EXPECT_EQ(Folders("run/checkpoints", true).size(), 3u);
+  EXPECT_THAT(Folders("run/checkpoints", false), IsEmpty());
+  EXPECT_EQ(Verify("run").exit_code, 0) << Verify("run").output;
+  EXPECT_EQ(Sha256("run"), Undisturbed());
+}
+
+// ---- looked at while it is removed
+
+TEST_F(CheckpointFaultTest, WhatARunRemovesMeanwhileIsNotDamaged) {
+  auto train = Train("run", {"--set", "checkpoint.every_steps=160"});
+  ASSERT_EQ(train->Wait(kSoon), 0) << train->output();
+  const auto whole = Folders("run/checkpoints", true);
+  ASSERT_EQ(whole.size(), 3u);
+  SetFailpoints("verify-before-read:3:stop");  // the oldest
+  auto verify = Start({"tributary", "checkpoint", "verify", "run"});
+  ASSERT_TRUE(Eventually([&] { return IsStopped(verify->pid()); }));
+  EXPECT_TRUE(Fired("verify-before-read:3"));
+  fs::remove(Path("run/checkpoints/" + whole[0] + "/manifest.ckpt"));
+  fs::remove_all(Path("run/checkpoints/" + whole[0]));
+  verify->Signal(SIGCONT);
+  EXPECT_EQ(verify->Wait(kSoon), 0) << verify->output();
+  EXPECT_THAT(verify->output(),
+              HasSubstr(whole[0] + ": removed meanwhile, passed over"));
+}
+
+// ---- more servers than blocks
+
+TEST_F(CheckpointFaultTest, ServersThatHoldNothingAreNotMissed) {
+  EditJob(
+      "model:\n  sequential:\n    - linear: {in: 16, out: 96}\n    - tanh\n"
+      "    - dropout: {p: 0.1}\n    - linear: {in: 96, out: 1}",
+      "model:\n  sequential:\n    - linear: {in: 16, out: 1, bias: false}");
+  EditJob("servers: 2", "servers: 3");
+  auto train = Train("run", {"--set", "checkpoint.every_steps=40"});
+  EXPECT_EQ(train->Wait(kSoon), 0) << train->output();
+  EXPECT_THAT(train->output(), Not(HasSubstr("failed: wants file")));
+  EXPECT_EQ(Folders("run/checkpoints", true).size(), 3u);
+  EXPECT_EQ(Verify("run").exit_code, 0) << Verify("run").output;
+}
 
 // ---- more checkpoints than can be written
 
