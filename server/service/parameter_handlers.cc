@@ -58,6 +58,14 @@ template <typename Response>
 WeightsDone ParameterServer::AnswerWeights(RawCall* call) {
   return [this, call](absl::StatusOr<WeightsSnapshot> weights) {
     if (!weights.ok()) return Fail(call, weights.status());
+    const std::string peer = call->peer();
+    if (!unread_->Admits(peer)) {
+      return Fail(call, Reject(Rejection::kOverload,
+                               absl::ResourceExhaustedError(absl::StrCat(
+                                   peer,
+                                   " does not read what it is sent; "
+                                   "read it, then try again"))));
+    }
     if constexpr (std::is_same_v<Response, v1::PushPullResponse>) {
       TRIBUTARY_FAILPOINT("server-answer");
     }
@@ -68,7 +76,7 @@ WeightsDone ParameterServer::AnswerWeights(RawCall* call) {
     const size_t bytes = weights->num_elements * sizeof(float);
     bytes_sent_ += bytes;
     call->Answer(EncodeFrame(
-        response, {SharedSlice(std::move(weights->weights), bytes)}));
+        response, {unread_->Send(peer, std::move(weights->weights), bytes)}));
   };
 }
 

@@ -190,9 +190,22 @@ absl::Status ParameterServer::Serve(const v1::Plan& plan, Training training) {
         plan.start_step() / training.steps_an_update, training.load_block));
     if (training.on_loaded) TRIBUTARY_RETURN_IF_ERROR(training.on_loaded());
   }
+  unread_->SetLimits(LimitsFor(*serving));
   absl::MutexLock lock(&mu_);
   serving_ = std::move(serving);
   return absl::OkStatus();
+}
+
+// A worker that reads has one answer of each block on its way, or two when it
+// repeats a call meanwhile; all of them have one version each at most, beside
+// the two that blocks keep.
+UnreadAnswers::Limits ParameterServer::LimitsFor(const Serving& serving) {
+  const uint64_t shard_bytes =
+      sizeof(float) *
+      static_cast<uint64_t>(serving.partition.shard_elements(serving.shard));
+  const auto workers = static_cast<uint64_t>(serving.plan.num_workers());
+  return {.peer_bytes = 2 * shard_bytes + kMaxMessageBytes,
+          .bytes = (workers + 2) * shard_bytes + kMaxMessageBytes};
 }
 
 void ParameterServer::Retire(std::shared_ptr<Serving> serving) {

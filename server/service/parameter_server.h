@@ -19,6 +19,7 @@
 #include "server/service/rank_waits.h"
 #include "server/service/raw_call.h"
 #include "server/service/side_calls.h"
+#include "server/service/unread_answers.h"
 #include "server/store/parameter_shard.h"
 #include "server/store/rejection.h"
 #include "tributary/v1/plan.pb.h"
@@ -89,6 +90,8 @@ class ParameterServer {
   void PostAll();
   void Loop();
   void RunOnLoop(std::function<void()> work);
+  // How much of a plan may be on its way to peers that do not read.
+  static UnreadAnswers::Limits LimitsFor(const Serving& serving);
   // Ends the plan that is served. On the loop's thread: see retired_.
   void Retire(std::shared_ptr<Serving> serving);
   std::shared_ptr<Serving> serving() const;
@@ -124,6 +127,8 @@ class ParameterServer {
   RejectionCounters rejections_;
   std::atomic<uint64_t> bytes_received_{0};
   std::atomic<uint64_t> bytes_sent_{0};
+  const std::shared_ptr<UnreadAnswers> unread_ =
+      std::make_shared<UnreadAnswers>();
 
   mutable absl::Mutex mu_;
   std::shared_ptr<Serving> serving_ ABSL_GUARDED_BY(mu_);

@@ -3,7 +3,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <functional>
-#include <vector>
+#include <string>
 
 #include "absl/status/status.h"
 #include "tributary/v1/parameter_service.grpc.pb.h"
@@ -49,6 +49,9 @@ class RawCall final : public CompletionTag {
   }
   void Answer(const grpc::ByteBuffer& response);
   void Fail(const absl::Status& status);
+
+  // Of the connection: "ipv4:127.0.0.1:40000".
+  std::string peer() const { return context_.peer(); }
 
   void Proceed(bool ok) override;
 

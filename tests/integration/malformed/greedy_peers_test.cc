@@ -1,0 +1,116 @@
+// Peers that take without reading, or only stay: what a server keeps for them
+// is bounded, and training goes on beside them with the same bits.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/wire/channel.h"
+#include "common/wire/header_checksum.h"
+#include "tests/testing/cluster.h"
+#include "tests/testing/http2_peer.h"
+
+namespace tributary {
+namespace {
+
+using testing::Http2Peer;
+
+constexpr char kPull[] = "/tributary.v1.ParameterService/Pull";
+
+int64_t ResidentBytes() {
+  std::ifstream statm("/proc/self/statm");
+  int64_t size = 0, resident = 0;
+  statm >> size >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+uint64_t ThreeSamples(uint32_t, int64_t) { return 3; }
+
+std::string PullOf(const testing::Cluster& cluster, int64_t version) {
+  v1::PullRequest pull;
+  pull.mutable_address()->set_job_id(cluster.plan().job_id());
+  pull.mutable_address()->set_plan_epoch(cluster.plan().epoch());
+  pull.set_min_version(version);
+  pull.set_wait_ms(60'000);
+  SignHeader(&pull);
+  return Http2Peer::Message(pull.SerializeAsString());
+}
+
+// 4 MiB a version; a peer that asks for each and takes none.
+TEST(GreedyPeersTest, WhoReadsNothingIsGivenNoMore) {
+  constexpr int kSteps = 150;
+  constexpr int64_t kBlockBytes = 4 << 20;
+  const testing::Cluster::Options options = {
+      .parameters = {{"w", {1024, 1024}}}, .bucket_bytes = kBlockBytes};
+  const auto undisturbed = testing::TrainToy(options, kSteps, ThreeSamples);
+  testing::Cluster cluster(options);
+  auto peer = Http2Peer::Connect(cluster.server(0).port());
+  ASSERT_NE(peer, nullptr);
+  // They wait for their versions; not more than may wait for a block.
+  const int64_t before = ResidentBytes();
+  int64_t most = 0;
+  int asked = 0;
+  const auto weights =
+      testing::TrainToy(cluster, kSteps, [&](uint32_t, int64_t step) {
+        for (; asked < step + 10; ++asked) {
+          EXPECT_TRUE(
+              peer->Send(peer->Begin(kPull), PullOf(cluster, asked + 1), true));
+        }
+        most = std::max(most, ResidentBytes() - before);
+        return uint64_t{3};
+      });
+  std::printf("%d versions of %lld bytes asked for, %lld bytes more at most\n",
+              asked, static_cast<long long>(kBlockBytes),
+              static_cast<long long>(most));
+  EXPECT_EQ(weights, undisturbed);
+  EXPECT_GE(asked, kSteps);
+  // The model, its gradients and twice the limit; all versions are 600 MiB.
+  EXPECT_LT(most, kSteps * kBlockBytes / 2);
+  EXPECT_GT(cluster.server(0).GetStatus().rejections().at("overload"), 0u);
+}
+
+// Connections that say nothing, and calls that wait for what never comes.
+TEST(GreedyPeersTest, IdleConnectionsAndHeldCallsCostLittle) {
+  constexpr int kConnections = 2000;
+  constexpr int kHeldCalls = 500;
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+  if (files.rlim_max < 2 * kConnections + 200) GTEST_SKIP() << "few files";
+  const testing::Cluster::Options options = {.parameters = {{"w", {20, 30}}},
+                                             .workers = 2};
+  const auto undisturbed = testing::TrainToy(options, 20, ThreeSamples);
+  testing::Cluster cluster(options);
+  const int64_t before = ResidentBytes();
+  std::vector<std::unique_ptr<Http2Peer>> peers;
+  for (int i = 0; i < kConnections; ++i) {
+    peers.push_back(Http2Peer::Connect(cluster.server(0).port()));
+    ASSERT_NE(peers.back(), nullptr) << i;
+  }
+  for (int i = 0; i < kHeldCalls; ++i) {
+    peers[i]->Send(peers[i]->Begin(kPull), PullOf(cluster, 1'000'000), true);
+  }
+  EXPECT_EQ(testing::TrainToy(cluster, 20, ThreeSamples), undisturbed);
+  const int64_t during = ResidentBytes();
+  peers.clear();
+  // The server has seen the ends once it has answered again.
+  cluster.StartOver();
+  EXPECT_EQ(testing::TrainToy(cluster, 20, ThreeSamples), undisturbed);
+  const int64_t after = ResidentBytes();
+  std::printf(
+      "%lld bytes before, %lld with %d connections and %d held calls, "
+      "%lld after\n",
+      static_cast<long long>(before), static_cast<long long>(during),
+      kConnections, kHeldCalls, static_cast<long long>(after));
+  EXPECT_LT(during - before, int64_t{kConnections} * (128 << 10));
+}
+
+}  // namespace
+}  // namespace tributary
