@@ -32,7 +32,13 @@ absl::StatusOr<v1::RegisterResponse> JobControl::Register(
   absl::MutexLock lock(&mu_);
   absl::StatusOr<v1::RegisterResponse> place =
       state_.Register(request, clock_->NowMicros());
-  if (place.ok()) {
+  if (place.ok() && !request.arithmetic().empty()) {
+    // It is known: now it says what it computes with.
+    spdlog::log(
+        place->recomputes() ? spdlog::level::info : spdlog::level::debug,
+        "worker {} computes with {}{}", place->index(), request.arithmetic(),
+        place->recomputes() ? ", unlike a process before it" : "");
+  } else if (place.ok()) {
     spdlog::info("{} {} is {} (pid {}){}{}, incarnation {}",
                  request.role() == v1::ROLE_SERVER ? "server" : "worker",
                  place->index(), request.host(), request.pid(),
