@@ -215,7 +215,6 @@ void Coordinator::Run() {
 }
 
 void Coordinator::TakeOlderCheckpoint(const UnreadableCheckpoint& lost) {
-  if (!control_.InForce(lost.plan_epoch)) return;  // another has said it, too
   const CheckpointInfo seen = ReadCheckpointInfo(lost.folder);
   if (seen.lineage == lineage_ && seen.step == lost.step &&
       IsWhole(VerifyCheckpoint(lost.folder))) {

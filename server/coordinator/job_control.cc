@@ -131,7 +131,14 @@ std::vector<std::string> JobControl::TakeFailedCheckpoints() {
 
 std::optional<UnreadableCheckpoint> JobControl::TakeUnreadable() {
   absl::MutexLock lock(&mu_);
-  return std::exchange(unreadable_, std::nullopt);
+  std::optional<UnreadableCheckpoint> lost =
+      std::exchange(unreadable_, std::nullopt);
+  // A plan that is over already because somebody is lost, or a group is broken,
+  // would be followed by one that begins with the same checkpoint.
+  if (lost && (state_.over() || state_.plan()->epoch() != lost->plan_epoch)) {
+    return std::nullopt;
+  }
+  return lost;
 }
 
 void JobControl::GoBack(const UnreadableCheckpoint& lost, int64_t step,

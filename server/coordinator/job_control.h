@@ -122,7 +122,7 @@ class JobControl {
   std::optional<PendingManifest> NextManifest();
   bool ManifestWritten(const PendingManifest& pending,
                        const std::string& folder, const absl::Status& status);
-  // What a member of the plan in force cannot read, if any, and which
+  // What a member of the newest plan cannot read, if any, and which
   // checkpoint to take instead; no folder: the beginning.
   std::optional<UnreadableCheckpoint> TakeUnreadable();
   void GoBack(const UnreadableCheckpoint& lost, int64_t step,

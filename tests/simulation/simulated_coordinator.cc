@@ -155,7 +155,6 @@ void SimulatedCoordinator::Round() {
 // one folder.
 void SimulatedCoordinator::TakeOlderCheckpoint(
     const UnreadableCheckpoint& lost) {
-  if (!control_->InForce(lost.plan_epoch)) return;
   if (context_->disk.OlderWhole(lost.step, lost.step + 1)) {
     return control_->Fail(lost.why);
   }

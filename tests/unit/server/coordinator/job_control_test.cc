@@ -276,6 +276,19 @@ TEST(JobControlTest, ACheckpointThatCannotBeReadTakesEverybodyFurtherBack) {
   EXPECT_EQ(control.GetPlan({}).value().epoch(), 2u);
   EXPECT_EQ(control.WaitForUpdate(absl::ZeroDuration()).notices[0],
             "the checkpoint of step 6 cannot be read, server 0: file: byte 0");
+
+  // The server is lost at the same time.
+  report->set_step(4);
+  report->set_plan_epoch(2);
+  request.set_plan_epoch(2);
+  ASSERT_TRUE(control.Heartbeat(request).ok());
+  control.MemberLost(v1::ROLE_SERVER, 0, 0, "killed");
+  const auto again = control.TakeUnreadable();
+  ASSERT_TRUE(again.has_value());
+  control.GoBack(*again, 2, "checkpoints/step-2");
+  Join(control, v1::ROLE_SERVER, "another");
+  EXPECT_EQ(control.GetPlan({}).value().epoch(), 3u);
+  EXPECT_EQ(control.GetPlan({}).value().start_step(), 2);
 }
 
 TEST(JobControlTest, WhatGoesWrongWithAPlanThatIsOverEndsNothing) {
