@@ -13,6 +13,7 @@ void CheckpointLedger::Begin(int64_t start_step, std::vector<uint32_t> holders,
   writer_ = std::move(writer);
   entries_.clear();
   reported_.clear();
+  failed_.clear();  // the new plan may write these steps already
   settled_step_ = start_step;
 }
 

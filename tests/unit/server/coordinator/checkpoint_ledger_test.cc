@@ -179,7 +179,10 @@ TEST(CheckpointLedgerTest, ANewPlanForgetsWhatWasNotComplete) {
   CheckpointLedger ledger;
   ledger.Begin(0, {0, 1});
   ledger.Add(0, Written(30, "of the plan before"));
+  ledger.Add(1, Failed(40, "of the plan before"));
   ledger.Begin(20, {0, 1});
+  EXPECT_THAT(ledger.TakeFailed(), ElementsAre())
+      << "the new plan may be writing 40 already";
   ledger.Add(0, Written(20, "before the start"));
   EXPECT_FALSE(ledger.Next().has_value());
   ledger.Add(1, Written(30, "one"));
