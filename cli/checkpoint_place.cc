@@ -45,7 +45,8 @@ absl::StatusOr<std::vector<CheckpointInfo>> CheckpointsAt(
   return std::vector<CheckpointInfo>{ReadCheckpointInfo(place.path)};
 }
 
-absl::StatusOr<std::string> CheckpointAt(const std::string& path) {
+absl::StatusOr<std::string> CheckpointAt(
+    const std::string& path, std::vector<std::string>* passed_over) {
   TRIBUTARY_ASSIGN_OR_RETURN(const CheckpointPlace place,
                              FindCheckpoints(path));
   if (!place.is_directory) return place.path;
@@ -54,6 +55,7 @@ absl::StatusOr<std::string> CheckpointAt(const std::string& path) {
   for (const CheckpointInfo& info : found) {
     if (info.complete()) return info.path;
     if (HasManifest(info)) return NameOlder(info.status, info.path);
+    if (passed_over != nullptr) passed_over->push_back(info.path);
   }
   return NewestCheckpoint(place.path).status();
 }

@@ -26,8 +26,10 @@ absl::StatusOr<std::vector<CheckpointInfo>> CheckpointsAt(
 // The folder of the checkpoint that is meant: of a directory its newest one.
 // Folders without a manifest, which were never checkpoints, are passed over;
 // one with a damaged manifest or without a file of its own is an error, as
-// NameOlder has it. NotFound when there is none.
-absl::StatusOr<std::string> CheckpointAt(const std::string& path);
+// NameOlder has it. NotFound when there is none. `passed_over`, if given, gets
+// the newer folders without a manifest.
+absl::StatusOr<std::string> CheckpointAt(
+    const std::string& path, std::vector<std::string>* passed_over = nullptr);
 
 // What is wrong with the checkpoint in `folder`, and which older one beside it
 // is whole: nobody takes another one than was meant without being told to.

@@ -76,8 +76,13 @@ std::vector<std::string> Overrides(const TrainOptions& options) {
 // another one that goes on with its weights. A damaged checkpoint is refused
 // before anything begins.
 absl::StatusOr<v1::JobSpec> ReadResumedJob(TrainOptions* options) {
+  std::vector<std::string> passed_over;
   TRIBUTARY_ASSIGN_OR_RETURN(const std::string folder,
-                             CheckpointAt(options->resume));
+                             CheckpointAt(options->resume, &passed_over));
+  for (const std::string& newer : passed_over) {
+    PrintError(absl::StrCat(newer, " has no manifest and is passed over; ",
+                            "going on from ", folder));
+  }
   for (const FileReport& file : VerifyCheckpoint(folder)) {
     if (!file.status.ok()) return NameOlder(file.status, folder);
   }

@@ -135,6 +135,11 @@ TEST_F(CheckpointCommandTest, AFolderWithoutAManifestIsNoCheckpoint) {
   EXPECT_THAT(all.output,
               HasSubstr(std::string(kStep40) + ": incomplete, passed over\n"));
   EXPECT_EQ(Run({"checkpoint", "verify", kStep40}).exit_code, 1);
+  EXPECT_THAT(Run({"train", "--resume", "run", "--dry-run"}).output,
+              HasSubstr(std::string(kStep40) +
+                        " has no manifest and is passed over; going on from " +
+                        kStep20))
+      << "it is said when an older one is taken";
   fs::remove(Path(std::string(kStep20) + "/manifest.ckpt"));
   const Result none = Run({"checkpoint", "verify", "run"});
   EXPECT_EQ(none.exit_code, 1);
