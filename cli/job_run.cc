@@ -96,6 +96,7 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(Options options) {
             static_cast<std::time_t>(run->start_wall_seconds_)));
   }
   run->saving_ = run->directory_.get();
+  run->directory_->lock().SetAddress(run->coordinator_->address());
   LogOptions log = run->options_.log;
   log.role = "coordinator";
   log.file = run->directory_->LogPath("coordinator");
@@ -128,7 +129,13 @@ absl::Status JobRun::ClaimCheckpoints(bool begins) {
 }
 
 absl::StatusOr<std::optional<v1::CoordinatorState>> JobRun::FindEarlier() {
-  if (!options_.take_over || options_.run_dir.empty()) return std::nullopt;
+  if (!options_.take_over || options_.run_dir.empty() ||
+      absl::IsNotFound(RunDirectory::ReadState(options_.run_dir).status())) {
+    return std::nullopt;
+  }
+  // Its coordinator may still live, and write: nothing is touched before.
+  TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<RunLock> lock,
+                             RunLock::Take(options_.run_dir));
   absl::StatusOr<v1::CoordinatorState> state =
       RunDirectory::ReadState(options_.run_dir);
   if (absl::IsNotFound(state.status())) return std::nullopt;
@@ -146,7 +153,7 @@ absl::StatusOr<std::optional<v1::CoordinatorState>> JobRun::FindEarlier() {
   }
   TRIBUTARY_ASSIGN_OR_RETURN(
       directory_,
-      RunDirectory::Open(options_.run_dir,
+      RunDirectory::Open(std::move(lock),
                          static_cast<std::time_t>(start_wall_seconds_)));
   return *std::move(state);
 }

@@ -93,6 +93,20 @@ absl::StatusOr<int64_t> LastStep(const std::string& path) {
   return step;
 }
 
+// Nothing is there but what a coordinator that was killed has locked.
+bool IsEmpty(const std::string& path) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(path, error)) {
+    if (entry.path().filename() != RunLock::kFile) return false;
+  }
+  return !error;
+}
+
+absl::Status NotEmpty(const std::string& path) {
+  return absl::AlreadyExistsError(absl::StrCat(
+      "run directory ", path, " is not empty; choose another, or remove it"));
+}
+
 absl::StatusOr<std::string> MakeGiven(const std::string& path) {
   std::error_code error;
   if (fs::exists(path, error)) {
@@ -100,11 +114,7 @@ absl::StatusOr<std::string> MakeGiven(const std::string& path) {
       return absl::AlreadyExistsError(
           absl::StrCat("run directory ", path, " is a file"));
     }
-    if (!fs::is_empty(path, error)) {
-      return absl::AlreadyExistsError(
-          absl::StrCat("run directory ", path,
-                       " is not empty; choose another, or remove it"));
-    }
+    if (!IsEmpty(path)) return NotEmpty(path);
     return path;
   }
   fs::create_directories(path, error);
@@ -124,7 +134,11 @@ absl::StatusOr<std::unique_ptr<RunDirectory>> RunDirectory::Create(
     const std::string& path, const v1::JobSpec& job, std::time_t started) {
   TRIBUTARY_ASSIGN_OR_RETURN(std::string made,
                              MakeFolder(path, job.name(), started));
-  std::unique_ptr<RunDirectory> run(new RunDirectory(std::move(made)));
+  TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<RunLock> lock,
+                             RunLock::Take(made));
+  // Another run may have begun and ended here since the look at it.
+  if (!IsEmpty(made)) return NotEmpty(made);
+  std::unique_ptr<RunDirectory> run(new RunDirectory(std::move(lock)));
   std::error_code error;
   fs::create_directory(run->path_ + "/logs", error);
   if (error) return CannotCreate(run->path_ + "/logs", error);
@@ -141,8 +155,9 @@ absl::StatusOr<std::unique_ptr<RunDirectory>> RunDirectory::Create(
 }
 
 absl::StatusOr<std::unique_ptr<RunDirectory>> RunDirectory::Open(
-    const std::string& path, std::time_t started) {
-  std::unique_ptr<RunDirectory> run(new RunDirectory(path));
+    std::unique_ptr<RunLock> lock, std::time_t started) {
+  std::unique_ptr<RunDirectory> run(new RunDirectory(std::move(lock)));
+  const std::string& path = run->path_;
   RemoveHalfWritten(path);
   const std::string metrics = path + "/metrics.jsonl";
   TRIBUTARY_ASSIGN_OR_RETURN(run->last_step_, LastStep(metrics));

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "cli/event_file.h"
+#include "cli/run_lock.h"
 #include "cli/run_record.h"
 #include "common/run/unique_fd.h"
 #include "server/coordinator/final_weights.h"
@@ -14,7 +15,7 @@
 
 namespace tributary {
 
-// The folder that a run leaves behind:
+// The folder that a run leaves behind, locked as long as this object lives:
 //   job.yaml             the resolved job
 //   metrics.jsonl        a line for each step, as steps finish
 //   timeline.jsonl       a line for each step that is drawn
@@ -23,11 +24,13 @@ namespace tributary {
 //   weights.safetensors  the final weights
 //   summary.json         how it went, at the end
 //   coordinator.state    what another coordinator needs to go on with the job
+//   coordinator.lock     who writes here; removed at the end
 //   prometheus-targets.json  where the metrics are, when there are some
 class RunDirectory {
  public:
   // `path` empty: runs/NAME-YYYYMMDD-HHMMSS, with -2, -3 ... behind it when
-  // that is taken. A given path must not exist or be empty: AlreadyExists.
+  // that is taken. A given path must not exist or be empty: AlreadyExists, or
+  // as RunLock::Take.
   // `started` is seconds since 1970, written as local time in the name.
   static absl::StatusOr<std::unique_ptr<RunDirectory>> Create(
       const std::string& path, const v1::JobSpec& job, std::time_t started);
@@ -40,7 +43,9 @@ class RunDirectory {
   // An earlier run's, to go on with: new lines follow what stands there.
   // NotFound and the like when it is no run directory.
   static absl::StatusOr<std::unique_ptr<RunDirectory>> Open(
-      const std::string& path, std::time_t started);
+      std::unique_ptr<RunLock> lock, std::time_t started);
+
+  RunLock& lock() { return *lock_; }
 
   // The last step in metrics.jsonl; 0 when there is none.
   int64_t last_step() const { return last_step_; }
@@ -68,9 +73,11 @@ class RunDirectory {
   absl::Status SaveTargets(const std::string& json);
 
  private:
-  explicit RunDirectory(std::string path) : path_(std::move(path)) {}
+  explicit RunDirectory(std::unique_ptr<RunLock> lock)
+      : path_(lock->directory()), lock_(std::move(lock)) {}
 
   const std::string path_;
+  const std::unique_ptr<RunLock> lock_;
   UniqueFd metrics_;
   UniqueFd timeline_;
   int64_t last_step_ = 0;

@@ -104,10 +104,10 @@ TEST_F(RunDirectoryTest, HoldsEverythingAfterARun) {
   RunSummary summary;
   summary.status = "done";
   ASSERT_TRUE(run->SaveSummary(summary).ok());
-  EXPECT_THAT(Names("run"),
-              UnorderedElementsAre("job.yaml", "metrics.jsonl",
-                                   "timeline.jsonl", "events", "logs",
-                                   "weights.safetensors", "summary.json"));
+  EXPECT_THAT(Names("run"), UnorderedElementsAre(
+                                "job.yaml", "metrics.jsonl", "timeline.jsonl",
+                                "events", "logs", "weights.safetensors",
+                                "summary.json", "coordinator.lock"));
   const auto read =
       ReadSafetensors("run/weights.safetensors", weights.parameters).value();
   EXPECT_EQ(read, weights.tensors);
@@ -146,7 +146,7 @@ TEST_F(RunDirectoryTest, LinesThatWereBeingWrittenAreCutOffBeforeOthersFollow) {
   const std::string timeline = Read("run/timeline.jsonl");
   Write("run/metrics.jsonl", metrics + "{\"step\":2,\"ep");
   Write("run/timeline.jsonl", timeline + "{\"step\":2,\"ra");
-  run = RunDirectory::Open("run", kStarted).value();
+  run = RunDirectory::Open(RunLock::Take("run").value(), kStarted).value();
   EXPECT_EQ(run->last_step(), 1);
   EXPECT_EQ(Read("run/metrics.jsonl"), metrics);
   EXPECT_EQ(Read("run/timeline.jsonl"), timeline);
