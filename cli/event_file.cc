@@ -7,13 +7,15 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "cli/append_file.h"
 #include "common/status_macros.h"
 #include "common/wire/crc32c.h"
 #include "tributary/v1/tensorboard.pb.h"
 
 namespace tributary {
 namespace {
+
+// While the disk is full.
+constexpr size_t kMaxKeptBytes = 16 << 20;
 
 void AppendLittleEndian(uint64_t value, int bytes, std::string* out) {
   for (int i = 0; i < bytes; ++i) {
@@ -43,13 +45,15 @@ absl::StatusOr<std::unique_ptr<EventFile>> EventFile::Create(
   gethostname(host, sizeof(host) - 1);
   const std::string path = absl::StrFormat(
       "%s/events.out.tfevents.%.0f.%s", folder, std::floor(wall_seconds), host);
-  TRIBUTARY_ASSIGN_OR_RETURN(UniqueFd fd, OpenForAppending(path));
-  std::unique_ptr<EventFile> file(new EventFile(path, std::move(fd)));
+  TRIBUTARY_ASSIGN_OR_RETURN(RecordFile records,
+                             RecordFile::Open(path, kMaxKeptBytes));
+  std::unique_ptr<EventFile> file(new EventFile(std::move(records)));
   v1::TensorBoardEvent version;
   version.set_wall_time(wall_seconds);
   version.set_file_version("brain.Event:2");
-  file->buffer_ = EncodeRecord(version.SerializeAsString());
-  TRIBUTARY_RETURN_IF_ERROR(file->Flush());
+  file->file_.Add(EncodeRecord(version.SerializeAsString()));
+  const absl::Status status = file->Flush();
+  if (!status.ok() && !absl::IsResourceExhausted(status)) return status;
   return file;
 }
 
@@ -64,12 +68,7 @@ void EventFile::Add(int64_t step, double wall_seconds,
     scalar->set_tag(tag);
     scalar->set_simple_value(static_cast<float>(value));
   }
-  buffer_ += EncodeRecord(event.SerializeAsString());
-}
-
-absl::Status EventFile::Flush() {
-  const std::string bytes = std::exchange(buffer_, "");
-  return AppendTo(fd_.get(), path_, bytes);
+  file_.Add(EncodeRecord(event.SerializeAsString()));
 }
 
 }  // namespace tributary

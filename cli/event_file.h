@@ -4,9 +4,10 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
-#include "common/run/unique_fd.h"
+#include "cli/record_file.h"
 
 namespace tributary {
 
@@ -19,18 +20,17 @@ class EventFile {
   static absl::StatusOr<std::unique_ptr<EventFile>> Create(
       const std::string& folder, double wall_seconds);
 
-  // All with one step and time; buffered.
+  // All with one step and time; written by Flush.
   void Add(int64_t step, double wall_seconds,
            const std::map<std::string, double>& values_by_tag);
-  absl::Status Flush();
+  // As RecordFile::Flush.
+  absl::Status Flush() { return file_.Flush(); }
+  const RecordFile& file() const { return file_; }
 
  private:
-  EventFile(std::string path, UniqueFd fd)
-      : path_(std::move(path)), fd_(std::move(fd)) {}
+  explicit EventFile(RecordFile file) : file_(std::move(file)) {}
 
-  const std::string path_;
-  UniqueFd fd_;
-  std::string buffer_;
+  RecordFile file_;
 };
 
 // One TFRecord around `data`.

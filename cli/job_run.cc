@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <ctime>
 #include <filesystem>
 #include <iterator>
@@ -15,23 +16,21 @@
 #include "cli/format.h"
 #include "cli/interrupts.h"
 #include "common/checkpoint/checkpoint_directory.h"
+#include "common/failpoint.h"
 #include "common/job/job_options.h"
+#include "common/model_cut.h"
 #include "common/peak_memory.h"
 #include "common/status_macros.h"
+#include "common/wire/plan_codec.h"
 #include "server/coordinator/job_metrics.h"
+#include "server/coordinator/state_file.h"
 #include "spdlog/spdlog.h"
 
 namespace tributary {
 namespace {
 
 constexpr absl::Duration kLook = absl::Milliseconds(100);
-constexpr int64_t kTargetsMicros = 1'000'000;
-
-double WallSeconds() {
-  return std::chrono::duration<double>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
+constexpr int64_t kLookMicros = 1'000'000;
 
 std::string Utc(double wall_seconds) {
   const std::time_t seconds = static_cast<std::time_t>(wall_seconds);
@@ -44,11 +43,19 @@ std::string Utc(double wall_seconds) {
 
 }  // namespace
 
+double JobRun::WallSeconds() {
+  return std::chrono::duration<double>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
 JobRun::JobRun(Options options)
     : options_(std::move(options)),
       start_micros_(options_.clock->NowMicros()),
       start_wall_seconds_(WallSeconds()),
-      console_(options_.clock) {}
+      console_(options_.clock),
+      last_step_(options_.start_step),
+      recorded_step_(options_.start_step) {}
 
 absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(Options options) {
   std::unique_ptr<JobRun> run(new JobRun(std::move(options)));
@@ -57,8 +64,9 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(Options options) {
                              run->FindEarlier());
   Coordinator::Options coordinator;
   if (earlier) {
+    TRIBUTARY_RETURN_IF_ERROR(run->Continue(*earlier));
     coordinator.restored = &*earlier;
-    coordinator.recorded_step = run->directory_->last_step();
+    coordinator.recorded = run->directory_->recorded();
   }
   coordinator.save_state = [run = run.get()](const v1::CoordinatorState& s) {
     RunDirectory* const directory = run->saving_;
@@ -71,15 +79,18 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(Options options) {
   const v1::JobSpec& job = run->options_.job;
   coordinator.lease = absl::Seconds(job.cluster().lease_seconds());
   coordinator.loss_timeout = absl::Seconds(StepTimeoutSeconds(job));
+  coordinator.started_micros =
+      static_cast<int64_t>(1e6 * run->start_wall_seconds_);
   coordinator.start_step = run->options_.start_step;
   coordinator.restore_from = run->options_.restore_from;
   coordinator.lineage = run->options_.lineage;
   coordinator.hold_start = true;  // until the run directory is there
   coordinator.on_weights = [run = run.get()](const FinalWeights& weights) {
-    const absl::StatusOr<std::string> sha256 =
-        run->directory_->SaveWeights(weights);
-    if (sha256.ok()) run->weights_sha256_ = *sha256;
-    return sha256.status();
+    TRIBUTARY_ASSIGN_OR_RETURN(run->weights_sha256_,
+                               run->directory_->SaveWeights(weights));
+    // Once the job is done nobody reports them again.
+    run->AwaitRecord(weights.step);
+    return absl::OkStatus();
   };
   TRIBUTARY_ASSIGN_OR_RETURN(run->coordinator_,
                              Coordinator::Start(std::move(coordinator)));
@@ -105,8 +116,7 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(Options options) {
                run->options_.job.name(), run->coordinator_->address());
   if (earlier) {
     spdlog::warn("going on with a job whose coordinator has ended at step {}",
-                 run->directory_->last_step());
-    run->last_step_ = run->directory_->last_step();
+                 run->last_step_);
   }
   TRIBUTARY_RETURN_IF_ERROR(run->ClaimCheckpoints(begins));
   const std::string checkpoints = run->CheckpointDirectory();
@@ -140,8 +150,9 @@ absl::StatusOr<std::optional<v1::CoordinatorState>> JobRun::FindEarlier() {
       RunDirectory::ReadState(options_.run_dir);
   if (absl::IsNotFound(state.status())) return std::nullopt;
   TRIBUTARY_RETURN_IF_ERROR(state.status());
-  if (state->phase() == v1::JOB_PHASE_DONE ||
-      state->phase() == v1::JOB_PHASE_FAILED) {
+  const bool over = state->phase() == v1::JOB_PHASE_DONE ||
+                    state->phase() == v1::JOB_PHASE_FAILED;
+  if (over && RunDirectory::HasSummary(options_.run_dir)) {
     return std::nullopt;  // the folder is not empty, and refused for that
   }
   if (!google::protobuf::util::MessageDifferencer::Equals(state->job(),
@@ -156,6 +167,29 @@ absl::StatusOr<std::optional<v1::CoordinatorState>> JobRun::FindEarlier() {
       RunDirectory::Open(std::move(lock),
                          static_cast<std::time_t>(start_wall_seconds_)));
   return *std::move(state);
+}
+
+absl::Status JobRun::Continue(const v1::CoordinatorState& earlier) {
+  saving_ = directory_.get();
+  const RecordedSteps& recorded = directory_->recorded();
+  last_step_ = std::max(last_step_, recorded.step);
+  samples_ = recorded.samples;
+  evaluations_ = EvaluationsOf(earlier);
+  if (earlier.started_micros() > 0) {
+    const double started = 1e-6 * static_cast<double>(earlier.started_micros());
+    const double ago = std::max(0.0, start_wall_seconds_ - started);
+    start_wall_seconds_ = started;
+    start_micros_ -= static_cast<int64_t>(1e6 * ago);
+  }
+  {
+    absl::MutexLock lock(&record_mu_);
+    recorded_step_ = last_step_;
+  }
+  if (earlier.phase() != v1::JOB_PHASE_DONE) return absl::OkStatus();
+  TRIBUTARY_ASSIGN_OR_RETURN(weights_sha256_,
+                             directory_->ReadWeightsSha256(WholeParameters(
+                                 FromProto(earlier.plan().parameters()))));
+  return absl::OkStatus();
 }
 
 absl::Status JobRun::StartExporter() {
@@ -176,14 +210,6 @@ absl::Status JobRun::StartExporter() {
   return absl::OkStatus();
 }
 
-void JobRun::SaveTargets(const std::string& targets) {
-  if (targets == saved_targets_) return;
-  saved_targets_ = targets;
-  if (absl::Status status = directory_->SaveTargets(targets); !status.ok()) {
-    spdlog::warn("{}", std::string(status.message()));
-  }
-}
-
 std::string JobRun::CheckpointDirectory() const {
   const v1::CheckpointSpec& spec = options_.job.checkpoint();
   if (spec.every_steps() == 0) return "";
@@ -200,35 +226,24 @@ void JobRun::Follow(const std::function<std::string()>& watch) {
     update_.message = update.message;
     update_.total_steps = update.total_steps;
     update_.steps_per_epoch = update.steps_per_epoch;
+    update_.deposed = update.deposed;
+    if (!update_.deposed.empty()) break;  // the files are another's
     Record(update);
     Show(update);
     if (update_.phase == v1::JOB_PHASE_DONE || failed()) break;
     StopWhenAsked();
     if (const int64_t now = options_.clock->NowMicros();
-        now - targets_micros_ >= kTargetsMicros) {
-      targets_micros_ = now;
-      SaveTargets(
-          ScrapeTargetsJson(coordinator_->Snapshot(), metrics_address()));
+        now - look_micros_ >= kLookMicros) {
+      look_micros_ = now;
+      LookAfterDirectory();
     }
     if (const std::string failure = watch(); !failure.empty()) {
       coordinator_->Fail(failure);
     }
   }
   console_.End();
-}
-
-void JobRun::Record(const JobUpdate& update) {
-  for (const StepRecord& record : update.steps) {
-    last_step_ = record.step;
-    samples_ += record.samples;
-  }
-  evaluations_.insert(evaluations_.end(), update.evaluations.begin(),
-                      update.evaluations.end());
-  if (update.steps.empty() && update.evaluations.empty()) return;
-  const double now = WallSeconds();
-  absl::Status status = directory_->AddSteps(update.steps, now);
-  if (status.ok()) status = directory_->AddEvaluations(update.evaluations, now);
-  if (!status.ok()) coordinator_->Fail(status.message());
+  absl::MutexLock lock(&record_mu_);
+  recording_ = false;
 }
 
 int64_t JobRun::Epochs() const {
@@ -308,14 +323,24 @@ RunSummary JobRun::Summarize(const std::string& cause) {
 }
 
 int JobRun::Conclude(const std::string& cause) {
+  if (!update_.deposed.empty()) {
+    directory_->lock().Leave();
+    PrintError(update_.deposed);
+    return kExitFailed;
+  }
+  TRIBUTARY_FAILPOINT("coordinator-summary");
   const RunSummary summary = Summarize(cause);
-  const absl::Status saved = directory_->SaveSummary(summary);
+  const absl::Status saved = SaveSummary(summary);
   PrintResult(summary);
   if (!saved.ok()) {
     PrintError(saved.message());
     return kExitFailed;
   }
-  if (summary.status == "interrupted") return 128 + Interrupts::Requested();
+  if (summary.status == "interrupted") {
+    // An earlier coordinator of this run may have been asked.
+    const int signal = Interrupts::Requested();
+    return 128 + (signal == 0 ? SIGINT : signal);
+  }
   return failed() ? kExitFailed : kExitDone;
 }
 

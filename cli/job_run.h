@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "cli/console.h"
 #include "cli/run_directory.h"
 #include "cli/run_record.h"
@@ -79,6 +81,8 @@ class JobRun {
 
   explicit JobRun(Options options);
 
+  static double WallSeconds();  // since 1970
+
   absl::Status StartExporter();
   // Rewrites prometheus-targets.json when members have come or changed.
   void SaveTargets(const std::string& targets);
@@ -90,6 +94,10 @@ class JobRun {
   // Makes sure that nobody else's checkpoints are there, nor come there.
   absl::Status ClaimCheckpoints(bool begins);
   void Record(const JobUpdate& update);
+  // What is not written now waits for room; any other error fails the job.
+  void HeedDisk(const absl::Status& written);
+  void LookAfterDirectory();
+  absl::Status SaveSummary(const RunSummary& summary);
   void Show(const JobUpdate& update);
   void ShowStep(const StepRecord& record);
   void StopWhenAsked();
@@ -97,9 +105,14 @@ class JobRun {
   void PrintResult(const RunSummary& summary);
   int64_t Epochs() const;
 
+  // Goes on with what the files of an earlier coordinator say.
+  absl::Status Continue(const v1::CoordinatorState& earlier);
+  // Waits until the steps up to this one stand in the metrics, for a while.
+  void AwaitRecord(int64_t step);
+
   const Options options_;
-  const int64_t start_micros_;
-  const double start_wall_seconds_;
+  int64_t start_micros_;       // of the job, by the clock
+  double start_wall_seconds_;  // of the job
   Console console_;
   std::unique_ptr<RunDirectory> directory_;
   std::atomic<RunDirectory*> saving_{nullptr};  // once it is there
@@ -109,10 +122,15 @@ class JobRun {
   std::unique_ptr<Exporter> exporter_;
   std::vector<Exporter::Handle> handles_;  // what it asks the coordinator
   std::string saved_targets_ = kNoTargets;
-  int64_t targets_micros_ = 0;  // of the last look
+  int64_t look_micros_ = 0;  // of the last look at targets and files
+  bool disk_full_ = false;
+  int64_t given_up_ = 0;  // records, as far as it was told
 
   JobUpdate update_;  // the last, without its records
   int64_t last_step_ = 0;
+  absl::Mutex record_mu_;
+  int64_t recorded_step_ ABSL_GUARDED_BY(record_mu_) = 0;
+  bool recording_ ABSL_GUARDED_BY(record_mu_) = true;
   std::vector<EvaluationRecord> evaluations_;
   uint64_t samples_ = 0;
   bool stop_asked_ = false;

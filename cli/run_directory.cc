@@ -10,7 +10,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "cli/append_file.h"
 #include "common/job/job_file.h"
 #include "common/run/atomic_file.h"
 #include "common/run/safetensors.h"
@@ -25,6 +24,7 @@ namespace fs = std::filesystem;
 
 constexpr int kMostRunsASecond = 1000;
 constexpr char kStateFile[] = "/coordinator.state";
+constexpr char kSummaryFile[] = "/summary.json";
 constexpr char kTimelineFile[] = "/timeline.jsonl";
 
 // What is safe as a file's name: everything else becomes "-".
@@ -66,31 +66,31 @@ absl::StatusOr<std::string> MakeDefault(const std::string& job_name,
       absl::StrCat("run directory ", name, " and its numbers are all taken"));
 }
 
-// Of the last whole line; a line that was being written is cut off.
-absl::StatusOr<int64_t> LastStep(const std::string& path) {
+absl::StatusOr<RecordFile> OpenMetrics(const std::string& path) {
+  return RecordFile::Open(path, /*max_kept=*/64 << 20);
+}
+
+// Details go first.
+absl::StatusOr<RecordFile> OpenTimeline(const std::string& path) {
+  return RecordFile::Open(path, /*max_kept=*/16 << 20);
+}
+
+// A line that was being written is cut off.
+absl::Status CutToWholeLines(const std::string& path) {
   std::error_code error;
   const auto size = fs::file_size(path, error);
   if (error) return CannotCreate(path, error);
   std::ifstream stream(path, std::ios::binary);
   const auto tail = std::min<uintmax_t>(size, 1 << 16);
   stream.seekg(static_cast<std::streamoff>(size - tail));
-  std::string text((std::istreambuf_iterator<char>(stream)), {});
+  const std::string text((std::istreambuf_iterator<char>(stream)), {});
   const size_t end = text.rfind('\n');
   const size_t whole = end == std::string::npos ? 0 : end + 1;
   if (whole < text.size()) {
     fs::resize_file(path, size - (text.size() - whole), error);
     if (error) return CannotCreate(path, error);
   }
-  text.resize(whole);
-  const size_t last = text.rfind("\"step\":");
-  int64_t step = 0;
-  if (last == std::string::npos) return step;
-  const absl::string_view digits = absl::string_view(text).substr(last + 7);
-  if (!absl::SimpleAtoi(
-          digits.substr(0, digits.find_first_not_of("0123456789")), &step)) {
-    return absl::DataLossError(absl::StrCat(path, " ends in no step"));
-  }
-  return step;
+  return absl::OkStatus();
 }
 
 // Nothing is there but what a coordinator that was killed has locked.
@@ -145,9 +145,9 @@ absl::StatusOr<std::unique_ptr<RunDirectory>> RunDirectory::Create(
   TRIBUTARY_RETURN_IF_ERROR(
       WriteFileAtomically(run->path_ + "/job.yaml", JobToYaml(job)));
   TRIBUTARY_ASSIGN_OR_RETURN(run->metrics_,
-                             OpenForAppending(run->path_ + "/metrics.jsonl"));
+                             OpenMetrics(run->path_ + "/metrics.jsonl"));
   TRIBUTARY_ASSIGN_OR_RETURN(run->timeline_,
-                             OpenForAppending(run->path_ + kTimelineFile));
+                             OpenTimeline(run->path_ + kTimelineFile));
   TRIBUTARY_ASSIGN_OR_RETURN(
       run->events_,
       EventFile::Create(run->path_, static_cast<double>(started)));
@@ -160,13 +160,14 @@ absl::StatusOr<std::unique_ptr<RunDirectory>> RunDirectory::Open(
   const std::string& path = run->path_;
   RemoveHalfWritten(path);
   const std::string metrics = path + "/metrics.jsonl";
-  TRIBUTARY_ASSIGN_OR_RETURN(run->last_step_, LastStep(metrics));
-  TRIBUTARY_ASSIGN_OR_RETURN(run->metrics_, OpenForAppending(metrics));
+  TRIBUTARY_RETURN_IF_ERROR(CutToWholeLines(metrics));
+  TRIBUTARY_ASSIGN_OR_RETURN(run->recorded_, ReadMetrics(metrics));
+  TRIBUTARY_ASSIGN_OR_RETURN(run->metrics_, OpenMetrics(metrics));
   if (std::error_code error; fs::exists(path + kTimelineFile, error)) {
-    TRIBUTARY_RETURN_IF_ERROR(LastStep(path + kTimelineFile).status());
+    TRIBUTARY_RETURN_IF_ERROR(CutToWholeLines(path + kTimelineFile));
   }
   TRIBUTARY_ASSIGN_OR_RETURN(run->timeline_,
-                             OpenForAppending(path + kTimelineFile));
+                             OpenTimeline(path + kTimelineFile));
   TRIBUTARY_ASSIGN_OR_RETURN(
       run->events_, EventFile::Create(path, static_cast<double>(started)));
   return run;
@@ -187,23 +188,33 @@ absl::StatusOr<v1::CoordinatorState> RunDirectory::ReadState(
 
 absl::Status RunDirectory::AddSteps(const std::vector<StepRecord>& records,
                                     double wall_seconds) {
-  std::string lines, timeline;
   for (const StepRecord& record : records) {
-    absl::StrAppend(&lines, MetricsLine(record), "\n");
-    if (!record.ranks.empty()) {
-      absl::StrAppend(&timeline, TimelineLine(record), "\n");
-    }
+    metrics_->Add(MetricsLine(record) + "\n");
+    if (!record.ranks.empty()) timeline_->Add(TimelineLine(record) + "\n");
     events_->Add(record.step, wall_seconds,
                  {{"train/loss", record.loss},
                   {"train/learning_rate", record.learning_rate},
                   {"train/samples_per_second", record.samples_per_second},
                   {"train/step_seconds", record.step_seconds}});
   }
-  TRIBUTARY_RETURN_IF_ERROR(
-      AppendTo(metrics_.get(), path_ + "/metrics.jsonl", lines));
-  TRIBUTARY_RETURN_IF_ERROR(
-      AppendTo(timeline_.get(), path_ + kTimelineFile, timeline));
-  return events_->Flush();
+  return Flush();
+}
+
+absl::Status RunDirectory::Flush() {
+  absl::Status full = lock_->Check();
+  if (!full.ok()) return full;
+  for (const absl::Status& status :
+       {metrics_->Flush(), timeline_->Flush(), events_->Flush()}) {
+    if (status.ok()) continue;
+    if (!absl::IsResourceExhausted(status)) return status;
+    full.Update(status);
+  }
+  return full;
+}
+
+int64_t RunDirectory::given_up() const {
+  return metrics_->given_up() + timeline_->given_up() +
+         events_->file().given_up();
 }
 
 absl::Status RunDirectory::AddEvaluations(
@@ -215,7 +226,7 @@ absl::Status RunDirectory::AddEvaluations(
     }
     events_->Add(evaluation.step, wall_seconds, values);
   }
-  return events_->Flush();
+  return Flush();
 }
 
 absl::StatusOr<std::string> RunDirectory::SaveWeights(
@@ -229,12 +240,29 @@ absl::StatusOr<std::string> RunDirectory::SaveWeights(
   return WeightsSha256(weights.parameters, tensors);
 }
 
+absl::StatusOr<std::string> RunDirectory::ReadWeightsSha256(
+    const ParameterSpecs& parameters) const {
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      const std::vector<std::vector<float>> weights,
+      ReadSafetensors(path_ + "/weights.safetensors", parameters));
+  std::vector<const float*> tensors;
+  for (const std::vector<float>& tensor : weights) {
+    tensors.push_back(tensor.data());
+  }
+  return WeightsSha256(parameters, tensors);
+}
+
+bool RunDirectory::HasSummary(const std::string& path) {
+  std::error_code error;
+  return fs::exists(path + kSummaryFile, error);
+}
+
 absl::Status RunDirectory::SaveTargets(const std::string& json) {
   return WriteFileAtomically(path_ + "/prometheus-targets.json", json);
 }
 
 absl::Status RunDirectory::SaveSummary(const RunSummary& summary) {
-  return WriteFileAtomically(path_ + "/summary.json", SummaryJson(summary));
+  return WriteFileAtomically(path_ + kSummaryFile, SummaryJson(summary));
 }
 
 }  // namespace tributary

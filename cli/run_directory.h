@@ -2,14 +2,15 @@
 
 #include <ctime>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "cli/event_file.h"
+#include "cli/record_file.h"
 #include "cli/run_lock.h"
 #include "cli/run_record.h"
-#include "common/run/unique_fd.h"
 #include "server/coordinator/final_weights.h"
 #include "tributary/v1/coordinator_state.pb.h"
 
@@ -47,8 +48,8 @@ class RunDirectory {
 
   RunLock& lock() { return *lock_; }
 
-  // The last step in metrics.jsonl; 0 when there is none.
-  int64_t last_step() const { return last_step_; }
+  // What metrics.jsonl came to when it was opened; step 0: it is empty.
+  const RecordedSteps& recorded() const { return recorded_; }
 
   // coordinator.state: what a coordinator needs to go on after its own end.
   absl::Status SaveState(const v1::CoordinatorState& state) const;
@@ -61,15 +62,26 @@ class RunDirectory {
     return path_ + "/logs/" + process + ".log";
   }
 
-  // Both appear in the files at once. wall_seconds since 1970.
+  // Both appear in the files at once. wall_seconds since 1970. Errors as Flush.
   absl::Status AddSteps(const std::vector<StepRecord>& records,
                         double wall_seconds);
   absl::Status AddEvaluations(const std::vector<EvaluationRecord>& evaluations,
                               double wall_seconds);
 
+  // Writes what a full disk has kept from the files. ResourceExhausted: it
+  // still is full, and what was added is kept. NotFound: somebody has removed a
+  // file or the directory.
+  absl::Status Flush();
+  // Records that were given up, as too many were kept.
+  int64_t given_up() const;
+
+  // The sha256 of the weights that stand there.
+  absl::StatusOr<std::string> ReadWeightsSha256(
+      const ParameterSpecs& parameters) const;
   // Returns the weights' sha256 (common/run/sha256.h).
   absl::StatusOr<std::string> SaveWeights(const FinalWeights& weights);
   absl::Status SaveSummary(const RunSummary& summary);
+  static bool HasSummary(const std::string& path);
   absl::Status SaveTargets(const std::string& json);
 
  private:
@@ -78,9 +90,9 @@ class RunDirectory {
 
   const std::string path_;
   const std::unique_ptr<RunLock> lock_;
-  UniqueFd metrics_;
-  UniqueFd timeline_;
-  int64_t last_step_ = 0;
+  std::optional<RecordFile> metrics_;
+  std::optional<RecordFile> timeline_;
+  RecordedSteps recorded_;
   std::unique_ptr<EventFile> events_;
 };
 

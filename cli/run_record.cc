@@ -5,17 +5,21 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
 namespace tributary {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr size_t kShownCharacters = 80;  // of a line that is none
 
 // Numbers that are none (a diverged loss) become null.
 Json MetricsJson(const std::map<std::string, double>& metrics) {
@@ -97,6 +101,36 @@ std::string MetricsLine(const StepRecord& record) {
                      {"bytes_sent", record.bytes_sent},
                      {"bytes_received", record.bytes_received}};
   return json.dump();
+}
+
+absl::StatusOr<RecordedSteps> ReadMetrics(const std::string& path) {
+  RecordedSteps recorded;
+  std::ifstream stream(path, std::ios::binary);
+  for (std::string line; std::getline(stream, line);) {
+    const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const auto number = [&json](const char* key) -> const Json& {
+      static const Json kNone;
+      const auto found = json.find(key);
+      return found == json.end() ? kNone : *found;
+    };
+    if (!json.is_object() || !number("step").is_number_integer()) {
+      return absl::DataLossError(absl::StrCat(
+          path,
+          " has a line without a step: ", line.substr(0, kShownCharacters)));
+    }
+    recorded.step = number("step");
+    if (number("epoch").is_number_integer()) recorded.epoch = number("epoch");
+    recorded.loss = number("loss").is_number()
+                        ? number("loss").get<double>()
+                        : std::numeric_limits<double>::quiet_NaN();
+    if (number("samples").is_number_unsigned()) {
+      recorded.samples += number("samples").get<uint64_t>();
+    }
+    if (number("step_seconds").is_number()) {
+      recorded.training_seconds += number("step_seconds").get<double>();
+    }
+  }
+  return recorded;
 }
 
 std::string TimelineLine(const StepRecord& record) {

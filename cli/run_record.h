@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "server/coordinator/evaluations.h"
 #include "server/coordinator/job_control.h"
 #include "server/coordinator/progress.h"
@@ -29,6 +30,9 @@ struct RunSummary {
 
 // A line of metrics.jsonl, without its end (docs/formats.md).
 std::string MetricsLine(const StepRecord& record);
+
+// What the lines of this metrics.jsonl came to. DataLoss: a line is none.
+absl::StatusOr<RecordedSteps> ReadMetrics(const std::string& path);
 
 // A line of timeline.jsonl, without its end: when every rank did what in a step
 // that is drawn. record.ranks is not empty.

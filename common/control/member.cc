@@ -9,7 +9,6 @@
 #include "common/peak_memory.h"
 #include "common/status_macros.h"
 #include "common/steady_waits.h"
-#include "common/wire/crc32c.h"
 #include "common/wire/plan_codec.h"
 #include "spdlog/spdlog.h"
 
@@ -18,7 +17,6 @@ namespace {
 
 constexpr absl::Duration kHeartbeatTimeout = absl::Seconds(2);
 constexpr absl::Duration kCallTimeout = absl::Seconds(30);
-constexpr size_t kPieceElements = 512 << 10;           // 2 MiB a message
 constexpr absl::Duration kSilence = absl::Seconds(5);  // then it is said
 
 }  // namespace
@@ -92,11 +90,13 @@ bool Member::BeatOnce() {
       client_->Heartbeat(request, kHeartbeatTimeout);
   const int64_t now = options_.clock->NowMicros();
   uint64_t new_plan = 0;
+  bool new_term = false;
   std::vector<uint32_t> adopt;
   {
     absl::MutexLock lock(&mu_);
     if (leaving_) return false;
     const uint64_t known_plan = state_.newest_plan();
+    const uint64_t known_term = state_.term();
     if (answer.ok()) {
       state_.OnAnswer(request, *answer, now);
     } else {
@@ -105,9 +105,11 @@ bool Member::BeatOnce() {
     if (!state_.end().ok() || state_.phase() == v1::JOB_PHASE_DONE) {
       return false;
     }
+    new_term = state_.term() > known_term;
     if (state_.newest_plan() > known_plan) new_plan = state_.newest_plan();
     adopt = state_.adopt_ranks();
   }
+  if (new_term) TellEvaluationAgain();  // before the next heartbeat
   if (new_plan > 1 && options_.on_new_plan) options_.on_new_plan(new_plan);
   if (!adopt.empty() && options_.on_adopt) options_.on_adopt(adopt);
   return true;
@@ -262,37 +264,6 @@ absl::StatusOr<std::vector<std::string>> Member::Exchange(
                                   all->payloads().end());
 }
 
-absl::Status Member::PutWeights(uint64_t plan_epoch, int64_t step,
-                                int parameter,
-                                const std::vector<float>& tensor) {
-  for (size_t begin = 0; begin < tensor.size(); begin += kPieceElements) {
-    const size_t n = std::min(kPieceElements, tensor.size() - begin);
-    v1::PutWeightsRequest request;
-    request.set_rank(index());
-    request.set_incarnation(incarnation());
-    request.set_plan_epoch(plan_epoch);
-    request.set_step(step);
-    request.set_parameter(static_cast<uint32_t>(parameter));
-    request.set_offset(begin);
-    request.set_payload(tensor.data() + begin, n * sizeof(float));
-    request.set_crc32c(
-        Crc32c(request.payload().data(), request.payload().size()));
-    TRIBUTARY_RETURN_IF_ERROR(client_->PutWeights(request, kCallTimeout));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Member::ReportEvaluation(int64_t step, int64_t epoch,
-                                      const v1::EvaluationPart& part) {
-  v1::ReportEvaluationRequest request;
-  request.set_rank(index());
-  request.set_incarnation(incarnation());
-  request.set_step(step);
-  request.set_epoch(epoch);
-  *request.mutable_part() = part;
-  return client_->ReportEvaluation(request, kCallTimeout);
-}
-
 absl::Status Member::Finish(absl::Duration timeout) {
   absl::MutexLock lock(&mu_);
   state_.Finish();
@@ -360,17 +331,32 @@ absl::Status Member::WaitForEnd(absl::Duration timeout) {
   return state_.end();
 }
 
-absl::Status Member::WaitForDone(uint64_t plan_epoch) {
-  absl::MutexLock lock(&mu_);
-  const auto decided = [this, plan_epoch]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return state_.phase() == v1::JOB_PHASE_DONE || !state_.end().ok() ||
-           state_.newest_plan() > plan_epoch;
-  };
-  // No deadline of its own: the heartbeats have one.
-  mu_.Await(absl::Condition(&decided));
-  if (!state_.end().ok()) return state_.end();
-  if (state_.phase() == v1::JOB_PHASE_DONE) return absl::OkStatus();
-  return absl::CancelledError("there is a newer plan");
+absl::Status Member::WaitForDone(
+    uint64_t plan_epoch, const std::function<absl::Status()>& give_weights) {
+  while (true) {
+    {
+      absl::MutexLock lock(&mu_);
+      const auto decided = [this,
+                            plan_epoch]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+        return state_.phase() == v1::JOB_PHASE_DONE || !state_.end().ok() ||
+               state_.newest_plan() > plan_epoch || state_.wants_weights();
+      };
+      // No deadline of its own: the heartbeats have one.
+      mu_.Await(absl::Condition(&decided));
+      if (!state_.end().ok()) return state_.end();
+      if (state_.phase() == v1::JOB_PHASE_DONE) return absl::OkStatus();
+      if (state_.newest_plan() > plan_epoch) {
+        return absl::CancelledError("there is a newer plan");
+      }
+      state_.GiveWeights();
+    }
+    spdlog::info("the coordinator needs the final weights again");
+    // Given in vain, they are asked for with the next heartbeat.
+    if (absl::Status status = give_weights(); !status.ok()) {
+      spdlog::warn("the final weights could not be given: {}",
+                   std::string(status.message()));
+    }
+  }
 }
 
 }  // namespace tributary

@@ -23,7 +23,6 @@ namespace tributary {
 // its lease by heartbeats on a thread of its own, carries progress there and
 // orders back. Safe for any number of threads. Timeouts of calls are real time;
 // the clock says how long the coordinator has been silent.
-//
 // A worker:  Join, DeclareModel, GetPlan, { BeginStep, ReportStep }...,
 //            ReportEvaluation..., Finish.
 // A server:  Join, GetPlan, WaitForEnd.
@@ -145,8 +144,10 @@ class Member {
   absl::Status Contact() const;
   // After Finish: waits until the job is done (OK) or cannot be, for this plan:
   // Cancelled when there is a newer one, otherwise end(). Ends at the latest
-  // when the coordinator counts as lost.
-  absl::Status WaitForDone(uint64_t plan_epoch);
+  // when the coordinator counts as lost. Calls `give_weights` when one that has
+  // taken over needs the weights again.
+  absl::Status WaitForDone(uint64_t plan_epoch,
+                           const std::function<absl::Status()>& give_weights);
 
   // OK: the job is done. DeadlineExceeded: it still lives. Otherwise end().
   absl::Status WaitForEnd(absl::Duration timeout);
@@ -160,6 +161,8 @@ class Member {
   bool WakeLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return leaving_ || state_.Urgent();
   }
+  // To a coordinator that has taken over.
+  void TellEvaluationAgain();
   // One heartbeat there and back; false when it was the last.
   bool BeatOnce();
 
@@ -175,6 +178,7 @@ class Member {
   std::string device_ ABSL_GUARDED_BY(mu_);
   uint64_t bytes_sent_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t bytes_received_ ABSL_GUARDED_BY(mu_) = 0;
+  std::optional<v1::ReportEvaluationRequest> evaluation_ ABSL_GUARDED_BY(mu_);
   bool leaving_ ABSL_GUARDED_BY(mu_) = false;
 
   std::thread thread_;

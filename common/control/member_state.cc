@@ -17,6 +17,7 @@ MemberState::MemberState(v1::Role role, const v1::RegisterResponse& place,
       num_workers_(static_cast<uint32_t>(place.job().cluster().workers())),
       coordinator_(std::move(coordinator)),
       lost_micros_(lost_micros),
+      term_(place.term()),
       last_answer_micros_(now_micros) {}
 
 MemberState::Gate MemberState::Check(int64_t step) const {
@@ -45,6 +46,7 @@ v1::HeartbeatRequest MemberState::NextHeartbeat() {
   request.set_index(index_);
   request.set_incarnation(incarnation_);
   request.set_job_id(job_id_);
+  request.set_term(term_);
   const size_t batch = std::min(pending_.size(), kStepsPerHeartbeat);
   for (size_t i = 0; i < batch; ++i) *request.add_steps() = pending_[i];
   request.set_begun_step(std::max(begun_step_, begun_before_));
@@ -67,31 +69,27 @@ v1::HeartbeatRequest MemberState::NextHeartbeat() {
 void MemberState::OnAnswer(const v1::HeartbeatRequest& request,
                            const v1::HeartbeatResponse& answer,
                            int64_t now_micros) {
+  if (answer.term() < term_) {
+    return OnError(absl::UnavailableError("the coordinator has been replaced"),
+                   now_micros);
+  }
   last_answer_micros_ = now_micros;
   heard_ = true;
   ++answers_;
   waits_for_ = answer.waits_for();
-  // An answer to a message of an earlier plan: its steps were dropped here.
-  const bool current = request.plan_epoch() == plan_epoch_;
-  const size_t taken =
-      !current ? 0
-               : std::min<size_t>({answer.steps_taken(),
-                                   static_cast<size_t>(request.steps_size()),
-                                   pending_.size()});
-  pending_.erase(pending_.begin(),
-                 pending_.begin() + static_cast<std::ptrdiff_t>(taken));
-  if (current && request.finished() &&
-      static_cast<int>(taken) == request.steps_size()) {
-    finish_acknowledged_ = true;
+  if (answer.term() == request.term()) Settle(request, answer);
+  if (answer.term() > term_) {
+    term_ = answer.term();
+    pending_.insert(pending_.begin(), kept_.begin(), kept_.end());
+    kept_.clear();
   }
-  DropTaken(request, answer.checkpoints_taken());
+  wants_weights_ = request.plan_epoch() == plan_epoch_ && finishing_ &&
+                   answer.wants_weights();
   newest_plan_ = std::max(newest_plan_, answer.plan_epoch());
   adopt_ranks_.clear();  // each is a thread
   for (uint32_t rank : answer.adopt_ranks()) {
     if (rank < num_workers_) adopt_ranks_.push_back(rank);
   }
-  stalled_ = taken == 0 && request.steps_size() > 0;
-  told_paused_ = request.paused();
   if (answer.phase() != v1::JOB_PHASE_UNSPECIFIED) phase_ = answer.phase();
   // A stop that was settled before a server was lost is settled anew.
   stop_step_.reset();
@@ -101,6 +99,29 @@ void MemberState::OnAnswer(const v1::HeartbeatRequest& request,
   if (phase_ == v1::JOB_PHASE_FAILED && end_.ok()) {
     end_ = absl::AbortedError(answer.message());
   }
+}
+
+void MemberState::Settle(const v1::HeartbeatRequest& request,
+                         const v1::HeartbeatResponse& answer) {
+  // An answer to a message of an earlier plan: its steps were dropped here.
+  const bool current = request.plan_epoch() == plan_epoch_;
+  const size_t taken =
+      !current ? 0
+               : std::min<size_t>({answer.steps_taken(),
+                                   static_cast<size_t>(request.steps_size()),
+                                   pending_.size()});
+  for (size_t i = 0; i < taken; ++i) {
+    kept_.push_back(std::move(pending_.front()));
+    pending_.pop_front();
+    if (kept_.size() > kMaxKeptSteps) kept_.pop_front();
+  }
+  if (current && request.finished() &&
+      static_cast<int>(taken) == request.steps_size()) {
+    finish_acknowledged_ = true;
+  }
+  DropTaken(request, answer.checkpoints_taken());
+  stalled_ = taken == 0 && request.steps_size() > 0;
+  told_paused_ = request.paused();
 }
 
 void MemberState::ReportCheckpoint(const v1::CheckpointReport& report) {
@@ -153,6 +174,7 @@ void MemberState::OnPlan(uint64_t plan_epoch, int64_t start_step) {
 void MemberState::StartAt(uint64_t plan_epoch, int64_t step, int64_t begun) {
   if (plan_epoch != plan_epoch_) {
     pending_.clear();
+    kept_.clear();
     stop_step_.reset();
   }
   plan_epoch_ = plan_epoch;
@@ -165,6 +187,7 @@ void MemberState::StartAt(uint64_t plan_epoch, int64_t step, int64_t begun) {
   stalled_ = false;
   finishing_ = false;
   finish_acknowledged_ = false;
+  wants_weights_ = false;
 }
 
 }  // namespace tributary

@@ -21,6 +21,9 @@ class MemberState {
   static constexpr size_t kStepsPerHeartbeat = 4096;
   // Steps that may wait to be reported before the next must not begin.
   static constexpr size_t kMaxPendingSteps = 65536;
+  // Steps that were taken and are kept: what a coordinator has taken but not
+  // recorded when it dies is told to the one that takes over.
+  static constexpr size_t kMaxKeptSteps = 4096;
   // Reports of checkpoints that may wait: while the coordinator is away.
   static constexpr size_t kMaxPendingCheckpoints = 64;
 
@@ -54,6 +57,9 @@ class MemberState {
   // After this nothing may begin or be reported.
   void Finish() { finishing_ = true; }
   bool finish_acknowledged() const { return finish_acknowledged_; }
+  // The coordinator needs the final weights (again); GiveWeights: they go.
+  bool wants_weights() const { return wants_weights_; }
+  void GiveWeights() { wants_weights_ = false; }
 
   // True when something should be told without waiting for the interval.
   bool Urgent() const;
@@ -61,11 +67,17 @@ class MemberState {
   // What to send now. Fields that the state does not know (waiting_for, bytes,
   // memory, device) are left to the caller.
   v1::HeartbeatRequest NextHeartbeat();
+  // A coordinator of a lower term than one that has answered before has been
+  // replaced: its answer counts as none. One of a higher term has taken over:
+  // it takes nothing of this request, and the next tells it the kept steps
+  // again.
   void OnAnswer(const v1::HeartbeatRequest& request,
                 const v1::HeartbeatResponse& answer, int64_t now_micros);
   // Unavailable and ResourceExhausted are borne until `lost_micros`; any other
   // error ends the job.
   void OnError(const absl::Status& error, int64_t now_micros);
+
+  uint64_t term() const { return term_; }  // the highest heard
 
   // Unavailable: "coordinator HOST:PORT has not answered for 6.1 s".
   absl::Status Silence(int64_t now_micros) const;
@@ -106,6 +118,9 @@ class MemberState {
   const absl::Status& end() const { return end_; }
 
  private:
+  // What the coordinator has taken of the request.
+  void Settle(const v1::HeartbeatRequest& request,
+              const v1::HeartbeatResponse& answer);
   // Holds its next step back for the coordinator to say where the job stops;
   // which step that is it must know itself.
   bool Paused() const {
@@ -121,6 +136,7 @@ class MemberState {
   const uint32_t num_workers_;
   const std::string coordinator_;
   const int64_t lost_micros_;
+  uint64_t term_;  // the highest heard
 
   v1::JobPhase phase_ = v1::JOB_PHASE_WAITING;
   std::optional<int64_t> stop_step_;
@@ -135,6 +151,7 @@ class MemberState {
   bool heard_ = false;  // of the job's phase, since this process has its place
   bool started_ = false;                          // what is begun is known
   std::deque<v1::StepReport> pending_;            // not yet taken
+  std::deque<v1::StepReport> kept_;               // taken, of this plan
   std::deque<v1::CheckpointReport> checkpoints_;  // not yet taken
   std::vector<uint32_t> adopt_ranks_;
   bool untold_checkpoint_ = false;
@@ -147,6 +164,7 @@ class MemberState {
   bool stalled_ = false;  // the coordinator took none of the steps sent
   bool finishing_ = false;
   bool finish_acknowledged_ = false;
+  bool wants_weights_ = false;
 };
 
 }  // namespace tributary

@@ -26,4 +26,10 @@ std::vector<uint32_t> CheckpointHolders(const v1::JobSpec& job,
   return holders;
 }
 
+uint32_t FirstHolderOf(const v1::Plan& plan, size_t parameter) {
+  const v1::ParameterSpec& spec = plan.parameters(static_cast<int>(parameter));
+  return static_cast<uint32_t>(
+      FirstHolder({spec.stage() - 1, spec.tensor() - 1}, MeshOf(plan)));
+}
+
 }  // namespace tributary

@@ -14,4 +14,8 @@ namespace tributary {
 std::vector<uint32_t> CheckpointHolders(const v1::JobSpec& job,
                                         const v1::Plan& plan);
 
+// The rank that puts this parameter of the plan at the end of a job without
+// servers.
+uint32_t FirstHolderOf(const v1::Plan& plan, size_t parameter);
+
 }  // namespace tributary

@@ -46,6 +46,13 @@ class CheckpointLedger {
   // What became of Next()'s manifest.
   void Settle(int64_t step, const absl::Status& status, int64_t now_micros);
 
+  // True while this step's checkpoint has reports and is neither whole nor
+  // failed.
+  bool Undecided(int64_t step) const {
+    const auto found = entries_.find(step);
+    return found != entries_.end() && !found->second.failed;
+  }
+
   // True while a checkpoint that is due every `every_steps`, of a step up to
   // `last_step`, may still become whole.
   bool Awaits(int64_t last_step, int64_t every_steps) const;

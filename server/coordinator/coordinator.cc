@@ -17,6 +17,7 @@
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/restore.h"
 #include "common/checkpoint/shard_file.h"
+#include "common/failpoint.h"
 #include "common/job/job_options.h"
 #include "common/model_cut.h"
 #include "common/partition_plan.h"
@@ -35,6 +36,8 @@ constexpr absl::Duration kLastAnswers = absl::Seconds(2);
 constexpr absl::Duration kTick = absl::Milliseconds(100);
 // How long the end of a job waits for the last checkpoint to be written.
 constexpr int64_t kLastCheckpointMicros = 60'000'000;
+// Between two attempts to write on a full disk.
+constexpr absl::Duration kRoom = absl::Milliseconds(200);
 constexpr absl::Duration kLook = absl::Milliseconds(5);
 // An evaluation part holds five bytes a sample for the exact AUC.
 constexpr int kMaxRequestBytes = 256 << 20;
@@ -113,7 +116,8 @@ Coordinator::Coordinator(Options options, JobState::Options state)
                 .clock = options_.clock,
                 .save = options_.save_state,
                 .restored = options_.restored,
-                .recorded_step = options_.recorded_step}) {}
+                .recorded = options_.recorded,
+                .started_micros = options_.started_micros}) {}
 
 absl::Status Coordinator::Listen() {
   service_ = MakeCoordinatorService(&control_);
@@ -180,6 +184,7 @@ void Coordinator::WriteManifests() {
         absl::StrCat(pending->directory, "/",
                      CheckpointFolderName(pending->manifest.step()));
     absl::Status status = WriteManifest(pending->directory, pending->manifest);
+    TRIBUTARY_FAILPOINT("coordinator-manifest");
     if (!control_.ManifestWritten(*pending, folder, status)) {
       // The job has gone back behind it and will come there another way.
       status = RevokeManifest(pending->directory, pending->manifest.step());
@@ -187,7 +192,8 @@ void Coordinator::WriteManifests() {
                    pending->manifest.step(), status.ToString());
       continue;
     }
-    if (!status.ok()) continue;
+    // Until the state names this one, it is an older one that all go back to.
+    if (!status.ok() || control_.deposed() || !control_.saved()) continue;
     status = PruneCheckpoints(
         pending->directory, options_.job.checkpoint().keep(),
         {lineage_, WriterTag(job_id_, pending->manifest.plan_epoch())});
@@ -205,6 +211,7 @@ void Coordinator::Run() {
   Ending ending;
   while (!control_.closed()) {
     control_.AwaitWork(kTick);
+    if (control_.deposed()) break;  // the files are another's
     if (const auto lost = control_.TakeUnreadable()) TakeOlderCheckpoint(*lost);
     WriteManifests();
     v1::Plan plan;
@@ -259,6 +266,26 @@ void Coordinator::LeaveWholeCheckpoints() {
   }
 }
 
+// What was trained is not dropped because the disk is full.
+absl::Status Coordinator::HandOver(const FinalWeights& weights,
+                                   uint64_t plan_epoch) {
+  if (!options_.on_weights) return absl::OkStatus();
+  const int64_t start = options_.clock->NowMicros();
+  while (true) {
+    const absl::Status status = options_.on_weights(weights);
+    const absl::Duration spent =
+        absl::Microseconds(options_.clock->NowMicros() - start);
+    if (!absl::IsResourceExhausted(status) || spent >= options_.loss_timeout ||
+        control_.closed() || !control_.InForce(plan_epoch)) {
+      control_.SetWaits("");
+      return status;
+    }
+    control_.SetWaits(absl::StrCat("waiting for room for the final weights: ",
+                                   status.message()));
+    absl::SleepFor(kRoom);
+  }
+}
+
 // A server that is lost meanwhile takes everybody back once more.
 void Coordinator::SaveWeights(const v1::Plan& plan, int64_t step,
                               Ending* ending) {
@@ -282,16 +309,25 @@ void Coordinator::SaveWeights(const v1::Plan& plan, int64_t step,
       UsesServers(options_.job)
           ? ReadFinalWeights(plan, VersionAfter(options_.job, step), read)
           : control_.TakePutWeights(step);
-  if (!weights.ok() && control_.closed()) return;
+  if (absl::IsFailedPrecondition(weights.status()) &&
+      !UsesServers(options_.job) &&
+      now < ending->since_micros +
+                absl::ToInt64Microseconds(options_.loss_timeout)) {
+    absl::SleepFor(kLook);  // the ranks are asked for them
+    return;
+  }
+  if (control_.deposed() || (!weights.ok() && control_.closed())) return;
   if (weights.ok()) {
     weights->step = step;
     weights->tensors =
         AssembleWhole(weights->parameters, std::move(weights->tensors));
     weights->parameters = WholeParameters(weights->parameters);
   }
-  control_.Saved(plan.epoch(), weights.ok() && options_.on_weights
-                                   ? options_.on_weights(*weights)
-                                   : weights.status());
+  TRIBUTARY_FAILPOINT("coordinator-weights-read");
+  const absl::Status saved =
+      weights.ok() ? HandOver(*weights, plan.epoch()) : weights.status();
+  TRIBUTARY_FAILPOINT("coordinator-weights-saved");
+  control_.Saved(plan.epoch(), saved);
 }
 
 }  // namespace tributary

@@ -39,10 +39,12 @@ class Coordinator {
     // As JobControl's.
     JobControl::SaveState save_state;
     const v1::CoordinatorState* restored = nullptr;  // read by Start alone
-    int64_t recorded_step = 0;
+    RecordedSteps recorded;
+    int64_t started_micros = 0;
     // Called once, on the coordinator's thread, when all workers have finished
     // and the weights are read; the servers are told that the job is done only
-    // after it. An error fails the job.
+    // after it. ResourceExhausted: the disk is full, it is called again until
+    // loss_timeout. Another error fails the job.
     std::function<absl::Status(const FinalWeights&)> on_weights;
   };
 
@@ -84,6 +86,8 @@ class Coordinator {
   // All workers stop at one common step; the weights are read, then the job is
   // done. Returns at once.
   void RequestStop() { control_.RequestStop(); }
+  // For `tributary status`: what is waited for beside members; empty: nothing.
+  void SetWaits(const std::string& what) { control_.SetWaits(what); }
   // Ends the job for all with this sentence; no effect when it is over.
   void Fail(absl::string_view why) { control_.Fail(why); }
 
@@ -108,6 +112,7 @@ class Coordinator {
   void WriteManifests();
   void LeaveWholeCheckpoints();
   void TakeOlderCheckpoint(const UnreadableCheckpoint& lost);
+  absl::Status HandOver(const FinalWeights& weights, uint64_t plan_epoch);
   void SaveWeights(const v1::Plan& plan, int64_t step, Ending* ending);
 
   const Options options_;

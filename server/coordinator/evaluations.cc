@@ -31,6 +31,7 @@ absl::Status Evaluations::Add(const v1::ReportEvaluationRequest& request) {
   }
   TRIBUTARY_ASSIGN_OR_RETURN(EvaluationRecord record, AddUp(parts));
   latest_ = record;
+  all_.push_back(record);
   records_.push_back(std::move(record));
   // What an earlier evaluation still waits for will not come any more.
   open_.erase(open_.begin(), open_.upper_bound(request.step()));
@@ -49,6 +50,11 @@ void Evaluations::GiveUpOldest() {
       " later ones were begun"));
   given_up_step_ = step;
   open_.erase(open_.begin());
+}
+
+void Evaluations::Restore(std::vector<EvaluationRecord> complete) {
+  if (!complete.empty()) latest_ = complete.back();
+  all_ = std::move(complete);
 }
 
 absl::StatusOr<EvaluationRecord> Evaluations::AddUp(const Parts& parts) const {

@@ -36,6 +36,10 @@ class Evaluations {
   // is ignored. InvalidArgument: the part contradicts itself.
   absl::Status Add(const v1::ReportEvaluationRequest& request);
 
+  // Goes on after those that an earlier coordinator has completed.
+  void Restore(std::vector<EvaluationRecord> complete);
+  // All that are complete, in step order.
+  const std::vector<EvaluationRecord>& all() const { return all_; }
   // The newest that is complete; step -1: none.
   const EvaluationRecord& latest() const { return latest_; }
 
@@ -60,6 +64,7 @@ class Evaluations {
   EvaluationRecord latest_{.step = -1};
   std::vector<std::string> notices_;
   std::vector<EvaluationRecord> records_;  // in step order
+  std::vector<EvaluationRecord> all_;
 };
 
 }  // namespace tributary

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "common/failpoint.h"
 #include "common/job/job_options.h"
 #include "common/model_cut.h"
 #include "common/mutation.h"
@@ -27,33 +28,44 @@ absl::Status TooManyWait(int calls) {
 
 }  // namespace
 
+template <typename Change>
+auto JobControl::Answer(const Change& change) -> decltype(change()) {
+  absl::MutexLock lock(&mu_);
+  TRIBUTARY_RETURN_IF_ERROR(HeldLocked());
+  decltype(change()) result = change();
+  PublishLocked();
+  TRIBUTARY_RETURN_IF_ERROR(HeldLocked());
+  return result;
+}
+
 absl::StatusOr<v1::RegisterResponse> JobControl::Register(
     const v1::RegisterRequest& request) {
-  absl::MutexLock lock(&mu_);
-  absl::StatusOr<v1::RegisterResponse> place =
-      state_.Register(request, clock_->NowMicros());
-  if (place.ok() && !request.arithmetic().empty()) {
-    // It is known: now it says what it computes with.
-    spdlog::log(
-        place->recomputes() ? spdlog::level::info : spdlog::level::debug,
-        "worker {} computes with {}{}", place->index(), request.arithmetic(),
-        place->recomputes() ? ", unlike a process before it" : "");
-  } else if (place.ok()) {
-    spdlog::info("{} {} is {} (pid {}){}{}, incarnation {}",
-                 request.role() == v1::ROLE_SERVER ? "server" : "worker",
-                 place->index(), request.host(), request.pid(),
-                 request.address().empty() ? "" : " at ", request.address(),
-                 place->incarnation());
-  }
-  NotePhaseLocked();
-  return place;
+  return Answer([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    absl::StatusOr<v1::RegisterResponse> place =
+        state_.Register(request, clock_->NowMicros());
+    if (!place.ok()) return place;
+    place->set_term(term_);
+    if (!request.arithmetic().empty()) {
+      // It is known: now it says what it computes with.
+      spdlog::log(
+          place->recomputes() ? spdlog::level::info : spdlog::level::debug,
+          "worker {} computes with {}{}", place->index(), request.arithmetic(),
+          place->recomputes() ? ", unlike a process before it" : "");
+    } else {
+      spdlog::info("{} {} is {} (pid {}){}{}, incarnation {}",
+                   request.role() == v1::ROLE_SERVER ? "server" : "worker",
+                   place->index(), request.host(), request.pid(),
+                   request.address().empty() ? "" : " at ", request.address(),
+                   place->incarnation());
+    }
+    return place;
+  });
 }
 
 absl::Status JobControl::DeclareModel(const v1::DeclareModelRequest& request) {
-  absl::MutexLock lock(&mu_);
-  absl::Status status = state_.DeclareModel(request, clock_->NowMicros());
-  NotePhaseLocked();
-  return status;
+  return Answer([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return state_.DeclareModel(request, clock_->NowMicros());
+  });
 }
 
 // Anybody can make such calls: they must not take all of the server's threads.
@@ -70,13 +82,14 @@ absl::StatusOr<v1::Plan> JobControl::GetPlan(
            state_.plan()->epoch() >= request.min_epoch();
   };
   const auto decided = [this, &there]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-    return closed_ || state_.over() || there();
+    return closed_ || (HeldLocked().ok() && (state_.over() || there()));
   };
   if (!decided() && !MayHoldLocked()) return TooManyWait(held_calls_);
   ++held_calls_;
   AwaitFor(&mu_, absl::Condition(&decided),
            absl::Milliseconds(std::min(request.wait_ms(), kLongestWaitMs)));
   --held_calls_;
+  TRIBUTARY_RETURN_IF_ERROR(HeldLocked());
   if (state_.phase() == v1::JOB_PHASE_FAILED) {
     return absl::AbortedError(state_.message());
   }
@@ -102,6 +115,39 @@ absl::StatusOr<v1::HeartbeatResponse> JobControl::Heartbeat(
                      "; this is the coordinator of job ",
                      state_.options().job_id, ": its job has ended"));
   }
+  if (request.term() > term_ && deposed_by_ == 0) {
+    deposed_by_ = request.term();
+    closed_ = true;
+    spdlog::error("{}", std::string(HeldLocked().message()));
+  }
+  absl::StatusOr<v1::HeartbeatResponse> answer =
+      MayTakeLocked(request) ? BeatLocked(request) : HeldBeatLocked(request);
+  if (answer.ok()) answer->set_term(term_);
+  return answer;
+}
+
+bool JobControl::MayTakeLocked(const v1::HeartbeatRequest& request) const {
+  if (deposed_by_ > 0) return false;
+  if (!request.error().empty()) return true;  // its last word
+  // One that has not heard of this coordinator yet tells the next time what the
+  // one before had not recorded, too.
+  const bool knows = request.term() == term_ || term_ == 1 || state_.over();
+  return knows && HeldLocked().ok();
+}
+
+absl::StatusOr<v1::HeartbeatResponse> JobControl::HeldBeatLocked(
+    const v1::HeartbeatRequest& request) {
+  if (deposed_by_ > 0) return HeldLocked();
+  const absl::Status renewed = state_.Renew(request, clock_->NowMicros());
+  TRIBUTARY_RETURN_IF_ERROR(HeldLocked().ok() || renewed.ok() ? renewed
+                                                              : HeldLocked());
+  v1::HeartbeatResponse answer = published_;
+  answer.set_waits_for(MessageLocked());
+  return answer;
+}
+
+absl::StatusOr<v1::HeartbeatResponse> JobControl::BeatLocked(
+    const v1::HeartbeatRequest& request) {
   if (state_.over()) return state_.Farewell(request);
   TRIBUTARY_RETURN_IF_ERROR(state_.Renew(request, clock_->NowMicros()));
   uint32_t taken = 0;
@@ -117,14 +163,15 @@ absl::StatusOr<v1::HeartbeatResponse> JobControl::Heartbeat(
     NoteProgressLocked();
     last_step = progress_.last_step(request.index());
   }
-  if (UsesServers(state_.options().job) ==
-      (request.role() == v1::ROLE_SERVER)) {
-    TakeCheckpointsLocked(request);
-  }
+  const uint32_t decided =
+      UsesServers(state_.options().job) == (request.role() == v1::ROLE_SERVER)
+          ? TakeCheckpointsLocked(request)
+          : 0;
   v1::HeartbeatResponse response = state_.Apply(request, taken, last_step);
-  response.set_checkpoints_taken(
-      std::min(request.checkpoints_size(), kMaxCheckpointReports));
-  NotePhaseLocked();
+  response.set_wants_weights(!WeightsWantedLocked().empty());
+  response.set_checkpoints_taken(decided);
+  PublishLocked();
+  if (!HeldLocked().ok()) return HeldBeatLocked(request);
   if (!state_.over()) response.set_waits_for(MessageLocked());
   return response;
 }
@@ -143,24 +190,41 @@ absl::Status JobControl::FindReportsLocked(
   return progress_.StartAt(request.index(), request.steps(0).step() - 1);
 }
 
-void JobControl::TakeCheckpointsLocked(const v1::HeartbeatRequest& request) {
-  if (state_.plan() == nullptr) return;
+uint32_t JobControl::TakeCheckpointsLocked(
+    const v1::HeartbeatRequest& request) {
   const int count = std::min(request.checkpoints_size(), kMaxCheckpointReports);
+  // A file of an earlier plan's step is of another way there.
+  const auto counts =
+      [this](const v1::CheckpointReport& report)
+          ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+            return state_.plan() != nullptr &&
+                   (report.plan_epoch() == state_.plan()->epoch() ||
+                    TRIBUTARY_MUTATED("old-report-counts"));
+          };
+  const auto cannot_read = [this](const v1::CheckpointReport& report)
+                               ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+                                 return report.step() ==
+                                            state_.plan()->start_step() &&
+                                        !state_.plan()->restore_from().empty();
+                               };
   for (int i = 0; i < count; ++i) {
     const v1::CheckpointReport& report = request.checkpoints(i);
-    // A file of an earlier plan's step is of another way there.
-    const v1::Plan& plan = *state_.plan();
-    if (report.plan_epoch() != plan.epoch() &&
-        !TRIBUTARY_MUTATED("old-report-counts")) {
-      continue;
-    }
+    if (!counts(report)) continue;
     // No file is written of the step where a plan begins.
-    if (report.step() == plan.start_step() && !plan.restore_from().empty()) {
-      NoteUnreadableLocked(plan, request.index(), report.error());
+    if (cannot_read(report)) {
+      NoteUnreadableLocked(*state_.plan(), request.index(), report.error());
       continue;
     }
     ledger_.Add(request.index(), report);
+    TRIBUTARY_FAILPOINT("coordinator-checkpoint-report");
   }
+  uint32_t decided = 0;
+  for (int i = 0; saving_.error.ok() && i < count; ++i, ++decided) {
+    const v1::CheckpointReport& report = request.checkpoints(i);
+    if (!counts(report)) continue;
+    if (cannot_read(report) || ledger_.Undecided(report.step())) break;
+  }
+  return decided;
 }
 
 void JobControl::NoteUnreadableLocked(const v1::Plan& plan, uint32_t index,
@@ -177,20 +241,21 @@ void JobControl::NoteUnreadableLocked(const v1::Plan& plan, uint32_t index,
 
 absl::Status JobControl::ReportEvaluation(
     const v1::ReportEvaluationRequest& request) {
-  absl::MutexLock lock(&mu_);
-  v1::HeartbeatRequest place;
-  place.set_role(v1::ROLE_WORKER);
-  place.set_index(request.rank());
-  place.set_incarnation(request.incarnation());
-  TRIBUTARY_RETURN_IF_ERROR(state_.Renew(place, clock_->NowMicros()));
-  absl::Status status = evaluations_.Add(request);
-  NotePhaseLocked();
-  return status;
+  return Answer([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    v1::HeartbeatRequest place;
+    place.set_role(v1::ROLE_WORKER);
+    place.set_index(request.rank());
+    place.set_incarnation(request.incarnation());
+    absl::Status status = state_.Renew(place, clock_->NowMicros());
+    if (status.ok()) status = evaluations_.Add(request);
+    return status;
+  });
 }
 
 absl::StatusOr<v1::ExchangeResponse> JobControl::Exchange(
     const v1::ExchangeRequest& request) {
   absl::MutexLock lock(&mu_);
+  TRIBUTARY_RETURN_IF_ERROR(HeldLocked());
   TRIBUTARY_RETURN_IF_ERROR(state_.CheckWorker(
       request.rank(), request.incarnation(), request.plan_epoch()));
   if (request.plan_epoch() == taken_over_epoch_) {
@@ -198,7 +263,7 @@ absl::StatusOr<v1::ExchangeResponse> JobControl::Exchange(
     // heard it all does not say it again.
     state_.BreakGroup(state_.membership().workers()[request.rank()],
                       "the coordinator that brought them together has ended");
-    NotePhaseLocked();
+    PublishLocked();
   }
   TRIBUTARY_RETURN_IF_ERROR(rendezvous_.Put(request));
   const auto is_over = [this, &request]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
@@ -206,7 +271,7 @@ absl::StatusOr<v1::ExchangeResponse> JobControl::Exchange(
            state_.plan()->epoch() != request.plan_epoch();
   };
   const auto decided = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-    return closed_ || is_over() ||
+    return closed_ || (HeldLocked().ok() && is_over()) ||
            rendezvous_.Complete(request.group()) != nullptr;
   };
   if (!decided() && !MayHoldLocked()) return TooManyWait(held_calls_);
@@ -215,6 +280,7 @@ absl::StatusOr<v1::ExchangeResponse> JobControl::Exchange(
            absl::Milliseconds(std::min(request.wait_ms(), kLongestWaitMs)));
   --held_calls_;
   if (closed_) return absl::UnavailableError("the coordinator is closing");
+  TRIBUTARY_RETURN_IF_ERROR(HeldLocked());
   if (is_over()) {
     return absl::AbortedError(
         absl::StrCat("plan epoch ", request.plan_epoch(), " is over"));
@@ -228,6 +294,7 @@ absl::StatusOr<v1::ExchangeResponse> JobControl::Exchange(
 
 absl::Status JobControl::Put(const v1::PutWeightsRequest& request) {
   absl::MutexLock lock(&mu_);
+  TRIBUTARY_RETURN_IF_ERROR(HeldLocked());
   TRIBUTARY_RETURN_IF_ERROR(state_.CheckWorker(
       request.rank(), request.incarnation(), request.plan_epoch()));
   if (UsesServers(state_.options().job)) {
@@ -236,17 +303,17 @@ absl::Status JobControl::Put(const v1::PutWeightsRequest& request) {
   }
   const v1::Plan& plan = *state_.plan();
   if (request.parameter() < static_cast<uint32_t>(plan.parameters_size())) {
-    const v1::ParameterSpec& spec =
-        plan.parameters(static_cast<int>(request.parameter()));
-    const int first =
-        FirstHolder({spec.stage() - 1, spec.tensor() - 1}, MeshOf(plan));
-    if (request.rank() != static_cast<uint32_t>(first)) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("parameter ", spec.name(), " is put by rank ", first,
-                       ", got rank ", request.rank()));
+    const uint32_t first = FirstHolderOf(plan, request.parameter());
+    if (request.rank() != first) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "parameter ",
+          plan.parameters(static_cast<int>(request.parameter())).name(),
+          " is put by rank ", first, ", got rank ", request.rank()));
     }
   }
-  return put_weights_.Put(request);
+  const absl::Status status = put_weights_.Put(request);
+  TRIBUTARY_FAILPOINT("coordinator-weights-piece");
+  return status;
 }
 
 int64_t JobControl::StepOfLocked(const Place& place) const {
@@ -258,7 +325,7 @@ v1::JobStatusResponse JobControl::Snapshot() const {
   absl::MutexLock lock(&mu_);
   v1::JobStatusResponse status;
   status.set_name(state_.options().job.name());
-  status.set_phase(state_.phase());
+  status.set_phase(PhaseLocked());
   status.set_message(MessageLocked());
   status.set_step(progress_.merged_step());
   status.set_total_steps(state_.total_steps());

@@ -5,12 +5,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/job/job_options.h"
 #include "common/mutation.h"
 #include "common/steady_waits.h"
 #include "common/wire/plan_codec.h"
 #include "server/coordinator/checkpoint_holders.h"
+#include "server/coordinator/state_file.h"
 #include "spdlog/spdlog.h"
 
 namespace tributary {
@@ -41,30 +43,41 @@ const char* PhaseName(v1::JobPhase phase) {
 JobControl::JobControl(Options options)
     : clock_(options.clock),
       save_(std::move(options.save)),
+      term_(options.restored != nullptr ? options.restored->term() + 1 : 1),
+      started_micros_(options.restored != nullptr
+                          ? options.restored->started_micros()
+                          : options.started_micros),
       state_(options.restored != nullptr
                  ? JobState(options.state, *options.restored,
                             options.clock->NowMicros())
                  : JobState(options.state, options.clock->NowMicros())),
       progress_(options.state.job.cluster().workers(),
-                std::max(options.state.start_step, options.recorded_step)),
+                options.state.start_step),
       evaluations_(options.state.job.training().loss(),
                    options.state.job.cluster().workers()),
       rendezvous_(options.state.job.cluster().workers()) {
-  if (options.restored == nullptr) return;
   absl::MutexLock lock(&mu_);
+  published_.set_phase(state_.phase());
+  saving_.allowed = options.restored != nullptr || !options.state.hold_start;
+  if (options.restored == nullptr) return;
+  progress_.Continue(options.recorded);
+  evaluations_.Restore(EvaluationsOf(*options.restored));
   for (int rank = 0; rank < options.state.job.cluster().workers(); ++rank) {
     unheard_.insert(rank);
   }
   logged_phase_ = state_.phase();
   progress_micros_ = clock_->NowMicros();
   if (state_.plan() != nullptr) taken_over_epoch_ = state_.plan()->epoch();
-  BeginPlanLocked();  // members go on at once, with what they could not report
+  PublishLocked();  // the term; members go on at once, with what they could not
+                    // report
 }
 
 std::optional<PendingManifest> JobControl::NextManifest() {
   absl::MutexLock lock(&mu_);
   const std::optional<CheckpointLedger::Complete> next = ledger_.Next();
-  if (!next || state_.plan() == nullptr) return std::nullopt;
+  if (!next || state_.plan() == nullptr || !HeldLocked().ok()) {
+    return std::nullopt;
+  }
   const v1::Plan& plan = *state_.plan();
   const v1::JobSpec& job = state_.options().job;
   PendingManifest pending;
@@ -106,6 +119,7 @@ bool JobControl::ManifestWritten(const PendingManifest& pending,
                                  const std::string& folder,
                                  const absl::Status& status) {
   absl::MutexLock lock(&mu_);
+  if (deposed_by_ > 0) return true;
   if (state_.plan()->epoch() != pending.plan_epoch) return false;
   const int64_t step = pending.manifest.step();
   ledger_.Settle(step, status, clock_->NowMicros());
@@ -114,7 +128,7 @@ bool JobControl::ManifestWritten(const PendingManifest& pending,
     state_.SetRestorePoint(step, folder);
     spdlog::info("checkpoint of step {}: {}", step, folder);
   }
-  NotePhaseLocked();
+  PublishLocked();
   return true;
 }
 
@@ -148,12 +162,12 @@ void JobControl::GoBack(const UnreadableCheckpoint& lost, int64_t step,
   state_.GoBack(step, folder,
                 absl::StrCat("the checkpoint of step ", lost.step,
                              " cannot be read, ", lost.why));
-  NotePhaseLocked();
+  PublishLocked();
 }
 
 std::string JobControl::CheckpointDirectoryAtEnd() const {
   absl::MutexLock lock(&mu_);
-  if (!state_.over() || state_.plan() == nullptr) return "";
+  if (!state_.over() || state_.plan() == nullptr || deposed_by_ > 0) return "";
   return state_.plan()->checkpoint_directory();
 }
 
@@ -164,27 +178,27 @@ bool JobControl::CheckpointOpen() const {
   return ledger_.Awaits(progress_.merged_step(), every);
 }
 
-absl::StatusOr<FinalWeights> JobControl::TakePutWeights(int64_t step) const {
-  absl::MutexLock lock(&mu_);
-  if (put_weights_.complete() && put_weights_.weights().step == step) {
-    return put_weights_.weights();
-  }
-  return absl::FailedPreconditionError(
-      absl::StrCat("worker 0 has not given the weights after step ", step));
-}
-
 std::string JobControl::MessageLocked() const {
+  if (const absl::Status held = HeldLocked(); !held.ok()) {
+    return std::string(held.message());
+  }
   if (state_.phase() == v1::JOB_PHASE_WAITING) {
     return absl::StrCat("waiting for ", state_.Missing());
   }
-  return state_.over() ? state_.message()
-                       : state_.WaitsFor(clock_->NowMicros());
+  if (const auto ranks = WeightsWantedLocked(); !ranks.empty()) {
+    return absl::StrCat("waiting for the weights after step ",
+                        state_.final_step(), " from worker ",
+                        absl::StrJoin(ranks, ", "));
+  }
+  if (state_.over()) return state_.message();
+  const std::string members = state_.WaitsFor(clock_->NowMicros());
+  return members.empty() ? waits_ : members;
 }
 
 bool JobControl::HasUpdateLocked() const {
   return progress_.HasRecords() || !notices_.empty() ||
          evaluations_.HasRecords(progress_.merged_step()) ||
-         state_.phase() != shown_phase_;
+         PhaseLocked() != shown_phase_;
 }
 
 JobUpdate JobControl::WaitForUpdate(absl::Duration timeout) {
@@ -197,10 +211,11 @@ JobUpdate JobControl::WaitForUpdate(absl::Duration timeout) {
   update.steps = progress_.Take();
   update.evaluations = evaluations_.Take(progress_.merged_step());
   update.notices = std::exchange(notices_, {});
-  update.phase = shown_phase_ = state_.phase();
+  update.phase = shown_phase_ = PhaseLocked();
   update.message = MessageLocked();
   update.total_steps = state_.total_steps();
   update.steps_per_epoch = state_.steps_per_epoch();
+  if (deposed_by_ > 0) update.deposed = std::string(HeldLocked().message());
   return update;
 }
 
@@ -214,6 +229,9 @@ JobTotals JobControl::Totals() const {
   totals.final_loss = progress_.latest().loss;
   totals.start_step = state_.options().start_step;
   totals.checkpoint_step = ledger_.newest_step();
+  if (state_.restore_step() > totals.start_step) {
+    totals.checkpoint_step = state_.restore_step();
+  }
   totals.rollbacks = state_.rollbacks();
   totals.workers_lost = state_.workers_lost();
   totals.servers_lost = state_.servers_lost();
@@ -228,8 +246,9 @@ JobTotals JobControl::Totals() const {
 
 void JobControl::AllowStart(const std::string& checkpoint_directory) {
   absl::MutexLock lock(&mu_);
+  saving_.allowed = true;
   state_.AllowStart(checkpoint_directory);
-  NotePhaseLocked();
+  PublishLocked();
 }
 
 LossVerdict JobControl::MemberLost(v1::Role role, uint32_t index, int64_t pid,
@@ -237,26 +256,27 @@ LossVerdict JobControl::MemberLost(v1::Role role, uint32_t index, int64_t pid,
   absl::MutexLock lock(&mu_);
   const LossVerdict verdict =
       state_.MemberLost(role, index, pid, how, clock_->NowMicros());
-  NotePhaseLocked();
+  PublishLocked();
   return verdict;
 }
 
 void JobControl::RequestStop() {
   absl::MutexLock lock(&mu_);
   state_.RequestStop();
-  NotePhaseLocked();
+  PublishLocked();
 }
 
 void JobControl::Fail(absl::string_view why) {
   absl::MutexLock lock(&mu_);
   state_.Fail(why);
-  NotePhaseLocked();
+  PublishLocked();
 }
 
 bool JobControl::WaitUntilEveryoneKnowsEnd(absl::Duration timeout) {
   absl::MutexLock lock(&mu_);
   const auto known = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-    return closed_ || (state_.over() && state_.EveryoneKnowsEnd());
+    return closed_ ||
+           (state_.over() && HeldLocked().ok() && state_.EveryoneKnowsEnd());
   };
   return AwaitFor(&mu_, absl::Condition(&known), timeout);
 }
@@ -264,8 +284,19 @@ bool JobControl::WaitUntilEveryoneKnowsEnd(absl::Duration timeout) {
 void JobControl::Tick(absl::Duration timeout) {
   absl::MutexLock lock(&mu_);
   AwaitFor(&mu_, absl::Condition(&closed_), timeout);
-  state_.Tick(clock_->NowMicros());
-  NotePhaseLocked();
+  if (deposed_by_ > 0) return;
+  const int64_t now = clock_->NowMicros();
+  state_.Tick(now);
+  GiveUpReportsLocked();
+  WantWeightsLocked();
+  PublishLocked();
+  if (!saving_.held ||
+      now - saving_.held_micros < state_.options().loss_timeout_micros) {
+    return;
+  }
+  state_.Fail(HeldLocked().message());
+  saving_.given_up = true;
+  PublishLocked();
 }
 
 void JobControl::AwaitWork(absl::Duration timeout) {
@@ -277,36 +308,10 @@ void JobControl::AwaitWork(absl::Duration timeout) {
   AwaitFor(&mu_, absl::Condition(&there), timeout);
 }
 
-bool JobControl::InForceLocked() const {
-  return !state_.over() && state_.plan() != nullptr && !state_.wants_new_plan();
-}
-
-bool JobControl::InForce(uint64_t plan_epoch) const {
+void JobControl::SetWaits(const std::string& what) {
   absl::MutexLock lock(&mu_);
-  return InForceLocked() && state_.plan()->epoch() == plan_epoch;
-}
-
-bool JobControl::ReadyToSaveLocked() const {
-  return InForceLocked() && state_.AllWorkersFinished();
-}
-
-bool JobControl::ReadyToSave(v1::Plan* plan, int64_t* step) const {
-  absl::MutexLock lock(&mu_);
-  if (!ReadyToSaveLocked()) return false;
-  *plan = *state_.plan();
-  *step = state_.final_step();
-  return true;
-}
-
-void JobControl::Saved(uint64_t plan_epoch, const absl::Status& status) {
-  absl::MutexLock lock(&mu_);
-  if (status.ok()) {
-    state_.MarkDone();
-  } else if (InForceLocked() && state_.plan()->epoch() == plan_epoch) {
-    state_.Fail(absl::StrCat("the final weights could not be saved: ",
-                             status.message()));
-  }
-  NotePhaseLocked();
+  if (waits_.empty() && !what.empty()) NoteLocked(what);
+  waits_ = what;
 }
 
 void JobControl::Close() {
@@ -319,22 +324,20 @@ bool JobControl::closed() const {
   return closed_;
 }
 
+bool JobControl::deposed() const {
+  absl::MutexLock lock(&mu_);
+  return deposed_by_ > 0;
+}
+
+bool JobControl::saved() const {
+  absl::MutexLock lock(&mu_);
+  return saving_.error.ok();
+}
+
 void JobControl::NoteProgressLocked() {
   if (progress_.merged_step() == noted_step_) return;
   noted_step_ = progress_.merged_step();
   progress_micros_ = clock_->NowMicros();
-}
-
-void JobControl::SaveStateLocked() {
-  if (!save_) return;
-  const v1::CoordinatorState state = state_.Save();
-  std::string bytes = state.SerializeAsString();
-  if (bytes == saved_state_) return;
-  saved_state_ = std::move(bytes);
-  if (absl::Status status = save_(state); !status.ok()) {
-    spdlog::error("a coordinator in this one's place could not go on: {}",
-                  std::string(status.message()));
-  }
 }
 
 void JobControl::BeginPlanLocked() {
@@ -349,20 +352,21 @@ void JobControl::BeginPlanLocked() {
   put_weights_.Begin(FromProto(state_.plan()->parameters()));
 }
 
-void JobControl::NotePhaseLocked() {
+void JobControl::NoteLocked(std::string notice) {
+  spdlog::warn("{}", notice);
+  if (notices_.size() < kMaxNotices) notices_.push_back(std::move(notice));
+}
+
+void JobControl::PublishLocked() {
+  if (deposed_by_ > 0) return;
   SaveStateLocked();
+  if (!HeldLocked().ok()) return;
+  published_ = state_.Orders();
+  published_.set_term(term_);
   BeginPlanLocked();
-  std::vector<std::string> notices = state_.TakeNotices();
-  for (std::string& notice : ledger_.TakeNotices()) {
-    notices.push_back(std::move(notice));
-  }
-  for (std::string& notice : evaluations_.TakeNotices()) {
-    notices.push_back(std::move(notice));
-  }
-  for (std::string& notice : notices) {
-    spdlog::warn("{}", notice);
-    if (notices_.size() < kMaxNotices) notices_.push_back(std::move(notice));
-  }
+  for (std::string& notice : state_.TakeNotices()) NoteLocked(notice);
+  for (std::string& notice : ledger_.TakeNotices()) NoteLocked(notice);
+  for (std::string& notice : evaluations_.TakeNotices()) NoteLocked(notice);
   if (state_.phase() == logged_phase_) return;
   if (state_.phase() == v1::JOB_PHASE_RUNNING) {
     progress_micros_ = clock_->NowMicros();

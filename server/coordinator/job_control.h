@@ -15,62 +15,28 @@
 #include "server/coordinator/checkpoint_ledger.h"
 #include "server/coordinator/evaluations.h"
 #include "server/coordinator/job_state.h"
+#include "server/coordinator/job_update.h"
 #include "server/coordinator/progress.h"
 #include "server/coordinator/put_weights.h"
 #include "server/coordinator/rendezvous.h"
 
 namespace tributary {
 
-// What has happened since the last look.
-struct JobUpdate {
-  std::vector<StepRecord> steps;              // in order, each once
-  std::vector<EvaluationRecord> evaluations;  // after the steps they evaluate
-  v1::JobPhase phase = v1::JOB_PHASE_WAITING;
-  std::string message;      // WAITING: for whom; FAILED: why
-  int64_t total_steps = 0;  // this and below: 0 before the model is declared
-  int64_t steps_per_epoch = 0;
-  std::vector<std::string> notices;  // sentences about losses and checkpoints
-};
-
-// What a whole run came to.
-struct JobTotals {
-  int64_t steps = 0;  // finished by every worker
-  int64_t epochs = 0;
-  uint64_t samples = 0;
-  double training_seconds = 0;  // of the steps alone
-  double final_loss = 0;        // of the last step
-  uint64_t bytes_sent = 0;      // by the workers
-  uint64_t bytes_received = 0;  // by the workers
-  bool stopped = false;         // before all steps, on request
-  int64_t start_step = 0;       // where a resumed run began
-  int64_t checkpoint_step = 0;  // of the newest complete one; 0: none
-  uint64_t rollbacks = 0;
-  uint64_t workers_lost = 0;
-  uint64_t servers_lost = 0;
-};
-
-// A checkpoint of which every file is there.
-struct PendingManifest {
-  std::string directory;
-  v1::CheckpointManifest manifest;
-  uint64_t plan_epoch = 0;  // under which its step was made
-};
-
-// A member cannot read the checkpoint that the plan begins with.
-struct UnreadableCheckpoint {
-  uint64_t plan_epoch = 0;
-  int64_t step = 0;
-  std::string folder;
-  std::string directory;  // where the job writes; empty: nowhere
-  std::string why;        // "server 1: FILE: byte ..."
-};
-
 // The one lock around the coordinator's cores. Every public function may be
 // called from any thread; none waits but those that take a time.
+//
+// State is written ahead: whatever has changed is saved before anything of it
+// is answered, shown or acted upon. While it cannot be saved, heartbeats are
+// answered with the state before and every other call with Unavailable; the
+// next Tick tries again. After loss_timeout the job fails. Evaluations and the
+// newest checkpoint are saved too, but hold nothing up.
+//
+// Each coordinator of a job has a term, one higher than the one before. One
+// that hears of a higher term than its own ends at once and saves nothing.
 class JobControl {
  public:
   // Keeps what a later coordinator needs to go on; called with the lock held,
-  // when something has changed.
+  // when something has changed. OK: it is on the disk.
   using SaveState = std::function<absl::Status(const v1::CoordinatorState&)>;
   struct Options {
     JobState::Options state;
@@ -79,7 +45,8 @@ class JobControl {
     // What an earlier coordinator of this job has kept, or none; and the steps
     // that it has recorded.
     const v1::CoordinatorState* restored = nullptr;
-    int64_t recorded_step = 0;
+    RecordedSteps recorded;
+    int64_t started_micros = 0;  // of the job, since 1970, UTC
   };
 
   explicit JobControl(Options options);
@@ -129,8 +96,7 @@ class JobControl {
               const std::string& folder);
   // Folders of checkpoints that have failed, since the last call.
   std::vector<std::string> TakeFailedCheckpoints();
-  // Where the checkpoints are of a job that is over; empty: it goes on, or has
-  // none.
+  // Of a job that is over; empty: it goes on, or takes none.
   std::string CheckpointDirectoryAtEnd() const;
   // A checkpoint that the finished steps came past is not decided yet.
   bool CheckpointOpen() const;
@@ -139,29 +105,61 @@ class JobControl {
   bool ReadyToSave(v1::Plan* plan, int64_t* step) const;
   // Whether this plan is the newest and nothing has ended it.
   bool InForce(uint64_t plan_epoch) const;
-  // What rank 0 has put, of this step; FailedPrecondition: it has not.
+  // What the ranks have put, of this step. FailedPrecondition: they have not,
+  // and are asked for it; the sentence names them.
   absl::StatusOr<FinalWeights> TakePutWeights(int64_t step) const;
   // Ends the job. An error of a plan that is not in force any more does not:
   // its server is lost, and everybody goes back.
   void Saved(uint64_t plan_epoch, const absl::Status& status);
+  // What is waited for beside members.
+  void SetWaits(const std::string& what);
   void Close();  // ends every wait
   bool closed() const;
+  bool deposed() const;  // another coordinator of this job has a higher term
+  bool saved() const;    // all that has changed is on the disk
+  uint64_t term() const { return term_; }
 
  private:
   bool InForceLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
+  // Ranks that everybody waits for: they have put weights that are not here.
+  std::vector<uint32_t> WeightsWantedLocked() const
+      ABSL_SHARED_LOCKS_REQUIRED(mu_);
+  void WantWeightsLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool ReadyToSaveLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   std::string MessageLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   bool HasUpdateLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
-  // Logs and remembers a change of phase.
-  void NotePhaseLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // After every change: saves it, then lets it be seen.
+  void PublishLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Makes a change for a call, and answers the call once it is saved.
+  template <typename Change>
+  auto Answer(const Change& change) -> decltype(change());
+  void NoteLocked(std::string notice) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // What belongs to a plan begins anew with another one.
   void BeginPlanLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SaveStateLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  v1::CoordinatorState StateLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
+  // Why nothing may be seen of the newest state; OK: it may.
+  absl::Status HeldLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
+  v1::JobPhase PhaseLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return HeldLocked().ok() ? state_.phase() : published_.phase();
+  }
+  absl::StatusOr<v1::HeartbeatResponse> BeatLocked(
+      const v1::HeartbeatRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool MayTakeLocked(const v1::HeartbeatRequest& request) const
+      ABSL_SHARED_LOCKS_REQUIRED(mu_);
+  // Keeps the sender's lease and takes nothing from it.
+  absl::StatusOr<v1::HeartbeatResponse> HeldBeatLocked(
+      const v1::HeartbeatRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Where this rank goes on with its reports after a coordinator's end.
   absl::Status FindReportsLocked(const v1::HeartbeatRequest& request)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Of a rank that had finished, and is gone since, no report comes any more.
+  void GiveUpReportsLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Remembers when progress was last seen.
   void NoteProgressLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void TakeCheckpointsLocked(const v1::HeartbeatRequest& request)
+  // Returns how many, from the front, are decided: the sender keeps the others
+  // for another coordinator that may have to ask for them again.
+  uint32_t TakeCheckpointsLocked(const v1::HeartbeatRequest& request)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void NoteUnreadableLocked(const v1::Plan& plan, uint32_t index,
                             const std::string& error)
@@ -173,6 +171,8 @@ class JobControl {
 
   const Clock* const clock_;
   const SaveState save_;
+  const uint64_t term_;
+  const int64_t started_micros_;
   Histogram checkpoint_seconds_{Histogram::SecondsBounds()};
 
   mutable absl::Mutex mu_;
@@ -187,11 +187,15 @@ class JobControl {
   Rendezvous rendezvous_ ABSL_GUARDED_BY(mu_);
   PutWeights put_weights_ ABSL_GUARDED_BY(mu_);
   std::optional<UnreadableCheckpoint> unreadable_ ABSL_GUARDED_BY(mu_);
+  uint64_t wanted_epoch_ ABSL_GUARDED_BY(mu_) = 0;  // of weights, a plan's
   std::vector<std::string> notices_ ABSL_GUARDED_BY(mu_);
   std::set<uint32_t> unheard_ ABSL_GUARDED_BY(mu_);  // ranks, since a restore
-  std::string saved_state_ ABSL_GUARDED_BY(mu_);
+  Saving saving_ ABSL_GUARDED_BY(mu_);
+  uint64_t deposed_by_ ABSL_GUARDED_BY(mu_) = 0;          // a term
+  v1::HeartbeatResponse published_ ABSL_GUARDED_BY(mu_);  // for every member
   v1::JobPhase logged_phase_ ABSL_GUARDED_BY(mu_) = v1::JOB_PHASE_WAITING;
   v1::JobPhase shown_phase_ ABSL_GUARDED_BY(mu_) = v1::JOB_PHASE_UNSPECIFIED;
+  std::string waits_ ABSL_GUARDED_BY(mu_);
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
   int held_calls_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t taken_over_epoch_ ABSL_GUARDED_BY(mu_) = 0;  // plan's; 0: none

@@ -119,6 +119,12 @@ bool JobState::EverybodyHeardSinceBreak() const {
                      heard);
 }
 
+void JobState::WantAgain(uint32_t rank, int64_t now_micros) {
+  Place& worker = membership_.workers()[rank];
+  if (worker.alive || !worker.finished || over()) return;
+  Lose(worker, "it had finished, and its weights are wanted again", now_micros);
+}
+
 LossVerdict JobState::MemberLost(v1::Role role, uint32_t index, int64_t pid,
                                  absl::string_view how, int64_t now_micros) {
   if (over()) return LossVerdict::kFatal;

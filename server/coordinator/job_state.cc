@@ -279,12 +279,17 @@ v1::HeartbeatResponse JobState::Apply(const v1::HeartbeatRequest& request,
   return response;
 }
 
+v1::HeartbeatResponse JobState::Orders() const {
+  v1::HeartbeatResponse orders;
+  orders.set_phase(phase_);
+  orders.set_message(message_);
+  if (stop_step_) orders.set_stop_step(*stop_step_);
+  if (plan_) orders.set_plan_epoch(plan_->epoch());
+  return orders;
+}
+
 v1::HeartbeatResponse JobState::Farewell(const v1::HeartbeatRequest& request) {
-  v1::HeartbeatResponse response;
-  response.set_phase(phase_);
-  response.set_message(message_);
-  if (stop_step_) response.set_stop_step(*stop_step_);
-  if (plan_) response.set_plan_epoch(plan_->epoch());
+  v1::HeartbeatResponse response = Orders();
   if (request.role() == v1::ROLE_WORKER) {
     for (uint32_t rank : AdoptedBy(request.index())) {
       response.add_adopt_ranks(rank);

@@ -104,6 +104,8 @@ class JobState {
   // last that was taken of this worker, `steps_taken` of this request.
   v1::HeartbeatResponse Apply(const v1::HeartbeatRequest& request,
                               uint32_t steps_taken, int64_t last_step);
+  // What every member may know: the phase, the plan's epoch, where all stop.
+  v1::HeartbeatResponse Orders() const;
   // The orders of a job that is over: any member gets them, fenced or not.
   v1::HeartbeatResponse Farewell(const v1::HeartbeatRequest& request);
 
@@ -111,6 +113,9 @@ class JobState {
   // nobody takes again, fail the job. Call it far more often than leases last:
   // a longer pause means that nobody was heard.
   void Tick(int64_t now_micros);
+  // This worker has finished; what it has is needed once more. If its process
+  // is gone since, it is lost.
+  void WantAgain(uint32_t rank, int64_t now_micros);
   // The process is known to be gone: no need to wait for its lease.
   LossVerdict MemberLost(v1::Role role, uint32_t index, int64_t pid,
                          absl::string_view how, int64_t now_micros);

@@ -53,6 +53,16 @@ Progress::Progress(int num_workers, int64_t start_step) : ranks_(num_workers) {
   latest_.step = start_step;
 }
 
+void Progress::Continue(const RecordedSteps& recorded) {
+  total_samples_ = recorded.samples;
+  training_seconds_ = recorded.training_seconds;
+  if (recorded.step <= latest_.step) return;
+  for (Rank& rank : ranks_) rank.last_step = recorded.step;
+  latest_.step = recorded.step;
+  latest_.epoch = recorded.epoch;
+  latest_.loss = recorded.loss;
+}
+
 absl::Status Progress::StartAt(uint32_t rank_index, int64_t start_step) {
   Rank& rank = ranks_[rank_index];
   if (start_step < 0 || start_step > kMaxStep) {

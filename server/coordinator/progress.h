@@ -37,6 +37,15 @@ struct StepRecord {
   std::vector<v1::StepReport> ranks;
 };
 
+// What the steps that were recorded so far came to.
+struct RecordedSteps {
+  int64_t step = 0;  // the last
+  int64_t epoch = 0;
+  double loss = 0;  // of the last
+  uint64_t samples = 0;
+  double training_seconds = 0;
+};
+
 // Collects every rank's StepReports and merges a step once all have reported
 // it. Ranks run apart, reports come twice and steps are repeated after a loss;
 // records come once, in step order. What a lost worker did not report any more
@@ -52,6 +61,9 @@ class Progress {
 
   // Steps up to `start_step` were reported to an earlier run.
   explicit Progress(int num_workers, int64_t start_step = 0);
+
+  // These were recorded by an earlier coordinator of the job.
+  void Continue(const RecordedSteps& recorded);
 
   // The process that reports for the rank has begun after `start_step`: the
   // reports up to there that have not come will not. InvalidArgument when that

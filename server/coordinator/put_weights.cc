@@ -16,6 +16,14 @@ void PutWeights::Begin(const ParameterSpecs& parameters) {
   complete_ = 0;
 }
 
+std::vector<size_t> PutWeights::Missing() const {
+  std::vector<size_t> missing;
+  for (size_t p = 0; p < come_.size(); ++p) {
+    if (come_[p] < weights_.parameters[p].size()) missing.push_back(p);
+  }
+  return missing;
+}
+
 absl::Status PutWeights::Put(const v1::PutWeightsRequest& request) {
   const std::string& payload = request.payload();
   if (request.parameter() >= weights_.parameters.size()) {
@@ -49,9 +57,9 @@ absl::Status PutWeights::Put(const v1::PutWeightsRequest& request) {
   const size_t p = request.parameter();
   if (begin + n <= come_[p]) return absl::OkStatus();  // has come before
   if (begin != come_[p]) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the next piece of parameter ", p, " is from element ",
-                     come_[p], " on, got element ", begin));
+    return absl::OutOfRangeError(absl::StrCat("the next piece of parameter ", p,
+                                              " is from element ", come_[p],
+                                              " on, got element ", begin));
   }
   if (begin == 0) weights_.tensors[p].resize(size);
   std::memcpy(weights_.tensors[p].data() + begin, payload.data(),

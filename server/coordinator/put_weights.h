@@ -17,15 +17,17 @@ class PutWeights {
   // Forgets what has come. The parameters of the model.
   void Begin(const ParameterSpecs& parameters);
 
-  // The parameter's next piece, or one that has come before. InvalidArgument:
-  // not next, of another step, or beyond the parameter; DataLoss: wrong
-  // checksum.
+  // The parameter's next piece, or one that has come before. OutOfRange: not
+  // next, so that the sender begins with this parameter anew. InvalidArgument:
+  // of another step, or beyond the parameter. DataLoss: wrong checksum.
   absl::Status Put(const v1::PutWeightsRequest& request);
 
   bool complete() const {
     return !weights_.parameters.empty() &&
            complete_ == weights_.parameters.size();
   }
+  // Parameters of which a piece has not come.
+  std::vector<size_t> Missing() const;
   const FinalWeights& weights() const { return weights_; }
 
  private:

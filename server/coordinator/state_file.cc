@@ -18,6 +18,8 @@
 namespace tributary {
 namespace {
 
+constexpr uint64_t kMaxTerm = uint64_t{1} << 62;  // it can be added to
+
 absl::Status CheckCluster(const v1::JobSpec& job) {
   const v1::ClusterSpec& cluster = job.cluster();
   const int fewest = UsesServers(job) ? 1 : 0;
@@ -72,6 +74,19 @@ absl::Status CheckPlan(const v1::CoordinatorState& state) {
   return MakePartitionPlan(state.plan()).status();
 }
 
+absl::Status CheckEvaluations(const v1::CoordinatorState& state) {
+  int64_t last = -1;
+  for (const v1::EvaluationState& evaluation : state.evaluations()) {
+    if (evaluation.step() <= last) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("an evaluation of step ", evaluation.step(),
+                       " follows one of step ", last));
+    }
+    last = evaluation.step();
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckState(const v1::CoordinatorState& state) {
   if (state.phase() < v1::JOB_PHASE_WAITING ||
       state.phase() > v1::JOB_PHASE_FAILED) {
@@ -83,7 +98,12 @@ absl::Status CheckState(const v1::CoordinatorState& state) {
     return absl::InvalidArgumentError(absl::StrCat(
         "restore step ", state.restore_step(), ", wanted 0 or more"));
   }
+  if (state.term() > kMaxTerm) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("term ", state.term(), ", wanted at most ", kMaxTerm));
+  }
   TRIBUTARY_RETURN_IF_ERROR(CheckCluster(state.job()));
+  TRIBUTARY_RETURN_IF_ERROR(CheckEvaluations(state));
   if (!state.declaration().parameters().empty()) {  // the next plan is of it
     TRIBUTARY_RETURN_IF_ERROR(
         CheckDeclaration(state.declaration(), state.job()));
@@ -93,6 +113,32 @@ absl::Status CheckState(const v1::CoordinatorState& state) {
 }
 
 }  // namespace
+
+std::vector<EvaluationRecord> EvaluationsOf(const v1::CoordinatorState& state) {
+  std::vector<EvaluationRecord> evaluations;
+  for (const v1::EvaluationState& saved : state.evaluations()) {
+    EvaluationRecord record;
+    record.step = saved.step();
+    record.epoch = saved.epoch();
+    record.samples = saved.samples();
+    record.metrics.insert(saved.metrics().begin(), saved.metrics().end());
+    evaluations.push_back(std::move(record));
+  }
+  return evaluations;
+}
+
+void SaveEvaluations(const std::vector<EvaluationRecord>& evaluations,
+                     v1::CoordinatorState* state) {
+  for (const EvaluationRecord& record : evaluations) {
+    v1::EvaluationState* saved = state->add_evaluations();
+    saved->set_step(record.step);
+    saved->set_epoch(record.epoch);
+    saved->set_samples(record.samples);
+    for (const auto& [name, value] : record.metrics) {
+      (*saved->mutable_metrics())[name] = value;
+    }
+  }
+}
 
 std::string EncodeState(const v1::CoordinatorState& state) {
   std::string bytes(sizeof(uint32_t), '\0');

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -27,7 +28,7 @@ class DiskTest : public FaultTest {
   void SetUp() override {
     FaultTest::SetUp();
     fs::create_directory(disk_);
-    if (mount("tmpfs", disk_.c_str(), "tmpfs", 0, "size=1m") != 0) {
+    if (mount("tmpfs", disk_.c_str(), "tmpfs", 0, size()) != 0) {
       const std::string why = strerror(errno);
       GTEST_SKIP() << "a tmpfs cannot be mounted here: " << why;
     }
@@ -38,6 +39,8 @@ class DiskTest : public FaultTest {
     if (!mounted_) return;
     EXPECT_EQ(umount(disk_.c_str()), 0) << strerror(errno);
   }
+
+  virtual const char* size() const { return "size=1m"; }
 
   // Takes every byte that is left.
   void Fill() {
@@ -95,6 +98,54 @@ TEST_F(DiskTest, TheRunGoesOnAndTheLastCheckpointStaysWhileTheDiskIsFull) {
   }
   EXPECT_EQ(Summary("run")["checkpoint_step"], 2400);
   EXPECT_EQ(Sha256("run"), Undisturbed(words));
+}
+
+// The run directory itself is on the small disk, with everything in it.
+class RunDirectoryDiskTest : public DiskTest {
+ protected:
+  const char* size() const override { return "size=8m"; }
+
+  void ExpectEveryStepOnce(int64_t steps) {
+    std::istringstream lines(Read("disk/run/metrics.jsonl"));
+    int64_t step = 0;
+    for (std::string line; std::getline(lines, line);) {
+      EXPECT_EQ(json::parse(line)["step"], ++step);
+    }
+    EXPECT_EQ(step, steps);
+  }
+};
+
+TEST_F(RunDirectoryDiskTest, TrainingGoesOnAndWhatItHasToSayIsWrittenLater) {
+  const std::vector<std::string> words = {"--set", "training.epochs=150"};
+  auto train = Train("disk/run", words);
+  ASSERT_TRUE(train->WaitForOutput("epoch 3/150: test", kSoon));
+  Fill();
+  ASSERT_TRUE(train->WaitForOutput("what is recorded waits for room", kSoon))
+      << train->output();
+  EXPECT_THAT(train->output(), HasSubstr("No space left on device"));
+  // Steps are made and shown meanwhile.
+  ASSERT_TRUE(train->WaitForOutput("epoch 75/150: test", kSoon))
+      << train->output();
+  fs::remove(disk_ + "/filler");
+  EXPECT_EQ(train->Wait(kSoon), 0) << train->output();
+  EXPECT_THAT(train->output(), HasSubstr("there is room on the disk again"));
+  ExpectEveryStepOnce(2400);
+  EXPECT_EQ(Summary("disk/run")["evaluations"].size(), 150u);
+  EXPECT_EQ(Sha256("disk/run"), Undisturbed(words));
+}
+
+TEST_F(RunDirectoryDiskTest, TheEndOfTheJobWaitsForRoom) {
+  auto train = Train("disk/run");
+  ASSERT_TRUE(train->WaitForOutput("epoch 5/40: test", kSoon));
+  Fill();
+  ASSERT_TRUE(train->WaitForOutput(
+      "the job waits until the coordinator's state can be saved", kSoon))
+      << train->output();
+  EXPECT_FALSE(fs::exists(disk_ + "/run/weights.safetensors"));
+  fs::remove(disk_ + "/filler");
+  EXPECT_EQ(train->Wait(kSoon), 0) << train->output();
+  ExpectEveryStepOnce(640);
+  EXPECT_EQ(Sha256("disk/run"), Undisturbed());
 }
 
 }  // namespace

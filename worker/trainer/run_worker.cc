@@ -216,6 +216,10 @@ absl::Status TrainPlan(Member& member, Workplace& place, Canceller& canceller,
   absl::StatusOr<int64_t> start =
       StartWeights(member, replica, plan, synchronizer.get());
   absl::Status status = start.status();
+  int64_t last_step = 0;
+  const auto give_weights = [&] {
+    return GiveWeights(member, replica, *place.ops, plan, last_step);
+  };
   if (start.ok()) {
     if (*start > 0) spdlog::info("going on after step {}", *start);
     metrics->SetSilentShard(-1);
@@ -223,9 +227,8 @@ absl::Status TrainPlan(Member& member, Workplace& place, Canceller& canceller,
     int64_t step = *start;
     status = TrainAndReport(member, place, options, synchronizer.get(), metrics,
                             &step);
-    if (status.ok()) {
-      status = GiveWeights(member, replica, *place.ops, plan, step);
-    }
+    last_step = step;
+    if (status.ok()) status = give_weights();
   }
   // What this rank has broken off the others shall not wait for.
   if (!status.ok()) {
@@ -238,7 +241,7 @@ absl::Status TrainPlan(Member& member, Workplace& place, Canceller& canceller,
   TRIBUTARY_RETURN_IF_ERROR(member.Finish());
   // What the synchronizer still writes is wanted. A server, or without servers
   // a worker, that is lost before the job is done takes everybody back.
-  return member.WaitForDone(plan.epoch());
+  return member.WaitForDone(plan.epoch(), give_weights);
 }
 
 std::vector<uint32_t> OtherRanks(const Member& member) {

@@ -147,7 +147,7 @@ TEST_F(RunDirectoryTest, LinesThatWereBeingWrittenAreCutOffBeforeOthersFollow) {
   Write("run/metrics.jsonl", metrics + "{\"step\":2,\"ep");
   Write("run/timeline.jsonl", timeline + "{\"step\":2,\"ra");
   run = RunDirectory::Open(RunLock::Take("run").value(), kStarted).value();
-  EXPECT_EQ(run->last_step(), 1);
+  EXPECT_EQ(run->recorded().step, 1);
   EXPECT_EQ(Read("run/metrics.jsonl"), metrics);
   EXPECT_EQ(Read("run/timeline.jsonl"), timeline);
 }

@@ -111,8 +111,13 @@ class CoordinatorTest : public ::testing::Test {
     options.job = Job(servers, workers);
     options.on_weights = [this](const FinalWeights& weights) {
       weights_ = weights;
+      if (full_for_ > 0) {
+        --full_for_;
+        return absl::ResourceExhaustedError("no space left on device");
+      }
       return save_status_;
     };
+    options.loss_timeout = loss_timeout_;
     coordinator_ = Coordinator::Start(std::move(options)).value();
   }
 
@@ -164,12 +169,15 @@ class CoordinatorTest : public ::testing::Test {
       JobUpdate update = coordinator_->WaitForUpdate(absl::Seconds(1));
       for (auto& step : update.steps) all.steps.push_back(step);
       for (auto& e : update.evaluations) all.evaluations.push_back(e);
+      for (auto& notice : update.notices) all.notices.push_back(notice);
       all.phase = update.phase;
       all.message = update.message;
     }
     return all;
   }
 
+  int full_for_ = 0;  // attempts to save the weights
+  absl::Duration loss_timeout_ = absl::Seconds(120);
   absl::Status save_status_;
   FinalWeights weights_;
   CountingServer store_[2];
@@ -432,7 +440,7 @@ TEST_F(CoordinatorTest, FailureOfOneReachesAllWithItsSentence) {
 }
 
 TEST_F(CoordinatorTest, WeightsThatCannotBeSavedFailTheJob) {
-  save_status_ = absl::ResourceExhaustedError("no space left on device");
+  save_status_ = absl::DataLossError("input/output error");
   Start(1, 1);
   auto server = Join(v1::ROLE_SERVER, store_[0].address());
   auto worker = Join(v1::ROLE_WORKER);
@@ -442,8 +450,38 @@ TEST_F(CoordinatorTest, WeightsThatCannotBeSavedFailTheJob) {
   const JobUpdate all = Collect();
   EXPECT_EQ(all.phase, v1::JOB_PHASE_FAILED);
   EXPECT_EQ(all.message,
-            "the final weights could not be saved: no space left on device");
+            "the final weights could not be saved: input/output error");
   EXPECT_TRUE(absl::IsAborted(server->WaitForEnd(kSoon)));
+}
+
+TEST_F(CoordinatorTest, OnAFullDiskTheWeightsWaitForRoomAndSaySo) {
+  full_for_ = 3;
+  Start(1, 1);
+  auto server = Join(v1::ROLE_SERVER, store_[0].address());
+  auto worker = Join(v1::ROLE_WORKER);
+  ASSERT_TRUE(worker->DeclareModel(Model()).ok());
+  store_[0].Serve(worker->GetPlan(1, kSoon).value());
+  TrainToEnd(*worker);
+  const JobUpdate all = Collect();
+  EXPECT_EQ(all.phase, v1::JOB_PHASE_DONE) << all.message;
+  EXPECT_EQ(full_for_, 0);
+  EXPECT_THAT(all.notices,
+              ::testing::Contains("waiting for room for the final weights: "
+                                  "no space left on device"));
+}
+
+TEST_F(CoordinatorTest, WeightsThatFindNoRoomForTooLongFailTheJob) {
+  full_for_ = 1'000'000;
+  loss_timeout_ = absl::Seconds(1);
+  Start(1, 1);
+  auto server = Join(v1::ROLE_SERVER, store_[0].address());
+  auto worker = Join(v1::ROLE_WORKER);
+  ASSERT_TRUE(worker->DeclareModel(Model()).ok());
+  store_[0].Serve(worker->GetPlan(1, kSoon).value());
+  TrainToEnd(*worker);
+  const JobUpdate all = Collect();
+  EXPECT_EQ(all.phase, v1::JOB_PHASE_FAILED);
+  EXPECT_THAT(all.message, HasSubstr("no space left on device"));
 }
 
 TEST_F(CoordinatorTest, WeightsThatComeDamagedAreAskedForAgain) {

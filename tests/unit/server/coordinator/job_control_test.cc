@@ -40,6 +40,7 @@ v1::HeartbeatRequest Beat(v1::Role role, const v1::RegisterResponse& place) {
   request.set_incarnation(place.incarnation());
   request.set_plan_epoch(1);
   request.set_job_id(place.job_id());
+  request.set_term(place.term());
   return request;
 }
 
@@ -313,7 +314,7 @@ TEST(JobControlTest, WhatGoesWrongWithAPlanThatIsOverEndsNothing) {
   EXPECT_EQ(control.Snapshot().phase(), v1::JOB_PHASE_FAILED);
 }
 
-// Its reports were lost with the coordinator, and it may be gone as well.
+// What was not recorded it tells again, unless it is gone.
 TEST(JobControlTest, ASuccessorSavesAfterTheStepThatEverybodyHasFinished) {
   ManualClock clock;
   JobControl::Options options;
@@ -325,9 +326,10 @@ TEST(JobControlTest, ASuccessorSavesAfterTheStepThatEverybodyHasFinished) {
     kept = state;
     return absl::OkStatus();
   };
+  v1::RegisterResponse server;
   {
     JobControl first(options);
-    Join(first, v1::ROLE_SERVER, "server");
+    server = Join(first, v1::ROLE_SERVER, "server");
     const auto worker = Join(first, v1::ROLE_WORKER, "worker");
     Declare(first, worker);
     v1::HeartbeatRequest last = Beat(v1::ROLE_WORKER, worker);
@@ -340,12 +342,18 @@ TEST(JobControlTest, ASuccessorSavesAfterTheStepThatEverybodyHasFinished) {
   JobControl successor(options);
   v1::Plan plan;
   int64_t step = 0;
+  EXPECT_FALSE(successor.ReadyToSave(&plan, &step));
+  for (int i = 0; i < 4; ++i) {  // its lease runs out
+    clock.AdvanceMicros(3'000'000);
+    ASSERT_TRUE(successor.Heartbeat(Beat(v1::ROLE_SERVER, server)).ok());
+    successor.Tick(absl::ZeroDuration());
+  }
   ASSERT_TRUE(successor.ReadyToSave(&plan, &step));
   EXPECT_EQ(step, kSteps);
 }
 
-// A server has written while there was no coordinator: it says so with its
-// first heartbeat, and once.
+// A server has written while there was no coordinator: it says so until the
+// checkpoint is decided.
 TEST(JobControlTest, ASuccessorTakesACheckpointFromTheFirstHeartbeat) {
   ManualClock clock;
   v1::CoordinatorState kept;
@@ -371,10 +379,16 @@ TEST(JobControlTest, ASuccessorTakesACheckpointFromTheFirstHeartbeat) {
   written->mutable_file()->set_name("shard-0-of-1");
   options.restored = &kept;
   JobControl successor(options);
-  const auto answer = successor.Heartbeat(request);
+  request.set_term(successor.term());
+  auto answer = successor.Heartbeat(request);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->checkpoints_taken(), 0);
+  const std::optional<PendingManifest> pending = successor.NextManifest();
+  ASSERT_TRUE(pending.has_value());
+  EXPECT_TRUE(successor.ManifestWritten(*pending, "step-5", absl::OkStatus()));
+  answer = successor.Heartbeat(request);
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(answer->checkpoints_taken(), 1);
-  EXPECT_TRUE(successor.NextManifest().has_value());
 }
 
 // Who has heard everybody does not say its own again: the groups that were

@@ -53,7 +53,7 @@ TEST_F(PutWeightsTest, WhatIsNotNextIsRefused) {
   const auto invalid = absl::StatusCode::kInvalidArgument;
   TRIBUTARY_EXPECT_OK(weights_.Put(Piece(0, 0, {1, 2})));
   EXPECT_THAT(weights_.Put(Piece(1, 1, {6})),
-              StatusIs(invalid,
+              StatusIs(absl::StatusCode::kOutOfRange,
                        "the next piece of parameter 1 is from element "
                        "0 on, got element 1"));
   EXPECT_THAT(weights_.Put(Piece(0, 2, {3, 4}, 9)),

@@ -45,6 +45,33 @@ TEST(StateFileTest, WhatIsKeptReadsBackTheSame) {
   EXPECT_EQ(read->SerializeAsString(), Running().SerializeAsString());
 }
 
+TEST(StateFileTest, EvaluationsReadBackInOrderAndInNoOther) {
+  v1::CoordinatorState state = Running();
+  const std::vector<EvaluationRecord> evaluations = {
+      {.step = 10, .epoch = 1, .samples = 8, .metrics = {{"r2", 0.5}}},
+      {.step = 20, .epoch = 2, .samples = 8, .metrics = {{"r2", 0.25}}}};
+  SaveEvaluations(evaluations, &state);
+  const auto read = DecodeState("f", EncodeState(state));
+  TRIBUTARY_ASSERT_OK(read);
+  const std::vector<EvaluationRecord> back = EvaluationsOf(*read);
+  ASSERT_EQ(back.size(), 2u);
+  EXPECT_EQ(back[1].step, 20);
+  EXPECT_EQ(back[1].epoch, 2);
+  EXPECT_EQ(back[1].samples, 8u);
+  EXPECT_EQ(back[0].metrics, evaluations[0].metrics);
+  state.mutable_evaluations(1)->set_step(10);
+  EXPECT_THAT(DecodeState("f", EncodeState(state)).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "an evaluation of step 10 follows one of step 10"));
+}
+
+TEST(StateFileTest, ATermThatNoneCanFollowIsRefused) {
+  v1::CoordinatorState state = Running();
+  state.set_term(~uint64_t{0});
+  EXPECT_THAT(DecodeState("f", EncodeState(state)).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, "term "));
+}
+
 TEST(StateFileTest, AJobOfTensorRanksReadsBackToo) {
   v1::CoordinatorState state = Running();
   state.mutable_job()->mutable_strategy()->mutable_tensor_parallel()->set_ranks(

@@ -1,0 +1,278 @@
+// Coordinators that die at a named place and are started again with the same
+// command, and two of them on one run directory.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/control/coordinator_client.h"
+#include "tests/fault/fault_test.h"
+
+namespace tributary {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class TakeoverTest : public FaultTest {
+ protected:
+  std::vector<std::string> CoordinatorAt(const std::string& address) {
+    return {"tributary-coordinator",
+            "--job",
+            "job.yaml",
+            "--run-dir",
+            "run",
+            "--listen",
+            address};
+  }
+
+  // The members of job.yaml, as it stands.
+  std::vector<std::unique_ptr<RunningProcess>> StartMembers(
+      const std::string& address, int servers, int workers) {
+    std::vector<std::unique_ptr<RunningProcess>> members;
+    for (int i = 0; i < servers + workers; ++i) {
+      members.push_back(
+          Start({i < servers ? "tributary-server" : "tributary-worker",
+                 "--coordinator", address}));
+    }
+    return members;
+  }
+
+  // Runs job.yaml to its end under coordinators that meet `failpoints`, each
+  // started again with the same command when it was killed.
+  void RunToTheEnd(const std::string& failpoints, int servers, int workers) {
+    SetFailpoints(failpoints);
+    std::string address;
+    auto coordinator = Coordinate("run", &address);
+    SetFailpoints("");
+    auto members = StartMembers(address, servers, workers);
+    int kills = 0;
+    int exit_code = coordinator->Wait(kSoon);
+    while (exit_code == 128 + SIGKILL) {
+      ++kills;
+      SetFailpoints(failpoints);
+      coordinator = Start(CoordinatorAt(address));
+      SetFailpoints("");
+      exit_code = coordinator->Wait(kSoon);
+    }
+    EXPECT_EQ(exit_code, 0) << coordinator->output();
+    for (auto& member : members) {
+      EXPECT_EQ(member->Wait(kSoon), 0) << member->output();
+    }
+    EXPECT_EQ(kills, std::count(failpoints.begin(), failpoints.end(), ',') + 1)
+        << failpoints;
+  }
+
+  // The summary speaks of the whole job, whoever has led it.
+  void ExpectWhole(int64_t steps, size_t evaluations) {
+    const json summary = Summary("run");
+    EXPECT_EQ(summary["status"], "done");
+    EXPECT_EQ(summary["steps"], steps);
+    EXPECT_EQ(summary["evaluations"].size(), evaluations);
+    std::istringstream lines(Read("run/metrics.jsonl"));
+    int64_t step = 0, samples = 0;
+    for (std::string line; std::getline(lines, line);) {
+      const json record = json::parse(line);
+      EXPECT_EQ(record["step"], ++step);
+      samples += record["samples"].get<int64_t>();
+    }
+    EXPECT_EQ(step, steps);
+    EXPECT_EQ(summary["samples"], samples);
+    EXPECT_FALSE(fs::exists(Path("run/coordinator.lock")));
+  }
+
+  std::set<std::string> Names() const {
+    std::set<std::string> names;
+    for (const auto& entry : fs::recursive_directory_iterator(Path("run"))) {
+      names.insert(entry.path().string());
+    }
+    return names;
+  }
+};
+
+// ---- two coordinators
+
+TEST_F(TakeoverTest, ASecondCoordinatorIsRefusedByNameAndChangesNothing) {
+  std::string address;
+  auto coordinator = Coordinate("run", &address);
+  // What a file looks like that the first is writing.
+  const std::string partial = "run/weights.safetensors.partial-1-1";
+  Write(partial, "half");
+  const std::set<std::string> before = Names();
+  for (const std::string& other : {std::string("127.0.0.1:0"), address}) {
+    auto second = Start(CoordinatorAt(other));
+    EXPECT_EQ(second->Wait(kSoon), 2);
+    EXPECT_THAT(second->output(),
+                HasSubstr(absl::StrCat("run directory run is in use by the "
+                                       "coordinator at ",
+                                       address)));
+    EXPECT_THAT(second->output(),
+                HasSubstr(absl::StrCat("pid ", coordinator->pid())));
+    EXPECT_EQ(Names(), before) << other;
+  }
+  auto train = Train("run");
+  EXPECT_EQ(train->Wait(kSoon), 2);
+  EXPECT_EQ(Names(), before);
+  fs::remove(Path(partial));
+  auto members = StartMembers(address, 2, 2);
+  EXPECT_EQ(coordinator->Wait(kSoon), 0) << coordinator->output();
+  for (auto& member : members) EXPECT_EQ(member->Wait(kSoon), 0);
+  ExpectWhole(640, 40);
+}
+
+// As where the lock does not reach: on a machine that was cut off.
+TEST_F(TakeoverTest, ACoordinatorThatHearsOfALaterOneEndsAndWritesNothing) {
+  fewest_ports_ = 1;
+  std::string address;
+  auto coordinator = Coordinate("run", &address);
+  auto client = CoordinatorClient::Create({.address = address}).value();
+  v1::RegisterRequest registration;
+  registration.set_role(v1::ROLE_WORKER);
+  registration.set_instance("a worker");
+  const v1::RegisterResponse place =
+      client->Register(registration, kSoon).value();
+  EXPECT_EQ(place.term(), 1u);
+  const std::string state = Read("run/coordinator.state");
+  const std::set<std::string> before = Names();
+  v1::HeartbeatRequest heartbeat;
+  heartbeat.set_role(v1::ROLE_WORKER);
+  heartbeat.set_incarnation(place.incarnation());
+  heartbeat.set_job_id(place.job_id());
+  heartbeat.set_term(2);
+  EXPECT_FALSE(client->Heartbeat(heartbeat, absl::Seconds(1)).ok());
+  EXPECT_EQ(coordinator->Wait(kSoon), 1);
+  EXPECT_THAT(coordinator->output(),
+              HasSubstr("a later coordinator goes on with this job: its term "
+                        "is 2, this one's 1"));
+  EXPECT_EQ(Read("run/coordinator.state"), state);
+  EXPECT_EQ(Names(), before);
+}
+
+TEST_F(TakeoverTest, ARunDirectoryThatIsRemovedEndsTheRunWithASentence) {
+  fewest_ports_ = 0;  // the logs are gone, too
+  auto train = Train("run", {"--set", "training.epochs=100000"});
+  ASSERT_TRUE(train->WaitForOutput("epoch 2/100000: test", kSoon));
+  EXPECT_TRUE(Eventually([&] {
+    std::error_code error;
+    fs::remove_all(Path("run"), error);
+    return !fs::exists(Path("run"));
+  }));
+  EXPECT_EQ(train->Wait(kSoon), 1);
+  EXPECT_THAT(train->output(), HasSubstr("removed"));
+}
+
+// ---- killed at a place, with servers
+
+class CoordinatorPointTest : public TakeoverTest,
+                             public ::testing::WithParamInterface<const char*> {
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    Points, CoordinatorPointTest,
+    ::testing::Values(
+        // Each time that the state of a whole run is saved, until it trains.
+        "coordinator-state:2:kill,coordinator-state:3:kill,"
+        "coordinator-state:4:kill,coordinator-state:5:kill",
+        "coordinator-state:6:kill,coordinator-state:7:kill",
+        "coordinator-checkpoint-report:1:kill",
+        "coordinator-checkpoint-report:2:kill,"
+        "coordinator-checkpoint-report:3:kill",
+        "coordinator-manifest:1:kill", "coordinator-weights-read:1:kill",
+        "coordinator-weights-saved:1:kill", "coordinator-done:1:kill",
+        "coordinator-summary:1:kill"),
+    [](const auto& info) {
+      std::string name = info.param;
+      std::replace_if(
+          name.begin(), name.end(), [](char c) { return !isalnum(c); }, '_');
+      return name;
+    });
+
+TEST_P(CoordinatorPointTest, AnotherOneEndsTheJobWithTheSameBitsAndASummary) {
+  EditJob("cluster:", "checkpoint: {every_steps: 160}\ncluster:");
+  EditJob("epochs: 40", "epochs: 20");
+  RunToTheEnd(GetParam(), 2, 2);
+  ExpectWhole(320, 20);
+  EXPECT_EQ(Summary("run")["checkpoint_step"], 320);
+  EXPECT_TRUE(
+      fs::exists(Path("run/checkpoints/step-000000000160/manifest.ckpt")));
+  EXPECT_EQ(Summary("run")["lost"]["rollbacks"], 0);
+  EXPECT_EQ(Sha256("run"), Undisturbed());
+}
+
+// ---- killed at the end of a job whose weights are with the workers
+
+class WeightsPointTest : public CoordinatorPointTest {
+ protected:
+  void SetUp() override {
+    CoordinatorPointTest::SetUp();
+    fewest_ports_ = 1;
+    EditJob("epochs: 40", "epochs: 10");
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Points, WeightsPointTest,
+                         ::testing::Values("coordinator-weights-piece:1:kill",
+                                           "coordinator-weights-piece:3:kill",
+                                           "coordinator-weights-read:1:kill",
+                                           "coordinator-weights-saved:1:kill",
+                                           "coordinator-weights-piece:2:kill,"
+                                           "coordinator-weights-read:1:kill,"
+                                           "coordinator-weights-saved:1:kill,"
+                                           "coordinator-summary:1:kill"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::replace_if(
+                               name.begin(), name.end(),
+                               [](char c) { return !isalnum(c); }, '_');
+                           return name;
+                         });
+
+TEST_P(WeightsPointTest, TheRanksGiveTheWeightsToAnotherOne) {
+  int number = 0;
+  for (const std::string strategy :
+       {"all_reduce: {}", "all_reduce: {}, tensor_parallel: 2"}) {
+    SCOPED_TRACE(strategy);
+    const std::string job = Read("job.yaml");
+    fs::remove_all(Path("fired"));
+    fs::create_directory(Path("fired"));
+    EditJob("servers: 2, workers: 2",
+            absl::StrCat("servers: 0, workers: ",
+                         strategy == "all_reduce: {}" ? 2 : 4));
+    Write("job.yaml",
+          absl::StrCat(Read("job.yaml"), "strategy: {", strategy, "}\n"));
+    RunToTheEnd(GetParam(), 0, strategy == "all_reduce: {}" ? 2 : 4);
+    ExpectWhole(160, 10);
+    EXPECT_EQ(Summary("run")["lost"]["rollbacks"], 0);
+    const std::string sha256 = Sha256("run");
+    auto train = Train(absl::StrCat("undisturbed", ++number));
+    EXPECT_EQ(train->Wait(kSoon), 0) << train->output();
+    EXPECT_EQ(sha256, Sha256(absl::StrCat("undisturbed", number)));
+    fs::rename(Path("run"), Path(absl::StrCat("run", number)));
+    Write("job.yaml", job);
+  }
+}
+
+TEST_F(TakeoverTest, ACoordinatorThatHasFinishedSaysSoAgainOnlyOnce) {
+  EditJob("epochs: 40", "epochs: 2");
+  RunToTheEnd("coordinator-summary:1:kill", 2, 2);
+  ExpectWhole(32, 2);
+  const std::string summary = Read("run/summary.json");
+  auto again = Start(CoordinatorAt("127.0.0.1:0"));
+  EXPECT_EQ(again->Wait(kSoon), 2);
+  EXPECT_THAT(again->output(), HasSubstr("is not empty"));
+  EXPECT_EQ(Read("run/summary.json"), summary);
+}
+
+}  // namespace
+}  // namespace tributary
