@@ -65,12 +65,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const JobState::Options options{.job = state->job(),
                                   .job_id = state->job_id()};
   JobState job(options, *state, kNow);
-  const v1::CoordinatorState saved = job.Save();
+  v1::CoordinatorState saved = job.Save();
+  saved.set_term(state->term());
+  SaveEvaluations(EvaluationsOf(*state), &saved);
   const absl::StatusOr<v1::CoordinatorState> read =
       DecodeState("coordinator.state", EncodeState(saved));
   Expect(read.ok(), "what a coordinator keeps can be read");
+  Expect(read->term() == state->term(), "the term is kept");
+  Expect(read->evaluations_size() == state->evaluations_size(),
+         "no evaluation is lost");
   Expect(JobState(options, *read, kNow).Save().SerializeAsString() ==
-             saved.SerializeAsString(),
+             job.Save().SerializeAsString(),
          "the successor's successor keeps the same");
   GoOn(state->job().cluster(), &job);
   Expect(DecodeState("coordinator.state", EncodeState(job.Save())).ok(),

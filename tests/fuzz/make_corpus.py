@@ -305,6 +305,10 @@ def states():
          b"\0" + struct.pack("<I", crc32c(running)) + running)
     for name, more in [("lost-server", "wants_new_plan: true"),
                        ("stopping", "phase: JOB_PHASE_STOPPING stop_requested: true"),
+                       ("term", 'term: 3 started_micros: 1700000000000000 '
+                        'evaluations {step: 10 epoch: 1 samples: 8 '
+                        'metrics {key: "r2" value: 0.5}} '
+                        'evaluations {step: 20 epoch: 2}'),
                        ("shrink", "job {cluster {on_worker_loss: WORKER_LOSS_SHRINK}}")]:
         save("coordinator_state_fuzz", name, b"\1" + running +
              message("CoordinatorState", more))
