@@ -77,6 +77,7 @@ class Disk {
   std::optional<int64_t> NewestStep() const;
 
   void set_full(bool full) { full_ = full; }
+  bool full() const { return full_; }
 
  private:
   struct Folder {

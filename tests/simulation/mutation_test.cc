@@ -50,6 +50,7 @@ constexpr Mutation kMutations[] = {
     {"old-report-counts", 20000},
     {"restore-point-before-manifest", 8000},
     {"late-reply-accepted", 300},
+    {"state-seen-before-saved", 20000},
 };
 
 TEST(MutationTest, TheSimulatorFindsEveryPlantedDefect) {

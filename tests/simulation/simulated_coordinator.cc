@@ -28,7 +28,7 @@ SimulatedCoordinator::SimulatedCoordinator(int64_t pid, Context* context,
       context_(context),
       start_step_(options.state.start_step),
       recorded_step_(
-          std::max(options.state.start_step, options.recorded_step)) {
+          std::max(options.state.start_step, options.recorded.step)) {
   const bool checkpoints = context->scenario.checkpoint_every > 0;
   options.clock = context->world.clock();
   control_ = std::make_unique<JobControl>(std::move(options));

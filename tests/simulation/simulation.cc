@@ -132,9 +132,13 @@ void Simulation::StartCoordinator(int64_t start_step, int64_t recorded_step,
   options.state.start_timeout_micros = 300 * kSecond;
   options.state.start_step = start_step;
   if (start_step > 0) options.state.restore_from = Disk::FolderName(start_step);
-  options.recorded_step = recorded_step;
+  options.recorded.step = recorded_step;
   options.restored = restored;
-  options.save = [this](const v1::CoordinatorState& state) {
+  options.save = [this](const v1::CoordinatorState& state) -> absl::Status {
+    if (disk_.full()) {
+      ++network_.faults()["state not saved"];
+      return absl::ResourceExhaustedError("the disk is full");
+    }
     kept_ = state;
     return absl::OkStatus();
   };

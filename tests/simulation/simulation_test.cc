@@ -38,7 +38,7 @@ TEST_F(SimulationTest, FixedSeedsKeepEveryInvariantWhileEverythingGoesWrong) {
   std::set<std::string> wanted = {"answer damaged",   "contribution repeated",
                                   "gradient damaged", "message cut off",
                                   "message delayed",  "message lost",
-                                  "message repeated"};
+                                  "message repeated", "state not saved"};
   for (Mishap::Kind kind :
        {Mishap::Kind::kCrashWorker, Mishap::Kind::kCrashServer,
         Mishap::Kind::kPauseWorker, Mishap::Kind::kPauseServer,
