@@ -97,8 +97,11 @@ absl::StatusOr<v1::JobSpec> ReadResumedJob(TrainOptions* options) {
           ? ParseJob(JobToYaml(manifest.job()), folder + "/job",
                      Overrides(*options))
           : ReadJobFile(options->job_path, Overrides(*options)));
-  TRIBUTARY_RETURN_IF_ERROR(CheckGoesOn(job, manifest.job(), manifest.step(),
-                                        manifest.state_names_size() > 0));
+  TRIBUTARY_RETURN_IF_ERROR(
+      CheckGoesOn(job, {.job = manifest.job(),
+                        .step = manifest.step(),
+                        .steps_per_epoch = manifest.steps_per_epoch(),
+                        .has_state = manifest.state_names_size() > 0}));
   return job;
 }
 

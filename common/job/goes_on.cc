@@ -1,5 +1,7 @@
 #include "common/job/goes_on.h"
 
+#include <tuple>
+
 #include "absl/strings/str_cat.h"
 #include "common/job/job_options.h"
 
@@ -10,10 +12,47 @@ bool HasLocalSgd(const v1::JobSpec& job) {
   return job.strategy().parameter_server().sync().has_local_sgd();
 }
 
+// What the states that an optimizer keeps depend on (kernels/optimizer.cc).
+std::tuple<OptimizerOptions::Kind, bool, bool, bool> StatesOf(
+    const v1::JobSpec& job) {
+  using Kind = OptimizerOptions::Kind;
+  const OptimizerOptions options = ServerOptimizerOptionsOf(job);
+  const bool adam = options.kind == Kind::kAdam ||
+                    options.kind == Kind::kAdamW || options.kind == Kind::kLamb;
+  const bool rmsprop = options.kind == Kind::kRmsprop;
+  return {adam ? Kind::kAdam : options.kind,
+          (options.kind == Kind::kSgd || rmsprop) && options.momentum != 0,
+          adam && options.amsgrad, rmsprop && options.centered};
+}
+
+// 0: only the data tells.
+int64_t TotalSteps(const v1::JobSpec& job, const GoesOnFrom& from) {
+  const v1::TrainingSpec& training = job.training();
+  if (training.has_steps()) return training.steps();
+  const bool same_batches =
+      job.cluster().workers() == from.job.cluster().workers() &&
+      training.gradient_accumulation() ==
+          from.job.training().gradient_accumulation() &&
+      job.strategy().SerializeAsString() ==
+          from.job.strategy().SerializeAsString() &&
+      job.data().SerializeAsString() == from.job.data().SerializeAsString();
+  return same_batches ? training.epochs() * from.steps_per_epoch : 0;
+}
+
 }  // namespace
 
-absl::Status CheckGoesOn(const v1::JobSpec& job, const v1::JobSpec& before,
-                         int64_t step, bool has_state) {
+absl::Status CheckGoesOn(const v1::JobSpec& job, const GoesOnFrom& from) {
+  const v1::JobSpec& before = from.job;
+  const int64_t step = from.step;
+  const bool has_state = from.has_state;
+  const int64_t total = TotalSteps(job, from);
+  if (total > 0 && total < step) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("training: the job ends after step ", total,
+                     ", the checkpoint is of "
+                     "step ",
+                     step, ": take an earlier checkpoint, or more steps"));
+  }
   const int64_t period = StepsAnUpdate(job);
   if (step % period != 0) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -32,6 +71,13 @@ absl::Status CheckGoesOn(const v1::JobSpec& job, const v1::JobSpec& before,
                          : "a job without local_sgd",
         " cannot go on with: take its weights alone, by tributary export and "
         "model.initialize_from"));
+  }
+  if (StatesOf(job) != StatesOf(before)) {
+    return absl::FailedPreconditionError(
+        "training.optimizer: the checkpoint is of a job whose optimizer keeps "
+        "other states: go on with that optimizer, or take the weights alone, "
+        "by "
+        "tributary export and model.initialize_from");
   }
   return absl::OkStatus();
 }

@@ -7,11 +7,18 @@
 
 namespace tributary {
 
-// FailedPrecondition, with what to do, when `job` cannot go on exactly where a
-// checkpoint of `before` after `step` steps stands: under local_sgd the
-// servers' state is that of the outer optimizer, and an update closes a whole
-// period. `has_state`: the checkpoint holds an optimizer's state.
-absl::Status CheckGoesOn(const v1::JobSpec& job, const v1::JobSpec& before,
-                         int64_t step, bool has_state);
+// The checkpoint that a job goes on from.
+struct GoesOnFrom {
+  v1::JobSpec job;  // whose it is
+  int64_t step = 0;
+  int64_t steps_per_epoch = 0;
+  bool has_state = false;  // it holds an optimizer's state
+};
+
+// FailedPrecondition, with what to do, when `job` cannot go on exactly where
+// the checkpoint stands: its optimizer keeps other states, it ends before that
+// step, or it uses local_sgd, where the servers' state is that of the outer
+// optimizer and an update closes a whole period.
+absl::Status CheckGoesOn(const v1::JobSpec& job, const GoesOnFrom& from);
 
 }  // namespace tributary

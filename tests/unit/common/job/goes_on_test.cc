@@ -18,29 +18,81 @@ v1::JobSpec LocalSgd(uint32_t period) {
 }
 
 TEST(CheckGoesOnTest, AnyStepIsGoodForAJobThatUpdatesEachStep) {
-  TRIBUTARY_EXPECT_OK(CheckGoesOn({}, {}, 13, true));
-  TRIBUTARY_EXPECT_OK(CheckGoesOn({}, LocalSgd(8), 13, false));
+  TRIBUTARY_EXPECT_OK(
+      CheckGoesOn({}, {.job = {}, .step = 13, .has_state = true}));
+  TRIBUTARY_EXPECT_OK(
+      CheckGoesOn({}, {.job = LocalSgd(8), .step = 13, .has_state = false}));
 }
 
 TEST(CheckGoesOnTest, LocalSgdGoesOnAfterAWholePeriod) {
-  TRIBUTARY_EXPECT_OK(CheckGoesOn(LocalSgd(8), LocalSgd(8), 16, true));
-  EXPECT_THAT(CheckGoesOn(LocalSgd(8), LocalSgd(4), 20, true),
+  TRIBUTARY_EXPECT_OK(CheckGoesOn(
+      LocalSgd(8), {.job = LocalSgd(8), .step = 16, .has_state = true}));
+  EXPECT_THAT(CheckGoesOn(LocalSgd(8),
+                          {.job = LocalSgd(4), .step = 20, .has_state = true}),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        "a multiple of its period of 8 steps, the checkpoint is "
                        "of step 20"));
-  EXPECT_FALSE(CheckGoesOn(LocalSgd(8), {}, 20, false).ok());
+  EXPECT_FALSE(
+      CheckGoesOn(LocalSgd(8), {.job = {}, .step = 20, .has_state = false})
+          .ok());
 }
 
 TEST(CheckGoesOnTest, OuterAndInnerMomentumAreNotTheSame) {
-  EXPECT_THAT(CheckGoesOn(LocalSgd(8), {}, 16, true),
+  EXPECT_THAT(
+      CheckGoesOn(LocalSgd(8), {.job = {}, .step = 16, .has_state = true}),
+      StatusIs(absl::StatusCode::kFailedPrecondition,
+               "holds the state of the job's optimizer, which "
+               "local_sgd's outer optimizer cannot go on with"));
+  EXPECT_THAT(
+      CheckGoesOn({}, {.job = LocalSgd(8), .step = 16, .has_state = true}),
+      StatusIs(absl::StatusCode::kFailedPrecondition,
+               "holds the state of local_sgd's outer optimizer, which "
+               "a job without local_sgd cannot go on with"));
+  TRIBUTARY_EXPECT_OK(
+      CheckGoesOn(LocalSgd(8), {.job = {}, .step = 16, .has_state = false}));
+}
+
+v1::JobSpec Sgd(double momentum) {
+  v1::JobSpec job;
+  job.mutable_training()->mutable_optimizer()->mutable_sgd()->set_momentum(
+      momentum);
+  return job;
+}
+
+TEST(CheckGoesOnTest, AnOptimizerWithOtherStatesIsRefused) {
+  v1::JobSpec adam, amsgrad, lamb;
+  adam.mutable_training()->mutable_optimizer()->mutable_adam();
+  amsgrad = adam;
+  amsgrad.mutable_training()->mutable_optimizer()->mutable_adam()->set_amsgrad(
+      true);
+  lamb.mutable_training()->mutable_optimizer()->mutable_lamb();
+  TRIBUTARY_EXPECT_OK(CheckGoesOn(Sgd(0.8), {.job = Sgd(0.9), .step = 3}));
+  TRIBUTARY_EXPECT_OK(CheckGoesOn(lamb, {.job = adam, .step = 3}));
+  for (const auto& [job, before] :
+       {std::pair{Sgd(0), Sgd(0.9)}, std::pair{adam, Sgd(0.9)},
+        std::pair{amsgrad, adam}}) {
+    EXPECT_THAT(CheckGoesOn(job, {.job = before, .step = 3}),
+                StatusIs(absl::StatusCode::kFailedPrecondition,
+                         "a job whose optimizer keeps other states"));
+  }
+}
+
+TEST(CheckGoesOnTest, AJobThatEndsBeforeTheCheckpointIsRefused) {
+  v1::JobSpec job;
+  job.mutable_training()->set_steps(20);
+  TRIBUTARY_EXPECT_OK(CheckGoesOn(job, {.job = {}, .step = 20}));
+  EXPECT_THAT(CheckGoesOn(job, {.job = {}, .step = 21}),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       "holds the state of the job's optimizer, which "
-                       "local_sgd's outer optimizer cannot go on with"));
-  EXPECT_THAT(CheckGoesOn({}, LocalSgd(8), 16, true),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       "holds the state of local_sgd's outer optimizer, which "
-                       "a job without local_sgd cannot go on with"));
-  TRIBUTARY_EXPECT_OK(CheckGoesOn(LocalSgd(8), {}, 16, false));
+                       "the job ends after step 20, the checkpoint is of step "
+                       "21"));
+  job.mutable_training()->clear_steps();
+  job.mutable_training()->set_epochs(2);
+  EXPECT_FALSE(
+      CheckGoesOn(job, {.job = job, .step = 21, .steps_per_epoch = 10}).ok());
+  v1::JobSpec before = job;
+  before.mutable_cluster()->set_workers(3);
+  TRIBUTARY_EXPECT_OK(
+      CheckGoesOn(job, {.job = before, .step = 21, .steps_per_epoch = 10}));
 }
 
 }  // namespace
