@@ -56,7 +56,7 @@ TEST_P(NetworkFaultTest, TheBitsStay) {
   const Fault& fault = GetParam();
   EditJob("lease_seconds: 3",
           absl::StrCat("lease_seconds: ", fault.lease_seconds, "}\nstrategy: {",
-                       fault.strategy, ": {}"));
+                       fault.strategy, ": {}}\ncheckpoint: {every_steps: 50"));
   if (fault.strategy == "all_reduce") fewest_ports_ = 1;
   if (fault.epochs != 40) {
     EditJob("epochs: 40", absl::StrCat("epochs: ", fault.epochs));
@@ -83,12 +83,14 @@ INSTANTIATE_TEST_SUITE_P(
               {"worker-1>* both stall after=500000 ms=6000"},
               2,
               1},
+        // Slowed down, so that it lasts longer than the heartbeats that count.
         Fault{"AServerIsCutOffFromTheCoordinatorBeyondItsLease",
-              {"server-0>coordinator there stall after=3000 ms=6000"},
+              {"server-0>coordinator there stall after=2000 ms=6000",
+               "worker-*>server-* both delay ms=4"},
               2,
               0,
               1,
-              500},
+              80},
         Fault{"RequestsArriveAnswersAreLost",
               {"worker-*>server-* back drop after=300000 ms=1500 "
                "every=1000000 times=3"}},
