@@ -31,9 +31,9 @@ def part(data):
     return struct.pack("<H", len(data)) + data
 
 
-def message(kind, text):
+def message(kind, text, file=None):
     """The bytes of a message given in protobuf's text format."""
-    file = {"Ch": "checkpoint", "Co": "coordinator_state"}.get(
+    file = file or {"Ch": "checkpoint", "Co": "coordinator_state"}.get(
         kind[:2], "parameter_service")
     return subprocess.run(
         ["protoc", "-I", os.path.join(ROOT, "proto"),
@@ -317,9 +317,109 @@ def states():
         'job {name: "small" cluster {servers: 1 workers: 1}}'))
 
 
+# ---- calls to the services: two choices, then a kind, a length and a message
+# of each; kinds as in handlers_fuzz.cc
+
+def handlers():
+    octal = lambda data: "".join(f"\\{byte:03o}" for byte in data)
+
+    def call(kind, of, text="", file=None):
+        return bytes([kind]) + part(message(of, text, file))
+
+    def go_on(what):
+        return bytes([15]) + part(bytes([what]))
+
+    def coordinator(kind, of, text):
+        return call(kind, of, text, "coordinator_service")
+
+    def at(block):
+        return f"address {{job_id: 77 plan_epoch: 1 block: {block}}}"
+
+    def push(rank, step, block, values, more=""):
+        return call(1, "PushPullRequest",
+                    f'{at(block)} rank: {rank} incarnation: {rank + 1} step: {step} '
+                    f'samples: 4 base_version: {step} {more} '
+                    f'payload: "{octal(floats(*values))}"')
+
+    def training(blocks, steps):
+        calls = b""
+        for block, size in enumerate(blocks):
+            weights = octal(floats(*[0.5] * size))
+            calls += call(4, "InitializeRequest", f'{at(block)} payload: "{weights}"')
+            calls += call(3, "ClockRequest", f"{at(block)} rank: 1 incarnation: 2")
+        for step in range(steps):
+            for block, size in enumerate(blocks):
+                for rank in (0, 1):
+                    calls += push(rank, step, block, [0.1 * (rank + 1)] * size)
+                calls += push(0, step, block, [0.1] * size)  # again
+                calls += call(2, "PullRequest", f"{at(block)} min_version: {step} exact: true")
+                calls += call(2, "PullRequest", f"{at(block)} finished_steps: {step + 1}")
+            calls += call(5, "StatisticsRequest",
+                          f"job_id: 77 plan_epoch: 1 step: {step} phase: GRADIENT_NORM")
+            calls += call(6, "StatisticsResponse", "values: 0.5 values: 0.25")
+            calls += bytes([7]) + part(b"")
+        return calls
+
+    def life(servers, finish):
+        calls = b""
+        for i in range(servers):
+            calls += coordinator(8, "RegisterRequest", f'role: ROLE_SERVER instance: "s{i}" '
+                                 f'address: "127.0.0.1:{7000 + i}" host: "one" pid: {10 + i}')
+        for i in range(2):
+            calls += coordinator(8, "RegisterRequest", f'role: ROLE_WORKER instance: "w{i}" '
+                                 f'host: "one" pid: {20 + i}')
+        for i in range(2):
+            calls += coordinator(9, "DeclareModelRequest",
+                                 f'rank: {i} incarnation: {servers + i + 1} total_steps: 4 '
+                                 'steps_per_epoch: 2 parameters {name: "0.weight" shape: 2 shape: 3} '
+                                 'parameters {name: "0.bias" shape: 2}')
+        calls += coordinator(10, "GetPlanRequest", "min_epoch: 1")
+        for i in range(2):
+            calls += coordinator(13, "ExchangeRequest", f'rank: {i} incarnation: {servers + i + 1} '
+                                 'plan_epoch: 1 group: "data" ranks: 0 ranks: 1 payload: "address"')
+        for step in range(1, 5):
+            for i in range(2):
+                done = "finished: true" if step == 4 and finish else ""
+                calls += coordinator(11, "HeartbeatRequest",
+                                     f"role: ROLE_WORKER index: {i} incarnation: {servers + i + 1} "
+                                     f"job_id: 77 plan_epoch: 1 begun_step: {step} {done} "
+                                     f"steps {{step: {step} epoch: {(step + 1) // 2} loss_sum: 2 "
+                                     "samples: 4 spans {activity: STEP_ACTIVITY_WAIT end_micros: 9}}")
+            for i in range(servers or 2):
+                role = "ROLE_SERVER" if servers else "ROLE_WORKER"
+                calls += coordinator(11, "HeartbeatRequest",
+                                     f"role: {role} index: {i} incarnation: {i + 1} job_id: 77 "
+                                     f"plan_epoch: 1 checkpoints {{step: {step} plan_epoch: 1 "
+                                     f'file {{name: "shard-00{i}-of-002.ckpt" bytes: 9}}}}')
+            calls += go_on(0)
+        for i in range(2):
+            calls += coordinator(12, "ReportEvaluationRequest",
+                                 f"rank: {i} incarnation: {servers + i + 1} step: 4 epoch: 2 part "
+                                 '{samples: 2 values: 2 loss_sum: 1 scores: 0.5 scores: 1 targets: "\\000\\001"}')
+        for parameter, size in ((0, 6), (1, 2)):
+            calls += coordinator(14, "PutWeightsRequest",
+                                 f"incarnation: {servers + 1} plan_epoch: 1 step: 4 parameter: {parameter} "
+                                 f'payload: "{octal(floats(*[1] * size))}" '
+                                 f"crc32c: {crc32c(floats(*[1] * size))}")
+        return calls
+
+    for name, choice, job, calls in [
+            ("bsp", 0, 0, training([8], 3) + life(2, True) + go_on(4)),
+            ("bsp-two-servers", 4, 2, training([3], 2) + life(2, False) + go_on(1)),
+            ("backup", 1, 4, training([8], 2) + life(2, False) + go_on(16) + go_on(8)),
+            ("ssp-clip", 2, 1, training([8], 3) + life(0, True) + go_on(4)),
+            ("async", 3, 0, training([8], 3) + life(2, False) + go_on(48) + go_on(2)),
+            ("lamb", 8, 1, training([8], 2) + life(0, False) + go_on(8)),
+            ("clip", 16, 5, training([8], 5) + life(0, False) + go_on(17)),
+            ("skip", 32, 6, training([8], 2) + push(0, 2, 0, [float("nan")] * 8) +
+             push(1, 2, 0, [1] * 8) + life(2, True))]:
+        save("handlers_fuzz", name, bytes([choice, job]) + calls)
+
+
 frames()
 jobs()
 checkpoints()
 data_sets()
 safetensors()
 states()
+handlers()
