@@ -265,6 +265,8 @@ TEST(MembershipTest, NonsenseIsRefused) {
   v1::RegisterRequest no_metrics = Worker("a");
   no_metrics.set_metrics_address("nowhere");
   EXPECT_EQ(code(no_metrics), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(code(Computing("a", std::string(4097, 'x'))),
+            absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(members.Renew(v1::ROLE_WORKER, 7, 1, 0).status().code(),
             absl::StatusCode::kInvalidArgument);
 }

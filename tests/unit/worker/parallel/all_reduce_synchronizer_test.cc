@@ -435,8 +435,20 @@ TEST_P(AllReduceSynchronizerTest, ADeviceThatFailsGivesTheOthersNoGradient) {
 TEST_P(AllReduceSynchronizerTest, SquaresThatFailedAreNoReasonToUpdate) {
   on_device_ = true;
   fails_in_step_ = 1;
-  fails_ = [](auto&, auto& exchanges) { exchanges.FailGrainSquares(1); };
-  for (bool skip : {false, true}) {
+  // Eight of the gradients; behind them LAMB takes its weights' and
+  // directions'.
+  const bool is_lamb =
+      GetParam().optimizer.kind == OptimizerOptions::Kind::kLamb;
+  struct Failure {
+    int call;
+    bool skip;
+  };
+  for (const auto& [call, skip] :
+       {Failure{1, false}, {1, true}, {is_lamb ? 12 : 1, false}}) {
+    SCOPED_TRACE(::testing::Message() << "call " << call << ", skip " << skip);
+    fails_ = [nth = call](auto&, auto& exchanges) {
+      exchanges.FailGrainSquares(nth);
+    };
     const std::vector<Tensors> weights =
         Run(2, UpdateOn::kEveryRank, /*poison=*/false, skip);
     EXPECT_THAT(statuses_[1], StatusIs(absl::StatusCode::kInternal,
