@@ -77,6 +77,11 @@ PROXY_RULES = {
     "coordinator resets": "*>coordinator both reset after=9000 every=9000 times=5",
     "coordinator silent": "*>coordinator back drop after=9000 ms=900",
 }
+GROUP_RULES = {
+    "late ranks": "worker*>worker* both delay ms=3",
+    "silent ranks": "worker*>worker* both stall after=BYTES ms=1000",
+    "group reset": "worker*>worker* both reset after=BYTES",
+}
 
 
 def failpoints():
@@ -155,9 +160,11 @@ class Trial:
             action = draw.choice(["kill", "kill", "stop", "delay=300"])
             return Fault(kind, 0, entry=f"{draw.choice(failpoints())}:{draw.randint(1, 400)}:{action}")
         if kind == "proxy":
-            name = draw.choice(sorted(PROXY_RULES))
+            groups = self.strategy.workers == 4 or self.name in ("all_reduce", "sharded")
+            rules = dict(PROXY_RULES, **(GROUP_RULES if groups else {}))
+            name = draw.choice(sorted(rules))
             to = "server*" if self.strategy.servers else "coordinator"
-            rule = PROXY_RULES[name].format(w="worker*", s=to)
+            rule = rules[name].format(w="worker*", s=to)
             return Fault(kind, 0, rule=rule.replace("BYTES", str(draw.randint(2000, 900000))))
         if kind in ("link down", "one way"):
             return Fault(kind, when, host=draw.randint(2, 3), seconds=round(

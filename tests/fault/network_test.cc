@@ -108,6 +108,13 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"ConnectionsToServersAreRepeated",
               {"worker-*>server-* there replay after=100000 every=500000 "
                "times=10"}},
+        Fault{"AConnectionBetweenRanksIsReset",
+              {"worker-*>worker-* both reset after=300000"},
+              30,
+              0,
+              0,
+              20,
+              "all_reduce"},
         Fault{"PiecesBetweenRanksAreLate",
               {"worker-*>worker-* both delay ms=3"},
               30,
