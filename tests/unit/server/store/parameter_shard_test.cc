@@ -211,6 +211,7 @@ TEST_F(ParameterShardTest, ARefusalCarriesItsReason) {
   EXPECT_EQ(reason(Make(7, 0, 1.0f)), Rejection::kRank);
   Contribution shorter = Make(0, 0, 1.0f);
   shorter.payload = Floats({1});
+  shorter.crc32c = shorter.payload.Crc32c();
   EXPECT_EQ(reason(shorter), Rejection::kShape);
   Contribution damaged = Make(0, 0, 1.0f);
   damaged.crc32c ^= 1;
