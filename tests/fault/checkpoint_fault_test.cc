@@ -78,7 +78,7 @@ class CheckpointFaultTest : public FaultTest {
   // being written, unless by workers.
   std::unique_ptr<RunningProcess> TrainUntilTwoAreWhole(
       bool workers_write = false) {
-    EditJob("lease_seconds: 3", "lease_seconds: 90");
+    EditJob("lease_seconds: 3", "lease_seconds: 60");
     auto train = Train("run", {"--set", "checkpoint.every_steps=16", "--set",
                                "training.epochs=200"});
     const std::string directory = Path("run/checkpoints");
