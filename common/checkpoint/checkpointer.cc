@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "common/checkpoint/checkpoint_directory.h"
+#include "common/status_macros.h"
 #include "common/steady_waits.h"
 #include "common/wire/shared_buffer.h"
 
@@ -41,6 +42,9 @@ class Checkpointer::Writer {
  private:
   Image Copy(const BlockCut& cut) const;
   Written Write(const Cut& cut) const;
+  absl::StatusOr<v1::CheckpointFile> WriteInFolder(
+      const ShardFileHeader& header,
+      const std::vector<BlockImage>& images) const;
   void Tell(const Written& written);
   bool closing() const {
     absl::MutexLock lock(&mu_);
@@ -147,6 +151,19 @@ void Checkpointer::Writer::Run() {
   }
 }
 
+absl::StatusOr<v1::CheckpointFile> Checkpointer::Writer::WriteInFolder(
+    const ShardFileHeader& header,
+    const std::vector<BlockImage>& images) const {
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      const std::string folder,
+      OpenCheckpointFolder(options_.directory, header.step));
+  absl::StatusOr<v1::CheckpointFile> file =
+      options_.write(folder, header, images, [this] { return closing(); });
+  // Unless another server's file is in it.
+  if (!file.ok()) rmdir(folder.c_str());
+  return file;
+}
+
 Checkpointer::Written Checkpointer::Writer::Write(const Cut& cut) const {
   const int64_t before = options_.clock->NowMicros();
   // Blocks may come in any order; the file holds them in the shard's.
@@ -169,15 +186,10 @@ Checkpointer::Written Checkpointer::Writer::Write(const Cut& cut) const {
   header.step = cut.step;
   Written written{.step = cut.step, .file = absl::UnknownError("not written")};
   written.pause_seconds = 1e-6 * static_cast<double>(cut.pause_micros);
-  const absl::StatusOr<std::string> folder =
-      OpenCheckpointFolder(options_.directory, cut.step);
-  if (!folder.ok()) {
-    written.file = folder.status();
-  } else {
-    written.file =
-        options_.write(*folder, header, images, [this] { return closing(); });
-    // Unless another server's file is in it.
-    if (!written.file.ok()) rmdir(folder->c_str());
+  written.file = WriteInFolder(header, images);
+  // Another process' failure removes a folder that is still empty.
+  if (absl::IsNotFound(written.file.status())) {
+    written.file = WriteInFolder(header, images);
   }
   written.write_seconds =
       1e-6 * static_cast<double>(options_.clock->NowMicros() - before);
