@@ -207,11 +207,16 @@ uint32_t JobControl::TakeCheckpointsLocked(
                                             state_.plan()->start_step() &&
                                         !state_.plan()->restore_from().empty();
                                };
+  // The job goes on from another checkpoint already.
+  const auto is_noted = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return state_.restore_step() != state_.plan()->start_step();
+  };
   for (int i = 0; i < count; ++i) {
     const v1::CheckpointReport& report = request.checkpoints(i);
     if (!counts(report)) continue;
     // No file is written of the step where a plan begins.
     if (cannot_read(report)) {
+      if (is_noted()) continue;
       NoteUnreadableLocked(*state_.plan(), request.index(), report.error());
       continue;
     }
@@ -222,7 +227,8 @@ uint32_t JobControl::TakeCheckpointsLocked(
   for (int i = 0; saving_.error.ok() && i < count; ++i, ++decided) {
     const v1::CheckpointReport& report = request.checkpoints(i);
     if (!counts(report)) continue;
-    if (cannot_read(report) || ledger_.Undecided(report.step())) break;
+    if (ledger_.Undecided(report.step())) break;
+    if (cannot_read(report) && !is_noted()) break;
   }
   return decided;
 }
