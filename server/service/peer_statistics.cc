@@ -59,15 +59,13 @@ class PeerStatistics::Call final : public CompletionTag {
   }
 
   void Proceed(bool ok) override {
-    if (!ok || owner_->cancelled_) {
-      delete this;
-    } else if (waiting_) {
-      Start();
-    } else if (const absl::Status status = Take(); !status.ok()) {
-      Retry(status);
-    } else {
-      delete this;
+    if (ok && !owner_->cancelled_) {
+      if (waiting_) return Start();
+      if (const absl::Status status = Take(); !status.ok()) {
+        return Retry(status);
+      }
     }
+    delete this;
   }
 
  private:
