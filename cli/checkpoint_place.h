@@ -31,8 +31,9 @@ absl::StatusOr<std::vector<CheckpointInfo>> CheckpointsAt(
 absl::StatusOr<std::string> CheckpointAt(
     const std::string& path, std::vector<std::string>* passed_over = nullptr);
 
-// What is wrong with the checkpoint in `folder`, and which older one beside it
-// is whole: nobody takes another one than was meant without being told to.
+// Adds to `damage`, found in the checkpoint in `folder`, the name of the newest
+// older checkpoint beside it that is whole. The user decides whether to take
+// that one.
 absl::Status NameOlder(const absl::Status& damage, const std::string& folder);
 
 }  // namespace tributary

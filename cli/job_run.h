@@ -94,7 +94,8 @@ class JobRun {
   // Makes sure that nobody else's checkpoints are there, nor come there.
   absl::Status ClaimCheckpoints(bool begins);
   void Record(const JobUpdate& update);
-  // What is not written now waits for room; any other error fails the job.
+  // On a full disk the records wait until there is space again; any other error
+  // fails the job.
   void HeedDisk(const absl::Status& written);
   void LookAfterDirectory();
   absl::Status SaveSummary(const RunSummary& summary);

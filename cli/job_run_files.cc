@@ -1,4 +1,4 @@
-// What a JobRun writes into its directory, and what it does while it cannot.
+// The files that a JobRun writes, and how it waits while the disk is full.
 #include <string>
 
 #include "absl/strings/str_cat.h"

@@ -48,7 +48,7 @@ class RunDirectory {
 
   RunLock& lock() { return *lock_; }
 
-  // What metrics.jsonl came to when it was opened; step 0: it is empty.
+  // The totals of metrics.jsonl when it was opened; step 0: it was empty.
   const RecordedSteps& recorded() const { return recorded_; }
 
   // coordinator.state: what a coordinator needs to go on after its own end.

@@ -22,7 +22,8 @@ class RunLock {
   void Leave() { left_ = true; }
 
   const std::string& directory() const { return directory_; }
-  // Where this coordinator listens, for whoever is refused.
+  // Writes this coordinator's address into the lock, so that the sentence to a
+  // second coordinator can name it.
   void SetAddress(const std::string& address);
 
   // NotFound: the directory, or this file of it, was removed or replaced.

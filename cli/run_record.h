@@ -31,7 +31,8 @@ struct RunSummary {
 // A line of metrics.jsonl, without its end (docs/formats.md).
 std::string MetricsLine(const StepRecord& record);
 
-// What the lines of this metrics.jsonl came to. DataLoss: a line is none.
+// The totals over the lines of this metrics.jsonl. DataLoss: a line cannot be
+// parsed.
 absl::StatusOr<RecordedSteps> ReadMetrics(const std::string& path);
 
 // A line of timeline.jsonl, without its end: when every rank did what in a step

@@ -102,8 +102,8 @@ bool IsOf(const CheckpointInfo& info, uint64_t lineage) {
   return info.lineage == lineage || info.lineage == 0;
 }
 
-// What no manifest names and nobody is writing: a process that had lost its
-// place may have finished its file after all.
+// Removes files that the manifest does not name and that nobody is writing: a
+// process may have finished its file after it had lost its place.
 absl::Status RemoveStrays(const CheckpointInfo& info,
                           const std::string& writer) {
   std::set<std::string> named = {

@@ -74,8 +74,8 @@ absl::StatusOr<std::vector<CheckpointInfo>> ListCheckpoints(
 // there is none.
 absl::StatusOr<CheckpointInfo> NewestCheckpoint(const std::string& directory);
 
-// Whose checkpoints are kept and removed: those of one lineage, and folders
-// that do not say whose they are.
+// The owner of the checkpoints that may be kept or removed. Folders that name
+// no owner count as the owner's.
 struct CheckpointOwner {
   uint64_t lineage = 0;
   // WriterTag of who writes now: those files stay in a folder although its
