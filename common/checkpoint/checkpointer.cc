@@ -29,7 +29,7 @@ struct Checkpointer::Cut {
   int64_t pause_micros = 0;
 };
 
-// What the owner and the thread share.
+// State shared by the owner and the writing thread.
 class Checkpointer::Writer {
  public:
   explicit Writer(Options options) : options_(std::move(options)) {}
@@ -80,7 +80,7 @@ void Checkpointer::Finish() {
 void Checkpointer::Take(const BlockCut& cut) { writer_->Take(cut); }
 
 bool Checkpointer::Writer::Finish() {
-  // Who tells must not outlive whom it tells.
+  // No report may reach the owner after Finish has returned.
   {
     absl::MutexLock tell(&tell_mu_);
     absl::MutexLock lock(&mu_);

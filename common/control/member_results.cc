@@ -1,4 +1,4 @@
-// What a Member gives of what it has computed: weights and evaluations.
+// A Member's results for the coordinator: weights and evaluations.
 #include <algorithm>
 #include <optional>
 #include <string>

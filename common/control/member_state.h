@@ -96,7 +96,7 @@ class MemberState {
     broken_group_ = std::move(why);
     untold_break_ = true;
   }
-  // What the coordinator said last that the job waits for; empty: nothing.
+  // The reason to wait that the coordinator named last; empty: none.
   const std::string& waits_for() const { return waits_for_; }
   // How often it has answered.
   int64_t answers() const { return answers_; }
@@ -118,7 +118,7 @@ class MemberState {
   const absl::Status& end() const { return end_; }
 
  private:
-  // What the coordinator has taken of the request.
+  // Drops the reports of the request that the coordinator has taken.
   void Settle(const v1::HeartbeatRequest& request,
               const v1::HeartbeatResponse& answer);
   // Holds its next step back for the coordinator to say where the job stops;

@@ -7,7 +7,7 @@
 
 namespace tributary {
 
-// What this process says of itself to get a place.
+// The description with which this process asks for a place.
 v1::RegisterRequest MakeRegistration(const Member::Options& options);
 
 // Registers, waiting up to join_timeout for a coordinator that is not up yet

@@ -142,7 +142,7 @@ bool CheckpointLedger::Awaits(int64_t last_step, int64_t every_steps) const {
     const auto passed = [this, step](uint32_t shard) {
       return HasPassed(shard, step);
     };
-    // Who has passed it without a report will not make it whole.
+    // A holder that reports a later step first will never report this one.
     if (std::none_of(holders_.begin(), holders_.end(), passed)) return true;
   }
   return false;

@@ -266,7 +266,7 @@ void Coordinator::LeaveWholeCheckpoints() {
   }
 }
 
-// What was trained is not dropped because the disk is full.
+// A full disk must not cost the trained weights.
 absl::Status Coordinator::HandOver(const FinalWeights& weights,
                                    uint64_t plan_epoch) {
   if (!options_.on_weights) return absl::OkStatus();

@@ -111,7 +111,7 @@ class JobControl {
   // Ends the job. An error of a plan that is not in force any more does not:
   // its server is lost, and everybody goes back.
   void Saved(uint64_t plan_epoch, const absl::Status& status);
-  // What is waited for beside members.
+  // Other things than members that the job waits for.
   void SetWaits(const std::string& what);
   void Close();  // ends every wait
   bool closed() const;

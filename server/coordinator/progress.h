@@ -37,7 +37,7 @@ struct StepRecord {
   std::vector<v1::StepReport> ranks;
 };
 
-// What the steps that were recorded so far came to.
+// Totals over the steps that were recorded so far.
 struct RecordedSteps {
   int64_t step = 0;  // the last
   int64_t epoch = 0;

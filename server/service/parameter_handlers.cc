@@ -22,7 +22,7 @@ template <typename Request>
 absl::Status Decode(RawCall* call, Request* request, Payload* payload) {
   const absl::Status status =
       DecodeFrame(call->TakeRequest(), request, payload);
-  // Whoever sent something else sends it again.
+  // The bytes were damaged on the way: the sender repeats the call.
   if (!status.ok()) {
     return Reject(Rejection::kMalformed, absl::DataLossError(status.message()));
   }

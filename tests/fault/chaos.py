@@ -66,7 +66,7 @@ OPTIMIZERS = ["{sgd: {learning_rate: 0.05, momentum: 0.9}}", "{adam: {learning_r
 OPTIMIZERS_OF = {"": ["{sgd: {learning_rate: 0.01}}", "{adam: {learning_rate: 0.003}}"],
                  "local": ["{sgd: {learning_rate: 0.05}}"]}
 
-# What the proxy does; BYTES is drawn.
+# Rules of the proxy; BYTES is drawn.
 PROXY_RULES = {
     "delay": "{w}>{s} both delay ms=5",
     "stall": "{w}>{s} both stall after=BYTES ms=1000",

@@ -156,7 +156,7 @@ TEST_F(CheckpointFaultTest, ARunIsResumedIntoItsOwnFolder) {
 
 struct Damage {
   const char* label;
-  // What happens to the checkpoint; `shard` is a file of it.
+  // Damages the checkpoint; `shard` is a file of it.
   std::function<void(const std::string& folder, const std::string& shard)> act;
   std::string reason;
 };

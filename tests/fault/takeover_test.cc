@@ -106,7 +106,7 @@ class TakeoverTest : public FaultTest {
 TEST_F(TakeoverTest, ASecondCoordinatorIsRefusedByNameAndChangesNothing) {
   std::string address;
   auto coordinator = Coordinate("run", &address);
-  // What a file looks like that the first is writing.
+  // Looks like a file that the first coordinator is writing.
   const std::string partial = "run/weights.safetensors.partial-1-1";
   Write(partial, "half");
   const std::set<std::string> before = Names();

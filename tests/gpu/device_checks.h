@@ -9,7 +9,7 @@ class Ops;
 
 namespace tributary::testing {
 
-// What holds of a device alone, without a CPU beside it.
+// Checks of the device by itself, without a CPU to compare with.
 struct DeviceCheck {
   std::string name;
   std::string error;  // empty: as it shall be

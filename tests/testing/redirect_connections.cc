@@ -46,7 +46,7 @@ std::string OwnName() {
   return name;
 }
 
-// What the proxy answers to a line; -1 when there is none.
+// The number that the proxy answers to a line; -1: no answer.
 int Ask(const std::string& line) {
   const char* path = getenv("TRIBUTARY_PROXY");
   if (path == nullptr) return -1;

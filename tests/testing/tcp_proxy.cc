@@ -284,7 +284,7 @@ bool TcpProxy::Held(const ProxyConnection& connection, bool back) const {
   });
 }
 
-// What a rule has held back for long enough, it may reset.
+// A rule may reset a connection that it has held back long enough.
 void TcpProxy::EndHolds() {
   for (const auto& state : rules_) {
     if (!state->resets || NowMs() < state->held_until_ms) continue;

@@ -38,7 +38,7 @@ class TransferRound {
   absl::Status Wait() ABSL_LOCKS_EXCLUDED(mu_);
   void Cancel(const std::string& why) ABSL_LOCKS_EXCLUDED(mu_);
   bool Stopped() const ABSL_LOCKS_EXCLUDED(mu_);
-  // What is left of its time.
+  // The time left until its deadline.
   absl::Duration left() const ABSL_LOCKS_EXCLUDED(mu_);
 
   void Add(Transfer* transfer) ABSL_LOCKS_EXCLUDED(mu_);

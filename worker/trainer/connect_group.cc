@@ -29,7 +29,7 @@ struct Side {
   absl::Duration timeout;
 
   int size() const { return static_cast<int>(group.ranks.size()); }
-  // Who has said its address is there a moment later, or is lost.
+  // A rank that has given its address connects soon, or is lost.
   absl::Duration connect_timeout() const {
     return std::min(timeout, parts.member->lease());
   }

@@ -14,7 +14,7 @@ bool PlanIsOver(Member& member, uint64_t epoch, const absl::Status& status) {
        absl::IsCancelled(status) || absl::IsAborted(status));
   if (in_group) member.BreakGroup(epoch, status);
   if (in_group || absl::IsUnavailable(status) || absl::IsCancelled(status)) {
-    // Who is lost is known when its lease is over.
+    // The coordinator knows a lost rank once its lease is over.
     return member.WaitForNews(epoch, 2 * member.lease()).ok();
   }
   // Whoever says so has the new plan: so has the coordinator. And whoever is

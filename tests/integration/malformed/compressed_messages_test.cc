@@ -62,7 +62,7 @@ int64_t PeakBytes() {
   return 0;
 }
 
-// What the server at a port says to a bomb sent to this method.
+// The answer of the server at a port to a bomb sent to this method.
 std::string SendBomb(int port, const std::string& method,
                      const std::string& encoding, const std::string& bomb) {
   auto peer = Http2Peer::Connect(port);

@@ -317,7 +317,7 @@ TEST(JobControlTest, WhatGoesWrongWithAPlanThatIsOverEndsNothing) {
   EXPECT_EQ(control.Snapshot().phase(), v1::JOB_PHASE_FAILED);
 }
 
-// What was not recorded it tells again, unless it is gone.
+// A member reports unrecorded steps again, unless they are gone.
 TEST(JobControlTest, ASuccessorSavesAfterTheStepThatEverybodyHasFinished) {
   ManualClock clock;
   JobControl::Options options;

@@ -112,7 +112,7 @@ TEST_F(NcclCommunicatorTest, AnErrorOfNcclEndsTheCallAndIsKept) {
   EXPECT_GE(fake_.aborted(), 1);
 }
 
-// What stands in its memory is what the kernels before the fault have left.
+// Its memory holds what the kernels before the fault have left.
 TEST_F(NcclCommunicatorTest, ADeviceThatHasFailedGivesNothingToTheOthers) {
   messages_ = true;
   std::barrier connected(2);

@@ -1,4 +1,4 @@
-// What leaves for the servers when the device that computes gradients fails.
+// Records what is sent to the servers when the computing device fails.
 #include "worker/parallel/parameter_server_synchronizer.h"
 
 #include <gmock/gmock.h>
