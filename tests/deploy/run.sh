@@ -59,7 +59,7 @@ configure() {
   mkdir "$work/job"
   write_job bsp.yaml 6 bsp
   # Where staleness has a bound every rule has something to look at.
-  write_job ssp.yaml 10 "{ssp: {staleness: 2}}"
+  write_job ssp.yaml 24 "{ssp: {staleness: 2}}"
 }
 
 # write_job FILE EPOCHS SYNC: Fashion-MNIST; lost members are noticed soon.
