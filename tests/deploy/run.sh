@@ -197,8 +197,7 @@ finish() {
   cat "$work/sizes"
   rm -rf "$work"
   echo "$passed passed, $failed failed"
-  [ $failed = 0 ]
-  exit
+  exit $((failed > 0))
 }
 
 part "install" deploy/install-deps.sh --deploy
