@@ -146,7 +146,18 @@ LossVerdict JobState::MemberLost(v1::Role role, uint32_t index, int64_t pid,
                       membership_.workers()[index].alive;
     return held ? LossVerdict::kGoesOn : LossVerdict::kFatal;
   }
-  if (!listed) Lose(*place, how, now_micros);
+  // With the process go the ranks that it had taken over. All are gone before
+  // anybody else takes one over.
+  std::vector<Place*> lost;
+  if (!listed) lost.push_back(place);
+  for (Place& other : membership_.workers()) {
+    const bool same = shrinks && place != nullptr && other.alive &&
+                      other.holder.host() == place->holder.host();
+    if (same && membership_.Expel(role, other.index, pid) != nullptr) {
+      lost.push_back(&other);
+    }
+  }
+  for (Place* one : lost) Lose(*one, how, now_micros);
   if (over()) return LossVerdict::kFatal;
   const auto alive = [](const Place& worker) { return worker.alive; };
   const bool others = std::any_of(membership_.workers().begin(),

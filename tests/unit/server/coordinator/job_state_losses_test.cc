@@ -110,6 +110,21 @@ TEST_F(JobStateTest, TheLastWorkerOfAShrinkingJobIsReplaced) {
   EXPECT_THAT(Send(0, {}).adopt_ranks(), ElementsAre(1));
 }
 
+// Nobody else is left then, although the rank's lease is not over.
+TEST_F(JobStateTest, AProcessIsLostWithTheRanksThatItHasTakenOver) {
+  on_worker_loss_ = v1::WORKER_LOSS_SHRINK;
+  Run(2);
+  EXPECT_EQ(state_->MemberLost(v1::ROLE_WORKER, 0, 7, "killed", now_),
+            LossVerdict::kGoesOn);
+  workers_[0] = Join(v1::ROLE_WORKER, "adopter", "node-w1");
+  EXPECT_EQ(state_->MemberLost(v1::ROLE_WORKER, 1, 7, "killed", now_),
+            LossVerdict::kReplace);
+  EXPECT_EQ(state_->workers_lost(), 3u);
+  workers_[0] = Join(v1::ROLE_WORKER, "another");
+  Pass(1);
+  EXPECT_THAT(Send(0, {}).adopt_ranks(), ElementsAre(1));
+}
+
 // All processes of containers are number 1 of their own: here 7.
 TEST_F(JobStateTest, ProcessesOfDifferentHostsAreDifferent) {
   on_worker_loss_ = v1::WORKER_LOSS_SHRINK;
