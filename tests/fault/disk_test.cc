@@ -1,4 +1,4 @@
-// A disk that is full while checkpoints are written.
+// A disk that is full, cannot be written any more, or breaks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
@@ -100,6 +100,23 @@ TEST_F(DiskTest, TheRunGoesOnAndTheLastCheckpointStaysWhileTheDiskIsFull) {
   EXPECT_EQ(Sha256("run"), Undisturbed(words));
 }
 
+TEST_F(DiskTest, ADiskThatBecomesReadOnlyCostsCheckpointsAlone) {
+  auto train = Train("run", {"--set", "training.epochs=150", "--set",
+                             "checkpoint.every_steps=50", "--set",
+                             absl::StrCat("checkpoint.directory=", disk_)});
+  ASSERT_NE(WaitForCheckpoint(disk_), "");
+  // Refused with EBUSY while a file of it is being written.
+  ASSERT_TRUE(Eventually([&] {
+    return mount(nullptr, disk_.c_str(), nullptr, MS_REMOUNT | MS_RDONLY,
+                 nullptr) == 0;
+  })) << strerror(errno);
+  ASSERT_TRUE(train->WaitForOutput("Read-only file system", kSoon))
+      << train->output();
+  EXPECT_EQ(Verify().exit_code, 0);
+  EXPECT_EQ(train->Wait(kSoon), 0) << train->output();
+  EXPECT_EQ(Sha256("run"), Undisturbed({"--set", "training.epochs=150"}));
+}
+
 // The run directory itself is on the small disk, with everything in it.
 class RunDirectoryDiskTest : public DiskTest {
  protected:
@@ -146,6 +163,78 @@ TEST_F(RunDirectoryDiskTest, TheEndOfTheJobWaitsForRoom) {
   EXPECT_EQ(train->Wait(kSoon), 0) << train->output();
   ExpectEveryStepOnce(640);
   EXPECT_EQ(Sha256("disk/run"), Undisturbed());
+}
+
+// One call fails with EIO. What could not be brought to the disk is written
+// anew into another file: after a failed fsync the kernel may have dropped what
+// the first one held, and a second fsync of it would succeed.
+class BrokenDiskTest : public FaultTest {
+ protected:
+  // "fsync coordinator.state 2"
+  void Break(const std::string& fault) {
+    SetEnvironment({"LD_PRELOAD=" + testing::Program("libfailing_disk.so"),
+                    "TRIBUTARY_DISK_FAULT=" + fault,
+                    "TRIBUTARY_DISK_FAULT_FIRED=" + Path("broken"),
+                    // Its runtime wants to come first.
+                    "ASAN_OPTIONS=verify_asan_link_order=0"});
+  }
+  void ExpectFired() { EXPECT_TRUE(fs::exists(Path("broken"))); }
+  void ExpectUndisturbed(const std::vector<std::string>& words = {}) {
+    ExpectFired();
+    SetEnvironment({});
+    EXPECT_EQ(Sha256("run"), Undisturbed(words));
+  }
+};
+
+TEST_F(BrokenDiskTest, TheStateIsWrittenAnew) {
+  Break("fsync coordinator.state 2");
+  auto train = Train("run");
+  EXPECT_EQ(train->Wait(kSoon), 0) << train->output();
+  EXPECT_THAT(train->output(), HasSubstr("cannot save its state"));
+  EXPECT_THAT(train->output(),
+              HasSubstr("coordinator.state: fsync: Input/output error"));
+  EXPECT_THAT(train->output(), HasSubstr("state is saved again"));
+  ExpectUndisturbed();
+}
+
+class BrokenCheckpointTest : public BrokenDiskTest,
+                             public ::testing::WithParamInterface<const char*> {
+};
+
+TEST_P(BrokenCheckpointTest, AFileThatFailsCostsItsCheckpointAlone) {
+  Break(absl::StrCat("fsync ", GetParam(), " 2"));
+  auto train = Train("run", {"--set", "checkpoint.every_steps=100"});
+  EXPECT_EQ(train->Wait(kSoon), 0) << train->output();
+  EXPECT_THAT(train->output(), HasSubstr("fsync: Input/output error"));
+  const testing::ProcessResult verified =
+      testing::RunProcess({testing::Program("tributary"), "checkpoint",
+                           "verify", Path("run/checkpoints")});
+  EXPECT_EQ(verified.exit_code, 0) << verified.output;
+  EXPECT_EQ(Summary("run")["checkpoint_step"], 600);
+  ExpectUndisturbed();
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, BrokenCheckpointTest,
+                         ::testing::Values("shard-", "manifest.ckpt"),
+                         [](const ::testing::TestParamInfo<const char*>& info) {
+                           return absl::StrCat("File", info.index);
+                         });
+
+TEST_F(BrokenDiskTest, WhatCannotBeWrittenAnewFailsTheJobAndIsNamed) {
+  for (const auto& [call, name] : {std::pair("write", "metrics.jsonl"),
+                                   std::pair("fsync", "weights.safetensors")}) {
+    SCOPED_TRACE(name);
+    fs::remove_all(Path("run"));
+    fs::remove(Path("broken"));
+    Break(absl::StrCat(call, " ", name, " 1"));
+    auto train = Train("run");
+    EXPECT_EQ(train->Wait(kSoon), 1) << train->output();
+    EXPECT_THAT(train->output(),
+                HasSubstr(absl::StrCat("run/", name, ": ", call,
+                                       ": Input/output error")));
+    ExpectFired();
+    EXPECT_EQ(Summary("run")["status"], "failed");
+  }
 }
 
 }  // namespace
