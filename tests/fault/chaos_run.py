@@ -11,7 +11,7 @@ import subprocess
 import time
 
 LIMIT_SECONDS = 200
-NETWORK = "10.78.0"
+NETWORK = f"10.78.{os.getpid() % 256}"  # so that several can run side by side
 
 
 def summary(run):
@@ -36,10 +36,10 @@ def ip(*words):
 
 
 class Hosts:
-    """Three network namespaces, 10.78.0.1 to 3, on a bridge of their own."""
+    """Three network namespaces, NETWORK.1 to 3, on a bridge of their own."""
 
     def __init__(self, seed):
-        self.switch = f"chaos-sw-{seed}"
+        self.switch = f"chaos-sw-{os.getpid()}-{seed}"
         self.remove()
         ip("netns", "add", self.switch)
         ip("-n", self.switch, "link", "add", "br0", "type", "bridge")
