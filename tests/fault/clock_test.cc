@@ -149,8 +149,8 @@ INSTANTIATE_TEST_SUITE_P(
     Steps, ClockTest,
     ::testing::Values(Step{"coordinator", 10}, Step{"coordinator", -10},
                       Step{"server 0", 10}, Step{"server 0", -10},
-                      Step{"worker 0", 10}, Step{"worker 0", -10}, Step{"", 10},
-                      Step{"", -10}),
+                      Step{"worker 0", 10}, Step{"worker 0", -10}, Step{"", 60},
+                      Step{"", -60}),
     [](const ::testing::TestParamInfo<Step>& info) {
       std::string name = info.param.victim;
       name = name.empty() ? "All" : name.substr(0, name.find(' '));
