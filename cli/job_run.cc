@@ -84,6 +84,7 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(Options options) {
   coordinator.start_step = run->options_.start_step;
   coordinator.restore_from = run->options_.restore_from;
   coordinator.lineage = run->options_.lineage;
+  coordinator.restored_data = run->options_.restored_data;
   coordinator.hold_start = true;  // until the run directory is there
   coordinator.on_weights = [run = run.get()](const FinalWeights& weights) {
     TRIBUTARY_ASSIGN_OR_RETURN(run->weights_sha256_,

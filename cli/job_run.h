@@ -49,6 +49,7 @@ class JobRun {
     // Where a resumed run begins: a checkpoint's folder, its step and lineage.
     std::string restore_from;
     uint64_t lineage = 0;
+    uint32_t restored_data = 0;
     // Goes on with the job of run_dir when its coordinator has ended before it.
     bool take_over = false;
     int64_t start_step = 0;

@@ -241,6 +241,7 @@ int RunLocally(const LocalRunOptions& options) {
                      .log = log,
                      .restore_from = options.restore_from,
                      .lineage = options.lineage,
+                     .restored_data = options.restored_data,
                      .start_step = options.start_step});
   if (!started.ok()) {
     PrintError(started.status().message());

@@ -18,6 +18,7 @@ struct LocalRunOptions {
   // Where a resumed run begins: a checkpoint's folder and its step.
   std::string restore_from;
   uint64_t lineage = 0;
+  uint32_t restored_data = 0;
   int64_t start_step = 0;
 };
 

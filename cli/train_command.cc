@@ -55,6 +55,7 @@ struct TrainOptions {
   std::string resume;
   std::string restore_from;  // the checkpoint's folder
   uint64_t lineage = 0;
+  uint32_t restored_data = 0;
   int64_t start_step = 0;
 };
 
@@ -91,6 +92,7 @@ absl::StatusOr<v1::JobSpec> ReadResumedJob(TrainOptions* options) {
   options->restore_from = std::filesystem::absolute(folder).string();
   options->start_step = manifest.step();
   options->lineage = LineageOf(manifest);
+  options->restored_data = manifest.data_checksum();
   TRIBUTARY_ASSIGN_OR_RETURN(
       v1::JobSpec job,
       options->job_path.empty()
@@ -134,6 +136,7 @@ int Train(TrainOptions options) {
                      .telemetry = options.telemetry,
                      .restore_from = options.restore_from,
                      .lineage = options.lineage,
+                     .restored_data = options.restored_data,
                      .start_step = options.start_step});
 }
 

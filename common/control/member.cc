@@ -150,6 +150,7 @@ absl::Status Member::DeclareModel(const Declaration& declaration) {
   ToProto(declaration.parameters, request.mutable_parameters());
   request.set_total_steps(declaration.total_steps);
   request.set_steps_per_epoch(declaration.steps_per_epoch);
+  request.set_data_checksum(declaration.data_checksum);
   return client_->DeclareModel(request, kCallTimeout);
 }
 

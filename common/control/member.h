@@ -36,6 +36,7 @@ class Member {
     ParameterSpecs parameters;  // in forward order
     int64_t total_steps = 0;
     int64_t steps_per_epoch = 0;
+    uint32_t data_checksum = 0;  // 0: generated
   };
 
   // Unavailable: the coordinator was not there in time. AlreadyExists: every

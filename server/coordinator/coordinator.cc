@@ -96,6 +96,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(
   state.loss_timeout_micros = absl::ToInt64Microseconds(options.loss_timeout);
   state.start_step = options.start_step;
   state.restore_from = options.restore_from;
+  state.restored_data = options.restored_data;
   state.hold_start = options.hold_start;
   if (state.lease_ms < 3 * state.heartbeat_ms) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -34,8 +34,9 @@ class Coordinator {
     // its lineage.
     int64_t start_step = 0;
     std::string restore_from;
-    uint64_t lineage = 0;     // 0: the job begins one of its own
-    bool hold_start = false;  // no plan before AllowStart
+    uint64_t lineage = 0;        // 0: the job begins one of its own
+    uint32_t restored_data = 0;  // the manifest's data_checksum
+    bool hold_start = false;     // no plan before AllowStart
     // As JobControl's.
     JobControl::SaveState save_state;
     const v1::CoordinatorState* restored = nullptr;  // read by Start alone

@@ -93,6 +93,7 @@ std::optional<PendingManifest> JobControl::NextManifest() {
   manifest.set_epoch((next->step - 1) / state_.steps_per_epoch() + 1);
   manifest.set_total_steps(state_.total_steps());
   manifest.set_steps_per_epoch(state_.steps_per_epoch());
+  manifest.set_data_checksum(state_.data_checksum());
   *manifest.mutable_parameters() = plan.parameters();
   for (const std::string& name : next->state_names) {
     manifest.add_state_names(name);

@@ -156,6 +156,11 @@ absl::Status JobState::DeclareModel(const v1::DeclareModelRequest& request,
   if (declaration_.parameters_size() == 0) {
     declaration_ = request;
     declaration_.DiscardUnknownFields();
+    if (OtherData(options_.restored_data, request.data_checksum())) {
+      notices_.push_back(
+          "the training data are not those of the checkpoint: this run does "
+          "not end as the one before it would have ended");
+    }
     PublishPlanWhenComplete();
     return absl::OkStatus();
   }

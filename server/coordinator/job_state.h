@@ -43,7 +43,8 @@ class JobState {
   struct Options {
     v1::JobSpec job;  // resolved
     uint64_t job_id = 1;
-    uint64_t lineage = 0;  // of its checkpoints; 0: this job begins one
+    uint64_t lineage = 0;        // of its checkpoints; 0: this job begins one
+    uint32_t restored_data = 0;  // the restored manifest's data_checksum
     uint32_t heartbeat_ms = 100;
     uint32_t lease_ms = 10'000;
     int64_t start_timeout_micros = 600'000'000;  // for all members to come
@@ -135,6 +136,7 @@ class JobState {
   // After which workers finish.
   int64_t final_step() const { return stop_step_.value_or(total_steps()); }
   int64_t steps_per_epoch() const { return declaration_.steps_per_epoch(); }
+  uint32_t data_checksum() const { return declaration_.data_checksum(); }
   int64_t restore_step() const { return restore_step_; }
   const v1::DeclareModelRequest& declaration() const { return declaration_; }
   uint64_t rollbacks() const { return rollbacks_; }

@@ -1,6 +1,7 @@
 #include "server/coordinator/model_declaration.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "common/job/job_options.h"
 #include "common/partition_plan.h"
@@ -42,6 +43,10 @@ absl::Status CheckDeclaration(const v1::DeclareModelRequest& model,
   return MakePartitionPlan(plan).status();
 }
 
+bool OtherData(uint32_t one, uint32_t other) {
+  return one != 0 && other != 0 && one != other;
+}
+
 std::string DeclarationDifference(const v1::DeclareModelRequest& first,
                                   const v1::DeclareModelRequest& other) {
   if (first.parameters_size() != other.parameters_size()) {
@@ -70,6 +75,10 @@ std::string DeclarationDifference(const v1::DeclareModelRequest& first,
   if (first.steps_per_epoch() != other.steps_per_epoch()) {
     return absl::StrCat(other.steps_per_epoch(), " steps an epoch instead of ",
                         first.steps_per_epoch());
+  }
+  if (OtherData(first.data_checksum(), other.data_checksum())) {
+    return absl::StrFormat("training data of checksum %08x instead of %08x",
+                           other.data_checksum(), first.data_checksum());
   }
   return "";
 }

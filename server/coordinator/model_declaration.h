@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -16,6 +17,9 @@ v1::Plan PlanOf(const v1::DeclareModelRequest& model, const v1::JobSpec& job);
 // that the job's mesh does not have.
 absl::Status CheckDeclaration(const v1::DeclareModelRequest& model,
                               const v1::JobSpec& job);
+
+// Whether these checksums are of different training data; 0: unknown.
+bool OtherData(uint32_t one, uint32_t other);
 
 // In what another rank's declaration of the model differs from the first;
 // empty: in nothing.

@@ -2,6 +2,7 @@
 when so many steps are done, starts again whatever a fault has ended, and judges
 how it ends."""
 
+import itertools
 import json
 import os
 import re
@@ -11,6 +12,7 @@ import subprocess
 import time
 
 LIMIT_SECONDS = 200
+PORTS = itertools.cycle(range(12000 + os.getpid() % 200 * 100, 12100 + os.getpid() % 200 * 100))
 NETWORK = f"10.78.{os.getpid() % 256}"  # so that several can run side by side
 
 
@@ -79,9 +81,15 @@ def alive(pid):
 
 
 def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+    """Below those that the kernel gives away by itself, and of this process."""
+    while True:
+        port = next(PORTS)
+        with socket.socket() as listener:
+            try:
+                listener.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
 
 
 class Run:

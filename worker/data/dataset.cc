@@ -6,16 +6,37 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/check.h"
+#include "common/wire/crc32c.h"
 
 namespace tributary {
 namespace {
 
 float Normalize(float x, float mean, float std) { return (x - mean) / std; }
 
+template <typename T>
+uint32_t Extend(uint32_t crc, const std::vector<T>& values) {
+  return ExtendCrc32c(crc, values.data(), values.size() * sizeof(T));
+}
+
+uint32_t ChecksumOf(const RawData& raw) {
+  uint32_t crc = ExtendCrc32c(0, &raw.rows, sizeof(raw.rows));
+  crc = Extend(crc, raw.feature_shape);
+  crc = Extend(crc, raw.bytes);
+  crc = ExtendCrc32c(crc, &raw.byte_divisor, sizeof(raw.byte_divisor));
+  crc = Extend(crc, raw.numbers);
+  crc = Extend(crc, raw.code_widths);
+  crc = Extend(crc, raw.codes);
+  crc = Extend(crc, raw.tokens);
+  crc = ExtendCrc32c(crc, &raw.token_stride, sizeof(raw.token_stride));
+  crc = Extend(crc, raw.targets.labels);
+  crc = Extend(crc, raw.targets.values);
+  return std::max(crc, uint32_t{1});
+}
+
 }  // namespace
 
 Dataset::Dataset(RawData raw, const Normalization& normalization)
-    : raw_(std::move(raw)) {
+    : raw_(std::move(raw)), checksum_(ChecksumOf(raw_)) {
   if (!raw_.tokens.empty()) {
     feature_width_ = NumElements(raw_.feature_shape);
     num_classes_ = raw_.num_tokens;

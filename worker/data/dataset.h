@@ -38,6 +38,9 @@ class Dataset {
   const std::vector<std::string>& class_names() const {
     return raw_.targets.class_names;
   }
+  // CRC-32C of all samples as the reader delivered them, and of their shape;
+  // never 0. Equal for equal data, under whatever name.
+  uint32_t checksum() const { return checksum_; }
   // For messages: the file, or the generator.
   const std::string& name() const { return raw_.name; }
 
@@ -66,6 +69,7 @@ class Dataset {
   RawData raw_;  // numbers are already normalized, bytes are not
   int64_t feature_width_ = 0;
   int64_t num_classes_ = 0;
+  const uint32_t checksum_;
   std::array<float, 256> byte_value_{};  // of a byte, normalized if by one pair
   Normalization byte_normalization_;     // by feature; else empty
 };

@@ -253,6 +253,12 @@ std::vector<uint32_t> OtherRanks(const Member& member) {
   return others;
 }
 
+// Generated samples are the job's own words; their last bits may depend on the
+// machine.
+uint32_t DataChecksum(const v1::JobSpec& job, const Workplace& place) {
+  return job.data().train().has_synthetic() ? 0 : place.data->train->checksum();
+}
+
 absl::Status Train(Member& member, Workplace& place, Canceller& canceller,
                    const WorkerOptions& options, WorkerMetrics* metrics) {
   const v1::JobSpec& job = member.job();
@@ -273,7 +279,8 @@ absl::Status Train(Member& member, Workplace& place, Canceller& canceller,
   TRIBUTARY_RETURN_IF_ERROR(
       member.DeclareModel({.parameters = std::move(parameters),
                            .total_steps = place.plan->total_steps(),
-                           .steps_per_epoch = place.plan->steps_per_epoch()}));
+                           .steps_per_epoch = place.plan->steps_per_epoch(),
+                           .data_checksum = DataChecksum(job, place)}));
   uint64_t epoch = 0;
   while (true) {
     TRIBUTARY_ASSIGN_OR_RETURN(const v1::Plan plan, member.GetPlan(epoch + 1));

@@ -253,6 +253,41 @@ training: {steps: 5, loss: cross_entropy, optimizer: adam}
   ExpectNoProcessLeft();
 }
 
+// One changed number is enough; the same rows in another file are the same.
+TEST_F(TrainTest, ResumeTellsThatTheDataHaveChanged) {
+  std::string rows = "a,b\n", changed = "a,b\n";
+  for (int i = 0; i < 40; ++i) {
+    absl::StrAppend(&rows, i % 7, ",", i % 5, "\n");
+    absl::StrAppend(&changed, i == 20 ? 3.5 : i % 7, ",", i % 5, "\n");
+  }
+  Write("rows.csv", rows);
+  Write("job.yaml", R"(name: rows
+model: {sequential: [linear: {in: 1, out: 1}]}
+data:
+  train: {csv: {path: rows.csv, header: true, columns: {label: b, numeric: [a]}}}
+  batch_size: 10
+training: {epochs: 4, loss: mse, optimizer: {sgd: {learning_rate: 0.01}}}
+checkpoint: {every_steps: 4}
+cluster: {servers: 1, workers: 1}
+)");
+  auto whole = Train();
+  ASSERT_EQ(whole->Wait(kSoon), 0) << whole->output();
+  const std::string middle = Path("run/checkpoints/step-000000000008");
+  const auto resume = [&](const std::string& run) {
+    auto train =
+        Start({"tributary", "train", "--resume", middle, "--run-dir", run,
+               "--set", "data.train.csv.path=" + Path(run + ".csv")});
+    EXPECT_EQ(train->Wait(kSoon), 0) << train->output();
+    return train->output();
+  };
+  constexpr char kTold[] = "the training data are not those of the checkpoint";
+  Write("moved.csv", rows);
+  EXPECT_THAT(resume("moved"), Not(HasSubstr(kTold)));
+  EXPECT_EQ(Summary("moved")["weights_sha256"], Summary()["weights_sha256"]);
+  Write("changed.csv", changed);
+  EXPECT_THAT(resume("changed"), HasSubstr(kTold));
+}
+
 TEST_F(TrainTest, StatusShowsTheRunningJob) {
   auto train = Train({"--set", "training.epochs=1000000"});
   const std::string address = Address(*train);

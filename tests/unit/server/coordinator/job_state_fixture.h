@@ -35,6 +35,7 @@ class JobStateTest : public ::testing::Test {
     options.job_id = 42;
     options.lease_ms = 10'000;
     options.start_timeout_micros = 60 * kSecond;
+    options.restored_data = restored_data_;
     state_.emplace(options, 0);
   }
 
@@ -50,7 +51,8 @@ class JobStateTest : public ::testing::Test {
   }
 
   absl::Status Declare(const v1::RegisterResponse& worker, int64_t rows = 10,
-                       int64_t total_steps = 100, double momentum = 0) {
+                       int64_t total_steps = 100, double momentum = 0,
+                       uint32_t data_checksum = 0) {
     v1::DeclareModelRequest request;
     request.set_rank(worker.index());
     request.set_incarnation(worker.incarnation());
@@ -61,6 +63,7 @@ class JobStateTest : public ::testing::Test {
     spec->set_running_momentum(momentum);
     request.set_total_steps(total_steps);
     request.set_steps_per_epoch(10);
+    request.set_data_checksum(data_checksum);
     return state_->DeclareModel(request, now_);
   }
 
@@ -121,6 +124,7 @@ class JobStateTest : public ::testing::Test {
   }
 
   v1::WorkerLoss on_worker_loss_ = v1::WORKER_LOSS_WAIT;
+  uint32_t restored_data_ = 0;
   std::optional<JobState> state_;
   v1::RegisterResponse server_;
   std::vector<v1::RegisterResponse> workers_;

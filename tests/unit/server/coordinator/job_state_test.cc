@@ -54,6 +54,34 @@ TEST_F(JobStateTest, SecondDeclarationMustMatchTheFirst) {
               HasSubstr("running_momentum: 0.1} instead of {"));
 }
 
+TEST_F(JobStateTest, WorkersWithOtherDataAreRefused) {
+  Open(1, 2);
+  Join(v1::ROLE_SERVER, "s");
+  const auto first = Join(v1::ROLE_WORKER, "w0");
+  const auto second = Join(v1::ROLE_WORKER, "w1");
+  ASSERT_TRUE(Declare(first, 10, 100, 0, /*data_checksum=*/0xabc).ok());
+  EXPECT_TRUE(Declare(second, 10, 100, 0, 0xabc).ok());
+  EXPECT_TRUE(Declare(second, 10, 100, 0, 0).ok()) << "generated";
+  const absl::Status other = Declare(second, 10, 100, 0, 0xdef);
+  EXPECT_EQ(other.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(other.message()),
+              HasSubstr("worker 1 declares training data of checksum 00000def "
+                        "instead of 00000abc"));
+}
+
+TEST_F(JobStateTest, AResumedJobTellsThatItsDataHaveChanged) {
+  for (const uint32_t checksum : {0u, 0xabcu, 0xdefu}) {
+    restored_data_ = 0xabc;
+    Open(1, 1);
+    ASSERT_TRUE(Declare(Join(v1::ROLE_WORKER, "w"), 10, 100, 0, checksum).ok());
+    const auto notices = state_->TakeNotices();
+    ASSERT_EQ(notices.size(), checksum == 0xdef ? 1u : 0u);
+    if (!notices.empty()) {
+      EXPECT_THAT(notices[0], HasSubstr("are not those of the checkpoint"));
+    }
+  }
+}
+
 TEST_F(JobStateTest, ModelThatNoPlanCanBeMadeOfIsRefused) {
   Open(1, 1);
   const auto worker = Join(v1::ROLE_WORKER, "w");

@@ -52,6 +52,32 @@ NormalizeOptions Standardize() {
   return options;
 }
 
+uint32_t ChecksumOf(const RawData& raw) { return Dataset(raw, {}).checksum(); }
+
+TEST(DatasetTest, ChecksumIsOfTheSamplesNotOfTheirNameOrNormalization) {
+  RawData renamed = Images();
+  renamed.name = "moved";
+  EXPECT_EQ(ChecksumOf(renamed), ChecksumOf(Images()));
+  const RawData table = Table();
+  const auto standardized = ResolveNormalization(Standardize(), table);
+  EXPECT_EQ(Dataset(table, *standardized).checksum(), ChecksumOf(table));
+
+  RawData pixel = Images(), label = Images(), number = Table(), code = Table(),
+          value = Table(), shape = Images();
+  pixel.bytes[3] ^= 1;
+  label.targets.labels[1] = 2;
+  shape.feature_shape = {2, 1};
+  EXPECT_NE(ChecksumOf(pixel), ChecksumOf(Images()));
+  EXPECT_NE(ChecksumOf(label), ChecksumOf(Images()));
+  EXPECT_NE(ChecksumOf(shape), ChecksumOf(Images()));
+  number.numbers[5] = 11;
+  code.codes[0] = 1;
+  value.targets.values[0] = 2;
+  EXPECT_NE(ChecksumOf(number), ChecksumOf(table));
+  EXPECT_NE(ChecksumOf(code), ChecksumOf(table));
+  EXPECT_NE(ChecksumOf(value), ChecksumOf(table));
+}
+
 Targets TargetsOf(TargetKind kind) {
   Targets targets;
   targets.kind = kind;
