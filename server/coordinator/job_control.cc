@@ -61,6 +61,7 @@ JobControl::JobControl(Options options)
   saving_.allowed = options.restored != nullptr || !options.state.hold_start;
   if (options.restored == nullptr) return;
   progress_.Continue(options.recorded);
+  state_.KnowBegun(options.recorded.step);
   evaluations_.Restore(EvaluationsOf(*options.restored));
   for (int rank = 0; rank < options.state.job.cluster().workers(); ++rank) {
     unheard_.insert(rank);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -135,6 +136,11 @@ class JobState {
   int64_t total_steps() const { return declaration_.total_steps(); }
   // After which workers finish.
   int64_t final_step() const { return stop_step_.value_or(total_steps()); }
+  // A coordinator before this one has recorded that step: a stop lies not
+  // before it.
+  void KnowBegun(int64_t step) {
+    furthest_step_ = std::max(furthest_step_, step);
+  }
   int64_t steps_per_epoch() const { return declaration_.steps_per_epoch(); }
   uint32_t data_checksum() const { return declaration_.data_checksum(); }
   int64_t restore_step() const { return restore_step_; }

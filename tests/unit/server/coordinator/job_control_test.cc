@@ -355,6 +355,42 @@ TEST(JobControlTest, ASuccessorSavesAfterTheStepThatEverybodyHasFinished) {
   EXPECT_EQ(step, kSteps);
 }
 
+// The power fails while the job is stopping: everybody goes back, and stops
+// where the records end, not where they pause first.
+TEST(JobControlTest, ASuccessorStopsNotBeforeTheLastRecordedStep) {
+  ManualClock clock;
+  v1::CoordinatorState kept;
+  JobControl::Options options{.state = Options(), .clock = &clock};
+  options.state.job.mutable_cluster()->set_workers(1);
+  options.save = [&kept](const v1::CoordinatorState& state) {
+    kept = state;
+    return absl::OkStatus();
+  };
+  {
+    JobControl first(options);
+    Join(first, v1::ROLE_SERVER, "server");
+    Declare(first, Join(first, v1::ROLE_WORKER, "worker"));
+    first.RequestStop();
+  }
+  options.restored = &kept;
+  options.recorded.step = 7;
+  JobControl successor(options);
+  for (int i = 0; i < 4; ++i) {  // nobody is heard
+    clock.AdvanceMicros(3'000'000);
+    successor.Tick(absl::ZeroDuration());
+  }
+  Join(successor, v1::ROLE_SERVER, "another server");
+  const auto worker = Join(successor, v1::ROLE_WORKER, "another worker");
+  ASSERT_EQ(successor.GetPlan({})->epoch(), 2u);
+  v1::HeartbeatRequest paused = Beat(v1::ROLE_WORKER, worker);
+  paused.set_plan_epoch(2);
+  paused.set_paused(true);
+  const auto answer = successor.Heartbeat(paused);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->phase(), v1::JOB_PHASE_STOPPING);
+  EXPECT_EQ(answer->stop_step(), 7);
+}
+
 // A server has written while there was no coordinator: it says so until the
 // checkpoint is decided.
 TEST(JobControlTest, ASuccessorTakesACheckpointFromTheFirstHeartbeat) {
