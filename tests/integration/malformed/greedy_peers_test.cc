@@ -56,11 +56,15 @@ TEST(GreedyPeersTest, WhoReadsNothingIsGivenNoMore) {
   const int64_t before = ResidentBytes();
   int64_t most = 0;
   int asked = 0;
+  // The server ends a connection whose peer does not answer its ping for 20 s:
+  // on a busy machine before everything is asked for.
+  bool connected = true;
   const auto weights =
       testing::TrainToy(cluster, kSteps, [&](uint32_t, int64_t step) {
-        for (; asked < step + 10; ++asked) {
-          EXPECT_TRUE(
-              peer->Send(peer->Begin(kPull), PullOf(cluster, asked + 1), true));
+        while (connected && asked < step + 10) {
+          connected =
+              peer->Send(peer->Begin(kPull), PullOf(cluster, asked + 1), true);
+          if (connected) ++asked;
         }
         most = std::max(most, ResidentBytes() - before);
         return uint64_t{3};
@@ -69,7 +73,7 @@ TEST(GreedyPeersTest, WhoReadsNothingIsGivenNoMore) {
               asked, static_cast<long long>(kBlockBytes),
               static_cast<long long>(most));
   EXPECT_EQ(weights, undisturbed);
-  EXPECT_GE(asked, kSteps);
+  EXPECT_GE(asked, connected ? kSteps : 1);
   // The model, its gradients and twice the limit; all versions are 600 MiB.
   EXPECT_LT(most, kSteps * kBlockBytes / 2);
   EXPECT_GT(cluster.server(0).GetStatus().rejections().at("overload"), 0u);
