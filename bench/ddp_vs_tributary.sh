@@ -6,10 +6,15 @@
 #   bench/netns_cubic.sh bench/ddp_vs_tributary.sh [ROUNDS]
 # Needs deploy/install-deps.sh --bench and a release build with
 # -DTRIBUTARY_BUILD_BENCHMARKS=ON.
+#   bench/netns_cubic.sh bench/ddp_vs_tributary.sh ROUNDS BEFORE
+# compares with Tributary's programs of another build, in the folder BEFORE,
+# instead: for every strategy the medians of both, their ratio, and the ratio in
+# each round. Needs a release build alone.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 rounds=${1:-3}
+before=${2:+$(realpath "$2")}
 bin=build/release/bin
 warmup=20
 scratch=$(mktemp -d)
@@ -42,17 +47,63 @@ alone() {
 }
 
 # tributary MODEL OPTIMIZER STRATEGY: the mean step after the warm-up, of the
-# run's own record.
+# run's own record. A fourth word names another folder of programs.
 tributary() {
   local run=$scratch/run
   rm -rf "$run"
-  $bin/tributary train "bench/jobs/$1.yaml" --run-dir "$run" \
+  "${4:-$bin}/tributary" train "bench/jobs/$1.yaml" --run-dir "$run" \
     --set "training.steps=$((warmup + steps[$1]))" \
     --set "training.optimizer=${optimizer[$2]}" --set "strategy=$3" > "$scratch/log" 2>&1 ||
     { cat "$scratch/log" >&2; return 1; }
   sed 's/.*"step_seconds":\([0-9.e-]*\).*/\1/' "$run/metrics.jsonl" |
     awk -v w=$warmup 'NR > w {s += $1; n++} END {printf "%.3f\n", 1e3 * s / n}'
 }
+
+machine() {
+  echo "$(lscpu | sed -n 's/^Model name: *//p' | head -1), $(nproc) cores, $(git describe --always --dirty), $(date -u +%F), $rounds rounds"
+}
+
+# Which of the two goes first changes from round to round.
+compare_builds() {
+  local round model kind strategy name both
+  declare -A strategies=([servers]=parameter_server [all_reduce]=all_reduce
+    [sharded]='{all_reduce: {sharded: true}}')
+  for ((round = 1; round <= rounds; round++)); do
+    for model in mlp1024 mlp16m; do
+      for kind in sgd adam; do
+        for name in "${!strategies[@]}"; do
+          strategy=${strategies[$name]}
+          both=("before $before" "after $bin")
+          if ((round % 2 == 0)); then both=("after $bin" "before $before"); fi
+          for build in "${both[@]}"; do
+            record "$model-$kind-$name" "${build%% *}" \
+              "$(tributary $model $kind "$strategy" "${build#* }")"
+          done
+        done
+      done
+    done
+  done
+  echo
+  machine
+  python3 - "$results" << 'PY'
+import collections, statistics, sys
+times = collections.defaultdict(lambda: collections.defaultdict(list))
+for line in open(sys.argv[1]):
+    case, build, ms = line.split()
+    times[case][build].append(float(ms))
+print("| case | before | after | ratio | of each round |\n| --- | --- | --- | --- | --- |")
+for case in sorted(times):
+    b, a = times[case]["before"], times[case]["after"]
+    each = ", ".join(f"{y / x:.2f}" for x, y in zip(b, a))
+    b, a = statistics.median(b), statistics.median(a)
+    print(f"| {case} | {b:.1f} | {a:.1f} | {a / b:.3f} | {each} |")
+PY
+}
+
+if [ -n "$before" ]; then
+  compare_builds
+  exit
+fi
 
 for ((round = 1; round <= rounds; round++)); do
   for model in mlp1024 mlp16m; do
@@ -69,7 +120,7 @@ for ((round = 1; round <= rounds; round++)); do
 done
 
 echo
-echo "$(lscpu | sed -n 's/^Model name: *//p' | head -1), $(nproc) cores, $(git describe --always --dirty), $(date -u +%F), $rounds rounds"
+machine
 sort -k1,2 -k3,3n "$results" | awk '
   {key = $1 " " $2; value[key, ++count[key]] = $3; cases[$1]}
   function median(key,   n) {
