@@ -77,7 +77,7 @@ TEST_F(WaitsTest, AWorkerManyEvaluationsBehindEndsNothing) {
 // The others see the broken connection at once, the coordinator the loss when
 // the lease is over.
 TEST_F(GroupWaitsTest, RanksWaitForAReplacementAsLongAsTheLeaseLasts) {
-  EditJob("lease_seconds: 3", "lease_seconds: 16");
+  EditJob("lease_seconds: 3", "lease_seconds: 20");
   auto coordinator = Coordinate("run", &address_);
   Processes members;
   members.push_back(StartWorker(0));
