@@ -6,15 +6,17 @@
 #   bench/netns_cubic.sh bench/ddp_vs_tributary.sh [ROUNDS]
 # Needs deploy/install-deps.sh --bench and a release build with
 # -DTRIBUTARY_BUILD_BENCHMARKS=ON.
-#   bench/netns_cubic.sh bench/ddp_vs_tributary.sh ROUNDS BEFORE
+#   bench/netns_cubic.sh bench/ddp_vs_tributary.sh ROUNDS BEFORE [CASES]
 # compares with Tributary's programs of another build, in the folder BEFORE,
 # instead: for every strategy the medians of both, their ratio, and the ratio in
-# each round. Needs a release build alone.
+# each round. CASES is a regular expression of names, as in mlp16m-sgd-servers.
+# Needs a release build alone.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 rounds=${1:-3}
 before=${2:+$(realpath "$2")}
+cases=${3:-.}
 bin=build/release/bin
 warmup=20
 scratch=$(mktemp -d)
@@ -72,6 +74,7 @@ compare_builds() {
     for model in mlp1024 mlp16m; do
       for kind in sgd adam; do
         for name in "${!strategies[@]}"; do
+          [[ $model-$kind-$name =~ $cases ]] || continue
           strategy=${strategies[$name]}
           both=("before $before" "after $bin")
           if ((round % 2 == 0)); then both=("after $bin" "before $before"); fi
