@@ -264,10 +264,12 @@ class Run:
             mark = os.path.join(self.folder, "fired", fault.entry.rsplit(":", 1)[0])
             if not os.path.exists(mark):
                 continue
-            fault.fired = True
             with open(mark, encoding="utf-8") as file:
                 words = file.read().split()
-            if len(words) == 2 and words[1] == "stop":
+            if len(words) < 2:
+                continue  # it is being written
+            fault.fired = True
+            if words[1] == "stop":
                 self.at(0.5, lambda pid=int(words[0]): self.signal(pid, signal.SIGCONT))
 
     # ---- the trial
