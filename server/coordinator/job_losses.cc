@@ -138,6 +138,9 @@ LossVerdict JobState::MemberLost(v1::Role role, uint32_t index, int64_t pid,
     return LossVerdict::kReplace;
   }
   const bool shrinks = is_worker && on_loss == v1::WORKER_LOSS_SHRINK;
+  if (shrinks && IsAdopted(index, pid)) {
+    return AnyWorkerAlive() ? LossVerdict::kGoesOn : LossVerdict::kReplace;
+  }
   const bool listed = losses_.count({role, index}) > 0;
   Place* place = membership_.Expel(role, index, pid);
   if (place == nullptr && !listed) {
@@ -159,10 +162,28 @@ LossVerdict JobState::MemberLost(v1::Role role, uint32_t index, int64_t pid,
   }
   for (Place* one : lost) Lose(*one, how, now_micros);
   if (over()) return LossVerdict::kFatal;
-  const auto alive = [](const Place& worker) { return worker.alive; };
-  const bool others = std::any_of(membership_.workers().begin(),
-                                  membership_.workers().end(), alive);
-  return shrinks && others ? LossVerdict::kGoesOn : LossVerdict::kReplace;
+  return shrinks && AnyWorkerAlive() ? LossVerdict::kGoesOn
+                                     : LossVerdict::kReplace;
+}
+
+bool JobState::AnyWorkerAlive() const {
+  return std::any_of(membership_.workers().begin(), membership_.workers().end(),
+                     [](const Place& worker) { return worker.alive; });
+}
+
+// A process had its own rank before it took others over. A launcher that ends
+// is asked for by the rank that it was given, and may find another's process
+// there, which lives.
+bool JobState::IsAdopted(uint32_t rank, int64_t pid) const {
+  const std::vector<Place>& workers = membership_.workers();
+  if (rank >= workers.size() || workers[rank].holder.pid() != pid) return false;
+  const Place& place = workers[rank];
+  return std::any_of(
+      workers.begin(), workers.end(), [&place](const Place& other) {
+        return other.alive && other.incarnation < place.incarnation &&
+               other.holder.pid() == place.holder.pid() &&
+               other.holder.host() == place.holder.host();
+      });
 }
 
 // Every lost rank goes to the living worker with the fewest ranks, the lowest

@@ -176,6 +176,9 @@ class JobState {
   void WantNewGroup(int64_t now_micros);
   // Nobody of a broken group is lost without having been noticed yet.
   bool EverybodyHeardSinceBreak() const;
+  bool AnyWorkerAlive() const;
+  // Whether process `pid` holds this rank besides one that it had before.
+  bool IsAdopted(uint32_t rank, int64_t pid) const;
   // The ranks that this worker shall take over now.
   std::vector<uint32_t> AdoptedBy(uint32_t worker) const;
   void AdoptLost();

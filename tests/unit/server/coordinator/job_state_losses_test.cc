@@ -125,6 +125,24 @@ TEST_F(JobStateTest, AProcessIsLostWithTheRanksThatItHasTakenOver) {
   EXPECT_THAT(Send(0, {}).adopt_ranks(), ElementsAre(1));
 }
 
+// On another host only the launcher's end is seen; by then its rank has been
+// taken over, and the process that has it lives.
+TEST_F(JobStateTest, WhoHasTakenARankOverIsNotLostWithItsLauncher) {
+  on_worker_loss_ = v1::WORKER_LOSS_SHRINK;
+  Run(2);
+  for (int i = 0; i < 11; ++i) {
+    Pass(1);
+    BeatServer();
+    Send(1, {});
+  }
+  ASSERT_EQ(state_->workers_lost(), 1u);
+  workers_[0] = Join(v1::ROLE_WORKER, "adopter", "node-w1");
+  EXPECT_EQ(state_->MemberLost(v1::ROLE_WORKER, 0, 7, "killed", now_),
+            LossVerdict::kGoesOn);
+  EXPECT_EQ(state_->workers_lost(), 1u);
+  EXPECT_EQ(state_->WaitsFor(now_), "");
+}
+
 // All processes of containers are number 1 of their own: here 7.
 TEST_F(JobStateTest, ProcessesOfDifferentHostsAreDifferent) {
   on_worker_loss_ = v1::WORKER_LOSS_SHRINK;
