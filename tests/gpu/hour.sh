@@ -93,7 +93,9 @@ want_device() {
 
 have() { command -v "$1" > /dev/null; }
 
-keep() { [ -z "${OUT:-}" ] || cp "$1" "$OUT/$2"; }
+keep() {
+  [ -z "${OUT:-}" ] || { mkdir -p "$OUT" && cp "$1" "$OUT/$2"; }
+}
 
 finish() {
   local name=$1
