@@ -47,7 +47,8 @@ void JobState::Lose(Place& place, absl::string_view how, int64_t now_micros) {
   const bool is_server = place.role == v1::ROLE_SERVER;
   ++(is_server ? servers_lost_ : workers_lost_);
   const int64_t step = LastStepOf(place);
-  furthest_step_ = std::max(furthest_step_, step);
+  // With it others may go whose begun steps nobody knows afterwards.
+  furthest_step_ = std::max({furthest_step_, step, HighestBegun()});
   const std::string what =
       absl::StrCat(place.Name(), " was lost at step ", step, ": ", how);
   if (!is_server &&

@@ -31,6 +31,7 @@ class JobStateTest : public ::testing::Test {
     options.job = Job(servers, workers);
     options.job.mutable_cluster()->set_on_worker_loss(on_worker_loss_);
     if (servers == 0) options.job.mutable_strategy()->mutable_all_reduce();
+    if (data_parallel_) options.job.mutable_strategy()->mutable_data_parallel();
     options.loss_timeout_micros = 30 * kSecond;
     options.job_id = 42;
     options.lease_ms = 10'000;
@@ -125,6 +126,7 @@ class JobStateTest : public ::testing::Test {
 
   v1::WorkerLoss on_worker_loss_ = v1::WORKER_LOSS_WAIT;
   uint32_t restored_data_ = 0;
+  bool data_parallel_ = false;
   std::optional<JobState> state_;
   v1::RegisterResponse server_;
   std::vector<v1::RegisterResponse> workers_;

@@ -9,6 +9,22 @@ namespace {
 
 using ::testing::HasSubstr;
 
+// Its ranks are threads of one process; the last heartbeats of one told more
+// than those of the other.
+TEST_F(JobStateTest, AStopThatTheWholeGroupDoesNotOutliveKeepsItsFurthestStep) {
+  data_parallel_ = true;
+  RunGroup(2);
+  Send(0, {.begun = 5});
+  Send(1, {.begun = 9});
+  state_->RequestStop();
+  state_->MemberLost(v1::ROLE_WORKER, 0, 7, "killed", now_);
+  workers_[0] = Join(v1::ROLE_WORKER, "again", "node-w0");
+  workers_[1] = Join(v1::ROLE_WORKER, "again as well", "node-w0");
+  ASSERT_EQ(state_->plan()->epoch(), 2u);
+  Send(0, {.begun = 0, .paused = true});
+  EXPECT_EQ(Send(1, {.begun = 0, .paused = true}).stop_step(), 9);
+}
+
 TEST_F(JobStateTest, AllStopAtTheHighestStepThatAnyHasBegun) {
   Run(3);
   Send(0, {.begun = 5});
