@@ -47,7 +47,8 @@ void JobState::Lose(Place& place, absl::string_view how, int64_t now_micros) {
   const bool is_server = place.role == v1::ROLE_SERVER;
   ++(is_server ? servers_lost_ : workers_lost_);
   const int64_t step = LastStepOf(place);
-  // With it others may go whose begun steps nobody knows afterwards.
+  // Other ranks of the same process go as well, and their begun steps are
+  // forgotten once they register again.
   furthest_step_ = std::max({furthest_step_, step, HighestBegun()});
   const std::string what =
       absl::StrCat(place.Name(), " was lost at step ", step, ": ", how);
@@ -172,9 +173,9 @@ bool JobState::AnyWorkerAlive() const {
                      [](const Place& worker) { return worker.alive; });
 }
 
-// A process had its own rank before it took others over. A launcher that ends
-// is asked for by the rank that it was given, and may find another's process
-// there, which lives.
+// A process registers its own rank before those that it takes over. On another
+// host only the end of the launcher is seen. By then the rank that it started
+// may be held by the process of another launcher, and that process is alive.
 bool JobState::IsAdopted(uint32_t rank, int64_t pid) const {
   const std::vector<Place>& workers = membership_.workers();
   if (rank >= workers.size() || workers[rank].holder.pid() != pid) return false;

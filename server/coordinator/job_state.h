@@ -136,7 +136,7 @@ class JobState {
   int64_t total_steps() const { return declaration_.total_steps(); }
   // After which workers finish.
   int64_t final_step() const { return stop_step_.value_or(total_steps()); }
-  // A coordinator before this one has recorded that step: a stop lies not
+  // An earlier coordinator has recorded this step, so the job must not stop
   // before it.
   void KnowBegun(int64_t step) {
     furthest_step_ = std::max(furthest_step_, step);

@@ -12,8 +12,10 @@ import subprocess
 import time
 
 LIMIT_SECONDS = 200
-PORTS = itertools.cycle(range(12000 + os.getpid() % 200 * 100, 12100 + os.getpid() % 200 * 100))
-NETWORK = f"10.78.{os.getpid() % 256}"  # so that several can run side by side
+# Ports and network are this process's own, so that several can run side by side.
+FIRST_PORT = 12000 + os.getpid() % 200 * 100
+PORTS = itertools.cycle(range(FIRST_PORT, FIRST_PORT + 100))
+NETWORK = f"10.78.{os.getpid() % 256}"
 
 
 def summary(run):
@@ -81,7 +83,7 @@ def alive(pid):
 
 
 def free_port():
-    """Below those that the kernel gives away by itself, and of this process."""
+    """One of PORTS; the kernel gives none of them to outgoing connections."""
     while True:
         port = next(PORTS)
         with socket.socket() as listener:

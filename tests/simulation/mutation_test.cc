@@ -1,5 +1,5 @@
-// Are the simulator's checks worth anything? Each defect that can be planted
-// (common/mutation.h) must be found within so many seeds.
+// Tests the simulator itself: common/mutation.h plants defects in the product,
+// and the simulator must find each of them within a given number of seeds.
 #include <gtest/gtest.h>
 
 #include <chrono>

@@ -124,6 +124,16 @@ class JobStateTest : public ::testing::Test {
     for (int i = 0; i < seconds; ++i) state_->Tick(now_ += kSecond);
   }
 
+  // The server and worker 1 are heard meanwhile.
+  void LetTheLeaseOfWorker0RunOut() {
+    for (int i = 0; i < 11; ++i) {
+      Pass(1);
+      BeatServer();
+      Send(1, {});
+    }
+    ASSERT_EQ(state_->workers_lost(), 1u);
+  }
+
   v1::WorkerLoss on_worker_loss_ = v1::WORKER_LOSS_WAIT;
   uint32_t restored_data_ = 0;
   bool data_parallel_ = false;

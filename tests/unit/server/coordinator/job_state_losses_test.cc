@@ -85,12 +85,7 @@ TEST_F(JobStateTest, AShrinkingJobGivesALostRankToTheLeastLoadedWorker) {
 TEST_F(JobStateTest, AProcessWhoseRankIsTakenOverIsNotMissed) {
   on_worker_loss_ = v1::WORKER_LOSS_SHRINK;
   Run(2);
-  for (int i = 0; i < 11; ++i) {
-    Pass(1);
-    BeatServer();
-    Send(1, {});
-  }
-  ASSERT_EQ(state_->workers_lost(), 1u);
+  LetTheLeaseOfWorker0RunOut();
   workers_[0] = Join(v1::ROLE_WORKER, "adopter", "node-w1");
   EXPECT_EQ(state_->MemberLost(v1::ROLE_WORKER, 0, /*pid=*/0, "killed", now_),
             LossVerdict::kGoesOn);
@@ -130,12 +125,7 @@ TEST_F(JobStateTest, AProcessIsLostWithTheRanksThatItHasTakenOver) {
 TEST_F(JobStateTest, WhoHasTakenARankOverIsNotLostWithItsLauncher) {
   on_worker_loss_ = v1::WORKER_LOSS_SHRINK;
   Run(2);
-  for (int i = 0; i < 11; ++i) {
-    Pass(1);
-    BeatServer();
-    Send(1, {});
-  }
-  ASSERT_EQ(state_->workers_lost(), 1u);
+  LetTheLeaseOfWorker0RunOut();
   workers_[0] = Join(v1::ROLE_WORKER, "adopter", "node-w1");
   EXPECT_EQ(state_->MemberLost(v1::ROLE_WORKER, 0, 7, "killed", now_),
             LossVerdict::kGoesOn);
