@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""Compares two builds by the bits that they train: same_bits.py BEFORE AFTER
+
+BEFORE and AFTER are folders with the programs, such as build/release/bin. Every job
+below runs with both. The sha256 of the weights must be the same, whatever a change of
+structure moved. Checkpoints of BEFORE are also resumed and exported by AFTER.
+Prints a table; the exit code is 1 when a line differs.
+
+  --only NAME   the jobs whose name contains NAME
+"""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "examples")
+LIMIT_SECONDS = 120
+
+ALL_REDUCE = "strategy={all_reduce: {}}"
+SHARDED = "strategy={all_reduce: {sharded: true}}"
+NO_SERVERS = "cluster={servers: 0, workers: 2}"
+DIGITS = ["training.epochs=4"]
+LETTERS = ["training.epochs=1"]
+REGRESSION = ["training.steps=200"]
+FASHION = ["training.epochs=1"]
+GPT = ["training.steps=12", "cluster={servers: 2, workers: 2}",
+       "data.test.text.end=0.92"]
+
+
+def servers(count, workers=2):
+    return f"cluster={{servers: {count}, workers: {workers}}}"
+
+
+def optimizer(text):
+    return "training.optimizer=" + text
+
+
+def model(text):
+    return "model=" + text
+
+
+def sync(text):
+    return f"strategy={{parameter_server: {{sync: {text}}}}}"
+
+
+CNN = model("{cnn: {image: 28, channels: [4, 8], hidden: 32, classes: 10, dropout: 0.2}}")
+RESNET = model("{resnet: {depth: 8, channels: [4, 8, 8], classes: 10}}")
+MLP = model("{mlp: {in: 64, hidden: [48, 32], out: 10, activation: silu, dropout: 0.1}}")
+# Every kind of layer that no preset has.
+KINDS = model("{sequential: [conv2d: {in: 1, out: 6, kernel: 3, groups: 1, bias: false},"
+              " batch_norm: {features: 6}, sigmoid, avg_pool: {kernel: 2},"
+              " conv2d: {in: 6, out: 6, kernel: 3, dilation: 2, groups: 3},"
+              " residual: {body: [conv2d: {in: 6, out: 6, kernel: 1}, tanh]},"
+              " max_pool: {kernel: 2, padding: 1}, global_avg_pool,"
+              " layernorm: {features: 6}, linear: {in: 6, out: 10}]}")
+
+# name: (job file, settings)
+JOBS = {
+    "1 server, adam": ("digits", DIGITS + [servers(1)]),
+    "2 servers, adam": ("digits", DIGITS + [servers(2)]),
+    "3 servers, adam": ("digits", DIGITS + [servers(3)]),
+    "3 workers, adamw, clipping": ("letters", LETTERS + [servers(2, 3)]),
+    "sgd, nesterov, cosine": ("regression", REGRESSION),
+    "sgd, dampening": ("digits", DIGITS + [optimizer(
+        "{sgd: {learning_rate: 0.1, momentum: 0.9, dampening: 0.1, weight_decay: 1e-3}}")]),
+    "adam, amsgrad": ("digits", DIGITS + [optimizer("{adam: {amsgrad: true}}")]),
+    "adagrad": ("digits", DIGITS + [optimizer("{adagrad: {learning_rate_decay: 0.01}}")]),
+    "rmsprop": ("digits", DIGITS + [servers(2), optimizer(
+        "{rmsprop: {momentum: 0.5, centered: true}}")]),
+    "lamb, 2 servers": ("digits", DIGITS + [servers(2), optimizer(
+        "{lamb: {weight_decay: 0.01, clip_max: 10}}"), "training.clip_norm=1"]),
+    "lamb, all_reduce": ("digits", DIGITS + [NO_SERVERS, ALL_REDUCE, optimizer(
+        "{lamb: {weight_decay: 0.01, clip_max: 10}}"), "training.clip_norm=1"]),
+    "ftrl": ("adult", ["training.epochs=1", optimizer("{ftrl: {l1: 0.1, l2: 0.1}}")]),
+    "all_reduce": ("letters", LETTERS + [NO_SERVERS, ALL_REDUCE]),
+    "sharded": ("letters", LETTERS + [NO_SERVERS, SHARDED]),
+    "data_parallel": ("letters", LETTERS + [NO_SERVERS, "strategy={data_parallel: {}}"]),
+    "local_sgd": ("digits", DIGITS + [
+        sync("{local_sgd: {period: 4}}"), optimizer("{sgd: {learning_rate: 0.05}}")]),
+    "local_sgd, adam inside": ("digits", DIGITS + [sync("{local_sgd: {period: 4}}")]),
+    "ssp, 1 worker": ("digits", DIGITS + [
+        sync("{ssp: {staleness: 2}}"), servers(2, 1)]),
+    "async, 1 worker": ("digits", DIGITS + [sync("async"), servers(2, 1)]),
+    "accumulation, bfloat16": ("letters", LETTERS + [
+        "training.gradient_accumulation=2", "training.precision=bfloat16"]),
+    "mlp": ("digits", DIGITS + [MLP]),
+    "cnn": ("fashion-mnist-small", FASHION + [CNN]),
+    "resnet": ("fashion-mnist-small", FASHION + [RESNET]),
+    "resnet, all_reduce": ("fashion-mnist-small", FASHION + [
+        RESNET, NO_SERVERS, ALL_REDUCE]),
+    "every other layer": ("fashion-mnist-small", FASHION + [KINDS]),
+    "gpt": ("shakespeare-gpt", GPT),
+    "gpt, tensor_parallel 2": ("shakespeare-gpt", GPT + [
+        "strategy={tensor_parallel: 2}"]),
+    "gpt, all_reduce, tensor_parallel 2": ("shakespeare-gpt", GPT + [
+        "strategy={all_reduce: {}, tensor_parallel: 2}", NO_SERVERS]),
+    "gpt, stages 2": ("shakespeare-gpt", GPT + [
+        "strategy={pipeline_parallel: {stages: 2, micro_batches: 4}}"]),
+    "gpt, all_reduce, stages 2, gpipe": ("shakespeare-gpt", GPT + [
+        "strategy={all_reduce: {}, pipeline_parallel: {stages: 2, schedule: gpipe}}",
+        NO_SERVERS]),
+    "letters, tensor_parallel 2": ("letters", LETTERS + ["strategy={tensor_parallel: 2}"]),
+    "cnn, stages 2": ("fashion-mnist-small", FASHION + [
+        CNN, "strategy={pipeline_parallel: {stages: 2}}"]),
+}
+
+# Jobs that BEFORE ends at a checkpoint and AFTER goes on with.
+RESUMED = ["2 servers, adam", "lamb, 2 servers", "all_reduce", "sharded",
+           "local_sgd, adam inside", "resnet", "gpt, stages 2",
+           "letters, tensor_parallel 2"]
+
+
+def train(programs, run, *words):
+    result = subprocess.run([os.path.join(programs, "tributary"), "train", *words, "--run-dir", run],
+                            capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
+    if result.returncode != 0:
+        return "failed: " + (result.stderr + result.stdout).strip()[-300:]
+    with open(os.path.join(run, "summary.json"), encoding="utf-8") as file:
+        return json.load(file)["weights_sha256"]
+
+
+def words_of(name, more=()):
+    job, settings = JOBS[name]
+    words = [os.path.join(EXAMPLES, job + ".yaml")]
+    for setting in [*settings, *more]:
+        words += ["--set", setting]
+    return words
+
+
+def checkpoints(run):
+    folder = os.path.join(run, "checkpoints")
+    return [os.path.join(folder, name) for name in sorted(os.listdir(folder))
+            if re.fullmatch(r"step-\d+", name)]
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("before")
+    parser.add_argument("after")
+    parser.add_argument("--only", default="")
+    options = parser.parse_args()
+    different = []
+
+    def line(name, before, after, seconds):
+        same = before == after and not before.startswith("failed")
+        print(f"| {name} | {before[:16]} | {'same' if same else after} | {seconds:.1f} |", flush=True)
+        if not same:
+            different.append(name)
+            print(f"before: {before}\nafter: {after}", file=sys.stderr)
+
+    print("| job | sha256 before | after | seconds |\n| --- | --- | --- | --- |")
+    with tempfile.TemporaryDirectory() as folder:
+        for i, name in enumerate(n for n in JOBS if options.only in n):
+            begin = time.monotonic()
+            runs = [os.path.join(folder, f"{i}-{which}") for which in ("before", "after")]
+            more = ["checkpoint={every_steps: 5, keep: 100}"] if name in RESUMED else []
+            whole = train(options.before, runs[0], *words_of(name, more))
+            line(name, whole, train(options.after, runs[1], *words_of(name, more)),
+                 time.monotonic() - begin)
+            if not more:
+                continue
+            begin = time.monotonic()
+            found = checkpoints(runs[0])
+            resumed = os.path.join(folder, f"{i}-resumed")
+            line(name + ", resumed", whole,
+                 train(options.after, resumed, "--resume", found[len(found) // 2]),
+                 time.monotonic() - begin)
+    print(f"{len(different)} differ" if different else "all the same")
+    return 1 if different else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
