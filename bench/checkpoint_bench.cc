@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "common/check.h"
+#include "common/base/check.h"
 #include "common/checkpoint/shard_file.h"
-#include "common/run/atomic_file.h"
+#include "common/files/atomic_file.h"
 #include "common/wire/crc32c.h"
 
 namespace tributary {

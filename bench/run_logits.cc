@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/files/safetensors.h"
 #include "common/job/job_file.h"
-#include "common/run/safetensors.h"
-#include "common/status_macros.h"
+#include "common/status/status_macros.h"
 #include "kernels/ops.h"
 #include "tests/testing/npy.h"
 #include "worker/data/open_data.h"

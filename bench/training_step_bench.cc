@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "common/check.h"
+#include "common/base/check.h"
 #include "common/job/job_file.h"
+#include "common/layers/initializer.h"
 #include "kernels/ops.h"
 #include "kernels/optimizer.h"
-#include "worker/model/initializer.h"
 #include "worker/model/loss.h"
 #include "worker/model/model.h"
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "cli/command_line.h"
-#include "cli/coordinate_command.h"
+#include "cli/run/coordinate_command.h"
+#include "cli/terminal/command_line.h"
 
 int main(int argc, char** argv) {
   CLI::App app(

@@ -1,5 +1,5 @@
 // tributary: the command for people.
-#include "cli/command_line.h"
+#include "cli/terminal/command_line.h"
 
 int main(int argc, char** argv) {
   CLI::App app("Trains models through sharded parameter servers over gRPC.",

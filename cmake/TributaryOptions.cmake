@@ -1,6 +1,6 @@
 # Language, warnings, sanitizers: what holds for every target.
 option(TRIBUTARY_BUILD_TESTS "Build the tests" ON)
-# common/failpoint.h: tests make the programs fail at named places. Programs that
+# common/base/failpoint.h: tests make the programs fail at named places. Programs that
 # are built without tests never have them.
 include(CMakeDependentOption)
 cmake_dependent_option(TRIBUTARY_FAILPOINTS "Places where tests let programs fail"

@@ -4,7 +4,7 @@
 #include <thread>
 #include <utility>
 
-#include "common/check.h"
+#include "common/base/check.h"
 
 namespace tributary {
 namespace {

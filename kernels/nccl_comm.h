@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "common/clock.h"
+#include "common/base/clock.h"
 #include "kernels/nccl_api.h"
 
 namespace tributary {

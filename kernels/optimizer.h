@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "common/optimizer_options.h"
-#include "common/parameter_spec.h"
+#include "common/base/optimizer_options.h"
+#include "common/base/parameter_spec.h"
 #include "kernels/optimizer_math.h"
 
 namespace tributary {

@@ -2,8 +2,8 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "common/run/end_on_signal.h"
-#include "common/run/process_limits.h"
+#include "common/host/end_on_signal.h"
+#include "common/host/process_limits.h"
 #include "common/telemetry/flags.h"
 #include "common/wire/channel.h"
 #include "server/service/run_server.h"

@@ -3,8 +3,8 @@
 #include <map>
 #include <string>
 
-#include "common/run/end_on_signal.h"
-#include "common/run/process_limits.h"
+#include "common/host/end_on_signal.h"
+#include "common/host/process_limits.h"
 #include "common/telemetry/flags.h"
 #include "common/wire/channel.h"
 #include "kernels/device.h"

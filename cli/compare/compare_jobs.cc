@@ -7,7 +7,7 @@
 #include "absl/strings/str_replace.h"
 #include "common/job/job_file.h"
 #include "common/job/job_options.h"
-#include "common/status_macros.h"
+#include "common/status/status_macros.h"
 
 namespace tributary {
 namespace {

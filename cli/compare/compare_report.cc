@@ -12,9 +12,9 @@
 #include "absl/strings/str_split.h"
 #include "cli/compare/strategy_name.h"
 #include "cli/compare/weight_distance.h"
+#include "common/files/safetensors.h"
 #include "common/job/job_options.h"
-#include "common/run/safetensors.h"
-#include "common/status_macros.h"
+#include "common/status/status_macros.h"
 
 namespace tributary {
 namespace {

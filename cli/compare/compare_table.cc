@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "cli/format.h"
+#include "cli/terminal/format.h"
 
 namespace tributary {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/job/job_file.h"
-#include "common/status_macros.h"
+#include "common/status/status_macros.h"
 
 namespace tributary {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/run/safetensors.h"
-#include "common/status_macros.h"
+#include "common/files/safetensors.h"
+#include "common/status/status_macros.h"
 
 namespace tributary {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "common/partition_plan.h"
+#include "common/plan/partition_plan.h"
 #include "common/wire/shared_buffer.h"
 
 namespace tributary {

@@ -10,9 +10,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/checkpoint_directory.h"
-#include "common/quoted.h"
-#include "common/run/file_status.h"
-#include "common/status_macros.h"
+#include "common/files/file_status.h"
+#include "common/status/quoted.h"
+#include "common/status/status_macros.h"
 
 namespace tributary {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/run/unique_fd.h"
+#include "common/base/unique_fd.h"
 
 namespace tributary {
 

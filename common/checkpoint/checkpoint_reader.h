@@ -8,8 +8,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "common/base/parameter_spec.h"
 #include "common/checkpoint/shard_file.h"
-#include "common/parameter_spec.h"
 #include "tributary/v1/checkpoint.pb.h"
 
 namespace tributary {

@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "common/checkpoint/checkpoint_directory.h"
-#include "common/status_macros.h"
-#include "common/steady_waits.h"
+#include "common/host/steady_waits.h"
+#include "common/status/status_macros.h"
 #include "common/wire/shared_buffer.h"
 
 namespace tributary {

@@ -9,10 +9,10 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "common/base/clock.h"
 #include "common/checkpoint/block_cut.h"
 #include "common/checkpoint/shard_file.h"
-#include "common/clock.h"
-#include "common/partition_plan.h"
+#include "common/plan/partition_plan.h"
 
 namespace tributary {
 

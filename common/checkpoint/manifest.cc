@@ -5,9 +5,9 @@
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/paged_file.h"
 #include "common/checkpoint/shard_file.h"
-#include "common/quoted.h"
-#include "common/status_macros.h"
-#include "common/wire/plan_codec.h"
+#include "common/plan/plan_codec.h"
+#include "common/status/quoted.h"
+#include "common/status/status_macros.h"
 
 namespace tributary {
 namespace {

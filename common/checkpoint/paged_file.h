@@ -12,8 +12,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
-#include "common/run/atomic_file.h"
-#include "common/run/unique_fd.h"
+#include "common/base/unique_fd.h"
+#include "common/files/atomic_file.h"
 
 namespace tributary {
 

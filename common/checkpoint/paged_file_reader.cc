@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/page_format.h"
 #include "common/checkpoint/paged_file.h"
-#include "common/run/file_status.h"
-#include "common/status_macros.h"
+#include "common/files/file_status.h"
+#include "common/status/status_macros.h"
 #include "common/wire/crc32c.h"
 
 namespace tributary {

@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/page_format.h"
 #include "common/checkpoint/paged_file.h"
-#include "common/status_macros.h"
+#include "common/status/status_macros.h"
 #include "common/wire/crc32c.h"
 
 namespace tributary {

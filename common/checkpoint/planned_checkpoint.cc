@@ -4,10 +4,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/model_cut.h"
-#include "common/parameter_slice.h"
-#include "common/quoted.h"
-#include "common/status_macros.h"
+#include "common/base/parameter_slice.h"
+#include "common/plan/model_cut.h"
+#include "common/status/quoted.h"
+#include "common/status/status_macros.h"
 
 namespace tributary {
 namespace {

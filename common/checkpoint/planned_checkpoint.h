@@ -11,9 +11,9 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
+#include "common/base/parameter_spec.h"
 #include "common/checkpoint/checkpoint_reader.h"
-#include "common/parameter_spec.h"
-#include "common/partition_plan.h"
+#include "common/plan/partition_plan.h"
 
 namespace tributary {
 

@@ -10,9 +10,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/base/parameter_spec.h"
 #include "common/checkpoint/paged_file.h"
-#include "common/parameter_spec.h"
-#include "common/partition_plan.h"
+#include "common/plan/partition_plan.h"
 #include "tributary/v1/checkpoint.pb.h"
 
 namespace tributary {

@@ -2,11 +2,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/failpoint.h"
 #include "common/checkpoint/shard_file.h"
-#include "common/failpoint.h"
-#include "common/run/file_status.h"
-#include "common/status_macros.h"
-#include "common/wire/plan_codec.h"
+#include "common/files/file_status.h"
+#include "common/plan/plan_codec.h"
+#include "common/status/status_macros.h"
 
 namespace tributary {
 namespace {

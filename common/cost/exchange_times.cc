@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/cost/link.h"
-#include "common/partition_plan.h"
+#include "common/plan/partition_plan.h"
 
 namespace tributary {
 namespace {
@@ -175,7 +175,7 @@ struct Bucket {
   double bytes = 0;
 };
 
-// As worker/parallel/gradient_ranges.cc: parameters in backward order, until a
+// As common/plan/gradient_ranges.cc: parameters in backward order, until a
 // bucket is full.
 std::vector<Bucket> BucketsOf(const StrategyShape& strategy,
                               const RankGradients& gradients) {

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "common/status_macros.h"
+#include "common/status/status_macros.h"
 
 namespace tributary {
 namespace {

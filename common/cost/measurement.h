@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/tensor.h"
 #include "common/cost/cost_inputs.h"
-#include "common/tensor.h"
 
 namespace tributary {
 

@@ -8,9 +8,9 @@
 #include "common/cost/exchange_times.h"
 #include "common/cost/link.h"
 #include "common/cost/pipeline_times.h"
-#include "common/cost/planned_parameters.h"
 #include "common/cost/tensor_shares.h"
-#include "common/status_macros.h"
+#include "common/plan/planned_parameters.h"
+#include "common/status/status_macros.h"
 
 namespace tributary {
 namespace {

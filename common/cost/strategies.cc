@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/job/job_options.h"
-#include "common/partition_plan.h"
-#include "common/status_macros.h"
+#include "common/plan/partition_plan.h"
+#include "common/status/status_macros.h"
 
 namespace tributary {
 namespace {

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/tensor.h"
 #include "common/cost/cost_inputs.h"
 #include "common/cost/predict_step.h"
-#include "common/tensor.h"
 #include "tributary/v1/job.pb.h"
 
 namespace tributary {

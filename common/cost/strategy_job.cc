@@ -6,7 +6,7 @@
 #include "common/job/job_options.h"
 #include "common/job/resolve.h"
 #include "common/job/validate.h"
-#include "common/status_macros.h"
+#include "common/status/status_macros.h"
 
 namespace tributary {
 namespace {

@@ -1,7 +1,7 @@
 #include "common/cost/tensor_shares.h"
 
 #include "absl/strings/match.h"
-#include "common/job/model_parameters.h"
+#include "common/layers/model_parameters.h"
 
 namespace tributary {
 namespace {

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "common/cost/layer_costs.h"
-#include "common/job/tensor_cuts.h"
+#include "common/layers/layer_costs.h"
+#include "common/layers/tensor_cuts.h"
 
 namespace tributary {
 

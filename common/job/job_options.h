@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string>
 
-#include "common/device_mesh.h"
-#include "common/optimizer_options.h"
+#include "common/base/device_mesh.h"
+#include "common/base/optimizer_options.h"
 #include "tributary/v1/job.pb.h"
 
 namespace tributary {

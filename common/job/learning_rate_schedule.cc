@@ -5,7 +5,7 @@
 #include <numbers>
 
 #include "absl/strings/str_cat.h"
-#include "common/status_macros.h"
+#include "common/status/status_macros.h"
 
 namespace tributary {
 namespace {

@@ -7,8 +7,8 @@
 #include "absl/strings/str_split.h"
 #include "common/job/proto_reader.h"
 #include "common/job/scalar_text.h"
-#include "common/quoted.h"
-#include "common/status_macros.h"
+#include "common/status/quoted.h"
+#include "common/status/status_macros.h"
 
 namespace tributary {
 namespace {

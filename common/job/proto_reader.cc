@@ -5,10 +5,10 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
 #include "common/job/field_rules.h"
-#include "common/job/nearest_name.h"
 #include "common/job/scalar_text.h"
-#include "common/quoted.h"
-#include "common/status_macros.h"
+#include "common/status/nearest_name.h"
+#include "common/status/quoted.h"
+#include "common/status/status_macros.h"
 
 namespace tributary {
 namespace {

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "common/job/place.h"
 #include "common/job/yaml_tree.h"
+#include "common/status/place.h"
 #include "google/protobuf/message.h"
 
 namespace tributary {

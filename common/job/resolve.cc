@@ -9,7 +9,7 @@
 #include "common/job/field_rules.h"
 #include "common/job/proto_reader.h"
 #include "common/job/scalar_text.h"
-#include "common/status_macros.h"
+#include "common/status/status_macros.h"
 
 namespace tributary {
 namespace {

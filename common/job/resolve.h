@@ -3,7 +3,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "common/job/place.h"
+#include "common/status/place.h"
 #include "tributary/v1/job.pb.h"
 
 namespace tributary {

@@ -3,9 +3,9 @@
 #include <array>
 
 #include "absl/strings/str_cat.h"
-#include "common/job/model_parameters.h"
 #include "common/job/resolve.h"
-#include "common/status_macros.h"
+#include "common/layers/model_parameters.h"
+#include "common/status/status_macros.h"
 
 namespace tributary {
 namespace {

@@ -6,11 +6,11 @@
 #include <filesystem>
 #include <string>
 
-#include "common/job/nearest_name.h"
 #include "common/job/resolve.h"
-#include "common/quoted.h"
-#include "common/status_macros.h"
-#include "common/utf8.h"
+#include "common/status/nearest_name.h"
+#include "common/status/quoted.h"
+#include "common/status/status_macros.h"
+#include "common/status/utf8.h"
 
 namespace tributary {
 namespace {

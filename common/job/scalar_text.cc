@@ -13,8 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
-#include "common/job/nearest_name.h"
-#include "common/utf8.h"
+#include "common/status/nearest_name.h"
+#include "common/status/utf8.h"
 
 namespace tributary {
 namespace {

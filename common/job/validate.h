@@ -1,7 +1,7 @@
 #pragma once
 
 #include "absl/status/status.h"
-#include "common/job/place.h"
+#include "common/status/place.h"
 #include "tributary/v1/job.pb.h"
 
 namespace tributary {

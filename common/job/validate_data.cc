@@ -5,8 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/job/validate.h"
-#include "common/quoted.h"
-#include "common/status_macros.h"
+#include "common/status/quoted.h"
+#include "common/status/status_macros.h"
 
 namespace tributary {
 namespace {

@@ -1,7 +1,7 @@
 #include "absl/strings/str_cat.h"
-#include "common/job/model_parameters.h"
+#include "common/files/safetensors.h"
 #include "common/job/validate.h"
-#include "common/run/safetensors.h"
+#include "common/layers/model_parameters.h"
 
 namespace tributary {
 

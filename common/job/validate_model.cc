@@ -4,10 +4,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/job/job_options.h"
-#include "common/job/model_parameters.h"
 #include "common/job/validate.h"
-#include "common/job/validate_layers.h"
-#include "common/status_macros.h"
+#include "common/layers/model_parameters.h"
+#include "common/layers/validate_layers.h"
+#include "common/status/status_macros.h"
 
 namespace tributary {
 namespace {

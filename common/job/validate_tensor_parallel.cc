@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/job/validate.h"
-#include "common/status_macros.h"
+#include "common/status/status_macros.h"
 
 namespace tributary {
 namespace {

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/address.h"
-#include "common/status_macros.h"
+#include "common/host/address.h"
+#include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 #include "common/telemetry/process_metrics.h"
 

@@ -12,9 +12,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/address.h"
-#include "common/run/unique_fd.h"
-#include "common/status_macros.h"
+#include "common/base/unique_fd.h"
+#include "common/host/address.h"
+#include "common/status/status_macros.h"
 
 namespace tributary {
 namespace {

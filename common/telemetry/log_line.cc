@@ -6,7 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "common/printable.h"
+#include "common/status/printable.h"
 
 namespace tributary {
 namespace {

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "common/peak_memory.h"
+#include "common/host/peak_memory.h"
 
 namespace tributary {
 namespace {

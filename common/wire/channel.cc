@@ -3,7 +3,7 @@
 #include <grpcpp/grpcpp.h>
 #include <malloc.h>
 
-#include "common/steady_waits.h"
+#include "common/host/steady_waits.h"
 
 namespace tributary {
 

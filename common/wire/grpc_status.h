@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "common/utf8.h"
+#include "common/status/utf8.h"
 
 namespace tributary {
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string>
 
-#include "common/check.h"
+#include "common/base/check.h"
 #include "common/wire/crc32c.h"
 
 namespace tributary {

@@ -4,7 +4,7 @@
 #include <limits>
 #include <string>
 
-#include "common/check.h"
+#include "common/base/check.h"
 #include "kernels/cpu/gemm.h"
 
 namespace tributary {

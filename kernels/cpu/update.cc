@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "common/check.h"
+#include "common/base/check.h"
 #include "kernels/cpu/cpu_ops.h"
 #include "kernels/cpu/vectorize.h"
 #include "kernels/optimizer_math.h"

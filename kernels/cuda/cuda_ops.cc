@@ -1,6 +1,6 @@
 #include "kernels/cuda/cuda_ops.h"
 
-#include "common/check.h"
+#include "common/base/check.h"
 #include "kernels/cuda/cuda_status.h"
 #include "kernels/cuda/launchers.h"
 #include "kernels/device.h"

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/check.h"
-#include "common/mutation.h"
-#include "common/sample_weights.h"
+#include "common/base/check.h"
+#include "common/base/mutation.h"
+#include "common/base/sample_weights.h"
 
 namespace tributary {
 namespace {

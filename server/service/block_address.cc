@@ -1,7 +1,7 @@
 #include "server/service/block_address.h"
 
 #include "absl/strings/str_cat.h"
-#include "common/mutation.h"
+#include "common/base/mutation.h"
 #include "server/store/rejection.h"
 
 namespace tributary {

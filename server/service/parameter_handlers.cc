@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/failpoint.h"
+#include "common/base/failpoint.h"
 #include "common/wire/header_checksum.h"
 #include "common/wire/tensor_frame.h"
 #include "server/service/block_address.h"

@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/status_macros.h"
+#include "common/plan/plan_codec.h"
+#include "common/status/status_macros.h"
 #include "common/wire/channel.h"
 #include "common/wire/deadline.h"
-#include "common/wire/plan_codec.h"
 #include "common/wire/tensor_frame.h"
 #include "spdlog/spdlog.h"
 

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "common/status_macros.h"
+#include "common/status/status_macros.h"
 #include "common/wire/channel.h"
 #include "common/wire/deadline.h"
 #include "common/wire/grpc_status.h"

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/mutation.h"
+#include "common/base/mutation.h"
 #include "common/wire/crc32c.h"
 #include "kernels/ops.h"
 #include "server/aggregate/averaged_tiles.h"

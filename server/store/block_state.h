@@ -9,7 +9,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "common/partition_plan.h"
+#include "common/plan/partition_plan.h"
 #include "common/wire/shared_buffer.h"
 #include "kernels/optimizer.h"
 #include "server/aggregate/gradient_aggregator.h"

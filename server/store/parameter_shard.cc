@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/failpoint.h"
-#include "common/mutation.h"
-#include "common/status_macros.h"
+#include "common/base/failpoint.h"
+#include "common/base/mutation.h"
+#include "common/status/status_macros.h"
 #include "common/wire/payload.h"
 #include "kernels/ops.h"
 #include "server/store/rejection.h"

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <set>
 
-#include "common/mutation.h"
+#include "common/base/mutation.h"
 #include "server/store/parameter_shard.h"
 #include "server/store/rejection.h"
 

@@ -6,8 +6,8 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "common/mutation.h"
-#include "common/status_macros.h"
+#include "common/base/mutation.h"
+#include "common/status/status_macros.h"
 #include "kernels/ops.h"
 #include "server/store/parameter_shard.h"
 #include "server/store/rejection.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "common/check.h"
+#include "common/base/check.h"
 
 namespace tributary {
 

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "common/partition_plan.h"
+#include "common/plan/partition_plan.h"
 
 namespace tributary {
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "common/clock.h"
+#include "common/base/clock.h"
 #include "server/store/shard_counters.h"
 
 namespace tributary {

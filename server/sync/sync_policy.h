@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "common/mutation.h"
+#include "common/base/mutation.h"
 #include "server/sync/vector_clock.h"
 
 namespace tributary {

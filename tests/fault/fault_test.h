@@ -34,7 +34,8 @@ class FaultTest : public testing::TemporaryFolderTest {
   // A program of this build, with its arguments; it meets the failpoints.
   std::unique_ptr<RunningProcess> Start(std::vector<std::string> command);
   // The programs that are started from here on, and what they start, fail there
-  // (common/failpoint.h): each entry fires once, in one of them. "" for none.
+  // (common/base/failpoint.h): each entry fires once, in one of them. "" for
+  // none.
   void SetFailpoints(const std::string& entries) { failpoints_ = entries; }
   // NAME=VALUE of the programs that are started from here on.
   void SetEnvironment(std::vector<std::string> variables) {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/control/coordinator_client.h"
+#include "common/member/coordinator_client.h"
 #include "tests/fault/fault_test.h"
 
 namespace tributary {

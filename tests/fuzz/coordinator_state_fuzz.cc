@@ -4,8 +4,8 @@
 #include <string>
 
 #include "common/wire/crc32c.h"
-#include "server/coordinator/job_state.h"
-#include "server/coordinator/state_file.h"
+#include "coordinator/core/job_state.h"
+#include "coordinator/core/state_file.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace tributary::fuzz {

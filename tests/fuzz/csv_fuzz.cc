@@ -1,5 +1,5 @@
 // Delimited text: what is good for training is good for testing, and the same.
-#include "worker/data/csv_reader.h"
+#include "worker/data/readers/csv_reader.h"
 
 #include <string>
 #include <vector>

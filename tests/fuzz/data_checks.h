@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "tests/fuzz/fuzz.h"
-#include "worker/data/input_file.h"
 #include "worker/data/raw_data.h"
+#include "worker/data/readers/input_file.h"
 
 namespace tributary::fuzz {
 

@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include "common/clock.h"
-#include "common/partition_plan.h"
+#include "common/base/clock.h"
+#include "common/plan/partition_plan.h"
 #include "common/wire/tensor_frame.h"
+#include "coordinator/core/state_file.h"
+#include "coordinator/service/job_control.h"
 #include "kernels/ops.h"
-#include "server/coordinator/job_control.h"
-#include "server/coordinator/state_file.h"
 #include "server/service/block_address.h"
 #include "server/store/parameter_shard.h"
 #include "spdlog/spdlog.h"

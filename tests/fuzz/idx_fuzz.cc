@@ -1,5 +1,5 @@
 // MNIST's format, plain and gzipped.
-#include "worker/data/idx_reader.h"
+#include "worker/data/readers/idx_reader.h"
 
 #include "tests/fuzz/data_checks.h"
 

@@ -9,7 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "common/job/job_file.h"
 #include "common/job/job_options.h"
-#include "common/job/model_parameters.h"
+#include "common/layers/model_parameters.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace tributary::fuzz {

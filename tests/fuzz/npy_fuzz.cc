@@ -1,5 +1,5 @@
 // NumPy's format, plain and gzipped.
-#include "worker/data/npy_reader.h"
+#include "worker/data/readers/npy_reader.h"
 
 #include "tests/fuzz/data_checks.h"
 

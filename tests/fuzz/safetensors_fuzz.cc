@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/run/safetensors.h"
+#include "common/files/safetensors.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace tributary::fuzz {

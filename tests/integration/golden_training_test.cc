@@ -12,7 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "common/run/safetensors.h"
+#include "common/files/safetensors.h"
 #include "nlohmann/json.hpp"
 #include "tests/testing/golden.h"
 #include "tests/testing/npy.h"

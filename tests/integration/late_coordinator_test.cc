@@ -8,8 +8,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "common/control/coordinator_client.h"
-#include "common/run/unique_fd.h"
+#include "common/base/unique_fd.h"
+#include "common/member/coordinator_client.h"
 #include "tests/testing/paths.h"
 #include "tests/testing/running_process.h"
 #include "tests/testing/temporary_folder.h"

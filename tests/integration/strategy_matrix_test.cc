@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/run/safetensors.h"
+#include "common/files/safetensors.h"
 #include "nlohmann/json.hpp"
 #include "tests/testing/paths.h"
 #include "tests/testing/process.h"

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/partition_plan.h"
+#include "common/plan/partition_plan.h"
 #include "tests/simulation/model.h"
 #include "tributary/v1/checkpoint.pb.h"
 
@@ -39,7 +39,7 @@ struct WholeState {
 };
 
 // The folder of checkpoints as every process sees it: files appear whole or not
-// at all (common/run/atomic_file.h), a checkpoint exists once its manifest
+// at all (common/files/atomic_file.h), a checkpoint exists once its manifest
 // does.
 class Disk {
  public:

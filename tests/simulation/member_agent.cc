@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/control/coordinator_client.h"
+#include "common/member/coordinator_client.h"
 #include "tests/simulation/micros.h"
 
 namespace tributary::simulation {

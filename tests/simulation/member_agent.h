@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "common/control/member_state.h"
+#include "common/member/member_state.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/simulated_coordinator.h"
 #include "tests/simulation/world.h"
@@ -14,7 +14,7 @@
 
 namespace tributary::simulation {
 
-// A server's or worker's side of the coordinator protocol, as common/control's
+// A server's or worker's side of the coordinator protocol, as common/member's
 // Member without its thread: the decisions are MemberState's.
 class MemberAgent {
  public:

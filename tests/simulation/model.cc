@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/check.h"
+#include "common/base/check.h"
 
 namespace tributary::simulation {
 namespace {

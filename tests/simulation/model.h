@@ -4,8 +4,8 @@
 #include <memory>
 #include <optional>
 
-#include "common/parameter_spec.h"
-#include "common/partition_plan.h"
+#include "common/base/parameter_spec.h"
+#include "common/plan/partition_plan.h"
 #include "tests/simulation/scenario.h"
 #include "tests/testing/contribution_tags.h"
 #include "tests/testing/reference_run.h"

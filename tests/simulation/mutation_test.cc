@@ -1,5 +1,6 @@
-// Tests the simulator itself: common/mutation.h plants defects in the product,
-// and the simulator must find each of them within a given number of seeds.
+// Tests the simulator itself: common/base/mutation.h plants defects in the
+// product, and the simulator must find each of them within a given number of
+// seeds.
 #include <gtest/gtest.h>
 
 #include <chrono>

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "common/partition_plan.h"
+#include "common/plan/partition_plan.h"
 #include "server/store/parameter_shard.h"
 #include "tests/simulation/disk.h"
 #include "tests/simulation/model.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "common/optimizer_options.h"
+#include "common/base/optimizer_options.h"
 #include "tests/simulation/network.h"
 #include "tributary/v1/job.pb.h"
 

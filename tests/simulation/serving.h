@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/partition_plan.h"
+#include "common/plan/partition_plan.h"
 #include "server/store/parameter_shard.h"
 #include "tests/simulation/simulated_server.h"
 #include "tests/testing/contribution_ledger.h"

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/job/job_options.h"
-#include "common/wire/plan_codec.h"
+#include "common/plan/plan_codec.h"
 #include "tests/simulation/micros.h"
 #include "tests/simulation/simulated_server.h"
 

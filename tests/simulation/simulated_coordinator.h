@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/partition_plan.h"
-#include "server/coordinator/job_control.h"
+#include "common/plan/partition_plan.h"
+#include "coordinator/service/job_control.h"
 #include "tests/simulation/context.h"
 #include "tributary/v1/coordinator_service.pb.h"
 

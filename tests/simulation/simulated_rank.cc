@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/wire/plan_codec.h"
+#include "common/plan/plan_codec.h"
 #include "tests/simulation/micros.h"
 
 namespace tributary::simulation {

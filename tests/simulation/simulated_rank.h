@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "common/mutation.h"
+#include "common/base/mutation.h"
 #include "tests/simulation/context.h"
 #include "tests/simulation/member_agent.h"
 #include "tests/simulation/simulated_server.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/mutation.h"
+#include "common/base/mutation.h"
 #include "common/wire/repeatable.h"
 #include "tests/simulation/micros.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/clock.h"
+#include "common/base/clock.h"
 #include "tests/simulation/random.h"
 
 // A line of the trace; what it is made of is not computed without one.

@@ -2,8 +2,8 @@
 
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/checkpoint/shard_file.h"
-#include "common/status_macros.h"
-#include "common/wire/plan_codec.h"
+#include "common/plan/plan_codec.h"
+#include "common/status/status_macros.h"
 
 namespace tributary::testing {
 

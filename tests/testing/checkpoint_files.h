@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "common/parameter_spec.h"
-#include "common/partition_plan.h"
+#include "common/base/parameter_spec.h"
+#include "common/plan/partition_plan.h"
 #include "tributary/v1/checkpoint.pb.h"
 
 namespace tributary::testing {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/wire/plan_codec.h"
+#include "common/plan/plan_codec.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tributary::testing {

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/tensor.h"
+#include "common/base/tensor.h"
 
 namespace tributary::testing {
 

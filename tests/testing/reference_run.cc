@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "common/partition_plan.h"
+#include "common/plan/partition_plan.h"
 #include "kernels/optimizer.h"
 
 namespace tributary::testing {

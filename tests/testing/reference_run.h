@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "common/optimizer_options.h"
-#include "common/parameter_spec.h"
+#include "common/base/optimizer_options.h"
+#include "common/base/parameter_spec.h"
 #include "kernels/ops.h"
 
 namespace tributary::testing {

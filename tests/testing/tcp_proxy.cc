@@ -14,7 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "common/clock.h"
+#include "common/base/clock.h"
 #include "tests/testing/paths.h"
 
 namespace tributary::testing {

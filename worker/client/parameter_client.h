@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "common/partition_plan.h"
+#include "common/plan/partition_plan.h"
 #include "tributary/v1/plan.pb.h"
 
 namespace tributary {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/steady_waits.h"
+#include "common/host/steady_waits.h"
 #include "common/wire/deadline.h"
 #include "common/wire/grpc_status.h"
 #include "common/wire/repeatable.h"

@@ -14,7 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "common/partition_plan.h"
+#include "common/plan/partition_plan.h"
 
 namespace tributary {
 

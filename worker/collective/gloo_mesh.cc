@@ -11,9 +11,9 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "common/failpoint.h"
-#include "common/status_macros.h"
-#include "common/steady_waits.h"
+#include "common/base/failpoint.h"
+#include "common/host/steady_waits.h"
+#include "common/status/status_macros.h"
 #include "worker/collective/mesh.h"
 
 namespace tributary {

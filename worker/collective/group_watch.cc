@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/steady_waits.h"
+#include "common/host/steady_waits.h"
 
 namespace tributary {
 namespace {

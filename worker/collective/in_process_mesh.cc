@@ -8,7 +8,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "common/steady_waits.h"
+#include "common/host/steady_waits.h"
 #include "worker/collective/mesh.h"
 
 namespace tributary {

@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/check.h"
-#include "common/status_macros.h"
+#include "common/base/check.h"
+#include "common/status/status_macros.h"
 #include "worker/collective/device_fault.h"
 
 namespace tributary {

@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "common/clock.h"
+#include "common/base/clock.h"
 #include "kernels/nccl_comm.h"
 #include "kernels/ops.h"
 #include "worker/collective/communicator.h"

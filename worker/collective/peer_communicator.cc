@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "common/check.h"
-#include "common/status_macros.h"
+#include "common/base/check.h"
+#include "common/status/status_macros.h"
 
 namespace tributary {
 namespace {

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/check.h"
-#include "common/steady_waits.h"
+#include "common/base/check.h"
+#include "common/host/steady_waits.h"
 
 namespace tributary {
 

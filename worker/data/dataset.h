@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "common/tensor.h"
+#include "common/base/tensor.h"
 #include "worker/data/batch.h"
 #include "worker/data/normalization.h"
 #include "worker/data/raw_data.h"

@@ -6,13 +6,13 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "common/status_macros.h"
-#include "worker/data/csv_reader.h"
-#include "worker/data/idx_reader.h"
-#include "worker/data/input_file.h"
-#include "worker/data/npy_reader.h"
-#include "worker/data/synthetic.h"
-#include "worker/data/text_reader.h"
+#include "common/status/status_macros.h"
+#include "worker/data/readers/csv_reader.h"
+#include "worker/data/readers/idx_reader.h"
+#include "worker/data/readers/input_file.h"
+#include "worker/data/readers/npy_reader.h"
+#include "worker/data/readers/synthetic.h"
+#include "worker/data/readers/text_reader.h"
 
 namespace tributary {
 namespace {

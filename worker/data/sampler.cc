@@ -7,9 +7,9 @@
 
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
-#include "common/check.h"
-#include "common/status_macros.h"
-#include "worker/data/counter_random.h"
+#include "common/base/check.h"
+#include "common/status/status_macros.h"
+#include "worker/data/readers/counter_random.h"
 
 namespace tributary {
 

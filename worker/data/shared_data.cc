@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "common/status_macros.h"
+#include "common/status/status_macros.h"
 
 namespace tributary {
 

@@ -19,11 +19,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "common/address.h"
-#include "common/clock.h"
-#include "common/run/unique_fd.h"
-#include "common/status_macros.h"
-#include "common/steady_waits.h"
+#include "common/base/clock.h"
+#include "common/base/unique_fd.h"
+#include "common/host/address.h"
+#include "common/host/steady_waits.h"
+#include "common/status/status_macros.h"
 
 namespace tributary {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "common/cost/measurement.h"
 #include "common/job/job_file.h"
-#include "common/status_macros.h"
+#include "common/status/status_macros.h"
 #include "worker/measure/measure_compute.h"
 #include "worker/measure/measure_links.h"
 

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "common/status_macros.h"
+#include "common/status/status_macros.h"
 
 namespace tributary {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
-#include "common/parameter_spec.h"
-#include "common/tensor.h"
+#include "common/base/parameter_spec.h"
+#include "common/base/tensor.h"
 #include "kernels/ops.h"
 
 namespace tributary {

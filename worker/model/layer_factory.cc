@@ -6,14 +6,14 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "common/status_macros.h"
+#include "common/status/status_macros.h"
 #include "worker/model/device_array.h"
-#include "worker/model/elementwise_layers.h"
-#include "worker/model/layer_creators.h"
-#include "worker/model/layer_norm_layer.h"
 #include "worker/model/layer_stack.h"
-#include "worker/model/linear_layer.h"
-#include "worker/model/residual_layer.h"
+#include "worker/model/layers/elementwise_layers.h"
+#include "worker/model/layers/layer_creators.h"
+#include "worker/model/layers/layer_norm_layer.h"
+#include "worker/model/layers/linear_layer.h"
+#include "worker/model/layers/residual_layer.h"
 
 namespace tributary {
 namespace {

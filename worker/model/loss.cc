@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "common/check.h"
-#include "common/status_macros.h"
+#include "common/base/check.h"
+#include "common/status/status_macros.h"
 #include "kernels/loss_math.h"
 
 namespace tributary {

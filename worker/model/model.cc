@@ -7,9 +7,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/check.h"
-#include "common/job/model_parameters.h"
-#include "common/status_macros.h"
+#include "common/base/check.h"
+#include "common/layers/model_parameters.h"
+#include "common/status/status_macros.h"
 
 namespace tributary {
 namespace {

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/job/tensor_cuts.h"
-#include "common/parameter_slice.h"
-#include "common/parameter_spec.h"
-#include "common/tensor.h"
+#include "common/base/parameter_slice.h"
+#include "common/base/parameter_spec.h"
+#include "common/base/tensor.h"
+#include "common/layers/tensor_cuts.h"
 #include "kernels/ops.h"
 #include "tributary/v1/job.pb.h"
 #include "worker/model/device_array.h"

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "common/status_macros.h"
+#include "common/status/status_macros.h"
 #include "worker/model/device_array.h"
 
 namespace tributary {

@@ -1,7 +1,7 @@
 #include "worker/model/tensor_group.h"
 
 #include "absl/strings/str_cat.h"
-#include "common/check.h"
+#include "common/base/check.h"
 #include "worker/collective/communicator.h"
 #include "worker/model/device_array.h"
 

@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "common/clock.h"
+#include "common/base/clock.h"
 #include "kernels/ops.h"
 
 namespace tributary {

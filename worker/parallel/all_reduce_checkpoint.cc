@@ -5,7 +5,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/restore.h"
-#include "common/status_macros.h"
+#include "common/status/status_macros.h"
 #include "worker/collective/device_fault.h"
 #include "worker/parallel/all_reduce_synchronizer.h"
 

@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/check.h"
-#include "common/clock.h"
-#include "common/partition_plan.h"
-#include "common/sample_weights.h"
-#include "common/status_macros.h"
-#include "common/steady_waits.h"
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/base/sample_weights.h"
+#include "common/host/steady_waits.h"
+#include "common/plan/partition_plan.h"
+#include "common/status/status_macros.h"
 #include "worker/collective/device_fault.h"
 
 namespace tributary {

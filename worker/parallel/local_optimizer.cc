@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "common/partition_plan.h"
-#include "common/status_macros.h"
+#include "common/plan/partition_plan.h"
+#include "common/status/status_macros.h"
 #include "common/wire/crc32c.h"
 #include "worker/collective/device_fault.h"
 

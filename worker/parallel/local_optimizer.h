@@ -8,14 +8,14 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "common/base/optimizer_options.h"
 #include "common/checkpoint/block_cut.h"
 #include "common/checkpoint/planned_checkpoint.h"
-#include "common/optimizer_options.h"
+#include "common/plan/gradient_ranges.h"
 #include "kernels/ops.h"
 #include "kernels/optimizer.h"
 #include "worker/model/device_array.h"
 #include "worker/model/model.h"
-#include "worker/parallel/gradient_ranges.h"
 
 namespace tributary {
 

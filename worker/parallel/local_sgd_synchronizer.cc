@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/check.h"
-#include "common/clock.h"
-#include "common/status_macros.h"
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/status/status_macros.h"
 #include "worker/collective/device_fault.h"
 
 namespace tributary {

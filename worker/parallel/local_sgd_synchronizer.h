@@ -4,10 +4,10 @@
 #include <memory>
 #include <vector>
 
+#include "common/plan/gradient_bucketer.h"
 #include "kernels/ops.h"
 #include "kernels/optimizer.h"
 #include "worker/client/parameter_client.h"
-#include "worker/gradient/gradient_bucketer.h"
 #include "worker/model/device_array.h"
 #include "worker/model/model.h"
 #include "worker/parallel/gradient_synchronizer.h"

@@ -3,8 +3,8 @@
 #include <string>
 #include <utility>
 
-#include "common/check.h"
-#include "common/status_macros.h"
+#include "common/base/check.h"
+#include "common/status/status_macros.h"
 #include "worker/collective/device_fault.h"
 
 namespace tributary {

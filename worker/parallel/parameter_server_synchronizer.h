@@ -3,9 +3,9 @@
 #include <memory>
 #include <vector>
 
+#include "common/plan/gradient_bucketer.h"
 #include "kernels/ops.h"
 #include "worker/client/parameter_client.h"
-#include "worker/gradient/gradient_bucketer.h"
 #include "worker/model/model.h"
 #include "worker/parallel/gradient_synchronizer.h"
 

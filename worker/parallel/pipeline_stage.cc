@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/check.h"
-#include "common/status_macros.h"
+#include "common/base/check.h"
+#include "common/status/status_macros.h"
 
 namespace tributary {
 namespace {

@@ -11,7 +11,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "common/clock.h"
+#include "common/base/clock.h"
+#include "common/plan/pipeline_schedule.h"
 #include "kernels/ops.h"
 #include "worker/collective/communicator.h"
 #include "worker/model/evaluator.h"
@@ -19,7 +20,6 @@
 #include "worker/model/loss.h"
 #include "worker/model/model.h"
 #include "worker/parallel/micro_batch.h"
-#include "worker/parallel/pipeline_schedule.h"
 #include "worker/parallel/shared_parameters.h"
 #include "worker/parallel/transfer_ring.h"
 

@@ -7,8 +7,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
-#include "common/check.h"
-#include "common/job/pipeline_stages.h"
+#include "common/base/check.h"
+#include "common/plan/pipeline_stages.h"
 
 namespace tributary {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/status_macros.h"
+#include "common/status/status_macros.h"
 #include "kernels/ops.h"
 #include "worker/collective/communicator.h"
 #include "worker/model/device_array.h"

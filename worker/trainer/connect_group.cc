@@ -4,11 +4,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/address.h"
-#include "common/check.h"
-#include "common/failpoint.h"
+#include "common/base/check.h"
+#include "common/base/failpoint.h"
+#include "common/host/address.h"
 #include "common/job/job_options.h"
-#include "common/status_macros.h"
+#include "common/status/status_macros.h"
 #include "kernels/nccl_api.h"
 #include "spdlog/spdlog.h"
 #include "worker/collective/device_offer.h"

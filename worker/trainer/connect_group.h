@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/control/member.h"
+#include "common/member/member.h"
 #include "kernels/ops.h"
 #include "tributary/v1/job.pb.h"
 #include "tributary/v1/plan.pb.h"

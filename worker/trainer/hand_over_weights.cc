@@ -3,14 +3,14 @@
 #include <utility>
 #include <vector>
 
+#include "common/files/safetensors.h"
 #include "common/job/job_options.h"
-#include "common/job/model_parameters.h"
-#include "common/model_cut.h"
-#include "common/run/safetensors.h"
-#include "common/status_macros.h"
-#include "common/wire/plan_codec.h"
+#include "common/layers/initializer.h"
+#include "common/layers/model_parameters.h"
+#include "common/plan/model_cut.h"
+#include "common/plan/plan_codec.h"
+#include "common/status/status_macros.h"
 #include "worker/collective/device_fault.h"
-#include "worker/model/initializer.h"
 
 namespace tributary {
 namespace {

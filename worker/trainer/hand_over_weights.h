@@ -4,7 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/control/member.h"
+#include "common/member/member.h"
 #include "kernels/ops.h"
 #include "tributary/v1/plan.pb.h"
 #include "worker/parallel/gradient_synchronizer.h"

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "common/control/member.h"
+#include "common/member/member.h"
 
 namespace tributary {
 

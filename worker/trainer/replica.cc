@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/cost/planned_parameters.h"
 #include "common/job/job_options.h"
-#include "common/status_macros.h"
+#include "common/plan/planned_parameters.h"
+#include "common/status/status_macros.h"
 
 namespace tributary {
 

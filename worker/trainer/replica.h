@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/device_mesh.h"
-#include "common/tensor.h"
+#include "common/base/device_mesh.h"
+#include "common/base/tensor.h"
 #include "tributary/v1/job.pb.h"
 #include "worker/data/dataset.h"
 #include "worker/model/loss.h"

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-#include "common/timeline_step.h"
+#include "common/base/timeline_step.h"
 
 namespace tributary {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "common/clock.h"
+#include "common/base/clock.h"
 #include "tributary/v1/coordinator_service.pb.h"
 #include "worker/model/tensor_group.h"
 #include "worker/parallel/gradient_synchronizer.h"

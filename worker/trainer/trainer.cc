@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/failpoint.h"
-#include "common/status_macros.h"
+#include "common/base/failpoint.h"
+#include "common/status/status_macros.h"
 #include "worker/model/evaluator.h"
 
 namespace tributary {

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "absl/status/status.h"
-#include "common/clock.h"
+#include "common/base/clock.h"
 #include "common/job/learning_rate_schedule.h"
 #include "kernels/ops.h"
 #include "tributary/v1/coordinator_service.pb.h"

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "common/checkpoint/checkpoint_directory.h"
-#include "common/run/safetensors.h"
-#include "common/run/sha256.h"
+#include "common/files/safetensors.h"
+#include "common/files/sha256.h"
 #include "tests/testing/checkpoint_files.h"
 #include "tests/testing/paths.h"
 #include "tests/testing/running_process.h"

@@ -9,9 +9,9 @@
 #include <sstream>
 
 #include "absl/time/clock.h"
+#include "common/files/safetensors.h"
+#include "common/files/sha256.h"
 #include "common/job/job_file.h"
-#include "common/run/safetensors.h"
-#include "common/run/sha256.h"
 #include "tests/testing/paths.h"
 #include "tests/testing/running_process.h"
 #include "tests/testing/temporary_folder.h"

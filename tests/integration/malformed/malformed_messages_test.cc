@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/run/sha256.h"
+#include "common/files/sha256.h"
 #include "common/wire/channel.h"
 #include "common/wire/crc32c.h"
 #include "common/wire/grpc_status.h"
 #include "common/wire/header_checksum.h"
-#include "server/coordinator/coordinator.h"
+#include "coordinator/service/coordinator.h"
 #include "tests/integration/malformed/malformed.h"
 #include "tests/testing/cluster.h"
 #include "tests/testing/status_matchers.h"

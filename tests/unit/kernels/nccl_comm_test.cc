@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "common/clock.h"
+#include "common/base/clock.h"
 #include "tests/testing/fake_nccl.h"
 
 namespace tributary {

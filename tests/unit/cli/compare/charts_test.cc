@@ -1,11 +1,11 @@
-#include "cli/compare/charts.h"
+#include "cli/compare/page/charts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
 
-#include "cli/compare/drawing.h"
+#include "cli/compare/page/drawing.h"
 
 namespace tributary {
 namespace {

@@ -1,4 +1,4 @@
-#include "cli/compare/markup.h"
+#include "cli/compare/page/markup.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/compare/report_html.h"
+#include "cli/compare/page/report_html.h"
 
 namespace tributary {
 namespace {

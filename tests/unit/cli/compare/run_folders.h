@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "common/run/safetensors.h"
+#include "common/files/safetensors.h"
 #include "tests/testing/temporary_folder.h"
 
 namespace tributary::testing {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "common/run/safetensors.h"
+#include "common/files/safetensors.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/temporary_folder.h"
 

@@ -6,7 +6,7 @@
 #include <random>
 #include <regex>
 
-#include "common/check.h"
+#include "common/base/check.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/paged_file.h"
 #include "common/checkpoint/planned_checkpoint.h"

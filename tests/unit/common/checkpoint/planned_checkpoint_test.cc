@@ -5,8 +5,8 @@
 
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/checkpoint/manifest.h"
-#include "common/model_cut.h"
-#include "common/wire/plan_codec.h"
+#include "common/plan/model_cut.h"
+#include "common/plan/plan_codec.h"
 #include "tests/testing/checkpoint_files.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/temporary_folder.h"

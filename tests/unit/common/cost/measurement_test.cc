@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/unit/common/cost/simple_model.h"
+#include "tests/unit/common/layers/simple_model.h"
 
 namespace tributary {
 namespace {

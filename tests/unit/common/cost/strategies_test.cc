@@ -3,7 +3,7 @@
 #include "common/job/job_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/unit/common/cost/simple_model.h"
+#include "tests/unit/common/layers/simple_model.h"
 
 namespace tributary {
 namespace {

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "common/job/job_file.h"
-#include "common/job/model_parameters.h"
+#include "common/layers/model_parameters.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"

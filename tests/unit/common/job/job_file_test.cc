@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "common/job/field_rules.h"
 #include "common/job/job_options.h"
-#include "common/job/model_parameters.h"
+#include "common/layers/model_parameters.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"

@@ -2,9 +2,9 @@
 #include <string>
 #include <vector>
 
+#include "common/files/safetensors.h"
 #include "common/job/job_file.h"
 #include "common/job/yaml_tree.h"
-#include "common/run/safetensors.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/temporary_folder.h"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "common/job/job_file.h"
-#include "common/job/pipeline_stages.h"
+#include "common/plan/pipeline_stages.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/unit/common/job/good_job.h"

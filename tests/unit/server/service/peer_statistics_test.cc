@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/plan/plan_codec.h"
 #include "common/wire/deadline.h"
 #include "common/wire/header_checksum.h"
-#include "common/wire/plan_codec.h"
 #include "server/service/raw_call.h"
 
 namespace tributary {

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "gtest/gtest.h"
 #include "tests/testing/paths.h"
-#include "worker/data/input_file.h"
+#include "worker/data/readers/input_file.h"
 
 namespace tributary {
 

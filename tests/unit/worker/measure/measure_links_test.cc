@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "common/run/unique_fd.h"
+#include "common/base/unique_fd.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

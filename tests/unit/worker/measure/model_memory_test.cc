@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "common/cost/layer_costs.h"
+#include "common/layers/layer_costs.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/device.h"
-#include "tests/unit/common/cost/simple_model.h"
+#include "tests/unit/common/layers/simple_model.h"
 #include "worker/model/model.h"
 
 namespace {

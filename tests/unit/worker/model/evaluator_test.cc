@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "common/metrics/evaluation.h"
+#include "common/evaluation/evaluation.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/unit/worker/model/model_fixture.h"
 

@@ -1,11 +1,11 @@
 // What a model that is cut over ranks promises beyond the numbers.
 #include <gmock/gmock.h>
 
-#include "common/job/model_parameters.h"
+#include "common/layers/initializer.h"
+#include "common/layers/model_parameters.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/unit/worker/model/tensor_cases.h"
 #include "worker/model/evaluator.h"
-#include "worker/model/initializer.h"
 
 namespace tributary::testing {
 namespace {
@@ -76,7 +76,7 @@ TEST(TensorParallelModelTest, TheBytesAreMegatrons) {
   }
 }
 
-// Sums of the same parts on every rank, as common/metrics wants them.
+// Sums of the same parts on every rank, as common/evaluation wants them.
 v1::EvaluationPart Evaluate(Ops* ops, Model* model, Loss* loss,
                             const Data& data, int64_t rows) {
   bool given = false;

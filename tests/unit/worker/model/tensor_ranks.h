@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "common/parameter_slice.h"
+#include "common/base/parameter_slice.h"
 #include "tests/unit/worker/model/model_fixture.h"
 #include "worker/collective/mesh.h"
 #include "worker/collective/peer_communicator.h"

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "common/checkpoint/checkpoint_directory.h"
-#include "common/wire/plan_codec.h"
+#include "common/plan/plan_codec.h"
 #include "server/store/parameter_shard.h"
 #include "server/sync/sync_policy.h"
 #include "tests/testing/device_like_ops.h"

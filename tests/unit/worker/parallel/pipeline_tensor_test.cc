@@ -2,7 +2,7 @@
 #include <cmath>
 #include <mutex>
 
-#include "common/parameter_slice.h"
+#include "common/base/parameter_slice.h"
 #include "tests/unit/worker/parallel/golden_trainings.h"
 #include "worker/model/tensor_group.h"
 

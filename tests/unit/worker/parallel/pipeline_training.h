@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "common/job/model_parameters.h"
-#include "common/job/pipeline_stages.h"
+#include "common/layers/model_parameters.h"
+#include "common/plan/pipeline_stages.h"
 #include "kernels/optimizer.h"
 #include "tests/unit/worker/model/model_fixture.h"
 #include "worker/collective/mesh.h"

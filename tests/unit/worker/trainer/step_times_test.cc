@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/timeline_step.h"
+#include "common/base/timeline_step.h"
 
 namespace tributary {
 namespace {

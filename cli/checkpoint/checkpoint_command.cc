@@ -1,0 +1,171 @@
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "cli/checkpoint/checkpoint_diff.h"
+#include "cli/checkpoint/checkpoint_text.h"
+#include "cli/run/checkpoint_place.h"
+#include "cli/run/job_run.h"
+#include "cli/terminal/command_line.h"
+#include "cli/terminal/console.h"
+#include "common/base/failpoint.h"
+#include "common/checkpoint/checkpoint_reader.h"
+#include "common/status/status_macros.h"
+
+namespace tributary {
+namespace {
+
+constexpr char kDescription[] =
+    "Looks at checkpoints: which there are, whether they are whole, how two "
+    "differ.";
+constexpr char kFooter[] =
+    "DIR is a directory of checkpoints or a run directory, whose checkpoints/\n"
+    "is meant. Nothing is changed.\n\n"
+    "Examples:\n"
+    "  tributary checkpoint list runs/digits-20260102-030405\n"
+    "  tributary checkpoint verify runs/digits-20260102-030405\n"
+    "  tributary checkpoint diff run-a run-b\n"
+    "`tributary checkpoint COMMAND --help` shows more.";
+
+constexpr char kListFooter[] =
+    "The newest stands first. A folder without a valid manifest and all files\n"
+    "is incomplete: it is being written, or was when its writer ended. What "
+    "is\n"
+    "in the files is not looked at; verify does that.\n\n"
+    "Example:\n"
+    "  tributary checkpoint list run\n\n"
+    "Exit codes: 0 done, 2 there is no such directory.";
+
+constexpr char kVerifyFooter[] =
+    "Reads every byte and compares it with its checksums. A damage is told\n"
+    "with the file and the byte where its page begins. In a directory,\n"
+    "folders without a manifest are passed over, as resuming passes over "
+    "them.\n\n"
+    "Examples:\n"
+    "  tributary checkpoint verify run\n"
+    "  tributary checkpoint verify run/checkpoints/step-000000000500\n\n"
+    "Exit codes: 0 every checkpoint is whole, 1 one is damaged or there is\n"
+    "none, 2 there is no such directory.";
+
+constexpr char kDiffFooter[] =
+    "A and B are checkpoints, or directories, whose newest is meant. For "
+    "every\n"
+    "tensor: how many elements have other bits, and over these the greatest\n"
+    "|a - b| and |a - b| / max(|a|, |b|). Differences of job and number of\n"
+    "servers are told and do not count: training goes on from the same.\n\n"
+    "Examples:\n"
+    "  tributary checkpoint diff run-a run-b\n"
+    "  tributary checkpoint diff run/checkpoints/step-000000000500 \\\n"
+    "      run/checkpoints/step-000000001000\n\n"
+    "Exit codes, as diff has them: 0 equal, 1 different, 2 one of the two\n"
+    "cannot be read.";
+
+int Refuse(const absl::Status& status) {
+  PrintError(status.message());
+  return kExitRefused;
+}
+
+int List(const std::string& path) {
+  const auto place = FindCheckpoints(path);
+  if (!place.ok()) return Refuse(place.status());
+  const auto checkpoints = CheckpointsAt(*place);
+  if (!checkpoints.ok()) return Refuse(checkpoints.status());
+  if (checkpoints->empty()) {
+    printf("%s: no checkpoints\n", place->path.c_str());
+  } else {
+    printf("%s", ListText(*checkpoints).c_str());
+  }
+  return kExitDone;
+}
+
+// Being written, or left behind half-written: not a checkpoint that could be
+// damaged.
+bool HasNoManifest(const CheckpointInfo& info) {
+  return absl::IsNotFound(info.status) && info.manifest.files_size() == 0;
+}
+
+int Verify(const std::string& path) {
+  const auto place = FindCheckpoints(path);
+  if (!place.ok()) return Refuse(place.status());
+  const auto checkpoints = CheckpointsAt(*place);
+  if (!checkpoints.ok()) return Refuse(checkpoints.status());
+  int whole = 0;
+  int damaged = 0;
+  for (const CheckpointInfo& info : *checkpoints) {
+    if (place->is_directory && HasNoManifest(info)) {
+      printf("%s: incomplete, passed over\n", info.path.c_str());
+      continue;
+    }
+    TRIBUTARY_FAILPOINT("verify-before-read");
+    const std::vector<FileReport> reports = VerifyCheckpoint(info.path);
+    const bool ok = IsWhole(reports);
+    // A run removes the manifest first.
+    if (!ok && place->is_directory && !HasManifest(info)) {
+      printf("%s: removed meanwhile, passed over\n", info.path.c_str());
+      continue;
+    }
+    printf("%s", VerifyText(info.path, reports).c_str());
+    whole += ok;
+    damaged += !ok;
+  }
+  if (whole + damaged == 0) {
+    PrintError(absl::StrCat(place->path, ": holds no complete checkpoint"));
+  }
+  return damaged > 0 || whole == 0 ? kExitFailed : kExitDone;
+}
+
+absl::StatusOr<std::unique_ptr<CheckpointReader>> OpenAt(
+    const std::string& path) {
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::string folder, CheckpointAt(path));
+  return CheckpointReader::Open(folder);
+}
+
+int Diff(const std::string& path_a, const std::string& path_b) {
+  const auto a = OpenAt(path_a);
+  if (!a.ok()) return Refuse(a.status());
+  const auto b = OpenAt(path_b);
+  if (!b.ok()) return Refuse(b.status());
+  const auto difference = CompareCheckpoints(**a, **b);
+  if (!difference.ok()) return Refuse(difference.status());
+  printf("A: %s\nB: %s\n%s", (*a)->folder().c_str(), (*b)->folder().c_str(),
+         DifferenceText(*difference).c_str());
+  return difference->equal() ? 0 : 1;
+}
+
+}  // namespace
+
+void AddCheckpointCommand(CLI::App& app, Action* action) {
+  auto paths = std::make_shared<std::array<std::string, 2>>();
+  CLI::App* checkpoint = app.add_subcommand("checkpoint", kDescription);
+  checkpoint->footer(kFooter);
+
+  CLI::App* list =
+      checkpoint->add_subcommand("list", "Shows the checkpoints of a run.");
+  list->footer(kListFooter);
+  list->add_option("DIR", (*paths)[0], "run directory, or its checkpoints")
+      ->required();
+  list->callback(
+      [paths, action] { *action = [paths] { return List((*paths)[0]); }; });
+
+  CLI::App* verify = checkpoint->add_subcommand(
+      "verify", "Reads checkpoints to the end and says what is damaged.");
+  verify->footer(kVerifyFooter);
+  verify
+      ->add_option("DIR", (*paths)[0],
+                   "run directory, its checkpoints, or one checkpoint")
+      ->required();
+  verify->callback(
+      [paths, action] { *action = [paths] { return Verify((*paths)[0]); }; });
+
+  CLI::App* diff =
+      checkpoint->add_subcommand("diff", "Says how two checkpoints differ.");
+  diff->footer(kDiffFooter);
+  diff->add_option("A", (*paths)[0], "checkpoint")->required();
+  diff->add_option("B", (*paths)[1], "checkpoint")->required();
+  diff->callback([paths, action] {
+    *action = [paths] { return Diff((*paths)[0], (*paths)[1]); };
+  });
+}
+
+}  // namespace tributary

@@ -1,0 +1,291 @@
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "cli/compare/compare_jobs.h"
+#include "cli/compare/compare_predictions.h"
+#include "cli/compare/compare_report.h"
+#include "cli/compare/compare_table.h"
+#include "cli/compare/page/report_html.h"
+#include "cli/compare/report_json.h"
+#include "cli/plan/cost_options.h"
+#include "cli/run/hosts.h"
+#include "cli/run/job_run.h"
+#include "cli/run/local_run.h"
+#include "cli/terminal/command_line.h"
+#include "cli/terminal/console.h"
+#include "cli/terminal/interrupts.h"
+#include "common/files/atomic_file.h"
+#include "common/job/job_file.h"
+#include "common/status/status_macros.h"
+#include "coordinator/run/run_directory.h"
+
+namespace tributary {
+namespace {
+
+constexpr char kDescription[] =
+    "Runs one job under several strategies and shows what each costs.";
+constexpr char kFooter[] =
+    "Every run sees the same batches from the same initial weights, however\n"
+    "many workers share them; one worker alone is always run, as the measure.\n"
+    "Leaves a run directory for each, compare.html (one page with charts and\n"
+    "nothing from elsewhere) and compare.json. docs/operations.md says how to\n"
+    "read them.\n\n"
+    "Before the runs the cost model of `tributary plan` predicts each step, "
+    "with\n"
+    "links and computing as measured on this machine, or on the first of the\n"
+    "workers' hosts and from there to another, or as given; prediction and\n"
+    "measurement stand side by side.\n\n"
+    "Strategies, joined by commas; by default the job's own and all that can\n"
+    "run it:\n";
+constexpr char kExamples[] =
+    "\nExamples:\n"
+    "  tributary compare examples/digits.yaml --workers 2,4\n"
+    "  tributary compare examples/digits.yaml --set training.epochs=1 \\\n"
+    "      --strategies parameter_server,parameter_server:ssp:2\n"
+    "  tributary compare job.yaml --worker-hosts 10.0.0.2,10.0.0.3 \\\n"
+    "      --listen 10.0.0.1:0\n"
+    "  tributary compare --from runs/a --from runs/b --report ab.html\n\n"
+    "Exit codes: 0 done, 1 a run failed, 2 command line or job are wrong,\n"
+    "130 interrupted.";
+
+struct CompareOptions {
+  std::string job_path;
+  std::vector<std::string> overrides;
+  std::vector<std::string> strategies;
+  std::vector<int> workers;
+  std::vector<int> servers;
+  std::string device;
+  std::string run_dir;
+  std::string report_path;
+  std::string json_path;
+  std::vector<std::string> from;
+  std::string listen = "127.0.0.1:0";
+  HostOptions hosts;
+  TelemetryOptions telemetry;
+  CostOptions cost;
+  bool no_prediction = false;
+  bool dry_run = false;
+};
+
+std::vector<std::string> OverridesOf(const CompareOptions& options) {
+  std::vector<std::string> overrides = options.overrides;
+  if (!options.device.empty()) {
+    overrides.push_back(absl::StrCat("device=", options.device));
+  }
+  return overrides;
+}
+
+absl::StatusOr<CompareJobs> PlanJobs(const CompareOptions& options) {
+  CompareJobsOptions wanted;
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      wanted.job, ReadJobFile(options.job_path, OverridesOf(options)));
+  for (const std::string& name : options.strategies) {
+    TRIBUTARY_ASSIGN_OR_RETURN(StrategyChoice choice, ParseStrategy(name));
+    wanted.strategies.push_back(std::move(choice));
+  }
+  wanted.workers = options.workers;
+  wanted.servers = options.servers;
+  return MakeCompareJobs(wanted);
+}
+
+void PrintJobs(const CompareJobs& jobs) {
+  for (const CompareJob& job : jobs.jobs) {
+    absl::PrintF("%s: %d workers, %d servers\n", job.name,
+                 job.job.cluster().workers(), job.job.cluster().servers());
+  }
+  for (const std::string& note : jobs.notes) absl::PrintF("%s\n", note);
+}
+
+// What the cost model says of each job, before anything runs. What it cannot
+// say is noted.
+std::vector<std::string> Predict(const CompareOptions& options,
+                                 const Hosts& hosts, CompareJobs* jobs) {
+  if (options.no_prediction) return {};
+  absl::PrintF("== measures what predictions start from\n");
+  fflush(stdout);
+  absl::StatusOr<std::vector<std::string>> made = PredictJobs(
+      *jobs, options.job_path, OverridesOf(options), options.cost, hosts);
+  if (made.ok()) return *std::move(made);
+  jobs->notes.push_back(
+      absl::StrCat("no predictions: ", made.status().message()));
+  return {};
+}
+
+// Trains one after the other; returns the first exit code that is not 0. Ends
+// at an interrupt. predictions: none, or one for each job.
+int RunAll(const CompareJobs& jobs, const std::vector<std::string>& predictions,
+           const std::string& folder, const CompareOptions& options,
+           const Hosts& hosts) {
+  int code = kExitDone;
+  for (size_t i = 0; i < jobs.jobs.size(); ++i) {
+    const CompareJob& job = jobs.jobs[i];
+    absl::PrintF("== %s, %d of %d\n", job.name, i + 1, jobs.jobs.size());
+    fflush(stdout);
+    const std::string run = folder + "/" + job.folder;
+    const int ended = RunLocally({.job = job.job,
+                                  .run_dir = run,
+                                  .listen = options.listen,
+                                  .hosts = hosts,
+                                  .telemetry = options.telemetry});
+    if (code == kExitDone) code = ended;
+    if (i < predictions.size() && !predictions[i].empty()) {
+      const absl::Status kept =
+          WriteFileAtomically(run + "/prediction.json", predictions[i]);
+      if (!kept.ok()) PrintError(kept.message());
+    }
+    if (Interrupts::Requested() != 0) break;
+  }
+  return code;
+}
+
+absl::StatusOr<CompareReport> ReadReport(
+    const std::vector<std::string>& folders) {
+  std::vector<RunData> runs;
+  for (const std::string& folder : folders) {
+    TRIBUTARY_ASSIGN_OR_RETURN(RunData run, ReadRun(folder));
+    runs.push_back(std::move(run));
+  }
+  return MakeCompareReport(runs);
+}
+
+// Prints the tables and writes the files that have a path.
+absl::Status Show(const CompareReport& report, const std::string& html_path,
+                  const std::string& json_path) {
+  absl::PrintF("\n%s", ReportText(report));
+  if (!json_path.empty()) {
+    TRIBUTARY_RETURN_IF_ERROR(
+        WriteFileAtomically(json_path, ReportJson(report)));
+  }
+  if (!html_path.empty()) {
+    TRIBUTARY_RETURN_IF_ERROR(
+        WriteFileAtomically(html_path, ReportHtml(report)));
+    absl::PrintF("\nreport: %s\n", html_path);
+  }
+  return absl::OkStatus();
+}
+
+int Fail(const absl::Status& status, int code) {
+  PrintError(status.message());
+  return code;
+}
+
+int CompareExisting(const CompareOptions& options) {
+  const absl::StatusOr<CompareReport> report = ReadReport(options.from);
+  if (!report.ok()) return Fail(report.status(), kExitRefused);
+  const absl::Status shown =
+      Show(*report, options.report_path, options.json_path);
+  return shown.ok() ? kExitDone : Fail(shown, kExitFailed);
+}
+
+int CompareNew(const CompareOptions& options) {
+  absl::StatusOr<CompareJobs> jobs = PlanJobs(options);
+  if (!jobs.ok()) return Fail(jobs.status(), kExitRefused);
+  const absl::StatusOr<Hosts> hosts =
+      Hosts::Create(options.hosts, options.listen);
+  if (!hosts.ok()) return Fail(hosts.status(), kExitRefused);
+  if (options.dry_run) {
+    PrintJobs(*jobs);
+    return kExitDone;
+  }
+  const absl::StatusOr<std::string> folder = RunDirectory::MakeFolder(
+      options.run_dir, absl::StrCat("compare-", jobs->jobs[0].job.name()),
+      std::time(nullptr));
+  if (!folder.ok()) return Fail(folder.status(), kExitRefused);
+  Interrupts::Install();
+  const std::vector<std::string> predictions = Predict(options, *hosts, &*jobs);
+  if (Interrupts::Requested() != 0) return 128 + Interrupts::Requested();
+  const int code = RunAll(*jobs, predictions, *folder, options, *hosts);
+
+  std::vector<std::string> folders;
+  std::error_code error;
+  for (const CompareJob& job : jobs->jobs) {
+    const std::string run = *folder + "/" + job.folder;
+    if (std::filesystem::exists(run + "/job.yaml", error)) {
+      folders.push_back(run);
+    }
+  }
+  absl::StatusOr<CompareReport> report = ReadReport(folders);
+  if (!report.ok()) return Fail(report.status(), kExitFailed);
+  report->notes.insert(report->notes.end(), jobs->notes.begin(),
+                       jobs->notes.end());
+  const auto or_else = [](const std::string& path, std::string otherwise) {
+    return path.empty() ? std::move(otherwise) : path;
+  };
+  const absl::Status shown =
+      Show(*report, or_else(options.report_path, *folder + "/compare.html"),
+           or_else(options.json_path, *folder + "/compare.json"));
+  return shown.ok() ? code : Fail(shown, kExitFailed);
+}
+
+int Compare(const CompareOptions& options) {
+  if (options.job_path.empty() == options.from.empty()) {
+    PrintError("either a JOB file or --from with run directories is wanted");
+    return kExitRefused;
+  }
+  return options.from.empty() ? CompareNew(options) : CompareExisting(options);
+}
+
+void AddOptions(CLI::App& app, CompareOptions* options) {
+  app.add_option("JOB", options->job_path, "the job file (YAML)");
+  app.add_option("--strategies", options->strategies,
+                 "which to run, after the single process")
+      ->type_name("NAME,...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_option("--workers", options->workers,
+                 "workers, or several numbers of them; default: the job's")
+      ->type_name("N,...")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--servers", options->servers,
+                 "servers, where a strategy has some; default: the job's")
+      ->type_name("N,...")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::Range(1, 256));
+  AddOverrides(app, &options->overrides);
+  app.add_option("--device", options->device,
+                 "auto, cpu or cuda, instead of the job's device")
+      ->check(CLI::IsMember({"auto", "cpu", "cuda"}));
+  app.add_option("--run-dir", options->run_dir,
+                 "new or empty folder for the runs and the report;\n"
+                 "default: runs/compare-NAME-DATE-TIME");
+  app.add_option("--report", options->report_path,
+                 "the page; default: compare.html among the runs")
+      ->type_name("FILE.html");
+  app.add_option("--json", options->json_path,
+                 "the same for programs; default: compare.json there")
+      ->type_name("FILE");
+  app.add_option("--from", options->from,
+                 "compare run directories that are there; may be repeated.\n"
+                 "Files are written where --report and --json say")
+      ->type_name("DIR");
+  AddListenOption(app, &options->listen);
+  AddHostOptions(app, &options->hosts);
+  AddCostOptions(app, &options->cost);
+  app.add_flag("--no-prediction", options->no_prediction,
+               "neither measure nor predict before the runs");
+  AddTelemetryOptions(app, &options->telemetry);
+  app.add_flag("--dry-run", options->dry_run, "print what would run and stop");
+}
+
+}  // namespace
+
+void AddCompareCommand(CLI::App& app, Action* action) {
+  auto options = std::make_shared<CompareOptions>();
+  CLI::App* compare = app.add_subcommand("compare", kDescription);
+  compare->footer(absl::StrCat(kFooter, StrategyHelp(), kExamples));
+  AddOptions(*compare, options.get());
+  compare->callback(
+      [options, action] { *action = [options] { return Compare(*options); }; });
+}
+
+}  // namespace tributary

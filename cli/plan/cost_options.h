@@ -1,0 +1,33 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "cli/plan/cost_basis.h"
+
+namespace tributary {
+
+// What a command line says of machines and links, with units.
+struct CostOptions {
+  std::string bandwidth;
+  std::string latency = "0s";
+  std::string burst = "0";
+  std::string probe;
+  double gflops = 0;
+  std::string measurement;
+  std::string memory_bandwidth = "20GB";
+  double shared_cores = 0;
+  std::string sample_shape;
+
+  bool links_known() const { return !bandwidth.empty() || !probe.empty(); }
+  bool compute_known() const { return gflops > 0 || !measurement.empty(); }
+};
+
+void AddCostOptions(CLI::App& app, CostOptions* options);
+
+// What they mean; job, overrides and what is to be measured are left to the
+// caller. InvalidArgument names the option and says what it wants.
+absl::StatusOr<CostQuestions> QuestionsOf(const CostOptions& options);
+
+}  // namespace tributary

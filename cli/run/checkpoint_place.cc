@@ -1,0 +1,81 @@
+#include "cli/run/checkpoint_place.h"
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/checkpoint/manifest.h"
+#include "common/checkpoint/restore.h"
+#include "common/files/file_status.h"
+#include "common/status/status_macros.h"
+
+namespace tributary {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A half-written one, which has no manifest, is known by its name.
+bool IsCheckpointFolder(const std::string& path) {
+  std::error_code error;
+  const fs::path folder = fs::path(path).lexically_normal();
+  const fs::path name = folder.has_filename() ? folder.filename()
+                                              : folder.parent_path().filename();
+  return fs::exists(ManifestPath(path), error) ||
+         absl::StartsWith(name.string(), "step-");
+}
+
+}  // namespace
+
+absl::StatusOr<CheckpointPlace> FindCheckpoints(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) {
+    const bool other = !error && fs::exists(path, error);
+    return FileError(path, "open", other ? ENOTDIR : ENOENT);
+  }
+  if (IsCheckpointFolder(path)) return CheckpointPlace{path, false};
+  const std::string of_run = absl::StrCat(path, "/checkpoints");
+  return CheckpointPlace{fs::is_directory(of_run, error) ? of_run : path, true};
+}
+
+absl::StatusOr<std::vector<CheckpointInfo>> CheckpointsAt(
+    const CheckpointPlace& place) {
+  if (place.is_directory) return ListCheckpoints(place.path);
+  return std::vector<CheckpointInfo>{ReadCheckpointInfo(place.path)};
+}
+
+absl::StatusOr<std::string> CheckpointAt(
+    const std::string& path, std::vector<std::string>* passed_over) {
+  TRIBUTARY_ASSIGN_OR_RETURN(const CheckpointPlace place,
+                             FindCheckpoints(path));
+  if (!place.is_directory) return place.path;
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<CheckpointInfo> found,
+                             ListCheckpoints(place.path));
+  for (const CheckpointInfo& info : found) {
+    if (info.complete()) return info.path;
+    if (HasManifest(info)) return NameOlder(info.status, info.path);
+    if (passed_over != nullptr) passed_over->push_back(info.path);
+  }
+  return NewestCheckpoint(place.path).status();
+}
+
+absl::Status NameOlder(const absl::Status& damage, const std::string& folder) {
+  fs::path path = fs::path(folder).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();  // it ended in "/"
+  const std::string directory =
+      path.has_parent_path() ? path.parent_path().string() : ".";
+  const CheckpointInfo info = ReadCheckpointInfo(folder);
+  const auto older =
+      OlderWholeCheckpoint(directory, info.lineage, 0, info.step);
+  return absl::Status(
+      damage.code(),
+      absl::StrCat(damage.message(), "; ",
+                   older.ok()
+                       ? absl::StrCat("the newest whole checkpoint "
+                                      "before it is ",
+                                      older->path, ": name it to take that one")
+                       : "no checkpoint before it is whole"));
+}
+
+}  // namespace tributary

@@ -1,0 +1,369 @@
+#include "cli/run/job_run.h"
+
+#include <google/protobuf/util/message_differencer.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <ctime>
+#include <filesystem>
+#include <iterator>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "cli/terminal/format.h"
+#include "cli/terminal/interrupts.h"
+#include "common/base/failpoint.h"
+#include "common/checkpoint/checkpoint_directory.h"
+#include "common/host/peak_memory.h"
+#include "common/job/job_options.h"
+#include "common/plan/model_cut.h"
+#include "common/plan/plan_codec.h"
+#include "common/status/status_macros.h"
+#include "coordinator/core/state_file.h"
+#include "coordinator/service/job_metrics.h"
+#include "spdlog/spdlog.h"
+
+namespace tributary {
+namespace {
+
+constexpr absl::Duration kLook = absl::Milliseconds(100);
+constexpr int64_t kLookMicros = 1'000'000;
+
+std::string Utc(double wall_seconds) {
+  const std::time_t seconds = static_cast<std::time_t>(wall_seconds);
+  std::tm utc{};
+  gmtime_r(&seconds, &utc);
+  char text[32];
+  std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
+}
+
+}  // namespace
+
+double JobRun::WallSeconds() {
+  return std::chrono::duration<double>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+JobRun::JobRun(Options options)
+    : options_(std::move(options)),
+      start_micros_(options_.clock->NowMicros()),
+      start_wall_seconds_(WallSeconds()),
+      console_(options_.clock),
+      last_step_(options_.start_step),
+      recorded_step_(options_.start_step) {}
+
+absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(Options options) {
+  std::unique_ptr<JobRun> run(new JobRun(std::move(options)));
+  SilenceLog();  // until there is a file for it
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::optional<v1::CoordinatorState> earlier,
+                             run->FindEarlier());
+  Coordinator::Options coordinator;
+  if (earlier) {
+    TRIBUTARY_RETURN_IF_ERROR(run->Continue(*earlier));
+    coordinator.restored = &*earlier;
+    coordinator.recorded = run->directory_->recorded();
+  }
+  coordinator.save_state = [run = run.get()](const v1::CoordinatorState& s) {
+    RunDirectory* const directory = run->saving_;
+    return directory ? directory->SaveState(s) : absl::OkStatus();
+  };
+  coordinator.listen = run->options_.listen;
+  coordinator.job = run->options_.job;
+  coordinator.clock = run->options_.clock;
+  coordinator.start_timeout = run->options_.start_timeout;
+  const v1::JobSpec& job = run->options_.job;
+  coordinator.lease = absl::Seconds(job.cluster().lease_seconds());
+  coordinator.loss_timeout = absl::Seconds(StepTimeoutSeconds(job));
+  coordinator.started_micros =
+      static_cast<int64_t>(1e6 * run->start_wall_seconds_);
+  coordinator.start_step = run->options_.start_step;
+  coordinator.restore_from = run->options_.restore_from;
+  coordinator.lineage = run->options_.lineage;
+  coordinator.restored_data = run->options_.restored_data;
+  coordinator.hold_start = true;  // until the run directory is there
+  coordinator.on_weights = [run = run.get()](const FinalWeights& weights) {
+    TRIBUTARY_ASSIGN_OR_RETURN(run->weights_sha256_,
+                               run->directory_->SaveWeights(weights));
+    // Once the job is done nobody reports them again.
+    run->AwaitRecord(weights.step);
+    return absl::OkStatus();
+  };
+  TRIBUTARY_ASSIGN_OR_RETURN(run->coordinator_,
+                             Coordinator::Start(std::move(coordinator)));
+  TRIBUTARY_RETURN_IF_ERROR(run->StartExporter());
+  const bool begins = !earlier && run->options_.start_step == 0;
+  if (!job.checkpoint().directory().empty()) {
+    TRIBUTARY_RETURN_IF_ERROR(run->ClaimCheckpoints(begins));
+  }
+  if (!run->directory_) {
+    TRIBUTARY_ASSIGN_OR_RETURN(
+        run->directory_,
+        RunDirectory::Create(
+            run->options_.run_dir, run->options_.job,
+            static_cast<std::time_t>(run->start_wall_seconds_)));
+  }
+  run->saving_ = run->directory_.get();
+  run->directory_->lock().SetAddress(run->coordinator_->address());
+  LogOptions log = run->options_.log;
+  log.role = "coordinator";
+  log.file = run->directory_->LogPath("coordinator");
+  TRIBUTARY_RETURN_IF_ERROR(SetUpLog(log));
+  spdlog::info("tributary {}: coordinator of \"{}\" at {}", TRIBUTARY_VERSION,
+               run->options_.job.name(), run->coordinator_->address());
+  if (earlier) {
+    spdlog::warn("going on with a job whose coordinator has ended at step {}",
+                 run->last_step_);
+  }
+  TRIBUTARY_RETURN_IF_ERROR(run->ClaimCheckpoints(begins));
+  const std::string checkpoints = run->CheckpointDirectory();
+  if (!earlier && run->options_.start_step > 0 && !checkpoints.empty()) {
+    const uint64_t lineage = run->coordinator_->lineage();
+    TRIBUTARY_RETURN_IF_ERROR(
+        RemoveCheckpointsAfter(checkpoints, run->options_.start_step, lineage));
+    TRIBUTARY_RETURN_IF_ERROR(
+        PruneCheckpoints(checkpoints, job.checkpoint().keep(), {lineage, ""}));
+  }
+  run->coordinator_->AllowStart(checkpoints);
+  return run;
+}
+
+absl::Status JobRun::ClaimCheckpoints(bool begins) {
+  const std::string directory = CheckpointDirectory();
+  if (claim_ || directory.empty()) return absl::OkStatus();
+  TRIBUTARY_ASSIGN_OR_RETURN(claim_, CheckpointClaim::Take(directory));
+  return CheckLineage(directory, coordinator_->lineage(), begins);
+}
+
+absl::StatusOr<std::optional<v1::CoordinatorState>> JobRun::FindEarlier() {
+  if (!options_.take_over || options_.run_dir.empty() ||
+      absl::IsNotFound(RunDirectory::ReadState(options_.run_dir).status())) {
+    return std::nullopt;
+  }
+  // Its coordinator may still live, and write: nothing is touched before.
+  TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<RunLock> lock,
+                             RunLock::Take(options_.run_dir));
+  absl::StatusOr<v1::CoordinatorState> state =
+      RunDirectory::ReadState(options_.run_dir);
+  if (absl::IsNotFound(state.status())) return std::nullopt;
+  TRIBUTARY_RETURN_IF_ERROR(state.status());
+  const bool over = state->phase() == v1::JOB_PHASE_DONE ||
+                    state->phase() == v1::JOB_PHASE_FAILED;
+  if (over && RunDirectory::HasSummary(options_.run_dir)) {
+    return std::nullopt;  // the folder is not empty, and refused for that
+  }
+  if (!google::protobuf::util::MessageDifferencer::Equals(state->job(),
+                                                          options_.job)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("run directory ", options_.run_dir,
+                     " holds another job that has not ended, \"",
+                     state->job().name(), "\""));
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      directory_,
+      RunDirectory::Open(std::move(lock),
+                         static_cast<std::time_t>(start_wall_seconds_)));
+  return *std::move(state);
+}
+
+absl::Status JobRun::Continue(const v1::CoordinatorState& earlier) {
+  saving_ = directory_.get();
+  const RecordedSteps& recorded = directory_->recorded();
+  last_step_ = std::max(last_step_, recorded.step);
+  samples_ = recorded.samples;
+  evaluations_ = EvaluationsOf(earlier);
+  if (earlier.started_micros() > 0) {
+    const double started = 1e-6 * static_cast<double>(earlier.started_micros());
+    const double ago = std::max(0.0, start_wall_seconds_ - started);
+    start_wall_seconds_ = started;
+    start_micros_ -= static_cast<int64_t>(1e6 * ago);
+  }
+  {
+    absl::MutexLock lock(&record_mu_);
+    recorded_step_ = last_step_;
+  }
+  if (earlier.phase() != v1::JOB_PHASE_DONE) return absl::OkStatus();
+  TRIBUTARY_ASSIGN_OR_RETURN(weights_sha256_,
+                             directory_->ReadWeightsSha256(WholeParameters(
+                                 FromProto(earlier.plan().parameters()))));
+  return absl::OkStatus();
+}
+
+absl::Status JobRun::StartExporter() {
+  Exporter::Options options{.listen = options_.metrics_listen,
+                            .role = "coordinator"};
+  options.pages["/targets"] = [this]() -> HttpAnswer {
+    return {
+        .content_type = "application/json",
+        .body = ScrapeTargetsJson(coordinator_->Snapshot(), metrics_address())};
+  };
+  TRIBUTARY_ASSIGN_OR_RETURN(exporter_, Exporter::Start(std::move(options)));
+  handles_.push_back(exporter_->AddSource(
+      [this](MetricsWriter* writer) { coordinator_->WriteMetrics(writer); }));
+  handles_.push_back(exporter_->AddHealthCheck([this] {
+    const v1::JobStatusResponse status = coordinator_->Snapshot();
+    return Health{status.phase() != v1::JOB_PHASE_FAILED, status.message()};
+  }));
+  return absl::OkStatus();
+}
+
+std::string JobRun::CheckpointDirectory() const {
+  const v1::CheckpointSpec& spec = options_.job.checkpoint();
+  if (spec.every_steps() == 0) return "";
+  return std::filesystem::absolute(spec.directory().empty()
+                                       ? directory_->path() + "/checkpoints"
+                                       : spec.directory())
+      .string();
+}
+
+void JobRun::Follow(const std::function<std::string()>& watch) {
+  while (true) {
+    const JobUpdate update = coordinator_->WaitForUpdate(kLook);
+    update_.phase = update.phase;
+    update_.message = update.message;
+    update_.total_steps = update.total_steps;
+    update_.steps_per_epoch = update.steps_per_epoch;
+    update_.deposed = update.deposed;
+    if (!update_.deposed.empty()) break;  // the files are another's
+    Record(update);
+    Show(update);
+    if (update_.phase == v1::JOB_PHASE_DONE || failed()) break;
+    StopWhenAsked();
+    if (const int64_t now = options_.clock->NowMicros();
+        now - look_micros_ >= kLookMicros) {
+      look_micros_ = now;
+      LookAfterDirectory();
+    }
+    if (const std::string failure = watch(); !failure.empty()) {
+      coordinator_->Fail(failure);
+    }
+  }
+  console_.End();
+  absl::MutexLock lock(&record_mu_);
+  recording_ = false;
+}
+
+int64_t JobRun::Epochs() const {
+  const int64_t steps = update_.steps_per_epoch;
+  return steps < 1 ? 0 : (update_.total_steps + steps - 1) / steps;
+}
+
+// Evaluations stand between the steps before and after them.
+void JobRun::Show(const JobUpdate& update) {
+  for (const std::string& notice : update.notices) console_.Note(notice);
+  if (update.phase == v1::JOB_PHASE_WAITING) console_.Wait(update.message);
+  const auto& steps = update.steps;
+  auto shown = steps.begin();
+  const auto show_until = [&](auto end) {
+    if (shown != end) ShowStep(*std::prev(end));
+    shown = end;
+  };
+  for (const EvaluationRecord& evaluation : update.evaluations) {
+    show_until(std::find_if(shown, steps.end(), [&](const StepRecord& record) {
+      return record.step > evaluation.step;
+    }));
+    console_.Note(
+        EvaluationLine(evaluation.epoch, Epochs(), evaluation.metrics));
+  }
+  show_until(steps.end());
+}
+
+void JobRun::ShowStep(const StepRecord& record) {
+  ProgressView view;
+  view.step = record.step;
+  view.total_steps = update_.total_steps;
+  view.epoch = record.epoch;
+  view.epochs = Epochs();
+  view.loss = record.loss;
+  view.samples_per_second = record.samples_per_second;
+  const double samples_a_step =
+      static_cast<double>(samples_) /
+      static_cast<double>(last_step_ - options_.start_step);
+  view.eta_seconds = static_cast<double>(view.total_steps - view.step) *
+                     samples_a_step / view.samples_per_second;
+  console_.Show(view);
+}
+
+void JobRun::StopWhenAsked() {
+  if (stop_asked_ || Interrupts::Requested() == 0) return;
+  stop_asked_ = true;
+  stopped_while_waiting_ = update_.phase == v1::JOB_PHASE_WAITING;
+  if (!stopped_while_waiting_) {
+    console_.Note("stopping at the next common step; a second signal ends now");
+  }
+  coordinator_->RequestStop();
+}
+
+RunSummary JobRun::Summarize(const std::string& cause) {
+  RunSummary summary;
+  summary.name = options_.job.name();
+  summary.started = Utc(start_wall_seconds_);
+  summary.totals = coordinator_->Totals();
+  summary.total_steps = update_.total_steps;
+  summary.evaluations = evaluations_;
+  const v1::JobStatusResponse status = coordinator_->Snapshot();
+  summary.members.assign(status.members().begin(), status.members().end());
+  summary.coordinator_peak_memory_bytes = PeakMemoryBytes();
+  SaveTargets(kNoTargets);  // everybody is gone
+  handles_.clear();
+  exporter_.reset();
+  coordinator_.reset();  // its thread may still hold the weights
+  summary.weights_sha256 = weights_sha256_;
+  summary.status = failed() ? "failed" : "done";
+  if (failed()) summary.message = cause.empty() ? update_.message : cause;
+  if (stopped_while_waiting_ || (!failed() && summary.totals.stopped)) {
+    summary.status = "interrupted";
+  }
+  summary.seconds =
+      static_cast<double>(options_.clock->NowMicros() - start_micros_) / 1e6;
+  return summary;
+}
+
+int JobRun::Conclude(const std::string& cause) {
+  if (!update_.deposed.empty()) {
+    directory_->lock().Leave();
+    PrintError(update_.deposed);
+    return kExitFailed;
+  }
+  TRIBUTARY_FAILPOINT("coordinator-summary");
+  const RunSummary summary = Summarize(cause);
+  const absl::Status saved = SaveSummary(summary);
+  PrintResult(summary);
+  if (!saved.ok()) {
+    PrintError(saved.message());
+    return kExitFailed;
+  }
+  if (summary.status == "interrupted") {
+    // An earlier coordinator of this run may have been asked.
+    const int signal = Interrupts::Requested();
+    return 128 + (signal == 0 ? SIGINT : signal);
+  }
+  return failed() ? kExitFailed : kExitDone;
+}
+
+void JobRun::PrintResult(const RunSummary& summary) {
+  if (summary.status == "failed") PrintError(summary.message);
+  if (summary.status == "interrupted" && failed()) {
+    PrintError(summary.message);
+  } else if (summary.status != "failed") {
+    if (!summary.evaluations.empty()) {
+      console_.Note(absl::StrCat(
+          "test: ", MetricsText(summary.evaluations.back().metrics)));
+    }
+    console_.Note(absl::StrFormat("%s: %d of %d steps in %s, %s samples/s",
+                                  summary.status, summary.totals.steps,
+                                  summary.total_steps,
+                                  FormatElapsed(summary.seconds),
+                                  FormatCount(summary.SamplesPerSecond())));
+    console_.Note(absl::StrCat("weights: ", directory_->path(),
+                               "/weights.safetensors, sha256 ",
+                               summary.weights_sha256));
+  }
+  console_.Note(absl::StrCat("run directory: ", directory_->path()));
+}
+
+}  // namespace tributary

@@ -1,0 +1,137 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "cli/terminal/console.h"
+#include "cli/terminal/exit_codes.h"
+#include "common/checkpoint/checkpoint_claim.h"
+#include "common/telemetry/exporter.h"
+#include "common/telemetry/log.h"
+#include "coordinator/run/run_directory.h"
+#include "coordinator/run/run_record.h"
+#include "coordinator/service/coordinator.h"
+
+namespace tributary {
+
+// Files and connections that a coordinator of such a job needs: its own, one
+// for each member, and one to each server for the final weights.
+inline uint64_t FilesOf(const v1::ClusterSpec& cluster) {
+  constexpr uint64_t kOwn = 14;
+  return kOwn +
+         static_cast<uint64_t>(2 * cluster.servers() + cluster.workers());
+}
+
+// One run as a person sees it: the coordinator, the run directory, the lines on
+// the screen. `tributary train` and `tributary-coordinator` share it; where the
+// members come from is theirs.
+class JobRun {
+ public:
+  struct Options {
+    v1::JobSpec job;      // resolved
+    std::string run_dir;  // empty: runs/NAME-DATE-TIME
+    std::string listen = "127.0.0.1:0";
+    absl::Duration start_timeout = absl::Minutes(10);
+    std::string metrics_listen;  // host:port for HTTP; empty: none
+    LogOptions log;              // its file is the run directory's
+    // Where a resumed run begins: a checkpoint's folder, its step and lineage.
+    std::string restore_from;
+    uint64_t lineage = 0;
+    uint32_t restored_data = 0;
+    // Goes on with the job of run_dir when its coordinator has ended before it.
+    bool take_over = false;
+    int64_t start_step = 0;
+    const Clock* clock = &Clock::Real();
+  };
+
+  // Listens, then makes the run directory. After an error there is neither.
+  static absl::StatusOr<std::unique_ptr<JobRun>> Start(Options options);
+
+  Coordinator& coordinator() { return *coordinator_; }
+  const RunDirectory& directory() const { return *directory_; }
+  Console& console() { return console_; }
+  // host:port of the coordinator's metrics; empty: none.
+  const std::string& metrics_address() const { return exporter_->address(); }
+
+  // Records and shows what happens until the job is over. `watch` is asked
+  // about ten times a second; a sentence from it fails the job. The first
+  // SIGINT or SIGTERM stops the job at the next common step.
+  void Follow(const std::function<std::string()>& watch);
+
+  // After Follow, and once the members have left: writes the summary and the
+  // last lines. `cause` replaces the coordinator's reason for a failure when
+  // the caller knows better. Returns the exit code.
+  int Conclude(const std::string& cause = "");
+
+  bool failed() const { return update_.phase == v1::JOB_PHASE_FAILED; }
+
+ private:
+  static constexpr char kNoTargets[] = "[]\n";
+
+  explicit JobRun(Options options);
+
+  static double WallSeconds();  // since 1970
+
+  absl::Status StartExporter();
+  // Rewrites prometheus-targets.json when members have come or changed.
+  void SaveTargets(const std::string& targets);
+  // What a coordinator of run_dir has left, with the directory opened; none:
+  // this run begins.
+  absl::StatusOr<std::optional<v1::CoordinatorState>> FindEarlier();
+  // Absolute; empty: the job writes none.
+  std::string CheckpointDirectory() const;
+  // Makes sure that nobody else's checkpoints are there, nor come there.
+  absl::Status ClaimCheckpoints(bool begins);
+  void Record(const JobUpdate& update);
+  // On a full disk the records wait until there is space again; any other error
+  // fails the job.
+  void HeedDisk(const absl::Status& written);
+  void LookAfterDirectory();
+  absl::Status SaveSummary(const RunSummary& summary);
+  void Show(const JobUpdate& update);
+  void ShowStep(const StepRecord& record);
+  void StopWhenAsked();
+  RunSummary Summarize(const std::string& cause);
+  void PrintResult(const RunSummary& summary);
+  int64_t Epochs() const;
+
+  // Goes on with what the files of an earlier coordinator say.
+  absl::Status Continue(const v1::CoordinatorState& earlier);
+  // Waits until the steps up to this one stand in the metrics, for a while.
+  void AwaitRecord(int64_t step);
+
+  const Options options_;
+  int64_t start_micros_;       // of the job, by the clock
+  double start_wall_seconds_;  // of the job
+  Console console_;
+  std::unique_ptr<RunDirectory> directory_;
+  std::atomic<RunDirectory*> saving_{nullptr};  // once it is there
+  std::string weights_sha256_;  // the coordinator's thread writes it
+  std::unique_ptr<CheckpointClaim> claim_;  // while the coordinator lives
+  std::unique_ptr<Coordinator> coordinator_;
+  std::unique_ptr<Exporter> exporter_;
+  std::vector<Exporter::Handle> handles_;  // what it asks the coordinator
+  std::string saved_targets_ = kNoTargets;
+  int64_t look_micros_ = 0;  // of the last look at targets and files
+  bool disk_full_ = false;
+  int64_t given_up_ = 0;  // records, as far as it was told
+
+  JobUpdate update_;  // the last, without its records
+  int64_t last_step_ = 0;
+  absl::Mutex record_mu_;
+  int64_t recorded_step_ ABSL_GUARDED_BY(record_mu_) = 0;
+  bool recording_ ABSL_GUARDED_BY(record_mu_) = true;
+  std::vector<EvaluationRecord> evaluations_;
+  uint64_t samples_ = 0;
+  bool stop_asked_ = false;
+  bool stopped_while_waiting_ = false;
+};
+
+}  // namespace tributary

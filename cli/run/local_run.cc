@@ -1,0 +1,279 @@
+#include "cli/run/local_run.h"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "cli/run/children.h"
+#include "cli/run/find_program.h"
+#include "cli/run/job_run.h"
+#include "cli/run/metrics_ports.h"
+#include "cli/terminal/console.h"
+#include "common/base/clock.h"
+#include "common/host/process_limits.h"
+#include "common/job/job_options.h"
+#include "common/status/status_macros.h"
+
+namespace tributary {
+namespace {
+
+// Members learn the end by their next heartbeat and leave; after so long they
+// are killed. On other hosts only their launchers can be, so these get the time
+// to learn of a failure, too.
+constexpr absl::Duration kLeaveAfterEnd = absl::Seconds(10);
+constexpr absl::Duration kLeaveAfterFailure = absl::Seconds(1);
+
+// Where a process on this machine reaches a coordinator that listens there.
+std::string LocalAddress(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  const std::string host = address.substr(0, colon);
+  const std::string port = address.substr(colon);
+  if (host == "0.0.0.0") return "127.0.0.1" + port;
+  if (host == "[::]") return "[::1]" + port;
+  return address;
+}
+
+struct Programs {
+  std::string server;
+  std::string worker;
+};
+
+absl::StatusOr<Programs> FindPrograms() {
+  Programs programs;
+  TRIBUTARY_ASSIGN_OR_RETURN(programs.server, FindProgram("tributary-server"));
+  TRIBUTARY_ASSIGN_OR_RETURN(programs.worker, FindProgram("tributary-worker"));
+  return programs;
+}
+
+std::vector<std::string> LogArguments(const LogOptions& log) {
+  return {"--log-format", log.format == LogFormat::kJson ? "json" : "text",
+          "--log-level", log.level};
+}
+
+absl::Status StartChildren(const Programs& programs, const MetricsPorts& ports,
+                           const LocalRunOptions& options, JobRun& run,
+                           Children* children) {
+  const v1::JobSpec& job = options.job;
+  const Hosts& hosts = options.hosts;
+  const auto start = [&](const std::string& name, const Host& host,
+                         const std::string& metrics_listen,
+                         std::vector<std::string> command) {
+    if (!metrics_listen.empty()) {
+      command.insert(command.end(), {"--metrics-listen", metrics_listen});
+    }
+    const std::vector<std::string> log = LogArguments(options.telemetry.log);
+    command.insert(command.end(), log.begin(), log.end());
+    return children->Start({.name = name,
+                            .command = host.Command(std::move(command)),
+                            .log_path = run.directory().LogPath(name)});
+  };
+  const std::string coordinator = LocalAddress(run.coordinator().address());
+  for (int i = 0; i < job.cluster().servers(); ++i) {
+    const Host host = hosts.Server(i);
+    TRIBUTARY_RETURN_IF_ERROR(
+        start(absl::StrCat("server-", i), host,
+              ports.ServerAddress(i, hosts.given() ? &host : nullptr),
+              {programs.server, "--coordinator", coordinator, "--index",
+               absl::StrCat(i), "--listen", host.At(0)}));
+  }
+  for (int i = 0; i < WorkerProcesses(job); ++i) {
+    const Host host = hosts.Worker(i);
+    std::vector<std::string> command = {programs.worker, "--coordinator",
+                                        coordinator, "--index",
+                                        absl::StrCat(i)};
+    if (hosts.given()) {
+      command.insert(command.end(),
+                     {"--local-rank", absl::StrCat(hosts.LocalRank(i))});
+    }
+    TRIBUTARY_RETURN_IF_ERROR(
+        start(absl::StrCat("worker-", i), host,
+              ports.WorkerAddress(i, hosts.given() ? &host : nullptr),
+              std::move(command)));
+  }
+  return absl::OkStatus();
+}
+
+// The place that "worker-1" was started for.
+std::pair<v1::Role, uint32_t> PlaceOf(const ChildProcess& child) {
+  const size_t dash = child.name().rfind('-');
+  const v1::Role role = child.name().substr(0, dash) == "server"
+                            ? v1::ROLE_SERVER
+                            : v1::ROLE_WORKER;
+  return {role,
+          static_cast<uint32_t>(std::stoul(child.name().substr(dash + 1)))};
+}
+
+// What the coordinator knows, at `micros` or a little later.
+struct Known {
+  explicit Known(const Coordinator& coordinator)
+      : micros(Clock::Real().NowMicros()), status(coordinator.Snapshot()) {}
+
+  const int64_t micros;  // taken first
+  const v1::JobStatusResponse status;
+};
+
+// The member that a child is; null: it has not registered. What a launcher has
+// started has a number of its own, perhaps of another machine's; but it alone
+// has been heard in the child's place since the child began, as whoever held
+// the place before was expelled by then.
+const v1::MemberStatus* MemberOf(const ChildProcess& child, bool launched,
+                                 const Known& known) {
+  const double age_seconds =
+      static_cast<double>(known.micros - child.started_micros()) / 1e6;
+  for (const v1::MemberStatus& member : known.status.members()) {
+    if (std::pair(member.role(), member.index()) != PlaceOf(child)) continue;
+    const bool own = launched
+                         ? member.pid() != 0 &&
+                               member.seconds_since_heartbeat() < age_seconds
+                         : member.pid() == child.pid();
+    return own ? &member : nullptr;
+  }
+  return nullptr;
+}
+
+// Whether another process computes for the worker that this child was started
+// as: where lost ranks are taken over, its place may be held again before
+// anybody looks.
+bool TakenOver(const ChildProcess& child, const Known& known) {
+  const auto [role, index] = PlaceOf(child);
+  for (const v1::MemberStatus& member : known.status.members()) {
+    if (member.role() == role && member.index() == index) {
+      return role == v1::ROLE_WORKER && member.alive() &&
+             member.pid() != child.pid();
+    }
+  }
+  return false;
+}
+
+// One that lives, but not for the coordinator, is stopped or stuck. Its place
+// is gone, so nothing is lost with it, and another may take its place.
+void KillLost(JobRun& run, const v1::ClusterSpec& cluster, bool launched,
+              Children& children) {
+  const Known known(run.coordinator());
+  const bool shrinks = cluster.on_worker_loss() == v1::WORKER_LOSS_SHRINK;
+  children.KillIf([&](const ChildProcess& child) {
+    if (shrinks && !launched && TakenOver(child, known)) {
+      run.console().Note(
+          absl::StrFormat("%s (pid %d) is killed: another process has its rank",
+                          child.name(), child.pid()));
+      return true;
+    }
+    const v1::MemberStatus* const member = MemberOf(child, launched, known);
+    if (member == nullptr || member->alive() || member->finished()) {
+      return false;
+    }
+    run.console().Note(absl::StrFormat(
+        "%s (%spid %d) has not been heard for %.1f s and is killed",
+        child.name(), launched ? "its launcher, " : "", child.pid(),
+        member->seconds_since_heartbeat()));
+    return true;
+  });
+}
+
+// What the end of "worker-1" means is the coordinator's to say.
+Children::Loss Judge(Coordinator& coordinator, bool launched,
+                     const ChildProcess& child, const std::string& obituary) {
+  constexpr int64_t kNobody = 0;
+  const auto [role, index] = PlaceOf(child);
+  const Known known(coordinator);
+  const v1::MemberStatus* const member = MemberOf(child, launched, known);
+  const int64_t pid = member == nullptr ? kNobody : member->pid();
+  // One that gives up before training begins has found something wrong; one
+  // that is killed is lost as it would be later.
+  if (known.status.phase() == v1::JOB_PHASE_WAITING && !child.killed()) {
+    return Children::Loss::kFatal;
+  }
+  switch (coordinator.MemberLost(role, index, pid, obituary)) {
+    case LossVerdict::kReplace:
+      return Children::Loss::kReplace;
+    case LossVerdict::kGoesOn:
+      return Children::Loss::kNotMissed;
+    case LossVerdict::kFatal:
+      break;
+  }
+  return Children::Loss::kFatal;
+}
+
+void NoteBeginning(const v1::ClusterSpec& cluster, JobRun& run,
+                   const std::string& name) {
+  run.console().Note(
+      absl::StrCat(name, ": ", cluster.servers(), " server",
+                   cluster.servers() == 1 ? "" : "s", ", ", cluster.workers(),
+                   " worker", cluster.workers() == 1 ? "" : "s",
+                   ", coordinator ", run.coordinator().address()));
+  if (run.metrics_address().empty()) return;
+  run.console().Note(absl::StrCat("metrics: http://", run.metrics_address(),
+                                  "/metrics, of all processes: "
+                                  "/targets there and ",
+                                  run.directory().path(),
+                                  "/prometheus-targets.json"));
+}
+
+}  // namespace
+
+int RunLocally(const LocalRunOptions& options) {
+  const absl::StatusOr<Programs> programs = FindPrograms();
+  if (!programs.ok()) {
+    PrintError(programs.status().message());
+    return kExitRefused;
+  }
+  const v1::ClusterSpec& cluster = options.job.cluster();
+  if (const absl::Status limits = CheckProcessLimits(FilesOf(cluster));
+      !limits.ok()) {
+    PrintError(limits.message());
+    return kExitRefused;
+  }
+  const absl::StatusOr<MetricsPorts> ports =
+      MetricsPorts::Create(options.telemetry.metrics_listen, cluster);
+  if (!ports.ok()) {
+    PrintError(ports.status().message());
+    return kExitRefused;
+  }
+  LogOptions log = options.telemetry.log;
+  log.standard_error = false;  // the screen belongs to the progress
+  absl::StatusOr<std::unique_ptr<JobRun>> started =
+      JobRun::Start({.job = options.job,
+                     .run_dir = options.run_dir,
+                     .listen = options.listen,
+                     .metrics_listen = options.telemetry.metrics_listen,
+                     .log = log,
+                     .restore_from = options.restore_from,
+                     .lineage = options.lineage,
+                     .restored_data = options.restored_data,
+                     .start_step = options.start_step});
+  if (!started.ok()) {
+    PrintError(started.status().message());
+    return kExitRefused;
+  }
+  JobRun& run = **started;
+  NoteBeginning(cluster, run, options.job.name());
+  const bool launched = options.hosts.given();
+  std::string cause;
+  {
+    Children children(cluster.max_restarts());
+    const absl::Status status =
+        StartChildren(*programs, *ports, options, run, &children);
+    if (!status.ok()) run.coordinator().Fail(status.message());
+    std::string not_started;
+    run.Follow([&] {
+      KillLost(run, cluster, launched, children);
+      const absl::Status tended =
+          children.Tend([&run, launched](const ChildProcess& child,
+                                         const std::string& obituary) {
+            return Judge(run.coordinator(), launched, child, obituary);
+          });
+      if (!tended.ok()) not_started = std::string(tended.message());
+      return tended.ok() ? children.FirstFailure() : not_started;
+    });
+    if (run.failed()) {
+      cause = not_started.empty() ? children.FirstKilled() : not_started;
+    }
+    children.WaitForAll(run.failed() && !launched ? kLeaveAfterFailure
+                                                  : kLeaveAfterEnd);
+  }  // Who is still here is killed.
+  return run.Conclude(cause);
+}
+
+}  // namespace tributary

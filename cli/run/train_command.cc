@@ -1,0 +1,178 @@
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "cli/run/checkpoint_place.h"
+#include "cli/run/hosts.h"
+#include "cli/run/job_run.h"
+#include "cli/run/local_run.h"
+#include "cli/terminal/command_line.h"
+#include "cli/terminal/console.h"
+#include "cli/terminal/interrupts.h"
+#include "common/checkpoint/checkpoint_reader.h"
+#include "common/checkpoint/manifest.h"
+#include "common/job/goes_on.h"
+#include "common/job/job_file.h"
+#include "common/status/status_macros.h"
+#include "common/telemetry/flags.h"
+
+namespace tributary {
+namespace {
+
+constexpr char kDescription[] =
+    "Trains the model of a job file, on this machine or on several.";
+constexpr char kFooter[] =
+    "Starts the job's parameter servers and workers as processes, shows how\n"
+    "training goes and leaves a run directory with metrics, logs and weights.\n"
+    "Ctrl-C stops at the next common step and saves the weights; a second one\n"
+    "ends everything at once.\n\n"
+    "Examples:\n"
+    "  tributary train examples/digits.yaml\n"
+    "  tributary train examples/digits.yaml --servers 2 --workers 4\n"
+    "  tributary train examples/digits.yaml --set training.epochs=2 \\\n"
+    "      --set training.optimizer.adam.learning_rate=0.003\n"
+    "  tributary train examples/digits.yaml --dry-run   # the resolved job\n"
+    "  tributary train job.yaml --worker-hosts 10.0.0.2,10.0.0.3 \\\n"
+    "      --listen 10.0.0.1:0   # over ssh; docs/operations.md: Several "
+    "hosts\n\n"
+    "Exit codes: 0 done, 1 the run failed, 2 command line or job are wrong,\n"
+    "130 interrupted.";
+
+struct TrainOptions {
+  std::string job_path;
+  std::vector<std::string> overrides;
+  int servers = 0;  // 0: as the job file says
+  int workers = 0;
+  std::string device;
+  std::string run_dir;
+  std::string listen = "127.0.0.1:0";
+  HostOptions hosts;
+  TelemetryOptions telemetry;
+  bool dry_run = false;
+  std::string resume;
+  std::string restore_from;  // the checkpoint's folder
+  uint64_t lineage = 0;
+  uint32_t restored_data = 0;
+  int64_t start_step = 0;
+};
+
+std::vector<std::string> Overrides(const TrainOptions& options) {
+  std::vector<std::string> overrides = options.overrides;
+  if (options.servers > 0) {
+    overrides.push_back(absl::StrCat("cluster.servers=", options.servers));
+  }
+  if (options.workers > 0) {
+    overrides.push_back(absl::StrCat("cluster.workers=", options.workers));
+  }
+  if (!options.device.empty()) {
+    overrides.push_back(absl::StrCat("device=", options.device));
+  }
+  return overrides;
+}
+
+// The job that the checkpoint is of, with the overrides of this command, or
+// another one that goes on with its weights. A damaged checkpoint is refused
+// before anything begins.
+absl::StatusOr<v1::JobSpec> ReadResumedJob(TrainOptions* options) {
+  std::vector<std::string> passed_over;
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::string folder,
+                             CheckpointAt(options->resume, &passed_over));
+  for (const std::string& newer : passed_over) {
+    PrintError(absl::StrCat(newer, " has no manifest and is passed over; ",
+                            "going on from ", folder));
+  }
+  for (const FileReport& file : VerifyCheckpoint(folder)) {
+    if (!file.status.ok()) return NameOlder(file.status, folder);
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(const v1::CheckpointManifest manifest,
+                             ReadManifest(folder));
+  options->restore_from = std::filesystem::absolute(folder).string();
+  options->start_step = manifest.step();
+  options->lineage = LineageOf(manifest);
+  options->restored_data = manifest.data_checksum();
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      v1::JobSpec job,
+      options->job_path.empty()
+          ? ParseJob(JobToYaml(manifest.job()), folder + "/job",
+                     Overrides(*options))
+          : ReadJobFile(options->job_path, Overrides(*options)));
+  TRIBUTARY_RETURN_IF_ERROR(
+      CheckGoesOn(job, {.job = manifest.job(),
+                        .step = manifest.step(),
+                        .steps_per_epoch = manifest.steps_per_epoch(),
+                        .has_state = manifest.state_names_size() > 0}));
+  return job;
+}
+
+int Train(TrainOptions options) {
+  if (options.job_path.empty() && options.resume.empty()) {
+    PrintError("a JOB file, or --resume with what to go on from, is wanted");
+    return kExitRefused;
+  }
+  absl::StatusOr<v1::JobSpec> job =
+      options.resume.empty() ? ReadJobFile(options.job_path, Overrides(options))
+                             : ReadResumedJob(&options);
+  if (!job.ok()) {
+    PrintError(job.status().message());
+    return kExitRefused;
+  }
+  absl::StatusOr<Hosts> hosts = Hosts::Create(options.hosts, options.listen);
+  if (!hosts.ok()) {
+    PrintError(hosts.status().message());
+    return kExitRefused;
+  }
+  if (options.dry_run) {
+    printf("%s", JobToYaml(*job).c_str());
+    return kExitDone;
+  }
+  Interrupts::Install();
+  return RunLocally({.job = *std::move(job),
+                     .run_dir = options.run_dir,
+                     .listen = options.listen,
+                     .hosts = *std::move(hosts),
+                     .telemetry = options.telemetry,
+                     .restore_from = options.restore_from,
+                     .lineage = options.lineage,
+                     .restored_data = options.restored_data,
+                     .start_step = options.start_step});
+}
+
+}  // namespace
+
+void AddTrainCommand(CLI::App& app, Action* action) {
+  auto options = std::make_shared<TrainOptions>();
+  CLI::App* train = app.add_subcommand("train", kDescription);
+  train->footer(kFooter);
+  train->add_option("JOB", options->job_path, "the job file (YAML)");
+  train->add_option("--resume", options->resume,
+                    "go on from a checkpoint: a run directory, a directory of\n"
+                    "checkpoints or one of them; JOB is its own by default");
+  train
+      ->add_option("--servers", options->servers,
+                   "parameter servers, instead of cluster.servers")
+      ->check(CLI::Range(1, 256));
+  train
+      ->add_option("--workers", options->workers,
+                   "workers, instead of cluster.workers")
+      ->check(CLI::Range(1, 1024));
+  AddOverrides(*train, &options->overrides);
+  train
+      ->add_option("--device", options->device,
+                   "auto, cpu or cuda, instead of the job's device")
+      ->check(CLI::IsMember({"auto", "cpu", "cuda"}));
+  train->add_option("--run-dir", options->run_dir,
+                    "new or empty folder for what the run leaves behind;\n"
+                    "default: runs/NAME-DATE-TIME");
+  AddListenOption(*train, &options->listen);
+  AddHostOptions(*train, &options->hosts);
+  AddTelemetryOptions(*train, &options->telemetry);
+  train->add_flag("--dry-run", options->dry_run,
+                  "print the resolved job and stop");
+  train->callback(
+      [options, action] { *action = [options] { return Train(*options); }; });
+}
+
+}  // namespace tributary

@@ -1,0 +1,90 @@
+#include <nlohmann/json.hpp>
+
+#include "cli/status/status_text.h"
+
+namespace tributary {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const char* PhaseWord(v1::JobPhase phase) {
+  switch (phase) {
+    case v1::JOB_PHASE_WAITING:
+      return "waiting";
+    case v1::JOB_PHASE_RUNNING:
+      return "running";
+    case v1::JOB_PHASE_STOPPING:
+      return "stopping";
+    case v1::JOB_PHASE_DONE:
+      return "done";
+    case v1::JOB_PHASE_FAILED:
+      return "failed";
+    default:
+      return "unknown";
+  }
+}
+
+Json MemberJson(const v1::MemberStatus& member) {
+  Json json = {{"role", member.role() == v1::ROLE_SERVER ? "server" : "worker"},
+               {"index", member.index()},
+               {"alive", member.alive()},
+               {"finished", member.finished()},
+               {"holders", member.holders()},
+               {"losses", member.losses()}};
+  if (member.host().empty()) return json;  // nobody has come yet
+  json["host"] = member.host();
+  json["pid"] = member.pid();
+  json["address"] = member.address();
+  json["metrics_address"] = member.metrics_address();
+  json["device"] = member.device();
+  json["step"] = member.step();
+  json["seconds_since_heartbeat"] = member.seconds_since_heartbeat();
+  json["peak_memory_bytes"] = member.peak_memory_bytes();
+  json["waiting_for"] = member.waiting_for();
+  json["waiting_for_ranks"] = member.waiting_for_ranks();
+  return json;
+}
+
+}  // namespace
+
+std::string StatusJson(const v1::JobStatusResponse& status, bool one_line) {
+  Json json = {{"name", status.name()},
+               {"phase", PhaseWord(status.phase())},
+               {"message", status.message()},
+               {"strategy", status.strategy()},
+               {"step", status.step()},
+               {"total_steps", status.total_steps()},
+               {"epoch", status.epoch()},
+               {"loss", nullptr},
+               {"learning_rate", nullptr},
+               {"samples", status.samples()},
+               {"samples_per_second", status.samples_per_second()},
+               {"step_wait_seconds", nullptr}};
+  if (status.step() > 0) {
+    json["loss"] = status.loss();
+    json["learning_rate"] = status.learning_rate();
+  }
+  if (status.checkpoint_every_steps() > 0) {
+    json["checkpoint"] = {{"every_steps", status.checkpoint_every_steps()},
+                          {"step", status.checkpoint_step()},
+                          {"seconds_since", status.seconds_since_checkpoint()},
+                          {"failures", status.checkpoint_failures()}};
+  }
+  json["rollbacks"] = status.rollbacks();
+  json["servers_lost"] = status.servers_lost();
+  json["workers_lost"] = status.workers_lost();
+  if (status.has_step_wait_seconds()) {
+    json["step_wait_seconds"] = status.step_wait_seconds();
+  }
+  json["test"] = Json(std::map<std::string, double>(status.test().begin(),
+                                                    status.test().end()));
+  json["members"] = Json::array();
+  for (const v1::MemberStatus& member : status.members()) {
+    json["members"].push_back(MemberJson(member));
+  }
+  return json.dump(one_line ? -1 : 2, ' ', false,
+                   Json::error_handler_t::replace) +
+         "\n";
+}
+
+}  // namespace tributary

@@ -1,0 +1,137 @@
+#include "cli/status/status_text.h"
+
+#include <map>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "cli/terminal/format.h"
+#include "common/status/printable.h"
+
+namespace tributary {
+namespace {
+
+const char* PhaseText(v1::JobPhase phase) {
+  switch (phase) {
+    case v1::JOB_PHASE_RUNNING:
+      return "running";
+    case v1::JOB_PHASE_STOPPING:
+      return "stopping";
+    case v1::JOB_PHASE_DONE:
+      return "done";
+    case v1::JOB_PHASE_FAILED:
+      return "failed";
+    default:
+      return "unknown";
+  }
+}
+
+std::string MemberLine(const v1::MemberStatus& member) {
+  const std::string name = absl::StrCat(
+      member.role() == v1::ROLE_SERVER ? "server " : "worker ", member.index());
+  if (member.host().empty()) return absl::StrFormat("  %-11s not here", name);
+  std::string line = absl::StrFormat(
+      "  %-11s %-5s  step %-8d heard %.1f s ago  %10s  %s", name,
+      member.finished() ? "done"
+      : member.alive()  ? "alive"
+                        : "lost",
+      member.step(), member.seconds_since_heartbeat(),
+      FormatBytes(member.peak_memory_bytes()),
+      member.address().empty()
+          ? absl::StrCat(member.host(), " pid ", member.pid())
+          : member.address());
+  if (!member.device().empty()) absl::StrAppend(&line, "  ", member.device());
+  if (!member.waiting_for().empty()) {
+    absl::StrAppend(&line, "  waits for ", member.waiting_for());
+  }
+  return Printable(line);
+}
+
+// "checkpoint of step 40, 12.3 s ago; 1 failed; rollbacks: 2"; empty: nothing
+// to tell.
+std::string SafetyText(const v1::JobStatusResponse& status) {
+  std::vector<std::string> parts;
+  if (status.checkpoint_every_steps() > 0) {
+    parts.push_back(status.checkpoint_step() > 0
+                        ? absl::StrFormat("checkpoint of step %d, %.1f s ago",
+                                          status.checkpoint_step(),
+                                          status.seconds_since_checkpoint())
+                        : absl::StrCat("no checkpoint yet, one every ",
+                                       status.checkpoint_every_steps(),
+                                       " steps"));
+  }
+  if (status.checkpoint_failures() > 0) {
+    parts.push_back(absl::StrCat(status.checkpoint_failures(), " failed"));
+  }
+  if (status.rollbacks() > 0) {
+    parts.push_back(absl::StrCat("rollbacks: ", status.rollbacks()));
+  }
+  return absl::StrJoin(parts, "; ");
+}
+
+// One line for each rank that a server names: who it is, how far, and which
+// servers wait for it.
+std::string WaitLines(const v1::JobStatusResponse& status) {
+  std::map<uint32_t, std::vector<std::string>> servers_by_rank;
+  std::map<uint32_t, const v1::MemberStatus*> workers;
+  for (const v1::MemberStatus& member : status.members()) {
+    if (member.role() == v1::ROLE_WORKER) workers[member.index()] = &member;
+    for (uint32_t rank : member.waiting_for_ranks()) {
+      servers_by_rank[rank].push_back(absl::StrCat("server ", member.index()));
+    }
+  }
+  std::string text;
+  for (const auto& [rank, servers] : servers_by_rank) {
+    absl::StrAppend(&text, "  step ", status.step() + 1, " waits for worker ",
+                    rank);
+    if (const auto worker = workers.find(rank); worker != workers.end()) {
+      const v1::MemberStatus& late = *worker->second;
+      absl::StrAppendFormat(&text,
+                            " (%s, its last step is %d, heard %.1f s ago)",
+                            late.alive() ? "alive" : "lost", late.step(),
+                            late.seconds_since_heartbeat());
+    }
+    absl::StrAppend(&text, ": ", absl::StrJoin(servers, ", "), "\n");
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string StatusText(const v1::JobStatusResponse& status) {
+  const std::string message = Printable(status.message());
+  std::string text = absl::StrCat(Printable(status.name()), ": ");
+  if (status.phase() == v1::JOB_PHASE_WAITING) {
+    absl::StrAppend(&text, message);  // "waiting for ..."
+  } else {
+    absl::StrAppend(&text, PhaseText(status.phase()),
+                    message.empty() ? "" : ", ", message);
+  }
+  if (status.total_steps() > 0) {
+    absl::StrAppendFormat(&text, "\n  step %d/%d (%d%%), epoch %.1f",
+                          status.step(), status.total_steps(),
+                          100 * status.step() / status.total_steps(),
+                          status.epoch());
+  }
+  if (status.step() > 0) {
+    absl::StrAppend(&text, ", loss ", FormatMetric(status.loss()), ", ",
+                    FormatCount(status.samples_per_second()), " samples/s");
+  }
+  if (const std::string safety = SafetyText(status); !safety.empty()) {
+    absl::StrAppend(&text, "\n  ", safety);
+  }
+  absl::StrAppend(&text, "\n");
+  for (const v1::MemberStatus& member : status.members()) {
+    absl::StrAppend(&text, MemberLine(member), "\n");
+  }
+  return absl::StrCat(text, WaitLines(status));
+}
+
+std::string RedrawnInPlace(const std::string& text) {
+  return absl::StrCat("\x1b[H", absl::StrReplaceAll(text, {{"\n", "\x1b[K\n"}}),
+                      "\x1b[J");
+}
+
+}  // namespace tributary

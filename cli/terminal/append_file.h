@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/base/unique_fd.h"
+
+namespace tributary {
+
+// Files that grow while a run goes on, readable at any time. Errors name the
+// path and what the system said.
+absl::StatusOr<UniqueFd> OpenForAppending(const std::string& path);
+absl::Status AppendTo(int fd, const std::string& path, absl::string_view bytes);
+
+}  // namespace tributary

@@ -1,0 +1,55 @@
+#include "cli/terminal/console.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+#include "cli/terminal/append_file.h"
+#include "common/status/printable.h"
+
+namespace tributary {
+namespace {
+
+constexpr int kDefaultWidth = 80;
+
+int TerminalWidth() {
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) {
+    return kDefaultWidth;
+  }
+  return size.ws_col;
+}
+
+}  // namespace
+
+Console::Console(const Clock* clock)
+    : clock_(clock), display_(isatty(STDOUT_FILENO) == 1) {}
+
+void Console::Write(absl::string_view text) {
+  // A reader that has left is no reason to stop training.
+  if (!text.empty()) AppendTo(STDOUT_FILENO, "the output", text).IgnoreError();
+}
+
+void Console::Show(const ProgressView& view) {
+  Write(display_.Show(view, clock_->NowMicros(), TerminalWidth()));
+}
+
+void Console::Wait(absl::string_view what) {
+  Write(display_.Wait(Printable(what), clock_->NowMicros(), TerminalWidth()));
+}
+
+void Console::Note(absl::string_view line) {
+  Write(display_.Note(Printable(line)));
+}
+
+void Console::End() { Write(display_.End()); }
+
+void PrintError(absl::string_view message) {
+  AppendTo(STDERR_FILENO, "the error",
+           absl::StrCat("tributary: ", Printable(message), "\n"))
+      .IgnoreError();
+}
+
+}  // namespace tributary

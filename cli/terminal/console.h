@@ -1,0 +1,30 @@
+#pragma once
+
+#include "absl/strings/string_view.h"
+#include "cli/terminal/progress_display.h"
+#include "common/base/clock.h"
+
+namespace tributary {
+
+// Standard output, as a terminal or a pipe; what it shows is decided by
+// ProgressDisplay.
+class Console {
+ public:
+  explicit Console(const Clock* clock);
+
+  void Show(const ProgressView& view);
+  void Wait(absl::string_view what);
+  void Note(absl::string_view line);
+  void End();
+
+ private:
+  void Write(absl::string_view text);
+
+  const Clock* const clock_;
+  ProgressDisplay display_;
+};
+
+// "tributary: MESSAGE" on standard error.
+void PrintError(absl::string_view message);
+
+}  // namespace tributary

@@ -1,0 +1,55 @@
+#include "cli/terminal/interrupts.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+
+namespace tributary {
+namespace {
+
+constexpr int kExitInterrupted = 130;  // 128 + SIGINT, as shells have it
+
+// What a signal handler may touch: atomics without a lock. A job has at most
+// 256 servers and 1024 workers.
+std::atomic<int> g_first_signal{0};
+std::array<std::atomic<pid_t>, 1280> g_groups{};
+static_assert(std::atomic<pid_t>::is_always_lock_free);
+
+void OnSignal(int signal) {
+  int none = 0;
+  if (g_first_signal.compare_exchange_strong(none, signal)) return;
+  for (const std::atomic<pid_t>& group : g_groups) {
+    if (const pid_t pid = group.load(); pid > 0) kill(-pid, SIGKILL);
+  }
+  _exit(kExitInterrupted);
+}
+
+// Puts `to` where `from` stands.
+void Replace(pid_t from, pid_t to) {
+  for (std::atomic<pid_t>& group : g_groups) {
+    pid_t expected = from;
+    if (group.compare_exchange_strong(expected, to)) return;
+  }
+}
+
+}  // namespace
+
+void Interrupts::Install() {
+  struct sigaction action {};
+  action.sa_handler = OnSignal;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  // A reader of our output that leaves does not end the training.
+  signal(SIGPIPE, SIG_IGN);
+}
+
+int Interrupts::Requested() { return g_first_signal.load(); }
+
+void Interrupts::KillWithUs(pid_t group) { Replace(0, group); }
+
+void Interrupts::Forget(pid_t group) { Replace(group, 0); }
+
+}  // namespace tributary

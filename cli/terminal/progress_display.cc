@@ -1,0 +1,58 @@
+#include "cli/terminal/progress_display.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace tributary {
+namespace {
+
+// To the start of the row, and what is right of the cursor away.
+constexpr absl::string_view kHome = "\r\x1b[K";
+
+}  // namespace
+
+std::string ProgressDisplay::Redraw(std::string line) {
+  if (line == line_) return "";
+  line_ = std::move(line);
+  return absl::StrCat(kHome, line_);
+}
+
+std::string ProgressDisplay::Show(const ProgressView& view, int64_t now_micros,
+                                  int width) {
+  // The last column stays free: some terminals wrap when it is written.
+  if (terminal_) return Redraw(BarLine(view, width - 1));
+  if (last_plain_micros_ < 0) last_plain_micros_ = now_micros;
+  const int64_t tenth =
+      view.total_steps < 1 ? 0 : 10 * view.step / view.total_steps;
+  if (tenth <= last_tenth_ &&
+      now_micros - last_plain_micros_ < kPlainIntervalMicros) {
+    return "";
+  }
+  last_tenth_ = std::max(tenth, last_tenth_);
+  last_plain_micros_ = now_micros;
+  return absl::StrCat(PlainLine(view), "\n");
+}
+
+std::string ProgressDisplay::Wait(absl::string_view what, int64_t now_micros,
+                                  int width) {
+  if (terminal_) {
+    return Redraw(std::string(what.substr(0, std::max(width - 1, 0))));
+  }
+  if (last_plain_micros_ < 0) last_plain_micros_ = now_micros;
+  if (now_micros - last_plain_micros_ < kPlainIntervalMicros) return "";
+  last_plain_micros_ = now_micros;
+  return absl::StrCat(what, "\n");
+}
+
+std::string ProgressDisplay::Note(absl::string_view line) {
+  if (!terminal_) return absl::StrCat(line, "\n");
+  return absl::StrCat(kHome, line, "\n", line_);
+}
+
+std::string ProgressDisplay::End() {
+  return std::exchange(line_, "").empty() ? "" : "\n";
+}
+
+}  // namespace tributary

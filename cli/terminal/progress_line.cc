@@ -1,0 +1,84 @@
+#include "cli/terminal/progress_line.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "cli/terminal/format.h"
+
+namespace tributary {
+namespace {
+
+constexpr int kWidestBar = 30;
+constexpr int kNarrowestBar = 8;
+
+int Percent(const ProgressView& view) {
+  if (view.total_steps < 1) return 0;
+  return static_cast<int>(100 * view.step / view.total_steps);
+}
+
+// "[====>     ]", `inner` characters between the brackets.
+std::string Bar(const ProgressView& view, int inner) {
+  const double share = view.total_steps < 1
+                           ? 0.0
+                           : static_cast<double>(view.step) /
+                                 static_cast<double>(view.total_steps);
+  const int full = std::clamp(static_cast<int>(share * inner), 0, inner);
+  std::string bar(inner, ' ');
+  std::fill_n(bar.begin(), full, '=');
+  if (full < inner) bar[full] = '>';
+  return absl::StrCat("[", bar, "]");
+}
+
+}  // namespace
+
+std::string BarLine(const ProgressView& view, int width) {
+  const std::string epoch =
+      absl::StrCat("epoch ", view.epoch, "/", view.epochs);
+  std::string steps = absl::StrFormat("%3d%% %d/%d", Percent(view), view.step,
+                                      view.total_steps);
+  // From the right the first to leave is the last.
+  std::vector<std::string> parts = {
+      absl::StrCat("  loss ", FormatMetric(view.loss)),
+      absl::StrCat("  ", FormatCount(view.samples_per_second), "/s"),
+      absl::StrCat("  ETA ", FormatDuration(view.eta_seconds))};
+  while (true) {
+    size_t text = epoch.size() + 1 + 2 + 1 + steps.size();
+    for (const std::string& part : parts) text += part.size();
+    const int room = width - static_cast<int>(text);
+    if (room >= kNarrowestBar) {
+      std::string line = absl::StrCat(
+          epoch, " ", Bar(view, std::min(room, kWidestBar)), " ", steps);
+      for (const std::string& part : parts) absl::StrAppend(&line, part);
+      return line;
+    }
+    if (parts.empty()) return steps.substr(0, std::max(width, 0));
+    parts.pop_back();
+  }
+}
+
+std::string PlainLine(const ProgressView& view) {
+  return absl::StrFormat(
+      "step %d/%d (%d%%), epoch %d/%d: loss %s, %s samples/s, ETA %s",
+      view.step, view.total_steps, Percent(view), view.epoch, view.epochs,
+      FormatMetric(view.loss), FormatCount(view.samples_per_second),
+      FormatDuration(view.eta_seconds));
+}
+
+std::string MetricsText(const std::map<std::string, double>& metrics) {
+  std::string text;
+  for (const auto& [name, value] : metrics) {
+    absl::StrAppend(&text, text.empty() ? "" : ", ", name, " ",
+                    FormatMetric(value));
+  }
+  return text;
+}
+
+std::string EvaluationLine(int64_t epoch, int64_t epochs,
+                           const std::map<std::string, double>& metrics) {
+  return absl::StrCat("epoch ", epoch, "/", epochs, ": test ",
+                      MetricsText(metrics));
+}
+
+}  // namespace tributary

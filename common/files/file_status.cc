@@ -1,0 +1,42 @@
+#include "common/files/file_status.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/unique_fd.h"
+
+namespace tributary {
+
+absl::Status FileError(const std::string& path, absl::string_view action,
+                       int error) {
+  const std::string text =
+      absl::StrCat(path, ": ", action, ": ", strerror(error));
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+      return absl::ResourceExhaustedError(text);
+    case EIO:
+      return absl::DataLossError(text);
+    case ENOENT:
+      return absl::NotFoundError(text);
+    default:
+      return absl::UnavailableError(text);
+  }
+}
+
+absl::Status SyncFolder(const std::string& folder) {
+  const UniqueFd fd(open(folder.empty() ? "." : folder.c_str(),
+                         O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.ok()) return FileError(folder, "open", errno);
+  // Some file systems cannot sync a folder and say EINVAL.
+  if (fsync(fd.get()) != 0 && errno != EINVAL) {
+    return FileError(folder, "fsync", errno);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tributary

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/base/parameter_spec.h"
+#include "common/base/unique_fd.h"
+#include "common/files/atomic_file.h"
+
+namespace tributary {
+
+// Float32 tensors in the safetensors format (huggingface.co/docs/safetensors):
+// 8 bytes of header length, little-endian; the header, JSON that gives each
+// name its dtype, shape and data_offsets, padded with spaces to a multiple of
+// 8; then the tensors, C order, without holes.
+
+// Writes one file, tensor after tensor, so that the values need not be in
+// memory together. The file appears with Commit, whole.
+class SafetensorsWriter {
+ public:
+  // InvalidArgument when two tensors have one name or a name is not UTF-8.
+  static absl::StatusOr<std::unique_ptr<SafetensorsWriter>> Create(
+      const std::string& path, const ParameterSpecs& specs);
+
+  // The next values, in the order of the specs; a call may end within a tensor.
+  absl::Status Append(absl::Span<const float> values);
+  // FailedPrecondition when values are missing.
+  absl::Status Commit();
+
+ private:
+  SafetensorsWriter(std::unique_ptr<AtomicFile> file, std::string path,
+                    uint64_t missing)
+      : file_(std::move(file)), path_(std::move(path)), missing_(missing) {}
+
+  const std::unique_ptr<AtomicFile> file_;
+  const std::string path_;
+  uint64_t missing_;  // values still to come
+};
+
+// data[i] holds specs[i].size() values.
+absl::Status WriteSafetensors(const std::string& path,
+                              const ParameterSpecs& specs,
+                              absl::Span<const float* const> data);
+
+// Reads tensors one by one. Opening reads and checks the header alone: no value
+// is read before the offsets are known to be in the file, to leave no hole and
+// to overlap nowhere.
+class SafetensorsReader {
+ public:
+  // NotFound, or InvalidArgument with the place in the file.
+  static absl::StatusOr<SafetensorsReader> Open(const std::string& path);
+
+  // In the order of the data.
+  const ParameterSpecs& tensors() const { return tensors_; }
+
+  // Reads tensors()[index] into `values`, which has its size.
+  absl::Status Read(size_t index, absl::Span<float> values) const;
+
+ private:
+  SafetensorsReader(std::string path, UniqueFd fd)
+      : path_(std::move(path)), fd_(std::move(fd)) {}
+
+  std::string path_;
+  UniqueFd fd_;
+  ParameterSpecs tensors_;
+  std::vector<uint64_t> offsets_;  // of each tensor, from the file's start
+};
+
+// OK when the file's tensors are those of `specs`, by name and shape, in any
+// order and no others; else says the first that is missing, different or too
+// many.
+absl::Status MatchTensors(const SafetensorsReader& reader,
+                          const ParameterSpecs& specs);
+
+// All tensors in the order of `specs`, which MatchTensors must accept.
+absl::StatusOr<std::vector<std::vector<float>>> ReadSafetensors(
+    const std::string& path, const ParameterSpecs& specs);
+
+}  // namespace tributary

@@ -1,0 +1,51 @@
+#include "common/files/sha256.h"
+
+#include <openssl/evp.h>
+
+#include <array>
+#include <bit>
+
+#include "absl/strings/escaping.h"
+#include "common/base/check.h"
+
+namespace tributary {
+
+static_assert(std::endian::native == std::endian::little,
+              "float32 bytes are taken as they stand in memory");
+
+void Sha256::Free::operator()(EVP_MD_CTX* context) const {
+  EVP_MD_CTX_free(context);
+}
+
+// OpenSSL fails here only when memory does.
+Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
+  TRIBUTARY_CHECK(context_ != nullptr);
+  TRIBUTARY_CHECK(EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) ==
+                  1);
+}
+
+void Sha256::Update(const void* data, size_t size) {
+  TRIBUTARY_CHECK(EVP_DigestUpdate(context_.get(), data, size) == 1);
+}
+
+std::string Sha256::HexDigest() {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest;
+  unsigned int size = 0;
+  TRIBUTARY_CHECK(EVP_DigestFinal_ex(context_.get(), digest.data(), &size) ==
+                  1);
+  return absl::BytesToHexString(
+      absl::string_view(reinterpret_cast<const char*>(digest.data()), size));
+}
+
+std::string WeightsSha256(const ParameterSpecs& specs,
+                          absl::Span<const float* const> data) {
+  TRIBUTARY_CHECK(specs.size() == data.size());
+  Sha256 sha256;
+  for (size_t i = 0; i < specs.size(); ++i) {
+    sha256.Update(data[i],
+                  static_cast<size_t>(specs[i].size()) * sizeof(float));
+  }
+  return sha256.HexDigest();
+}
+
+}  // namespace tributary

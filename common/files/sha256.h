@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "absl/types/span.h"
+#include "common/base/parameter_spec.h"
+
+struct evp_md_ctx_st;  // OpenSSL's EVP_MD_CTX
+
+namespace tributary {
+
+// SHA-256 (FIPS 180-4) of bytes that come piece by piece.
+class Sha256 {
+ public:
+  Sha256();
+
+  void Update(const void* data, size_t size);
+  // 64 lower-case hexadecimal digits; the last call.
+  std::string HexDigest();
+
+ private:
+  struct Free {
+    void operator()(evp_md_ctx_st* context) const;
+  };
+  std::unique_ptr<evp_md_ctx_st, Free> context_;
+};
+
+// What summary.json calls weights_sha256: over the little-endian float32 bytes
+// of all parameters, in the order of `specs` and without anything between.
+// data[i] holds specs[i].size() values.
+std::string WeightsSha256(const ParameterSpecs& specs,
+                          absl::Span<const float* const> data);
+
+}  // namespace tributary

@@ -1,0 +1,48 @@
+#include "common/host/process_limits.h"
+
+#include <sys/resource.h>
+
+#include "absl/strings/str_cat.h"
+
+namespace tributary {
+namespace {
+
+// With less, gRPC's threads could not start: it would hang, or end the process
+// without a word.
+constexpr uint64_t kLeastAddressSpace = uint64_t{1152} << 20;
+
+uint64_t LimitOf(int resource) {
+  rlimit limit{};
+  return getrlimit(resource, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
+}
+
+}  // namespace
+
+void RaiseFileLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+uint64_t FileLimit() { return LimitOf(RLIMIT_NOFILE); }
+
+absl::Status CheckProcessLimits(uint64_t files) {
+  if (const uint64_t limit = FileLimit(); limit < files) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("this process may have ", limit,
+                     " files and connections open (ulimit "
+                     "-n), this job needs ",
+                     files));
+  }
+  if (const uint64_t limit = LimitOf(RLIMIT_AS); limit < kLeastAddressSpace) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("this process may use ", limit >> 20,
+                     " MiB of addresses (ulimit -v), "
+                     "wanted at least ",
+                     kLeastAddressSpace >> 20, " MiB"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tributary

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/base/tensor.h"
+#include "tributary/v1/job.pb.h"
+
+namespace tributary {
+
+// What a layer costs, for one sample, as the CPU's kernels compute it. A
+// multiplication and an addition are two FLOPs, so [m, k] times [k, n] has
+// 2 m n k; what is done element by element is counted roughly
+// (docs/parallelism.md has the table).
+struct LayerCost {
+  std::string name;  // "3", or "3.body.0" of one within a residual
+  std::string kind;  // "linear", as the job file writes it
+  Shape input_shape;
+  Shape output_shape;
+  // Tensors of ModelParameters that it owns, and their elements. A tied layer
+  // owns none.
+  int first_parameter = 0;
+  int num_parameters = 0;
+  int64_t parameter_elements = 0;
+
+  double forward_flops = 0;
+  // Also of a layer whose input needs no gradient, which computes less.
+  double backward_flops = 0;
+  // Memory from the forward pass to the end of the layer's backward pass: its
+  // output, unless that stands in its input's place, and what else it keeps.
+  // Four bytes each.
+  int64_t kept_elements = 0;
+  // Memory that backward passes need for gradients within, of residuals.
+  int64_t workspace_elements = 0;
+
+  // Of a residual; its numbers above are those of all within.
+  std::vector<LayerCost> body;
+  std::vector<LayerCost> shortcut;
+
+  int64_t output_elements() const { return NumElements(output_shape); }
+};
+
+struct ModelCosts {
+  v1::ModelSpec model;            // whose costs they are
+  std::vector<LayerCost> layers;  // of model.sequential, in forward order
+  std::vector<int64_t> parameter_sizes;  // elements of ModelParameters' tensors
+  // Memory of gradients that pass between layers, and the largest scratch.
+  int64_t workspace_elements = 0;
+
+  int64_t parameter_elements() const;
+  double forward_flops() const;
+  double backward_flops() const;
+};
+
+// The costs of a resolved model for samples of `sample_shape`. InvalidArgument
+// names the layer that does not fit, what it wants and what it gets.
+absl::StatusOr<ModelCosts> CostsOfModel(const v1::ModelSpec& model,
+                                        const Shape& sample_shape);
+
+}  // namespace tributary

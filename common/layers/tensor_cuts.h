@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "common/base/parameter_slice.h"
+#include "tributary/v1/job.pb.h"
+
+namespace tributary {
+
+// How the ranks of a tensor-parallel group share one layer.
+enum class LayerCut {
+  kWhole,          // every rank computes all of it
+  kColumns,        // a linear layer by its outputs, which stay cut
+  kGatherColumns,  // the same, but all get all outputs
+  kWithin,         // an elementwise layer of what stays cut
+  kRows,           // a linear layer by its inputs: the outputs are summed
+  kHeads,          // attention by heads: the outputs are summed
+  kVocabulary,     // an embedding by tokens: the outputs are summed
+};
+
+// How the layers of a model are cut over the ranks of a group (Megatron-LM,
+// Shoeybi et al. 2019):
+//  - a linear layer whose outputs pass through nothing but elementwise layers
+//    into another one makes a pair with it, the first by columns, the second by
+//    rows, if there are as many features between them as ranks;
+//  - any other linear layer is cut by columns, if every rank gets at least
+//    kMinColumns of them, and its outputs are gathered;
+//  - attention is cut by heads, an embedding by tokens;
+//  - a tied head is cut as its embedding is;
+//  - the outputs of the last layer stay cut, if it is a head of either kind and
+//    the loss takes them so (`cut_logits`);
+//  - all else is computed by every rank.
+// Extents are cut by EvenCut. Looks at nothing but the layers.
+class TensorCuts {
+ public:
+  static constexpr int64_t kMinColumns = 16;
+
+  TensorCuts() = default;  // one rank: everything whole
+  TensorCuts(const v1::ModelSpec& model, int ranks, bool cut_logits);
+
+  int ranks() const { return ranks_; }
+
+  // Of the layer named "3" or "3.body.0".
+  LayerCut CutOf(const std::string& layer) const;
+  // Of a layer that is cut: the extent that is, as it is of the whole layer;
+  // of attention its dim. 0 of one that is whole.
+  int64_t ExtentOf(const std::string& layer) const;
+  // How many outputs the last layer has where they stay cut, else 0.
+  int64_t cut_outputs() const { return cut_outputs_; }
+
+  // What `rank` holds of the parameter with this name, "3.body.0.weight".
+  ParameterSlice SliceOf(const std::string& parameter, int rank) const;
+
+ private:
+  using Layers = google::protobuf::RepeatedPtrField<v1::LayerSpec>;
+  struct Cut {
+    LayerCut kind = LayerCut::kWhole;
+    int64_t extent = 0;
+  };
+
+  void CutAll(const Layers& layers, const std::string& prefix);
+  // Returns the index of the pair's second layer, or -1 when there is none.
+  int CutPair(const Layers& layers, int first, const std::string& prefix);
+  void CutHead(const v1::ModelSpec& model, bool cut_logits);
+
+  int ranks_ = 1;
+  std::map<std::string, Cut> cuts_;  // of layers that are cut
+  int64_t cut_outputs_ = 0;
+};
+
+}  // namespace tributary

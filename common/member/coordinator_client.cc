@@ -1,0 +1,228 @@
+#include "common/member/coordinator_client.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/host/address.h"
+#include "common/host/steady_waits.h"
+#include "common/status/status_macros.h"
+#include "common/wire/channel.h"
+#include "common/wire/deadline.h"
+#include "common/wire/grpc_status.h"
+
+namespace tributary {
+namespace {
+
+constexpr absl::Duration kFirstBackoff = absl::Milliseconds(50);
+constexpr absl::Duration kLongestBackoff = absl::Seconds(1);
+// How long the coordinator may hold a call.
+constexpr absl::Duration kHold = absl::Seconds(2);
+constexpr absl::Duration kFirstHold = absl::Milliseconds(200);  // if told why
+
+std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
+  grpc::ChannelArguments arguments = CommonArguments();
+  // gRPC's own pauses grow to two minutes; a coordinator that comes up late
+  // should be found within a second.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(),
+                                   arguments);
+}
+
+}  // namespace
+
+bool MayPass(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
+         absl::IsResourceExhausted(status);
+}
+
+absl::StatusOr<std::unique_ptr<CoordinatorClient>> CoordinatorClient::Create(
+    Options options) {
+  TRIBUTARY_RETURN_IF_ERROR(CheckAddress(options.address));
+  return std::unique_ptr<CoordinatorClient>(
+      new CoordinatorClient(std::move(options)));
+}
+
+CoordinatorClient::CoordinatorClient(Options options)
+    : options_(std::move(options)),
+      channel_(Connect(options_.address)),
+      stub_(v1::CoordinatorService::NewStub(channel_)),
+      jitter_(std::random_device{}()) {}
+
+void CoordinatorClient::Cancel() {
+  absl::MutexLock lock(&mu_);
+  cancelled_ = true;
+  for (grpc::ClientContext* context : running_) context->TryCancel();
+}
+
+bool CoordinatorClient::PauseFor(absl::Duration pause) {
+  absl::MutexLock lock(&mu_);
+  AwaitFor(&mu_, absl::Condition(&cancelled_), pause);
+  return !cancelled_;
+}
+
+bool CoordinatorClient::Backoff(int attempt, absl::Duration limit) {
+  const bool was_connected =
+      channel_->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY;
+  const absl::Duration full = std::min(
+      kLongestBackoff, kFirstBackoff * (1 << std::min(attempt - 1, 8)));
+  double share = 1;
+  {
+    absl::MutexLock lock(&mu_);
+    // Between half and all of it, so that many members do not knock together.
+    share = std::uniform_real_distribution<>(0.5, 1.0)(jitter_);
+  }
+  absl::Duration left = std::min(full * share, limit);
+  if (was_connected) return PauseFor(left);
+  const absl::Duration end = SteadyNow() + left;
+  if (!PauseFor(std::min(left, kFirstBackoff))) return false;
+  // Without threads of its own gRPC works on a connection only while somebody
+  // waits for something; a call that fails at once does not.
+  for (; (left = end - SteadyNow()) > absl::ZeroDuration();) {
+    const bool connected = channel_->WaitForConnected(
+        DeadlineAfter(std::min(left, kFirstBackoff)));
+    if (!PauseFor(absl::ZeroDuration())) return false;
+    if (connected) return true;
+  }
+  return true;
+}
+
+template <typename Request, typename Response>
+absl::Status CoordinatorClient::Attempt(Method<Request, Response> method,
+                                        const Request& request,
+                                        absl::Duration timeout,
+                                        Response* response) {
+  grpc::ClientContext context;
+  context.set_deadline(DeadlineAfter(timeout));
+  {
+    absl::MutexLock lock(&mu_);
+    if (cancelled_) return absl::CancelledError("the client was cancelled");
+    running_.push_back(&context);
+  }
+  response->Clear();
+  const absl::Status status =
+      ToAbslStatus((stub_.get()->*method)(&context, request, response));
+  absl::MutexLock lock(&mu_);
+  running_.erase(std::find(running_.begin(), running_.end(), &context));
+  if (absl::IsCancelled(status) && !cancelled_) {
+    return absl::UnavailableError("the coordinator ended the call");
+  }
+  return status;
+}
+
+template <typename Request, typename Response>
+absl::StatusOr<Response> CoordinatorClient::Call(
+    Method<Request, Response> method, const Request& request,
+    absl::Duration timeout) {
+  const int64_t start = options_.clock->NowMicros();
+  Response response;
+  for (int attempt = 1;; ++attempt) {
+    const absl::Duration left =
+        timeout - absl::Microseconds(options_.clock->NowMicros() - start);
+    const absl::Status status = Attempt(
+        method, request, std::min(left, options_.attempt_timeout), &response);
+    if (status.ok()) return response;
+    if (!MayPass(status)) return status;
+    const absl::Duration rest =
+        timeout - absl::Microseconds(options_.clock->NowMicros() - start);
+    if (rest <= absl::ZeroDuration()) return Unreachable(start, status);
+    if (!Backoff(attempt, rest)) {
+      return absl::CancelledError("the client was cancelled");
+    }
+  }
+}
+
+absl::Status CoordinatorClient::Unreachable(int64_t since_micros,
+                                            const absl::Status& why) const {
+  const double seconds =
+      static_cast<double>(options_.clock->NowMicros() - since_micros) / 1e6;
+  return absl::UnavailableError(
+      absl::StrFormat("coordinator %s could not be reached for %.1f s: %s",
+                      options_.address, seconds, std::string(why.message())));
+}
+
+absl::StatusOr<v1::RegisterResponse> CoordinatorClient::Register(
+    const v1::RegisterRequest& request, absl::Duration timeout) {
+  return Call(&v1::CoordinatorService::Stub::Register, request, timeout);
+}
+
+absl::Status CoordinatorClient::DeclareModel(
+    const v1::DeclareModelRequest& request, absl::Duration timeout) {
+  return Call(&v1::CoordinatorService::Stub::DeclareModel, request, timeout)
+      .status();
+}
+
+template <typename Request, typename Response>
+absl::StatusOr<Response> CoordinatorClient::HeldCall(
+    Method<Request, Response> method, Request request, absl::Duration timeout,
+    const Waits& waits) {
+  const int64_t start = options_.clock->NowMicros();
+  absl::Duration hold = waits ? kFirstHold : kHold;
+  Response response;
+  for (int attempt = 1;; ++attempt) {
+    const absl::Duration left =
+        timeout - absl::Microseconds(options_.clock->NowMicros() - start);
+    const absl::Duration wait = std::clamp(left, absl::ZeroDuration(), hold);
+    request.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(wait)));
+    const absl::Status status =
+        Attempt(method, request, wait + options_.attempt_timeout, &response);
+    if (status.ok()) return response;
+    if (!MayPass(status)) return status;
+    if (options_.clock->NowMicros() - start >=
+        absl::ToInt64Microseconds(timeout)) {
+      return absl::IsDeadlineExceeded(status) ? status
+                                              : Unreachable(start, status);
+    }
+    // A call that waited in vain is simply made again.
+    if (absl::IsDeadlineExceeded(status)) {
+      attempt = 0;
+      hold = kHold;
+      if (waits) waits(status.message());
+    }
+    if (attempt > 0 && !Backoff(attempt, left)) {
+      return absl::CancelledError("the client was cancelled");
+    }
+  }
+}
+
+absl::StatusOr<v1::Plan> CoordinatorClient::GetPlan(uint64_t min_epoch,
+                                                    absl::Duration timeout) {
+  v1::GetPlanRequest request;
+  request.set_min_epoch(min_epoch);
+  return HeldCall(&v1::CoordinatorService::Stub::GetPlan, std::move(request),
+                  timeout);
+}
+
+absl::StatusOr<v1::ExchangeResponse> CoordinatorClient::Exchange(
+    v1::ExchangeRequest request, absl::Duration timeout, const Waits& waits) {
+  return HeldCall(&v1::CoordinatorService::Stub::Exchange, std::move(request),
+                  timeout, waits);
+}
+
+absl::Status CoordinatorClient::PutWeights(const v1::PutWeightsRequest& request,
+                                           absl::Duration timeout) {
+  return Call(&v1::CoordinatorService::Stub::PutWeights, request, timeout)
+      .status();
+}
+
+absl::StatusOr<v1::HeartbeatResponse> CoordinatorClient::Heartbeat(
+    const v1::HeartbeatRequest& request, absl::Duration timeout) {
+  return Call(&v1::CoordinatorService::Stub::Heartbeat, request, timeout);
+}
+
+absl::Status CoordinatorClient::ReportEvaluation(
+    const v1::ReportEvaluationRequest& request, absl::Duration timeout) {
+  return Call(&v1::CoordinatorService::Stub::ReportEvaluation, request, timeout)
+      .status();
+}
+
+absl::StatusOr<v1::JobStatusResponse> CoordinatorClient::GetJobStatus(
+    absl::Duration timeout) {
+  return Call(&v1::CoordinatorService::Stub::GetJobStatus,
+              v1::JobStatusRequest(), timeout);
+}
+
+}  // namespace tributary

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "tributary/v1/coordinator_service.grpc.pb.h"
+
+namespace tributary {
+
+// Whether the same call may succeed later: nobody answered, or a coordinator
+// that is short of threads for a moment.
+bool MayPass(const absl::Status& status);
+
+// Calls the coordinator, again and again while it cannot be reached, until an
+// answer or the timeout. Safe for any number of threads.
+//
+// Unavailable: "coordinator HOST:PORT could not be reached for 30.0 s: why".
+// Every other error is the coordinator's own answer.
+class CoordinatorClient {
+ public:
+  struct Options {
+    std::string address;  // host:port
+    const Clock* clock = &Clock::Real();
+    // After so long without an answer a call is sent again.
+    absl::Duration attempt_timeout = absl::Seconds(5);
+  };
+
+  // Told what the coordinator said after it held a call in vain.
+  using Waits = std::function<void(absl::string_view sentence)>;
+
+  // Does not connect yet. InvalidArgument when `address` is no host:port.
+  static absl::StatusOr<std::unique_ptr<CoordinatorClient>> Create(
+      Options options);
+
+  absl::StatusOr<v1::RegisterResponse> Register(
+      const v1::RegisterRequest& request, absl::Duration timeout);
+  absl::Status DeclareModel(const v1::DeclareModelRequest& request,
+                            absl::Duration timeout);
+  // DeadlineExceeded says who is missing.
+  absl::StatusOr<v1::Plan> GetPlan(uint64_t min_epoch, absl::Duration timeout);
+  absl::StatusOr<v1::HeartbeatResponse> Heartbeat(
+      const v1::HeartbeatRequest& request, absl::Duration timeout);
+  absl::Status ReportEvaluation(const v1::ReportEvaluationRequest& request,
+                                absl::Duration timeout);
+  // DeadlineExceeded says who is missing; so does `waits`, called at times.
+  absl::StatusOr<v1::ExchangeResponse> Exchange(v1::ExchangeRequest request,
+                                                absl::Duration timeout,
+                                                const Waits& waits);
+  absl::Status PutWeights(const v1::PutWeightsRequest& request,
+                          absl::Duration timeout);
+  absl::StatusOr<v1::JobStatusResponse> GetJobStatus(absl::Duration timeout);
+
+  // Ends running and later calls with Cancelled, at once.
+  void Cancel();
+
+  const std::string& address() const { return options_.address; }
+
+ private:
+  template <typename Request, typename Response>
+  using Method = grpc::Status (v1::CoordinatorService::Stub::*)(
+      grpc::ClientContext*, const Request&, Response*);
+
+  explicit CoordinatorClient(Options options);
+
+  template <typename Request, typename Response>
+  absl::StatusOr<Response> Call(Method<Request, Response> method,
+                                const Request& request, absl::Duration timeout);
+  template <typename Request, typename Response>
+  absl::Status Attempt(Method<Request, Response> method, const Request& request,
+                       absl::Duration timeout, Response* response);
+  // A call that the coordinator holds for a while, made again until the
+  // timeout.
+  template <typename Request, typename Response>
+  absl::StatusOr<Response> HeldCall(Method<Request, Response> method,
+                                    Request request, absl::Duration timeout,
+                                    const Waits& waits = nullptr);
+  absl::Status Unreachable(int64_t since_micros, const absl::Status& why) const;
+  // Pauses after attempt `attempt` (from 1), less long when a connection comes
+  // about meanwhile; false when cancelled.
+  bool Backoff(int attempt, absl::Duration limit);
+  bool PauseFor(absl::Duration pause);  // false when cancelled
+
+  const Options options_;
+  const std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::CoordinatorService::Stub> stub_;
+
+  absl::Mutex mu_;
+  bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
+  std::vector<grpc::ClientContext*> running_ ABSL_GUARDED_BY(mu_);
+  std::minstd_rand jitter_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace tributary

@@ -1,0 +1,363 @@
+#include "common/member/member.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "common/host/peak_memory.h"
+#include "common/host/steady_waits.h"
+#include "common/member/take_place.h"
+#include "common/plan/plan_codec.h"
+#include "common/status/status_macros.h"
+#include "spdlog/spdlog.h"
+
+namespace tributary {
+namespace {
+
+constexpr absl::Duration kHeartbeatTimeout = absl::Seconds(2);
+constexpr absl::Duration kCallTimeout = absl::Seconds(30);
+constexpr absl::Duration kSilence = absl::Seconds(5);  // then it is said
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Member>> Member::Join(Options options) {
+  CoordinatorClient::Options client_options;
+  client_options.address = options.coordinator;
+  client_options.clock = options.clock;
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      std::unique_ptr<CoordinatorClient> client,
+      CoordinatorClient::Create(std::move(client_options)));
+  v1::RegisterRequest registration = MakeRegistration(options);
+  TRIBUTARY_ASSIGN_OR_RETURN(v1::RegisterResponse place,
+                             TakePlace(options, registration, *client));
+  if (place.heartbeat_ms() == 0 || place.lease_ms() <= place.heartbeat_ms()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "coordinator ", options.coordinator, " wants a heartbeat every ",
+        place.heartbeat_ms(), " ms and a lease of ", place.lease_ms(),
+        " ms; the first must be positive and the second longer"));
+  }
+  return std::unique_ptr<Member>(
+      new Member(std::move(options), std::move(client), std::move(registration),
+                 std::move(place)));
+}
+
+Member::Member(Options options, std::unique_ptr<CoordinatorClient> client,
+               v1::RegisterRequest registration, v1::RegisterResponse place)
+    : options_(std::move(options)),
+      client_(std::move(client)),
+      registration_(std::move(registration)),
+      place_(std::move(place)),
+      state_(options_.role, place_, options_.coordinator,
+             absl::ToInt64Microseconds(options_.lost_timeout),
+             options_.clock->NowMicros()),
+      thread_([this] { Beat(); }) {}
+
+Member::~Member() {
+  {
+    absl::MutexLock lock(&mu_);
+    leaving_ = true;
+  }
+  client_->Cancel();
+  thread_.join();
+}
+
+void Member::Beat() {
+  const absl::Duration interval = absl::Milliseconds(place_.heartbeat_ms());
+  const auto wake = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return WakeLocked();
+  };
+  while (BeatOnce()) {
+    absl::MutexLock lock(&mu_);
+    AwaitFor(&mu_, absl::Condition(&wake), interval);
+    if (leaving_) return;
+  }
+  {
+    absl::MutexLock lock(&mu_);
+    if (leaving_) return;
+  }
+  if (options_.on_end) options_.on_end(end());
+}
+
+bool Member::BeatOnce() {
+  v1::HeartbeatRequest request;
+  {
+    absl::MutexLock lock(&mu_);
+    request = MakeRequestLocked();
+  }
+  if (options_.bring_up_to_date) options_.bring_up_to_date(&request);
+  const absl::StatusOr<v1::HeartbeatResponse> answer =
+      client_->Heartbeat(request, kHeartbeatTimeout);
+  const int64_t now = options_.clock->NowMicros();
+  uint64_t new_plan = 0;
+  bool new_term = false;
+  std::vector<uint32_t> adopt;
+  {
+    absl::MutexLock lock(&mu_);
+    if (leaving_) return false;
+    const uint64_t known_plan = state_.newest_plan();
+    const uint64_t known_term = state_.term();
+    if (answer.ok()) {
+      state_.OnAnswer(request, *answer, now);
+    } else {
+      state_.OnError(answer.status(), now);
+    }
+    if (!state_.end().ok() || state_.phase() == v1::JOB_PHASE_DONE) {
+      return false;
+    }
+    new_term = state_.term() > known_term;
+    if (state_.newest_plan() > known_plan) new_plan = state_.newest_plan();
+    adopt = state_.adopt_ranks();
+  }
+  if (new_term) TellEvaluationAgain();  // before the next heartbeat
+  if (new_plan > 1 && options_.on_new_plan) options_.on_new_plan(new_plan);
+  if (!adopt.empty() && options_.on_adopt) options_.on_adopt(adopt);
+  return true;
+}
+
+v1::HeartbeatRequest Member::MakeRequestLocked() {
+  v1::HeartbeatRequest request = state_.NextHeartbeat();
+  request.set_waiting_for(waiting_for_);
+  request.mutable_waiting_for_ranks()->Add(waiting_for_ranks_.begin(),
+                                           waiting_for_ranks_.end());
+  request.set_bytes_sent(bytes_sent_);
+  request.set_bytes_received(bytes_received_);
+  request.set_peak_memory_bytes(PeakMemoryBytes());
+  request.set_device(device_);
+  return request;
+}
+
+// The place is had before the device is known: which one it is depends on both
+// job and rank. The same registration again, with what was not known then.
+absl::StatusOr<bool> Member::DeclareArithmetic(const std::string& arithmetic) {
+  v1::RegisterRequest request = registration_;
+  request.set_wanted_index(index());
+  request.set_arithmetic(arithmetic);
+  TRIBUTARY_ASSIGN_OR_RETURN(const v1::RegisterResponse again,
+                             client_->Register(request, kCallTimeout));
+  if (again.incarnation() != incarnation()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the lease of worker ", index(), " as incarnation ",
+                     incarnation(), " is lost"));
+  }
+  return again.recomputes();
+}
+
+absl::Status Member::DeclareModel(const Declaration& declaration) {
+  v1::DeclareModelRequest request;
+  request.set_rank(index());
+  request.set_incarnation(incarnation());
+  ToProto(declaration.parameters, request.mutable_parameters());
+  request.set_total_steps(declaration.total_steps);
+  request.set_steps_per_epoch(declaration.steps_per_epoch);
+  request.set_data_checksum(declaration.data_checksum);
+  return client_->DeclareModel(request, kCallTimeout);
+}
+
+void Member::StartAt(uint64_t plan_epoch, int64_t step, int64_t begun) {
+  absl::MutexLock lock(&mu_);
+  state_.StartAt(plan_epoch, step, begun);
+}
+
+absl::Status Member::WaitForPlanAfter(uint64_t epoch, absl::Duration timeout) {
+  absl::MutexLock lock(&mu_);
+  const auto changed = [this, epoch]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return state_.newest_plan() > epoch || !state_.end().ok() ||
+           state_.phase() == v1::JOB_PHASE_DONE;
+  };
+  AwaitFor(&mu_, absl::Condition(&changed), timeout);
+  if (!state_.end().ok()) return state_.end();
+  if (state_.phase() == v1::JOB_PHASE_DONE) {
+    return absl::CancelledError("the job is done");
+  }
+  if (state_.newest_plan() > epoch) return absl::OkStatus();
+  return absl::DeadlineExceededError(
+      absl::StrCat("plan epoch ", epoch, " is still in force"));
+}
+
+void Member::BreakGroup(uint64_t plan_epoch, const absl::Status& why) {
+  absl::MutexLock lock(&mu_);
+  state_.BreakGroup(plan_epoch, std::string(why.message()));
+}
+
+absl::Status Member::BeginStep(int64_t step) {
+  absl::MutexLock lock(&mu_);
+  if (step <= state_.begun_step()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the next step to begin is ", state_.begun_step() + 1, ", got ", step));
+  }
+  const auto decided = [this, step]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return state_.Check(step) != MemberState::Gate::kWait;
+  };
+  // No deadline of its own: the heartbeats have one.
+  mu_.Await(absl::Condition(&decided));
+  switch (state_.Check(step)) {
+    case MemberState::Gate::kOpen:
+      state_.Begin(step);
+      return absl::OkStatus();
+    case MemberState::Gate::kStop:
+      return absl::CancelledError(
+          absl::StrCat("the job stops after step ", *state_.stop_step()));
+    case MemberState::Gate::kNewPlan:
+      return absl::FailedPreconditionError("a new plan is in force");
+    case MemberState::Gate::kEnded:
+      return state_.end().ok() ? absl::CancelledError("the job is done")
+                               : state_.end();
+    case MemberState::Gate::kWait:
+      break;
+  }
+  return absl::InternalError(absl::StrCat("step ", step, " is held back"));
+}
+
+void Member::ReportStep(const v1::StepReport& report) {
+  absl::MutexLock lock(&mu_);
+  state_.ReportStep(report);
+}
+
+void Member::ReportCheckpoint(const v1::CheckpointReport& report) {
+  absl::MutexLock lock(&mu_);
+  state_.ReportCheckpoint(report);
+}
+
+void Member::SetWaitingFor(std::string what, std::vector<uint32_t> ranks) {
+  absl::MutexLock lock(&mu_);
+  waiting_for_ = std::move(what);
+  waiting_for_ranks_ = std::move(ranks);
+}
+
+std::string Member::waiting_for() const {
+  absl::MutexLock lock(&mu_);
+  return waiting_for_;
+}
+
+void Member::SetDevice(std::string device) {
+  absl::MutexLock lock(&mu_);
+  device_ = std::move(device);
+}
+
+void Member::SetBytes(uint64_t sent, uint64_t received) {
+  absl::MutexLock lock(&mu_);
+  bytes_sent_ = sent;
+  bytes_received_ = received;
+}
+
+absl::StatusOr<std::vector<std::string>> Member::Exchange(
+    uint64_t plan_epoch, const std::string& group,
+    const std::vector<int>& ranks, std::string payload,
+    absl::Duration timeout) {
+  v1::ExchangeRequest request;
+  request.set_rank(index());
+  request.set_incarnation(incarnation());
+  request.set_plan_epoch(plan_epoch);
+  request.set_group(group);
+  request.mutable_ranks()->Add(ranks.begin(), ranks.end());
+  request.set_payload(std::move(payload));
+  SetWaitingFor(absl::StrCat("the others in group ", group));
+  absl::StatusOr<v1::ExchangeResponse> all = client_->Exchange(
+      std::move(request), timeout, [this](absl::string_view sentence) {
+        if (absl::ConsumePrefix(&sentence, "waits for ")) {
+          SetWaitingFor(std::string(sentence));
+        }
+      });
+  SetWaitingFor("");
+  TRIBUTARY_RETURN_IF_ERROR(all.status());
+  return std::vector<std::string>(all->payloads().begin(),
+                                  all->payloads().end());
+}
+
+absl::Status Member::Finish(absl::Duration timeout) {
+  absl::MutexLock lock(&mu_);
+  state_.Finish();
+  const auto over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return state_.finish_acknowledged() || !state_.end().ok() ||
+           state_.plan_is_over() || state_.phase() == v1::JOB_PHASE_DONE;
+  };
+  if (!AwaitFor(&mu_, absl::Condition(&over), timeout)) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("coordinator ", options_.coordinator,
+                     " has not taken the last reports after ",
+                     absl::FormatDuration(timeout)));
+  }
+  if (!state_.end().ok() || !state_.plan_is_over()) return state_.end();
+  return absl::FailedPreconditionError("a new plan is in force");
+}
+
+void Member::Fail(const absl::Status& why) {
+  v1::HeartbeatRequest request;
+  {
+    absl::MutexLock lock(&mu_);
+    if (!state_.end().ok()) return;  // the job has failed already
+    request = MakeRequestLocked();
+  }
+  request.clear_steps();
+  request.set_finished(false);
+  request.set_error(std::string(why.message()));
+  const absl::Status told =
+      client_->Heartbeat(request, kHeartbeatTimeout).status();
+  if (!told.ok()) {
+    spdlog::warn("could not report the failure: {}",
+                 std::string(told.message()));
+  }
+}
+
+v1::JobPhase Member::phase() const {
+  absl::MutexLock lock(&mu_);
+  return state_.phase();
+}
+
+absl::Status Member::end() const {
+  absl::MutexLock lock(&mu_);
+  return state_.end();
+}
+
+absl::Status Member::Contact() const {
+  absl::MutexLock lock(&mu_);
+  if (!state_.end().ok()) return state_.end();
+  // After the end of the job nobody answers any more, and nobody need to.
+  if (state_.phase() == v1::JOB_PHASE_DONE) return absl::OkStatus();
+  const int64_t now = options_.clock->NowMicros();
+  return absl::Microseconds(state_.silent_micros(now)) < kSilence
+             ? absl::OkStatus()
+             : state_.Silence(now);
+}
+
+absl::Status Member::WaitForEnd(absl::Duration timeout) {
+  absl::MutexLock lock(&mu_);
+  const auto over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return state_.phase() == v1::JOB_PHASE_DONE || !state_.end().ok();
+  };
+  if (!AwaitFor(&mu_, absl::Condition(&over), timeout)) {
+    return absl::DeadlineExceededError("the job has not ended yet");
+  }
+  return state_.end();
+}
+
+absl::Status Member::WaitForDone(
+    uint64_t plan_epoch, const std::function<absl::Status()>& give_weights) {
+  while (true) {
+    {
+      absl::MutexLock lock(&mu_);
+      const auto decided = [this,
+                            plan_epoch]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+        return state_.phase() == v1::JOB_PHASE_DONE || !state_.end().ok() ||
+               state_.newest_plan() > plan_epoch || state_.wants_weights();
+      };
+      // No deadline of its own: the heartbeats have one.
+      mu_.Await(absl::Condition(&decided));
+      if (!state_.end().ok()) return state_.end();
+      if (state_.phase() == v1::JOB_PHASE_DONE) return absl::OkStatus();
+      if (state_.newest_plan() > plan_epoch) {
+        return absl::CancelledError("there is a newer plan");
+      }
+      state_.GiveWeights();
+    }
+    spdlog::info("the coordinator needs the final weights again");
+    // Given in vain, they are asked for with the next heartbeat.
+    if (absl::Status status = give_weights(); !status.ok()) {
+      spdlog::warn("the final weights could not be given: {}",
+                   std::string(status.message()));
+    }
+  }
+}
+
+}  // namespace tributary

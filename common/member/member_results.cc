@@ -1,0 +1,80 @@
+// A Member's results for the coordinator: weights and evaluations.
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/member/member.h"
+#include "common/status/status_macros.h"
+#include "common/wire/crc32c.h"
+#include "spdlog/spdlog.h"
+
+namespace tributary {
+namespace {
+
+constexpr absl::Duration kResultTimeout = absl::Seconds(30);
+constexpr absl::Duration kTellAgainTimeout = absl::Seconds(2);
+constexpr size_t kPieceElements = 512 << 10;  // 2 MiB a message
+constexpr int kMaxPutRestarts = 8;            // of one tensor
+
+}  // namespace
+
+absl::Status Member::PutWeights(uint64_t plan_epoch, int64_t step,
+                                int parameter,
+                                const std::vector<float>& tensor) {
+  int restarts = 0;
+  for (size_t begin = 0; begin < tensor.size();) {
+    const size_t n = std::min(kPieceElements, tensor.size() - begin);
+    v1::PutWeightsRequest request;
+    request.set_rank(index());
+    request.set_incarnation(incarnation());
+    request.set_plan_epoch(plan_epoch);
+    request.set_step(step);
+    request.set_parameter(static_cast<uint32_t>(parameter));
+    request.set_offset(begin);
+    request.set_payload(tensor.data() + begin, n * sizeof(float));
+    request.set_crc32c(
+        Crc32c(request.payload().data(), request.payload().size()));
+    const absl::Status status = client_->PutWeights(request, kResultTimeout);
+    // Another coordinator has taken over and has no piece of it.
+    if (absl::IsOutOfRange(status) && ++restarts <= kMaxPutRestarts) {
+      begin = 0;
+      continue;
+    }
+    TRIBUTARY_RETURN_IF_ERROR(status);
+    begin += n;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Member::ReportEvaluation(int64_t step, int64_t epoch,
+                                      const v1::EvaluationPart& part) {
+  v1::ReportEvaluationRequest request;
+  request.set_rank(index());
+  request.set_incarnation(incarnation());
+  request.set_step(step);
+  request.set_epoch(epoch);
+  *request.mutable_part() = part;
+  {
+    absl::MutexLock lock(&mu_);
+    evaluation_ = request;
+  }
+  return client_->ReportEvaluation(request, kResultTimeout);
+}
+
+void Member::TellEvaluationAgain() {
+  std::optional<v1::ReportEvaluationRequest> evaluation;
+  {
+    absl::MutexLock lock(&mu_);
+    evaluation = evaluation_;
+  }
+  if (!evaluation) return;
+  const absl::Status told =
+      client_->ReportEvaluation(*evaluation, kTellAgainTimeout);
+  if (!told.ok()) {
+    spdlog::warn("the evaluation of step {} may be lost: {}",
+                 evaluation->step(), std::string(told.message()));
+  }
+}
+
+}  // namespace tributary

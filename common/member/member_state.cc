@@ -1,0 +1,193 @@
+#include "common/member/member_state.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+
+namespace tributary {
+
+MemberState::MemberState(v1::Role role, const v1::RegisterResponse& place,
+                         std::string coordinator, int64_t lost_micros,
+                         int64_t now_micros)
+    : role_(role),
+      index_(place.index()),
+      incarnation_(place.incarnation()),
+      job_id_(place.job_id()),
+      num_workers_(static_cast<uint32_t>(place.job().cluster().workers())),
+      coordinator_(std::move(coordinator)),
+      lost_micros_(lost_micros),
+      term_(place.term()),
+      last_answer_micros_(now_micros) {}
+
+MemberState::Gate MemberState::Check(int64_t step) const {
+  if (!end_.ok() || phase_ == v1::JOB_PHASE_DONE) return Gate::kEnded;
+  if (plan_is_over()) return Gate::kNewPlan;
+  if (stop_step_ && step > *stop_step_) return Gate::kStop;
+  // Where the job stops may have been settled before this process came.
+  if (!heard_ || Paused() || pending_.size() >= kMaxPendingSteps) {
+    return Gate::kWait;
+  }
+  return Gate::kOpen;
+}
+
+bool MemberState::Urgent() const {
+  if (!end_.ok()) return false;
+  if (!heard_ || (Paused() && !told_paused_)) return true;
+  if (untold_checkpoint_ || untold_break_) return true;
+  if (stalled_) return false;  // asking at once would only spin
+  return (finishing_ && !finish_acknowledged_) ||
+         pending_.size() >= kStepsPerHeartbeat;
+}
+
+v1::HeartbeatRequest MemberState::NextHeartbeat() {
+  v1::HeartbeatRequest request;
+  request.set_role(role_);
+  request.set_index(index_);
+  request.set_incarnation(incarnation_);
+  request.set_job_id(job_id_);
+  request.set_term(term_);
+  const size_t batch = std::min(pending_.size(), kStepsPerHeartbeat);
+  for (size_t i = 0; i < batch; ++i) *request.add_steps() = pending_[i];
+  request.set_begun_step(std::max(begun_step_, begun_before_));
+  request.set_paused(Paused());
+  request.set_finished(finishing_ && batch == pending_.size());
+  request.set_plan_epoch(plan_epoch_);
+  request.set_start_step(start_step_);
+  untold_checkpoint_ = false;
+  untold_break_ = false;
+  if (broken_group_epoch_ > 0 && broken_group_epoch_ == plan_epoch_) {
+    request.set_broken_group_epoch(broken_group_epoch_);
+    request.set_broken_group(broken_group_);
+  }
+  for (const v1::CheckpointReport& report : checkpoints_) {
+    *request.add_checkpoints() = report;
+  }
+  return request;
+}
+
+void MemberState::OnAnswer(const v1::HeartbeatRequest& request,
+                           const v1::HeartbeatResponse& answer,
+                           int64_t now_micros) {
+  if (answer.term() < term_) {
+    return OnError(absl::UnavailableError("the coordinator has been replaced"),
+                   now_micros);
+  }
+  last_answer_micros_ = now_micros;
+  heard_ = true;
+  ++answers_;
+  waits_for_ = answer.waits_for();
+  if (answer.term() == request.term()) Settle(request, answer);
+  if (answer.term() > term_) {
+    term_ = answer.term();
+    pending_.insert(pending_.begin(), kept_.begin(), kept_.end());
+    kept_.clear();
+  }
+  wants_weights_ = request.plan_epoch() == plan_epoch_ && finishing_ &&
+                   answer.wants_weights();
+  newest_plan_ = std::max(newest_plan_, answer.plan_epoch());
+  adopt_ranks_.clear();  // each is a thread
+  for (uint32_t rank : answer.adopt_ranks()) {
+    if (rank < num_workers_) adopt_ranks_.push_back(rank);
+  }
+  if (answer.phase() != v1::JOB_PHASE_UNSPECIFIED) phase_ = answer.phase();
+  // A stop that was settled before a server was lost is settled anew.
+  stop_step_.reset();
+  if (answer.has_stop_step() && answer.plan_epoch() == plan_epoch_) {
+    stop_step_ = answer.stop_step();
+  }
+  if (phase_ == v1::JOB_PHASE_FAILED && end_.ok()) {
+    end_ = absl::AbortedError(answer.message());
+  }
+}
+
+void MemberState::Settle(const v1::HeartbeatRequest& request,
+                         const v1::HeartbeatResponse& answer) {
+  // An answer to a message of an earlier plan: its steps were dropped here.
+  const bool current = request.plan_epoch() == plan_epoch_;
+  const size_t taken =
+      !current ? 0
+               : std::min<size_t>({answer.steps_taken(),
+                                   static_cast<size_t>(request.steps_size()),
+                                   pending_.size()});
+  for (size_t i = 0; i < taken; ++i) {
+    kept_.push_back(std::move(pending_.front()));
+    pending_.pop_front();
+    if (kept_.size() > kMaxKeptSteps) kept_.pop_front();
+  }
+  if (current && request.finished() &&
+      static_cast<int>(taken) == request.steps_size()) {
+    finish_acknowledged_ = true;
+  }
+  DropTaken(request, answer.checkpoints_taken());
+  stalled_ = taken == 0 && request.steps_size() > 0;
+  told_paused_ = request.paused();
+}
+
+void MemberState::ReportCheckpoint(const v1::CheckpointReport& report) {
+  if (checkpoints_.size() >= kMaxPendingCheckpoints) {
+    const auto failure = std::find_if(
+        checkpoints_.begin(), checkpoints_.end(),
+        [](const v1::CheckpointReport& old) { return !old.has_file(); });
+    checkpoints_.erase(failure == checkpoints_.end() ? checkpoints_.begin()
+                                                     : failure);
+  }
+  checkpoints_.push_back(report);
+  untold_checkpoint_ = true;
+}
+
+// Some of those that were sent may have been left out since.
+void MemberState::DropTaken(const v1::HeartbeatRequest& request,
+                            uint32_t taken) {
+  const int count = static_cast<int>(std::min<int64_t>(
+      taken, static_cast<int64_t>(request.checkpoints_size())));
+  for (int i = 0; i < count && !checkpoints_.empty(); ++i) {
+    const v1::CheckpointReport& told = request.checkpoints(i);
+    if (checkpoints_.front().step() == told.step() &&
+        checkpoints_.front().plan_epoch() == told.plan_epoch()) {
+      checkpoints_.pop_front();
+    }
+  }
+}
+
+void MemberState::OnError(const absl::Status& error, int64_t now_micros) {
+  if (!end_.ok() || phase_ == v1::JOB_PHASE_DONE) return;
+  if (!absl::IsUnavailable(error) && !absl::IsResourceExhausted(error)) {
+    end_ = error;
+    return;
+  }
+  if (silent_micros(now_micros) >= lost_micros_) end_ = Silence(now_micros);
+}
+
+absl::Status MemberState::Silence(int64_t now_micros) const {
+  return absl::UnavailableError(absl::StrFormat(
+      "coordinator %s has not answered for %.1f s", coordinator_,
+      static_cast<double>(silent_micros(now_micros)) / 1e6));
+}
+
+void MemberState::OnPlan(uint64_t plan_epoch, int64_t start_step) {
+  if (phase_ == v1::JOB_PHASE_WAITING) phase_ = v1::JOB_PHASE_RUNNING;
+  StartAt(plan_epoch, start_step);
+  started_ = false;
+}
+
+void MemberState::StartAt(uint64_t plan_epoch, int64_t step, int64_t begun) {
+  if (plan_epoch != plan_epoch_) {
+    pending_.clear();
+    kept_.clear();
+    stop_step_.reset();
+  }
+  plan_epoch_ = plan_epoch;
+  newest_plan_ = std::max(newest_plan_, plan_epoch);
+  start_step_ = step;
+  begun_step_ = step;
+  begun_before_ = begun;
+  started_ = true;
+  told_paused_ = false;
+  stalled_ = false;
+  finishing_ = false;
+  finish_acknowledged_ = false;
+  wants_weights_ = false;
+}
+
+}  // namespace tributary

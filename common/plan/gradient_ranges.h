@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "common/base/parameter_spec.h"
+
+namespace tributary {
+
+// Elements [begin, end) of one parameter; both at grain borders or at the
+// parameter's end.
+struct GradientRange {
+  int parameter = 0;
+  int64_t begin = 0;
+  int64_t end = 0;
+
+  int64_t size() const { return end - begin; }
+};
+
+// Parameters [first, last] that are reduced together: one stretch [begin, end)
+// of the array that holds all gradients in forward order.
+struct GradientBucket {
+  int first = 0;
+  int last = 0;
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+// Where parameters stand in an array of their own: elements from its start.
+using Offsets = std::vector<int64_t>;
+
+// Buckets in backward order, the last parameters first. Each takes parameters
+// until it holds `bytes`; the first one, which backward fills while little else
+// can be sent, until it holds `first_bytes` (Li et al. 2020, PyTorch
+// Distributed).
+std::vector<GradientBucket> MakeBuckets(const ParameterSpecs& parameters,
+                                        const Offsets& offsets,
+                                        int64_t first_bytes, int64_t bytes);
+
+// Cuts a bucket into `parts` stretches of nearly even length that end at grain
+// borders of a parameter: parts + 1 bounds, from bucket.begin to bucket.end.
+std::vector<int64_t> CutBucket(const GradientBucket& bucket,
+                               const ParameterSpecs& parameters,
+                               const Offsets& offsets, int parts);
+
+// The parts of parameters within [begin, end) of the bucket, in forward order.
+std::vector<GradientRange> RangesWithin(const GradientBucket& bucket,
+                                        const ParameterSpecs& parameters,
+                                        const Offsets& offsets, int64_t begin,
+                                        int64_t end);
+
+}  // namespace tributary

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "common/plan/partition_plan.h"
+#include "tributary/v1/plan.pb.h"
+
+namespace tributary {
+
+void ToProto(const ParameterSpecs& specs,
+             google::protobuf::RepeatedPtrField<v1::ParameterSpec>* out);
+ParameterSpecs FromProto(
+    const google::protobuf::RepeatedPtrField<v1::ParameterSpec>& specs);
+
+// Of its workers, as MakePartitionPlan has found it good.
+DeviceMesh MeshOf(const v1::Plan& plan);
+
+// The cut that a published plan stands for; without servers into one shard.
+// Errors as PartitionPlan::Create;
+// InvalidArgument also: a mesh that is not of its workers, or a parameter that
+// nobody holds.
+absl::StatusOr<PartitionPlan> MakePartitionPlan(const v1::Plan& plan);
+
+}  // namespace tributary

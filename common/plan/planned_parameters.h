@@ -1,0 +1,29 @@
+#pragma once
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/base/parameter_spec.h"
+#include "common/layers/layer_costs.h"
+#include "common/layers/tensor_cuts.h"
+#include "tributary/v1/job.pb.h"
+
+namespace tributary {
+
+// The first layer of every stage, and the number of layers: CutStages by the
+// FLOPs of both passes, so that every process cuts alike; pairs of layers that
+// tensor ranks share stay together. InvalidArgument: fewer such parts than
+// stages.
+absl::StatusOr<std::vector<int>> StageBounds(const ModelCosts& costs,
+                                             const TensorCuts& cuts,
+                                             int stages);
+// Of a resolved job; errors as CostsOfModel's, too.
+absl::StatusOr<std::vector<int>> StageBounds(const v1::JobSpec& job,
+                                             const Shape& sample_shape);
+
+// The parameters of the model as the mesh cuts and places them: what the plan
+// of the job lists. A function of the job alone.
+absl::StatusOr<ParameterSpecs> PlannedParameters(const v1::JobSpec& job,
+                                                 const Shape& sample_shape);
+
+}  // namespace tributary

@@ -1,0 +1,159 @@
+#include "coordinator/core/checkpoint_ledger.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace tributary {
+
+void CheckpointLedger::Begin(int64_t start_step, std::vector<uint32_t> holders,
+                             std::string writer) {
+  holders_ = std::move(holders);
+  writer_ = std::move(writer);
+  entries_.clear();
+  reported_.clear();
+  failed_.clear();  // the new plan may write these steps already
+  settled_step_ = start_step;
+}
+
+bool CheckpointLedger::HasPassed(uint32_t shard, int64_t step) const {
+  const auto found = reported_.find(shard);
+  return found != reported_.end() && found->second >= step;
+}
+
+void CheckpointLedger::Add(uint32_t shard, const v1::CheckpointReport& report) {
+  // The file of one that holds nothing would stand for another's that is
+  // missing.
+  if (std::find(holders_.begin(), holders_.end(), shard) == holders_.end()) {
+    return;
+  }
+  const int64_t step = report.step();
+  if (HasPassed(shard, step)) return;  // it comes again
+  reported_[shard] = step;
+  if (step <= settled_step_) {
+    // A file behind a whole checkpoint is of no use.
+    if (report.has_file()) failed_.push_back(step);
+    return;
+  }
+  Entry& entry = entries_[step];
+  if (entry.failed) {
+    // Another server's file had failed before: this one is to be removed, too.
+    if (report.has_file()) failed_.push_back(step);
+  } else if (!report.has_file()) {
+    Fail(step, absl::StrCat(writer_, " ", shard, ": ",
+                            report.error().substr(0, kMaxTextBytes)));
+  } else if (report.ByteSizeLong() > kMaxTextBytes ||
+             report.state_names_size() > kMaxStates) {
+    Fail(step,
+         absl::StrCat(writer_, " ", shard, " reports it in ",
+                      report.ByteSizeLong(), " bytes and ",
+                      report.state_names_size(), " states; wanted at most ",
+                      kMaxTextBytes, " and ", kMaxStates));
+  } else {
+    entry.reports[shard] = report;
+  }
+  FailWhatIsPassed();
+  Bound();
+}
+
+void CheckpointLedger::FailWhatIsPassed() {
+  for (const auto& [step, entry] : entries_) {
+    if (entry.failed) continue;
+    for (uint32_t shard : holders_) {
+      if (entry.reports.count(shard) > 0 || !HasPassed(shard, step)) continue;
+      Fail(step, absl::StrCat(writer_, " ", shard, " has written that of step ",
+                              reported_[shard], " without it"));
+      break;
+    }
+  }
+}
+
+void CheckpointLedger::Bound() {
+  size_t open = 0;
+  for (const auto& [step, entry] : entries_) open += entry.failed ? 0 : 1;
+  if (open > kMaxOpen) {
+    const auto oldest =
+        std::find_if(entries_.begin(), entries_.end(),
+                     [](const auto& entry) { return !entry.second.failed; });
+    Fail(oldest->first,
+         absl::StrCat("only ", oldest->second.reports.size(), " of ",
+                      holders_.size(), " ", writer_, "s have written it, and ",
+                      open - 1, " later ones wait"));
+  }
+  // A report that comes after this is known by the later ones of the others.
+  while (entries_.size() > 2 * kMaxOpen) {
+    entries_.erase(
+        std::find_if(entries_.begin(), entries_.end(),
+                     [](const auto& entry) { return entry.second.failed; }));
+  }
+}
+
+void CheckpointLedger::Fail(int64_t step, const std::string& why) {
+  ++failures_;
+  failed_.push_back(step);
+  notices_.push_back(
+      absl::StrCat("the checkpoint of step ", step, " failed: ", why));
+  entries_[step] = {.reports = {}, .failed = true};
+}
+
+std::optional<CheckpointLedger::Complete> CheckpointLedger::Next() const {
+  for (const auto& [step, entry] : entries_) {
+    if (entry.failed || entry.reports.size() < holders_.size()) continue;
+    Complete complete;
+    complete.step = step;
+    for (const auto& [shard, report] : entry.reports) {
+      complete.files.push_back(report.file());
+      complete.state_names.assign(report.state_names().begin(),
+                                  report.state_names().end());
+    }
+    return complete;
+  }
+  return std::nullopt;
+}
+
+void CheckpointLedger::Settle(int64_t step, const absl::Status& status,
+                              int64_t now_micros) {
+  const auto found = entries_.find(step);
+  if (found == entries_.end() || found->second.failed) return;
+  if (!status.ok()) {
+    return Fail(step, std::string(status.message()));
+  }
+  newest_step_ = step;
+  newest_micros_ = now_micros;
+  pause_seconds_ = write_seconds_ = 0;
+  for (const auto& [shard, report] : found->second.reports) {
+    pause_seconds_ = std::max(pause_seconds_, report.pause_seconds());
+    write_seconds_ = std::max(write_seconds_, report.write_seconds());
+  }
+  settled_step_ = step;
+  // All have reported this one, so none of the earlier is open any more.
+  entries_.erase(entries_.begin(), entries_.upper_bound(step));
+}
+
+bool CheckpointLedger::Awaits(int64_t last_step, int64_t every_steps) const {
+  for (int64_t step = last_step / every_steps * every_steps;
+       step > settled_step_; step -= every_steps) {
+    const auto found = entries_.find(step);
+    if (found != entries_.end()) {
+      if (!found->second.failed) return true;
+      continue;
+    }
+    const auto passed = [this, step](uint32_t shard) {
+      return HasPassed(shard, step);
+    };
+    // A holder that reports a later step first will never report this one.
+    if (std::none_of(holders_.begin(), holders_.end(), passed)) return true;
+  }
+  return false;
+}
+
+std::vector<int64_t> CheckpointLedger::TakeFailed() {
+  return std::exchange(failed_, {});
+}
+
+std::vector<std::string> CheckpointLedger::TakeNotices() {
+  return std::exchange(notices_, {});
+}
+
+}  // namespace tributary

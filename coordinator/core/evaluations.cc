@@ -1,0 +1,83 @@
+#include "coordinator/core/evaluations.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/evaluation/evaluation.h"
+#include "common/status/status_macros.h"
+#include "coordinator/core/name_list.h"
+
+namespace tributary {
+
+absl::Status Evaluations::Add(const v1::ReportEvaluationRequest& request) {
+  if (request.step() < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "an evaluation's step must not be negative, got ", request.step()));
+  }
+  if (request.step() <= latest_.step) return absl::OkStatus();
+  TRIBUTARY_RETURN_IF_ERROR(Evaluation(loss_).Add(request.part()));
+  if (request.step() <= given_up_step_) return absl::OkStatus();
+  Parts& parts = open_[request.step()];
+  parts.resize(num_workers_);
+  std::optional<v1::ReportEvaluationRequest>& part = parts[request.rank()];
+  if (!part) part = request;
+  const bool complete = std::all_of(
+      parts.begin(), parts.end(), [](const auto& p) { return p.has_value(); });
+  if (!complete) {
+    if (open_.size() > kMaxOpen) GiveUpOldest();
+    return absl::OkStatus();
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(EvaluationRecord record, AddUp(parts));
+  latest_ = record;
+  all_.push_back(record);
+  records_.push_back(std::move(record));
+  // What an earlier evaluation still waits for will not come any more.
+  open_.erase(open_.begin(), open_.upper_bound(request.step()));
+  return absl::OkStatus();
+}
+
+void Evaluations::GiveUpOldest() {
+  const auto& [step, parts] = *open_.begin();
+  std::vector<uint32_t> missing;
+  for (size_t rank = 0; rank < parts.size(); ++rank) {
+    if (!parts[rank]) missing.push_back(static_cast<uint32_t>(rank));
+  }
+  notices_.push_back(absl::StrCat(
+      "the evaluation after step ", step, " is given up: ", RankList(missing),
+      missing.size() == 1 ? " has" : " have", " not reported while ", kMaxOpen,
+      " later ones were begun"));
+  given_up_step_ = step;
+  open_.erase(open_.begin());
+}
+
+void Evaluations::Restore(std::vector<EvaluationRecord> complete) {
+  if (!complete.empty()) latest_ = complete.back();
+  all_ = std::move(complete);
+}
+
+absl::StatusOr<EvaluationRecord> Evaluations::AddUp(const Parts& parts) const {
+  EvaluationRecord record;
+  Evaluation evaluation(loss_);
+  for (const auto& part : parts) {
+    TRIBUTARY_RETURN_IF_ERROR(evaluation.Add(part->part()));
+    record.samples += part->part().samples();
+  }
+  record.step = parts[0]->step();
+  record.epoch = parts[0]->epoch();
+  record.metrics = evaluation.Metrics();
+  return record;
+}
+
+std::vector<EvaluationRecord> Evaluations::Take(int64_t step) {
+  const auto end =
+      std::find_if(records_.begin(), records_.end(),
+                   [step](const auto& record) { return record.step > step; });
+  std::vector<EvaluationRecord> taken(std::make_move_iterator(records_.begin()),
+                                      std::make_move_iterator(end));
+  records_.erase(records_.begin(), end);
+  return taken;
+}
+
+}  // namespace tributary

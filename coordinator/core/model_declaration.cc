@@ -1,0 +1,86 @@
+#include "coordinator/core/model_declaration.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "common/job/job_options.h"
+#include "common/plan/partition_plan.h"
+#include "common/plan/plan_codec.h"
+
+namespace tributary {
+namespace {
+
+std::string Describe(const v1::ParameterSpec& spec) {
+  return absl::StrCat("\"", spec.name(), "\" [",
+                      absl::StrJoin(spec.shape(), ", "), "]");
+}
+
+uint64_t BucketBytes(const v1::JobSpec& job) {
+  const uint64_t bytes = job.strategy().parameter_server().bucket_bytes();
+  return bytes == 0 ? PartitionPlan::kDefaultBucketBytes : bytes;
+}
+
+}  // namespace
+
+v1::Plan PlanOf(const v1::DeclareModelRequest& model, const v1::JobSpec& job) {
+  v1::Plan plan;
+  *plan.mutable_parameters() = model.parameters();
+  plan.set_bucket_bytes(BucketBytes(job));
+  plan.set_num_workers(job.cluster().workers());
+  if (const DeviceMesh mesh = DeviceMeshOf(job); mesh.model_size() > 1) {
+    plan.mutable_mesh()->set_data(mesh.data);
+    plan.mutable_mesh()->set_stages(mesh.stages);
+    plan.mutable_mesh()->set_tensor(mesh.tensor);
+  }
+  plan.set_total_steps(model.total_steps());
+  return plan;
+}
+
+absl::Status CheckDeclaration(const v1::DeclareModelRequest& model,
+                              const v1::JobSpec& job) {
+  v1::Plan plan = PlanOf(model, job);
+  for (int i = 0; i < job.cluster().servers(); ++i) plan.add_servers();
+  return MakePartitionPlan(plan).status();
+}
+
+bool OtherData(uint32_t one, uint32_t other) {
+  return one != 0 && other != 0 && one != other;
+}
+
+std::string DeclarationDifference(const v1::DeclareModelRequest& first,
+                                  const v1::DeclareModelRequest& other) {
+  if (first.parameters_size() != other.parameters_size()) {
+    return absl::StrCat(other.parameters_size(), " parameters instead of ",
+                        first.parameters_size());
+  }
+  for (int i = 0; i < first.parameters_size(); ++i) {
+    const std::string wanted = Describe(first.parameters(i));
+    const std::string came = Describe(other.parameters(i));
+    if (wanted != came) {
+      return absl::StrCat("parameter ", i, " as ", came, " instead of ",
+                          wanted);
+    }
+    // What else is said of it: who holds it, of what it is a slice.
+    const std::string all_wanted = first.parameters(i).ShortDebugString();
+    const std::string all_came = other.parameters(i).ShortDebugString();
+    if (all_wanted != all_came) {
+      return absl::StrCat("parameter ", i, " as {", all_came, "} instead of {",
+                          all_wanted, "}");
+    }
+  }
+  if (first.total_steps() != other.total_steps()) {
+    return absl::StrCat(other.total_steps(), " steps instead of ",
+                        first.total_steps());
+  }
+  if (first.steps_per_epoch() != other.steps_per_epoch()) {
+    return absl::StrCat(other.steps_per_epoch(), " steps an epoch instead of ",
+                        first.steps_per_epoch());
+  }
+  if (OtherData(first.data_checksum(), other.data_checksum())) {
+    return absl::StrFormat("training data of checksum %08x instead of %08x",
+                           other.data_checksum(), first.data_checksum());
+  }
+  return "";
+}
+
+}  // namespace tributary

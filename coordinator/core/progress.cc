@@ -1,0 +1,201 @@
+#include "coordinator/core/progress.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/timeline_step.h"
+
+namespace tributary {
+namespace {
+
+// A loss may be anything, training diverges; times may not.
+bool IsDuration(double seconds) {
+  return std::isfinite(seconds) && seconds >= 0;
+}
+
+absl::Status CheckReport(uint32_t rank, const v1::StepReport& report,
+                         int64_t wanted_step) {
+  if (report.step() != wanted_step) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rank ", rank, " reports step ", report.step(),
+                     " where step ", wanted_step, " follows"));
+  }
+  if (report.epoch() < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rank ", rank, " reports epoch ", report.epoch(),
+                     " in step ", report.step(), "; epochs count from 1"));
+  }
+  for (double seconds :
+       {report.step_seconds(), report.data_seconds(), report.compute_seconds(),
+        report.wait_seconds(), report.push_seconds(), report.exchange_seconds(),
+        report.idle_seconds(), report.optimizer_seconds()}) {
+    if (!IsDuration(seconds)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("rank ", rank, " reports ", seconds, " seconds in step ",
+                       report.step()));
+    }
+  }
+  if (report.spans_size() > kMaxStepSpans) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "rank ", rank, " reports ", report.spans_size(), " spans in step ",
+        report.step(), ", wanted at most ", kMaxStepSpans));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Progress::Progress(int num_workers, int64_t start_step) : ranks_(num_workers) {
+  for (Rank& rank : ranks_) rank.last_step = start_step;
+  latest_.step = start_step;
+}
+
+void Progress::Continue(const RecordedSteps& recorded) {
+  total_samples_ = recorded.samples;
+  training_seconds_ = recorded.training_seconds;
+  if (recorded.step <= latest_.step) return;
+  for (Rank& rank : ranks_) rank.last_step = recorded.step;
+  latest_.step = recorded.step;
+  latest_.epoch = recorded.epoch;
+  latest_.loss = recorded.loss;
+}
+
+absl::Status Progress::StartAt(uint32_t rank_index, int64_t start_step) {
+  Rank& rank = ranks_[rank_index];
+  if (start_step < 0 || start_step > kMaxStep) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rank ", rank_index, " begins after step ", start_step,
+                     ", wanted 0 to ", kMaxStep));
+  }
+  const auto room = static_cast<int64_t>(kMaxWaiting - rank.waiting.size());
+  if (start_step - rank.last_step > room) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rank ", rank_index, " begins after step ", start_step,
+                     ", its last report is of step ", rank.last_step));
+  }
+  while (rank.last_step < start_step) {
+    v1::StepReport lost;
+    lost.set_step(++rank.last_step);
+    rank.waiting.push_back(lost);
+  }
+  MergeComplete();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint32_t> Progress::Add(
+    uint32_t rank_index,
+    const google::protobuf::RepeatedPtrField<v1::StepReport>& reports) {
+  Rank& rank = ranks_[rank_index];
+  int64_t wanted = rank.last_step + 1;
+  for (const v1::StepReport& report : reports) {
+    if (report.step() >= 1 && report.step() < wanted) continue;  // seen before
+    if (absl::Status status = CheckReport(rank_index, report, wanted);
+        !status.ok()) {
+      return status;
+    }
+    ++wanted;
+  }
+  uint32_t settled = 0;
+  for (const v1::StepReport& report : reports) {
+    if (report.step() > rank.last_step) {
+      if (rank.waiting.size() >= kMaxWaiting ||
+          records_.size() >= kMaxWaiting) {
+        break;
+      }
+      rank.waiting.push_back(report);
+      // What waits stays small, whatever a member sends.
+      rank.waiting.back().DiscardUnknownFields();
+      if (!IsTimelineStep(report.step())) rank.waiting.back().clear_spans();
+      rank.last_step = report.step();
+      MergeComplete();
+    }
+    ++settled;
+  }
+  return settled;
+}
+
+void Progress::MergeComplete() {
+  const auto has_reported = [](const Rank& rank) {
+    return !rank.waiting.empty();
+  };
+  while (std::all_of(ranks_.begin(), ranks_.end(), has_reported)) {
+    latest_ = MergeFront();
+    total_samples_ += latest_.samples;
+    training_seconds_ += latest_.step_seconds;
+    records_.push_back(latest_);
+    latest_.ranks.clear();
+  }
+}
+
+StepRecord Progress::MergeFront() {
+  StepRecord record;
+  record.step = ranks_[0].waiting.front().step();
+  record.epoch = latest_.epoch;  // where all reports are lost
+  size_t reported = 0;
+  for (const Rank& rank : ranks_) {
+    const v1::StepReport& report = rank.waiting.front();
+    if (report.epoch() == 0 || ++reported > 1) continue;
+    record.epoch = report.epoch();
+    record.learning_rate = report.learning_rate();
+  }
+  const double share = 1.0 / static_cast<double>(std::max<size_t>(1, reported));
+  double loss_sum = 0;  // in rank order, so the same in every run
+  double least_wait = std::numeric_limits<double>::infinity();
+  for (Rank& rank : ranks_) {
+    const v1::StepReport& report = rank.waiting.front();
+    loss_sum += report.loss_sum();
+    record.samples += report.samples();
+    record.step_seconds += share * report.step_seconds();
+    record.compute_seconds += share * report.compute_seconds();
+    record.push_seconds += share * report.push_seconds();
+    record.wait_seconds += share * report.wait_seconds();
+    record.data_seconds += share * report.data_seconds();
+    record.exchange_seconds += share * report.exchange_seconds();
+    record.idle_seconds += share * report.idle_seconds();
+    record.optimizer_seconds += share * report.optimizer_seconds();
+    record.bytes_sent += report.bytes_sent();
+    record.bytes_received += report.bytes_received();
+    if (report.epoch() > 0) {
+      least_wait = std::min(least_wait, report.wait_seconds());
+    }
+  }
+  if (reported > 0) {
+    record.peer_seconds = std::max(0.0, record.wait_seconds - least_wait);
+  }
+  for (Rank& rank : ranks_) {
+    if (IsTimelineStep(record.step)) {
+      record.ranks.push_back(std::move(rank.waiting.front()));
+    }
+    rank.waiting.pop_front();
+  }
+  record.loss = record.samples > 0
+                    ? loss_sum / static_cast<double>(record.samples)
+                    : latest_.loss;
+  record.samples_per_second = Rate(record);
+  return record;
+}
+
+// Samples over the seconds of the steps in the window, which always holds the
+// newest step. Summed anew: a running sum of seconds would drift.
+double Progress::Rate(const StepRecord& record) {
+  recent_.push_back({record.samples, record.step_seconds});
+  recent_samples_ += record.samples;
+  double seconds = 0;
+  size_t kept = 0;
+  for (auto it = recent_.rbegin(); it != recent_.rend(); ++it, ++kept) {
+    if (kept > 0 && seconds + it->seconds > kWindowSeconds) break;
+    seconds += it->seconds;
+  }
+  while (recent_.size() > kept) {
+    recent_samples_ -= recent_.front().samples;
+    recent_.pop_front();
+  }
+  return seconds > 0 ? static_cast<double>(recent_samples_) / seconds : 0;
+}
+
+std::vector<StepRecord> Progress::Take() { return std::exchange(records_, {}); }
+
+}  // namespace tributary

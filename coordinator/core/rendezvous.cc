@@ -1,0 +1,98 @@
+#include "coordinator/core/rendezvous.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "common/status/status_macros.h"
+#include "coordinator/core/name_list.h"
+
+namespace tributary {
+namespace {
+
+std::string Ranks(const google::protobuf::RepeatedField<uint32_t>& ranks) {
+  return RankList({ranks.begin(), ranks.end()});
+}
+
+}  // namespace
+
+void Rendezvous::Begin(uint64_t plan_epoch) {
+  if (plan_epoch == plan_epoch_) return;
+  plan_epoch_ = plan_epoch;
+  groups_.clear();
+}
+
+absl::Status Rendezvous::CheckBounds(const v1::ExchangeRequest& request) const {
+  const std::set<uint32_t> ranks(request.ranks().begin(),
+                                 request.ranks().end());
+  if (ranks.count(request.rank()) == 0 || *ranks.rbegin() >= num_ranks_ ||
+      ranks.size() != static_cast<size_t>(request.ranks_size())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a group has different ranks below ", num_ranks_,
+                     ", one of them its sender's; got ", request.ranks_size(),
+                     " of them from rank ", request.rank()));
+  }
+  if (request.payload().size() > kMaxPayloadBytes ||
+      request.group().size() > kMaxNameBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a payload has at most ", kMaxPayloadBytes,
+        " bytes and a group's name ", kMaxNameBytes, ", got ",
+        request.payload().size(), " and ", request.group().size()));
+  }
+  if (groups_.count(request.group()) == 0 && groups_.size() >= kMaxGroups) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("there are ", kMaxGroups, " groups already"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Rendezvous::Put(const v1::ExchangeRequest& request) {
+  TRIBUTARY_RETURN_IF_ERROR(CheckBounds(request));
+  Group& group = groups_[request.group()];
+  if (group.ranks.empty()) {
+    group.ranks.assign(request.ranks().begin(), request.ranks().end());
+    group.payloads.resize(group.ranks.size());
+    group.missing = group.ranks.size();
+  }
+  if (!std::equal(group.ranks.begin(), group.ranks.end(),
+                  request.ranks().begin(), request.ranks().end())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("group ", request.group(), " has ", RankList(group.ranks),
+                     ", got ", Ranks(request.ranks())));
+  }
+  const auto place =
+      std::find(group.ranks.begin(), group.ranks.end(), request.rank());
+  std::optional<std::string>& own = group.payloads[place - group.ranks.begin()];
+  if (group.missing == 0) {
+    if (own == request.payload()) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        absl::StrCat("group ", request.group(),
+                     " is complete, with another rank ", request.rank()));
+  }
+  if (!own) --group.missing;
+  own = request.payload();
+  if (group.missing > 0) return absl::OkStatus();
+  for (const std::optional<std::string>& payload : group.payloads) {
+    group.complete.add_payloads(*payload);
+  }
+  return absl::OkStatus();
+}
+
+const v1::ExchangeResponse* Rendezvous::Complete(
+    const std::string& group) const {
+  const auto found = groups_.find(group);
+  if (found == groups_.end() || found->second.missing > 0) return nullptr;
+  return &found->second.complete;
+}
+
+std::string Rendezvous::Missing(const std::string& group) const {
+  std::vector<uint32_t> missing;
+  const auto found = groups_.find(group);
+  if (found == groups_.end()) return "";
+  for (size_t m = 0; m < found->second.payloads.size(); ++m) {
+    if (!found->second.payloads[m]) missing.push_back(found->second.ranks[m]);
+  }
+  return RankList(missing);
+}
+
+}  // namespace tributary

@@ -1,0 +1,173 @@
+#include "coordinator/core/state_file.h"
+
+#include <cstdint>
+#include <cstring>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/job/job_options.h"
+#include "common/plan/partition_plan.h"
+#include "common/plan/plan_codec.h"
+#include "common/status/status_macros.h"
+#include "common/wire/crc32c.h"
+#include "coordinator/core/job_state.h"
+#include "coordinator/core/membership.h"
+#include "coordinator/core/model_declaration.h"
+
+namespace tributary {
+namespace {
+
+constexpr uint64_t kMaxTerm = uint64_t{1} << 62;  // it can be added to
+
+absl::Status CheckCluster(const v1::JobSpec& job) {
+  const v1::ClusterSpec& cluster = job.cluster();
+  const int fewest = UsesServers(job) ? 1 : 0;
+  if (cluster.servers() < fewest ||
+      cluster.servers() > PartitionPlan::kMaxShards || cluster.workers() < 1 ||
+      cluster.workers() > Membership::kMaxWorkers) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a job of ", cluster.servers(), " servers and ", cluster.workers(),
+        " workers, wanted ", fewest, " to ", PartitionPlan::kMaxShards,
+        " and 1 to ", Membership::kMaxWorkers));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPlaces(const v1::CoordinatorState& state) {
+  std::set<std::pair<v1::Role, uint32_t>> seen;
+  for (const v1::PlaceState& place : state.places()) {
+    const v1::Role role = place.holder().role();
+    const v1::ClusterSpec& cluster = state.job().cluster();
+    const int64_t places = role == v1::ROLE_SERVER   ? cluster.servers()
+                           : role == v1::ROLE_WORKER ? cluster.workers()
+                                                     : 0;
+    if (place.index() >= places) {
+      return absl::InvalidArgumentError(absl::StrCat("place ", place.index(),
+                                                     " of role ", role,
+                                                     ", the job has ", places));
+    }
+    if (!seen.insert({role, place.index()}).second) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "place ", place.index(), " of role ", role, " stands there twice"));
+    }
+    if (place.incarnation() < 1 ||
+        place.incarnation() > state.last_incarnation()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "incarnation ", place.incarnation(), " of place ", place.index(),
+          ", wanted 1 to ", state.last_incarnation()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPlan(const v1::CoordinatorState& state) {
+  if (!state.has_plan()) return absl::OkStatus();
+  const v1::ClusterSpec& cluster = state.job().cluster();
+  if (state.plan().servers_size() != cluster.servers() ||
+      state.plan().num_workers() != cluster.workers()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a plan for ", state.plan().servers_size(), " servers and ",
+        state.plan().num_workers(), " workers, the job has ", cluster.servers(),
+        " and ", cluster.workers()));
+  }
+  return MakePartitionPlan(state.plan()).status();
+}
+
+absl::Status CheckEvaluations(const v1::CoordinatorState& state) {
+  int64_t last = -1;
+  for (const v1::EvaluationState& evaluation : state.evaluations()) {
+    if (evaluation.step() <= last) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("an evaluation of step ", evaluation.step(),
+                       " follows one of step ", last));
+    }
+    last = evaluation.step();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckState(const v1::CoordinatorState& state) {
+  if (state.phase() < v1::JOB_PHASE_WAITING ||
+      state.phase() > v1::JOB_PHASE_FAILED) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("job phase ", static_cast<int>(state.phase()),
+                     ", wanted 1 to ", v1::JOB_PHASE_FAILED));
+  }
+  if (state.restore_step() < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "restore step ", state.restore_step(), ", wanted 0 or more"));
+  }
+  if (state.term() > kMaxTerm) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("term ", state.term(), ", wanted at most ", kMaxTerm));
+  }
+  TRIBUTARY_RETURN_IF_ERROR(CheckCluster(state.job()));
+  TRIBUTARY_RETURN_IF_ERROR(CheckEvaluations(state));
+  if (!state.declaration().parameters().empty()) {  // the next plan is of it
+    TRIBUTARY_RETURN_IF_ERROR(
+        CheckDeclaration(state.declaration(), state.job()));
+  }
+  TRIBUTARY_RETURN_IF_ERROR(CheckPlan(state));
+  return CheckPlaces(state);
+}
+
+}  // namespace
+
+std::vector<EvaluationRecord> EvaluationsOf(const v1::CoordinatorState& state) {
+  std::vector<EvaluationRecord> evaluations;
+  for (const v1::EvaluationState& saved : state.evaluations()) {
+    EvaluationRecord record;
+    record.step = saved.step();
+    record.epoch = saved.epoch();
+    record.samples = saved.samples();
+    record.metrics.insert(saved.metrics().begin(), saved.metrics().end());
+    evaluations.push_back(std::move(record));
+  }
+  return evaluations;
+}
+
+void SaveEvaluations(const std::vector<EvaluationRecord>& evaluations,
+                     v1::CoordinatorState* state) {
+  for (const EvaluationRecord& record : evaluations) {
+    v1::EvaluationState* saved = state->add_evaluations();
+    saved->set_step(record.step);
+    saved->set_epoch(record.epoch);
+    saved->set_samples(record.samples);
+    for (const auto& [name, value] : record.metrics) {
+      (*saved->mutable_metrics())[name] = value;
+    }
+  }
+}
+
+std::string EncodeState(const v1::CoordinatorState& state) {
+  std::string bytes(sizeof(uint32_t), '\0');
+  state.AppendToString(&bytes);
+  const uint32_t crc =
+      Crc32c(bytes.data() + sizeof(crc), bytes.size() - sizeof(crc));
+  std::memcpy(bytes.data(), &crc, sizeof(crc));
+  return bytes;
+}
+
+absl::StatusOr<v1::CoordinatorState> DecodeState(const std::string& file,
+                                                 absl::string_view bytes) {
+  uint32_t crc = 0;
+  if (bytes.size() < sizeof(crc)) {
+    return absl::DataLossError(
+        absl::StrCat(file, " is cut short after ", bytes.size(), " bytes"));
+  }
+  std::memcpy(&crc, bytes.data(), sizeof(crc));
+  bytes.remove_prefix(sizeof(crc));
+  v1::CoordinatorState state;
+  if (Crc32c(bytes.data(), bytes.size()) != crc ||
+      !state.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return absl::DataLossError(absl::StrCat(file, " is damaged"));
+  }
+  if (const absl::Status status = CheckState(state); !status.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(file, " is impossible: ", status.message()));
+  }
+  return state;
+}
+
+}  // namespace tributary

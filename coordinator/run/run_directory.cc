@@ -1,0 +1,268 @@
+#include "coordinator/run/run_directory.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "common/files/atomic_file.h"
+#include "common/files/safetensors.h"
+#include "common/files/sha256.h"
+#include "common/job/job_file.h"
+#include "common/status/status_macros.h"
+#include "coordinator/core/state_file.h"
+
+namespace tributary {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMostRunsASecond = 1000;
+constexpr char kStateFile[] = "/coordinator.state";
+constexpr char kSummaryFile[] = "/summary.json";
+constexpr char kTimelineFile[] = "/timeline.jsonl";
+
+// What is safe as a file's name: everything else becomes "-".
+std::string FileName(const std::string& name) {
+  std::string safe = name.empty() ? "job" : name;
+  for (char& c : safe) {
+    if (!absl::ascii_isalnum(c) && c != '.' && c != '_') c = '-';
+  }
+  if (safe[0] == '.') safe[0] = '-';
+  return safe.substr(0, 100);
+}
+
+std::string DefaultName(const std::string& name, std::time_t started) {
+  std::tm local{};
+  localtime_r(&started, &local);
+  char stamp[32];
+  std::strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &local);
+  return absl::StrCat("runs/", FileName(name), "-", stamp);
+}
+
+absl::Status CannotCreate(const std::string& path, const std::error_code& why) {
+  return absl::UnavailableError(
+      absl::StrCat("cannot create ", path, ": ", why.message()));
+}
+
+// Makes one new folder; two runs that begin at once get two.
+absl::StatusOr<std::string> MakeDefault(const std::string& job_name,
+                                        std::time_t started) {
+  const std::string name = DefaultName(job_name, started);
+  std::error_code error;
+  fs::create_directories("runs", error);
+  if (error) return CannotCreate("runs", error);
+  for (int i = 1; i <= kMostRunsASecond; ++i) {
+    const std::string path = i == 1 ? name : absl::StrCat(name, "-", i);
+    if (fs::create_directory(path, error)) return path;
+    if (error) return CannotCreate(path, error);
+  }
+  return absl::AlreadyExistsError(
+      absl::StrCat("run directory ", name, " and its numbers are all taken"));
+}
+
+absl::StatusOr<RecordFile> OpenMetrics(const std::string& path) {
+  return RecordFile::Open(path, /*max_kept=*/64 << 20);
+}
+
+// Details go first.
+absl::StatusOr<RecordFile> OpenTimeline(const std::string& path) {
+  return RecordFile::Open(path, /*max_kept=*/16 << 20);
+}
+
+// A line that was being written is cut off.
+absl::Status CutToWholeLines(const std::string& path) {
+  std::error_code error;
+  const auto size = fs::file_size(path, error);
+  if (error) return CannotCreate(path, error);
+  std::ifstream stream(path, std::ios::binary);
+  const auto tail = std::min<uintmax_t>(size, 1 << 16);
+  stream.seekg(static_cast<std::streamoff>(size - tail));
+  const std::string text((std::istreambuf_iterator<char>(stream)), {});
+  const size_t end = text.rfind('\n');
+  const size_t whole = end == std::string::npos ? 0 : end + 1;
+  if (whole < text.size()) {
+    fs::resize_file(path, size - (text.size() - whole), error);
+    if (error) return CannotCreate(path, error);
+  }
+  return absl::OkStatus();
+}
+
+// Nothing is there but what a coordinator that was killed has locked.
+bool IsEmpty(const std::string& path) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(path, error)) {
+    if (entry.path().filename() != RunLock::kFile) return false;
+  }
+  return !error;
+}
+
+absl::Status NotEmpty(const std::string& path) {
+  return absl::AlreadyExistsError(absl::StrCat(
+      "run directory ", path, " is not empty; choose another, or remove it"));
+}
+
+absl::StatusOr<std::string> MakeGiven(const std::string& path) {
+  std::error_code error;
+  if (fs::exists(path, error)) {
+    if (!fs::is_directory(path, error)) {
+      return absl::AlreadyExistsError(
+          absl::StrCat("run directory ", path, " is a file"));
+    }
+    if (!IsEmpty(path)) return NotEmpty(path);
+    return path;
+  }
+  fs::create_directories(path, error);
+  if (error) return CannotCreate(path, error);
+  return path;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> RunDirectory::MakeFolder(const std::string& path,
+                                                     const std::string& name,
+                                                     std::time_t started) {
+  return path.empty() ? MakeDefault(name, started) : MakeGiven(path);
+}
+
+absl::StatusOr<std::unique_ptr<RunDirectory>> RunDirectory::Create(
+    const std::string& path, const v1::JobSpec& job, std::time_t started) {
+  TRIBUTARY_ASSIGN_OR_RETURN(std::string made,
+                             MakeFolder(path, job.name(), started));
+  TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<RunLock> lock,
+                             RunLock::Take(made));
+  // Another run may have begun and ended here since the look at it.
+  if (!IsEmpty(made)) return NotEmpty(made);
+  std::unique_ptr<RunDirectory> run(new RunDirectory(std::move(lock)));
+  std::error_code error;
+  fs::create_directory(run->path_ + "/logs", error);
+  if (error) return CannotCreate(run->path_ + "/logs", error);
+  TRIBUTARY_RETURN_IF_ERROR(
+      WriteFileAtomically(run->path_ + "/job.yaml", JobToYaml(job)));
+  TRIBUTARY_ASSIGN_OR_RETURN(run->metrics_,
+                             OpenMetrics(run->path_ + "/metrics.jsonl"));
+  TRIBUTARY_ASSIGN_OR_RETURN(run->timeline_,
+                             OpenTimeline(run->path_ + kTimelineFile));
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      run->events_,
+      EventFile::Create(run->path_, static_cast<double>(started)));
+  return run;
+}
+
+absl::StatusOr<std::unique_ptr<RunDirectory>> RunDirectory::Open(
+    std::unique_ptr<RunLock> lock, std::time_t started) {
+  std::unique_ptr<RunDirectory> run(new RunDirectory(std::move(lock)));
+  const std::string& path = run->path_;
+  RemoveHalfWritten(path);
+  const std::string metrics = path + "/metrics.jsonl";
+  TRIBUTARY_RETURN_IF_ERROR(CutToWholeLines(metrics));
+  TRIBUTARY_ASSIGN_OR_RETURN(run->recorded_, ReadMetrics(metrics));
+  TRIBUTARY_ASSIGN_OR_RETURN(run->metrics_, OpenMetrics(metrics));
+  if (std::error_code error; fs::exists(path + kTimelineFile, error)) {
+    TRIBUTARY_RETURN_IF_ERROR(CutToWholeLines(path + kTimelineFile));
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(run->timeline_,
+                             OpenTimeline(path + kTimelineFile));
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      run->events_, EventFile::Create(path, static_cast<double>(started)));
+  return run;
+}
+
+absl::Status RunDirectory::SaveState(const v1::CoordinatorState& state) const {
+  return WriteFileAtomically(path_ + kStateFile, EncodeState(state));
+}
+
+absl::StatusOr<v1::CoordinatorState> RunDirectory::ReadState(
+    const std::string& path) {
+  const std::string file = path + kStateFile;
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) return absl::NotFoundError(absl::StrCat("there is no ", file));
+  const std::string bytes((std::istreambuf_iterator<char>(stream)), {});
+  return DecodeState(file, bytes);
+}
+
+absl::Status RunDirectory::AddSteps(const std::vector<StepRecord>& records,
+                                    double wall_seconds) {
+  for (const StepRecord& record : records) {
+    metrics_->Add(MetricsLine(record) + "\n");
+    if (!record.ranks.empty()) timeline_->Add(TimelineLine(record) + "\n");
+    events_->Add(record.step, wall_seconds,
+                 {{"train/loss", record.loss},
+                  {"train/learning_rate", record.learning_rate},
+                  {"train/samples_per_second", record.samples_per_second},
+                  {"train/step_seconds", record.step_seconds}});
+  }
+  return Flush();
+}
+
+absl::Status RunDirectory::Flush() {
+  absl::Status full = lock_->Check();
+  if (!full.ok()) return full;
+  for (const absl::Status& status :
+       {metrics_->Flush(), timeline_->Flush(), events_->Flush()}) {
+    if (status.ok()) continue;
+    if (!absl::IsResourceExhausted(status)) return status;
+    full.Update(status);
+  }
+  return full;
+}
+
+int64_t RunDirectory::given_up() const {
+  return metrics_->given_up() + timeline_->given_up() +
+         events_->file().given_up();
+}
+
+absl::Status RunDirectory::AddEvaluations(
+    const std::vector<EvaluationRecord>& evaluations, double wall_seconds) {
+  for (const EvaluationRecord& evaluation : evaluations) {
+    std::map<std::string, double> values;
+    for (const auto& [name, value] : evaluation.metrics) {
+      values["test/" + name] = value;
+    }
+    events_->Add(evaluation.step, wall_seconds, values);
+  }
+  return Flush();
+}
+
+absl::StatusOr<std::string> RunDirectory::SaveWeights(
+    const FinalWeights& weights) {
+  std::vector<const float*> tensors;
+  for (const std::vector<float>& tensor : weights.tensors) {
+    tensors.push_back(tensor.data());
+  }
+  TRIBUTARY_RETURN_IF_ERROR(WriteSafetensors(path_ + "/weights.safetensors",
+                                             weights.parameters, tensors));
+  return WeightsSha256(weights.parameters, tensors);
+}
+
+absl::StatusOr<std::string> RunDirectory::ReadWeightsSha256(
+    const ParameterSpecs& parameters) const {
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      const std::vector<std::vector<float>> weights,
+      ReadSafetensors(path_ + "/weights.safetensors", parameters));
+  std::vector<const float*> tensors;
+  for (const std::vector<float>& tensor : weights) {
+    tensors.push_back(tensor.data());
+  }
+  return WeightsSha256(parameters, tensors);
+}
+
+bool RunDirectory::HasSummary(const std::string& path) {
+  std::error_code error;
+  return fs::exists(path + kSummaryFile, error);
+}
+
+absl::Status RunDirectory::SaveTargets(const std::string& json) {
+  return WriteFileAtomically(path_ + "/prometheus-targets.json", json);
+}
+
+absl::Status RunDirectory::SaveSummary(const RunSummary& summary) {
+  return WriteFileAtomically(path_ + kSummaryFile, SummaryJson(summary));
+}
+
+}  // namespace tributary

@@ -1,0 +1,198 @@
+#include "coordinator/run/run_record.h"
+
+#include <google/protobuf/stubs/common.h>
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace tributary {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kShownCharacters = 80;  // of a line that is none
+
+// Numbers that are none (a diverged loss) become null.
+Json MetricsJson(const std::map<std::string, double>& metrics) {
+  Json json = Json::object();
+  for (const auto& [name, value] : metrics) json[name] = value;
+  return json;
+}
+
+Json EvaluationsJson(const std::vector<EvaluationRecord>& evaluations) {
+  Json json = Json::array();
+  for (const EvaluationRecord& evaluation : evaluations) {
+    json.push_back({{"step", evaluation.step},
+                    {"epoch", evaluation.epoch},
+                    {"samples", evaluation.samples},
+                    {"test", MetricsJson(evaluation.metrics)}});
+  }
+  return json;
+}
+
+Json ProcessesJson(const RunSummary& summary) {
+  Json json = Json::array();
+  json.push_back(
+      {{"role", "coordinator"},
+       {"peak_memory_bytes", summary.coordinator_peak_memory_bytes}});
+  for (const v1::MemberStatus& member : summary.members) {
+    if (member.host().empty()) continue;  // it never came
+    json.push_back(
+        {{"role", member.role() == v1::ROLE_SERVER ? "server" : "worker"},
+         {"index", member.index()},
+         {"host", member.host()},
+         {"pid", member.pid()},
+         {"device", member.device()},
+         {"peak_memory_bytes", member.peak_memory_bytes()},
+         {"bytes_sent", member.bytes_sent()},
+         {"bytes_received", member.bytes_received()}});
+    if (member.role() == v1::ROLE_SERVER) {
+      json.back()["optimizer_seconds"] = member.optimizer_seconds();
+    }
+  }
+  return json;
+}
+
+// "forward" of STEP_ACTIVITY_FORWARD.
+std::string ActivityName(v1::StepActivity activity) {
+  const std::string& name = v1::StepActivity_Name(activity);
+  constexpr absl::string_view kPrefix = "STEP_ACTIVITY_";
+  return name.empty() ? "unspecified"
+                      : absl::AsciiStrToLower(name.substr(kPrefix.size()));
+}
+
+std::string ProtobufVersion() {
+  return google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION);
+}
+
+}  // namespace
+
+double RunSummary::SamplesPerSecond() const {
+  return totals.training_seconds > 0
+             ? static_cast<double>(totals.samples) / totals.training_seconds
+             : 0;
+}
+
+std::string MetricsLine(const StepRecord& record) {
+  const Json json = {{"step", record.step},
+                     {"epoch", record.epoch},
+                     {"loss", record.loss},
+                     {"learning_rate", record.learning_rate},
+                     {"samples", record.samples},
+                     {"samples_per_second", record.samples_per_second},
+                     {"step_seconds", record.step_seconds},
+                     {"data_seconds", record.data_seconds},
+                     {"compute_seconds", record.compute_seconds},
+                     {"push_seconds", record.push_seconds},
+                     {"exchange_seconds", record.exchange_seconds},
+                     {"idle_seconds", record.idle_seconds},
+                     {"wait_seconds", record.wait_seconds},
+                     {"peer_seconds", record.peer_seconds},
+                     {"optimizer_seconds", record.optimizer_seconds},
+                     {"bytes_sent", record.bytes_sent},
+                     {"bytes_received", record.bytes_received}};
+  return json.dump();
+}
+
+absl::StatusOr<RecordedSteps> ReadMetrics(const std::string& path) {
+  RecordedSteps recorded;
+  std::ifstream stream(path, std::ios::binary);
+  for (std::string line; std::getline(stream, line);) {
+    const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const auto number = [&json](const char* key) -> const Json& {
+      static const Json kNone;
+      const auto found = json.find(key);
+      return found == json.end() ? kNone : *found;
+    };
+    if (!json.is_object() || !number("step").is_number_integer()) {
+      return absl::DataLossError(absl::StrCat(
+          path,
+          " has a line without a step: ", line.substr(0, kShownCharacters)));
+    }
+    recorded.step = number("step");
+    if (number("epoch").is_number_integer()) recorded.epoch = number("epoch");
+    recorded.loss = number("loss").is_number()
+                        ? number("loss").get<double>()
+                        : std::numeric_limits<double>::quiet_NaN();
+    if (number("samples").is_number_unsigned()) {
+      recorded.samples += number("samples").get<uint64_t>();
+    }
+    if (number("step_seconds").is_number()) {
+      recorded.training_seconds += number("step_seconds").get<double>();
+    }
+  }
+  return recorded;
+}
+
+std::string TimelineLine(const StepRecord& record) {
+  int64_t first_micros = std::numeric_limits<int64_t>::max();
+  for (const v1::StepReport& report : record.ranks) {
+    if (report.spans().empty()) continue;
+    first_micros = std::min(first_micros, report.begin_micros());
+  }
+  Json ranks = Json::array();
+  for (size_t rank = 0; rank < record.ranks.size(); ++rank) {
+    const v1::StepReport& report = record.ranks[rank];
+    if (report.spans().empty()) continue;
+    Json spans = Json::array();
+    for (const v1::StepSpan& span : report.spans()) {
+      spans.push_back({ActivityName(span.activity()), span.begin_micros(),
+                       span.end_micros()});
+    }
+    ranks.push_back({{"rank", rank},
+                     {"begin_micros", report.begin_micros() - first_micros},
+                     {"step_micros", std::llround(1e6 * report.step_seconds())},
+                     {"spans", std::move(spans)}});
+  }
+  const Json json = {{"step", record.step}, {"ranks", std::move(ranks)}};
+  return json.dump();
+}
+
+std::string SummaryJson(const RunSummary& summary) {
+  Json json;
+  json["name"] = summary.name;
+  json["status"] = summary.status;
+  if (!summary.message.empty()) json["message"] = summary.message;
+  json["started"] = summary.started;
+  json["seconds"] = summary.seconds;
+  json["steps"] = summary.totals.steps;
+  json["total_steps"] = summary.total_steps;
+  json["epochs"] = summary.totals.epochs;
+  json["samples"] = summary.totals.samples;
+  json["training_seconds"] = summary.totals.training_seconds;
+  json["samples_per_second"] = summary.SamplesPerSecond();
+  json["final_loss"] = nullptr;
+  if (summary.totals.steps > 0) json["final_loss"] = summary.totals.final_loss;
+  json["test"] = summary.evaluations.empty()
+                     ? Json::object()
+                     : MetricsJson(summary.evaluations.back().metrics);
+  json["evaluations"] = EvaluationsJson(summary.evaluations);
+  json["bytes"] = {{"sent_by_workers", summary.totals.bytes_sent},
+                   {"received_by_workers", summary.totals.bytes_received}};
+  json["start_step"] = summary.totals.start_step;
+  json["checkpoint_step"] = summary.totals.checkpoint_step;
+  json["lost"] = {{"workers", summary.totals.workers_lost},
+                  {"servers", summary.totals.servers_lost},
+                  {"rollbacks", summary.totals.rollbacks}};
+  json["processes"] = ProcessesJson(summary);
+  json["weights_sha256"] = nullptr;
+  if (!summary.weights_sha256.empty()) {
+    json["weights_sha256"] = summary.weights_sha256;
+  }
+  json["versions"] = {{"tributary", TRIBUTARY_VERSION},
+                      {"grpc", grpc::Version()},
+                      {"protobuf", ProtobufVersion()},
+                      {"compiler", __VERSION__}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace tributary

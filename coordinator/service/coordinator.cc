@@ -1,0 +1,334 @@
+#include "coordinator/service/coordinator.h"
+
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/resource_quota.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/failpoint.h"
+#include "common/checkpoint/checkpoint_directory.h"
+#include "common/checkpoint/checkpoint_reader.h"
+#include "common/checkpoint/restore.h"
+#include "common/checkpoint/shard_file.h"
+#include "common/host/address.h"
+#include "common/job/job_options.h"
+#include "common/plan/model_cut.h"
+#include "common/plan/partition_plan.h"
+#include "common/status/status_macros.h"
+#include "common/wire/channel.h"
+#include "common/wire/deadline.h"
+#include "coordinator/service/coordinator_service.h"
+#include "coordinator/service/job_metrics.h"
+#include "spdlog/spdlog.h"
+
+namespace tributary {
+namespace {
+
+constexpr char kServiceName[] = "tributary.v1.CoordinatorService";
+constexpr absl::Duration kLastAnswers = absl::Seconds(2);
+constexpr absl::Duration kTick = absl::Milliseconds(100);
+// How long the end of a job waits for the last checkpoint to be written.
+constexpr int64_t kLastCheckpointMicros = 60'000'000;
+// Between two attempts to write on a full disk.
+constexpr absl::Duration kRoom = absl::Milliseconds(200);
+constexpr absl::Duration kLook = absl::Milliseconds(5);
+// An evaluation part holds five bytes a sample for the exact AUC.
+constexpr int kMaxRequestBytes = 256 << 20;
+// Beside two for each member, for its call and one that its process before it
+// has left waiting.
+constexpr int kSpareThreads = 64;
+
+absl::Status CheckCluster(const v1::JobSpec& job) {
+  const v1::ClusterSpec& cluster = job.cluster();
+  const int fewest = UsesServers(job) ? 1 : 0;
+  if (cluster.servers() < fewest ||
+      cluster.servers() > PartitionPlan::kMaxShards) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cluster.servers must be ", fewest, " to ",
+                     PartitionPlan::kMaxShards, ", got ", cluster.servers()));
+  }
+  if (cluster.workers() < 1 || cluster.workers() > Membership::kMaxWorkers) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cluster.workers must be 1 to ", Membership::kMaxWorkers,
+                     ", got ", cluster.workers()));
+  }
+  return absl::OkStatus();
+}
+
+// Not zero, and not that of an earlier job: a process that has outlived its job
+// must not be taken for a member of this one.
+uint64_t NewJobId() {
+  std::random_device chance;
+  const uint64_t id = uint64_t{chance()} << 32 | chance();
+  return id == 0 ? 1 : id;
+}
+
+// A hundred heartbeats a second at most, whatever the number of members.
+uint32_t HeartbeatMs(const v1::ClusterSpec& cluster) {
+  return static_cast<uint32_t>(
+      std::clamp(10 * (cluster.servers() + cluster.workers()), 100, 1000));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(
+    Options options) {
+  TRIBUTARY_RETURN_IF_ERROR(CheckAddress(options.listen));
+  TRIBUTARY_RETURN_IF_ERROR(CheckCluster(options.job));
+  JobState::Options state;
+  state.job = options.job;
+  state.job_id =
+      options.restored != nullptr ? options.restored->job_id() : NewJobId();
+  state.lineage = options.restored != nullptr ? options.restored->lineage()
+                                              : options.lineage;
+  if (state.lineage == 0) state.lineage = state.job_id;
+  state.heartbeat_ms = HeartbeatMs(options.job.cluster());
+  state.lease_ms =
+      static_cast<uint32_t>(absl::ToInt64Milliseconds(options.lease));
+  state.start_timeout_micros = absl::ToInt64Microseconds(options.start_timeout);
+  state.loss_timeout_micros = absl::ToInt64Microseconds(options.loss_timeout);
+  state.start_step = options.start_step;
+  state.restore_from = options.restore_from;
+  state.restored_data = options.restored_data;
+  state.hold_start = options.hold_start;
+  if (state.lease_ms < 3 * state.heartbeat_ms) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a lease must last three heartbeats of ", state.heartbeat_ms,
+        " ms, got ", absl::FormatDuration(options.lease)));
+  }
+  std::unique_ptr<Coordinator> coordinator(
+      new Coordinator(std::move(options), std::move(state)));
+  TRIBUTARY_RETURN_IF_ERROR(coordinator->Listen());
+  return coordinator;
+}
+
+Coordinator::Coordinator(Options options, JobState::Options state)
+    : options_(std::move(options)),
+      job_id_(state.job_id),
+      lineage_(state.lineage),
+      control_({.state = std::move(state),
+                .clock = options_.clock,
+                .save = options_.save_state,
+                .restored = options_.restored,
+                .recorded = options_.recorded,
+                .started_micros = options_.started_micros}) {}
+
+absl::Status Coordinator::Listen() {
+  service_ = MakeCoordinatorService(&control_);
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort(options_.listen, grpc::InsecureServerCredentials(),
+                           &port);
+  builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
+  LimitConnections(&builder);
+  const v1::ClusterSpec& cluster = options_.job.cluster();
+  grpc::ResourceQuota quota("coordinator");
+  quota.SetMaxThreads(2 * (cluster.servers() + cluster.workers()) +
+                      kSpareThreads);
+  builder.SetResourceQuota(quota);
+  builder.RegisterService(service_.get());
+  // grpc.health.v1 and reflection, on threads of gRPC's own. Both switches are
+  // the process's, and it has one coordinator.
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  server_ = builder.BuildAndStart();
+  if (server_ == nullptr || port == 0) {
+    return absl::UnavailableError(absl::StrCat(
+        "cannot listen on ", options_.listen,
+        ": the port is taken or the address is not of this machine"));
+  }
+  address_ = absl::StrCat(options_.listen.substr(0, options_.listen.rfind(':')),
+                          ":", port);
+  spdlog::info("coordinator of \"{}\" listens on {}", options_.job.name(),
+               address_);
+  server_->GetHealthCheckService()->SetServingStatus(kServiceName, true);
+  lease_thread_ = std::thread([this] { WatchLeases(); });
+  thread_ = std::thread([this] { Run(); });
+  return absl::OkStatus();
+}
+
+void Coordinator::WriteMetrics(MetricsWriter* writer) const {
+  WriteJobMetrics(control_.Snapshot(), control_.checkpoint_seconds().Snapshot(),
+                  writer);
+}
+
+Coordinator::~Coordinator() {
+  if (server_ != nullptr) server_->GetHealthCheckService()->Shutdown();
+  control_.Close();
+  // Answers that are under way still arrive: the last heartbeat brings the end
+  // of the job, and whoever misses it would wait for its coordinator.
+  if (server_ != nullptr) {
+    server_->Shutdown(DeadlineAfter(kLastAnswers));
+  }
+  if (lease_thread_.joinable()) lease_thread_.join();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Coordinator::WriteManifests() {
+  // On a full disk the files of a failed checkpoint are in the next one's way.
+  for (const std::string& folder : control_.TakeFailedCheckpoints()) {
+    std::error_code error;
+    if (!ReadCheckpointInfo(folder).complete()) {
+      std::filesystem::remove_all(folder, error);
+    }
+  }
+  while (const std::optional<PendingManifest> pending =
+             control_.NextManifest()) {
+    const std::string folder =
+        absl::StrCat(pending->directory, "/",
+                     CheckpointFolderName(pending->manifest.step()));
+    absl::Status status = WriteManifest(pending->directory, pending->manifest);
+    TRIBUTARY_FAILPOINT("coordinator-manifest");
+    if (!control_.ManifestWritten(*pending, folder, status)) {
+      // The job has gone back behind it and will come there another way.
+      status = RevokeManifest(pending->directory, pending->manifest.step());
+      spdlog::warn("the checkpoint of step {} is of a plan that is over: {}",
+                   pending->manifest.step(), status.ToString());
+      continue;
+    }
+    // Until the state names this one, it is an older one that all go back to.
+    if (!status.ok() || control_.deposed() || !control_.saved()) continue;
+    status = PruneCheckpoints(
+        pending->directory, options_.job.checkpoint().keep(),
+        {lineage_, WriterTag(job_id_, pending->manifest.plan_epoch())});
+    if (!status.ok()) {
+      spdlog::warn("old checkpoints stay: {}", std::string(status.message()));
+    }
+  }
+}
+
+void Coordinator::WatchLeases() {
+  while (!control_.closed()) control_.Tick(kTick);
+}
+
+void Coordinator::Run() {
+  Ending ending;
+  while (!control_.closed()) {
+    control_.AwaitWork(kTick);
+    if (control_.deposed()) break;  // the files are another's
+    if (const auto lost = control_.TakeUnreadable()) TakeOlderCheckpoint(*lost);
+    WriteManifests();
+    v1::Plan plan;
+    int64_t step = 0;
+    if (control_.ReadyToSave(&plan, &step)) SaveWeights(plan, step, &ending);
+  }
+  LeaveWholeCheckpoints();
+}
+
+void Coordinator::TakeOlderCheckpoint(const UnreadableCheckpoint& lost) {
+  const CheckpointInfo seen = ReadCheckpointInfo(lost.folder);
+  if (seen.lineage == lineage_ && seen.step == lost.step &&
+      IsWhole(VerifyCheckpoint(lost.folder))) {
+    return control_.Fail(absl::StrCat(
+        lost.why, "; the coordinator reads ", lost.folder,
+        " whole: is it the same folder everywhere, and does the disk work?"));
+  }
+  // A resumed job's first checkpoint stands in another run's directory.
+  const int64_t begin = options_.start_step;
+  absl::StatusOr<CheckpointInfo> older = absl::NotFoundError("");
+  for (const std::string& directory :
+       {lost.directory,
+        std::filesystem::path(options_.restore_from).parent_path().string()}) {
+    if (older.ok() || directory.empty()) continue;
+    older = OlderWholeCheckpoint(directory, lineage_, begin, lost.step);
+  }
+  if (!older.ok() && begin > 0) {
+    return control_.Fail(absl::StrCat("the checkpoint of step ", lost.step,
+                                      " cannot be read, ", lost.why,
+                                      "; no older one of this run is whole"));
+  }
+  const int64_t step = older.ok() ? older->step : 0;
+  // The job takes another way from there.
+  if (!lost.directory.empty()) {
+    const absl::Status status =
+        RemoveCheckpointsAfter(lost.directory, step, lineage_);
+    if (!status.ok()) spdlog::warn("{}", std::string(status.message()));
+  }
+  control_.GoBack(lost, step, older.ok() ? older->path : "");
+}
+
+// Whatever is half-written when the job is over will never be whole.
+void Coordinator::LeaveWholeCheckpoints() {
+  const std::string directory = control_.CheckpointDirectoryAtEnd();
+  std::error_code error;
+  if (!std::filesystem::is_directory(directory, error)) return;
+  const absl::Status status = PruneCheckpoints(
+      directory, options_.job.checkpoint().keep(), {lineage_, ""});
+  if (!status.ok()) {
+    spdlog::warn("half-written checkpoints stay: {}",
+                 std::string(status.message()));
+  }
+}
+
+// A full disk must not cost the trained weights.
+absl::Status Coordinator::HandOver(const FinalWeights& weights,
+                                   uint64_t plan_epoch) {
+  if (!options_.on_weights) return absl::OkStatus();
+  const int64_t start = options_.clock->NowMicros();
+  while (true) {
+    const absl::Status status = options_.on_weights(weights);
+    const absl::Duration spent =
+        absl::Microseconds(options_.clock->NowMicros() - start);
+    if (!absl::IsResourceExhausted(status) || spent >= options_.loss_timeout ||
+        control_.closed() || !control_.InForce(plan_epoch)) {
+      control_.SetWaits("");
+      return status;
+    }
+    control_.SetWaits(absl::StrCat("waiting for room for the final weights: ",
+                                   status.message()));
+    absl::SleepFor(kRoom);
+  }
+}
+
+// A server that is lost meanwhile takes everybody back once more.
+void Coordinator::SaveWeights(const v1::Plan& plan, int64_t step,
+                              Ending* ending) {
+  const int64_t now = options_.clock->NowMicros();
+  if (ending->plan_epoch != plan.epoch()) *ending = {plan.epoch(), now};
+  if (control_.CheckpointOpen() &&
+      now < ending->since_micros + kLastCheckpointMicros) {
+    absl::SleepFor(kLook);
+    return;
+  }
+  ReadWeightsOptions read;
+  read.clock = options_.clock;
+  // A server that is lost meanwhile is found out by then, and this plan is
+  // over.
+  read.timeout += options_.loss_timeout +
+                  absl::Seconds(options_.job.cluster().lease_seconds());
+  read.cancelled = [this, &plan] {
+    return control_.closed() || !control_.InForce(plan.epoch());
+  };
+  absl::StatusOr<FinalWeights> weights =
+      UsesServers(options_.job)
+          ? ReadFinalWeights(plan, VersionAfter(options_.job, step), read)
+          : control_.TakePutWeights(step);
+  if (absl::IsFailedPrecondition(weights.status()) &&
+      !UsesServers(options_.job) &&
+      now < ending->since_micros +
+                absl::ToInt64Microseconds(options_.loss_timeout)) {
+    absl::SleepFor(kLook);  // the ranks are asked for them
+    return;
+  }
+  if (control_.deposed() || (!weights.ok() && control_.closed())) return;
+  if (weights.ok()) {
+    weights->step = step;
+    weights->tensors =
+        AssembleWhole(weights->parameters, std::move(weights->tensors));
+    weights->parameters = WholeParameters(weights->parameters);
+  }
+  TRIBUTARY_FAILPOINT("coordinator-weights-read");
+  const absl::Status saved =
+      weights.ok() ? HandOver(*weights, plan.epoch()) : weights.status();
+  TRIBUTARY_FAILPOINT("coordinator-weights-saved");
+  control_.Saved(plan.epoch(), saved);
+}
+
+}  // namespace tributary

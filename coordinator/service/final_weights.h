@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/base/parameter_spec.h"
+#include "tributary/v1/plan.pb.h"
+
+namespace tributary {
+
+struct FinalWeights {
+  ParameterSpecs parameters;
+  std::vector<std::vector<float>> tensors;  // C order, as in `parameters`
+  int64_t step = 0;                         // of the job, applied to them
+};
+
+struct ReadWeightsOptions {
+  const Clock* clock = &Clock::Real();
+  absl::Duration timeout = absl::Seconds(60);  // for all of it
+  std::function<bool()> cancelled;             // asked between calls
+};
+
+// Pulls every block of the plan from its server, with exactly `version` updates
+// applied (common/job/job_options.h). Asks again, until the timeout, where an
+// answer is damaged or does not come. Errors name the server and the block.
+absl::StatusOr<FinalWeights> ReadFinalWeights(
+    const v1::Plan& plan, int64_t version, const ReadWeightsOptions& options);
+
+}  // namespace tributary

@@ -1,0 +1,106 @@
+#include "cli/terminal/progress_display.h"
+
+#include <gtest/gtest.h>
+
+namespace tributary {
+namespace {
+
+constexpr int64_t kSecond = 1'000'000;
+
+ProgressView At(int64_t step, int64_t total = 100) {
+  ProgressView view;
+  view.step = step;
+  view.total_steps = total;
+  return view;
+}
+
+// What a terminal shows: \r goes home, \x1b[K clears the row.
+std::string Screen(const std::string& bytes) {
+  std::string done, row;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    if (bytes.compare(i, 4, "\r\x1b[K") == 0) {
+      row.clear();
+      i += 3;
+    } else if (bytes[i] == '\n') {
+      done += row + "\n";
+      row.clear();
+    } else {
+      row += bytes[i];
+    }
+  }
+  return done + row;
+}
+
+TEST(ProgressDisplayTest, TerminalRedrawsOneLineInPlace) {
+  ProgressDisplay display(/*terminal=*/true);
+  std::string bytes = display.Show(At(10), 0, 80);
+  bytes += display.Show(At(20), 1, 80);
+  EXPECT_EQ(Screen(bytes), BarLine(At(20), 79));
+}
+
+TEST(ProgressDisplayTest, UnchangedLineIsNotWrittenAgain) {
+  ProgressDisplay display(true);
+  EXPECT_NE(display.Show(At(10), 0, 80), "");
+  EXPECT_EQ(display.Show(At(10), 1, 80), "");
+}
+
+TEST(ProgressDisplayTest, NotesStandAboveTheLine) {
+  ProgressDisplay display(true);
+  std::string bytes = display.Show(At(10), 0, 80);
+  bytes += display.Note("epoch 1/5: test accuracy 0.9");
+  EXPECT_EQ(Screen(bytes),
+            "epoch 1/5: test accuracy 0.9\n" + BarLine(At(10), 79));
+}
+
+TEST(ProgressDisplayTest, LastLineStaysAtTheEnd) {
+  ProgressDisplay display(true);
+  std::string bytes = display.Show(At(100), 0, 80);
+  bytes += display.End();
+  bytes += display.Note("done");
+  EXPECT_EQ(Screen(bytes), BarLine(At(100), 79) + "\ndone\n");
+  EXPECT_EQ(display.End(), "");
+}
+
+TEST(ProgressDisplayTest, WaitingIsReplacedByProgress) {
+  ProgressDisplay display(true);
+  std::string bytes = display.Wait("waiting for worker 1", 0, 80);
+  EXPECT_EQ(Screen(bytes), "waiting for worker 1");
+  bytes += display.Show(At(1), 0, 80);
+  EXPECT_EQ(Screen(bytes), BarLine(At(1), 79));
+}
+
+TEST(ProgressDisplayTest, PipeGetsALineEachTenthOfTheWay) {
+  ProgressDisplay display(/*terminal=*/false);
+  int lines = 0;
+  for (int64_t step = 1; step <= 100; ++step) {
+    const std::string text = display.Show(At(step), 0, 80);
+    if (text.empty()) continue;
+    EXPECT_EQ(text, PlainLine(At(step)) + "\n");
+    EXPECT_EQ(step % 10, 0);
+    ++lines;
+  }
+  EXPECT_EQ(lines, 10);
+}
+
+TEST(ProgressDisplayTest, SlowPipeGetsALineEveryTenSeconds) {
+  ProgressDisplay display(false);
+  int lines = 0;
+  for (int64_t second = 0; second < 60; ++second) {
+    const ProgressView view = At(1 + second, 1'000'000);
+    if (!display.Show(view, second * kSecond, 80).empty()) ++lines;
+  }
+  EXPECT_EQ(lines, 5);
+}
+
+TEST(ProgressDisplayTest, PipeGetsNoControlCharacters) {
+  ProgressDisplay display(false);
+  std::string bytes = display.Wait("waiting", 0, 80);
+  bytes += display.Wait("waiting", 11 * kSecond, 80);
+  bytes += display.Show(At(50), 12 * kSecond, 80);
+  bytes += display.Note("note");
+  bytes += display.End();
+  EXPECT_EQ(bytes, "waiting\n" + PlainLine(At(50)) + "\nnote\n");
+}
+
+}  // namespace
+}  // namespace tributary

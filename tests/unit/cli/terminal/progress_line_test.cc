@@ -1,0 +1,72 @@
+#include "cli/terminal/progress_line.h"
+
+#include <gtest/gtest.h>
+
+namespace tributary {
+namespace {
+
+ProgressView View() {
+  return {.step = 713,
+          .total_steps = 1875,
+          .epoch = 2,
+          .epochs = 5,
+          .loss = 0.34119,
+          .samples_per_second = 45210,
+          .eta_seconds = 26};
+}
+
+TEST(ProgressLineTest, WideTerminalShowsEverything) {
+  EXPECT_EQ(BarLine(View(), 100),
+            "epoch 2/5 [===========>                  ]  38% 713/1875  "
+            "loss 0.3412  45.2k/s  ETA 0:26");
+}
+
+TEST(ProgressLineTest, BarShrinksBeforePartsLeave) {
+  const std::string full = BarLine(View(), 100);
+  const std::string small = BarLine(View(), full.size() - 22);
+  EXPECT_EQ(small,
+            "epoch 2/5 [===>    ]  38% 713/1875  loss 0.3412  45.2k/s  "
+            "ETA 0:26");
+  EXPECT_EQ(BarLine(View(), small.size() - 1),
+            "epoch 2/5 [======>          ]  38% 713/1875  loss 0.3412  "
+            "45.2k/s");
+}
+
+TEST(ProgressLineTest, NeverWiderThanTheTerminal) {
+  for (int width = 0; width <= 120; ++width) {
+    const std::string line = BarLine(View(), width);
+    EXPECT_LE(line.size(), static_cast<size_t>(width)) << line;
+  }
+}
+
+TEST(ProgressLineTest, NarrowTerminalKeepsPercentAndStep) {
+  EXPECT_EQ(BarLine(View(), 20), " 38% 713/1875");
+}
+
+TEST(ProgressLineTest, BarIsEmptyAtTheStartAndFullAtTheEnd) {
+  ProgressView view = View();
+  view.step = 0;
+  EXPECT_NE(BarLine(view, 100).find("[>      "), std::string::npos);
+  view.step = view.total_steps;
+  EXPECT_NE(BarLine(view, 100).find("=====] 100%"), std::string::npos);
+}
+
+TEST(ProgressLineTest, UnknownTotalsDivideByNothing) {
+  EXPECT_NE(BarLine(ProgressView(), 100).find("  0% 0/0"), std::string::npos);
+  EXPECT_EQ(PlainLine(ProgressView()),
+            "step 0/0 (0%), epoch 0/0: loss 0, 0 samples/s, ETA -");
+}
+
+TEST(ProgressLineTest, PlainLineSaysTheSameInWords) {
+  EXPECT_EQ(PlainLine(View()),
+            "step 713/1875 (38%), epoch 2/5: loss 0.3412, 45.2k samples/s, "
+            "ETA 0:26");
+}
+
+TEST(ProgressLineTest, EvaluationNamesItsMetrics) {
+  EXPECT_EQ(EvaluationLine(2, 5, {{"loss", 0.3871}, {"accuracy", 0.8612}}),
+            "epoch 2/5: test accuracy 0.8612, loss 0.3871");
+}
+
+}  // namespace
+}  // namespace tributary

@@ -1,0 +1,36 @@
+#include "common/host/address.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/testing/status_matchers.h"
+
+namespace tributary {
+namespace {
+
+TEST(AddressTest, HostAndPortAreWanted) {
+  TRIBUTARY_EXPECT_OK(CheckAddress("127.0.0.1:0"));
+  TRIBUTARY_EXPECT_OK(CheckAddress("[::1]:65535"));
+  for (const char* wrong : {"", "host", ":80", "host:", "host:65536", "h:-1"}) {
+    EXPECT_FALSE(CheckAddress(wrong).ok()) << wrong;
+  }
+}
+
+TEST(AddressTest, AResolverGetsIpv6AddressesWithoutBrackets) {
+  EXPECT_EQ(LookupHostOf("[fd00::1]:7090"), "fd00::1");
+  EXPECT_EQ(LookupHostOf("10.0.0.1:7090"), "10.0.0.1");
+}
+
+TEST(AddressTest, AWildcardIsReachedUnderTheMachinesName) {
+  EXPECT_EQ(ReachableAddress("10.0.0.1:0", 7090), "10.0.0.1:7090");
+  EXPECT_EQ(ReachableAddress("[::1]:0", 7090), "[::1]:7090");
+  for (const char* wildcard : {"0.0.0.0:0", "[::]:0"}) {
+    const std::string reached = ReachableAddress(wildcard, 7090);
+    EXPECT_EQ(reached.find(wildcard, 0), std::string::npos) << reached;
+    EXPECT_EQ(std::string(HostOf(reached)) + ":7090", reached);
+    EXPECT_NE(HostOf(reached), "");
+  }
+}
+
+}  // namespace
+}  // namespace tributary

@@ -1,0 +1,88 @@
+#include "common/member/coordinator_client.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/unique_fd.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace tributary {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A second passes whenever somebody asks for the time: twice an attempt.
+class AskedClock final : public Clock {
+ public:
+  explicit AskedClock(std::function<void(int)> on_ask)
+      : on_ask_(std::move(on_ask)) {}
+  int64_t NowMicros() const override {
+    const int asked = ++asked_;
+    on_ask_(asked);
+    return int64_t{1'000'000} * asked;
+  }
+  int attempts() const { return asked_ / 2; }
+
+ private:
+  const std::function<void(int)> on_ask_;
+  mutable std::atomic<int> asked_{0};
+};
+
+// A port of the loopback that refuses connections.
+class DeadPort {
+ public:
+  DeadPort() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof(to);
+    sockaddr* const any = reinterpret_cast<sockaddr*>(&to);
+    EXPECT_EQ(bind(fd_.get(), any, length), 0);
+    EXPECT_EQ(getsockname(fd_.get(), any, &length), 0);
+    address_ = absl::StrCat("127.0.0.1:", ntohs(to.sin_port));
+  }
+
+  const std::string& address() const { return address_; }
+
+ private:
+  const UniqueFd fd_;
+  std::string address_;
+};
+
+TEST(CoordinatorClientTest, WhyNobodyCouldBeReachedIsSaid) {
+  const DeadPort port;
+  const AskedClock clock([](int) {});
+  const auto client =
+      CoordinatorClient::Create({.address = port.address(), .clock = &clock});
+  ASSERT_TRUE(client.ok()) << client.status();
+  const absl::Status status =
+      (*client)->Register(v1::RegisterRequest(), absl::Seconds(4)).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(status.message(), HasSubstr(port.address()));
+  EXPECT_THAT(status.message(), HasSubstr("Connection refused"));
+}
+
+TEST(CoordinatorClientTest, ACancelledClientWaitsForNobody) {
+  const DeadPort port;
+  std::unique_ptr<CoordinatorClient> client;
+  const AskedClock clock([&client](int asked) {
+    if (asked == 3) client->Cancel();
+  });
+  client =
+      CoordinatorClient::Create({.address = port.address(), .clock = &clock})
+          .value();
+  EXPECT_TRUE(absl::IsCancelled(
+      client->Register(v1::RegisterRequest(), absl::Seconds(1000)).status()));
+  EXPECT_EQ(clock.attempts(), 1);
+}
+
+}  // namespace
+}  // namespace tributary

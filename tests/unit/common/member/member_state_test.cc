@@ -1,0 +1,416 @@
+#include "common/member/member_state.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+namespace tributary {
+namespace {
+
+constexpr int64_t kSecond = 1'000'000;
+
+v1::RegisterResponse Place() {
+  v1::RegisterResponse place;
+  place.set_index(1);
+  place.set_incarnation(7);
+  return place;
+}
+
+MemberState MakeWorker() {
+  return MemberState(v1::ROLE_WORKER, Place(), "10.0.0.1:7000",
+                     /*lost_micros=*/30 * kSecond, /*now_micros=*/0);
+}
+
+v1::HeartbeatResponse Answer(v1::JobPhase phase,
+                             std::optional<int64_t> stop_step = {},
+                             uint32_t steps_taken = 0) {
+  v1::HeartbeatResponse answer;
+  answer.set_phase(phase);
+  if (stop_step) answer.set_stop_step(*stop_step);
+  answer.set_steps_taken(steps_taken);
+  return answer;
+}
+
+v1::StepReport Report(int64_t step) {
+  v1::StepReport report;
+  report.set_step(step);
+  return report;
+}
+
+TEST(MemberStateTest, HeartbeatCarriesPlaceAndUntakenStepsInOrder) {
+  MemberState state = MakeWorker();
+  state.Begin(1);
+  state.ReportStep(Report(1));
+  state.Begin(2);
+  state.ReportStep(Report(2));
+  const v1::HeartbeatRequest request = state.NextHeartbeat();
+  EXPECT_EQ(request.role(), v1::ROLE_WORKER);
+  EXPECT_EQ(request.index(), 1u);
+  EXPECT_EQ(request.incarnation(), 7u);
+  EXPECT_EQ(request.begun_step(), 2);
+  ASSERT_EQ(request.steps_size(), 2);
+  EXPECT_EQ(request.steps(0).step(), 1);
+  EXPECT_EQ(request.steps(1).step(), 2);
+}
+
+TEST(MemberStateTest, OnlyTakenStepsAreForgotten) {
+  MemberState state = MakeWorker();
+  for (int64_t step = 1; step <= 3; ++step) state.ReportStep(Report(step));
+  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING, {}, 2),
+                 1);
+  const v1::HeartbeatRequest next = state.NextHeartbeat();
+  ASSERT_EQ(next.steps_size(), 1);
+  EXPECT_EQ(next.steps(0).step(), 3);
+}
+
+TEST(MemberStateTest, LostAnswerSendsTheSameStepsAgain) {
+  MemberState state = MakeWorker();
+  state.ReportStep(Report(1));
+  state.NextHeartbeat();
+  state.OnError(absl::UnavailableError("refused"), kSecond);
+  EXPECT_TRUE(state.end().ok());
+  EXPECT_EQ(state.NextHeartbeat().steps_size(), 1);
+}
+
+TEST(MemberStateTest, StepsReportedWhileAHeartbeatIsUnderWayAreKept) {
+  MemberState state = MakeWorker();
+  state.ReportStep(Report(1));
+  const v1::HeartbeatRequest request = state.NextHeartbeat();
+  state.ReportStep(Report(2));
+  state.OnAnswer(request, Answer(v1::JOB_PHASE_RUNNING, {}, 1), 1);
+  ASSERT_EQ(state.NextHeartbeat().steps_size(), 1);
+  EXPECT_EQ(state.NextHeartbeat().steps(0).step(), 2);
+}
+
+TEST(MemberStateTest, AnswerThatTakesMoreThanWasSentForgetsNoMore) {
+  MemberState state = MakeWorker();
+  state.ReportStep(Report(1));
+  const v1::HeartbeatRequest request = state.NextHeartbeat();
+  state.ReportStep(Report(2));
+  state.OnAnswer(request, Answer(v1::JOB_PHASE_RUNNING, {}, 99), 1);
+  EXPECT_EQ(state.NextHeartbeat().steps_size(), 1);
+}
+
+TEST(MemberStateTest, StoppingPausesAtOnceAndTellsItWithoutWaiting) {
+  MemberState state = MakeWorker();
+  state.Begin(5);
+  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_STOPPING), 1);
+  EXPECT_EQ(state.Check(6), MemberState::Gate::kWait);
+  EXPECT_TRUE(state.Urgent());
+  const v1::HeartbeatRequest request = state.NextHeartbeat();
+  EXPECT_TRUE(request.paused());
+  EXPECT_EQ(request.begun_step(), 5);
+  state.OnAnswer(request, Answer(v1::JOB_PHASE_STOPPING), 2);
+  EXPECT_FALSE(state.Urgent());
+  EXPECT_EQ(state.Check(6), MemberState::Gate::kWait);
+}
+
+TEST(MemberStateTest, RunsToTheStopStepAndNoFurther) {
+  MemberState state = MakeWorker();
+  state.Begin(5);
+  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_STOPPING), 1);
+  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_STOPPING, 6), 2);
+  EXPECT_EQ(state.Check(6), MemberState::Gate::kOpen);
+  state.Begin(6);
+  EXPECT_EQ(state.Check(7), MemberState::Gate::kStop);
+}
+
+TEST(MemberStateTest, StopBeforeTheFirstStepBeginsNone) {
+  MemberState state = MakeWorker();
+  state.StartAt(/*plan_epoch=*/0, 0);
+  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_STOPPING), 1);
+  EXPECT_EQ(state.Check(1), MemberState::Gate::kWait);
+  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_STOPPING, 0), 2);
+  EXPECT_EQ(state.Check(1), MemberState::Gate::kStop);
+}
+
+// A process in another's place must not name the plan's first step where the
+// one before it has begun later ones: the others would stop too early.
+TEST(MemberStateTest, AStopWaitsUntilAReplacementKnowsWhatWasBegun) {
+  MemberState state = MakeWorker();
+  EXPECT_FALSE(state.NextHeartbeat().paused());
+  v1::HeartbeatResponse stopping = Answer(v1::JOB_PHASE_STOPPING);
+  stopping.set_plan_epoch(1);
+  state.OnAnswer(state.NextHeartbeat(), stopping, 1);
+  EXPECT_FALSE(state.NextHeartbeat().paused()) << "it has no plan yet";
+  state.OnPlan(/*plan_epoch=*/1, /*start_step=*/0);
+  EXPECT_FALSE(state.Urgent());
+  EXPECT_FALSE(state.NextHeartbeat().paused()) << "it has asked no server yet";
+  state.StartAt(1, /*step=*/11, /*begun=*/12);
+  EXPECT_TRUE(state.Urgent());
+  const v1::HeartbeatRequest request = state.NextHeartbeat();
+  EXPECT_TRUE(request.paused());
+  EXPECT_EQ(request.begun_step(), 12);
+  EXPECT_EQ(request.start_step(), 11);
+}
+
+// The stop may have been settled while its place was empty.
+TEST(MemberStateTest, NoStepBeginsBeforeTheCoordinatorHasAnswered) {
+  MemberState state = MakeWorker();
+  EXPECT_TRUE(state.Urgent());
+  state.OnPlan(/*plan_epoch=*/1, /*start_step=*/0);
+  state.StartAt(1, 4);
+  EXPECT_EQ(state.Check(5), MemberState::Gate::kWait);
+  v1::HeartbeatResponse settled = Answer(v1::JOB_PHASE_STOPPING, 4);
+  settled.set_plan_epoch(1);
+  state.OnAnswer(state.NextHeartbeat(), settled, 1);
+  EXPECT_EQ(state.Check(5), MemberState::Gate::kStop);
+}
+
+TEST(MemberStateTest, AStopOfAnEarlierPlanStopsNothing) {
+  MemberState state = MakeWorker();
+  state.StartAt(/*plan_epoch=*/1, 0);
+  const v1::HeartbeatRequest early = state.NextHeartbeat();
+  v1::HeartbeatResponse settled = Answer(v1::JOB_PHASE_STOPPING, 0);
+  settled.set_plan_epoch(1);
+  state.OnAnswer(early, settled, 1);
+  EXPECT_EQ(state.Check(1), MemberState::Gate::kStop);
+  state.StartAt(2, 0);
+  EXPECT_EQ(state.Check(1), MemberState::Gate::kWait);
+  state.OnAnswer(early, settled, 2);  // was under way
+  EXPECT_EQ(state.Check(1), MemberState::Gate::kWait);
+  settled.set_plan_epoch(2);
+  settled.set_stop_step(3);
+  state.OnAnswer(state.NextHeartbeat(), settled, 3);
+  EXPECT_EQ(state.Check(1), MemberState::Gate::kOpen);
+}
+
+// Nobody decides where the steps of a plan that is over stop.
+TEST(MemberStateTest, AStepThatIsHeldBackGoesOnWithANewPlan) {
+  MemberState state = MakeWorker();
+  state.StartAt(/*plan_epoch=*/1, 5);
+  v1::HeartbeatResponse stopping = Answer(v1::JOB_PHASE_STOPPING);
+  stopping.set_plan_epoch(1);
+  state.OnAnswer(state.NextHeartbeat(), stopping, 1);
+  EXPECT_EQ(state.Check(6), MemberState::Gate::kWait);
+  stopping.set_plan_epoch(2);
+  state.OnAnswer(state.NextHeartbeat(), stopping, 2);
+  EXPECT_EQ(state.Check(6), MemberState::Gate::kNewPlan);
+  state.StartAt(2, 3);
+  EXPECT_EQ(state.Check(4), MemberState::Gate::kWait);
+}
+
+TEST(MemberStateTest, FailedJobEndsEverything) {
+  MemberState state = MakeWorker();
+  v1::HeartbeatResponse failed = Answer(v1::JOB_PHASE_FAILED);
+  failed.set_message("server 0 was lost");
+  state.OnAnswer(state.NextHeartbeat(), failed, 1);
+  EXPECT_EQ(state.Check(1), MemberState::Gate::kEnded);
+  EXPECT_EQ(state.end(), absl::AbortedError("server 0 was lost"));
+}
+
+TEST(MemberStateTest, SilentCoordinatorIsLostOnlyAfterTheTimeout) {
+  MemberState state = MakeWorker();
+  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING),
+                 10 * kSecond);
+  state.OnError(absl::UnavailableError("refused"), 39 * kSecond);
+  EXPECT_TRUE(state.end().ok());
+  state.OnError(absl::UnavailableError("refused"), 40 * kSecond);
+  EXPECT_EQ(state.end(),
+            absl::UnavailableError(
+                "coordinator 10.0.0.1:7000 has not answered for 30.0 s"));
+}
+
+TEST(MemberStateTest, ACoordinatorShortOfThreadsIsBorneAsLong) {
+  MemberState state = MakeWorker();
+  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING),
+                 10 * kSecond);
+  state.OnError(absl::ResourceExhaustedError(""), 39 * kSecond);
+  EXPECT_TRUE(state.end().ok());
+  state.OnError(absl::ResourceExhaustedError(""), 40 * kSecond);
+  EXPECT_TRUE(absl::IsUnavailable(state.end())) << state.end();
+}
+
+TEST(MemberStateTest, ABrokenGroupIsToldUntilThereIsAnotherPlan) {
+  MemberState state = MakeWorker();
+  state.OnPlan(/*plan_epoch=*/3, /*start_step=*/0);
+  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING), 1);
+  EXPECT_EQ(state.NextHeartbeat().broken_group_epoch(), 0u);
+  state.BreakGroup(3, "rank 1 is gone");
+  EXPECT_TRUE(state.Urgent());
+  for (int heartbeat = 0; heartbeat < 2; ++heartbeat) {
+    const v1::HeartbeatRequest request = state.NextHeartbeat();
+    EXPECT_EQ(request.broken_group_epoch(), 3u);
+    EXPECT_EQ(request.broken_group(), "rank 1 is gone");
+    EXPECT_FALSE(state.Urgent());
+  }
+  state.OnPlan(/*plan_epoch=*/4, /*start_step=*/0);
+  EXPECT_EQ(state.NextHeartbeat().broken_group_epoch(), 0u);
+}
+
+TEST(MemberStateTest, WhatTheCoordinatorWaitsForIsKnownUntilItsNextAnswer) {
+  MemberState state = MakeWorker();
+  v1::HeartbeatResponse waits = Answer(v1::JOB_PHASE_RUNNING);
+  waits.set_waits_for("waiting for worker 2");
+  state.OnAnswer(state.NextHeartbeat(), waits, 1);
+  EXPECT_EQ(state.waits_for(), "waiting for worker 2");
+  EXPECT_EQ(state.answers(), 1);
+  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING), 2);
+  EXPECT_EQ(state.waits_for(), "");
+  EXPECT_EQ(state.answers(), 2);
+}
+
+TEST(MemberStateTest, LostLeaseEndsTheMembershipAtOnce) {
+  MemberState state = MakeWorker();
+  state.OnError(absl::FailedPreconditionError("lease lost"), 1);
+  EXPECT_EQ(state.end(), absl::FailedPreconditionError("lease lost"));
+}
+
+TEST(MemberStateTest, FinishIsToldOnlyWithTheLastSteps) {
+  MemberState state = MakeWorker();
+  const int64_t steps = MemberState::kStepsPerHeartbeat + 1;
+  for (int64_t step = 1; step <= steps; ++step) state.ReportStep(Report(step));
+  state.Finish();
+  const v1::HeartbeatRequest first = state.NextHeartbeat();
+  EXPECT_FALSE(first.finished());
+  state.OnAnswer(
+      first, Answer(v1::JOB_PHASE_RUNNING, {}, MemberState::kStepsPerHeartbeat),
+      1);
+  EXPECT_FALSE(state.finish_acknowledged());
+  EXPECT_TRUE(state.Urgent());
+  const v1::HeartbeatRequest last = state.NextHeartbeat();
+  EXPECT_TRUE(last.finished());
+  state.OnAnswer(last, Answer(v1::JOB_PHASE_RUNNING, {}, 1), 2);
+  EXPECT_TRUE(state.finish_acknowledged());
+  EXPECT_FALSE(state.Urgent());
+}
+
+TEST(MemberStateTest, FinishIsNotAcknowledgedWhenStepsWereLeftBehind) {
+  MemberState state = MakeWorker();
+  state.ReportStep(Report(1));
+  state.Finish();
+  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING, {}, 0),
+                 1);
+  EXPECT_FALSE(state.finish_acknowledged());
+  EXPECT_FALSE(state.Urgent()) << "a full coordinator is asked at intervals";
+  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING, {}, 1),
+                 2);
+  EXPECT_TRUE(state.finish_acknowledged());
+}
+
+TEST(MemberStateTest, FullQueueHoldsTheNextStepBack) {
+  MemberState state = MakeWorker();
+  const int64_t steps = MemberState::kMaxPendingSteps;
+  for (int64_t step = 1; step <= steps; ++step) state.ReportStep(Report(step));
+  EXPECT_EQ(state.Check(steps + 1), MemberState::Gate::kWait);
+  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING, {}, 1),
+                 1);
+  EXPECT_EQ(state.Check(steps + 1), MemberState::Gate::kOpen);
+}
+
+v1::HeartbeatResponse OfTerm(uint64_t term, v1::HeartbeatResponse answer) {
+  answer.set_term(term);
+  return answer;
+}
+
+TEST(MemberStateTest, AnAnswerOfALowerTermCountsAsNone) {
+  MemberState state = MakeWorker();
+  state.OnAnswer(state.NextHeartbeat(),
+                 OfTerm(3, Answer(v1::JOB_PHASE_RUNNING)), kSecond);
+  EXPECT_EQ(state.NextHeartbeat().term(), 3u);
+  state.OnAnswer(state.NextHeartbeat(), OfTerm(2, Answer(v1::JOB_PHASE_FAILED)),
+                 2 * kSecond);
+  EXPECT_TRUE(state.end().ok());
+  EXPECT_EQ(state.phase(), v1::JOB_PHASE_RUNNING);
+  EXPECT_EQ(state.silent_micros(2 * kSecond), kSecond);
+}
+
+TEST(MemberStateTest, ALaterCoordinatorIsToldWhatTheOneBeforeHadTaken) {
+  MemberState state = MakeWorker();
+  for (int64_t step = 1; step <= 5; ++step) state.ReportStep(Report(step));
+  state.Finish();
+  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING, {}, 3),
+                 1);
+  ASSERT_EQ(state.NextHeartbeat().steps_size(), 2);
+  // It takes nothing of a request that was not for it, whatever it answers.
+  state.OnAnswer(state.NextHeartbeat(),
+                 OfTerm(1, Answer(v1::JOB_PHASE_RUNNING, {}, 2)), 2);
+  EXPECT_FALSE(state.finish_acknowledged());
+  const v1::HeartbeatRequest again = state.NextHeartbeat();
+  ASSERT_EQ(again.steps_size(), 5);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(again.steps(i).step(), i + 1);
+  EXPECT_TRUE(again.finished());
+  state.OnAnswer(again, OfTerm(1, Answer(v1::JOB_PHASE_RUNNING, {}, 5)), 3);
+  EXPECT_TRUE(state.finish_acknowledged());
+  EXPECT_EQ(state.NextHeartbeat().steps_size(), 0);
+}
+
+TEST(MemberStateTest, StepsThatWereTakenAreKeptUpToABoundAndForOnePlan) {
+  MemberState state = MakeWorker();
+  constexpr auto kKept = static_cast<int64_t>(MemberState::kMaxKeptSteps);
+  for (int64_t step = 1; step <= kKept + 10; ++step) {
+    state.ReportStep(Report(step));
+    state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING, {}, 1),
+                   1);
+  }
+  MemberState other = state;
+  state.OnAnswer(state.NextHeartbeat(),
+                 OfTerm(1, Answer(v1::JOB_PHASE_RUNNING)), 2);
+  ASSERT_EQ(state.NextHeartbeat().steps_size(), kKept);
+  EXPECT_EQ(state.NextHeartbeat().steps(0).step(), 11);
+  other.OnPlan(2, 0);
+  other.OnAnswer(other.NextHeartbeat(),
+                 OfTerm(1, Answer(v1::JOB_PHASE_RUNNING)), 2);
+  EXPECT_EQ(other.NextHeartbeat().steps_size(), 0);
+}
+
+TEST(MemberStateTest, WeightsAreWantedOfOneThatHasFinished) {
+  MemberState state = MakeWorker();
+  v1::HeartbeatResponse wants = Answer(v1::JOB_PHASE_RUNNING);
+  wants.set_wants_weights(true);
+  state.OnAnswer(state.NextHeartbeat(), wants, 1);
+  EXPECT_FALSE(state.wants_weights());
+  state.Finish();
+  state.OnAnswer(state.NextHeartbeat(), wants, 1);
+  EXPECT_TRUE(state.wants_weights());
+  state.GiveWeights();
+  EXPECT_FALSE(state.wants_weights());
+}
+
+TEST(MemberStateTest, OnlyRanksOfTheJobAreTakenOver) {
+  v1::RegisterResponse place = Place();
+  place.mutable_job()->mutable_cluster()->set_workers(3);
+  MemberState state(v1::ROLE_WORKER, place, "c:1", 30 * kSecond, 0);
+  v1::HeartbeatResponse answer = Answer(v1::JOB_PHASE_RUNNING);
+  for (uint32_t rank : {2u, 3u, 4'000'000'000u}) answer.add_adopt_ranks(rank);
+  state.OnAnswer(state.NextHeartbeat(), answer, 0);
+  EXPECT_EQ(state.adopt_ranks(), std::vector<uint32_t>{2});
+}
+
+TEST(MemberStateTest, ReportsOfCheckpointsThatWaitAreBounded) {
+  MemberState state(v1::ROLE_SERVER, Place(), "c:1", 30 * kSecond, 0);
+  v1::CheckpointReport report;
+  for (int step = 1; step <= 1000; ++step) {
+    report.set_step(step);
+    report.clear_file();
+    if (step % 500 == 0) report.mutable_file()->set_name("f");
+    state.ReportCheckpoint(report);
+  }
+  const v1::HeartbeatRequest request = state.NextHeartbeat();
+  ASSERT_EQ(request.checkpoints_size(), 64);
+  EXPECT_EQ(request.checkpoints(0).step(), 500) << "files before failures";
+  EXPECT_EQ(request.checkpoints(1).step(), 938);
+  EXPECT_EQ(request.checkpoints(63).step(), 1000)
+      << "the newest is always told";
+}
+
+TEST(MemberStateTest, ReportsAreTakenByTheirStepWhateverWasLeftOutMeanwhile) {
+  MemberState state(v1::ROLE_SERVER, Place(), "c:1", 30 * kSecond, 0);
+  v1::CheckpointReport report;
+  for (int step = 1; step <= 64; ++step) {
+    report.set_step(step);
+    state.ReportCheckpoint(report);
+  }
+  const v1::HeartbeatRequest request = state.NextHeartbeat();
+  report.set_step(65);
+  state.ReportCheckpoint(report);  // 1 is left out
+  v1::HeartbeatResponse answer;
+  answer.set_checkpoints_taken(64);
+  state.OnAnswer(request, answer, 0);
+  const v1::HeartbeatRequest next = state.NextHeartbeat();
+  ASSERT_EQ(next.checkpoints_size(), 1);
+  EXPECT_EQ(next.checkpoints(0).step(), 65);
+}
+
+}  // namespace
+}  // namespace tributary

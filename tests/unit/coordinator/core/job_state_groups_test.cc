@@ -1,0 +1,122 @@
+// Groups of ranks that break, with and without a loss.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/coordinator/core/job_state_fixture.h"
+
+namespace tributary {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class JobStateGroupsTest : public JobStateTest {
+ protected:
+  // A second passes in which everybody but `silent` is heard.
+  void PassHeard(int silent = -1) {
+    now_ += kSecond;
+    for (int w = 0; w < static_cast<int>(workers_.size()); ++w) {
+      if (w != silent) Send(w, {});
+    }
+    state_->Tick(now_);
+  }
+};
+
+TEST_F(JobStateGroupsTest, ABrokenGroupIsFormedAnewThoughNobodyIsLost) {
+  RunGroup(3);
+  state_->SetRestorePoint(20, "/checkpoints/step-20");
+  Send(0, {.begun = 25, .broken_group = "rank 1 is gone: reset by peer"});
+  EXPECT_EQ(state_->plan()->epoch(), 1u) << "rank 1 may be dead";
+  EXPECT_THAT(state_->WaitsFor(now_),
+              HasSubstr("until everybody is heard, to form the ranks' groups"));
+  PassHeard();
+  ASSERT_EQ(state_->plan()->epoch(), 2u);
+  EXPECT_EQ(state_->plan()->start_step(), 20);
+  EXPECT_EQ(state_->workers_lost(), 0u);
+  EXPECT_THAT(
+      state_->TakeNotices(),
+      ElementsAre(
+          "worker 0 (node-w0, pid 7) cannot go on with the other ranks: "
+          "rank 1 is gone: reset by peer",
+          HasSubstr("everybody goes back to step 20")));
+}
+
+// Its connections are closed by the kernel long before its lease is over.
+TEST_F(JobStateGroupsTest, NoPlanNamesARankThatWasNotHeardSinceTheBreak) {
+  RunGroup(3);
+  Send(0, {.broken_group = "rank 1 is gone"});
+  for (int second = 0; second < 12; ++second) {
+    EXPECT_EQ(state_->plan()->epoch(), 1u);
+    PassHeard(/*silent=*/1);
+  }
+  EXPECT_EQ(state_->workers_lost(), 1u);
+  workers_[1] = Join(v1::ROLE_WORKER, "another");
+  PassHeard();
+  EXPECT_EQ(state_->plan()->epoch(), 2u);
+  EXPECT_EQ(state_->rollbacks(), 1u);
+}
+
+TEST_F(JobStateGroupsTest, WhatWasBrokenUnderAnEarlierPlanIsNoNews) {
+  RunGroup(2);
+  Send(0, {.broken_group = "rank 1 is gone"});
+  PassHeard();
+  ASSERT_EQ(state_->plan()->epoch(), 2u);
+  v1::HeartbeatRequest late;
+  late.set_role(v1::ROLE_WORKER);
+  late.set_index(1);
+  late.set_incarnation(workers_[1].incarnation());
+  late.set_plan_epoch(1);
+  late.set_broken_group_epoch(1);
+  state_->Apply(late, 0, 0);
+  EXPECT_FALSE(state_->wants_new_plan());
+}
+
+TEST_F(JobStateGroupsTest, GroupsThatBreakAgainAndAgainEndTheJobByName) {
+  RunGroup(2);
+  int breaks = 0;
+  while (!state_->over() && breaks < 1000) {
+    Send(1, {.begun = 7, .broken_group = "cannot connect to rank 0"});
+    ++breaks;
+    for (int s = 0; s < 15 && state_->wants_new_plan(); ++s) PassHeard();
+  }
+  EXPECT_EQ(state_->phase(), v1::JOB_PHASE_FAILED);
+  EXPECT_LE(breaks, RegroupLimit::kMost + 1);
+  EXPECT_THAT(state_->message(),
+              HasSubstr("no rank came further than step 7; the last time "
+                        "worker 1 (node-w1, pid 7) cannot go on with the other "
+                        "ranks: cannot connect to rank 0"));
+}
+
+TEST_F(JobStateGroupsTest, GroupsMayBreakAsLongAsTheJobComesFurther) {
+  RunGroup(2);
+  for (int step = 1; step <= 100; ++step) {
+    Send(1, {.begun = step, .broken_group = "rank 0 is gone"});
+    PassHeard();
+    ASSERT_EQ(state_->plan()->epoch(), step + 1u);
+  }
+  EXPECT_FALSE(state_->over());
+}
+
+TEST(RegroupLimitTest, GroupsAreFormedAtOnceThenAfterLongerAndLongerPauses) {
+  RegroupLimit limit(/*timeout_micros=*/1000 * kSecond);
+  std::vector<int64_t> pauses;
+  for (int i = 0; i < 9; ++i) {
+    EXPECT_TRUE(limit.Add(/*step=*/3, /*now_micros=*/i));
+    pauses.push_back(limit.PauseMicros() / 1000);
+  }
+  EXPECT_THAT(pauses,
+              ElementsAre(0, 100, 200, 400, 800, 1600, 3200, 6400, 10000));
+  EXPECT_TRUE(limit.Add(/*step=*/4, 10));
+  EXPECT_EQ(limit.PauseMicros(), 0);
+}
+
+TEST(RegroupLimitTest, TimeEndsItToo) {
+  RegroupLimit limit(/*timeout_micros=*/30 * kSecond);
+  EXPECT_TRUE(limit.Add(3, 0));
+  EXPECT_TRUE(limit.Add(3, 30 * kSecond));
+  EXPECT_FALSE(limit.Add(3, 31 * kSecond));
+  EXPECT_TRUE(limit.Add(4, 32 * kSecond)) << "a later step";
+}
+
+}  // namespace
+}  // namespace tributary

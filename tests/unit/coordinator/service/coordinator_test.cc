@@ -1,0 +1,646 @@
+#include "coordinator/service/coordinator.h"
+
+#include <gmock/gmock.h>
+#include <grpcpp/impl/codegen/client_unary_call.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <numeric>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "common/member/member.h"
+#include "common/plan/partition_plan.h"
+#include "common/plan/plan_codec.h"
+#include "common/wire/crc32c.h"
+#include "common/wire/header_checksum.h"
+#include "coordinator/service/final_weights.h"
+#include "tributary/v1/grpc_services.pb.h"
+#include "tributary/v1/parameter_service.grpc.pb.h"
+
+namespace tributary {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr absl::Duration kSoon = absl::Seconds(20);
+constexpr int64_t kTotalSteps = 6;
+
+v1::JobSpec Job(int servers, int workers) {
+  v1::JobSpec job;
+  job.set_name("digits");
+  job.mutable_cluster()->set_servers(servers);
+  job.mutable_cluster()->set_workers(workers);
+  job.mutable_training()->mutable_loss()->mutable_cross_entropy();
+  job.mutable_strategy()->mutable_parameter_server()->set_bucket_bytes(1 << 20);
+  return job;
+}
+
+Member::Declaration Model() {
+  return {.parameters = {{"0.weight", {40, 100}}, {"0.bias", {40}}},
+          .total_steps = kTotalSteps,
+          .steps_per_epoch = 3};
+}
+
+// Answers Pull with weights that count up over the whole model: element i of
+// parameter p is 10000 p + i.
+class CountingServer final : public v1::ParameterService::Service {
+ public:
+  CountingServer() {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+                             &port_);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+  }
+  std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
+  // The first `bad_answers` are refused for lack of room or damaged.
+  void Serve(const v1::Plan& plan, int bad_answers = 0) {
+    plan_ = plan;
+    bad_answers_ = bad_answers;
+  }
+  int bad_answers_left() const { return bad_answers_; }
+
+  grpc::Status Pull(grpc::ServerContext*, const v1::PullRequest* request,
+                    v1::PullResponse* response) override {
+    if (request->address().job_id() != plan_.job_id()) {
+      return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "other job");
+    }
+    const PartitionPlan cut = MakePartitionPlan(plan_).value();
+    const Block& block =
+        cut.blocks(request->address().shard())[request->address().block()];
+    std::vector<std::vector<float>> tensors;
+    std::vector<const float*> pointers;
+    for (size_t p = 0; p < cut.parameters().size(); ++p) {
+      tensors.emplace_back(cut.parameters()[p].size());
+      std::iota(tensors[p].begin(), tensors[p].end(), 10000.0f * p);
+      pointers.push_back(tensors[p].data());
+    }
+    std::vector<float> payload(block.size);
+    PartitionPlan::Gather(block, pointers, payload.data());
+    response->set_version(request->min_version());
+    response->set_payload(payload.data(), block.bytes());
+    response->set_crc32c(Crc32c(payload.data(), block.bytes()));
+    SignHeader(response);
+    if (bad_answers_ == 0) return grpc::Status::OK;
+    switch (bad_answers_-- % 3) {
+      case 0:
+        return grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "no room");
+      case 1:
+        response->set_crc32c(response->crc32c() ^ 1);
+        break;
+      default:
+        response->set_version(response->version() ^ 1);
+    }
+    return grpc::Status::OK;
+  }
+
+ private:
+  int port_ = 0;
+  v1::Plan plan_;
+  std::atomic<int> bad_answers_{0};
+  std::unique_ptr<grpc::Server> server_;
+};
+
+class CoordinatorTest : public ::testing::Test {
+ protected:
+  void Start(int servers, int workers) {
+    Coordinator::Options options;
+    options.job = Job(servers, workers);
+    options.on_weights = [this](const FinalWeights& weights) {
+      weights_ = weights;
+      if (full_for_ > 0) {
+        --full_for_;
+        return absl::ResourceExhaustedError("no space left on device");
+      }
+      return save_status_;
+    };
+    options.loss_timeout = loss_timeout_;
+    coordinator_ = Coordinator::Start(std::move(options)).value();
+  }
+
+  std::unique_ptr<Member> Join(v1::Role role, const std::string& address = "") {
+    Member::Options options;
+    options.coordinator = coordinator_->address();
+    options.role = role;
+    options.address = address;
+    return Member::Join(options).value();
+  }
+
+  // One step of a worker's life, without the work.
+  static void DoStep(Member& member, int64_t step) {
+    v1::StepReport report;
+    report.set_step(step);
+    report.set_epoch(1 + (step - 1) / 3);
+    report.set_loss_sum(static_cast<double>(10 - step));
+    report.set_samples(2);
+    report.set_step_seconds(0.01);
+    member.ReportStep(report);
+  }
+
+  // Trains until the end or the stop; returns the last step.
+  static int64_t TrainToEnd(Member& member) {
+    int64_t step = 0;
+    while (step < kTotalSteps) {
+      const absl::Status status = member.BeginStep(step + 1);
+      if (!status.ok()) {
+        EXPECT_TRUE(absl::IsCancelled(status)) << status;
+        break;
+      }
+      DoStep(member, ++step);
+    }
+    v1::EvaluationPart part;
+    part.set_samples(4);
+    part.set_values(4);
+    part.set_correct(3);
+    EXPECT_TRUE(member.ReportEvaluation(step, 1, part).ok());
+    EXPECT_TRUE(member.Finish(kSoon).ok());
+    return step;
+  }
+
+  // All updates until the job is over.
+  JobUpdate Collect() {
+    JobUpdate all;
+    const absl::Time deadline = absl::Now() + kSoon;
+    while (all.phase != v1::JOB_PHASE_DONE &&
+           all.phase != v1::JOB_PHASE_FAILED && absl::Now() < deadline) {
+      JobUpdate update = coordinator_->WaitForUpdate(absl::Seconds(1));
+      for (auto& step : update.steps) all.steps.push_back(step);
+      for (auto& e : update.evaluations) all.evaluations.push_back(e);
+      for (auto& notice : update.notices) all.notices.push_back(notice);
+      all.phase = update.phase;
+      all.message = update.message;
+    }
+    return all;
+  }
+
+  int full_for_ = 0;  // attempts to save the weights
+  absl::Duration loss_timeout_ = absl::Seconds(120);
+  absl::Status save_status_;
+  FinalWeights weights_;
+  CountingServer store_[2];
+  std::unique_ptr<Coordinator> coordinator_;
+};
+
+TEST_F(CoordinatorTest, LeadsAWholeJobFromJoiningToSavedWeights) {
+  Start(2, 2);
+  auto server0 = Join(v1::ROLE_SERVER, store_[0].address());
+  auto server1 = Join(v1::ROLE_SERVER, store_[1].address());
+  auto worker0 = Join(v1::ROLE_WORKER);
+  auto worker1 = Join(v1::ROLE_WORKER);
+  EXPECT_EQ(worker1->index(), 1u);
+  EXPECT_EQ(worker1->job().name(), "digits");
+  ASSERT_TRUE(worker0->DeclareModel(Model()).ok());
+  ASSERT_TRUE(worker1->DeclareModel(Model()).ok());
+  const v1::Plan plan = server0->GetPlan(1, kSoon).value();
+  EXPECT_THAT(plan.servers(),
+              ElementsAre(store_[0].address(), store_[1].address()));
+  store_[0].Serve(plan);
+  store_[1].Serve(plan);
+
+  std::thread other([&] { TrainToEnd(*worker1); });
+  EXPECT_EQ(TrainToEnd(*worker0), kTotalSteps);
+  other.join();
+  const JobUpdate all = Collect();
+  EXPECT_EQ(all.phase, v1::JOB_PHASE_DONE) << all.message;
+  ASSERT_EQ(all.steps.size(), static_cast<size_t>(kTotalSteps));
+  for (int64_t i = 0; i < kTotalSteps; ++i) {
+    EXPECT_EQ(all.steps[i].step, i + 1);
+    EXPECT_DOUBLE_EQ(all.steps[i].loss, (9.0 - i) / 2);
+  }
+  ASSERT_EQ(all.evaluations.size(), 1u);
+  EXPECT_DOUBLE_EQ(all.evaluations[0].metrics.at("accuracy"), 0.75);
+
+  EXPECT_EQ(weights_.step, kTotalSteps);
+  ASSERT_EQ(weights_.tensors.size(), 2u);
+  for (size_t p = 0; p < 2; ++p) {
+    for (size_t i = 0; i < weights_.tensors[p].size(); ++i) {
+      ASSERT_EQ(weights_.tensors[p][i], 10000.0f * p + i);
+    }
+  }
+  EXPECT_TRUE(server0->WaitForEnd(kSoon).ok());
+  EXPECT_TRUE(server1->WaitForEnd(kSoon).ok());
+  EXPECT_EQ(server0->phase(), v1::JOB_PHASE_DONE);
+  EXPECT_TRUE(coordinator_->WaitUntilEveryoneKnowsEnd(kSoon));
+}
+
+TEST_F(CoordinatorTest, AMemberOfAGroupSaysForWhichRanksItWaits) {
+  Start(1, 2);
+  auto server = Join(v1::ROLE_SERVER, store_[0].address());
+  std::unique_ptr<Member> workers[2] = {Join(v1::ROLE_WORKER),
+                                        Join(v1::ROLE_WORKER)};
+  ASSERT_TRUE(workers[0]->DeclareModel(Model()).ok());
+  ASSERT_TRUE(workers[0]->GetPlan(1, kSoon).ok());
+  const auto exchange = [&](int w, const char* bytes, absl::Duration timeout) {
+    return workers[w]->Exchange(1, "data", {1, 0}, bytes, timeout);
+  };
+  const absl::Status alone = exchange(0, "zero", absl::ZeroDuration()).status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(alone));
+  EXPECT_EQ(alone.message(), "waits for rank 1 in group data");
+
+  std::thread other([&] {
+    const absl::Time limit = absl::Now() + kSoon;
+    while (workers[0]->waiting_for() != "rank 1 in group data" &&
+           absl::Now() < limit) {
+      std::this_thread::yield();
+    }
+    EXPECT_EQ(workers[0]->waiting_for(), "rank 1 in group data");
+    EXPECT_TRUE(exchange(1, "one", kSoon).ok());
+  });
+  const auto all = exchange(0, "zero", kSoon);
+  other.join();
+  ASSERT_TRUE(all.ok()) << all.status();
+  EXPECT_THAT(*all, ::testing::ElementsAre("one", "zero"));
+  EXPECT_EQ(workers[0]->waiting_for(), "");
+}
+
+// Steps end only when both workers have begun them, as under BSP.
+class Rendezvous {
+ public:
+  // False when the other has not begun `step` in time.
+  bool Meet(int worker, int64_t step) {
+    absl::MutexLock lock(&mu_);
+    begun_[worker] = step;
+    const auto met = [&] { return begun_[1 - worker] >= step; };
+    return mu_.AwaitWithTimeout(absl::Condition(&met), kSoon);
+  }
+
+ private:
+  absl::Mutex mu_;
+  int64_t begun_[2] = {0, 0};
+};
+
+TEST_F(CoordinatorTest, StopRequestEndsAllWorkersAtOneStepAndSavesWeights) {
+  Start(1, 2);
+  auto server = Join(v1::ROLE_SERVER, store_[0].address());
+  std::unique_ptr<Member> workers[2] = {Join(v1::ROLE_WORKER),
+                                        Join(v1::ROLE_WORKER)};
+  Member::Declaration model = Model();
+  model.total_steps = int64_t{1} << 40;  // it would not end by itself
+  ASSERT_TRUE(workers[0]->DeclareModel(model).ok());
+  store_[0].Serve(workers[0]->GetPlan(1, kSoon).value());
+  ASSERT_TRUE(workers[1]->GetPlan(1, kSoon).ok());
+
+  Rendezvous rendezvous;
+  int64_t last[2] = {0, 0};
+  const auto train = [&](int w) {
+    workers[w]->StartAt(1, 0);
+    while (true) {
+      const absl::Status status = workers[w]->BeginStep(last[w] + 1);
+      if (absl::IsCancelled(status)) break;
+      ASSERT_TRUE(status.ok()) << status;
+      ASSERT_TRUE(rendezvous.Meet(w, last[w] + 1)) << "no common step";
+      DoStep(*workers[w], ++last[w]);
+    }
+    ASSERT_TRUE(workers[w]->Finish(kSoon).ok());
+  };
+  std::thread other([&] { train(1); });
+  std::thread stopper([&] {
+    EXPECT_FALSE(coordinator_->WaitForUpdate(kSoon).phase ==
+                 v1::JOB_PHASE_FAILED);
+    coordinator_->RequestStop();
+  });
+  train(0);
+  other.join();
+  stopper.join();
+  const JobUpdate all = Collect();
+  EXPECT_EQ(all.phase, v1::JOB_PHASE_DONE) << all.message;
+  EXPECT_EQ(last[0], last[1]);
+  EXPECT_EQ(weights_.step, last[0]);
+  EXPECT_TRUE(coordinator_->Totals().stopped);
+  EXPECT_TRUE(server->WaitForEnd(kSoon).ok());
+}
+
+// A process that takes a lost rank over must say how far that one had come
+// before a stop is settled, and may take longer for it than a silent
+// coordinator is borne: here longer than nothing.
+TEST_F(CoordinatorTest, AStopWaitsForEveryRankAsLongAsTheCoordinatorIsHeard) {
+  Start(1, 2);
+  auto server = Join(v1::ROLE_SERVER, store_[0].address());
+  Member::Options impatient;
+  impatient.coordinator = coordinator_->address();
+  impatient.role = v1::ROLE_WORKER;
+  impatient.lost_timeout = absl::Milliseconds(1);
+  auto worker0 = Member::Join(impatient).value();
+  auto worker1 = Join(v1::ROLE_WORKER);
+  ASSERT_TRUE(worker0->DeclareModel(Model()).ok());
+  ASSERT_TRUE(worker0->GetPlan(1, kSoon).ok());
+  worker0->StartAt(1, 0);
+  ASSERT_TRUE(worker0->BeginStep(1).ok());
+  coordinator_->RequestStop();
+  const absl::Time limit = absl::Now() + kSoon;
+  while (worker0->phase() != v1::JOB_PHASE_STOPPING && absl::Now() < limit) {
+    std::this_thread::yield();
+  }
+  absl::Status held = absl::UnknownError("it still waits");
+  absl::Notification over;
+  std::thread waiting([&] {
+    held = worker0->BeginStep(2);
+    over.Notify();
+  });
+  EXPECT_FALSE(over.WaitForNotificationWithTimeout(absl::Milliseconds(300)));
+  worker1->StartAt(1, 0);
+  waiting.join();
+  EXPECT_TRUE(absl::IsCancelled(held)) << held;
+}
+
+TEST_F(CoordinatorTest, AGroupThatBreaksGetsANewPlanThoughNobodyIsLost) {
+  Coordinator::Options options;
+  options.job = Job(0, 2);
+  options.job.mutable_strategy()->mutable_all_reduce();
+  coordinator_ = Coordinator::Start(std::move(options)).value();
+  auto worker0 = Join(v1::ROLE_WORKER);
+  auto worker1 = Join(v1::ROLE_WORKER);
+  ASSERT_TRUE(worker0->DeclareModel(Model()).ok());
+  ASSERT_TRUE(worker0->GetPlan(1).ok());
+  ASSERT_TRUE(worker1->GetPlan(1).ok());
+  worker0->BreakGroup(1, absl::UnavailableError("rank 1 is gone: reset"));
+  EXPECT_TRUE(worker0->WaitForNews(1, absl::InfiniteDuration()).ok());
+  EXPECT_TRUE(worker1->WaitForNews(1, absl::InfiniteDuration()).ok());
+  EXPECT_EQ(worker0->GetPlan(2)->epoch(), 2u);
+  EXPECT_EQ(worker1->GetPlan(2)->epoch(), 2u);
+  EXPECT_EQ(coordinator_->Totals().workers_lost, 0u);
+  EXPECT_EQ(coordinator_->Totals().rollbacks, 1u);
+}
+
+TEST_F(CoordinatorTest, WithoutAReasonNewsAreNotWaitedFor) {
+  Start(1, 1);
+  auto server = Join(v1::ROLE_SERVER, store_[0].address());
+  auto worker = Join(v1::ROLE_WORKER);
+  ASSERT_TRUE(worker->DeclareModel(Model()).ok());
+  ASSERT_TRUE(worker->GetPlan(1).ok());
+  EXPECT_TRUE(
+      absl::IsDeadlineExceeded(worker->WaitForNews(1, absl::ZeroDuration())));
+}
+
+// One call for each of 500 connections' streams, all of which would wait.
+TEST_F(CoordinatorTest, CallsOfStrangersThatWaitDoNotDisturbAJob) {
+  Start(1, 1);
+  constexpr int kCalls = 500;
+  const auto stub = v1::CoordinatorService::NewStub(grpc::CreateChannel(
+      coordinator_->address(), grpc::InsecureChannelCredentials()));
+  struct Call {
+    grpc::ClientContext context;
+    v1::Plan plan;
+    grpc::Status status;
+    std::unique_ptr<grpc::ClientAsyncResponseReader<v1::Plan>> reader;
+  };
+  grpc::CompletionQueue queue;
+  std::vector<Call> calls(kCalls);
+  v1::GetPlanRequest request;
+  request.set_min_epoch(99);
+  request.set_wait_ms(10'000);
+  for (Call& call : calls) {
+    call.reader = stub->AsyncGetPlan(&call.context, request, &queue);
+    call.reader->Finish(&call.plan, &call.status, &call);
+  }
+  auto server = Join(v1::ROLE_SERVER, store_[0].address());
+  auto worker = Join(v1::ROLE_WORKER);
+  ASSERT_TRUE(worker->DeclareModel(Model()).ok());
+  const v1::Plan plan = worker->GetPlan(1).value();
+  store_[0].Serve(plan);
+  EXPECT_EQ(TrainToEnd(*worker), kTotalSteps);
+  const JobUpdate all = Collect();
+  EXPECT_EQ(all.phase, v1::JOB_PHASE_DONE) << all.message;
+  EXPECT_TRUE(server->WaitForEnd(kSoon).ok());
+  EXPECT_TRUE(worker->end().ok()) << worker->end();
+  int refused = 0;
+  for (Call& call : calls) call.context.TryCancel();
+  for (int i = 0; i < kCalls; ++i) {
+    void* tag = nullptr;
+    bool ok = false;
+    ASSERT_TRUE(queue.Next(&tag, &ok));
+    const grpc::StatusCode code = static_cast<Call*>(tag)->status.error_code();
+    refused += code == grpc::StatusCode::RESOURCE_EXHAUSTED ? 1 : 0;
+  }
+  EXPECT_GT(refused, kCalls / 2);
+}
+
+TEST_F(CoordinatorTest, FailureOfOneReachesAllWithItsSentence) {
+  Start(1, 2);
+  auto server = Join(v1::ROLE_SERVER, store_[0].address());
+  auto worker0 = Join(v1::ROLE_WORKER);
+  absl::Notification told;
+  Member::Options options;
+  options.coordinator = coordinator_->address();
+  options.role = v1::ROLE_WORKER;
+  options.on_end = [&](const absl::Status&) { told.Notify(); };
+  auto worker1 = Member::Join(options).value();
+  ASSERT_TRUE(worker0->DeclareModel(Model()).ok());
+  ASSERT_TRUE(worker1->GetPlan(1, kSoon).ok());
+  worker0->Fail(absl::DataLossError("train.gz ends too early"));
+  EXPECT_TRUE(told.WaitForNotificationWithTimeout(kSoon));
+  const absl::Status end = worker1->BeginStep(1);
+  EXPECT_TRUE(absl::IsAborted(end)) << end;
+  EXPECT_THAT(std::string(end.message()),
+              HasSubstr("failed: train.gz ends too early"));
+  EXPECT_TRUE(absl::IsAborted(server->WaitForEnd(kSoon)));
+}
+
+TEST_F(CoordinatorTest, WeightsThatCannotBeSavedFailTheJob) {
+  save_status_ = absl::DataLossError("input/output error");
+  Start(1, 1);
+  auto server = Join(v1::ROLE_SERVER, store_[0].address());
+  auto worker = Join(v1::ROLE_WORKER);
+  ASSERT_TRUE(worker->DeclareModel(Model()).ok());
+  store_[0].Serve(worker->GetPlan(1, kSoon).value());
+  TrainToEnd(*worker);
+  const JobUpdate all = Collect();
+  EXPECT_EQ(all.phase, v1::JOB_PHASE_FAILED);
+  EXPECT_EQ(all.message,
+            "the final weights could not be saved: input/output error");
+  EXPECT_TRUE(absl::IsAborted(server->WaitForEnd(kSoon)));
+}
+
+TEST_F(CoordinatorTest, OnAFullDiskTheWeightsWaitForRoomAndSaySo) {
+  full_for_ = 3;
+  Start(1, 1);
+  auto server = Join(v1::ROLE_SERVER, store_[0].address());
+  auto worker = Join(v1::ROLE_WORKER);
+  ASSERT_TRUE(worker->DeclareModel(Model()).ok());
+  store_[0].Serve(worker->GetPlan(1, kSoon).value());
+  TrainToEnd(*worker);
+  const JobUpdate all = Collect();
+  EXPECT_EQ(all.phase, v1::JOB_PHASE_DONE) << all.message;
+  EXPECT_EQ(full_for_, 0);
+  EXPECT_THAT(all.notices,
+              ::testing::Contains("waiting for room for the final weights: "
+                                  "no space left on device"));
+}
+
+TEST_F(CoordinatorTest, WeightsThatFindNoRoomForTooLongFailTheJob) {
+  full_for_ = 1'000'000;
+  loss_timeout_ = absl::Seconds(1);
+  Start(1, 1);
+  auto server = Join(v1::ROLE_SERVER, store_[0].address());
+  auto worker = Join(v1::ROLE_WORKER);
+  ASSERT_TRUE(worker->DeclareModel(Model()).ok());
+  store_[0].Serve(worker->GetPlan(1, kSoon).value());
+  TrainToEnd(*worker);
+  const JobUpdate all = Collect();
+  EXPECT_EQ(all.phase, v1::JOB_PHASE_FAILED);
+  EXPECT_THAT(all.message, HasSubstr("no space left on device"));
+}
+
+TEST_F(CoordinatorTest, WeightsThatComeDamagedAreAskedForAgain) {
+  Start(1, 1);
+  auto server = Join(v1::ROLE_SERVER, store_[0].address());
+  auto worker = Join(v1::ROLE_WORKER);
+  ASSERT_TRUE(worker->DeclareModel(Model()).ok());
+  store_[0].Serve(worker->GetPlan(1, kSoon).value(), /*bad_answers=*/3);
+  TrainToEnd(*worker);
+  const JobUpdate all = Collect();
+  EXPECT_EQ(all.phase, v1::JOB_PHASE_DONE) << all.message;
+  EXPECT_EQ(store_[0].bad_answers_left(), 0);
+  ASSERT_FALSE(weights_.tensors.empty());
+  EXPECT_EQ(weights_.tensors[0][1], 1.0f);
+}
+
+TEST_F(CoordinatorTest, WeightsThatAlwaysComeDamagedAreNotTaken) {
+  v1::Plan plan;
+  plan.set_job_id(1);
+  plan.set_num_workers(1);
+  plan.set_bucket_bytes(1 << 16);
+  plan.add_servers(store_[0].address());
+  plan.add_parameters()->set_name("w");
+  plan.mutable_parameters(0)->add_shape(5);
+  store_[0].Serve(plan, /*bad_answers=*/1'000'000);
+  const absl::Status status =
+      ReadFinalWeights(plan, 7, {.timeout = absl::Milliseconds(300)}).status();
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("block 0 of server 0 at 127.0.0.1:"));
+}
+
+TEST_F(CoordinatorTest, PlanThatIsLateNamesWhoIsMissing) {
+  Start(1, 2);
+  auto worker = Join(v1::ROLE_WORKER);
+  const absl::Status status =
+      worker->GetPlan(1, absl::Milliseconds(20)).status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("server 0, worker 1, the model"));
+}
+
+// The sentence about a thousand who are missing travels as metadata.
+TEST_F(CoordinatorTest, OneOfAThousandWaitsUntilTheStartTimeout) {
+  Coordinator::Options options;
+  options.job = Job(1, 1000);
+  options.start_timeout = absl::Seconds(3);
+  coordinator_ = Coordinator::Start(std::move(options)).value();
+  auto worker = Join(v1::ROLE_WORKER);
+  const absl::Status late = worker->GetPlan(1, absl::Milliseconds(20)).status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(late)) << late;
+  EXPECT_THAT(std::string(late.message()),
+              HasSubstr("server 0, worker 1, worker 2, worker 3, worker 4, "
+                        "worker 5, worker 6, worker 7, worker 8, worker 9 and "
+                        "991 more"));
+  const absl::Status end = worker->GetPlan(1).status();
+  EXPECT_TRUE(absl::IsAborted(end)) << end;
+  EXPECT_THAT(std::string(end.message()), HasSubstr("waited 3."));
+}
+
+TEST_F(CoordinatorTest, SnapshotTellsWhoIsThere) {
+  Start(1, 1);
+  EXPECT_EQ(coordinator_->Snapshot().message(),
+            "waiting for server 0, worker 0, the model");
+  auto worker = Join(v1::ROLE_WORKER);
+  auto client =
+      CoordinatorClient::Create({.address = coordinator_->address()}).value();
+  const v1::JobStatusResponse status = client->GetJobStatus(kSoon).value();
+  EXPECT_EQ(status.name(), "digits");
+  EXPECT_EQ(status.phase(), v1::JOB_PHASE_WAITING);
+  ASSERT_EQ(status.members_size(), 2);
+  EXPECT_FALSE(status.members(0).alive());
+  EXPECT_TRUE(status.members(1).alive());
+  EXPECT_EQ(status.members(1).role(), v1::ROLE_WORKER);
+}
+
+TEST_F(CoordinatorTest, GrpcsOwnHealthAndReflectionAnswer) {
+  Start(1, 1);
+  const auto channel = grpc::CreateChannel(coordinator_->address(),
+                                           grpc::InsecureChannelCredentials());
+  using grpc::internal::RpcMethod;
+  grpc::ClientContext check;
+  v1::HealthCheckRequest request;
+  request.set_service("tributary.v1.CoordinatorService");
+  v1::HealthCheckResponse health;
+  ASSERT_TRUE(
+      grpc::internal::BlockingUnaryCall(
+          channel.get(),
+          RpcMethod("/grpc.health.v1.Health/Check", RpcMethod::NORMAL_RPC),
+          &check, request, &health)
+          .ok());
+  EXPECT_EQ(health.status(), v1::HealthCheckResponse::SERVING);
+
+  grpc::ClientContext ask;
+  const std::unique_ptr<
+      grpc::ClientReaderWriter<v1::ReflectionRequest, v1::ReflectionResponse>>
+      stream(grpc::internal::ClientReaderWriterFactory<v1::ReflectionRequest,
+                                                       v1::ReflectionResponse>::
+                 Create(channel.get(),
+                        RpcMethod("/grpc.reflection.v1alpha.ServerReflection/"
+                                  "ServerReflectionInfo",
+                                  RpcMethod::BIDI_STREAMING),
+                        &ask));
+  v1::ReflectionRequest list;
+  list.set_list_services("*");
+  v1::ReflectionResponse services;
+  ASSERT_TRUE(stream->Write(list) && stream->Read(&services));
+  EXPECT_THAT(services.list_services_response().DebugString(),
+              HasSubstr("tributary.v1.CoordinatorService"));
+  stream->WritesDone();
+  EXPECT_TRUE(stream->Finish().ok());
+}
+
+TEST_F(CoordinatorTest, TakenPortIsAnErrorAndNotShared) {
+  Start(1, 1);
+  Coordinator::Options options;
+  options.job = Job(1, 1);
+  options.listen = coordinator_->address();
+  const absl::Status status = Coordinator::Start(options).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(options.listen));
+}
+
+TEST_F(CoordinatorTest, ImpossibleOptionsAreRefused) {
+  Coordinator::Options options;
+  options.job = Job(0, 1);
+  EXPECT_TRUE(absl::IsInvalidArgument(Coordinator::Start(options).status()));
+  options.job = Job(1, 5000);
+  EXPECT_TRUE(absl::IsInvalidArgument(Coordinator::Start(options).status()));
+  options.job = Job(1, 1);
+  options.listen = "nowhere";
+  EXPECT_TRUE(absl::IsInvalidArgument(Coordinator::Start(options).status()));
+}
+
+TEST(MemberTest, MissingCoordinatorIsWaitedForAndThenNamed) {
+  Member::Options options;
+  options.coordinator = "127.0.0.1:1";  // nobody listens there
+  options.role = v1::ROLE_WORKER;
+  options.join_timeout = absl::Milliseconds(100);
+  const absl::Status status = Member::Join(options).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("no place at coordinator 127.0.0.1:1 after"));
+}
+
+TEST(MemberTest, LostCoordinatorEndsTheJobForItsMembers) {
+  Coordinator::Options options;
+  options.job = Job(1, 1);
+  auto coordinator = Coordinator::Start(options).value();
+  Member::Options member_options;
+  member_options.coordinator = coordinator->address();
+  member_options.role = v1::ROLE_SERVER;
+  member_options.address = "127.0.0.1:7000";
+  member_options.lost_timeout = absl::Milliseconds(200);
+  auto member = Member::Join(member_options).value();
+  coordinator.reset();
+  const absl::Status end = member->WaitForEnd(kSoon);
+  EXPECT_TRUE(absl::IsUnavailable(end)) << end;
+  EXPECT_THAT(std::string(end.message()), HasSubstr("has not answered for"));
+}
+
+}  // namespace
+}  // namespace tributary

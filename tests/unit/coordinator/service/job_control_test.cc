@@ -1,0 +1,520 @@
+// The one lock around the cores, from many threads at once and without gRPC,
+// whose own threads the thread sanitizer cannot follow.
+#include "coordinator/service/job_control.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+
+namespace tributary {
+namespace {
+
+constexpr int kWorkers = 3;
+constexpr int64_t kSteps = 200;
+constexpr absl::Duration kSoon = absl::Seconds(20);
+
+JobState::Options Options() {
+  JobState::Options options;
+  options.job.mutable_cluster()->set_servers(1);
+  options.job.mutable_cluster()->set_workers(kWorkers);
+  options.job.mutable_training()->mutable_loss()->mutable_mse();
+  return options;
+}
+
+v1::RegisterResponse Join(JobControl& control, v1::Role role,
+                          const std::string& name) {
+  v1::RegisterRequest request;
+  request.set_role(role);
+  request.set_instance(name);
+  request.set_address("127.0.0.1:7000");
+  return control.Register(request).value();
+}
+
+v1::HeartbeatRequest Beat(v1::Role role, const v1::RegisterResponse& place) {
+  v1::HeartbeatRequest request;
+  request.set_role(role);
+  request.set_index(place.index());
+  request.set_incarnation(place.incarnation());
+  request.set_plan_epoch(1);
+  request.set_job_id(place.job_id());
+  request.set_term(place.term());
+  return request;
+}
+
+void Declare(JobControl& control, const v1::RegisterResponse& place) {
+  v1::DeclareModelRequest model;
+  model.set_rank(place.index());
+  model.set_incarnation(place.incarnation());
+  v1::ParameterSpec* spec = model.add_parameters();
+  spec->set_name("0.bias");
+  spec->add_shape(3);
+  model.set_total_steps(kSteps);
+  model.set_steps_per_epoch(kSteps);
+  ASSERT_TRUE(control.DeclareModel(model).ok());
+}
+
+v1::StepReport Step(int64_t step) {
+  v1::StepReport report;
+  report.set_step(step);
+  report.set_epoch(1);
+  report.set_samples(1);
+  report.set_loss_sum(1);
+  return report;
+}
+
+// A worker's life: joins, declares, sends its steps one heartbeat each.
+void Work(JobControl& control, int number) {
+  const auto place =
+      Join(control, v1::ROLE_WORKER, absl::StrCat("worker-", number));
+  Declare(control, place);
+  v1::GetPlanRequest plan;
+  plan.set_wait_ms(10'000);
+  ASSERT_TRUE(control.GetPlan(plan).ok());
+  for (int64_t step = 1; step <= kSteps; ++step) {
+    v1::HeartbeatRequest request = Beat(v1::ROLE_WORKER, place);
+    *request.add_steps() = Step(step);
+    request.set_begun_step(step);
+    request.set_finished(step == kSteps);
+    ASSERT_EQ(control.Heartbeat(request).value().steps_taken(), 1u);
+  }
+  v1::ReportEvaluationRequest evaluation;
+  evaluation.set_rank(place.index());
+  evaluation.set_incarnation(place.incarnation());
+  evaluation.set_step(kSteps);
+  ASSERT_TRUE(control.ReportEvaluation(evaluation).ok());
+  // It hears the end by its heartbeats.
+  const absl::Time deadline = absl::Now() + kSoon;
+  v1::JobPhase phase = v1::JOB_PHASE_RUNNING;
+  while (phase != v1::JOB_PHASE_DONE && absl::Now() < deadline) {
+    phase = control.Heartbeat(Beat(v1::ROLE_WORKER, place)).value().phase();
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(phase, v1::JOB_PHASE_DONE);
+}
+
+TEST(JobControlTest, ManyThreadsAgreeOnEveryStep) {
+  JobControl control({.state = Options(), .clock = &Clock::Real()});
+  std::thread server([&] {
+    const auto place = Join(control, v1::ROLE_SERVER, "server");
+    const absl::Time deadline = absl::Now() + kSoon;
+    v1::JobPhase phase = v1::JOB_PHASE_WAITING;
+    while (phase != v1::JOB_PHASE_DONE && absl::Now() < deadline) {
+      phase = control.Heartbeat(Beat(v1::ROLE_SERVER, place)).value().phase();
+      std::this_thread::yield();
+    }
+    EXPECT_EQ(phase, v1::JOB_PHASE_DONE);
+  });
+  std::thread saver([&] {
+    v1::Plan plan;
+    int64_t step = 0;
+    const absl::Time deadline = absl::Now() + kSoon;
+    while (!control.ReadyToSave(&plan, &step) && absl::Now() < deadline) {
+      control.AwaitWork(absl::Milliseconds(10));
+    }
+    EXPECT_EQ(step, kSteps);
+    control.Saved(1, absl::OkStatus());
+  });
+  std::vector<std::thread> workers;
+  for (int i = 0; i < kWorkers; ++i) {
+    workers.emplace_back([&control, i] { Work(control, i); });
+  }
+  std::thread watcher([&] {  // as tributary status does
+    const absl::Time deadline = absl::Now() + kSoon;
+    while (control.Snapshot().phase() != v1::JOB_PHASE_DONE &&
+           absl::Now() < deadline) {
+      EXPECT_LE(control.Totals().steps, kSteps);
+    }
+  });
+  int64_t seen = 0;
+  v1::JobPhase phase = v1::JOB_PHASE_WAITING;
+  const absl::Time deadline = absl::Now() + kSoon;
+  while (phase != v1::JOB_PHASE_DONE && absl::Now() < deadline) {
+    const JobUpdate update = control.WaitForUpdate(absl::Seconds(1));
+    for (const StepRecord& record : update.steps) {
+      EXPECT_EQ(record.step, ++seen);
+      EXPECT_EQ(record.samples, uint64_t{kWorkers});
+    }
+    phase = update.phase;
+  }
+  EXPECT_EQ(seen, kSteps);
+  for (std::thread& worker : workers) worker.join();
+  watcher.join();
+  saver.join();
+  server.join();
+  EXPECT_TRUE(control.WaitUntilEveryoneKnowsEnd(kSoon));
+  EXPECT_EQ(control.Totals().samples, uint64_t{kWorkers} * kSteps);
+}
+
+TEST(JobControlTest, TheWaitForAStepIsCountedFromTheLastOne) {
+  ManualClock clock;
+  JobState::Options options = Options();
+  options.job.mutable_cluster()->set_workers(1);
+  JobControl control({.state = options, .clock = &clock});
+  Join(control, v1::ROLE_SERVER, "server");
+  const auto worker = Join(control, v1::ROLE_WORKER, "worker");
+  clock.AdvanceMicros(1'000'000);
+  EXPECT_FALSE(control.Snapshot().has_step_wait_seconds());  // not running yet
+  Declare(control, worker);
+  clock.AdvanceMicros(2'000'000);
+  EXPECT_EQ(control.Snapshot().step_wait_seconds(), 2);
+  v1::HeartbeatRequest request = Beat(v1::ROLE_WORKER, worker);
+  *request.add_steps() = Step(1);
+  ASSERT_TRUE(control.Heartbeat(request).ok());
+  EXPECT_EQ(control.Snapshot().step_wait_seconds(), 0);
+  clock.AdvanceMicros(500'000);
+  ASSERT_TRUE(control.Heartbeat(Beat(v1::ROLE_WORKER, worker)).ok());
+  EXPECT_EQ(control.Snapshot().step_wait_seconds(), 0.5);
+  control.Fail("enough");
+  EXPECT_FALSE(control.Snapshot().has_step_wait_seconds());
+}
+
+TEST(JobControlTest, WhoComesForAPlanWhenTheJobIsDoneGoesHome) {
+  ManualClock clock;
+  JobControl control({.state = Options(), .clock = &clock});
+  Join(control, v1::ROLE_SERVER, "server");
+  std::vector<v1::RegisterResponse> workers;
+  for (int i = 0; i < kWorkers; ++i) {
+    workers.push_back(
+        Join(control, v1::ROLE_WORKER, absl::StrCat("worker-", i)));
+  }
+  Declare(control, workers[0]);
+  ASSERT_TRUE(control.GetPlan({}).ok());
+  control.Saved(1, absl::OkStatus());
+  EXPECT_TRUE(absl::IsFailedPrecondition(control.GetPlan({}).status()));
+}
+
+// A process that has outlived its job and its coordinator.
+TEST(JobControlTest, AHeartbeatOfAnotherJobRenewsNoLease) {
+  ManualClock clock;
+  JobControl::Options options;
+  options.state = Options();
+  options.state.job_id = 42;
+  options.clock = &clock;
+  JobControl control(std::move(options));
+  const auto server = Join(control, v1::ROLE_SERVER, "server");
+  v1::HeartbeatRequest request = Beat(v1::ROLE_SERVER, server);
+  request.set_job_id(41);
+  EXPECT_TRUE(absl::IsFailedPrecondition(control.Heartbeat(request).status()));
+  request.set_job_id(42);
+  EXPECT_TRUE(control.Heartbeat(request).ok());
+}
+
+// One server's file, made under the plan that is over, beside nothing of the
+// new one: another way to the same step.
+TEST(JobControlTest, ACheckpointIsOfOnePlan) {
+  ManualClock clock;
+  JobControl control({.state = Options(), .clock = &clock});
+  control.AllowStart("checkpoints");
+  auto server = Join(control, v1::ROLE_SERVER, "server");
+  for (int i = 0; i < kWorkers; ++i) {
+    const auto worker =
+        Join(control, v1::ROLE_WORKER, absl::StrCat("worker-", i));
+    if (i == 0) Declare(control, worker);
+  }
+  const auto report = [&](uint64_t plan_epoch) {
+    v1::HeartbeatRequest request = Beat(v1::ROLE_SERVER, server);
+    v1::CheckpointReport* written = request.add_checkpoints();
+    written->set_step(5);
+    written->set_plan_epoch(plan_epoch);
+    written->mutable_file()->set_name("shard-0-of-1");
+    ASSERT_TRUE(control.Heartbeat(request).ok());
+  };
+  report(1);
+  const std::optional<PendingManifest> first = control.NextManifest();
+  ASSERT_TRUE(first.has_value());
+  EXPECT_EQ(first->plan_epoch, 1u);
+  control.MemberLost(v1::ROLE_SERVER, 0, 0, "killed");
+  server = Join(control, v1::ROLE_SERVER, "another");
+  ASSERT_EQ(control.GetPlan({}).value().epoch(), 2u);
+  EXPECT_FALSE(control.ManifestWritten(*first, "step-5", absl::OkStatus()));
+  report(1);
+  EXPECT_FALSE(control.NextManifest().has_value());
+  report(2);
+  EXPECT_TRUE(control.NextManifest().has_value());
+}
+
+TEST(JobControlTest, ACheckpointThatCannotBeReadTakesEverybodyFurtherBack) {
+  ManualClock clock;
+  JobState::Options options = Options();
+  options.start_step = 6;
+  options.restore_from = "checkpoints/step-6";
+  options.lineage = 77;
+  JobControl control({.state = options, .clock = &clock});
+  control.AllowStart("checkpoints");
+  const auto server = Join(control, v1::ROLE_SERVER, "server");
+  for (int i = 0; i < kWorkers; ++i) {
+    const auto worker =
+        Join(control, v1::ROLE_WORKER, absl::StrCat("worker-", i));
+    if (i == 0) Declare(control, worker);
+  }
+  EXPECT_EQ(control.GetPlan({}).value().lineage(), 77u);
+  EXPECT_FALSE(control.TakeUnreadable().has_value());
+  v1::HeartbeatRequest request = Beat(v1::ROLE_SERVER, server);
+  v1::CheckpointReport* report = request.add_checkpoints();
+  report->set_step(6);
+  report->set_plan_epoch(2);
+  report->set_error("file: byte 0");
+  ASSERT_TRUE(control.Heartbeat(request).ok());
+  EXPECT_FALSE(control.TakeUnreadable().has_value()) << "of no plan";
+  report->set_plan_epoch(1);
+  EXPECT_EQ(control.Heartbeat(request).value().checkpoints_taken(), 0u);
+  const auto lost = control.TakeUnreadable();
+  ASSERT_TRUE(lost.has_value());
+  EXPECT_EQ(lost->step, 6);
+  EXPECT_EQ(lost->folder, "checkpoints/step-6");
+  EXPECT_EQ(lost->directory, "checkpoints");
+  EXPECT_EQ(lost->why, "server 0: file: byte 0");
+  EXPECT_FALSE(control.TakeUnreadable().has_value());
+  control.GoBack(*lost, 4, "checkpoints/step-4");
+  const v1::Plan plan = control.GetPlan({}).value();
+  EXPECT_EQ(plan.epoch(), 2u);
+  EXPECT_EQ(plan.start_step(), 4);
+  EXPECT_EQ(plan.restore_from(), "checkpoints/step-4");
+  control.GoBack(*lost, 2, "checkpoints/step-2");  // said of the plan before
+  EXPECT_EQ(control.GetPlan({}).value().epoch(), 2u);
+  EXPECT_EQ(control.WaitForUpdate(absl::ZeroDuration()).notices[0],
+            "the checkpoint of step 6 cannot be read, server 0: file: byte 0");
+
+  // Then it is decided, and its sender may forget it.
+  EXPECT_EQ(control.Heartbeat(request).value().checkpoints_taken(), 1u);
+  EXPECT_FALSE(control.TakeUnreadable().has_value());
+  // The server is lost at the same time.
+  report->set_step(4);
+  report->set_plan_epoch(2);
+  request.set_plan_epoch(2);
+  ASSERT_TRUE(control.Heartbeat(request).ok());
+  control.MemberLost(v1::ROLE_SERVER, 0, 0, "killed");
+  const auto again = control.TakeUnreadable();
+  ASSERT_TRUE(again.has_value());
+  control.GoBack(*again, 2, "checkpoints/step-2");
+  Join(control, v1::ROLE_SERVER, "another");
+  EXPECT_EQ(control.GetPlan({}).value().epoch(), 3u);
+  EXPECT_EQ(control.GetPlan({}).value().start_step(), 2);
+}
+
+TEST(JobControlTest, WhatGoesWrongWithAPlanThatIsOverEndsNothing) {
+  ManualClock clock;
+  JobControl control({.state = Options(), .clock = &clock});
+  Join(control, v1::ROLE_SERVER, "server");
+  for (int i = 0; i < kWorkers; ++i) {
+    const auto worker =
+        Join(control, v1::ROLE_WORKER, absl::StrCat("worker-", i));
+    if (i == 0) Declare(control, worker);
+  }
+  EXPECT_TRUE(control.InForce(1));
+  control.MemberLost(v1::ROLE_SERVER, 0, 0, "killed");
+  EXPECT_FALSE(control.InForce(1));
+  control.Saved(1, absl::UnavailableError("no server"));
+  EXPECT_EQ(control.Snapshot().phase(), v1::JOB_PHASE_RUNNING);
+  Join(control, v1::ROLE_SERVER, "another");
+  EXPECT_TRUE(control.InForce(2));
+  control.Saved(1, absl::UnavailableError("no server"));
+  EXPECT_EQ(control.Snapshot().phase(), v1::JOB_PHASE_RUNNING);
+  control.Saved(2, absl::DataLossError("damaged"));
+  EXPECT_EQ(control.Snapshot().phase(), v1::JOB_PHASE_FAILED);
+}
+
+// A member reports unrecorded steps again, unless they are gone.
+TEST(JobControlTest, ASuccessorSavesAfterTheStepThatEverybodyHasFinished) {
+  ManualClock clock;
+  JobControl::Options options;
+  options.state = Options();
+  options.state.job.mutable_cluster()->set_workers(1);
+  options.clock = &clock;
+  v1::CoordinatorState kept;
+  options.save = [&kept](const v1::CoordinatorState& state) {
+    kept = state;
+    return absl::OkStatus();
+  };
+  v1::RegisterResponse server;
+  {
+    JobControl first(options);
+    server = Join(first, v1::ROLE_SERVER, "server");
+    const auto worker = Join(first, v1::ROLE_WORKER, "worker");
+    Declare(first, worker);
+    v1::HeartbeatRequest last = Beat(v1::ROLE_WORKER, worker);
+    last.set_start_step(kSteps);
+    last.set_begun_step(kSteps);
+    last.set_finished(true);
+    ASSERT_TRUE(first.Heartbeat(last).ok());
+  }
+  options.restored = &kept;
+  JobControl successor(options);
+  v1::Plan plan;
+  int64_t step = 0;
+  EXPECT_FALSE(successor.ReadyToSave(&plan, &step));
+  for (int i = 0; i < 4; ++i) {  // its lease runs out
+    clock.AdvanceMicros(3'000'000);
+    ASSERT_TRUE(successor.Heartbeat(Beat(v1::ROLE_SERVER, server)).ok());
+    successor.Tick(absl::ZeroDuration());
+  }
+  ASSERT_TRUE(successor.ReadyToSave(&plan, &step));
+  EXPECT_EQ(step, kSteps);
+}
+
+// The power fails while the job is stopping: everybody goes back, and stops
+// where the records end, not where they pause first.
+TEST(JobControlTest, ASuccessorStopsNotBeforeTheLastRecordedStep) {
+  ManualClock clock;
+  v1::CoordinatorState kept;
+  JobControl::Options options{.state = Options(), .clock = &clock};
+  options.state.job.mutable_cluster()->set_workers(1);
+  options.save = [&kept](const v1::CoordinatorState& state) {
+    kept = state;
+    return absl::OkStatus();
+  };
+  {
+    JobControl first(options);
+    Join(first, v1::ROLE_SERVER, "server");
+    Declare(first, Join(first, v1::ROLE_WORKER, "worker"));
+    first.RequestStop();
+  }
+  options.restored = &kept;
+  options.recorded.step = 7;
+  JobControl successor(options);
+  for (int i = 0; i < 4; ++i) {  // nobody is heard
+    clock.AdvanceMicros(3'000'000);
+    successor.Tick(absl::ZeroDuration());
+  }
+  Join(successor, v1::ROLE_SERVER, "another server");
+  const auto worker = Join(successor, v1::ROLE_WORKER, "another worker");
+  ASSERT_EQ(successor.GetPlan({})->epoch(), 2u);
+  v1::HeartbeatRequest paused = Beat(v1::ROLE_WORKER, worker);
+  paused.set_plan_epoch(2);
+  paused.set_paused(true);
+  const auto answer = successor.Heartbeat(paused);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->phase(), v1::JOB_PHASE_STOPPING);
+  EXPECT_EQ(answer->stop_step(), 7);
+}
+
+// A server has written while there was no coordinator: it says so until the
+// checkpoint is decided.
+TEST(JobControlTest, ASuccessorTakesACheckpointFromTheFirstHeartbeat) {
+  ManualClock clock;
+  v1::CoordinatorState kept;
+  JobControl::Options options{.state = Options(), .clock = &clock};
+  options.save = [&kept](const v1::CoordinatorState& state) {
+    kept = state;
+    return absl::OkStatus();
+  };
+  v1::HeartbeatRequest request;
+  {
+    JobControl first(options);
+    const auto server = Join(first, v1::ROLE_SERVER, "server");
+    for (int i = 0; i < kWorkers; ++i) {
+      const auto worker =
+          Join(first, v1::ROLE_WORKER, absl::StrCat("worker-", i));
+      if (i == 0) Declare(first, worker);
+    }
+    request = Beat(v1::ROLE_SERVER, server);
+  }
+  v1::CheckpointReport* written = request.add_checkpoints();
+  written->set_step(5);
+  written->set_plan_epoch(1);
+  written->mutable_file()->set_name("shard-0-of-1");
+  options.restored = &kept;
+  JobControl successor(options);
+  request.set_term(successor.term());
+  auto answer = successor.Heartbeat(request);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->checkpoints_taken(), 0);
+  const std::optional<PendingManifest> pending = successor.NextManifest();
+  ASSERT_TRUE(pending.has_value());
+  EXPECT_TRUE(successor.ManifestWritten(*pending, "step-5", absl::OkStatus()));
+  answer = successor.Heartbeat(request);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->checkpoints_taken(), 1);
+}
+
+// Who has heard everybody does not say its own again: the groups that were
+// being connected could never be.
+TEST(JobControlTest, ASuccessorFormsAnewTheGroupsThatWereBeingConnected) {
+  ManualClock clock;
+  v1::CoordinatorState kept;
+  JobControl::Options options{.state = Options(), .clock = &clock};
+  options.state.job.mutable_cluster()->set_servers(0);
+  options.state.job.mutable_strategy()->mutable_all_reduce();
+  options.save = [&kept](const v1::CoordinatorState& state) {
+    kept = state;
+    return absl::OkStatus();
+  };
+  std::vector<v1::RegisterResponse> workers;
+  {
+    JobControl first(options);
+    for (int i = 0; i < kWorkers; ++i) {
+      workers.push_back(
+          Join(first, v1::ROLE_WORKER, absl::StrCat("worker-", i)));
+    }
+    Declare(first, workers[0]);
+    ASSERT_EQ(first.GetPlan({})->epoch(), 1u);
+  }
+  options.restored = &kept;
+  JobControl successor(options);
+  v1::ExchangeRequest late;
+  late.set_rank(0);
+  late.set_incarnation(workers[0].incarnation());
+  late.set_plan_epoch(1);
+  late.set_group("data");
+  for (int i = 0; i < kWorkers; ++i) late.add_ranks(i);
+  EXPECT_TRUE(absl::IsAborted(successor.Exchange(late).status()));
+  clock.AdvanceMicros(1'000'000);
+  for (const v1::RegisterResponse& worker : workers) {
+    ASSERT_TRUE(successor.Heartbeat(Beat(v1::ROLE_WORKER, worker)).ok());
+  }
+  successor.Tick(absl::ZeroDuration());
+  EXPECT_EQ(successor.GetPlan({})->epoch(), 2u);
+  late.set_plan_epoch(2);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(successor.Exchange(late).status()))
+      << "it waits for the other ranks";
+}
+
+// Anybody may call: as many calls are held as the job has members, so that
+// threads are left for heartbeats.
+TEST(JobControlTest, CallsThatWaitAreBounded) {
+  JobControl control({.state = Options(), .clock = &Clock::Real()});
+  const int members = Options().job.cluster().servers() + kWorkers;
+  std::vector<std::thread> waiting;
+  std::atomic<int> refused = 0;
+  std::atomic<int> ended = 0;
+  for (int i = 0; i < members + 5; ++i) {
+    waiting.emplace_back([&] {
+      v1::GetPlanRequest request;
+      request.set_wait_ms(10'000);
+      const absl::Status status = control.GetPlan(request).status();
+      refused += absl::IsResourceExhausted(status) ? 1 : 0;
+      ended += absl::IsUnavailable(status) ? 1 : 0;
+    });
+  }
+  const absl::Time deadline = absl::Now() + kSoon;
+  while (refused < 5 && absl::Now() < deadline) std::this_thread::yield();
+  EXPECT_EQ(refused, 5);
+  control.Close();
+  for (std::thread& thread : waiting) thread.join();
+  EXPECT_EQ(refused, 5);
+  EXPECT_EQ(ended, members);
+}
+
+TEST(JobControlTest, CloseEndsEveryWait) {
+  JobControl control({.state = Options(), .clock = &Clock::Real()});
+  std::vector<std::thread> waiting;
+  waiting.emplace_back([&] {
+    v1::GetPlanRequest request;
+    request.set_wait_ms(10'000);
+    EXPECT_TRUE(absl::IsUnavailable(control.GetPlan(request).status()));
+  });
+  waiting.emplace_back([&] { control.Tick(kSoon); });
+  waiting.emplace_back([&] { control.AwaitWork(kSoon); });
+  waiting.emplace_back([&] { control.WaitUntilEveryoneKnowsEnd(kSoon); });
+  control.Close();
+  const absl::Time before = absl::Now();
+  for (std::thread& thread : waiting) thread.join();
+  EXPECT_LT(absl::Now() - before, absl::Seconds(5));
+  EXPECT_TRUE(control.closed());
+}
+
+}  // namespace
+}  // namespace tributary

@@ -1,0 +1,401 @@
+// What a JobControl keeps, and what it says while it cannot: the disk under it
+// is a variable.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/wire/crc32c.h"
+#include "coordinator/service/job_control.h"
+
+namespace tributary {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kSteps = 3;
+constexpr int64_t kSecond = 1'000'000;
+
+// A job of two workers, with a server or without, and a disk that fails as long
+// as `full` says.
+class JobSavingTest : public ::testing::Test {
+ protected:
+  explicit JobSavingTest(bool servers = true) {
+    options_.state.job.mutable_cluster()->set_servers(servers ? 1 : 0);
+    options_.state.job.mutable_cluster()->set_workers(2);
+    options_.state.job.mutable_training()->mutable_loss()->mutable_mse();
+    if (!servers) options_.state.job.mutable_strategy()->mutable_all_reduce();
+    options_.clock = &clock_;
+    options_.save = [this](const v1::CoordinatorState& state) {
+      ++tries_;
+      if (full_) return absl::ResourceExhaustedError("no space");
+      kept_ = state;
+      return absl::OkStatus();
+    };
+    control_ = std::make_unique<JobControl>(options_);
+  }
+
+  absl::StatusOr<v1::RegisterResponse> Join(v1::Role role,
+                                            const std::string& name) {
+    v1::RegisterRequest request;
+    request.set_role(role);
+    request.set_instance(name);
+    request.set_address("127.0.0.1:7000");
+    return control_->Register(request);
+  }
+
+  v1::HeartbeatRequest Beat(v1::Role role, const v1::RegisterResponse& place) {
+    v1::HeartbeatRequest request;
+    request.set_role(role);
+    request.set_index(place.index());
+    request.set_incarnation(place.incarnation());
+    request.set_plan_epoch(1);
+    request.set_job_id(place.job_id());
+    request.set_term(control_->term());
+    return request;
+  }
+
+  v1::HeartbeatRequest Finished(const v1::RegisterResponse& place) {
+    v1::HeartbeatRequest request = Beat(v1::ROLE_WORKER, place);
+    for (int64_t step = 1; step <= kSteps; ++step) {
+      v1::StepReport* report = request.add_steps();
+      report->set_step(step);
+      report->set_epoch(1);
+      report->set_samples(2);
+      report->set_loss_sum(1);
+    }
+    request.set_begun_step(kSteps);
+    request.set_finished(true);
+    return request;
+  }
+
+  // The plan is out after this.
+  void Begin() {
+    if (options_.state.job.cluster().servers() > 0) {
+      server_ = Join(v1::ROLE_SERVER, "server").value();
+    }
+    for (int i = 0; i < 2; ++i) {
+      workers_[i] = Join(v1::ROLE_WORKER, absl::StrCat("worker-", i)).value();
+    }
+    v1::DeclareModelRequest model;
+    model.set_rank(0);
+    model.set_incarnation(workers_[0].incarnation());
+    v1::ParameterSpec* spec = model.add_parameters();
+    spec->set_name("0.bias");
+    spec->add_shape(3);
+    model.set_total_steps(kSteps);
+    model.set_steps_per_epoch(kSteps);
+    ASSERT_TRUE(control_->DeclareModel(model).ok());
+    ASSERT_TRUE(control_->GetPlan({}).ok());
+  }
+
+  // Another coordinator of the job goes on, with what stands in the metrics.
+  void TakeOver(const RecordedSteps& recorded = {}) {
+    const v1::CoordinatorState kept = kept_;
+    options_.restored = &kept;
+    options_.recorded = recorded;
+    control_ = std::make_unique<JobControl>(options_);
+    options_.restored = nullptr;
+  }
+
+  void Tick(int64_t seconds = 1) {
+    clock_.AdvanceMicros(seconds * kSecond);
+    control_->Tick(absl::ZeroDuration());
+  }
+
+  absl::Status PutWeights(int64_t step) {
+    v1::PutWeightsRequest request;
+    request.set_rank(0);
+    request.set_incarnation(workers_[0].incarnation());
+    request.set_plan_epoch(1);
+    request.set_step(step);
+    request.set_payload(std::string(12, '\0'));
+    request.set_crc32c(
+        Crc32c(request.payload().data(), request.payload().size()));
+    return control_->Put(request);
+  }
+
+  ManualClock clock_;
+  JobControl::Options options_;
+  bool full_ = false;
+  int tries_ = 0;
+  v1::CoordinatorState kept_;
+  std::unique_ptr<JobControl> control_;
+  v1::RegisterResponse server_, workers_[2];
+};
+
+// ---- write-ahead
+
+TEST_F(JobSavingTest, NoPlaceIsGivenThatIsNotOnTheDisk) {
+  full_ = true;
+  const auto refused = Join(v1::ROLE_SERVER, "server");
+  EXPECT_TRUE(absl::IsUnavailable(refused.status())) << refused.status();
+  EXPECT_THAT(std::string(refused.status().message()),
+              HasSubstr("cannot save its state: no space"));
+  EXPECT_EQ(kept_.places_size(), 0);
+  full_ = false;
+  Tick();
+  const auto place = Join(v1::ROLE_SERVER, "server");
+  ASSERT_TRUE(place.ok()) << place.status();
+  ASSERT_EQ(kept_.places_size(), 1);
+  EXPECT_EQ(kept_.places(0).incarnation(), place->incarnation());
+}
+
+TEST_F(JobSavingTest, MembersGoOnWithTheStateBeforeWhileTheNewestIsNotSaved) {
+  Begin();
+  v1::HeartbeatRequest beat = Beat(v1::ROLE_WORKER, workers_[0]);
+  ASSERT_TRUE(control_->Heartbeat(beat).ok());
+  full_ = true;
+  control_->RequestStop();
+  const v1::HeartbeatResponse held = control_->Heartbeat(beat).value();
+  EXPECT_EQ(held.phase(), v1::JOB_PHASE_RUNNING);
+  EXPECT_EQ(held.plan_epoch(), 1u);
+  EXPECT_THAT(held.waits_for(), HasSubstr("no space"));
+  EXPECT_EQ(control_->Snapshot().phase(), v1::JOB_PHASE_RUNNING);
+  EXPECT_TRUE(absl::IsUnavailable(control_->GetPlan({}).status()));
+  full_ = false;
+  Tick();
+  EXPECT_EQ(control_->Heartbeat(beat).value().phase(), v1::JOB_PHASE_STOPPING);
+  EXPECT_TRUE(kept_.stop_requested());
+}
+
+TEST_F(JobSavingTest, AJobIsNotDoneBeforeItsStateSaysSo) {
+  Begin();
+  full_ = true;
+  control_->Saved(1, absl::OkStatus());
+  EXPECT_NE(control_->WaitForUpdate(absl::ZeroDuration()).phase,
+            v1::JOB_PHASE_DONE);
+  full_ = false;
+  Tick();
+  EXPECT_EQ(control_->WaitForUpdate(absl::ZeroDuration()).phase,
+            v1::JOB_PHASE_DONE);
+  EXPECT_EQ(kept_.phase(), v1::JOB_PHASE_DONE);
+}
+
+TEST_F(JobSavingTest, AStateThatCannotBeSavedForTooLongFailsTheJob) {
+  Begin();
+  full_ = true;
+  control_->RequestStop();
+  v1::HeartbeatResponse answer;
+  for (int second = 0; second < 120; ++second) {
+    answer = control_->Heartbeat(Beat(v1::ROLE_WORKER, workers_[0])).value();
+    ASSERT_TRUE(control_->Heartbeat(Beat(v1::ROLE_WORKER, workers_[1])).ok());
+    ASSERT_TRUE(control_->Heartbeat(Beat(v1::ROLE_SERVER, server_)).ok());
+    EXPECT_EQ(answer.phase(), v1::JOB_PHASE_RUNNING) << second;
+    Tick();
+  }
+  answer = control_->Heartbeat(Beat(v1::ROLE_WORKER, workers_[0])).value();
+  EXPECT_EQ(answer.phase(), v1::JOB_PHASE_FAILED);
+  EXPECT_THAT(answer.message(), HasSubstr("cannot save its state: no space"));
+  EXPECT_EQ(kept_.phase(), v1::JOB_PHASE_RUNNING);
+}
+
+TEST_F(JobSavingTest, ADiskThatIsFullIsNotAskedWithEveryHeartbeat) {
+  Begin();
+  full_ = true;
+  control_->RequestStop();
+  const int before = tries_;
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(control_->Heartbeat(Beat(v1::ROLE_WORKER, workers_[0])).ok());
+    control_->Tick(absl::ZeroDuration());
+  }
+  EXPECT_EQ(tries_, before);
+  Tick();
+  EXPECT_EQ(tries_, before + 1);
+}
+
+TEST_F(JobSavingTest, WhatHasNotChangedIsNotSaved) {
+  Begin();
+  const int before = tries_;
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_TRUE(control_->Heartbeat(Beat(v1::ROLE_WORKER, workers_[0])).ok());
+    Tick(0);
+  }
+  EXPECT_EQ(tries_, before);
+}
+
+// The checkpoint before stays as long as the state names it.
+TEST_F(JobSavingTest, ACheckpointThatTheStateDoesNotNameHoldsNothingUp) {
+  Begin();
+  v1::HeartbeatRequest beat = Beat(v1::ROLE_SERVER, server_);
+  v1::CheckpointReport* report = beat.add_checkpoints();
+  report->set_step(2);
+  report->set_plan_epoch(1);
+  report->mutable_file()->set_name("shard-0-of-1");
+  ASSERT_TRUE(control_->Heartbeat(beat).ok());
+  const std::optional<PendingManifest> pending = control_->NextManifest();
+  ASSERT_TRUE(pending.has_value());
+  full_ = true;
+  ASSERT_TRUE(control_->ManifestWritten(*pending, "step-2", absl::OkStatus()));
+  EXPECT_FALSE(control_->saved());
+  EXPECT_TRUE(control_->GetPlan({}).ok());
+  EXPECT_EQ(control_->Heartbeat(beat).value().checkpoints_taken(), 0u);
+  full_ = false;
+  Tick();
+  EXPECT_TRUE(control_->saved());
+  EXPECT_EQ(kept_.restore_step(), 2);
+  EXPECT_EQ(control_->Heartbeat(beat).value().checkpoints_taken(), 1u);
+}
+
+// ---- terms
+
+TEST_F(JobSavingTest, EachCoordinatorHasATermAndSavesItFirst) {
+  Begin();
+  EXPECT_EQ(control_->term(), 1u);
+  EXPECT_EQ(kept_.term(), 1u);
+  EXPECT_EQ(workers_[0].term(), 1u);
+  TakeOver();
+  EXPECT_EQ(kept_.term(), 2u);
+  full_ = true;
+  TakeOver();
+  EXPECT_EQ(control_->term(), 3u);
+  EXPECT_TRUE(absl::IsUnavailable(control_->GetPlan({}).status()));
+  full_ = false;
+  Tick();
+  EXPECT_TRUE(control_->GetPlan({}).ok());
+  EXPECT_EQ(kept_.term(), 3u);
+}
+
+TEST_F(JobSavingTest, OneThatHearsOfALaterTermSaysAndSavesNothingMore) {
+  Begin();
+  const v1::HeartbeatRequest beat = Beat(v1::ROLE_WORKER, workers_[0]);
+  ASSERT_TRUE(control_->Heartbeat(beat).ok());
+  v1::HeartbeatRequest later = Beat(v1::ROLE_WORKER, workers_[1]);
+  later.set_term(2);
+  const int before = tries_;
+  EXPECT_TRUE(absl::IsUnavailable(control_->Heartbeat(later).status()));
+  EXPECT_TRUE(absl::IsUnavailable(control_->Heartbeat(beat).status()));
+  control_->Fail("on its way out");
+  control_->RequestStop();
+  Tick(600);
+  EXPECT_EQ(tries_, before);
+  EXPECT_TRUE(control_->deposed());
+  EXPECT_TRUE(control_->closed());
+  EXPECT_FALSE(control_->NextManifest().has_value());
+  EXPECT_THAT(control_->WaitForUpdate(absl::ZeroDuration()).deposed,
+              HasSubstr("its term is 2, this one's 1"));
+}
+
+// ---- what the one before had not recorded
+
+TEST_F(JobSavingTest, StepsAreTakenOnceTheSenderKnowsWhoTakesThem) {
+  Begin();
+  const v1::HeartbeatRequest last = Finished(workers_[0]);
+  ASSERT_EQ(control_->Heartbeat(last).value().steps_taken(), 3u);
+  TakeOver();
+  v1::HeartbeatResponse answer = control_->Heartbeat(last).value();
+  EXPECT_EQ(answer.steps_taken(), 0u);
+  EXPECT_EQ(answer.term(), 2u);
+  for (const v1::RegisterResponse& worker : workers_) {
+    v1::HeartbeatRequest again = Finished(worker);
+    again.set_term(2);
+    EXPECT_EQ(control_->Heartbeat(again).value().steps_taken(), 3u);
+  }
+  v1::Plan plan;
+  int64_t step = 0;
+  EXPECT_TRUE(control_->ReadyToSave(&plan, &step));
+  EXPECT_EQ(control_->WaitForUpdate(absl::ZeroDuration()).steps.size(), 3u);
+}
+
+TEST_F(JobSavingTest, AFailureIsHeardWhoeverListens) {
+  Begin();
+  TakeOver();
+  v1::HeartbeatRequest last = Beat(v1::ROLE_WORKER, workers_[0]);
+  last.set_term(1);
+  last.set_error("the data is gone");
+  EXPECT_EQ(control_->Heartbeat(last).value().phase(), v1::JOB_PHASE_FAILED);
+}
+
+TEST_F(JobSavingTest, TotalsAndEvaluationsAreOfTheWholeJob) {
+  options_.started_micros = 77;
+  control_ = std::make_unique<JobControl>(options_);
+  Begin();
+  for (const v1::RegisterResponse& worker : workers_) {
+    v1::ReportEvaluationRequest request;
+    request.set_rank(worker.index());
+    request.set_incarnation(worker.incarnation());
+    request.set_step(1);
+    request.set_epoch(1);
+    request.mutable_part()->set_samples(5);
+    request.mutable_part()->set_values(5);
+    ASSERT_TRUE(control_->ReportEvaluation(request).ok());
+  }
+  ASSERT_EQ(kept_.evaluations_size(), 1);
+  TakeOver({.step = 1,
+            .epoch = 1,
+            .loss = 0.5,
+            .samples = 4,
+            .training_seconds = 2});
+  const JobTotals totals = control_->Totals();
+  EXPECT_EQ(totals.steps, 1);
+  EXPECT_EQ(totals.samples, 4u);
+  EXPECT_EQ(totals.training_seconds, 2);
+  EXPECT_EQ(totals.final_loss, 0.5);
+  ASSERT_EQ(kept_.evaluations_size(), 1);
+  EXPECT_EQ(kept_.evaluations(0).samples(), 10u);
+  EXPECT_EQ(kept_.started_micros(), 77);
+}
+
+// ---- weights that the ranks have put
+
+class PutSavingTest : public JobSavingTest {
+ protected:
+  PutSavingTest() : JobSavingTest(/*servers=*/false) {}
+
+  void FinishAll() {
+    for (const v1::RegisterResponse& worker : workers_) {
+      ASSERT_TRUE(control_->Heartbeat(Finished(worker)).ok());
+    }
+  }
+};
+
+TEST_F(PutSavingTest, WeightsThatThisOneHasAreNotAskedFor) {
+  Begin();
+  ASSERT_TRUE(PutWeights(kSteps).ok());
+  FinishAll();
+  EXPECT_FALSE(
+      control_->Heartbeat(Finished(workers_[0])).value().wants_weights());
+  EXPECT_TRUE(control_->TakePutWeights(kSteps).ok());
+}
+
+TEST_F(PutSavingTest, ASuccessorAsksTheRanksAndNamesThem) {
+  Begin();
+  ASSERT_TRUE(PutWeights(kSteps).ok());
+  FinishAll();
+  TakeOver();
+  FinishAll();
+  EXPECT_TRUE(
+      control_->Heartbeat(Finished(workers_[0])).value().wants_weights());
+  EXPECT_EQ(control_->Snapshot().message(),
+            "waiting for the weights after step 3 from worker 0");
+  EXPECT_TRUE(
+      absl::IsFailedPrecondition(control_->TakePutWeights(kSteps).status()));
+  ASSERT_TRUE(PutWeights(kSteps).ok());
+  EXPECT_FALSE(
+      control_->Heartbeat(Finished(workers_[0])).value().wants_weights());
+  EXPECT_TRUE(control_->TakePutWeights(kSteps).ok());
+}
+
+// Nobody has the weights after the last step any more.
+TEST_F(PutSavingTest, ARankThatIsGoneWithTheWeightsIsLost) {
+  Begin();
+  ASSERT_TRUE(PutWeights(kSteps).ok());
+  FinishAll();
+  TakeOver();
+  FinishAll();
+  for (int i = 0; i < 5; ++i) {
+    Tick(3);
+    ASSERT_TRUE(control_->Heartbeat(Finished(workers_[1])).ok());
+  }
+  const v1::JobStatusResponse status = control_->Snapshot();
+  EXPECT_EQ(status.workers_lost(), 1u);
+  EXPECT_EQ(status.phase(), v1::JOB_PHASE_RUNNING);
+  EXPECT_THAT(status.message(), HasSubstr("in the place of worker 0"));
+  workers_[0] = Join(v1::ROLE_WORKER, "another").value();
+  EXPECT_EQ(control_->GetPlan({}).value().epoch(), 2u);
+}
+
+}  // namespace
+}  // namespace tributary

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "worker/data/readers/input_file.h"
+
+namespace tributary {
+
+// Splits delimited text into rows as RFC 4180 says: a field in double quotes
+// may hold delimiters, line ends and doubled quotes; lines end in LF or CRLF.
+// Lines without a character are skipped, and so is a UTF-8 byte order mark.
+class CsvRows {
+ public:
+  CsvRows(InputFile* file, char delimiter)
+      : file_(file), delimiter_(delimiter) {}
+
+  // The next row's fields, good until the next call; false at the end.
+  // InvalidArgument, with the line, for misplaced and unclosed quotes and for
+  // rows beyond 16 MiB.
+  absl::StatusOr<bool> Next(std::vector<absl::string_view>* fields);
+
+  int64_t line() const { return line_; }  // where the row begins, from 1
+  // "train.csv: line 7: " + text.
+  absl::Status Error(absl::string_view text) const;
+
+ private:
+  absl::StatusOr<bool> AppendLine();  // to record_; false at the end
+  absl::Status Split(std::vector<absl::string_view>* fields);
+  // Both start at record_[*position] and leave it behind the field.
+  absl::StatusOr<absl::string_view> QuotedField(size_t* position);
+  absl::StatusOr<absl::string_view> PlainField(size_t* position);
+
+  InputFile* const file_;
+  const char delimiter_;
+  std::string input_;  // a piece of the file, consumed up to position_
+  size_t position_ = 0;
+  std::string record_;  // the row; its fields are unquoted in place
+  int64_t line_ = 0;
+  int64_t next_line_ = 1;
+};
+
+}  // namespace tributary

@@ -1,0 +1,99 @@
+#include "worker/data/readers/idx_reader.h"
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/status/status_macros.h"
+
+namespace tributary {
+namespace {
+
+// Extents, the number of samples first. Their product is checked to fit.
+absl::StatusOr<Shape> ReadHeader(InputFile* file, int min_dimensions,
+                                 int max_dimensions) {
+  uint8_t magic[4];
+  TRIBUTARY_RETURN_IF_ERROR(file->ReadExactly(4, magic, "IDX magic"));
+  const int dimensions = magic[3];
+  if (magic[0] != 0 || magic[1] != 0 || magic[2] != 8 ||
+      dimensions < min_dimensions || dimensions > max_dimensions) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "%s: offset 0: wanted the IDX magic of unsigned bytes in %s%d "
+        "dimensions (00 00 08 %02x), got %02x %02x %02x %02x",
+        file->name(), max_dimensions > min_dimensions ? "at least " : "",
+        min_dimensions, min_dimensions, magic[0], magic[1], magic[2],
+        magic[3]));
+  }
+  Shape extents;
+  int64_t size = 1;
+  for (int i = 0; i < dimensions; ++i) {
+    uint8_t b[4];
+    TRIBUTARY_RETURN_IF_ERROR(file->ReadExactly(4, b, "IDX extent"));
+    const int64_t extent = int64_t{b[0]} << 24 | b[1] << 16 | b[2] << 8 | b[3];
+    extents.push_back(extent);
+    if (extent < 1 || __builtin_mul_overflow(size, extent, &size)) {
+      return file->Error(
+          absl::StrCat("impossible IDX extents ", ShapeText(extents)));
+    }
+  }
+  return extents;
+}
+
+// The payload's rows of `range`, `width` bytes each, out of `available`.
+absl::StatusOr<std::vector<uint8_t>> ReadRows(InputFile* file, int64_t width,
+                                              const RowRange& range,
+                                              int64_t available,
+                                              const char* what) {
+  TRIBUTARY_RETURN_IF_ERROR(file->ExpectBacked(available * width, what));
+  TRIBUTARY_RETURN_IF_ERROR(file->Skip(range.first * width, what));
+  std::vector<uint8_t> bytes(range.count * width);
+  TRIBUTARY_RETURN_IF_ERROR(
+      file->ReadExactly(bytes.size(), bytes.data(), what));
+  if (range.first + range.count == available) {
+    TRIBUTARY_RETURN_IF_ERROR(file->ExpectEnd());
+  }
+  return bytes;
+}
+
+}  // namespace
+
+absl::StatusOr<RawData> ReadIdx(InputFile* images, InputFile* labels,
+                                const RowRange& range, TargetKind kind) {
+  TRIBUTARY_ASSIGN_OR_RETURN(const Shape image_extents,
+                             ReadHeader(images, 2, 4));
+  TRIBUTARY_ASSIGN_OR_RETURN(const Shape label_extents,
+                             ReadHeader(labels, 1, 1));
+  const int64_t available = image_extents[0];
+  if (label_extents[0] != available) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(images->name(), " holds ", available, " images, but ",
+                     labels->name(), " holds ", label_extents[0], " labels"));
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(const RowRange rows,
+                             ResolveRange(range, available, images->name()));
+
+  RawData data;
+  data.name = images->name();
+  data.rows = rows.count;
+  data.feature_shape.assign(image_extents.begin() + 1, image_extents.end());
+  data.numeric_width = NumElements(data.feature_shape);
+  data.byte_divisor = 255;
+  TRIBUTARY_ASSIGN_OR_RETURN(data.bytes, ReadRows(images, data.numeric_width,
+                                                  rows, available, "images"));
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      const std::vector<uint8_t> label_bytes,
+      ReadRows(labels, /*width=*/1, rows, available, "labels"));
+  data.targets.kind = kind;
+  for (size_t row = 0; row < label_bytes.size(); ++row) {
+    absl::Status status = data.targets.Append(label_bytes[row]);
+    if (!status.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          labels->name(), ": row ", rows.first + row, ": ", status.message()));
+    }
+  }
+  return data;
+}
+
+}  // namespace tributary

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstddef>
+
+#include "absl/status/statusor.h"
+#include "common/base/tensor.h"
+#include "worker/data/readers/input_file.h"
+
+namespace tributary {
+
+enum class NpyType { kFloat32, kFloat64, kInt32, kInt64, kUint8 };
+
+size_t NpyTypeSize(NpyType type);
+
+// What the first bytes of an NPY file say. The shape has at least one dimension
+// and no extent below 1, and its bytes fit into the file.
+struct NpyHeader {
+  NpyType type = NpyType::kFloat32;
+  Shape shape;
+};
+
+// Reads up to the first byte of data.
+absl::StatusOr<NpyHeader> ReadNpyHeader(InputFile* file);
+
+}  // namespace tributary

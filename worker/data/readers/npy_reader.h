@@ -1,0 +1,18 @@
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "worker/data/raw_data.h"
+#include "worker/data/readers/input_file.h"
+
+namespace tributary {
+
+// NumPy's format (numpy.lib.format, versions 1 to 3), gzip or plain, in C
+// order, little-endian: float32, float64, int32, int64 or uint8. Features are
+// [rows, ...] and must be finite as float32; a single dimension is one feature.
+// uint8 is taken as it is, 0 to 255. Labels are [rows], or [rows, width] for
+// kBinary and kReal. InvalidArgument when a file is malformed, of another type,
+// or the two counts disagree.
+absl::StatusOr<RawData> ReadNpy(InputFile* features, InputFile* labels,
+                                const RowRange& range, TargetKind kind);
+
+}  // namespace tributary
