@@ -33,6 +33,27 @@ function(tributary_library name)
   target_compile_features(${name} ${scope} cxx_std_20)
 endfunction()
 
+# tributary_name_list(OUTPUT MACRO FILE...): a generated header at OUTPUT with a
+# line MACRO(AddPositionEmbedding) for kinds/position_embedding.cc and so on. Each
+# of these files puts itself into a table, so that no list has to be edited.
+function(tributary_name_list output macro)
+  set(lines "")
+  foreach(file ${ARGN})
+    get_filename_component(words ${file} NAME_WE)
+    string(REPLACE "_" ";" words ${words})
+    set(name Add)
+    foreach(word ${words})
+      string(SUBSTRING ${word} 0 1 first)
+      string(SUBSTRING ${word} 1 -1 rest)
+      string(TOUPPER ${first} first)
+      string(APPEND name ${first}${rest})
+    endforeach()
+    string(APPEND lines "${macro}(${name})\n")
+  endforeach()
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/${output}
+    CONTENT "${lines}")
+endfunction()
+
 # tributary_executable(NAME SRCS ... DEPS ...)
 function(tributary_executable name)
   cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})

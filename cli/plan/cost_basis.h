@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "cli/run/hosts.h"
 #include "common/cost/cost_inputs.h"
-#include "common/layers/layer_costs.h"
+#include "common/layers/model_costs.h"
 #include "tributary/v1/job.pb.h"
 
 namespace tributary {

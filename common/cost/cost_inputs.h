@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "common/layers/layer_costs.h"
+#include "common/layers/model_costs.h"
 
 namespace tributary {
 

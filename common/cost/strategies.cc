@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/job/job_options.h"
+#include "common/layers/layer_kind.h"
 #include "common/plan/partition_plan.h"
 #include "common/status/status_macros.h"
 
@@ -192,8 +193,10 @@ absl::StatusOr<Shape> SampleShapeOf(const v1::JobSpec& job) {
   if (data.has_text()) return Shape{data.text().length()};
   if (data.synthetic().length() > 0) return Shape{data.synthetic().length()};
   for (const v1::LayerSpec& layer : job.model().sequential()) {
-    if (layer.has_linear()) return Shape{layer.linear().in()};
-    if (!layer.has_flatten()) break;
+    const LayerKind* kind = KindOf(layer);
+    if (kind == nullptr) break;
+    if (const int64_t in = kind->ProductOf(layer).in; in > 0) return Shape{in};
+    if (!kind->memory().passes_through) break;
   }
   return absl::FailedPreconditionError(
       "the job does not say which shape a sample has");

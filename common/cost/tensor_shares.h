@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "common/layers/layer_costs.h"
+#include "common/layers/model_costs.h"
 #include "common/layers/tensor_cuts.h"
 
 namespace tributary {

@@ -1,50 +1,19 @@
 #include "common/job/field_rules.h"
 
-#include <array>
-#include <cmath>
+#include <iterator>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
-#include "common/job/scalar_text.h"
+#include "common/layers/layer_kind.h"
 
 namespace tributary {
 namespace {
 
-constexpr Range kAny{};
-constexpr Range kPositive{.min = 0, .above_min = true};
-constexpr Range kNotNegative{.min = 0};
-constexpr Range kBelowOne{.min = 0, .max = 1, .below_max = true};
-constexpr Range kUnit{.min = 0, .max = 1};
-
-constexpr Range Between(double min, double max) {
-  return {.min = min, .max = max};
-}
-
-// An extent fits the 32-bit integers of BLAS; a count stays exact as a double.
-constexpr Range kExtent = Between(1, 2147483647);
-// Windows over images; a product of a few of these stays far below 2^63.
-constexpr Range kSide = Between(1, 65536);
-constexpr Range kPadding = Between(0, 65536);
-// Token ids travel as float32, which holds every integer up to this one.
-constexpr Range kTokens = Between(1, 1 << 24);
-constexpr Range kCount = Between(1, 1e15);
+constexpr Range kCount = Between(1, 1e15);  // stays exact as a double
 constexpr Range kRows = Between(0, 1e15);
 constexpr Range kBatch = Between(1, 1 << 24);
 
-constexpr FieldRule Required(absl::string_view field, Range range = kAny) {
-  return {.field = field, .range = range, .required = true};
-}
-constexpr FieldRule Default(absl::string_view field, const char* fallback,
-                            Range range = kAny) {
-  return {.field = field, .range = range, .fallback = fallback};
-}
-constexpr FieldRule Limits(absl::string_view field, Range range) {
-  return {.field = field, .range = range};
-}
-
-// In the schema's order. Defaults of layers, losses and optimizers are
-// PyTorch's.
+// In the schema's order. Defaults of losses and optimizers are PyTorch's.
 constexpr FieldRule kRules[] = {
     Required("JobSpec.name"),
     Required("JobSpec.model"),
@@ -53,43 +22,6 @@ constexpr FieldRule kRules[] = {
     Default("JobSpec.strategy", "parameter_server"),
     Default("JobSpec.cluster", "{}"),
     Default("JobSpec.seed", "1"),
-
-    Required("LinearSpec.in", kExtent),
-    Required("LinearSpec.out", kExtent),
-    Default("LinearSpec.bias", "true"),
-    Required("LayerNormSpec.features", kExtent),
-    Default("LayerNormSpec.epsilon", "1e-5", kPositive),
-    Default("DropoutSpec.p", "0.5", kBelowOne),
-    Required("Conv2dSpec.in", kExtent),
-    Required("Conv2dSpec.out", kExtent),
-    Required("Conv2dSpec.kernel", kSide),
-    Default("Conv2dSpec.stride", "1", kSide),
-    Default("Conv2dSpec.padding", "0", kPadding),
-    Default("Conv2dSpec.dilation", "1", kSide),
-    Default("Conv2dSpec.groups", "1", kExtent),
-    Default("Conv2dSpec.bias", "true"),
-    Required("MaxPoolSpec.kernel", kSide),
-    Limits("MaxPoolSpec.stride", kSide),
-    Default("MaxPoolSpec.padding", "0", kPadding),
-    Required("AvgPoolSpec.kernel", kSide),
-    Limits("AvgPoolSpec.stride", kSide),
-    Default("AvgPoolSpec.padding", "0", kPadding),
-    Default("AvgPoolSpec.count_include_pad", "true"),
-    Required("EmbeddingSpec.tokens", kTokens),
-    Required("EmbeddingSpec.dim", kExtent),
-    Default("EmbeddingSpec.std", "1", kNotNegative),
-    Required("PositionEmbeddingSpec.length", kExtent),
-    Required("PositionEmbeddingSpec.dim", kExtent),
-    Default("PositionEmbeddingSpec.std", "1", kNotNegative),
-    Required("AttentionSpec.dim", kExtent),
-    Required("AttentionSpec.heads", kExtent),
-    Default("AttentionSpec.qkv_bias", "true"),
-    Required("ResidualSpec.body"),
-    Required("BatchNormSpec.features", kExtent),
-    Default("BatchNormSpec.momentum", "0.1",
-            {.min = 0, .max = 1, .above_min = true}),
-    Default("BatchNormSpec.epsilon", "1e-5", kPositive),
-    Required("TiedLinearSpec.to"),
 
     Required("MlpSpec.in", kExtent),
     Limits("MlpSpec.hidden", kExtent),
@@ -241,43 +173,23 @@ constexpr FieldRule kRules[] = {
     Default("CheckpointSpec.keep", "3", Between(1, 1000000)),
 };
 
-// Counts in full, 2147483647 rather than 2.147483647e+09.
-std::string BoundText(double bound, bool of_bytes) {
-  if (of_bytes) return BytesText(static_cast<uint64_t>(bound));
-  return bound == std::floor(bound) && std::abs(bound) < 1e16
-             ? absl::StrCat(static_cast<int64_t>(bound))
-             : NumberText(bound);
-}
-
 }  // namespace
 
-std::string Range::Text(bool of_bytes) const {
-  std::string text;
-  if (std::isfinite(min)) {
-    text = absl::StrCat(above_min ? "above " : "at least ",
-                        BoundText(min, of_bytes));
-  }
-  if (std::isfinite(max)) {
-    absl::StrAppend(&text, text.empty() ? "" : " and ",
-                    below_max ? "below " : "at most ",
-                    BoundText(max, of_bytes));
-  }
-  return text;
-}
-
-absl::Span<const FieldRule> AllFieldRules() { return kRules; }
-
-absl::string_view RuleName(const google::protobuf::FieldDescriptor& field) {
-  absl::string_view name = field.full_name();
-  absl::ConsumePrefix(&name, field.file()->package());
-  absl::ConsumePrefix(&name, ".");
-  return name;
+absl::Span<const FieldRule> AllFieldRules() {
+  static const auto* const all = [] {
+    auto* rules =
+        new std::vector<FieldRule>(std::begin(kRules), std::end(kRules));
+    const std::vector<FieldRule> layers = LayerRules();
+    rules->insert(rules->end(), layers.begin(), layers.end());
+    return rules;
+  }();
+  return *all;
 }
 
 const FieldRule* FieldRuleOf(const google::protobuf::FieldDescriptor& field) {
   static const auto* const by_name = [] {
     auto* map = new absl::flat_hash_map<absl::string_view, const FieldRule*>;
-    for (const FieldRule& rule : kRules) (*map)[rule.field] = &rule;
+    for (const FieldRule& rule : AllFieldRules()) (*map)[rule.field] = &rule;
     return map;
   }();
   const auto it = by_name->find(RuleName(field));

@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/job/job_file.h"
-#include "common/job/scalar_text.h"
+#include "common/schema/scalar_text.h"
 #include "google/protobuf/message.h"
 
 namespace tributary {

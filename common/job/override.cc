@@ -6,7 +6,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_split.h"
 #include "common/job/proto_reader.h"
-#include "common/job/scalar_text.h"
+#include "common/schema/scalar_text.h"
 #include "common/status/quoted.h"
 #include "common/status/status_macros.h"
 

@@ -5,7 +5,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
 #include "common/job/field_rules.h"
-#include "common/job/scalar_text.h"
+#include "common/schema/scalar_text.h"
 #include "common/status/nearest_name.h"
 #include "common/status/quoted.h"
 #include "common/status/status_macros.h"

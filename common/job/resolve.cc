@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "common/job/field_rules.h"
 #include "common/job/proto_reader.h"
-#include "common/job/scalar_text.h"
+#include "common/schema/scalar_text.h"
 #include "common/status/status_macros.h"
 
 namespace tributary {

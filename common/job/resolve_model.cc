@@ -1,10 +1,10 @@
-// Presets become layers, and layers get the defaults that follow from their
-// own other fields.
+// Presets become layers.
 #include <array>
 
 #include "absl/strings/str_cat.h"
 #include "common/job/resolve.h"
-#include "common/layers/model_parameters.h"
+#include "common/layers/layer_kind.h"
+#include "common/layers/window_plane.h"
 #include "common/status/status_macros.h"
 
 namespace tributary {
@@ -189,20 +189,6 @@ absl::Status ExpandGpt(const Places& places, const v1::GptSpec& gpt,
   return absl::OkStatus();
 }
 
-// A pool moves by its kernel.
-void ResolveLayers(Layers* layers) {
-  for (v1::LayerSpec& layer : *layers) {
-    if (layer.has_max_pool() && layer.max_pool().stride().empty()) {
-      *layer.mutable_max_pool()->mutable_stride() = layer.max_pool().kernel();
-    } else if (layer.has_avg_pool() && layer.avg_pool().stride().empty()) {
-      *layer.mutable_avg_pool()->mutable_stride() = layer.avg_pool().kernel();
-    } else if (layer.has_residual()) {
-      ResolveLayers(layer.mutable_residual()->mutable_body());
-      ResolveLayers(layer.mutable_residual()->mutable_shortcut());
-    }
-  }
-}
-
 constexpr char kChoices[] = "sequential, mlp, cnn, gpt, resnet";
 
 // "gpt", or nothing when layers are written out.
@@ -251,7 +237,7 @@ absl::Status ExpandPreset(Places* places, v1::ModelSpec* model) {
   model->clear_cnn();
   model->clear_gpt();
   model->clear_resnet();
-  ResolveLayers(layers);
+  ResolveLayers(model);
   return absl::OkStatus();
 }
 

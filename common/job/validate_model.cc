@@ -5,8 +5,9 @@
 #include "absl/strings/str_cat.h"
 #include "common/job/job_options.h"
 #include "common/job/validate.h"
+#include "common/layers/layer_chain.h"
+#include "common/layers/layer_kind.h"
 #include "common/layers/model_parameters.h"
-#include "common/layers/validate_layers.h"
 #include "common/status/status_macros.h"
 
 namespace tributary {
@@ -75,36 +76,6 @@ bool MakesTokens(const v1::DataSource& source) {
   return source.has_text() || source.synthetic().length() > 0;
 }
 
-// Whether a layer passes on as many features as it gets.
-bool KeepsFeatures(const v1::LayerSpec& layer) {
-  switch (layer.kind_case()) {
-    case v1::LayerSpec::kRelu:
-    case v1::LayerSpec::kGelu:
-    case v1::LayerSpec::kSigmoid:
-    case v1::LayerSpec::kTanh:
-    case v1::LayerSpec::kSilu:
-    case v1::LayerSpec::kDropout:
-    case v1::LayerSpec::kFlatten:
-      return true;
-    default:
-      return false;
-  }
-}
-
-// How many features the layer wants; 0: it does not say. field: where it does.
-int64_t WantedFeatures(const v1::LayerSpec& layer, std::string* field) {
-  if (layer.has_linear()) {
-    *field = ".linear.in";
-    return layer.linear().in();
-  }
-  if (layer.has_batch_norm()) {
-    *field = ".batch_norm.features";
-    return layer.batch_norm().features();
-  }
-  *field = ".layernorm.features";
-  return layer.layernorm().features();
-}
-
 // Of one sample alone a batch norm would leave nothing but its bias.
 absl::Status CheckBatch(const Places& places, const v1::JobSpec& job,
                         const std::string& batch_norm) {
@@ -122,9 +93,9 @@ absl::Status CheckBatch(const Places& places, const v1::JobSpec& job,
 }
 
 absl::Status CheckFirstLayer(const Places& places, const v1::JobSpec& job) {
-  const v1::LayerSpec& first = job.model().sequential(0);
+  const LayerKind* first = KindOf(job.model().sequential(0));
   if (MakesTokens(job.data().train())) {
-    if (first.has_embedding()) return absl::OkStatus();
+    if (first != nullptr && first->takes_tokens()) return absl::OkStatus();
     return places.Error(LayerPath(0), LayerPath(0),
                         " must be an embedding: data.train makes tokens");
   }
@@ -132,11 +103,14 @@ absl::Status CheckFirstLayer(const Places& places, const v1::JobSpec& job) {
   if (width == 0) return absl::OkStatus();
   for (int i = 0; i < job.model().sequential_size(); ++i) {
     const v1::LayerSpec& layer = job.model().sequential(i);
+    const LayerKind* kind = KindOf(layer);
+    if (kind == nullptr) return absl::OkStatus();
     std::string field;
-    const int64_t wanted = WantedFeatures(layer, &field);
-    if (wanted == 0 && KeepsFeatures(layer)) continue;
+    const int64_t wanted = kind->WantedFeatures(layer, &field);
+    if (wanted == 0 && kind->keeps_features()) continue;
     if (wanted == 0 || wanted == width) return absl::OkStatus();
-    const std::string path = LayerPath(i) + field;
+    const std::string path =
+        absl::StrCat(LayerPath(i), ".", KindName(layer), field);
     return places.Error(path, path, " is ", wanted, ", but data.train makes ",
                         width, " features");
   }
@@ -150,7 +124,7 @@ absl::Status ValidateModel(const Places& places, const v1::JobSpec& job) {
   TRIBUTARY_RETURN_IF_ERROR(chain.Check());
   TRIBUTARY_RETURN_IF_ERROR(CheckSize(places, job.model()));
   TRIBUTARY_RETURN_IF_ERROR(CheckFirstLayer(places, job));
-  TRIBUTARY_RETURN_IF_ERROR(CheckBatch(places, job, chain.plain_batch_norm()));
+  TRIBUTARY_RETURN_IF_ERROR(CheckBatch(places, job, chain.batch_statistics()));
   return CheckLoss(places, job.training().loss(), chain.width().features);
 }
 

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/job/validate.h"
+#include "common/layers/layer_kind.h"
 #include "common/status/status_macros.h"
 
 namespace tributary {
@@ -9,25 +10,28 @@ namespace {
 
 constexpr char kTensorPath[] = "strategy.tensor_parallel";
 
-// Every rank gets whole heads, and as many as the others.
-absl::Status CheckHeads(
+// What cannot be halved, as an attention's heads, each rank gets as many of.
+absl::Status CheckMultiples(
     const Places& places, const std::string& path,
     const google::protobuf::RepeatedPtrField<v1::LayerSpec>& layers,
     int ranks) {
   for (int i = 0; i < layers.size(); ++i) {
-    const v1::LayerSpec& layer = layers[i];
-    const std::string own = absl::StrCat(path, ".", i);
-    if (layer.has_attention() && layer.attention().heads() % ranks != 0) {
-      const std::string heads = own + ".attention.heads";
-      return places.Error(heads, heads, " must be a multiple of ", kTensorPath,
-                          ".ranks, ", ranks, ", got ",
-                          layer.attention().heads());
+    const std::string own =
+        absl::StrCat(path, ".", i, ".", KindName(layers[i]));
+    if (layers[i].has_residual()) {
+      const v1::ResidualSpec& residual = layers[i].residual();
+      TRIBUTARY_RETURN_IF_ERROR(
+          CheckMultiples(places, own + ".body", residual.body(), ranks));
+      TRIBUTARY_RETURN_IF_ERROR(CheckMultiples(places, own + ".shortcut",
+                                               residual.shortcut(), ranks));
     }
-    if (!layer.has_residual()) continue;
-    TRIBUTARY_RETURN_IF_ERROR(CheckHeads(places, own + ".residual.body",
-                                         layer.residual().body(), ranks));
-    TRIBUTARY_RETURN_IF_ERROR(CheckHeads(places, own + ".residual.shortcut",
-                                         layer.residual().shortcut(), ranks));
+    const LayerKind* kind = KindOf(layers[i]);
+    if (kind == nullptr) continue;
+    std::string field;
+    const int64_t number = kind->MultipleOfRanks(layers[i], &field);
+    if (number % ranks == 0) continue;
+    return places.Error(own + field, own + field, " must be a multiple of ",
+                        kTensorPath, ".ranks, ", ranks, ", got ", number);
   }
   return absl::OkStatus();
 }
@@ -60,8 +64,8 @@ absl::Status ValidateTensorParallel(const Places& places,
         ValidateGroupSync(places, kTensorPath, "the workers of a group",
                           job.strategy().parameter_server().sync()));
   }
-  return CheckHeads(places, "model.sequential", job.model().sequential(),
-                    ranks);
+  return CheckMultiples(places, "model.sequential", job.model().sequential(),
+                        ranks);
 }
 
 }  // namespace tributary

@@ -1,12 +1,12 @@
 #include "common/layers/initializer.h"
 
-#include <array>
 #include <cmath>
 #include <numbers>
 #include <string>
 
 #include "absl/strings/string_view.h"
 #include "common/base/check.h"
+#include "common/layers/layer_kind.h"
 #include "common/layers/model_parameters.h"
 
 namespace tributary {
@@ -35,71 +35,28 @@ float Normal(uint64_t stream, uint64_t element, double std) {
                             std::cos(2 * std::numbers::pi * v));
 }
 
-// How a parameter starts: uniform within +-bound, normal, or one value.
-struct Distribution {
-  double bound = 0;
-  double std = 0;
-  float value = 0;
-};
-
-// kaiming_uniform with a = sqrt(5), for weights and biases alike.
-Distribution FanIn(double fan_in) { return {.bound = 1 / std::sqrt(fan_in)}; }
-
-double FilterSize(const v1::Conv2dSpec& conv) {
-  const std::array<int64_t, 2> kernel = PairOf(conv.kernel(), 1);
-  const int64_t groups = conv.has_groups() ? conv.groups() : 1;
-  return static_cast<double>(conv.in() / groups) *
-         static_cast<double>(kernel[0] * kernel[1]);
-}
-
-// The input projections are xavier_uniform and biases 0.
-Distribution OfAttention(const v1::AttentionSpec& attention,
-                         absl::string_view name) {
-  const double dim = static_cast<double>(attention.dim());
-  if (name == "in_proj_weight") return {.bound = std::sqrt(6 / (4 * dim))};
-  if (name == "out_proj.weight") return FanIn(dim);
-  return {};
-}
-
-Distribution DistributionOf(const v1::LayerSpec& layer,
-                            absl::string_view name) {
-  switch (layer.kind_case()) {
-    case v1::LayerSpec::kLinear:
-      return FanIn(static_cast<double>(layer.linear().in()));
-    case v1::LayerSpec::kConv2D:
-      return FanIn(FilterSize(layer.conv2d()));
-    case v1::LayerSpec::kEmbedding:
-      return {.std = layer.embedding().has_std() ? layer.embedding().std() : 1};
-    case v1::LayerSpec::kPositionEmbedding:
-      return {.std = layer.position_embedding().has_std()
-                         ? layer.position_embedding().std()
-                         : 1};
-    case v1::LayerSpec::kAttention:
-      return OfAttention(layer.attention(), name);
-    case v1::LayerSpec::kLayernorm:
-      return {.value = name == "weight" ? 1.0f : 0.0f};
-    case v1::LayerSpec::kBatchNorm: {
-      const bool one = name == "weight" || name == "running_var";
-      return {.value = one ? 1.0f : 0.0f};
-    }
-    default:
-      TRIBUTARY_CHECK(false);  // no other layer has parameters
+InitialValues InitialValuesOf(const v1::LayerSpec& layer,
+                              absl::string_view name) {
+  const LayerKind* kind = KindOf(layer);
+  TRIBUTARY_CHECK(kind != nullptr);
+  for (const LayerParameter& parameter : kind->Parameters(layer)) {
+    if (parameter.name == name) return parameter.initial;
   }
-  return {};
+  TRIBUTARY_CHECK(false);  // no layer has such a parameter
 }
 
 // Elements `first` and on.
-void FillElements(const Distribution& distribution, uint64_t stream,
-                  int64_t first, absl::Span<float> out) {
-  const float bound = static_cast<float>(distribution.bound);
+void FillElements(const InitialValues& initial, uint64_t stream, int64_t first,
+                  absl::Span<float> out) {
+  const float bound = static_cast<float>(initial.bound);
   for (size_t i = 0; i < out.size(); ++i) {
     const uint64_t element = static_cast<uint64_t>(first) + i;
     if (bound > 0) {
       out[i] = (2 * Uniform(stream, element) - 1) * bound;
-    } else if (distribution.std > 0) {
-      out[i] = Normal(stream, element, distribution.std);
+    } else if (initial.std > 0) {
+      out[i] = Normal(stream, element, initial.std);
     } else {
-      out[i] = distribution.value;
+      out[i] = initial.value;
     }
   }
 }
@@ -118,10 +75,10 @@ void InitialWeights(const ParameterSpecs& parameters, const v1::ModelSpec& spec,
   TRIBUTARY_CHECK(static_cast<int64_t>(out.size()) ==
                   NumElements(ShapeOfSlice(shape, slice)));
   const auto [layer, name] = LayerOfParameter(spec, parameters[parameter].name);
-  const Distribution distribution = DistributionOf(*layer, name);
+  const InitialValues initial = InitialValuesOf(*layer, name);
   const uint64_t stream = Mix(Mix(seed + kGolden) + parameter * kGolden);
   for (const SliceRun& run : RunsOf(shape, slice)) {
-    FillElements(distribution, stream, run.from, out.subspan(run.to, run.size));
+    FillElements(initial, stream, run.from, out.subspan(run.to, run.size));
   }
 }
 

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <array>
-#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -11,11 +9,11 @@
 
 namespace tributary {
 
-// The parameters of a model in forward order, named as torch.nn.Sequential
-// names them, layers without parameters counted: "0.weight" [out, in] and
-// "0.bias" [out] of a linear layer, "3.body.0.weight" of one within a residual.
-// Running averages are among them.
-// Looks at nothing but the layers and checks nothing.
+// The parameters of a resolved model in forward order, named as
+// torch.nn.Sequential names them, layers without parameters counted: "0.weight"
+// [out, in] and "0.bias" [out] of a linear layer, "3.body.0.weight" of one
+// within a residual. Running averages are among them. Looks at nothing but the
+// layers and checks nothing.
 ParameterSpecs ModelParameters(const v1::ModelSpec& model);
 
 // The layer that a parameter of ModelParameters belongs to, and what it is
@@ -23,10 +21,5 @@ ParameterSpecs ModelParameters(const v1::ModelSpec& model);
 // layer 3.
 std::pair<const v1::LayerSpec*, std::string> LayerOfParameter(
     const v1::ModelSpec& model, absl::string_view name);
-
-// A kernel, stride, padding or dilation, [height, width]; one number stands for
-// both, none for `otherwise`.
-std::array<int64_t, 2> PairOf(
-    const google::protobuf::RepeatedField<int64_t>& numbers, int64_t otherwise);
 
 }  // namespace tributary

@@ -5,23 +5,6 @@
 #include "absl/strings/strip.h"
 
 namespace tributary {
-namespace {
-
-bool IsElementwise(const v1::LayerSpec& layer) {
-  switch (layer.kind_case()) {
-    case v1::LayerSpec::kRelu:
-    case v1::LayerSpec::kGelu:
-    case v1::LayerSpec::kSigmoid:
-    case v1::LayerSpec::kTanh:
-    case v1::LayerSpec::kSilu:
-    case v1::LayerSpec::kDropout:
-      return true;
-    default:
-      return false;
-  }
-}
-
-}  // namespace
 
 TensorCuts::TensorCuts(const v1::ModelSpec& model, int ranks, bool cut_logits)
     : ranks_(ranks) {
@@ -33,40 +16,38 @@ TensorCuts::TensorCuts(const v1::ModelSpec& model, int ranks, bool cut_logits)
 void TensorCuts::CutAll(const Layers& layers, const std::string& prefix) {
   for (int i = 0; i < layers.size(); ++i) {
     const std::string name = absl::StrCat(prefix, i);
-    const v1::LayerSpec& layer = layers[i];
-    if (layer.has_linear()) {
-      const int64_t out = layer.linear().out();
-      if (const int second = CutPair(layers, i, prefix); second > 0) {
-        i = second;
-      } else if (out >= kMinColumns * ranks_) {
-        cuts_[name] = {LayerCut::kGatherColumns, out};
-      }
-    } else if (layer.has_attention()) {
-      if (layer.attention().heads() % ranks_ == 0) {
-        cuts_[name] = {LayerCut::kHeads, layer.attention().dim()};
-      }
-    } else if (layer.has_embedding()) {
-      if (layer.embedding().tokens() >= ranks_) {
-        cuts_[name] = {LayerCut::kVocabulary, layer.embedding().tokens()};
-      }
-    } else if (layer.has_residual()) {
-      CutAll(layer.residual().body(), name + ".body.");
-      CutAll(layer.residual().shortcut(), name + ".shortcut.");
+    if (layers[i].has_residual()) {
+      CutAll(layers[i].residual().body(), name + ".body.");
+      CutAll(layers[i].residual().shortcut(), name + ".shortcut.");
     }
+    const LayerKind* kind = KindOf(layers[i]);
+    if (kind == nullptr) continue;
+    if (const int second = CutPair(layers, i, prefix); second > 0) {
+      i = second;
+      continue;
+    }
+    const int64_t extent = kind->ExtentToCut(layers[i], ranks_);
+    if (extent > 0) cuts_[name] = {kind->CutAlone(), extent, kind};
   }
 }
 
 int TensorCuts::CutPair(const Layers& layers, int first,
                         const std::string& prefix) {
-  const int64_t features = layers[first].linear().out();
+  const auto product = [&layers](int i) {
+    const LayerKind* kind = KindOf(layers[i]);
+    return kind == nullptr ? LayerKind::Product() : kind->ProductOf(layers[i]);
+  };
+  const auto elementwise = [&layers](int i) {
+    const LayerKind* kind = KindOf(layers[i]);
+    return kind != nullptr && kind->elementwise();
+  };
+  const int64_t features = product(first).out;
+  if (features < ranks_) return -1;
   int second = first + 1;
-  while (second < layers.size() && IsElementwise(layers[second])) ++second;
-  if (second == layers.size() || !layers[second].has_linear() ||
-      layers[second].linear().in() != features || features < ranks_) {
-    return -1;
-  }
-  const auto set = [&](int layer, LayerCut kind) {
-    cuts_[absl::StrCat(prefix, layer)] = {kind, features};
+  while (second < layers.size() && elementwise(second)) ++second;
+  if (second == layers.size() || product(second).in != features) return -1;
+  const auto set = [&](int layer, LayerCut cut) {
+    cuts_[absl::StrCat(prefix, layer)] = {cut, features, KindOf(layers[layer])};
   };
   set(first, LayerCut::kColumns);
   for (int i = first + 1; i < second; ++i) set(i, LayerCut::kWithin);
@@ -78,13 +59,13 @@ int TensorCuts::CutPair(const Layers& layers, int first,
 void TensorCuts::CutHead(const v1::ModelSpec& model, bool cut_logits) {
   const Layers& layers = model.sequential();
   for (int i = 0; i < layers.size(); ++i) {
-    if (!layers[i].has_tied_linear()) continue;
-    absl::string_view owner = layers[i].tied_linear().to();
-    absl::ConsumeSuffix(&owner, ".weight");
-    const auto embedding = cuts_.find(std::string(owner));
-    if (embedding == cuts_.end()) continue;
-    cuts_[absl::StrCat(i)] = {LayerCut::kGatherColumns,
-                              embedding->second.extent};
+    const LayerKind* kind = KindOf(layers[i]);
+    const std::string to = kind == nullptr ? "" : kind->TiedTo(layers[i]);
+    const auto owner =
+        cuts_.find(std::string(absl::StripSuffix(to, ".weight")));
+    if (to.empty() || owner == cuts_.end()) continue;
+    cuts_[absl::StrCat(i)] = {LayerCut::kGatherColumns, owner->second.extent,
+                              kind};
   }
   const auto last = cuts_.find(absl::StrCat(layers.size() - 1));
   if (!cut_logits || last == cuts_.end() ||
@@ -118,31 +99,9 @@ ParameterSlice TensorCuts::SliceOf(const std::string& parameter,
   }
   if (found == cuts_.end()) return {};
   const Cut& cut = found->second;
-  const std::string name = parameter.substr(dot + 1);
-  ParameterSlice slice = {.dim = 0,
-                          .begin = EvenCut(cut.extent, ranks_, rank),
-                          .end = EvenCut(cut.extent, ranks_, rank + 1)};
-  switch (cut.kind) {
-    case LayerCut::kColumns:
-    case LayerCut::kGatherColumns:
-    case LayerCut::kVocabulary:
-      return slice;
-    case LayerCut::kRows:
-      slice.dim = 1;
-      return name == "bias" ? ParameterSlice() : slice;
-    case LayerCut::kHeads:
-      if (name == "out_proj.bias") return {};
-      if (name == "out_proj.weight") {
-        slice.dim = 1;
-      } else {
-        slice.groups = 3;
-      }
-      return slice;
-    case LayerCut::kWhole:
-    case LayerCut::kWithin:
-      break;
-  }
-  return {};
+  return cut.layer->SliceOf(parameter.substr(dot + 1), cut.kind,
+                            EvenCut(cut.extent, ranks_, rank),
+                            EvenCut(cut.extent, ranks_, rank + 1));
 }
 
 }  // namespace tributary

@@ -5,20 +5,10 @@
 #include <string>
 
 #include "common/base/parameter_slice.h"
+#include "common/layers/layer_kind.h"
 #include "tributary/v1/job.pb.h"
 
 namespace tributary {
-
-// How the ranks of a tensor-parallel group share one layer.
-enum class LayerCut {
-  kWhole,          // every rank computes all of it
-  kColumns,        // a linear layer by its outputs, which stay cut
-  kGatherColumns,  // the same, but all get all outputs
-  kWithin,         // an elementwise layer of what stays cut
-  kRows,           // a linear layer by its inputs: the outputs are summed
-  kHeads,          // attention by heads: the outputs are summed
-  kVocabulary,     // an embedding by tokens: the outputs are summed
-};
 
 // How the layers of a model are cut over the ranks of a group (Megatron-LM,
 // Shoeybi et al. 2019):
@@ -26,7 +16,7 @@ enum class LayerCut {
 //    into another one makes a pair with it, the first by columns, the second by
 //    rows, if there are as many features between them as ranks;
 //  - any other linear layer is cut by columns, if every rank gets at least
-//    kMinColumns of them, and its outputs are gathered;
+//    16 of them, and its outputs are gathered;
 //  - attention is cut by heads, an embedding by tokens;
 //  - a tied head is cut as its embedding is;
 //  - the outputs of the last layer stay cut, if it is a head of either kind and
@@ -35,8 +25,6 @@ enum class LayerCut {
 // Extents are cut by EvenCut. Looks at nothing but the layers.
 class TensorCuts {
  public:
-  static constexpr int64_t kMinColumns = 16;
-
   TensorCuts() = default;  // one rank: everything whole
   TensorCuts(const v1::ModelSpec& model, int ranks, bool cut_logits);
 
@@ -58,6 +46,7 @@ class TensorCuts {
   struct Cut {
     LayerCut kind = LayerCut::kWhole;
     int64_t extent = 0;
+    const LayerKind* layer = nullptr;
   };
 
   void CutAll(const Layers& layers, const std::string& prefix);

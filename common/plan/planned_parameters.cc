@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/job/job_options.h"
+#include "common/layers/layer_kind.h"
 #include "common/layers/model_parameters.h"
 #include "common/plan/pipeline_stages.h"
 #include "common/status/status_macros.h"
@@ -24,8 +25,8 @@ int TopLayerOf(const std::string& parameter) {
 // The last layer whose head is tied to the parameter, or -1.
 int TiedLayer(const v1::ModelSpec& model, const std::string& parameter) {
   for (int l = model.sequential_size() - 1; l >= 0; --l) {
-    const v1::LayerSpec& layer = model.sequential(l);
-    if (layer.has_tied_linear() && layer.tied_linear().to() == parameter) {
+    const LayerKind* kind = KindOf(model.sequential(l));
+    if (kind != nullptr && kind->TiedTo(model.sequential(l)) == parameter) {
       return l;
     }
   }

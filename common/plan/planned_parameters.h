@@ -4,7 +4,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/parameter_spec.h"
-#include "common/layers/layer_costs.h"
+#include "common/layers/model_costs.h"
 #include "common/layers/tensor_cuts.h"
 #include "tributary/v1/job.pb.h"
 

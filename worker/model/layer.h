@@ -8,9 +8,12 @@
 #include "absl/types/span.h"
 #include "common/base/parameter_spec.h"
 #include "common/base/tensor.h"
+#include "common/layers/layer_kind.h"
 #include "kernels/ops.h"
 
 namespace tributary {
+
+struct LayerInit;  // worker/model/layer_factory.h
 
 // Where in the training a forward pass stands. Local row i is row
 // first_row + i * row_stride of the step's global batch: dropout draws by it,
@@ -27,11 +30,12 @@ struct ForwardContext {
 // What the backward pass of one layer reads and writes, on the device.
 struct BackwardPass {
   int64_t rows = 0;
-  const float* x = nullptr;   // as Forward got it; valid if ReadsInput()
-  const float* y = nullptr;   // as Forward left it; valid if ReadsOutput()
+  const float* x = nullptr;  // as Forward got it; valid if memory().reads_input
+  const float* y =
+      nullptr;  // as Forward left it; valid if memory().reads_output
   const float* dy = nullptr;  // [rows, output]
   float* dx = nullptr;      // [rows, input]; null for the first layer that has
-                            // parameters, unless AlwaysWritesInputGradient()
+                            // parameters, unless always_writes_input_gradient
   bool accumulate = false;  // add to the gradients or overwrite them
 };
 
@@ -40,21 +44,26 @@ struct BackwardPass {
 // [rows, input], y: [rows, output], row-major, a row being one sample.
 class Layer {
  public:
-  Layer(Ops* ops, Shape input_shape, Shape output_shape)
+  // Shapes are of one sample. parameters: in forward order, named without the
+  // layer's index: "weight".
+  Layer(Ops* ops, Shape input_shape, Shape output_shape,
+        ParameterSpecs parameters, const LayerMemory& memory)
       : ops_(ops),
         input_shape_(std::move(input_shape)),
-        output_shape_(std::move(output_shape)) {}
+        output_shape_(std::move(output_shape)),
+        parameters_(std::move(parameters)),
+        memory_(memory) {}
+  explicit Layer(const LayerInit& init);
   virtual ~Layer() = default;
 
-  // Of one sample.
   const Shape& input_shape() const { return input_shape_; }
   const Shape& output_shape() const { return output_shape_; }
   int64_t input_size() const { return NumElements(input_shape_); }
   int64_t output_size() const { return NumElements(output_shape_); }
+  const ParameterSpecs& parameters() const { return parameters_; }
+  const LayerMemory& memory() const { return memory_; }
 
-  // In forward order, named without the layer's index: "weight".
-  virtual ParameterSpecs parameters() const { return {}; }
-  // Where the parameters and their gradients stand, in that order; called once.
+  // Where the parameters and their gradients are, in that order; called once.
   virtual void Bind(absl::Span<float* const> /*weights*/,
                     absl::Span<float* const> /*gradients*/) {}
 
@@ -69,16 +78,6 @@ class Layer {
   // Asks the owner of such a parameter to add to its gradient, which the tied
   // layer has made before; false when the layer can't share.
   virtual bool ShareGradient() { return false; }
-
-  // Which of the forward pass's arrays Backward reads.
-  virtual bool ReadsInput() const { return false; }
-  virtual bool ReadsOutput() const { return false; }
-  // True when y may be x and dx may be dy.
-  virtual bool InPlace() const { return true; }
-  // True when Backward needs room for dx even if nobody asks for it.
-  virtual bool AlwaysWritesInputGradient() const { return false; }
-  // True when the output always is the input, untouched.
-  virtual bool PassesThrough() const { return false; }
 
   // Returns where the output stands: y, or x when the layer changes nothing.
   virtual const float* Forward(const ForwardContext& context, int64_t rows,
@@ -99,6 +98,8 @@ class Layer {
   Ops* const ops_;
   const Shape input_shape_;
   const Shape output_shape_;
+  const ParameterSpecs parameters_;
+  const LayerMemory memory_;
 };
 
 }  // namespace tributary

@@ -1,199 +1,184 @@
 #include "worker/model/layer_factory.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/layers/tensor_cuts.h"
 #include "common/status/status_macros.h"
-#include "worker/model/device_array.h"
-#include "worker/model/layer_stack.h"
-#include "worker/model/layers/elementwise_layers.h"
-#include "worker/model/layers/layer_creators.h"
-#include "worker/model/layers/layer_norm_layer.h"
-#include "worker/model/layers/linear_layer.h"
-#include "worker/model/layers/residual_layer.h"
+#include "worker/model/parallel_layer.h"
+#include "worker/model/residual_layer.h"
+#include "worker/model/tensor_group.h"
 
 namespace tributary {
+
+#define TRIBUTARY_LAYERS(Add) void Add(LayerCreators* creators);
+#include "worker/model/layer_creators.inc"
+#undef TRIBUTARY_LAYERS
+
 namespace {
 
-// "linear", as the job file writes it.
-std::string KindName(const v1::LayerSpec& spec) {
-  return v1::LayerSpec::descriptor()
-      ->FindFieldByNumber(spec.kind_case())
-      ->name();
+const LayerCreators& AllCreators() {
+  static const LayerCreators* const creators = [] {
+    auto* made = new LayerCreators;
+#define TRIBUTARY_LAYERS(Add) Add(made);
+#include "worker/model/layer_creators.inc"
+#undef TRIBUTARY_LAYERS
+    return made;
+  }();
+  return *creators;
 }
 
-LayerOr CreateLinear(const v1::LinearSpec& spec, const Shape& input_shape,
-                     const LayerOptions& options) {
-  const int64_t in = spec.in(), out = spec.out();
-  if (in < 1 || in > kMaxExtent || out < 1 || out > kMaxExtent) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("in and out must be from 1 to ", kMaxExtent, ", got in ",
-                     in, ", out ", out));
-  }
-  const LayerPart part = PartOf(options);
-  const int64_t own_in = part.Rows(in), own_out = part.Columns(out);
-  Shape output_shape = input_shape;
-  if (!input_shape.empty() && input_shape.back() == own_in) {
-    output_shape.back() = own_out;
-  } else if (options.first && NumElements(input_shape) == own_in) {
-    output_shape = {own_out};  // images as they come, without a flatten
-  } else {
-    return absl::InvalidArgumentError(
-        absl::StrCat("wants samples whose last extent is in = ", in,
-                     ", gets samples of shape ", SampleText(input_shape)));
-  }
-  const bool bias = !spec.has_bias() || spec.bias();
-  const bool bias_of_sum = bias && part.cut == LayerCut::kRows;
-  return JoinParts(std::make_unique<LinearLayer>(
-                       options.ops, input_shape, std::move(output_shape),
-                       own_in, own_out, bias && !bias_of_sum),
-                   options, bias_of_sum ? "bias" : "");
+Shape WithLast(Shape shape, int64_t last) {
+  shape.back() = last;
+  return shape;
 }
 
-LayerOr CreateLayerNorm(const v1::LayerNormSpec& spec, const Shape& input_shape,
-                        const LayerOptions& options) {
-  const int64_t features = spec.features();
-  const double epsilon = spec.has_epsilon() ? spec.epsilon() : 1e-5;
-  if (features < 1 || !(epsilon > 0 && epsilon < 1)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("features must be at least 1 and epsilon between 0 and 1, "
-                     "got features ",
-                     features, ", epsilon ", epsilon));
-  }
-  if (input_shape.empty() || input_shape.back() != features) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("wants samples whose last extent is features = ", features,
-                     ", gets samples of shape ", SampleText(input_shape)));
-  }
-  const int64_t rows = options.max_rows * (NumElements(input_shape) / features);
-  TRIBUTARY_ASSIGN_OR_RETURN(DeviceArray<float> mean,
-                             DeviceArray<float>::Allocate(options.ops, rows));
-  TRIBUTARY_ASSIGN_OR_RETURN(DeviceArray<float> rstd,
-                             DeviceArray<float>::Allocate(options.ops, rows));
-  return std::make_unique<LayerNormLayer>(options.ops, input_shape, features,
-                                          static_cast<float>(epsilon),
-                                          std::move(mean), std::move(rstd));
-}
-
-LayerOr CreateDropout(const v1::DropoutSpec& spec, const Shape& input_shape,
+// The parameters that the layer may tie itself to; of one that is cut the shape
+// is the whole one's.
+ParameterSpecs TiesOf(const std::string& to, const LayerPart& part,
                       const LayerOptions& options) {
-  const double p = spec.has_p() ? spec.p() : 0.5;
-  if (!(p >= 0 && p < 1)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("p must be at least 0 and below 1, got ", p));
+  ParameterSpecs ties;
+  if (to.empty() || options.earlier == nullptr) return ties;
+  for (const ParameterSpec& spec : *options.earlier) {
+    if (spec.name != to) continue;
+    ties.push_back(spec);
+    if (part.cut != LayerCut::kWhole) ties.back().shape[0] = part.extent;
   }
-  DropoutKey key = {.seed = options.seed, .layer = options.dropout_key};
-  if (const LayerPart part = PartOf(options); part.cut == LayerCut::kWithin) {
-    key.first_column = part.begin;
-    key.run = part.size();
-    key.run_stride = part.extent;
-  }
-  return std::make_unique<DropoutLayer>(options.ops, input_shape,
-                                        static_cast<float>(p), key);
+  return ties;
 }
 
-LayerOr CreateActivation(ActivationKind kind, const Shape& input_shape,
-                         const LayerOptions& options) {
-  return std::make_unique<ActivationLayer>(options.ops, input_shape, kind);
+absl::StatusOr<LayerNumbers> NumbersOf(const LayerKind& kind,
+                                       const v1::LayerSpec& spec,
+                                       const Shape& input_shape,
+                                       const LayerPart& part,
+                                       const LayerOptions& options) {
+  const bool input_is_cut =
+      part.cut == LayerCut::kRows || part.cut == LayerCut::kWithin;
+  const ParameterSpecs ties = TiesOf(kind.TiedTo(spec), part, options);
+  return kind.Numbers(
+      spec,
+      {.shape = input_is_cut ? WithLast(input_shape, part.extent) : input_shape,
+       .first = options.first,
+       .earlier = &ties});
 }
 
-// The layers of one branch, with their memory.
-absl::StatusOr<std::unique_ptr<LayerStack>> CreateBranch(
-    const char* branch, const LayerStack::Specs& specs,
-    const Shape& input_shape, const LayerOptions& options) {
-  LayerOptions own = options;
-  own.name = absl::StrCat(options.name, ".", branch, ".");
-  own.first = false;
-  // Apart from the keys of the layers around, and of the other branch.
-  own.dropout_key = static_cast<int32_t>(
-      (static_cast<uint32_t>(options.dropout_key) + 1) * 1024 +
-      (branch[0] == 's' ? 512 : 0));
-  TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<LayerStack> stack,
-                             LayerStack::Create(specs, input_shape, own));
-  TRIBUTARY_RETURN_IF_ERROR(stack->Place(/*input_gradient=*/true));
-  return stack;
-}
-
-LayerOr CreateResidual(const v1::ResidualSpec& spec, const Shape& input_shape,
-                       const LayerOptions& options) {
-  if (spec.body().empty()) {
-    return absl::InvalidArgumentError("wants at least one layer in its body");
+// Joins this rank's part of a layer with those of the others. bias: what is
+// added to summed outputs, if anything.
+std::unique_ptr<Layer> JoinParts(std::unique_ptr<Layer> part, LayerCut cut,
+                                 const Shape& whole_output,
+                                 const ParameterSpecs& bias,
+                                 const LayerOptions& options) {
+  ParallelLayer::Options joined = {.group = options.group,
+                                   .max_rows = options.max_rows,
+                                   .scratch = options.scratch};
+  Shape output_shape = part->output_shape();
+  switch (cut) {
+    case LayerCut::kWhole:
+    case LayerCut::kWithin:
+      return part;
+    case LayerCut::kColumns:
+      joined.sum_input_gradient = true;
+      break;
+    case LayerCut::kGatherColumns:
+      joined.sum_input_gradient = true;
+      joined.gather = true;
+      output_shape = whole_output;
+      break;
+    case LayerCut::kRows:
+    case LayerCut::kVocabulary:
+      joined.sum_output = true;
+      break;
+    case LayerCut::kHeads:
+      joined.sum_input_gradient = true;
+      joined.sum_output = true;
+      break;
   }
-  TRIBUTARY_ASSIGN_OR_RETURN(
-      std::unique_ptr<LayerStack> body,
-      CreateBranch("body", spec.body(), input_shape, options));
-  std::unique_ptr<LayerStack> shortcut;
-  if (!spec.shortcut().empty()) {
-    TRIBUTARY_ASSIGN_OR_RETURN(
-        shortcut,
-        CreateBranch("shortcut", spec.shortcut(), input_shape, options));
-  }
-  const Shape& around = shortcut ? shortcut->output_shape() : input_shape;
-  const Shape output_shape = body->output_shape();
-  if (output_shape != around) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "its body makes samples of shape ", SampleText(output_shape), ", but ",
-        shortcut ? "its shortcut " : "its input has ", SampleText(around)));
-  }
-  return std::make_unique<ResidualLayer>(options.ops, input_shape, output_shape,
-                                         std::move(body), std::move(shortcut));
+  return std::make_unique<ParallelLayer>(options.ops, std::move(part),
+                                         std::move(output_shape), bias, joined);
 }
 
 LayerOr CreateByKind(const v1::LayerSpec& spec, const Shape& input_shape,
                      const LayerOptions& options) {
-  switch (spec.kind_case()) {
-    case v1::LayerSpec::kLinear:
-      return CreateLinear(spec.linear(), input_shape, options);
-    case v1::LayerSpec::kRelu:
-      return CreateActivation(ActivationKind::kRelu, input_shape, options);
-    case v1::LayerSpec::kGelu:
-      return CreateActivation(spec.gelu().approximate() == v1::GeluSpec::TANH
-                                  ? ActivationKind::kGeluTanh
-                                  : ActivationKind::kGeluErf,
-                              input_shape, options);
-    case v1::LayerSpec::kSigmoid:
-      return CreateActivation(ActivationKind::kSigmoid, input_shape, options);
-    case v1::LayerSpec::kTanh:
-      return CreateActivation(ActivationKind::kTanh, input_shape, options);
-    case v1::LayerSpec::kSilu:
-      return CreateActivation(ActivationKind::kSilu, input_shape, options);
-    case v1::LayerSpec::kLayernorm:
-      return CreateLayerNorm(spec.layernorm(), input_shape, options);
-    case v1::LayerSpec::kDropout:
-      return CreateDropout(spec.dropout(), input_shape, options);
-    case v1::LayerSpec::kFlatten:
-      return std::make_unique<FlattenLayer>(options.ops, input_shape);
-    case v1::LayerSpec::kConv2D:
-      return CreateConv2d(spec.conv2d(), input_shape, options);
-    case v1::LayerSpec::kMaxPool:
-      return CreateMaxPool(spec.max_pool(), input_shape, options);
-    case v1::LayerSpec::kAvgPool:
-      return CreateAvgPool(spec.avg_pool(), input_shape, options);
-    case v1::LayerSpec::kGlobalAvgPool:
-      return CreateGlobalAvgPool(input_shape, options);
-    case v1::LayerSpec::kEmbedding:
-      return CreateEmbedding(spec.embedding(), input_shape, options);
-    case v1::LayerSpec::kPositionEmbedding:
-      return CreatePositionEmbedding(spec.position_embedding(), input_shape,
-                                     options);
-    case v1::LayerSpec::kAttention:
-      return CreateAttention(spec.attention(), input_shape, options);
-    case v1::LayerSpec::kResidual:
-      return CreateResidual(spec.residual(), input_shape, options);
-    case v1::LayerSpec::kTiedLinear:
-      return CreateTiedLinear(spec.tied_linear(), input_shape, options);
-    case v1::LayerSpec::kBatchNorm:
-      return CreateBatchNorm(spec.batch_norm(), input_shape, options);
-    case v1::LayerSpec::KIND_NOT_SET:
-      break;
+  if (spec.has_residual()) {
+    return CreateResidual(spec.residual(), input_shape, options);
   }
-  return absl::InvalidArgumentError("has no kind");
+  const LayerKind* kind = KindOf(spec);
+  const LayerCreator creator = AllCreators().Find(spec.kind_case());
+  if (kind == nullptr || creator == nullptr) {
+    return absl::InvalidArgumentError("has no kind");
+  }
+  v1::LayerSpec whole = spec;
+  ResolveLayer(&whole);
+  TRIBUTARY_RETURN_IF_ERROR(CheckLayerFields(whole));
+  const LayerPart part = PartOf(options);
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      const LayerNumbers numbers,
+      NumbersOf(*kind, whole, input_shape, part, options));
+  LayerInit init = {.spec = whole,
+                    .options = options,
+                    .part = part,
+                    .input_shape = input_shape,
+                    .output_shape = numbers.output_shape,
+                    .parameters = {},
+                    .memory = kind->memory()};
+  if (part.cut == LayerCut::kColumns || part.cut == LayerCut::kGatherColumns ||
+      part.cut == LayerCut::kWithin) {
+    init.output_shape.back() = part.size();
+  }
+  const bool sums = part.cut == LayerCut::kRows || part.cut == LayerCut::kHeads;
+  ParameterSpecs bias;
+  for (const LayerParameter& parameter : kind->Parameters(whole)) {
+    ParameterSpec own = {.name = parameter.name,
+                         .shape = parameter.shape,
+                         .running_momentum = parameter.running_momentum};
+    ParameterSlice slice;
+    if (part.cut != LayerCut::kWhole) {
+      slice = kind->SliceOf(own.name, part.cut, part.begin, part.end);
+    }
+    own.shape = ShapeOfSlice(own.shape, slice);
+    // What every rank has whole is added once, to the sum.
+    (sums && slice.whole() ? bias : init.parameters).push_back(std::move(own));
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<Layer> layer, creator(init));
+  return JoinParts(std::move(layer), part.cut, numbers.output_shape, bias,
+                   options);
 }
 
 }  // namespace
+
+Layer::Layer(const LayerInit& init)
+    : Layer(init.options.ops, init.input_shape, init.output_shape,
+            init.parameters, init.memory) {}
+
+void LayerCreators::Add(v1::LayerSpec::KindCase kind_case,
+                        LayerCreator creator) {
+  const size_t at = static_cast<size_t>(kind_case);
+  if (by_case_.size() <= at) by_case_.resize(at + 1);
+  TRIBUTARY_CHECK(by_case_[at] == nullptr);
+  by_case_[at] = creator;
+}
+
+LayerCreator LayerCreators::Find(int kind_case) const {
+  const size_t at = static_cast<size_t>(kind_case);
+  return at < by_case_.size() ? by_case_[at] : nullptr;
+}
+
+LayerPart PartOf(const LayerOptions& options) {
+  if (options.cuts == nullptr) return {};
+  const LayerCut cut = options.cuts->CutOf(options.name);
+  if (cut == LayerCut::kWhole) return {};
+  const int64_t extent = options.cuts->ExtentOf(options.name);
+  const int ranks = options.group->size(), rank = options.group->rank();
+  return {.cut = cut,
+          .extent = extent,
+          .begin = EvenCut(extent, ranks, rank),
+          .end = EvenCut(extent, ranks, rank + 1)};
+}
 
 LayerOr CreateLayer(const v1::LayerSpec& spec, const Shape& input_shape,
                     const LayerOptions& options) {
@@ -207,10 +192,8 @@ LayerOr CreateLayer(const v1::LayerSpec& spec, const Shape& input_shape,
   if (absl::StartsWith(layer.status().message(), "layer ")) {
     return layer;  // of a layer within this one
   }
-  const std::string kind =
-      spec.kind_case() == v1::LayerSpec::KIND_NOT_SET ? "?" : KindName(spec);
   return absl::Status(layer.status().code(),
-                      absl::StrCat("layer ", options.name, " (", kind,
+                      absl::StrCat("layer ", options.name, " (", KindName(spec),
                                    "): ", layer.status().message()));
 }
 

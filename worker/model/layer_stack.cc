@@ -27,7 +27,7 @@ absl::StatusOr<std::unique_ptr<LayerStack>> LayerStack::Create(
     shape = layer->output_shape();
     stack->first_parameter_.push_back(
         static_cast<int>(stack->parameters_.size()));
-    for (ParameterSpec& parameter : layer->parameters()) {
+    for (ParameterSpec parameter : layer->parameters()) {
       parameter.name = absl::StrCat(place, ".", parameter.name);
       stack->parameters_.push_back(std::move(parameter));
     }
@@ -68,18 +68,18 @@ absl::Status LayerStack::PlaceActivations() {
   bool kept = true;  // the input
   for (size_t i = 0; i < layers_.size(); ++i) {
     const Layer& layer = *layers_[i];
-    if (layer.PassesThrough()) {
+    if (layer.memory().passes_through) {
       places_[i].output = input;
       continue;
     }
-    kept = kept || layer.ReadsInput();
-    if (layer.InPlace() && !kept) {
+    kept = kept || layer.memory().reads_input;
+    if (layer.memory().in_place && !kept) {
       places_[i].output = input;
     } else {
       TRIBUTARY_ASSIGN_OR_RETURN(places_[i].output,
                                  AddBuffer(layer.output_size()));
     }
-    kept = layer.ReadsOutput();
+    kept = layer.memory().reads_output;
     input = places_[i].output;
   }
   return absl::OkStatus();
@@ -94,10 +94,10 @@ absl::Status LayerStack::PlaceInputGradients(bool input_gradient) {
   int used = 0;
   for (int i = static_cast<int>(layers_.size()) - 1; i >= last_backward_; --i) {
     if (i == last_backward_ && !input_gradient &&
-        !layers_[i]->AlwaysWritesInputGradient()) {
+        !layers_[i]->memory().always_writes_input_gradient) {
       break;
     }
-    const bool in_place = layers_[i]->InPlace() && incoming >= 0;
+    const bool in_place = layers_[i]->memory().in_place && incoming >= 0;
     if (!in_place) incoming = incoming == 0 ? 1 : 0;
     places_[i].input_gradient = incoming;
     used = std::max(used, incoming + 1);

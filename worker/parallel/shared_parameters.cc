@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "common/base/check.h"
+#include "common/layers/layer_kind.h"
 #include "common/plan/pipeline_stages.h"
 
 namespace tributary {
@@ -17,8 +18,10 @@ std::vector<SharedParameter> SharedParameters(const v1::ModelSpec& spec,
                                               const Model& model, int stage) {
   std::map<std::string, std::set<int>> users;  // of a tied weight: the stages
   for (int layer = 0; layer < spec.sequential_size(); ++layer) {
-    if (!spec.sequential(layer).has_tied_linear()) continue;
-    const std::string& name = spec.sequential(layer).tied_linear().to();
+    const LayerKind* kind = KindOf(spec.sequential(layer));
+    const std::string name =
+        kind == nullptr ? "" : kind->TiedTo(spec.sequential(layer));
+    if (name.empty()) continue;
     const std::pair<std::string, std::string> parts =
         absl::StrSplit(name, absl::MaxSplits('.', 1));
     int owner = 0;

@@ -1,85 +1,112 @@
-#include "worker/model/layers/batch_norm_layer.h"
-
 #include <algorithm>
-#include <utility>
 
 #include "common/status/status_macros.h"
+#include "worker/model/device_array.h"
+#include "worker/model/layer_factory.h"
 
 namespace tributary {
+namespace {
 
-absl::StatusOr<std::unique_ptr<Layer>> BatchNormLayer::Create(
-    Ops* ops, Shape shape, const Options& options) {
-  std::unique_ptr<BatchNormLayer> layer(
-      new BatchNormLayer(ops, std::move(shape), options));
-  for (DeviceArray<float>* array :
-       {&layer->mean_, &layer->rstd_, &layer->variance_}) {
-    TRIBUTARY_ASSIGN_OR_RETURN(
-        *array, DeviceArray<float>::Allocate(ops, options.channels));
+// As torch.nn.BatchNorm1d of [features] and BatchNorm2d of [channels, height,
+// width], or of [height, width] with one channel. weight, bias, running_mean,
+// running_var: [channels]. While training it normalizes with the batch's
+// statistics, in evaluation with the running ones.
+//
+// What stands in place of the running ones' gradients is the batch's mean and
+// unbiased variance, of several batches of a step their mean weighted by
+// samples: they are moved where weights are updated (kernels/optimizer.h). A
+// batch of one value has no variance: its running variance stays.
+class BatchNormLayer final : public Layer {
+ public:
+  static LayerOr Create(const LayerInit& init) {
+    std::unique_ptr<BatchNormLayer> layer(new BatchNormLayer(init));
+    for (DeviceArray<float>* array :
+         {&layer->mean_, &layer->rstd_, &layer->variance_}) {
+      TRIBUTARY_ASSIGN_OR_RETURN(
+          *array,
+          DeviceArray<float>::Allocate(init.options.ops, layer->channels_));
+    }
+    return layer;
   }
-  return layer;
-}
 
-ParameterSpecs BatchNormLayer::parameters() const {
-  const Shape shape = {options_.channels};
-  return {{"weight", shape},
-          {"bias", shape},
-          {.name = "running_mean",
-           .shape = shape,
-           .running_momentum = options_.momentum},
-          {.name = "running_var",
-           .shape = shape,
-           .running_momentum = options_.momentum}};
-}
+  void Bind(absl::Span<float* const> weights,
+            absl::Span<float* const> gradients) override {
+    std::copy_n(weights.begin(), int{kCount}, weights_);
+    std::copy_n(gradients.begin(), int{kCount}, gradients_);
+  }
 
-void BatchNormLayer::Bind(absl::Span<float* const> weights,
-                          absl::Span<float* const> gradients) {
-  std::copy_n(weights.begin(), int{kCount}, weights_);
-  std::copy_n(gradients.begin(), int{kCount}, gradients_);
-}
-
-const float* BatchNormLayer::Forward(const ForwardContext& context,
-                                     int64_t rows, const float* x, float* y) {
-  const BatchNormShape shape = ShapeFor(rows);
-  if (!context.training) {
-    ops()->BatchNormWith(shape, options_.epsilon, x, weights_[kWeight],
-                         weights_[kBias], weights_[kRunningMean],
-                         weights_[kRunningVariance], y);
+  const float* Forward(const ForwardContext& context, int64_t rows,
+                       const float* x, float* y) override {
+    const BatchNormShape shape = ShapeFor(rows);
+    if (!context.training) {
+      ops()->BatchNormWith(shape, epsilon_, x, weights_[kWeight],
+                           weights_[kBias], weights_[kRunningMean],
+                           weights_[kRunningVariance], y);
+      return y;
+    }
+    share_ = static_cast<float>(context.step_share);
+    ops()->BatchNorm(shape, epsilon_, x, weights_[kWeight], weights_[kBias], y,
+                     mean_.data(), rstd_.data(), variance_.data());
+    if (shape.values() == 1) {
+      const float* const running = weights_[kRunningVariance];
+      const float one = 1;
+      ops()->WeightedSum(shape.channels, 1, &running, &one, variance_.data());
+    }
     return y;
   }
-  share_ = static_cast<float>(context.step_share);
-  ops()->BatchNorm(shape, options_.epsilon, x, weights_[kWeight],
-                   weights_[kBias], y, mean_.data(), rstd_.data(),
-                   variance_.data());
-  if (shape.values() == 1) {
-    const float* const running = weights_[kRunningVariance];
-    const float one = 1;
-    ops()->WeightedSum(shape.channels, 1, &running, &one, variance_.data());
+
+  const float* Backward(const BackwardPass& pass,
+                        absl::FunctionRef<void(int)> gradient_ready) override {
+    AddStatistics(pass.accumulate, variance_.data(),
+                  gradients_[kRunningVariance]);
+    gradient_ready(kRunningVariance);
+    AddStatistics(pass.accumulate, mean_.data(), gradients_[kRunningMean]);
+    gradient_ready(kRunningMean);
+    ops()->BatchNormBackward(ShapeFor(pass.rows), pass.x, weights_[kWeight],
+                             mean_.data(), rstd_.data(), pass.dy,
+                             pass.accumulate ? 1 : 0, pass.dx,
+                             gradients_[kWeight], gradients_[kBias]);
+    gradient_ready(kBias);
+    gradient_ready(kWeight);
+    return pass.dx;
   }
-  return y;
-}
 
-const float* BatchNormLayer::Backward(
-    const BackwardPass& pass, absl::FunctionRef<void(int)> gradient_ready) {
-  AddStatistics(pass.accumulate, variance_.data(),
-                gradients_[kRunningVariance]);
-  gradient_ready(kRunningVariance);
-  AddStatistics(pass.accumulate, mean_.data(), gradients_[kRunningMean]);
-  gradient_ready(kRunningMean);
-  ops()->BatchNormBackward(ShapeFor(pass.rows), pass.x, weights_[kWeight],
-                           mean_.data(), rstd_.data(), pass.dy,
-                           pass.accumulate ? 1 : 0, pass.dx,
-                           gradients_[kWeight], gradients_[kBias]);
-  gradient_ready(kBias);
-  gradient_ready(kWeight);
-  return pass.dx;
-}
+ private:
+  // In the order of the parameters.
+  enum { kWeight, kBias, kRunningMean, kRunningVariance, kCount };
 
-void BatchNormLayer::AddStatistics(bool accumulate, const float* batch,
-                                   float* gradient) {
-  const float* const parts[] = {batch, gradient};
-  const float weights[] = {share_, 1};
-  ops()->WeightedSum(options_.channels, accumulate ? 2 : 1, parts, weights,
-                     gradient);
+  explicit BatchNormLayer(const LayerInit& init)
+      : Layer(init),
+        channels_(init.spec.batch_norm().features()),
+        epsilon_(static_cast<float>(init.spec.batch_norm().epsilon())) {}
+
+  BatchNormShape ShapeFor(int64_t rows) const {
+    return {rows, channels_, input_size() / channels_};
+  }
+
+  // gradient = [gradient +] share_ times what the batch has.
+  void AddStatistics(bool accumulate, const float* batch, float* gradient) {
+    const float* const parts[] = {batch, gradient};
+    const float weights[] = {share_, 1};
+    ops()->WeightedSum(channels_, accumulate ? 2 : 1, parts, weights, gradient);
+  }
+
+  const int64_t channels_;
+  const float epsilon_;
+  // Of the last forward pass: [channels] each.
+  DeviceArray<float> mean_;
+  DeviceArray<float> rstd_;
+  DeviceArray<float> variance_;
+  float share_ = 1;
+
+  float* weights_[kCount] = {};
+  float* gradients_[kCount] = {};
+};
+
+}  // namespace
+
+void AddBatchNormLayer(LayerCreators* creators) {
+  creators->Add(v1::LayerSpec::kBatchNorm, &BatchNormLayer::Create);
 }
 
 }  // namespace tributary

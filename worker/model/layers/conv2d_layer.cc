@@ -1,54 +1,97 @@
-#include "worker/model/layers/conv2d_layer.h"
+#include <algorithm>
 
-#include <utility>
+#include "absl/strings/str_cat.h"
+#include "common/status/status_macros.h"
+#include "worker/model/layer_factory.h"
+#include "worker/model/layers/window_over.h"
 
 namespace tributary {
+namespace {
 
-Conv2dLayer::Conv2dLayer(Ops* ops, Shape input_shape,
-                         const Convolution& convolution, bool bias,
-                         int64_t max_rows, Scratch* scratch)
-    : Layer(ops, std::move(input_shape),
-            {convolution.out_channels, convolution.window.out_height(),
-             convolution.window.out_width()}),
-      convolution_(convolution),
-      has_bias_(bias),
-      scratch_(scratch) {
-  scratch->Reserve(ops->ConvolutionScratch(convolution, max_rows));
+Convolution ConvolutionOf(const LayerInit& init) {
+  const v1::Conv2dSpec& spec = init.spec.conv2d();
+  Convolution c;
+  c.in_channels = spec.in();
+  c.out_channels = spec.out();
+  c.groups = spec.groups();
+  c.window = WindowOver(init.input_shape, WindowOf(spec));
+  return c;
 }
 
-ParameterSpecs Conv2dLayer::parameters() const {
-  const Convolution& c = convolution_;
-  ParameterSpecs specs = {{"weight",
-                           {c.out_channels, c.in_channels / c.groups,
-                            c.window.kernel_height, c.window.kernel_width}}};
-  if (has_bias_) specs.push_back({"bias", {c.out_channels}});
-  return specs;
+// What a sample gives, and the columns that its product may be taken of: in
+// double, as the extents may come to 2^67.
+absl::Status CheckSampleSize(const Convolution& c) {
+  const Window& w = c.window;
+  const double places =
+      static_cast<double>(w.out_height()) * static_cast<double>(w.out_width());
+  const double columns = places * static_cast<double>(c.in_channels) *
+                         static_cast<double>(w.kernel_height * w.kernel_width);
+  const double most =
+      std::max(columns, places * static_cast<double>(c.out_channels));
+  if (most <= kMaxExtent) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("takes arrays of ", most, " elements for a sample of ",
+                   w.height, " x ", w.width, ", wants at most ", kMaxExtent));
 }
 
-void Conv2dLayer::Bind(absl::Span<float* const> weights,
-                       absl::Span<float* const> gradients) {
-  weight_ = weights[0];
-  d_weight_ = gradients[0];
-  if (has_bias_) {
+// As torch.nn.Conv2d. x: [in, height, width], or [height, width] of one
+// channel; weight: [out, in / groups, kernel height, kernel width], bias:
+// [out] or none.
+class Conv2dLayer final : public Layer {
+ public:
+  static LayerOr Create(const LayerInit& init) {
+    const Convolution convolution = ConvolutionOf(init);
+    TRIBUTARY_RETURN_IF_ERROR(CheckSampleSize(convolution));
+    const LayerOptions& options = init.options;
+    options.scratch->Reserve(
+        options.ops->ConvolutionScratch(convolution, options.max_rows));
+    return std::unique_ptr<Layer>(new Conv2dLayer(init, convolution));
+  }
+
+  void Bind(absl::Span<float* const> weights,
+            absl::Span<float* const> gradients) override {
+    weight_ = weights[0];
+    d_weight_ = gradients[0];
+    if (weights.size() == 1) return;
     bias_ = weights[1];
     d_bias_ = gradients[1];
   }
-}
 
-const float* Conv2dLayer::Forward(const ForwardContext&, int64_t rows,
-                                  const float* x, float* y) {
-  ops()->Convolve(convolution_, rows, x, weight_, bias_, y, scratch_->data());
-  return y;
-}
+  const float* Forward(const ForwardContext&, int64_t rows, const float* x,
+                       float* y) override {
+    ops()->Convolve(convolution_, rows, x, weight_, bias_, y, scratch_->data());
+    return y;
+  }
 
-const float* Conv2dLayer::Backward(
-    const BackwardPass& pass, absl::FunctionRef<void(int)> gradient_ready) {
-  ops()->ConvolveBackward(convolution_, pass.rows, pass.x, weight_, pass.dy,
-                          pass.dx, pass.accumulate ? 1 : 0, d_weight_, d_bias_,
-                          scratch_->data());
-  if (has_bias_) gradient_ready(1);
-  gradient_ready(0);
-  return pass.dx;
+  const float* Backward(const BackwardPass& pass,
+                        absl::FunctionRef<void(int)> gradient_ready) override {
+    ops()->ConvolveBackward(convolution_, pass.rows, pass.x, weight_, pass.dy,
+                            pass.dx, pass.accumulate ? 1 : 0, d_weight_,
+                            d_bias_, scratch_->data());
+    if (bias_ != nullptr) gradient_ready(1);
+    gradient_ready(0);
+    return pass.dx;
+  }
+
+ private:
+  Conv2dLayer(const LayerInit& init, const Convolution& convolution)
+      : Layer(init),
+        convolution_(convolution),
+        scratch_(init.options.scratch) {}
+
+  const Convolution convolution_;
+  const Scratch* const scratch_;
+
+  float* weight_ = nullptr;
+  float* bias_ = nullptr;
+  float* d_weight_ = nullptr;
+  float* d_bias_ = nullptr;
+};
+
+}  // namespace
+
+void AddConv2dLayer(LayerCreators* creators) {
+  creators->Add(v1::LayerSpec::kConv2D, &Conv2dLayer::Create);
 }
 
 }  // namespace tributary

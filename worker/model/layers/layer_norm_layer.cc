@@ -1,50 +1,77 @@
-#include "worker/model/layers/layer_norm_layer.h"
-
-#include <utility>
+#include "common/status/status_macros.h"
+#include "worker/model/device_array.h"
+#include "worker/model/layer_factory.h"
 
 namespace tributary {
+namespace {
 
-LayerNormLayer::LayerNormLayer(Ops* ops, Shape shape, int64_t features,
-                               float epsilon, DeviceArray<float> mean,
-                               DeviceArray<float> rstd)
-    : Layer(ops, shape, shape),
-      features_(features),
-      rows_per_sample_(input_size() / features),
-      epsilon_(epsilon),
-      mean_(std::move(mean)),
-      rstd_(std::move(rstd)) {}
-
-ParameterSpecs LayerNormLayer::parameters() const {
-  return {{"weight", {features_}}, {"bias", {features_}}};
-}
-
-void LayerNormLayer::Bind(absl::Span<float* const> weights,
-                          absl::Span<float* const> gradients) {
-  weight_ = weights[0];
-  bias_ = weights[1];
-  d_weight_ = gradients[0];
-  d_bias_ = gradients[1];
-}
-
-const float* LayerNormLayer::Forward(const ForwardContext&, int64_t rows,
-                                     const float* x, float* y) {
-  ops()->LayerNorm(rows * rows_per_sample_, features_, epsilon_, x, weight_,
-                   bias_, y, mean_.data(), rstd_.data());
-  return y;
-}
-
-const float* LayerNormLayer::Backward(
-    const BackwardPass& pass, absl::FunctionRef<void(int)> gradient_ready) {
-  if (!pass.accumulate) {
-    ops()->Fill(features_, 0, d_weight_);
-    ops()->Fill(features_, 0, d_bias_);
+// Normalizes the last extent, as torch.nn.LayerNorm.
+// weight, bias: [features].
+class LayerNormLayer final : public Layer {
+ public:
+  static LayerOr Create(const LayerInit& init) {
+    std::unique_ptr<LayerNormLayer> layer(new LayerNormLayer(init));
+    const int64_t rows = init.options.max_rows * layer->rows_per_sample_;
+    TRIBUTARY_ASSIGN_OR_RETURN(
+        layer->mean_, DeviceArray<float>::Allocate(init.options.ops, rows));
+    TRIBUTARY_ASSIGN_OR_RETURN(
+        layer->rstd_, DeviceArray<float>::Allocate(init.options.ops, rows));
+    return layer;
   }
-  ops()->LayerNormBackward(pass.rows * rows_per_sample_, features_, pass.x,
-                           weight_, mean_.data(), rstd_.data(), pass.dy,
-                           pass.dx, d_weight_, d_bias_);
-  gradient_ready(1);
-  gradient_ready(0);
-  return pass.dx;
+
+  void Bind(absl::Span<float* const> weights,
+            absl::Span<float* const> gradients) override {
+    weight_ = weights[0];
+    bias_ = weights[1];
+    d_weight_ = gradients[0];
+    d_bias_ = gradients[1];
+  }
+
+  const float* Forward(const ForwardContext&, int64_t rows, const float* x,
+                       float* y) override {
+    ops()->LayerNorm(rows * rows_per_sample_, features_, epsilon_, x, weight_,
+                     bias_, y, mean_.data(), rstd_.data());
+    return y;
+  }
+
+  const float* Backward(const BackwardPass& pass,
+                        absl::FunctionRef<void(int)> gradient_ready) override {
+    if (!pass.accumulate) {
+      ops()->Fill(features_, 0, d_weight_);
+      ops()->Fill(features_, 0, d_bias_);
+    }
+    ops()->LayerNormBackward(pass.rows * rows_per_sample_, features_, pass.x,
+                             weight_, mean_.data(), rstd_.data(), pass.dy,
+                             pass.dx, d_weight_, d_bias_);
+    gradient_ready(1);
+    gradient_ready(0);
+    return pass.dx;
+  }
+
+ private:
+  explicit LayerNormLayer(const LayerInit& init)
+      : Layer(init),
+        features_(init.spec.layernorm().features()),
+        rows_per_sample_(input_size() / features_),
+        epsilon_(static_cast<float>(init.spec.layernorm().epsilon())) {}
+
+  const int64_t features_;
+  const int64_t rows_per_sample_;
+  const float epsilon_;
+  // Of the last forward pass, one for each normalized row.
+  DeviceArray<float> mean_;
+  DeviceArray<float> rstd_;
+
+  float* weight_ = nullptr;
+  float* bias_ = nullptr;
+  float* d_weight_ = nullptr;
+  float* d_bias_ = nullptr;
+};
+
+}  // namespace
+
+void AddLayerNormLayer(LayerCreators* creators) {
+  creators->Add(v1::LayerSpec::kLayernorm, &LayerNormLayer::Create);
 }
 
 }  // namespace tributary

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/cost/cost_inputs.h"
 #include "common/job/job_file.h"
-#include "common/layers/layer_costs.h"
+#include "common/layers/model_costs.h"
 #include "gtest/gtest.h"
 #include "tests/testing/paths.h"
 

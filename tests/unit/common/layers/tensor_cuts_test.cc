@@ -17,6 +17,7 @@ v1::ModelSpec Model(const std::vector<std::string>& layers) {
         layer, model.add_sequential()))
         << layer;
   }
+  ResolveLayers(&model);
   return model;
 }
 

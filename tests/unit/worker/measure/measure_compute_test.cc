@@ -1,7 +1,7 @@
 #include "worker/measure/measure_compute.h"
 
 #include "common/job/job_file.h"
-#include "common/layers/layer_costs.h"
+#include "common/layers/model_costs.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

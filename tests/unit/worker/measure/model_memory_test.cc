@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "common/layers/layer_costs.h"
+#include "common/layers/model_costs.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/device.h"

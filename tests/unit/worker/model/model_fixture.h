@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/layers/layer_kind.h"
 #include "kernels/ops.h"
 #include "worker/model/model.h"
 
@@ -16,12 +17,14 @@ namespace tributary::testing {
 
 using Floats = std::vector<float>;
 
-// A message from protobuf's text format; a mistake fails the test.
+// A message from protobuf's text format, a model with its defaults; a mistake
+// fails the test.
 template <typename Message>
 Message FromText(const std::string& text) {
   Message message;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &message))
       << text;
+  if constexpr (std::is_same_v<Message, v1::ModelSpec>) ResolveLayers(&message);
   return message;
 }
 

@@ -1,0 +1,192 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/base/parameter_slice.h"
+#include "common/base/parameter_spec.h"
+#include "common/schema/field_rule.h"
+#include "tributary/v1/job.pb.h"
+
+namespace tributary {
+
+class LayerChain;
+
+// How the elements of a parameter start: uniform within +-bound if bound > 0,
+// else normal with mean 0 and deviation std if std > 0, else all `value`.
+struct InitialValues {
+  double bound = 0;
+  double std = 0;
+  float value = 0;
+};
+
+// kaiming_uniform with a = sqrt(5), PyTorch's default for weights and biases.
+InitialValues UniformOfFanIn(double fan_in);
+
+// One parameter of one layer.
+struct LayerParameter {
+  std::string name;  // without the layer's: "weight", "out_proj.bias"
+  Shape shape;
+  InitialValues initial;
+  double running_momentum = 0;  // as in ParameterSpec
+};
+
+// How the ranks of a tensor-parallel group share one layer.
+enum class LayerCut {
+  kWhole,          // every rank computes all of it
+  kColumns,        // a linear layer by its outputs, which stay cut
+  kGatherColumns,  // the same, but all ranks get all outputs
+  kWithin,         // an elementwise layer of what stays cut
+  kRows,           // a linear layer by its inputs: the outputs are summed
+  kHeads,          // attention by heads: the outputs are summed
+  kVocabulary,     // an embedding by tokens: the outputs are summed
+};
+
+// The memory that a layer's backward pass reads and writes.
+struct LayerMemory {
+  bool reads_input = false;   // Backward reads what Forward got
+  bool reads_output = false;  // Backward reads what Forward made
+  bool in_place = false;  // the output may overwrite the input, dx may be dy
+  bool passes_through = false;  // the output is the input, untouched
+  // Backward needs room for the input's gradient even if nobody asks for it.
+  bool always_writes_input_gradient = false;
+};
+
+// What one layer makes of one sample, and what that costs. A multiplication and
+// an addition are two FLOPs (docs/parallelism.md has the table).
+//
+// These FLOPs are part of the plan of a job: CutStages places the borders of
+// pipeline stages by them. Another number moves borders, and then the
+// parameters that workers declare: two releases whose numbers differ cannot
+// share a job.
+struct LayerNumbers {
+  Shape output_shape;
+  double forward_flops = 0;
+  double backward_flops = 0;        // without the gradient of its input
+  double input_gradient_flops = 0;  // of that gradient
+  int64_t own_elements = 0;      // kept for backward beside inputs and outputs
+  int64_t scratch_elements = 0;  // shared by all layers
+};
+
+// What a layer gets.
+struct LayerInput {
+  Shape shape;         // of one sample
+  bool first = false;  // the layer is the model's first
+  // The model's parameters before this layer, by which it may tie itself to
+  // one.
+  const ParameterSpecs* earlier = nullptr;
+};
+
+// A kind of layer, apart from any device: one class for each member of
+// LayerSpec, one file of common/layers/kinds for each family. All are pure
+// functions of the layer's message, whose defaults are filled in
+// (ResolveLayer). A residual is no kind: its layers are.
+class LayerKind {
+ public:
+  virtual ~LayerKind() = default;
+
+  // Ranges and defaults of the message's fields.
+  virtual absl::Span<const FieldRule> rules() const { return {}; }
+  // Fills in what depends on other fields.
+  virtual void FillDependentDefaults(v1::LayerSpec*) const {}
+
+  // Checks the layer by itself and against what the job file says of its input,
+  // and tells the chain what comes out. `path` is the layer's message:
+  // "model.sequential.3.linear".
+  virtual absl::Status Check(const v1::LayerSpec& /*layer*/,
+                             const std::string& /*path*/,
+                             LayerChain* /*chain*/) const {
+    return absl::OkStatus();
+  }
+  // The number of features that it wants of its input, and the field that says
+  // so, ".in"; 0: it takes any.
+  virtual int64_t WantedFeatures(const v1::LayerSpec&,
+                                 std::string* /*field*/) const {
+    return 0;
+  }
+  // As many features come out as go in.
+  virtual bool keeps_features() const { return elementwise(); }
+  // The input is token ids; such a layer is the model's first.
+  virtual bool takes_tokens() const { return false; }
+
+  // In forward order.
+  virtual std::vector<LayerParameter> Parameters(const v1::LayerSpec&) const {
+    return {};
+  }
+  // The name of an earlier layer's parameter that it uses too; "": none.
+  virtual std::string TiedTo(const v1::LayerSpec&) const { return ""; }
+
+  // InvalidArgument says what the layer wants and what it gets.
+  virtual absl::StatusOr<LayerNumbers> Numbers(
+      const v1::LayerSpec& layer, const LayerInput& input) const = 0;
+  virtual LayerMemory memory() const = 0;
+
+  // ---- tensor parallelism (Shoeybi et al. 2019)
+
+  // Every output element depends on the input element at its place alone.
+  virtual bool elementwise() const { return false; }
+  // The inputs and outputs of a linear layer, which can be cut by either, so
+  // that two of them make a pair; 0 and 0 of other kinds.
+  struct Product {
+    int64_t in = 0;
+    int64_t out = 0;
+  };
+  virtual Product ProductOf(const v1::LayerSpec&) const { return {}; }
+  // How `ranks` share a layer that is no part of a pair, and the extent that is
+  // cut; 0: the layer stays whole.
+  virtual LayerCut CutAlone() const { return LayerCut::kWhole; }
+  virtual int64_t ExtentToCut(const v1::LayerSpec&, int /*ranks*/) const {
+    return 0;
+  }
+  // What a rank that has [begin, end) of the cut extent holds of a parameter.
+  virtual ParameterSlice SliceOf(const std::string& /*parameter*/,
+                                 LayerCut /*cut*/, int64_t /*begin*/,
+                                 int64_t /*end*/) const {
+    return {};
+  }
+  // Which number of the layer must be a multiple of the ranks: its field,
+  // ".heads", and value; 0: none.
+  virtual int64_t MultipleOfRanks(const v1::LayerSpec&,
+                                  std::string* /*field*/) const {
+    return 0;
+  }
+};
+
+// The kind of a layer; null of one that has none and of a residual.
+const LayerKind* KindOf(const v1::LayerSpec& layer);
+
+// The rules of all kinds.
+std::vector<FieldRule> LayerRules();
+
+// "linear", as the job file writes it; "?" of a layer without a kind.
+std::string KindName(const v1::LayerSpec& layer);
+
+// Fills in all defaults, also of the layers within a residual.
+void ResolveLayer(v1::LayerSpec* layer);
+void ResolveLayers(v1::ModelSpec* model);
+
+// InvalidArgument: a number of the resolved layer is out of its field's range.
+absl::Status CheckLayerFields(const v1::LayerSpec& layer);
+
+// "[3, 28, 28]".
+std::string SampleText(const Shape& shape);
+
+// Where kinds/*.cc put themselves: each defines one function
+// `void Add...(LayerKinds*)`, and CMake makes the list of these functions from
+// the names of the files (layer_kinds.inc).
+class LayerKinds {
+ public:
+  void Add(v1::LayerSpec::KindCase kind_case, const LayerKind* kind);
+  const LayerKind* Find(int kind_case) const;
+  const std::vector<const LayerKind*>& all() const { return all_; }
+
+ private:
+  std::vector<const LayerKind*> by_case_;
+  std::vector<const LayerKind*> all_;
+};
+
+}  // namespace tributary

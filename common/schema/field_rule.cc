@@ -1,0 +1,104 @@
+#include "common/schema/field_rule.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "common/base/check.h"
+#include "common/schema/scalar_text.h"
+
+namespace tributary {
+namespace {
+
+// Counts in full, 2147483647 rather than 2.147483647e+09.
+std::string BoundText(double bound, bool of_bytes) {
+  if (of_bytes) return BytesText(static_cast<uint64_t>(bound));
+  return bound == std::floor(bound) && std::abs(bound) < 1e16
+             ? absl::StrCat(static_cast<int64_t>(bound))
+             : NumberText(bound);
+}
+
+bool IsSet(const google::protobuf::Message& message,
+           const google::protobuf::FieldDescriptor& field) {
+  const auto& reflection = *message.GetReflection();
+  return field.is_repeated() ? reflection.FieldSize(message, &field) > 0
+                             : reflection.HasField(message, &field);
+}
+
+bool IsNumber(const google::protobuf::FieldDescriptor& field) {
+  using Field = google::protobuf::FieldDescriptor;
+  return field.cpp_type() == Field::CPPTYPE_INT32 ||
+         field.cpp_type() == Field::CPPTYPE_INT64 ||
+         field.cpp_type() == Field::CPPTYPE_UINT64 ||
+         field.cpp_type() == Field::CPPTYPE_DOUBLE;
+}
+
+const FieldRule* Find(absl::Span<const FieldRule> rules,
+                      const google::protobuf::FieldDescriptor& field) {
+  for (const FieldRule& rule : rules) {
+    if (rule.field == RuleName(field)) return &rule;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::string Range::Text(bool of_bytes) const {
+  std::string text;
+  if (std::isfinite(min)) {
+    text = absl::StrCat(above_min ? "above " : "at least ",
+                        BoundText(min, of_bytes));
+  }
+  if (std::isfinite(max)) {
+    absl::StrAppend(&text, text.empty() ? "" : " and ",
+                    below_max ? "below " : "at most ",
+                    BoundText(max, of_bytes));
+  }
+  return text;
+}
+
+absl::string_view RuleName(const google::protobuf::FieldDescriptor& field) {
+  absl::string_view name = field.full_name();
+  absl::ConsumePrefix(&name, field.file()->package());
+  absl::ConsumePrefix(&name, ".");
+  return name;
+}
+
+void FillDefaults(absl::Span<const FieldRule> rules,
+                  google::protobuf::Message* message) {
+  const google::protobuf::Descriptor& type = *message->GetDescriptor();
+  for (int i = 0; i < type.field_count(); ++i) {
+    const google::protobuf::FieldDescriptor& field = *type.field(i);
+    const FieldRule* rule = Find(rules, field);
+    if (rule == nullptr || rule->fallback == nullptr ||
+        IsSet(*message, field)) {
+      continue;
+    }
+    const std::string wrong =
+        SetScalar(rule->fallback, /*quoted=*/false, message, &field);
+    TRIBUTARY_CHECK(wrong.empty());
+  }
+}
+
+absl::Status CheckRanges(absl::Span<const FieldRule> rules,
+                         const google::protobuf::Message& message) {
+  const google::protobuf::Descriptor& type = *message.GetDescriptor();
+  for (int i = 0; i < type.field_count(); ++i) {
+    const google::protobuf::FieldDescriptor& field = *type.field(i);
+    const FieldRule* rule = Find(rules, field);
+    if (rule == nullptr || !IsNumber(field)) continue;
+    const int count = field.is_repeated()
+                          ? message.GetReflection()->FieldSize(message, &field)
+                          : 1;
+    for (int n = 0; n < count; ++n) {
+      const int index = field.is_repeated() ? n : -1;
+      if (rule->range.Contains(ScalarNumber(message, &field, index))) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          field.name(), " must be ", rule->range.Text(/*of_bytes=*/false),
+          ", got ", ScalarText(message, &field, index)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tributary

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <limits>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/message.h"
+
+namespace tributary {
+
+// Numbers that a field takes. Infinite ends are open by nature.
+struct Range {
+  double min = -std::numeric_limits<double>::infinity();
+  double max = std::numeric_limits<double>::infinity();
+  bool above_min = false;  // min itself is excluded
+  bool below_max = false;
+
+  bool Contains(double value) const {
+    return (above_min ? value > min : value >= min) &&
+           (below_max ? value < max : value <= max);
+  }
+  // "at least 0 and below 1"; of bytes, "at least 1KiB and at most 1GiB".
+  std::string Text(bool of_bytes) const;
+};
+
+// What the type of a field of job.proto cannot say.
+struct FieldRule {
+  absl::string_view field;  // "AdamSpec.beta1"
+  Range range;
+  bool required = false;
+  const char* fallback = nullptr;  // as it would be written in the job file
+  bool shorthand = false;  // a number for the whole message stands for this
+};
+
+constexpr Range kAny{};
+constexpr Range kPositive{.min = 0, .above_min = true};
+constexpr Range kNotNegative{.min = 0};
+constexpr Range kBelowOne{.min = 0, .max = 1, .below_max = true};
+constexpr Range kUnit{.min = 0, .max = 1};
+
+constexpr Range Between(double min, double max) {
+  return {.min = min, .max = max};
+}
+
+// An extent fits the 32-bit integers of BLAS.
+constexpr Range kExtent = Between(1, 2147483647);
+// Windows over images; a product of a few of these stays far below 2^63.
+constexpr Range kSide = Between(1, 65536);
+constexpr Range kPadding = Between(0, 65536);
+// Token ids travel as float32, which holds every integer up to this one.
+constexpr Range kTokens = Between(1, 1 << 24);
+
+constexpr FieldRule Required(absl::string_view field, Range range = kAny) {
+  return {.field = field, .range = range, .required = true};
+}
+constexpr FieldRule Default(absl::string_view field, const char* fallback,
+                            Range range = kAny) {
+  return {.field = field, .range = range, .fallback = fallback};
+}
+constexpr FieldRule Limits(absl::string_view field, Range range) {
+  return {.field = field, .range = range};
+}
+
+// "AdamSpec.beta1", without the package.
+absl::string_view RuleName(const google::protobuf::FieldDescriptor& field);
+
+// Gives each field of `message` that has a rule with a scalar default, and no
+// value, that default. Does not enter messages inside.
+void FillDefaults(absl::Span<const FieldRule> rules,
+                  google::protobuf::Message* message);
+
+// InvalidArgument: a number of `message` is not in the range of its rule, "out
+// must be at least 1, got 0". Does not enter messages inside.
+absl::Status CheckRanges(absl::Span<const FieldRule> rules,
+                         const google::protobuf::Message& message);
+
+}  // namespace tributary

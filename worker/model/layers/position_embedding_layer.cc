@@ -1,0 +1,51 @@
+#include "worker/model/layer_factory.h"
+
+namespace tributary {
+namespace {
+
+// Adds a vector for each position. x, y: [positions, dim], weight:
+// [length, dim], positions at most length.
+class PositionEmbeddingLayer final : public Layer {
+ public:
+  explicit PositionEmbeddingLayer(const LayerInit& init)
+      : Layer(init), size_(init.parameters[0].size()) {}
+
+  void Bind(absl::Span<float* const> weights,
+            absl::Span<float* const> gradients) override {
+    weight_ = weights[0];
+    d_weight_ = gradients[0];
+  }
+
+  const float* Forward(const ForwardContext&, int64_t rows, const float* x,
+                       float* y) override {
+    ops()->Add(rows, input_size(), x, weight_, y);
+    return y;
+  }
+
+  const float* Backward(const BackwardPass& pass,
+                        absl::FunctionRef<void(int)> gradient_ready) override {
+    const int64_t used = input_size();
+    ops()->ColumnSum(pass.rows, used, pass.dy, pass.accumulate ? 1 : 0,
+                     d_weight_);
+    if (!pass.accumulate) ops()->Fill(size_ - used, 0, d_weight_ + used);
+    gradient_ready(0);
+    return pass.dy;
+  }
+
+ private:
+  const int64_t size_;  // of the weight
+
+  float* weight_ = nullptr;
+  float* d_weight_ = nullptr;
+};
+
+}  // namespace
+
+void AddPositionEmbeddingLayer(LayerCreators* creators) {
+  creators->Add(v1::LayerSpec::kPositionEmbedding,
+                [](const LayerInit& init) -> LayerOr {
+                  return std::make_unique<PositionEmbeddingLayer>(init);
+                });
+}
+
+}  // namespace tributary

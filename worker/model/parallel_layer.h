@@ -1,0 +1,68 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "worker/model/layer.h"
+#include "worker/model/scratch.h"
+#include "worker/model/tensor_group.h"
+
+namespace tributary {
+
+// This rank's part of a layer, an ordinary layer of the part's size, and what
+// the ranks of its group exchange around it (Megatron-LM's f and g, Shoeybi et
+// al. 2019):
+//   sum_input_gradient  every rank has the whole input: the gradients of the
+//                       parts are added up (f)
+//   sum_output          the parts' outputs are added up (g), then the bias,
+//                       which every rank has, is added once
+//   gather              the parts' outputs stand side by side in the last
+//                       extent, cut by EvenCut, and all get all
+// Its parameters are the part's, named as the whole layer's.
+class ParallelLayer final : public Layer {
+ public:
+  struct Options {
+    TensorGroup* group = nullptr;  // outlives the layer
+    bool sum_input_gradient = false;
+    bool sum_output = false;
+    bool gather = false;
+    int64_t max_rows = 0;
+    Scratch* scratch = nullptr;
+  };
+
+  // output_shape: of the whole layer with sum_output or gather, else the
+  // part's. bias: what is added to the sum, the last parameter; empty: nothing.
+  ParallelLayer(Ops* ops, std::unique_ptr<Layer> part, Shape output_shape,
+                const ParameterSpecs& bias, const Options& options);
+
+  void Bind(absl::Span<float* const> weights,
+            absl::Span<float* const> gradients) override;
+  int64_t num_tokens() const override { return part_->num_tokens(); }
+  const std::string& tied_to() const override { return part_->tied_to(); }
+  void BindTied(float* weight, float* gradient) override {
+    part_->BindTied(weight, gradient);
+  }
+  bool ShareGradient() override { return part_->ShareGradient(); }
+  const float* Forward(const ForwardContext& context, int64_t rows,
+                       const float* x, float* y) override;
+  const float* Backward(const BackwardPass& pass,
+                        absl::FunctionRef<void(int)> gradient_ready) override;
+
+ private:
+  int64_t features() const { return output_shape().back(); }
+  // The last extents of `rows` samples as rows of a matrix.
+  int64_t MatrixRows(int64_t rows) const {
+    return rows * (output_size() / features());
+  }
+  int64_t FirstFeature(int rank) const;
+  void Gather(int64_t rows, float* y);
+
+  const std::unique_ptr<Layer> part_;
+  const Options options_;
+  int num_part_parameters_ = 0;
+
+  float* bias_ = nullptr;
+  float* d_bias_ = nullptr;
+};
+
+}  // namespace tributary
