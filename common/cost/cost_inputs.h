@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "common/layers/model_costs.h"
+#include "common/plan/pipeline_schedule.h"
 
 namespace tributary {
 
@@ -14,8 +15,6 @@ enum class Exchange {
   kShardedAllReduce,  // ZeRO stage 1
   kThreads,           // one process with a replica a thread
 };
-
-enum class Schedule { kOneForwardOneBackward, kGPipe };
 
 // A mesh of workers: data x tensor x stages, and what the replicas of the data
 // axis do. The worker of a replica holds 1 / tensor of the large layers of one
@@ -29,7 +28,7 @@ struct StrategyShape {
   int tensor = 1;
   int stages = 1;
   int micro_batches = 1;  // of a pipeline
-  Schedule schedule = Schedule::kOneForwardOneBackward;
+  PipelineSchedule schedule = PipelineSchedule::kOneForwardOneBackward;
   int servers = 1;                  // of kParameterServer
   int exchange_every = 1;           // steps; the period of local_sgd
   uint64_t bucket_bytes = 4 << 20;  // PartitionPlan's default

@@ -7,15 +7,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/cost/link.h"
+#include "common/plan/collective_messages.h"
+#include "common/plan/gradient_ranges.h"
 #include "common/plan/partition_plan.h"
 
 namespace tributary {
 namespace {
 
-// worker/collective/peer_communicator.h: arrays up to here go whole to
-// everybody, longer ones in pieces.
-constexpr double kSmallBytes = 4 * 1024 * kFloatBytes;
-constexpr double kPieceBytes = 256 * 1024 * kFloatBytes;
+constexpr double kSmallBytes = kSmallElements * kFloatBytes;
+constexpr double kPieceBytes = kPieceElements * kFloatBytes;
 
 // What one process can take from a link: a byte costs its thread time, too.
 double LinkRate(const CostInputs& inputs) {
@@ -175,25 +175,19 @@ struct Bucket {
   double bytes = 0;
 };
 
-// As common/plan/gradient_ranges.cc: parameters in backward order, until a
-// bucket is full.
 std::vector<Bucket> BucketsOf(const StrategyShape& strategy,
                               const RankGradients& gradients) {
   std::vector<Bucket> buckets;
-  double room = 0;
-  for (size_t p = gradients.elements.size(); p-- > 0;) {
-    if (gradients.elements[p] == 0) continue;
-    const double bytes =
-        static_cast<double>(gradients.elements[p]) * kFloatBytes;
-    if (room <= 0) {
-      room = static_cast<double>(buckets.empty() ? strategy.first_bucket_bytes
-                                                 : strategy.bucket_bytes);
-      buckets.push_back({});
+  for (const auto& [first, last] :
+       BucketParameters(gradients.elements,
+                        static_cast<int64_t>(strategy.first_bucket_bytes),
+                        static_cast<int64_t>(strategy.bucket_bytes))) {
+    Bucket& bucket = buckets.emplace_back();
+    for (int p = first; p <= last; ++p) {
+      if (gradients.elements[p] == 0) continue;
+      bucket.ready = std::max(bucket.ready, gradients.ready_seconds[p]);
+      bucket.bytes += static_cast<double>(gradients.elements[p]) * kFloatBytes;
     }
-    buckets.back().ready =
-        std::max(buckets.back().ready, gradients.ready_seconds[p]);
-    buckets.back().bytes += bytes;
-    room -= bytes;
   }
   return buckets;
 }

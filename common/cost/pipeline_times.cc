@@ -1,6 +1,7 @@
 #include "common/cost/pipeline_times.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "common/base/check.h"
 #include "common/cost/link.h"
@@ -8,49 +9,20 @@
 namespace tributary {
 namespace {
 
-struct Pass {
-  bool forward = true;
-  int micro_batch = 0;
-};
-
-// GPipe: all forward, then all backward. 1F1B: as many forward passes as there
-// are stages behind, then one backward for each forward.
-std::vector<Pass> PassesOf(int stage, int stages, int micro_batches,
-                           Schedule schedule) {
-  const int warm_up = schedule == Schedule::kGPipe
-                          ? micro_batches
-                          : std::min(micro_batches, stages - stage - 1);
-  std::vector<Pass> passes;
-  int forward = 0, backward = 0;
-  while (forward < warm_up) passes.push_back({true, forward++});
-  while (backward < micro_batches) {
-    if (forward < micro_batches) passes.push_back({true, forward++});
-    passes.push_back({false, backward++});
-  }
-  return passes;
-}
-
-int MostInFlight(const std::vector<Pass>& passes) {
-  int in_flight = 0, most = 0;
-  for (const Pass& pass : passes) {
-    in_flight += pass.forward ? 1 : -1;
-    most = std::max(most, in_flight);
-  }
-  return most;
-}
-
 constexpr double kUnknown = -1;
 
 class Replay {
  public:
   Replay(const std::vector<StageTime>& stages, int micro_batches,
-         Schedule schedule, const ClusterShape& cluster)
+         PipelineSchedule schedule, const ClusterShape& cluster)
       : stages_(stages),
         cluster_(cluster),
         states_(stages.size(), State(micro_batches, cluster)) {
     const int count = static_cast<int>(stages.size());
     for (int s = 0; s < count; ++s) {
-      states_[s].passes = PassesOf(s, count, micro_batches, schedule);
+      states_[s].tasks = MakePipelineTasks(schedule, s, count, micro_batches);
+      states_[s].most_in_flight =
+          ActivationsInFlight(schedule, s, count, micro_batches);
     }
     std::fill(states_[0].inputs.begin(), states_[0].inputs.end(), 0.0);
   }
@@ -64,11 +36,11 @@ class Replay {
     }
     PipelineTimes times;
     for (const State& state : states_) {
-      TRIBUTARY_CHECK(state.next == state.passes.size());
+      TRIBUTARY_CHECK(state.next == state.tasks.size());
       times.end_seconds = std::max(times.end_seconds, state.free);
       times.last_backward_begins.push_back(state.begun);
       times.last_backward_ends.push_back(state.free);
-      times.most_in_flight.push_back(MostInFlight(state.passes));
+      times.most_in_flight.push_back(state.most_in_flight);
     }
     return times;
   }
@@ -80,34 +52,36 @@ class Replay {
           inputs(micro_batches, kUnknown),
           gradients(micro_batches, kUnknown) {}
 
-    std::vector<Pass> passes;
+    std::vector<PipelineTask> tasks;
+    int most_in_flight = 0;
     size_t next = 0;
     double free = 0;
-    double begun = 0;  // the last pass
+    double begun = 0;  // the last task
     Link up;
     std::vector<double> inputs;     // when they are there, by micro-batch
     std::vector<double> gradients;  // of the stage's output
   };
 
-  // The stage's next pass, if what it needs is known.
+  // The stage's next task, if what it needs is known.
   bool Step(size_t s) {
     State& state = states_[s];
-    if (state.next == state.passes.size()) return false;
-    const Pass pass = state.passes[state.next];
-    const double needed = pass.forward ? state.inputs[pass.micro_batch]
-                                       : state.gradients[pass.micro_batch];
+    if (state.next == state.tasks.size()) return false;
+    const PipelineTask task = state.tasks[state.next];
+    const bool forward = task.kind == PipelineTask::Kind::kForward;
+    const double needed = forward ? state.inputs[task.micro_batch]
+                                  : state.gradients[task.micro_batch];
     if (needed == kUnknown) return false;
     state.begun = std::max(state.free, needed);
-    state.free = state.begun + (pass.forward ? stages_[s].forward_seconds
-                                             : stages_[s].backward_seconds);
+    state.free = state.begun + (forward ? stages_[s].forward_seconds
+                                        : stages_[s].backward_seconds);
     ++state.next;
-    if (pass.forward && s + 1 == states_.size()) {
-      state.gradients[pass.micro_batch] = state.free;
-    } else if (pass.forward) {
-      states_[s + 1].inputs[pass.micro_batch] =
+    if (forward && s + 1 == states_.size()) {
+      state.gradients[task.micro_batch] = state.free;
+    } else if (forward) {
+      states_[s + 1].inputs[task.micro_batch] =
           Send(&state, stages_[s].output_bytes);
     } else if (s > 0) {
-      states_[s - 1].gradients[pass.micro_batch] =
+      states_[s - 1].gradients[task.micro_batch] =
           Send(&state, stages_[s - 1].output_bytes);
     }
     return true;
@@ -125,7 +99,7 @@ class Replay {
 }  // namespace
 
 PipelineTimes ReplayPipeline(const std::vector<StageTime>& stages,
-                             int micro_batches, Schedule schedule,
+                             int micro_batches, PipelineSchedule schedule,
                              const ClusterShape& cluster) {
   return Replay(stages, micro_batches, schedule, cluster).Run();
 }

@@ -26,7 +26,7 @@ struct PipelineTimes {
 // passes in the order of the schedule, each as soon as what it needs has
 // arrived; sends go on beside.
 PipelineTimes ReplayPipeline(const std::vector<StageTime>& stages,
-                             int micro_batches, Schedule schedule,
+                             int micro_batches, PipelineSchedule schedule,
                              const ClusterShape& cluster);
 
 }  // namespace tributary

@@ -151,8 +151,8 @@ StrategyShape ShapeOfJob(const v1::JobSpec& job) {
     const v1::PipelineParallelSpec& pipeline = strategy.pipeline_parallel();
     shape.micro_batches = std::max(1, pipeline.micro_batches());
     shape.schedule = pipeline.schedule() == v1::PIPELINE_SCHEDULE_GPIPE
-                         ? Schedule::kGPipe
-                         : Schedule::kOneForwardOneBackward;
+                         ? PipelineSchedule::kGpipe
+                         : PipelineSchedule::kOneForwardOneBackward;
   }
   const auto take_buckets = [&shape](const auto& spec) {
     shape.bucket_bytes = spec.bucket_bytes();
@@ -207,10 +207,10 @@ std::string StrategyText(const StrategyShape& shape, int workers) {
   std::vector<std::string> axes;
   if (shape.tensor > 1) axes.push_back(absl::StrCat("tensor ", shape.tensor));
   if (shape.stages > 1) {
-    axes.push_back(
-        absl::StrCat("pipeline ", shape.stages,
-                     shape.schedule == Schedule::kGPipe ? " gpipe" : " 1f1b",
-                     " (", shape.micro_batches, " micro-batches)"));
+    axes.push_back(absl::StrCat(
+        "pipeline ", shape.stages,
+        shape.schedule == PipelineSchedule::kGpipe ? " gpipe" : " 1f1b", " (",
+        shape.micro_batches, " micro-batches)"));
   }
   std::string exchange = ExchangeName(shape.exchange);
   if (shape.exchange == Exchange::kParameterServer) {

@@ -41,7 +41,7 @@ void SetCuts(const StrategyShape& shape, v1::StrategySpec* strategy) {
   v1::PipelineParallelSpec* pipeline = strategy->mutable_pipeline_parallel();
   pipeline->set_stages(shape.stages);
   pipeline->set_micro_batches(shape.micro_batches);
-  pipeline->set_schedule(shape.schedule == Schedule::kGPipe
+  pipeline->set_schedule(shape.schedule == PipelineSchedule::kGpipe
                              ? v1::PIPELINE_SCHEDULE_GPIPE
                              : v1::PIPELINE_SCHEDULE_1F1B);
 }

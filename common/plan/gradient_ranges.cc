@@ -6,20 +6,34 @@
 
 namespace tributary {
 
+std::vector<ParameterRun> BucketParameters(absl::Span<const int64_t> elements,
+                                           int64_t first_bytes, int64_t bytes) {
+  std::vector<ParameterRun> runs;
+  int64_t room = 0;
+  for (int p = static_cast<int>(elements.size()) - 1; p >= 0; --p) {
+    if (elements[p] == 0) continue;
+    if (room <= 0) {
+      room = runs.empty() ? first_bytes : bytes;
+      runs.push_back({p, p});
+    }
+    runs.back().first = p;
+    room -= elements[p] * int64_t{sizeof(float)};
+  }
+  return runs;
+}
+
 std::vector<GradientBucket> MakeBuckets(const ParameterSpecs& parameters,
                                         const Offsets& offsets,
                                         int64_t first_bytes, int64_t bytes) {
+  std::vector<int64_t> elements;
+  for (const ParameterSpec& parameter : parameters) {
+    elements.push_back(parameter.size());
+  }
   std::vector<GradientBucket> buckets;
-  int64_t room = 0;
-  for (int p = static_cast<int>(parameters.size()) - 1; p >= 0; --p) {
-    if (room <= 0) {
-      const int64_t end = offsets[p] + parameters[p].size();
-      room = buckets.empty() ? first_bytes : bytes;
-      buckets.push_back({p, p, offsets[p], end});
-    }
-    buckets.back().first = p;
-    buckets.back().begin = offsets[p];
-    room -= parameters[p].size() * int64_t{sizeof(float)};
+  for (const auto& [first, last] :
+       BucketParameters(elements, first_bytes, bytes)) {
+    buckets.push_back(
+        {first, last, offsets[first], offsets[last] + elements[last]});
   }
   return buckets;
 }

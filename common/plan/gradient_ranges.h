@@ -18,8 +18,22 @@ struct GradientRange {
   int64_t size() const { return end - begin; }
 };
 
-// Parameters [first, last] that are reduced together: one stretch [begin, end)
-// of the array that holds all gradients in forward order.
+// Parameters [first, last] that are reduced together.
+struct ParameterRun {
+  int first = 0;
+  int last = 0;
+};
+
+// Runs of parameters in backward order, the last parameters first, from the
+// number of elements of each. A run takes parameters until it holds `bytes`;
+// the first one, which backward fills while little else can be sent, until it
+// holds `first_bytes` (Li et al. 2020, PyTorch Distributed). Parameters without
+// elements are skipped.
+std::vector<ParameterRun> BucketParameters(absl::Span<const int64_t> elements,
+                                           int64_t first_bytes, int64_t bytes);
+
+// Such a run: one stretch [begin, end) of the array that holds all gradients in
+// forward order.
 struct GradientBucket {
   int first = 0;
   int last = 0;
@@ -30,10 +44,7 @@ struct GradientBucket {
 // Where parameters stand in an array of their own: elements from its start.
 using Offsets = std::vector<int64_t>;
 
-// Buckets in backward order, the last parameters first. Each takes parameters
-// until it holds `bytes`; the first one, which backward fills while little else
-// can be sent, until it holds `first_bytes` (Li et al. 2020, PyTorch
-// Distributed).
+// The buckets of BucketParameters.
 std::vector<GradientBucket> MakeBuckets(const ParameterSpecs& parameters,
                                         const Offsets& offsets,
                                         int64_t first_bytes, int64_t bytes);

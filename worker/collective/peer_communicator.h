@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "common/plan/collective_messages.h"
 #include "kernels/ops.h"
 #include "worker/collective/communicator.h"
 #include "worker/collective/mesh.h"
@@ -29,8 +30,8 @@ class PeerCommunicator final : public Communicator {
     std::unique_ptr<Mesh> mesh;
     Ops* ops = nullptr;  // of the host; outlives the communicator
     absl::Duration timeout = absl::Seconds(120);  // of every wait
-    int64_t piece_elements = 256 * 1024;          // 1 MiB
-    int64_t small_elements = 4 * 1024;            // sent whole to everybody
+    int64_t piece_elements = kPieceElements;
+    int64_t small_elements = kSmallElements;
     // What the job calls the ranks, for sentences and waiting_for; empty: 0, 1,
     // and so on.
     std::vector<int> ranks;

@@ -9,14 +9,15 @@ namespace {
 using ::testing::DoubleEq;
 using ::testing::ElementsAre;
 
-constexpr Schedule k1F1B = Schedule::kOneForwardOneBackward;
+constexpr PipelineSchedule k1F1B = PipelineSchedule::kOneForwardOneBackward;
 
 // Forward 1 s, backward 2 s, four stages: 8 micro-batches take 8 + 3 times 3 s
 // under both schedules, but 1F1B keeps at most four of them.
 TEST(PipelineTimesTest, BothSchedulesTakeAsLongAnd1F1BKeepsFewer) {
   const std::vector<StageTime> stages(4, {1, 2, 0});
   const PipelineTimes eager = ReplayPipeline(stages, 8, k1F1B, {});
-  const PipelineTimes gpipe = ReplayPipeline(stages, 8, Schedule::kGPipe, {});
+  const PipelineTimes gpipe =
+      ReplayPipeline(stages, 8, PipelineSchedule::kGpipe, {});
   EXPECT_THAT(eager.end_seconds, DoubleEq(33));
   EXPECT_THAT(gpipe.end_seconds, DoubleEq(33));
   EXPECT_THAT(eager.most_in_flight, ElementsAre(4, 3, 2, 1));

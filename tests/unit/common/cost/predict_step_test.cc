@@ -230,8 +230,8 @@ TEST(PredictStepTest, MessagesTakeCoresThatAreShared) {
 // Four equal stages and eight micro-batches of 1 s each: 8 + 3 times.
 TEST(PredictStepTest, APipelinesBubbleIsThatOfThePapers) {
   const ModelCosts model = SimpleModel({10, 10, 10, 10});
-  for (Schedule schedule :
-       {Schedule::kOneForwardOneBackward, Schedule::kGPipe}) {
+  for (PipelineSchedule schedule :
+       {PipelineSchedule::kOneForwardOneBackward, PipelineSchedule::kGpipe}) {
     CostInputs inputs = SimpleInputs(model, Exchange::kAllReduce, 4);
     inputs.strategy.stages = 4;
     inputs.strategy.micro_batches = 8;

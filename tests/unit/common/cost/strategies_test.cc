@@ -67,7 +67,7 @@ TEST(StrategiesTest, AMeshIsTheJobs) {
   EXPECT_EQ(inputs.strategy.stages, 2);
   EXPECT_EQ(inputs.strategy.tensor, 1);
   EXPECT_EQ(inputs.strategy.micro_batches, 4);
-  EXPECT_EQ(inputs.strategy.schedule, Schedule::kGPipe);
+  EXPECT_EQ(inputs.strategy.schedule, PipelineSchedule::kGpipe);
   EXPECT_EQ(inputs.global_rows, 2 * 16);
 }
 
