@@ -19,8 +19,8 @@ inline constexpr int kPayloadField = 15;
 inline constexpr size_t kMaxHeaderBytes = 64 << 10;
 
 // Writes `header` (payload unset) and the payload field behind it, as protobuf
-// would, by reference: the slices' bytes are not copied. No slices and
-// payload_bytes 0: no field.
+// would, by reference: the slices' bytes are not copied. Without slices there is
+// no field.
 grpc::ByteBuffer EncodeFrame(const google::protobuf::MessageLite& header,
                              std::vector<grpc::Slice> payload);
 

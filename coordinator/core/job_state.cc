@@ -279,7 +279,7 @@ v1::HeartbeatResponse JobState::Apply(const v1::HeartbeatRequest& request,
       BreakGroup(place, place.latest.broken_group());
     }
   }
-  v1::HeartbeatResponse response = Farewell(request);
+  v1::HeartbeatResponse response = OrdersFor(request);
   response.set_steps_taken(steps_taken);
   return response;
 }
@@ -293,7 +293,7 @@ v1::HeartbeatResponse JobState::Orders() const {
   return orders;
 }
 
-v1::HeartbeatResponse JobState::Farewell(const v1::HeartbeatRequest& request) {
+v1::HeartbeatResponse JobState::OrdersFor(const v1::HeartbeatRequest& request) {
   v1::HeartbeatResponse response = Orders();
   if (request.role() == v1::ROLE_WORKER) {
     for (uint32_t rank : AdoptedBy(request.index())) {

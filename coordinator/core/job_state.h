@@ -109,7 +109,7 @@ class JobState {
   // What every member may know: the phase, the plan's epoch, where all stop.
   v1::HeartbeatResponse Orders() const;
   // The orders of a job that is over: any member gets them, fenced or not.
-  v1::HeartbeatResponse Farewell(const v1::HeartbeatRequest& request);
+  v1::HeartbeatResponse OrdersFor(const v1::HeartbeatRequest& request);
 
   // Ends leases that have run out; members that never came, and places that
   // nobody takes again, fail the job. Call it far more often than leases last:

@@ -148,7 +148,7 @@ absl::StatusOr<v1::HeartbeatResponse> JobControl::HeldBeatLocked(
 
 absl::StatusOr<v1::HeartbeatResponse> JobControl::BeatLocked(
     const v1::HeartbeatRequest& request) {
-  if (state_.over()) return state_.Farewell(request);
+  if (state_.over()) return state_.OrdersFor(request);
   TRIBUTARY_RETURN_IF_ERROR(state_.Renew(request, clock_->NowMicros()));
   uint32_t taken = 0;
   int64_t last_step = 0;

@@ -231,7 +231,7 @@ v1::ServerStatusResponse ParameterServer::GetStatus() const {
   response.set_rejected(store.counters().rejected);
   response.set_dropped(store.counters().dropped);
   response.set_nonfinite(store.counters().nonfinite);
-  response.set_skipped_steps(store.counters().skipped_steps);
+  response.set_skipped_blocks(store.counters().skipped_blocks);
   response.set_max_staleness(store.counters().max_staleness);
   for (const auto& pulls : store.counters().staleness) {
     response.add_staleness(pulls);

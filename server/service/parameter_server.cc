@@ -121,7 +121,7 @@ void ParameterServer::PostAll() {
           },
           [this, handle](RawCall* call) {
             if (refusing_) {
-              call->Fail(absl::UnavailableError("this server is going home"));
+              call->Fail(absl::UnavailableError("this server is shutting down"));
             } else {
               (this->*handle)(call);
             }

@@ -21,7 +21,7 @@ struct ServerOptions {
   absl::Duration join_timeout = absl::Seconds(60);
 };
 
-// A server's life: listens, joins the job, serves its shard, goes home when the
+// A server's life: listens, joins the job, serves its shard, shuts down when the
 // job ends. The status is the process's last sentence.
 absl::Status RunServer(const ServerOptions& options);
 

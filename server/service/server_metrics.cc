@@ -76,7 +76,7 @@ void WriteServerMetrics(const v1::ServerStatusResponse& status,
                 "Contributions with NaN or infinity.", status.nonfinite());
   shard.Counter("tributary_server_skipped_blocks_total",
                 "Blocks whose step changed nothing because of such.",
-                status.skipped_steps());
+                status.skipped_blocks());
   writer->Histogram("tributary_server_pull_staleness_steps",
                     "Steps by which the slowest worker was behind the one "
                     "that read weights.",

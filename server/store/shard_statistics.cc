@@ -136,7 +136,7 @@ void ParameterShard::SkipEverywhere() {
     {
       absl::MutexLock lock(&block->mu);
       block->Skip();
-      ++counters_.skipped_steps;
+      ++counters_.skipped_blocks;
       CutLocked(*block);
       block->TakeAnswered(&counters_, &ready);
     }

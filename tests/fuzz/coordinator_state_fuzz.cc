@@ -32,7 +32,7 @@ void GoOn(const v1::ClusterSpec& cluster, JobState* job) {
       heartbeat.set_incarnation(place.ok() ? place->incarnation() : i + 1);
       heartbeat.set_paused(true);
       if (job->Renew(heartbeat, kNow).ok()) job->Apply(heartbeat, 0, 0);
-      job->Farewell(heartbeat);
+      job->OrdersFor(heartbeat);
     }
   }
   job->Tick(kNow + 4 * kSecond);

@@ -68,7 +68,7 @@ class GrpcParameterClient final : public ParameterClient {
   }
 
   ~GrpcParameterClient() override {
-    round_.Cancel("the client is going home");
+    round_.Cancel("the client is shutting down");
     (void)round_.Wait();
     round_.queue()->Shutdown();
     thread_.join();

@@ -36,7 +36,7 @@ struct WorkerOptions {
   double slow_down = 1;
 };
 
-// A worker's life: joins the job, trains, reports, goes home. The status is the
+// A worker's life: joins the job, trains, reports, shuts down. The status is the
 // process's last sentence.
 absl::Status RunWorker(const WorkerOptions& options);
 

@@ -19,6 +19,8 @@ void WorkerMetrics::CountStep(const v1::StepReport& report,
   parts_.compute += report.compute_seconds();
   parts_.push += report.push_seconds();
   parts_.wait += report.wait_seconds();
+  parts_.exchange += report.exchange_seconds();
+  parts_.idle += report.idle_seconds();
   traffic_ = traffic;
 }
 
@@ -72,6 +74,8 @@ void WorkerMetrics::Write(uint32_t rank, int num_shards, bool waiting,
   part("compute", parts_.compute);
   part("push", parts_.push);
   part("wait", parts_.wait);
+  part("exchange", parts_.exchange);
+  part("idle", parts_.idle);
 }
 
 }  // namespace tributary

@@ -36,6 +36,8 @@ class WorkerMetrics {
     double compute = 0;
     double push = 0;
     double wait = 0;
+    double exchange = 0;
+    double idle = 0;
   };
 
   Histogram step_seconds_{Histogram::SecondsBounds()};

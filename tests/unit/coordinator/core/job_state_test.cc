@@ -193,11 +193,11 @@ TEST_F(JobStateTest, EveryoneMustHearTheEndBeforeTheCoordinatorLeaves) {
   v1::HeartbeatRequest request;
   request.set_role(v1::ROLE_SERVER);
   request.set_incarnation(server_.incarnation());
-  EXPECT_EQ(state_->Farewell(request).phase(), v1::JOB_PHASE_DONE);
+  EXPECT_EQ(state_->OrdersFor(request).phase(), v1::JOB_PHASE_DONE);
   EXPECT_FALSE(state_->EveryoneKnowsEnd()) << "the worker has not heard";
   request.set_role(v1::ROLE_WORKER);
   request.set_incarnation(workers_[0].incarnation());
-  state_->Farewell(request);
+  state_->OrdersFor(request);
   EXPECT_TRUE(state_->EveryoneKnowsEnd());
 }
 
@@ -213,10 +213,10 @@ TEST_F(JobStateTest, TheLastHeartbeatBringsTheLastFigures) {
   request.set_peak_memory_bytes(9);
   request.set_optimizer_seconds(0.5);
   request.set_error("too late");
-  state_->Farewell(request);
+  state_->OrdersFor(request);
   request.set_incarnation(server_.incarnation() + 1);  // nobody's
   request.set_bytes_sent(1000);
-  state_->Farewell(request);
+  state_->OrdersFor(request);
   const v1::HeartbeatRequest& latest = state_->membership().servers()[0].latest;
   EXPECT_EQ(latest.bytes_sent(), 7u);
   EXPECT_EQ(latest.bytes_received(), 8u);

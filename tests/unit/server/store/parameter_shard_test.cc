@@ -553,7 +553,7 @@ TEST_F(ParameterShardTest, AStepThatIsNotFiniteCanBeSkipped) {
   const Answer skipped = Push(Make(1, 0, 1.0f));
   EXPECT_EQ(First(skipped), 0.0f);
   EXPECT_EQ((**skipped)->version, 1);
-  EXPECT_EQ(shard_->counters().skipped_steps, 1u);
+  EXPECT_EQ(shard_->counters().skipped_blocks, 1u);
   Push(Make(0, 1, 1.0f));
   EXPECT_EQ(First(Push(Make(1, 1, 1.0f))), -1.0f);
 }

@@ -14,11 +14,13 @@ v1::StepReport Report(int64_t step, double loss_sum, uint64_t samples) {
   report.set_step(step);
   report.set_loss_sum(loss_sum);
   report.set_samples(samples);
-  report.set_step_seconds(1.0);  // 1/8 + 1/2 + 1/8 + 1/4
+  report.set_step_seconds(1.75);  // the sum of the parts
   report.set_data_seconds(0.125);
   report.set_compute_seconds(0.5);
   report.set_push_seconds(0.125);
   report.set_wait_seconds(0.25);
+  report.set_exchange_seconds(0.5);
+  report.set_idle_seconds(0.25);
   return report;
 }
 
@@ -52,8 +54,13 @@ TEST(WorkerMetricsTest, StepsAddUpAndTheLastOneShows) {
         "0.25\n",
         "tributary_worker_step_part_seconds_total{rank=\"3\",part=\"wait\"} "
         "0.5\n",
+        "tributary_worker_step_part_seconds_total{rank=\"3\",part=\"exchange\"}"
+        " "
+        "1\n",
+        "tributary_worker_step_part_seconds_total{rank=\"3\",part=\"idle\"} "
+        "0.5\n",
         "tributary_worker_step_duration_seconds_count{rank=\"3\"} 2\n",
-        "tributary_worker_step_duration_seconds_sum{rank=\"3\"} 2\n"}) {
+        "tributary_worker_step_duration_seconds_sum{rank=\"3\"} 3.5\n"}) {
     EXPECT_THAT(page, HasSubstr(line));
   }
 }
