@@ -52,7 +52,7 @@ class BlockPacker {
   }
 
   static int64_t WholeGrains(int64_t elements) {
-    return (elements + kGrainElements - 1) / kGrainElements * kGrainElements;
+    return NumGrains(elements) * kGrainElements;
   }
 
   const int shard_;
@@ -72,7 +72,7 @@ void AddParameter(int parameter, const ParameterSpec& spec,
     least->Add(parameter, spec.holders, 0, size);
     return;
   }
-  const int64_t grains = (size + kGrainElements - 1) / kGrainElements;
+  const int64_t grains = NumGrains(size);
   for (int64_t s = 0; s < shards; ++s) {
     const int64_t begin = grains * s / shards * kGrainElements;
     const int64_t end =

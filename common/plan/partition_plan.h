@@ -15,6 +15,10 @@ namespace tributary {
 // are taken. A cut never falls inside a grain, so a norm added up grain by
 // grain is the same for every number of servers.
 inline constexpr int64_t kGrainElements = 1024;
+// Of a slice that begins at a grain's border.
+constexpr int64_t NumGrains(int64_t elements) {
+  return (elements + kGrainElements - 1) / kGrainElements;
+}
 
 // Elements [begin, end) of one parameter.
 struct Slice {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/mutation.h"
+#include "common/update/update_phases.h"
 #include "common/wire/crc32c.h"
 #include "kernels/ops.h"
 #include "server/aggregate/averaged_tiles.h"
@@ -144,10 +145,7 @@ void BlockState::Average(Ops& ops) {
 std::vector<double> BlockState::GrainSquares(Ops& ops, const float* x) const {
   std::vector<double> squares;
   for (const Slice& slice : block_.slices) {
-    const size_t at = squares.size();
-    squares.resize(at + (slice.size() + kGrainElements - 1) / kGrainElements);
-    ops.GrainSquares(slice.size(), kGrainElements, x + slice.offset,
-                     squares.data() + at);
+    AppendGrainSquares(ops, x + slice.offset, slice.size(), &squares);
   }
   return squares;
 }
@@ -161,17 +159,14 @@ std::vector<double> BlockState::Direction(Ops& ops, const OptimizerStep& step) {
   ForEachRun(0, block_.size,
              [&](int64_t begin, int64_t n, const ParameterSpec& parameter)
                  ABSL_NO_THREAD_SAFETY_ANALYSIS {
-                   const float* gradient = gradient_.data() + begin;
                    const float* weight = weights_.data() + begin;
-                   float* direction = direction_.data() + begin;
-                   if (parameter.is_running()) {
-                     const bool any = aggregator_.has_samples();
-                     return RunningDirection(
-                         ops, n, weight, any ? gradient : weight, direction);
-                   }
-                   std::vector<float*> state = StateAt(begin);
-                   ops.LambDirection(StepFor(parameter, step), n, gradient,
-                                     weight, direction, state.data());
+                   // A running average without samples stays.
+                   const bool stays =
+                       parameter.is_running() && !aggregator_.has_samples();
+                   MakeDirection(ops, *options_.optimizer, parameter, step, n,
+                                 stays ? weight : gradient_.data() + begin,
+                                 weight, direction_.data() + begin,
+                                 StateAt(begin).data());
                  });
   const std::vector<double> weight = GrainSquares(ops, weights_.data());
   const std::vector<double> direction = GrainSquares(ops, direction_.data());
@@ -199,12 +194,10 @@ void BlockState::ApplyAveraged(Ops& ops, const OptimizerStep& step) {
   FinishStep(out);
 }
 
-void BlockState::ApplyDirection(Ops& ops,
-                                const std::vector<double>& rate_times_trust) {
+void BlockState::ApplyDirection(Ops& ops, const std::vector<double>& rates) {
   float* out = Writable();
   for (const Slice& slice : block_.slices) {
-    ops.ApplyDirection(slice.size(),
-                       static_cast<float>(rate_times_trust[slice.parameter]),
+    ops.ApplyDirection(slice.size(), static_cast<float>(rates[slice.parameter]),
                        direction_.data() + slice.offset,
                        weights_.data() + slice.offset, out + slice.offset);
   }

@@ -109,8 +109,8 @@ class BlockState {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void ApplyAveraged(Ops& ops, const OptimizerStep& step)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // rate_times_trust: one per parameter.
-  void ApplyDirection(Ops& ops, const std::vector<double>& rate_times_trust)
+  // rates: one per parameter.
+  void ApplyDirection(Ops& ops, const std::vector<double>& rates)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // The step is over and has changed nothing.
   void Skip() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);

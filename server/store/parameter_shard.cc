@@ -15,12 +15,13 @@
 namespace tributary {
 ParameterShard::ParameterShard(Options options)
     : options_(std::move(options)),
-      optimizer_(options_.optimizer),
+      phases_(options_.optimizer, options_.clip_norm,
+              options_.nonfinite == NonFiniteAction::kSkip),
       exchange_(*options_.plan, options_.shard) {
   for (const Block& block : options_.plan->blocks(options_.shard)) {
     blocks_.push_back(std::make_unique<BlockState>(
         block, BlockState::Options{
-                   .optimizer = &optimizer_,
+                   .optimizer = &phases_.optimizer(),
                    .policy = options_.policy.get(),
                    .parameters = &options_.plan->parameters(),
                    .num_workers = options_.num_workers,
@@ -183,8 +184,8 @@ void ParameterShard::PushPull(int index, Contribution contribution,
   RunAll(ready);
   if (!statistics.empty()) {
     OfferStatistics(step,
-                    NeedsNorm() ? StatisticsKind::kGradientNorm
-                                : StatisticsKind::kTrustRatio,
+                    phases_.needs_norm() ? StatisticsKind::kGradientNorm
+                                         : StatisticsKind::kTrustRatio,
                     index, statistics);
   }
 }
@@ -200,8 +201,8 @@ void ParameterShard::CompleteBlockLocked(BlockState& block,
     rate /= static_cast<double>(std::max<int64_t>(1, version - base_version));
   }
   const OptimizerStep prepared =
-      optimizer_.Prepare(version + 1, rate, /*gradient_scale=*/1.0);
-  if (!NeedsStatistics()) {
+      phases_.optimizer().Prepare(version + 1, rate, /*gradient_scale=*/1.0);
+  if (!phases_.needs_sums()) {
     {
       const UpdateTimer timer(options_.clock, &counters_);
       block.ApplyFused(*options_.ops, prepared);
@@ -211,8 +212,8 @@ void ParameterShard::CompleteBlockLocked(BlockState& block,
   }
   const UpdateTimer timer(options_.clock, &counters_);
   block.Average(*options_.ops);
-  *statistics = NeedsNorm() ? block.GradientSquares(*options_.ops)
-                            : block.Direction(*options_.ops, prepared);
+  *statistics = phases_.needs_norm() ? block.GradientSquares(*options_.ops)
+                                     : block.Direction(*options_.ops, prepared);
 }
 
 // Steps end at the same version everywhere, so the cuts of all blocks on all

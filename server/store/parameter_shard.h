@@ -13,6 +13,7 @@
 #include "common/base/clock.h"
 #include "common/checkpoint/block_cut.h"
 #include "common/plan/partition_plan.h"
+#include "common/update/update_phases.h"
 #include "common/wire/shared_buffer.h"
 #include "kernels/optimizer.h"
 #include "server/aggregate/gradient_aggregator.h"
@@ -122,7 +123,7 @@ class ParameterShard {
 
   const ShardCounters& counters() const { return counters_; }
   const std::vector<std::string>& state_names() const {
-    return optimizer_.state_names();
+    return phases_.optimizer().state_names();
   }
   int64_t MinVersion() const;
   int64_t MaxVersion() const;
@@ -160,21 +161,12 @@ class ParameterShard {
   void ContinueStep(int64_t step, StatisticsKind kind);
   void StartTrustRatio(int64_t step, double gradient_scale);
   void ApplyEverywhere(int64_t step, double gradient_scale,
-                       const std::vector<double>* trust_ratios);
+                       const std::vector<double>* direction_rates);
   void SkipEverywhere();
   void AnswerStatistics();
 
-  bool NeedsStatistics() const {
-    return NeedsNorm() || optimizer_.needs_trust_ratio();
-  }
-  // The norm clips, and tells whether any part of the gradient is not finite.
-  bool NeedsNorm() const {
-    return options_.clip_norm > 0 ||
-           options_.nonfinite == NonFiniteAction::kSkip;
-  }
-
   const Options options_;
-  const Optimizer optimizer_;
+  const UpdatePhases phases_;
   std::vector<std::unique_ptr<BlockState>> blocks_;
   ShardCounters counters_;
 

@@ -17,10 +17,10 @@ struct ShardCounters {
   std::atomic<uint64_t> duplicates{0};
   std::atomic<uint64_t> conflicts{0};
   std::atomic<uint64_t> rejected{0};
-  std::atomic<uint64_t> dropped{0};        // late
-  std::atomic<uint64_t> nonfinite{0};      // contributions
+  std::atomic<uint64_t> dropped{0};         // late
+  std::atomic<uint64_t> nonfinite{0};       // contributions
   std::atomic<uint64_t> skipped_blocks{0};  // because of such, by block
-  std::atomic<int64_t> update_micros{0};   // in the optimizer, by block
+  std::atomic<int64_t> update_micros{0};    // in the optimizer, by block
   // Steps by which the slowest worker was behind a worker that read weights.
   std::array<std::atomic<uint64_t>, kStalenessBounds.size() + 1> staleness{};
   std::atomic<int64_t> max_staleness{0};

@@ -1,10 +1,7 @@
 // Steps of a ParameterShard that need sums over the whole gradient before any
 // block may be updated: the norm that clips, and LAMB's trust ratios.
-#include <algorithm>
-#include <cmath>
 #include <utility>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/mutation.h"
 #include "common/status/status_macros.h"
@@ -48,40 +45,31 @@ absl::Status ParameterShard::AddStatistics(int64_t step, StatisticsKind kind,
 }
 
 void ParameterShard::ContinueStep(int64_t step, StatisticsKind kind) {
-  std::vector<double> first, second;
+  std::vector<std::vector<double>> sums;
   {
     absl::MutexLock lock(&exchange_mu_);
-    first = exchange_.PerParameter(step, kind, 0);
-    if (kind == StatisticsKind::kTrustRatio) {
-      second = exchange_.PerParameter(step, kind, 1);
-    }
+    sums = exchange_.PerParameter(step, kind);
     exchange_.ForgetBefore(step - 1);
   }
-  if (kind == StatisticsKind::kGradientNorm) {
-    if (options_.nonfinite == NonFiniteAction::kSkip &&
-        !std::isfinite(absl::c_accumulate(first, 0.0))) {
-      return SkipEverywhere();
-    }
-    const double scale = Optimizer::ClipCoefficient(
-        options_.clip_norm,
-        Optimizer::GradientSquare(options_.plan->parameters(), first));
-    if (optimizer_.needs_trust_ratio()) {
-      StartTrustRatio(step, scale);
-    } else {
-      ApplyEverywhere(step, scale, nullptr);
-    }
-    return;
+  const ParameterSpecs& parameters = options_.plan->parameters();
+  if (kind == StatisticsKind::kTrustRatio) {
+    const std::vector<double> rates = phases_.DirectionRates(
+        parameters, options_.learning_rate(step), sums[0], sums[1]);
+    return ApplyEverywhere(step, /*gradient_scale=*/1.0, &rates);
   }
-  std::vector<double> ratios;
-  for (size_t p = 0; p < first.size(); ++p) {
-    ratios.push_back(Optimizer::TrustRatio(
-        options_.optimizer, std::sqrt(first[p]), std::sqrt(second[p])));
+  if (phases_.skips_nonfinite() && UpdatePhases::FirstNonFinite(sums[0]) >= 0) {
+    return SkipEverywhere();
   }
-  ApplyEverywhere(step, /*gradient_scale=*/1.0, &ratios);
+  const double scale = phases_.Scale(parameters, sums[0]);
+  if (phases_.needs_trust_ratio()) {
+    StartTrustRatio(step, scale);
+  } else {
+    ApplyEverywhere(step, scale, nullptr);
+  }
 }
 
 void ParameterShard::StartTrustRatio(int64_t step, double gradient_scale) {
-  const OptimizerStep prepared = optimizer_.Prepare(
+  const OptimizerStep prepared = phases_.optimizer().Prepare(
       step + 1, options_.learning_rate(step), gradient_scale);
   for (auto& block : blocks_) {
     std::vector<double> values;
@@ -95,28 +83,19 @@ void ParameterShard::StartTrustRatio(int64_t step, double gradient_scale) {
   }
 }
 
-void ParameterShard::ApplyEverywhere(int64_t step, double gradient_scale,
-                                     const std::vector<double>* trust_ratios) {
-  const double rate = options_.learning_rate(step);
-  const OptimizerStep prepared =
-      optimizer_.Prepare(step + 1, rate, gradient_scale);
-  std::vector<double> rate_times_trust;
-  if (trust_ratios) {
-    for (size_t p = 0; p < trust_ratios->size(); ++p) {
-      const ParameterSpec& parameter = options_.plan->parameters()[p];
-      rate_times_trust.push_back(parameter.is_running()
-                                     ? optimizer_.RunningRate(parameter)
-                                     : rate * (*trust_ratios)[p]);
-    }
-  }
+void ParameterShard::ApplyEverywhere(
+    int64_t step, double gradient_scale,
+    const std::vector<double>* direction_rates) {
+  const OptimizerStep prepared = phases_.optimizer().Prepare(
+      step + 1, options_.learning_rate(step), gradient_scale);
   for (auto& block : blocks_) {
     std::vector<BlockState::Ready> ready;
     {
       absl::MutexLock lock(&block->mu);
       {
         const UpdateTimer timer(options_.clock, &counters_);
-        if (trust_ratios) {
-          block->ApplyDirection(*options_.ops, rate_times_trust);
+        if (direction_rates != nullptr) {
+          block->ApplyDirection(*options_.ops, *direction_rates);
         } else {
           block->ApplyAveraged(*options_.ops, prepared);
         }

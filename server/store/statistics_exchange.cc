@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/update/grain_sums.h"
 
 namespace tributary {
 
@@ -11,21 +12,17 @@ StatisticsExchange::StatisticsExchange(const PartitionPlan& plan, int shard)
     : shard_(shard),
       num_parameters_(plan.parameters().size()),
       num_blocks_(plan.blocks(shard).size()) {
-  int64_t grains = 0;
-  for (const Block& block : plan.blocks(shard)) {
-    first_grain_.push_back(grains);
-    for (const Slice& slice : block.slices) {
-      grains += (slice.size() + kGrainElements - 1) / kGrainElements;
-    }
-  }
   for (int s = 0; s < plan.num_shards(); ++s) {
-    order_.push_back(plan.Grains(s));
-    for (size_t g = 0; g < order_[s].size(); ++g) canonical_.push_back({s, g});
+    int64_t grains = 0;
+    for (const Block& block : plan.blocks(s)) {
+      if (s == shard) first_grain_.push_back(grains);
+      for (const Slice& slice : block.slices) {
+        slices_.push_back({s, slice, grains});
+        grains += NumGrains(slice.size());
+      }
+    }
+    num_grains_.push_back(grains);
   }
-  std::sort(canonical_.begin(), canonical_.end(),
-            [this](const auto& a, const auto& b) {
-              return order_[a.first][a.second] < order_[b.first][b.second];
-            });
 }
 
 StatisticsExchange::Gathered& StatisticsExchange::Find(int64_t step,
@@ -33,12 +30,12 @@ StatisticsExchange::Gathered& StatisticsExchange::Find(int64_t step,
   auto [it, inserted] = gathered_.try_emplace({step, kind});
   if (inserted) {
     Gathered& gathered = it->second;
-    gathered.shards.resize(order_.size());
-    gathered.local.resize(order_[shard_].size() * ValuesPerGrain(kind));
+    gathered.shards.resize(num_grains_.size());
+    gathered.local.resize(num_grains_[shard_] * ValuesPerGrain(kind));
     gathered.blocks_left = num_blocks_;
-    gathered.shards_left = order_.size();
-    for (size_t s = 0; s < order_.size(); ++s) {
-      if (order_[s].empty()) --gathered.shards_left;  // holds nothing
+    gathered.shards_left = num_grains_.size();
+    for (int64_t grains : num_grains_) {
+      if (grains == 0) --gathered.shards_left;  // holds nothing
     }
   }
   return it->second;
@@ -61,7 +58,7 @@ absl::Status StatisticsExchange::AddShard(int64_t step, StatisticsKind kind,
                                           int shard, std::vector<double> values,
                                           bool* complete) {
   *complete = false;
-  const size_t wanted = order_[shard].size() * ValuesPerGrain(kind);
+  const size_t wanted = num_grains_[shard] * ValuesPerGrain(kind);
   if (values.size() != wanted) {
     return absl::InvalidArgumentError(
         absl::StrCat("shard ", shard, " sent ", values.size(),
@@ -92,25 +89,27 @@ std::vector<int> StatisticsExchange::MissingShards() const {
   std::vector<int> missing;
   if (gathered_.empty()) return missing;
   const Gathered& newest = gathered_.rbegin()->second;
-  for (size_t s = 0; s < order_.size(); ++s) {
-    if (!order_[s].empty() && newest.shards[s].empty()) {
+  for (size_t s = 0; s < num_grains_.size(); ++s) {
+    if (num_grains_[s] > 0 && newest.shards[s].empty()) {
       missing.push_back(static_cast<int>(s));
     }
   }
   return missing;
 }
 
-std::vector<double> StatisticsExchange::PerParameter(int64_t step,
-                                                     StatisticsKind kind,
-                                                     int value) const {
+std::vector<std::vector<double>> StatisticsExchange::PerParameter(
+    int64_t step, StatisticsKind kind) const {
   const Gathered& gathered = gathered_.at({step, kind});
-  const int stride = ValuesPerGrain(kind);
-  std::vector<double> sums(num_parameters_, 0.0);
-  for (const auto& [shard, grain] : canonical_) {
-    sums[order_[shard][grain].parameter] +=
-        gathered.shards[shard][grain * stride + value];
+  const int per_grain = ValuesPerGrain(kind);
+  std::vector<GrainValues> stretches;
+  for (const SliceGrains& s : slices_) {
+    stretches.push_back({.parameter = s.slice.parameter,
+                         .begin = s.slice.begin,
+                         .num_grains = NumGrains(s.slice.size()),
+                         .values = gathered.shards[s.shard].data() +
+                                   s.first_grain * per_grain});
   }
-  return sums;
+  return SumGrains(std::move(stretches), per_grain, num_parameters_);
 }
 
 void StatisticsExchange::ForgetBefore(int64_t step) {

@@ -30,9 +30,7 @@ class StatisticsExchange {
   static int ValuesPerGrain(StatisticsKind kind) {
     return kind == StatisticsKind::kTrustRatio ? 2 : 1;
   }
-  int64_t num_grains(int shard) const {
-    return static_cast<int64_t>(order_[shard].size());
-  }
+  int64_t num_grains(int shard) const { return num_grains_[shard]; }
   // Of a block's first grain among this shard's.
   int64_t first_grain(int block) const { return first_grain_[block]; }
 
@@ -54,9 +52,10 @@ class StatisticsExchange {
   // under way cannot be completed; none: nothing is under way.
   std::vector<int> MissingShards() const;
 
-  // Sums of one value over each parameter's grains. Complete(step, kind).
-  std::vector<double> PerParameter(int64_t step, StatisticsKind kind,
-                                   int value) const;
+  // Sums of each value over each parameter's grains: [ValuesPerGrain]
+  // [parameter]. Complete(step, kind).
+  std::vector<std::vector<double>> PerParameter(int64_t step,
+                                                StatisticsKind kind) const;
 
   // Steps below `step` are not asked for any more.
   void ForgetBefore(int64_t step);
@@ -76,9 +75,15 @@ class StatisticsExchange {
   const int shard_;
   const size_t num_parameters_;
   const size_t num_blocks_;
-  std::vector<int64_t> first_grain_;                // [block]
-  std::vector<std::vector<Grain>> order_;           // [shard][grain]
-  std::vector<std::pair<int, int64_t>> canonical_;  // (shard, grain) by Grain
+  std::vector<int64_t> first_grain_;  // [block]
+  // A slice of a shard, and its first grain among those of the shard.
+  struct SliceGrains {
+    int shard = 0;
+    Slice slice;
+    int64_t first_grain = 0;
+  };
+  std::vector<SliceGrains> slices_;  // of all shards
+  std::vector<int64_t> num_grains_;  // [shard]
   int64_t oldest_step_ = 0;
   std::map<Key, Gathered> gathered_;
 };

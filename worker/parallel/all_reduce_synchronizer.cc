@@ -1,7 +1,6 @@
 #include "worker/parallel/all_reduce_synchronizer.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -13,16 +12,13 @@
 #include "common/host/steady_waits.h"
 #include "common/plan/partition_plan.h"
 #include "common/status/status_macros.h"
+#include "common/update/grain_sums.h"
 #include "worker/collective/device_fault.h"
 
 namespace tributary {
 namespace {
 
 constexpr absl::Duration kLook = absl::Milliseconds(200);
-
-int64_t NumGrains(int64_t elements) {
-  return (elements + kGrainElements - 1) / kGrainElements;
-}
 
 }  // namespace
 
@@ -109,9 +105,9 @@ absl::Status AllReduceSynchronizer::PlanBuckets() {
                               .model = options_.model,
                               .optimizer = options_.optimizer,
                               .clip_norm = options_.clip_norm,
-                              .learning_rate = options_.learning_rate,
+                              .skip_nonfinite = options_.skip_nonfinite,
                               .ranges = all_ranges_[rank]}));
-  two_phase_ = optimizer_->needs_sums() || options_.skip_nonfinite;
+  two_phase_ = optimizer_->phases().needs_sums();
   return absl::OkStatus();
 }
 
@@ -226,10 +222,12 @@ absl::Status AllReduceSynchronizer::Process(const Bucket& bucket) {
   AddSpan(/*optimizer=*/false, reducing);
   if (two_phase_) return absl::OkStatus();
   const int64_t updating = Clock::Real().NowMicros();
+  const OptimizerStep prepared =
+      optimizer_->Prepare(step_ + 1, options_.learning_rate(step_));
   for (size_t r = 0; r < bucket.num_ranges; ++r) {
     const size_t range = bucket.first_range + r;
     TRIBUTARY_ASSIGN_OR_RETURN(const bool finite,
-                               optimizer_->UpdateIfFinite(step_, range));
+                               optimizer_->UpdateIfFinite(prepared, range));
     if (!finite) return NotFinite(range);
   }
   // The model's Ops, which reads the weights, knows nothing of this one.
@@ -301,33 +299,17 @@ AllReduceSynchronizer::SumsOverRanks(const std::vector<double>& own,
     TRIBUTARY_RETURN_IF_ERROR(
         AllGatherOnHost(reinterpret_cast<float*>(values.data()), bounds));
   }
-  // In the canonical order: by parameter, then position.
-  struct Piece {
-    GradientRange range;
-    const double* values;
-  };
-  std::vector<Piece> pieces;
+  std::vector<GrainValues> stretches;
   for (int r = first; r < (replicated() ? rank + 1 : size); ++r) {
     const double* next = values.data() + bounds[r] / 2;
     for (const GradientRange& range : all_ranges_[r]) {
-      pieces.push_back({range, next});
-      next += stride * NumGrains(range.size());
+      const int64_t grains = NumGrains(range.size());
+      stretches.push_back({range.parameter, range.begin, grains, next});
+      next += stride * grains;
     }
   }
-  std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
-    return std::make_pair(a.range.parameter, a.range.begin) <
-           std::make_pair(b.range.parameter, b.range.begin);
-  });
-  std::vector<std::vector<double>> sums(
-      stride, std::vector<double>(options_.model->parameters().size()));
-  for (const Piece& piece : pieces) {
-    for (int64_t g = 0; g < NumGrains(piece.range.size()); ++g) {
-      for (int s = 0; s < stride; ++s) {
-        sums[s][piece.range.parameter] += piece.values[g * stride + s];
-      }
-    }
-  }
-  return sums;
+  return SumGrains(std::move(stretches), stride,
+                   options_.model->parameters().size());
 }
 
 absl::StatusOr<std::vector<double>> AllReduceSynchronizer::TotalSums(
@@ -358,21 +340,24 @@ absl::Status AllReduceSynchronizer::ApplyWithSums() {
   TRIBUTARY_ASSIGN_OR_RETURN(auto own, SumsOverRanks(gradient_squares, 1));
   TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<double> squares,
                              TotalSums(own[0]));
-  for (size_t p = 0; p < squares.size(); ++p) {
-    if (std::isfinite(squares[p])) continue;
-    if (options_.skip_nonfinite) return absl::OkStatus();
+  const UpdatePhases& phases = optimizer_->phases();
+  if (const int p = UpdatePhases::FirstNonFinite(squares); p >= 0) {
+    if (phases.skips_nonfinite()) return absl::OkStatus();
     return absl::InvalidArgumentError(
         absl::StrCat("the gradient of \"", options_.planned[p].name,
                      "\" in step ", step_ + 1, " is not finite"));
   }
-  const double square = Optimizer::GradientSquare(options_.planned, squares);
-  if (optimizer_->needs_trust_ratio()) {
+  const double rate = options_.learning_rate(step_);
+  const OptimizerStep prepared = optimizer_->Prepare(
+      step_ + 1, rate, phases.Scale(options_.planned, squares));
+  if (phases.needs_trust_ratio()) {
     TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<double> directions,
-                               optimizer_->Directions(step_, square));
+                               optimizer_->Directions(prepared));
     TRIBUTARY_ASSIGN_OR_RETURN(auto pairs, SumsOverRanks(directions, 2));
-    optimizer_->ApplyDirections(step_, pairs[0], pairs[1]);
+    optimizer_->ApplyDirections(phases.DirectionRates(
+        options_.model->parameters(), rate, pairs[0], pairs[1]));
   } else {
-    optimizer_->UpdateAll(step_, square);
+    optimizer_->UpdateAll(prepared);
   }
   TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(*options_.ops));
   AddSpan(/*optimizer=*/true, updating);

@@ -33,13 +33,13 @@ absl::StatusOr<std::unique_ptr<LocalOptimizer>> LocalOptimizer::Create(
   Ops* const ops = made->options_.ops;
   for (const GradientRange& range : made->options_.ranges) {
     auto& states = made->state_.emplace_back();
-    for (size_t i = 0; i < made->optimizer_.state_names().size(); ++i) {
+    for (size_t i = 0; i < made->state_names().size(); ++i) {
       TRIBUTARY_ASSIGN_OR_RETURN(
           DeviceArray<float> state,
           DeviceArray<float>::Allocate(ops, range.size()));
       states.push_back(std::move(state));
     }
-    if (!made->needs_trust_ratio()) continue;
+    if (!made->phases_.needs_trust_ratio()) continue;
     TRIBUTARY_ASSIGN_OR_RETURN(DeviceArray<float> direction,
                                DeviceArray<float>::Allocate(ops, range.size()));
     made->direction_.push_back(std::move(direction));
@@ -58,7 +58,8 @@ absl::Status LocalOptimizer::Reset() {
                                          std::vector<float>(range.size()));
     std::vector<float*> pointers;
     for (std::vector<float>& state : host) pointers.push_back(state.data());
-    optimizer_.InitializeState(range.size(), weight.data(), pointers.data());
+    phases_.optimizer().InitializeState(range.size(), weight.data(),
+                                        pointers.data());
     for (size_t i = 0; i < host.size(); ++i) {
       ops.CopyIn(state_[r][i].data(), host[i].data(), bytes);
     }
@@ -128,12 +129,11 @@ std::vector<float*> LocalOptimizer::StateOf(size_t range) const {
   return state;
 }
 
-absl::StatusOr<bool> LocalOptimizer::UpdateIfFinite(int64_t step,
-                                                    size_t range) {
+absl::StatusOr<bool> LocalOptimizer::UpdateIfFinite(
+    const OptimizerStep& prepared, size_t range) {
   const GradientRange& r = ranges()[range];
-  const OptimizerStep prepared =
-      StepFor(r, optimizer_.Prepare(step + 1, options_.learning_rate(step),
-                                    /*gradient_scale=*/1.0));
+  const OptimizerStep step =
+      phases_.optimizer().StepFor(ParameterOf(r), prepared);
   const float* gradient = Gradient(r);
   float* weight = Weight(r);
   std::vector<float*> state = StateOf(range);
@@ -150,7 +150,7 @@ absl::StatusOr<bool> LocalOptimizer::UpdateIfFinite(int64_t step,
     if (!absl::c_all_of(squares, [](double s) { return std::isfinite(s); })) {
       return false;
     }
-    options_.ops->OptimizerUpdate(prepared, n, gradient, weight, weight,
+    options_.ops->OptimizerUpdate(step, n, gradient, weight, weight,
                                   state.data());
     gradient += n;
     weight += n;
@@ -160,54 +160,36 @@ absl::StatusOr<bool> LocalOptimizer::UpdateIfFinite(int64_t step,
   return true;
 }
 
-void LocalOptimizer::Update(const OptimizerStep& prepared, size_t range) {
-  const GradientRange& r = ranges()[range];
-  options_.ops->OptimizerUpdate(StepFor(r, prepared), r.size(), Gradient(r),
-                                Weight(r), Weight(r), StateOf(range).data());
-}
-
-void LocalOptimizer::GrainSquares(const float* x, int64_t n,
-                                  std::vector<double>* out) {
-  const size_t at = out->size();
-  out->resize(at + (n + kGrainElements - 1) / kGrainElements);
-  options_.ops->GrainSquares(n, kGrainElements, x, out->data() + at);
+void LocalOptimizer::UpdateAll(const OptimizerStep& prepared) {
+  for (size_t i = 0; i < ranges().size(); ++i) {
+    const GradientRange& r = ranges()[i];
+    options_.ops->OptimizerUpdate(
+        phases_.optimizer().StepFor(ParameterOf(r), prepared), r.size(),
+        Gradient(r), Weight(r), Weight(r), StateOf(i).data());
+  }
 }
 
 absl::StatusOr<std::vector<double>> LocalOptimizer::GradientSquares() {
   std::vector<double> squares;
   for (const GradientRange& r : ranges()) {
-    GrainSquares(Gradient(r), r.size(), &squares);
+    AppendGrainSquares(*options_.ops, Gradient(r), r.size(), &squares);
   }
   TRIBUTARY_RETURN_IF_ERROR(DeviceFault(*options_.ops));
   return squares;
 }
 
-void LocalOptimizer::UpdateAll(int64_t step, double square) {
-  const OptimizerStep prepared = optimizer_.Prepare(
-      step + 1, options_.learning_rate(step),
-      Optimizer::ClipCoefficient(options_.clip_norm, square));
-  for (size_t r = 0; r < ranges().size(); ++r) Update(prepared, r);
-}
-
-absl::StatusOr<std::vector<double>> LocalOptimizer::Directions(int64_t step,
-                                                               double square) {
-  const OptimizerStep prepared = optimizer_.Prepare(
-      step + 1, options_.learning_rate(step),
-      Optimizer::ClipCoefficient(options_.clip_norm, square));
+absl::StatusOr<std::vector<double>> LocalOptimizer::Directions(
+    const OptimizerStep& prepared) {
   std::vector<double> pairs;
   for (size_t i = 0; i < ranges().size(); ++i) {
     const GradientRange& r = ranges()[i];
     float* direction = direction_[i].data();
-    if (ParameterOf(r).is_running()) {
-      RunningDirection(*options_.ops, r.size(), Weight(r), Gradient(r),
-                       direction);
-    } else {
-      options_.ops->LambDirection(StepFor(r, prepared), r.size(), Gradient(r),
-                                  Weight(r), direction, StateOf(i).data());
-    }
+    MakeDirection(*options_.ops, phases_.optimizer(), ParameterOf(r), prepared,
+                  r.size(), Gradient(r), Weight(r), direction,
+                  StateOf(i).data());
     std::vector<double> weight_squares, direction_squares;
-    GrainSquares(Weight(r), r.size(), &weight_squares);
-    GrainSquares(direction, r.size(), &direction_squares);
+    AppendGrainSquares(*options_.ops, Weight(r), r.size(), &weight_squares);
+    AppendGrainSquares(*options_.ops, direction, r.size(), &direction_squares);
     for (size_t g = 0; g < weight_squares.size(); ++g) {
       pairs.push_back(weight_squares[g]);
       pairs.push_back(direction_squares[g]);
@@ -217,19 +199,11 @@ absl::StatusOr<std::vector<double>> LocalOptimizer::Directions(int64_t step,
   return pairs;
 }
 
-void LocalOptimizer::ApplyDirections(
-    int64_t step, const std::vector<double>& weight_squares,
-    const std::vector<double>& direction_squares) {
-  const double rate = options_.learning_rate(step);
+void LocalOptimizer::ApplyDirections(const std::vector<double>& rates) {
   for (size_t i = 0; i < ranges().size(); ++i) {
     const GradientRange& r = ranges()[i];
-    const double ratio = Optimizer::TrustRatio(
-        options_.optimizer, std::sqrt(weight_squares[r.parameter]),
-        std::sqrt(direction_squares[r.parameter]));
-    const double step_rate = ParameterOf(r).is_running()
-                                 ? optimizer_.RunningRate(ParameterOf(r))
-                                 : rate * ratio;
-    options_.ops->ApplyDirection(r.size(), static_cast<float>(step_rate),
+    options_.ops->ApplyDirection(r.size(),
+                                 static_cast<float>(rates[r.parameter]),
                                  direction_[i].data(), Weight(r), Weight(r));
   }
 }

@@ -12,24 +12,24 @@
 #include "common/checkpoint/block_cut.h"
 #include "common/checkpoint/planned_checkpoint.h"
 #include "common/plan/gradient_ranges.h"
+#include "common/update/update_phases.h"
 #include "kernels/ops.h"
-#include "kernels/optimizer.h"
 #include "worker/model/device_array.h"
 #include "worker/model/model.h"
 
 namespace tributary {
 
-// The job's optimizer run by a worker on its own model: the servers' arithmetic
-// (server/store), so that the bits are the same. It updates the ranges that it
-// is given, and holds state for those alone. For one thread at a time.
+// The job's optimizer run by a worker on its own model, with the arithmetic
+// that servers use too (common/update). It updates the ranges that it is given,
+// and holds state for those alone. For one thread at a time.
 class LocalOptimizer {
  public:
   struct Options {
     Ops* ops = nullptr;  // these two outlive it
     Model* model = nullptr;
     OptimizerOptions optimizer;
-    double clip_norm = 0;                               // 0: none
-    std::function<double(int64_t step)> learning_rate;  // steps from 0
+    double clip_norm = 0;  // 0: none
+    bool skip_nonfinite = false;
     std::vector<GradientRange> ranges;
   };
 
@@ -45,7 +45,7 @@ class LocalOptimizer {
   absl::Status Restore(const PlannedCheckpoint& checkpoint,
                        const std::vector<int>& place_in_plan);
   const std::vector<std::string>& state_names() const {
-    return optimizer_.state_names();
+    return phases_.optimizer().state_names();
   }
   // CRC-32C of all of it, range after range.
   uint32_t StateChecksum();
@@ -55,40 +55,40 @@ class LocalOptimizer {
                    const std::function<void(const BlockCut&)>& take);
 
   const std::vector<GradientRange>& ranges() const { return options_.ranges; }
-  // A step needs sums over whole tensors before it can be applied.
-  bool needs_sums() const {
-    return options_.clip_norm > 0 || optimizer_.needs_trust_ratio();
+  const UpdatePhases& phases() const { return phases_; }
+
+  // The scalars of step `number`, from 1.
+  OptimizerStep Prepare(int64_t number, double learning_rate,
+                        double gradient_scale = 1) const {
+    return phases_.optimizer().Prepare(number, learning_rate, gradient_scale);
   }
 
-  // One-pass path: applies step `step` to one of the ranges, from the model's
-  // gradient, block by block: each is in the cache when it is looked at and
-  // then updated. False at the first that is not finite, Internal at a fault of
-  // the device; it and those behind it stay as they were.
-  absl::StatusOr<bool> UpdateIfFinite(int64_t step, size_t range);
+  // One-pass path: applies a prepared step to one of the ranges, from the
+  // model's gradient, block by block: each is in the cache when it is looked at
+  // and then updated. False at the first that is not finite, Internal at a
+  // fault of the device; it and those behind it stay as they were.
+  absl::StatusOr<bool> UpdateIfFinite(const OptimizerStep& prepared,
+                                      size_t range);
+  // The same to all ranges, whatever is in the gradient.
+  void UpdateAll(const OptimizerStep& prepared);
 
-  // Two-phase path. Squares of the gradient's grains of all ranges, in their
-  // order; then, with the sums over each parameter of all ranks' grains:
-  // UpdateAll, or for LAMB Directions, which answers with two values a grain
-  // (weight, direction), and ApplyDirections. Internal: a fault of the device.
+  // Two-phase path: the values of the phases of UpdatePhases for all ranges, in
+  // their order, one behind the other. Internal: a fault of the device.
   absl::StatusOr<std::vector<double>> GradientSquares();
-  void UpdateAll(int64_t step, double square);
-  absl::StatusOr<std::vector<double>> Directions(int64_t step, double square);
-  void ApplyDirections(int64_t step, const std::vector<double>& weight_squares,
-                       const std::vector<double>& direction_squares);
-  bool needs_trust_ratio() const { return optimizer_.needs_trust_ratio(); }
+  // Two values a grain: weight, direction.
+  absl::StatusOr<std::vector<double>> Directions(const OptimizerStep& prepared);
+  // rates: one for each of the model's parameters.
+  void ApplyDirections(const std::vector<double>& rates);
 
  private:
   explicit LocalOptimizer(Options options)
-      : options_(std::move(options)), optimizer_(options_.optimizer) {}
+      : options_(std::move(options)),
+        phases_(options_.optimizer, options_.clip_norm,
+                options_.skip_nonfinite) {}
 
-  void Update(const OptimizerStep& prepared, size_t range);
   std::vector<float*> StateOf(size_t range) const;
   const ParameterSpec& ParameterOf(const GradientRange& range) const {
     return options_.model->parameters()[range.parameter];
-  }
-  OptimizerStep StepFor(const GradientRange& range,
-                        const OptimizerStep& prepared) const {
-    return optimizer_.StepFor(ParameterOf(range), prepared);
   }
   float* Gradient(const GradientRange& range) const {
     return options_.model->gradient(range.parameter) + range.begin;
@@ -96,11 +96,9 @@ class LocalOptimizer {
   float* Weight(const GradientRange& range) const {
     return options_.model->weight(range.parameter) + range.begin;
   }
-  // Appends the sums of squares of a range's grains.
-  void GrainSquares(const float* x, int64_t n, std::vector<double>* out);
 
   const Options options_;
-  const Optimizer optimizer_;
+  const UpdatePhases phases_;
   std::vector<std::vector<DeviceArray<float>>> state_;  // [range][state]
   std::vector<DeviceArray<float>> direction_;           // [range], LAMB's
 };

@@ -21,10 +21,7 @@ std::vector<T*> Pointers(std::vector<std::vector<float>>& tensors) {
 }  // namespace
 
 LocalSgdSynchronizer::LocalSgdSynchronizer(Options options)
-    : options_(std::move(options)),
-      optimizer_(options_.inner),
-      bucketer_(options_.client->partition()) {
-  TRIBUTARY_CHECK(!optimizer_.needs_trust_ratio());
+    : options_(std::move(options)), bucketer_(options_.client->partition()) {
   for (const ParameterSpec& spec : options_.model->parameters()) {
     start_.emplace_back(spec.size());
     movement_.emplace_back(spec.size());
@@ -35,15 +32,17 @@ absl::StatusOr<std::unique_ptr<LocalSgdSynchronizer>>
 LocalSgdSynchronizer::Create(Options options) {
   std::unique_ptr<LocalSgdSynchronizer> made(
       new LocalSgdSynchronizer(std::move(options)));
-  for (const ParameterSpec& spec : made->options_.model->parameters()) {
-    auto& states = made->state_.emplace_back();
-    for (size_t i = 0; i < made->optimizer_.state_names().size(); ++i) {
-      TRIBUTARY_ASSIGN_OR_RETURN(
-          DeviceArray<float> state,
-          DeviceArray<float>::Allocate(made->options_.ops, spec.size()));
-      states.push_back(std::move(state));
-    }
+  const Options& o = made->options_;
+  std::vector<GradientRange> whole;
+  for (const ParameterSpec& spec : o.model->parameters()) {
+    whole.push_back({static_cast<int>(whole.size()), 0, spec.size()});
   }
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      made->optimizer_, LocalOptimizer::Create({.ops = o.ops,
+                                                .model = o.model,
+                                                .optimizer = o.inner,
+                                                .ranges = std::move(whole)}));
+  TRIBUTARY_CHECK(!made->optimizer_->phases().needs_sums());
   return made;
 }
 
@@ -65,26 +64,9 @@ absl::StatusOr<int64_t> LocalSgdSynchronizer::Start(
   TRIBUTARY_RETURN_IF_ERROR(
       client.PullExact(clock.steps, absl::MakeSpan(start)));
   CopyWeightsIn();
-  TRIBUTARY_RETURN_IF_ERROR(StartState());
-  return step_after(clock.steps);
-}
-
-absl::Status LocalSgdSynchronizer::StartState() {
   inner_steps_ = 0;
-  for (size_t p = 0; p < start_.size(); ++p) {
-    const auto n = static_cast<int64_t>(start_[p].size());
-    std::vector<std::vector<float>> host(state_[p].size(),
-                                         std::vector<float>(n));
-    optimizer_.InitializeState(n, start_[p].data(),
-                               Pointers<float>(host).data());
-    for (size_t i = 0; i < host.size(); ++i) {
-      options_.ops->CopyIn(state_[p][i].data(), host[i].data(),
-                           n * sizeof(float));
-    }
-    TRIBUTARY_RETURN_IF_ERROR(
-        SynchronizeDevice(*options_.ops));  // `host` ends here
-  }
-  return absl::OkStatus();
+  TRIBUTARY_RETURN_IF_ERROR(optimizer_->Reset());
+  return step_after(clock.steps);
 }
 
 void LocalSgdSynchronizer::BeginStep(int64_t step, uint64_t samples) {
@@ -96,7 +78,10 @@ void LocalSgdSynchronizer::BeginStep(int64_t step, uint64_t samples) {
 absl::StatusOr<int64_t> LocalSgdSynchronizer::FinishStep() {
   const Clock& clock = Clock::Real();
   const int64_t begin = clock.NowMicros();
-  if (samples_ > 0) UpdateLocally();
+  if (samples_ > 0) {
+    optimizer_->UpdateAll(
+        optimizer_->Prepare(++inner_steps_, options_.learning_rate(step_)));
+  }
   const int64_t updated = clock.NowMicros();
   spans_.clear();
   spans_.push_back({/*optimizer=*/true, begin, updated});
@@ -108,22 +93,6 @@ absl::StatusOr<int64_t> LocalSgdSynchronizer::FinishStep() {
   }
   TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(*options_.ops));
   return finished;
-}
-
-void LocalSgdSynchronizer::UpdateLocally() {
-  const OptimizerStep prepared =
-      optimizer_.Prepare(++inner_steps_, options_.learning_rate(step_),
-                         /*gradient_scale=*/1.0);
-  for (size_t p = 0; p < state_.size(); ++p) {
-    const int index = static_cast<int>(p);
-    std::vector<float*> state;
-    for (const DeviceArray<float>& s : state_[p]) state.push_back(s.data());
-    float* weight = options_.model->weight(index);
-    options_.ops->OptimizerUpdate(
-        optimizer_.StepFor(options_.model->parameters()[p], prepared),
-        static_cast<int64_t>(start_[p].size()), options_.model->gradient(index),
-        weight, weight, state.data());
-  }
 }
 
 absl::Status LocalSgdSynchronizer::Exchange() {

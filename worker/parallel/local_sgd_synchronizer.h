@@ -6,11 +6,10 @@
 
 #include "common/plan/gradient_bucketer.h"
 #include "kernels/ops.h"
-#include "kernels/optimizer.h"
 #include "worker/client/parameter_client.h"
-#include "worker/model/device_array.h"
 #include "worker/model/model.h"
 #include "worker/parallel/gradient_synchronizer.h"
+#include "worker/parallel/local_optimizer.h"
 
 namespace tributary {
 
@@ -48,18 +47,15 @@ class LocalSgdSynchronizer final : public GradientSynchronizer {
  private:
   explicit LocalSgdSynchronizer(Options options);
 
-  absl::Status StartState();
-  void UpdateLocally();
   absl::Status Exchange();
   void CopyWeightsIn();
 
   const Options options_;
-  const Optimizer optimizer_;
+  std::unique_ptr<LocalOptimizer> optimizer_;
   GradientBucketer bucketer_;
   std::vector<std::vector<float>> start_;     // where the round began
   std::vector<std::vector<float>> movement_;  // start - now, while it is sent
-  std::vector<std::vector<DeviceArray<float>>> state_;  // [parameter][state]
-  int64_t inner_steps_ = 0;                             // since the state began
+  int64_t inner_steps_ = 0;                   // since the state began
   int64_t step_ = 0;
   uint64_t samples_ = 0;        // of the step
   uint64_t round_samples_ = 0;  // of the round

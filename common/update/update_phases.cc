@@ -1,0 +1,53 @@
+#include "common/update/update_phases.h"
+
+#include <cmath>
+
+#include "common/update/grain_sums.h"
+#include "kernels/ops.h"
+
+namespace tributary {
+
+int UpdatePhases::FirstNonFinite(const std::vector<double>& squares) {
+  for (size_t p = 0; p < squares.size(); ++p) {
+    if (!std::isfinite(squares[p])) return static_cast<int>(p);
+  }
+  return -1;
+}
+
+std::vector<double> UpdatePhases::DirectionRates(
+    const ParameterSpecs& parameters, double learning_rate,
+    const std::vector<double>& weight_squares,
+    const std::vector<double>& direction_squares) const {
+  std::vector<double> rates;
+  for (size_t p = 0; p < parameters.size(); ++p) {
+    rates.push_back(parameters[p].is_running()
+                        ? optimizer_.RunningRate(parameters[p])
+                        : learning_rate * Optimizer::TrustRatio(
+                                              optimizer_.options(),
+                                              std::sqrt(weight_squares[p]),
+                                              std::sqrt(direction_squares[p])));
+  }
+  return rates;
+}
+
+void AppendGrainSquares(Ops& ops, const float* x, int64_t n,
+                        std::vector<double>* squares) {
+  const size_t at = squares->size();
+  squares->resize(at + NumGrains(n));
+  ops.GrainSquares(n, kGrainElements, x, squares->data() + at);
+}
+
+void MakeDirection(Ops& ops, const Optimizer& optimizer,
+                   const ParameterSpec& parameter,
+                   const OptimizerStep& prepared, int64_t n,
+                   const float* gradient, const float* weight, float* direction,
+                   float* const* state) {
+  if (parameter.is_running()) {
+    RunningDirection(ops, n, weight, gradient, direction);
+    return;
+  }
+  ops.LambDirection(optimizer.StepFor(parameter, prepared), n, gradient, weight,
+                    direction, state);
+}
+
+}  // namespace tributary

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "common/base/optimizer_options.h"
+#include "common/base/parameter_spec.h"
+#include "kernels/optimizer.h"
+
+namespace tributary {
+
+class Ops;
+
+// The phases of one optimizer step after the mean gradient is known:
+//
+//   apply                                        most optimizers
+//   norm -> apply                                clipping, or skipping of NaN
+//   [norm ->] directions -> trust ratio -> apply LAMB
+//
+// A phase with an arrow behind it ends in sums over whole tensors, which the
+// processes that hold slices of them put together (grain_sums.h). Servers and
+// the ranks of an all-reduce take the same decisions here, so that their bits
+// are the same. Pure: no lock, no wait, no memory of a step.
+class UpdatePhases {
+ public:
+  // clip_norm: the largest norm of the whole gradient (clip_grad_norm_); 0:
+  // any.
+  UpdatePhases(const OptimizerOptions& options, double clip_norm,
+               bool skip_nonfinite)
+      : optimizer_(options),
+        clip_norm_(clip_norm),
+        skip_nonfinite_(skip_nonfinite) {}
+
+  const Optimizer& optimizer() const { return optimizer_; }
+  // The norm clips, and tells whether any part of the gradient is not finite.
+  bool needs_norm() const { return clip_norm_ > 0 || skip_nonfinite_; }
+  bool needs_trust_ratio() const { return optimizer_.needs_trust_ratio(); }
+  bool needs_sums() const { return needs_norm() || needs_trust_ratio(); }
+  bool skips_nonfinite() const { return skip_nonfinite_; }
+
+  // The first parameter whose squares are not finite, or -1.
+  static int FirstNonFinite(const std::vector<double>& squares);
+  // By what the gradient is multiplied; squares: sums of the squares of each
+  // parameter's mean gradient.
+  double Scale(const ParameterSpecs& parameters,
+               const std::vector<double>& squares) const {
+    return Optimizer::ClipCoefficient(
+        clip_norm_, Optimizer::GradientSquare(parameters, squares));
+  }
+  // By what each parameter's direction is multiplied, from the sums of squares
+  // of its weight and of its direction.
+  std::vector<double> DirectionRates(
+      const ParameterSpecs& parameters, double learning_rate,
+      const std::vector<double>& weight_squares,
+      const std::vector<double>& direction_squares) const;
+
+ private:
+  const Optimizer optimizer_;
+  const double clip_norm_;
+  const bool skip_nonfinite_;
+};
+
+// ---- the arithmetic of a phase on one slice of a parameter
+
+// Appends the sums of squares of x's grains.
+void AppendGrainSquares(Ops& ops, const float* x, int64_t n,
+                        std::vector<double>* squares);
+
+// direction = LAMB's direction for n elements of `parameter`, whose state moves
+// on; of a running average that to `gradient`, the batch's value.
+void MakeDirection(Ops& ops, const Optimizer& optimizer,
+                   const ParameterSpec& parameter,
+                   const OptimizerStep& prepared, int64_t n,
+                   const float* gradient, const float* weight, float* direction,
+                   float* const* state);
+
+}  // namespace tributary
