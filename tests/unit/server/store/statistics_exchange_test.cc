@@ -41,7 +41,7 @@ std::vector<double> Sums(int shards) {
     exchange.AddBlock(0, kNorm, block.index, values);
   }
   EXPECT_TRUE(exchange.Complete(0, kNorm));
-  return exchange.PerParameter(0, kNorm, 0);
+  return exchange.PerParameter(0, kNorm)[0];
 }
 
 TEST(StatisticsExchangeTest, SumsAreTheSameBitsForEveryNumberOfShards) {
@@ -57,7 +57,7 @@ TEST(StatisticsExchangeTest, IsCompleteOnceWhateverComesTwice) {
   for (const Block& block : plan->blocks(0)) {
     int64_t grains = 0;
     for (const Slice& slice : block.slices) {
-      grains += (slice.size() + kGrainElements - 1) / kGrainElements;
+      grains += NumGrains(slice.size());
     }
     exchange.AddBlock(0, kNorm, block.index, std::vector<double>(grains, 1.0));
   }
