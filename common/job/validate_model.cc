@@ -110,7 +110,7 @@ absl::Status CheckFirstLayer(const Places& places, const v1::JobSpec& job) {
     if (wanted == 0 && kind->keeps_features()) continue;
     if (wanted == 0 || wanted == width) return absl::OkStatus();
     const std::string path =
-        absl::StrCat(LayerPath(i), ".", KindName(layer), field);
+        absl::StrCat(LayerPath(i), ".", LayerKindName(layer), field);
     return places.Error(path, path, " is ", wanted, ", but data.train makes ",
                         width, " features");
   }

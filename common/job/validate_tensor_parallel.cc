@@ -17,7 +17,7 @@ absl::Status CheckMultiples(
     int ranks) {
   for (int i = 0; i < layers.size(); ++i) {
     const std::string own =
-        absl::StrCat(path, ".", i, ".", KindName(layers[i]));
+        absl::StrCat(path, ".", i, ".", LayerKindName(layers[i]));
     if (layers[i].has_residual()) {
       const v1::ResidualSpec& residual = layers[i].residual();
       TRIBUTARY_RETURN_IF_ERROR(

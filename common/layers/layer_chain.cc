@@ -17,8 +17,8 @@ absl::Status LayerChain::Check() {
 }
 
 bool LayerChain::IsFirst(const std::string& path) const {
-  return path ==
-         absl::StrCat("model.sequential.0.", KindName(model_.sequential(0)));
+  return path == absl::StrCat("model.sequential.0.",
+                              LayerKindName(model_.sequential(0)));
 }
 
 absl::Status LayerChain::EnterAll(const std::string& path,
@@ -41,7 +41,8 @@ absl::Status LayerChain::Enter(const std::string& path,
   }
   const LayerKind* kind = KindOf(layer);
   if (kind == nullptr) return absl::OkStatus();
-  return kind->Check(layer, absl::StrCat(path, ".", KindName(layer)), this);
+  return kind->Check(layer, absl::StrCat(path, ".", LayerKindName(layer)),
+                     this);
 }
 
 absl::Status LayerChain::EnterResidual(const std::string& path,

@@ -59,7 +59,7 @@ std::vector<FieldRule> LayerRules() {
   return rules;
 }
 
-std::string KindName(const v1::LayerSpec& layer) {
+std::string LayerKindName(const v1::LayerSpec& layer) {
   const auto* field =
       v1::LayerSpec::descriptor()->FindFieldByNumber(layer.kind_case());
   return field == nullptr ? "?" : field->name();

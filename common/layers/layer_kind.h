@@ -163,7 +163,7 @@ const LayerKind* KindOf(const v1::LayerSpec& layer);
 std::vector<FieldRule> LayerRules();
 
 // "linear", as the job file writes it; "?" of a layer without a kind.
-std::string KindName(const v1::LayerSpec& layer);
+std::string LayerKindName(const v1::LayerSpec& layer);
 
 // Fills in all defaults, also of the layers within a residual.
 void ResolveLayer(v1::LayerSpec* layer);

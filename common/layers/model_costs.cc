@@ -117,7 +117,7 @@ absl::StatusOr<Stack> ModelWalk::Walk(const Specs& specs,
   for (int i = 0; i < specs.size(); ++i) {
     LayerCost cost;
     cost.name = absl::StrCat(prefix, i);
-    cost.kind = KindName(specs[i]);
+    cost.kind = LayerKindName(specs[i]);
     cost.input_shape = stack.output_shape;
     cost.first_parameter = next_parameter_;
     absl::StatusOr<LayerFacts> facts =

@@ -192,9 +192,10 @@ LayerOr CreateLayer(const v1::LayerSpec& spec, const Shape& input_shape,
   if (absl::StartsWith(layer.status().message(), "layer ")) {
     return layer;  // of a layer within this one
   }
-  return absl::Status(layer.status().code(),
-                      absl::StrCat("layer ", options.name, " (", KindName(spec),
-                                   "): ", layer.status().message()));
+  return absl::Status(
+      layer.status().code(),
+      absl::StrCat("layer ", options.name, " (", LayerKindName(spec),
+                   "): ", layer.status().message()));
 }
 
 }  // namespace tributary
