@@ -112,8 +112,7 @@ class TiledConvolution {
   Device& device_;
   const Convolution c_;
   const int64_t rows_;
-  int64_t samples_ = 1;  // per tile; above 1 only when a tile has all output
-                         // rows
+  int64_t samples_ = 1;  // per tile; above 1 only with all output rows
   int64_t out_rows_ = 1;
 };
 

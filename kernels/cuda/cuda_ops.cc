@@ -78,8 +78,7 @@ void* CudaOps::Grow(size_t bytes, void** array, size_t* size) {
   if (DeviceStatus status = CudaStatus(cudaMallocAsync(array, bytes, stream));
       !status.ok()) {
     Record(status);
-    cudaGetLastError();  // clear: it is recorded, and the next launch must not
-                         // report it
+    cudaGetLastError();  // recorded: the next launch must not report it
     *array = nullptr;
     return nullptr;
   }

@@ -59,9 +59,7 @@ DeviceStatus Staging::CopyOut(cudaStream_t stream, void* host,
                               const void* device, size_t bytes) {
   DeviceStatus status = CopyThrough(stream, static_cast<char*>(host),
                                     static_cast<const char*>(device), bytes);
-  if (!status.ok())
-    cudaStreamSynchronize(stream);  // drains the stream; the
-                                    // first error is returned
+  if (!status.ok()) cudaStreamSynchronize(stream);  // keeps the first error
   return status;
 }
 
