@@ -24,8 +24,7 @@ constexpr char kAside[] = ".partial-";
 absl::StatusOr<std::unique_ptr<AtomicFile>> AtomicFile::Create(
     const std::string& path) {
   static std::atomic<int> counter{0};
-  constexpr int kAttempts = 100;  // skips names left behind by crashed
-                                  // processes
+  constexpr int kAttempts = 100;  // skips names of crashed processes
   for (int i = 0; i < kAttempts; ++i) {
     std::string aside =
         absl::StrCat(path, kAside, getpid(), "-", counter.fetch_add(1));

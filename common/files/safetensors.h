@@ -69,8 +69,7 @@ class SafetensorsReader {
   std::string path_;
   UniqueFd fd_;
   ParameterSpecs tensors_;
-  std::vector<uint64_t> offsets_;  // byte offset of each tensor from the file's
-                                   // start
+  std::vector<uint64_t> offsets_;  // byte offset of each tensor
 };
 
 // OK when the file has exactly the tensors of `specs`, by name and shape, in

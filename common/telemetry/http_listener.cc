@@ -113,8 +113,7 @@ absl::StatusOr<std::unique_ptr<HttpListener>> HttpListener::Start(
       MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ERROR_LOG |
           MHD_USE_ITC,
       /*port=*/0, nullptr, nullptr, OnRequest, listener.get(),
-      MHD_OPTION_EXTERNAL_LOGGER, OnLog, nullptr,  // first, so that all options
-                                                   // use it
+      MHD_OPTION_EXTERNAL_LOGGER, OnLog, nullptr,  // first: all options use it
       MHD_OPTION_LISTEN_SOCKET, fd.get(),          //
       MHD_OPTION_CONNECTION_LIMIT, kMaxConnections,
       MHD_OPTION_CONNECTION_TIMEOUT, kTimeoutSeconds,
