@@ -115,8 +115,7 @@ class GlooMesh final : public Mesh {
   const int size_;
   absl::Mutex mu_;
   std::set<GlooOperation*> waiting_ ABSL_GUARDED_BY(mu_);
-  std::string why_ ABSL_GUARDED_BY(mu_);  // why Abort was called; empty: not
-                                          // aborted
+  std::string why_ ABSL_GUARDED_BY(mu_);  // set by Abort
 };
 
 GlooOperation::~GlooOperation() = default;

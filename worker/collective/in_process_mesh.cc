@@ -135,8 +135,7 @@ class Hub {
   }
 
   absl::Mutex mu_;
-  std::map<Message, Side*> posted_ ABSL_GUARDED_BY(mu_);  // messages with one
-                                                          // side posted
+  std::map<Message, Side*> posted_ ABSL_GUARDED_BY(mu_);  // one side is posted
   std::vector<bool> gone_ ABSL_GUARDED_BY(mu_);
   std::vector<std::string> why_ ABSL_GUARDED_BY(mu_);  // why each rank aborted
 };

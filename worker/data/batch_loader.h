@@ -69,8 +69,7 @@ class BatchLoader {
   mutable absl::Mutex mu_;
   int64_t produced_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t taken_ ABSL_GUARDED_BY(mu_) = 0;
-  int64_t released_ ABSL_GUARDED_BY(mu_) = 0;  // taken_ - 1 while a batch is
-                                               // held
+  int64_t released_ ABSL_GUARDED_BY(mu_) = 0;  // taken_ - 1 while one is held
   bool finished_ ABSL_GUARDED_BY(mu_) = false;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
 

@@ -71,8 +71,7 @@ class Dataset {
   int64_t feature_width_ = 0;
   int64_t num_classes_ = 0;
   const uint32_t checksum_;
-  std::array<float, 256> byte_value_{};  // of each byte, normalized if by one
-                                         // pair
+  std::array<float, 256> byte_value_{};  // normalized if by one pair
   Normalization byte_normalization_;     // per feature; empty: not used
 };
 

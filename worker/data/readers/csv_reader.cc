@@ -261,8 +261,7 @@ void CsvTable::ReportUnknown(const CsvWords& words,
     const std::vector<int32_t> places =
         categories_[i].PlacesIn(words.categories[i]);
     int64_t rows = 0;
-    const WordList::Word* first = nullptr;  // words are ordered by their first
-                                            // line
+    const WordList::Word* first = nullptr;  // words are in line order
     for (size_t w = 0; w < places.size(); ++w) {
       if (places[w] >= 0) continue;
       rows += categories_[i].words()[w].count;

@@ -96,8 +96,7 @@ absl::StatusOr<absl::string_view> CsvRows::PlainField(size_t* position) {
 
 absl::StatusOr<absl::string_view> CsvRows::QuotedField(size_t* position) {
   const size_t start = *position + 1;
-  size_t out = start;  // unquoting only shortens, so writing never passes
-                       // reading
+  size_t out = start;  // unquoting only shortens: writing trails reading
   for (size_t in = start; in < record_.size(); ++in) {
     if (record_[in] != '"') {
       record_[out++] = record_[in];
