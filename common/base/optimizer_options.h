@@ -20,11 +20,11 @@ struct OptimizerOptions {
 
   double beta1 = 0.9;  // adam, adamw, lamb
   double beta2 = 0.999;
-  double epsilon = 1e-8;  // and adagrad, rmsprop
+  double epsilon = 1e-8;  // adam, adamw, lamb, adagrad, rmsprop
   bool amsgrad = false;
 
   double learning_rate_decay = 0;  // adagrad
-  double initial_accumulator = 0;  // and ftrl
+  double initial_accumulator = 0;  // adagrad, ftrl
 
   double alpha = 0.99;  // rmsprop
   bool centered = false;

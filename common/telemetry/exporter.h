@@ -25,8 +25,8 @@ struct Health {
 Health HealthOf(const absl::Status& status, std::string waiting_for);
 
 // Serves a process's state over HTTP: /metrics, /healthz and further pages.
-// Each request asks the sources and checks anew, on the listener's thread. They
-// must be callable from any thread; they are called one at a time.
+// Each request calls the sources and checks again, on the listener's thread.
+// They must be callable from any thread; they are called one at a time.
 class Exporter {
  public:
   using Source = std::function<void(MetricsWriter*)>;

@@ -33,9 +33,9 @@ class ParameterClient {
     // rank.
     absl::Duration step_timeout = absl::Seconds(120);
     // Called when a round waits long, with what it waits for (in the server's
-    // words), and with "" when it goes on. silent_shard: the shard whose server
-    // does not answer or cannot be reached, or -1 when all answer. Called on
-    // any thread, with a lock held.
+    // words), and with "" when it continues. silent_shard: the shard whose
+    // server does not answer or cannot be reached, or -1 when all answer.
+    // Called on any thread, with a lock held.
     std::function<void(const std::string& whom, int silent_shard)> on_waiting;
     // For tests of timing: the delay, in microseconds, of the next message to
     // or from a server. Called from several threads.
@@ -84,8 +84,8 @@ class ParameterClient {
   // during a step.
   struct Clock {
     bool initialized = true;  // every block has weights
-    int64_t steps = 0;        // contributed to every block
-    int64_t begun = 0;        // contributed to some block
+    int64_t steps = 0;        // steps sent to every block
+    int64_t begun = 0;        // steps sent to some block
   };
   virtual absl::StatusOr<Clock> ReadClock() = 0;
 

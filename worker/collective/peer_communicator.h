@@ -116,7 +116,7 @@ class PeerCommunicator final : public Communicator {
   uint64_t calls_ = 0;
   std::vector<uint64_t> sent_;      // messages to each rank
   std::vector<uint64_t> received_;  // messages from each rank
-  std::vector<int32_t> lost_;       // by rank: whom it gave up on
+  std::vector<int32_t> lost_;       // by rank: the rank it gave up on
   std::vector<std::unique_ptr<Mesh::Operation>> farewells_;  // by rank
   int32_t told_ = -1;  // the rank that this rank gave up on
   std::vector<float> received_parts_;

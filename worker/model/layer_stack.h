@@ -82,7 +82,7 @@ class LayerStack {
   std::vector<DeviceArray<float>> buffers_;  // the gradients' buffers come last
   const LayerStack* lender_ = nullptr;       // owns the gradients' buffers
 
-  // Of the last Forward.
+  // State of the last Forward.
   int64_t rows_ = 0;
   std::vector<const float*> activations_;  // inputs, then the output
 };

@@ -34,8 +34,8 @@ class GradientSynchronizer {
   using Weights = std::vector<std::vector<float>>;
   using MakeWeights = std::function<absl::StatusOr<Weights>()>;
 
-  // Where a rank continues: the number of steps that it has finished, and of
-  // those that its earlier process had at least partly sent.
+  // The progress of a rank: the number of finished steps, and the number of
+  // steps of which an earlier process of the rank sent at least a part.
   struct Position {
     int64_t finished = 0;
     int64_t begun = 0;

@@ -14,7 +14,7 @@
 
 namespace tributary {
 
-// What a worker needs to join groups. All of it must outlive the groups.
+// The objects with which a worker joins groups. All must outlive the groups.
 struct GroupParts {
   Member* member = nullptr;
   Ops* ops = nullptr;                   // the device of the exchanged arrays

@@ -14,8 +14,8 @@
 
 namespace tributary {
 
-// What a worker needs to synchronize its gradients. All of it must outlive the
-// synchronizer.
+// The objects with which a worker synchronizes its gradients. All must outlive
+// the synchronizer.
 struct SynchronizerParts {
   GroupParts group;
   const Replica* replica = nullptr;

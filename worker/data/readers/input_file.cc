@@ -89,7 +89,7 @@ absl::Status InputFile::Refill() {
     if (n < 0) {
       return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", name_));
     }
-    if (n == 0) break;  // The file became shorter while it was read.
+    if (n == 0) break;  // the file became shorter while it was read
     filled += static_cast<size_t>(n);
   }
   unread_ = filled < input_.size() ? 0 : unread_ - filled;
