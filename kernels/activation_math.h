@@ -26,7 +26,7 @@ TRIBUTARY_HOST_DEVICE inline float GeluErfBackward(float x, float /*y*/,
   return dy * (NormalCdf(x, bell) + x * (0.398942280f * bell));
 }
 
-// The same with Phi(x) = (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2.
+// As GeluErf, with Phi(x) = (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2.
 TRIBUTARY_HOST_DEVICE inline float GeluTanhInner(float x) {
   return Tanh(0.797884561f * (x + 0.044715f * x * x * x));
 }

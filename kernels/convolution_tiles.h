@@ -7,18 +7,18 @@
 
 namespace tributary {
 
-// Convolution as matrix products (Chellapilla, Puri, Simard 2006): what the
-// filters see of a tile is laid out as the columns of a matrix, "im2col", so
-// that the filters times it are the outputs. Tiles bound the memory that this
-// takes. The order of all sums follows from the convolution and the number of
-// rows alone.
+// Convolution as matrix products (Chellapilla, Puri, Simard 2006). For each
+// tile of outputs, "im2col" copies the inputs under the filters into the
+// columns of a matrix; the filters times this matrix are the outputs. Tiles
+// bound the memory of the matrix. The order of all sums depends only on the
+// convolution and the number of rows.
 //
-// Device has, besides Fill and Gemm of Ops:
-//   tile_columns()                  about how many columns a tile should have
+// Device provides, besides Fill and Gemm of Ops:
+//   tile_columns()                  the preferred number of columns of a tile
 //   Im2Col(c, tile, x, columns)     columns: [in_channels * kernel, tile]
 //   Col2Im(c, tile, columns, dx)    its transpose; adds to dx
 //   TileOut(c, tile, out, bias, y)  y's tile = out [out_channels, tile] + bias
-//   TileIn(c, tile, dy, out)        the way back
+//   TileIn(c, tile, dy, out)        out = dy's tile
 template <typename Device>
 class TiledConvolution {
  public:
@@ -35,7 +35,7 @@ class TiledConvolution {
     }
   }
 
-  // Floats: the columns, then a tile of outputs.
+  // In floats: the columns of a tile, then its outputs.
   int64_t scratch_size() const {
     return (columns_height() + c_.out_channels) * tile_columns();
   }
@@ -57,8 +57,8 @@ class TiledConvolution {
     });
   }
 
-  // All but the gradient of the bias. dx may be null; beta times what stands in
-  // d_weight is kept.
+  // Computes all gradients except the bias's. dx may be null. d_weight becomes
+  // beta d_weight + its gradient.
   void Backward(const float* x, const float* weight, const float* dy, float* dx,
                 float beta, float* d_weight, float* scratch) {
     if (rows_ == 0 && beta == 0) {
@@ -112,7 +112,7 @@ class TiledConvolution {
   Device& device_;
   const Convolution c_;
   const int64_t rows_;
-  int64_t samples_ = 1;  // of a tile; above 1 only with all their rows
+  int64_t samples_ = 1;  // per tile; above 1 only with all output rows
   int64_t out_rows_ = 1;
 };
 

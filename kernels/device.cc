@@ -7,7 +7,7 @@
 
 namespace tributary {
 
-// CUDA's parts, or what stands for them where it is not built in.
+// Defined in kernels/cuda, or in cuda/no_cuda.cc in a build without CUDA.
 std::unique_ptr<Ops> CreateCudaOpsBeside(const Ops& ops, std::string* why_not);
 std::unique_ptr<DeviceEvent> CreateCudaEvent(Ops& ops, std::string* why_not);
 std::string CudaArithmeticOf(const Ops& ops);

@@ -5,9 +5,9 @@
 
 namespace tributary {
 
-// What a device says. Kernels build where no other package stands (a GPU
-// machine with CUDA and CMake alone), so this is not absl::Status; the callers
-// in worker/ and server/ turn it into one.
+// The status of a device. Kernels must build where no package is installed (a
+// GPU machine with only CUDA and CMake), so this is not absl::Status. The
+// callers in worker/ and server/ convert it.
 class [[nodiscard]] DeviceStatus {
  public:
   DeviceStatus() = default;

@@ -29,8 +29,8 @@ TRIBUTARY_HOST_DEVICE inline Philox4 Philox(uint32_t c0, uint32_t c1,
   return {{c0, c1, c2, c3}};
 }
 
-// What a whole call of Dropout shares, prepared on the host. An element is kept
-// when its 32-bit draw lies below `threshold`.
+// The values that all elements of one Dropout call share, prepared on the host.
+// An element is kept when its 32-bit draw is below `threshold`.
 struct DropoutStep {
   uint32_t key0 = 0, key1 = 0;  // the seed
   uint32_t step = 0;
@@ -39,8 +39,8 @@ struct DropoutStep {
   float scale = 1;         // 1 / (1 - p)
 };
 
-// The draws of columns 4 group ... 4 group + 3 of a row of the global batch.
-// Steps, rows and columns / 4 count modulo 2^32.
+// The draws for columns [4 group, 4 group + 4) of a row of the global batch.
+// Step, row and group are taken modulo 2^32.
 TRIBUTARY_HOST_DEVICE inline Philox4 DropoutDraws(const DropoutStep& p,
                                                   int64_t row, int64_t group) {
   return Philox(static_cast<uint32_t>(group), static_cast<uint32_t>(row),

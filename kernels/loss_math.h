@@ -7,7 +7,7 @@
 namespace tributary {
 
 // Cross entropy of a row with label smoothing s over C classes, as PyTorch
-// defines it, from its two sums: the label's term and the smooth one,
+// defines it. It combines the label's loss and the smoothed loss:
 //   (1 - s) w[label] (-log p[label]) + s / C sum_c w[c] (-log p[c]).
 struct Smoothing {
   float label = 1;   // 1 - s
@@ -20,9 +20,10 @@ TRIBUTARY_HOST_DEVICE inline float CrossEntropyLoss(Smoothing s,
   return s.label * label_loss + s.smooth * smooth_loss;
 }
 
-// Its derivative by one logit of the row. p: softmax of that logit; hit: 1 for
-// the label's class, else 0; weight: of the label's class; class_weight: of
-// this class; weight_sum: over all classes.
+// The derivative of CrossEntropyLoss by one logit of the row. p: the softmax of
+// that logit; hit: 1 for the label's class, else 0; weight: the weight of the
+// label's class; class_weight: the weight of this class; weight_sum: the sum
+// over all classes.
 TRIBUTARY_HOST_DEVICE inline float CrossEntropyGradient(Smoothing s, float p,
                                                         float hit, float weight,
                                                         float class_weight,
@@ -31,9 +32,9 @@ TRIBUTARY_HOST_DEVICE inline float CrossEntropyGradient(Smoothing s, float p,
          s.smooth * (p * weight_sum - class_weight);
 }
 
-// What one rank knows of a row of logits that are cut by classes: its largest
-// logit, the sum of exp(x - largest), the label's logit or 0 when another rank
-// has it, the sum of x - largest, and its number of classes.
+// One rank's share of a row whose logits are split by class over ranks: its
+// largest logit, the sum of exp(x - largest), the label's logit (0 when another
+// rank has it), the sum of x - largest, and its number of classes.
 inline constexpr int kCrossEntropyPart = 5;
 enum CrossEntropyPartField {
   kPartLargest,
@@ -43,7 +44,7 @@ enum CrossEntropyPartField {
   kPartCount
 };
 
-// The same of the whole row, relative to its largest logit.
+// The joined values of the whole row, relative to its largest logit.
 struct CrossEntropyRow {
   float largest = 0;
   double sum = 0;         // of exp(x - largest)
@@ -51,8 +52,8 @@ struct CrossEntropyRow {
   float smooth_loss = 0;  // sum over the classes of -log p
 };
 
-// parts: of rank r from r * stride on. In rank order, so that every rank gets
-// the same.
+// Joins the parts of all ranks. The part of rank r starts at parts[r * stride].
+// Parts are added in rank order, so that every rank gets the same bits.
 TRIBUTARY_HOST_DEVICE inline CrossEntropyRow JoinCrossEntropyParts(
     int ranks, const float* parts, int64_t stride) {
   CrossEntropyRow row;

@@ -9,17 +9,16 @@
 
 namespace tributary {
 
-// By which the ranks of a communicator find each other: NCCL's ncclUniqueId.
+// The ID by which the ranks of a communicator find each other (ncclUniqueId).
 using NcclId = std::array<char, 128>;
 
-// The functions of NCCL, and of CUDA's streams and events, that a group of
-// devices uses, each as its library has it: none waits for another rank. They
-// stand behind an interface so that what is made of them (NcclComm) needs
-// neither library to be built or tested.
+// The functions of NCCL and of CUDA's streams and events that collectives use,
+// as the libraries declare them. None of them waits for another rank. They are
+// an interface so that NcclComm builds and is tested without either library.
 class NcclApi {
  public:
-  // kInProgress: neither done nor failed; State, or Query, says what became of
-  // it. kFailed: LastError says why.
+  // kInProgress: neither done nor failed; State or Query tells how it ended.
+  // kFailed: LastError tells why.
   enum class Code { kDone, kInProgress, kFailed };
   // ncclComm_t, cudaStream_t, cudaEvent_t.
   using Comm = void*;
@@ -28,26 +27,26 @@ class NcclApi {
 
   virtual ~NcclApi() = default;
 
-  // The same for two processes that use one device, and for no others.
+  // Equal for two processes exactly when they use the same device.
   virtual std::string device_id() const = 0;
 
   virtual Code NewId(NcclId* id) = 0;
-  // Begins to connect; sets `comm` unless it fails.
+  // Starts to connect. Sets `comm` unless it fails.
   virtual Code Connect(int size, const NcclId& id, int rank, Comm* comm) = 0;
-  // Of what has been asked of the communicator, and what it has met since.
+  // The state of the communicator's calls, including asynchronous errors.
   virtual Code State(Comm comm) = 0;
   virtual Code Finalize(Comm comm) = 0;
-  // The communicator is gone after either. Abort ends what is under way on the
-  // device, whoever it waits for.
+  // Both free the communicator. Abort also stops its work on the device,
+  // whichever ranks that work waits for.
   virtual void Destroy(Comm comm) = 0;
   virtual void Abort(Comm comm) = 0;
-  virtual std::string LastError(Comm comm) = 0;  // null: of no communicator
+  virtual std::string LastError(Comm comm) = 0;  // null: without a communicator
 
-  // Calls between these two are one, and begin with the second.
+  // NCCL runs the calls between these two as one, which starts at EndGroup.
   virtual Code BeginGroup() = 0;
   virtual Code EndGroup() = 0;
-  // Sums; data stays where it is. n: elements of the array, of ReduceScatter
-  // and AllGather those of one rank.
+  // The reductions sum. All calls work in place. n: elements of the array; for
+  // ReduceScatter and AllGather, elements per rank.
   virtual Code AllReduce(float* data, size_t n, Comm comm, Stream stream) = 0;
   virtual Code Reduce(float* data, size_t n, int root, Comm comm,
                       Stream stream) = 0;
@@ -64,19 +63,21 @@ class NcclApi {
 
   virtual Code NewStream(Stream* stream) = 0;
   virtual void FreeStream(Stream stream) = 0;
-  // What the device's Ops has been asked so far comes before what `stream` is
-  // asked from now on.
+  // Makes later work on `stream` wait for all work that the device's Ops has
+  // enqueued so far.
   virtual Code FollowOps(Stream stream) = 0;
   virtual Code NewEvent(Event* event) = 0;
   virtual void FreeEvent(Event event) = 0;
-  // Marks what the stream has been asked so far; then whether it is done.
+  // Record marks the end of the work enqueued on the stream so far; Query tells
+  // whether that work is done.
   virtual Code Record(Event event, Stream stream) = 0;
   virtual Code Query(Event event) = 0;
 };
 
-// NCCL on the device of `ops`, which outlives it; or nullptr and the reason: no
-// device, no library, one that is too old, built without it. The library is
-// opened when it is first asked for and never linked.
+// Opens NCCL on the device of `ops`, which must outlive the result. Returns
+// nullptr with the reason when `ops` is the CPU's, when the library is absent
+// or too old, or in a build without NCCL. The library is loaded at the first
+// call and never linked.
 std::unique_ptr<NcclApi> OpenNccl(Ops* ops, std::string* why_not);
 
 }  // namespace tributary

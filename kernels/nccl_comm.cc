@@ -11,12 +11,13 @@ namespace {
 
 using Code = NcclApi::Code;
 
-// A short call is looked after without a pause, for some hundred microseconds:
-// a thread that sleeps wakes up later than asked.
+// Polls without a pause at first, for some hundred microseconds, so that a
+// short call ends on time: a sleeping thread wakes up later than it asked for.
 constexpr int kLooksWithoutPause = 200;
 constexpr std::chrono::microseconds kPause(20);
 
-// All ranks' ranges are of one length: then one call does it.
+// True when the ranges of all ranks have the same length, so that one NCCL call
+// does the work.
 bool Even(const std::vector<int64_t>& bounds) {
   for (size_t r = 1; r + 1 < bounds.size(); ++r) {
     if (bounds[r + 1] - bounds[r] != bounds[1] - bounds[0]) return false;
@@ -67,7 +68,7 @@ NcclOutcome NcclComm::AwaitFor(int64_t micros,
   const int64_t begin = options_.clock->NowMicros();
   int looks = 0;
   while (true) {
-    // Before all else: what is done is done.
+    // Checked first: a call that is done succeeds, even past its deadline.
     const Code code = look();
     if (code == Code::kDone) return NcclOutcome();
     if (code == Code::kFailed || options_.api->State(comm_) == Code::kFailed) {
@@ -102,13 +103,14 @@ NcclOutcome NcclComm::Begin(const Enqueue& enqueue, NcclApi::Event done) {
   if (code != Code::kFailed) code = api.BeginGroup();
   if (code != Code::kFailed) {
     const Code asked = enqueue();
-    code = api.EndGroup();  // the group ends, whatever it holds
+    code = api.EndGroup();  // always ends the group, even after a failed call
     if (asked == Code::kFailed) code = asked;
   }
   if (code == Code::kFailed) {
     return Break(NcclOutcome::Code::kFailed, api.LastError(comm_));
   }
-  // On the stream once NCCL says so, not before: so is the mark.
+  // NCCL has enqueued the calls on the stream only when it reports kDone, so
+  // the event is recorded after that.
   NcclOutcome outcome = Await([&] { return api.State(comm_); });
   if (!outcome.ok()) return outcome;
   if (api.Record(done, stream_) == Code::kFailed) {

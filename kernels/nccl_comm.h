@@ -11,13 +11,13 @@
 
 namespace tributary {
 
-// What became of a call.
+// How a call ended.
 struct NcclOutcome {
   enum class Code {
     kDone,
-    kFailed,   // NCCL says so, or the device
+    kFailed,   // NCCL or the device reported an error
     kLate,     // not done within the timeout
-    kGivenUp,  // Options::give_up
+    kGivenUp,  // Options::give_up returned true
   };
   Code code = Code::kDone;
   std::string message;
@@ -25,51 +25,52 @@ struct NcclOutcome {
   bool ok() const { return code == Code::kDone; }
 };
 
-// A communicator of NCCL on a stream of its own whose calls end: each looks
-// again and again whether it is done, NCCL has met an error, it shall be given
-// up or it takes too long. In all but the first case the communicator is
-// aborted, so that nothing of it runs on the device any more, and every later
-// call says what the first one did. Arrays are float32 in the device's memory;
-// what its Ops has been asked before a call comes before it. For one thread.
+// An NCCL communicator on a stream of its own. No call waits forever: each
+// polls until it is done, NCCL reports an error, give_up asks to stop, or the
+// timeout passes. In the last three cases the communicator is aborted, so that
+// none of its work stays on the device, and every later call returns the
+// outcome of the first failed one. Arrays are float32 in device memory. A call
+// starts after all work that the Ops was asked for before it. Not thread-safe.
 class NcclComm {
  public:
   struct Options {
-    NcclApi* api = nullptr;  // outlives it
+    NcclApi* api = nullptr;  // must outlive the communicator
     int rank = 0;
     int size = 1;
     NcclId id = {};
-    int64_t timeout_micros = 120'000'000;  // of every call
+    int64_t timeout_micros = 120'000'000;  // for each call
     int64_t connect_micros = 120'000'000;
     int64_t close_micros = 120'000'000;
-    // Asked at every look: true ends the call.
+    // Called at every poll; true ends the call.
     std::function<bool()> give_up;
     const Clock* clock = &Clock::Real();
-    // What the thread does between two looks; none: lets others run, then
-    // sleeps for some microseconds.
+    // Called between two polls. By default the thread yields, and later sleeps
+    // for some microseconds.
     std::function<void()> pause;
   };
 
-  // nullptr and what happened. Every rank connects.
+  // Every rank must connect. On failure returns nullptr and sets `outcome`.
   static std::unique_ptr<NcclComm> Connect(Options options,
                                            NcclOutcome* outcome);
-  // Aborts, unless it is closed.
+  // Aborts unless the communicator is closed.
   ~NcclComm();
   NcclComm(const NcclComm&) = delete;
   NcclComm& operator=(const NcclComm&) = delete;
 
-  // As those of Communicator (worker/collective), without weights.
+  // As in Communicator (worker/collective), without weights.
   NcclOutcome AllReduce(float* data, int64_t n);
   NcclOutcome ReduceScatter(float* data, const std::vector<int64_t>& bounds);
   NcclOutcome AllGather(float* data, const std::vector<int64_t>& bounds);
   NcclOutcome Broadcast(float* data, int64_t n, int root);
   NcclOutcome AllToAll(const float* in, float* out, int64_t n);
 
-  // A message under way; both sides name the same n and each other.
+  // A message in flight. Sender and receiver must name each other and the same
+  // n.
   class Transfer {
    public:
     Transfer(Transfer&& other) noexcept;
     Transfer& operator=(Transfer&& other) = delete;
-    ~Transfer();  // aborts the communicator while the device uses the memory
+    ~Transfer();  // aborts the communicator if the device still uses memory
 
    private:
     friend class NcclComm;
@@ -82,10 +83,10 @@ class NcclComm {
   Transfer BeginReceive(float* data, int64_t n, int from);
   NcclOutcome Finish(Transfer* transfer);
 
-  // Gives the communicator back once every rank has come to this, or aborts it
-  // after close_micros; then only the destructor may follow. Who has several
-  // begins with all of them first, or waits in a circle with those who close
-  // them in another order.
+  // Closes the communicator once every rank has called this, or aborts it after
+  // close_micros. Only the destructor may be called afterwards. A rank with
+  // several communicators calls BeginClose on all of them first: ranks that
+  // close them in different orders would otherwise deadlock.
   NcclOutcome BeginClose();
   NcclOutcome Close();
   void Abort();
@@ -99,11 +100,11 @@ class NcclComm {
 
   explicit NcclComm(Options options) : options_(std::move(options)) {}
   NcclOutcome Open();
-  // One call, enqueued and waited for.
+  // Enqueues one call and waits for it.
   NcclOutcome Run(const Enqueue& enqueue);
-  // Enqueues a group of calls; `done` marks their end.
+  // Enqueues a group of calls and records `done` behind them.
   NcclOutcome Begin(const Enqueue& enqueue, NcclApi::Event done);
-  // Looks until `look` says that it is done.
+  // Polls until `look` returns kDone.
   NcclOutcome Await(const std::function<Code()>& look) {
     return AwaitFor(options_.timeout_micros, look);
   }
@@ -115,7 +116,7 @@ class NcclComm {
   NcclApi::Comm comm_ = nullptr;
   NcclApi::Stream stream_ = nullptr;
   NcclApi::Event done_ = nullptr;
-  NcclOutcome broken_;  // the first call that was not done
+  NcclOutcome broken_;  // the outcome of the first failed call
   bool closing_ = false;
 };
 

@@ -128,7 +128,9 @@ void PrepareRmsprop(const OptimizerOptions& options, double learning_rate,
 
 void PrepareFtrl(const OptimizerOptions& options, double learning_rate,
                  OptimizerStep* p) {
-  if (learning_rate == 0) {  // FTRL divides by it; a rate of 0 moves nothing
+  // FTRL divides by the learning rate. With a rate of 0, plain SGD leaves the
+  // weight unchanged.
+  if (learning_rate == 0) {
     p->rule = UpdateRule::kSgd;
     return;
   }
@@ -200,8 +202,8 @@ OptimizerStep Optimizer::Prepare(int64_t step, double learning_rate,
   return p;
 }
 
-// Plain SGD on half the squared distance between the average w and what has
-// come, x: the gradient is w - x, the step is to w - rate (w - x).
+// A running average w moves towards the received value x by plain SGD on (w -
+// x)^2 / 2: the gradient is w - x, so w becomes w - rate (w - x).
 OptimizerStep Optimizer::StepFor(const ParameterSpec& parameter,
                                  const OptimizerStep& prepared) const {
   if (!parameter.is_running()) {

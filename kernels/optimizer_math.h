@@ -7,8 +7,8 @@
 
 namespace tributary {
 
-// The update loops; Optimizer::Prepare picks one. AdamW is kAdam with its decay
-// in weight_scale.
+// The update rules; Optimizer::Prepare selects one. AdamW is kAdam with its
+// decay in weight_scale.
 enum class UpdateRule : int32_t {
   kSgd,
   kMomentum,
@@ -26,8 +26,8 @@ enum class UpdateRule : int32_t {
 
 inline constexpr int kMaxOptimizerStates = 3;
 
-// The scalars of one step, made by Optimizer::Prepare in double and then
-// rounded, as PyTorch does. A field that a rule does not name is unused.
+// The scalars of one step. Optimizer::Prepare computes them in double and then
+// rounds them, as PyTorch does. Each rule reads only the fields that it needs.
 struct OptimizerStep {
   UpdateRule rule = UpdateRule::kSgd;
   float gradient_scale = 1;  // the clip coefficient; multiplied in first
@@ -35,10 +35,11 @@ struct OptimizerStep {
   float rate = 0;            // Adam: learning rate / (1 - beta1^t)
   float weight_scale = 1;    // AdamW: 1 - learning rate * weight decay
   float epsilon = 0;
-  float beta1 = 0;          // decay of the first average, or the momentum
-  float weight1 = 0;        // what the gradient counts in it: 1 - beta1; sgd:
-                            // 1 - dampening, and 1 at the first step
-  float beta2 = 0;          // decay of the squares' average, rmsprop's alpha
+  float beta1 = 0;  // decay of the first average, or the momentum
+  // Weight of the gradient in the first average: 1 - beta1. SGD: 1 - dampening,
+  // but 1 at the first step.
+  float weight1 = 0;
+  float beta2 = 0;          // decay of the average of squares; RMSprop's alpha
   float weight2 = 0;        // 1 - beta2
   float correction1 = 1;    // LAMB: 1 / (1 - beta1^t)
   float correction2 = 1;    // Adam, LAMB: 1 / sqrt(1 - beta2^t)
@@ -62,8 +63,8 @@ TRIBUTARY_HOST_DEVICE inline float SgdUpdate(const OptimizerStep& p,
   return weight - p.rate * DecayedGradient(p, gradient, weight);
 }
 
-// torch.optim.SGD: the buffer holds a sum of gradients, not an average; at the
-// first step it is the gradient, whatever the dampening.
+// As torch.optim.SGD: the buffer holds a sum of gradients, not an average. At
+// the first step the buffer becomes the gradient, whatever the dampening.
 TRIBUTARY_HOST_DEVICE inline float MomentumUpdate(const OptimizerStep& p,
                                                   float gradient, float weight,
                                                   float* buffer) {
@@ -92,7 +93,8 @@ TRIBUTARY_HOST_DEVICE inline float AdamUpdate(const OptimizerStep& p,
   return weight * p.weight_scale - p.rate * *m / denominator;
 }
 
-// AMSGrad (Reddi, Kale, Kumar 2018): the largest square average so far.
+// AMSGrad (Reddi, Kale, Kumar 2018): divides by the largest average of squares
+// so far.
 TRIBUTARY_HOST_DEVICE inline float AmsgradUpdate(const OptimizerStep& p,
                                                  float gradient, float weight,
                                                  float* m, float* v,
@@ -114,8 +116,8 @@ TRIBUTARY_HOST_DEVICE inline float AdagradUpdate(const OptimizerStep& p,
   return weight - p.rate * g / (sqrtf(*sum) + p.epsilon);
 }
 
-// RMSprop (Tieleman & Hinton 2012; centered: Graves 2013): the gradient over
-// the root of its square average.
+// RMSprop (Tieleman & Hinton 2012; centered: Graves 2013): the gradient divided
+// by the root of its average of squares.
 TRIBUTARY_HOST_DEVICE inline float RmspropRatio(const OptimizerStep& p, float g,
                                                 float* square_avg) {
   *square_avg = p.beta2 * *square_avg + p.weight2 * g * g;
@@ -168,9 +170,9 @@ TRIBUTARY_HOST_DEVICE inline float RmspropCenteredMomentumUpdate(
   return weight - p.rate * *buffer;
 }
 
-// FTRL-proximal (McMahan et al., KDD 2013, Algorithm 1) for every coordinate.
-// sqrt(n + g^2) - sqrt(n) is taken as g^2 over the sum of the roots, which
-// loses no digits.
+// FTRL-proximal (McMahan et al., KDD 2013, Algorithm 1), per coordinate. sqrt(n
+// + g^2) - sqrt(n) is computed as g^2 / (sqrt(n + g^2) + sqrt(n)), which avoids
+// cancellation.
 TRIBUTARY_HOST_DEVICE inline float FtrlUpdate(const OptimizerStep& p,
                                               float gradient, float weight,
                                               float* z, float* n) {

@@ -6,17 +6,17 @@
 
 namespace tributary {
 
-// One output of a pooling window, as PyTorch defines it; dilation is 1 but for
-// the maximum.
+// One output of a pooling window, as PyTorch defines it. Only max pooling takes
+// a dilation other than 1.
 
-// True when `value` takes the place of the maximum so far: the first of equals
-// stays, a NaN wins and stays visible.
+// True when `value` replaces the maximum so far. Of equal values the first one
+// stays. A NaN replaces any number and stays.
 TRIBUTARY_HOST_DEVICE inline bool TakesMax(float value, float best) {
   return !(value <= best) && !(best != best);
 }
 
-// The inputs that an output's window covers along one axis: [begin, end)
-// within the plane, `padded` of them when the padding counts.
+// The inputs under an output's window along one axis: [begin, end) within the
+// plane. `padded` is their number including padding.
 struct WindowSpan {
   int64_t begin;
   int64_t end;
@@ -40,8 +40,8 @@ TRIBUTARY_HOST_DEVICE inline WindowSpan SpanOfColumn(const Window& w,
   return SpanOf(c, w.width, w.kernel_width, w.stride_width, w.padding_width);
 }
 
-// The place in plane x of the maximum that output (r, c) sees; padding never
-// is it.
+// The index in plane x of the maximum under the window of output (r, c).
+// Padding is never the maximum.
 TRIBUTARY_HOST_DEVICE inline int32_t WindowMax(const Window& w, int64_t r,
                                                int64_t c, const float* x) {
   int64_t where = -1;

@@ -2,9 +2,9 @@
 
 namespace tributary {
 
-// What the operands of matrix products (Gemm, convolutions, attention) are
-// rounded to before they are multiplied. Products are added up in float32
-// either way, and all else is float32.
+// The precision to which operands of matrix products (Gemm, convolutions,
+// attention) are rounded before they are multiplied. Sums and all other math
+// are float32 in either case.
 enum class ProductPrecision { kFloat32, kBfloat16 };
 
 }  // namespace tributary

@@ -4,8 +4,7 @@
 
 namespace tributary {
 
-// One element of the operations on rows; the sums over the row are the
-// caller's.
+// One element of the row operations. The caller computes the sums over the row.
 
 // dot: sum over the row of y dy.
 TRIBUTARY_HOST_DEVICE inline float SoftmaxGradient(float y, float dy,

@@ -8,12 +8,12 @@
 
 namespace tributary {
 
-// exp, tanh, the normal distribution and the logistic function in float32. The
-// libraries' versions differ between machines and are not vectorized; these are
-// the same everywhere. Polynomials are minimax fits (Remez) of the functions
-// named beside them.
+// exp, tanh, the normal distribution and the logistic function in float32.
+// Library versions differ between machines and are not vectorized; these give
+// the same bits everywhere. The polynomials are minimax fits (Remez) of the
+// functions that the comments name.
 
-// The bits of a float and back; std::bit_cast is host only.
+// Converts between a float and its bits. std::bit_cast is host-only.
 TRIBUTARY_HOST_DEVICE inline uint32_t FloatBits(float x) {
   uint32_t bits;
   memcpy(&bits, &x, sizeof(bits));
@@ -25,7 +25,7 @@ TRIBUTARY_HOST_DEVICE inline float BitsFloat(uint32_t bits) {
   return x;
 }
 
-// e^x within 2 units in the last place; 0 below -104, infinity above 89.
+// e^x, to within 2 units in the last place. 0 below -104, infinity above 89.
 TRIBUTARY_HOST_DEVICE inline float Exp(float x) {
   x = x < -104.0f ? -104.0f : x;
   x = x > 89.0f ? 89.0f : x;
@@ -33,7 +33,8 @@ TRIBUTARY_HOST_DEVICE inline float Exp(float x) {
   const float kRound = 12582912.0f;
   const float shifted = x * 1.44269504f + kRound;
   const float n = shifted - kRound;
-  // r = x - n ln 2 with ln 2 in two parts, the first exact in products by n.
+  // r = x - n ln 2. ln 2 is split in two, so that n times its first part is
+  // exact.
   const float r = (x - n * 0.693145752f) - n * 1.42860677e-6f;
   // (e^r - 1 - r) / r^2 on [-ln 2 / 2, ln 2 / 2].
   float p = 0.00139504483f;
@@ -42,7 +43,8 @@ TRIBUTARY_HOST_DEVICE inline float Exp(float x) {
   p = p * r + 0.16666519f;
   p = p * r + 0.500000009f;
   p = (p * (r * r) + r) + 1.0f;
-  // 2^n as two factors, so that results below the normal range are right too.
+  // Multiplies by 2^n in two factors, so that subnormal results are correct
+  // too.
   const int32_t exponent =
       static_cast<int32_t>(FloatBits(shifted) - FloatBits(kRound));
   const int32_t half = exponent >> 1;
@@ -57,7 +59,7 @@ TRIBUTARY_HOST_DEVICE inline float Sigmoid(float x) {
   return 1.0f / (1.0f + Exp(-x));
 }
 
-// tanh within 3 units in the last place.
+// tanh, to within 3 units in the last place.
 TRIBUTARY_HOST_DEVICE inline float Tanh(float x) {
   const float a = fabsf(x);
   const float large = 1.0f - 2.0f / (Exp(2.0f * a) + 1.0f);
@@ -73,8 +75,9 @@ TRIBUTARY_HOST_DEVICE inline float Tanh(float x) {
   return copysignf(a < 0.625f ? small : large, x);
 }
 
-// Phi(x), the normal distribution, within 2.5e-7 and, from -5 to 0, within 1e-6
-// of itself. bell: Exp(-x^2 / 2), which the density needs too.
+// Phi(x), the normal distribution function, to within 2.5e-7, and from -5 to 0
+// to within a relative error of 1e-6. bell: Exp(-x^2 / 2), which the caller
+// also uses for the density.
 TRIBUTARY_HOST_DEVICE inline float NormalCdf(float x, float bell) {
   // Phi(-a) e^(a^2 / 2) / t in t = 1 / (1 + 0.31 a), a from 0 to 15.
   const float t = 1.0f / (1.0f + 0.31f * fabsf(x));

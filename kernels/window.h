@@ -6,8 +6,9 @@
 
 namespace tributary {
 
-// A window that slides over planes of height x width, as PyTorch counts:
-// output (r, c) sees the inputs (r stride - padding + k dilation, ...).
+// A window that slides over planes of height x width, with PyTorch's
+// conventions: output (r, c) covers the inputs (r stride - padding + k
+// dilation, ...).
 struct Window {
   int64_t height = 0;
   int64_t width = 0;
@@ -47,7 +48,7 @@ struct Window {
 struct Convolution {
   int64_t in_channels = 1;
   int64_t out_channels = 1;
-  int64_t groups = 1;  // divides both
+  int64_t groups = 1;  // divides both channel counts
   Window window;
 
   // Elements of x and y of one row, and of one filter.
@@ -62,9 +63,9 @@ struct Convolution {
   }
 };
 
-// A part of a batch that one matrix product convolves: output rows
-// [first_row, first_row + out_rows) of each of `samples` samples. Its columns
-// count sample by sample, row by row.
+// The part of a batch that one matrix product convolves: output rows
+// [first_row, first_row + out_rows) of `samples` samples. The columns are
+// ordered by sample, then by row.
 struct ConvolutionTile {
   int64_t first_sample = 0;
   int64_t samples = 0;

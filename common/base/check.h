@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-// For our own bugs only: what comes from a file, a flag or the network gets a
-// status instead (docs/style.md). Depends on nothing, kernels use it too.
+// Only for our own bugs. A fault in a file, a flag or network input returns a
+// status instead (docs/style.md). Depends on nothing, since kernels use it too.
 #define TRIBUTARY_CHECK(condition)                                          \
   do {                                                                      \
     if (!(condition)) [[unlikely]] {                                        \

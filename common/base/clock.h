@@ -6,17 +6,18 @@
 
 namespace tributary {
 
-// Monotonic time, injected so that tests set it: no test sleeps.
+// A monotonic clock. It is injected, so that tests set the time and never
+// sleep.
 class Clock {
  public:
   virtual ~Clock() = default;
   virtual int64_t NowMicros() const = 0;
 
-  // The machine's steady clock; lives for ever.
+  // The machine's steady clock. It is never destroyed.
   static const Clock& Real();
 };
 
-// Stands still until told.
+// A clock for tests: time changes only when AdvanceMicros is called.
 class ManualClock final : public Clock {
  public:
   int64_t NowMicros() const override { return now_micros_.load(); }

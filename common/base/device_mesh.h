@@ -4,18 +4,19 @@
 
 namespace tributary {
 
-// Which workers hold a parameter: those of one stage, or two that share it, and
-// of one tensor rank.
+// The workers that hold a parameter: those of one stage, or of two stages that
+// share it, and of one tensor rank.
 struct Holders {
-  int stage = -1;        // -1: of every stage
-  int tensor = -1;       // -1: every tensor rank
-  int other_stage = -1;  // -1: none; after `stage`
+  int stage = -1;        // -1: all stages
+  int tensor = -1;       // -1: all tensor ranks
+  int other_stage = -1;  // -1: none; else above `stage`
 
   friend bool operator==(const Holders&, const Holders&) = default;
 };
 
-// The workers as data x stages x tensor ranks, the tensor rank fastest: those
-// that exchange most stand next to each other (Narayanan et al. 2021).
+// The mesh of workers: data x stages x tensor ranks. The tensor rank varies
+// fastest, so that the workers that exchange most have neighbouring ranks
+// (Narayanan et al. 2021).
 struct DeviceMesh {
   int data = 1;
   int stages = 1;
@@ -30,7 +31,7 @@ struct DeviceMesh {
   };
 
   int size() const { return data * stages * tensor; }
-  // How many workers hold one replica of the model.
+  // Number of workers that hold one replica of the model.
   int model_size() const { return stages * tensor; }
   int RankOf(const Place& place) const {
     return (place.data * stages + place.stage) * tensor + place.tensor;

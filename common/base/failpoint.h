@@ -1,20 +1,21 @@
 #pragma once
 
-// Named places in the code where a test makes a process fail. A build with
-// TRIBUTARY_FAILPOINTS (test builds alone) reads them from the environment:
+// Named places in the code where a test makes a process fail. Only test builds
+// define TRIBUTARY_FAILPOINTS; they read the failpoints from the environment:
 //
 //   TRIBUTARY_FAILPOINT=name:nth:action[,name:nth:action...]
 //   TRIBUTARY_FAILPOINT_FIRED=DIRECTORY
 //
-// The nth time (from 1) that a process comes to the place `name`, it does
-//   kill        ends as by kill -9
-//   stop        stops itself until somebody continues it (SIGSTOP)
+// When a process reaches the place `name` for the nth time (counted from 1), it
+// does the action and reports it on stderr:
+//   kill        kills itself with SIGKILL
+//   stop        stops itself with SIGSTOP until it is continued
 //   error       takes the error branch of TRIBUTARY_FAILPOINT_OR
-//   delay=MS    sleeps for so many milliseconds
-// and says so on stderr. With a directory each entry fires once in the first
-// process that comes there, not again in its replacement, and leaves the file
-// DIRECTORY/name:nth with one line: the process id and the action. Without one
-// it fires in every process. In all other builds the macros are nothing.
+//   delay=MS    sleeps for MS milliseconds
+// With a DIRECTORY, each entry fires once: in the first process that reaches
+// it, and not again in its replacement. It leaves the file DIRECTORY/name:nth
+// with one line, the process ID and the action. Without a DIRECTORY, the entry
+// fires in every process. In all other builds the macros do nothing.
 
 #ifdef TRIBUTARY_FAILPOINTS
 
@@ -40,12 +41,12 @@ struct Entry {
   std::string id;  // name:nth
   std::string name;
   int64_t nth = 0;
-  std::string what;  // the action as it was written
+  std::string what;  // the action as written in the entry
   Action action = Action::kNone;
   int64_t delay_ms = 0;
 };
 
-// All digits and more than none; else -1.
+// The number, when `text` is 1 to 9 digits; else -1.
 inline int64_t NumberIn(std::string_view text) {
   if (text.empty() || text.size() > 9) return -1;
   for (char c : text) {
@@ -54,7 +55,7 @@ inline int64_t NumberIn(std::string_view text) {
   return std::stoll(std::string(text));
 }
 
-// False when `text` is no name:nth:action.
+// False when `text` is not name:nth:action.
 inline bool ReadEntry(std::string_view text, Entry* entry) {
   const size_t first = text.find(':');
   const size_t second = text.find(':', first + 1);
@@ -74,7 +75,7 @@ inline bool ReadEntry(std::string_view text, Entry* entry) {
   return entry->nth > 0 && entry->action != Action::kNone;
 }
 
-// False when one of the entries, which commas separate, is none.
+// Parses entries separated by commas. False when one is malformed.
 inline bool ReadEntries(std::string_view text, std::vector<Entry>* entries) {
   while (!text.empty()) {
     const size_t comma = text.find(',');
@@ -87,7 +88,7 @@ inline bool ReadEntries(std::string_view text, std::vector<Entry>* entries) {
   return true;
 }
 
-// True for the first who asks, in all processes that share `directory`.
+// True for the first caller among all processes that share `directory`.
 inline bool LeavesMark(const std::string& directory, const Entry& entry,
                        std::string_view text) {
   if (directory.empty()) return true;
@@ -99,7 +100,7 @@ inline bool LeavesMark(const std::string& directory, const Entry& entry,
   return written == static_cast<ssize_t>(text.size());
 }
 
-// One place. Thread-safe; without entries a hit reads one constant.
+// One failpoint. Thread-safe. Without entries, a hit only reads a constant.
 class Place {
  public:
   Place(std::string_view name, const char* entries, const char* fired)
@@ -118,7 +119,7 @@ class Place {
       : Place(name, getenv("TRIBUTARY_FAILPOINT"),
               getenv("TRIBUTARY_FAILPOINT_FIRED")) {}
 
-  // What is to happen now; `entry` says the rest. Told before it happens.
+  // Returns the entry that fires now, or null. Reports it before the action.
   const Entry* Hit() {
     if (entries_.empty()) return nullptr;
     const int64_t hit = ++hits_;
@@ -142,7 +143,7 @@ class Place {
   std::atomic<int64_t> hits_{0};
 };
 
-// True when the caller is to take its error branch.
+// Does the entry's action. True when the caller must take its error branch.
 inline bool Fire(const Entry* entry) {
   if (entry == nullptr) return false;
   if (entry->action == Action::kKill) kill(getpid(), SIGKILL);
@@ -155,8 +156,8 @@ inline bool Fire(const Entry* entry) {
 
 }  // namespace tributary::failpoint
 
-// `statement` is what the error branch does, such as `return Status`; the
-// actions but `error` happen before it and skip it.
+// `statement` is the error branch, such as `return Status`. The other actions
+// happen in its place and skip it.
 #define TRIBUTARY_FAILPOINT_OR(name, statement)       \
   do {                                                \
     static ::tributary::failpoint::Place place(name); \
@@ -165,7 +166,7 @@ inline bool Fire(const Entry* entry) {
     }                                                 \
   } while (false)
 
-// `statement` runs first, where something is about to happen.
+// Runs `statement` before the action, for a failpoint just before an effect.
 #define TRIBUTARY_FAILPOINT_AFTER(name, statement)           \
   do {                                                       \
     static ::tributary::failpoint::Place place(name);        \

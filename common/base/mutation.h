@@ -1,14 +1,13 @@
 #pragma once
 
-// Planted defects, so that tests can be tested: each must be found by the
-// simulator (tests/simulation/mutation_test.cc). A condition of the product
-// says
+// Planted defects that test the tests: the simulator must find each one
+// (tests/simulation/mutation_test.cc). Product code plants one in a condition:
 //
 //   if (incarnation < fence && !TRIBUTARY_MUTATED("no-incarnation-fence"))
 //
-// Only the second build of the simulated libraries has TRIBUTARY_MUTATIONS; it
-// plants the one defect that the environment's TRIBUTARY_MUTATION names. In all
-// other builds the macro is `false`.
+// Only a second build of the simulated libraries defines TRIBUTARY_MUTATIONS.
+// It plants the one defect that the environment variable TRIBUTARY_MUTATION
+// names. In all other builds the macro is `false`.
 #ifdef TRIBUTARY_MUTATIONS
 
 #include <cstdlib>

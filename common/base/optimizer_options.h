@@ -2,9 +2,9 @@
 
 namespace tributary {
 
-// Which optimizer and its constants, as the job file resolves them; a field
-// that the kind does not name is unused. Defaults are PyTorch's. Depends on
-// nothing: kernels use it too.
+// The optimizer and its constants, as resolved from the job file. Each kind
+// uses only the fields that name it. Defaults are PyTorch's. Depends on
+// nothing, since kernels use it too.
 struct OptimizerOptions {
   enum class Kind { kSgd, kAdam, kAdamW, kAdagrad, kRmsprop, kLamb, kFtrl };
 
@@ -20,11 +20,11 @@ struct OptimizerOptions {
 
   double beta1 = 0.9;  // adam, adamw, lamb
   double beta2 = 0.999;
-  double epsilon = 1e-8;  // and adagrad, rmsprop
+  double epsilon = 1e-8;  // adam, adamw, lamb, adagrad, rmsprop
   bool amsgrad = false;
 
   double learning_rate_decay = 0;  // adagrad
-  double initial_accumulator = 0;  // and ftrl
+  double initial_accumulator = 0;  // adagrad, ftrl
 
   double alpha = 0.99;  // rmsprop
   bool centered = false;
@@ -37,8 +37,8 @@ struct OptimizerOptions {
   double l1 = 0;
   double l2 = 0;
 
-  // Running averages (ParameterSpec) become what comes: whoever sends it has
-  // moved them.
+  // True when the received values replace running averages (ParameterSpec),
+  // because the sender has already averaged them.
   bool takes_running_averages = false;
 };
 

@@ -4,7 +4,8 @@
 
 namespace tributary {
 
-// Seen as [outer, groups, extent, inner], the slice is [.., begin to end, ..].
+// With the parameter seen as [outer, groups, extent, inner], the slice is [:,
+// :, begin to end, :].
 std::vector<SliceRun> RunsOf(const Shape& shape, const ParameterSlice& slice) {
   if (slice.whole()) return {{0, 0, NumElements(shape)}};
   int64_t runs = slice.groups, inner = 1;

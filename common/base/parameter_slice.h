@@ -7,15 +7,16 @@
 
 namespace tributary {
 
-// Where part `part` of n things begins that are cut evenly over `parts`: the
-// parts differ by at most one. Part `parts` begins at n.
+// The first element of part `part` when n elements are split evenly into
+// `parts`; sizes differ by at most one. For part == parts it is n.
 constexpr int64_t EvenCut(int64_t n, int parts, int part) {
   return n * part / parts;
 }
 
-// What one tensor-parallel rank holds of a parameter: extent `dim` consists of
-// `groups` equal runs (the three of an attention's in_proj_weight), and the
-// rank has elements [begin, end) of each. By default the whole parameter.
+// The slice of a parameter on one tensor-parallel rank. Dimension `dim`
+// consists of `groups` equal runs (such as the three of an attention's
+// in_proj_weight), and the slice has elements [begin, end) of each run. The
+// default is the whole parameter.
 struct ParameterSlice {
   int dim = -1;
   int64_t begin = 0;
@@ -27,7 +28,7 @@ struct ParameterSlice {
                          const ParameterSlice&) = default;
 };
 
-// Elements [from, from + size) of the whole parameter, in C order, stand at
+// Elements [from, from + size) of the whole parameter, in C order, are elements
 // [to, to + size) of the slice.
 struct SliceRun {
   int64_t from = 0;
@@ -35,12 +36,13 @@ struct SliceRun {
   int64_t size = 0;
 };
 
-// In the order of the slice's elements; `shape` is the whole parameter's.
+// The runs in the order of the slice's elements. shape: the whole parameter's.
 std::vector<SliceRun> RunsOf(const Shape& shape, const ParameterSlice& slice);
 
 Shape ShapeOfSlice(const Shape& shape, const ParameterSlice& slice);
 
-// Cuts a slice out of the whole parameter, and puts it back in its place.
+// SliceParameter copies the slice out of the whole parameter; PlaceSlice copies
+// it back.
 void SliceParameter(const Shape& shape, const ParameterSlice& slice,
                     const float* whole, float* part);
 void PlaceSlice(const Shape& shape, const ParameterSlice& slice,

@@ -9,21 +9,22 @@
 
 namespace tributary {
 
-// A tensor of the model, trained or kept as a running average: its name as
-// torch.nn.Sequential gives it and its shape.
+// A tensor of the model, trained or kept as a running average. It has the name
+// that torch.nn.Sequential would give it.
 struct ParameterSpec {
   std::string name;
   Shape shape;
-  // Where the workers' mesh cuts the model: who holds it, and, of a slice,
-  // which part of which parameter it is. A slice's name has "@" and its tensor
-  // rank behind the parameter's.
+  // Set when the workers' mesh partitions the model: the workers that hold the
+  // tensor and, for a slice, its parameter and its part of it. A slice's name
+  // is the parameter's with "@" and the tensor rank appended.
   Holders holders = {};
-  std::string whole_name = {};  // empty: it is no slice
+  std::string whole_name = {};  // empty: not a slice
   Shape whole_shape = {};
   ParameterSlice slice = {};
-  // Above 0: no weight but a running average, of a batch norm's mean say. What
-  // comes in its gradient's place is the batch's own value, and an update moves
-  // it so far there (kernels/optimizer.h).
+  // Above 0: the tensor is a running average, such as a batch norm's mean, and
+  // not a weight. Workers then send the batch's own value instead of a
+  // gradient, and an update moves the tensor this fraction of the way towards
+  // that value (kernels/optimizer.h).
   double running_momentum = 0;
 
   bool is_running() const { return running_momentum > 0; }
@@ -31,7 +32,7 @@ struct ParameterSpec {
   friend bool operator==(const ParameterSpec&, const ParameterSpec&) = default;
 };
 
-// In forward order; the index of a parameter is its place here.
+// In forward order. The index of a parameter is its index here.
 using ParameterSpecs = std::vector<ParameterSpec>;
 
 }  // namespace tributary

@@ -6,8 +6,9 @@
 
 namespace tributary {
 
-// What each rank's mean gradient counts in the mean over all samples, for
-// weighted sums in rank order: samples / all samples, 0 for a rank without any.
+// The weight of each rank's mean gradient in the mean over all samples: the
+// rank's samples / all samples, or 0 for a rank without samples. For weighted
+// sums in rank order.
 inline std::vector<float> SampleWeights(const std::vector<uint64_t>& samples) {
   double total = 0;
   for (uint64_t s : samples) total += static_cast<double>(s);

@@ -16,7 +16,7 @@ inline int64_t NumElements(const Shape& shape) {
   return n;
 }
 
-// Float32 memory that someone else owns, on the host or on a device.
+// A view of float32 memory, on the host or on a device. Does not own it.
 struct TensorView {
   float* data = nullptr;
   Shape shape;

@@ -5,9 +5,9 @@
 
 namespace tributary {
 
-// The steps (from 1) of which workers say when they did what: the first 64, and
-// then 32 of every doubling, so that a record of any run stays small and still
-// has steps of every part of it.
+// True for the steps (from 1) whose timeline workers report: the first 64
+// steps, then 32 steps of each doubling. The record of a run of any length
+// stays small and still covers all of it.
 constexpr bool IsTimelineStep(int64_t step) {
   if (step < 1) return false;
   if (step <= 64) return true;
@@ -15,7 +15,7 @@ constexpr bool IsTimelineStep(int64_t step) {
   return step % (int64_t{1} << (doublings - 5)) == 0;
 }
 
-// Spans that one report may hold.
+// Most spans that one report may hold.
 inline constexpr int kMaxStepSpans = 512;
 
 }  // namespace tributary

@@ -6,7 +6,7 @@
 
 namespace tributary {
 
-// Owns a file descriptor; -1 is none.
+// Owns a file descriptor; -1 when it owns none.
 class UniqueFd {
  public:
   explicit UniqueFd(int fd = -1) : fd_(fd) {}
@@ -21,7 +21,7 @@ class UniqueFd {
 
   int get() const { return fd_; }
   bool ok() const { return fd_ >= 0; }
-  // The caller closes it, and learns what close says.
+  // Gives up ownership. The caller must close it and so sees close's error.
   int Release() { return std::exchange(fd_, -1); }
 
  private:

@@ -19,7 +19,8 @@ double AreaUnderCurve(absl::Span<const float> scores,
   std::sort(order.begin(), order.end(),
             [&](size_t a, size_t b) { return scores[a] < scores[b]; });
 
-  // Twice the number of (positive, lower negative) pairs: exact in integers.
+  // Twice the number of (positive, lower negative) pairs, exact as an integer.
+  // Equal scores count as half a pair.
   uint64_t wins_twice = 0, positives = 0, negatives = 0;
   for (size_t begin = 0; begin < order.size();) {
     const float score = scores[order[begin]];

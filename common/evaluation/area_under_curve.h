@@ -6,9 +6,9 @@
 namespace tributary {
 
 // Area under the receiver operating characteristic: the probability that a
-// positive sample scores higher than a negative one, equal scores counting half
-// (Mann and Whitney 1947, by ranks). targets: 0 or 1 for each score. NaN
-// without both classes, or when a score is NaN.
+// positive sample scores higher than a negative one, where equal scores count
+// half (Mann and Whitney 1947, by ranks). targets: 0 or 1 for each score. NaN
+// unless there are both classes, or when a score is NaN.
 double AreaUnderCurve(absl::Span<const float> scores,
                       absl::string_view targets);
 

@@ -78,7 +78,7 @@ std::map<std::string, double> Evaluation::Metrics() const {
   }
   metrics["accuracy"] = static_cast<double>(sum_.correct()) / values;
   if (loss_.has_cross_entropy() && sum_.values() > sum_.samples()) {
-    metrics["perplexity"] = std::exp(metrics["loss"]);  // of sequences
+    metrics["perplexity"] = std::exp(metrics["loss"]);  // for sequences
   }
   if (loss_.has_bce_with_logits()) {
     const auto positives =

@@ -9,24 +9,24 @@
 
 namespace tributary {
 
-// Adds up the parts of one evaluation, whoever computed them, into metrics of
-// the whole. Sums depend on the order of Add in their last bits: add parts in
-// rank order.
+// Adds up the parts of one evaluation into metrics of the whole. The last bits
+// of the sums depend on the order of Add, so add parts in rank order.
 class Evaluation {
  public:
-  // The loss that the job trains says which metrics there are.
+  // The job's training loss determines which metrics there are.
   explicit Evaluation(const v1::LossSpec& loss) : loss_(loss) {}
 
-  // InvalidArgument when the part contradicts itself; it is not added then.
+  // InvalidArgument when the part contradicts itself or the earlier parts; then
+  // it is not added.
   absl::Status Add(const v1::EvaluationPart& part);
 
-  // By name; none before the first sample.
-  //   cross_entropy    loss (mean), accuracy
+  // Metrics by name; empty before the first sample.
+  //   cross_entropy    loss (mean), accuracy; perplexity for sequences
   //   bce_with_logits  loss, accuracy (positive where the logit is >= 0), auc
   //   mse              loss, r2
-  // auc is exact, equal scores counting half, and missing unless both classes
-  // are there; r2 is missing when all targets are equal. Several outputs of a
-  // sample count like several samples, in the loss as their mean.
+  // auc is exact, with equal scores counted half, and absent unless both
+  // classes occur. r2 is absent when all targets are equal. Each output of a
+  // sample counts like a sample; the loss is the mean over all outputs.
   std::map<std::string, double> Metrics() const;
 
  private:

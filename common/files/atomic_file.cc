@@ -24,7 +24,7 @@ constexpr char kAside[] = ".partial-";
 absl::StatusOr<std::unique_ptr<AtomicFile>> AtomicFile::Create(
     const std::string& path) {
   static std::atomic<int> counter{0};
-  constexpr int kAttempts = 100;  // names that a crashed process left behind
+  constexpr int kAttempts = 100;  // skips names of crashed processes
   for (int i = 0; i < kAttempts; ++i) {
     std::string aside =
         absl::StrCat(path, kAside, getpid(), "-", counter.fetch_add(1));
@@ -64,7 +64,7 @@ absl::Status AtomicFile::Commit() {
     return FileError(path_, "rename", errno);
   }
   aside_.clear();
-  // The entry of a renamed file is safe only with its folder.
+  // The rename is durable only when its directory is synced.
   return SyncFolder(std::filesystem::path(path_).parent_path().string());
 }
 

@@ -11,12 +11,12 @@
 
 namespace tributary {
 
-// A file that is there whole or not at all: written aside in the same folder,
-// brought to the disk, then renamed. Not committed, nothing of it stays. A file
-// that stood under the name is replaced by Commit and untouched before.
+// A file that appears whole or not at all. Its data goes to a temporary file in
+// the same directory; Commit syncs that file and renames it, which replaces a
+// file of the same name. Without Commit the temporary file is removed.
 class AtomicFile {
  public:
-  // Errors of this class name the path and what the system said.
+  // Errors of this class name the path and the system's error.
   static absl::StatusOr<std::unique_ptr<AtomicFile>> Create(
       const std::string& path);
   ~AtomicFile();
@@ -25,7 +25,7 @@ class AtomicFile {
   absl::Status Append(absl::string_view text) {
     return Append(text.data(), text.size());
   }
-  // After an error the file is not there; a Commit is the last call.
+  // The last call. After an error the file has not appeared.
   absl::Status Commit();
 
  private:
@@ -33,14 +33,14 @@ class AtomicFile {
       : path_(std::move(path)), aside_(std::move(aside)), fd_(std::move(fd)) {}
 
   const std::string path_;
-  std::string aside_;  // where it is written; empty once committed
+  std::string aside_;  // the temporary file's path; empty once committed
   UniqueFd fd_;
 };
 
 absl::Status WriteFileAtomically(const std::string& path,
                                  absl::string_view contents);
 
-// Removes what writers that were killed have left aside in `folder`; nobody may
+// Removes temporary files that killed writers left in `folder`. No process may
 // be writing there.
 void RemoveHalfWritten(const std::string& folder);
 

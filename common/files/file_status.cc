@@ -32,7 +32,7 @@ absl::Status SyncFolder(const std::string& folder) {
   const UniqueFd fd(open(folder.empty() ? "." : folder.c_str(),
                          O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.ok()) return FileError(folder, "open", errno);
-  // Some file systems cannot sync a folder and say EINVAL.
+  // Some file systems cannot sync a directory and return EINVAL.
   if (fsync(fd.get()) != 0 && errno != EINVAL) {
     return FileError(folder, "fsync", errno);
   }

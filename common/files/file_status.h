@@ -7,12 +7,13 @@
 
 namespace tributary {
 
-// "PATH: ACTION: what errno says". ResourceExhausted: there is no room.
-// DataLoss: the disk failed. NotFound: there is no such file. Else Unavailable.
+// An error with the text "PATH: ACTION: errno's text". ResourceExhausted when
+// the disk is full, DataLoss when it failed, NotFound when the file does not
+// exist, else Unavailable.
 absl::Status FileError(const std::string& path, absl::string_view action,
                        int error);
 
-// Brings a folder's entries to the disk; "" is the working folder.
+// Syncs a directory's entries to the disk. "" is the current directory.
 absl::Status SyncFolder(const std::string& folder);
 
 }  // namespace tributary

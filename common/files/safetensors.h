@@ -14,20 +14,21 @@
 
 namespace tributary {
 
-// Float32 tensors in the safetensors format (huggingface.co/docs/safetensors):
-// 8 bytes of header length, little-endian; the header, JSON that gives each
-// name its dtype, shape and data_offsets, padded with spaces to a multiple of
-// 8; then the tensors, C order, without holes.
+// Float32 tensors in the safetensors format (huggingface.co/docs/safetensors).
+// A file consists of the header's length (8 bytes, little-endian); the header,
+// a JSON object that gives each name its dtype, shape and data_offsets, padded
+// with spaces to a multiple of 8; and the tensors in C order, without gaps.
 
-// Writes one file, tensor after tensor, so that the values need not be in
-// memory together. The file appears with Commit, whole.
+// Writes one file, tensor by tensor, so that the values need not be in memory
+// all at once. The file appears, complete, with Commit.
 class SafetensorsWriter {
  public:
-  // InvalidArgument when two tensors have one name or a name is not UTF-8.
+  // InvalidArgument when two tensors have the same name or a name is not UTF-8.
   static absl::StatusOr<std::unique_ptr<SafetensorsWriter>> Create(
       const std::string& path, const ParameterSpecs& specs);
 
-  // The next values, in the order of the specs; a call may end within a tensor.
+  // Appends the next values, in the order of the specs. A call may end inside a
+  // tensor.
   absl::Status Append(absl::Span<const float> values);
   // FailedPrecondition when values are missing.
   absl::Status Commit();
@@ -47,18 +48,18 @@ absl::Status WriteSafetensors(const std::string& path,
                               const ParameterSpecs& specs,
                               absl::Span<const float* const> data);
 
-// Reads tensors one by one. Opening reads and checks the header alone: no value
-// is read before the offsets are known to be in the file, to leave no hole and
-// to overlap nowhere.
+// Reads tensors one by one. Open reads and checks only the header. No value is
+// read before its offsets are known to be inside the file, without gaps and
+// without overlaps.
 class SafetensorsReader {
  public:
-  // NotFound, or InvalidArgument with the place in the file.
+  // NotFound, or InvalidArgument with the position in the file.
   static absl::StatusOr<SafetensorsReader> Open(const std::string& path);
 
   // In the order of the data.
   const ParameterSpecs& tensors() const { return tensors_; }
 
-  // Reads tensors()[index] into `values`, which has its size.
+  // Reads tensors()[index] into `values`, which must have its size.
   absl::Status Read(size_t index, absl::Span<float> values) const;
 
  private:
@@ -68,16 +69,16 @@ class SafetensorsReader {
   std::string path_;
   UniqueFd fd_;
   ParameterSpecs tensors_;
-  std::vector<uint64_t> offsets_;  // of each tensor, from the file's start
+  std::vector<uint64_t> offsets_;  // byte offset of each tensor
 };
 
-// OK when the file's tensors are those of `specs`, by name and shape, in any
-// order and no others; else says the first that is missing, different or too
-// many.
+// OK when the file has exactly the tensors of `specs`, by name and shape, in
+// any order. Otherwise the error names the first tensor that is missing,
+// different or unexpected.
 absl::Status MatchTensors(const SafetensorsReader& reader,
                           const ParameterSpecs& specs);
 
-// All tensors in the order of `specs`, which MatchTensors must accept.
+// Reads all tensors in the order of `specs`, which MatchTensors must accept.
 absl::StatusOr<std::vector<std::vector<float>>> ReadSafetensors(
     const std::string& path, const ParameterSpecs& specs);
 

@@ -21,7 +21,7 @@ namespace {
 using nlohmann::json;
 
 constexpr uint64_t kLengthBytes = 8;
-// Tens of thousands of tensors; bounds what a wrong file makes us allocate.
+// Room for tens of thousands of tensors. Bounds the allocation for a bad file.
 constexpr uint64_t kMaxHeaderBytes = 16 << 20;
 
 struct Entry {
@@ -53,7 +53,7 @@ absl::Status ReadAt(const std::string& path, int fd, uint64_t offset,
   return absl::OkStatus();
 }
 
-// Checks one header against the size of the data behind it.
+// Checks one header against the size of the data that follows it.
 class HeaderReader {
  public:
   HeaderReader(const std::string& path, uint64_t data_bytes)
@@ -83,7 +83,7 @@ class HeaderReader {
     return absl::InvalidArgumentError(absl::StrCat(path_, ": ", text...));
   }
 
-  // A name that stands twice is refused; the parser would keep one of the two.
+  // Refuses duplicate names, of which the JSON parser would keep only one.
   absl::StatusOr<json> Parse(const std::string& text) const {
     std::set<std::string> names;
     std::string twice;
@@ -126,7 +126,8 @@ class HeaderReader {
         return Error(tensor, " wants whole numbers in its shape");
       }
       const uint64_t n = extent.get<uint64_t>();
-      // A file cannot hold more; so neither the product nor int64 overflow.
+      // No extent of a tensor in the file exceeds data_bytes_, so the checks
+      // here also keep the product and int64 from overflowing.
       if (n > data_bytes_ || (n > 0 && bytes > UINT64_MAX / n)) {
         return Error(tensor, " has a shape larger than the file");
       }

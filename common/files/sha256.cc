@@ -17,7 +17,7 @@ void Sha256::Free::operator()(EVP_MD_CTX* context) const {
   EVP_MD_CTX_free(context);
 }
 
-// OpenSSL fails here only when memory does.
+// OpenSSL fails here only when it runs out of memory.
 Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
   TRIBUTARY_CHECK(context_ != nullptr);
   TRIBUTARY_CHECK(EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) ==

@@ -11,13 +11,13 @@ struct evp_md_ctx_st;  // OpenSSL's EVP_MD_CTX
 
 namespace tributary {
 
-// SHA-256 (FIPS 180-4) of bytes that come piece by piece.
+// SHA-256 (FIPS 180-4) of bytes that arrive in pieces.
 class Sha256 {
  public:
   Sha256();
 
   void Update(const void* data, size_t size);
-  // 64 lower-case hexadecimal digits; the last call.
+  // 64 lower-case hexadecimal digits. The last call.
   std::string HexDigest();
 
  private:
@@ -27,9 +27,9 @@ class Sha256 {
   std::unique_ptr<evp_md_ctx_st, Free> context_;
 };
 
-// What summary.json calls weights_sha256: over the little-endian float32 bytes
-// of all parameters, in the order of `specs` and without anything between.
-// data[i] holds specs[i].size() values.
+// The weights_sha256 of summary.json: the hash of the little-endian float32
+// bytes of all parameters, in the order of `specs`, without separators. data[i]
+// holds specs[i].size() values.
 std::string WeightsSha256(const ParameterSpecs& specs,
                           absl::Span<const float* const> data);
 

@@ -55,7 +55,8 @@ absl::StatusOr<std::string> LocalHostTowards(absl::string_view address) {
     return absl::UnavailableError(
         absl::StrCat("cannot look up ", host, ": ", gai_strerror(error)));
   }
-  // Connecting a datagram socket sends nothing; it chooses the way.
+  // Connecting a datagram socket sends nothing; the kernel only selects a
+  // route.
   const UniqueFd fd(socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_storage own = {};
   socklen_t size = sizeof(own);

@@ -8,22 +8,22 @@
 
 namespace tributary {
 
-// OK when `address` reads host:port with a port of at most 65535.
+// OK when `address` is host:port with a port of at most 65535.
 absl::Status CheckAddress(absl::string_view address);
 
-// Of host:port, for any number of colons in the host; CheckAddress first.
+// The host of host:port; the host may contain colons. Call CheckAddress first.
 absl::string_view HostOf(absl::string_view address);
 
-// The same without the brackets around an IPv6 address, which no resolver
-// takes.
+// The host without the brackets around an IPv6 address, which resolvers do not
+// accept.
 absl::string_view LookupHostOf(absl::string_view address);
 
-// Where others reach whoever listens on `listen` and got `port`: the same host,
-// or this machine's name where that is a wildcard.
+// The address under which other machines reach a listener on `listen` that got
+// `port`: the same host, or this machine's name if the host is a wildcard.
 std::string ReachableAddress(absl::string_view listen, int port);
 
-// This machine's address on the way to `address`, as a number: where that
-// machine, and others near it, reach this one. Unavailable: there is no way.
+// This machine's numeric address on the route to `address`: other machines on
+// that side can reach this one there. Unavailable when there is no route.
 absl::StatusOr<std::string> LocalHostTowards(absl::string_view address);
 
 }  // namespace tributary

@@ -6,8 +6,9 @@
 namespace tributary {
 namespace {
 
-// The default action is back and the signal not blocked, so raise() returns to
-// process 1 alone.
+// SA_RESETHAND has restored the default action and SA_NODEFER leaves the signal
+// unblocked, so raise() ends the process. It returns only in process 1 of a
+// container.
 void OnSignal(int signal) {
   raise(signal);
   _exit(128 + signal);

@@ -2,12 +2,12 @@
 
 namespace tributary {
 
-// Lets SIGTERM and SIGINT end this process at once: killed by the signal, and
-// as process 1 of a container, which no signal kills that it does not handle,
-// with exit code 128 + signal. Call it first in main.
+// Makes SIGTERM and SIGINT end this process at once. The process is killed by
+// the signal. Process 1 of a container, which the default action does not kill,
+// exits with code 128 + signal. Call it first in main.
 //
-// For daemons that may die at any point anyhow: what they leave behind is
-// written aside and renamed, and the others see their lease run out.
+// For daemons, which may die at any point: they write files aside and rename
+// them, and other processes notice their expired lease.
 void EndOnSignal();
 
 }  // namespace tributary

@@ -6,7 +6,7 @@
 
 namespace tributary {
 
-// Most resident memory that this process has had so far.
+// The largest resident memory of this process so far.
 inline uint64_t PeakMemoryBytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);

@@ -7,8 +7,8 @@
 namespace tributary {
 namespace {
 
-// With less, gRPC's threads could not start: it would hang, or end the process
-// without a word.
+// With less address space gRPC cannot start its threads: it hangs, or ends the
+// process without a message.
 constexpr uint64_t kLeastAddressSpace = uint64_t{1152} << 20;
 
 uint64_t LimitOf(int resource) {

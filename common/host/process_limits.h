@@ -6,16 +6,16 @@
 
 namespace tributary {
 
-// Raises the number of files that this process may open to what it is allowed
-// to raise it to: each connection is one. Call it first in main; programs that
-// this one starts inherit it.
+// Raises the soft limit of open files, of which each connection is one, to the
+// hard limit. Call it first in main; child processes inherit the limit.
 void RaiseFileLimit();
 
-// How many files, connections among them, this process may have open.
+// How many files, including connections, this process may have open.
 uint64_t FileLimit();
 
-// FailedPrecondition, naming the limit and how to change it, when this process
-// may open fewer files than `files`, or has too little address space for gRPC.
+// FailedPrecondition when this process may open fewer than `files` files or has
+// too little address space for gRPC. The message names the limit and its ulimit
+// flag.
 absl::Status CheckProcessLimits(uint64_t files);
 
 }  // namespace tributary

@@ -28,8 +28,8 @@ int64_t NanosOf(clockid_t clock) {
   return now.tv_sec * kNanosPerSecond + now.tv_nsec;
 }
 
-// When AwaitFor of this thread ends, in nanoseconds of the steady clock; 0:
-// nobody is in it.
+// The end of this thread's AwaitFor, in nanoseconds of the steady clock; 0 when
+// the thread is not in AwaitFor.
 thread_local int64_t awaited_until = 0;
 
 }  // namespace
@@ -47,7 +47,7 @@ bool AwaitFor(absl::Mutex* mu, const absl::Condition& condition,
 
 }  // namespace tributary
 
-// From release 20230802 on Abseil measures timeouts with the steady clock.
+// Since release 20230802 Abseil measures timeouts with the steady clock.
 #if defined(ABSL_LTS_RELEASE_VERSION) &&   \
     ABSL_LTS_RELEASE_VERSION < 20230802 && \
     ABSL_WAITER_MODE == ABSL_WAITER_MODE_FUTEX
@@ -58,11 +58,12 @@ namespace {
 using absl::synchronization_internal::KernelTimeout;
 using absl::synchronization_internal::Waiter;
 
-// What is left until a moment of the wall clock. Abseil interpolates that clock
-// between readings two seconds apart, gRPC reads it each time, so for a while
-// after a step they disagree and the moment may have been made with either. Of
-// the two answers the shorter one that is not over: gRPC looks at its own clock
-// and waits again where that is too short.
+// The time left until `wall`, a time of the wall clock. After the wall clock
+// steps, Abseil and gRPC disagree for a while, because Abseil interpolates it
+// between readings two seconds apart and gRPC reads it every time. `wall` may
+// come from either, so this takes the shorter of the two differences that is
+// not negative. If that is too short, gRPC checks its own clock and waits
+// again.
 int64_t NanosUntil(int64_t wall) {
   const int64_t by_reading = wall - NanosOf(CLOCK_REALTIME);
   const int64_t by_abseil = wall - absl::GetCurrentTimeNanos();
@@ -70,9 +71,9 @@ int64_t NanosUntil(int64_t wall) {
   return std::max<int64_t>(shorter >= 0 ? shorter : longer, 0);
 }
 
-// The moment of the wall clock at which a wait shall end, on the steady clock.
-// A wait that is interrupted and entered again asks for the same moment and
-// gets the same answer, whatever became of the wall clock meanwhile.
+// Converts the wall-clock deadline of a wait to the steady clock. A wait that
+// is interrupted and entered again passes the same deadline and gets the same
+// result, even if the wall clock has stepped since.
 int64_t SteadyDeadline(KernelTimeout timeout) {
   if (awaited_until != 0) return awaited_until;
   thread_local int64_t last_wall = 0;
@@ -86,10 +87,10 @@ int64_t SteadyDeadline(KernelTimeout timeout) {
   return last_steady;
 }
 
-// The semaphore of a thread is the futex that its Waiter consists of.
+// A thread's semaphore is the futex that makes up its Waiter.
 static_assert(sizeof(Waiter) == sizeof(std::atomic<int32_t>));
 
-// As Waiter::Wait, but by CLOCK_MONOTONIC: without FUTEX_CLOCK_REALTIME.
+// Like Waiter::Wait, but without FUTEX_CLOCK_REALTIME, so by CLOCK_MONOTONIC.
 bool WaitUntil(std::atomic<int32_t>* futex, int64_t deadline) {
   const timespec moment{deadline / kNanosPerSecond, deadline % kNanosPerSecond};
   while (true) {
@@ -111,9 +112,8 @@ bool WaitUntil(std::atomic<int32_t>* futex, int64_t deadline) {
 }  // namespace
 }  // namespace tributary
 
-// Abseil's extension point for threads that block (per_thread_sem.h): a weak
-// symbol of its library, which a program's own definition replaces for every
-// library in the process.
+// Abseil's hook for blocking threads (per_thread_sem.h). It is a weak symbol,
+// so this definition replaces it for every library in the process.
 extern "C" bool ABSL_INTERNAL_C_SYMBOL(AbslInternalPerThreadSemWait)(
     absl::synchronization_internal::KernelTimeout timeout) {
   using absl::synchronization_internal::Waiter;

@@ -8,20 +8,21 @@
 
 namespace tributary {
 
-// The time of the steady clock, from some moment on: deadlines are sums and
-// differences of it. absl::Now() is the wall clock's, which may step.
+// The time of the steady clock since an arbitrary moment, for computing
+// deadlines. absl::Now() is the wall clock, which may step.
 inline absl::Duration SteadyNow() {
   return absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
 }
 
-// mu->AwaitWithTimeout(condition, timeout), by the steady clock: no step of the
-// wall clock lengthens or shortens it.
+// mu->AwaitWithTimeout(condition, timeout) by the steady clock, so that steps
+// of the wall clock do not change the timeout.
 bool AwaitFor(absl::Mutex* mu, const absl::Condition& condition,
               absl::Duration timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
-// A program that calls this or AwaitFor anywhere has timed waits of Abseil that
-// go by the steady clock, those of its libraries included: gRPC's timers wait
-// through Abseil. steady_waits.cc says how.
+// Makes all timed waits of Abseil use the steady clock, including those of
+// gRPC, whose timers wait through Abseil. A program gets this by calling
+// UseSteadyWaits or AwaitFor anywhere, since both link the hook in
+// steady_waits.cc.
 void UseSteadyWaits();
 
 }  // namespace tributary

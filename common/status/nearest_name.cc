@@ -8,13 +8,13 @@
 namespace tributary {
 namespace {
 
-// Longer than any name of the schema; keeps the distance cheap on any input.
+// Longer than any name of the schema. Bounds the cost for any input.
 constexpr size_t kMaxCompared = 64;
 
 }  // namespace
 
 int EditDistance(absl::string_view a, absl::string_view b) {
-  // Three rows of the table: row i needs i - 1 and, for swaps, i - 2.
+  // Keeps three rows of the table: row i needs row i - 1 and, for swaps, i - 2.
   std::vector<int> before(b.size() + 1), above(b.size() + 1), row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) above[j] = static_cast<int>(j);
   for (size_t i = 1; i <= a.size(); ++i) {

@@ -7,17 +7,17 @@
 
 namespace tributary {
 
-// Insertions, deletions, replacements and swaps of neighbours that turn `a`
-// into `b` (optimal string alignment). Bytes.
+// The number of byte insertions, deletions, replacements and swaps of
+// neighbours that turn `a` into `b` (optimal string alignment distance).
 int EditDistance(absl::string_view a, absl::string_view b);
 
-// The name that a person who wrote `written` most likely meant; empty when none
-// is near. The first of equally near names.
+// The name that the writer of `written` most likely meant, or empty when none
+// is near. Of equally near names, the first.
 std::string NearestName(absl::string_view written,
                         const std::vector<std::string>& names);
 
-// What helps after a wrong name: `; did you mean "epochs"?`, or when nothing is
-// near `; <owner> knows epochs, steps`.
+// A hint to append to the message about a wrong name: `; did you mean
+// "epochs"?`, or `; <owner> knows epochs, steps` when no name is near.
 std::string NameHint(absl::string_view written,
                      const std::vector<std::string>& names,
                      absl::string_view owner);

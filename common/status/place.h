@@ -9,27 +9,28 @@
 
 namespace tributary {
 
-// Remembers where each value of a job was written, so that a fault found later
-// can still name its line. Paths are those of --set: "training.optimizer.adam",
+// Remembers where each value of a job was written, so that an error found later
+// can name its line. Paths are those of --set: "training.optimizer.adam",
 // "model.sequential.2.linear.in"; the job itself is "".
 class Places {
  public:
-  // `place` is what an error begins with: "job.yaml:12" or "--set seed=1".
+  // `place` is the start of an error message: "job.yaml:12" or "--set seed=1".
   void Record(const std::string& path, std::string place) {
     places_[path] = std::move(place);
   }
 
-  // Forgets a path and everything below it: another value took its place.
+  // Forgets a path and everything below it, because another value replaces it.
   void Forget(const std::string& path) {
     places_.erase(path);
-    // '/' follows '.', so this range is exactly what begins with "path.".
+    // '/' follows '.' in ASCII, so this range is all paths that begin with
+    // "path.".
     places_.erase(places_.lower_bound(path + "."),
                   places_.lower_bound(path + "/"));
   }
 
   bool Has(const std::string& path) const { return places_.contains(path); }
 
-  // The place of the path or of the nearest thing above it.
+  // The place of the path or of its nearest recorded ancestor.
   std::string Find(absl::string_view path) const {
     while (true) {
       if (auto it = places_.find(std::string(path)); it != places_.end()) {
@@ -41,7 +42,7 @@ class Places {
     }
   }
 
-  // "job.yaml:12: " and the sentence, for what stands at `path`.
+  // An error about the value at `path`, such as "job.yaml:12: text".
   template <typename... Text>
   absl::Status Error(absl::string_view path, const Text&... text) const {
     return absl::InvalidArgumentError(absl::StrCat(Find(path), ": ", text...));

@@ -7,9 +7,9 @@
 
 namespace tributary {
 
-// Text of somebody else as one line that a terminal and a log can show: control
-// characters, which could move the cursor or forge a line, become spaces, and
-// bytes that are not UTF-8 become question marks.
+// Makes foreign text safe for one line of a terminal or a log. Control
+// characters, which could move the cursor or forge a line, become spaces; bytes
+// that are not UTF-8 become question marks.
 inline std::string Printable(absl::string_view text) {
   std::string line;
   line.reserve(text.size());

@@ -9,7 +9,8 @@
 
 namespace tributary {
 
-// Foreign text made fit for a message: quoted, escaped, and cut when long.
+// Makes foreign text safe for a message: quoted, escaped, and truncated when
+// long.
 inline std::string Quoted(absl::string_view text) {
   constexpr size_t kMaxBytes = 60;
   const bool cut = text.size() > kMaxBytes;

@@ -5,7 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-// Leaves the function with the status when it is not OK.
+// Returns the status from the calling function when it is not OK.
 #define TRIBUTARY_RETURN_IF_ERROR(expression)         \
   do {                                                \
     if (absl::Status tributary_status = (expression); \
@@ -14,7 +14,8 @@
     }                                                 \
   } while (false)
 
-// Leaves the function with the status, or assigns the value to `target`.
+// Returns the status from the calling function, or assigns the value to
+// `target`.
 #define TRIBUTARY_ASSIGN_OR_RETURN(target, expression) \
   TRIBUTARY_ASSIGN_OR_RETURN_IMPL(                     \
       TRIBUTARY_CONCAT(tributary_status_or_, __LINE__), target, expression)

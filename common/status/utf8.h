@@ -7,9 +7,9 @@
 
 namespace tributary {
 
-// Bytes of the UTF-8 character (RFC 3629) that `text` begins with; 0: it begins
-// with none, for a byte is astray or missing, the form is not the shortest, or
-// the code is a surrogate or too large.
+// The length in bytes of the UTF-8 character (RFC 3629) at the start of `text`.
+// 0 when there is none: a byte is wrong or missing, the encoding is not the
+// shortest, or the code point is a surrogate or too large.
 inline size_t Utf8CharacterSize(absl::string_view text) {
   constexpr uint32_t kLeast[] = {0x80, 0x800, 0x10000};  // of 2, 3, 4 bytes
   if (text.empty()) return 0;
@@ -28,7 +28,7 @@ inline size_t Utf8CharacterSize(absl::string_view text) {
   return wrong ? 0 : more + 1;
 }
 
-// True when the text is UTF-8, as strings of messages and of JSON have to be.
+// True when the text is UTF-8, as protobuf and JSON strings must be.
 inline bool IsUtf8(absl::string_view text) {
   while (!text.empty()) {
     const size_t size = Utf8CharacterSize(text);
@@ -38,7 +38,8 @@ inline bool IsUtf8(absl::string_view text) {
   return true;
 }
 
-// At most so many bytes from the front, and no part of a UTF-8 character.
+// The longest prefix of at most `bytes` bytes that does not split a UTF-8
+// character.
 inline absl::string_view CutUtf8(absl::string_view text, size_t bytes) {
   if (text.size() <= bytes) return text;
   while (bytes > 0 && (text[bytes] & 0xC0) == 0x80) --bytes;

@@ -14,31 +14,32 @@
 
 namespace tributary {
 
-// What a process says of itself on /healthz.
+// The health of a process, shown on /healthz.
 struct Health {
   bool ok = true;
-  std::string sentence;  // not ok: what is wrong; ok: what it waits for, or ""
+  std::string sentence;  // the error, or while ok what it waits for, or ""
 };
 
-// Not ok with the status's text, or ok and what it waits for.
+// Not ok with the status's message; or ok with "waits for" and `waiting_for`,
+// if it is not empty.
 Health HealthOf(const absl::Status& status, std::string waiting_for);
 
-// What a process shows of itself over HTTP: /metrics, /healthz, further pages.
-// Everything is asked for at the moment of the request, on the listener's
-// threads, so sources must be safe for any thread; one is asked at a time.
+// Serves a process's state over HTTP: /metrics, /healthz and further pages.
+// Each request calls the sources and checks again, on the listener's thread.
+// They must be callable from any thread; they are called one at a time.
 class Exporter {
  public:
   using Source = std::function<void(MetricsWriter*)>;
   using HealthCheck = std::function<Health()>;
 
   struct Options {
-    std::string listen;  // host:port, port 0: any free one; empty: no listener
+    std::string listen;  // host:port; port 0: any free one; empty: no listener
     std::string role;    // "server", for tributary_build_info
     std::map<std::string, HttpListener::Page> pages;  // by path
   };
 
-  // Takes a source or a check away when it ends; waits until it is not being
-  // asked. Must not outlive the exporter.
+  // Unregisters a source or a check when it is destroyed, and waits while it is
+  // being called. Must not outlive the exporter.
   class Handle {
    public:
     Handle() = default;
@@ -51,19 +52,20 @@ class Exporter {
     std::function<void()> remove_;
   };
 
-  // Without a listener all else works and nobody is ever asked. Errors as
-  // HttpListener::Start.
+  // Without a listener everything else works, but no request ever comes. Errors
+  // as in HttpListener::Start.
   static absl::StatusOr<std::unique_ptr<Exporter>> Start(Options options);
   ~Exporter();
 
-  // host:port as others reach the listener; empty without one.
+  // The host:port under which others reach the listener; empty without one.
   const std::string& address() const { return address_; }
 
   [[nodiscard]] Handle AddSource(Source source);
-  // All checks must be content; the first that is not gives the sentence.
+  // The process is healthy when all checks are ok. The first failed check gives
+  // the sentence.
   [[nodiscard]] Handle AddHealthCheck(HealthCheck check);
 
-  // What the pages hold now.
+  // The current contents of the pages.
   std::string MetricsText() const;
   Health CheckHealth() const;
 
@@ -72,11 +74,11 @@ class Exporter {
   HttpAnswer AnswerHealth() const;
 
   const Options options_;
-  mutable absl::Mutex mu_;  // held while sources and checks are asked
+  mutable absl::Mutex mu_;  // held while sources and checks are called
   std::list<Source> sources_ ABSL_GUARDED_BY(mu_);
   std::list<HealthCheck> checks_ ABSL_GUARDED_BY(mu_);
   std::string address_;
-  std::unique_ptr<HttpListener> listener_;  // last: its threads use the rest
+  std::unique_ptr<HttpListener> listener_;  // last: its thread uses the rest
 };
 
 }  // namespace tributary

@@ -8,13 +8,13 @@
 
 namespace tributary {
 
-// What every program is told about its log and its metrics.
+// The log and metrics options of every program.
 struct TelemetryOptions {
   LogOptions log;
   std::string metrics_listen;  // host:port; empty: no metrics
 };
 
-// --metrics-listen, --log-format, --log-level.
+// Adds the flags --metrics-listen, --log-format and --log-level.
 inline void AddTelemetryOptions(CLI::App& app, TelemetryOptions* options) {
   app.add_option("--metrics-listen", options->metrics_listen,
                  "HOST:PORT for /metrics and /healthz over HTTP;\n"

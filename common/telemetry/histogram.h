@@ -9,27 +9,28 @@ namespace tributary {
 struct HistogramSnapshot {
   struct Bucket {
     double upper_bound = 0;         // inclusive
-    uint64_t cumulative_count = 0;  // of all observations up to it
+    uint64_t cumulative_count = 0;  // observations up to upper_bound
   };
-  std::vector<Bucket> buckets;  // ascending, without the infinite one
+  std::vector<Bucket> buckets;  // ascending, without the infinite bucket
   uint64_t count = 0;
   double sum = 0;
 };
 
-// Counts observations into fixed buckets, from any thread. Observe finds its
-// bucket by halving and makes two relaxed additions.
+// Counts observations in fixed buckets. Thread-safe: Observe finds its bucket
+// by binary search and does two relaxed atomic additions.
 class Histogram {
  public:
-  // upper_bounds: ascending, inclusive; what is above the last counts too.
+  // upper_bounds: ascending, inclusive. Values above the last bound are counted
+  // too.
   explicit Histogram(std::vector<double> upper_bounds);
 
   void Observe(double value);
 
-  // Buckets and count agree with each other; the sum may be one observation
-  // ahead or behind.
+  // The buckets and the count agree with each other. The sum may miss
+  // concurrent observations or include them early.
   HistogramSnapshot Snapshot() const;
 
-  // A millisecond to a minute, for steps and pauses.
+  // From a millisecond to a minute, for steps and pauses.
   static std::vector<double> SecondsBounds();
   // 0 to 64, for staleness in steps.
   static std::vector<double> StepsBounds();

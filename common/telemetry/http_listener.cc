@@ -1,4 +1,4 @@
-// The one source that includes libmicrohttpd.
+// The only source that includes libmicrohttpd.
 #include "common/telemetry/http_listener.h"
 
 #include <microhttpd.h>
@@ -29,7 +29,7 @@ absl::Status CannotListen(const std::string& listen, const char* why) {
       absl::StrCat("cannot listen on ", listen, " for metrics: ", why));
 }
 
-// A socket that listens; the children of this process do not get it.
+// Opens a listening socket that child processes do not inherit.
 absl::StatusOr<UniqueFd> Listen(const std::string& listen) {
   TRIBUTARY_RETURN_IF_ERROR(CheckAddress(listen));
   const std::string host(LookupHostOf(listen));
@@ -64,8 +64,8 @@ int PortOf(int fd) {
                    : reinterpret_cast<sockaddr_in*>(&address)->sin_port);
 }
 
-// Called when the headers are there, then, until all of a body has come and is
-// thrown away, again; the last call answers.
+// libmicrohttpd calls this once with the headers, then for each piece of the
+// body, which is discarded, and finally for the answer.
 MHD_Result OnRequest(void* listener, MHD_Connection* connection,
                      const char* path, const char* method, const char*,
                      const char*, size_t* body_bytes, void** seen) {
@@ -95,7 +95,8 @@ MHD_Result OnRequest(void* listener, MHD_Connection* connection,
   return queued;
 }
 
-// A client that went away is nobody's news.
+// Drops libmicrohttpd's messages, such as those about clients that
+// disconnected.
 void OnLog(void*, const char*, va_list) {}
 
 }  // namespace
@@ -112,7 +113,7 @@ absl::StatusOr<std::unique_ptr<HttpListener>> HttpListener::Start(
       MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ERROR_LOG |
           MHD_USE_ITC,
       /*port=*/0, nullptr, nullptr, OnRequest, listener.get(),
-      MHD_OPTION_EXTERNAL_LOGGER, OnLog, nullptr,  // first, so that all use it
+      MHD_OPTION_EXTERNAL_LOGGER, OnLog, nullptr,  // first: all options use it
       MHD_OPTION_LISTEN_SOCKET, fd.get(),          //
       MHD_OPTION_CONNECTION_LIMIT, kMaxConnections,
       MHD_OPTION_CONNECTION_TIMEOUT, kTimeoutSeconds,

@@ -17,9 +17,10 @@ struct HttpAnswer {
   std::string body;
 };
 
-// Answers GET for a few fixed paths, on one thread of its own; everything else
-// gets 404 or 405. Connections, the size of a request and the time to send it
-// are bounded: whoever exceeds them is cut off.
+// Answers GET and HEAD for a few fixed paths, on one thread of its own. Other
+// paths get 404, other methods 405. The number of connections, the size of a
+// request and the time to send it are limited; a connection that exceeds a
+// limit is closed.
 class HttpListener {
  public:
   using Page = std::function<HttpAnswer()>;
@@ -28,15 +29,15 @@ class HttpListener {
     std::map<std::string, Page> pages;  // by path; called one at a time
   };
 
-  // InvalidArgument: no host:port. Unavailable: cannot listen there; the text
-  // names the address and what the system said.
+  // InvalidArgument: not host:port. Unavailable: cannot listen there; the text
+  // names the address and the system's error.
   static absl::StatusOr<std::unique_ptr<HttpListener>> Start(Options options);
-  // Returns when no page is being answered any more.
+  // Returns when no page is being served any more.
   ~HttpListener();
 
   int port() const { return port_; }
 
-  // What a request gets.
+  // The answer to a request.
   HttpAnswer Answer(const std::string& method, const std::string& path) const;
 
  private:

@@ -49,7 +49,7 @@ class LineFormatter final : public spdlog::formatter {
   const std::string role_;
 };
 
-// Writes nothing, counts.
+// Counts warnings and errors and writes nothing.
 class CountingSink final : public spdlog::sinks::sink {
  public:
   void log(const spdlog::details::log_msg& message) override {
@@ -93,7 +93,7 @@ absl::Status SetUpLog(const LogOptions& options) {
   logger->set_formatter(
       std::make_unique<LineFormatter>(options.format, options.role));
   logger->sinks().push_back(std::make_shared<CountingSink>());
-  // Below the level shown, warnings are still counted.
+  // Warnings are counted even when the level hides them.
   logger->set_level(std::min(*level, spdlog::level::warn));
   logger->flush_on(spdlog::level::trace);
   spdlog::set_default_logger(std::move(logger));

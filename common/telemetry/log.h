@@ -9,26 +9,28 @@
 
 namespace tributary {
 
-// How a process keeps its log; every program sets it up once, at its start.
+// How a process logs. Every program sets this up once, at its start.
 struct LogOptions {
   LogFormat format = LogFormat::kText;
-  std::string level = "info";  // debug, info, warning, error: this and above
-  std::string role;            // in every line, and in the process's metrics
+  std::string level = "info";  // least level shown: debug, info, warning, error
+  std::string role;            // shown in every line and in metrics
   bool standard_error = true;
-  std::string file;  // beside it, or instead; empty: none
+  std::string file;  // in addition to stderr, or instead; empty: none
 };
 
-// What spdlog's functions write from here on. InvalidArgument: the level.
-// Unavailable: the file cannot be opened, and why.
+// Configures spdlog's default logger. InvalidArgument: the level is unknown.
+// Unavailable: the file cannot be opened; the text says why.
 absl::Status SetUpLog(const LogOptions& options);
 
-// The shard or rank, in every line from here on.
+// Sets the shard or rank, which every later line shows.
 void SetLogIndex(int64_t index);
 
-// Until SetUpLog, for a program that does not know its log file yet.
+// Silences the log until SetUpLog, for a program that does not know its log
+// file yet.
 void SilenceLog();
 
-// How many warnings and errors were said, whatever the level shown.
+// Writes how many warnings and errors were logged, including those that the
+// level hides.
 void WriteLogMetrics(MetricsWriter* writer);
 
 }  // namespace tributary

@@ -46,7 +46,7 @@ std::string MessageOf(absl::string_view line) {
       return json["message"];
     }
   }
-  // A time that ends in Z, a level, and who says it.
+  // The parts of a text line: the time, the level, role and index, the message.
   const std::vector<absl::string_view> parts =
       absl::StrSplit(line, absl::MaxSplits(' ', 3));
   absl::Time time;

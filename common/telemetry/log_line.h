@@ -10,25 +10,26 @@ namespace tributary {
 
 enum class LogFormat { kText, kJson };
 
-// One thing said by one process.
+// One log message of one process.
 struct LogRecord {
   absl::Time time;
   absl::string_view level;  // "info"
-  absl::string_view role;   // "server"; empty: not told
+  absl::string_view role;   // "server"; empty: not shown
   int64_t index = -1;       // shard or rank; negative: none, or not known yet
   absl::string_view message;
 };
 
-// With its line end. Times are UTC, RFC 3339 with microseconds.
+// Formats a record as one line, including the line end. Times are UTC, RFC 3339
+// with microseconds.
 //   kText  2026-11-21T08:23:08.123456Z info server-0: serving shard 0 of 2
 //   kJson  {"time":"2026-11-21T08:23:08.123456Z","level":"info",
 //          "role":"server","index":0,"message":"serving shard 0 of 2"}
-// A JSON record is one line whatever the message holds; bytes that are no UTF-8
-// become U+FFFD.
+// A JSON record is one line whatever the message contains. Bytes that are not
+// UTF-8 become U+FFFD.
 std::string FormatLogLine(LogFormat format, const LogRecord& record);
 
-// The message of a line in either format, without its end; any other line as it
-// is.
+// The message of a line in either format, without the line end. Returns any
+// other line unchanged.
 std::string MessageOf(absl::string_view line);
 
 }  // namespace tributary

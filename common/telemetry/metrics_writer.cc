@@ -1,4 +1,4 @@
-// The one source that includes prometheus-cpp.
+// The only source that includes prometheus-cpp.
 #include "common/telemetry/metrics_writer.h"
 
 #include <prometheus/metric_family.h>

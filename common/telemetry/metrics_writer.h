@@ -11,9 +11,9 @@
 
 namespace tributary {
 
-// A page of metrics in the making. Whoever has some writes them when they are
-// asked for; nothing is kept between two scrapes. Series of one name may come
-// in any order and from several writers. docs/operations.md lists every name.
+// Collects the metrics of one scrape; nothing is kept between scrapes. Every
+// source writes its metrics here when it is asked. Series of one name may come
+// in any order and from several sources. docs/operations.md lists all names.
 class MetricsWriter {
  public:
   using Labels = std::vector<std::pair<std::string, std::string>>;
@@ -23,7 +23,8 @@ class MetricsWriter {
   MetricsWriter(const MetricsWriter&) = delete;
   MetricsWriter& operator=(const MetricsWriter&) = delete;
 
-  // Only ever grows while the process lives; the name ends in _total.
+  // A counter must never decrease while the process lives, and its name must
+  // end in _total.
   void Counter(absl::string_view name, absl::string_view help, double value,
                const Labels& labels = {});
   void Gauge(absl::string_view name, absl::string_view help, double value,
@@ -37,7 +38,7 @@ class MetricsWriter {
       "text/plain; version=0.0.4; charset=utf-8";
 
  private:
-  struct Families;  // the only place that knows the library's types
+  struct Families;  // keeps the library's types out of this header
   const std::unique_ptr<Families> families_;
 };
 

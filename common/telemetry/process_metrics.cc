@@ -19,7 +19,8 @@ double Seconds(const timeval& time) {
          static_cast<double>(time.tv_usec) * 1e-6;
 }
 
-// 0 when the system does not tell. proc(5): the second number is in pages.
+// Reads the second number of statm, in pages (proc(5)). 0 when it is
+// unavailable.
 double ResidentBytes() {
   std::ifstream file("/proc/self/statm");
   double size = 0, resident = 0;
@@ -31,11 +32,11 @@ double OpenFiles() {
   std::error_code error;
   const std::filesystem::directory_iterator files("/proc/self/fd", error);
   if (error) return 0;
-  // One of them is the folder that is being read.
+  // Does not count the descriptor of the directory that is being read.
   return static_cast<double>(std::distance(begin(files), end(files)) - 1);
 }
 
-// As good as the process's start: the programs ask soon.
+// Approximates the process's start, since it runs during static initialization.
 double StartSeconds() {
   static const double start =
       std::chrono::duration<double>(
@@ -59,7 +60,8 @@ void WriteProcessMetrics(MetricsWriter* writer) {
     writer->Gauge("process_resident_memory_bytes", "Resident memory now.",
                   resident);
   }
-  // The kernel notes the peak now and then, so it may lag behind the present.
+  // The kernel updates the peak only now and then, so it may be below the
+  // present value.
   writer->Gauge("tributary_process_peak_memory_bytes",
                 "Most resident memory so far.",
                 std::max(resident, static_cast<double>(PeakMemoryBytes())));

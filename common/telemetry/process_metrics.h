@@ -4,9 +4,9 @@
 
 namespace tributary {
 
-// Memory, processor time, start and files of this process, under the names that
-// Prometheus's own client libraries use. What the system does not tell is left
-// out.
+// Writes memory, processor time, start time and open files of this process,
+// under the names that Prometheus's own client libraries use. Omits values that
+// the system does not provide.
 void WriteProcessMetrics(MetricsWriter* writer);
 
 }  // namespace tributary

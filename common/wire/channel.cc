@@ -9,9 +9,9 @@ namespace tributary {
 
 namespace {
 
-// A server asks a silent client less often than the clients ask it.
+// Servers ping a silent client less often than clients ping a server.
 constexpr KeepAlive kServersKeepAlive = {absl::Seconds(20), absl::Seconds(20)};
-// More pings than one in this time are unfriendly, and end the connection.
+// A server closes the connection of a client that pings more often than this.
 constexpr int kShortestPingMs = 100;
 
 int Millis(absl::Duration duration) {
@@ -24,14 +24,14 @@ grpc::ChannelArguments CommonArguments(const KeepAlive& keep_alive) {
   UseSteadyWaits();
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // gRPC 1.51 limits the size of a message before it is expanded, not after.
+  // gRPC 1.51 limits the size of a message only before decompression.
   arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   arguments.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET,
                    1 << GRPC_COMPRESS_NONE);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, Millis(keep_alive.silence));
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Millis(keep_alive.timeout));
   arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // any number
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // no limit
   return arguments;
 }
 
@@ -43,7 +43,7 @@ std::shared_ptr<grpc::Channel> DataChannel(const std::string& address,
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 50);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
-  // Its own connection, not one shared with every channel of the process.
+  // Uses a connection of its own, which no other channel of the process shares.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(),
                                    arguments);
@@ -51,7 +51,8 @@ std::shared_ptr<grpc::Channel> DataChannel(const std::string& address,
 
 void LimitConnections(grpc::ServerBuilder* builder) {
   UseSteadyWaits();
-  // Else a second server would share the port and take half of the callers.
+  // Otherwise a second server could bind the same port and take half of the
+  // callers.
   builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 5'000);
   builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, 600'000);
@@ -68,8 +69,8 @@ void LimitConnections(grpc::ServerBuilder* builder) {
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder->AddChannelArgument(
       GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kShortestPingMs);
-  // A step that waits for the norm of the whole gradient holds a call for each
-  // of a plan's blocks (PartitionPlan::kMaxBlocks).
+  // A step that waits for the norm of the whole gradient holds one call for
+  // each block of the plan (PartitionPlan::kMaxBlocks).
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, (1 << 16) + 64);
 }
 

@@ -11,36 +11,37 @@
 
 namespace tributary {
 
-// Largest message either side takes: the largest block and its header.
+// Largest message that either side accepts: the largest block and its header.
 inline constexpr int kMaxMessageBytes = (64 << 20) + (64 << 10);
 
-// When a connection counts as dead: without any byte from the other side for
-// `silence` it is asked for one, and given up when none comes for `timeout`. A
-// host that lost its power says nothing, and TCP alone would wait for a quarter
-// of an hour.
+// When a connection counts as dead: after `silence` without a byte from the
+// other side gRPC sends a ping, and after `timeout` without an answer it closes
+// the connection. A host that loses power sends nothing, and TCP alone would
+// wait for a quarter of an hour.
 struct KeepAlive {
   absl::Duration silence = absl::Seconds(5);
   absl::Duration timeout = absl::Seconds(5);
 };
 
-// What every channel of the product is made with: no proxy, no compressed
-// messages (one byte of them may stand for a thousand), dead hosts are noticed.
+// The arguments of every channel: no proxy, keep-alive pings, and no compressed
+// messages, of which one byte may expand to a thousand.
 grpc::ChannelArguments CommonArguments(const KeepAlive& keep_alive = {});
 
-// A channel for tensor traffic to host:port, quick to reconnect. Whatever is on
-// its way before the answer to a ping may fill a slow link for some seconds.
+// A channel for tensor traffic to host:port, which reconnects quickly. The
+// default timeout is longer, since on a slow link the data ahead of a ping's
+// answer may take some seconds.
 std::shared_ptr<grpc::Channel> DataChannel(const std::string& address,
                                            const KeepAlive& keep_alive = {
                                                .timeout = absl::Seconds(10)});
 
-// What holds for the connections of every server: one that never says anything
-// sensible, or nothing for minutes, is closed, and so is one whose other end is
-// dead; a call's metadata has no room for more than a few names; compressed
-// messages are refused.
+// Sets the connection limits of every server. It closes connections that are
+// dead, idle for minutes, or stuck in the handshake, bounds a call's metadata,
+// and refuses compressed messages.
 void LimitConnections(grpc::ServerBuilder* builder);
 
-// glibc returns large buffers to the system on every free, and half of the CPU
-// time of a large transfer is page faults; this keeps them (docs/decisions).
+// Makes glibc keep large buffers. By default it returns them to the system on
+// every free, and page faults take half of the CPU time of a large transfer
+// (docs/decisions).
 void KeepLargeBuffers();
 
 }  // namespace tributary

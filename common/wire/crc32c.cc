@@ -10,7 +10,7 @@
 namespace tributary {
 namespace {
 
-constexpr uint32_t kPolynomial = 0x82F63B78;  // reflected
+constexpr uint32_t kPolynomial = 0x82F63B78;  // bit-reflected
 
 constexpr std::array<uint32_t, 256> MakeTable() {
   std::array<uint32_t, 256> table{};
@@ -27,9 +27,9 @@ constexpr std::array<uint32_t, 256> kTable = MakeTable();
 
 #if defined(__x86_64__)
 
-// The instruction takes 3 cycles but can start every cycle, so three lanes of
-// kLane bytes run at once; a lane's checksum is moved over the bytes of the
-// next lane by a table that multiplies by x^(8 kLane) in GF(2).
+// The instruction has a latency of 3 cycles and a throughput of one per cycle,
+// so three lanes of kLane bytes run at once. A table multiplies by x^(8 kLane)
+// in GF(2) to shift a lane's checksum over the next lane.
 constexpr size_t kLane = 2048;
 
 using Shift = std::array<std::array<uint32_t, 256>, 4>;
@@ -90,7 +90,7 @@ __attribute__((target("sse4.2"))) uint32_t ExtendHardware(
 
 #endif
 
-// A linear map of checksums: what becomes of each bit.
+// A linear map of checksums: the image of each bit.
 using BitMap = std::array<uint32_t, 32>;
 
 uint32_t Apply(const BitMap& map, uint32_t crc) {
@@ -101,7 +101,7 @@ uint32_t Apply(const BitMap& map, uint32_t crc) {
   return result;
 }
 
-// First `a`, then `b`.
+// The map that applies `a`, then `b`.
 BitMap Then(const BitMap& a, const BitMap& b) {
   BitMap result;
   for (int i = 0; i < 32; ++i) result[i] = Apply(b, a[i]);
@@ -110,7 +110,7 @@ BitMap Then(const BitMap& a, const BitMap& b) {
 
 }  // namespace
 
-// Powers of the map of one zero byte, by squaring.
+// Composes powers of the map of one zero byte, by repeated squaring.
 Crc32cShift::Crc32cShift(uint64_t size) {
   BitMap power;
   for (int i = 0; i < 32; ++i) {

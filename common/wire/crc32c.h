@@ -7,15 +7,15 @@
 namespace tributary {
 
 // CRC-32C (Castagnoli, RFC 3720 section 12.1): polynomial 0x1EDC6F41 reflected,
-// initial value and final xor all ones. Extends `crc` (0 for none yet) by n
-// bytes, so Extend(Extend(0, a), b) is the checksum of a then b.
+// initial value and final xor all ones. Extends `crc`, 0 at the start, by n
+// bytes: Extend(Extend(0, a), b) is the checksum of a followed by b.
 uint32_t ExtendCrc32c(uint32_t crc, const void* data, size_t n);
 
 inline uint32_t Crc32c(const void* data, size_t n) {
   return ExtendCrc32c(0, data, n);
 }
 
-// Moves a checksum over `size` bytes that follow, whose own checksum is known:
+// Shifts a checksum over `size` following bytes, to combine two checksums:
 //   Crc32c(a then b) == Crc32cShift(size of b)(Crc32c(a)) ^ Crc32c(b)
 class Crc32cShift {
  public:
@@ -23,18 +23,19 @@ class Crc32cShift {
   uint32_t operator()(uint32_t crc) const;
 
  private:
-  std::array<uint32_t, 32> bits_;  // what becomes of each
+  std::array<uint32_t, 32> bits_;  // the image of each bit
 };
 
-// What is stored beside data that itself holds checksums or is checksummed
-// again: unmasked, the checksum of data and its checksum would be the same for
-// all data (tensorflow/core/lib/hash/crc32c.h).
+// Masks a checksum that is stored beside data which contains checksums or is
+// checksummed again. Unmasked, the checksum of data followed by its checksum
+// would be the same for all data (tensorflow/core/lib/hash/crc32c.h).
 inline uint32_t MaskCrc32c(uint32_t crc) {
   return (crc >> 15 | crc << 17) + 0xa282ead8u;
 }
 
 namespace internal {
-// The table version, for machines without the instruction and as its oracle.
+// The table-driven version, for processors without the instruction and for
+// tests.
 uint32_t ExtendCrc32cPortable(uint32_t crc, const void* data, size_t n);
 }  // namespace internal
 

@@ -6,9 +6,9 @@
 
 namespace tributary {
 
-// A deadline for a call, an alarm or a shutdown of gRPC, which measures it with
-// the steady clock from here on. One of std::chrono::system_clock would move
-// with the wall clock until gRPC has converted it.
+// A deadline for a call, an alarm or a shutdown of gRPC, measured with the
+// steady clock. A std::chrono::system_clock deadline would move with the wall
+// clock until gRPC converts it.
 inline gpr_timespec DeadlineAfter(absl::Duration timeout) {
   return gpr_time_add(
       gpr_now(GPR_CLOCK_MONOTONIC),

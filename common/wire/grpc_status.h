@@ -9,14 +9,15 @@
 
 namespace tributary {
 
-// The two status types share their codes.
+// gRPC and Abseil use the same status codes.
 inline absl::Status ToAbslStatus(const grpc::Status& status) {
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
                       status.error_message());
 }
 
-// A message travels as metadata, of which a peer takes 8 KiB: longer ones would
-// be refused as a whole, with another code. Bytes beyond ASCII take three.
+// Limit of a status message. It travels as metadata, of which a peer accepts 8
+// KiB; beyond that, gRPC would replace the whole status by one with another
+// code. Each byte that is not ASCII takes three.
 inline constexpr size_t kMaxStatusBytes = 1024;
 
 inline grpc::Status ToGrpcStatus(const absl::Status& status) {

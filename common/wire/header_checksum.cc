@@ -9,7 +9,7 @@
 namespace tributary {
 namespace {
 
-// Words one after the other, into a checksum.
+// Feeds 64-bit words into a checksum.
 class Words {
  public:
   explicit Words(uint64_t number) { Add(number); }

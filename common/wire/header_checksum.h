@@ -8,12 +8,13 @@
 
 namespace tributary {
 
-// The checksum of a message's fields beside payload, the payload's checksum and
-// header_crc32c itself: CRC-32C of 64-bit little-endian words, so that any
-// language computes it (docs/formats.md). First the message's number, in the
-// order below from 1; then the fields in the order of their numbers. An address
-// is its four fields, a bool 0 or 1, an optional field 0 when it is absent and
-// 1 and its value otherwise, a list its length and its values.
+// The checksum of all fields of a message except the payload, the payload's
+// checksum and header_crc32c itself. It is the CRC-32C of 64-bit little-endian
+// words, so that any language can compute it (docs/formats.md). The first word
+// is the message's number, from 1 in the order below. The fields follow in the
+// order of their numbers: an address as its four fields, a bool as 0 or 1, an
+// optional field as 0, or as 1 and its value, a list as its length and its
+// values.
 uint32_t HeaderCrc32c(const v1::PushPullRequest& message);
 uint32_t HeaderCrc32c(const v1::PushPullResponse& message);
 uint32_t HeaderCrc32c(const v1::PullRequest& message);
@@ -24,13 +25,13 @@ uint32_t HeaderCrc32c(const v1::InitializeRequest& message);
 uint32_t HeaderCrc32c(const v1::StatisticsRequest& message);
 uint32_t HeaderCrc32c(const v1::StatisticsResponse& message);
 
-// Once all other fields are set.
+// Sets the header's checksum. Call it after all other fields are set.
 template <typename Message>
 void SignHeader(Message* message) {
   message->set_header_crc32c(HeaderCrc32c(*message));
 }
 
-// DataLoss when a field is not what was sent.
+// DataLoss when the header differs from the one that was sent.
 template <typename Message>
 absl::Status CheckHeader(const Message& message) {
   const uint32_t crc = HeaderCrc32c(message);

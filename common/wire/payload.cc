@@ -72,8 +72,8 @@ void FloatReader::CopyNext(int64_t n, float* floats) {
 
 namespace {
 
-// All bits of the exponent are set in a NaN or an infinity, and in nothing
-// else. Without a branch inside, so that the loop is vectorized.
+// Only NaNs and infinities have all exponent bits set. The loop has no branch,
+// so that it is vectorized.
 bool AnyNonFinite(const float* x, int64_t n) {
   constexpr uint32_t kExponent = 0x7f800000;
   uint32_t found = 0;

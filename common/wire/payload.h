@@ -11,7 +11,7 @@
 namespace tributary {
 
 // Bytes as they came from the network: pieces in order, kept alive by an owner
-// whose type is no concern of the reader. Copying shares, it does not copy.
+// of any type. Copies share the bytes.
 class Payload {
  public:
   using Piece = absl::Span<const char>;
@@ -33,14 +33,16 @@ class Payload {
   size_t size_ = 0;
 };
 
-// Reads a payload front to back as floats. Pieces begin and end at any byte:
-// what cannot be read in place goes through the caller's scratch memory.
+// Reads a payload front to back as floats. Pieces may begin and end at any
+// byte; floats that cannot be read in place are copied to the caller's scratch
+// memory.
 class FloatReader {
  public:
   explicit FloatReader(const Payload& payload) : pieces_(payload.pieces()) {}
 
-  // The next n floats: in place where they lie aligned in one piece, else in
-  // `scratch` (room for n). n must not exceed what is left.
+  // Returns the next n floats: in place if they are aligned within one piece,
+  // else copied to `scratch` (room for n). n must not exceed the number that is
+  // left.
   const float* Next(int64_t n, float* scratch);
   // Copies the next n floats to `out`.
   void CopyNext(int64_t n, float* out);
@@ -48,7 +50,7 @@ class FloatReader {
  private:
   absl::Span<const Payload::Piece> pieces_;
   size_t piece_ = 0;
-  size_t at_ = 0;  // within the piece
+  size_t at_ = 0;  // byte offset within the piece
 };
 
 // Index of the first NaN or infinity; -1 when there is none.

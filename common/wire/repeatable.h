@@ -4,10 +4,10 @@
 
 namespace tributary {
 
-// Whether a call to a parameter server that ended so is made again. The first
-// four are the server's words: not yet, damaged on the way, too late, too many.
-// The others come from whatever stands between, when it resets a stream; a
-// caller that has cancelled the call itself knows that.
+// Whether a call to a parameter server that ended with this status is retried.
+// The server sends the first four: not ready, damaged in transit, too late, too
+// many calls. The others come from proxies and gRPC when a stream is reset. A
+// caller that cancelled the call itself must check that first.
 inline bool Repeatable(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:

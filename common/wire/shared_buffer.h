@@ -9,9 +9,10 @@
 
 namespace tributary {
 
-// Reference to 64-byte-aligned floats shared by a block and the answers that
-// are on their way out. The holder who is alone may write in place; with others
-// it writes to another buffer, so an answer never changes under the network.
+// A reference-counted buffer of floats, 64-byte-aligned, shared by a block and
+// the answers that are being sent. A sole holder may write in place. Otherwise
+// it must write to another buffer, so that an answer never changes while it is
+// sent.
 class SharedBuffer {
  public:
   SharedBuffer() = default;
@@ -42,8 +43,8 @@ class SharedBuffer {
   explicit operator bool() const { return rep_ != nullptr; }
   float* data() const { return rep_->data; }
 
-  // True when nobody else holds it. Only the holder can make new references,
-  // so the answer stays true; what others read happened before.
+  // True when nobody else holds the buffer. Only a holder can add references,
+  // so the answer stays true. All reads by former holders happened before.
   bool Unique() const {
     return rep_->references.load(std::memory_order_acquire) == 1;
   }

@@ -13,10 +13,10 @@
 namespace tributary {
 namespace {
 
-// Wire types of protobuf's encoding.
+// The wire types of protobuf's encoding.
 enum WireType { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 
-// Walks the bytes of a list of slices.
+// Reads through the bytes of a list of slices.
 class SliceCursor {
  public:
   explicit SliceCursor(const std::vector<grpc::Slice>& slices)
@@ -42,8 +42,8 @@ class SliceCursor {
         absl::StrCat("malformed message: varint too long at byte ", offset_));
   }
 
-  // A tag or a length. Protobuf takes no more bytes for one, and would read
-  // another field out of more bits.
+  // Reads a tag or a length. Refuses more than 5 bytes or 32 bits: protobuf
+  // would drop the upper bits and read another field.
   absl::Status ReadVarint32(uint64_t* value, std::string* copy) {
     TRIBUTARY_RETURN_IF_ERROR(ReadVarint(value, copy, /*max_bytes=*/5));
     if (*value <= UINT32_MAX) return absl::OkStatus();
@@ -95,7 +95,7 @@ class SliceCursor {
   size_t left_ = 0;
 };
 
-// Copies one field that is no payload to the header's bytes.
+// Copies one field other than the payload to the header's bytes.
 absl::Status CopyField(SliceCursor& cursor, uint64_t tag, std::string* header) {
   const auto append = [header](const uint8_t* data, size_t n) {
     header->append(reinterpret_cast<const char*>(data), n);

@@ -12,27 +12,28 @@
 
 namespace tributary {
 
-// The field number that every message with tensor bytes gives to `payload`.
+// The field number of `payload` in every message with tensor bytes.
 inline constexpr int kPayloadField = 15;
 
-// Everything in a message but the payload; a longer one is refused.
+// Limit of everything in a message except the payload; larger headers are
+// refused.
 inline constexpr size_t kMaxHeaderBytes = 64 << 10;
 
-// Writes `header` (payload unset) and the payload field behind it, as protobuf
-// would, by reference: the slices' bytes are not copied. Without slices there is
-// no field.
+// Encodes `header` (payload unset) followed by the payload field, as protobuf
+// would. The payload's slices are referenced, not copied. Without payload bytes
+// the field is omitted.
 grpc::ByteBuffer EncodeFrame(const google::protobuf::MessageLite& header,
                              std::vector<grpc::Slice> payload);
 
-// Splits a message into header fields (parsed into `header`) and its payload
-// (shared with `buffer`'s slices, not copied). The fields may come in any
+// Splits a message into its other fields, parsed into `header`, and its
+// payload, which shares the slices of `buffer`. The fields may come in any
 // order; of several payloads the last counts, as in protobuf. InvalidArgument
-// with the offset when the bytes are no message.
+// with the offset when the bytes are not such a message.
 absl::Status DecodeFrame(const grpc::ByteBuffer& buffer,
                          google::protobuf::MessageLite* header,
                          Payload* payload);
 
-// Slices for EncodeFrame. Borrowed memory must outlive the channel's use of it.
+// Slices for EncodeFrame. Borrowed memory must outlive its use by the channel.
 grpc::Slice BorrowedSlice(const void* data, size_t n);
 grpc::Slice SharedSlice(SharedBuffer buffer, size_t n);
 

@@ -12,16 +12,16 @@
 namespace tributary {
 namespace {
 
-// Queries whose probabilities stand in memory together.
+// Queries of a block. Only one block's probabilities are in memory at a time.
 constexpr int64_t kQueries = 128;
 
-// What is worked on where `seen` of n scores are seen: whole lanes are several
-// times as fast as the elements of a broken one.
+// Rounds the number of visible scores up to whole lanes, at most n: a partly
+// filled run of lanes costs several times as much as a full one.
 TRIBUTARY_INLINE int64_t WholeLanes(int64_t seen, int64_t n) {
   return std::min(n, (seen + kSumLanes - 1) / kSumLanes * kSumLanes);
 }
 
-// Scores become probabilities; those from `seen` on become 0, which adds
+// Softmax over the first `seen` scores, in place. The others become 0 and add
 // nothing to the sum.
 TRIBUTARY_CLONES void SoftmaxSeen(int64_t seen, int64_t n, float* p,
                                   float* log_sum) {
@@ -39,7 +39,7 @@ TRIBUTARY_CLONES void SoftmaxSeen(int64_t seen, int64_t n, float* p,
   *log_sum = largest + static_cast<float>(std::log(sum));
 }
 
-// The same from the logarithm of the sum.
+// The same probabilities from the saved logarithm of the sum.
 TRIBUTARY_CLONES void SoftmaxAgain(int64_t seen, int64_t n, float log_sum,
                                    float* p) {
   const int64_t end = WholeLanes(seen, n);
@@ -48,7 +48,7 @@ TRIBUTARY_CLONES void SoftmaxAgain(int64_t seen, int64_t n, float log_sum,
   for (int64_t j = seen; j < n; ++j) p[j] = 0;
 }
 
-// dp becomes the gradient of the scores.
+// On return dp holds the gradient of the scores.
 TRIBUTARY_CLONES void ScoreGradient(int64_t n, const float* p, float dot,
                                     float scale, float* dp) {
   TRIBUTARY_IVDEP
@@ -62,18 +62,18 @@ TRIBUTARY_CLONES float Dot(int64_t n, const float* a, const float* b) {
       LaneSum(n, [a, b](int64_t i) { return double{a[i]} * double{b[i]}; }));
 }
 
-// Of the a that products with bfloat16 operands take.
+// Dot product with `a` rounded to bfloat16.
 TRIBUTARY_CLONES float RoundedDot(int64_t n, const float* a, const float* b) {
   return static_cast<float>(LaneSum(n, [a, b](int64_t i) {
     return double{RoundToBfloat16(a[i])} * double{b[i]};
   }));
 }
 
-// Some queries of one sample and head.
+// A run of queries of one sample and head.
 struct QueryBlock {
   int64_t first, count;
-  int64_t keys;     // that the last of them sees
-  int64_t q, k, o;  // where the first query, key and output row stand
+  int64_t keys;     // visible to the last query of the block
+  int64_t q, k, o;  // offsets of the first query, key and output row
   int64_t log_sum;
 
   int64_t Seen(const AttentionShape& s, int64_t i) const {
@@ -103,7 +103,7 @@ void ForEachBlock(const AttentionShape& s, Use use) {
   }
 }
 
-// p: [count, keys] scores.
+// Computes the scores p: [count, keys].
 void Scores(ProductPrecision precision, const AttentionShape& s,
             const QueryBlock& block, const float* q, const float* k, float* p) {
   CpuProduct(precision, false, true, block.count, block.keys, s.dim, s.scale,

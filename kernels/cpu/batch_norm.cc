@@ -9,10 +9,10 @@
 namespace tributary {
 namespace {
 
-// A channel's sums have one order on every device: each plane by itself, then
-// the planes of all rows, both as grain_math.h says.
+// The sums of a channel have the same order on every device: first each plane,
+// then the planes of all rows, both in the order of grain_math.h.
 
-// planes[r, c] = the sum of term(c, i) over the elements i of the plane.
+// planes[r, c] = the sum of term(c, i) over the elements i of plane (r, c).
 template <typename Term>
 TRIBUTARY_INLINE void SumPlanes(const BatchNormShape& s, Term term,
                                 double* planes) {
@@ -49,7 +49,7 @@ TRIBUTARY_CLONES void PlaneSquares(BatchNormShape s, const float* x,
       planes);
 }
 
-// Of dy xhat.
+// Sums dy xhat over each plane.
 TRIBUTARY_CLONES void PlaneProducts(BatchNormShape s, const float* x,
                                     const float* mean, const float* rstd,
                                     const float* dy, double* planes) {
@@ -61,7 +61,8 @@ TRIBUTARY_CLONES void PlaneProducts(BatchNormShape s, const float* x,
       planes);
 }
 
-// sums[c] = the sum of planes[r, c] over rows. lanes: [kSumLanes, channels].
+// sums[c] = the sum of planes[r, c] over rows. lanes: scratch, [kSumLanes,
+// channels].
 TRIBUTARY_CLONES void SumRows(int64_t rows, int64_t channels,
                               const double* planes, double* lanes,
                               double* sums) {
@@ -132,7 +133,7 @@ TRIBUTARY_CLONES void Differentiate(BatchNormShape s, const float* x,
   }
 }
 
-// The memory of one call.
+// Scratch memory of one call.
 struct Sums {
   explicit Sums(const BatchNormShape& s)
       : planes(s.planes()), lanes(kSumLanes * s.channels) {}

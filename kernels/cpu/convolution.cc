@@ -10,8 +10,8 @@
 namespace tributary {
 namespace {
 
-// The outputs [begin, end) of a row for which a filter's column lies within
-// the input's row, and the input of the first.
+// The outputs [begin, end) of a row for which one column of the filter lies
+// within the input's row, and the input index of the first of them.
 struct Overlap {
   int64_t begin, end, first;
 };
@@ -56,7 +56,8 @@ TRIBUTARY_CLONES double PlaneSum(int64_t n, const float* x) {
   return LaneSum(n, [x](int64_t i) { return double{x[i]}; });
 }
 
-// Calls use(row of columns, channel, kernel row, kernel column's overlap).
+// Calls use(row of the matrix of columns, channel, kernel row, overlap of the
+// kernel column) for every filter tap.
 template <typename Use>
 void ForEachFilterPoint(const Convolution& c, Use use) {
   const Window& w = c.window;
@@ -71,12 +72,12 @@ void ForEachFilterPoint(const Convolution& c, Use use) {
   }
 }
 
-// What TiledConvolution asks of the CPU.
+// The Device of TiledConvolution for the CPU.
 class CpuConvolution {
  public:
   explicit CpuConvolution(ProductPrecision precision) : precision_(precision) {}
 
-  // Columns and outputs of a tile stay in a core's own cache.
+  // The columns and outputs of a tile fit in a core's own cache.
   int64_t tile_columns() const { return 512; }
 
   void Fill(int64_t n, float value, float* y) { std::fill_n(y, n, value); }
@@ -112,7 +113,8 @@ class CpuConvolution {
         });
   }
 
-  // An input's terms are added in the order of kernel rows, then columns.
+  // Adds the terms of an input by kernel column, and within a column by kernel
+  // row.
   void Col2Im(const Convolution& c, const ConvolutionTile& tile,
               const float* columns, float* dx) {
     const Window& w = c.window;
@@ -170,7 +172,7 @@ class CpuConvolution {
 
 }  // namespace
 
-// Operands are rounded where they stand in columns.
+// Direct convolution has no step that rounds operands, so it is float32 only.
 bool CpuOps::TakesDirectly(const Convolution& c) const {
   return precision_ == ProductPrecision::kFloat32 &&
          DirectConvolution::Takes(c);

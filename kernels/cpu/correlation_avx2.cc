@@ -1,4 +1,4 @@
-// Built with AVX2 and FMA where there are any (kernels/CMakeLists.txt).
+// Compiled with AVX2 and FMA on x86-64 (kernels/CMakeLists.txt).
 #include "kernels/cpu/correlation.h"
 
 #if defined(__AVX2__) && defined(__FMA__)

@@ -5,9 +5,9 @@
 
 #include "kernels/cpu/correlation.h"
 
-// The loops behind Correlations, for the instruction set that the including
-// file is built for. That file must use no inline function of any other header:
-// the linker could take its copy for the whole program.
+// The loops behind Correlations, for the instruction set of the including file.
+// That file must not use inline functions of other headers: the linker could
+// choose its copy, built for this instruction set, for the whole program.
 
 #if defined(__clang__)
 #define TRIBUTARY_UNROLL _Pragma("unroll")
@@ -27,8 +27,8 @@ constexpr int kLanes = kVectorBytes / sizeof(float);
 typedef float Vector
     __attribute__((vector_size(kVectorBytes), aligned(4), may_alias));
 
-// Outputs of a tile: 4 x 3 sums, 3 vectors of x and a weight fill the 16
-// registers.
+// Outputs and vectors of a tile: 4 x 3 sums, 3 vectors of x and one weight fill
+// the 16 vector registers.
 constexpr int kQuad = 4;
 constexpr int kVectors = 3;
 
@@ -74,7 +74,7 @@ inline __attribute__((always_inline)) void ApplyTiles(
   }
 }
 
-// Tiles of x stay in the first-level cache while all filters pass over them.
+// A tile of x stays in the L1 cache while all filters pass over it.
 void Apply(int64_t n, int64_t taps, const int64_t* offsets, const float* x,
            int64_t quads, const float* w, const float* bias, float* out,
            int64_t out_row) {
@@ -143,7 +143,7 @@ inline __attribute__((always_inline)) void CopyRun(const float* x, float* y) {
 void CopyRows(int64_t rows, int64_t n, const float* x, int64_t x_row, float* y,
               int64_t y_row) {
   for (int64_t r = 0; r < rows; ++r, x += x_row, y += y_row) {
-    if (n >= 8) {  // the last run overlaps the one before
+    if (n >= 8) {  // the last run may overlap the previous one
       for (int64_t c = 0; c + 8 <= n; c += 8) CopyRun<8>(x + c, y + c);
       CopyRun<8>(x + n - 8, y + n - 8);
     } else if (n >= 4) {

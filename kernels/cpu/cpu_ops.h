@@ -5,9 +5,9 @@
 
 namespace tributary {
 
-// The reference implementation of Ops. Calls do their work before they return,
-// on the caller's thread. The methods stand in the files of this folder by
-// kind; each file reads loops, then methods.
+// The reference implementation of Ops. Each call does its work on the caller's
+// thread before it returns. The files of this folder implement the methods by
+// kind.
 class CpuOps : public Ops {
  public:
   explicit CpuOps(ProductPrecision precision);

@@ -5,16 +5,16 @@
 namespace tributary {
 namespace {
 
-constexpr int64_t kQuad = 4;  // outputs of a tile of Correlations
-constexpr int64_t kTaps = 3;  // taps of a tile of its `gather`
-constexpr int64_t kRoom = 8;  // the widest vector
-// Floats that a sample's planes may take, and those of a backward tile.
+constexpr int64_t kQuad = 4;  // outputs of a tile in Correlations
+constexpr int64_t kTaps = 3;  // taps of a tile in Correlations::gather
+constexpr int64_t kRoom = 8;  // floats of the widest vector
+// Limits, in floats: the padded planes of one sample, and a backward tile.
 constexpr int64_t kLargestSample = 256 * 1024;
 constexpr int64_t kTile = 48 * 1024;
 
 int64_t RoundUp(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
-// What the padding must grow to for every input to be seen by every tap.
+// The padding with which every tap covers every input.
 int64_t ReachHeight(const Window& w) {
   return w.dilation_height * (w.kernel_height - 1);
 }
@@ -69,9 +69,9 @@ int64_t DirectConvolution::OutRow(int64_t height) const {
   return RoundUp(height * pitch_, kRoom) + 2 * kRoom;
 }
 
-// Forward: weights, biases, a sample of padded inputs, one of outputs.
-// Backward: weights, zeros for biases, sums, a tile of padded inputs and of
-// output gradients, a sample of input gradients.
+// Forward: weights, biases, one sample of padded inputs, one of outputs.
+// Backward: weights, zero biases, sums, a tile of padded inputs, a tile of
+// padded output gradients, one sample of input gradients.
 int64_t DirectConvolution::scratch_size() const {
   const int64_t outs = RoundUp(c_.out_channels, kQuad);
   const int64_t ins = RoundUp(c_.in_channels, kQuad);
@@ -103,7 +103,7 @@ std::vector<int64_t> DirectConvolution::Offsets(const Padded& padded,
   return offsets;
 }
 
-// to: [planes, tile, size], of which `samples` are filled.
+// to: [planes, tile, size]. Fills the first `samples` of each plane.
 void DirectConvolution::Pad(const Padded& padded, int64_t samples, int64_t tile,
                             const float* x, float* to) const {
   const int64_t pixels = padded.height * padded.width;

@@ -8,16 +8,17 @@
 
 namespace tributary {
 
-// Convolution with stride 1 without columns (im2col): planes are copied between
-// zeros, all rows with one pitch, so that what a filter's tap sees of a plane
-// is the plane itself, shifted. Outputs then are sums of shifted planes, all
-// rows of a plane in one run; what is computed behind a row's end is thrown
-// away. Sums are taken in an order that follows from the convolution alone,
-// gradients of weights in one that follows from the number of rows too.
+// Convolution with stride 1 without im2col. Planes are copied with zeros around
+// them, all rows with one pitch, so that a filter tap sees a plane as the plane
+// itself, shifted. Each output plane is then a sum of shifted planes, computed
+// in one run over all its rows; values beyond the end of a row are discarded.
+// The order of sums depends only on the convolution, for weight gradients also
+// on the number of rows.
 class DirectConvolution {
  public:
-  // Whether this way is the faster one: one group, stride 1, enough of a plane
-  // left beside its padding, and a sample's planes fit in a core's own cache.
+  // True when direct convolution is faster than im2col: one group, stride 1, a
+  // plane that is large compared to its padding, and a sample's planes that fit
+  // in a core's own cache.
   static bool Takes(const Convolution& c);
 
   DirectConvolution(const Convolution& c, int64_t rows,
@@ -32,26 +33,26 @@ class DirectConvolution {
                 float beta, float* d_weight, float* scratch) const;
 
  private:
-  // Planes between zeros: element (r, c) of a plane stands at
-  // (top + r) * pitch_ + left + c.
+  // Planes with zeros around them. Element (r, c) of a plane is at index (top +
+  // r) * pitch_ + left + c.
   struct Padded {
-    int64_t planes = 0;  // of a sample; those behind `used` stay 0
+    int64_t planes = 0;  // of a sample; those from `used` on stay 0
     int64_t used = 0;
-    int64_t height = 0, width = 0;  // of what is copied
+    int64_t height = 0, width = 0;  // of the planes that are copied
     int64_t top = 0, left = 0;
-    int64_t size = 0;  // floats of a plane, with room for whole vectors
+    int64_t size = 0;  // floats of a plane, padded for whole vectors
   };
 
   int64_t taps() const { return c_.filter_size(); }
   Padded MakePadded(int64_t planes, int64_t used, int64_t height, int64_t width,
                     int64_t top, int64_t left) const;
-  // Where the taps of a filter over padded planes begin; a sample's planes
-  // stand `stride` apart. Flipped: from the last tap to the first.
+  // The offset of each filter tap into padded planes that are `stride` apart
+  // within a sample. With `flipped`, taps run from last to first.
   std::vector<int64_t> Offsets(const Padded& padded, int64_t stride,
                                bool flipped) const;
   void Pad(const Padded& padded, int64_t samples, int64_t tile, const float* x,
            float* to) const;
-  // Floats of the planes of one output of all filters.
+  // Floats between the output planes of two filters.
   int64_t OutRow(int64_t height) const;
   void PackForward(const float* weight, float* packed) const;
   void PackBackward(const float* weight, float* packed) const;
@@ -61,7 +62,7 @@ class DirectConvolution {
   const int64_t rows_;
   const Correlations& correlations_;
   int64_t pitch_ = 0;
-  int64_t samples_ = 1;  // of a tile of the backward pass
+  int64_t samples_ = 1;  // of a backward tile
   int64_t padded_taps_ = 0;
   Padded x_, dy_;
 };

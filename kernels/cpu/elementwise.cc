@@ -78,8 +78,8 @@ TRIBUTARY_CLONES void Truncate(int64_t n, const float* x, int64_t first,
   }
 }
 
-// out += four rows of x; pairs first, which halves the traffic on `out` and
-// keeps rounding errors small.
+// out += four rows of x. Adding pairs of rows first halves the memory traffic
+// on `out` and keeps rounding errors small.
 TRIBUTARY_CLONES void AddFourRows(int64_t cols, const float* x, float* out) {
   const float* x1 = x + cols;
   const float* x2 = x1 + cols;
@@ -90,7 +90,8 @@ TRIBUTARY_CLONES void AddFourRows(int64_t cols, const float* x, float* out) {
   }
 }
 
-// `groups` of four columns from group `first` of the row.
+// Drops out `groups` groups of four columns of a row, starting at group
+// `first`.
 TRIBUTARY_CLONES void DropoutRow(DropoutStep step, int64_t row, int64_t first,
                                  int64_t groups, const float* x, float* y) {
   TRIBUTARY_IVDEP
@@ -104,7 +105,8 @@ TRIBUTARY_CLONES void DropoutRow(DropoutStep step, int64_t row, int64_t first,
   }
 }
 
-// One run of columns that may begin anywhere: whole groups in the middle.
+// Drops out one run of columns, which may start within a group of four. The
+// whole groups in its middle use the vectorized loop.
 void DropoutRun(const DropoutStep& step, int64_t row, int64_t first,
                 int64_t cols, const float* x, float* y) {
   int64_t c = 0;

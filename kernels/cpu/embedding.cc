@@ -17,7 +17,7 @@ TRIBUTARY_CLONES double Dot(int64_t n, const float* x, const float* y) {
   return LaneSum(n, [x, y](int64_t i) { return double{x[i]} * double{y[i]}; });
 }
 
-// What id i of a bag counts in it.
+// The weight of position i in its bag; for a mean, divided by the bag's size.
 float IdWeight(const EmbeddingBags& bags, int64_t bag, int64_t i) {
   const float weight = bags.weights == nullptr ? 1.0f : bags.weights[i];
   if (!bags.mean) return weight;

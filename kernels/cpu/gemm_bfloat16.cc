@@ -1,5 +1,5 @@
-// Products of bfloat16 operands, for a processor without them: the operands are
-// rounded into memory of their own, whose products float32 holds exactly.
+// bfloat16 products on a processor without bfloat16 instructions: operands are
+// rounded into temporary memory, and float32 holds their products exactly.
 #include <vector>
 
 #include "kernels/bfloat16_math.h"
@@ -14,7 +14,7 @@ TRIBUTARY_CLONES void RoundRow(int64_t n, const float* x, float* y) {
   for (int64_t i = 0; i < n; ++i) y[i] = RoundToBfloat16(x[i]);
 }
 
-// The matrix without gaps between its rows.
+// Rounds the matrix into `memory`, without gaps between rows.
 MatrixView Rounded(int64_t rows, int64_t cols, MatrixView x,
                    std::vector<float>* memory) {
   memory->resize(static_cast<size_t>(rows * cols));

@@ -7,7 +7,7 @@
 namespace tributary {
 namespace {
 
-// Rows of op(b) that are packed at a time.
+// Rows of op(b) that are packed at once.
 constexpr int64_t kDepth = 128;
 
 TRIBUTARY_CLONES void AddScaledRow(int64_t n, float scale, const float* x,
@@ -17,7 +17,7 @@ TRIBUTARY_CLONES void AddScaledRow(int64_t n, float scale, const float* x,
 }
 
 void ScaleOutput(int64_t n, float beta, float* c) {
-  if (beta == 0) {  // c may hold anything, NaN too
+  if (beta == 0) {  // c may hold anything, even NaN
     std::fill_n(c, n, 0.0f);
     return;
   }

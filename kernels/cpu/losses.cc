@@ -9,7 +9,7 @@
 namespace tributary {
 namespace {
 
-// What the rows of one call share.
+// The parameters that all rows of one call share.
 struct CrossEntropyCall {
   int64_t classes;
   const float* class_weights;
@@ -18,15 +18,15 @@ struct CrossEntropyCall {
   float scale;
 };
 
-// A weight read through a null pointer, even one masked out, costs hundreds of
-// cycles, so whether there are class weights is settled outside the loops.
+// Whether there are class weights is decided outside the loops: a masked vector
+// load through a null pointer still costs hundreds of cycles.
 template <bool kWeighted>
 TRIBUTARY_INLINE float ClassWeight(const float* class_weights, int64_t c) {
   if constexpr (kWeighted) return class_weights[c];
   return 1.0f;
 }
 
-// Returns the row's loss, label in range; d may be null and may be x.
+// Returns the row's loss. label must be in range; d may be null or equal x.
 template <bool kWeighted>
 TRIBUTARY_INLINE float CrossEntropyOfRow(const CrossEntropyCall& call,
                                          const float* x, int64_t label,
@@ -76,7 +76,7 @@ TRIBUTARY_CLONES float WeightedRow(CrossEntropyCall call, const float* x,
   return CrossEntropyOfRow<true>(call, x, label, call.class_weights[label], d);
 }
 
-// label: among these classes, or outside of them.
+// label is relative to this rank's classes and may be outside of them.
 TRIBUTARY_CLONES void PartOfRow(int64_t classes, const float* x, int64_t label,
                                 float* part) {
   const float largest = LaneMax(classes, x);
@@ -92,7 +92,7 @@ TRIBUTARY_CLONES void PartOfRow(int64_t classes, const float* x, int64_t label,
   part[kPartCount] = static_cast<float>(classes);
 }
 
-// total: all classes of all ranks. d may be x.
+// total: the number of classes of all ranks. d may equal x.
 TRIBUTARY_CLONES void GradientOfPart(int64_t classes, float total,
                                      CrossEntropyRow row, Smoothing smoothing,
                                      float scale, const float* x, int64_t label,

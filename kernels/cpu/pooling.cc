@@ -9,8 +9,9 @@
 namespace tributary {
 namespace {
 
-// Windows of 2 x 2 side by side, the usual ones, branch-free: outputs
-// [first, first + kCount) of a row. base: the place of the first input.
+// Adjacent 2 x 2 windows, the usual case, without branches. Computes the
+// outputs [first, first + kCount) of a row. base: index of the row's first
+// input.
 template <int kCount>
 TRIBUTARY_INLINE void MaxOfFours(int64_t first, int64_t width, int32_t base,
                                  const float* x, float* y, int32_t* argmax) {
@@ -19,8 +20,8 @@ TRIBUTARY_INLINE void MaxOfFours(int64_t first, int64_t width, int32_t base,
     const int32_t at = base + static_cast<int32_t>(2 * c);
     float best = x[2 * c];
     int32_t where = at;
-    // TakesMax by single comparisons, without which the loop is no vectors: a
-    // NaN that is the best so far is compared to itself.
+    // TakesMax written as single comparisons, without which the loop does not
+    // vectorize. best == best is false if the maximum so far is a NaN.
     const auto take = [&](float value, int32_t place) TRIBUTARY_INLINE_LAMBDA {
       value = best == best ? value : best;
       place = best == best ? place : where;
@@ -35,9 +36,10 @@ TRIBUTARY_INLINE void MaxOfFours(int64_t first, int64_t width, int32_t base,
   }
 }
 
-// dx: one of the two rows under a row of outputs, of which each element belongs
-// to one window; at: the place of its first element. By bits, since selections
-// of floats become branches that nothing foresees.
+// dx: one of the two input rows under a row of outputs; each of its elements
+// belongs to one window. at: index of the row's first element. Selects with bit
+// masks, because compilers turn selections of floats into unpredictable
+// branches.
 TRIBUTARY_INLINE void FoursBackward(int64_t n, int32_t at, const float* dy,
                                     const int32_t* argmax, float* dx) {
   TRIBUTARY_IVDEP
@@ -64,7 +66,7 @@ TRIBUTARY_CLONES void MaxOfPlaneByFours(int64_t out_height, int64_t out_width,
   }
 }
 
-// Rows and columns behind the last window get nothing.
+// Rows and columns outside of all windows get 0.
 TRIBUTARY_CLONES void PlaneByFoursBackward(int64_t out_height,
                                            int64_t out_width, int64_t height,
                                            int64_t width, const float* dy,

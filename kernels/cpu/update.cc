@@ -8,12 +8,12 @@
 namespace tributary {
 namespace {
 
-// Elements that WeightedSum takes at a time, so that a sum of many parts passes
-// through the first-level cache once for every four of them.
+// Elements that WeightedSum processes at a time, so that `out` stays in the L1
+// cache while the parts are added four at a time.
 constexpr int64_t kBlock = 2048;
 
-// The loops of every rule; `update` gets the gradient and the weight of an
-// element and its index.
+// The loop of every rule. update(gradient, weight, index) returns the new
+// weight of an element.
 template <typename Update>
 TRIBUTARY_INLINE void ForEachWeight(int64_t n, const float* gradient,
                                     const float* weight_in, float* weight_out,
@@ -71,7 +71,7 @@ TRIBUTARY_INLINE void Update3(const OptimizerStep& p, int64_t n,
                     });
 }
 
-// By value: stores through the arrays cannot change the scalars then.
+// Takes p by value, so that stores to the arrays cannot alias it.
 TRIBUTARY_CLONES void UpdateRange(OptimizerStep p, int64_t n, const float* g,
                                   const float* in, float* out,
                                   float* const* state) {
@@ -103,7 +103,8 @@ TRIBUTARY_CLONES void UpdateRange(OptimizerStep p, int64_t n, const float* g,
   }
 }
 
-// out = [out +] w[0] p[0] + ... in order.
+// out = w[0] p[0] + w[1] p[1] + ..., in order. With kAdd, the sum starts from
+// out.
 template <int kCount, bool kAdd>
 TRIBUTARY_INLINE void SumParts(int64_t n, const UnalignedFloat* const* parts,
                                const float* weights, float* out) {
@@ -138,7 +139,7 @@ TRIBUTARY_INLINE void SumUpToFour(int64_t n, int count,
   }
 }
 
-// The parts are given with the offset where this block starts.
+// Sums one block, which starts at `offset` in every part.
 TRIBUTARY_CLONES void SumBlock(int64_t offset, int64_t n, int count,
                                const float* const* parts, const float* weights,
                                float* out) {

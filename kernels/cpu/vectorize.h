@@ -5,10 +5,11 @@
 
 #include "kernels/grain_math.h"
 
-// TRIBUTARY_CLONES compiles a function for several instruction sets and picks
-// one when the program is loaded. Contraction is off, so all give the same
-// bits. Templates called from such a function must be TRIBUTARY_INLINE: they
-// then become part of each clone. Sanitizers and clang 14 don't take clones.
+// TRIBUTARY_CLONES compiles a function for several instruction sets; the loader
+// picks one. Contraction into fused multiply-adds is off, so all of them give
+// the same bits. Templates called from such a function must be
+// TRIBUTARY_INLINE, so that they are compiled into each clone. Sanitizers and
+// clang 14 do not support clones.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
     defined(__GLIBC__) && defined(__OPTIMIZE__) &&                     \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && \
@@ -21,8 +22,8 @@
 #define TRIBUTARY_INLINE inline __attribute__((always_inline))
 #define TRIBUTARY_INLINE_LAMBDA __attribute__((always_inline))
 
-// Before a loop whose iterations touch only their own index: its arrays may be
-// the same, but they don't overlap with a shift.
+// For a loop whose iterations access only their own index. Its arrays may be
+// identical, but must not overlap with a shift.
 #if defined(__clang__)
 #define TRIBUTARY_IVDEP _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -31,12 +32,12 @@
 
 namespace tributary {
 
-// A float at any byte, as received buffers hold them.
+// A float at any byte address, as received buffers hold them.
 typedef float UnalignedFloat __attribute__((aligned(1), may_alias));
 
-// Covers [0, n) by runs of eight, four or one: run(first, count) with a
-// constant count, so that short rows are vectors as well. The last run may
-// overlap the one before; what it does is done twice.
+// Covers [0, n) with runs of eight, four or one: run(first, count) with a
+// constant count, so that short rows are vectorized too. The last run may
+// overlap the previous one and then repeats part of its work.
 template <typename Run>
 TRIBUTARY_INLINE void ForEachRun(int64_t n, Run run) {
   constexpr std::integral_constant<int, 8> kEight;
@@ -61,7 +62,7 @@ TRIBUTARY_INLINE double LaneSum(int64_t n, Element element) {
   for (; i + kSumLanes <= n; i += kSumLanes) {
     for (int j = 0; j < kSumLanes; ++j) lane[j] += element(i + j);
   }
-  int done = 0;  // lanes of what is left
+  int done = 0;  // lanes that the remaining elements have filled
   for (; i + done + 8 <= n; done += 8) {
     for (int j = done; j < done + 8; ++j) lane[j] += element(i + j);
   }

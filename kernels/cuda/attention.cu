@@ -1,9 +1,10 @@
-// Attention without its matrix of probabilities (Dao, Fu, Ermon, Rudra, Re:
-// FlashAttention, NeurIPS 2022): a warp takes one query, or in the backward
-// pass of keys and values one key, and walks over tiles of 32 of the others in
-// shared memory. A lane computes the score of one of them, then all lanes add
-// up their part of the head's dimensions. Every sum has one order, and nothing
-// is added by atomics.
+// Attention that never stores the matrix of probabilities (Dao, Fu, Ermon,
+// Rudra, Re: FlashAttention, NeurIPS 2022). A warp takes one query and walks
+// over tiles of 32 keys in shared memory. In the backward pass of keys and
+// values it takes one key and walks over tiles of 32 queries. Each lane
+// computes the score of one tile row; then all lanes sum over the tile, each
+// for its part of the head's dimensions. Sums have a fixed order and use no
+// atomics.
 #include <cmath>
 #include <type_traits>
 
@@ -17,11 +18,11 @@ namespace {
 
 constexpr unsigned kAll = 0xffffffffu;
 
-// A sample's head, and the keys it sees.
+// One head of one sample, and the number of keys visible to it.
 struct Head {
-  int64_t query, key, out;  // where row 0 stands in each operand
+  int64_t query, key, out;  // offset of row 0 in each operand
   int64_t keys;
-  int64_t rows;  // of log_sum before it
+  int64_t rows;  // rows of log_sum before this head
 };
 
 __device__ Head HeadAt(const AttentionShape& s, int64_t index) {
@@ -49,13 +50,13 @@ __device__ float WarpMaxOf(float x) {
   return x;
 }
 
-// An operand of a product.
+// An operand of a product, rounded to bfloat16 on request.
 __device__ float Operand(bool rounded, float x) {
   return rounded ? RoundToBfloat16(x) : x;
 }
 
-// Rows [first, first + 32) of an operand, those from `rows` on as zeros. The
-// pitch dim + 1 keeps a column's lanes on different banks.
+// Loads rows [first, first + 32) of an operand; rows from `rows` on become
+// zeros. The pitch dim + 1 avoids bank conflicts between the lanes of a column.
 __device__ void LoadTile(const float* x, int64_t first, int64_t rows,
                          int64_t row, int dim, bool rounded, float* tile) {
   for (int i = static_cast<int>(threadIdx.x); i < kWarp * dim;
@@ -66,7 +67,8 @@ __device__ void LoadTile(const float* x, int64_t first, int64_t rows,
   }
 }
 
-// A row into this warp's part of shared memory; zeros past the end.
+// Loads a row into this warp's part of shared memory; zeros if it is past the
+// end.
 __device__ void LoadRow(const float* x, bool there, int dim, bool rounded,
                         float* to) {
   for (int d = Lane(); d < dim; d += kWarp) {
@@ -80,7 +82,8 @@ __device__ float DotOf(const float* a, const float* b, int dim) {
   return sum;
 }
 
-// sums[p] += weight of tile row j times its elements Lane() + 32 p, j upwards.
+// sums[p] += the sum over tile rows j, in order, of lane j's weight times
+// element Lane() + 32 p of row j.
 template <int kParts>
 __device__ void AddRows(float weight, const float* tile, int dim, bool rounded,
                         float (&sums)[kParts]) {
@@ -103,10 +106,10 @@ __device__ void StoreRow(const float (&sums)[kParts], float scale, int dim,
   }
 }
 
-// The block's place: a head and kWarpsPerBlock of its queries or keys.
+// The work of a block: one head and kWarpsPerBlock of its queries or keys.
 struct Work {
-  int64_t head, row;  // the warp's own row
-  int64_t first;      // of the block
+  int64_t head, row;  // the row of this warp
+  int64_t first;      // the block's first row
 };
 __device__ Work WorkAt(int64_t block, int64_t rows) {
   const int64_t blocks = (rows + kWarpsPerBlock - 1) / kWarpsPerBlock;
@@ -114,7 +117,7 @@ __device__ Work WorkAt(int64_t block, int64_t rows) {
   return {block / blocks, first + threadIdx.x / kWarp, first};
 }
 
-// Shared: a tile of keys, one of values, a query per warp.
+// Shared memory: a tile of keys, a tile of values, one query per warp.
 template <int kParts>
 __global__ void AttentionKernel(AttentionShape s, int64_t blocks, bool rounded,
                                 const float* q, const float* k, const float* v,
@@ -144,7 +147,8 @@ __global__ void AttentionKernel(AttentionShape s, int64_t blocks, bool rounded,
           seen ? s.scale * DotOf(query, keys + Lane() * (dim + 1), dim)
                : -INFINITY;
       const float above = fmaxf(largest, WarpMaxOf(score));
-      // Nothing seen yet; a NaN, which fmaxf passes over, is seen.
+      // Skips a tile without visible keys. fmaxf ignores NaNs, so they are
+      // checked.
       if (above == -INFINITY && !__any_sync(kAll, isnan(score))) continue;
       const float fade = Exp(largest - above);
       const float weight = seen ? Exp(score - above) : 0.0f;
@@ -162,7 +166,7 @@ __global__ void AttentionKernel(AttentionShape s, int64_t blocks, bool rounded,
   }
 }
 
-// dots[row] = dy . y of each query, for the softmax's derivative.
+// dots[row] = dy . y of each query, for the derivative of the softmax.
 __global__ void OutputDotKernel(AttentionShape s, int64_t rows, bool rounded,
                                 const float* y, const float* dy, float* dots) {
   for (int64_t at = WarpIndex(); at < rows; at += WarpCount()) {
@@ -175,7 +179,8 @@ __global__ void OutputDotKernel(AttentionShape s, int64_t rows, bool rounded,
   }
 }
 
-// Shared: a tile of keys, one of values, a query and its dy per warp.
+// Shared memory: a tile of keys, a tile of values, one query and its dy per
+// warp.
 template <int kParts>
 __global__ void QueryGradientKernel(AttentionShape s, int64_t blocks,
                                     bool rounded, const float* q,
@@ -221,8 +226,8 @@ __global__ void QueryGradientKernel(AttentionShape s, int64_t blocks,
   }
 }
 
-// A warp per key. Shared: a tile of queries, one of their dy, a key and its
-// value per warp.
+// One warp per key. Shared memory: a tile of queries, a tile of their dy, one
+// key and its value per warp.
 template <int kParts>
 __global__ void KeyGradientKernel(AttentionShape s, int64_t blocks,
                                   bool rounded, const float* q, const float* k,
@@ -271,7 +276,7 @@ __global__ void KeyGradientKernel(AttentionShape s, int64_t blocks,
   }
 }
 
-// Two tiles and `rows` rows for each warp, in bytes.
+// Bytes of two tiles and of `rows` rows per warp.
 size_t SharedBytes(const AttentionShape& s, int64_t rows) {
   const int64_t floats =
       2 * kWarp * (s.dim + 1) + kWarpsPerBlock * rows * s.dim;
@@ -286,7 +291,7 @@ int GridOf(int64_t blocks) {
   return static_cast<int>(std::min<int64_t>(blocks, int64_t{1} << 20));
 }
 
-// Long heads need more shared memory than a kernel has unasked.
+// Large head dimensions exceed a kernel's default limit of shared memory.
 template <typename Kernel>
 DeviceStatus AllowShared(Kernel kernel, size_t bytes) {
   return CudaStatus(

@@ -1,6 +1,6 @@
-// Batch normalization with the CPU's sums (kernels/cpu/batch_norm.cc), in the
-// same order and so with the same bits: a warp per plane adds its pixels, a
-// tile of 32 x 32 threads adds the planes of 32 channels, 32 rows at a time.
+// Batch normalization with the same order of sums as kernels/cpu/batch_norm.cc,
+// and so with the same bits. One warp sums the pixels of each plane; a block of
+// 32 x 32 threads sums the planes of 32 channels, 32 rows at a time.
 #include "kernels/batch_norm.h"
 
 #include "kernels/cuda/launch.h"
@@ -43,8 +43,8 @@ __global__ void SumPlanesKernel(BatchNormShape s, Term term, double* planes) {
   }
 }
 
-// Each block takes 32 channels, thread (x, y) the rows y, y + 32, ... of one of
-// them; finish(c, sum) runs once a channel.
+// Each block takes 32 channels. Thread (x, y) sums the rows y, y + 32, ... of
+// channel x. finish(c, sum) runs once per channel.
 template <typename Term, typename Finish>
 __global__ void SumRowsKernel(int64_t rows, int64_t channels, Term term,
                               Finish finish) {
@@ -101,7 +101,7 @@ struct StoreGradient {
   }
 };
 
-// planes: room for a number a plane, unused where a plane is one pixel.
+// planes: scratch, [rows, channels]; unused when a plane has one pixel.
 template <typename Term, typename Finish>
 DeviceStatus Sum(cudaStream_t stream, const BatchNormShape& s, Term term,
                  double* planes, Finish finish) {

@@ -7,7 +7,7 @@
 namespace tributary {
 namespace {
 
-// The upper halves of the rounded floats, so that both devices round alike.
+// Stores the upper halves of RoundToBfloat16, so that both devices round alike.
 __global__ void ToBfloat16Kernel(int64_t n, const float* x, uint16_t* y) {
   for (int64_t i = ThreadIndex(); i < n; i += ThreadCount()) {
     y[i] = static_cast<uint16_t>(FloatBits(RoundToBfloat16(x[i])) >> 16);

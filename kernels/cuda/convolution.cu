@@ -4,8 +4,8 @@
 namespace tributary {
 namespace {
 
-// Element i of the matrix of columns: which filter point it belongs to and
-// which input it is, if it is not padding.
+// Element i of the matrix of columns: its filter tap and its input, which is
+// padding unless `inside`.
 struct ColumnElement {
   int64_t row;  // of the matrix
   int64_t sample, channel, y, x;
@@ -44,8 +44,7 @@ __global__ void Im2ColKernel(int64_t n, Convolution c, ConvolutionTile tile,
   }
 }
 
-// The output along one axis that sees input `at` at kernel place `k`; -1 when
-// none does.
+// The output along one axis for which kernel tap `k` covers input `at`, or -1.
 __device__ int64_t OutputOf(int64_t at, int64_t k, int64_t padding,
                             int64_t dilation, int64_t stride, int64_t extent) {
   const int64_t shifted = at + padding - k * dilation;
@@ -53,8 +52,8 @@ __device__ int64_t OutputOf(int64_t at, int64_t k, int64_t padding,
   return shifted / stride < extent ? shifted / stride : -1;
 }
 
-// One thread per input element gathers what the columns hold of it, kernel
-// rows first: no atomics, one order.
+// One thread per input element sums the column elements of that input, by
+// kernel row and then kernel column, so that no atomics are needed.
 __global__ void Col2ImKernel(int64_t n, Convolution c, ConvolutionTile tile,
                              const float* columns, float* dx) {
   const Window& w = c.window;
@@ -86,7 +85,7 @@ __global__ void Col2ImKernel(int64_t n, Convolution c, ConvolutionTile tile,
   }
 }
 
-// Where element i of a tile of outputs [channels, columns] stands in y.
+// The index in y of element i of a tile of outputs [channels, columns].
 __device__ int64_t OutputAt(const Convolution& c, const ConvolutionTile& tile,
                             int64_t i) {
   const int64_t columns = tile.columns(c);
@@ -112,8 +111,8 @@ __global__ void TileInKernel(int64_t n, Convolution c, ConvolutionTile tile,
   }
 }
 
-// One block per channel; its warps take the rows in turn and are added in
-// their order.
+// One block per channel. Its warps take the rows in turn; their sums are added
+// in warp order.
 __global__ void ChannelSumKernel(int64_t rows, int64_t channels, int64_t pixels,
                                  const float* x, float beta, float* out) {
   __shared__ double sums[kWarpsPerBlock];

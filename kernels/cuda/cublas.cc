@@ -8,8 +8,8 @@
 namespace tributary {
 namespace {
 
-// By name, then where the toolkit of the build stood. The calls used here are
-// the same in both versions.
+// By name, then in the CUDA toolkit of the build. Both versions have the calls
+// used here.
 constexpr const char* kLibraries[] = {
     "libcublas.so.13",
     "libcublas.so.12",
@@ -61,7 +61,7 @@ std::unique_ptr<Cublas> Cublas::Open(cudaStream_t stream,
     status = cublas->get_version_(cublas->handle_, &cublas->version_);
   }
   if (status == CUBLAS_STATUS_SUCCESS) {
-    // The default mode multiplies float32 as float32; TF32 would be asked for.
+    // The default mode multiplies in float32; TF32 must be requested.
     status = cublas->set_math_mode_(cublas->handle_, CUBLAS_DEFAULT_MATH);
   }
   if (status != CUBLAS_STATUS_SUCCESS) {
@@ -92,7 +92,7 @@ DeviceStatus Cublas::Gemm(bool transpose_a, bool transpose_b, int64_t m,
                           const float* b, float beta, float* c) {
   if (m == 0 || n == 0) return DeviceStatus();
   if (DeviceStatus status = CheckExtents(m, n, k); !status.ok()) return status;
-  // cuBLAS counts columns first: the row-major c = a b is its c' = b' a'.
+  // cuBLAS is column-major: the row-major c = a b is its c' = b' a'.
   const int64_t row_a = std::max<int64_t>(1, transpose_a ? m : k);
   const int64_t row_b = std::max<int64_t>(1, transpose_b ? k : n);
   const cublasStatus_t status =

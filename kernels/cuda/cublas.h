@@ -10,34 +10,36 @@
 
 namespace tributary {
 
-// cuBLAS, opened when it is first needed and never linked: its libraries carry
-// so much thread-local storage that threads with small stacks can't start
-// beside it, and a program must run where it is absent.
+// cuBLAS, loaded when it is first needed and never linked. A program must run
+// where cuBLAS is absent, and its libraries have so much thread-local storage
+// that threads with small stacks can't start once it is loaded with the
+// program.
 class Cublas {
  public:
-  // nullptr and the reason when it can't be opened. Work goes to `stream`.
+  // nullptr with the reason when cuBLAS can't be loaded. Its work goes to
+  // `stream`.
   static std::unique_ptr<Cublas> Open(cudaStream_t stream,
                                       std::string* why_not);
   ~Cublas();
   Cublas(const Cublas&) = delete;
   Cublas& operator=(const Cublas&) = delete;
 
-  // Its version, as 130100 for 13.1.0.
+  // The version, such as 130100 for 13.1.0.
   int version() const { return version_; }
 
   // As Ops::Gemm, in true float32.
   DeviceStatus Gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
                     int64_t k, float alpha, const float* a, const float* b,
                     float beta, float* c);
-  // The same of bfloat16 operands, the upper halves of floats, with sums and c
-  // in float32.
+  // The same for bfloat16 operands, stored as the upper halves of floats. Sums
+  // and c are float32.
   DeviceStatus GemmBfloat16(bool transpose_a, bool transpose_b, int64_t m,
                             int64_t n, int64_t k, float alpha,
                             const uint16_t* a, const uint16_t* b, float beta,
                             float* c);
 
  private:
-  // In C++ the header has two of this name.
+  // The type selects one of the header's two C++ overloads.
   using GemmEx = cublasStatus_t (*)(cublasHandle_t, cublasOperation_t,
                                     cublasOperation_t, int, int, int,
                                     const void*, const void*, cudaDataType, int,

@@ -5,13 +5,14 @@
 
 namespace tributary {
 
-// What TiledConvolution asks of the device.
+// The Device of TiledConvolution for CUDA.
 class CudaConvolution {
  public:
   CudaConvolution(CudaOps& ops, cudaStream_t stream)
       : ops_(ops), stream_(stream) {}
 
-  // Enough for large products; a batch of small images takes a few of them.
+  // Enough columns for large products. A batch of small images takes a few
+  // tiles.
   int64_t tile_columns() const { return 1 << 16; }
 
   void Fill(int64_t n, float value, float* y) { ops_.Fill(n, value, y); }
@@ -120,7 +121,7 @@ void CudaOps::BatchNormBackward(const BatchNormShape& s, const float* x,
                                  dgamma, dbeta, scratch));
 }
 
-// One number for each query.
+// One float per query.
 int64_t CudaOps::AttentionScratch(const AttentionShape& s) { return s.rows(); }
 
 void CudaOps::Attention(const AttentionShape& s, const float* q, const float* k,

@@ -69,8 +69,8 @@ void CudaOps::Record(const DeviceStatus& status) {
 
 void* CudaOps::Grow(size_t bytes, void** array, size_t* size) {
   if (bytes <= *size) return *array;
-  // In the stream's order: cudaFree would wait for all the device does, an
-  // exchange among it whose other ranks may never come.
+  // Frees in stream order. cudaFree would wait for all work on the device,
+  // including an exchange whose other ranks may never come.
   const cudaStream_t stream = Stream();
   if (*array != nullptr) Record(CudaStatus(cudaFreeAsync(*array, stream)));
   *array = nullptr;
@@ -78,7 +78,7 @@ void* CudaOps::Grow(size_t bytes, void** array, size_t* size) {
   if (DeviceStatus status = CudaStatus(cudaMallocAsync(array, bytes, stream));
       !status.ok()) {
     Record(status);
-    cudaGetLastError();  // recorded, no fault of the next kernel's launch
+    cudaGetLastError();  // recorded: the next launch must not report it
     *array = nullptr;
     return nullptr;
   }
@@ -99,7 +99,7 @@ void* CudaOps::Allocate(size_t bytes) {
   void* memory = nullptr;
   const cudaError_t error = cudaMalloc(&memory, std::max<size_t>(bytes, 1));
   if (error == cudaSuccess) return memory;
-  cudaGetLastError();  // no memory is an answer here, not a fault
+  cudaGetLastError();  // clear: the caller handles a lack of memory
   return nullptr;
 }
 
@@ -133,7 +133,7 @@ void CudaOps::Gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
     return Record(
         cublas_->Gemm(transpose_a, transpose_b, m, n, k, alpha, a, b, beta, c));
   }
-  // b's place is aligned as tensor cores like it.
+  // Aligns b to 16 bytes, which tensor cores prefer.
   const int64_t size_a = (m * k + 7) / 8 * 8, size_b = k * n;
   uint16_t* const of_a =
       Operands(static_cast<size_t>(size_a + size_b + 8) * sizeof(uint16_t));

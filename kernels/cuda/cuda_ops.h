@@ -13,7 +13,7 @@
 namespace tributary {
 
 // Ops on a CUDA device, in order on a stream of its own. Every launch is
-// checked; the first fault is kept until Synchronize tells it.
+// checked; the first fault is kept until Synchronize returns it.
 class CudaOps final : public Ops {
  public:
   // nullptr and the reason when the device can't be used.
@@ -25,7 +25,7 @@ class CudaOps final : public Ops {
   bool is_host() const override { return false; }
 
   int device() const { return device_; }
-  // ArithmeticOf (kernels/device.h).
+  // The device's part of ArithmeticOf (kernels/device.h).
   std::string arithmetic() const;
   cudaStream_t stream() const { return stream_; }
 
@@ -161,15 +161,15 @@ class CudaOps final : public Ops {
   DeviceStatus Start(int device);
   bool rounds() const { return precision_ == ProductPrecision::kBfloat16; }
 
-  // Makes the device this thread's and returns the stream.
+  // Makes the device current on the calling thread and returns the stream.
   cudaStream_t Stream();
   void Record(const DeviceStatus& status);
-  // The first bytes of a scratch array that grows; null when there is no
-  // memory.
+  // Returns a scratch array of at least `bytes`, or null when there is no
+  // memory. The array only grows.
   double* Scratch(size_t bytes);
-  // The same of another array, for the operands of a product.
+  // The same for a second array, which holds the operands of a product.
   uint16_t* Operands(size_t bytes);
-  // Grows an array to so many bytes; its contents are lost.
+  // Grows an array to `bytes`; its contents are lost.
   void* Grow(size_t bytes, void** array, size_t* size);
 
   const ProductPrecision precision_;

@@ -71,7 +71,7 @@ struct ActivationBackwardFunctor {
   }
 };
 
-// One thread per element of rows of which only some columns are here.
+// One thread per element, for a rank that has only some columns of each row.
 __global__ void DropoutRunsKernel(DropoutStep step, DropoutKey key,
                                   int64_t rows, int64_t cols, const float* x,
                                   float* y) {
@@ -85,7 +85,7 @@ __global__ void DropoutRunsKernel(DropoutStep step, DropoutKey key,
   }
 }
 
-// One thread per group of four columns, which share a draw of 128 bits.
+// One thread per group of four columns, which share one 128-bit draw.
 __global__ void DropoutKernel(DropoutStep step, int64_t first_row,
                               int64_t row_stride, int64_t rows, int64_t cols,
                               const float* x, float* y) {

@@ -13,7 +13,7 @@ __global__ void EmbeddingKernel(int64_t n, int64_t dim, const int64_t* ids,
   }
 }
 
-// The bag that holds position i: the last that starts at or before it.
+// The bag of position i: the last one that starts at or before i.
 __device__ int64_t BagOf(const EmbeddingBags& bags, int64_t i) {
   int64_t first = 0, last = bags.count;
   while (last - first > 1) {
@@ -43,8 +43,8 @@ __global__ void EmbeddingBagKernel(EmbeddingBags bags, int64_t dim,
   }
 }
 
-// Where the gradient of position i comes from and what it counts: its own row
-// of dy, or its bag's.
+// The gradient of position i and its weight: the position's own row of dy, or
+// the row of its bag.
 struct PlainSource {
   const float* dy;
   int64_t dim;
@@ -63,16 +63,17 @@ struct BagSource {
   }
 };
 
-// Without atomics, so that the order of additions is the order of positions:
-// one block per position; the first position of an id adds all of that id.
-// Looks at every pair of positions, which suits batches of some thousand ids.
+// Adds without atomics, in the order of positions: one block per position, and
+// the first position of an id adds the gradients of all positions of that id.
+// Comparing all pairs of positions is fast enough for batches of some thousand
+// ids.
 template <typename Source>
 __global__ void EmbeddingBackwardKernel(int64_t count, int64_t dim,
                                         const int64_t* ids, Source source,
                                         float* d_table) {
   for (int64_t i = blockIdx.x; i < count; i += gridDim.x) {
     const int64_t id = ids[i];
-    if (id < 0) continue;  // the whole block
+    if (id < 0) continue;  // the same for the whole block
     bool seen = false;
     for (int64_t j = threadIdx.x; j < i; j += blockDim.x) {
       seen = seen || ids[j] == id;
@@ -135,7 +136,7 @@ __global__ void DotInteractionKernel(int64_t batch, int64_t features,
   }
 }
 
-// One thread per element of dx; partners in their order.
+// One thread per element of dx; sums over the other features in their order.
 __global__ void DotInteractionBackwardKernel(int64_t batch, int64_t features,
                                              int64_t dim, const float* x,
                                              const float* dy, float* dx) {

@@ -10,19 +10,19 @@
 
 namespace tributary {
 
-// What the kernels share: grid sizes, loops, reductions of a warp.
+// Helpers that the kernels share: grid sizes, loops, reductions over a warp.
 
 inline constexpr int kThreads = 256;
 inline constexpr int kWarp = kSumLanes;  // 32: the lanes of a sum
 inline constexpr int kWarpsPerBlock = kThreads / kWarp;
 
-// Enough blocks of kThreads for n threads, within a bound: kernels stride.
+// Blocks of kThreads for n threads, capped: kernels loop with a grid stride.
 inline int Blocks(int64_t n) {
   constexpr int64_t kMost = 1 << 16;
   return static_cast<int>(std::min(kMost, (n + kThreads - 1) / kThreads));
 }
 
-// Enough blocks for n warps.
+// Blocks for n warps, capped likewise.
 inline int WarpBlocks(int64_t n) {
   constexpr int64_t kMost = 1 << 16;
   return static_cast<int>(
@@ -38,14 +38,14 @@ __device__ inline int64_t ThreadCount() {
   return gridDim.x * int64_t{blockDim.x};
 }
 
-// The index of this thread's warp in the grid and of the thread in its warp.
-// All lanes of a warp take the same path through a loop over warps.
+// The warp's index in the grid, the number of warps, and the thread's index in
+// its warp. All lanes of a warp take the same path through a loop over warps.
 __device__ inline int64_t WarpIndex() { return ThreadIndex() / kWarp; }
 __device__ inline int64_t WarpCount() { return ThreadCount() / kWarp; }
 __device__ inline int Lane() { return static_cast<int>(threadIdx.x % kWarp); }
 
-// The sum of element(i) for i in [0, n) in the order of grain_math.h, on every
-// lane.
+// The sum of element(i) for i in [0, n), in the order of grain_math.h. Every
+// lane gets it.
 template <typename Element>
 __device__ double WarpSum(int64_t n, Element element) {
   double sum = 0;
@@ -56,7 +56,7 @@ __device__ double WarpSum(int64_t n, Element element) {
   return __shfl_sync(0xffffffffu, sum, 0);
 }
 
-// The largest x[i], n at least 1, on every lane.
+// The largest x[i]; n must be at least 1. Every lane gets it.
 __device__ inline float WarpMax(int64_t n, const float* x) {
   float largest = x[0];
   for (int64_t i = Lane(); i < n; i += kWarp) {

@@ -8,8 +8,8 @@
 
 namespace tributary {
 
-// The device's side of Ops: each launcher enqueues on the stream what the
-// method of its name promises, and returns at once when there is nothing to do.
+// The device code of Ops. Each launcher enqueues the work of the Ops method of
+// its name on the stream, and returns at once when there is no work.
 
 // ---- bfloat16.cu
 // y: the upper halves of x rounded to bfloat16.
@@ -63,12 +63,11 @@ DeviceStatus LaunchAveragePoolBackward(cudaStream_t stream, const Window& w,
                                        bool count_include_pad, int64_t planes,
                                        const float* dy, float* dx);
 
-// ---- attention.cu. With `rounded` the operands of products are rounded to
-// bfloat16.
+// ---- attention.cu. `rounded` rounds the operands of products to bfloat16.
 DeviceStatus LaunchAttention(cudaStream_t stream, const AttentionShape& s,
                              bool rounded, const float* q, const float* k,
                              const float* v, float* y, float* log_sum);
-// dots: device memory for a number for each query.
+// dots: device memory, one float per query.
 DeviceStatus LaunchAttentionBackward(
     cudaStream_t stream, const AttentionShape& s, bool rounded, const float* q,
     const float* k, const float* v, const float* y, const float* log_sum,
@@ -92,7 +91,7 @@ DeviceStatus LaunchLayerNormBackward(cudaStream_t stream, int64_t rows,
                                      const float* rstd, const float* dy,
                                      float* dx, float* dgamma, float* dbeta);
 
-// ---- batch_norm.cu. Scratch is device memory of so many bytes.
+// ---- batch_norm.cu. scratch: BatchNormScratchBytes of device memory.
 size_t BatchNormScratchBytes(const BatchNormShape& s);
 DeviceStatus LaunchBatchNorm(cudaStream_t stream, const BatchNormShape& s,
                              float epsilon, const float* x, const float* gamma,

@@ -5,7 +5,7 @@
 namespace tributary {
 namespace {
 
-// What the rows of one call share.
+// The parameters that all rows of one call share.
 struct CrossEntropyCall {
   int64_t rows;
   int64_t classes;
@@ -19,7 +19,7 @@ __device__ float ClassWeight(const CrossEntropyCall& call, int64_t c) {
   return call.class_weights == nullptr ? 1.0f : call.class_weights[c];
 }
 
-// A row whose label names no class: ignored, or NaN for all to see.
+// Writes a row without a valid label: zeros if it is ignored, NaN otherwise.
 __device__ void WriteRow(const CrossEntropyCall& call, float value, float* loss,
                          float* weight, float* d) {
   if (Lane() == 0) {
@@ -30,7 +30,7 @@ __device__ void WriteRow(const CrossEntropyCall& call, float value, float* loss,
   for (int64_t c = Lane(); c < call.classes; c += kWarp) d[c] = value;
 }
 
-// One warp's row, the label in range; d may be null and may be x.
+// One warp computes one row. label must be in range; d may be null or equal x.
 __device__ void CrossEntropyOfRow(const CrossEntropyCall& call, const float* x,
                                   int64_t label, float weight_sum, float* loss,
                                   float* weight_out, float* d) {
@@ -105,7 +105,7 @@ __global__ void PartKernel(int64_t rows, ClassRange range, const float* logits,
   }
 }
 
-// One warp per row; every lane joins the parts.
+// One warp per row. Every lane joins the parts.
 __global__ void OfPartsKernel(int64_t rows, ClassRange range,
                               const float* logits, const int64_t* labels,
                               int ranks, const float* parts,
@@ -133,7 +133,7 @@ __global__ void OfPartsKernel(int64_t rows, ClassRange range,
   }
 }
 
-// One thread per element; weights and d may be null, d may be logits.
+// One thread per element. weights and d may be null; d may equal logits.
 __global__ void BceKernel(int64_t n, const float* logits, const float* targets,
                           float pos_weight, const float* weights, float scale,
                           float* loss, float* d) {

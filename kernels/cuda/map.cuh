@@ -4,11 +4,13 @@
 
 namespace tributary {
 
-// One elementwise kernel for every formula: reads kIn arrays, writes kOut, four
-// neighbours a thread at a time where the pointers allow 16-byte accesses, so
-// that enough loads are in flight to fill the memory bus. A functor has
+// The elementwise kernel of every formula: reads kIn arrays and writes kOut. A
+// thread takes four adjacent elements at a time if the pointers allow 16-byte
+// accesses, so that enough loads are in flight to saturate the memory bus. A
+// functor has
 //   __device__ void operator()(const float* in, float* out) const
-// for one element: in[kIn] to out[kOut]. Arrays may be the same, not shifted.
+// for one element, in[kIn] to out[kOut]. Arrays may be identical, but must not
+// overlap with a shift.
 template <int kIn, int kOut>
 struct MapArrays {
   const float* in[kIn];

@@ -16,12 +16,12 @@ namespace {
 
 static_assert(sizeof(NcclId) == sizeof(ncclUniqueId));
 
-// By name, then where the toolkit of the build stood.
+// By name, then in the CUDA toolkit of the build.
 constexpr const char* kLibraries[] = {
     "libnccl.so.2",
     TRIBUTARY_CUDA_LIBRARY_DIR "/libnccl.so.2",
 };
-// Communicators that do not block came with 2.14.
+// NCCL 2.14 introduced non-blocking communicators.
 constexpr int kOldestVersion = NCCL_VERSION(2, 14, 0);
 
 // The functions of the library, by NCCL's names.
@@ -45,8 +45,8 @@ struct NcclLibrary {
   decltype(&ncclSend) send;
   decltype(&ncclRecv) recv;
 
-  // An empty string, or why it cannot be used. It stays open: unloading CUDA
-  // libraries is not supported.
+  // Returns an empty string, or why NCCL cannot be used. The library stays
+  // open: unloading CUDA libraries is not supported.
   std::string Load();
 };
 
@@ -90,9 +90,9 @@ std::string NcclLibrary::Load() {
   return "";
 }
 
-// What NCCL takes for one machine: one boot of it, or what NCCL_HOSTID says.
-// With names of their own two processes may share a device, as a test of two
-// ranks on one device wants.
+// Identifies a machine as NCCL does: by its boot ID, or by NCCL_HOSTID if set.
+// Two processes with different NCCL_HOSTIDs may share a device, as a test of
+// two ranks on one device needs.
 std::string MachineId() {
   const char* const given = std::getenv("NCCL_HOSTID");
   if (given != nullptr && *given != '\0') return given;
@@ -246,8 +246,8 @@ class CudaNccl final : public NcclApi {
     UseDevice();
     const cudaError_t error = cudaEventQuery(static_cast<cudaEvent_t>(event));
     if (error != cudaErrorNotReady) return Cuda(error);
-    // An answer here, not a fault; CUDA keeps it as one, which the thread's
-    // next launch would find.
+    // "Not ready" is an answer, not a fault, but CUDA keeps it as the last
+    // error, which the thread's next launch would report.
     cudaGetLastError();
     return Code::kInProgress;
   }
@@ -257,8 +257,9 @@ class CudaNccl final : public NcclApi {
   static cudaStream_t On(Stream stream) {
     return static_cast<cudaStream_t>(stream);
   }
-  // Of the thread: calls of CUDA go to it. One that has named none would make a
-  // context on the first device, some hundreds of megabytes there.
+  // CUDA calls go to the thread's current device. A thread that never set one
+  // would create a context on the first device, which takes hundreds of
+  // megabytes.
   void UseDevice() { cudaSetDevice(ops_->device()); }
 
   Code Nccl(ncclResult_t result) {
@@ -277,7 +278,7 @@ class CudaNccl final : public NcclApi {
   CudaOps* const ops_;
   cudaEvent_t ops_done_ = nullptr;
   std::string device_id_;
-  std::string error_;  // the last
+  std::string error_;  // the last error
 };
 
 }  // namespace

@@ -8,7 +8,7 @@ std::unique_ptr<Ops> CreateCudaOps(std::string* why_not, int64_t /*index*/,
   return nullptr;
 }
 
-// Never asked: there is no other Ops than the host's.
+// Never called: in this build every Ops is the host's.
 std::unique_ptr<Ops> CreateCudaOpsBeside(const Ops& /*ops*/,
                                          std::string* why_not) {
   return CreateCudaOps(why_not);

@@ -5,7 +5,7 @@
 namespace tributary {
 namespace {
 
-// Output i of all planes: its plane, row and column.
+// The plane, row and column of an element.
 struct PoolPlace {
   int64_t plane, row, column;
 };
@@ -39,8 +39,7 @@ __global__ void AveragePoolKernel(int64_t n, Window w, bool count_include_pad,
   }
 }
 
-// The first output along an axis whose window reaches input `at`, and one past
-// the last.
+// The outputs [begin, end) along an axis whose windows cover input `at`.
 struct Reach {
   int64_t begin, end;
 };
@@ -52,8 +51,8 @@ __device__ Reach ReachOf(int64_t at, int64_t kernel, int64_t stride,
   return {begin, last < out ? last : out};
 }
 
-// One thread per input adds what the windows that reach it pass on, in their
-// order.
+// One thread per input sums the gradients of the windows that cover it, in
+// their order.
 template <typename Share>
 __device__ float SumOfWindows(const Window& w, const PoolPlace& at,
                               Share share) {

@@ -6,9 +6,9 @@
 namespace tributary {
 namespace {
 
-// Sums over columns: a tile of threads holds 32 columns, and 32 rows of it add
-// up every 32nd row each; then the tile's rows are folded. Fixed order, no
-// atomics.
+// Sums over rows for each column: a block of 32 x 32 threads takes 32 columns;
+// each of its 32 rows of threads sums every 32nd row, then the block folds
+// these sums. The order is fixed and there are no atomics.
 constexpr int kTile = 32;
 
 // Folds sums[row][col] over rows; the result is in row 0.
@@ -61,7 +61,7 @@ __global__ void LayerNormParametersKernel(int64_t rows, int64_t cols,
   }
 }
 
-// The kernels below take one warp per row; a lane reads back only what it wrote
+// The kernels below take one warp per row. A lane reads back only what it wrote
 // itself, so x may be y and dy may be dx.
 
 __global__ void SoftmaxKernel(int64_t rows, int64_t cols, const float* x,
@@ -196,7 +196,7 @@ DeviceStatus LaunchLayerNormBackward(cudaStream_t stream, int64_t rows,
                                      const float* rstd, const float* dy,
                                      float* dx, float* dgamma, float* dbeta) {
   if (rows * cols == 0) return DeviceStatus();
-  // The parameters first: dx may overwrite dy.
+  // First the parameters' gradients, which read dy: dx may overwrite dy.
   const dim3 threads(kTile, kTile);
   LayerNormParametersKernel<<<TileBlocks(cols), threads, 0, stream>>>(
       rows, cols, x, mean, rstd, dy, dgamma, dbeta);

@@ -45,7 +45,7 @@ DeviceStatus Staging::CopyIn(cudaStream_t stream, void* device,
     const size_t size = std::min(kChunkBytes, bytes - begin);
     Buffer& buffer = buffers_[next_];
     next_ = (next_ + 1) % kBuffers;
-    // An event never recorded is done.
+    // An event that was never recorded counts as done.
     TRIBUTARY_RETURN_IF_CUDA_ERROR(cudaEventSynchronize(buffer.done));
     std::memcpy(buffer.memory, from + begin, size);
     TRIBUTARY_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(
@@ -59,13 +59,13 @@ DeviceStatus Staging::CopyOut(cudaStream_t stream, void* host,
                               const void* device, size_t bytes) {
   DeviceStatus status = CopyThrough(stream, static_cast<char*>(host),
                                     static_cast<const char*>(device), bytes);
-  if (!status.ok()) cudaStreamSynchronize(stream);  // the first error is told
+  if (!status.ok()) cudaStreamSynchronize(stream);  // keeps the first error
   return status;
 }
 
 DeviceStatus Staging::CopyThrough(cudaStream_t stream, char* to,
                                   const char* from, size_t bytes) {
-  size_t issued = 0;  // bytes on their way into buffers
+  size_t issued = 0;  // bytes whose copies into buffers were issued
   size_t emptied = 0;
   int oldest = next_;
   while (emptied < bytes) {
@@ -73,7 +73,8 @@ DeviceStatus Staging::CopyThrough(cudaStream_t stream, char* to,
       const size_t size = std::min(kChunkBytes, bytes - issued);
       Buffer& buffer = buffers_[next_];
       next_ = (next_ + 1) % kBuffers;
-      // Stream order keeps this behind a copy to the device from the buffer.
+      // Stream order keeps this behind an earlier copy from the buffer to the
+      // device.
       TRIBUTARY_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(
           buffer.memory, from + issued, size, cudaMemcpyDeviceToHost, stream));
       TRIBUTARY_RETURN_IF_CUDA_ERROR(cudaEventRecord(buffer.done, stream));

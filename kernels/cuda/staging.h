@@ -9,9 +9,9 @@
 
 namespace tributary {
 
-// Copies between ordinary host memory and the device through pinned buffers, a
-// chunk at a time: the device's copy engine works on one buffer while the host
-// fills or empties the next, and copies to the device overlap with kernels.
+// Copies between pageable host memory and the device through pinned buffers, in
+// chunks. The device's copy engine works on one buffer while the host fills or
+// empties the next, and copies to the device overlap with kernels.
 class Staging {
  public:
   static std::unique_ptr<Staging> Create(DeviceStatus* status);
@@ -22,8 +22,8 @@ class Staging {
   // Returns when `host` may be reused; the copy itself is stream-ordered.
   DeviceStatus CopyIn(cudaStream_t stream, void* device, const void* host,
                       size_t bytes);
-  // Returns when `host` is filled. After an error nothing is on its way into
-  // the buffers any more: the next copy may use them.
+  // Returns when `host` is filled. After an error no copy into the buffers is
+  // pending, so the next copy may use them.
   DeviceStatus CopyOut(cudaStream_t stream, void* host, const void* device,
                        size_t bytes);
 

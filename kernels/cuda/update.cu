@@ -5,7 +5,7 @@
 namespace tributary {
 namespace {
 
-// Arrays that one launch of the weighted sum takes.
+// Arrays that one launch of the weighted sum takes at most.
 constexpr int kMostParts = 64;
 
 struct Parts {
@@ -13,8 +13,9 @@ struct Parts {
   float weight[kMostParts];
 };
 
-// out = [out +] the weighted parts in order; four neighbours a thread when the
-// pointers allow 16-byte accesses.
+// out = the weighted sum of the parts, in order. With `add`, the sum starts
+// from out. WeightedSumQuadsKernel takes four adjacent elements per thread,
+// which needs pointers that allow 16-byte accesses.
 __global__ void WeightedSumKernel(int64_t n, int count, Parts parts, bool add,
                                   float* out) {
   for (int64_t i = ThreadIndex(); i < n; i += ThreadCount()) {
@@ -54,7 +55,7 @@ bool AllowsQuads(int64_t n, int count, const Parts& parts, const float* out) {
   return n % 4 == 0 && bits % sizeof(float4) == 0;
 }
 
-// in: gradient, weight, states; out: weight (LAMB: direction), states.
+// in: gradient, weight, states. out: weight (for LAMB the direction), states.
 template <UpdateRule kRule>
 struct UpdateFunctor {
   OptimizerStep p;
@@ -105,7 +106,7 @@ struct UpdateFunctor {
   }
 };
 
-// One call's arrays, as LaunchOptimizerUpdate gets them.
+// The arguments of one call of LaunchOptimizerUpdate.
 struct UpdateCall {
   cudaStream_t stream;
   const OptimizerStep& step;

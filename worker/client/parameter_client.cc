@@ -32,7 +32,7 @@ constexpr char kInitialize[] = "/tributary.v1.ParameterService/Initialize";
 
 int64_t NowMicros() { return tributary::Clock::Real().NowMicros(); }
 
-// A block's memory within whole tensors, slice by slice, by reference.
+// The memory of a block inside whole tensors, slice by slice, without a copy.
 struct BlockMemory {
   std::vector<grpc::Slice> slices;
   uint32_t crc32c = 0;
@@ -152,7 +152,7 @@ class GrpcParameterClient final : public ParameterClient {
     weights_.assign(weights.begin(), weights.end());
     newest_version_ = 0;
     flights_.clear();
-    flights_.reserve(num_blocks_);  // the network's thread writes into it
+    flights_.reserve(num_blocks_);  // the network thread keeps pointers into it
     round_.Begin(options_.step_timeout);
   }
 
@@ -215,7 +215,7 @@ class GrpcParameterClient final : public ParameterClient {
   const std::vector<Flight>& flights() const override { return flights_; }
 
  private:
-  // Asks again while the server has no plan yet or cannot be reached.
+  // Retries while the server has no plan yet or cannot be reached.
   absl::StatusOr<v1::ClockResponse> ReadClockOf(int shard,
                                                 absl::Duration deadline) {
     v1::ClockRequest request;
@@ -248,8 +248,9 @@ class GrpcParameterClient final : public ParameterClient {
     }
   }
 
-  // Of the weights that this client has of the block. Each has its own place:
-  // the calling thread and the network's never use one at a time.
+  // The version of the weights that this client holds for the block. The
+  // calling thread and the network thread never access the same element at the
+  // same time.
   int64_t& VersionOf(const Block& block) {
     return versions_[block.shard][block.index];
   }
@@ -275,7 +276,7 @@ class GrpcParameterClient final : public ParameterClient {
     address->set_block(block.index);
   }
 
-  // Checks the answer, then copies it to where the block's slices lie.
+  // Checks the answer, then copies its weights into the block's slices.
   template <typename Response>
   absl::Status TakeWeights(const Block& block, const grpc::ByteBuffer& answer) {
     Response response;
@@ -320,7 +321,8 @@ class GrpcParameterClient final : public ParameterClient {
   std::vector<std::unique_ptr<grpc::GenericStub>> stubs_;
   std::thread thread_;
 
-  // Of the round under way; the caller keeps what they point to.
+  // State of the current round. The caller owns the memory that the pointers
+  // refer to.
   int64_t step_ = 0;
   std::atomic<int64_t> newest_version_{0};
   std::vector<std::vector<int64_t>> versions_;  // [shard][block]

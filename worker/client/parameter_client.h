@@ -15,97 +15,102 @@
 
 namespace tributary {
 
-// Pushes gradients to and pulls weights from the servers of a plan. Messages
-// carry the tensors' memory by reference. Failed calls are tried again until
-// the step's timeout; a repeated push counts once. For one thread; the network
-// runs on a thread of the client's own.
+// Pushes gradients to the servers of a plan and pulls weights from them.
+// Messages refer to the tensors' memory and copy nothing. Failed calls are
+// retried until the step's timeout; a repeated push counts once. For one
+// thread; the network runs on a thread that the client owns.
 class ParameterClient {
  public:
   struct Options {
     v1::Plan plan;
     uint32_t rank = 0;
     uint64_t incarnation = 0;
-    // An earlier process of this rank computed other bits (Member::recomputes):
-    // the servers drop what it gave to steps that are still open.
+    // True when this process computes other bits than the earlier process of
+    // this rank (Member::recomputes). The servers then drop the earlier
+    // process's contributions to steps that are still open.
     bool recomputes = false;
-    // A step or transfer that takes longer fails and says whom it waited for.
+    // A round that takes longer fails; the error names the awaited server or
+    // rank.
     absl::Duration step_timeout = absl::Seconds(120);
-    // Told whom the step under way waits for, in a server's words, when it
-    // waits long; and "" when it goes on. `silent_shard`: whose server does not
-    // answer or cannot be reached, -1: all do. On any thread, under a lock.
+    // Called when a round waits long, with what it waits for (in the server's
+    // words), and with "" when it continues. silent_shard: the shard whose
+    // server does not answer or cannot be reached, or -1 when all answer.
+    // Called on any thread, with a lock held.
     std::function<void(const std::string& whom, int silent_shard)> on_waiting;
-    // For tests of timing: microseconds by which the next message, to or from
-    // a server, is held back. Called from several threads.
+    // For tests of timing: the delay, in microseconds, of the next message to
+    // or from a server. Called from several threads.
     std::function<int64_t()> delay_micros;
   };
   struct Traffic {
-    uint64_t bytes_sent = 0;  // payloads
+    uint64_t bytes_sent = 0;  // of payloads
     uint64_t bytes_received = 0;
     uint64_t retries = 0;
   };
-  // A block's way to its server and back, by Clock::Real().
+  // The time of a block's round trip to its server, by Clock::Real().
   struct Flight {
     int64_t begin_micros = 0;
     int64_t end_micros = 0;
   };
 
-  // Connects lazily. Errors as MakePartitionPlan.
+  // Connects lazily. Errors as in MakePartitionPlan.
   static absl::StatusOr<std::unique_ptr<ParameterClient>> Connect(
       Options options);
   virtual ~ParameterClient() = default;
 
   virtual const PartitionPlan& partition() const = 0;
-  // Of which this rank holds a part; the others are neither pulled nor pushed,
-  // and their parameters' pointers not read.
+  // True when this rank holds a part of the block. Other blocks are neither
+  // pulled nor pushed, and the pointers of their parameters are not read.
   virtual bool Holds(const Block& block) const = 0;
 
-  // Sets the initial weights, of every rank; `tensors` has one pointer per
-  // parameter.
-  // AlreadyExists when others stand there.
+  // Sets the initial weights for all ranks. `tensors` has one pointer per
+  // parameter. AlreadyExists when the servers hold different initial weights.
   virtual absl::Status Initialize(absl::Span<const float* const> tensors) = 0;
 
-  // Reads all weights once at least min_version updates are applied to each.
+  // Reads all weights once min_version updates are applied to each block.
   virtual absl::Status Pull(int64_t min_version,
                             absl::Span<float* const> tensors) = 0;
-  // Reads all weights as they were after exactly `version` updates: the present
-  // ones or those before. OutOfRange when they are gone.
+  // Reads all weights as they were after exactly `version` updates, either the
+  // present or the previous ones. OutOfRange when the servers no longer keep
+  // them.
   virtual absl::Status PullExact(int64_t version,
                                  absl::Span<float* const> tensors) = 0;
-  // Reads all weights as this worker would get them at the end of its step
-  // `steps`: for one that takes the place of another.
+  // Reads all weights as this rank would get them at the end of its step
+  // `steps`, for a worker that replaces another.
   virtual absl::Status PullFinished(int64_t steps,
                                     absl::Span<float* const> tensors) = 0;
 
-  // How far this rank's contributions have come, its own or those of a process
-  // before it. Asks until every server answers; beside a step under way.
+  // How far this rank's contributions have come, including those of an earlier
+  // process of the rank. Retries until every server answers. May be called
+  // during a step.
   struct Clock {
     bool initialized = true;  // every block has weights
-    int64_t steps = 0;        // contributed to every block
-    int64_t begun = 0;        // contributed to some block
+    int64_t steps = 0;        // steps sent to every block
+    int64_t begun = 0;        // steps sent to some block
   };
   virtual absl::StatusOr<Clock> ReadClock() = 0;
 
-  // One step: Begin, PushPull for every block as it becomes ready, Finish. The
-  // gradients must stay as they are and the weights of a pushed block may
-  // change until Finish returns, when all weights are those after the step.
-  // `samples` weighs this worker's mean gradient; with 0 only the weights move.
+  // One step consists of BeginStep, a PushPull for each block as it becomes
+  // ready, and FinishStep. Until FinishStep returns, the gradients must not
+  // change and the weights of pushed blocks may change; then all weights are
+  // those after the step. `samples` weighs this worker's mean gradient. With 0
+  // samples no gradients are sent, only weights are received.
   virtual void BeginStep(int64_t step, uint64_t samples,
                          absl::Span<const float* const> gradients,
                          absl::Span<float* const> weights) = 0;
   virtual void PushPull(const Block& block) = 0;
-  // DeadlineExceeded: names step, shard and missing ranks.
+  // DeadlineExceeded: the message names step, shard and missing ranks.
   virtual absl::Status FinishStep() = 0;
 
-  // Updates applied to the weights that came last, over all blocks: the most
-  // and, between rounds, the fewest.
+  // The number of updates in the weights received last: the largest over all
+  // blocks, and the smallest, which is valid only between rounds.
   virtual int64_t newest_version() const = 0;
   virtual int64_t oldest_version() const = 0;
 
-  // Ends what is under way with Cancelled; from any thread.
+  // Ends the current round with Cancelled. May be called from any thread.
   virtual void Cancel(const std::string& why) = 0;
 
   virtual Traffic traffic() const = 0;
-  // Of the step that has finished last.
+  // The round trips of the last finished step.
   virtual const std::vector<Flight>& flights() const = 0;
 };
 

@@ -12,19 +12,20 @@
 namespace tributary {
 namespace {
 
-// How long a server may hold a call before it says whom it waits for.
+// How long a server may hold a call before it answers with what it waits for.
 constexpr absl::Duration kHold = absl::Seconds(2);
-// What the network may take on top.
+// Extra time for the network.
 constexpr absl::Duration kMargin = absl::Seconds(10);
 
-// A server that holds a call says so after kHold; later it does not answer.
+// A server that holds a call answers after kHold. If its answer is kSilence
+// late, the server counts as silent.
 constexpr absl::Duration kSilence = absl::Milliseconds(500);
 constexpr absl::Duration kLook = absl::Milliseconds(250);
 
 constexpr int64_t kFirstBackoffMicros = 10'000;
 constexpr int64_t kMaxBackoffMicros = 1'000'000;
 
-// Exponential, with a spread so that the workers do not come back at once.
+// Exponential back-off with jitter, so that workers do not all retry at once.
 int64_t BackoffMicros(int attempts, const void* salt) {
   const int64_t base = std::min(kMaxBackoffMicros,
                                 kFirstBackoffMicros << std::min(attempts, 10));
@@ -45,7 +46,7 @@ absl::Status TransferRound::Wait() {
   absl::MutexLock lock(&mu_);
   const absl::Condition ended(
       +[](std::set<Transfer*>* active) { return active->empty(); }, &active_);
-  // Every transfer ends soon after the deadline by itself.
+  // Every transfer ends on its own soon after the deadline.
   while (!AwaitFor(&mu_, ended, kLook)) TellSilenceLocked();
   return status_;
 }
@@ -150,7 +151,8 @@ std::string Transfer::Silence() const {
 void Transfer::Proceed() {
   if (state_ == State::kCalling) {
     absl::MutexLock lock(&mu_);
-    // A deadline that passes much later than the server was to answer is ours.
+    // An early DEADLINE_EXCEEDED is the server's answer; one that comes after
+    // kHold + kSilence is this client's own deadline.
     const bool answered =
         status_.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED ||
         SteadyNow() - called_ < kHold + kSilence;
@@ -209,7 +211,7 @@ void Transfer::SetAlarm(State state, int64_t micros) {
 
 void Transfer::End(absl::Status status) {
   TransferRound* round = round_;
-  // Removed last: the round's owner may go on, and end, at once.
+  // Removed last: after that the round's owner may go on and destroy the round.
   round->Remove(this, std::move(status));
   delete this;
 }

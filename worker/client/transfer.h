@@ -20,8 +20,8 @@ namespace tributary {
 
 class Transfer;
 
-// What the transfers of one client share: the queue, the outcome of the round
-// that is under way (a step, an initialization, a pull).
+// The state that the transfers of one client share: the completion queue and
+// the outcome of the current round (a step, an initialization or a pull).
 class TransferRound {
  public:
   TransferRound(std::function<int64_t()> delay_micros,
@@ -31,19 +31,19 @@ class TransferRound {
 
   grpc::CompletionQueue* queue() { return &queue_; }
 
-  // The transfers added from here on belong together.
+  // Starts a round, to which all transfers added from now on belong.
   void Begin(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_);
-  // Waits until every transfer of the round has ended; the first error. Says
-  // meanwhile which server does not answer at all.
+  // Waits until every transfer of the round has ended and returns the first
+  // error. Reports servers that do not answer while it waits.
   absl::Status Wait() ABSL_LOCKS_EXCLUDED(mu_);
   void Cancel(const std::string& why) ABSL_LOCKS_EXCLUDED(mu_);
   bool Stopped() const ABSL_LOCKS_EXCLUDED(mu_);
-  // The time left until its deadline.
+  // The time left until the round's deadline.
   absl::Duration left() const ABSL_LOCKS_EXCLUDED(mu_);
 
   void Add(Transfer* transfer) ABSL_LOCKS_EXCLUDED(mu_);
   void Remove(Transfer* transfer, absl::Status status) ABSL_LOCKS_EXCLUDED(mu_);
-  // `silent_shard`: whose server does not answer; -1: all do.
+  // silent_shard: the shard whose server does not answer; -1: all answer.
   void SetWaitingFor(const std::string& text, int silent_shard)
       ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -61,34 +61,34 @@ class TransferRound {
   grpc::CompletionQueue queue_;
 
   mutable absl::Mutex mu_;
-  absl::Duration deadline_ ABSL_GUARDED_BY(mu_);  // of SteadyNow
+  absl::Duration deadline_ ABSL_GUARDED_BY(mu_);  // on SteadyNow's clock
   std::set<Transfer*> active_ ABSL_GUARDED_BY(mu_);
   absl::Status status_ ABSL_GUARDED_BY(mu_);
-  std::string cancelled_ ABSL_GUARDED_BY(mu_);  // why; empty: not
-  bool waiting_ ABSL_GUARDED_BY(mu_) = false;   // on_waiting_ was told a text
+  std::string cancelled_ ABSL_GUARDED_BY(mu_);  // why; empty: not cancelled
+  bool waiting_ ABSL_GUARDED_BY(mu_) = false;   // on_waiting_ was given a text
 };
 
-// One block on its way: a unary call that is repeated until it succeeds, its
-// error is final, or the round's deadline has passed. Deletes itself.
+// The transfer of one block: a unary call that is repeated until it succeeds,
+// its error is final, or the round's deadline passes. Deletes itself.
 class Transfer {
  public:
   struct Work {
     const char* method;
-    std::string what;  // "push of step 3": for messages
+    std::string what;  // for messages, such as "push of step 3"
     // Builds the request; called for every attempt.
     std::function<grpc::ByteBuffer(uint32_t wait_ms)> request;
-    // Takes the answer. DataLoss: the answer was damaged, ask again.
+    // Consumes the answer. DataLoss: the answer was damaged, retry.
     std::function<absl::Status(const grpc::ByteBuffer&)> receive;
-    int shard = 0;  // whose server is called
+    int shard = 0;  // the shard whose server is called
   };
 
   static void Start(TransferRound* round, grpc::GenericStub* stub, Work work);
 
-  // The queue's thread hands its events here.
+  // Called on the queue's thread for each event of this transfer.
   void Proceed();
   void Cancel();
-  // "an answer to the push of step 3 to server HOST:PORT for 4 s"; empty while
-  // nothing is due.
+  // What the transfer waits for, such as "an answer to the push of step 3 to
+  // server HOST:PORT for 4 s"; empty while no answer is overdue.
   std::string Silence() const;
   int shard() const { return work_.shard; }
 
@@ -110,8 +110,8 @@ class Transfer {
   const Work work_;
   State state_ = State::kCalling;
   int attempts_ = 0;
-  mutable absl::Mutex mu_;  // Cancel and Silence come from other threads
-  // The first call that the server has not answered in any way; all are: never.
+  mutable absl::Mutex mu_;  // Cancel and Silence run on other threads
+  // Start of the first call without any answer; infinite when all are answered.
   absl::Duration called_ ABSL_GUARDED_BY(mu_) = absl::InfiniteDuration();
   std::unique_ptr<grpc::ClientContext> context_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<grpc::ClientAsyncResponseReader<grpc::ByteBuffer>> reader_;

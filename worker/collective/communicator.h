@@ -10,24 +10,25 @@
 
 namespace tributary {
 
-// A transfer under way. Destroying it gives the transfer up.
+// A transfer in flight. Destroying it gives the transfer up.
 class PendingTransfer {
  public:
   virtual ~PendingTransfer() = default;
-  // OK once the memory may be used again. Errors as Communicator's.
+  // OK once the memory may be reused. Errors as in Communicator.
   virtual absl::Status Wait() = 0;
 };
 
-// What the ranks of one group do together. Every rank makes the same calls in
-// the same order with the same sizes; arrays are float32 in the memory of the
-// group's device. A call returns when the result is there, or with
+// The collectives of a group of ranks. Every rank must make the same calls in
+// the same order with the same sizes. Arrays are float32 in the memory of the
+// group's device. A call returns when its result is complete, or with
 //   Unavailable       a rank is gone
 //   DeadlineExceeded  a rank did not come within the timeout
 //   Cancelled         Abort was called
-// and names the rank, be it one that a third rank has ended for; after an error
-// only Abort and the destructor may follow.
-// The network between ranks is the job's own: its bytes are trusted, unlike
-// those that servers and coordinators take. For one thread, but for Abort.
+// The message names the failed rank, even if another rank detected the failure.
+// After an error only Abort and the destructor may be called. The network
+// between ranks belongs to the job, so its bytes are trusted, unlike those that
+// servers and coordinators accept. For one thread, except Abort and
+// waiting_for.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -36,35 +37,36 @@ class Communicator {
   virtual int size() const = 0;
   virtual const char* backend() const = 0;  // "in-process", "gloo", "nccl"
 
-  // All ranks get root's array.
+  // All ranks get the root's array.
   virtual absl::Status Broadcast(float* data, int64_t n, int root) = 0;
 
   // data[i] becomes the sum over r, in rank order, of weights[r] * data[i] of
-  // rank r. weights: one a rank, the same on all; empty: all 1. On the host the
-  // order of additions is that of Ops::WeightedSum, so the bits are a parameter
-  // server's; NCCL adds in an order of its own, the same for every call of one
-  // size.
+  // rank r. weights: one per rank, equal on all ranks; empty: all 1. On the
+  // host the order of additions is that of Ops::WeightedSum, so the result has
+  // the bits of a parameter server. NCCL adds in an order of its own, which is
+  // the same for all calls of one size.
   virtual absl::Status AllReduce(float* data, int64_t n,
                                  absl::Span<const float> weights) = 0;
   absl::Status AllReduce(float* data, int64_t n) {
     return AllReduce(data, n, {});
   }
 
-  // Of the same sum, rank r gets elements [bounds[r], bounds[r + 1]) in place;
-  // the rest of its array is undefined. bounds: size() + 1 of them, from 0.
+  // Rank r gets elements [bounds[r], bounds[r + 1]) of the same sum, in place;
+  // the rest of its array is undefined. bounds: size() + 1 offsets from 0.
   virtual absl::Status ReduceScatter(float* data,
                                      absl::Span<const int64_t> bounds,
                                      absl::Span<const float> weights) = 0;
-  // Rank r gives elements [bounds[r], bounds[r + 1]); all get all.
+  // Rank r contributes elements [bounds[r], bounds[r + 1]); all ranks get all.
   virtual absl::Status AllGather(float* data,
                                  absl::Span<const int64_t> bounds) = 0;
 
-  // Block r of `in` goes to rank r, whose block of this rank's number it
-  // becomes. in, out: size() blocks of n elements each, not overlapping.
+  // Sends block r of `in` to rank r, which stores it in its `out` as the block
+  // with this rank's number. in, out: size() blocks of n elements, not
+  // overlapping.
   virtual absl::Status AllToAll(const float* in, float* out, int64_t n) = 0;
 
-  // The receiver names the sender and the same n. Sends to one rank arrive in
-  // order.
+  // The receiver must name the sender and the same n. Sends to one rank arrive
+  // in order.
   virtual std::unique_ptr<PendingTransfer> StartSend(const float* data,
                                                      int64_t n, int to) = 0;
   virtual std::unique_ptr<PendingTransfer> StartReceive(float* data, int64_t n,
@@ -79,20 +81,20 @@ class Communicator {
   // Returns when every rank has called it.
   virtual absl::Status Barrier() = 0;
 
-  // Ends the call under way and every later one, from any thread.
+  // Ends the current call and all later ones. May be called from any thread.
   virtual void Abort(const std::string& why) = 0;
 
-  // The rank that a call under way waits for, as the job calls it, from any
-  // thread; -1: for none.
+  // The rank, as the job numbers it, that the current call waits for; -1: none.
+  // May be called from any thread.
   virtual int waiting_for() const = 0;
 
-  // By this rank; asked while no call is under way.
+  // Bytes moved by this rank. Call them while no other call is in progress.
   virtual uint64_t bytes_sent() const = 0;
   virtual uint64_t bytes_received() const = 0;
 };
 
-// [0, n) cut into `parts` ranges of as even a length as multiples of 16
-// elements allow (a cache line): parts + 1 bounds.
+// Splits [0, n) into `parts` ranges whose lengths are multiples of 16 elements
+// (a cache line) and as even as possible. Returns parts + 1 bounds.
 std::vector<int64_t> EvenBounds(int64_t n, int parts);
 
 }  // namespace tributary

@@ -11,13 +11,13 @@ inline absl::Status ToStatus(const DeviceStatus& status) {
   return absl::InternalError(absl::StrCat("device: ", status.message()));
 }
 
-// Waits for the device. The first fault since the last call; it is told once.
+// Waits for the device and returns its first fault since the last call.
 inline absl::Status SynchronizeDevice(Ops& ops) {
   return ToStatus(ops.Synchronize());
 }
 
-// The first fault so far, without waiting and without forgetting it. Ask before
-// what the device has computed is sent to anybody or used for an update.
+// Returns the first fault so far, without waiting and without clearing it.
+// Check this before the device's results are sent or used for an update.
 inline absl::Status DeviceFault(const Ops& ops) {
   return ToStatus(ops.fault());
 }

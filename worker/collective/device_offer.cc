@@ -19,7 +19,7 @@ absl::StatusOr<bool> AgreeOnNccl(absl::Span<const std::string> offers,
                                  absl::Span<const int> ranks, bool required,
                                  std::string* why) {
   why->clear();
-  std::map<std::string, int> first;  // rank of each device
+  std::map<std::string, int> first;  // the first rank with each device
   for (size_t r = 0; r < offers.size() && why->empty(); ++r) {
     const DeviceOffer offer = DeviceOffer::Decode(offers[r]);
     if (offer.device_id.empty()) {

@@ -8,8 +8,8 @@
 
 namespace tributary {
 
-// What a rank tells the others before a group decides how it exchanges arrays:
-// which device it could use NCCL on, or why it can't.
+// A rank's offer, exchanged before a group chooses its backend: the device on
+// which the rank could use NCCL, or why it can't.
 struct DeviceOffer {
   std::string device_id;  // NcclApi::device_id; empty: none
   std::string why_not;
@@ -18,10 +18,10 @@ struct DeviceOffer {
   static DeviceOffer Decode(const std::string& text);
 };
 
-// Whether a group exchanges over NCCL: where every rank has a device of its
-// own. The same answer on every rank, since it depends on the offers alone, by
-// rank. `why` says why not. FailedPrecondition instead where it is `required`.
-// ranks: what the job calls them.
+// True when the group uses NCCL, which needs a device of its own for every
+// rank. The result depends only on the offers (by rank), so all ranks get the
+// same one. `why` gets the reason against NCCL; with `required` that is
+// FailedPrecondition. ranks: the job's numbers of the ranks.
 absl::StatusOr<bool> AgreeOnNccl(absl::Span<const std::string> offers,
                                  absl::Span<const int> ranks, bool required,
                                  std::string* why);

@@ -23,7 +23,7 @@ using gloo::transport::UnboundBuffer;
 
 class GlooMesh;
 
-// A buffer bound to one message.
+// A Gloo buffer for one message.
 class GlooOperation final : public Mesh::Operation {
  public:
   GlooOperation(GlooMesh* mesh, int peer, bool sends)
@@ -51,9 +51,9 @@ class GlooOperation final : public Mesh::Operation {
   absl::Status begun_;
 };
 
-// Two connections to each rank, one for each way: Gloo holds a connection's
-// lock while a sender's bytes are copied, and its thread asks again and again
-// for the bytes that have come in on it meanwhile.
+// Uses two connections to each rank, one per direction: Gloo holds a
+// connection's lock while it copies a sender's bytes, and meanwhile Gloo's
+// thread busily polls that connection for received bytes.
 class GlooMesh final : public Mesh {
  public:
   GlooMesh(std::shared_ptr<gloo::transport::Device> device, int rank, int size)
@@ -104,18 +104,18 @@ class GlooMesh final : public Mesh {
   gloo::transport::Context& Context(int from, int to) {
     return from < to ? *up_ : *down_;
   }
-  // What Connect exchanges: the addresses that each other rank connects to.
+  // Connect's message: for each other rank, the addresses it must connect to.
   std::string Addresses();
   void ConnectTo(int peer, const std::string& addresses);
 
   const std::shared_ptr<gloo::transport::Device> device_;
-  // What goes to higher ranks, and to lower ones.
+  // Carry the messages to higher ranks, and to lower ranks.
   const std::shared_ptr<gloo::transport::Context> up_, down_;
   const int rank_;
   const int size_;
   absl::Mutex mu_;
   std::set<GlooOperation*> waiting_ ABSL_GUARDED_BY(mu_);
-  std::string why_ ABSL_GUARDED_BY(mu_);  // aborted
+  std::string why_ ABSL_GUARDED_BY(mu_);  // set by Abort
 };
 
 GlooOperation::~GlooOperation() = default;
@@ -205,8 +205,8 @@ absl::Status GlooMesh::Connect(const GlooOptions& options) {
   return absl::OkStatus();
 }
 
-// Gloo writes to sockets whose other end may be gone, and asks for no error
-// instead of the signal that would end the process.
+// Gloo writes to sockets whose other end may be gone and does not suppress
+// SIGPIPE, which would end the process.
 void IgnoreBrokenPipes() {
   struct sigaction now = {};
   if (sigaction(SIGPIPE, nullptr, &now) != 0 || now.sa_handler != SIG_DFL) {

@@ -10,9 +10,9 @@ namespace {
 
 enum Tag : uint64_t { kWord = 1, kInVain = 2, kEnd = 3 };
 
-// The destructor ends it.
+// No limit: the destructor aborts the wait.
 constexpr absl::Duration kAsLongAsItTakes = absl::Hours(24 * 365);
-// Of a word to one who listens from the beginning.
+// Timeout of a message to another rank, which listens from the start.
 constexpr absl::Duration kToTell = absl::Seconds(1);
 
 }  // namespace
@@ -28,7 +28,8 @@ GroupWatch::GroupWatch(std::unique_ptr<Mesh> mesh, std::vector<int> ranks)
 GroupWatch::~GroupWatch() {
   if (!thread_.joinable()) return;
   {
-    // Else who is told of a loss would take this rank for the lost one.
+    // Lets Lose pass on the loss first. Otherwise the previous rank would see
+    // this rank's connection break and take this rank for the lost one.
     const auto told = [this]()
                           ABSL_SHARED_LOCKS_REQUIRED(mu_) { return !telling_; };
     absl::MutexLock lock(&mu_);
@@ -111,7 +112,8 @@ std::vector<int> GroupWatch::FindSilent(absl::Duration timeout) {
 
 bool GroupWatch::Leave(absl::Duration timeout) {
   {
-    // Who has left before this one has heard it is not lost.
+    // From now on a broken connection means that the next rank has left, not
+    // that it is lost.
     absl::MutexLock lock(&mu_);
     if (!lost_.ok()) return false;
     leaving_ = true;

@@ -13,30 +13,33 @@
 
 namespace tributary {
 
-// Knows when a rank of a group is gone, for what moves arrays and does not say
-// so, as NCCL between the devices of one machine. A thread of each rank waits
-// for word from the next rank, or for its connection to break, and passes on to
-// the one before who is lost; so all know within one round. For one thread, but
-// for lost().
+// Detects that a rank of a group is gone, for backends that cannot, such as
+// NCCL between the devices of one machine. On each rank a thread waits for a
+// message from the next rank, or for that connection to break, and passes the
+// lost rank on to the previous rank; so all ranks know it after one trip around
+// the ring. For one thread, except lost().
 class GroupWatch {
  public:
-  // ranks: what the job calls them; empty: 0, 1, and so on.
+  // ranks: the job's numbers of the ranks; empty: 0, 1, and so on.
   GroupWatch(std::unique_ptr<Mesh> mesh, std::vector<int> ranks);
-  // Gone for the others, whatever they do; who is lost is passed on before.
+  // Passes on a known loss, then disconnects: this rank is gone for the others.
   ~GroupWatch();
 
   int rank() const { return mesh_->rank(); }
   int size() const { return mesh_->size(); }
 
-  // OK, or Unavailable that names who is gone. From any thread.
+  // OK, or Unavailable with the lost rank. May be called from any thread.
   absl::Status lost() const;
-  // The same, once there is something to tell, at most after `timeout`.
+  // The same, but waits up to `timeout` for a loss.
   absl::Status AwaitLost(absl::Duration timeout) const;
 
-  // This rank has waited in vain. Those who have, too, answer within `timeout`;
-  // returns the job's names of the others, and tells all of the first. Once.
+  // Called when this rank's call timed out. Other ranks that timed out answer
+  // within `timeout`. Returns the job's numbers of the ranks that did not
+  // answer, and reports the first of them as lost to the group. Call it at most
+  // once.
   std::vector<int> FindSilent(absl::Duration timeout);
-  // Whether all ranks have come to their end within `timeout`. Once.
+  // True when all ranks have called this within `timeout`. Call it at most
+  // once.
   bool Leave(absl::Duration timeout);
 
   int JobRank(int rank) const { return ranks_.empty() ? rank : ranks_[rank]; }
@@ -44,18 +47,18 @@ class GroupWatch {
  private:
   void Listen();  // the thread
   void Lose(int rank, const std::string& how);
-  // The ranks of the group that do not come to this within `timeout`.
+  // The ranks of the group that do not send `tag` within `timeout`.
   std::vector<int> Absent(uint64_t tag, absl::Duration timeout);
 
   const std::unique_ptr<Mesh> mesh_;
   const std::vector<int> ranks_;
-  int32_t word_ = -1;  // what the next rank says: who is lost
+  int32_t word_ = -1;  // message of the next rank: the lost rank
   std::unique_ptr<Mesh::Operation> listening_;
 
   mutable absl::Mutex mu_;
   absl::Status lost_ ABSL_GUARDED_BY(mu_);
   bool leaving_ ABSL_GUARDED_BY(mu_) = false;
-  bool telling_ ABSL_GUARDED_BY(mu_) = false;  // who is lost
+  bool telling_ ABSL_GUARDED_BY(mu_) = false;  // a loss is being passed on
 
   std::thread thread_;
 };

@@ -14,7 +14,7 @@
 namespace tributary {
 namespace {
 
-struct Message {  // what both sides name
+struct Message {  // the key that both sides give
   int from, to;
   uint64_t tag;
   friend bool operator<(const Message& a, const Message& b) {
@@ -24,7 +24,7 @@ struct Message {  // what both sides name
 
 class Hub;
 
-// One side of a message; its fields are under the hub's lock.
+// One side of a message. The hub's lock guards its fields.
 struct Side {
   Message message;
   bool sends = false;
@@ -42,7 +42,7 @@ absl::Status Gone(int rank) {
   return absl::UnavailableError(absl::StrCat("rank ", rank, " is gone"));
 }
 
-// Where the sides of one group meet. Whoever comes second copies.
+// Matches the two sides of each message. The side that comes second copies.
 class Hub {
  public:
   explicit Hub(int size) : gone_(size), why_(size) {}
@@ -101,7 +101,7 @@ class Hub {
           return (side.sends ? side.message.from : side.message.to) == rank;
         },
         absl::CancelledError(why_[rank]));
-    LeaveLocked(rank);  // it takes part in nothing any more
+    LeaveLocked(rank);  // it takes no further part
   }
 
   void Leave(int rank) {
@@ -115,7 +115,7 @@ class Hub {
     EndWhereLocked([&](const Side& side) { return side.other() == rank; },
                    Gone(rank));
   }
-  // Each side gets a status of its own: nothing is shared between threads.
+  // Gives each side its own copy of the status, so threads share nothing.
   void EndLocked(Side* side, const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     side->status = absl::Status(status.code(), status.message());
@@ -135,9 +135,9 @@ class Hub {
   }
 
   absl::Mutex mu_;
-  std::map<Message, Side*> posted_ ABSL_GUARDED_BY(mu_);  // one side is there
+  std::map<Message, Side*> posted_ ABSL_GUARDED_BY(mu_);  // one side is posted
   std::vector<bool> gone_ ABSL_GUARDED_BY(mu_);
-  std::vector<std::string> why_ ABSL_GUARDED_BY(mu_);  // aborted by this rank
+  std::vector<std::string> why_ ABSL_GUARDED_BY(mu_);  // why each rank aborted
 };
 
 class HubOperation final : public Mesh::Operation {

@@ -7,7 +7,8 @@ namespace tributary {
 absl::StatusOr<std::unique_ptr<Mesh>> LocalMeshes::Take(
     uint64_t plan_epoch, const std::string& group, int rank, int size) {
   absl::MutexLock lock(&mu_);
-  // What earlier plans have left is given up; whoever waits there is told.
+  // Drops the groups of earlier plans; ranks that still wait in them are told
+  // that the other ranks are gone.
   groups_.erase(groups_.begin(), groups_.lower_bound({plan_epoch, ""}));
   Sides& sides = groups_[{plan_epoch, group}];
   if (sides.empty()) sides = CreateInProcessMesh(size);

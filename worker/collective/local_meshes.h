@@ -14,13 +14,12 @@
 
 namespace tributary {
 
-// Where the ranks that are threads of this process find their sides of the
-// groups that they form. For any thread.
+// Hands out meshes to ranks that are threads of this process. Thread-safe.
 class LocalMeshes {
  public:
-  // Rank `rank`'s side of the group of this name and plan. Whoever comes first
-  // makes the mesh. FailedPrecondition: the side is taken, or the group has
-  // another size.
+  // Takes the side of rank `rank` in the named group of the plan. The first
+  // caller creates the group's mesh. FailedPrecondition: the side is taken, or
+  // the group has another size.
   absl::StatusOr<std::unique_ptr<Mesh>> Take(uint64_t plan_epoch,
                                              const std::string& group, int rank,
                                              int size);
@@ -29,8 +28,7 @@ class LocalMeshes {
   using Sides = std::vector<std::unique_ptr<Mesh>>;
 
   absl::Mutex mu_;
-  // Emptied as sides are taken; a group that is complete is forgotten with the
-  // plan after it.
+  // The sides that were not taken yet. The next plan erases the groups.
   std::map<std::pair<uint64_t, std::string>, Sides> groups_
       ABSL_GUARDED_BY(mu_);
 };

@@ -13,19 +13,20 @@
 
 namespace tributary {
 
-// Moves bytes between any two ranks of a group. A message goes when both sides
-// are there for it: the sender names receiver and tag, the receiver sender and
-// tag, both the same number of bytes, at least 1. Every pair of ranks uses a
-// tag once. For any thread; an operation is for one.
+// Moves bytes between any two ranks of a group. A message moves once both sides
+// have posted it: the sender names the receiver and a tag, the receiver the
+// sender and the same tag, and both the same number of bytes, at least 1. For
+// each sender and receiver a tag may be used once. Thread-safe; an Operation is
+// for one thread.
 class Mesh {
  public:
   // One side of a message. Destroying it gives the message up.
   class Operation {
    public:
     virtual ~Operation() = default;
-    // OK: the memory may be used again. Unavailable: the other rank is gone.
-    // DeadlineExceeded: it did not come in time. Cancelled: Abort. The text
-    // names the rank.
+    // OK: the memory may be reused. Unavailable: the other rank is gone.
+    // DeadlineExceeded: it did not come in time. Cancelled: Abort was called.
+    // The message names the rank.
     virtual absl::Status Wait(absl::Duration timeout) = 0;
   };
 
@@ -40,30 +41,32 @@ class Mesh {
   virtual std::unique_ptr<Operation> Receive(int from, uint64_t tag, void* data,
                                              size_t bytes) = 0;
 
-  // Ends all waits, from any thread; what is begun later ends at once.
+  // Ends all waits with Cancelled; later operations end at once. May be called
+  // from any thread.
   virtual void Abort(const std::string& why) = 0;
 };
 
-// The ranks of one process, each a thread's: element r is rank r's side. A side
-// that is destroyed, or aborted, is gone for the others.
+// Connects the ranks of one process, one thread each. Element r is rank r's
+// side. A side that is destroyed or aborted is gone for the others.
 std::vector<std::unique_ptr<Mesh>> CreateInProcessMesh(int size);
 
-// Gives this rank's bytes to all ranks of the group and returns everybody's, in
-// rank order.
+// Sends `bytes` to all ranks of the group and returns the bytes of all ranks,
+// in rank order.
 using ExchangeBytes =
     std::function<absl::StatusOr<std::vector<std::string>>(std::string bytes)>;
 
 struct GlooOptions {
   int rank = 0;
   int size = 1;
-  std::string host;  // this machine's name or address, as the others reach it
+  std::string host;  // name or address under which others reach this host
   absl::Duration connect_timeout = absl::Seconds(30);
   ExchangeBytes exchange;
 };
 
-// Gloo's TCP transport: two connections between every two ranks, one each way.
-// Unavailable with Gloo's words when they cannot connect; errors of `exchange`
-// pass through. The process ignores SIGPIPE from then on.
+// Connects over Gloo's TCP transport, with two connections between any two
+// ranks, one per direction. Unavailable with Gloo's message when ranks cannot
+// connect; errors of `exchange` are returned. The process ignores SIGPIPE
+// afterwards.
 absl::StatusOr<std::unique_ptr<Mesh>> ConnectGlooMesh(
     const GlooOptions& options);
 

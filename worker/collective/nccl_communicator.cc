@@ -12,7 +12,7 @@
 namespace tributary {
 namespace {
 
-// What a rank that is gone has sent before may still arrive.
+// How long data that a lost rank sent before its loss may still arrive.
 constexpr int64_t kGraceMicros = 200'000;
 
 }  // namespace
@@ -21,7 +21,8 @@ class NcclCommunicator::Transfer final : public PendingTransfer {
  public:
   Transfer(NcclCommunicator* group, NcclComm* comm, int peer)
       : group_(group), comm_(comm), peer_(peer) {}
-  // What is under way uses the memory until it is done or the group gives up.
+  // Waits, since a transfer in flight uses the memory until it is done or the
+  // group gives up.
   ~Transfer() override {
     if (transfer_ != nullptr) Wait().IgnoreError();
     std::deque<Transfer*>& waiting = group_->pairs_[peer_].receives;
@@ -70,9 +71,11 @@ absl::StatusOr<std::unique_ptr<NcclCommunicator>> NcclCommunicator::Connect(
   return made;
 }
 
-// Rank 0 names the group; for messages every rank names the ways that lead from
-// it, by rank: its own place is the group's. Who names nothing says nothing, so
-// that what a large group without messages exchanges stays small.
+// The IDs of the communicators that this rank creates. Rank 0 creates the
+// group's. With messages, every rank creates one per rank that it sends to, in
+// rank order; at its own index rank 0 has the group's ID and other ranks a
+// blank. Without messages, other ranks send nothing, which keeps the exchange
+// of large groups small.
 absl::StatusOr<std::string> NcclCommunicator::NameWays() {
   std::string ids;
   for (int to = 0; to < WaysFrom(rank()); ++to) {
@@ -134,8 +137,9 @@ absl::Status NcclCommunicator::ConnectOne(int rank, int size, const NcclId& id,
   return StatusOf(outcome, "connecting");
 }
 
-// In one order of all ways, so that nobody waits in a circle. The first message
-// connects the two devices, which wants both at once: later ones need not.
+// Connects the pairs in the same order on all ranks, so that no two wait for
+// each other in a cycle. The first message connects the two devices, which
+// needs both ranks at the same time; later messages do not.
 absl::Status NcclCommunicator::ConnectPairs(
     const std::vector<std::string>& ids) {
   for (int from = 0; from < size(); ++from) {
@@ -168,7 +172,8 @@ NcclCommunicator::~NcclCommunicator() {
   for (const auto& comm : all) {
     if (well && comm != nullptr) comm->BeginClose();
   }
-  // Where one rank gives up, the others do: what is left is aborted at once.
+  // If one communicator cannot close, the other ranks give up as well. The rest
+  // are then aborted at once.
   for (const auto& comm : all) {
     if (well && comm != nullptr && !comm->Close().ok()) break;
   }
@@ -182,14 +187,13 @@ void NcclCommunicator::Abort(const std::string& why) {
   aborted_ = true;
 }
 
-// A call that is done ends well, though it shall be given up: the next does
-// not.
+// Abort does not fail a call that has finished, only the next one.
 absl::Status NcclCommunicator::Ready() {
   if (aborted_) {
     return StatusOf({NcclOutcome::Code::kGivenUp, ""}, "a call");
   }
   if (!status_.ok()) return status_;
-  // The others shall not get what a device that fails has left.
+  // The other ranks must not get the results of a faulty device.
   absl::Status fault = DeviceFault(*options_.ops);
   return fault.ok() ? fault : EndWith(std::move(fault));
 }
@@ -210,7 +214,7 @@ absl::Status NcclCommunicator::StatusOf(const NcclOutcome& outcome,
 
 absl::Status NcclCommunicator::EndWith(absl::Status status) {
   status_ = std::move(status);
-  // Nothing of this group goes on on the device, where it would wait for ever.
+  // Stops the group's work on the device, which would otherwise wait forever.
   if (group_ != nullptr) group_->Abort();
   for (Pair& pair : pairs_) {
     if (pair.send != nullptr) pair.send->Abort();
@@ -257,7 +261,7 @@ void NcclCommunicator::Count(int64_t sent, int64_t received) {
   bytes_received_ += received * sizeof(float);
 }
 
-// In place: every element is read where it is written.
+// Works in place: each element is read and written at the same index.
 void NcclCommunicator::Scale(float* data, int64_t n,
                              absl::Span<const float> weights) {
   if (weights.empty() || weights[rank()] == 1.0f) return;

@@ -22,42 +22,43 @@
 namespace tributary {
 
 // Collectives of arrays on CUDA devices over NCCL, from device to device. A
-// call begins behind what the device's Ops has been asked before, and returns
-// when the result is there, as on the host, so every error is its call's.
+// call starts after all earlier work of the device's Ops and returns when its
+// result is complete, as on the host, so each error belongs to its call.
 //
-// NCCL does not say that a rank is gone, and waits for it for ever: a mesh of
-// host connections between the same ranks says who it is (GroupWatch).
+// NCCL does not report that a rank is gone and would wait for it forever. A
+// mesh of host connections between the same ranks finds the lost rank
+// (GroupWatch).
 //
-// Sums are NCCL's own: the same bits on every rank, though not those of the
-// order of the ranks (docs/decisions/nccl-adds-as-it-likes.md).
+// Sums have the same bits on every rank, but NCCL does not add in rank order
+// (docs/decisions/nccl-adds-as-it-likes.md).
 class NcclCommunicator final : public Communicator {
  public:
   struct Options {
     std::unique_ptr<NcclApi> api;  // on the device of `ops`
-    Ops* ops = nullptr;            // outlives the communicator
-    std::unique_ptr<Mesh> mesh;    // of the same ranks
-    ExchangeBytes exchange;        // while connecting
-    // A communicator of two ranks for each direction between any two, without
-    // which there is neither StartSend nor StartReceive.
+    Ops* ops = nullptr;            // must outlive the communicator
+    std::unique_ptr<Mesh> mesh;    // between the same ranks
+    ExchangeBytes exchange;        // used while connecting
+    // Whether to create a communicator of two ranks for each direction between
+    // any two ranks. StartSend and StartReceive need it.
     bool messages = false;
-    absl::Duration timeout = absl::Seconds(120);  // of every call
+    absl::Duration timeout = absl::Seconds(120);  // for each call
     absl::Duration connect_timeout = absl::Seconds(120);
-    // How long the end waits for the others; then it aborts.
+    // How long the destructor waits for the other ranks before it aborts.
     absl::Duration leave_timeout = absl::Seconds(5);
-    // How long who failed looks for the rank to blame.
+    // How long a failed call waits to learn which rank was lost.
     absl::Duration explain_timeout = absl::Seconds(1);
-    // By how much some ranks may begin to wait later than others: who has
-    // waited in vain asks them for so long.
+    // Grace period for ranks that started to wait later than this one: after a
+    // timeout, how long this rank waits for their answers.
     absl::Duration skew = absl::Seconds(10);
-    std::vector<int> ranks;  // as PeerCommunicator's
+    std::vector<int> ranks;  // as in PeerCommunicator
     const Clock* clock = &Clock::Real();
-    std::function<void()> pause;  // as NcclComm's
+    std::function<void()> pause;  // as in NcclComm
   };
 
-  // Errors as those of a call, and of `exchange`.
+  // Errors are those of a call and of `exchange`.
   static absl::StatusOr<std::unique_ptr<NcclCommunicator>> Connect(
       Options options);
-  // Waits for the others, so that nothing of them is under way, and closes.
+  // Waits until the other ranks have nothing in flight, then closes.
   ~NcclCommunicator() override;
 
   int rank() const override { return watch_.rank(); }
@@ -71,60 +72,61 @@ class NcclCommunicator final : public Communicator {
   absl::Status AllGather(float* data,
                          absl::Span<const int64_t> bounds) override;
   absl::Status AllToAll(const float* in, float* out, int64_t n) override;
-  // A send is under way at once; a receive when it is waited for, or a send is,
-  // since what waits on the device takes part of it from what computes.
+  // A send starts at once. A receive starts only when this rank waits for it or
+  // for a send, because a pending NCCL call takes part of the device away from
+  // computation.
   std::unique_ptr<PendingTransfer> StartSend(const float* data, int64_t n,
                                              int to) override;
   std::unique_ptr<PendingTransfer> StartReceive(float* data, int64_t n,
                                                 int from) override;
   absl::Status Barrier() override;
   void Abort(const std::string& why) override;
-  // Of a collective of more than two ranks NCCL does not know.
+  // -1 in a collective of more than two ranks, because NCCL does not tell which
+  // rank it waits for. In a broadcast, receivers wait for the root.
   int waiting_for() const override { return waiting_for_; }
-  // As a direct exchange moves them (PeerCommunicator); how often NCCL passes
-  // them on its algorithms decide.
+  // The bytes that a direct exchange would move (PeerCommunicator). NCCL's
+  // algorithms decide how many bytes really move.
   uint64_t bytes_sent() const override { return bytes_sent_; }
   uint64_t bytes_received() const override { return bytes_received_; }
 
  private:
   class Transfer;
-  // Both directions between this rank and another.
+  // The communicators for both directions between this rank and another.
   struct Pair {
     std::unique_ptr<NcclComm> send;
     std::unique_ptr<NcclComm> receive;
-    std::deque<Transfer*> receives;  // started, not under way yet
+    std::deque<Transfer*> receives;  // started, but not enqueued yet
   };
 
   explicit NcclCommunicator(Options options);
   absl::Status ConnectAll();
-  // What this rank tells the others to connect by, and of how many ways a rank
-  // names.
+  // The IDs that this rank sends to the others, and how many IDs a rank sends.
   absl::StatusOr<std::string> NameWays();
   int WaysFrom(int rank) const;
   absl::Status ConnectPairs(const std::vector<std::string>& ids);
   absl::Status ConnectOne(int rank, int size, const NcclId& id,
                           std::unique_ptr<NcclComm>* made);
-  // What NCCL made of a call on `what`; a failure ends everything.
+  // Converts the outcome of the call `what`. A failure ends the whole group.
   absl::Status StatusOf(const NcclOutcome& outcome, const char* what);
   absl::Status Explain(const NcclOutcome& outcome, const char* what);
-  // The first error, a fault of the device among them, or Cancelled: no call
-  // may begin.
+  // Fails when no call may start: with Cancelled, the first error, or a fault
+  // of the device.
   absl::Status Ready();
-  // This error ends everything.
+  // Ends the whole group with this error.
   absl::Status EndWith(absl::Status status);
-  // Asked while a call is under way.
+  // Polled while a call is in progress.
   bool GiveUp();
   void Scale(float* data, int64_t n, absl::Span<const float> weights);
   void BeginReceives(int peer, const Transfer* last);
   void BeginAllReceives();
   void Count(int64_t sent, int64_t received);
   int JobRank(int rank) const { return watch_.JobRank(rank); }
-  // Whom a collective waits for, as far as one can say.
+  // The only rank that a collective can wait for; -1 when there are several.
   int TheOther() const { return size() == 2 ? JobRank(1 - rank()) : -1; }
 
   Options options_;
   GroupWatch watch_;
-  float* scratch_ = nullptr;  // of the device, for Barrier and ConnectPairs
+  float* scratch_ = nullptr;  // device memory for Barrier and ConnectPairs
   std::unique_ptr<NcclComm> group_;
   std::vector<Pair> pairs_;  // [rank]
   bool connected_ = false;

@@ -12,13 +12,14 @@
 namespace tributary {
 namespace {
 
-// Added up together: fits the second cache level with a few parts.
+// Elements summed at a time: a tile of each of a few parts fits in the L2
+// cache.
 constexpr int64_t kTile = 16 * 1024;
-// Tags of single messages; below are the collectives'.
+// Tags of StartSend and StartReceive; the tags of collectives are lower.
 constexpr uint64_t kSingle = uint64_t{1} << 63;
 constexpr int kPieceBits = 24;
-// The last message to each rank, if there is one. It needs no time: the other
-// side is there for it from the beginning.
+// Tag of the last message to each rank, sent only after a failure. It arrives
+// at once, since every rank posts its receive from the start.
 constexpr uint64_t kFarewell = ~uint64_t{0};
 
 }  // namespace
@@ -115,7 +116,7 @@ absl::Status PeerCommunicator::Wait(Mesh::Operation& operation, int peer) {
   return status.ok() ? status : Blame(InRanksOfTheJob(status, peer), peer);
 }
 
-// The mesh counts the ranks of the group.
+// Replaces the mesh's rank, which numbers the group, by the job's rank.
 absl::Status PeerCommunicator::InRanksOfTheJob(const absl::Status& status,
                                                int peer) const {
   absl::string_view text = status.message();
@@ -126,8 +127,9 @@ absl::Status PeerCommunicator::InRanksOfTheJob(const absl::Status& status,
                       absl::StrCat("rank ", JobRank(peer), " ", text));
 }
 
-// Every rank that gives up says at once for whom it waited. Who hears of one
-// goes on from rank to rank to the one that says nothing: it began it.
+// A rank that gives up tells the others at once which rank it waited for. This
+// follows the chain of blamed ranks to the first silent one, which caused the
+// failure.
 absl::Status PeerCommunicator::Blame(const absl::Status& status, int peer) {
   if (told_ >= 0 ||
       (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status))) {
@@ -158,7 +160,7 @@ void PeerCommunicator::TellOthers(int lost) {
     if (Peer(i) == lost) continue;
     farewells.push_back(mesh_->Send(Peer(i), kFarewell, &told_, sizeof(told_)));
   }
-  for (auto& farewell : farewells) {  // who is gone needs none
+  for (auto& farewell : farewells) {  // a lost rank needs no message
     farewell->Wait(FarewellTimeout()).IgnoreError();
   }
 }
@@ -200,7 +202,7 @@ absl::Status PeerCommunicator::ReduceSmall(float* data, int64_t n,
     parts[Peer(i)] = part;
     Receive(Peer(i), Tag(kScatter, 0), part, n, &operations);
   }
-  // The sum is written over what is being sent: so from a copy.
+  // Sends a copy, because the sum overwrites `data` during the send.
   float* own = received_parts_.data() + n * rank();
   std::memcpy(own, data, n * sizeof(float));
   parts[rank()] = own;
@@ -212,8 +214,9 @@ absl::Status PeerCommunicator::ReduceSmall(float* data, int64_t n,
   return absl::OkStatus();
 }
 
-// A piece of a peer's range comes back into the memory that the sum's parts are
-// sent from; the peer can send it only after it has received the part.
+// The sum of a peer's range is received into the memory from which this rank's
+// part of it is sent. This is safe: the peer sends a piece of the sum only
+// after it has received that piece of the part.
 absl::Status PeerCommunicator::Reduce(float* data,
                                       absl::Span<const int64_t> bounds,
                                       absl::Span<const float> weights,
@@ -280,8 +283,8 @@ absl::Status PeerCommunicator::AllGather(float* data,
   return WaitAll(operations);
 }
 
-// Scatter and gather (van de Geijn 1994): the root sends its array once, not
-// once for every rank.
+// Scatter and gather (van de Geijn 1994): the root sends its array once in
+// total, instead of once to every rank.
 absl::Status PeerCommunicator::Broadcast(float* data, int64_t n, int root) {
   ++calls_;
   Operations operations;

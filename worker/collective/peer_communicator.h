@@ -16,24 +16,24 @@
 namespace tributary {
 
 // Collectives in host memory over a mesh. Reductions are direct: rank r
-// receives everybody's part of its range, adds them in rank order and hands the
-// sum on, in pieces, so that adding and sending overlap. Per rank that moves
-// 2 (W - 1) / W of the array each way, as a ring does, in 2 rounds instead of
-// 2 (W - 1), and gives the bits of a parameter server. Small arrays go to
-// everybody in one round.
+// receives the parts of its range from all ranks, adds them in rank order and
+// sends the sum to all, in pieces, so that adding and sending overlap. Each
+// rank sends and receives 2 (W - 1) / W of the array, as in a ring, but in 2
+// rounds instead of 2 (W - 1), and the result has the bits of a parameter
+// server. Small arrays go to all ranks in one round.
 //
-// A rank that gives up on another tells the rest whom, before it ends and is
-// gone for them, so that all name the rank that began it.
+// A rank that gives up on another rank tells the others which one before it
+// disconnects, so that all ranks name the rank that failed first.
 class PeerCommunicator final : public Communicator {
  public:
   struct Options {
     std::unique_ptr<Mesh> mesh;
-    Ops* ops = nullptr;  // of the host; outlives the communicator
-    absl::Duration timeout = absl::Seconds(120);  // of every wait
+    Ops* ops = nullptr;  // of the host; must outlive the communicator
+    absl::Duration timeout = absl::Seconds(120);  // for each wait
     int64_t piece_elements = kPieceElements;
     int64_t small_elements = kSmallElements;
-    // What the job calls the ranks, for sentences and waiting_for; empty: 0, 1,
-    // and so on.
+    // The job's numbers of the ranks, for messages and waiting_for; empty: 0,
+    // 1, and so on.
     std::vector<int> ranks;
   };
 
@@ -67,16 +67,16 @@ class PeerCommunicator final : public Communicator {
     int peer;
   };
   using Operations = std::vector<Pending>;
-  // The two rounds of a call.
+  // The two rounds of a collective.
   enum Round : uint64_t { kScatter = 0, kGather = 1 };
 
-  // Of the call under way: messages are told apart by call, round and piece.
+  // The tag of a message of the current collective: its call, round and piece.
   uint64_t Tag(Round round, int64_t piece) const;
   void Send(int to, uint64_t tag, const float* data, int64_t n,
             Operations* operations);
   void Receive(int from, uint64_t tag, float* data, int64_t n,
                Operations* operations);
-  // In pieces, both sides alike.
+  // Both split the range into the same pieces.
   void SendRange(int to, Round round, const float* data, int64_t n,
                  Operations* operations);
   void ReceiveRange(int from, Round round, float* data, int64_t n,
@@ -85,7 +85,8 @@ class PeerCommunicator final : public Communicator {
   absl::Status Wait(Mesh::Operation& operation, int peer);
   int JobRank(int peer) const { return ranks_.empty() ? peer : ranks_[peer]; }
   absl::Status InRanksOfTheJob(const absl::Status& status, int peer) const;
-  // The rank that a wait for `peer` has failed for.
+  // Turns a failed wait for `peer` into an error that names the first failed
+  // rank.
   absl::Status Blame(const absl::Status& status, int peer);
   void TellOthers(int lost);
   absl::Duration FarewellTimeout() const {
@@ -96,12 +97,13 @@ class PeerCommunicator final : public Communicator {
                       absl::Span<const float> weights, bool gather);
   absl::Status ReduceSmall(float* data, int64_t n,
                            absl::Span<const float> weights);
-  // parts: by rank; sum may be this rank's part.
+  // parts: by rank. `sum` may be this rank's part.
   void Sum(const std::vector<const float*>& parts, int64_t n,
            absl::Span<const float> weights, float* sum);
   void Gather(float* data, absl::Span<const int64_t> bounds,
               Operations* operations);
-  // Another rank, each at a different time, so that no link is everybody's.
+  // The i-th other rank. Each rank starts elsewhere, so that no link is shared
+  // by all.
   int Peer(int i) const { return (rank() + i) % size(); }
 
   const std::unique_ptr<Mesh> mesh_;
@@ -113,10 +115,10 @@ class PeerCommunicator final : public Communicator {
   const std::vector<float> ones_;
   uint64_t calls_ = 0;
   std::vector<uint64_t> sent_;      // messages to each rank
-  std::vector<uint64_t> received_;  // and from
-  std::vector<int32_t> lost_;       // by rank, the one that it tells of
+  std::vector<uint64_t> received_;  // messages from each rank
+  std::vector<int32_t> lost_;       // by rank: the rank it gave up on
   std::vector<std::unique_ptr<Mesh::Operation>> farewells_;  // by rank
-  int32_t told_ = -1;  // on whom this rank has given up
+  int32_t told_ = -1;  // the rank that this rank gave up on
   std::vector<float> received_parts_;
   std::vector<float> tile_;
   std::atomic<int> waiting_for_ = -1;

@@ -7,7 +7,7 @@
 
 namespace tributary {
 
-// A message that passes through memory of its own.
+// A message that is staged in host memory of its own.
 class StagedCommunicator::Transfer final : public PendingTransfer {
  public:
   explicit Transfer(int64_t n) : host_(n) {}
@@ -25,8 +25,8 @@ class StagedCommunicator::Transfer final : public PendingTransfer {
   std::vector<float> host_;
   absl::Status status_;
   Ops* ops_ = nullptr;
-  float* target_ = nullptr;                     // of what is received
-  std::unique_ptr<PendingTransfer> under_way_;  // ends before the memory
+  float* target_ = nullptr;                     // where received data goes
+  std::unique_ptr<PendingTransfer> under_way_;  // destroyed before host_
 };
 
 StagedCommunicator::StagedCommunicator(Options options)
@@ -42,7 +42,7 @@ absl::Status StagedCommunicator::Out(const float* data, int64_t begin,
   if (begin == end) return absl::OkStatus();
   options_.ops->CopyOut(host + begin, data + begin,
                         (end - begin) * sizeof(float));
-  // The others shall not get what a device that fails has left.
+  // The other ranks must not get the results of a faulty device.
   return SynchronizeDevice(*options_.ops);
 }
 

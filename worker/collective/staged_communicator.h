@@ -10,14 +10,14 @@
 
 namespace tributary {
 
-// Takes arrays of a device through host memory and a communicator there: for
-// devices that no faster way joins. The sums are that one's, so they have the
-// bits that they have without a device.
+// Exchanges a device's arrays by copying them to host memory, for devices
+// without a faster connection. The host communicator computes the sums, so
+// their bits do not depend on the device.
 class StagedCommunicator final : public Communicator {
  public:
   struct Options {
     std::unique_ptr<Communicator> host;
-    Ops* ops = nullptr;  // of the arrays' device; outlives the communicator
+    Ops* ops = nullptr;  // the arrays' device; must outlive the communicator
   };
   explicit StagedCommunicator(Options options);
 
@@ -47,7 +47,8 @@ class StagedCommunicator final : public Communicator {
  private:
   class Transfer;
 
-  // Elements [begin, end) of `data` to the same place of host memory, or back.
+  // Copies elements [begin, end) of `data` to the same indices of `host`, or
+  // back.
   absl::Status Out(const float* data, int64_t begin, int64_t end, float* host);
   void In(const float* host, int64_t begin, int64_t end, float* data);
   float* Host(int64_t n);

@@ -8,11 +8,11 @@
 
 namespace tributary {
 
-// Float memory on a 64-byte boundary that only grows, so that a batch that is
-// filled again and again allocates once.
+// Float memory on a 64-byte boundary that only grows, so that refilling a batch
+// allocates only once.
 class AlignedFloats {
  public:
-  // Makes room for `size` floats; what stood there is lost when it grows.
+  // Makes room for `size` floats. The contents are lost when the memory grows.
   void Resize(size_t size) {
     if (size > capacity_) {
       memory_.reset(static_cast<float*>(
@@ -39,16 +39,16 @@ class AlignedFloats {
   size_t size_ = 0;
 };
 
-// The samples of one micro-batch that one rank computes on. The memory is
-// reused: a batch is good until its owner fills it again.
+// The samples of one micro-batch for one rank. The batch is valid until its
+// owner refills it.
 struct Batch {
-  int64_t rows = 0;             // may be 0 in an epoch's last, uneven batch
+  int64_t rows = 0;             // may be 0 in an epoch's short last batch
   AlignedFloats features;       // [rows, features of a sample]
   std::vector<int64_t> labels;  // [rows, target width] for TargetKind::kClass
   std::vector<float> targets;   // [rows, target width] for the other kinds
 
   // Local row i is row first_row + i * row_stride of the step's global batch,
-  // all its micro-batches counted through (the key of dropout).
+  // counted over all its micro-batches (the key of dropout).
   int64_t first_row = 0;
   int64_t row_stride = 1;
 

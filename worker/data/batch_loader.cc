@@ -52,8 +52,8 @@ bool BatchLoader::Produce(int64_t step, int64_t micro_batch,
                           const StepRange& range) {
   Batch* batch;
   {
-    // The one wait without a deadline: the caller decides when to go on, and
-    // the destructor ends it.
+    // Waits without a deadline: the caller decides when to continue, and the
+    // destructor ends the wait.
     absl::MutexLock lock(&mu_, absl::Condition(this, &BatchLoader::HasRoom));
     if (stopping_) return false;
     batch = &ring_[produced_ % ring_.size()];

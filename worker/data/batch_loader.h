@@ -17,34 +17,35 @@
 
 namespace tributary {
 
-// Gathers one rank's batches ahead of the computation, in a thread of its own
-// and in the memory of a fixed ring. Next is for one thread at a time.
+// Prepares one rank's batches ahead of the computation, on a thread of its own
+// and in a fixed ring of buffers. Next is for one thread at a time.
 class BatchLoader {
  public:
   struct Options {
-    // Fills a batch with these rows; called by the loader's thread alone.
-    // Usually Dataset::Gather.
+    // Fills a batch with these rows, usually by Dataset::Gather. Only the
+    // loader's thread calls it.
     std::function<void(absl::Span<const int64_t> rows, Batch* out)> gather;
     ShardedSampler sampler;
     StepPlan plan;
-    int64_t first_step = 0;  // where a run begins or goes on
-    int depth = 3;           // batches in memory, the caller's included
+    int64_t first_step = 0;  // the first step of a run or of its continuation
+    int depth = 3;           // batches in memory, including the caller's
   };
 
-  // InvalidArgument when first_step is past the plan or depth is below 2.
+  // InvalidArgument when first_step exceeds the plan's steps or depth is below
+  // 2.
   static absl::StatusOr<std::unique_ptr<BatchLoader>> Start(Options options);
 
-  // Stops at once: what is gathered but not taken is dropped.
+  // Stops at once and drops batches that were not taken.
   ~BatchLoader();
   BatchLoader(const BatchLoader&) = delete;
   BatchLoader& operator=(const BatchLoader&) = delete;
 
-  // The next micro-batch, from the first of first_step to the last of the
-  // plan. It is the caller's until the next call. DeadlineExceeded when it is
-  // not there in time (ask again); OutOfRange after the last.
+  // Returns the next micro-batch, from the first one of first_step to the last
+  // one of the plan. It is valid until the next call. DeadlineExceeded when it
+  // is not ready in time (try again); OutOfRange after the last one.
   absl::StatusOr<const Batch*> Next(absl::Duration timeout);
 
-  // Batches that are gathered and not taken yet.
+  // Batches that are ready and not taken yet.
   int64_t num_waiting() const;
 
  private:
@@ -61,8 +62,8 @@ class BatchLoader {
   }
 
   Options options_;
-  // A slot is the loader's thread's from its release until it is produced, and
-  // the caller's while it is taken; the counters below hand it over.
+  // The loader's thread owns a slot from its release until it is produced, the
+  // caller while it is taken. The counters below hand slots over.
   std::vector<Batch> ring_;
 
   mutable absl::Mutex mu_;

@@ -14,51 +14,52 @@
 
 namespace tributary {
 
-// Samples in memory, as compact as they came: image bytes stay bytes and a
-// one-hot column stays a number until a batch is gathered. Immutable, so any
-// number of threads may gather.
+// Samples in memory, in the compact form of the source: image bytes stay bytes
+// and a one-hot column stays a number until a batch is gathered. Immutable, so
+// any number of threads may gather.
 class Dataset {
  public:
-  // Takes what a reader delivered; `normalization` fits raw.numeric_width
+  // Takes the data from a reader. `normalization` must fit raw.numeric_width
   // (ResolveNormalization).
   Dataset(RawData raw, const Normalization& normalization);
 
   int64_t rows() const { return raw_.rows; }
-  // Of one sample: {28, 28} for images, {features} for tables.
+  // The shape of one sample: {28, 28} for images, {features} for tables.
   const Shape& feature_shape() const { return raw_.feature_shape; }
   int64_t feature_width() const { return feature_width_; }
 
   TargetKind target_kind() const { return raw_.targets.kind; }
   int64_t target_width() const { return raw_.targets.width; }
-  // Token ids lie below; 0 when samples are no token sequences.
+  // Token ids are below this number; 0 when samples are not token sequences.
   int64_t num_tokens() const { return raw_.num_tokens; }
   // The largest class + 1; 0 when the targets are not classes.
   int64_t num_classes() const { return num_classes_; }
-  // Of text classes, in the order of their numbers; empty: numbers in the file.
+  // The names of text classes, by class number; empty when the file has
+  // numbers.
   const std::vector<std::string>& class_names() const {
     return raw_.targets.class_names;
   }
   // CRC-32C of all samples as the reader delivered them, and of their shape;
-  // never 0. Equal for equal data, under whatever name.
+  // never 0. Equal for equal data, whatever its name.
   uint32_t checksum() const { return checksum_; }
-  // For messages: the file, or the generator.
+  // The file or generator, for messages.
   const std::string& name() const { return raw_.name; }
 
-  // InvalidArgument unless a sample has a target for each of the outputs that a
-  // model of this output shape gives for it: a number, or a class for each row
-  // of outputs.
+  // InvalidArgument unless each sample has one target per output of a model
+  // with this output shape: a number, or a class for each row of outputs.
   absl::Status CheckTargets(const Shape& outputs) const;
 
   // InvalidArgument, naming the first row, when a label is not below `classes`
-  // (the model's outputs).
+  // (the number of the model's outputs).
   absl::Status CheckClasses(int64_t classes) const;
 
-  // InvalidArgument, naming the first sample, when a feature is no token id
-  // below `tokens` (the model's embedding).
+  // InvalidArgument, naming the first sample, when a feature is not a token id
+  // below `tokens` (the size of the model's embedding).
   absl::Status CheckTokens(int64_t tokens) const;
 
-  // Fills out->rows, features, labels and targets with these rows in this
-  // order; its other fields stay. Rows are numbers from 0 below rows().
+  // Fills out's rows, features, labels and targets with the given rows, in
+  // their order. Other fields of `out` do not change. Rows are from 0 to rows()
+  // - 1.
   void Gather(absl::Span<const int64_t> rows, Batch* out) const;
 
  private:
@@ -70,8 +71,8 @@ class Dataset {
   int64_t feature_width_ = 0;
   int64_t num_classes_ = 0;
   const uint32_t checksum_;
-  std::array<float, 256> byte_value_{};  // of a byte, normalized if by one pair
-  Normalization byte_normalization_;     // by feature; else empty
+  std::array<float, 256> byte_value_{};  // normalized if by one pair
+  Normalization byte_normalization_;     // per feature; empty: not used
 };
 
 }  // namespace tributary

@@ -11,10 +11,10 @@
 namespace tributary {
 namespace {
 
-// Mean and deviation of `width` interleaved series, in two passes: one pass
-// loses a small deviation beside a large mean. value(i) is number i of `size`.
-// A series that never changes keeps its scale: what is computed for it is only
-// what rounding left of its mean.
+// The mean and deviation of `width` interleaved series. value(i) is the i-th of
+// `size` values. Uses two passes, because one pass loses a small deviation next
+// to a large mean. A constant series gets deviation 1: its computed deviation
+// would be only the rounding error of its mean.
 template <typename Value>
 Normalization MeasureSeries(int64_t size, int64_t width, const Value& value) {
   const double count = static_cast<double>(size) / static_cast<double>(width);
@@ -42,8 +42,8 @@ Normalization MeasureSeries(int64_t size, int64_t width, const Value& value) {
   return result;
 }
 
-// The same for all bytes as one series: 60,000 images are 47 million pixels but
-// 256 different ones.
+// The same, for all bytes as one series. Counts each byte value first: 60,000
+// images have 47 million pixels but only 256 values.
 Normalization MeasureBytes(const RawData& data) {
   std::array<int64_t, 256> counts{};
   for (uint8_t byte : data.bytes) ++counts[byte];
@@ -84,7 +84,7 @@ absl::Status CheckCount(const char* field, size_t count, const RawData& data) {
                    data.numeric_width, " numeric features"));
 }
 
-// `values` (none, one or `width`) as `width` values.
+// Expands `values` (none, one or `width`) to `width` values.
 std::vector<float> Spread(const std::vector<double>& values, double missing,
                           size_t width) {
   if (values.empty()) return std::vector<float>(width, missing);

@@ -7,19 +7,19 @@
 
 namespace tributary {
 
-// What the job file asks for.
+// The normalization options of the job file.
 struct NormalizeOptions {
   std::vector<double> mean;  // one for all, or one per numeric feature
   std::vector<double> std;
-  bool standardize = false;  // both from the training data
+  bool standardize = false;  // measure both on the training data
 
   friend bool operator==(const NormalizeOptions&,
                          const NormalizeOptions&) = default;
 };
 
-// x -> (x - mean) / std over the numeric features, in float32 as
-// torchvision.transforms.Normalize does it. Both empty: x as it is; else both
-// hold one value for all or one per numeric feature.
+// x -> (x - mean) / std over the numeric features, in float32, as
+// torchvision.transforms.Normalize computes it. Both vectors are empty (x is
+// unchanged), or have one value for all or one per numeric feature.
 struct Normalization {
   std::vector<float> mean;
   std::vector<float> std;
@@ -28,12 +28,12 @@ struct Normalization {
   bool one_pair() const { return mean.size() == 1; }
 };
 
-// Checks the options against the data they will be applied to. InvalidArgument
-// when counts do not fit, a std is not positive, or standardize comes with
-// values. `train` is where standardize measures: flat samples per feature,
-// images (two and more dimensions) with one pair over all pixels, since an edge
-// pixel that is almost always 0 would explode. A constant feature keeps its
-// scale. The deviation is the population's (over n).
+// Resolves the options for data like `train`. InvalidArgument when counts do
+// not fit, a std is not positive, or standardize comes with values. standardize
+// measures `train`: per feature for flat samples, and one pair over all pixels
+// for images (two or more dimensions), because scaling by pixel would blow up
+// an edge pixel that is almost always 0. A constant feature keeps its scale.
+// The deviation is that of the population (divided by n).
 absl::StatusOr<Normalization> ResolveNormalization(
     const NormalizeOptions& options, const RawData& train);
 

@@ -37,7 +37,7 @@ absl::StatusOr<char> DelimiterOf(const v1::CsvSource& source) {
   return given[0];
 }
 
-// What the training source teaches and the test source is read with.
+// State learned from the training source and used to read the test source.
 struct Learned {
   bool training = true;
   CsvWords words;
@@ -178,7 +178,7 @@ NormalizeOptions NormalizeOptionsOf(const v1::DataSource& source) {
   return {};
 }
 
-// An error unless a model that takes the one takes the other.
+// OK when a model that takes one of the two data sets also takes the other.
 absl::Status CheckAlike(const RawData& train, const RawData& test) {
   if (test.feature_shape != train.feature_shape) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -211,7 +211,7 @@ absl::StatusOr<TrainTest> OpenData(const v1::DataSpec& spec, TargetKind kind) {
     Normalization test_normalization = normalization;
     if (const NormalizeOptions test_options = NormalizeOptionsOf(spec.test());
         test_options != train_options) {
-      // Measured, if asked for, on the training data too.
+      // `standardize` of the test source is measured on the training data too.
       TRIBUTARY_ASSIGN_OR_RETURN(test_normalization,
                                  ResolveNormalization(test_options, train));
     }

@@ -13,15 +13,15 @@ namespace tributary {
 struct TrainTest {
   std::unique_ptr<Dataset> train;
   std::unique_ptr<Dataset> test;  // null when the job names none
-  // What a person should know, in sentences: categories of the test data that
-  // the training data does not have.
+  // Messages for the user: categories of the test data that the training data
+  // does not have.
   std::vector<std::string> warnings;
 };
 
-// Reads the data of a resolved job (common/job): paths are taken as they are.
-// What is learned from the training source (categories, classes, the mean and
-// deviation of `standardize`) holds for both. Errors name the file and the
-// place in it.
+// Reads the data of a resolved job (common/job); paths are used unchanged.
+// Values learned from the training source (categories, classes, the mean and
+// deviation of `standardize`) apply to both sets. Errors name the file and the
+// position in it.
 absl::StatusOr<TrainTest> OpenData(const v1::DataSpec& spec, TargetKind kind);
 
 }  // namespace tributary

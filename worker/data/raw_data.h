@@ -10,8 +10,8 @@
 
 namespace tributary {
 
-// What a loss compares with: cross entropy a class, binary cross entropy 0 or
-// 1, squared error real numbers.
+// The kind of target that a loss takes: a class for cross entropy, 0 or 1 for
+// binary cross entropy, a real number for squared error.
 enum class TargetKind { kClass, kBinary, kReal };
 
 // Targets of all rows, in the form that the loss takes.
@@ -22,14 +22,14 @@ struct Targets {
   std::vector<float> values;             // [rows, width], kBinary and kReal
   std::vector<std::string> class_names;  // sorted; empty: classes are numbers
 
-  // Adds one value. InvalidArgument says what the kind wants; the caller adds
-  // where it stands.
+  // Appends one value. InvalidArgument states what the kind wants; the caller
+  // adds the position.
   absl::Status Append(double value);
 };
 
 // Samples as a reader delivers them, before normalization.
 struct RawData {
-  std::string name;  // of the file or generator, for messages
+  std::string name;  // the file or generator, for messages
   int64_t rows = 0;
   Shape feature_shape;  // of one sample
 
@@ -39,19 +39,20 @@ struct RawData {
   float byte_divisor = 1;  // a byte's value is byte / byte_divisor
   std::vector<float> numbers;
 
-  // One-hot features, after the numeric ones: [rows, code_widths.size()]
-  // places within blocks of these widths; -1 is a block of zeros.
+  // One-hot features, which follow the numeric ones. codes: [rows,
+  // code_widths.size()], each an index within a block of that width, or -1 for
+  // a block of zeros.
   std::vector<int64_t> code_widths;
   std::vector<int32_t> codes;
 
-  // Instead of all these, sequences of token ids below num_tokens: sample i is
-  // the feature_shape[0] tokens from i * token_stride on, and its targets, as
-  // many classes, are those one further.
+  // Used instead of all of the above for sequences of token ids below
+  // num_tokens. Sample i is the feature_shape[0] tokens from i * token_stride
+  // on. Its targets are the same number of classes: the tokens shifted by one.
   std::vector<int32_t> tokens;
   int64_t token_stride = 0;
   int64_t num_tokens = 0;
 
-  Targets targets;  // of token sequences: kind and width alone
+  Targets targets;  // for token sequences only kind and width
 };
 
 // A range of a source's rows; count 0 means to the end.
@@ -60,8 +61,8 @@ struct RowRange {
   int64_t count = 0;
 };
 
-// The range in full. InvalidArgument when it does not lie within `available`
-// rows or is empty.
+// Resolves a count of 0. InvalidArgument when the range is empty or not within
+// `available` rows.
 absl::StatusOr<RowRange> ResolveRange(const RowRange& range, int64_t available,
                                       const std::string& name);
 

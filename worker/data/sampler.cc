@@ -43,13 +43,13 @@ int64_t BatchCut::RankRows(int64_t batch, int rank) const {
 
 std::vector<uint32_t> ShuffledOrder(int64_t rows, uint64_t seed,
                                     int64_t epoch) {
-  // Keeps these draws apart from other uses of the same seed.
+  // Separates these draws from other uses of the same seed.
   constexpr uint64_t kShuffleStream = 0x73687566666c6531;
   std::vector<uint32_t> order(rows);
   std::iota(order.begin(), order.end(), 0u);
   for (uint64_t i = order.size() - 1; i > 0; --i) {
     const uint64_t draw = HashBits(seed ^ kShuffleStream, epoch, i);
-    // draw / 2^64 of i + 1, rounded down; the bias is below 2^-32.
+    // floor(draw / 2^64 * (i + 1)). The bias is below 2^-32.
     const uint64_t j = absl::Uint128High64(absl::uint128(draw) * (i + 1));
     std::swap(order[i], order[j]);
   }

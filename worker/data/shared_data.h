@@ -9,11 +9,11 @@
 
 namespace tributary {
 
-// The data of one job for all ranks that run in a process: read once, by the
-// first that wants it, while the others wait.
+// The data of one job, shared by all ranks of a process. The first rank that
+// needs it reads it, while the others wait.
 class SharedData {
  public:
-  // As OpenData. What could not be read the next caller tries to read again.
+  // As OpenData. After a failure the next caller tries again.
   absl::StatusOr<std::shared_ptr<const TrainTest>> Open(
       const v1::DataSpec& spec, TargetKind kind);
 

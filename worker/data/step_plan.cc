@@ -21,7 +21,7 @@ absl::StatusOr<StepPlan> StepPlan::Create(const Options& options) {
         absl::StrCat("wanted either epochs or steps of at least 1, got ",
                      options.epochs, " epochs and ", options.steps, " steps"));
   }
-  // Written so that an absurd accumulation cannot overflow.
+  // Computed so that a very large accumulation cannot overflow.
   const int64_t steps_per_epoch =
       (options.cut.batches_per_epoch() - 1) / options.accumulation + 1;
   int64_t total = options.steps;

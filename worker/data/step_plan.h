@@ -15,13 +15,12 @@ struct StepRange {
   int64_t batches = 0;      // the last step of an epoch may have fewer
 };
 
-// Which samples belong to which optimizer step. Pure arithmetic; steps count
-// from 0.
+// Maps optimizer steps to samples. Pure arithmetic; steps count from 0.
 class StepPlan {
  public:
   struct Options {
     BatchCut cut;
-    int64_t accumulation = 1;  // micro-batches a step
+    int64_t accumulation = 1;  // micro-batches per step
     int64_t epochs = 0;        // exactly one of epochs and steps is set
     int64_t steps = 0;
   };
@@ -33,7 +32,7 @@ class StepPlan {
   int64_t batches_per_epoch() const { return cut_.batches_per_epoch(); }
 
   StepRange At(int64_t step) const;
-  // Samples of a step: of all ranks, and of one.
+  // Samples of a step: of all ranks, and of one rank.
   int64_t GlobalSamples(int64_t step) const;
   int64_t RankSamples(int64_t step, int rank) const;
 

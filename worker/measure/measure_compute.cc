@@ -27,8 +27,8 @@
 namespace tributary {
 namespace {
 
-// Passes are repeated for so long, at least and at most so many times; the
-// first ones warm caches up.
+// Passes are repeated for kSeconds, but at least kFewest and at most kMost
+// times. The first kWarmUp passes only warm up caches.
 constexpr double kSeconds = 0.5;
 constexpr size_t kFewest = 5;
 constexpr size_t kMost = 200;
@@ -66,7 +66,8 @@ class Bench {
 
   absl::StatusOr<ComputeMeasurement::Pass> TimePasses(const Dataset& data,
                                                       int64_t rows);
-  // Seconds of one update of all weights; adds up the bytes that it moves.
+  // Returns the seconds of one update of all weights. bytes: the bytes it
+  // moves.
   absl::StatusOr<double> TimeUpdate(const OptimizerOptions& options,
                                     double* bytes);
 
@@ -109,7 +110,8 @@ absl::StatusOr<std::unique_ptr<Bench>> Bench::Create(const v1::JobSpec& job,
                    absl::MakeSpan(weights));
     ops->CopyIn(model.weight(index), weights.data(),
                 weights.size() * sizeof(float));
-    TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(*ops));  // `weights` ends here
+    TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(*ops));  // `weights` ends
+                                                         // here
   }
   return bench;
 }
@@ -150,7 +152,8 @@ absl::StatusOr<ComputeMeasurement::Pass> Bench::TimePasses(const Dataset& data,
 absl::StatusOr<double> Bench::TimeUpdate(const OptimizerOptions& options,
                                          double* bytes) {
   OptimizerOptions timed = options;
-  // LAMB's directions are Adam's; its norms come on top.
+  // Times LAMB as Adam, which computes the same directions; LAMB's norms are
+  // extra.
   if (timed.kind == OptimizerOptions::Kind::kLamb) {
     timed.kind = OptimizerOptions::Kind::kAdam;
   }
@@ -238,7 +241,8 @@ absl::StatusOr<ComputeMeasurement> MeasureCompute(const v1::JobSpec& job,
       out.memory_bandwidth = bytes / out.update_seconds;
     }
   }
-  // The kernel counts what is resident and its peak apart, by some pages.
+  // The kernel updates the resident size and the peak separately; they may
+  // differ by some pages.
   out.peak_bytes =
       std::max(out.process_bytes, static_cast<int64_t>(PeakMemoryBytes()));
   return out;

@@ -10,9 +10,9 @@
 namespace tributary {
 
 // Times passes of a resolved job's model on its own data, for each of these
-// batch sizes, and one update of its weights; on this machine, alone. None:
-// says what the data are and computes nothing. Errors as RunWorker's for a job
-// that does not fit its data.
+// batch sizes, and one update of its weights, on this machine alone. Without
+// batch sizes it only describes the data and computes nothing. For a job that
+// does not fit its data, errors are those of RunWorker.
 absl::StatusOr<ComputeMeasurement> MeasureCompute(const v1::JobSpec& job,
                                                   std::vector<int64_t> rows);
 

@@ -28,8 +28,9 @@
 namespace tributary {
 namespace {
 
-// A request: one letter and a number of eight bytes, least significant first.
-// e: answer one byte. u: take so many, then answer one byte. d: send so many.
+// A request is one letter and a number of eight bytes, least significant first.
+// e: the server answers one byte. u: the server receives `number` bytes, then
+// answers one byte. d: the server sends `number` bytes.
 constexpr size_t kRequestBytes = 9;
 constexpr uint64_t kMostBytes = uint64_t{1} << 32;
 constexpr size_t kChunk = 256 * 1024;
@@ -39,7 +40,7 @@ constexpr absl::Duration kLongestPoll = absl::Hours(1);
 double Now() { return static_cast<double>(Clock::Real().NowMicros()) * 1e-6; }
 
 absl::Status SystemError(const std::string& what) {
-  // What a socket's own timeout says.
+  // The error of a socket's own timeout.
   if (errno == EAGAIN || errno == EINPROGRESS) errno = ETIMEDOUT;
   return absl::UnavailableError(absl::StrCat(what, ": ", strerror(errno)));
 }
@@ -77,7 +78,7 @@ bool ReceiveAll(int fd, void* data, size_t bytes) {
   return true;
 }
 
-// The same for bytes that mean nothing.
+// Sends `bytes` zero bytes.
 bool SendNothing(int fd, uint64_t bytes) {
   static const auto* const zeros = new std::vector<char>(kChunk);
   for (; bytes > 0; bytes -= std::min<uint64_t>(bytes, kChunk)) {
@@ -161,7 +162,7 @@ class TcpProbeServer final : public LinkProbeServer {
   const absl::Duration silence_;
 };
 
-// Resolves and hands each address to `use` until it takes one.
+// Resolves `address` and calls use(address, socket) until one succeeds.
 template <typename Use>
 absl::Status ForAddress(const std::string& address, bool passive, Use use) {
   TRIBUTARY_RETURN_IF_ERROR(CheckAddress(address));
@@ -186,7 +187,7 @@ absl::Status ForAddress(const std::string& address, bool passive, Use use) {
   return status;
 }
 
-// The near end.
+// The client's end of a measurement.
 class Caller {
  public:
   Caller(std::string address, absl::Duration silence)
@@ -204,7 +205,7 @@ class Caller {
         });
   }
 
-  // Seconds from the request until its last byte has been answered.
+  // Seconds from the request until the last byte of the answer.
   absl::StatusOr<double> Time(char what, uint64_t bytes) {
     std::array<unsigned char, kRequestBytes> request;
     request[0] = static_cast<unsigned char>(what);
@@ -224,10 +225,11 @@ class Caller {
     return Now() - begin;
   }
 
-  // Bytes a second of a direction, at least about `seconds` of it.
+  // Bytes per second in one direction, measured for about `seconds`.
   absl::StatusOr<double> Rate(char what, double seconds, double round_trip) {
-    // Doubled until it takes a while; the last transfer alone counts, behind
-    // which nothing of what was saved up is left.
+    // Doubles the transfer until it takes long enough. Then only a second
+    // transfer of that size counts, when an idle link's burst allowance is used
+    // up.
     for (uint64_t bytes = 256 * 1024;; bytes *= 2) {
       TRIBUTARY_ASSIGN_OR_RETURN(const double took, Time(what, bytes));
       if (took < seconds / 2 && bytes * 2 <= kMostBytes) continue;

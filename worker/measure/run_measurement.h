@@ -8,14 +8,14 @@
 
 namespace tributary {
 
-// What `tributary-worker` measures instead of working for a job.
+// What `tributary-worker` measures instead of training.
 struct MeasurementOptions {
   std::string job_path;  // --measure-compute
   std::vector<std::string> overrides;
-  std::vector<int64_t> rows;  // batch sizes; none: what the data are, alone
+  std::vector<int64_t> rows;  // batch sizes; none: only describe the data
   std::string link;           // --measure-links HOST:PORT
   std::string serve_links;    // --serve-links HOST:PORT
-  double serve_seconds = 0;   // for so long; 0: for ever
+  double serve_seconds = 0;   // serve this long; 0: forever
 
   bool wanted() const {
     return !job_path.empty() || !link.empty() || !serve_links.empty();
@@ -23,7 +23,7 @@ struct MeasurementOptions {
 };
 
 // Prints the result as one line of JSON (common/cost/measurement.h) on standard
-// output; --serve-links prints "listening on port N" and serves.
+// output. --serve-links prints "listening on port N" and serves.
 absl::Status RunMeasurement(const MeasurementOptions& options);
 
 }  // namespace tributary

@@ -11,7 +11,7 @@
 
 namespace tributary {
 
-// An array in the memory of one device, freed with its owner. T is trivial.
+// An array in a device's memory, freed with its owner. T must be trivial.
 template <typename T>
 class DeviceArray {
  public:
@@ -27,8 +27,8 @@ class DeviceArray {
     return *this;
   }
 
-  // 64-byte aligned, contents undefined. ResourceExhausted when the device has
-  // no room.
+  // 64-byte aligned, with undefined contents. ResourceExhausted when the device
+  // has not enough memory.
   static absl::StatusOr<DeviceArray> Allocate(Ops* ops, int64_t size) {
     const size_t bytes = static_cast<size_t>(size) * sizeof(T);
     DeviceArray array;

@@ -7,8 +7,8 @@
 namespace tributary {
 namespace {
 
-// The class of the largest logit is the label, the first of equals. A row with
-// NaN is never right.
+// True when the label's logit is the largest, and of equal logits the first. A
+// row with a NaN is never correct.
 bool IsCorrect(const float* logits, int64_t classes, int64_t label) {
   for (int64_t c = 0; c < label; ++c) {
     if (!(logits[label] > logits[c])) return false;
@@ -31,8 +31,8 @@ void AddClasses(const EvaluationBatch& batch, const std::vector<float>& logits,
   part->set_correct(part->correct() + correct);
 }
 
-// The same where each rank has some of the classes only: a row is right if no
-// rank has a class that beats the label's logit, which one of them has.
+// The same when each rank has only some of the classes. The rank with the label
+// shares its logit; a row is correct if no rank has a class that beats it.
 absl::Status AddCutClasses(const EvaluationBatch& batch,
                            const std::vector<float>& logits,
                            const OutputCut& cut, v1::EvaluationPart* part) {

@@ -15,37 +15,37 @@ namespace tributary {
 
 struct LayerInit;  // worker/model/layer_factory.h
 
-// Where in the training a forward pass stands. Local row i is row
-// first_row + i * row_stride of the step's global batch: dropout draws by it,
-// so any number of workers drops the same elements.
+// The position of a forward pass in training. Local row i is row first_row + i
+// * row_stride of the step's global batch. Dropout draws by that row, so any
+// number of workers drops the same elements.
 struct ForwardContext {
   bool training = false;
   int64_t step = 0;
   int64_t first_row = 0;
   int64_t row_stride = 1;
-  // The batch's part of all samples that this worker has in the step.
+  // The batch's share of this worker's samples in the step.
   double step_share = 1;
 };
 
-// What the backward pass of one layer reads and writes, on the device.
+// The arrays of one layer's backward pass, on the device.
 struct BackwardPass {
   int64_t rows = 0;
   const float* x = nullptr;  // as Forward got it; valid if memory().reads_input
   const float* y =
       nullptr;  // as Forward left it; valid if memory().reads_output
   const float* dy = nullptr;  // [rows, output]
-  float* dx = nullptr;      // [rows, input]; null for the first layer that has
-                            // parameters, unless always_writes_input_gradient
-  bool accumulate = false;  // add to the gradients or overwrite them
+  float* dx = nullptr;        // [rows, input]; null for the first layer with
+                              // parameters, unless always_writes_input_gradient
+  bool accumulate = false;    // add to the gradients or overwrite them
 };
 
-// One layer of a sequential model. The model places weights, gradients and
-// activations; a layer owns only what its backward pass remembers besides. x:
-// [rows, input], y: [rows, output], row-major, a row being one sample.
+// One layer of a sequential model. The model allocates weights, gradients and
+// activations; the layer owns only what else its backward pass needs. x: [rows,
+// input], y: [rows, output], row-major; a row is one sample.
 class Layer {
  public:
-  // Shapes are of one sample. parameters: in forward order, named without the
-  // layer's index: "weight".
+  // Shapes are those of one sample. parameters: in forward order, named without
+  // the layer's index: "weight".
   Layer(Ops* ops, Shape input_shape, Shape output_shape,
         ParameterSpecs parameters, const LayerMemory& memory)
       : ops_(ops),
@@ -63,30 +63,31 @@ class Layer {
   const ParameterSpecs& parameters() const { return parameters_; }
   const LayerMemory& memory() const { return memory_; }
 
-  // Where the parameters and their gradients are, in that order; called once.
+  // Sets the arrays of the parameters and of their gradients. Called once.
   virtual void Bind(absl::Span<float* const> /*weights*/,
                     absl::Span<float* const> /*gradients*/) {}
 
-  // Of an embedding: how many tokens it knows, the ids below; else 0.
+  // An embedding's number of tokens, which are the ids below it; else 0.
   virtual int64_t num_tokens() const { return 0; }
-  // Of a layer that uses an earlier one's parameter: its name; else empty.
+  // The name of an earlier layer's parameter that this layer uses; else empty.
   virtual const std::string& tied_to() const {
     static const std::string none;
     return none;
   }
   virtual void BindTied(float* /*weight*/, float* /*gradient*/) {}
-  // Asks the owner of such a parameter to add to its gradient, which the tied
-  // layer has made before; false when the layer can't share.
+  // Asks the owner of a tied parameter to add to its gradient instead of
+  // overwriting it: the tied layer's backward pass runs first. False when the
+  // layer cannot share its gradient.
   virtual bool ShareGradient() { return false; }
 
-  // Returns where the output stands: y, or x when the layer changes nothing.
+  // Returns the output: y, or x when the layer changes nothing.
   virtual const float* Forward(const ForwardContext& context, int64_t rows,
                                const float* x, float* y) = 0;
 
-  // Returns where the gradient of x stands: dx, or dy when the layer changes
-  // nothing. Calls gradient_ready(i) when parameter i's gradient
-  // is enqueued, last parameter first. From then on parameter i's weight may
-  // change at any time, so nothing may read it any more.
+  // Returns the gradient of x: dx, or dy when the layer changes nothing. Calls
+  // gradient_ready(i) when parameter i's gradient is enqueued, last parameter
+  // first. From then on parameter i's weight may change at any time and must
+  // not be read.
   virtual const float* Backward(
       const BackwardPass& pass,
       absl::FunctionRef<void(int)> gradient_ready) = 0;

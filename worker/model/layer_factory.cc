@@ -38,8 +38,8 @@ Shape WithLast(Shape shape, int64_t last) {
   return shape;
 }
 
-// The parameters that the layer may tie itself to; of one that is cut the shape
-// is the whole one's.
+// The parameters that the layer may be tied to. A split parameter has the shape
+// of the whole one.
 ParameterSpecs TiesOf(const std::string& to, const LayerPart& part,
                       const LayerOptions& options) {
   ParameterSpecs ties;
@@ -67,8 +67,8 @@ absl::StatusOr<LayerNumbers> NumbersOf(const LayerKind& kind,
        .earlier = &ties});
 }
 
-// Joins this rank's part of a layer with those of the others. bias: what is
-// added to summed outputs, if anything.
+// Joins this rank's part of a layer with those of the other ranks. bias: added
+// to summed outputs; may be empty.
 std::unique_ptr<Layer> JoinParts(std::unique_ptr<Layer> part, LayerCut cut,
                                  const Shape& whole_output,
                                  const ParameterSpecs& bias,
@@ -141,7 +141,7 @@ LayerOr CreateByKind(const v1::LayerSpec& spec, const Shape& input_shape,
       slice = kind->SliceOf(own.name, part.cut, part.begin, part.end);
     }
     own.shape = ShapeOfSlice(own.shape, slice);
-    // What every rank has whole is added once, to the sum.
+    // A parameter that every rank holds whole is added once, to the sum.
     (sums && slice.whole() ? bias : init.parameters).push_back(std::move(own));
   }
   TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<Layer> layer, creator(init));
@@ -190,7 +190,7 @@ LayerOr CreateLayer(const v1::LayerSpec& spec, const Shape& input_shape,
   }
   if (layer.ok()) return layer;
   if (absl::StartsWith(layer.status().message(), "layer ")) {
-    return layer;  // of a layer within this one
+    return layer;  // from a nested layer
   }
   return absl::Status(
       layer.status().code(),

@@ -19,32 +19,32 @@ class TensorGroup;
 struct LayerOptions {
   Ops* ops = nullptr;
   int64_t max_rows = 0;
-  Scratch* scratch = nullptr;  // outlives the layer
-  std::string name;            // place in the model: "3", "3.body.0"
-  bool first = false;          // of the model
-  // Parameters of the layers before it, by which it may tie itself to one.
+  Scratch* scratch = nullptr;  // must outlive the layer
+  std::string name;            // position in the model: "3", "3.body.0"
+  bool first = false;          // the model's first layer
+  // Parameters of earlier layers, to which the layer may be tied.
   const ParameterSpecs* earlier = nullptr;
-  uint64_t seed = 0;        // of dropout
-  int32_t dropout_key = 0;  // tells a dropout from the others of the model
-  // How the layers are cut over the ranks of a group; both or none.
+  uint64_t seed = 0;        // for dropout
+  int32_t dropout_key = 0;  // tells apart the model's dropout layers
+  // How the layers are split over the ranks of a group. Both are set, or none.
   const TensorCuts* cuts = nullptr;
-  TensorGroup* group = nullptr;  // outlives the layer
+  TensorGroup* group = nullptr;  // must outlive the layer
 };
 
 using LayerOr = absl::StatusOr<std::unique_ptr<Layer>>;
 
-// The layer that `spec` asks for, taking samples of `input_shape`.
-// InvalidArgument names the layer, what it wants and what it gets;
-// ResourceExhausted when the device has no room.
+// Creates the layer of `spec` for samples of `input_shape`. InvalidArgument
+// names the layer, what it wants and what it gets. ResourceExhausted when the
+// device has not enough memory.
 LayerOr CreateLayer(const v1::LayerSpec& spec, const Shape& input_shape,
                     const LayerOptions& options);
 
 // ---- for worker/model/layers
 
-// BLAS counts rows and columns in 32 bits.
+// BLAS takes rows and columns as 32-bit integers.
 inline constexpr int64_t kMaxExtent = 2147483647;
 
-// What this rank has of a layer: of the extent that is cut, [begin, end).
+// This rank's part of a layer: [begin, end) of the extent that is split.
 struct LayerPart {
   LayerCut cut = LayerCut::kWhole;
   int64_t extent = 0;
@@ -55,8 +55,9 @@ struct LayerPart {
 };
 LayerPart PartOf(const LayerOptions& options);
 
-// A layer to be made, or this rank's part of one: shapes and parameters are the
-// part's, the message is the whole layer's, with its defaults.
+// The arguments for creating a layer, or this rank's part of it: shapes and
+// parameters are those of the part; `spec` is the whole layer's, with defaults
+// set.
 struct LayerInit {
   const v1::LayerSpec& spec;
   const LayerOptions& options;
@@ -67,7 +68,7 @@ struct LayerInit {
   LayerMemory memory;
 };
 
-// Each file of worker/model/layers adds a function for each of its kinds:
+// Each file of worker/model/layers defines a function that adds its kinds,
 // `void Add...(LayerCreators*)`, named after the file as in
 // common/layers/kinds.
 using LayerCreator = LayerOr (*)(const LayerInit& init);
@@ -75,7 +76,7 @@ using LayerCreator = LayerOr (*)(const LayerInit& init);
 class LayerCreators {
  public:
   void Add(v1::LayerSpec::KindCase kind_case, LayerCreator creator);
-  LayerCreator Find(int kind_case) const;  // null: there is none
+  LayerCreator Find(int kind_case) const;  // null: unknown kind
 
  private:
   std::vector<LayerCreator> by_case_;

@@ -61,10 +61,10 @@ absl::Status LayerStack::Place(bool input_gradient, const LayerStack* lender) {
   return PlaceInputGradients(input_gradient);
 }
 
-// An array that some layer's backward pass reads is kept; a layer may write
-// over any other one that it can.
+// Assigns buffers to the layers' outputs. An array that some backward pass
+// reads is kept. A layer that can work in place overwrites any other array.
 absl::Status LayerStack::PlaceActivations() {
-  int input = -1;    // buffer; -1: the input, which belongs to the caller
+  int input = -1;    // buffer; -1: the caller's input array
   bool kept = true;  // the input
   for (size_t i = 0; i < layers_.size(); ++i) {
     const Layer& layer = *layers_[i];
@@ -85,8 +85,9 @@ absl::Status LayerStack::PlaceActivations() {
   return absl::OkStatus();
 }
 
-// Gradients of activations live for one layer: two buffers take turns. The
-// first comes from the caller and is never written.
+// Assigns buffers to the gradients of activations. Each gradient lives for one
+// layer only, so two buffers alternate. The first gradient belongs to the
+// caller and is never overwritten.
 absl::Status LayerStack::PlaceInputGradients(bool input_gradient) {
   last_backward_ = input_gradient || parameters_.empty() ? 0 : LayerOf(0);
   int64_t largest = 0;

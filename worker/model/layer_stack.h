@@ -15,49 +15,49 @@
 
 namespace tributary {
 
-// Layers one after the other, and the memory for what passes between them: a
-// whole model's, or those of one branch of a residual. For one thread.
+// A sequence of layers and the memory between them: a whole model, or one
+// branch of a residual. For one thread.
 class LayerStack {
  public:
   using Specs = google::protobuf::RepeatedPtrField<v1::LayerSpec>;
 
-  // Builds the layers for samples of `input_shape`. `options` are those of the
-  // layers; its name is the prefix of theirs: "" or "3.body.". first_layer: the
-  // place of the first one, for a range of a model's layers. Errors as
-  // CreateLayer's.
+  // Builds the layers for samples of `input_shape`. `options` are passed to the
+  // layers; options.name is the prefix of their names: "" or "3.body.".
+  // first_layer: the index of the first layer, for a range of a model's layers.
+  // Errors as in CreateLayer.
   static absl::StatusOr<std::unique_ptr<LayerStack>> Create(
       const Specs& specs, const Shape& input_shape, const LayerOptions& options,
       int first_layer = 0);
 
-  // In forward order, named with the layer's place: "0.weight".
+  // In forward order, named with the layer's index: "0.weight".
   const ParameterSpecs& parameters() const { return parameters_; }
   const Shape& output_shape() const { return layers_.back()->output_shape(); }
   const std::vector<std::unique_ptr<Layer>>& layers() const { return layers_; }
-  // The layer that parameter i belongs to.
+  // The layer of parameter i.
   int LayerOf(int parameter) const;
 
-  // Where the parameters and their gradients stand; called once.
+  // Sets the arrays of the parameters and of their gradients. Called once.
   void Bind(absl::Span<float* const> weights,
             absl::Span<float* const> gradients);
-  // Takes all memory, for batches of up to max_rows samples. With
-  // `input_gradient` Backward tells the gradient of the input; else it ends at
-  // the first layer that has parameters. `lender`: stacks of the same layers
-  // that go backward one at a time share the memory of gradients, which is that
-  // of the first; it outlives the others.
+  // Allocates all memory, for batches of up to max_rows samples. With
+  // `input_gradient` Backward computes the gradient of the input; otherwise it
+  // ends at the first layer with parameters. lender: a stack of the same
+  // layers, whose memory for gradients this stack shares. Only one of them may
+  // run backward at a time, and the lender must outlive the others.
   absl::Status Place(bool input_gradient, const LayerStack* lender = nullptr);
 
-  // x: [rows, input], unchanged until Backward is done. Returns the output,
-  // valid until the next Forward.
+  // x: [rows, input], must not change until Backward is done. Returns the
+  // output, valid until the next Forward.
   const float* Forward(const ForwardContext& context, int64_t rows,
                        const float* x);
-  // Back through the last Forward; dy is never written. Calls gradient_ready(i)
-  // as Layer::Backward does, last parameter first. Returns the gradient of x,
-  // or null when nobody wants it.
+  // Runs backward through the last Forward; never writes dy. Calls
+  // gradient_ready(i) as Layer::Backward does, last parameter first. Returns
+  // the gradient of x, or null unless Place was asked for it.
   const float* Backward(const float* dy, bool accumulate,
                         absl::FunctionRef<void(int)> gradient_ready);
 
  private:
-  // Where a layer writes: indices of buffers, -1 for none.
+  // The buffers that a layer writes, by index; -1: none.
   struct LayerPlace {
     int output = -1;
     int input_gradient = -1;
@@ -76,15 +76,15 @@ class LayerStack {
   std::vector<std::unique_ptr<Layer>> layers_;
   std::vector<int> first_parameter_;  // of each layer
   ParameterSpecs parameters_;
-  int last_backward_ = 0;  // the layer where Backward ends
+  int last_backward_ = 0;  // the layer at which Backward ends
 
   std::vector<LayerPlace> places_;           // of each layer
-  std::vector<DeviceArray<float>> buffers_;  // those of gradients last
-  const LayerStack* lender_ = nullptr;       // of the latter
+  std::vector<DeviceArray<float>> buffers_;  // the gradients' buffers come last
+  const LayerStack* lender_ = nullptr;       // owns the gradients' buffers
 
-  // Of the last Forward.
+  // State of the last Forward.
   int64_t rows_ = 0;
-  std::vector<const float*> activations_;  // input of each layer, then output
+  std::vector<const float*> activations_;  // inputs, then the output
 };
 
 }  // namespace tributary

@@ -109,8 +109,8 @@ absl::Status Loss::CheckTargets(const LossTargets& targets,
   return absl::OkStatus();
 }
 
-// Each rank tells what it knows of every row: one exchange of a few numbers
-// instead of gathering the logits.
+// Each rank sends a few numbers per row about its classes, so that the logits
+// need not be gathered.
 void Loss::ComputeCut(const float* logits, const int64_t* labels, int64_t count,
                       float factor, float* d_logits) {
   TensorGroup& group = *cut_.group;

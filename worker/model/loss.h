@@ -13,28 +13,27 @@
 
 namespace tributary {
 
-// What the samples of a batch should give, in host memory: a class for each, or
-// for each position of each (cross entropy), or a number for each output (the
-// other losses).
+// The targets of a batch, in host memory: a class per sample or per position of
+// a sample (cross entropy), or a number per output (other losses).
 struct LossTargets {
   const int64_t* labels = nullptr;  // [rows, positions]
   const float* values = nullptr;    // [rows, outputs]
 };
 
-// Compares logits with targets on the device, and computes the gradient where
-// backward begins. A sample's loss is the mean over its positions or outputs,
-// so that a batch's mean is PyTorch's. For one thread.
+// Compares logits with targets on the device and computes the gradient of the
+// logits. A sample's loss is the mean over its positions or outputs, so that
+// the mean over a batch is PyTorch's. For one thread.
 class Loss {
  public:
   struct Options {
-    Ops* ops = nullptr;     // outlives the loss
-    int64_t max_rows = 0;   // of one batch
-    int64_t outputs = 0;    // of the model, at each position
-    int64_t positions = 1;  // of a sample; more than one for sequences
-    // Where the model's outputs are cut by classes over the ranks of a group,
-    // Model::output_cut(): `outputs` are this rank's and all ranks call
-    // together, for cross entropy alone. Every rank gets the losses of all
-    // classes.
+    Ops* ops = nullptr;     // must outlive the loss
+    int64_t max_rows = 0;   // per batch
+    int64_t outputs = 0;    // of the model, per position
+    int64_t positions = 1;  // per sample; above 1 for sequences
+    // Set when the model's outputs are split by class over a group's ranks
+    // (Model::output_cut()). Then `outputs` are those of this rank, all ranks
+    // must call together, and only cross entropy is supported. Every rank gets
+    // the losses over all classes.
     OutputCut cut;
   };
 
@@ -43,24 +42,24 @@ class Loss {
                                                       const Options& options);
 
   // Enqueues the losses of `rows` samples. logits: [rows, outputs] on the
-  // device. InvalidArgument when a target is missing or out of range; the
-  // group's error when a rank of it is gone.
+  // device. InvalidArgument when a target is missing or out of range. The
+  // group's error when one of its ranks is gone.
   absl::Status Evaluate(const float* logits, const LossTargets& targets,
                         int64_t rows);
 
-  // The same, and the gradient of scale times the summed loss: with scale = 1 /
-  // (this rank's samples in the whole step) the gradients of a step's
-  // micro-batches add up to that of the mean. Returns it, as the logits on
-  // the device, valid until the next call.
+  // The same, and returns the gradient of scale * (summed loss), shaped like
+  // the logits, on the device, valid until the next call. With scale = 1 /
+  // (this rank's samples in the whole step), the gradients of a step's
+  // micro-batches add up to the gradient of the mean.
   absl::StatusOr<const float*> Differentiate(const float* logits,
                                              const LossTargets& targets,
                                              int64_t rows, double scale);
 
-  // Waits for the device; the last call's losses, summed in double in row
-  // order. Internal when the device reports a fault.
+  // Waits for the device and returns the sum of the last call's losses, added
+  // in double in row order. Internal when the device reports a fault.
   absl::StatusOr<double> Sum();
 
-  // Of the outputs that it takes.
+  // The split of the logits that it takes.
   const OutputCut& cut() const { return cut_; }
 
  private:
@@ -83,7 +82,7 @@ class Loss {
   const int64_t max_rows_;
   const int64_t outputs_;
   const int64_t positions_;
-  const int64_t values_per_row_;  // targets and losses
+  const int64_t values_per_row_;  // number of targets and losses
   const OutputCut cut_;
   float label_smoothing_ = 0;
   float pos_weight_ = 1;
@@ -91,7 +90,7 @@ class Loss {
   DeviceArray<float> d_logits_;
   DeviceArray<float> parts_;     // [ranks, rows, kCrossEntropyPart]
   DeviceArray<float> losses_;    // [rows, positions] or [rows, outputs]
-  DeviceArray<int64_t> labels_;  // where the device cannot read the host
+  DeviceArray<int64_t> labels_;  // only if the device cannot read host memory
   DeviceArray<float> values_;    // likewise
   int64_t rows_ = 0;             // of the last call
   std::vector<float> host_losses_;

@@ -27,8 +27,8 @@ LayerStack::Specs LayersOf(const v1::ModelSpec& spec, int first, int end) {
   return layers;
 }
 
-// Of a sample where `layer` gets it: from layers that are built for one row and
-// thrown away.
+// The shape of a sample at the input of `layer`, from temporary layers that are
+// built for one row.
 absl::StatusOr<Shape> ShapeBefore(const v1::ModelSpec& spec, int layer,
                                   const Shape& sample_shape,
                                   LayerOptions options) {
@@ -90,7 +90,7 @@ absl::Status Model::CreateLayers(const v1::ModelSpec& spec,
   }
   const TensorCuts cuts(spec, group_ ? group_->size() : 1, options.cut_logits);
   const ParameterSpecs all = ModelParameters(spec);
-  ParameterSpecs here = all;  // as this rank has them
+  ParameterSpecs here = all;  // with the shapes of this rank
   for (size_t i = 0; group_ != nullptr && i < all.size(); ++i) {
     here[i].shape =
         ShapeOfSlice(all[i].shape, cuts.SliceOf(all[i].name, group_->rank()));
@@ -141,7 +141,8 @@ void Model::CutParameters(const ParameterSpecs& all, const TensorCuts& cuts) {
   }
 }
 
-// Parameters of other stages that a layer here is tied to, then the layers'.
+// Lists the parameters of other stages that layers of this stage are tied to,
+// then this stage's own.
 void Model::ListParameters(const ParameterSpecs& all) {
   const ParameterSpecs& own = stacks_[0]->parameters();
   const auto is_own = [&own](const std::string& name) {
@@ -209,7 +210,7 @@ absl::Status Model::Tie(LayerStack& stack) {
   for (size_t i = 0; i < stack.layers().size(); ++i) {
     Layer& layer = *stack.layers()[i];
     if (layer.tied_to().empty()) continue;
-    // CreateLayer has found it among the layers before.
+    // CreateLayer has checked that the parameter exists in an earlier layer.
     const int owned = FindParameter(layer.tied_to());
     if (owned >= copies_ &&
         !stack.layers()[stack.LayerOf(owned - copies_)]->ShareGradient()) {
@@ -237,7 +238,7 @@ const float* Model::Forward(const float* features, int64_t rows,
 const float* Model::Backward(
     const float* d_logits, bool accumulate,
     const std::function<void(int parameter)>& gradient_ready, int set) {
-  // Nothing asks for a gradient where a first stage only reshapes.
+  // A first stage without parameters needs no backward pass.
   if (parameters_.empty() && first_layer_ == 0) return nullptr;
   const float* d_input =
       stacks_[set]->Backward(d_logits, accumulate, [&](int parameter) {

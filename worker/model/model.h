@@ -20,87 +20,89 @@
 
 namespace tributary {
 
-// A sequential model on one device: forward, and backward that hands out each
-// gradient as soon as it is there. All memory is taken at the start, for
-// batches of up to max_rows samples. For one thread.
+// A sequential model on one device. Its backward pass hands out each gradient
+// as soon as it is computed. All memory is allocated at the start, for batches
+// of up to max_rows samples. For one thread.
 //
-// It may be one stage of a pipeline: a range of the layers, which keeps the
+// It may be one stage of a pipeline: a range of the layers, with the
 // activations of several batches at a time. Names, initial weights and dropout
 // are those of the whole model.
 class Model {
  public:
   struct Options {
-    Ops* ops = nullptr;    // outlives the model
-    int64_t max_rows = 0;  // of one batch
-    uint64_t seed = 0;     // of dropout
-    // Ranks that have one part each of the model, cut by TensorCuts; outlives
-    // the model. All get the same features. cut_logits: the loss takes the
-    // logits cut by classes (Loss::Options::cut).
+    Ops* ops = nullptr;    // must outlive the model
+    int64_t max_rows = 0;  // per batch
+    uint64_t seed = 0;     // for dropout
+    // Set when the model is split by TensorCuts and each rank of the group has
+    // one part; must outlive the model. All ranks get the same features.
+    // cut_logits: the loss takes logits that are split by class
+    // (Loss::Options::cut).
     TensorGroup* group = nullptr;
     bool cut_logits = false;
-    // The layers of the spec that it has; end_layer 0: to the last.
+    // The range of the spec's layers; end_layer 0: to the last layer.
     int first_layer = 0;
     int end_layer = 0;
-    // Batches between Forward and Backward at a time.
+    // Batches that may be between Forward and Backward at a time.
     int activation_sets = 1;
   };
 
   // InvalidArgument names the layer that does not fit, what it wants and what
-  // it gets; ResourceExhausted when the device has no room.
+  // it gets. ResourceExhausted when the device has not enough memory.
   static absl::StatusOr<std::unique_ptr<Model>> Create(
       const v1::ModelSpec& spec, const Shape& sample_shape,
       const Options& options);
 
-  // In forward order, named as torch.nn.Sequential names them: "0.weight". With
-  // a group they are this rank's slices of the whole parameters; a parameter
-  // that is not cut has the same gradient, bit for bit, on every rank. In a
-  // stage those come first that its layers share with one of an earlier stage:
-  // copies of these, whose gradients are this stage's part.
+  // In forward order, named as in torch.nn.Sequential: "0.weight". With a group
+  // they are this rank's slices of the whole parameters; a parameter that is
+  // not split has the same gradient, bit for bit, on every rank. A stage lists
+  // first its copies of parameters that it shares with an earlier stage; their
+  // gradients are this stage's part.
   const ParameterSpecs& parameters() const { return parameters_; }
   const ParameterSpecs& whole_parameters() const { return whole_; }
   const std::vector<ParameterSlice>& slices() const { return slices_; }
-  // How many of the first are copies of an earlier stage's.
+  // How many of the first parameters are copies of an earlier stage's.
   int copies() const { return copies_; }
-  // Which of the outputs Forward gives: all, but with cut_logits.
+  // Which outputs Forward returns: all, unless with cut_logits.
   const OutputCut& output_cut() const { return output_cut_; }
-  // Where parameter i stands among ModelParameters of the whole spec.
+  // The index of parameter i among ModelParameters of the whole spec.
   int PlaceInModel(int i) const { return places_[i]; }
-  // Of one sample.
+  // The shapes and sizes of one sample.
   int64_t input_size() const { return front().input_size(); }
   const Shape& output_shape() const { return stacks_[0]->output_shape(); }
   int64_t output_size() const { return NumElements(output_shape()); }
-  // How many tokens the model takes; 0 when its input are no token ids.
+  // The number of tokens that the model knows; 0 when its input is not token
+  // ids.
   int64_t num_tokens() const { return front().num_tokens(); }
   int64_t max_rows() const { return max_rows_; }
   int activation_sets() const { return static_cast<int>(stacks_.size()); }
 
-  // Device memory of parameter i and of its gradient, at first all zero. Each
-  // kind lies in one allocation in forward order, every parameter at a
-  // multiple of 64 bytes.
+  // Device memory of parameter i and of its gradient, initially zero. Weights
+  // are in one allocation in forward order, and so are gradients; every
+  // parameter starts at a multiple of 64 bytes.
   float* weight(int i) { return weights_.data() + offsets_[i]; }
   float* gradient(int i) { return gradients_.data() + offsets_[i]; }
 
   // features: [rows, sample] in host memory, or in a later stage [rows, input]
-  // on the device; unchanged until Backward is done; rows at most max_rows.
-  // Returns the logits, [rows, output], on the device, valid until the next
-  // Forward of this activation set.
+  // on the device. They must not change until Backward is done. rows is at most
+  // max_rows. Returns the logits, [rows, output], on the device, valid until
+  // the next Forward of this activation set.
   const float* Forward(const float* features, int64_t rows,
                        const ForwardContext& context, int set = 0);
 
-  // Back through the last Forward of this set. d_logits: [rows, output] on the
-  // device, the loss's gradient; the gradients of all parameters are
-  // overwritten, or added to with `accumulate`. Calls gradient_ready(i), if
+  // Runs backward through the last Forward of this set. d_logits: the loss's
+  // gradient, [rows, output] on the device. Overwrites the gradients of all
+  // parameters, or adds to them with `accumulate`. Calls gradient_ready(i), if
   // set, once parameter i's gradient is enqueued, from the last parameter to
-  // the first: from then on nothing reads weight(i) any more, so that new
-  // weights may be written there at any time, by any thread (on a device: in
-  // stream order). In a later stage returns the gradient of the input, valid
-  // until the next Backward and as long as d_logits.
+  // the first. From then on weight(i) is not read any more, so any thread may
+  // write new weights there (on a device in stream order). A later stage
+  // returns the gradient of the input, valid until the next Backward and as
+  // long as d_logits.
   const float* Backward(
       const float* d_logits, bool accumulate,
       const std::function<void(int parameter)>& gradient_ready, int set = 0);
 
-  // The first error of the group, after which no gradient is handed out and
-  // what the model gives is void; OK without a group.
+  // The first error of the group; OK without a group. After an error no
+  // gradient is handed out and outputs are invalid.
   absl::Status status() const {
     return group_ == nullptr ? absl::OkStatus() : group_->status();
   }
@@ -124,18 +126,18 @@ class Model {
   TensorGroup* const group_;
 
   Scratch scratch_;
-  std::vector<std::unique_ptr<LayerStack>> stacks_;  // one an activation set
+  std::vector<std::unique_ptr<LayerStack>> stacks_;  // one per activation set
   ParameterSpecs whole_;
   std::vector<ParameterSlice> slices_;
   OutputCut output_cut_;
 
   ParameterSpecs parameters_;
-  int copies_ = 0;                // of parameters of earlier stages
+  int copies_ = 0;                // parameters of earlier stages
   std::vector<int> places_;       // of each parameter, in the whole model
   std::vector<int64_t> offsets_;  // of each parameter, in elements
   DeviceArray<float> weights_;
   DeviceArray<float> gradients_;
-  DeviceArray<float> features_;  // where the device cannot read the host
+  DeviceArray<float> features_;  // unless the device reads host memory
 };
 
 }  // namespace tributary

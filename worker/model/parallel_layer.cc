@@ -60,7 +60,8 @@ const float* ParallelLayer::Forward(const ForwardContext& context, int64_t rows,
   return y;
 }
 
-// The parts come one after the other; in y their rows stand side by side.
+// Gathers the ranks' parts one after the other in scratch, then copies each
+// part's columns to their place in y.
 void ParallelLayer::Gather(int64_t rows, float* y) {
   const int64_t m = MatrixRows(rows);
   TensorGroup& group = *options_.group;

@@ -9,20 +9,20 @@
 
 namespace tributary {
 
-// This rank's part of a layer, an ordinary layer of the part's size, and what
-// the ranks of its group exchange around it (Megatron-LM's f and g, Shoeybi et
-// al. 2019):
-//   sum_input_gradient  every rank has the whole input: the gradients of the
-//                       parts are added up (f)
-//   sum_output          the parts' outputs are added up (g), then the bias,
+// This rank's part of a layer (an ordinary layer of the part's size) and the
+// exchanges of the group around it (Megatron-LM's f and g, Shoeybi et al.
+// 2019):
+//   sum_input_gradient  every rank has the whole input; the input gradients of
+//                       the parts are summed (f)
+//   sum_output          the outputs of the parts are summed (g), then the bias,
 //                       which every rank has, is added once
-//   gather              the parts' outputs stand side by side in the last
-//                       extent, cut by EvenCut, and all get all
-// Its parameters are the part's, named as the whole layer's.
+//   gather              the outputs of the parts, split by EvenCut along the
+//                       last extent, are joined on all ranks
+// Its parameters are the part's, with the names of the whole layer's.
 class ParallelLayer final : public Layer {
  public:
   struct Options {
-    TensorGroup* group = nullptr;  // outlives the layer
+    TensorGroup* group = nullptr;  // must outlive the layer
     bool sum_input_gradient = false;
     bool sum_output = false;
     bool gather = false;
@@ -30,8 +30,8 @@ class ParallelLayer final : public Layer {
     Scratch* scratch = nullptr;
   };
 
-  // output_shape: of the whole layer with sum_output or gather, else the
-  // part's. bias: what is added to the sum, the last parameter; empty: nothing.
+  // output_shape: with sum_output or gather the whole layer's, else the part's.
+  // bias: added to the sum; it becomes the last parameter; may be empty.
   ParallelLayer(Ops* ops, std::unique_ptr<Layer> part, Shape output_shape,
                 const ParameterSpecs& bias, const Options& options);
 
@@ -50,7 +50,7 @@ class ParallelLayer final : public Layer {
 
  private:
   int64_t features() const { return output_shape().back(); }
-  // The last extents of `rows` samples as rows of a matrix.
+  // The number of rows when samples are seen as a matrix of their last extent.
   int64_t MatrixRows(int64_t rows) const {
     return rows * (output_size() / features());
   }

@@ -14,14 +14,14 @@ void AppendNamed(const char* branch, const ParameterSpecs& from,
   }
 }
 
-// The layers of one branch, with their memory.
+// Creates the layers of one branch and their memory.
 absl::StatusOr<std::unique_ptr<LayerStack>> CreateBranch(
     const char* branch, const LayerStack::Specs& specs,
     const Shape& input_shape, const LayerOptions& options) {
   LayerOptions own = options;
   own.name = absl::StrCat(options.name, ".", branch, ".");
   own.first = false;
-  // Apart from the keys of the layers around, and of the other branch.
+  // Keeps dropout keys apart from those of outer layers and the other branch.
   own.dropout_key = static_cast<int32_t>(
       (static_cast<uint32_t>(options.dropout_key) + 1) * 1024 +
       (branch[0] == 's' ? 512 : 0));

@@ -8,12 +8,12 @@
 
 namespace tributary {
 
-// y = body(x) + shortcut(x), or + x without a shortcut. Parameters are named
-// "body.0.weight", "shortcut.0.weight".
+// y = body(x) + shortcut(x), or body(x) + x without a shortcut. Parameters are
+// named "body.0.weight", "shortcut.0.weight".
 class ResidualLayer final : public Layer {
  public:
-  // Both branches take samples of input_shape and make output_shape; shortcut
-  // may be null. Memory is placed.
+  // Both branches must take samples of input_shape, return output_shape, and
+  // have their memory. shortcut may be null.
   ResidualLayer(Ops* ops, Shape input_shape, Shape output_shape,
                 std::unique_ptr<LayerStack> body,
                 std::unique_ptr<LayerStack> shortcut)
@@ -32,7 +32,7 @@ class ResidualLayer final : public Layer {
  private:
   static ParameterSpecs ParametersOf(const LayerStack& body,
                                      const LayerStack* shortcut);
-  // Some layer within reads the input.
+  // Assumes that the backward pass of some inner layer reads the input.
   static LayerMemory Memory() {
     return {.reads_input = true, .always_writes_input_gradient = true};
   }
@@ -41,7 +41,7 @@ class ResidualLayer final : public Layer {
   const std::unique_ptr<LayerStack> shortcut_;
 };
 
-// Errors as CreateLayer's.
+// Errors as in CreateLayer.
 LayerOr CreateResidual(const v1::ResidualSpec& spec, const Shape& input_shape,
                        const LayerOptions& options);
 

@@ -9,14 +9,14 @@
 
 namespace tributary {
 
-// Memory that all layers of a model use in turn: what a layer leaves there is
-// gone when the next one runs. Layers reserve when they are built and ask for
+// Temporary memory that all layers of a model share. Its contents are lost when
+// the next layer runs. Layers reserve their need when they are built and use
 // the memory when they run.
 class Scratch {
  public:
   void Reserve(int64_t floats) { floats_ = std::max(floats_, floats); }
 
-  // Once, when every layer has reserved. ResourceExhausted as DeviceArray.
+  // Call it once, after all layers have reserved. Errors as in DeviceArray.
   absl::Status Allocate(Ops* ops) {
     if (floats_ == 0) return absl::OkStatus();
     TRIBUTARY_ASSIGN_OR_RETURN(memory_,

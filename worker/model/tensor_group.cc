@@ -16,7 +16,7 @@ int TensorGroup::size() const { return options_.communicator->size(); }
 
 void TensorGroup::Record(const char* what, const absl::Status& status) {
   if (status.ok() || !status_.ok()) return;
-  // Those who wait for this rank shall not wait in vain.
+  // Ends the waits of other ranks for this rank.
   options_.communicator->Abort(std::string(status.message()));
   status_ = absl::Status(
       status.code(), absl::StrCat("tensor-parallel rank ", rank(), " of ",

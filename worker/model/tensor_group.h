@@ -13,22 +13,21 @@ namespace tributary {
 
 class Communicator;
 
-// What the layers of one model do together with those of the other ranks that
+// The exchanges between the layers of one model and those of the ranks that
 // hold its other parts. All ranks make the same calls in the same order, since
-// their models are cut from one. Layers have no way to return an error, so the
-// first one is kept: from then on every call does nothing, what the layers
-// compute is void, and whoever runs the model asks for status() before using
-// it. For one thread.
+// their models are parts of one. Layers cannot return errors, so the group
+// keeps the first error. From then on every call does nothing and the layers'
+// results are invalid: check status() before using them. For one thread.
 class TensorGroup {
  public:
   struct Options {
-    Ops* ops = nullptr;  // of the model; outlives the group
-    // Of these ranks alone, for arrays of that device; outlives the group.
+    Ops* ops = nullptr;  // the model's; must outlive the group
+    // Between exactly these ranks, for arrays on the device of `ops`; must
+    // outlive the group.
     Communicator* communicator = nullptr;
     const Clock* clock = &Clock::Real();
   };
-  // When this rank was in an exchange: microseconds of the clock. With a device
-  // that exchanges by itself, when it was told to.
+  // The time that this rank spent in an exchange, in microseconds of the clock.
   struct Exchange {
     int64_t begin_micros = 0;
     int64_t end_micros = 0;
@@ -39,17 +38,17 @@ class TensorGroup {
   int rank() const;
   int size() const;
 
-  // `data` becomes the sum over all ranks, the same bits on each.
+  // Replaces `data` by the sum over all ranks, with the same bits on each rank.
   void AllReduce(int64_t n, float* data);
-  // Rank r gives elements [bounds[r], bounds[r + 1]); all get all.
+  // Rank r contributes elements [bounds[r], bounds[r + 1]); all ranks get all.
   void AllGather(absl::Span<const int64_t> bounds, float* data);
-  // In host memory, whatever the device.
+  // AllReduce for data in host memory, on any device.
   void AllReduceOnHost(int64_t n, float* data);
 
-  // The first error, which says who is missing.
+  // The first error, which names the missing rank.
   const absl::Status& status() const { return status_; }
 
-  // Those since the last call, in order.
+  // Returns the exchanges since the last call, in order.
   std::vector<Exchange> TakeExchanges() {
     return std::exchange(exchanges_, {});
   }
@@ -63,7 +62,7 @@ class TensorGroup {
   std::vector<Exchange> exchanges_;
 };
 
-// Which outputs of a model this rank computes: all of them without a group.
+// The outputs that this rank computes: all of them without a group.
 struct OutputCut {
   TensorGroup* group = nullptr;
   ClassRange range;

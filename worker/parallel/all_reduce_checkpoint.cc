@@ -1,4 +1,4 @@
-// What the synchronizer reads and writes of checkpoints.
+// The methods of AllReduceSynchronizer that read and write checkpoints.
 #include <algorithm>
 #include <utility>
 
@@ -44,13 +44,13 @@ void AllReduceSynchronizer::StartCheckpointer() {
   made.header.job_id = wanted.job_id;
   made.header.lineage = wanted.lineage;
   made.header.plan_epoch = wanted.plan_epoch;
-  // By rank of the job, or of the one replica that writes.
+  // The rank in the job, or in replica 0 if only that replica writes.
   made.header.shard = options_.mesh.RankOf(options_.place);
   made.header.num_shards =
       cut() ? options_.mesh.size() : options_.mesh.model_size();
   made.header.parameters = options_.planned;
   made.header.state_names = optimizer_->state_names();
-  // A rank that has nothing to write writes a file that says so.
+  // A rank without any block to write writes an empty file.
   made.num_blocks = std::max<size_t>(
       1, absl::c_count_if(optimizer_->ranges(), [this](const auto& range) {
         return Writes(range.parameter);
@@ -69,7 +69,7 @@ int AllReduceSynchronizer::JobRank(int replica) const {
 
 absl::Status AllReduceSynchronizer::CompareReplicas(int64_t steps) {
   const int size = options_.group->size(), rank = options_.group->rank();
-  // Of the weights and, where all ranks hold the same, of the state.
+  // Hashes of the weights and, if all ranks hold the same state, of the state.
   std::vector<uint32_t> hashes(2 * size);
   if (num_elements_ > 0) {
     hashes[2 * rank] = ChecksumOf(*options_.ops, weights(), num_elements_);

@@ -53,7 +53,8 @@ AllReduceSynchronizer::~AllReduceSynchronizer() {
     closing_ = true;
     broken_off = left_ > 0 || !status_.ok();
   }
-  // A bucket under way, of a step that is given up, would wait for others.
+  // Otherwise the thread would wait for other ranks to reduce a bucket of a
+  // step that this rank has given up.
   if (broken_off) options_.group->Abort("the training of this rank ends");
   thread_.join();
 }
@@ -75,7 +76,7 @@ absl::Status AllReduceSynchronizer::PlanBuckets() {
                    options_.bucket_bytes)) {
     Bucket made{.bucket = bucket, .first_range = all_ranges_[rank].size()};
     std::vector<int64_t> bounds(size + 1, bucket.end);
-    bounds[0] = bucket.begin;  // all of it rank 0's
+    bounds[0] = bucket.begin;  // rank 0 updates the whole bucket
     if (cut()) bounds = CutBucket(bucket, parameters, offsets_, size);
     for (int r = 0; r < size; ++r) {
       const int64_t begin = replicated() ? bucket.begin : bounds[r];
@@ -114,7 +115,7 @@ absl::Status AllReduceSynchronizer::PlanBuckets() {
 absl::StatusOr<int64_t> AllReduceSynchronizer::Start(
     const MakeWeights& initial, const OnPosition& on_position) {
   on_position({options_.start_step, options_.start_step});
-  // What has made the model's arrays comes before what fills them here.
+  // Waits until the model's Ops has created the arrays that are filled here.
   TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(*options_.model_ops));
   if (options_.restore != nullptr) {
     TRIBUTARY_RETURN_IF_ERROR(Restore());
@@ -154,8 +155,8 @@ absl::Status AllReduceSynchronizer::AllGatherOnHost(
 
 void AllReduceSynchronizer::BeginStep(int64_t step, uint64_t samples) {
   step_ = step;
-  // Without a sample nothing is computed: what an earlier step has left, be it
-  // a NaN, is no part of this one's mean.
+  // Without samples no gradient is computed. Clears the gradient of an earlier
+  // step: a NaN in it would spoil the mean even with weight 0.
   if (samples == 0 && num_elements_ > 0) {
     options_.model_ops->Fill(num_elements_, 0, gradients());
   }
@@ -230,7 +231,8 @@ absl::Status AllReduceSynchronizer::Process(const Bucket& bucket) {
                                optimizer_->UpdateIfFinite(prepared, range));
     if (!finite) return NotFinite(range);
   }
-  // The model's Ops, which reads the weights, knows nothing of this one.
+  // Waits for the update: the model's Ops reads the weights and is not ordered
+  // with this Ops.
   TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(*options_.ops));
   AddSpan(/*optimizer=*/true, updating);
   return GatherWeights(bucket);
@@ -285,7 +287,8 @@ absl::StatusOr<std::vector<std::vector<double>>>
 AllReduceSynchronizer::SumsOverRanks(const std::vector<double>& own,
                                      int stride) {
   const int size = options_.group->size(), rank = options_.group->rank();
-  // Every rank's values one behind the other; as bytes, two floats a double.
+  // The values of all ranks, one rank after another. They are exchanged as
+  // floats, two per double.
   std::vector<int64_t> bounds = {0};
   for (const std::vector<GradientRange>& ranges : all_ranges_) {
     int64_t grains = 0;
@@ -323,7 +326,7 @@ absl::StatusOr<std::vector<double>> AllReduceSynchronizer::TotalSums(
     bounds.push_back(2 * static_cast<int64_t>(n) * r);
   }
   for (size_t p = 0; p < own.size(); ++p) {
-    if (!Writes(static_cast<int>(p))) continue;  // counts once
+    if (!Writes(static_cast<int>(p))) continue;  // counted once
     values[n * group.rank() + options_.place_in_plan[p]] = own[p];
   }
   TRIBUTARY_RETURN_IF_ERROR(

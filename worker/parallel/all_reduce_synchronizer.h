@@ -26,57 +26,58 @@
 
 namespace tributary {
 
-// Averages the ranks' gradients among themselves, bucket by bucket while
-// backward goes on below, and runs the optimizer here: on the whole model (Li
-// et al. 2020); or each rank on its cut of every bucket, whose new weights the
-// others then get (ZeRO stage 1, Rajbhandari et al. 2020); or rank 0 alone.
+// Averages gradients by all-reduce among the ranks, bucket by bucket during the
+// backward pass, and runs the optimizer on the workers: on the whole model on
+// every rank (Li et al. 2020); or on each rank for its share of every bucket,
+// whose new weights it then sends to the others (ZeRO stage 1, Rajbhandari et
+// al. 2020); or on rank 0 alone.
 //
-// Gradients are added in rank order with the servers' weights and the
-// optimizer's arithmetic is theirs, so over host communicators the weights are
-// those of a parameter server, bit for bit.
+// Gradients are added in rank order with the servers' sample weights, and the
+// optimizer computes what the servers' does. So with host communicators the
+// weights equal those of a parameter server, bit for bit.
 //
-// On a device the thread has Ops of its own beside the model's, so that buckets
-// are reduced and updated while backward goes on there as well. After a fault
-// of the device this rank gives nothing more to the others and updates nothing.
+// On a device the thread uses an Ops other than the model's, so that buckets
+// are reduced and updated during the backward pass there as well. After a fault
+// of the device this rank sends nothing more and updates nothing.
 class AllReduceSynchronizer final : public GradientSynchronizer {
  public:
-  // After every so many steps, where above 0, the ranks compare their weights
-  // and write a checkpoint: each its cut, or rank 0 all of it.
+  // Every `every_steps` steps (0: never) the ranks compare their weights and
+  // write a checkpoint: with kOwnCut each rank its share, else replica 0 all.
   struct Checkpoints {
     int64_t every_steps = 0;
     std::string directory;
     uint64_t job_id = 0;
     uint64_t lineage = 0;
     uint64_t plan_epoch = 0;
-    // On a thread of its own.
+    // Called on the checkpointer's thread.
     std::function<void(const Checkpointer::Written&,
                        const std::vector<std::string>& state_names)>
         on_written;
   };
-  // Where the optimizer runs, and its state is.
+  // The ranks that run the optimizer and hold its state.
   enum class UpdateOn {
-    kEveryRank,  // on the whole model
-    kOwnCut,     // each rank on its cut of every bucket
-    kRankZero,   // there alone
+    kEveryRank,  // every rank, on the whole model
+    kOwnCut,     // every rank, on its share of every bucket
+    kRankZero,   // rank 0 only
   };
   struct Options {
-    std::unique_ptr<Ops> beside;  // `ops`, where that is not the model's
-    // Of all data-parallel ranks, for arrays of the device of `ops`.
+    std::unique_ptr<Ops> beside;  // owns `ops` if it is not the model's
+    // All data-parallel ranks of this part, for arrays on the device of `ops`.
     std::unique_ptr<Communicator> group;
-    // Of all that train one replica, by rank, for arrays of the host; none
-    // where the model is whole or no step needs sums over all of it.
+    // All ranks of one replica, in rank order, for arrays in host memory. None
+    // when the model is whole or no step needs sums over the whole model.
     std::unique_ptr<Communicator> model_group;
-    Model* model = nullptr;  // outlives it
-    // Of the model's device: what the thread that exchanges gradients computes
-    // with. On the host it may be the model's own.
+    Model* model = nullptr;  // must outlive the synchronizer
+    // The Ops, on the model's device, of the thread that exchanges gradients.
+    // On the host it may be the model's own.
     Ops* ops = nullptr;
-    Ops* model_ops = nullptr;  // what computes the gradients; none: `ops`
-    // Of the device, one for each bucket: how `ops` waits for `model_ops`.
-    // None: on the host, which has nothing to wait for.
+    Ops* model_ops = nullptr;  // computes the gradients; null: `ops`
+    // Creates a bucket's event, with which `ops` waits for `model_ops` on the
+    // device. None on the host, where nothing needs to wait.
     std::function<std::unique_ptr<DeviceEvent>()> new_event;
-    // Where the model is a part of one: the parameters of all parts, this
-    // rank's place among them, and where the model's stand in the list. Empty:
-    // the model is whole.
+    // Set when the model is one part of a replica: the parameters of all parts,
+    // this rank's coordinates in the mesh, and the index in `planned` of each
+    // of the model's parameters. Empty: the model is whole.
     ParameterSpecs planned;
     DeviceMesh mesh;
     DeviceMesh::Place place;
@@ -88,23 +89,24 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
     double clip_norm = 0;
     bool skip_nonfinite = false;  // else a step with a NaN fails
     std::function<double(int64_t step)> learning_rate;
-    // Of every rank, behind its mean gradient of a step from 0.
+    // The number of samples of every rank in a step, counted from 0.
     std::function<std::vector<uint64_t>(int64_t step)> samples;
-    // Training goes on after `start_step` steps with this checkpoint, which
-    // holds the model's parameters and the optimizer's state; or none.
+    // The checkpoint from which training continues after `start_step` steps,
+    // with the model's parameters and the optimizer's state; or null.
     std::shared_ptr<const CheckpointReader> restore;
     int64_t start_step = 0;
     Checkpoints checkpoints;
-    // Told now and then for whom a step waits, and an empty string after.
+    // Called from time to time with the rank that a step waits for, and with an
+    // empty string afterwards.
     std::function<void(const std::string& whom)> on_waiting;
   };
 
-  // ResourceExhausted: no room for the optimizer's state.
+  // ResourceExhausted: no memory for the optimizer's state.
   static absl::StatusOr<std::unique_ptr<AllReduceSynchronizer>> Create(
       Options options);
   ~AllReduceSynchronizer() override;
 
-  // Rank 0's weights go to everybody, or everybody reads the checkpoint's.
+  // All ranks get rank 0's weights, or read those of the checkpoint.
   absl::StatusOr<int64_t> Start(const MakeWeights& initial,
                                 const OnPosition& on_position) override;
   void BeginStep(int64_t step, uint64_t samples) override;
@@ -118,50 +120,50 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
   std::vector<Span> spans() const override { return spans_; }
 
  private:
-  // What this and the other ranks do with one bucket.
+  // One bucket and its split among the ranks.
   struct Bucket {
     GradientBucket bucket;
-    std::vector<int64_t> bounds;  // by rank, from bucket.begin
-    size_t first_range = 0;       // of this rank's, in the optimizer
+    std::vector<int64_t> bounds;  // by rank, relative to bucket.begin
+    size_t first_range = 0;       // this rank's first range in optimizer_
     size_t num_ranges = 0;
-    std::unique_ptr<DeviceEvent> computed;  // its gradients, on the device
+    std::unique_ptr<DeviceEvent> computed;  // gradients are computed
   };
 
   explicit AllReduceSynchronizer(Options options);
 
   absl::Status PlanBuckets();
-  // AllGather of values in host memory.
+  // AllGather for values in host memory.
   absl::Status AllGatherOnHost(float* values,
                                const std::vector<int64_t>& bounds);
   void Run();  // the thread
-  // Reduces one bucket, and updates it where no sums are needed first.
+  // Reduces one bucket, and updates it unless the step needs sums first.
   absl::Status Process(const Bucket& bucket);
   absl::Status NotFinite(size_t range) const;
   absl::Status GatherWeights(const Bucket& bucket);
   bool replicated() const { return options_.update_on == UpdateOn::kEveryRank; }
   bool cut() const { return options_.update_on == UpdateOn::kOwnCut; }
-  // The second phase of a step that needs sums over whole tensors.
+  // Second phase of a step that needs sums over whole tensors.
   absl::Status ApplyWithSums();
-  // Each value's sums over every parameter's grains, of all ranks; `own` has
-  // `stride` values a grain of this rank's ranges.
+  // Sums each value over the grains of every parameter, on all ranks. `own`:
+  // `stride` values for each grain of this rank's ranges.
   absl::StatusOr<std::vector<std::vector<double>>> SumsOverRanks(
       const std::vector<double>& own, int stride);
-  // What has gone on from `begin_micros` until now.
+  // Records a span from `begin_micros` until now.
   void AddSpan(bool optimizer, int64_t begin_micros);
   void StartCheckpointer();
-  // Whether this is the part of a replica that writes the parameter.
+  // True when this rank writes the parameter for its replica.
   bool Writes(int parameter) const;
-  // The same sums over all parts of the replica, in the plan's order.
+  // Adds up the sums of all parts of the replica, in the plan's order.
   absl::StatusOr<std::vector<double>> TotalSums(const std::vector<double>& own);
   absl::Status Restore();
   absl::Status ReadCheckpoint();
-  // Which rank of the job has this one's part of another replica.
+  // The job's rank that holds this rank's part in another replica.
   int JobRank(int replica) const;
-  // DataLoss names the rank whose weights, or state, differ from those of its
-  // like in the first replica.
+  // DataLoss names the rank whose weights or state differ from those of the
+  // same part in the first replica.
   absl::Status CompareReplicas(int64_t steps);
   absl::Status Checkpoint(int64_t steps);
-  // Waits for the thread; says for whom it waits.
+  // Waits for the thread and reports which rank it waits for.
   absl::Status WaitForBuckets();
 
   float* gradients() const { return options_.model->gradient(0); }
@@ -169,19 +171,19 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
 
   Options options_;
   Offsets offsets_;
-  int64_t num_elements_ = 0;  // of the model's arrays, with what aligns them
+  int64_t num_elements_ = 0;  // of the model's arrays, with padding
   std::vector<Bucket> buckets_;
   std::vector<int> bucket_of_;                          // [parameter]
   std::vector<std::vector<GradientRange>> all_ranges_;  // [rank], in order
   std::unique_ptr<LocalOptimizer> optimizer_;
-  std::unique_ptr<Checkpointer> checkpointer_;  // where this rank writes
-  DeviceArray<float> passage_;  // of host values, where a device exchanges
+  std::unique_ptr<Checkpointer> checkpointer_;  // if this rank writes
+  DeviceArray<float> passage_;  // stages host values for AllGather
   int64_t passage_size_ = 0;
   bool two_phase_ = false;
   int64_t step_ = 0;
   std::vector<float> sample_weights_;
-  std::vector<int> missing_;  // [bucket], parameters that are not ready
-  std::vector<Span> spans_;   // the thread's, while buckets are left
+  std::vector<int> missing_;  // [bucket], gradients that are not ready
+  std::vector<Span> spans_;   // written by the thread while left_ > 0
 
   absl::Mutex mu_;
   std::deque<int> ready_ ABSL_GUARDED_BY(mu_);

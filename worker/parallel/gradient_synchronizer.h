@@ -11,9 +11,9 @@
 
 namespace tributary {
 
-// Makes every data-parallel rank's gradient count in one update of one model,
-// and brings the new weights back: over a parameter server here, by all-reduce
-// elsewhere. For one thread, but for Cancel.
+// Combines the gradients of all data-parallel ranks into one update of one
+// model and brings the new weights back, over a parameter server or by
+// all-reduce. For one thread, except Cancel.
 class GradientSynchronizer {
  public:
   struct Traffic {
@@ -21,7 +21,7 @@ class GradientSynchronizer {
     uint64_t bytes_received = 0;
     uint64_t retries = 0;  // messages sent again
   };
-  // What went on in a step beside the calling thread, by Clock::Real().
+  // Work of a step outside of the calling thread, timed by Clock::Real().
   struct Span {
     bool optimizer = false;  // updating weights here, else communicating
     int64_t begin_micros = 0;
@@ -30,43 +30,44 @@ class GradientSynchronizer {
 
   virtual ~GradientSynchronizer() = default;
 
-  // One host tensor per parameter.
+  // One host array per parameter.
   using Weights = std::vector<std::vector<float>>;
   using MakeWeights = std::function<absl::StatusOr<Weights>()>;
 
-  // Where a rank goes on: the steps that it has finished, and those of which a
-  // process before it has sent a part at least.
+  // The progress of a rank: the number of finished steps, and the number of
+  // steps of which an earlier process of the rank sent at least a part.
   struct Position {
     int64_t finished = 0;
     int64_t begun = 0;
   };
   using OnPosition = std::function<void(const Position&)>;
 
-  // Brings the weights to start from into the model and returns the steps that
-  // this rank has finished: 0, or where a process before it has come to. When
-  // nobody has weights yet they are `initial`'s, which rank 0 gives; the other
-  // ranks give none. `on_position` is told before anything waits for a step of
-  // the others, who may wait to hear of it.
+  // Loads the starting weights into the model and returns the number of steps
+  // that this rank has finished: 0, or those of an earlier process of the rank.
+  // If there are no weights yet, `initial` makes them on rank 0; on other ranks
+  // `initial` is empty. Calls on_position before it waits for a step of other
+  // ranks, because these may be waiting for that call.
   virtual absl::StatusOr<int64_t> Start(const MakeWeights& initial,
                                         const OnPosition& on_position) = 0;
 
-  // A step: Begin, GradientReady for every parameter in any order, Finish.
-  // step: steps finished so far, from 0. samples: those behind this rank's mean
-  // gradient; with 0 the gradient does not count.
+  // One step: BeginStep, GradientReady for every parameter in any order,
+  // FinishStep. step: steps finished so far, from 0. samples: the samples of
+  // this rank's mean gradient; with 0 the gradient does not count.
   virtual void BeginStep(int64_t step, uint64_t samples) = 0;
-  // The model's gradient is final and its weight not read any more.
+  // The parameter's gradient is final, and its weight is not read any more.
   virtual void GradientReady(int parameter) = 0;
-  // Returns with the new weights in the model, and how many steps this rank has
-  // finished: one more, or several where the others did not wait for it.
+  // Returns when the new weights are in the model. The result is the number of
+  // steps that this rank has finished: one more, or several more if the other
+  // ranks did not wait for it.
   virtual absl::StatusOr<int64_t> FinishStep() = 0;
 
-  // For tests: waits until every part of the step under way has arrived.
+  // For tests: waits until the servers have all parts of the current step.
   virtual absl::Status WaitUntilPushed() { return absl::OkStatus(); }
 
-  // Ends a wait under way, from any thread.
+  // Ends the current wait. May be called from any thread.
   virtual void Cancel(const std::string& why) = 0;
   virtual Traffic traffic() const = 0;
-  // Of the step that has finished last, in any order; they may overlap.
+  // The spans of the last finished step, in any order. They may overlap.
   virtual std::vector<Span> spans() const { return {}; }
 };
 

@@ -13,7 +13,7 @@
 namespace tributary {
 namespace {
 
-// Elements of a block: with weights and state it stays in the cache.
+// Elements of a block. The block's weights and state stay in the cache.
 constexpr int64_t kBlock = 4096;
 
 }  // namespace
@@ -64,7 +64,7 @@ absl::Status LocalOptimizer::Reset() {
       ops.CopyIn(state_[r][i].data(), host[i].data(), bytes);
     }
     TRIBUTARY_RETURN_IF_ERROR(
-        SynchronizeDevice(*options_.ops));  // `host` ends here
+        SynchronizeDevice(*options_.ops));  // copies from `host` must end here
   }
   return absl::OkStatus();
 }
@@ -110,7 +110,7 @@ absl::Status LocalOptimizer::Cut(
                .weights = SharedBuffer(r.size()),
                .state = {}};
   options_.ops->CopyOut(cut.weights.data(), Weight(r), bytes);
-  std::vector<SharedBuffer> copies;  // of a device's state
+  std::vector<SharedBuffer> copies;  // of state on a device
   for (const float* state : StateOf(range)) {
     if (!options_.ops->is_host()) {
       options_.ops->CopyOut(copies.emplace_back(r.size()).data(), state, bytes);
@@ -137,7 +137,8 @@ absl::StatusOr<bool> LocalOptimizer::UpdateIfFinite(
   const float* gradient = Gradient(r);
   float* weight = Weight(r);
   std::vector<float*> state = StateOf(range);
-  // On a device all of it at once, each grain by a few of many threads.
+  // On a device, updates the whole range at once: its threads work on all
+  // grains in parallel.
   const bool is_host = options_.ops->is_host();
   const int64_t block = is_host ? kBlock : r.size();
   for (int64_t left = r.size(); left > 0;) {
@@ -145,7 +146,7 @@ absl::StatusOr<bool> LocalOptimizer::UpdateIfFinite(
     const int64_t grain = is_host ? n : kGrainElements;
     std::vector<double> squares((n + grain - 1) / grain);
     options_.ops->GrainSquares(n, grain, gradient, squares.data());
-    // A call that failed has left zeros, which are finite.
+    // A failed call leaves zeros, which are finite, so check for faults too.
     TRIBUTARY_RETURN_IF_ERROR(DeviceFault(*options_.ops));
     if (!absl::c_all_of(squares, [](double s) { return std::isfinite(s); })) {
       return false;

@@ -19,13 +19,14 @@
 
 namespace tributary {
 
-// The job's optimizer run by a worker on its own model, with the arithmetic
-// that servers use too (common/update). It updates the ranges that it is given,
-// and holds state for those alone. For one thread at a time.
+// The job's optimizer, run by a worker on its own model with the arithmetic
+// that servers use too (common/update), so that the bits are the same. It
+// updates only the given ranges and holds state only for them. For one thread
+// at a time.
 class LocalOptimizer {
  public:
   struct Options {
-    Ops* ops = nullptr;  // these two outlive it
+    Ops* ops = nullptr;  // both must outlive the optimizer
     Model* model = nullptr;
     OptimizerOptions optimizer;
     double clip_norm = 0;  // 0: none
@@ -33,24 +34,24 @@ class LocalOptimizer {
     std::vector<GradientRange> ranges;
   };
 
-  // ResourceExhausted: no room for the state.
+  // ResourceExhausted: no memory for the state.
   static absl::StatusOr<std::unique_ptr<LocalOptimizer>> Create(
       Options options);
 
-  // The state before the first step, for the weights in the model.
+  // Sets the state before the first step, for the weights in the model.
   absl::Status Reset();
-  // The state that a checkpoint holds, of the model's parameters. Errors as
-  // PlannedCheckpoint's.
-  // place_in_plan: of each of the model's parameters, in the checkpoint's plan.
+  // Reads the state of the model's parameters from a checkpoint. Errors as in
+  // PlannedCheckpoint. place_in_plan: for each of the model's parameters, its
+  // index in the checkpoint's plan.
   absl::Status Restore(const PlannedCheckpoint& checkpoint,
                        const std::vector<int>& place_in_plan);
   const std::vector<std::string>& state_names() const {
     return phases_.optimizer().state_names();
   }
-  // CRC-32C of all of it, range after range.
+  // CRC-32C of the state of all ranges, in order.
   uint32_t StateChecksum();
-  // One of the ranges after `steps` steps, in host memory, as one of parameter
-  // `place`.
+  // Passes a snapshot of one range after `steps` steps, in host memory, to
+  // `take`. place: the index of the range's parameter in the plan.
   absl::Status Cut(int64_t steps, size_t range, int place,
                    const std::function<void(const BlockCut&)>& take);
 
@@ -63,17 +64,17 @@ class LocalOptimizer {
     return phases_.optimizer().Prepare(number, learning_rate, gradient_scale);
   }
 
-  // One-pass path: applies a prepared step to one of the ranges, from the
-  // model's gradient, block by block: each is in the cache when it is looked at
-  // and then updated. False at the first that is not finite, Internal at a
-  // fault of the device; it and those behind it stay as they were.
+  // One-pass path: applies a prepared step to one range, block by block, so
+  // that each block is still in the cache when it is updated after its check.
+  // Stops at the first block that is not finite with false, and at a fault of
+  // the device with Internal; that block and the later ones keep their values.
   absl::StatusOr<bool> UpdateIfFinite(const OptimizerStep& prepared,
                                       size_t range);
-  // The same to all ranges, whatever is in the gradient.
+  // Applies a prepared step to all ranges without that check.
   void UpdateAll(const OptimizerStep& prepared);
 
-  // Two-phase path: the values of the phases of UpdatePhases for all ranges, in
-  // their order, one behind the other. Internal: a fault of the device.
+  // Two-phase path (UpdatePhases). Both return the sums of squares of all
+  // ranges' grains, in order. Internal: a fault of the device.
   absl::StatusOr<std::vector<double>> GradientSquares();
   // Two values a grain: weight, direction.
   absl::StatusOr<std::vector<double>> Directions(const OptimizerStep& prepared);
@@ -100,10 +101,10 @@ class LocalOptimizer {
   const Options options_;
   const UpdatePhases phases_;
   std::vector<std::vector<DeviceArray<float>>> state_;  // [range][state]
-  std::vector<DeviceArray<float>> direction_;           // [range], LAMB's
+  std::vector<DeviceArray<float>> direction_;           // [range], only LAMB
 };
 
-// CRC-32C of a device's array, going on from `crc`.
+// Extends `crc` by the CRC-32C of an array on the device.
 uint32_t ExtendChecksumOf(Ops& ops, uint32_t crc, const float* data, int64_t n);
 inline uint32_t ChecksumOf(Ops& ops, const float* data, int64_t n) {
   return ExtendChecksumOf(ops, 0, data, n);

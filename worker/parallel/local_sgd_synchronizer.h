@@ -13,25 +13,25 @@
 
 namespace tributary {
 
-// Takes `period` steps with an optimizer of its own, then pushes how far the
-// weights have moved (start - now) as the gradient of one step of the servers'
-// outer optimizer, weighted by the samples of the round, and goes on from their
-// answer (DiLoCo, Douillard et al. 2023; local SGD, Stich 2019). The inner
-// optimizer's state stays on this worker: a process that takes its place starts
-// that state anew.
+// Takes `period` steps with a local (inner) optimizer, then pushes the movement
+// of the weights (start - now) as the gradient of one step of the servers'
+// outer optimizer, weighted by the samples of the round, and continues from the
+// weights in their answer (DiLoCo, Douillard et al. 2023; local SGD, Stich
+// 2019). The inner optimizer's state stays on this worker; a replacement
+// process starts with a new state.
 class LocalSgdSynchronizer final : public GradientSynchronizer {
  public:
   struct Options {
-    std::unique_ptr<ParameterClient> client;  // of a plan of the model's
-    Model* model = nullptr;                   // these two outlive it
+    std::unique_ptr<ParameterClient> client;  // for a plan of the model
+    Model* model = nullptr;  // both must outlive the synchronizer
     Ops* ops = nullptr;
     int64_t period = 1;
     int64_t total_steps = 0;  // the last round may be shorter
-    OptimizerOptions inner;   // no LAMB
+    OptimizerOptions inner;   // not LAMB
     std::function<double(int64_t step)> learning_rate;
   };
 
-  // ResourceExhausted: no room for the inner optimizer's state.
+  // ResourceExhausted: no memory for the inner optimizer's state.
   static absl::StatusOr<std::unique_ptr<LocalSgdSynchronizer>> Create(
       Options options);
 
@@ -53,8 +53,8 @@ class LocalSgdSynchronizer final : public GradientSynchronizer {
   const Options options_;
   std::unique_ptr<LocalOptimizer> optimizer_;
   GradientBucketer bucketer_;
-  std::vector<std::vector<float>> start_;     // where the round began
-  std::vector<std::vector<float>> movement_;  // start - now, while it is sent
+  std::vector<std::vector<float>> start_;  // weights at the start of the round
+  std::vector<std::vector<float>> movement_;  // start - now, while it is pushed
   int64_t inner_steps_ = 0;                   // since the state began
   int64_t step_ = 0;
   uint64_t samples_ = 0;        // of the step

@@ -9,7 +9,7 @@
 
 namespace tributary {
 
-// Some samples of a batch, in the memory of their owner.
+// A part of a batch, in the memory of the batch.
 struct MicroBatch {
   int64_t rows = 0;
   ForwardContext context;
@@ -17,10 +17,9 @@ struct MicroBatch {
   LossTargets targets;
 };
 
-// Cuts a training batch into at most `count` parts of as even a size as may be,
-// none empty. The parts point into the batch.
-// step_samples: that the worker has in the step, the batch's among them; 0: no
-// others.
+// Splits a training batch into at most `count` parts, as even as possible and
+// none empty. The parts point into the batch. step_samples: the worker's
+// samples in the whole step, including the batch's; 0: only the batch's.
 std::vector<MicroBatch> CutBatch(const Batch& batch, int count,
                                  int64_t step_samples = 0);
 

@@ -55,8 +55,9 @@ absl::StatusOr<int64_t> ParameterServerSynchronizer::Start(
   if (mode_ != Mode::kBackup) on_position(position);
   TRIBUTARY_RETURN_IF_ERROR(PullStart(clock.steps));
   if (mode_ == Mode::kBackup) {
-    // Blocks go on apart: the step of the slowest is one that every block still
-    // takes, or drops. That pull waits for nobody.
+    // Blocks advance independently. The slowest block's version is a step for
+    // which every block still accepts or drops contributions. The pull above
+    // does not wait for other ranks, so on_position may come after it.
     position.finished = client_->oldest_version();
     on_position(position);
   }
@@ -69,8 +70,8 @@ absl::Status ParameterServerSynchronizer::PullStart(int64_t steps) {
   const absl::Span<float* const> weights = absl::MakeSpan(weights_);
   switch (mode_) {
     case Mode::kBulk:
-      // A gradient that a part of the servers has already must come out the
-      // same again: it is computed from the same weights.
+      // Some servers may already hold this step's gradient. Computed again from
+      // the same weights it has the same bits.
       return client_->PullExact(steps, weights);
     case Mode::kBackup:
       return client_->Pull(/*min_version=*/0, weights);
@@ -107,7 +108,8 @@ absl::StatusOr<int64_t> ParameterServerSynchronizer::FinishStep() {
   TRIBUTARY_RETURN_IF_ERROR(client_->FinishStep());
   int64_t finished = step_ + 1;
   if (mode_ == Mode::kBackup && client_->newest_version() > finished) {
-    // The others have gone on: take all weights anew, and their step.
+    // The other workers are ahead: pulls all weights again and continues at
+    // their step.
     TRIBUTARY_RETURN_IF_ERROR(
         client_->Pull(client_->newest_version(), absl::MakeSpan(weights_)));
     finished = client_->oldest_version();

@@ -11,22 +11,22 @@
 
 namespace tributary {
 
-// Pushes each block as soon as its gradients are there and takes the block's
-// new weights as they come, while backward goes on below. On a host device the
-// network reads gradients and writes weights where the model keeps them; else
-// both pass through host copies, and a fault of the device stops every push
-// that would follow it.
+// Pushes each block as soon as its gradients are computed, and receives the
+// block's new weights, while the backward pass continues. If the device is the
+// host, the network reads gradients and writes weights directly in the model's
+// memory. Otherwise both go through host copies, and a fault of the device
+// stops all later pushes.
 class ParameterServerSynchronizer final : public GradientSynchronizer {
  public:
   // How the servers apply contributions (docs/consistency.md).
   enum class Mode {
-    kBulk,      // every worker's, together: nobody is ever left behind
-    kBackup,    // the first ones, together: a late worker jumps ahead
-    kSeparate,  // each by itself
+    kBulk,      // all workers' together: no worker falls behind
+    kBackup,    // the first workers' together: a late worker skips steps
+    kSeparate,  // each on its own
   };
 
-  // `model` and `ops` outlive it. place_in_plan: of each of the model's
-  // parameters, among the client's.
+  // `model` and `ops` must outlive the synchronizer. place_in_plan: for each of
+  // the model's parameters, its index among the client's.
   ParameterServerSynchronizer(std::unique_ptr<ParameterClient> client,
                               Model* model, Ops* ops, Mode mode,
                               std::vector<int> place_in_plan);
@@ -42,7 +42,7 @@ class ParameterServerSynchronizer final : public GradientSynchronizer {
   std::vector<Span> spans() const override;
 
  private:
-  // Reads the weights from which a worker that has finished `steps` goes on.
+  // Pulls the weights from which a worker that has finished `steps` continues.
   absl::Status PullStart(int64_t steps);
   void CopyWeightsIn();
 
@@ -52,14 +52,14 @@ class ParameterServerSynchronizer final : public GradientSynchronizer {
   const Mode mode_;
   GradientBucketer bucketer_;
   const std::vector<int> place_in_plan_;
-  // Host memory of each planned parameter that the model has: the model's own,
-  // or the copies below.
+  // Host memory of each planned parameter that the model has: the model's
+  // memory or copies_.
   std::vector<float*> weights_;
   std::vector<float*> gradients_;
   std::vector<std::vector<float>> copies_;
   int64_t step_ = 0;
   uint64_t samples_ = 0;
-  absl::Status fault_;  // the first of the device: nothing is pushed after it
+  absl::Status fault_;  // the device's first fault; ends all pushes
 };
 
 }  // namespace tributary

@@ -10,7 +10,7 @@
 namespace tributary {
 namespace {
 
-// Gradients that come ahead of the backward pass that takes them.
+// Gradients received ahead of their backward passes.
 constexpr int kGradientsAhead = 2;
 
 }  // namespace
@@ -51,7 +51,7 @@ absl::Status PipelineStage::Allocate() {
         output_gradients_,
         TransferRing::Allocate(options_.ops, kGradientsAhead, output));
   }
-  int64_t shared = 0;  // of the other stages, and their sum
+  int64_t shared = 0;  // gradients of the other stages, and the sum
   for (const SharedParameter& s : options_.shared) {
     shared = std::max(shared, static_cast<int64_t>(s.stages.size()) *
                                   model.parameters()[s.parameter].size());
@@ -101,7 +101,7 @@ absl::StatusOr<double> PipelineStage::RunTasks(const Step& step) {
     for (const SharedParameter& shared : options_.shared) {
       step.gradient_ready(shared.parameter);
     }
-  } else {  // no sample, but the weights move
+  } else {  // no samples, but the weights change
     const int parameters =
         static_cast<int>(options_.model->parameters().size());
     for (int p = parameters - 1; p >= 0; --p) step.gradient_ready(p);
@@ -192,7 +192,8 @@ absl::Status PipelineStage::Backward(const Step& step, int i,
   return absl::OkStatus();
 }
 
-// From a copy: the model's may stand where the next backward pass writes.
+// Sends a copy, because the next backward pass may overwrite the model's
+// buffer.
 absl::Status PipelineStage::SendInputGradient(const float* gradient,
                                               int64_t rows, int i) {
   TRIBUTARY_RETURN_IF_ERROR(Finish(input_gradients_.transfer(i), stage() - 1,
@@ -291,7 +292,7 @@ absl::StatusOr<const float*> PipelineStage::Pass(const EvaluationBatch& batch,
   if (last()) return y;
   outputs_[set] = options_.group->StartSend(
       y, batch.rows * options_.model->output_size(), stage() + 1);
-  if (y == x) {  // which is good only for now
+  if (y == x) {  // x is valid only during this call
     TRIBUTARY_RETURN_IF_ERROR(
         Finish(&outputs_[set], stage() + 1, "take the activations", i));
   }
@@ -332,7 +333,7 @@ void PipelineStage::Copy(int64_t n, const float* from, float* to) {
   options_.ops->WeightedSum(n, 1, &from, &one, to);
 }
 
-// First ends what is under way, then gives it up.
+// Aborts the group first, so that pending transfers end, then destroys them.
 absl::Status PipelineStage::AbortWith(const absl::Status& status) {
   options_.group->Abort(std::string(status.message()));
   inputs_.Clear();

@@ -25,68 +25,71 @@
 
 namespace tributary {
 
-// What a stage did at a time, by its clock.
+// One activity of a stage, timed by its clock.
 struct PipelineEvent {
   enum class Kind { kForward, kBackward, kWait, kShare };
   Kind kind = Kind::kForward;
-  int micro_batch = 0;  // of kWait: the one it waited for; -1: none
+  int micro_batch = 0;  // kWait: the awaited one; -1: none
   int64_t begin_micros = 0;
   int64_t end_micros = 0;
 };
 
-// One stage of a pipeline: a range of a model's layers that computes on the
-// micro-batches of a step in the order of a schedule, gets activations from the
-// stage before and gradients from the stage after. It receives ahead and sends
-// without waiting: one activation more than the schedule holds is on its way
-// in, and two gradients. Every wait ends with the group's timeout; every error
-// aborts the group and names the rank that the stage waited for. For one
-// thread, but for Cancel and waiting_for.
+// One stage of a pipeline: a range of a model's layers. It computes on a step's
+// micro-batches in the order of a schedule, receives activations from the
+// previous stage and gradients from the next one. It receives ahead and sends
+// without waiting: one more activation than the schedule holds, and two
+// gradients, may be in flight to it. The group's timeout limits every wait.
+// Every error aborts the group and names the awaited rank. For one thread,
+// except Cancel and waiting_for.
 class PipelineStage {
  public:
   struct Options {
-    std::unique_ptr<Communicator> group;  // of the stages, in order
-    Ops* ops = nullptr;                   // these outlive it; of the device
-    Model* model = nullptr;               // this stage's layers, with as many
-                                          // sets as ActivationsInFlight says
-    Loss* loss = nullptr;                 // of the last stage
+    std::unique_ptr<Communicator> group;  // the stages, in order
+    Ops* ops = nullptr;                   // all must outlive the stage
+    Model* model = nullptr;  // this stage's layers, with ActivationsInFlight
+                             // activation sets
+    Loss* loss = nullptr;    // only on the last stage
     PipelineSchedule schedule = PipelineSchedule::kOneForwardOneBackward;
-    int micro_batches = 1;                // the most of a Run
-    std::vector<SharedParameter> shared;  // with other stages
-    std::vector<int> ranks;               // the job's, by stage; for sentences
+    int micro_batches = 1;                // the most per Run
+    std::vector<SharedParameter> shared;  // shared with other stages
+    std::vector<int> ranks;               // the job's, by stage, for messages
     const Clock* clock = &Clock::Real();
   };
 
-  // ResourceExhausted: no room for what is received.
+  // ResourceExhausted: no memory for received arrays.
   static absl::StatusOr<std::unique_ptr<PipelineStage>> Create(Options options);
   ~PipelineStage();
 
-  // A step, or the part of one with gradient_accumulation.
+  // A step, or a part of a step with gradient_accumulation.
   struct Step {
     absl::Span<const MicroBatch> micro_batches;
-    double scale = 1;         // of the summed loss, as Loss::Differentiate's
-    bool accumulate = false;  // onto the gradients of a Run before
-    // Told once each parameter's gradient is final, those that are shared
-    // summed over their stages; none: more of the step follows.
+    double scale = 1;         // of the summed loss, as in Loss::Differentiate
+    bool accumulate = false;  // add to the gradients of the previous Run
+    // Called once for each parameter when its gradient is final; the gradient
+    // of a shared parameter is then summed over its stages. None when more of
+    // the step follows.
     std::function<void(int parameter)> gradient_ready;
   };
 
-  // All stages run the same micro-batches. Returns when this stage's part is
-  // done and sent: on the last stage the summed loss, elsewhere 0. After an
-  // error only the destructor may follow.
+  // All stages must run the same micro-batches. Returns when this stage's work
+  // is done and sent, with the summed loss on the last stage and 0 elsewhere.
+  // After an error only the destructor may be called.
   absl::StatusOr<double> Run(const Step& step);
 
-  // Passes batches through the pipeline, forward only: all stages have batches
-  // of the same rows. The last stage judges; elsewhere the part is empty.
+  // Runs batches through the pipeline, forward only. All stages must have
+  // batches with the same rows. The last stage returns the evaluation; the part
+  // is empty elsewhere.
   absl::StatusOr<v1::EvaluationPart> Evaluate(
       const v1::LossSpec& spec,
       absl::FunctionRef<absl::StatusOr<EvaluationBatch>()> next_batch);
 
-  // Ends the wait under way and every later one, from any thread.
+  // Ends the current wait and all later ones. May be called from any thread.
   void Cancel(const std::string& why) { options_.group->Abort(why); }
-  // The job's rank that the stage waits for, from any thread; -1: for none.
+  // The job's rank that the stage waits for; -1: none. May be called from any
+  // thread.
   int waiting_for() const { return waiting_for_; }
 
-  // Of the last Run.
+  // Both are those of the last Run.
   const std::vector<PipelineEvent>& timeline() const { return timeline_; }
   int most_in_flight() const { return most_in_flight_; }
 
@@ -100,7 +103,7 @@ class PipelineStage {
   absl::StatusOr<double> RunTasks(const Step& step);
   absl::Status Forward(const MicroBatch& batch, int i);
   absl::Status Backward(const Step& step, int i, double* loss_sum);
-  // Begins to receive what there is room for, once `done` backward passes are.
+  // Starts all receives for which there is room after `done` backward passes.
   void ReceiveAhead(const Step& step, int done);
   absl::Status SendInputGradient(const float* gradient, int64_t rows, int i);
   // Sums the shared gradients over their stages, in the order of stages.
@@ -110,7 +113,7 @@ class PipelineStage {
       absl::FunctionRef<absl::StatusOr<EvaluationBatch>()> next_batch);
   absl::StatusOr<const float*> Pass(const EvaluationBatch& batch, int64_t i);
 
-  // Waits for a transfer, if one is under way, and frees its place.
+  // Waits for a transfer, if one is in flight, and frees its slot.
   absl::Status Finish(std::unique_ptr<PendingTransfer>* transfer, int peer,
                       const char* wanted, int64_t micro_batch);
   void Record(PipelineEvent::Kind kind, int64_t micro_batch, int64_t begin);
@@ -133,10 +136,10 @@ class PipelineStage {
   TransferRing inputs_;            // from the stage before
   TransferRing output_gradients_;  // from the stage after
   TransferRing input_gradients_;   // to the stage before
-  std::vector<std::unique_ptr<PendingTransfer>> outputs_;  // sent, by set
+  std::vector<std::unique_ptr<PendingTransfer>> outputs_;  // sends, by set
   std::vector<const float*> logits_;                       // by set
   DeviceArray<float> shared_;  // gradients of the other stages
-  int receiving_inputs_ = 0;   // begun, of this Run
+  int receiving_inputs_ = 0;   // started in this Run
   int receiving_gradients_ = 0;
 
   std::vector<PipelineEvent> timeline_;

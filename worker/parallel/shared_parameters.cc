@@ -16,7 +16,7 @@ namespace tributary {
 std::vector<SharedParameter> SharedParameters(const v1::ModelSpec& spec,
                                               absl::Span<const int> bounds,
                                               const Model& model, int stage) {
-  std::map<std::string, std::set<int>> users;  // of a tied weight: the stages
+  std::map<std::string, std::set<int>> users;  // of a tied weight: its stages
   for (int layer = 0; layer < spec.sequential_size(); ++layer) {
     const LayerKind* kind = KindOf(spec.sequential(layer));
     const std::string name =

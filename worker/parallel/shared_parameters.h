@@ -7,16 +7,16 @@
 
 namespace tributary {
 
-// A parameter that several stages use, each with a copy: an embedding and the
-// head that is tied to it. Its gradient is the sum over the stages, so that
-// all copies make the same steps (Megatron-LM, Shoeybi et al. 2019).
+// A parameter of which several stages hold a copy: an embedding and the head
+// that is tied to it. Its gradient is summed over the stages, so that all
+// copies take the same steps (Megatron-LM, Shoeybi et al. 2019).
 struct SharedParameter {
-  int parameter = 0;        // of this stage's model
-  std::vector<int> stages;  // this one and the others, in order; first: owner
+  int parameter = 0;        // index in this stage's model
+  std::vector<int> stages;  // all its stages, ascending; the first is the owner
 };
 
-// Those of stage `stage`, whose model is `model`; bounds: as CutStages makes
-// them.
+// The shared parameters of stage `stage` with the model `model`. bounds: as
+// CutStages makes them.
 std::vector<SharedParameter> SharedParameters(const v1::ModelSpec& spec,
                                               absl::Span<const int> bounds,
                                               const Model& model, int stage);

@@ -12,13 +12,13 @@
 
 namespace tributary {
 
-// Buffers of one size that messages go through in turn: message i through
-// buffer i modulo their number, once the message before has left it.
+// A ring of buffers of one size. Message i uses buffer i modulo their number,
+// once the previous message has left it.
 class TransferRing {
  public:
   TransferRing() = default;
 
-  // ResourceExhausted: no room.
+  // ResourceExhausted: not enough memory.
   static absl::StatusOr<TransferRing> Allocate(Ops* ops, int places,
                                                int64_t floats) {
     TransferRing ring;
@@ -34,7 +34,7 @@ class TransferRing {
   std::unique_ptr<PendingTransfer>* transfer(int64_t i) {
     return &transfers_[i % places()];
   }
-  // Gives up what is under way.
+  // Gives up the transfers in flight.
   void Clear() {
     for (auto& transfer : transfers_) transfer.reset();
   }

@@ -11,7 +11,7 @@ void Adoptions::Adopt(const std::vector<uint32_t>& ranks) {
   for (uint32_t rank : ranks) {
     Adopted& adopted = adopted_[rank];
     if (adopted.thread.joinable() && !adopted.ended) continue;
-    // One that has ended has lost its lease: it is taken over anew.
+    // An ended rank has lost its lease, so start it again.
     if (adopted.thread.joinable()) adopted.thread.join();
     spdlog::info("taking on rank {}", rank);
     adopted.ended = false;

@@ -13,26 +13,26 @@
 
 namespace tributary {
 
-// Runs other ranks beside this process's own, of lost workers or because all of
-// the job's are threads of one process, each as a worker of its own on a
-// thread, so that each computes what it always would have.
+// Runs other ranks in this process: those of lost workers, or all of the job's
+// when they are threads of one process. Each runs as a worker of its own on its
+// own thread, so that it computes what it always would have.
 class Adoptions {
  public:
-  // A rank's whole life; the status is its last sentence.
+  // Runs a rank to its end; the status is its final result.
   using Work = std::function<absl::Status(uint32_t rank)>;
 
   explicit Adoptions(Work work) : work_(std::move(work)) {}
   ~Adoptions() { Join(); }
 
-  // Ranks that run already go on undisturbed.
+  // Starts these ranks. Ranks that are running already are not disturbed.
   void Adopt(const std::vector<uint32_t>& ranks);
-  // Waits until their jobs have ended, each by itself as this process's own.
+  // Waits until all ranks have ended; each ends with its job.
   void Join();
 
  private:
   struct Adopted {
     std::thread thread;
-    bool ended = false;  // it takes no lock any more
+    bool ended = false;  // its thread needs no lock any more
   };
 
   void Run(uint32_t rank);

@@ -11,9 +11,9 @@
 
 namespace tributary {
 
-// Passes the end of the job, or of the plan, on to what waits for others,
-// whichever comes first: also when the end came before there was anything to
-// cancel. Safe to call from any thread; `cancel` is called with its lock held.
+// Cancels work that waits for other ranks when the job or the plan ends, even
+// if the end comes before the work is attached. Thread-safe. `cancel` is called
+// with the lock held.
 class Canceller {
  public:
   using Cancels = std::function<void(const std::string& why)>;

@@ -29,11 +29,11 @@ struct Side {
   absl::Duration timeout;
 
   int size() const { return static_cast<int>(group.ranks.size()); }
-  // A rank that has given its address connects soon, or is lost.
+  // A rank that has sent its address connects soon, or is lost.
   absl::Duration connect_timeout() const {
     return std::min(timeout, parts.member->lease());
   }
-  // What all say of `what`, in the group's order.
+  // Exchanges the messages of all ranks about `what`, in the group's order.
   ExchangeBytes Exchange(const std::string& what) const {
     return [side = *this, name = group.name + what](std::string bytes) {
       return side.parts.member->Exchange(side.plan.epoch(), name,
@@ -59,7 +59,7 @@ absl::StatusOr<std::unique_ptr<Mesh>> ConnectMesh(const Side& side) {
                           .exchange = side.Exchange("")});
 }
 
-// NCCL's functions where the group takes it, else null.
+// Returns the NCCL functions if the group agrees on NCCL, else null.
 absl::StatusOr<std::unique_ptr<NcclApi>> ChooseNccl(const Side& side,
                                                     std::string* why_not) {
   const v1::CollectiveBackend wanted = side.group.backend;

@@ -14,29 +14,30 @@
 
 namespace tributary {
 
-// What a worker brings to the groups that it forms; all outlives them.
+// The objects with which a worker joins groups. All must outlive the groups.
 struct GroupParts {
   Member* member = nullptr;
-  Ops* ops = nullptr;                   // of the arrays that are exchanged
+  Ops* ops = nullptr;                   // the device of the exchanged arrays
   std::string coordinator;              // host:port
-  LocalMeshes* local_meshes = nullptr;  // of this process
+  LocalMeshes* local_meshes = nullptr;  // the process's
 };
 
-// The host's, for any thread; live for ever.
+// The host's Ops. Thread-safe, and never destroyed.
 Ops* HostOps();
 
-// One group, the same on all its members.
+// Describes one group. All its members must pass the same values.
 struct GroupSpec {
   std::string name;
-  std::vector<int> ranks;  // of the job, in the group's order; this one too
+  std::vector<int> ranks;  // the job's ranks in the group's order
   v1::CollectiveBackend backend = v1::COLLECTIVE_BACKEND_AUTO;
-  bool messages = false;  // StartSend and StartReceive are wanted
+  bool messages = false;  // StartSend and StartReceive are needed
 };
 
-// Connects a group, whose members meet at the coordinator under its name: over
-// NCCL from device to device where that is wanted and every member can, else
-// over Gloo, or between threads, through host memory. Errors name the job's
-// ranks that do not come; FailedPrecondition: nccl is wanted and cannot be.
+// Connects a group, whose members find each other through the coordinator by
+// the group's name. Uses NCCL from device to device if the group's backend
+// allows it and every member can, else Gloo or, between threads, shared memory,
+// through host memory. Errors name the job's ranks that do not come.
+// FailedPrecondition: nccl is required and cannot be used.
 absl::StatusOr<std::unique_ptr<Communicator>> ConnectGroup(
     const GroupParts& parts, const v1::Plan& plan, const GroupSpec& group);
 

@@ -15,7 +15,7 @@
 namespace tributary {
 namespace {
 
-// The whole model's weights before the first step, on the host.
+// The whole model's weights before the first step, in host memory.
 absl::StatusOr<Tensors> InitialWeightsOf(const v1::JobSpec& job) {
   const ParameterSpecs parameters = ModelParameters(job.model());
   if (!job.model().initialize_from().empty()) {

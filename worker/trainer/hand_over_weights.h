@@ -12,15 +12,16 @@
 
 namespace tributary {
 
-// Rank 0 makes the weights that training starts from: of all the plan's
-// parameters for servers, else the first replica each rank's own. Returns the
-// step after which training goes on.
+// Starts the synchronizer with the initial weights: with servers, rank 0 makes
+// those of all the plan's parameters; else each rank of the first replica makes
+// its own. Returns the number of finished steps, after which training
+// continues.
 absl::StatusOr<int64_t> StartWeights(Member& member, const Replica& replica,
                                      const v1::Plan& plan,
                                      GradientSynchronizer* synchronizer);
 
-// Without servers the ranks have the weights that the job ends with, after
-// `step`; the first that holds a parameter gives it to the coordinator.
+// Without servers, sends the job's final weights (after `step`) to the
+// coordinator: for each parameter, the first rank that holds it sends it.
 absl::Status GiveWeights(Member& member, const Replica& replica, Ops& ops,
                          const v1::Plan& plan, int64_t step);
 

@@ -85,7 +85,7 @@ SynchronizerOr MakeParameterServer(const SynchronizerParts& parts,
   return made;
 }
 
-// Where the ranks go on from and what they write on the way.
+// Sets where the ranks continue and what checkpoints they write.
 absl::Status PrepareCheckpoints(Member& member, const v1::Plan& plan,
                                 AllReduceSynchronizer::Options* options) {
   options->start_step = plan.start_step();
@@ -129,7 +129,7 @@ void ReadBuckets(const v1::StrategySpec& strategy,
   read(strategy.all_reduce());
 }
 
-// What a rank that has a part of the model says of it to the others.
+// Describes this rank's part of the model to the synchronizer.
 absl::Status PlaceInMesh(const SynchronizerParts& parts, const v1::Plan& plan,
                          AllReduceSynchronizer::Options* options) {
   const Replica& replica = *parts.replica;
@@ -146,7 +146,7 @@ absl::Status PlaceInMesh(const SynchronizerParts& parts, const v1::Plan& plan,
                     training.nonfinite() == v1::NON_FINITE_SKIP ||
                     training.optimizer().has_lamb();
   if (replica.mesh().model_size() == 1 || !sums) return absl::OkStatus();
-  // A few sums of doubles.
+  // The group exchanges only a few doubles, so host memory is fast enough.
   GroupParts on_host = parts.group;
   on_host.ops = HostOps();
   TRIBUTARY_ASSIGN_OR_RETURN(
@@ -158,8 +158,8 @@ absl::Status PlaceInMesh(const SynchronizerParts& parts, const v1::Plan& plan,
   return absl::OkStatus();
 }
 
-// What the thread that exchanges gradients computes with, beside the one that
-// computes them, and how it waits for that one.
+// Creates the Ops of the thread that exchanges gradients, and the events with
+// which it waits for the model's Ops.
 absl::Status PrepareDevice(Ops* model_ops,
                            AllReduceSynchronizer::Options* options) {
   options->ops = options->model_ops = model_ops;

@@ -14,19 +14,19 @@
 
 namespace tributary {
 
-// What a worker brings to the synchronization of its gradients; all outlives
+// The objects with which a worker synchronizes its gradients. All must outlive
 // the synchronizer.
 struct SynchronizerParts {
   GroupParts group;
   const Replica* replica = nullptr;
   const StepPlan* steps = nullptr;
   bool recomputes = false;  // Member::DeclareArithmetic
-  // Told which server does not answer at the moment; -1: all do.
+  // Called with the shard whose server does not answer now; -1: all answer.
   std::function<void(int shard)> on_silent_shard;
   std::function<int64_t()> delay_micros;  // for tests, see ParameterClient
 };
 
-// What the job's strategy asks for, connected under this plan.
+// Creates and connects the synchronizer of the job's strategy under this plan.
 absl::StatusOr<std::unique_ptr<GradientSynchronizer>> MakeSynchronizer(
     const SynchronizerParts& parts, const v1::Plan& plan);
 

@@ -5,8 +5,9 @@
 
 namespace tributary {
 
-// Draws how long each message is held back, uniform in [0, max_ms], for tests
-// that show that timing decides nothing. None for 0. Safe for any thread.
+// Returns a function that draws the delay of each message, uniform in [0,
+// max_ms], for tests that timing does not change results. Empty for max_ms 0.
+// The function is thread-safe.
 std::function<int64_t()> MakeMessageDelay(int64_t max_ms, uint64_t seed);
 
 }  // namespace tributary

@@ -7,10 +7,10 @@
 
 namespace tributary {
 
-// Whether this error of a worker's work under a plan came with the plan's end:
-// what ends a plan ends the calls of its workers first, with whatever error.
-// Waits, where it may be so, for the news; asks for another plan where the
-// worker's group broke. False: the error is its own.
+// True when the end of the plan caused this error of a worker's work. The end
+// of a plan first makes the worker's calls fail, with any error, so this waits
+// for the news of a new plan if the error allows it. Requests a new plan if the
+// worker's group broke. False: the error is the worker's own.
 bool PlanIsOver(Member& member, uint64_t epoch, const absl::Status& status);
 
 }  // namespace tributary

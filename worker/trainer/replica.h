@@ -17,22 +17,22 @@
 
 namespace tributary {
 
-// A worker's part of one replica of the model, all of it or a stage or slices,
-// connected with the workers that have the other parts.
+// A worker's part of one replica of the model (the whole, a stage, or slices of
+// its parameters), connected to the workers that hold the other parts.
 class Replica {
  public:
   struct Options {
-    const v1::JobSpec* job = nullptr;  // resolved; these outlive the replica
+    const v1::JobSpec* job = nullptr;  // resolved; all outlive the replica
     Ops* ops = nullptr;
     const Dataset* train = nullptr;
-    int64_t max_rows = 0;  // of a batch
-    int rank = 0;          // of the job
+    int64_t max_rows = 0;  // per batch
+    int rank = 0;          // in the job
   };
 
-  // Without others: the whole model. Errors as Model's and Loss's.
+  // Creates the whole model, without groups. Errors as in Model and Loss.
   static absl::StatusOr<std::unique_ptr<Replica>> CreateWhole(
       const Options& options);
-  // With the groups of this plan, which the mesh asks for.
+  // Creates this rank's part and connects the groups of the plan's mesh.
   static absl::StatusOr<std::unique_ptr<Replica>> Connect(
       const Options& options, const GroupParts& parts, const v1::Plan& plan);
 
@@ -40,23 +40,23 @@ class Replica {
   Loss* loss() const { return loss_.get(); }                         // or null
   PipelineStage* stage() const { return stage_.get(); }              // or null
   TensorGroup* tensor_group() const { return tensor_group_.get(); }  // or null
-  // Of those that train a replica together one reports what it has come to.
+  // True for the one rank of the replica that reports losses and evaluations.
   bool reports() const {
     return place_.tensor == 0 && place_.stage == mesh_.stages - 1;
   }
   const DeviceMesh& mesh() const { return mesh_; }
   const DeviceMesh::Place& place() const { return place_; }
-  // The ranks that hold the same part of other replicas, by replica; and those
-  // of this replica.
+  // DataRanks: the ranks that hold the same part of all replicas, by replica.
+  // ModelRanks: all ranks of this replica.
   std::vector<int> DataRanks() const;
   std::vector<int> ModelRanks() const;
 
-  // Within the replica: activations, their gradients, sums of slices. Asked
-  // between steps.
+  // Bytes exchanged within the replica: activations, their gradients, sums of
+  // slices. Call them between steps.
   uint64_t bytes_sent() const;
   uint64_t bytes_received() const;
 
-  // Ends every wait for the others, from any thread.
+  // Ends every wait for other ranks. May be called from any thread.
   void Cancel(const std::string& why);
 
  private:

@@ -42,7 +42,7 @@ TargetKind TargetKindOf(const v1::LossSpec& loss) {
   }
 }
 
-// index: of the machine's devices, modulo their number.
+// index: the machine's device, modulo the number of its devices.
 absl::StatusOr<std::unique_ptr<Ops>> MakeOps(v1::Device device, int64_t index,
                                              v1::Precision precision) {
   const DeviceChoice choice = device == v1::DEVICE_CPU    ? DeviceChoice::kCpu
@@ -58,24 +58,25 @@ absl::StatusOr<std::unique_ptr<Ops>> MakeOps(v1::Device device, int64_t index,
   return ops;
 }
 
-// Where `tributary train` starts all workers, and where machines hold blocks of
-// ranks as long as each has devices, the rank of the job counts them, too.
+// The worker's index on its machine, for choosing a device. Defaults to the
+// job's rank, which spreads ranks over devices when one machine runs all ranks,
+// or each machine runs a block of as many ranks as it has devices.
 int64_t LocalRank(const WorkerOptions& options, const Member& member) {
   if (member.job().strategy().has_data_parallel()) return member.index();
   return options.local_rank.value_or(member.index());
 }
 
-// Everything that a worker builds from its job, in the order of construction.
+// Everything that a worker builds for its job, in the order of construction.
 struct Workplace {
   std::unique_ptr<Ops> ops;
   bool recomputes = false;  // Member::DeclareArithmetic
   std::shared_ptr<const TrainTest> data;
-  std::unique_ptr<Replica> replica;  // of the plan in force
+  std::unique_ptr<Replica> replica;  // of the current plan
   BatchCut cut;
   std::optional<StepPlan> plan;
 };
 
-// An error unless the model takes these samples and gives what they want.
+// OK when the model accepts these samples and has outputs for their targets.
 absl::Status CheckFits(const Dataset& data, const Replica& replica) {
   const Model& model = *replica.model();
   if (model.num_tokens() > 0) {
@@ -89,7 +90,7 @@ absl::Status CheckFits(const Dataset& data, const Replica& replica) {
                                                 : cut.range.total);
 }
 
-// How the data is cut over the replicas and the steps.
+// Splits the data over the replicas and the steps.
 absl::Status OpenSteps(const v1::JobSpec& job, Workplace* place) {
   const int64_t replicas = DeviceMeshOf(job).data;
   const v1::DataSpec& data = job.data();
@@ -107,7 +108,8 @@ absl::Status OpenSteps(const v1::JobSpec& job, Workplace* place) {
   return absl::OkStatus();
 }
 
-// This worker's part of the model: all of it, or what the plan's groups make.
+// Builds this worker's part of the model: the whole, or its part in the plan's
+// groups.
 absl::Status MakeReplica(const GroupParts& parts, const v1::Plan* plan,
                          Workplace* place) {
   const v1::JobSpec& job = parts.member->job();
@@ -184,7 +186,7 @@ absl::Status TrainAndReport(Member& member, Workplace& place,
   return trainer.Run(*step);
 }
 
-// Trains under one plan until the job is done, or the plan is over.
+// Trains under one plan until the job is done or the plan is over.
 absl::Status TrainPlan(Member& member, Workplace& place, Canceller& canceller,
                        const WorkerOptions& options, const v1::Plan& plan,
                        WorkerMetrics* metrics) {
@@ -230,7 +232,7 @@ absl::Status TrainPlan(Member& member, Workplace& place, Canceller& canceller,
     last_step = step;
     if (status.ok()) status = give_weights();
   }
-  // What this rank has broken off the others shall not wait for.
+  // Tells other ranks that this rank aborted, so that they stop waiting for it.
   if (!status.ok()) {
     const std::string why(status.message());
     if (!UsesServers(member.job())) synchronizer->Cancel(why);
@@ -239,8 +241,9 @@ absl::Status TrainPlan(Member& member, Workplace& place, Canceller& canceller,
   canceller.Detach();
   TRIBUTARY_RETURN_IF_ERROR(status);
   TRIBUTARY_RETURN_IF_ERROR(member.Finish());
-  // What the synchronizer still writes is wanted. A server, or without servers
-  // a worker, that is lost before the job is done takes everybody back.
+  // Keeps the synchronizer, which may still write checkpoints. If a server (or
+  // a worker, without servers) is lost before the job is done, all ranks train
+  // again under a new plan.
   return member.WaitForDone(plan.epoch(), give_weights);
 }
 
@@ -253,8 +256,8 @@ std::vector<uint32_t> OtherRanks(const Member& member) {
   return others;
 }
 
-// Generated samples are the job's own words; their last bits may depend on the
-// machine.
+// 0 for generated data: the job determines the samples, but their last bits may
+// depend on the machine.
 uint32_t DataChecksum(const v1::JobSpec& job, const Workplace& place) {
   return job.data().train().has_synthetic() ? 0 : place.data->train->checksum();
 }
@@ -288,7 +291,8 @@ absl::Status Train(Member& member, Workplace& place, Canceller& canceller,
     const absl::Status status =
         TrainPlan(member, place, canceller, options, plan, metrics);
     if (status.ok()) return status;
-    // Its connections are closed: who waits for this rank learns that it ended.
+    // Closes the connections, so that ranks that wait for this one learn that
+    // it ended.
     if (DeviceMeshOf(job).model_size() > 1) place.replica.reset();
     if (IsUnreadable(status)) {
       TRIBUTARY_RETURN_IF_ERROR(ReportUnreadable(status, plan, &member));
@@ -385,10 +389,10 @@ absl::Status RunWorker(const WorkerOptions& given) {
     }
   }
   const absl::Status end = member->end();
-  // Told first: the ranks that were taken over wait for this one.
+  // Reported before Join, because the adopted ranks wait for this rank.
   if (!status.ok() && end.ok()) member->Fail(status);
   adoptions.Join();
-  // The job's own end says more than what it broke off here.
+  // The job's end explains more than the error that it caused here.
   return status.ok() || end.ok() ? status : end;
 }
 

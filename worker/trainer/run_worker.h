@@ -14,30 +14,31 @@
 
 namespace tributary {
 
-// What a worker process is told on its command line.
+// A worker's options, mostly from its command line.
 struct WorkerOptions {
   std::string coordinator;  // host:port
-  // Overrides the job's device where it is not AUTO.
+  // Overrides the job's device unless it is AUTO.
   v1::Device device = v1::DEVICE_AUTO;
-  std::optional<uint32_t> index;  // this rank or none; else any free one
-  // Which of the machine's CUDA devices, modulo their number; none: the rank
-  // of the job. Threads of one process always take theirs.
+  std::optional<uint32_t> index;  // rank to take; unset: any free one
+  // Selects the CUDA device, modulo the number of the machine's devices; unset:
+  // the rank of the job. Ranks that are threads of one process always use the
+  // rank.
   std::optional<uint32_t> local_rank;
   std::string metrics_listen;  // host:port for HTTP; empty: none
   absl::Duration join_timeout = absl::Seconds(60);
-  bool adopted = false;  // beside another rank of this process
-  // Of this process, if other ranks run in it; both outlive the worker.
+  bool adopted = false;  // runs beside another rank of this process
+  // Shared by the ranks of this process, if there are others; must outlive the
+  // worker.
   LocalMeshes* local_meshes = nullptr;
   SharedData* shared_data = nullptr;
   // For tests of timing, see ParameterClient.
   std::function<int64_t()> delay_micros;
-  // For tests of stragglers: every step's computation takes so many times as
-  // long.
+  // For tests of stragglers: stretches every step's computation by this factor.
   double slow_down = 1;
 };
 
-// A worker's life: joins the job, trains, reports, shuts down. The status is the
-// process's last sentence.
+// Runs a worker: joins the job, trains, reports, shuts down. The status is the
+// final result of the process.
 absl::Status RunWorker(const WorkerOptions& options);
 
 }  // namespace tributary

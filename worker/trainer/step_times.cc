@@ -73,7 +73,7 @@ int64_t StepTimes::WithinWait(const std::vector<Span>& spans,
 void StepTimes::Fill(const std::vector<GradientSynchronizer::Span>& beside,
                      v1::StepReport* report) {
   const int64_t end = Now();
-  // Transfers of several blocks overlap: what counts is that one goes on.
+  // Transfers of several blocks overlap. Merges them, so that time counts once.
   std::vector<Span> merged;
   for (const GradientSynchronizer::Span& span : beside) {
     const Span cut{ActivityOf(span), std::max(span.begin_micros, begin_micros_),

@@ -10,16 +10,17 @@
 
 namespace tributary {
 
-// When a worker did what in one step, and what the step's report says of it.
+// Records how a worker spent the time of one step, and fills the step's report.
 // For one thread.
 class StepTimes {
  public:
-  // The step begins now.
+  // Starts the step's time.
   explicit StepTimes(const Clock* clock)
       : clock_(clock), begin_micros_(clock->NowMicros()) {}
 
   int64_t Now() const { return clock_->NowMicros(); }
-  // What the calling thread has done from `begin_micros` (of Now) until now.
+  // Adds an activity of the calling thread from `begin_micros` (of Now) until
+  // now.
   void Add(v1::StepActivity activity, int64_t begin_micros) {
     Add(activity, begin_micros, Now());
   }
@@ -27,15 +28,17 @@ class StepTimes {
            int64_t end_micros) {
     spans_.push_back({activity, begin_micros, end_micros});
   }
-  // Within forward and backward, time that went into these exchanges, in order.
+  // Takes the time of these exchanges, given in order, out of forward and
+  // backward.
   void TakeOut(const std::vector<TensorGroup::Exchange>& exchanges);
-  // Of backward, handing a gradient over, since `begin_micros`.
+  // Adds the time since `begin_micros`, in which backward handed over a
+  // gradient.
   void AddPush(int64_t begin_micros) { push_micros_ += Now() - begin_micros; }
 
   double Seconds(v1::StepActivity activity) const;
 
-  // The step ends now: sets the report's seconds and, of a step that is drawn,
-  // its spans, those of `beside` among them.
+  // Ends the step's time. Sets the report's seconds and, for a step of the
+  // timeline, its spans, including those of `beside`.
   void Fill(const std::vector<GradientSynchronizer::Span>& beside,
             v1::StepReport* report);
 
@@ -46,8 +49,8 @@ class StepTimes {
     int64_t end_micros;
   };
 
-  // Microseconds of the step's wait in which one of `spans` of this kind went
-  // on. They are sorted and do not overlap.
+  // Microseconds of the step's wait that overlap spans of this activity. spans:
+  // sorted and disjoint.
   int64_t WithinWait(const std::vector<Span>& spans,
                      v1::StepActivity activity) const;
   void Draw(const std::vector<Span>& beside, v1::StepReport* report) const;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr absl::Duration kDataTimeout = absl::Seconds(60);
 
-// The micro-batches of a step in which this rank has samples: first and last.
+// The first and last micro-batch of a step in which this rank has samples.
 struct Nonempty {
   int64_t first = -1;
   int64_t last = -1;
@@ -87,7 +87,7 @@ absl::StatusOr<const Batch*> Trainer::NextBatch(int64_t step,
                                                 BatchLoader& loader) {
   while (true) {
     TRIBUTARY_ASSIGN_OR_RETURN(const Batch* batch, loader.Next(kDataTimeout));
-    if (batch->step >= step) return batch;  // else of a step that was skipped
+    if (batch->step >= step) return batch;  // older: of a skipped step
   }
 }
 
@@ -104,7 +104,7 @@ absl::StatusOr<int64_t> Trainer::Step(int64_t step, BatchLoader& loader) {
   }
   const int64_t computing = times.Now();
   const GradientSynchronizer::Traffic before = options_.traffic();
-  if (options_.tensor_group != nullptr) {  // an evaluation's
+  if (options_.tensor_group != nullptr) {  // drops those of an evaluation
     options_.tensor_group->TakeExchanges();
   }
   options_.synchronizer->BeginStep(step, samples);
@@ -116,7 +116,7 @@ absl::StatusOr<int64_t> Trainer::Step(int64_t step, BatchLoader& loader) {
     TRIBUTARY_RETURN_IF_ERROR(
         Compute(*batch, range, step, samples, &loss_sum, &times));
   }
-  if (samples == 0) {  // nothing to add, but the weights move
+  if (samples == 0) {  // no samples, but the weights change
     for (size_t p = 0; p < options_.model->parameters().size(); ++p) {
       options_.synchronizer->GradientReady(static_cast<int>(p));
     }
@@ -150,8 +150,8 @@ absl::StatusOr<int64_t> Trainer::Step(int64_t step, BatchLoader& loader) {
   return finished;
 }
 
-// A step whose gradient came too late, and those that the worker skips after
-// it, are reported without samples.
+// A step whose gradient came too late is reported without samples, and so are
+// the steps that the worker then skips.
 void Trainer::Report(int64_t step, int64_t finished, v1::StepReport report,
                      int64_t prefetched) {
   const bool dropped = finished > step + 1;
@@ -229,7 +229,7 @@ absl::Status Trainer::Evaluate(int64_t step) {
   if (!options_.test) return absl::OkStatus();
   Batch batch;
   std::vector<int64_t> rows;
-  int64_t next = options_.rank;  // this rank takes every W-th row
+  int64_t next = options_.rank;  // takes every W-th row
   const auto next_batch = [&]() -> absl::StatusOr<EvaluationBatch> {
     rows.clear();
     for (; next < options_.test->rows() &&

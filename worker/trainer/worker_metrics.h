@@ -11,8 +11,8 @@
 
 namespace tributary {
 
-// What a worker counts for its metrics page (docs/operations.md): fed once a
-// step by the thread that trains, written by whoever scrapes.
+// Counts what a worker's metrics page shows (docs/operations.md). The training
+// thread updates it once per step; any thread may write it out.
 class WorkerMetrics {
  public:
   struct Traffic {
@@ -24,7 +24,7 @@ class WorkerMetrics {
   void CountStep(const v1::StepReport& report, const Traffic& traffic);
   void SetPrefetched(int64_t batches) { prefetched_ = batches; }
 
-  // Of the server that does not answer; -1: all do.
+  // The shard whose server does not answer; -1: all answer.
   void SetSilentShard(int shard) { silent_shard_ = shard; }
 
   void Write(uint32_t rank, int num_shards, bool waiting,

@@ -13,7 +13,7 @@
 namespace tributary {
 namespace {
 
-// "age, workclass, ...", as many as a message bears.
+// Lists the columns for a message: "age, workclass, ...", at most kShown.
 std::string Listing(const std::vector<std::string>& header, int num_columns) {
   constexpr size_t kShown = 20;
   if (header.empty()) return absl::StrCat("0 to ", num_columns - 1);
@@ -22,7 +22,7 @@ std::string Listing(const std::vector<std::string>& header, int num_columns) {
                       header.size() > kShown ? ", ..." : "");
 }
 
-// Resolves the names of one file and gives each column at most one use.
+// Resolves column names of one file and allows each column only one use.
 class Resolver {
  public:
   Resolver(const std::vector<std::string>& header, int num_columns,
@@ -32,7 +32,7 @@ class Resolver {
         file_(file),
         used_as_(num_columns) {}
 
-  // Columns of one field, in order.
+  // The columns of one field, in order.
   absl::StatusOr<std::vector<int>> Use(const std::vector<std::string>& names,
                                        const char* field) {
     std::vector<int> columns;
@@ -61,7 +61,7 @@ class Resolver {
   }
 
  private:
-  // First and last column that a name stands for.
+  // The first and last column of a name.
   absl::StatusOr<std::pair<int, int>> Find(const std::string& name,
                                            const char* field) const {
     const auto found = std::find(header_.begin(), header_.end(), name);
@@ -89,7 +89,7 @@ class Resolver {
   const std::vector<std::string>& header_;
   const int num_columns_;
   const std::string& file_;
-  std::vector<const char*> used_as_;  // null: not yet
+  std::vector<const char*> used_as_;  // the field that uses the column, or null
 };
 
 }  // namespace

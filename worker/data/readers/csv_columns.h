@@ -7,16 +7,19 @@
 
 namespace tributary {
 
-// Columns as the job file names them: by header name, by number from 0, or by
-// a range of numbers, "0-63". A header name goes before a number.
+// Columns as the job file names them: by header name, by number from 0, or by a
+// range of numbers such as "0-63". A header name takes precedence over a
+// number.
 struct CsvColumnNames {
   std::string label;
-  std::vector<std::string> numeric;      // neither this nor categorical given:
-  std::vector<std::string> categorical;  // all but label and ignore are numeric
+  // With neither numeric nor categorical, all columns but label and ignore are
+  // numeric.
+  std::vector<std::string> numeric;
+  std::vector<std::string> categorical;
   std::vector<std::string> ignore;
 };
 
-// What each column of a file is for, by number.
+// The use of each column of a file, by number.
 struct CsvColumnRoles {
   int label = 0;
   std::vector<int> numeric;      // in the order of the job file
@@ -25,12 +28,12 @@ struct CsvColumnRoles {
 
 // `header` is empty when the file has none. InvalidArgument, naming `file`,
 // when a name is unknown or ambiguous, a column is named twice, the label is
-// not one column, or no column is left to learn from.
+// not exactly one column, or no feature column is left.
 absl::StatusOr<CsvColumnRoles> ResolveCsvColumns(
     const CsvColumnNames& names, const std::vector<std::string>& header,
     int num_columns, const std::string& file);
 
-// "3 (\"age\")", for messages.
+// A column for messages, such as 3 ("age").
 std::string CsvColumnText(const std::vector<std::string>& header, int column);
 
 }  // namespace tributary

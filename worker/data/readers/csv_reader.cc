@@ -19,7 +19,8 @@ namespace {
 
 constexpr int64_t kMaxFeatures = 1 << 20;
 
-// Decimal and finite as float32. SimpleAtod alone also takes "0x10".
+// Accepts decimal numbers that are finite as float32. SimpleAtod also accepts
+// "0x10", hence the check for x.
 bool ParseNumber(absl::string_view text, double* value) {
   return text.find_first_of("xX") == absl::string_view::npos &&
          absl::SimpleAtod(text, value) &&
@@ -31,7 +32,7 @@ bool IsMissing(absl::string_view text) {
   return text.empty() || text == "?";
 }
 
-// A file's rows as they stand, words not yet turned into their final numbers.
+// The rows of a file, with words numbered in the order of the file.
 class CsvTable {
  public:
   CsvTable(InputFile* file, const CsvOptions& options, TargetKind kind)
@@ -41,12 +42,12 @@ class CsvTable {
   }
 
   absl::Status Read();
-  // Gives words their places in `words` and takes the table away.
+  // Replaces words by their indices in `words`. The table is empty afterwards.
   absl::StatusOr<RawData> Finish(const CsvWords& words);
   CsvWords Words() const;
   // An error unless there are as many categorical columns as in training.
   absl::Status CheckColumns(const CsvWords& words) const;
-  // A sentence for each column with categories that `words` does not have.
+  // Adds a warning for each column with categories that `words` lacks.
   void ReportUnknown(const CsvWords& words,
                      std::vector<std::string>* warnings) const;
 
@@ -59,7 +60,7 @@ class CsvTable {
                            absl::string_view got) const;
   absl::Status LabelError(const WordList::Word& word,
                           absl::string_view wanted) const;
-  // Whether every label is a number that the kind takes.
+  // True when every label is a number that the kind takes.
   bool LabelsAreNumbers() const;
 
   InputFile* const file_;
@@ -77,7 +78,7 @@ class CsvTable {
 
 absl::Status CsvTable::ColumnError(int column, absl::string_view wanted,
                                    absl::string_view got) const {
-  constexpr size_t kShown = 40;  // a field may be a whole broken file
+  constexpr size_t kShown = 40;  // a field may be a whole malformed file
   return rows_.Error(absl::StrCat("column ", CsvColumnText(header_, column),
                                   ": wanted ", wanted, ", got \"",
                                   absl::CHexEscape(got.substr(0, kShown)),
@@ -104,7 +105,7 @@ absl::Status CsvTable::ReadHeader() {
 
 absl::Status CsvTable::Read() {
   const RowRange& range = options_.range;
-  // Refuses negative numbers; the file's length is not known yet.
+  // Rejects negative numbers only, since the file's length is not known yet.
   TRIBUTARY_RETURN_IF_ERROR(
       ResolveRange(range, std::numeric_limits<int64_t>::max(), file_->name())
           .status());
@@ -260,7 +261,7 @@ void CsvTable::ReportUnknown(const CsvWords& words,
     const std::vector<int32_t> places =
         categories_[i].PlacesIn(words.categories[i]);
     int64_t rows = 0;
-    const WordList::Word* first = nullptr;  // words are in the order of lines
+    const WordList::Word* first = nullptr;  // words are in line order
     for (size_t w = 0; w < places.size(); ++w) {
       if (places[w] >= 0) continue;
       rows += categories_[i].words()[w].count;

@@ -17,27 +17,27 @@ struct CsvOptions {
   RowRange range;
 };
 
-// The words of the training file, which its test file is read with.
+// The words of the training file, which the test file must use too.
 struct CsvWords {
-  // Of each categorical column in order, sorted by bytes.
+  // For each categorical column in order, its words sorted by bytes.
   std::vector<std::vector<std::string>> categories;
   // Sorted; empty when the labels are numbers.
   std::vector<std::string> classes;
 };
 
-// A training file. Features are the numeric columns, then a one-hot block for
-// each categorical one. Labels are numbers, or, when one of them is not a
-// number that the kind takes, words: class i is word i of the sorted ones
-// (kBinary wants two). Fills `words`.
-// InvalidArgument with file, line and column for each field that is empty, "?"
-// or no finite number where a number is wanted.
+// Reads a training file and fills `words`. Features are the numeric columns,
+// then a one-hot block per categorical column. Labels are numbers; if any label
+// is not a number that the kind takes, all are words, and class i is the i-th
+// sorted word (kBinary needs exactly two). InvalidArgument with file, line and
+// column for an empty field, "?", or a field that is not a finite number where
+// one is needed.
 absl::StatusOr<RawData> ReadTrainingCsv(InputFile* file,
                                         const CsvOptions& options,
                                         TargetKind kind, CsvWords* words);
 
-// A test file, with the training file's words. A label that is not among them
-// is an error; a category that is not is a block of zeros, and each column that
-// has some adds a sentence to `warnings`.
+// Reads a test file with the training file's words. An unknown label is an
+// error. An unknown category becomes a block of zeros, and each column with
+// unknown categories adds one warning.
 absl::StatusOr<RawData> ReadTestCsv(InputFile* file, const CsvOptions& options,
                                     TargetKind kind, const CsvWords& words,
                                     std::vector<std::string>* warnings);

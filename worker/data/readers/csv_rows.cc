@@ -48,8 +48,8 @@ absl::StatusOr<bool> CsvRows::Next(std::vector<absl::string_view>* fields) {
   while (true) {
     record_.clear();
     line_ = next_line_;
-    // A row goes on as long as a quote is open, that is, as long as it has an
-    // odd number of them.
+    // A row continues while a quote is open, which means that its number of
+    // quotes is odd.
     int64_t quotes = 0;
     size_t counted = 0;
     do {
@@ -96,7 +96,7 @@ absl::StatusOr<absl::string_view> CsvRows::PlainField(size_t* position) {
 
 absl::StatusOr<absl::string_view> CsvRows::QuotedField(size_t* position) {
   const size_t start = *position + 1;
-  size_t out = start;  // unquoting only shortens: it writes behind its reading
+  size_t out = start;  // unquoting only shortens: writing trails reading
   for (size_t in = start; in < record_.size(); ++in) {
     if (record_[in] != '"') {
       record_[out++] = record_[in];

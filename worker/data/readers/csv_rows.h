@@ -11,27 +11,27 @@
 
 namespace tributary {
 
-// Splits delimited text into rows as RFC 4180 says: a field in double quotes
-// may hold delimiters, line ends and doubled quotes; lines end in LF or CRLF.
-// Lines without a character are skipped, and so is a UTF-8 byte order mark.
+// Splits delimited text into rows (RFC 4180): a field in double quotes may
+// contain delimiters, line ends and doubled quotes; lines end in LF or CRLF.
+// Empty lines and a UTF-8 byte order mark are skipped.
 class CsvRows {
  public:
   CsvRows(InputFile* file, char delimiter)
       : file_(file), delimiter_(delimiter) {}
 
-  // The next row's fields, good until the next call; false at the end.
+  // The fields of the next row, valid until the next call; false at the end.
   // InvalidArgument, with the line, for misplaced and unclosed quotes and for
-  // rows beyond 16 MiB.
+  // rows above 16 MiB.
   absl::StatusOr<bool> Next(std::vector<absl::string_view>* fields);
 
   int64_t line() const { return line_; }  // where the row begins, from 1
-  // "train.csv: line 7: " + text.
+  // InvalidArgument with the text "train.csv: line 7: " + text.
   absl::Status Error(absl::string_view text) const;
 
  private:
   absl::StatusOr<bool> AppendLine();  // to record_; false at the end
   absl::Status Split(std::vector<absl::string_view>* fields);
-  // Both start at record_[*position] and leave it behind the field.
+  // Both start at record_[*position] and advance it past the field.
   absl::StatusOr<absl::string_view> QuotedField(size_t* position);
   absl::StatusOr<absl::string_view> PlainField(size_t* position);
 

@@ -11,7 +11,8 @@
 namespace tributary {
 namespace {
 
-// Extents, the number of samples first. Their product is checked to fit.
+// Reads the extents; the first is the number of samples. Checks that their
+// product does not overflow.
 absl::StatusOr<Shape> ReadHeader(InputFile* file, int min_dimensions,
                                  int max_dimensions) {
   uint8_t magic[4];
@@ -41,7 +42,7 @@ absl::StatusOr<Shape> ReadHeader(InputFile* file, int min_dimensions,
   return extents;
 }
 
-// The payload's rows of `range`, `width` bytes each, out of `available`.
+// Reads the rows of `range`, `width` bytes each, from `available` rows.
 absl::StatusOr<std::vector<uint8_t>> ReadRows(InputFile* file, int64_t width,
                                               const RowRange& range,
                                               int64_t available,

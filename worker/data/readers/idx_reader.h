@@ -8,10 +8,11 @@
 
 namespace tributary {
 
-// MNIST's format (yann.lecun.com/exdb/mnist): big-endian magic 0x000008NN with
-// NN dimensions, NN extents, then bytes. Images have two to four dimensions
-// (the first is the sample), labels one. Pixels are scaled to [0, 1]: byte/255.
-// InvalidArgument when a file is malformed or the two counts disagree.
+// Reads MNIST's format (yann.lecun.com/exdb/mnist): the big-endian magic
+// 0x000008NN for NN dimensions, NN extents, then bytes. Images have two to four
+// dimensions, of which the first counts samples; labels have one. Pixels are
+// scaled to [0, 1] as byte / 255. InvalidArgument when a file is malformed or
+// the two counts differ.
 absl::StatusOr<RawData> ReadIdx(InputFile* images, InputFile* labels,
                                 const RowRange& range, TargetKind kind);
 

@@ -89,7 +89,7 @@ absl::Status InputFile::Refill() {
     if (n < 0) {
       return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", name_));
     }
-    if (n == 0) break;  // The file became shorter while it was read.
+    if (n == 0) break;  // the file became shorter while it was read
     filled += static_cast<size_t>(n);
   }
   unread_ = filled < input_.size() ? 0 : unread_ - filled;
@@ -153,7 +153,8 @@ absl::Status InputFile::NextMember() {
     packed_end_ = true;
     return absl::OkStatus();
   }
-  // The magic's second byte may lie beyond this piece of input; inflate checks.
+  // Checks only the first byte: the second may not be in input_ yet, and
+  // inflate checks both.
   if (input_[position_] != 0x1f || inflateReset(&stream_) != Z_OK) {
     return absl::InvalidArgumentError(
         absl::StrCat(name_, ": ", available() + unread_,
@@ -193,7 +194,7 @@ absl::Status InputFile::ExpectEnd() {
 
 absl::Status InputFile::ExpectBacked(uint64_t size, const char* what) const {
   uint64_t bound = available() + unread_;
-  // The window may still hold what a few consumed bytes unpack to.
+  // zlib's window may still hold the output of a few consumed bytes.
   if (packed_) bound = (bound + 64) * kMaxDeflateRatio;
   if (size <= bound) return absl::OkStatus();
   return Error(absl::StrCat("the header announces ", size, " bytes of ", what,

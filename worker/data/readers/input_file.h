@@ -12,45 +12,46 @@
 
 namespace tributary {
 
-// A data file read from front to back, unpacked on the way when it is gzip
-// (RFC 1952, any number of members). Everything in it may be wrong: errors are
-// InvalidArgument and name the file and the offset in the unpacked data.
+// Reads a data file front to back and decompresses it if it is gzip (RFC 1952,
+// any number of members). The contents are not trusted: errors are
+// InvalidArgument and name the file and the offset in the decompressed data.
 class InputFile {
  public:
-  // NotFound and the like when it cannot be opened; only regular files.
+  // NotFound or another error when it cannot be opened. Accepts only regular
+  // files.
   static absl::StatusOr<std::unique_ptr<InputFile>> Open(
       const std::string& path);
-  // Over bytes in memory, gzip or plain; `name` stands in messages.
+  // Reads from bytes in memory, gzip or plain. `name` is for messages.
   static absl::StatusOr<std::unique_ptr<InputFile>> OverBytes(
       std::string name, const std::string& bytes);
   ~InputFile();
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
 
-  // Reads up to `size` bytes; fewer only where the data ends.
+  // Reads up to `size` bytes; fewer only at the end of the data.
   absl::StatusOr<size_t> Read(size_t size, void* out);
   // Reads or skips exactly `size` bytes of `what`; an earlier end is an error.
   absl::Status ReadExactly(size_t size, void* out, const char* what);
   absl::Status Skip(size_t size, const char* what);
   // An error when more data follows.
   absl::Status ExpectEnd();
-  // An error when the file cannot hold `size` more bytes, said before memory
-  // for them is taken. Deflate packs at most 1032 bytes into one.
+  // An error when the file cannot hold `size` more bytes. Call it before
+  // allocating memory for them. Deflate compresses at most 1032 bytes into one.
   absl::Status ExpectBacked(uint64_t size, const char* what) const;
 
   const std::string& name() const { return name_; }
-  int64_t offset() const { return offset_; }  // in the unpacked data
-  // "train.gz: offset 16: " + text.
+  int64_t offset() const { return offset_; }  // in the decompressed data
+  // InvalidArgument with the text "train.gz: offset 16: " + text.
   absl::Status Error(const std::string& text) const;
 
  private:
   InputFile(std::string name, int fd, uint64_t size);
 
-  absl::Status Refill();  // more of the file into input_, if there is
+  absl::Status Refill();  // reads more of the file into input_, if any is left
   absl::Status BeginUnpacking();
   absl::StatusOr<size_t> ReadPlain(size_t size, uint8_t* out);
   absl::StatusOr<size_t> ReadPacked(size_t size, uint8_t* out);
-  absl::Status NextMember();  // after the end of one
+  absl::Status NextMember();  // called at the end of a gzip member
   size_t available() const { return input_.size() - position_; }
 
   const std::string name_;

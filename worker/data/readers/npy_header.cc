@@ -28,13 +28,13 @@ constexpr TypeName kTypes[] = {{"<f4", NpyType::kFloat32, 4},
                                {"<i8", NpyType::kInt64, 8},
                                {"|u1", NpyType::kUint8, 1}};
 
-// Reads the literal of a Python dict as NumPy writes it:
+// Parses a Python dict literal as NumPy writes it:
 // {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
 class DictParser {
  public:
   explicit DictParser(absl::string_view text) : rest_(text) {}
 
-  // Consumes `token` and the blanks before it, if it is next.
+  // Consumes blanks, and `token` if it follows.
   bool Take(absl::string_view token) {
     rest_ = absl::StripLeadingAsciiWhitespace(rest_);
     return absl::ConsumePrefix(&rest_, token);
@@ -79,7 +79,7 @@ struct Dict {
   std::optional<Shape> shape;
 };
 
-// False when the text is not such a dict with exactly the three keys.
+// False unless the text is such a dict with exactly these three keys.
 bool ParseDict(DictParser& parser, Dict* dict) {
   if (!parser.Take("{")) return false;
   while (!parser.Take("}")) {
@@ -108,7 +108,7 @@ bool ParseDict(DictParser& parser, Dict* dict) {
          dict->shape.has_value();
 }
 
-// The text between the fixed first bytes and the data.
+// Reads the text between the magic and the data.
 absl::StatusOr<std::string> ReadHeaderText(InputFile* file) {
   constexpr char kMagic[] = "\x93NUMPY";
   uint8_t start[8];

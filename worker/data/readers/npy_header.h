@@ -12,14 +12,14 @@ enum class NpyType { kFloat32, kFloat64, kInt32, kInt64, kUint8 };
 
 size_t NpyTypeSize(NpyType type);
 
-// What the first bytes of an NPY file say. The shape has at least one dimension
-// and no extent below 1, and its bytes fit into the file.
+// The header of an NPY file. The shape has at least one dimension and no extent
+// below 1, and the file can hold its data.
 struct NpyHeader {
   NpyType type = NpyType::kFloat32;
   Shape shape;
 };
 
-// Reads up to the first byte of data.
+// Reads the file up to the first byte of data.
 absl::StatusOr<NpyHeader> ReadNpyHeader(InputFile* file);
 
 }  // namespace tributary

@@ -6,12 +6,12 @@
 
 namespace tributary {
 
-// NumPy's format (numpy.lib.format, versions 1 to 3), gzip or plain, in C
+// Reads NumPy's format (numpy.lib.format, versions 1 to 3), gzip or plain, in C
 // order, little-endian: float32, float64, int32, int64 or uint8. Features are
-// [rows, ...] and must be finite as float32; a single dimension is one feature.
-// uint8 is taken as it is, 0 to 255. Labels are [rows], or [rows, width] for
-// kBinary and kReal. InvalidArgument when a file is malformed, of another type,
-// or the two counts disagree.
+// [rows, ...] and must be finite as float32; [rows] means one feature. uint8
+// keeps its values, 0 to 255. Labels are [rows], or [rows, width] for kBinary
+// and kReal. InvalidArgument when a file is malformed or of another type, or
+// the two counts differ.
 absl::StatusOr<RawData> ReadNpy(InputFile* features, InputFile* labels,
                                 const RowRange& range, TargetKind kind);
 

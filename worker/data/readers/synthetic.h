@@ -14,20 +14,20 @@ struct SyntheticOptions {
   uint64_t seed = 11;
   int64_t first_row = 0;
   int64_t rows = 0;
-  int64_t length = 0;  // markov_text: tokens of a sample; 0: as below
+  int64_t length = 0;  // markov_text: tokens per sample; 0: see below
 };
 
-// Rows first_row, first_row + 1, ... of a generator (synthetic_models.h):
+// Makes the rows first_row, first_row + 1, ... of a generator
+// (synthetic_models.h):
 //   ctr          13 numbers, then the 8 ids as numbers; label: click, 0 or 1
 //   linear       20 numbers; a real target
 //   mlp_teacher  16 numbers; a real target
 //   markov_text  row t: tokens t - 2 and t - 1, each one-hot (16 + 16
-//   features);
-//                class: token t. Tokens before the stream are 0. With a
-//                length T, row t is the token sequence t T ... t T + T - 1 and
-//                its targets those one further.
-// InvalidArgument when the kind of target does not fit, or there are more rows
-// than fit into memory: 50 million, for markov_text from the stream's start.
+//                features); class: token t. Tokens before the stream are 0.
+//                With a length T, row t is the token sequence t T ...
+//                t T + T - 1, and its targets are the tokens shifted by one.
+// InvalidArgument when the kind of target does not fit, or when more than 50
+// million rows are needed; markov_text needs all rows from the stream's start.
 absl::StatusOr<RawData> MakeSynthetic(const SyntheticOptions& options,
                                       TargetKind kind);
 

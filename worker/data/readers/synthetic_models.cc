@@ -9,7 +9,7 @@
 namespace tributary {
 namespace {
 
-// Streams of a row's draws, and the teachers' seeds, apart from each other.
+// Numbers that keep the streams of a row's draws and the teachers' seeds apart.
 constexpr uint64_t kIdStream = 1000;
 constexpr uint64_t kNoiseStream = 1500;
 constexpr uint64_t kClickStream = 2000;
@@ -23,7 +23,8 @@ double ClickTeacher(uint64_t g, uint64_t i, uint64_t c) {
   return NormalAt(kClickTeacher, (g << 32) + i, c);
 }
 
-// An id below `size` by a bounded power law: small ids are frequent.
+// Draws an id below `size` from a bounded power law, so that small ids are
+// frequent.
 int PowerLawId(double u, int size, double exponent) {
   const double power = 1 - exponent;
   const double x =
@@ -36,7 +37,7 @@ struct TablePair {
   int a, b;
 };
 constexpr TablePair kIdPairs[] = {{0, 1}, {0, 3}, {1, 2}, {2, 4}};
-// Number d times a weight of table j's id.
+// A term of number d times a weight of the id in table j.
 struct DensePair {
   int d, j;
 };
@@ -161,7 +162,7 @@ MarkovModel::MarkovModel() : probability_(kTokens * kTokens) {
 
 std::vector<uint8_t> MarkovModel::Stream(uint64_t seed, int64_t count) const {
   std::vector<uint8_t> tokens(count);
-  int context = 0;  // 16 * the token before the last + the last
+  int context = 0;  // 16 * the second-to-last token + the last token
   for (int64_t t = 0; t < count; ++t) {
     const double u = UniformAt(seed, t, 0);
     double cumulative = 0;

@@ -6,17 +6,19 @@
 
 namespace tributary {
 
-// Generated samples with a known optimum: a teacher draws the labels, so the
-// best loss that any model can reach is known (docs/formats.md). Every value is
-// a function of (seed, row): any process makes any rows. All in float64.
+// Generated samples with a known optimum: a teacher model draws the labels, so
+// the best loss that any model can reach is known (docs/formats.md). Every
+// value is a function of (seed, row), so any process can make any rows. All
+// math is in float64.
 
-// Uniform in (0, 1) and standard normal (Box-Muller), named by (seed, a, b).
+// Uniform in (0, 1), and standard normal (Box-Muller), for the counters (a, b)
+// of a seed.
 double UniformAt(uint64_t seed, uint64_t a, uint64_t b);
 double NormalAt(uint64_t seed, uint64_t a, uint64_t b);
 
-// Clicks as Criteo's: 13 numbers, 8 category ids with long tails, and a click
-// drawn from a logistic teacher with interactions. Over many rows the click
-// rate is .2066; the best AUC is .8149, the best log-loss .3942.
+// Clicks like Criteo's: 13 numbers, 8 category ids with long tails, and a click
+// that a logistic teacher with interactions draws. Over many rows the click
+// rate is .2066; the best AUC is .8149 and the best log-loss .3942.
 class ClickModel {
  public:
   static constexpr int kDense = 13;
@@ -37,7 +39,7 @@ class ClickModel {
   double Logit(const Row& row) const;
 
   std::array<double, kDense> dense_weight_;
-  // By table, then id; empty where the teacher has no such term.
+  // [table][id]; empty for a table without such a term.
   std::array<std::vector<double>, kTables> id_weight_;
   std::array<std::vector<std::array<double, 2>>, kTables> id_vector_;
   std::array<std::vector<double>, kTables> id_slope_;
@@ -60,8 +62,9 @@ class LinearModel {
   std::array<double, kInputs> weight_;
 };
 
-// y = a network of 8 tanh units of 16 inputs + .1 noise. The best mean squared
-// error is .0100 (R2 .9505), the best linear fit's .0425.
+// y = the output of a network with 16 inputs and 8 tanh units, + .1 noise. The
+// best mean squared error is .0100 (R2 .9505); that of the best linear fit is
+// .0425.
 class MlpTeacherModel {
  public:
   static constexpr int kInputs = 16;
@@ -81,9 +84,9 @@ class MlpTeacherModel {
   std::array<double, kHidden> output_;
 };
 
-// A stream of 16 different tokens, each drawn given the two before it (both 0
-// at the start). The best cross entropy given the last two tokens is 1.9943
-// nats, given the last one 2.6827, given none 2.7701.
+// A stream of 16 different tokens. Each is drawn given the two tokens before
+// it, which are 0 at the start. The best cross entropy is 1.9943 nats given the
+// last two tokens, 2.6827 given the last one, and 2.7701 given none.
 class MarkovModel {
  public:
   static constexpr int kTokens = 16;
@@ -91,7 +94,7 @@ class MarkovModel {
   MarkovModel();
   // Tokens 0 to count - 1 of the stream.
   std::vector<uint8_t> Stream(uint64_t seed, int64_t count) const;
-  // Of each next token, after `before_last` and `last`.
+  // The probability of each token after `before_last` and `last`.
   const std::array<double, kTokens>& Probabilities(int before_last,
                                                    int last) const {
     return probability_[kTokens * before_last + last];

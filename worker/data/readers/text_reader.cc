@@ -15,8 +15,8 @@ namespace {
 constexpr int64_t kMaxTokens = int64_t{1} << 28;
 constexpr size_t kPiece = 1 << 20;
 
-// Decodes UTF-8 (RFC 3629) byte by byte: no overlong forms, no surrogates,
-// nothing above U+10FFFF.
+// Decodes UTF-8 (RFC 3629) byte by byte. Rejects overlong forms, surrogates and
+// code points above U+10FFFF.
 class Utf8Decoder {
  public:
   enum class Result { kMore, kCharacter, kInvalid };
@@ -58,7 +58,7 @@ class Utf8Decoder {
   int missing_ = 0;
 };
 
-// The file's code points or bytes.
+// Reads the file as code points or as bytes.
 absl::StatusOr<std::vector<int32_t>> ReadTokens(InputFile* file, bool bytes) {
   std::vector<int32_t> tokens;
   std::vector<uint8_t> piece(kPiece);

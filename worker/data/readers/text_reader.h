@@ -10,28 +10,28 @@
 
 namespace tributary {
 
-// Which tokens a text is made of; the id of a token is its place here.
+// The tokens of a text. The id of a token is its index here.
 struct Vocabulary {
   std::vector<int32_t> tokens;  // code points or bytes, sorted
 };
 
 struct TextOptions {
-  bool bytes = false;  // else characters of UTF-8
-  int64_t length = 0;  // tokens of a sample, from 1
-  int64_t stride = 0;  // from one sample's first token to the next one's
-  // The part of the text, as fractions of its tokens: from token
-  // floor(begin * all) to before floor(end * all).
+  bool bytes = false;  // else UTF-8 characters
+  int64_t length = 0;  // tokens per sample, at least 1
+  int64_t stride = 0;  // between the first tokens of consecutive samples
+  // The part of the text to read, as fractions of its n tokens: tokens
+  // [floor(begin * n), floor(end * n)).
   double begin = 0;
   double end = 1;
-  RowRange range;  // of the part's samples
+  RowRange range;  // of samples within that part
 };
 
-// Text in samples of `length` tokens whose targets are the tokens one further.
-// The training text fills an empty vocabulary with all tokens of the file, also
-// those outside the part; with a vocabulary, other tokens are an error.
-// InvalidArgument, with the offset, for bytes that are no UTF-8 and for unknown
-// tokens; also when the part has not one sample, or the file more than 2^28
-// tokens.
+// Reads a text as samples of `length` tokens, whose targets are the tokens
+// shifted by one. With an empty vocabulary (training text), fills it with all
+// tokens of the file, including those outside the part. With a given
+// vocabulary, other tokens are an error. InvalidArgument, with the offset, for
+// bytes that are not UTF-8 and for unknown tokens; also when the part is
+// shorter than one sample or the file has more than 2^28 tokens.
 absl::StatusOr<RawData> ReadText(InputFile* file, const TextOptions& options,
                                  Vocabulary* vocabulary);
 

@@ -9,21 +9,21 @@
 
 namespace tributary {
 
-// The different words of a column, numbered as they first come.
+// The distinct words of a column, numbered in the order of their first use.
 class WordList {
  public:
   struct Word {
     std::string text;
-    int64_t first_line = 0;  // where it first came
-    int64_t count = 0;       // how often it came
+    int64_t first_line = 0;  // the line of its first use
+    int64_t count = 0;       // the number of its uses
   };
 
   int32_t Add(absl::string_view text, int64_t line);
   const std::vector<Word>& words() const { return words_; }
 
-  // The texts in the order of their bytes.
+  // The texts, sorted by bytes.
   std::vector<std::string> Sorted() const;
-  // For each word its place in the sorted `texts`, or -1.
+  // The index of each word in the sorted `texts`, or -1.
   std::vector<int32_t> PlacesIn(const std::vector<std::string>& texts) const;
 
  private:

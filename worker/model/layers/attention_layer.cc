@@ -7,11 +7,11 @@
 namespace tributary {
 namespace {
 
-// Multi-head self-attention as torch.nn.MultiheadAttention with its input as
+// Multi-head self-attention, as torch.nn.MultiheadAttention with its input as
 // query, key and value. x, y: [time, dim]. in_proj_weight: [3 width, dim] and
 // in_proj_bias: [3 width] (or none) make q, k and v; out_proj.weight: [dim,
-// width], out_proj.bias: [dim] (or none). The heads' width together is dim,
-// except in a rank that has only some of them.
+// width], out_proj.bias: [dim] (or none). width, the sum over all heads, is
+// dim, except on a rank that has only some heads.
 class AttentionLayer final : public Layer {
  public:
   static LayerOr Create(const LayerInit& init) {
@@ -20,7 +20,7 @@ class AttentionLayer final : public Layer {
     const int64_t rows = init.options.max_rows;
     const int64_t size = rows * layer->time_ * layer->width_;
     const AttentionShape largest = layer->ShapeFor(rows);
-    // The backward pass keeps the gradients of context and qkv there as well.
+    // The backward pass also keeps the gradients of context and qkv in scratch.
     init.options.scratch->Reserve(4 * size + ops->AttentionScratch(largest));
     TRIBUTARY_ASSIGN_OR_RETURN(layer->qkv_,
                                DeviceArray<float>::Allocate(ops, 3 * size));

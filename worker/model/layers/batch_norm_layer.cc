@@ -7,15 +7,16 @@
 namespace tributary {
 namespace {
 
-// As torch.nn.BatchNorm1d of [features] and BatchNorm2d of [channels, height,
-// width], or of [height, width] with one channel. weight, bias, running_mean,
-// running_var: [channels]. While training it normalizes with the batch's
-// statistics, in evaluation with the running ones.
+// As torch.nn.BatchNorm1d for [features], and BatchNorm2d for [channels,
+// height, width] or for [height, width] with one channel. weight, bias,
+// running_mean, running_var: [channels]. Normalizes with the batch's statistics
+// in training, and with the running statistics in evaluation.
 //
-// What stands in place of the running ones' gradients is the batch's mean and
-// unbiased variance, of several batches of a step their mean weighted by
-// samples: they are moved where weights are updated (kernels/optimizer.h). A
-// batch of one value has no variance: its running variance stays.
+// The gradients of the running statistics hold the batch's mean and unbiased
+// variance instead; over several batches of a step, their mean weighted by
+// samples. The optimizer then moves the running statistics
+// (kernels/optimizer.h). A batch with one value per channel has no variance and
+// keeps the running variance.
 class BatchNormLayer final : public Layer {
  public:
   static LayerOr Create(const LayerInit& init) {
@@ -84,7 +85,7 @@ class BatchNormLayer final : public Layer {
     return {rows, channels_, input_size() / channels_};
   }
 
-  // gradient = [gradient +] share_ times what the batch has.
+  // gradient = share_ * batch, plus the old gradient with `accumulate`.
   void AddStatistics(bool accumulate, const float* batch, float* gradient) {
     const float* const parts[] = {batch, gradient};
     const float weights[] = {share_, 1};
@@ -93,7 +94,7 @@ class BatchNormLayer final : public Layer {
 
   const int64_t channels_;
   const float epsilon_;
-  // Of the last forward pass: [channels] each.
+  // Statistics of the last forward pass, [channels] each.
   DeviceArray<float> mean_;
   DeviceArray<float> rstd_;
   DeviceArray<float> variance_;

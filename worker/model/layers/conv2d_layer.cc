@@ -18,8 +18,8 @@ Convolution ConvolutionOf(const LayerInit& init) {
   return c;
 }
 
-// What a sample gives, and the columns that its product may be taken of: in
-// double, as the extents may come to 2^67.
+// Limits a sample's outputs and the matrix of columns of its convolution.
+// Computed in double, since the products may reach 2^67.
 absl::Status CheckSampleSize(const Convolution& c) {
   const Window& w = c.window;
   const double places =
@@ -34,9 +34,9 @@ absl::Status CheckSampleSize(const Convolution& c) {
                    w.height, " x ", w.width, ", wants at most ", kMaxExtent));
 }
 
-// As torch.nn.Conv2d. x: [in, height, width], or [height, width] of one
-// channel; weight: [out, in / groups, kernel height, kernel width], bias:
-// [out] or none.
+// As torch.nn.Conv2d. x: [in, height, width], or [height, width] for one
+// channel; weight: [out, in / groups, kernel height, kernel width], bias: [out]
+// or none.
 class Conv2dLayer final : public Layer {
  public:
   static LayerOr Create(const LayerInit& init) {

@@ -12,7 +12,7 @@ class DropoutLayer final : public Layer {
     key_.seed = init.options.seed;
     key_.layer = init.options.dropout_key;
     if (init.part.cut != LayerCut::kWithin) return;
-    // The rank has these columns of the sample.
+    // This rank has only these columns of each sample.
     key_.first_column = init.part.begin;
     key_.run = init.part.size();
     key_.run_stride = init.part.extent;

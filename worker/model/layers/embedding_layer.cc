@@ -5,10 +5,10 @@
 namespace tributary {
 namespace {
 
-// As torch.nn.Embedding: token ids, which travel as float32, to vectors.
-// x: [...], y: [..., dim], weight: [tokens, dim]. A tied layer may use the
-// weight too: its gradient comes first and this layer's is added. A rank may
-// have only some tokens, whose range says so: the others become zeros.
+// As torch.nn.Embedding: maps token ids, which arrive as float32, to vectors.
+// x: [...], y: [..., dim], weight: [tokens, dim]. If a tied layer uses the
+// weight too, that layer writes the gradient first and this layer adds to it. A
+// rank may hold only the tokens of tokens_; other tokens give zeros.
 class EmbeddingLayer final : public Layer {
  public:
   static LayerOr Create(const LayerInit& init) {

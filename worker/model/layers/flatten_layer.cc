@@ -3,7 +3,7 @@
 namespace tributary {
 namespace {
 
-// Joins the extents of a sample into one; moves nothing.
+// Flattens a sample to one dimension, without moving data.
 class FlattenLayer final : public Layer {
  public:
   explicit FlattenLayer(const LayerInit& init) : Layer(init) {}

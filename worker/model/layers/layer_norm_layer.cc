@@ -5,8 +5,7 @@
 namespace tributary {
 namespace {
 
-// Normalizes the last extent, as torch.nn.LayerNorm.
-// weight, bias: [features].
+// Normalizes the last extent, as torch.nn.LayerNorm. weight, bias: [features].
 class LayerNormLayer final : public Layer {
  public:
   static LayerOr Create(const LayerInit& init) {
@@ -58,7 +57,7 @@ class LayerNormLayer final : public Layer {
   const int64_t features_;
   const int64_t rows_per_sample_;
   const float epsilon_;
-  // Of the last forward pass, one for each normalized row.
+  // Statistics of the last forward pass, one per normalized row.
   DeviceArray<float> mean_;
   DeviceArray<float> rstd_;
 

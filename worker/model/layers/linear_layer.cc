@@ -3,8 +3,8 @@
 namespace tributary {
 namespace {
 
-// y = x w^T + b over the last extent, as torch.nn.Linear.
-// weight: [out, in], bias: [out] or none.
+// y = x w^T + b over the last extent, as torch.nn.Linear. weight: [out, in],
+// bias: [out] or none.
 class LinearLayer final : public Layer {
  public:
   explicit LinearLayer(const LayerInit& init)

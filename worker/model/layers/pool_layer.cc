@@ -43,10 +43,10 @@ class MaxPoolLayer final : public Layer {
         window_(WindowOver(init.input_shape, WindowOf(init.spec.max_pool()))) {}
 
   const Window window_;
-  DeviceArray<int32_t> argmax_;  // of each output of the last forward pass
+  DeviceArray<int32_t> argmax_;  // per output of the last forward pass
 };
 
-// As torch.nn.AvgPool2d, or the mean of each channel.
+// As torch.nn.AvgPool2d, or with one window per plane global average pooling.
 class AvgPoolLayer final : public Layer {
  public:
   AvgPoolLayer(const LayerInit& init, const Window& window,

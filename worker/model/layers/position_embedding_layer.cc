@@ -3,8 +3,8 @@
 namespace tributary {
 namespace {
 
-// Adds a vector for each position. x, y: [positions, dim], weight:
-// [length, dim], positions at most length.
+// Adds a trained vector per position. x, y: [positions, dim], weight: [length,
+// dim]; positions must not exceed length.
 class PositionEmbeddingLayer final : public Layer {
  public:
   explicit PositionEmbeddingLayer(const LayerInit& init)

@@ -5,8 +5,8 @@
 namespace tributary {
 namespace {
 
-// y = x w^T with an embedding's weight: the head of a language model.
-// x: [..., dim], y: [..., tokens].
+// y = x w^T with an embedding's weight, as the head of a language model. x:
+// [..., dim], y: [..., tokens].
 class TiedLinearLayer final : public Layer {
  public:
   explicit TiedLinearLayer(const LayerInit& init)
