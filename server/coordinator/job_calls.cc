@@ -8,6 +8,7 @@
 #include "common/mutation.h"
 #include "common/status_macros.h"
 #include "common/steady_waits.h"
+#include "common/wire/header_checksum.h"
 #include "common/wire/plan_codec.h"
 #include "server/coordinator/job_control.h"
 #include "server/coordinator/member_status.h"
@@ -299,6 +300,7 @@ absl::StatusOr<v1::ExchangeResponse> JobControl::Exchange(
 }
 
 absl::Status JobControl::Put(const v1::PutWeightsRequest& request) {
+  TRIBUTARY_RETURN_IF_ERROR(CheckHeader(request));
   absl::MutexLock lock(&mu_);
   TRIBUTARY_RETURN_IF_ERROR(HeldLocked());
   TRIBUTARY_RETURN_IF_ERROR(state_.CheckWorker(
