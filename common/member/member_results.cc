@@ -7,6 +7,7 @@
 #include "common/member/member.h"
 #include "common/status/status_macros.h"
 #include "common/wire/crc32c.h"
+#include "common/wire/header_checksum.h"
 #include "spdlog/spdlog.h"
 
 namespace tributary {
@@ -16,13 +17,14 @@ constexpr absl::Duration kResultTimeout = absl::Seconds(30);
 constexpr absl::Duration kTellAgainTimeout = absl::Seconds(2);
 constexpr size_t kPieceElements = 512 << 10;  // 2 MiB a message
 constexpr int kMaxPutRestarts = 8;            // of one tensor
+constexpr int kMaxDamagedPieces = 8;          // of one tensor
 
 }  // namespace
 
 absl::Status Member::PutWeights(uint64_t plan_epoch, int64_t step,
                                 int parameter,
                                 const std::vector<float>& tensor) {
-  int restarts = 0;
+  int restarts = 0, damaged = 0;
   for (size_t begin = 0; begin < tensor.size();) {
     const size_t n = std::min(kPieceElements, tensor.size() - begin);
     v1::PutWeightsRequest request;
@@ -35,7 +37,9 @@ absl::Status Member::PutWeights(uint64_t plan_epoch, int64_t step,
     request.set_payload(tensor.data() + begin, n * sizeof(float));
     request.set_crc32c(
         Crc32c(request.payload().data(), request.payload().size()));
+    SignHeader(&request);
     const absl::Status status = client_->PutWeights(request, kResultTimeout);
+    if (absl::IsDataLoss(status) && ++damaged <= kMaxDamagedPieces) continue;
     // Another coordinator has taken over and has no piece of it.
     if (absl::IsOutOfRange(status) && ++restarts <= kMaxPutRestarts) {
       begin = 0;

@@ -96,4 +96,11 @@ uint32_t HeaderCrc32c(const v1::StatisticsResponse& message) {
   return words.crc();
 }
 
+uint32_t HeaderCrc32c(const v1::PutWeightsRequest& message) {
+  return Words(10)
+      .Add(message.rank(), message.incarnation(), message.plan_epoch(),
+           message.step(), message.parameter(), message.offset())
+      .crc();
+}
+
 }  // namespace tributary

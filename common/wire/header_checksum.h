@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "tributary/v1/coordinator_service.pb.h"
 #include "tributary/v1/parameter_service.pb.h"
 
 namespace tributary {
@@ -24,6 +25,7 @@ uint32_t HeaderCrc32c(const v1::ClockResponse& message);
 uint32_t HeaderCrc32c(const v1::InitializeRequest& message);
 uint32_t HeaderCrc32c(const v1::StatisticsRequest& message);
 uint32_t HeaderCrc32c(const v1::StatisticsResponse& message);
+uint32_t HeaderCrc32c(const v1::PutWeightsRequest& message);
 
 // Sets the header's checksum. Call it after all other fields are set.
 template <typename Message>

@@ -9,6 +9,7 @@
 #include "common/plan/model_cut.h"
 #include "common/plan/plan_codec.h"
 #include "common/status/status_macros.h"
+#include "common/wire/header_checksum.h"
 #include "coordinator/service/job_control.h"
 #include "coordinator/service/member_status.h"
 #include "spdlog/spdlog.h"
@@ -299,6 +300,7 @@ absl::StatusOr<v1::ExchangeResponse> JobControl::Exchange(
 }
 
 absl::Status JobControl::Put(const v1::PutWeightsRequest& request) {
+  TRIBUTARY_RETURN_IF_ERROR(CheckHeader(request));
   absl::MutexLock lock(&mu_);
   TRIBUTARY_RETURN_IF_ERROR(HeldLocked());
   TRIBUTARY_RETURN_IF_ERROR(state_.CheckWorker(

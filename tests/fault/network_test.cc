@@ -124,5 +124,24 @@ INSTANTIATE_TEST_SUITE_P(
               "all_reduce"}),
     [](const auto& info) { return info.param.label; });
 
+// The ranks of a job without servers give their weights to the coordinator.
+TEST_F(NetworkTest, BitsOfTheFinalWeightsFlip) {
+  fewest_ports_ = 1;
+  EditJob("{in: 16, out: 96}", "{in: 16, out: 20000}");
+  EditJob("{in: 96, out: 1}", "{in: 20000, out: 1}");
+  EditJob("learning_rate: 0.05", "learning_rate: 0.00001");
+  EditJob("epochs: 40", "epochs: 1");
+  EditJob("{servers: 2, ", "{servers: 0, ");
+  Write("job.yaml", Read("job.yaml") + "strategy: {all_reduce: {}}\n");
+  Disturb(
+      {"worker-*>coordinator there flip after=200000 every=250000 times=4"});
+  auto train = Train("run");
+  EXPECT_EQ(train->Wait(kSoon), 0) << train->output();
+  EXPECT_EQ(proxy_->fired(0), 4);
+  EndDisturbance();
+  EXPECT_EQ(Summary("run")["lost"]["workers"], 0);
+  EXPECT_EQ(Sha256("run"), Undisturbed());
+}
+
 }  // namespace
 }  // namespace tributary

@@ -11,6 +11,8 @@
 
 #include "common/base/clock.h"
 #include "common/plan/partition_plan.h"
+#include "common/wire/crc32c.h"
+#include "common/wire/header_checksum.h"
 #include "common/wire/tensor_frame.h"
 #include "coordinator/core/state_file.h"
 #include "coordinator/service/job_control.h"
@@ -269,8 +271,11 @@ class Control {
           return control_.Exchange(*r).status();
         });
       default:
-        return With<v1::PutWeightsRequest>(
-            bytes, [this](auto* r) { return control_.Put(*r); });
+        return With<v1::PutWeightsRequest>(bytes, [this](auto* r) {
+          r->set_crc32c(Crc32c(r->payload().data(), r->payload().size()));
+          SignHeader(r);
+          return control_.Put(*r);
+        });
     }
   }
   void GoOn(uint8_t what) {

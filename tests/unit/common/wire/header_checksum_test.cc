@@ -103,6 +103,15 @@ TEST(HeaderChecksumTest, EveryBitOfEveryMessageIsGuarded) {
   values.add_values(0.25);
   values.add_values(-1e300);
   ExpectEveryBitGuarded(values);
+  v1::PutWeightsRequest put;
+  put.set_rank(2);
+  put.set_incarnation(5);
+  put.set_plan_epoch(3);
+  put.set_step(70'000);
+  put.set_parameter(1);
+  put.set_offset(524'288);
+  put.set_crc32c(0xabcdef01);
+  ExpectEveryBitGuarded(put);
 }
 
 // What a client in another language computes; docs/formats.md has this in

@@ -3,11 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "common/wire/crc32c.h"
+#include "common/wire/header_checksum.h"
 #include "coordinator/service/job_control.h"
 
 namespace tributary {
@@ -105,7 +107,9 @@ class JobSavingTest : public ::testing::Test {
     control_->Tick(absl::ZeroDuration());
   }
 
-  absl::Status PutWeights(int64_t step) {
+  absl::Status PutWeights(
+      int64_t step,
+      const std::function<void(v1::PutWeightsRequest*)>& damage = nullptr) {
     v1::PutWeightsRequest request;
     request.set_rank(0);
     request.set_incarnation(workers_[0].incarnation());
@@ -114,6 +118,8 @@ class JobSavingTest : public ::testing::Test {
     request.set_payload(std::string(12, '\0'));
     request.set_crc32c(
         Crc32c(request.payload().data(), request.payload().size()));
+    SignHeader(&request);
+    if (damage) damage(&request);
     return control_->Put(request);
   }
 
@@ -357,6 +363,23 @@ TEST_F(PutSavingTest, WeightsThatThisOneHasAreNotAskedFor) {
   FinishAll();
   EXPECT_FALSE(
       control_->Heartbeat(Finished(workers_[0])).value().wants_weights());
+  EXPECT_TRUE(control_->TakePutWeights(kSteps).ok());
+}
+
+TEST_F(PutSavingTest, ADamagedPieceIsRefusedSoThatItIsSentAgain) {
+  Begin();
+  for (const auto& damage :
+       std::vector<std::function<void(v1::PutWeightsRequest*)>>{
+           [](auto* piece) { piece->set_rank(piece->rank() ^ 1); },
+           [](auto* piece) {
+             piece->set_incarnation(piece->incarnation() ^ 4);
+           },
+           [](auto* piece) { piece->set_step(piece->step() ^ 8); },
+           [](auto* piece) { (*piece->mutable_payload())[5] ^= 1; }}) {
+    EXPECT_TRUE(absl::IsDataLoss(PutWeights(kSteps, damage)));
+  }
+  ASSERT_TRUE(PutWeights(kSteps).ok());
+  FinishAll();
   EXPECT_TRUE(control_->TakePutWeights(kSteps).ok());
 }
 
