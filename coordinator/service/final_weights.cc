@@ -15,7 +15,7 @@
 #include "common/wire/deadline.h"
 #include "common/wire/grpc_status.h"
 #include "common/wire/header_checksum.h"
-#include "common/wire/repeatable.h"
+#include "common/wire/retry_policy.h"
 #include "tributary/v1/parameter_service.grpc.pb.h"
 
 namespace tributary {
@@ -72,7 +72,7 @@ class WeightsReader {
       if (status.ok()) return std::move(*response.mutable_payload());
       const absl::Duration spent =
           absl::Microseconds(options_.clock->NowMicros() - start_micros_);
-      if (!Repeatable(status) || spent >= options_.timeout) {
+      if (!RetryPolicy::Repeatable(status) || spent >= options_.timeout) {
         return absl::Status(status.code(),
                             absl::StrCat(Name(block), ": ", status.message()));
       }

@@ -9,7 +9,7 @@
 #include "common/wire/deadline.h"
 #include "common/wire/grpc_status.h"
 #include "common/wire/header_checksum.h"
-#include "common/wire/repeatable.h"
+#include "common/wire/retry_policy.h"
 #include "common/wire/tensor_frame.h"
 #include "server/service/raw_call.h"
 #include "spdlog/spdlog.h"
@@ -85,7 +85,7 @@ class PeerStatistics::Call final : public CompletionTag {
   }
 
   void Retry(const absl::Status& status) {
-    const bool again = Repeatable(status);
+    const bool again = RetryPolicy::Repeatable(status);
     spdlog::warn("statistics of step {} from shard {}: {}{}", step_ + 1, shard_,
                  std::string(status.message()), again ? "; asking again" : "");
     if (!again) {

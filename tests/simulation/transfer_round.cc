@@ -4,17 +4,13 @@
 #include <utility>
 
 #include "common/base/mutation.h"
-#include "common/wire/repeatable.h"
+#include "common/wire/retry_policy.h"
 #include "tests/simulation/micros.h"
 
 namespace tributary::simulation {
 namespace {
 
-// As worker/client/transfer.cc.
-constexpr int64_t kHold = 2 * kSecond;
-constexpr int64_t kMargin = 10 * kSecond;
-constexpr int64_t kFirstBackoff = 10 * kMilli;
-constexpr int64_t kMaxBackoff = kSecond;
+constexpr RetryPolicy kPolicy;
 
 }  // namespace
 
@@ -40,10 +36,10 @@ void TransferRound::Add(int64_t delay_micros, Attempt attempt) {
 }
 
 void TransferRound::Try(Attempt attempt, int attempts) {
-  const int64_t hold =
-      std::clamp(deadline_ - context_->world.now(), kMilli, kHold);
+  const absl::Duration hold = kPolicy.HoldFor(Left());
   ++calling_;
-  attempt(hold, hold + kMargin,
+  attempt(absl::ToInt64Microseconds(hold),
+          absl::ToInt64Microseconds(hold + kPolicy.margin),
           [this, mine = round_, attempt, attempts](const absl::Status& status) {
             if (mine != round_ && !TRIBUTARY_MUTATED("late-reply-accepted")) {
               return;
@@ -55,14 +51,24 @@ void TransferRound::Try(Attempt attempt, int attempts) {
 
 void TransferRound::Outcome(const Attempt& attempt, int attempts,
                             const absl::Status& status) {
-  if (status.ok() || !Repeatable(status)) return End(status);
-  if (context_->world.now() >= deadline_) {
-    return End(absl::DeadlineExceededError(status.message()));
+  if (status.ok()) return End(status);
+  switch (RetryPolicy::After(status, Left())) {
+    case RetryPolicy::Next::kFail:
+      return End(status);
+    case RetryPolicy::Next::kGiveUp:
+      return End(absl::DeadlineExceededError(status.message()));
+    case RetryPolicy::Next::kRetry:
+      break;
   }
-  const int64_t base =
-      std::min(kMaxBackoff, kFirstBackoff << std::min(attempts, 10));
-  After(context_->world.random().Between(base / 2, base),
+  const double jitter =
+      static_cast<double>(context_->world.random().Between(0, kSecond)) /
+      kSecond;
+  After(absl::ToInt64Microseconds(kPolicy.Pause(attempts, jitter)),
         [this, attempt, attempts] { Try(attempt, attempts + 1); });
+}
+
+absl::Duration TransferRound::Left() const {
+  return absl::Microseconds(deadline_ - context_->world.now());
 }
 
 void TransferRound::End(const absl::Status& status) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "tests/simulation/context.h"
 
 namespace tributary::simulation {
@@ -42,6 +43,7 @@ class TransferRound {
                const absl::Status& status);
   void End(const absl::Status& status);
   void After(int64_t micros, std::function<void()> then);
+  absl::Duration Left() const;
 
   Context* const context_;
   Process* const process_;

@@ -16,7 +16,7 @@
 #include "common/wire/deadline.h"
 #include "common/wire/grpc_status.h"
 #include "common/wire/header_checksum.h"
-#include "common/wire/repeatable.h"
+#include "common/wire/retry_policy.h"
 #include "common/wire/tensor_frame.h"
 #include "tributary/v1/parameter_service.grpc.pb.h"
 #include "worker/client/transfer.h"
@@ -237,7 +237,7 @@ class GrpcParameterClient final : public ParameterClient {
       if (round_.Stopped()) {
         return absl::CancelledError(absl::StrCat("clock of server ", server));
       }
-      if (!Repeatable(status) || SteadyNow() >= deadline) {
+      if (!RetryPolicy::Repeatable(status) || SteadyNow() >= deadline) {
         return absl::Status(
             status.code(),
             absl::StrCat("clock of server ", server, ": ", status.message()));

@@ -7,31 +7,20 @@
 #include "common/host/steady_waits.h"
 #include "common/wire/deadline.h"
 #include "common/wire/grpc_status.h"
-#include "common/wire/repeatable.h"
+#include "common/wire/retry_policy.h"
 
 namespace tributary {
 namespace {
 
-// How long a server may hold a call before it answers with what it waits for.
-constexpr absl::Duration kHold = absl::Seconds(2);
-// Extra time for the network.
-constexpr absl::Duration kMargin = absl::Seconds(10);
-
-// A server that holds a call answers after kHold. If its answer is kSilence
-// late, the server counts as silent.
-constexpr absl::Duration kSilence = absl::Milliseconds(500);
+constexpr RetryPolicy kPolicy;
+// How often a round looks for silent servers.
 constexpr absl::Duration kLook = absl::Milliseconds(250);
 
-constexpr int64_t kFirstBackoffMicros = 10'000;
-constexpr int64_t kMaxBackoffMicros = 1'000'000;
-
-// Exponential back-off with jitter, so that workers do not all retry at once.
-int64_t BackoffMicros(int attempts, const void* salt) {
-  const int64_t base = std::min(kMaxBackoffMicros,
-                                kFirstBackoffMicros << std::min(attempts, 10));
-  const uint64_t hash = (reinterpret_cast<uintptr_t>(salt) + attempts) *
+// Differs between transfers and attempts; from 0 to 1.
+double Jitter(int failures, const void* salt) {
+  const uint64_t hash = (reinterpret_cast<uintptr_t>(salt) + failures) *
                         uint64_t{0x9E3779B97F4A7C15};
-  return base / 2 + static_cast<int64_t>(hash >> 40) % (base / 2 + 1);
+  return static_cast<double>(hash >> 40) * 0x1p-24;
 }
 
 }  // namespace
@@ -117,10 +106,9 @@ void Transfer::Send() {
 
 void Transfer::Call() {
   if (round_->Stopped()) return End(absl::CancelledError("stopped"));
-  const absl::Duration hold =
-      std::clamp(round_->left(), absl::Milliseconds(1), kHold);
+  const absl::Duration hold = kPolicy.HoldFor(round_->left());
   auto context = std::make_unique<grpc::ClientContext>();
-  context->set_deadline(DeadlineAfter(hold + kMargin));
+  context->set_deadline(DeadlineAfter(hold + kPolicy.margin));
   state_ = State::kCalling;
   reader_ = stub_->PrepareUnaryCall(
       context.get(), work_.method,
@@ -143,7 +131,7 @@ void Transfer::Cancel() {
 std::string Transfer::Silence() const {
   absl::MutexLock lock(&mu_);
   const absl::Duration silent = SteadyNow() - called_;
-  if (silent < kHold + kSilence) return "";
+  if (!kPolicy.IsSilent(silent)) return "";
   return absl::StrCat("an answer to the ", work_.what, " for ",
                       absl::ToInt64Seconds(silent), " s");
 }
@@ -151,11 +139,11 @@ std::string Transfer::Silence() const {
 void Transfer::Proceed() {
   if (state_ == State::kCalling) {
     absl::MutexLock lock(&mu_);
-    // An early DEADLINE_EXCEEDED is the server's answer; one that comes after
-    // kHold + kSilence is this client's own deadline.
+    // An early DEADLINE_EXCEEDED is the server's answer; one of a silent server
+    // is this client's own deadline.
     const bool answered =
         status_.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED ||
-        SteadyNow() - called_ < kHold + kSilence;
+        !kPolicy.IsSilent(SteadyNow() - called_);
     if (answered) called_ = absl::InfiniteDuration();
   }
   switch (state_) {
@@ -185,10 +173,11 @@ void Transfer::Receive() {
 
 void Transfer::RetryOrEnd(const absl::Status& status) {
   const std::string text = absl::StrCat(work_.what, ": ", status.message());
-  if (!Repeatable(status) || round_->Stopped()) {
+  const RetryPolicy::Next next = RetryPolicy::After(status, round_->left());
+  if (next == RetryPolicy::Next::kFail || round_->Stopped()) {
     return End(absl::Status(status.code(), text));
   }
-  if (round_->left() <= absl::ZeroDuration()) {
+  if (next == RetryPolicy::Next::kGiveUp) {
     return End(absl::DeadlineExceededError(
         absl::StrCat(text, " (gave up after ", attempts_ + 1, " attempts)")));
   }
@@ -201,7 +190,10 @@ void Transfer::RetryOrEnd(const absl::Status& status) {
     round_->SetWaitingFor(std::string(status.message()), -1);
   }
   ++round_->retries;
-  SetAlarm(State::kBackingOff, BackoffMicros(attempts_++, this));
+  const absl::Duration pause =
+      kPolicy.Pause(attempts_, Jitter(attempts_, this));
+  ++attempts_;
+  SetAlarm(State::kBackingOff, absl::ToInt64Microseconds(pause));
 }
 
 void Transfer::SetAlarm(State state, int64_t micros) {
