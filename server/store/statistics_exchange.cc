@@ -38,7 +38,7 @@ StatisticsExchange::Gathered& StatisticsExchange::Find(int64_t step,
     gathered.blocks_left = num_blocks_;
     gathered.shards_left = order_.size();
     for (size_t s = 0; s < order_.size(); ++s) {
-      if (order_[s].empty()) --gathered.shards_left;  // holds nothing
+      if (order_[s].empty()) --gathered.shards_left;  // holds no elements
     }
   }
   return it->second;
