@@ -10,7 +10,7 @@
 namespace tributary::simulation {
 namespace {
 
-// As worker/client/transfer.cc.
+// As in worker/client/transfer.cc.
 constexpr int64_t kHold = 2 * kSecond;
 constexpr int64_t kMargin = 10 * kSecond;
 constexpr int64_t kFirstBackoff = 10 * kMilli;
@@ -77,7 +77,7 @@ void TransferRound::Wait(std::function<void(absl::Status)> done) {
     done_ = std::move(done);
     return;
   }
-  ++round_;  // cancels the others
+  ++round_;  // cancels the other transfers
   active_ = calling_ = 0;
   done(status_);
 }
