@@ -41,7 +41,7 @@ class PagedFileWriter {
   // FailedPrecondition when bytes are missing.
   absl::Status Commit();
 
-  // Of the whole file; valid after Commit.
+  // Size and checksum of the whole file; valid after Commit.
   int64_t bytes() const { return bytes_; }
   uint32_t crc32c() const { return crc32c_; }
 

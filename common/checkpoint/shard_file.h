@@ -17,8 +17,8 @@
 
 namespace tributary {
 
-// What a server's file says before its tensors; sufficient to read the file
-// alone.
+// The contents of a server's file before its tensors; sufficient to read the
+// file alone.
 struct ShardFileHeader {
   uint64_t job_id = 0;
   uint64_t lineage = 0;     // CheckpointManifest.lineage

@@ -91,7 +91,7 @@ void MemberState::OnAnswer(const v1::HeartbeatRequest& request,
     if (rank < num_workers_) adopt_ranks_.push_back(rank);
   }
   if (answer.phase() != v1::JOB_PHASE_UNSPECIFIED) phase_ = answer.phase();
-  // A stop step that was settled under an earlier plan is settled anew.
+  // A stop step that was settled under an earlier plan is settled again.
   stop_step_.reset();
   if (answer.has_stop_step() && answer.plan_epoch() == plan_epoch_) {
     stop_step_ = answer.stop_step();

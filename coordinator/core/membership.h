@@ -91,8 +91,8 @@ class Membership {
   const std::vector<Place>& servers() const { return servers_; }
   const std::vector<Place>& workers() const { return workers_; }
 
-  // Saves and restores the holders, for a restarted coordinator; leases start
-  // anew.
+  // Saves and restores the holders, for a restarted coordinator; their
+  // leases start again.
   void Save(v1::CoordinatorState* state) const;
   void Restore(const v1::CoordinatorState& state, int64_t now_micros);
 

@@ -18,15 +18,15 @@ namespace tributary {
 
 // The directory that a run leaves behind, locked while this object lives:
 //   job.yaml             the resolved job
-//   metrics.jsonl        a line for each step, as steps finish
-//   timeline.jsonl       a line for each step that is drawn
-//   events.out.tfevents  the same for TensorBoard, with the evaluations
+//   metrics.jsonl        a line for each finished step
+//   timeline.jsonl       a line for each drawn step
+//   events.out.tfevents  the same for TensorBoard, with evaluations
 //   logs/                one file for each process
 //   weights.safetensors  the final weights
-//   summary.json         how it went, at the end
-//   coordinator.state    what another coordinator needs to go on with the job
-//   coordinator.lock     who writes here; removed at the end
-//   prometheus-targets.json  where the metrics are, when there are some
+//   summary.json         the run's outcome, written at its end
+//   coordinator.state    what a restarted coordinator needs to continue
+//   coordinator.lock     names the writing process; removed at the end
+//   prometheus-targets.json  addresses of the metrics, if any
 class RunDirectory {
  public:
   // Creates the directory of a new run. `path` empty:

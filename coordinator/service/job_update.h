@@ -59,7 +59,7 @@ struct UnreadableCheckpoint {
   std::string why;        // "server 1: FILE: byte ..."
 };
 
-// Where the saving of a JobControl's state stands.
+// The progress of saving a JobControl's state.
 struct Saving {
   bool allowed = false;     // AllowStart was called
   std::string saved;        // the state's bytes on disk
