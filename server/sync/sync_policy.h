@@ -35,9 +35,9 @@ class SyncPolicy {
 };
 
 // Bulk synchronous parallel (Valiant 1990): a step is applied once every worker
-// has contributed to it, and no worker reads its weights before. With
-// `backup_workers` (Chen et al. 2016) a step is applied without that many of
-// the workers, and their late contributions are dropped.
+// has contributed to it, and no worker reads its weights before. With backup
+// workers (Chen et al. 2016) a step is applied once all but `backup_workers`
+// have contributed, and later contributions are dropped.
 class BulkSynchronous final : public SyncPolicy {
  public:
   explicit BulkSynchronous(int backup_workers = 0)
