@@ -1,7 +1,7 @@
-// One server's checkpoint of a model of 64 MB under Adam (192 MB on the disk):
-// written and brought to the disk, read, and the limits of both: a plain write
-// and fsync of as many bytes, and their checksum alone. The folder is $TMPDIR,
-// or /tmp.
+// One server's checkpoint of a 64 MB model under Adam (192 MB on disk): written
+// and synced to disk, and read. The limits of both are a plain write and fsync
+// of as many bytes, and their checksum alone. The directory is $TMPDIR, or
+// /tmp.
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kElements = 16 << 20;
 constexpr int64_t kBytes = 3 * 4 * kElements;
 
-// A folder that goes with the benchmark.
+// A directory that is deleted with the object.
 class Folder {
  public:
   Folder()

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # Milliseconds per training step of Tributary and of PyTorch DDP on gloo: two
-# workers of one thread each (and two servers, or none with all_reduce), the same
-# models, batches, data and BLAS. Rounds are interleaved; medians and their ratio are printed as a
-# table for docs/benchmarks.md.
+# workers with one thread each (and two servers, or none with all_reduce), the same
+# models, batches, data and BLAS. Rounds are interleaved. Prints medians and their
+# ratio as a table for docs/benchmarks.md.
 #   bench/netns_cubic.sh bench/ddp_vs_tributary.sh [ROUNDS]
 # Needs deploy/install-deps.sh --bench and a release build with
 # -DTRIBUTARY_BUILD_BENCHMARKS=ON.
 #   bench/netns_cubic.sh bench/ddp_vs_tributary.sh ROUNDS BEFORE [CASES]
-# compares with Tributary's programs of another build, in the folder BEFORE,
-# instead: for every strategy the medians of both, their ratio, and the ratio in
-# each round. CASES is a regular expression of names, as in mlp16m-sgd-servers.
-# Needs a release build alone.
+# Compares with Tributary's programs of another build, in the directory BEFORE,
+# instead of PyTorch: for every strategy the medians of both, their ratio, and the
+# ratio in each round. CASES is a regular expression for names such as
+# mlp16m-sgd-servers. Needs only a release build.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -21,7 +21,7 @@ bin=build/release/bin
 warmup=20
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-results=$scratch/results  # one line a run: case, who, milliseconds
+results=$scratch/results  # one line per run: case, program, milliseconds
 
 declare -A widths=([mlp1024]='784,1024,1024,10' [mlp16m]='784,2640,2640,2640,10')
 declare -A steps=([mlp1024]=200 [mlp16m]=30)
@@ -30,7 +30,7 @@ declare -A optimizer=([sgd]='{sgd: {learning_rate: 0.01}}'
 
 record() { echo "$1 $2 $3" | tee -a "$results"; }
 
-# pytorch MODEL OPTIMIZER WORLD: milliseconds per step.
+# pytorch MODEL OPTIMIZER WORLD: prints milliseconds per step.
 pytorch() {
   local rank arguments=(--widths "${widths[$1]}" --optimizer "$2" --world "$3"
     --steps "${steps[$1]}" --warmup "$warmup")
@@ -41,15 +41,15 @@ pytorch() {
   wait
 }
 
-# Training in one process without communication.
+# Measures training in one process without communication.
 alone() {
   $bin/training_step_bench --benchmark_format=csv --benchmark_min_time=3 \
     --benchmark_filter="/$1_$2\$" 2> /dev/null |
     awk -F, '/BM_TrainingStep/ {print $3}'
 }
 
-# tributary MODEL OPTIMIZER STRATEGY: the mean step after the warm-up, of the
-# run's own record. A fourth word names another folder of programs.
+# tributary MODEL OPTIMIZER STRATEGY [BIN]: prints the mean step after the warm-up
+# from the run's own records. BIN is another directory with programs.
 tributary() {
   local run=$scratch/run
   rm -rf "$run"
@@ -65,7 +65,7 @@ machine() {
   echo "$(lscpu | sed -n 's/^Model name: *//p' | head -1), $(nproc) cores, $(git describe --always --dirty), $(date -u +%F), $rounds rounds"
 }
 
-# Which of the two goes first changes from round to round.
+# Alternates in each round which build runs first.
 compare_builds() {
   local round model kind strategy name both
   declare -A strategies=([servers]=parameter_server [all_reduce]=all_reduce

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Whole models on one device, beside PyTorch on the same device.
+"""Compares whole models on one device with PyTorch on the same device.
 
 usage: bench/gpu_models.py write DIRECTORY [--tiny]
        bench/gpu_models.py measure DIRECTORY --worker tributary-worker
@@ -9,9 +9,9 @@ usage: bench/gpu_models.py write DIRECTORY [--tiny]
 `write` makes a job file and random data for each model; it needs Python alone.
 `measure` asks `tributary-worker --measure-compute` for the milliseconds of
 forward with the loss, backward and update, and bench/pytorch_gpu.py for those of
-the same layers in PyTorch, where that is installed; then prints one table. What
-does not end in --seconds is told as such and left out. PyTorch compiles nothing
-any more when less than two minutes of --all are left.
+the same layers in PyTorch, if it is installed; then prints one table. A measurement
+that does not end within --seconds is reported as such and left out. PyTorch's
+compiler is not used when less than two minutes of --all are left.
 """
 
 import argparse
@@ -94,7 +94,7 @@ def resnet50(tiny):
     return model + ["global_avg_pool", linear(inputs, 1000)]
 
 
-# layers, samples of a step, shape of a sample (none: text), classes
+# layers, samples per step, shape of a sample (none: text), classes
 MODELS = {
     "mlp": (mlp, 128, [784], 10),
     "gpt2s": (gpt2, 8, None, None),
@@ -147,7 +147,7 @@ def write(directory, tiny):
 
 
 def run(command, seconds):
-    """The last line of what it prints that is JSON; or why there is none."""
+    """The last line of the output that is JSON, or the reason why there is none."""
     why = ""
     try:
         done = subprocess.run(command, capture_output=True, text=True,
@@ -156,7 +156,7 @@ def run(command, seconds):
         words = [word for word in words if word.strip()]
         failed = words[-1] if words else f"exit code {done.returncode}"
     except subprocess.TimeoutExpired as late:
-        out = (late.stdout or b"").decode()  # bytes, whatever `text` says
+        out = (late.stdout or b"").decode()  # bytes even with text=True
         why = failed = f"not done in {seconds:.0f} s"
     for line in reversed(out.splitlines()):
         if line.startswith("{"):

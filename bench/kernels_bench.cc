@@ -1,6 +1,5 @@
-// How near the CPU's loops come to the memory's speed and its matrix products
-// to the processor's. Read figures against BM_Triad and BM_Gemm of the same
-// run.
+// How close the CPU's loops come to the memory's speed, and its matrix products
+// to the processor's. Compare with BM_Triad and BM_Gemm of the same run.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -13,9 +12,9 @@ namespace tributary {
 namespace {
 
 constexpr int64_t kParameters = 1 << 24;
-constexpr int64_t kTile = 2048;  // as the server sums and updates
+constexpr int64_t kTile = 2048;  // tile size of the server
 
-// Memory of an Ops, filled.
+// An Ops array filled with a value.
 class Array {
  public:
   Array(Ops& ops, int64_t n, float value)
@@ -44,7 +43,7 @@ OptimizerOptions OptionsOf(OptimizerOptions::Kind kind) {
   return options;
 }
 
-// a = b + q c: what a loop over three arrays can reach.
+// a = b + q c: the limit of a loop over three arrays.
 void BM_Triad(benchmark::State& state) {
   std::vector<float> a(kParameters, 0), b(kParameters, 1), c(kParameters, 2);
   float* __restrict out = a.data();
@@ -134,7 +133,8 @@ void BM_GrainSquares(benchmark::State& state) {
 }
 BENCHMARK(BM_GrainSquares)->Unit(benchmark::kMillisecond);
 
-// Sum of `workers` gradients and the update, tile by tile in one pass.
+// Sums the gradients of `workers` workers and updates, tile by tile in one
+// pass.
 void SumAndUpdate(benchmark::State& state, OptimizerOptions::Kind kind) {
   const std::unique_ptr<Ops> ops = CreateCpuOps();
   const int workers = static_cast<int>(state.range(0));
@@ -176,7 +176,7 @@ void BM_SumAndAdam(benchmark::State& state) {
 BENCHMARK(BM_SumAndSgd)->Arg(2)->Unit(benchmark::kMillisecond);
 BENCHMARK(BM_SumAndAdam)->Arg(2)->Arg(8)->Unit(benchmark::kMillisecond);
 
-// Square product: the processor's limit.
+// A square product: the processor's limit.
 void BM_Gemm(benchmark::State& state) {
   const std::unique_ptr<Ops> ops = CreateCpuOps();
   const int64_t n = 1024;

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# The two examples of images and of text, fashion-mnist-cnn and shakespeare-gpt,
-# beside the same jobs in PyTorch (bench/pytorch_job.py), from the same initial
-# weights and over the same batches: first the same losses, to 1e-4, of the
-# first steps, then samples per second of training. Rounds are interleaved;
-# medians and their ratio are printed as a table for docs/benchmarks.md.
+# Compares the examples fashion-mnist-cnn (images) and shakespeare-gpt (text) with
+# the same jobs in PyTorch (bench/pytorch_job.py), with the same initial weights and
+# batches. First checks that the first steps' losses agree to 1e-4, then measures
+# samples per second of training. Rounds are interleaved. Prints medians and their
+# ratio as a table for docs/benchmarks.md.
 #   bench/models_vs_pytorch.sh [ROUNDS]         samples per second
-#   bench/models_vs_pytorch.sh --cpu [ROUNDS]   processor milliseconds a step, of
+#   bench/models_vs_pytorch.sh --cpu [ROUNDS]   processor milliseconds per step of
 #                                               all processes: for busy machines
-#   bench/models_vs_pytorch.sh --learn          both to their end: what is
-#                                               reached and how long it takes
-#   STEPS=3 bench/models_vs_pytorch.sh 1        to try it
-# PyTorch and the worker that has no server (all_reduce among one) run on one and
-# the same core, coordinator and command line on it as well; a worker and a server
-# (1 + 1) may use two. Needs deploy/install-deps.sh --bench and a release build;
-# TRIBUTARY_BIN names another build's programs.
+#   bench/models_vs_pytorch.sh --learn          trains both to their end: final
+#                                               metrics and training time
+#   STEPS=3 bench/models_vs_pytorch.sh 1        a short trial
+# PyTorch and the worker without a server (all_reduce with one rank) run on the same
+# single core, together with the coordinator and the command line. A worker and a
+# server (1 + 1) may use two cores. Needs deploy/install-deps.sh --bench and a
+# release build; TRIBUTARY_BIN names another build's programs.
 set -euo pipefail
 shopt -s inherit_errexit
 cd "$(dirname "$0")/.."
@@ -29,18 +29,18 @@ warmup=10
 compared=5  # steps whose losses are compared
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-results=$scratch/results  # one line a run: job, who, samples per second
+results=$scratch/results  # one line per run: job, program, samples per second
 
 jobs=(fashion-mnist-cnn shakespeare-gpt)
 declare -A steps=([fashion-mnist-cnn]=${STEPS:-300} [shakespeare-gpt]=${STEPS:-120})
 declare -A few_to_test=([fashion-mnist-cnn]=data.test.idx.rows=64
   [shakespeare-gpt]=data.test.text.rows=4)
 declare -A target=([fashion-mnist-cnn]='accuracy >= .885' [shakespeare-gpt]='loss <= 1.97')
-# Their lengths, so that a run of fewer steps keeps the rates.
+# Schedules of fixed length, so that a shorter run keeps the learning rates.
 declare -A schedule=([fashion-mnist-cnn]=constant
   [shakespeare-gpt]='{warmup_cosine: {warmup: 100, total: 1500, eta_min: 3e-4}}')
 alone=(--set strategy=all_reduce --set cluster.servers=0 --set cluster.workers=1)
-served=()  # as the examples stand: a server and a worker
+served=()  # as in the examples: a server and a worker
 
 blas=$(readlink -f /usr/lib/*-linux-gnu/libblas.so.3)
 if [[ $blas != *openblas* ]]; then
@@ -63,14 +63,14 @@ train() {
     { cat "$scratch/log" >&2; return 1; }
 }
 
-# For so many steps of the job as it stands, with hardly a test.
+# Options to train $2 steps of the job with almost no evaluation.
 steps_of() {
   short=(--set "training.steps=$2" --set "training.learning_rate_schedule=${schedule[$1]}"
     --set "${few_to_test[$1]}")
 }
 
-# The weights with which the job begins: those after a step of a rate that
-# changes no float32 (a zero becomes 1e-30 at most).
+# The job's initial weights. They are read after one step with a rate so small that
+# it changes no float32 (a zero becomes at most 1e-30).
 initial_weights() {
   steps_of "$1" 1
   train "$1" "$scratch/initial-$1" -- "${alone[@]}" "${short[@]}" \
@@ -95,7 +95,7 @@ same_losses() {
   echo "$1: $(value parameters <<< "${told%%$'\n'*}") parameters, ${told##*$'\n'}"
 }
 
-# Samples per second after the warm-up, of the run's own record.
+# Samples per second after the warm-up, from the run's own records.
 tributary() {
   local job=$1
   shift
@@ -106,12 +106,12 @@ tributary() {
     awk -v w=$warmup 'NR > w {n += $1; s += $2} END {printf "%.1f\n", n / s}'
 }
 
-# The same of PyTorch, by the job that Tributary has just resolved.
+# Samples per second of PyTorch for the job that Tributary has just resolved.
 rival() {
   pytorch "$scratch/run" "$1" --warmup $warmup | value samples_per_second
 }
 
-# record JOB WHO COMMAND...: what the command prints.
+# record JOB WHO COMMAND...: records what the command prints.
 record() {
   local rate
   rate=$("${@:3}")
@@ -121,7 +121,7 @@ machine() {
   echo "$(lscpu | sed -n 's/^Model name: *//p' | head -1), $(nproc) cores, $(git describe --always --dirty), $(date -u +%F)"
 }
 
-# table FORMAT: medians of the results and their ratios.
+# table FORMAT: prints medians of the results and their ratios.
 table() {
   echo "| job | PyTorch | all_reduce, 1 worker | ratio | 1 server, 1 worker | ratio |"
   echo "| --- | --- | --- | --- | --- | --- |"
@@ -142,13 +142,13 @@ table() {
     }'
 }
 
-# cpu_of FUNCTION JOB STEPS ...: seconds of processor time, children included.
+# cpu_of FUNCTION JOB STEPS ...: seconds of processor time, including children.
 cpu_of() {
   local TIMEFORMAT='%3U %3S'
   { time "$@" > /dev/null 2> "$scratch/errors"; } 2>&1 | awk '{print $1 + $2}'
 }
-# cpu_a_step FUNCTION JOB ...: milliseconds, by the difference between a short run
-# and a long one, which starting up, reading the data and testing are no part of.
+# cpu_a_step FUNCTION JOB ...: milliseconds per step, from the difference between a
+# short and a long run, which excludes start-up, reading the data and evaluation.
 cpu_a_step() {
   local short_run long_run n=${steps[$2]}
   short_run=$(cpu_of "$1" "$2" $warmup "${@:3}")
@@ -194,7 +194,7 @@ summary() {
     "$scratch/run/summary.json"
 }
 
-# Each example as it stands, to its end, and PyTorch likewise; ends with 1 where
+# Trains each example to its end with Tributary and with PyTorch; returns 1 when
 # Tributary misses a target.
 reach() {
   local job metric reached missed=0 told

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Runs a command in a network namespace of its own whose loopback uses TCP
-# cubic: where bbr is the default it paces loopback, and every figure shrinks by
-# a third. Needs root; the namespace ends with the command.
+# Runs a command in a network namespace of its own whose loopback uses TCP cubic.
+# Where bbr is the default, it paces the loopback and reduces every rate by a
+# third. Needs root; the namespace ends with the command.
 #   bench/netns_cubic.sh COMMAND [ARGUMENT...]
 set -euo pipefail
 [ $# -gt 0 ] || { sed -n '2,5s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 
-# The sysctl that chooses the algorithm is refused inside a namespace where
-# cubic is not on the allowed list; a route's attribute is not.
+# Inside a namespace, the sysctl that selects the algorithm fails if cubic is not on
+# the allowed list; a route's attribute works.
 exec unshare --net bash -euo pipefail -c '
   ip link set lo up
   for destination in 127.0.0.0/8 127.0.0.1; do

@@ -76,8 +76,8 @@ ROUNDS = 12
 
 
 def unevenness(flows, excess):
-    """The slowest flow has an even share over 1 + u (flows - 1) until the others
-    are done: the answers' excess is (D - 1) (1 - share) / (D - share)."""
+    """The slowest flow has its even share divided by 1 + u (flows - 1) until the
+    others are done: the answers' excess is (D - 1) (1 - share) / (D - share)."""
     share = (flows - 1 - excess * flows) / (flows - 1 - excess)
     return (1 / max(share, 1e-3) - 1) / (flows - 1)
 
@@ -105,7 +105,7 @@ def measure_flows(grid):
 
 
 def cpu_seconds():
-    """Of all children that have ended, and of the kernel's network."""
+    """CPU seconds of all ended children and of the kernel's network code."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     with open("/proc/stat", encoding="utf-8") as stat:
         softirq = int(stat.readline().split()[7])
@@ -124,7 +124,7 @@ def cpu_of_a_step(grid, cell, few=20, many=120):
 
 
 def measure_cpu(grid):
-    rows = []  # bytes' ends, messages' ends, seconds
+    rows = []  # ends of bytes, ends of messages, seconds
     for model in plan_grid.MODELS:
         alone = cpu_of_a_step(
             grid, plan_grid.Cell(1000, 1, model, "all_reduce", 0))
@@ -139,7 +139,7 @@ def measure_cpu(grid):
             print(f"{model}, {workers} workers, {servers} servers: "
                   f"{sent / 1e6:.2f} MB and {messages} messages take "
                   f"{seconds * 1e3:.1f} ms", flush=True)
-    # The least sum of squared relative errors, of two unknowns.
+    # Minimizes the sum of squared relative errors over two unknowns.
     a = [(b / s, m / s) for b, m, s in rows]
     bb = sum(x * x for x, _ in a)
     bm = sum(x * y for x, y in a)

@@ -40,14 +40,14 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 PREFIX = "10.77.0."  # the hosts' names are their addresses
-BURST = "256KiB"  # of shaped_hosts.sh
+BURST = "256KiB"  # as in shaped_hosts.sh
 COORDINATOR, FIRST_SERVER, FIRST_WORKER = 1, 2, 6
 SERVER_HOSTS = 4
 HOSTS = 9
 ROWS = 2048
-CLEAR_GAP = 0.15  # a winner by less is none
+CLEAR_GAP = 0.15  # a smaller lead does not count as a win
 
-# Wide layers, of which a step sends 0.8 and 7.5 MB each way.
+# Wide layers; a step sends 0.8 or 7.5 MB in each direction.
 MODELS = {
     "small": [784, 256, 10],
     "large": [784, 1024, 1024, 10],
@@ -71,8 +71,8 @@ cluster: {{servers: {servers}, workers: {workers}}}
 device: cpu
 """
 
-# Blocks of 256 KiB over all servers let the new weights come down while
-# gradients go up.
+# With blocks of 256 KiB on all servers, new weights are received while gradients
+# are still being sent.
 BLOCK = 256 * 1024
 SERVERS = "{parameter_server: {bucket_bytes: 256KiB}}"
 STRATEGIES = {
@@ -84,7 +84,7 @@ STRATEGIES = {
                 "micro_batches: 4, schedule: 1f1b}}",
 }
 
-# As `tributary compare` names them.
+# The names that `tributary compare` uses.
 NAMES = {
     "parameter_server": "parameter_server",
     "all_reduce": "all_reduce",
@@ -97,7 +97,7 @@ Cell = collections.namedtuple("Cell", "rate workers model strategy servers")
 
 
 def write_data(folder):
-    """Images of noise: how long a step takes does not depend on them."""
+    """Images of noise, because the time of a step does not depend on them."""
     noise = random.Random(1)
     (folder / "images.idx").write_bytes(
         struct.pack(">IIII", 0x803, ROWS, 28, 28) + noise.randbytes(ROWS * 784))
@@ -157,7 +157,7 @@ class Grid:
             **options)
 
     def measure_latency(self):
-        """One way between two hosts, over an idle link."""
+        """Latency in one direction between two hosts, over an idle link."""
         far = self.on(FIRST_SERVER, self.bin / "tributary-worker",
                       "--serve-links", f"{PREFIX}{FIRST_SERVER}:7079",
                       stdout=subprocess.PIPE)
@@ -171,8 +171,8 @@ class Grid:
         return measured["latency"]
 
     def measure_compute(self, cell):
-        """How fast workers compute what one has of the batch, one on each core
-        at once."""
+        """Measures how fast workers compute one worker's share of the batch, with
+        one worker on each core at once."""
         rows = 256 // cell.workers
         if (cell.model, rows) not in self.compute:
             job = write_job(self.folder, cell._replace(
@@ -190,7 +190,7 @@ class Grid:
     # ---- one comparison
 
     def knowledge(self, cell):
-        """What a prediction starts from, as options."""
+        """The inputs of a prediction, as options."""
         return ["--measurement", self.measure_compute(cell),
                 "--bandwidth", f"{cell.rate}Mbit",
                 "--latency", f"{self.latency * 1e6:.1f}us", "--burst", BURST,
@@ -205,13 +205,13 @@ class Grid:
         return json.loads(done.stdout)["own"]
 
     def steps(self, cells):
-        """So many that the runs take --seconds on average, within reason."""
+        """Number of steps for --seconds per run on average, within limits."""
         whole = sum(self.predict(cell)["step_seconds"] for cell in cells)
         return max(6, min(200, int(self.options.seconds * len(cells) / whole)))
 
     def tributary(self, command, cell, *options):
-        """Runs it on the first host, servers and workers on the others, and
-        leaves what it writes in `run`."""
+        """Runs the command on the first host, servers and workers on the others,
+        and leaves its output in `run`."""
         shutil.rmtree(self.folder / "run", ignore_errors=True)
         hosts = lambda first, count: ",".join(
             f"{PREFIX}{first + i}" for i in range(count))
@@ -226,7 +226,7 @@ class Grid:
             try:
                 code = process.wait(timeout=900)
             except subprocess.TimeoutExpired:
-                process.kill()  # and the kernel all that it has started
+                process.kill()  # the kernel kills its children
                 process.wait()
                 code = "a timeout"
         if code != 0:
@@ -234,7 +234,7 @@ class Grid:
                                (self.folder / "log").read_text()[-2000:])
 
     def compare(self, cells, steps):
-        """Runs cells that differ in strategy and servers alone. The rows of
+        """Runs cells that differ only in strategy and servers. Returns the rows of
         compare.json by cell."""
         servers = sorted({c.servers for c in cells if c.servers})
         # The job's own strategy keeps its settings.
@@ -256,7 +256,7 @@ class Grid:
         run = pathlib.Path(row["run_directory"])
         lines = [json.loads(line) for line in
                  (run / "metrics.jsonl").read_text().splitlines()]
-        lines = lines[min(3, len(lines) // 4 + 1):]  # the first ones warm up
+        lines = lines[min(3, len(lines) // 4 + 1):]  # drops the warm-up steps
         seconds = [line["step_seconds"] for line in lines]
         prediction = json.loads((run / "prediction.json").read_text())
         return {
@@ -302,7 +302,7 @@ class Grid:
                       f"{r['predicted'] * 1e3:.1f}", flush=True)
 
     def predict_anew(self, records):
-        """With the measurements that each record holds."""
+        """Repeats the predictions with the measurements in each record."""
         for record in records:
             cell = Cell(**record["cell"])
             self.latency = record["latency"]
@@ -327,17 +327,17 @@ def winner(steps):
 
 
 def gap(steps):
-    """By how much the second best takes longer."""
+    """The relative lead of the fastest over the second fastest."""
     best, second = sorted(steps.values())[:2]
     return second / best - 1
 
 
 def score(groups):
-    """Of the groups of strategies that have a clear winner, how many the plan
-    gets right. groups: (measured, predicted) by strategy."""
+    """For how many groups of strategies with a clear winner the plan predicts the
+    winner. groups: (measured, predicted) by strategy."""
     clear = [(m, p) for m, p in groups if len(m) > 1 and gap(m) > CLEAR_GAP]
     right = sum(winner(m) == winner(p) for m, p in clear)
-    # What following the plan costs where it errs.
+    # The loss of following the plan where it is wrong.
     worst = max((m[winner(p)] / min(m.values()) - 1 for m, p in groups),
                 default=0)
     share = f"{right / len(clear):.0%}" if clear else "-"
@@ -355,7 +355,7 @@ def milliseconds(seconds):
 
 
 def steps_of(runs, keep):
-    """Measured and predicted seconds by strategy, of the cells to keep."""
+    """Measured and predicted seconds by strategy, for cells where keep(cell)."""
     return tuple({name(c): r[key] for c, r in runs.items() if keep(c)}
                  for key in ("measured", "predicted"))
 
@@ -396,7 +396,7 @@ def report(records):
             for runs in groups.values()
             for n in sorted({c.servers for c in runs if c.servers})])
 
-    # Sharded is all-reduce again, as far as the network goes.
+    # For the network, sharded is the same as all-reduce.
     def replicated(cell):
         return cell.strategy in ("parameter_server", "all_reduce")
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""One rank of the rival: an MLP on Fashion-MNIST under PyTorch DDP with gloo.
+"""One rank of the comparison program: an MLP on Fashion-MNIST under PyTorch DDP, gloo.
 
 Prints milliseconds per step as "ms_per_step=... loss=...". World size 1 trains
 without DDP. One thread a rank; Debian's python3-torch on OpenBLAS. PyTorch runs
@@ -22,7 +22,7 @@ from torch import nn
 
 
 def read_idx(path):
-    """IDX: two zero bytes, type, rank, big-endian extents, then the bytes."""
+    """Reads IDX: two zero bytes, type, rank, big-endian extents, then the bytes."""
     with gzip.open(path) as file:
         raw = file.read()
     rank = raw[3]
@@ -69,7 +69,7 @@ def main():
                  else torch.optim.Adam(model.parameters(), foreach=True))
     loss_function = nn.CrossEntropyLoss()
 
-    # Sharded as DistributedSampler does it, in the order of the file.
+    # Sharded as by DistributedSampler, in the file's order.
     images = images[options.rank::options.world].contiguous()
     labels = labels[options.rank::options.world].contiguous()
     batches_in_epoch = len(images) // options.batch

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The rival of bench/gpu_models.py: a job's layers in PyTorch on one device.
+"""PyTorch's part of bench/gpu_models.py: a job's layers in PyTorch on one device.
 
 usage: bench/pytorch_gpu.py JOB.yaml [--precision float32|bfloat16]
            [--device cuda|cpu] [--steps 30] [--eager]
@@ -189,7 +189,7 @@ def main():
         compiled = torch.compile(loss_of)
         told["compiled_ms"], told["loss"] = time_steps(
             step_with(compiled), options.device, options.steps)
-    except Exception as error:  # a compiler that is absent is no failure
+    except Exception as error:  # a missing compiler is not a failure
         told["not_compiled"] = str(error).splitlines()[0][:200]
     print(json.dumps(told))
 

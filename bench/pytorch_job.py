@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The rival of a whole job: trains its CNN or GPT in PyTorch as the job says.
+"""Trains a job's CNN or GPT in PyTorch, as the job file says, for comparison.
 
 usage: bench/pytorch_job.py JOB.yaml WEIGHTS.safetensors [--steps N]
            [--warmup W] [--evaluate] [--compare METRICS.jsonl]
@@ -29,7 +29,7 @@ from torch.nn import functional
 
 from read_weights import read_idx, read_safetensors
 
-TOLERANCE = 1e-4  # of a step's loss: float32 sums in another order
+TOLERANCE = 1e-4  # of a step's loss, because float32 sums have another order
 BITS = (1 << 64) - 1
 
 
@@ -48,7 +48,7 @@ def shuffled(rows, seed, epoch):
     key = int(mix(key + epoch * golden & BITS)[0])
     i = numpy.arange(rows - 1, 0, -1, dtype=numpy.uint64)
     draws = mix(numpy.uint64(key) + i * numpy.uint64(0xD1B54A32D192ED03))
-    # The upper 64 bits of draw * (i + 1), in halves.
+    # The upper 64 bits of draw * (i + 1), computed from halves.
     half, low = numpy.uint64(32), numpy.uint64(0xFFFFFFFF)
     j = ((draws >> half) * (i + 1) + ((draws & low) * (i + 1) >> half)) >> half
     order = list(range(rows))
@@ -58,7 +58,7 @@ def shuffled(rows, seed, epoch):
 
 
 def chosen(values, source):
-    """Rows first_row and on, so many as the source wants."""
+    """The rows that the source selects: `rows` rows from first_row on."""
     first, rows = source["first_row"], source["rows"]
     return values[first:first + rows if rows else None]
 
@@ -146,7 +146,7 @@ def optimizer_of(job, model):
 
 
 def schedule_of(job, rate):
-    """Step, from 0, to the learning rate (docs/formats.md)."""
+    """Returns a function from step (from 0) to learning rate (docs/formats.md)."""
     (kind, spec), = job["training"]["learning_rate_schedule"].items()
     if kind == "constant":
         return lambda step: rate
@@ -163,14 +163,14 @@ def schedule_of(job, rate):
 
 
 def clip(parameters, bound):
-    """clip_grad_norm_, which 1.13 has one tensor at a time, over all at once."""
+    """clip_grad_norm_ over all tensors at once; PyTorch 1.13 does one at a time."""
     gradients = [p.grad for p in parameters]
     norm = torch.stack(torch._foreach_norm(gradients)).norm()
     torch._foreach_mul_(gradients, min(1.0, bound / (norm.item() + 1e-6)))
 
 
 def train(job, model, data, steps, warmup):
-    """Losses of all steps, seconds and samples of those after the warm-up."""
+    """Losses of all steps; seconds and samples of the steps after the warm-up."""
     parameters = list(model.parameters())
     optimizer = optimizer_of(job, model)
     schedule = schedule_of(job, optimizer.defaults["lr"])
@@ -209,7 +209,7 @@ def evaluate(model, data):
 
 
 def compare(losses, path):
-    """Whether the first steps' losses are Tributary's."""
+    """Whether the first steps' losses agree with Tributary's."""
     with open(path, encoding="utf-8") as file:
         theirs = [json.loads(line)["loss"] for line in file]
     distance = max(abs(a - b) for a, b in zip(losses, theirs, strict=True))

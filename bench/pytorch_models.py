@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The rival of the presets: a CNN and a GPT under PyTorch, one process.
+"""Tributary's presets in PyTorch for comparison: a CNN and a GPT, one process.
 
 Prints milliseconds per step as "ms_per_step=...": forward, cross entropy,
 backward, Adam. One thread; Debian's python3-torch on OpenBLAS. PyTorch runs at
@@ -22,8 +22,8 @@ from torch.nn import functional
 
 
 def cnn():
-    """Tributary's preset. Channels last: oneDNN's convolutions and the pools are
-    half again as fast so, and a ReLU in place spares a pass over memory."""
+    """Tributary's preset. With channels last, oneDNN's convolutions and the pools are
+    half again as fast, and an in-place ReLU saves a pass over memory."""
     return nn.Sequential(
         nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(inplace=True), nn.MaxPool2d(2),
         nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(inplace=True), nn.MaxPool2d(2),
@@ -32,9 +32,9 @@ def cnn():
 
 
 class Attention(nn.Module):
-    """The fastest of what PyTorch 1.13 has on CPU: it has no fused
+    """The fastest form in PyTorch 1.13 on CPUs, which has no fused
     scaled_dot_product_attention there, and nn.MultiheadAttention scales and
-    masks in passes of their own, which baddbmm does within the product."""
+    masks in separate passes; baddbmm does that within the product."""
 
     def __init__(self, dim, heads, length):
         super().__init__()

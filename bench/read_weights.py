@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""Reads a run's final weights without any code of Tributary and judges them.
+"""Reads a run's final weights without any code of Tributary and checks them.
 
 usage: bench/read_weights.py RUN_DIRECTORY [LOGITS.npy]
 
 Evaluates the test set (IDX files) in PyTorch, float32, and in numpy, float64,
-and compares the accuracy with the run's own, which summary.json tells, and the
+and compares the accuracy with the run's own in summary.json, and the
 logits with those that run_logits (bench/run_logits.cc) wrote. Needs
 Debian's python3-torch and python3-yaml.
 """
@@ -21,7 +21,7 @@ import yaml
 
 
 def read_safetensors(path):
-    """Eight bytes of length, a JSON header, then the tensors' bytes."""
+    """Reads eight bytes of length, a JSON header, then the tensors' bytes."""
     raw = pathlib.Path(path).read_bytes()
     end = 8 + int.from_bytes(raw[:8], "little")
     header = json.loads(raw[8:end])
@@ -39,7 +39,7 @@ def read_idx(path):
 
 
 def kind_and_spec(layer):
-    """A layer of the job file: `relu`, or `linear: {in: 784, out: 10}`."""
+    """One layer of the job file: `relu`, or `linear: {in: 784, out: 10}`."""
     if isinstance(layer, str):
         return layer, {}
     (kind, spec), = layer.items()

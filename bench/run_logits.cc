@@ -1,5 +1,5 @@
-// Writes what Tributary's own model computes with a run's final weights on the
-// test set, so that other programs can compare (bench/read_weights.py).
+// Computes the logits of a run's final weights on the test set with Tributary's
+// own model, so that other programs can compare theirs (bench/read_weights.py).
 //   run_logits RUN_DIRECTORY LOGITS.npy
 #include <cstdio>
 #include <string>

@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# Hosts out of network namespaces: each with one link, limited each way, into one
-# switch (a bridge in a namespace of its own). Nothing is added to the machine's
-# own network. Wants root, iproute2 and the kernel's tbf.
+# Simulates hosts by network namespaces. Each has one link, limited in both
+# directions, to one switch (a bridge in a namespace of its own). The machine's own
+# network does not change. Needs root, iproute2 and the kernel's tbf.
 #   bench/shaped_hosts.sh up N RATE [PREFIX]   hosts PREFIX1..PREFIXN at
 #                                              10.77.0.1..N; RATE as 200mbit
 #   bench/shaped_hosts.sh rate RATE [PREFIX]   another rate for all links
 #   bench/shaped_hosts.sh down [PREFIX]
 #   ip netns exec PREFIX2 COMMAND              run something on host 2
-# A burst of 256 KB lets packets of 64 KB, as TCP hands them to the link, through
-# whole. TCP uses cubic: where bbr is the default it would pace by itself.
+# A burst of 256 KB lets packets of 64 KB, TCP's largest, pass at once. Uses TCP
+# cubic, because bbr, where it is the default, would pace by itself.
 set -euo pipefail
 
 burst=256kb
 limits() { echo "tbf rate $1 burst $burst latency 50ms"; }
 
-# Ports of the switch, p1 ... pN.
+# The switch's ports: p1 ... pN.
 ports() { ip -n "${1}sw" -o link show master br0 | sed 's/.*: \(p[0-9]*\)@.*/\1/'; }
 
 up() { # N RATE PREFIX
@@ -30,7 +30,7 @@ up() { # N RATE PREFIX
     ip -n "${3}sw" link set "p$i" up
     ip -n "$3$i" addr add "10.77.0.$i/24" dev eth0
     ip -n "$3$i" link set eth0 up
-    # Up: what leaves the host. Down: what leaves the switch's port.
+    # Up: limits what leaves the host. Down: limits what leaves the switch's port.
     # shellcheck disable=SC2046  # words of the limit
     tc -n "$3$i" qdisc add dev eth0 root $(limits "$2")
     # shellcheck disable=SC2046

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Milliseconds of the training step of one process on one core, without
-# communication: Tributary over PyTorch, in turns so that both meet the same
-# machine, the same model, batch, optimizer and BLAS.
+# Milliseconds of a single-process training step on one core, without communication:
+# Tributary and PyTorch alternate, so that both run under the same conditions, with
+# the same model, batch, optimizer and BLAS.
 #   bench/step_vs_pytorch.sh [ROUNDS [sgd|adam [mlp1024|mlp16m]]]
 #   bench/step_vs_pytorch.sh ROUNDS adam cnn|gpt
 # Needs deploy/install-deps.sh --bench and a release build with

@@ -36,7 +36,7 @@ LIMIT_SECONDS = 90
 
 
 class Run:
-    """One job by hand: a coordinator, two servers, four workers."""
+    """One job with daemons: a coordinator, two servers, four workers."""
 
     def __init__(self, options, folder, sync, slow):
         self.bin, self.processes = options.bin, []

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What every strategy makes of every kind of model, as two tables.
+"""Results of every strategy with every kind of model, as two tables.
 
 usage: bench/strategy_tables.py [BUILD]      BUILD: default build/release
 

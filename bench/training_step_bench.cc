@@ -1,6 +1,6 @@
-// A worker's training step with nobody else: forward, loss, backward and the
-// optimizer's update of every parameter, on one thread. Its rival is
-// bench/pytorch_ddp.py in a world of one, or bench/pytorch_models.py.
+// A training step of a single worker: forward, loss, backward and the
+// optimizer's update of every parameter, on one thread. Compare with
+// bench/pytorch_ddp.py with one process, or with bench/pytorch_models.py.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@
 namespace tributary {
 namespace {
 
-constexpr int kBatches = 64;  // as many as leave the caches
+constexpr int kBatches = 64;  // more than fit the caches
 
 using Widths = std::vector<int64_t>;
 const Widths kMlp1024 = {784, 1024, 1024, 10};
@@ -39,8 +39,8 @@ v1::ModelSpec Perceptron(const Widths& widths) {
   return spec;
 }
 
-// What is trained: a model and the shape of its batches. The presets are those
-// of bench/pytorch_models.py.
+// The model to train and the shape of its batches. The presets are those of
+// bench/pytorch_models.py.
 struct Task {
   v1::ModelSpec model;
   Shape sample;
@@ -53,7 +53,7 @@ Task PerceptronTask(const Widths& widths) {
   return {Perceptron(widths), {widths.front()}};
 }
 
-// The layers of `yaml`, from a job whose data are made up.
+// The layers of the preset `yaml`, from a job with generated data.
 v1::ModelSpec Preset(const std::string& yaml, const std::string& data) {
   const auto job =
       ParseJob("model: " + yaml + "\ndata: {train: {synthetic: " + data +
@@ -66,7 +66,7 @@ v1::ModelSpec Preset(const std::string& yaml, const std::string& data) {
   std::abort();
 }
 
-// A model with its loss, its optimizer's states and batches of some pattern.
+// A model with its loss, its optimizer's states and batches of patterned data.
 class Step {
  public:
   Step(const Task& task, OptimizerOptions::Kind kind)
@@ -151,7 +151,7 @@ class Step {
 void RunSteps(benchmark::State& state, const Task& task,
               OptimizerOptions::Kind kind) {
   Step step(task, kind);
-  step.Run();  // pages and caches
+  step.Run();  // warms up pages and caches
   for (auto _ : state) step.Run();
 }
 

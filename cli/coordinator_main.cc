@@ -1,5 +1,5 @@
-// tributary-coordinator: leads a job whose servers and workers are started
-// elsewhere.
+// tributary-coordinator: coordinates a job whose servers and workers are
+// started elsewhere.
 #include <memory>
 #include <string>
 #include <utility>

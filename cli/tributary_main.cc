@@ -1,4 +1,4 @@
-// tributary: the command for people.
+// tributary: the command-line tool for users.
 #include "cli/terminal/command_line.h"
 
 int main(int argc, char** argv) {

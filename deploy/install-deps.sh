@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs what Tributary needs from Debian 12's own archive and says why.
-# Asks dpkg first: where everything is there, it does nothing and needs neither
-# root nor the network.
+# Installs Tributary's dependencies from Debian 12's own archive and says why each
+# is needed. Asks dpkg first: when everything is installed, it does nothing and
+# needs neither root nor the network.
 set -euo pipefail
 
 usage() {
@@ -22,7 +22,7 @@ Runs as root or with sudo. Debian 12 is what it is tested on.
 TXT
 }
 
-# One line a package: group, name, reason.
+# One line per package: group, name, reason.
 packages() {
   cat <<'TXT'
 build g++ the C++20 compiler
@@ -95,14 +95,14 @@ as_root() {
   fi
 }
 
-# Prints "name reason" of every wanted package, each name once.
+# Prints "name reason" for every wanted package, each name once.
 wanted() {
   packages | while read -r group name reason; do
     case $groups in *" $group "*) echo "$name $reason" ;; esac
   done | awk '!seen[$1]++'
 }
 
-# Of the lines on stdin, those whose package is not installed.
+# Prints the lines of stdin whose package is not installed.
 missing() {
   local installed
   installed=" $(dpkg-query -W -f='${db:Status-Status} ${Package}\n' 2> /dev/null |
@@ -126,15 +126,16 @@ TXT
 
 install() {
   local names=("$@") quiet=(-qq -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300)
-  # A failing third-party list must not stop packages that Debian's own has.
+  # A failing third-party repository must not stop the installation of Debian's
+  # packages.
   as_root env DEBIAN_FRONTEND=noninteractive apt-get "${quiet[@]}" update ||
     echo "install-deps: apt-get update failed, trying the lists at hand" >&2
   as_root env DEBIAN_FRONTEND=noninteractive apt-get "${quiet[@]}" install -y \
     --no-install-recommends "${names[@]}" > /dev/null || explain_failure
 }
 
-# PyTorch takes whatever libblas.so.3 is; the reference BLAS is many times
-# slower than OpenBLAS, and a comparison with it would be worth nothing.
+# PyTorch uses whatever provides libblas.so.3. The reference BLAS is many times
+# slower than OpenBLAS, so a comparison with it would be meaningless.
 choose_openblas() {
   local triplet library link target
   triplet=$(g++ -print-multiarch)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds Tributary and trains its first example: two
-# worker processes learn Fashion-MNIST and push gradients to two servers.
+# Installs missing packages, builds Tributary and trains its first example: two
+# workers learn Fashion-MNIST and push gradients to two servers.
 #   deploy/quickstart.sh [FURTHER ARGUMENTS FOR tributary train]
 set -euo pipefail
 cd "$(dirname "$0")/.."

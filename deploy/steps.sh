@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# Sourced by the scripts that build: timed parts, and as many jobs as fit.
+# Sourced by build scripts: timed parts, and a number of parallel jobs that fits
+# memory.
 
 # Compiling a source that includes gRPC takes up to a gigabyte.
 jobs_that_fit() {
@@ -16,7 +17,8 @@ part_names=()
 part_seconds=()
 current_part=
 
-# part NAME COMMAND...: runs the command; where it fails, the script ends.
+# part NAME COMMAND...: runs the command and measures its time; a failure ends the
+# script.
 part() {
   local start=$SECONDS
   current_part=$1
@@ -28,7 +30,7 @@ part() {
   current_part=
 }
 
-# Minutes of each part so far, and the part that failed, if one did.
+# Prints the minutes of each part so far, and the failed part, if any.
 print_parts() {
   local i total=0
   printf '\n'

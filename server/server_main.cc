@@ -11,7 +11,8 @@
 
 namespace {
 
-// The least that a job of one server and one worker needs.
+// The smallest number of open files that a job of one server and one worker
+// needs.
 constexpr uint64_t kFewestFiles = 16;
 
 }  // namespace

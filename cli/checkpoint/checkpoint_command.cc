@@ -79,8 +79,8 @@ int List(const std::string& path) {
   return kExitDone;
 }
 
-// Being written, or left behind half-written: not a checkpoint that could be
-// damaged.
+// True for a checkpoint that is being written or was left incomplete. It cannot
+// count as damaged.
 bool HasNoManifest(const CheckpointInfo& info) {
   return absl::IsNotFound(info.status) && info.manifest.files_size() == 0;
 }
@@ -100,7 +100,7 @@ int Verify(const std::string& path) {
     TRIBUTARY_FAILPOINT("verify-before-read");
     const std::vector<FileReport> reports = VerifyCheckpoint(info.path);
     const bool ok = IsWhole(reports);
-    // A run removes the manifest first.
+    // A run that deletes a checkpoint removes the manifest first.
     if (!ok && place->is_directory && !HasManifest(info)) {
       printf("%s: removed meanwhile, passed over\n", info.path.c_str());
       continue;

@@ -122,7 +122,7 @@ void CompareElements(const float* a, const float* b, int64_t n,
     double relative = kInfinity;
     if (std::isfinite(a[i]) && std::isfinite(b[i])) {
       absolute = std::abs(double{a[i]} - double{b[i]});
-      // Zeros of two signs differ by nothing.
+      // Zeros with different signs have a difference of 0.
       relative = absolute == 0 ? 0
                                : absolute / std::max(std::abs(double{a[i]}),
                                                      std::abs(double{b[i]}));

@@ -8,14 +8,15 @@
 
 namespace tributary {
 
-// A tensor of a checkpoint as people call it, and as CheckpointReader does.
+// A tensor of a checkpoint, by its name for people and by its indices for
+// CheckpointReader.
 struct CheckpointTensor {
-  ParameterSpec spec;  // a state is "optimizer.STATE.PARAMETER"
+  ParameterSpec spec;  // a state is named "optimizer.STATE.PARAMETER"
   int tensor = 0;
   int parameter = 0;
 };
 
-// The weights in the model's order, then each state in that order.
+// The weights in the model's order, then each state in the same order.
 inline std::vector<CheckpointTensor> TensorsOf(const CheckpointReader& reader,
                                                bool with_state) {
   std::vector<CheckpointTensor> tensors;

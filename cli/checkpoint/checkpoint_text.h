@@ -8,12 +8,12 @@
 
 namespace tributary {
 
-// Checkpoints for a person.
+// Text about checkpoints for people.
 
-// A table, newest first; why the incomplete ones are none stands in their line.
+// A table, newest first; an incomplete checkpoint's line says what is missing.
 std::string ListText(const std::vector<CheckpointInfo>& checkpoints);
 
-// One line when every report is OK; else a line for each damage.
+// One line when every report is OK; otherwise one line per damaged file.
 std::string VerifyText(const std::string& folder,
                        const std::vector<FileReport>& reports);
 

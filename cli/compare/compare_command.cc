@@ -103,8 +103,8 @@ void PrintJobs(const CompareJobs& jobs) {
   for (const std::string& note : jobs.notes) absl::PrintF("%s\n", note);
 }
 
-// What the cost model says of each job, before anything runs. What it cannot
-// say is noted.
+// Predicts each job with the cost model before any job runs. A failed
+// prediction becomes a note.
 std::vector<std::string> Predict(const CompareOptions& options,
                                  const Hosts& hosts, CompareJobs* jobs) {
   if (options.no_prediction) return {};
@@ -118,8 +118,8 @@ std::vector<std::string> Predict(const CompareOptions& options,
   return {};
 }
 
-// Trains one after the other; returns the first exit code that is not 0. Ends
-// at an interrupt. predictions: none, or one for each job.
+// Trains one job after the other; returns the first exit code that is not 0.
+// Stops at an interrupt. predictions: empty, or one for each job.
 int RunAll(const CompareJobs& jobs, const std::vector<std::string>& predictions,
            const std::string& folder, const CompareOptions& options,
            const Hosts& hosts) {

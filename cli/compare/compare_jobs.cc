@@ -12,7 +12,8 @@
 namespace tributary {
 namespace {
 
-// The job without what disturbs a measurement or only some strategies can do.
+// The job without settings that disturb a measurement or that only some
+// strategies support.
 v1::JobSpec Neutral(const v1::JobSpec& job) {
   v1::JobSpec neutral = job;
   if (job.data().batch_size() > 0) {
@@ -42,7 +43,7 @@ class Maker {
     }
     v1::JobSpec job = job_;
     std::vector<std::string> overrides;
-    if (choice.name != own_name_) {  // the job's own keeps all its settings
+    if (choice.name != own_name_) {  // the job's own is run unchanged
       ClearStrategyCuts(&job);
       overrides = choice.overrides;
     }
@@ -81,7 +82,7 @@ class Maker {
   const bool many_servers_;
 };
 
-// The job's own first.
+// The strategies to run; by default the job's own first.
 absl::StatusOr<std::vector<StrategyChoice>> Choices(
     const CompareJobsOptions& options, const std::string& own_name,
     int workers) {
@@ -125,7 +126,7 @@ absl::StatusOr<CompareJobs> MakeCompareJobs(const CompareJobsOptions& options) {
         } else if (options.strategies.empty()) {
           made.notes.push_back(
               absl::StrCat("left out: ", job.status().message()));
-          break;  // other numbers of servers do not help
+          break;  // another number of servers would not help
         } else {
           return job.status();
         }

@@ -9,29 +9,29 @@
 
 namespace tributary {
 
-// What a comparison runs: jobs that see the same batches in the same order from
-// the same initial weights, however many workers they have.
+// The jobs of a comparison. They start from the same initial weights and see
+// the same batches in the same order, whatever their number of workers.
 struct CompareJob {
   std::string name;    // of the strategy
-  std::string folder;  // within the comparison's
+  std::string folder;  // within the comparison's directory
   v1::JobSpec job;     // resolved
 };
 
 struct CompareJobs {
   std::vector<CompareJob> jobs;    // the single process first
-  std::vector<std::string> notes;  // what was left out, and why
+  std::vector<std::string> notes;  // which jobs were left out, and why
 };
 
 struct CompareJobsOptions {
-  v1::JobSpec job;  // resolved; samples per worker become those of all workers
+  v1::JobSpec job;  // resolved; batch_size becomes global_batch_size
   std::vector<StrategyChoice>
       strategies;            // empty: the job's own and all others
   std::vector<int> workers;  // empty: the job's
-  std::vector<int> servers;  // empty: the job's, or one
+  std::vector<int> servers;  // empty: the job's, at least one
 };
 
-// InvalidArgument: a strategy that was asked for cannot run the job so. Of
-// those by default it is left out, with a note.
+// InvalidArgument: a requested strategy cannot run the job. A default strategy
+// that cannot is left out, with a note.
 absl::StatusOr<CompareJobs> MakeCompareJobs(const CompareJobsOptions& options);
 
 }  // namespace tributary

@@ -12,7 +12,8 @@
 namespace tributary {
 namespace {
 
-// The fewest and the most samples that a worker computes at once.
+// The smallest and the largest number of samples that a worker computes at
+// once.
 std::vector<int64_t> RowsToMeasure(const CompareJobs& jobs) {
   int64_t fewest = INT64_MAX, most = 1;
   for (const CompareJob& job : jobs.jobs) {

@@ -10,13 +10,13 @@
 
 namespace tributary {
 
-// Predicts a step of each job of a comparison; what the options do not say of
-// links and of computing is measured first, which takes some seconds. Without
-// hosts all processes share this machine's cores; with hosts the first worker's
-// computes, and its link to another one counts for all. Returns what
-// prediction.json holds, for each job; empty: the model cannot tell.
-// job_path, overrides: of the job file that they come from. Errors as
-// FindCostBasis'. Interrupts::Install comes first.
+// Predicts the step time of each job of a comparison. Speeds of links and
+// computing that the options do not give are measured first, which takes some
+// seconds. Without hosts all processes share this machine's cores. With hosts,
+// the first worker's host is measured, and its link to another host stands for
+// every link. Returns the contents of prediction.json for each job; empty: the
+// model cannot predict it. job_path and overrides: the job file of these jobs.
+// Errors as FindCostBasis. Call Interrupts::Install first.
 absl::StatusOr<std::vector<std::string>> PredictJobs(
     const CompareJobs& jobs, const std::string& job_path,
     const std::vector<std::string>& overrides, const CostOptions& options,

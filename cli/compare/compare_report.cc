@@ -20,7 +20,7 @@ namespace tributary {
 namespace {
 
 constexpr int64_t kMostWarmupSteps = 10;
-// Of a test's metrics, the first of these that it has.
+// The report shows the first of these metrics that a test has.
 constexpr const char* kMetrics[] = {"accuracy", "auc", "r2", "perplexity",
                                     "loss"};
 
@@ -50,7 +50,7 @@ StepParts PartsOf(const RunData::Step& step, double server_optimizer) {
   parts.data = step.data_seconds;
   parts.compute = step.compute_seconds;
   parts.waiting = step.peer_seconds + step.idle_seconds;
-  // What is left of the wait when the slowest worker has computed.
+  // The rest of the wait, after the slowest worker has computed.
   const double rest = std::max(0.0, step.wait_seconds - step.peer_seconds);
   parts.optimizer =
       std::min(rest, std::max(step.optimizer_seconds, server_optimizer));
@@ -129,7 +129,7 @@ bool IsBeside(const std::string& activity) {
   return activity == "communication" || activity == "optimizer";
 }
 
-// When the slowest rank began to wait for nothing but messages.
+// The latest time at which a rank had nothing to do but wait for messages.
 int64_t LastComputed(const RunData::Timeline& timeline) {
   int64_t last = 0;
   for (const RunData::RankTimeline& rank : timeline.ranks) {
@@ -188,7 +188,7 @@ std::optional<DrawnStep> TypicalStep(const RunData& run, int64_t warmup_steps,
 
 namespace {
 
-// What must be the same for runs to be compared.
+// The part of a job that must be equal in all compared runs.
 v1::JobSpec Essence(const v1::JobSpec& job) {
   v1::JobSpec essence = job;
   if (job.data().batch_size() > 0) {
@@ -276,8 +276,8 @@ std::string MetricName(const std::vector<RunData>& runs) {
   return "";
 }
 
-// Index of the single process: of one worker, rather without servers; or
-// runs.size().
+// Index of the single process: a run with one worker, preferably without
+// servers; runs.size() when there is none.
 size_t FindSingle(const std::vector<RunData>& runs) {
   size_t found = runs.size();
   for (size_t i = 0; i < runs.size(); ++i) {

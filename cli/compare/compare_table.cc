@@ -16,7 +16,7 @@ constexpr char kNotKnown[] = "-";
 constexpr double kKiB = 1024;
 constexpr double kMiB = 1024 * 1024;
 
-// Adds columns one by one to a table that has a row for each of the report's.
+// Adds columns to a table that has one row per run of the report.
 class TableMaker {
  public:
   TableMaker(const CompareReport& report, std::string title) : report_(report) {
@@ -32,7 +32,7 @@ class TableMaker {
     }
   }
 
-  // Milliseconds of the rows that have steps.
+  // A column of milliseconds; only rows with steps have a value.
   template <typename SecondsOf>
   void AddMillis(const char* name, int decimals, SecondsOf seconds) {
     Add({name, "ms"}, [&](const CompareRow& row) -> std::string {
@@ -50,7 +50,7 @@ class TableMaker {
   CompareTable table_;
 };
 
-// Three digits of the shortest step.
+// Decimals that show three digits of the shortest step.
 int MillisDecimals(const CompareReport& report) {
   double least = 1e9;
   for (const CompareRow& row : report.rows) {

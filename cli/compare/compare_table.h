@@ -7,20 +7,21 @@
 
 namespace tributary {
 
-// A table as text: the terminal and the HTML report show the same.
+// A table as text, the same for the terminal and the HTML report.
 struct CompareTable {
   struct Column {
     std::string name;
     std::string unit;   // empty: none
-    bool text = false;  // stands left; numbers stand right
+    bool text = false;  // text is left-aligned, numbers right-aligned
   };
   std::string title;
   std::vector<Column> columns;
   std::vector<std::vector<std::string>> rows;
 };
 
-// Where the time goes; what it costs and where it comes to. Every column has
-// one unit and one number of decimals; "-" is what is not known.
+// TimeTable shows how step time is spent; ResultTable shows resources and
+// results. Every column has one unit and one number of decimals; "-" means
+// unknown.
 CompareTable TimeTable(const CompareReport& report);
 CompareTable ResultTable(const CompareReport& report);
 

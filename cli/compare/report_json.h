@@ -6,7 +6,7 @@
 
 namespace tributary {
 
-// The whole report for programs (docs/formats.md). What is not known is null.
+// The whole report for programs (docs/formats.md). An unknown value is null.
 std::string ReportJson(const CompareReport& report);
 
 }  // namespace tributary

@@ -37,7 +37,7 @@ std::string Text(const nlohmann::json& json, const char* key) {
   return it != json.end() && it->is_string() ? it->get<std::string>() : "";
 }
 
-// The elements of an array; none where it is something else.
+// The array's elements; an empty array when it is missing or not an array.
 const nlohmann::json& Items(const nlohmann::json& json, const char* key) {
   static const nlohmann::json none = nlohmann::json::array();
   const auto it = json.find(key);
@@ -83,7 +83,7 @@ RunData::Timeline TimelineOf(const nlohmann::json& json) {
   return timeline;
 }
 
-// Calls use(object) for every line; the file need not be there.
+// Calls use(object) for every line; a missing file has none.
 template <typename Use>
 absl::Status ForEachLine(const std::string& path, Use use) {
   const std::string text = ReadAll(path);

@@ -11,11 +11,11 @@
 
 namespace tributary {
 
-// What a run directory says of its run (docs/formats.md, the run directory).
+// The contents of a run directory (docs/formats.md, the run directory).
 struct RunData {
   struct Step {
     int64_t step = 0;
-    double loss = 0;  // NaN where it is no number
+    double loss = 0;  // NaN for null
     double samples = 0;
     double step_seconds = 0;
     double data_seconds = 0;
@@ -33,16 +33,16 @@ struct RunData {
     std::string role;  // "coordinator", "server", "worker"
     int index = 0;
     uint64_t peak_memory_bytes = 0;
-    double optimizer_seconds = 0;  // a server's
+    double optimizer_seconds = 0;  // of a server
   };
   struct Span {
     std::string activity;
-    int64_t begin_micros = 0;  // since the step's begin
+    int64_t begin_micros = 0;  // since the step's start
     int64_t end_micros = 0;
   };
   struct RankTimeline {
     int rank = 0;
-    int64_t begin_micros = 0;  // since the earliest rank's begin
+    int64_t begin_micros = 0;  // since the earliest rank's start
     int64_t step_micros = 0;
     std::vector<Span> spans;
   };
@@ -54,19 +54,19 @@ struct RunData {
   std::string folder;
   v1::JobSpec job;      // resolved
   std::string status;   // "done", "interrupted", "failed"; empty: no summary
-  std::string message;  // of a failed run
+  std::string message;  // why a run failed
   std::string started;
   std::vector<Step> steps;
   std::vector<Timeline> timelines;
   std::vector<Process> processes;
   std::map<std::string, double> test;  // the last evaluation
   bool has_weights = false;
-  // By the cost model, where somebody has asked it (prediction.json).
+  // Predicted by the cost model, if prediction.json exists.
   std::optional<double> predicted_step_seconds;
 };
 
-// NotFound: it is no run directory. InvalidArgument: a file of it is damaged;
-// names file and line. A last line without its end is left out.
+// NotFound: it is not a run directory. InvalidArgument: a file in it is
+// damaged; names file and line. An unfinished last line is ignored.
 absl::StatusOr<RunData> ReadRun(const std::string& folder);
 
 }  // namespace tributary

@@ -19,8 +19,8 @@ using Words = std::vector<std::string>;
 
 constexpr int kMostRanks = 1024;
 
-// One kind of strategy: its key in the job file, how it is written, and what
-// reads its arguments; false: they are wrong.
+// One kind of strategy: its key in the job file, its notation, and the function
+// that reads its arguments and returns false when they are wrong.
 struct Kind {
   const char* key;
   const char* usage;
@@ -133,7 +133,7 @@ std::string KnownKinds() {
   return absl::StrJoin(names, ", ");
 }
 
-// Adds one part of a name, between "+"s.
+// Adds one part of a name; "+" separates the parts.
 absl::Status AddPart(absl::string_view name, const std::string& part,
                      StrategyChoice* choice, bool* has_data, bool* has_model) {
   const Words words = absl::StrSplit(part, ':');
@@ -173,7 +173,7 @@ absl::StatusOr<StrategyChoice> ParseStrategy(absl::string_view name) {
     TRIBUTARY_RETURN_IF_ERROR(
         AddPart(name, part, &choice, &has_data, &has_model));
   }
-  if (!has_data) {  // one that needs no servers
+  if (!has_data) {  // the default needs no servers
     TRIBUTARY_RETURN_IF_ERROR(
         AddPart(name, "all_reduce", &choice, &has_data, &has_model));
   }
@@ -218,8 +218,8 @@ std::string SyncName(const v1::SyncSpec& sync) {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-// A field of a message that this version may not have; null: not there, or not
-// set.
+// A field of a message that this version may not have; null: it does not exist
+// or is not set.
 const FieldDescriptor* SetField(const Message& message, const char* name) {
   const FieldDescriptor* field = message.GetDescriptor()->FindFieldByName(name);
   if (field == nullptr || !message.GetReflection()->HasField(message, field)) {
@@ -233,7 +233,7 @@ int Int(const Message& message, const char* name) {
   return field ? message.GetReflection()->GetInt32(message, field) : 0;
 }
 
-// How the workers that hold the same part of the model agree.
+// How workers that hold the same part of the model are synchronized.
 std::string DataName(const v1::StrategySpec& strategy) {
   const auto& reflection = *strategy.GetReflection();
   const FieldDescriptor* kind = reflection.GetOneofFieldDescriptor(
@@ -261,7 +261,7 @@ std::string StrategyNameOf(const v1::JobSpec& job) {
     const Message& spec = reflection.GetMessage(strategy, field);
     const int stages = Int(spec, "stages");
     const int micro_batches = Int(spec, "micro_batches");
-    const bool gpipe = SetField(spec, "schedule") != nullptr;  // not the first
+    const bool gpipe = SetField(spec, "schedule") != nullptr;  // 0 is 1F1B
     parts.push_back(
         absl::StrCat("pipeline_parallel:", stages, gpipe ? ":gpipe" : ":1f1b"));
     if (micro_batches > 0 && micro_batches != stages) {

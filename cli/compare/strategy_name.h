@@ -9,36 +9,38 @@
 
 namespace tributary {
 
-// A strategy by its name on the command line: a way to make the data-parallel
-// workers agree, a way to cut the model, or both joined by "+", each with its
-// arguments behind colons: "parameter_server:ssp:2", "all_reduce:sharded",
-// "tensor_parallel:2+parameter_server".
+// A strategy by its name on the command line: a way to synchronize
+// data-parallel workers, a way to partition the model, or both joined by "+",
+// each with arguments after colons: "parameter_server:ssp:2",
+// "all_reduce:sharded", "tensor_parallel:2+parameter_server".
 struct StrategyChoice {
-  std::string name;  // as it stands in tables
-  // What makes a job file's job run so, as for --set; all but the cluster.
+  std::string name;  // the name in tables
+  // The overrides (as for --set) that select it in a job file, without the
+  // cluster.
   std::vector<std::string> overrides;
   bool has_servers = false;
   int model_ranks = 1;  // workers that hold one model together
 };
 
-// One worker, over which every other run is measured.
+// One worker, the baseline of every other run.
 inline constexpr char kSingle[] = "single";
 
-// InvalidArgument: no such name, an argument that does not belong there, or a
-// kind that the job file's schema does not have.
+// InvalidArgument: an unknown name, a wrong argument, or a kind that the job
+// file's schema does not have.
 absl::StatusOr<StrategyChoice> ParseStrategy(absl::string_view name);
 
-// All that a comparison runs by default with so many workers, but the job's
-// own; some may not be able to run the job.
+// The strategies that a comparison runs by default with this many workers,
+// without the job's own; some may not be able to run the job.
 std::vector<StrategyChoice> DefaultStrategies(int workers);
 
 // The name of a resolved job's own strategy.
 std::string StrategyNameOf(const v1::JobSpec& job);
 
-// Takes the ways to cut the model out of a job, so that overrides begin anew.
+// Removes the partitioning of the model from a job, so that overrides can set
+// it.
 void ClearStrategyCuts(v1::JobSpec* job);
 
-// For --help: a line for each kind.
+// Text for --help: a line per kind.
 std::string StrategyHelp();
 
 }  // namespace tributary

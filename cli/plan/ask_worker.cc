@@ -28,7 +28,7 @@ namespace {
 constexpr absl::Duration kStart = absl::Seconds(10);
 constexpr absl::Duration kLook = absl::Milliseconds(20);
 
-// A file that is gone with its owner.
+// A file that is deleted with this object.
 class TemporaryFile {
  public:
   static absl::StatusOr<std::unique_ptr<TemporaryFile>> Create() {
@@ -52,10 +52,10 @@ class TemporaryFile {
   const std::string path_;
 };
 
-// A worker whose output goes to a file of its own.
+// A worker process whose output goes to a file of its own.
 struct AskedWorker {
   std::unique_ptr<TemporaryFile> output;
-  std::unique_ptr<ChildProcess> process;  // ends before its file
+  std::unique_ptr<ChildProcess> process;  // destroyed before its file
 
   static absl::StatusOr<AskedWorker> Start(
       const Host& host, const std::vector<std::string>& arguments) {
@@ -72,7 +72,7 @@ struct AskedWorker {
     return asked;
   }
 
-  // Looks until `done` says so. Cancelled by an interrupt, DeadlineExceeded.
+  // Polls until `done` is true. Cancelled by an interrupt, DeadlineExceeded.
   absl::Status WaitUntil(absl::Duration deadline,
                          absl::FunctionRef<bool()> done) const {
     while (!done()) {
@@ -135,7 +135,7 @@ absl::StatusOr<std::unique_ptr<LinkFarEnd>> LinkFarEnd::Start(
       AskedWorker::Start(host, {"--serve-links", host.At(0), "--serve-seconds",
                                 absl::StrCat(absl::ToInt64Seconds(
                                     absl::Ceil(timeout, absl::Seconds(1))))}));
-  // A launcher may have something to say before.
+  // A launcher may print other lines first.
   int port = 0;
   const auto listens = [&] {
     const std::string line = LastLine(worker.output->path());

@@ -10,21 +10,22 @@
 
 namespace tributary {
 
-// Runs so many of the `tributary-worker` beside this program at once on `host`,
-// with the same arguments, and returns the last line that each has written.
-// FailedPrecondition with that line when one fails, DeadlineExceeded when they
-// take longer than `timeout`. Interrupts::Install comes first; the workers, or
-// what launches them, die with this process.
+// Runs `count` processes of the `tributary-worker` beside this program at the
+// same time on `host`, all with these arguments, and returns the last line that
+// each has printed. FailedPrecondition with that line when one fails;
+// DeadlineExceeded when they take longer than `timeout`. Call
+// Interrupts::Install first; the workers, or their launchers, die with this
+// process.
 absl::StatusOr<std::vector<std::string>> AskWorkers(
     const Host& host, int count, const std::vector<std::string>& arguments,
     absl::Duration timeout);
 
-// The far end of a measurement of the link to `host`: a `tributary-worker
-// --serve-links`. The destructor ends it, or what has launched it; by itself it
-// ends after `timeout`.
+// The remote end of a link measurement: a `tributary-worker --serve-links` on
+// `host`. The destructor ends the worker or its launcher; it ends by itself
+// after `timeout`.
 class LinkFarEnd {
  public:
-  // Errors as AskWorkers'.
+  // Errors as AskWorkers.
   static absl::StatusOr<std::unique_ptr<LinkFarEnd>> Start(
       const Host& host, absl::Duration timeout);
   virtual ~LinkFarEnd() = default;

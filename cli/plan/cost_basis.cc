@@ -19,10 +19,10 @@
 namespace tributary {
 namespace {
 
-// Reading the data may take a while.
+// Long, because the worker reads the data first.
 constexpr absl::Duration kComputeTimeout = absl::Minutes(5);
 constexpr absl::Duration kLinkTimeout = absl::Minutes(1);
-constexpr size_t kMostMeasured = 16 << 20;  // bytes of a file: a line a worker
+constexpr size_t kMostMeasured = 16 << 20;  // of a file: a line per worker
 
 absl::StatusOr<ComputeMeasurement> MeasurementOfLines(
     const std::vector<std::string>& lines) {
@@ -37,7 +37,7 @@ absl::StatusOr<ComputeMeasurement> MeasurementOfLines(
 
 absl::StatusOr<ComputeMeasurement> AskForCompute(
     const CostQuestions& questions) {
-  // On another host the working directory is another.
+  // A worker on another host has another working directory.
   std::error_code error;
   const std::string job_path =
       std::filesystem::absolute(questions.job_path, error).string();
@@ -49,7 +49,8 @@ absl::StatusOr<ComputeMeasurement> AskForCompute(
   for (int64_t rows : questions.rows) {
     arguments.insert(arguments.end(), {"--measure-rows", absl::StrCat(rows)});
   }
-  // Cores that processes share are slower where all of them compute.
+  // Shared cores are slower when all of them compute, so all are measured at
+  // once.
   const double cores = questions.cluster.shared_cores;
   const int workers = questions.rows.empty()
                           ? 1
@@ -107,7 +108,7 @@ absl::StatusOr<ModelCosts> CostsOf(const v1::JobSpec& job, const Shape& shape) {
                    "]: ", costs.status().message()));
 }
 
-// The measured speeds; what is not measured stays.
+// Takes over the measured speeds; the others stay.
 void TakeSpeed(const ComputeSpeed& measured, ComputeSpeed* compute) {
   compute->forward_flops = measured.forward_flops;
   compute->backward_flops = measured.backward_flops;

@@ -12,45 +12,46 @@
 
 namespace tributary {
 
-// What the predictions of one job have in common, whatever its strategy.
+// The inputs that the predictions of one job share under all strategies.
 struct CostBasis {
   ModelCosts model;
   ClusterShape cluster;
   ComputeSpeed compute;
 };
 
-// How to find it out.
+// What is known and what must be measured for a CostBasis.
 struct CostQuestions {
   std::string job_path;
   std::vector<std::string> overrides;  // of the job file
-  // Time the job's model on `near` with these batch sizes; none: compute is
-  // given. Samples of a worker and a few less make a good pair. Where cores
-  // are shared, up to so many workers do it at once, one a core.
+  // Batch sizes to time on `near` with the job's model; empty: compute is
+  // given. The samples of a worker and a fraction of them make a good pair. If
+  // cores are shared, up to `workers` workers run at once, one per core.
   std::vector<int64_t> rows;
   int workers = 1;
   std::string measurement;  // a file with such times; empty: none
-  // Measure the link from `near` to this HOST:PORT; empty: it is given.
+  // HOST:PORT to measure the link to from `near`; empty: the link is given.
   std::string probe;
-  // Instead: to `far`. This machine to itself where they are the same.
+  // Measures the link from `near` to `far` instead; they may be the same
+  // machine.
   bool measure_link = false;
   Host near, far;
-  Shape sample_shape;  // empty: the job or its data tell it
+  Shape sample_shape;  // empty: take it from the job or its data
   ClusterShape cluster;
   ComputeSpeed compute;
 };
 
-// Asks the job, and the worker program where the job cannot tell. Interrupts::
-// Install comes first. InvalidArgument: the samples do not fit the model; other
-// codes: a measurement failed.
+// Determines the basis from the job, and runs the worker program for what the
+// job cannot tell. Call Interrupts::Install first. InvalidArgument: the samples
+// do not fit the model; other codes: a measurement failed.
 absl::StatusOr<CostBasis> FindCostBasis(const v1::JobSpec& job,
                                         const CostQuestions& questions);
 
-// Batch sizes that tell how fast workers of a data-parallel step compute: as
-// many samples as each has, and a fourth of them.
+// Batch sizes that show how fast the workers of a data-parallel step compute:
+// the samples of one worker, and a fourth of them.
 std::vector<int64_t> RowsToMeasure(const CostInputs& inputs);
 
-// What PredictStep wants for a job of this basis, with the job's own strategy,
-// batch and workers. The basis outlives it.
+// The inputs of PredictStep for a job with this basis, with the job's own
+// strategy, batch and workers. The basis must outlive them.
 CostInputs InputsFrom(const v1::JobSpec& job, const CostBasis& basis);
 
 }  // namespace tributary

@@ -8,7 +8,7 @@
 
 namespace tributary {
 
-// What a command line says of machines and links, with units.
+// Command-line values about machines and links, with units.
 struct CostOptions {
   std::string bandwidth;
   std::string latency = "0s";
@@ -26,8 +26,8 @@ struct CostOptions {
 
 void AddCostOptions(CLI::App& app, CostOptions* options);
 
-// What they mean; job, overrides and what is to be measured are left to the
-// caller. InvalidArgument names the option and says what it wants.
+// Converts the options. Leaves job, overrides and the choice of measurements to
+// the caller. InvalidArgument names the option and the wanted value.
 absl::StatusOr<CostQuestions> QuestionsOf(const CostOptions& options);
 
 }  // namespace tributary

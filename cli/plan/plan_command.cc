@@ -41,7 +41,7 @@ constexpr char kFooter[] =
 struct PlanOptions {
   std::string job_path;
   std::vector<std::string> overrides;
-  int workers = 0;  // 0: as the job file says
+  int workers = 0;  // 0: as in the job file
   int servers = 0;
   CostOptions cost;
   bool measure = false;
@@ -79,7 +79,7 @@ absl::StatusOr<PlanReport> MakePlan(const PlanOptions& options,
   report.parameter_elements = basis.model.parameter_elements();
   report.measured = options.measure || !options.cost.measurement.empty();
   report.inputs = InputsFrom(job, basis);
-  // A job without servers has none to name.
+  // A job without servers names no number of them.
   const int servers =
       options.servers > 0 ? options.servers : report.inputs.strategy.servers;
   const auto check = [&job](const StrategyShape& shape, int workers) {
@@ -88,7 +88,7 @@ absl::StatusOr<PlanReport> MakePlan(const PlanOptions& options,
   TRIBUTARY_ASSIGN_OR_RETURN(report.plan,
                              PlanStrategies(report.inputs, servers, check));
   TRIBUTARY_ASSIGN_OR_RETURN(report.own, PredictOwn(report.inputs));
-  report.inputs.model = nullptr;  // ends with the basis
+  report.inputs.model = nullptr;  // the model ends with the basis
   return report;
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kMostBytes = 1e19;  // that a uint64_t holds
+constexpr double kMostBytes = 1e19;  // fits a uint64_t
 
 std::string Bytes(double bytes) {
   return FormatBytes(static_cast<uint64_t>(std::clamp(bytes, 0.0, kMostBytes)));
@@ -32,7 +32,7 @@ std::string FlopsText(double flops) {
                            : absl::StrFormat("%.3g GFLOP/s", flops * 1e-9);
 }
 
-// Rows of columns as wide as what stands in them; the first one to the left.
+// Aligns rows in columns; the first column is left-aligned.
 std::string Table(const std::vector<std::vector<std::string>>& rows) {
   std::vector<size_t> widths(rows[0].size());
   for (const auto& row : rows) {
@@ -63,7 +63,7 @@ std::vector<size_t> FastestFirst(const StrategyPlan& plan) {
   return order;
 }
 
-// Infinity has no JSON.
+// JSON has no infinity.
 Json Number(double number) {
   return std::isfinite(number) ? Json(number) : Json(nullptr);
 }

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A half-written one, which has no manifest, is known by its name.
+// An incomplete checkpoint has no manifest and is recognized by its name.
 bool IsCheckpointFolder(const std::string& path) {
   std::error_code error;
   const fs::path folder = fs::path(path).lexically_normal();
@@ -62,7 +62,7 @@ absl::StatusOr<std::string> CheckpointAt(
 
 absl::Status NameOlder(const absl::Status& damage, const std::string& folder) {
   fs::path path = fs::path(folder).lexically_normal();
-  if (!path.has_filename()) path = path.parent_path();  // it ended in "/"
+  if (!path.has_filename()) path = path.parent_path();  // a trailing "/"
   const std::string directory =
       path.has_parent_path() ? path.parent_path().string() : ".";
   const CheckpointInfo info = ReadCheckpointInfo(folder);

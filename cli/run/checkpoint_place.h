@@ -8,31 +8,31 @@
 
 namespace tributary {
 
-// What a path on the command line stands for: the folder of one checkpoint, a
-// directory of them, or a run directory, whose checkpoints/ is meant.
+// What a command-line path refers to: one checkpoint's directory, a directory
+// of checkpoints, or a run directory, which stands for its checkpoints/.
 struct CheckpointPlace {
   std::string path;
-  bool is_directory = false;  // of checkpoints; else the folder of one
+  bool is_directory = false;  // of checkpoints; else one checkpoint
 };
 
-// NotFound: there is no such folder.
+// NotFound: there is no such directory.
 absl::StatusOr<CheckpointPlace> FindCheckpoints(const std::string& path);
 
-// All of a directory, the newest first, or the one. Errors as FindCheckpoints
-// and ListCheckpoints.
+// All checkpoints of a directory, the newest first, or the single one. Errors
+// as FindCheckpoints and ListCheckpoints.
 absl::StatusOr<std::vector<CheckpointInfo>> CheckpointsAt(
     const CheckpointPlace& place);
 
-// The folder of the checkpoint that is meant: of a directory its newest one.
-// Folders without a manifest, which were never checkpoints, are passed over;
-// one with a damaged manifest or without a file of its own is an error, as
-// NameOlder has it. NotFound when there is none. `passed_over`, if given, gets
-// the newer folders without a manifest.
+// The directory of the checkpoint that `path` refers to; of a directory of
+// checkpoints its newest. Incomplete checkpoints (no manifest) are passed over;
+// the newer ones are added to `passed_over` if it is given. A checkpoint with a
+// damaged manifest or a missing file is an error, worded by NameOlder. NotFound
+// when there is no checkpoint.
 absl::StatusOr<std::string> CheckpointAt(
     const std::string& path, std::vector<std::string>* passed_over = nullptr);
 
-// Adds to `damage`, found in the checkpoint in `folder`, the name of the newest
-// older checkpoint beside it that is whole. The user decides whether to take
+// Adds to `damage`, an error of the checkpoint in `folder`, the path of the
+// newest intact older checkpoint beside it. The user decides whether to use
 // that one.
 absl::Status NameOlder(const absl::Status& damage, const std::string& folder);
 

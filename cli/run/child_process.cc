@@ -27,13 +27,13 @@ namespace {
 constexpr std::streamoff kTailBytes = 8192;
 constexpr size_t kLongestLine = 2048;
 
-// What the child does between fork and exec. Other threads of the parent may
-// have held locks at the fork: only calls that are safe in a signal handler.
+// Runs in the child between fork and exec. Other threads of the parent may have
+// held locks at the fork, so only async-signal-safe calls are allowed.
 [[noreturn]] void BecomeProgram(char* const* command, int log, int error_pipe,
                                 pid_t parent) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1);  // it died before the line above
+  if (getppid() != parent) _exit(1);  // the parent died before prctl
   signal(SIGPIPE, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
@@ -42,7 +42,7 @@ constexpr size_t kLongestLine = 2048;
   if (input >= 0) dup2(input, STDIN_FILENO);
   dup2(log, STDOUT_FILENO);
   dup2(log, STDERR_FILENO);
-  // gRPC's sockets of the parent are not for the child.
+  // Closes the parent's sockets of gRPC in the program.
   close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
   execv(command[0], command);
   const int error = errno;
@@ -82,14 +82,14 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(
   const pid_t pid = fork();
   if (pid < 0) return CannotStart(options.command[0], errno);
   if (pid == 0) BecomeProgram(command.data(), log->get(), ends[1], parent);
-  setpgid(pid, pid);  // here too: whoever comes first
+  setpgid(pid, pid);  // in the parent too, whichever process runs first
   Interrupts::KillWithUs(pid);
   write_end = UniqueFd();
   std::unique_ptr<ChildProcess> child(
       new ChildProcess(std::move(options), pid));
   int error = 0;
   ssize_t got;
-  do {  // ends when the program runs (the pipe closes) or could not
+  do {  // ends when the program runs or could not start
     got = read(read_end.get(), &error, sizeof(error));
   } while (got < 0 && errno == EINTR);
   if (got == sizeof(error)) {
@@ -114,7 +114,7 @@ bool ChildProcess::Ended() {
       info.si_pid != pid_) {
     return false;
   }
-  Interrupts::Forget(pid_);  // before its id can be given to another
+  Interrupts::Forget(pid_);  // before the kernel reuses its id
   int status = 0;
   waitpid(pid_, &status, 0);
   wait_status_ = status;

@@ -14,7 +14,8 @@
 
 namespace tributary {
 
-// The servers and workers of a run, or what has launched them elsewhere.
+// The server and worker processes of a run, or their launchers when they run on
+// other hosts.
 class Children {
  public:
   explicit Children(int max_restarts, const Clock* clock = &Clock::Real())
@@ -22,26 +23,26 @@ class Children {
 
   absl::Status Start(ChildProcess::Options options);
 
-  // Asks of each that has ended without success, with its Obituary, what it
-  // means. One that shall be replaced is started again with the command it had,
-  // as soon as and as long as the RestartBudget says; one that is not missed is
-  // forgotten. The error says what could not be started again, and why.
+  // Asks `judge` about each child that has ended without success. A child to be
+  // replaced is started again with its old command, when and as often as the
+  // RestartBudget allows. A child that is not missed is forgotten. The error
+  // says which child could not be started again, and why.
   enum class Loss { kFatal, kReplace, kNotMissed };
   using Judge = std::function<Loss(const ChildProcess& child,
                                    const std::string& obituary)>;
   absl::Status Tend(const Judge& judge);
 
-  // Kills each that still runs and of which `lost` is true, once.
+  // Kills, once, every running child for which `lost` is true.
   void KillIf(const std::function<bool(const ChildProcess&)>& lost);
 
-  // Once Tend has found one whose end is fatal, what to say of the first child
-  // that has ended without success; killed ones come first, as the others may
-  // have failed because of them. Empty: none is, or none that was judged.
+  // The message about the failed child once Tend has found a fatal end; empty:
+  // there is none. Killed children come first, because the others may have
+  // failed because of them.
   std::string FirstFailure();
-  // The same for killed ones alone.
+  // The message about the first killed child; empty: there is none.
   std::string FirstKilled();
 
-  // Waits until all have ended by themselves; false after `timeout`.
+  // Waits until all children have ended by themselves; false after `timeout`.
   bool WaitForAll(absl::Duration timeout);
 
  private:
@@ -52,7 +53,7 @@ class Children {
   RestartBudget budget_;
   std::map<std::string, int64_t> due_micros_;  // of the next start, by name
   std::set<pid_t> killed_;
-  bool failed_ = false;  // one has ended and is not replaced
+  bool failed_ = false;  // a child ended and is not replaced
 };
 
 }  // namespace tributary

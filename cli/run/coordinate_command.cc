@@ -43,7 +43,7 @@ int Coordinate(const CoordinateOptions& options) {
   }
   Interrupts::Install();
   LogOptions log = options.telemetry.log;
-  // A terminal has the progress instead.
+  // On a terminal, the progress display takes the log's place.
   log.standard_error = isatty(STDERR_FILENO) != 1;
   const auto started =
       JobRun::Start({.job = *job,

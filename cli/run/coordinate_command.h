@@ -4,7 +4,7 @@
 
 namespace tributary {
 
-// What tributary-coordinator does.
+// Adds the options and the action of tributary-coordinator.
 void AddCoordinateOptions(CLI::App& app, Action* action);
 
 }  // namespace tributary

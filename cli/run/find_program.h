@@ -6,12 +6,12 @@
 
 namespace tributary {
 
-// The path of another program of Tributary, "tributary-worker": they stand
-// beside this one. NotFound: it is not there or not a program.
+// The path of another Tributary program, for example "tributary-worker", in the
+// directory of this one. NotFound: it is missing or not executable.
 absl::StatusOr<std::string> FindProgram(const std::string& name);
 
 // The path of a program of this machine, as a shell finds it: "ssh" in PATH, or
-// a path as it is. NotFound: it is not there or not a program.
+// a path as given. NotFound: it is missing or not executable.
 absl::StatusOr<std::string> FindInPath(const std::string& name);
 
 }  // namespace tributary

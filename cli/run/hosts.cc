@@ -25,7 +25,7 @@ bool IsIpv6(const std::string& name) {
   return inet_pton(AF_INET6, name.c_str(), &address) == 1;
 }
 
-// Without the brackets that an IPv6 address may stand in.
+// Removes the brackets around an IPv6 address.
 std::string WithoutBrackets(absl::string_view host) {
   if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
     host = host.substr(1, host.size() - 2);
@@ -33,7 +33,8 @@ std::string WithoutBrackets(absl::string_view host) {
   return std::string(host);
 }
 
-// A launcher sees the name, so it shall not look like one of its options.
+// Allows only characters of names and addresses: a launcher gets the name as an
+// argument, so it must not look like an option.
 absl::StatusOr<std::string> ReadHost(const char* option,
                                      const std::string& text) {
   std::string name = WithoutBrackets(text);
@@ -75,7 +76,7 @@ absl::StatusOr<std::vector<std::string>> ReadLauncher(const std::string& text) {
   return words;
 }
 
-// What everybody would take for itself, or what is no address of anybody.
+// Rejects loopback and wildcard addresses, which other hosts cannot reach.
 absl::Status CheckReachable(absl::string_view listen) {
   TRIBUTARY_RETURN_IF_ERROR(CheckAddress(listen));
   const absl::string_view host = LookupHostOf(listen);
@@ -88,7 +89,7 @@ absl::Status CheckReachable(absl::string_view listen) {
   return absl::OkStatus();
 }
 
-// One word, as text between quotes or outside of them.
+// Reads words that may contain quoted parts.
 class WordReader {
  public:
   explicit WordReader(absl::string_view text) : text_(text) {}
@@ -109,13 +110,14 @@ class WordReader {
 
   absl::StatusOr<std::string> Read() {
     std::string word;
-    char quote = 0;  // the one that is open
+    char quote = 0;  // the open quote; 0: none
     for (; at_ < text_.size(); ++at_) {
       const char c = text_[at_];
       if (quote == 0 && absl::ascii_isspace(c)) break;
       if (c == '\\' && quote != '\'') {
         if (++at_ == text_.size()) return Unfinished("nothing follows \\");
-        // Within quotes it stands for itself before most characters.
+        // Within quotes a backslash is an ordinary character before most
+        // characters.
         if (quote != 0 && !absl::StrContains("\"\\", text_[at_])) word += c;
         word += text_[at_];
       } else if (c == quote) {

@@ -13,57 +13,59 @@ class App;
 
 namespace tributary {
 
-// Where a command line wants its servers and workers.
+// The hosts that a command line names for servers and workers.
 struct HostOptions {
   std::vector<std::string> worker_hosts;  // empty: all on this machine
-  std::vector<std::string> server_hosts;  // empty: where the workers are
-  // BatchMode: nobody is there to type a password.
+  std::vector<std::string> server_hosts;  // empty: the workers' hosts
+  // BatchMode: never ask for a password, because no user is there to type it.
   std::string launch =
       "ssh -o BatchMode=yes -o ConnectTimeout=10 {host} {command}";
 };
 
-// --listen, where servers, workers and `tributary status` find the coordinator.
+// --listen: the address at which members and `tributary status` reach the
+// coordinator.
 void AddListenOption(CLI::App& app, std::string* listen);
 void AddHostOptions(CLI::App& app, HostOptions* options);
 
 // A machine that processes are started on.
 class Host {
  public:
-  Host() = default;  // this one, reached at its loopback
+  Host() = default;  // this machine, reached at its loopback address
   // `launcher`: the words of --launch; the first is a program's path.
   Host(std::string name, std::vector<std::string> launcher)
       : name_(std::move(name)), launcher_(std::move(launcher)) {}
 
   const std::string& name() const { return name_; }
-  // HOST:PORT as addresses are written, "[fd00::2]:7071".
+  // HOST:PORT, with brackets around an IPv6 address: "[fd00::2]:7071".
   std::string At(int port) const;
-  // What to execute here so that `program`, a path and arguments, runs there.
+  // The command to execute on this machine so that `program`, a path and
+  // arguments, runs on the host.
   std::vector<std::string> Command(std::vector<std::string> program) const;
 
  private:
   std::string name_ = "127.0.0.1";
-  std::vector<std::string> launcher_;  // empty: none is wanted
+  std::vector<std::string> launcher_;  // empty: not needed
 };
 
-// The hosts of a run. Servers and workers go over theirs in turn: worker i of n
-// hosts on host i mod n.
+// The hosts of a run. Servers and workers are distributed over their hosts in
+// turn: of n hosts, worker i runs on host i mod n.
 class Hosts {
  public:
   Hosts() = default;  // all on this machine
 
-  // `listen`: HOST:PORT of the coordinator, in this process. InvalidArgument: a
-  // host that is none, a launcher that cannot be understood, or hosts that do
-  // not reach `listen`. NotFound: no such launcher.
+  // `listen`: HOST:PORT of the coordinator in this process. InvalidArgument: an
+  // invalid host name, an invalid launcher, or a `listen` address that the
+  // hosts cannot reach. NotFound: there is no such launcher.
   static absl::StatusOr<Hosts> Create(const HostOptions& options,
                                       absl::string_view listen);
 
-  // Other processes have a launcher between them and this one.
+  // True when hosts were given, so that launchers start the processes.
   bool given() const { return !workers_.empty(); }
   Host Server(int index) const { return InTurn(servers_, index); }
   Host Worker(int index) const { return InTurn(workers_, index); }
-  // How many workers before this one its host has: the device it computes on.
+  // The number of workers before this one on its host: the index of its device.
   int LocalRank(int worker) const;
-  // Another host than worker 0's; its own where there is no other.
+  // A host other than worker 0's, or worker 0's if there is no other.
   Host FarFromFirstWorker() const;
 
  private:
@@ -73,11 +75,12 @@ class Hosts {
   std::vector<Host> servers_;
 };
 
-// Words as a shell splits them: at blanks, but for quotes and backslashes.
-// InvalidArgument: a quote does not end, or nothing follows a backslash.
+// Splits text into words as a shell does: at blanks, with quotes and
+// backslashes. InvalidArgument: a quote does not end, or nothing follows a
+// backslash.
 absl::StatusOr<std::vector<std::string>> SplitWords(absl::string_view text);
 
-// The words as one that a shell splits into them again.
+// Joins words into text that a shell splits into the same words.
 std::string JoinForShell(const std::vector<std::string>& words);
 
 }  // namespace tributary

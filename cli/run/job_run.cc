@@ -59,7 +59,7 @@ JobRun::JobRun(Options options)
 
 absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(Options options) {
   std::unique_ptr<JobRun> run(new JobRun(std::move(options)));
-  SilenceLog();  // until there is a file for it
+  SilenceLog();  // until the log file exists
   TRIBUTARY_ASSIGN_OR_RETURN(const std::optional<v1::CoordinatorState> earlier,
                              run->FindEarlier());
   Coordinator::Options coordinator;
@@ -85,11 +85,11 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(Options options) {
   coordinator.restore_from = run->options_.restore_from;
   coordinator.lineage = run->options_.lineage;
   coordinator.restored_data = run->options_.restored_data;
-  coordinator.hold_start = true;  // until the run directory is there
+  coordinator.hold_start = true;  // until the run directory exists
   coordinator.on_weights = [run = run.get()](const FinalWeights& weights) {
     TRIBUTARY_ASSIGN_OR_RETURN(run->weights_sha256_,
                                run->directory_->SaveWeights(weights));
-    // Once the job is done nobody reports them again.
+    // After the job is done no worker reports its steps again.
     run->AwaitRecord(weights.step);
     return absl::OkStatus();
   };
@@ -144,7 +144,8 @@ absl::StatusOr<std::optional<v1::CoordinatorState>> JobRun::FindEarlier() {
       absl::IsNotFound(RunDirectory::ReadState(options_.run_dir).status())) {
     return std::nullopt;
   }
-  // Its coordinator may still live, and write: nothing is touched before.
+  // Takes the lock first: the earlier coordinator may still be running and
+  // writing.
   TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<RunLock> lock,
                              RunLock::Take(options_.run_dir));
   absl::StatusOr<v1::CoordinatorState> state =
@@ -154,7 +155,7 @@ absl::StatusOr<std::optional<v1::CoordinatorState>> JobRun::FindEarlier() {
   const bool over = state->phase() == v1::JOB_PHASE_DONE ||
                     state->phase() == v1::JOB_PHASE_FAILED;
   if (over && RunDirectory::HasSummary(options_.run_dir)) {
-    return std::nullopt;  // the folder is not empty, and refused for that
+    return std::nullopt;  // the directory is not empty, so it is refused later
   }
   if (!google::protobuf::util::MessageDifferencer::Equals(state->job(),
                                                           options_.job)) {
@@ -228,7 +229,7 @@ void JobRun::Follow(const std::function<std::string()>& watch) {
     update_.total_steps = update.total_steps;
     update_.steps_per_epoch = update.steps_per_epoch;
     update_.deposed = update.deposed;
-    if (!update_.deposed.empty()) break;  // the files are another's
+    if (!update_.deposed.empty()) break;  // another coordinator owns the files
     Record(update);
     Show(update);
     if (update_.phase == v1::JOB_PHASE_DONE || failed()) break;
@@ -252,7 +253,7 @@ int64_t JobRun::Epochs() const {
   return steps < 1 ? 0 : (update_.total_steps + steps - 1) / steps;
 }
 
-// Evaluations stand between the steps before and after them.
+// Shows each evaluation between the steps before and after it.
 void JobRun::Show(const JobUpdate& update) {
   for (const std::string& notice : update.notices) console_.Note(notice);
   if (update.phase == v1::JOB_PHASE_WAITING) console_.Wait(update.message);
@@ -308,10 +309,10 @@ RunSummary JobRun::Summarize(const std::string& cause) {
   const v1::JobStatusResponse status = coordinator_->Snapshot();
   summary.members.assign(status.members().begin(), status.members().end());
   summary.coordinator_peak_memory_bytes = PeakMemoryBytes();
-  SaveTargets(kNoTargets);  // everybody is gone
+  SaveTargets(kNoTargets);  // all members have exited
   handles_.clear();
   exporter_.reset();
-  coordinator_.reset();  // its thread may still hold the weights
+  coordinator_.reset();  // its thread may still use the weights
   summary.weights_sha256 = weights_sha256_;
   summary.status = failed() ? "failed" : "done";
   if (failed()) summary.message = cause.empty() ? update_.message : cause;
@@ -338,7 +339,7 @@ int JobRun::Conclude(const std::string& cause) {
     return kExitFailed;
   }
   if (summary.status == "interrupted") {
-    // An earlier coordinator of this run may have been asked.
+    // An earlier coordinator of this run may have received the signal.
     const int signal = Interrupts::Requested();
     return 128 + (signal == 0 ? SIGINT : signal);
   }

@@ -21,7 +21,7 @@
 
 namespace tributary {
 
-// Files and connections that a coordinator of such a job needs: its own, one
+// Files and connections that the coordinator of such a job needs: its own, one
 // for each member, and one to each server for the final weights.
 inline uint64_t FilesOf(const v1::ClusterSpec& cluster) {
   constexpr uint64_t kOwn = 14;
@@ -29,9 +29,9 @@ inline uint64_t FilesOf(const v1::ClusterSpec& cluster) {
          static_cast<uint64_t>(2 * cluster.servers() + cluster.workers());
 }
 
-// One run as a person sees it: the coordinator, the run directory, the lines on
-// the screen. `tributary train` and `tributary-coordinator` share it; where the
-// members come from is theirs.
+// One run as a person sees it: the coordinator, the run directory and the
+// output on the screen. `tributary train` and `tributary-coordinator` share it;
+// each has its own way to start the members.
 class JobRun {
  public:
   struct Options {
@@ -40,18 +40,18 @@ class JobRun {
     std::string listen = "127.0.0.1:0";
     absl::Duration start_timeout = absl::Minutes(10);
     std::string metrics_listen;  // host:port for HTTP; empty: none
-    LogOptions log;              // its file is the run directory's
-    // Where a resumed run begins: a checkpoint's folder, its step and lineage.
+    LogOptions log;              // its file is in the run directory
+    // Where a resumed run starts: a checkpoint's directory, step and lineage.
     std::string restore_from;
     uint64_t lineage = 0;
     uint32_t restored_data = 0;
-    // Goes on with the job of run_dir when its coordinator has ended before it.
+    // Continues the job in run_dir if its coordinator ended before the job did.
     bool take_over = false;
     int64_t start_step = 0;
     const Clock* clock = &Clock::Real();
   };
 
-  // Listens, then makes the run directory. After an error there is neither.
+  // Listens, then creates the run directory. After an error there is neither.
   static absl::StatusOr<std::unique_ptr<JobRun>> Start(Options options);
 
   Coordinator& coordinator() { return *coordinator_; }
@@ -60,14 +60,14 @@ class JobRun {
   // host:port of the coordinator's metrics; empty: none.
   const std::string& metrics_address() const { return exporter_->address(); }
 
-  // Records and shows what happens until the job is over. `watch` is asked
-  // about ten times a second; a sentence from it fails the job. The first
+  // Records and shows the run until the job is over. Calls `watch` about ten
+  // times a second; a text from it fails the job with that message. The first
   // SIGINT or SIGTERM stops the job at the next common step.
   void Follow(const std::function<std::string()>& watch);
 
-  // After Follow, and once the members have left: writes the summary and the
-  // last lines. `cause` replaces the coordinator's reason for a failure when
-  // the caller knows better. Returns the exit code.
+  // Writes the summary and the last lines. Call it after Follow, when the
+  // members have left. `cause` replaces the coordinator's reason for a failure
+  // when the caller knows a better one. Returns the exit code.
   int Conclude(const std::string& cause = "");
 
   bool failed() const { return update_.phase == v1::JOB_PHASE_FAILED; }
@@ -80,18 +80,19 @@ class JobRun {
   static double WallSeconds();  // since 1970
 
   absl::Status StartExporter();
-  // Rewrites prometheus-targets.json when members have come or changed.
+  // Rewrites prometheus-targets.json when members have joined or changed.
   void SaveTargets(const std::string& targets);
-  // What a coordinator of run_dir has left, with the directory opened; none:
-  // this run begins.
+  // Reads the state that an earlier coordinator left in run_dir and opens the
+  // directory; nullopt: this is a new run.
   absl::StatusOr<std::optional<v1::CoordinatorState>> FindEarlier();
-  // Absolute; empty: the job writes none.
+  // Absolute; empty: the job writes no checkpoints.
   std::string CheckpointDirectory() const;
-  // Makes sure that nobody else's checkpoints are there, nor come there.
+  // Locks the checkpoint directory and checks that it holds no other run's
+  // checkpoints.
   absl::Status ClaimCheckpoints(bool begins);
   void Record(const JobUpdate& update);
-  // On a full disk the records wait until there is space again; any other error
-  // fails the job.
+  // Handles the result of a write: on a full disk the records wait until there
+  // is space, and any other error fails the job.
   void HeedDisk(const absl::Status& written);
   void LookAfterDirectory();
   absl::Status SaveSummary(const RunSummary& summary);
@@ -102,9 +103,10 @@ class JobRun {
   void PrintResult(const RunSummary& summary);
   int64_t Epochs() const;
 
-  // Goes on with what the files of an earlier coordinator say.
+  // Continues from the state and files of an earlier coordinator.
   absl::Status Continue(const v1::CoordinatorState& earlier);
-  // Waits until the steps up to this one stand in the metrics, for a while.
+  // Waits, for a limited time, until the steps up to `step` are in
+  // metrics.jsonl.
   void AwaitRecord(int64_t step);
 
   const Options options_;
@@ -112,18 +114,18 @@ class JobRun {
   double start_wall_seconds_;  // of the job
   Console console_;
   std::unique_ptr<RunDirectory> directory_;
-  std::atomic<RunDirectory*> saving_{nullptr};  // once it is there
-  std::string weights_sha256_;  // the coordinator's thread writes it
-  std::unique_ptr<CheckpointClaim> claim_;  // while the coordinator lives
+  std::atomic<RunDirectory*> saving_{nullptr};  // null until it exists
+  std::string weights_sha256_;              // set by the coordinator's thread
+  std::unique_ptr<CheckpointClaim> claim_;  // held as long as the coordinator
   std::unique_ptr<Coordinator> coordinator_;
   std::unique_ptr<Exporter> exporter_;
-  std::vector<Exporter::Handle> handles_;  // what it asks the coordinator
+  std::vector<Exporter::Handle> handles_;  // callbacks that use the coordinator
   std::string saved_targets_ = kNoTargets;
-  int64_t look_micros_ = 0;  // of the last look at targets and files
+  int64_t look_micros_ = 0;  // last check of targets and files
   bool disk_full_ = false;
-  int64_t given_up_ = 0;  // records, as far as it was told
+  int64_t given_up_ = 0;  // dropped records that were announced
 
-  JobUpdate update_;  // the last, without its records
+  JobUpdate update_;  // the newest, without its records
   int64_t last_step_ = 0;
   absl::Mutex record_mu_;
   int64_t recorded_step_ ABSL_GUARDED_BY(record_mu_) = 0;

@@ -1,4 +1,4 @@
-// The files that a JobRun writes, and how it waits while the disk is full.
+// How JobRun writes its files, and how it waits while the disk is full.
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -14,7 +14,7 @@ namespace {
 
 // How long the last steps may take to be written before the job is done.
 constexpr absl::Duration kLastRecords = absl::Seconds(10);
-// Between two attempts to write on a full disk.
+// Pause between two attempts to write to a full disk.
 constexpr absl::Duration kRoom = absl::Milliseconds(200);
 
 }  // namespace
@@ -52,7 +52,7 @@ void JobRun::HeedDisk(const absl::Status& written) {
     given_up_ = lost;
   }
   if (note.empty()) return;
-  if (full) return coordinator_->SetWaits(note);  // which tells it, too
+  if (full) return coordinator_->SetWaits(note);  // SetWaits shows it
   coordinator_->SetWaits("");
   spdlog::warn("{}", note);
   console_.Note(note);
@@ -91,7 +91,7 @@ void JobRun::AwaitRecord(int64_t step) {
 void JobRun::SaveTargets(const std::string& targets) {
   if (targets == saved_targets_) return;
   const absl::Status status = directory_->SaveTargets(targets);
-  if (absl::IsResourceExhausted(status)) return;  // the next look tries again
+  if (absl::IsResourceExhausted(status)) return;  // the next look retries
   saved_targets_ = targets;
   if (!status.ok()) spdlog::warn("{}", std::string(status.message()));
 }

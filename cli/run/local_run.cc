@@ -19,13 +19,14 @@
 namespace tributary {
 namespace {
 
-// Members learn the end by their next heartbeat and leave; after so long they
-// are killed. On other hosts only their launchers can be, so these get the time
-// to learn of a failure, too.
+// Members learn from their next heartbeat that the job has ended, and exit;
+// after this time they are killed. On other hosts only the launchers can be
+// killed, so these members get the longer time after a failure, too.
 constexpr absl::Duration kLeaveAfterEnd = absl::Seconds(10);
 constexpr absl::Duration kLeaveAfterFailure = absl::Seconds(1);
 
-// Where a process on this machine reaches a coordinator that listens there.
+// The address at which a process on this machine reaches a coordinator that
+// listens on `address`.
 std::string LocalAddress(const std::string& address) {
   const size_t colon = address.rfind(':');
   const std::string host = address.substr(0, colon);
@@ -95,7 +96,7 @@ absl::Status StartChildren(const Programs& programs, const MetricsPorts& ports,
   return absl::OkStatus();
 }
 
-// The place that "worker-1" was started for.
+// The role and index that a child such as "worker-1" was started for.
 std::pair<v1::Role, uint32_t> PlaceOf(const ChildProcess& child) {
   const size_t dash = child.name().rfind('-');
   const v1::Role role = child.name().substr(0, dash) == "server"
@@ -105,19 +106,19 @@ std::pair<v1::Role, uint32_t> PlaceOf(const ChildProcess& child) {
           static_cast<uint32_t>(std::stoul(child.name().substr(dash + 1)))};
 }
 
-// What the coordinator knows, at `micros` or a little later.
+// The coordinator's status at `micros` or slightly later.
 struct Known {
   explicit Known(const Coordinator& coordinator)
       : micros(Clock::Real().NowMicros()), status(coordinator.Snapshot()) {}
 
-  const int64_t micros;  // taken first
+  const int64_t micros;  // read before the status
   const v1::JobStatusResponse status;
 };
 
-// The member that a child is; null: it has not registered. What a launcher has
-// started has a number of its own, perhaps of another machine's; but it alone
-// has been heard in the child's place since the child began, as whoever held
-// the place before was expelled by then.
+// The member that a child has registered as; null: it has not registered. A
+// launched process has a pid of its own, perhaps on another machine. It is
+// recognized by its heartbeat: since the child started, no other process has
+// been heard in its place, because the previous holder was expelled by then.
 const v1::MemberStatus* MemberOf(const ChildProcess& child, bool launched,
                                  const Known& known) {
   const double age_seconds =
@@ -133,9 +134,8 @@ const v1::MemberStatus* MemberOf(const ChildProcess& child, bool launched,
   return nullptr;
 }
 
-// Whether another process computes for the worker that this child was started
-// as: where lost ranks are taken over, its place may be held again before
-// anybody looks.
+// Whether another process holds the rank that this child was started for. If
+// lost ranks are taken over, that can happen before the loss is noticed here.
 bool TakenOver(const ChildProcess& child, const Known& known) {
   const auto [role, index] = PlaceOf(child);
   for (const v1::MemberStatus& member : known.status.members()) {
@@ -147,8 +147,9 @@ bool TakenOver(const ChildProcess& child, const Known& known) {
   return false;
 }
 
-// One that lives, but not for the coordinator, is stopped or stuck. Its place
-// is gone, so nothing is lost with it, and another may take its place.
+// Kills children that are alive but have lost their place: they are stopped or
+// stuck. Their work is lost already, and killing them lets another process
+// start.
 void KillLost(JobRun& run, const v1::ClusterSpec& cluster, bool launched,
               Children& children) {
   const Known known(run.coordinator());
@@ -172,7 +173,7 @@ void KillLost(JobRun& run, const v1::ClusterSpec& cluster, bool launched,
   });
 }
 
-// What the end of "worker-1" means is the coordinator's to say.
+// Asks the coordinator what the end of a child such as "worker-1" means.
 Children::Loss Judge(Coordinator& coordinator, bool launched,
                      const ChildProcess& child, const std::string& obituary) {
   constexpr int64_t kNobody = 0;
@@ -180,8 +181,8 @@ Children::Loss Judge(Coordinator& coordinator, bool launched,
   const Known known(coordinator);
   const v1::MemberStatus* const member = MemberOf(child, launched, known);
   const int64_t pid = member == nullptr ? kNobody : member->pid();
-  // One that gives up before training begins has found something wrong; one
-  // that is killed is lost as it would be later.
+  // A child that exits before training begins has found an error, so the run
+  // fails. A child that is killed is treated as lost, as during training.
   if (known.status.phase() == v1::JOB_PHASE_WAITING && !child.killed()) {
     return Children::Loss::kFatal;
   }
@@ -232,7 +233,7 @@ int RunLocally(const LocalRunOptions& options) {
     return kExitRefused;
   }
   LogOptions log = options.telemetry.log;
-  log.standard_error = false;  // the screen belongs to the progress
+  log.standard_error = false;  // the screen shows the progress
   absl::StatusOr<std::unique_ptr<JobRun>> started =
       JobRun::Start({.job = options.job,
                      .run_dir = options.run_dir,
@@ -272,7 +273,7 @@ int RunLocally(const LocalRunOptions& options) {
     }
     children.WaitForAll(run.failed() && !launched ? kLeaveAfterFailure
                                                   : kLeaveAfterEnd);
-  }  // Who is still here is killed.
+  }  // The destructor kills the remaining children.
   return run.Conclude(cause);
 }
 

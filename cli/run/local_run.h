@@ -12,20 +12,21 @@ namespace tributary {
 struct LocalRunOptions {
   v1::JobSpec job;                     // resolved
   std::string run_dir;                 // empty: runs/NAME-DATE-TIME
-  std::string listen = "127.0.0.1:0";  // the coordinator's
-  Hosts hosts;                         // of servers and workers
+  std::string listen = "127.0.0.1:0";  // of the coordinator
+  Hosts hosts;                         // for servers and workers
   TelemetryOptions telemetry;
-  // Where a resumed run begins: a checkpoint's folder and its step.
+  // Where a resumed run starts: a checkpoint's directory and step.
   std::string restore_from;
   uint64_t lineage = 0;
   uint32_t restored_data = 0;
   int64_t start_step = 0;
 };
 
-// Trains: the coordinator in this process, servers and workers as its children
-// or, on other hosts, as those of its launchers. Shows how it goes, leaves a
-// run directory, returns the exit code (job_run.h). Interrupts::Install comes
-// first; call it on the thread that lives longest, the children die with it.
+// Trains with the coordinator in this process. Servers and workers are its
+// children or, on other hosts, children of its launchers. Shows the progress,
+// leaves a run directory and returns the exit code (exit_codes.h). Call
+// Interrupts::Install first, and call this on the thread that lives longest,
+// because the children die with it.
 int RunLocally(const LocalRunOptions& options);
 
 }  // namespace tributary

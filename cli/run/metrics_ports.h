@@ -8,19 +8,19 @@
 
 namespace tributary {
 
-// Where the members of a run tell their metrics: the ports
-// after the coordinator's, servers first, so that a firewall or a scrape config
-// can name them; a member that is started again has the same. Free ports where
-// the coordinator's is 0.
+// The addresses at which the members of a run serve their metrics. The ports
+// follow the coordinator's, servers first, so that a firewall or a scrape
+// configuration can name them; a member that is started again keeps its port.
+// If the coordinator's port is 0, members use free ports.
 class MetricsPorts {
  public:
-  // `listen` is the coordinator's host:port; empty: nobody tells any.
-  // InvalidArgument: no host:port, or not so many ports above it.
+  // `listen`: the coordinator's host:port; empty: no metrics. InvalidArgument:
+  // it is not a host:port, or the ports would exceed the largest one.
   static absl::StatusOr<MetricsPorts> Create(const std::string& listen,
                                              const v1::ClusterSpec& cluster);
 
-  // Of server or worker `index`, at the coordinator's host or on one of its
-  // own; empty: none.
+  // The address of server or worker `index`, on the coordinator's host or on
+  // `host`; empty: no metrics.
   std::string ServerAddress(int index, const Host* host = nullptr) const {
     return Address(1 + index, host);
   }
@@ -32,7 +32,7 @@ class MetricsPorts {
   std::string Address(int place, const Host* host) const;
 
   std::string host_;  // empty: no metrics
-  int port_ = 0;      // the coordinator's; 0: free ones
+  int port_ = 0;      // the coordinator's; 0: any free port
   int num_servers_ = 0;
 };
 

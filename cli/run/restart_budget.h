@@ -8,12 +8,12 @@
 
 namespace tributary {
 
-// How often, and after which pause, a process of a run is started again. State
-// in, answer out, time passed in.
+// Decides how often, and after which pause, a process of a run is started
+// again. A plain object: time is passed in.
 //
-// A process may be replaced `max_restarts` times in a row. One that has lived
-// for kForgivenMicros begins its count anew: a run of weeks survives many
-// losses, a process that ends again and again does not.
+// A process may be replaced `max_restarts` times in a row. A process that has
+// lived for kForgivenMicros resets its count. So a run of weeks survives many
+// losses, but a process that keeps failing is given up.
 class RestartBudget {
  public:
   static constexpr int64_t kForgivenMicros = 600'000'000;
@@ -22,9 +22,9 @@ class RestartBudget {
 
   explicit RestartBudget(int max_restarts) : max_restarts_(max_restarts) {}
 
-  // `name` has ended after so long. How many microseconds to wait before it is
-  // started again: none the first time in a row, then twice as long each time.
-  // None: it has been replaced often enough.
+  // Process `name` has ended after `lived_micros`. Returns the pause in
+  // microseconds before it is started again: zero the first time in a row, then
+  // doubling. nullopt: it has been replaced too often.
   std::optional<int64_t> Ended(const std::string& name, int64_t lived_micros) {
     int& in_a_row = in_a_row_[name];
     if (lived_micros >= kForgivenMicros) in_a_row = 0;

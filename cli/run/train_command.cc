@@ -44,7 +44,7 @@ constexpr char kFooter[] =
 struct TrainOptions {
   std::string job_path;
   std::vector<std::string> overrides;
-  int servers = 0;  // 0: as the job file says
+  int servers = 0;  // 0: as in the job file
   int workers = 0;
   std::string device;
   std::string run_dir;
@@ -53,7 +53,7 @@ struct TrainOptions {
   TelemetryOptions telemetry;
   bool dry_run = false;
   std::string resume;
-  std::string restore_from;  // the checkpoint's folder
+  std::string restore_from;  // the checkpoint's directory
   uint64_t lineage = 0;
   uint32_t restored_data = 0;
   int64_t start_step = 0;
@@ -73,9 +73,9 @@ std::vector<std::string> Overrides(const TrainOptions& options) {
   return overrides;
 }
 
-// The job that the checkpoint is of, with the overrides of this command, or
-// another one that goes on with its weights. A damaged checkpoint is refused
-// before anything begins.
+// The checkpoint's job with the overrides of this command, or the job file of
+// this command, which then continues with the checkpoint's weights. Refuses a
+// damaged checkpoint before anything starts.
 absl::StatusOr<v1::JobSpec> ReadResumedJob(TrainOptions* options) {
   std::vector<std::string> passed_over;
   TRIBUTARY_ASSIGN_OR_RETURN(const std::string folder,

@@ -69,7 +69,7 @@ int ShowStatus(const StatusOptions& options) {
       PrintError(status.status().message());
       return kExitFailed;
     }
-    // A reader that has left wants no more.
+    // The reader of the output has gone, so watching ends.
     const bool read =
         AppendTo(STDOUT_FILENO, "the output", Page(*status, options)).ok();
     if (!options.watch || Over(*status) || !read) {
@@ -79,11 +79,11 @@ int ShowStatus(const StatusOptions& options) {
   }
 }
 
-// What follows --watch: nothing, or seconds.
+// Reads the value of --watch: nothing, or seconds.
 void ReadWatch(const CLI::results_t& results, StatusOptions* options) {
   options->watch = true;
   const std::string text = results.empty() ? "" : results.back();
-  if (text.empty() || text == "true") return;  // CLI11's word for no value
+  if (text.empty() || text == "true") return;  // CLI11's text for no value
   if (!absl::SimpleAtod(text, &options->watch_seconds) ||
       !(options->watch_seconds >= kShortestWatchSeconds &&
         options->watch_seconds <= kLongestWatchSeconds)) {

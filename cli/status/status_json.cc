@@ -31,7 +31,7 @@ Json MemberJson(const v1::MemberStatus& member) {
                {"finished", member.finished()},
                {"holders", member.holders()},
                {"losses", member.losses()}};
-  if (member.host().empty()) return json;  // nobody has come yet
+  if (member.host().empty()) return json;  // never held
   json["host"] = member.host();
   json["pid"] = member.pid();
   json["address"] = member.address();

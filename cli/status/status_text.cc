@@ -50,7 +50,7 @@ std::string MemberLine(const v1::MemberStatus& member) {
 }
 
 // "checkpoint of step 40, 12.3 s ago; 1 failed; rollbacks: 2"; empty: nothing
-// to tell.
+// to report.
 std::string SafetyText(const v1::JobStatusResponse& status) {
   std::vector<std::string> parts;
   if (status.checkpoint_every_steps() > 0) {
@@ -71,8 +71,8 @@ std::string SafetyText(const v1::JobStatusResponse& status) {
   return absl::StrJoin(parts, "; ");
 }
 
-// One line for each rank that a server names: who it is, how far, and which
-// servers wait for it.
+// One line for each rank that a server waits for: its process, its step, and
+// the servers that wait for it.
 std::string WaitLines(const v1::JobStatusResponse& status) {
   std::map<uint32_t, std::vector<std::string>> servers_by_rank;
   std::map<uint32_t, const v1::MemberStatus*> workers;

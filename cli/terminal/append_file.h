@@ -9,8 +9,8 @@
 
 namespace tributary {
 
-// Files that grow while a run goes on, readable at any time. Errors name the
-// path and what the system said.
+// Files that grow during a run and can be read at any time. Errors name the
+// path and the system's reason.
 absl::StatusOr<UniqueFd> OpenForAppending(const std::string& path);
 absl::Status AppendTo(int fd, const std::string& path, absl::string_view bytes);
 

@@ -12,7 +12,7 @@
 namespace tributary {
 namespace {
 
-// "tributary checkpoint list" while the words of that subcommand are parsed.
+// The full name of the command being parsed: "tributary checkpoint list".
 std::string CommandName(const CLI::App& app) {
   std::string name = app.get_name();
   for (const CLI::App* sub : app.get_subcommands()) {
@@ -32,7 +32,7 @@ void AddOverrides(CLI::App& app, std::vector<std::string>* overrides) {
 }
 
 int RunCommandLine(CLI::App& app, int argc, char** argv, const Action& action) {
-  // What gRPC would say on standard error stands in our own messages.
+  // Our own error messages already contain what gRPC would log.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   RaiseFileLimit();
   try {

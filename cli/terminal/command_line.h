@@ -7,7 +7,7 @@
 
 namespace tributary {
 
-// What the command line asks for; returns the exit code.
+// The action that the command line selects; returns the exit code.
 using Action = std::function<int()>;
 
 void AddTrainCommand(CLI::App& app, Action* action);
@@ -17,11 +17,11 @@ void AddCompareCommand(CLI::App& app, Action* action);
 void AddExportCommand(CLI::App& app, Action* action);
 void AddPlanCommand(CLI::App& app, Action* action);
 
-// --set key=value, any number of times.
+// --set key=value, may be repeated.
 void AddOverrides(CLI::App& app, std::vector<std::string>* overrides);
 
-// Parses, then runs the action. A wrong command line gets one line on standard
-// error and exit code 2.
+// Parses the command line and runs the action. A wrong command line prints one
+// line on standard error and returns exit code 2.
 int RunCommandLine(CLI::App& app, int argc, char** argv, const Action& action);
 
 }  // namespace tributary

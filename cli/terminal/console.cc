@@ -28,7 +28,7 @@ Console::Console(const Clock* clock)
     : clock_(clock), display_(isatty(STDOUT_FILENO) == 1) {}
 
 void Console::Write(absl::string_view text) {
-  // A reader that has left is no reason to stop training.
+  // Training continues even when the reader of the output has gone.
   if (!text.empty()) AppendTo(STDOUT_FILENO, "the output", text).IgnoreError();
 }
 

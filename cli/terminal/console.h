@@ -6,8 +6,8 @@
 
 namespace tributary {
 
-// Standard output, as a terminal or a pipe; what it shows is decided by
-// ProgressDisplay.
+// Standard output, as a terminal or a pipe. ProgressDisplay decides what is
+// shown.
 class Console {
  public:
   explicit Console(const Clock* clock);

@@ -5,13 +5,13 @@
 
 namespace tributary {
 
-// Numbers as people read them.
+// Formats numbers for people.
 
 // "950", "45.2k", "1.3M".
 std::string FormatCount(double count);
-// "0:07", "12:34", "1:02:03"; "-" when it is not known (negative, not finite).
+// "0:07", "12:34", "1:02:03"; "-" when unknown (negative or not finite).
 std::string FormatDuration(double seconds);
-// The same with tenths below a minute: "2.3 s", "12:34".
+// The same with tenths of seconds below a minute: "2.3 s", "12:34".
 std::string FormatElapsed(double seconds);
 // "512 B", "1.5 KiB", "3.0 GiB".
 std::string FormatBytes(uint64_t bytes);

@@ -9,10 +9,10 @@
 namespace tributary {
 namespace {
 
-constexpr int kExitInterrupted = 130;  // 128 + SIGINT, as shells have it
+constexpr int kExitInterrupted = 130;  // 128 + SIGINT, as in shells
 
-// What a signal handler may touch: atomics without a lock. A job has at most
-// 256 servers and 1024 workers.
+// Data that a signal handler may use: lock-free atomics. A job has at most 256
+// servers and 1024 workers.
 std::atomic<int> g_first_signal{0};
 std::array<std::atomic<pid_t>, 1280> g_groups{};
 static_assert(std::atomic<pid_t>::is_always_lock_free);
@@ -26,7 +26,7 @@ void OnSignal(int signal) {
   _exit(kExitInterrupted);
 }
 
-// Puts `to` where `from` stands.
+// Replaces the first entry `from` by `to`.
 void Replace(pid_t from, pid_t to) {
   for (std::atomic<pid_t>& group : g_groups) {
     pid_t expected = from;
@@ -42,7 +42,7 @@ void Interrupts::Install() {
   action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
-  // A reader of our output that leaves does not end the training.
+  // Training continues when the reader of our output has gone.
   signal(SIGPIPE, SIG_IGN);
 }
 

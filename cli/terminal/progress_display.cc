@@ -8,7 +8,7 @@
 namespace tributary {
 namespace {
 
-// To the start of the row, and what is right of the cursor away.
+// Moves to the start of the row and clears it.
 constexpr absl::string_view kHome = "\r\x1b[K";
 
 }  // namespace
@@ -21,7 +21,7 @@ std::string ProgressDisplay::Redraw(std::string line) {
 
 std::string ProgressDisplay::Show(const ProgressView& view, int64_t now_micros,
                                   int width) {
-  // The last column stays free: some terminals wrap when it is written.
+  // Leaves the last column free: some terminals wrap when it is written.
   if (terminal_) return Redraw(BarLine(view, width - 1));
   if (last_plain_micros_ < 0) last_plain_micros_ = now_micros;
   const int64_t tenth =

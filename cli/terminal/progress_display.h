@@ -8,29 +8,29 @@
 
 namespace tributary {
 
-// Decides what is written when. On a terminal one line is redrawn in place and
-// notes stand above it; in a pipe there are plain lines, now and then. Pure:
-// every function returns the bytes to write, time and width are passed in.
+// Decides what to write and when. On a terminal one line is redrawn in place,
+// with notes above it; a pipe gets plain lines now and then. Pure functions:
+// each returns the bytes to write, and time and width are passed in.
 class ProgressDisplay {
  public:
-  // A pipe gets a line each tenth of the way, or after so long.
+  // A pipe gets a line after each tenth of the steps, or after this interval.
   static constexpr int64_t kPlainIntervalMicros = 10'000'000;
 
   explicit ProgressDisplay(bool terminal) : terminal_(terminal) {}
 
   std::string Show(const ProgressView& view, int64_t now_micros, int width);
-  // While nothing runs yet: "waiting for worker 1".
+  // Shown while nothing runs yet: "waiting for worker 1".
   std::string Wait(absl::string_view what, int64_t now_micros, int width);
-  // A line that stays.
+  // A line that is not redrawn.
   std::string Note(absl::string_view line);
-  // Leaves the last line standing; call before other text.
+  // Ends the line that is redrawn; call it before writing other text.
   std::string End();
 
  private:
   std::string Redraw(std::string line);
 
   const bool terminal_;
-  std::string line_;  // of a terminal, that stands in the last row
+  std::string line_;  // on a terminal: the line in the last row
   int64_t last_tenth_ = 0;
   int64_t last_plain_micros_ = -1;  // -1: nothing shown yet
 };

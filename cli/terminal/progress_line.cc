@@ -38,7 +38,7 @@ std::string BarLine(const ProgressView& view, int width) {
       absl::StrCat("epoch ", view.epoch, "/", view.epochs);
   std::string steps = absl::StrFormat("%3d%% %d/%d", Percent(view), view.step,
                                       view.total_steps);
-  // From the right the first to leave is the last.
+  // When there is too little room, the last part is dropped first.
   std::vector<std::string> parts = {
       absl::StrCat("  loss ", FormatMetric(view.loss)),
       absl::StrCat("  ", FormatCount(view.samples_per_second), "/s"),

@@ -6,7 +6,7 @@
 
 namespace tributary {
 
-// Where training stands, as far as a person wants to see it.
+// The progress of training that a person wants to see.
 struct ProgressView {
   int64_t step = 0;
   int64_t total_steps = 0;
@@ -14,11 +14,12 @@ struct ProgressView {
   int64_t epochs = 0;  // of the whole job
   double loss = 0;
   double samples_per_second = 0;
-  double eta_seconds = -1;  // negative: not known
+  double eta_seconds = -1;  // negative: unknown
 };
 
-// One line of at most `width` columns for a terminal. With little room the bar
-// shrinks first, then parts leave from the right; step and percent stay:
+// One line of at most `width` columns for a terminal. If there is little room
+// the bar shrinks first, then parts are dropped from the right; step and
+// percent remain:
 //   epoch 2/5 [======>         ]  38% 713/1875  loss 0.3412  45.2k/s  ETA 0:26
 std::string BarLine(const ProgressView& view, int width);
 

@@ -17,7 +17,7 @@ constexpr double kLargest = 1e18;
 
 using Units = std::map<std::string, double>;
 
-// By what a byte is written with, 1000 or 1024 at a time.
+// Adds the units of bytes with decimal (1000) and binary (1024) prefixes.
 void AddByteUnits(Units* units) {
   double decimal = 1, binary = 1;
   for (const char* prefix : {"", "k", "m", "g", "t"}) {

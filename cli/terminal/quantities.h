@@ -8,10 +8,10 @@
 
 namespace tributary {
 
-// Amounts with units, as a command line has them. InvalidArgument says what is
+// Parse amounts with units from a command line. InvalidArgument says what is
 // wanted.
 
-// Bytes a second: "1Gbit", "100mbit", "12.5MB", each optionally with "/s".
+// Bytes per second: "1Gbit", "100mbit", "12.5MB", each optionally with "/s".
 absl::StatusOr<double> ParseRate(absl::string_view text);
 // Seconds: "0.2ms", "50us", "1s".
 absl::StatusOr<double> ParseSeconds(absl::string_view text);

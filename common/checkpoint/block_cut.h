@@ -8,13 +8,13 @@
 
 namespace tributary {
 
-// A block after `steps` steps, for a checkpoint. The weights may be held as
-// long as it takes; the state must be copied before the call returns.
+// A snapshot of a block after `steps` steps, for a checkpoint. The weights may
+// be held as long as needed; the state must be copied before the call returns.
 struct BlockCut {
   int64_t steps = 0;
   const Block* block = nullptr;
   SharedBuffer weights;
-  std::vector<const float*> state;  // by the optimizer's state names
+  std::vector<const float*> state;  // in the order of the state names
 };
 
 }  // namespace tributary

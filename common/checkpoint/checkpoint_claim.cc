@@ -17,7 +17,7 @@
 namespace tributary {
 namespace {
 
-// The folders that are made must be on the disk before what is in them counts.
+// Creates the directories and syncs each to disk before its contents count.
 absl::Status MakeFolders(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code error;

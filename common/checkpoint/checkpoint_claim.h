@@ -11,16 +11,15 @@
 
 namespace tributary {
 
-// A directory of checkpoints, held by the coordinator of one job for as long as
-// the object lives: another one that wants it is refused. The system's lock on
-// the folder itself (flock) says so, thus a process that is killed leaves
-// nothing behind.
+// Reserves a checkpoint directory for the coordinator of one job while the
+// object lives; another coordinator is refused. It uses the system's lock of
+// the directory itself (flock), so a process that is killed leaves nothing
+// behind.
 class CheckpointClaim {
  public:
-  // Makes the directory if it is not there. FailedPrecondition, with what to do
-  // about it: a job that has not ended holds the directory. Errors of the
-  // system as FileError. On a file system without locks of folders it is held
-  // without.
+  // Creates the directory if necessary. FailedPrecondition, with advice: a job
+  // that has not ended holds the directory. System errors as FileError. On a
+  // file system that cannot lock directories it takes no lock.
   static absl::StatusOr<std::unique_ptr<CheckpointClaim>> Take(
       const std::string& directory);
 
@@ -30,9 +29,9 @@ class CheckpointClaim {
   const UniqueFd fd_;
 };
 
-// FailedPrecondition, naming the other job and what to do: the directory holds
-// a checkpoint of another lineage. `begins`: the job has no checkpoint yet, so
-// one that does not say whose it is is another's.
+// FailedPrecondition, naming the other job and giving advice: the directory
+// holds a checkpoint of another lineage. `begins`: this job has no checkpoint
+// yet, so a checkpoint without a lineage belongs to another job.
 absl::Status CheckLineage(const std::string& directory, uint64_t lineage,
                           bool begins);
 

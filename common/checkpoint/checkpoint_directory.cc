@@ -45,8 +45,8 @@ absl::Status RemoveManifest(const std::string& folder) {
   return FileError(manifest, "remove", errno);
 }
 
-// Without its manifest the folder is no checkpoint any more, however far the
-// rest of this comes.
+// Removes the manifest first, so that the directory is not a checkpoint any
+// more even if the rest fails.
 absl::Status RemoveFolder(const std::string& folder) {
   TRIBUTARY_RETURN_IF_ERROR(RemoveManifest(folder));
   std::error_code error;
@@ -55,7 +55,7 @@ absl::Status RemoveFolder(const std::string& folder) {
   return absl::OkStatus();
 }
 
-// Every file that the manifest names is there with its size.
+// Checks that every file that the manifest names exists with its size.
 absl::Status CheckFiles(const std::string& folder,
                         const v1::CheckpointManifest& manifest) {
   for (const v1::CheckpointFile& file : manifest.files()) {
@@ -69,7 +69,7 @@ absl::Status CheckFiles(const std::string& folder,
   return absl::OkStatus();
 }
 
-// As the first file says that can be read; 0: none can.
+// The lineage in the first readable file; 0: no file is readable.
 uint64_t LineageOfFiles(const std::string& folder) {
   std::error_code error;
   fs::directory_iterator it(folder, error);
@@ -102,8 +102,8 @@ bool IsOf(const CheckpointInfo& info, uint64_t lineage) {
   return info.lineage == lineage || info.lineage == 0;
 }
 
-// Removes files that the manifest does not name and that nobody is writing: a
-// process may have finished its file after it had lost its place.
+// Removes files that the manifest does not name and that are not being written.
+// A process may have finished such a file after it had lost its place.
 absl::Status RemoveStrays(const CheckpointInfo& info,
                           const std::string& writer) {
   std::set<std::string> named = {
@@ -163,7 +163,7 @@ absl::Status WriteManifest(const std::string& directory,
       const std::unique_ptr<PagedFileWriter> file,
       PagedFileWriter::Create(ManifestPath(folder), PagedFileKind::kManifest,
                               manifest.SerializeAsString(), /*data_bytes=*/0));
-  // A manifest in a folder whose own entry is lost would be no checkpoint.
+  // If the directory's own entry were lost, the manifest would be lost with it.
   TRIBUTARY_RETURN_IF_ERROR(SyncFolder(directory));
   TRIBUTARY_FAILPOINT_OR("manifest-before-rename",
                          return FileError(ManifestPath(folder), "fsync", EIO));

@@ -12,7 +12,7 @@
 namespace tributary {
 namespace {
 
-// What the file of a shard must say to belong to this manifest.
+// The header that a shard's file must have to belong to this manifest.
 ShardFileHeader WantedHeader(const v1::CheckpointManifest& manifest, int shard,
                              const ParameterSpecs& parameters,
                              const std::vector<std::string>& state_names) {
@@ -157,7 +157,7 @@ std::vector<FileReport> VerifyCheckpoint(const std::string& folder) {
     reports.push_back({path, static_cast<int64_t>(file.bytes()),
                        VerifyPages(path, file.bytes(), file.crc32c())});
   }
-  // Whole files may still not belong together.
+  // Intact files may still not fit together.
   if (IsWhole(reports)) {
     reports[0].status = CheckpointReader::Open(folder).status();
   }

@@ -14,22 +14,22 @@
 
 namespace tributary {
 
-// A checkpoint open for reading, by any number of threads: its tensors, put
-// together from whatever files they stand in. It holds its files open, so
-// pruning does not disturb it.
+// A checkpoint open for reading by any number of threads. It assembles tensors
+// from the files that hold their parts. The files stay open, so pruning does
+// not disturb reading.
 //
-// DataLoss, with the file and the byte, means that this checkpoint is damaged:
-// take an older one.
+// DataLoss, with file and byte, means that this checkpoint is damaged: use an
+// older one.
 class CheckpointReader {
  public:
-  // Checks the manifest, the size and the index of every file, and that the
-  // files hold every element once. The tensors are checked as they are read.
-  // NotFound: the folder is no checkpoint, or a file is not there.
-  // A reader may be one of `parts` that share the work of comparing the files'
-  // checksums with the manifest's.
+  // Opening checks the manifest, the size and index of every file, and that the
+  // files hold every element exactly once. Tensors are checked as they are
+  // read. NotFound: the directory is not a checkpoint, or a file is missing.
+  // Several readers can share the comparison of the files' checksums with the
+  // manifest: this reader is number `part` of `parts`.
   struct Part {
     int part = 0;
-    int parts = 0;  // 0: this reader compares none
+    int parts = 0;  // 0: this reader compares no file
   };
   static absl::StatusOr<std::unique_ptr<CheckpointReader>> Open(
       const std::string& folder, Part part);
@@ -43,13 +43,13 @@ class CheckpointReader {
   const ParameterSpecs& parameters() const { return parameters_; }
   const std::vector<std::string>& state_names() const { return state_names_; }
 
-  // Elements from `begin` on of a parameter's weights (tensor 0) or of a state
-  // (1 + its place in state_names()). OutOfRange when there are not so many.
+  // Reads elements from `begin` on: of a parameter's weights (tensor 0) or of a
+  // state (1 + its index in state_names()). OutOfRange when there are too few.
   absl::Status ReadRange(int tensor, int parameter, int64_t begin,
                          absl::Span<float> values) const;
 
-  // Reads what nobody has read yet of the files of this reader's part.
-  // DataLoss: one has another checksum than its manifest says.
+  // Reads the pages that have not been read yet of the files in this reader's
+  // part. DataLoss: a file's checksum differs from the manifest.
   absl::Status CompareChecksums() const;
 
  private:
@@ -61,7 +61,7 @@ class CheckpointReader {
   CheckpointReader(std::string folder, Part part)
       : folder_(std::move(folder)), part_(part) {}
 
-  // Whether this reader compares the checksum of a file.
+  // Whether this reader compares the checksum of file number `file`.
   bool Compares(int file) const {
     return part_.parts > 0 && file % part_.parts == part_.part;
   }
@@ -78,20 +78,20 @@ class CheckpointReader {
   ParameterSpecs parameters_;
   std::vector<std::string> state_names_;
   std::vector<std::unique_ptr<ShardFile>> files_;
-  std::vector<std::vector<Piece>> pieces_;  // by parameter, then in order
+  std::vector<std::vector<Piece>> pieces_;  // [parameter], sorted by begin
 };
 
-// What reading every byte of one file of a checkpoint says.
+// The result of reading every byte of one checkpoint file.
 struct FileReport {
   std::string path;
-  int64_t bytes = 0;  // as the manifest says; of the manifest itself 0
+  int64_t bytes = 0;  // from the manifest; 0 for the manifest
   absl::Status status;
 };
 
-// Reads all of a checkpoint: the manifest, then every file that it names, each
-// with its first damage. All OK: CheckpointReader reads any block of it. When
-// the manifest is damaged nothing is known of the files, and it alone comes.
+// Reads the whole checkpoint: the manifest, then every file that it names, each
+// with its first damage. If all are OK, CheckpointReader can read every block.
+// If the manifest is damaged, it is the only report.
 std::vector<FileReport> VerifyCheckpoint(const std::string& folder);
-bool IsWhole(const std::vector<FileReport>& reports);  // every one is OK
+bool IsWhole(const std::vector<FileReport>& reports);  // all are OK
 
 }  // namespace tributary

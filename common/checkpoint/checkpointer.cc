@@ -29,14 +29,14 @@ struct Checkpointer::Cut {
   int64_t pause_micros = 0;
 };
 
-// State shared by the owner and the writing thread.
+// The state that the owner and the writing thread share.
 class Checkpointer::Writer {
  public:
   explicit Writer(Options options) : options_(std::move(options)) {}
 
   void Take(const BlockCut& cut);
   void Run();
-  // True when the thread has ended in time. After it nothing is told.
+  // True when the thread has ended in time. Afterwards nothing is reported.
   bool Finish();
 
  private:
@@ -54,14 +54,14 @@ class Checkpointer::Writer {
   const Options options_;
 
   mutable absl::Mutex mu_;
-  std::map<int64_t, Cut> open_ ABSL_GUARDED_BY(mu_);  // blocks are missing
-  // Came after the one that waits.
+  std::map<int64_t, Cut> open_ ABSL_GUARDED_BY(mu_);  // some blocks missing
+  // Completed while another one waited, so they were not written.
   std::vector<Written> given_up_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<Cut> waiting_ ABSL_GUARDED_BY(mu_);
   bool closing_ ABSL_GUARDED_BY(mu_) = false;
   bool ended_ ABSL_GUARDED_BY(mu_) = false;
 
-  absl::Mutex tell_mu_ ABSL_ACQUIRED_BEFORE(mu_);  // held while it is told
+  absl::Mutex tell_mu_ ABSL_ACQUIRED_BEFORE(mu_);  // held during on_written
 };
 
 Checkpointer::Checkpointer(Options options)
@@ -80,7 +80,7 @@ void Checkpointer::Finish() {
 void Checkpointer::Take(const BlockCut& cut) { writer_->Take(cut); }
 
 bool Checkpointer::Writer::Finish() {
-  // No report may reach the owner after Finish has returned.
+  // No result may reach the owner after Finish has returned.
   {
     absl::MutexLock tell(&tell_mu_);
     absl::MutexLock lock(&mu_);
@@ -137,7 +137,7 @@ void Checkpointer::Writer::Run() {
     std::unique_ptr<Cut> next;
     std::vector<Written> given_up;
     {
-      // Ends with the object: the steps of training decide when.
+      // No deadline: the wait ends with the next checkpoint or with Finish.
       absl::MutexLock lock(&mu_, absl::Condition(&work));
       if (closing_) {
         ended_ = true;
@@ -159,14 +159,14 @@ absl::StatusOr<v1::CheckpointFile> Checkpointer::Writer::WriteInFolder(
       OpenCheckpointFolder(options_.directory, header.step));
   absl::StatusOr<v1::CheckpointFile> file =
       options_.write(folder, header, images, [this] { return closing(); });
-  // Unless another server's file is in it.
+  // rmdir fails when another server's file is in the directory.
   if (!file.ok()) rmdir(folder.c_str());
   return file;
 }
 
 Checkpointer::Written Checkpointer::Writer::Write(const Cut& cut) const {
   const int64_t before = options_.clock->NowMicros();
-  // Blocks may come in any order; the file holds them in the shard's.
+  // Blocks may come in any order; the file holds them in the shard's order.
   std::vector<const Image*> order;
   for (const Image& image : cut.images) order.push_back(&image);
   std::sort(order.begin(), order.end(), [](const Image* a, const Image* b) {
@@ -187,7 +187,7 @@ Checkpointer::Written Checkpointer::Writer::Write(const Cut& cut) const {
   Written written{.step = cut.step, .file = absl::UnknownError("not written")};
   written.pause_seconds = 1e-6 * static_cast<double>(cut.pause_micros);
   written.file = WriteInFolder(header, images);
-  // Another process' failure removes a folder that is still empty.
+  // A failure of another process removes the directory while it is still empty.
   if (absl::IsNotFound(written.file.status())) {
     written.file = WriteInFolder(header, images);
   }

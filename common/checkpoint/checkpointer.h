@@ -16,27 +16,27 @@
 
 namespace tributary {
 
-// Gathers the cuts of a shard's blocks after one step, writes them as this
-// shard's file of that checkpoint on a thread of its own, and tells the result.
-// Training waits only while a block's optimizer state is copied. One file is
-// written and one waits; a third cut meanwhile is given up, and told. Results
-// are told in the order of steps.
+// Collects the snapshots of a shard's blocks after one step, writes them as
+// this shard's file of the checkpoint on its own thread, and reports the
+// result. Training waits only while a block's optimizer state is copied. One
+// file is written while one waits; a third snapshot is dropped, which is
+// reported. Results are reported in the order of steps.
 class Checkpointer {
  public:
-  // What became of one step's file.
+  // The result for one step's file.
   struct Written {
     int64_t step = 0;
     absl::StatusOr<v1::CheckpointFile> file;
-    double pause_seconds = 0;  // copying, all blocks together
+    double pause_seconds = 0;  // time to copy, summed over blocks
     double write_seconds = 0;
   };
   struct Options {
-    std::string directory;   // of the job's checkpoints
-    ShardFileHeader header;  // step is filled in
-    size_t num_blocks = 0;   // of this shard, at least 1
+    std::string directory;   // for the job's checkpoints
+    ShardFileHeader header;  // `step` is filled in
+    size_t num_blocks = 0;   // of this shard; at least 1
     const Clock* clock = &Clock::Real();
-    std::function<void(const Written&)> on_written;  // on the thread
-    // How long Finish waits for a disk that does not answer.
+    std::function<void(const Written&)> on_written;  // on the writing thread
+    // How long Finish waits for a disk that does not respond.
     absl::Duration finish_timeout = absl::Seconds(5);
     // Tests replace the disk.
     std::function<decltype(WriteShardFile)> write = WriteShardFile;
@@ -45,13 +45,13 @@ class Checkpointer {
   explicit Checkpointer(Options options);
   ~Checkpointer() { Finish(); }
 
-  // Gives up the file that is being written and what waits; cuts that come
-  // later are dropped, and nothing is told any more. Returns once the thread
-  // has ended. A thread that the disk still holds after the timeout is left
-  // behind: it ends with the disk's answer.
+  // Cancels the file being written and drops the waiting one. Later snapshots
+  // are ignored, and nothing more is reported. Returns once the thread has
+  // ended. If the disk still blocks the thread after the timeout, the thread is
+  // detached and ends when the disk responds.
   void Finish();
 
-  // ParameterShard::Options::on_checkpoint; under the block's lock.
+  // For ParameterShard::Options::on_checkpoint; called under the block's lock.
   void Take(const BlockCut& cut);
 
  private:
@@ -59,7 +59,7 @@ class Checkpointer {
   struct Cut;
   class Writer;
 
-  const std::shared_ptr<Writer> writer_;  // the thread holds it, too
+  const std::shared_ptr<Writer> writer_;  // shared with the thread
   std::thread thread_;
 };
 

@@ -12,19 +12,19 @@ namespace tributary {
 
 std::string ManifestPath(const std::string& folder);
 
-// Of a file of an earlier version, which names none, the job itself.
+// Files of earlier versions name no lineage; theirs is the job's id.
 uint64_t LineageOf(const v1::CheckpointManifest& manifest);
 
-// InvalidArgument, in a sentence, when the manifest contradicts itself: no or
-// too many files, names that are not ShardFileName's, impossible parameters,
+// InvalidArgument, with the reason, when the manifest contradicts itself: no or
+// too many files, names that differ from ShardFileName, impossible parameters,
 // states or steps.
 absl::Status CheckManifest(const v1::CheckpointManifest& manifest);
 
-// Reads folder/manifest.ckpt and checks it against itself, not the files it
-// names. NotFound: there is none. DataLoss with the path and the byte: it is
-// damaged. FailedPrecondition: it was written by a newer version.
+// Reads folder/manifest.ckpt and checks it, but not the files that it names.
+// NotFound: there is none. DataLoss with path and byte: it is damaged.
+// FailedPrecondition: a newer version wrote it.
 absl::StatusOr<v1::CheckpointManifest> ReadManifest(const std::string& folder);
-// The same for a file in memory; `name` stands in the errors.
+// The same for a file in memory; errors contain `name`.
 absl::StatusOr<v1::CheckpointManifest> ParseManifest(const std::string& name,
                                                      absl::string_view bytes);
 

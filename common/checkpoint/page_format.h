@@ -8,7 +8,7 @@
 
 namespace tributary {
 
-// The bytes of paged files, as writer and reader share them.
+// The byte format of paged files, shared by writer and reader.
 
 static_assert(std::endian::native == std::endian::little,
               "numbers and tensors are written as they stand in memory");
@@ -25,8 +25,8 @@ struct ContentHeader {
 };
 static_assert(sizeof(ContentHeader) == 32);
 
-// Page `page` (from 0) put into another's place is found too. Masked, since the
-// file as a whole has a checksum as well.
+// The page number is part of the checksum, so swapped pages are detected. The
+// checksum is masked because the whole file has a checksum as well.
 inline uint32_t PageChecksum(int64_t page, absl::string_view content) {
   return MaskCrc32c(ExtendCrc32c(Crc32c(&page, sizeof(page)), content.data(),
                                  content.size()));

@@ -17,17 +17,17 @@
 
 namespace tributary {
 
-// The files of a checkpoint are cut into pages of 64 KiB, the last one shorter.
-// A page ends in the checksum of its number and its other bytes, so every bit
-// of a file stands under one, and a wrong bit is found at its place. What the
-// pages hold one after the other, the content, is a header that says how long
-// all of it is, one message, and the data (docs/formats.md#checkpoints).
+// A checkpoint file consists of pages of 64 KiB; the last may be shorter. Each
+// page ends with a checksum of its number and its other bytes, so every bit is
+// covered and damage can be located. The pages' contents in sequence are a
+// header with the total length, one message and the data
+// (docs/formats.md#checkpoints).
 inline constexpr int64_t kPageBytes = 64 << 10;
 inline constexpr int64_t kPageContentBytes = kPageBytes - 4;
 
 enum class PagedFileKind : uint32_t { kManifest = 1, kShard = 2 };
 
-// Writes one file; it appears with Commit, whole. Errors as AtomicFile.
+// Writes one file, which appears completely with Commit. Errors as AtomicFile.
 class PagedFileWriter {
  public:
   // InvalidArgument: the message is longer than readers accept.
@@ -35,12 +35,13 @@ class PagedFileWriter {
       const std::string& path, PagedFileKind kind, absl::string_view message,
       int64_t data_bytes);
 
-  // The next bytes of the data. FailedPrecondition when they are too many.
+  // Appends the next bytes of the data. FailedPrecondition when they are too
+  // many.
   absl::Status Append(const void* data, size_t size);
   // FailedPrecondition when bytes are missing.
   absl::Status Commit();
 
-  // After Commit: of the whole file.
+  // Size and checksum of the whole file; valid after Commit.
   int64_t bytes() const { return bytes_; }
   uint32_t crc32c() const { return crc32c_; }
 
@@ -54,28 +55,28 @@ class PagedFileWriter {
 
   const std::string path_;
   const std::unique_ptr<AtomicFile> file_;
-  int64_t missing_;   // bytes of data still to come
+  int64_t missing_;   // bytes of data not appended yet
   std::string page_;  // not yet written
   int64_t bytes_ = 0;
   uint32_t crc32c_ = 0;
 };
 
-// The page that was read last; reading on from there does not read it again.
-// Of one file, used by one thread at a time.
+// The page that was read last, so that reading on does not read it again. For
+// one file and one thread at a time.
 struct PageBuffer {
   int64_t page = -1;
   std::string content;
 };
 
-// The checksum of a whole file, from those of its pages, which come in any
-// order and as often as they are read. Thread-safe.
+// The checksum of a whole file, computed from its pages. Pages may be added in
+// any order and repeatedly. Thread-safe.
 class FileChecksum {
  public:
   explicit FileChecksum(int64_t bytes);
 
   void Add(int64_t page, uint32_t crc32c);
   bool Has(int64_t page) const;
-  // Once all are there.
+  // Valid once all pages have been added.
   uint32_t Get() const;
 
  private:
@@ -85,12 +86,12 @@ class FileChecksum {
   std::vector<bool> has_ ABSL_GUARDED_BY(mu_);
 };
 
-// Checked pages of a file, or of memory that outlives the object. Any number of
-// threads may read.
+// Reads and checks the pages of a file, or of memory that outlives the object.
+// Any number of threads may read.
 class PageSource {
  public:
-  // NotFound: there is no such file. DataLoss: it is no regular file, or ends
-  // in the middle of a page.
+  // NotFound: there is no such file. DataLoss: it is not a regular file, or it
+  // ends in the middle of a page.
   static absl::StatusOr<PageSource> Open(const std::string& path,
                                          bool compares = false);
   static absl::StatusOr<PageSource> Wrap(const std::string& name,
@@ -101,14 +102,14 @@ class PageSource {
   int64_t num_pages() const { return (bytes_ + kPageBytes - 1) / kPageBytes; }
   int64_t content_bytes() const { return bytes_ - 4 * num_pages(); }
 
-  // Bytes of the content. DataLoss with the path and the page's first byte when
-  // a checksum is wrong. OutOfRange when the content ends before.
+  // Reads bytes of the content. DataLoss with the path and the page's first
+  // byte when a checksum is wrong. OutOfRange when the content is too short.
   absl::Status Read(int64_t offset, void* data, size_t size,
                     PageBuffer* buffer) const;
   absl::Status ReadPage(int64_t page, PageBuffer* buffer) const;
 
-  // Of a source that was opened to compare: reads what was not read so far.
-  // DataLoss: the whole file has another checksum.
+  // Reads the pages not read so far; for a source opened with `compares`.
+  // DataLoss: the whole file's checksum differs.
   absl::Status CompareChecksum(uint32_t crc32c) const;
 
  private:
@@ -123,27 +124,26 @@ class PageSource {
   absl::Status ReadRaw(int64_t offset, std::string* bytes) const;
 
   std::string path_;
-  UniqueFd fd_;  // or, without one,
+  UniqueFd fd_;  // if not set, memory_
   absl::string_view memory_;
   int64_t bytes_ = 0;
-  std::shared_ptr<FileChecksum> checksum_;  // of what is read; or none
+  std::shared_ptr<FileChecksum> checksum_;  // of the pages read; may be null
 };
 
-// A file of one kind, open for reading: header and message are checked, the
-// data is checked as it is read. Memory: the message and a page.
+// A file of one kind, open for reading. Header and message are checked on
+// opening, the data as it is read. Keeps the message and one page in memory.
 class PagedFile {
  public:
   static constexpr int64_t kMaxMessageBytes = 64 << 20;
 
-  // NotFound: there is none. DataLoss, with the path and the byte: it is no
-  // file of this kind, or it is damaged or cut short. FailedPrecondition: it
-  // was written by a newer version.
-  // `compares`: for CompareChecksum.
+  // NotFound: there is no such file. DataLoss, with path and byte: it is not a
+  // file of this kind, damaged or truncated. FailedPrecondition: a newer
+  // version wrote it. `compares`: allows CompareChecksum.
   static absl::StatusOr<PagedFile> Open(const std::string& path,
                                         PagedFileKind kind,
                                         bool compares = false);
-  // The same for a file in memory, which outlives the object; `name` stands in
-  // the errors.
+  // The same for a file in memory, which outlives the object; errors contain
+  // `name`.
   static absl::StatusOr<PagedFile> Parse(const std::string& name,
                                          absl::string_view bytes,
                                          PagedFileKind kind);
@@ -158,12 +158,13 @@ class PagedFile {
     return source_.Read(data_start_ + offset, data, size, buffer);
   }
 
-  // PageSource's.
+  // See PageSource::CompareChecksum.
   absl::Status CompareChecksum(uint32_t crc32c) const {
     return source_.CompareChecksum(crc32c);
   }
 
-  // DataLoss at the message: what it says is impossible.
+  // Makes a DataLoss error at the message's position: its content is
+  // impossible.
   absl::Status MessageError(absl::string_view what) const;
 
  private:
@@ -175,20 +176,21 @@ class PagedFile {
 
   PageSource source_;
   std::string message_;
-  int64_t data_start_ = 0;  // within the content
+  int64_t data_start_ = 0;  // offset within the content
   int64_t data_bytes_ = 0;
 };
 
-// DataLoss: a file of `bytes` bytes has not the size that its manifest says.
+// DataLoss: the file has `bytes` bytes, but its manifest says `wanted`.
 absl::Status SizeError(const std::string& path, int64_t bytes, uint64_t wanted);
 
-// Reads every byte of a file and compares with what a manifest says of it.
-// DataLoss names the first place and how many pages more are damaged.
+// Reads every byte of a file and compares it with the manifest's size and
+// checksum. DataLoss names the first damaged place and the number of further
+// damaged pages.
 absl::Status VerifyPages(const std::string& path, uint64_t bytes,
                          uint32_t crc32c);
 
-// A file of this content, for tests and fuzzing: its pages are whole, whatever
-// the content is.
+// Makes a file with this content and valid page checksums, for tests and
+// fuzzing.
 std::string ToPages(absl::string_view content);
 
 }  // namespace tributary

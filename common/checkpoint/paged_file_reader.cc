@@ -46,7 +46,7 @@ absl::Status SizeError(const std::string& path, int64_t bytes,
 
 absl::StatusOr<PageSource> PageSource::Open(const std::string& path,
                                             bool compares) {
-  // Opening a pipe must not wait for its other end.
+  // O_NONBLOCK: opening a named pipe must not wait for its writer.
   UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.ok()) return FileError(path, "open", errno);
   struct stat info;

@@ -53,7 +53,7 @@ absl::StatusOr<std::unique_ptr<PlannedCheckpoint>> PlannedCheckpoint::Create(
 }
 
 // Both lists have the same whole parameters in the same order, and the slices
-// of one stand one behind the other.
+// of one parameter are adjacent.
 void PlannedCheckpoint::FindSources() {
   const ParameterSpecs& held = reader_->parameters();
   Source source;

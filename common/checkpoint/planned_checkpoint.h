@@ -17,33 +17,34 @@
 
 namespace tributary {
 
-// A checkpoint as a plan's parameters: whatever strategy has written it, on any
-// number of servers or under any mesh of workers, it is read under any other.
-// For any number of threads.
+// Presents a checkpoint as a plan's parameters: it can be read under any
+// strategy, number of servers or mesh of workers, whichever wrote it.
+// Thread-safe.
 class PlannedCheckpoint {
  public:
-  // FailedPrecondition, naming the first difference, unless the checkpoint is
-  // of these parameters, put together (names, shapes, order), and these states.
+  // FailedPrecondition, naming the first difference, unless the checkpoint has
+  // these whole parameters (names, shapes, order) and these states.
   static absl::StatusOr<std::unique_ptr<PlannedCheckpoint>> Create(
       std::shared_ptr<const CheckpointReader> reader, ParameterSpecs planned,
       absl::Span<const std::string> state_names);
 
   // Assembles a block of a PartitionPlan over the plan's parameters. weights:
   // block.size elements; state: as many for each of the states.
-  // FailedPrecondition: the block or the number of states is another plan's;
-  // else as CheckpointReader.
+  // FailedPrecondition: the block or the number of states does not belong to
+  // this plan; other errors as CheckpointReader.
   absl::Status ReadBlock(const Block& block, float* weights,
                          absl::Span<float* const> state) const;
 
-  // Elements from `begin` on of a planned parameter, as CheckpointReader's.
+  // Reads elements of a planned parameter, as CheckpointReader::ReadRange.
   absl::Status ReadRange(int tensor, int parameter, int64_t begin,
                          absl::Span<float> values) const;
 
  private:
-  // Where a planned parameter's elements come from.
+  // The source of a planned parameter's elements.
   struct Source {
-    int same = -1;  // the checkpoint's own parameter of this shape and cut
-    // Else the checkpoint's parameters [first, last) that make up the whole.
+    int same = -1;  // the checkpoint's parameter with the same shape and slice
+    // Otherwise the checkpoint's parameters [first, last), which form the
+    // whole.
     int first = 0;
     int last = 0;
   };
@@ -58,10 +59,10 @@ class PlannedCheckpoint {
 
   const std::shared_ptr<const CheckpointReader> reader_;
   const ParameterSpecs planned_;
-  std::vector<Source> sources_;  // by planned parameter
+  std::vector<Source> sources_;  // [planned parameter]
 
-  // The tensors of the parameter that was last cut anew: blocks and ranges of
-  // it follow one another.
+  // The tensors of the parameter that was resliced last: reads of one parameter
+  // follow each other.
   mutable absl::Mutex mu_;
   mutable int recent_ ABSL_GUARDED_BY(mu_) = -1;
   mutable std::vector<std::vector<float>> tensors_ ABSL_GUARDED_BY(mu_);

@@ -12,23 +12,23 @@
 
 namespace tributary {
 
-// How the members of a job read the checkpoint that their plan begins with, and
-// what becomes of the job when they cannot.
+// How the members of a job read the checkpoint that their plan starts from, and
+// how the job reacts when they cannot.
 
-// The checkpoint of `plan`, open for one of its `members`, who share the files
-// whose checksums are compared (CheckpointReader::CompareChecksums, once all is
-// read). Errors as Unreadable: it is of another lineage or step, too.
+// Opens the checkpoint of `plan` for one of its `members`. They share the work
+// of comparing the files' checksums (CheckpointReader::CompareChecksums, once
+// everything is read). Errors are marked by Unreadable, also for a checkpoint
+// of another lineage or step.
 absl::StatusOr<std::shared_ptr<const CheckpointReader>> OpenToRestore(
     const v1::Plan& plan, int member, int members);
 
-// The same error; NotFound and DataLoss are marked as the checkpoint's fault:
-// an older one may still be read.
+// Returns the error; marks NotFound and DataLoss as a fault of the checkpoint,
+// so that an older one may still be readable.
 absl::Status Unreadable(absl::Status status);
 bool IsUnreadable(const absl::Status& status);
 
-// The newest checkpoint of the lineage, of a step from `from_step` to below
-// `below_step`, of which every byte is as it was written. NotFound: there is
-// none.
+// The newest fully intact checkpoint of the lineage with from_step <= step <
+// below_step. NotFound: there is none.
 absl::StatusOr<CheckpointInfo> OlderWholeCheckpoint(
     const std::string& directory, uint64_t lineage, int64_t from_step,
     int64_t below_step);

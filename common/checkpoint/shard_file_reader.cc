@@ -10,7 +10,8 @@
 namespace tributary {
 namespace {
 
-// The places of one block's slices, and where the next block begins.
+// Appends the ranges of one block's slices; returns the offset of the next
+// block.
 absl::StatusOr<int64_t> AppendRanges(const v1::CheckpointBlock& block,
                                      const ShardFileHeader& header,
                                      int64_t offset, int64_t data_bytes,

@@ -8,8 +8,8 @@
 namespace tributary {
 namespace {
 
-// Bytes or FLOPs a second, and cores: whoever has less may wait for longer than
-// a double tells, and sums of what it does are no numbers.
+// Minimum of rates (bytes or FLOPs per second) and of cores. With smaller ones
+// times could overflow a double, and sums of them would not be numbers.
 constexpr double kLeastRate = 1e-3;
 constexpr double kLeastCores = 1e-3;
 constexpr double kMostOfAnything = 1e18;  // seconds, bytes

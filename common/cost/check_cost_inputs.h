@@ -5,8 +5,8 @@
 
 namespace tributary {
 
-// Whether PredictStep can tell anything of them. InvalidArgument says which
-// number does not fit, what is wanted and what came.
+// Checks that PredictStep can handle the inputs. InvalidArgument names the
+// number that is invalid, what was wanted and what came.
 absl::Status CheckCostInputs(const CostInputs& inputs);
 
 }  // namespace tributary

@@ -17,50 +17,52 @@ namespace {
 constexpr double kSmallBytes = kSmallElements * kFloatBytes;
 constexpr double kPieceBytes = kPieceElements * kFloatBytes;
 
-// What one process can take from a link: a byte costs its thread time, too.
+// The rate at which one process can use its link: CPU time per byte limits it,
+// too.
 double LinkRate(const CostInputs& inputs) {
   const double cpu = inputs.compute.cpu_seconds_per_byte;
   return std::min(inputs.cluster.bandwidth,
                   cpu > 0 ? 1 / cpu : ClusterShape::kInfinite);
 }
 
-// Memory that an update reads and writes for each element: weight, states, and
-// `gradients` of them.
+// Memory traffic of an update per element, in bytes: the weight, the states,
+// and `gradients` reads or writes of gradients.
 double UpdateBytes(const CostInputs& inputs, double gradients) {
   return kFloatBytes * (gradients + 2 + 2 * inputs.optimizer_states);
 }
 
 // ---- parameter server
 
-// How unevenly TCP shares a link for as short as a step is (docs/parallelism.md
-// has the measurement): of so many flows the slowest gets its even share over
-// 1 + kUnevenness for each other one, until those are done.
+// How unevenly TCP shares a link during a time as short as a step
+// (docs/parallelism.md has the measurement): of n flows, the slowest gets its
+// even share divided by 1 + kUnevenness * (n - 1), until the others have
+// finished.
 constexpr double kUnevenness = 0.13;
 
-// When the slowest of `flows` has delivered what would have come at `even` if
-// all advanced alike, from `begin` to `end`.
+// The time at which the slowest of `flows` delivers what would arrive at `even`
+// if all flows between `begin` and `end` advanced evenly.
 double SlowestArrival(int flows, double begin, double even, double end) {
   if (flows <= 1 || end <= begin) return even;
   const double share = 1 / (1 + kUnevenness * (flows - 1));
   const double others_end = (flows - 1) / (flows - share);
-  const double delivered = share * others_end;  // of the slowest, by then
+  const double delivered = share * others_end;  // by the slowest at that time
   const double part = (even - begin) / (end - begin);
   const double at = part <= delivered ? part / share
                                       : others_end + (part - delivered) / flows;
   return begin + at * (end - begin);
 }
 
-// One block of one rank of the replica.
+// One block that a rank of the replica pushes.
 struct Push {
   double ready = 0;
   int rank = 0;
   int shard = 0;
-  int index = 0;  // within the shard
+  int index = 0;  // index within the shard
   double bytes = 0;
 };
 
-// The blocks of a rank in the order in which they leave. Those of a rank that
-// has less of the model are of its own plan.
+// The blocks of a rank in the order in which it sends them. A rank that holds a
+// part of the model has a partition of its own.
 std::vector<Push> PushesOf(const CostInputs& inputs, int rank,
                            const RankGradients& gradients) {
   ParameterSpecs specs;
@@ -74,7 +76,7 @@ std::vector<Push> PushesOf(const CostInputs& inputs, int rank,
   if (specs.empty()) return pushes;
   const absl::StatusOr<PartitionPlan> plan = PartitionPlan::Create(
       specs, inputs.strategy.servers, inputs.strategy.bucket_bytes);
-  if (!plan.ok()) return pushes;  // PredictStep has asked before
+  if (!plan.ok()) return pushes;  // PredictStep has checked it
   for (int shard = 0; shard < plan->num_shards(); ++shard) {
     for (const Block& block : plan->blocks(shard)) {
       Push push{0, rank, shard, block.index,
@@ -88,8 +90,8 @@ std::vector<Push> PushesOf(const CostInputs& inputs, int rank,
   return pushes;
 }
 
-// Blocks to several servers that are ready together share the worker's link, so
-// they arrive together; one server's come one after the other.
+// Blocks that are ready together for several servers share the worker's link
+// and arrive together. Blocks for one server follow each other.
 bool LeaveTogether(const Push& a, const Push& b) {
   return a.ready == b.ready && a.rank == b.rank && a.index == b.index;
 }
@@ -123,7 +125,7 @@ ExchangeCost ServerTimes(const CostInputs& inputs, int replicas,
   }
   std::sort(pushes.begin(), pushes.end(), LeavesEarlier);
   // Every replica sends the block at the same time, so the server's link
-  // carries it so many times.
+  // carries it `replicas` times.
   std::vector<double> come(pushes.size());
   std::vector<double> first(servers, ClusterShape::kInfinite), last(servers);
   for (size_t i = 0; i < pushes.size();) {
@@ -141,9 +143,9 @@ ExchangeCost ServerTimes(const CostInputs& inputs, int replicas,
       last[push.shard] = std::max(last[push.shard], come[i]);
     }
   }
-  // When the slowest replica's is there the update reads them all at once.
+  // The update starts when the slowest replica's block has arrived.
   std::vector<double> work(servers);
-  std::vector<std::pair<double, Push>> answers;  // with when they are there
+  std::vector<std::pair<double, Push>> answers;  // with their ready time
   const double bytes_an_element = UpdateBytes(inputs, replicas);
   for (size_t i = 0; i < pushes.size(); ++i) {
     const Push& push = pushes[i];
@@ -192,19 +194,20 @@ std::vector<Bucket> BucketsOf(const StrategyShape& strategy,
   return buckets;
 }
 
-// One rank's link, whose two directions are used alike.
+// One rank's link. Both directions carry the same traffic.
 class PeerLink {
  public:
   PeerLink(double rate, double burst, double latency, int ranks,
            double sum_rate)
       : link_(rate, burst), latency_(latency), ranks_(ranks), sum_(sum_rate) {}
 
-  // Everybody's part of a range to its rank, and the sum's last piece.
+  // Sends every other rank its part of a range; ends with the last piece's sum.
   double ReduceScatter(double ready, double bytes) {
     if (ranks_ == 1) return ready;
     const double part = bytes / ranks_;
     const double arrived = Send(ready, part * (ranks_ - 1));
-    // Pieces are added while others arrive; a sum reads all and writes one.
+    // Pieces are summed while others arrive. A sum reads all parts and writes
+    // one.
     const double last = std::min(part, kPieceBytes) * (ranks_ + 1);
     const double all = part * (ranks_ + 1);
     return std::max(arrived + last / sum_, ready + all / sum_);
@@ -223,7 +226,7 @@ class PeerLink {
   double messages() const { return messages_; }
 
  private:
-  // To every other rank its part.
+  // Sends a part to every other rank.
   double Send(double ready, double bytes) {
     sent_ += bytes;
     messages_ += (ranks_ - 1) * std::ceil(bytes / (ranks_ - 1) / kPieceBytes);
@@ -233,13 +236,13 @@ class PeerLink {
   Link link_;
   const double latency_;
   const int ranks_;
-  const double sum_;  // bytes of memory a second
+  const double sum_;  // bytes of memory per second
   double sent_ = 0;
   double messages_ = 0;
 };
 
-// One thread takes the buckets one after the other: sum, update, and where the
-// state is sharded the new weights.
+// One thread processes the buckets in order: sum, update and, if the state is
+// sharded, an all-gather of the new weights.
 ExchangeCost AllReduceTimes(const CostInputs& inputs, int replicas,
                             const std::vector<RankGradients>& ranks,
                             double update_rate) {
@@ -253,7 +256,7 @@ ExchangeCost AllReduceTimes(const CostInputs& inputs, int replicas,
       const double begin = std::max(free, bucket.ready);
       free = sharded ? link.ReduceScatter(begin, bucket.bytes)
                      : link.AllReduce(begin, bucket.bytes);
-      // The update reads the gradient twice: it looks for NaNs first.
+      // The update reads the gradient twice, because it checks for NaNs first.
       const double elements =
           bucket.bytes / kFloatBytes / (sharded ? replicas : 1);
       const double update = elements * UpdateBytes(inputs, 2) / update_rate;
@@ -272,8 +275,8 @@ ExchangeCost AllReduceTimes(const CostInputs& inputs, int replicas,
 
 // ---- one process
 
-// The replicas' gradients are added into one, the weights updated and copied to
-// the other replicas.
+// Adds the replicas' gradients, updates the weights and copies them to the
+// other replicas.
 ExchangeCost ThreadTimes(const CostInputs& inputs, int replicas,
                          const std::vector<RankGradients>& ranks,
                          double update_rate) {

@@ -4,17 +4,18 @@
 
 namespace tributary {
 
-// One direction of a link, or a processor: serves one thing after the other, in
-// the order of the calls. With a burst it is a token bucket: what has not been
-// used for a while may pass at once. It is empty at first, when a step begins,
-// as the step before has just used the link.
+// One direction of a link, or a processor: serves requests one after the other,
+// in the order of the calls. With a burst it is a token bucket: capacity that
+// was not used for a while passes at once. The bucket is empty at the start of
+// a step, because the previous step has just used the link.
 class Link {
  public:
-  // Of a rate that is infinite everything passes at once.
+  // With an infinite rate everything passes at once.
   explicit Link(double bytes_per_second, double burst_bytes = 0)
       : rate_(bytes_per_second), burst_seconds_(burst_bytes / rate_) {}
 
-  // When the last of `bytes` is through that are there at `ready`.
+  // The time at which the last of `bytes` has passed, if all are available at
+  // `ready`.
   double Serve(double ready, double bytes) {
     free_ = std::max(free_, ready - burst_seconds_) + bytes / rate_;
     return std::max(ready, free_);

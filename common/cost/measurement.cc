@@ -14,10 +14,11 @@ using Json = nlohmann::ordered_json;
 constexpr double kMost = 1e18;
 constexpr size_t kMostText = 1 << 20;  // bytes
 
-// Reads numbers out of an object that may be anything.
+// Reads numbers from a JSON text that may contain anything.
 class Reader {
  public:
-  // Nothing is copied: a value may be nested as deep as its text is long.
+  // Does not copy JSON values, which may be nested as deeply as the text is
+  // long.
   explicit Reader(const std::string& json)
       : json_(json.size() > kMostText
                   ? Json()
@@ -49,7 +50,7 @@ class Reader {
   const Json json_;
 };
 
-// seconds = fixed + rows * a_row, through the smallest and the largest batch.
+// Fits seconds = fixed + rows * a_row to the smallest and the largest batch.
 struct Line {
   double fixed = 0;
   double a_row = 0;

@@ -11,9 +11,9 @@
 namespace tributary {
 
 // How fast a worker computed a job's model, as `tributary-worker
-// --measure-compute` tells it.
+// --measure-compute` reports it.
 struct ComputeMeasurement {
-  // One batch size: seconds of a forward pass with the loss, and of a backward
+  // Times for one batch size: a forward pass with the loss, and a backward
   // pass.
   struct Pass {
     int64_t rows = 0;
@@ -22,20 +22,20 @@ struct ComputeMeasurement {
   };
 
   Shape sample_shape;
-  std::vector<Pass> passes;     // rows ascending
+  std::vector<Pass> passes;     // sorted by rows
   double update_seconds = 0;    // one update of all weights
-  double memory_bandwidth = 0;  // bytes a second of that update
-  int64_t process_bytes = 0;    // of the process with its data, no model yet
+  double memory_bandwidth = 0;  // bytes per second of that update
+  int64_t process_bytes = 0;    // of the process with its data, without a model
   int64_t peak_bytes = 0;
 };
 
-// How fast bytes went over a link, as `tributary-worker --measure-links` tells.
+// The speed of a link, as `tributary-worker --measure-links` reports it.
 struct LinkMeasurement {
-  double bandwidth = 0;  // payload bytes a second, the slower direction
+  double bandwidth = 0;  // payload bytes per second, slower direction
   double latency = 0;    // seconds one way
 };
 
-// One JSON object on one line, and back. InvalidArgument names what is missing
+// Convert to one line of JSON and back. InvalidArgument names what is missing
 // or out of range.
 std::string ToJson(const ComputeMeasurement& measurement);
 std::string ToJson(const LinkMeasurement& measurement);
@@ -43,13 +43,15 @@ absl::StatusOr<ComputeMeasurement> ComputeMeasurementOf(
     const std::string& json);
 absl::StatusOr<LinkMeasurement> LinkMeasurementOf(const std::string& json);
 
-// What workers have measured side by side, as their mean. InvalidArgument:
-// none, or they have not done the same.
+// Combines the measurements of workers that ran at the same time: the mean of
+// times and bandwidths, the maximum of memory. InvalidArgument: there are none,
+// or they measured different passes.
 absl::StatusOr<ComputeMeasurement> MeanOf(
     const std::vector<ComputeMeasurement>& measurements);
 
-// The speed behind a measurement of this model. Two batch sizes tell what a
-// pass takes whatever the batch from what it takes a sample.
+// The speed that explains a measurement of this model. Two batch sizes separate
+// the time of a pass that does not depend on the batch from the time per
+// sample.
 ComputeSpeed SpeedOf(const ComputeMeasurement& measurement,
                      const ModelCosts& model);
 

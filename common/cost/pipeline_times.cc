@@ -56,13 +56,13 @@ class Replay {
     int most_in_flight = 0;
     size_t next = 0;
     double free = 0;
-    double begun = 0;  // the last task
+    double begun = 0;  // start of the last task
     Link up;
-    std::vector<double> inputs;     // when they are there, by micro-batch
-    std::vector<double> gradients;  // of the stage's output
+    std::vector<double> inputs;     // arrival time, by micro-batch
+    std::vector<double> gradients;  // gradients of the stage's output
   };
 
-  // The stage's next task, if what it needs is known.
+  // Runs the stage's next task if its input's arrival time is known.
   bool Step(size_t s) {
     State& state = states_[s];
     if (state.next == state.tasks.size()) return false;

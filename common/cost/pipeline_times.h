@@ -7,24 +7,24 @@
 
 namespace tributary {
 
-// What a stage does for one micro-batch.
+// The work of a stage for one micro-batch.
 struct StageTime {
   double forward_seconds = 0;
   double backward_seconds = 0;
-  // Bytes of its output to the next stage, and as many back as gradient.
+  // Bytes of output sent to the next stage; its gradient returns as many.
   double output_bytes = 0;
 };
 
 struct PipelineTimes {
-  double end_seconds = 0;                    // of the last backward pass
-  std::vector<double> last_backward_begins;  // of each stage
+  double end_seconds = 0;                    // end of the last backward pass
+  std::vector<double> last_backward_begins;  // [stage]
   std::vector<double> last_backward_ends;
   std::vector<int> most_in_flight;  // micro-batches that a stage keeps at once
 };
 
-// Replays a batch of `micro_batches` through the stages: every stage does its
-// passes in the order of the schedule, each as soon as what it needs has
-// arrived; sends go on beside.
+// Simulates a batch of `micro_batches` in the stages. Every stage runs its
+// passes in the order of the schedule, each as soon as its input has arrived;
+// sends run concurrently.
 PipelineTimes ReplayPipeline(const std::vector<StageTime>& stages,
                              int micro_batches, PipelineSchedule schedule,
                              const ClusterShape& cluster);

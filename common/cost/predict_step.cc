@@ -20,7 +20,7 @@ struct Traffic {
   double messages = 0;
 };
 
-// What every simulation of one step needs, once.
+// The data and methods that every simulation of a step shares.
 class StepModel {
  public:
   StepModel(const CostInputs& in, ModelShare share, std::vector<int> bounds)
@@ -56,8 +56,8 @@ class StepModel {
   }
   double Crowding() const;
   double UpdateRate() const;
-  // Of one micro-batch; crowding: how many times longer computing takes than
-  // for a process that has a core for itself.
+  // Time of one micro-batch. crowding: factor by which computing takes longer
+  // than for a process with a core of its own.
   StageTime TimeOfStage(int stage, const ClusterShape& cluster,
                         double crowding) const;
   static double CollectiveSeconds(const ClusterShape& cluster, int ranks,
@@ -77,12 +77,12 @@ class StepModel {
   const int replicas_;
   const int64_t rows_;  // of a replica's micro-batch
   const ModelShare share_;
-  const std::vector<int> bounds_;  // of the stages
+  const std::vector<int> bounds_;  // layer bounds of the stages
   double crowding_ = 1;
 };
 
-// Where cores are shared, what computes at once shares them. The stages of a
-// pipeline take turns: as many as are busy on average.
+// Factor by which processes slow each other down on shared cores. Only some
+// stages of a pipeline compute at a time: as many as are busy on average.
 double StepModel::Crowding() const {
   const double cores = in_.cluster.shared_cores;
   if (cores <= 0) return 1;
@@ -106,7 +106,7 @@ double StepModel::Crowding() const {
 
 double StepModel::UpdateRate() const {
   if (in_.cluster.shared_cores <= 0) return in_.compute.memory_bandwidth;
-  // One process nearly fills the bus.
+  // One process alone nearly saturates the memory bus, so processes divide it.
   int at_once = 1;
   if (in_.strategy.exchange == Exchange::kParameterServer) {
     at_once = in_.strategy.servers;
@@ -146,7 +146,8 @@ StageTime StepModel::TimeOfStage(int stage, const ClusterShape& cluster,
         static_cast<double>(in_.model->layers[i].output_elements()) * rows *
         kFloatBytes;
   }
-  // What a pass takes whatever the batch: a stage has its part of the layers.
+  // Time of a pass that does not depend on the batch, in proportion to the
+  // layers.
   const double part = static_cast<double>(bounds_[stage + 1] - bounds_[stage]) /
                       static_cast<double>(share_.layers.size());
   const double fixed = in_.compute.pass_seconds * part;
@@ -157,8 +158,8 @@ StageTime StepModel::TimeOfStage(int stage, const ClusterShape& cluster,
   return time;
 }
 
-// Every stage's gradients become final in its last backward pass, those of the
-// last layers first.
+// Every stage's gradients become final during its last backward pass, those of
+// the last layers first.
 std::vector<RankGradients> StepModel::Gradients(
     const PipelineTimes& last, const std::vector<StageTime>& stages,
     double begin) const {
@@ -184,7 +185,8 @@ std::vector<RankGradients> StepModel::Gradients(
           begin + last.last_backward_ends[s] -
           (all > 0 ? 1 - done / all : 0) * stages[s].backward_seconds;
     }
-    // The ranks of a tensor-parallel group are alike, each on its link.
+    // All ranks of a tensor-parallel group have equal gradients and a link
+    // each.
     for (int t = 0; t < in_.strategy.tensor; ++t) ranks.push_back(rank);
   }
   return ranks;
@@ -203,14 +205,15 @@ StepModel::Run StepModel::Simulate(const ClusterShape& cluster,
   Run run;
   run.pipeline =
       ReplayPipeline(times, micro_batches(), in.strategy.schedule, cluster);
-  // Micro-batches before the last exchange nothing.
+  // Micro-batches before the last one exchange no gradients.
   const double begin =
       static_cast<double>(in.accumulation - 1) * run.pipeline.end_seconds;
   const double computed = begin + run.pipeline.end_seconds;
   std::vector<RankGradients> ranks = Gradients(run.pipeline, times, begin);
   double inner = 0;
   if (in.strategy.exchange_every > 1) {
-    // Workers take steps of their own; what they have moved goes at the end.
+    // Workers take local steps and exchange their change of the weights at the
+    // end.
     inner = static_cast<double>(in.model->parameter_elements()) * kFloatBytes *
             (3 + 2 * in.optimizer_states) / update_rate;
     for (RankGradients& rank : ranks) {
@@ -225,7 +228,7 @@ StepModel::Run StepModel::Simulate(const ClusterShape& cluster,
   return run;
 }
 
-// What a rank sends within its tensor-parallel group.
+// The traffic that a rank sends within its tensor-parallel group.
 Traffic StepModel::TensorTraffic() const {
   const int t = in_.strategy.tensor;
   if (t == 1) return {};
@@ -245,8 +248,7 @@ Traffic StepModel::TensorTraffic() const {
           rounds * (t - 1) * passes / stages()};
 }
 
-// What a rank sends to the stages beside its own: the busiest, and all ranks
-// together.
+// The traffic to neighbouring stages: of the busiest rank, and of all ranks.
 StepModel::StageTraffic StepModel::TrafficOfStages() const {
   StageTraffic traffic;
   const double passes = micro_batches() * static_cast<double>(in_.accumulation);
@@ -265,7 +267,7 @@ StepModel::StageTraffic StepModel::TrafficOfStages() const {
   return traffic;
 }
 
-// What all processes send in a step.
+// The traffic of all processes in a step.
 Traffic StepModel::AllTraffic(const Run& run) const {
   const double every = in_.strategy.exchange_every;
   const Traffic tensor = TensorTraffic(), staged = TrafficOfStages().all;
@@ -275,7 +277,7 @@ Traffic StepModel::AllTraffic(const Run& run) const {
               staged.messages};
 }
 
-// Where cores are shared a step lasts at least as long as all its work.
+// Lower bound of the step on shared cores: the total work divided by the cores.
 double StepModel::CpuBound(const Run& run) const {
   const double cores = in_.cluster.shared_cores;
   if (cores <= 0) return 0;
@@ -286,7 +288,7 @@ double StepModel::CpuBound(const Run& run) const {
   }
   work *=
       replicas_ * in_.strategy.tensor * static_cast<double>(in_.accumulation);
-  // Either end of a message is work, too.
+  // Sending and receiving each cost CPU time.
   const Traffic traffic = AllTraffic(run);
   work += 2 * (traffic.bytes * in_.compute.cpu_seconds_per_byte +
                traffic.messages * in_.compute.cpu_seconds_per_message);
@@ -323,7 +325,7 @@ void StepModel::FillMemory(const Run& run, Prediction* out) const {
     }
     if (s.exchange == Exchange::kAllReduce ||
         s.exchange == Exchange::kShardedAllReduce) {
-      // The parts of a bucket that have come from the others.
+      // Holds the parts of a bucket received from other ranks.
       if (replicas_ > 1) {
         buffers = std::min(elements * kFloatBytes,
                            static_cast<double>(s.bucket_bytes));
@@ -338,7 +340,7 @@ void StepModel::FillMemory(const Run& run, Prediction* out) const {
         std::max(out->worker_memory, in_.compute.process_bytes + bytes);
   }
   if (s.exchange != Exchange::kParameterServer) return;
-  // Weights of two versions, the optimizer's state, and at most every
+  // Two versions of the weights, the optimizer's state, and at most every
   // replica's gradient until the step is complete.
   const double held =
       static_cast<double>(model.parameter_elements()) / s.servers * kFloatBytes;

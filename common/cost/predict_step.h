@@ -5,28 +5,25 @@
 
 namespace tributary {
 
-// A step as it will be, as far as the model tells (docs/parallelism.md says
-// what it leaves out). The parts add up to the step.
+// The predicted times of a step, within the model's limits
+// (docs/parallelism.md). The parts add up to the step.
 struct Prediction {
   double step_seconds = 0;
   double compute_seconds = 0;    // forward and backward of the busiest worker
-  double exposed_seconds = 0;    // communication that nothing hides
-  double optimizer_seconds = 0;  // updates that nothing hides
-  double waiting_seconds = 0;    // a pipeline's bubble; for shared cores
+  double exposed_seconds = 0;    // communication that is not hidden
+  double optimizer_seconds = 0;  // updates that are not hidden
+  double waiting_seconds = 0;    // pipeline bubble and waits for shared cores
 
-  double bytes_sent_per_rank = 0;  // by a worker, the busiest
+  double bytes_sent_per_rank = 0;  // by the busiest worker
   double bytes_per_step = 0;       // by all processes
   double worker_memory = 0;        // bytes, of the largest worker
   double server_memory = 0;        // 0: no servers
 };
 
-// Predicts one optimizer step of a job from what its layers cost
-// (CostsOfModel) and how fast processes compute and links carry:
-//
-//   absl::StatusOr<Prediction> PredictStep(const CostInputs& inputs);
-//
-// A pure function. InvalidArgument says which number does not fit: the workers
-// are no multiple of tensor x stages, more stages than layers, ...
+// Predicts one optimizer step of a job from the costs of its layers
+// (CostsOfModel) and the speeds of processes and links. A pure function.
+// InvalidArgument names the number that is invalid: workers that are not a
+// multiple of tensor x stages, more stages than layers, ...
 absl::StatusOr<Prediction> PredictStep(const CostInputs& inputs);
 
 }  // namespace tributary

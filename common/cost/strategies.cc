@@ -13,7 +13,7 @@
 namespace tributary {
 namespace {
 
-// More servers must save at least this part of the step.
+// An additional server must save at least this part of the step.
 constexpr double kWorthAServer = 0.01;
 
 // Tensors beside each weight (kernels/optimizer.cc).
@@ -50,7 +50,7 @@ const char* ExchangeName(Exchange exchange) {
   return "?";
 }
 
-// Adds the prediction of a strategy, or why there is none.
+// Adds the prediction of a strategy, or the reason why it cannot run.
 class Candidates {
  public:
   Candidates(const CostInputs& inputs, const StrategyCheck& check,
@@ -61,7 +61,7 @@ class Candidates {
     Take(Predict(shape, workers), StrategyText(shape, workers));
   }
 
-  // The fastest of several numbers of micro-batches.
+  // Adds the fastest number of micro-batches.
   void AddPipeline(StrategyShape shape) {
     const int64_t rows =
         inputs_.global_rows / (inputs_.workers / (shape.tensor * shape.stages));
@@ -107,7 +107,8 @@ StrategyShape ShapeWith(const CostInputs& inputs, Exchange exchange,
   StrategyShape shape = inputs.strategy;
   shape.tensor = shape.stages = shape.micro_batches = 1;
   if (exchange != Exchange::kParameterServer) shape.exchange_every = 1;
-  // A job names the buckets of its own strategy; the others have their default.
+  // The job's bucket sizes apply to its own strategy; others use their
+  // defaults.
   const bool servers_now = exchange == Exchange::kParameterServer;
   if (servers_now != (shape.exchange == Exchange::kParameterServer)) {
     shape.bucket_bytes = servers_now ? PartitionPlan::kDefaultBucketBytes

@@ -12,20 +12,20 @@
 
 namespace tributary {
 
-// The job's strategy block as the cost model takes it.
+// Converts the job's strategy block.
 StrategyShape ShapeOfJob(const v1::JobSpec& job);
 
-// The job's own strategy, batch and optimizer as the cost model takes them, for
-// job.cluster.workers; model, cluster and compute are left to the caller. The
-// batch of all workers is what stays the same whatever the strategy.
+// The job's own strategy, batch and optimizer for job.cluster.workers. The
+// caller sets model, cluster and compute. The batch of all workers does not
+// depend on the strategy.
 CostInputs InputsOfJob(const v1::JobSpec& job);
 
-// The shape of a sample as far as the job tells it: of texts, and where a
-// linear layer is the first that wants one. FailedPrecondition: the data must
-// say it.
+// The shape of a sample if the job determines it: for text, and when the first
+// layer that fixes an input width is linear. FailedPrecondition: only the data
+// can tell.
 absl::StatusOr<Shape> SampleShapeOf(const v1::JobSpec& job);
 
-// What a strategy is called: "parameter_server, 2 servers", "data 2 x tensor 2,
+// The strategy's name: "parameter_server, 2 servers", "data 2 x tensor 2,
 // all_reduce".
 std::string StrategyText(const StrategyShape& shape, int workers);
 
@@ -36,16 +36,16 @@ struct PredictedStrategy {
   Prediction prediction;
 };
 
-// The strategy that `inputs` name. Errors as PredictStep's.
+// Predicts the strategy in `inputs`. Errors as PredictStep.
 absl::StatusOr<PredictedStrategy> PredictOwn(const CostInputs& inputs);
 
 struct StrategyPlan {
   std::vector<PredictedStrategy> strategies;
   size_t fastest = 0;
-  // Of the parameter server alone: the number of servers, from 1 to twice the
-  // workers, beyond which no more servers save a hundredth of the step.
+  // For the parameter server alone: the number of servers, from 1 to twice the
+  // workers. More servers would not save a hundredth of the step.
   int best_servers = 1;
-  // What the job cannot run so, and why.
+  // Strategies that cannot run the job, and why.
   struct LeftOut {
     std::string name;
     std::string why;
@@ -53,16 +53,16 @@ struct StrategyPlan {
   std::vector<LeftOut> left_out;
 };
 
-// Whether a job may have this strategy with so many workers.
+// Whether a job may use this strategy with this number of workers.
 using StrategyCheck = std::function<absl::Status(const StrategyShape&, int)>;
 
-// Predicts every strategy that `inputs.workers` workers can run: one worker
-// alone, parameter server with `servers` and with the best number of servers,
-// all-reduce, sharded, threads of one process, and meshes with tensor and
-// pipeline parallelism over both. Of micro-batches the best number. What
-// `check` refuses or the model cannot be cut into is left out. Errors as
-// PredictStep's for the parameter server; InvalidArgument also: nothing is
-// left.
+// Predicts every strategy for `inputs.workers` workers: one worker alone,
+// parameter server with `servers` and with the best number of servers,
+// all-reduce, sharded all-reduce, threads of one process, and meshes with
+// tensor and pipeline parallelism over both exchanges. Pipelines use their best
+// number of micro-batches. A strategy is left out when `check` refuses it or
+// the model cannot be partitioned that way. Errors as PredictStep for the
+// parameter server; also InvalidArgument when no strategy remains.
 absl::StatusOr<StrategyPlan> PlanStrategies(const CostInputs& inputs,
                                             int servers,
                                             const StrategyCheck& check);

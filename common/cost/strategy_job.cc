@@ -14,7 +14,7 @@ namespace {
 void SetExchange(const StrategyShape& shape, v1::StrategySpec* strategy) {
   switch (shape.exchange) {
     case Exchange::kParameterServer:
-      // Whoever shares a model wants bsp.
+      // Workers that share a model require bulk-synchronous steps.
       if (shape.tensor * shape.stages > 1) {
         strategy->mutable_parameter_server()->clear_sync();
       }
@@ -46,7 +46,7 @@ void SetCuts(const StrategyShape& shape, v1::StrategySpec* strategy) {
                              : v1::PIPELINE_SCHEDULE_1F1B);
 }
 
-// Samples of a worker become those of all and are shared out again.
+// Distributes the batch of all workers over the new number of replicas.
 void ShareBatch(int64_t old_replicas, int64_t replicas, v1::DataSpec* data) {
   if (!data->has_batch_size()) return;
   const int64_t all = data->batch_size() * old_replicas;
@@ -80,7 +80,7 @@ absl::StatusOr<v1::JobSpec> JobWithStrategy(const v1::JobSpec& job,
              made.mutable_data());
   if (const absl::Status checked = Check(&made); !checked.ok()) {
     absl::string_view why = checked.message();
-    absl::ConsumePrefix(&why, ": ");  // it stands in no file
+    absl::ConsumePrefix(&why, ": ");  // the job is in no file
     return absl::InvalidArgumentError(why);
   }
   return made;

@@ -6,10 +6,10 @@
 
 namespace tributary {
 
-// A resolved job with another strategy and so many workers, as `tributary
-// train` would run it: the batch of all workers stays, and so do the settings
-// of its own strategy where they mean anything to the new one. InvalidArgument:
-// it would refuse the job, and why.
+// A resolved job with another strategy and number of workers, as `tributary
+// train` would run it. The batch of all workers stays, and so do settings of
+// the job's own strategy that also apply to the new one. InvalidArgument:
+// `tributary train` would refuse the job, with the reason.
 absl::StatusOr<v1::JobSpec> JobWithStrategy(const v1::JobSpec& job,
                                             const StrategyShape& shape,
                                             int workers);

@@ -34,7 +34,7 @@ class Sharing {
   }
 
  private:
-  // The last rank's slice is none of the smaller ones (EvenCut).
+  // The last rank's slice is never one of the smaller slices (EvenCut).
   void CutParameters() {
     share_.parameter_elements = model_.parameter_sizes;
     if (cuts_.ranks() <= 1) return;
@@ -51,7 +51,7 @@ class Sharing {
   double Part(const LayerCost& layer) const {
     switch (cuts_.CutOf(layer.name)) {
       case LayerCut::kWhole:
-      case LayerCut::kVocabulary:  // every rank writes all of the outputs
+      case LayerCut::kVocabulary:  // every rank writes the whole output
         return 1;
       default:
         return 1.0 / cuts_.ranks();
@@ -60,7 +60,7 @@ class Sharing {
 
   void Add(const LayerCost& layer, LayerShare* share) {
     if (!layer.body.empty()) {
-      // The sum of the branches is computed by all.
+      // Every rank computes the sum of the branches.
       double forward = layer.forward_flops, backward = layer.backward_flops;
       int64_t kept = layer.kept_elements;
       for (const auto* branch : {&layer.shortcut, &layer.body}) {
@@ -98,7 +98,8 @@ class Sharing {
   void AddCollectives(const LayerCost& layer, LayerShare* share) const {
     const int64_t out = layer.output_elements();
     const int64_t in = NumElements(layer.input_shape);
-    // Backward ends at the first layer that has parameters, but for a branch.
+    // Backward computes no input gradient before the first layer with
+    // parameters, except in a branch.
     const bool wants_input =
         layer.first_parameter > 0 || absl::StrContains(layer.name, '.');
     switch (cuts_.CutOf(layer.name)) {
@@ -123,7 +124,8 @@ class Sharing {
     }
   }
 
-  // Backward through one layer: what is done when its tensors are final.
+  // Follows backward through one layer and notes the work done when each of its
+  // tensors is final.
   void NoteFinal(const LayerCost& layer, double* flops) {
     if (layer.body.empty()) {
       *flops += layer.backward_flops * Part(layer);

@@ -8,11 +8,11 @@
 
 namespace tributary {
 
-// A collective over what a sample has in a layer, among the ranks of a
-// tensor-parallel group; nothing is computed meanwhile.
+// A collective over a layer's arrays among the ranks of a tensor-parallel
+// group. Nothing is computed during it.
 struct LayerCollective {
-  int64_t elements = 0;  // of the whole array, a sample
-  bool gather = false;   // all-gather: half of what an all-reduce moves
+  int64_t elements = 0;  // of the whole array, per sample
+  bool gather = false;   // all-gather: half the traffic of an all-reduce
 };
 
 // One rank's part of a top-level layer.
@@ -28,14 +28,14 @@ struct LayerShare {
 // (Shoeybi et al. 2019).
 struct ModelShare {
   std::vector<LayerShare> layers;
-  std::vector<int64_t> parameter_elements;  // of each tensor
-  // Of each tensor: the part of its top-level layer's backward pass after which
+  std::vector<int64_t> parameter_elements;  // [tensor]
+  // [tensor]: the fraction of its top-level layer's backward pass after which
   // its gradient is final.
   std::vector<double> final_after_share;
   std::vector<int> layer_of_parameter;
 };
 
-// The part of the rank that holds most, as `cuts` of the same model has it.
+// The share of the rank that holds most. `cuts` must be of the same model.
 ModelShare ShareOfModel(const ModelCosts& model, const TensorCuts& cuts);
 
 }  // namespace tributary

@@ -9,11 +9,11 @@
 namespace tributary {
 namespace {
 
-constexpr Range kCount = Between(1, 1e15);  // stays exact as a double
+constexpr Range kCount = Between(1, 1e15);  // remains exact as a double
 constexpr Range kRows = Between(0, 1e15);
 constexpr Range kBatch = Between(1, 1 << 24);
 
-// In the schema's order. Defaults of losses and optimizers are PyTorch's.
+// In the schema's order. The defaults of losses and optimizers are PyTorch's.
 constexpr FieldRule kRules[] = {
     Required("JobSpec.name"),
     Required("JobSpec.model"),

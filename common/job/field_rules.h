@@ -8,14 +8,15 @@
 
 namespace tributary {
 
-// Every number of the schema has its rule, so that no range is forgotten. Those
-// of layers are with the layers' kinds.
+// The rules of all fields of the schema except the layers', whose kinds hold
+// theirs. Every number has a rule, so that no range is forgotten.
 absl::Span<const FieldRule> AllFieldRules();
 
-// The rule of a field, or nullptr: then any value is good and none is needed.
+// The rule of a field, or nullptr: then any value is valid and none is
+// required.
 const FieldRule* FieldRuleOf(const google::protobuf::FieldDescriptor& field);
 
-// The field that a number for the whole message stands for, or nullptr.
+// The field that a plain number for this message sets, or nullptr.
 const google::protobuf::FieldDescriptor* ShorthandOf(
     const google::protobuf::Descriptor& type);
 

@@ -12,7 +12,8 @@ bool HasLocalSgd(const v1::JobSpec& job) {
   return job.strategy().parameter_server().sync().has_local_sgd();
 }
 
-// What the states that an optimizer keeps depend on (kernels/optimizer.cc).
+// The options that determine which states an optimizer has
+// (kernels/optimizer.cc).
 std::tuple<OptimizerOptions::Kind, bool, bool, bool> StatesOf(
     const v1::JobSpec& job) {
   using Kind = OptimizerOptions::Kind;
@@ -25,7 +26,7 @@ std::tuple<OptimizerOptions::Kind, bool, bool, bool> StatesOf(
           adam && options.amsgrad, rmsprop && options.centered};
 }
 
-// 0: only the data tells.
+// The job's total steps; 0: only the data tells.
 int64_t TotalSteps(const v1::JobSpec& job, const GoesOnFrom& from) {
   const v1::TrainingSpec& training = job.training();
   if (training.has_steps()) return training.steps();

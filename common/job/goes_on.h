@@ -7,18 +7,18 @@
 
 namespace tributary {
 
-// The checkpoint that a job goes on from.
+// The checkpoint that a job continues from.
 struct GoesOnFrom {
-  v1::JobSpec job;  // whose it is
+  v1::JobSpec job;  // the checkpoint's job
   int64_t step = 0;
   int64_t steps_per_epoch = 0;
-  bool has_state = false;  // it holds an optimizer's state
+  bool has_state = false;  // it holds optimizer state
 };
 
-// FailedPrecondition, with what to do, when `job` cannot go on exactly where
-// the checkpoint stands: its optimizer keeps other states, it ends before that
-// step, or it uses local_sgd, where the servers' state is that of the outer
-// optimizer and an update closes a whole period.
+// FailedPrecondition, with advice, when `job` cannot continue exactly from the
+// checkpoint: its optimizer has other states, it ends before that step, or it
+// uses local_sgd. There the servers' state is the outer optimizer's, and an
+// update completes a whole period.
 absl::Status CheckGoesOn(const v1::JobSpec& job, const GoesOnFrom& from);
 
 }  // namespace tributary

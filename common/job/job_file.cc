@@ -17,7 +17,7 @@
 namespace tributary {
 namespace {
 
-// Stops reading once the file is larger than any job file may be.
+// Stops reading once the file exceeds the size limit of job files.
 absl::StatusOr<std::string> ReadText(const std::string& path) {
   struct stat info;
   if (stat(path.c_str(), &info) != 0) {

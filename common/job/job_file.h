@@ -10,21 +10,21 @@
 namespace tributary {
 
 // A job as it will run: every field has its value, every path is absolute, and
-// the parts fit each other. Two things wait for the data: whether its width
-// fits the first layer, and the end of a schedule that lasts as long as a job
-// counted in epochs.
+// the parts fit together. Two things depend on the data and are left open:
+// whether its width fits the first layer, and the length of a schedule of a job
+// that counts in epochs.
 
-// Reads the YAML file and then applies `overrides`, each "key=value" as given
-// to --set. Paths, also those of overrides, are relative to the job file.
-// Every error is one sentence that begins with the place:
+// Reads the YAML file, then applies `overrides`, each "key=value" as given to
+// --set. All paths, also those in overrides, are relative to the job file.
+// Every error is one sentence that starts with the place:
 //   job.yaml:12: unknown field "optimiser" in training; did you mean
 //   "optimizer"?
-// NotFound when there is no such file, InvalidArgument for all else.
+// NotFound when there is no such file, InvalidArgument for all other errors.
 absl::StatusOr<v1::JobSpec> ReadJobFile(
     const std::string& path, const std::vector<std::string>& overrides = {});
 
-// The same for a text that is already in memory; `file_name` stands in the
-// errors and its folder is where relative paths start.
+// The same for text in memory. Errors contain `file_name`, and relative paths
+// start from its directory.
 absl::StatusOr<v1::JobSpec> ParseJob(
     absl::string_view text, const std::string& file_name,
     const std::vector<std::string>& overrides = {});

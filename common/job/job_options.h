@@ -9,37 +9,37 @@
 
 namespace tributary {
 
-// The optimizer of a resolved job (ReadJobFile) as plain values.
+// Converts the optimizer of a resolved job (ReadJobFile) to plain values.
 OptimizerOptions OptimizerOptionsOf(const v1::OptimizerSpec& spec);
 
-// Whether servers hold the weights; else the workers do, among themselves.
+// Whether servers hold the weights; otherwise the workers hold them.
 bool UsesServers(const v1::JobSpec& job);
 
-// "parameter_server", "all_reduce", ...: the key in the job file.
+// The strategy's key in the job file: "parameter_server", "all_reduce", ...
 std::string StrategyName(const v1::JobSpec& job);
 
-// How many processes the job's workers are: one each, or all of them threads of
-// one.
+// The number of processes that run the job's workers: one per worker, or one
+// whose threads are the workers.
 int WorkerProcesses(const v1::JobSpec& job);
 
-// The workers as the strategy arranges them.
+// The mesh in which the strategy arranges the workers.
 DeviceMesh DeviceMeshOf(const v1::JobSpec& job);
 
-// Whether tensor-parallel ranks leave the logits cut for the loss.
+// Whether tensor-parallel ranks compute the loss on partitioned logits.
 bool CutsLogits(const v1::JobSpec& job);
 
-// Whether workers form groups, of which none can be replaced by itself.
+// Whether workers form groups whose members cannot be replaced one at a time.
 bool HasGroups(const v1::JobSpec& job);
 
 // How long a step may wait for a member.
 double StepTimeoutSeconds(const v1::JobSpec& job);
 
-// The optimizer that runs on the servers: the job's, but with local_sgd the
-// outer one.
+// The optimizer that runs on the servers: the outer optimizer with local_sgd,
+// otherwise the job's.
 OptimizerOptions ServerOptimizerOptionsOf(const v1::JobSpec& job);
 
-// Optimizer steps of the workers for each that their servers gather: 1, but
-// with local_sgd the period.
+// Optimizer steps of the workers per update of the servers: the period with
+// local_sgd, otherwise 1.
 int64_t StepsAnUpdate(const v1::JobSpec& job);
 
 // The version of the servers' weights once every worker has finished `steps`

@@ -19,8 +19,8 @@ bool IsMessage(const FieldDescriptor* field) {
   return field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
 }
 
-// The fields to name: all that have a value. A number or a flag without
-// presence has one always; an empty text or list says nothing.
+// The fields to write: those with a value. A number or flag without presence
+// always has one; an empty text or list is left out.
 std::vector<const FieldDescriptor*> WrittenFields(const Message& message) {
   std::vector<const FieldDescriptor*> written;
   for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
@@ -36,7 +36,7 @@ std::vector<const FieldDescriptor*> WrittenFields(const Message& message) {
   return written;
 }
 
-// "{in: 784, out: 256}", on one line.
+// Writes a message on one line: "{in: 784, out: 256}".
 std::string Flow(const Message& message);
 
 std::string FlowValue(const Message& message, const FieldDescriptor* field) {
@@ -63,8 +63,8 @@ std::string Flow(const Message& message) {
   return absl::StrCat("{", absl::StrJoin(entries, ", "), "}");
 }
 
-// A layer stays on its line, and so does whatever holds nothing but values and
-// fits; the rest is a block.
+// A layer stays on one line, and so does a message that holds only values and
+// fits; any other message becomes a block.
 bool FitsFlow(const Message& message, size_t indent, const std::string& name) {
   for (const FieldDescriptor* field : WrittenFields(message)) {
     if (IsMessage(field)) return false;
@@ -82,7 +82,8 @@ void AppendBlock(const Message& message, size_t indent, std::string* yaml) {
       for (int i = 0; i < reflection.FieldSize(message, field); ++i) {
         const std::string item =
             Flow(reflection.GetRepeatedMessage(message, field, i));
-        // "- linear: {...}" reads better than "- {linear: {...}}".
+        // Writes "- linear: {...}", which is more readable than "- {linear:
+        // {...}}".
         absl::StrAppend(yaml, margin, "  - ",
                         item == "{}" ? item : item.substr(1, item.size() - 2),
                         "\n");

@@ -10,8 +10,8 @@
 namespace tributary {
 namespace {
 
-// The end of a schedule comes after its warm-up, and every length that At
-// divides by is there.
+// Checks that a schedule ends after its warm-up and has every length that At
+// divides by.
 absl::Status CheckLengths(const v1::ScheduleSpec& spec) {
   int64_t warmup = 0, total = 1;
   switch (spec.kind_case()) {
@@ -43,7 +43,7 @@ absl::Status CheckLengths(const v1::ScheduleSpec& spec) {
                    warmup, " steps, got a schedule of ", total, " steps"));
 }
 
-// 0 at `first`, 1 from `last` on.
+// Rises from 0 at `first` to 1 at `last`.
 double Progress(int64_t step, int64_t first, int64_t last) {
   return std::min(1.0, static_cast<double>(step - first) /
                            static_cast<double>(last - first));

@@ -7,13 +7,13 @@
 
 namespace tributary {
 
-// The learning rate of every optimizer step: a pure function of the step, so
-// that any process, and any restart, computes the same one.
+// The learning rate of every optimizer step. A pure function of the step, so
+// that every process computes the same rate, also after a restart.
 class LearningRateSchedule {
  public:
-  // `base_rate` is the optimizer's; `total_steps` the job's, the end of a
-  // schedule that names none. InvalidArgument when the warm-up would not end
-  // before the schedule does.
+  // `base_rate`: the optimizer's rate. `total_steps`: the job's steps, the
+  // length of a schedule that names none. InvalidArgument when the warm-up
+  // would not end before the schedule.
   static absl::StatusOr<LearningRateSchedule> Create(
       const v1::ScheduleSpec& spec, double base_rate, int64_t total_steps);
 
@@ -27,7 +27,7 @@ class LearningRateSchedule {
   double WarmUp(int64_t step, int64_t warmup) const;
   double Cosine(double progress, double eta_min) const;
 
-  v1::ScheduleSpec spec_;  // its lengths resolved
+  v1::ScheduleSpec spec_;  // with its lengths resolved
   double base_rate_;
 };
 

@@ -18,7 +18,7 @@ using google::protobuf::Message;
 
 constexpr size_t kMaxShown = 100;
 
-// One step from the job towards the field that an override names.
+// Follows the path of an override from the job to the field.
 class OverrideWalk {
  public:
   OverrideWalk(const ProtoReader& reader, std::string place, Places* places)
@@ -58,7 +58,7 @@ class OverrideWalk {
   }
 
  private:
-  // Choosing a member of a oneof drops the one that stood there.
+  // Setting a member of a oneof removes the member that was set before.
   void LeaveOtherMember(const FieldDescriptor& field) {
     const auto* one = field.real_containing_oneof();
     if (one == nullptr) return;

@@ -19,7 +19,7 @@ using google::protobuf::Message;
 using google::protobuf::OneofDescriptor;
 using google::protobuf::Reflection;
 
-// The job itself has no name in it.
+// A path in messages; the job itself has an empty path.
 std::string Owner(const std::string& path) {
   return path.empty() ? "the job" : path;
 }
@@ -32,7 +32,7 @@ bool LooksLikeName(const std::string& text) {
   return true;
 }
 
-// "a mapping", for what a person wrote where something else was wanted.
+// Describes what was written where something else was wanted: "a mapping".
 std::string Describe(const YamlNode& node) {
   switch (node.kind) {
     case YamlNode::Kind::kNull:
@@ -48,7 +48,7 @@ std::string Describe(const YamlNode& node) {
   return "";
 }
 
-// What to write for a message: the names it takes.
+// Describes what to write for a message: a mapping with its field names.
 std::string WantedMapping(const Descriptor& type) {
   if (type.field_count() == 0) return "wants nothing in it, as in {}";
   return absl::StrCat("wants a mapping with ",
@@ -93,7 +93,7 @@ absl::Status ProtoReader::ReadMessage(const YamlNode& node,
 absl::Status ProtoReader::ReadMap(const YamlNode& node, const std::string& path,
                                   Message* message) const {
   const Descriptor& type = *message->GetDescriptor();
-  std::map<std::string, int> lines;  // of the keys so far
+  std::map<std::string, int> lines;  // of the keys read so far
   std::map<const OneofDescriptor*, const FieldDescriptor*> chosen;
   for (size_t i = 0; i < node.keys.size(); ++i) {
     const auto& [name, line] = node.keys[i];
@@ -115,8 +115,8 @@ absl::Status ProtoReader::ReadMap(const YamlNode& node, const std::string& path,
   return absl::OkStatus();
 }
 
-// `- relu` for {relu: {}}, `shuffle: none` for {none: true} and
-// `tensor_parallel: 2` for {ranks: 2}.
+// Reads `- relu` as {relu: {}}, `shuffle: none` as {none: true} and
+// `tensor_parallel: 2` as {ranks: 2}.
 absl::Status ProtoReader::ReadShorthand(const YamlNode& node,
                                         const std::string& path,
                                         Message* message) const {
@@ -165,7 +165,7 @@ absl::Status ProtoReader::ReadRepeated(const YamlNode& node,
   const bool of_messages =
       field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
   if (node.kind != YamlNode::Kind::kSequence) {
-    // One value stands for a list of one.
+    // A single value is read as a list with one item.
     if (!of_messages && node.kind == YamlNode::Kind::kScalar) {
       return ReadScalar(node, path, message, field);
     }

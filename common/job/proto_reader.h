@@ -10,25 +10,25 @@
 
 namespace tributary {
 
-// Reads YAML into a message by the rules at the head of job.proto, knowing
-// nothing of any one field. Only what a field's type says is checked here;
-// ranges and combinations come later and ask `places` for the lines.
+// Reads YAML into a message by the rules at the top of job.proto, without
+// knowledge of individual fields. It checks only what a field's type requires.
+// Ranges and combinations are checked later, with line numbers from `places`.
 class ProtoReader {
  public:
   ProtoReader(YamlSource source, Places* places)
       : source_(std::move(source)), places_(places) {}
 
-  // Adds what `node` says to `message`, which stands at `path` in the job.
+  // Adds the contents of `node` to `message`, whose path in the job is `path`.
   absl::Status ReadMessage(const YamlNode& node, const std::string& path,
                            google::protobuf::Message* message) const;
 
-  // Replaces `field` of `message`; for a member of a oneof, the other member
-  // goes. `path` is the field's.
+  // Replaces `field` of `message`; a set member of the same oneof is removed.
+  // `path` is the field's path.
   absl::Status ReadField(const YamlNode& node, const std::string& path,
                          google::protobuf::Message* message,
                          const google::protobuf::FieldDescriptor* field) const;
 
-  // `job.yaml:12: ` and the sentence.
+  // Makes an error: `job.yaml:12: ` and the text.
   template <typename... Text>
   absl::Status Error(int line, const Text&... text) const {
     return absl::InvalidArgumentError(
@@ -57,7 +57,7 @@ class ProtoReader {
   Places* const places_;
 };
 
-// The keys that a message takes, in the schema's order.
+// The keys of a message, in the schema's order.
 std::vector<std::string> FieldNames(const google::protobuf::Descriptor& type);
 
 }  // namespace tributary

@@ -28,14 +28,13 @@ void ResolveCsv(v1::CsvSource* csv) {
   csv->set_delimiter(tabs ? "\t" : ",");
 }
 
-// Samples of a text follow each other.
+// By default the samples of a text do not overlap.
 void ResolveText(v1::TextSource* text) {
   if (text->has_stride() || text->length() == 0) return;
   text->set_stride(text->length());
 }
 
-// A test set that says nothing of its columns and their normalization is read
-// as the training set is.
+// A test set without columns or normalization inherits the training set's.
 template <typename Source>
 void InheritNormalize(const Source& train, Source* test) {
   if (!test->has_normalize() && train.has_normalize()) {
@@ -97,8 +96,9 @@ void ResolveWarmup(int64_t steps, v1::WarmupScheduleSpec* warmup) {
   if (!warmup->has_eta_min()) warmup->set_eta_min(0);
 }
 
-// A schedule as long as the job gets its length here when the job counts in
-// steps, and from LearningRateSchedule when it counts in epochs.
+// Sets the length of a schedule that lasts as long as the job, if the job
+// counts in steps. If it counts in epochs, LearningRateSchedule sets the
+// length.
 void ResolveSchedule(int64_t steps, v1::ScheduleSpec* schedule) {
   if (schedule->has_warmup_cosine()) {
     ResolveWarmup(steps, schedule->mutable_warmup_cosine());
@@ -118,7 +118,7 @@ void ResolveDependentDefaults(const std::string& file_name, v1::JobSpec* job) {
     ResolveData(job->has_seed() ? job->seed() : 1, job->mutable_data());
   }
   if (job->has_strategy() && job->strategy().kind_case() == 0) {
-    job->mutable_strategy()->mutable_parameter_server();  // of the data axis
+    job->mutable_strategy()->mutable_parameter_server();  // for the data axis
   }
   if (job->strategy().has_pipeline_parallel()) {
     v1::PipelineParallelSpec* pipeline =
@@ -138,7 +138,7 @@ void ResolveDependentDefaults(const std::string& file_name, v1::JobSpec* job) {
     }
   }
   if (!UsesServers(*job)) {
-    job->mutable_cluster()->set_servers(0);  // one file for every strategy
+    job->mutable_cluster()->set_servers(0);  // so one file fits every strategy
   }
   if (!job->has_training()) return;
   v1::TrainingSpec* training = job->mutable_training();
@@ -198,7 +198,7 @@ class FieldResolver {
         TRIBUTARY_RETURN_IF_ERROR(SetFallback(*rule, message, field));
       } else if (rule != nullptr && rule->required &&
                  (field->has_presence() || !places_.Has(path))) {
-        // A plain 0 or "" that was written gets its own sentence below.
+        // A plain 0 or "" in the file gets a more specific message below.
         return Missing(path);
       } else if (field->has_presence()) {
         return absl::OkStatus();
@@ -234,7 +234,7 @@ class FieldResolver {
     return absl::OkStatus();
   }
 
-  // Reads the default as if it stood in the file, without a place of its own.
+  // Parses the default as if it were in the file, but records no place for it.
   static absl::Status SetFallback(const FieldRule& rule, Message* message,
                                   const FieldDescriptor* field) {
     const YamlSource source{.name = std::string(rule.field),

@@ -1,4 +1,4 @@
-// Presets become layers.
+// Expands presets into layers.
 #include <array>
 
 #include "absl/strings/str_cat.h"
@@ -92,7 +92,8 @@ void AddBatchNorm(int64_t features, Layers* layers) {
   layers->Add()->mutable_batch_norm()->set_features(features);
 }
 
-// A convolution whose bias the batch norm behind it would take away again.
+// A convolution followed by batch norm. It has no bias, because the batch norm
+// would cancel it.
 void AddNormedConvolution(int64_t in, int64_t out, int64_t kernel,
                           int64_t stride, Layers* layers) {
   v1::Conv2dSpec* conv = AddConvolution(in, out, kernel, layers);
@@ -101,8 +102,8 @@ void AddNormedConvolution(int64_t in, int64_t out, int64_t kernel,
   AddBatchNorm(out, layers);
 }
 
-// The shortcut is the identity or, where the body changes the shape, a
-// projection (option B of the paper).
+// The shortcut is the identity, or a projection if the body changes the shape
+// (option B of the paper).
 void AddResnetBlock(int64_t in, int64_t out, int64_t stride, Layers* layers) {
   v1::ResidualSpec* residual = layers->Add()->mutable_residual();
   Layers* body = residual->mutable_body();
@@ -140,8 +141,8 @@ absl::Status ExpandResnet(const Places& places, const v1::ResnetSpec& resnet,
   return absl::OkStatus();
 }
 
-// GPT-2's deviation of initial embeddings: a tied head starts from small
-// logits.
+// Standard deviation of GPT-2's initial embeddings, so that a tied head starts
+// with small logits.
 constexpr double kEmbeddingStd = 0.02;
 
 void AddGptBlock(const v1::GptSpec& gpt, Layers* layers) {
@@ -191,7 +192,7 @@ absl::Status ExpandGpt(const Places& places, const v1::GptSpec& gpt,
 
 constexpr char kChoices[] = "sequential, mlp, cnn, gpt, resnet";
 
-// "gpt", or nothing when layers are written out.
+// "gpt", or empty when the file lists the layers.
 absl::StatusOr<std::string> ChosenPreset(const Places& places,
                                          const v1::ModelSpec& model) {
   std::string chosen;

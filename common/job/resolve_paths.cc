@@ -15,7 +15,7 @@
 namespace tributary {
 namespace {
 
-// Names of the folder that are near a missing file's name.
+// A hint at a similar name in the missing file's directory.
 std::string FileHint(const std::filesystem::path& path) {
   std::error_code error;
   std::vector<std::string> names;
@@ -34,7 +34,7 @@ class PathResolver {
       : folder_(std::filesystem::absolute(file_name, error_).parent_path()),
         places_(places) {}
 
-  // Makes `*file`, the value at `path` in the job, absolute. Empty: not given.
+  // Makes `*file`, the value at `path` in the job, absolute. Empty: not set.
   absl::Status Resolve(const std::string& path, std::string* file) {
     if (file->empty()) return absl::OkStatus();
     const std::filesystem::path full = (folder_ / *file).lexically_normal();
@@ -55,7 +55,7 @@ class PathResolver {
       return places_.Error(path, path, " wants a file, but ", full.string(),
                            " cannot be read: ", strerror(errno));
     }
-    if (!IsUtf8(full.string())) {  // the folder of the job file
+    if (!IsUtf8(full.string())) {  // because of the job file's directory
       return places_.Error(path, path, " wants a path in UTF-8, got ",
                            Quoted(full.string()));
     }
@@ -63,7 +63,7 @@ class PathResolver {
     return absl::OkStatus();
   }
 
-  // Of a folder that need not be there yet.
+  // For a directory that need not exist yet.
   std::string Absolute(const std::string& folder) const {
     return (folder_ / folder).lexically_normal().string();
   }

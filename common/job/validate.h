@@ -6,34 +6,36 @@
 
 namespace tributary {
 
-// What no field can tell by itself: that the parts of a job fit each other.
-// The job's fields are resolved.
+// Checks that the parts of a job fit together, which no field shows alone. The
+// job's fields are resolved.
 absl::Status ValidateJob(const Places& places, const v1::JobSpec& job);
 
-// The layers follow each other and the loss fits the last one.
+// Checks that the layers follow each other and that the loss fits the last one.
 absl::Status ValidateModel(const Places& places, const v1::JobSpec& job);
 
-// Sources, their columns and normalization, the training and the test set.
+// Checks sources, their columns and normalization, the training and the test
+// set.
 absl::Status ValidateData(const Places& places, const v1::JobSpec& job);
 
-// Optimizer, schedule, and the batch over the workers.
+// Checks optimizer, schedule, and the batch per worker.
 absl::Status ValidateTraining(const Places& places, const v1::JobSpec& job);
 
-// `who`, whom the block at `path` lets compute with parts of the same weights,
-// must all see the same version of them: plain bsp.
+// Checks for plain bsp: the block at `path` makes `who` compute with parts of
+// the same weights, so all of them must use the same version.
 absl::Status ValidateGroupSync(const Places& places, const std::string& path,
                                const std::string& who,
                                const v1::SyncSpec& sync);
-// What strategy.tensor_parallel asks of workers, layers and synchronization.
+// Checks what strategy.tensor_parallel requires of workers, layers and
+// synchronization.
 absl::Status ValidateTensorParallel(const Places& places,
                                     const v1::JobSpec& job);
-// What strategy.pipeline_parallel asks of workers, layers, the batch and
-// synchronization.
+// Checks what strategy.pipeline_parallel requires of workers, layers, the batch
+// and synchronization.
 absl::Status ValidatePipelineParallel(const Places& places,
                                       const v1::JobSpec& job);
 
-// The tensors of model.initialize_from are the model's parameters. Its path is
-// resolved.
+// Checks that the tensors of model.initialize_from are the model's parameters.
+// Its path is resolved.
 absl::Status ValidateInitialWeights(const Places& places,
                                     const v1::JobSpec& job);
 

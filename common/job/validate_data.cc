@@ -11,7 +11,7 @@
 namespace tributary {
 namespace {
 
-// Field name of the source's kind.
+// The field name of the source's kind.
 std::string KindName(const v1::DataSource& source) {
   const auto& reflection = *source.GetReflection();
   const auto* field = reflection.GetOneofFieldDescriptor(
@@ -34,7 +34,7 @@ absl::Status ValidateNormalize(const Places& places, const std::string& path,
   return absl::OkStatus();
 }
 
-// A column number from 0; false when the text is no number.
+// Parses a column number from 0; false when the text is not a number.
 bool ParseColumn(absl::string_view text, int64_t* column) {
   const auto [end, error] =
       std::from_chars(text.data(), text.data() + text.size(), *column);
@@ -42,7 +42,7 @@ bool ParseColumn(absl::string_view text, int64_t* column) {
          *column >= 0;
 }
 
-// "7" or "0-63".
+// True for "7" or "0-63".
 bool IsColumnNumbers(absl::string_view text) {
   const std::pair<absl::string_view, absl::string_view> ends =
       absl::StrSplit(text, absl::MaxSplits('-', 1));
@@ -143,8 +143,9 @@ absl::Status ValidateSource(const Places& places, const std::string& path,
   return absl::OkStatus();
 }
 
-// Data that knows what it is: the numbers of a regression or the tokens of a
-// text. Clicks are 0 or 1, which every loss can take.
+// Checks the loss for data with a fixed kind of labels: the numbers of a
+// regression or the tokens of a text. Clicks are 0 or 1, which every loss
+// accepts.
 absl::Status ValidateLossOfData(const Places& places, const v1::JobSpec& job) {
   const v1::LossSpec& loss = job.training().loss();
   if (job.data().train().has_text() && !loss.has_cross_entropy()) {

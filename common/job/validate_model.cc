@@ -37,8 +37,8 @@ absl::Status CheckSize(const Places& places, const v1::ModelSpec& model) {
   return absl::OkStatus();
 }
 
-// Every source has one label a row, or one a token, so that only cross entropy
-// takes more than one output. width: of the last layer, 0 when images say.
+// Every source has one label per row or per token, so only cross entropy allows
+// more than one output. width: of the last layer; 0: it depends on the images.
 absl::Status CheckLoss(const Places& places, const v1::LossSpec& loss,
                        int64_t width) {
   if (width == 0) return absl::OkStatus();
@@ -55,7 +55,7 @@ absl::Status CheckLoss(const Places& places, const v1::LossSpec& loss,
   return absl::OkStatus();
 }
 
-// Width of a generated sample (docs/formats.md); 0 for what comes from files.
+// The width of a generated sample (docs/formats.md); 0 for data from files.
 int64_t SyntheticWidth(const v1::DataSource& source) {
   switch (source.synthetic().kind()) {
     case v1::SyntheticSource::CTR:
@@ -76,7 +76,7 @@ bool MakesTokens(const v1::DataSource& source) {
   return source.has_text() || source.synthetic().length() > 0;
 }
 
-// Of one sample alone a batch norm would leave nothing but its bias.
+// A batch norm over a single sample would output nothing but its bias.
 absl::Status CheckBatch(const Places& places, const v1::JobSpec& job,
                         const std::string& batch_norm) {
   if (batch_norm.empty()) return absl::OkStatus();

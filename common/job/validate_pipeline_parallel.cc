@@ -12,7 +12,7 @@ constexpr char kPipelinePath[] = "strategy.pipeline_parallel";
 constexpr char kStages[] = "strategy.pipeline_parallel.stages";
 constexpr char kMicroBatches[] = "strategy.pipeline_parallel.micro_batches";
 
-// A micro-batch without a sample would leave stages waiting for nothing.
+// Every micro-batch needs a sample: stages would wait for an empty one in vain.
 absl::Status CheckBatch(const Places& places, const v1::JobSpec& job) {
   const v1::PipelineParallelSpec& pipeline = job.strategy().pipeline_parallel();
   const int64_t pipelines = DeviceMeshOf(job).data;

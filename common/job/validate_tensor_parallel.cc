@@ -10,7 +10,7 @@ namespace {
 
 constexpr char kTensorPath[] = "strategy.tensor_parallel";
 
-// What cannot be halved, as an attention's heads, each rank gets as many of.
+// Some extents, such as attention heads, must be a multiple of the ranks.
 absl::Status CheckMultiples(
     const Places& places, const std::string& path,
     const google::protobuf::RepeatedPtrField<v1::LayerSpec>& layers,

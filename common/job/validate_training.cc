@@ -32,7 +32,8 @@ absl::Status ValidateWarmup(const Places& places, const std::string& path,
                       ", got ", warmup);
 }
 
-// `total` and `eta_min` mean nothing where the rate has no end.
+// `total` and `eta_min` have no meaning for a rate that does not decay to an
+// end.
 absl::Status ValidateEndless(const Places& places, const std::string& path,
                              const v1::WarmupScheduleSpec& spec) {
   if (!spec.has_total() && !spec.has_eta_min()) return absl::OkStatus();
@@ -104,7 +105,7 @@ absl::Status ValidateTraining(const Places& places, const v1::JobSpec& job) {
 
 namespace {
 
-// Clipping, LAMB and skipping need the whole gradient of one step.
+// Clipping, LAMB and skipping need a step's whole gradient.
 absl::Status ValidateWholeGradient(const Places& places, const v1::JobSpec& job,
                                    absl::string_view sync) {
   const v1::TrainingSpec& training = job.training();
@@ -159,8 +160,8 @@ absl::Status ValidateSync(const Places& places, const v1::JobSpec& job) {
   return absl::OkStatus();
 }
 
-// Whoever waits for a lost member must outlast its lease, and then leave
-// another process a lease's time to come.
+// A step's timeout must allow a lost member's lease to expire and another
+// process to take its place within one more lease.
 absl::Status ValidateTimeouts(const Places& places, const v1::JobSpec& job) {
   const double lease = job.cluster().lease_seconds();
   const double timeout = StepTimeoutSeconds(job);
@@ -171,7 +172,7 @@ absl::Status ValidateTimeouts(const Places& places, const v1::JobSpec& job) {
       : strategy.has_data_parallel() ? "strategy.data_parallel.timeout_seconds"
                                      : "strategy.parameter_server."
                                        "sync_timeout_seconds";
-  // The line of the one that the file sets.
+  // Names the line of the field that the file sets.
   const std::string line = places.Has(field) ? field : "cluster.lease_seconds";
   return places.Error(line, field,
                       " must be at least twice cluster.lease_seconds, ", lease,

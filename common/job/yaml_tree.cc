@@ -18,8 +18,8 @@ namespace {
 
 int LineOf(const YAML::Mark& mark) { return std::max(mark.line, 0) + 1; }
 
-// Builds the tree from the parser's events. After the first fault it ignores
-// what follows; the parser itself stops at the end of the bounded text.
+// Builds the tree from the parser's events. After the first error it ignores
+// further events; the text's bounded length limits the parser.
 class TreeBuilder final : public YAML::EventHandler {
  public:
   bool failed() const { return !fault_.empty(); }
@@ -102,7 +102,7 @@ class TreeBuilder final : public YAML::EventHandler {
     Add(std::move(node));
   }
 
-  // A finished node becomes the root, an item, a key or a key's value.
+  // Adds a finished node as the root, an item, a key or a key's value.
   void Add(YamlNode node) {
     if (open_.empty()) {
       root_ = std::move(node);
@@ -112,8 +112,8 @@ class TreeBuilder final : public YAML::EventHandler {
     if (parent.kind == YamlNode::Kind::kSequence) {
       parent.items.push_back(std::move(node));
     } else if (parent.keys.size() > parent.items.size()) {
-      // The parser's own line for a value in a block below is that of the
-      // block, and for no value at all that of whatever follows.
+      // The parser gives a block value the block's line, and a missing value
+      // the line of whatever follows.
       node.line = parent.keys.back().line;
       parent.items.push_back(std::move(node));
     } else if (node.kind == YamlNode::Kind::kScalar) {
@@ -124,15 +124,15 @@ class TreeBuilder final : public YAML::EventHandler {
   }
 
   YamlNode root_;
-  std::vector<YamlNode> open_;  // from the root to the innermost collection
+  std::vector<YamlNode> open_;  // from the root to the innermost
   size_t nodes_ = 0;
   int documents_ = 0;
   std::string fault_;
   int fault_line_ = 1;
 };
 
-// Feeds the builder until the text ends or it has seen a fault. The library
-// throws; nothing of that leaves this function.
+// Runs the parser until the text ends or the builder has an error. Catches the
+// library's exceptions.
 absl::Status Parse(absl::string_view text, const YamlSource& source,
                    TreeBuilder* builder) {
   try {
@@ -166,7 +166,7 @@ absl::StatusOr<YamlNode> ParseYaml(absl::string_view text,
   }
   TreeBuilder builder;
   const absl::Status parsed = Parse(text, source, &builder);
-  // What the builder found came before whatever stopped the parser.
+  // An error of the builder comes before the parser's in the text.
   if (builder.failed()) {
     return absl::InvalidArgumentError(
         absl::StrCat(source.At(builder.fault_line()), ": ", builder.fault()));

@@ -17,13 +17,14 @@ namespace {
 
 constexpr absl::Duration kFirstBackoff = absl::Milliseconds(50);
 constexpr absl::Duration kLongestBackoff = absl::Seconds(1);
-// How long the coordinator may hold a call.
+// How long the coordinator may hold a call. The first hold is short if `waits`
+// is given, so that it is soon called.
 constexpr absl::Duration kHold = absl::Seconds(2);
-constexpr absl::Duration kFirstHold = absl::Milliseconds(200);  // if told why
+constexpr absl::Duration kFirstHold = absl::Milliseconds(200);
 
 std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
   grpc::ChannelArguments arguments = CommonArguments();
-  // gRPC's own pauses grow to two minutes; a coordinator that comes up late
+  // gRPC's own back-off grows to two minutes; a coordinator that starts late
   // should be found within a second.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
@@ -72,15 +73,16 @@ bool CoordinatorClient::Backoff(int attempt, absl::Duration limit) {
   double share = 1;
   {
     absl::MutexLock lock(&mu_);
-    // Between half and all of it, so that many members do not knock together.
+    // A random factor between 0.5 and 1 keeps many members from retrying
+    // together.
     share = std::uniform_real_distribution<>(0.5, 1.0)(jitter_);
   }
   absl::Duration left = std::min(full * share, limit);
   if (was_connected) return PauseFor(left);
   const absl::Duration end = SteadyNow() + left;
   if (!PauseFor(std::min(left, kFirstBackoff))) return false;
-  // Without threads of its own gRPC works on a connection only while somebody
-  // waits for something; a call that fails at once does not.
+  // Without threads of its own, gRPC makes progress on a connection only while
+  // a thread waits for something; a call that fails at once does not wait.
   for (; (left = end - SteadyNow()) > absl::ZeroDuration();) {
     const bool connected = channel_->WaitForConnected(
         DeadlineAfter(std::min(left, kFirstBackoff)));
@@ -176,7 +178,8 @@ absl::StatusOr<Response> CoordinatorClient::HeldCall(
       return absl::IsDeadlineExceeded(status) ? status
                                               : Unreachable(start, status);
     }
-    // A call that waited in vain is simply made again.
+    // The coordinator held the call until its timeout: repeat it without a
+    // pause.
     if (absl::IsDeadlineExceeded(status)) {
       attempt = 0;
       hold = kHold;

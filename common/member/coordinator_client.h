@@ -18,12 +18,12 @@
 
 namespace tributary {
 
-// Whether the same call may succeed later: nobody answered, or a coordinator
-// that is short of threads for a moment.
+// Whether the same call may succeed later: the coordinator did not answer, or
+// it is short of threads at the moment.
 bool MayPass(const absl::Status& status);
 
-// Calls the coordinator, again and again while it cannot be reached, until an
-// answer or the timeout. Safe for any number of threads.
+// Calls the coordinator and retries while it cannot be reached, until it
+// answers or the timeout passes. Thread-safe.
 //
 // Unavailable: "coordinator HOST:PORT could not be reached for 30.0 s: why".
 // Every other error is the coordinator's own answer.
@@ -32,14 +32,14 @@ class CoordinatorClient {
   struct Options {
     std::string address;  // host:port
     const Clock* clock = &Clock::Real();
-    // After so long without an answer a call is sent again.
+    // A call without an answer is sent again after this time.
     absl::Duration attempt_timeout = absl::Seconds(5);
   };
 
-  // Told what the coordinator said after it held a call in vain.
+  // Gets the coordinator's message after it held a call until its timeout.
   using Waits = std::function<void(absl::string_view sentence)>;
 
-  // Does not connect yet. InvalidArgument when `address` is no host:port.
+  // Does not connect yet. InvalidArgument when `address` is not a host:port.
   static absl::StatusOr<std::unique_ptr<CoordinatorClient>> Create(
       Options options);
 
@@ -47,13 +47,14 @@ class CoordinatorClient {
       const v1::RegisterRequest& request, absl::Duration timeout);
   absl::Status DeclareModel(const v1::DeclareModelRequest& request,
                             absl::Duration timeout);
-  // DeadlineExceeded says who is missing.
+  // DeadlineExceeded names the missing members.
   absl::StatusOr<v1::Plan> GetPlan(uint64_t min_epoch, absl::Duration timeout);
   absl::StatusOr<v1::HeartbeatResponse> Heartbeat(
       const v1::HeartbeatRequest& request, absl::Duration timeout);
   absl::Status ReportEvaluation(const v1::ReportEvaluationRequest& request,
                                 absl::Duration timeout);
-  // DeadlineExceeded says who is missing; so does `waits`, called at times.
+  // DeadlineExceeded names the missing ranks; `waits` gets the same message
+  // from time to time.
   absl::StatusOr<v1::ExchangeResponse> Exchange(v1::ExchangeRequest request,
                                                 absl::Duration timeout,
                                                 const Waits& waits);
@@ -61,7 +62,7 @@ class CoordinatorClient {
                           absl::Duration timeout);
   absl::StatusOr<v1::JobStatusResponse> GetJobStatus(absl::Duration timeout);
 
-  // Ends running and later calls with Cancelled, at once.
+  // Ends running and later calls at once, with Cancelled.
   void Cancel();
 
   const std::string& address() const { return options_.address; }
@@ -79,15 +80,15 @@ class CoordinatorClient {
   template <typename Request, typename Response>
   absl::Status Attempt(Method<Request, Response> method, const Request& request,
                        absl::Duration timeout, Response* response);
-  // A call that the coordinator holds for a while, made again until the
-  // timeout.
+  // Makes a call that the coordinator may hold for a while, and repeats it
+  // until the timeout.
   template <typename Request, typename Response>
   absl::StatusOr<Response> HeldCall(Method<Request, Response> method,
                                     Request request, absl::Duration timeout,
                                     const Waits& waits = nullptr);
   absl::Status Unreachable(int64_t since_micros, const absl::Status& why) const;
-  // Pauses after attempt `attempt` (from 1), less long when a connection comes
-  // about meanwhile; false when cancelled.
+  // Pauses after attempt number `attempt` (from 1), at most until a connection
+  // is established. False when cancelled.
   bool Backoff(int attempt, absl::Duration limit);
   bool PauseFor(absl::Duration pause);  // false when cancelled
 

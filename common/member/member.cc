@@ -17,7 +17,7 @@ namespace {
 
 constexpr absl::Duration kHeartbeatTimeout = absl::Seconds(2);
 constexpr absl::Duration kCallTimeout = absl::Seconds(30);
-constexpr absl::Duration kSilence = absl::Seconds(5);  // then it is said
+constexpr absl::Duration kSilence = absl::Seconds(5);  // reported from then on
 
 }  // namespace
 
@@ -127,8 +127,8 @@ v1::HeartbeatRequest Member::MakeRequestLocked() {
   return request;
 }
 
-// The place is had before the device is known: which one it is depends on both
-// job and rank. The same registration again, with what was not known then.
+// Repeats the registration with the arithmetic added. It is not known at first,
+// because the device depends on both the job and the rank.
 absl::StatusOr<bool> Member::DeclareArithmetic(const std::string& arithmetic) {
   v1::RegisterRequest request = registration_;
   request.set_wanted_index(index());
@@ -189,7 +189,7 @@ absl::Status Member::BeginStep(int64_t step) {
   const auto decided = [this, step]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return state_.Check(step) != MemberState::Gate::kWait;
   };
-  // No deadline of its own: the heartbeats have one.
+  // No deadline of its own, because the heartbeats have one.
   mu_.Await(absl::Condition(&decided));
   switch (state_.Check(step)) {
     case MemberState::Gate::kOpen:
@@ -313,7 +313,7 @@ absl::Status Member::end() const {
 absl::Status Member::Contact() const {
   absl::MutexLock lock(&mu_);
   if (!state_.end().ok()) return state_.end();
-  // After the end of the job nobody answers any more, and nobody need to.
+  // After the job's end the coordinator need not answer any more.
   if (state_.phase() == v1::JOB_PHASE_DONE) return absl::OkStatus();
   const int64_t now = options_.clock->NowMicros();
   return absl::Microseconds(state_.silent_micros(now)) < kSilence
@@ -342,7 +342,7 @@ absl::Status Member::WaitForDone(
         return state_.phase() == v1::JOB_PHASE_DONE || !state_.end().ok() ||
                state_.newest_plan() > plan_epoch || state_.wants_weights();
       };
-      // No deadline of its own: the heartbeats have one.
+      // No deadline of its own, because the heartbeats have one.
       mu_.Await(absl::Condition(&decided));
       if (!state_.end().ok()) return state_.end();
       if (state_.phase() == v1::JOB_PHASE_DONE) return absl::OkStatus();
@@ -352,7 +352,7 @@ absl::Status Member::WaitForDone(
       state_.GiveWeights();
     }
     spdlog::info("the coordinator needs the final weights again");
-    // Given in vain, they are asked for with the next heartbeat.
+    // If sending fails, the next heartbeat's answer asks for the weights again.
     if (absl::Status status = give_weights(); !status.ok()) {
       spdlog::warn("the final weights could not be given: {}",
                    std::string(status.message()));

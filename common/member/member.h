@@ -20,31 +20,31 @@
 namespace tributary {
 
 // A server's or worker's side of the coordinator protocol: takes a place, keeps
-// its lease by heartbeats on a thread of its own, carries progress there and
-// orders back. Safe for any number of threads. Timeouts of calls are real time;
-// the clock says how long the coordinator has been silent.
-// A worker:  Join, DeclareModel, GetPlan, { BeginStep, ReportStep }...,
-//            ReportEvaluation..., Finish.
-// A server:  Join, GetPlan, WaitForEnd.
-// Either, when it cannot go on: Fail(status).
+// its lease by heartbeats on its own thread, and exchanges progress and orders.
+// Thread-safe. Timeouts of calls are in real time; the injected clock only
+// measures how long the coordinator has been silent.
+//
+// Calls of a worker: Join, DeclareModel, GetPlan, {BeginStep, ReportStep}...,
+// ReportEvaluation..., Finish. Calls of a server: Join, {GetPlan,
+// WaitForPlanAfter}... Either calls Fail(status) when it cannot continue.
 class Member {
  public:
   using Options = MemberOptions;
 
-  // What a worker finds out from job and data; the same on every worker.
+  // What a worker derives from job and data; equal on all workers.
   struct Declaration {
     ParameterSpecs parameters;  // in forward order
     int64_t total_steps = 0;
     int64_t steps_per_epoch = 0;
-    uint32_t data_checksum = 0;  // 0: generated
+    uint32_t data_checksum = 0;  // 0: generated data
   };
 
-  // Unavailable: the coordinator was not there in time. AlreadyExists: every
-  // place is taken. FailedPrecondition: the job has ended.
+  // Unavailable: the coordinator could not be reached in time. AlreadyExists:
+  // every place is taken. FailedPrecondition: the job has ended.
   static absl::StatusOr<std::unique_ptr<Member>> Join(Options options);
 
-  // Ends the heartbeats without a word: a member that leaves before the end
-  // without Finish or Fail is missed when its lease runs out.
+  // Ends the heartbeats without a message. A member that leaves early without
+  // Finish or Fail counts as lost when its lease expires.
   ~Member();
 
   uint32_t index() const { return place_.index(); }  // shard or rank
@@ -53,123 +53,129 @@ class Member {
   absl::Duration lease() const { return absl::Milliseconds(place_.lease_ms()); }
   const v1::JobSpec& job() const { return place_.job(); }
 
-  // Tells what this worker's bits depend on (kernels/device.h, ArithmeticOf).
-  // True: an earlier process in this place computed with another arithmetic, so
-  // what it gave to a step that is still open may come out with other bits.
-  // FailedPrecondition: the place is lost.
+  // Reports what this worker's bits depend on (kernels/device.h, ArithmeticOf).
+  // True: an earlier process in this place used another arithmetic, so its
+  // contributions to a step that is still open may differ in bits from this
+  // one's. FailedPrecondition: the place is lost.
   absl::StatusOr<bool> DeclareArithmetic(const std::string& arithmetic);
 
-  // FailedPrecondition when another worker has declared another model.
+  // FailedPrecondition when another worker has declared a different model.
   absl::Status DeclareModel(const Declaration& declaration);
 
-  // Waits until every member is there and the model is declared, and for a plan
-  // of at least this epoch, as long as the coordinator is heard. Aborted: the
-  // job has failed; FailedPrecondition: it is done; DeadlineExceeded, after
-  // `timeout`, says who is missing; otherwise end().
+  // Waits until every member has joined, the model is declared and there is a
+  // plan of at least this epoch, as long as the coordinator answers heartbeats.
+  // Aborted: the job has failed. FailedPrecondition: it is done.
+  // DeadlineExceeded, after `timeout`, names what is missing. Otherwise end().
   absl::StatusOr<v1::Plan> GetPlan(
       uint64_t min_epoch, absl::Duration timeout = absl::InfiniteDuration());
 
-  // This process begins, or goes on with a newer plan, after `step` steps:
-  // where the plan says, or where a process before it has come to, which may
-  // have `begun` more. The coordinator settles no stop before it knows.
+  // This process starts, or continues under a newer plan, after `step` steps:
+  // the plan's start step, or the step that a previous process in this place
+  // reached. The previous process may have begun steps up to `begun`. The
+  // coordinator settles no stop step before it knows this.
   void StartAt(uint64_t plan_epoch, int64_t step, int64_t begun = 0);
 
-  // OK: there is a newer plan than `epoch`. DeadlineExceeded: not in `timeout`.
-  // Otherwise end(), or Cancelled when the job is done.
+  // OK: there is a newer plan than `epoch`. DeadlineExceeded: none came within
+  // `timeout`. Otherwise end(), or Cancelled when the job is done.
   absl::Status WaitForPlanAfter(uint64_t epoch, absl::Duration timeout);
 
-  // The same after an error that the end of the plan may have caused: waits as
-  // long as the coordinator names something that the job waits for, and
-  // `patience` longer. DeadlineExceeded: it names nothing.
+  // Like WaitForPlanAfter, but for use after an error that the end of the plan
+  // may have caused. Waits while the coordinator names something that the job
+  // waits for, and then for `patience` more. DeadlineExceeded: it names
+  // nothing.
   absl::Status WaitForNews(uint64_t epoch, absl::Duration patience);
 
-  // This worker's group cannot go on under this plan: asks for another.
+  // Reports that this worker's group cannot continue under this plan, and so
+  // asks for a new plan.
   void BreakGroup(uint64_t plan_epoch, const absl::Status& why);
 
-  // Call before each step (from 1, in order; a worker that was left behind
-  // skips some). Blocks only while the coordinator looks for the step at which
-  // all workers stop, or 65536 reports wait for it, as long as it is heard.
-  //   OK           begin it
+  // Call it before each step (from 1, in order; a worker that fell behind skips
+  // some). Blocks only while the coordinator determines the step at which all
+  // workers stop, or while 65536 reports wait to be sent, and only as long as
+  // the coordinator answers heartbeats.
+  //   OK           begin the step
   //   Cancelled    the job stops before this step: evaluate, Finish, exit 0
   //   FailedPrecondition  there is a new plan: fetch it
   //   otherwise    end() of the job: exit 1
   absl::Status BeginStep(int64_t step);
 
-  // Cheap: the heartbeat carries it. In order, from 1, without gaps.
+  // Cheap: the next heartbeat carries it. In order, from 1, without gaps.
   void ReportStep(const v1::StepReport& report);
 
-  // For `tributary status`: a sentence, empty when it does not wait; a server
-  // says the ranks as well.
+  // Sets what `tributary status` shows that this member waits for; empty:
+  // nothing. A server also gives the ranks that it waits for.
   void SetWaitingFor(std::string what, std::vector<uint32_t> ranks = {});
   std::string waiting_for() const;
-  // A server's file of a checkpoint, or why there is none.
+  // Reports a checkpoint file that this member wrote, or why there is none.
   void ReportCheckpoint(const v1::CheckpointReport& report);
 
   void SetBytes(uint64_t sent, uint64_t received);
-  // What it computes on: "cpu", "cuda: NVIDIA H200".
+  // The device that it computes on: "cpu", "cuda: NVIDIA H200".
   void SetDevice(std::string device);
 
-  // Gives `payload` to the group of these ranks, this one among them, under
-  // this plan and returns everybody's, in the ranks' order. DeadlineExceeded
-  // says which are missing; Aborted: the plan is over.
+  // Sends `payload` to the group of these ranks, which include this one, under
+  // this plan, and returns all payloads in the order of `ranks`.
+  // DeadlineExceeded names the missing ranks; Aborted: the plan has ended.
   absl::StatusOr<std::vector<std::string>> Exchange(
       uint64_t plan_epoch, const std::string& group,
       const std::vector<int>& ranks, std::string payload,
       absl::Duration timeout);
 
-  // In a job without servers: gives the weights of a parameter of the plan
+  // In a job without servers: sends the weights of one of the plan's parameters
   // after the last step.
   absl::Status PutWeights(uint64_t plan_epoch, int64_t step, int parameter,
                           const std::vector<float>& tensor);
 
-  // This worker's part of the evaluation of the weights after `step` steps.
+  // Reports this worker's part of the evaluation of the weights after `step`
+  // steps.
   absl::Status ReportEvaluation(int64_t step, int64_t epoch,
                                 const v1::EvaluationPart& part);
 
-  // Tells that nothing follows. Returns when every report has arrived; else
-  // DeadlineExceeded, FailedPrecondition (a new plan) or end() of the job.
+  // Announces that no reports follow. Returns OK once every report has arrived;
+  // otherwise DeadlineExceeded, FailedPrecondition (a new plan) or end() of the
+  // job.
   absl::Status Finish(absl::Duration timeout = absl::InfiniteDuration());
 
-  // Tells, once and for at most two seconds, why this process is about to end:
-  // the job fails with this sentence.
+  // Tries once, for at most two seconds, to report why this process is about to
+  // end. The job then fails with this message.
   void Fail(const absl::Status& why);
 
   v1::JobPhase phase() const;
-  // OK while the job lives and when it is done. Aborted: it failed, this is
-  // why. Unavailable: the coordinator is lost. FailedPrecondition: the
-  // coordinator has given this place up.
+  // OK while the job lives and when it is done. Aborted: it has failed, with
+  // the reason. Unavailable: the coordinator is lost. FailedPrecondition: the
+  // coordinator has given this place to another process.
   absl::Status end() const;
 
-  // end(), or Unavailable when the coordinator is silent, though not yet for so
-  // long that it counts as lost.
+  // end(), or Unavailable when the coordinator is silent but does not count as
+  // lost yet.
   absl::Status Contact() const;
-  // After Finish: waits until the job is done (OK) or cannot be, for this plan:
-  // Cancelled when there is a newer one, otherwise end(). Ends at the latest
-  // when the coordinator counts as lost. Calls `give_weights` when one that has
-  // taken over needs the weights again.
+  // Call it after Finish. Waits until the job is done (OK) or this plan cannot
+  // complete it: Cancelled when there is a newer plan, otherwise end(). Ends at
+  // the latest when the coordinator counts as lost. Calls `give_weights` when a
+  // new coordinator needs the weights again.
   absl::Status WaitForDone(uint64_t plan_epoch,
                            const std::function<absl::Status()>& give_weights);
 
-  // OK: the job is done. DeadlineExceeded: it still lives. Otherwise end().
+  // OK: the job is done. DeadlineExceeded: it still runs. Otherwise end().
   absl::Status WaitForEnd(absl::Duration timeout);
 
  private:
   Member(Options options, std::unique_ptr<CoordinatorClient> client,
          v1::RegisterRequest registration, v1::RegisterResponse place);
 
-  void Beat();  // the thread
+  void Beat();  // the heartbeat thread
   v1::HeartbeatRequest MakeRequestLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool WakeLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return leaving_ || state_.Urgent();
   }
-  // To a coordinator that has taken over.
+  // Sends the last evaluation to a coordinator that has taken over.
   void TellEvaluationAgain();
-  // One heartbeat there and back; false when it was the last.
+  // Sends one heartbeat and handles the answer; false when it was the last.
   bool BeatOnce();
 
   const Options options_;
   const std::unique_ptr<CoordinatorClient> client_;
-  const v1::RegisterRequest registration_;  // with which it took its place
+  const v1::RegisterRequest registration_;  // the request that took the place
   const v1::RegisterResponse place_;
 
   mutable absl::Mutex mu_;

@@ -13,30 +13,31 @@
 
 namespace tributary {
 
-// Of a Member.
+// Options of a Member.
 struct MemberOptions {
   std::string coordinator;  // host:port
   v1::Role role = v1::ROLE_UNSPECIFIED;
-  std::string address;          // a server's host:port as others reach it
+  std::string address;          // of a server: host:port for the workers
   std::string metrics_address;  // host:port of its metrics; empty: none
-  std::string instance;         // empty: made from host, pid and chance
-  std::optional<uint32_t> wanted_index;  // this place or none; else any
+  std::string instance;         // empty: made of host, pid and a random number
+  std::optional<uint32_t> wanted_index;  // this place only; none: any
   const Clock* clock = &Clock::Real();
   // How long to wait for a coordinator that is not up, or has no free place.
   absl::Duration join_timeout = absl::Seconds(60);
-  // Without an answer for so long the coordinator counts as lost.
+  // The coordinator counts as lost when it has not answered for this long.
   absl::Duration lost_timeout = absl::Seconds(30);
-  // Called once, on the heartbeat thread, when the job is over or the
-  // coordinator is lost; OK: it is done. The place to cancel its calls.
+  // Called once, on the heartbeat thread, when the job is over (OK: it is done)
+  // or the coordinator is lost. The callback should cancel the process's calls.
   std::function<void(const absl::Status&)> on_end;
-  // Called on the heartbeat thread with each new epoch, when the plan that
-  // this process works on is over: the place to cancel its calls.
+  // Called on the heartbeat thread with each new plan's epoch, when the plan
+  // that this process works on has ended. The callback should cancel the
+  // process's calls.
   std::function<void(uint64_t epoch)> on_new_plan;
-  // Called there again and again until this worker has taken these ranks
-  // over.
+  // Called on the heartbeat thread, repeatedly, until this worker has taken
+  // over these ranks.
   std::function<void(const std::vector<uint32_t>& ranks)> on_adopt;
-  // Called there before each heartbeat: sets figures that change all the
-  // time.
+  // Called on the heartbeat thread before each heartbeat, to set counters that
+  // change continuously.
   std::function<void(v1::HeartbeatRequest*)> bring_up_to_date;
 };
 

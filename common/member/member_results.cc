@@ -1,4 +1,4 @@
-// A Member's results for the coordinator: weights and evaluations.
+// The results that a Member sends to the coordinator: weights and evaluations.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -15,9 +15,9 @@ namespace {
 
 constexpr absl::Duration kResultTimeout = absl::Seconds(30);
 constexpr absl::Duration kTellAgainTimeout = absl::Seconds(2);
-constexpr size_t kPieceElements = 512 << 10;  // 2 MiB a message
-constexpr int kMaxPutRestarts = 8;            // of one tensor
-constexpr int kMaxDamagedPieces = 8;          // of one tensor
+constexpr size_t kPieceElements = 512 << 10;  // 2 MiB per message
+constexpr int kMaxPutRestarts = 8;            // per tensor
+constexpr int kMaxDamagedPieces = 8;          // per tensor
 
 }  // namespace
 
@@ -40,7 +40,7 @@ absl::Status Member::PutWeights(uint64_t plan_epoch, int64_t step,
     SignHeader(&request);
     const absl::Status status = client_->PutWeights(request, kResultTimeout);
     if (absl::IsDataLoss(status) && ++damaged <= kMaxDamagedPieces) continue;
-    // Another coordinator has taken over and has no piece of it.
+    // A new coordinator has taken over and has no piece of this tensor.
     if (absl::IsOutOfRange(status) && ++restarts <= kMaxPutRestarts) {
       begin = 0;
       continue;

@@ -24,7 +24,7 @@ MemberState::Gate MemberState::Check(int64_t step) const {
   if (!end_.ok() || phase_ == v1::JOB_PHASE_DONE) return Gate::kEnded;
   if (plan_is_over()) return Gate::kNewPlan;
   if (stop_step_ && step > *stop_step_) return Gate::kStop;
-  // Where the job stops may have been settled before this process came.
+  // Before the first answer: the stop step may have been settled already.
   if (!heard_ || Paused() || pending_.size() >= kMaxPendingSteps) {
     return Gate::kWait;
   }
@@ -35,7 +35,7 @@ bool MemberState::Urgent() const {
   if (!end_.ok()) return false;
   if (!heard_ || (Paused() && !told_paused_)) return true;
   if (untold_checkpoint_ || untold_break_) return true;
-  if (stalled_) return false;  // asking at once would only spin
+  if (stalled_) return false;  // sending again at once would only spin
   return (finishing_ && !finish_acknowledged_) ||
          pending_.size() >= kStepsPerHeartbeat;
 }
@@ -86,12 +86,12 @@ void MemberState::OnAnswer(const v1::HeartbeatRequest& request,
   wants_weights_ = request.plan_epoch() == plan_epoch_ && finishing_ &&
                    answer.wants_weights();
   newest_plan_ = std::max(newest_plan_, answer.plan_epoch());
-  adopt_ranks_.clear();  // each is a thread
+  adopt_ranks_.clear();  // limits the threads: one per rank
   for (uint32_t rank : answer.adopt_ranks()) {
     if (rank < num_workers_) adopt_ranks_.push_back(rank);
   }
   if (answer.phase() != v1::JOB_PHASE_UNSPECIFIED) phase_ = answer.phase();
-  // A stop that was settled before a server was lost is settled anew.
+  // A stop step that was settled under an earlier plan is settled again.
   stop_step_.reset();
   if (answer.has_stop_step() && answer.plan_epoch() == plan_epoch_) {
     stop_step_ = answer.stop_step();
@@ -103,7 +103,8 @@ void MemberState::OnAnswer(const v1::HeartbeatRequest& request,
 
 void MemberState::Settle(const v1::HeartbeatRequest& request,
                          const v1::HeartbeatResponse& answer) {
-  // An answer to a message of an earlier plan: its steps were dropped here.
+  // Not current: an answer to a request of an earlier plan, whose steps are
+  // dropped.
   const bool current = request.plan_epoch() == plan_epoch_;
   const size_t taken =
       !current ? 0
@@ -136,7 +137,7 @@ void MemberState::ReportCheckpoint(const v1::CheckpointReport& report) {
   untold_checkpoint_ = true;
 }
 
-// Some of those that were sent may have been left out since.
+// Reports that were sent may have been dropped from the queue since.
 void MemberState::DropTaken(const v1::HeartbeatRequest& request,
                             uint32_t taken) {
   const int count = static_cast<int>(std::min<int64_t>(

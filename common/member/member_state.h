@@ -13,116 +13,121 @@
 
 namespace tributary {
 
-// What a member knows of its job, what it still has to say and whether its next
-// step may begin. State in, answer out: no lock, no wait, time passed in.
+// What a member knows about its job, what it still has to report, and whether
+// its next step may begin. A plain object without locks or waits: time is
+// passed in.
 class MemberState {
  public:
-  // Steps in one heartbeat: far below gRPC's limit of 4 MiB a message.
+  // Steps in one heartbeat: far below gRPC's limit of 4 MiB per message.
   static constexpr size_t kStepsPerHeartbeat = 4096;
-  // Steps that may wait to be reported before the next must not begin.
+  // Limit of unreported steps. At the limit the next step must not begin.
   static constexpr size_t kMaxPendingSteps = 65536;
-  // Steps that were taken and are kept: what a coordinator has taken but not
-  // recorded when it dies is told to the one that takes over.
+  // Reported steps to keep. If the coordinator dies before it has recorded
+  // them, its successor gets them again.
   static constexpr size_t kMaxKeptSteps = 4096;
-  // Reports of checkpoints that may wait: while the coordinator is away.
+  // Limit of unreported checkpoints while the coordinator cannot be reached.
   static constexpr size_t kMaxPendingCheckpoints = 64;
 
   enum class Gate {
     kOpen,     // the step may begin
     kWait,     // ask again after the next heartbeat
     kStop,     // the job stops before this step: evaluate, finish
-    kNewPlan,  // fetch it: this one's steps do not count any more
+    kNewPlan,  // fetch it: steps of the old plan no longer count
     kEnded     // see end()
   };
 
-  // `lost_micros`: without an answer for so long the coordinator is given up.
+  // `lost_micros`: the coordinator counts as lost after this time without an
+  // answer.
   MemberState(v1::Role role, const v1::RegisterResponse& place,
               std::string coordinator, int64_t lost_micros, int64_t now_micros);
 
-  // Steps must be asked for in order, each more than the last begun.
+  // Call it for steps in increasing order, each after the last begun step.
   Gate Check(int64_t step) const;
   void Begin(int64_t step) {
     begun_step_ = step;
     started_ = true;
   }
-  // A new plan, or the first; every member was there. Reports of an earlier one
-  // that have not been taken are dropped: their steps come again.
+  // Starts the first or a new plan, which means that every member has joined.
+  // Drops the unreported steps of an earlier plan, because they will be
+  // computed again.
   void OnPlan(uint64_t plan_epoch, int64_t start_step);
-  // This process goes on after `step` steps of the plan; of those up to `begun`
-  // a process before it has sent a part.
+  // This process continues after `step` steps of the plan. A previous process
+  // in this place has sent parts of the steps up to `begun`.
   void StartAt(uint64_t plan_epoch, int64_t step, int64_t begun = 0);
   int64_t begun_step() const { return begun_step_; }
 
   void ReportStep(const v1::StepReport& report) { pending_.push_back(report); }
-  // After this nothing may begin or be reported.
+  // No step may begin or be reported after this.
   void Finish() { finishing_ = true; }
   bool finish_acknowledged() const { return finish_acknowledged_; }
-  // The coordinator needs the final weights (again); GiveWeights: they go.
+  // Whether the coordinator needs the final weights (again). GiveWeights: they
+  // are being sent.
   bool wants_weights() const { return wants_weights_; }
   void GiveWeights() { wants_weights_ = false; }
 
-  // True when something should be told without waiting for the interval.
+  // True when a heartbeat should be sent without waiting for the interval.
   bool Urgent() const;
 
-  // What to send now. Fields that the state does not know (waiting_for, bytes,
-  // memory, device) are left to the caller.
+  // The heartbeat to send now. The caller fills in what the state does not know
+  // (waiting_for, bytes, memory, device).
   v1::HeartbeatRequest NextHeartbeat();
-  // A coordinator of a lower term than one that has answered before has been
-  // replaced: its answer counts as none. One of a higher term has taken over:
-  // it takes nothing of this request, and the next tells it the kept steps
-  // again.
+  // Handles an answer. An answer with a lower term than an earlier one comes
+  // from a replaced coordinator and is treated as an error. A higher term means
+  // that a new coordinator has taken over: it took nothing of this request, and
+  // the next request repeats the kept steps.
   void OnAnswer(const v1::HeartbeatRequest& request,
                 const v1::HeartbeatResponse& answer, int64_t now_micros);
-  // Unavailable and ResourceExhausted are borne until `lost_micros`; any other
-  // error ends the job.
+  // Unavailable and ResourceExhausted are tolerated for `lost_micros`; any
+  // other error ends the job for this member.
   void OnError(const absl::Status& error, int64_t now_micros);
 
-  uint64_t term() const { return term_; }  // the highest heard
+  uint64_t term() const { return term_; }  // the highest received
 
   // Unavailable: "coordinator HOST:PORT has not answered for 6.1 s".
   absl::Status Silence(int64_t now_micros) const;
-  // How long the coordinator has said nothing.
+  // Time since the coordinator's last answer.
   int64_t silent_micros(int64_t now_micros) const {
     return now_micros - last_answer_micros_;
   }
-  // A server's file of a checkpoint; sent until taken, in the order of steps.
-  // When too many wait the oldest failure, or else the oldest file, is left
-  // out: the coordinator knows by the later ones that it will not come.
+  // Queues a report of this server's checkpoint file; it is sent until taken,
+  // in the order of steps. When too many wait, the oldest failure (or else the
+  // oldest file) is dropped. The coordinator learns from later reports that it
+  // will not come.
   void ReportCheckpoint(const v1::CheckpointReport& report);
-  // This worker's group cannot go on under this plan; told until there is
-  // another.
+  // Reports that this worker's group cannot continue under this plan, until
+  // there is a new one.
   void BreakGroup(uint64_t plan_epoch, std::string why) {
     broken_group_epoch_ = plan_epoch;
     broken_group_ = std::move(why);
     untold_break_ = true;
   }
-  // The reason to wait that the coordinator named last; empty: none.
+  // The reason to wait in the coordinator's last answer; empty: none.
   const std::string& waits_for() const { return waits_for_; }
-  // How often it has answered.
+  // Number of answers from the coordinator.
   int64_t answers() const { return answers_; }
-  // Whether the plan that this process works on is over.
+  // Whether the plan that this process works on has ended.
   bool plan_is_over() const {
-    // Who has asked for no plan works on the first.
+    // A member that has not fetched a plan yet works on the first.
     return newest_plan_ > std::max<uint64_t>(1, plan_epoch_);
   }
-  // Of the coordinator's newest plan; 0: it has not said.
+  // Epoch of the coordinator's newest plan; 0: unknown.
   uint64_t newest_plan() const { return newest_plan_; }
-  // Ranks of the job that the coordinator wants this worker to take over.
+  // Ranks that the coordinator wants this worker to take over.
   const std::vector<uint32_t>& adopt_ranks() const { return adopt_ranks_; }
 
   v1::JobPhase phase() const { return phase_; }
   std::optional<int64_t> stop_step() const { return stop_step_; }
-  // OK while the job lives and when it is done. Aborted: it failed, this is
-  // why. Unavailable: the coordinator is lost. FailedPrecondition: the
-  // coordinator has given the place up.
+  // OK while the job lives and when it is done. Aborted: it has failed, with
+  // the reason. Unavailable: the coordinator is lost. FailedPrecondition: the
+  // coordinator has given the place to another process.
   const absl::Status& end() const { return end_; }
 
  private:
-  // Drops the reports of the request that the coordinator has taken.
+  // Drops the reports in the request that the coordinator has taken.
   void Settle(const v1::HeartbeatRequest& request,
               const v1::HeartbeatResponse& answer);
-  // Holds its next step back for the coordinator to say where the job stops;
-  // which step that is it must know itself.
+  // The next step waits until the coordinator has determined where the job
+  // stops. For that the coordinator must know which step this member has begun.
   bool Paused() const {
     return phase_ == v1::JOB_PHASE_STOPPING && !stop_step_ && started_;
   }
@@ -136,7 +141,7 @@ class MemberState {
   const uint32_t num_workers_;
   const std::string coordinator_;
   const int64_t lost_micros_;
-  uint64_t term_;  // the highest heard
+  uint64_t term_;  // the highest received
 
   v1::JobPhase phase_ = v1::JOB_PHASE_WAITING;
   std::optional<int64_t> stop_step_;
@@ -147,15 +152,15 @@ class MemberState {
   uint64_t newest_plan_ = 0;
   int64_t start_step_ = 0;
   int64_t begun_step_ = 0;
-  int64_t begun_before_ = 0;  // by a process in this place
-  bool heard_ = false;  // of the job's phase, since this process has its place
-  bool started_ = false;                          // what is begun is known
+  int64_t begun_before_ = 0;  // by a previous process in this place
+  bool heard_ = false;        // an answer has come since it has its place
+  bool started_ = false;      // the begun step is known
   std::deque<v1::StepReport> pending_;            // not yet taken
-  std::deque<v1::StepReport> kept_;               // taken, of this plan
+  std::deque<v1::StepReport> kept_;               // taken; of this plan
   std::deque<v1::CheckpointReport> checkpoints_;  // not yet taken
   std::vector<uint32_t> adopt_ranks_;
   bool untold_checkpoint_ = false;
-  uint64_t broken_group_epoch_ = 0;  // 0: it works
+  uint64_t broken_group_epoch_ = 0;  // 0: the group works
   std::string broken_group_;
   bool untold_break_ = false;
   std::string waits_for_;

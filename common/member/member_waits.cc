@@ -1,5 +1,4 @@
-// How a member waits for what others have to bring about: as long as its
-// coordinator is heard.
+// How a member waits for other members: as long as its coordinator answers.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -9,9 +8,10 @@
 namespace tributary {
 namespace {
 
-// A call for a plan takes so long; then it is made again, and said.
+// Duration of one call for a plan. After it the wait is logged and the call
+// repeated.
 constexpr absl::Duration kPlanChunk = absl::Seconds(30);
-// The first may have been under way when something went wrong.
+// Answers to wait for: the first may answer a heartbeat sent before the error.
 constexpr int64_t kNewsAnswers = 2;
 
 }  // namespace

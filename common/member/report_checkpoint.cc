@@ -29,8 +29,8 @@ void ReportCheckpoint(const Checkpointer::Written& written,
 
 absl::Status ReportUnreadable(const absl::Status& why, const v1::Plan& plan,
                               Member* member) {
-  // No file is written of the step where a plan begins: a report of it is about
-  // the file that was read.
+  // No file is written for a plan's start step, so a report of this step is
+  // about the file that was read.
   v1::CheckpointReport report;
   report.set_step(plan.start_step());
   report.set_plan_epoch(plan.epoch());
@@ -42,7 +42,7 @@ absl::Status ReportUnreadable(const absl::Status& why, const v1::Plan& plan,
   absl::Status news;
   do {
     news = member->WaitForPlanAfter(plan.epoch(), absl::Minutes(1));
-  } while (absl::IsDeadlineExceeded(news));  // heartbeats have a deadline
+  } while (absl::IsDeadlineExceeded(news));  // the heartbeats have a deadline
   return news;
 }
 

@@ -9,15 +9,15 @@
 
 namespace tributary {
 
-// Tells the log and the coordinator what became of this member's file of a
-// checkpoint under that plan.
+// Logs the result of writing this member's file of a checkpoint under that
+// plan, and reports it to the coordinator.
 void ReportCheckpoint(const Checkpointer::Written& written,
                       const std::vector<std::string>& state_names,
                       uint64_t plan_epoch, Member* member);
 
-// Tells the coordinator that this member cannot read the checkpoint that the
-// plan begins with, and waits for a plan that begins with another. OK: there is
-// one. Else the job's end, as Member::WaitForPlanAfter has it.
+// Reports to the coordinator that this member cannot read the checkpoint that
+// the plan starts from, and waits for a plan that starts from another one. OK:
+// there is one. Otherwise the job's end, as from Member::WaitForPlanAfter.
 absl::Status ReportUnreadable(const absl::Status& why, const v1::Plan& plan,
                               Member* member);
 

@@ -14,7 +14,7 @@
 namespace tributary {
 namespace {
 
-constexpr absl::Duration kJoinChunk = absl::Seconds(5);  // then a line of log
+constexpr absl::Duration kJoinChunk = absl::Seconds(5);  // then a log line
 constexpr absl::Duration kFullPause = absl::Milliseconds(250);
 
 std::string HostName() {

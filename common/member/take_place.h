@@ -7,11 +7,11 @@
 
 namespace tributary {
 
-// The description with which this process asks for a place.
+// Makes this process's request for a place.
 v1::RegisterRequest MakeRegistration(const Member::Options& options);
 
-// Registers, waiting up to join_timeout for a coordinator that is not up yet
-// and for a place that is not free yet. Errors as Member::Join.
+// Registers. Waits up to join_timeout for a coordinator that is not up yet and
+// for a free place. Errors as Member::Join.
 absl::StatusOr<v1::RegisterResponse> TakePlace(
     const Member::Options& options, const v1::RegisterRequest& request,
     CoordinatorClient& client);

@@ -13,7 +13,7 @@ void CheckpointLedger::Begin(int64_t start_step, std::vector<uint32_t> holders,
   writer_ = std::move(writer);
   entries_.clear();
   reported_.clear();
-  failed_.clear();  // the new plan may write these steps already
+  failed_.clear();  // the new plan may be writing these steps already
   settled_step_ = start_step;
 }
 
@@ -23,22 +23,22 @@ bool CheckpointLedger::HasPassed(uint32_t shard, int64_t step) const {
 }
 
 void CheckpointLedger::Add(uint32_t shard, const v1::CheckpointReport& report) {
-  // The file of one that holds nothing would stand for another's that is
-  // missing.
+  // A file of a shard that is not a holder must not count in place of a missing
+  // file.
   if (std::find(holders_.begin(), holders_.end(), shard) == holders_.end()) {
     return;
   }
   const int64_t step = report.step();
-  if (HasPassed(shard, step)) return;  // it comes again
+  if (HasPassed(shard, step)) return;  // a repetition
   reported_[shard] = step;
   if (step <= settled_step_) {
-    // A file behind a whole checkpoint is of no use.
+    // A file older than a complete checkpoint is not needed.
     if (report.has_file()) failed_.push_back(step);
     return;
   }
   Entry& entry = entries_[step];
   if (entry.failed) {
-    // Another server's file had failed before: this one is to be removed, too.
+    // Another writer's file had failed before, so this one is deleted too.
     if (report.has_file()) failed_.push_back(step);
   } else if (!report.has_file()) {
     Fail(step, absl::StrCat(writer_, " ", shard, ": ",
@@ -81,7 +81,8 @@ void CheckpointLedger::Bound() {
                       holders_.size(), " ", writer_, "s have written it, and ",
                       open - 1, " later ones wait"));
   }
-  // A report that comes after this is known by the later ones of the others.
+  // A late report for an erased step fails the step again: the other writers
+  // have passed it.
   while (entries_.size() > 2 * kMaxOpen) {
     entries_.erase(
         std::find_if(entries_.begin(), entries_.end(),
@@ -127,7 +128,7 @@ void CheckpointLedger::Settle(int64_t step, const absl::Status& status,
     write_seconds_ = std::max(write_seconds_, report.write_seconds());
   }
   settled_step_ = step;
-  // All have reported this one, so none of the earlier is open any more.
+  // All writers have reported this step, so no earlier step is open any more.
   entries_.erase(entries_.begin(), entries_.upper_bound(step));
 }
 
@@ -142,7 +143,7 @@ bool CheckpointLedger::Awaits(int64_t last_step, int64_t every_steps) const {
     const auto passed = [this, step](uint32_t shard) {
       return HasPassed(shard, step);
     };
-    // A holder that reports a later step first will never report this one.
+    // A writer that has reported a later step will never report this one.
     if (std::none_of(holders_.begin(), holders_.end(), passed)) return true;
   }
   return false;

@@ -33,7 +33,7 @@ absl::Status Evaluations::Add(const v1::ReportEvaluationRequest& request) {
   latest_ = record;
   all_.push_back(record);
   records_.push_back(std::move(record));
-  // What an earlier evaluation still waits for will not come any more.
+  // The missing parts of earlier evaluations will not arrive any more.
   open_.erase(open_.begin(), open_.upper_bound(request.step()));
   return absl::OkStatus();
 }

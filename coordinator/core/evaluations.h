@@ -13,7 +13,7 @@
 
 namespace tributary {
 
-// Metrics of the weights after `step` steps over the whole test set.
+// Metrics over the whole test set, of the weights after `step` steps.
 struct EvaluationRecord {
   int64_t step = 0;
   int64_t epoch = 0;
@@ -21,34 +21,35 @@ struct EvaluationRecord {
   std::map<std::string, double> metrics;  // by name
 };
 
-// Collects the ranks' parts of each evaluation; adds them up, in rank order,
-// once all are there.
+// Collects each rank's part of an evaluation and adds the parts up, in rank
+// order, once all have arrived.
 class Evaluations {
  public:
-  // Evaluations that may wait for their last part. One more gives the oldest of
-  // them up: a rank that far behind must not stop the others.
+  // Limit of evaluations that wait for parts. Beyond it the oldest is given up,
+  // so that one rank far behind does not stop the others.
   static constexpr size_t kMaxOpen = 16;
 
   Evaluations(const v1::LossSpec& loss, int num_workers)
       : loss_(loss), num_workers_(num_workers) {}
 
-  // A part that is there already, or whose evaluation is complete or given up,
-  // is ignored. InvalidArgument: the part contradicts itself.
+  // Ignored: a part that has arrived before, and a part of an evaluation that
+  // is complete or given up. InvalidArgument: the part contradicts itself.
   absl::Status Add(const v1::ReportEvaluationRequest& request);
 
-  // Goes on after those that an earlier coordinator has completed.
+  // Continues after the evaluations that an earlier coordinator completed.
   void Restore(std::vector<EvaluationRecord> complete);
-  // All that are complete, in step order.
+  // All complete evaluations, in step order.
   const std::vector<EvaluationRecord>& all() const { return all_; }
-  // The newest that is complete; step -1: none.
+  // The newest complete evaluation; step -1: none.
   const EvaluationRecord& latest() const { return latest_; }
 
-  // Those completed since the last call whose step is at most `step`.
+  // Takes the evaluations completed since the last call whose step is at most
+  // `step`.
   std::vector<EvaluationRecord> Take(int64_t step);
   bool HasRecords(int64_t step) const {
     return !records_.empty() && records_.front().step <= step;
   }
-  // Sentences about evaluations that were given up, since the last call.
+  // Takes the messages about given-up evaluations since the last call.
   std::vector<std::string> TakeNotices() { return std::exchange(notices_, {}); }
 
  private:
@@ -60,7 +61,7 @@ class Evaluations {
   const v1::LossSpec loss_;
   const int num_workers_;
   std::map<int64_t, Parts> open_;  // by step; parts by rank
-  int64_t given_up_step_ = -1;     // the highest that was given up
+  int64_t given_up_step_ = -1;     // the highest step given up
   EvaluationRecord latest_{.step = -1};
   std::vector<std::string> notices_;
   std::vector<EvaluationRecord> records_;  // in step order

@@ -1,4 +1,4 @@
-// How a JobState takes the loss of members.
+// How JobState handles the loss of members.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -42,13 +42,13 @@ void JobState::Tick(int64_t now_micros) {
 }
 
 void JobState::Lose(Place& place, absl::string_view how, int64_t now_micros) {
-  // Before the plan names its members another may take the place.
+  // Before a plan names its members, another process may simply take the place.
   if (!plan_ || over()) return;
   const bool is_server = place.role == v1::ROLE_SERVER;
   ++(is_server ? servers_lost_ : workers_lost_);
   const int64_t step = LastStepOf(place);
-  // Other ranks of the same process go as well, and their begun steps are
-  // forgotten once they register again.
+  // Counts all workers: other ranks of the same process are lost too, and their
+  // begun steps are forgotten once they register again.
   furthest_step_ = std::max({furthest_step_, step, HighestBegun()});
   const std::string what =
       absl::StrCat(place.Name(), " was lost at step ", step, ": ", how);
@@ -64,10 +64,10 @@ void JobState::Lose(Place& place, absl::string_view how, int64_t now_micros) {
   AdoptLost();
 }
 
-// What workers do together they cannot go on with when one is lost, and without
-// servers the weights are theirs: all of them start over together, also those
-// that had finished and gone. Where they are threads of one process, all are
-// lost with it.
+// Ranks that work in groups cannot continue when one of them is lost, and
+// without servers the ranks hold the weights. So all ranks start over together,
+// including those that had finished and exited. If the ranks are threads of one
+// process, all of them are lost with it.
 void JobState::WantNewGroup(int64_t now_micros) {
   wants_new_plan_ = true;
   const bool one_process = options_.job.strategy().has_data_parallel();
@@ -106,8 +106,8 @@ void JobState::BreakGroup(const Place& reporter, absl::string_view why) {
   WantNewGroup(now_micros);
 }
 
-// A rank that is gone breaks its group before its own lease is over. A plan
-// that named it again would only break again.
+// A lost rank breaks its group before its own lease expires. A plan that named
+// it again would only break again.
 bool JobState::EverybodyHeardSinceBreak() const {
   const int64_t since =
       *broken_micros_ +
@@ -133,7 +133,7 @@ LossVerdict JobState::MemberLost(v1::Role role, uint32_t index, int64_t pid,
   const v1::WorkerLoss on_loss = options_.job.cluster().on_worker_loss();
   const bool is_worker = role == v1::ROLE_WORKER;
   if (!plan_) {
-    // Nothing is lost with it yet: another registers in its place.
+    // No state is lost yet: another process registers in its place.
     if (is_worker && on_loss == v1::WORKER_LOSS_FAIL)
       return LossVerdict::kFatal;
     membership_.ExpelProcess(role, index, pid);
@@ -146,13 +146,13 @@ LossVerdict JobState::MemberLost(v1::Role role, uint32_t index, int64_t pid,
   const bool listed = losses_.count({role, index}) > 0;
   Place* place = membership_.Expel(role, index, pid);
   if (place == nullptr && !listed) {
-    // Another process may have taken the rank over before this one was killed.
+    // Another process may have taken over the rank before this one was killed.
     const bool held = shrinks && index < membership_.workers().size() &&
                       membership_.workers()[index].alive;
     return held ? LossVerdict::kGoesOn : LossVerdict::kFatal;
   }
-  // With the process go the ranks that it had taken over. All are gone before
-  // anybody else takes one over.
+  // The process also held the ranks that it had taken over. All of them are
+  // expelled before any is taken over again.
   std::vector<Place*> lost;
   if (!listed) lost.push_back(place);
   for (Place& other : membership_.workers()) {
@@ -173,9 +173,10 @@ bool JobState::AnyWorkerAlive() const {
                      [](const Place& worker) { return worker.alive; });
 }
 
-// A process registers its own rank before those that it takes over. On another
-// host only the end of the launcher is seen. By then the rank that it started
-// may be held by the process of another launcher, and that process is alive.
+// A process registers its own rank before the ranks that it takes over. On
+// another host the coordinator sees only the end of the launcher. By then the
+// rank that it started may be held by another launcher's process, and that
+// process is alive.
 bool JobState::IsAdopted(uint32_t rank, int64_t pid) const {
   const std::vector<Place>& workers = membership_.workers();
   if (rank >= workers.size() || workers[rank].holder.pid() != pid) return false;
@@ -188,8 +189,8 @@ bool JobState::IsAdopted(uint32_t rank, int64_t pid) const {
       });
 }
 
-// Every lost rank goes to the living worker with the fewest ranks, the lowest
-// first; again when that one is lost, too.
+// Assigns every lost rank to the living worker process with the fewest ranks,
+// the lowest rank first; assigns it again when that worker is lost, too.
 void JobState::AdoptLost() {
   if (options_.job.cluster().on_worker_loss() != v1::WORKER_LOSS_SHRINK) return;
   for (const auto& [key, loss] : losses_) {
@@ -199,7 +200,8 @@ void JobState::AdoptLost() {
     if (held != adopters_.end() && membership_.workers()[held->second].alive) {
       continue;
     }
-    // By process; in containers they all have the same number.
+    // Counts ranks by host and pid: in containers all processes may have the
+    // same pid.
     const auto process_of = [](const Place& worker) {
       return std::make_pair(worker.holder.host(), worker.holder.pid());
     };
@@ -215,7 +217,7 @@ void JobState::AdoptLost() {
         fewest = &worker;
       }
     }
-    if (fewest == nullptr) continue;  // nobody is left; the deadline ends it
+    if (fewest == nullptr) continue;  // none left; loss_timeout ends the job
     adopters_[rank] = fewest->index;
     notices_.push_back(absl::StrCat(fewest->Name(), " takes over rank ", rank));
   }

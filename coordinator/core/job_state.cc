@@ -11,8 +11,8 @@
 namespace tributary {
 namespace {
 
-// A server that has missed so many heartbeats gives its address up to another
-// process of its host before its lease is over.
+// A server that has missed this many heartbeats loses its address to another
+// process of its host before its lease expires.
 constexpr int64_t kMissedHeartbeats = 3;
 
 }  // namespace
@@ -110,8 +110,9 @@ absl::StatusOr<v1::RegisterResponse> JobState::Register(
                      message_.empty() ? "" : ": ", message_));
   }
   for (Place& server : membership_.servers()) {
-    // Two processes of one machine cannot listen there: the other is gone, if
-    // it is silent as well. Containers may share a host's name and an address.
+    // Two processes of one machine cannot listen on one address, so the earlier
+    // holder is gone if it is silent as well. Silence is required because
+    // containers may share a host name and an address.
     const int64_t silent_micros = now_micros - server.last_heartbeat_micros;
     if (request.role() == v1::ROLE_SERVER && server.alive &&
         server.holder.address() == request.address() &&
@@ -171,8 +172,8 @@ absl::Status JobState::DeclareModel(const v1::DeclareModelRequest& request,
       declaration_.rank(), " does: do both read the same job and data?"));
 }
 
-// The first plan wants every member; a later one every server, as a worker can
-// come to a running plan at any time, where there are servers.
+// The first plan needs every member. A later plan of a job with servers needs
+// every server only, because a worker may join a running plan at any time.
 void JobState::PublishPlanWhenComplete() {
   if (declaration_.parameters_size() == 0 || over() || !may_start_) return;
   if (plan_ && !wants_new_plan_) return;
@@ -248,7 +249,7 @@ v1::HeartbeatResponse JobState::Apply(const v1::HeartbeatRequest& request,
   Place& place = request.role() == v1::ROLE_SERVER
                      ? membership_.servers()[request.index()]
                      : membership_.workers()[request.index()];
-  // A late copy of an earlier heartbeat must not turn anything back.
+  // A late copy of an earlier heartbeat must not reduce the begun step.
   const int64_t begun_step =
       place.latest.plan_epoch() == request.plan_epoch()
           ? std::max(place.latest.begun_step(), request.begun_step())
@@ -258,7 +259,7 @@ v1::HeartbeatResponse JobState::Apply(const v1::HeartbeatRequest& request,
   if (!request.error().empty()) {
     Fail(absl::StrCat(place.Name(), " failed: ", place.latest.error()));
   }
-  // What is said of an earlier plan is over.
+  // Reports about an earlier plan no longer count.
   const bool current =
       plan_ && std::max<uint64_t>(1, request.plan_epoch()) == plan_->epoch();
   if (!current) {
@@ -319,9 +320,10 @@ void JobState::CheckFinish(const Place& worker, int64_t last_step) {
                     final_step()));
 }
 
-// A worker that has finished or paused begins no step beyond the one it named,
-// so the highest of them is one that all can still reach. After a rollback they
-// name earlier steps than were reported: those are made again first.
+// A worker that has finished or paused begins no step after the one it
+// reported, so every worker can still reach the highest of these steps. After a
+// rollback workers may report earlier steps than furthest_step_; those steps
+// are computed again first.
 void JobState::SettleStopStep() {
   if (phase_ != v1::JOB_PHASE_STOPPING || stop_step_) return;
   int64_t highest = furthest_step_;

@@ -16,11 +16,11 @@
 
 namespace tributary {
 
-// What the loss of a member means for whoever started its process.
+// Tells the process that started a member how to react to the member's loss.
 enum class LossVerdict {
-  kFatal,    // the job fails of it, or is over
-  kReplace,  // another process in its place goes on
-  kGoesOn,   // the others do without it
+  kFatal,    // the job fails because of it, or is over
+  kReplace,  // another process shall take its place
+  kGoesOn,   // the remaining members continue without it
 };
 
 // The life of one job:
@@ -28,100 +28,108 @@ enum class LossVerdict {
 //   WAITING -> RUNNING -> (STOPPING ->) DONE
 //      any of these ------------------> FAILED
 //
-// A lost worker's place waits for another process, or is taken over by a living
-// worker, as the job says: its contributions are a function of its rank, so
-// nothing else changes. A lost server takes state with it: once its place is
-// held again a new plan is published, with a higher epoch, and everybody starts
-// over after the newest checkpoint.
+// A lost worker's place waits for another process or is taken over by a living
+// worker, depending on the job. A worker's contributions are a function of its
+// rank, so nothing else changes. A lost server takes state with it: once its
+// place is held again a new plan with a higher epoch is published, and all
+// members start over from the newest checkpoint.
 //
-// It runs once every place is held and the model is declared: then the plan is
-// published. It stops in two phases: every worker pauses and says the last step
-// it has begun; the highest of them is where all stop, so that a synchronous
-// job ends at one common step. When all workers have finished, the caller saves
-// the weights and says MarkDone. State in, answer out, time passed in.
+// The job runs once every place is held and the model is declared; then the
+// plan is published. It stops in two phases: every worker pauses and reports
+// the last step it has begun, and all stop at the highest of these steps, so
+// that a synchronous job ends at one common step. When all workers have
+// finished, the caller saves the weights and calls MarkDone. A plain object:
+// events and the current time go in, answers come out.
 class JobState {
  public:
   struct Options {
     v1::JobSpec job;  // resolved
     uint64_t job_id = 1;
-    uint64_t lineage = 0;        // of its checkpoints; 0: this job begins one
+    uint64_t lineage = 0;        // of its checkpoints; 0: a new one
     uint32_t restored_data = 0;  // the restored manifest's data_checksum
     uint32_t heartbeat_ms = 100;
     uint32_t lease_ms = 10'000;
-    int64_t start_timeout_micros = 600'000'000;  // for all members to come
-    // For a lost member's place to be taken again.
+    int64_t start_timeout_micros = 600'000'000;  // for all members to join
+    // How long a lost member's place may stay empty.
     int64_t loss_timeout_micros = 120'000'000;
-    // Where the job begins: as in Plan.
+    // Where the job starts; as in Plan.
     int64_t start_step = 0;
     std::string restore_from;
     bool hold_start = false;  // no plan before AllowStart
   };
 
   JobState(Options options, int64_t now_micros);
-  // Goes on where another coordinator of the same job has ended: as it was, but
-  // who was known to be lost counts as lost from now on.
+  // Continues the job of an earlier coordinator in the state that it saved. The
+  // timeouts of lost members start anew.
   JobState(Options options, const v1::CoordinatorState& state,
            int64_t now_micros);
 
-  // All that the second constructor needs.
+  // The state that the second constructor needs.
   v1::CoordinatorState Save() const;
 
-  // FailedPrecondition when the job is over; else as Membership::Register.
+  // FailedPrecondition when the job is over; other errors as
+  // Membership::Register.
   absl::StatusOr<v1::RegisterResponse> Register(
       const v1::RegisterRequest& request, int64_t now_micros);
 
-  // FailedPrecondition when it differs from the first declaration, or comes
-  // from a lost member; InvalidArgument when no plan can be made of it.
+  // FailedPrecondition when the model differs from the first declaration or the
+  // sender has lost its lease. InvalidArgument when no plan can be made of it.
   absl::Status DeclareModel(const v1::DeclareModelRequest& request,
                             int64_t now_micros);
 
-  // Ends hold_start. The folder for checkpoints; empty: none.
+  // Ends hold_start. The argument is the directory for checkpoints; empty: none
+  // are written.
   void AllowStart(const std::string& checkpoint_directory);
 
-  // A checkpoint is complete: who starts over starts there.
+  // A checkpoint is complete: the next plan starts from it.
   void SetRestorePoint(int64_t step, const std::string& folder);
 
-  // The checkpoint that the plan begins with cannot be read, as `why` says:
-  // everybody starts over after another one, or at the beginning.
+  // The checkpoint that the plan starts from cannot be read, for the reason
+  // `why`. All members start over from `folder`, or from the beginning if it is
+  // empty.
   void GoBack(int64_t step, const std::string& folder, absl::string_view why);
 
-  // A server is lost, or a group is broken: the plan is over, and the next is
-  // not there yet.
+  // True when a server is lost or a group is broken: the plan has ended and the
+  // next one is not published yet.
   bool wants_new_plan() const { return wants_new_plan_; }
-  // Null before it is published.
+  // Null before the first plan is published.
   const v1::Plan* plan() const { return plan_ ? &*plan_ : nullptr; }
-  // What the plan still waits for: "server 1, worker 0, the model".
+  // The places and data that the first plan waits for: "server 1, worker 0, the
+  // model".
   std::string Missing() const;
 
-  // Renews the member's lease. Call before its steps are taken.
+  // Renews the member's lease. Call it before taking the request's steps.
   absl::Status Renew(const v1::HeartbeatRequest& request, int64_t now_micros);
-  // The groups of the plan in force cannot go on, though perhaps nobody is
-  // lost: a new plan follows once everybody has been heard again, unless that
-  // has been tried too often.
+  // The groups of the current plan cannot continue, although perhaps no rank is
+  // lost. A new plan follows once every member has sent a heartbeat again. The
+  // job fails when groups have broken too often.
   void BreakGroup(const Place& reporter, absl::string_view why);
-  // FailedPrecondition unless this is a worker of the plan in force.
+  // FailedPrecondition unless the sender is a worker of the current plan.
   absl::Status CheckWorker(uint32_t rank, uint64_t incarnation,
                            uint64_t plan_epoch) const;
-  // What the heartbeat says, and the orders that answer it. `last_step` is the
-  // last that was taken of this worker, `steps_taken` of this request.
+  // Applies a heartbeat and returns the orders for its sender. `last_step`: the
+  // last step taken from this worker; `steps_taken`: how many of this request's
+  // steps were taken.
   v1::HeartbeatResponse Apply(const v1::HeartbeatRequest& request,
                               uint32_t steps_taken, int64_t last_step);
-  // What every member may know: the phase, the plan's epoch, where all stop.
+  // Orders that are the same for every member: the phase, the plan's epoch and
+  // the stop step.
   v1::HeartbeatResponse Orders() const;
-  // The orders of a job that is over: any member gets them, fenced or not.
+  // The orders of a job that is over, for any member, fenced or not.
   v1::HeartbeatResponse OrdersFor(const v1::HeartbeatRequest& request);
 
-  // Ends leases that have run out; members that never came, and places that
-  // nobody takes again, fail the job. Call it far more often than leases last:
-  // a longer pause means that nobody was heard.
+  // Ends expired leases. Fails the job when members never join or a lost place
+  // stays empty too long. Call it far more often than a lease lasts: after a
+  // longer pause it assumes that this process was stopped, and renews all
+  // leases.
   void Tick(int64_t now_micros);
-  // This worker has finished; what it has is needed once more. If its process
-  // is gone since, it is lost.
+  // The weights of this finished worker are needed again. If its process has
+  // exited, the worker counts as lost.
   void WantAgain(uint32_t rank, int64_t now_micros);
-  // The process is known to be gone: no need to wait for its lease.
+  // The process is known to be gone; its lease need not expire first.
   LossVerdict MemberLost(v1::Role role, uint32_t index, int64_t pid,
                          absl::string_view how, int64_t now_micros);
-  // Before the job runs there is nothing to stop at: it fails then.
+  // Before the first plan there is no step to stop at, so the job fails.
   void RequestStop();
   void Fail(absl::string_view why);  // the first reason stays
   void MarkDone();                   // only from RUNNING or STOPPING
@@ -134,10 +142,10 @@ class JobState {
   std::optional<int64_t> stop_step() const { return stop_step_; }
   bool stop_requested() const { return stop_requested_; }
   int64_t total_steps() const { return declaration_.total_steps(); }
-  // After which workers finish.
+  // The step after which workers finish.
   int64_t final_step() const { return stop_step_.value_or(total_steps()); }
-  // An earlier coordinator has recorded this step, so the job must not stop
-  // before it.
+  // An earlier coordinator recorded this step, so the job must not stop before
+  // it.
   void KnowBegun(int64_t step) {
     furthest_step_ = std::max(furthest_step_, step);
   }
@@ -148,9 +156,9 @@ class JobState {
   uint64_t rollbacks() const { return rollbacks_; }
   uint64_t workers_lost() const { return workers_lost_; }
   uint64_t servers_lost() const { return servers_lost_; }
-  // What the job waits for while a place is empty; empty: for nobody.
+  // What the job waits for while a place is empty; empty: nothing.
   std::string WaitsFor(int64_t now_micros) const;
-  // Sentences for people about losses and returns, since the last call.
+  // Takes the messages about losses and returns since the last call.
   std::vector<std::string> TakeNotices() { return std::exchange(notices_, {}); }
   const Options& options() const { return options_; }
   uint64_t lineage() const {
@@ -159,14 +167,14 @@ class JobState {
   const Membership& membership() const { return membership_; }
 
   bool AllWorkersFinished() const;
-  // Everybody who is alive has been told that the job is over.
+  // True when every living member has been told that the job is over.
   bool EveryoneKnowsEnd() const;
 
  private:
   struct Loss {
     int64_t since_micros = 0;
     int64_t step = 0;
-    std::string name;  // of who is gone
+    std::string name;  // of the lost member
   };
   using PlaceKey = std::pair<v1::Role, uint32_t>;
 
@@ -174,16 +182,18 @@ class JobState {
   void PublishPlanWhenComplete();
   int64_t HighestBegun() const;  // by any worker
   void WantNewGroup(int64_t now_micros);
-  // Nobody of a broken group is lost without having been noticed yet.
+  // True when every member has sent a heartbeat after the group broke, so that
+  // no loss is still undetected.
   bool EverybodyHeardSinceBreak() const;
   bool AnyWorkerAlive() const;
-  // Whether process `pid` holds this rank besides one that it had before.
+  // Whether process `pid` took over this rank, in addition to an earlier one.
   bool IsAdopted(uint32_t rank, int64_t pid) const;
   // The ranks that this worker shall take over now.
   std::vector<uint32_t> AdoptedBy(uint32_t worker) const;
   void AdoptLost();
   void SettleStopStep();
-  // A worker's last begun step; for a server the highest of all workers.
+  // A worker's last begun step; for a server the highest begun step of all
+  // workers.
   int64_t LastStepOf(const Place& place) const;
   void CheckFinish(const Place& worker, int64_t last_step);
 
@@ -200,7 +210,7 @@ class JobState {
   std::string restore_from_;
   bool wants_new_plan_ = false;
   RegroupLimit regroups_;
-  std::optional<int64_t> broken_micros_;  // a group, under the plan in force
+  std::optional<int64_t> broken_micros_;  // a group of the plan broke
   std::map<PlaceKey, Loss> losses_;
   std::map<uint32_t, uint32_t> adopters_;  // lost rank -> worker
   uint64_t rollbacks_ = 0;

@@ -53,7 +53,8 @@ absl::Status CheckRegistration(const v1::RegisterRequest& request,
   return absl::OkStatus();
 }
 
-// A member's own text is kept and shown until its next: as much as a sentence.
+// Limits the length of a text that a member sent: it is kept and shown until
+// the member's next heartbeat.
 void Shorten(std::string* text, size_t bytes) {
   text->resize(CutUtf8(*text, bytes).size());
 }

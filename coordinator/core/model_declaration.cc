@@ -60,7 +60,8 @@ std::string DeclarationDifference(const v1::DeclareModelRequest& first,
       return absl::StrCat("parameter ", i, " as ", came, " instead of ",
                           wanted);
     }
-    // What else is said of it: who holds it, of what it is a slice.
+    // The other fields: who holds the parameter, and which slice of the whole
+    // it is.
     const std::string all_wanted = first.parameters(i).ShortDebugString();
     const std::string all_came = other.parameters(i).ShortDebugString();
     if (all_wanted != all_came) {

@@ -10,19 +10,20 @@
 
 namespace tributary {
 
-// What a plan for this model says of the job alone: no epoch, servers or start.
+// The part of a plan that follows from model and job alone, without epoch,
+// servers or start step.
 v1::Plan PlanOf(const v1::DeclareModelRequest& model, const v1::JobSpec& job);
 
-// InvalidArgument: no plan can be made of it, as where ranks hold a parameter
-// that the job's mesh does not have.
+// InvalidArgument: no plan can be made of the model, for example because ranks
+// hold a parameter at a position that the job's mesh does not have.
 absl::Status CheckDeclaration(const v1::DeclareModelRequest& model,
                               const v1::JobSpec& job);
 
-// Whether these checksums are of different training data; 0: unknown.
+// Whether the two checksums are of different training data; 0: unknown.
 bool OtherData(uint32_t one, uint32_t other);
 
-// In what another rank's declaration of the model differs from the first;
-// empty: in nothing.
+// Describes how another rank's declaration of the model differs from the first;
+// empty: it does not.
 std::string DeclarationDifference(const v1::DeclareModelRequest& first,
                                   const v1::DeclareModelRequest& other);
 

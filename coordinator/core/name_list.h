@@ -11,8 +11,8 @@
 
 namespace tributary {
 
-// Names that a sentence lists before it only counts the others: a sentence
-// about a thousand members stays readable, and short enough for a status.
+// How many names a message lists before it only counts the rest. Keeps a
+// message about a thousand members readable and short enough for a status.
 inline constexpr size_t kMaxListedNames = 10;
 
 // "server 1, worker 0 and 990 more".

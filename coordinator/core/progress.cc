@@ -11,7 +11,7 @@
 namespace tributary {
 namespace {
 
-// A loss may be anything, training diverges; times may not.
+// Times must be finite. A loss may be anything, because training can diverge.
 bool IsDuration(double seconds) {
   return std::isfinite(seconds) && seconds >= 0;
 }
@@ -106,7 +106,7 @@ absl::StatusOr<uint32_t> Progress::Add(
         break;
       }
       rank.waiting.push_back(report);
-      // What waits stays small, whatever a member sends.
+      // Bounds the size of a waiting report, whatever the member sent.
       rank.waiting.back().DiscardUnknownFields();
       if (!IsTimelineStep(report.step())) rank.waiting.back().clear_spans();
       rank.last_step = report.step();
@@ -133,7 +133,7 @@ void Progress::MergeComplete() {
 StepRecord Progress::MergeFront() {
   StepRecord record;
   record.step = ranks_[0].waiting.front().step();
-  record.epoch = latest_.epoch;  // where all reports are lost
+  record.epoch = latest_.epoch;  // used when all reports are lost
   size_t reported = 0;
   for (const Rank& rank : ranks_) {
     const v1::StepReport& report = rank.waiting.front();
@@ -142,7 +142,7 @@ StepRecord Progress::MergeFront() {
     record.learning_rate = report.learning_rate();
   }
   const double share = 1.0 / static_cast<double>(std::max<size_t>(1, reported));
-  double loss_sum = 0;  // in rank order, so the same in every run
+  double loss_sum = 0;  // summed in rank order: the same in every run
   double least_wait = std::numeric_limits<double>::infinity();
   for (Rank& rank : ranks_) {
     const v1::StepReport& report = rank.waiting.front();
@@ -178,8 +178,8 @@ StepRecord Progress::MergeFront() {
   return record;
 }
 
-// Samples over the seconds of the steps in the window, which always holds the
-// newest step. Summed anew: a running sum of seconds would drift.
+// Samples per second over the steps in the window, which always holds the
+// newest step. Summed anew each time: a running sum of seconds would drift.
 double Progress::Rate(const StepRecord& record) {
   recent_.push_back({record.samples, record.step_seconds});
   recent_samples_ += record.samples;

@@ -5,19 +5,20 @@
 
 namespace tributary {
 
-// Bounds how often the ranks' groups are formed anew while no rank comes
-// further than before. State in, answer out, time passed in.
+// Limits how often the ranks' groups are formed again while no rank makes
+// progress. A plain object: time is passed in.
 class RegroupLimit {
  public:
-  static constexpr int kMost = 20;  // without progress
+  static constexpr int kMost = 20;  // attempts without progress
   static constexpr int64_t kLongestPauseMicros = 10'000'000;
 
   // `timeout_micros`: how long groups may break without progress.
   explicit RegroupLimit(int64_t timeout_micros)
       : timeout_micros_(timeout_micros) {}
 
-  // A group is broken; `step` is the highest that any rank has begun. False:
-  // the groups have broken too often, or for too long, without a later step.
+  // Records that a group broke; `step` is the highest step that any rank has
+  // begun. False: groups have broken too often, or for too long, without a
+  // later step.
   bool Add(int64_t step, int64_t now_micros) {
     if (count_ == 0 || step > step_) {
       count_ = 0;
@@ -28,13 +29,13 @@ class RegroupLimit {
     return count_ <= kMost && now_micros - since_micros_ <= timeout_micros_;
   }
 
-  // Since the last progress.
+  // Breaks since the last progress.
   int count() const { return count_; }
   int64_t step() const { return step_; }
   int64_t since_micros() const { return since_micros_; }
 
-  // How long to wait before the groups are formed again: nothing at first, then
-  // twice as long each time, since what broke them may need a while.
+  // Back-off before the groups are formed again: zero at first, then doubling,
+  // because the cause may need time to disappear.
   int64_t PauseMicros() const {
     if (count_ <= 1) return 0;
     return std::min(kLongestPauseMicros,

@@ -11,8 +11,8 @@
 
 namespace tributary {
 
-// Collects what the members of groups tell each other before they connect. A
-// plain object: its owner locks.
+// Collects the payloads that the members of a group exchange before they
+// connect. A plain object: its owner locks.
 class Rendezvous {
  public:
   static constexpr size_t kMaxPayloadBytes = 64 << 10;
@@ -22,17 +22,18 @@ class Rendezvous {
   // For groups of ranks below num_ranks.
   explicit Rendezvous(uint32_t num_ranks) : num_ranks_(num_ranks) {}
 
-  // Groups of an earlier plan are over.
+  // Starts a plan: the groups of an earlier plan are dropped.
   void Begin(uint64_t plan_epoch);
 
-  // InvalidArgument: out of bounds, too many groups, or another named other
-  // ranks. A rank may say its payload again; a process in its place may say
-  // another until the group is complete, after that FailedPrecondition.
+  // Stores a rank's payload. InvalidArgument: out of bounds, too many groups,
+  // or another rank named other ranks for this group. A rank may repeat its
+  // payload. Until the group is complete a replacement process may send another
+  // payload; after that it gets FailedPrecondition.
   absl::Status Put(const v1::ExchangeRequest& request);
 
-  // Everybody's payload, once all are there; null before.
+  // All payloads once the group is complete; null before.
   const v1::ExchangeResponse* Complete(const std::string& group) const;
-  // "ranks 2, 3": those that have said nothing yet.
+  // "ranks 2, 3": the ranks whose payload is missing.
   std::string Missing(const std::string& group) const;
 
  private:
@@ -40,7 +41,7 @@ class Rendezvous {
     std::vector<uint32_t> ranks;
     std::vector<std::optional<std::string>> payloads;  // [ranks]
     size_t missing = 0;
-    v1::ExchangeResponse complete;  // once nobody is missing
+    v1::ExchangeResponse complete;  // set once no payload is missing
   };
 
   absl::Status CheckBounds(const v1::ExchangeRequest& request) const;

@@ -18,7 +18,7 @@
 namespace tributary {
 namespace {
 
-constexpr uint64_t kMaxTerm = uint64_t{1} << 62;  // it can be added to
+constexpr uint64_t kMaxTerm = uint64_t{1} << 62;  // can still be incremented
 
 absl::Status CheckCluster(const v1::JobSpec& job) {
   const v1::ClusterSpec& cluster = job.cluster();
@@ -104,7 +104,7 @@ absl::Status CheckState(const v1::CoordinatorState& state) {
   }
   TRIBUTARY_RETURN_IF_ERROR(CheckCluster(state.job()));
   TRIBUTARY_RETURN_IF_ERROR(CheckEvaluations(state));
-  if (!state.declaration().parameters().empty()) {  // the next plan is of it
+  if (!state.declaration().parameters().empty()) {  // for the next plan
     TRIBUTARY_RETURN_IF_ERROR(
         CheckDeclaration(state.declaration(), state.job()));
   }

@@ -10,17 +10,18 @@
 
 namespace tributary {
 
-// The bytes of coordinator.state: a CRC-32C of the message, then the message.
+// The contents of coordinator.state: a CRC-32C of the message, then the
+// message.
 std::string EncodeState(const v1::CoordinatorState& state);
 
-// The evaluations of a state, and back.
+// Converts between a state's evaluations and records.
 std::vector<EvaluationRecord> EvaluationsOf(const v1::CoordinatorState& state);
 void SaveEvaluations(const std::vector<EvaluationRecord>& evaluations,
                      v1::CoordinatorState* state);
 
-// DataLoss, naming `file`: the bytes are damaged. InvalidArgument: they are
-// whole, but no coordinator can go on with them: the sentence says what was
-// wanted and what stands there.
+// Decodes the contents of coordinator.state. DataLoss: `file` is damaged.
+// InvalidArgument: it is intact, but no coordinator can continue from it; the
+// message names what was wanted and what was found.
 absl::StatusOr<v1::CoordinatorState> DecodeState(const std::string& file,
                                                  absl::string_view bytes);
 

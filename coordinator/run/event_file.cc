@@ -14,7 +14,7 @@
 namespace tributary {
 namespace {
 
-// While the disk is full.
+// Limit of records kept while the disk is full.
 constexpr size_t kMaxKeptBytes = 16 << 20;
 
 void AppendLittleEndian(uint64_t value, int bytes, std::string* out) {

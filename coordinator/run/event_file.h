@@ -11,19 +11,19 @@
 
 namespace tributary {
 
-// Writes scalars for TensorBoard. The file is a sequence of TFRecords, each the
-// length (8 bytes, little-endian), its masked CRC-32C, the bytes of a
-// TensorBoardEvent, their masked CRC-32C.
+// Writes scalars for TensorBoard. The file is a sequence of TFRecords. Each
+// consists of the length (8 bytes, little-endian), its masked CRC-32C, the
+// bytes of a TensorBoardEvent and their masked CRC-32C.
 class EventFile {
  public:
   // Creates events.out.tfevents.SECONDS.HOST in `folder`.
   static absl::StatusOr<std::unique_ptr<EventFile>> Create(
       const std::string& folder, double wall_seconds);
 
-  // All with one step and time; written by Flush.
+  // Adds one event with these values. Flush writes it.
   void Add(int64_t step, double wall_seconds,
            const std::map<std::string, double>& values_by_tag);
-  // As RecordFile::Flush.
+  // Errors as RecordFile::Flush.
   absl::Status Flush() { return file_.Flush(); }
   const RecordFile& file() const { return file_; }
 
@@ -33,7 +33,7 @@ class EventFile {
   RecordFile file_;
 };
 
-// One TFRecord around `data`.
+// Encodes `data` as one TFRecord.
 std::string EncodeRecord(const std::string& data);
 
 }  // namespace tributary

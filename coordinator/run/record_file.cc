@@ -13,7 +13,8 @@
 namespace tributary {
 namespace {
 
-// Several records a call: a thousand steps a second are a thousand lines.
+// Bytes per write call: several records together, because a thousand steps a
+// second give a thousand lines.
 constexpr size_t kMaxWrite = 1 << 20;
 
 }  // namespace
@@ -29,7 +30,8 @@ void RecordFile::Add(std::string record) {
   if (record.empty()) return;
   kept_bytes_ += record.size();
   kept_.push_back(std::move(record));
-  // The end of one that stands there in part is not given up.
+  // A record that has been written in part must be completed, so it is not
+  // given up.
   while (kept_bytes_ > max_kept_ && kept_.size() > (begun_ ? 2u : 1u)) {
     const auto oldest = kept_.begin() + (begun_ ? 1 : 0);
     kept_bytes_ -= oldest->size();

@@ -11,21 +11,21 @@
 
 namespace tributary {
 
-// A file that records are added to, in order and whole. While the disk is full
-// they are kept, and written when there is room again; of too many the oldest
-// are given up.
+// A file to which whole records are appended in order. While the disk is full,
+// records are kept in memory and written later; beyond a limit the oldest are
+// dropped.
 class RecordFile {
  public:
-  // A file that is there is continued.
+  // Opens or creates the file; an existing file is appended to.
   static absl::StatusOr<RecordFile> Open(std::string path, size_t max_kept);
 
   void Add(std::string record);
-  // Writes what is kept. ResourceExhausted: the disk is full, try again later.
-  // NotFound: somebody has removed the file. Other errors name it, too.
+  // Writes the kept records. ResourceExhausted: the disk is full, retry later.
+  // NotFound: the file was removed. All errors name the file.
   absl::Status Flush();
 
   bool keeps() const { return !kept_.empty(); }
-  // Records that are missing in the file for good.
+  // Number of records that were dropped.
   int64_t given_up() const { return given_up_; }
 
  private:
@@ -35,9 +35,9 @@ class RecordFile {
   std::string path_;
   UniqueFd fd_;
   size_t max_kept_;               // bytes
-  std::deque<std::string> kept_;  // of the first the rest that is not written
+  std::deque<std::string> kept_;  // the first without its written part
   size_t kept_bytes_ = 0;
-  bool begun_ = false;  // the first is written in part
+  bool begun_ = false;  // the first is partly written
   int64_t given_up_ = 0;
 };
 

@@ -27,7 +27,7 @@ constexpr char kStateFile[] = "/coordinator.state";
 constexpr char kSummaryFile[] = "/summary.json";
 constexpr char kTimelineFile[] = "/timeline.jsonl";
 
-// What is safe as a file's name: everything else becomes "-".
+// Makes a safe file name: every other character becomes "-".
 std::string FileName(const std::string& name) {
   std::string safe = name.empty() ? "job" : name;
   for (char& c : safe) {
@@ -50,7 +50,8 @@ absl::Status CannotCreate(const std::string& path, const std::error_code& why) {
       absl::StrCat("cannot create ", path, ": ", why.message()));
 }
 
-// Makes one new folder; two runs that begin at once get two.
+// Creates a new directory; two runs that start at the same time get different
+// ones.
 absl::StatusOr<std::string> MakeDefault(const std::string& job_name,
                                         std::time_t started) {
   const std::string name = DefaultName(job_name, started);
@@ -70,12 +71,12 @@ absl::StatusOr<RecordFile> OpenMetrics(const std::string& path) {
   return RecordFile::Open(path, /*max_kept=*/64 << 20);
 }
 
-// Details go first.
+// The limit is small: when the disk is full, the timeline is dropped first.
 absl::StatusOr<RecordFile> OpenTimeline(const std::string& path) {
   return RecordFile::Open(path, /*max_kept=*/16 << 20);
 }
 
-// A line that was being written is cut off.
+// Removes a last line that was only partly written.
 absl::Status CutToWholeLines(const std::string& path) {
   std::error_code error;
   const auto size = fs::file_size(path, error);
@@ -93,7 +94,8 @@ absl::Status CutToWholeLines(const std::string& path) {
   return absl::OkStatus();
 }
 
-// Nothing is there but what a coordinator that was killed has locked.
+// True when the directory holds nothing but the lock of a coordinator that was
+// killed.
 bool IsEmpty(const std::string& path) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(path, error)) {
@@ -136,7 +138,7 @@ absl::StatusOr<std::unique_ptr<RunDirectory>> RunDirectory::Create(
                              MakeFolder(path, job.name(), started));
   TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<RunLock> lock,
                              RunLock::Take(made));
-  // Another run may have begun and ended here since the look at it.
+  // Another run may have started and ended here since the first check.
   if (!IsEmpty(made)) return NotEmpty(made);
   std::unique_ptr<RunDirectory> run(new RunDirectory(std::move(lock)));
   std::error_code error;

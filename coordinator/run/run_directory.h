@@ -16,33 +16,34 @@
 
 namespace tributary {
 
-// The folder that a run leaves behind, locked as long as this object lives:
+// The directory that a run leaves behind, locked while this object lives:
 //   job.yaml             the resolved job
-//   metrics.jsonl        a line for each step, as steps finish
-//   timeline.jsonl       a line for each step that is drawn
-//   events.out.tfevents  the same for TensorBoard, with the evaluations
+//   metrics.jsonl        a line for each finished step
+//   timeline.jsonl       a line for each drawn step
+//   events.out.tfevents  the same for TensorBoard, with evaluations
 //   logs/                one file for each process
 //   weights.safetensors  the final weights
-//   summary.json         how it went, at the end
-//   coordinator.state    what another coordinator needs to go on with the job
-//   coordinator.lock     who writes here; removed at the end
-//   prometheus-targets.json  where the metrics are, when there are some
+//   summary.json         the run's outcome, written at its end
+//   coordinator.state    what a restarted coordinator needs to continue
+//   coordinator.lock     names the writing process; removed at the end
+//   prometheus-targets.json  addresses of the metrics, if any
 class RunDirectory {
  public:
-  // `path` empty: runs/NAME-YYYYMMDD-HHMMSS, with -2, -3 ... behind it when
-  // that is taken. A given path must not exist or be empty: AlreadyExists, or
-  // as RunLock::Take.
-  // `started` is seconds since 1970, written as local time in the name.
+  // Creates the directory of a new run. `path` empty:
+  // runs/NAME-YYYYMMDD-HHMMSS, with -2, -3 ... appended when that is taken. A
+  // given path must be absent or empty: otherwise AlreadyExists, or an error of
+  // RunLock::Take. `started` is in seconds since 1970 and appears in the name
+  // as local time.
   static absl::StatusOr<std::unique_ptr<RunDirectory>> Create(
       const std::string& path, const v1::JobSpec& job, std::time_t started);
 
-  // The folder alone, for what holds several runs.
+  // Creates only the directory, for a command that makes several runs.
   static absl::StatusOr<std::string> MakeFolder(const std::string& path,
                                                 const std::string& name,
                                                 std::time_t started);
 
-  // An earlier run's, to go on with: new lines follow what stands there.
-  // NotFound and the like when it is no run directory.
+  // Opens an earlier run's directory to continue it: new lines are appended to
+  // its files. NotFound and similar errors when it is not a run directory.
   static absl::StatusOr<std::unique_ptr<RunDirectory>> Open(
       std::unique_ptr<RunLock> lock, std::time_t started);
 
@@ -51,9 +52,10 @@ class RunDirectory {
   // The totals of metrics.jsonl when it was opened; step 0: it was empty.
   const RecordedSteps& recorded() const { return recorded_; }
 
-  // coordinator.state: what a coordinator needs to go on after its own end.
+  // Saves coordinator.state: what a restarted coordinator needs to continue.
   absl::Status SaveState(const v1::CoordinatorState& state) const;
-  // NotFound: there is none. Else as DecodeState (state_file.h).
+  // NotFound: there is no such file. Other errors as DecodeState
+  // (state_file.h).
   static absl::StatusOr<v1::CoordinatorState> ReadState(
       const std::string& path);
 
@@ -62,20 +64,21 @@ class RunDirectory {
     return path_ + "/logs/" + process + ".log";
   }
 
-  // Both appear in the files at once. wall_seconds since 1970. Errors as Flush.
+  // Add records to all files that show them. wall_seconds: since 1970. Errors
+  // as Flush.
   absl::Status AddSteps(const std::vector<StepRecord>& records,
                         double wall_seconds);
   absl::Status AddEvaluations(const std::vector<EvaluationRecord>& evaluations,
                               double wall_seconds);
 
-  // Writes what a full disk has kept from the files. ResourceExhausted: it
-  // still is full, and what was added is kept. NotFound: somebody has removed a
-  // file or the directory.
+  // Writes the records that were kept while the disk was full.
+  // ResourceExhausted: it is still full, and the records are still kept.
+  // NotFound: a file or the directory was removed.
   absl::Status Flush();
-  // Records that were given up, as too many were kept.
+  // Number of records that were dropped because too many were kept.
   int64_t given_up() const;
 
-  // The sha256 of the weights that stand there.
+  // The sha256 of the weights file in this directory.
   absl::StatusOr<std::string> ReadWeightsSha256(
       const ParameterSpecs& parameters) const;
   // Returns the weights' sha256 (common/files/sha256.h).

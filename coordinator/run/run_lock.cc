@@ -26,7 +26,7 @@ std::string Holder(const std::string& address) {
 }
 
 void Describe(int fd, const std::string& holder) {
-  // For people alone: on a full disk the lock counts without it.
+  // The text only informs people: on a full disk the lock holds without it.
   if (ftruncate(fd, 0) != 0) return;
   (void)!pwrite(fd, holder.data(), holder.size(), 0);
 }
@@ -54,7 +54,7 @@ bool IsFile(const std::string& path, int fd) {
 absl::StatusOr<std::unique_ptr<RunLock>> RunLock::Take(
     const std::string& directory) {
   const std::string path = PathIn(directory);
-  constexpr int kAttempts = 100;  // against holders that just end
+  constexpr int kAttempts = 100;  // retries when a holder just ends
   for (int i = 0; i < kAttempts; ++i) {
     UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
     if (!fd.ok()) return FileError(path, "create", errno);
@@ -64,7 +64,7 @@ absl::StatusOr<std::unique_ptr<RunLock>> RunLock::Take(
         return FileError(path, "lock", errno);
       }
     }
-    // The holder before may have removed the file after it was opened here.
+    // The previous holder may have removed the file after it was opened here.
     if (!IsFile(path, fd.get())) continue;
     Describe(fd.get(), Holder(""));
     return std::unique_ptr<RunLock>(new RunLock(directory, std::move(fd)));

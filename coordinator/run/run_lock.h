@@ -8,25 +8,27 @@
 
 namespace tributary {
 
-// Keeps a run directory for one coordinator: an flock on its coordinator.lock,
-// which the kernel gives up when the process ends, however it ends. The file
-// says who holds it. Where the file system has no locks, any process gets one.
+// Reserves a run directory for one coordinator with an flock on its
+// coordinator.lock. The kernel releases the lock when the process ends in any
+// way. The file names the holder. On a file system without locks every process
+// gets one.
 class RunLock {
  public:
-  // FailedPrecondition: another process holds it; the sentence names it.
+  // FailedPrecondition: another process holds it; the message names the
+  // process.
   static absl::StatusOr<std::unique_ptr<RunLock>> Take(
       const std::string& directory);
   // Removes the file, unless Leave was called.
   ~RunLock();
-  // Another coordinator goes on here: the file is its own.
+  // Another coordinator has taken over this directory and owns the file now.
   void Leave() { left_ = true; }
 
   const std::string& directory() const { return directory_; }
-  // Writes this coordinator's address into the lock, so that the sentence to a
-  // second coordinator can name it.
+  // Writes this coordinator's address into the file, for the error message that
+  // a second coordinator gets.
   void SetAddress(const std::string& address);
 
-  // NotFound: the directory, or this file of it, was removed or replaced.
+  // NotFound: the directory or the lock file was removed or replaced.
   absl::Status Check() const;
 
   static constexpr char kFile[] = "coordinator.lock";

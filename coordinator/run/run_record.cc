@@ -19,9 +19,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kShownCharacters = 80;  // of a line that is none
+constexpr size_t kShownCharacters = 80;  // of an invalid line
 
-// Numbers that are none (a diverged loss) become null.
+// A number that is not finite (a diverged loss) becomes null.
 Json MetricsJson(const std::map<std::string, double>& metrics) {
   Json json = Json::object();
   for (const auto& [name, value] : metrics) json[name] = value;
@@ -45,7 +45,7 @@ Json ProcessesJson(const RunSummary& summary) {
       {{"role", "coordinator"},
        {"peak_memory_bytes", summary.coordinator_peak_memory_bytes}});
   for (const v1::MemberStatus& member : summary.members) {
-    if (member.host().empty()) continue;  // it never came
+    if (member.host().empty()) continue;  // it never joined
     json.push_back(
         {{"role", member.role() == v1::ROLE_SERVER ? "server" : "worker"},
          {"index", member.index()},
@@ -62,7 +62,7 @@ Json ProcessesJson(const RunSummary& summary) {
   return json;
 }
 
-// "forward" of STEP_ACTIVITY_FORWARD.
+// "forward" for STEP_ACTIVITY_FORWARD.
 std::string ActivityName(v1::StepActivity activity) {
   const std::string& name = v1::StepActivity_Name(activity);
   constexpr absl::string_view kPrefix = "STEP_ACTIVITY_";

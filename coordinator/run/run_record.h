@@ -11,32 +11,31 @@
 
 namespace tributary {
 
-// How a run went, for summary.json and the last lines on the screen.
+// The outcome of a run, for summary.json and the last lines on the screen.
 struct RunSummary {
   std::string name;
   std::string status;   // "done", "interrupted" or "failed"
-  std::string message;  // of a failed run: why
+  std::string message;  // why a run failed
   std::string started;  // UTC, ISO 8601
-  double seconds = 0;   // from the command to the end
+  double seconds = 0;   // from the command's start to its end
   JobTotals totals;
-  int64_t total_steps = 0;  // that the job file asked for
+  int64_t total_steps = 0;  // as the job file asked for
   std::vector<EvaluationRecord> evaluations;
   std::vector<v1::MemberStatus> members;
   uint64_t coordinator_peak_memory_bytes = 0;
   std::string weights_sha256;  // empty: no weights were saved
 
-  double SamplesPerSecond() const;  // of training alone
+  double SamplesPerSecond() const;  // during training alone
 };
 
 // A line of metrics.jsonl, without its end (docs/formats.md).
 std::string MetricsLine(const StepRecord& record);
 
-// The totals over the lines of this metrics.jsonl. DataLoss: a line cannot be
-// parsed.
+// Sums up the lines of this metrics.jsonl. DataLoss: a line cannot be parsed.
 absl::StatusOr<RecordedSteps> ReadMetrics(const std::string& path);
 
-// A line of timeline.jsonl, without its end: when every rank did what in a step
-// that is drawn. record.ranks is not empty.
+// A line of timeline.jsonl, without its end: what every rank did at which time
+// of a drawn step. record.ranks must not be empty.
 std::string TimelineLine(const StepRecord& record);
 
 // summary.json.

@@ -12,7 +12,8 @@ std::vector<uint32_t> CheckpointHolders(const v1::JobSpec& job,
                                         const v1::Plan& plan) {
   std::vector<uint32_t> holders;
   if (!UsesServers(job)) {
-    // Replicas are alike: one writes. Cuts of the state are each rank's.
+    // Replicas are equal, so one writes. Sharded optimizer state differs in
+    // every rank.
     const uint32_t ranks = job.strategy().all_reduce().sharded()
                                ? plan.num_workers()
                                : DeviceMeshOf(job).model_size();

@@ -8,13 +8,13 @@
 
 namespace tributary {
 
-// Who writes a file of each checkpoint under this plan: the servers that hold
-// any block of it; without servers the ranks of one replica, or all ranks where
+// The writers of each checkpoint under this plan. With servers: the servers
+// that hold blocks. Without servers: the ranks of one replica, or all ranks if
 // each holds its own part of the optimizer's state.
 std::vector<uint32_t> CheckpointHolders(const v1::JobSpec& job,
                                         const v1::Plan& plan);
 
-// The rank that puts this parameter of the plan at the end of a job without
+// The rank that sends this parameter of the plan at the end of a job without
 // servers.
 uint32_t FirstHolderOf(const v1::Plan& plan, size_t parameter);
 

@@ -34,15 +34,15 @@ namespace {
 constexpr char kServiceName[] = "tributary.v1.CoordinatorService";
 constexpr absl::Duration kLastAnswers = absl::Seconds(2);
 constexpr absl::Duration kTick = absl::Milliseconds(100);
-// How long the end of a job waits for the last checkpoint to be written.
+// How long the end of a job waits for the last checkpoint's files.
 constexpr int64_t kLastCheckpointMicros = 60'000'000;
-// Between two attempts to write on a full disk.
+// Pause between two attempts to write to a full disk.
 constexpr absl::Duration kRoom = absl::Milliseconds(200);
 constexpr absl::Duration kLook = absl::Milliseconds(5);
 // An evaluation part holds five bytes a sample for the exact AUC.
 constexpr int kMaxRequestBytes = 256 << 20;
-// Beside two for each member, for its call and one that its process before it
-// has left waiting.
+// Threads beyond the two per member: one for a member's call and one for a call
+// that its previous process left waiting.
 constexpr int kSpareThreads = 64;
 
 absl::Status CheckCluster(const v1::JobSpec& job) {
@@ -62,15 +62,16 @@ absl::Status CheckCluster(const v1::JobSpec& job) {
   return absl::OkStatus();
 }
 
-// Not zero, and not that of an earlier job: a process that has outlived its job
-// must not be taken for a member of this one.
+// Not zero, and different from every earlier job's id: a process that has
+// outlived its job must not be taken for a member of this one.
 uint64_t NewJobId() {
   std::random_device chance;
   const uint64_t id = uint64_t{chance()} << 32 | chance();
   return id == 0 ? 1 : id;
 }
 
-// A hundred heartbeats a second at most, whatever the number of members.
+// Limits the heartbeats of the whole job to about a hundred a second. Beyond a
+// hundred members each still sends one a second.
 uint32_t HeartbeatMs(const v1::ClusterSpec& cluster) {
   return static_cast<uint32_t>(
       std::clamp(10 * (cluster.servers() + cluster.workers()), 100, 1000));
@@ -134,8 +135,8 @@ absl::Status Coordinator::Listen() {
                       kSpareThreads);
   builder.SetResourceQuota(quota);
   builder.RegisterService(service_.get());
-  // grpc.health.v1 and reflection, on threads of gRPC's own. Both switches are
-  // the process's, and it has one coordinator.
+  // Serves grpc.health.v1 and reflection on gRPC's own threads. Both switches
+  // apply to the whole process, which has one coordinator.
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   server_ = builder.BuildAndStart();
@@ -162,8 +163,9 @@ void Coordinator::WriteMetrics(MetricsWriter* writer) const {
 Coordinator::~Coordinator() {
   if (server_ != nullptr) server_->GetHealthCheckService()->Shutdown();
   control_.Close();
-  // Answers that are under way still arrive: the last heartbeat brings the end
-  // of the job, and whoever misses it would wait for its coordinator.
+  // Answers that have been started still arrive: the last heartbeat's answer
+  // tells a member that the job has ended, and a member without it would wait
+  // for its coordinator.
   if (server_ != nullptr) {
     server_->Shutdown(DeadlineAfter(kLastAnswers));
   }
@@ -172,7 +174,8 @@ Coordinator::~Coordinator() {
 }
 
 void Coordinator::WriteManifests() {
-  // On a full disk the files of a failed checkpoint are in the next one's way.
+  // Deleted first: on a full disk, a failed checkpoint's files take the room of
+  // the next one.
   for (const std::string& folder : control_.TakeFailedCheckpoints()) {
     std::error_code error;
     if (!ReadCheckpointInfo(folder).complete()) {
@@ -187,13 +190,14 @@ void Coordinator::WriteManifests() {
     absl::Status status = WriteManifest(pending->directory, pending->manifest);
     TRIBUTARY_FAILPOINT("coordinator-manifest");
     if (!control_.ManifestWritten(*pending, folder, status)) {
-      // The job has gone back behind it and will come there another way.
+      // The job has gone back to before this step and will compute it again.
       status = RevokeManifest(pending->directory, pending->manifest.step());
       spdlog::warn("the checkpoint of step {} is of a plan that is over: {}",
                    pending->manifest.step(), status.ToString());
       continue;
     }
-    // Until the state names this one, it is an older one that all go back to.
+    // Old checkpoints stay until the saved state names this one, because a
+    // restarted coordinator would go back to the one that the state names.
     if (!status.ok() || control_.deposed() || !control_.saved()) continue;
     status = PruneCheckpoints(
         pending->directory, options_.job.checkpoint().keep(),
@@ -212,7 +216,7 @@ void Coordinator::Run() {
   Ending ending;
   while (!control_.closed()) {
     control_.AwaitWork(kTick);
-    if (control_.deposed()) break;  // the files are another's
+    if (control_.deposed()) break;  // the files belong to another coordinator
     if (const auto lost = control_.TakeUnreadable()) TakeOlderCheckpoint(*lost);
     WriteManifests();
     v1::Plan plan;
@@ -230,7 +234,7 @@ void Coordinator::TakeOlderCheckpoint(const UnreadableCheckpoint& lost) {
         lost.why, "; the coordinator reads ", lost.folder,
         " whole: is it the same folder everywhere, and does the disk work?"));
   }
-  // A resumed job's first checkpoint stands in another run's directory.
+  // A resumed job's first checkpoint is in another run's directory.
   const int64_t begin = options_.start_step;
   absl::StatusOr<CheckpointInfo> older = absl::NotFoundError("");
   for (const std::string& directory :
@@ -245,7 +249,7 @@ void Coordinator::TakeOlderCheckpoint(const UnreadableCheckpoint& lost) {
                                       "; no older one of this run is whole"));
   }
   const int64_t step = older.ok() ? older->step : 0;
-  // The job takes another way from there.
+  // The job recomputes the steps after this one, so later checkpoints are void.
   if (!lost.directory.empty()) {
     const absl::Status status =
         RemoveCheckpointsAfter(lost.directory, step, lineage_);
@@ -254,7 +258,7 @@ void Coordinator::TakeOlderCheckpoint(const UnreadableCheckpoint& lost) {
   control_.GoBack(lost, step, older.ok() ? older->path : "");
 }
 
-// Whatever is half-written when the job is over will never be whole.
+// A checkpoint that is incomplete when the job is over will never be complete.
 void Coordinator::LeaveWholeCheckpoints() {
   const std::string directory = control_.CheckpointDirectoryAtEnd();
   std::error_code error;
@@ -267,7 +271,8 @@ void Coordinator::LeaveWholeCheckpoints() {
   }
 }
 
-// A full disk must not cost the trained weights.
+// Repeats the hand-over while the disk is full, so that the weights are not
+// lost.
 absl::Status Coordinator::HandOver(const FinalWeights& weights,
                                    uint64_t plan_epoch) {
   if (!options_.on_weights) return absl::OkStatus();
@@ -287,7 +292,7 @@ absl::Status Coordinator::HandOver(const FinalWeights& weights,
   }
 }
 
-// A server that is lost meanwhile takes everybody back once more.
+// A server that is lost during this makes all members start over once more.
 void Coordinator::SaveWeights(const v1::Plan& plan, int64_t step,
                               Ending* ending) {
   const int64_t now = options_.clock->NowMicros();
@@ -299,8 +304,7 @@ void Coordinator::SaveWeights(const v1::Plan& plan, int64_t step,
   }
   ReadWeightsOptions read;
   read.clock = options_.clock;
-  // A server that is lost meanwhile is found out by then, and this plan is
-  // over.
+  // Long enough for the loss of a server to be detected, which ends this plan.
   read.timeout += options_.loss_timeout +
                   absl::Seconds(options_.job.cluster().lease_seconds());
   read.cancelled = [this, &plan] {
@@ -314,7 +318,7 @@ void Coordinator::SaveWeights(const v1::Plan& plan, int64_t step,
       !UsesServers(options_.job) &&
       now < ending->since_micros +
                 absl::ToInt64Microseconds(options_.loss_timeout)) {
-    absl::SleepFor(kLook);  // the ranks are asked for them
+    absl::SleepFor(kLook);  // the ranks are asked for the weights
     return;
   }
   if (control_.deposed() || (!weights.ok() && control_.closed())) return;

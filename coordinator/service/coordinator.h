@@ -16,9 +16,9 @@
 
 namespace tributary {
 
-// Serves one job: gives places and leases, publishes the plan, gathers
-// progress, ends the job for all. The control plane is small and slow, so the
-// synchronous gRPC API serves it.
+// Serves one job: assigns places and leases, publishes the plan, collects
+// progress and ends the job for all members. The control plane is small and
+// slow, so the synchronous gRPC API is sufficient.
 class Coordinator {
  public:
   struct Options {
@@ -26,74 +26,75 @@ class Coordinator {
     v1::JobSpec job;                     // resolved
     const Clock* clock = &Clock::Real();
     absl::Duration lease = absl::Seconds(10);
-    // How long members may take to come.
+    // How long the job waits for all members to join.
     absl::Duration start_timeout = absl::Minutes(10);
     // How long the place of a lost member may stay empty.
     absl::Duration loss_timeout = absl::Seconds(120);
-    // Where a resumed job begins: steps applied, the checkpoint's folder and
-    // its lineage.
+    // Where a resumed job starts: steps applied, and the checkpoint's directory
+    // and lineage.
     int64_t start_step = 0;
     std::string restore_from;
-    uint64_t lineage = 0;        // 0: the job begins one of its own
+    uint64_t lineage = 0;        // 0: the job begins a lineage of its own
     uint32_t restored_data = 0;  // the manifest's data_checksum
     bool hold_start = false;     // no plan before AllowStart
-    // As JobControl's.
+    // As in JobControl::Options.
     JobControl::SaveState save_state;
     const v1::CoordinatorState* restored = nullptr;  // read by Start alone
     RecordedSteps recorded;
     int64_t started_micros = 0;
-    // Called once, on the coordinator's thread, when all workers have finished
-    // and the weights are read; the servers are told that the job is done only
-    // after it. ResourceExhausted: the disk is full, it is called again until
-    // loss_timeout. Another error fails the job.
+    // Called on the coordinator's thread when all workers have finished and the
+    // final weights have been read; the servers learn only afterwards that the
+    // job is done. ResourceExhausted means that the disk is full: the call is
+    // repeated until loss_timeout. Any other error fails the job.
     std::function<absl::Status(const FinalWeights&)> on_weights;
   };
 
-  // InvalidArgument: listen address, number of servers or workers.
-  // Unavailable: cannot listen there.
+  // InvalidArgument: listen address, number of servers or workers, or a lease
+  // that is too short. Unavailable: cannot listen on the address.
   static absl::StatusOr<std::unique_ptr<Coordinator>> Start(Options options);
 
-  // Ends every call at once. See WaitUntilEveryoneKnowsEnd.
+  // Ends every call at once. Call WaitUntilEveryoneKnowsEnd before.
   ~Coordinator();
 
-  // host:port, with the host of Options::listen and the real port.
+  // host:port, with the host of Options::listen and the actual port.
   const std::string& address() const { return address_; }
-  // Of the job's checkpoints.
+  // The lineage of the job's checkpoints.
   uint64_t lineage() const { return lineage_; }
 
-  // Ends hold_start. The folder for
-  // checkpoints, as every server reaches it; empty: none are written.
+  // Ends hold_start. The argument is the directory for checkpoints, as every
+  // server reaches it; empty: none are written.
   void AllowStart(const std::string& checkpoint_directory) {
     control_.AllowStart(checkpoint_directory);
   }
 
-  // For whoever starts the members: this process is gone.
+  // Tells the coordinator that the process of a member it started has ended.
   LossVerdict MemberLost(v1::Role role, uint32_t index, int64_t pid,
                          absl::string_view how) {
     return control_.MemberLost(role, index, pid, how);
   }
 
   v1::JobStatusResponse Snapshot() const { return control_.Snapshot(); }
-  // For an exporter.
+  // Writes the job's metrics for an exporter.
   void WriteMetrics(MetricsWriter* writer) const;
 
-  // What is new, as soon as something is; after `timeout` perhaps nothing.
-  // One caller: each record is handed out once.
+  // Waits until there is something new and returns it; after `timeout` the
+  // update may be empty. For one caller: each record is returned once.
   JobUpdate WaitForUpdate(absl::Duration timeout) {
     return control_.WaitForUpdate(timeout);
   }
   JobTotals Totals() const { return control_.Totals(); }
 
-  // All workers stop at one common step; the weights are read, then the job is
-  // done. Returns at once.
+  // All workers stop at one common step; then the weights are read and the job
+  // is done. Returns at once.
   void RequestStop() { control_.RequestStop(); }
-  // For `tributary status`: what is waited for beside members; empty: nothing.
+  // Sets a text for `tributary status`: what the job waits for besides members;
+  // empty: nothing.
   void SetWaits(const std::string& what) { control_.SetWaits(what); }
-  // Ends the job for all with this sentence; no effect when it is over.
+  // Ends the job for all members with this message; no effect when it is over.
   void Fail(absl::string_view why) { control_.Fail(why); }
 
-  // Call before destruction, when the job is over: members learn it by their
-  // next heartbeat. False when some living one has not after `timeout`.
+  // Waits until every living member has learned from a heartbeat that the job
+  // is over. Call it before destruction. False after `timeout`.
   bool WaitUntilEveryoneKnowsEnd(absl::Duration timeout) {
     return control_.WaitUntilEveryoneKnowsEnd(timeout);
   }
@@ -102,14 +103,14 @@ class Coordinator {
   Coordinator(Options options, JobState::Options state);
 
   absl::Status Listen();
-  // Of a plan that all workers have finished.
+  // A plan that all workers have finished.
   struct Ending {
     uint64_t plan_epoch = 0;
     int64_t since_micros = 0;
   };
 
   void WatchLeases();  // a thread
-  void Run();          // a thread: manifests and the final weights
+  void Run();          // a thread: writes manifests and final weights
   void WriteManifests();
   void LeaveWholeCheckpoints();
   void TakeOlderCheckpoint(const UnreadableCheckpoint& lost);

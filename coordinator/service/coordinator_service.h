@@ -8,7 +8,7 @@
 
 namespace tributary {
 
-// The gRPC face of `control`, which must outlive it. It only hands on.
+// The gRPC service of `control`, which must outlive it. It only forwards calls.
 std::unique_ptr<grpc::Service> MakeCoordinatorService(JobControl* control);
 
 }  // namespace tributary

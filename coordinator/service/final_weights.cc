@@ -21,7 +21,7 @@
 namespace tributary {
 namespace {
 
-// A server holds a call no longer, so that a cancelled read ends soon.
+// How long a server may hold a call. Short, so that a cancelled read ends soon.
 constexpr absl::Duration kHold = absl::Seconds(2);
 constexpr absl::Duration kPause = absl::Milliseconds(100);
 

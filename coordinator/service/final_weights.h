@@ -15,18 +15,18 @@ namespace tributary {
 struct FinalWeights {
   ParameterSpecs parameters;
   std::vector<std::vector<float>> tensors;  // C order, as in `parameters`
-  int64_t step = 0;                         // of the job, applied to them
+  int64_t step = 0;                         // of the job
 };
 
 struct ReadWeightsOptions {
   const Clock* clock = &Clock::Real();
-  absl::Duration timeout = absl::Seconds(60);  // for all of it
+  absl::Duration timeout = absl::Seconds(60);  // for the whole read
   std::function<bool()> cancelled;             // asked between calls
 };
 
 // Pulls every block of the plan from its server, with exactly `version` updates
-// applied (common/job/job_options.h). Asks again, until the timeout, where an
-// answer is damaged or does not come. Errors name the server and the block.
+// applied (common/job/job_options.h). Retries until the timeout when an answer
+// is damaged or does not arrive. Errors name the server and the block.
 absl::StatusOr<FinalWeights> ReadFinalWeights(
     const v1::Plan& plan, int64_t version, const ReadWeightsOptions& options);
 

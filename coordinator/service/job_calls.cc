@@ -1,4 +1,4 @@
-// JobControl's answers to the service's calls.
+// The calls of the service, as JobControl answers them.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -17,9 +17,9 @@
 namespace tributary {
 namespace {
 
-// A call holds a thread of the server for no longer.
+// Limit of a call's wait, because a waiting call holds a thread of the server.
 constexpr uint32_t kLongestWaitMs = 10'000;
-// Of one heartbeat; the others come again.
+// Limit per heartbeat; the sender repeats the others.
 constexpr int kMaxCheckpointReports = 64;
 
 absl::Status TooManyWait(int calls) {
@@ -47,7 +47,7 @@ absl::StatusOr<v1::RegisterResponse> JobControl::Register(
     if (!place.ok()) return place;
     place->set_term(term_);
     if (!request.arithmetic().empty()) {
-      // It is known: now it says what it computes with.
+      // The process is registered already and now reports its arithmetic.
       spdlog::log(
           place->recomputes() ? spdlog::level::info : spdlog::level::debug,
           "worker {} computes with {}{}", place->index(), request.arithmetic(),
@@ -69,7 +69,7 @@ absl::Status JobControl::DeclareModel(const v1::DeclareModelRequest& request) {
   });
 }
 
-// Anybody can make such calls: they must not take all of the server's threads.
+// Any client can make such calls: they must not take all threads of the server.
 bool JobControl::MayHoldLocked() const {
   const v1::ClusterSpec& cluster = state_.options().job.cluster();
   return held_calls_ < cluster.servers() + cluster.workers();
@@ -109,7 +109,7 @@ absl::StatusOr<v1::Plan> JobControl::GetPlan(
 absl::StatusOr<v1::HeartbeatResponse> JobControl::Heartbeat(
     const v1::HeartbeatRequest& request) {
   absl::MutexLock lock(&mu_);
-  // Its place and incarnation may well be somebody's here.
+  // Checked first: in another job, its place and incarnation may be valid here.
   if (request.job_id() != state_.options().job_id) {
     return absl::FailedPreconditionError(
         absl::StrCat("a heartbeat of job ", request.job_id(),
@@ -129,9 +129,10 @@ absl::StatusOr<v1::HeartbeatResponse> JobControl::Heartbeat(
 
 bool JobControl::MayTakeLocked(const v1::HeartbeatRequest& request) const {
   if (deposed_by_ > 0) return false;
-  if (!request.error().empty()) return true;  // its last word
-  // One that has not heard of this coordinator yet tells the next time what the
-  // one before had not recorded, too.
+  if (!request.error().empty()) return true;  // the member's last message
+  // A member that does not know this term yet is only told the term. Its next
+  // heartbeat also repeats the reports that the previous coordinator did not
+  // record.
   const bool knows = request.term() == term_ || term_ == 1 || state_.over();
   return knows && HeldLocked().ok();
 }
@@ -194,7 +195,8 @@ absl::Status JobControl::FindReportsLocked(
 uint32_t JobControl::TakeCheckpointsLocked(
     const v1::HeartbeatRequest& request) {
   const int count = std::min(request.checkpoints_size(), kMaxCheckpointReports);
-  // A file of an earlier plan's step is of another way there.
+  // A file that was reported under an earlier plan belongs to another
+  // computation of its step.
   const auto counts =
       [this](const v1::CheckpointReport& report)
           ABSL_SHARED_LOCKS_REQUIRED(mu_) {
@@ -208,14 +210,15 @@ uint32_t JobControl::TakeCheckpointsLocked(
                                             state_.plan()->start_step() &&
                                         !state_.plan()->restore_from().empty();
                                };
-  // The job goes on from another checkpoint already.
+  // The job already continues from another checkpoint.
   const auto is_noted = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
     return state_.restore_step() != state_.plan()->start_step();
   };
   for (int i = 0; i < count; ++i) {
     const v1::CheckpointReport& report = request.checkpoints(i);
     if (!counts(report)) continue;
-    // No file is written of the step where a plan begins.
+    // A plan writes no file for its start step: such a report means that the
+    // checkpoint of this step cannot be read.
     if (cannot_read(report)) {
       if (is_noted()) continue;
       NoteUnreadableLocked(*state_.plan(), request.index(), report.error());
@@ -266,8 +269,8 @@ absl::StatusOr<v1::ExchangeResponse> JobControl::Exchange(
   TRIBUTARY_RETURN_IF_ERROR(state_.CheckWorker(
       request.rank(), request.incarnation(), request.plan_epoch()));
   if (request.plan_epoch() == taken_over_epoch_) {
-    // What the others have said is gone with that coordinator, and who has
-    // heard it all does not say it again.
+    // The payloads of the other ranks were lost with the previous coordinator,
+    // and a rank that has received all payloads does not send its own again.
     state_.BreakGroup(state_.membership().workers()[request.rank()],
                       "the coordinator that brought them together has ended");
     PublishLocked();

@@ -18,7 +18,7 @@
 namespace tributary {
 namespace {
 
-// Notices that may wait to be shown; the log has all.
+// Limit of notices that wait to be shown; the log has all of them.
 constexpr size_t kMaxNotices = 1000;
 
 const char* PhaseName(v1::JobPhase phase) {
@@ -69,8 +69,7 @@ JobControl::JobControl(Options options)
   logged_phase_ = state_.phase();
   progress_micros_ = clock_->NowMicros();
   if (state_.plan() != nullptr) taken_over_epoch_ = state_.plan()->epoch();
-  PublishLocked();  // the term; members go on at once, with what they could not
-                    // report
+  PublishLocked();  // publishes the term
 }
 
 std::optional<PendingManifest> JobControl::NextManifest() {
@@ -149,8 +148,9 @@ std::optional<UnreadableCheckpoint> JobControl::TakeUnreadable() {
   absl::MutexLock lock(&mu_);
   std::optional<UnreadableCheckpoint> lost =
       std::exchange(unreadable_, std::nullopt);
-  // A plan that is over already because somebody is lost, or a group is broken,
-  // would be followed by one that begins with the same checkpoint.
+  // If the plan has already ended for another reason (a lost member or a broken
+  // group), the next plan starts from the same checkpoint, and its members
+  // report the error again.
   if (lost && (state_.over() || state_.plan()->epoch() != lost->plan_epoch)) {
     return std::nullopt;
   }

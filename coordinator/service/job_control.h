@@ -22,28 +22,28 @@
 
 namespace tributary {
 
-// The one lock around the coordinator's cores. Every public function may be
-// called from any thread; none waits but those that take a time.
+// Guards the coordinator's core objects with one lock. Every public function
+// may be called from any thread; only those with a timeout wait.
 //
-// State is written ahead: whatever has changed is saved before anything of it
-// is answered, shown or acted upon. While it cannot be saved, heartbeats are
-// answered with the state before and every other call with Unavailable; the
-// next Tick tries again. After loss_timeout the job fails. Evaluations and the
-// newest checkpoint are saved too, but hold nothing up.
+// State is written ahead: every change is saved before it is answered, shown or
+// acted upon. While saving fails, heartbeats are answered with the previous
+// state and every other call with Unavailable, and each Tick retries. After
+// loss_timeout the job fails. Evaluations and the newest checkpoint are saved
+// too, but the job does not wait for them.
 //
-// Each coordinator of a job has a term, one higher than the one before. One
-// that hears of a higher term than its own ends at once and saves nothing.
+// Each coordinator of a job has a term, one higher than its predecessor's. A
+// coordinator that hears of a higher term ends at once and saves nothing.
 class JobControl {
  public:
-  // Keeps what a later coordinator needs to go on; called with the lock held,
-  // when something has changed. OK: it is on the disk.
+  // Saves what a later coordinator needs to continue. Called with the lock held
+  // after a change. OK: the state is on disk.
   using SaveState = std::function<absl::Status(const v1::CoordinatorState&)>;
   struct Options {
     JobState::Options state;
     const Clock* clock = nullptr;
-    SaveState save;  // or none
-    // What an earlier coordinator of this job has kept, or none; and the steps
-    // that it has recorded.
+    SaveState save;  // may be null
+    // The state that an earlier coordinator of this job saved, or null, and the
+    // steps that it recorded.
     const v1::CoordinatorState* restored = nullptr;
     RecordedSteps recorded;
     int64_t started_micros = 0;  // of the job, since 1970, UTC
@@ -51,7 +51,7 @@ class JobControl {
 
   explicit JobControl(Options options);
 
-  // The service's calls; requests are checked here.
+  // The service's calls. They validate their requests.
   absl::StatusOr<v1::RegisterResponse> Register(
       const v1::RegisterRequest& request);
   absl::Status DeclareModel(const v1::DeclareModelRequest& request);
@@ -63,13 +63,15 @@ class JobControl {
       const v1::ExchangeRequest& request);
   absl::Status Put(const v1::PutWeightsRequest& request);
   v1::JobStatusResponse Snapshot() const;
-  // Seconds that the checkpoints so far took, each its slowest server's.
+  // Seconds that each checkpoint took, measured at its slowest writer.
   const Histogram& checkpoint_seconds() const { return checkpoint_seconds_; }
 
-  // For whoever runs the coordinator.
-  // Ends hold_start. The folder for checkpoints; empty: none.
+  // Calls of the process that runs the coordinator.
+  //
+  // Ends hold_start. The argument is the directory for checkpoints; empty:
+  // none.
   void AllowStart(const std::string& checkpoint_directory);
-  // A member's process is known to be gone.
+  // A member's process is known to have ended.
   LossVerdict MemberLost(v1::Role role, uint32_t index, int64_t pid,
                          absl::string_view how);
   JobUpdate WaitForUpdate(absl::Duration timeout);
@@ -78,67 +80,69 @@ class JobControl {
   void Fail(absl::string_view why);
   bool WaitUntilEveryoneKnowsEnd(absl::Duration timeout);
 
-  // For the thread of the leases: waits for `timeout`, less when `Close` is
-  // called, then looks at them.
+  // For the lease thread: waits for `timeout`, or until Close is called, and
+  // then checks the leases.
   void Tick(absl::Duration timeout);
-  // For the thread that writes: waits at most `timeout` for a manifest, for all
-  // workers to have finished, or for `Close`.
+  // For the writing thread: waits up to `timeout` for a manifest to write, for
+  // a checkpoint that cannot be read, for all workers to have finished, or for
+  // Close.
   void AwaitWork(absl::Duration timeout);
-  // The next manifest to write, if any, and what became of it. False: another
-  // plan is in force since, whose steps are others.
+  // The next manifest to write, if any, and the result of writing it. False: a
+  // new plan has replaced the manifest's plan, so its steps no longer count.
   std::optional<PendingManifest> NextManifest();
   bool ManifestWritten(const PendingManifest& pending,
                        const std::string& folder, const absl::Status& status);
-  // What a member of the newest plan cannot read, if any, and which
-  // checkpoint to take instead; no folder: the beginning.
+  // The checkpoint that a member of the newest plan cannot read, if any, and
+  // the older checkpoint to use instead; no folder: the job's beginning.
   std::optional<UnreadableCheckpoint> TakeUnreadable();
   void GoBack(const UnreadableCheckpoint& lost, int64_t step,
               const std::string& folder);
-  // Folders of checkpoints that have failed, since the last call.
+  // Takes the directories of checkpoints that have failed since the last call.
   std::vector<std::string> TakeFailedCheckpoints();
-  // Of a job that is over; empty: it goes on, or takes none.
+  // The checkpoint directory of a job that is over; empty: the job is not over,
+  // or writes no checkpoints.
   std::string CheckpointDirectoryAtEnd() const;
-  // A checkpoint that the finished steps came past is not decided yet.
+  // Whether a checkpoint of a finished step may still become complete.
   bool CheckpointOpen() const;
-  // The plan, once all workers have finished and the weights can be saved, and
-  // after which step.
+  // True once all workers have finished and the weights can be saved. Sets the
+  // plan and the step after which it ended.
   bool ReadyToSave(v1::Plan* plan, int64_t* step) const;
-  // Whether this plan is the newest and nothing has ended it.
+  // Whether this plan is the newest and has not ended.
   bool InForce(uint64_t plan_epoch) const;
-  // What the ranks have put, of this step. FailedPrecondition: they have not,
-  // and are asked for it; the sentence names them.
+  // The weights that the ranks have sent after this step. FailedPrecondition:
+  // some are missing; the message names the ranks that are asked for them.
   absl::StatusOr<FinalWeights> TakePutWeights(int64_t step) const;
-  // Ends the job. An error of a plan that is not in force any more does not:
-  // its server is lost, and everybody goes back.
+  // Ends the job. An error is ignored when the plan is no longer in force: then
+  // a server was lost, and all members start over.
   void Saved(uint64_t plan_epoch, const absl::Status& status);
-  // Other things than members that the job waits for.
+  // Sets what the job waits for besides members.
   void SetWaits(const std::string& what);
   void Close();  // ends every wait
   bool closed() const;
   bool deposed() const;  // another coordinator of this job has a higher term
-  bool saved() const;    // all that has changed is on the disk
+  bool saved() const;    // every change is on disk
   uint64_t term() const { return term_; }
 
  private:
   bool InForceLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
-  // Ranks that everybody waits for: they have put weights that are not here.
+  // The ranks whose final weights are missing once all workers have finished.
   std::vector<uint32_t> WeightsWantedLocked() const
       ABSL_SHARED_LOCKS_REQUIRED(mu_);
   void WantWeightsLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool ReadyToSaveLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   std::string MessageLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   bool HasUpdateLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
-  // After every change: saves it, then lets it be seen.
+  // Call it after every change: saves the change, then publishes it.
   void PublishLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Makes a change for a call, and answers the call once it is saved.
+  // Makes a change for a call and answers the call once the change is saved.
   template <typename Change>
   auto Answer(const Change& change) -> decltype(change());
   void NoteLocked(std::string notice) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // What belongs to a plan begins anew with another one.
+  // Resets everything that belongs to a plan when a new plan is in force.
   void BeginPlanLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SaveStateLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   v1::CoordinatorState StateLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
-  // Why nothing may be seen of the newest state; OK: it may.
+  // Why the newest state must not be shown yet; OK: it may.
   absl::Status HeldLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   v1::JobPhase PhaseLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_) {
     return HeldLocked().ok() ? state_.phase() : published_.phase();
@@ -147,24 +151,26 @@ class JobControl {
       const v1::HeartbeatRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool MayTakeLocked(const v1::HeartbeatRequest& request) const
       ABSL_SHARED_LOCKS_REQUIRED(mu_);
-  // Keeps the sender's lease and takes nothing from it.
+  // Renews the sender's lease and ignores its reports.
   absl::StatusOr<v1::HeartbeatResponse> HeldBeatLocked(
       const v1::HeartbeatRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Where this rank goes on with its reports after a coordinator's end.
+  // After a restart of the coordinator: finds the step that this rank's reports
+  // continue from.
   absl::Status FindReportsLocked(const v1::HeartbeatRequest& request)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Of a rank that had finished, and is gone since, no report comes any more.
+  // Stops waiting for the reports of ranks that finished and exited before this
+  // coordinator heard from them.
   void GiveUpReportsLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Remembers when progress was last seen.
+  // Records the time of the last progress.
   void NoteProgressLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns how many, from the front, are decided: the sender keeps the others
-  // for another coordinator that may have to ask for them again.
+  // Returns how many reports, from the front, are decided. The sender keeps the
+  // others, in case a restarted coordinator needs them again.
   uint32_t TakeCheckpointsLocked(const v1::HeartbeatRequest& request)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void NoteUnreadableLocked(const v1::Plan& plan, uint32_t index,
                             const std::string& error)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Another call may wait here: at a time as many do as the job has members.
+  // Whether another call may wait here. The limit is the number of members.
   bool MayHoldLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   int64_t StepOfLocked(const Place& place) const
       ABSL_SHARED_LOCKS_REQUIRED(mu_);
@@ -180,25 +186,25 @@ class JobControl {
   Progress progress_ ABSL_GUARDED_BY(mu_);
   Evaluations evaluations_ ABSL_GUARDED_BY(mu_);
   int64_t noted_step_ ABSL_GUARDED_BY(mu_) = 0;
-  int64_t progress_micros_ ABSL_GUARDED_BY(mu_) = 0;  // of that step's end
-  int64_t begin_micros_ ABSL_GUARDED_BY(mu_) = 0;     // of training
+  int64_t progress_micros_ ABSL_GUARDED_BY(mu_) = 0;  // when that step ended
+  int64_t begin_micros_ ABSL_GUARDED_BY(mu_) = 0;     // when training began
   CheckpointLedger ledger_ ABSL_GUARDED_BY(mu_);
-  uint64_t ledger_epoch_ ABSL_GUARDED_BY(mu_) = 0;  // of its plan
+  uint64_t ledger_epoch_ ABSL_GUARDED_BY(mu_) = 0;  // the ledger's plan
   Rendezvous rendezvous_ ABSL_GUARDED_BY(mu_);
   PutWeights put_weights_ ABSL_GUARDED_BY(mu_);
   std::optional<UnreadableCheckpoint> unreadable_ ABSL_GUARDED_BY(mu_);
-  uint64_t wanted_epoch_ ABSL_GUARDED_BY(mu_) = 0;  // of weights, a plan's
+  uint64_t wanted_epoch_ ABSL_GUARDED_BY(mu_) = 0;  // weights asked for again
   std::vector<std::string> notices_ ABSL_GUARDED_BY(mu_);
-  std::set<uint32_t> unheard_ ABSL_GUARDED_BY(mu_);  // ranks, since a restore
+  std::set<uint32_t> unheard_ ABSL_GUARDED_BY(mu_);  // silent since a restore
   Saving saving_ ABSL_GUARDED_BY(mu_);
-  uint64_t deposed_by_ ABSL_GUARDED_BY(mu_) = 0;          // a term
+  uint64_t deposed_by_ ABSL_GUARDED_BY(mu_) = 0;          // its term; 0: none
   v1::HeartbeatResponse published_ ABSL_GUARDED_BY(mu_);  // for every member
   v1::JobPhase logged_phase_ ABSL_GUARDED_BY(mu_) = v1::JOB_PHASE_WAITING;
   v1::JobPhase shown_phase_ ABSL_GUARDED_BY(mu_) = v1::JOB_PHASE_UNSPECIFIED;
   std::string waits_ ABSL_GUARDED_BY(mu_);
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
   int held_calls_ ABSL_GUARDED_BY(mu_) = 0;
-  uint64_t taken_over_epoch_ ABSL_GUARDED_BY(mu_) = 0;  // plan's; 0: none
+  uint64_t taken_over_epoch_ ABSL_GUARDED_BY(mu_) = 0;  // that plan's; 0: none
 };
 
 }  // namespace tributary

@@ -1,4 +1,4 @@
-// How a JobControl ends a job: everybody has finished, the weights are there.
+// How JobControl ends a job: all workers have finished and the weights arrive.
 #include <algorithm>
 #include <vector>
 
@@ -32,7 +32,7 @@ void JobControl::GiveUpReportsLocked() {
       ++rank;
       continue;
     }
-    // A gap beyond all bounds was never finished.
+    // An error means that the gap is larger than a finished rank can have left.
     (void)progress_.StartAt(*rank, state_.final_step());
     rank = unheard_.erase(rank);
   }

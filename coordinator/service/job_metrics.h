@@ -13,10 +13,10 @@ void WriteJobMetrics(const v1::JobStatusResponse& status,
                      const HistogramSnapshot& checkpoint_seconds,
                      MetricsWriter* writer);
 
-// Where Prometheus finds the metrics of the coordinator and of every member
-// that has some and is not finished: a list for file_sd_configs and
-// http_sd_configs, with the labels `job` and `run`. `coordinator` is host:port
-// of its own metrics, or empty.
+// The addresses of the coordinator's and the members' metrics for Prometheus: a
+// list for file_sd_configs and http_sd_configs, with the labels `job` and
+// `run`. Members that serve no metrics or have finished are left out.
+// `coordinator` is the host:port of its own metrics, or empty.
 std::string ScrapeTargetsJson(const v1::JobStatusResponse& status,
                               const std::string& coordinator);
 

@@ -1,5 +1,5 @@
-// How a JobControl keeps its state for a successor, before anything is seen of
-// it.
+// How JobControl saves its state for a successor before any change takes
+// effect.
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
@@ -17,7 +17,8 @@ namespace {
 
 constexpr int64_t kRetryMicros = 200'000;
 
-// Equal for equal states: maps in the order of their keys.
+// Serializes deterministically (maps in key order): equal states give equal
+// bytes.
 std::string Bytes(const v1::CoordinatorState& state) {
   std::string bytes;
   google::protobuf::io::StringOutputStream stream(&bytes);
@@ -28,9 +29,9 @@ std::string Bytes(const v1::CoordinatorState& state) {
   return bytes;
 }
 
-// Of what must be saved before it is seen: all but what only tells a successor
-// more. Without the newest checkpoint it goes back to one before, which stays
-// as long.
+// The part of the state that must be saved before it takes effect. Evaluations
+// are only informative. Without the newest checkpoint a successor goes back to
+// an older one, which is kept until the newest is saved.
 std::string BytesAhead(v1::CoordinatorState state) {
   state.clear_evaluations();
   state.clear_restore_step();
@@ -50,7 +51,7 @@ absl::Status JobControl::HeldLocked() const {
     return absl::UnavailableError(
         "the coordinator's run directory is not there yet");
   }
-  // A job that has failed has nothing to go on with.
+  // A failed job has no state to protect.
   if (!saving_.held || saving_.given_up ||
       state_.phase() == v1::JOB_PHASE_FAILED ||
       TRIBUTARY_MUTATED("state-seen-before-saved")) {

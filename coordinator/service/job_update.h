@@ -12,21 +12,21 @@
 
 namespace tributary {
 
-// What has happened since the last look.
+// News since the last call.
 struct JobUpdate {
   std::vector<StepRecord> steps;              // in order, each once
-  std::vector<EvaluationRecord> evaluations;  // after the steps they evaluate
+  std::vector<EvaluationRecord> evaluations;  // after their steps
   v1::JobPhase phase = v1::JOB_PHASE_WAITING;
-  std::string message;      // WAITING: for whom; FAILED: why
-  int64_t total_steps = 0;  // this and below: 0 before the model is declared
+  std::string message;      // WAITING: for which members; FAILED: why
+  int64_t total_steps = 0;  // this and the next: 0 before the model is declared
   int64_t steps_per_epoch = 0;
-  std::vector<std::string> notices;  // sentences about losses and checkpoints
-  // Why this coordinator has ended without a word to its files; empty: it has
-  // not.
+  std::vector<std::string> notices;  // messages about losses and checkpoints
+  // Why another coordinator has replaced this one, which then leaves its files
+  // alone; empty: it has not been replaced.
   std::string deposed;
 };
 
-// What a whole run came to.
+// Totals of a whole run.
 struct JobTotals {
   int64_t steps = 0;  // finished by every worker
   int64_t epochs = 0;
@@ -43,33 +43,33 @@ struct JobTotals {
   uint64_t servers_lost = 0;
 };
 
-// A checkpoint of which every file is there.
+// A checkpoint whose files are complete; only the manifest is missing.
 struct PendingManifest {
   std::string directory;
   v1::CheckpointManifest manifest;
-  uint64_t plan_epoch = 0;  // under which its step was made
+  uint64_t plan_epoch = 0;  // the plan that its step was computed under
 };
 
-// A member cannot read the checkpoint that the plan begins with.
+// A checkpoint that a plan starts from and that a member cannot read.
 struct UnreadableCheckpoint {
   uint64_t plan_epoch = 0;
   int64_t step = 0;
   std::string folder;
-  std::string directory;  // where the job writes; empty: nowhere
+  std::string directory;  // where the job writes; empty: no checkpoints
   std::string why;        // "server 1: FILE: byte ..."
 };
 
-// How the state of a JobControl is kept.
+// The progress of saving a JobControl's state.
 struct Saving {
   bool allowed = false;     // AllowStart was called
-  std::string saved;        // the bytes on the disk
-  std::string saved_ahead;  // what must be there before it is seen, of them
-  std::string tried;        // in vain, the last time
+  std::string saved;        // the state's bytes on disk
+  std::string saved_ahead;  // of those, what must be saved ahead
+  std::string tried;        // bytes of the last failed attempt
   int64_t tried_micros = 0;
-  absl::Status error;       // why the newest is not saved
-  bool held = false;        // and must be before it is seen
+  absl::Status error;       // why the newest state is not saved
+  bool held = false;        // the newest state must not be shown yet
   int64_t held_micros = 0;  // since when
-  bool given_up = false;    // it took too long
+  bool given_up = false;    // after loss_timeout
 };
 
 }  // namespace tributary

@@ -7,8 +7,8 @@
 
 namespace tributary {
 
-// What status tells of a place: who holds it, what its last heartbeat said, and
-// that it has come to `step`. A place that nobody has held yet is only named.
+// The status of a place: its holder, the holder's last heartbeat and its step.
+// A place that no process has held yet has only role and index.
 v1::MemberStatus MemberStatusOf(const Place& place, int64_t step,
                                 int64_t now_micros);
 

@@ -55,7 +55,7 @@ absl::Status PutWeights::Put(const v1::PutWeightsRequest& request) {
                      " are coming, got step ", request.step()));
   }
   const size_t p = request.parameter();
-  if (begin + n <= come_[p]) return absl::OkStatus();  // has come before
+  if (begin + n <= come_[p]) return absl::OkStatus();  // a repetition
   if (begin != come_[p]) {
     return absl::OutOfRangeError(absl::StrCat("the next piece of parameter ", p,
                                               " is from element ", come_[p],

@@ -9,31 +9,31 @@
 
 namespace tributary {
 
-// Puts together the weights that the first holder of each parameter sends piece
-// by piece at the end of a job without servers. A plain object: its owner
-// locks.
+// Assembles the final weights of a job without servers. The first holder of
+// each parameter sends it piece by piece. A plain object: its owner locks.
 class PutWeights {
  public:
-  // Forgets what has come. The parameters of the model.
+  // Forgets all pieces; `parameters` are those of the plan.
   void Begin(const ParameterSpecs& parameters);
 
-  // The parameter's next piece, or one that has come before. OutOfRange: not
-  // next, so that the sender begins with this parameter anew. InvalidArgument:
-  // of another step, or beyond the parameter. DataLoss: wrong checksum.
+  // Adds the parameter's next piece; ignores a piece that arrived before.
+  // OutOfRange: not the next piece, so the sender starts this parameter again.
+  // InvalidArgument: the piece is of another step or exceeds the parameter.
+  // DataLoss: wrong checksum.
   absl::Status Put(const v1::PutWeightsRequest& request);
 
   bool complete() const {
     return !weights_.parameters.empty() &&
            complete_ == weights_.parameters.size();
   }
-  // Parameters of which a piece has not come.
+  // Parameters with missing pieces.
   std::vector<size_t> Missing() const;
   const FinalWeights& weights() const { return weights_; }
 
  private:
   FinalWeights weights_;
-  std::vector<int64_t> come_;  // elements of each parameter
-  size_t complete_ = 0;        // parameters
+  std::vector<int64_t> come_;  // elements received, by parameter
+  size_t complete_ = 0;        // complete parameters
 };
 
 }  // namespace tributary

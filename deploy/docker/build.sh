@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds Tributary within an image and leaves what stage.sh makes of it.
+# Builds Tributary in an image and leaves the output of stage.sh.
 #   deploy/docker/build.sh PRESET DESTINATION
 set -euo pipefail
 cd "$(dirname "$0")/../.."

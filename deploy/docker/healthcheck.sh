@@ -1,6 +1,7 @@
 #!/bin/bash
-# Exit code 0 when /healthz of the daemon in this container answers 200; else 1
-# and what it says. HOST:PORT is by default where containers serve metrics.
+# Exits with 0 when /healthz of the daemon in this container answers 200; otherwise
+# prints the answer and exits with 1. The default HOST:PORT is where containers
+# serve metrics.
 #   tributary-healthcheck [HOST:PORT]
 address=${1:-127.0.0.1:7090}
 exec 3<> "/dev/tcp/${address%:*}/${address##*:}" || exit 1

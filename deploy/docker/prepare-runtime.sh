@@ -1,7 +1,7 @@
 #!/bin/sh
-# Makes a base image fit for the programs: the packages that stage.sh wrote
-# down beside this script and no others, a user without rights, and the folders
-# that volumes take their owner from.
+# Prepares a base image for the programs: installs only the packages that stage.sh
+# listed in `depends` beside this script, and creates an unprivileged user and the
+# directories that determine the owner of volumes.
 set -eu
 apt-get update -qq
 apt-get satisfy -y -qq --no-install-recommends \

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Leaves what an image wants of a build folder:
+# Collects what an image needs from a build directory:
 #   DESTINATION/bin      the programs, stripped
 #   DESTINATION/depends  the packages that hold their shared libraries, as a
 #                        dependency line of this system's package manager
@@ -11,7 +11,7 @@ mkdir -p "$destination"
 cmake --install "$build" --component programs --strip \
   --prefix "$(realpath "$destination")" > /dev/null
 
-# dpkg-shlibdeps wants to stand in a source package.
+# dpkg-shlibdeps must run in a source package.
 source=$(mktemp -d)
 trap 'rm -rf "$source"' EXIT
 mkdir "$source/debian"

@@ -9,8 +9,8 @@ namespace tributary {
 
 class Ops;
 
-// Elements that are summed and updated together: small enough for the first
-// cache level, so that memory is read and written once.
+// Elements that are summed and updated together: few enough for the first-level
+// cache, so that memory is read and written once.
 inline constexpr int64_t kTileElements = 2048;
 
 // Walks a block tile by tile: gives `consume` the weighted mean of the

@@ -16,8 +16,9 @@ Contribution NoneYet() {
   return none;
 }
 
-// A replacement of a worker on the same kind of device computes the same bytes,
-// so the incarnation is no part of the comparison: it is what fences.
+// The incarnation is not compared: a replacement worker on the same kind of
+// device computes the same bytes. The incarnation only decides whether a
+// contribution is fenced.
 bool SameBytes(const Contribution& a, const Contribution& b) {
   return a.crc32c == b.crc32c && a.samples == b.samples;
 }
@@ -101,9 +102,11 @@ bool GradientAggregator::Fence(int rank, uint64_t incarnation,
   return true;
 }
 
-// Where a step does not wait for every rank a replacement may compute from
-// other weights, and one on another kind of device computes other bits: it
-// sends other bytes for a step of which a part has come. That part counts.
+// Judges a second contribution of a rank to a step. Its bytes may differ from
+// the held one's in two cases: where a step does not wait for every rank, a
+// replacement may have computed from other weights; and a replacement on
+// another kind of device computes other bits. In both cases the held
+// contribution counts.
 GradientAggregator::Verdict GradientAggregator::Repeated(
     const Contribution& contribution, const Contribution& held, Verdict same) {
   const uint64_t since = recomputes_since_[contribution.rank];
@@ -164,7 +167,7 @@ void GradientAggregator::Commit() {
     applied_.Advance(rank);
   }
   if (!options_.gathers) return;
-  // Whoever has not come by now comes too late.
+  // Ranks that have not contributed to this step by now are too late for it.
   int64_t closed = 0;
   for (int rank = 0; rank < options_.num_workers; ++rank) {
     closed = std::max(closed, applied_.steps(rank));

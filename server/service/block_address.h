@@ -8,11 +8,11 @@
 
 namespace tributary {
 
-// Whether a call is for the plan, shard and one of the blocks that a server
-// serves. Unavailable: there is no plan yet (null), or the call is of a later
-// one, which the caller has heard of before this server; it comes here soon.
-// FailedPrecondition: another job, or a plan that is over. InvalidArgument: no
-// such block here.
+// Checks that a call is for the plan, the shard and one of the blocks that this
+// server serves. Unavailable: this server has no plan yet (null), or the call
+// is for a later plan, which will reach this server soon. FailedPrecondition:
+// the call is for another job or for an earlier plan. InvalidArgument: the
+// call names another shard, or a block that this shard does not have.
 absl::Status CheckBlockAddress(const v1::Plan* plan, int shard,
                                size_t num_blocks,
                                const v1::BlockAddress& address);

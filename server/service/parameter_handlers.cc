@@ -22,7 +22,8 @@ template <typename Request>
 absl::Status Decode(RawCall* call, Request* request, Payload* payload) {
   const absl::Status status =
       DecodeFrame(call->TakeRequest(), request, payload);
-  // The bytes were damaged on the way: the sender repeats the call.
+  // The bytes were damaged in transit: DataLoss makes the sender repeat the
+  // call.
   if (!status.ok()) {
     return Reject(Rejection::kMalformed, absl::DataLossError(status.message()));
   }
@@ -171,7 +172,7 @@ void ParameterServer::HandleReadStatistics(RawCall* call) {
   absl::Status status = Decode(call, &request, &none);
   const std::shared_ptr<Serving> serving = this->serving();
   if (status.ok()) {
-    v1::BlockAddress address;  // a shard may have no block: only these count
+    v1::BlockAddress address;  // without a block: sums are per shard
     address.set_job_id(request.job_id());
     address.set_plan_epoch(request.plan_epoch());
     address.set_shard(request.shard());

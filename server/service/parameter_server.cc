@@ -20,7 +20,8 @@ constexpr int kSlotsPerMethod = 8;
 
 }  // namespace
 
-// Wakes the queue's thread so that calls past their deadline are answered.
+// Wakes the queue's thread regularly, to answer calls past their deadline, to
+// sample RankWaits and to drop retired plans.
 class ParameterServer::Tick final : public CompletionTag {
  public:
   explicit Tick(ParameterServer* server) : server_(server) { Set(); }
@@ -51,7 +52,7 @@ class ParameterServer::Tick final : public CompletionTag {
 
 namespace {
 
-// Runs something on the queue's thread, soon.
+// Runs a function on the queue's thread, soon.
 class Posted final : public CompletionTag {
  public:
   Posted(grpc::CompletionQueue* queue, std::function<void()> work)
@@ -196,9 +197,9 @@ absl::Status ParameterServer::Serve(const v1::Plan& plan, Training training) {
   return absl::OkStatus();
 }
 
-// A worker that reads has one answer of each block on its way, or two when it
-// repeats a call meanwhile; all of them have one version each at most, beside
-// the two that blocks keep.
+// A worker that reads its answers has one answer per block in transit, or two
+// when it repeats a call meanwhile. Together the workers hold at most one
+// version each, besides the two that a block keeps.
 UnreadAnswers::Limits ParameterServer::LimitsFor(const Serving& serving) {
   const uint64_t shard_bytes =
       sizeof(float) *
@@ -226,14 +227,14 @@ void ParameterServer::Shutdown() {
     shut_down_ = true;
   }
   if (!server_) return;
-  // On the queue's thread, so that nothing is started on a queue that has been
-  // shut down.
+  // Runs on the queue's thread, so that no operation starts on a queue that has
+  // been shut down.
   RunOnLoop([this] {
     refusing_ = true;
     side_calls_.GoHome();
     if (auto held = serving()) held->store->ExpireWaiters(INT64_MAX);
   });
-  // Answers that are under way still arrive.
+  // Answers that have been started still arrive.
   server_->Shutdown(DeadlineAfter(kLastAnswers));
   RunOnLoop([this] {
     draining_ = true;

@@ -26,49 +26,53 @@
 
 namespace tributary {
 
-// Serves one shard over gRPC: decodes, validates, hands on to the shard, and
-// answers when the shard does. One thread on one completion queue does it all:
-// a hand-over to another thread costs more than the work of a block.
+// Serves one shard over gRPC: decodes and validates calls, hands them to the
+// shard, and sends the shard's responses. One thread on one completion queue
+// does all of this: a hand-over to another thread would cost more than the work
+// of a block.
 class ParameterServer {
  public:
   struct Options {
     std::string listen = "127.0.0.1:0";
     const Clock* clock = &Clock::Real();
   };
-  // What it takes to serve a plan's shard, beside the plan.
+  // What the server needs to serve a plan's shard, besides the plan itself.
   struct Training {
-    // plan, num_workers and fetch_statistics are filled in by Serve.
+    // Serve fills in plan, mesh, num_workers and fetch_statistics.
     ParameterShard::Options shard;
-    // Set where the plan restores a checkpoint: fills a block from it.
+    // Fills a block from the checkpoint that the plan restores; null: the plan
+    // restores none.
     ParameterShard::LoadBlock load_block;
-    // Then, after the last block; an error: nothing is served.
+    // Called after the last block was loaded; on an error nothing is served.
     std::function<absl::Status()> on_loaded;
-    int64_t steps_an_update = 1;  // of the job, for each gathered step
+    int64_t steps_an_update = 1;  // steps of the job per gathered step
   };
 
-  // Listens; until Serve every call is answered with Unavailable.
+  // Starts to listen. Until Serve, every call is answered with Unavailable.
   static absl::StatusOr<std::unique_ptr<ParameterServer>> Start(
       Options options);
   ~ParameterServer();
 
   int port() const { return port_; }
 
-  // Begins to serve, instead of an earlier plan when there is one: its calls
-  // are answered with errors and its weights are gone. Meanwhile, and after an
-  // error, calls are answered with Unavailable. InvalidArgument: as
-  // MakePartitionPlan, a shard out of range, an epoch that is no later one.
-  // Otherwise errors of load_block.
+  // Starts to serve a plan and ends the previous one: the waiting calls of the
+  // previous plan are answered with errors and its weights are gone. While
+  // Serve runs, and after an error, calls are answered with Unavailable.
+  // InvalidArgument: the errors of MakePartitionPlan, a shard out of range, or
+  // an epoch that is not later than the previous one. Other errors come from
+  // load_block and on_loaded.
   absl::Status Serve(const v1::Plan& plan, Training training);
 
   v1::ServerStatusResponse GetStatus() const;
-  // For an exporter; nothing before there is a plan.
+  // Writes the metrics for an exporter; nothing before there is a plan.
   void WriteMetrics(MetricsWriter* writer) const;
 
-  // Answers the calls that wait, refuses new ones, ends the thread. Idempotent.
+  // Answers the waiting calls, refuses new ones and ends the thread.
+  // Idempotent.
   void Shutdown();
 
  private:
-  // A plan being served. Shared with the calls that are inside it.
+  // A plan being served. The calls in progress share its ownership.
   struct Serving {
     v1::Plan plan;
     PartitionPlan partition;
@@ -90,9 +94,11 @@ class ParameterServer {
   void PostAll();
   void Loop();
   void RunOnLoop(std::function<void()> work);
-  // How much of a plan may be on its way to peers that do not read.
+  // Limits of the plan's memory that may be held by answers that peers do not
+  // read.
   static UnreadAnswers::Limits LimitsFor(const Serving& serving);
-  // Ends the plan that is served. On the loop's thread: see retired_.
+  // Ends the plan that is served. Runs on the queue's thread, which owns
+  // retired_.
   void Retire(std::shared_ptr<Serving> serving);
   std::shared_ptr<Serving> serving() const;
   static absl::Status CheckAddress(const Serving* serving,
@@ -100,7 +106,7 @@ class ParameterServer {
   int64_t Deadline(uint32_t wait_ms) const;
   // Answers with the error and counts its reason.
   void Fail(RawCall* call, const absl::Status& status);
-  // Answers a call with weights or a status.
+  // Returns a callback that answers a call with weights or a status.
   template <typename Response>
   WeightsDone AnswerWeights(RawCall* call);
 
@@ -119,10 +125,10 @@ class ParameterServer {
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<Tick> tick_;
   std::thread thread_;
-  bool refusing_ = false;  // these two: the queue's thread alone
+  bool refusing_ = false;  // These two belong to the queue's thread.
   bool draining_ = false;
-  // Plans that are over, until their last call has come back; the queue's
-  // thread alone.
+  // Ended plans, kept until their last call has returned. Only the queue's
+  // thread uses them.
   std::vector<std::shared_ptr<Serving>> retired_;
   RejectionCounters rejections_;
   std::atomic<uint64_t> bytes_received_{0};

@@ -24,7 +24,7 @@ constexpr int kRetryMs = 50;
 
 }  // namespace
 
-// One peer's answer: asked for again until it comes.
+// One call to one peer, repeated until the peer answers.
 class PeerStatistics::Call final : public CompletionTag {
  public:
   Call(PeerStatistics* owner, int shard, int64_t step, StatisticsKind kind)
@@ -69,7 +69,7 @@ class PeerStatistics::Call final : public CompletionTag {
   }
 
  private:
-  // Delivers what has come.
+  // Decodes and delivers the response.
   absl::Status Take() {
     if (!status_.ok()) return ToAbslStatus(status_);
     v1::StatisticsResponse response;

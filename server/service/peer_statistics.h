@@ -13,19 +13,19 @@
 
 namespace tributary {
 
-// Reads the other shards' sums of a step and gives them to `deliver`, trying
-// again while a peer does not answer; ends with the completion queue.
+// Reads the other shards' sums of a step and gives them to `deliver`. Retries
+// while a peer does not answer.
 class PeerStatistics {
  public:
   using Deliver = std::function<void(int64_t step, StatisticsKind kind,
                                      int shard, std::vector<double> values)>;
 
-  // Everything runs on the queue's thread: `deliver`, and the callers of these.
+  // `deliver` runs on the queue's thread; call the methods on this thread too.
   PeerStatistics(const v1::Plan& plan, const PartitionPlan& partition,
                  int shard, grpc::CompletionQueue* queue, Deliver deliver);
 
   void Fetch(int64_t step, StatisticsKind kind);
-  // Ends every call; none is started any more.
+  // Cancels every call; Fetch has no effect afterwards.
   void Cancel();
   bool idle() const { return calls_.empty(); }
 
@@ -36,7 +36,7 @@ class PeerStatistics {
   const uint64_t plan_epoch_;
   grpc::CompletionQueue* const queue_;
   const Deliver deliver_;
-  // One per shard; null for this one and for shards that hold nothing.
+  // One per shard; null for this shard and for shards without elements.
   std::vector<std::unique_ptr<grpc::GenericStub>> stubs_;
   std::set<Call*> calls_;
   bool cancelled_ = false;

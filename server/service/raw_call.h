@@ -10,14 +10,15 @@
 
 namespace tributary {
 
-// What a completion queue hands back.
+// An operation on a completion queue: the queue returns it when the operation
+// ends.
 class CompletionTag {
  public:
   virtual ~CompletionTag() = default;
   virtual void Proceed(bool ok) = 0;
 };
 
-// ParameterService with every method in raw bytes: the handlers decode frames
+// ParameterService with raw bytes in every method: the handlers decode frames
 // themselves, so tensor bytes never pass through protobuf.
 using RawParameterService = v1::ParameterService::WithRawMethod_PushPull<
     v1::ParameterService::WithRawMethod_Pull<
@@ -27,9 +28,9 @@ using RawParameterService = v1::ParameterService::WithRawMethod_PushPull<
                     v1::ParameterService::WithRawMethod_GetServerStatus<
                         v1::ParameterService::Service>>>>>>;
 
-// One unary call on the server: waits for a request, is handed to the handler,
-// lives until answered. Exactly one of Answer and Fail is called, once, from
-// any thread; the call then deletes itself.
+// One unary call on the server: it waits for a request, is given to the handler
+// and lives until it is answered. The handler calls Answer or Fail exactly
+// once, from any thread; the call then deletes itself.
 class RawCall final : public CompletionTag {
  public:
   using Accept = std::function<void(
@@ -37,11 +38,11 @@ class RawCall final : public CompletionTag {
       grpc::ServerAsyncResponseWriter<grpc::ByteBuffer>*, void* tag)>;
   using Handler = std::function<void(RawCall*)>;
 
-  // Posts a slot for the next request; each arrival posts the next slot.
+  // Posts a slot for a request; a request that arrives posts the next slot.
   static void Post(Accept accept, Handler handler);
 
-  // The request, which the call does not hold any longer: a payload lives as
-  // long as whoever took it, not as long as the call waits.
+  // Moves the request out of the call, so that the new owner of a payload
+  // decides how long it lives, not the call that still waits.
   grpc::ByteBuffer TakeRequest() {
     grpc::ByteBuffer request;
     request.Swap(&request_);
@@ -50,7 +51,7 @@ class RawCall final : public CompletionTag {
   void Answer(const grpc::ByteBuffer& response);
   void Fail(const absl::Status& status);
 
-  // Of the connection: "ipv4:127.0.0.1:40000".
+  // Address of the connection: "ipv4:127.0.0.1:40000".
   std::string peer() const { return context_.peer(); }
 
   void Proceed(bool ok) override;

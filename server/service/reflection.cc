@@ -14,7 +14,7 @@ namespace {
 using google::protobuf::DescriptorPool;
 using google::protobuf::FileDescriptor;
 
-// The file and everything it imports, each once.
+// Adds the file and everything that it imports, each file once.
 void AddFiles(const FileDescriptor* file, std::set<std::string>* seen,
               v1::FileDescriptors* files) {
   if (!seen->insert(file->name()).second) return;

@@ -7,9 +7,9 @@
 
 namespace tributary {
 
-// What a server tells of its services and messages to tools that have no proto
-// files, grpcurl and the like: `services` by name, and the files that this
-// program was built with. There are no extensions.
+// Answers server reflection: describes this server's services and messages to
+// tools without proto files, for example grpcurl. `services` lists the service
+// names; the descriptors are those of this program. There are no extensions.
 v1::ReflectionResponse AnswerReflection(
     const v1::ReflectionRequest& request,
     const std::vector<std::string>& services);

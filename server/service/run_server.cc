@@ -29,7 +29,7 @@
 namespace tributary {
 namespace {
 
-// How often a server that serves tells the coordinator what it waits for.
+// How often a server reports to the coordinator which ranks it waits for.
 constexpr absl::Duration kReportInterval = absl::Milliseconds(500);
 
 std::unique_ptr<SyncPolicy> MakePolicy(const v1::JobSpec& job) {
@@ -57,7 +57,7 @@ NonFiniteAction NonFiniteActionOf(v1::NonFinite nonfinite) {
   }
 }
 
-// A server's part in one plan: what it serves, and where its checkpoints go.
+// A server's work for one plan at a time: its training options and checkpoints.
 class Service {
  public:
   Service(Member* member, Ops* ops) : member_(member), ops_(ops) {}
@@ -75,7 +75,7 @@ class Service {
     return absl::OkStatus();
   }
 
-  // For an exporter: what a shard knows nothing of.
+  // Writes the metrics that the shard itself cannot know.
   void WriteMetrics(MetricsWriter* writer) const {
     if (job().checkpoint().every_steps() == 0) return;
     writer->Histogram("tributary_server_checkpoint_pause_seconds",
@@ -84,7 +84,7 @@ class Service {
                       {{"shard", absl::StrCat(member_->index())}});
   }
 
-  // Why the job cannot go on; empty: it can.
+  // The reason why the job cannot continue; empty: it can.
   std::string fatal() const {
     absl::MutexLock lock(&mu_);
     return fatal_;
@@ -142,7 +142,7 @@ class Service {
     options.header.job_id = plan.job_id();
     options.header.lineage = plan.lineage();
     options.header.plan_epoch = plan.epoch();
-    // Shards that hold nothing write no file and are not counted.
+    // Shards without blocks write no file and are not counted.
     options.header.num_shards = 0;
     for (int other = 0; other < cut.num_shards(); ++other) {
       if (other == shard->shard) {
@@ -161,7 +161,7 @@ class Service {
     checkpointer_ = std::make_shared<Checkpointer>(std::move(options));
     const int64_t steps = StepsAnUpdate(job());
     shard->checkpoint_every_steps = every / steps;
-    // The last update of a job may stand for fewer steps.
+    // The last update of a job may cover fewer steps.
     shard->on_checkpoint = [keep = checkpointer_, steps,
                             last = plan.total_steps()](BlockCut cut) {
       cut.steps = std::min(cut.steps * steps, last);
@@ -220,7 +220,8 @@ void SetFigures(const v1::ServerStatusResponse& status,
   heartbeat->set_optimizer_seconds(status.optimizer_seconds());
 }
 
-// OK: the job is done. DeadlineExceeded: there is a newer plan.
+// Serves until the job or the plan ends. OK: the job is done. DeadlineExceeded:
+// there is a newer plan.
 absl::Status ServePlan(Member& member, ParameterServer& server,
                        const Service& service, const v1::Plan& plan) {
   for (;;) {
@@ -311,7 +312,7 @@ absl::Status RunServer(const ServerOptions& options) {
       });
   const absl::Status status = ServeUntilEnd(*member, *server, service);
   if (!status.ok() && member->end().ok()) member->Fail(status);
-  server->Shutdown();  // before what its shard calls
+  server->Shutdown();  // before the objects that its shard calls
   return status;
 }
 

@@ -7,7 +7,7 @@
 namespace tributary {
 namespace {
 
-// Every series of a server names its shard.
+// Adds the shard's label to every series.
 class ShardWriter {
  public:
   ShardWriter(MetricsWriter* writer, uint32_t shard)

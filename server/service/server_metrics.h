@@ -6,7 +6,7 @@
 
 namespace tributary {
 
-// The metrics of a server that has a shard (docs/operations.md).
+// Writes the metrics of a server that has a shard (docs/operations.md).
 void WriteServerMetrics(const v1::ServerStatusResponse& status,
                         const RankWaits& waits, MetricsWriter* writer);
 

@@ -42,8 +42,9 @@ grpc::Status Decode(const grpc::ByteBuffer& buffer,
 
 }  // namespace
 
-// One call: reads a message, writes its answer, and again, as its method wants.
-// Alive until the call is over and no operation is under way.
+// One call: reads a message and writes an answer, and repeats this if its
+// method is a stream. Deletes itself when the call is over and no operation is
+// in progress.
 class SideCalls::Call final : public CompletionTag {
  public:
   static void Post(SideCalls* owner) {
@@ -55,7 +56,7 @@ class SideCalls::Call final : public CompletionTag {
   void Proceed(bool ok) override {
     switch (state_) {
       case State::kAccepting:
-        if (!ok) {  // the server is shutting down, and `over_` never comes
+        if (!ok) {  // The server is shutting down; `over_` never fires.
           delete this;
           return;
         }
@@ -84,7 +85,7 @@ class SideCalls::Call final : public CompletionTag {
  private:
   enum class State { kAccepting, kReading, kWriting, kWatching, kFinishing };
 
-  // Comes when the call is over for whatever reason, once it was accepted.
+  // Fires when an accepted call is over for any reason.
   class Over final : public CompletionTag {
    public:
     explicit Over(Call* call) : call_(call) {}
@@ -159,7 +160,7 @@ class SideCalls::Call final : public CompletionTag {
   void End(const grpc::Status& status) {
     if (Enter(State::kFinishing)) stream_.Finish(status, this);
   }
-  // False when nothing may be started any more; the call is over by then.
+  // False when no operation may be started any more; the call is over by then.
   bool Enter(State state) {
     state_ = state;
     busy_ = !owner_->draining_;
@@ -195,7 +196,7 @@ class SideCalls::Call final : public CompletionTag {
   grpc::ByteBuffer message_;
   v1::HealthCheckRequest asked_;
   bool told_serving_ = true;
-  bool busy_ = true;      // an operation is under way
+  bool busy_ = true;      // an operation is in progress
   bool is_over_ = false;  // the call itself is
 };
 

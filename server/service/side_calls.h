@@ -9,26 +9,28 @@
 
 namespace tributary {
 
-// gRPC's own services beside ours: health checking (grpc.health.v1) and server
-// reflection, on the queue that serves the hot path, so that no other thread
-// polls the sockets and takes its events. Every call whose method is none of
-// the server's own comes here; an unknown one is answered with Unimplemented.
-// For the queue's thread alone.
+// Serves gRPC's own services: health checking (grpc.health.v1) and server
+// reflection. They share the queue of the hot path: a second polling thread
+// would take events from it. Every call with a method that is not the server's
+// own arrives here; an unknown method is answered with Unimplemented. Only the
+// queue's thread uses this class.
 class SideCalls {
  public:
-  // More calls than these at a time are refused: a watch may stay for ever.
+  // Limit of concurrent calls, because a watch may last for ever. Further calls
+  // are refused.
   static constexpr int kMaxCalls = 64;
 
-  // `services`: the names of the server's own. Register `service()` with the
-  // builder; then, with the server built, Start.
+  // `services`: the names of the server's own services. Register service() with
+  // the builder and call Start once the server is built.
   explicit SideCalls(std::vector<std::string> services);
   grpc::AsyncGenericService* service() { return &service_; }
   void Start(grpc::ServerCompletionQueue* queue);
 
-  // From here on the answer is NOT_SERVING; who watches is told, and its call
-  // ends.
+  // The server shuts down: health checks now answer NOT_SERVING. Watching
+  // clients are told, and their calls end.
   void GoHome();
-  // From here on nothing is started on the queue: call before its shutdown.
+  // No operation is started on the queue from here on. Call it before the
+  // queue's shutdown.
   void Drain() { draining_ = true; }
 
  private:
@@ -37,7 +39,7 @@ class SideCalls {
   const std::vector<std::string> services_;
   grpc::AsyncGenericService service_;
   grpc::ServerCompletionQueue* queue_ = nullptr;
-  std::set<Call*> calls_;  // accepted and not yet over
+  std::set<Call*> calls_;  // accepted and not over yet
   bool serving_ = true;
   bool draining_ = false;
 };

@@ -104,7 +104,7 @@ void BlockState::ForEachRun(int64_t begin, int64_t n, Use use) const {
   }
 }
 
-// Without a sample nothing has come that a running average could move to.
+// Without a sample there is nothing to move a running average towards.
 OptimizerStep BlockState::StepFor(const ParameterSpec& parameter,
                                   const OptimizerStep& prepared) const {
   OptimizerStep step = options_.optimizer->StepFor(parameter, prepared);

@@ -20,8 +20,8 @@ namespace tributary {
 
 class Ops;
 
-// A block's weights at one version, shared: it stays as it is while the answer
-// is on its way.
+// A block's weights at one version. They share memory with the block and do not
+// change while the response is being sent.
 struct WeightsSnapshot {
   int64_t version = 0;  // updates applied
   uint32_t crc32c = 0;
@@ -31,7 +31,7 @@ struct WeightsSnapshot {
 using WeightsDone = std::function<void(absl::StatusOr<WeightsSnapshot>)>;
 
 // One block of a shard: weights, optimizer state, the open step's contributions
-// and the calls that wait. Its owner (ParameterShard) takes the lock.
+// and the waiting calls. The owner (ParameterShard) takes the lock.
 class BlockState {
  public:
   static constexpr int64_t kUninitialized = -1;
@@ -41,8 +41,8 @@ class BlockState {
     const SyncPolicy* policy = nullptr;
     const ParameterSpecs* parameters = nullptr;  // of the plan; outlives it
     int num_workers = 1;
-    std::vector<bool> members;  // GradientAggregator's
-    // Keeps the weights of the version before, for the replacement of a worker
+    std::vector<bool> members;  // as in GradientAggregator::Options
+    // Keeps the previous version's weights, for the replacement of a worker
     // that was lost in the middle of its push.
     bool keep_previous = false;
   };
@@ -53,7 +53,7 @@ class BlockState {
 
   // What a call waits for.
   enum class Want {
-    kFinished,  // what the policy shows a worker that finished so many steps
+    kFinished,  // weights that a worker may read after `value` steps
     kVersion,   // this version or a later one
     kExact,     // this version
   };
@@ -63,11 +63,12 @@ class BlockState {
     int64_t deadline_micros;
     WeightsDone done;
   };
-  // A call whose answer is known: run it outside the lock.
+  // A callback with the response to a call; run it outside the lock.
   using Ready = std::function<void()>;
 
   const Block& block() const { return block_; }
-  // Updates applied: steps where they are gathered, else contributions.
+  // Updates applied. An update is a step if steps are gathered, else one
+  // contribution.
   int64_t version() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) { return version_; }
   GradientAggregator& aggregator() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     return aggregator_;
@@ -76,19 +77,20 @@ class BlockState {
     return waiters_.size();
   }
 
-  // Version 0: these weights and the state that the optimizer starts from.
+  // Sets version 0: these weights and the optimizer's initial state.
   void SetWeights(const Payload& payload, uint32_t crc32c)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Whether version 0 was these weights.
+  // Whether version 0 had these weights.
   bool BeganWith(uint32_t crc32c) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     return initial_crc32c_ == crc32c;
   }
-  // For a restore: memory to fill, then the version that it is.
+  // For a restore: fill the memory of weights() and StateAt(), then call
+  // Restored().
   float* weights() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) { return weights_.data(); }
   std::vector<float*> StateAt(int64_t offset) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void Restored(int64_t steps) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
-  // The answer for the present version.
+  // The weights at the current version.
   WeightsSnapshot Snapshot() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   const std::vector<SharedBuffer>& state() const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
@@ -100,8 +102,8 @@ class BlockState {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
   // The two-phase path, for steps that need sums over whole tensors. Average
-  // keeps the mean gradient; Direction replaces it by LAMB's direction and
-  // updates the state; the Apply functions and Skip end the step.
+  // keeps the mean gradient. Direction replaces it by LAMB's direction and
+  // updates the state. The Apply functions and Skip end the step.
   void Average(Ops& ops) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   std::vector<double> GradientSquares(Ops& ops) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
@@ -112,34 +114,37 @@ class BlockState {
   // rates: one per parameter.
   void ApplyDirection(Ops& ops, const std::vector<double>& rates)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // The step is over and has changed nothing.
+  // Ends the step without changing weights or state.
   void Skip() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
-  // Calls that may wait: every rank's push, its repetitions over connections
-  // that broke, and its pull.
+  // Limit of waiting calls: every rank's push, the push repeated over new
+  // connections after one broke, and a pull.
   size_t max_waiters() const {
     return 16 + 4 * static_cast<size_t>(options_.num_workers);
   }
-  // ResourceExhausted, without keeping the call, when as many wait and this one
-  // cannot be answered at once.
+  // ResourceExhausted, without keeping the call, when max_waiters() calls wait
+  // already and this one cannot be answered at once.
   absl::Status Wait(Waiter waiter) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // The calls that the present state satisfies, and those that no state will
-  // satisfy any more. Counts the staleness that workers see.
+  // Removes the calls that the current version satisfies and those that no
+  // later version can satisfy, and appends their responses. Counts the
+  // staleness that workers see.
   void TakeAnswered(ShardCounters* counters, std::vector<Ready>* ready)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // The calls whose deadline has passed; the text names the missing ranks or,
-  // when all have come, the shards whose statistics the step waits for.
+  // Removes the calls whose deadline has passed. The error names the missing
+  // ranks or, when all ranks have contributed, the shards whose statistics are
+  // missing.
   void TakeExpired(int64_t now_micros, const std::vector<int>& missing_shards,
                    std::vector<Ready>* ready) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
  private:
-  // Elements up to `end`, from the run before on, whose parameters take the
-  // same step as `like`: with weight decay or without, or a running average's.
+  // The elements from the previous run's end to `end`. Their parameters take
+  // the same optimizer step as `like`: with weight decay, without it, or as
+  // running averages.
   struct Run {
     int64_t end;
     const ParameterSpec* like;
   };
-  // Calls use(begin, n, like) for each run's part of elements
+  // Calls use(begin, n, like) for the part of each run that lies in elements
   // [begin, begin + n).
   template <typename Use>
   void ForEachRun(int64_t begin, int64_t n, Use use) const;
@@ -147,8 +152,8 @@ class BlockState {
                         const OptimizerStep& prepared) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
-  // Where the new weights go: in place unless the old ones are kept or an
-  // answer still reads them.
+  // The memory that the new weights are written to: in place, unless the old
+  // weights are kept or a response still reads them.
   float* Writable() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void FinishStep(float* written) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   bool Satisfies(const Waiter& waiter) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
@@ -168,7 +173,7 @@ class BlockState {
   uint32_t crc32c_ ABSL_GUARDED_BY(mu) = 0;
   SharedBuffer weights_ ABSL_GUARDED_BY(mu);
   SharedBuffer spare_ ABSL_GUARDED_BY(mu);
-  bool spare_is_previous_ ABSL_GUARDED_BY(mu) = false;   // of version - 1
+  bool spare_is_previous_ ABSL_GUARDED_BY(mu) = false;   // holds version - 1
   std::vector<SharedBuffer> state_ ABSL_GUARDED_BY(mu);  // one per state name
   SharedBuffer gradient_ ABSL_GUARDED_BY(mu);            // two-phase path only
   SharedBuffer direction_ ABSL_GUARDED_BY(mu);           // LAMB only
@@ -176,7 +181,7 @@ class BlockState {
   std::vector<Waiter> waiters_ ABSL_GUARDED_BY(mu);
 };
 
-// Outside every lock.
+// Call it without holding a lock.
 inline void RunAll(const std::vector<BlockState::Ready>& ready) {
   for (const BlockState::Ready& answer : ready) answer();
 }

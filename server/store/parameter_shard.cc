@@ -71,7 +71,7 @@ absl::Status ParameterShard::CheckContribution(const BlockState& block,
                       "base_version ", c.base_version, " of rank ", c.rank,
                       ", wanted 0 or more and below ", kMaxStep)));
   }
-  // First: where the field of the payload was damaged nothing has come.
+  // Checked before the size: a damaged frame can have lost its payload field.
   if (const uint32_t crc = c.payload.Crc32c(); crc != c.crc32c) {
     return Reject(Rejection::kChecksum,
                   absl::DataLossError(absl::StrCat(
@@ -216,8 +216,8 @@ void ParameterShard::CompleteBlockLocked(BlockState& block,
                                      : block.Direction(*options_.ops, prepared);
 }
 
-// Steps end at the same version everywhere, so the cuts of all blocks on all
-// servers are one state of the job.
+// All blocks on all servers reach the same versions, so their snapshots at one
+// version are one consistent state of the job.
 void ParameterShard::CutLocked(BlockState& block) {
   const int64_t updates_a_step =
       options_.policy->gathers() ? 1 : options_.num_workers;
@@ -320,7 +320,7 @@ absl::Status ParameterShard::Initialize(int index, uint32_t crc32c,
       if (!TRIBUTARY_MUTATED("no-wake-after-first-weights")) {
         block.TakeAnswered(&counters_, &ready);
       }
-    } else if (!block.BeganWith(crc32c)) {  // else a late repetition
+    } else if (!block.BeganWith(crc32c)) {  // else: a late repetition
       return Refuse(
           Reject(Rejection::kInitialized,
                  absl::AlreadyExistsError(absl::StrCat(

@@ -26,52 +26,53 @@ namespace tributary {
 
 class Ops;
 
-// What becomes of a contribution with a NaN or an infinity.
+// How a contribution with a NaN or an infinity is handled.
 enum class NonFiniteAction {
-  kFail,    // refused, and on_fatal hears of it
+  kFail,    // refused, and on_fatal is called
   kReject,  // refused
-  kSkip,    // taken; the whole step changes nothing. Gathered steps only.
+  kSkip,    // accepted; the whole step changes nothing. Gathered steps only.
 };
 
-// Owns the weights, optimizer state and version of one shard's slices, one lock
-// per block. Knows no socket and no thread: calls come from the service with
-// the time, and what has to wait is kept as a callback, called exactly once,
-// outside every lock.
+// Owns the weights, optimizer state and version of one shard's slices, with one
+// lock per block. It has no sockets and no threads: the service makes the calls
+// and passes the time. A call that has to wait is kept as a callback, which is
+// called exactly once, outside every lock.
 class ParameterShard {
  public:
-  // Steps and versions that a message names lie below: they can be added to,
-  // and are exact as doubles too.
+  // Upper bound of steps and versions in messages. Below it they can be added
+  // without overflow and are exact as doubles.
   static constexpr int64_t kMaxStep = int64_t{1} << 53;
-  // Calls for statistics that may wait: each of the most servers asks for two
-  // sums, and again when its connection broke.
+  // Limit of waiting calls for statistics. Each of the most servers that a job
+  // may have asks for two sums, and asks again when its connection broke.
   static constexpr size_t kMaxStatisticsWaiters = 1024;
 
   struct Options {
     const PartitionPlan* plan = nullptr;  // outlives the shard
     int shard = 0;
     int num_workers = 1;
-    // Of the workers; default: all hold everything.
+    // The workers' mesh; default: every worker holds all parameters.
     std::optional<DeviceMesh> mesh;
     OptimizerOptions optimizer;
-    // Rate of a step, from 0.
+    // Learning rate of a step, from 0.
     std::function<double(int64_t step)> learning_rate;
     double clip_norm = 0;  // 0: none
     std::unique_ptr<SyncPolicy> policy;
     Ops* ops = nullptr;  // the CPU's; outlives the shard
-    // Divides the rate of a contribution by the updates since its weights were
-    // read. Not for gathered steps.
+    // Divides the learning rate of a contribution by the number of updates
+    // since its weights were read. Not for gathered steps.
     bool scale_by_staleness = false;
-    bool keep_previous = false;  // as BlockState's
+    bool keep_previous = false;  // as in BlockState::Options
     const tributary::Clock* clock =
-        &tributary::Clock::Real();  // for how long updates take
+        &tributary::Clock::Real();  // measures how long updates take
     NonFiniteAction nonfinite = NonFiniteAction::kFail;
     std::function<void(const std::string& why)> on_fatal;
-    // After every so many steps each block hands over its cut, under its lock;
-    // 0: never.
+    // Each block hands over a snapshot after every this many steps, under the
+    // block's lock; 0: never.
     int64_t checkpoint_every_steps = 0;
     std::function<void(const BlockCut&)> on_checkpoint;
-    // This shard's statistics are complete: fetch the other shards' and give
-    // them to AddStatistics. Called outside every lock; unused with one shard.
+    // Called when this shard's statistics are complete: fetches the other
+    // shards' statistics and gives them to AddStatistics. Called outside every
+    // lock; unused with one shard.
     std::function<void(int64_t step, StatisticsKind kind)> fetch_statistics;
   };
   using StatisticsDone =
@@ -79,46 +80,49 @@ class ParameterShard {
 
   explicit ParameterShard(Options options);
 
-  // Adds a contribution; `done` gets the weights after its step. Errors as
-  // PushPull in parameter_service.proto. The payload's checksum is verified.
+  // Adds a contribution; `done` gets the weights after its step. Errors: see
+  // PushPull in parameter_service.proto. Verifies the payload's checksum.
   void PushPull(int block, Contribution contribution, int64_t deadline_micros,
                 const WeightsDone& done);
-  // Weights of at least min_version.
+  // Weights of version min_version or later.
   void Pull(int block, int64_t min_version, int64_t deadline_micros,
             WeightsDone done);
-  // The weights after exactly `version` updates. OutOfRange when they are gone.
+  // The weights after exactly `version` updates. OutOfRange when they are no
+  // longer kept.
   void PullExact(int block, int64_t version, int64_t deadline_micros,
                  WeightsDone done);
-  // What a worker that has finished so many steps may read, as after its push.
+  // The weights that a worker may read after `finished` steps, as after its
+  // push.
   void PullFinished(int block, int64_t finished, int64_t deadline_micros,
                     WeightsDone done);
   absl::Status Initialize(int block, uint32_t crc32c, const Payload& payload);
 
-  // Fills every block as it was after `steps` steps, before anybody calls.
+  // Fills every block with its values after `steps` steps. Call it before any
+  // other call.
   using LoadBlock = std::function<absl::Status(
       const Block&, float* weights, const std::vector<float*>& state)>;
   absl::Status Restore(int64_t steps, const LoadBlock& load);
 
   struct Clock {
     bool initialized = true;    // every block has weights
-    int64_t steps = INT64_MAX;  // contributed by the rank to all it holds of
-    int64_t begun = 0;          // contributed by the rank to some of them
+    int64_t steps = INT64_MAX;  // contributed to all of the rank's blocks
+    int64_t begun = 0;          // contributed to at least one of them
   };
-  // Fences the rank's incarnations before this one, so that the clock stays
-  // true for it; `recomputes` as GradientAggregator::Fence. FailedPrecondition:
-  // there is a later one.
+  // Fences the rank's earlier incarnations, so that the returned clock stays
+  // valid for this one. `recomputes`: see GradientAggregator::Fence.
+  // FailedPrecondition: there is a later incarnation.
   absl::StatusOr<Clock> ReadClock(int rank, uint64_t incarnation,
                                   bool recomputes = false);
 
-  // This shard's sums, once complete.
+  // Reads this shard's sums; waits until they are complete.
   void ReadStatistics(int64_t step, StatisticsKind kind,
                       int64_t deadline_micros, StatisticsDone done);
-  // Another shard's sums. InvalidArgument when their number is wrong.
+  // Adds another shard's sums. InvalidArgument when their number is wrong.
   absl::Status AddStatistics(int64_t step, StatisticsKind kind, int shard,
                              std::vector<double> values);
 
-  // Answers every call whose deadline has passed with DeadlineExceeded and
-  // whom it waited for.
+  // Answers every call whose deadline has passed with DeadlineExceeded; the
+  // message names the ranks or shards that the call waited for.
   void ExpireWaiters(int64_t now_micros);
 
   const ShardCounters& counters() const { return counters_; }
@@ -127,7 +131,7 @@ class ParameterShard {
   }
   int64_t MinVersion() const;
   int64_t MaxVersion() const;
-  // The ranks that keep somebody from going on, in any block.
+  // The ranks that block a waiting worker, in any block.
   std::vector<int> MissingRanks() const;
   std::optional<int64_t> staleness_bound() const {
     return options_.policy->staleness_bound();
@@ -150,7 +154,7 @@ class ParameterShard {
                        GradientAggregator::Verdict verdict, int64_t wanted);
   std::vector<bool> MembersOf(const Block& block) const;
   absl::Status Refuse(absl::Status status);
-  // Applies the open step, or starts the exchange that it needs first.
+  // Applies the open step, or computes the statistics that it needs first.
   void CompleteBlockLocked(BlockState& block, int64_t base_version,
                            std::vector<double>* statistics)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mu);

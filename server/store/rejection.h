@@ -10,9 +10,10 @@
 
 namespace tributary {
 
-// Why a message was refused, for its count (docs/operations.md). A status
-// carries its reason from where it is found out to where the call is answered
-// and counted; a status without one is no refusal (a wait that was too long).
+// Why a message was refused, for the metrics (docs/operations.md). A status
+// carries its reason from the check that failed to the place where the call is
+// answered and counted. A status without a reason is not a refusal, for example
+// a wait that timed out.
 enum class Rejection {
   kMalformed,
   kEpoch,
@@ -30,16 +31,16 @@ enum class Rejection {
 };
 inline constexpr int kNumRejections = static_cast<int>(Rejection::kNoPlan) + 1;
 
-// "malformed", "epoch" ...
+// The reason's name in metrics: "malformed", "epoch" ...
 const char* RejectionName(Rejection reason);
 
-// The status with its reason; not for OK.
+// Attaches a reason to a status that is not OK.
 absl::Status Reject(Rejection reason, absl::Status status);
-// Of a rank whose place a newer incarnation has taken.
+// The error for a rank whose place a newer incarnation has taken.
 absl::Status FencedError(uint32_t rank);
 std::optional<Rejection> RejectionOf(const absl::Status& status);
 
-// Counts by reason, from any thread.
+// Counts refusals by reason. Thread-safe.
 class RejectionCounters {
  public:
   // No effect on a status without a reason.

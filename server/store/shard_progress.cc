@@ -1,4 +1,4 @@
-// What a ParameterShard tells of how far it is and whom it waits for.
+// Progress of a ParameterShard: how far it is and which ranks it waits for.
 #include <algorithm>
 #include <set>
 
@@ -66,7 +66,8 @@ std::vector<int> ParameterShard::MissingRanks() const {
   std::set<int> missing;
   for (const auto& block : blocks_) {
     absl::MutexLock lock(&block->mu);
-    // Nobody is late while the foremost may read what it has come for.
+    // No rank is late while the furthest rank may read the weights that it
+    // needs.
     const GradientAggregator& aggregator = block->aggregator();
     const VectorClock& clock = aggregator.contributed();
     int64_t foremost = 0;

@@ -35,7 +35,7 @@ StatisticsExchange::Gathered& StatisticsExchange::Find(int64_t step,
     gathered.blocks_left = num_blocks_;
     gathered.shards_left = num_grains_.size();
     for (int64_t grains : num_grains_) {
-      if (grains == 0) --gathered.shards_left;  // holds nothing
+      if (grains == 0) --gathered.shards_left;  // holds no elements
     }
   }
   return it->second;

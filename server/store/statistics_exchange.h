@@ -12,17 +12,17 @@
 
 namespace tributary {
 
-// The sums over whole tensors that a step may need.
+// The sums over whole tensors that an optimizer step may need.
 enum class StatisticsKind {
-  kGradientNorm,  // 1 value a grain: squares of the averaged gradient
-  kTrustRatio,    // 2 values a grain: squares of weight and of direction
+  kGradientNorm,  // 1 value per grain: sum of squares of the averaged gradient
+  kTrustRatio,    // 2 values per grain: squares of weight and of direction
 };
 
 // Collects sums per grain from this shard's blocks and from the other shards,
-// and adds them up in the canonical order of the grains, so that the result
-// does not depend on how the parameters are cut. Remembers the open step and
-// the one before (a slower shard may still ask). A plain object: its owner
-// locks.
+// and adds them up in the canonical order of the grains. The result therefore
+// does not depend on the partition of the parameters. Keeps the open step and
+// the one before, which a slower shard may still ask for. A plain object: its
+// owner locks.
 class StatisticsExchange {
  public:
   StatisticsExchange(const PartitionPlan& plan, int shard);
@@ -31,33 +31,34 @@ class StatisticsExchange {
     return kind == StatisticsKind::kTrustRatio ? 2 : 1;
   }
   int64_t num_grains(int shard) const { return num_grains_[shard]; }
-  // Of a block's first grain among this shard's.
+  // Index of a block's first grain among this shard's grains.
   int64_t first_grain(int block) const { return first_grain_[block]; }
 
   // Sets the values of one block (its grains in order, ValuesPerGrain each).
-  // True when this shard's values are complete with it.
+  // True when this shard's values are now complete.
   bool AddBlock(int64_t step, StatisticsKind kind, int block,
                 absl::Span<const double> values);
 
-  // Sets all of another shard's values. True when every shard's are there and
-  // were not before. InvalidArgument when their number is wrong.
+  // Sets all of another shard's values. `*complete` becomes true when these
+  // were the last that were missing. InvalidArgument when their number is
+  // wrong.
   absl::Status AddShard(int64_t step, StatisticsKind kind, int shard,
                         std::vector<double> values, bool* complete);
 
-  // This shard's values once complete.
+  // This shard's values; none until they are complete.
   std::optional<std::vector<double>> Local(int64_t step,
                                            StatisticsKind kind) const;
   bool Complete(int64_t step, StatisticsKind kind) const;
-  // The shards, this one or others, without whose values the exchange that is
-  // under way cannot be completed; none: nothing is under way.
+  // The shards, this one included, whose values are missing in the newest
+  // exchange. Empty when no exchange is in progress.
   std::vector<int> MissingShards() const;
 
-  // Sums of each value over each parameter's grains: [ValuesPerGrain]
-  // [parameter]. Complete(step, kind).
+  // Sums of each value over each parameter's grains: [value][parameter].
+  // Requires Complete(step, kind).
   std::vector<std::vector<double>> PerParameter(int64_t step,
                                                 StatisticsKind kind) const;
 
-  // Steps below `step` are not asked for any more.
+  // Drops the statistics of steps below `step`.
   void ForgetBefore(int64_t step);
   int64_t oldest_step() const { return oldest_step_; }
 

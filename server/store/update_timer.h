@@ -7,7 +7,7 @@
 
 namespace tributary {
 
-// Adds the time from here to the end of the scope.
+// Adds the time from its construction to the end of its scope to update_micros.
 class UpdateTimer {
  public:
   UpdateTimer(const Clock* clock, ShardCounters* counters)

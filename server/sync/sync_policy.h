@@ -10,33 +10,34 @@ namespace tributary {
 
 // Decides when contributions are applied and when weights may be read. A pure
 // function of its arguments: it takes no lock and never waits, so a test needs
-// no timing. docs/consistency.md says what each promises.
+// no timing. docs/consistency.md states each policy's guarantee.
 class SyncPolicy {
  public:
   virtual ~SyncPolicy() = default;
 
-  // True: the contributions to a step are gathered, averaged and applied
-  // together. False: each is applied by itself, as it comes.
+  // True: a step's contributions are gathered, averaged and applied together.
+  // False: each contribution is applied on its own, as it comes.
   virtual bool gathers() const = 0;
   // True: a contribution that comes after its step was applied is dropped.
   virtual bool drops_late() const { return false; }
 
-  // True when gathered step `step` (from 0) may be applied, given who has
-  // settled how many steps.
+  // True when gathered step `step` (from 0) may be applied. `clock` counts the
+  // settled steps of each worker.
   virtual bool MayApply(const VectorClock& clock, int64_t step) const = 0;
 
-  // The most steps by which a worker that reads may be ahead of the slowest;
-  // none: any number.
+  // Upper bound of the steps by which a worker that reads may be ahead of the
+  // slowest worker; nullopt: unbounded.
   virtual std::optional<int64_t> staleness_bound() const = 0;
 
-  // True when a worker that has finished `finished` steps may read weights with
-  // these contributions in them.
+  // True when a worker that has finished `finished` steps may read weights that
+  // contain the contributions in `clock`.
   virtual bool MayPull(const VectorClock& clock, int64_t finished) const = 0;
 };
 
 // Bulk synchronous parallel (Valiant 1990): a step is applied once every worker
-// has contributed to it, and read by nobody before. With backup workers (Chen
-// et al. 2016) all but so many suffice, and later ones are dropped.
+// has contributed to it, and no worker reads its weights before. With backup
+// workers (Chen et al. 2016) a step is applied once all but `backup_workers`
+// have contributed, and later contributions are dropped.
 class BulkSynchronous final : public SyncPolicy {
  public:
   explicit BulkSynchronous(int backup_workers = 0)
@@ -48,7 +49,7 @@ class BulkSynchronous final : public SyncPolicy {
   bool MayApply(const VectorClock& clock, int64_t step) const override {
     return clock.Past(step) >= clock.num_workers() - backup_workers_;
   }
-  // A step that is applied settles it for everybody.
+  // Applying a step settles it for every worker.
   bool MayPull(const VectorClock& clock, int64_t finished) const override {
     return clock.Min() >= finished;
   }
@@ -58,10 +59,10 @@ class BulkSynchronous final : public SyncPolicy {
 };
 
 // Stale synchronous parallel (Ho et al., NIPS 2013): the fastest worker stays
-// within `staleness` steps of the slowest, so weights hold every contribution
-// but those of the last `staleness` steps. A barrier stands where all workers
-// meet: after every `barrier_steps` steps (0: nowhere) nobody reads before all
-// have come, which makes a consistent cut.
+// within `staleness` steps of the slowest, so weights lack at most the
+// contributions of the last `staleness` steps. After every `barrier_steps`
+// steps (0: never) all workers meet at a barrier: no worker reads before all
+// have contributed, which makes a consistent snapshot.
 class StaleSynchronous final : public SyncPolicy {
  public:
   explicit StaleSynchronous(int64_t staleness, int64_t barrier_steps = 0)
@@ -82,7 +83,7 @@ class StaleSynchronous final : public SyncPolicy {
   const int64_t barrier_steps_;
 };
 
-// Nobody waits for anybody but at the barriers.
+// Workers wait for each other only at the barriers.
 class Asynchronous final : public SyncPolicy {
  public:
   explicit Asynchronous(int64_t barrier_steps = 0)

@@ -6,8 +6,8 @@
 
 namespace tributary {
 
-// Counts, for each worker, the steps that are settled: contributed, or closed
-// without its contribution.
+// Counts each worker's settled steps. A step is settled for a worker when the
+// worker has contributed to it or when it was applied without the worker.
 class VectorClock {
  public:
   explicit VectorClock(int num_workers, int64_t steps = 0)
@@ -16,18 +16,18 @@ class VectorClock {
   int num_workers() const { return static_cast<int>(steps_.size()); }
   int64_t steps(int worker) const { return steps_[worker]; }
   void Advance(int worker) { ++steps_[worker]; }
-  // Its last step is not settled after all.
+  // Takes back the worker's last step.
   void Retreat(int worker) { --steps_[worker]; }
-  // No effect on a worker that is further.
+  // Workers that are further than `steps` keep their count.
   void AdvanceAllTo(int64_t steps) {
     for (int64_t& s : steps_) s = std::max(s, steps);
   }
 
-  // Of the slowest worker.
+  // Steps of the slowest worker.
   int64_t Min() const {
     return *std::min_element(steps_.begin(), steps_.end());
   }
-  // Workers that have settled step `step` (from 0).
+  // Number of workers that have settled step `step` (from 0).
   int Past(int64_t step) const {
     return static_cast<int>(
         std::count_if(steps_.begin(), steps_.end(),

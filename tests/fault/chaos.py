@@ -41,8 +41,8 @@ strategy: %(block)s
 """
 ROWS_PER_STEP = 40  # of each replica
 
-# block, servers, workers, which strategies end with the same bits ("" for one
-# whose bits depend on time).
+# block, servers, workers, group of strategies that end with the same bits ("" for
+# one whose bits depend on timing).
 Strategy = collections.namedtuple("Strategy", "block servers workers bits")
 STRATEGIES = {
     "ps1": Strategy("parameter_server", 1, 2, "data"),
@@ -61,12 +61,12 @@ STRATEGIES = {
     "backup": Strategy("{parameter_server: {sync: {bsp: {backup_workers: 1}}}}", 2, 3, ""),
 }
 OPTIMIZERS = ["{sgd: {learning_rate: 0.05, momentum: 0.9}}", "{adam: {learning_rate: 0.003}}"]
-# Stale gradients with momentum diverge; the state of a worker's own steps is lost
-# with the worker (docs/consistency.md).
+# Momentum diverges with stale gradients, and the state of a worker's local
+# optimizer is lost with the worker (docs/consistency.md).
 OPTIMIZERS_OF = {"": ["{sgd: {learning_rate: 0.01}}", "{adam: {learning_rate: 0.003}}"],
                  "local": ["{sgd: {learning_rate: 0.05}}"]}
 
-# Rules of the proxy; BYTES is drawn.
+# Rules of the proxy; BYTES is drawn from the seed.
 PROXY_RULES = {
     "delay": "{w}>{s} both delay ms=5",
     "stall": "{w}>{s} both stall after=BYTES ms=1000",
@@ -85,7 +85,7 @@ GROUP_RULES = {
 
 
 def failpoints():
-    """The places that docs/failures.md names."""
+    """The failpoints that docs/failures.md lists."""
     with open(os.path.join(SOURCE, "docs/failures.md"), encoding="utf-8") as file:
         text = file.read()
     table = text[text.index("## Failpoints"):text.index("## Disturbed")]
@@ -93,7 +93,7 @@ def failpoints():
 
 
 class Fault:
-    """kind, when (a share of the steps), and what else the kind needs."""
+    """A fault's kind, its time (as a fraction of the steps), and further parameters."""
 
     def __init__(self, kind, when, **more):
         self.kind, self.when, self.fired = kind, when, False
@@ -106,7 +106,7 @@ class Fault:
 
 
 class Trial:
-    """All that a seed draws."""
+    """Everything that a seed determines."""
 
     def __init__(self, seed, can_make_hosts):
         draw = random.Random(seed)
@@ -186,7 +186,7 @@ class Trial:
 
 
 def undisturbed(trial, work, binaries, known):
-    """The sha256 of the job when nothing happens; one run for all that share it."""
+    """The sha256 of the job without faults; one run for all trials that share it."""
     key = (trial.strategy.bits, trial.epochs, trial.optimizer)
     if key not in known:
         folder = tempfile.mkdtemp(dir=work)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Random jobs under random faults against the programs of build/release:
 #   tests/fault/chaos.sh --minutes 2 --seed 1
-#   tests/fault/chaos.sh --only 17      what seed 17 draws, again
+#   tests/fault/chaos.sh --only 17      repeats the trial of seed 17
 set -euo pipefail
 exec python3 "$(dirname "$0")/chaos.py" "$@"

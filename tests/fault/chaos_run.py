@@ -1,6 +1,6 @@
-"""One trial of chaos.py: starts the processes of a job, brings its faults about
-when so many steps are done, starts again whatever a fault has ended, and judges
-how it ends."""
+"""One trial of chaos.py: starts the processes of a job, injects its faults after
+their numbers of steps, restarts processes that a fault has ended, and checks how
+the job ends."""
 
 import itertools
 import json
@@ -12,7 +12,8 @@ import subprocess
 import time
 
 LIMIT_SECONDS = 200
-# Ports and network are this process's own, so that several can run side by side.
+# The ports and the network belong to this process alone, so several can run in
+# parallel.
 FIRST_PORT = 12000 + os.getpid() % 200 * 100
 PORTS = itertools.cycle(range(FIRST_PORT, FIRST_PORT + 100))
 NETWORK = f"10.78.{os.getpid() % 256}"
@@ -65,7 +66,7 @@ class Hosts:
     def disturb(self, fault, on):
         if fault.kind == "link down":
             ip("-n", self.switch, "link", "set", f"p{fault.host}", "down" if on else "up")
-        else:  # what this host sends to the first one is lost
+        else:  # drops packets from this host to the first one
             ip("-n", f"{NETWORK}.{fault.host}", "route", "add" if on else "del",
                "blackhole", f"{NETWORK}.1/32")
 
@@ -83,7 +84,7 @@ def alive(pid):
 
 
 def free_port():
-    """One of PORTS; the kernel gives none of them to outgoing connections."""
+    """One of PORTS; the kernel uses none of them for outgoing connections."""
     while True:
         port = next(PORTS)
         with socket.socket() as listener:
@@ -102,11 +103,11 @@ class Run:
         with open(os.path.join(folder, "job.yaml"), "w", encoding="utf-8") as file:
             file.write(trial.job())
         self.attempt = 0
-        self.run = ""           # the run directory of the attempt under way
-        self.leader = None      # train or the coordinator
+        self.run = ""           # run directory of the current attempt
+        self.leader = None      # `tributary train` or the coordinator
         self.members = []       # daemons: (role, process)
         self.address = ""
-        self.later = []         # (time, what)
+        self.later = []         # (time, action)
         self.killed_all = False
         self.resume = False
         self.hosts = self.proxy = None
@@ -144,7 +145,7 @@ class Run:
             [os.path.join(self.binaries, "fault-proxy"), "--control", self.control,
              "--seed", str(self.trial.seed), *rules],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.proxy.stdout.readline()  # it listens
+        self.proxy.stdout.readline()  # waits until the proxy listens
 
     def start_leader(self):
         newest = self.newest_checkpoint() if self.resume else None
@@ -171,7 +172,7 @@ class Run:
                                  self.run, "--listen", self.address, *words)
 
     def newest_checkpoint(self):
-        """The latest complete checkpoint of any attempt, or none."""
+        """The latest complete checkpoint of any attempt, or None."""
         best = None
         for top in [os.path.join(self.folder, "disk")] + [
                 os.path.join(self.folder, f"run{i}", "checkpoints")
@@ -184,7 +185,7 @@ class Run:
         return best
 
     def tend_members(self):
-        """Starts a daemon for each place whose process has failed."""
+        """Starts a daemon for each place whose process has ended."""
         if not self.address:
             return
         self.members = [(r, p) for r, p in self.members if not p.poll()]
@@ -259,7 +260,7 @@ class Run:
         return self.leader.pid if self.leader.poll() is None else 0
 
     def continue_stopped(self):
-        """Failpoints stop processes; half a second later they go on."""
+        """Continues processes half a second after a failpoint stopped them."""
         for fault in self.trial.faults:
             if fault.kind != "failpoint" or fault.fired:
                 continue
@@ -269,7 +270,7 @@ class Run:
             with open(mark, encoding="utf-8") as file:
                 words = file.read().split()
             if len(words) < 2:
-                continue  # it is being written
+                continue  # still being written
             fault.fired = True
             if words[1] == "stop":
                 self.at(0.5, lambda pid=int(words[0]): self.signal(pid, signal.SIGCONT))
@@ -277,7 +278,7 @@ class Run:
     # ---- the trial
 
     def execute(self, wanted):
-        """None, or what is wrong with how it ended."""
+        """Runs the trial. Returns None, or what is wrong with how it ended."""
         try:
             if self.trial.way == "hosts":
                 self.hosts = Hosts(self.trial.seed)
@@ -315,7 +316,7 @@ class Run:
         return f"it still runs after {LIMIT_SECONDS} s: {self.last_words()}"
 
     def caused(self, code):
-        """Whether a fault explains that the leader ended so."""
+        """Whether a fault explains this exit code of the leader."""
         self.continue_stopped()
         faults = [f for f in self.trial.faults if f.fired]
         if code == -signal.SIGKILL:
@@ -325,7 +326,7 @@ class Run:
             f.kind in ("SIGINT", "SIGTERM") for f in faults)
 
     def go_on(self, code):
-        """A coordinator that was killed comes back; else the run is resumed."""
+        """Restarts a coordinator that was killed; otherwise resumes the run."""
         if code == -signal.SIGKILL and self.address:
             return self.start_coordinator()
         for _, process in self.members:
@@ -388,7 +389,7 @@ class Run:
         for pid in self.processes():
             self.signal(pid, signal.SIGKILL)
         if self.proxy is not None:
-            told, _ = self.proxy.communicate()  # the end of its input ends it
+            told, _ = self.proxy.communicate()  # closes its input, which ends it
             rules = [f for f in self.trial.faults if f.kind == "proxy"]
             for fault, line in zip(rules, told.splitlines()):
                 fault.fired = int(line.split()[0]) > 0

@@ -1,5 +1,5 @@
-// What becomes of checkpoints when folders are shared, files are damaged and
-// processes are killed while they write.
+// Checkpoints when directories are shared, files are damaged and processes are
+// killed while they write.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -28,7 +28,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-// The state stands behind the name, which is in brackets.
+// The state follows the name, which is in parentheses.
 bool IsStopped(pid_t pid) {
   std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
   std::string stat;
@@ -44,8 +44,8 @@ class CheckpointFaultTest : public FaultTest {
     return {"--set", absl::StrCat("checkpoint.every_steps=", every_steps),
             "--set", absl::StrCat("checkpoint.directory=", Path(directory))};
   }
-  // The names of its folders, the oldest first: those with a manifest, or those
-  // without.
+  // The names of the checkpoint directories with, or without, a manifest, the
+  // oldest first.
   std::vector<std::string> Folders(const std::string& directory,
                                    bool with_manifest) const {
     std::vector<std::string> names;
@@ -62,7 +62,7 @@ class CheckpointFaultTest : public FaultTest {
     return testing::RunProcess({testing::Program("tributary"), "checkpoint",
                                 "verify", Path(directory)});
   }
-  // A file of a checkpoint that no other checkpoint has.
+  // The file of `shard` in the checkpoint `folder`.
   std::string ShardOf(const std::string& folder, int shard) const {
     for (const auto& entry : fs::directory_iterator(folder)) {
       const std::string name = entry.path().filename().string();
@@ -74,8 +74,8 @@ class CheckpointFaultTest : public FaultTest {
     return "";
   }
 
-  // Trains and stops the workers where two checkpoints are whole and none is
-  // being written, unless by workers.
+  // Trains until two checkpoints are complete, then stops the workers at a time
+  // when no checkpoint is being written, except by workers.
   std::unique_ptr<RunningProcess> TrainUntilTwoAreWhole(
       bool workers_write = false) {
     EditJob("lease_seconds: 3", "lease_seconds: 60");
@@ -86,7 +86,7 @@ class CheckpointFaultTest : public FaultTest {
     workers_ = {PidOf("run", "worker 0"), PidOf("run", "worker 1")};
     for (pid_t pid : workers_) kill(pid, SIGSTOP);
     std::vector<std::string> before;
-    // Nothing is written any more once two looks see the same.
+    // Two equal looks show that no checkpoint is being written any more.
     EXPECT_TRUE(Eventually([&] {
       absl::SleepFor(absl::Milliseconds(300));
       const auto now = Folders("run/checkpoints", true);
@@ -156,7 +156,7 @@ TEST_F(CheckpointFaultTest, ARunIsResumedIntoItsOwnFolder) {
 
 struct Damage {
   const char* label;
-  // Damages the checkpoint; `shard` is a file of it.
+  // Damages the checkpoint; `shard` is one of its files.
   std::function<void(const std::string& folder, const std::string& shard)> act;
   std::string reason;
 };
@@ -325,8 +325,9 @@ INSTANTIATE_TEST_SUITE_P(Points, CoordinatorPointTest,
                            return name;
                          });
 
-// A server is stopped while it writes its file, loses its place and is
-// continued after its successor has written the same step on another way there.
+// A server is stopped while it writes its file and loses its place. It
+// continues after its successor has written the same step of another
+// computation.
 TEST_F(CheckpointFaultTest, AServerThatHasLostItsPlaceWritesNobodysFile) {
   EditJob("epochs: 40", "epochs: 2000");
   Write("job.yaml", Read("job.yaml") +
@@ -351,7 +352,7 @@ TEST_F(CheckpointFaultTest, AServerThatHasLostItsPlaceWritesNobodysFile) {
   EXPECT_EQ(zombie->Wait(kSoon), 1) << zombie->output();
   EXPECT_EQ(Verify("run/checkpoints/step-000000000048").exit_code, 0)
       << Verify("run").output;
-  coordinator->Signal(SIGINT);  // it need not go on to its last step
+  coordinator->Signal(SIGINT);  // the last steps are not needed
   coordinator->Wait(kSoon);
   for (auto& member : members) member->Wait(kSoon);
   EXPECT_EQ(Verify("run").exit_code, 0) << Verify("run").output;
@@ -381,7 +382,7 @@ TEST_F(CheckpointFaultTest, WhatARunRemovesMeanwhileIsNotDamaged) {
   ASSERT_EQ(train->Wait(kSoon), 0) << train->output();
   const auto whole = Folders("run/checkpoints", true);
   ASSERT_EQ(whole.size(), 3u);
-  SetFailpoints("verify-before-read:3:stop");  // the oldest
+  SetFailpoints("verify-before-read:3:stop");  // at the oldest checkpoint
   auto verify = Start({"tributary", "checkpoint", "verify", "run"});
   ASSERT_TRUE(Eventually([&] { return IsStopped(verify->pid()); }));
   EXPECT_TRUE(Fired("verify-before-read:3"));

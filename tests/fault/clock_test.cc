@@ -1,5 +1,5 @@
-// The wall clock of a process steps while it trains: the first answer of a time
-// server, a machine that slept, an operator.
+// The wall clock of a process steps while it trains, as after a time server's
+// first answer, after a machine has slept, or by an operator.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -22,7 +22,7 @@ using nlohmann::json;
 using testing::ClockStep;
 
 struct Step {
-  const char* victim;  // "" all
+  const char* victim;  // "": all processes
   int minutes;
 };
 
@@ -34,7 +34,7 @@ class ClockTest : public FaultTest, public ::testing::WithParamInterface<Step> {
     FaultTest::TearDown();
   }
 
-  // A program whose clock can be stepped by clocks_[name].
+  // Starts a program whose clock clocks_[name] can step.
   void StartWithClock(const std::string& name,
                       std::vector<std::string> command) {
     const std::string file = absl::StrCat(folder(), "/", name, ".clock");
@@ -51,7 +51,8 @@ class ClockTest : public FaultTest, public ::testing::WithParamInterface<Step> {
         absl::StrCat("LD_PRELOAD=",
                      testing::Program("libtributary_clock_step.so")),
         absl::StrCat(testing::kClockStepFile, "=", file),
-        // Its runtime wants to come first, and does its work here all the same.
+        // The address sanitizer's runtime wants to be loaded first, but works
+        // here too.
         "ASAN_OPTIONS=verify_asan_link_order=0"};
     command[0] = testing::Program(command[0]);
     words.insert(words.end(), command.begin(), command.end());
@@ -78,7 +79,7 @@ class ClockTest : public FaultTest, public ::testing::WithParamInterface<Step> {
     }
   }
 
-  // Of a member's status; empty while it waits for nothing.
+  // A member's waiting_for in the status; empty while it does not wait.
   std::string WaitingFor(const std::string& name) {
     const auto result =
         testing::RunProcess({testing::Program("tributary"), "status",
@@ -106,8 +107,8 @@ class ClockTest : public FaultTest, public ::testing::WithParamInterface<Step> {
   std::string address_;
 };
 
-// A rank is stopped, so that the others wait when the clock steps and have to
-// ask again after it: the time that they have left is looked at.
+// A rank is stopped, so that the others are waiting when the clock steps. They
+// must repeat their calls after the step, which uses the time they have left.
 TEST_P(ClockTest, AStepChangesNothing) {
   EditJob("lease_seconds: 3", "lease_seconds: 60");
   const std::string undisturbed = Undisturbed();

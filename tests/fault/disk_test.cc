@@ -1,4 +1,4 @@
-// A disk that is full, cannot be written any more, or breaks.
+// A disk that is full, becomes read-only or breaks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 
 class DiskTest : public FaultTest {
  protected:
-  // A small disk of its own for checkpoints.
+  // Mounts a small disk for checkpoints.
   void SetUp() override {
     FaultTest::SetUp();
     fs::create_directory(disk_);
@@ -42,7 +42,7 @@ class DiskTest : public FaultTest {
 
   virtual const char* size() const { return "size=1m"; }
 
-  // Takes every byte that is left.
+  // Fills the disk completely.
   void Fill() {
     std::ofstream filler(disk_ + "/filler", std::ios::binary);
     const std::string page(4096, 'x');
@@ -53,7 +53,7 @@ class DiskTest : public FaultTest {
     return testing::RunProcess(
         {testing::Program("tributary"), "checkpoint", "verify", disk_});
   }
-  // Checkpoints that are whole, and folders of others.
+  // Numbers of complete and of incomplete checkpoints.
   std::pair<int, int> Count() {
     std::pair<int, int> count;
     for (const auto& entry : fs::directory_iterator(disk_)) {
@@ -105,7 +105,7 @@ TEST_F(DiskTest, ADiskThatBecomesReadOnlyCostsCheckpointsAlone) {
                              "checkpoint.every_steps=50", "--set",
                              absl::StrCat("checkpoint.directory=", disk_)});
   ASSERT_NE(WaitForCheckpoint(disk_), "");
-  // Refused with EBUSY while a file of it is being written.
+  // Fails with EBUSY while one of its files is being written.
   ASSERT_TRUE(Eventually([&] {
     return mount(nullptr, disk_.c_str(), nullptr, MS_REMOUNT | MS_RDONLY,
                  nullptr) == 0;
@@ -117,7 +117,7 @@ TEST_F(DiskTest, ADiskThatBecomesReadOnlyCostsCheckpointsAlone) {
   EXPECT_EQ(Sha256("run"), Undisturbed({"--set", "training.epochs=150"}));
 }
 
-// The run directory itself is on the small disk, with everything in it.
+// The whole run directory is on the small disk.
 class RunDirectoryDiskTest : public DiskTest {
  protected:
   const char* size() const override { return "size=8m"; }
@@ -140,7 +140,7 @@ TEST_F(RunDirectoryDiskTest, TrainingGoesOnAndWhatItHasToSayIsWrittenLater) {
   ASSERT_TRUE(train->WaitForOutput("what is recorded waits for room", kSoon))
       << train->output();
   EXPECT_THAT(train->output(), HasSubstr("No space left on device"));
-  // Steps are made and shown meanwhile.
+  // Training continues and is shown while the disk is full.
   ASSERT_TRUE(train->WaitForOutput("epoch 75/150: test", kSoon))
       << train->output();
   fs::remove(disk_ + "/filler");
@@ -165,17 +165,17 @@ TEST_F(RunDirectoryDiskTest, TheEndOfTheJobWaitsForRoom) {
   EXPECT_EQ(Sha256("disk/run"), Undisturbed());
 }
 
-// One call fails with EIO. What could not be brought to the disk is written
-// anew into another file: after a failed fsync the kernel may have dropped what
-// the first one held, and a second fsync of it would succeed.
+// One call fails with EIO. Data that did not reach the disk must be written
+// again to a new file: after a failed fsync the kernel may have dropped the
+// dirty pages, and a second fsync of the same file would succeed.
 class BrokenDiskTest : public FaultTest {
  protected:
-  // "fsync coordinator.state 2"
+  // `fault`: "fsync coordinator.state 2"
   void Break(const std::string& fault) {
     SetEnvironment({"LD_PRELOAD=" + testing::Program("libfailing_disk.so"),
                     "TRIBUTARY_DISK_FAULT=" + fault,
                     "TRIBUTARY_DISK_FAULT_FIRED=" + Path("broken"),
-                    // Its runtime wants to come first.
+                    // The address sanitizer's runtime wants to be loaded first.
                     "ASAN_OPTIONS=verify_asan_link_order=0"});
   }
   void ExpectFired() { EXPECT_TRUE(fs::exists(Path("broken"))); }

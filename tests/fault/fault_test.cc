@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// Dropout and accumulation are on; 40 epochs of 16 steps, the last one short.
+// Uses dropout and accumulation; 40 epochs of 16 steps, the last one short.
 constexpr char kJob[] = R"(name: fault
 model:
   sequential:
@@ -46,7 +46,8 @@ training:
 cluster: {servers: 2, workers: 2, lease_seconds: 3}
 )";
 
-// Those whose working directory is `folder`, which no program here changes.
+// The processes whose working directory is `folder`; no program here changes
+// it.
 std::set<pid_t> ProcessesIn(const std::string& folder) {
   std::set<pid_t> pids;
   std::error_code error;
@@ -62,7 +63,7 @@ std::set<pid_t> ProcessesIn(const std::string& folder) {
 bool CanListen(int port) {
   const int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return false;
-  const int on = 1;  // connections that are over count for nothing
+  const int on = 1;  // ignores closed connections
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   sockaddr_in6 address{};
   address.sin6_family = AF_INET6;
@@ -75,7 +76,7 @@ bool CanListen(int port) {
   return can;
 }
 
-// The table of the run directory in docs/formats.md.
+// The files in the run directory's table in docs/formats.md.
 std::set<std::string> DocumentedFiles() {
   std::ifstream file(testing::SourceFile("docs/formats.md"));
   std::set<std::string> names;
@@ -243,7 +244,7 @@ void FaultTest::ExpectNoPort() {
     }
   }
   for (int port : ports) {
-    // Another test's process may have been given it for a while.
+    // Another test's process may have got this port for a while.
     EXPECT_TRUE(Eventually([port] { return CanListen(port); })) << port;
   }
   if (HasFailure() || IsSkipped()) return;

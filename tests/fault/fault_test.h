@@ -15,15 +15,15 @@
 
 namespace tributary {
 
-// How long anything may take on a busy machine.
+// Timeout of any wait, long enough for a busy machine.
 constexpr absl::Duration kSoon = absl::Seconds(100);
-// How long a process may outlive what it belongs to: the kernel ends it, far
+// How long a child process may outlive its parent. The kernel ends it, long
 // before it would miss its coordinator (30 s).
 constexpr absl::Duration kAtOnce = absl::Seconds(10);
 
-// Real processes that train in a folder of the test's own. After each test
-// nothing of them may be left: no process, no open port, and in the directory
-// of a run that came to its end no file that docs/formats.md does not name.
+// Runs real training processes in the test's own directory. After each test
+// nothing may remain: no process, no open port and, in the directory of a run
+// that has ended, no file that docs/formats.md does not name.
 class FaultTest : public testing::TemporaryFolderTest {
  protected:
   using RunningProcess = testing::RunningProcess;
@@ -31,50 +31,53 @@ class FaultTest : public testing::TemporaryFolderTest {
   void SetUp() override;
   void TearDown() override { ExpectNothingLeft(); }
 
-  // A program of this build, with its arguments; it meets the failpoints.
+  // Starts a program of this build with the current failpoints.
   std::unique_ptr<RunningProcess> Start(std::vector<std::string> command);
-  // The programs that are started from here on, and what they start, fail there
-  // (common/base/failpoint.h): each entry fires once, in one of them. "" for
+  // Sets the failpoints (common/base/failpoint.h) for programs started from
+  // here on and for their children. Each entry fires once, in one of them. "":
   // none.
   void SetFailpoints(const std::string& entries) { failpoints_ = entries; }
-  // NAME=VALUE of the programs that are started from here on.
+  // Sets NAME=VALUE variables for programs started from here on.
   void SetEnvironment(std::vector<std::string> variables) {
     environment_ = std::move(variables);
   }
-  // Whether name:nth has fired.
+  // Whether failpoint name:nth has fired.
   bool Fired(const std::string& id);
   std::unique_ptr<RunningProcess> Train(
       const std::string& run, const std::vector<std::string>& words = {});
-  // A coordinator of job.yaml, and its address.
+  // Starts a coordinator for job.yaml and sets its address.
   std::unique_ptr<RunningProcess> Coordinate(
       const std::string& run, std::string* address,
       const std::vector<std::string>& words = {});
-  // Kills it; another with the same job and address takes the run to its end.
+  // Kills the coordinator; another one with the same job and address completes
+  // the run.
   void ReplaceCoordinator(const std::string& run, const std::string& address,
                           RunningProcess& coordinator);
-  // Puts `to` in the place of `from` in job.yaml.
+  // Replaces `from` by `to` in job.yaml.
   void EditJob(const std::string& from, const std::string& to);
 
   nlohmann::json Summary(const std::string& run);
   std::string Sha256(const std::string& run);
-  // What the job comes to when nothing happens.
+  // The sha256 of the final weights of a run without faults.
   std::string Undisturbed(const std::vector<std::string>& words = {});
-  // From the coordinator's log: "worker 1 is HOST (pid N)", the last such.
+  // The pid in the last line "worker 1 is HOST (pid N)" of the coordinator's
+  // log.
   pid_t PidOf(const std::string& run, const std::string& name);
-  // The folder of the newest complete checkpoint below `directory` that is of a
-  // later step than that of the folder `after`; empty when none comes.
+  // Waits for a complete checkpoint below `directory` with a later step than
+  // the checkpoint `after`. Returns the newest one's directory; empty when none
+  // comes.
   std::string WaitForCheckpoint(const std::string& directory,
                                 const std::string& after = "");
 
-  // For the test's result and the screen.
+  // Records a duration in the test's result and prints it.
   static void TellSeconds(const std::string& what, absl::Duration seconds);
 
   void ExpectNothingLeft();
 
-  // NAME=VALUE of the programs that are started from here on.
+  // NAME=VALUE of programs started from here on.
   std::vector<std::string> environment_;
 
-  // A coordinator's and two servers'.
+  // The ports of a coordinator and two servers.
   size_t fewest_ports_ = 3;
 
  private:
@@ -85,7 +88,7 @@ class FaultTest : public testing::TemporaryFolderTest {
   std::string failpoints_;
 };
 
-// Looks again until `holds` or kSoon has passed.
+// Polls until `holds` is true or kSoon has passed.
 template <typename Condition>
 bool Eventually(Condition holds) {
   const absl::Time deadline = absl::Now() + kSoon;

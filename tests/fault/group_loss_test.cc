@@ -1,5 +1,5 @@
-// Ranks that are lost while they compute together with others: all-reduce,
-// tensor ranks, the stages of a pipeline.
+// Loss of ranks that compute in groups: all-reduce, tensor ranks, stages of a
+// pipeline.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -56,7 +56,8 @@ INSTANTIATE_TEST_SUITE_P(
               "all_reduce: {}, pipeline_parallel: {stages: 2}", 0, 4}),
     [](const auto& info) { return info.param.label; });
 
-// Checkpoints of slices fit the same cut alone, those of whole models any.
+// Strategies with whole models. Their checkpoints fit every such strategy; a
+// checkpoint of slices only fits the same partition.
 class WholeModelsTest : public GroupLossTest {};
 INSTANTIATE_TEST_SUITE_P(
     Strategies, WholeModelsTest,
@@ -75,7 +76,7 @@ class DataParallelTest : public FaultTest {
   }
 };
 
-// The step's first half of the gradients is on its way when the rank dies.
+// The rank dies when half of the step's gradients have been sent.
 TEST_P(GroupLossTest, ARankKilledInMidStepEndsAllOthersByName) {
   EditJob("lease_seconds: 3", "lease_seconds: 2, on_worker_loss: fail");
   std::string address;
@@ -123,7 +124,7 @@ TEST_P(GroupLossTest, ACoordinatorThatComesBackGoesOnWithTheJob) {
   EXPECT_EQ(Sha256("run"), Undisturbed());
 }
 
-// Without a checkpoint everybody starts over, with one from there.
+// Without a checkpoint all ranks start over; with one they continue from it.
 TEST_P(GroupLossTest, ALostRankIsReplacedAndTheBitsStay) {
   for (const std::string every : {"0", "40"}) {
     const std::string run = absl::StrCat("run", every);
@@ -143,7 +144,7 @@ TEST_P(GroupLossTest, ALostRankIsReplacedAndTheBitsStay) {
   EXPECT_EQ(Sha256("run40"), Sha256("run0"));
 }
 
-// A checkpoint of one strategy is one of every other.
+// Every strategy can restore a checkpoint of every other strategy.
 TEST_P(WholeModelsTest, ServersGoOnWithWhatRanksHaveWrittenAndRanksWithTheirs) {
   auto train = Train("run", {"--set", "checkpoint.every_steps=40"});
   ASSERT_TRUE(train->WaitForOutput("epoch 3/20: test", kSoon));

@@ -1,6 +1,6 @@
-// Connections that are slow, silent, reset, damaged or repeated. A proxy stands
-// between all processes of a run (tests/testing/tcp_proxy.h); whatever it does,
-// the run ends with the bits of a run without it.
+// Connections that are slow, silent, reset, damaged or replayed. A proxy
+// between all processes of a run (tests/testing/tcp_proxy.h) injects the
+// faults; the run must end with the bits of a run without them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 
 class NetworkTest : public FaultTest {
  protected:
-  // Programs that are started from here on go through a proxy with these rules.
+  // Programs started from here on use a proxy with these rules.
   void Disturb(const std::vector<std::string>& rules) {
     proxy_ = testing::TcpProxy::Start(
         {.control = Path("proxy"), .rules = rules, .seed = 1});
@@ -83,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(
               {"worker-1>* both stall after=500000 ms=6000"},
               2,
               1},
-        // Slowed down, so that it lasts longer than the heartbeats that count.
+        // Slowed down, so that the run outlasts the lease.
         Fault{"AServerIsCutOffFromTheCoordinatorBeyondItsLease",
               {"server-0>coordinator there stall after=2000 ms=6000",
                "worker-*>server-* both delay ms=4"},

@@ -1,6 +1,6 @@
-// A process that is stopped for a while: who is named, how soon, and what
-// becomes of the run. TRIBUTARY_STOP_SECONDS holds it for so long instead of
-// until it is named.
+// A process is stopped for a while: which process is named as the cause, how
+// soon, and how the run continues. TRIBUTARY_STOP_SECONDS stops it for that
+// time instead of until it is named.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -56,7 +56,8 @@ class PauseTest : public FaultTest,
     FaultTest::TearDown();
   }
 
-  // Runs with a lease that no pause here outlasts, or a short one.
+  // Starts a run with a lease longer than every pause here, or with a short
+  // one.
   void Begin(int lease_seconds, const std::string& on_worker_loss = "wait") {
     train_ = Train(
         "run", {"--set", "cluster.on_worker_loss=" + on_worker_loss, "--set",
@@ -93,7 +94,7 @@ class PauseTest : public FaultTest,
   }
   json Member(const char* role, int index) {
     const json status = Status();
-    if (status.is_discarded()) return {{"alive", true}};  // it is not there
+    if (status.is_discarded()) return {{"alive", true}};  // no status yet
     for (const json& member : status["members"]) {
       if (member["role"] == role && member["index"] == index) return member;
     }
@@ -102,7 +103,7 @@ class PauseTest : public FaultTest,
   std::string Page(const std::string& member) {
     return testing::HttpGet(ports_.at(member), "/metrics").body;
   }
-  // A series of a server's page; 0 when it is not there.
+  // The value of a series in a server's metrics; 0 when it is missing.
   double Value(int server, const std::string& series) {
     const std::string page = Page(absl::StrCat("server ", server));
     const size_t at = page.find(series + " ");
@@ -110,7 +111,7 @@ class PauseTest : public FaultTest,
                ? 0
                : std::stod(page.substr(at + series.size() + 1));
   }
-  // Steps applied at the servers that go on.
+  // Steps applied at the servers that are not stopped.
   double Version() {
     double version = 0;
     for (int i = 0; i < 2; ++i) {
@@ -129,8 +130,8 @@ class PauseTest : public FaultTest,
     ASSERT_TRUE(Eventually([this] { return StateOf(victim_) == 'T'; }));
   }
 
-  // A worker is named by the servers that its step has not reached, one or
-  // both; a server by the workers.
+  // A stopped worker is named by one or both servers, by those that its step
+  // has not reached. A stopped server is named by the workers.
   bool NamedInStatus() {
     if (Stops("worker")) {
       const json named = json::array({GetParam().index});
@@ -151,7 +152,7 @@ class PauseTest : public FaultTest,
         absl::StrCat("tributary_worker_waiting_for_shard{rank=\"0\",shard=\"",
                      GetParam().index, "\"} 1\n"));
   }
-  // Of a series that has the stopped worker's rank.
+  // Sum over the servers of a series with the stopped worker's rank.
   double SumOfServers(const std::string& metric) {
     double sum = 0;
     for (int i = 0; i < 2; ++i) {
@@ -163,7 +164,7 @@ class PauseTest : public FaultTest,
 
   std::unique_ptr<RunningProcess> train_;
   std::string coordinator_;
-  std::map<std::string, int> ports_;  // of metrics, by "worker 0"
+  std::map<std::string, int> ports_;  // metrics ports, by "worker 0"
   std::map<std::string, std::string> addresses_;
   pid_t victim_ = 0;
 };
@@ -173,7 +174,7 @@ TEST_P(PauseTest, AStoppedProcessIsNamedWithinTwoStepsAndTheBitsStay) {
   ASSERT_NO_FATAL_FAILURE(Stop());
   const absl::Time stopped = absl::Now();
   const double version = Version();
-  if (Stops("worker")) {  // for longer than the step of a busy machine
+  if (Stops("worker")) {  // for longer than a step on a busy machine
     const std::string seconds = "tributary_server_straggler_wait_seconds_total";
     const double before = SumOfServers(seconds);
     ASSERT_TRUE(
@@ -197,12 +198,12 @@ TEST_P(PauseTest, AStoppedProcessIsNamedWithinTwoStepsAndTheBitsStay) {
   EXPECT_EQ(Sha256("run"), Undisturbed({"--set", "training.epochs=60"}));
 }
 
-// Its place is given up, and it is killed where it stands.
+// The stopped process loses its place and is killed.
 TEST_P(PauseTest, AProcessThatIsStoppedBeyondItsLeaseIsReplaced) {
   ASSERT_NO_FATAL_FAILURE(Begin(/*lease_seconds=*/3));
   ASSERT_NO_FATAL_FAILURE(Stop());
   const absl::Time stopped = absl::Now();
-  ASSERT_TRUE(Eventually([this] {  // its replacement may be there already
+  ASSERT_TRUE(Eventually([this] {  // its replacement may have joined already
     const json member = Member(GetParam().role, GetParam().index);
     return !member["alive"] || member.value("pid", victim_) != victim_;
   }));
@@ -215,8 +216,8 @@ TEST_P(PauseTest, AProcessThatIsStoppedBeyondItsLeaseIsReplaced) {
   EXPECT_EQ(Sha256("run"), Undisturbed({"--set", "training.epochs=60"}));
 }
 
-// Another process takes its rank over, perhaps before anybody sees that it was
-// lost: then it is killed, and not missed.
+// Another process takes over its rank, perhaps before the loss is noticed. Then
+// the stopped process is killed and not replaced.
 TEST_P(PauseTest, AProcessThatIsStoppedBeyondItsLeaseIsDoneWithout) {
   if (!Stops("worker")) GTEST_SKIP() << "servers are never taken over";
   ASSERT_NO_FATAL_FAILURE(Begin(/*lease_seconds=*/3, "shrink"));

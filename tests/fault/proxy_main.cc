@@ -1,6 +1,6 @@
-// fault-proxy: the proxy of tests/testing/tcp_proxy.h as a program. It says
-// that it listens, disturbs until its input ends, and says how often each rule
-// fired.
+// fault-proxy: the proxy of tests/testing/tcp_proxy.h as a program. It prints
+// that it is listening, disturbs connections until its input ends, and prints
+// how often each rule fired.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>

@@ -1,4 +1,4 @@
-// A run that loses processes ends with the bits of a run that does not.
+// A run that loses processes ends with the same bits as a run without losses.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -63,16 +63,16 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
-// A processor for which BLAS has other kernels rounds otherwise, as a GPU does.
-// What a lost worker has left of its step and what comes in its place differ,
-// and no comparison of the two may end the job.
+// On a processor with other BLAS kernels, results are rounded differently, as
+// on a GPU. The contributions that a lost worker left and those of its
+// replacement differ, and comparing them must not end the job.
 class OtherProcessorTest : public FaultTest {
  protected:
   // Ends with the loss of worker 1 when half of its gradients of step 20 are
-  // pushed: some blocks have the step, the others wait for it.
+  // pushed: some blocks have its contribution, the others wait for it.
   void TrainAndLoseWorker1(const std::vector<std::string>& of_worker0) {
-    // Of the upper layers some blocks are complete when half of the gradients
-    // are there.
+    // With these layers some blocks are complete when half of the gradients are
+    // pushed.
     EditJob("- linear: {in: 96, out: 1}",
             "- linear: {in: 96, out: 1024}\n    - linear: {in: 1024, out: 64}\n"
             "    - linear: {in: 64, out: 1}");
@@ -87,7 +87,7 @@ class OtherProcessorTest : public FaultTest {
     SetEnvironment(of_worker0);
     members_.push_back(StartWorker(0));
     SetEnvironment({});
-    // It sleeps until it is killed.
+    // Worker 1 sleeps at the failpoint until it is killed.
     SetFailpoints("worker-mid-push:20:delay=90000");
     auto worker1 = StartWorker(1);
     SetFailpoints("");
@@ -111,7 +111,7 @@ class OtherProcessorTest : public FaultTest {
     }
     EXPECT_EQ(Summary("run")["lost"]["workers"], 1);
   }
-  // What the process says that goes on with rank 1.
+  // Whether the process that continues with rank 1 reports other bits.
   bool Recomputed() const {
     return absl::StrContains(members_.back()->output(),
                              "rank 1 computes with other bits");
@@ -260,7 +260,7 @@ TEST_F(RecoveryTest, DaemonsOfAJobThatFailsOnLossAllEndWithTheSentence) {
     EXPECT_THAT(member->output(), HasSubstr("was lost at step"));
   }
   TellSeconds("until_the_end", absl::Now() - killed);
-  // The step is the last that it told of.
+  // The message names the last step that the worker reported.
   EXPECT_THAT(std::string(Summary("run")["message"]),
               ::testing::MatchesRegex("worker [01] \\(.*, pid [0-9]+\\) was "
                                       "lost at step [0-9]+: no heartbeat for "
@@ -287,7 +287,7 @@ TEST_F(RecoveryTest, ACoordinatorThatComesBackGoesOnWithTheJob) {
   EXPECT_EQ(summary["lost"]["workers"], 0);
   EXPECT_EQ(summary["lost"]["rollbacks"], 0);
   EXPECT_EQ(Sha256("run"), Undisturbed());
-  // Every step stands in the metrics once.
+  // metrics.jsonl contains every step once.
   std::istringstream lines(Read("run/metrics.jsonl"));
   int64_t step = 0;
   for (std::string line; std::getline(lines, line);) {
@@ -296,7 +296,7 @@ TEST_F(RecoveryTest, ACoordinatorThatComesBackGoesOnWithTheJob) {
   EXPECT_EQ(step, 640);
 }
 
-// As when a machine, or all containers, stop and are started again.
+// A machine or all containers stop and are started again.
 TEST_F(RecoveryTest, EverythingThatStopsGoesOnWhenItIsStartedAgain) {
   EditJob("cluster:", "checkpoint: {every_steps: 50}\ncluster:");
   std::string address;

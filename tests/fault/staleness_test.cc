@@ -1,4 +1,4 @@
-// How stale the weights are that workers read while one of them is slow.
+// How stale the weights are that workers read while one worker is slow.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ namespace {
 
 class StalenessTest : public FaultTest {
  protected:
-  // What each server says of all its pulls at the end.
+  // The maximum staleness that a server reports for all pulls at its end.
   static std::string MostStale(const std::string& output) {
     std::smatch match;
     const bool found = std::regex_search(
@@ -20,7 +20,7 @@ class StalenessTest : public FaultTest {
         std::regex("weights were read ([0-9]+) times, at most (.*) stale"));
     EXPECT_TRUE(found) << output;
     if (!found) return "";
-    // 3 workers, 40 epochs of 11 steps and a bucket or more at each.
+    // 3 workers, 40 epochs of 11 steps, and at least one block in each.
     EXPECT_GE(std::stoi(match[1]), 3 * 440);
     return match[2];
   }
@@ -28,7 +28,7 @@ class StalenessTest : public FaultTest {
 
 TEST_F(StalenessTest, NoPullIsStalerThanTheBoundWhileOneWorkerIsSlow) {
   EditJob("workers: 2", "workers: 3");
-  // Contributions are applied one by one here.
+  // Contributions are applied one by one here, so the rate is lower.
   EditJob("learning_rate: 0.05, momentum: 0.9", "learning_rate: 0.005");
   EditJob("cluster:",
           "strategy: {parameter_server: {sync: {ssp: {staleness: 2}}}}\n"
@@ -49,7 +49,7 @@ TEST_F(StalenessTest, NoPullIsStalerThanTheBoundWhileOneWorkerIsSlow) {
   }
   for (auto* server : {&server0, &server1}) {
     EXPECT_EQ((*server)->Wait(kSoon), 0) << (*server)->output();
-    // The fast ones come to the bound, and not beyond.
+    // Fast workers reach the bound and do not exceed it.
     EXPECT_EQ(MostStale((*server)->output()), "2 steps");
   }
 }

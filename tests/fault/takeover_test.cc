@@ -1,5 +1,5 @@
-// Coordinators that die at a named place and are started again with the same
-// command, and two of them on one run directory.
+// Coordinators that die at a failpoint and are restarted with the same command,
+// and two coordinators on one run directory.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -37,7 +37,7 @@ class TakeoverTest : public FaultTest {
             address};
   }
 
-  // The members of job.yaml, as it stands.
+  // Starts the members of the current job.yaml.
   std::vector<std::unique_ptr<RunningProcess>> StartMembers(
       const std::string& address, int servers, int workers) {
     std::vector<std::unique_ptr<RunningProcess>> members;
@@ -49,8 +49,8 @@ class TakeoverTest : public FaultTest {
     return members;
   }
 
-  // Runs job.yaml to its end under coordinators that meet `failpoints`, each
-  // started again with the same command when it was killed.
+  // Runs job.yaml to its end under coordinators with these failpoints; a killed
+  // coordinator is restarted with the same command.
   void RunToTheEnd(const std::string& failpoints, int servers, int workers) {
     SetFailpoints(failpoints);
     std::string address;
@@ -74,7 +74,8 @@ class TakeoverTest : public FaultTest {
         << failpoints;
   }
 
-  // The summary speaks of the whole job, whoever has led it.
+  // The summary covers the whole job, independent of the number of
+  // coordinators.
   void ExpectWhole(int64_t steps, size_t evaluations) {
     const json summary = Summary("run");
     EXPECT_EQ(summary["status"], "done");
@@ -131,7 +132,7 @@ TEST_F(TakeoverTest, ASecondCoordinatorIsRefusedByNameAndChangesNothing) {
   ExpectWhole(640, 40);
 }
 
-// As where the lock does not reach: on a machine that was cut off.
+// For cases in which the lock has no effect, as on a machine that was cut off.
 TEST_F(TakeoverTest, ACoordinatorThatHearsOfALaterOneEndsAndWritesNothing) {
   fewest_ports_ = 1;
   std::string address;
@@ -160,7 +161,7 @@ TEST_F(TakeoverTest, ACoordinatorThatHearsOfALaterOneEndsAndWritesNothing) {
 }
 
 TEST_F(TakeoverTest, ARunDirectoryThatIsRemovedEndsTheRunWithASentence) {
-  fewest_ports_ = 0;  // the logs are gone, too
+  fewest_ports_ = 0;  // the logs are removed, too
   auto train = Train("run", {"--set", "training.epochs=100000"});
   ASSERT_TRUE(train->WaitForOutput("epoch 2/100000: test", kSoon));
   EXPECT_TRUE(Eventually([&] {
@@ -181,7 +182,7 @@ class CoordinatorPointTest : public TakeoverTest,
 INSTANTIATE_TEST_SUITE_P(
     Points, CoordinatorPointTest,
     ::testing::Values(
-        // Each time that the state of a whole run is saved, until it trains.
+        // Each time that the state of a run is saved before it trains.
         "coordinator-state:2:kill,coordinator-state:3:kill,"
         "coordinator-state:4:kill,coordinator-state:5:kill",
         "coordinator-state:6:kill,coordinator-state:7:kill",

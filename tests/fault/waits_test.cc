@@ -1,4 +1,4 @@
-// Waits, losses and limits that used to end a job although it could go on, or
+// Waits, losses and limits that used to end a job that could continue, or that
 // ended it without naming the cause.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ using Processes = std::vector<std::unique_ptr<testing::RunningProcess>>;
 
 class WaitsTest : public FaultTest {
  protected:
-  // Daemons of the job at `address`; workers want their ranks.
+  // Start daemons of the job at address_; workers ask for their ranks.
   void StartServers(int count, Processes* processes) {
     for (int i = 0; i < count; ++i) {
       processes->push_back(
@@ -46,7 +46,7 @@ class WaitsTest : public FaultTest {
   std::string address_;
 };
 
-// One rank without servers, and what happens to it.
+// A job of ranks without servers, one of which is disturbed.
 class GroupWaitsTest : public WaitsTest {
  protected:
   void SetUp() override {
@@ -58,7 +58,7 @@ class GroupWaitsTest : public WaitsTest {
   }
 };
 
-// 40 evaluations are ahead of the slow worker's first.
+// The others finish 40 evaluations before the slow worker's first.
 TEST_F(WaitsTest, AWorkerManyEvaluationsBehindEndsNothing) {
   Write("job.yaml",
         Read("job.yaml") + "strategy: {parameter_server: {sync: async}}\n");
@@ -74,8 +74,8 @@ TEST_F(WaitsTest, AWorkerManyEvaluationsBehindEndsNothing) {
   EXPECT_GT(Summary("run")["evaluations"].size(), 0u);
 }
 
-// The others see the broken connection at once, the coordinator the loss when
-// the lease is over.
+// The other ranks notice the broken connection at once; the coordinator notices
+// the loss when the lease expires.
 TEST_F(GroupWaitsTest, RanksWaitForAReplacementAsLongAsTheLeaseLasts) {
   EditJob("lease_seconds: 3", "lease_seconds: 20");
   auto coordinator = Coordinate("run", &address_);
@@ -148,7 +148,7 @@ TEST_F(WaitsTest, ARankThatNobodyTakesEndsTheJobByName) {
 class FirstSecondTest : public WaitsTest,
                         public ::testing::WithParamInterface<const char*> {};
 
-// Before there is a plan nothing is lost with a process.
+// Before there is a plan, a lost process takes no state with it.
 TEST_P(FirstSecondTest, AProcessKilledBeforeItHasAPlaceIsReplaced) {
   const std::string point = absl::StrCat(GetParam(), "-started:1");
   SetFailpoints(point + ":kill");

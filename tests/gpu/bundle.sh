@@ -1,17 +1,18 @@
 #!/bin/bash
-# Packs what a machine with a GPU needs to run tests/gpu/hour.sh without building
-# anything: the programs of a build directory and the shared libraries that a
-# plain Debian or Ubuntu lacks. glibc, C++'s library, the driver, cuBLAS and NCCL
-# come from there: the profilers, too, need the machine's own.
+# Packs everything that a machine with a GPU needs to run tests/gpu/hour.sh without
+# compiling: the programs of a build directory, and the shared libraries that a
+# plain Debian or Ubuntu lacks. glibc, the C++ library, the driver, cuBLAS and NCCL
+# are the machine's own; the profilers need these, too.
 #
 # The targets are gpu_tests, tributary, tributary-coordinator, tributary-server and
-# tributary-worker; and, if they are to run there, golden_attention_test and so on.
+# tributary-worker, and the golden tests to run there, such as
+# golden_attention_test.
 #
 # usage: tests/gpu/bundle.sh [BUILD_DIRECTORY] [DESTINATION]
 #
-# The build directory (default build/release) has kernels for its GPU: configure
-# it with -DCMAKE_CUDA_ARCHITECTURES=90 for Hopper alone. Destination: default .gpu,
-# which git ignores. Fails when the packed bundle is larger than 60 MiB.
+# The build directory (default build/release) must have kernels for the GPU:
+# configure it with -DCMAKE_CUDA_ARCHITECTURES=90 for Hopper only. DESTINATION
+# defaults to .gpu, which git ignores. Fails when the bundle is larger than 60 MiB.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -19,7 +20,7 @@ build=${1:-$root/build/release}
 destination=${2:-$root/.gpu}
 programs=(gpu_tests tributary tributary-coordinator tributary-server
   tributary-worker)
-# Tests that take a CUDA device where there is one; packed where they are built.
+# Tests that use a CUDA device if there is one; packed if they are built.
 for group in attention conv layers losses norm optimizers; do
   if [ -x "$build/bin/golden_${group}_test" ]; then
     programs+=("golden_${group}_test")
@@ -29,7 +30,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/bin" "$work/lib" "$destination"
 
-# Libraries of glibc and the compiler, and CUDA's, which must be the target's.
+# Libraries of glibc, the compiler and CUDA must be the target machine's.
 target='/(ld-linux[^/]*|lib(c|m|dl|rt|pthread|resolv|util|nsl|anl|stdc\+\+|gcc_s))\.so'
 target+='|lib(cuda|cudart|cublas|cublasLt|nccl|nvidia[^/]*)\.so'
 for program in "${programs[@]}"; do

@@ -9,7 +9,7 @@
 namespace tributary::testing {
 namespace {
 
-constexpr int64_t kQuads = int64_t{1} << 24;  // 256 MB each way
+constexpr int64_t kQuads = int64_t{1} << 24;  // 256 MB in each direction
 constexpr size_t kBytes = kQuads * sizeof(float4);
 constexpr int kRounds = 20;
 
@@ -18,8 +18,8 @@ __global__ void CopyKernel(int64_t n, const float4* from, float4* to) {
   for (; i < n; i += int64_t{gridDim.x} * blockDim.x) to[i] = from[i];
 }
 
-// GB/s of calls that move so many bytes, after one to warm up; 0 when the
-// device fails.
+// GB/s of a call that moves `bytes`, after a warm-up call; 0 when the device
+// fails.
 template <typename Call>
 double Rate(double bytes, Call call) {
   cudaEvent_t begin = nullptr, end = nullptr;
@@ -66,7 +66,7 @@ CopyCeilings MeasureCopyCeilings() {
       cudaMalloc(&to, kBytes) == cudaSuccess &&
       cudaMallocHost(&host, kBytes) == cudaSuccess) {
     cudaMemset(from, 0, kBytes);
-    // The runtime's copy or a kernel's, whichever is faster.
+    // The faster of the runtime's copy and a copy kernel.
     ceilings.on_device =
         std::max(Rate(2.0 * kBytes,
                       [&] { CopyKernel<<<1 << 16, 256>>>(kQuads, from, to); }),

@@ -68,7 +68,7 @@ class DeviceArray {
 using Floats = DeviceArray<float>;
 using Ids = DeviceArray<int64_t>;
 
-// The parts of the list, one file each.
+// Add the checks of one file to the list.
 void AddLayerChecks(std::vector<AgreementCheck>* checks);
 void AddModelChecks(std::vector<AgreementCheck>* checks);
 void AddLossChecks(std::vector<AgreementCheck>* checks);

@@ -15,8 +15,8 @@ std::string Wanted(const char* what, double wanted, double got) {
          std::to_string(got);
 }
 
-// One Ops computes, long enough that the other would be earlier without the
-// event; the other reads.
+// One Ops computes for so long that the other would finish first without the
+// event; the other reads the result.
 DeviceCheck CheckTwoStreams(Ops& ops) {
   DeviceCheck check{"two streams and an event", ""};
   const std::unique_ptr<Ops> beside = CreateOpsBeside(ops, &check.error);
@@ -40,13 +40,13 @@ DeviceCheck CheckTwoStreams(Ops& ops) {
     float last = 0;
     beside->CopyOut(&last, copy.data() + kFloats - 1, sizeof(last));
     check.error = Wanted("read behind the event", kSide * round, last);
-    // Before the next round writes what was read.
+    // Before the next round overwrites the array that was read.
     if (!beside->Synchronize().ok()) check.error = "the second Ops failed";
   }
   return check;
 }
 
-// Indices beyond 2^31 in elements, and beyond 2^33 in bytes.
+// Element indices beyond 2^31, and byte offsets beyond 2^33.
 DeviceCheck CheckLongArray(Ops& ops) {
   DeviceCheck check{"more than 2^31 elements", ""};
   constexpr int64_t kFloats = (int64_t{1} << 31) + 1027;
@@ -78,8 +78,8 @@ DeviceCheck CheckNoRoom(Ops& ops) {
   return check;
 }
 
-// Operands of bfloat16 for which there is no room: the product does nothing,
-// and whoever wants to send its result must be told.
+// No memory is available for the bfloat16 operands, so the product does
+// nothing. The caller that wants to send its result must get the error.
 DeviceCheck CheckFault() {
   DeviceCheck check{"a fault is kept until it is told", ""};
   const std::unique_ptr<Ops> ops =
@@ -111,7 +111,8 @@ std::vector<DeviceCheck> CheckDevice(Ops& ops) {
 std::vector<DeviceCheck> CheckLastingFault(Ops& ops) {
   DeviceCheck check{"CopyOut tells a lasting fault", ""};
   Floats x(ops, std::vector<float>(1024, 7.0f));
-  // A kernel that writes where nothing is: known once it has run.
+  // A kernel that writes to an invalid address; the error is known once it has
+  // run.
   ops.Fill(1024, 1.0f, reinterpret_cast<float*>(uintptr_t{1} << 12));
   std::vector<float> host(1024, 5.0f);
   ops.CopyOut(host.data(), x.data(), host.size() * sizeof(float));

@@ -9,18 +9,19 @@ class Ops;
 
 namespace tributary::testing {
 
-// Checks of the device by itself, without a CPU to compare with.
+// A check of the device alone, without comparison with the CPU.
 struct DeviceCheck {
   std::string name;
-  std::string error;  // empty: as it shall be
+  std::string error;  // empty: passed
 };
 
-// Two Ops on one device and the event between them; arrays of more than 2^31
-// elements; what a device says after a fault. The device is as before after it.
+// Checks two Ops on one device and the event between them, arrays of more than
+// 2^31 elements, and error reports after a fault. The device still works
+// afterwards.
 std::vector<DeviceCheck> CheckDevice(Ops& ops);
 
-// A fault of which a device does not recover: an address that is none. Whatever
-// the process asks of the device after it fails.
+// Checks a fault from which a device does not recover: an invalid address.
+// Every later call of the process on the device fails.
 std::vector<DeviceCheck> CheckLastingFault(Ops& ops);
 
 }  // namespace tributary::testing

@@ -7,7 +7,7 @@ std::vector<float> Zeros(int64_t n) {
   return std::vector<float>(static_cast<size_t>(n), 0.0f);
 }
 
-// Many ids in few rows, so that most repeat.
+// Many ids for few rows, so that most ids repeat.
 Outputs RunEmbedding(Ops& ops) {
   Outputs outputs;
   for (int64_t dim : {int64_t{1}, int64_t{16}, int64_t{300}}) {
@@ -32,7 +32,7 @@ Outputs RunEmbeddingBag(Ops& ops, bool mean, bool weighted) {
   Outputs outputs;
   for (int64_t dim : {int64_t{5}, int64_t{64}}) {
     const int64_t table_rows = 23;
-    // Bags of 0 to 6 ids, an empty one first and last.
+    // Bags of 0 to 6 ids; the first and the last are empty.
     std::vector<int64_t> offset_values = {0};
     for (int64_t size : {0, 3, 1, 6, 0, 2, 5, 0}) {
       offset_values.push_back(offset_values.back() + size);

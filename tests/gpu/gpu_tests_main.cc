@@ -1,5 +1,5 @@
-// Compares every operation on the CUDA device with the CPU's and measures the
-// key ones. Prints a table; exit code 1 when a check fails.
+// Compares every operation on the CUDA device with the CPU's, and measures the
+// key operations. Prints a table; exit code 1 when a check fails.
 #include <cstdio>
 #include <cstring>
 #include <limits>
@@ -61,7 +61,7 @@ bool ReadOptions(int argc, char** argv, Options* options) {
   return true;
 }
 
-// The table on the screen, and the same for a program to read.
+// The table on the screen, and in a file for programs.
 class Report {
  public:
   explicit Report(const std::string& tsv) {

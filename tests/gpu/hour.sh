@@ -1,21 +1,21 @@
 #!/bin/bash
-# An hour on a machine with one GPU, in six commands of less than ten minutes
-# each; every one ends with one table. Nothing is compiled there: it runs what
-# tests/gpu/bundle.sh has packed.
+# Tests a machine with one GPU within an hour, in six commands of less than ten
+# minutes each. Each ends with a table. Nothing is compiled: it runs the bundle of
+# tests/gpu/bundle.sh.
 #
 # usage: tests/gpu/hour.sh [--rehearse] k1|k2|k3|k4|k5|k6|all
 #
 #   k1  what the machine is; every kernel against the CPU; faults        ~3 min
 #   k2  compute-sanitizer: memory, races, uninitialised reads, barriers  ~9 min
-#   k3  kernels beside the device's ceilings; hardware counters (ncu)    ~6 min
-#   k4  whole models beside PyTorch, float32 and bfloat16                ~9 min
+#   k3  kernels compared with the device's limits; hardware counters     ~6 min
+#   k4  whole models compared with PyTorch, float32 and bfloat16         ~9 min
 #   k5  jobs with servers and all-reduce; kill -9; equal weights         ~9 min
 #   k6  two ranks of NCCL on one device                                  ~4 min
 #
-# --rehearse runs k4, k5 and k6 tiny, on the CPU and over Gloo, to try them out
-# without a device.
-# Environment: BUNDLE (default .gpu/bundle.tar.gz), OUT (a folder for what is to be
-# kept, at most one file a command), LIMIT (seconds of one command, default 570),
+# --rehearse runs k4, k5 and k6 with tiny jobs, on the CPU and over Gloo, to try
+# them without a device.
+# Environment: BUNDLE (default .gpu/bundle.tar.gz), OUT (a directory for results,
+# at most one file per command), LIMIT (seconds per command, default 570),
 # BUDGET (seconds of `all`, default 3300).
 set -uo pipefail
 
@@ -30,29 +30,29 @@ failed=0
 home=
 libraries=
 
-# ---- what all commands use
+# ---- shared functions
 
-# verdict NAME VALUE [ok|FAILED]: a line of the table at the end.
+# verdict NAME VALUE [ok|FAILED]: adds a line to the table at the end.
 verdict() {
   table+=("$(printf '%-44s %-46s %s' "$1" "$2" "${3:-}")")
   [ "${3:-}" != FAILED ] || failed=1
 }
 
-# check NAME VALUE TEST...: ok where the test succeeds.
+# check NAME VALUE TEST...: adds a line; ok if the test succeeds.
 check() {
   local name=$1 value=$2
   shift 2
   if "$@"; then verdict "$name" "$value" ok; else verdict "$name" "$value" FAILED; fi
 }
 
-# Our programs find their libraries, cuBLAS and NCCL; others don't see them.
+# Only our programs find their libraries, cuBLAS and NCCL.
 ours() {
   local program=$1
   shift
   LD_LIBRARY_PATH=$home/lib:$libraries "$home/bin/$program" "$@"
 }
 
-# left: seconds of this command that are left.
+# left: prints the seconds that this command has left.
 left() { echo $((limit - SECONDS > 1 ? limit - SECONDS : 1)); }
 
 unpack() {
@@ -65,7 +65,7 @@ unpack() {
   if [ ! -e "$home/commit" ]; then
     mkdir -p "$home" && tar -C "$home" -xzf "$bundle" || return 1
   fi
-  # Where pip and the toolkit put CUDA's libraries.
+  # The directories in which pip and the toolkit install CUDA's libraries.
   libraries=$({
     python3 - <<'PY' 2> /dev/null
 import glob, site, sys
@@ -77,7 +77,7 @@ PY
   } | awk '!seen[$0]++' | paste -sd:) || true
 }
 
-# Ends the command with a sentence where there is no device for it.
+# Ends the command with a message if there is no device for it.
 want_device() {
   local what=$1 said
   unpack "$what" || return 1
@@ -126,7 +126,7 @@ k1() {
     verdict "$library" "${at:-not found}"
   done
   verdict "nvcc, ncu, compute-sanitizer" "$(for t in nvcc ncu compute-sanitizer; do have $t && echo -n "$t " || echo -n "- "; done)"
-  # Loading all kernels at the start, cuBLAS's too, or each at its first launch.
+  # Loads all kernels (cuBLAS's too) at the start, or each at its first launch.
   for loading in LAZY EAGER; do
     local started=${EPOCHREALTIME/./}
     CUDA_MODULE_LOADING=$loading ours gpu_tests --checks --filter relu > /dev/null
@@ -161,7 +161,7 @@ k2() {
     return 0
   fi
   local tool share filter log
-  while read -r tool share filter; do  # share: of the time, in percent
+  while read -r tool share filter; do  # share: percent of the time
     log=$work/$tool.log
     timeout $((limit * share / 100)) env LD_LIBRARY_PATH="$home/lib:$libraries" \
       compute-sanitizer --tool "$tool" --error-exitcode 9 \
@@ -245,7 +245,7 @@ case $command in
     words=()
     if $rehearse; then words=(--rehearse); fi
     status=0
-    for command in k1 k4 k5 k6 k2 k3; do  # the most telling first
+    for command in k1 k4 k5 k6 k2 k3; do  # the most informative first
       if [ $SECONDS -gt $((budget - 60)) ]; then
         echo "$command: left out, the budget of $budget s is spent"
         continue

@@ -1,9 +1,9 @@
-# The parts of hour.sh, which sources this, that run whole jobs.
+# Sourced by hour.sh: its commands that run whole jobs.
 # shellcheck shell=bash disable=SC2154
 
 # ---- k5: jobs from end to end
 
-# train RUN [WORDS...]: a job of the small model; its directory.
+# train RUN [WORDS...]: runs a job with the small model in its own directory.
 train() {
   local run=$1 begin=${EPOCHREALTIME/./}
   shift
@@ -16,7 +16,7 @@ train() {
   return $status
 }
 
-# told RUN KEY: of its summary.
+# told RUN KEY: prints a value of its summary.
 told() {
   python3 -c 'import json, sys
 value = json.load(open(sys.argv[1] + "/summary.json"))
@@ -81,8 +81,8 @@ YAML
   keep "$work/k5.text" k5.log
 }
 
-# A worker on the GPU is lost in the middle of a push. One on the CPU goes on,
-# which computes with other bits.
+# A worker on the GPU is lost in the middle of a push. A worker on the CPU, which
+# computes other bits, takes its place.
 k5_other_device() {
   local address
   group_start other_device --set cluster.servers=1 --set cluster.workers=1 || return
@@ -106,7 +106,7 @@ k5_other_device() {
 
 # ---- k6: two ranks of NCCL on one device
 
-# group_start RUN WORDS...: a coordinator of the job; its address and pid.
+# group_start RUN WORDS...: starts a coordinator; sets its address and pid.
 group_start() {
   local run=$1
   shift
@@ -123,8 +123,8 @@ group_start() {
   return 1
 }
 
-# NCCL takes ranks with host names of their own for ranks of two machines, and so
-# lets them share a device. Speeds mean nothing here.
+# Ranks with different host names count as ranks of two machines, so NCCL lets them
+# share a device. The speeds are meaningless here.
 nccl_group() {
   local run=$1
   shift
@@ -159,7 +159,7 @@ YAML
   nccl_group sharded --set strategy.all_reduce.backend=$backend --set strategy.all_reduce.sharded=true
   nccl_group pipeline --set strategy.all_reduce.backend=$backend --set strategy.pipeline_parallel.stages=2 --set strategy.pipeline_parallel.micro_batches=4 --set strategy.pipeline_parallel.backend=$backend
   nccl_group tensor --set strategy.all_reduce.backend=$backend --set strategy.tensor_parallel.ranks=2 --set strategy.tensor_parallel.backend=$backend
-  # One dies within a step: the other says so, and does not wait for ever.
+  # One rank dies within a step; the other must report it and not wait for ever.
   if group_start lost --set strategy.all_reduce.backend=$backend --set cluster.on_worker_loss=fail; then
     local begin=$SECONDS
     NCCL_HOSTID=a NCCL_SOCKET_IFNAME=lo timeout 100 env LD_LIBRARY_PATH="$home/lib:$libraries" \

@@ -9,9 +9,9 @@ std::vector<float> Zeros(int64_t n) {
   return std::vector<float>(static_cast<size_t>(n), 0.0f);
 }
 
-// A batch of a ResNet's image has far more columns than a tile of the device
-// (kernels/convolution_tiles.h): whole samples in each tile and some left over,
-// and samples that are larger than a tile.
+// A batch of ResNet images has far more columns than a tile of the device
+// (kernels/convolution_tiles.h). Covers several whole samples per tile with a
+// rest, and samples larger than a tile.
 Outputs RunConvolutionTiles(Ops& ops) {
   Outputs outputs;
   for (const auto& [side, rows] : {std::pair<int64_t, int64_t>{112, 11},
@@ -37,7 +37,7 @@ Outputs RunConvolutionTiles(Ops& ops) {
   return outputs;
 }
 
-// A head of GPT-2: 1024 positions of 64.
+// The shape of a GPT-2 head: 1024 positions of 64.
 Outputs RunLongAttention(Ops& ops) {
   AttentionShape s{1, 2, 1024, 1024, 64, /*causal=*/true};
   s.scale = 0.125f;
@@ -72,7 +72,7 @@ Outputs RunWideCrossEntropy(Ops& ops) {
   return {loss.Download(), logits.Download()};
 }
 
-// As many ids as a batch of GPT-2 has, most of them several times.
+// As many ids as a batch of GPT-2 has, most of them repeated.
 Outputs RunManyIds(Ops& ops) {
   const int64_t count = 8192, dim = 96, tokens = 3000;
   Floats dy(ops, Numbers(count * dim, 1)), table(ops, Zeros(tokens * dim));
@@ -81,7 +81,7 @@ Outputs RunManyIds(Ops& ops) {
   return {table.Download()};
 }
 
-// The matrices of one layer, with an odd extent among them.
+// The matrices of one layer, one of them with an odd extent.
 Outputs RunWideProducts(Ops& ops) {
   const int64_t m = 256, n = 5025, k = 768;
   Floats a(ops, Numbers(m * k, 1)), b(ops, Numbers(n * k, 2));

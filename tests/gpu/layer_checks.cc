@@ -10,14 +10,14 @@ struct Matrix {
   int64_t cols;
 };
 
-// Short, odd, as long as a warp, long; one row and many.
+// Short, odd, as long as a warp, and long; one row and many rows.
 constexpr Matrix kShapes[] = {{1, 1}, {3, 5}, {7, 32}, {130, 10}, {9, 1037}};
 
 std::vector<float> Zeros(int64_t n) {
   return std::vector<float>(static_cast<size_t>(n), 0.0f);
 }
 
-// Several MB and an odd number of bytes, so that copies go in chunks.
+// Several MB and an odd number of bytes, so that copies are split into chunks.
 Outputs RunCopies(Ops& ops) {
   const int64_t n = (5 << 20) / 4 + 3;
   Floats big(ops, Numbers(n, 1));
@@ -71,8 +71,9 @@ Outputs RunColumnSum(Ops& ops) {
   return outputs;
 }
 
-// Up to 12 on both sides: past where every activation saturates. The middle
-// length does not divide by 4, and a shifted start spoils the alignment.
+// Inputs up to 12 in both directions, beyond the saturation of every
+// activation. The middle length is not a multiple of 4, and a shifted start is
+// not aligned.
 Outputs RunActivation(Ops& ops, ActivationKind kind) {
   Outputs outputs;
   for (int64_t n : {int64_t{0}, int64_t{1}, int64_t{1027}, int64_t{70000}}) {
@@ -103,7 +104,7 @@ Outputs RunDropout(Ops& ops) {
       outputs.push_back(y.Download());
     }
   }
-  // Runs of 7 columns out of every 20, from the third on.
+  // Runs of 7 columns out of every 20, starting at the third.
   key.first_column = 3;
   key.run = 7;
   key.run_stride = 20;
@@ -128,8 +129,8 @@ Outputs RunSoftmax(Ops& ops) {
   return outputs;
 }
 
-// Outputs of each row; the gradients of gamma and beta, whose sums over rows
-// have no fixed order, are a check of their own.
+// The outputs of each row. The gradients of gamma and beta are a separate
+// check, because their sums over rows have no fixed order.
 Outputs RunLayerNorm(Ops& ops, bool parameters) {
   Outputs rows, sums;
   for (const Matrix& s : kShapes) {
@@ -163,7 +164,7 @@ void AddLayerChecks(std::vector<AgreementCheck>* checks) {
     for (const bool b : {false, true}) {
       const std::string name =
           std::string("gemm ") + (a ? "T" : "N") + (b ? "T" : "N");
-      // TF32 would be 300 times over this.
+      // TF32 would exceed this 300 times.
       checks->push_back({name, 3e-6,
                          [a, b](Ops& ops) { return RunGemm(ops, a, b); },
                          /*products=*/true});

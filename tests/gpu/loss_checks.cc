@@ -9,7 +9,7 @@ std::vector<float> Zeros(int64_t n) {
   return std::vector<float>(static_cast<size_t>(n), 0.0f);
 }
 
-// Labels in range but for one ignored row and one out of range.
+// Labels in range, except one ignored row and one label out of range.
 std::vector<int64_t> Labels(int64_t rows, int64_t classes) {
   std::vector<int64_t> labels = Integers(rows, classes, 1);
   if (rows > 4) {
@@ -19,7 +19,8 @@ std::vector<int64_t> Labels(int64_t rows, int64_t classes) {
   return labels;
 }
 
-// Losses, whose logarithm is the library's, and the rest apart.
+// Returns the losses, whose logarithm comes from the library, or the other
+// outputs.
 Outputs RunCrossEntropy(Ops& ops, bool losses) {
   Outputs loss_outputs, others;
   for (int64_t classes : {int64_t{1}, int64_t{10}, int64_t{1000}}) {
@@ -37,7 +38,7 @@ Outputs RunCrossEntropy(Ops& ops, bool losses) {
       ops.CrossEntropy(rows, classes, logits.data(), labels.data(), options,
                        0.25f, loss.data(), weight.data(), nullptr);
       loss_outputs.push_back(loss.Download());
-      // In place, and without the row weights.
+      // In place, and without row weights.
       ops.CrossEntropy(rows, classes, logits.data(), labels.data(), options,
                        0.25f, loss.data(), nullptr, logits.data());
       loss_outputs.push_back(loss.Download());
@@ -48,7 +49,7 @@ Outputs RunCrossEntropy(Ops& ops, bool losses) {
   return losses ? loss_outputs : others;
 }
 
-// Classes over three ranks of uneven size, on one device.
+// Classes split over three ranks unevenly, on one device.
 Outputs RunCutCrossEntropy(Ops& ops, bool losses) {
   Outputs loss_outputs, others;
   const int64_t rows = 70, total = 103;

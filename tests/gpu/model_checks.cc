@@ -13,7 +13,7 @@ std::vector<float> Zeros(int64_t n) {
 }
 
 // Plain; a stride that leaves rows over; dilated groups with wide padding; a
-// window as large as the plane; enough pixels for several tiles on the CPU.
+// window as large as the image; enough pixels for several tiles on the CPU.
 std::vector<Convolution> Convolutions() {
   return {
       {1, 4, 1, {8, 8, 3, 3, 1, 1, 1, 1, 1, 1}},
@@ -37,7 +37,7 @@ Outputs RunConvolution(Ops& ops) {
       Floats dw(ops, Numbers(c.out_channels * c.filter_size(), 6));
       Floats db(ops, Numbers(c.out_channels, 7));
       Floats scratch(ops, Zeros(ops.ConvolutionScratch(c, rows)));
-      const bool first = rows == 1;  // without a bias; overwriting
+      const bool first = rows == 1;  // no bias; overwrites dw
       ops.Convolve(c, rows, x.data(), w.data(), first ? nullptr : b.data(),
                    y.data(), scratch.data());
       ops.ConvolveBackward(c, rows, x.data(), w.data(), dy.data(), dx.data(),
@@ -66,8 +66,8 @@ Outputs RunChannelSum(Ops& ops) {
   return outputs;
 }
 
-// One value; features fewer and more than a warp, rows that leave some over;
-// small and large images. Sums have one order, so that all bits agree.
+// One value; fewer and more features than a warp, with a remainder of rows;
+// small and large images. Sums have a fixed order, so all bits agree.
 Outputs RunBatchNorm(Ops& ops) {
   Outputs outputs;
   for (const BatchNormShape& s :
@@ -112,7 +112,7 @@ std::vector<Window> Pools() {
           {5, 6, 5, 6, 5, 6, 0, 0, 1, 1}};
 }
 
-// Few values, so that there are ties.
+// Few different values, so that ties occur.
 Outputs RunMaxPool(Ops& ops) {
   Outputs outputs;
   const int64_t planes = 6;
@@ -160,7 +160,7 @@ struct AttentionCase {
 };
 
 // One query; heads shorter and longer than a warp; fewer queries than keys;
-// padded keys; more queries than stand in the CPU's memory at a time.
+// padded keys; more queries than the CPU processes at a time.
 Outputs RunAttention(Ops& ops) {
   Outputs outputs;
   for (const AttentionCase& a : {AttentionCase{1, 1, 1, 1, 3, true, false},
@@ -175,7 +175,7 @@ Outputs RunAttention(Ops& ops) {
     s.query = s.out = {a.queries * width, width, a.dim};
     s.key = {a.keys * width, width, a.dim};
     std::vector<int64_t> lengths = Integers(a.batch, a.keys, 9);
-    // With one key alone the scores have no gradient but rounding.
+    // With a single key the scores' gradient would be pure rounding error.
     for (int64_t& length : lengths) length = std::max(length, a.keys / 2);
     Ids key_lengths(ops, lengths);
     if (a.lengths) s.key_lengths = key_lengths.data();
@@ -203,16 +203,16 @@ Outputs RunAttention(Ops& ops) {
   return outputs;
 }
 
-// A query of which nothing is a number, one that sees a key of that kind, and
-// others beside them: a NaN stays where it is seen and goes nowhere else.
+// A query of NaNs, a query that sees a key of NaNs, and others beside them:
+// NaNs must appear exactly in the outputs that see them.
 Outputs RunAttentionOfNans(Ops& ops) {
   AttentionShape s{1, 2, 40, 40, 7, /*causal=*/true};
   s.scale = 0.3f;
   s.query = s.key = s.out = {40 * 14, 14, 7};
   std::vector<float> queries = Numbers(40 * 14, 1), keys = Numbers(40 * 14, 2);
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-  for (int d = 0; d < 7; ++d) queries[3 * 14 + d] = kNan;  // of the first head
-  for (int d = 7; d < 14; ++d) keys[36 * 14 + d] = kNan;   // of the second
+  for (int d = 0; d < 7; ++d) queries[3 * 14 + d] = kNan;  // in the first head
+  for (int d = 7; d < 14; ++d) keys[36 * 14 + d] = kNan;   // in the second
   Floats q(ops, queries), k(ops, keys), v(ops, Numbers(40 * 14, 3));
   Floats y(ops, Zeros(40 * 14)), log_sum(ops, Zeros(s.rows()));
   Floats scratch(ops, Zeros(ops.AttentionScratch(s)));
@@ -247,7 +247,7 @@ Outputs RunToIds(Ops& ops) {
   return outputs;
 }
 
-// Columns of a wider matrix, and back into another.
+// Copies columns of a wider matrix into another matrix.
 Outputs RunCopyMatrix(Ops& ops) {
   Floats x(ops, Numbers(9 * 37, 1)), y(ops, Numbers(9 * 50, 2));
   ops.CopyMatrix(9, 13, x.data() + 5, 37, y.data() + 11, 50);

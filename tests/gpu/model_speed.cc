@@ -1,5 +1,5 @@
-// What else a step of a model does, in the shapes of GPT-2 small with 8 samples
-// of 1024 positions and of a ResNet's first stage.
+// The other operations of a model's step, with the shapes of GPT-2 small (8
+// samples of 1024 positions) and of a ResNet's first stage.
 #include "kernels/ops.h"
 #include "tests/gpu/check_arrays.h"
 #include "tests/gpu/speed.h"
@@ -14,7 +14,7 @@ class Streams {
   Streams(Ops& ops, double ceiling, std::vector<Speed>* speeds)
       : ops_(ops), ceiling_(ceiling), speeds_(*speeds) {}
 
-  // floats: how many must be read and written at least.
+  // floats: the minimum number that must be read and written.
   void Add(const char* name, double floats, const std::function<void()>& call) {
     speeds_.push_back(
         {name, "GB/s",

@@ -39,10 +39,10 @@ std::unique_ptr<NcclComm> ConnectOneRank(NcclApi* api, std::string* error,
   return comm;
 }
 
-// A call that is not done at the first look, then a kernel: the look is no
-// fault of the kernel's. An empty string, or what is wrong.
+// A call that is not complete at the first poll, followed by a kernel: polling
+// must not leave an error for the kernel. Returns an error, or an empty string.
 std::string CheckKernelAfterCall(Ops& ops, NcclApi* api) {
-  int looks = 0;  // that came too early
+  int looks = 0;  // polls before completion
   std::string error;
   const std::unique_ptr<NcclComm> comm =
       ConnectOneRank(api, &error, [&looks] { ++looks; });
@@ -71,8 +71,8 @@ std::vector<DeviceCheck> CheckNccl(Ops& ops, std::string* why_not) {
 
   const std::vector<float> numbers = Numbers(kFloats, 1);
   const std::vector<double> expected(numbers.begin(), numbers.end());
-  // Among one rank every operation leaves, or gives, what it was given. What
-  // Ops does before, on its own stream, comes first: without waiting.
+  // With one rank every operation keeps or copies its input. Work that Ops has
+  // queued on its own stream comes first, without a wait.
   const auto check = [&](const char* name,
                          const std::function<NcclOutcome(float*, float*)>& run,
                          bool copies) {
@@ -117,7 +117,7 @@ std::vector<DeviceCheck> CheckNccl(Ops& ops, std::string* why_not) {
   checks.push_back(
       {"nccl, then a kernel", CheckKernelAfterCall(ops, api.get())});
 
-  // What is aborted in mid-life leaves a device that goes on.
+  // Aborting a communicator leaves a working device.
   std::string again;
   std::unique_ptr<NcclComm> other = ConnectOneRank(api.get(), &again);
   if (other != nullptr) other->Abort();
@@ -138,7 +138,7 @@ void AddNccl(Ops& ops, const SpeedArrays& a, double ceiling,
   const double copy = SecondsPerCall(ops, [&] {
     ok = comm->AllToAll(a[0], a[1], SpeedArrays::kFloats).ok() && ok;
   });
-  // In place among one rank nothing moves: what is left is the call itself.
+  // With one rank, in place, no data moves: this measures the call itself.
   const double call =
       SecondsPerCall(ops, [&] { ok = comm->AllReduce(a[0], 1024).ok() && ok; });
   if (!ok) return;

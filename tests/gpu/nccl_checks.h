@@ -11,8 +11,8 @@ class Ops;
 
 namespace tributary::testing {
 
-// Every operation of NCCL among one rank on the device of `ops`: connected,
-// used and closed. Empty, and why, where there is no NCCL.
+// Connects one rank on the device of `ops`, runs every NCCL operation and
+// closes it. Empty, with the reason in `why_not`, when there is no NCCL.
 std::vector<DeviceCheck> CheckNccl(Ops& ops, std::string* why_not);
 
 }  // namespace tributary::testing

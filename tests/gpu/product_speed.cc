@@ -7,7 +7,7 @@
 namespace tributary::testing {
 namespace {
 
-// Floating-point operations over time, in units of 1e12.
+// Floating-point operations per second, in units of 1e12.
 double Rate(Ops& ops, double operations, const std::function<void()>& call) {
   return operations / SecondsPerCall(ops, call) * 1e-12;
 }
@@ -18,7 +18,7 @@ double GemmRate(Ops& ops, const SpeedArrays& a, int64_t m, int64_t n,
               [&] { ops.Gemm(false, true, m, n, k, 1, a[0], a[1], 0, a[2]); });
 }
 
-// 3 x 3 over 64 channels of 56 x 56, as a ResNet's first blocks.
+// 3 x 3 over 64 channels of 56 x 56, as in a ResNet's first blocks.
 void AddConvolution(Ops& ops, const SpeedArrays& a,
                     const std::string& precision, double ceiling,
                     std::vector<Speed>* speeds) {
@@ -46,7 +46,7 @@ void AddConvolution(Ops& ops, const SpeedArrays& a,
   ops.Free(scratch);
 }
 
-// 16 heads of 64 over 1024 positions, each seeing all.
+// 16 heads of 64 over 1024 positions, without a causal mask.
 void AddAttention(Ops& ops, const SpeedArrays& a, const std::string& precision,
                   double ceiling, std::vector<Speed>* speeds) {
   AttentionShape s;
@@ -62,7 +62,8 @@ void AddAttention(Ops& ops, const SpeedArrays& a, const std::string& precision,
   float *const q = a[0], *const k = q + n, *const v = k + n, *const dy = v + n;
   float *const dq = a[1], *const dk = dq + n, *const dv = dk + n;
   float *const y = a[2], *const log_sum = a[3], *const scratch = a[4];
-  // A product of queries and keys, and one with values; backward has five.
+  // Forward has two products, queries by keys and scores by values; backward
+  // has five.
   const double product = 2.0 * static_cast<double>(s.rows()) * s.keys * s.dim;
   speeds->push_back(
       {"attention, 1024 positions" + precision, "TFLOP/s",
@@ -82,7 +83,7 @@ void AddAttention(Ops& ops, const SpeedArrays& a, const std::string& precision,
 
 void AddProducts(Ops& ops, const SpeedArrays& a, const std::string& precision,
                  std::vector<Speed>* speeds) {
-  // The ceiling is what cuBLAS makes of large matrices.
+  // The ceiling is the rate of cuBLAS for large matrices.
   const double ceiling = GemmRate(ops, a, 8192, 8192, 8192);
   for (const auto& [name, m, n, k] :
        {std::tuple<std::string, int64_t, int64_t, int64_t>{

@@ -1,9 +1,9 @@
 #!/bin/bash
-# Builds the kernels and their agreement checks and runs them on this machine's
-# CUDA device; NCCL, where it stands, among one rank. Ends with a table of speeds
-# beside the device's own ceilings. Needs CUDA, CMake and a C++20 compiler, no
-# network and no other package. Says "skipped: no device" and succeeds where there
-# is none.
+# Builds the kernels and their agreement checks and runs them on this machine's CUDA
+# device; also NCCL with one rank, if it is installed. Ends with a table of speeds
+# and the device's own limits. Needs CUDA, CMake and a C++20 compiler, no network
+# and no other package. Prints "skipped: no device" and succeeds if there is no
+# device.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)

@@ -12,12 +12,12 @@ namespace {
 constexpr int kRounds = 20;
 constexpr int64_t kFloats = SpeedArrays::kFloats;
 
-// Operations that memory bounds: bytes read and written over time.
+// Measures memory-bound operations: bytes read and written per second.
 class Streams {
  public:
   Streams(Ops& ops, std::vector<Speed>* speeds) : ops_(ops), speeds_(*speeds) {}
 
-  // arrays: that many of n floats pass.
+  // arrays: how many arrays of n floats are read or written.
   void Add(const char* name, double ceiling, double arrays, int64_t n,
            const std::function<void()>& call) {
     const double bytes = arrays * static_cast<double>(n) * sizeof(float);
@@ -111,7 +111,7 @@ double SecondsPerCall(Ops& ops, const std::function<void()>& call) {
 }
 
 SpeedArrays::SpeedArrays(Ops& ops) : ops_(ops) {
-  // Zeros and ones take less power than numbers, and run faster for it.
+  // Arrays of zeros or ones take less power than random numbers and run faster.
   const std::vector<float> numbers = Numbers(kFloats, 1);
   for (float*& a : arrays_) {
     a = static_cast<float*>(ops.Allocate(kFloats * sizeof(float)));

@@ -11,17 +11,17 @@ class Ops;
 
 namespace tributary::testing {
 
-// How fast a key operation ran beside what the device can do at most, measured
-// in the same run.
+// The speed of a key operation, and the device's maximum measured in the same
+// run.
 struct Speed {
   std::string name;
   std::string unit;  // GB/s, TFLOP/s, us
   double achieved;
-  double ceiling;  // 0: none
+  double ceiling;  // 0: unknown
 };
 
-// In GB/s, 0 without CUDA: what a large copy on the device reads and writes
-// together, what one from pinned host memory and one to it move.
+// Copy rates in GB/s; 0 without CUDA. On the device, reads and writes both
+// count; copies to and from the host use pinned memory.
 struct CopyCeilings {
   double on_device = 0;
   double to_device = 0;
@@ -29,14 +29,15 @@ struct CopyCeilings {
 };
 CopyCeilings MeasureCopyCeilings();
 
-// Seconds from where `ops` stands to where it stands after `calls`, by its own
-// clock; below 0 where a device has none or fails. The host's clock then does.
+// Time that `calls` take on the stream of `ops`, by the device's clock;
+// negative when the device has no clock or fails. Then the host's clock is
+// used.
 double SecondsOnDevice(Ops& ops, const std::function<void()>& calls);
 
 // Large arrays of numbers in [-1, 1) on a device, freed together.
 class SpeedArrays {
  public:
-  static constexpr int64_t kFloats = int64_t{1} << 26;  // 256 MB an array
+  static constexpr int64_t kFloats = int64_t{1} << 26;  // 256 MB per array
   static constexpr int kArrays = 6;
 
   explicit SpeedArrays(Ops& ops);
@@ -53,17 +54,17 @@ class SpeedArrays {
   bool complete_ = true;
 };
 
-// Seconds a call, after one to warm up, by the device's clock where it has one;
-// very many when the device fails.
+// Seconds per call after a warm-up call, by the device's clock if it has one;
+// very large when the device fails.
 double SecondsPerCall(Ops& ops, const std::function<void()>& call);
 
-// Measures the key operations on large arrays; `rounding`, if there, is the
-// same device's with bfloat16 operands. Empty when memory is short.
+// Measures the key operations on large arrays. `rounding`, if not null, is the
+// same device with bfloat16 operands. Empty when memory is insufficient.
 std::vector<Speed> MeasureSpeeds(Ops& ops, Ops* rounding);
 
-// The parts of that list: matrix products, convolutions, attention; what else a
-// step of a model does, in GPT-2's and ResNet's shapes; and what one rank alone
-// does over NCCL.
+// Parts of that list: matrix products, convolutions and attention; the other
+// operations of a model's step, with the shapes of GPT-2 and ResNet; and NCCL
+// with one rank.
 void AddProducts(Ops& ops, const SpeedArrays& a, const std::string& precision,
                  std::vector<Speed>* speeds);
 void AddModelSpeeds(Ops& ops, const SpeedArrays& a, double ceiling,

@@ -12,7 +12,7 @@ std::vector<float> Zeros(int64_t n) {
   return std::vector<float>(static_cast<size_t>(n), 0.0f);
 }
 
-// More parts than one launch takes, too; a shifted start spoils alignment.
+// Includes more parts than one launch takes; a shifted start is not aligned.
 Outputs RunWeightedSum(Ops& ops) {
   Outputs outputs;
   for (int count : {1, 2, 3, 5, 8, 130}) {
@@ -35,7 +35,7 @@ Outputs RunWeightedSum(Ops& ops) {
   return outputs;
 }
 
-// Three steps from given states, the middle one clipped.
+// Three steps from given states; the middle one is clipped.
 Outputs RunOptimizer(Ops& ops, const OptimizerOptions& options) {
   Outputs outputs;
   const Optimizer optimizer(options);

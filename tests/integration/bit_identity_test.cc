@@ -1,5 +1,5 @@
 // Promise 1 of docs/consistency.md over real gRPC: the weights after a step do
-// not depend on timing, arrival order, number of servers or repetition.
+// not depend on timing, arrival order, number of servers or repeated messages.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -41,7 +41,7 @@ Cluster::Options MakeOptions(const Case& c, int servers, int workers) {
 }
 
 uint64_t UnevenSamples(uint32_t rank, int64_t step) {
-  return (rank + 2 * static_cast<uint64_t>(step)) % 5;  // 0 now and then
+  return (rank + 2 * static_cast<uint64_t>(step)) % 5;  // 0 for some steps
 }
 
 class BitIdentityTest : public ::testing::TestWithParam<Case> {};
@@ -82,7 +82,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"lamb_clipped", Make(Kind::kLamb), 0.5}),
     [](const auto& info) { return info.param.name; });
 
-// Sum of ones: with rate 1 and gradient -1 every weight counts the steps.
+// A counter: with rate 1 and gradient -1, every weight counts the steps.
 TEST(SumOfOnesTest, EveryStepCountsOnceThoughEveryMessageIsRepeated) {
   Cluster::Options options;
   options.parameters = {{"w", {5000}}};

@@ -1,6 +1,6 @@
 // The golden trainings train_cnn, train_resnet and train_gpt (PyTorch, float64)
-// through `tributary train`: real processes on the loopback, two servers or
-// none. The models come from presets where a preset makes them.
+// through `tributary train`: real processes on the loopback, with two servers
+// or none. The models are presets where a preset describes them.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -26,19 +26,19 @@ namespace {
 using testing::GoldenCase;
 using testing::ReadGoldenGroup;
 
-// A parameter and its golden name.
+// A parameter and its name in the golden files.
 struct Named {
   std::string golden;
   ParameterSpec spec;
 };
 
 struct Model {
-  std::string group;  // golden
+  std::string group;  // golden group
   std::string id;     // case
-  std::string yaml;   // of `model:`, indented by two
+  std::string yaml;   // value of `model:`, indented by two
   std::vector<Named> parameters;
-  std::string data;      // of `data.train`
-  std::string training;  // of `training:` besides steps and loss, indented
+  std::string data;      // value of `data.train`
+  std::string training;  // of `training:`, without steps and loss, indented
   int batch = 0;
 };
 
@@ -75,8 +75,8 @@ Model Cnn() {
   return m;
 }
 
-// Running averages are among the tensors. The case says which samples were
-// normalized together: all of a step, or those of each of two ranks or
+// Running averages are among the tensors. The case defines which samples are
+// normalized together: all samples of a step, or those of each of two ranks or
 // micro-batches.
 Model Resnet(const std::string& id, const std::string& training = "") {
   Model m;
@@ -201,8 +201,9 @@ class GoldenModelsTest : public ::testing::TestWithParam<Run> {
                       golden_.Tensor("label").Integers());
   }
 
-  // The samples one behind the other, each with its last target; then every
-  // token once, so that the vocabulary has them all and an id is its byte.
+  // Writes the samples one after the other, each with its last target. Then
+  // every token once, so that the vocabulary is complete and each id is its
+  // byte.
   void WriteText() {
     const std::vector<int64_t> ids = golden_.Tensor("idx").Integers();
     const std::vector<int64_t> targets = golden_.Tensor("target").Integers();
@@ -287,8 +288,8 @@ TEST_P(GoldenModelsTest, LossesAndWeightsAreThoseOfPytorch) {
     const std::string name = "final." + model_.parameters[i].golden;
     std::vector<float> got = (*weights)[i];
     if (absl::EndsWith(name, "attn.b_in")) {
-      // The gradient of a key's bias is 0 but for rounding, which AdamW turns
-      // into steps; the group leaves it out.
+      // The gradient of a key's bias is 0 except for rounding, which AdamW
+      // turns into steps; the group leaves it out.
       const std::vector<float> expected = golden_.Tensor(name).Floats();
       std::copy_n(expected.begin() + 32, 32, got.begin() + 32);
     }
@@ -304,8 +305,8 @@ TEST_P(GoldenModelsTest, LossesAndWeightsAreThoseOfPytorch) {
   EXPECT_LE(worst, 1.0);
 }
 
-// Which samples are normalized together is the strategy's choice, so each has
-// the case that is its own.
+// The strategy determines which samples are normalized together, so each
+// strategy has its own case.
 std::vector<Run> ResnetRuns() {
   std::vector<Run> runs = {{ResnetWhole, "resnet_1", 1},
                            {ResnetAccumulated, "resnet_accumulated", 1},
@@ -328,7 +329,7 @@ std::vector<Run> AllRuns() {
                            {GptA, "gpt_a_1", 1}, {GptA, "gpt_a_2", 2},
                            {GptB, "gpt_b_1", 1}, {GptB, "gpt_b_2", 2}};
   for (const testing::Strategy& strategy : testing::CollectiveStrategies()) {
-    for (Run run : {runs[1], runs[3], runs[5]}) {  // of two workers
+    for (Run run : {runs[1], runs[3], runs[5]}) {  // with two workers
       run.label += absl::StrCat("_", strategy.label);
       run.strategy = strategy;
       runs.push_back(run);

@@ -1,5 +1,5 @@
-// Trainings with known outcome (PyTorch, float64) through `tributary train`:
-// real processes on the loopback, two servers or none.
+// Trainings with known results (PyTorch, float64) through `tributary train`:
+// real processes on the loopback, with two servers or none.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -31,12 +31,12 @@ constexpr int64_t kRows = 1600;
 struct Training {
   std::string label;
   std::string golden;     // case
-  std::string prefix;     // of its expectations: "" or "workers2."
+  std::string prefix;     // of its expected values: "" or "workers2."
   std::string optimizer;  // YAML
   int workers = 1;
   int global_batch = 32;
   int accumulation = 1;
-  std::string extra = "";  // more of the training block
+  std::string extra = "";  // further lines of the training block
   testing::Strategy strategy = testing::ParameterServerStrategy();
 
   friend void PrintTo(const Training& t, std::ostream* out) { *out << t.label; }
@@ -72,8 +72,8 @@ std::vector<Training> AllRuns() {
     runs.push_back(
         {absl::StrCat("adam_", workers), "adam", prefix, adam, workers});
   }
-  // The others' expectations are those of one worker: the same in exact
-  // arithmetic, and within their tolerances here.
+  // Cases without own expectations for several workers use those of one worker:
+  // equal in exact arithmetic, and within the tolerances here.
   const size_t single = 6;
   for (size_t i = 0; i < single; ++i) {
     for (int workers : {2, 4}) {
@@ -94,7 +94,8 @@ std::vector<Training> AllRuns() {
   }
   const std::set<std::string> kCutToo = {"sgd", "adam", "accumulate2",
                                          "adamw_clip_warmcos"};
-  // As many replicas as there are workers elsewhere, each of several workers.
+  // As many replicas as the other strategies have workers, each on several
+  // workers.
   for (const testing::Strategy& strategy : testing::ModelParallelStrategies()) {
     for (Training run : served) {
       if (run.workers > 2 || kCutToo.count(run.golden) == 0) continue;
@@ -123,7 +124,7 @@ class GoldenTrainingTest : public ::testing::TestWithParam<Training> {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  // The samples in the order in which the training takes them.
+  // Writes the samples in the order in which training uses them.
   void WriteData() {
     const std::vector<double> data = Shared().Tensor("data").Doubles();
     const std::vector<int64_t> labels = Shared().Tensor("label").Integers();

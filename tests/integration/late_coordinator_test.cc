@@ -1,6 +1,6 @@
-// A member that is there before its coordinator. In processes of their own:
-// gRPC works on a connection while any thread of the process waits, and a
-// coordinator's threads always do.
+// A member that starts before its coordinator. They must be separate processes:
+// gRPC makes progress on a connection while any thread of the process waits,
+// and a coordinator's threads always wait.
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -25,7 +25,7 @@ data:
 training: {steps: 5, loss: mse, optimizer: {sgd: {learning_rate: 0.1}}}
 )";
 
-// A port of the loopback that nobody listens on.
+// A loopback port without a listener.
 std::string FreeAddress() {
   const UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in to{};
@@ -38,9 +38,9 @@ std::string FreeAddress() {
   return absl::StrCat("127.0.0.1:", ntohs(to.sin_port));
 }
 
-// A second passes whenever a client asks for the time, which it does when a
-// call begins, before each attempt and after it. Once the first attempt has
-// failed the coordinator comes up.
+// Advances by a second whenever a client reads the time: at the start of a
+// call, before each attempt and after it. Starts the coordinator after the
+// first attempt has failed.
 class LateClock final : public Clock {
  public:
   LateClock(std::string address, std::string folder)
@@ -67,7 +67,7 @@ class LateClock final : public Clock {
 
 class LateCoordinatorTest : public testing::TemporaryFolderTest {};
 
-// Pauses double from 50 ms, so ten attempts take some four seconds.
+// The back-off doubles from 50 ms, so ten attempts take about four seconds.
 TEST_F(LateCoordinatorTest, IsFoundWithinTenAttempts) {
   Write("job.yaml", kJob);
   const std::string address = FreeAddress();

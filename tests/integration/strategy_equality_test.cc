@@ -1,5 +1,5 @@
-// One job under every way of synchronous training that adds gradients in rank
-// order ends with the same bits: real processes, sha256 of the weights.
+// One job under every synchronous strategy that sums gradients in rank order
+// ends with the same bits: real processes, compared by the weights' sha256.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -14,7 +14,7 @@
 namespace tributary {
 namespace {
 
-// 41 samples a step over 3 ranks: 14, 14 and 13; accumulation is on, and the
+// 41 samples per step over 3 ranks: 14, 14 and 13. Uses accumulation, and the
 // last step of an epoch is short.
 constexpr char kJob[] = R"(name: equality
 device: cpu

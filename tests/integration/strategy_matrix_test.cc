@@ -1,5 +1,5 @@
-// Every strategy with every kind of model, against a single process: real
-// processes, the distance of the weights after 50 steps.
+// Every strategy with every kind of model, compared with a single process: real
+// processes, measured by the distance of the weights after 50 steps.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -91,8 +91,8 @@ testing::Strategy CutBothWays() {
 class StrategyMatrixTest : public testing::TemporaryFolderTest,
                            public ::testing::WithParamInterface<Kind> {
  protected:
-  // With a checkpoint every 20 steps. `from`: the name of another run, from
-  // whose first checkpoint this one goes on.
+  // Writes a checkpoint every 20 steps. `from`: the name of another run; this
+  // run continues from its first checkpoint.
   Outcome Run(const testing::Strategy& strategy, int workers,
               const std::string& from = "") {
     std::string job = GetParam().yaml;

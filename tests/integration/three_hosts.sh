@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Daemons started by hand on three hosts, in an order that makes each wait for
-# another, finish a job with the weights of `tributary train` on one machine.
-# The hosts are network namespaces on a bridge of their own; needs root and
-# iproute2 (exit code 77, "skipped", without).
+# Daemons started by hand on three hosts, in an order in which each must wait for
+# another, complete a job with the same weights as `tributary train` on one machine.
+# The hosts are network namespaces on a bridge. Needs root and iproute2; without
+# them exits with 77 ("skipped").
 #   three_hosts.sh BINARY_DIR JOB.yaml
 set -euo pipefail
 bin=$1 job=$2

@@ -13,7 +13,7 @@
 
 namespace tributary::simulation {
 
-// What the processes of one simulation share; outlives them.
+// Objects that the processes of one simulation share and that outlive them.
 struct Context {
   const Scenario& scenario;
   World& world;
@@ -22,7 +22,7 @@ struct Context {
   Model& model;
   Oracle& oracle;
   Ops& ops;
-  // A process ends by itself, with this as its last sentence.
+  // Called when a process ends by itself, with its last error.
   std::function<void(Process*, const absl::Status&)> on_exit;
 };
 

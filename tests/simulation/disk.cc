@@ -67,7 +67,7 @@ void Disk::Prune(int keep) {
   for (auto it = folders_.end(); it != folders_.begin();) {
     --it;
     if (it->second.manifest && ++complete <= keep) continue;
-    if (complete == 0) continue;  // may be being written
+    if (complete == 0) continue;  // may still be written
     it = folders_.erase(it);
   }
 }

@@ -21,7 +21,7 @@ struct BlockCopy {
   std::vector<std::vector<float>> state;
 };
 
-// A server's file of a checkpoint.
+// The file that a server writes for a checkpoint.
 struct ShardImage {
   uint64_t job_id = 0;
   uint64_t plan_epoch = 0;
@@ -31,21 +31,21 @@ struct ShardImage {
   std::vector<BlockCopy> blocks;
 };
 
-// A whole checkpoint, put together.
+// A whole checkpoint, assembled.
 struct WholeState {
   int64_t step = 0;
   Tensors weights;
   std::vector<Tensors> state;
 };
 
-// The folder of checkpoints as every process sees it: files appear whole or not
-// at all (common/files/atomic_file.h), a checkpoint exists once its manifest
-// does.
+// The checkpoint directory as every process sees it. Files appear completely or
+// not at all (common/files/atomic_file.h), and a checkpoint exists once its
+// manifest does.
 class Disk {
  public:
   static std::string FolderName(int64_t step);
 
-  // ResourceExhausted while it is full.
+  // ResourceExhausted while the disk is full.
   absl::StatusOr<v1::CheckpointFile> WriteShard(const ShardImage& image);
   absl::Status WriteManifest(const v1::CheckpointManifest& manifest);
   void Prune(int keep);
@@ -54,23 +54,24 @@ class Disk {
     if (found == folders_.end() || found->second.manifest) return;
     folders_.erase(found);
   }
-  // As common/checkpoint's RevokeManifest.
+  // As RevokeManifest in common/checkpoint.
   void Revoke(const std::string& folder) { folders_[folder].manifest.reset(); }
-  // As common/checkpoint's OlderWholeCheckpoint: its step.
+  // As OlderWholeCheckpoint in common/checkpoint; returns its step.
   std::optional<int64_t> OlderWhole(int64_t from_step,
                                     int64_t below_step) const;
-  // A bit of a file of the newest checkpoint turns over. False: there is none.
+  // Flips a bit in a file of the newest checkpoint. False: there is no
+  // checkpoint.
   bool DamageNewest();
-  bool damaged() const { return damaged_; }  // ever
-  // As common/checkpoint's RemoveCheckpointsAfter.
+  bool damaged() const { return damaged_; }  // at any time
+  // As RemoveCheckpointsAfter in common/checkpoint.
   void RemoveAfter(int64_t step) {
     folders_.erase(folders_.upper_bound(FolderName(step)), folders_.end());
   }
 
-  // NotFound, DataLoss: it is no checkpoint, or a file is missing, is of
-  // another step or plan or does not match its checksum. All servers together
-  // compare as much in the product (common/checkpoint/restore.h); here each
-  // does.
+  // NotFound, DataLoss: it is not a checkpoint, or a file is missing, belongs
+  // to another step or plan, or does not match its checksum. In the product all
+  // servers share the comparison of the checksums
+  // (common/checkpoint/restore.h); here each server compares all of them.
   absl::StatusOr<WholeState> Read(const std::string& folder,
                                   const ParameterSpecs& parameters,
                                   size_t num_states) const;
@@ -84,9 +85,10 @@ class Disk {
     std::map<std::string, ShardImage> files;
     std::optional<v1::CheckpointManifest> manifest;
   };
-  // Its files are there, of its step and plan, and match their checksums.
+  // Checks that its files exist, belong to its step and plan and match their
+  // checksums.
   static absl::Status Check(const std::string& name, const Folder& folder);
-  std::map<std::string, Folder> folders_;  // in the order of steps
+  std::map<std::string, Folder> folders_;  // sorted by step
   bool full_ = false;
   bool damaged_ = false;
 };

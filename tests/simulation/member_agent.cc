@@ -9,7 +9,7 @@
 namespace tributary::simulation {
 namespace {
 
-// As Member and CoordinatorClient.
+// As in Member and CoordinatorClient.
 constexpr int64_t kJoinTimeout = 60 * kSecond;
 constexpr int64_t kJoinChunk = 5 * kSecond;
 constexpr int64_t kFullPause = 250 * kMilli;

@@ -14,8 +14,8 @@
 
 namespace tributary::simulation {
 
-// A server's or worker's side of the coordinator protocol, as common/member's
-// Member without its thread: the decisions are MemberState's.
+// A server's or worker's side of the coordinator protocol, as Member in
+// common/member but without its thread. MemberState makes the decisions.
 class MemberAgent {
  public:
   struct Options {
@@ -23,16 +23,16 @@ class MemberAgent {
     Network* network = nullptr;
     Process* process = nullptr;
     v1::RegisterRequest registration;
-    // There is a place, or will be none.
+    // Called when the process has a place, or cannot get one.
     std::function<void(absl::Status)> on_joined;
-    // Something may have changed: after each heartbeat.
+    // Called after each heartbeat, when something may have changed.
     std::function<void()> on_news;
   };
 
   explicit MemberAgent(Options options) : options_(std::move(options)) {}
 
   void Join();
-  // Nothing is told or heard any more.
+  // Stops sending and receiving.
   void Leave() { left_ = true; }
 
   uint32_t index() const { return place_.index(); }
@@ -44,9 +44,9 @@ class MemberAgent {
   void DeclareModel(const v1::DeclareModelRequest& declaration,
                     Reply<v1::DeclareModelResponse> done);
   void GetPlan(uint64_t min_epoch, Reply<v1::Plan> done);
-  // Sends a heartbeat at once when something is urgent.
+  // Sends a heartbeat at once if something is urgent.
   void Nudge();
-  // Tells why this process is about to end, then `done`.
+  // Reports why this process is about to end, then calls `done`.
   void Fail(const absl::Status& why, std::function<void()> done);
 
  private:
@@ -55,7 +55,7 @@ class MemberAgent {
   template <typename T>
   using Serve = std::function<void(SimulatedCoordinator&, Reply<T>)>;
 
-  // As CoordinatorClient: again and again until the timeout.
+  // Retries until the timeout, as CoordinatorClient does.
   template <typename T>
   void Call(const char* what, Kind kind, int64_t timeout_micros, Serve<T> serve,
             Reply<T> done, int attempt = 1);
@@ -70,7 +70,7 @@ class MemberAgent {
   std::optional<MemberState> state_;
   bool left_ = false;
   bool beating_ = false;
-  int64_t next_beat_ = 0;  // invalidates the timer of an earlier one
+  int64_t next_beat_ = 0;  // invalidates an earlier timer
 };
 
 }  // namespace tributary::simulation

@@ -4,7 +4,7 @@
 
 namespace tributary::simulation {
 
-// Of the simulated clock, which counts microseconds.
+// Units of the simulated clock, which counts microseconds.
 inline constexpr int64_t kMilli = 1'000;
 inline constexpr int64_t kSecond = 1'000'000;
 

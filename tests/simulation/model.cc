@@ -12,9 +12,9 @@ namespace tributary::simulation {
 namespace {
 
 constexpr int64_t kLargeElements = 3 * kGrainElements + 5;
-constexpr int64_t kUntagged = 3;  // elements of a tagged tensor without a tag
+constexpr int64_t kUntagged = 3;  // elements of a tensor without tags
 
-// Small enough that no rate makes the weights grow without bound.
+// Small enough that weights stay bounded at any learning rate.
 float MadeUp(uint32_t rank, int64_t step, size_t element, float weight) {
   const auto mixed = static_cast<float>((element * 2654435761u + rank * 40503u +
                                          static_cast<size_t>(step) * 977u) %
@@ -88,7 +88,8 @@ void Model::Gradient(uint32_t rank, int64_t step, const Tensors& weights,
   if (broken) gradient->back()[0] = std::numeric_limits<float>::quiet_NaN();
 }
 
-// Nobody has samples in some steps of uneven jobs, or some rank has none.
+// In uneven jobs some ranks have no samples in some steps; a step may have
+// none.
 uint64_t Model::Samples(uint32_t rank, int64_t step) const {
   if (!scenario_.uneven_samples) return 4;
   return (rank * 7 + static_cast<uint64_t>(step) * 3) % 5;

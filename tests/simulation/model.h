@@ -14,17 +14,19 @@ namespace tributary::simulation {
 
 using Tensors = testing::ReferenceRun::Tensors;
 
-// What a simulated job trains: a few tiny tensors whose gradient is a made-up
-// function of rank, step and weights. In synchronous jobs that fixes the
-// weights after each step (reference()). In the others each tensor begins with
-// tags (ContributionTags), and some elements whose gradient depends on the
-// weights follow, so that a replaced worker sends other bytes.
+// The model of a simulated job: a few tiny tensors whose gradient is a
+// deterministic function of rank, step and weights. In synchronous jobs this
+// determines the weights after each step (reference()). In other jobs each
+// tensor starts with tags (ContributionTags), followed by elements whose
+// gradient depends on the weights, so that a replacement worker sends different
+// bytes.
 class Model {
  public:
   explicit Model(const Scenario& scenario);
 
   const ParameterSpecs& parameters() const { return parameters_; }
-  // The cut for so many servers: each tensor a block of its own.
+  // The partition for this number of servers: each tensor is a block of its
+  // own.
   PartitionPlan Cut(int servers) const;
 
   Tensors Initial() const;

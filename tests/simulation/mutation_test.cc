@@ -18,8 +18,8 @@ namespace {
 struct Mutation {
   const char* name;
   int max_seeds;
-  // Where the search begins: shortly before the seed that finds it today, so
-  // that the test is short. docs/failures.md has the numbers from seed 1 on.
+  // First seed to search: shortly before the seed that finds the defect today,
+  // so that the test is short. docs/failures.md has the numbers from seed 1 on.
   int first = 1;
 };
 
@@ -33,7 +33,7 @@ testing::ProcessResult SimulateMutated(const std::string& mutation, int first,
   return result;
 }
 
-// About ten times what it takes.
+// Limits of about ten times the seeds needed.
 constexpr Mutation kMutations[] = {
     {"open-repetition-counts", 100},
     {"late-repetition-counts", 100},
@@ -80,7 +80,7 @@ TEST(MutationTest, TheSimulatorFindsEveryPlantedDefect) {
   }
 }
 
-// Else what finds them would be the build.
+// Checks the build itself: without a defect it must find nothing.
 TEST(MutationTest, WithoutADefectEverySeedPasses) {
   const testing::ProcessResult result = SimulateMutated("", 1, 200);
   EXPECT_EQ(result.exit_code, 0) << result.output;

@@ -6,9 +6,9 @@ namespace tributary::simulation {
 namespace {
 
 constexpr int64_t kFastest = 50, kSlowest = 900;  // microseconds, undisturbed
-// How soon a broken connection is noticed.
+// Longest time until a broken connection is noticed.
 constexpr int64_t kNoticed = 5'000;
-// Of lost messages: the sender's machine learns nothing of it.
+// Fraction of lost messages whose loss the sender's machine does not notice.
 constexpr double kUnnoticed = 0.04;
 
 }  // namespace
@@ -45,7 +45,7 @@ int64_t Network::DrawDelay() {
 
 void Network::Break(const std::shared_ptr<CallBase>& call) {
   if (call->done) return;
-  ++call->moving;  // the news
+  ++call->moving;  // the notification
   world_->After(world_->random().Between(kFastest, kNoticed), call->from,
                 call->kind, [this, call] {
                   --call->moving;

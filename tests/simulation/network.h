@@ -14,25 +14,26 @@
 
 namespace tributary::simulation {
 
-// What the network does to messages while it is not calm.
+// The faults that the network injects while it is not calm. Probabilities:
 struct Adversity {
-  double lose = 0;    // a message, with or without its sender's noticing
+  double lose = 0;    // a message is lost; its sender may notice
   double repeat = 0;  // a message arrives twice
   double slow = 0;    // a message takes up to slow_micros
   int64_t slow_micros = 0;
-  double damage = 0;  // a bit of a payload changes
+  double damage = 0;  // a bit of a payload flips
 };
 
-// How often what has happened: a fault that never came proves nothing.
+// How often each fault has happened: a fault that never happened proves
+// nothing.
 using FaultCounts = std::map<std::string, int64_t>;
 
 template <typename T>
 using Reply = std::function<void(absl::StatusOr<T>)>;
 
-// Unary calls between processes. A call may be lost, repeated, delayed and
-// overtaken, and so may its answer; the caller hears exactly once: the first
-// answer that arrives, Unavailable when the connection breaks, or
-// DeadlineExceeded. What serves must answer each copy exactly once.
+// Unary calls between processes. A call or its answer may be lost, repeated,
+// delayed and overtaken. The caller gets exactly one result: the first answer
+// that arrives, Unavailable when the connection breaks, or DeadlineExceeded.
+// The callee must answer each copy exactly once.
 class Network {
  public:
   explicit Network(World* world) : world_(world) {}
@@ -42,28 +43,29 @@ class Network {
   const Adversity& adversity() const { return adversity_; }
   FaultCounts& faults() { return faults_; }
 
-  // The process that is reached under an address from here on.
+  // From here on `address` reaches this process.
   void Listen(const std::string& address, Process* process) {
     listeners_[address] = process;
   }
 
-  // Nothing goes from one to the other until then.
+  // Nothing is delivered from one process to the other until then.
   void Cut(const Process* from, const Process* to, int64_t until_micros) {
     cuts_[{from->pid(), to->pid()}] = until_micros;
   }
   void HealAll() { cuts_.clear(); }
 
-  // `what` lives for ever. Idle calls move nothing (World::Kind).
+  // `what` must live for ever. Idle calls do not count as progress
+  // (World::Kind).
   template <typename T>
   void Call(Process* from, const std::string& to, const char* what,
             World::Kind kind, int64_t timeout_micros,
             std::function<void(Process&, Reply<T>)> serve, Reply<T> done);
 
-  // A call whose caller still waits, though no message of it is under way and
-  // nobody holds it: its deadline will end it.
+  // True when a caller still waits although no message of its call is in
+  // transit and no process is serving it. Only its deadline will end it.
   bool AnyCallLost() const;
 
-  // Nobody is called to account any more.
+  // Stops checking that calls are answered.
   void Close() { closing_ = true; }
 
  private:
@@ -73,8 +75,8 @@ class Network {
     const char* what = "";
     World::Kind kind = World::Kind::kWork;
     bool done = false;
-    int moving = 0;  // messages under way
-    int held = 0;    // copies that are being served
+    int moving = 0;  // messages in transit
+    int held = 0;    // copies being served
     std::function<void(absl::Status)> fail;
   };
   template <typename T>
@@ -86,11 +88,11 @@ class Network {
   class Ticket;
 
   enum class Fate { kArrives, kBreaks, kVanishes };
-  // Draws what becomes of a message.
+  // Draws what happens to a message.
   Fate DrawFate(const Process* from, const Process* to, const char* what);
   int64_t DrawDelay();
   Process* Find(const std::string& address) const;
-  // The connection is broken, and the caller notices.
+  // The connection breaks, and the caller is told.
   void Break(const std::shared_ptr<CallBase>& call);
   void Finish(const std::shared_ptr<CallBase>& call);
   void Settle(const std::shared_ptr<CallBase>& call, absl::Status status);
@@ -111,7 +113,7 @@ class Network {
   std::set<std::shared_ptr<CallBase>> open_;
 };
 
-// One copy of a call in the hands of the process that serves it.
+// One copy of a call, held by the process that serves it.
 template <typename T>
 class Network::Ticket {
  public:
@@ -194,7 +196,7 @@ void Network::SendRequest(const std::shared_ptr<CallOf<T>>& call) {
   });
 }
 
-// A connection leads to one process, not to the next one at its address.
+// A connection reaches one process, never its successor at the same address.
 template <typename T>
 void Network::Arrive(const std::shared_ptr<CallOf<T>>& call, Process* server) {
   if (server == nullptr || !server->alive()) return Break(call);

@@ -10,7 +10,7 @@
 namespace tributary::simulation {
 namespace {
 
-// Bits, so that no two zeros are the same.
+// Compares bits, so zeros with different signs differ.
 absl::Status SameBits(const float* got, const float* wanted, int64_t n,
                       const std::string& what) {
   if (std::memcmp(got, wanted, n * sizeof(float)) == 0) return absl::OkStatus();

@@ -15,29 +15,29 @@
 
 namespace tributary::simulation {
 
-// Who reads weights, and how many steps it has finished.
+// The worker that reads weights, and the number of steps it has finished.
 struct Reader {
   uint32_t rank = 0;
   int64_t finished = 0;
 };
 
-// Knows what weights may look like: bit-equal to the reference in a synchronous
-// job, else signed by exactly the contributions that must be in them. Violates
-// the world when they do not.
+// Knows which weights are correct: bit-equal to the reference in a synchronous
+// job, else tagged by exactly the contributions that they must contain. Reports
+// a violation to the world if they are not.
 class Oracle {
  public:
   Oracle(World* world, const Scenario& scenario, Model* model)
       : world_(world), scenario_(scenario), model_(model) {}
 
-  // A block as a server shows it; `reader`: the worker whose step this ends or
-  // whose training it begins.
+  // Checks a block as a server answers it. `reader`: the worker whose step ends
+  // with this answer, or whose training starts with it.
   void Shown(const Block& block, const WeightsSnapshot& weights,
              const std::optional<Reader>& reader);
-  // A block as it goes into a checkpoint.
+  // Checks a block's snapshot for a checkpoint.
   void Cut(const BlockCut& cut);
-  // A whole checkpoint, as it is complete or as it is read.
+  // Checks a whole checkpoint when it is complete or is read.
   void Checkpoint(const WholeState& whole);
-  // The end of the job.
+  // Checks the final weights of the job.
   void Final(int64_t step, const Tensors& weights);
 
  private:

@@ -5,8 +5,8 @@
 
 namespace tributary::simulation {
 
-// All chance of a simulation, from one seed; the same on every machine
-// (splitmix64, Steele et al., OOPSLA 2014).
+// The only source of randomness in a simulation: derived from one seed and the
+// same on every machine (splitmix64, Steele et al., OOPSLA 2014).
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed) {}
@@ -20,12 +20,12 @@ class Random {
   // [0, 1)
   double Uniform() { return static_cast<double>(Next() >> 11) * 0x1p-53; }
   bool Chance(double p) { return Uniform() < p; }
-  // low to high, both possible.
+  // From low to high, both included.
   int64_t Between(int64_t low, int64_t high) {
     return low +
            static_cast<int64_t>(Next() % static_cast<uint64_t>(high - low + 1));
   }
-  // As likely near `low` as near `high`, seen on a logarithmic scale.
+  // Uniform on a logarithmic scale from low to high.
   int64_t Scale(int64_t low, int64_t high);
   template <typename T, size_t kCount>
   const T& Pick(const T (&values)[kCount]) {

@@ -28,12 +28,12 @@ void DrawSync(Random& random, Scenario* s) {
   }
 }
 
-// Where contributions sign the weights (model.h) they must be applied as they
-// are: by SGD with rate 1.
+// If contributions tag the weights (model.h), they must be applied unchanged:
+// by SGD with rate 1.
 void DrawOptimizer(Random& random, Scenario* s) {
   if (s->sync != Sync::kBulk) {
     s->optimizer = {.kind = Kind::kSgd, .learning_rate = 1};
-    // A bound that nothing reaches: the norms are exchanged all the same.
+    // A bound that is never reached, so that the norms are exchanged.
     if (s->sync == Sync::kBackup && random.Chance(0.3)) s->clip_norm = 1e9;
     return;
   }
@@ -97,8 +97,8 @@ void DrawMishap(Random& random, Mishap::Kind kind, int64_t expected,
   s->mishaps.push_back(mishap);
 }
 
-// Each kind of mishap is there in some seeds and missing in others, so that
-// they do not hide one another (swarm testing, Groce et al., ISSTA 2012).
+// Each kind of mishap is enabled in some seeds and disabled in others, so that
+// they do not hide each other (swarm testing, Groce et al., ISSTA 2012).
 void DrawMishaps(Random& random, Scenario* s) {
   using enum Mishap::Kind;
   s->fixed_places = random.Chance(0.6);

@@ -10,7 +10,7 @@
 
 namespace tributary::simulation {
 
-// What goes wrong beside the messages, and when.
+// A fault other than the network's, and when it happens.
 struct Mishap {
   enum class Kind {
     kCrashWorker,
@@ -18,23 +18,23 @@ struct Mishap {
     kPauseWorker,  // SIGSTOP, then SIGCONT
     kPauseServer,
     kPauseCoordinator,
-    kCrashCoordinator,  // another goes on with what it has kept
-    kCutWorker,         // off one of the others, in one direction or both
+    kCrashCoordinator,  // another one continues from its saved state
+    kCutWorker,         // from another process, in one or both directions
     kCutServer,
     kFullDisk,
-    kStop,               // somebody asks the job to stop
-    kPowerCut,           // everything at once; then the job is resumed
-    kDamagedCheckpoint,  // the newest
+    kStop,               // a user asks the job to stop
+    kPowerCut,           // ends all processes; then the job is resumed
+    kDamagedCheckpoint,  // damages the newest
   };
   Kind kind = Kind::kCrashWorker;
   int64_t at_micros = 0;
-  int64_t lasts_micros = 0;  // pauses, cuts; of a crash: until another process
-  int target = 0;            // of the living ones, counted round
-  bool known = false;        // a crash: whoever started the process sees it
-  bool spare = false;        // another process stands by for the place
+  int64_t lasts_micros = 0;  // of pauses and cuts; of a crash: until restart
+  int target = 0;            // index among the living processes, modulo
+  bool known = false;        // a crash: the process's starter sees it
+  bool spare = false;        // another process waits for the place
 };
 
-// One job and its troubles, all drawn from a seed.
+// One job and its faults, all drawn from a seed.
 struct Scenario {
   enum class Sync { kBulk, kBackup, kStale, kAsync };
 
@@ -53,21 +53,21 @@ struct Scenario {
   double clip_norm = 0;
   bool skip_nonfinite = false;  // and one gradient is not finite
   int parameters = 3;
-  bool large_parameter = false;  // one that is cut over the servers
+  bool large_parameter = false;  // a parameter split over servers
   bool uneven_samples = false;
 
-  bool fixed_places = true;  // a process wants the place it was started for
-  bool same_address = true;  // a server's, when it is started again
+  bool fixed_places = true;  // a process wants its old place
+  bool same_address = true;  // a restarted server keeps its address
   bool comes_back = true;    // lost processes are replaced
   int64_t heartbeat_ms = 200;
   int64_t lease_ms = 1000;
-  std::vector<int64_t> compute_micros;  // of a step, by rank
+  std::vector<int64_t> compute_micros;  // time of a step, by rank
 
   Adversity adversity;
-  int64_t calm_micros = 0;  // nothing goes wrong from then on
+  int64_t calm_micros = 0;  // no faults from then on
   std::vector<Mishap> mishaps;
 
-  // Contributions are gathered and applied together.
+  // Whether contributions are gathered and applied together.
   bool gathers() const { return sync == Sync::kBulk || sync == Sync::kBackup; }
   std::string Text() const;
 };

@@ -14,7 +14,7 @@
 
 namespace tributary::simulation {
 
-// A plan that is served. Shared with the calls that are inside it.
+// A plan being served. The calls in progress share its ownership.
 struct SimulatedServer::Serving {
   Serving(v1::Plan p, PartitionPlan c, int s)
       : plan(std::move(p)), cut(std::move(c)), shard(s) {}
@@ -22,9 +22,9 @@ struct SimulatedServer::Serving {
   v1::Plan plan;
   PartitionPlan cut;
   int shard;
-  std::unique_ptr<ParameterShard> store;             // null: it is over
-  std::vector<testing::ContributionLedger> ledgers;  // by block
-  // Where several workers may see a version, its checksum: (block, version).
+  std::unique_ptr<ParameterShard> store;             // null: the plan has ended
+  std::vector<testing::ContributionLedger> ledgers;  // [block]
+  // If several workers may see a version, its checksum: (block, version).
   std::map<std::pair<int, int64_t>, uint32_t> shown;
 };
 

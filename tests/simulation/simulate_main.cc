@@ -1,4 +1,4 @@
-// Runs the deterministic simulator over seeds.
+// Runs the deterministic simulator for a range of seeds.
 #include <unistd.h>
 
 #include <atomic>
@@ -29,7 +29,7 @@ struct Options {
   int max_failures = 1;
 };
 
-// Where a core's own check ends the process.
+// For the report when a failed check ends the process.
 std::atomic<uint64_t> current_seed{0};
 
 void SayWhichSeed(int signal) {
@@ -48,7 +48,7 @@ double Now() {
       .count();
 }
 
-// Runs the seed again and shows what led to the violation.
+// Repeats the seed and prints the events before the violation.
 void Explain(const Scenario& scenario, const Outcome& outcome, int last) {
   std::printf("seed %llu FAILED: %s\n  %s\n",
               static_cast<unsigned long long>(scenario.seed),

@@ -12,7 +12,7 @@
 namespace tributary::simulation {
 namespace {
 
-// As Coordinator and ReadFinalWeights.
+// As in Coordinator and ReadFinalWeights.
 constexpr int64_t kTick = 100 * kMilli;
 constexpr int64_t kLook = 20 * kMilli;
 constexpr int64_t kLastCheckpoint = 60 * kSecond;
@@ -80,7 +80,7 @@ void SimulatedCoordinator::GetPlan(uint64_t min_epoch, int64_t wait_micros,
 void SimulatedCoordinator::AnswerPlanCalls() {
   std::vector<PlanCall> calls = std::exchange(plan_calls_, {});
   for (PlanCall& call : calls) {
-    v1::GetPlanRequest request;  // waits for nothing
+    v1::GetPlanRequest request;  // without a wait
     request.set_min_epoch(call.min_epoch);
     absl::StatusOr<v1::Plan> plan = control_->GetPlan(request);
     if (absl::IsDeadlineExceeded(plan.status()) &&
@@ -152,7 +152,7 @@ void SimulatedCoordinator::Round() {
 }
 
 // As Coordinator::TakeOlderCheckpoint, for a job whose checkpoints are all in
-// one folder.
+// one directory.
 void SimulatedCoordinator::TakeOlderCheckpoint(
     const UnreadableCheckpoint& lost) {
   if (context_->disk.OlderWhole(lost.step, lost.step + 1)) {

@@ -20,7 +20,7 @@ class SimulatedCoordinator final : public Process {
  public:
   static constexpr char kAddress[] = "coordinator";
 
-  // `clock` is filled in.
+  // The constructor fills in `clock`.
   SimulatedCoordinator(int64_t pid, Context* context,
                        JobControl::Options options);
 
@@ -35,17 +35,17 @@ class SimulatedCoordinator final : public Process {
       const v1::HeartbeatRequest& request);
   void GetPlan(uint64_t min_epoch, int64_t wait_micros, Reply<v1::Plan> reply);
 
-  // For whoever started the processes and for the verdict.
+  // For the process starter and the final checks.
   LossVerdict MemberLost(v1::Role role, uint32_t index, int64_t pid);
   void RequestStop();
   bool over() const {
     return phase_ == v1::JOB_PHASE_DONE || phase_ == v1::JOB_PHASE_FAILED;
   }
   v1::JobPhase phase() const { return phase_; }
-  // Of the plan in force; 0: none.
+  // Epoch of the plan in force; 0: none.
   uint64_t PlanEpoch();
   const std::string& message() const { return message_; }
-  // Of the weights that were saved.
+  // Step and plan epoch of the saved weights.
   std::optional<int64_t> saved_step() const { return saved_step_; }
   uint64_t saved_epoch() const { return saved_epoch_; }
   int64_t recorded_step() const { return recorded_step_; }

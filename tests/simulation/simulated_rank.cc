@@ -10,7 +10,7 @@
 namespace tributary::simulation {
 namespace {
 
-// As ParameterClient, RunWorker and Member.
+// As in ParameterClient, RunWorker and Member.
 constexpr int64_t kStepTimeout = 120 * kSecond;
 constexpr int64_t kClockTimeout = 2 * kSecond;
 constexpr int64_t kClockPause = 20 * kMilli;
@@ -25,7 +25,7 @@ v1::RegisterRequest Registration(const SimulatedRank::Options& options,
       options.adopted ? absl::StrCat("-", *options.wanted_index) : ""));
   request.set_host(process.name());
   request.set_pid(process.pid());
-  // Machines of two kinds; the gradients are the same all the same.
+  // Two kinds of machines, which compute equal gradients nevertheless.
   request.set_arithmetic(process.pid() % 2 == 0 ? "even" : "odd");
   if (options.wanted_index) request.set_wanted_index(*options.wanted_index);
   return request;
@@ -192,8 +192,8 @@ void SimulatedRank::ClockKnown() {
   });
 }
 
-// A gradient that a part of the servers has already must come out the same
-// again.
+// Pulls the weights to start from. If some servers have this rank's gradient
+// already, it must be computed again with equal bits.
 void SimulatedRank::PullStart() {
   SetPhase(Phase::kPulling);
   round_.Begin(kStepTimeout);
@@ -265,7 +265,7 @@ void SimulatedRank::Push() {
 void SimulatedRank::FinishStep() {
   const bool backup = context_->scenario.sync == Scenario::Sync::kBackup;
   if (!backup || newest_version_ <= step_ + 1) return Report(step_ + 1);
-  // The others have gone on: take all weights anew, and their step.
+  // The other ranks have gone on: pull all weights and continue at their step.
   const int64_t newest = newest_version_;
   SetPhase(Phase::kCatchingUp);
   round_.Begin(kStepTimeout);

@@ -23,23 +23,22 @@ class SimulatedRank {
   struct Options {
     std::optional<uint32_t> wanted_index;
     bool adopted = false;
-    // Another rank that the coordinator wants this process to take over.
+    // Called when the coordinator wants this process to take over another rank.
     std::function<SimulatedRank*(uint32_t rank)> on_adopt;
     std::function<void(const absl::Status&)> on_end;
   };
   SimulatedRank(Context* context, Process* process, Options options);
 
   void Start();
-  // Nothing of it happens any more.
+  // Drops all of its future events.
   void LetGo();
 
   bool ended() const { return ended_; }
   std::optional<uint32_t> rank() const { return rank_; }
   uint64_t epoch() const { return epoch_; }
-  // It has sent something to servers and waits for their answers, and for
-  // nothing else.
+  // True when it waits only for answers of servers.
   bool WaitsForServers() const;
-  // It has made all steps and waits for the others.
+  // True when it has finished all steps and waits for the others.
   bool Finished() const {
     return phase_ == Phase::kFinishing || phase_ == Phase::kWaitingForDone;
   }
@@ -54,13 +53,13 @@ class SimulatedRank {
     kReadingClock,
     kInitializing,
     kPulling,
-    kAtGate,  // asks whether the next step may begin
+    kAtGate,  // asks whether the next step may start
     kComputing,
     kPushing,
     kCatchingUp,
     kFinishing,
     kWaitingForDone,
-    kWaitingForNews,  // its calls failed: is there a new plan?
+    kWaitingForNews,  // calls failed; asks for a new plan
     kEnding,
   };
 
@@ -80,7 +79,7 @@ class SimulatedRank {
   void Report(int64_t finished);
   void Finish();
   void OnNews();
-  // The plan's work ended with an error.
+  // The work under this plan ended with an error.
   void PlanFailed(const absl::Status& status);
   bool NothingIsAwaited();
   void NoNews();
@@ -92,7 +91,7 @@ class SimulatedRank {
   void AddPush(const Block& block);
   absl::Status TakeWeights(const Block& block, WeightsSnapshot weights);
   int64_t OldestVersion() const;
-  // Whether a reply comes for what this rank does not do any more.
+  // Whether a reply belongs to an earlier phase of this rank.
   bool OfAnotherPhase(int64_t timer) const {
     return timer != timer_ && !TRIBUTARY_MUTATED("late-reply-accepted");
   }
@@ -117,14 +116,14 @@ class SimulatedRank {
 
   int64_t step_ = 0;
   int64_t newest_version_ = 0;
-  std::map<std::pair<int, int>, int64_t> versions_;  // by (shard, block)
+  std::map<std::pair<int, int>, int64_t> versions_;  // [(shard, block)]
   Tensors weights_;
   Tensors gradient_;
-  absl::Status failure_;  // while it waits for news, and how long
+  absl::Status failure_;  // while waiting for news
   int64_t patience_ = 0;
   int64_t quiet_since_ = 0;
   int64_t quiet_answers_ = 0;
-  int64_t timer_ = 0;  // of the phase; invalidates earlier ones
+  int64_t timer_ = 0;  // invalidates earlier phases' replies
   std::map<uint32_t, SimulatedRank*> adopted_;  // until they end
 };
 

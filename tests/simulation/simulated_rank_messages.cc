@@ -1,4 +1,4 @@
-// Weights and gradients on their way between a rank and the servers.
+// How weights and gradients travel between a rank and the servers.
 #include <algorithm>
 #include <utility>
 
@@ -9,7 +9,7 @@
 namespace tributary::simulation {
 namespace {
 
-// Between the blocks of a step.
+// Time between the blocks of a step.
 constexpr int64_t kBlockMicros = 300;
 
 }  // namespace

@@ -11,7 +11,7 @@
 namespace tributary::simulation {
 namespace {
 
-// As ParameterServer and RunServer.
+// As in ParameterServer and RunServer.
 constexpr int64_t kTick = 100 * kMilli;
 
 std::unique_ptr<SyncPolicy> PolicyOf(const Scenario& scenario) {
@@ -45,9 +45,9 @@ struct SimulatedServer::FileWriter {
   uint64_t plan_epoch = 0;
   size_t num_blocks = 0;
   ShardImage empty;
-  std::map<int64_t, ShardImage> open;  // blocks are missing
+  std::map<int64_t, ShardImage> open;  // some blocks missing
   std::optional<ShardImage> waiting;
-  std::vector<int64_t> given_up;  // after the one that waits
+  std::vector<int64_t> given_up;  // dropped while one waited
   bool writing = false;
   bool closing = false;
   std::function<void()> on_closed;
@@ -152,7 +152,7 @@ void SimulatedServer::Prepare(const v1::Plan& plan) {
     absl::StatusOr<WholeState> whole = context_->disk.Read(
         plan.restore_from(), context_->model.parameters(),
         Optimizer(context_->scenario.optimizer).state_names().size());
-    if (!whole.ok()) {  // the next plan begins with another one
+    if (!whole.ok()) {  // the next plan starts from another checkpoint
       if (!context_->disk.damaged()) {
         return context_->world.Violate(absl::StrCat(
             "a checkpoint that nobody has damaged cannot be read: ",
@@ -293,7 +293,7 @@ void SimulatedServer::WriteNext(const std::shared_ptr<FileWriter>& writer) {
   if (writer->writing || !writer->waiting || writer->closing) return;
   writer->writing = true;
   const ShardImage image = *std::exchange(writer->waiting, std::nullopt);
-  // A crash meanwhile leaves nothing.
+  // A crash before this leaves no file.
   After(context_->world.random().Scale(kMilli, 100 * kMilli),
         World::Kind::kIdle,
         [this, writer, image,

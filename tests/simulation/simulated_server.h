@@ -18,7 +18,7 @@
 
 namespace tributary::simulation {
 
-// The calls of a parameter server, as the messages of parameter_service.proto.
+// The calls of a parameter server, as the messages in parameter_service.proto.
 v1::BlockAddress AddressOf(const v1::Plan& plan, int shard, int block);
 struct PushCall {
   v1::BlockAddress address;
@@ -33,15 +33,15 @@ struct PullCall {
   int64_t wait_micros = 0;
 };
 struct StatisticsCall {
-  v1::BlockAddress address;  // a shard may have no block
+  v1::BlockAddress address;  // without a block
   int64_t step = 0;
   StatisticsKind kind = StatisticsKind::kGradientNorm;
   int64_t wait_micros = 0;
 };
 struct Nothing {};
 
-// A server's process: a ParameterShard for each plan that it serves, and around
-// it what RunServer, ParameterServer, PeerStatistics and Checkpointer do.
+// A server's process: a ParameterShard for each plan that it serves, and the
+// work of RunServer, ParameterServer, PeerStatistics and Checkpointer.
 class SimulatedServer final : public Process {
  public:
   struct Options {
@@ -67,9 +67,10 @@ class SimulatedServer final : public Process {
 
   std::optional<uint32_t> index() const { return index_; }
   const std::string& address() const { return options_.address; }
-  // 0: none.
+  // Epoch of the plan being served; 0: none.
   uint64_t serving_epoch() const;
-  // At the end of a job: what is held though nobody needs it; empty: nothing.
+  // At the end of a job: resources that are still held unnecessarily; empty:
+  // none.
   std::string Held() const;
 
  protected:
@@ -93,7 +94,7 @@ class SimulatedServer final : public Process {
 
   absl::Status CheckAddress(const v1::BlockAddress& address) const;
   void Judge(const absl::Status& status, const v1::BlockAddress& address);
-  // Shows the oracle what goes out.
+  // Wraps a reply so that the oracle checks the weights in it.
   WeightsDone Watch(const v1::BlockAddress& address,
                     std::optional<Reader> reader, Reply<WeightsSnapshot> reply);
 

@@ -1,4 +1,4 @@
-// The service's calls, and what each answer must look like.
+// The calls of the service, and checks of each answer.
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -11,12 +11,12 @@
 namespace tributary::simulation {
 namespace {
 
-// As PeerStatistics.
+// As in PeerStatistics.
 constexpr int64_t kPeerWait = 10 * kSecond;
 constexpr int64_t kPeerMargin = 5 * kSecond;
 constexpr int64_t kPeerRetry = 50 * kMilli;
 
-// Whatever is answered was asked under the plan that is served.
+// Every answered call must have been made under the plan being served.
 absl::Status OfThisPlan(const v1::Plan& plan, const v1::BlockAddress& address) {
   if (address.job_id() == plan.job_id() &&
       address.plan_epoch() == plan.epoch()) {
@@ -196,7 +196,7 @@ void SimulatedServer::Fetch(const ServingPtr& serving, int64_t step,
                                                              std::move(reply));
       },
       [=, this](absl::StatusOr<std::vector<double>> values) {
-        if (!serving->store) return;  // its plan is over
+        if (!serving->store) return;  // the plan has ended
         if (values.ok()) {
           Judge(serving->store->AddStatistics(step, kind, from,
                                               *std::move(values)),

@@ -11,7 +11,7 @@
 
 namespace tributary::simulation {
 
-// A worker's process: its own rank, and those that it has taken over.
+// A worker's process: its own rank and the ranks that it has taken over.
 class SimulatedWorker final : public Process {
  public:
   SimulatedWorker(int64_t pid, std::string name, Context* context,
@@ -30,7 +30,7 @@ class SimulatedWorker final : public Process {
   void EndWhenAllHave();
 
   Context* const context_;
-  std::vector<std::unique_ptr<SimulatedRank>> ranks_;  // its own first
+  std::vector<std::unique_ptr<SimulatedRank>> ranks_;  // its own rank first
   std::optional<absl::Status> end_;                    // of its own rank
 };
 

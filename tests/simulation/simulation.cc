@@ -18,10 +18,10 @@
 namespace tributary::simulation {
 namespace {
 
-// Beyond these a job is taken to be stuck.
+// Limits beyond which a job counts as stuck.
 constexpr int64_t kMaxEvents = 400'000;
 constexpr int64_t kMaxMicros = 900 * kSecond;
-// For everybody to learn that the job is over.
+// Time for all processes to learn that the job is over.
 constexpr int64_t kGoHome = 90 * kSecond;
 
 class Simulation {
@@ -45,7 +45,8 @@ class Simulation {
 
  private:
   void Boot(int64_t start_step);
-  // The first of a job, or one that goes on where another has ended.
+  // Starts the first coordinator of a job, or one that continues an earlier
+  // one's work.
   void StartCoordinator(int64_t start_step, int64_t recorded_step,
                         const v1::CoordinatorState* restored);
   void StartServer(int index, bool spare);
@@ -77,7 +78,7 @@ class Simulation {
     const std::vector<T*> living = Living(processes);
     return living.empty() ? nullptr : living[target % living.size()];
   }
-  // The lowest number that no living process has in its name.
+  // The lowest index that no living process has in its name.
   template <typename T>
   static int MissingIn(const std::vector<T*>& processes) {
     std::set<int> there;
@@ -100,14 +101,14 @@ class Simulation {
   const std::unique_ptr<Ops> ops_;
   Context context_;
 
-  std::vector<std::unique_ptr<Process>> processes_;  // dead ones, too
+  std::vector<std::unique_ptr<Process>> processes_;  // including dead ones
   SimulatedCoordinator* coordinator_ = nullptr;
   std::vector<SimulatedServer*> servers_;
   std::vector<SimulatedWorker*> workers_;
   int64_t last_pid_ = 0;
   uint64_t job_id_ = 0;
   int64_t start_step_ = 0;
-  v1::CoordinatorState kept_;  // by the coordinator
+  v1::CoordinatorState kept_;  // saved by the coordinator
   bool stop_requested_ = false;
   std::optional<int64_t> over_since_;
 };
@@ -178,7 +179,7 @@ void Simulation::StartWorker(int index, bool wants_place) {
   workers_.back()->Start();
 }
 
-// As whoever restarts daemons does.
+// Restarts a process later, as a supervisor of daemons does.
 void Simulation::StartLater(int64_t micros, Process* gone) {
   world_.After(micros, nullptr, World::Kind::kWork,
                [this, is_server = IsServer(gone), job = job_id_] {
@@ -193,7 +194,7 @@ void Simulation::StartMissingServer() {
 }
 
 void Simulation::StartMissingWorker() {
-  // A job that runs gives ranks away, and one process is enough.
+  // A running job reassigns ranks, so one living process is sufficient.
   const bool shrinks = scenario_.on_worker_loss == v1::WORKER_LOSS_SHRINK &&
                        coordinator_->phase() != v1::JOB_PHASE_WAITING;
   if (shrinks && !Living(workers_).empty()) return;
@@ -205,7 +206,7 @@ void Simulation::Exited(Process* process, const absl::Status& status) {
   if (!process->alive()) return;
   TRIBUTARY_TRACE(world_, process->name(), " (pid ", process->pid(),
                   ") ends: ", status.ToString());
-  // What ends may be what runs: let go of it when it has returned.
+  // The process that ends may be running, so it dies after it has returned.
   world_.After(0, nullptr, World::Kind::kWork, [this, process] {
     if (!process->alive()) return;
     process->Die();
@@ -268,7 +269,7 @@ void Simulation::PowerCut() {
   servers_.clear();
   workers_.clear();
   scenario_.servers = scenario_.servers_after_resume;
-  // A damaged one is refused with the name of the one before.
+  // A resume refuses a damaged checkpoint and names the one before it.
   const int64_t step = disk_.OlderWhole(0, INT64_MAX).value_or(0);
   disk_.RemoveAfter(step);
   Boot(step);
@@ -367,8 +368,8 @@ std::string Simulation::WhoWaits() const {
       coordinator_->control().Snapshot().message());
 }
 
-// When no message is under way and nothing will be sent, nobody may wait for an
-// answer: only a deadline would end it.
+// When no message is in transit and none will be sent, no process may still
+// wait for an answer, because only a deadline would end its wait.
 void Simulation::CheckNobodyWaitsInVain() {
   if (coordinator_->over() || !coordinator_->alive() ||
       network_.AnyCallLost()) {
@@ -406,7 +407,7 @@ void Simulation::CheckNobodyWaitsInVain() {
 
 void Simulation::CheckNothingIsHeld() {
   for (const SimulatedServer* server : Living(servers_)) {
-    // One that has lost its place learns it later.
+    // A server that has lost its place learns it later.
     if (server->serving_epoch() != coordinator_->saved_epoch()) continue;
     const std::string held = server->Held();
     if (!held.empty()) {

@@ -9,18 +9,18 @@
 
 namespace tributary::simulation {
 
-// What came of one seed.
+// The result of simulating one seed.
 struct Outcome {
-  std::string violation;  // the first invariant that did not hold; empty: none
-  std::string end;        // "done after step 12", or the job's last sentence
+  std::string violation;  // the first violated invariant; empty: none
+  std::string end;        // "done after step 12", or the job's last error
   int64_t events = 0;
-  int64_t micros = 0;   // simulated
+  int64_t micros = 0;   // simulated time
   uint64_t digest = 0;  // equal for equal runs
   FaultCounts faults;
 };
 
-// Runs one job with its troubles to its end. The same scenario gives the same
-// outcome. `trace`: gets a line for whatever happens; null: nothing.
+// Runs one job with its faults to its end. The same scenario gives the same
+// outcome. `trace` gets a line for every event; may be null.
 Outcome Simulate(
     const Scenario& scenario,
     const std::function<void(const std::string&)>& trace = nullptr);

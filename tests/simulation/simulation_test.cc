@@ -29,7 +29,7 @@ class SimulationTest : public ::testing::Test {
   }
 };
 
-// A fault that never came proves nothing.
+// A fault that never happened proves nothing.
 TEST_F(SimulationTest, FixedSeedsKeepEveryInvariantWhileEverythingGoesWrong) {
   FaultCounts faults;
   for (uint64_t seed = 1; seed <= kFixedSeeds && !HasFailure(); ++seed) {

@@ -83,7 +83,7 @@ void TransferRound::Wait(std::function<void(absl::Status)> done) {
     done_ = std::move(done);
     return;
   }
-  ++round_;  // cancels the others
+  ++round_;  // cancels the other transfers
   active_ = calling_ = 0;
   done(status_);
 }

@@ -10,12 +10,13 @@
 
 namespace tributary::simulation {
 
-// The transfers of one round of a client (a step, a pull), as worker/client's
-// Transfer and TransferRound: each is tried again until it succeeds, its error
-// is final or the round's deadline has passed; the first failure ends all.
+// The transfers of one round of a client (a step, a pull), as Transfer and
+// TransferRound in worker/client. Each transfer is retried until it succeeds,
+// its error is final or the round's deadline has passed. The first failure ends
+// all transfers.
 class TransferRound {
  public:
-  // One attempt; `done` gets its outcome. DataLoss: ask again.
+  // One attempt; `done` gets its result. DataLoss: retry.
   using Attempt =
       std::function<void(int64_t hold_micros, int64_t timeout_micros,
                          std::function<void(absl::Status)> done)>;
@@ -23,18 +24,18 @@ class TransferRound {
   TransferRound(Context* context, Process* process)
       : context_(context), process_(process) {}
 
-  // Ends what is under way without a word; then the transfers of the next round
-  // may be added.
+  // Drops the transfers in progress; then the next round's transfers may be
+  // added.
   void Begin(int64_t timeout_micros);
-  // The first attempt is made after so long.
+  // Adds a transfer whose first attempt starts after `delay_micros`.
   void Add(int64_t delay_micros, Attempt attempt);
-  // `done` is called once, when every transfer has succeeded or one has failed;
-  // call it after the last Add.
+  // `done` is called once, when every transfer has succeeded or one has failed.
+  // Call Wait after the last Add.
   void Wait(std::function<void(absl::Status)> done);
   void Cancel(const std::string& why);
 
-  // A round is under way and every transfer of it has been sent and is neither
-  // pausing nor answered.
+  // True when a round is in progress and every one of its transfers has been
+  // sent and awaits its answer.
   bool waits() const { return done_ != nullptr && active_ == calling_; }
 
  private:

@@ -11,7 +11,7 @@
 #include "common/base/clock.h"
 #include "tests/simulation/random.h"
 
-// A line of the trace; what it is made of is not computed without one.
+// Adds a line to the trace; its parts are only computed when there is a trace.
 #define TRIBUTARY_TRACE(world, ...)                                  \
   do {                                                               \
     if ((world).tracing()) (world).Trace(absl::StrCat(__VA_ARGS__)); \
@@ -20,7 +20,7 @@
 namespace tributary::simulation {
 
 // A process of the simulated cluster. It lives until it crashes or ends; while
-// it is paused (SIGSTOP) nothing happens in it.
+// it is paused (SIGSTOP) none of its events happen.
 class Process {
  public:
   Process(int64_t pid, std::string name) : pid_(pid), name_(std::move(name)) {}
@@ -29,13 +29,13 @@ class Process {
   Process& operator=(const Process&) = delete;
 
   int64_t pid() const { return pid_; }
-  // "worker-1", the same for a process that is started in its place.
+  // "worker-1"; a process started in its place has the same name.
   const std::string& name() const { return name_; }
   bool alive() const { return alive_; }
   int64_t paused_until() const { return paused_until_; }
 
   void Pause(int64_t until_micros) { paused_until_ = until_micros; }
-  // Nothing of it happens any more; what it holds is let go.
+  // Drops the process's future events and releases what it holds.
   void Die() {
     alive_ = false;
     LetGo();
@@ -51,12 +51,12 @@ class Process {
   int64_t paused_until_ = 0;
 };
 
-// Time and everything that will happen. Time passes from event to event; of
-// events at the same time any may come first.
+// Simulated time and all future events. Time advances from event to event;
+// events at the same time happen in random order.
 class World {
  public:
-  // Work moves the job. Idle events come by themselves, again and again
-  // (heartbeats, deadlines): nobody may have to wait for one of them.
+  // Work advances the job. Idle events recur by themselves (heartbeats,
+  // deadlines): no process may depend on one of them to make progress.
   enum class Kind { kWork, kIdle };
   using Event = std::function<void()>;
 
@@ -67,19 +67,19 @@ class World {
   const Clock* clock() const { return &clock_; }
   Random& random() { return random_; }
 
-  // `event` happens so many microseconds from now; not at all when `owner` is
-  // dead by then, later when it is paused. Null: nobody's.
+  // Schedules `event` in `micros` microseconds. It is dropped when `owner` is
+  // dead by then and delayed when `owner` is paused. Null: no owner.
   void After(int64_t micros, Process* owner, Kind kind, Event event);
-  // The next event; false when there is none.
+  // Runs the next event; false when there is none.
   bool Step();
 
   int64_t events() const { return events_; }
   int64_t pending_work() const { return pending_work_; }
-  // Of all that has happened and when: equal for equal runs.
+  // Hash of all events and their times: equal for equal runs.
   uint64_t digest() const { return digest_; }
   void Mix(uint64_t value) { digest_ = (digest_ ^ value) * 0x100000001B3; }
 
-  // An invariant does not hold. The first stays and ends the run.
+  // An invariant does not hold. The first violation is kept and ends the run.
   void Violate(const std::string& what);
   const std::string& violation() const { return violation_; }  // empty: none
 
@@ -89,7 +89,7 @@ class World {
  private:
   struct Scheduled {
     int64_t when;
-    uint64_t order;  // chance among those at the same time
+    uint64_t order;  // random among events at the same time
     size_t slot;
     friend bool operator<(const Scheduled& a, const Scheduled& b) {
       return a.when != b.when ? a.when > b.when : a.order > b.order;

@@ -16,7 +16,7 @@ std::vector<float> CheckpointModel::Tensor(int tensor, int parameter) const {
 }
 
 PartitionPlan CheckpointModel::Plan(int num_shards) const {
-  // Small buckets, so that a shard has several blocks.
+  // Small blocks, so that a shard has several of them.
   return PartitionPlan::Create(parameters, num_shards,
                                /*bucket_bytes=*/64 << 10)
       .value();
@@ -26,7 +26,7 @@ absl::StatusOr<v1::CheckpointFile> CheckpointModel::WriteShard(
     const std::string& folder, int64_t step, int shard, int num_shards) const {
   const PartitionPlan plan = Plan(num_shards);
   const size_t num_tensors = 1 + state_names.size();
-  std::vector<std::vector<float>> values;  // [block, tensor]
+  std::vector<std::vector<float>> values;  // [block x tensor]
   std::vector<BlockImage> images;
   for (const Block& block : plan.blocks(shard)) {
     for (size_t tensor = 0; tensor < num_tensors; ++tensor) {

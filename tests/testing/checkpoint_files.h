@@ -11,8 +11,8 @@
 
 namespace tributary::testing {
 
-// A model of 43,105 elements whose values are a function of their place, and
-// the checkpoints of it that any number of servers would write.
+// A model of 43,105 elements whose values are a function of their position, and
+// its checkpoints as any number of servers would write them.
 struct CheckpointModel {
   std::string name = "small";
   uint64_t job_id = 7;
@@ -26,7 +26,7 @@ struct CheckpointModel {
   std::vector<std::string> state_names = {"exp_avg", "exp_avg_sq"};
   float offset = 0;  // added to every value
 
-  // tensor: 0 weights, 1 + i state i.
+  // tensor: 0 for weights, 1 + i for state i.
   float Value(int tensor, int parameter, int64_t element) const {
     return static_cast<float>(element) + 1e5f * static_cast<float>(parameter) +
            0.25f * static_cast<float>(tensor) + offset;
@@ -35,13 +35,13 @@ struct CheckpointModel {
 
   PartitionPlan Plan(int num_shards) const;
 
-  // What `shard` writes.
+  // Writes the file of `shard`.
   absl::StatusOr<v1::CheckpointFile> WriteShard(const std::string& folder,
                                                 int64_t step, int shard,
                                                 int num_shards) const;
-  // Without files.
+  // The manifest without its list of files.
   v1::CheckpointManifest Manifest(int64_t step) const;
-  // All of a checkpoint, as a job does it.
+  // Writes a complete checkpoint, as a job does.
   absl::Status Write(const std::string& directory, int64_t step,
                      int num_shards) const;
 };

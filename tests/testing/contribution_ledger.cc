@@ -57,7 +57,7 @@ absl::Status ContributionLedger::Repeated(uint32_t rank, uint64_t incarnation,
 
 void ContributionLedger::MayComeAgain(uint32_t rank, uint64_t incarnation) {
   Rank& known = ranks_[rank];
-  // Asked again, it may have counted since.
+  // An incarnation that asks again may have contributed already.
   if (incarnation > known.counted_by) known.comes_again = incarnation;
 }
 

@@ -9,16 +9,15 @@
 
 namespace tributary::testing {
 
-// Gradients that sign what they did: a tagged tensor has one element a step,
-// its row, and one more that counts. Rank r's gradient of step t is -8^r in
-// row t, -1 in the counter and 0 elsewhere. Plain SGD with rate 1 from zeros
-// then makes of each row a number in base 8 whose digit r says how often rank
-// r's contribution to step t is in these weights, and of the counter the sum of
-// all digits: who was lost and who was counted twice stands in the weights
-// themselves.
+// Gradients that leave a signature in the weights. A tagged tensor has one
+// element (row) per step and one counter element. Rank r's gradient of step t
+// is -8^r in row t, -1 in the counter and 0 elsewhere. With plain SGD, rate 1
+// and weights starting at zero, each row becomes a base-8 number whose digit r
+// counts rank r's contributions to step t, and the counter becomes the sum of
+// all digits. So the weights themselves show lost and repeated contributions.
 class ContributionTags {
  public:
-  // So that every number is exact in float32: 8^5 < 2^24.
+  // Every number must be exact in float32: 8^5 < 2^24.
   static constexpr int kMaxWorkers = 5;
 
   ContributionTags(int workers, int64_t steps)
@@ -28,15 +27,15 @@ class ContributionTags {
 
   void Fill(uint32_t rank, int64_t step, absl::Span<float> gradient) const;
 
-  // Where each contribution is applied by itself: how many steps of each rank
-  // are in these weights. Internal when one counts twice, when a rank's
-  // contributions are not its first ones, or the counter disagrees.
+  // For contributions that are applied one by one: the number of each rank's
+  // steps in these weights. Internal when a contribution counts twice, a rank's
+  // contributions have a gap, or the counter disagrees.
   absl::StatusOr<std::vector<int64_t>> StepsIn(
       absl::Span<const float> weights) const;
 
-  // Where the contributions to a step are averaged and had the same number of
-  // samples: OK when row t, for t < version, is the mean over at least
-  // `at_least` ranks, each once, and every later row is empty.
+  // For steps whose contributions are averaged with equal samples: OK when row
+  // t, for t < version, is the mean over at least `at_least` ranks, each
+  // counted once, and every later row is empty.
   absl::Status CheckMeans(absl::Span<const float> weights, int64_t version,
                           int at_least) const;
 

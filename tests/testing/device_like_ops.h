@@ -13,10 +13,10 @@
 
 namespace tributary::testing {
 
-// A device on a machine without one: says that its memory is not the host's,
-// and fails the test when an array of the host is taken for one of the device
-// or the other way round. Calls can be made to fail as a device's do: they
-// leave what they should have written as it is, and the fault is kept.
+// Simulates a device on a machine without one. Its memory counts as separate
+// from the host's, and the test fails when a host array is used as a device
+// array or vice versa. Calls can be made to fail as on a device: they leave
+// their output unchanged, and the fault is kept.
 class DeviceLikeOps final : public CpuOps {
  public:
   DeviceLikeOps() : CpuOps(ProductPrecision::kFloat32) {}
@@ -24,7 +24,7 @@ class DeviceLikeOps final : public CpuOps {
   const char* device_name() const override { return "device-like"; }
   bool is_host() const override { return false; }
 
-  // The calls that fail: the `nth` from now on, from 1, and no other.
+  // Makes the `nth` call from now (counted from 1) fail, and no other.
   void FailCopyOut(int nth) { copies_out_until_fault_ = nth; }
   void FailGrainSquares(int nth) { squares_until_fault_ = nth; }
   void Fail() {
@@ -74,7 +74,7 @@ class DeviceLikeOps final : public CpuOps {
   }
 
  private:
-  struct Memory {  // of all such devices
+  struct Memory {  // of all these devices
     absl::Mutex mu;
     std::map<uintptr_t, size_t> arrays ABSL_GUARDED_BY(mu);
   };

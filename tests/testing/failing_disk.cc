@@ -1,10 +1,11 @@
-// Preloaded into a program (LD_PRELOAD), lets one of its system calls on a file
-// fail with EIO, as a broken disk does. TRIBUTARY_DISK_FAULT says which:
-//   fsync coordinator.state 2   the second fsync of a file of that name
+// Preloaded into a program (LD_PRELOAD), makes one of its system calls on a
+// file fail with EIO, as a broken disk does. TRIBUTARY_DISK_FAULT selects the
+// call:
+//   fsync coordinator.state 2   the second fsync of a file with that name
 //   write metrics.jsonl 20
-// The beginning of the name will do. The call that fails leaves the file that
-// TRIBUTARY_DISK_FAULT_FIRED names: where several processes share it, one call
-// of one of them fails.
+// A prefix of the name is sufficient. The failing call creates the file that
+// TRIBUTARY_DISK_FAULT_FIRED names. If several processes share that file, only
+// one call in one of them fails.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>

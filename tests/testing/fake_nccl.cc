@@ -6,8 +6,8 @@
 
 namespace tributary::testing {
 
-// One rank's functions. A stream is the last communicator that it was used
-// with; an event is a number of its calls.
+// One rank's functions. A stream refers to the communicator that it was last
+// used with; an event refers to a number of its calls.
 class FakeRank final : public NcclApi {
  public:
   FakeRank(FakeNccl* nccl, std::string device_id, FakeNccl::Behaviour behaviour)
@@ -190,8 +190,8 @@ class FakeRank final : public NcclApi {
   const std::string device_id_;
   const FakeNccl::Behaviour behaviour_;
   std::string error_;
-  Comm touched_ = nullptr;  // of the group of calls that is being made
-  std::vector<std::unique_ptr<FakeNccl::Side>> aborted_;  // kept: unlike others
+  Comm touched_ = nullptr;  // by the group call being built
+  std::vector<std::unique_ptr<FakeNccl::Side>> aborted_;  // kept alive here
 };
 
 std::unique_ptr<NcclApi> FakeNccl::Open(std::string device_id,
@@ -199,7 +199,7 @@ std::unique_ptr<NcclApi> FakeNccl::Open(std::string device_id,
   return std::make_unique<FakeRank>(this, std::move(device_id), behaviour);
 }
 
-// Adds from the last rank to the first: NCCL promises no order.
+// Sums from the last rank to the first, because NCCL promises no order.
 void FakeNccl::RunDoneLocked(Group& group) {
   const auto made = [&group] {
     if (group.broken) return false;

@@ -14,28 +14,28 @@
 
 namespace tributary::testing {
 
-// What the ranks of a machine without devices share: NCCL as NcclApi describes
-// it, over threads and host memory. A call of a communicator is done when every
-// rank has made it; until then, and after a rank has left, it never ends by
-// itself, as NCCL's do not.
+// NCCL, as NcclApi describes it, over threads and host memory, for the ranks of
+// a machine without devices. A collective call completes when every rank has
+// made it. Until then, and after a rank has left, it never ends by itself, as
+// in NCCL.
 class FakeNccl {
  public:
   // How a rank's NCCL behaves.
   struct Behaviour {
-    // So often State says that a call is in progress before it is enqueued.
+    // How many times State reports a call as in progress before it is enqueued.
     int settles_after = 2;
     bool fails_to_connect = false;
     bool never_connects = false;
   };
-  // A rank's functions; `device_id` is its device's.
+  // A rank's functions; `device_id` identifies its device.
   std::unique_ptr<NcclApi> Open(std::string device_id, Behaviour behaviour);
   std::unique_ptr<NcclApi> Open(std::string device_id) {
     return Open(std::move(device_id), Behaviour());
   }
 
-  // From now on State finds this error on every communicator.
+  // From now on State returns this error for every communicator.
   void FailAsync(const std::string& why);
-  // Of all ranks, so far.
+  // Totals over all ranks so far.
   int opened() const;
   int aborted() const;
   int closed() const;
@@ -44,7 +44,7 @@ class FakeNccl {
 
  private:
   friend class FakeRank;
-  struct Part {  // of one rank's call
+  struct Part {  // one rank's part of a call
     enum Kind {
       kAllReduce,
       kReduce,
@@ -57,21 +57,21 @@ class FakeNccl {
     Kind kind;
     float* data;
     size_t n;
-    int root;  // or peer
+    int root;  // or the peer
   };
   using Call = std::vector<Part>;
   struct Group {
     int size = 0;
     std::vector<std::vector<Call>> calls;  // [rank][number]
     size_t done = 0;
-    bool broken = false;  // a rank has aborted: nothing is done any more
+    bool broken = false;  // a rank has aborted, so no call completes
     std::vector<bool> joined, finalized;
   };
-  struct Side {  // a communicator
+  struct Side {  // one rank's communicator
     std::shared_ptr<Group> group;
     int rank = 0;
     int unsettled = 0;
-    Call open;  // the group of calls that is being made
+    Call open;  // the group call being built
     bool never = false;
   };
 

@@ -43,7 +43,7 @@ std::vector<std::string> Split(const std::string& text, char separator) {
   return fields;
 }
 
-// A line `T case tensor role dtype shape offset nbytes tolerance scale`.
+// Parses a line `T case tensor role dtype shape offset nbytes tolerance scale`.
 GoldenTensor ParseTensor(const std::vector<std::string>& fields,
                          const std::string& data) {
   GoldenTensor tensor;

@@ -7,12 +7,12 @@
 
 namespace tributary::testing {
 
-// A tensor of a golden group: an input, an expectation in float64 computed from
-// the inputs, or the scale of one.
+// A tensor of a golden group: an input, an expected output in float64, or the
+// scale of an expected output.
 struct GoldenTensor {
   std::string role;
   std::string dtype;  // f32, f64, i64, u8
-  std::string scale;  // name of the tensor of per-coordinate scales, or empty
+  std::string scale;  // name of the scale tensor, or empty
   std::vector<int64_t> shape;
   std::vector<char> bytes;
   double tolerance = 0;
@@ -23,36 +23,37 @@ struct GoldenTensor {
   std::vector<int64_t> Integers() const;
 };
 
-// One case: attributes as JSON text, tensors by name.
+// One case: its attributes as JSON text and its tensors by name.
 class GoldenCase {
  public:
   std::map<std::string, std::string> attributes;
   std::map<std::string, GoldenTensor> tensors;
 
   bool Has(const std::string& name) const { return tensors.count(name) > 0; }
-  // A missing tensor ends the test program with its name.
+  // Ends the test program if the tensor is missing.
   const GoldenTensor& Tensor(const std::string& name) const;
 
-  // The attribute without quotes, or `otherwise` when it is absent or null.
+  // The attribute's text without quotes, or `otherwise` when it is absent or
+  // null.
   std::string Text(const std::string& key, const std::string& otherwise) const;
   double Number(const std::string& key, double otherwise) const;
   bool Flag(const std::string& key) const;
   // A list of numbers like [0.9, 0.999]; empty when absent or null.
   std::vector<double> Numbers(const std::string& key) const;
 
-  // The worst |got - expected| over its tolerance, at most 1 when `got` passes;
-  // infinity when a number is no number or the sizes differ. Errors are
-  // relative to the largest expected magnitude, or per coordinate to the scale
-  // tensor (which repeats over the leading axes; a scale of 0 demands
-  // equality).
+  // The largest |got - expected| divided by its tolerance; `got` passes if it
+  // is at most 1. Infinity when a value is not finite or the sizes differ.
+  // Errors are relative to the largest expected magnitude, or per coordinate to
+  // the scale tensor. The scale tensor repeats over the leading axes; a scale
+  // of 0 demands equality.
   double ErrorOverTolerance(const std::string& name,
                             const std::vector<float>& got) const;
   double ErrorOverTolerance(const std::string& name,
                             const std::vector<double>& got) const;
 };
 
-// Reads tests/golden/<group>.tsv and .bin; ends the test program when it
-// cannot. Cases in alphabetical order.
+// Reads tests/golden/<group>.tsv and .bin, cases in alphabetical order; ends
+// the test program when it cannot.
 std::map<std::string, GoldenCase> ReadGoldenGroup(const std::string& group);
 
 }  // namespace tributary::testing

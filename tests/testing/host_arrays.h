@@ -11,8 +11,8 @@
 
 namespace tributary::testing {
 
-// Takes arrays of the host for a communicator that takes a device's, so that
-// tests are the same for both.
+// Lets tests call a communicator for device arrays with host arrays, so that
+// the same tests apply to host and device.
 class HostArrays final : public Communicator {
  public:
   HostArrays(Ops* ops, std::unique_ptr<Communicator> group)

@@ -37,8 +37,8 @@ uint32_t Number(absl::string_view bytes) {
   return value;
 }
 
-// A literal header without indexing and without Huffman's code (RFC 7541,
-// section 6.2.2); names and values are shorter than 127 bytes.
+// Appends a literal header without indexing and without Huffman coding (RFC
+// 7541, section 6.2.2). Names and values must be shorter than 127 bytes.
 void AppendHeader(std::string* block, const std::string& name,
                   const std::string& value) {
   block->push_back('\0');
@@ -76,7 +76,8 @@ std::unique_ptr<Http2Peer> Http2Peer::Accept(int listener) {
 }
 
 bool Http2Peer::SendHello() {
-  // SETTINGS_INITIAL_WINDOW_SIZE, then as much for the connection.
+  // Sets SETTINGS_INITIAL_WINDOW_SIZE and enlarges the connection's window
+  // equally.
   const std::string window = BigEndian(4, 2) + BigEndian(INT32_MAX, 4);
   return SendFrame(kSettings, 0, 0, window) &&
          SendFrame(kWindowUpdate, 0, 0, BigEndian(INT32_MAX - 65535, 4));

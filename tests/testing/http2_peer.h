@@ -11,35 +11,36 @@
 
 namespace tributary::testing {
 
-// One end of an HTTP/2 connection, frame by frame (RFC 9113): for what no gRPC
-// library would do, such as reading nothing. It reads only when it is
-// told to, or when the server's windows are too small for what it sends.
+// One end of an HTTP/2 connection, frame by frame (RFC 9113), for behaviour
+// that no gRPC library has, such as reading nothing. It reads only on request,
+// or when the server's windows are too small for the data to send.
 class Http2Peer {
  public:
   using Headers = std::vector<std::pair<std::string, std::string>>;
 
-  // Connects to a port of the loopback. The server may send 2 GiB before it has
-  // to wait for this end. Null when nobody listens.
+  // Connects to a loopback port. The server may send 2 GiB before it has to
+  // wait for this end. Null when no process listens.
   static std::unique_ptr<Http2Peer> Connect(int port);
-  // The server's end of the next connection to a listening socket.
+  // Accepts the next connection to a listening socket, as the server.
   static std::unique_ptr<Http2Peer> Accept(int listener);
   ~Http2Peer();
 
-  // Opens a stream for a call of gRPC and sends its headers.
+  // Opens a stream for a gRPC call and sends its headers.
   uint32_t Begin(const std::string& path, const Headers& more = {});
-  // Reads until the other end has sent all of a call; its stream, 0 when the
-  // connection is gone.
+  // Reads until the other end has sent a complete call; returns its stream, or
+  // 0 when the connection is closed.
   uint32_t WaitForCall();
   // Answers a call with these headers.
   bool Answer(uint32_t stream, const Headers& headers);
-  // Sends bytes of a stream; `end`: they are the last ones. False when the
-  // connection is gone.
+  // Sends bytes of a stream; `end` marks the last ones. False when the
+  // connection is closed.
   bool Send(uint32_t stream, absl::string_view bytes, bool end);
-  // Reads until the server has ended the stream or the connection. The bytes of
-  // all its header frames and, of a reset or a farewell, the frame's.
+  // Reads until the server has ended the stream or the connection. Returns the
+  // bytes of all header frames of the stream and of a RST_STREAM or GOAWAY
+  // frame.
   std::string ReadToEnd(uint32_t stream);
 
-  // A message in gRPC's framing.
+  // A message with gRPC's length prefix.
   static std::string Message(absl::string_view bytes, bool compressed = false);
 
  private:
@@ -53,7 +54,8 @@ class Http2Peer {
 
   const int fd_;
   uint32_t next_stream_ = 1;
-  // What the server takes: of the connection, of a new stream, of each.
+  // The server's receive windows: of the connection, of a new stream, of each
+  // stream.
   int64_t window_ = 65535;
   int64_t initial_window_ = 65535;
   std::map<uint32_t, int64_t> windows_;

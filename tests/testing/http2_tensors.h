@@ -5,15 +5,14 @@
 
 namespace tributary::testing {
 
-// Finds the bytes of tensors in one direction of a gRPC connection: what stands
-// deep inside a large DATA frame (RFC 9113, section 4.1), behind a message's
-// header.
+// Finds the bytes of tensors in one direction of a gRPC connection. They are in
+// large DATA frames (RFC 9113, section 4.1), after the message's header.
 class Http2Tensors {
  public:
-  // client: its stream begins with the connection preface.
+  // client: the direction from the client, which starts with the preface.
   explicit Http2Tensors(bool client) : skip_(client ? kPreface : 0) {}
 
-  // Takes the next byte; true when it belongs to a tensor.
+  // Processes the next byte; true when it belongs to a tensor.
   bool Next(uint8_t byte) {
     if (skip_ > 0) {
       --skip_;
@@ -39,7 +38,7 @@ class Http2Tensors {
 
   size_t skip_;
   uint8_t header_[kHeader] = {};
-  size_t at_ = 0;  // bytes of the header that have come
+  size_t at_ = 0;  // frame header bytes received
   size_t length_ = 0;
   size_t inside_ = 0;
 };

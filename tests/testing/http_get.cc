@@ -23,7 +23,7 @@ std::string HttpRaw(int port, const std::string& request) {
           0 &&
       send(fd, request.data(), request.size(), MSG_NOSIGNAL) ==
           static_cast<ssize_t>(request.size())) {
-    shutdown(fd, SHUT_WR);  // nothing follows, however much was promised
+    shutdown(fd, SHUT_WR);  // no more bytes, even if more were announced
     char buffer[4096];
     for (ssize_t n; (n = recv(fd, buffer, sizeof(buffer), 0)) > 0;) {
       answer.append(buffer, static_cast<size_t>(n));

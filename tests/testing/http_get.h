@@ -6,15 +6,15 @@ namespace tributary::testing {
 
 struct HttpReply {
   int code = 0;         // 0: no connection, or no answer in ten seconds
-  std::string headers;  // as they came, without the status line
+  std::string headers;  // as received, without the status line
   std::string body;
 };
 
-// Asks 127.0.0.1:port for `path`.
+// Requests `path` from 127.0.0.1:port.
 HttpReply HttpGet(int port, const std::string& path,
                   const std::string& method = "GET");
 
-// Sends these bytes as they are and returns all that comes back.
+// Sends these bytes unchanged and returns everything received.
 std::string HttpRaw(int port, const std::string& request);
 
 }  // namespace tributary::testing

@@ -13,7 +13,7 @@
 
 namespace tributary::testing {
 
-// Writes an array of float or int64_t as NumPy's format 1.0.
+// Writes an array of float or int64_t in NumPy's format 1.0.
 template <typename T>
 void WriteNpy(const std::filesystem::path& path, const Shape& shape,
               const std::vector<T>& values) {

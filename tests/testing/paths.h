@@ -4,10 +4,11 @@
 
 namespace tributary::testing {
 
-// A file of the source tree: SourceFile("docs/formats.md"). The tree is that of
-// the build or, where a test runs on another machine, TRIBUTARY_SOURCE_DIR.
+// The path of a file in the source tree: SourceFile("docs/formats.md"). The
+// tree is the build's, or TRIBUTARY_SOURCE_DIR when a test runs on another
+// machine.
 std::string SourceFile(const std::string& name);
-// A program of this build: Program("tributary-worker").
+// The path of a program of this build: Program("tributary-worker").
 std::string Program(const std::string& name);
 
 }  // namespace tributary::testing

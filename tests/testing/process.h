@@ -6,11 +6,11 @@
 namespace tributary::testing {
 
 struct ProcessResult {
-  int exit_code = -1;  // 128 + signal when it was killed
-  std::string output;  // stdout and stderr, as they came
+  int exit_code = -1;  // 128 + signal when a signal killed it
+  std::string output;  // stdout and stderr, interleaved
 };
 
-// Runs a program to its end without a terminal; stdin is empty.
+// Runs a program until it exits, without a terminal and with empty stdin.
 ProcessResult RunProcess(const std::vector<std::string>& command);
 
 }  // namespace tributary::testing

@@ -82,7 +82,7 @@ void ProxyConnection::PassOnEnd(bool back) {
 void ProxyConnection::Reset() {
   if (dead_) return;
   dead_ = true;
-  // With this, closing sends a reset instead of an end.
+  // Makes close() send a reset instead of an orderly end.
   const linger now = {.l_onoff = 1, .l_linger = 0};
   for (int fd : fds_) setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
 }

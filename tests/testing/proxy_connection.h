@@ -8,8 +8,8 @@
 
 namespace tributary::testing {
 
-// A connection through the proxy: two sockets, and what is under way in each
-// direction. It knows no rules; whoever owns it says when bytes may leave.
+// A connection through the proxy: two sockets, and the bytes in transit in each
+// direction. It knows no rules; its owner decides when bytes may leave.
 class ProxyConnection {
  public:
   static constexpr size_t kMostHeld = 1 << 20;
@@ -24,8 +24,8 @@ class ProxyConnection {
     std::deque<Piece> pieces;
     size_t held = 0;     // bytes in pieces
     size_t written = 0;  // of the first piece
-    bool ended = false;  // its reader has seen the end
-    bool shut = false;   // and the other side knows
+    bool ended = false;  // its source has sent the end
+    bool shut = false;   // the end has been passed on
     std::string so_far;  // the first bytes, at most kMostKept
     Http2Tensors tensors;
   };
@@ -36,23 +36,24 @@ class ProxyConnection {
   ProxyConnection(const ProxyConnection&) = delete;
   ProxyConnection& operator=(const ProxyConnection&) = delete;
 
-  // The socket that `back` reads from, or writes to.
+  // The socket that direction `back` reads from, or writes to.
   int source(bool back) const { return fds_[back ? 1 : 0]; }
   int sink(bool back) const { return fds_[back ? 0 : 1]; }
   Pipe& pipe(bool back) { return pipes_[back ? 1 : 0]; }
   const Pipe& pipe(bool back) const { return pipes_[back ? 1 : 0]; }
 
-  // Whether there is room for more, and whether something may leave at `now`.
+  // Whether there is room for more bytes, and whether some may leave at
+  // `now_ms`.
   bool WantsToRead(bool back) const;
   bool WantsToWrite(bool back, int64_t now_ms) const;
-  // When the next piece may leave; -1: nothing waits.
+  // When the next piece may leave; -1: none is waiting.
   int64_t NextRelease(bool back) const;
 
   void Take(bool back, std::string bytes, int64_t release_ms);
   void Write(bool back, int64_t now_ms);
-  // Tells the other side that nothing more comes, once all has left.
+  // Passes on the end of the stream once all bytes have left.
   void PassOnEnd(bool back);
-  // Both sides see a connection that was reset.
+  // Resets the connection on both sides.
   void Reset();
   bool dead() const { return dead_; }
 
@@ -61,14 +62,15 @@ class ProxyConnection {
   const std::string target;
 
  private:
-  const int fds_[2];  // of who has connected, of who listens
+  const int fds_[2];  // of the connecting side, of the listening side
   Pipe pipes_[2];
   bool dead_ = false;
 };
 
-// Non-blocking, on 127.0.0.1; -1 when it fails.
+// Opens a non-blocking listener on 127.0.0.1; -1 when it fails.
 int ListenSomewhere(int* port);
-// To "host port", with a non-blocking socket; -1 when nobody listens.
+// Connects to "host port" with a non-blocking socket; -1 when no process
+// listens.
 int ConnectTo(const std::string& target);
 
 }  // namespace tributary::testing

@@ -52,7 +52,8 @@ absl::StatusOr<ProxyRule> ProxyRule::Parse(const std::string& text) {
       !Look(kinds, words[2], &rule.kind)) {
     return wrong;
   }
-  // Delays are for all; the others happen once unless they say more.
+  // Delays apply to all bytes; other faults happen once unless the rule says
+  // more.
   if (rule.kind == Kind::kDelay) rule.times = INT64_MAX;
   const std::map<std::string, int64_t*> numbers = {{"after", &rule.after},
                                                    {"every", &rule.every},

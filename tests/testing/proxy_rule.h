@@ -11,23 +11,26 @@ namespace tributary::testing {
 //
 //   FROM>TO DIRECTION KIND [after=BYTES] [every=BYTES] [times=N] [ms=N]
 //
-// FROM, TO    worker-1, server-0, coordinator; * at the end stands for the rest
-// DIRECTION   there (from the one that connects), back or both
-// KIND        delay    holds every piece back by 0..ms, drawn from the seed
-//             stall    holds everything back for ms, then lets it go
-//             drop     holds everything back for ms, then resets the
-//             connections reset    resets the connection flip     changes a bit
-//             of a tensor on a gRPC connection replay   a second connection
-//             sends once more what was sent so far
-// It fires when so many bytes have passed on the way that it names, summed over
-// all connections, then every so many bytes, at most so often (default: once).
+// FROM, TO    worker-1, server-0, coordinator; a final * matches any rest
+// DIRECTION   there (from the connecting process), back or both
+// KIND        delay    delays every piece by 0..ms, drawn from the seed
+//             stall    holds everything back for ms, then releases it
+//             drop     holds everything back for ms, then resets
+//             reset    resets the connection
+//             flip     changes a bit of a tensor on a gRPC connection
+//             replay   sends the bytes so far again, on a second connection
+//
+// It fires when `after` bytes have passed in its direction, summed over all
+// connections, then after every `every` bytes, at most `times` times (default:
+// once).
 struct ProxyRule {
   enum class Kind { kDelay, kStall, kDrop, kReset, kFlip, kReplay };
   enum class Direction { kThere, kBack, kBoth };
 
   static absl::StatusOr<ProxyRule> Parse(const std::string& text);
 
-  // Whether it is about bytes that go this way.
+  // Whether the rule applies to bytes between these processes in this
+  // direction.
   bool Matches(const std::string& connecting, const std::string& listening,
                bool back) const;
 

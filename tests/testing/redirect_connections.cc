@@ -1,8 +1,8 @@
-// Preloaded into a program (LD_PRELOAD), sends its TCP connections through the
-// TcpProxy whose control socket TRIBUTARY_PROXY names: it tells the proxy on
+// Preloaded into a program (LD_PRELOAD), routes its TCP connections through the
+// TcpProxy whose control socket is TRIBUTARY_PROXY. It reports to the proxy on
 // which ports the program listens, and asks it for a port whenever the program
-// connects. The program is named after its file and --index: worker-1,
-// server-0, coordinator. Without such a proxy it changes nothing.
+// connects. The program's name consists of its file and --index: worker-1,
+// server-0, coordinator. Without a proxy it changes nothing.
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <netinet/in.h>
@@ -82,7 +82,7 @@ bool IsTcp(int fd) {
          type == SOCK_STREAM;
 }
 
-// Host and port as the proxy wants them; "" for another family.
+// Host and port in the proxy's format; "" for another address family.
 std::string Text(const sockaddr* address) {
   char host[INET6_ADDRSTRLEN] = {};
   if (address->sa_family == AF_INET) {

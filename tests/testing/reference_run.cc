@@ -16,7 +16,7 @@ int64_t Size(const std::vector<float>& tensor) {
   return static_cast<int64_t>(tensor.size());
 }
 
-// The states of one parameter.
+// Pointers to the states of one parameter.
 std::vector<float*> StatesOf(std::vector<Tensors>& state, size_t parameter) {
   std::vector<float*> pointers;
   for (Tensors& tensors : state) pointers.push_back(tensors[parameter].data());

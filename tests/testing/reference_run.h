@@ -11,11 +11,12 @@
 
 namespace tributary::testing {
 
-// What synchronous training comes to without faults, by its definition in
-// docs/consistency.md: for each step the ranks' gradients, weighted by their
-// samples and added in rank order, then the optimizer over whole parameters.
-// Knows no server, block, message or contribution, so that it can contradict
-// them; the loops over elements are Ops', which have tests of their own.
+// The result of synchronous training without faults, by its definition in
+// docs/consistency.md: in each step, the ranks' gradients are weighted by their
+// samples and summed in rank order; then the optimizer runs over whole
+// parameters. It does not know servers, blocks, messages or contributions, so
+// it is independent of their code. The loops over elements are those of Ops,
+// which has its own tests.
 class ReferenceRun {
  public:
   using Tensors = std::vector<std::vector<float>>;  // one per parameter
@@ -26,16 +27,16 @@ class ReferenceRun {
     OptimizerOptions optimizer;
     std::function<double(int64_t step)> learning_rate;  // steps from 0
     double clip_norm = 0;                               // 0: none
-    bool skip_nonfinite = false;  // such a step changes nothing
+    bool skip_nonfinite = false;  // a nonfinite step changes nothing
     Tensors initial;
     std::function<uint64_t(uint32_t rank, int64_t step)> samples;
-    // A rank's mean gradient at these weights.
+    // Computes a rank's mean gradient at these weights.
     std::function<void(uint32_t rank, int64_t step, const Tensors& weights,
                        Tensors* gradient)>
         gradient;
   };
 
-  // After so many steps.
+  // The state after a number of steps.
   struct Version {
     Tensors weights;
     std::vector<Tensors> state;  // by the optimizer's state names
@@ -43,7 +44,7 @@ class ReferenceRun {
 
   explicit ReferenceRun(Options options);
 
-  // Computed when first asked for.
+  // Computed on first use.
   const Version& After(int64_t steps);
 
  private:

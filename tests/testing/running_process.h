@@ -10,17 +10,17 @@
 
 namespace tributary::testing {
 
-// A program under test while it runs: its output is read as it comes, signals
-// and keys can be sent to it. Killed by the destructor.
+// A program under test while it runs. Its output is read as it arrives, and
+// signals and keys can be sent to it. The destructor kills it.
 class RunningProcess {
  public:
   struct Options {
     std::vector<std::string> command;
     std::string folder = ".";  // its working directory
-    // NAME=VALUE, on top of this process's environment.
+    // NAME=VALUE, in addition to this process's environment.
     std::vector<std::string> environment;
-    // On a terminal of its own, 24 rows of 100 columns, whose foreground
-    // process it is; else stdout and stderr are one pipe.
+    // Runs it in the foreground of its own terminal with 24 rows and 100
+    // columns; otherwise stdout and stderr are one pipe.
     bool terminal = false;
   };
 
@@ -28,13 +28,14 @@ class RunningProcess {
   ~RunningProcess();
 
   pid_t pid() const { return pid_; }
-  // What it has written so far, as far as it was waited for.
+  // The output read so far.
   const std::string& output() const { return output_; }
 
-  // Reads until the output holds `text`; false after `timeout` or at the end.
+  // Reads until the output contains `text`; false after `timeout` or at its
+  // end.
   bool WaitForOutput(const std::string& text, absl::Duration timeout);
-  // Reads to the end. The exit code, 128 + signal when it was killed; -1 after
-  // `timeout`.
+  // Reads to the end of the output. Returns the exit code, or 128 + signal when
+  // a signal killed it; -1 after `timeout`.
   int Wait(absl::Duration timeout);
 
   void Signal(int signal) const;
@@ -43,7 +44,7 @@ class RunningProcess {
  private:
   RunningProcess(pid_t pid, int fd) : pid_(pid), fd_(fd) {}
 
-  // False at the end of the output or the deadline.
+  // False at the end of the output or at the deadline.
   bool ReadMore(absl::Time deadline);
 
   const pid_t pid_;
@@ -52,7 +53,7 @@ class RunningProcess {
   bool reaped_ = false;
 };
 
-// True once no such process runs (a zombie does not), looked at for up to
+// True once the process no longer runs (a zombie does not); polls for up to
 // `timeout`.
 bool IsGone(pid_t pid, absl::Duration timeout);
 

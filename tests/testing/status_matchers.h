@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-// Debian's Abseil has no status matchers; these few lines are enough.
+// Debian's Abseil has no status matchers; these are sufficient.
 #define TRIBUTARY_ASSERT_OK(expression) ASSERT_TRUE((expression).ok())
 #define TRIBUTARY_EXPECT_OK(expression)                         \
   do {                                                          \
@@ -25,7 +25,7 @@ absl::Status StatusOf(const absl::StatusOr<T>& status_or) {
   return status_or.status();
 }
 
-// The status has this code and its text holds this piece.
+// The status has this code, and its message contains this text.
 MATCHER_P2(StatusIs, code, piece, "") {
   const absl::Status status = StatusOf(arg);
   *result_listener << status.ToString();

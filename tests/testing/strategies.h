@@ -10,7 +10,7 @@ namespace tributary::testing {
 // A way to train one job, as blocks of a job file.
 struct Strategy {
   std::string label;
-  std::string block;  // of `strategy:`
+  std::string block;  // value of `strategy:`
   int servers = 0;
   int model_size = 1;  // workers that hold one replica together
 
@@ -26,14 +26,14 @@ inline const Strategy& ParameterServerStrategy() {
   return strategy;
 }
 
-// Those without servers whose workers hold whole models.
+// Strategies without servers whose workers hold whole models.
 inline std::vector<Strategy> CollectiveStrategies() {
   return {{"all_reduce", "all_reduce"},
           {"sharded", "{all_reduce: {sharded: true}}"},
           {"data_parallel", "data_parallel"}};
 }
 
-// Those that cut the model.
+// Strategies that partition the model.
 inline std::vector<Strategy> ModelParallelStrategies() {
   return {
       {"tensor2", "{tensor_parallel: 2}", 2, 2},

@@ -128,7 +128,7 @@ void TcpProxy::Run() {
     for (ProxyConnection& connection : connections_) {
       for (bool back : kDirections) connection.PassOnEnd(back);
     }
-    // Both change what the rest has looked at.
+    // Accept and AnswerControl change the containers that were iterated above.
     std::vector<std::pair<int, Door>> knocked;
     for (size_t i = 2; i < first; ++i) {
       if (fds[i].revents != 0) {
@@ -155,7 +155,8 @@ void TcpProxy::AnswerControl() {
   close(fd);
 }
 
-// "listen NAME PORT" or "connect NAME HOST PORT", whose answer is a port.
+// Handles "listen NAME PORT", or "connect NAME HOST PORT", which is answered
+// with a port.
 std::string TcpProxy::Answer(const std::string& line) {
   const std::vector<std::string> words =
       absl::StrSplit(line, absl::ByAnyChar(" \n"), absl::SkipEmpty());
@@ -190,7 +191,7 @@ void TcpProxy::Accept(int listener, const Door& door) {
       door.from, name == name_of_port_.end() ? "nobody" : name->second,
       door.target, accepted, connected);
   ++num_connections_;
-  if (connected < 0) connections_.back().Reset();  // as if it were refused
+  if (connected < 0) connections_.back().Reset();  // as if refused
 }
 
 void TcpProxy::Read(ProxyConnection& connection, bool back) {
@@ -265,8 +266,8 @@ void TcpProxy::Fire(RuleState& state, ProxyConnection& connection, size_t at,
   if (options_.on_fired) options_.on_fired(state.rule, connection);
 }
 
-// Another connection sends what the first has sent so far; what it is answered
-// goes nowhere.
+// Sends the bytes that the connection has sent so far again on another
+// connection, whose answers are discarded.
 void TcpProxy::Replay(const ProxyConnection& connection) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return;
@@ -284,7 +285,7 @@ bool TcpProxy::Held(const ProxyConnection& connection, bool back) const {
   });
 }
 
-// A rule may reset a connection that it has held back long enough.
+// A drop rule resets the connection when its hold ends.
 void TcpProxy::EndHolds() {
   for (const auto& state : rules_) {
     if (!state->resets || NowMs() < state->held_until_ms) continue;

@@ -16,27 +16,27 @@
 
 namespace tributary::testing {
 
-// Stands between the processes of a run and disturbs their connections by its
-// rules. Programs that are started with Environment() come through it, all
-// others do not notice it. One thread; the rules count bytes, so that a run
-// meets its faults at the same places however fast it is.
+// A proxy between the processes of a run that disturbs their connections
+// according to rules. Programs started with Environment() connect through it;
+// others are not affected. It has one thread. Rules count bytes, so a run meets
+// its faults at the same places at any speed.
 class TcpProxy {
  public:
   struct Options {
-    std::string control;  // path of the socket that programs ask
+    std::string control;  // path of the control socket
     std::vector<std::string> rules;
     uint64_t seed = 1;
-    // Told on the proxy's thread, each time.
+    // Called on the proxy's thread whenever a rule fires.
     std::function<void(const ProxyRule&, const ProxyConnection&)> on_fired;
   };
 
-  // Null, with a sentence on stderr, when a rule is none or nothing listens.
+  // Null, with a message on stderr, when a rule is invalid or listening fails.
   static std::unique_ptr<TcpProxy> Start(const Options& options);
   ~TcpProxy();
 
-  // NAME=VALUE of the programs whose connections go through it.
+  // NAME=VALUE for programs whose connections go through the proxy.
   std::vector<std::string> Environment() const;
-  // How often a rule's fault has happened, by its place in Options.
+  // How often the rule with this index in Options has fired.
   int64_t fired(size_t rule) const { return rules_[rule]->fired; }
   int64_t connections() const { return num_connections_; }
 
@@ -44,13 +44,13 @@ class TcpProxy {
   struct RuleState {
     ProxyRule rule;
     int64_t seen = 0;  // bytes that have passed
-    int64_t next = 0;  // where it fires
-    int64_t left = 0;  // times
+    int64_t next = 0;  // byte count at which it fires next
+    int64_t left = 0;  // remaining times
     int64_t held_until_ms = 0;
-    bool resets = false;  // once the hold is over
+    bool resets = false;  // when the hold ends
     std::atomic<int64_t> fired{0};
   };
-  // Where a program that wants to reach a target connects instead.
+  // The port that a program connects to instead of its target.
   struct Door {
     std::string from;
     std::string target;  // "host port"
@@ -65,7 +65,7 @@ class TcpProxy {
   int DoorFor(const std::string& from, const std::string& target);
   void Accept(int listener, const Door& door);
 
-  // Takes what a connection has to say in one direction.
+  // Reads the available bytes of one direction of a connection.
   void Read(ProxyConnection& connection, bool back);
   void Apply(RuleState& state, ProxyConnection& connection, bool back,
              std::string& bytes, int64_t* delay_ms);
@@ -77,12 +77,12 @@ class TcpProxy {
 
   Options options_;
   int control_ = -1;
-  int wake_[2] = {-1, -1};  // the destructor's word to the thread
+  int wake_[2] = {-1, -1};  // the destructor wakes the thread
   std::vector<std::unique_ptr<RuleState>> rules_;
   std::map<int, Door> doors_;  // by listening descriptor
   std::map<std::string, std::string> name_of_port_;
   std::list<ProxyConnection> connections_;
-  std::vector<int> replay_ends_;  // nobody reads them
+  std::vector<int> replay_ends_;  // their input is discarded
   std::mt19937_64 random_;
   std::atomic<int64_t> num_connections_{0};
   std::thread thread_;

@@ -11,7 +11,7 @@
 
 namespace tributary::testing {
 
-// A folder of the running test and process alone.
+// Provides a directory that only the running test and process use.
 class TemporaryFolderTest : public ::testing::Test {
  protected:
   TemporaryFolderTest() {

@@ -1,8 +1,9 @@
-// Debian's Abseil is built without the thread sanitizer, which therefore does
-// not see that absl::Mutex and absl::Notification put threads in order and
-// calls what they guard a race. The linker puts these functions in their place
-// (--wrap, see tributary_test): the real one runs, and the sanitizer is told.
-// A call that is not listed here shows as a false race, never hides a true one.
+// Debian's Abseil is built without ThreadSanitizer. The sanitizer therefore
+// does not see the synchronization of absl::Mutex and absl::Notification and
+// would report false races. The linker replaces these functions by wrappers
+// (--wrap, see tributary_test), which call the original and inform the
+// sanitizer. A function that is missing here causes a false race and never
+// hides a real one.
 #include <sanitizer/tsan_interface.h>
 
 #include "absl/synchronization/mutex.h"
@@ -14,8 +15,8 @@ using absl::Mutex;
 using absl::Notification;
 using absl::Time;
 
-// What a call does for the order of threads: it takes what others have
-// published through `object`, publishes to others, or lets go in between.
+// The effect of a call on the order of threads: it acquires what other threads
+// released through `object`, releases to them, or does both around a wait.
 #define TRIBUTARY_ACQUIRES(symbol, object_type)                          \
   extern "C" void __real_##symbol(object_type* object);                  \
   extern "C" void __wrap_##symbol(object_type* object) {                 \

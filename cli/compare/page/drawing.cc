@@ -53,7 +53,7 @@ void Drawing::Polyline(const std::string& points, const std::string& style) {
 
 double Drawing::TimeAxis(double limit_ms, double top, double bottom) {
   const std::vector<double> ticks = LinearTicks(limit_ms, 8);
-  // The last tick may lie outside: bars use the whole width.
+  // The last tick may lie outside, because bars use the whole width.
   const double scale =
       (kRight - kLabelWidth) / (limit_ms > 0 ? limit_ms : ticks.back());
   for (const double tick : ticks) {

@@ -7,14 +7,14 @@
 
 namespace tributary {
 
-// One chart as an SVG element. Coordinates are CSS pixels of a drawing
-// kWidth wide; colours and fonts are classes that the page's style sheet
-// (report_html.cc) knows, for light and dark.
+// One chart as an SVG element. Coordinates are CSS pixels of a drawing that is
+// kWidth wide. Colours and fonts are classes of the page's style sheet
+// (report_html.cc), for light and dark.
 class Drawing {
  public:
   static constexpr double kWidth = 1160;
-  static constexpr double kLabelWidth = 250;  // names, left of bars
-  static constexpr double kRight = 1080;      // where bars end at the latest
+  static constexpr double kLabelWidth = 250;  // names, left of the bars
+  static constexpr double kRight = 1080;  // the right end of the longest bar
   static constexpr double kLegendHeight = 34;
   static constexpr double kAxisHeight = 44;
 
@@ -25,7 +25,7 @@ class Drawing {
 
   Drawing(double height, const std::string& label);
 
-  // `title` appears when the pointer rests on it.
+  // `title` appears when the pointer rests on the rectangle.
   void Rect(double x, double y, double width, double height,
             const std::string& style, const std::string& title = "");
   void Line(double x1, double y1, double x2, double y2,
@@ -35,10 +35,10 @@ class Drawing {
             const std::string& text);
   void Polyline(const std::string& points, const std::string& style);
 
-  // Vertical lines at round numbers of milliseconds from kLabelWidth to kRight,
-  // with the numbers below; returns pixels a millisecond.
+  // Draws vertical lines at round numbers of milliseconds from kLabelWidth to
+  // kRight, with the numbers below; returns pixels per millisecond.
   double TimeAxis(double limit_ms, double top, double bottom);
-  // Along the top, from x.
+  // Draws the legend along the top, from x.
   void Legend(const std::vector<LegendEntry>& entries, double x);
 
   std::string Take();
@@ -47,7 +47,7 @@ class Drawing {
   Markup out_;
 };
 
-// A number below an axis.
+// The text of a number below an axis.
 std::string TickText(double value);
 
 // From 0 to at least `limit`, about `count` ticks at round numbers: 1, 2 or 5

@@ -28,11 +28,11 @@ std::vector<LossPoint> Thin(const std::vector<LossPoint>& points, size_t most) {
 namespace {
 
 constexpr size_t kMostPoints = 400;
-constexpr size_t kMostDifferences = 120;  // which are noise, so means of more
+constexpr size_t kMostDifferences = 120;  // fewer: the curves are noisy
 constexpr double kPlotLeft = 56;
 constexpr double kPlotHeight = 280;
-constexpr double kLegendColumn = 250;  // right of the plot
-constexpr int kSeriesStyles = 8;       // that the style sheet knows
+constexpr double kLegendColumn = 250;  // to the right of the plot
+constexpr int kSeriesStyles = 8;       // styles in the style sheet
 
 struct Series {
   std::string name;
@@ -49,8 +49,8 @@ std::string RowName(const CompareReport& report, const CompareRow& row) {
                                  row.servers, " s");
 }
 
-// Both axes, the lines, a legend at the right. `place` maps a value to 0 (the
-// bottom) .. 1.
+// Draws both axes, the lines, and a legend at the right. `place` maps a value
+// to the range from 0 (the bottom) to 1.
 template <typename Place>
 std::string LineChart(const std::vector<Series>& all,
                       const std::vector<double>& ticks, const char* unit,
@@ -65,7 +65,7 @@ std::string LineChart(const std::vector<Series>& all,
     last = std::max(last, series.points.back().step);
   }
   const std::vector<double> steps = LinearTicks(static_cast<double>(last), 8);
-  // The last tick may lie outside: lines use the whole width.
+  // The last tick may lie outside, because lines use the whole width.
   const double scale = (right - kPlotLeft) / static_cast<double>(last);
   for (const double step : steps) {
     const double x = kPlotLeft + step * scale;
@@ -125,7 +125,7 @@ std::string LossChart(const CompareReport& report) {
       least = std::min(least, point.loss);
     }
   }
-  // One step that has blown up must not flatten all others.
+  // Limits the scale, so that one diverged step does not flatten all others.
   most = std::min(most, 4 * std::max(all[0].points.front().loss, 1e-6));
   const std::vector<double> ticks = LinearTicks(most - least, 5);
   std::vector<double> shown;
@@ -152,7 +152,7 @@ std::string LossDifferenceChart(const CompareReport& report) {
       away.push_back({point.step, std::abs(point.loss - it->second)});
     }
     series.points = Thin(away, kMostDifferences);
-    // A logarithm has no place for equal losses.
+    // A logarithmic scale cannot show equal losses.
     series.points.erase(
         std::remove_if(series.points.begin(), series.points.end(),
                        [](const LossPoint& p) { return p.loss <= 0; }),

@@ -7,7 +7,7 @@
 namespace tributary {
 namespace {
 
-// Characters that XML cannot hold in any form become spaces.
+// Escapes text for XML. Characters that XML cannot represent become spaces.
 std::string Escape(absl::string_view text) {
   std::string escaped;
   for (const char c : text) {

@@ -8,24 +8,24 @@
 
 namespace tributary {
 
-// Writes HTML and SVG that an XML parser takes too: every tag is closed, every
+// Writes HTML and SVG that an XML parser accepts: every tag is closed, every
 // text and attribute escaped.
 class Markup {
  public:
   using Attributes = std::vector<std::pair<const char*, std::string>>;
 
   Markup& Open(const char* tag, const Attributes& attributes = {});
-  Markup& Close();  // the tag that was opened last
+  Markup& Close();  // closes the tag that was opened last
   Markup& Text(absl::string_view text);
-  // A tag with nothing in it, or with text alone.
+  // A tag without content, or with text only.
   Markup& Empty(const char* tag, const Attributes& attributes = {});
   Markup& Element(const char* tag, const Attributes& attributes,
                   absl::string_view text);
-  // As it stands: a style sheet without "<" and "&", or what another Markup
-  // has made.
+  // Adds markup unescaped: a style sheet without "<" and "&", or the output of
+  // another Markup.
   Markup& Raw(absl::string_view markup);
 
-  // All tags are closed.
+  // Returns the text; all tags must be closed.
   std::string Take();
 
  private:

@@ -12,8 +12,8 @@
 namespace tributary {
 namespace {
 
-// Hues of Okabe and Ito (2008), which people with any kind of colour vision
-// tell apart; the dark ones are lighter.
+// Hues of Okabe and Ito (2008), distinguishable with any kind of colour vision;
+// lighter on a dark page.
 constexpr char kStyle[] = R"css(
 :root { color-scheme: light dark;
   --page: #ffffff; --ink: #1b1f24; --soft: #5b6570; --rule: #d8dde3;
@@ -120,7 +120,7 @@ std::string JobLine(const CompareReport& report) {
   return line;
 }
 
-// Of the runs that share the work; empty: there is none to name.
+// Names the fastest run of several workers; empty: there is none.
 std::string ResultLine(const CompareReport& report) {
   const CompareRow* fastest = nullptr;
   for (const CompareRow& row : report.rows) {

@@ -6,8 +6,8 @@
 
 namespace tributary {
 
-// The report as one page without scripts and without anything from elsewhere,
-// for light and dark. An XML parser takes it.
+// The report as one page without scripts or external resources, for light and
+// dark. An XML parser accepts it.
 std::string ReportHtml(const CompareReport& report);
 
 }  // namespace tributary

@@ -14,7 +14,7 @@ constexpr double kWidth = Drawing::kWidth;
 constexpr double kLabelWidth = Drawing::kLabelWidth;
 constexpr double kLegendHeight = Drawing::kLegendHeight;
 constexpr double kAxisHeight = Drawing::kAxisHeight;
-constexpr double kNarrowest = 34;  // of a bar that holds its number
+constexpr double kNarrowest = 34;  // bars at least this wide show their number
 
 struct Part {
   double StepParts::*seconds;
@@ -57,7 +57,7 @@ namespace {
 
 void DrawBar(Drawing* out, const CompareRow& row, double scale, double y) {
   constexpr double kBar = 22;
-  constexpr double kValueWidth = 72;  // of "1234 ms", with what is left of it
+  constexpr double kValueWidth = 72;  // width of "1234 ms" and a margin
   double x = kLabelWidth;
   for (const Part& part : kParts) {
     const double ms = 1e3 * (*row.parts).*part.seconds;
@@ -74,7 +74,7 @@ void DrawBar(Drawing* out, const CompareRow& row, double scale, double y) {
   if (row.predicted_step_seconds) {
     const double at = kLabelWidth + 1e3 * *row.predicted_step_seconds * scale;
     out->Line(at, y - 4, at, y + kBar + 4, "predicted");
-    // The mark does not go through the number.
+    // Moves the mark so that it does not cross the number.
     if (x < at && at < x + kValueWidth) x = at;
   }
   out->Text(x + 8, y + 16, "start", "value",

@@ -43,7 +43,7 @@ class CheckpointCommandTest : public testing::TemporaryFolderTest {
     const int exit_code = process->Wait(kSoon);
     return {exit_code, process->output()};
   }
-  // Inverts a bit of the byte.
+  // Flips a bit of the byte.
   void Damage(const std::string& file, size_t byte) const {
     std::string bytes = Read(file);
     bytes[byte] ^= 4;
@@ -147,7 +147,7 @@ TEST_F(CheckpointCommandTest, AFolderWithoutAManifestIsNoCheckpoint) {
   EXPECT_EQ(Run({"export", "run", "x"}).exit_code, 2);
 }
 
-// Nobody gets another checkpoint than was meant without being told.
+// No command uses another checkpoint than the one meant without saying so.
 TEST_F(CheckpointCommandTest, ADamagedNewestOneIsNotPassedOver) {
   const std::string manifest = std::string(kStep40) + "/manifest.ckpt";
   const std::string shard = std::string(kStep40) + "/shard-002-of-003.ckpt";

@@ -1,4 +1,4 @@
-// Wrong command lines: one message, exit code 2, nothing left behind.
+// Wrong command lines print one message, return exit code 2 and leave no files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ struct Wrong {
   std::string label;
   std::string program = "tributary";
   std::vector<std::string> words;
-  std::string message;  // a piece of it
+  std::string message;  // part of the error
 };
 
 std::vector<Wrong> AllWrong() {

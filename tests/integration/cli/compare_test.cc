@@ -1,4 +1,4 @@
-// `tributary compare`: real runs, side by side.
+// `tributary compare` with real runs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ using ::testing::StartsWith;
 
 constexpr absl::Duration kSoon = absl::Seconds(120);
 
-// 1,000 rows and a batch of 24: the last one of an epoch has 16.
+// 1,000 rows in batches of 24: an epoch's last batch has 16.
 constexpr char kJob[] = R"(name: small
 model: {mlp: {in: 16, hidden: [64], out: 1, activation: tanh}}
 data:
@@ -73,14 +73,14 @@ TEST_F(CompareTest, TwoWorkersGetWhereOneGets) {
     EXPECT_GT(run["predicted_step_seconds"], 0);
   }
   EXPECT_THAT(compare->output(), HasSubstr("  predicted  "));
-  // Both workers send all gradients and get all weights.
+  // Each worker sends all gradients and receives all weights.
   const json& two = figures["runs"][1];
   EXPECT_EQ(two["strategy"], "parameter_server");
   EXPECT_EQ(two["bytes_per_rank_and_step"]["sent"], 1153 * 4);
   EXPECT_EQ(two["bytes_per_rank_and_step"]["received"], 1153 * 4);
   EXPECT_GT(two["parts_seconds"]["optimizer"], 0);
   EXPECT_GT(two["peak_memory_bytes"]["server"], 1 << 20);
-  // The same training, but for the order in which sums are rounded.
+  // The same training; only sums are rounded in another order.
   EXPECT_GT(two["weight_distance"], 0);
   EXPECT_LT(two["weight_distance"], 1e-5);
   EXPECT_NEAR(two["loss"].get<double>(),
@@ -90,15 +90,15 @@ TEST_F(CompareTest, TwoWorkersGetWhereOneGets) {
   EXPECT_THAT(Read("page.html"), HasSubstr("One step, rank by rank"));
   EXPECT_THAT(Read("page.html"), HasSubstr("</html>\n"));
 
-  // The same from what is there.
+  // The same report from the existing runs.
   auto again = Compare({"--from", "runs/parameter_server", "--from",
                         "runs/single", "--json", "again.json"});
   ASSERT_EQ(again->Wait(kSoon), 0) << again->output();
   EXPECT_EQ(json::parse(Read("again.json")), figures);
 }
 
-// 4,612 bytes of gradients in one block, from two workers into one server and
-// out again, at 956,407 bytes/s of payload: 19.3 ms after backward.
+// 4,612 bytes of gradients in one block go from two workers to one server and
+// back at 956,407 payload bytes/s: 19.3 ms after backward.
 TEST_F(CompareTest, PredictsWithWhatIsGiven) {
   auto compare =
       Compare({"job.yaml", "--strategies", "parameter_server", "--servers", "1",
@@ -147,7 +147,7 @@ TEST_F(CompareTest, DryRunSaysWhatWouldRun) {
 }
 
 TEST_F(CompareTest, ARunThatFailsIsARowAndTheExitCode) {
-  // Such a rate leaves the numbers, and the job ends there.
+  // This rate makes the weights overflow, and the job fails.
   auto compare =
       Compare({"job.yaml", "--strategies", "parameter_server", "--run-dir",
                "runs", "--set", "training.optimizer.sgd.learning_rate=1e30"});

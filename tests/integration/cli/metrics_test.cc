@@ -1,5 +1,5 @@
-// What the processes of a running job show over HTTP, beside what
-// docs/operations.md says of it.
+// The metrics that the processes of a running job serve over HTTP, compared
+// with docs/operations.md.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -36,7 +36,7 @@ struct Documented {
   std::set<std::string> labels;
 };
 
-// The rows "| `name` | type | `label`, ... |" of docs/operations.md.
+// Parses the rows "| `name` | type | `label`, ... |" of docs/operations.md.
 std::map<std::string, Documented> ReadTable() {
   std::map<std::string, Documented> table;
   std::ifstream file(testing::SourceFile("docs/operations.md"));
@@ -87,7 +87,7 @@ checkpoint: {every_steps: 1000, keep: 1}
         train_->output().substr(train_->output().find(text) + text.size()));
   }
 
-  // Looks again until `holds` or `kSoon` has passed.
+  // Polls until `holds` is true or `kSoon` has passed.
   template <typename Condition>
   static bool Eventually(Condition holds) {
     const absl::Time deadline = absl::Now() + kSoon;
@@ -98,7 +98,7 @@ checkpoint: {every_steps: 1000, keep: 1}
     return true;
   }
 
-  // The ports of everybody's metrics, by Prometheus's job label.
+  // The ports of all processes' metrics, by Prometheus's job label.
   std::multimap<std::string, int> Targets() const {
     std::multimap<std::string, int> ports;
     const std::string body = HttpGet(port_, "/targets").body;
@@ -168,7 +168,7 @@ TEST_F(MetricsTest, EverythingShownIsInTheTableAndEverythingThereIsShown) {
            it != end; ++it) {
         labels.insert((*it)[1]);
       }
-      labels.erase("le");  // of a histogram's buckets
+      labels.erase("le");  // the label of histogram buckets
       EXPECT_EQ(labels, table.at(metric).labels) << line;
     }
   }
@@ -196,7 +196,7 @@ TEST_F(MetricsTest, AStoppedWorkerIsNamedByMetricsStatusAndHealth) {
   EXPECT_TRUE(Eventually([&] {
     return absl::StrContains(Status(), "\"waiting_for_ranks\": [\n        1\n");
   }));
-  // Waiting for another is healthy.
+  // A server that waits for a rank is healthy.
   const testing::HttpReply health = HttpGet(server, "/healthz");
   EXPECT_EQ(health.code, 200);
   EXPECT_THAT(health.body, HasSubstr("rank 1"));

@@ -1,4 +1,5 @@
-// `tributary plan` and the measurements of `tributary-worker`, as processes.
+// `tributary plan` and the measurements of `tributary-worker`, as real
+// processes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +32,7 @@ data:
 training: {steps: 5, loss: mse, optimizer: {sgd: {learning_rate: 0.1}}}
 )";
 
-// A convolution does not say how large its images are.
+// A convolution does not determine the size of its images.
 constexpr char kImages[] = R"(name: images
 model: {cnn: {image: 8, channels: [2], hidden: 5, classes: 3}}
 data:
@@ -68,7 +69,7 @@ TEST_F(PlanTest, NamesTheFastestOfAllStrategies) {
   EXPECT_THAT(text, HasSubstr("parameter_server, 2 servers"));
   EXPECT_THAT(text, HasSubstr("data 2 x pipeline 2 1f1b"));
   EXPECT_THAT(text, HasSubstr("\nfastest: "));
-  // Three layers are no four stages.
+  // Three layers cannot form four stages.
   EXPECT_THAT(text, HasSubstr("\nleft out: pipeline 4 1f1b (4 micro-batches): "
                               "strategy.pipeline_parallel.stages must be "));
 }
@@ -114,8 +115,8 @@ std::string Pass(int rows, double seconds) {
                       R"(, "backward_seconds": )", seconds, "}");
 }
 
-// 20 -> 64 -> 1 has 2,817 FLOPs forward for a sample. Side by side, four
-// samples more take 12 ms and 20 ms.
+// The layers 20 -> 64 -> 1 need 2,817 FLOPs per sample in a forward pass. In
+// the two measurements four more samples take 12 ms and 20 ms.
 TEST_F(PlanTest, TakesAMeasurementFromAFile) {
   const auto plan = [this](const std::string& file, int exit_code) {
     return Run({"tributary", "plan", "job.yaml", "--measurement", file,
@@ -138,7 +139,7 @@ TEST_F(PlanTest, TakesAMeasurementFromAFile) {
 }
 
 TEST_F(PlanTest, AShapeThatTheJobDoesNotTellIsAskedOfTheData) {
-  // The features are no array: the worker says so.
+  // The features are not an array, and the worker reports that.
   EXPECT_THAT(Run({"tributary", "plan", "images.yaml", "--compute", "10",
                    "--bandwidth", "1Gbit"},
                   1),

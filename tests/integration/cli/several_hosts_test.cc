@@ -1,6 +1,7 @@
-// `tributary train` and `tributary compare` over hosts. All of 127/8 is this
-// machine, so addresses of it are hosts that any launcher reaches; this one
-// starts the program as a child, so that its number is not the launcher's.
+// `tributary train` and `tributary compare` on several hosts. All addresses in
+// 127/8 belong to this machine, so they act as hosts that any launcher reaches.
+// This launcher starts the program as a child, so that the program has another
+// pid than the launcher.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -60,7 +61,7 @@ class SeveralHostsTest : public testing::TemporaryFolderTest {
     command.insert(command.end(), words.begin(), words.end());
     return RunningProcess::Start({.command = command, .folder = folder()});
   }
-  // The same over two hosts, with the coordinator on a third.
+  // Starts the command on two hosts, with the coordinator on a third.
   std::unique_ptr<RunningProcess> StartOnHosts(const std::string& subcommand,
                                                Words words) {
     for (const char* word :
@@ -81,7 +82,7 @@ class SeveralHostsTest : public testing::TemporaryFolderTest {
     EXPECT_EQ(train->Wait(kSoon), 0) << train->output();
     return Summary("local")["weights_sha256"];
   }
-  // Command lines with this piece that the launcher was given.
+  // The command lines containing this text that the launcher was given.
   Words Launched(const std::string& piece) {
     Words lines;
     std::istringstream text(Read("launched.txt"));
@@ -90,8 +91,8 @@ class SeveralHostsTest : public testing::TemporaryFolderTest {
     }
     return lines;
   }
-  // Who has held the place so far, from the coordinator's log: "worker 1 is
-  // HOST (pid N)".
+  // The pids of all holders of the place so far, from the lines "worker 1 is
+  // HOST (pid N)" in the coordinator's log.
   std::vector<pid_t> PidsOf(const std::string& run, const std::string& name) {
     std::vector<pid_t> pids;
     const std::string log = Read(run + "/logs/coordinator.log");
@@ -149,9 +150,9 @@ TEST_F(SeveralHostsTest, AWorkerKilledUnderItsLauncherIsReplaced) {
   EXPECT_EQ(Summary("hosts")["weights_sha256"], LocalSha256());
 }
 
-// Nobody hears of it any more: the launcher is killed, once, and another
-// started, which is not killed for what was before it, although it takes its
-// time, as ssh does.
+// The stopped worker's heartbeats end. Its launcher is killed once and another
+// is started. The new launcher starts slowly, as ssh does, and must not be
+// killed for the silence before it.
 TEST_F(SeveralHostsTest, AWorkerThatIsStoppedLosesItsLauncherAndIsReplaced) {
   Write("launch.sh",
         absl::StrReplaceAll(kLauncher, {{"shift", "sleep 0.5\nshift"}}));
@@ -161,7 +162,7 @@ TEST_F(SeveralHostsTest, AWorkerThatIsStoppedLosesItsLauncherAndIsReplaced) {
   ASSERT_EQ(before.size(), 1u);
   kill(before[0], SIGSTOP);
   EXPECT_EQ(train->Wait(kSoon), 0) << train->output();
-  kill(before[0], SIGKILL);  // where the launcher's end has not ended it
+  kill(before[0], SIGKILL);  // in case the launcher's end has not ended it
   EXPECT_THAT(train->output(), HasSubstr("worker-0 (its launcher, pid "));
   EXPECT_EQ(Summary("hosts")["lost"]["workers"], 1);
   EXPECT_EQ(Launched("tributary-worker").size(), 3u);
@@ -205,7 +206,7 @@ TEST_F(SeveralHostsTest, CompareRunsThereAndPredictsFromThere) {
     EXPECT_GT(run["predicted_step_seconds"], 0) << run["strategy"];
     EXPECT_GT(run["step_seconds"], 0) << run["strategy"];
   }
-  // Once, as no core is known to be shared, and by a path that holds anywhere.
+  // Measured once, because no shared cores are known, with an absolute path.
   const Words computed = Launched("--measure-compute " + Path("job.yaml"));
   ASSERT_EQ(computed.size(), 1u) << Read("launched.txt");
   EXPECT_THAT(computed[0], ::testing::StartsWith("127.0.0.2 /"));

@@ -1,5 +1,6 @@
-// `tributary train` when its children misbehave. It finds the programs that it
-// starts beside itself, so a copy of it beside small scripts starts those.
+// `tributary train` with misbehaving children. It looks for the programs to
+// start in its own directory, so a copy of it next to small scripts starts the
+// scripts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -32,7 +33,7 @@ data:
   batch_size: 10
 training: {steps: 5, loss: mse, optimizer: {sgd: {learning_rate: 0.1}}}
 )");
-    // By itself each of them only waits, and says who it is.
+    // By default each script writes its pid and waits.
     WriteProgram("tributary-server", "echo $$ > server.pid; exec sleep 1000");
     WriteProgram("tributary-worker", "echo $$ > worker.pid; exec sleep 1000");
   }
@@ -48,7 +49,7 @@ training: {steps: 5, loss: mse, optimizer: {sgd: {learning_rate: 0.1}}}
                                   .folder = folder()});
   }
 
-  // A child's id, once it has written it.
+  // A child's pid, once it has written it.
   pid_t ChildPid(const std::string& role) {
     const absl::Time deadline = absl::Now() + kSoon;
     while (absl::Now() < deadline) {
@@ -68,7 +69,7 @@ TEST_F(SupervisionTest, ChildThatExitsIsNamedWithItsCodeAndLastWords) {
   WriteProgram("tributary-worker", "echo 'no graphics card' >&2; exit 7");
   auto train = Train();
   const pid_t server = ChildPid("server");
-  // The server does not leave by itself: it is killed in the end.
+  // The server does not exit by itself, so it is killed in the end.
   EXPECT_EQ(train->Wait(kSoon), 1);
   EXPECT_THAT(train->output(),
               HasSubstr("tributary: worker-0 exited with code 7; its log ends: "
@@ -119,7 +120,7 @@ TEST_F(SupervisionTest, MissingProgramIsNamedAndNothingBegins) {
 }
 
 TEST_F(SupervisionTest, CtrlCOnTheTerminalReachesTrainAlone) {
-  // A shell that dies by SIGINT would say so by its file.
+  // A shell that receives SIGINT would create its file.
   const std::string script =
       "trap 'echo interrupted > ROLE.interrupted' INT; echo $$ > ROLE.pid; "
       "sleep 1000 & wait";

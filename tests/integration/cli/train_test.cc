@@ -1,5 +1,5 @@
-// `tributary train` and the daemons started by hand: real processes, real
-// training on generated data.
+// `tributary train` and daemons that are started by hand: real processes and
+// real training on generated data.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -94,7 +94,7 @@ class TrainTest : public testing::TemporaryFolderTest {
       }
     }
   }
-  // From the coordinator's log: "worker 1 is HOST (pid N)".
+  // The pid in the line "worker 1 is HOST (pid N)" of the coordinator's log.
   pid_t PidOf(const std::string& name) {
     std::smatch match;
     const std::string log = Read("run/logs/coordinator.log");
@@ -118,7 +118,7 @@ class TrainTest : public testing::TemporaryFolderTest {
 TEST_F(TrainTest, WholeRunLeavesEverythingInItsDirectory) {
   auto train = Train();
   ASSERT_EQ(train->Wait(kSoon), 0) << train->output();
-  // 1000 samples, 40 a step, 4 epochs: 100 steps.
+  // 1000 samples, 40 per step, 4 epochs: 100 steps.
   const std::vector<json> metrics = Metrics();
   ASSERT_EQ(metrics.size(), 100u);
   uint64_t samples = 0;
@@ -207,7 +207,7 @@ TEST_F(TrainTest, TerminationSignalIsAnInterruptToo) {
 TEST_F(TrainTest, SecondInterruptEndsEverythingAtOnce) {
   auto train = Train({"--set", "training.epochs=1000000"});
   ASSERT_TRUE(train->WaitForOutput("epoch 1/1000000: test", kSoon));
-  // A worker that stands still makes the stop last.
+  // A stopped worker delays the job's stop.
   const pid_t worker = PidOf("worker 1");
   ASSERT_GT(worker, 0);
   kill(worker, SIGSTOP);
@@ -253,7 +253,7 @@ training: {steps: 5, loss: cross_entropy, optimizer: adam}
   ExpectNoProcessLeft();
 }
 
-// One changed number is enough; the same rows in another file are the same.
+// One changed number is detected; equal rows in another file are not.
 TEST_F(TrainTest, ResumeTellsThatTheDataHaveChanged) {
   std::string rows = "a,b\n", changed = "a,b\n";
   for (int i = 0; i < 40; ++i) {
@@ -315,8 +315,8 @@ TEST_F(TrainTest, TakenPortIsRefusedBeforeAnythingBegins) {
 }
 
 TEST_F(TrainTest, DaemonsStartedByHandInAnyOrderTrainTheSameWeights) {
-  // Workers and servers come first and wait for a coordinator whose port is
-  // free now and will be its own.
+  // Workers and servers start first and wait for a coordinator on a port that
+  // is free at that time.
   auto probe = Start({"tributary-coordinator", "--job", "job.yaml", "--run-dir",
                       "probe", "--listen", "127.0.0.1:0"});
   const std::string address = Address(*probe);

@@ -1,5 +1,5 @@
-// Messages that are a thousand times as large as what was sent: gRPC 1.51 would
-// expand all of one before it looks at how large it is.
+// Messages that expand to a thousand times their size: gRPC 1.51 would
+// decompress one completely before it checks its size.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -31,7 +31,7 @@ using testing::Http2Peer;
 constexpr size_t kExpandedBytes = size_t{256} << 20;
 constexpr int64_t kMostGrowth = 64 << 20;
 
-// So many zeros as gzip makes them, without ever holding them.
+// Gzip-compressed zeros: `bytes` of them, never all in memory.
 std::string Bomb(size_t bytes) {
   const std::string zeros(1 << 20, '\0');
   std::string out(1 << 20, '\0'), bomb;
@@ -52,7 +52,7 @@ std::string Bomb(size_t bytes) {
   return bomb;
 }
 
-// The most memory that this process has had.
+// This process's peak memory.
 int64_t PeakBytes() {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
@@ -62,7 +62,7 @@ int64_t PeakBytes() {
   return 0;
 }
 
-// The answer of the server at a port to a bomb sent to this method.
+// The answer of the server at `port` to a bomb sent to this method.
 std::string SendBomb(int port, const std::string& method,
                      const std::string& encoding, const std::string& bomb) {
   auto peer = Http2Peer::Connect(port);
@@ -110,7 +110,7 @@ TEST_F(CompressedMessagesTest, ACoordinatorRefusesThemUnexpanded) {
   ExpectRefused(port, "CoordinatorService/ReportEvaluation");
 }
 
-// The flag without the header, and headers that name what gRPC does not know.
+// The compression flag without the header, and encodings unknown to gRPC.
 TEST_F(CompressedMessagesTest, NothingIsExpandedUnderAnotherName) {
   testing::Cluster cluster({.parameters = {{"w", {20, 30}}}});
   for (const char* encoding : {"identity", "br", "gzip, gzip"}) {
@@ -145,7 +145,7 @@ TEST_F(CompressedMessagesTest, TrainingGoesOnBesideThem) {
   EXPECT_EQ(weights, undisturbed);
 }
 
-// Answers one call with a bomb.
+// A server that answers one call with a bomb.
 class BombServer {
  public:
   explicit BombServer(const std::string& bomb)
@@ -167,7 +167,7 @@ class BombServer {
                           {"grpc-encoding", "gzip"}});
       peer->Send(call, Http2Peer::Message(bomb, /*compressed=*/true), false);
       peer->Answer(call, {{"grpc-status", "0"}});
-      peer->ReadToEnd(0);  // until the client goes
+      peer->ReadToEnd(0);  // until the client disconnects
     });
   }
   ~BombServer() {

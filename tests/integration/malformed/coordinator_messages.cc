@@ -10,7 +10,7 @@ namespace {
 using absl::StatusCode;
 
 constexpr char kService[] = "/tributary.v1.CoordinatorService/";
-// No holder's, however few bits are flipped.
+// Not any holder's incarnation, even with a few bits flipped.
 constexpr uint64_t kNobody = 0x5555'5555'5555'5555;
 
 Malformed Make(const char* method, const google::protobuf::MessageLite& request,

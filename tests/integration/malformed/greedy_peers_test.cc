@@ -1,5 +1,6 @@
-// Peers that take without reading, or only stay: what a server keeps for them
-// is bounded, and training goes on beside them with the same bits.
+// Peers that send requests without reading answers, or that only stay
+// connected: the memory that a server uses for them is bounded, and training
+// beside them gives the same bits.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -42,7 +43,7 @@ std::string PullOf(const testing::Cluster& cluster, int64_t version) {
   return Http2Peer::Message(pull.SerializeAsString());
 }
 
-// 4 MiB a version; a peer that asks for each and takes none.
+// A version has 4 MiB; the peer requests every version and reads none.
 TEST(GreedyPeersTest, WhoReadsNothingIsGivenNoMore) {
   constexpr int kSteps = 150;
   constexpr int64_t kBlockBytes = 4 << 20;
@@ -52,12 +53,13 @@ TEST(GreedyPeersTest, WhoReadsNothingIsGivenNoMore) {
   testing::Cluster cluster(options);
   auto peer = Http2Peer::Connect(cluster.server(0).port());
   ASSERT_NE(peer, nullptr);
-  // They wait for their versions; not more than may wait for a block.
+  // The peer's calls wait for their versions, at most as many as a block
+  // allows.
   const int64_t before = ResidentBytes();
   int64_t most = 0;
   int asked = 0;
-  // The server ends a connection whose peer does not answer its ping for 20 s:
-  // on a busy machine before everything is asked for.
+  // The server closes a connection whose peer does not answer its ping for 20
+  // s, which on a busy machine may happen before everything is requested.
   bool connected = true;
   const auto weights =
       testing::TrainToy(cluster, kSteps, [&](uint32_t, int64_t step) {
@@ -74,12 +76,12 @@ TEST(GreedyPeersTest, WhoReadsNothingIsGivenNoMore) {
               static_cast<long long>(most));
   EXPECT_EQ(weights, undisturbed);
   EXPECT_GE(asked, connected ? kSteps : 1);
-  // The model, its gradients and twice the limit; all versions are 600 MiB.
+  // The model, its gradients and twice the limit; all versions have 600 MiB.
   EXPECT_LT(most, kSteps * kBlockBytes / 2);
   EXPECT_GT(cluster.server(0).GetStatus().rejections().at("overload"), 0u);
 }
 
-// Connections that say nothing, and calls that wait for what never comes.
+// Connections without data, and calls that wait in vain.
 TEST(GreedyPeersTest, IdleConnectionsAndHeldCallsCostLittle) {
   constexpr int kConnections = 2000;
   constexpr int kHeldCalls = 500;
@@ -104,7 +106,7 @@ TEST(GreedyPeersTest, IdleConnectionsAndHeldCallsCostLittle) {
   EXPECT_EQ(testing::TrainToy(cluster, 20, ThreeSamples), undisturbed);
   const int64_t during = ResidentBytes();
   peers.clear();
-  // The server has seen the ends once it has answered again.
+  // When the server has answered again, it has seen the connections end.
   cluster.StartOver();
   EXPECT_EQ(testing::TrainToy(cluster, 20, ThreeSamples), undisturbed);
   const int64_t after = ResidentBytes();

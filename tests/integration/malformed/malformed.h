@@ -17,18 +17,18 @@ namespace tributary::testing {
 struct Malformed {
   std::string method;
   std::string bytes;
-  // What it is answered with; kOk: anything that is no harm.
+  // The expected status; kOk: any answer is accepted.
   absl::StatusCode code = absl::StatusCode::kOk;
-  std::string piece;  // of the sentence
+  std::string piece;  // of the error message
 };
 
-// Spoils bytes of a real message: cuts them, flips bits, writes lengths that
-// are far too long, puts other bytes in their place.
+// Damages the bytes of a real message: truncates them, flips bits, writes much
+// too large lengths, or replaces bytes.
 std::string Spoil(std::string bytes, std::mt19937& random);
 
-// Messages to a server of `plan`, drawn by chance: of two servers with a
-// parameter each, the last first. `repeated` was taken by it already, so even
-// what is left whole of it is a repetition.
+// Random messages to the servers of `plan`: two servers with one parameter
+// each, the last parameter on the first server. `repeated` was accepted by the
+// server before, so a copy that is still valid counts as a repetition.
 class ServerMessages {
  public:
   ServerMessages(v1::Plan plan, v1::PushPullRequest repeated, uint32_t seed);
@@ -44,8 +44,8 @@ class ServerMessages {
   std::mt19937 random_;
 };
 
-// Messages to a coordinator whose job runs: every place is held and `worker` is
-// the heartbeat of one of the holders.
+// Random messages to the coordinator of a running job in which every place is
+// held. `worker` is the heartbeat of one of the holders.
 class CoordinatorMessages {
  public:
   CoordinatorMessages(v1::HeartbeatRequest worker, uint32_t seed)

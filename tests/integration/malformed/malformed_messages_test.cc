@@ -1,5 +1,5 @@
-// Ten thousand messages that nobody should send, against servers and a
-// coordinator that live: they stay as they were, and go on.
+// Ten thousand invalid messages to running servers and a running coordinator.
+// Their state must not change, and they must continue to work.
 #include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -23,8 +23,8 @@
 #include "tributary/v1/coordinator_service.grpc.pb.h"
 #include "tributary/v1/parameter_service.grpc.pb.h"
 
-// What was freed would otherwise stay, up to 256 MiB of it, to tell a later use
-// from a new object; with little of it kept, growth is what is not freed.
+// The address sanitizer keeps up to 256 MiB of freed memory to detect its use.
+// With a small quarantine, memory growth shows leaks.
 extern "C" const char* __asan_default_options();
 extern "C" const char* __asan_default_options() {
   return "quarantine_size_mb=1:thread_local_quarantine_size_kb=16";
@@ -38,7 +38,7 @@ using testing::CoordinatorMessages;
 using testing::Malformed;
 using testing::ServerMessages;
 
-constexpr int kConnections = 4;  // to each
+constexpr int kConnections = 4;  // to each process
 constexpr int kWarmUp = 10'000;  // until the allocator has its pools
 constexpr int kMessages = 10'000;
 
@@ -79,13 +79,13 @@ class MalformedMessagesTest : public ::testing::Test {
     for (int s = 0; s < 2; ++s) repeated_.push_back(TrainBlock(s));
   }
 
-  // A job that runs: a server, two workers, the model and the plan.
+  // A running job: a server, two workers, the model and the plan.
   void StartJob() {
     Coordinator::Options options;
     options.job.mutable_cluster()->set_servers(1);
     options.job.mutable_cluster()->set_workers(2);
     options.job.mutable_training()->mutable_loss()->mutable_mse();
-    options.clock = &clock_;  // it stands still: no lease runs out
+    options.clock = &clock_;  // stands still, so no lease expires
     coordinator_ = Coordinator::Start(std::move(options)).value();
     control_ =
         v1::CoordinatorService::NewStub(DataChannel(coordinator_->address()));
@@ -124,7 +124,7 @@ class MalformedMessagesTest : public ::testing::Test {
     return plan;
   }
 
-  // Four steps of a server's only block; returns rank 1's last push.
+  // Completes four steps of a server's only block; returns rank 1's last push.
   v1::PushPullRequest TrainBlock(int shard) {
     auto stub = v1::ParameterService::NewStub(
         DataChannel(cluster_.plan().servers(shard)));
@@ -168,9 +168,9 @@ class MalformedMessagesTest : public ::testing::Test {
     return push;
   }
 
-  // The messages of one connection: those to warm up with, then, between two
-  // meetings, the others. `c` counts the connections, a third of them to the
-  // coordinator.
+  // Sends the messages of one connection: the warm-up messages, then the others
+  // between two meetings. `c` numbers the connections; a third of them go to
+  // the coordinator.
   void Send(uint32_t c, std::barrier<>* meeting) {
     const bool to_server = c % 3 < 2;
     const v1::PushPullRequest& repeated = repeated_[c % 3 % 2];
@@ -185,7 +185,7 @@ class MalformedMessagesTest : public ::testing::Test {
       }
     };
     send(kWarmUp);
-    meeting->arrive_and_wait();  // memory is looked at
+    meeting->arrive_and_wait();  // the test measures memory
     meeting->arrive_and_wait();
     send(kMessages);
     meeting->arrive_and_wait();
@@ -195,7 +195,8 @@ class MalformedMessagesTest : public ::testing::Test {
   void Check(const std::shared_ptr<grpc::Channel>& channel,
              const Malformed& message) {
     const absl::Status status = Call(channel, message);
-    // Of a server that is gone; not of one that wants a newer plan.
+    // Unavailable would mean that the server is gone, unless it waits for a
+    // newer plan.
     EXPECT_FALSE(absl::IsUnavailable(status) &&
                  status.message().find("plan epoch") == absl::string_view::npos)
         << message.method << ": " << status;
@@ -221,9 +222,9 @@ class MalformedMessagesTest : public ::testing::Test {
   Cluster cluster_;
   std::unique_ptr<Coordinator> coordinator_;
   std::unique_ptr<v1::CoordinatorService::Stub> control_;
-  std::vector<v1::HeartbeatRequest> members_;  // the server, the workers
+  std::vector<v1::HeartbeatRequest> members_;  // of the server, of the workers
   v1::Plan plan_;
-  std::vector<v1::PushPullRequest> repeated_;  // by shard
+  std::vector<v1::PushPullRequest> repeated_;  // [shard]
   std::atomic<int> refused_{0};
 };
 
@@ -249,7 +250,7 @@ TEST_F(MalformedMessagesTest, TenThousandOfThemDoNoHarm) {
   EXPECT_LT(grown_bytes, warm_bytes / 10);
   EXPECT_GT(refused_, (kWarmUp + kMessages) * 8 / 10);
 
-  // Nothing is half applied.
+  // No message was applied partly.
   for (int s = 0; s < 2; ++s) {
     const v1::ServerStatusResponse status = cluster_.server(s).GetStatus();
     EXPECT_EQ(status.contributions(), 8u) << "since " << before[s];
@@ -258,7 +259,7 @@ TEST_F(MalformedMessagesTest, TenThousandOfThemDoNoHarm) {
   }
   EXPECT_EQ(Plan().SerializeAsString(), plan_.SerializeAsString());
 
-  // Both go on: the job with its next step, the servers with the next job.
+  // Both continue: the job with its next step, the servers with the next job.
   for (size_t m = 1; m < members_.size(); ++m) {
     v1::StepReport& step = *members_[m].add_steps();
     step.set_step(1);

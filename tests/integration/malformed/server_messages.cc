@@ -23,7 +23,7 @@ void SetPayload(v1::PushPullRequest* push, std::string payload) {
 
 std::string Spoil(std::string bytes, std::mt19937& random) {
   switch (random() % 4) {
-    case 0:  // cut short
+    case 0:  // truncated
       bytes.resize(random() % (bytes.size() + 1));
       break;
     case 1:  // flipped bits, mostly in the header
@@ -34,7 +34,7 @@ std::string Spoil(std::string bytes, std::mt19937& random) {
         byte = static_cast<char>(byte ^ 1 << random() % 8);
       }
       break;
-    case 2: {  // a field of 2^28 to 2^63 bytes
+    case 2: {  // a field length of 2^28 to 2^63 bytes
       std::string field(1, static_cast<char>((random() % 15 + 1) << 3 | 2));
       field.append(4 + random() % 5, '\xff');
       bytes.insert(random() % (bytes.size() + 1), field + '\x07');
@@ -161,7 +161,7 @@ Malformed ServerMessages::WrongPush() {
       push.set_base_version(-static_cast<int64_t>(far));
       refused(StatusCode::kInvalidArgument, "base_version -");
       break;
-    case 8:  // what it says of itself, and no other header
+    case 8:  // changed after the header was signed
       push.set_samples(push.samples() ^ 1 << far % 20);
       refused(StatusCode::kDataLoss, "the header of a PushPullRequest was");
       message.bytes = push.SerializeAsString();

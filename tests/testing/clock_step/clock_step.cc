@@ -1,8 +1,7 @@
-// A library to preload: it steps the wall clock of one process, as an operator
-// or the first answer of a time server does. Unlike faketime it also reaches
-// the waits that end at a moment of the wall clock, as the kernel does: they
-// are cut into short waits of the steady clock and look at the wall clock in
-// between.
+// A preloaded library that steps the wall clock of one process, as an operator
+// or a time server's first answer does. Unlike faketime it also affects waits
+// that end at a wall-clock time, as the kernel would: it splits them into short
+// waits on the steady clock and checks the wall clock in between.
 #include "tests/testing/clock_step/clock_step.h"
 
 #include <dlfcn.h>
@@ -69,8 +68,8 @@ int64_t SteppedNanos() {
   return Nanos(time) + offset;
 }
 
-// How long a wait until this moment of the wall clock may sleep before it looks
-// again, as a moment of the steady clock; 0: the moment has come.
+// The steady-clock time until which a wait for a wall-clock time may sleep
+// before it checks again; 0: the time has come.
 int64_t NextLook(const timespec& moment) {
   const int64_t left = Nanos(moment) - SteppedNanos();
   if (TributaryClockStep()->offset_nanos != 0) {
@@ -114,12 +113,12 @@ extern "C" int pthread_cond_timedwait(pthread_cond_t* condition,
   const timespec until = Timespec(look);
   const int result =
       pthread_cond_clockwait(condition, mutex, CLOCK_MONOTONIC, &until);
-  return result == ETIMEDOUT ? 0 : result;  // woken for no reason, as may be
+  return result == ETIMEDOUT ? 0 : result;  // spurious wakeups are allowed
 }
 
-// Takes six arguments, whatever the caller passed: how many the call has is not
-// known here. The rest is read from the caller's frame, which the address
-// sanitizer would call an error.
+// Always reads six arguments, because the number of a call's arguments is
+// unknown here. Surplus ones are read from the caller's frame, which the
+// address sanitizer would report.
 extern "C" __attribute__((no_sanitize("address"))) long syscall(long number,
                                                                 ...) noexcept {
   static const auto real = Next(&::syscall, "syscall");

@@ -5,22 +5,22 @@
 
 namespace tributary::testing {
 
-// What a process that has loaded the library clock_step and the test that
-// started it share: a file of this content, mapped by both. The process finds
-// it by the environment variable kClockStepFile; a test that is linked with the
-// library has one of its own.
+// Memory shared by a process that has loaded the clock_step library and the
+// test that started it: a file with this content, mapped by both. The process
+// finds the file in the environment variable kClockStepFile. A test linked with
+// the library has its own memory.
 struct ClockStep {
-  // By how much the wall clock of the process is off. A change is a step.
+  // The offset of the process's wall clock. Changing it steps the clock.
   std::atomic<int64_t> offset_nanos;
-  // How often the process has read the wall clock while it was off.
+  // Reads of the wall clock while the offset was not 0.
   std::atomic<int64_t> stepped_reads;
-  // Waits that ended at or went on past a moment of the stepped wall clock.
+  // Waits that ended at, or continued past, a time of the stepped wall clock.
   std::atomic<int64_t> stepped_waits;
 };
 
 inline constexpr char kClockStepFile[] = "TRIBUTARY_CLOCK_STEP_FILE";
 
-// Of this process, when it is linked with the library.
+// This process's memory, when it is linked with the library.
 extern "C" ClockStep* TributaryClockStep();
 
 }  // namespace tributary::testing

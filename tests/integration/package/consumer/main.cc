@@ -1,4 +1,4 @@
-// What a program of another project looks like that uses the installed client.
+// A program of another project that uses the installed client.
 #include <cstdio>
 #include <vector>
 
@@ -9,7 +9,7 @@ int main() {
   tributary::v1::ParameterSpec* weight = options.plan.add_parameters();
   weight->set_name("0.weight");
   weight->add_shape(64);
-  options.plan.add_servers("127.0.0.1:1");  // nobody listens there
+  options.plan.add_servers("127.0.0.1:1");  // without a listener
   options.plan.set_bucket_bytes(1 << 20);
   options.plan.set_num_workers(1);
   options.step_timeout = absl::Milliseconds(100);
