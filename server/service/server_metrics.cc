@@ -52,10 +52,10 @@ void WriteServerMetrics(const v1::ServerStatusResponse& status,
                         const RankWaits& waits, MetricsWriter* writer) {
   ShardWriter shard(writer, status.shard());
   shard.Gauge("tributary_server_min_version",
-              "Steps applied to every block; falls at a rollback.",
+              "Updates applied to every block; falls at a rollback.",
               status.min_version());
   shard.Gauge("tributary_server_max_version",
-              "Steps applied to the foremost block.", status.max_version());
+              "Updates applied to the foremost block.", status.max_version());
   shard.Counter("tributary_server_contributions_total",
                 "Gradients of a block, taken and counted once.",
                 status.contributions());
