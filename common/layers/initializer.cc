@@ -39,7 +39,7 @@ InitialValues InitialValuesOf(const v1::LayerSpec& layer,
                               absl::string_view name) {
   const LayerKind* kind = KindOf(layer);
   TRIBUTARY_CHECK(kind != nullptr);
-  for (const LayerParameter& parameter : kind->Parameters(layer)) {
+  for (const LayerParameter& parameter : kind->Parameters(Resolved(layer))) {
     if (parameter.name == name) return parameter.initial;
   }
   TRIBUTARY_CHECK(false);  // no layer has such a parameter

@@ -95,6 +95,12 @@ void ResolveLayers(v1::ModelSpec* model) {
   }
 }
 
+v1::LayerSpec Resolved(const v1::LayerSpec& layer) {
+  v1::LayerSpec resolved = layer;
+  ResolveLayer(&resolved);
+  return resolved;
+}
+
 InitialValues UniformOfFanIn(double fan_in) {
   return {.bound = 1 / std::sqrt(fan_in)};
 }

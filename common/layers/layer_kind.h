@@ -168,6 +168,7 @@ std::string LayerKindName(const v1::LayerSpec& layer);
 // Fills in all defaults, also of the layers within a residual.
 void ResolveLayer(v1::LayerSpec* layer);
 void ResolveLayers(v1::ModelSpec* model);
+v1::LayerSpec Resolved(const v1::LayerSpec& layer);
 
 // InvalidArgument: a number of the resolved layer is out of its field's range.
 absl::Status CheckLayerFields(const v1::LayerSpec& layer);

@@ -150,12 +150,13 @@ absl::StatusOr<LayerFacts> ModelWalk::Enter(const v1::LayerSpec& spec,
   if (spec.has_residual()) return EnterResidual(spec.residual(), cost);
   const LayerKind* kind = KindOf(spec);
   if (kind == nullptr) return absl::InvalidArgumentError("has no kind");
+  const v1::LayerSpec layer = Resolved(spec);
   TRIBUTARY_ASSIGN_OR_RETURN(LayerNumbers numbers,
-                             kind->Numbers(spec, {.shape = cost->input_shape,
-                                                  .first = first,
-                                                  .earlier = &parameters_}));
+                             kind->Numbers(layer, {.shape = cost->input_shape,
+                                                   .first = first,
+                                                   .earlier = &parameters_}));
   TRIBUTARY_RETURN_IF_ERROR(CheckShape(numbers.output_shape));
-  next_parameter_ += static_cast<int>(kind->Parameters(spec).size());
+  next_parameter_ += static_cast<int>(kind->Parameters(layer).size());
   TRIBUTARY_CHECK(next_parameter_ <= static_cast<int>(parameters_.size()));
   return LayerFacts{std::move(numbers), kind->memory()};
 }

@@ -24,7 +24,7 @@ void AppendLayer(const v1::LayerSpec& layer, const std::string& name,
   }
   const LayerKind* kind = KindOf(layer);
   if (kind == nullptr) return;
-  for (LayerParameter& parameter : kind->Parameters(layer)) {
+  for (LayerParameter& parameter : kind->Parameters(Resolved(layer))) {
     specs->push_back({.name = name + parameter.name,
                       .shape = std::move(parameter.shape),
                       .running_momentum = parameter.running_momentum});

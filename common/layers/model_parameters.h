@@ -9,7 +9,7 @@
 
 namespace tributary {
 
-// The parameters of a resolved model in forward order, named as
+// The parameters of a model in forward order, named as
 // torch.nn.Sequential names them, layers without parameters counted: "0.weight"
 // [out, in] and "0.bias" [out] of a linear layer, "3.body.0.weight" of one
 // within a residual. Running averages are among them. Looks at nothing but the

@@ -112,8 +112,7 @@ LayerOr CreateByKind(const v1::LayerSpec& spec, const Shape& input_shape,
   if (kind == nullptr || creator == nullptr) {
     return absl::InvalidArgumentError("has no kind");
   }
-  v1::LayerSpec whole = spec;
-  ResolveLayer(&whole);
+  const v1::LayerSpec whole = Resolved(spec);
   TRIBUTARY_RETURN_IF_ERROR(CheckLayerFields(whole));
   const LayerPart part = PartOf(options);
   TRIBUTARY_ASSIGN_OR_RETURN(

@@ -160,7 +160,7 @@ TEST(LayerCostsTest, ALayerThatDoesNotFitIsNamed) {
     return std::string(CostsOfModel(ModelOf(model), sample).status().message());
   };
   EXPECT_EQ(error("  mlp: {in: 4, hidden: [3], out: 2}", {5}),
-            "layer 0 (linear): wants samples whose last extent is 4, gets "
+            "layer 0 (linear): wants samples whose last extent is in = 4, gets "
             "samples of shape [5]");
   EXPECT_THAT(
       error("  cnn: {image: 8, channels: [2], hidden: 5, classes: 3}", {64}),
