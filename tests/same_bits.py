@@ -3,7 +3,7 @@
 
 BEFORE and AFTER are folders with the programs, such as build/release/bin. Every job
 below runs with both. The sha256 of the weights must be the same, whatever a change of
-structure moved. Checkpoints of BEFORE are also resumed and exported by AFTER.
+structure moved. Some runs are also resumed, by both, from a checkpoint that BEFORE wrote.
 Prints a table; the exit code is 1 when a line differs.
 
   --only NAME   the jobs whose name contains NAME
@@ -29,7 +29,7 @@ LETTERS = ["training.epochs=1"]
 REGRESSION = ["training.steps=200"]
 FASHION = ["training.epochs=1"]
 GPT = ["training.steps=12", "cluster={servers: 2, workers: 2}",
-       "data.test.text.end=0.92"]
+       "data.test.text.end=0.92", "training.learning_rate_schedule=constant"]
 
 
 def servers(count, workers=2):
@@ -64,7 +64,8 @@ JOBS = {
     "1 server, adam": ("digits", DIGITS + [servers(1)]),
     "2 servers, adam": ("digits", DIGITS + [servers(2)]),
     "3 servers, adam": ("digits", DIGITS + [servers(3)]),
-    "3 workers, adamw, clipping": ("letters", LETTERS + [servers(2, 3)]),
+    "3 workers, adamw, clipping": ("letters", LETTERS + [
+        servers(2, 3), "training.learning_rate_schedule.cosine.warmup_steps=10"]),
     "sgd, nesterov, cosine": ("regression", REGRESSION),
     "sgd, dampening": ("digits", DIGITS + [optimizer(
         "{sgd: {learning_rate: 0.1, momentum: 0.9, dampening: 0.1, weight_decay: 1e-3}}")]),
@@ -87,6 +88,7 @@ JOBS = {
         sync("{ssp: {staleness: 2}}"), servers(2, 1)]),
     "async, 1 worker": ("digits", DIGITS + [sync("async"), servers(2, 1)]),
     "accumulation, bfloat16": ("letters", LETTERS + [
+        "training.learning_rate_schedule.cosine.warmup_steps=10",
         "training.gradient_accumulation=2", "training.precision=bfloat16"]),
     "mlp": ("digits", DIGITS + [MLP]),
     "cnn": ("fashion-mnist-small", FASHION + [CNN]),
@@ -109,7 +111,7 @@ JOBS = {
         CNN, "strategy={pipeline_parallel: {stages: 2}}"]),
 }
 
-# Jobs that BEFORE ends at a checkpoint and AFTER goes on with.
+# Jobs that both continue from a checkpoint of BEFORE.
 RESUMED = ["2 servers, adam", "lamb, 2 servers", "all_reduce", "sharded",
            "local_sgd, adam inside", "resnet", "gpt, stages 2",
            "letters, tensor_parallel 2"]
@@ -149,28 +151,28 @@ def main():
 
     def line(name, before, after, seconds):
         same = before == after and not before.startswith("failed")
-        print(f"| {name} | {before[:16]} | {'same' if same else after} | {seconds:.1f} |", flush=True)
+        print(f"| {name} | {before[:16]} | {'same' if same else after[:16]} | {seconds:.1f} |", flush=True)
         if not same:
             different.append(name)
-            print(f"before: {before}\nafter: {after}", file=sys.stderr)
+            print(f"{name}\n  before: {before}\n  after: {after}", file=sys.stderr)
 
     print("| job | sha256 before | after | seconds |\n| --- | --- | --- | --- |")
     with tempfile.TemporaryDirectory() as folder:
         for i, name in enumerate(n for n in JOBS if options.only in n):
             begin = time.monotonic()
             runs = [os.path.join(folder, f"{i}-{which}") for which in ("before", "after")]
-            more = ["checkpoint={every_steps: 5, keep: 100}"] if name in RESUMED else []
+            more = ["checkpoint={every_steps: 4, keep: 100}"] if name in RESUMED else []
             whole = train(options.before, runs[0], *words_of(name, more))
             line(name, whole, train(options.after, runs[1], *words_of(name, more)),
                  time.monotonic() - begin)
-            if not more:
+            if not more or whole.startswith("failed"):
                 continue
             begin = time.monotonic()
             found = checkpoints(runs[0])
-            resumed = os.path.join(folder, f"{i}-resumed")
-            line(name + ", resumed", whole,
-                 train(options.after, resumed, "--resume", found[len(found) // 2]),
-                 time.monotonic() - begin)
+            again = [train(programs, os.path.join(folder, f"{i}-{which}-again"),
+                           "--resume", found[len(found) // 2])
+                     for programs, which in ((options.before, "before"), (options.after, "after"))]
+            line(name + ", resumed", *again, time.monotonic() - begin)
     print(f"{len(different)} differ" if different else "all the same")
     return 1 if different else 0
 
