@@ -122,7 +122,8 @@ void ParameterServer::PostAll() {
           },
           [this, handle](RawCall* call) {
             if (refusing_) {
-              call->Fail(absl::UnavailableError("this server is shutting down"));
+              call->Fail(
+                  absl::UnavailableError("this server is shutting down"));
             } else {
               (this->*handle)(call);
             }
