@@ -12,8 +12,11 @@ inline constexpr double kExponential = 10;
 inline constexpr double kNormalize = 8;
 inline constexpr double kNormalizeBackward = 12;
 
+// In double: the numbers of a layer that does not fit may exceed 2^63.
 inline double Elements(const Shape& shape) {
-  return static_cast<double>(NumElements(shape));
+  double elements = 1;
+  for (int64_t extent : shape) elements *= static_cast<double>(extent);
+  return elements;
 }
 
 // "wants samples whose last extent is in = 3, gets samples of shape [4]".
