@@ -19,7 +19,7 @@ struct CostBasis {
   ComputeSpeed compute;
 };
 
-// What is known and what must be measured for a CostBasis.
+// The known figures for a CostBasis, and those that must be measured.
 struct CostQuestions {
   std::string job_path;
   std::vector<std::string> overrides;  // of the job file

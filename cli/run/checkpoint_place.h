@@ -8,8 +8,9 @@
 
 namespace tributary {
 
-// What a command-line path refers to: one checkpoint's directory, a directory
-// of checkpoints, or a run directory, which stands for its checkpoints/.
+// The target of a path on the command line: one checkpoint's directory, a
+// directory of checkpoints, or a run directory, which stands for its
+// checkpoints/.
 struct CheckpointPlace {
   std::string path;
   bool is_directory = false;  // of checkpoints; else one checkpoint

@@ -12,7 +12,8 @@ constexpr char kPipelinePath[] = "strategy.pipeline_parallel";
 constexpr char kStages[] = "strategy.pipeline_parallel.stages";
 constexpr char kMicroBatches[] = "strategy.pipeline_parallel.micro_batches";
 
-// Every micro-batch needs a sample: stages would wait for an empty one in vain.
+// Every micro-batch needs at least one sample. Stages would wait forever for an
+// empty one.
 absl::Status CheckBatch(const Places& places, const v1::JobSpec& job) {
   const v1::PipelineParallelSpec& pipeline = job.strategy().pipeline_parallel();
   const int64_t pipelines = DeviceMeshOf(job).data;

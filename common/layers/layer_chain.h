@@ -11,7 +11,8 @@
 
 namespace tributary {
 
-// What is known of a sample between two layers; 0 is not known.
+// The extents of a sample between two layers, as far as the job file tells; 0
+// means unknown.
 struct LayerWidth {
   int64_t features = 0;       // the last extent
   std::string features_path;  // of the number that says so
@@ -51,7 +52,7 @@ class LayerChain {
   // InvalidArgument: something else comes in than the field at `path` wants.
   absl::Status WantFeatures(const std::string& path, int64_t wanted) const;
   absl::Status WantChannels(const std::string& path, int64_t wanted) const;
-  // What comes out, as the field at `path` says.
+  // Set the extents of the output. `path` is the field that says them.
   void SetFeatures(int64_t features, std::string path);
   void SetChannels(int64_t channels, std::string path);
   void ForgetFeatures() { width_.features = 0; }

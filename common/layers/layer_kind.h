@@ -56,7 +56,7 @@ struct LayerMemory {
   bool always_writes_input_gradient = false;
 };
 
-// What one layer makes of one sample, and what that costs. A multiplication and
+// The output shape of a layer and its cost for one sample. A multiplication and
 // an addition are two FLOPs (docs/parallelism.md has the table).
 //
 // These FLOPs are part of the plan of a job: CutStages places the borders of
@@ -72,7 +72,7 @@ struct LayerNumbers {
   int64_t scratch_elements = 0;  // shared by all layers
 };
 
-// What a layer gets.
+// The input of a layer.
 struct LayerInput {
   Shape shape;         // of one sample
   bool first = false;  // the layer is the model's first
@@ -142,7 +142,8 @@ class LayerKind {
   virtual int64_t ExtentToCut(const v1::LayerSpec&, int /*ranks*/) const {
     return 0;
   }
-  // What a rank that has [begin, end) of the cut extent holds of a parameter.
+  // The part of a parameter that a rank holds which has [begin, end) of the cut
+  // extent.
   virtual ParameterSlice SliceOf(const std::string& /*parameter*/,
                                  LayerCut /*cut*/, int64_t /*begin*/,
                                  int64_t /*end*/) const {
