@@ -14,7 +14,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "spdlog/spdlog.h"
-#include "tests/simulation/scenario.h"
+#include "tests/simulation/job/scenario.h"
 #include "tests/simulation/simulation.h"
 
 namespace tributary::simulation {

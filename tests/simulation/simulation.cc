@@ -9,11 +9,11 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "tests/simulation/context.h"
-#include "tests/simulation/micros.h"
-#include "tests/simulation/simulated_coordinator.h"
-#include "tests/simulation/simulated_server.h"
-#include "tests/simulation/simulated_worker.h"
+#include "tests/simulation/job/context.h"
+#include "tests/simulation/processes/simulated_coordinator.h"
+#include "tests/simulation/processes/simulated_server.h"
+#include "tests/simulation/processes/simulated_worker.h"
+#include "tests/simulation/world/micros.h"
 
 namespace tributary::simulation {
 namespace {

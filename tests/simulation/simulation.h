@@ -4,8 +4,8 @@
 #include <functional>
 #include <string>
 
-#include "tests/simulation/network.h"
-#include "tests/simulation/scenario.h"
+#include "tests/simulation/job/scenario.h"
+#include "tests/simulation/world/network.h"
 
 namespace tributary::simulation {
 

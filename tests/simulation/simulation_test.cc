@@ -7,7 +7,7 @@
 #include <string>
 
 #include "spdlog/spdlog.h"
-#include "tests/simulation/scenario.h"
+#include "tests/simulation/job/scenario.h"
 
 namespace tributary::simulation {
 namespace {

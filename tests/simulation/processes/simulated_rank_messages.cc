@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/wire/crc32c.h"
-#include "tests/simulation/simulated_rank.h"
+#include "tests/simulation/processes/simulated_rank.h"
 
 namespace tributary::simulation {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "common/base/optimizer_options.h"
-#include "tests/simulation/network.h"
+#include "tests/simulation/world/network.h"
 #include "tributary/v1/job.pb.h"
 
 namespace tributary::simulation {

@@ -8,10 +8,10 @@
 #include "absl/status/status.h"
 #include "common/plan/partition_plan.h"
 #include "server/store/parameter_shard.h"
-#include "tests/simulation/disk.h"
-#include "tests/simulation/model.h"
-#include "tests/simulation/scenario.h"
-#include "tests/simulation/world.h"
+#include "tests/simulation/job/disk.h"
+#include "tests/simulation/job/model.h"
+#include "tests/simulation/job/scenario.h"
+#include "tests/simulation/world/world.h"
 
 namespace tributary::simulation {
 

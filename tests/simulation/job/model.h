@@ -6,7 +6,7 @@
 
 #include "common/base/parameter_spec.h"
 #include "common/plan/partition_plan.h"
-#include "tests/simulation/scenario.h"
+#include "tests/simulation/job/scenario.h"
 #include "tests/testing/contribution_tags.h"
 #include "tests/testing/reference_run.h"
 

@@ -1,12 +1,12 @@
-#include "tests/simulation/simulated_server.h"
+#include "tests/simulation/processes/simulated_server.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "server/sync/sync_policy.h"
-#include "tests/simulation/micros.h"
-#include "tests/simulation/serving.h"
+#include "tests/simulation/processes/serving.h"
+#include "tests/simulation/world/micros.h"
 
 namespace tributary::simulation {
 namespace {

@@ -1,10 +1,10 @@
-#include "tests/simulation/member_agent.h"
+#include "tests/simulation/processes/member_agent.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "common/member/coordinator_client.h"
-#include "tests/simulation/micros.h"
+#include "tests/simulation/world/micros.h"
 
 namespace tributary::simulation {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/simulation/context.h"
-#include "tests/simulation/simulated_rank.h"
+#include "tests/simulation/job/context.h"
+#include "tests/simulation/processes/simulated_rank.h"
 
 namespace tributary::simulation {
 

@@ -1,4 +1,4 @@
-#include "tests/simulation/oracle.h"
+#include "tests/simulation/job/oracle.h"
 
 #include <algorithm>
 #include <cstring>

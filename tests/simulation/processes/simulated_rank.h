@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "common/base/mutation.h"
-#include "tests/simulation/context.h"
-#include "tests/simulation/member_agent.h"
-#include "tests/simulation/simulated_server.h"
-#include "tests/simulation/transfer_round.h"
+#include "tests/simulation/job/context.h"
+#include "tests/simulation/processes/member_agent.h"
+#include "tests/simulation/processes/simulated_server.h"
+#include "tests/simulation/processes/transfer_round.h"
 #include "tributary/v1/plan.pb.h"
 
 namespace tributary::simulation {

@@ -4,9 +4,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/service/block_address.h"
-#include "tests/simulation/micros.h"
-#include "tests/simulation/serving.h"
-#include "tests/simulation/simulated_server.h"
+#include "tests/simulation/processes/serving.h"
+#include "tests/simulation/processes/simulated_server.h"
+#include "tests/simulation/world/micros.h"
 
 namespace tributary::simulation {
 namespace {

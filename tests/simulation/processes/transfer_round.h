@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "tests/simulation/context.h"
+#include "tests/simulation/job/context.h"
 
 namespace tributary::simulation {
 

@@ -10,8 +10,8 @@
 
 #include "absl/status/statusor.h"
 #include "server/store/parameter_shard.h"
-#include "tests/simulation/context.h"
-#include "tests/simulation/member_agent.h"
+#include "tests/simulation/job/context.h"
+#include "tests/simulation/processes/member_agent.h"
 #include "tests/testing/contribution_ledger.h"
 #include "tributary/v1/parameter_service.pb.h"
 #include "tributary/v1/plan.pb.h"

@@ -4,12 +4,12 @@
 
 #include "absl/status/status.h"
 #include "kernels/ops.h"
-#include "tests/simulation/disk.h"
-#include "tests/simulation/model.h"
-#include "tests/simulation/network.h"
-#include "tests/simulation/oracle.h"
-#include "tests/simulation/scenario.h"
-#include "tests/simulation/world.h"
+#include "tests/simulation/job/disk.h"
+#include "tests/simulation/job/model.h"
+#include "tests/simulation/job/oracle.h"
+#include "tests/simulation/job/scenario.h"
+#include "tests/simulation/world/network.h"
+#include "tests/simulation/world/world.h"
 
 namespace tributary::simulation {
 

@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/plan/partition_plan.h"
-#include "tests/simulation/model.h"
+#include "tests/simulation/job/model.h"
 #include "tributary/v1/checkpoint.pb.h"
 
 namespace tributary::simulation {

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "common/plan/partition_plan.h"
 #include "coordinator/service/job_control.h"
-#include "tests/simulation/context.h"
+#include "tests/simulation/job/context.h"
 #include "tributary/v1/coordinator_service.pb.h"
 
 namespace tributary::simulation {

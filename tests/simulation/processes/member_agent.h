@@ -7,9 +7,9 @@
 
 #include "absl/status/status.h"
 #include "common/member/member_state.h"
-#include "tests/simulation/network.h"
-#include "tests/simulation/simulated_coordinator.h"
-#include "tests/simulation/world.h"
+#include "tests/simulation/processes/simulated_coordinator.h"
+#include "tests/simulation/world/network.h"
+#include "tests/simulation/world/world.h"
 #include "tributary/v1/coordinator_service.pb.h"
 
 namespace tributary::simulation {

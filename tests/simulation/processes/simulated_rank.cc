@@ -1,11 +1,11 @@
-#include "tests/simulation/simulated_rank.h"
+#include "tests/simulation/processes/simulated_rank.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/plan/plan_codec.h"
-#include "tests/simulation/micros.h"
+#include "tests/simulation/world/micros.h"
 
 namespace tributary::simulation {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/simulation/world.h"
+#include "tests/simulation/world/world.h"
 
 #include <algorithm>
 

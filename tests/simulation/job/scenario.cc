@@ -1,11 +1,11 @@
-#include "tests/simulation/scenario.h"
+#include "tests/simulation/job/scenario.h"
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "tests/simulation/micros.h"
-#include "tests/simulation/random.h"
+#include "tests/simulation/world/micros.h"
+#include "tests/simulation/world/random.h"
 
 namespace tributary::simulation {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/simulation/model.h"
+#include "tests/simulation/job/model.h"
 
 #include <cmath>
 #include <limits>

@@ -1,11 +1,11 @@
-#include "tests/simulation/transfer_round.h"
+#include "tests/simulation/processes/transfer_round.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "common/base/mutation.h"
 #include "common/wire/retry_policy.h"
-#include "tests/simulation/micros.h"
+#include "tests/simulation/world/micros.h"
 
 namespace tributary::simulation {
 namespace {

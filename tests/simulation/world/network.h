@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "tests/simulation/world.h"
+#include "tests/simulation/world/world.h"
 
 namespace tributary::simulation {
 

@@ -1,4 +1,4 @@
-#include "tests/simulation/network.h"
+#include "tests/simulation/world/network.h"
 
 #include <algorithm>
 

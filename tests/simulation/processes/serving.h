@@ -8,7 +8,7 @@
 
 #include "common/plan/partition_plan.h"
 #include "server/store/parameter_shard.h"
-#include "tests/simulation/simulated_server.h"
+#include "tests/simulation/processes/simulated_server.h"
 #include "tests/testing/contribution_ledger.h"
 #include "tributary/v1/plan.pb.h"
 

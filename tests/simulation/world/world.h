@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
-#include "tests/simulation/random.h"
+#include "tests/simulation/world/random.h"
 
 // Adds a line to the trace; its parts are only computed when there is a trace.
 #define TRIBUTARY_TRACE(world, ...)                                  \

@@ -1,4 +1,4 @@
-#include "tests/simulation/disk.h"
+#include "tests/simulation/job/disk.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "tests/simulation/simulated_coordinator.h"
+#include "tests/simulation/processes/simulated_coordinator.h"
 
 #include <algorithm>
 #include <utility>
@@ -6,14 +6,14 @@
 #include "absl/strings/str_cat.h"
 #include "common/job/job_options.h"
 #include "common/plan/plan_codec.h"
-#include "tests/simulation/micros.h"
-#include "tests/simulation/simulated_server.h"
+#include "tests/simulation/processes/simulated_server.h"
+#include "tests/simulation/world/micros.h"
 
 namespace tributary::simulation {
 namespace {
 
 // As in Coordinator and ReadFinalWeights.
-constexpr int64_t kTick = 100 * kMilli;
+constexpr int64_t kRoundPause = 100 * kMilli;
 constexpr int64_t kLook = 20 * kMilli;
 constexpr int64_t kLastCheckpoint = 60 * kSecond;
 constexpr int64_t kHold = 2 * kSecond;
@@ -134,7 +134,7 @@ void SimulatedCoordinator::TakeUpdates() {
 // ---- the threads
 
 void SimulatedCoordinator::WatchLeases() {
-  Idle(kTick, [this] {
+  Idle(kRoundPause, [this] {
     control_->Tick(absl::ZeroDuration());
     TakeUpdates();
     WatchLeases();
@@ -201,7 +201,7 @@ void SimulatedCoordinator::WriteManifests() {
 void SimulatedCoordinator::SaveWhenFinished() {
   v1::Plan plan;
   int64_t step = 0;
-  if (!control_->ReadyToSave(&plan, &step)) return NextRound(kTick);
+  if (!control_->ReadyToSave(&plan, &step)) return NextRound(kRoundPause);
   const int64_t now = context_->world.now();
   if (ending_epoch_ != plan.epoch()) {
     ending_epoch_ = plan.epoch();
@@ -271,7 +271,7 @@ void SimulatedCoordinator::Saved(const FinalRead& read,
                                  const absl::Status& status) {
   control_->Saved(read.plan.epoch(), status);
   TakeUpdates();
-  NextRound(kTick);
+  NextRound(kRoundPause);
 }
 
 }  // namespace tributary::simulation
