@@ -9,8 +9,8 @@
 #include "common/wire/channel.h"
 #include "kernels/device.h"
 #include "spdlog/spdlog.h"
+#include "worker/client/message_delay.h"
 #include "worker/measure/run_measurement.h"
-#include "worker/trainer/message_delay.h"
 #include "worker/trainer/run_worker.h"
 
 namespace {

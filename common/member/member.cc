@@ -175,38 +175,18 @@ absl::Status Member::WaitForPlanAfter(uint64_t epoch, absl::Duration timeout) {
       absl::StrCat("plan epoch ", epoch, " is still in force"));
 }
 
-void Member::BreakGroup(uint64_t plan_epoch, const absl::Status& why) {
-  absl::MutexLock lock(&mu_);
-  state_.BreakGroup(plan_epoch, std::string(why.message()));
-}
-
 absl::Status Member::BeginStep(int64_t step) {
   absl::MutexLock lock(&mu_);
   if (step <= state_.begun_step()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the next step to begin is ", state_.begun_step() + 1, ", got ", step));
   }
-  const auto decided = [this, step]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return state_.Check(step) != MemberState::Gate::kWait;
-  };
-  // No deadline of its own, because the heartbeats have one.
-  mu_.Await(absl::Condition(&decided));
-  switch (state_.Check(step)) {
-    case MemberState::Gate::kOpen:
-      state_.Begin(step);
-      return absl::OkStatus();
-    case MemberState::Gate::kStop:
-      return absl::CancelledError(
-          absl::StrCat("the job stops after step ", *state_.stop_step()));
-    case MemberState::Gate::kNewPlan:
-      return absl::FailedPreconditionError("a new plan is in force");
-    case MemberState::Gate::kEnded:
-      return state_.end().ok() ? absl::CancelledError("the job is done")
-                               : state_.end();
-    case MemberState::Gate::kWait:
-      break;
-  }
-  return absl::InternalError(absl::StrCat("step ", step, " is held back"));
+  std::optional<absl::Status> decided;
+  FollowLocked([&](MemberState& state, int64_t) {
+    decided = state.TryToBegin(step);
+    return decided.has_value();
+  });
+  return *decided;
 }
 
 void Member::ReportStep(const v1::StepReport& report) {
@@ -265,23 +245,6 @@ absl::StatusOr<std::vector<std::string>> Member::Exchange(
                                   all->payloads().end());
 }
 
-absl::Status Member::Finish(absl::Duration timeout) {
-  absl::MutexLock lock(&mu_);
-  state_.Finish();
-  const auto over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return state_.finish_acknowledged() || !state_.end().ok() ||
-           state_.plan_is_over() || state_.phase() == v1::JOB_PHASE_DONE;
-  };
-  if (!AwaitFor(&mu_, absl::Condition(&over), timeout)) {
-    return absl::DeadlineExceededError(
-        absl::StrCat("coordinator ", options_.coordinator,
-                     " has not taken the last reports after ",
-                     absl::FormatDuration(timeout)));
-  }
-  if (!state_.end().ok() || !state_.plan_is_over()) return state_.end();
-  return absl::FailedPreconditionError("a new plan is in force");
-}
-
 void Member::Fail(const absl::Status& why) {
   v1::HeartbeatRequest request;
   {
@@ -330,34 +293,6 @@ absl::Status Member::WaitForEnd(absl::Duration timeout) {
     return absl::DeadlineExceededError("the job has not ended yet");
   }
   return state_.end();
-}
-
-absl::Status Member::WaitForDone(
-    uint64_t plan_epoch, const std::function<absl::Status()>& give_weights) {
-  while (true) {
-    {
-      absl::MutexLock lock(&mu_);
-      const auto decided = [this,
-                            plan_epoch]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-        return state_.phase() == v1::JOB_PHASE_DONE || !state_.end().ok() ||
-               state_.newest_plan() > plan_epoch || state_.wants_weights();
-      };
-      // No deadline of its own, because the heartbeats have one.
-      mu_.Await(absl::Condition(&decided));
-      if (!state_.end().ok()) return state_.end();
-      if (state_.phase() == v1::JOB_PHASE_DONE) return absl::OkStatus();
-      if (state_.newest_plan() > plan_epoch) {
-        return absl::CancelledError("there is a newer plan");
-      }
-      state_.GiveWeights();
-    }
-    spdlog::info("the coordinator needs the final weights again");
-    // If sending fails, the next heartbeat's answer asks for the weights again.
-    if (absl::Status status = give_weights(); !status.ok()) {
-      spdlog::warn("the final weights could not be given: {}",
-                   std::string(status.message()));
-    }
-  }
 }
 
 }  // namespace tributary

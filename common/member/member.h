@@ -25,7 +25,7 @@ namespace tributary {
 // measures how long the coordinator has been silent.
 //
 // Calls of a worker: Join, DeclareModel, GetPlan, {BeginStep, ReportStep}...,
-// ReportEvaluation..., Finish. Calls of a server: Join, {GetPlan,
+// ReportEvaluation.... Calls of a server: Join, {GetPlan,
 // WaitForPlanAfter}... Either calls Fail(status) when it cannot continue.
 class Member {
  public:
@@ -79,22 +79,18 @@ class Member {
   // `timeout`. Otherwise end(), or Cancelled when the job is done.
   absl::Status WaitForPlanAfter(uint64_t epoch, absl::Duration timeout);
 
-  // Like WaitForPlanAfter, but for use after an error that the end of the plan
-  // may have caused. Waits while the coordinator names something that the job
-  // waits for, and then for `patience` more. DeadlineExceeded: it names
-  // nothing.
-  absl::Status WaitForNews(uint64_t epoch, absl::Duration patience);
-
-  // Reports that this worker's group cannot continue under this plan, and so
-  // asks for a new plan.
-  void BreakGroup(uint64_t plan_epoch, const absl::Status& why);
+  // Calls `decide` at once and after each answer of the coordinator, until it
+  // returns true. It must do so when the job has ended for this member
+  // (MemberState::end) or is done. Called with a lock held.
+  using Decide = std::function<bool(MemberState& state, int64_t now_micros)>;
+  void Follow(const Decide& decide);
 
   // Call it before each step (from 1, in order; a worker that fell behind skips
   // some). Blocks only while the coordinator determines the step at which all
   // workers stop, or while 65536 reports wait to be sent, and only as long as
   // the coordinator answers heartbeats.
   //   OK           begin the step
-  //   Cancelled    the job stops before this step: evaluate, Finish, exit 0
+  //   Cancelled    the job stops before this step: evaluate, finish, exit 0
   //   FailedPrecondition  there is a new plan: fetch it
   //   otherwise    end() of the job: exit 1
   absl::Status BeginStep(int64_t step);
@@ -131,11 +127,6 @@ class Member {
   absl::Status ReportEvaluation(int64_t step, int64_t epoch,
                                 const v1::EvaluationPart& part);
 
-  // Announces that no reports follow. Returns OK once every report has arrived;
-  // otherwise DeadlineExceeded, FailedPrecondition (a new plan) or end() of the
-  // job.
-  absl::Status Finish(absl::Duration timeout = absl::InfiniteDuration());
-
   // Tries once, for at most two seconds, to report why this process is about to
   // end. The job then fails with this message.
   void Fail(const absl::Status& why);
@@ -149,12 +140,6 @@ class Member {
   // end(), or Unavailable when the coordinator is silent but does not count as
   // lost yet.
   absl::Status Contact() const;
-  // Call it after Finish. Waits until the job is done (OK) or this plan cannot
-  // complete it: Cancelled when there is a newer plan, otherwise end(). Ends at
-  // the latest when the coordinator counts as lost. Calls `give_weights` when a
-  // new coordinator needs the weights again.
-  absl::Status WaitForDone(uint64_t plan_epoch,
-                           const std::function<absl::Status()>& give_weights);
 
   // OK: the job is done. DeadlineExceeded: it still runs. Otherwise end().
   absl::Status WaitForEnd(absl::Duration timeout);
@@ -170,6 +155,7 @@ class Member {
   }
   // Sends the last evaluation to a coordinator that has taken over.
   void TellEvaluationAgain();
+  void FollowLocked(const Decide& decide) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Sends one heartbeat and handles the answer; false when it was the last.
   bool BeatOnce();
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 namespace tributary {
@@ -29,6 +30,24 @@ MemberState::Gate MemberState::Check(int64_t step) const {
     return Gate::kWait;
   }
   return Gate::kOpen;
+}
+
+std::optional<absl::Status> MemberState::TryToBegin(int64_t step) {
+  switch (Check(step)) {
+    case Gate::kOpen:
+      Begin(step);
+      return absl::OkStatus();
+    case Gate::kStop:
+      return absl::CancelledError(
+          absl::StrCat("the job stops after step ", *stop_step_));
+    case Gate::kNewPlan:
+      return absl::FailedPreconditionError("a new plan is in force");
+    case Gate::kEnded:
+      return end_.ok() ? absl::CancelledError("the job is done") : end_;
+    case Gate::kWait:
+      break;
+  }
+  return std::nullopt;
 }
 
 bool MemberState::Urgent() const {

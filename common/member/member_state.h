@@ -43,6 +43,9 @@ class MemberState {
 
   // Call it for steps in increasing order, each after the last begun step.
   Gate Check(int64_t step) const;
+  // Begins the step if its gate is open; the result is that of
+  // Member::BeginStep. Without a value: ask again after the next answer.
+  std::optional<absl::Status> TryToBegin(int64_t step);
   void Begin(int64_t step) {
     begun_step_ = step;
     started_ = true;

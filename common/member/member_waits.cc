@@ -11,8 +11,6 @@ namespace {
 // Duration of one call for a plan. After it the wait is logged and the call
 // repeated.
 constexpr absl::Duration kPlanChunk = absl::Seconds(30);
-// Answers to wait for: the first may answer a heartbeat sent before the error.
-constexpr int64_t kNewsAnswers = 2;
 
 }  // namespace
 
@@ -44,23 +42,20 @@ absl::StatusOr<v1::Plan> Member::GetPlan(uint64_t min_epoch,
   return plan;
 }
 
-absl::Status Member::WaitForNews(uint64_t epoch, absl::Duration patience) {
-  const int64_t micros = absl::ToInt64Microseconds(patience);
-  int64_t quiet_since = options_.clock->NowMicros();
-  int64_t quiet_answers = -1;
-  while (true) {
-    const absl::Status news =
-        WaitForPlanAfter(epoch, absl::Milliseconds(place_.heartbeat_ms()));
-    if (!absl::IsDeadlineExceeded(news)) return news;
-    const int64_t now = options_.clock->NowMicros();
-    absl::MutexLock lock(&mu_);
-    if (quiet_answers < 0 || !state_.waits_for().empty()) {
-      quiet_since = now;
-      quiet_answers = state_.answers();
-    } else if (state_.answers() - quiet_answers >= kNewsAnswers &&
-               now - quiet_since >= micros) {
-      return news;
-    }
+void Member::Follow(const Decide& decide) {
+  absl::MutexLock lock(&mu_);
+  FollowLocked(decide);
+}
+
+void Member::FollowLocked(const Decide& decide) {
+  // No deadline of its own, because the heartbeats have one.
+  while (!decide(state_, options_.clock->NowMicros())) {
+    const auto heard = [this, answers = state_.answers()]()
+                           ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+                             return state_.answers() != answers ||
+                                    !state_.end().ok();
+                           };
+    mu_.Await(absl::Condition(&heard));
   }
 }
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/testing/cluster.h"
-#include "worker/trainer/message_delay.h"
+#include "worker/client/message_delay.h"
 
 namespace tributary {
 namespace {

@@ -29,6 +29,18 @@ absl::StatusOr<std::unique_ptr<Replica>> Replica::Connect(
   return replica;
 }
 
+absl::Status Replica::CheckFits(const Dataset& data) const {
+  if (model_->num_tokens() > 0) {
+    TRIBUTARY_RETURN_IF_ERROR(data.CheckTokens(model_->num_tokens()));
+  }
+  if (loss_ == nullptr) return absl::OkStatus();
+  TRIBUTARY_RETURN_IF_ERROR(data.CheckTargets(model_->output_shape()));
+  if (data.target_kind() != TargetKind::kClass) return absl::OkStatus();
+  const OutputCut& cut = model_->output_cut();
+  return data.CheckClasses(cut.group == nullptr ? model_->output_shape().back()
+                                                : cut.range.total);
+}
+
 absl::Status Replica::ConnectTensor(const GroupParts& parts,
                                     const v1::Plan& plan) {
   if (mesh_.tensor == 1) return absl::OkStatus();

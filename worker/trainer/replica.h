@@ -36,6 +36,9 @@ class Replica {
   static absl::StatusOr<std::unique_ptr<Replica>> Connect(
       const Options& options, const GroupParts& parts, const v1::Plan& plan);
 
+  // OK when the model accepts these samples and has outputs for their targets.
+  absl::Status CheckFits(const Dataset& data) const;
+
   Model* model() const { return model_.get(); }
   Loss* loss() const { return loss_.get(); }                         // or null
   PipelineStage* stage() const { return stage_.get(); }              // or null

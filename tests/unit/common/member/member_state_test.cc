@@ -175,6 +175,25 @@ TEST(MemberStateTest, AStopOfAnEarlierPlanStopsNothing) {
   EXPECT_EQ(state.Check(1), MemberState::Gate::kOpen);
 }
 
+TEST(MemberStateTest, AGateThatOpensBeginsTheStepAndAClosedOneSaysWhy) {
+  MemberState state = MakeWorker();
+  state.StartAt(/*plan_epoch=*/1, 5);
+  EXPECT_FALSE(state.TryToBegin(6).has_value());  // no answer yet
+  v1::HeartbeatResponse running = Answer(v1::JOB_PHASE_RUNNING);
+  running.set_plan_epoch(1);
+  state.OnAnswer(state.NextHeartbeat(), running, 1);
+  EXPECT_EQ(state.TryToBegin(6), absl::OkStatus());
+  EXPECT_EQ(state.begun_step(), 6);
+  running.set_plan_epoch(2);
+  state.OnAnswer(state.NextHeartbeat(), running, 2);
+  EXPECT_TRUE(absl::IsFailedPrecondition(*state.TryToBegin(7)));
+  state.StartAt(2, 6);
+  running.set_stop_step(6);
+  state.OnAnswer(state.NextHeartbeat(), running, 3);
+  EXPECT_TRUE(absl::IsCancelled(*state.TryToBegin(7)));
+  EXPECT_EQ(state.begun_step(), 6);
+}
+
 // Nobody decides where the steps of a plan that is over stop.
 TEST(MemberStateTest, AStepThatIsHeldBackGoesOnWithANewPlan) {
   MemberState state = MakeWorker();

@@ -140,6 +140,15 @@ class CoordinatorTest : public ::testing::Test {
     member.ReportStep(report);
   }
 
+  // Announces that no reports follow, and waits until all have arrived.
+  static void Finish(Member& member) {
+    member.Follow([](MemberState& state, int64_t /*now_micros*/) {
+      state.Finish();
+      return state.finish_acknowledged() || !state.end().ok();
+    });
+    EXPECT_TRUE(member.end().ok()) << member.end();
+  }
+
   // Trains until the end or the stop; returns the last step.
   static int64_t TrainToEnd(Member& member) {
     int64_t step = 0;
@@ -156,7 +165,7 @@ class CoordinatorTest : public ::testing::Test {
     part.set_values(4);
     part.set_correct(3);
     EXPECT_TRUE(member.ReportEvaluation(step, 1, part).ok());
-    EXPECT_TRUE(member.Finish(kSoon).ok());
+    Finish(member);
     return step;
   }
 
@@ -294,7 +303,7 @@ TEST_F(CoordinatorTest, StopRequestEndsAllWorkersAtOneStepAndSavesWeights) {
       ASSERT_TRUE(rendezvous.Meet(w, last[w] + 1)) << "no common step";
       DoStep(*workers[w], ++last[w]);
     }
-    ASSERT_TRUE(workers[w]->Finish(kSoon).ok());
+    Finish(*workers[w]);
   };
   std::thread other([&] { train(1); });
   std::thread stopper([&] {
@@ -356,23 +365,30 @@ TEST_F(CoordinatorTest, AGroupThatBreaksGetsANewPlanThoughNobodyIsLost) {
   ASSERT_TRUE(worker0->DeclareModel(Model()).ok());
   ASSERT_TRUE(worker0->GetPlan(1).ok());
   ASSERT_TRUE(worker1->GetPlan(1).ok());
-  worker0->BreakGroup(1, absl::UnavailableError("rank 1 is gone: reset"));
-  EXPECT_TRUE(worker0->WaitForNews(1, absl::InfiniteDuration()).ok());
-  EXPECT_TRUE(worker1->WaitForNews(1, absl::InfiniteDuration()).ok());
+  worker0->Follow([](MemberState& state, int64_t /*now_micros*/) {
+    state.BreakGroup(1, "rank 1 is gone: reset");
+    return true;
+  });
+  EXPECT_TRUE(worker0->WaitForPlanAfter(1, kSoon).ok());
+  EXPECT_TRUE(worker1->WaitForPlanAfter(1, kSoon).ok());
   EXPECT_EQ(worker0->GetPlan(2)->epoch(), 2u);
   EXPECT_EQ(worker1->GetPlan(2)->epoch(), 2u);
   EXPECT_EQ(coordinator_->Totals().workers_lost, 0u);
   EXPECT_EQ(coordinator_->Totals().rollbacks, 1u);
 }
 
-TEST_F(CoordinatorTest, WithoutAReasonNewsAreNotWaitedFor) {
+TEST_F(CoordinatorTest, AJobThatRunsNamesNothingThatItWaitsFor) {
   Start(1, 1);
   auto server = Join(v1::ROLE_SERVER, store_[0].address());
   auto worker = Join(v1::ROLE_WORKER);
   ASSERT_TRUE(worker->DeclareModel(Model()).ok());
   ASSERT_TRUE(worker->GetPlan(1).ok());
-  EXPECT_TRUE(
-      absl::IsDeadlineExceeded(worker->WaitForNews(1, absl::ZeroDuration())));
+  std::string waits_for;
+  worker->Follow([&](MemberState& state, int64_t /*now_micros*/) {
+    waits_for = state.waits_for();
+    return state.answers() >= 2;
+  });
+  EXPECT_EQ(waits_for, "");
 }
 
 // One call for each of 500 connections' streams, all of which would wait.

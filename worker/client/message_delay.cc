@@ -1,4 +1,4 @@
-#include "worker/trainer/message_delay.h"
+#include "worker/client/message_delay.h"
 
 #include <memory>
 #include <random>

@@ -1,0 +1,299 @@
+#include "worker/trainer/rank_work.h"
+
+#include <utility>
+#include <vector>
+
+#include "common/job/job_options.h"
+#include "common/job/learning_rate_schedule.h"
+#include "common/member/report_checkpoint.h"
+#include "common/plan/planned_parameters.h"
+#include "common/status/status_macros.h"
+#include "kernels/device.h"
+#include "spdlog/spdlog.h"
+#include "worker/trainer/hand_over_weights.h"
+#include "worker/trainer/make_synchronizer.h"
+#include "worker/trainer/rank_life.h"
+#include "worker/trainer/trainer.h"
+
+namespace tributary {
+namespace {
+
+TargetKind TargetKindOf(const v1::LossSpec& loss) {
+  switch (loss.kind_case()) {
+    case v1::LossSpec::kBceWithLogits:
+      return TargetKind::kBinary;
+    case v1::LossSpec::kMse:
+      return TargetKind::kReal;
+    default:
+      return TargetKind::kClass;
+  }
+}
+
+// index: the machine's device, modulo the number of its devices.
+absl::StatusOr<std::unique_ptr<Ops>> MakeOps(v1::Device device, int64_t index,
+                                             v1::Precision precision) {
+  const DeviceChoice choice = device == v1::DEVICE_CPU    ? DeviceChoice::kCpu
+                              : device == v1::DEVICE_CUDA ? DeviceChoice::kCuda
+                                                          : DeviceChoice::kAuto;
+  std::string why;
+  std::unique_ptr<Ops> ops = CreateOps(choice, &why, index,
+                                       precision == v1::PRECISION_BFLOAT16
+                                           ? ProductPrecision::kBfloat16
+                                           : ProductPrecision::kFloat32);
+  if (!ops) return absl::FailedPreconditionError(why);
+  if (!why.empty()) spdlog::info("{}", why);
+  return ops;
+}
+
+// The worker's index on its machine, for choosing a device. Defaults to the
+// job's rank, which spreads ranks over devices when one machine runs all ranks,
+// or each machine runs a block of as many ranks as it has devices.
+int64_t LocalRank(const WorkerOptions& options, const Member& member) {
+  if (member.job().strategy().has_data_parallel()) return member.index();
+  return options.local_rank.value_or(member.index());
+}
+
+std::vector<uint32_t> OtherRanks(const Member& member) {
+  std::vector<uint32_t> others;
+  const auto workers = static_cast<uint32_t>(member.job().cluster().workers());
+  for (uint32_t rank = 0; rank < workers; ++rank) {
+    if (rank != member.index()) others.push_back(rank);
+  }
+  return others;
+}
+
+}  // namespace
+
+absl::Status RankWork::OpenDevice() {
+  const v1::Device device =
+      options_.device == v1::DEVICE_AUTO ? job_.device() : options_.device;
+  TRIBUTARY_ASSIGN_OR_RETURN(ops_, MakeOps(device, LocalRank(options_, member_),
+                                           job_.training().precision()));
+  if (job_.strategy().has_data_parallel() && !options_.adopted) {
+    tools_.adoptions.Adopt(OtherRanks(member_));
+  }
+  spdlog::info("device: {}", ops_->device_name());
+  member_.SetDevice(ops_->device_name());
+  TRIBUTARY_ASSIGN_OR_RETURN(recomputes_,
+                             member_.DeclareArithmetic(ArithmeticOf(*ops_)));
+  if (recomputes_) {
+    spdlog::info(
+        "rank {} computes with other bits than a process before it: a step "
+        "that is still open is computed anew",
+        member_.index());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RankWork::Prepare() {
+  TRIBUTARY_RETURN_IF_ERROR(OpenDevice());
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      data_, options_.shared_data->Open(job_.data(),
+                                        TargetKindOf(job_.training().loss())));
+  for (const std::string& warning : data_->warnings) {
+    spdlog::warn("{}", warning);
+  }
+  TRIBUTARY_RETURN_IF_ERROR(OpenSteps());
+  if (!HasModelGroups()) TRIBUTARY_RETURN_IF_ERROR(MakeReplica(nullptr));
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      ParameterSpecs parameters,
+      PlannedParameters(job_, data_->train->feature_shape()));
+  return member_.DeclareModel({.parameters = std::move(parameters),
+                               .total_steps = steps_->total_steps(),
+                               .steps_per_epoch = steps_->steps_per_epoch(),
+                               .data_checksum = DataChecksum()});
+}
+
+// Splits the data over the replicas and the steps.
+absl::Status RankWork::OpenSteps() {
+  const int64_t replicas = DeviceMeshOf(job_).data;
+  const v1::DataSpec& data = job_.data();
+  cut_.rows = data_->train->rows();
+  cut_.global_batch = data.batch_case() == v1::DataSpec::kGlobalBatchSize
+                          ? data.global_batch_size()
+                          : data.batch_size() * replicas;
+  cut_.world = static_cast<int>(replicas);
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      steps_,
+      StepPlan::Create({.cut = cut_,
+                        .accumulation = job_.training().gradient_accumulation(),
+                        .epochs = job_.training().epochs(),
+                        .steps = job_.training().steps()}));
+  return absl::OkStatus();
+}
+
+absl::Status RankWork::MakeReplica(const v1::Plan* plan) {
+  const Replica::Options options{
+      .job = &job_,
+      .ops = ops_.get(),
+      .train = data_->train.get(),
+      .max_rows = (cut_.global_batch + cut_.world - 1) / cut_.world,
+      .rank = static_cast<int>(member_.index())};
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      replica_, plan == nullptr
+                    ? Replica::CreateWhole(options)
+                    : Replica::Connect(options, group_parts(), *plan));
+  for (const Dataset* set : {data_->train.get(), data_->test.get()}) {
+    if (set) TRIBUTARY_RETURN_IF_ERROR(replica_->CheckFits(*set));
+  }
+  return absl::OkStatus();
+}
+
+GradientSynchronizer::Traffic RankWork::traffic() const {
+  GradientSynchronizer::Traffic sum = synchronizer_->traffic();
+  sum.bytes_sent += replica_->bytes_sent();
+  sum.bytes_received += replica_->bytes_received();
+  return sum;
+}
+
+void RankWork::ReportStep(const v1::StepReport& report, int64_t prefetched) {
+  step_ = report.step();
+  const GradientSynchronizer::Traffic sum = traffic();
+  member_.SetBytes(sum.bytes_sent, sum.bytes_received);
+  tools_.metrics.SetPrefetched(prefetched);
+  tools_.metrics.CountStep(report,
+                           {sum.bytes_sent, sum.bytes_received, sum.retries});
+  member_.ReportStep(report);
+}
+
+absl::Status RankWork::TrainSteps() {
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      LearningRateSchedule schedule,
+      LearningRateSchedule::Create(
+          job_.training().learning_rate_schedule(),
+          OptimizerOptionsOf(job_.training().optimizer()).learning_rate,
+          steps_->total_steps()));
+  Trainer trainer({
+      .job = &job_,
+      .rank = replica_->place().data,
+      .num_workers = replica_->mesh().data,
+      .ops = ops_.get(),
+      .model = replica_->model(),
+      .loss = replica_->loss(),
+      .stage = replica_->stage(),
+      .tensor_group = replica_->tensor_group(),
+      .micro_batches = job_.strategy().pipeline_parallel().micro_batches(),
+      .reports = replica_->reports(),
+      .train = data_->train.get(),
+      .test = data_->test.get(),
+      .plan = *steps_,
+      .cut = cut_,
+      .schedule = std::move(schedule),
+      .synchronizer = synchronizer_.get(),
+      .traffic = [this] { return traffic(); },
+      .slow_down = options_.slow_down,
+      .begin_step = [this](int64_t step) { return member_.BeginStep(step); },
+      .report_step =
+          [this](const v1::StepReport& report, int64_t prefetched) {
+            ReportStep(report, prefetched);
+          },
+      .report_evaluation =
+          [this](int64_t step, int64_t epoch, const v1::EvaluationPart& part) {
+            return member_.ReportEvaluation(step, epoch, part);
+          },
+  });
+  return trainer.Run(step_);
+}
+
+absl::Status RankWork::TrainFromStart() {
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      step_, StartWeights(member_, *replica_, plan_, synchronizer_.get()));
+  if (step_ > 0) spdlog::info("going on after step {}", step_);
+  tools_.metrics.SetSilentShard(-1);
+  member_.SetWaitingFor("");
+  TRIBUTARY_RETURN_IF_ERROR(TrainSteps());
+  return GiveWeights();
+}
+
+absl::Status RankWork::TrainPlan() {
+  if (HasModelGroups()) TRIBUTARY_RETURN_IF_ERROR(MakeReplica(&plan_));
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      synchronizer_,
+      MakeSynchronizer(
+          {.group = group_parts(),
+           .replica = replica_.get(),
+           .steps = &*steps_,
+           .recomputes = recomputes_,
+           .on_silent_shard =
+               [this](int shard) { tools_.metrics.SetSilentShard(shard); },
+           .delay_micros = options_.delay_micros},
+          plan_));
+  tools_.canceller.Attach(
+      [this](const std::string& why) {
+        synchronizer_->Cancel(why);
+        replica_->Cancel(why);
+      },
+      plan_.epoch());
+  const absl::Status status = TrainFromStart();
+  // Tells other ranks that this rank aborted, so that they stop waiting for it.
+  if (!status.ok()) {
+    const std::string why(status.message());
+    if (!UsesServers(job_)) synchronizer_->Cancel(why);
+    replica_->Cancel(why);
+  }
+  tools_.canceller.Detach();
+  return status;
+}
+
+void RankWork::EndPlan() {
+  synchronizer_.reset();
+  // Closes the connections, so that ranks that wait for this one learn that it
+  // ended.
+  if (HasModelGroups()) replica_.reset();
+}
+
+absl::Status RankWork::Run() {
+  // The ranks of a data-parallel job are threads of one process, which are lost
+  // together.
+  RankLife life(
+      {.group_breaks = HasGroups(job_) && !job_.strategy().has_data_parallel(),
+       .lease_micros = absl::ToInt64Microseconds(member_.lease())});
+  while (true) {
+    RankLife::Act act = RankLife::Act::kWait;
+    member_.Follow([&](MemberState& state, int64_t now_micros) {
+      act = life.Next(&state, now_micros);
+      return act != RankLife::Act::kWait;
+    });
+    switch (act) {
+      case RankLife::Act::kDeclareModel:
+        life.Declared(Prepare());
+        break;
+      case RankLife::Act::kGetPlan: {
+        if (life.epoch() > 0) {
+          spdlog::info("plan epoch {} is over: {}", life.epoch(),
+                       std::string(life.status().message()));
+        }
+        EndPlan();
+        absl::StatusOr<v1::Plan> plan = member_.GetPlan(life.epoch() + 1);
+        if (plan.ok()) plan_ = *std::move(plan);
+        life.Planned(plan.status(), plan_.epoch());
+        break;
+      }
+      case RankLife::Act::kTrain: {
+        const absl::Status status = TrainPlan();
+        if (!status.ok()) EndPlan();
+        life.Trained(status);
+        break;
+      }
+      case RankLife::Act::kReportUnreadable:
+        life.Replanned(ReportUnreadable(life.status(), plan_, &member_));
+        break;
+      case RankLife::Act::kGiveWeights:
+        spdlog::info("the coordinator needs the final weights again");
+        // After an error the coordinator's next answer asks for them again.
+        if (const absl::Status status = GiveWeights(); !status.ok()) {
+          spdlog::warn("the final weights could not be given: {}",
+                       std::string(status.message()));
+        }
+        break;
+      case RankLife::Act::kFail:
+        member_.Fail(life.status());
+        [[fallthrough]];
+      default:
+        EndPlan();
+        return life.status();
+    }
+  }
+}
+
+}  // namespace tributary

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "common/member/member.h"
+#include "kernels/ops.h"
+#include "worker/data/shared_data.h"
+#include "worker/data/step_plan.h"
+#include "worker/parallel/gradient_synchronizer.h"
+#include "worker/trainer/adoptions.h"
+#include "worker/trainer/canceller.h"
+#include "worker/trainer/connect_group.h"
+#include "worker/trainer/replica.h"
+#include "worker/trainer/run_worker.h"
+#include "worker/trainer/worker_metrics.h"
+
+namespace tributary {
+
+// A rank's work, from its device to the job's final weights. RankLife decides
+// what is done next.
+class RankWork {
+ public:
+  struct Tools {
+    Member& member;
+    Canceller& canceller;
+    Adoptions& adoptions;
+    WorkerMetrics& metrics;
+  };
+
+  RankWork(const WorkerOptions& options, const Tools& tools)
+      : options_(options), tools_(tools), member_(tools.member) {}
+
+  // Works until the job has ended for this rank, and reports its own error.
+  absl::Status Run();
+
+ private:
+  // Opens device, data and model and declares them to the coordinator.
+  absl::Status Prepare();
+  absl::Status OpenDevice();
+  absl::Status OpenSteps();
+  // Builds this worker's part of the model: the whole, or its part in the
+  // plan's groups.
+  absl::Status MakeReplica(const v1::Plan* plan);
+  // 0 for generated data: the job determines the samples, but their last bits
+  // may depend on the machine.
+  uint32_t DataChecksum() const {
+    return job_.data().train().has_synthetic() ? 0 : data_->train->checksum();
+  }
+  bool HasModelGroups() const { return DeviceMeshOf(job_).model_size() > 1; }
+
+  absl::Status TrainPlan();
+  absl::Status TrainFromStart();
+  absl::Status TrainSteps();
+  void ReportStep(const v1::StepReport& report, int64_t prefetched);
+  GradientSynchronizer::Traffic traffic() const;
+  absl::Status GiveWeights() {
+    return tributary::GiveWeights(member_, *replica_, *ops_, plan_, step_);
+  }
+  // Ends what belongs to a plan.
+  void EndPlan();
+
+  GroupParts group_parts() const {
+    return {.member = &member_,
+            .ops = ops_.get(),
+            .coordinator = options_.coordinator,
+            .local_meshes = options_.local_meshes};
+  }
+
+  const WorkerOptions& options_;
+  const Tools tools_;
+  Member& member_;
+  const v1::JobSpec& job_ = member_.job();
+
+  std::unique_ptr<Ops> ops_;
+  bool recomputes_ = false;  // Member::DeclareArithmetic
+  std::shared_ptr<const TrainTest> data_;
+  BatchCut cut_;
+  std::optional<StepPlan> steps_;
+
+  v1::Plan plan_;
+  std::unique_ptr<Replica> replica_;  // of this plan
+  // Kept while the other ranks finish, because it may still write checkpoints.
+  std::unique_ptr<GradientSynchronizer> synchronizer_;
+  int64_t step_ = 0;  // finished under this plan
+};
+
+}  // namespace tributary
