@@ -116,7 +116,7 @@ void RunWorker(ParameterClient& client, ToyModel& model, uint32_t rank,
   }
   const std::vector<float*> weights = model.Weights();
   const std::vector<const float*> gradients = model.Gradients();
-  TRIBUTARY_EXPECT_OK(client.Pull(0, weights));
+  TRIBUTARY_EXPECT_OK(client.Pull({}, weights));
   for (int64_t step = 0; step < steps; ++step) {
     model.Compute(rank, step);
     client.BeginStep(step, samples(rank, step), gradients, weights);

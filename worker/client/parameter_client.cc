@@ -26,8 +26,6 @@ namespace {
 
 constexpr char kPushPull[] = "/tributary.v1.ParameterService/PushPull";
 constexpr char kPull[] = "/tributary.v1.ParameterService/Pull";
-constexpr absl::Duration kClockTimeout = absl::Seconds(2);
-constexpr absl::Duration kClockPause = absl::Milliseconds(20);
 constexpr char kInitialize[] = "/tributary.v1.ParameterService/Initialize";
 
 int64_t NowMicros() { return tributary::Clock::Real().NowMicros(); }
@@ -97,35 +95,21 @@ class GrpcParameterClient final : public ParameterClient {
     return round_.Wait();
   }
 
-  absl::Status Pull(int64_t min_version,
+  absl::Status Pull(const WantedWeights& weights,
                     absl::Span<float* const> tensors) override {
+    const bool finished = weights.kind == WantedWeights::Kind::kFinished;
     v1::PullRequest wanted;
-    wanted.set_min_version(min_version);
-    return PullAll(wanted, tensors);
-  }
-  absl::Status PullExact(int64_t version,
-                         absl::Span<float* const> tensors) override {
-    v1::PullRequest wanted;
-    wanted.set_min_version(version);
-    wanted.set_exact(true);
-    return PullAll(wanted, tensors);
-  }
-  absl::Status PullFinished(int64_t steps,
-                            absl::Span<float* const> tensors) override {
-    v1::PullRequest wanted;
-    wanted.set_finished_steps(steps);
-    return PullAll(wanted, tensors);
-  }
-
-  absl::Status PullAll(const v1::PullRequest& wanted,
-                       absl::Span<float* const> tensors) {
+    if (finished) {
+      wanted.set_finished_steps(weights.number);
+    } else {
+      wanted.set_min_version(weights.number);
+      wanted.set_exact(weights.kind == WantedWeights::Kind::kExactly);
+    }
     weights_.assign(tensors.begin(), tensors.end());
     newest_version_ = 0;
     round_.Begin(options_.step_timeout);
-    const std::string what =
-        wanted.has_finished_steps()
-            ? absl::StrCat("pull after step ", wanted.finished_steps())
-            : absl::StrCat("pull of version ", wanted.min_version());
+    const std::string what = absl::StrCat(
+        finished ? "pull after step " : "pull of version ", weights.number);
     ForEachBlock([&](const Block& block) {
       if (!Holds(block)) return;
       Start(block, {kPull, what,
@@ -156,16 +140,14 @@ class GrpcParameterClient final : public ParameterClient {
     round_.Begin(options_.step_timeout);
   }
 
-  absl::StatusOr<Clock> ReadClock() override {
+  absl::StatusOr<RankClock> ReadClock() override {
     const absl::Duration deadline = SteadyNow() + options_.step_timeout;
-    Clock clock{.initialized = true, .steps = INT64_MAX};
+    RankClock clock;
     for (int shard = 0; shard < partition_.num_shards(); ++shard) {
       if (partition_.blocks(shard).empty()) continue;
       TRIBUTARY_ASSIGN_OR_RETURN(const v1::ClockResponse part,
                                  ReadClockOf(shard, deadline));
-      clock.initialized &= part.initialized();
-      clock.steps = std::min(clock.steps, part.steps());
-      clock.begun = std::max(clock.begun, part.begun());
+      clock.Add({part.initialized(), part.steps(), part.begun()});
     }
     return clock;
   }
@@ -228,7 +210,7 @@ class GrpcParameterClient final : public ParameterClient {
     const auto stub = v1::ParameterService::NewStub(DataChannel(server));
     while (true) {
       grpc::ClientContext context;
-      context.set_deadline(DeadlineAfter(kClockTimeout));
+      context.set_deadline(DeadlineAfter(RankClock::kCallTimeout));
       v1::ClockResponse response;
       absl::Status status =
           ToAbslStatus(stub->ReadClock(&context, request, &response));
@@ -237,14 +219,15 @@ class GrpcParameterClient final : public ParameterClient {
       if (round_.Stopped()) {
         return absl::CancelledError(absl::StrCat("clock of server ", server));
       }
-      if (!RetryPolicy::Repeatable(status) || SteadyNow() >= deadline) {
+      if (RetryPolicy::After(status, deadline - SteadyNow()) !=
+          RetryPolicy::Next::kRetry) {
         return absl::Status(
             status.code(),
             absl::StrCat("clock of server ", server, ": ", status.message()));
       }
       round_.SetWaitingFor(
           absl::StrCat("server ", server, ": ", status.message()), shard);
-      absl::SleepFor(kClockPause);
+      absl::SleepFor(RankClock::kPause);
     }
   }
 

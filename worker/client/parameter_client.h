@@ -12,6 +12,7 @@
 #include "absl/types/span.h"
 #include "common/plan/partition_plan.h"
 #include "tributary/v1/plan.pb.h"
+#include "worker/client/rank_clock.h"
 
 namespace tributary {
 
@@ -66,28 +67,14 @@ class ParameterClient {
   // parameter. AlreadyExists when the servers hold different initial weights.
   virtual absl::Status Initialize(absl::Span<const float* const> tensors) = 0;
 
-  // Reads all weights once min_version updates are applied to each block.
-  virtual absl::Status Pull(int64_t min_version,
+  // Reads all weights. OutOfRange when the servers no longer keep exactly those
+  // that are wanted.
+  virtual absl::Status Pull(const WantedWeights& wanted,
                             absl::Span<float* const> tensors) = 0;
-  // Reads all weights as they were after exactly `version` updates, either the
-  // present or the previous ones. OutOfRange when the servers no longer keep
-  // them.
-  virtual absl::Status PullExact(int64_t version,
-                                 absl::Span<float* const> tensors) = 0;
-  // Reads all weights as this rank would get them at the end of its step
-  // `steps`, for a worker that replaces another.
-  virtual absl::Status PullFinished(int64_t steps,
-                                    absl::Span<float* const> tensors) = 0;
 
-  // How far this rank's contributions have come, including those of an earlier
-  // process of the rank. Retries until every server answers. May be called
-  // during a step.
-  struct Clock {
-    bool initialized = true;  // every block has weights
-    int64_t steps = 0;        // steps sent to every block
-    int64_t begun = 0;        // steps sent to some block
-  };
-  virtual absl::StatusOr<Clock> ReadClock() = 0;
+  // How far this rank's contributions have come. Retries until every server
+  // answers. May be called during a step.
+  virtual absl::StatusOr<RankClock> ReadClock() = 0;
 
   // One step consists of BeginStep, a PushPull for each block as it becomes
   // ready, and FinishStep. Until FinishStep returns, the gradients must not

@@ -12,7 +12,7 @@
 namespace tributary {
 namespace {
 
-constexpr RetryPolicy kPolicy;
+constexpr RetryPolicy kPolicy = TransferLedger::kPolicy;
 // How often a round looks for silent servers.
 constexpr absl::Duration kLook = absl::Milliseconds(250);
 
@@ -27,8 +27,7 @@ double Jitter(int failures, const void* salt) {
 
 void TransferRound::Begin(absl::Duration timeout) {
   absl::MutexLock lock(&mu_);
-  deadline_ = SteadyNow() + timeout;
-  status_ = absl::OkStatus();
+  ledger_.Begin(SteadyNow(), timeout);
 }
 
 absl::Status TransferRound::Wait() {
@@ -37,7 +36,7 @@ absl::Status TransferRound::Wait() {
       +[](std::set<Transfer*>* active) { return active->empty(); }, &active_);
   // Every transfer ends on its own soon after the deadline.
   while (!AwaitFor(&mu_, ended, kLook)) TellSilenceLocked();
-  return status_;
+  return ledger_.status();
 }
 
 void TransferRound::TellSilenceLocked() {
@@ -52,36 +51,45 @@ void TransferRound::TellSilenceLocked() {
 
 void TransferRound::Cancel(const std::string& why) {
   absl::MutexLock lock(&mu_);
-  cancelled_ = why;
+  ledger_.Cancel(why);
   for (Transfer* transfer : active_) transfer->Cancel();
 }
 
 bool TransferRound::Stopped() const {
   absl::MutexLock lock(&mu_);
-  return !cancelled_.empty() || !status_.ok();
+  return ledger_.stopped();
 }
 
-absl::Duration TransferRound::left() const {
+absl::Duration TransferRound::HoldNow() const {
   absl::MutexLock lock(&mu_);
-  return deadline_ - SteadyNow();
+  return ledger_.HoldFor(SteadyNow());
 }
 
 void TransferRound::Add(Transfer* transfer) {
   absl::MutexLock lock(&mu_);
   active_.insert(transfer);
+  ledger_.Add();
 }
 
-void TransferRound::Remove(Transfer* transfer, absl::Status status) {
+std::optional<absl::Duration> TransferRound::After(Transfer* transfer,
+                                                   const absl::Status& status,
+                                                   int failures) {
   absl::MutexLock lock(&mu_);
+  const bool failed = !ledger_.status().ok();
+  const std::optional<absl::Duration> pause =
+      ledger_.After(status, transfer->what(), failures,
+                    Jitter(failures, transfer), SteadyNow());
+  if (pause) {
+    ++retries;
+    return pause;
+  }
   active_.erase(transfer);
   if (status.ok()) {
     if (std::exchange(waiting_, false) && on_waiting_) on_waiting_("", -1);
-    return;
+  } else if (!failed) {
+    for (Transfer* other : active_) other->Cancel();
   }
-  if (!cancelled_.empty()) status = absl::CancelledError(cancelled_);
-  if (!status_.ok()) return;
-  status_ = std::move(status);
-  for (Transfer* other : active_) other->Cancel();  // the round has failed
+  return std::nullopt;
 }
 
 void TransferRound::SetWaitingFor(const std::string& text, int silent_shard) {
@@ -105,8 +113,8 @@ void Transfer::Send() {
 }
 
 void Transfer::Call() {
-  if (round_->Stopped()) return End(absl::CancelledError("stopped"));
-  const absl::Duration hold = kPolicy.HoldFor(round_->left());
+  if (round_->Stopped()) return RetryOrEnd(absl::CancelledError("stopped"));
+  const absl::Duration hold = round_->HoldNow();
   auto context = std::make_unique<grpc::ClientContext>();
   context->set_deadline(DeadlineAfter(hold + kPolicy.margin));
   state_ = State::kCalling;
@@ -162,50 +170,35 @@ void Transfer::Proceed() {
 }
 
 void Transfer::Receive() {
-  absl::Status status =
-      status_.ok() ? work_.receive(response_) : ToAbslStatus(status_);
-  if (status.ok()) {
-    End(std::move(status));
-  } else {
-    RetryOrEnd(status);
-  }
+  RetryOrEnd(status_.ok() ? work_.receive(response_) : ToAbslStatus(status_));
 }
 
 void Transfer::RetryOrEnd(const absl::Status& status) {
-  const std::string text = absl::StrCat(work_.what, ": ", status.message());
-  const RetryPolicy::Next next = RetryPolicy::After(status, round_->left());
-  if (next == RetryPolicy::Next::kFail || round_->Stopped()) {
-    return End(absl::Status(status.code(), text));
+  const std::optional<absl::Duration> pause =
+      round_->After(this, status, attempts_);
+  if (!pause) {
+    delete this;
+    return;
   }
-  if (next == RetryPolicy::Next::kGiveUp) {
-    return End(absl::DeadlineExceededError(
-        absl::StrCat(text, " (gave up after ", attempts_ + 1, " attempts)")));
-  }
-  const std::string silence = Silence();
-  if (!silence.empty()) {
+  TellWaiting(status);
+  ++attempts_;
+  SetAlarm(State::kBackingOff, absl::ToInt64Microseconds(*pause));
+}
+
+void Transfer::TellWaiting(const absl::Status& status) {
+  if (const std::string silence = Silence(); !silence.empty()) {
     round_->SetWaitingFor(silence, work_.shard);
   } else if (absl::IsUnavailable(status)) {
-    round_->SetWaitingFor(text, work_.shard);
+    round_->SetWaitingFor(absl::StrCat(work_.what, ": ", status.message()),
+                          work_.shard);
   } else {
     round_->SetWaitingFor(std::string(status.message()), -1);
   }
-  ++round_->retries;
-  const absl::Duration pause =
-      kPolicy.Pause(attempts_, Jitter(attempts_, this));
-  ++attempts_;
-  SetAlarm(State::kBackingOff, absl::ToInt64Microseconds(pause));
 }
 
 void Transfer::SetAlarm(State state, int64_t micros) {
   state_ = state;
   alarm_.Set(round_->queue(), DeadlineAfter(absl::Microseconds(micros)), this);
-}
-
-void Transfer::End(absl::Status status) {
-  TransferRound* round = round_;
-  // Removed last: after that the round's owner may go on and destroy the round.
-  round->Remove(this, std::move(status));
-  delete this;
 }
 
 }  // namespace tributary

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -15,6 +16,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/plan/partition_plan.h"
+#include "worker/client/transfer_ledger.h"
 
 namespace tributary {
 
@@ -38,11 +40,15 @@ class TransferRound {
   absl::Status Wait() ABSL_LOCKS_EXCLUDED(mu_);
   void Cancel(const std::string& why) ABSL_LOCKS_EXCLUDED(mu_);
   bool Stopped() const ABSL_LOCKS_EXCLUDED(mu_);
-  // The time left until the round's deadline.
-  absl::Duration left() const ABSL_LOCKS_EXCLUDED(mu_);
+  // How long the server may hold a call that is made now.
+  absl::Duration HoldNow() const ABSL_LOCKS_EXCLUDED(mu_);
 
   void Add(Transfer* transfer) ABSL_LOCKS_EXCLUDED(mu_);
-  void Remove(Transfer* transfer, absl::Status status) ABSL_LOCKS_EXCLUDED(mu_);
+  // The result of one attempt, as in TransferLedger. Without a value the
+  // transfer is removed: after that the round's owner may destroy the round.
+  std::optional<absl::Duration> After(Transfer* transfer,
+                                      const absl::Status& status, int failures)
+      ABSL_LOCKS_EXCLUDED(mu_);
   // silent_shard: the shard whose server does not answer; -1: all answer.
   void SetWaitingFor(const std::string& text, int silent_shard)
       ABSL_LOCKS_EXCLUDED(mu_);
@@ -61,11 +67,9 @@ class TransferRound {
   grpc::CompletionQueue queue_;
 
   mutable absl::Mutex mu_;
-  absl::Duration deadline_ ABSL_GUARDED_BY(mu_);  // on SteadyNow's clock
+  TransferLedger ledger_ ABSL_GUARDED_BY(mu_);  // on SteadyNow's clock
   std::set<Transfer*> active_ ABSL_GUARDED_BY(mu_);
-  absl::Status status_ ABSL_GUARDED_BY(mu_);
-  std::string cancelled_ ABSL_GUARDED_BY(mu_);  // why; empty: not cancelled
-  bool waiting_ ABSL_GUARDED_BY(mu_) = false;   // on_waiting_ was given a text
+  bool waiting_ ABSL_GUARDED_BY(mu_) = false;  // on_waiting_ was given a text
 };
 
 // The transfer of one block: a unary call that is repeated until it succeeds,
@@ -91,6 +95,7 @@ class Transfer {
   // server HOST:PORT for 4 s"; empty while no answer is overdue.
   std::string Silence() const;
   int shard() const { return work_.shard; }
+  const std::string& what() const { return work_.what; }
 
  private:
   enum class State { kDelayedSend, kCalling, kDelayedReceive, kBackingOff };
@@ -102,8 +107,8 @@ class Transfer {
   void Call();
   void Receive();
   void RetryOrEnd(const absl::Status& status);
+  void TellWaiting(const absl::Status& status);
   void SetAlarm(State state, int64_t micros);
-  void End(absl::Status status);
 
   TransferRound* const round_;
   grpc::GenericStub* const stub_;

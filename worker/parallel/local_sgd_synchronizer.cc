@@ -49,8 +49,7 @@ LocalSgdSynchronizer::Create(Options options) {
 absl::StatusOr<int64_t> LocalSgdSynchronizer::Start(
     const MakeWeights& initial, const OnPosition& on_position) {
   ParameterClient& client = *options_.client;
-  TRIBUTARY_ASSIGN_OR_RETURN(const ParameterClient::Clock clock,
-                             client.ReadClock());
+  TRIBUTARY_ASSIGN_OR_RETURN(const RankClock clock, client.ReadClock());
   if (!clock.initialized && initial) {
     TRIBUTARY_ASSIGN_OR_RETURN(Weights weights, initial());
     TRIBUTARY_RETURN_IF_ERROR(
@@ -62,7 +61,7 @@ absl::StatusOr<int64_t> LocalSgdSynchronizer::Start(
   on_position({step_after(clock.steps), step_after(clock.begun)});
   std::vector<float*> start = Pointers<float>(start_);
   TRIBUTARY_RETURN_IF_ERROR(
-      client.PullExact(clock.steps, absl::MakeSpan(start)));
+      client.Pull(clock.Start(ApplyMode::kBulk), absl::MakeSpan(start)));
   CopyWeightsIn();
   inner_steps_ = 0;
   TRIBUTARY_RETURN_IF_ERROR(optimizer_->Reset());

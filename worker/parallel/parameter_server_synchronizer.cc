@@ -1,5 +1,6 @@
 #include "worker/parallel/parameter_server_synchronizer.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -10,8 +11,8 @@
 namespace tributary {
 
 ParameterServerSynchronizer::ParameterServerSynchronizer(
-    std::unique_ptr<ParameterClient> client, Model* model, Ops* ops, Mode mode,
-    std::vector<int> place_in_plan)
+    std::unique_ptr<ParameterClient> client, Model* model, Ops* ops,
+    ApplyMode mode, std::vector<int> place_in_plan)
     : client_(std::move(client)),
       model_(model),
       ops_(ops),
@@ -41,8 +42,7 @@ ParameterServerSynchronizer::ParameterServerSynchronizer(
 
 absl::StatusOr<int64_t> ParameterServerSynchronizer::Start(
     const MakeWeights& initial, const OnPosition& on_position) {
-  TRIBUTARY_ASSIGN_OR_RETURN(const ParameterClient::Clock clock,
-                             client_->ReadClock());
+  TRIBUTARY_ASSIGN_OR_RETURN(const RankClock clock, client_->ReadClock());
   if (!clock.initialized && initial) {
     TRIBUTARY_ASSIGN_OR_RETURN(const Weights weights, initial());
     std::vector<const float*> tensors;
@@ -51,34 +51,17 @@ absl::StatusOr<int64_t> ParameterServerSynchronizer::Start(
     }
     TRIBUTARY_RETURN_IF_ERROR(client_->Initialize(tensors));
   }
-  Position position{clock.steps, clock.begun};
-  if (mode_ != Mode::kBackup) on_position(position);
-  TRIBUTARY_RETURN_IF_ERROR(PullStart(clock.steps));
-  if (mode_ == Mode::kBackup) {
-    // Blocks advance independently. The slowest block's version is a step for
-    // which every block still accepts or drops contributions. The pull above
-    // does not wait for other ranks, so on_position may come after it.
-    position.finished = client_->oldest_version();
-    on_position(position);
+  std::optional<int64_t> finished = clock.FinishedBeforePull(mode_);
+  if (finished) on_position({*finished, clock.begun});
+  TRIBUTARY_RETURN_IF_ERROR(
+      client_->Pull(clock.Start(mode_), absl::MakeSpan(weights_)));
+  if (!finished) {
+    finished = client_->oldest_version();
+    on_position({*finished, clock.begun});
   }
   CopyWeightsIn();
   TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(*ops_));
-  return position.finished;
-}
-
-absl::Status ParameterServerSynchronizer::PullStart(int64_t steps) {
-  const absl::Span<float* const> weights = absl::MakeSpan(weights_);
-  switch (mode_) {
-    case Mode::kBulk:
-      // Some servers may already hold this step's gradient. Computed again from
-      // the same weights it has the same bits.
-      return client_->PullExact(steps, weights);
-    case Mode::kBackup:
-      return client_->Pull(/*min_version=*/0, weights);
-    case Mode::kSeparate:
-      return client_->PullFinished(steps, weights);
-  }
-  TRIBUTARY_CHECK(false);
+  return *finished;
 }
 
 void ParameterServerSynchronizer::BeginStep(int64_t step, uint64_t samples) {
@@ -107,11 +90,9 @@ absl::StatusOr<int64_t> ParameterServerSynchronizer::FinishStep() {
   TRIBUTARY_RETURN_IF_ERROR(fault_);
   TRIBUTARY_RETURN_IF_ERROR(client_->FinishStep());
   int64_t finished = step_ + 1;
-  if (mode_ == Mode::kBackup && client_->newest_version() > finished) {
-    // The other workers are ahead: pulls all weights again and continues at
-    // their step.
-    TRIBUTARY_RETURN_IF_ERROR(
-        client_->Pull(client_->newest_version(), absl::MakeSpan(weights_)));
+  if (const std::optional<WantedWeights> wanted =
+          CatchUp(mode_, finished, client_->newest_version())) {
+    TRIBUTARY_RETURN_IF_ERROR(client_->Pull(*wanted, absl::MakeSpan(weights_)));
     finished = client_->oldest_version();
   }
   CopyWeightsIn();
@@ -121,8 +102,7 @@ absl::StatusOr<int64_t> ParameterServerSynchronizer::FinishStep() {
 
 absl::Status ParameterServerSynchronizer::WaitUntilPushed() {
   while (true) {
-    TRIBUTARY_ASSIGN_OR_RETURN(const ParameterClient::Clock clock,
-                               client_->ReadClock());
+    TRIBUTARY_ASSIGN_OR_RETURN(const RankClock clock, client_->ReadClock());
     if (clock.steps > step_) return absl::OkStatus();
   }
 }

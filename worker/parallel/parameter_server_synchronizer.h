@@ -18,17 +18,10 @@ namespace tributary {
 // stops all later pushes.
 class ParameterServerSynchronizer final : public GradientSynchronizer {
  public:
-  // How the servers apply contributions (docs/consistency.md).
-  enum class Mode {
-    kBulk,      // all workers' together: no worker falls behind
-    kBackup,    // the first workers' together: a late worker skips steps
-    kSeparate,  // each on its own
-  };
-
   // `model` and `ops` must outlive the synchronizer. place_in_plan: for each of
   // the model's parameters, its index among the client's.
   ParameterServerSynchronizer(std::unique_ptr<ParameterClient> client,
-                              Model* model, Ops* ops, Mode mode,
+                              Model* model, Ops* ops, ApplyMode mode,
                               std::vector<int> place_in_plan);
 
   absl::StatusOr<int64_t> Start(const MakeWeights& initial,
@@ -42,14 +35,12 @@ class ParameterServerSynchronizer final : public GradientSynchronizer {
   std::vector<Span> spans() const override;
 
  private:
-  // Pulls the weights from which a worker that has finished `steps` continues.
-  absl::Status PullStart(int64_t steps);
   void CopyWeightsIn();
 
   const std::unique_ptr<ParameterClient> client_;
   Model* const model_;
   Ops* const ops_;
-  const Mode mode_;
+  const ApplyMode mode_;
   GradientBucketer bucketer_;
   const std::vector<int> place_in_plan_;
   // Host memory of each planned parameter that the model has: the model's

@@ -35,10 +35,10 @@ RateOr LearningRateOf(const v1::JobSpec& job, int64_t total_steps) {
   };
 }
 
-ParameterServerSynchronizer::Mode ModeOf(const v1::SyncSpec& sync) {
-  using Mode = ParameterServerSynchronizer::Mode;
-  if (sync.has_ssp() || sync.has_async()) return Mode::kSeparate;
-  return sync.bsp().backup_workers() > 0 ? Mode::kBackup : Mode::kBulk;
+ApplyMode ModeOf(const v1::SyncSpec& sync) {
+  if (sync.has_ssp() || sync.has_async()) return ApplyMode::kSeparate;
+  return sync.bsp().backup_workers() > 0 ? ApplyMode::kBackup
+                                         : ApplyMode::kBulk;
 }
 
 SynchronizerOr MakeParameterServer(const SynchronizerParts& parts,

@@ -17,7 +17,7 @@ int main() {
   auto client = tributary::ParameterClient::Connect(std::move(options));
   if (!client.ok()) return 1;
   std::vector<float> weights(64);
-  const absl::Status status = (*client)->Pull(0, {weights.data()});
+  const absl::Status status = (*client)->Pull({}, {weights.data()});
   std::printf("%s\n", status.ToString().c_str());
   return status.ok() ? 1 : 0;
 }

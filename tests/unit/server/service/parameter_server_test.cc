@@ -237,7 +237,7 @@ class TwoWorkersTest : public ParameterServerTest {
     return request;
   }
   // By a client of rank 0's second process.
-  absl::StatusOr<ParameterClient::Clock> ReadClock(bool recomputes) {
+  absl::StatusOr<RankClock> ReadClock(bool recomputes) {
     const auto client = ParameterClient::Connect({.plan = cluster_.plan(),
                                                   .rank = 0,
                                                   .incarnation = 2,

@@ -123,7 +123,7 @@ class ParameterClientTest : public ::testing::Test {
 TEST_F(ParameterClientTest, WhatComesDamagedIsAskedForAgain) {
   float* const weights[] = {weights_.data()};
   service_.Damage();
-  TRIBUTARY_ASSERT_OK(client_->Pull(0, weights));
+  TRIBUTARY_ASSERT_OK(client_->Pull({}, weights));
   EXPECT_EQ(client_->traffic().retries, uint64_t{DamagingService::kWays});
   EXPECT_EQ(client_->newest_version(), 7);
   EXPECT_EQ(weights_, (std::vector<float>{1, 2, 3}));

@@ -31,16 +31,12 @@ class RecordingClient final : public ParameterClient {
   absl::Status Initialize(absl::Span<const float* const>) override {
     return absl::OkStatus();
   }
-  absl::Status Pull(int64_t, absl::Span<float* const>) override {
+  absl::Status Pull(const WantedWeights&, absl::Span<float* const>) override {
     return absl::OkStatus();
   }
-  absl::Status PullExact(int64_t, absl::Span<float* const>) override {
-    return absl::OkStatus();
+  absl::StatusOr<RankClock> ReadClock() override {
+    return RankClock{.steps = 0};
   }
-  absl::Status PullFinished(int64_t, absl::Span<float* const>) override {
-    return absl::OkStatus();
-  }
-  absl::StatusOr<Clock> ReadClock() override { return Clock(); }
   void BeginStep(int64_t, uint64_t, absl::Span<const float* const> gradients,
                  absl::Span<float* const>) override {
     gradients_.assign(gradients.begin(), gradients.end());
@@ -90,7 +86,7 @@ class ParameterServerSynchronizerTest : public ::testing::Test {
                                    /*bucket_bytes=*/64,
                                    /*min_block_elements=*/16),
             &pushed_),
-        model_.get(), &ops_, ParameterServerSynchronizer::Mode::kBulk, places);
+        model_.get(), &ops_, ApplyMode::kBulk, places);
   }
 
   // One step, the last layer first; parameter p's gradient is 10 step + p.
