@@ -2,12 +2,15 @@
 
 #include <algorithm>
 
+#include "common/base/mutation.h"
+
 namespace tributary {
 
 bool RetryPolicy::Repeatable(const absl::Status& status) {
   switch (status.code()) {
-    case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDataLoss:
+      return !TRIBUTARY_MUTATED("damage-is-final");
+    case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDeadlineExceeded:
     case absl::StatusCode::kResourceExhausted:
     case absl::StatusCode::kCancelled:

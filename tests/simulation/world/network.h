@@ -42,6 +42,12 @@ class Network {
   void set_adversity(const Adversity& adversity) { adversity_ = adversity; }
   const Adversity& adversity() const { return adversity_; }
   FaultCounts& faults() { return faults_; }
+  // Draws whether a payload's bits flip on its way.
+  bool Damages(const char* fault) {
+    const bool damages = world_->random().Chance(adversity_.damage);
+    if (damages) ++faults_[fault];
+    return damages;
+  }
 
   // From here on `address` reaches this process.
   void Listen(const std::string& address, Process* process) {

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "common/base/mutation.h"
+#include "tests/simulation/job/context.h"
+#include "tests/simulation/processes/simulated_server.h"
+#include "tributary/v1/plan.pb.h"
+#include "worker/client/rank_clock.h"
+#include "worker/client/transfer_ledger.h"
+
+namespace tributary::simulation {
+
+// A rank's ParameterClient in events: makes the calls that TransferLedger and
+// RankClock decide on. One call is in progress at a time.
+class SimulatedClient {
+ public:
+  using Done = std::function<void(absl::Status)>;
+  struct Rank {
+    uint32_t index = 0;
+    uint64_t incarnation = 0;
+    bool recomputes = false;
+  };
+
+  SimulatedClient(Context* context, Process* process)
+      : context_(context), process_(process) {}
+
+  // Drops the call in progress and continues under this plan.
+  void Begin(const v1::Plan& plan, const Rank& rank);
+  void Drop();
+
+  void ReadClock(Reply<RankClock> done);
+  void Initialize(Done done);
+  void Pull(const WantedWeights& wanted, Done done);
+  // Sends the gradient of step `step` + 1.
+  void PushPull(int64_t step, const Tensors& gradient, Done done);
+
+  // True when every message of the call in progress has been sent and awaits
+  // its answer.
+  bool waits() const { return open_ > 0 && open_ == calling_; }
+  const Tensors& weights() const { return weights_; }
+  int64_t newest_version() const { return newest_version_; }
+  int64_t oldest_version() const;
+
+ private:
+  // The transfer of one block, as Transfer::Work.
+  template <typename T>
+  struct Transfer {
+    Block block;
+    const char* what;
+    std::function<void(SimulatedServer&, int64_t wait_micros, Reply<T>)> serve;
+    std::function<absl::Status(T)> receive;
+  };
+  template <typename T>
+  using TransferPtr = std::shared_ptr<const Transfer<T>>;
+
+  void BeginRound(Done done);
+  template <typename T>
+  void Start(int64_t delay_micros, Transfer<T> transfer);
+  template <typename T>
+  void Try(const TransferPtr<T>& transfer, int failures);
+  template <typename T>
+  void Call(const Block& block, const char* what, absl::Duration timeout,
+            std::function<void(SimulatedServer&, Reply<T>)> serve,
+            Reply<T> done);
+  void After(absl::Duration pause, std::function<void()> then);
+  void ReadClockOf(int shard, RankClock sum, Reply<RankClock> done);
+  absl::Status TakeWeights(const Block& block, const WeightsSnapshot& weights);
+
+  absl::Duration Now() const {
+    return absl::Microseconds(context_->world.now());
+  }
+  v1::BlockAddress AddressOf(const Block& block) const {
+    return simulation::AddressOf(plan_, block.shard, block.index);
+  }
+  template <typename Visit>
+  void ForEachBlock(Visit visit) const {
+    for (int shard = 0; shard < cut_->num_shards(); ++shard) {
+      for (const Block& block : cut_->blocks(shard)) visit(block);
+    }
+  }
+
+  Context* const context_;
+  Process* const process_;
+  v1::Plan plan_;
+  std::optional<PartitionPlan> cut_;
+  Rank rank_;
+  int64_t round_ = 0;  // invalidates the events of earlier rounds
+  TransferLedger ledger_;
+  absl::Duration clock_deadline_;
+  int open_ = 0, calling_ = 0;
+  Done done_;
+
+  int64_t step_ = 0;
+  int64_t newest_version_ = 0;
+  std::map<std::pair<int, int>, int64_t> versions_;  // [(shard, block)]
+  Tensors weights_;
+};
+
+}  // namespace tributary::simulation
