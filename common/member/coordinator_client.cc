@@ -15,8 +15,6 @@
 namespace tributary {
 namespace {
 
-constexpr absl::Duration kFirstBackoff = absl::Milliseconds(50);
-constexpr absl::Duration kLongestBackoff = absl::Seconds(1);
 // How long the coordinator may hold a call. The first hold is short if `waits`
 // is given, so that it is soon called.
 constexpr absl::Duration kHold = absl::Seconds(2);
@@ -68,24 +66,20 @@ bool CoordinatorClient::PauseFor(absl::Duration pause) {
 bool CoordinatorClient::Backoff(int attempt, absl::Duration limit) {
   const bool was_connected =
       channel_->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY;
-  const absl::Duration full = std::min(
-      kLongestBackoff, kFirstBackoff * (1 << std::min(attempt - 1, 8)));
-  double share = 1;
+  double jitter = 0;
   {
     absl::MutexLock lock(&mu_);
-    // A random factor between 0.5 and 1 keeps many members from retrying
-    // together.
-    share = std::uniform_real_distribution<>(0.5, 1.0)(jitter_);
+    jitter = std::uniform_real_distribution<>()(jitter_);
   }
-  absl::Duration left = std::min(full * share, limit);
+  absl::Duration left = std::min(kRetry.Pause(attempt - 1, jitter), limit);
   if (was_connected) return PauseFor(left);
   const absl::Duration end = SteadyNow() + left;
-  if (!PauseFor(std::min(left, kFirstBackoff))) return false;
+  if (!PauseFor(std::min(left, kRetry.first_pause))) return false;
   // Without threads of its own, gRPC makes progress on a connection only while
   // a thread waits for something; a call that fails at once does not wait.
   for (; (left = end - SteadyNow()) > absl::ZeroDuration();) {
     const bool connected = channel_->WaitForConnected(
-        DeadlineAfter(std::min(left, kFirstBackoff)));
+        DeadlineAfter(std::min(left, kRetry.first_pause)));
     if (!PauseFor(absl::ZeroDuration())) return false;
     if (connected) return true;
   }

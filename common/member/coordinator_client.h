@@ -14,6 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/wire/retry_policy.h"
 #include "tributary/v1/coordinator_service.grpc.pb.h"
 
 namespace tributary {
@@ -29,6 +30,10 @@ bool MayPass(const absl::Status& status);
 // Every other error is the coordinator's own answer.
 class CoordinatorClient {
  public:
+  // The pauses between the attempts of a call.
+  static constexpr RetryPolicy kRetry = {.first_pause = absl::Milliseconds(50),
+                                         .longest_pause = absl::Seconds(1)};
+
   struct Options {
     std::string address;  // host:port
     const Clock* clock = &Clock::Real();
