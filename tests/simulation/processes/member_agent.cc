@@ -29,23 +29,22 @@ void MemberAgent::After(int64_t micros, Kind kind, std::function<void()> then) {
 }
 
 int64_t MemberAgent::Backoff(int attempt) {
-  const int64_t full =
-      std::min<int64_t>(kSecond, 50 * kMilli << std::min(attempt - 1, 8));
-  return options_.world->random().Between(full / 2, full);
+  return absl::ToInt64Microseconds(CoordinatorClient::kRetry.Pause(
+      attempt - 1, options_.world->random().Uniform()));
 }
 
-template <typename T>
+template <typename Request, typename T>
 void MemberAgent::Call(const char* what, Kind kind, int64_t timeout_micros,
-                       Serve<T> serve, Reply<T> done, int attempt) {
+                       Method<Request, T> method, const Request& request,
+                       std::type_identity_t<Reply<T>> done, int attempt) {
   const int64_t until = options_.world->now() + timeout_micros;
   options_.network->Call<T>(
       options_.process, SimulatedCoordinator::kAddress, what, kind,
       std::min(timeout_micros, kAttemptTimeout),
-      [serve](Process& process, Reply<T> reply) {
-        serve(static_cast<SimulatedCoordinator&>(process), std::move(reply));
+      [method, request](Process& process, Reply<T> reply) {
+        reply((static_cast<SimulatedCoordinator&>(process).*method)(request));
       },
-      [this, what, kind, until, serve, done,
-       attempt](absl::StatusOr<T> answer) {
+      [=, this](absl::StatusOr<T> answer) {
         if (left_) return;
         const int64_t left = until - options_.world->now();
         if (answer.ok() || !MayPass(answer.status())) return done(answer);
@@ -53,7 +52,7 @@ void MemberAgent::Call(const char* what, Kind kind, int64_t timeout_micros,
           return done(absl::UnavailableError("coordinator is gone"));
         const int64_t pause = std::min(Backoff(attempt), left);
         After(pause, kind, [=, this] {
-          Call<T>(what, kind, left - pause, serve, done, attempt + 1);
+          Call(what, kind, left - pause, method, request, done, attempt + 1);
         });
       });
 }
@@ -62,32 +61,28 @@ void MemberAgent::Join() { TryToJoin(options_.world->now()); }
 
 void MemberAgent::TryToJoin(int64_t since) {
   const int64_t left = since + kJoinTimeout - options_.world->now();
-  Call<v1::RegisterResponse>(
-      "register", Kind::kWork, std::clamp<int64_t>(left, 0, kJoinChunk),
-      [request = options_.registration](SimulatedCoordinator& coordinator,
-                                        Reply<v1::RegisterResponse> reply) {
-        reply(coordinator.Register(request));
-      },
-      [this, since](absl::StatusOr<v1::RegisterResponse> place) {
-        if (!place.ok()) {
-          const bool wait = absl::IsUnavailable(place.status()) ||
-                            absl::IsAlreadyExists(place.status());
-          if (!wait || options_.world->now() - since >= kJoinTimeout) {
-            return options_.on_joined(place.status());
-          }
-          After(absl::IsAlreadyExists(place.status()) ? kFullPause : 0,
-                Kind::kIdle, [this, since] { TryToJoin(since); });
-          return;
-        }
-        place_ = *std::move(place);
-        state_.emplace(options_.registration.role(), place_, "coordinator",
-                       kLostTimeout, options_.world->now());
-        TRIBUTARY_TRACE(*options_.world, options_.process->name(), " (pid ",
-                        options_.process->pid(), ") has place ", index(),
-                        " as incarnation ", incarnation());
-        Beat();
-        options_.on_joined(absl::OkStatus());
-      });
+  Call("register", Kind::kWork, std::clamp<int64_t>(left, 0, kJoinChunk),
+       &SimulatedCoordinator::Register, options_.registration,
+       [this, since](absl::StatusOr<v1::RegisterResponse> place) {
+         if (!place.ok()) {
+           const bool wait = absl::IsUnavailable(place.status()) ||
+                             absl::IsAlreadyExists(place.status());
+           if (!wait || options_.world->now() - since >= kJoinTimeout) {
+             return options_.on_joined(place.status());
+           }
+           After(absl::IsAlreadyExists(place.status()) ? kFullPause : 0,
+                 Kind::kIdle, [this, since] { TryToJoin(since); });
+           return;
+         }
+         place_ = *std::move(place);
+         state_.emplace(options_.registration.role(), place_, "coordinator",
+                        kLostTimeout, options_.world->now());
+         TRIBUTARY_TRACE(*options_.world, options_.process->name(), " (pid ",
+                         options_.process->pid(), ") has place ", index(),
+                         " as incarnation ", incarnation());
+         Beat();
+         options_.on_joined(absl::OkStatus());
+       });
 }
 
 void MemberAgent::DeclareModel(const v1::DeclareModelRequest& declaration,
@@ -95,13 +90,8 @@ void MemberAgent::DeclareModel(const v1::DeclareModelRequest& declaration,
   v1::DeclareModelRequest request = declaration;
   request.set_rank(index());
   request.set_incarnation(incarnation());
-  Call<v1::DeclareModelResponse>(
-      "declare", Kind::kWork, kCallTimeout,
-      [request](SimulatedCoordinator& coordinator,
-                Reply<v1::DeclareModelResponse> reply) {
-        reply(coordinator.DeclareModel(request));
-      },
-      std::move(done));
+  Call("declare", Kind::kWork, kCallTimeout,
+       &SimulatedCoordinator::DeclareModel, request, std::move(done));
 }
 
 void MemberAgent::GetPlan(uint64_t min_epoch, Reply<v1::Plan> done) {
@@ -141,30 +131,26 @@ void MemberAgent::Nudge() {
 void MemberAgent::Beat() {
   beating_ = true;
   const v1::HeartbeatRequest request = state_->NextHeartbeat();
-  Call<v1::HeartbeatResponse>(
-      "heartbeat", Kind::kIdle, kHeartbeatTimeout,
-      [request](SimulatedCoordinator& coordinator,
-                Reply<v1::HeartbeatResponse> reply) {
-        reply(coordinator.Heartbeat(request));
-      },
-      [this, request](absl::StatusOr<v1::HeartbeatResponse> answer) {
-        beating_ = false;
-        if (answer.ok()) {
-          state_->OnAnswer(request, *answer, options_.world->now());
-        } else {
-          state_->OnError(answer.status(), options_.world->now());
-        }
-        const bool last =
-            !state_->end().ok() || state_->phase() == v1::JOB_PHASE_DONE;
-        const int64_t mine = ++next_beat_;
-        if (!last) {
-          After(state_->Urgent() ? 0 : place_.heartbeat_ms() * kMilli,
-                Kind::kIdle, [this, mine] {
-                  if (mine == next_beat_ && !beating_) Beat();
-                });
-        }
-        options_.on_news();
-      });
+  Call("heartbeat", Kind::kIdle, kHeartbeatTimeout,
+       &SimulatedCoordinator::Heartbeat, request,
+       [this, request](absl::StatusOr<v1::HeartbeatResponse> answer) {
+         beating_ = false;
+         if (answer.ok()) {
+           state_->OnAnswer(request, *answer, options_.world->now());
+         } else {
+           state_->OnError(answer.status(), options_.world->now());
+         }
+         const bool last =
+             !state_->end().ok() || state_->phase() == v1::JOB_PHASE_DONE;
+         const int64_t mine = ++next_beat_;
+         if (!last) {
+           After(state_->Urgent() ? 0 : place_.heartbeat_ms() * kMilli,
+                 Kind::kIdle, [this, mine] {
+                   if (mine == next_beat_ && !beating_) Beat();
+                 });
+         }
+         options_.on_news();
+       });
 }
 
 void MemberAgent::Fail(const absl::Status& why, std::function<void()> done) {
@@ -173,13 +159,9 @@ void MemberAgent::Fail(const absl::Status& why, std::function<void()> done) {
   request.clear_steps();
   request.set_finished(false);
   request.set_error(std::string(why.message()));
-  Call<v1::HeartbeatResponse>(
-      "last words", Kind::kIdle, kHeartbeatTimeout,
-      [request](SimulatedCoordinator& coordinator,
-                Reply<v1::HeartbeatResponse> reply) {
-        reply(coordinator.Heartbeat(request));
-      },
-      [done](const absl::StatusOr<v1::HeartbeatResponse>&) { done(); });
+  Call("last words", Kind::kIdle, kHeartbeatTimeout,
+       &SimulatedCoordinator::Heartbeat, request,
+       [done](const absl::StatusOr<v1::HeartbeatResponse>&) { done(); });
 }
 
 }  // namespace tributary::simulation

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <type_traits>
 
 #include "absl/status/status.h"
 #include "common/member/member_state.h"
@@ -52,13 +53,14 @@ class MemberAgent {
  private:
   using Kind = World::Kind;
 
-  template <typename T>
-  using Serve = std::function<void(SimulatedCoordinator&, Reply<T>)>;
+  template <typename Request, typename T>
+  using Method = absl::StatusOr<T> (SimulatedCoordinator::*)(const Request&);
 
   // Retries until the timeout, as CoordinatorClient does.
-  template <typename T>
-  void Call(const char* what, Kind kind, int64_t timeout_micros, Serve<T> serve,
-            Reply<T> done, int attempt = 1);
+  template <typename Request, typename T>
+  void Call(const char* what, Kind kind, int64_t timeout_micros,
+            Method<Request, T> method, const Request& request,
+            std::type_identity_t<Reply<T>> done, int attempt = 1);
   void After(int64_t micros, Kind kind, std::function<void()> then);
   int64_t Backoff(int attempt);
   void TryToJoin(int64_t since);

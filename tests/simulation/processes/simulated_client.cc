@@ -46,17 +46,14 @@ void SimulatedClient::After(absl::Duration pause, std::function<void()> then) {
                         });
 }
 
-template <typename T>
-void SimulatedClient::Call(
-    const Block& block, const char* what, absl::Duration timeout,
-    std::function<void(SimulatedServer&, Reply<T>)> serve, Reply<T> done) {
+template <typename Request, typename T>
+void SimulatedClient::Call(const char* what, absl::Duration timeout,
+                           Method<Request, T> method, const Request& request,
+                           std::type_identity_t<Reply<T>> done) {
   ++calling_;
-  context_->network.Call<T>(
-      process_, plan_.servers(block.shard), what, World::Kind::kWork,
-      absl::ToInt64Microseconds(timeout),
-      [serve = std::move(serve)](Process& server, Reply<T> reply) {
-        serve(static_cast<SimulatedServer&>(server), std::move(reply));
-      },
+  context_->network.Call(
+      process_, plan_.servers(static_cast<int>(request.address.shard())), what,
+      World::Kind::kWork, absl::ToInt64Microseconds(timeout), method, request,
       [this, mine = round_, done = std::move(done)](absl::StatusOr<T> answer) {
         const bool late = mine != round_;
         if (late && (open_ == 0 || !TRIBUTARY_MUTATED("late-reply-accepted"))) {
@@ -82,25 +79,20 @@ void SimulatedClient::ReadClockOf(int shard, RankClock sum,
     open_ = 0;
     return done(sum);
   }
-  const Block& first = cut_->blocks(shard)[0];
-  Call<ParameterShard::Clock>(
-      first, "read clock", RankClock::kCallTimeout,
-      [address = AddressOf(first), rank = rank_](
-          SimulatedServer& server, Reply<ParameterShard::Clock> reply) {
-        server.ReadClock(address, rank.index, rank.incarnation, rank.recomputes,
-                         std::move(reply));
-      },
-      [=, this](absl::StatusOr<ParameterShard::Clock> part) mutable {
-        if (part.ok()) {
-          sum.Add({part->initialized, part->steps, part->begun});
-          return ReadClockOf(shard + 1, sum, done);
-        }
-        if (RetryPolicy::After(part.status(), clock_deadline_ - Now()) !=
-            RetryPolicy::Next::kRetry) {
-          return done(part.status());
-        }
-        After(RankClock::kPause, [=, this] { ReadClockOf(shard, sum, done); });
-      });
+  Call("read clock", RankClock::kCallTimeout, &SimulatedServer::ReadClock,
+       {AddressOf(cut_->blocks(shard)[0]), rank_.index, rank_.incarnation,
+        rank_.recomputes},
+       [=, this](absl::StatusOr<ParameterShard::Clock> part) mutable {
+         if (part.ok()) {
+           sum.Add({part->initialized, part->steps, part->begun});
+           return ReadClockOf(shard + 1, sum, done);
+         }
+         if (RetryPolicy::After(part.status(), clock_deadline_ - Now()) !=
+             RetryPolicy::Next::kRetry) {
+           return done(part.status());
+         }
+         After(RankClock::kPause, [=, this] { ReadClockOf(shard, sum, done); });
+       });
 }
 
 // ---- rounds
@@ -112,56 +104,55 @@ void SimulatedClient::BeginRound(Done done) {
   done_ = std::move(done);
 }
 
-template <typename T>
-void SimulatedClient::Start(int64_t delay_micros, Transfer<T> transfer) {
+template <typename Request, typename T>
+void SimulatedClient::Start(int64_t delay_micros,
+                            Transfer<Request, T> transfer) {
   ledger_.Add();
   ++open_;
   After(absl::Microseconds(delay_micros),
-        [this, t = std::make_shared<const Transfer<T>>(std::move(transfer))] {
-          Try(t, 0);
-        });
+        [this, t = std::make_shared<Transfer<Request, T>>(
+                   std::move(transfer))] { Try(t, 0); });
 }
 
-template <typename T>
-void SimulatedClient::Try(const TransferPtr<T>& transfer, int failures) {
+template <typename Request, typename T>
+void SimulatedClient::Try(const std::shared_ptr<Transfer<Request, T>>& transfer,
+                          int failures) {
   const absl::Duration hold = ledger_.HoldFor(Now());
-  Call<T>(
-      transfer->block, transfer->what, hold + TransferLedger::kPolicy.margin,
-      [transfer, hold](SimulatedServer& server, Reply<T> reply) {
-        transfer->serve(server, absl::ToInt64Microseconds(hold),
-                        std::move(reply));
-      },
-      [this, transfer, failures](absl::StatusOr<T> answer) {
-        const absl::Status status = answer.ok()
-                                        ? transfer->receive(*std::move(answer))
-                                        : answer.status();
-        const auto pause =
-            ledger_.After(status, transfer->what, failures,
-                          context_->world.random().Uniform(), Now());
-        if (pause) {
-          return After(*pause, [this, transfer, failures] {
-            Try(transfer, failures + 1);
-          });
-        }
-        --open_;
-        if (!ledger_.over() && ledger_.status().ok()) return;
-        const Done done = std::move(done_);
-        Drop();  // the other transfers of a round that has failed
-        if (done) done(ledger_.status());
-      });
+  Request request = transfer->request;
+  request.wait_micros = absl::ToInt64Microseconds(hold);
+  if constexpr (std::is_same_v<Request, PushCall>) {
+    if (context_->network.Damages("gradient damaged")) {
+      request.contribution.crc32c ^= 1;
+    }
+  }
+  Call(transfer->what, hold + TransferLedger::kPolicy.margin, transfer->method,
+       request, [this, transfer, failures](absl::StatusOr<T> answer) {
+         const absl::Status status =
+             answer.ok() ? transfer->receive(*answer) : answer.status();
+         const auto pause =
+             ledger_.After(status, transfer->what, failures,
+                           context_->world.random().Uniform(), Now());
+         if (pause) {
+           return After(*pause, [this, transfer, failures] {
+             Try(transfer, failures + 1);
+           });
+         }
+         --open_;
+         if (!ledger_.over() && ledger_.status().ok()) return;
+         const Done done = std::move(done_);
+         Drop();  // the other transfers of a round that has failed
+         if (done) done(ledger_.status());
+       });
 }
 
 void SimulatedClient::Initialize(Done done) {
   BeginRound(std::move(done));
   ForEachBlock([&](const Block& block) {
-    Start<Nothing>(0, {block, "initialize",
-                       [address = AddressOf(block),
-                        values = Gather(block, context_->model.Initial())](
-                           SimulatedServer& server, int64_t /*wait_micros*/,
-                           Reply<Nothing> reply) {
-                         server.Initialize(address, values, std::move(reply));
-                       },
-                       [](Nothing) { return absl::OkStatus(); }});
+    Start<FirstWeights, Nothing>(
+        0, {&SimulatedServer::Initialize,
+            {AddressOf(block), Gather(block, context_->model.Initial())},
+            "initialize",
+            [](Nothing) { return absl::OkStatus(); }});
   });
 }
 
@@ -176,17 +167,11 @@ void SimulatedClient::Pull(const WantedWeights& wanted, Done done) {
   }
   ForEachBlock([&](const Block& block) {
     call.address = AddressOf(block);
-    Start<WeightsSnapshot>(0,
-                           {block, "pull",
-                            [call](SimulatedServer& server, int64_t wait_micros,
-                                   Reply<WeightsSnapshot> reply) {
-                              PullCall pull = call;
-                              pull.wait_micros = wait_micros;
-                              server.Pull(pull, std::move(reply));
-                            },
-                            [this, block](const WeightsSnapshot& weights) {
-                              return TakeWeights(block, weights);
-                            }});
+    Start<PullCall, WeightsSnapshot>(
+        0, {&SimulatedServer::Pull, call, "pull",
+            [this, block](const WeightsSnapshot& weights) {
+              return TakeWeights(block, weights);
+            }});
   });
 }
 
@@ -194,32 +179,22 @@ void SimulatedClient::PushPull(int64_t step, const Tensors& gradient,
                                Done done) {
   BeginRound(std::move(done));
   step_ = step;
-  Random& random = context_->world.random();
+  PushCall call;
+  Contribution& c = call.contribution;
+  c.rank = rank_.index;
+  c.incarnation = rank_.incarnation;
+  c.step = step;
+  c.samples = context_->model.Samples(rank_.index, step);
   ForEachBlock([&](const Block& block) {
-    PushCall call;
     call.address = AddressOf(block);
-    Contribution& c = call.contribution;
-    c.rank = rank_.index;
-    c.incarnation = rank_.incarnation;
-    c.step = step;
-    c.samples = context_->model.Samples(rank_.index, step);
     if (c.samples > 0) {
       const std::vector<float> values = Gather(block, gradient);
       c.payload = Payload::Copy(values.data(), values.size() * sizeof(float));
     }
     c.crc32c = c.payload.Crc32c();
-    Start<WeightsSnapshot>(
-        random.Between(0, kBlockMicros),
-        {block, "push",
-         [this, call](SimulatedServer& server, int64_t wait_micros,
-                      Reply<WeightsSnapshot> reply) {
-           PushCall push = call;
-           push.wait_micros = wait_micros;
-           if (context_->network.Damages("gradient damaged")) {
-             push.contribution.crc32c ^= 1;
-           }
-           server.PushPull(push, std::move(reply));
-         },
+    Start<PushCall, WeightsSnapshot>(
+        context_->world.random().Between(0, kBlockMicros),
+        {&SimulatedServer::PushPull, call, "push",
          [this, block](const WeightsSnapshot& weights) {
            if (context_->scenario.sync == Scenario::Sync::kBulk &&
                weights.version != step_ + 1) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "common/base/mutation.h"
@@ -49,26 +50,25 @@ class SimulatedClient {
   int64_t oldest_version() const;
 
  private:
+  template <typename Request, typename T>
+  using Method = void (SimulatedServer::*)(const Request&, Reply<T>);
   // The transfer of one block, as Transfer::Work.
-  template <typename T>
+  template <typename Request, typename T>
   struct Transfer {
-    Block block;
+    Method<Request, T> method;
+    Request request;
     const char* what;
-    std::function<void(SimulatedServer&, int64_t wait_micros, Reply<T>)> serve;
-    std::function<absl::Status(T)> receive;
+    std::function<absl::Status(const T&)> receive;
   };
-  template <typename T>
-  using TransferPtr = std::shared_ptr<const Transfer<T>>;
 
   void BeginRound(Done done);
-  template <typename T>
-  void Start(int64_t delay_micros, Transfer<T> transfer);
-  template <typename T>
-  void Try(const TransferPtr<T>& transfer, int failures);
-  template <typename T>
-  void Call(const Block& block, const char* what, absl::Duration timeout,
-            std::function<void(SimulatedServer&, Reply<T>)> serve,
-            Reply<T> done);
+  template <typename Request, typename T>
+  void Start(int64_t delay_micros, Transfer<Request, T> transfer);
+  template <typename Request, typename T>
+  void Try(const std::shared_ptr<Transfer<Request, T>>& transfer, int failures);
+  template <typename Request, typename T>
+  void Call(const char* what, absl::Duration timeout, Method<Request, T> method,
+            const Request& request, std::type_identity_t<Reply<T>> done);
   void After(absl::Duration pause, std::function<void()> then);
   void ReadClockOf(int shard, RankClock sum, Reply<RankClock> done);
   absl::Status TakeWeights(const Block& block, const WeightsSnapshot& weights);

@@ -236,12 +236,9 @@ void SimulatedCoordinator::ReadBlock(std::shared_ptr<FinalRead> read,
   pull.address = AddressOf(read->plan, block.shard, block.index);
   pull.version = read->version;
   pull.wait_micros = kHold;
-  context_->network.Call<WeightsSnapshot>(
+  context_->network.Call(
       this, read->plan.servers(block.shard), "final pull", World::Kind::kWork,
-      2 * kHold,
-      [pull](Process& server, Reply<WeightsSnapshot> reply) {
-        static_cast<SimulatedServer&>(server).Pull(pull, std::move(reply));
-      },
+      2 * kHold, &SimulatedServer::Pull, pull,
       [this, read, index](absl::StatusOr<WeightsSnapshot> weights) {
         const absl::Status& status = weights.status();
         const int64_t now = context_->world.now();

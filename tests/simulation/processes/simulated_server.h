@@ -32,6 +32,17 @@ struct PullCall {
   std::optional<Reader> reader;  // instead of a version
   int64_t wait_micros = 0;
 };
+struct ClockCall {
+  v1::BlockAddress address;
+  uint32_t rank = 0;
+  uint64_t incarnation = 0;
+  bool recomputes = false;
+};
+struct FirstWeights {
+  v1::BlockAddress address;
+  std::vector<float> values;
+  int64_t wait_micros = 0;  // of no use: this call does not wait
+};
 struct StatisticsCall {
   v1::BlockAddress address;  // without a block
   int64_t step = 0;
@@ -55,13 +66,10 @@ class SimulatedServer final : public Process {
   void Start();
 
   // The service's calls.
-  void PushPull(PushCall call, Reply<WeightsSnapshot> reply);
+  void PushPull(const PushCall& call, Reply<WeightsSnapshot> reply);
   void Pull(const PullCall& call, Reply<WeightsSnapshot> reply);
-  void ReadClock(const v1::BlockAddress& address, uint32_t rank,
-                 uint64_t incarnation, bool recomputes,
-                 Reply<ParameterShard::Clock> reply);
-  void Initialize(const v1::BlockAddress& address,
-                  const std::vector<float>& values, Reply<Nothing> reply);
+  void ReadClock(const ClockCall& call, Reply<ParameterShard::Clock> reply);
+  void Initialize(const FirstWeights& call, Reply<Nothing> reply);
   void ReadStatistics(const StatisticsCall& call,
                       Reply<std::vector<double>> reply);
 

@@ -82,7 +82,8 @@ WeightsDone SimulatedServer::Watch(const v1::BlockAddress& address,
   };
 }
 
-void SimulatedServer::PushPull(PushCall call, Reply<WeightsSnapshot> reply) {
+void SimulatedServer::PushPull(const PushCall& call,
+                               Reply<WeightsSnapshot> reply) {
   if (absl::Status status = CheckAddress(call.address); !status.ok()) {
     return reply(status);
   }
@@ -95,7 +96,7 @@ void SimulatedServer::PushPull(PushCall call, Reply<WeightsSnapshot> reply) {
   const uint32_t rank = call.contribution.rank;
   const uint64_t incarnation = call.contribution.incarnation;
   const int64_t step = call.contribution.step;
-  store.PushPull(call.address.block(), std::move(call.contribution),
+  store.PushPull(call.address.block(), call.contribution,
                  context_->world.now() + call.wait_micros,
                  Watch(call.address, Reader{rank, step + 1}, std::move(reply)));
   if (counters.contributions > counted) {
@@ -138,37 +139,35 @@ void SimulatedServer::Pull(const PullCall& call, Reply<WeightsSnapshot> reply) {
   }
 }
 
-void SimulatedServer::ReadClock(const v1::BlockAddress& address, uint32_t rank,
-                                uint64_t incarnation, bool recomputes,
+void SimulatedServer::ReadClock(const ClockCall& call,
                                 Reply<ParameterShard::Clock> reply) {
-  if (absl::Status status = CheckAddress(address); !status.ok()) {
+  if (absl::Status status = CheckAddress(call.address); !status.ok()) {
     return reply(status);
   }
   absl::StatusOr<ParameterShard::Clock> clock = serving_->store->ReadClock(
-      static_cast<int>(rank), incarnation, recomputes);
+      static_cast<int>(call.rank), call.incarnation, call.recomputes);
   if (clock.ok()) {
-    Judge(OfThisPlan(serving_->plan, address), address);
+    Judge(OfThisPlan(serving_->plan, call.address), call.address);
     for (testing::ContributionLedger& ledger : serving_->ledgers) {
-      ledger.Fence(rank, incarnation);
-      if (recomputes && context_->scenario.gathers()) {
-        ledger.MayComeAgain(rank, incarnation);
+      ledger.Fence(call.rank, call.incarnation);
+      if (call.recomputes && context_->scenario.gathers()) {
+        ledger.MayComeAgain(call.rank, call.incarnation);
       }
     }
   }
   reply(std::move(clock));
 }
 
-void SimulatedServer::Initialize(const v1::BlockAddress& address,
-                                 const std::vector<float>& values,
+void SimulatedServer::Initialize(const FirstWeights& call,
                                  Reply<Nothing> reply) {
-  if (absl::Status status = CheckAddress(address); !status.ok()) {
+  if (absl::Status status = CheckAddress(call.address); !status.ok()) {
     return reply(status);
   }
   const ServingPtr serving = serving_;
   const Payload payload =
-      Payload::Copy(values.data(), values.size() * sizeof(float));
-  const absl::Status status =
-      serving->store->Initialize(address.block(), payload.Crc32c(), payload);
+      Payload::Copy(call.values.data(), call.values.size() * sizeof(float));
+  const absl::Status status = serving->store->Initialize(
+      call.address.block(), payload.Crc32c(), payload);
   if (!status.ok()) return reply(status);
   reply(Nothing());
 }
@@ -188,13 +187,9 @@ void SimulatedServer::Fetch(const ServingPtr& serving, int64_t step,
                             StatisticsKind kind, int from) {
   const StatisticsCall call{AddressOf(serving->plan, from, 0), step, kind,
                             kPeerWait};
-  context_->network.Call<std::vector<double>>(
+  context_->network.Call(
       this, serving->plan.servers(from), "statistics", World::Kind::kWork,
-      kPeerWait + kPeerMargin,
-      [call](Process& server, Reply<std::vector<double>> reply) {
-        static_cast<SimulatedServer&>(server).ReadStatistics(call,
-                                                             std::move(reply));
-      },
+      kPeerWait + kPeerMargin, &SimulatedServer::ReadStatistics, call,
       [=, this](absl::StatusOr<std::vector<double>> values) {
         if (!serving->store) return;  // the plan has ended
         if (values.ok()) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
+
 namespace tributary::simulation {
 namespace {
 
@@ -12,6 +14,52 @@ constexpr int64_t kNoticed = 5'000;
 constexpr double kUnnoticed = 0.04;
 
 }  // namespace
+
+struct Network::OpenCall {
+  Process* from;
+  std::string to;
+  const char* what;
+  World::Kind kind;
+  Serve serve;
+  Reply<std::any> reply;
+  bool done = false;
+  int moving = 0;  // messages in transit
+  int held = 0;    // copies being served
+};
+
+// One copy of a call, held by the process that serves it.
+class Network::Ticket {
+ public:
+  Ticket(Network* network, OpenCallPtr call, Process* server)
+      : network_(network), call_(std::move(call)), server_(server) {
+    ++call_->held;
+  }
+  ~Ticket() {
+    if (answered_ || network_->closing_) return;
+    --call_->held;
+    if (!server_->alive()) return network_->Break(call_);
+    Violate(" let go of a call without an answer: ");
+  }
+  void Answer(absl::StatusOr<std::any> answer) {
+    if (answered_) return Violate(" answers a call twice: ");
+    answered_ = true;
+    --call_->held;
+    if (server_->alive()) {
+      network_->SendAnswer(call_, server_, std::move(answer));
+    }
+  }
+
+ private:
+  void Violate(const char* what) {
+    network_->world_->Violate(absl::StrCat(server_->name(), what, call_->what,
+                                           " from ", call_->from->name()));
+  }
+
+  Network* const network_;
+  const OpenCallPtr call_;
+  Process* const server_;
+  bool answered_ = false;
+};
 
 Process* Network::Find(const std::string& address) const {
   const auto found = listeners_.find(address);
@@ -43,27 +91,83 @@ int64_t Network::DrawDelay() {
   return random.Scale(kSlowest, std::max(kSlowest, adversity_.slow_micros));
 }
 
-void Network::Break(const std::shared_ptr<CallBase>& call) {
-  if (call->done) return;
-  ++call->moving;  // the notification
-  world_->After(world_->random().Between(kFastest, kNoticed), call->from,
-                call->kind, [this, call] {
-                  --call->moving;
-                  Settle(call,
-                         absl::UnavailableError("the connection is broken"));
-                });
+void Network::Start(Process* from, const std::string& to, const char* what,
+                    World::Kind kind, int64_t timeout_micros, Serve serve,
+                    Reply<std::any> done) {
+  auto call = std::make_shared<OpenCall>(
+      OpenCall{from, to, what, kind, std::move(serve), std::move(done)});
+  open_.insert(call);
+  world_->After(timeout_micros, from, World::Kind::kIdle, [this, call] {
+    Finish(call, absl::DeadlineExceededError("no answer in time"));
+  });
+  const bool twice = world_->random().Chance(adversity_.repeat);
+  if (twice) ++faults_["message repeated"];
+  SendRequest(call);
+  if (twice) SendRequest(call);
 }
 
-void Network::Finish(const std::shared_ptr<CallBase>& call) {
+void Network::Move(const OpenCallPtr& call, int64_t micros, Process* owner,
+                   std::function<void()> then) {
+  ++call->moving;
+  world_->After(micros, owner, call->kind, [call, then = std::move(then)] {
+    --call->moving;
+    then();
+  });
+}
+
+void Network::SendRequest(const OpenCallPtr& call) {
+  Process* const server = Find(call->to);
+  switch (DrawFate(call->from, server, call->what)) {
+    case Fate::kVanishes:
+      return;
+    case Fate::kBreaks:
+      return Break(call);
+    case Fate::kArrives:
+      Move(call, DrawDelay(), nullptr,
+           [this, call, server] { Arrive(call, server); });
+  }
+}
+
+// A connection reaches one process, never its successor at the same address.
+void Network::Arrive(const OpenCallPtr& call, Process* server) {
+  if (server == nullptr || !server->alive()) return Break(call);
+  if (server->paused_until() > world_->now()) {
+    return Move(call, server->paused_until() - world_->now(), nullptr,
+                [this, call, server] { Arrive(call, server); });
+  }
+  auto ticket = std::make_shared<Ticket>(this, call, server);
+  call->serve(*server, [ticket](absl::StatusOr<std::any> answer) {
+    ticket->Answer(std::move(answer));
+  });
+}
+
+void Network::SendAnswer(const OpenCallPtr& call, const Process* server,
+                         absl::StatusOr<std::any> answer) {
+  if (call->done) return;
+  switch (DrawFate(server, call->from, call->what)) {
+    case Fate::kVanishes:
+      return;
+    case Fate::kBreaks:
+      return Break(call);
+    case Fate::kArrives:
+      Move(call, DrawDelay(), call->from,
+           [this, call, answer = std::move(answer)] { Finish(call, answer); });
+  }
+}
+
+void Network::Break(const OpenCallPtr& call) {
+  if (call->done) return;
+  Move(call, world_->random().Between(kFastest, kNoticed), call->from,
+       [this, call] {
+         Finish(call, absl::UnavailableError("the connection is broken"));
+       });
+}
+
+void Network::Finish(const OpenCallPtr& call, absl::StatusOr<std::any> answer) {
+  if (call->done) return;
   call->done = true;
   open_.erase(call);
-}
-
-void Network::Settle(const std::shared_ptr<CallBase>& call,
-                     absl::Status status) {
-  if (call->done) return;
-  Finish(call);
-  call->fail(std::move(status));
+  call->reply(std::move(answer));
 }
 
 bool Network::AnyCallLost() const {

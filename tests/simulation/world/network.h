@@ -1,11 +1,13 @@
 #pragma once
 
+#include <any>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -65,7 +67,33 @@ class Network {
   template <typename T>
   void Call(Process* from, const std::string& to, const char* what,
             World::Kind kind, int64_t timeout_micros,
-            std::function<void(Process&, Reply<T>)> serve, Reply<T> done);
+            std::function<void(Process&, Reply<T>)> serve, Reply<T> done) {
+    Start(
+        from, to, what, kind, timeout_micros,
+        [serve = std::move(serve)](Process& server, Reply<std::any> reply) {
+          serve(server, [reply = std::move(reply)](absl::StatusOr<T> answer) {
+            if (!answer.ok()) return reply(answer.status());
+            reply(std::any(*std::move(answer)));
+          });
+        },
+        [done = std::move(done)](absl::StatusOr<std::any> answer) {
+          if (!answer.ok()) return done(answer.status());
+          done(std::any_cast<T>(*std::move(answer)));
+        });
+  }
+  // Calls a method of the process, which has the type Server.
+  template <typename Server, typename Request, typename T>
+  void Call(Process* from, const std::string& to, const char* what,
+            World::Kind kind, int64_t timeout_micros,
+            void (Server::*method)(const Request&, Reply<T>),
+            const Request& request, std::type_identity_t<Reply<T>> done) {
+    Call<T>(
+        from, to, what, kind, timeout_micros,
+        [method, request](Process& server, Reply<T> reply) {
+          (static_cast<Server&>(server).*method)(request, std::move(reply));
+        },
+        std::move(done));
+  }
 
   // True when a caller still waits although no message of its call is in
   // transit and no process is serving it. Only its deadline will end it.
@@ -75,22 +103,9 @@ class Network {
   void Close() { closing_ = true; }
 
  private:
-  struct CallBase {
-    Process* from = nullptr;
-    std::string to;
-    const char* what = "";
-    World::Kind kind = World::Kind::kWork;
-    bool done = false;
-    int moving = 0;  // messages in transit
-    int held = 0;    // copies being served
-    std::function<void(absl::Status)> fail;
-  };
-  template <typename T>
-  struct CallOf : CallBase {
-    std::function<void(Process&, Reply<T>)> serve;
-    Reply<T> reply;
-  };
-  template <typename T>
+  using Serve = std::function<void(Process&, Reply<std::any>)>;
+  struct OpenCall;
+  using OpenCallPtr = std::shared_ptr<OpenCall>;
   class Ticket;
 
   enum class Fate { kArrives, kBreaks, kVanishes };
@@ -98,17 +113,19 @@ class Network {
   Fate DrawFate(const Process* from, const Process* to, const char* what);
   int64_t DrawDelay();
   Process* Find(const std::string& address) const;
+  void Start(Process* from, const std::string& to, const char* what,
+             World::Kind kind, int64_t timeout_micros, Serve serve,
+             Reply<std::any> done);
+  void SendRequest(const OpenCallPtr& call);
+  void Arrive(const OpenCallPtr& call, Process* server);
+  void SendAnswer(const OpenCallPtr& call, const Process* server,
+                  absl::StatusOr<std::any> answer);
   // The connection breaks, and the caller is told.
-  void Break(const std::shared_ptr<CallBase>& call);
-  void Finish(const std::shared_ptr<CallBase>& call);
-  void Settle(const std::shared_ptr<CallBase>& call, absl::Status status);
-  template <typename T>
-  void SendRequest(const std::shared_ptr<CallOf<T>>& call);
-  template <typename T>
-  void Arrive(const std::shared_ptr<CallOf<T>>& call, Process* server);
-  template <typename T>
-  void SendAnswer(const std::shared_ptr<CallOf<T>>& call, const Process* server,
-                  absl::StatusOr<T> answer);
+  void Break(const OpenCallPtr& call);
+  // A message of the call arrives later.
+  void Move(const OpenCallPtr& call, int64_t micros, Process* owner,
+            std::function<void()> then);
+  void Finish(const OpenCallPtr& call, absl::StatusOr<std::any> answer);
 
   World* const world_;
   Adversity adversity_;
@@ -116,131 +133,7 @@ class Network {
   bool closing_ = false;
   std::map<std::string, Process*> listeners_;
   std::map<std::pair<int64_t, int64_t>, int64_t> cuts_;  // by pid
-  std::set<std::shared_ptr<CallBase>> open_;
+  std::set<OpenCallPtr> open_;
 };
-
-// One copy of a call, held by the process that serves it.
-template <typename T>
-class Network::Ticket {
- public:
-  Ticket(Network* network, std::shared_ptr<CallOf<T>> call, Process* server)
-      : network_(network), call_(std::move(call)), server_(server) {
-    ++call_->held;
-  }
-  ~Ticket() {
-    if (answered_ || network_->closing_) return;
-    --call_->held;
-    if (server_->alive()) {
-      network_->world_->Violate(absl::StrCat(
-          server_->name(), " let go of a call without an answer: ", call_->what,
-          " from ", call_->from->name()));
-    } else {
-      network_->Break(call_);
-    }
-  }
-  void Answer(absl::StatusOr<T> answer) {
-    if (answered_) {
-      network_->world_->Violate(
-          absl::StrCat(server_->name(), " answers a call twice: ", call_->what,
-                       " from ", call_->from->name()));
-      return;
-    }
-    answered_ = true;
-    --call_->held;
-    if (server_->alive()) {
-      network_->SendAnswer(call_, server_, std::move(answer));
-    }
-  }
-
- private:
-  Network* const network_;
-  const std::shared_ptr<CallOf<T>> call_;
-  Process* const server_;
-  bool answered_ = false;
-};
-
-template <typename T>
-void Network::Call(Process* from, const std::string& to, const char* what,
-                   World::Kind kind, int64_t timeout_micros,
-                   std::function<void(Process&, Reply<T>)> serve,
-                   Reply<T> done) {
-  auto call = std::make_shared<CallOf<T>>();
-  call->from = from;
-  call->to = to;
-  call->what = what;
-  call->kind = kind;
-  call->serve = std::move(serve);
-  call->reply = std::move(done);
-  call->fail = [call = call.get()](absl::Status status) {
-    call->reply(std::move(status));
-  };
-  open_.insert(call);
-  world_->After(timeout_micros, from, World::Kind::kIdle, [this, call] {
-    Settle(call, absl::DeadlineExceededError("no answer in time"));
-  });
-  const bool twice = world_->random().Chance(adversity_.repeat);
-  if (twice) ++faults_["message repeated"];
-  SendRequest(call);
-  if (twice) SendRequest(call);
-}
-
-template <typename T>
-void Network::SendRequest(const std::shared_ptr<CallOf<T>>& call) {
-  Process* const server = Find(call->to);
-  switch (DrawFate(call->from, server, call->what)) {
-    case Fate::kVanishes:
-      return;
-    case Fate::kBreaks:
-      return Break(call);
-    case Fate::kArrives:
-      break;
-  }
-  ++call->moving;
-  world_->After(DrawDelay(), nullptr, call->kind, [this, call, server] {
-    --call->moving;
-    Arrive(call, server);
-  });
-}
-
-// A connection reaches one process, never its successor at the same address.
-template <typename T>
-void Network::Arrive(const std::shared_ptr<CallOf<T>>& call, Process* server) {
-  if (server == nullptr || !server->alive()) return Break(call);
-  if (server->paused_until() > world_->now()) {
-    ++call->moving;
-    world_->After(server->paused_until() - world_->now(), nullptr, call->kind,
-                  [this, call, server] {
-                    --call->moving;
-                    Arrive(call, server);
-                  });
-    return;
-  }
-  auto ticket = std::make_shared<Ticket<T>>(this, call, server);
-  call->serve(*server, [ticket](absl::StatusOr<T> answer) {
-    ticket->Answer(std::move(answer));
-  });
-}
-
-template <typename T>
-void Network::SendAnswer(const std::shared_ptr<CallOf<T>>& call,
-                         const Process* server, absl::StatusOr<T> answer) {
-  if (call->done) return;
-  switch (DrawFate(server, call->from, call->what)) {
-    case Fate::kVanishes:
-      return;
-    case Fate::kBreaks:
-      return Break(call);
-    case Fate::kArrives:
-      break;
-  }
-  ++call->moving;
-  world_->After(DrawDelay(), call->from, call->kind,
-                [this, call, answer = std::move(answer)]() mutable {
-                  --call->moving;
-                  if (call->done) return;
-                  Finish(call);
-                  call->reply(std::move(answer));
-                });
-}
 
 }  // namespace tributary::simulation
