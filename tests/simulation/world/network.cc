@@ -37,8 +37,11 @@ class Network::Ticket {
   ~Ticket() {
     if (answered_ || network_->closing_) return;
     --call_->held;
-    if (!server_->alive()) return network_->Break(call_);
-    Violate(" let go of a call without an answer: ");
+    if (server_->alive()) {
+      Violate(" let go of a call without an answer: ");
+    } else {
+      network_->Break(call_);
+    }
   }
   void Answer(absl::StatusOr<std::any> answer) {
     if (answered_) return Violate(" answers a call twice: ");
