@@ -55,8 +55,8 @@ constexpr Mutation kMutations[] = {
     {"restore-point-before-manifest", 8000, 275},
     {"late-reply-accepted", 300},
     {"state-seen-before-saved", 20000, 1775},
-    {"damage-is-final", 100},
-    {"no-patience-for-news", 100},
+    {"damage-is-final", 300},
+    {"refusal-is-final", 100},
 };
 
 TEST(MutationTest, TheSimulatorFindsEveryPlantedDefect) {

@@ -110,8 +110,9 @@ RankLife::Act RankLife::DecideBroken(MemberState* state) {
   // A server that refuses the plan's epoch knows the new plan, and so does the
   // coordinator. After a timeout the coordinator may already know of the lost
   // rank.
-  if (!lost && !broken && !absl::IsFailedPrecondition(status_) &&
-      !absl::IsDeadlineExceeded(status_)) {
+  const bool refused = absl::IsFailedPrecondition(status_) &&
+                       !TRIBUTARY_MUTATED("refusal-is-final");
+  if (!lost && !broken && !refused && !absl::IsDeadlineExceeded(status_)) {
     Enter(Phase::kEnding, status_);
     return Decide(state, 0);
   }
@@ -131,9 +132,8 @@ RankLife::Act RankLife::AwaitNews(const MemberState& state,
     quiet_since_ = now_micros;
     quiet_answers_ = state.answers();
   }
-  if ((state.answers() - quiet_answers_ < kNewsAnswers ||
-       now_micros - quiet_since_ < patience_micros_) &&
-      !TRIBUTARY_MUTATED("no-patience-for-news")) {
+  if (state.answers() - quiet_answers_ < kNewsAnswers ||
+      now_micros - quiet_since_ < patience_micros_) {
     return Act::kWait;
   }
   Enter(Phase::kEnding, status_);
