@@ -12,7 +12,7 @@
 #include <string>
 
 #include "CLI/CLI.hpp"
-#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "spdlog/spdlog.h"
 #include "tests/simulation/job/scenario.h"
 #include "tests/simulation/simulation.h"
@@ -34,9 +34,9 @@ std::atomic<uint64_t> current_seed{0};
 
 void SayWhichSeed(int signal) {
   char line[64];
-  const int size = std::snprintf(
-      line, sizeof(line), "seed %llu ends with signal %d\n",
-      static_cast<unsigned long long>(current_seed.load()), signal);
+  const int size =
+      absl::SNPrintF(line, sizeof(line), "seed %d ends with signal %d\n",
+                     current_seed.load(), signal);
   if (write(STDERR_FILENO, line, static_cast<size_t>(size)) < 0) _exit(3);
   std::signal(signal, SIG_DFL);
   std::raise(signal);
@@ -50,44 +50,40 @@ double Now() {
 
 // Repeats the seed and prints the events before the violation.
 void Explain(const Scenario& scenario, const Outcome& outcome, int last) {
-  std::printf("seed %llu FAILED: %s\n  %s\n",
-              static_cast<unsigned long long>(scenario.seed),
-              outcome.violation.c_str(), scenario.Text().c_str());
+  absl::PrintF("seed %d FAILED: %s\n  %s\n", scenario.seed, outcome.violation,
+               scenario.Text());
   std::deque<std::string> lines;
   const Outcome again = Simulate(scenario, [&](const std::string& line) {
     lines.push_back(line);
     if (static_cast<int>(lines.size()) > last) lines.pop_front();
   });
-  std::printf("the last %zu events:\n", lines.size());
-  for (const std::string& line : lines) std::printf("  %s\n", line.c_str());
+  absl::PrintF("the last %d events:\n", lines.size());
+  for (const std::string& line : lines) absl::PrintF("  %s\n", line);
   if (again.violation != outcome.violation || again.digest != outcome.digest) {
-    std::printf("NOT DETERMINISTIC: run again it says: %s\n",
-                again.violation.c_str());
+    absl::PrintF("NOT DETERMINISTIC: run again it says: %s\n", again.violation);
   }
-  std::printf("replay: simulate --seed %llu --trace\n\n",
-              static_cast<unsigned long long>(scenario.seed));
+  absl::PrintF("replay: simulate --seed %d --trace\n\n", scenario.seed);
+}
+
+int Summarize(const FaultCounts& faults, int64_t passed, int64_t failed) {
+  for (const auto& [fault, times] : faults) {
+    absl::PrintF("  %-24s %d\n", fault, times);
+  }
+  absl::PrintF("%d passed, %d failed\n", passed, failed);
+  return failed > 0 ? 1 : 0;
 }
 
 int RunOne(uint64_t seed, bool trace) {
   const Scenario scenario = DrawScenario(seed);
-  std::printf("seed %llu: %s\n", static_cast<unsigned long long>(seed),
-              scenario.Text().c_str());
-  const Outcome outcome = Simulate(
-      scenario,
-      trace ? [](const std::string& line) { std::printf("%s\n", line.c_str()); }
-            : std::function<void(const std::string&)>());
-  for (const auto& [fault, times] : outcome.faults) {
-    std::printf("  %s: %lld\n", fault.c_str(), static_cast<long long>(times));
-  }
-  std::printf("%s; %lld events in %.3f simulated s, digest %016llx\n",
-              outcome.violation.empty() ? outcome.end.c_str()
-                                        : outcome.violation.c_str(),
-              static_cast<long long>(outcome.events),
-              static_cast<double>(outcome.micros) * 1e-6,
-              static_cast<unsigned long long>(outcome.digest));
-  std::printf("%d passed, %d failed\n", outcome.violation.empty() ? 1 : 0,
-              outcome.violation.empty() ? 0 : 1);
-  return outcome.violation.empty() ? 0 : 1;
+  absl::PrintF("seed %d: %s\n", seed, scenario.Text());
+  std::function<void(const std::string&)> print;
+  if (trace) print = [](const std::string& s) { absl::PrintF("%s\n", s); };
+  const Outcome outcome = Simulate(scenario, print);
+  const bool passed = outcome.violation.empty();
+  absl::PrintF("%s; %d events in %.3f simulated s, digest %016x\n",
+               passed ? outcome.end : outcome.violation, outcome.events,
+               static_cast<double>(outcome.micros) * 1e-6, outcome.digest);
+  return Summarize(outcome.faults, passed ? 1 : 0, passed ? 0 : 1);
 }
 
 int RunMany(uint64_t first, uint64_t end, const Options& options) {
@@ -95,41 +91,28 @@ int RunMany(uint64_t first, uint64_t end, const Options& options) {
   const double until = options.minutes > 0 ? start + 60 * options.minutes : 0;
   FaultCounts faults;
   uint64_t seed = first;
-  int64_t passed = 0, failed = 0, events = 0;
-  double simulated = 0;
-  for (; seed != end; ++seed) {
-    if (until > 0 && Now() >= until) break;
+  int64_t failed = 0, events = 0, micros = 0;
+  while (seed != end && failed < options.max_failures &&
+         (until == 0 || Now() < until)) {
     current_seed = seed;
-    const Scenario scenario = DrawScenario(seed);
+    const Scenario scenario = DrawScenario(seed++);
     const Outcome outcome = Simulate(scenario);
     events += outcome.events;
-    simulated += static_cast<double>(outcome.micros) * 1e-6;
+    micros += outcome.micros;
     for (const auto& [fault, times] : outcome.faults) faults[fault] += times;
-    if (outcome.violation.empty()) {
-      ++passed;
-      continue;
-    }
+    if (outcome.violation.empty()) continue;
     Explain(scenario, outcome, options.last);
-    if (++failed >= options.max_failures) {
-      ++seed;
-      break;
-    }
+    ++failed;
   }
-  for (const auto& [fault, times] : faults) {
-    std::printf("  %-24s %lld\n", fault.c_str(), static_cast<long long>(times));
-  }
-  const double seconds = Now() - start;
+  const auto seeds = static_cast<int64_t>(seed - first);
   const double core = static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
-  std::printf(
-      "seeds %llu to %llu in %.1f s, %.1f of them on its core: %.0f seeds a "
-      "minute of a core, %lld events, %.0f s simulated\n",
-      static_cast<unsigned long long>(first),
-      static_cast<unsigned long long>(seed) - 1, seconds, core,
-      60 * static_cast<double>(seed - first) / core,
-      static_cast<long long>(events), simulated);
-  std::printf("%lld passed, %lld failed\n", static_cast<long long>(passed),
-              static_cast<long long>(failed));
-  return failed > 0 ? 1 : 0;
+  absl::PrintF(
+      "seeds %d to %d in %.1f s, %.1f of them on its core: %.0f seeds a minute "
+      "of a core, %d events, %.0f s simulated\n",
+      first, seed - 1, Now() - start, core,
+      60 * static_cast<double>(seeds) / core, events,
+      static_cast<double>(micros) * 1e-6);
+  return Summarize(faults, seeds - failed, failed);
 }
 
 int Main(int argc, char** argv) {

@@ -171,33 +171,12 @@ v1::JobSpec JobOf(const Scenario& s) {
 }
 
 const char* NameOf(Mishap::Kind kind) {
-  switch (kind) {
-    case Mishap::Kind::kCrashWorker:
-      return "worker crashed";
-    case Mishap::Kind::kCrashServer:
-      return "server crashed";
-    case Mishap::Kind::kPauseWorker:
-      return "worker paused";
-    case Mishap::Kind::kPauseServer:
-      return "server paused";
-    case Mishap::Kind::kPauseCoordinator:
-      return "coordinator paused";
-    case Mishap::Kind::kCrashCoordinator:
-      return "coordinator crashed";
-    case Mishap::Kind::kCutWorker:
-      return "worker cut off";
-    case Mishap::Kind::kCutServer:
-      return "server cut off";
-    case Mishap::Kind::kFullDisk:
-      return "disk full";
-    case Mishap::Kind::kStop:
-      return "stop requested";
-    case Mishap::Kind::kPowerCut:
-      return "power cut";
-    case Mishap::Kind::kDamagedCheckpoint:
-      return "checkpoint damaged";
-  }
-  return "?";
+  constexpr const char* kNames[] = {
+      "worker crashed", "server crashed",     "worker paused",
+      "server paused",  "coordinator paused", "coordinator crashed",
+      "worker cut off", "server cut off",     "disk full",
+      "stop requested", "power cut",          "checkpoint damaged"};
+  return kNames[static_cast<int>(kind)];
 }
 
 std::string Scenario::Text() const {
