@@ -29,6 +29,7 @@ class StepPlan {
 
   int64_t total_steps() const { return total_steps_; }
   int64_t steps_per_epoch() const { return steps_per_epoch_; }
+  const BatchCut& cut() const { return cut_; }
   int64_t batches_per_epoch() const { return cut_.batches_per_epoch(); }
 
   StepRange At(int64_t step) const;

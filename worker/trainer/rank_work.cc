@@ -108,14 +108,15 @@ absl::Status RankWork::Prepare() {
 absl::Status RankWork::OpenSteps() {
   const int64_t replicas = DeviceMeshOf(job_).data;
   const v1::DataSpec& data = job_.data();
-  cut_.rows = data_->train->rows();
-  cut_.global_batch = data.batch_case() == v1::DataSpec::kGlobalBatchSize
-                          ? data.global_batch_size()
-                          : data.batch_size() * replicas;
-  cut_.world = static_cast<int>(replicas);
+  BatchCut cut;
+  cut.rows = data_->train->rows();
+  cut.global_batch = data.batch_case() == v1::DataSpec::kGlobalBatchSize
+                         ? data.global_batch_size()
+                         : data.batch_size() * replicas;
+  cut.world = static_cast<int>(replicas);
   TRIBUTARY_ASSIGN_OR_RETURN(
       steps_,
-      StepPlan::Create({.cut = cut_,
+      StepPlan::Create({.cut = cut,
                         .accumulation = job_.training().gradient_accumulation(),
                         .epochs = job_.training().epochs(),
                         .steps = job_.training().steps()}));
@@ -123,11 +124,12 @@ absl::Status RankWork::OpenSteps() {
 }
 
 absl::Status RankWork::MakeReplica(const v1::Plan* plan) {
+  const BatchCut& cut = steps_->cut();
   const Replica::Options options{
       .job = &job_,
       .ops = ops_.get(),
       .train = data_->train.get(),
-      .max_rows = (cut_.global_batch + cut_.world - 1) / cut_.world,
+      .max_rows = (cut.global_batch + cut.world - 1) / cut.world,
       .rank = static_cast<int>(member_.index())};
   TRIBUTARY_ASSIGN_OR_RETURN(
       replica_, plan == nullptr
@@ -163,35 +165,15 @@ absl::Status RankWork::TrainSteps() {
           job_.training().learning_rate_schedule(),
           OptimizerOptionsOf(job_.training().optimizer()).learning_rate,
           steps_->total_steps()));
-  Trainer trainer({
-      .job = &job_,
-      .rank = replica_->place().data,
-      .num_workers = replica_->mesh().data,
-      .ops = ops_.get(),
-      .model = replica_->model(),
-      .loss = replica_->loss(),
-      .stage = replica_->stage(),
-      .tensor_group = replica_->tensor_group(),
-      .micro_batches = job_.strategy().pipeline_parallel().micro_batches(),
-      .reports = replica_->reports(),
-      .train = data_->train.get(),
-      .test = data_->test.get(),
-      .plan = *steps_,
-      .cut = cut_,
-      .schedule = std::move(schedule),
-      .synchronizer = synchronizer_.get(),
-      .traffic = [this] { return traffic(); },
-      .slow_down = options_.slow_down,
-      .begin_step = [this](int64_t step) { return member_.BeginStep(step); },
-      .report_step =
-          [this](const v1::StepReport& report, int64_t prefetched) {
-            ReportStep(report, prefetched);
-          },
-      .report_evaluation =
-          [this](int64_t step, int64_t epoch, const v1::EvaluationPart& part) {
-            return member_.ReportEvaluation(step, epoch, part);
-          },
-  });
+  Trainer trainer({.spec = &job_,
+                   .job = this,
+                   .ops = ops_.get(),
+                   .replica = replica_.get(),
+                   .data = data_.get(),
+                   .plan = *steps_,
+                   .schedule = std::move(schedule),
+                   .synchronizer = synchronizer_.get(),
+                   .slow_down = options_.slow_down});
   return trainer.Run(step_);
 }
 

@@ -15,13 +15,14 @@
 #include "worker/trainer/connect_group.h"
 #include "worker/trainer/replica.h"
 #include "worker/trainer/run_worker.h"
+#include "worker/trainer/trainer.h"
 #include "worker/trainer/worker_metrics.h"
 
 namespace tributary {
 
 // A rank's work, from its device to the job's final weights. RankLife decides
 // what is done next.
-class RankWork {
+class RankWork final : private TrainingJob {
  public:
   struct Tools {
     Member& member;
@@ -54,8 +55,15 @@ class RankWork {
   absl::Status TrainPlan();
   absl::Status TrainFromStart();
   absl::Status TrainSteps();
-  void ReportStep(const v1::StepReport& report, int64_t prefetched);
-  GradientSynchronizer::Traffic traffic() const;
+  absl::Status BeginStep(int64_t step) override {
+    return member_.BeginStep(step);
+  }
+  void ReportStep(const v1::StepReport& report, int64_t prefetched) override;
+  absl::Status ReportEvaluation(int64_t step, int64_t epoch,
+                                const v1::EvaluationPart& part) override {
+    return member_.ReportEvaluation(step, epoch, part);
+  }
+  GradientSynchronizer::Traffic traffic() const override;
   absl::Status GiveWeights() {
     return tributary::GiveWeights(member_, *replica_, *ops_, plan_, step_);
   }
@@ -77,7 +85,6 @@ class RankWork {
   std::unique_ptr<Ops> ops_;
   bool recomputes_ = false;  // Member::DeclareArithmetic
   std::shared_ptr<const TrainTest> data_;
-  BatchCut cut_;
   std::optional<StepPlan> steps_;
 
   v1::Plan plan_;

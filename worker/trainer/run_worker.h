@@ -10,7 +10,6 @@
 #include "tributary/v1/job.pb.h"
 #include "worker/collective/local_meshes.h"
 #include "worker/data/shared_data.h"
-#include "worker/trainer/trainer.h"
 
 namespace tributary {
 

@@ -47,16 +47,18 @@ v1::StepActivity ActivityOf(PipelineEvent::Kind kind) {
 }  // namespace
 
 absl::Status Trainer::Run(int64_t start_step) {
-  const v1::ShuffleSpec& shuffle = options_.job->data().shuffle();
-  ShardedSampler::Options sampling{.cut = options_.cut, .rank = options_.rank};
+  const v1::ShuffleSpec& shuffle = options_.spec->data().shuffle();
+  ShardedSampler::Options sampling{.cut = options_.plan.cut(), .rank = rank()};
   if (!shuffle.none()) sampling.shuffle_seed = shuffle.seed();
   TRIBUTARY_ASSIGN_OR_RETURN(ShardedSampler sampler,
                              ShardedSampler::Create(sampling));
   TRIBUTARY_ASSIGN_OR_RETURN(
       std::unique_ptr<BatchLoader> loader,
       BatchLoader::Start(
-          {.gather = [this](absl::Span<const int64_t> rows,
-                            Batch* out) { options_.train->Gather(rows, out); },
+          {.gather =
+               [this](absl::Span<const int64_t> rows, Batch* out) {
+                 options_.data->train->Gather(rows, out);
+               },
            .sampler = std::move(sampler),
            .plan = options_.plan,
            .first_step = std::min(start_step, options_.plan.total_steps())}));
@@ -69,7 +71,7 @@ absl::Status Trainer::Run(int64_t start_step) {
     evaluated = step;
   }
   while (step < options_.plan.total_steps()) {
-    const absl::Status may_begin = options_.begin_step(step + 1);
+    const absl::Status may_begin = options_.job->BeginStep(step + 1);
     if (absl::IsCancelled(may_begin)) break;
     TRIBUTARY_RETURN_IF_ERROR(may_begin);
     const int64_t before = step;
@@ -93,7 +95,7 @@ absl::StatusOr<const Batch*> Trainer::NextBatch(int64_t step,
 
 absl::StatusOr<int64_t> Trainer::Step(int64_t step, BatchLoader& loader) {
   const StepRange range = options_.plan.At(step);
-  const int64_t samples = options_.plan.RankSamples(step, options_.rank);
+  const int64_t samples = options_.plan.RankSamples(step, rank());
   StepTimes times(options_.clock);
   double loss_sum = 0;
 
@@ -103,9 +105,9 @@ absl::StatusOr<int64_t> Trainer::Step(int64_t step, BatchLoader& loader) {
         absl::Seconds((options_.slow_down - 1) * last_compute_seconds_));
   }
   const int64_t computing = times.Now();
-  const GradientSynchronizer::Traffic before = options_.traffic();
-  if (options_.tensor_group != nullptr) {  // drops those of an evaluation
-    options_.tensor_group->TakeExchanges();
+  const GradientSynchronizer::Traffic before = options_.job->traffic();
+  if (replica_.tensor_group() != nullptr) {  // drops those of an evaluation
+    replica_.tensor_group()->TakeExchanges();
   }
   options_.synchronizer->BeginStep(step, samples);
   for (int64_t m = 0; m < range.batches; ++m) {
@@ -117,7 +119,7 @@ absl::StatusOr<int64_t> Trainer::Step(int64_t step, BatchLoader& loader) {
         Compute(*batch, range, step, samples, &loss_sum, &times));
   }
   if (samples == 0) {  // no samples, but the weights change
-    for (size_t p = 0; p < options_.model->parameters().size(); ++p) {
+    for (size_t p = 0; p < replica_.model()->parameters().size(); ++p) {
       options_.synchronizer->GradientReady(static_cast<int>(p));
     }
   }
@@ -131,19 +133,19 @@ absl::StatusOr<int64_t> Trainer::Step(int64_t step, BatchLoader& loader) {
   TRIBUTARY_FAILPOINT("worker-answered");
   times.Add(v1::STEP_ACTIVITY_WAIT, computed);
 
-  const GradientSynchronizer::Traffic after = options_.traffic();
+  const GradientSynchronizer::Traffic after = options_.job->traffic();
   v1::StepReport report;
   report.set_step(step + 1);
   report.set_epoch(range.epoch + 1);
-  if (options_.reports) {
+  if (replica_.reports()) {
     report.set_loss_sum(loss_sum);
     report.set_samples(samples);
   }
   report.set_learning_rate(options_.schedule.At(step));
   report.set_bytes_sent(after.bytes_sent - before.bytes_sent);
   report.set_bytes_received(after.bytes_received - before.bytes_received);
-  if (options_.tensor_group != nullptr) {
-    times.TakeOut(options_.tensor_group->TakeExchanges());
+  if (replica_.tensor_group() != nullptr) {
+    times.TakeOut(replica_.tensor_group()->TakeExchanges());
   }
   times.Fill(options_.synchronizer->spans(), &report);
   Report(step, finished, std::move(report), loader.num_waiting());
@@ -159,13 +161,13 @@ void Trainer::Report(int64_t step, int64_t finished, v1::StepReport report,
     report.set_samples(0);
     report.set_loss_sum(0);
   }
-  options_.report_step(report, prefetched);
+  options_.job->ReportStep(report, prefetched);
   for (int64_t skipped = step + 1; skipped < finished; ++skipped) {
     v1::StepReport empty;
     empty.set_step(skipped + 1);
     empty.set_epoch(options_.plan.At(skipped).epoch + 1);
     empty.set_learning_rate(options_.schedule.At(skipped));
-    options_.report_step(empty, prefetched);
+    options_.job->ReportStep(empty, prefetched);
   }
 }
 
@@ -173,13 +175,13 @@ absl::Status Trainer::Compute(const Batch& batch, const StepRange& range,
                               int64_t step, int64_t rank_samples,
                               double* loss_sum, StepTimes* times) {
   const int64_t forward = times->Now();
-  const Nonempty nonempty = FindNonempty(options_.cut, range, options_.rank);
+  const Nonempty nonempty = FindNonempty(options_.plan.cut(), range, rank());
   std::function<void(int)> gradient_ready;
   if (batch.micro_batch == nonempty.last) {
     gradient_ready = [&, ready = size_t{0}](int parameter) mutable {
       const int64_t before = times->Now();
       options_.synchronizer->GradientReady(parameter);
-      if (++ready == (options_.model->parameters().size() + 1) / 2) {
+      if (++ready == (replica_.model()->parameters().size() + 1) / 2) {
         TRIBUTARY_FAILPOINT("worker-mid-push");
       }
       times->AddPush(before);
@@ -187,22 +189,23 @@ absl::Status Trainer::Compute(const Batch& batch, const StepRange& range,
   }
   const double scale = 1.0 / static_cast<double>(rank_samples);
   const bool accumulate = batch.micro_batch > nonempty.first;
-  if (options_.stage != nullptr) {
-    const std::vector<MicroBatch> micro_batches =
-        CutBatch(batch, options_.micro_batches, rank_samples);
+  if (replica_.stage() != nullptr) {
+    const std::vector<MicroBatch> micro_batches = CutBatch(
+        batch, options_.spec->strategy().pipeline_parallel().micro_batches(),
+        rank_samples);
     TRIBUTARY_ASSIGN_OR_RETURN(
         const double sum,
-        options_.stage->Run({.micro_batches = micro_batches,
-                             .scale = scale,
-                             .accumulate = accumulate,
-                             .gradient_ready = gradient_ready}));
+        replica_.stage()->Run({.micro_batches = micro_batches,
+                               .scale = scale,
+                               .accumulate = accumulate,
+                               .gradient_ready = gradient_ready}));
     *loss_sum += sum;
-    for (const PipelineEvent& event : options_.stage->timeline()) {
+    for (const PipelineEvent& event : replica_.stage()->timeline()) {
       times->Add(ActivityOf(event.kind), event.begin_micros, event.end_micros);
     }
-    return options_.model->status();
+    return replica_.model()->status();
   }
-  const float* logits = options_.model->Forward(
+  const float* logits = replica_.model()->Forward(
       batch.features.data(), batch.rows,
       {.training = true,
        .step = step,
@@ -214,47 +217,47 @@ absl::Status Trainer::Compute(const Batch& batch, const StepRange& range,
       .values = batch.targets.empty() ? nullptr : batch.targets.data()};
   TRIBUTARY_ASSIGN_OR_RETURN(
       const float* d_logits,
-      options_.loss->Differentiate(logits, targets, batch.rows, scale));
+      replica_.loss()->Differentiate(logits, targets, batch.rows, scale));
   times->Add(v1::STEP_ACTIVITY_FORWARD, forward);
   const int64_t backward = times->Now();
-  options_.model->Backward(d_logits, accumulate, gradient_ready);
-  TRIBUTARY_RETURN_IF_ERROR(options_.model->status());
-  TRIBUTARY_ASSIGN_OR_RETURN(const double sum, options_.loss->Sum());
+  replica_.model()->Backward(d_logits, accumulate, gradient_ready);
+  TRIBUTARY_RETURN_IF_ERROR(replica_.model()->status());
+  TRIBUTARY_ASSIGN_OR_RETURN(const double sum, replica_.loss()->Sum());
   *loss_sum += sum;
   times->Add(v1::STEP_ACTIVITY_BACKWARD, backward);
   return absl::OkStatus();
 }
 
 absl::Status Trainer::Evaluate(int64_t step) {
-  if (!options_.test) return absl::OkStatus();
+  if (!options_.data->test) return absl::OkStatus();
   Batch batch;
   std::vector<int64_t> rows;
-  int64_t next = options_.rank;  // takes every W-th row
+  int64_t next = rank();  // takes every W-th row
   const auto next_batch = [&]() -> absl::StatusOr<EvaluationBatch> {
     rows.clear();
-    for (; next < options_.test->rows() &&
-           static_cast<int64_t>(rows.size()) < options_.model->max_rows();
-         next += options_.num_workers) {
+    for (; next < options_.data->test->rows() &&
+           static_cast<int64_t>(rows.size()) < replica_.model()->max_rows();
+         next += replica_.mesh().data) {
       rows.push_back(next);
     }
     if (rows.empty()) return EvaluationBatch();
-    options_.test->Gather(rows, &batch);
+    options_.data->test->Gather(rows, &batch);
     return EvaluationBatch{
         .features = batch.features.data(),
         .targets = {batch.labels.empty() ? nullptr : batch.labels.data(),
                     batch.targets.empty() ? nullptr : batch.targets.data()},
         .rows = batch.rows};
   };
-  const v1::LossSpec& loss = options_.job->training().loss();
+  const v1::LossSpec& loss = options_.spec->training().loss();
   TRIBUTARY_ASSIGN_OR_RETURN(
       v1::EvaluationPart part,
-      options_.stage != nullptr
-          ? options_.stage->Evaluate(loss, next_batch)
-          : EvaluateModel(options_.ops, options_.model, options_.loss, loss,
+      replica_.stage() != nullptr
+          ? replica_.stage()->Evaluate(loss, next_batch)
+          : EvaluateModel(options_.ops, replica_.model(), replica_.loss(), loss,
                           next_batch));
-  if (!options_.reports) part.Clear();
+  if (!replica_.reports()) part.Clear();
   const int64_t epoch = step == 0 ? 0 : options_.plan.At(step - 1).epoch + 1;
-  return options_.report_evaluation(step, epoch, part);
+  return options_.job->ReportEvaluation(step, epoch, part);
 }
 
 }  // namespace tributary
