@@ -19,20 +19,21 @@ absl::Status AllReduceSynchronizer::ReadCheckpoint() {
   const ParameterSpecs& parameters = options_.model->parameters();
   TRIBUTARY_ASSIGN_OR_RETURN(
       const std::unique_ptr<PlannedCheckpoint> checkpoint,
-      PlannedCheckpoint::Create(options_.restore, options_.planned,
+      PlannedCheckpoint::Create(options_.checkpoints.restore,
+                                options_.part.planned,
                                 optimizer_->state_names()));
   for (size_t p = 0; p < parameters.size(); ++p) {
     const int parameter = static_cast<int>(p);
     std::vector<float> host(parameters[p].size());
     TRIBUTARY_RETURN_IF_ERROR(checkpoint->ReadRange(
-        0, options_.place_in_plan[p], 0, absl::MakeSpan(host)));
-    options_.ops->CopyIn(options_.model->weight(parameter), host.data(),
-                         host.size() * sizeof(float));
+        0, options_.part.place_in_plan[p], 0, absl::MakeSpan(host)));
+    options_.device.ops->CopyIn(options_.model->weight(parameter), host.data(),
+                                host.size() * sizeof(float));
   }
   TRIBUTARY_RETURN_IF_ERROR(
-      optimizer_->Restore(*checkpoint, options_.place_in_plan));
-  TRIBUTARY_RETURN_IF_ERROR(options_.restore->CompareChecksums());
-  return SynchronizeDevice(*options_.ops);
+      optimizer_->Restore(*checkpoint, options_.part.place_in_plan));
+  TRIBUTARY_RETURN_IF_ERROR(options_.checkpoints.restore->CompareChecksums());
+  return SynchronizeDevice(*options_.device.ops);
 }
 
 void AllReduceSynchronizer::StartCheckpointer() {
@@ -45,10 +46,10 @@ void AllReduceSynchronizer::StartCheckpointer() {
   made.header.lineage = wanted.lineage;
   made.header.plan_epoch = wanted.plan_epoch;
   // The rank in the job, or in replica 0 if only that replica writes.
-  made.header.shard = options_.mesh.RankOf(options_.place);
+  made.header.shard = options_.part.mesh.RankOf(options_.part.place);
   made.header.num_shards =
-      cut() ? options_.mesh.size() : options_.mesh.model_size();
-  made.header.parameters = options_.planned;
+      cut() ? options_.part.mesh.size() : options_.part.mesh.model_size();
+  made.header.parameters = options_.part.planned;
   made.header.state_names = optimizer_->state_names();
   // A rank without any block to write writes an empty file.
   made.num_blocks = std::max<size_t>(
@@ -62,9 +63,9 @@ void AllReduceSynchronizer::StartCheckpointer() {
 }
 
 int AllReduceSynchronizer::JobRank(int replica) const {
-  DeviceMesh::Place place = options_.place;
+  DeviceMesh::Place place = options_.part.place;
   place.data = replica;
-  return options_.mesh.RankOf(place);
+  return options_.part.mesh.RankOf(place);
 }
 
 absl::Status AllReduceSynchronizer::CompareReplicas(int64_t steps) {
@@ -72,10 +73,11 @@ absl::Status AllReduceSynchronizer::CompareReplicas(int64_t steps) {
   // Hashes of the weights and, if all ranks hold the same state, of the state.
   std::vector<uint32_t> hashes(2 * size);
   if (num_elements_ > 0) {
-    hashes[2 * rank] = ChecksumOf(*options_.ops, weights(), num_elements_);
+    hashes[2 * rank] =
+        ChecksumOf(*options_.device.ops, weights(), num_elements_);
   }
   if (replicated()) hashes[2 * rank + 1] = optimizer_->StateChecksum();
-  TRIBUTARY_RETURN_IF_ERROR(DeviceFault(*options_.ops));
+  TRIBUTARY_RETURN_IF_ERROR(DeviceFault(*options_.device.ops));
   std::vector<int64_t> bounds;
   for (int r = 0; r <= size; ++r) bounds.push_back(2 * r);
   static_assert(sizeof(float) == sizeof(uint32_t));
@@ -96,9 +98,9 @@ absl::Status AllReduceSynchronizer::CompareReplicas(int64_t steps) {
 
 bool AllReduceSynchronizer::Writes(int parameter) const {
   const Holders& holders =
-      options_.planned[options_.place_in_plan[parameter]].holders;
-  return options_.place.stage == std::max(0, holders.stage) &&
-         options_.place.tensor == std::max(0, holders.tensor);
+      options_.part.planned[options_.part.place_in_plan[parameter]].holders;
+  return options_.part.place.stage == std::max(0, holders.stage) &&
+         options_.part.place.tensor == std::max(0, holders.tensor);
 }
 
 absl::Status AllReduceSynchronizer::Checkpoint(int64_t steps) {
@@ -109,8 +111,8 @@ absl::Status AllReduceSynchronizer::Checkpoint(int64_t steps) {
     const int parameter = optimizer_->ranges()[r].parameter;
     if (!Writes(parameter)) continue;
     any = true;
-    TRIBUTARY_RETURN_IF_ERROR(
-        optimizer_->Cut(steps, r, options_.place_in_plan[parameter], take));
+    TRIBUTARY_RETURN_IF_ERROR(optimizer_->Cut(
+        steps, r, options_.part.place_in_plan[parameter], take));
   }
   if (!any) {
     const Block none;

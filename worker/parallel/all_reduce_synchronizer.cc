@@ -24,7 +24,9 @@ constexpr absl::Duration kLook = absl::Milliseconds(200);
 
 AllReduceSynchronizer::AllReduceSynchronizer(Options options)
     : options_(std::move(options)) {
-  if (options_.model_ops == nullptr) options_.model_ops = options_.ops;
+  if (options_.device.model_ops == nullptr) {
+    options_.device.model_ops = options_.device.ops;
+  }
 }
 
 absl::StatusOr<std::unique_ptr<AllReduceSynchronizer>>
@@ -32,12 +34,12 @@ AllReduceSynchronizer::Create(Options options) {
   std::unique_ptr<AllReduceSynchronizer> made(
       new AllReduceSynchronizer(std::move(options)));
   Options& o = made->options_;
-  if (o.planned.empty()) {
-    o.planned = o.model->parameters();
-    o.mesh = {.data = o.group->size()};
-    o.place = {.data = o.group->rank()};
-    o.place_in_plan.resize(o.planned.size());
-    std::iota(o.place_in_plan.begin(), o.place_in_plan.end(), 0);
+  if (o.part.planned.empty()) {
+    o.part.planned = o.model->parameters();
+    o.part.mesh = {.data = o.group->size()};
+    o.part.place = {.data = o.group->rank()};
+    o.part.place_in_plan.resize(o.part.planned.size());
+    std::iota(o.part.place_in_plan.begin(), o.part.place_in_plan.end(), 0);
   }
   TRIBUTARY_RETURN_IF_ERROR(made->PlanBuckets());
   made->StartCheckpointer();
@@ -91,22 +93,22 @@ absl::Status AllReduceSynchronizer::PlanBuckets() {
     for (int p = bucket.first; p <= bucket.last; ++p) {
       bucket_of_[p] = static_cast<int>(buckets_.size());
     }
-    if (options_.new_event) {
-      made.computed = options_.new_event();
+    if (options_.device.new_event) {
+      made.computed = options_.device.new_event();
       if (made.computed == nullptr) {
-        return absl::ResourceExhaustedError(
-            absl::StrCat("no event on device ", options_.ops->device_name()));
+        return absl::ResourceExhaustedError(absl::StrCat(
+            "no event on device ", options_.device.ops->device_name()));
       }
     }
     buckets_.push_back(std::move(made));
   }
   TRIBUTARY_ASSIGN_OR_RETURN(
       optimizer_,
-      LocalOptimizer::Create({.ops = options_.ops,
+      LocalOptimizer::Create({.ops = options_.device.ops,
                               .model = options_.model,
-                              .optimizer = options_.optimizer,
-                              .clip_norm = options_.clip_norm,
-                              .skip_nonfinite = options_.skip_nonfinite,
+                              .optimizer = options_.update.optimizer,
+                              .clip_norm = options_.update.clip_norm,
+                              .skip_nonfinite = options_.update.skip_nonfinite,
                               .ranges = all_ranges_[rank]}));
   two_phase_ = optimizer_->phases().needs_sums();
   return absl::OkStatus();
@@ -114,18 +116,20 @@ absl::Status AllReduceSynchronizer::PlanBuckets() {
 
 absl::StatusOr<int64_t> AllReduceSynchronizer::Start(
     const MakeWeights& initial, const OnPosition& on_position) {
-  on_position({options_.start_step, options_.start_step});
+  on_position(
+      {options_.checkpoints.start_step, options_.checkpoints.start_step});
   // Waits until the model's Ops has created the arrays that are filled here.
-  TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(*options_.model_ops));
-  if (options_.restore != nullptr) {
+  TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(*options_.device.model_ops));
+  if (options_.checkpoints.restore != nullptr) {
     TRIBUTARY_RETURN_IF_ERROR(Restore());
-    return options_.start_step;
+    return options_.checkpoints.start_step;
   }
   if (initial) {
     TRIBUTARY_ASSIGN_OR_RETURN(const Weights made, initial());
     for (size_t p = 0; p < made.size(); ++p) {
-      options_.ops->CopyIn(options_.model->weight(static_cast<int>(p)),
-                           made[p].data(), made[p].size() * sizeof(float));
+      options_.device.ops->CopyIn(options_.model->weight(static_cast<int>(p)),
+                                  made[p].data(),
+                                  made[p].size() * sizeof(float));
     }
   }
   if (num_elements_ > 0) {
@@ -134,13 +138,13 @@ absl::StatusOr<int64_t> AllReduceSynchronizer::Start(
   }
   TRIBUTARY_RETURN_IF_ERROR(optimizer_->Reset());
   TRIBUTARY_RETURN_IF_ERROR(
-      SynchronizeDevice(*options_.ops));  // before the model reads them
+      SynchronizeDevice(*options_.device.ops));  // before the model reads them
   return 0;
 }
 
 absl::Status AllReduceSynchronizer::AllGatherOnHost(
     float* values, const std::vector<int64_t>& bounds) {
-  Ops& ops = *options_.ops;
+  Ops& ops = *options_.device.ops;
   if (ops.is_host()) return options_.group->AllGather(values, bounds);
   const int64_t n = bounds.back();
   if (n > passage_size_) {
@@ -150,7 +154,7 @@ absl::Status AllReduceSynchronizer::AllGatherOnHost(
   ops.CopyIn(passage_.data(), values, n * sizeof(float));
   TRIBUTARY_RETURN_IF_ERROR(options_.group->AllGather(passage_.data(), bounds));
   ops.CopyOut(values, passage_.data(), n * sizeof(float));
-  return SynchronizeDevice(*options_.ops);
+  return SynchronizeDevice(*options_.device.ops);
 }
 
 void AllReduceSynchronizer::BeginStep(int64_t step, uint64_t samples) {
@@ -158,7 +162,7 @@ void AllReduceSynchronizer::BeginStep(int64_t step, uint64_t samples) {
   // Without samples no gradient is computed. Clears the gradient of an earlier
   // step: a NaN in it would spoil the mean even with weight 0.
   if (samples == 0 && num_elements_ > 0) {
-    options_.model_ops->Fill(num_elements_, 0, gradients());
+    options_.device.model_ops->Fill(num_elements_, 0, gradients());
   }
   sample_weights_ = SampleWeights(options_.samples(step));
   missing_.clear();
@@ -174,8 +178,8 @@ void AllReduceSynchronizer::GradientReady(int parameter) {
   const int bucket = bucket_of_[parameter];
   if (--missing_[bucket] > 0) return;
   DeviceEvent* const computed = buckets_[bucket].computed.get();
-  if (computed != nullptr) computed->Record(*options_.model_ops);
-  const absl::Status fault = DeviceFault(*options_.model_ops);
+  if (computed != nullptr) computed->Record(*options_.device.model_ops);
+  const absl::Status fault = DeviceFault(*options_.device.model_ops);
   if (!fault.ok()) Cancel(std::string(fault.message()));
   absl::MutexLock lock(&mu_);
   status_.Update(fault);
@@ -211,7 +215,7 @@ void AllReduceSynchronizer::AddSpan(bool optimizer, int64_t begin_micros) {
 
 absl::Status AllReduceSynchronizer::Process(const Bucket& bucket) {
   const int64_t reducing = Clock::Real().NowMicros();
-  if (bucket.computed != nullptr) bucket.computed->Await(*options_.ops);
+  if (bucket.computed != nullptr) bucket.computed->Await(*options_.device.ops);
   float* const gradient = gradients() + bucket.bucket.begin;
   if (!replicated()) {
     TRIBUTARY_RETURN_IF_ERROR(options_.group->ReduceScatter(
@@ -224,7 +228,7 @@ absl::Status AllReduceSynchronizer::Process(const Bucket& bucket) {
   if (two_phase_) return absl::OkStatus();
   const int64_t updating = Clock::Real().NowMicros();
   const OptimizerStep prepared =
-      optimizer_->Prepare(step_ + 1, options_.learning_rate(step_));
+      optimizer_->Prepare(step_ + 1, options_.update.learning_rate(step_));
   for (size_t r = 0; r < bucket.num_ranges; ++r) {
     const size_t range = bucket.first_range + r;
     TRIBUTARY_ASSIGN_OR_RETURN(const bool finite,
@@ -233,7 +237,7 @@ absl::Status AllReduceSynchronizer::Process(const Bucket& bucket) {
   }
   // Waits for the update: the model's Ops reads the weights and is not ordered
   // with this Ops.
-  TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(*options_.ops));
+  TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(*options_.device.ops));
   AddSpan(/*optimizer=*/true, updating);
   return GatherWeights(bucket);
 }
@@ -317,9 +321,9 @@ AllReduceSynchronizer::SumsOverRanks(const std::vector<double>& own,
 
 absl::StatusOr<std::vector<double>> AllReduceSynchronizer::TotalSums(
     const std::vector<double>& own) {
-  if (options_.model_group == nullptr) return own;
-  Communicator& group = *options_.model_group;
-  const size_t n = options_.planned.size();
+  if (options_.part.group == nullptr) return own;
+  Communicator& group = *options_.part.group;
+  const size_t n = options_.part.planned.size();
   std::vector<double> values(n * group.size());
   std::vector<int64_t> bounds;
   for (int r = 0; r <= group.size(); ++r) {
@@ -327,7 +331,7 @@ absl::StatusOr<std::vector<double>> AllReduceSynchronizer::TotalSums(
   }
   for (size_t p = 0; p < own.size(); ++p) {
     if (!Writes(static_cast<int>(p))) continue;  // counted once
-    values[n * group.rank() + options_.place_in_plan[p]] = own[p];
+    values[n * group.rank() + options_.part.place_in_plan[p]] = own[p];
   }
   TRIBUTARY_RETURN_IF_ERROR(
       group.AllGather(reinterpret_cast<float*>(values.data()), bounds));
@@ -347,12 +351,12 @@ absl::Status AllReduceSynchronizer::ApplyWithSums() {
   if (const int p = UpdatePhases::FirstNonFinite(squares); p >= 0) {
     if (phases.skips_nonfinite()) return absl::OkStatus();
     return absl::InvalidArgumentError(
-        absl::StrCat("the gradient of \"", options_.planned[p].name,
+        absl::StrCat("the gradient of \"", options_.part.planned[p].name,
                      "\" in step ", step_ + 1, " is not finite"));
   }
-  const double rate = options_.learning_rate(step_);
+  const double rate = options_.update.learning_rate(step_);
   const OptimizerStep prepared = optimizer_->Prepare(
-      step_ + 1, rate, phases.Scale(options_.planned, squares));
+      step_ + 1, rate, phases.Scale(options_.part.planned, squares));
   if (phases.needs_trust_ratio()) {
     TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<double> directions,
                                optimizer_->Directions(prepared));
@@ -362,7 +366,7 @@ absl::Status AllReduceSynchronizer::ApplyWithSums() {
   } else {
     optimizer_->UpdateAll(prepared);
   }
-  TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(*options_.ops));
+  TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(*options_.device.ops));
   AddSpan(/*optimizer=*/true, updating);
   for (const Bucket& bucket : buckets_) {
     TRIBUTARY_RETURN_IF_ERROR(GatherWeights(bucket));

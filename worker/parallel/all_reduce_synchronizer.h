@@ -41,18 +41,25 @@ namespace tributary {
 // of the device this rank sends nothing more and updates nothing.
 class AllReduceSynchronizer final : public GradientSynchronizer {
  public:
-  // Every `every_steps` steps (0: never) the ranks compare their weights and
-  // write a checkpoint: with kOwnCut each rank its share, else replica 0 all.
-  struct Checkpoints {
-    int64_t every_steps = 0;
-    std::string directory;
-    uint64_t job_id = 0;
-    uint64_t lineage = 0;
-    uint64_t plan_epoch = 0;
-    // Called on the checkpointer's thread.
-    std::function<void(const Checkpointer::Written&,
-                       const std::vector<std::string>& state_names)>
-        on_written;
+  struct Device {                 // on which gradients are exchanged
+    std::unique_ptr<Ops> beside;  // owns `ops` if it is not the model's
+    // Of the thread that exchanges gradients. On the host it may be the
+    // model's.
+    Ops* ops = nullptr;
+    Ops* model_ops = nullptr;  // computes the gradients; null: `ops`
+    // Creates a bucket's event, with which `ops` waits for `model_ops` on the
+    // device. None on the host, where nothing needs to wait.
+    std::function<std::unique_ptr<DeviceEvent>()> new_event;
+  };
+  // Which part of a replica the model is.
+  struct Part {
+    ParameterSpecs planned;  // of all parts; empty: the model is whole
+    DeviceMesh mesh;
+    DeviceMesh::Place place;         // of this rank
+    std::vector<int> place_in_plan;  // of each of the model's parameters
+    // All ranks of one replica, in rank order, for arrays in host memory. None
+    // when the model is whole or no step needs sums over the whole model.
+    std::unique_ptr<Communicator> group;
   };
   // The ranks that run the optimizer and hold its state.
   enum class UpdateOn {
@@ -60,44 +67,40 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
     kOwnCut,     // every rank, on its share of every bucket
     kRankZero,   // rank 0 only
   };
-  struct Options {
-    std::unique_ptr<Ops> beside;  // owns `ops` if it is not the model's
-    // All data-parallel ranks of this part, for arrays on the device of `ops`.
-    std::unique_ptr<Communicator> group;
-    // All ranks of one replica, in rank order, for arrays in host memory. None
-    // when the model is whole or no step needs sums over the whole model.
-    std::unique_ptr<Communicator> model_group;
-    Model* model = nullptr;  // must outlive the synchronizer
-    // The Ops, on the model's device, of the thread that exchanges gradients.
-    // On the host it may be the model's own.
-    Ops* ops = nullptr;
-    Ops* model_ops = nullptr;  // computes the gradients; null: `ops`
-    // Creates a bucket's event, with which `ops` waits for `model_ops` on the
-    // device. None on the host, where nothing needs to wait.
-    std::function<std::unique_ptr<DeviceEvent>()> new_event;
-    // Set when the model is one part of a replica: the parameters of all parts,
-    // this rank's coordinates in the mesh, and the index in `planned` of each
-    // of the model's parameters. Empty: the model is whole.
-    ParameterSpecs planned;
-    DeviceMesh mesh;
-    DeviceMesh::Place place;
-    std::vector<int> place_in_plan;
-    UpdateOn update_on = UpdateOn::kEveryRank;
-    int64_t bucket_bytes = 25 << 20;
-    int64_t first_bucket_bytes = 1 << 20;
+  struct Update {
+    UpdateOn on = UpdateOn::kEveryRank;
     OptimizerOptions optimizer;
     double clip_norm = 0;
     bool skip_nonfinite = false;  // else a step with a NaN fails
     std::function<double(int64_t step)> learning_rate;
-    // The number of samples of every rank in a step, counted from 0.
-    std::function<std::vector<uint64_t>(int64_t step)> samples;
+  };
+  // Every `every_steps` steps (0: never) the ranks compare their weights and
+  // write a checkpoint: with kOwnCut each rank its share, else replica 0 all.
+  struct Checkpoints {
+    int64_t every_steps = 0;
+    std::string directory;
+    uint64_t job_id = 0, lineage = 0, plan_epoch = 0;
+    // Called on the checkpointer's thread.
+    std::function<void(const Checkpointer::Written&,
+                       const std::vector<std::string>& state_names)>
+        on_written;
     // The checkpoint from which training continues after `start_step` steps,
     // with the model's parameters and the optimizer's state; or null.
     std::shared_ptr<const CheckpointReader> restore;
     int64_t start_step = 0;
+  };
+  struct Options {
+    Device device;
+    // All data-parallel ranks of this part, for arrays on the device of `ops`.
+    std::unique_ptr<Communicator> group;
+    Model* model = nullptr;  // must outlive the synchronizer
+    Part part;
+    int64_t bucket_bytes = 25 << 20, first_bucket_bytes = 1 << 20;
+    Update update;
+    // The number of samples of every rank in a step, counted from 0.
+    std::function<std::vector<uint64_t>(int64_t step)> samples;
     Checkpoints checkpoints;
-    // Called from time to time with the rank that a step waits for, and with an
-    // empty string afterwards.
+    // Called with the rank that a step waits for, and then with "".
     std::function<void(const std::string& whom)> on_waiting;
   };
 
@@ -114,7 +117,7 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
   absl::StatusOr<int64_t> FinishStep() override;
   void Cancel(const std::string& why) override {
     options_.group->Abort(why);
-    if (options_.model_group) options_.model_group->Abort(why);
+    if (options_.part.group) options_.part.group->Abort(why);
   }
   Traffic traffic() const override;
   std::vector<Span> spans() const override { return spans_; }
@@ -140,8 +143,8 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
   absl::Status Process(const Bucket& bucket);
   absl::Status NotFinite(size_t range) const;
   absl::Status GatherWeights(const Bucket& bucket);
-  bool replicated() const { return options_.update_on == UpdateOn::kEveryRank; }
-  bool cut() const { return options_.update_on == UpdateOn::kOwnCut; }
+  bool replicated() const { return options_.update.on == UpdateOn::kEveryRank; }
+  bool cut() const { return options_.update.on == UpdateOn::kOwnCut; }
   // Second phase of a step that needs sums over whole tensors.
   absl::Status ApplyWithSums();
   // Sums each value over the grains of every parameter, on all ranks. `own`:

@@ -85,30 +85,30 @@ SynchronizerOr MakeParameterServer(const SynchronizerParts& parts,
   return made;
 }
 
-// Sets where the ranks continue and what checkpoints they write.
-absl::Status PrepareCheckpoints(Member& member, const v1::Plan& plan,
-                                AllReduceSynchronizer::Options* options) {
-  options->start_step = plan.start_step();
+// Returns where the ranks continue and what checkpoints they write.
+absl::StatusOr<AllReduceSynchronizer::Checkpoints> CheckpointsOf(
+    Member& member, const v1::Plan& plan) {
+  AllReduceSynchronizer::Checkpoints checkpoints;
+  checkpoints.start_step = plan.start_step();
   if (!plan.checkpoint_directory().empty()) {
-    options->checkpoints.every_steps = member.job().checkpoint().every_steps();
-    options->checkpoints.directory = plan.checkpoint_directory();
-    options->checkpoints.job_id = plan.job_id();
-    options->checkpoints.lineage = plan.lineage();
-    options->checkpoints.plan_epoch = plan.epoch();
-    options->checkpoints.on_written =
-        [&member, epoch = plan.epoch()](
-            const Checkpointer::Written& written,
-            const std::vector<std::string>& state_names) {
-          ReportCheckpoint(written, state_names, epoch, &member);
-        };
+    checkpoints.every_steps = member.job().checkpoint().every_steps();
+    checkpoints.directory = plan.checkpoint_directory();
+    checkpoints.job_id = plan.job_id();
+    checkpoints.lineage = plan.lineage();
+    checkpoints.plan_epoch = plan.epoch();
+    checkpoints.on_written = [&member, epoch = plan.epoch()](
+                                 const Checkpointer::Written& written,
+                                 const std::vector<std::string>& state_names) {
+      ReportCheckpoint(written, state_names, epoch, &member);
+    };
   }
-  if (plan.restore_from().empty()) return absl::OkStatus();
+  if (plan.restore_from().empty()) return checkpoints;
   TRIBUTARY_ASSIGN_OR_RETURN(
-      options->restore, OpenToRestore(plan, static_cast<int>(member.index()),
-                                      static_cast<int>(plan.num_workers())));
+      checkpoints.restore, OpenToRestore(plan, static_cast<int>(member.index()),
+                                         static_cast<int>(plan.num_workers())));
   spdlog::info("going on after step {} of {}", plan.start_step(),
                plan.restore_from());
-  return absl::OkStatus();
+  return checkpoints;
 }
 
 void ReadBuckets(const v1::StrategySpec& strategy,
@@ -120,62 +120,62 @@ void ReadBuckets(const v1::StrategySpec& strategy,
         static_cast<int64_t>(spec.first_bucket_bytes());
   };
   if (strategy.has_data_parallel()) {
-    options->update_on = UpdateOn::kRankZero;
+    options->update.on = UpdateOn::kRankZero;
     read(strategy.data_parallel());
     return;
   }
-  options->update_on = strategy.all_reduce().sharded() ? UpdateOn::kOwnCut
+  options->update.on = strategy.all_reduce().sharded() ? UpdateOn::kOwnCut
                                                        : UpdateOn::kEveryRank;
   read(strategy.all_reduce());
 }
 
 // Describes this rank's part of the model to the synchronizer.
-absl::Status PlaceInMesh(const SynchronizerParts& parts, const v1::Plan& plan,
-                         AllReduceSynchronizer::Options* options) {
+absl::StatusOr<AllReduceSynchronizer::Part> PartOf(
+    const SynchronizerParts& parts, const v1::Plan& plan) {
   const Replica& replica = *parts.replica;
-  options->planned = FromProto(plan.parameters());
-  options->mesh = replica.mesh();
-  options->place = replica.place();
+  AllReduceSynchronizer::Part part;
+  part.planned = FromProto(plan.parameters());
+  part.mesh = replica.mesh();
+  part.place = replica.place();
   TRIBUTARY_ASSIGN_OR_RETURN(
-      options->place_in_plan,
-      PlacesInPlan(replica.model()->parameters(), options->planned,
-                   replica.mesh(),
+      part.place_in_plan,
+      PlacesInPlan(replica.model()->parameters(), part.planned, replica.mesh(),
                    static_cast<int>(parts.group.member->index())));
   const v1::TrainingSpec& training = parts.group.member->job().training();
   const bool sums = training.clip_norm() > 0 ||
                     training.nonfinite() == v1::NON_FINITE_SKIP ||
                     training.optimizer().has_lamb();
-  if (replica.mesh().model_size() == 1 || !sums) return absl::OkStatus();
+  if (replica.mesh().model_size() == 1 || !sums) return part;
   // The group exchanges only a few doubles, so host memory is fast enough.
   GroupParts on_host = parts.group;
   on_host.ops = HostOps();
   TRIBUTARY_ASSIGN_OR_RETURN(
-      options->model_group,
+      part.group,
       ConnectGroup(on_host, plan,
                    {.name = absl::StrCat("model/", replica.place().data),
                     .ranks = replica.ModelRanks(),
                     .backend = v1::COLLECTIVE_BACKEND_GLOO}));
-  return absl::OkStatus();
+  return part;
 }
 
 // Creates the Ops of the thread that exchanges gradients, and the events with
 // which it waits for the model's Ops.
-absl::Status PrepareDevice(Ops* model_ops,
-                           AllReduceSynchronizer::Options* options) {
-  options->ops = options->model_ops = model_ops;
-  if (model_ops->is_host()) return absl::OkStatus();
+absl::StatusOr<AllReduceSynchronizer::Device> DeviceBeside(Ops* model_ops) {
+  AllReduceSynchronizer::Device device{.ops = model_ops,
+                                       .model_ops = model_ops};
+  if (model_ops->is_host()) return device;
   std::string why;
-  options->beside = CreateOpsBeside(*model_ops, &why);
-  if (options->beside == nullptr) {
+  device.beside = CreateOpsBeside(*model_ops, &why);
+  if (device.beside == nullptr) {
     return absl::ResourceExhaustedError(
         absl::StrCat("device ", model_ops->device_name(), ": ", why));
   }
-  options->ops = options->beside.get();
-  options->new_event = [model_ops] {
+  device.ops = device.beside.get();
+  device.new_event = [model_ops] {
     std::string why_not;
     return CreateDeviceEvent(*model_ops, &why_not);
   };
-  return absl::OkStatus();
+  return device;
 }
 
 SynchronizerOr MakeAllReduce(const SynchronizerParts& parts,
@@ -185,9 +185,9 @@ SynchronizerOr MakeAllReduce(const SynchronizerParts& parts,
   AllReduceSynchronizer::Options options;
   const Replica& replica = *parts.replica;
   const DeviceMesh::Place& place = replica.place();
-  TRIBUTARY_RETURN_IF_ERROR(PrepareDevice(parts.group.ops, &options));
+  TRIBUTARY_ASSIGN_OR_RETURN(options.device, DeviceBeside(parts.group.ops));
   GroupParts beside = parts.group;
-  beside.ops = options.ops;
+  beside.ops = options.device.ops;
   const v1::StrategySpec& strategy = job.strategy();
   TRIBUTARY_ASSIGN_OR_RETURN(
       options.group,
@@ -198,13 +198,14 @@ SynchronizerOr MakeAllReduce(const SynchronizerParts& parts,
            .backend = strategy.has_data_parallel()
                           ? strategy.data_parallel().backend()
                           : strategy.all_reduce().backend()}));
-  TRIBUTARY_RETURN_IF_ERROR(PlaceInMesh(parts, plan, &options));
+  TRIBUTARY_ASSIGN_OR_RETURN(options.part, PartOf(parts, plan));
   options.model = parts.replica->model();
   ReadBuckets(job.strategy(), &options);
-  options.optimizer = OptimizerOptionsOf(job.training().optimizer());
-  options.clip_norm = job.training().clip_norm();
-  options.skip_nonfinite = job.training().nonfinite() == v1::NON_FINITE_SKIP;
-  TRIBUTARY_ASSIGN_OR_RETURN(options.learning_rate,
+  options.update.optimizer = OptimizerOptionsOf(job.training().optimizer());
+  options.update.clip_norm = job.training().clip_norm();
+  options.update.skip_nonfinite =
+      job.training().nonfinite() == v1::NON_FINITE_SKIP;
+  TRIBUTARY_ASSIGN_OR_RETURN(options.update.learning_rate,
                              LearningRateOf(job, parts.steps->total_steps()));
   options.samples = [steps = parts.steps,
                      size = options.group->size()](int64_t step) {
@@ -214,7 +215,7 @@ SynchronizerOr MakeAllReduce(const SynchronizerParts& parts,
     }
     return samples;
   };
-  TRIBUTARY_RETURN_IF_ERROR(PrepareCheckpoints(member, plan, &options));
+  TRIBUTARY_ASSIGN_OR_RETURN(options.checkpoints, CheckpointsOf(member, plan));
   options.on_waiting = [&member](const std::string& whom) {
     member.SetWaitingFor(whom);
   };

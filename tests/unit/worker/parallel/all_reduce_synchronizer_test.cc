@@ -104,22 +104,22 @@ class AllReduceSynchronizerTest : public testing::TemporaryFolderTest,
     const std::unique_ptr<Ops> ops = MakeOps(), beside = MakeOps();
     const std::unique_ptr<Model> model = MakeModel(ops.get());
     auto synchronizer = AllReduceSynchronizer::Create(
-        {.group = std::move(group),
+        {.device = {.ops = beside.get(),
+                    .model_ops = ops.get(),
+                    .new_event = NewEvents(ops.get(), beside.get())},
+         .group = std::move(group),
          .model = model.get(),
-         .ops = beside.get(),
-         .model_ops = ops.get(),
-         .new_event = NewEvents(ops.get(), beside.get()),
-         .planned = model->parameters(),
-         .mesh = {.data = size, .tensor = tensor_ranks_},
-         .place = {.data = rank, .tensor = tensor_ranks_ - 1},
-         .place_in_plan = AllOf(model->parameters()),
-         .update_on = on,
+         .part = {.planned = model->parameters(),
+                  .mesh = {.data = size, .tensor = tensor_ranks_},
+                  .place = {.data = rank, .tensor = tensor_ranks_ - 1},
+                  .place_in_plan = AllOf(model->parameters())},
          .bucket_bytes = 6000,
          .first_bucket_bytes = 100,
-         .optimizer = GetParam().optimizer,
-         .clip_norm = GetParam().clip_norm,
-         .skip_nonfinite = skip,
-         .learning_rate = Rate,
+         .update = {.on = on,
+                    .optimizer = GetParam().optimizer,
+                    .clip_norm = GetParam().clip_norm,
+                    .skip_nonfinite = skip,
+                    .learning_rate = Rate},
          .samples =
              [size](int64_t step) {
                std::vector<uint64_t> samples;
@@ -127,8 +127,6 @@ class AllReduceSynchronizerTest : public testing::TemporaryFolderTest,
                  samples.push_back(Samples(r, step));
                return samples;
              },
-         .restore = restore_,
-         .start_step = restore_ ? 2 : 0,
          .checkpoints = Checkpoints(rank)});
     EXPECT_TRUE(synchronizer.ok()) << synchronizer.status();
     GradientSynchronizer::MakeWeights initial;
@@ -230,17 +228,19 @@ class AllReduceSynchronizerTest : public testing::TemporaryFolderTest,
   }
 
   AllReduceSynchronizer::Checkpoints Checkpoints(int rank) {
-    if (directory_.empty()) return {};
-    return {.every_steps = 2,
+    return {.every_steps = directory_.empty() ? 0 : 2,
             .directory = directory_,
             .job_id = 5,
-            .on_written = [this, rank](const Checkpointer::Written& written,
-                                       const std::vector<std::string>& names) {
-              EXPECT_TRUE(written.file.ok()) << written.file.status();
-              absl::MutexLock lock(&mu_);
-              state_names_ = names;
-              if (written.step == 2) files_[rank] = *written.file;
-            }};
+            .on_written =
+                [this, rank](const Checkpointer::Written& written,
+                             const std::vector<std::string>& names) {
+                  EXPECT_TRUE(written.file.ok()) << written.file.status();
+                  absl::MutexLock lock(&mu_);
+                  state_names_ = names;
+                  if (written.step == 2) files_[rank] = *written.file;
+                },
+            .restore = restore_,
+            .start_step = restore_ ? 2 : 0};
   }
 
   // What the coordinator does once every file of step 2 is there.
