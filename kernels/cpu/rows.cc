@@ -26,36 +26,52 @@ TRIBUTARY_CLONES void SoftmaxRowBackward(int64_t cols, const float* y,
   for (int64_t c = 0; c < cols; ++c) dx[c] = SoftmaxGradient(y[c], dy[c], dot);
 }
 
-TRIBUTARY_CLONES void LayerNormRow(int64_t cols, float epsilon, const float* x,
-                                   const float* gamma, const float* beta,
-                                   float* y, float* mean, float* rstd) {
-  const double center = LaneSum(cols, [x](int64_t c) { return double{x[c]}; }) /
-                        static_cast<double>(cols);
+// The statistics of one row. Without `mean`, which is null, those around 0.
+TRIBUTARY_INLINE void RowStatistics(int64_t cols, float epsilon, const float* x,
+                                    float* mean, float* rstd) {
+  const double n = static_cast<double>(cols);
+  double center = 0;
+  if (mean != nullptr) {
+    center = LaneSum(cols, [x](int64_t c) { return double{x[c]}; }) / n;
+  }
   const double squares = LaneSum(cols, [x, center](int64_t c) {
     const double difference = double{x[c]} - center;
     return difference * difference;
   });
-  const double variance = squares / static_cast<double>(cols);
-  const float m = static_cast<float>(center);
-  const float s = static_cast<float>(1.0 / std::sqrt(variance + epsilon));
-  *mean = m;
-  *rstd = s;
+  if (mean != nullptr) *mean = static_cast<float>(center);
+  *rstd = static_cast<float>(1.0 / std::sqrt(squares / n + epsilon));
+}
+
+TRIBUTARY_CLONES void LayerNormRow(int64_t cols, float epsilon, const float* x,
+                                   const float* gamma, const float* beta,
+                                   float* y, float* mean, float* rstd) {
+  RowStatistics(cols, epsilon, x, mean, rstd);
+  const float s = *rstd;
+  if (mean == nullptr) {
+    TRIBUTARY_IVDEP
+    for (int64_t c = 0; c < cols; ++c) y[c] = x[c] * s * gamma[c];
+    return;
+  }
+  const float m = *mean;
   TRIBUTARY_IVDEP
   for (int64_t c = 0; c < cols; ++c) {
     y[c] = LayerNormElement(x[c], m, s, gamma[c], beta[c]);
   }
 }
 
+// RMSNorm has the mean 0, no dbeta, and no gradient through the mean.
 TRIBUTARY_CLONES void LayerNormRowBackward(int64_t cols, const float* x,
                                            const float* gamma, float mean,
                                            float rstd, const float* dy,
                                            float* dx, float* dgamma,
                                            float* dbeta) {
   const double n = static_cast<double>(cols);
-  const float mean_g = static_cast<float>(
-      LaneSum(cols,
-              [=](int64_t c) { return double{dy[c]} * double{gamma[c]}; }) /
-      n);
+  float mean_g = 0;
+  if (dbeta != nullptr) {
+    const double sum = LaneSum(
+        cols, [=](int64_t c) { return double{dy[c]} * double{gamma[c]}; });
+    mean_g = static_cast<float>(sum / n);
+  }
   const float mean_gx =
       static_cast<float>(LaneSum(cols,
                                  [=](int64_t c) {
@@ -63,11 +79,14 @@ TRIBUTARY_CLONES void LayerNormRowBackward(int64_t cols, const float* x,
                                           double{(x[c] - mean) * rstd};
                                  }) /
                          n);
+  if (dbeta != nullptr) {
+    TRIBUTARY_IVDEP
+    for (int64_t c = 0; c < cols; ++c) dbeta[c] += dy[c];
+  }
   TRIBUTARY_IVDEP
   for (int64_t c = 0; c < cols; ++c) {
     const float upstream = dy[c];  // dx may be dy
     dgamma[c] += upstream * ((x[c] - mean) * rstd);
-    dbeta[c] += upstream;
     dx[c] = LayerNormGradient(x[c], mean, rstd, gamma[c], upstream, mean_g,
                               mean_gx);
   }
@@ -93,7 +112,7 @@ void CpuOps::LayerNorm(int64_t rows, int64_t cols, float epsilon,
                        float* y, float* mean, float* rstd) {
   for (int64_t r = 0; r < rows; ++r) {
     LayerNormRow(cols, epsilon, x + r * cols, gamma, beta, y + r * cols,
-                 mean + r, rstd + r);
+                 mean == nullptr ? nullptr : mean + r, rstd + r);
   }
 }
 
@@ -102,8 +121,9 @@ void CpuOps::LayerNormBackward(int64_t rows, int64_t cols, const float* x,
                                const float* rstd, const float* dy, float* dx,
                                float* dgamma, float* dbeta) {
   for (int64_t r = 0; r < rows; ++r) {
-    LayerNormRowBackward(cols, x + r * cols, gamma, mean[r], rstd[r],
-                         dy + r * cols, dx + r * cols, dgamma, dbeta);
+    LayerNormRowBackward(cols, x + r * cols, gamma,
+                         mean == nullptr ? 0 : mean[r], rstd[r], dy + r * cols,
+                         dx + r * cols, dgamma, dbeta);
   }
 }
 

@@ -36,6 +36,11 @@ __global__ void ColumnSumKernel(int64_t rows, int64_t cols, const float* x,
   }
 }
 
+// RMSNorm, in the LayerNorm kernels: no mean, beta and dbeta, which are null.
+__device__ float MeanOf(const float* mean, int64_t row) {
+  return mean == nullptr ? 0.0f : mean[row];
+}
+
 __global__ void LayerNormParametersKernel(int64_t rows, int64_t cols,
                                           const float* x, const float* mean,
                                           const float* rstd, const float* dy,
@@ -47,7 +52,7 @@ __global__ void LayerNormParametersKernel(int64_t rows, int64_t cols,
   if (c < cols) {
     for (int64_t r = threadIdx.y; r < rows; r += kTile) {
       const float upstream = dy[r * cols + c];
-      gamma_sum += upstream * ((x[r * cols + c] - mean[r]) * rstd[r]);
+      gamma_sum += upstream * ((x[r * cols + c] - MeanOf(mean, r)) * rstd[r]);
       beta_sum += upstream;
     }
   }
@@ -57,7 +62,7 @@ __global__ void LayerNormParametersKernel(int64_t rows, int64_t cols,
   FoldTile(beta_sums);
   if (threadIdx.y == 0 && c < cols) {
     dgamma[c] += gamma_sums[0][threadIdx.x];
-    dbeta[c] += beta_sums[0][threadIdx.x];
+    if (dbeta != nullptr) dbeta[c] += beta_sums[0][threadIdx.x];
   }
 }
 
@@ -102,8 +107,10 @@ __global__ void LayerNormKernel(int64_t rows, int64_t cols, float epsilon,
   for (int64_t r = WarpIndex(); r < rows; r += WarpCount()) {
     const float* in = x + r * cols;
     const double n = static_cast<double>(cols);
-    const double center =
-        WarpSum(cols, [=](int64_t c) { return double{in[c]}; }) / n;
+    double center = 0;
+    if (mean != nullptr) {
+      center = WarpSum(cols, [=](int64_t c) { return double{in[c]}; }) / n;
+    }
     const double squares = WarpSum(cols, [=](int64_t c) {
       const double difference = double{in[c]} - center;
       return difference * difference;
@@ -111,11 +118,13 @@ __global__ void LayerNormKernel(int64_t rows, int64_t cols, float epsilon,
     const float m = static_cast<float>(center);
     const float s = static_cast<float>(1.0 / sqrt(squares / n + epsilon));
     if (Lane() == 0) {
-      mean[r] = m;
+      if (mean != nullptr) mean[r] = m;
       rstd[r] = s;
     }
     for (int64_t c = Lane(); c < cols; c += kWarp) {
-      y[r * cols + c] = LayerNormElement(in[c], m, s, gamma[c], beta[c]);
+      y[r * cols + c] = mean == nullptr
+                            ? in[c] * s * gamma[c]
+                            : LayerNormElement(in[c], m, s, gamma[c], beta[c]);
     }
   }
 }
@@ -127,13 +136,15 @@ __global__ void LayerNormBackwardKernel(int64_t rows, int64_t cols,
   for (int64_t r = WarpIndex(); r < rows; r += WarpCount()) {
     const float* in = x + r * cols;
     const float* upstream = dy + r * cols;
-    const float m = mean[r], s = rstd[r];
+    const float m = MeanOf(mean, r), s = rstd[r];
     const double n = static_cast<double>(cols);
-    const float mean_g = static_cast<float>(
-        WarpSum(
-            cols,
-            [=](int64_t c) { return double{upstream[c]} * double{gamma[c]}; }) /
-        n);
+    float mean_g = 0;
+    if (mean != nullptr) {
+      const double sum = WarpSum(cols, [=](int64_t c) {
+        return double{upstream[c]} * double{gamma[c]};
+      });
+      mean_g = static_cast<float>(sum / n);
+    }
     const float mean_gx =
         static_cast<float>(WarpSum(cols,
                                    [=](int64_t c) {

@@ -66,8 +66,18 @@ def norm_results(kind, inputs, attributes, dtype):
             "new_var": layer.running_var, "y_eval": layer(x)}
 
 
-def layers_norm():
-    group = Group()
+def add_case(group, case, attributes, inputs, results):
+    """results(dtype): the expected tensors, computed in this type."""
+    for key, value in attributes.items():
+        group.attribute(case, key, value)
+    for name, value in inputs.items():
+        group.tensor(case, name, value, "input")
+    wide, narrow = results(torch.float64), results(torch.float32)
+    for name in wide:
+        group.expect(case, name, wide[name], narrow[name])
+
+
+def add_batch_norms(group):
     cases = [("features", (7, 5), 0.0, 1.0, 0.1, 1e-5),
              ("features_wide", (33, 70), 2.0, 0.5, 0.3, 1e-3),
              ("image", (4, 3, 5, 4), 0.0, 1.0, 0.1, 1e-5),
@@ -82,15 +92,39 @@ def layers_norm():
                   "mean": torch.randn(channels),
                   "var": torch.rand(channels) + 0.5, "dy": torch.randn(shape)}
         attributes = {"op": "batchnorm", "momentum": momentum, "eps": eps}
-        for key, value in attributes.items():
-            group.attribute(case, key, value)
-        for name, value in inputs.items():
-            group.tensor(case, name, value, "input")
         kind = nn.BatchNorm1d if len(shape) == 2 else nn.BatchNorm2d
-        wide = norm_results(kind, inputs, attributes, torch.float64)
-        narrow = norm_results(kind, inputs, attributes, torch.float32)
-        for name in wide:
-            group.expect(case, name, wide[name], narrow[name])
+        add_case(group, case, attributes, inputs,
+                 lambda dtype: norm_results(kind, inputs, attributes, dtype))
+
+
+def rms_results(inputs, eps, dtype):
+    """PyTorch has RMSNorm from 2.4 on: here its formula, with autograd."""
+    x, gamma, dy = (inputs[n].to(dtype).clone() for n in ("x", "gamma", "dy"))
+    x.requires_grad_()
+    gamma.requires_grad_()
+    y = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * gamma
+    y.backward(dy)
+    return {"y": y, "d_x": x.grad, "d_gamma": gamma.grad}
+
+
+def add_rms_norms(group):
+    cases = [("rms_short", (3, 3), 0.0, 1.0, 2.0**-23),
+             ("rms_wide", (33, 70), 2.0, 0.5, 1e-5),
+             ("rms_sequence", (4, 6, 32), 0.0, 3.0, 1e-6),
+             ("rms_far_from_0", (8, 300), 400.0, 1.0, 2.0**-23),
+             ("rms_mostly_epsilon", (5, 40), 0.0, 1e-3, 1e-5)]
+    for seed, (case, shape, mean, std, eps) in enumerate(cases):
+        torch.manual_seed(100 + seed)
+        inputs = {"x": torch.randn(shape) * std + mean,
+                  "gamma": torch.randn(shape[-1]), "dy": torch.randn(shape)}
+        add_case(group, case, {"op": "rmsnorm", "eps": eps}, inputs,
+                 lambda dtype: rms_results(inputs, eps, dtype))
+
+
+def layers_norm():
+    group = Group()
+    add_batch_norms(group)
+    add_rms_norms(group)
     group.write("layers_norm")
 
 

@@ -131,7 +131,8 @@ Outputs RunSoftmax(Ops& ops) {
 
 // The outputs of each row. The gradients of gamma and beta are a separate
 // check, because their sums over rows have no fixed order.
-Outputs RunLayerNorm(Ops& ops, bool parameters) {
+// With `rms` it is RMSNorm.
+Outputs RunLayerNorm(Ops& ops, bool rms, bool parameters) {
   Outputs rows, sums;
   for (const Matrix& s : kShapes) {
     std::vector<float> values = Numbers(s.rows * s.cols, 1);
@@ -142,11 +143,13 @@ Outputs RunLayerNorm(Ops& ops, bool parameters) {
     Floats mean(ops, Zeros(s.rows)), rstd(ops, Zeros(s.rows));
     Floats dx(ops, Numbers(s.rows * s.cols, 4));
     Floats dgamma(ops, Numbers(s.cols, 5)), dbeta(ops, Numbers(s.cols, 6));
-    ops.LayerNorm(s.rows, s.cols, 1e-5f, x.data(), gamma.data(), beta.data(),
-                  y.data(), mean.data(), rstd.data());
-    ops.LayerNormBackward(s.rows, s.cols, x.data(), gamma.data(), mean.data(),
-                          rstd.data(), dx.data(), dx.data(), dgamma.data(),
-                          dbeta.data());
+    ops.LayerNorm(s.rows, s.cols, 1e-5f, x.data(), gamma.data(),
+                  rms ? nullptr : beta.data(), y.data(),
+                  rms ? nullptr : mean.data(), rstd.data());
+    ops.LayerNormBackward(s.rows, s.cols, x.data(), gamma.data(),
+                          rms ? nullptr : mean.data(), rstd.data(), dx.data(),
+                          dx.data(), dgamma.data(),
+                          rms ? nullptr : dbeta.data());
     for (const Floats* out : {&y, &mean, &rstd, &dx}) {
       rows.push_back(out->Download());
     }
@@ -186,10 +189,14 @@ void AddLayerChecks(std::vector<AgreementCheck>* checks) {
   }
   checks->push_back({"dropout", 0, RunDropout});
   checks->push_back({"softmax", 0, RunSoftmax});
-  checks->push_back(
-      {"layernorm", 0, [](Ops& ops) { return RunLayerNorm(ops, false); }});
-  checks->push_back({"layernorm gamma, beta", 2e-6,
-                     [](Ops& ops) { return RunLayerNorm(ops, true); }});
+  for (const bool rms : {false, true}) {
+    const std::string name = rms ? "rms_norm" : "layernorm";
+    checks->push_back(
+        {name, 0, [rms](Ops& ops) { return RunLayerNorm(ops, rms, false); }});
+    checks->push_back({name + " gamma, beta", 2e-6, [rms](Ops& ops) {
+                         return RunLayerNorm(ops, rms, true);
+                       }});
+  }
 }
 
 }  // namespace tributary::testing

@@ -2,6 +2,8 @@
 // and on a CUDA device where one answers.
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "kernels/device.h"
 #include "tests/gpu/check_arrays.h"
 #include "tests/unit/kernels/golden_score.h"
@@ -69,19 +71,38 @@ void CheckBatchNorm(Ops& ops, const GoldenCase& c, GoldenScore& score) {
   score.Expect(c, "y_eval", y.Download());
 }
 
+void CheckRmsNorm(Ops& ops, const GoldenCase& c, GoldenScore& score) {
+  const GoldenTensor& in = c.Tensor("x");
+  const int64_t cols = in.shape.back(), rows = in.size() / cols;
+  Floats x(ops, in.Floats()), dy(ops, c.Tensor("dy").Floats());
+  Floats gamma(ops, c.Tensor("gamma").Floats()), y(ops, Zeros(rows * cols));
+  Floats rstd(ops, Zeros(rows)), dx(ops, Zeros(rows * cols));
+  Floats d_gamma(ops, Zeros(cols));
+  ops.LayerNorm(rows, cols, static_cast<float>(c.Number("eps", 0)), x.data(),
+                gamma.data(), nullptr, y.data(), nullptr, rstd.data());
+  ops.LayerNormBackward(rows, cols, x.data(), gamma.data(), nullptr,
+                        rstd.data(), dy.data(), dx.data(), d_gamma.data(),
+                        nullptr);
+  score.Expect(c, "y", y.Download());
+  score.Expect(c, "d_x", dx.Download());
+  score.Expect(c, "d_gamma", d_gamma.Download());
+}
+
 class GoldenNormTest : public ::testing::TestWithParam<DeviceChoice> {};
 
 TEST_P(GoldenNormTest, EveryCase) {
   std::string why;
   const std::unique_ptr<Ops> ops = CreateOps(GetParam(), &why);
   if (ops == nullptr) GTEST_SKIP() << "skipped: no device (" << why << ")";
+  const std::map<std::string, void (*)(Ops&, const GoldenCase&, GoldenScore&)>
+      checks = {{"batchnorm", CheckBatchNorm}, {"rmsnorm", CheckRmsNorm}};
   GoldenScore score("layers_norm");
   for (const auto& [id, c] : ReadGoldenGroup("layers_norm")) {
     score.BeginCase(id);
-    CheckBatchNorm(*ops, c, score);
+    checks.at(c.Text("op", ""))(*ops, c, score);
   }
   EXPECT_TRUE(ops->Synchronize().ok());
-  EXPECT_EQ(score.cases(), 6);
+  EXPECT_EQ(score.cases(), 11);
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, GoldenNormTest,

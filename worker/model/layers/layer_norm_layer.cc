@@ -5,14 +5,19 @@
 namespace tributary {
 namespace {
 
-// Normalizes the last extent, as torch.nn.LayerNorm. weight, bias: [features].
+// Normalizes the last extent as torch.nn.LayerNorm, or as torch.nn.RMSNorm,
+// which has no bias and no mean. weight, bias: [features].
 class LayerNormLayer final : public Layer {
  public:
-  static LayerOr Create(const LayerInit& init) {
-    std::unique_ptr<LayerNormLayer> layer(new LayerNormLayer(init));
+  template <typename Spec>
+  static LayerOr Create(const LayerInit& init, const Spec& spec) {
+    std::unique_ptr<LayerNormLayer> layer(new LayerNormLayer(
+        init, spec.features(), static_cast<float>(spec.epsilon())));
     const int64_t rows = init.options.max_rows * layer->rows_per_sample_;
-    TRIBUTARY_ASSIGN_OR_RETURN(
-        layer->mean_, DeviceArray<float>::Allocate(init.options.ops, rows));
+    if (layer->has_bias()) {
+      TRIBUTARY_ASSIGN_OR_RETURN(
+          layer->mean_, DeviceArray<float>::Allocate(init.options.ops, rows));
+    }
     TRIBUTARY_ASSIGN_OR_RETURN(
         layer->rstd_, DeviceArray<float>::Allocate(init.options.ops, rows));
     return layer;
@@ -21,8 +26,9 @@ class LayerNormLayer final : public Layer {
   void Bind(absl::Span<float* const> weights,
             absl::Span<float* const> gradients) override {
     weight_ = weights[0];
-    bias_ = weights[1];
     d_weight_ = gradients[0];
+    if (!has_bias()) return;
+    bias_ = weights[1];
     d_bias_ = gradients[1];
   }
 
@@ -37,28 +43,30 @@ class LayerNormLayer final : public Layer {
                         absl::FunctionRef<void(int)> gradient_ready) override {
     if (!pass.accumulate) {
       ops()->Fill(features_, 0, d_weight_);
-      ops()->Fill(features_, 0, d_bias_);
+      if (has_bias()) ops()->Fill(features_, 0, d_bias_);
     }
     ops()->LayerNormBackward(pass.rows * rows_per_sample_, features_, pass.x,
                              weight_, mean_.data(), rstd_.data(), pass.dy,
                              pass.dx, d_weight_, d_bias_);
-    gradient_ready(1);
+    if (has_bias()) gradient_ready(1);
     gradient_ready(0);
     return pass.dx;
   }
 
  private:
-  explicit LayerNormLayer(const LayerInit& init)
+  LayerNormLayer(const LayerInit& init, int64_t features, float epsilon)
       : Layer(init),
-        features_(init.spec.layernorm().features()),
+        features_(features),
         rows_per_sample_(input_size() / features_),
-        epsilon_(static_cast<float>(init.spec.layernorm().epsilon())) {}
+        epsilon_(epsilon) {}
+
+  bool has_bias() const { return parameters().size() == 2; }
 
   const int64_t features_;
   const int64_t rows_per_sample_;
   const float epsilon_;
   // Statistics of the last forward pass, one per normalized row.
-  DeviceArray<float> mean_;
+  DeviceArray<float> mean_;  // RMSNorm has none
   DeviceArray<float> rstd_;
 
   float* weight_ = nullptr;
@@ -70,7 +78,12 @@ class LayerNormLayer final : public Layer {
 }  // namespace
 
 void AddLayerNormLayer(LayerCreators* creators) {
-  creators->Add(v1::LayerSpec::kLayernorm, &LayerNormLayer::Create);
+  creators->Add(v1::LayerSpec::kLayernorm, [](const LayerInit& init) {
+    return LayerNormLayer::Create(init, init.spec.layernorm());
+  });
+  creators->Add(v1::LayerSpec::kRmsNorm, [](const LayerInit& init) {
+    return LayerNormLayer::Create(init, init.spec.rms_norm());
+  });
 }
 
 }  // namespace tributary

@@ -43,7 +43,7 @@ constexpr SpoiledLine kSpoiledLines[] = {
      "job.yaml:4: model.sequential.1 wants one of linear, relu, gelu, sigmoid, "
      "tanh, silu, layernorm, dropout, flatten, conv2d, max_pool, avg_pool, "
      "global_avg_pool, embedding, position_embedding, attention, residual, "
-     "tied_linear, batch_norm"},
+     "tied_linear, batch_norm, rms_norm"},
     {4, "    - dropout: 0.5",
      R"(job.yaml:4: model.sequential.1.dropout wants a mapping with p; got "0.5")"},
     {4, "    - relu: 3",
@@ -206,6 +206,13 @@ constexpr SpoiledLine kSpoiledLines[] = {
     {4, "    - layernorm: {features: 9}",
      "job.yaml:4: model.sequential.1.layernorm.features is 9, but "
      "model.sequential.0.linear.out makes 8 features"},
+    {4, "    - rms_norm: {features: 9}",
+     "job.yaml:4: model.sequential.1.rms_norm.features is 9, but "
+     "model.sequential.0.linear.out makes 8 features"},
+    {4, "    - rms_norm: {features: 8, epsilon: 0}",
+     "job.yaml:4: model.sequential.1.rms_norm.epsilon must be above 0, got 0"},
+    {4, "    - rms_norm",
+     "job.yaml:4: features is missing in model.sequential.1.rms_norm"},
     {5, "    - linear: {in: 8, out: 2}",
      "job.yaml:11: mse wants a last layer with 1 output; the model has 2"},
     {11, "  loss: bce_with_logits",

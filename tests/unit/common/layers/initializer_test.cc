@@ -50,6 +50,16 @@ TEST(InitializerTest, LayerNormStartsAsTheIdentity) {
   EXPECT_EQ(Initial(3, 1), Floats(400, 0.0f));
 }
 
+TEST(InitializerTest, RmsNormStartsWithTheWeightOne) {
+  const v1::ModelSpec spec =
+      FromText<v1::ModelSpec>("sequential { rms_norm { features: 3 } }");
+  const ParameterSpecs parameters = ModelParameters(spec);
+  ASSERT_EQ(parameters, (ParameterSpecs{{"0.weight", {3}}}));
+  Floats out(3, 9.0f);
+  InitialWeights(parameters, spec, 1, 0, absl::MakeSpan(out));
+  EXPECT_EQ(out, Floats(3, 1.0f));
+}
+
 TEST(InitializerTest, BatchNormStartsAsTheIdentityOfUnitVariance) {
   const v1::ModelSpec spec =
       FromText<v1::ModelSpec>("sequential { batch_norm { features: 3 } }");

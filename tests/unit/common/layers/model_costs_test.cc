@@ -91,6 +91,21 @@ TEST(LayerCostsTest, AGptCountsBlocksAndATiedHeadWithoutParameters) {
   EXPECT_EQ(costs.parameter_elements(), 284);
 }
 
+// 3 positions of 4 numbers: 4 FLOPs for each number forward and 9 backward. It
+// keeps its output of 12 numbers and one number for each position.
+TEST(LayerCostsTest, AnRmsNormCostsLessThanALayerNorm) {
+  const ModelCosts costs = CostsOf(R"(
+  sequential:
+    - linear: {in: 4, out: 4}
+    - rms_norm: {features: 4})",
+                                   {3, 4});
+  const LayerCost& norm = costs.layers[1];
+  EXPECT_EQ(norm.forward_flops, 12 * 4);
+  EXPECT_EQ(norm.backward_flops, 12 * 9);
+  EXPECT_EQ(norm.parameter_elements, 4);
+  EXPECT_EQ(norm.kept_elements, 12 + 3);
+}
+
 // 32 numbers of 8 FLOPs forward, 6 for the parameters and 6 for the input
 // backward; 4 tensors, of which two are running averages.
 TEST(LayerCostsTest, ABatchNormKeepsItsOutputAndPassesTwiceBack) {

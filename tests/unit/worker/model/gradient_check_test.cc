@@ -160,6 +160,17 @@ TEST(GradientCheckTest, BatchNormsOfFeaturesAndOfImages) {
       {2, 4, 3});
 }
 
+TEST(GradientCheckTest, RmsNormsOfFeaturesAndOfSequences) {
+  ExpectGradientsOf(
+      "sequential { rms_norm { features: 4 } }"
+      "sequential { residual { body { rms_norm { features: 4 epsilon: 0.1 } }"
+      "  body { linear { in: 4 out: 4 } } body { tanh {} } } }"
+      "sequential { flatten {} } sequential { linear { in: 12 out: 5 } }"
+      "sequential { rms_norm { features: 5 } } sequential { silu {} }"
+      "sequential { linear { in: 5 out: 2 } }",
+      {3, 4});
+}
+
 TEST(GradientCheckTest, AttentionWithPositionsShorterThanTheirTable) {
   ExpectGradientsOf(
       "sequential { position_embedding { length: 5 dim: 6 } }"

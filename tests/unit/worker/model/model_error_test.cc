@@ -38,14 +38,17 @@ TEST(ModelErrorTest, OnlyTheFirstLinearFlattens) {
               StatusIs(kInvalid, "layer 1 (linear)"));
 }
 
-TEST(ModelErrorTest, AWrongLayerNormNamesItsLayerAndBothShapes) {
-  EXPECT_THAT(
-      CreateWith("sequential { linear { in: 4 out: 8 } }"
-                 "sequential { layernorm { features: 4 } }",
-                 {4}),
-      StatusIs(kInvalid,
-               "layer 1 (layernorm): wants samples whose last extent is "
-               "features = 4, gets samples of shape [8]"));
+TEST(ModelErrorTest, AWrongNormOfTheLastExtentNamesItsLayerAndBothShapes) {
+  for (const std::string kind : {"layernorm", "rms_norm"}) {
+    EXPECT_THAT(CreateWith("sequential { linear { in: 4 out: 8 } } sequential "
+                           "{ " +
+                               kind + " { features: 4 } }",
+                           {4}),
+                StatusIs(kInvalid, "layer 1 (" + kind +
+                                       "): wants samples whose last extent is "
+                                       "features = 4, gets samples of shape "
+                                       "[8]"));
+  }
 }
 
 TEST(ModelErrorTest, ConstantsOutOfRangeAreRefused) {
@@ -65,6 +68,9 @@ TEST(ModelErrorTest, ConstantsOutOfRangeAreRefused) {
   EXPECT_THAT(
       CreateWith("sequential { layernorm { features: 4 epsilon: 0 } }", {4}),
       StatusIs(kInvalid, "epsilon must be above 0, got 0"));
+  EXPECT_THAT(
+      CreateWith("sequential { rms_norm { features: 4 epsilon: -1 } }", {4}),
+      StatusIs(kInvalid, "epsilon must be above 0, got -1"));
   EXPECT_THAT(CreateWith("sequential {}", {4}),
               StatusIs(kInvalid, "layer 0 (?): has no kind"));
 }

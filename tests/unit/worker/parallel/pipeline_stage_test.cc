@@ -11,6 +11,7 @@
 #include "tests/testing/fake_nccl.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/unit/worker/parallel/golden_trainings.h"
+#include "tests/unit/worker/parallel/small_training.h"
 #include "worker/collective/nccl_communicator.h"
 #include "worker/model/evaluator.h"
 
@@ -130,31 +131,27 @@ TEST(PipelineStageTest, OverNcclTheBitsAreTheSame) {
 
 // A small model with dropout between all layers.
 Training WithDropout() {
-  Training training;
-  training.spec = FromText<v1::ModelSpec>(
+  return SmallTraining(
       "sequential { linear { in: 6 out: 16 } }"
       "sequential { dropout { p: 0.3 } }"
       "sequential { residual { body { linear { in: 16 out: 16 } } body { "
       "dropout { p: 0.3 } } } } sequential { dropout { p: 0.3 } }"
-      "sequential { linear { in: 16 out: 3 } }");
-  training.sample = {6};
-  training.outputs = 3;
-  training.rows = 10;
-  training.steps = 4;
-  training.seed = 9;
-  training.fill = [](int step, Batch* batch) {
-    batch->features.Resize(batch->rows * 6);
-    const Floats x = Noise(batch->rows * 6, 40 + step);
-    std::copy(x.begin(), x.end(), batch->features.data());
-    for (int64_t r = 0; r < batch->rows; ++r) batch->labels.push_back(r % 3);
-    batch->first_row = 1;  // as the second of three data-parallel ranks
-    batch->row_stride = 3;
-  };
-  const ParameterSpecs parameters = ModelParameters(training.spec);
-  for (size_t p = 0; p < parameters.size(); ++p) {
-    training.initial.push_back(Noise(parameters[p].size(), p + 1));
+      "sequential { linear { in: 16 out: 3 } }",
+      {6});
+}
+
+TEST(PipelineStageTest, NormsAtTheBordersOfStagesGiveTheBitsOfAccumulation) {
+  const Training training = SmallTraining(
+      "sequential { rms_norm { features: 6 } }"
+      "sequential { linear { in: 6 out: 16 } }"
+      "sequential { rms_norm { features: 16 } } sequential { tanh {} }"
+      "sequential { linear { in: 16 out: 3 } }",
+      {6});
+  const Outcome alone = TrainAlone(training, 4);
+  for (int p : {2, 3, 5}) {
+    ExpectEqual(TrainInPipeline(training, {p, 4}), alone, /*bits=*/true,
+                nullptr);
   }
-  return training;
 }
 
 TEST(PipelineStageTest, DropoutDrawsWhatOneProcessDraws) {
