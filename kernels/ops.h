@@ -241,6 +241,17 @@ class Ops {
                                  const float* gamma, const float* mean,
                                  const float* rstd, const float* dy, float keep,
                                  float* dx, float* dgamma, float* dbeta) = 0;
+  // Normalizes each of `groups` equal parts of a sample's channels (Wu, He
+  // 2018). mean, rstd: [rows, groups].
+  virtual void GroupNorm(const BatchNormShape& s, int64_t groups, float epsilon,
+                         const float* x, const float* gamma, const float* beta,
+                         float* y, float* mean, float* rstd) = 0;
+  // Overwrites dx unless it is null. Adds to dgamma and dbeta.
+  virtual void GroupNormBackward(const BatchNormShape& s, int64_t groups,
+                                 const float* x, const float* gamma,
+                                 const float* mean, const float* rstd,
+                                 const float* dy, float* dx, float* dgamma,
+                                 float* dbeta) = 0;
 
   // ---- losses: per-row losses, and gradients multiplied by `scale`. logits:
   // [rows, classes]; row_loss, labels: [rows]. d_logits may be null

@@ -92,6 +92,54 @@ TRIBUTARY_CLONES void LayerNormRowBackward(int64_t cols, const float* x,
   }
 }
 
+// One group of one sample: x, y: [channels, pixels], gamma, beta: [channels].
+TRIBUTARY_CLONES void NormalizeGroup(int64_t channels, int64_t pixels,
+                                     float epsilon, const float* x,
+                                     const float* gamma, const float* beta,
+                                     float* y, float* mean, float* rstd) {
+  RowStatistics(channels * pixels, epsilon, x, mean, rstd);
+  const float m = *mean, s = *rstd;
+  for (int64_t c = 0; c < channels; ++c) {
+    const float g = gamma[c], b = beta[c];
+    TRIBUTARY_IVDEP
+    for (int64_t i = c * pixels; i < (c + 1) * pixels; ++i) {
+      y[i] = LayerNormElement(x[i], m, s, g, b);
+    }
+  }
+}
+
+TRIBUTARY_CLONES void DifferentiateGroup(int64_t channels, int64_t pixels,
+                                         const float* x, const float* gamma,
+                                         float mean, float rstd,
+                                         const float* dy, float* dx,
+                                         float* dgamma, float* dbeta) {
+  double sum_g = 0, sum_gx = 0;
+  for (int64_t c = 0; c < channels; ++c) {
+    const float* in = x + c * pixels;
+    const float* upstream = dy + c * pixels;
+    const double of_dy =
+        LaneSum(pixels, [=](int64_t i) { return double{upstream[i]}; });
+    const double of_xhat = LaneSum(pixels, [=](int64_t i) {
+      return double{upstream[i]} * double{(in[i] - mean) * rstd};
+    });
+    dbeta[c] += static_cast<float>(of_dy);
+    dgamma[c] += static_cast<float>(of_xhat);
+    sum_g += double{gamma[c]} * of_dy;
+    sum_gx += double{gamma[c]} * of_xhat;
+  }
+  if (dx == nullptr) return;
+  const double n = static_cast<double>(channels * pixels);
+  const float mean_g = static_cast<float>(sum_g / n);
+  const float mean_gx = static_cast<float>(sum_gx / n);
+  for (int64_t c = 0; c < channels; ++c) {
+    const float g = gamma[c];
+    TRIBUTARY_IVDEP
+    for (int64_t i = c * pixels; i < (c + 1) * pixels; ++i) {
+      dx[i] = LayerNormGradient(x[i], mean, rstd, g, dy[i], mean_g, mean_gx);
+    }
+  }
+}
+
 }  // namespace
 
 void CpuOps::Softmax(int64_t rows, int64_t cols, const float* x, float* y) {
@@ -124,6 +172,32 @@ void CpuOps::LayerNormBackward(int64_t rows, int64_t cols, const float* x,
     LayerNormRowBackward(cols, x + r * cols, gamma,
                          mean == nullptr ? 0 : mean[r], rstd[r], dy + r * cols,
                          dx + r * cols, dgamma, dbeta);
+  }
+}
+
+void CpuOps::GroupNorm(const BatchNormShape& s, int64_t groups, float epsilon,
+                       const float* x, const float* gamma, const float* beta,
+                       float* y, float* mean, float* rstd) {
+  const int64_t channels = s.channels / groups, size = channels * s.pixels;
+  for (int64_t i = 0; i < s.rows * groups; ++i) {
+    const int64_t first = i % groups * channels;
+    NormalizeGroup(channels, s.pixels, epsilon, x + i * size, gamma + first,
+                   beta + first, y + i * size, mean + i, rstd + i);
+  }
+}
+
+void CpuOps::GroupNormBackward(const BatchNormShape& s, int64_t groups,
+                               const float* x, const float* gamma,
+                               const float* mean, const float* rstd,
+                               const float* dy, float* dx, float* dgamma,
+                               float* dbeta) {
+  const int64_t channels = s.channels / groups, size = channels * s.pixels;
+  for (int64_t i = 0; i < s.rows * groups; ++i) {
+    const int64_t first = i % groups * channels;
+    DifferentiateGroup(channels, s.pixels, x + i * size, gamma + first, mean[i],
+                       rstd[i], dy + i * size,
+                       dx == nullptr ? nullptr : dx + i * size, dgamma + first,
+                       dbeta + first);
   }
 }
 

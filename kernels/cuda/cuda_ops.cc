@@ -212,6 +212,22 @@ void CudaOps::LayerNormBackward(int64_t rows, int64_t cols, const float* x,
                                  dx, dgamma, dbeta));
 }
 
+void CudaOps::GroupNorm(const BatchNormShape& s, int64_t groups, float epsilon,
+                        const float* x, const float* gamma, const float* beta,
+                        float* y, float* mean, float* rstd) {
+  Record(LaunchGroupNorm(Stream(), s, groups, epsilon, x, gamma, beta, y, mean,
+                         rstd));
+}
+
+void CudaOps::GroupNormBackward(const BatchNormShape& s, int64_t groups,
+                                const float* x, const float* gamma,
+                                const float* mean, const float* rstd,
+                                const float* dy, float* dx, float* dgamma,
+                                float* dbeta) {
+  Record(LaunchGroupNormBackward(Stream(), s, groups, x, gamma, mean, rstd, dy,
+                                 dx, dgamma, dbeta));
+}
+
 void CudaOps::CrossEntropy(int64_t rows, int64_t classes, const float* logits,
                            const int64_t* labels,
                            const CrossEntropyOptions& options, float scale,

@@ -95,6 +95,13 @@ class CudaOps final : public Ops {
                          const float* gamma, const float* mean,
                          const float* rstd, const float* dy, float* dx,
                          float* dgamma, float* dbeta) override;
+  void GroupNorm(const BatchNormShape& s, int64_t groups, float epsilon,
+                 const float* x, const float* gamma, const float* beta,
+                 float* y, float* mean, float* rstd) override;
+  void GroupNormBackward(const BatchNormShape& s, int64_t groups,
+                         const float* x, const float* gamma, const float* mean,
+                         const float* rstd, const float* dy, float* dx,
+                         float* dgamma, float* dbeta) override;
 
   // cuda_model_ops.cc
   void BatchNorm(const BatchNormShape& s, float epsilon, const float* x,

@@ -90,6 +90,16 @@ DeviceStatus LaunchLayerNormBackward(cudaStream_t stream, int64_t rows,
                                      const float* gamma, const float* mean,
                                      const float* rstd, const float* dy,
                                      float* dx, float* dgamma, float* dbeta);
+DeviceStatus LaunchGroupNorm(cudaStream_t stream, const BatchNormShape& s,
+                             int64_t groups, float epsilon, const float* x,
+                             const float* gamma, const float* beta, float* y,
+                             float* mean, float* rstd);
+DeviceStatus LaunchGroupNormBackward(cudaStream_t stream,
+                                     const BatchNormShape& s, int64_t groups,
+                                     const float* x, const float* gamma,
+                                     const float* mean, const float* rstd,
+                                     const float* dy, float* dx, float* dgamma,
+                                     float* dbeta);
 
 // ---- batch_norm.cu. scratch: BatchNormScratchBytes of device memory.
 size_t BatchNormScratchBytes(const BatchNormShape& s);

@@ -1,3 +1,4 @@
+#include "kernels/batch_norm.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/launchers.h"
 #include "kernels/row_math.h"
@@ -100,27 +101,39 @@ __global__ void SoftmaxBackwardKernel(int64_t rows, int64_t cols,
   }
 }
 
+// The statistics of the row at `in`; without `mean`, those around 0. All lanes
+// get both.
+struct Statistics {
+  float center, scale;
+};
+__device__ Statistics RowStatistics(int64_t cols, float epsilon,
+                                    const float* in, float* mean, float* rstd) {
+  const double n = static_cast<double>(cols);
+  double center = 0;
+  if (mean != nullptr) {
+    center = WarpSum(cols, [=](int64_t c) { return double{in[c]}; }) / n;
+  }
+  const double squares = WarpSum(cols, [=](int64_t c) {
+    const double difference = double{in[c]} - center;
+    return difference * difference;
+  });
+  const Statistics of = {static_cast<float>(center),
+                         static_cast<float>(1.0 / sqrt(squares / n + epsilon))};
+  if (Lane() == 0) {
+    if (mean != nullptr) *mean = of.center;
+    *rstd = of.scale;
+  }
+  return of;
+}
+
 __global__ void LayerNormKernel(int64_t rows, int64_t cols, float epsilon,
                                 const float* x, const float* gamma,
                                 const float* beta, float* y, float* mean,
                                 float* rstd) {
   for (int64_t r = WarpIndex(); r < rows; r += WarpCount()) {
     const float* in = x + r * cols;
-    const double n = static_cast<double>(cols);
-    double center = 0;
-    if (mean != nullptr) {
-      center = WarpSum(cols, [=](int64_t c) { return double{in[c]}; }) / n;
-    }
-    const double squares = WarpSum(cols, [=](int64_t c) {
-      const double difference = double{in[c]} - center;
-      return difference * difference;
-    });
-    const float m = static_cast<float>(center);
-    const float s = static_cast<float>(1.0 / sqrt(squares / n + epsilon));
-    if (Lane() == 0) {
-      if (mean != nullptr) mean[r] = m;
-      rstd[r] = s;
-    }
+    const auto [m, s] = RowStatistics(
+        cols, epsilon, in, mean == nullptr ? nullptr : mean + r, rstd + r);
     for (int64_t c = Lane(); c < cols; c += kWarp) {
       y[r * cols + c] = mean == nullptr
                             ? in[c] * s * gamma[c]
@@ -157,6 +170,84 @@ __global__ void LayerNormBackwardKernel(int64_t rows, int64_t cols,
       dx[r * cols + c] = LayerNormGradient(in[c], m, s, gamma[c], upstream[c],
                                            mean_g, mean_gx);
     }
+  }
+}
+
+// One warp per group of one sample. All channels of a group follow each other.
+
+__global__ void GroupNormKernel(BatchNormShape shape, int64_t groups,
+                                float epsilon, const float* x,
+                                const float* gamma, const float* beta, float* y,
+                                float* mean, float* rstd) {
+  const int64_t channels = shape.channels / groups;
+  const int64_t size = channels * shape.pixels;
+  for (int64_t g = WarpIndex(); g < shape.rows * groups; g += WarpCount()) {
+    const float* in = x + g * size;
+    const auto [m, s] = RowStatistics(size, epsilon, in, mean + g, rstd + g);
+    for (int64_t i = Lane(); i < size; i += kWarp) {
+      const int64_t c = g % groups * channels + i / shape.pixels;
+      y[g * size + i] = LayerNormElement(in[i], m, s, gamma[c], beta[c]);
+    }
+  }
+}
+
+__global__ void GroupNormBackwardKernel(BatchNormShape shape, int64_t groups,
+                                        const float* x, const float* gamma,
+                                        const float* mean, const float* rstd,
+                                        const float* dy, float* dx) {
+  const int64_t channels = shape.channels / groups, pixels = shape.pixels;
+  const int64_t size = channels * pixels;
+  for (int64_t g = WarpIndex(); g < shape.rows * groups; g += WarpCount()) {
+    const float* weight = gamma + g % groups * channels;
+    const float m = mean[g], s = rstd[g];
+    double sum_g = 0, sum_gx = 0;
+    for (int64_t c = 0; c < channels; ++c) {
+      const float* in = x + g * size + c * pixels;
+      const float* upstream = dy + g * size + c * pixels;
+      sum_g += double{weight[c]} *
+               WarpSum(pixels, [=](int64_t i) { return double{upstream[i]}; });
+      sum_gx += double{weight[c]} * WarpSum(pixels, [=](int64_t i) {
+                  return double{upstream[i]} * double{(in[i] - m) * s};
+                });
+    }
+    const float mean_g = static_cast<float>(sum_g / static_cast<double>(size));
+    const float mean_gx =
+        static_cast<float>(sum_gx / static_cast<double>(size));
+    for (int64_t i = Lane(); i < size; i += kWarp) {
+      const int64_t at = g * size + i;
+      dx[at] = LayerNormGradient(x[at], m, s, weight[i / pixels], dy[at],
+                                 mean_g, mean_gx);
+    }
+  }
+}
+
+// One block per channel. The order of additions is fixed.
+__global__ void GroupNormParametersKernel(BatchNormShape shape, int64_t groups,
+                                          const float* x, const float* mean,
+                                          const float* rstd, const float* dy,
+                                          float* dgamma, float* dbeta) {
+  __shared__ double gamma_sums[kThreads], beta_sums[kThreads];
+  const int64_t c = blockIdx.x, group = c / (shape.channels / groups);
+  double gamma_sum = 0, beta_sum = 0;
+  for (int64_t i = threadIdx.x; i < shape.values(); i += kThreads) {
+    const int64_t r = i / shape.pixels, g = r * groups + group;
+    const int64_t at =
+        (r * shape.channels + c) * shape.pixels + i % shape.pixels;
+    gamma_sum += double{dy[at]} * double{(x[at] - mean[g]) * rstd[g]};
+    beta_sum += double{dy[at]};
+  }
+  gamma_sums[threadIdx.x] = gamma_sum;
+  beta_sums[threadIdx.x] = beta_sum;
+  for (int width = kThreads / 2; width > 0; width /= 2) {
+    __syncthreads();
+    if (threadIdx.x < width) {
+      gamma_sums[threadIdx.x] += gamma_sums[threadIdx.x + width];
+      beta_sums[threadIdx.x] += beta_sums[threadIdx.x + width];
+    }
+  }
+  if (threadIdx.x == 0) {
+    dgamma[c] += static_cast<float>(gamma_sums[0]);
+    dbeta[c] += static_cast<float>(beta_sums[0]);
   }
 }
 
@@ -216,6 +307,34 @@ DeviceStatus LaunchLayerNormBackward(cudaStream_t stream, int64_t rows,
   }
   LayerNormBackwardKernel<<<WarpBlocks(rows), kThreads, 0, stream>>>(
       rows, cols, x, gamma, mean, rstd, dy, dx);
+  return CudaStatus(cudaGetLastError());
+}
+
+DeviceStatus LaunchGroupNorm(cudaStream_t stream, const BatchNormShape& s,
+                             int64_t groups, float epsilon, const float* x,
+                             const float* gamma, const float* beta, float* y,
+                             float* mean, float* rstd) {
+  if (s.size() == 0) return DeviceStatus();
+  GroupNormKernel<<<WarpBlocks(s.rows * groups), kThreads, 0, stream>>>(
+      s, groups, epsilon, x, gamma, beta, y, mean, rstd);
+  return CudaStatus(cudaGetLastError());
+}
+
+DeviceStatus LaunchGroupNormBackward(cudaStream_t stream,
+                                     const BatchNormShape& s, int64_t groups,
+                                     const float* x, const float* gamma,
+                                     const float* mean, const float* rstd,
+                                     const float* dy, float* dx, float* dgamma,
+                                     float* dbeta) {
+  if (s.size() == 0) return DeviceStatus();
+  GroupNormParametersKernel<<<static_cast<int>(s.channels), kThreads, 0,
+                              stream>>>(s, groups, x, mean, rstd, dy, dgamma,
+                                        dbeta);
+  if (dx != nullptr) {
+    GroupNormBackwardKernel<<<WarpBlocks(s.rows * groups), kThreads, 0,
+                              stream>>>(s, groups, x, gamma, mean, rstd, dy,
+                                        dx);
+  }
   return CudaStatus(cudaGetLastError());
 }
 

@@ -121,10 +121,39 @@ def add_rms_norms(group):
                  lambda dtype: rms_results(inputs, eps, dtype))
 
 
+def group_results(inputs, groups, eps, dtype):
+    x, dy = (inputs[n].to(dtype).clone() for n in ("x", "dy"))
+    layer = nn.GroupNorm(groups, x.shape[1], eps).to(dtype)
+    with torch.no_grad():
+        layer.weight.copy_(inputs["gamma"])
+        layer.bias.copy_(inputs["beta"])
+    x.requires_grad_()
+    y = layer(x)
+    y.backward(dy)
+    return {"y": y, "d_x": x.grad, "d_gamma": layer.weight.grad,
+            "d_beta": layer.bias.grad}
+
+
+def add_group_norms(group):
+    cases = [("group_features", (7, 6), 3, 0.0, 1.0, 1e-5),
+             ("group_one", (4, 3, 5, 4), 1, 2.0, 0.5, 1e-3),
+             ("group_each_channel", (3, 5, 6, 7), 5, 0.0, 3.0, 1e-5),
+             ("group_images", (16, 12, 9, 5), 4, -1.0, 3.0, 1e-5),
+             ("group_far_from_0", (6, 4, 8, 6), 2, 400.0, 1.0, 1e-5)]
+    for seed, (case, shape, groups, mean, std, eps) in enumerate(cases):
+        torch.manual_seed(200 + seed)
+        inputs = {"x": torch.randn(shape) * std + mean,
+                  "gamma": torch.randn(shape[1]), "beta": torch.randn(shape[1]),
+                  "dy": torch.randn(shape)}
+        add_case(group, case, {"op": "groupnorm", "groups": groups, "eps": eps},
+                 inputs, lambda dtype: group_results(inputs, groups, eps, dtype))
+
+
 def layers_norm():
     group = Group()
     add_batch_norms(group)
     add_rms_norms(group)
+    add_group_norms(group)
     group.write("layers_norm")
 
 

@@ -104,6 +104,41 @@ Outputs RunBatchNorm(Ops& ops) {
   return outputs;
 }
 
+// y, the statistics and dx. The gradients of gamma and beta are a separate
+// check, because their sums over rows have no fixed order.
+Outputs RunGroupNorm(Ops& ops, bool parameters) {
+  Outputs rows, sums;
+  for (const auto& [s, groups] : {std::pair(BatchNormShape{1, 1, 1}, 1),
+                                  std::pair(BatchNormShape{5, 6, 1}, 3),
+                                  std::pair(BatchNormShape{2, 3, 9}, 1),
+                                  std::pair(BatchNormShape{37, 6, 49}, 2),
+                                  std::pair(BatchNormShape{3, 33, 1037}, 33)}) {
+    std::vector<float> values = Numbers(s.size(), 1);
+    for (float& v : values) v = v * 3 + 20;
+    Floats x(ops, values), dy(ops, Numbers(s.size(), 4));
+    Floats gamma(ops, Numbers(s.channels, 2));
+    Floats beta(ops, Numbers(s.channels, 3));
+    Floats y(ops, Zeros(s.size())), dx(ops, Zeros(s.size()));
+    Floats mean(ops, Zeros(s.rows * groups));
+    Floats rstd(ops, Zeros(s.rows * groups));
+    Floats dgamma(ops, Numbers(s.channels, 5));
+    Floats dbeta(ops, Numbers(s.channels, 6));
+    ops.GroupNorm(s, groups, 1e-5f, x.data(), gamma.data(), beta.data(),
+                  y.data(), mean.data(), rstd.data());
+    for (float* to : {dx.data(), static_cast<float*>(nullptr)}) {
+      ops.GroupNormBackward(s, groups, x.data(), gamma.data(), mean.data(),
+                            rstd.data(), dy.data(), to, dgamma.data(),
+                            dbeta.data());
+      sums.push_back(dgamma.Download());
+      sums.push_back(dbeta.Download());
+    }
+    for (const Floats* out : {&y, &mean, &rstd, &dx}) {
+      rows.push_back(out->Download());
+    }
+  }
+  return parameters ? sums : rows;
+}
+
 std::vector<Window> Pools() {
   return {{8, 8, 2, 2, 2, 2, 0, 0, 1, 1},
           {7, 9, 2, 2, 2, 2, 0, 0, 1, 1},
@@ -262,6 +297,10 @@ void AddModelChecks(std::vector<AgreementCheck>* checks) {
   checks->push_back({"convolution", 3e-6, RunConvolution, /*products=*/true});
   checks->push_back({"channel sum", 1e-6, RunChannelSum});
   checks->push_back({"batch norm", 0, RunBatchNorm});
+  checks->push_back(
+      {"group norm", 0, [](Ops& ops) { return RunGroupNorm(ops, false); }});
+  checks->push_back({"group norm gamma, beta", 2e-6,
+                     [](Ops& ops) { return RunGroupNorm(ops, true); }});
   checks->push_back({"max pool", 0, RunMaxPool});
   checks->push_back({"average pool", 0, RunAveragePool});
   checks->push_back({"attention", 5e-6, RunAttention, /*products=*/true,

@@ -25,10 +25,15 @@ std::vector<double> Moved(const std::vector<float>& running, double momentum,
   return moved;
 }
 
-void CheckBatchNorm(Ops& ops, const GoldenCase& c, GoldenScore& score) {
-  const GoldenTensor& in = c.Tensor("x");
+BatchNormShape ShapeOf(const GoldenTensor& in) {
   BatchNormShape s{in.shape[0], in.shape[1]};
   for (size_t d = 2; d < in.shape.size(); ++d) s.pixels *= in.shape[d];
+  return s;
+}
+
+void CheckBatchNorm(Ops& ops, const GoldenCase& c, GoldenScore& score) {
+  const GoldenTensor& in = c.Tensor("x");
+  const BatchNormShape s = ShapeOf(in);
   const float epsilon = static_cast<float>(c.Number("eps", 0));
   Floats x(ops, in.Floats()), dy(ops, c.Tensor("dy").Floats());
   Floats gamma(ops, c.Tensor("gamma").Floats());
@@ -88,6 +93,27 @@ void CheckRmsNorm(Ops& ops, const GoldenCase& c, GoldenScore& score) {
   score.Expect(c, "d_gamma", d_gamma.Download());
 }
 
+void CheckGroupNorm(Ops& ops, const GoldenCase& c, GoldenScore& score) {
+  const GoldenTensor& in = c.Tensor("x");
+  const BatchNormShape s = ShapeOf(in);
+  const auto groups = static_cast<int64_t>(c.Number("groups", 0));
+  Floats x(ops, in.Floats()), dy(ops, c.Tensor("dy").Floats());
+  Floats gamma(ops, c.Tensor("gamma").Floats());
+  Floats beta(ops, c.Tensor("beta").Floats()), y(ops, Zeros(s.size()));
+  Floats mean(ops, Zeros(s.rows * groups)), rstd(ops, Zeros(s.rows * groups));
+  Floats dx(ops, Zeros(s.size()));
+  Floats d_gamma(ops, Zeros(s.channels)), d_beta(ops, Zeros(s.channels));
+  ops.GroupNorm(s, groups, static_cast<float>(c.Number("eps", 0)), x.data(),
+                gamma.data(), beta.data(), y.data(), mean.data(), rstd.data());
+  ops.GroupNormBackward(s, groups, x.data(), gamma.data(), mean.data(),
+                        rstd.data(), dy.data(), dx.data(), d_gamma.data(),
+                        d_beta.data());
+  score.Expect(c, "y", y.Download());
+  score.Expect(c, "d_x", dx.Download());
+  score.Expect(c, "d_gamma", d_gamma.Download());
+  score.Expect(c, "d_beta", d_beta.Download());
+}
+
 class GoldenNormTest : public ::testing::TestWithParam<DeviceChoice> {};
 
 TEST_P(GoldenNormTest, EveryCase) {
@@ -95,14 +121,16 @@ TEST_P(GoldenNormTest, EveryCase) {
   const std::unique_ptr<Ops> ops = CreateOps(GetParam(), &why);
   if (ops == nullptr) GTEST_SKIP() << "skipped: no device (" << why << ")";
   const std::map<std::string, void (*)(Ops&, const GoldenCase&, GoldenScore&)>
-      checks = {{"batchnorm", CheckBatchNorm}, {"rmsnorm", CheckRmsNorm}};
+      checks = {{"batchnorm", CheckBatchNorm},
+                {"rmsnorm", CheckRmsNorm},
+                {"groupnorm", CheckGroupNorm}};
   GoldenScore score("layers_norm");
   for (const auto& [id, c] : ReadGoldenGroup("layers_norm")) {
     score.BeginCase(id);
     checks.at(c.Text("op", ""))(*ops, c, score);
   }
   EXPECT_TRUE(ops->Synchronize().ok());
-  EXPECT_EQ(score.cases(), 11);
+  EXPECT_EQ(score.cases(), 16);
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, GoldenNormTest,

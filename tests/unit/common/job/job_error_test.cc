@@ -43,7 +43,7 @@ constexpr SpoiledLine kSpoiledLines[] = {
      "job.yaml:4: model.sequential.1 wants one of linear, relu, gelu, sigmoid, "
      "tanh, silu, layernorm, dropout, flatten, conv2d, max_pool, avg_pool, "
      "global_avg_pool, embedding, position_embedding, attention, residual, "
-     "tied_linear, batch_norm, rms_norm"},
+     "tied_linear, batch_norm, rms_norm, group_norm"},
     {4, "    - dropout: 0.5",
      R"(job.yaml:4: model.sequential.1.dropout wants a mapping with p; got "0.5")"},
     {4, "    - relu: 3",
@@ -206,6 +206,17 @@ constexpr SpoiledLine kSpoiledLines[] = {
     {4, "    - layernorm: {features: 9}",
      "job.yaml:4: model.sequential.1.layernorm.features is 9, but "
      "model.sequential.0.linear.out makes 8 features"},
+    {4, "    - group_norm: {groups: 3, features: 9}",
+     "job.yaml:4: model.sequential.1.group_norm.features is 9, but "
+     "model.sequential.0.linear.out makes 8 features"},
+    {4, "    - group_norm: {groups: 3, features: 8}",
+     "job.yaml:4: model.sequential.1.group_norm.groups must divide features, "
+     "8, got 3"},
+    {4, "    - group_norm: {features: 8}",
+     "job.yaml:4: groups is missing in model.sequential.1.group_norm"},
+    {4, "    - group_norm: {groups: 2, features: 8, epsilon: 0}",
+     "job.yaml:4: model.sequential.1.group_norm.epsilon must be above 0, got "
+     "0"},
     {4, "    - rms_norm: {features: 9}",
      "job.yaml:4: model.sequential.1.rms_norm.features is 9, but "
      "model.sequential.0.linear.out makes 8 features"},
@@ -442,6 +453,16 @@ constexpr SpoilingOverride kSpoiledLayers[] = {
      "--set model.sequential=[{conv2d: {in: 1, out: 4, kernel: 1}}, "
      "{batch_norm: {features: 8}}]: model.sequential.1.batch_norm.features is "
      "8, but model.sequential.0.conv2d.out makes 4 channels"},
+    {"model.sequential.3={group_norm: {groups: 2, features: 8}}",
+     "--set model.sequential.3={group_norm: {groups: 2, features: 8}}: "
+     "model.sequential.3.group_norm takes images or plain features, here come "
+     "sequences of tokens; layernorm takes them"},
+    {"model.sequential=[{conv2d: {in: 1, out: 4, kernel: 1}}, {group_norm: "
+     "{groups: 2, features: 8}}]",
+     "--set model.sequential=[{conv2d: {in: 1, out: 4, kernel: 1}}, "
+     "{group_norm: {groups: 2, features: 8}}]: "
+     "model.sequential.1.group_norm.features is 8, but "
+     "model.sequential.0.conv2d.out makes 4 channels"},
     {"model.sequential.3={batch_norm: {features: 8, epsilon: 0}}",
      "--set model.sequential.3={batch_norm: {features: 8, epsilon: 0}}: "
      "model.sequential.3.batch_norm.epsilon must be above 0, got 0"},

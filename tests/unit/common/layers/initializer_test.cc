@@ -60,6 +60,20 @@ TEST(InitializerTest, RmsNormStartsWithTheWeightOne) {
   EXPECT_EQ(out, Floats(3, 1.0f));
 }
 
+TEST(InitializerTest, GroupNormStartsAsTheIdentityOrWithoutParameters) {
+  v1::ModelSpec spec = FromText<v1::ModelSpec>(
+      "sequential { group_norm { groups: 2 features: 4 } }");
+  const ParameterSpecs parameters = ModelParameters(spec);
+  ASSERT_EQ(parameters, (ParameterSpecs{{"0.weight", {4}}, {"0.bias", {4}}}));
+  for (int p : {0, 1}) {
+    Floats out(4, 9.0f);
+    InitialWeights(parameters, spec, 1, p, absl::MakeSpan(out));
+    EXPECT_EQ(out, Floats(4, p == 0 ? 1.0f : 0.0f));
+  }
+  spec.mutable_sequential(0)->mutable_group_norm()->set_affine(false);
+  EXPECT_TRUE(ModelParameters(spec).empty());
+}
+
 TEST(InitializerTest, BatchNormStartsAsTheIdentityOfUnitVariance) {
   const v1::ModelSpec spec =
       FromText<v1::ModelSpec>("sequential { batch_norm { features: 3 } }");

@@ -91,6 +91,21 @@ TEST(LayerCostsTest, AGptCountsBlocksAndATiedHeadWithoutParameters) {
   EXPECT_EQ(costs.parameter_elements(), 284);
 }
 
+// 64 numbers of 8 FLOPs forward and 12 backward, and two statistics for each
+// of two groups.
+TEST(LayerCostsTest, AGroupNormKeepsTheStatisticsOfItsGroups) {
+  const ModelCosts costs = CostsOf(R"(
+  sequential:
+    - conv2d: {in: 1, out: 4, kernel: 1}
+    - group_norm: {groups: 2, features: 4})",
+                                   {4, 4});
+  const LayerCost& norm = costs.layers[1];
+  EXPECT_EQ(norm.forward_flops, 64 * 8);
+  EXPECT_EQ(norm.backward_flops, 64 * 12);
+  EXPECT_EQ(norm.parameter_elements, 8);
+  EXPECT_EQ(norm.kept_elements, 64 + 4);
+}
+
 // 3 positions of 4 numbers: 4 FLOPs for each number forward and 9 backward. It
 // keeps its output of 12 numbers and one number for each position.
 TEST(LayerCostsTest, AnRmsNormCostsLessThanALayerNorm) {

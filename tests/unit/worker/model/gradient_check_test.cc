@@ -160,6 +160,18 @@ TEST(GradientCheckTest, BatchNormsOfFeaturesAndOfImages) {
       {2, 4, 3});
 }
 
+TEST(GradientCheckTest, GroupNormsOfFeaturesAndOfImages) {
+  ExpectGradientsOf(
+      "sequential { group_norm { groups: 1 features: 2 } }"
+      "sequential { conv2d { in: 2 out: 6 kernel: 3 padding: 1 bias: false } }"
+      "sequential { group_norm { groups: 3 features: 6 } } sequential { tanh "
+      "{} } sequential { group_norm { groups: 2 features: 6 affine: false } }"
+      "sequential { flatten {} } sequential { linear { in: 72 out: 4 } }"
+      "sequential { group_norm { groups: 2 features: 4 epsilon: 0.1 } }"
+      "sequential { silu {} } sequential { linear { in: 4 out: 2 } }",
+      {2, 4, 3});
+}
+
 TEST(GradientCheckTest, RmsNormsOfFeaturesAndOfSequences) {
   ExpectGradientsOf(
       "sequential { rms_norm { features: 4 } }"

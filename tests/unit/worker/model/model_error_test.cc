@@ -51,6 +51,24 @@ TEST(ModelErrorTest, AWrongNormOfTheLastExtentNamesItsLayerAndBothShapes) {
   }
 }
 
+TEST(ModelErrorTest, AWrongGroupNormNamesItsLayerAndWhatItGets) {
+  EXPECT_THAT(
+      CreateWith("sequential { group_norm { groups: 2 features: 4 } }",
+                 {3, 5, 5}),
+      StatusIs(kInvalid,
+               "layer 0 (group_norm): wants samples of features = 4 channels "
+               "or numbers, gets samples of shape [3, 5, 5]"));
+  EXPECT_THAT(CreateWith("sequential { group_norm { groups: 3 features: 4 } }",
+                         {4, 5, 5}),
+              StatusIs(kInvalid,
+                       "layer 0 (group_norm): groups must divide features, got "
+                       "features 4, groups 3"));
+  EXPECT_THAT(CreateWith("sequential { group_norm { features: 4 } }", {4}),
+              StatusIs(kInvalid,
+                       "layer 0 (group_norm): groups must be at least 1 and at "
+                       "most 2147483647, got 0"));
+}
+
 TEST(ModelErrorTest, ConstantsOutOfRangeAreRefused) {
   EXPECT_THAT(CreateWith("sequential { linear { in: 4 } }", {4}),
               StatusIs(kInvalid,

@@ -141,16 +141,25 @@ Training WithDropout() {
 }
 
 TEST(PipelineStageTest, NormsAtTheBordersOfStagesGiveTheBitsOfAccumulation) {
-  const Training training = SmallTraining(
+  const Training of_features = SmallTraining(
       "sequential { rms_norm { features: 6 } }"
       "sequential { linear { in: 6 out: 16 } }"
       "sequential { rms_norm { features: 16 } } sequential { tanh {} }"
       "sequential { linear { in: 16 out: 3 } }",
       {6});
-  const Outcome alone = TrainAlone(training, 4);
-  for (int p : {2, 3, 5}) {
-    ExpectEqual(TrainInPipeline(training, {p, 4}), alone, /*bits=*/true,
-                nullptr);
+  const Training of_images = SmallTraining(
+      "sequential { conv2d { in: 1 out: 4 kernel: 3 } }"
+      "sequential { group_norm { groups: 2 features: 4 } }"
+      "sequential { group_norm { groups: 4 features: 4 affine: false } }"
+      "sequential { global_avg_pool {} }"
+      "sequential { linear { in: 4 out: 3 } }",
+      {5, 5});
+  for (const Training& training : {of_features, of_images}) {
+    const Outcome alone = TrainAlone(training, 4);
+    for (int p : {2, 3, 5}) {
+      ExpectEqual(TrainInPipeline(training, {p, 4}), alone, /*bits=*/true,
+                  nullptr);
+    }
   }
 }
 
