@@ -167,19 +167,6 @@ NcclOutcome NcclComm::Broadcast(float* data, int64_t n, int root) {
       [&] { return options_.api->Broadcast(data, n, root, comm_, stream_); });
 }
 
-NcclOutcome NcclComm::AllToAll(const float* in, float* out, int64_t n) {
-  return Run([&] {
-    NcclApi& api = *options_.api;
-    Code code = Code::kDone;
-    for (int r = 0; r < size() && code != Code::kFailed; ++r) {
-      code = api.Send(in + n * r, n, r, comm_, stream_);
-      if (code == Code::kFailed) break;
-      code = api.Receive(out + n * r, n, r, comm_, stream_);
-    }
-    return code;
-  });
-}
-
 NcclComm::Transfer NcclComm::BeginSend(const float* data, int64_t n, int to) {
   Transfer transfer(this);
   options_.api->NewEvent(&transfer.done_);

@@ -62,7 +62,6 @@ class NcclComm {
   NcclOutcome ReduceScatter(float* data, const std::vector<int64_t>& bounds);
   NcclOutcome AllGather(float* data, const std::vector<int64_t>& bounds);
   NcclOutcome Broadcast(float* data, int64_t n, int root);
-  NcclOutcome AllToAll(const float* in, float* out, int64_t n);
 
   // A message in flight. Sender and receiver must name each other and the same
   // n.

@@ -39,7 +39,8 @@ std::unique_ptr<NcclComm> ConnectOneRank(NcclApi* api, std::string* error,
   return comm;
 }
 
-// A call that is not complete at the first poll, followed by a kernel: polling
+// A call that waits for earlier work on the device, so that it is not complete
+// at the first poll, followed by a kernel: polling
 // must not leave an error for the kernel. Returns an error, or an empty string.
 std::string CheckKernelAfterCall(Ops& ops, NcclApi* api) {
   int looks = 0;  // polls before completion
@@ -47,14 +48,14 @@ std::string CheckKernelAfterCall(Ops& ops, NcclApi* api) {
   const std::unique_ptr<NcclComm> comm =
       ConnectOneRank(api, &error, [&looks] { ++looks; });
   if (comm == nullptr) return error;
-  constexpr int64_t kMany = int64_t{1} << 24;  // tens of microseconds to copy
-  Floats in(ops, std::vector<float>(kMany, 1.0f));
-  Floats out(ops, std::vector<float>(kMany, 0.0f));
+  constexpr int64_t kMany = int64_t{1} << 24;  // tens of microseconds to fill
+  Floats array(ops, std::vector<float>(kMany, 1.0f));
+  for (int i = 0; i < 50; ++i) ops.Fill(kMany, 1, array.data());
   looks = 0;
-  const NcclOutcome outcome = comm->AllToAll(in.data(), out.data(), kMany);
+  const NcclOutcome outcome = comm->AllReduce(array.data(), kMany);
   if (!outcome.ok()) return outcome.message;
-  if (looks == 0) return "the copy was done at the first look";
-  ops.Fill(kFloats, 2, in.data());
+  if (looks == 0) return "the call was done at the first look";
+  ops.Fill(kFloats, 2, array.data());
   return ops.Synchronize().message();
 }
 
@@ -71,47 +72,30 @@ std::vector<DeviceCheck> CheckNccl(Ops& ops, std::string* why_not) {
 
   const std::vector<float> numbers = Numbers(kFloats, 1);
   const std::vector<double> expected(numbers.begin(), numbers.end());
-  // With one rank every operation keeps or copies its input. Work that Ops has
-  // queued on its own stream comes first, without a wait.
+  // With one rank every operation keeps its input. Work that Ops has queued on
+  // its own stream comes first, without a wait.
   const auto check = [&](const char* name,
-                         const std::function<NcclOutcome(float*, float*)>& run,
-                         bool copies) {
+                         const std::function<NcclOutcome(float*)>& run) {
     Floats in(ops, std::vector<float>(kFloats, 0.0f));
-    Floats out(ops, std::vector<float>(kFloats, 0.0f));
     Floats source(ops, numbers);
     const float* parts[] = {source.data()};
     const float one = 1;
     ops.WeightedSum(kFloats, 1, parts, &one, in.data());
-    const NcclOutcome outcome = run(in.data(), out.data());
+    const NcclOutcome outcome = run(in.data());
     std::string wrong = outcome.ok() ? "" : outcome.message;
-    if (outcome.ok() && (copies ? out : in).Download() != expected) {
-      wrong = "other numbers";
-    }
+    if (outcome.ok() && in.Download() != expected) wrong = "other numbers";
     checks.push_back({name, wrong});
   };
-  check(
-      "nccl all-reduce",
-      [&](float* in, float*) { return comm->AllReduce(in, kFloats); }, false);
-  check(
-      "nccl reduce-scatter",
-      [&](float* in, float*) {
-        return comm->ReduceScatter(in, {0, kFloats});
-      },
-      false);
-  check(
-      "nccl all-gather",
-      [&](float* in, float*) {
-        return comm->AllGather(in, {0, kFloats});
-      },
-      false);
-  check(
-      "nccl broadcast",
-      [&](float* in, float*) { return comm->Broadcast(in, kFloats, 0); },
-      false);
-  check(
-      "nccl all-to-all (send, recv)",
-      [&](float* in, float* out) { return comm->AllToAll(in, out, kFloats); },
-      true);
+  check("nccl all-reduce",
+        [&](float* in) { return comm->AllReduce(in, kFloats); });
+  check("nccl reduce-scatter", [&](float* in) {
+    return comm->ReduceScatter(in, {0, kFloats});
+  });
+  check("nccl all-gather", [&](float* in) {
+    return comm->AllGather(in, {0, kFloats});
+  });
+  check("nccl broadcast",
+        [&](float* in) { return comm->Broadcast(in, kFloats, 0); });
   checks.push_back({"nccl close", comm->Close().message});
 
   checks.push_back(
@@ -127,24 +111,17 @@ std::vector<DeviceCheck> CheckNccl(Ops& ops, std::string* why_not) {
   return checks;
 }
 
-void AddNccl(Ops& ops, const SpeedArrays& a, double ceiling,
-             std::vector<Speed>* speeds) {
+void AddNccl(Ops& ops, const SpeedArrays& a, std::vector<Speed>* speeds) {
   std::string why;
   const std::unique_ptr<NcclApi> api = OpenNccl(&ops, &why);
   if (api == nullptr) return;
   const std::unique_ptr<NcclComm> comm = ConnectOneRank(api.get(), &why);
   if (comm == nullptr) return;
   bool ok = true;
-  const double copy = SecondsPerCall(ops, [&] {
-    ok = comm->AllToAll(a[0], a[1], SpeedArrays::kFloats).ok() && ok;
-  });
   // With one rank, in place, no data moves: this measures the call itself.
   const double call =
       SecondsPerCall(ops, [&] { ok = comm->AllReduce(a[0], 1024).ok() && ok; });
   if (!ok) return;
-  const double bytes = 2.0 * SpeedArrays::kFloats * sizeof(float);
-  speeds->push_back(
-      {"nccl all-to-all, 1 rank", "GB/s", bytes / copy / 1e9, ceiling});
   speeds->push_back({"nccl all-reduce, 1 rank, a call", "us", call * 1e6, 0});
 }
 

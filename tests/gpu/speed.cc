@@ -137,7 +137,7 @@ std::vector<Speed> MeasureSpeeds(Ops& ops, Ops* rounding) {
   AddUpdates(ops, a, ceilings.on_device, &streams);
   AddCopies(ops, a, ceilings, &streams);
   AddModelSpeeds(ops, a, ceilings.on_device, &speeds);
-  AddNccl(ops, a, ceilings.on_device, &speeds);
+  AddNccl(ops, a, &speeds);
   AddProducts(ops, a, "", &speeds);
   if (rounding != nullptr) AddProducts(*rounding, a, ", bfloat16", &speeds);
   return speeds;

@@ -69,7 +69,6 @@ void AddProducts(Ops& ops, const SpeedArrays& a, const std::string& precision,
                  std::vector<Speed>* speeds);
 void AddModelSpeeds(Ops& ops, const SpeedArrays& a, double ceiling,
                     std::vector<Speed>* speeds);
-void AddNccl(Ops& ops, const SpeedArrays& a, double ceiling,
-             std::vector<Speed>* speeds);
+void AddNccl(Ops& ops, const SpeedArrays& a, std::vector<Speed>* speeds);
 
 }  // namespace tributary::testing

@@ -41,13 +41,6 @@ class HostArrays final : public Communicator {
     return Through(data, bounds.back(),
                    [&](float* d) { return group_->AllGather(d, bounds); });
   }
-  absl::Status AllToAll(const float* in, float* out, int64_t n) override {
-    const int64_t all = n * size();
-    auto from = In(in, all);
-    return Through(out, all, [&](float* d) {
-      return group_->AllToAll(from.data(), d, n);
-    });
-  }
   std::unique_ptr<PendingTransfer> StartSend(const float* data, int64_t n,
                                              int to) override {
     auto transfer = std::make_unique<Transfer>(ops_, In(data, n), n);
@@ -61,7 +54,6 @@ class HostArrays final : public Communicator {
     transfer->under_way = group_->StartReceive(transfer->array.data(), n, from);
     return transfer;
   }
-  absl::Status Barrier() override { return group_->Barrier(); }
   void Abort(const std::string& why) override { group_->Abort(why); }
   int waiting_for() const override { return group_->waiting_for(); }
   uint64_t bytes_sent() const override { return group_->bytes_sent(); }

@@ -60,11 +60,6 @@ class Communicator {
   virtual absl::Status AllGather(float* data,
                                  absl::Span<const int64_t> bounds) = 0;
 
-  // Sends block r of `in` to rank r, which stores it in its `out` as the block
-  // with this rank's number. in, out: size() blocks of n elements, not
-  // overlapping.
-  virtual absl::Status AllToAll(const float* in, float* out, int64_t n) = 0;
-
   // The receiver must name the sender and the same n. Sends to one rank arrive
   // in order.
   virtual std::unique_ptr<PendingTransfer> StartSend(const float* data,
@@ -77,9 +72,6 @@ class Communicator {
   absl::Status Receive(float* data, int64_t n, int from) {
     return StartReceive(data, n, from)->Wait();
   }
-
-  // Returns when every rank has called it.
-  virtual absl::Status Barrier() = 0;
 
   // Ends the current call and all later ones. May be called from any thread.
   virtual void Abort(const std::string& why) = 0;

@@ -326,27 +326,6 @@ absl::Status NcclCommunicator::Broadcast(float* data, int64_t n, int root) {
   return absl::OkStatus();
 }
 
-absl::Status NcclCommunicator::AllToAll(const float* in, float* out,
-                                        int64_t n) {
-  TRIBUTARY_RETURN_IF_ERROR(Ready());
-  if (n == 0) return absl::OkStatus();
-  waiting_for_ = TheOther();
-  TRIBUTARY_RETURN_IF_ERROR(
-      StatusOf(group_->AllToAll(in, out, n), "an all-to-all"));
-  waiting_for_ = -1;
-  Count(n * (size() - 1), n * (size() - 1));
-  return absl::OkStatus();
-}
-
-absl::Status NcclCommunicator::Barrier() {
-  TRIBUTARY_RETURN_IF_ERROR(Ready());
-  waiting_for_ = TheOther();
-  TRIBUTARY_RETURN_IF_ERROR(
-      StatusOf(group_->AllReduce(scratch_, 1), "a barrier"));
-  waiting_for_ = -1;
-  return absl::OkStatus();
-}
-
 std::unique_ptr<PendingTransfer> NcclCommunicator::StartSend(const float* data,
                                                              int64_t n,
                                                              int to) {

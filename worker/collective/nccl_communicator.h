@@ -71,7 +71,6 @@ class NcclCommunicator final : public Communicator {
                              absl::Span<const float> weights) override;
   absl::Status AllGather(float* data,
                          absl::Span<const int64_t> bounds) override;
-  absl::Status AllToAll(const float* in, float* out, int64_t n) override;
   // A send starts at once. A receive starts only when this rank waits for it or
   // for a send, because a pending NCCL call takes part of the device away from
   // computation.
@@ -79,7 +78,6 @@ class NcclCommunicator final : public Communicator {
                                              int to) override;
   std::unique_ptr<PendingTransfer> StartReceive(float* data, int64_t n,
                                                 int from) override;
-  absl::Status Barrier() override;
   void Abort(const std::string& why) override;
   // -1 in a collective of more than two ranks, because NCCL does not tell which
   // rank it waits for. In a broadcast, receivers wait for the root.
@@ -126,7 +124,7 @@ class NcclCommunicator final : public Communicator {
 
   Options options_;
   GroupWatch watch_;
-  float* scratch_ = nullptr;  // device memory for Barrier and ConnectPairs
+  float* scratch_ = nullptr;  // device memory for ConnectPairs
   std::unique_ptr<NcclComm> group_;
   std::vector<Pair> pairs_;  // [rank]
   bool connected_ = false;

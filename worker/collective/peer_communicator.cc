@@ -312,20 +312,6 @@ absl::Status PeerCommunicator::Broadcast(float* data, int64_t n, int root) {
   return WaitAll(operations);
 }
 
-absl::Status PeerCommunicator::AllToAll(const float* in, float* out,
-                                        int64_t n) {
-  ++calls_;
-  Operations operations;
-  for (int i = 1; i < size(); ++i) {
-    ReceiveRange(Peer(i), kScatter, out + n * Peer(i), n, &operations);
-  }
-  for (int i = 1; i < size(); ++i) {
-    SendRange(Peer(i), kScatter, in + n * Peer(i), n, &operations);
-  }
-  std::memcpy(out + n * rank(), in + n * rank(), n * sizeof(float));
-  return WaitAll(operations);
-}
-
 std::unique_ptr<PendingTransfer> PeerCommunicator::StartSend(const float* data,
                                                              int64_t n,
                                                              int to) {
@@ -342,11 +328,6 @@ std::unique_ptr<PendingTransfer> PeerCommunicator::StartReceive(float* data,
   Operations operations;
   if (n > 0) Receive(from, kSingle | received_[from]++, data, n, &operations);
   return std::make_unique<SingleTransfer>(this, std::move(operations));
-}
-
-absl::Status PeerCommunicator::Barrier() {
-  float one = 1;
-  return ReduceSmall(&one, 1, {});
 }
 
 }  // namespace tributary

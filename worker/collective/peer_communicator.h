@@ -49,12 +49,10 @@ class PeerCommunicator final : public Communicator {
                              absl::Span<const float> weights) override;
   absl::Status AllGather(float* data,
                          absl::Span<const int64_t> bounds) override;
-  absl::Status AllToAll(const float* in, float* out, int64_t n) override;
   std::unique_ptr<PendingTransfer> StartSend(const float* data, int64_t n,
                                              int to) override;
   std::unique_ptr<PendingTransfer> StartReceive(float* data, int64_t n,
                                                 int from) override;
-  absl::Status Barrier() override;
   void Abort(const std::string& why) override { mesh_->Abort(why); }
   int waiting_for() const override { return waiting_for_; }
   uint64_t bytes_sent() const override { return bytes_sent_; }

@@ -92,17 +92,6 @@ absl::Status StagedCommunicator::AllGather(float* data,
   return absl::OkStatus();
 }
 
-absl::Status StagedCommunicator::AllToAll(const float* in, float* out,
-                                          int64_t n) {
-  const int64_t all = n * size();
-  float* const from = Host(2 * all);
-  float* const to = from + all;
-  TRIBUTARY_RETURN_IF_ERROR(Out(in, 0, all, from));
-  TRIBUTARY_RETURN_IF_ERROR(options_.host->AllToAll(from, to, n));
-  In(to, 0, all, out);
-  return absl::OkStatus();
-}
-
 std::unique_ptr<PendingTransfer> StagedCommunicator::StartSend(
     const float* data, int64_t n, int to) {
   auto transfer = std::make_unique<Transfer>(n);

@@ -72,14 +72,12 @@ class NcclCommTest : public ::testing::Test {
 TEST_F(NcclCommTest, OneRankAloneKeepsWhatItHas) {
   Connect(1);
   ASSERT_TRUE(outcome_.ok()) << outcome_.message;
-  std::vector<float> data(7, 3.0f), out(7);
+  std::vector<float> data(7, 3.0f);
   EXPECT_TRUE(comm_->AllReduce(data.data(), 7).ok());
   EXPECT_TRUE(comm_->ReduceScatter(data.data(), {0, 7}).ok());
   EXPECT_TRUE(comm_->AllGather(data.data(), {0, 7}).ok());
   EXPECT_TRUE(comm_->Broadcast(data.data(), 7, 0).ok());
-  EXPECT_TRUE(comm_->AllToAll(data.data(), out.data(), 7).ok());
   EXPECT_THAT(data, Each(3.0f));
-  EXPECT_THAT(out, Each(3.0f));
   EXPECT_TRUE(comm_->Close().ok());
   comm_.reset();
   EXPECT_EQ(fake_.closed(), 1);

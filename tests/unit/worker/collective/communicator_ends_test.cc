@@ -31,7 +31,7 @@ TEST_P(CommunicatorTest, ARankThatLeavesIsNamed) {
 // A chain: each waits for the next one alone, and ends when that has.
 TEST_P(CommunicatorTest, ARankThatLeavesIsNamedByThoseWhoWaitForOthers) {
   Run(4, [](int rank, Communicator& group) {
-    TRIBUTARY_EXPECT_OK(group.Barrier());
+    TRIBUTARY_EXPECT_OK(Meet(group));
     if (rank == 3) return;  // gone for the others
     float never = 0;
     EXPECT_THAT(group.Receive(&never, 1, rank + 1),
@@ -42,7 +42,7 @@ TEST_P(CommunicatorTest, ARankThatLeavesIsNamedByThoseWhoWaitForOthers) {
 TEST_P(CommunicatorTest, SentencesNameTheRanksOfTheJob) {
   job_ranks_ = {1, 4, 7};
   Run(3, [](int rank, Communicator& group) {
-    TRIBUTARY_EXPECT_OK(group.Barrier());
+    TRIBUTARY_EXPECT_OK(Meet(group));
     if (rank == 2) return;  // gone for the others
     float never = 0;
     EXPECT_THAT(
@@ -64,7 +64,7 @@ TEST_P(CommunicatorTest, ARankThatIsSilentIsNamedByThoseWhoWaitForOthers) {
   Run(
       3,
       [&](int rank, Communicator& group) {
-        TRIBUTARY_EXPECT_OK(group.Barrier());
+        TRIBUTARY_EXPECT_OK(Meet(group));
         float never = 0;
         if (rank < 2) {
           EXPECT_THAT(group.Receive(&never, 1, rank + 1),
@@ -82,7 +82,7 @@ TEST_P(CommunicatorTest, ARankThatDoesNotComeIsNamedAtTheDeadline) {
       2,
       [&everybody](int rank, Communicator& group) {
         if (rank == 0) {
-          EXPECT_THAT(group.Barrier(),
+          EXPECT_THAT(Meet(group),
                       StatusIs(absl::StatusCode::kDeadlineExceeded, "rank 1"));
         }
         everybody.arrive_and_wait();
@@ -94,14 +94,14 @@ TEST_P(CommunicatorTest, ARankThatDoesNotComeIsNamedAtTheDeadline) {
 TEST_P(CommunicatorTest, AbortEndsAWaitFromAnotherThread) {
   std::barrier everybody(2);
   Run(2, [&everybody](int rank, Communicator& group) {
-    TRIBUTARY_EXPECT_OK(group.Barrier());
+    TRIBUTARY_EXPECT_OK(Meet(group));
     if (rank == 1) return everybody.arrive_and_wait();
     float never = 0;
     std::thread aborts([&group] { group.Abort("the job ends"); });
     EXPECT_THAT(group.Receive(&never, 1, 1),
                 StatusIs(absl::StatusCode::kCancelled, "the job ends"));
     aborts.join();
-    EXPECT_THAT(group.Barrier(),
+    EXPECT_THAT(Meet(group),
                 StatusIs(absl::StatusCode::kCancelled, "the job ends"));
     everybody.arrive_and_wait();
   });

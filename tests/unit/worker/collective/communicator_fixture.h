@@ -26,6 +26,12 @@
 
 namespace tributary {
 
+// Returns when every rank has called it.
+inline absl::Status Meet(Communicator& group) {
+  float one = 1;
+  return group.AllReduce(&one, 1);
+}
+
 // What ranks tell each other before they are connected.
 class RankExchange {
  public:
