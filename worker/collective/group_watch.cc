@@ -43,7 +43,7 @@ void GroupWatch::Listen() {
   const int next = (rank() + 1) % size();
   const absl::Status heard = listening_->Wait(kAsLongAsItTakes);
   if (heard.ok() && word_ >= 0 && word_ < size()) {
-    Lose(word_, absl::StrCat(" is lost, says rank ", JobRank(next)));
+    Lose(word_, absl::StrCat(" is lost, says rank ", JobRank(ranks_, next)));
   } else if (absl::IsUnavailable(heard)) {
     Lose(next, " is gone");
   }
@@ -54,7 +54,8 @@ void GroupWatch::Lose(int rank, const std::string& how) {
   {
     absl::MutexLock lock(&mu_);
     if (leaving_ || !lost_.ok()) return;
-    lost_ = absl::UnavailableError(absl::StrCat("rank ", JobRank(rank), how));
+    lost_ = absl::UnavailableError(
+        absl::StrCat("rank ", JobRank(ranks_, rank), how));
     telling_ = before != rank;
     if (!telling_) return;
   }
@@ -105,7 +106,7 @@ std::vector<int> GroupWatch::FindSilent(absl::Duration timeout) {
   std::vector<int> silent;
   for (int rank : Absent(kInVain, timeout)) {
     if (silent.empty()) Lose(rank, " did not come");
-    silent.push_back(JobRank(rank));
+    silent.push_back(JobRank(ranks_, rank));
   }
   return silent;
 }

@@ -42,8 +42,6 @@ class GroupWatch {
   // once.
   bool Leave(absl::Duration timeout);
 
-  int JobRank(int rank) const { return ranks_.empty() ? rank : ranks_[rank]; }
-
  private:
   void Listen();  // the thread
   void Lose(int rank, const std::string& how);

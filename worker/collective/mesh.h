@@ -46,6 +46,12 @@ class Mesh {
   virtual void Abort(const std::string& why) = 0;
 };
 
+// The job's number of a rank of a group. job_ranks: those of the group's ranks;
+// empty: 0, 1, and so on.
+inline int JobRank(const std::vector<int>& job_ranks, int rank) {
+  return job_ranks.empty() ? rank : job_ranks[rank];
+}
+
 // Connects the ranks of one process, one thread each. Element r is rank r's
 // side. A side that is destroyed or aborted is gone for the others.
 std::vector<std::unique_ptr<Mesh>> CreateInProcessMesh(int size);

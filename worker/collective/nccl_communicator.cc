@@ -41,7 +41,7 @@ class NcclCommunicator::Transfer final : public PendingTransfer {
     } else {
       group_->BeginAllReceives();
     }
-    group_->waiting_for_ = group_->JobRank(peer_);
+    group_->waiting_for_ = JobRank(group_->options_.ranks, peer_);
     const NcclOutcome outcome = comm_->Finish(&*transfer_);
     if (outcome.ok()) group_->waiting_for_ = -1;
     return group_->StatusOf(outcome, receives_ ? "a receive" : "a send");
@@ -107,9 +107,9 @@ absl::Status NcclCommunicator::ConnectAll() {
     const size_t wanted = sizeof(NcclId) * WaysFrom(r);
     const size_t came = static_cast<size_t>(r) < ids.size() ? ids[r].size() : 0;
     if (came == wanted) continue;
-    return absl::InternalError(absl::StrCat("rank ", JobRank(r), " sent ", came,
-                                            " bytes to connect by, wanted ",
-                                            wanted));
+    return absl::InternalError(
+        absl::StrCat("rank ", JobRank(options_.ranks, r), " sent ", came,
+                     " bytes to connect by, wanted ", wanted));
   }
   NcclId id;
   std::memcpy(id.data(), ids[0].data(), id.size());
@@ -318,7 +318,7 @@ absl::Status NcclCommunicator::AllGather(float* data,
 absl::Status NcclCommunicator::Broadcast(float* data, int64_t n, int root) {
   TRIBUTARY_RETURN_IF_ERROR(Ready());
   if (n == 0) return absl::OkStatus();
-  waiting_for_ = rank() == root ? TheOther() : JobRank(root);
+  waiting_for_ = rank() == root ? TheOther() : JobRank(options_.ranks, root);
   TRIBUTARY_RETURN_IF_ERROR(
       StatusOf(group_->Broadcast(data, n, root), "a broadcast"));
   waiting_for_ = -1;

@@ -118,9 +118,10 @@ class NcclCommunicator final : public Communicator {
   void BeginReceives(int peer, const Transfer* last);
   void BeginAllReceives();
   void Count(int64_t sent, int64_t received);
-  int JobRank(int rank) const { return watch_.JobRank(rank); }
   // The only rank that a collective can wait for; -1 when there are several.
-  int TheOther() const { return size() == 2 ? JobRank(1 - rank()) : -1; }
+  int TheOther() const {
+    return size() == 2 ? JobRank(options_.ranks, 1 - rank()) : -1;
+  }
 
   Options options_;
   GroupWatch watch_;

@@ -111,7 +111,7 @@ absl::Status PeerCommunicator::WaitAll(Operations& operations) {
 }
 
 absl::Status PeerCommunicator::Wait(Mesh::Operation& operation, int peer) {
-  waiting_for_ = JobRank(peer);
+  waiting_for_ = JobRank(ranks_, peer);
   const absl::Status status = operation.Wait(timeout_);
   return status.ok() ? status : Blame(InRanksOfTheJob(status, peer), peer);
 }
@@ -124,7 +124,7 @@ absl::Status PeerCommunicator::InRanksOfTheJob(const absl::Status& status,
     return status;
   }
   return absl::Status(status.code(),
-                      absl::StrCat("rank ", JobRank(peer), " ", text));
+                      absl::StrCat("rank ", JobRank(ranks_, peer), " ", text));
 }
 
 // A rank that gives up tells the others at once which rank it waited for. This
@@ -149,8 +149,8 @@ absl::Status PeerCommunicator::Blame(const absl::Status& status, int peer) {
   if (lost == peer) return status;
   return absl::Status(
       status.code(),
-      absl::StrCat("rank ", JobRank(lost), " is lost, says rank ",
-                   JobRank(says), " (", status.message(), ")"));
+      absl::StrCat("rank ", JobRank(ranks_, lost), " is lost, says rank ",
+                   JobRank(ranks_, says), " (", status.message(), ")"));
 }
 
 void PeerCommunicator::TellOthers(int lost) {

@@ -81,7 +81,6 @@ class PeerCommunicator final : public Communicator {
                     Operations* operations);
   absl::Status WaitAll(Operations& operations);
   absl::Status Wait(Mesh::Operation& operation, int peer);
-  int JobRank(int peer) const { return ranks_.empty() ? peer : ranks_[peer]; }
   absl::Status InRanksOfTheJob(const absl::Status& status, int peer) const;
   // Turns a failed wait for `peer` into an error that names the first failed
   // rank.

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/status/status_macros.h"
+#include "worker/collective/mesh.h"
 
 namespace tributary {
 namespace {
@@ -304,7 +305,7 @@ absl::Status PipelineStage::Finish(std::unique_ptr<PendingTransfer>* transfer,
                                    int64_t micro_batch) {
   if (*transfer == nullptr) return absl::OkStatus();
   const int64_t begin = options_.clock->NowMicros();
-  waiting_for_ = RankOf(peer);
+  waiting_for_ = JobRank(options_.ranks, peer);
   const absl::Status status = (*transfer)->Wait();
   waiting_for_ = -1;
   transfer->reset();
@@ -315,7 +316,7 @@ absl::Status PipelineStage::Finish(std::unique_ptr<PendingTransfer>* transfer,
   return absl::Status(
       status.code(),
       absl::StrCat("stage ", stage(), " of ", stages(), " waited for rank ",
-                   RankOf(peer), " to ", wanted,
+                   JobRank(options_.ranks, peer), " to ", wanted,
                    micro_batch < 0
                        ? std::string()
                        : absl::StrCat(" of micro-batch ", micro_batch),

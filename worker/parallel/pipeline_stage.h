@@ -127,9 +127,6 @@ class PipelineStage {
   int SetOf(int64_t i) const {
     return static_cast<int>(i % options_.model->activation_sets());
   }
-  int RankOf(int stage) const {
-    return options_.ranks.empty() ? stage : options_.ranks[stage];
-  }
 
   const Options options_;
 
