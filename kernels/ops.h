@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "common/base/limits.h"
 #include "kernels/batch_norm.h"
 #include "kernels/device_status.h"
 #include "kernels/optimizer_math.h"
@@ -80,7 +81,7 @@ struct AttentionShape {
   int64_t heads = 0;
   int64_t queries = 0;
   int64_t keys = 0;
-  int64_t dim = 0;  // of a head, at most kMaxAttentionDim
+  int64_t dim = 0;  // of a head, at most kMaxHeadDim
   bool causal = false;
   float scale = 1;
   const int64_t* key_lengths = nullptr;  // [batch], from 1; or none
@@ -90,7 +91,6 @@ struct AttentionShape {
 
   int64_t rows() const { return batch * heads * queries; }
 };
-inline constexpr int64_t kMaxAttentionDim = 256;
 
 // The math of a training step on one device. Pointers refer to memory of this
 // device; tensors are float32, row-major and contiguous. A call enqueues work

@@ -52,7 +52,6 @@ std::string WriterTag(uint64_t job_id, uint64_t plan_epoch);
 
 // Checks parameters and states of any checkpoint file: PartitionPlan must
 // accept the parameters, and the states need unique names, at most kMaxStates.
-inline constexpr int kMaxStates = 16;
 absl::Status CheckTensorNames(const ParameterSpecs& parameters,
                               absl::Span<const std::string> state_names);
 

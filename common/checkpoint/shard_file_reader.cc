@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/limits.h"
 #include "common/checkpoint/shard_file.h"
 #include "common/plan/plan_codec.h"
 #include "common/status/quoted.h"

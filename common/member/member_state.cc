@@ -1,4 +1,5 @@
 #include "common/member/member_state.h"
+#include "common/base/limits.h"
 
 #include <algorithm>
 #include <utility>
@@ -26,7 +27,7 @@ MemberState::Gate MemberState::Check(int64_t step) const {
   if (plan_is_over()) return Gate::kNewPlan;
   if (stop_step_ && step > *stop_step_) return Gate::kStop;
   // Before the first answer: the stop step may have been settled already.
-  if (!heard_ || Paused() || pending_.size() >= kMaxPendingSteps) {
+  if (!heard_ || Paused() || pending_.size() >= kMaxWaitingReports) {
     return Gate::kWait;
   }
   return Gate::kOpen;

@@ -20,8 +20,6 @@ class MemberState {
  public:
   // Steps in one heartbeat: far below gRPC's limit of 4 MiB per message.
   static constexpr size_t kStepsPerHeartbeat = 4096;
-  // Limit of unreported steps. At the limit the next step must not begin.
-  static constexpr size_t kMaxPendingSteps = 65536;
   // Reported steps to keep. If the coordinator dies before it has recorded
   // them, its successor gets them again.
   static constexpr size_t kMaxKeptSteps = 4096;

@@ -1,4 +1,5 @@
 #include "coordinator/core/checkpoint_ledger.h"
+#include "common/base/limits.h"
 
 #include <algorithm>
 #include <utility>

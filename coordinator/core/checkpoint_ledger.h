@@ -20,7 +20,6 @@ class CheckpointLedger {
  public:
   // Limit of checkpoints that wait for files. Beyond it the oldest has failed.
   static constexpr size_t kMaxOpen = 16;
-  static constexpr int kMaxStates = 16;  // common/checkpoint/shard_file.h
   static constexpr size_t kMaxTextBytes = 4096;
 
   // Starts a plan after `start_step` and forgets the reports of earlier plans.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/limits.h"
 #include "common/base/timeline_step.h"
 
 namespace tributary {
@@ -70,7 +71,8 @@ absl::Status Progress::StartAt(uint32_t rank_index, int64_t start_step) {
         absl::StrCat("rank ", rank_index, " begins after step ", start_step,
                      ", wanted 0 to ", kMaxStep));
   }
-  const auto room = static_cast<int64_t>(kMaxWaiting - rank.waiting.size());
+  const auto room =
+      static_cast<int64_t>(kMaxWaitingReports - rank.waiting.size());
   if (start_step - rank.last_step > room) {
     return absl::InvalidArgumentError(
         absl::StrCat("rank ", rank_index, " begins after step ", start_step,
@@ -101,8 +103,8 @@ absl::StatusOr<uint32_t> Progress::Add(
   uint32_t settled = 0;
   for (const v1::StepReport& report : reports) {
     if (report.step() > rank.last_step) {
-      if (rank.waiting.size() >= kMaxWaiting ||
-          records_.size() >= kMaxWaiting) {
+      if (rank.waiting.size() >= kMaxWaitingReports ||
+          records_.size() >= kMaxWaitingReports) {
         break;
       }
       rank.waiting.push_back(report);

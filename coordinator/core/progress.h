@@ -53,12 +53,6 @@ struct RecordedSteps {
 class Progress {
  public:
   static constexpr double kWindowSeconds = 5;
-  // Limit of a rank's unmerged reports and of records that wait for Take().
-  // Beyond it reports are left for a later heartbeat.
-  static constexpr size_t kMaxWaiting = 65536;
-  // Upper bound of the steps that members report: they can be added without
-  // overflow.
-  static constexpr int64_t kMaxStep = int64_t{1} << 53;
 
   // Steps up to `start_step` were reported to an earlier run.
   explicit Progress(int num_workers, int64_t start_step = 0);
@@ -69,7 +63,7 @@ class Progress {
   // The process that reports for the rank starts after `start_step`, so missing
   // reports up to there count as lost. InvalidArgument when the step is
   // impossible, or so far beyond the last report that the gap exceeds
-  // kMaxWaiting.
+  // kMaxWaitingReports.
   absl::Status StartAt(uint32_t rank, int64_t start_step);
 
   // Returns how many of `reports`, from the front, are settled: taken now or

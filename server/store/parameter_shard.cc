@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/failpoint.h"
+#include "common/base/limits.h"
 #include "common/base/mutation.h"
 #include "common/status/status_macros.h"
 #include "common/wire/payload.h"

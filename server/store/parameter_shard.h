@@ -39,9 +39,6 @@ enum class NonFiniteAction {
 // called exactly once, outside every lock.
 class ParameterShard {
  public:
-  // Upper bound of steps and versions in messages. Below it they can be added
-  // without overflow and are exact as doubles.
-  static constexpr int64_t kMaxStep = int64_t{1} << 53;
   // Limit of waiting calls for statistics. Each of the most servers that a job
   // may have asks for two sums, and asks again when its connection broke.
   static constexpr size_t kMaxStatisticsWaiters = 1024;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/limits.h"
 #include "common/base/mutation.h"
 #include "common/status/status_macros.h"
 #include "kernels/ops.h"

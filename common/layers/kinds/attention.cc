@@ -1,12 +1,12 @@
 #include <cmath>
 
+#include "common/base/limits.h"
 #include "common/layers/layer_chain.h"
 #include "common/layers/sample_shape.h"
 
 namespace tributary {
 namespace {
 
-constexpr int64_t kMaxHeadDim = 256;  // kMaxAttentionDim of kernels/ops.h
 // Queries whose scores the CPU computes together (kernels/cpu/attention.cc).
 constexpr int64_t kQueries = 128;
 

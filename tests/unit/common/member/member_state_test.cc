@@ -4,6 +4,8 @@
 
 #include <optional>
 
+#include "common/base/limits.h"
+
 namespace tributary {
 namespace {
 
@@ -309,7 +311,7 @@ TEST(MemberStateTest, FinishIsNotAcknowledgedWhenStepsWereLeftBehind) {
 
 TEST(MemberStateTest, FullQueueHoldsTheNextStepBack) {
   MemberState state = MakeWorker();
-  const int64_t steps = MemberState::kMaxPendingSteps;
+  const int64_t steps = kMaxWaitingReports;
   for (int64_t step = 1; step <= steps; ++step) state.ReportStep(Report(step));
   EXPECT_EQ(state.Check(steps + 1), MemberState::Gate::kWait);
   state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING, {}, 1),

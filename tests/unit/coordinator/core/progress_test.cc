@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "common/base/limits.h"
+
 namespace tributary {
 namespace {
 
@@ -189,7 +191,7 @@ TEST(ProgressTest, RankFarAheadIsLeftForLater) {
   while (settled == 1) {
     settled = *progress.Add(0, List({Report(++step, 1, 1)}));
   }
-  EXPECT_EQ(step, static_cast<int64_t>(Progress::kMaxWaiting) + 1);
+  EXPECT_EQ(step, static_cast<int64_t>(kMaxWaitingReports) + 1);
   EXPECT_EQ(progress.last_step(0), step - 1);
   progress.Add(1, List({Report(1, 1, 1)})).value();
   EXPECT_EQ(*progress.Add(0, List({Report(step, 1, 1)})), 1u);
@@ -200,7 +202,7 @@ TEST(ProgressTest, RecordsThatNobodyTakesHoldReportsBack) {
   int64_t step = 0;
   while (*progress.Add(0, List({Report(++step, 1, 1)})) == 1) {
   }
-  EXPECT_EQ(progress.Take().size(), Progress::kMaxWaiting);
+  EXPECT_EQ(progress.Take().size(), kMaxWaitingReports);
   EXPECT_EQ(*progress.Add(0, List({Report(step, 1, 1)})), 1u);
 }
 

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tributary {
+
+// Limits that several rooms check.
+
+// Upper bound of steps and versions in messages. Below it they can be added
+// without overflow and are exact as doubles.
+inline constexpr int64_t kMaxStep = int64_t{1} << 53;
+
+// Limit of a rank's step reports that wait. A worker with as many unsent
+// reports does not begin its next step. The coordinator leaves reports for a
+// later heartbeat while as many wait to be merged, or as many records to be
+// taken.
+inline constexpr size_t kMaxWaitingReports = 65536;
+
+// Limit of the states that an optimizer has for each parameter.
+inline constexpr int kMaxStates = 16;
+
+// The largest head that the attention kernels compute.
+inline constexpr int64_t kMaxHeadDim = 256;
+
+}  // namespace tributary
