@@ -34,8 +34,4 @@ std::vector<double> Histogram::SecondsBounds() {
           0.5,   1,      2.5,   5,    10,    25,   60};
 }
 
-std::vector<double> Histogram::StepsBounds() {
-  return {0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64};
-}
-
 }  // namespace tributary

@@ -32,8 +32,6 @@ class Histogram {
 
   // From a millisecond to a minute, for steps and pauses.
   static std::vector<double> SecondsBounds();
-  // 0 to 64, for staleness in steps.
-  static std::vector<double> StepsBounds();
 
  private:
   const std::vector<double> upper_bounds_;

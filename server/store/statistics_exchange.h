@@ -30,7 +30,6 @@ class StatisticsExchange {
   static int ValuesPerGrain(StatisticsKind kind) {
     return kind == StatisticsKind::kTrustRatio ? 2 : 1;
   }
-  int64_t num_grains(int shard) const { return num_grains_[shard]; }
   // Index of a block's first grain among this shard's grains.
   int64_t first_grain(int block) const { return first_grain_[block]; }
 

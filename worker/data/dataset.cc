@@ -39,7 +39,6 @@ Dataset::Dataset(RawData raw, const Normalization& normalization)
     : raw_(std::move(raw)), checksum_(ChecksumOf(raw_)) {
   if (!raw_.tokens.empty()) {
     feature_width_ = NumElements(raw_.feature_shape);
-    num_classes_ = raw_.num_tokens;
     return;
   }
   feature_width_ = raw_.numeric_width;
@@ -49,9 +48,6 @@ Dataset::Dataset(RawData raw, const Normalization& normalization)
   TRIBUTARY_CHECK(normalization.none() || normalization.one_pair() ||
                   static_cast<int64_t>(normalization.mean.size()) ==
                       raw_.numeric_width);
-  for (int64_t label : raw_.targets.labels) {
-    num_classes_ = std::max(num_classes_, label + 1);
-  }
 
   if (raw_.numbers.empty()) {
     for (int i = 0; i < 256; ++i) {

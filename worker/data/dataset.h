@@ -26,14 +26,11 @@ class Dataset {
   int64_t rows() const { return raw_.rows; }
   // The shape of one sample: {28, 28} for images, {features} for tables.
   const Shape& feature_shape() const { return raw_.feature_shape; }
-  int64_t feature_width() const { return feature_width_; }
 
   TargetKind target_kind() const { return raw_.targets.kind; }
   int64_t target_width() const { return raw_.targets.width; }
   // Token ids are below this number; 0 when samples are not token sequences.
   int64_t num_tokens() const { return raw_.num_tokens; }
-  // The largest class + 1; 0 when the targets are not classes.
-  int64_t num_classes() const { return num_classes_; }
   // The names of text classes, by class number; empty when the file has
   // numbers.
   const std::vector<std::string>& class_names() const {
@@ -69,7 +66,6 @@ class Dataset {
 
   RawData raw_;  // numbers are already normalized, bytes are not
   int64_t feature_width_ = 0;
-  int64_t num_classes_ = 0;
   const uint32_t checksum_;
   std::array<float, 256> byte_value_{};  // normalized if by one pair
   Normalization byte_normalization_;     // per feature; empty: not used

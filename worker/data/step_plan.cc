@@ -44,15 +44,6 @@ StepRange StepPlan::At(int64_t step) const {
   return range;
 }
 
-int64_t StepPlan::GlobalSamples(int64_t step) const {
-  const StepRange range = At(step);
-  int64_t samples = 0;
-  for (int64_t i = 0; i < range.batches; ++i) {
-    samples += cut_.GlobalRows(range.first_batch + i);
-  }
-  return samples;
-}
-
 int64_t StepPlan::RankSamples(int64_t step, int rank) const {
   const StepRange range = At(step);
   int64_t samples = 0;

@@ -33,8 +33,7 @@ class StepPlan {
   int64_t batches_per_epoch() const { return cut_.batches_per_epoch(); }
 
   StepRange At(int64_t step) const;
-  // Samples of a step: of all ranks, and of one rank.
-  int64_t GlobalSamples(int64_t step) const;
+  // One rank's samples of a step.
   int64_t RankSamples(int64_t step, int rank) const;
 
  private:

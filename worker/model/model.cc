@@ -27,6 +27,14 @@ LayerStack::Specs LayersOf(const v1::ModelSpec& spec, int first, int end) {
   return layers;
 }
 
+const ParameterSpec& Named(const std::string& name, const ParameterSpecs& all) {
+  const auto found =
+      std::find_if(all.begin(), all.end(),
+                   [&](const ParameterSpec& p) { return p.name == name; });
+  TRIBUTARY_CHECK(found != all.end());
+  return *found;
+}
+
 // The shape of a sample at the input of `layer`, from temporary layers that are
 // built for one row.
 absl::StatusOr<Shape> ShapeBefore(const v1::ModelSpec& spec, int layer,
@@ -131,13 +139,12 @@ absl::Status Model::CreateLayers(const v1::ModelSpec& spec,
 }
 
 void Model::CutParameters(const ParameterSpecs& all, const TensorCuts& cuts) {
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    whole_.push_back(all[places_[i]]);
+  for (const ParameterSpec& parameter : parameters_) {
     ParameterSlice& slice = slices_.emplace_back();
     if (group_ == nullptr) continue;
-    slice = cuts.SliceOf(whole_[i].name, group_->rank());
-    TRIBUTARY_CHECK(ShapeOfSlice(whole_[i].shape, slice) ==
-                    parameters_[i].shape);
+    slice = cuts.SliceOf(parameter.name, group_->rank());
+    TRIBUTARY_CHECK(ShapeOfSlice(Named(parameter.name, all).shape, slice) ==
+                    parameter.shape);
   }
 }
 
@@ -149,23 +156,13 @@ void Model::ListParameters(const ParameterSpecs& all) {
     return std::any_of(own.begin(), own.end(),
                        [&](const ParameterSpec& p) { return p.name == name; });
   };
-  const auto place_of = [&all](const std::string& name) {
-    const auto found =
-        std::find_if(all.begin(), all.end(),
-                     [&](const ParameterSpec& p) { return p.name == name; });
-    TRIBUTARY_CHECK(found != all.end());
-    return static_cast<int>(found - all.begin());
-  };
   for (const std::unique_ptr<Layer>& layer : stacks_[0]->layers()) {
     const std::string& tied = layer->tied_to();
     if (tied.empty() || is_own(tied) || FindParameter(tied) >= 0) continue;
-    parameters_.push_back(all[place_of(tied)]);
+    parameters_.push_back(Named(tied, all));
     ++copies_;
   }
   parameters_.insert(parameters_.end(), own.begin(), own.end());
-  for (const ParameterSpec& parameter : parameters_) {
-    places_.push_back(place_of(parameter.name));
-  }
 }
 
 int Model::FindParameter(const std::string& name) const {

@@ -58,14 +58,11 @@ class Model {
   // first its copies of parameters that it shares with an earlier stage; their
   // gradients are this stage's part.
   const ParameterSpecs& parameters() const { return parameters_; }
-  const ParameterSpecs& whole_parameters() const { return whole_; }
   const std::vector<ParameterSlice>& slices() const { return slices_; }
   // How many of the first parameters are copies of an earlier stage's.
   int copies() const { return copies_; }
   // Which outputs Forward returns: all, unless with cut_logits.
   const OutputCut& output_cut() const { return output_cut_; }
-  // The index of parameter i among ModelParameters of the whole spec.
-  int PlaceInModel(int i) const { return places_[i]; }
   // The shapes and sizes of one sample.
   int64_t input_size() const { return front().input_size(); }
   const Shape& output_shape() const { return stacks_[0]->output_shape(); }
@@ -127,13 +124,11 @@ class Model {
 
   Scratch scratch_;
   std::vector<std::unique_ptr<LayerStack>> stacks_;  // one per activation set
-  ParameterSpecs whole_;
   std::vector<ParameterSlice> slices_;
   OutputCut output_cut_;
 
   ParameterSpecs parameters_;
   int copies_ = 0;                // parameters of earlier stages
-  std::vector<int> places_;       // of each parameter, in the whole model
   std::vector<int64_t> offsets_;  // of each parameter, in elements
   DeviceArray<float> weights_;
   DeviceArray<float> gradients_;

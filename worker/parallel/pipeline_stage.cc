@@ -72,7 +72,6 @@ bool PipelineStage::IsShared(int parameter) const {
 
 absl::StatusOr<double> PipelineStage::Run(const Step& step) {
   timeline_.clear();
-  in_flight_ = most_in_flight_ = 0;
   receiving_inputs_ = receiving_gradients_ = 0;
   absl::StatusOr<double> loss_sum = RunTasks(step);
   if (!loss_sum.ok()) return AbortWith(loss_sum.status());
@@ -142,7 +141,6 @@ absl::Status PipelineStage::Forward(const MicroBatch& batch, int i) {
   const int set = SetOf(i);
   const float* y = options_.model->Forward(x, batch.rows, batch.context, set);
   TRIBUTARY_RETURN_IF_ERROR(options_.model->status());
-  most_in_flight_ = std::max(most_in_flight_, ++in_flight_);
   if (last()) {
     logits_[set] = y;
   } else {
@@ -180,7 +178,6 @@ absl::Status PipelineStage::Backward(const Step& step, int i,
   const float* d_input = options_.model->Backward(
       d_output, step.accumulate || i > 0, gradient_ready, set);
   TRIBUTARY_RETURN_IF_ERROR(options_.model->status());
-  --in_flight_;
   if (!first()) {
     TRIBUTARY_RETURN_IF_ERROR(SendInputGradient(d_input, batch.rows, i));
   }

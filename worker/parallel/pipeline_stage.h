@@ -89,9 +89,8 @@ class PipelineStage {
   // thread.
   int waiting_for() const { return waiting_for_; }
 
-  // Both are those of the last Run.
+  // Of the last Run.
   const std::vector<PipelineEvent>& timeline() const { return timeline_; }
-  int most_in_flight() const { return most_in_flight_; }
 
   const Communicator& group() const { return *options_.group; }
 
@@ -140,8 +139,6 @@ class PipelineStage {
   int receiving_gradients_ = 0;
 
   std::vector<PipelineEvent> timeline_;
-  int in_flight_ = 0;
-  int most_in_flight_ = 0;
   std::atomic<int> waiting_for_ = -1;
 };
 

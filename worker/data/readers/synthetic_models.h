@@ -94,11 +94,6 @@ class MarkovModel {
   MarkovModel();
   // Tokens 0 to count - 1 of the stream.
   std::vector<uint8_t> Stream(uint64_t seed, int64_t count) const;
-  // The probability of each token after `before_last` and `last`.
-  const std::array<double, kTokens>& Probabilities(int before_last,
-                                                   int last) const {
-    return probability_[kTokens * before_last + last];
-  }
 
  private:
   std::vector<std::array<double, kTokens>> probability_;

@@ -50,20 +50,27 @@ TEST(StatisticsExchangeTest, SumsAreTheSameBitsForEveryNumberOfShards) {
   for (int shards : {2, 3, 5}) EXPECT_EQ(Sums(shards), one) << shards;
 }
 
+// A one for each grain of the block.
+std::vector<double> Ones(const Block& block) {
+  int64_t grains = 0;
+  for (const Slice& slice : block.slices) grains += NumGrains(slice.size());
+  return std::vector<double>(grains, 1.0);
+}
+
 TEST(StatisticsExchangeTest, IsCompleteOnceWhateverComesTwice) {
   const auto plan = PartitionPlan::Create(kSpecs, 2, 1 << 16);
   ASSERT_TRUE(plan.ok());
   StatisticsExchange exchange(*plan, 0);
   for (const Block& block : plan->blocks(0)) {
-    int64_t grains = 0;
-    for (const Slice& slice : block.slices) {
-      grains += NumGrains(slice.size());
-    }
-    exchange.AddBlock(0, kNorm, block.index, std::vector<double>(grains, 1.0));
+    exchange.AddBlock(0, kNorm, block.index, Ones(block));
   }
   EXPECT_TRUE(exchange.Local(0, kNorm).has_value());
   EXPECT_FALSE(exchange.Complete(0, kNorm));
-  const std::vector<double> theirs(exchange.num_grains(1), 1.0);
+  std::vector<double> theirs;
+  for (const Block& block : plan->blocks(1)) {
+    const std::vector<double> ones = Ones(block);
+    theirs.insert(theirs.end(), ones.begin(), ones.end());
+  }
   bool complete = false;
   ASSERT_TRUE(exchange.AddShard(0, kNorm, 1, theirs, &complete).ok());
   EXPECT_TRUE(complete);

@@ -39,6 +39,14 @@ inline Floats Noise(int64_t n, uint64_t seed) {
   return out;
 }
 
+// The index of the parameter with this name.
+inline int PlaceOf(const ParameterSpecs& parameters, const std::string& name) {
+  size_t place = 0;
+  while (place < parameters.size() && parameters[place].name != name) ++place;
+  EXPECT_LT(place, parameters.size()) << name;
+  return static_cast<int>(place);
+}
+
 // A model on the CPU with weights from Noise.
 class CpuModel {
  public:

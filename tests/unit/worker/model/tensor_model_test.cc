@@ -14,7 +14,7 @@ TEST(TensorParallelModelTest, ASliceStartsFromTheWholeParametersElements) {
   const std::string layers = Gpt(65, kTied, 0);
   const auto spec = FromText<v1::ModelSpec>(layers);
   TensorRanks ranks({.layers = layers, .sample_shape = {6}, .ranks = 4});
-  const ParameterSpecs& parameters = ranks.model().whole_parameters();
+  const ParameterSpecs& parameters = ranks.whole_parameters();
   EXPECT_EQ(parameters, ModelParameters(spec));
   for (int p = 0; p < ranks.num_parameters(); ++p) {
     Floats whole(static_cast<size_t>(ranks.Size(p)));

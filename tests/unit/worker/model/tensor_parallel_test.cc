@@ -46,7 +46,7 @@ TEST_P(TensorParallelTest, OutputsLossAndGradientsAreThoseOfOneProcess) {
       EXPECT_LT(Error(got.logits, logits), kTolerance);
       EXPECT_NEAR(got.loss, *loss->Sum(), 1e-6 * *loss->Sum());
       for (int p = 0; p < whole.num_parameters(); ++p) {
-        EXPECT_EQ(ranks.model().whole_parameters()[p], whole->parameters()[p]);
+        EXPECT_EQ(ranks.whole_parameters()[p], whole->parameters()[p]);
         EXPECT_LT(Error(ranks.Gradient(p), whole.Gradient(p)), kTolerance)
             << whole->parameters()[p].name;
       }
@@ -112,7 +112,7 @@ TEST_P(TensorParallelTest, TwoStagesAreTheWholeModel) {
       for (TensorRanks* stage : {&front, &back}) {
         for (int p = 0; p < stage->num_parameters(); ++p) {
           const Floats part = stage->Gradient(p);
-          Floats& sum = got[stage->model().whole_parameters()[p].name];
+          Floats& sum = got[stage->whole_parameters()[p].name];
           sum.resize(part.size());
           for (size_t i = 0; i < part.size(); ++i) sum[i] += part[i];
         }

@@ -13,6 +13,7 @@
 
 #include "absl/time/time.h"
 #include "common/base/parameter_slice.h"
+#include "common/layers/model_parameters.h"
 #include "tests/unit/worker/model/model_fixture.h"
 #include "worker/collective/mesh.h"
 #include "worker/collective/peer_communicator.h"
@@ -83,8 +84,11 @@ class TensorRanks {
       EXPECT_TRUE(made.ok()) << made.status();
       if (made.ok()) rank.loss = *std::move(made);
     }
+    const ParameterSpecs all = ModelParameters(spec);
     for (int p = 0; p < num_parameters(); ++p) {
-      SetWeight(p, Noise(Size(p), model().PlaceInModel(p) + 100));
+      const int place = PlaceOf(all, model().parameters()[p].name);
+      whole_.push_back(all[place]);
+      SetWeight(p, Noise(Size(p), place + 100));
     }
   }
 
@@ -94,7 +98,9 @@ class TensorRanks {
   int num_parameters() const {
     return static_cast<int>(model().parameters().size());
   }
-  int64_t Size(int p) const { return model().whole_parameters()[p].size(); }
+  // The parameters that the ranks hold together.
+  const ParameterSpecs& whole_parameters() const { return whole_; }
+  int64_t Size(int p) const { return whole_[p].size(); }
 
   // Each rank on a thread of its own.
   void Run(const std::function<void(int r, TensorRank& rank)>& body) {
@@ -107,8 +113,7 @@ class TensorRanks {
 
   void SetWeight(int p, const Floats& whole) {
     for (TensorRank& rank : ranks_) {
-      SliceParameter(rank.model->whole_parameters()[p].shape,
-                     rank.model->slices()[p], whole.data(),
+      SliceParameter(whole_[p].shape, rank.model->slices()[p], whole.data(),
                      rank.model->weight(p));
     }
   }
@@ -164,8 +169,7 @@ class TensorRanks {
     for (TensorRank& rank : ranks_) {
       Model& model = *rank.model;
       const ParameterSlice& slice = model.slices()[p];
-      PlaceSlice(model.whole_parameters()[p].shape, slice, array(model),
-                 whole.data());
+      PlaceSlice(whole_[p].shape, slice, array(model), whole.data());
       if (!slice.whole()) continue;
       EXPECT_EQ(std::memcmp(array(model), array(*ranks_[0].model),
                             whole.size() * sizeof(float)),
@@ -193,6 +197,7 @@ class TensorRanks {
   }
 
   std::vector<TensorRank> ranks_;
+  ParameterSpecs whole_;
 };
 
 }  // namespace tributary::testing

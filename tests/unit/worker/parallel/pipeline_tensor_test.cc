@@ -87,10 +87,13 @@ class Grid {
 
   void Train(Model& model, PipelineStage& stage) {
     const int parameters = static_cast<int>(model.parameters().size());
+    const ParameterSpecs all = ModelParameters(training_.spec);
+    const auto place_of = [&](int p) {
+      return PlaceOf(all, model.parameters()[p].name);
+    };
     for (int p = 0; p < parameters; ++p) {
-      SliceParameter(model.whole_parameters()[p].shape, model.slices()[p],
-                     training_.initial[model.PlaceInModel(p)].data(),
-                     model.weight(p));
+      SliceParameter(all[place_of(p)].shape, model.slices()[p],
+                     training_.initial[place_of(p)].data(), model.weight(p));
     }
     std::vector<double> losses;
     for (int step = 0; step < training_.steps; ++step) {
@@ -111,8 +114,8 @@ class Grid {
     const std::lock_guard<std::mutex> lock(mu_);
     if (stage.group().rank() == setting_.stages - 1) losses_ = losses;
     for (int p = 0; p < parameters; ++p) {
-      PlaceSlice(model.whole_parameters()[p].shape, model.slices()[p],
-                 model.weight(p), weights_[model.PlaceInModel(p)].data());
+      PlaceSlice(all[place_of(p)].shape, model.slices()[p], model.weight(p),
+                 weights_[place_of(p)].data());
     }
   }
 

@@ -42,7 +42,6 @@ struct Outcome {
   std::vector<Floats> gradients;        // of the last step
   std::vector<Floats> weights;
   // Of a pipeline, by stage.
-  std::vector<int> in_flight;
   std::vector<std::vector<PipelineEvent>> timelines;
   std::vector<std::vector<int>> ready;  // of the last step, in order
 };
@@ -72,7 +71,7 @@ class LocalUpdates {
         training_(training),
         optimizer_(training.optimizer) {
     for (int p = 0; p < size(); ++p) {
-      const Floats& initial = training.initial[model->PlaceInModel(p)];
+      const Floats& initial = training.initial[Place(p)];
       ops->CopyIn(model->weight(p), initial.data(),
                   initial.size() * sizeof(float));
       states_.emplace_back(optimizer_.state_names().size(),
@@ -101,12 +100,16 @@ class LocalUpdates {
 
  private:
   int size() const { return static_cast<int>(model_->parameters().size()); }
+  // In the whole model.
+  int Place(int p) const {
+    return PlaceOf(ModelParameters(training_.spec),
+                   model_->parameters()[p].name);
+  }
   std::map<int, Floats> Copies(float* (Model::*array)(int)) {
     std::map<int, Floats> copies;
     for (int p = 0; p < size(); ++p) {
       const float* data = (model_->*array)(p);
-      copies[model_->PlaceInModel(p)] =
-          Floats(data, data + model_->parameters()[p].size());
+      copies[Place(p)] = Floats(data, data + model_->parameters()[p].size());
     }
     return copies;
   }
@@ -246,7 +249,6 @@ inline Outcome TrainInPipeline(const Training& training,
                                const PipelineSetting& setting) {
   const int stages = setting.stages;
   Outcome outcome;
-  outcome.in_flight.resize(stages);
   outcome.timelines.resize(stages);
   outcome.ready.resize(stages);
   outcome.losses.resize(training.steps);
@@ -275,7 +277,6 @@ inline Outcome TrainInPipeline(const Training& training,
       updates.Update(step);
     }
     weights[s] = updates.Weights();
-    outcome.in_flight[s] = parts.stage->most_in_flight();
     outcome.timelines[s] = parts.stage->timeline();
   });
   const auto merge = [](std::vector<std::map<int, Floats>>& by_stage) {
