@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/device_status.h"
+
+namespace tributary {
+
+// A device and its memory.
+class MemoryOps {
+ public:
+  virtual ~MemoryOps() = default;
+
+  // "cpu" or "cuda: NVIDIA H200".
+  virtual const char* device_name() const = 0;
+  virtual bool is_host() const = 0;  // device memory is host memory
+
+  // Memory aligned to 64 bytes, or nullptr when there is not enough.
+  virtual void* Allocate(size_t bytes) = 0;
+  virtual void Free(void* memory) = 0;
+  // Both return when `host` may be reused; after CopyOut it is filled.
+  virtual void CopyIn(void* device, const void* host, size_t bytes) = 0;
+  virtual void CopyOut(void* host, const void* device, size_t bytes) = 0;
+  virtual void Fill(int64_t n, float value, float* y) = 0;
+  virtual DeviceStatus Synchronize() = 0;
+  // The first fault since the last Synchronize, without waiting. When a CopyOut
+  // returns, the faults of all earlier work are known. Results computed or
+  // copied out after a fault are invalid and must not be sent.
+  virtual DeviceStatus fault() const = 0;
+};
+
+}  // namespace tributary
