@@ -38,8 +38,8 @@ class Folder {
 
 struct Model {
   ShardFileHeader header = {
-      .parameters = {{"0.weight", {4096, kElements / 4096}}},
-      .state_names = {"exp_avg", "exp_avg_sq"}};
+      {.parameters = {{"0.weight", {4096, kElements / 4096}}},
+       .state_names = {"exp_avg", "exp_avg_sq"}}};
   PartitionPlan plan = PartitionPlan::Create(header.parameters, 1,
                                              PartitionPlan::kDefaultBucketBytes)
                            .value();

@@ -16,14 +16,14 @@ namespace {
 ShardFileHeader WantedHeader(const v1::CheckpointManifest& manifest, int shard,
                              const ParameterSpecs& parameters,
                              const std::vector<std::string>& state_names) {
-  return {.job_id = manifest.job_id(),
-          .lineage = manifest.lineage(),
-          .plan_epoch = manifest.plan_epoch(),
-          .step = manifest.step(),
-          .shard = shard,
-          .num_shards = manifest.files_size(),
-          .parameters = parameters,
-          .state_names = state_names};
+  return {{.job_id = manifest.job_id(),
+           .lineage = manifest.lineage(),
+           .plan_epoch = manifest.plan_epoch(),
+           .shard = shard,
+           .num_shards = manifest.files_size(),
+           .parameters = parameters,
+           .state_names = state_names},
+          manifest.step()};
 }
 
 absl::Status CheckHeader(const ShardFile& file, const ShardFileHeader& wanted) {

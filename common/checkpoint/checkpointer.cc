@@ -2,37 +2,22 @@
 
 #include <unistd.h>
 
-#include <algorithm>
-#include <map>
 #include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/host/steady_waits.h"
 #include "common/status/status_macros.h"
-#include "common/wire/shared_buffer.h"
 
 namespace tributary {
-
-struct Checkpointer::Image {
-  Block block;
-  SharedBuffer weights;
-  std::vector<SharedBuffer> state;
-};
-
-struct Checkpointer::Cut {
-  int64_t step = 0;
-  std::vector<Image> images;
-  int64_t pause_micros = 0;
-};
 
 // The state that the owner and the writing thread share.
 class Checkpointer::Writer {
  public:
-  explicit Writer(Options options) : options_(std::move(options)) {}
+  explicit Writer(Options options)
+      : options_(std::move(options)), collector_(options_.num_blocks) {}
 
   void Take(const BlockCut& cut);
   void Run();
@@ -40,8 +25,7 @@ class Checkpointer::Writer {
   bool Finish();
 
  private:
-  Image Copy(const BlockCut& cut) const;
-  Written Write(const Cut& cut) const;
+  Written Write(const ShardSnapshot& snapshot) const;
   absl::StatusOr<v1::CheckpointFile> WriteInFolder(
       const ShardFileHeader& header,
       const std::vector<BlockImage>& images) const;
@@ -54,10 +38,7 @@ class Checkpointer::Writer {
   const Options options_;
 
   mutable absl::Mutex mu_;
-  std::map<int64_t, Cut> open_ ABSL_GUARDED_BY(mu_);  // some blocks missing
-  // Completed while another one waited, so they were not written.
-  std::vector<Written> given_up_ ABSL_GUARDED_BY(mu_);
-  std::unique_ptr<Cut> waiting_ ABSL_GUARDED_BY(mu_);
+  SnapshotCollector collector_ ABSL_GUARDED_BY(mu_);
   bool closing_ ABSL_GUARDED_BY(mu_) = false;
   bool ended_ ABSL_GUARDED_BY(mu_) = false;
 
@@ -95,59 +76,31 @@ void Checkpointer::Writer::Tell(const Written& written) {
   if (!closing()) options_.on_written(written);
 }
 
-Checkpointer::Image Checkpointer::Writer::Copy(const BlockCut& cut) const {
-  Image image{.block = *cut.block, .weights = cut.weights, .state = {}};
-  for (const float* state : cut.state) {
-    image.state.emplace_back(cut.block->size);
-    std::copy_n(state, cut.block->size, image.state.back().data());
-  }
-  return image;
-}
-
 void Checkpointer::Writer::Take(const BlockCut& cut) {
   const int64_t before = options_.clock->NowMicros();
-  Image image = Copy(cut);
+  BlockSnapshot block(cut);
   const int64_t paused = options_.clock->NowMicros() - before;
-
   absl::MutexLock lock(&mu_);
-  if (closing_) return;
-  Cut& open = open_[cut.steps];
-  open.step = cut.steps;
-  open.images.push_back(std::move(image));
-  open.pause_micros += paused;
-  if (open.images.size() < options_.num_blocks) return;
-  if (waiting_ != nullptr) {
-    given_up_.push_back({.step = cut.steps,
-                         .file = absl::ResourceExhaustedError(absl::StrCat(
-                             "the checkpoint of step ", cut.steps,
-                             " is given up: that of step ", waiting_->step,
-                             " still waits to be written")),
-                         .pause_seconds = 1e-6 * open.pause_micros});
-  } else {
-    waiting_ = std::make_unique<Cut>(std::move(open));
-  }
-  open_.erase(cut.steps);
+  if (!closing_) collector_.Add(cut.steps, std::move(block), paused);
 }
 
 void Checkpointer::Writer::Run() {
-  const auto work = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-    return closing_ || waiting_ != nullptr || !given_up_.empty();
+  const auto due = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return closing_ || collector_.due();
   };
   while (true) {
-    std::unique_ptr<Cut> next;
-    std::vector<Written> given_up;
+    SnapshotCollector::Work work;
     {
       // No deadline: the wait ends with the next checkpoint or with Finish.
-      absl::MutexLock lock(&mu_, absl::Condition(&work));
+      absl::MutexLock lock(&mu_, absl::Condition(&due));
       if (closing_) {
         ended_ = true;
         return;
       }
-      next = std::move(waiting_);
-      given_up = std::exchange(given_up_, {});
+      work = collector_.Take();
     }
-    if (next) Tell(Write(*next));
-    for (const Written& lost : given_up) Tell(lost);
+    Tell(Write(work.snapshot));
+    for (const Written& failed : work.failed) Tell(failed);
   }
 }
 
@@ -164,29 +117,15 @@ absl::StatusOr<v1::CheckpointFile> Checkpointer::Writer::WriteInFolder(
   return file;
 }
 
-Checkpointer::Written Checkpointer::Writer::Write(const Cut& cut) const {
+Checkpointer::Written Checkpointer::Writer::Write(
+    const ShardSnapshot& snapshot) const {
   const int64_t before = options_.clock->NowMicros();
-  // Blocks may come in any order; the file holds them in the shard's order.
-  std::vector<const Image*> order;
-  for (const Image& image : cut.images) order.push_back(&image);
-  std::sort(order.begin(), order.end(), [](const Image* a, const Image* b) {
-    return a->block.index < b->block.index;
-  });
-  std::vector<BlockImage> images;
-  for (const Image* image : order) {
-    BlockImage& out = images.emplace_back();
-    out.slices = image->block.slices;
-    out.weights = image->weights.data();
-    out.num_elements = image->block.size;
-    for (const SharedBuffer& state : image->state) {
-      out.state.push_back(state.data());
-    }
-  }
-  ShardFileHeader header = options_.header;
-  header.step = cut.step;
-  Written written{.step = cut.step, .file = absl::UnknownError("not written")};
-  written.pause_seconds = 1e-6 * static_cast<double>(cut.pause_micros);
-  written.file = WriteInFolder(header, images);
+  const std::vector<BlockImage> images = snapshot.Images();
+  const ShardFileHeader header{options_.series, snapshot.step};
+  Written written{
+      .step = snapshot.step,
+      .file = WriteInFolder(header, images),
+      .pause_seconds = 1e-6 * static_cast<double>(snapshot.pause_micros)};
   // A failure of another process removes the directory while it is still empty.
   if (absl::IsNotFound(written.file.status())) {
     written.file = WriteInFolder(header, images);

@@ -12,28 +12,21 @@
 #include "common/base/clock.h"
 #include "common/checkpoint/block_cut.h"
 #include "common/checkpoint/shard_file.h"
-#include "common/plan/partition_plan.h"
+#include "common/checkpoint/snapshot_collector.h"
 
 namespace tributary {
 
-// Collects the snapshots of a shard's blocks after one step, writes them as
-// this shard's file of the checkpoint on its own thread, and reports the
-// result. Training waits only while a block's optimizer state is copied. One
-// file is written while one waits; a third snapshot is dropped, which is
-// reported. Results are reported in the order of steps.
+// Collects the snapshots of a shard's blocks after one step
+// (SnapshotCollector), writes them as this shard's file of the checkpoint on
+// its own thread, and reports the result. Training waits only while a block's
+// optimizer state is copied. Results are reported in the order of steps.
 class Checkpointer {
  public:
-  // The result for one step's file.
-  struct Written {
-    int64_t step = 0;
-    absl::StatusOr<v1::CheckpointFile> file;
-    double pause_seconds = 0;  // time to copy, summed over blocks
-    double write_seconds = 0;
-  };
+  using Written = WrittenSnapshot;
   struct Options {
-    std::string directory;   // for the job's checkpoints
-    ShardFileHeader header;  // `step` is filled in
-    size_t num_blocks = 0;   // of this shard; at least 1
+    std::string directory;  // for the job's checkpoints
+    ShardFileSeries series;
+    size_t num_blocks = 0;  // of this shard; at least 1
     const Clock* clock = &Clock::Real();
     std::function<void(const Written&)> on_written;  // on the writing thread
     // How long Finish waits for a disk that does not respond.
@@ -55,8 +48,6 @@ class Checkpointer {
   void Take(const BlockCut& cut);
 
  private:
-  struct Image;
-  struct Cut;
   class Writer;
 
   const std::shared_ptr<Writer> writer_;  // shared with the thread

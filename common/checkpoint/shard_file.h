@@ -14,20 +14,33 @@
 #include "common/checkpoint/paged_file.h"
 #include "common/plan/partition_plan.h"
 #include "tributary/v1/checkpoint.pb.h"
+#include "tributary/v1/plan.pb.h"
 
 namespace tributary {
 
-// The contents of a server's file before its tensors; sufficient to read the
-// file alone.
-struct ShardFileHeader {
+// What all files that one process writes under one plan have in common.
+struct ShardFileSeries {
   uint64_t job_id = 0;
   uint64_t lineage = 0;     // CheckpointManifest.lineage
-  uint64_t plan_epoch = 0;  // the plan that computed the step
-  int64_t step = 0;         // optimizer steps applied
+  uint64_t plan_epoch = 0;  // the plan that computed the steps
   int shard = 0;
   int num_shards = 1;
   ParameterSpecs parameters;
   std::vector<std::string> state_names;
+
+  friend bool operator==(const ShardFileSeries&,
+                         const ShardFileSeries&) = default;
+};
+
+// The files that a server writes. Shards without blocks write none and are not
+// counted.
+ShardFileSeries SeriesOf(const v1::Plan& plan, const PartitionPlan& partition,
+                         int shard, std::vector<std::string> state_names);
+
+// The contents of a server's file before its tensors; sufficient to read the
+// file alone.
+struct ShardFileHeader : ShardFileSeries {
+  int64_t step = 0;  // optimizer steps applied
 
   friend bool operator==(const ShardFileHeader&,
                          const ShardFileHeader&) = default;

@@ -1,4 +1,5 @@
 #include <cerrno>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -86,6 +87,21 @@ v1::CheckpointShard IndexOf(const ShardFileHeader& header,
 }
 
 }  // namespace
+
+ShardFileSeries SeriesOf(const v1::Plan& plan, const PartitionPlan& partition,
+                         int shard, std::vector<std::string> state_names) {
+  ShardFileSeries series = {.job_id = plan.job_id(),
+                            .lineage = plan.lineage(),
+                            .plan_epoch = plan.epoch(),
+                            .num_shards = 0,
+                            .parameters = partition.parameters(),
+                            .state_names = std::move(state_names)};
+  for (int other = 0; other < partition.num_shards(); ++other) {
+    if (other == shard) series.shard = series.num_shards;
+    if (!partition.blocks(other).empty()) ++series.num_shards;
+  }
+  return series;
+}
 
 std::string WriterTag(uint64_t job_id, uint64_t plan_epoch) {
   if (plan_epoch == 0) return "";

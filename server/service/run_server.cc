@@ -139,22 +139,11 @@ class Service {
     if (blocks == 0) return absl::OkStatus();
     Checkpointer::Options options;
     options.directory = plan.checkpoint_directory();
-    options.header.job_id = plan.job_id();
-    options.header.lineage = plan.lineage();
-    options.header.plan_epoch = plan.epoch();
-    // Shards without blocks write no file and are not counted.
-    options.header.num_shards = 0;
-    for (int other = 0; other < cut.num_shards(); ++other) {
-      if (other == shard->shard) {
-        options.header.shard = options.header.num_shards;
-      }
-      options.header.num_shards += cut.blocks(other).empty() ? 0 : 1;
-    }
-    options.header.parameters = cut.parameters();
-    options.header.state_names = Optimizer(shard->optimizer).state_names();
+    options.series = SeriesOf(plan, cut, shard->shard,
+                              Optimizer(shard->optimizer).state_names());
     options.num_blocks = blocks;
     options.on_written =
-        [this, names = options.header.state_names,
+        [this, names = options.series.state_names,
          epoch = plan.epoch()](const Checkpointer::Written& written) {
           Report(written, names, epoch);
         };

@@ -48,14 +48,14 @@ absl::StatusOr<v1::CheckpointFile> CheckpointModel::WriteShard(
     }
   }
   return WriteShardFile(folder,
-                        {.job_id = job_id,
-                         .lineage = lineage,
-                         .plan_epoch = plan_epoch,
-                         .step = step,
-                         .shard = shard,
-                         .num_shards = num_shards,
-                         .parameters = parameters,
-                         .state_names = state_names},
+                        {{.job_id = job_id,
+                          .lineage = lineage,
+                          .plan_epoch = plan_epoch,
+                          .shard = shard,
+                          .num_shards = num_shards,
+                          .parameters = parameters,
+                          .state_names = state_names},
+                         step},
                         images);
 }
 

@@ -42,15 +42,15 @@ void AllReduceSynchronizer::StartCheckpointer() {
   if (wanted.every_steps == 0 || (rank != 0 && !cut())) return;
   Checkpointer::Options made;
   made.directory = wanted.directory;
-  made.header.job_id = wanted.job_id;
-  made.header.lineage = wanted.lineage;
-  made.header.plan_epoch = wanted.plan_epoch;
+  made.series.job_id = wanted.job_id;
+  made.series.lineage = wanted.lineage;
+  made.series.plan_epoch = wanted.plan_epoch;
   // The rank in the job, or in replica 0 if only that replica writes.
-  made.header.shard = options_.part.mesh.RankOf(options_.part.place);
-  made.header.num_shards =
+  made.series.shard = options_.part.mesh.RankOf(options_.part.place);
+  made.series.num_shards =
       cut() ? options_.part.mesh.size() : options_.part.mesh.model_size();
-  made.header.parameters = options_.part.planned;
-  made.header.state_names = optimizer_->state_names();
+  made.series.parameters = options_.part.planned;
+  made.series.state_names = optimizer_->state_names();
   // A rank without any block to write writes an empty file.
   made.num_blocks = std::max<size_t>(
       1, absl::c_count_if(optimizer_->ranges(), [this](const auto& range) {

@@ -1,6 +1,7 @@
 #include "tests/simulation/job/disk.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -9,24 +10,17 @@
 namespace tributary::simulation {
 namespace {
 
-void CopyIn(const Block& block, const std::vector<float>& values,
-            Tensors* tensors) {
+void CopyIn(const Block& block, const SharedBuffer& values, Tensors* tensors) {
   for (const Slice& slice : block.slices) {
-    std::copy_n(values.begin() + slice.offset, slice.size(),
+    std::copy_n(values.data() + slice.offset, slice.size(),
                 (*tensors)[slice.parameter].begin() + slice.begin);
   }
 }
 
-uint32_t ChecksumOf(const ShardImage& image) {
-  uint32_t crc = 0;
-  for (const BlockCopy& block : image.blocks) {
-    const size_t bytes = block.weights.size() * sizeof(float);
-    crc = ExtendCrc32c(crc, block.weights.data(), bytes);
-    for (const std::vector<float>& state : block.state) {
-      crc = ExtendCrc32c(crc, state.data(), bytes);
-    }
-  }
-  return crc;
+SharedBuffer CopyOf(const SharedBuffer& values, int64_t size) {
+  SharedBuffer copy(size);
+  std::copy_n(values.data(), size, copy.data());
+  return copy;
 }
 
 }  // namespace
@@ -35,18 +29,34 @@ std::string Disk::FolderName(int64_t step) {
   return absl::StrFormat("step-%012d", step);
 }
 
-absl::StatusOr<v1::CheckpointFile> Disk::WriteShard(const ShardImage& image) {
-  if (full_) return absl::ResourceExhaustedError("the disk is full");
-  v1::CheckpointFile file;
-  file.set_name(absl::StrCat("shard-", image.shard, "-of-", image.num_shards,
-                             "-", image.job_id, "-e", image.plan_epoch));
-  for (const BlockCopy& block : image.blocks) {
-    const size_t bytes = block.weights.size() * sizeof(float);
-    file.set_bytes(file.bytes() + bytes * (1 + block.state.size()));
+uint32_t Disk::ChecksumOf(const File& file) {
+  uint32_t crc = 0;
+  for (const BlockSnapshot& block : file.blocks) {
+    const auto bytes = static_cast<size_t>(block.block.bytes());
+    crc = ExtendCrc32c(crc, block.weights.data(), bytes);
+    for (const SharedBuffer& state : block.state) {
+      crc = ExtendCrc32c(crc, state.data(), bytes);
+    }
   }
-  file.set_crc32c(ChecksumOf(image));
-  folders_[FolderName(image.step)].files[file.name()] = image;
-  return file;
+  return crc;
+}
+
+absl::StatusOr<v1::CheckpointFile> Disk::WriteShard(
+    const ShardFileSeries& series, const ShardSnapshot& snapshot) {
+  if (full_) return absl::ResourceExhaustedError("the disk is full");
+  File file{{series, snapshot.step}, snapshot.blocks};
+  v1::CheckpointFile written;
+  written.set_name(ShardFileName(series.shard, series.num_shards, series.job_id,
+                                 series.plan_epoch));
+  for (BlockSnapshot& block : file.blocks) {
+    block.weights = CopyOf(block.weights, block.block.size);
+    const auto bytes = static_cast<size_t>(block.block.bytes());
+    written.set_bytes(written.bytes() + bytes * (1 + block.state.size()));
+  }
+  written.set_crc32c(ChecksumOf(file));
+  folders_[FolderName(snapshot.step)].files.insert_or_assign(written.name(),
+                                                             std::move(file));
+  return written;
 }
 
 absl::Status Disk::WriteManifest(const v1::CheckpointManifest& manifest) {
@@ -79,8 +89,8 @@ absl::Status Disk::Check(const std::string& name, const Folder& folder) {
       return absl::NotFoundError(
           absl::StrCat(name, "/", file.name(), " is not there"));
     }
-    if (image->second.step != folder.manifest->step() ||
-        image->second.plan_epoch != folder.manifest->plan_epoch()) {
+    if (image->second.header.step != folder.manifest->step() ||
+        image->second.header.plan_epoch != folder.manifest->plan_epoch()) {
       return absl::DataLossError(
           absl::StrCat(name, "/", file.name(), " is of another step or plan"));
     }
@@ -107,7 +117,7 @@ bool Disk::DamageNewest() {
   for (auto it = folders_.rbegin(); it != folders_.rend(); ++it) {
     if (!it->second.manifest) continue;
     const std::string& file = it->second.manifest->files(0).name();
-    float& value = it->second.files.at(file).blocks[0].weights[0];
+    float& value = *it->second.files.at(file).blocks[0].weights.data();
     value = value == 0 ? 1 : -value;
     damaged_ = true;
     return true;
@@ -132,7 +142,8 @@ absl::StatusOr<WholeState> Disk::Read(const std::string& folder,
   }
   whole.state.assign(num_states, whole.weights);
   for (const v1::CheckpointFile& file : found->second.manifest->files()) {
-    for (const BlockCopy& block : found->second.files.at(file.name()).blocks) {
+    for (const BlockSnapshot& block :
+         found->second.files.at(file.name()).blocks) {
       CopyIn(block.block, block.weights, &whole.weights);
       for (size_t i = 0; i < num_states; ++i) {
         CopyIn(block.block, block.state[i], &whole.state[i]);

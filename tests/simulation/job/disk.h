@@ -8,28 +8,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/plan/partition_plan.h"
+#include "common/checkpoint/snapshot_collector.h"
 #include "tests/simulation/job/model.h"
 #include "tributary/v1/checkpoint.pb.h"
 
 namespace tributary::simulation {
-
-// One block of one server after a step.
-struct BlockCopy {
-  Block block;
-  std::vector<float> weights;
-  std::vector<std::vector<float>> state;
-};
-
-// The file that a server writes for a checkpoint.
-struct ShardImage {
-  uint64_t job_id = 0;
-  uint64_t plan_epoch = 0;
-  int64_t step = 0;
-  int shard = 0;
-  int num_shards = 0;
-  std::vector<BlockCopy> blocks;
-};
 
 // A whole checkpoint, assembled.
 struct WholeState {
@@ -46,7 +29,8 @@ class Disk {
   static std::string FolderName(int64_t step);
 
   // ResourceExhausted while the disk is full.
-  absl::StatusOr<v1::CheckpointFile> WriteShard(const ShardImage& image);
+  absl::StatusOr<v1::CheckpointFile> WriteShard(const ShardFileSeries& series,
+                                                const ShardSnapshot& snapshot);
   absl::Status WriteManifest(const v1::CheckpointManifest& manifest);
   void Prune(int keep);
   void RemoveIncomplete(const std::string& folder) {
@@ -81,10 +65,15 @@ class Disk {
   bool full() const { return full_; }
 
  private:
+  struct File {
+    ShardFileHeader header;
+    std::vector<BlockSnapshot> blocks;
+  };
   struct Folder {
-    std::map<std::string, ShardImage> files;
+    std::map<std::string, File> files;
     std::optional<v1::CheckpointManifest> manifest;
   };
+  static uint32_t ChecksumOf(const File& file);
   // Checks that its files exist, belong to its step and plan and match their
   // checksums.
   static absl::Status Check(const std::string& name, const Folder& folder);

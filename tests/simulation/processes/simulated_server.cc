@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/member/report_checkpoint.h"
 #include "server/sync/sync_policy.h"
 #include "tests/simulation/processes/serving.h"
 #include "tests/simulation/world/micros.h"
@@ -40,14 +41,10 @@ v1::RegisterRequest Registration(const SimulatedServer::Options& options,
 
 }  // namespace
 
-// As Checkpointer.
+// A Checkpointer whose thread is the world's events.
 struct SimulatedServer::FileWriter {
-  uint64_t plan_epoch = 0;
-  size_t num_blocks = 0;
-  ShardImage empty;
-  std::map<int64_t, ShardImage> open;  // some blocks missing
-  std::optional<ShardImage> waiting;
-  std::vector<int64_t> given_up;  // dropped while one waited
+  ShardFileSeries series;
+  SnapshotCollector collector;
   bool writing = false;
   bool closing = false;
   std::function<void()> on_closed;
@@ -159,7 +156,7 @@ void SimulatedServer::Prepare(const v1::Plan& plan) {
             std::string(whole.status().message())));
       }
       waits_for_plan_ = false;
-      Report(plan.epoch(), plan.start_step(), whole.status());
+      Report(UnreadableReport(whole.status(), plan));
       return OnNews();
     }
     context_->oracle.Checkpoint(*whole);
@@ -194,16 +191,15 @@ ParameterShard::Options SimulatedServer::ShardOptions(
   };
   const size_t blocks = serving->cut.blocks(serving->shard).size();
   if (scenario.checkpoint_every > 0 && blocks > 0) {
-    writer_ = std::make_shared<FileWriter>();
-    writer_->plan_epoch = serving->plan.epoch();
-    writer_->num_blocks = blocks;
-    writer_->empty.job_id = serving->plan.job_id();
-    writer_->empty.plan_epoch = serving->plan.epoch();
-    writer_->empty.shard = serving->shard;
-    writer_->empty.num_shards = serving->plan.servers_size();
+    writer_ = std::make_shared<FileWriter>(
+        FileWriter{SeriesOf(serving->plan, serving->cut, serving->shard,
+                            Optimizer(scenario.optimizer).state_names()),
+                   SnapshotCollector(blocks)});
     options.checkpoint_every_steps = scenario.checkpoint_every;
     options.on_checkpoint = [this, keep = writer_](const BlockCut& cut) {
-      TakeCut(keep.get(), cut);
+      context_->oracle.Cut(cut);
+      if (keep->closing) return;
+      keep->collector.Add(cut.steps, BlockSnapshot(cut), /*pause_micros=*/0);
       WriteNext(keep);
     };
   }
@@ -267,66 +263,32 @@ void SimulatedServer::Retire(ServingPtr serving) {
 
 // ---- checkpoints
 
-void SimulatedServer::TakeCut(FileWriter* writer, const BlockCut& cut) {
-  context_->oracle.Cut(cut);
-  if (writer->closing) return;
-  ShardImage& image =
-      writer->open.try_emplace(cut.steps, writer->empty).first->second;
-  image.step = cut.steps;
-  BlockCopy& copy = image.blocks.emplace_back();
-  copy.block = *cut.block;
-  const int64_t n = cut.block->size;
-  copy.weights.assign(cut.weights.data(), cut.weights.data() + n);
-  for (const float* state : cut.state) {
-    copy.state.emplace_back(state, state + n);
-  }
-  if (image.blocks.size() < writer->num_blocks) return;
-  if (writer->waiting) {
-    writer->given_up.push_back(cut.steps);
-  } else {
-    writer->waiting = std::move(image);
-  }
-  writer->open.erase(cut.steps);
-}
-
 void SimulatedServer::WriteNext(const std::shared_ptr<FileWriter>& writer) {
-  if (writer->writing || !writer->waiting || writer->closing) return;
+  if (writer->writing || writer->closing || !writer->collector.due()) return;
   writer->writing = true;
-  const ShardImage image = *std::exchange(writer->waiting, std::nullopt);
   // A crash before this leaves no file.
   After(context_->world.random().Scale(kMilli, 100 * kMilli),
-        World::Kind::kIdle,
-        [this, writer, image,
-         given_up = std::exchange(writer->given_up, {})]() mutable {
+        World::Kind::kIdle, [this, writer, work = writer->collector.Take()] {
           writer->writing = false;
-          Report(writer->plan_epoch, image.step,
-                 context_->disk.WriteShard(image));
-          for (int64_t step : std::exchange(given_up, {})) {
-            Report(writer->plan_epoch, step,
-                   absl::ResourceExhaustedError("given up"));
+          const ShardSnapshot& snapshot = work.snapshot;
+          Report(*writer,
+                 {.step = snapshot.step,
+                  .file = context_->disk.WriteShard(writer->series, snapshot)});
+          for (const WrittenSnapshot& failed : work.failed) {
+            Report(*writer, failed);
           }
-          if (writer->closing) {
-            if (writer->on_closed) writer->on_closed();
-          } else {
-            WriteNext(writer);
-          }
+          if (!writer->closing) return WriteNext(writer);
+          if (writer->on_closed) writer->on_closed();
         });
 }
 
-void SimulatedServer::Report(uint64_t plan_epoch, int64_t step,
-                             const absl::StatusOr<v1::CheckpointFile>& file) {
-  v1::CheckpointReport report;
-  report.set_step(step);
-  report.set_plan_epoch(plan_epoch);
-  if (file.ok()) {
-    *report.mutable_file() = *file;
-    const Optimizer optimizer(context_->scenario.optimizer);
-    for (const std::string& name : optimizer.state_names()) {
-      report.add_state_names(name);
-    }
-  } else {
-    report.set_error(std::string(file.status().message()));
-  }
+void SimulatedServer::Report(const FileWriter& writer,
+                             const WrittenSnapshot& written) {
+  Report(
+      ReportOf(written, writer.series.state_names, writer.series.plan_epoch));
+}
+
+void SimulatedServer::Report(const v1::CheckpointReport& report) {
   member_.state().ReportCheckpoint(report);
   member_.Nudge();
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/checkpoint/snapshot_collector.h"
 #include "server/store/parameter_shard.h"
 #include "tests/simulation/job/context.h"
 #include "tests/simulation/processes/member_agent.h"
@@ -109,10 +110,9 @@ class SimulatedServer final : public Process {
   void Fetch(const ServingPtr& serving, int64_t step, StatisticsKind kind,
              int from);
 
-  void TakeCut(FileWriter* writer, const BlockCut& cut);
   void WriteNext(const std::shared_ptr<FileWriter>& writer);
-  void Report(uint64_t plan_epoch, int64_t step,
-              const absl::StatusOr<v1::CheckpointFile>& file);
+  void Report(const FileWriter& writer, const WrittenSnapshot& written);
+  void Report(const v1::CheckpointReport& report);
 
   Context* const context_;
   const Options options_;

@@ -130,12 +130,12 @@ TEST_F(CheckpointReaderTest, AFileOfAnotherStepOrJobIsFound) {
 TEST_F(CheckpointReaderTest, AFileOfAnotherSizeIsFound) {
   TRIBUTARY_EXPECT_OK(model_.Write(folder(), 20, 2));
   const auto other = WriteShardFile(checkpoint_,
-                                    {.job_id = model_.job_id,
-                                     .step = 20,
-                                     .shard = 1,
-                                     .num_shards = 2,
-                                     .parameters = model_.parameters,
-                                     .state_names = model_.state_names},
+                                    {{.job_id = model_.job_id,
+                                      .shard = 1,
+                                      .num_shards = 2,
+                                      .parameters = model_.parameters,
+                                      .state_names = model_.state_names},
+                                     /*step=*/20},
                                     /*blocks=*/{});
   ASSERT_TRUE(other.ok()) << other.status();
   EXPECT_THAT(CheckpointReader::Open(checkpoint_),
@@ -178,7 +178,8 @@ class TilingTest : public CheckpointReaderTest {
     v1::CheckpointManifest manifest = model.Manifest(20);
     *manifest.add_files() =
         WriteShardFile(OpenCheckpointFolder(folder(), 20).value(),
-                       {.job_id = 7, .step = 20, .parameters = specs}, blocks)
+                       {{.job_id = 7, .parameters = specs}, /*step=*/20},
+                       blocks)
             .value();
     TRIBUTARY_EXPECT_OK(WriteManifest(folder(), manifest));
     return CheckpointReader::Open(checkpoint_).status();

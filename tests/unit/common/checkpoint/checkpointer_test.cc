@@ -38,8 +38,8 @@ class CheckpointerTest : public TemporaryFolderTest {
   void Start(const std::string& directory) {
     Checkpointer::Options options;
     options.directory = directory;
-    options.header.parameters = {{"a", {4}}, {"b", {2}}};
-    options.header.state_names = {"momentum"};
+    options.series.parameters = {{"a", {4}}, {"b", {2}}};
+    options.series.state_names = {"momentum"};
     options.num_blocks = 2;
     options.finish_timeout = finish_timeout_;
     options.write = write_;

@@ -196,12 +196,12 @@ class RecutTest : public PlannedCheckpointTest {
                           .num_elements = block.size});
       }
       const auto file = WriteShardFile(*written,
-                                       {.job_id = model_.job_id,
-                                        .step = 20,
-                                        .shard = shard,
-                                        .num_shards = num_shards,
-                                        .parameters = specs,
-                                        .state_names = model_.state_names},
+                                       {{.job_id = model_.job_id,
+                                         .shard = shard,
+                                         .num_shards = num_shards,
+                                         .parameters = specs,
+                                         .state_names = model_.state_names},
+                                        /*step=*/20},
                                        images);
       ASSERT_TRUE(file.ok()) << file.status();
       *manifest.add_files() = *file;

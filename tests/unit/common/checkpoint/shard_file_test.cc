@@ -70,12 +70,12 @@ class ShardFileFolderTest : public testing::TemporaryFolderTest {
   const std::vector<float> weights_ = {1, 2, 3, 4, 5};
   const std::vector<float> state_ = {-1, -2, -3, -4, -5};
   const std::vector<Slice> slices_ = {{1, 2, 4, 0}, {0, 0, 3, 2}};
-  const ShardFileHeader header_ = {.job_id = 9,
-                                   .step = 20,
-                                   .shard = 1,
-                                   .num_shards = 2,
-                                   .parameters = {{"a", {3}}, {"b", {2, 2}}},
-                                   .state_names = {"momentum_buffer"}};
+  const ShardFileHeader header_ = {{.job_id = 9,
+                                    .shard = 1,
+                                    .num_shards = 2,
+                                    .parameters = {{"a", {3}}, {"b", {2, 2}}},
+                                    .state_names = {"momentum_buffer"}},
+                                   /*step=*/20};
   const BlockImage block_ = {.slices = slices_,
                              .weights = weights_.data(),
                              .state = {state_.data()},

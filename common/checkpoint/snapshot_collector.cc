@@ -1,0 +1,62 @@
+#include "common/checkpoint/snapshot_collector.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace tributary {
+
+BlockSnapshot::BlockSnapshot(const BlockCut& cut)
+    : block(*cut.block), weights(cut.weights) {
+  for (const float* from : cut.state) {
+    state.emplace_back(block.size);
+    std::copy_n(from, block.size, state.back().data());
+  }
+}
+
+std::vector<BlockImage> ShardSnapshot::Images() const {
+  std::vector<BlockImage> images;
+  for (const BlockSnapshot& block : blocks) {
+    BlockImage& image = images.emplace_back();
+    image.slices = block.block.slices;
+    image.weights = block.weights.data();
+    image.num_elements = block.block.size;
+    for (const SharedBuffer& state : block.state) {
+      image.state.push_back(state.data());
+    }
+  }
+  return images;
+}
+
+void SnapshotCollector::Add(int64_t step, BlockSnapshot block,
+                            int64_t pause_micros) {
+  ShardSnapshot& open = open_[step];
+  open.step = step;
+  open.blocks.push_back(std::move(block));
+  open.pause_micros += pause_micros;
+  if (open.blocks.size() < num_blocks_) return;
+  if (waiting_) {
+    given_up_.push_back(
+        {.step = step,
+         .file = absl::ResourceExhaustedError(absl::StrCat(
+             "the checkpoint of step ", step, " is given up: that of step ",
+             waiting_->step, " still waits to be written")),
+         .pause_seconds = 1e-6 * static_cast<double>(open.pause_micros)});
+  } else {
+    std::sort(open.blocks.begin(), open.blocks.end(),
+              [](const BlockSnapshot& a, const BlockSnapshot& b) {
+                return a.block.index < b.block.index;
+              });
+    waiting_ = std::move(open);
+  }
+  open_.erase(step);
+}
+
+SnapshotCollector::Work SnapshotCollector::Take() {
+  Work work{*std::exchange(waiting_, std::nullopt),
+            std::exchange(given_up_, {})};
+  return work;
+}
+
+}  // namespace tributary

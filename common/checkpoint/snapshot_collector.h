@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/checkpoint/block_cut.h"
+#include "common/checkpoint/shard_file.h"
+
+namespace tributary {
+
+// A copy of one block after a step. The weights are shared with the block,
+// which writes its next version elsewhere.
+struct BlockSnapshot {
+  explicit BlockSnapshot(const BlockCut& cut);
+
+  Block block;
+  SharedBuffer weights;
+  std::vector<SharedBuffer> state;  // in the order of the state names
+};
+
+// The snapshots of all blocks of a shard after the same step.
+struct ShardSnapshot {
+  int64_t step = 0;
+  std::vector<BlockSnapshot> blocks;  // in the shard's order
+  int64_t pause_micros = 0;           // time to copy, summed over blocks
+
+  // For WriteShardFile; refers to this snapshot.
+  std::vector<BlockImage> Images() const;
+};
+
+// The result for one step's file of a checkpoint.
+struct WrittenSnapshot {
+  int64_t step = 0;
+  absl::StatusOr<v1::CheckpointFile> file;
+  double pause_seconds = 0;  // time to copy, summed over blocks
+  double write_seconds = 0;
+};
+
+// Collects the snapshots of a shard's blocks and decides which steps are
+// written. A step is complete when all blocks have come. One complete step
+// waits until the writer takes it; a step that completes meanwhile is given up,
+// because a disk that is too slow must not fill the memory. A plain object: its
+// owner locks.
+class SnapshotCollector {
+ public:
+  explicit SnapshotCollector(size_t num_blocks) : num_blocks_(num_blocks) {}
+
+  // Blocks come in any order, each once per step. `pause_micros`: the time that
+  // it took to copy the block.
+  void Add(int64_t step, BlockSnapshot block, int64_t pause_micros);
+
+  // Whether a step waits to be written.
+  bool due() const { return waiting_.has_value(); }
+  struct Work {
+    ShardSnapshot snapshot;               // write it
+    std::vector<WrittenSnapshot> failed;  // later steps: report them after it
+  };
+  // Requires due().
+  Work Take();
+
+ private:
+  const size_t num_blocks_;                // of the shard; at least 1
+  std::map<int64_t, ShardSnapshot> open_;  // [step], some blocks missing
+  std::optional<ShardSnapshot> waiting_;
+  std::vector<WrittenSnapshot> given_up_;  // completed while one waited
+};
+
+}  // namespace tributary

@@ -1,0 +1,92 @@
+#include "common/checkpoint/snapshot_collector.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "tests/testing/status_matchers.h"
+
+namespace tributary {
+namespace {
+
+using testing::StatusIs;
+
+// Two blocks of one and two elements, one state.
+class SnapshotCollectorTest : public ::testing::Test {
+ protected:
+  SnapshotCollectorTest() {
+    for (int i = 0; i < 2; ++i) {
+      blocks_[i].index = i;
+      blocks_[i].size = i + 1;
+      blocks_[i].slices.push_back(
+          {.parameter = i, .begin = 0, .end = blocks_[i].size});
+    }
+  }
+
+  void Add(int64_t step, int block, float value) {
+    const int64_t size = blocks_[block].size;
+    SharedBuffer weights(size);
+    std::vector<float> state(size, -value);
+    std::fill_n(weights.data(), size, value);
+    collector_.Add(
+        step, BlockSnapshot({step, &blocks_[block], weights, {state.data()}}),
+        /*pause_micros=*/10);
+    state.assign(size, 99);  // as training does after the cut
+  }
+  void AddAll(int64_t step) {
+    Add(step, 0, 1);
+    Add(step, 1, 2);
+  }
+
+  Block blocks_[2];
+  SnapshotCollector collector_{2};
+};
+
+TEST_F(SnapshotCollectorTest, AStepIsDueOnceEveryBlockHasCome) {
+  Add(20, 1, 5);
+  EXPECT_FALSE(collector_.due());
+  Add(30, 0, 7);  // a block of the next step comes before
+  EXPECT_FALSE(collector_.due());
+  Add(20, 0, 3);
+  ASSERT_TRUE(collector_.due());
+  const SnapshotCollector::Work work = collector_.Take();
+  EXPECT_FALSE(collector_.due());
+  EXPECT_EQ(work.snapshot.step, 20);
+  EXPECT_EQ(work.snapshot.pause_micros, 20);
+  EXPECT_TRUE(work.failed.empty());
+  const std::vector<BlockImage> images = work.snapshot.Images();
+  ASSERT_EQ(images.size(), 2u);
+  EXPECT_EQ(images[0].num_elements, 1) << "in the shard's order";
+  EXPECT_EQ(images[0].weights[0], 3);
+  EXPECT_EQ(images[1].weights[1], 5);
+  EXPECT_EQ(images[1].state[0][1], -5) << "the state is a copy";
+}
+
+TEST_F(SnapshotCollectorTest, AStepThatFindsAnotherWaitingIsGivenUp) {
+  AddAll(10);
+  AddAll(20);
+  AddAll(30);
+  const SnapshotCollector::Work work = collector_.Take();
+  EXPECT_EQ(work.snapshot.step, 10);
+  ASSERT_EQ(work.failed.size(), 2u);
+  EXPECT_EQ(work.failed[0].step, 20);
+  EXPECT_EQ(work.failed[1].step, 30);
+  EXPECT_DOUBLE_EQ(work.failed[1].pause_seconds, 20e-6);
+  EXPECT_THAT(work.failed[1].file.status(),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       "that of step 10 still waits"));
+}
+
+TEST_F(SnapshotCollectorTest, AStepMayWaitWhileTheOneBeforeIsWritten) {
+  AddAll(10);
+  collector_.Take();  // is being written
+  AddAll(20);
+  ASSERT_TRUE(collector_.due());
+  const SnapshotCollector::Work work = collector_.Take();
+  EXPECT_EQ(work.snapshot.step, 20);
+  EXPECT_TRUE(work.failed.empty());
+}
+
+}  // namespace
+}  // namespace tributary
