@@ -169,8 +169,8 @@ StrategyShape ShapeOfJob(const v1::JobSpec& job) {
     take_buckets(strategy.data_parallel());
   } else {
     shape.bucket_bytes = strategy.parameter_server().bucket_bytes();
-    shape.exchange_every = static_cast<int>(
-        std::min<int64_t>(StepsAnUpdate(job), std::numeric_limits<int>::max()));
+    shape.exchange_every = static_cast<int>(std::min<int64_t>(
+        StepCountOf(job).steps_an_update, std::numeric_limits<int>::max()));
   }
   return shape;
 }

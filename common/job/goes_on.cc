@@ -54,7 +54,7 @@ absl::Status CheckGoesOn(const v1::JobSpec& job, const GoesOnFrom& from) {
                      "step ",
                      step, ": take an earlier checkpoint, or more steps"));
   }
-  const int64_t period = StepsAnUpdate(job);
+  const int64_t period = StepCountOf(job).steps_an_update;
   if (step % period != 0) {
     return absl::FailedPreconditionError(absl::StrCat(
         "strategy.parameter_server.sync.local_sgd: goes on after a multiple of "

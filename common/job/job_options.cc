@@ -150,18 +150,14 @@ OptimizerOptions ServerOptimizerOptionsOf(const v1::JobSpec& job) {
           .takes_running_averages = true};
 }
 
-int64_t StepsAnUpdate(const v1::JobSpec& job) {
+StepCount StepCountOf(const v1::JobSpec& job) {
   const v1::SyncSpec& sync = job.strategy().parameter_server().sync();
-  return sync.has_local_sgd() ? sync.local_sgd().period() : 1;
-}
-
-int64_t VersionAfter(const v1::JobSpec& job, int64_t steps) {
-  const v1::SyncSpec& sync = job.strategy().parameter_server().sync();
+  StepCount count;
+  if (sync.has_local_sgd()) count.steps_an_update = sync.local_sgd().period();
   if (sync.has_ssp() || sync.has_async()) {
-    return steps * job.cluster().workers();
+    count.updates_a_step = job.cluster().workers();
   }
-  const int64_t period = StepsAnUpdate(job);
-  return (steps + period - 1) / period;
+  return count;
 }
 
 }  // namespace tributary

@@ -5,6 +5,7 @@
 
 #include "common/base/device_mesh.h"
 #include "common/base/optimizer_options.h"
+#include "common/base/step_count.h"
 #include "tributary/v1/job.pb.h"
 
 namespace tributary {
@@ -38,12 +39,7 @@ double StepTimeoutSeconds(const v1::JobSpec& job);
 // otherwise the job's.
 OptimizerOptions ServerOptimizerOptionsOf(const v1::JobSpec& job);
 
-// Optimizer steps of the workers per update of the servers: the period with
-// local_sgd, otherwise 1.
-int64_t StepsAnUpdate(const v1::JobSpec& job);
-
-// The version of the servers' weights once every worker has finished `steps`
-// steps.
-int64_t VersionAfter(const v1::JobSpec& job, int64_t steps);
+// How the workers' steps count in the versions of the servers' weights.
+StepCount StepCountOf(const v1::JobSpec& job);
 
 }  // namespace tributary

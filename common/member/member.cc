@@ -162,17 +162,10 @@ void Member::StartAt(uint64_t plan_epoch, int64_t step, int64_t begun) {
 absl::Status Member::WaitForPlanAfter(uint64_t epoch, absl::Duration timeout) {
   absl::MutexLock lock(&mu_);
   const auto changed = [this, epoch]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return state_.newest_plan() > epoch || !state_.end().ok() ||
-           state_.phase() == v1::JOB_PHASE_DONE;
+    return !absl::IsDeadlineExceeded(state_.NewsAfter(epoch));
   };
   AwaitFor(&mu_, absl::Condition(&changed), timeout);
-  if (!state_.end().ok()) return state_.end();
-  if (state_.phase() == v1::JOB_PHASE_DONE) {
-    return absl::CancelledError("the job is done");
-  }
-  if (state_.newest_plan() > epoch) return absl::OkStatus();
-  return absl::DeadlineExceededError(
-      absl::StrCat("plan epoch ", epoch, " is still in force"));
+  return state_.NewsAfter(epoch);
 }
 
 absl::Status Member::BeginStep(int64_t step) {

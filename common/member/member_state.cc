@@ -211,4 +211,14 @@ void MemberState::StartAt(uint64_t plan_epoch, int64_t step, int64_t begun) {
   wants_weights_ = false;
 }
 
+absl::Status MemberState::NewsAfter(uint64_t epoch) const {
+  if (!end_.ok()) return end_;
+  if (phase_ == v1::JOB_PHASE_DONE) {
+    return absl::CancelledError("the job is done");
+  }
+  if (newest_plan_ > epoch) return absl::OkStatus();
+  return absl::DeadlineExceededError(
+      absl::StrCat("plan epoch ", epoch, " is still in force"));
+}
+
 }  // namespace tributary

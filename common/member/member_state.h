@@ -122,6 +122,9 @@ class MemberState {
   // the reason. Unavailable: the coordinator is lost. FailedPrecondition: the
   // coordinator has given the place to another process.
   const absl::Status& end() const { return end_; }
+  // OK: there is a newer plan than `epoch`. Cancelled: the job is done.
+  // DeadlineExceeded: the plan is still in force. Otherwise end().
+  absl::Status NewsAfter(uint64_t epoch) const;
 
  private:
   // Drops the reports in the request that the coordinator has taken.

@@ -312,7 +312,8 @@ void Coordinator::SaveWeights(const v1::Plan& plan, int64_t step,
   };
   absl::StatusOr<FinalWeights> weights =
       UsesServers(options_.job)
-          ? ReadFinalWeights(plan, VersionAfter(options_.job, step), read)
+          ? ReadFinalWeights(plan, StepCountOf(options_.job).VersionAfter(step),
+                             read)
           : control_.TakePutWeights(step);
   if (absl::IsFailedPrecondition(weights.status()) &&
       !UsesServers(options_.job) &&

@@ -1,16 +1,15 @@
-// The handlers of ParameterServer: decode, validate, hand on.
+#include "server/service/parameter_handlers.h"
+
 #include <algorithm>
 #include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/failpoint.h"
+#include "common/wire/channel.h"
 #include "common/wire/header_checksum.h"
 #include "common/wire/tensor_frame.h"
-#include "server/service/block_address.h"
-#include "server/service/parameter_server.h"
 #include "server/service/server_metrics.h"
-#include "server/store/rejection.h"
 
 namespace tributary {
 namespace {
@@ -35,28 +34,67 @@ absl::Status Decode(RawCall* call, Request* request, Payload* payload) {
   return absl::OkStatus();
 }
 
+// Limits of the plan's memory that may be held by answers that peers do not
+// read. A worker that reads its answers has one answer per block in transit, or
+// two when it repeats a call meanwhile. Together the workers hold at most one
+// version each, besides the two that a block keeps.
+UnreadAnswers::Limits LimitsFor(const ServedPlan& served) {
+  const uint64_t shard_bytes =
+      sizeof(float) *
+      static_cast<uint64_t>(served.partition().shard_elements(served.shard()));
+  const auto workers = static_cast<uint64_t>(served.plan().num_workers());
+  return {.peer_bytes = 2 * shard_bytes + kMaxMessageBytes,
+          .bytes = (workers + 2) * shard_bytes + kMaxMessageBytes};
+}
+
+// The part of a request that names the plan.
+const v1::StatisticsRequest& AddressOf(const v1::StatisticsRequest& request) {
+  return request;
+}
+template <typename Request>
+const v1::BlockAddress& AddressOf(const Request& request) {
+  return request.address();
+}
+
 }  // namespace
 
-int64_t ParameterServer::Deadline(uint32_t wait_ms) const {
-  return options_.clock->NowMicros() +
-         kMicrosPerMilli * std::min(wait_ms, kMaxWaitMs);
+std::shared_ptr<ServedPlan> ParameterHandlers::Serve(
+    std::shared_ptr<ServedPlan> served) {
+  if (served) unread_->SetLimits(LimitsFor(*served));
+  absl::MutexLock lock(&mu_);
+  return std::exchange(served_, std::move(served));
 }
 
-absl::Status ParameterServer::CheckAddress(const Serving* serving,
-                                           const v1::BlockAddress& address) {
-  if (serving == nullptr) return CheckBlockAddress(nullptr, 0, 0, address);
-  return CheckBlockAddress(&serving->plan, serving->shard,
-                           serving->partition.blocks(serving->shard).size(),
-                           address);
+std::shared_ptr<ServedPlan> ParameterHandlers::served() const {
+  absl::MutexLock lock(&mu_);
+  return served_;
 }
 
-void ParameterServer::Fail(RawCall* call, const absl::Status& status) {
+int64_t ParameterHandlers::Deadline(uint32_t wait_ms) const {
+  return clock_->NowMicros() + kMicrosPerMilli * std::min(wait_ms, kMaxWaitMs);
+}
+
+void ParameterHandlers::Fail(RawCall* call, const absl::Status& status) {
   rejections_.Count(status);
   call->Fail(status);
 }
 
+template <typename Request>
+std::shared_ptr<ServedPlan> ParameterHandlers::Accept(RawCall* call,
+                                                      Request* request,
+                                                      Payload* payload) {
+  absl::Status status = Decode(call, request, payload);
+  std::shared_ptr<ServedPlan> served = this->served();
+  if (status.ok()) {
+    status = ServedPlan::CheckAddress(served.get(), AddressOf(*request));
+  }
+  if (status.ok()) return served;
+  Fail(call, status);
+  return nullptr;
+}
+
 template <typename Response>
-WeightsDone ParameterServer::AnswerWeights(RawCall* call) {
+WeightsDone ParameterHandlers::AnswerWeights(RawCall* call) {
   return [this, call](absl::StatusOr<WeightsSnapshot> weights) {
     if (!weights.ok()) return Fail(call, weights.status());
     const std::string peer = call->peer();
@@ -81,13 +119,11 @@ WeightsDone ParameterServer::AnswerWeights(RawCall* call) {
   };
 }
 
-void ParameterServer::HandlePushPull(RawCall* call) {
+void ParameterHandlers::PushPull(RawCall* call) {
   v1::PushPullRequest request;
   Payload payload;
-  absl::Status status = Decode(call, &request, &payload);
-  const std::shared_ptr<Serving> serving = this->serving();
-  if (status.ok()) status = CheckAddress(serving.get(), request.address());
-  if (!status.ok()) return Fail(call, status);
+  const auto served = Accept(call, &request, &payload);
+  if (!served) return;
   bytes_received_ += payload.size();
   Contribution contribution;
   contribution.rank = request.rank();
@@ -98,19 +134,17 @@ void ParameterServer::HandlePushPull(RawCall* call) {
   contribution.base_version = request.base_version();
   contribution.payload = std::move(payload);
   TRIBUTARY_FAILPOINT("server-received");
-  serving->store->PushPull(static_cast<int>(request.address().block()),
+  served->store().PushPull(static_cast<int>(request.address().block()),
                            std::move(contribution), Deadline(request.wait_ms()),
                            AnswerWeights<v1::PushPullResponse>(call));
 }
 
-void ParameterServer::HandlePull(RawCall* call) {
+void ParameterHandlers::Pull(RawCall* call) {
   v1::PullRequest request;
   Payload none;
-  absl::Status status = Decode(call, &request, &none);
-  const std::shared_ptr<Serving> serving = this->serving();
-  if (status.ok()) status = CheckAddress(serving.get(), request.address());
-  if (!status.ok()) return Fail(call, status);
-  ParameterShard& store = *serving->store;
+  const auto served = Accept(call, &request, &none);
+  if (!served) return;
+  ParameterShard& store = served->store();
   const auto block = static_cast<int>(request.address().block());
   const int64_t version = std::max<int64_t>(request.min_version(), 0);
   const int64_t deadline = Deadline(request.wait_ms());
@@ -125,23 +159,13 @@ void ParameterServer::HandlePull(RawCall* call) {
   }
 }
 
-void ParameterServer::HandleReadClock(RawCall* call) {
+void ParameterHandlers::ReadClock(RawCall* call) {
   v1::ClockRequest request;
   Payload none;
-  absl::Status status = Decode(call, &request, &none);
-  const std::shared_ptr<Serving> serving = this->serving();
-  if (status.ok()) status = CheckAddress(serving.get(), request.address());
-  if (status.ok() &&
-      request.rank() >= static_cast<uint32_t>(serving->plan.num_workers())) {
-    status =
-        Reject(Rejection::kRank, absl::InvalidArgumentError(absl::StrCat(
-                                     "rank ", request.rank(), ", wanted below ",
-                                     serving->plan.num_workers())));
-  }
-  if (!status.ok()) return Fail(call, status);
+  const auto served = Accept(call, &request, &none);
+  if (!served) return;
   const absl::StatusOr<ParameterShard::Clock> clock =
-      serving->store->ReadClock(static_cast<int>(request.rank()),
-                                request.incarnation(), request.recomputes());
+      served->ReadClock(request);
   if (!clock.ok()) return Fail(call, clock.status());
   v1::ClockResponse response;
   response.set_initialized(clock->initialized);
@@ -151,46 +175,25 @@ void ParameterServer::HandleReadClock(RawCall* call) {
   call->Answer(EncodeFrame(response, {}));
 }
 
-void ParameterServer::HandleInitialize(RawCall* call) {
+void ParameterHandlers::Initialize(RawCall* call) {
   v1::InitializeRequest request;
   Payload payload;
-  absl::Status status = Decode(call, &request, &payload);
-  const std::shared_ptr<Serving> serving = this->serving();
-  if (status.ok()) status = CheckAddress(serving.get(), request.address());
-  if (status.ok()) {
-    bytes_received_ += payload.size();
-    status = serving->store->Initialize(
-        static_cast<int>(request.address().block()), request.crc32c(), payload);
-  }
+  const auto served = Accept(call, &request, &payload);
+  if (!served) return;
+  bytes_received_ += payload.size();
+  const absl::Status status = served->store().Initialize(
+      static_cast<int>(request.address().block()), request.crc32c(), payload);
   if (!status.ok()) return Fail(call, status);
   call->Answer(EncodeFrame(v1::InitializeResponse(), {}));
 }
 
-void ParameterServer::HandleReadStatistics(RawCall* call) {
+void ParameterHandlers::ReadStatistics(RawCall* call) {
   v1::StatisticsRequest request;
   Payload none;
-  absl::Status status = Decode(call, &request, &none);
-  const std::shared_ptr<Serving> serving = this->serving();
-  if (status.ok()) {
-    v1::BlockAddress address;  // without a block: sums are per shard
-    address.set_job_id(request.job_id());
-    address.set_plan_epoch(request.plan_epoch());
-    address.set_shard(request.shard());
-    status = CheckAddress(serving.get(), address);
-  }
-  if (status.ok() && request.phase() != v1::GRADIENT_NORM &&
-      request.phase() != v1::TRUST_RATIO) {
-    status =
-        Reject(Rejection::kAddress,
-               absl::InvalidArgumentError(absl::StrCat(
-                   "statistics phase ", request.phase(), ", wanted 1 or 2")));
-  }
-  if (!status.ok()) return Fail(call, status);
-  serving->store->ReadStatistics(
-      request.step(),
-      request.phase() == v1::TRUST_RATIO ? StatisticsKind::kTrustRatio
-                                         : StatisticsKind::kGradientNorm,
-      Deadline(request.wait_ms()),
+  const auto served = Accept(call, &request, &none);
+  if (!served) return;
+  served->ReadStatistics(
+      request, Deadline(request.wait_ms()),
       [this, call](absl::StatusOr<std::vector<double>> values) {
         if (!values.ok()) return Fail(call, values.status());
         v1::StatisticsResponse response;
@@ -200,16 +203,16 @@ void ParameterServer::HandleReadStatistics(RawCall* call) {
       });
 }
 
-void ParameterServer::HandleGetServerStatus(RawCall* call) {
+void ParameterHandlers::GetServerStatus(RawCall* call) {
   v1::ServerStatusRequest request;
   Payload none;
   if (absl::Status status = Decode(call, &request, &none); !status.ok()) {
     return Fail(call, status);
   }
-  call->Answer(EncodeFrame(GetStatus(), {}));
+  call->Answer(EncodeFrame(Status(), {}));
 }
 
-v1::ServerStatusResponse ParameterServer::GetStatus() const {
+v1::ServerStatusResponse ParameterHandlers::Status() const {
   v1::ServerStatusResponse response;
   response.set_bytes_received(bytes_received_);
   response.set_bytes_sent(bytes_sent_);
@@ -218,11 +221,11 @@ v1::ServerStatusResponse ParameterServer::GetStatus() const {
     (*response.mutable_rejections())[RejectionName(reason)] =
         rejections_.of(reason);
   }
-  const std::shared_ptr<Serving> serving = this->serving();
-  if (!serving) return response;
-  const ParameterShard& store = *serving->store;
-  response.set_shard(serving->shard);
-  response.set_plan_epoch(serving->plan.epoch());
+  const std::shared_ptr<const ServedPlan> served = this->served();
+  if (!served) return response;
+  const ParameterShard& store = served->store();
+  response.set_shard(served->shard());
+  response.set_plan_epoch(served->plan().epoch());
   response.set_min_version(store.MinVersion());
   response.set_max_version(store.MaxVersion());
   for (int rank : store.MissingRanks()) response.add_waiting_for_ranks(rank);
@@ -248,9 +251,9 @@ v1::ServerStatusResponse ParameterServer::GetStatus() const {
   return response;
 }
 
-void ParameterServer::WriteMetrics(MetricsWriter* writer) const {
-  const std::shared_ptr<Serving> serving = this->serving();
-  if (serving) WriteServerMetrics(GetStatus(), serving->waits, writer);
+void ParameterHandlers::WriteMetrics(MetricsWriter* writer) const {
+  const std::shared_ptr<const ServedPlan> served = this->served();
+  if (served) WriteServerMetrics(Status(), served->waits(), writer);
 }
 
 }  // namespace tributary

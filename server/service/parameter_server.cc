@@ -1,14 +1,11 @@
 #include "server/service/parameter_server.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/plan/plan_codec.h"
 #include "common/status/status_macros.h"
 #include "common/wire/channel.h"
 #include "common/wire/deadline.h"
-#include "common/wire/tensor_frame.h"
 #include "spdlog/spdlog.h"
 
 namespace tributary {
@@ -20,23 +17,15 @@ constexpr int kSlotsPerMethod = 8;
 
 }  // namespace
 
-// Wakes the queue's thread regularly, to answer calls past their deadline, to
-// sample RankWaits and to drop retired plans.
+// Wakes the queue's thread regularly, to answer calls past their deadline.
 class ParameterServer::Tick final : public CompletionTag {
  public:
   explicit Tick(ParameterServer* server) : server_(server) { Set(); }
   void Proceed(bool ok) override {
     if (!ok || server_->refusing_) return;
-    if (auto serving = server_->serving()) {
-      const int64_t now = server_->options_.clock->NowMicros();
-      serving->store->ExpireWaiters(now);
-      serving->waits.Sample(now, serving->store->MissingRanks());
+    if (const auto served = server_->handlers_.served()) {
+      served->Tick(server_->options_.clock->NowMicros());
     }
-    auto& retired = server_->retired_;
-    retired.erase(
-        std::remove_if(retired.begin(), retired.end(),
-                       [](const auto& old) { return old->peers->idle(); }),
-        retired.end());
     Set();
   }
   void Cancel() { alarm_.Cancel(); }
@@ -73,7 +62,7 @@ class Posted final : public CompletionTag {
 }  // namespace
 
 ParameterServer::ParameterServer(Options options)
-    : options_(std::move(options)) {}
+    : options_(std::move(options)), handlers_(options_.clock) {}
 
 void ParameterServer::RunOnLoop(std::function<void()> work) {
   new Posted(queue_.get(), std::move(work));
@@ -125,19 +114,18 @@ void ParameterServer::PostAll() {
               call->Fail(
                   absl::UnavailableError("this server is shutting down"));
             } else {
-              (this->*handle)(call);
+              (handlers_.*handle)(call);
             }
           });
     }
   };
   using Service = RawParameterService;
-  post(&Service::RequestPushPull, &ParameterServer::HandlePushPull);
-  post(&Service::RequestPull, &ParameterServer::HandlePull);
-  post(&Service::RequestReadClock, &ParameterServer::HandleReadClock);
-  post(&Service::RequestInitialize, &ParameterServer::HandleInitialize);
-  post(&Service::RequestReadStatistics, &ParameterServer::HandleReadStatistics);
-  post(&Service::RequestGetServerStatus,
-       &ParameterServer::HandleGetServerStatus);
+  post(&Service::RequestPushPull, &ParameterHandlers::PushPull);
+  post(&Service::RequestPull, &ParameterHandlers::Pull);
+  post(&Service::RequestReadClock, &ParameterHandlers::ReadClock);
+  post(&Service::RequestInitialize, &ParameterHandlers::Initialize);
+  post(&Service::RequestReadStatistics, &ParameterHandlers::ReadStatistics);
+  post(&Service::RequestGetServerStatus, &ParameterHandlers::GetServerStatus);
 }
 
 void ParameterServer::Loop() {
@@ -148,9 +136,10 @@ void ParameterServer::Loop() {
   }
 }
 
-absl::Status ParameterServer::Serve(const v1::Plan& plan, Training training) {
-  TRIBUTARY_ASSIGN_OR_RETURN(PartitionPlan partition, MakePartitionPlan(plan));
-  const int shard = training.shard.shard;
+absl::Status ParameterServer::Serve(const v1::Plan& plan,
+                                    PartitionPlan partition, ShardSetup setup,
+                                    const Restore& restore) {
+  const int shard = setup.shard;
   if (shard < 0 || shard >= plan.servers_size()) {
     return absl::InvalidArgumentError(
         absl::StrCat("shard ", shard, " of ", plan.servers_size(), " servers"));
@@ -162,63 +151,42 @@ absl::Status ParameterServer::Serve(const v1::Plan& plan, Training training) {
           "plan epoch ", plan.epoch(), " comes after epoch ", last_epoch_));
     }
     last_epoch_ = plan.epoch();
-    if (serving_) {
-      RunOnLoop([this, old = std::exchange(serving_, nullptr)]() mutable {
-        Retire(std::move(old));
-      });
-    }
   }
-  auto serving = std::make_shared<Serving>(plan, std::move(partition), shard);
-  Serving* raw = serving.get();
-  serving->peers = std::make_unique<PeerStatistics>(
-      plan, serving->partition, shard, queue_.get(),
-      [raw](int64_t step, StatisticsKind kind, int from,
-            std::vector<double> values) {
+  EndPlan();
+  const auto peers = std::make_shared<PeerStatistics>(
+      plan, queue_.get(),
+      [this](const v1::StatisticsRequest& request, std::vector<double> values) {
+        const auto served = handlers_.served();
+        if (!served || served->plan().epoch() != request.plan_epoch()) return;
         if (absl::Status status =
-                raw->store->AddStatistics(step, kind, from, std::move(values));
+                served->AddStatistics(request, std::move(values));
             !status.ok()) {
           spdlog::error("{}", std::string(status.message()));
         }
       });
-  training.shard.plan = &serving->partition;
-  training.shard.num_workers = plan.num_workers();
-  if (plan.has_mesh()) training.shard.mesh = MeshOf(plan);
-  training.shard.fetch_statistics = [raw](int64_t step, StatisticsKind kind) {
-    raw->peers->Fetch(step, kind);
-  };
-  serving->store = std::make_unique<ParameterShard>(std::move(training.shard));
-  if (training.load_block) {
-    TRIBUTARY_RETURN_IF_ERROR(serving->store->Restore(
-        plan.start_step() / training.steps_an_update, training.load_block));
-    if (training.on_loaded) TRIBUTARY_RETURN_IF_ERROR(training.on_loaded());
+  const auto served = std::make_shared<ServedPlan>(
+      plan, std::move(partition), std::move(setup),
+      [peers](const v1::StatisticsRequest& request) { peers->Ask(request); });
+  if (restore.load_block) {
+    TRIBUTARY_RETURN_IF_ERROR(
+        served->store().Restore(plan.start_step(), restore.load_block));
+    if (restore.on_loaded) TRIBUTARY_RETURN_IF_ERROR(restore.on_loaded());
   }
-  unread_->SetLimits(LimitsFor(*serving));
   absl::MutexLock lock(&mu_);
-  serving_ = std::move(serving);
+  peers_ = peers;
+  handlers_.Serve(served);
   return absl::OkStatus();
 }
 
-// A worker that reads its answers has one answer per block in transit, or two
-// when it repeats a call meanwhile. Together the workers hold at most one
-// version each, besides the two that a block keeps.
-UnreadAnswers::Limits ParameterServer::LimitsFor(const Serving& serving) {
-  const uint64_t shard_bytes =
-      sizeof(float) *
-      static_cast<uint64_t>(serving.partition.shard_elements(serving.shard));
-  const auto workers = static_cast<uint64_t>(serving.plan.num_workers());
-  return {.peer_bytes = 2 * shard_bytes + kMaxMessageBytes,
-          .bytes = (workers + 2) * shard_bytes + kMaxMessageBytes};
-}
-
-void ParameterServer::Retire(std::shared_ptr<Serving> serving) {
-  serving->peers->Cancel();
-  serving->store->ExpireWaiters(INT64_MAX);
-  retired_.push_back(std::move(serving));
-}
-
-std::shared_ptr<ParameterServer::Serving> ParameterServer::serving() const {
+void ParameterServer::EndPlan() {
   absl::MutexLock lock(&mu_);
-  return serving_;
+  if (auto served = handlers_.Serve(nullptr)) {
+    RunOnLoop(
+        [served = std::move(served), peers = std::exchange(peers_, nullptr)] {
+          peers->Cancel();
+          served->End();
+        });
+  }
 }
 
 void ParameterServer::Shutdown() {
@@ -233,7 +201,7 @@ void ParameterServer::Shutdown() {
   RunOnLoop([this] {
     refusing_ = true;
     side_calls_.GoHome();
-    if (auto held = serving()) held->store->ExpireWaiters(INT64_MAX);
+    if (const auto served = handlers_.served()) served->End();
   });
   // Answers that have been started still arrive.
   server_->Shutdown(DeadlineAfter(kLastAnswers));
@@ -241,7 +209,8 @@ void ParameterServer::Shutdown() {
     draining_ = true;
     side_calls_.Drain();
     tick_->Cancel();
-    if (auto held = serving()) held->peers->Cancel();
+    absl::MutexLock lock(&mu_);
+    if (peers_) peers_->Cancel();
     queue_->Shutdown();
   });
   thread_.join();

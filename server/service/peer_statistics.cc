@@ -9,26 +9,25 @@
 #include "common/wire/deadline.h"
 #include "common/wire/grpc_status.h"
 #include "common/wire/header_checksum.h"
-#include "common/wire/retry_policy.h"
 #include "common/wire/tensor_frame.h"
 #include "server/service/raw_call.h"
+#include "server/service/served_plan.h"
 #include "spdlog/spdlog.h"
 
 namespace tributary {
 namespace {
 
 constexpr char kMethod[] = "/tributary.v1.ParameterService/ReadStatistics";
-constexpr int kWaitMs = 10'000;
-constexpr int kMarginMs = 5'000;
-constexpr int kRetryMs = 50;
 
 }  // namespace
 
 // One call to one peer, repeated until the peer answers.
 class PeerStatistics::Call final : public CompletionTag {
  public:
-  Call(PeerStatistics* owner, int shard, int64_t step, StatisticsKind kind)
-      : owner_(owner), shard_(shard), step_(step), kind_(kind) {
+  Call(std::shared_ptr<PeerStatistics> owner,
+       const v1::StatisticsRequest& request)
+      : owner_(std::move(owner)), request_(request) {
+    SignHeader(&request_);
     owner_->calls_.insert(this);
   }
   ~Call() override { owner_->calls_.erase(this); }
@@ -39,20 +38,11 @@ class PeerStatistics::Call final : public CompletionTag {
   }
 
   void Start() {
-    v1::StatisticsRequest request;
-    request.set_job_id(owner_->job_id_);
-    request.set_plan_epoch(owner_->plan_epoch_);
-    request.set_shard(shard_);
-    request.set_step(step_);
-    request.set_phase(kind_ == StatisticsKind::kTrustRatio ? v1::TRUST_RATIO
-                                                           : v1::GRADIENT_NORM);
-    request.set_wait_ms(kWaitMs);
-    SignHeader(&request);
     context_ = std::make_unique<grpc::ClientContext>();
     context_->set_deadline(
-        DeadlineAfter(absl::Milliseconds(kWaitMs + kMarginMs)));
-    reader_ = owner_->stubs_[shard_]->PrepareUnaryCall(
-        context_.get(), kMethod, EncodeFrame(request, {}), owner_->queue_);
+        DeadlineAfter(kPeerRetryPolicy.hold + kPeerRetryPolicy.margin));
+    reader_ = owner_->stubs_[request_.shard()].PrepareUnaryCall(
+        context_.get(), kMethod, EncodeFrame(request_, {}), owner_->queue_);
     reader_->StartCall();
     reader_->Finish(&response_, &status_, this);
     waiting_ = false;
@@ -79,28 +69,27 @@ class PeerStatistics::Call final : public CompletionTag {
       return absl::DataLossError(decoded.message());
     }
     TRIBUTARY_RETURN_IF_ERROR(CheckHeader(response));
-    owner_->deliver_(step_, kind_, shard_,
+    owner_->deliver_(request_,
                      {response.values().begin(), response.values().end()});
     return absl::OkStatus();
   }
 
   void Retry(const absl::Status& status) {
     const bool again = RetryPolicy::Repeatable(status);
-    spdlog::warn("statistics of step {} from shard {}: {}{}", step_ + 1, shard_,
+    spdlog::warn("statistics of step {} from shard {}: {}{}",
+                 request_.step() + 1, request_.shard(),
                  std::string(status.message()), again ? "; asking again" : "");
     if (!again) {
       delete this;
       return;
     }
     waiting_ = true;
-    alarm_.Set(owner_->queue_, DeadlineAfter(absl::Milliseconds(kRetryMs)),
+    alarm_.Set(owner_->queue_, DeadlineAfter(kPeerRetryPolicy.longest_pause),
                static_cast<CompletionTag*>(this));
   }
 
-  PeerStatistics* const owner_;
-  const int shard_;
-  const int64_t step_;
-  const StatisticsKind kind_;
+  const std::shared_ptr<PeerStatistics> owner_;
+  v1::StatisticsRequest request_;
   bool waiting_ = false;
   grpc::Alarm alarm_;
   std::unique_ptr<grpc::ClientContext> context_;
@@ -110,17 +99,10 @@ class PeerStatistics::Call final : public CompletionTag {
 };
 
 PeerStatistics::PeerStatistics(const v1::Plan& plan,
-                               const PartitionPlan& partition, int shard,
                                grpc::CompletionQueue* queue, Deliver deliver)
-    : job_id_(plan.job_id()),
-      plan_epoch_(plan.epoch()),
-      queue_(queue),
-      deliver_(std::move(deliver)) {
-  for (int s = 0; s < plan.servers_size(); ++s) {
-    const bool asked = s != shard && partition.shard_elements(s) > 0;
-    stubs_.push_back(asked ? std::make_unique<grpc::GenericStub>(
-                                 DataChannel(plan.servers(s)))
-                           : nullptr);
+    : queue_(queue), deliver_(std::move(deliver)) {
+  for (const std::string& server : plan.servers()) {
+    stubs_.emplace_back(DataChannel(server));
   }
 }
 
@@ -129,11 +111,8 @@ void PeerStatistics::Cancel() {
   for (Call* call : calls_) call->Cancel();
 }
 
-void PeerStatistics::Fetch(int64_t step, StatisticsKind kind) {
-  if (cancelled_) return;
-  for (size_t s = 0; s < stubs_.size(); ++s) {
-    if (stubs_[s]) (new Call(this, static_cast<int>(s), step, kind))->Start();
-  }
+void PeerStatistics::Ask(const v1::StatisticsRequest& request) {
+  if (!cancelled_) (new Call(shared_from_this(), request))->Start();
 }
 
 }  // namespace tributary

@@ -16,18 +16,20 @@
 namespace tributary {
 ParameterShard::ParameterShard(Options options)
     : options_(std::move(options)),
-      phases_(options_.optimizer, options_.clip_norm,
-              options_.nonfinite == NonFiniteAction::kSkip),
+      count_{training_.steps_an_update,
+             training_.policy->gathers() ? 1 : options_.num_workers},
+      phases_(training_.optimizer, training_.clip_norm,
+              training_.nonfinite == NonFiniteAction::kSkip),
       exchange_(*options_.plan, options_.shard) {
   for (const Block& block : options_.plan->blocks(options_.shard)) {
     blocks_.push_back(std::make_unique<BlockState>(
         block, BlockState::Options{
                    .optimizer = &phases_.optimizer(),
-                   .policy = options_.policy.get(),
+                   .policy = training_.policy.get(),
                    .parameters = &options_.plan->parameters(),
                    .num_workers = options_.num_workers,
                    .members = MembersOf(block),
-                   .keep_previous = options_.keep_previous &&
+                   .keep_previous = training_.keep_previous &&
                                     !TRIBUTARY_MUTATED("previous-dropped")}));
   }
 }
@@ -97,7 +99,7 @@ absl::Status ParameterShard::CheckFinite(const Block& block,
   const int64_t at = FirstNonFinite(c.payload);
   if (at < 0) return absl::OkStatus();
   ++counters_.nonfinite;
-  if (options_.nonfinite == NonFiniteAction::kSkip) return absl::OkStatus();
+  if (training_.nonfinite == NonFiniteAction::kSkip) return absl::OkStatus();
   auto slice = block.slices.begin();
   while (at >= slice->offset + slice->size()) ++slice;
   const std::string why =
@@ -105,7 +107,7 @@ absl::Status ParameterShard::CheckFinite(const Block& block,
                    " is not finite in \"",
                    options_.plan->parameters()[slice->parameter].name,
                    "\", element ", slice->begin + at - slice->offset);
-  if (options_.nonfinite == NonFiniteAction::kFail && options_.on_fatal) {
+  if (training_.nonfinite == NonFiniteAction::kFail && options_.on_fatal) {
     options_.on_fatal(why);
   }
   return Reject(Rejection::kNonfinite, absl::InvalidArgumentError(why));
@@ -172,7 +174,7 @@ void ParameterShard::PushPull(int index, Contribution contribution,
                              deadline_micros, done});
       }
       if (verdict == GradientAggregator::Verdict::kAdded &&
-          options_.policy->MayApply(aggregator.contributed(), step)) {
+          training_.policy->MayApply(aggregator.contributed(), step)) {
         TRIBUTARY_FAILPOINT("server-complete");
         CompleteBlockLocked(block, base_version, &statistics);
       } else if (TRIBUTARY_MUTATED("no-wake-after-push")) {
@@ -195,10 +197,8 @@ void ParameterShard::CompleteBlockLocked(BlockState& block,
                                          int64_t base_version,
                                          std::vector<double>* statistics) {
   const int64_t version = block.version();
-  const int64_t step =
-      options_.policy->gathers() ? version : version / options_.num_workers;
-  double rate = options_.learning_rate(step);
-  if (options_.scale_by_staleness) {
+  double rate = training_.learning_rate(version / count_.updates_a_step);
+  if (training_.scale_by_staleness) {
     rate /= static_cast<double>(std::max<int64_t>(1, version - base_version));
   }
   const OptimizerStep prepared =
@@ -220,21 +220,22 @@ void ParameterShard::CompleteBlockLocked(BlockState& block,
 // All blocks on all servers reach the same versions, so their snapshots at one
 // version are one consistent state of the job.
 void ParameterShard::CutLocked(BlockState& block) {
-  const int64_t updates_a_step =
-      options_.policy->gathers() ? 1 : options_.num_workers;
-  const int64_t every = options_.checkpoint_every_steps * updates_a_step;
-  const int64_t late =
-      TRIBUTARY_MUTATED("late-cut") && options_.shard == 1 ? updates_a_step : 0;
+  const int64_t every = training_.checkpoint_every_steps /
+                        count_.steps_an_update * count_.updates_a_step;
+  const int64_t late = TRIBUTARY_MUTATED("late-cut") && options_.shard == 1
+                           ? count_.updates_a_step
+                           : 0;
   const int64_t version = block.version() - late;
   if (every == 0 || version % every != 0 || version == 0) return;
   std::vector<const float*> state;
   for (const SharedBuffer& buffer : block.state()) {
     state.push_back(buffer.data());
   }
-  options_.on_checkpoint({.steps = version / updates_a_step,
-                          .block = &block.block(),
-                          .weights = block.Snapshot().weights,
-                          .state = std::move(state)});
+  options_.on_checkpoint(
+      {.steps = std::min(count_.StepsIn(version), training_.total_steps),
+       .block = &block.block(),
+       .weights = block.Snapshot().weights,
+       .state = std::move(state)});
 }
 
 void ParameterShard::Ask(int index, BlockState::Waiter waiter) {
@@ -278,14 +279,15 @@ void ParameterShard::PullFinished(int block, int64_t finished,
 }
 
 absl::Status ParameterShard::Restore(int64_t steps, const LoadBlock& load) {
+  const int64_t contributions = steps / count_.steps_an_update;
   for (auto& block : blocks_) {
     absl::MutexLock lock(&block->mu);
     TRIBUTARY_RETURN_IF_ERROR(
         load(block->block(), block->weights(), block->StateAt(0)));
-    block->Restored(steps);
+    block->Restored(contributions);
   }
   absl::MutexLock lock(&exchange_mu_);
-  exchange_.ForgetBefore(steps);
+  exchange_.ForgetBefore(contributions);
   return absl::OkStatus();
 }
 

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
+#include "common/base/step_count.h"
 #include "common/checkpoint/block_cut.h"
 #include "common/plan/partition_plan.h"
 #include "common/update/update_phases.h"
@@ -19,19 +20,12 @@
 #include "server/aggregate/gradient_aggregator.h"
 #include "server/store/block_state.h"
 #include "server/store/shard_counters.h"
+#include "server/store/shard_training.h"
 #include "server/store/statistics_exchange.h"
-#include "server/sync/sync_policy.h"
 
 namespace tributary {
 
 class Ops;
-
-// How a contribution with a NaN or an infinity is handled.
-enum class NonFiniteAction {
-  kFail,    // refused, and on_fatal is called
-  kReject,  // refused
-  kSkip,    // accepted; the whole step changes nothing. Gathered steps only.
-};
 
 // Owns the weights, optimizer state and version of one shard's slices, with one
 // lock per block. It has no sockets and no threads: the service makes the calls
@@ -49,23 +43,12 @@ class ParameterShard {
     int num_workers = 1;
     // The workers' mesh; default: every worker holds all parameters.
     std::optional<DeviceMesh> mesh;
-    OptimizerOptions optimizer;
-    // Learning rate of a step, from 0.
-    std::function<double(int64_t step)> learning_rate;
-    double clip_norm = 0;  // 0: none
-    std::unique_ptr<SyncPolicy> policy;
+    ShardTraining training;
     Ops* ops = nullptr;  // the CPU's; outlives the shard
-    // Divides the learning rate of a contribution by the number of updates
-    // since its weights were read. Not for gathered steps.
-    bool scale_by_staleness = false;
-    bool keep_previous = false;  // as in BlockState::Options
     const tributary::Clock* clock =
         &tributary::Clock::Real();  // measures how long updates take
-    NonFiniteAction nonfinite = NonFiniteAction::kFail;
     std::function<void(const std::string& why)> on_fatal;
-    // Each block hands over a snapshot after every this many steps, under the
-    // block's lock; 0: never.
-    int64_t checkpoint_every_steps = 0;
+    // Takes a block's snapshot for a checkpoint, under the block's lock.
     std::function<void(const BlockCut&)> on_checkpoint;
     // Called when this shard's statistics are complete: fetches the other
     // shards' statistics and gives them to AddStatistics. Called outside every
@@ -94,8 +77,8 @@ class ParameterShard {
                     WeightsDone done);
   absl::Status Initialize(int block, uint32_t crc32c, const Payload& payload);
 
-  // Fills every block with its values after `steps` steps. Call it before any
-  // other call.
+  // Fills every block with its values after `steps` steps of the job. Call it
+  // before any other call.
   using LoadBlock = std::function<absl::Status(
       const Block&, float* weights, const std::vector<float*>& state)>;
   absl::Status Restore(int64_t steps, const LoadBlock& load);
@@ -131,7 +114,7 @@ class ParameterShard {
   // The ranks that block a waiting worker, in any block.
   std::vector<int> MissingRanks() const;
   std::optional<int64_t> staleness_bound() const {
-    return options_.policy->staleness_bound();
+    return training_.policy->staleness_bound();
   }
   uint64_t waiting_calls() const;
   uint64_t held_bytes() const;
@@ -167,6 +150,8 @@ class ParameterShard {
   void AnswerStatistics();
 
   const Options options_;
+  const ShardTraining& training_ = options_.training;
+  const StepCount count_;
   const UpdatePhases phases_;
   std::vector<std::unique_ptr<BlockState>> blocks_;
   ShardCounters counters_;

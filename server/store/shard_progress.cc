@@ -74,7 +74,7 @@ std::vector<int> ParameterShard::MissingRanks() const {
     for (int rank = 0; rank < options_.num_workers; ++rank) {
       foremost = std::max(foremost, clock.steps(rank));
     }
-    if (options_.policy->MayPull(aggregator.applied(), foremost)) continue;
+    if (training_.policy->MayPull(aggregator.applied(), foremost)) continue;
     for (int rank : aggregator.MissingRanks()) {
       if (clock.steps(rank) == clock.Min()) missing.insert(rank);
     }

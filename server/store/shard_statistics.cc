@@ -55,7 +55,7 @@ void ParameterShard::ContinueStep(int64_t step, StatisticsKind kind) {
   const ParameterSpecs& parameters = options_.plan->parameters();
   if (kind == StatisticsKind::kTrustRatio) {
     const std::vector<double> rates = phases_.DirectionRates(
-        parameters, options_.learning_rate(step), sums[0], sums[1]);
+        parameters, training_.learning_rate(step), sums[0], sums[1]);
     return ApplyEverywhere(step, /*gradient_scale=*/1.0, &rates);
   }
   if (phases_.skips_nonfinite() && UpdatePhases::FirstNonFinite(sums[0]) >= 0) {
@@ -71,7 +71,7 @@ void ParameterShard::ContinueStep(int64_t step, StatisticsKind kind) {
 
 void ParameterShard::StartTrustRatio(int64_t step, double gradient_scale) {
   const OptimizerStep prepared = phases_.optimizer().Prepare(
-      step + 1, options_.learning_rate(step), gradient_scale);
+      step + 1, training_.learning_rate(step), gradient_scale);
   for (auto& block : blocks_) {
     std::vector<double> values;
     {
@@ -88,7 +88,7 @@ void ParameterShard::ApplyEverywhere(
     int64_t step, double gradient_scale,
     const std::vector<double>* direction_rates) {
   const OptimizerStep prepared = phases_.optimizer().Prepare(
-      step + 1, options_.learning_rate(step), gradient_scale);
+      step + 1, training_.learning_rate(step), gradient_scale);
   for (auto& block : blocks_) {
     std::vector<BlockState::Ready> ready;
     {

@@ -68,18 +68,20 @@ class Server {
     ParameterShard::Options options;
     options.plan = &cut_;
     options.num_workers = kWorkers;
-    options.optimizer.kind = choice & 8 ? OptimizerOptions::Kind::kLamb
-                                        : OptimizerOptions::Kind::kSgd;
-    options.learning_rate = [](int64_t) { return 0.1; };
-    options.clip_norm = choice & 16 ? 1.0 : 0.0;
-    options.policy = PolicyOf(choice);
+    options.training.optimizer.kind = choice & 8 ? OptimizerOptions::Kind::kLamb
+                                                 : OptimizerOptions::Kind::kSgd;
+    options.training.learning_rate = [](int64_t) { return 0.1; };
+    options.training.clip_norm = choice & 16 ? 1.0 : 0.0;
+    options.training.policy = PolicyOf(choice);
     options.ops = ops_.get();
-    options.keep_previous = true;
-    options.nonfinite = choice & 32 && options.policy->gathers()
-                            ? NonFiniteAction::kSkip
-                            : NonFiniteAction::kReject;
+    options.training.keep_previous = true;
+    options.training.nonfinite =
+        choice & 32 && options.training.policy->gathers()
+            ? NonFiniteAction::kSkip
+            : NonFiniteAction::kReject;
     options.clock = &clock_;
-    options.checkpoint_every_steps = options.clip_norm > 0 ? 2 : 0;
+    options.training.checkpoint_every_steps =
+        options.training.clip_norm > 0 ? 2 : 0;
     options.on_checkpoint = [](const BlockCut& cut) {
       Expect(cut.steps > 0, "a cut is of a step");
     };

@@ -36,16 +36,17 @@ void Cluster::StartOver() {
 void Cluster::Serve() {
   for (int s = 0; s < options_.servers; ++s) {
     const double rate = options_.optimizer.learning_rate;
-    ParameterServer::Training training;
-    training.shard.shard = s;
-    training.shard.optimizer = options_.optimizer;
-    training.shard.learning_rate = [rate](int64_t) { return rate; };
-    training.shard.clip_norm = options_.clip_norm;
-    training.shard.policy = options_.policy
+    ShardSetup setup;
+    setup.shard = s;
+    setup.training.optimizer = options_.optimizer;
+    setup.training.learning_rate = [rate](int64_t) { return rate; };
+    setup.training.clip_norm = options_.clip_norm;
+    setup.training.policy = options_.policy
                                 ? options_.policy()
                                 : std::make_unique<BulkSynchronous>();
-    training.shard.ops = ops_.get();
-    TRIBUTARY_EXPECT_OK(servers_[s]->Serve(plan_, std::move(training)));
+    setup.ops = ops_.get();
+    TRIBUTARY_EXPECT_OK(servers_[s]->Serve(
+        plan_, MakePartitionPlan(plan_).value(), std::move(setup)));
   }
 }
 

@@ -25,6 +25,18 @@ SharedBuffer CopyOf(const SharedBuffer& values, int64_t size) {
 
 }  // namespace
 
+void WholeState::CopyOut(const Block& block, float* weights_out,
+                         const std::vector<float*>& state_out) const {
+  const auto copy = [&block](const Tensors& tensors, float* out) {
+    for (const Slice& slice : block.slices) {
+      std::copy_n(tensors[slice.parameter].begin() + slice.begin, slice.size(),
+                  out + slice.offset);
+    }
+  };
+  copy(weights, weights_out);
+  for (size_t i = 0; i < state_out.size(); ++i) copy(state[i], state_out[i]);
+}
+
 std::string Disk::FolderName(int64_t step) {
   return absl::StrFormat("step-%012d", step);
 }

@@ -19,6 +19,10 @@ struct WholeState {
   int64_t step = 0;
   Tensors weights;
   std::vector<Tensors> state;
+
+  // For ParameterShard::Restore.
+  void CopyOut(const Block& block, float* weights_out,
+               const std::vector<float*>& state_out) const;
 };
 
 // The checkpoint directory as every process sees it. Files appear completely or

@@ -151,6 +151,10 @@ v1::JobSpec JobOf(const Scenario& s) {
   job.mutable_cluster()->set_workers(s.workers);
   job.mutable_cluster()->set_on_worker_loss(s.on_worker_loss);
   job.mutable_training()->mutable_loss()->mutable_mse();
+  job.mutable_training()->set_clip_norm(s.clip_norm);
+  if (s.skip_nonfinite) {
+    job.mutable_training()->set_nonfinite(v1::NON_FINITE_SKIP);
+  }
   job.mutable_checkpoint()->set_every_steps(s.checkpoint_every);
   job.mutable_checkpoint()->set_keep(2);
   v1::SyncSpec& sync =

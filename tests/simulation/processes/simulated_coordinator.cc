@@ -213,7 +213,7 @@ void SimulatedCoordinator::SaveWhenFinished() {
   auto read = std::make_shared<FinalRead>();
   read->plan = plan;
   read->step = step;
-  read->version = VersionAfter(JobOf(context_->scenario), step);
+  read->version = StepCountOf(JobOf(context_->scenario)).VersionAfter(step);
   read->until = now + kReadTimeout;
   read->weights = context_->model.Initial();  // for the shapes
   const PartitionPlan cut = context_->model.Cut(plan.servers_size());

@@ -1,31 +1,21 @@
 #include "tests/simulation/processes/simulated_server.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/checkpoint/restore.h"
 #include "common/member/report_checkpoint.h"
-#include "server/sync/sync_policy.h"
-#include "tests/simulation/processes/serving.h"
+#include "server/service/make_training.h"
 #include "tests/simulation/world/micros.h"
 
 namespace tributary::simulation {
 namespace {
 
-// As in ParameterServer and RunServer.
-constexpr int64_t kTick = 100 * kMilli;
+using Next = ServingLife::Next;
 
-std::unique_ptr<SyncPolicy> PolicyOf(const Scenario& scenario) {
-  switch (scenario.sync) {
-    case Scenario::Sync::kStale:
-      return std::make_unique<StaleSynchronous>(scenario.staleness,
-                                                scenario.checkpoint_every);
-    case Scenario::Sync::kAsync:
-      return std::make_unique<Asynchronous>(scenario.checkpoint_every);
-    default:
-      return std::make_unique<BulkSynchronous>(scenario.backup_workers);
-  }
-}
+// As in ParameterServer.
+constexpr int64_t kTick = 100 * kMilli;
 
 v1::RegisterRequest Registration(const SimulatedServer::Options& options,
                                  int64_t pid, const std::string& name) {
@@ -61,9 +51,11 @@ SimulatedServer::SimulatedServer(int64_t pid, std::string name,
                .registration = Registration(options_, pid, this->name()),
                .on_joined =
                    [this](const absl::Status& status) {
-                     if (!status.ok()) return Exit(status);
+                     if (!status.ok()) {
+                       return context_->on_exit(this, status);
+                     }
                      index_ = member_.index();
-                     AwaitPlan();
+                     Proceed();
                    },
                .on_news = [this] { OnNews(); }}) {}
 
@@ -72,13 +64,12 @@ SimulatedServer::~SimulatedServer() = default;
 void SimulatedServer::Start() {
   context_->network.Listen(options_.address, this);
   member_.Join();
-  ExpireNow();
+  Tick();
 }
 
 void SimulatedServer::LetGo() {
   member_.Leave();
   writer_.reset();
-  if (serving_) serving_->store.reset();
   serving_.reset();
 }
 
@@ -87,62 +78,73 @@ void SimulatedServer::After(int64_t micros, World::Kind kind,
   context_->world.After(micros, this, kind, std::move(then));
 }
 
-void SimulatedServer::Exit(const absl::Status& status) {
-  context_->on_exit(this, status);
-}
-
-void SimulatedServer::Fail(const absl::Status& status) {
-  member_.Fail(status, [this, status] { Exit(status); });
-}
-
 uint64_t SimulatedServer::serving_epoch() const {
-  return serving_ ? serving_->plan.epoch() : 0;
+  return serving_ ? serving_->served().plan().epoch() : 0;
 }
 
 std::string SimulatedServer::Held() const {
   if (!serving_) return "";
-  const ParameterShard& store = *serving_->store;
+  const ParameterShard& store = std::as_const(*serving_).served().store();
   if (store.held_bytes() == 0 && store.waiting_calls() == 0) return "";
   return absl::StrCat(name(), " holds ", store.held_bytes(), " bytes and ",
                       store.waiting_calls(), " calls");
 }
 
-void SimulatedServer::ExpireNow() {
+void SimulatedServer::Tick() {
   After(kTick, World::Kind::kIdle, [this] {
-    if (serving_) serving_->store->ExpireWaiters(context_->world.now());
-    ExpireNow();
+    if (serving_) serving_->served().Tick(context_->world.now());
+    Tick();
   });
 }
 
 // ---- plans
 
-void SimulatedServer::AwaitPlan() {
-  waits_for_plan_ = true;
-  member_.GetPlan(epoch_ + 1, [this](absl::StatusOr<v1::Plan> p) {
-    if (!p.ok()) {
-      return member_.state().end().ok() ? Fail(p.status())
-                                        : Exit(member_.state().end());
-    }
-    epoch_ = p->epoch();
-    const v1::Plan plan = *std::move(p);
-    if (writer_ && writer_->writing) {
-      writer_->closing = true;
-      writer_->on_closed = [this, plan] { Prepare(plan); };
-    } else {
-      Prepare(plan);
-    }
-  });
+void SimulatedServer::Proceed() {
+  switch (life_.next()) {
+    case Next::kGetPlan:
+      return member_.GetPlan(life_.wanted_epoch(),
+                             [this](absl::StatusOr<v1::Plan> plan) {
+                               life_.OnPlan(std::move(plan));
+                               Proceed();
+                             });
+    case Next::kStart:
+      return CloseWriter();
+    case Next::kServe:
+      member_.state().StartAt(life_.plan().epoch(), life_.plan().start_step());
+      return OnNews();
+    case Next::kReportUnreadable:
+      Report(UnreadableReport(life_.status(), life_.plan()));
+      return OnNews();
+    case Next::kEnd:
+      return End(life_.status());
+  }
 }
 
 void SimulatedServer::OnNews() {
-  const MemberState& state = member_.state();
-  if (!state.end().ok()) return Exit(state.end());
-  if (state.phase() == v1::JOB_PHASE_DONE) return Exit(absl::OkStatus());
-  if (!waits_for_plan_ && state.newest_plan() > epoch_) AwaitPlan();
+  const Next before = life_.next();
+  if (before != Next::kServe && before != Next::kReportUnreadable) return;
+  life_.OnNews(member_.state().NewsAfter(life_.plan().epoch()));
+  if (life_.next() != before) Proceed();
 }
 
-void SimulatedServer::Prepare(const v1::Plan& plan) {
+void SimulatedServer::End(const absl::Status& status) {
+  if (status.ok() || !member_.state().end().ok()) {
+    return context_->on_exit(this, status);
+  }
+  member_.Fail(status, [this, status] { context_->on_exit(this, status); });
+}
+
+void SimulatedServer::CloseWriter() {
   if (writer_) writer_->closing = true;
+  if (writer_ && writer_->writing) {
+    writer_->on_closed = [this] { Prepare(); };
+  } else {
+    Prepare();
+  }
+}
+
+void SimulatedServer::Prepare() {
+  const v1::Plan& plan = life_.plan();
   writer_.reset();
   std::optional<WholeState> restored;
   if (!plan.restore_from().empty()) {
@@ -155,110 +157,106 @@ void SimulatedServer::Prepare(const v1::Plan& plan) {
             "a checkpoint that nobody has damaged cannot be read: ",
             std::string(whole.status().message())));
       }
-      waits_for_plan_ = false;
-      Report(UnreadableReport(whole.status(), plan));
-      return OnNews();
+      life_.OnStarted(Unreadable(whole.status()));
+      return Proceed();
     }
     context_->oracle.Checkpoint(*whole);
     restored = *std::move(whole);
   }
-  if (serving_) Retire(std::exchange(serving_, nullptr));
+  if (const auto ended = std::exchange(serving_, nullptr)) {
+    ended->served().End();
+    if (ended->served().store().waiting_calls() > 0) {
+      context_->world.Violate("calls wait in a plan that is over");
+    }
+  }
   After(context_->world.random().Scale(kMilli, 30 * kMilli), World::Kind::kWork,
-        [this, plan, restored] { Serve(plan, restored); });
+        [this, restored] { Serve(restored); });
 }
 
-ParameterShard::Options SimulatedServer::ShardOptions(
-    const ServingPtr& serving) {
+ShardSetup SimulatedServer::MakeSetup(const PartitionPlan& partition) {
   const Scenario& scenario = context_->scenario;
-  Serving* raw = serving.get();
-  ParameterShard::Options options;
-  options.plan = &serving->cut;
-  options.shard = serving->shard;
-  options.num_workers = scenario.workers;
-  options.optimizer = scenario.optimizer;
-  options.learning_rate = [model = &context_->model](int64_t step) {
+  absl::StatusOr<ShardTraining> training =
+      MakeTraining(JobOf(scenario), life_.plan().total_steps());
+  TRIBUTARY_CHECK(training.ok());
+  ShardSetup setup;
+  setup.shard = static_cast<int>(member_.index());
+  setup.training = *std::move(training);
+  setup.training.optimizer = scenario.optimizer;
+  setup.training.learning_rate = [model = &context_->model](int64_t step) {
     return model->LearningRate(step);
   };
-  options.clip_norm = scenario.clip_norm;
-  options.policy = PolicyOf(scenario);
-  options.ops = &context_->ops;
-  options.keep_previous = options.policy->gathers() &&
-                          !options.policy->drops_late() &&
-                          scenario.on_worker_loss != v1::WORKER_LOSS_FAIL;
-  if (scenario.skip_nonfinite) options.nonfinite = NonFiniteAction::kSkip;
-  options.on_fatal = [this](const std::string& why) {
+  setup.ops = &context_->ops;
+  setup.on_fatal = [this](const std::string& why) {
     context_->world.Violate(why);
   };
-  const size_t blocks = serving->cut.blocks(serving->shard).size();
-  if (scenario.checkpoint_every > 0 && blocks > 0) {
-    writer_ = std::make_shared<FileWriter>(
-        FileWriter{SeriesOf(serving->plan, serving->cut, serving->shard,
-                            Optimizer(scenario.optimizer).state_names()),
-                   SnapshotCollector(blocks)});
-    options.checkpoint_every_steps = scenario.checkpoint_every;
-    options.on_checkpoint = [this, keep = writer_](const BlockCut& cut) {
-      context_->oracle.Cut(cut);
-      if (keep->closing) return;
-      keep->collector.Add(cut.steps, BlockSnapshot(cut), /*pause_micros=*/0);
-      WriteNext(keep);
-    };
-  }
-  options.fetch_statistics = [this, raw](int64_t step, StatisticsKind kind) {
-    if (serving_.get() != raw) return;
-    for (int s = 0; s < raw->cut.num_shards(); ++s) {
-      if (s != raw->shard && raw->cut.shard_elements(s) > 0) {
-        Fetch(serving_, step, kind, s);
-      }
-    }
+  writer_ = std::make_shared<FileWriter>(
+      FileWriter{SeriesOf(life_.plan(), partition, setup.shard,
+                          Optimizer(scenario.optimizer).state_names()),
+                 SnapshotCollector(partition.blocks(setup.shard).size())});
+  setup.on_checkpoint = [this, keep = writer_](const BlockCut& cut) {
+    context_->oracle.Cut(cut);
+    if (keep->closing) return;
+    keep->collector.Add(cut.steps, BlockSnapshot(cut), /*pause_micros=*/0);
+    WriteNext(keep);
   };
-  return options;
+  return setup;
 }
 
-void SimulatedServer::Serve(const v1::Plan& plan,
-                            std::optional<WholeState> restored) {
-  const auto shard = static_cast<int>(member_.index());
-  auto serving = std::make_shared<Serving>(
-      plan, context_->model.Cut(plan.servers_size()), shard);
-  serving->store = std::make_unique<ParameterShard>(ShardOptions(serving));
+void SimulatedServer::Serve(const std::optional<WholeState>& restored) {
+  const v1::Plan& plan = life_.plan();
+  PartitionPlan partition = context_->model.Cut(plan.servers_size());
+  ShardSetup setup = MakeSetup(partition);
+  auto serving = std::make_shared<CheckedPlan>(
+      context_, plan, std::move(partition), std::move(setup),
+      [this](const v1::StatisticsRequest& request) { Ask(request); });
   if (restored) {
-    const absl::Status status = serving->store->Restore(
-        plan.start_step(), [&](const Block& block, float* weights,
-                               const std::vector<float*>& state) {
-          for (const Slice& slice : block.slices) {
-            std::copy_n(
-                restored->weights[slice.parameter].begin() + slice.begin,
-                slice.size(), weights + slice.offset);
-            for (size_t i = 0; i < state.size(); ++i) {
-              std::copy_n(
-                  restored->state[i][slice.parameter].begin() + slice.begin,
-                  slice.size(), state[i] + slice.offset);
-            }
-          }
+    const absl::Status status = serving->served().store().Restore(
+        plan.start_step(), [&restored](const Block& block, float* weights,
+                                       const std::vector<float*>& state) {
+          restored->CopyOut(block, weights, state);
           return absl::OkStatus();
         });
-    if (!status.ok()) return Fail(status);
-  }
-  testing::ContributionLedger::Options ledger;
-  ledger.workers = context_->scenario.workers;
-  ledger.steps = plan.start_step();
-  ledger.may_skip = context_->scenario.backup_workers > 0;
-  for (size_t b = 0; b < serving->cut.blocks(shard).size(); ++b) {
-    serving->ledgers.emplace_back(ledger);
+    if (!status.ok()) return End(status);
   }
   serving_ = std::move(serving);
-  TRIBUTARY_TRACE(context_->world, name(), " serves shard ", shard,
+  TRIBUTARY_TRACE(context_->world, name(), " serves shard ", member_.index(),
                   " of plan epoch ", plan.epoch(), " after step ",
                   plan.start_step());
-  waits_for_plan_ = false;
-  OnNews();
+  life_.OnStarted(absl::OkStatus());
+  Proceed();
 }
 
-void SimulatedServer::Retire(ServingPtr serving) {
-  serving->store->ExpireWaiters(INT64_MAX);
-  if (serving->store->waiting_calls() > 0) {
-    context_->world.Violate("calls wait in a plan that is over");
+// ---- calls
+
+void SimulatedServer::ReadStatistics(const v1::StatisticsRequest& request,
+                                     Reply<std::vector<double>> reply) {
+  if (const auto serving = Accept(request, reply)) {
+    serving->served().ReadStatistics(
+        request, context_->world.now() + request.wait_ms() * kMilli,
+        std::move(reply));
   }
-  serving->store.reset();
+}
+
+// As PeerStatistics.
+void SimulatedServer::Ask(const v1::StatisticsRequest& request) {
+  constexpr RetryPolicy kPolicy = kPeerRetryPolicy;
+  context_->network.Call(
+      this, life_.plan().servers(static_cast<int>(request.shard())),
+      "statistics", World::Kind::kWork,
+      absl::ToInt64Microseconds(kPolicy.hold + kPolicy.margin),
+      &SimulatedServer::ReadStatistics, request,
+      [=, this](absl::StatusOr<std::vector<double>> values) {
+        if (serving_epoch() != request.plan_epoch()) return;
+        if (values.ok()) {
+          const auto serving = serving_;
+          serving->AddStatistics(request, *std::move(values));
+        } else if (RetryPolicy::Repeatable(values.status())) {
+          After(absl::ToInt64Microseconds(kPolicy.longest_pause),
+                World::Kind::kWork, [=, this] {
+                  if (serving_epoch() == request.plan_epoch()) Ask(request);
+                });
+        }
+      });
 }
 
 // ---- checkpoints

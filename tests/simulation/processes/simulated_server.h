@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,50 +10,15 @@
 
 #include "absl/status/statusor.h"
 #include "common/checkpoint/snapshot_collector.h"
-#include "server/store/parameter_shard.h"
+#include "server/service/serving_life.h"
 #include "tests/simulation/job/context.h"
+#include "tests/simulation/processes/checked_plan.h"
 #include "tests/simulation/processes/member_agent.h"
-#include "tests/testing/contribution_ledger.h"
-#include "tributary/v1/parameter_service.pb.h"
-#include "tributary/v1/plan.pb.h"
 
 namespace tributary::simulation {
 
-// The calls of a parameter server, as the messages in parameter_service.proto.
-v1::BlockAddress AddressOf(const v1::Plan& plan, int shard, int block);
-struct PushCall {
-  v1::BlockAddress address;
-  Contribution contribution;
-  int64_t wait_micros = 0;
-};
-struct PullCall {
-  v1::BlockAddress address;
-  int64_t version = 0;
-  bool exact = false;
-  std::optional<Reader> reader;  // instead of a version
-  int64_t wait_micros = 0;
-};
-struct ClockCall {
-  v1::BlockAddress address;
-  uint32_t rank = 0;
-  uint64_t incarnation = 0;
-  bool recomputes = false;
-};
-struct FirstWeights {
-  v1::BlockAddress address;
-  std::vector<float> values;
-  int64_t wait_micros = 0;  // of no use: this call does not wait
-};
-struct StatisticsCall {
-  v1::BlockAddress address;  // without a block
-  int64_t step = 0;
-  StatisticsKind kind = StatisticsKind::kGradientNorm;
-  int64_t wait_micros = 0;
-};
-struct Nothing {};
-
-// A server's process: a ParameterShard for each plan that it serves, and the
-// work of RunServer, ParameterServer, PeerStatistics and Checkpointer.
+// A server's process: its ServingLife, the plan that it serves and the writer
+// of its checkpoints.
 class SimulatedServer final : public Process {
  public:
   struct Options {
@@ -67,11 +32,19 @@ class SimulatedServer final : public Process {
   void Start();
 
   // The service's calls.
-  void PushPull(const PushCall& call, Reply<WeightsSnapshot> reply);
-  void Pull(const PullCall& call, Reply<WeightsSnapshot> reply);
-  void ReadClock(const ClockCall& call, Reply<ParameterShard::Clock> reply);
-  void Initialize(const FirstWeights& call, Reply<Nothing> reply);
-  void ReadStatistics(const StatisticsCall& call,
+  void PushPull(const PushCall& call, Reply<WeightsSnapshot> reply) {
+    Handle(&CheckedPlan::PushPull, call, std::move(reply));
+  }
+  void Pull(const PullCall& call, Reply<WeightsSnapshot> reply) {
+    Handle(&CheckedPlan::Pull, call, std::move(reply));
+  }
+  void ReadClock(const ClockCall& call, Reply<ParameterShard::Clock> reply) {
+    Handle(&CheckedPlan::ReadClock, call, std::move(reply));
+  }
+  void Initialize(const FirstWeights& call, Reply<Nothing> reply) {
+    Handle(&CheckedPlan::Initialize, call, std::move(reply));
+  }
+  void ReadStatistics(const v1::StatisticsRequest& request,
                       Reply<std::vector<double>> reply);
 
   std::optional<uint32_t> index() const { return index_; }
@@ -86,29 +59,36 @@ class SimulatedServer final : public Process {
   void LetGo() override;
 
  private:
-  struct Serving;
   struct FileWriter;
-  using ServingPtr = std::shared_ptr<Serving>;
 
   void After(int64_t micros, World::Kind kind, std::function<void()> then);
-  void AwaitPlan();
+  void Tick();
+  // Does what the life does next.
+  void Proceed();
   void OnNews();
-  void Prepare(const v1::Plan& plan);
-  void Serve(const v1::Plan& plan, std::optional<WholeState> restored);
-  ParameterShard::Options ShardOptions(const ServingPtr& serving);
-  void Retire(ServingPtr serving);
-  void ExpireNow();
-  void Exit(const absl::Status& status);
-  void Fail(const absl::Status& status);
+  void CloseWriter();
+  void Prepare();
+  void Serve(const std::optional<WholeState>& restored);
+  ShardSetup MakeSetup(const PartitionPlan& partition);
+  void End(const absl::Status& status);
 
-  absl::Status CheckAddress(const v1::BlockAddress& address) const;
-  void Judge(const absl::Status& status, const v1::BlockAddress& address);
-  // Wraps a reply so that the oracle checks the weights in it.
-  WeightsDone Watch(const v1::BlockAddress& address,
-                    std::optional<Reader> reader, Reply<WeightsSnapshot> reply);
-
-  void Fetch(const ServingPtr& serving, int64_t step, StatisticsKind kind,
-             int from);
+  // The plan that the call is for; null: the call was answered with an error.
+  template <typename Address, typename T>
+  std::shared_ptr<CheckedPlan> Accept(const Address& address,
+                                      const Reply<T>& reply) const {
+    const absl::Status status = ServedPlan::CheckAddress(
+        serving_ ? &serving_->served() : nullptr, address);
+    if (status.ok()) return serving_;
+    reply(status);
+    return nullptr;
+  }
+  template <typename Call, typename T>
+  void Handle(void (CheckedPlan::*method)(const Call&, Reply<T>),
+              const Call& call, Reply<T> reply) {
+    const auto serving = Accept(call.address, reply);
+    if (serving) (*serving.*method)(call, std::move(reply));
+  }
+  void Ask(const v1::StatisticsRequest& request);
 
   void WriteNext(const std::shared_ptr<FileWriter>& writer);
   void Report(const FileWriter& writer, const WrittenSnapshot& written);
@@ -118,9 +98,8 @@ class SimulatedServer final : public Process {
   const Options options_;
   MemberAgent member_;
   std::optional<uint32_t> index_;
-  uint64_t epoch_ = 0;
-  bool waits_for_plan_ = false;
-  ServingPtr serving_;
+  ServingLife life_;
+  std::shared_ptr<CheckedPlan> serving_;
   std::shared_ptr<FileWriter> writer_;
 };
 

@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/plan/plan_codec.h"
 #include "common/wire/deadline.h"
 #include "common/wire/header_checksum.h"
 #include "server/service/raw_call.h"
@@ -61,31 +61,24 @@ TEST(PeerStatisticsTest, AsksUntilAnAnswerComesWhole) {
   v1::Plan plan;
   plan.set_job_id(77);
   plan.set_epoch(1);
-  plan.set_num_workers(1);
-  plan.set_bucket_bytes(1 << 16);
   plan.add_servers("127.0.0.1:1");
   plan.add_servers(absl::StrCat("127.0.0.1:", port));
-  for (const char* name : {"w", "x"}) {
-    v1::ParameterSpec& spec = *plan.add_parameters();
-    spec.set_name(name);
-    spec.add_shape(1000);
-  }
-  const PartitionPlan partition = MakePartitionPlan(plan).value();
-  ASSERT_GT(partition.shard_elements(1), 0);
-
   grpc::CompletionQueue queue;
   std::optional<std::vector<double>> delivered;
-  PeerStatistics statistics(
-      plan, partition, /*shard=*/0, &queue,
-      [&](int64_t step, StatisticsKind, int shard, std::vector<double> values) {
-        EXPECT_EQ(step, 12);
-        EXPECT_EQ(shard, 1);
+  const auto statistics = std::make_shared<PeerStatistics>(
+      plan, &queue,
+      [&](const v1::StatisticsRequest& request, std::vector<double> values) {
+        EXPECT_EQ(request.step(), 12);
+        EXPECT_EQ(request.shard(), 1u);
         delivered = std::move(values);
       });
-  statistics.Fetch(12, StatisticsKind::kGradientNorm);
+  v1::StatisticsRequest request;
+  request.set_shard(1);
+  request.set_step(12);
+  statistics->Ask(request);
   void* tag = nullptr;
   bool ok = false;
-  while (!delivered && !statistics.idle() &&
+  while (!delivered && !statistics->idle() &&
          queue.AsyncNext(&tag, &ok, DeadlineAfter(absl::Seconds(30))) ==
              grpc::CompletionQueue::GOT_EVENT) {
     static_cast<CompletionTag*>(tag)->Proceed(ok);
@@ -93,7 +86,7 @@ TEST(PeerStatisticsTest, AsksUntilAnAnswerComesWhole) {
   ASSERT_TRUE(delivered.has_value()) << peer.calls() << " calls";
   EXPECT_EQ(*delivered, std::vector<double>{2.5});
   EXPECT_EQ(peer.calls(), 6);
-  EXPECT_TRUE(statistics.idle());
+  EXPECT_TRUE(statistics->idle());
   queue.Shutdown();
   while (queue.Next(&tag, &ok)) {
   }

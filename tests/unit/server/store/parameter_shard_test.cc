@@ -27,9 +27,9 @@ class ParameterShardTest : public ::testing::Test {
   void Create(int workers, OptimizerOptions optimizer, double clip_norm = 0) {
     ParameterShard::Options options;
     options.num_workers = workers;
-    options.optimizer = optimizer;
-    options.clip_norm = clip_norm;
-    options.policy = std::make_unique<BulkSynchronous>();
+    options.training.optimizer = optimizer;
+    options.training.clip_norm = clip_norm;
+    options.training.policy = std::make_unique<BulkSynchronous>();
     Create(std::move(options));
   }
 
@@ -37,8 +37,8 @@ class ParameterShardTest : public ::testing::Test {
     plan_ = std::make_unique<PartitionPlan>(
         *PartitionPlan::Create(parameters_, 1, 1 << 16));
     options.plan = plan_.get();
-    options.optimizer.learning_rate = 1;
-    options.learning_rate = [](int64_t) { return 1.0; };
+    options.training.optimizer.learning_rate = 1;
+    options.training.learning_rate = [](int64_t) { return 1.0; };
     options.ops = ops_.get();
     shard_ = std::make_unique<ParameterShard>(std::move(options));
   }
@@ -234,7 +234,7 @@ TEST_F(ParameterShardTest, ARefusalCarriesItsReason) {
 TEST_F(ParameterShardTest, OnlyWhoKeepsSomebodyFromGoingOnIsWaitedFor) {
   ParameterShard::Options options;
   options.num_workers = 3;
-  options.policy = std::make_unique<StaleSynchronous>(/*staleness=*/1);
+  options.training.policy = std::make_unique<StaleSynchronous>(/*staleness=*/1);
   Create(std::move(options));
   Initialize();
   Push(Make(0, 0, 1.0f));
@@ -385,7 +385,7 @@ TEST_F(RunningAverageTest, TakesNoTrustRatio) {
 TEST_F(RunningAverageTest, StaysWhereNobodyHasASample) {
   ParameterShard::Options options;
   options.num_workers = 2;
-  options.policy = std::make_unique<Asynchronous>();
+  options.training.policy = std::make_unique<Asynchronous>();
   Create(std::move(options));
   InitializeAt(8);
   ExpectState(Push(Make(0, 0, 0, /*samples=*/0)), 8, 0);
@@ -395,8 +395,8 @@ TEST_F(RunningAverageTest, StaysWhereNobodyHasASample) {
 TEST_F(RunningAverageTest, MovesAtOnceWhereGradientsAreNotGathered) {
   ParameterShard::Options options;
   options.num_workers = 2;
-  options.policy = std::make_unique<Asynchronous>();
-  options.scale_by_staleness = true;
+  options.training.policy = std::make_unique<Asynchronous>();
+  options.training.scale_by_staleness = true;
   Create(std::move(options));
   InitializeAt(8);
   Push(Make(0, 0, 4.0f));
@@ -410,7 +410,7 @@ TEST_F(RunningAverageTest, MovesAtOnceWhereGradientsAreNotGathered) {
 TEST_F(ParameterShardTest, SspAppliesAtOnceAndHoldsTheFastWorkerAtTheBound) {
   ParameterShard::Options options;
   options.num_workers = 2;
-  options.policy = std::make_unique<StaleSynchronous>(/*staleness=*/1);
+  options.training.policy = std::make_unique<StaleSynchronous>(/*staleness=*/1);
   Create(std::move(options));
   Initialize();
   const Answer first = Push(Make(0, 0, 1.0f));
@@ -430,8 +430,8 @@ TEST_F(ParameterShardTest, SspAppliesAtOnceAndHoldsTheFastWorkerAtTheBound) {
 TEST_F(ParameterShardTest, AStaleGradientCanCountLess) {
   ParameterShard::Options options;
   options.num_workers = 2;
-  options.policy = std::make_unique<Asynchronous>();
-  options.scale_by_staleness = true;
+  options.training.policy = std::make_unique<Asynchronous>();
+  options.training.scale_by_staleness = true;
   Create(std::move(options));
   Initialize();
   Push(Make(0, 0, 1.0f));
@@ -443,7 +443,8 @@ TEST_F(ParameterShardTest, AStaleGradientCanCountLess) {
 TEST_F(ParameterShardTest, ALateGradientIsDroppedAndAnsweredWithTheWeights) {
   ParameterShard::Options options;
   options.num_workers = 3;
-  options.policy = std::make_unique<BulkSynchronous>(/*backup_workers=*/1);
+  options.training.policy =
+      std::make_unique<BulkSynchronous>(/*backup_workers=*/1);
   Create(std::move(options));
   Initialize();
   Push(Make(0, 0, 2.0f));
@@ -458,8 +459,8 @@ TEST_F(ParameterShardTest, ALateGradientIsDroppedAndAnsweredWithTheWeights) {
 TEST_F(ParameterShardTest, TheVersionBeforeIsKeptForAReplacement) {
   ParameterShard::Options options;
   options.num_workers = 1;
-  options.policy = std::make_unique<BulkSynchronous>();
-  options.keep_previous = true;
+  options.training.policy = std::make_unique<BulkSynchronous>();
+  options.training.keep_previous = true;
   Create(std::move(options));
   Initialize();
   Push(Make(0, 0, 1.0f));
@@ -487,9 +488,9 @@ TEST_F(ParameterShardTest, CutsHoldWeightsAndStateAndGoOnWhereTheyWereTaken) {
   std::vector<float> weights, state;
   const auto options = [&] {
     ParameterShard::Options made;
-    made.optimizer = momentum;
-    made.policy = std::make_unique<BulkSynchronous>();
-    made.checkpoint_every_steps = 2;
+    made.training.optimizer = momentum;
+    made.training.policy = std::make_unique<BulkSynchronous>();
+    made.training.checkpoint_every_steps = 2;
     made.on_checkpoint = [&](const BlockCut& cut) {
       EXPECT_EQ(cut.steps % 2, 0);
       if (cut.steps != 2) return;
@@ -523,7 +524,7 @@ TEST_F(ParameterShardTest, CutsHoldWeightsAndStateAndGoOnWhereTheyWereTaken) {
 
 TEST_F(ParameterShardTest, AGradientThatIsNotFiniteIsRefusedByName) {
   ParameterShard::Options options;
-  options.policy = std::make_unique<BulkSynchronous>();
+  options.training.policy = std::make_unique<BulkSynchronous>();
   std::string fatal;
   options.on_fatal = [&fatal](const std::string& why) { fatal = why; };
   Create(std::move(options));
@@ -542,8 +543,8 @@ TEST_F(ParameterShardTest, AGradientThatIsNotFiniteIsRefusedByName) {
 TEST_F(ParameterShardTest, AStepThatIsNotFiniteCanBeSkipped) {
   ParameterShard::Options options;
   options.num_workers = 2;
-  options.policy = std::make_unique<BulkSynchronous>();
-  options.nonfinite = NonFiniteAction::kSkip;
+  options.training.policy = std::make_unique<BulkSynchronous>();
+  options.training.nonfinite = NonFiniteAction::kSkip;
   Create(std::move(options));
   Initialize();
   Contribution bad = Make(0, 0, 1.0f);

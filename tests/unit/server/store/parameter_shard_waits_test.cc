@@ -32,12 +32,12 @@ class ParameterShardWaitsTest : public ::testing::Test {
     shard_ = std::make_unique<ParameterShard>(ParameterShard::Options{
         .plan = plan_.get(),
         .num_workers = workers,
-        .optimizer = sgd,
-        .learning_rate = [](int64_t) { return 1.0; },
-        .clip_norm = clip_norm,
-        .policy = std::move(policy),
+        .training = {.optimizer = sgd,
+                     .learning_rate = [](int64_t) { return 1.0; },
+                     .clip_norm = clip_norm,
+                     .policy = std::move(policy),
+                     .keep_previous = true},
         .ops = ops_.get(),
-        .keep_previous = true,
         .fetch_statistics = [](int64_t, StatisticsKind) {},
     });
     const Payload zeros = Floats({0, 0, 0, 0});

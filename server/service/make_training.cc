@@ -1,0 +1,70 @@
+#include "server/service/make_training.h"
+
+#include <memory>
+#include <utility>
+
+#include "common/job/job_options.h"
+#include "common/job/learning_rate_schedule.h"
+#include "common/status/status_macros.h"
+
+namespace tributary {
+namespace {
+
+std::unique_ptr<SyncPolicy> MakePolicy(const v1::JobSpec& job) {
+  const v1::SyncSpec& sync = job.strategy().parameter_server().sync();
+  const int64_t barrier = job.checkpoint().every_steps();
+  switch (sync.kind_case()) {
+    case v1::SyncSpec::kSsp:
+      return std::make_unique<StaleSynchronous>(sync.ssp().staleness(),
+                                                barrier);
+    case v1::SyncSpec::kAsync:
+      return std::make_unique<Asynchronous>(barrier);
+    default:
+      return std::make_unique<BulkSynchronous>(sync.bsp().backup_workers());
+  }
+}
+
+NonFiniteAction NonFiniteActionOf(v1::NonFinite nonfinite) {
+  switch (nonfinite) {
+    case v1::NON_FINITE_REJECT:
+      return NonFiniteAction::kReject;
+    case v1::NON_FINITE_SKIP:
+      return NonFiniteAction::kSkip;
+    default:
+      return NonFiniteAction::kFail;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<ShardTraining> MakeTraining(const v1::JobSpec& job,
+                                           int64_t total_steps) {
+  const v1::SyncSpec& sync = job.strategy().parameter_server().sync();
+  const bool local_sgd = sync.has_local_sgd();
+  ShardTraining training;
+  training.optimizer = ServerOptimizerOptionsOf(job);
+  // The outer optimizer of local_sgd has neither a schedule nor clipping.
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      LearningRateSchedule schedule,
+      LearningRateSchedule::Create(
+          local_sgd ? v1::ScheduleSpec()
+                    : job.training().learning_rate_schedule(),
+          training.optimizer.learning_rate, total_steps));
+  training.learning_rate = [schedule = std::move(schedule)](int64_t step) {
+    return schedule.At(step);
+  };
+  if (!local_sgd) training.clip_norm = job.training().clip_norm();
+  training.policy = MakePolicy(job);
+  training.scale_by_staleness =
+      sync.ssp().scale_by_staleness() || sync.async().scale_by_staleness();
+  training.keep_previous =
+      training.policy->gathers() && !training.policy->drops_late() &&
+      job.cluster().on_worker_loss() != v1::WORKER_LOSS_FAIL;
+  training.nonfinite = NonFiniteActionOf(job.training().nonfinite());
+  training.steps_an_update = StepCountOf(job).steps_an_update;
+  training.checkpoint_every_steps = job.checkpoint().every_steps();
+  training.total_steps = total_steps;
+  return training;
+}
+
+}  // namespace tributary

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "server/store/shard_training.h"
+#include "tributary/v1/job.pb.h"
+
+namespace tributary {
+
+// How the servers of a resolved job train. InvalidArgument: the errors of
+// LearningRateSchedule::Create.
+absl::StatusOr<ShardTraining> MakeTraining(const v1::JobSpec& job,
+                                           int64_t total_steps);
+
+}  // namespace tributary

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "common/base/clock.h"
+#include "common/telemetry/metrics_writer.h"
+#include "server/service/raw_call.h"
+#include "server/service/served_plan.h"
+#include "server/service/unread_answers.h"
+#include "server/store/rejection.h"
+
+namespace tributary {
+
+// Answers the calls of ParameterService: decodes and validates a call, hands it
+// to the plan being served and sends the shard's response. Counts what is
+// received, sent and refused. The handlers run on the queue's thread; the other
+// functions are thread-safe.
+class ParameterHandlers {
+ public:
+  explicit ParameterHandlers(const Clock* clock) : clock_(clock) {}
+
+  // Sets the plan that calls are for and returns the previous one. Null: calls
+  // are answered with Unavailable.
+  std::shared_ptr<ServedPlan> Serve(std::shared_ptr<ServedPlan> served);
+  std::shared_ptr<ServedPlan> served() const;
+
+  void PushPull(RawCall* call);
+  void Pull(RawCall* call);
+  void ReadClock(RawCall* call);
+  void Initialize(RawCall* call);
+  void ReadStatistics(RawCall* call);
+  void GetServerStatus(RawCall* call);
+
+  v1::ServerStatusResponse Status() const;
+  // Nothing before there is a plan.
+  void WriteMetrics(MetricsWriter* writer) const;
+
+ private:
+  int64_t Deadline(uint32_t wait_ms) const;
+  // Answers with the error and counts its reason.
+  void Fail(RawCall* call, const absl::Status& status);
+  // Returns a callback that answers a call with weights or a status.
+  template <typename Response>
+  WeightsDone AnswerWeights(RawCall* call);
+  // Decodes a call and finds the plan that it is for. Null: the call was
+  // answered with an error.
+  template <typename Request>
+  std::shared_ptr<ServedPlan> Accept(RawCall* call, Request* request,
+                                     Payload* payload);
+
+  const Clock* const clock_;
+  RejectionCounters rejections_;
+  std::atomic<uint64_t> bytes_received_{0};
+  std::atomic<uint64_t> bytes_sent_{0};
+  const std::shared_ptr<UnreadAnswers> unread_ =
+      std::make_shared<UnreadAnswers>();
+
+  mutable absl::Mutex mu_;
+  std::shared_ptr<ServedPlan> served_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace tributary

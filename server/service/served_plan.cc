@@ -1,0 +1,118 @@
+#include "server/service/served_plan.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/plan/plan_codec.h"
+#include "server/service/block_address.h"
+#include "server/store/rejection.h"
+
+namespace tributary {
+namespace {
+
+StatisticsKind KindOf(const v1::StatisticsRequest& request) {
+  return request.phase() == v1::TRUST_RATIO ? StatisticsKind::kTrustRatio
+                                            : StatisticsKind::kGradientNorm;
+}
+
+}  // namespace
+
+ServedPlan::ServedPlan(const v1::Plan& plan, PartitionPlan partition,
+                       ShardSetup setup, AskPeer ask_peer)
+    : plan_(plan),
+      partition_(std::move(partition)),
+      shard_(setup.shard),
+      store_(OptionsOf(std::move(setup), std::move(ask_peer))),
+      waits_(plan.num_workers()) {}
+
+ParameterShard::Options ServedPlan::OptionsOf(ShardSetup setup,
+                                              AskPeer ask_peer) const {
+  ParameterShard::Options options;
+  options.plan = &partition_;
+  options.shard = shard_;
+  options.num_workers = plan_.num_workers();
+  if (plan_.has_mesh()) options.mesh = MeshOf(plan_);
+  options.training = std::move(setup.training);
+  options.ops = setup.ops;
+  options.on_fatal = std::move(setup.on_fatal);
+  options.on_checkpoint = std::move(setup.on_checkpoint);
+  options.fetch_statistics = [this, ask = std::move(ask_peer)](
+                                 int64_t step, StatisticsKind kind) {
+    AskPeers(step, kind, ask);
+  };
+  return options;
+}
+
+void ServedPlan::AskPeers(int64_t step, StatisticsKind kind,
+                          const AskPeer& ask) const {
+  v1::StatisticsRequest request;
+  request.set_job_id(plan_.job_id());
+  request.set_plan_epoch(plan_.epoch());
+  request.set_step(step);
+  request.set_phase(kind == StatisticsKind::kTrustRatio ? v1::TRUST_RATIO
+                                                        : v1::GRADIENT_NORM);
+  request.set_wait_ms(
+      static_cast<uint32_t>(absl::ToInt64Milliseconds(kPeerRetryPolicy.hold)));
+  for (int peer = 0; peer < partition_.num_shards(); ++peer) {
+    if (peer == shard_ || partition_.shard_elements(peer) == 0) continue;
+    request.set_shard(static_cast<uint32_t>(peer));
+    ask(request);
+  }
+}
+
+absl::Status ServedPlan::AddStatistics(const v1::StatisticsRequest& request,
+                                       std::vector<double> values) {
+  return store_.AddStatistics(request.step(), KindOf(request),
+                              static_cast<int>(request.shard()),
+                              std::move(values));
+}
+
+absl::Status ServedPlan::CheckAddress(const ServedPlan* served,
+                                      const v1::BlockAddress& address) {
+  if (served == nullptr) return CheckBlockAddress(nullptr, 0, 0, address);
+  return CheckBlockAddress(&served->plan_, served->shard_,
+                           served->partition_.blocks(served->shard_).size(),
+                           address);
+}
+
+absl::Status ServedPlan::CheckAddress(const ServedPlan* served,
+                                      const v1::StatisticsRequest& request) {
+  v1::BlockAddress address;  // sums are per shard
+  address.set_job_id(request.job_id());
+  address.set_plan_epoch(request.plan_epoch());
+  address.set_shard(request.shard());
+  return CheckAddress(served, address);
+}
+
+absl::StatusOr<ParameterShard::Clock> ServedPlan::ReadClock(
+    const v1::ClockRequest& request) {
+  if (request.rank() >= static_cast<uint32_t>(plan_.num_workers())) {
+    return Reject(
+        Rejection::kRank,
+        absl::InvalidArgumentError(absl::StrCat(
+            "rank ", request.rank(), ", wanted below ", plan_.num_workers())));
+  }
+  return store_.ReadClock(static_cast<int>(request.rank()),
+                          request.incarnation(), request.recomputes());
+}
+
+void ServedPlan::ReadStatistics(const v1::StatisticsRequest& request,
+                                int64_t deadline_micros,
+                                ParameterShard::StatisticsDone done) {
+  if (request.phase() != v1::TRUST_RATIO &&
+      request.phase() != v1::GRADIENT_NORM) {
+    return done(
+        Reject(Rejection::kAddress,
+               absl::InvalidArgumentError(absl::StrCat(
+                   "statistics phase ", request.phase(), ", wanted 1 or 2"))));
+  }
+  store_.ReadStatistics(request.step(), KindOf(request), deadline_micros,
+                        std::move(done));
+}
+
+void ServedPlan::Tick(int64_t now_micros) {
+  store_.ExpireWaiters(now_micros);
+  waits_.Sample(now_micros, store_.MissingRanks());
+}
+
+}  // namespace tributary

@@ -1,0 +1,64 @@
+#include "server/service/make_training.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/testing/status_matchers.h"
+
+namespace tributary {
+namespace {
+
+v1::JobSpec SgdJob() {
+  v1::JobSpec job;
+  job.mutable_training()->mutable_optimizer()->mutable_sgd()->set_learning_rate(
+      0.5);
+  job.mutable_training()->set_clip_norm(2);
+  job.mutable_checkpoint()->set_every_steps(20);
+  return job;
+}
+v1::SyncSpec& SyncOf(v1::JobSpec& job) {
+  return *job.mutable_strategy()->mutable_parameter_server()->mutable_sync();
+}
+
+TEST(MakeTrainingTest, TakesTheJobsOptimizerAndKeepsThePreviousWeights) {
+  const auto training = MakeTraining(SgdJob(), /*total_steps=*/100);
+  TRIBUTARY_ASSERT_OK(training);
+  EXPECT_EQ(training->learning_rate(7), 0.5);
+  EXPECT_EQ(training->clip_norm, 2);
+  EXPECT_TRUE(training->policy->gathers());
+  EXPECT_TRUE(training->keep_previous);
+  EXPECT_EQ(training->nonfinite, NonFiniteAction::kFail);
+  EXPECT_EQ(training->steps_an_update, 1);
+  EXPECT_EQ(training->checkpoint_every_steps, 20);
+  EXPECT_EQ(training->total_steps, 100);
+}
+
+TEST(MakeTrainingTest, NeedsNoPreviousWeightsWhereNoWorkerIsReplaced) {
+  v1::JobSpec job = SgdJob();
+  job.mutable_cluster()->set_on_worker_loss(v1::WORKER_LOSS_FAIL);
+  EXPECT_FALSE(MakeTraining(job, 100)->keep_previous);
+}
+
+TEST(MakeTrainingTest, StaleWorkersSlowTheirOwnContributionsDown) {
+  v1::JobSpec job = SgdJob();
+  SyncOf(job).mutable_ssp()->set_scale_by_staleness(true);
+  const auto training = MakeTraining(job, 100);
+  TRIBUTARY_ASSERT_OK(training);
+  EXPECT_FALSE(training->policy->gathers());
+  EXPECT_TRUE(training->scale_by_staleness);
+  EXPECT_FALSE(training->keep_previous);
+}
+
+TEST(MakeTrainingTest, TheOuterOptimizerOfLocalSgdIsNotClipped) {
+  v1::JobSpec job = SgdJob();
+  v1::LocalSgdSpec& local_sgd = *SyncOf(job).mutable_local_sgd();
+  local_sgd.set_period(8);
+  local_sgd.mutable_outer()->set_learning_rate(0.75);
+  const auto training = MakeTraining(job, 100);
+  TRIBUTARY_ASSERT_OK(training);
+  EXPECT_EQ(training->learning_rate(50), 0.75);
+  EXPECT_EQ(training->clip_norm, 0);
+  EXPECT_EQ(training->steps_an_update, 8);
+}
+
+}  // namespace
+}  // namespace tributary
