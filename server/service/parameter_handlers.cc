@@ -164,8 +164,7 @@ void ParameterHandlers::ReadClock(RawCall* call) {
   Payload none;
   const auto served = Accept(call, &request, &none);
   if (!served) return;
-  const absl::StatusOr<ParameterShard::Clock> clock =
-      served->ReadClock(request);
+  const absl::StatusOr<RankProgress> clock = served->ReadClock(request);
   if (!clock.ok()) return Fail(call, clock.status());
   v1::ClockResponse response;
   response.set_initialized(clock->initialized);

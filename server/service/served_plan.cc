@@ -84,7 +84,7 @@ absl::Status ServedPlan::CheckAddress(const ServedPlan* served,
   return CheckAddress(served, address);
 }
 
-absl::StatusOr<ParameterShard::Clock> ServedPlan::ReadClock(
+absl::StatusOr<RankProgress> ServedPlan::ReadClock(
     const v1::ClockRequest& request) {
   if (request.rank() >= static_cast<uint32_t>(plan_.num_workers())) {
     return Reject(
@@ -97,8 +97,7 @@ absl::StatusOr<ParameterShard::Clock> ServedPlan::ReadClock(
 }
 
 void ServedPlan::ReadStatistics(const v1::StatisticsRequest& request,
-                                int64_t deadline_micros,
-                                ParameterShard::StatisticsDone done) {
+                                int64_t deadline_micros, StatisticsDone done) {
   if (request.phase() != v1::TRUST_RATIO &&
       request.phase() != v1::GRADIENT_NORM) {
     return done(

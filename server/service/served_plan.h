@@ -58,12 +58,10 @@ class ServedPlan {
   // The same for a call that names no block.
   static absl::Status CheckAddress(const ServedPlan* served,
                                    const v1::StatisticsRequest& request);
-  absl::StatusOr<ParameterShard::Clock> ReadClock(
-      const v1::ClockRequest& request);
+  absl::StatusOr<RankProgress> ReadClock(const v1::ClockRequest& request);
   // InvalidArgument, at once, for an unknown phase.
   void ReadStatistics(const v1::StatisticsRequest& request,
-                      int64_t deadline_micros,
-                      ParameterShard::StatisticsDone done);
+                      int64_t deadline_micros, StatisticsDone done);
 
   // InvalidArgument when the number of values is wrong.
   absl::Status AddStatistics(const v1::StatisticsRequest& request,

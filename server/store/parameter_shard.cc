@@ -14,53 +14,25 @@
 #include "server/store/update_timer.h"
 
 namespace tributary {
-ParameterShard::ParameterShard(Options options)
-    : options_(std::move(options)),
-      count_{training_.steps_an_update,
-             training_.policy->gathers() ? 1 : options_.num_workers},
-      phases_(training_.optimizer, training_.clip_norm,
-              training_.nonfinite == NonFiniteAction::kSkip),
-      exchange_(*options_.plan, options_.shard) {
-  for (const Block& block : options_.plan->blocks(options_.shard)) {
-    blocks_.push_back(std::make_unique<BlockState>(
-        block, BlockState::Options{
-                   .optimizer = &phases_.optimizer(),
-                   .policy = training_.policy.get(),
-                   .parameters = &options_.plan->parameters(),
-                   .num_workers = options_.num_workers,
-                   .members = MembersOf(block),
-                   .keep_previous = training_.keep_previous &&
-                                    !TRIBUTARY_MUTATED("previous-dropped")}));
-  }
-}
-
-std::vector<bool> ParameterShard::MembersOf(const Block& block) const {
-  std::vector<bool> members;
-  if (!options_.mesh || block.holders == Holders()) return members;
-  for (int rank = 0; rank < options_.num_workers; ++rank) {
-    members.push_back(options_.mesh->Holds(rank, block.holders));
-  }
-  return members;
-}
 
 absl::Status ParameterShard::Refuse(absl::Status status) {
-  ++counters_.rejected;
+  ++blocks_.counters().rejected;
   return status;
 }
 
 absl::Status ParameterShard::CheckContribution(const BlockState& block,
                                                const Contribution& c) {
-  if (c.rank >= static_cast<uint32_t>(options_.num_workers)) {
+  if (c.rank >= static_cast<uint32_t>(options().num_workers)) {
     return Reject(Rejection::kRank, absl::InvalidArgumentError(absl::StrCat(
                                         "rank ", c.rank, ", wanted below ",
-                                        options_.num_workers)));
+                                        options().num_workers)));
   }
-  if (options_.mesh &&
-      !options_.mesh->Holds(static_cast<int>(c.rank), block.block().holders)) {
+  if (options().mesh &&
+      !options().mesh->Holds(static_cast<int>(c.rank), block.block().holders)) {
     return Reject(Rejection::kRank,
                   absl::InvalidArgumentError(absl::StrCat(
                       "rank ", c.rank, " holds nothing of block ",
-                      block.block().index, " of shard ", options_.shard)));
+                      block.block().index, " of shard ", options().shard)));
   }
   if (c.step < 0 || c.step >= kMaxStep) {
     return Reject(Rejection::kStep,
@@ -88,7 +60,7 @@ absl::Status ParameterShard::CheckContribution(const BlockState& block,
     return Reject(Rejection::kShape,
                   absl::InvalidArgumentError(absl::StrCat(
                       "payload of ", c.payload.size(), " bytes for block ",
-                      block.block().index, " of shard ", options_.shard,
+                      block.block().index, " of shard ", options().shard,
                       " with ", c.samples, " samples, wanted ", wanted)));
   }
   return absl::OkStatus();
@@ -98,17 +70,19 @@ absl::Status ParameterShard::CheckFinite(const Block& block,
                                          const Contribution& c) {
   const int64_t at = FirstNonFinite(c.payload);
   if (at < 0) return absl::OkStatus();
-  ++counters_.nonfinite;
-  if (training_.nonfinite == NonFiniteAction::kSkip) return absl::OkStatus();
+  ++blocks_.counters().nonfinite;
+  if (options().training.nonfinite == NonFiniteAction::kSkip)
+    return absl::OkStatus();
   auto slice = block.slices.begin();
   while (at >= slice->offset + slice->size()) ++slice;
   const std::string why =
       absl::StrCat("the gradient of rank ", c.rank, " for step ", c.step + 1,
                    " is not finite in \"",
-                   options_.plan->parameters()[slice->parameter].name,
+                   options().plan->parameters()[slice->parameter].name,
                    "\", element ", slice->begin + at - slice->offset);
-  if (training_.nonfinite == NonFiniteAction::kFail && options_.on_fatal) {
-    options_.on_fatal(why);
+  if (options().training.nonfinite == NonFiniteAction::kFail &&
+      options().on_fatal) {
+    options().on_fatal(why);
   }
   return Reject(Rejection::kNonfinite, absl::InvalidArgumentError(why));
 }
@@ -119,17 +93,17 @@ absl::Status ParameterShard::Verdict(const BlockState& block, uint32_t rank,
                                      int64_t wanted) {
   switch (verdict) {
     case GradientAggregator::Verdict::kAdded:
-      ++counters_.contributions;
+      ++blocks_.counters().contributions;
       return absl::OkStatus();
     case GradientAggregator::Verdict::kHeld:
     case GradientAggregator::Verdict::kCommitted:
-      ++counters_.duplicates;
+      ++blocks_.counters().duplicates;
       return absl::OkStatus();
     case GradientAggregator::Verdict::kLate:
-      ++counters_.dropped;
+      ++blocks_.counters().dropped;
       return absl::OkStatus();
     case GradientAggregator::Verdict::kConflict:
-      ++counters_.conflicts;
+      ++blocks_.counters().conflicts;
       return absl::AbortedError(
           absl::StrCat("rank ", rank, " sent other bytes for step ", step + 1,
                        " than before: it is not deterministic"));
@@ -148,7 +122,7 @@ absl::Status ParameterShard::Verdict(const BlockState& block, uint32_t rank,
 void ParameterShard::PushPull(int index, Contribution contribution,
                               int64_t deadline_micros,
                               const WeightsDone& done) {
-  BlockState& block = *blocks_[index];
+  BlockState& block = this->block(index);
   absl::Status status = CheckContribution(block, contribution);
   if (status.ok()) status = CheckFinite(block.block(), contribution);
   if (!status.ok()) return done(Refuse(std::move(status)));
@@ -174,79 +148,53 @@ void ParameterShard::PushPull(int index, Contribution contribution,
                              deadline_micros, done});
       }
       if (verdict == GradientAggregator::Verdict::kAdded &&
-          training_.policy->MayApply(aggregator.contributed(), step)) {
+          options().training.policy->MayApply(aggregator.contributed(), step)) {
         TRIBUTARY_FAILPOINT("server-complete");
         CompleteBlockLocked(block, base_version, &statistics);
       } else if (TRIBUTARY_MUTATED("no-wake-after-push")) {
         return;
       }
-      block.TakeAnswered(&counters_, &ready);
+      block.TakeAnswered(&blocks_.counters(), &ready);
     }
   }
   if (!status.ok()) done(Refuse(std::move(status)));
   RunAll(ready);
-  if (!statistics.empty()) {
-    OfferStatistics(step,
-                    phases_.needs_norm() ? StatisticsKind::kGradientNorm
-                                         : StatisticsKind::kTrustRatio,
-                    index, statistics);
-  }
+  if (!statistics.empty()) two_phase_.Offer(step, index, statistics);
 }
 
 void ParameterShard::CompleteBlockLocked(BlockState& block,
                                          int64_t base_version,
                                          std::vector<double>* statistics) {
+  const ShardTraining& training = blocks_.training();
   const int64_t version = block.version();
-  double rate = training_.learning_rate(version / count_.updates_a_step);
-  if (training_.scale_by_staleness) {
+  double rate =
+      training.learning_rate(version / blocks_.count().updates_a_step);
+  if (training.scale_by_staleness) {
     rate /= static_cast<double>(std::max<int64_t>(1, version - base_version));
   }
+  const UpdatePhases& phases = blocks_.phases();
   const OptimizerStep prepared =
-      phases_.optimizer().Prepare(version + 1, rate, /*gradient_scale=*/1.0);
-  if (!phases_.needs_sums()) {
-    {
-      const UpdateTimer timer(options_.clock, &counters_);
-      block.ApplyFused(*options_.ops, prepared);
-    }
-    CutLocked(block);
+      phases.optimizer().Prepare(version + 1, rate, /*gradient_scale=*/1.0);
+  if (phases.needs_sums()) {
+    *statistics = two_phase_.BeginLocked(block, prepared);
     return;
   }
-  const UpdateTimer timer(options_.clock, &counters_);
-  block.Average(*options_.ops);
-  *statistics = phases_.needs_norm() ? block.GradientSquares(*options_.ops)
-                                     : block.Direction(*options_.ops, prepared);
-}
-
-// All blocks on all servers reach the same versions, so their snapshots at one
-// version are one consistent state of the job.
-void ParameterShard::CutLocked(BlockState& block) {
-  const int64_t every = training_.checkpoint_every_steps /
-                        count_.steps_an_update * count_.updates_a_step;
-  const int64_t late = TRIBUTARY_MUTATED("late-cut") && options_.shard == 1
-                           ? count_.updates_a_step
-                           : 0;
-  const int64_t version = block.version() - late;
-  if (every == 0 || version % every != 0 || version == 0) return;
-  std::vector<const float*> state;
-  for (const SharedBuffer& buffer : block.state()) {
-    state.push_back(buffer.data());
+  {
+    const UpdateTimer timer(options().clock, &blocks_.counters());
+    block.ApplyFused(*options().ops, prepared);
   }
-  options_.on_checkpoint(
-      {.steps = std::min(count_.StepsIn(version), training_.total_steps),
-       .block = &block.block(),
-       .weights = block.Snapshot().weights,
-       .state = std::move(state)});
+  blocks_.CutLocked(block);
 }
 
 void ParameterShard::Ask(int index, BlockState::Waiter waiter) {
-  BlockState& block = *blocks_[index];
+  BlockState& block = this->block(index);
   std::vector<BlockState::Ready> ready;
   const WeightsDone done = waiter.done;
   absl::Status status;
   {
     absl::MutexLock lock(&block.mu);
     status = block.Wait(std::move(waiter));
-    block.TakeAnswered(&counters_, &ready);
+    block.TakeAnswered(&blocks_.counters(), &ready);
   }
   if (!status.ok()) done(Refuse(std::move(status)));
   RunAll(ready);
@@ -279,21 +227,14 @@ void ParameterShard::PullFinished(int block, int64_t finished,
 }
 
 absl::Status ParameterShard::Restore(int64_t steps, const LoadBlock& load) {
-  const int64_t contributions = steps / count_.steps_an_update;
-  for (auto& block : blocks_) {
-    absl::MutexLock lock(&block->mu);
-    TRIBUTARY_RETURN_IF_ERROR(
-        load(block->block(), block->weights(), block->StateAt(0)));
-    block->Restored(contributions);
-  }
-  absl::MutexLock lock(&exchange_mu_);
-  exchange_.ForgetBefore(contributions);
-  return absl::OkStatus();
+  const int64_t contributions = steps / blocks_.count().steps_an_update;
+  two_phase_.calls().ForgetBefore(contributions);
+  return blocks_.Restore(contributions, load);
 }
 
 absl::Status ParameterShard::Initialize(int index, uint32_t crc32c,
                                         const Payload& payload) {
-  BlockState& block = *blocks_[index];
+  BlockState& block = this->block(index);
   if (payload.Crc32c() != crc32c) {
     return Refuse(Reject(
         Rejection::kChecksum,
@@ -305,7 +246,7 @@ absl::Status ParameterShard::Initialize(int index, uint32_t crc32c,
         Reject(Rejection::kShape,
                absl::InvalidArgumentError(absl::StrCat(
                    "initial weights of ", payload.size(), " bytes for block ",
-                   index, " of shard ", options_.shard, ", wanted ",
+                   index, " of shard ", options().shard, ", wanted ",
                    block.block().bytes()))));
   }
   if (const int64_t at = FirstNonFinite(payload); at >= 0) {
@@ -313,7 +254,7 @@ absl::Status ParameterShard::Initialize(int index, uint32_t crc32c,
         Reject(Rejection::kNonfinite,
                absl::InvalidArgumentError(absl::StrCat(
                    "initial weights of block ", index, " of shard ",
-                   options_.shard, " are not finite at element ", at))));
+                   options().shard, " are not finite at element ", at))));
   }
   std::vector<BlockState::Ready> ready;
   {
@@ -321,13 +262,13 @@ absl::Status ParameterShard::Initialize(int index, uint32_t crc32c,
     if (block.version() == BlockState::kUninitialized) {
       block.SetWeights(payload, crc32c);
       if (!TRIBUTARY_MUTATED("no-wake-after-first-weights")) {
-        block.TakeAnswered(&counters_, &ready);
+        block.TakeAnswered(&blocks_.counters(), &ready);
       }
     } else if (!block.BeganWith(crc32c)) {  // else: a late repetition
       return Refuse(
           Reject(Rejection::kInitialized,
                  absl::AlreadyExistsError(absl::StrCat(
-                     "block ", index, " of shard ", options_.shard,
+                     "block ", index, " of shard ", options().shard,
                      " has other weights, of version ", block.version()))));
     }
   }
@@ -337,30 +278,12 @@ absl::Status ParameterShard::Initialize(int index, uint32_t crc32c,
 
 void ParameterShard::ExpireWaiters(int64_t now_micros) {
   std::vector<BlockState::Ready> ready;
-  std::vector<int> missing_shards;
-  {
-    absl::MutexLock lock(&exchange_mu_);
-    missing_shards = exchange_.MissingShards();
-  }
-  for (auto& block : blocks_) {
+  const std::vector<int> missing_shards = two_phase_.calls().MissingShards();
+  for (const auto& block : blocks_.blocks()) {
     absl::MutexLock lock(&block->mu);
     block->TakeExpired(now_micros, missing_shards, &ready);
   }
-  {
-    absl::MutexLock lock(&exchange_mu_);
-    auto waits = [now_micros](const StatisticsWaiter& w) {
-      return w.deadline_micros > now_micros;
-    };
-    auto first = std::stable_partition(statistics_waiters_.begin(),
-                                       statistics_waiters_.end(), waits);
-    for (auto it = first; it != statistics_waiters_.end(); ++it) {
-      const absl::Status status = absl::DeadlineExceededError(
-          absl::StrCat("step ", it->step + 1, " of shard ", options_.shard,
-                       " is not complete yet"));
-      ready.push_back([done = std::move(it->done), status] { done(status); });
-    }
-    statistics_waiters_.erase(first, statistics_waiters_.end());
-  }
+  two_phase_.calls().TakeExpired(now_micros, &ready);
   RunAll(ready);
 }
 

@@ -1,31 +1,21 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
-#include "common/base/clock.h"
-#include "common/base/step_count.h"
-#include "common/checkpoint/block_cut.h"
-#include "common/plan/partition_plan.h"
-#include "common/update/update_phases.h"
-#include "common/wire/shared_buffer.h"
-#include "kernels/optimizer.h"
 #include "server/aggregate/gradient_aggregator.h"
 #include "server/store/block_state.h"
-#include "server/store/shard_counters.h"
-#include "server/store/shard_training.h"
-#include "server/store/statistics_exchange.h"
+#include "server/store/shard_blocks.h"
+#include "server/store/statistics_calls.h"
+#include "server/store/two_phase_steps.h"
 
 namespace tributary {
-
-class Ops;
 
 // Owns the weights, optimizer state and version of one shard's slices, with one
 // lock per block. It has no sockets and no threads: the service makes the calls
@@ -33,32 +23,11 @@ class Ops;
 // called exactly once, outside every lock.
 class ParameterShard {
  public:
-  // Limit of waiting calls for statistics. Each of the most servers that a job
-  // may have asks for two sums, and asks again when its connection broke.
-  static constexpr size_t kMaxStatisticsWaiters = 1024;
+  using Options = ShardOptions;
+  using LoadBlock = ShardBlocks::LoadBlock;
 
-  struct Options {
-    const PartitionPlan* plan = nullptr;  // outlives the shard
-    int shard = 0;
-    int num_workers = 1;
-    // The workers' mesh; default: every worker holds all parameters.
-    std::optional<DeviceMesh> mesh;
-    ShardTraining training;
-    Ops* ops = nullptr;  // the CPU's; outlives the shard
-    const tributary::Clock* clock =
-        &tributary::Clock::Real();  // measures how long updates take
-    std::function<void(const std::string& why)> on_fatal;
-    // Takes a block's snapshot for a checkpoint, under the block's lock.
-    std::function<void(const BlockCut&)> on_checkpoint;
-    // Called when this shard's statistics are complete: fetches the other
-    // shards' statistics and gives them to AddStatistics. Called outside every
-    // lock; unused with one shard.
-    std::function<void(int64_t step, StatisticsKind kind)> fetch_statistics;
-  };
-  using StatisticsDone =
-      std::function<void(absl::StatusOr<std::vector<double>>)>;
-
-  explicit ParameterShard(Options options);
+  explicit ParameterShard(Options options)
+      : blocks_(std::move(options)), two_phase_(&blocks_) {}
 
   // Adds a contribution; `done` gets the weights after its step. Errors: see
   // PushPull in parameter_service.proto. Verifies the payload's checksum.
@@ -79,87 +48,60 @@ class ParameterShard {
 
   // Fills every block with its values after `steps` steps of the job. Call it
   // before any other call.
-  using LoadBlock = std::function<absl::Status(
-      const Block&, float* weights, const std::vector<float*>& state)>;
   absl::Status Restore(int64_t steps, const LoadBlock& load);
 
-  struct Clock {
-    bool initialized = true;    // every block has weights
-    int64_t steps = INT64_MAX;  // contributed to all of the rank's blocks
-    int64_t begun = 0;          // contributed to at least one of them
-  };
-  // Fences the rank's earlier incarnations, so that the returned clock stays
-  // valid for this one. `recomputes`: see GradientAggregator::Fence.
-  // FailedPrecondition: there is a later incarnation.
-  absl::StatusOr<Clock> ReadClock(int rank, uint64_t incarnation,
-                                  bool recomputes = false);
+  // As ShardBlocks::ReadClock.
+  absl::StatusOr<RankProgress> ReadClock(int rank, uint64_t incarnation,
+                                         bool recomputes = false) {
+    return blocks_.ReadClock(rank, incarnation, recomputes);
+  }
 
   // Reads this shard's sums; waits until they are complete.
   void ReadStatistics(int64_t step, StatisticsKind kind,
-                      int64_t deadline_micros, StatisticsDone done);
+                      int64_t deadline_micros, StatisticsDone done) {
+    two_phase_.calls().Read(step, kind, deadline_micros, std::move(done));
+  }
   // Adds another shard's sums. InvalidArgument when their number is wrong.
   absl::Status AddStatistics(int64_t step, StatisticsKind kind, int shard,
-                             std::vector<double> values);
+                             std::vector<double> values) {
+    return two_phase_.AddStatistics(step, kind, shard, std::move(values));
+  }
 
   // Answers every call whose deadline has passed with DeadlineExceeded; the
   // message names the ranks or shards that the call waited for.
   void ExpireWaiters(int64_t now_micros);
 
-  const ShardCounters& counters() const { return counters_; }
+  const ShardCounters& counters() const { return blocks_.counters(); }
   const std::vector<std::string>& state_names() const {
-    return phases_.optimizer().state_names();
+    return blocks_.phases().optimizer().state_names();
   }
-  int64_t MinVersion() const;
-  int64_t MaxVersion() const;
-  // The ranks that block a waiting worker, in any block.
-  std::vector<int> MissingRanks() const;
   std::optional<int64_t> staleness_bound() const {
-    return training_.policy->staleness_bound();
+    return blocks_.training().policy->staleness_bound();
   }
-  uint64_t waiting_calls() const;
-  uint64_t held_bytes() const;
+  // As in ShardBlocks.
+  int64_t MinVersion() const { return blocks_.MinVersion(); }
+  int64_t MaxVersion() const { return blocks_.MaxVersion(); }
+  std::vector<int> MissingRanks() const { return blocks_.MissingRanks(); }
+  uint64_t waiting_calls() const { return blocks_.waiting_calls(); }
+  uint64_t held_bytes() const { return blocks_.held_bytes(); }
 
  private:
-  struct StatisticsWaiter {
-    int64_t step;
-    StatisticsKind kind;
-    int64_t deadline_micros;
-    StatisticsDone done;
-  };
-
+  const ShardOptions& options() const { return blocks_.options(); }
+  BlockState& block(int index) { return *blocks_.blocks()[index]; }
   absl::Status CheckContribution(const BlockState& block,
                                  const Contribution& contribution);
   absl::Status CheckFinite(const Block& block, const Contribution& c);
   absl::Status Verdict(const BlockState& block, uint32_t rank, int64_t step,
                        GradientAggregator::Verdict verdict, int64_t wanted);
-  std::vector<bool> MembersOf(const Block& block) const;
   absl::Status Refuse(absl::Status status);
   // Applies the open step, or computes the statistics that it needs first.
   void CompleteBlockLocked(BlockState& block, int64_t base_version,
                            std::vector<double>* statistics)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mu);
-  void CutLocked(BlockState& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mu);
-  void Ask(int block, BlockState::Waiter waiter);
-  void OfferStatistics(int64_t step, StatisticsKind kind, int block,
-                       const std::vector<double>& values);
-  void ContinueStep(int64_t step, StatisticsKind kind);
-  void StartTrustRatio(int64_t step, double gradient_scale);
-  void ApplyEverywhere(int64_t step, double gradient_scale,
-                       const std::vector<double>* direction_rates);
-  void SkipEverywhere();
-  void AnswerStatistics();
+  void Ask(int index, BlockState::Waiter waiter);
 
-  const Options options_;
-  const ShardTraining& training_ = options_.training;
-  const StepCount count_;
-  const UpdatePhases phases_;
-  std::vector<std::unique_ptr<BlockState>> blocks_;
-  ShardCounters counters_;
-
-  mutable absl::Mutex exchange_mu_;  // taken alone, never with a block's
-  StatisticsExchange exchange_ ABSL_GUARDED_BY(exchange_mu_);
-  std::vector<StatisticsWaiter> statistics_waiters_
-      ABSL_GUARDED_BY(exchange_mu_);
+  ShardBlocks blocks_;
+  TwoPhaseSteps two_phase_;
 };
 
 }  // namespace tributary

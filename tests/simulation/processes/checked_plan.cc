@@ -123,13 +123,12 @@ void CheckedPlan::Pull(const PullCall& call, Reply<WeightsSnapshot> reply) {
   }
 }
 
-void CheckedPlan::ReadClock(const ClockCall& call,
-                            Reply<ParameterShard::Clock> reply) {
+void CheckedPlan::ReadClock(const ClockCall& call, Reply<RankProgress> reply) {
   v1::ClockRequest request;
   request.set_rank(call.rank);
   request.set_incarnation(call.incarnation);
   request.set_recomputes(call.recomputes);
-  absl::StatusOr<ParameterShard::Clock> clock = served_.ReadClock(request);
+  absl::StatusOr<RankProgress> clock = served_.ReadClock(request);
   if (clock.ok()) {
     JudgePlan(call.address);
     for (testing::ContributionLedger& ledger : ledgers_) {

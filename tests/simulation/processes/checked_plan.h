@@ -55,7 +55,7 @@ class CheckedPlan {
   // The service's calls, for addresses that ServedPlan::CheckAddress accepts.
   void PushPull(const PushCall& call, Reply<WeightsSnapshot> reply);
   void Pull(const PullCall& call, Reply<WeightsSnapshot> reply);
-  void ReadClock(const ClockCall& call, Reply<ParameterShard::Clock> reply);
+  void ReadClock(const ClockCall& call, Reply<RankProgress> reply);
   void Initialize(const FirstWeights& call, Reply<Nothing> reply);
   void AddStatistics(const v1::StatisticsRequest& request,
                      std::vector<double> values);

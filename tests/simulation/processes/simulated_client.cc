@@ -82,7 +82,7 @@ void SimulatedClient::ReadClockOf(int shard, RankClock sum,
   Call("read clock", RankClock::kCallTimeout, &SimulatedServer::ReadClock,
        {AddressOf(cut_->blocks(shard)[0]), rank_.index, rank_.incarnation,
         rank_.recomputes},
-       [=, this](absl::StatusOr<ParameterShard::Clock> part) mutable {
+       [=, this](absl::StatusOr<RankProgress> part) mutable {
          if (part.ok()) {
            sum.Add({part->initialized, part->steps, part->begun});
            return ReadClockOf(shard + 1, sum, done);

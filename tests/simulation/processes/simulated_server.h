@@ -38,7 +38,7 @@ class SimulatedServer final : public Process {
   void Pull(const PullCall& call, Reply<WeightsSnapshot> reply) {
     Handle(&CheckedPlan::Pull, call, std::move(reply));
   }
-  void ReadClock(const ClockCall& call, Reply<ParameterShard::Clock> reply) {
+  void ReadClock(const ClockCall& call, Reply<RankProgress> reply) {
     Handle(&CheckedPlan::ReadClock, call, std::move(reply));
   }
   void Initialize(const FirstWeights& call, Reply<Nothing> reply) {

@@ -144,7 +144,7 @@ TEST_F(ParameterShardTest, CallsThatWaitForStatisticsAreBounded) {
                              status = values.status();
                            });
   };
-  for (size_t i = 0; i < ParameterShard::kMaxStatisticsWaiters; ++i) ask(1);
+  for (size_t i = 0; i < StatisticsCalls::kMaxWaiters; ++i) ask(1);
   EXPECT_EQ(answered, 0u);
   ask(1);
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted,

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/clock.h"
+#include "common/base/step_count.h"
+#include "common/checkpoint/block_cut.h"
+#include "common/plan/partition_plan.h"
+#include "common/update/update_phases.h"
+#include "server/store/block_state.h"
+#include "server/store/shard_counters.h"
+#include "server/store/shard_training.h"
+#include "server/store/statistics_exchange.h"
+
+namespace tributary {
+
+class Ops;
+
+struct ShardOptions {
+  const PartitionPlan* plan = nullptr;  // outlives the shard
+  int shard = 0;
+  int num_workers = 1;
+  // The workers' mesh; default: every worker holds all parameters.
+  std::optional<DeviceMesh> mesh;
+  ShardTraining training;
+  Ops* ops = nullptr;                   // the CPU's; outlives the shard
+  const Clock* clock = &Clock::Real();  // measures how long updates take
+  std::function<void(const std::string& why)> on_fatal;
+  // Takes a block's snapshot for a checkpoint, under the block's lock.
+  std::function<void(const BlockCut&)> on_checkpoint;
+  // Called when this shard's statistics are complete: fetches the other shards'
+  // statistics and gives them to AddStatistics. Called outside every lock;
+  // unused with one shard.
+  std::function<void(int64_t step, StatisticsKind kind)> fetch_statistics;
+};
+
+// How far a rank's contributions to a shard have come.
+struct RankProgress {
+  bool initialized = true;    // every block has weights
+  int64_t steps = INT64_MAX;  // contributed to all of the rank's blocks
+  int64_t begun = 0;          // contributed to at least one of them
+};
+
+// The blocks of a shard, each with its own lock, and what they share: options,
+// optimizer and counters. The functions below take one lock after the other.
+class ShardBlocks {
+ public:
+  explicit ShardBlocks(ShardOptions options);
+
+  const ShardOptions& options() const { return options_; }
+  const ShardTraining& training() const { return options_.training; }
+  const StepCount& count() const { return count_; }
+  const UpdatePhases& phases() const { return phases_; }
+  ShardCounters& counters() { return counters_; }
+  const ShardCounters& counters() const { return counters_; }
+  const std::vector<std::unique_ptr<BlockState>>& blocks() const {
+    return blocks_;
+  }
+
+  // Hands over a snapshot of the block if its version is due for a checkpoint.
+  void CutLocked(BlockState& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mu);
+
+  // Fills every block with its values after so many contributions of each rank.
+  using LoadBlock = std::function<absl::Status(
+      const Block&, float* weights, const std::vector<float*>& state)>;
+  absl::Status Restore(int64_t contributions, const LoadBlock& load);
+
+  // Fences the rank's earlier incarnations, so that the returned progress stays
+  // valid for this one. `recomputes`: see GradientAggregator::Fence.
+  // FailedPrecondition: there is a later incarnation.
+  absl::StatusOr<RankProgress> ReadClock(int rank, uint64_t incarnation,
+                                         bool recomputes);
+
+  int64_t MinVersion() const;
+  int64_t MaxVersion() const;
+  // The ranks that block a waiting worker, in any block.
+  std::vector<int> MissingRanks() const;
+  uint64_t waiting_calls() const;
+  uint64_t held_bytes() const;
+
+ private:
+  std::vector<bool> MembersOf(const Block& block) const;
+
+  const ShardOptions options_;
+  const StepCount count_;
+  const UpdatePhases phases_;
+  std::vector<std::unique_ptr<BlockState>> blocks_;
+  ShardCounters counters_;
+};
+
+}  // namespace tributary

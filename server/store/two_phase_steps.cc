@@ -1,0 +1,124 @@
+#include "server/store/two_phase_steps.h"
+
+#include <utility>
+
+#include "common/base/mutation.h"
+#include "common/status/status_macros.h"
+#include "kernels/ops.h"
+#include "server/store/update_timer.h"
+
+namespace tributary {
+
+std::vector<double> TwoPhaseSteps::BeginLocked(BlockState& block,
+                                               const OptimizerStep& prepared) {
+  Ops& ops = *shard_.options().ops;
+  const UpdateTimer timer(shard_.options().clock, &shard_.counters());
+  block.Average(ops);
+  return shard_.phases().needs_norm() ? block.GradientSquares(ops)
+                                      : block.Direction(ops, prepared);
+}
+
+void TwoPhaseSteps::Offer(int64_t step, int block,
+                          const std::vector<double>& values) {
+  Offer(step,
+        shard_.phases().needs_norm() ? StatisticsKind::kGradientNorm
+                                     : StatisticsKind::kTrustRatio,
+        block, values);
+}
+
+void TwoPhaseSteps::Offer(int64_t step, StatisticsKind kind, int block,
+                          const std::vector<double>& values) {
+  const StatisticsCalls::Complete complete =
+      calls_.AddBlock(step, kind, block, values);
+  if (complete.all) {
+    Continue(step, kind);
+  } else if (complete.local && shard_.options().plan->num_shards() > 1) {
+    shard_.options().fetch_statistics(step, kind);
+  }
+}
+
+absl::Status TwoPhaseSteps::AddStatistics(int64_t step, StatisticsKind kind,
+                                          int shard,
+                                          std::vector<double> values) {
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      const bool complete,
+      calls_.AddShard(step, kind, shard, std::move(values)));
+  if (complete) Continue(step, kind);
+  return absl::OkStatus();
+}
+
+void TwoPhaseSteps::Continue(int64_t step, StatisticsKind kind) {
+  const std::vector<std::vector<double>> sums = calls_.Sums(step, kind);
+  const UpdatePhases& phases = shard_.phases();
+  const ParameterSpecs& parameters = shard_.options().plan->parameters();
+  if (kind == StatisticsKind::kTrustRatio) {
+    const std::vector<double> rates = phases.DirectionRates(
+        parameters, shard_.training().learning_rate(step), sums[0], sums[1]);
+    return ApplyEverywhere(step, /*gradient_scale=*/1.0, &rates);
+  }
+  if (phases.skips_nonfinite() && UpdatePhases::FirstNonFinite(sums[0]) >= 0) {
+    return SkipEverywhere();
+  }
+  const double scale = phases.Scale(parameters, sums[0]);
+  if (phases.needs_trust_ratio()) {
+    StartTrustRatio(step, scale);
+  } else {
+    ApplyEverywhere(step, scale, nullptr);
+  }
+}
+
+void TwoPhaseSteps::StartTrustRatio(int64_t step, double gradient_scale) {
+  const OptimizerStep prepared = shard_.phases().optimizer().Prepare(
+      step + 1, shard_.training().learning_rate(step), gradient_scale);
+  for (const auto& block : shard_.blocks()) {
+    std::vector<double> values;
+    {
+      absl::MutexLock lock(&block->mu);
+      const UpdateTimer timer(shard_.options().clock, &shard_.counters());
+      values = block->Direction(*shard_.options().ops, prepared);
+    }
+    Offer(step, StatisticsKind::kTrustRatio, block->block().index, values);
+  }
+}
+
+void TwoPhaseSteps::ApplyEverywhere(
+    int64_t step, double gradient_scale,
+    const std::vector<double>* direction_rates) {
+  const OptimizerStep prepared = shard_.phases().optimizer().Prepare(
+      step + 1, shard_.training().learning_rate(step), gradient_scale);
+  for (const auto& block : shard_.blocks()) {
+    std::vector<BlockState::Ready> ready;
+    {
+      absl::MutexLock lock(&block->mu);
+      {
+        const UpdateTimer timer(shard_.options().clock, &shard_.counters());
+        if (direction_rates != nullptr) {
+          block->ApplyDirection(*shard_.options().ops, *direction_rates);
+        } else {
+          block->ApplyAveraged(*shard_.options().ops, prepared);
+        }
+      }
+      shard_.CutLocked(*block);
+      if (!TRIBUTARY_MUTATED("no-wake-after-clipped-step")) {
+        block->TakeAnswered(&shard_.counters(), &ready);
+      }
+    }
+    RunAll(ready);
+  }
+}
+
+void TwoPhaseSteps::SkipEverywhere() {
+  for (const auto& block : shard_.blocks()) {
+    std::vector<BlockState::Ready> ready;
+    {
+      absl::MutexLock lock(&block->mu);
+      block->Skip();
+      ++shard_.counters().skipped_blocks;
+      shard_.CutLocked(*block);
+      block->TakeAnswered(&shard_.counters(), &ready);
+    }
+    RunAll(ready);
+  }
+}
+
+}  // namespace tributary
