@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "common/base/mutation.h"
 #include "common/checkpoint/restore.h"
 
 namespace tributary {
@@ -30,7 +31,7 @@ void ServingLife::OnStarted(absl::Status started) {
 
 void ServingLife::OnNews(const absl::Status& news, const std::string& fatal) {
   if (news.ok()) {
-    next_ = Next::kGetPlan;
+    if (!TRIBUTARY_MUTATED("newer-plan-ignored")) next_ = Next::kGetPlan;
   } else if (absl::IsCancelled(news)) {
     End(absl::OkStatus());
   } else if (!absl::IsDeadlineExceeded(news)) {

@@ -51,6 +51,7 @@ constexpr Mutation kMutations[] = {
     {"exact-pull-gets-present", 8000, 800},
     {"previous-dropped", 20000, 2600},
     {"late-cut", 100},
+    {"newer-plan-ignored", 300},
     {"old-report-counts", 20000},
     {"restore-point-before-manifest", 8000, 275},
     {"late-reply-accepted", 300},
