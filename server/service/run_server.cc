@@ -53,12 +53,19 @@ class Service {
       absl::MutexLock lock(&mu_);
       if (fatal_.empty()) fatal_ = why;
     };
-    const std::vector<std::string> state_names =
-        Optimizer(setup.training.optimizer).state_names();
-    PrepareCheckpoints(plan, partition, state_names, &setup);
-    TRIBUTARY_ASSIGN_OR_RETURN(
-        const ParameterServer::Restore restore,
-        MakeRestore(plan, partition, setup.shard, state_names));
+    if (checkpointer_) checkpointer_->Finish();
+    checkpointer_.reset();
+    ParameterServer::Restore restore;
+    // A server without blocks neither writes nor reads checkpoints. No step
+    // waits for such a server, so the checkpoint may be gone when it gets here.
+    if (const size_t blocks = partition.blocks(setup.shard).size();
+        blocks > 0) {
+      const ShardFileSeries series =
+          SeriesOf(plan, partition, setup.shard,
+                   Optimizer(setup.training.optimizer).state_names());
+      PrepareCheckpoints(plan, series, blocks, &setup);
+      TRIBUTARY_ASSIGN_OR_RETURN(restore, MakeRestore(plan, series));
+    }
     return server.Serve(plan, std::move(partition), std::move(setup), restore);
   }
 
@@ -80,25 +87,21 @@ class Service {
  private:
   const v1::JobSpec& job() const { return member_->job(); }
 
-  void PrepareCheckpoints(const v1::Plan& plan, const PartitionPlan& partition,
-                          const std::vector<std::string>& state_names,
-                          ShardSetup* setup) {
-    if (checkpointer_) checkpointer_->Finish();
-    checkpointer_.reset();
+  void PrepareCheckpoints(const v1::Plan& plan, const ShardFileSeries& series,
+                          size_t blocks, ShardSetup* setup) {
     int64_t& every_steps = setup->training.checkpoint_every_steps;
     if (plan.checkpoint_directory().empty()) every_steps = 0;
     if (every_steps == 0) return;
-    const size_t blocks = partition.blocks(setup->shard).size();
-    if (blocks == 0) return;  // there is nothing to write
     Checkpointer::Options options;
     options.directory = plan.checkpoint_directory();
-    options.series = SeriesOf(plan, partition, setup->shard, state_names);
+    options.series = series;
     options.num_blocks = blocks;
-    options.on_written = [this, state_names, epoch = plan.epoch()](
-                             const Checkpointer::Written& written) {
-      pause_seconds_.Observe(written.pause_seconds);
-      ReportCheckpoint(written, state_names, epoch, member_);
-    };
+    options.on_written =
+        [this, names = series.state_names,
+         epoch = plan.epoch()](const Checkpointer::Written& written) {
+          pause_seconds_.Observe(written.pause_seconds);
+          ReportCheckpoint(written, names, epoch, member_);
+        };
     checkpointer_ = std::make_shared<Checkpointer>(std::move(options));
     setup->on_checkpoint = [keep = checkpointer_](const BlockCut& cut) {
       keep->Take(cut);
@@ -106,15 +109,15 @@ class Service {
   }
 
   static absl::StatusOr<ParameterServer::Restore> MakeRestore(
-      const v1::Plan& plan, const PartitionPlan& partition, int shard,
-      const std::vector<std::string>& state_names) {
+      const v1::Plan& plan, const ShardFileSeries& series) {
     if (plan.restore_from().empty()) return ParameterServer::Restore();
     TRIBUTARY_ASSIGN_OR_RETURN(
         const std::shared_ptr<const CheckpointReader> reader,
-        OpenToRestore(plan, shard, plan.servers_size()));
+        OpenToRestore(plan, series.shard, series.num_shards));
     TRIBUTARY_ASSIGN_OR_RETURN(
         const std::shared_ptr<PlannedCheckpoint> checkpoint,
-        PlannedCheckpoint::Create(reader, partition.parameters(), state_names));
+        PlannedCheckpoint::Create(reader, series.parameters,
+                                  series.state_names));
     spdlog::info("going on after step {} of {}", plan.start_step(),
                  plan.restore_from());
     return ParameterServer::Restore{

@@ -147,7 +147,10 @@ void SimulatedServer::Prepare() {
   const v1::Plan& plan = life_.plan();
   writer_.reset();
   std::optional<WholeState> restored;
-  if (!plan.restore_from().empty()) {
+  const auto shard = static_cast<int>(member_.index());
+  const bool has_blocks =
+      !context_->model.Cut(plan.servers_size()).blocks(shard).empty();
+  if (!plan.restore_from().empty() && has_blocks) {
     absl::StatusOr<WholeState> whole = context_->disk.Read(
         plan.restore_from(), context_->model.parameters(),
         Optimizer(context_->scenario.optimizer).state_names().size());
