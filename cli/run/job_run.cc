@@ -54,8 +54,8 @@ JobRun::JobRun(Options options)
       start_micros_(options_.clock->NowMicros()),
       start_wall_seconds_(WallSeconds()),
       console_(options_.clock),
-      last_step_(options_.start_step),
-      recorded_step_(options_.start_step) {}
+      last_step_(options_.start.step),
+      recorded_step_(options_.start.step) {}
 
 absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(Options options) {
   std::unique_ptr<JobRun> run(new JobRun(std::move(options)));
@@ -65,8 +65,8 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(Options options) {
   Coordinator::Options coordinator;
   if (earlier) {
     TRIBUTARY_RETURN_IF_ERROR(run->Continue(*earlier));
-    coordinator.restored = &*earlier;
-    coordinator.recorded = run->directory_->recorded();
+    coordinator.predecessor.state = &*earlier;
+    coordinator.predecessor.recorded = run->directory_->recorded();
   }
   coordinator.save_state = [run = run.get()](const v1::CoordinatorState& s) {
     RunDirectory* const directory = run->saving_;
@@ -81,10 +81,7 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(Options options) {
   coordinator.loss_timeout = absl::Seconds(StepTimeoutSeconds(job));
   coordinator.started_micros =
       static_cast<int64_t>(1e6 * run->start_wall_seconds_);
-  coordinator.start_step = run->options_.start_step;
-  coordinator.restore_from = run->options_.restore_from;
-  coordinator.lineage = run->options_.lineage;
-  coordinator.restored_data = run->options_.restored_data;
+  coordinator.start = run->options_.start;
   coordinator.hold_start = true;  // until the run directory exists
   coordinator.on_weights = [run = run.get()](const FinalWeights& weights) {
     TRIBUTARY_ASSIGN_OR_RETURN(run->weights_sha256_,
@@ -96,7 +93,7 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(Options options) {
   TRIBUTARY_ASSIGN_OR_RETURN(run->coordinator_,
                              Coordinator::Start(std::move(coordinator)));
   TRIBUTARY_RETURN_IF_ERROR(run->StartExporter());
-  const bool begins = !earlier && run->options_.start_step == 0;
+  const bool begins = !earlier && run->options_.start.step == 0;
   if (!job.checkpoint().directory().empty()) {
     TRIBUTARY_RETURN_IF_ERROR(run->ClaimCheckpoints(begins));
   }
@@ -121,10 +118,10 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(Options options) {
   }
   TRIBUTARY_RETURN_IF_ERROR(run->ClaimCheckpoints(begins));
   const std::string checkpoints = run->CheckpointDirectory();
-  if (!earlier && run->options_.start_step > 0 && !checkpoints.empty()) {
+  if (!earlier && run->options_.start.step > 0 && !checkpoints.empty()) {
     const uint64_t lineage = run->coordinator_->lineage();
     TRIBUTARY_RETURN_IF_ERROR(
-        RemoveCheckpointsAfter(checkpoints, run->options_.start_step, lineage));
+        RemoveCheckpointsAfter(checkpoints, run->options_.start.step, lineage));
     TRIBUTARY_RETURN_IF_ERROR(
         PruneCheckpoints(checkpoints, job.checkpoint().keep(), {lineage, ""}));
   }
@@ -283,7 +280,7 @@ void JobRun::ShowStep(const StepRecord& record) {
   view.samples_per_second = record.samples_per_second;
   const double samples_a_step =
       static_cast<double>(samples_) /
-      static_cast<double>(last_step_ - options_.start_step);
+      static_cast<double>(last_step_ - options_.start.step);
   view.eta_seconds = static_cast<double>(view.total_steps - view.step) *
                      samples_a_step / view.samples_per_second;
   console_.Show(view);

@@ -15,6 +15,7 @@
 #include "common/checkpoint/checkpoint_claim.h"
 #include "common/telemetry/exporter.h"
 #include "common/telemetry/log.h"
+#include "coordinator/core/job_start.h"
 #include "coordinator/run/run_directory.h"
 #include "coordinator/run/run_record.h"
 #include "coordinator/service/coordinator.h"
@@ -41,13 +42,9 @@ class JobRun {
     absl::Duration start_timeout = absl::Minutes(10);
     std::string metrics_listen;  // host:port for HTTP; empty: none
     LogOptions log;              // its file is in the run directory
-    // Where a resumed run starts: a checkpoint's directory, step and lineage.
-    std::string restore_from;
-    uint64_t lineage = 0;
-    uint32_t restored_data = 0;
+    JobStart start;
     // Continues the job in run_dir if its coordinator ended before the job did.
     bool take_over = false;
-    int64_t start_step = 0;
     const Clock* clock = &Clock::Real();
   };
 

@@ -240,10 +240,7 @@ int RunLocally(const LocalRunOptions& options) {
                      .listen = options.listen,
                      .metrics_listen = options.telemetry.metrics_listen,
                      .log = log,
-                     .restore_from = options.restore_from,
-                     .lineage = options.lineage,
-                     .restored_data = options.restored_data,
-                     .start_step = options.start_step});
+                     .start = options.start});
   if (!started.ok()) {
     PrintError(started.status().message());
     return kExitRefused;

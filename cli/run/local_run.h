@@ -5,6 +5,7 @@
 
 #include "cli/run/hosts.h"
 #include "common/telemetry/flags.h"
+#include "coordinator/core/job_start.h"
 #include "tributary/v1/job.pb.h"
 
 namespace tributary {
@@ -16,10 +17,7 @@ struct LocalRunOptions {
   Hosts hosts;                         // for servers and workers
   TelemetryOptions telemetry;
   // Where a resumed run starts: a checkpoint's directory and step.
-  std::string restore_from;
-  uint64_t lineage = 0;
-  uint32_t restored_data = 0;
-  int64_t start_step = 0;
+  JobStart start;
 };
 
 // Trains with the coordinator in this process. Servers and workers are its

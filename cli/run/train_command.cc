@@ -18,6 +18,7 @@
 #include "common/job/job_file.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/flags.h"
+#include "coordinator/core/job_start.h"
 
 namespace tributary {
 namespace {
@@ -53,10 +54,7 @@ struct TrainOptions {
   TelemetryOptions telemetry;
   bool dry_run = false;
   std::string resume;
-  std::string restore_from;  // the checkpoint's directory
-  uint64_t lineage = 0;
-  uint32_t restored_data = 0;
-  int64_t start_step = 0;
+  JobStart start;
 };
 
 std::vector<std::string> Overrides(const TrainOptions& options) {
@@ -89,10 +87,10 @@ absl::StatusOr<v1::JobSpec> ReadResumedJob(TrainOptions* options) {
   }
   TRIBUTARY_ASSIGN_OR_RETURN(const v1::CheckpointManifest manifest,
                              ReadManifest(folder));
-  options->restore_from = std::filesystem::absolute(folder).string();
-  options->start_step = manifest.step();
-  options->lineage = LineageOf(manifest);
-  options->restored_data = manifest.data_checksum();
+  options->start.restore_from = std::filesystem::absolute(folder).string();
+  options->start.step = manifest.step();
+  options->start.lineage = LineageOf(manifest);
+  options->start.data_checksum = manifest.data_checksum();
   TRIBUTARY_ASSIGN_OR_RETURN(
       v1::JobSpec job,
       options->job_path.empty()
@@ -134,10 +132,7 @@ int Train(TrainOptions options) {
                      .listen = options.listen,
                      .hosts = *std::move(hosts),
                      .telemetry = options.telemetry,
-                     .restore_from = options.restore_from,
-                     .lineage = options.lineage,
-                     .restored_data = options.restored_data,
-                     .start_step = options.start_step});
+                     .start = options.start});
 }
 
 }  // namespace

@@ -1,28 +1,12 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/status/status_text.h"
+#include "coordinator/service/job_status.h"
 
 namespace tributary {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-const char* PhaseWord(v1::JobPhase phase) {
-  switch (phase) {
-    case v1::JOB_PHASE_WAITING:
-      return "waiting";
-    case v1::JOB_PHASE_RUNNING:
-      return "running";
-    case v1::JOB_PHASE_STOPPING:
-      return "stopping";
-    case v1::JOB_PHASE_DONE:
-      return "done";
-    case v1::JOB_PHASE_FAILED:
-      return "failed";
-    default:
-      return "unknown";
-  }
-}
 
 Json MemberJson(const v1::MemberStatus& member) {
   Json json = {{"role", member.role() == v1::ROLE_SERVER ? "server" : "worker"},

@@ -9,24 +9,10 @@
 #include "absl/strings/str_replace.h"
 #include "cli/terminal/format.h"
 #include "common/status/printable.h"
+#include "coordinator/service/job_status.h"
 
 namespace tributary {
 namespace {
-
-const char* PhaseText(v1::JobPhase phase) {
-  switch (phase) {
-    case v1::JOB_PHASE_RUNNING:
-      return "running";
-    case v1::JOB_PHASE_STOPPING:
-      return "stopping";
-    case v1::JOB_PHASE_DONE:
-      return "done";
-    case v1::JOB_PHASE_FAILED:
-      return "failed";
-    default:
-      return "unknown";
-  }
-}
 
 std::string MemberLine(const v1::MemberStatus& member) {
   const std::string name = absl::StrCat(
@@ -106,7 +92,7 @@ std::string StatusText(const v1::JobStatusResponse& status) {
   if (status.phase() == v1::JOB_PHASE_WAITING) {
     absl::StrAppend(&text, message);  // "waiting for ..."
   } else {
-    absl::StrAppend(&text, PhaseText(status.phase()),
+    absl::StrAppend(&text, PhaseWord(status.phase()),
                     message.empty() ? "" : ", ", message);
   }
   if (status.total_steps() > 0) {

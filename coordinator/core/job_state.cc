@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "common/job/job_options.h"
 #include "common/status/status_macros.h"
-#include "coordinator/core/model_declaration.h"
 
 namespace tributary {
 namespace {
@@ -14,6 +14,8 @@ namespace {
 // A server that has missed this many heartbeats loses its address to another
 // process of its host before its lease expires.
 constexpr int64_t kMissedHeartbeats = 3;
+
+double Seconds(int64_t micros) { return static_cast<double>(micros) / 1e6; }
 
 }  // namespace
 
@@ -24,81 +26,52 @@ JobState::JobState(Options options, int64_t now_micros)
       membership_(options_.job.cluster().servers(),
                   options_.job.cluster().workers(),
                   int64_t{options_.lease_ms} * 1000),
-      may_start_(!options_.hold_start),
-      restore_step_(options_.start_step),
-      restore_from_(options_.restore_from),
-      regroups_(options_.loss_timeout_micros) {}
+      plan_(options_.job, options_.job_id, options_.start,
+            !options_.hold_start),
+      breaks_(options_.loss_timeout_micros) {}
 
 JobState::JobState(Options options, const v1::CoordinatorState& state,
                    int64_t now_micros)
     : JobState(std::move(options), now_micros) {
   membership_.Restore(state, now_micros);
-  declaration_ = state.declaration();
-  if (state.has_plan()) {
-    plan_ = state.plan();
-    checkpoint_directory_ = plan_->checkpoint_directory();
-  }
+  plan_.Restore(state);
+  stop_.Restore(state);
   phase_ = state.phase();
   message_ = state.message();
-  stop_requested_ = state.stop_requested();
-  restore_step_ = state.restore_step();
-  restore_from_ = state.restore_from();
-  wants_new_plan_ = state.wants_new_plan();
-  rollbacks_ = state.rollbacks();
   workers_lost_ = state.workers_lost();
   servers_lost_ = state.servers_lost();
-  furthest_step_ = state.furthest_step();
-  if (state.has_stop_step()) stop_step_ = state.stop_step();
-  if (!plan_) return;
-  for (const std::vector<Place>* places :
-       {&membership_.servers(), &membership_.workers()}) {
-    for (const Place& place : *places) {
-      if (place.alive || place.finished) continue;
-      losses_[{place.role, place.index}] = {now_micros, LastStepOf(place),
-                                            place.Name()};
-    }
+  if (plan() == nullptr) return;
+  for (const Place& place : membership_.places()) {
+    if (place.alive || place.finished) continue;
+    losses_.Add(place, LastStepOf(place), now_micros);
   }
 }
 
 v1::CoordinatorState JobState::Save() const {
   v1::CoordinatorState state;
   state.set_job_id(options_.job_id);
-  state.set_lineage(lineage());
   *state.mutable_job() = options_.job;
-  *state.mutable_declaration() = declaration_;
-  if (plan_) *state.mutable_plan() = *plan_;
   state.set_phase(phase_);
   state.set_message(message_);
-  state.set_stop_requested(stop_requested_);
-  state.set_restore_step(restore_step_);
-  state.set_restore_from(restore_from_);
-  state.set_wants_new_plan(wants_new_plan_);
-  state.set_rollbacks(rollbacks_);
   state.set_workers_lost(workers_lost_);
   state.set_servers_lost(servers_lost_);
-  state.set_furthest_step(furthest_step_);
-  if (stop_step_) state.set_stop_step(*stop_step_);
+  plan_.Save(&state);
+  stop_.Save(&state);
   membership_.Save(&state);
   return state;
 }
 
 void JobState::AllowStart(const std::string& checkpoint_directory) {
-  may_start_ = true;
-  checkpoint_directory_ = checkpoint_directory;
+  plan_.AllowStart(checkpoint_directory);
   PublishPlanWhenComplete();
-}
-
-void JobState::SetRestorePoint(int64_t step, const std::string& folder) {
-  restore_step_ = step;
-  restore_from_ = folder;
 }
 
 void JobState::GoBack(int64_t step, const std::string& folder,
                       absl::string_view why) {
-  if (over() || !plan_) return;
+  if (over() || plan() == nullptr) return;
   SetRestorePoint(step, folder);
   notices_.push_back(std::string(why));
-  wants_new_plan_ = true;
+  plan_.End();
   PublishPlanWhenComplete();
 }
 
@@ -109,25 +82,14 @@ absl::StatusOr<v1::RegisterResponse> JobState::Register(
         absl::StrCat("the job \"", options_.job.name(), "\" is over",
                      message_.empty() ? "" : ": ", message_));
   }
-  for (Place& server : membership_.servers()) {
-    // Two processes of one machine cannot listen on one address, so the earlier
-    // holder is gone if it is silent as well. Silence is required because
-    // containers may share a host name and an address.
-    const int64_t silent_micros = now_micros - server.last_heartbeat_micros;
-    if (request.role() == v1::ROLE_SERVER && server.alive &&
-        server.holder.address() == request.address() &&
-        server.holder.host() == request.host() &&
-        server.holder.instance() != request.instance() &&
-        silent_micros > kMissedHeartbeats * 1000 * options_.heartbeat_ms) {
-      server.alive = false;
-      Lose(server, "another process has its address", now_micros);
-    }
+  const Place* const silent = membership_.ExpelSilentServer(
+      request, now_micros - kMissedHeartbeats * 1000 * options_.heartbeat_ms);
+  if (silent != nullptr) {
+    Lose(*silent, "another process has its address", now_micros);
   }
   TRIBUTARY_ASSIGN_OR_RETURN(const Place* place,
                              membership_.Register(request, now_micros));
-  if (losses_.erase({request.role(), place->index}) > 0) {
-    adopters_.erase(request.role() == v1::ROLE_WORKER ? place->index
-                                                      : UINT32_MAX);
+  if (losses_.Remove(*place)) {
     notices_.push_back(absl::StrCat(place->Name(), " takes its place"));
   }
   v1::RegisterResponse response;
@@ -144,140 +106,93 @@ absl::StatusOr<v1::RegisterResponse> JobState::Register(
 
 absl::Status JobState::DeclareModel(const v1::DeclareModelRequest& request,
                                     int64_t now_micros) {
-  TRIBUTARY_RETURN_IF_ERROR(membership_
-                                .Renew(v1::ROLE_WORKER, request.rank(),
-                                       request.incarnation(), now_micros)
-                                .status());
-  if (request.total_steps() < 1 || request.steps_per_epoch() < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "total_steps and steps_per_epoch must be at least 1, got ",
-        request.total_steps(), " and ", request.steps_per_epoch()));
-  }
-  TRIBUTARY_RETURN_IF_ERROR(CheckDeclaration(request, options_.job));
-  if (declaration_.parameters_size() == 0) {
-    declaration_ = request;
-    declaration_.DiscardUnknownFields();
-    if (OtherData(options_.restored_data, request.data_checksum())) {
-      notices_.push_back(
-          "the training data are not those of the checkpoint: this run does "
-          "not end as the one before it would have ended");
-    }
-    PublishPlanWhenComplete();
-    return absl::OkStatus();
-  }
-  const std::string difference = DeclarationDifference(declaration_, request);
-  if (difference.empty()) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      "worker ", request.rank(), " declares ", difference, ", as worker ",
-      declaration_.rank(), " does: do both read the same job and data?"));
+  TRIBUTARY_RETURN_IF_ERROR(Renew(v1::ROLE_WORKER, request.rank(),
+                                  request.incarnation(), now_micros));
+  TRIBUTARY_RETURN_IF_ERROR(plan_.Declare(request, &notices_));
+  PublishPlanWhenComplete();
+  return absl::OkStatus();
 }
 
-// The first plan needs every member. A later plan of a job with servers needs
-// every server only, because a worker may join a running plan at any time.
 void JobState::PublishPlanWhenComplete() {
-  if (declaration_.parameters_size() == 0 || over() || !may_start_) return;
-  if (plan_ && !wants_new_plan_) return;
-  if (plan_ && !HasGroups(options_.job) ? !membership_.ServersComplete()
-                                        : !membership_.Complete()) {
+  if (!plan_.IsDue() || over()) return;
+  const bool needs_all = plan() == nullptr || HasGroups(options_.job);
+  if (!(needs_all ? membership_.Complete() : membership_.ServersComplete())) {
     return;
   }
-  if (broken_micros_ && !EverybodyHeardSinceBreak()) return;
-  broken_micros_.reset();
-  const uint64_t epoch = plan_ ? plan_->epoch() + 1 : 1;
-  if (plan_) {
-    ++rollbacks_;
-    wants_new_plan_ = false;
-    furthest_step_ = std::max(furthest_step_, HighestBegun());
-    membership_.StartOver();
-    for (Place& worker : membership_.workers()) {
-      if (worker.alive || losses_.count({v1::ROLE_WORKER, worker.index}) > 0) {
-        continue;
-      }
-      Lose(worker, "it had finished and is wanted again", last_tick_micros_);
-    }
-    stop_step_.reset();
-    notices_.push_back(
-        restore_from_.empty()
-            ? absl::StrCat("there is no checkpoint: everybody starts over at "
-                           "the beginning, and ",
-                           furthest_step_, " steps are computed again")
-            : absl::StrCat("everybody goes back to step ", restore_step_,
-                           ", checkpoint ", restore_from_));
+  // A lost rank breaks its group before its own lease expires. A plan that
+  // named it again would only break again.
+  if (breaks_.open() && !membership_.AllHeardSince(breaks_.RetryMicros(
+                            int64_t{options_.heartbeat_ms} * 1000))) {
+    return;
   }
-  plan_ = PlanOf(declaration_, options_.job);
-  plan_->set_job_id(options_.job_id);
-  plan_->set_lineage(lineage());
-  plan_->set_epoch(epoch);
-  plan_->set_start_step(restore_step_);
-  plan_->set_restore_from(restore_from_);
-  plan_->set_checkpoint_directory(checkpoint_directory_);
-  for (const Place& server : membership_.servers()) {
-    plan_->add_servers(server.holder.address());
-  }
+  breaks_.Close();
+  if (plan() != nullptr) StartOver();
+  plan_.Publish(membership_.servers());
   if (phase_ == v1::JOB_PHASE_WAITING) phase_ = v1::JOB_PHASE_RUNNING;
 }
 
-std::string JobState::Missing() const {
-  return membership_.Missing(declaration_.parameters_size() > 0);
+void JobState::StartOver() {
+  stop_.KnowBegun(membership_.HighestBegun());
+  membership_.StartOver();
+  for (const Place& worker : membership_.workers()) {
+    if (IsNoted(worker)) continue;
+    Lose(worker, "it had finished and is wanted again", last_tick_micros_);
+  }
+  stop_.Reset();
+  const std::string& folder = plan_.restore_from();
+  notices_.push_back(
+      folder.empty()
+          ? absl::StrCat("there is no checkpoint: everybody starts over at "
+                         "the beginning, and ",
+                         stop_.furthest(), " steps are computed again")
+          : absl::StrCat("everybody goes back to step ", plan_.restore_step(),
+                         ", checkpoint ", folder));
 }
 
-absl::Status JobState::Renew(const v1::HeartbeatRequest& request,
-                             int64_t now_micros) {
-  return membership_
-      .Renew(request.role(), request.index(), request.incarnation(), now_micros)
-      .status();
+std::string JobState::Missing() const {
+  return membership_.Missing(plan_.declared());
+}
+
+absl::Status JobState::Renew(v1::Role role, uint32_t index,
+                             uint64_t incarnation, int64_t now_micros) {
+  return membership_.Renew(role, index, incarnation, now_micros).status();
 }
 
 absl::Status JobState::CheckWorker(uint32_t rank, uint64_t incarnation,
                                    uint64_t plan_epoch) const {
-  const std::vector<Place>& workers = membership_.workers();
-  if (rank >= workers.size() || !workers[rank].alive ||
-      workers[rank].incarnation != incarnation) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "rank ", rank, " is not held by incarnation ", incarnation));
-  }
-  if (!plan_ || plan_->epoch() != plan_epoch) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the plan in force is of epoch ",
-                     plan_ ? plan_->epoch() : 0, ", got ", plan_epoch));
-  }
-  return absl::OkStatus();
+  TRIBUTARY_RETURN_IF_ERROR(membership_.CheckWorker(rank, incarnation));
+  return plan_.CheckEpoch(plan_epoch);
 }
 
 v1::HeartbeatResponse JobState::Apply(const v1::HeartbeatRequest& request,
                                       uint32_t steps_taken, int64_t last_step) {
-  Place& place = request.role() == v1::ROLE_SERVER
-                     ? membership_.servers()[request.index()]
-                     : membership_.workers()[request.index()];
-  // A late copy of an earlier heartbeat must not reduce the begun step.
-  const int64_t begun_step =
-      place.latest.plan_epoch() == request.plan_epoch()
-          ? std::max(place.latest.begun_step(), request.begun_step())
-          : request.begun_step();
-  place.Keep(request, membership_.workers().size());
-  place.latest.set_begun_step(begun_step);
-  if (!request.error().empty()) {
-    Fail(absl::StrCat(place.Name(), " failed: ", place.latest.error()));
-  }
+  const Place& place = request.role() == v1::ROLE_SERVER
+                           ? membership_.servers()[request.index()]
+                           : membership_.workers()[request.index()];
   // Reports about an earlier plan no longer count.
-  const bool current =
-      plan_ && std::max<uint64_t>(1, request.plan_epoch()) == plan_->epoch();
-  if (!current) {
-    furthest_step_ = std::max(furthest_step_, begun_step);
-    place.latest.clear_begun_step();
+  const bool in_force =
+      plan_.CheckEpoch(std::max<uint64_t>(1, request.plan_epoch())).ok();
+  const int64_t begun_step = membership_.Report(request, in_force);
+  if (!request.error().empty()) {
+    Fail(absl::StrCat(place.Name(),
+                      " failed: ", ShortSentence(request.error())));
   }
-  if (request.role() == v1::ROLE_WORKER && current) {
+  if (!in_force) stop_.KnowBegun(begun_step);
+  if (request.role() == v1::ROLE_WORKER && in_force) {
     if (request.finished() && !place.finished &&
         static_cast<int>(steps_taken) == request.steps_size()) {
-      place.finished = true;
-      CheckFinish(place, last_step);
+      membership_.SetFinished(place.index, true);
+      if (last_step != final_step()) {
+        Fail(absl::StrCat(place.Name(), " finished after step ", last_step,
+                          " of ", final_step()));
+      }
     }
     if (request.paused() && phase_ == v1::JOB_PHASE_STOPPING) {
-      place.stop_bound = begun_step;
+      membership_.SetPaused(place.index, begun_step);
     }
     SettleStopStep();
-    if (request.broken_group_epoch() == plan_->epoch()) {
-      BreakGroup(place, place.latest.broken_group());
+    if (request.broken_group_epoch() == plan()->epoch()) {
+      BreakGroup(place, ShortSentence(request.broken_group()));
     }
   }
   v1::HeartbeatResponse response = OrdersFor(request);
@@ -289,72 +204,37 @@ v1::HeartbeatResponse JobState::Orders() const {
   v1::HeartbeatResponse orders;
   orders.set_phase(phase_);
   orders.set_message(message_);
-  if (stop_step_) orders.set_stop_step(*stop_step_);
-  if (plan_) orders.set_plan_epoch(plan_->epoch());
+  if (stop_step()) orders.set_stop_step(*stop_step());
+  if (plan() != nullptr) orders.set_plan_epoch(plan()->epoch());
   return orders;
 }
 
 v1::HeartbeatResponse JobState::OrdersFor(const v1::HeartbeatRequest& request) {
   v1::HeartbeatResponse response = Orders();
   if (request.role() == v1::ROLE_WORKER) {
-    for (uint32_t rank : AdoptedBy(request.index())) {
+    for (uint32_t rank : losses_.AdoptedBy(request.index())) {
       response.add_adopt_ranks(rank);
     }
   }
-  if (over()) {
-    std::vector<Place>& places = request.role() == v1::ROLE_SERVER
-                                     ? membership_.servers()
-                                     : membership_.workers();
-    if (request.index() < places.size() &&
-        places[request.index()].incarnation == request.incarnation()) {
-      places[request.index()].knows_end = true;
-      places[request.index()].KeepFigures(request);
-    }
-  }
+  if (over()) membership_.TellEnd(request);
   return response;
 }
 
-void JobState::CheckFinish(const Place& worker, int64_t last_step) {
-  if (last_step == final_step()) return;
-  Fail(absl::StrCat(worker.Name(), " finished after step ", last_step, " of ",
-                    final_step()));
-}
-
-// A worker that has finished or paused begins no step after the one it
-// reported, so every worker can still reach the highest of these steps. After a
-// rollback workers may report earlier steps than furthest_step_; those steps
-// are computed again first.
 void JobState::SettleStopStep() {
-  if (phase_ != v1::JOB_PHASE_STOPPING || stop_step_) return;
-  int64_t highest = furthest_step_;
-  for (const Place& worker : membership_.workers()) {
-    if (worker.stop_bound < 0 && !worker.finished) return;
-    highest =
-        std::max(highest, worker.finished ? final_step() : worker.stop_bound);
-  }
-  stop_step_ = std::min(highest, total_steps());
+  if (!over()) stop_.Settle(membership_.workers(), total_steps());
 }
 
 int64_t JobState::LastStepOf(const Place& place) const {
-  return place.role == v1::ROLE_WORKER ? place.latest.begun_step()
-                                       : HighestBegun();
-}
-
-int64_t JobState::HighestBegun() const {
-  int64_t highest = 0;
-  for (const Place& worker : membership_.workers()) {
-    highest = std::max(highest, worker.latest.begun_step());
-  }
-  return highest;
+  return place.role == v1::ROLE_WORKER ? place.begun_step
+                                       : membership_.HighestBegun();
 }
 
 void JobState::RequestStop() {
-  if (stop_requested_ || over()) return;
-  stop_requested_ = true;
-  if (!plan_) {
-    Fail(absl::StrCat("stopped before the first step, while waiting for ",
-                      Missing()));
-    return;
+  if (stop_requested() || over()) return;
+  stop_.Request();
+  if (plan() == nullptr) {
+    return Fail(absl::StrCat(
+        "stopped before the first step, while waiting for ", Missing()));
   }
   phase_ = v1::JOB_PHASE_STOPPING;
   SettleStopStep();
@@ -370,19 +250,152 @@ void JobState::MarkDone() {
   if (!over()) phase_ = v1::JOB_PHASE_DONE;
 }
 
-bool JobState::AllWorkersFinished() const {
-  return std::all_of(membership_.workers().begin(), membership_.workers().end(),
-                     [](const Place& worker) { return worker.finished; });
+void JobState::Tick(int64_t now_micros) {
+  if (over()) return;
+  const int64_t pause_micros = now_micros - last_tick_micros_;
+  last_tick_micros_ = now_micros;
+  if (pause_micros > int64_t{options_.lease_ms} * 1000 / 2) {
+    membership_.RenewAll(now_micros);
+  }
+  for (const Place* lost : membership_.Expire(now_micros)) {
+    Lose(*lost,
+         absl::StrFormat("no heartbeat for %.1f s",
+                         Seconds(now_micros - lost->last_heartbeat_micros)),
+         now_micros);
+  }
+  if (const std::string empty =
+          losses_.EmptyFor(options_.loss_timeout_micros, now_micros);
+      !empty.empty()) {
+    Fail(empty);
+  }
+  AdoptLost();
+  if (breaks_.open()) PublishPlanWhenComplete();
+  if (plan() == nullptr &&
+      now_micros - start_micros_ >= options_.start_timeout_micros) {
+    Fail(absl::StrFormat("waited %.1f s in vain for %s",
+                         Seconds(now_micros - start_micros_), Missing()));
+  }
 }
 
-bool JobState::EveryoneKnowsEnd() const {
-  const auto knows = [](const Place& place) {
-    return !place.alive || place.knows_end;
-  };
-  return std::all_of(membership_.servers().begin(), membership_.servers().end(),
-                     knows) &&
-         std::all_of(membership_.workers().begin(), membership_.workers().end(),
-                     knows);
+void JobState::Lose(const Place& place, absl::string_view how,
+                    int64_t now_micros) {
+  // Before a plan names its members, another process may simply take the place.
+  if (plan() == nullptr || over()) return;
+  const bool is_server = place.role == v1::ROLE_SERVER;
+  ++(is_server ? servers_lost_ : workers_lost_);
+  const int64_t step = LastStepOf(place);
+  // Counts all workers: other ranks of the same process are lost too, and their
+  // begun steps are forgotten once they register again.
+  stop_.KnowBegun(std::max(step, membership_.HighestBegun()));
+  const std::string what =
+      absl::StrCat(place.Name(), " was lost at step ", step, ": ", how);
+  if (!is_server &&
+      options_.job.cluster().on_worker_loss() == v1::WORKER_LOSS_FAIL) {
+    return Fail(what);
+  }
+  notices_.push_back(what);
+  losses_.Add(place, step, now_micros);
+  if (is_server) {
+    plan_.End();
+  } else {
+    membership_.SetFinished(place.index, false);
+  }
+  if (HasGroups(options_.job)) WantNewGroup(now_micros);
+  AdoptLost();
+}
+
+// Ranks that work in groups cannot continue when one of them is lost, and
+// without servers the ranks hold the weights. So all ranks start over together,
+// including those that had finished and exited. If the ranks are threads of one
+// process, all of them are lost with it.
+void JobState::WantNewGroup(int64_t now_micros) {
+  plan_.End();
+  const bool one_process = options_.job.strategy().has_data_parallel();
+  for (const Place& worker : membership_.workers()) {
+    membership_.SetFinished(worker.index, false);
+    if (one_process && worker.alive) {
+      membership_.Expel(v1::ROLE_WORKER, worker.index, worker.holder.pid());
+      losses_.Add(worker, LastStepOf(worker), now_micros);
+    }
+    if (IsNoted(worker)) continue;
+    losses_.Add(worker, LastStepOf(worker), now_micros);
+    notices_.push_back(
+        absl::StrCat(worker.Name(), " had finished and is wanted again"));
+  }
+}
+
+void JobState::BreakGroup(const Place& reporter, absl::string_view why) {
+  if (!HasGroups(options_.job) || wants_new_plan() || over()) return;
+  const int64_t now_micros = reporter.last_heartbeat_micros;
+  const int64_t step = std::max(stop_.furthest(), membership_.HighestBegun());
+  const std::string what = absl::StrCat(
+      reporter.Name(), " cannot go on with the other ranks: ", why);
+  if (!breaks_.Add(step, now_micros)) {
+    return Fail(absl::StrCat(breaks_.TooMany(now_micros), what));
+  }
+  notices_.push_back(what);
+  WantNewGroup(now_micros);
+}
+
+void JobState::WantAgain(uint32_t rank, int64_t now_micros) {
+  const Place& worker = membership_.workers()[rank];
+  if (worker.alive || !worker.finished || over()) return;
+  Lose(worker, "it had finished, and its weights are wanted again", now_micros);
+}
+
+LossVerdict JobState::MemberLost(v1::Role role, uint32_t index, int64_t pid,
+                                 absl::string_view how, int64_t now_micros) {
+  if (over()) return LossVerdict::kFatal;
+  const v1::WorkerLoss on_loss = options_.job.cluster().on_worker_loss();
+  const bool is_worker = role == v1::ROLE_WORKER;
+  if (plan() == nullptr) {
+    // No state is lost yet: another process registers in its place.
+    if (is_worker && on_loss == v1::WORKER_LOSS_FAIL)
+      return LossVerdict::kFatal;
+    membership_.ExpelProcess(role, index, pid);
+    return LossVerdict::kReplace;
+  }
+  const bool shrinks = is_worker && on_loss == v1::WORKER_LOSS_SHRINK;
+  if (shrinks && membership_.IsAdopted(index, pid)) {
+    return membership_.AnyWorkerAlive() ? LossVerdict::kGoesOn
+                                        : LossVerdict::kReplace;
+  }
+  const bool listed = losses_.Contains(role, index);
+  // A process that took over ranks loses all of them before any is taken over
+  // again.
+  std::vector<const Place*> lost;
+  if (shrinks) {
+    lost = membership_.ExpelProcess(role, index, pid);
+  } else if (const Place* place = membership_.Expel(role, index, pid)) {
+    lost.push_back(place);
+  }
+  if (lost.empty() && !listed) {
+    // Another process may have taken over the rank before this one was killed.
+    const bool held = shrinks && index < membership_.workers().size() &&
+                      membership_.workers()[index].alive;
+    return held ? LossVerdict::kGoesOn : LossVerdict::kFatal;
+  }
+  for (const Place* one : lost) {
+    if (!listed || one->index != index) Lose(*one, how, now_micros);
+  }
+  if (over()) return LossVerdict::kFatal;
+  return shrinks && membership_.AnyWorkerAlive() ? LossVerdict::kGoesOn
+                                                 : LossVerdict::kReplace;
+}
+
+void JobState::AdoptLost() {
+  if (options_.job.cluster().on_worker_loss() != v1::WORKER_LOSS_SHRINK) return;
+  losses_.Adopt(membership_, &notices_);
+}
+
+std::string JobState::WaitsFor(int64_t now_micros) const {
+  const std::string text = losses_.WaitsFor(now_micros);
+  if (text.empty() && breaks_.open()) return breaks_.WaitsFor(now_micros);
+  if (text.empty() && wants_new_plan()) {
+    return plan_.may_start() ? "waiting for a new plan"
+                             : "waiting for the coordinator's run directory";
+  }
+  return text;
 }
 
 }  // namespace tributary

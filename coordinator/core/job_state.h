@@ -1,8 +1,6 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -10,8 +8,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "coordinator/core/group_breaks.h"
+#include "coordinator/core/job_plan.h"
+#include "coordinator/core/job_start.h"
+#include "coordinator/core/lost_places.h"
 #include "coordinator/core/membership.h"
-#include "coordinator/core/regroup_limit.h"
+#include "coordinator/core/stop_step.h"
 #include "tributary/v1/coordinator_service.pb.h"
 
 namespace tributary {
@@ -45,16 +47,12 @@ class JobState {
   struct Options {
     v1::JobSpec job;  // resolved
     uint64_t job_id = 1;
-    uint64_t lineage = 0;        // of its checkpoints; 0: a new one
-    uint32_t restored_data = 0;  // the restored manifest's data_checksum
     uint32_t heartbeat_ms = 100;
     uint32_t lease_ms = 10'000;
     int64_t start_timeout_micros = 600'000'000;  // for all members to join
     // How long a lost member's place may stay empty.
     int64_t loss_timeout_micros = 120'000'000;
-    // Where the job starts; as in Plan.
-    int64_t start_step = 0;
-    std::string restore_from;
+    JobStart start;
     bool hold_start = false;  // no plan before AllowStart
   };
 
@@ -82,7 +80,9 @@ class JobState {
   void AllowStart(const std::string& checkpoint_directory);
 
   // A checkpoint is complete: the next plan starts from it.
-  void SetRestorePoint(int64_t step, const std::string& folder);
+  void SetRestorePoint(int64_t step, const std::string& folder) {
+    plan_.SetRestorePoint(step, folder);
+  }
 
   // The checkpoint that the plan starts from cannot be read, for the reason
   // `why`. All members start over from `folder`, or from the beginning if it is
@@ -91,15 +91,16 @@ class JobState {
 
   // True when a server is lost or a group is broken: the plan has ended and the
   // next one is not published yet.
-  bool wants_new_plan() const { return wants_new_plan_; }
+  bool wants_new_plan() const { return plan_.wants_new(); }
   // Null before the first plan is published.
-  const v1::Plan* plan() const { return plan_ ? &*plan_ : nullptr; }
+  const v1::Plan* plan() const { return plan_.get(); }
   // The places and data that the first plan waits for: "server 1, worker 0, the
   // model".
   std::string Missing() const;
 
-  // Renews the member's lease. Call it before taking the request's steps.
-  absl::Status Renew(const v1::HeartbeatRequest& request, int64_t now_micros);
+  // Renews a member's lease. Call it before Apply. Errors as Membership::Renew.
+  absl::Status Renew(v1::Role role, uint32_t index, uint64_t incarnation,
+                     int64_t now_micros);
   // The groups of the current plan cannot continue, although perhaps no rank is
   // lost. A new plan follows once every member has sent a heartbeat again. The
   // job fails when groups have broken too often.
@@ -139,21 +140,21 @@ class JobState {
   }
   v1::JobPhase phase() const { return phase_; }
   const std::string& message() const { return message_; }
-  std::optional<int64_t> stop_step() const { return stop_step_; }
-  bool stop_requested() const { return stop_requested_; }
-  int64_t total_steps() const { return declaration_.total_steps(); }
+  std::optional<int64_t> stop_step() const { return stop_.get(); }
+  bool stop_requested() const { return stop_.requested(); }
+  int64_t total_steps() const { return declaration().total_steps(); }
   // The step after which workers finish.
-  int64_t final_step() const { return stop_step_.value_or(total_steps()); }
+  int64_t final_step() const { return stop_step().value_or(total_steps()); }
   // An earlier coordinator recorded this step, so the job must not stop before
   // it.
-  void KnowBegun(int64_t step) {
-    furthest_step_ = std::max(furthest_step_, step);
+  void KnowBegun(int64_t step) { stop_.KnowBegun(step); }
+  int64_t steps_per_epoch() const { return declaration().steps_per_epoch(); }
+  uint32_t data_checksum() const { return declaration().data_checksum(); }
+  int64_t restore_step() const { return plan_.restore_step(); }
+  const v1::DeclareModelRequest& declaration() const {
+    return plan_.declaration();
   }
-  int64_t steps_per_epoch() const { return declaration_.steps_per_epoch(); }
-  uint32_t data_checksum() const { return declaration_.data_checksum(); }
-  int64_t restore_step() const { return restore_step_; }
-  const v1::DeclareModelRequest& declaration() const { return declaration_; }
-  uint64_t rollbacks() const { return rollbacks_; }
+  uint64_t rollbacks() const { return plan_.rollbacks(); }
   uint64_t workers_lost() const { return workers_lost_; }
   uint64_t servers_lost() const { return servers_lost_; }
   // What the job waits for while a place is empty; empty: nothing.
@@ -161,66 +162,38 @@ class JobState {
   // Takes the messages about losses and returns since the last call.
   std::vector<std::string> TakeNotices() { return std::exchange(notices_, {}); }
   const Options& options() const { return options_; }
-  uint64_t lineage() const {
-    return options_.lineage != 0 ? options_.lineage : options_.job_id;
-  }
   const Membership& membership() const { return membership_; }
 
-  bool AllWorkersFinished() const;
-  // True when every living member has been told that the job is over.
-  bool EveryoneKnowsEnd() const;
-
  private:
-  struct Loss {
-    int64_t since_micros = 0;
-    int64_t step = 0;
-    std::string name;  // of the lost member
-  };
-  using PlaceKey = std::pair<v1::Role, uint32_t>;
-
-  void Lose(Place& place, absl::string_view how, int64_t now_micros);
+  void Lose(const Place& place, absl::string_view how, int64_t now_micros);
+  // Whether a place is lost, or empty because its worker had finished.
+  bool IsNoted(const Place& place) const {
+    return place.alive || losses_.Contains(place.role, place.index);
+  }
+  // The first plan needs every member. A later plan of a job with servers needs
+  // every server only, because a worker may join a running plan at any time.
   void PublishPlanWhenComplete();
-  int64_t HighestBegun() const;  // by any worker
+  void StartOver();
   void WantNewGroup(int64_t now_micros);
-  // True when every member has sent a heartbeat after the group broke, so that
-  // no loss is still undetected.
-  bool EverybodyHeardSinceBreak() const;
-  bool AnyWorkerAlive() const;
-  // Whether process `pid` took over this rank, in addition to an earlier one.
-  bool IsAdopted(uint32_t rank, int64_t pid) const;
-  // The ranks that this worker shall take over now.
-  std::vector<uint32_t> AdoptedBy(uint32_t worker) const;
   void AdoptLost();
   void SettleStopStep();
   // A worker's last begun step; for a server the highest begun step of all
   // workers.
   int64_t LastStepOf(const Place& place) const;
-  void CheckFinish(const Place& worker, int64_t last_step);
 
   const Options options_;
   const int64_t start_micros_;
   int64_t last_tick_micros_;
   Membership membership_;
+  JobPlan plan_;
+  StopStep stop_;
+  LostPlaces losses_;
   v1::JobPhase phase_ = v1::JOB_PHASE_WAITING;
   std::string message_;
-  std::optional<v1::Plan> plan_;
-  bool may_start_ = true;
-  std::string checkpoint_directory_;
-  int64_t restore_step_ = 0;
-  std::string restore_from_;
-  bool wants_new_plan_ = false;
-  RegroupLimit regroups_;
-  std::optional<int64_t> broken_micros_;  // a group of the plan broke
-  std::map<PlaceKey, Loss> losses_;
-  std::map<uint32_t, uint32_t> adopters_;  // lost rank -> worker
-  uint64_t rollbacks_ = 0;
+  GroupBreaks breaks_;
   uint64_t workers_lost_ = 0;
   uint64_t servers_lost_ = 0;
   std::vector<std::string> notices_;
-  v1::DeclareModelRequest declaration_;  // the first; no parameters: none yet
-  bool stop_requested_ = false;
-  std::optional<int64_t> stop_step_;
-  int64_t furthest_step_ = 0;  // begun before a rollback, or by who is lost
 };
 
 }  // namespace tributary

@@ -5,21 +5,16 @@
 #include "absl/strings/str_cat.h"
 #include "common/host/address.h"
 #include "common/status/status_macros.h"
-#include "common/status/utf8.h"
 #include "coordinator/core/name_list.h"
 
 namespace tributary {
 namespace {
 
 constexpr size_t kMaxNameBytes = 256;
-constexpr size_t kMaxSentenceBytes = 4096;
+constexpr size_t kMaxArithmeticBytes = 4096;
 
 const char* RoleName(v1::Role role) {
   return role == v1::ROLE_SERVER ? "server" : "worker";
-}
-
-std::string ShortName(const Place& place) {
-  return absl::StrCat(RoleName(place.role), " ", place.index);
 }
 
 absl::Status CheckRegistration(const v1::RegisterRequest& request,
@@ -34,9 +29,9 @@ absl::Status CheckRegistration(const v1::RegisterRequest& request,
         absl::StrCat("host must have at most ", kMaxNameBytes, " bytes, got ",
                      request.host().size()));
   }
-  if (request.arithmetic().size() > kMaxSentenceBytes) {
+  if (request.arithmetic().size() > kMaxArithmeticBytes) {
     return absl::InvalidArgumentError(
-        absl::StrCat("arithmetic must have at most ", kMaxSentenceBytes,
+        absl::StrCat("arithmetic must have at most ", kMaxArithmeticBytes,
                      " bytes, got ", request.arithmetic().size()));
   }
   if (!request.metrics_address().empty()) {
@@ -53,71 +48,49 @@ absl::Status CheckRegistration(const v1::RegisterRequest& request,
   return absl::OkStatus();
 }
 
-// Limits the length of a text that a member sent: it is kept and shown until
-// the member's next heartbeat.
-void Shorten(std::string* text, size_t bytes) {
-  text->resize(CutUtf8(*text, bytes).size());
+template <typename Predicate>
+bool All(absl::Span<const Place> places, const Predicate& holds) {
+  return std::all_of(places.begin(), places.end(), holds);
 }
 
 }  // namespace
 
-void Place::KeepFigures(const v1::HeartbeatRequest& heartbeat) {
-  latest.set_bytes_sent(heartbeat.bytes_sent());
-  latest.set_bytes_received(heartbeat.bytes_received());
-  latest.set_peak_memory_bytes(heartbeat.peak_memory_bytes());
-  latest.set_optimizer_seconds(heartbeat.optimizer_seconds());
-}
-
-void Place::Keep(const v1::HeartbeatRequest& heartbeat, size_t num_workers) {
-  latest = heartbeat;
-  latest.DiscardUnknownFields();
-  latest.clear_steps();
-  latest.clear_checkpoints();
-  Shorten(latest.mutable_waiting_for(), kMaxSentenceBytes);
-  Shorten(latest.mutable_error(), kMaxSentenceBytes);
-  Shorten(latest.mutable_device(), kMaxNameBytes);
-  Shorten(latest.mutable_broken_group(), kMaxSentenceBytes);
-  if (latest.waiting_for_ranks_size() > static_cast<int>(num_workers)) {
-    latest.mutable_waiting_for_ranks()->Truncate(static_cast<int>(num_workers));
-  }
-}
-
-std::string Place::Name() const {
-  return absl::StrCat(ShortName(*this), " (", holder.host(), ", pid ",
-                      holder.pid(), ")");
-}
-
 Membership::Membership(int num_servers, int num_workers, int64_t lease_micros)
     : lease_micros_(lease_micros),
-      servers_(num_servers),
-      workers_(num_workers) {
-  for (size_t i = 0; i < servers_.size(); ++i) {
-    servers_[i].role = v1::ROLE_SERVER;
-    servers_[i].index = static_cast<uint32_t>(i);
-  }
-  for (size_t i = 0; i < workers_.size(); ++i) {
-    workers_[i].role = v1::ROLE_WORKER;
-    workers_[i].index = static_cast<uint32_t>(i);
+      num_servers_(static_cast<size_t>(num_servers)),
+      places_(num_servers_ + static_cast<size_t>(num_workers)) {
+  for (v1::Role role : {v1::ROLE_SERVER, v1::ROLE_WORKER}) {
+    uint32_t index = 0;
+    for (Place& place : Places(role)) {
+      place.role = role;
+      place.index = index++;
+    }
   }
 }
 
-std::vector<Place>* Membership::Places(v1::Role role) {
-  if (role == v1::ROLE_SERVER) return &servers_;
-  if (role == v1::ROLE_WORKER) return &workers_;
-  return nullptr;
+absl::Span<Place> Membership::Places(v1::Role role) {
+  const absl::Span<Place> all = absl::MakeSpan(places_);
+  if (role == v1::ROLE_SERVER) return all.first(num_servers_);
+  if (role == v1::ROLE_WORKER) return all.subspan(num_servers_);
+  return {};
+}
+
+Place* Membership::Find(v1::Role role, uint32_t index) {
+  const absl::Span<Place> places = Places(role);
+  return index < places.size() ? &places[index] : nullptr;
 }
 
 absl::StatusOr<const Place*> Membership::Register(
     const v1::RegisterRequest& request, int64_t now_micros) {
-  std::vector<Place>* places = Places(request.role());
-  if (places == nullptr) {
+  if (request.role() != v1::ROLE_SERVER && request.role() != v1::ROLE_WORKER) {
     return absl::InvalidArgumentError(
         absl::StrCat("role must be server or worker, got ", request.role()));
   }
-  TRIBUTARY_RETURN_IF_ERROR(CheckRegistration(request, places->size()));
+  const absl::Span<Place> places = Places(request.role());
+  TRIBUTARY_RETURN_IF_ERROR(CheckRegistration(request, places.size()));
 
   Place* found = nullptr;
-  for (Place& place : *places) {
+  for (Place& place : places) {
     if (place.holder.instance() == request.instance()) {
       found = &place;
       break;
@@ -138,14 +111,16 @@ absl::StatusOr<const Place*> Membership::Register(
         request.has_wanted_index()
             ? absl::StrCat(RoleName(request.role()), " ",
                            request.wanted_index(), " is taken")
-            : absl::StrCat("all ", places->size(), " places for a ",
+            : absl::StrCat("all ", places.size(), " places for a ",
                            RoleName(request.role()), " are taken");
     return absl::AlreadyExistsError(absl::StrCat(what, " by living members"));
   }
   if (!found->alive || found->holder.instance() != request.instance()) {
     found->incarnation = ++last_incarnation_;
     ++found->holders;
-    found->latest.Clear();
+    found->figures = {};
+    found->reported_epoch = 0;
+    found->begun_step = 0;
     found->stop_bound = -1;
     found->alive = true;
   }
@@ -160,91 +135,146 @@ absl::StatusOr<const Place*> Membership::Register(
   return found;
 }
 
-absl::StatusOr<Place*> Membership::Renew(v1::Role role, uint32_t index,
-                                         uint64_t incarnation,
-                                         int64_t now_micros) {
-  std::vector<Place>* places = Places(role);
-  if (places == nullptr || index >= places->size()) {
+absl::StatusOr<const Place*> Membership::Renew(v1::Role role, uint32_t index,
+                                               uint64_t incarnation,
+                                               int64_t now_micros) {
+  Place* const place = Find(role, index);
+  if (place == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "the job has ", servers_.size(), " servers and ", workers_.size(),
+        "the job has ", servers().size(), " servers and ", workers().size(),
         " workers; there is no place ", index, " for role ", role));
   }
-  Place& place = (*places)[index];
-  if (place.incarnation != incarnation || !place.alive) {
+  if (place->incarnation != incarnation || !place->alive) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "the lease of ", ShortName(place), " as incarnation ", incarnation,
-        " is lost", place.alive ? " to a newer one" : "", "; register again"));
+        "the lease of ", place->ShortName(), " as incarnation ", incarnation,
+        " is lost", place->alive ? " to a newer one" : "", "; register again"));
   }
-  place.last_heartbeat_micros = now_micros;
-  return &place;
+  place->last_heartbeat_micros = now_micros;
+  return place;
 }
 
-std::vector<Place*> Membership::Expire(int64_t now_micros) {
-  std::vector<Place*> lost;
-  for (std::vector<Place>* places : {&servers_, &workers_}) {
-    for (Place& place : *places) {
-      if (!place.alive ||
-          now_micros - place.last_heartbeat_micros <= lease_micros_) {
-        continue;
-      }
-      place.alive = false;
-      if (place.finished) continue;
-      ++place.losses;
-      lost.push_back(&place);
+absl::Status Membership::CheckWorker(uint32_t rank,
+                                     uint64_t incarnation) const {
+  if (rank < workers().size() && workers()[rank].alive &&
+      workers()[rank].incarnation == incarnation) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("rank ", rank, " is not held by incarnation ", incarnation));
+}
+
+int64_t Membership::Report(const v1::HeartbeatRequest& heartbeat,
+                           bool in_force) {
+  Place& place = *Find(heartbeat.role(), heartbeat.index());
+  place.figures = MemberFigures::Of(heartbeat, workers().size());
+  int64_t begun = heartbeat.begun_step();
+  if (heartbeat.plan_epoch() == place.reported_epoch) {
+    begun = std::max(begun, place.begun_step);
+  }
+  place.reported_epoch = heartbeat.plan_epoch();
+  place.begun_step = in_force ? begun : 0;
+  return begun;
+}
+
+void Membership::TellEnd(const v1::HeartbeatRequest& heartbeat) {
+  Place* const place = Find(heartbeat.role(), heartbeat.index());
+  if (place == nullptr || place->incarnation != heartbeat.incarnation()) return;
+  place->knows_end = true;
+  place->figures = MemberFigures::Of(heartbeat, workers().size());
+}
+
+void Membership::SetFinished(uint32_t worker, bool finished) {
+  Find(v1::ROLE_WORKER, worker)->finished = finished;
+}
+
+void Membership::SetPaused(uint32_t worker, int64_t begun_step) {
+  Find(v1::ROLE_WORKER, worker)->stop_bound = begun_step;
+}
+
+std::vector<const Place*> Membership::Expire(int64_t now_micros) {
+  std::vector<const Place*> lost;
+  for (Place& place : places_) {
+    if (!place.alive ||
+        now_micros - place.last_heartbeat_micros <= lease_micros_) {
+      continue;
     }
+    place.alive = false;
+    if (place.finished) continue;
+    ++place.losses;
+    lost.push_back(&place);
   }
   return lost;
 }
 
-Place* Membership::Expel(v1::Role role, uint32_t index, int64_t pid) {
-  std::vector<Place>* places = Places(role);
-  if (places == nullptr || index >= places->size()) return nullptr;
-  Place& place = (*places)[index];
-  if (place.incarnation == 0 || place.holder.pid() != pid) return nullptr;
-  place.alive = false;
-  ++place.losses;
-  return &place;
+const Place* Membership::Expel(v1::Role role, uint32_t index, int64_t pid) {
+  Place* const place = Find(role, index);
+  if (place == nullptr || place->incarnation == 0 ||
+      place->holder.pid() != pid) {
+    return nullptr;
+  }
+  place->alive = false;
+  ++place->losses;
+  return place;
 }
 
-void Membership::ExpelProcess(v1::Role role, uint32_t index, int64_t pid) {
-  const Place* const one = Expel(role, index, pid);
-  if (one == nullptr) return;
-  for (const Place& place : *Places(role)) {
-    if (place.alive && place.holder.host() == one->holder.host()) {
-      Expel(role, place.index, pid);
+// Two processes of one machine cannot listen on one address, so the earlier
+// holder is gone if it is silent as well. Silence is required because
+// containers may share a host name and an address.
+const Place* Membership::ExpelSilentServer(const v1::RegisterRequest& request,
+                                           int64_t silent_since_micros) {
+  if (request.role() != v1::ROLE_SERVER) return nullptr;
+  for (const Place& server : servers()) {
+    if (server.alive && server.last_heartbeat_micros < silent_since_micros &&
+        server.holder.address() == request.address() &&
+        server.holder.host() == request.host() &&
+        server.holder.instance() != request.instance()) {
+      return Expel(server.role, server.index, server.holder.pid());
     }
   }
+  return nullptr;
+}
+
+std::vector<const Place*> Membership::ExpelProcess(v1::Role role,
+                                                   uint32_t index,
+                                                   int64_t pid) {
+  std::vector<const Place*> expelled;
+  const Place* const one = Expel(role, index, pid);
+  if (one == nullptr) return expelled;
+  expelled.push_back(one);
+  for (const Place& place : Places(role)) {
+    if (place.alive && place.holder.host() == one->holder.host() &&
+        Expel(role, place.index, pid) != nullptr) {
+      expelled.push_back(&place);
+    }
+  }
+  return expelled;
 }
 
 void Membership::StartOver() {
-  for (Place& worker : workers_) {
+  for (Place& worker : Places(v1::ROLE_WORKER)) {
     worker.finished = false;
     worker.stop_bound = -1;
-    worker.latest.clear_begun_step();
+    worker.begun_step = 0;
   }
 }
 
 void Membership::RenewAll(int64_t now_micros) {
-  for (std::vector<Place>* places : {&servers_, &workers_}) {
-    for (Place& place : *places) {
-      if (place.alive) place.last_heartbeat_micros = now_micros;
-    }
+  for (Place& place : places_) {
+    if (place.alive) place.last_heartbeat_micros = now_micros;
   }
 }
 
 void Membership::Save(v1::CoordinatorState* state) const {
   state->set_last_incarnation(last_incarnation_);
-  for (const std::vector<Place>* places : {&servers_, &workers_}) {
-    for (const Place& place : *places) {
-      if (place.incarnation == 0) continue;
-      v1::PlaceState* saved = state->add_places();
-      *saved->mutable_holder() = place.holder;
-      saved->set_index(place.index);
-      saved->set_incarnation(place.incarnation);
-      saved->set_alive(place.alive);
-      saved->set_finished(place.finished);
-      saved->set_losses(place.losses);
-    }
+  for (const Place& place : places_) {
+    if (place.incarnation == 0) continue;
+    v1::PlaceState* saved = state->add_places();
+    *saved->mutable_holder() = place.holder;
+    saved->set_index(place.index);
+    saved->set_incarnation(place.incarnation);
+    saved->set_alive(place.alive);
+    saved->set_finished(place.finished);
+    saved->set_losses(place.losses);
   }
 }
 
@@ -252,38 +282,72 @@ void Membership::Restore(const v1::CoordinatorState& state,
                          int64_t now_micros) {
   last_incarnation_ = state.last_incarnation();
   for (const v1::PlaceState& saved : state.places()) {
-    std::vector<Place>* places = Places(saved.holder().role());
-    if (places == nullptr || saved.index() >= places->size()) continue;
-    Place& place = (*places)[saved.index()];
-    place.holder = saved.holder();
-    place.incarnation = saved.incarnation();
-    place.alive = saved.alive();
-    place.finished = saved.finished();
-    place.losses = saved.losses();
-    place.last_heartbeat_micros = now_micros;
+    Place* const place = Find(saved.holder().role(), saved.index());
+    if (place == nullptr) continue;
+    place->holder = saved.holder();
+    place->incarnation = saved.incarnation();
+    place->alive = saved.alive();
+    place->finished = saved.finished();
+    place->losses = saved.losses();
+    place->last_heartbeat_micros = now_micros;
   }
 }
 
 bool Membership::ServersComplete() const {
-  return std::all_of(servers_.begin(), servers_.end(),
-                     [](const Place& server) { return server.alive; });
+  return All(servers(), [](const Place& server) { return server.alive; });
 }
 
 bool Membership::Complete() const {
-  for (const std::vector<Place>* places : {&servers_, &workers_}) {
-    for (const Place& place : *places) {
-      if (!place.alive) return false;
-    }
+  return All(places(), [](const Place& place) { return place.alive; });
+}
+
+bool Membership::AnyWorkerAlive() const {
+  return !All(workers(), [](const Place& worker) { return !worker.alive; });
+}
+
+bool Membership::AllWorkersFinished() const {
+  return All(workers(), [](const Place& worker) { return worker.finished; });
+}
+
+bool Membership::AllHeardSince(int64_t micros) const {
+  return All(places(), [micros](const Place& place) {
+    return place.last_heartbeat_micros >= micros;
+  });
+}
+
+bool Membership::EveryoneKnowsEnd() const {
+  return All(places(), [](const Place& place) {
+    return !place.alive || place.knows_end;
+  });
+}
+
+int64_t Membership::HighestBegun() const {
+  int64_t highest = 0;
+  for (const Place& worker : workers()) {
+    highest = std::max(highest, worker.begun_step);
   }
-  return true;
+  return highest;
+}
+
+// A process registers its own rank before the ranks that it takes over. On
+// another host the coordinator sees only the end of the launcher. By then the
+// rank that it started may be held by another launcher's process, and that
+// process is alive.
+bool Membership::IsAdopted(uint32_t rank, int64_t pid) const {
+  if (rank >= workers().size()) return false;
+  const Place& place = workers()[rank];
+  return place.holder.pid() == pid &&
+         !All(workers(), [&place](const Place& other) {
+           return !other.alive || other.incarnation >= place.incarnation ||
+                  other.holder.pid() != place.holder.pid() ||
+                  other.holder.host() != place.holder.host();
+         });
 }
 
 std::string Membership::Missing(bool declared) const {
   std::vector<std::string> names;
-  for (const std::vector<Place>* places : {&servers_, &workers_}) {
-    for (const Place& place : *places) {
-      if (!place.alive) names.push_back(ShortName(place));
-    }
+  for (const Place& place : places_) {
+    if (!place.alive) names.push_back(place.ShortName());
   }
   if (!declared) names.push_back("the model");
   return NameList(names);

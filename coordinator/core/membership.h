@@ -5,48 +5,16 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "coordinator/core/place.h"
 #include "tributary/v1/coordinator_service.pb.h"
 #include "tributary/v1/coordinator_state.pb.h"
 
 namespace tributary {
 
-// The arithmetic of a place whose holders have used several kinds of devices.
-inline constexpr char kSeveralArithmetics[] = "several";
-
-// A shard or rank, and the process that holds it.
-struct Place {
-  v1::Role role = v1::ROLE_UNSPECIFIED;
-  uint32_t index = 0;
-  // The latest holder; an empty instance: none yet. Its `arithmetic` is the one
-  // that all holders so far have reported, or kSeveralArithmetics if they
-  // differ.
-  v1::RegisterRequest holder;
-  uint64_t incarnation = 0;  // of the holder; 0: none yet
-  uint32_t holders = 0;      // processes that have held the place
-  uint32_t losses = 0;       // leases that expired, processes that ended
-  bool alive = false;        // its lease has not expired
-  bool finished = false;     // reported finished; it may exit
-  bool knows_end = false;    // it was told that the job is over
-  int64_t last_heartbeat_micros = 0;
-  v1::HeartbeatRequest latest;  // without its steps
-  int64_t stop_bound = -1;      // begun step when it paused; -1: not paused
-
-  // Stores the heartbeat as `latest`, without its steps and reports. Texts and
-  // lists longer than any that a member of such a job needs are cut.
-  void Keep(const v1::HeartbeatRequest& heartbeat, size_t num_workers);
-  // Stores only the counters of the heartbeat.
-  void KeepFigures(const v1::HeartbeatRequest& heartbeat);
-  // Whether a process with this arithmetic may compute other bits than earlier
-  // holders of the place.
-  bool Recomputes(const std::string& arithmetic) const {
-    return !arithmetic.empty() && arithmetic != holder.arithmetic();
-  }
-  // "worker 1 (10.0.0.2, pid 55)"
-  std::string Name() const;
-};
-
 // The places of a job, their leases and incarnations. A plain object: time is
-// passed in, and the caller decides what a lost member means.
+// passed in, and the caller decides what a lost member means. The places that
+// it returns live as long as it does; only its own functions change them.
 class Membership {
  public:
   static constexpr int kMaxWorkers = 1024;
@@ -64,19 +32,37 @@ class Membership {
   // Renews the lease and returns the place. InvalidArgument: there is no such
   // place. FailedPrecondition: the lease has expired, or another process holds
   // the place.
-  absl::StatusOr<Place*> Renew(v1::Role role, uint32_t index,
-                               uint64_t incarnation, int64_t now_micros);
+  absl::StatusOr<const Place*> Renew(v1::Role role, uint32_t index,
+                                     uint64_t incarnation, int64_t now_micros);
+
+  // FailedPrecondition unless the rank is held by this living process.
+  absl::Status CheckWorker(uint32_t rank, uint64_t incarnation) const;
+
+  // Stores what a member reports in a heartbeat. Returns the step that it has
+  // begun under the heartbeat's plan; a late copy of an earlier heartbeat does
+  // not reduce it. The place keeps this step only if the plan is in force.
+  int64_t Report(const v1::HeartbeatRequest& heartbeat, bool in_force);
+  // The sender, if it still holds its place, is told that the job is over.
+  void TellEnd(const v1::HeartbeatRequest& heartbeat);
+  void SetFinished(uint32_t worker, bool finished);
+  // The worker begins no step after `begun_step` before it is told to.
+  void SetPaused(uint32_t worker, int64_t begun_step);
 
   // Ends expired leases and returns their places, each once. A worker that had
   // finished is not a loss and is not returned.
-  std::vector<Place*> Expire(int64_t now_micros);
+  std::vector<const Place*> Expire(int64_t now_micros);
 
   // Ends the lease of a holder whose process is known to be gone. Null when
   // this process does not hold the place, or no longer.
-  Place* Expel(v1::Role role, uint32_t index, int64_t pid);
-  // Does the same for every place that this process holds on the host of
-  // `index`.
-  void ExpelProcess(v1::Role role, uint32_t index, int64_t pid);
+  const Place* Expel(v1::Role role, uint32_t index, int64_t pid);
+  // Ends the lease of another server on the address and host of this
+  // registering one, if it has sent no heartbeat since. Null: there is none.
+  const Place* ExpelSilentServer(const v1::RegisterRequest& request,
+                                 int64_t silent_since_micros);
+  // As Expel, for every place that this process holds on the host of
+  // `index`, and returns these places, that of `index` first.
+  std::vector<const Place*> ExpelProcess(v1::Role role, uint32_t index,
+                                         int64_t pid);
 
   // All members start over: clears every worker's begun, paused and finished
   // state.
@@ -86,10 +72,14 @@ class Membership {
   // a signal, or on a machine that slept) and could not receive heartbeats.
   void RenewAll(int64_t now_micros);
 
-  std::vector<Place>& servers() { return servers_; }
-  std::vector<Place>& workers() { return workers_; }
-  const std::vector<Place>& servers() const { return servers_; }
-  const std::vector<Place>& workers() const { return workers_; }
+  absl::Span<const Place> servers() const {
+    return absl::MakeConstSpan(places_).first(num_servers_);
+  }
+  absl::Span<const Place> workers() const {
+    return absl::MakeConstSpan(places_).subspan(num_servers_);
+  }
+  // Servers, then workers.
+  absl::Span<const Place> places() const { return places_; }
 
   // Saves and restores the holders, for a restarted coordinator; their
   // leases start again.
@@ -99,16 +89,29 @@ class Membership {
   // True when every place (every server's place) has a living holder.
   bool Complete() const;
   bool ServersComplete() const;
+  bool AnyWorkerAlive() const;
+  bool AllWorkersFinished() const;
+  // True when every member has sent a heartbeat at this time or later.
+  bool AllHeardSince(int64_t micros) const;
+  // True when every living member has been told that the job is over.
+  bool EveryoneKnowsEnd() const;
+  // The last step begun by any worker.
+  int64_t HighestBegun() const;
+  // Whether process `pid` took over this rank, in addition to an earlier one.
+  bool IsAdopted(uint32_t rank, int64_t pid) const;
   // "server 1, worker 0, worker 2 and 5 more": the places without a living
   // holder, and the model if it is not declared.
   std::string Missing(bool declared) const;
 
  private:
-  std::vector<Place>* Places(v1::Role role);
+  // Empty when there is no such role.
+  absl::Span<Place> Places(v1::Role role);
+  // Null when there is no such place.
+  Place* Find(v1::Role role, uint32_t index);
 
   const int64_t lease_micros_;
-  std::vector<Place> servers_;
-  std::vector<Place> workers_;
+  const size_t num_servers_;
+  std::vector<Place> places_;  // servers, then workers
   uint64_t last_incarnation_ = 0;
 };
 

@@ -85,19 +85,19 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(
   TRIBUTARY_RETURN_IF_ERROR(CheckCluster(options.job));
   JobState::Options state;
   state.job = options.job;
-  state.job_id =
-      options.restored != nullptr ? options.restored->job_id() : NewJobId();
-  state.lineage = options.restored != nullptr ? options.restored->lineage()
-                                              : options.lineage;
-  if (state.lineage == 0) state.lineage = state.job_id;
+  state.job_id = options.predecessor.state != nullptr
+                     ? options.predecessor.state->job_id()
+                     : NewJobId();
   state.heartbeat_ms = HeartbeatMs(options.job.cluster());
   state.lease_ms =
       static_cast<uint32_t>(absl::ToInt64Milliseconds(options.lease));
   state.start_timeout_micros = absl::ToInt64Microseconds(options.start_timeout);
   state.loss_timeout_micros = absl::ToInt64Microseconds(options.loss_timeout);
-  state.start_step = options.start_step;
-  state.restore_from = options.restore_from;
-  state.restored_data = options.restored_data;
+  state.start = options.start;
+  if (options.predecessor.state != nullptr) {
+    state.start.lineage = options.predecessor.state->lineage();
+  }
+  if (state.start.lineage == 0) state.start.lineage = state.job_id;
   state.hold_start = options.hold_start;
   if (state.lease_ms < 3 * state.heartbeat_ms) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -113,12 +113,11 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(
 Coordinator::Coordinator(Options options, JobState::Options state)
     : options_(std::move(options)),
       job_id_(state.job_id),
-      lineage_(state.lineage),
+      lineage_(state.start.lineage),
       control_({.state = std::move(state),
                 .clock = options_.clock,
                 .save = options_.save_state,
-                .restored = options_.restored,
-                .recorded = options_.recorded,
+                .predecessor = options_.predecessor,
                 .started_micros = options_.started_micros}) {}
 
 absl::Status Coordinator::Listen() {
@@ -156,8 +155,7 @@ absl::Status Coordinator::Listen() {
 }
 
 void Coordinator::WriteMetrics(MetricsWriter* writer) const {
-  WriteJobMetrics(control_.Snapshot(), control_.checkpoint_seconds().Snapshot(),
-                  writer);
+  WriteJobMetrics(control_.Snapshot(), control_.CheckpointSeconds(), writer);
 }
 
 Coordinator::~Coordinator() {
@@ -235,11 +233,12 @@ void Coordinator::TakeOlderCheckpoint(const UnreadableCheckpoint& lost) {
         " whole: is it the same folder everywhere, and does the disk work?"));
   }
   // A resumed job's first checkpoint is in another run's directory.
-  const int64_t begin = options_.start_step;
+  const int64_t begin = options_.start.step;
   absl::StatusOr<CheckpointInfo> older = absl::NotFoundError("");
   for (const std::string& directory :
-       {lost.directory,
-        std::filesystem::path(options_.restore_from).parent_path().string()}) {
+       {lost.directory, std::filesystem::path(options_.start.restore_from)
+                            .parent_path()
+                            .string()}) {
     if (older.ok() || directory.empty()) continue;
     older = OlderWholeCheckpoint(directory, lineage_, begin, lost.step);
   }

@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/telemetry/metrics_writer.h"
+#include "coordinator/core/job_start.h"
 #include "coordinator/service/final_weights.h"
 #include "coordinator/service/job_control.h"
 
@@ -30,17 +31,11 @@ class Coordinator {
     absl::Duration start_timeout = absl::Minutes(10);
     // How long the place of a lost member may stay empty.
     absl::Duration loss_timeout = absl::Seconds(120);
-    // Where a resumed job starts: steps applied, and the checkpoint's directory
-    // and lineage.
-    int64_t start_step = 0;
-    std::string restore_from;
-    uint64_t lineage = 0;        // 0: the job begins a lineage of its own
-    uint32_t restored_data = 0;  // the manifest's data_checksum
-    bool hold_start = false;     // no plan before AllowStart
+    JobStart start;
+    bool hold_start = false;  // no plan before AllowStart
     // As in JobControl::Options.
-    JobControl::SaveState save_state;
-    const v1::CoordinatorState* restored = nullptr;  // read by Start alone
-    RecordedSteps recorded;
+    StateSaver::Save save_state;
+    JobCore::Predecessor predecessor;  // its state is read by Start alone
     int64_t started_micros = 0;
     // Called on the coordinator's thread when all workers have finished and the
     // final weights have been read; the servers learn only afterwards that the

@@ -1,8 +1,6 @@
 #pragma once
 
-#include <functional>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -10,15 +8,9 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "common/base/clock.h"
 #include "common/telemetry/histogram.h"
-#include "coordinator/core/checkpoint_ledger.h"
-#include "coordinator/core/evaluations.h"
-#include "coordinator/core/job_state.h"
-#include "coordinator/core/progress.h"
-#include "coordinator/core/rendezvous.h"
+#include "coordinator/service/job_core.h"
 #include "coordinator/service/job_update.h"
-#include "coordinator/service/put_weights.h"
 
 namespace tributary {
 
@@ -29,25 +21,11 @@ namespace tributary {
 // acted upon. While saving fails, heartbeats are answered with the previous
 // state and every other call with Unavailable, and each Tick retries. After
 // loss_timeout the job fails. Evaluations and the newest checkpoint are saved
-// too, but the job does not wait for them.
-//
-// Each coordinator of a job has a term, one higher than its predecessor's. A
-// coordinator that hears of a higher term ends at once and saves nothing.
+// too, but the job does not wait for them. The state is saved under the lock,
+// because states have to reach the disk in the order of the changes.
 class JobControl {
  public:
-  // Saves what a later coordinator needs to continue. Called with the lock held
-  // after a change. OK: the state is on disk.
-  using SaveState = std::function<absl::Status(const v1::CoordinatorState&)>;
-  struct Options {
-    JobState::Options state;
-    const Clock* clock = nullptr;
-    SaveState save;  // may be null
-    // The state that an earlier coordinator of this job saved, or null, and the
-    // steps that it recorded.
-    const v1::CoordinatorState* restored = nullptr;
-    RecordedSteps recorded;
-    int64_t started_micros = 0;  // of the job, since 1970, UTC
-  };
+  using Options = JobCore::Options;
 
   explicit JobControl(Options options);
 
@@ -64,7 +42,7 @@ class JobControl {
   absl::Status Put(const v1::PutWeightsRequest& request);
   v1::JobStatusResponse Snapshot() const;
   // Seconds that each checkpoint took, measured at its slowest writer.
-  const Histogram& checkpoint_seconds() const { return checkpoint_seconds_; }
+  HistogramSnapshot CheckpointSeconds() const;
 
   // Calls of the process that runs the coordinator.
   //
@@ -124,87 +102,42 @@ class JobControl {
   uint64_t term() const { return term_; }
 
  private:
-  bool InForceLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
-  // The ranks whose final weights are missing once all workers have finished.
-  std::vector<uint32_t> WeightsWantedLocked() const
-      ABSL_SHARED_LOCKS_REQUIRED(mu_);
-  void WantWeightsLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  bool ReadyToSaveLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
-  std::string MessageLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
-  bool HasUpdateLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
-  // Call it after every change: saves the change, then publishes it.
-  void PublishLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Makes a change for a call and answers the call once the change is saved.
-  template <typename Change>
-  auto Answer(const Change& change) -> decltype(change());
-  void NoteLocked(std::string notice) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Resets everything that belongs to a plan when a new plan is in force.
-  void BeginPlanLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void SaveStateLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  v1::CoordinatorState StateLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
-  // Why the newest state must not be shown yet; OK: it may.
-  absl::Status HeldLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
-  v1::JobPhase PhaseLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-    return HeldLocked().ok() ? state_.phase() : published_.phase();
-  }
-  absl::StatusOr<v1::HeartbeatResponse> BeatLocked(
-      const v1::HeartbeatRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  bool MayTakeLocked(const v1::HeartbeatRequest& request) const
-      ABSL_SHARED_LOCKS_REQUIRED(mu_);
-  // Renews the sender's lease and ignores its reports.
-  absl::StatusOr<v1::HeartbeatResponse> HeldBeatLocked(
-      const v1::HeartbeatRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // After a restart of the coordinator: finds the step that this rank's reports
-  // continue from.
-  absl::Status FindReportsLocked(const v1::HeartbeatRequest& request)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Stops waiting for the reports of ranks that finished and exited before this
-  // coordinator heard from them.
-  void GiveUpReportsLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Records the time of the last progress.
-  void NoteProgressLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns how many reports, from the front, are decided. The sender keeps the
-  // others, in case a restarted coordinator needs them again.
-  uint32_t TakeCheckpointsLocked(const v1::HeartbeatRequest& request)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void NoteUnreadableLocked(const v1::Plan& plan, uint32_t index,
-                            const std::string& error)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Whether another call may wait here. The limit is the number of members.
-  bool MayHoldLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
-  int64_t StepOfLocked(const Place& place) const
-      ABSL_SHARED_LOCKS_REQUIRED(mu_);
+  // The lock for a change. Its end, or Commit before, saves the change and then
+  // publishes it, so that no change can be seen before it is saved.
+  class ABSL_SCOPED_LOCKABLE Change {
+   public:
+    explicit Change(JobControl* control)
+        ABSL_EXCLUSIVE_LOCK_FUNCTION(control->mu_)
+        : control_(*control) {
+      control_.mu_.Lock();
+    }
+    ~Change() ABSL_UNLOCK_FUNCTION() {
+      (void)Commit();
+      control_.mu_.Unlock();
+    }
+    // Why the change must not be seen yet; OK: it may.
+    absl::Status Commit() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+      if (!committed_) control_.core_.Commit();
+      committed_ = true;
+      return control_.core_.Held();
+    }
 
-  const Clock* const clock_;
-  const SaveState save_;
+   private:
+    JobControl& control_;
+    bool committed_ = false;
+  };
+
+  // Waits in a service's call until the condition holds, for at most `wait_ms`.
+  // ResourceExhausted: as many calls as the job has members wait already. Any
+  // client can make such calls: they must not take all threads of the server.
+  absl::Status Hold(const absl::Condition& decided, uint32_t wait_ms)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
   const uint64_t term_;
-  const int64_t started_micros_;
-  Histogram checkpoint_seconds_{Histogram::SecondsBounds()};
-
   mutable absl::Mutex mu_;
-  JobState state_ ABSL_GUARDED_BY(mu_);
-  Progress progress_ ABSL_GUARDED_BY(mu_);
-  Evaluations evaluations_ ABSL_GUARDED_BY(mu_);
-  int64_t noted_step_ ABSL_GUARDED_BY(mu_) = 0;
-  int64_t progress_micros_ ABSL_GUARDED_BY(mu_) = 0;  // when that step ended
-  int64_t begin_micros_ ABSL_GUARDED_BY(mu_) = 0;     // when training began
-  CheckpointLedger ledger_ ABSL_GUARDED_BY(mu_);
-  uint64_t ledger_epoch_ ABSL_GUARDED_BY(mu_) = 0;  // the ledger's plan
-  Rendezvous rendezvous_ ABSL_GUARDED_BY(mu_);
-  PutWeights put_weights_ ABSL_GUARDED_BY(mu_);
-  std::optional<UnreadableCheckpoint> unreadable_ ABSL_GUARDED_BY(mu_);
-  uint64_t wanted_epoch_ ABSL_GUARDED_BY(mu_) = 0;  // weights asked for again
-  std::vector<std::string> notices_ ABSL_GUARDED_BY(mu_);
-  std::set<uint32_t> unheard_ ABSL_GUARDED_BY(mu_);  // silent since a restore
-  Saving saving_ ABSL_GUARDED_BY(mu_);
-  uint64_t deposed_by_ ABSL_GUARDED_BY(mu_) = 0;          // its term; 0: none
-  v1::HeartbeatResponse published_ ABSL_GUARDED_BY(mu_);  // for every member
-  v1::JobPhase logged_phase_ ABSL_GUARDED_BY(mu_) = v1::JOB_PHASE_WAITING;
-  v1::JobPhase shown_phase_ ABSL_GUARDED_BY(mu_) = v1::JOB_PHASE_UNSPECIFIED;
-  std::string waits_ ABSL_GUARDED_BY(mu_);
+  JobCore core_ ABSL_GUARDED_BY(mu_);
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
   int held_calls_ ABSL_GUARDED_BY(mu_) = 0;
-  uint64_t taken_over_epoch_ ABSL_GUARDED_BY(mu_) = 0;  // that plan's; 0: none
 };
 
 }  // namespace tributary

@@ -59,17 +59,4 @@ struct UnreadableCheckpoint {
   std::string why;        // "server 1: FILE: byte ..."
 };
 
-// The progress of saving a JobControl's state.
-struct Saving {
-  bool allowed = false;     // AllowStart was called
-  std::string saved;        // the state's bytes on disk
-  std::string saved_ahead;  // of those, what must be saved ahead
-  std::string tried;        // bytes of the last failed attempt
-  int64_t tried_micros = 0;
-  absl::Status error;       // why the newest state is not saved
-  bool held = false;        // the newest state must not be shown yet
-  int64_t held_micros = 0;  // since when
-  bool given_up = false;    // after loss_timeout
-};
-
 }  // namespace tributary

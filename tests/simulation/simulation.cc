@@ -127,14 +127,15 @@ void Simulation::StartCoordinator(int64_t start_step, int64_t recorded_step,
   JobControl::Options options;
   options.state.job = JobOf(scenario_);
   options.state.job_id = job_id_;
-  options.state.lineage = 1;
+  options.state.start.lineage = 1;
   options.state.heartbeat_ms = static_cast<uint32_t>(scenario_.heartbeat_ms);
   options.state.lease_ms = static_cast<uint32_t>(scenario_.lease_ms);
   options.state.start_timeout_micros = 300 * kSecond;
-  options.state.start_step = start_step;
-  if (start_step > 0) options.state.restore_from = Disk::FolderName(start_step);
-  options.recorded.step = recorded_step;
-  options.restored = restored;
+  options.state.start.step = start_step;
+  if (start_step > 0)
+    options.state.start.restore_from = Disk::FolderName(start_step);
+  options.predecessor.recorded.step = recorded_step;
+  options.predecessor.state = restored;
   options.save = [this](const v1::CoordinatorState& state) -> absl::Status {
     if (disk_.full()) {
       ++network_.faults()["state not saved"];

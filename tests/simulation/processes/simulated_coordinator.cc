@@ -26,9 +26,9 @@ SimulatedCoordinator::SimulatedCoordinator(int64_t pid, Context* context,
                                            JobControl::Options options)
     : Process(pid, "coordinator"),
       context_(context),
-      start_step_(options.state.start_step),
-      recorded_step_(
-          std::max(options.state.start_step, options.recorded.step)) {
+      start_step_(options.state.start.step),
+      recorded_step_(std::max(options.state.start.step,
+                              options.predecessor.recorded.step)) {
   const bool checkpoints = context->scenario.checkpoint_every > 0;
   options.clock = context->world.clock();
   control_ = std::make_unique<JobControl>(std::move(options));

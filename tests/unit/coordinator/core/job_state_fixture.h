@@ -36,7 +36,7 @@ class JobStateTest : public ::testing::Test {
     options.job_id = 42;
     options.lease_ms = 10'000;
     options.start_timeout_micros = 60 * kSecond;
-    options.restored_data = restored_data_;
+    options.start.data_checksum = restored_data_;
     state_.emplace(options, 0);
   }
 
@@ -109,14 +109,20 @@ class JobStateTest : public ::testing::Test {
       request.set_broken_group_epoch(state_->plan()->epoch());
       request.set_broken_group(beat.broken_group);
     }
-    EXPECT_TRUE(state_->Renew(request, now_).ok());
+    EXPECT_TRUE(state_
+                    ->Renew(request.role(), request.index(),
+                            request.incarnation(), now_)
+                    .ok());
     return state_->Apply(request, 0, beat.last_step);
   }
   void BeatServer() {
     v1::HeartbeatRequest request;
     request.set_role(v1::ROLE_SERVER);
     request.set_incarnation(server_.incarnation());
-    ASSERT_TRUE(state_->Renew(request, now_).ok());
+    ASSERT_TRUE(state_
+                    ->Renew(request.role(), request.index(),
+                            request.incarnation(), now_)
+                    .ok());
     state_->Apply(request, 0, 0);
   }
   // Time passes in ticks of a second, as the coordinator's thread makes them.

@@ -80,7 +80,7 @@ TEST_F(JobStateGroupsTest, GroupsThatBreakAgainAndAgainEndTheJobByName) {
     for (int s = 0; s < 15 && state_->wants_new_plan(); ++s) PassHeard();
   }
   EXPECT_EQ(state_->phase(), v1::JOB_PHASE_FAILED);
-  EXPECT_LE(breaks, RegroupLimit::kMost + 1);
+  EXPECT_LE(breaks, GroupBreaks::kMost + 1);
   EXPECT_THAT(state_->message(),
               HasSubstr("no rank came further than step 7; the last time "
                         "worker 1 (node-w1, pid 7) cannot go on with the other "
@@ -97,21 +97,21 @@ TEST_F(JobStateGroupsTest, GroupsMayBreakAsLongAsTheJobComesFurther) {
   EXPECT_FALSE(state_->over());
 }
 
-TEST(RegroupLimitTest, GroupsAreFormedAtOnceThenAfterLongerAndLongerPauses) {
-  RegroupLimit limit(/*timeout_micros=*/1000 * kSecond);
+TEST(GroupBreaksTest, GroupsAreFormedAtOnceThenAfterLongerAndLongerPauses) {
+  GroupBreaks limit(/*timeout_micros=*/1000 * kSecond);
   std::vector<int64_t> pauses;
   for (int i = 0; i < 9; ++i) {
     EXPECT_TRUE(limit.Add(/*step=*/3, /*now_micros=*/i));
-    pauses.push_back(limit.PauseMicros() / 1000);
+    pauses.push_back((limit.RetryMicros(/*heartbeat_micros=*/0) - i) / 1000);
   }
   EXPECT_THAT(pauses,
               ElementsAre(0, 100, 200, 400, 800, 1600, 3200, 6400, 10000));
   EXPECT_TRUE(limit.Add(/*step=*/4, 10));
-  EXPECT_EQ(limit.PauseMicros(), 0);
+  EXPECT_EQ(limit.RetryMicros(/*heartbeat_micros=*/0), 10);
 }
 
-TEST(RegroupLimitTest, TimeEndsItToo) {
-  RegroupLimit limit(/*timeout_micros=*/30 * kSecond);
+TEST(GroupBreaksTest, TimeEndsItToo) {
+  GroupBreaks limit(/*timeout_micros=*/30 * kSecond);
   EXPECT_TRUE(limit.Add(3, 0));
   EXPECT_TRUE(limit.Add(3, 30 * kSecond));
   EXPECT_FALSE(limit.Add(3, 31 * kSecond));

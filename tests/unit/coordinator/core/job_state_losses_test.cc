@@ -176,7 +176,7 @@ TEST_F(JobStateTest, WhatIsSaidOfAnEarlierPlanEndsNothing) {
   Join(v1::ROLE_SERVER, "t");
   ASSERT_EQ(state_->plan()->epoch(), 2u);
   EXPECT_EQ(state_->Apply(late, 0, 100).plan_epoch(), 2u);
-  EXPECT_FALSE(state_->AllWorkersFinished());
+  EXPECT_FALSE(state_->membership().AllWorkersFinished());
 }
 
 TEST_F(JobStateTest, AServerThatComesBackToItsAddressReplacesItself) {
@@ -200,7 +200,7 @@ TEST_F(JobStateTest, AServerThatComesBackToItsAddressReplacesItself) {
 TEST_F(JobStateTest, FinishedWorkerMayLeaveButIsWantedAfterAServersLoss) {
   Run(1);
   Send(0, {.begun = 100, .finished = true, .last_step = 100});
-  EXPECT_TRUE(state_->AllWorkersFinished());
+  EXPECT_TRUE(state_->membership().AllWorkersFinished());
   for (int i = 0; i < 20; ++i) {
     Pass(1);
     BeatServer();
@@ -208,7 +208,7 @@ TEST_F(JobStateTest, FinishedWorkerMayLeaveButIsWantedAfterAServersLoss) {
   EXPECT_EQ(state_->workers_lost(), 0u);
   state_->MemberLost(v1::ROLE_SERVER, 0, 7, "killed", now_);
   Join(v1::ROLE_SERVER, "t");
-  EXPECT_FALSE(state_->AllWorkersFinished());
+  EXPECT_FALSE(state_->membership().AllWorkersFinished());
   EXPECT_EQ(state_->workers_lost(), 1u);
 }
 

@@ -71,7 +71,7 @@ TEST_F(JobStateTest, FinishedWorkerCountsAsPausedAtItsEnd) {
   state_->RequestStop();
   EXPECT_EQ(Send(1, {.begun = 99, .paused = true}).stop_step(), 100);
   Send(1, {.begun = 100, .finished = true, .last_step = 100});
-  EXPECT_TRUE(state_->AllWorkersFinished());
+  EXPECT_TRUE(state_->membership().AllWorkersFinished());
   EXPECT_EQ(state_->phase(), v1::JOB_PHASE_STOPPING);
 }
 
@@ -82,7 +82,7 @@ TEST_F(JobStateTest, StopBeforeAnyStepStopsAtZero) {
   ASSERT_TRUE(orders.has_stop_step());
   EXPECT_EQ(orders.stop_step(), 0);
   Send(0, {.begun = 0, .finished = true, .last_step = 0});
-  EXPECT_TRUE(state_->AllWorkersFinished());
+  EXPECT_TRUE(state_->membership().AllWorkersFinished());
 }
 
 TEST_F(JobStateTest, WorkerMustStopAtTheCommonStep) {

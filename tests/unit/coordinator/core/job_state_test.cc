@@ -155,9 +155,9 @@ TEST_F(JobStateTest, MembersThatNeverComeFailTheJob) {
 TEST_F(JobStateTest, JobIsDoneWhenWorkersHaveFinishedAndWeightsAreSaved) {
   Run(2);
   Send(0, {.begun = 100, .finished = true, .last_step = 100});
-  EXPECT_FALSE(state_->AllWorkersFinished());
+  EXPECT_FALSE(state_->membership().AllWorkersFinished());
   Send(1, {.begun = 100, .finished = true, .last_step = 100});
-  EXPECT_TRUE(state_->AllWorkersFinished());
+  EXPECT_TRUE(state_->membership().AllWorkersFinished());
   EXPECT_EQ(state_->phase(), v1::JOB_PHASE_RUNNING);
   state_->MarkDone();
   EXPECT_EQ(state_->phase(), v1::JOB_PHASE_DONE);
@@ -180,25 +180,27 @@ TEST_F(JobStateTest, FinishCountsOnlyWhenAllItsStepsWereTaken) {
   request.add_steps()->set_step(100);
   request.set_finished(true);
   state_->Apply(request, /*steps_taken=*/1, /*last_step=*/99);
-  EXPECT_FALSE(state_->AllWorkersFinished());
+  EXPECT_FALSE(state_->membership().AllWorkersFinished());
   state_->Apply(request, /*steps_taken=*/2, /*last_step=*/100);
-  EXPECT_TRUE(state_->AllWorkersFinished());
+  EXPECT_TRUE(state_->membership().AllWorkersFinished());
 }
 
 TEST_F(JobStateTest, EveryoneMustHearTheEndBeforeTheCoordinatorLeaves) {
   Run(1);
   Send(0, {.begun = 100, .finished = true, .last_step = 100});
   state_->MarkDone();
-  EXPECT_FALSE(state_->EveryoneKnowsEnd()) << "the server has not heard";
+  EXPECT_FALSE(state_->membership().EveryoneKnowsEnd())
+      << "the server has not heard";
   v1::HeartbeatRequest request;
   request.set_role(v1::ROLE_SERVER);
   request.set_incarnation(server_.incarnation());
   EXPECT_EQ(state_->OrdersFor(request).phase(), v1::JOB_PHASE_DONE);
-  EXPECT_FALSE(state_->EveryoneKnowsEnd()) << "the worker has not heard";
+  EXPECT_FALSE(state_->membership().EveryoneKnowsEnd())
+      << "the worker has not heard";
   request.set_role(v1::ROLE_WORKER);
   request.set_incarnation(workers_[0].incarnation());
   state_->OrdersFor(request);
-  EXPECT_TRUE(state_->EveryoneKnowsEnd());
+  EXPECT_TRUE(state_->membership().EveryoneKnowsEnd());
 }
 
 TEST_F(JobStateTest, TheLastHeartbeatBringsTheLastFigures) {
@@ -212,17 +214,15 @@ TEST_F(JobStateTest, TheLastHeartbeatBringsTheLastFigures) {
   request.set_bytes_received(8);
   request.set_peak_memory_bytes(9);
   request.set_optimizer_seconds(0.5);
-  request.set_error("too late");
   state_->OrdersFor(request);
   request.set_incarnation(server_.incarnation() + 1);  // nobody's
   request.set_bytes_sent(1000);
   state_->OrdersFor(request);
-  const v1::HeartbeatRequest& latest = state_->membership().servers()[0].latest;
-  EXPECT_EQ(latest.bytes_sent(), 7u);
-  EXPECT_EQ(latest.bytes_received(), 8u);
-  EXPECT_EQ(latest.peak_memory_bytes(), 9u);
-  EXPECT_EQ(latest.optimizer_seconds(), 0.5);
-  EXPECT_EQ(latest.error(), "");
+  const MemberFigures& figures = state_->membership().servers()[0].figures;
+  EXPECT_EQ(figures.bytes_sent, 7u);
+  EXPECT_EQ(figures.bytes_received, 8u);
+  EXPECT_EQ(figures.peak_memory_bytes, 9u);
+  EXPECT_EQ(figures.optimizer_seconds, 0.5);
 }
 
 TEST_F(JobStateTest, NobodyJoinsAJobThatIsOver) {

@@ -48,20 +48,16 @@ TEST(MembershipTest, WhatAMemberSaysOfItselfIsKeptInBounds) {
                                     std::string(1000, 'x')));
   EXPECT_LT((*members.Register(wordy, 0))->holder.ByteSizeLong(), 100u);
 
-  Place place;
   v1::HeartbeatRequest heartbeat;
   heartbeat.set_waiting_for(std::string(4095, 'x') +
                             "\xc3\xa4");  // an a umlaut
-  heartbeat.set_error(std::string(1 << 20, 'x'));
   heartbeat.set_device(std::string(1 << 20, 'x'));
   for (uint32_t i = 0; i < 1000; ++i) heartbeat.add_waiting_for_ranks(i);
-  for (int i = 0; i < 1000; ++i) heartbeat.add_steps()->set_step(i);
-  place.Keep(heartbeat, /*num_workers=*/2);
-  EXPECT_EQ(place.latest.waiting_for(), std::string(4095, 'x'));
-  EXPECT_EQ(place.latest.error().size(), 4096u);
-  EXPECT_EQ(place.latest.device().size(), 256u);
-  EXPECT_EQ(place.latest.waiting_for_ranks_size(), 2);
-  EXPECT_EQ(place.latest.steps_size(), 0);
+  const auto figures = MemberFigures::Of(heartbeat, /*num_workers=*/2);
+  EXPECT_EQ(figures.waiting_for, std::string(4095, 'x'));
+  EXPECT_EQ(figures.device.size(), 256u);
+  EXPECT_EQ(figures.waiting_for_ranks.size(), 2u);
+  EXPECT_EQ(ShortSentence(std::string(1 << 20, 'x')).size(), 4096u);
 }
 
 TEST(MembershipTest, SameInstanceGetsTheSamePlaceAndIncarnationAgain) {
@@ -208,7 +204,7 @@ TEST(MembershipTest, LapsedLeaseCannotBeRenewed) {
 TEST(MembershipTest, FinishedMemberNeedsNoLeaseAndKeepsItsPlace) {
   Membership members(1, 1, kLease);
   members.Register(Worker("a"), 0).value();
-  members.workers()[0].finished = true;
+  members.SetFinished(/*worker=*/0, true);
   EXPECT_TRUE(members.Expire(100 * kLease).empty());
   EXPECT_FALSE(members.Register(Worker("b"), 100 * kLease).ok());
 }

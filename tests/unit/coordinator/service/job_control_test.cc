@@ -239,9 +239,9 @@ TEST(JobControlTest, ACheckpointIsOfOnePlan) {
 TEST(JobControlTest, ACheckpointThatCannotBeReadTakesEverybodyFurtherBack) {
   ManualClock clock;
   JobState::Options options = Options();
-  options.start_step = 6;
-  options.restore_from = "checkpoints/step-6";
-  options.lineage = 77;
+  options.start.step = 6;
+  options.start.restore_from = "checkpoints/step-6";
+  options.start.lineage = 77;
   JobControl control({.state = options, .clock = &clock});
   control.AllowStart("checkpoints");
   const auto server = Join(control, v1::ROLE_SERVER, "server");
@@ -341,7 +341,7 @@ TEST(JobControlTest, ASuccessorSavesAfterTheStepThatEverybodyHasFinished) {
     last.set_finished(true);
     ASSERT_TRUE(first.Heartbeat(last).ok());
   }
-  options.restored = &kept;
+  options.predecessor.state = &kept;
   JobControl successor(options);
   v1::Plan plan;
   int64_t step = 0;
@@ -372,8 +372,8 @@ TEST(JobControlTest, ASuccessorStopsNotBeforeTheLastRecordedStep) {
     Declare(first, Join(first, v1::ROLE_WORKER, "worker"));
     first.RequestStop();
   }
-  options.restored = &kept;
-  options.recorded.step = 7;
+  options.predecessor.state = &kept;
+  options.predecessor.recorded.step = 7;
   JobControl successor(options);
   for (int i = 0; i < 4; ++i) {  // nobody is heard
     clock.AdvanceMicros(3'000'000);
@@ -416,7 +416,7 @@ TEST(JobControlTest, ASuccessorTakesACheckpointFromTheFirstHeartbeat) {
   written->set_step(5);
   written->set_plan_epoch(1);
   written->mutable_file()->set_name("shard-0-of-1");
-  options.restored = &kept;
+  options.predecessor.state = &kept;
   JobControl successor(options);
   request.set_term(successor.term());
   auto answer = successor.Heartbeat(request);
@@ -452,7 +452,7 @@ TEST(JobControlTest, ASuccessorFormsAnewTheGroupsThatWereBeingConnected) {
     Declare(first, workers[0]);
     ASSERT_EQ(first.GetPlan({})->epoch(), 1u);
   }
-  options.restored = &kept;
+  options.predecessor.state = &kept;
   JobControl successor(options);
   v1::ExchangeRequest late;
   late.set_rank(0);

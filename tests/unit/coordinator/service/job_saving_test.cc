@@ -96,10 +96,10 @@ class JobSavingTest : public ::testing::Test {
   // Another coordinator of the job goes on, with what stands in the metrics.
   void TakeOver(const RecordedSteps& recorded = {}) {
     const v1::CoordinatorState kept = kept_;
-    options_.restored = &kept;
-    options_.recorded = recorded;
+    options_.predecessor.state = &kept;
+    options_.predecessor.recorded = recorded;
     control_ = std::make_unique<JobControl>(options_);
-    options_.restored = nullptr;
+    options_.predecessor.state = nullptr;
   }
 
   void Tick(int64_t seconds = 1) {

@@ -1,16 +1,13 @@
-// How JobControl saves its state for a successor before any change takes
-// effect.
+#include "coordinator/service/state_saver.h"
+
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
-#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/failpoint.h"
 #include "common/base/mutation.h"
-#include "coordinator/core/state_file.h"
-#include "coordinator/service/job_control.h"
 
 namespace tributary {
 namespace {
@@ -41,69 +38,61 @@ std::string BytesAhead(v1::CoordinatorState state) {
 
 }  // namespace
 
-absl::Status JobControl::HeldLocked() const {
-  if (deposed_by_ > 0) {
+absl::Status StateSaver::Held() const {
+  if (deposed()) {
     return absl::UnavailableError(
         absl::StrCat("a later coordinator goes on with this job: its term is ",
                      deposed_by_, ", this one's ", term_));
   }
-  if (!saving_.allowed) {
+  if (!allowed_) {
     return absl::UnavailableError(
         "the coordinator's run directory is not there yet");
   }
   // A failed job has no state to protect.
-  if (!saving_.held || saving_.given_up ||
-      state_.phase() == v1::JOB_PHASE_FAILED ||
+  if (!held_ || given_up_ || failed_ ||
       TRIBUTARY_MUTATED("state-seen-before-saved")) {
     return absl::OkStatus();
   }
   return absl::UnavailableError(absl::StrCat(
-      "the coordinator cannot save its state: ", saving_.error.message()));
+      "the coordinator cannot save its state: ", error_.message()));
 }
 
-v1::CoordinatorState JobControl::StateLocked() const {
-  v1::CoordinatorState state = state_.Save();
+void StateSaver::Update(v1::CoordinatorState state,
+                        std::vector<std::string>* notices) {
+  failed_ = state.phase() == v1::JOB_PHASE_FAILED;
+  if (!save_ || !allowed_ || deposed()) return;
   state.set_term(term_);
-  state.set_started_micros(started_micros_);
-  SaveEvaluations(evaluations_.all(), &state);
-  return state;
-}
-
-void JobControl::SaveStateLocked() {
-  if (!save_ || !saving_.allowed) return;
-  v1::CoordinatorState state = StateLocked();
   std::string bytes = Bytes(state);
-  if (bytes == saving_.saved) return;
+  if (bytes == saved_) return;
   const int64_t now = clock_->NowMicros();
-  if (!saving_.error.ok() && bytes == saving_.tried &&
-      now < saving_.tried_micros + kRetryMicros) {
-    return;
-  }
+  if (!saved() && bytes == tried_ && now < tried_micros_ + kRetryMicros) return;
   absl::Status status = save_(state);
   TRIBUTARY_FAILPOINT_OR("coordinator-state",
                          status = absl::UnavailableError("failpoint"));
   std::string ahead = BytesAhead(std::move(state));
   if (status.ok()) {
-    if (!saving_.error.ok())
-      NoteLocked("the coordinator's state is saved again");
-    saving_.saved = std::move(bytes);
-    saving_.saved_ahead = std::move(ahead);
-    saving_.held = false;
+    if (!saved()) notices->push_back("the coordinator's state is saved again");
+    saved_ = std::move(bytes);
+    saved_ahead_ = std::move(ahead);
+    held_ = false;
   } else {
-    if (saving_.error.ok()) {
-      NoteLocked(absl::StrCat("the coordinator cannot save its state, and ",
-                              "tries again: ", status.message()));
+    if (saved()) {
+      notices->push_back(
+          absl::StrCat("the coordinator cannot save its state, and tries "
+                       "again: ",
+                       status.message()));
     }
-    saving_.tried = std::move(bytes);
-    saving_.tried_micros = now;
-    const bool held = ahead != saving_.saved_ahead;
-    if (held && !saving_.held) {
-      saving_.held_micros = now;
-      NoteLocked("the job waits until the coordinator's state can be saved");
+    tried_ = std::move(bytes);
+    tried_micros_ = now;
+    const bool held = ahead != saved_ahead_;
+    if (held && !held_) {
+      held_micros_ = now;
+      notices->push_back(
+          "the job waits until the coordinator's state can be saved");
     }
-    saving_.held = held;
+    held_ = held;
   }
-  saving_.error = std::move(status);
+  error_ = std::move(status);
 }
 
 }  // namespace tributary

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_format.h"
+
+namespace tributary {
+
+// Limits how often the ranks' groups are formed again while no rank makes
+// progress. A plain object: time is passed in.
+class GroupBreaks {
+ public:
+  static constexpr int kMost = 20;  // attempts without progress
+  static constexpr int64_t kLongestPauseMicros = 10'000'000;
+
+  // `timeout_micros`: how long groups may break without progress.
+  explicit GroupBreaks(int64_t timeout_micros)
+      : timeout_micros_(timeout_micros) {}
+
+  // Records that a group broke; `step` is the highest step that any rank has
+  // begun. False: groups have broken too often, or for too long, without a
+  // later step, and are not formed again.
+  bool Add(int64_t step, int64_t now_micros) {
+    if (count_ == 0 || step > step_) {
+      count_ = 0;
+      since_micros_ = now_micros;
+      step_ = step;
+    }
+    ++count_;
+    if (count_ > kMost || now_micros - since_micros_ > timeout_micros_) {
+      return false;
+    }
+    broken_micros_ = now_micros;
+    return true;
+  }
+  // Whether the groups are broken and have not been formed again.
+  bool open() const { return broken_micros_.has_value(); }
+  void Close() { broken_micros_.reset(); }
+
+  // The groups are formed again once every member has sent a heartbeat at this
+  // time or later. The back-off starts at one heartbeat and doubles, because
+  // the cause may need time to disappear.
+  int64_t RetryMicros(int64_t heartbeat_micros) const {
+    const int64_t pause =
+        count_ <= 1 ? 0
+                    : std::min(kLongestPauseMicros,
+                               int64_t{100'000} << std::min(count_ - 2, 10));
+    return *broken_micros_ + std::max(pause, heartbeat_micros);
+  }
+
+  // Why the job fails after Add has returned false; the last cause follows.
+  std::string TooMany(int64_t now_micros) const {
+    return absl::StrFormat(
+        "the ranks' groups broke %d times in %.1f s, and no rank came further "
+        "than step %d; the last time ",
+        count_, static_cast<double>(now_micros - since_micros_) / 1e6, step_);
+  }
+  std::string WaitsFor(int64_t now_micros) const {
+    return absl::StrFormat(
+        "waiting until everybody is heard, to form the ranks' groups anew: "
+        "they broke %.1f s ago",
+        static_cast<double>(now_micros - *broken_micros_) / 1e6);
+  }
+
+ private:
+  const int64_t timeout_micros_;
+  int count_ = 0;
+  int64_t step_ = 0;
+  int64_t since_micros_ = 0;
+  std::optional<int64_t> broken_micros_;
+};
+
+}  // namespace tributary

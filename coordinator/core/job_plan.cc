@@ -1,0 +1,104 @@
+#include "coordinator/core/job_plan.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/status/status_macros.h"
+#include "coordinator/core/model_declaration.h"
+
+namespace tributary {
+
+JobPlan::JobPlan(const v1::JobSpec& job, uint64_t job_id, JobStart start,
+                 bool may_start)
+    : job_(job),
+      job_id_(job_id),
+      start_(std::move(start)),
+      may_start_(may_start),
+      restore_step_(start_.step),
+      restore_from_(start_.restore_from) {}
+
+uint64_t JobPlan::lineage() const {
+  return start_.lineage != 0 ? start_.lineage : job_id_;
+}
+
+void JobPlan::Save(v1::CoordinatorState* state) const {
+  state->set_lineage(lineage());
+  *state->mutable_declaration() = declaration_;
+  if (plan_) *state->mutable_plan() = *plan_;
+  state->set_restore_step(restore_step_);
+  state->set_restore_from(restore_from_);
+  state->set_wants_new_plan(wants_new_);
+  state->set_rollbacks(rollbacks_);
+}
+
+void JobPlan::Restore(const v1::CoordinatorState& state) {
+  declaration_ = state.declaration();
+  if (state.has_plan()) {
+    plan_ = state.plan();
+    checkpoint_directory_ = plan_->checkpoint_directory();
+  }
+  restore_step_ = state.restore_step();
+  restore_from_ = state.restore_from();
+  wants_new_ = state.wants_new_plan();
+  rollbacks_ = state.rollbacks();
+}
+
+absl::Status JobPlan::Declare(const v1::DeclareModelRequest& request,
+                              std::vector<std::string>* notices) {
+  if (request.total_steps() < 1 || request.steps_per_epoch() < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "total_steps and steps_per_epoch must be at least 1, got ",
+        request.total_steps(), " and ", request.steps_per_epoch()));
+  }
+  TRIBUTARY_RETURN_IF_ERROR(CheckDeclaration(request, job_));
+  if (!declared()) {
+    declaration_ = request;
+    declaration_.DiscardUnknownFields();
+    if (OtherData(start_.data_checksum, request.data_checksum())) {
+      notices->push_back(
+          "the training data are not those of the checkpoint: this run does "
+          "not end as the one before it would have ended");
+    }
+    return absl::OkStatus();
+  }
+  const std::string difference = DeclarationDifference(declaration_, request);
+  if (difference.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "worker ", request.rank(), " declares ", difference, ", as worker ",
+      declaration_.rank(), " does: do both read the same job and data?"));
+}
+
+void JobPlan::AllowStart(const std::string& checkpoint_directory) {
+  may_start_ = true;
+  checkpoint_directory_ = checkpoint_directory;
+}
+
+void JobPlan::SetRestorePoint(int64_t step, const std::string& folder) {
+  restore_step_ = step;
+  restore_from_ = folder;
+}
+
+void JobPlan::Publish(absl::Span<const Place> servers) {
+  if (plan_) ++rollbacks_;
+  wants_new_ = false;
+  const uint64_t epoch = plan_ ? plan_->epoch() + 1 : 1;
+  plan_ = PlanOf(declaration_, job_);
+  plan_->set_job_id(job_id_);
+  plan_->set_lineage(lineage());
+  plan_->set_epoch(epoch);
+  plan_->set_start_step(restore_step_);
+  plan_->set_restore_from(restore_from_);
+  plan_->set_checkpoint_directory(checkpoint_directory_);
+  for (const Place& server : servers) {
+    plan_->add_servers(server.holder.address());
+  }
+}
+
+absl::Status JobPlan::CheckEpoch(uint64_t epoch) const {
+  if (plan_ && plan_->epoch() == epoch) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("the plan in force is of epoch ", plan_ ? plan_->epoch() : 0,
+                   ", got ", epoch));
+}
+
+}  // namespace tributary

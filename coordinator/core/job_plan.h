@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "coordinator/core/job_start.h"
+#include "coordinator/core/place.h"
+#include "tributary/v1/coordinator_service.pb.h"
+#include "tributary/v1/coordinator_state.pb.h"
+
+namespace tributary {
+
+// The plan in force of a job, and what the next one is made of: the declared
+// model and the checkpoint that it starts from. A plain object.
+class JobPlan {
+ public:
+  // `may_start`: false: no plan before AllowStart.
+  JobPlan(const v1::JobSpec& job, uint64_t job_id, JobStart start,
+          bool may_start);
+
+  void Save(v1::CoordinatorState* state) const;
+  void Restore(const v1::CoordinatorState& state);
+
+  // Takes the first declaration of the model and compares later ones with it.
+  // FailedPrecondition: it differs. InvalidArgument: no plan can be made of it.
+  // Adds a message to `notices` when the data are not the checkpoint's.
+  absl::Status Declare(const v1::DeclareModelRequest& request,
+                       std::vector<std::string>* notices);
+  // The argument is the directory for checkpoints; empty: none are written.
+  void AllowStart(const std::string& checkpoint_directory);
+  // The next plan starts from this checkpoint.
+  void SetRestorePoint(int64_t step, const std::string& folder);
+  // The plan in force has ended; another one shall follow.
+  void End() { wants_new_ = true; }
+  // Puts a new plan with a higher epoch in force.
+  void Publish(absl::Span<const Place> servers);
+
+  // FailedPrecondition unless the plan in force has this epoch.
+  absl::Status CheckEpoch(uint64_t epoch) const;
+
+  // Null before the first plan is published.
+  const v1::Plan* get() const { return plan_ ? &*plan_ : nullptr; }
+  bool declared() const { return declaration_.parameters_size() > 0; }
+  bool may_start() const { return may_start_; }
+  // Whether a plan has ended and its successor is not published yet.
+  bool wants_new() const { return wants_new_; }
+  // Whether a plan may be published once the members are there.
+  bool IsDue() const {
+    return declared() && may_start_ && (!plan_ || wants_new_);
+  }
+  const v1::DeclareModelRequest& declaration() const { return declaration_; }
+  int64_t restore_step() const { return restore_step_; }
+  const std::string& restore_from() const { return restore_from_; }
+  uint64_t lineage() const;
+  // Plans after the first.
+  uint64_t rollbacks() const { return rollbacks_; }
+
+ private:
+  const v1::JobSpec job_;
+  const uint64_t job_id_;
+  const JobStart start_;
+  std::optional<v1::Plan> plan_;
+  v1::DeclareModelRequest declaration_;  // the first; no parameters: none yet
+  bool may_start_;
+  bool wants_new_ = false;
+  std::string checkpoint_directory_;
+  int64_t restore_step_;
+  std::string restore_from_;
+  uint64_t rollbacks_ = 0;
+};
+
+}  // namespace tributary

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+#include "absl/types/span.h"
+#include "coordinator/core/place.h"
+#include "tributary/v1/coordinator_state.pb.h"
+
+namespace tributary {
+
+// Determines the step after which all workers of a job stop on request: the
+// highest step that any of them has begun. A plain object.
+class StopStep {
+ public:
+  void Request() { requested_ = true; }
+  bool requested() const { return requested_; }
+  // Nullopt: not requested, or some worker may still begin another step.
+  std::optional<int64_t> get() const { return step_; }
+
+  // This step has been begun, so the job must not stop before it.
+  void KnowBegun(int64_t step) { furthest_ = std::max(furthest_, step); }
+  // The highest step known to be begun.
+  int64_t furthest() const { return furthest_; }
+
+  // A worker that has finished or paused begins no step after the one it
+  // reported, so every worker can still reach the highest of these steps. After
+  // a rollback workers may report earlier steps than furthest(); those steps
+  // are computed again first.
+  void Settle(absl::Span<const Place> workers, int64_t total_steps) {
+    if (!requested_ || step_) return;
+    int64_t highest = furthest_;
+    for (const Place& worker : workers) {
+      if (worker.stop_bound < 0 && !worker.finished) return;
+      highest =
+          std::max(highest, worker.finished ? total_steps : worker.stop_bound);
+    }
+    step_ = std::min(highest, total_steps);
+  }
+  // All members start over, so the step has to be settled again.
+  void Reset() { step_.reset(); }
+
+  void Save(v1::CoordinatorState* state) const {
+    state->set_stop_requested(requested_);
+    state->set_furthest_step(furthest_);
+    if (step_) state->set_stop_step(*step_);
+  }
+  void Restore(const v1::CoordinatorState& state) {
+    requested_ = state.stop_requested();
+    furthest_ = state.furthest_step();
+    if (state.has_stop_step()) step_ = state.stop_step();
+  }
+
+ private:
+  bool requested_ = false;
+  std::optional<int64_t> step_;
+  int64_t furthest_ = 0;  // begun before a rollback, or by who is lost
+};
+
+}  // namespace tributary

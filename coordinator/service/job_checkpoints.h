@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/base/clock.h"
+#include "common/telemetry/histogram.h"
+#include "coordinator/core/checkpoint_ledger.h"
+#include "coordinator/core/job_state.h"
+#include "coordinator/service/job_update.h"
+
+namespace tributary {
+
+// The checkpoints of a job: takes the members' reports, names the manifests to
+// write, and tells the job's state where the next plan starts. A plain object:
+// its owner locks.
+class JobCheckpoints {
+ public:
+  // `state` must outlive this object.
+  explicit JobCheckpoints(JobState* state) : state_(*state) {}
+
+  // A new plan is in force.
+  void BeginPlan();
+
+  // Takes the reports of a heartbeat and returns how many, from the front, are
+  // decided. The sender keeps the others, in case a restarted coordinator needs
+  // them again. `saved`: every change so far is on disk.
+  uint32_t Take(const v1::HeartbeatRequest& request, bool saved);
+
+  // The next manifest to write, if any, and the result of writing it. False: a
+  // new plan has replaced the manifest's plan, so its steps no longer count.
+  std::optional<PendingManifest> NextManifest();
+  bool Written(const PendingManifest& pending, const std::string& folder,
+               const absl::Status& status, int64_t now_micros);
+  // Takes the directories of checkpoints that have failed since the last call.
+  std::vector<std::string> TakeFailed();
+
+  // The checkpoint that a member of the newest plan cannot read, if any, and
+  // the older checkpoint to use instead; no folder: the job's beginning.
+  std::optional<UnreadableCheckpoint> TakeUnreadable();
+  void GoBack(const UnreadableCheckpoint& lost, int64_t step,
+              const std::string& folder);
+
+  // Whether there is a manifest to write or an unreadable checkpoint.
+  bool HasWork() const {
+    return ledger_.Next().has_value() || unreadable_.has_value();
+  }
+  // Whether a checkpoint up to this step may still become complete.
+  bool Awaits(int64_t last_step) const;
+  const CheckpointLedger& ledger() const { return ledger_; }
+  std::vector<std::string> TakeNotices() { return ledger_.TakeNotices(); }
+  // Seconds that each checkpoint took, measured at its slowest writer.
+  const Histogram& seconds() const { return seconds_; }
+
+ private:
+  // Whether the report is of the plan in force. A file that was reported under
+  // an earlier plan belongs to another computation of its step.
+  bool IsOfPlan(const v1::CheckpointReport& report) const;
+  // A plan writes no file for its start step: a report of it means that the
+  // checkpoint that the plan starts from cannot be read.
+  bool IsUnreadable(const v1::CheckpointReport& report) const;
+  // Whether the job already continues from another checkpoint.
+  bool HasGoneBack() const;
+
+  JobState& state_;
+  CheckpointLedger ledger_;
+  std::optional<UnreadableCheckpoint> unreadable_;
+  Histogram seconds_{Histogram::SecondsBounds()};
+};
+
+}  // namespace tributary

@@ -1,0 +1,318 @@
+#include "coordinator/service/job_core.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/failpoint.h"
+#include "common/job/job_options.h"
+#include "common/plan/plan_codec.h"
+#include "common/status/status_macros.h"
+#include "coordinator/core/state_file.h"
+#include "coordinator/service/checkpoint_holders.h"
+#include "coordinator/service/job_status.h"
+#include "spdlog/spdlog.h"
+
+namespace tributary {
+namespace {
+
+// Limit of notices that wait to be shown; the log has all of them.
+constexpr size_t kMaxNotices = 1000;
+
+}  // namespace
+
+JobCore::JobCore(Options options)
+    : clock_(options.clock),
+      started_micros_(options.predecessor.state != nullptr
+                          ? options.predecessor.state->started_micros()
+                          : options.started_micros),
+      state_(options.predecessor.state != nullptr
+                 ? JobState(options.state, *options.predecessor.state, now())
+                 : JobState(options.state, now())),
+      reports_(options.state.job, options.state.start.step),
+      checkpoints_(&state_),
+      rendezvous_(options.state.job.cluster().workers()),
+      saver_(std::move(options.save), clock_,
+             options.predecessor.state != nullptr ? options.predecessor.state->term() + 1 : 1) {
+  published_.set_phase(state_.phase());
+  if (options.predecessor.state != nullptr || !options.state.hold_start) saver_.Allow();
+  if (options.predecessor.state == nullptr) return;
+  reports_.Restore(*options.predecessor.state, options.predecessor.recorded, now());
+  state_.KnowBegun(options.predecessor.recorded.step);
+  logged_phase_ = state_.phase();
+  if (state_.plan() != nullptr) taken_over_epoch_ = state_.plan()->epoch();
+  Commit();  // publishes the term
+}
+
+void JobCore::Commit() {
+  if (saver_.deposed()) return;
+  v1::CoordinatorState saved = state_.Save();
+  saved.set_started_micros(started_micros_);
+  SaveEvaluations(reports_.evaluations().all(), &saved);
+  std::vector<std::string> notices;
+  saver_.Update(std::move(saved), &notices);
+  Note(std::move(notices));
+  if (!Held().ok()) return;
+  published_ = state_.Orders();
+  published_.set_term(saver_.term());
+  BeginPlan();
+  Note(state_.TakeNotices());
+  Note(checkpoints_.TakeNotices());
+  Note(reports_.evaluations().TakeNotices());
+  if (state_.phase() == logged_phase_) return;
+  if (state_.phase() == v1::JOB_PHASE_RUNNING) reports_.Begin(now());
+  logged_phase_ = state_.phase();
+  spdlog::info("the job is {}{}{}", PhaseWord(logged_phase_),
+               state_.message().empty() ? "" : ": ", state_.message());
+}
+
+void JobCore::BeginPlan() {
+  if (state_.plan() == nullptr || state_.plan()->epoch() == begun_epoch_) {
+    return;
+  }
+  begun_epoch_ = state_.plan()->epoch();
+  checkpoints_.BeginPlan();
+  rendezvous_.Begin(begun_epoch_);
+  put_weights_.Begin(FromProto(state_.plan()->parameters()));
+}
+
+void JobCore::Note(std::string notice) {
+  spdlog::warn("{}", notice);
+  if (notices_.size() < kMaxNotices) notices_.push_back(std::move(notice));
+}
+
+void JobCore::Note(std::vector<std::string> notices) {
+  for (std::string& notice : notices) Note(std::move(notice));
+}
+
+absl::StatusOr<v1::RegisterResponse> JobCore::Register(
+    const v1::RegisterRequest& request) {
+  TRIBUTARY_ASSIGN_OR_RETURN(v1::RegisterResponse place,
+                             state_.Register(request, now()));
+  place.set_term(saver_.term());
+  if (!request.arithmetic().empty()) {
+    // The process is registered already and now reports its arithmetic.
+    spdlog::log(place.recomputes() ? spdlog::level::info : spdlog::level::debug,
+                "worker {} computes with {}{}", place.index(),
+                request.arithmetic(),
+                place.recomputes() ? ", unlike a process before it" : "");
+  } else {
+    spdlog::info("{} {} is {} (pid {}){}{}, incarnation {}",
+                 request.role() == v1::ROLE_SERVER ? "server" : "worker",
+                 place.index(), request.host(), request.pid(),
+                 request.address().empty() ? "" : " at ", request.address(),
+                 place.incarnation());
+  }
+  return place;
+}
+
+absl::Status JobCore::Hear(const v1::HeartbeatRequest& request) {
+  // Checked first: in another job, its place and incarnation may be valid here.
+  if (request.job_id() != state_.options().job_id) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("a heartbeat of job ", request.job_id(),
+                     "; this is the coordinator of job ",
+                     state_.options().job_id, ": its job has ended"));
+  }
+  if (request.term() > saver_.term() && !saver_.deposed()) {
+    saver_.Depose(request.term());
+    spdlog::error("{}", std::string(Held().message()));
+  }
+  return absl::OkStatus();
+}
+
+bool JobCore::MayTake(const v1::HeartbeatRequest& request) const {
+  if (saver_.deposed()) return false;
+  if (!request.error().empty()) return true;  // the member's last message
+  // A member that does not know this term yet is only told the term. Its next
+  // heartbeat also repeats the reports that the previous coordinator did not
+  // record.
+  const bool knows =
+      request.term() == saver_.term() || saver_.term() == 1 || state_.over();
+  return knows && Held().ok();
+}
+
+absl::StatusOr<v1::HeartbeatResponse> JobCore::Beat(
+    const v1::HeartbeatRequest& request) {
+  if (state_.over()) return state_.OrdersFor(request);
+  TRIBUTARY_RETURN_IF_ERROR(state_.Renew(request.role(), request.index(),
+                                         request.incarnation(), now()));
+  uint32_t taken = 0;
+  int64_t last_step = 0;
+  if (request.role() == v1::ROLE_WORKER) {
+    TRIBUTARY_ASSIGN_OR_RETURN(taken, reports_.Take(request, now()));
+    last_step = reports_.progress().last_step(request.index());
+  }
+  const bool writes =
+      UsesServers(state_.options().job) == (request.role() == v1::ROLE_SERVER);
+  const uint32_t decided =
+      writes ? checkpoints_.Take(request, saver_.saved()) : 0;
+  v1::HeartbeatResponse response = state_.Apply(request, taken, last_step);
+  response.set_wants_weights(!WeightsWanted().empty());
+  response.set_checkpoints_taken(decided);
+  return response;
+}
+
+absl::StatusOr<v1::HeartbeatResponse> JobCore::HeldBeat(
+    const v1::HeartbeatRequest& request) {
+  if (saver_.deposed()) return Held();
+  const absl::Status renewed = state_.Renew(request.role(), request.index(),
+                                            request.incarnation(), now());
+  if (!renewed.ok()) return Held().ok() ? renewed : Held();
+  v1::HeartbeatResponse answer = published_;
+  answer.set_waits_for(Message());
+  return answer;
+}
+
+absl::Status JobCore::ReportEvaluation(
+    const v1::ReportEvaluationRequest& request) {
+  TRIBUTARY_RETURN_IF_ERROR(state_.Renew(v1::ROLE_WORKER, request.rank(),
+                                         request.incarnation(), now()));
+  return reports_.evaluations().Add(request);
+}
+
+absl::Status JobCore::Exchange(const v1::ExchangeRequest& request) {
+  TRIBUTARY_RETURN_IF_ERROR(state_.CheckWorker(
+      request.rank(), request.incarnation(), request.plan_epoch()));
+  if (request.plan_epoch() == taken_over_epoch_) {
+    // The payloads of the other ranks were lost with the previous coordinator,
+    // and a rank that has received all payloads does not send its own again.
+    state_.BreakGroup(state_.membership().workers()[request.rank()],
+                      "the coordinator that brought them together has ended");
+  }
+  return rendezvous_.Put(request);
+}
+
+absl::Status JobCore::Put(const v1::PutWeightsRequest& request) {
+  TRIBUTARY_RETURN_IF_ERROR(state_.CheckWorker(
+      request.rank(), request.incarnation(), request.plan_epoch()));
+  if (UsesServers(state_.options().job)) {
+    return absl::FailedPreconditionError(
+        "weights are put by the ranks of a job without servers");
+  }
+  const v1::Plan& plan = *state_.plan();
+  if (request.parameter() < static_cast<uint32_t>(plan.parameters_size())) {
+    const uint32_t first = FirstHolderOf(plan, request.parameter());
+    if (request.rank() != first) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "parameter ",
+          plan.parameters(static_cast<int>(request.parameter())).name(),
+          " is put by rank ", first, ", got rank ", request.rank()));
+    }
+  }
+  const absl::Status status = put_weights_.Put(request);
+  TRIBUTARY_FAILPOINT("coordinator-weights-piece");
+  return status;
+}
+
+void JobCore::AllowStart(const std::string& checkpoint_directory) {
+  saver_.Allow();
+  state_.AllowStart(checkpoint_directory);
+}
+
+void JobCore::Tick() {
+  if (saver_.deposed()) return;
+  if (saver_.HeldFor(state_.options().loss_timeout_micros)) {
+    state_.Fail(Held().message());
+    saver_.GiveUp();
+  }
+  state_.Tick(now());
+  reports_.GiveUpSilent(state_.membership(), state_.final_step());
+  WantWeights();
+}
+
+bool JobCore::InForce(uint64_t plan_epoch) const {
+  return !state_.over() && state_.plan() != nullptr &&
+         !state_.wants_new_plan() && state_.plan()->epoch() == plan_epoch;
+}
+
+bool JobCore::ReadyToSave() const {
+  return state_.plan() != nullptr && InForce(state_.plan()->epoch()) &&
+         state_.membership().AllWorkersFinished() &&
+         reports_.progress().merged_step() >= state_.final_step();
+}
+
+void JobCore::Saved(uint64_t plan_epoch, const absl::Status& status) {
+  if (status.ok()) {
+    state_.MarkDone();
+  } else if (InForce(plan_epoch)) {
+    state_.Fail(absl::StrCat("the final weights could not be saved: ",
+                             status.message()));
+  }
+}
+
+std::vector<uint32_t> JobCore::WeightsWanted() const {
+  std::vector<uint32_t> ranks;
+  if (!ReadyToSave() || UsesServers(state_.options().job)) return ranks;
+  for (size_t p : put_weights_.Missing()) {
+    ranks.push_back(FirstHolderOf(*state_.plan(), p));
+  }
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
+absl::StatusOr<FinalWeights> JobCore::TakePutWeights(int64_t step) const {
+  if (put_weights_.complete() && put_weights_.weights().step == step) {
+    return put_weights_.weights();
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("waiting for the weights after step ", step, " from worker ",
+                   absl::StrJoin(WeightsWanted(), ", ")));
+}
+
+void JobCore::WantWeights() {
+  const std::vector<uint32_t> ranks = WeightsWanted();
+  if (ranks.empty()) return;
+  if (wanted_epoch_ != state_.plan()->epoch()) {
+    wanted_epoch_ = state_.plan()->epoch();
+    Note(absl::StrCat("the weights after step ", state_.final_step(),
+                      " are wanted again from worker ",
+                      absl::StrJoin(ranks, ", ")));
+  }
+  for (uint32_t rank : ranks) state_.WantAgain(rank, now());
+}
+
+void JobCore::SetWaits(const std::string& what) {
+  if (waits_.empty() && !what.empty()) Note(what);
+  waits_ = what;
+}
+
+std::string JobCore::Message() const {
+  if (const absl::Status held = Held(); !held.ok()) {
+    return std::string(held.message());
+  }
+  if (state_.phase() == v1::JOB_PHASE_WAITING) {
+    return absl::StrCat("waiting for ", state_.Missing());
+  }
+  if (!WeightsWanted().empty()) {
+    return std::string(TakePutWeights(state_.final_step()).status().message());
+  }
+  if (state_.over()) return state_.message();
+  const std::string members = state_.WaitsFor(now());
+  return members.empty() ? waits_ : members;
+}
+
+bool JobCore::HasUpdate() const {
+  const Progress& progress = reports_.progress();
+  return progress.HasRecords() || !notices_.empty() ||
+         reports_.evaluations().HasRecords(progress.merged_step()) ||
+         phase() != shown_phase_;
+}
+
+JobUpdate JobCore::TakeUpdate() {
+  JobUpdate update;
+  update.steps = reports_.progress().Take();
+  update.evaluations =
+      reports_.evaluations().Take(reports_.progress().merged_step());
+  update.notices = std::exchange(notices_, {});
+  update.phase = shown_phase_ = phase();
+  update.message = Message();
+  update.total_steps = state_.total_steps();
+  update.steps_per_epoch = state_.steps_per_epoch();
+  if (saver_.deposed()) update.deposed = std::string(Held().message());
+  return update;
+}
+
+}  // namespace tributary

@@ -1,0 +1,125 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/base/clock.h"
+#include "coordinator/core/job_state.h"
+#include "coordinator/core/rendezvous.h"
+#include "coordinator/service/job_checkpoints.h"
+#include "coordinator/service/job_update.h"
+#include "coordinator/service/put_weights.h"
+#include "coordinator/service/state_saver.h"
+#include "coordinator/service/worker_reports.h"
+
+namespace tributary {
+
+// The coordinator's core objects and what they do together. A plain object
+// without lock and waits: JobControl owns it.
+//
+// Each coordinator of a job has a term, one higher than its predecessor's. A
+// coordinator that hears of a higher term ends at once and saves nothing.
+class JobCore {
+ public:
+  // An earlier coordinator of the same job.
+  struct Predecessor {
+    const v1::CoordinatorState* state = nullptr;  // that it saved; null: none
+    RecordedSteps recorded;                       // that it recorded
+  };
+  struct Options {
+    JobState::Options state;
+    const Clock* clock = nullptr;
+    StateSaver::Save save;  // may be null; called by Commit
+    Predecessor predecessor;
+    int64_t started_micros = 0;  // of the job, since 1970, UTC
+  };
+
+  explicit JobCore(Options options);
+
+  // Call it after every change: saves the state. Once the state may be seen it
+  // begins the plan and publishes orders and messages.
+  void Commit();
+  // Why the newest state must not be seen yet; OK: it may.
+  absl::Status Held() const { return saver_.Held(); }
+
+  absl::StatusOr<v1::RegisterResponse> Register(
+      const v1::RegisterRequest& request);
+  // FailedPrecondition: a heartbeat of another job. A higher term deposes this
+  // coordinator.
+  absl::Status Hear(const v1::HeartbeatRequest& request);
+  // Whether the reports of this heartbeat may be taken.
+  bool MayTake(const v1::HeartbeatRequest& request) const;
+  // Takes a heartbeat and answers it.
+  absl::StatusOr<v1::HeartbeatResponse> Beat(
+      const v1::HeartbeatRequest& request);
+  // Renews the sender's lease, ignores its reports, and answers with the last
+  // published state.
+  absl::StatusOr<v1::HeartbeatResponse> HeldBeat(
+      const v1::HeartbeatRequest& request);
+  absl::Status ReportEvaluation(const v1::ReportEvaluationRequest& request);
+  // Stores a rank's payload for its group.
+  absl::Status Exchange(const v1::ExchangeRequest& request);
+  absl::Status Put(const v1::PutWeightsRequest& request);
+
+  void AllowStart(const std::string& checkpoint_directory);
+  void Tick();
+  // Whether this plan is the newest and has not ended.
+  bool InForce(uint64_t plan_epoch) const;
+  // True once all workers have finished and have reported their last step.
+  bool ReadyToSave() const;
+  // The weights that the ranks have sent after this step. FailedPrecondition:
+  // some are missing; the message names the ranks that are asked for them.
+  absl::StatusOr<FinalWeights> TakePutWeights(int64_t step) const;
+  // The final weights are saved, or cannot be; ends the job. An error is
+  // ignored when the plan is no longer in force: then all members start over.
+  void Saved(uint64_t plan_epoch, const absl::Status& status);
+  void SetWaits(const std::string& what);
+
+  bool HasUpdate() const;
+  JobUpdate TakeUpdate();
+  // What the job waits for; when it is over, why.
+  std::string Message() const;
+  v1::JobPhase phase() const {
+    return Held().ok() ? state_.phase() : published_.phase();
+  }
+
+  JobState& state() { return state_; }
+  const JobState& state() const { return state_; }
+  WorkerReports& reports() { return reports_; }
+  const WorkerReports& reports() const { return reports_; }
+  JobCheckpoints& checkpoints() { return checkpoints_; }
+  const JobCheckpoints& checkpoints() const { return checkpoints_; }
+  const Rendezvous& rendezvous() const { return rendezvous_; }
+  const StateSaver& saver() const { return saver_; }
+  int64_t now() const { return clock_->NowMicros(); }
+
+ private:
+  void Note(std::string notice);
+  void Note(std::vector<std::string> notices);
+  // Resets everything that belongs to a plan when a new plan is in force.
+  void BeginPlan();
+  // The ranks whose final weights are missing once all workers have finished.
+  std::vector<uint32_t> WeightsWanted() const;
+  void WantWeights();
+
+  const Clock* const clock_;
+  const int64_t started_micros_;
+  JobState state_;
+  WorkerReports reports_;
+  JobCheckpoints checkpoints_;
+  Rendezvous rendezvous_;
+  PutWeights put_weights_;
+  StateSaver saver_;
+  uint64_t begun_epoch_ = 0;   // the plan of checkpoints, groups and weights
+  uint64_t wanted_epoch_ = 0;  // the plan whose weights were asked for again
+  uint64_t taken_over_epoch_ = 0;  // of the previous coordinator; 0: none
+  std::vector<std::string> notices_;
+  v1::HeartbeatResponse published_;  // for every member
+  v1::JobPhase logged_phase_ = v1::JOB_PHASE_WAITING;
+  v1::JobPhase shown_phase_ = v1::JOB_PHASE_UNSPECIFIED;
+  std::string waits_;  // for other things than members
+};
+
+}  // namespace tributary

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/base/clock.h"
+#include "tributary/v1/coordinator_state.pb.h"
+
+namespace tributary {
+
+// Saves the state of a job for a later coordinator, and decides whether the
+// newest state may be seen. While it is not saved, or once another coordinator
+// has replaced this one, it is held back. Evaluations and the newest checkpoint
+// are saved too, but hold nothing back. A plain object: its owner locks.
+class StateSaver {
+ public:
+  // OK: the state is on disk.
+  using Save = std::function<absl::Status(const v1::CoordinatorState&)>;
+
+  // `save` may be null: nothing is saved, and nothing is held back for it.
+  // `term`: of this coordinator.
+  StateSaver(Save save, const Clock* clock, uint64_t term)
+      : save_(std::move(save)), clock_(clock), term_(term) {}
+
+  // Nothing may be seen before this call.
+  void Allow() { allowed_ = true; }
+  // Saves the state unless it is saved already. While saving fails it tries
+  // again every 200 ms. Adds messages about failures to `notices`.
+  void Update(v1::CoordinatorState state, std::vector<std::string>* notices);
+  // Another coordinator of the job has a higher term: nothing is saved again.
+  void Depose(uint64_t term) { deposed_by_ = term; }
+  // The state has been held back for this time.
+  bool HeldFor(int64_t micros) const {
+    return held_ && clock_->NowMicros() - held_micros_ >= micros;
+  }
+  // Shows the state of the job although it is not saved.
+  void GiveUp() { given_up_ = true; }
+
+  // Why the newest state must not be seen yet; OK: it may.
+  absl::Status Held() const;
+  // Whether every change is on disk.
+  bool saved() const { return error_.ok(); }
+  bool deposed() const { return deposed_by_ > 0; }
+  uint64_t term() const { return term_; }
+
+ private:
+  const Save save_;
+  const Clock* const clock_;
+  const uint64_t term_;
+  uint64_t deposed_by_ = 0;  // its term; 0: none
+  bool allowed_ = false;
+  std::string saved_;        // the state's bytes on disk
+  std::string saved_ahead_;  // of those, what must be saved before it is seen
+  std::string tried_;        // bytes of the last failed attempt
+  int64_t tried_micros_ = 0;
+  absl::Status error_;  // why the newest state is not saved
+  bool held_ = false;
+  int64_t held_micros_ = 0;  // since when
+  bool given_up_ = false;
+  bool failed_ = false;  // the job has failed
+};
+
+}  // namespace tributary
