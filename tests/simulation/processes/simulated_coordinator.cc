@@ -48,28 +48,6 @@ void SimulatedCoordinator::Idle(int64_t micros, std::function<void()> then) {
 
 // ---- calls
 
-absl::StatusOr<v1::RegisterResponse> SimulatedCoordinator::Register(
-    const v1::RegisterRequest& request) {
-  absl::StatusOr<v1::RegisterResponse> answer = control_->Register(request);
-  TakeUpdates();
-  return answer;
-}
-
-absl::StatusOr<v1::DeclareModelResponse> SimulatedCoordinator::DeclareModel(
-    const v1::DeclareModelRequest& request) {
-  const absl::Status status = control_->DeclareModel(request);
-  TakeUpdates();
-  if (!status.ok()) return status;
-  return v1::DeclareModelResponse();
-}
-
-absl::StatusOr<v1::HeartbeatResponse> SimulatedCoordinator::Heartbeat(
-    const v1::HeartbeatRequest& request) {
-  absl::StatusOr<v1::HeartbeatResponse> answer = control_->Heartbeat(request);
-  TakeUpdates();
-  return answer;
-}
-
 void SimulatedCoordinator::GetPlan(uint64_t min_epoch, int64_t wait_micros,
                                    Reply<v1::Plan> reply) {
   plan_calls_.push_back(
@@ -95,18 +73,6 @@ void SimulatedCoordinator::AnswerPlanCalls() {
 uint64_t SimulatedCoordinator::PlanEpoch() {
   const absl::StatusOr<v1::Plan> plan = control_->GetPlan({});
   return plan.ok() ? plan->epoch() : 0;
-}
-
-LossVerdict SimulatedCoordinator::MemberLost(v1::Role role, uint32_t index,
-                                             int64_t pid) {
-  const LossVerdict verdict = control_->MemberLost(role, index, pid, "killed");
-  TakeUpdates();
-  return verdict;
-}
-
-void SimulatedCoordinator::RequestStop() {
-  control_->RequestStop();
-  TakeUpdates();
 }
 
 void SimulatedCoordinator::TakeUpdates() {

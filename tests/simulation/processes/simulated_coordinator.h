@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/status/statusor.h"
 #include "common/plan/partition_plan.h"
 #include "coordinator/service/job_control.h"
@@ -26,18 +27,30 @@ class SimulatedCoordinator final : public Process {
 
   void Start();
 
-  // The service's calls.
+  // Makes a call of the job. What it changed is seen at once.
+  template <typename Call>
+  auto Do(const Call& call) {
+    const absl::Cleanup take = [this] { TakeUpdates(); };
+    return call(*control_);
+  }
   absl::StatusOr<v1::RegisterResponse> Register(
-      const v1::RegisterRequest& request);
+      const v1::RegisterRequest& request) {
+    return Do([&](JobControl& job) { return job.Register(request); });
+  }
   absl::StatusOr<v1::DeclareModelResponse> DeclareModel(
-      const v1::DeclareModelRequest& request);
+      const v1::DeclareModelRequest& request) {
+    const absl::Status status =
+        Do([&](JobControl& job) { return job.DeclareModel(request); });
+    if (!status.ok()) return status;
+    return v1::DeclareModelResponse();
+  }
   absl::StatusOr<v1::HeartbeatResponse> Heartbeat(
-      const v1::HeartbeatRequest& request);
+      const v1::HeartbeatRequest& request) {
+    return Do([&](JobControl& job) { return job.Heartbeat(request); });
+  }
+  // Answers when there is such a plan, or after this time.
   void GetPlan(uint64_t min_epoch, int64_t wait_micros, Reply<v1::Plan> reply);
 
-  // For the process starter and the final checks.
-  LossVerdict MemberLost(v1::Role role, uint32_t index, int64_t pid);
-  void RequestStop();
   bool over() const {
     return phase_ == v1::JOB_PHASE_DONE || phase_ == v1::JOB_PHASE_FAILED;
   }
@@ -49,7 +62,7 @@ class SimulatedCoordinator final : public Process {
   std::optional<int64_t> saved_step() const { return saved_step_; }
   uint64_t saved_epoch() const { return saved_epoch_; }
   int64_t recorded_step() const { return recorded_step_; }
-  JobControl& control() { return *control_; }
+  std::string Doing() const { return control_->Snapshot().message(); }
 
  protected:
   void LetGo() override;
