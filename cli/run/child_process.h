@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
+#include "tributary/v1/coordinator_service.pb.h"
 
 namespace tributary {
 
@@ -22,6 +23,9 @@ class ChildProcess {
     std::string name;                  // "worker-0", for messages
     std::vector<std::string> command;  // the program's path and its arguments
     std::string log_path;              // receives its stdout and stderr
+    // The place in a job that it is started for; unspecified: none.
+    v1::Role role = v1::ROLE_UNSPECIFIED;
+    uint32_t index = 0;
   };
 
   // The thread that calls Start must outlive the child: the kernel treats the

@@ -63,7 +63,7 @@ int Coordinate(const CoordinateOptions& options) {
                    " waits for servers: ", job->cluster().servers(),
                    ", workers: ", job->cluster().workers()));
   run.Follow([] { return std::string(); });
-  run.coordinator().WaitUntilEveryoneKnowsEnd(kFarewell);
+  run.coordinator().control().WaitUntilEveryoneKnowsEnd(kFarewell);
   return run.Conclude();
 }
 

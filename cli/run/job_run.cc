@@ -125,7 +125,7 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(Options options) {
     TRIBUTARY_RETURN_IF_ERROR(
         PruneCheckpoints(checkpoints, job.checkpoint().keep(), {lineage, ""}));
   }
-  run->coordinator_->AllowStart(checkpoints);
+  run->coordinator_->control().AllowStart(checkpoints);
   return run;
 }
 
@@ -195,15 +195,15 @@ absl::Status JobRun::StartExporter() {
   Exporter::Options options{.listen = options_.metrics_listen,
                             .role = "coordinator"};
   options.pages["/targets"] = [this]() -> HttpAnswer {
-    return {
-        .content_type = "application/json",
-        .body = ScrapeTargetsJson(coordinator_->Snapshot(), metrics_address())};
+    return {.content_type = "application/json",
+            .body = ScrapeTargetsJson(coordinator_->control().Snapshot(),
+                                      metrics_address())};
   };
   TRIBUTARY_ASSIGN_OR_RETURN(exporter_, Exporter::Start(std::move(options)));
   handles_.push_back(exporter_->AddSource(
       [this](MetricsWriter* writer) { coordinator_->WriteMetrics(writer); }));
   handles_.push_back(exporter_->AddHealthCheck([this] {
-    const v1::JobStatusResponse status = coordinator_->Snapshot();
+    const v1::JobStatusResponse status = coordinator_->control().Snapshot();
     return Health{status.phase() != v1::JOB_PHASE_FAILED, status.message()};
   }));
   return absl::OkStatus();
@@ -220,7 +220,7 @@ std::string JobRun::CheckpointDirectory() const {
 
 void JobRun::Follow(const std::function<std::string()>& watch) {
   while (true) {
-    const JobUpdate update = coordinator_->WaitForUpdate(kLook);
+    const JobUpdate update = coordinator_->control().WaitForUpdate(kLook);
     update_.phase = update.phase;
     update_.message = update.message;
     update_.total_steps = update.total_steps;
@@ -237,7 +237,7 @@ void JobRun::Follow(const std::function<std::string()>& watch) {
       LookAfterDirectory();
     }
     if (const std::string failure = watch(); !failure.empty()) {
-      coordinator_->Fail(failure);
+      coordinator_->control().Fail(failure);
     }
   }
   console_.End();
@@ -293,17 +293,17 @@ void JobRun::StopWhenAsked() {
   if (!stopped_while_waiting_) {
     console_.Note("stopping at the next common step; a second signal ends now");
   }
-  coordinator_->RequestStop();
+  coordinator_->control().RequestStop();
 }
 
 RunSummary JobRun::Summarize(const std::string& cause) {
   RunSummary summary;
   summary.name = options_.job.name();
   summary.started = Utc(start_wall_seconds_);
-  summary.totals = coordinator_->Totals();
+  summary.totals = coordinator_->control().Totals();
   summary.total_steps = update_.total_steps;
   summary.evaluations = evaluations_;
-  const v1::JobStatusResponse status = coordinator_->Snapshot();
+  const v1::JobStatusResponse status = coordinator_->control().Snapshot();
   summary.members.assign(status.members().begin(), status.members().end());
   summary.coordinator_peak_memory_bytes = PeakMemoryBytes();
   SaveTargets(kNoTargets);  // all members have exited

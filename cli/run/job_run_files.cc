@@ -37,7 +37,8 @@ void JobRun::Record(const JobUpdate& update) {
 
 void JobRun::HeedDisk(const absl::Status& written) {
   const bool full = absl::IsResourceExhausted(written);
-  if (!written.ok() && !full) return coordinator_->Fail(written.message());
+  if (!written.ok() && !full)
+    return coordinator_->control().Fail(written.message());
   std::string note;
   if (full && !disk_full_) {
     note = absl::StrCat("the disk is full; what is recorded waits for room: ",
@@ -52,15 +53,16 @@ void JobRun::HeedDisk(const absl::Status& written) {
     given_up_ = lost;
   }
   if (note.empty()) return;
-  if (full) return coordinator_->SetWaits(note);  // SetWaits shows it
-  coordinator_->SetWaits("");
+  if (full) return coordinator_->control().SetWaits(note);  // SetWaits shows it
+  coordinator_->control().SetWaits("");
   spdlog::warn("{}", note);
   console_.Note(note);
 }
 
 void JobRun::LookAfterDirectory() {
   HeedDisk(directory_->Flush());
-  SaveTargets(ScrapeTargetsJson(coordinator_->Snapshot(), metrics_address()));
+  SaveTargets(
+      ScrapeTargetsJson(coordinator_->control().Snapshot(), metrics_address()));
 }
 
 absl::Status JobRun::SaveSummary(const RunSummary& summary) {

@@ -58,9 +58,11 @@ absl::Status StartChildren(const Programs& programs, const MetricsPorts& ports,
                            Children* children) {
   const v1::JobSpec& job = options.job;
   const Hosts& hosts = options.hosts;
-  const auto start = [&](const std::string& name, const Host& host,
+  const auto start = [&](v1::Role role, int index, const Host& host,
                          const std::string& metrics_listen,
                          std::vector<std::string> command) {
+    const std::string name =
+        absl::StrCat(role == v1::ROLE_SERVER ? "server-" : "worker-", index);
     if (!metrics_listen.empty()) {
       command.insert(command.end(), {"--metrics-listen", metrics_listen});
     }
@@ -68,13 +70,15 @@ absl::Status StartChildren(const Programs& programs, const MetricsPorts& ports,
     command.insert(command.end(), log.begin(), log.end());
     return children->Start({.name = name,
                             .command = host.Command(std::move(command)),
-                            .log_path = run.directory().LogPath(name)});
+                            .log_path = run.directory().LogPath(name),
+                            .role = role,
+                            .index = static_cast<uint32_t>(index)});
   };
   const std::string coordinator = LocalAddress(run.coordinator().address());
   for (int i = 0; i < job.cluster().servers(); ++i) {
     const Host host = hosts.Server(i);
     TRIBUTARY_RETURN_IF_ERROR(
-        start(absl::StrCat("server-", i), host,
+        start(v1::ROLE_SERVER, i, host,
               ports.ServerAddress(i, hosts.given() ? &host : nullptr),
               {programs.server, "--coordinator", coordinator, "--index",
                absl::StrCat(i), "--listen", host.At(0)}));
@@ -89,31 +93,27 @@ absl::Status StartChildren(const Programs& programs, const MetricsPorts& ports,
                      {"--local-rank", absl::StrCat(hosts.LocalRank(i))});
     }
     TRIBUTARY_RETURN_IF_ERROR(
-        start(absl::StrCat("worker-", i), host,
+        start(v1::ROLE_WORKER, i, host,
               ports.WorkerAddress(i, hosts.given() ? &host : nullptr),
               std::move(command)));
   }
   return absl::OkStatus();
 }
 
-// The role and index that a child such as "worker-1" was started for.
-std::pair<v1::Role, uint32_t> PlaceOf(const ChildProcess& child) {
-  const size_t dash = child.name().rfind('-');
-  const v1::Role role = child.name().substr(0, dash) == "server"
-                            ? v1::ROLE_SERVER
-                            : v1::ROLE_WORKER;
-  return {role,
-          static_cast<uint32_t>(std::stoul(child.name().substr(dash + 1)))};
-}
-
-// The coordinator's status at `micros` or slightly later.
+// The job's status at `micros` or slightly later.
 struct Known {
-  explicit Known(const Coordinator& coordinator)
-      : micros(Clock::Real().NowMicros()), status(coordinator.Snapshot()) {}
+  explicit Known(const JobControl& job)
+      : micros(Clock::Real().NowMicros()), status(job.Snapshot()) {}
 
   const int64_t micros;  // read before the status
   const v1::JobStatusResponse status;
 };
+
+// Whether the child was started for this place.
+bool IsPlaceOf(const ChildProcess& child, const v1::MemberStatus& member) {
+  return member.role() == child.options().role &&
+         member.index() == child.options().index;
+}
 
 // The member that a child has registered as; null: it has not registered. A
 // launched process has a pid of its own, perhaps on another machine. It is
@@ -124,7 +124,7 @@ const v1::MemberStatus* MemberOf(const ChildProcess& child, bool launched,
   const double age_seconds =
       static_cast<double>(known.micros - child.started_micros()) / 1e6;
   for (const v1::MemberStatus& member : known.status.members()) {
-    if (std::pair(member.role(), member.index()) != PlaceOf(child)) continue;
+    if (!IsPlaceOf(child, member)) continue;
     const bool own = launched
                          ? member.pid() != 0 &&
                                member.seconds_since_heartbeat() < age_seconds
@@ -137,10 +137,9 @@ const v1::MemberStatus* MemberOf(const ChildProcess& child, bool launched,
 // Whether another process holds the rank that this child was started for. If
 // lost ranks are taken over, that can happen before the loss is noticed here.
 bool TakenOver(const ChildProcess& child, const Known& known) {
-  const auto [role, index] = PlaceOf(child);
   for (const v1::MemberStatus& member : known.status.members()) {
-    if (member.role() == role && member.index() == index) {
-      return role == v1::ROLE_WORKER && member.alive() &&
+    if (IsPlaceOf(child, member)) {
+      return member.role() == v1::ROLE_WORKER && member.alive() &&
              member.pid() != child.pid();
     }
   }
@@ -152,7 +151,7 @@ bool TakenOver(const ChildProcess& child, const Known& known) {
 // start.
 void KillLost(JobRun& run, const v1::ClusterSpec& cluster, bool launched,
               Children& children) {
-  const Known known(run.coordinator());
+  const Known known(run.coordinator().control());
   const bool shrinks = cluster.on_worker_loss() == v1::WORKER_LOSS_SHRINK;
   children.KillIf([&](const ChildProcess& child) {
     if (shrinks && !launched && TakenOver(child, known)) {
@@ -174,11 +173,10 @@ void KillLost(JobRun& run, const v1::ClusterSpec& cluster, bool launched,
 }
 
 // Asks the coordinator what the end of a child such as "worker-1" means.
-Children::Loss Judge(Coordinator& coordinator, bool launched,
-                     const ChildProcess& child, const std::string& obituary) {
+Children::Loss Judge(JobControl& job, bool launched, const ChildProcess& child,
+                     const std::string& obituary) {
   constexpr int64_t kNobody = 0;
-  const auto [role, index] = PlaceOf(child);
-  const Known known(coordinator);
+  const Known known(job);
   const v1::MemberStatus* const member = MemberOf(child, launched, known);
   const int64_t pid = member == nullptr ? kNobody : member->pid();
   // A child that exits before training begins has found an error, so the run
@@ -186,7 +184,8 @@ Children::Loss Judge(Coordinator& coordinator, bool launched,
   if (known.status.phase() == v1::JOB_PHASE_WAITING && !child.killed()) {
     return Children::Loss::kFatal;
   }
-  switch (coordinator.MemberLost(role, index, pid, obituary)) {
+  switch (job.MemberLost(child.options().role, child.options().index, pid,
+                         obituary)) {
     case LossVerdict::kReplace:
       return Children::Loss::kReplace;
     case LossVerdict::kGoesOn:
@@ -253,14 +252,15 @@ int RunLocally(const LocalRunOptions& options) {
     Children children(cluster.max_restarts());
     const absl::Status status =
         StartChildren(*programs, *ports, options, run, &children);
-    if (!status.ok()) run.coordinator().Fail(status.message());
+    if (!status.ok()) run.coordinator().control().Fail(status.message());
     std::string not_started;
     run.Follow([&] {
       KillLost(run, cluster, launched, children);
       const absl::Status tended =
           children.Tend([&run, launched](const ChildProcess& child,
                                          const std::string& obituary) {
-            return Judge(run.coordinator(), launched, child, obituary);
+            return Judge(run.coordinator().control(), launched, child,
+                         obituary);
           });
       if (!tended.ok()) not_started = std::string(tended.message());
       return tended.ok() ? children.FirstFailure() : not_started;

@@ -48,7 +48,6 @@ class Coordinator {
   // that is too short. Unavailable: cannot listen on the address.
   static absl::StatusOr<std::unique_ptr<Coordinator>> Start(Options options);
 
-  // Ends every call at once. Call WaitUntilEveryoneKnowsEnd before.
   ~Coordinator();
 
   // host:port, with the host of Options::listen and the actual port.
@@ -56,43 +55,13 @@ class Coordinator {
   // The lineage of the job's checkpoints.
   uint64_t lineage() const { return lineage_; }
 
-  // Ends hold_start. The argument is the directory for checkpoints, as every
-  // server reaches it; empty: none are written.
-  void AllowStart(const std::string& checkpoint_directory) {
-    control_.AllowStart(checkpoint_directory);
-  }
-
-  // Tells the coordinator that the process of a member it started has ended.
-  LossVerdict MemberLost(v1::Role role, uint32_t index, int64_t pid,
-                         absl::string_view how) {
-    return control_.MemberLost(role, index, pid, how);
-  }
-
-  v1::JobStatusResponse Snapshot() const { return control_.Snapshot(); }
+  // The calls of the process that runs the coordinator. Before this object is
+  // destroyed, every living member should know that the job is over
+  // (WaitUntilEveryoneKnowsEnd), because that ends every call at once.
+  JobControl& control() { return control_; }
+  const JobControl& control() const { return control_; }
   // Writes the job's metrics for an exporter.
   void WriteMetrics(MetricsWriter* writer) const;
-
-  // Waits until there is something new and returns it; after `timeout` the
-  // update may be empty. For one caller: each record is returned once.
-  JobUpdate WaitForUpdate(absl::Duration timeout) {
-    return control_.WaitForUpdate(timeout);
-  }
-  JobTotals Totals() const { return control_.Totals(); }
-
-  // All workers stop at one common step; then the weights are read and the job
-  // is done. Returns at once.
-  void RequestStop() { control_.RequestStop(); }
-  // Sets a text for `tributary status`: what the job waits for besides members;
-  // empty: nothing.
-  void SetWaits(const std::string& what) { control_.SetWaits(what); }
-  // Ends the job for all members with this message; no effect when it is over.
-  void Fail(absl::string_view why) { control_.Fail(why); }
-
-  // Waits until every living member has learned from a heartbeat that the job
-  // is over. Call it before destruction. False after `timeout`.
-  bool WaitUntilEveryoneKnowsEnd(absl::Duration timeout) {
-    return control_.WaitUntilEveryoneKnowsEnd(timeout);
-  }
 
  private:
   Coordinator(Options options, JobState::Options state);

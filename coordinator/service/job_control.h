@@ -49,13 +49,20 @@ class JobControl {
   // Ends hold_start. The argument is the directory for checkpoints; empty:
   // none.
   void AllowStart(const std::string& checkpoint_directory);
-  // A member's process is known to have ended.
+  // The process of a member is known to have ended.
   LossVerdict MemberLost(v1::Role role, uint32_t index, int64_t pid,
                          absl::string_view how);
+  // Waits until there is something new and returns it; after `timeout` the
+  // update may be empty. For one caller: each record is returned once.
   JobUpdate WaitForUpdate(absl::Duration timeout);
   JobTotals Totals() const;
+  // All workers stop at one common step; then the weights are read and the job
+  // is done. Returns at once.
   void RequestStop();
+  // Ends the job for all members with this message; no effect when it is over.
   void Fail(absl::string_view why);
+  // Waits until every living member has learned from a heartbeat that the job
+  // is over. False after `timeout`.
   bool WaitUntilEveryoneKnowsEnd(absl::Duration timeout);
 
   // For the lease thread: waits for `timeout`, or until Close is called, and

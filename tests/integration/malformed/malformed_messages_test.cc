@@ -270,7 +270,7 @@ TEST_F(MalformedMessagesTest, TenThousandOfThemDoNoHarm) {
         ToAbslStatus(control_->Heartbeat(&context, members_[m], &orders)));
     EXPECT_EQ(orders.phase(), v1::JOB_PHASE_RUNNING);
   }
-  EXPECT_EQ(coordinator_->Snapshot().step(), 1);
+  EXPECT_EQ(coordinator_->control().Snapshot().step(), 1);
   const std::string undisturbed = Sha256Of(testing::TrainToy(
       cluster_.options(), 5, [](uint32_t, int64_t) { return uint64_t{3}; }));
   EXPECT_EQ(TrainNextJob(), undisturbed);

@@ -175,7 +175,8 @@ class CoordinatorTest : public ::testing::Test {
     const absl::Time deadline = absl::Now() + kSoon;
     while (all.phase != v1::JOB_PHASE_DONE &&
            all.phase != v1::JOB_PHASE_FAILED && absl::Now() < deadline) {
-      JobUpdate update = coordinator_->WaitForUpdate(absl::Seconds(1));
+      JobUpdate update =
+          coordinator_->control().WaitForUpdate(absl::Seconds(1));
       for (auto& step : update.steps) all.steps.push_back(step);
       for (auto& e : update.evaluations) all.evaluations.push_back(e);
       for (auto& notice : update.notices) all.notices.push_back(notice);
@@ -229,10 +230,10 @@ TEST_F(CoordinatorTest, LeadsAWholeJobFromJoiningToSavedWeights) {
       ASSERT_EQ(weights_.tensors[p][i], 10000.0f * p + i);
     }
   }
-  EXPECT_TRUE(server0->WaitForEnd(kSoon).ok());
-  EXPECT_TRUE(server1->WaitForEnd(kSoon).ok());
+  EXPECT_TRUE(absl::IsCancelled(server0->WaitForPlanAfter(1, kSoon)));
+  EXPECT_TRUE(absl::IsCancelled(server1->WaitForPlanAfter(1, kSoon)));
   EXPECT_EQ(server0->phase(), v1::JOB_PHASE_DONE);
-  EXPECT_TRUE(coordinator_->WaitUntilEveryoneKnowsEnd(kSoon));
+  EXPECT_TRUE(coordinator_->control().WaitUntilEveryoneKnowsEnd(kSoon));
 }
 
 TEST_F(CoordinatorTest, AMemberOfAGroupSaysForWhichRanksItWaits) {
@@ -307,9 +308,9 @@ TEST_F(CoordinatorTest, StopRequestEndsAllWorkersAtOneStepAndSavesWeights) {
   };
   std::thread other([&] { train(1); });
   std::thread stopper([&] {
-    EXPECT_FALSE(coordinator_->WaitForUpdate(kSoon).phase ==
+    EXPECT_FALSE(coordinator_->control().WaitForUpdate(kSoon).phase ==
                  v1::JOB_PHASE_FAILED);
-    coordinator_->RequestStop();
+    coordinator_->control().RequestStop();
   });
   train(0);
   other.join();
@@ -318,8 +319,8 @@ TEST_F(CoordinatorTest, StopRequestEndsAllWorkersAtOneStepAndSavesWeights) {
   EXPECT_EQ(all.phase, v1::JOB_PHASE_DONE) << all.message;
   EXPECT_EQ(last[0], last[1]);
   EXPECT_EQ(weights_.step, last[0]);
-  EXPECT_TRUE(coordinator_->Totals().stopped);
-  EXPECT_TRUE(server->WaitForEnd(kSoon).ok());
+  EXPECT_TRUE(coordinator_->control().Totals().stopped);
+  EXPECT_TRUE(absl::IsCancelled(server->WaitForPlanAfter(1, kSoon)));
 }
 
 // A process that takes a lost rank over must say how far that one had come
@@ -338,7 +339,7 @@ TEST_F(CoordinatorTest, AStopWaitsForEveryRankAsLongAsTheCoordinatorIsHeard) {
   ASSERT_TRUE(worker0->GetPlan(1, kSoon).ok());
   worker0->StartAt(1, 0);
   ASSERT_TRUE(worker0->BeginStep(1).ok());
-  coordinator_->RequestStop();
+  coordinator_->control().RequestStop();
   const absl::Time limit = absl::Now() + kSoon;
   while (worker0->phase() != v1::JOB_PHASE_STOPPING && absl::Now() < limit) {
     std::this_thread::yield();
@@ -373,8 +374,8 @@ TEST_F(CoordinatorTest, AGroupThatBreaksGetsANewPlanThoughNobodyIsLost) {
   EXPECT_TRUE(worker1->WaitForPlanAfter(1, kSoon).ok());
   EXPECT_EQ(worker0->GetPlan(2)->epoch(), 2u);
   EXPECT_EQ(worker1->GetPlan(2)->epoch(), 2u);
-  EXPECT_EQ(coordinator_->Totals().workers_lost, 0u);
-  EXPECT_EQ(coordinator_->Totals().rollbacks, 1u);
+  EXPECT_EQ(coordinator_->control().Totals().workers_lost, 0u);
+  EXPECT_EQ(coordinator_->control().Totals().rollbacks, 1u);
 }
 
 TEST_F(CoordinatorTest, AJobThatRunsNamesNothingThatItWaitsFor) {
@@ -420,7 +421,7 @@ TEST_F(CoordinatorTest, CallsOfStrangersThatWaitDoNotDisturbAJob) {
   EXPECT_EQ(TrainToEnd(*worker), kTotalSteps);
   const JobUpdate all = Collect();
   EXPECT_EQ(all.phase, v1::JOB_PHASE_DONE) << all.message;
-  EXPECT_TRUE(server->WaitForEnd(kSoon).ok());
+  EXPECT_TRUE(absl::IsCancelled(server->WaitForPlanAfter(1, kSoon)));
   EXPECT_TRUE(worker->end().ok()) << worker->end();
   int refused = 0;
   for (Call& call : calls) call.context.TryCancel();
@@ -452,7 +453,7 @@ TEST_F(CoordinatorTest, FailureOfOneReachesAllWithItsSentence) {
   EXPECT_TRUE(absl::IsAborted(end)) << end;
   EXPECT_THAT(std::string(end.message()),
               HasSubstr("failed: train.gz ends too early"));
-  EXPECT_TRUE(absl::IsAborted(server->WaitForEnd(kSoon)));
+  EXPECT_TRUE(absl::IsAborted(server->WaitForPlanAfter(1, kSoon)));
 }
 
 TEST_F(CoordinatorTest, WeightsThatCannotBeSavedFailTheJob) {
@@ -467,7 +468,7 @@ TEST_F(CoordinatorTest, WeightsThatCannotBeSavedFailTheJob) {
   EXPECT_EQ(all.phase, v1::JOB_PHASE_FAILED);
   EXPECT_EQ(all.message,
             "the final weights could not be saved: input/output error");
-  EXPECT_TRUE(absl::IsAborted(server->WaitForEnd(kSoon)));
+  EXPECT_TRUE(absl::IsAborted(server->WaitForPlanAfter(1, kSoon)));
 }
 
 TEST_F(CoordinatorTest, OnAFullDiskTheWeightsWaitForRoomAndSaySo) {
@@ -559,7 +560,7 @@ TEST_F(CoordinatorTest, OneOfAThousandWaitsUntilTheStartTimeout) {
 
 TEST_F(CoordinatorTest, SnapshotTellsWhoIsThere) {
   Start(1, 1);
-  EXPECT_EQ(coordinator_->Snapshot().message(),
+  EXPECT_EQ(coordinator_->control().Snapshot().message(),
             "waiting for server 0, worker 0, the model");
   auto worker = Join(v1::ROLE_WORKER);
   auto client =
@@ -653,7 +654,7 @@ TEST(MemberTest, LostCoordinatorEndsTheJobForItsMembers) {
   member_options.lost_timeout = absl::Milliseconds(200);
   auto member = Member::Join(member_options).value();
   coordinator.reset();
-  const absl::Status end = member->WaitForEnd(kSoon);
+  const absl::Status end = member->WaitForPlanAfter(0, kSoon);
   EXPECT_TRUE(absl::IsUnavailable(end)) << end;
   EXPECT_THAT(std::string(end.message()), HasSubstr("has not answered for"));
 }
