@@ -2,105 +2,18 @@
 // killed while they write.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 
-#include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <functional>
-#include <memory>
-#include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "tests/fault/fault_test.h"
-#include "tests/testing/paths.h"
-#include "tests/testing/process.h"
+#include "tests/fault/checkpoint_fault_fixture.h"
 
 namespace tributary {
 namespace {
 
-namespace fs = std::filesystem;
-using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-
-// The state follows the name, which is in parentheses.
-bool IsStopped(pid_t pid) {
-  std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
-  std::string stat;
-  std::getline(file, stat);
-  const size_t bracket = stat.rfind(')');
-  return bracket != std::string::npos && stat.substr(bracket, 3) == ") T";
-}
-
-class CheckpointFaultTest : public FaultTest {
- protected:
-  std::vector<std::string> In(const std::string& directory,
-                              int every_steps) const {
-    return {"--set", absl::StrCat("checkpoint.every_steps=", every_steps),
-            "--set", absl::StrCat("checkpoint.directory=", Path(directory))};
-  }
-  // The names of the checkpoint directories with, or without, a manifest, the
-  // oldest first.
-  std::vector<std::string> Folders(const std::string& directory,
-                                   bool with_manifest) const {
-    std::vector<std::string> names;
-    std::error_code error;
-    for (const auto& entry : fs::directory_iterator(Path(directory), error)) {
-      if (fs::exists(entry.path() / "manifest.ckpt") == with_manifest) {
-        names.push_back(entry.path().filename().string());
-      }
-    }
-    std::sort(names.begin(), names.end());
-    return names;
-  }
-  testing::ProcessResult Verify(const std::string& directory) const {
-    return testing::RunProcess({testing::Program("tributary"), "checkpoint",
-                                "verify", Path(directory)});
-  }
-  // The file of `shard` in the checkpoint `folder`.
-  std::string ShardOf(const std::string& folder, int shard) const {
-    for (const auto& entry : fs::directory_iterator(folder)) {
-      const std::string name = entry.path().filename().string();
-      if (absl::StartsWith(name, absl::StrCat("shard-00", shard))) {
-        return entry.path().string();
-      }
-    }
-    ADD_FAILURE() << folder << " has no shard " << shard;
-    return "";
-  }
-
-  // Trains until two checkpoints are complete, then stops the workers at a time
-  // when no checkpoint is being written, except by workers.
-  std::unique_ptr<RunningProcess> TrainUntilTwoAreWhole(
-      bool workers_write = false) {
-    EditJob("lease_seconds: 3", "lease_seconds: 60");
-    auto train = Train("run", {"--set", "checkpoint.every_steps=16", "--set",
-                               "training.epochs=200"});
-    const std::string directory = Path("run/checkpoints");
-    WaitForCheckpoint(directory, WaitForCheckpoint(directory));
-    workers_ = {PidOf("run", "worker 0"), PidOf("run", "worker 1")};
-    for (pid_t pid : workers_) kill(pid, SIGSTOP);
-    std::vector<std::string> before;
-    // Two equal looks show that no checkpoint is being written any more.
-    EXPECT_TRUE(Eventually([&] {
-      absl::SleepFor(absl::Milliseconds(300));
-      const auto now = Folders("run/checkpoints", true);
-      const bool still =
-          now == before && now.size() >= 2 &&
-          (workers_write || Folders("run/checkpoints", false).empty());
-      before = now;
-      return still;
-    }));
-    return train;
-  }
-  std::vector<pid_t> workers_;
-};
-
 // ---- one folder, two jobs
 
 TEST_F(CheckpointFaultTest, AFolderOfAnotherJobIsRefusedBeforeAnythingBegins) {
@@ -239,91 +152,6 @@ TEST_F(CheckpointFaultTest, RanksGoBackToTheOneBeforeAsWell) {
   EXPECT_EQ(Sha256("run"), Undisturbed({"--set", "training.epochs=200"}));
   EXPECT_EQ(Verify("run").exit_code, 0) << Verify("run").output;
 }
-
-// ---- killed at every point of writing
-
-class ServerPointTest : public CheckpointFaultTest,
-                        public ::testing::WithParamInterface<const char*> {};
-
-TEST_P(ServerPointTest, AServerThatIsKilledThereCostsNothing) {
-  const std::string point = absl::StrCat(GetParam(), ":3");
-  SetFailpoints(point + ":kill");
-  auto train = Train("run", {"--set", "checkpoint.every_steps=16"});
-  EXPECT_EQ(train->Wait(kSoon), 0) << train->output();
-  EXPECT_TRUE(Fired(point));
-  SetFailpoints("");
-  EXPECT_EQ(Summary("run")["lost"]["servers"], 1);
-  EXPECT_EQ(Sha256("run"), Undisturbed());
-  EXPECT_EQ(Verify("run").exit_code, 0) << Verify("run").output;
-  EXPECT_THAT(Verify("run").output, Not(HasSubstr("incomplete")));
-  EXPECT_EQ(Folders("run/checkpoints", true).size(), 3u);
-}
-
-INSTANTIATE_TEST_SUITE_P(Points, ServerPointTest,
-                         ::testing::Values("shard-file-middle",
-                                           "shard-file-before-rename",
-                                           "shard-file-after-rename"),
-                         [](const auto& info) {
-                           std::string name = info.param;
-                           std::erase(name, '-');
-                           return name;
-                         });
-
-class CoordinatorPointTest : public CheckpointFaultTest,
-                             public ::testing::WithParamInterface<const char*> {
-};
-
-TEST_P(CoordinatorPointTest, TheRunIsResumedFromAWholeOne) {
-  const std::string point = absl::StrCat(GetParam(), ":3");
-  SetFailpoints(point + ":kill");
-  auto train = Train("run", In("shared", 16));
-  EXPECT_EQ(train->Wait(kSoon), 128 + SIGKILL) << train->output();
-  EXPECT_TRUE(Fired(point));
-  SetFailpoints("");
-  EXPECT_EQ(Verify("shared").exit_code, 0)
-      << "what was whole stays whole: " << Verify("shared").output;
-  auto resumed = Start(
-      {"tributary", "train", "--resume", "shared", "--run-dir", "resumed"});
-  EXPECT_EQ(resumed->Wait(kSoon), 0) << resumed->output();
-  EXPECT_GE(Summary("resumed")["start_step"], 32);
-  EXPECT_EQ(Sha256("resumed"), Undisturbed());
-  EXPECT_EQ(Folders("shared", true).size(), 3u);
-  EXPECT_THAT(Folders("shared", false), IsEmpty());
-}
-
-TEST_P(CoordinatorPointTest, AnotherCoordinatorGoesOn) {
-  const std::string point = absl::StrCat(GetParam(), ":3");
-  Write("job.yaml", Read("job.yaml") + "checkpoint: {every_steps: 16}\n");
-  SetFailpoints(point + ":kill");
-  std::string address;
-  auto coordinator = Coordinate("run", &address);
-  SetFailpoints("");
-  std::vector<std::unique_ptr<RunningProcess>> members;
-  for (const char* program : {"tributary-server", "tributary-worker"}) {
-    for (int i = 0; i < 2; ++i) {
-      members.push_back(Start({program, "--coordinator", address}));
-    }
-  }
-  EXPECT_EQ(coordinator->Wait(kSoon), 128 + SIGKILL) << coordinator->output();
-  EXPECT_TRUE(Fired(point));
-  auto again = Start({"tributary-coordinator", "--job", "job.yaml", "--run-dir",
-                      "run", "--listen", address});
-  EXPECT_EQ(again->Wait(kSoon), 0) << again->output();
-  for (auto& member : members) EXPECT_EQ(member->Wait(kSoon), 0);
-  EXPECT_EQ(Sha256("run"), Undisturbed());
-  EXPECT_EQ(Folders("run/checkpoints", true).size(), 3u);
-  EXPECT_THAT(Folders("run/checkpoints", false), IsEmpty());
-  EXPECT_EQ(Verify("run").exit_code, 0) << Verify("run").output;
-}
-
-INSTANTIATE_TEST_SUITE_P(Points, CoordinatorPointTest,
-                         ::testing::Values("manifest-before-rename",
-                                           "manifest-after-rename"),
-                         [](const auto& info) {
-                           std::string name = info.param;
-                           std::erase(name, '-');
-                           return name;
-                         });
 
 // A server is stopped while it writes its file and loses its place. It
 // continues after its successor has written the same step of another

@@ -1,43 +1,11 @@
-#include "common/member/member_state.h"
-
 #include <gtest/gtest.h>
 
-#include <optional>
+#include "tests/unit/common/member/member_state_fixture.h"
 
 #include "common/base/limits.h"
 
 namespace tributary {
 namespace {
-
-constexpr int64_t kSecond = 1'000'000;
-
-v1::RegisterResponse Place() {
-  v1::RegisterResponse place;
-  place.set_index(1);
-  place.set_incarnation(7);
-  return place;
-}
-
-MemberState MakeWorker() {
-  return MemberState(v1::ROLE_WORKER, Place(), "10.0.0.1:7000",
-                     /*lost_micros=*/30 * kSecond, /*now_micros=*/0);
-}
-
-v1::HeartbeatResponse Answer(v1::JobPhase phase,
-                             std::optional<int64_t> stop_step = {},
-                             uint32_t steps_taken = 0) {
-  v1::HeartbeatResponse answer;
-  answer.set_phase(phase);
-  if (stop_step) answer.set_stop_step(*stop_step);
-  answer.set_steps_taken(steps_taken);
-  return answer;
-}
-
-v1::StepReport Report(int64_t step) {
-  v1::StepReport report;
-  report.set_step(step);
-  return report;
-}
 
 TEST(MemberStateTest, HeartbeatCarriesPlaceAndUntakenStepsInOrder) {
   MemberState state = MakeWorker();
@@ -317,62 +285,6 @@ TEST(MemberStateTest, FullQueueHoldsTheNextStepBack) {
   state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING, {}, 1),
                  1);
   EXPECT_EQ(state.Check(steps + 1), MemberState::Gate::kOpen);
-}
-
-v1::HeartbeatResponse OfTerm(uint64_t term, v1::HeartbeatResponse answer) {
-  answer.set_term(term);
-  return answer;
-}
-
-TEST(MemberStateTest, AnAnswerOfALowerTermCountsAsNone) {
-  MemberState state = MakeWorker();
-  state.OnAnswer(state.NextHeartbeat(),
-                 OfTerm(3, Answer(v1::JOB_PHASE_RUNNING)), kSecond);
-  EXPECT_EQ(state.NextHeartbeat().term(), 3u);
-  state.OnAnswer(state.NextHeartbeat(), OfTerm(2, Answer(v1::JOB_PHASE_FAILED)),
-                 2 * kSecond);
-  EXPECT_TRUE(state.end().ok());
-  EXPECT_EQ(state.phase(), v1::JOB_PHASE_RUNNING);
-  EXPECT_EQ(state.silent_micros(2 * kSecond), kSecond);
-}
-
-TEST(MemberStateTest, ALaterCoordinatorIsToldWhatTheOneBeforeHadTaken) {
-  MemberState state = MakeWorker();
-  for (int64_t step = 1; step <= 5; ++step) state.ReportStep(Report(step));
-  state.Finish();
-  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING, {}, 3),
-                 1);
-  ASSERT_EQ(state.NextHeartbeat().steps_size(), 2);
-  // It takes nothing of a request that was not for it, whatever it answers.
-  state.OnAnswer(state.NextHeartbeat(),
-                 OfTerm(1, Answer(v1::JOB_PHASE_RUNNING, {}, 2)), 2);
-  EXPECT_FALSE(state.finish_acknowledged());
-  const v1::HeartbeatRequest again = state.NextHeartbeat();
-  ASSERT_EQ(again.steps_size(), 5);
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(again.steps(i).step(), i + 1);
-  EXPECT_TRUE(again.finished());
-  state.OnAnswer(again, OfTerm(1, Answer(v1::JOB_PHASE_RUNNING, {}, 5)), 3);
-  EXPECT_TRUE(state.finish_acknowledged());
-  EXPECT_EQ(state.NextHeartbeat().steps_size(), 0);
-}
-
-TEST(MemberStateTest, StepsThatWereTakenAreKeptUpToABoundAndForOnePlan) {
-  MemberState state = MakeWorker();
-  constexpr auto kKept = static_cast<int64_t>(MemberState::kMaxKeptSteps);
-  for (int64_t step = 1; step <= kKept + 10; ++step) {
-    state.ReportStep(Report(step));
-    state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING, {}, 1),
-                   1);
-  }
-  MemberState other = state;
-  state.OnAnswer(state.NextHeartbeat(),
-                 OfTerm(1, Answer(v1::JOB_PHASE_RUNNING)), 2);
-  ASSERT_EQ(state.NextHeartbeat().steps_size(), kKept);
-  EXPECT_EQ(state.NextHeartbeat().steps(0).step(), 11);
-  other.OnPlan(2, 0);
-  other.OnAnswer(other.NextHeartbeat(),
-                 OfTerm(1, Answer(v1::JOB_PHASE_RUNNING)), 2);
-  EXPECT_EQ(other.NextHeartbeat().steps_size(), 0);
 }
 
 TEST(MemberStateTest, WeightsAreWantedOfOneThatHasFinished) {

@@ -1,0 +1,168 @@
+// A coordinator that continues the job of an earlier one.
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "tests/unit/coordinator/service/job_control_fixture.h"
+
+namespace tributary {
+namespace {
+
+// A member reports unrecorded steps again, unless they are gone.
+TEST(JobControlTest, ASuccessorSavesAfterTheStepThatEverybodyHasFinished) {
+  ManualClock clock;
+  JobControl::Options options;
+  options.state = Options();
+  options.state.job.mutable_cluster()->set_workers(1);
+  options.clock = &clock;
+  v1::CoordinatorState kept;
+  options.save = [&kept](const v1::CoordinatorState& state) {
+    kept = state;
+    return absl::OkStatus();
+  };
+  v1::RegisterResponse server;
+  {
+    JobControl first(options);
+    server = Join(first, v1::ROLE_SERVER, "server");
+    const auto worker = Join(first, v1::ROLE_WORKER, "worker");
+    Declare(first, worker);
+    v1::HeartbeatRequest last = Beat(v1::ROLE_WORKER, worker);
+    last.set_start_step(kSteps);
+    last.set_begun_step(kSteps);
+    last.set_finished(true);
+    ASSERT_TRUE(first.Heartbeat(last).ok());
+  }
+  options.predecessor.state = &kept;
+  JobControl successor(options);
+  v1::Plan plan;
+  int64_t step = 0;
+  EXPECT_FALSE(successor.ReadyToSave(&plan, &step));
+  for (int i = 0; i < 4; ++i) {  // its lease runs out
+    clock.AdvanceMicros(3'000'000);
+    ASSERT_TRUE(successor.Heartbeat(Beat(v1::ROLE_SERVER, server)).ok());
+    successor.Tick(absl::ZeroDuration());
+  }
+  ASSERT_TRUE(successor.ReadyToSave(&plan, &step));
+  EXPECT_EQ(step, kSteps);
+}
+
+// The power fails while the job is stopping: everybody goes back, and stops
+// where the records end, not where they pause first.
+TEST(JobControlTest, ASuccessorStopsNotBeforeTheLastRecordedStep) {
+  ManualClock clock;
+  v1::CoordinatorState kept;
+  JobControl::Options options{.state = Options(), .clock = &clock};
+  options.state.job.mutable_cluster()->set_workers(1);
+  options.save = [&kept](const v1::CoordinatorState& state) {
+    kept = state;
+    return absl::OkStatus();
+  };
+  {
+    JobControl first(options);
+    Join(first, v1::ROLE_SERVER, "server");
+    Declare(first, Join(first, v1::ROLE_WORKER, "worker"));
+    first.RequestStop();
+  }
+  options.predecessor.state = &kept;
+  options.predecessor.recorded.step = 7;
+  JobControl successor(options);
+  for (int i = 0; i < 4; ++i) {  // nobody is heard
+    clock.AdvanceMicros(3'000'000);
+    successor.Tick(absl::ZeroDuration());
+  }
+  Join(successor, v1::ROLE_SERVER, "another server");
+  const auto worker = Join(successor, v1::ROLE_WORKER, "another worker");
+  ASSERT_EQ(successor.GetPlan({})->epoch(), 2u);
+  v1::HeartbeatRequest paused = Beat(v1::ROLE_WORKER, worker);
+  paused.set_plan_epoch(2);
+  paused.set_paused(true);
+  const auto answer = successor.Heartbeat(paused);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->phase(), v1::JOB_PHASE_STOPPING);
+  EXPECT_EQ(answer->stop_step(), 7);
+}
+
+// A server has written while there was no coordinator: it says so until the
+// checkpoint is decided.
+TEST(JobControlTest, ASuccessorTakesACheckpointFromTheFirstHeartbeat) {
+  ManualClock clock;
+  v1::CoordinatorState kept;
+  JobControl::Options options{.state = Options(), .clock = &clock};
+  options.save = [&kept](const v1::CoordinatorState& state) {
+    kept = state;
+    return absl::OkStatus();
+  };
+  v1::HeartbeatRequest request;
+  {
+    JobControl first(options);
+    const auto server = Join(first, v1::ROLE_SERVER, "server");
+    for (int i = 0; i < kWorkers; ++i) {
+      const auto worker =
+          Join(first, v1::ROLE_WORKER, absl::StrCat("worker-", i));
+      if (i == 0) Declare(first, worker);
+    }
+    request = Beat(v1::ROLE_SERVER, server);
+  }
+  v1::CheckpointReport* written = request.add_checkpoints();
+  written->set_step(5);
+  written->set_plan_epoch(1);
+  written->mutable_file()->set_name("shard-0-of-1");
+  options.predecessor.state = &kept;
+  JobControl successor(options);
+  request.set_term(successor.term());
+  auto answer = successor.Heartbeat(request);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->checkpoints_taken(), 0);
+  const std::optional<PendingManifest> pending = successor.NextManifest();
+  ASSERT_TRUE(pending.has_value());
+  EXPECT_TRUE(successor.ManifestWritten(*pending, "step-5", absl::OkStatus()));
+  answer = successor.Heartbeat(request);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->checkpoints_taken(), 1);
+}
+
+// Who has heard everybody does not say its own again: the groups that were
+// being connected could never be.
+TEST(JobControlTest, ASuccessorFormsAnewTheGroupsThatWereBeingConnected) {
+  ManualClock clock;
+  v1::CoordinatorState kept;
+  JobControl::Options options{.state = Options(), .clock = &clock};
+  options.state.job.mutable_cluster()->set_servers(0);
+  options.state.job.mutable_strategy()->mutable_all_reduce();
+  options.save = [&kept](const v1::CoordinatorState& state) {
+    kept = state;
+    return absl::OkStatus();
+  };
+  std::vector<v1::RegisterResponse> workers;
+  {
+    JobControl first(options);
+    for (int i = 0; i < kWorkers; ++i) {
+      workers.push_back(
+          Join(first, v1::ROLE_WORKER, absl::StrCat("worker-", i)));
+    }
+    Declare(first, workers[0]);
+    ASSERT_EQ(first.GetPlan({})->epoch(), 1u);
+  }
+  options.predecessor.state = &kept;
+  JobControl successor(options);
+  v1::ExchangeRequest late;
+  late.set_rank(0);
+  late.set_incarnation(workers[0].incarnation());
+  late.set_plan_epoch(1);
+  late.set_group("data");
+  for (int i = 0; i < kWorkers; ++i) late.add_ranks(i);
+  EXPECT_TRUE(absl::IsAborted(successor.Exchange(late).status()));
+  clock.AdvanceMicros(1'000'000);
+  for (const v1::RegisterResponse& worker : workers) {
+    ASSERT_TRUE(successor.Heartbeat(Beat(v1::ROLE_WORKER, worker)).ok());
+  }
+  successor.Tick(absl::ZeroDuration());
+  EXPECT_EQ(successor.GetPlan({})->epoch(), 2u);
+  late.set_plan_epoch(2);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(successor.Exchange(late).status()))
+      << "it waits for the other ranks";
+}
+
+}  // namespace
+}  // namespace tributary
