@@ -5,7 +5,7 @@
 #include "absl/strings/strip.h"
 #include "common/job/job_options.h"
 #include "common/job/resolve.h"
-#include "common/job/validate.h"
+#include "common/job/validate/validate.h"
 #include "common/status/status_macros.h"
 
 namespace tributary {

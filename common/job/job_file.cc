@@ -9,7 +9,7 @@
 #include "common/job/override.h"
 #include "common/job/proto_reader.h"
 #include "common/job/resolve.h"
-#include "common/job/validate.h"
+#include "common/job/validate/validate.h"
 #include "common/job/yaml_tree.h"
 #include "common/status/place.h"
 #include "common/status/status_macros.h"

@@ -1,7 +1,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "common/job/validate.h"
+#include "common/job/validate/validate.h"
 #include "common/layers/layer_kind.h"
 #include "common/status/status_macros.h"
 

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "common/job/validate.h"
+#include "common/job/validate/validate.h"
 #include "common/status/quoted.h"
 #include "common/status/status_macros.h"
 

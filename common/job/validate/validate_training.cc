@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/job/job_options.h"
-#include "common/job/validate.h"
+#include "common/job/validate/validate.h"
 #include "common/status/status_macros.h"
 
 namespace tributary {

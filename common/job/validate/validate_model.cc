@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/job/job_options.h"
-#include "common/job/validate.h"
+#include "common/job/validate/validate.h"
 #include "common/layers/layer_chain.h"
 #include "common/layers/layer_kind.h"
 #include "common/layers/model_parameters.h"

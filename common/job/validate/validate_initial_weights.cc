@@ -1,6 +1,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/files/safetensors.h"
-#include "common/job/validate.h"
+#include "common/job/validate/validate.h"
 #include "common/layers/model_parameters.h"
 
 namespace tributary {
