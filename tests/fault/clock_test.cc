@@ -11,7 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tests/fault/fault_test.h"
-#include "tests/testing/clock_step/clock_step.h"
+#include "tests/testing/faults/clock_step.h"
 #include "tests/testing/paths.h"
 #include "tests/testing/process.h"
 

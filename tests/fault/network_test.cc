@@ -1,5 +1,5 @@
 // Connections that are slow, silent, reset, damaged or replayed. A proxy
-// between all processes of a run (tests/testing/tcp_proxy.h) injects the
+// between all processes of a run (tests/testing/faults/tcp_proxy.h) injects the
 // faults; the run must end with the bits of a run without them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/fault/fault_test.h"
-#include "tests/testing/tcp_proxy.h"
+#include "tests/testing/faults/tcp_proxy.h"
 
 namespace tributary {
 namespace {

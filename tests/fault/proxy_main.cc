@@ -1,6 +1,6 @@
-// fault-proxy: the proxy of tests/testing/tcp_proxy.h as a program. It prints
-// that it is listening, disturbs connections until its input ends, and prints
-// how often each rule fired.
+// fault-proxy: the proxy of tests/testing/faults/tcp_proxy.h as a program. It
+// prints that it is listening, disturbs connections until its input ends, and
+// prints how often each rule fired.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/testing/tcp_proxy.h"
+#include "tests/testing/faults/tcp_proxy.h"
 
 int main(int argc, char** argv) {
   tributary::testing::TcpProxy::Options options;

@@ -15,7 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "tests/testing/http_get.h"
+#include "tests/testing/http/http_get.h"
 #include "tests/testing/paths.h"
 #include "tests/testing/process.h"
 #include "tests/testing/running_process.h"

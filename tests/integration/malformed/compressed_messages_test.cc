@@ -18,7 +18,7 @@
 #include "common/wire/grpc_status.h"
 #include "coordinator/service/coordinator.h"
 #include "tests/testing/cluster.h"
-#include "tests/testing/http2_peer.h"
+#include "tests/testing/http/http2_peer.h"
 #include "tests/testing/status_matchers.h"
 #include "tributary/v1/coordinator_service.grpc.pb.h"
 #include "tributary/v1/parameter_service.grpc.pb.h"

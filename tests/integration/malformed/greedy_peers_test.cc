@@ -15,7 +15,7 @@
 #include "common/wire/channel.h"
 #include "common/wire/header_checksum.h"
 #include "tests/testing/cluster.h"
-#include "tests/testing/http2_peer.h"
+#include "tests/testing/http/http2_peer.h"
 
 namespace tributary {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/base/clock.h"
-#include "tests/testing/fake_nccl.h"
+#include "tests/testing/nccl/fake_nccl.h"
 
 namespace tributary {
 namespace {

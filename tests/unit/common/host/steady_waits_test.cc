@@ -17,7 +17,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "common/wire/deadline.h"
-#include "tests/testing/clock_step/clock_step.h"
+#include "tests/testing/faults/clock_step.h"
 
 namespace tributary {
 namespace {

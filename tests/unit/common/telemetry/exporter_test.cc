@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "absl/synchronization/notification.h"
-#include "tests/testing/http_get.h"
+#include "tests/testing/http/http_get.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tributary {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
-#include "tests/testing/http_get.h"
+#include "tests/testing/http/http_get.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tributary {

@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "tests/testing/device_like_ops.h"
-#include "tests/testing/fake_nccl.h"
+#include "tests/testing/nccl/device_like_ops.h"
+#include "tests/testing/nccl/fake_nccl.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tributary {

@@ -21,7 +21,7 @@
 #include "common/plan/plan_codec.h"
 #include "server/store/parameter_shard.h"
 #include "server/sync/sync_policy.h"
-#include "tests/testing/device_like_ops.h"
+#include "tests/testing/nccl/device_like_ops.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/temporary_folder.h"
 #include "worker/collective/mesh.h"

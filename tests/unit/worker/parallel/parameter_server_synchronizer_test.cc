@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/testing/device_like_ops.h"
+#include "tests/testing/nccl/device_like_ops.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tributary {

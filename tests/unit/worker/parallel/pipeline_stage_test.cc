@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "tests/testing/fake_nccl.h"
+#include "tests/testing/nccl/fake_nccl.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/unit/worker/parallel/golden_trainings.h"
 #include "tests/unit/worker/parallel/small_training.h"

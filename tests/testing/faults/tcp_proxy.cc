@@ -1,4 +1,4 @@
-#include "tests/testing/tcp_proxy.h"
+#include "tests/testing/faults/tcp_proxy.h"
 
 #include <fcntl.h>
 #include <poll.h>

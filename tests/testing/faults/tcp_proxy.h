@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "tests/testing/proxy_connection.h"
-#include "tests/testing/proxy_rule.h"
+#include "tests/testing/faults/proxy_connection.h"
+#include "tests/testing/faults/proxy_rule.h"
 
 namespace tributary::testing {
 

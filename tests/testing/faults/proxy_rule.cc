@@ -1,4 +1,4 @@
-#include "tests/testing/proxy_rule.h"
+#include "tests/testing/faults/proxy_rule.h"
 
 #include <map>
 #include <utility>

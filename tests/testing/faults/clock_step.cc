@@ -2,7 +2,7 @@
 // or a time server's first answer does. Unlike faketime it also affects waits
 // that end at a wall-clock time, as the kernel would: it splits them into short
 // waits on the steady clock and checks the wall clock in between.
-#include "tests/testing/clock_step/clock_step.h"
+#include "tests/testing/faults/clock_step.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>

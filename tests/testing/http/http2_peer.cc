@@ -1,4 +1,4 @@
-#include "tests/testing/http2_peer.h"
+#include "tests/testing/http/http2_peer.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

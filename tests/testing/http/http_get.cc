@@ -1,4 +1,4 @@
-#include "tests/testing/http_get.h"
+#include "tests/testing/http/http_get.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -4,7 +4,7 @@
 #include <deque>
 #include <string>
 
-#include "tests/testing/http2_tensors.h"
+#include "tests/testing/faults/http2_tensors.h"
 
 namespace tributary::testing {
 

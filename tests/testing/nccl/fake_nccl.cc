@@ -1,4 +1,4 @@
-#include "tests/testing/fake_nccl.h"
+#include "tests/testing/nccl/fake_nccl.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "tests/testing/proxy_connection.h"
+#include "tests/testing/faults/proxy_connection.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
