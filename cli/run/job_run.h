@@ -15,7 +15,7 @@
 #include "common/checkpoint/checkpoint_claim.h"
 #include "common/telemetry/exporter.h"
 #include "common/telemetry/log.h"
-#include "coordinator/core/job_start.h"
+#include "coordinator/core/job_plan.h"
 #include "coordinator/run/run_directory.h"
 #include "coordinator/run/run_record.h"
 #include "coordinator/service/coordinator.h"

@@ -5,7 +5,7 @@
 
 #include "cli/run/hosts.h"
 #include "common/telemetry/flags.h"
-#include "coordinator/core/job_start.h"
+#include "coordinator/core/job_plan.h"
 #include "tributary/v1/job.pb.h"
 
 namespace tributary {

@@ -18,7 +18,7 @@
 #include "common/job/job_file.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/flags.h"
-#include "coordinator/core/job_start.h"
+#include "coordinator/core/job_plan.h"
 
 namespace tributary {
 namespace {

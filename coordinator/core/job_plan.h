@@ -7,12 +7,20 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "coordinator/core/job_start.h"
-#include "coordinator/core/place.h"
+#include "coordinator/core/membership.h"
 #include "tributary/v1/coordinator_service.pb.h"
 #include "tributary/v1/coordinator_state.pb.h"
 
 namespace tributary {
+
+// Where a job starts; by default at the beginning. A resumed job starts from a
+// checkpoint of an earlier run.
+struct JobStart {
+  int64_t step = 0;            // updates applied
+  std::string restore_from;    // the checkpoint's directory; empty: none
+  uint64_t lineage = 0;        // of the job's checkpoints; 0: a new one
+  uint32_t data_checksum = 0;  // from the checkpoint's manifest; 0: unknown
+};
 
 // The plan in force of a job, and what the next one is made of: the declared
 // model and the checkpoint that it starts from. A plain object.

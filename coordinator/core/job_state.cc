@@ -263,11 +263,9 @@ void JobState::Tick(int64_t now_micros) {
                          Seconds(now_micros - lost->last_heartbeat_micros)),
          now_micros);
   }
-  if (const std::string empty =
-          losses_.EmptyFor(options_.loss_timeout_micros, now_micros);
-      !empty.empty()) {
-    Fail(empty);
-  }
+  const std::string empty =
+      losses_.EmptyFor(options_.loss_timeout_micros, now_micros);
+  if (!empty.empty()) Fail(empty);
   AdoptLost();
   if (breaks_.open()) PublishPlanWhenComplete();
   if (plan() == nullptr &&

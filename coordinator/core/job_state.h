@@ -10,7 +10,6 @@
 #include "absl/status/statusor.h"
 #include "coordinator/core/group_breaks.h"
 #include "coordinator/core/job_plan.h"
-#include "coordinator/core/job_start.h"
 #include "coordinator/core/lost_places.h"
 #include "coordinator/core/membership.h"
 #include "coordinator/core/stop_step.h"

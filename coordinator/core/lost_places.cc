@@ -45,7 +45,8 @@ std::string LostPlaces::WaitsFor(int64_t now_micros) const {
   return NameList(waits, "; ");
 }
 
-void LostPlaces::Adopt(const Membership& membership, std::vector<std::string>* notices) {
+void LostPlaces::Adopt(const Membership& membership,
+                       std::vector<std::string>* notices) {
   for (const auto& [key, loss] : places_) {
     const auto& [role, rank] = key;
     if (role != v1::ROLE_WORKER) continue;

@@ -5,13 +5,14 @@
 #include "absl/strings/str_cat.h"
 #include "common/host/address.h"
 #include "common/status/status_macros.h"
+#include "common/status/utf8.h"
 #include "coordinator/core/name_list.h"
 
 namespace tributary {
 namespace {
 
 constexpr size_t kMaxNameBytes = 256;
-constexpr size_t kMaxArithmeticBytes = 4096;
+constexpr size_t kMaxSentenceBytes = 4096;
 
 const char* RoleName(v1::Role role) {
   return role == v1::ROLE_SERVER ? "server" : "worker";
@@ -29,9 +30,9 @@ absl::Status CheckRegistration(const v1::RegisterRequest& request,
         absl::StrCat("host must have at most ", kMaxNameBytes, " bytes, got ",
                      request.host().size()));
   }
-  if (request.arithmetic().size() > kMaxArithmeticBytes) {
+  if (request.arithmetic().size() > kMaxSentenceBytes) {
     return absl::InvalidArgumentError(
-        absl::StrCat("arithmetic must have at most ", kMaxArithmeticBytes,
+        absl::StrCat("arithmetic must have at most ", kMaxSentenceBytes,
                      " bytes, got ", request.arithmetic().size()));
   }
   if (!request.metrics_address().empty()) {
@@ -54,6 +55,34 @@ bool All(absl::Span<const Place> places, const Predicate& holds) {
 }
 
 }  // namespace
+
+std::string ShortSentence(absl::string_view text) {
+  return std::string(CutUtf8(text, kMaxSentenceBytes));
+}
+
+MemberFigures MemberFigures::Of(const v1::HeartbeatRequest& heartbeat,
+                                size_t num_workers) {
+  const auto& ranks = heartbeat.waiting_for_ranks();
+  const auto shown = std::min<std::ptrdiff_t>(
+      ranks.size(), static_cast<std::ptrdiff_t>(num_workers));
+  return {.waiting_for = ShortSentence(heartbeat.waiting_for()),
+          .waiting_for_ranks = {ranks.begin(), ranks.begin() + shown},
+          .device = std::string(CutUtf8(heartbeat.device(), kMaxNameBytes)),
+          .bytes_sent = heartbeat.bytes_sent(),
+          .bytes_received = heartbeat.bytes_received(),
+          .peak_memory_bytes = heartbeat.peak_memory_bytes(),
+          .optimizer_seconds = heartbeat.optimizer_seconds()};
+}
+
+std::string Place::ShortName() const {
+  return absl::StrCat(role == v1::ROLE_SERVER ? "server" : "worker", " ",
+                      index);
+}
+
+std::string Place::Name() const {
+  return absl::StrCat(ShortName(), " (", holder.host(), ", pid ", holder.pid(),
+                      ")");
+}
 
 Membership::Membership(int num_servers, int num_workers, int64_t lease_micros)
     : lease_micros_(lease_micros),

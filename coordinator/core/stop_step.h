@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "absl/types/span.h"
-#include "coordinator/core/place.h"
+#include "coordinator/core/membership.h"
 #include "tributary/v1/coordinator_state.pb.h"
 
 namespace tributary {

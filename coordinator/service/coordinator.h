@@ -11,7 +11,7 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/telemetry/metrics_writer.h"
-#include "coordinator/core/job_start.h"
+#include "coordinator/core/job_plan.h"
 #include "coordinator/service/final_weights.h"
 #include "coordinator/service/job_control.h"
 

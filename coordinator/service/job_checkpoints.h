@@ -10,9 +10,25 @@
 #include "common/telemetry/histogram.h"
 #include "coordinator/core/checkpoint_ledger.h"
 #include "coordinator/core/job_state.h"
-#include "coordinator/service/job_update.h"
+#include "tributary/v1/checkpoint.pb.h"
 
 namespace tributary {
+
+// A checkpoint whose files are complete; only the manifest is missing.
+struct PendingManifest {
+  std::string directory;
+  v1::CheckpointManifest manifest;
+  uint64_t plan_epoch = 0;  // the plan that its step was computed under
+};
+
+// A checkpoint that a plan starts from and that a member cannot read.
+struct UnreadableCheckpoint {
+  uint64_t plan_epoch = 0;
+  int64_t step = 0;
+  std::string folder;
+  std::string directory;  // where the job writes; empty: no checkpoints
+  std::string why;        // "server 1: FILE: byte ..."
+};
 
 // The checkpoints of a job: takes the members' reports, names the manifests to
 // write, and tells the job's state where the next plan starts. A plain object:

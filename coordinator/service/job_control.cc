@@ -8,7 +8,6 @@
 #include "common/host/steady_waits.h"
 #include "common/status/status_macros.h"
 #include "common/wire/header_checksum.h"
-#include "coordinator/service/job_status.h"
 
 namespace tributary {
 namespace {

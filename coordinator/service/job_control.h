@@ -10,7 +10,7 @@
 #include "absl/time/time.h"
 #include "common/telemetry/histogram.h"
 #include "coordinator/service/job_core.h"
-#include "coordinator/service/job_update.h"
+#include "coordinator/service/job_status.h"
 
 namespace tributary {
 

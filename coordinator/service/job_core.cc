@@ -34,11 +34,15 @@ JobCore::JobCore(Options options)
       checkpoints_(&state_),
       rendezvous_(options.state.job.cluster().workers()),
       saver_(std::move(options.save), clock_,
-             options.predecessor.state != nullptr ? options.predecessor.state->term() + 1 : 1) {
+             options.predecessor.state != nullptr
+                 ? options.predecessor.state->term() + 1
+                 : 1) {
   published_.set_phase(state_.phase());
-  if (options.predecessor.state != nullptr || !options.state.hold_start) saver_.Allow();
+  if (options.predecessor.state != nullptr || !options.state.hold_start)
+    saver_.Allow();
   if (options.predecessor.state == nullptr) return;
-  reports_.Restore(*options.predecessor.state, options.predecessor.recorded, now());
+  reports_.Restore(*options.predecessor.state, options.predecessor.recorded,
+                   now());
   state_.KnowBegun(options.predecessor.recorded.step);
   logged_phase_ = state_.phase();
   if (state_.plan() != nullptr) taken_over_epoch_ = state_.plan()->epoch();

@@ -9,12 +9,25 @@
 #include "coordinator/core/job_state.h"
 #include "coordinator/core/rendezvous.h"
 #include "coordinator/service/job_checkpoints.h"
-#include "coordinator/service/job_update.h"
 #include "coordinator/service/put_weights.h"
 #include "coordinator/service/state_saver.h"
 #include "coordinator/service/worker_reports.h"
 
 namespace tributary {
+
+// News since the last call.
+struct JobUpdate {
+  std::vector<StepRecord> steps;              // in order, each once
+  std::vector<EvaluationRecord> evaluations;  // after their steps
+  v1::JobPhase phase = v1::JOB_PHASE_WAITING;
+  std::string message;      // WAITING: for which members; FAILED: why
+  int64_t total_steps = 0;  // this and the next: 0 before the model is declared
+  int64_t steps_per_epoch = 0;
+  std::vector<std::string> notices;  // messages about losses and checkpoints
+  // Why another coordinator has replaced this one, which then leaves its files
+  // alone; empty: it has not been replaced.
+  std::string deposed;
+};
 
 // The coordinator's core objects and what they do together. A plain object
 // without lock and waits: JobControl owns it.

@@ -4,7 +4,6 @@
 
 #include "coordinator/core/job_state.h"
 #include "coordinator/service/job_checkpoints.h"
-#include "coordinator/service/job_update.h"
 #include "coordinator/service/worker_reports.h"
 #include "tributary/v1/coordinator_service.pb.h"
 
@@ -19,6 +18,23 @@ v1::JobStatusResponse JobStatusOf(const JobState& state,
                                   const WorkerReports& reports,
                                   const JobCheckpoints& checkpoints,
                                   int64_t now_micros);
+
+// Totals of a whole run.
+struct JobTotals {
+  int64_t steps = 0;  // finished by every worker
+  int64_t epochs = 0;
+  uint64_t samples = 0;
+  double training_seconds = 0;  // of the steps alone
+  double final_loss = 0;        // of the last step
+  uint64_t bytes_sent = 0;      // by the workers
+  uint64_t bytes_received = 0;  // by the workers
+  bool stopped = false;         // before all steps, on request
+  int64_t start_step = 0;       // where a resumed run began
+  int64_t checkpoint_step = 0;  // of the newest complete one; 0: none
+  uint64_t rollbacks = 0;
+  uint64_t workers_lost = 0;
+  uint64_t servers_lost = 0;
+};
 
 JobTotals JobTotalsOf(const JobState& state, const WorkerReports& reports,
                       const JobCheckpoints& checkpoints);
