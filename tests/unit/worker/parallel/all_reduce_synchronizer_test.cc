@@ -296,12 +296,13 @@ class AllReduceSynchronizerTest : public testing::TemporaryFolderTest,
     ParameterShard::Options options;
     options.plan = &plan;
     options.num_workers = size;
-    options.optimizer = GetParam().optimizer;
-    options.learning_rate = Rate;
-    options.clip_norm = GetParam().clip_norm;
-    options.policy = std::make_unique<BulkSynchronous>();
+    options.training.optimizer = GetParam().optimizer;
+    options.training.learning_rate = Rate;
+    options.training.clip_norm = GetParam().clip_norm;
+    options.training.policy = std::make_unique<BulkSynchronous>();
     options.ops = ops.get();
-    options.nonfinite = skip ? NonFiniteAction::kSkip : NonFiniteAction::kFail;
+    options.training.nonfinite =
+        skip ? NonFiniteAction::kSkip : NonFiniteAction::kFail;
     ParameterShard shard(std::move(options));
     Tensors weights = InitialWeights(plan.parameters());
     for (const Block& block : plan.blocks(0)) {
