@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
@@ -64,8 +66,11 @@ class Layer {
   const LayerMemory& memory() const { return memory_; }
 
   // Sets the arrays of the parameters and of their gradients. Called once.
-  virtual void Bind(absl::Span<float* const> /*weights*/,
-                    absl::Span<float* const> /*gradients*/) {}
+  virtual void Bind(absl::Span<float* const> weights,
+                    absl::Span<float* const> gradients) {
+    weights_.assign(weights.begin(), weights.end());
+    gradients_.assign(gradients.begin(), gradients.end());
+  }
 
   // An embedding's number of tokens, which are the ids below it; else 0.
   virtual int64_t num_tokens() const { return 0; }
@@ -74,7 +79,10 @@ class Layer {
     static const std::string none;
     return none;
   }
-  virtual void BindTied(float* /*weight*/, float* /*gradient*/) {}
+  // Sets that parameter, which then is the layer's first.
+  virtual void BindTied(float* weight, float* gradient) {
+    Layer::Bind({weight}, {gradient});
+  }
   // Asks the owner of a tied parameter to add to its gradient instead of
   // overwriting it: the tied layer's backward pass runs first. False when the
   // layer cannot share its gradient.
@@ -94,6 +102,13 @@ class Layer {
 
  protected:
   Ops* ops() const { return ops_; }
+  // Parameter i and its gradient; null where the layer has no such parameter.
+  float* weight(size_t i) const {
+    return i < weights_.size() ? weights_[i] : nullptr;
+  }
+  float* gradient(size_t i) const {
+    return i < gradients_.size() ? gradients_[i] : nullptr;
+  }
 
  private:
   Ops* const ops_;
@@ -101,6 +116,8 @@ class Layer {
   const Shape output_shape_;
   const ParameterSpecs parameters_;
   const LayerMemory memory_;
+  std::vector<float*> weights_;
+  std::vector<float*> gradients_;
 };
 
 }  // namespace tributary

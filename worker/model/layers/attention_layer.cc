@@ -31,37 +31,17 @@ class AttentionLayer final : public Layer {
     return layer;
   }
 
-  void Bind(absl::Span<float* const> weights,
-            absl::Span<float* const> gradients) override {
-    for (size_t i = 0; i < weights.size(); ++i) {
-      const std::string& name = parameters()[i].name;
-      if (name == "in_proj_weight") {
-        in_weight_ = weights[i];
-        d_in_weight_ = gradients[i];
-      } else if (name == "in_proj_bias") {
-        in_bias_ = weights[i];
-        d_in_bias_ = gradients[i];
-      } else if (name == "out_proj.weight") {
-        out_weight_ = weights[i];
-        d_out_weight_ = gradients[i];
-      } else {
-        out_bias_ = weights[i];
-        d_out_bias_ = gradients[i];
-      }
-    }
-  }
-
   const float* Forward(const ForwardContext&, int64_t rows, const float* x,
                        float* y) override {
     const int64_t m = rows * time_;
     float* qkv = qkv_.data();
-    ops()->Gemm(false, true, m, 3 * width_, dim_, 1, x, in_weight_, 0, qkv);
-    if (in_bias_ != nullptr) ops()->AddBias(m, 3 * width_, in_bias_, qkv);
+    ops()->Gemm(false, true, m, 3 * width_, dim_, 1, x, weight(0), 0, qkv);
+    if (has_in_bias()) ops()->AddBias(m, 3 * width_, weight(1), qkv);
     ops()->Attention(ShapeFor(rows), qkv, qkv + width_, qkv + 2 * width_,
                      context_.data(), log_sum_.data(), scratch_->data());
-    ops()->Gemm(false, true, m, dim_, width_, 1, context_.data(), out_weight_,
-                0, y);
-    if (out_bias_ != nullptr) ops()->AddBias(m, dim_, out_bias_, y);
+    ops()->Gemm(false, true, m, dim_, width_, 1, context_.data(),
+                weight(out_weight_), 0, y);
+    if (has_out_bias()) ops()->AddBias(m, dim_, weight(out_weight_ + 1), y);
     return y;
   }
 
@@ -69,35 +49,34 @@ class AttentionLayer final : public Layer {
                         absl::FunctionRef<void(int)> gradient_ready) override {
     const int64_t m = pass.rows * time_;
     const float beta = pass.accumulate ? 1 : 0;
-    const int first_out = in_bias_ != nullptr ? 2 : 1;
     const float* qkv = qkv_.data();
     float* d_context = scratch_->data();
     float* d_qkv = d_context + m * width_;
     float* scratch = d_qkv + 3 * m * width_;
 
-    ops()->Gemm(false, false, m, width_, dim_, 1, pass.dy, out_weight_, 0,
-                d_context);
-    if (out_bias_ != nullptr) {
-      ops()->ColumnSum(m, dim_, pass.dy, beta, d_out_bias_);
-      gradient_ready(first_out + 1);
+    ops()->Gemm(false, false, m, width_, dim_, 1, pass.dy, weight(out_weight_),
+                0, d_context);
+    if (has_out_bias()) {
+      ops()->ColumnSum(m, dim_, pass.dy, beta, gradient(out_weight_ + 1));
+      gradient_ready(out_weight_ + 1);
     }
     ops()->Gemm(true, false, dim_, width_, m, 1, pass.dy, context_.data(), beta,
-                d_out_weight_);
-    gradient_ready(first_out);
+                gradient(out_weight_));
+    gradient_ready(out_weight_);
     ops()->AttentionBackward(ShapeFor(pass.rows), qkv, qkv + width_,
                              qkv + 2 * width_, context_.data(), log_sum_.data(),
                              d_context, d_qkv, d_qkv + width_,
                              d_qkv + 2 * width_, scratch);
     if (pass.dx != nullptr) {
-      ops()->Gemm(false, false, m, dim_, 3 * width_, 1, d_qkv, in_weight_, 0,
+      ops()->Gemm(false, false, m, dim_, 3 * width_, 1, d_qkv, weight(0), 0,
                   pass.dx);
     }
-    if (in_bias_ != nullptr) {
-      ops()->ColumnSum(m, 3 * width_, d_qkv, beta, d_in_bias_);
+    if (has_in_bias()) {
+      ops()->ColumnSum(m, 3 * width_, d_qkv, beta, gradient(1));
       gradient_ready(1);
     }
     ops()->Gemm(true, false, 3 * width_, dim_, m, 1, d_qkv, pass.x, beta,
-                d_in_weight_);
+                gradient(0));
     gradient_ready(0);
     return pass.dx;
   }
@@ -111,7 +90,11 @@ class AttentionLayer final : public Layer {
         head_dim_(dim_ / init.spec.attention().heads()),
         heads_(width_ / head_dim_),
         causal_(init.spec.attention().causal()),
-        scratch_(init.options.scratch) {}
+        scratch_(init.options.scratch),
+        out_weight_(init.spec.attention().qkv_bias() ? 2 : 1) {}
+
+  bool has_in_bias() const { return out_weight_ == 2; }
+  bool has_out_bias() const { return weight(out_weight_ + 1) != nullptr; }
 
   AttentionShape ShapeFor(int64_t rows) const {
     AttentionShape s;
@@ -133,19 +116,11 @@ class AttentionLayer final : public Layer {
   const int64_t heads_;
   const bool causal_;
   const Scratch* const scratch_;
+  const int out_weight_;  // the parameter; a bias may follow
 
   DeviceArray<float> qkv_;      // [rows, time, 3 width], of the last forward
   DeviceArray<float> context_;  // [rows, time, width]
   DeviceArray<float> log_sum_;  // [rows, heads, time]
-
-  float* in_weight_ = nullptr;
-  float* in_bias_ = nullptr;
-  float* out_weight_ = nullptr;
-  float* out_bias_ = nullptr;
-  float* d_in_weight_ = nullptr;
-  float* d_in_bias_ = nullptr;
-  float* d_out_weight_ = nullptr;
-  float* d_out_bias_ = nullptr;
 };
 
 }  // namespace

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "common/status/status_macros.h"
 #include "worker/model/device_array.h"
 #include "worker/model/layer_factory.h"
@@ -30,26 +28,19 @@ class BatchNormLayer final : public Layer {
     return layer;
   }
 
-  void Bind(absl::Span<float* const> weights,
-            absl::Span<float* const> gradients) override {
-    std::copy_n(weights.begin(), int{kCount}, weights_);
-    std::copy_n(gradients.begin(), int{kCount}, gradients_);
-  }
-
   const float* Forward(const ForwardContext& context, int64_t rows,
                        const float* x, float* y) override {
     const BatchNormShape shape = ShapeFor(rows);
     if (!context.training) {
-      ops()->BatchNormWith(shape, epsilon_, x, weights_[kWeight],
-                           weights_[kBias], weights_[kRunningMean],
-                           weights_[kRunningVariance], y);
+      ops()->BatchNormWith(shape, epsilon_, x, weight(kWeight), weight(kBias),
+                           weight(kRunningMean), weight(kRunningVariance), y);
       return y;
     }
     share_ = static_cast<float>(context.step_share);
-    ops()->BatchNorm(shape, epsilon_, x, weights_[kWeight], weights_[kBias], y,
+    ops()->BatchNorm(shape, epsilon_, x, weight(kWeight), weight(kBias), y,
                      mean_.data(), rstd_.data(), variance_.data());
     if (shape.values() == 1) {
-      const float* const running = weights_[kRunningVariance];
+      const float* const running = weight(kRunningVariance);
       const float one = 1;
       ops()->WeightedSum(shape.channels, 1, &running, &one, variance_.data());
     }
@@ -59,14 +50,14 @@ class BatchNormLayer final : public Layer {
   const float* Backward(const BackwardPass& pass,
                         absl::FunctionRef<void(int)> gradient_ready) override {
     AddStatistics(pass.accumulate, variance_.data(),
-                  gradients_[kRunningVariance]);
+                  gradient(kRunningVariance));
     gradient_ready(kRunningVariance);
-    AddStatistics(pass.accumulate, mean_.data(), gradients_[kRunningMean]);
+    AddStatistics(pass.accumulate, mean_.data(), gradient(kRunningMean));
     gradient_ready(kRunningMean);
-    ops()->BatchNormBackward(ShapeFor(pass.rows), pass.x, weights_[kWeight],
+    ops()->BatchNormBackward(ShapeFor(pass.rows), pass.x, weight(kWeight),
                              mean_.data(), rstd_.data(), pass.dy,
                              pass.accumulate ? 1 : 0, pass.dx,
-                             gradients_[kWeight], gradients_[kBias]);
+                             gradient(kWeight), gradient(kBias));
     gradient_ready(kBias);
     gradient_ready(kWeight);
     return pass.dx;
@@ -74,7 +65,7 @@ class BatchNormLayer final : public Layer {
 
  private:
   // In the order of the parameters.
-  enum { kWeight, kBias, kRunningMean, kRunningVariance, kCount };
+  enum { kWeight, kBias, kRunningMean, kRunningVariance };
 
   explicit BatchNormLayer(const LayerInit& init)
       : Layer(init),
@@ -99,9 +90,6 @@ class BatchNormLayer final : public Layer {
   DeviceArray<float> rstd_;
   DeviceArray<float> variance_;
   float share_ = 1;
-
-  float* weights_[kCount] = {};
-  float* gradients_[kCount] = {};
 };
 
 }  // namespace

@@ -48,27 +48,19 @@ class Conv2dLayer final : public Layer {
     return std::unique_ptr<Layer>(new Conv2dLayer(init, convolution));
   }
 
-  void Bind(absl::Span<float* const> weights,
-            absl::Span<float* const> gradients) override {
-    weight_ = weights[0];
-    d_weight_ = gradients[0];
-    if (weights.size() == 1) return;
-    bias_ = weights[1];
-    d_bias_ = gradients[1];
-  }
-
   const float* Forward(const ForwardContext&, int64_t rows, const float* x,
                        float* y) override {
-    ops()->Convolve(convolution_, rows, x, weight_, bias_, y, scratch_->data());
+    ops()->Convolve(convolution_, rows, x, weight(0), weight(1), y,
+                    scratch_->data());
     return y;
   }
 
   const float* Backward(const BackwardPass& pass,
                         absl::FunctionRef<void(int)> gradient_ready) override {
-    ops()->ConvolveBackward(convolution_, pass.rows, pass.x, weight_, pass.dy,
-                            pass.dx, pass.accumulate ? 1 : 0, d_weight_,
-                            d_bias_, scratch_->data());
-    if (bias_ != nullptr) gradient_ready(1);
+    ops()->ConvolveBackward(convolution_, pass.rows, pass.x, weight(0), pass.dy,
+                            pass.dx, pass.accumulate ? 1 : 0, gradient(0),
+                            gradient(1), scratch_->data());
+    if (weight(1) != nullptr) gradient_ready(1);
     gradient_ready(0);
     return pass.dx;
   }
@@ -81,11 +73,6 @@ class Conv2dLayer final : public Layer {
 
   const Convolution convolution_;
   const Scratch* const scratch_;
-
-  float* weight_ = nullptr;
-  float* bias_ = nullptr;
-  float* d_weight_ = nullptr;
-  float* d_bias_ = nullptr;
 };
 
 }  // namespace

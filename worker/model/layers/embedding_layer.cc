@@ -20,11 +20,6 @@ class EmbeddingLayer final : public Layer {
     return layer;
   }
 
-  void Bind(absl::Span<float* const> weights,
-            absl::Span<float* const> gradients) override {
-    weight_ = weights[0];
-    d_weight_ = gradients[0];
-  }
   int64_t num_tokens() const override { return tokens_.total; }
   bool ShareGradient() override { return shared_ = true; }
 
@@ -32,17 +27,17 @@ class EmbeddingLayer final : public Layer {
                        float* y) override {
     const int64_t count = rows * input_size();
     ops()->ToIds(count, x, tokens_.first, tokens_.count, ids_.data());
-    ops()->Embedding(count, dim_, ids_.data(), weight_, y);
+    ops()->Embedding(count, dim_, ids_.data(), weight(0), y);
     return y;
   }
 
   const float* Backward(const BackwardPass& pass,
                         absl::FunctionRef<void(int)> gradient_ready) override {
     if (!pass.accumulate && !shared_) {
-      ops()->Fill(tokens_.count * dim_, 0, d_weight_);
+      ops()->Fill(tokens_.count * dim_, 0, gradient(0));
     }
     ops()->EmbeddingBackward(pass.rows * input_size(), dim_, ids_.data(),
-                             pass.dy, d_weight_);
+                             pass.dy, gradient(0));
     gradient_ready(0);
     return nullptr;  // ids have no gradient
   }
@@ -58,9 +53,6 @@ class EmbeddingLayer final : public Layer {
   const int64_t dim_;
   DeviceArray<int64_t> ids_;  // of the last forward pass
   bool shared_ = false;
-
-  float* weight_ = nullptr;
-  float* d_weight_ = nullptr;
 };
 
 }  // namespace

@@ -21,39 +21,35 @@ class GroupNormLayer final : public Layer {
     const int64_t channels = layer->channels_;
     TRIBUTARY_ASSIGN_OR_RETURN(layer->fixed_,
                                DeviceArray<float>::Allocate(ops, 4 * channels));
-    float* const fixed = layer->fixed_.data();
-    ops->Fill(channels, 1, fixed);
-    ops->Fill(channels, 0, fixed + channels);
-    layer->Bind({fixed, fixed + channels},
-                {fixed + 2 * channels, fixed + 3 * channels});
+    ops->Fill(channels, 1, layer->fixed_.data());
+    ops->Fill(channels, 0, layer->fixed_.data() + channels);
     return layer;
   }
 
   void Bind(absl::Span<float* const> weights,
             absl::Span<float* const> gradients) override {
-    if (weights.empty()) return;
-    weight_ = weights[0];
-    bias_ = weights[1];
-    d_weight_ = gradients[0];
-    d_bias_ = gradients[1];
+    if (!weights.empty()) return Layer::Bind(weights, gradients);
+    float* const fixed = fixed_.data();
+    Layer::Bind({fixed, fixed + channels_},
+                {fixed + 2 * channels_, fixed + 3 * channels_});
   }
 
   const float* Forward(const ForwardContext&, int64_t rows, const float* x,
                        float* y) override {
-    ops()->GroupNorm(ShapeFor(rows), groups_, epsilon_, x, weight_, bias_, y,
-                     mean_.data(), rstd_.data());
+    ops()->GroupNorm(ShapeFor(rows), groups_, epsilon_, x, weight(0), weight(1),
+                     y, mean_.data(), rstd_.data());
     return y;
   }
 
   const float* Backward(const BackwardPass& pass,
                         absl::FunctionRef<void(int)> gradient_ready) override {
     if (!pass.accumulate) {
-      ops()->Fill(channels_, 0, d_weight_);
-      ops()->Fill(channels_, 0, d_bias_);
+      ops()->Fill(channels_, 0, gradient(0));
+      ops()->Fill(channels_, 0, gradient(1));
     }
-    ops()->GroupNormBackward(ShapeFor(pass.rows), groups_, pass.x, weight_,
+    ops()->GroupNormBackward(ShapeFor(pass.rows), groups_, pass.x, weight(0),
                              mean_.data(), rstd_.data(), pass.dy, pass.dx,
-                             d_weight_, d_bias_);
+                             gradient(0), gradient(1));
     for (int p = static_cast<int>(parameters().size()); p-- > 0;) {
       gradient_ready(p);
     }
@@ -80,11 +76,6 @@ class GroupNormLayer final : public Layer {
   // Without parameters (affine: false): weights of 1, biases of 0 and room for
   // their gradients, which nobody reads.
   DeviceArray<float> fixed_;
-
-  float* weight_ = nullptr;
-  float* bias_ = nullptr;
-  float* d_weight_ = nullptr;
-  float* d_bias_ = nullptr;
 };
 
 }  // namespace

@@ -23,31 +23,22 @@ class LayerNormLayer final : public Layer {
     return layer;
   }
 
-  void Bind(absl::Span<float* const> weights,
-            absl::Span<float* const> gradients) override {
-    weight_ = weights[0];
-    d_weight_ = gradients[0];
-    if (!has_bias()) return;
-    bias_ = weights[1];
-    d_bias_ = gradients[1];
-  }
-
   const float* Forward(const ForwardContext&, int64_t rows, const float* x,
                        float* y) override {
-    ops()->LayerNorm(rows * rows_per_sample_, features_, epsilon_, x, weight_,
-                     bias_, y, mean_.data(), rstd_.data());
+    ops()->LayerNorm(rows * rows_per_sample_, features_, epsilon_, x, weight(0),
+                     weight(1), y, mean_.data(), rstd_.data());
     return y;
   }
 
   const float* Backward(const BackwardPass& pass,
                         absl::FunctionRef<void(int)> gradient_ready) override {
     if (!pass.accumulate) {
-      ops()->Fill(features_, 0, d_weight_);
-      if (has_bias()) ops()->Fill(features_, 0, d_bias_);
+      ops()->Fill(features_, 0, gradient(0));
+      if (has_bias()) ops()->Fill(features_, 0, gradient(1));
     }
     ops()->LayerNormBackward(pass.rows * rows_per_sample_, features_, pass.x,
-                             weight_, mean_.data(), rstd_.data(), pass.dy,
-                             pass.dx, d_weight_, d_bias_);
+                             weight(0), mean_.data(), rstd_.data(), pass.dy,
+                             pass.dx, gradient(0), gradient(1));
     if (has_bias()) gradient_ready(1);
     gradient_ready(0);
     return pass.dx;
@@ -68,11 +59,6 @@ class LayerNormLayer final : public Layer {
   // Statistics of the last forward pass, one per normalized row.
   DeviceArray<float> mean_;  // RMSNorm has none
   DeviceArray<float> rstd_;
-
-  float* weight_ = nullptr;
-  float* bias_ = nullptr;
-  float* d_weight_ = nullptr;
-  float* d_bias_ = nullptr;
 };
 
 }  // namespace

@@ -13,20 +13,11 @@ class LinearLayer final : public Layer {
         out_(init.parameters[0].shape[0]),
         rows_per_sample_(input_size() / in_) {}
 
-  void Bind(absl::Span<float* const> weights,
-            absl::Span<float* const> gradients) override {
-    weight_ = weights[0];
-    d_weight_ = gradients[0];
-    if (weights.size() == 1) return;
-    bias_ = weights[1];
-    d_bias_ = gradients[1];
-  }
-
   const float* Forward(const ForwardContext&, int64_t rows, const float* x,
                        float* y) override {
     const int64_t m = rows * rows_per_sample_;
-    ops()->Gemm(false, true, m, out_, in_, 1, x, weight_, 0, y);
-    if (bias_ != nullptr) ops()->AddBias(m, out_, bias_, y);
+    ops()->Gemm(false, true, m, out_, in_, 1, x, weight(0), 0, y);
+    if (weight(1) != nullptr) ops()->AddBias(m, out_, weight(1), y);
     return y;
   }
 
@@ -35,13 +26,15 @@ class LinearLayer final : public Layer {
     const int64_t m = pass.rows * rows_per_sample_;
     const float beta = pass.accumulate ? 1 : 0;
     if (pass.dx != nullptr) {
-      ops()->Gemm(false, false, m, in_, out_, 1, pass.dy, weight_, 0, pass.dx);
+      ops()->Gemm(false, false, m, in_, out_, 1, pass.dy, weight(0), 0,
+                  pass.dx);
     }
-    if (bias_ != nullptr) {
-      ops()->ColumnSum(m, out_, pass.dy, beta, d_bias_);
+    if (weight(1) != nullptr) {
+      ops()->ColumnSum(m, out_, pass.dy, beta, gradient(1));
       gradient_ready(1);
     }
-    ops()->Gemm(true, false, out_, in_, m, 1, pass.dy, pass.x, beta, d_weight_);
+    ops()->Gemm(true, false, out_, in_, m, 1, pass.dy, pass.x, beta,
+                gradient(0));
     gradient_ready(0);
     return pass.dx;
   }
@@ -50,11 +43,6 @@ class LinearLayer final : public Layer {
   const int64_t in_;
   const int64_t out_;
   const int64_t rows_per_sample_;
-
-  float* weight_ = nullptr;
-  float* bias_ = nullptr;
-  float* d_weight_ = nullptr;
-  float* d_bias_ = nullptr;
 };
 
 }  // namespace

@@ -10,15 +10,9 @@ class PositionEmbeddingLayer final : public Layer {
   explicit PositionEmbeddingLayer(const LayerInit& init)
       : Layer(init), size_(init.parameters[0].size()) {}
 
-  void Bind(absl::Span<float* const> weights,
-            absl::Span<float* const> gradients) override {
-    weight_ = weights[0];
-    d_weight_ = gradients[0];
-  }
-
   const float* Forward(const ForwardContext&, int64_t rows, const float* x,
                        float* y) override {
-    ops()->Add(rows, input_size(), x, weight_, y);
+    ops()->Add(rows, input_size(), x, weight(0), y);
     return y;
   }
 
@@ -26,17 +20,14 @@ class PositionEmbeddingLayer final : public Layer {
                         absl::FunctionRef<void(int)> gradient_ready) override {
     const int64_t used = input_size();
     ops()->ColumnSum(pass.rows, used, pass.dy, pass.accumulate ? 1 : 0,
-                     d_weight_);
-    if (!pass.accumulate) ops()->Fill(size_ - used, 0, d_weight_ + used);
+                     gradient(0));
+    if (!pass.accumulate) ops()->Fill(size_ - used, 0, gradient(0) + used);
     gradient_ready(0);
     return pass.dy;
   }
 
  private:
   const int64_t size_;  // of the weight
-
-  float* weight_ = nullptr;
-  float* d_weight_ = nullptr;
 };
 
 }  // namespace

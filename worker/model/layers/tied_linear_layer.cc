@@ -13,15 +13,11 @@ class TiedLinearLayer final : public Layer {
       : Layer(init), to_(init.spec.tied_linear().to()) {}
 
   const std::string& tied_to() const override { return to_; }
-  void BindTied(float* weight, float* gradient) override {
-    weight_ = weight;
-    d_weight_ = gradient;
-  }
 
   const float* Forward(const ForwardContext&, int64_t rows, const float* x,
                        float* y) override {
     const int64_t m = rows * (input_size() / dim());
-    ops()->Gemm(false, true, m, tokens(), dim(), 1, x, weight_, 0, y);
+    ops()->Gemm(false, true, m, tokens(), dim(), 1, x, weight(0), 0, y);
     return y;
   }
 
@@ -29,11 +25,11 @@ class TiedLinearLayer final : public Layer {
                         absl::FunctionRef<void(int)>) override {
     const int64_t m = pass.rows * (input_size() / dim());
     if (pass.dx != nullptr) {
-      ops()->Gemm(false, false, m, dim(), tokens(), 1, pass.dy, weight_, 0,
+      ops()->Gemm(false, false, m, dim(), tokens(), 1, pass.dy, weight(0), 0,
                   pass.dx);
     }
     ops()->Gemm(true, false, tokens(), dim(), m, 1, pass.dy, pass.x,
-                pass.accumulate ? 1 : 0, d_weight_);
+                pass.accumulate ? 1 : 0, gradient(0));
     return pass.dx;
   }
 
@@ -42,8 +38,6 @@ class TiedLinearLayer final : public Layer {
   int64_t tokens() const { return output_shape().back(); }
 
   const std::string to_;
-  float* weight_ = nullptr;
-  float* d_weight_ = nullptr;
 };
 
 }  // namespace
