@@ -7,19 +7,15 @@
 
 namespace tributary {
 
-// c = alpha op(a) op(b) + beta c, row-major and contiguous; op(a): [m, k],
-// op(b): [k, n]. OpenBLAS where the build has it (gemm_openblas.cc), else plain
-// loops (gemm_reference.cc).
-void CpuGemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
-             int64_t k, float alpha, const float* a, const float* b, float beta,
-             float* c);
-
 // A matrix inside a larger one. Consecutive rows are `row` elements apart.
 struct MatrixView {
   const float* data = nullptr;
   int64_t row = 0;
 };
-// As above, on such views. Consecutive rows of c are row_c elements apart.
+
+// c = alpha op(a) op(b) + beta c, row-major; op(a): [m, k], op(b): [k, n].
+// Consecutive rows of c are row_c elements apart. OpenBLAS where the build has
+// it (gemm_openblas.cc), else plain loops (gemm_reference.cc).
 void CpuGemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
              int64_t k, float alpha, MatrixView a, MatrixView b, float beta,
              float* c, int64_t row_c);

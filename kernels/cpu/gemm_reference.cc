@@ -27,13 +27,6 @@ void ScaleOutput(int64_t n, float beta, float* c) {
 }  // namespace
 
 void CpuGemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
-             int64_t k, float alpha, const float* a, const float* b, float beta,
-             float* c) {
-  CpuGemm(transpose_a, transpose_b, m, n, k, alpha, {a, transpose_a ? m : k},
-          {b, transpose_b ? k : n}, beta, c, n);
-}
-
-void CpuGemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
              int64_t k, float alpha, MatrixView a, MatrixView b, float beta,
              float* c, int64_t row_c) {
   for (int64_t i = 0; i < m; ++i) ScaleOutput(n, beta, c + i * row_c);
