@@ -6,6 +6,7 @@
 #include "common/base/check.h"
 #include "common/status/status_macros.h"
 #include "kernels/loss_math.h"
+#include "worker/collective/device_fault.h"
 
 namespace tributary {
 
@@ -184,9 +185,7 @@ absl::StatusOr<const float*> Loss::Differentiate(const float* logits,
 absl::StatusOr<double> Loss::Sum() {
   const int64_t count = rows_ * values_per_row_;
   ops_->CopyOut(host_losses_.data(), losses_.data(), count * sizeof(float));
-  if (const DeviceStatus status = ops_->Synchronize(); !status.ok()) {
-    return absl::InternalError(status.message());
-  }
+  TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(*ops_));
   double sum = 0;
   for (int64_t i = 0; i < count; ++i) sum += host_losses_[i];
   return sum / static_cast<double>(values_per_row_);
