@@ -31,7 +31,9 @@ void GoOn(const v1::ClusterSpec& cluster, JobState* job) {
       heartbeat.set_index(place.ok() ? place->index() : i);
       heartbeat.set_incarnation(place.ok() ? place->incarnation() : i + 1);
       heartbeat.set_paused(true);
-      if (job->Renew(heartbeat, kNow).ok()) job->Apply(heartbeat, 0, 0);
+      if (job->Renew(role, heartbeat.index(), heartbeat.incarnation(), kNow)
+              .ok())
+        job->Apply(heartbeat, 0, 0);
       job->OrdersFor(heartbeat);
     }
   }
