@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <utility>
@@ -37,25 +38,27 @@ std::vector<RunData::Step> AfterWarmup(const std::vector<RunData::Step>& steps,
   return {steps.begin() + skip, steps.end()};
 }
 
-double MedianOf(const std::vector<RunData::Step>& steps,
-                double RunData::Step::*member) {
+template <typename Value>
+double MedianOf(const std::vector<RunData::Step>& steps, Value value) {
   std::vector<double> values;
-  for (const RunData::Step& step : steps) values.push_back(step.*member);
+  for (const RunData::Step& step : steps) {
+    values.push_back(std::invoke(value, step));
+  }
   return values.empty() ? 0 : Median(std::move(values));
 }
 
 StepParts PartsOf(const RunData::Step& step, double server_optimizer) {
   StepParts parts;
-  parts.step = step.step_seconds;
-  parts.data = step.data_seconds;
-  parts.compute = step.compute_seconds;
-  parts.waiting = step.peer_seconds + step.idle_seconds;
+  parts.step = step.seconds.step;
+  parts.data = step.seconds.data;
+  parts.compute = step.seconds.compute;
+  parts.waiting = step.peer_seconds + step.seconds.idle;
   // The rest of the wait, after the slowest worker has computed.
-  const double rest = std::max(0.0, step.wait_seconds - step.peer_seconds);
+  const double rest = std::max(0.0, step.seconds.wait - step.peer_seconds);
   parts.optimizer =
-      std::min(rest, std::max(step.optimizer_seconds, server_optimizer));
+      std::min(rest, std::max(step.seconds.optimizer, server_optimizer));
   parts.communication =
-      step.push_seconds + step.exchange_seconds + rest - parts.optimizer;
+      step.seconds.push + step.seconds.exchange + rest - parts.optimizer;
   return parts;
 }
 
@@ -80,9 +83,10 @@ std::optional<StepParts> MedianParts(const std::vector<RunData::Step>& all,
                                      double server_optimizer_seconds) {
   std::vector<RunData::Step> steps = AfterWarmup(all, warmup_steps);
   if (steps.empty()) return std::nullopt;
-  const double median = MedianOf(steps, &RunData::Step::step_seconds);
+  const double median = MedianOf(
+      steps, [](const RunData::Step& step) { return step.seconds.step; });
   std::sort(steps.begin(), steps.end(), [](const auto& a, const auto& b) {
-    return a.step_seconds < b.step_seconds;
+    return a.seconds.step < b.seconds.step;
   });
   const size_t cut = steps.size() / 4;
   StepParts sum;

@@ -49,15 +49,11 @@ RunData::Step StepOf(const nlohmann::json& json) {
   step.step = Integer(json, "step");
   step.loss = Number(json, "loss", kNoNumber);
   step.samples = Number(json, "samples");
-  step.step_seconds = Number(json, "step_seconds");
-  step.data_seconds = Number(json, "data_seconds");
-  step.compute_seconds = Number(json, "compute_seconds");
-  step.push_seconds = Number(json, "push_seconds");
-  step.exchange_seconds = Number(json, "exchange_seconds");
-  step.idle_seconds = Number(json, "idle_seconds");
-  step.wait_seconds = Number(json, "wait_seconds");
+  for (const StepSecondsField& field : kStepSeconds) {
+    step.seconds.*field.seconds =
+        Number(json, absl::StrCat(field.name, "_seconds").c_str());
+  }
   step.peer_seconds = Number(json, "peer_seconds");
-  step.optimizer_seconds = Number(json, "optimizer_seconds");
   step.bytes_sent = Number(json, "bytes_sent");
   step.bytes_received = Number(json, "bytes_received");
   return step;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/member/step_seconds.h"
 #include "tributary/v1/job.pb.h"
 
 namespace tributary {
@@ -17,15 +18,8 @@ struct RunData {
     int64_t step = 0;
     double loss = 0;  // NaN for null
     double samples = 0;
-    double step_seconds = 0;
-    double data_seconds = 0;
-    double compute_seconds = 0;
-    double push_seconds = 0;
-    double exchange_seconds = 0;
-    double idle_seconds = 0;
-    double wait_seconds = 0;
+    StepSeconds seconds;
     double peer_seconds = 0;
-    double optimizer_seconds = 0;
     double bytes_sent = 0;
     double bytes_received = 0;
   };

@@ -29,10 +29,8 @@ absl::Status CheckReport(uint32_t rank, const v1::StepReport& report,
         absl::StrCat("rank ", rank, " reports epoch ", report.epoch(),
                      " in step ", report.step(), "; epochs count from 1"));
   }
-  for (double seconds :
-       {report.step_seconds(), report.data_seconds(), report.compute_seconds(),
-        report.wait_seconds(), report.push_seconds(), report.exchange_seconds(),
-        report.idle_seconds(), report.optimizer_seconds()}) {
+  for (const StepSecondsField& field : kStepSeconds) {
+    const double seconds = (report.*field.get)();
     if (!IsDuration(seconds)) {
       return absl::InvalidArgumentError(
           absl::StrCat("rank ", rank, " reports ", seconds, " seconds in step ",
@@ -126,7 +124,7 @@ void Progress::MergeComplete() {
   while (std::all_of(ranks_.begin(), ranks_.end(), has_reported)) {
     latest_ = MergeFront();
     total_samples_ += latest_.samples;
-    training_seconds_ += latest_.step_seconds;
+    training_seconds_ += latest_.seconds.step;
     records_.push_back(latest_);
     latest_.ranks.clear();
   }
@@ -150,14 +148,7 @@ StepRecord Progress::MergeFront() {
     const v1::StepReport& report = rank.waiting.front();
     loss_sum += report.loss_sum();
     record.samples += report.samples();
-    record.step_seconds += share * report.step_seconds();
-    record.compute_seconds += share * report.compute_seconds();
-    record.push_seconds += share * report.push_seconds();
-    record.wait_seconds += share * report.wait_seconds();
-    record.data_seconds += share * report.data_seconds();
-    record.exchange_seconds += share * report.exchange_seconds();
-    record.idle_seconds += share * report.idle_seconds();
-    record.optimizer_seconds += share * report.optimizer_seconds();
+    AddSeconds(report, share, &record.seconds);
     record.bytes_sent += report.bytes_sent();
     record.bytes_received += report.bytes_received();
     if (report.epoch() > 0) {
@@ -165,7 +156,7 @@ StepRecord Progress::MergeFront() {
     }
   }
   if (reported > 0) {
-    record.peer_seconds = std::max(0.0, record.wait_seconds - least_wait);
+    record.peer_seconds = std::max(0.0, record.seconds.wait - least_wait);
   }
   for (Rank& rank : ranks_) {
     if (IsTimelineStep(record.step)) {
@@ -183,7 +174,7 @@ StepRecord Progress::MergeFront() {
 // Samples per second over the steps in the window, which always holds the
 // newest step. Summed anew each time: a running sum of seconds would drift.
 double Progress::Rate(const StepRecord& record) {
-  recent_.push_back({record.samples, record.step_seconds});
+  recent_.push_back({record.samples, record.seconds.step});
   recent_samples_ += record.samples;
   double seconds = 0;
   size_t kept = 0;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/member/step_seconds.h"
 #include "tributary/v1/coordinator_service.pb.h"
 
 namespace tributary {
@@ -18,18 +19,10 @@ struct StepRecord {
   uint64_t samples = 0;      // summed over all ranks
   double samples_per_second = 0;  // over the last kWindowSeconds of training
   // Means over the ranks, so that the parts still add up to the step.
-  double step_seconds = 0;
-  double compute_seconds = 0;
-  double push_seconds = 0;
-  double exchange_seconds = 0;
-  double idle_seconds = 0;
-  double wait_seconds = 0;
-  double data_seconds = 0;
-  // Parts of wait_seconds. peer_seconds is the excess over the rank that waited
-  // least, that is, the mean time spent waiting for the slowest rank.
-  // optimizer_seconds is the optimizer's part where the workers run it.
+  StepSeconds seconds;
+  // Part of seconds.wait: the excess over the rank that waited least, that is,
+  // the mean time spent waiting for the slowest rank.
   double peer_seconds = 0;
-  double optimizer_seconds = 0;
   uint64_t bytes_sent = 0;  // payloads, by all ranks
   uint64_t bytes_received = 0;
   // For a step that is drawn (common/base/timeline_step.h): every rank's

@@ -197,7 +197,7 @@ absl::Status RunDirectory::AddSteps(const std::vector<StepRecord>& records,
                  {{"train/loss", record.loss},
                   {"train/learning_rate", record.learning_rate},
                   {"train/samples_per_second", record.samples_per_second},
-                  {"train/step_seconds", record.step_seconds}});
+                  {"train/step_seconds", record.seconds.step}});
   }
   return Flush();
 }

@@ -13,6 +13,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "common/member/step_seconds.h"
 
 namespace tributary {
 namespace {
@@ -83,23 +84,18 @@ double RunSummary::SamplesPerSecond() const {
 }
 
 std::string MetricsLine(const StepRecord& record) {
-  const Json json = {{"step", record.step},
-                     {"epoch", record.epoch},
-                     {"loss", record.loss},
-                     {"learning_rate", record.learning_rate},
-                     {"samples", record.samples},
-                     {"samples_per_second", record.samples_per_second},
-                     {"step_seconds", record.step_seconds},
-                     {"data_seconds", record.data_seconds},
-                     {"compute_seconds", record.compute_seconds},
-                     {"push_seconds", record.push_seconds},
-                     {"exchange_seconds", record.exchange_seconds},
-                     {"idle_seconds", record.idle_seconds},
-                     {"wait_seconds", record.wait_seconds},
-                     {"peer_seconds", record.peer_seconds},
-                     {"optimizer_seconds", record.optimizer_seconds},
-                     {"bytes_sent", record.bytes_sent},
-                     {"bytes_received", record.bytes_received}};
+  Json json = {{"step", record.step},
+               {"epoch", record.epoch},
+               {"loss", record.loss},
+               {"learning_rate", record.learning_rate},
+               {"samples", record.samples},
+               {"samples_per_second", record.samples_per_second}};
+  for (const StepSecondsField& field : kStepSeconds) {
+    json[absl::StrCat(field.name, "_seconds")] = record.seconds.*field.seconds;
+  }
+  json["peer_seconds"] = record.peer_seconds;
+  json["bytes_sent"] = record.bytes_sent;
+  json["bytes_received"] = record.bytes_received;
   return json.dump();
 }
 

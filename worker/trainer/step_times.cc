@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/base/timeline_step.h"
+#include "common/member/step_seconds.h"
 
 namespace tributary {
 namespace {
@@ -96,22 +97,21 @@ void StepTimes::Fill(const std::vector<GradientSynchronizer::Span>& beside,
   }
   merged.resize(kept);
 
-  const double step = ToSeconds(end - begin_micros_);
-  const double data = Seconds(v1::STEP_ACTIVITY_DATA);
-  const double exchange = Seconds(v1::STEP_ACTIVITY_EXCHANGE);
-  const double idle = Seconds(v1::STEP_ACTIVITY_IDLE);
-  const double wait = Seconds(v1::STEP_ACTIVITY_WAIT);
-  const double push = ToSeconds(push_micros_);
-  report->set_step_seconds(step);
-  report->set_data_seconds(data);
-  report->set_compute_seconds(
-      std::max(0.0, step - data - exchange - idle - wait - push));
-  report->set_push_seconds(push);
-  report->set_exchange_seconds(exchange);
-  report->set_idle_seconds(idle);
-  report->set_wait_seconds(wait);
-  report->set_optimizer_seconds(
-      ToSeconds(WithinWait(merged, v1::STEP_ACTIVITY_OPTIMIZER)));
+  StepSeconds seconds;
+  seconds.step = ToSeconds(end - begin_micros_);
+  seconds.data = Seconds(v1::STEP_ACTIVITY_DATA);
+  seconds.exchange = Seconds(v1::STEP_ACTIVITY_EXCHANGE);
+  seconds.idle = Seconds(v1::STEP_ACTIVITY_IDLE);
+  seconds.wait = Seconds(v1::STEP_ACTIVITY_WAIT);
+  seconds.push = ToSeconds(push_micros_);
+  seconds.compute =
+      std::max(0.0, seconds.step - seconds.data - seconds.exchange -
+                        seconds.idle - seconds.wait - seconds.push);
+  seconds.optimizer =
+      ToSeconds(WithinWait(merged, v1::STEP_ACTIVITY_OPTIMIZER));
+  for (const StepSecondsField& field : kStepSeconds) {
+    (report->*field.set)(seconds.*field.seconds);
+  }
   if (IsTimelineStep(report->step())) Draw(merged, report);
 }
 

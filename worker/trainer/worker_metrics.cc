@@ -15,12 +15,7 @@ void WorkerMetrics::CountStep(const v1::StepReport& report,
     loss_ = report.loss_sum() / static_cast<double>(report.samples());
     has_loss_ = true;
   }
-  parts_.data += report.data_seconds();
-  parts_.compute += report.compute_seconds();
-  parts_.push += report.push_seconds();
-  parts_.wait += report.wait_seconds();
-  parts_.exchange += report.exchange_seconds();
-  parts_.idle += report.idle_seconds();
+  AddSeconds(report, /*share=*/1, &seconds_);
   traffic_ = traffic;
 }
 
@@ -64,18 +59,16 @@ void WorkerMetrics::Write(uint32_t rank, int num_shards, bool waiting,
           traffic_.bytes_received);
   counter("tributary_worker_retries_total", "Calls made again.",
           traffic_.retries);
-  const auto part = [&](const char* name, double seconds) {
+  for (const StepSecondsField& field : kStepSeconds) {
+    // The parts that add up to the step.
+    if (field.seconds == &StepSeconds::step) continue;
+    if (field.seconds == &StepSeconds::optimizer) continue;
     MetricsWriter::Labels with_part = labels;
-    with_part.emplace_back("part", name);
+    with_part.emplace_back("part", field.name);
     writer->Counter("tributary_worker_step_part_seconds_total",
-                    "Where the time of the steps went.", seconds, with_part);
-  };
-  part("data", parts_.data);
-  part("compute", parts_.compute);
-  part("push", parts_.push);
-  part("wait", parts_.wait);
-  part("exchange", parts_.exchange);
-  part("idle", parts_.idle);
+                    "Where the time of the steps went.",
+                    seconds_.*field.seconds, with_part);
+  }
 }
 
 }  // namespace tributary

@@ -5,6 +5,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "common/member/step_seconds.h"
 #include "common/telemetry/histogram.h"
 #include "common/telemetry/metrics_writer.h"
 #include "tributary/v1/coordinator_service.pb.h"
@@ -31,15 +32,6 @@ class WorkerMetrics {
              MetricsWriter* writer) const;
 
  private:
-  struct Parts {
-    double data = 0;
-    double compute = 0;
-    double push = 0;
-    double wait = 0;
-    double exchange = 0;
-    double idle = 0;
-  };
-
   Histogram step_seconds_{Histogram::SecondsBounds()};
   std::atomic<int64_t> prefetched_{0};
   std::atomic<int> silent_shard_{-1};
@@ -50,7 +42,7 @@ class WorkerMetrics {
   uint64_t samples_ ABSL_GUARDED_BY(mu_) = 0;
   double loss_ ABSL_GUARDED_BY(mu_) = 0;  // of the last step with samples
   bool has_loss_ ABSL_GUARDED_BY(mu_) = false;
-  Parts parts_ ABSL_GUARDED_BY(mu_);
+  StepSeconds seconds_ ABSL_GUARDED_BY(mu_);  // of all steps
   Traffic traffic_ ABSL_GUARDED_BY(mu_);
 };
 

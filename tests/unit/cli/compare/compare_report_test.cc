@@ -23,11 +23,11 @@ constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 RunData::Step Step(double seconds, double wait = 0, double peer = 0,
                    double optimizer = 0) {
   RunData::Step step;
-  step.step_seconds = seconds;
-  step.wait_seconds = wait;
+  step.seconds.step = seconds;
+  step.seconds.wait = wait;
   step.peer_seconds = peer;
-  step.optimizer_seconds = optimizer;
-  step.compute_seconds = seconds - wait;
+  step.seconds.optimizer = optimizer;
+  step.seconds.compute = seconds - wait;
   return step;
 }
 

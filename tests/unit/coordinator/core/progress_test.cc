@@ -62,11 +62,11 @@ TEST(ProgressTest, TimesAreMeansOverTheRanksSoThatPartsAddUp) {
   progress.Add(0, List({fast})).value();
   progress.Add(1, List({slow})).value();
   const StepRecord record = progress.Take().at(0);
-  EXPECT_DOUBLE_EQ(record.step_seconds, 0.33);
-  EXPECT_DOUBLE_EQ(record.compute_seconds, 0.2);
-  EXPECT_DOUBLE_EQ(record.wait_seconds, 0.1);
-  EXPECT_DOUBLE_EQ(record.push_seconds, 0.01);
-  EXPECT_DOUBLE_EQ(record.data_seconds, 0.02);
+  EXPECT_DOUBLE_EQ(record.seconds.step, 0.33);
+  EXPECT_DOUBLE_EQ(record.seconds.compute, 0.2);
+  EXPECT_DOUBLE_EQ(record.seconds.wait, 0.1);
+  EXPECT_DOUBLE_EQ(record.seconds.push, 0.01);
+  EXPECT_DOUBLE_EQ(record.seconds.data, 0.02);
 }
 
 TEST(ProgressTest, WaitBeyondTheLeastIsForSlowerRanks) {
@@ -79,7 +79,7 @@ TEST(ProgressTest, WaitBeyondTheLeastIsForSlowerRanks) {
     progress.Add(rank, List({report})).value();
   }
   const StepRecord record = progress.Take().at(0);
-  EXPECT_DOUBLE_EQ(record.wait_seconds, 0.5);
+  EXPECT_DOUBLE_EQ(record.seconds.wait, 0.5);
   EXPECT_DOUBLE_EQ(record.peer_seconds, 0.3);  // 0.5 - 0.2
   EXPECT_EQ(record.bytes_sent, 30u);
   EXPECT_EQ(record.bytes_received, 60u);
