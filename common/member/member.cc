@@ -277,15 +277,4 @@ absl::Status Member::Contact() const {
              : state_.Silence(now);
 }
 
-absl::Status Member::WaitForEnd(absl::Duration timeout) {
-  absl::MutexLock lock(&mu_);
-  const auto over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return state_.phase() == v1::JOB_PHASE_DONE || !state_.end().ok();
-  };
-  if (!AwaitFor(&mu_, absl::Condition(&over), timeout)) {
-    return absl::DeadlineExceededError("the job has not ended yet");
-  }
-  return state_.end();
-}
-
 }  // namespace tributary

@@ -141,9 +141,6 @@ class Member {
   // lost yet.
   absl::Status Contact() const;
 
-  // OK: the job is done. DeadlineExceeded: it still runs. Otherwise end().
-  absl::Status WaitForEnd(absl::Duration timeout);
-
  private:
   Member(Options options, std::unique_ptr<CoordinatorClient> client,
          v1::RegisterRequest registration, v1::RegisterResponse place);
