@@ -18,7 +18,7 @@ v1::JobSpec Neutral(const v1::JobSpec& job) {
   v1::JobSpec neutral = job;
   if (job.data().batch_size() > 0) {
     neutral.mutable_data()->set_global_batch_size(job.data().batch_size() *
-                                                  DeviceMeshOf(job).data);
+                                                  StrategyOf(job).mesh().data);
   }
   neutral.clear_checkpoint();
   neutral.mutable_cluster()->set_on_worker_loss(v1::WORKER_LOSS_WAIT);

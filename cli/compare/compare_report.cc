@@ -67,7 +67,6 @@ constexpr double StepParts::*kAllParts[] = {
     &StepParts::waiting, &StepParts::optimizer};
 
 bool Gathers(const v1::JobSpec& job) {
-  if (!job.strategy().has_parameter_server()) return true;
   const v1::SyncSpec& sync = job.strategy().parameter_server().sync();
   return !sync.has_ssp() && !sync.has_async();
 }
@@ -197,7 +196,7 @@ v1::JobSpec Essence(const v1::JobSpec& job) {
   v1::JobSpec essence = job;
   if (job.data().batch_size() > 0) {
     essence.mutable_data()->set_global_batch_size(job.data().batch_size() *
-                                                  DeviceMeshOf(job).data);
+                                                  StrategyOf(job).mesh().data);
   }
   essence.clear_name();
   essence.clear_strategy();

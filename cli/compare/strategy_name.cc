@@ -1,8 +1,5 @@
 #include "cli/compare/strategy_name.h"
 
-#include <google/protobuf/descriptor.h>
-#include <google/protobuf/message.h>
-
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -10,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "common/job/job_options.h"
 #include "common/status/status_macros.h"
 
 namespace tributary {
@@ -215,73 +213,40 @@ std::string SyncName(const v1::SyncSpec& sync) {
   return "";
 }
 
-using google::protobuf::FieldDescriptor;
-using google::protobuf::Message;
-
-// A field of a message that this version may not have; null: it does not exist
-// or is not set.
-const FieldDescriptor* SetField(const Message& message, const char* name) {
-  const FieldDescriptor* field = message.GetDescriptor()->FindFieldByName(name);
-  if (field == nullptr || !message.GetReflection()->HasField(message, field)) {
-    return nullptr;
-  }
-  return field;
-}
-
-int Int(const Message& message, const char* name) {
-  const FieldDescriptor* field = SetField(message, name);
-  return field ? message.GetReflection()->GetInt32(message, field) : 0;
-}
-
 // How workers that hold the same part of the model are synchronized.
-std::string DataName(const v1::StrategySpec& strategy) {
-  const auto& reflection = *strategy.GetReflection();
-  const FieldDescriptor* kind = reflection.GetOneofFieldDescriptor(
-      strategy, v1::StrategySpec::descriptor()->oneof_decl(0));
-  if (kind == nullptr) return "none";
-  if (strategy.has_parameter_server()) {
-    return kind->name() + SyncName(strategy.parameter_server().sync());
+std::string DataName(const v1::JobSpec& job) {
+  const Strategy strategy = StrategyOf(job);
+  if (strategy.uses_servers()) {
+    return strategy.name() + SyncName(job.strategy().parameter_server().sync());
   }
-  const bool sharded =
-      SetField(reflection.GetMessage(strategy, kind), "sharded") != nullptr;
-  return kind->name() + (sharded ? ":sharded" : "");
+  const bool sharded = strategy.exchange == Exchange::kShardedAllReduce;
+  return absl::StrCat(strategy.name(), sharded ? ":sharded" : "");
 }
 
 }  // namespace
 
 std::string StrategyNameOf(const v1::JobSpec& job) {
-  const v1::StrategySpec& strategy = job.strategy();
-  const auto& reflection = *strategy.GetReflection();
+  const Strategy strategy = StrategyOf(job);
   Words parts;
-  if (const auto* field = SetField(strategy, "tensor_parallel")) {
-    const Message& spec = reflection.GetMessage(strategy, field);
-    parts.push_back(absl::StrCat("tensor_parallel:", Int(spec, "ranks")));
+  if (strategy.tensor > 1) {
+    parts.push_back(absl::StrCat("tensor_parallel:", strategy.tensor));
   }
-  if (const auto* field = SetField(strategy, "pipeline_parallel")) {
-    const Message& spec = reflection.GetMessage(strategy, field);
-    const int stages = Int(spec, "stages");
-    const int micro_batches = Int(spec, "micro_batches");
-    const bool gpipe = SetField(spec, "schedule") != nullptr;  // 0 is 1F1B
-    parts.push_back(
-        absl::StrCat("pipeline_parallel:", stages, gpipe ? ":gpipe" : ":1f1b"));
-    if (micro_batches > 0 && micro_batches != stages) {
-      absl::StrAppend(&parts.back(), ":", micro_batches);
+  if (strategy.stages > 1) {
+    const bool gpipe = strategy.schedule == PipelineSchedule::kGpipe;
+    parts.push_back(absl::StrCat("pipeline_parallel:", strategy.stages,
+                                 gpipe ? ":gpipe" : ":1f1b"));
+    if (strategy.micro_batches != strategy.stages) {
+      absl::StrAppend(&parts.back(), ":", strategy.micro_batches);
     }
   }
-  const std::string data = DataName(strategy);
+  const std::string data = DataName(job);
   if (parts.empty() || data != "all_reduce") parts.push_back(data);
   return absl::StrJoin(parts, "+");
 }
 
 void ClearStrategyCuts(v1::JobSpec* job) {
-  v1::StrategySpec* strategy = job->mutable_strategy();
-  for (const Kind& kind : kKinds) {
-    const auto* field =
-        v1::StrategySpec::descriptor()->FindFieldByName(kind.key);
-    if (kind.cuts_model && field != nullptr) {
-      strategy->GetReflection()->ClearField(strategy, field);
-    }
-  }
+  job->mutable_strategy()->clear_tensor_parallel();
+  job->mutable_strategy()->clear_pipeline_parallel();
 }
 
 std::string StrategyHelp() {

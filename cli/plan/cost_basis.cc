@@ -147,7 +147,7 @@ absl::StatusOr<CostBasis> FindCostBasis(const v1::JobSpec& job,
 
 std::vector<int64_t> RowsToMeasure(const CostInputs& inputs) {
   const int64_t rows =
-      std::max<int64_t>(1, inputs.global_rows / inputs.workers);
+      std::max<int64_t>(1, inputs.global_rows / inputs.strategy.workers);
   return {std::max<int64_t>(1, rows / 4), rows};
 }
 

@@ -70,7 +70,7 @@ absl::StatusOr<PlanReport> MakePlan(const PlanOptions& options,
   if (options.measure) {
     const CostInputs own = InputsOfJob(job);
     questions.rows = RowsToMeasure(own);
-    questions.workers = own.workers;
+    questions.workers = own.strategy.workers;
   }
   TRIBUTARY_ASSIGN_OR_RETURN(const CostBasis basis,
                              FindCostBasis(job, questions));
@@ -82,8 +82,8 @@ absl::StatusOr<PlanReport> MakePlan(const PlanOptions& options,
   // A job without servers names no number of them.
   const int servers =
       options.servers > 0 ? options.servers : report.inputs.strategy.servers;
-  const auto check = [&job](const StrategyShape& shape, int workers) {
-    return JobWithStrategy(job, shape, workers).status();
+  const auto check = [&job](const Strategy& strategy) {
+    return JobWithStrategy(job, strategy).status();
   };
   TRIBUTARY_ASSIGN_OR_RETURN(report.plan,
                              PlanStrategies(report.inputs, servers, check));

@@ -68,16 +68,15 @@ Json Number(double number) {
   return std::isfinite(number) ? Json(number) : Json(nullptr);
 }
 
-Json StrategyJson(const PredictedStrategy& strategy, double rows) {
-  const Prediction& p = strategy.prediction;
-  return {{"name", strategy.name},
+Json StrategyJson(const PredictedStrategy& predicted, double rows) {
+  const Strategy& strategy = predicted.strategy;
+  const Prediction& p = predicted.prediction;
+  return {{"name", predicted.name},
           {"workers", strategy.workers},
-          {"servers", strategy.shape.exchange == Exchange::kParameterServer
-                          ? strategy.shape.servers
-                          : 0},
-          {"tensor", strategy.shape.tensor},
-          {"stages", strategy.shape.stages},
-          {"micro_batches", strategy.shape.micro_batches},
+          {"servers", strategy.uses_servers() ? strategy.servers : 0},
+          {"tensor", strategy.tensor},
+          {"stages", strategy.stages},
+          {"micro_batches", strategy.micro_batches},
           {"step_seconds", p.step_seconds},
           {"compute_seconds", p.compute_seconds},
           {"exposed_seconds", p.exposed_seconds},
@@ -103,8 +102,8 @@ std::string PlanText(const PlanReport& report) {
       "%s: %d parameters (%s), %.0f samples a step, %d %s\n", report.job_name,
       report.parameter_elements,
       Bytes(static_cast<double>(report.parameter_elements) * sizeof(float)),
-      RowsAStep(report.inputs), in.workers,
-      in.workers == 1 ? "worker" : "workers");
+      RowsAStep(report.inputs), in.strategy.workers,
+      in.strategy.workers == 1 ? "worker" : "workers");
   absl::StrAppend(&text, "compute ", FlopsText(in.compute.forward_flops),
                   " forward, ", FlopsText(in.compute.backward_flops),
                   " backward (", report.measured ? "measured" : "given",
@@ -153,7 +152,7 @@ std::string PlanJson(const PlanReport& report) {
       {"job", report.job_name},
       {"parameters", report.parameter_elements},
       {"samples_per_step", RowsAStep(report.inputs)},
-      {"workers", in.workers},
+      {"workers", in.strategy.workers},
       {"bandwidth_bytes_per_second", Number(in.cluster.bandwidth)},
       {"latency_seconds", in.cluster.latency},
       {"forward_flops_per_second", Number(in.compute.forward_flops)},

@@ -78,7 +78,7 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(Options options) {
   coordinator.start_timeout = run->options_.start_timeout;
   const v1::JobSpec& job = run->options_.job;
   coordinator.lease = absl::Seconds(job.cluster().lease_seconds());
-  coordinator.loss_timeout = absl::Seconds(StepTimeoutSeconds(job));
+  coordinator.loss_timeout = absl::Seconds(StrategyOf(job).timeout_seconds);
   coordinator.started_micros =
       static_cast<int64_t>(1e6 * run->start_wall_seconds_);
   coordinator.start = run->options_.start;

@@ -67,7 +67,8 @@ void JobRun::LookAfterDirectory() {
 
 absl::Status JobRun::SaveSummary(const RunSummary& summary) {
   const int64_t start = options_.clock->NowMicros();
-  const absl::Duration limit = absl::Seconds(StepTimeoutSeconds(options_.job));
+  const absl::Duration limit =
+      absl::Seconds(StrategyOf(options_.job).timeout_seconds);
   for (bool told = false;; told = true) {
     absl::Status status = directory_->Flush();
     if (status.ok()) status = directory_->SaveSummary(summary);

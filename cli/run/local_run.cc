@@ -83,7 +83,7 @@ absl::Status StartChildren(const Programs& programs, const MetricsPorts& ports,
               {programs.server, "--coordinator", coordinator, "--index",
                absl::StrCat(i), "--listen", host.At(0)}));
   }
-  for (int i = 0; i < WorkerProcesses(job); ++i) {
+  for (int i = 0; i < StrategyOf(job).worker_processes(); ++i) {
     const Host host = hosts.Worker(i);
     std::vector<std::string> command = {programs.worker, "--coordinator",
                                         coordinator, "--index",

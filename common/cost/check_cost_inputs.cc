@@ -22,12 +22,12 @@ absl::Status Wrong(const char* what, double wanted_from, double got) {
 }  // namespace
 
 absl::Status CheckCostInputs(const CostInputs& in) {
-  const StrategyShape& s = in.strategy;
+  const Strategy& s = in.strategy;
   if (in.model == nullptr || in.model->layers.empty()) {
     return absl::InvalidArgumentError("a prediction wants a model");
   }
   for (const auto& [what, value] :
-       {std::pair("workers", in.workers), std::pair("tensor", s.tensor),
+       {std::pair("workers", s.workers), std::pair("tensor", s.tensor),
         std::pair("stages", s.stages),
         std::pair("micro_batches", s.micro_batches),
         std::pair("servers", s.servers),
@@ -54,16 +54,16 @@ absl::Status CheckCostInputs(const CostInputs& in) {
   if (cores != 0 && !(cores >= kLeastCores)) {
     return Wrong("shared cores, where there are any,", kLeastCores, cores);
   }
-  if (in.workers % (s.tensor * s.stages) != 0) {
+  if (s.workers % (s.tensor * s.stages) != 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat(in.workers, " workers are no multiple of tensor ",
-                     s.tensor, " x stages ", s.stages));
+        absl::StrCat(s.workers, " workers are no multiple of tensor ", s.tensor,
+                     " x stages ", s.stages));
   }
-  if (s.exchange == Exchange::kThreads && s.tensor * s.stages > 1) {
+  if (s.one_process() && s.tensor * s.stages > 1) {
     return absl::InvalidArgumentError(
         "replicas of one process are neither cut nor staged");
   }
-  if (s.exchange != Exchange::kParameterServer) return absl::OkStatus();
+  if (!s.uses_servers()) return absl::OkStatus();
   ParameterSpecs specs;
   for (size_t p = 0; p < in.model->parameter_sizes.size(); ++p) {
     specs.push_back({absl::StrCat(p), {in.model->parameter_sizes[p]}});

@@ -3,36 +3,10 @@
 #include <cstdint>
 #include <limits>
 
+#include "common/base/strategy.h"
 #include "common/layers/model_costs.h"
-#include "common/plan/pipeline_schedule.h"
 
 namespace tributary {
-
-// How a model's data-parallel replicas exchange gradients in a step.
-enum class Exchange {
-  kParameterServer,
-  kAllReduce,
-  kShardedAllReduce,  // ZeRO stage 1
-  kThreads,           // one process with a thread per replica
-};
-
-// A mesh of workers (data x tensor x stages) and the exchange along its data
-// axis. A worker holds 1 / tensor of the large layers of one stage.
-struct StrategyShape {
-  // Defaults of the job file for all-reduce.
-  static constexpr uint64_t kAllReduceBucketBytes = 25 << 20;
-  static constexpr uint64_t kFirstBucketBytes = 1 << 20;
-
-  Exchange exchange = Exchange::kParameterServer;
-  int tensor = 1;
-  int stages = 1;
-  int micro_batches = 1;  // of a pipeline
-  PipelineSchedule schedule = PipelineSchedule::kOneForwardOneBackward;
-  int servers = 1;                  // of kParameterServer
-  int exchange_every = 1;           // steps; the period of local_sgd
-  uint64_t bucket_bytes = 4 << 20;  // PartitionPlan's default
-  uint64_t first_bucket_bytes = kFirstBucketBytes;  // not of kParameterServer
-};
 
 // The links. Every process counts as a host with one full-duplex link to a
 // switch that is never the bottleneck.
@@ -83,8 +57,7 @@ inline double PayloadRate(double link_bytes_per_second) {
 
 struct CostInputs {
   const ModelCosts* model = nullptr;  // must outlive the call
-  StrategyShape strategy;
-  int workers = 1;           // data x tensor x stages
+  Strategy strategy;
   int64_t global_rows = 1;   // samples per micro-batch, of all replicas
   int64_t accumulation = 1;  // micro-batches per step
   int optimizer_states = 0;  // tensors per weight; 2 for Adam

@@ -177,7 +177,7 @@ struct Bucket {
   double bytes = 0;
 };
 
-std::vector<Bucket> BucketsOf(const StrategyShape& strategy,
+std::vector<Bucket> BucketsOf(const Strategy& strategy,
                               const RankGradients& gradients) {
   std::vector<Bucket> buckets;
   for (const auto& [first, last] :

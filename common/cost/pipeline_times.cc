@@ -5,6 +5,7 @@
 
 #include "common/base/check.h"
 #include "common/cost/link.h"
+#include "common/plan/pipeline_schedule.h"
 
 namespace tributary {
 namespace {

@@ -25,7 +25,7 @@ class StepModel {
  public:
   StepModel(const CostInputs& in, ModelShare share, std::vector<int> bounds)
       : in_(in),
-        replicas_(in.workers / (in.strategy.tensor * in.strategy.stages)),
+        replicas_(in.strategy.mesh().data),
         rows_((in.global_rows + replicas_ - 1) / replicas_),
         share_(std::move(share)),
         bounds_(std::move(bounds)) {
@@ -101,17 +101,17 @@ double StepModel::Crowding() const {
                            .end_seconds;
     busy = end > 0 ? work / end / stages() : 1;
   }
-  return std::max(1.0, busy * in_.workers / cores);
+  return std::max(1.0, busy * in_.strategy.workers / cores);
 }
 
 double StepModel::UpdateRate() const {
   if (in_.cluster.shared_cores <= 0) return in_.compute.memory_bandwidth;
   // One process alone nearly saturates the memory bus, so processes divide it.
   int at_once = 1;
-  if (in_.strategy.exchange == Exchange::kParameterServer) {
+  if (in_.strategy.uses_servers()) {
     at_once = in_.strategy.servers;
-  } else if (in_.strategy.exchange != Exchange::kThreads) {
-    at_once = in_.workers;
+  } else if (!in_.strategy.one_process()) {
+    at_once = in_.strategy.workers;
   }
   return in_.compute.memory_bandwidth / at_once;
 }
@@ -271,10 +271,10 @@ StepModel::StageTraffic StepModel::TrafficOfStages() const {
 Traffic StepModel::AllTraffic(const Run& run) const {
   const double every = in_.strategy.exchange_every;
   const Traffic tensor = TensorTraffic(), staged = TrafficOfStages().all;
-  return {run.exchange.total_bytes / every + tensor.bytes * in_.workers +
-              staged.bytes,
-          run.exchange.total_messages / every + tensor.messages * in_.workers +
-              staged.messages};
+  return {run.exchange.total_bytes / every +
+              tensor.bytes * in_.strategy.workers + staged.bytes,
+          run.exchange.total_messages / every +
+              tensor.messages * in_.strategy.workers + staged.messages};
 }
 
 // Lower bound of the step on shared cores: the total work divided by the cores.
@@ -297,7 +297,7 @@ double StepModel::CpuBound(const Run& run) const {
 
 void StepModel::FillMemory(const Run& run, Prediction* out) const {
   const ModelCosts& model = *in_.model;
-  const StrategyShape& s = in_.strategy;
+  const Strategy& s = in_.strategy;
   const double rows = static_cast<double>(micro_rows());
   for (int stage = 0; stage < stages(); ++stage) {
     double elements = 0, kept = 0;
@@ -319,8 +319,7 @@ void StepModel::FillMemory(const Run& run, Prediction* out) const {
     double buffers = 0;
     if (s.exchange == Exchange::kShardedAllReduce) {
       copies += static_cast<double>(in_.optimizer_states) / replicas_;
-    } else if (s.exchange != Exchange::kParameterServer ||
-               s.exchange_every > 1) {
+    } else if (!s.uses_servers() || s.exchange_every > 1) {
       copies += in_.optimizer_states;
     }
     if (s.exchange == Exchange::kAllReduce ||
@@ -332,14 +331,15 @@ void StepModel::FillMemory(const Run& run, Prediction* out) const {
       }
     }
     double bytes = kFloatBytes * (copies * elements + activations) + buffers;
-    if (s.exchange == Exchange::kThreads) {
-      bytes = kFloatBytes * (in_.workers * (2 * elements + activations) +
-                             in_.optimizer_states * elements);
+    if (s.one_process()) {
+      bytes =
+          kFloatBytes * (in_.strategy.workers * (2 * elements + activations) +
+                         in_.optimizer_states * elements);
     }
     out->worker_memory =
         std::max(out->worker_memory, in_.compute.process_bytes + bytes);
   }
-  if (s.exchange != Exchange::kParameterServer) return;
+  if (!s.uses_servers()) return;
   // Two versions of the weights, the optimizer's state, and at most every
   // replica's gradient until the step is complete.
   const double held =
@@ -370,7 +370,7 @@ Prediction StepModel::Predict() const {
   out.step_seconds = std::max(whole.end, CpuBound(whole));
   out.waiting_seconds += out.step_seconds - whole.end;
 
-  const StrategyShape& s = in_.strategy;
+  const Strategy& s = in_.strategy;
   out.bytes_sent_per_rank = whole.exchange.bytes_sent / s.exchange_every +
                             TensorTraffic().bytes +
                             TrafficOfStages().busiest_bytes;

@@ -36,20 +36,6 @@ int StatesOf(const OptimizerOptions& options) {
   return 0;
 }
 
-const char* ExchangeName(Exchange exchange) {
-  switch (exchange) {
-    case Exchange::kParameterServer:
-      return "parameter_server";
-    case Exchange::kAllReduce:
-      return "all_reduce";
-    case Exchange::kShardedAllReduce:
-      return "all_reduce sharded";
-    case Exchange::kThreads:
-      return "data_parallel";
-  }
-  return "?";
-}
-
 // Adds the prediction of a strategy, or the reason why it cannot run.
 class Candidates {
  public:
@@ -57,19 +43,18 @@ class Candidates {
              StrategyPlan* plan)
       : inputs_(inputs), check_(check), plan_(plan) {}
 
-  void Add(const StrategyShape& shape, int workers) {
-    Take(Predict(shape, workers), StrategyText(shape, workers));
+  void Add(const Strategy& strategy) {
+    Take(Predict(strategy), StrategyText(strategy));
   }
 
   // Adds the fastest number of micro-batches.
-  void AddPipeline(StrategyShape shape) {
-    const int64_t rows =
-        inputs_.global_rows / (inputs_.workers / (shape.tensor * shape.stages));
+  void AddPipeline(Strategy strategy) {
+    const int64_t rows = inputs_.global_rows / strategy.mesh().data;
     absl::StatusOr<PredictedStrategy> best = absl::UnknownError("");
     for (int times : {1, 2, 4, 8}) {
-      shape.micro_batches = times * shape.stages;
-      if (times > 1 && shape.micro_batches > rows) break;
-      absl::StatusOr<PredictedStrategy> made = Predict(shape, inputs_.workers);
+      strategy.micro_batches = times * strategy.stages;
+      if (times > 1 && strategy.micro_batches > rows) break;
+      absl::StatusOr<PredictedStrategy> made = Predict(strategy);
       if (times > 1 && !made.ok()) break;
       if (times == 1 ||
           made->prediction.step_seconds < best->prediction.step_seconds) {
@@ -77,17 +62,15 @@ class Candidates {
       }
       if (!best.ok()) break;
     }
-    shape.micro_batches = shape.stages;
-    Take(std::move(best), StrategyText(shape, inputs_.workers));
+    strategy.micro_batches = strategy.stages;
+    Take(std::move(best), StrategyText(strategy));
   }
 
  private:
-  absl::StatusOr<PredictedStrategy> Predict(const StrategyShape& shape,
-                                            int workers) const {
-    TRIBUTARY_RETURN_IF_ERROR(check_(shape, workers));
+  absl::StatusOr<PredictedStrategy> Predict(const Strategy& strategy) const {
+    TRIBUTARY_RETURN_IF_ERROR(check_(strategy));
     CostInputs own = inputs_;
-    own.strategy = shape;
-    own.workers = workers;
+    own.strategy = strategy;
     return PredictOwn(own);
   }
 
@@ -102,30 +85,30 @@ class Candidates {
   StrategyPlan* const plan_;
 };
 
-StrategyShape ShapeWith(const CostInputs& inputs, Exchange exchange,
-                        int servers) {
-  StrategyShape shape = inputs.strategy;
-  shape.tensor = shape.stages = shape.micro_batches = 1;
-  if (exchange != Exchange::kParameterServer) shape.exchange_every = 1;
+Strategy StrategyWith(const CostInputs& inputs, Exchange exchange,
+                      int servers) {
+  Strategy strategy = inputs.strategy;
+  strategy.tensor = strategy.stages = strategy.micro_batches = 1;
+  if (exchange != Exchange::kParameterServer) strategy.exchange_every = 1;
   // The job's bucket sizes apply to its own strategy; others use their
   // defaults.
   const bool servers_now = exchange == Exchange::kParameterServer;
-  if (servers_now != (shape.exchange == Exchange::kParameterServer)) {
-    shape.bucket_bytes = servers_now ? PartitionPlan::kDefaultBucketBytes
-                                     : StrategyShape::kAllReduceBucketBytes;
-    shape.first_bucket_bytes = StrategyShape::kFirstBucketBytes;
+  if (servers_now != (strategy.exchange == Exchange::kParameterServer)) {
+    strategy.bucket_bytes = servers_now ? PartitionPlan::kDefaultBucketBytes
+                                        : Strategy::kAllReduceBucketBytes;
+    strategy.first_bucket_bytes = Strategy::kFirstBucketBytes;
   }
-  shape.exchange = exchange;
-  shape.servers = servers;
-  return shape;
+  strategy.exchange = exchange;
+  strategy.servers = servers;
+  return strategy;
 }
 
 absl::StatusOr<int> BestServers(const CostInputs& inputs) {
   int best = 1;
   double best_seconds = 0;
-  for (int servers = 1; servers <= 2 * inputs.workers; ++servers) {
+  for (int servers = 1; servers <= 2 * inputs.strategy.workers; ++servers) {
     CostInputs own = inputs;
-    own.strategy = ShapeWith(inputs, Exchange::kParameterServer, servers);
+    own.strategy = StrategyWith(inputs, Exchange::kParameterServer, servers);
     const absl::StatusOr<Prediction> prediction = PredictStep(own);
     if (servers == 1 && !prediction.ok()) return prediction.status();
     if (!prediction.ok()) break;
@@ -141,51 +124,17 @@ absl::StatusOr<int> BestServers(const CostInputs& inputs) {
 
 }  // namespace
 
-StrategyShape ShapeOfJob(const v1::JobSpec& job) {
-  StrategyShape shape;
-  shape.servers = std::max(1, job.cluster().servers());
-  const DeviceMesh mesh = DeviceMeshOf(job);
-  shape.tensor = mesh.tensor;
-  shape.stages = mesh.stages;
-  const v1::StrategySpec& strategy = job.strategy();
-  if (mesh.stages > 1) {
-    const v1::PipelineParallelSpec& pipeline = strategy.pipeline_parallel();
-    shape.micro_batches = std::max(1, pipeline.micro_batches());
-    shape.schedule = pipeline.schedule() == v1::PIPELINE_SCHEDULE_GPIPE
-                         ? PipelineSchedule::kGpipe
-                         : PipelineSchedule::kOneForwardOneBackward;
-  }
-  const auto take_buckets = [&shape](const auto& spec) {
-    shape.bucket_bytes = spec.bucket_bytes();
-    shape.first_bucket_bytes = spec.first_bucket_bytes();
-  };
-  if (strategy.has_all_reduce()) {
-    shape.exchange = strategy.all_reduce().sharded()
-                         ? Exchange::kShardedAllReduce
-                         : Exchange::kAllReduce;
-    take_buckets(strategy.all_reduce());
-  } else if (strategy.has_data_parallel()) {
-    shape.exchange = Exchange::kThreads;
-    take_buckets(strategy.data_parallel());
-  } else {
-    shape.bucket_bytes = strategy.parameter_server().bucket_bytes();
-    shape.exchange_every = static_cast<int>(std::min<int64_t>(
-        StepCountOf(job).steps_an_update, std::numeric_limits<int>::max()));
-  }
-  return shape;
-}
-
 CostInputs InputsOfJob(const v1::JobSpec& job) {
   CostInputs inputs;
-  inputs.workers = job.cluster().workers();
-  inputs.global_rows = job.data().batch_case() == v1::DataSpec::kGlobalBatchSize
-                           ? job.data().global_batch_size()
-                           : job.data().batch_size() * DeviceMeshOf(job).data;
+  inputs.strategy = StrategyOf(job);
+  inputs.global_rows =
+      job.data().batch_case() == v1::DataSpec::kGlobalBatchSize
+          ? job.data().global_batch_size()
+          : job.data().batch_size() * inputs.strategy.mesh().data;
   inputs.accumulation = job.training().gradient_accumulation();
   inputs.optimizer_states =
       StatesOf(OptimizerOptionsOf(job.training().optimizer()));
   inputs.cut_logits = CutsLogits(job);
-  inputs.strategy = ShapeOfJob(job);
   return inputs;
 }
 
@@ -203,24 +152,25 @@ absl::StatusOr<Shape> SampleShapeOf(const v1::JobSpec& job) {
       "the job does not say which shape a sample has");
 }
 
-std::string StrategyText(const StrategyShape& shape, int workers) {
-  const int replicas = workers / (shape.tensor * shape.stages);
+std::string StrategyText(const Strategy& strategy) {
+  const int replicas = strategy.mesh().data;
   std::vector<std::string> axes;
-  if (shape.tensor > 1) axes.push_back(absl::StrCat("tensor ", shape.tensor));
-  if (shape.stages > 1) {
+  if (strategy.tensor > 1)
+    axes.push_back(absl::StrCat("tensor ", strategy.tensor));
+  if (strategy.stages > 1) {
     axes.push_back(absl::StrCat(
-        "pipeline ", shape.stages,
-        shape.schedule == PipelineSchedule::kGpipe ? " gpipe" : " 1f1b", " (",
-        shape.micro_batches, " micro-batches)"));
+        "pipeline ", strategy.stages,
+        strategy.schedule == PipelineSchedule::kGpipe ? " gpipe" : " 1f1b",
+        " (", strategy.micro_batches, " micro-batches)"));
   }
-  std::string exchange = ExchangeName(shape.exchange);
-  if (shape.exchange == Exchange::kParameterServer) {
-    absl::StrAppend(&exchange, ", ", shape.servers,
-                    shape.servers == 1 ? " server" : " servers");
+  std::string exchange = strategy.name();
+  if (strategy.exchange == Exchange::kShardedAllReduce) exchange += " sharded";
+  if (strategy.uses_servers()) {
+    absl::StrAppend(&exchange, ", ", strategy.servers,
+                    strategy.servers == 1 ? " server" : " servers");
   }
   if (axes.empty()) {
-    const bool alone =
-        workers == 1 && shape.exchange != Exchange::kParameterServer;
+    const bool alone = strategy.workers == 1 && !strategy.uses_servers();
     return alone ? "one worker" : exchange;
   }
   std::string name = replicas > 1 ? absl::StrCat("data ", replicas, " x ") : "";
@@ -232,8 +182,8 @@ std::string StrategyText(const StrategyShape& shape, int workers) {
 
 absl::StatusOr<PredictedStrategy> PredictOwn(const CostInputs& inputs) {
   TRIBUTARY_ASSIGN_OR_RETURN(const Prediction prediction, PredictStep(inputs));
-  return PredictedStrategy{StrategyText(inputs.strategy, inputs.workers),
-                           inputs.strategy, inputs.workers, prediction};
+  return PredictedStrategy{StrategyText(inputs.strategy), inputs.strategy,
+                           prediction};
 }
 
 absl::StatusOr<StrategyPlan> PlanStrategies(const CostInputs& inputs,
@@ -241,19 +191,20 @@ absl::StatusOr<StrategyPlan> PlanStrategies(const CostInputs& inputs,
                                             const StrategyCheck& check) {
   StrategyPlan plan;
   Candidates candidates(inputs, check, &plan);
-  const int workers = inputs.workers;
-  candidates.Add(ShapeWith(inputs, Exchange::kAllReduce, 1), 1);
+  const int workers = inputs.strategy.workers;
+  Strategy alone = StrategyWith(inputs, Exchange::kAllReduce, 1);
+  alone.workers = 1;
+  candidates.Add(alone);
   TRIBUTARY_ASSIGN_OR_RETURN(plan.best_servers, BestServers(inputs));
   std::vector<int> numbers = {servers};
   if (plan.best_servers != servers) numbers.push_back(plan.best_servers);
   for (int number : numbers) {
-    candidates.Add(ShapeWith(inputs, Exchange::kParameterServer, number),
-                   workers);
+    candidates.Add(StrategyWith(inputs, Exchange::kParameterServer, number));
   }
   if (workers > 1) {
     for (Exchange exchange : {Exchange::kAllReduce, Exchange::kShardedAllReduce,
                               Exchange::kThreads}) {
-      candidates.Add(ShapeWith(inputs, exchange, 1), workers);
+      candidates.Add(StrategyWith(inputs, exchange, 1));
     }
   }
   for (int ranks = 2; ranks <= workers; ++ranks) {
@@ -261,13 +212,13 @@ absl::StatusOr<StrategyPlan> PlanStrategies(const CostInputs& inputs,
     std::vector<Exchange> exchanges = {Exchange::kAllReduce};
     if (ranks < workers) exchanges.push_back(Exchange::kParameterServer);
     for (Exchange exchange : exchanges) {
-      StrategyShape shape = ShapeWith(inputs, exchange, servers);
-      shape.exchange_every = 1;
-      shape.tensor = ranks;
-      candidates.Add(shape, workers);
-      shape.tensor = 1;
-      shape.stages = ranks;
-      candidates.AddPipeline(shape);
+      Strategy strategy = StrategyWith(inputs, exchange, servers);
+      strategy.exchange_every = 1;
+      strategy.tensor = ranks;
+      candidates.Add(strategy);
+      strategy.tensor = 1;
+      strategy.stages = ranks;
+      candidates.AddPipeline(strategy);
     }
   }
   if (plan.strategies.empty()) {

@@ -12,9 +12,6 @@
 
 namespace tributary {
 
-// Converts the job's strategy block.
-StrategyShape ShapeOfJob(const v1::JobSpec& job);
-
 // The job's own strategy, batch and optimizer for job.cluster.workers. The
 // caller sets model, cluster and compute. The batch of all workers does not
 // depend on the strategy.
@@ -27,12 +24,11 @@ absl::StatusOr<Shape> SampleShapeOf(const v1::JobSpec& job);
 
 // The strategy's name: "parameter_server, 2 servers", "data 2 x tensor 2,
 // all_reduce".
-std::string StrategyText(const StrategyShape& shape, int workers);
+std::string StrategyText(const Strategy& strategy);
 
 struct PredictedStrategy {
   std::string name;
-  StrategyShape shape;
-  int workers = 1;  // processes that compute
+  Strategy strategy;
   Prediction prediction;
 };
 
@@ -53,11 +49,11 @@ struct StrategyPlan {
   std::vector<LeftOut> left_out;
 };
 
-// Whether a job may use this strategy with this number of workers.
-using StrategyCheck = std::function<absl::Status(const StrategyShape&, int)>;
+// Whether a job may use this strategy.
+using StrategyCheck = std::function<absl::Status(const Strategy&)>;
 
-// Predicts every strategy for `inputs.workers` workers: one worker alone,
-// parameter server with `servers` and with the best number of servers,
+// Predicts every strategy for `inputs.strategy.workers` workers: one worker
+// alone, parameter server with `servers` and with the best number of servers,
 // all-reduce, sharded all-reduce, threads of one process, and meshes with
 // tensor and pipeline parallelism over both exchanges. Pipelines use their best
 // number of micro-batches. A strategy is left out when `check` refuses it or

@@ -11,37 +11,37 @@
 namespace tributary {
 namespace {
 
-void SetExchange(const StrategyShape& shape, v1::StrategySpec* strategy) {
-  switch (shape.exchange) {
+void SetExchange(const Strategy& strategy, v1::StrategySpec* spec) {
+  switch (strategy.exchange) {
     case Exchange::kParameterServer:
       // Workers that share a model require bulk-synchronous steps.
-      if (shape.tensor * shape.stages > 1) {
-        strategy->mutable_parameter_server()->clear_sync();
+      if (strategy.tensor * strategy.stages > 1) {
+        spec->mutable_parameter_server()->clear_sync();
       }
-      strategy->mutable_parameter_server();
+      spec->mutable_parameter_server();
       return;
     case Exchange::kAllReduce:
     case Exchange::kShardedAllReduce:
-      strategy->mutable_all_reduce()->set_sharded(shape.exchange ==
-                                                  Exchange::kShardedAllReduce);
+      spec->mutable_all_reduce()->set_sharded(strategy.exchange ==
+                                              Exchange::kShardedAllReduce);
       return;
     case Exchange::kThreads:
-      strategy->mutable_data_parallel();
+      spec->mutable_data_parallel();
       return;
   }
 }
 
-void SetCuts(const StrategyShape& shape, v1::StrategySpec* strategy) {
-  if (shape.tensor > 1) {
-    strategy->mutable_tensor_parallel()->set_ranks(shape.tensor);
+void SetCuts(const Strategy& strategy, v1::StrategySpec* spec) {
+  if (strategy.tensor > 1) {
+    spec->mutable_tensor_parallel()->set_ranks(strategy.tensor);
   } else {
-    strategy->clear_tensor_parallel();
+    spec->clear_tensor_parallel();
   }
-  if (shape.stages == 1) return strategy->clear_pipeline_parallel();
-  v1::PipelineParallelSpec* pipeline = strategy->mutable_pipeline_parallel();
-  pipeline->set_stages(shape.stages);
-  pipeline->set_micro_batches(shape.micro_batches);
-  pipeline->set_schedule(shape.schedule == PipelineSchedule::kGpipe
+  if (strategy.stages == 1) return spec->clear_pipeline_parallel();
+  v1::PipelineParallelSpec* pipeline = spec->mutable_pipeline_parallel();
+  pipeline->set_stages(strategy.stages);
+  pipeline->set_micro_batches(strategy.micro_batches);
+  pipeline->set_schedule(strategy.schedule == PipelineSchedule::kGpipe
                              ? v1::PIPELINE_SCHEDULE_GPIPE
                              : v1::PIPELINE_SCHEDULE_1F1B);
 }
@@ -67,16 +67,15 @@ absl::Status Check(v1::JobSpec* job) {
 }  // namespace
 
 absl::StatusOr<v1::JobSpec> JobWithStrategy(const v1::JobSpec& job,
-                                            const StrategyShape& shape,
-                                            int workers) {
+                                            const Strategy& strategy) {
   v1::JobSpec made = job;
-  SetExchange(shape, made.mutable_strategy());
-  SetCuts(shape, made.mutable_strategy());
-  made.mutable_cluster()->set_workers(workers);
-  if (shape.exchange == Exchange::kParameterServer) {
-    made.mutable_cluster()->set_servers(shape.servers);
+  SetExchange(strategy, made.mutable_strategy());
+  SetCuts(strategy, made.mutable_strategy());
+  made.mutable_cluster()->set_workers(strategy.workers);
+  if (strategy.uses_servers()) {
+    made.mutable_cluster()->set_servers(strategy.servers);
   }
-  ShareBatch(DeviceMeshOf(job).data, workers / (shape.tensor * shape.stages),
+  ShareBatch(StrategyOf(job).mesh().data, strategy.mesh().data,
              made.mutable_data());
   if (const absl::Status checked = Check(&made); !checked.ok()) {
     absl::string_view why = checked.message();

@@ -11,7 +11,6 @@ namespace tributary {
 // the job's own strategy that also apply to the new one. InvalidArgument:
 // `tributary train` would refuse the job, with the reason.
 absl::StatusOr<v1::JobSpec> JobWithStrategy(const v1::JobSpec& job,
-                                            const StrategyShape& shape,
-                                            int workers);
+                                            const Strategy& strategy);
 
 }  // namespace tributary

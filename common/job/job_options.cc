@@ -1,6 +1,7 @@
 #include "common/job/job_options.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace tributary {
 namespace {
@@ -95,46 +96,44 @@ OptimizerOptions OptimizerOptionsOf(const v1::OptimizerSpec& spec) {
   return {};
 }
 
-bool UsesServers(const v1::JobSpec& job) {
-  return !job.strategy().has_all_reduce() &&
-         !job.strategy().has_data_parallel();
-}
-
-std::string StrategyName(const v1::JobSpec& job) {
-  const v1::StrategySpec& strategy = job.strategy();
-  if (strategy.kind_case() == v1::StrategySpec::KIND_NOT_SET) return "none";
-  return v1::StrategySpec::descriptor()
-      ->FindFieldByNumber(strategy.kind_case())
-      ->name();
-}
-
-int WorkerProcesses(const v1::JobSpec& job) {
-  return job.strategy().has_data_parallel() ? 1 : job.cluster().workers();
-}
-
-DeviceMesh DeviceMeshOf(const v1::JobSpec& job) {
-  DeviceMesh mesh;
-  mesh.tensor = std::max(1, job.strategy().tensor_parallel().ranks());
-  mesh.stages = std::max(1, job.strategy().pipeline_parallel().stages());
-  mesh.data = job.cluster().workers() / mesh.model_size();
-  return mesh;
+Strategy StrategyOf(const v1::JobSpec& job) {
+  const v1::StrategySpec& spec = job.strategy();
+  const v1::PipelineParallelSpec& pipeline = spec.pipeline_parallel();
+  Strategy strategy;
+  strategy.workers = job.cluster().workers();
+  strategy.servers = std::max(1, job.cluster().servers());
+  strategy.tensor = std::max(1, spec.tensor_parallel().ranks());
+  strategy.stages = std::max(1, pipeline.stages());
+  if (strategy.stages > 1) {
+    strategy.micro_batches = std::max(1, pipeline.micro_batches());
+  }
+  if (pipeline.schedule() == v1::PIPELINE_SCHEDULE_GPIPE) {
+    strategy.schedule = PipelineSchedule::kGpipe;
+  }
+  const auto without_servers = [&strategy](Exchange exchange,
+                                           const auto& exchanges) {
+    strategy.exchange = exchange;
+    strategy.bucket_bytes = exchanges.bucket_bytes();
+    strategy.first_bucket_bytes = exchanges.first_bucket_bytes();
+    strategy.timeout_seconds = exchanges.timeout_seconds();
+  };
+  if (spec.has_all_reduce()) {
+    without_servers(spec.all_reduce().sharded() ? Exchange::kShardedAllReduce
+                                                : Exchange::kAllReduce,
+                    spec.all_reduce());
+  } else if (spec.has_data_parallel()) {
+    without_servers(Exchange::kThreads, spec.data_parallel());
+  } else {
+    strategy.bucket_bytes = spec.parameter_server().bucket_bytes();
+    strategy.timeout_seconds = spec.parameter_server().sync_timeout_seconds();
+    strategy.exchange_every = static_cast<int>(std::min<int64_t>(
+        StepCountOf(job).steps_an_update, std::numeric_limits<int>::max()));
+  }
+  return strategy;
 }
 
 bool CutsLogits(const v1::JobSpec& job) {
   return job.training().loss().has_cross_entropy();
-}
-
-bool HasGroups(const v1::JobSpec& job) {
-  return !UsesServers(job) || DeviceMeshOf(job).model_size() > 1;
-}
-
-double StepTimeoutSeconds(const v1::JobSpec& job) {
-  const v1::StrategySpec& strategy = job.strategy();
-  if (strategy.has_all_reduce()) return strategy.all_reduce().timeout_seconds();
-  if (strategy.has_data_parallel()) {
-    return strategy.data_parallel().timeout_seconds();
-  }
-  return strategy.parameter_server().sync_timeout_seconds();
 }
 
 OptimizerOptions ServerOptimizerOptionsOf(const v1::JobSpec& job) {

@@ -137,7 +137,7 @@ void ResolveDependentDefaults(const std::string& file_name, v1::JobSpec* job) {
       outer->set_nesterov(!outer->has_momentum() || outer->momentum() > 0);
     }
   }
-  if (!UsesServers(*job)) {
+  if (!StrategyOf(*job).uses_servers()) {
     job->mutable_cluster()->set_servers(0);  // so one file fits every strategy
   }
   if (!job->has_training()) return;

@@ -2,21 +2,9 @@
 
 #include <vector>
 
-namespace tributary {
+#include "common/base/strategy.h"
 
-// In which order a stage of a pipeline computes on the micro-batches of a step.
-// With p stages and m micro-batches both leave a stage idle for
-// (p - 1) / (m + p - 1) of the time, but hold different numbers of activations.
-enum class PipelineSchedule {
-  // All forward passes, then all backward passes (Huang et al., NeurIPS 2019):
-  // m activations at a time. Backward goes in forward's order, so that the sums
-  // of gradients have the bits of 1F1B's.
-  kGpipe,
-  // As few forward passes as keep the later stages busy, then one backward for
-  // each forward (PipeDream-flush: Narayanan et al., SC 2021): at most p - s
-  // activations at a time on stage s, from 0.
-  kOneForwardOneBackward,
-};
+namespace tributary {
 
 struct PipelineTask {
   enum class Kind { kForward, kBackward };

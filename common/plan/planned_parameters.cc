@@ -66,7 +66,7 @@ absl::StatusOr<std::vector<int>> StageBounds(const ModelCosts& costs,
 
 absl::StatusOr<std::vector<int>> StageBounds(const v1::JobSpec& job,
                                              const Shape& sample_shape) {
-  const DeviceMesh mesh = DeviceMeshOf(job);
+  const DeviceMesh mesh = StrategyOf(job).mesh();
   TRIBUTARY_ASSIGN_OR_RETURN(const ModelCosts costs,
                              CostsOfModel(job.model(), sample_shape));
   return StageBounds(costs,
@@ -77,7 +77,7 @@ absl::StatusOr<std::vector<int>> StageBounds(const v1::JobSpec& job,
 absl::StatusOr<ParameterSpecs> PlannedParameters(const v1::JobSpec& job,
                                                  const Shape& sample_shape) {
   const v1::ModelSpec& model = job.model();
-  const DeviceMesh mesh = DeviceMeshOf(job);
+  const DeviceMesh mesh = StrategyOf(job).mesh();
   ParameterSpecs whole = ModelParameters(model);
   if (mesh.model_size() == 1) return whole;
   TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<int> bounds,

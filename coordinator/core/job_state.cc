@@ -115,7 +115,8 @@ absl::Status JobState::DeclareModel(const v1::DeclareModelRequest& request,
 
 void JobState::PublishPlanWhenComplete() {
   if (!plan_.IsDue() || over()) return;
-  const bool needs_all = plan() == nullptr || HasGroups(options_.job);
+  const bool needs_all =
+      plan() == nullptr || StrategyOf(options_.job).has_groups();
   if (!(needs_all ? membership_.Complete() : membership_.ServersComplete())) {
     return;
   }
@@ -298,7 +299,7 @@ void JobState::Lose(const Place& place, absl::string_view how,
   } else {
     membership_.SetFinished(place.index, false);
   }
-  if (HasGroups(options_.job)) WantNewGroup(now_micros);
+  if (StrategyOf(options_.job).has_groups()) WantNewGroup(now_micros);
   AdoptLost();
 }
 
@@ -308,7 +309,7 @@ void JobState::Lose(const Place& place, absl::string_view how,
 // process, all of them are lost with it.
 void JobState::WantNewGroup(int64_t now_micros) {
   plan_.End();
-  const bool one_process = options_.job.strategy().has_data_parallel();
+  const bool one_process = StrategyOf(options_.job).one_process();
   for (const Place& worker : membership_.workers()) {
     membership_.SetFinished(worker.index, false);
     if (one_process && worker.alive) {
@@ -323,7 +324,8 @@ void JobState::WantNewGroup(int64_t now_micros) {
 }
 
 void JobState::BreakGroup(const Place& reporter, absl::string_view why) {
-  if (!HasGroups(options_.job) || wants_new_plan() || over()) return;
+  if (!StrategyOf(options_.job).has_groups() || wants_new_plan() || over())
+    return;
   const int64_t now_micros = reporter.last_heartbeat_micros;
   const int64_t step = std::max(stop_.furthest(), membership_.HighestBegun());
   const std::string what = absl::StrCat(

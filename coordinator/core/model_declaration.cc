@@ -27,7 +27,7 @@ v1::Plan PlanOf(const v1::DeclareModelRequest& model, const v1::JobSpec& job) {
   *plan.mutable_parameters() = model.parameters();
   plan.set_bucket_bytes(BucketBytes(job));
   plan.set_num_workers(job.cluster().workers());
-  if (const DeviceMesh mesh = DeviceMeshOf(job); mesh.model_size() > 1) {
+  if (const DeviceMesh mesh = StrategyOf(job).mesh(); mesh.model_size() > 1) {
     plan.mutable_mesh()->set_data(mesh.data);
     plan.mutable_mesh()->set_stages(mesh.stages);
     plan.mutable_mesh()->set_tensor(mesh.tensor);

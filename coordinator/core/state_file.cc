@@ -22,7 +22,7 @@ constexpr uint64_t kMaxTerm = uint64_t{1} << 62;  // can still be incremented
 
 absl::Status CheckCluster(const v1::JobSpec& job) {
   const v1::ClusterSpec& cluster = job.cluster();
-  const int fewest = UsesServers(job) ? 1 : 0;
+  const int fewest = StrategyOf(job).uses_servers() ? 1 : 0;
   if (cluster.servers() < fewest ||
       cluster.servers() > PartitionPlan::kMaxShards || cluster.workers() < 1 ||
       cluster.workers() > Membership::kMaxWorkers) {

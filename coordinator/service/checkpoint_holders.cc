@@ -11,12 +11,12 @@ namespace tributary {
 std::vector<uint32_t> CheckpointHolders(const v1::JobSpec& job,
                                         const v1::Plan& plan) {
   std::vector<uint32_t> holders;
-  if (!UsesServers(job)) {
+  if (!StrategyOf(job).uses_servers()) {
     // Replicas are equal, so one writes. Sharded optimizer state differs in
     // every rank.
     const uint32_t ranks = job.strategy().all_reduce().sharded()
                                ? plan.num_workers()
-                               : DeviceMeshOf(job).model_size();
+                               : StrategyOf(job).mesh().model_size();
     for (uint32_t rank = 0; rank < ranks; ++rank) holders.push_back(rank);
     return holders;
   }

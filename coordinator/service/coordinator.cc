@@ -47,7 +47,7 @@ constexpr int kSpareThreads = 64;
 
 absl::Status CheckCluster(const v1::JobSpec& job) {
   const v1::ClusterSpec& cluster = job.cluster();
-  const int fewest = UsesServers(job) ? 1 : 0;
+  const int fewest = StrategyOf(job).uses_servers() ? 1 : 0;
   if (cluster.servers() < fewest ||
       cluster.servers() > PartitionPlan::kMaxShards) {
     return absl::InvalidArgumentError(
@@ -310,12 +310,12 @@ void Coordinator::SaveWeights(const v1::Plan& plan, int64_t step,
     return control_.closed() || !control_.InForce(plan.epoch());
   };
   absl::StatusOr<FinalWeights> weights =
-      UsesServers(options_.job)
+      StrategyOf(options_.job).uses_servers()
           ? ReadFinalWeights(plan, StepCountOf(options_.job).VersionAfter(step),
                              read)
           : control_.TakePutWeights(step);
   if (absl::IsFailedPrecondition(weights.status()) &&
-      !UsesServers(options_.job) &&
+      !StrategyOf(options_.job).uses_servers() &&
       now < ending->since_micros +
                 absl::ToInt64Microseconds(options_.loss_timeout)) {
     absl::SleepFor(kLook);  // the ranks are asked for the weights

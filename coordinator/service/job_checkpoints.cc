@@ -23,7 +23,7 @@ constexpr int kMaxCheckpointReports = 64;
 void JobCheckpoints::BeginPlan() {
   const v1::JobSpec& job = state_.options().job;
   ledger_.Begin(state_.restore_step(), CheckpointHolders(job, *state_.plan()),
-                UsesServers(job) ? "server" : "rank");
+                StrategyOf(job).uses_servers() ? "server" : "rank");
 }
 
 bool JobCheckpoints::IsOfPlan(const v1::CheckpointReport& report) const {
@@ -57,7 +57,8 @@ uint32_t JobCheckpoints::Take(const v1::HeartbeatRequest& request, bool saved) {
           .folder = plan.restore_from(),
           .directory = plan.checkpoint_directory(),
           .why = absl::StrCat(
-              UsesServers(state_.options().job) ? "server " : "rank ",
+              StrategyOf(state_.options().job).uses_servers() ? "server "
+                                                              : "rank ",
               request.index(), ": ",
               report.error().substr(0, CheckpointLedger::kMaxTextBytes))};
     }

@@ -148,8 +148,8 @@ absl::StatusOr<v1::HeartbeatResponse> JobCore::Beat(
     TRIBUTARY_ASSIGN_OR_RETURN(taken, reports_.Take(request, now()));
     last_step = reports_.progress().last_step(request.index());
   }
-  const bool writes =
-      UsesServers(state_.options().job) == (request.role() == v1::ROLE_SERVER);
+  const bool writes = StrategyOf(state_.options().job).uses_servers() ==
+                      (request.role() == v1::ROLE_SERVER);
   const uint32_t decided =
       writes ? checkpoints_.Take(request, saver_.saved()) : 0;
   v1::HeartbeatResponse response = state_.Apply(request, taken, last_step);
@@ -191,7 +191,7 @@ absl::Status JobCore::Exchange(const v1::ExchangeRequest& request) {
 absl::Status JobCore::Put(const v1::PutWeightsRequest& request) {
   TRIBUTARY_RETURN_IF_ERROR(state_.CheckWorker(
       request.rank(), request.incarnation(), request.plan_epoch()));
-  if (UsesServers(state_.options().job)) {
+  if (StrategyOf(state_.options().job).uses_servers()) {
     return absl::FailedPreconditionError(
         "weights are put by the ranks of a job without servers");
   }
@@ -248,7 +248,8 @@ void JobCore::Saved(uint64_t plan_epoch, const absl::Status& status) {
 
 std::vector<uint32_t> JobCore::WeightsWanted() const {
   std::vector<uint32_t> ranks;
-  if (!ReadyToSave() || UsesServers(state_.options().job)) return ranks;
+  if (!ReadyToSave() || StrategyOf(state_.options().job).uses_servers())
+    return ranks;
   for (size_t p : put_weights_.Missing()) {
     ranks.push_back(FirstHolderOf(*state_.plan(), p));
   }

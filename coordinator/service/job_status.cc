@@ -82,7 +82,7 @@ v1::JobStatusResponse JobStatusOf(const JobState& state,
   for (const auto& [name, value] : reports.evaluations().latest().metrics) {
     (*status.mutable_test())[name] = value;
   }
-  status.set_strategy(StrategyName(state.options().job));
+  status.set_strategy(StrategyOf(state.options().job).name());
   status.set_checkpoint_step(
       std::max(ledger.newest_step(), state.restore_step()));
   status.set_checkpoint_every_steps(

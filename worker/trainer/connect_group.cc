@@ -45,7 +45,7 @@ struct Side {
 
 absl::StatusOr<std::unique_ptr<Mesh>> ConnectMesh(const Side& side) {
   const GroupParts& parts = side.parts;
-  if (parts.member->job().strategy().has_data_parallel()) {
+  if (StrategyOf(parts.member->job()).one_process()) {
     return parts.local_meshes->Take(side.plan.epoch(), side.group.name,
                                     side.rank, side.size());
   }
@@ -105,12 +105,12 @@ absl::StatusOr<std::unique_ptr<Communicator>> ConnectGroup(
   const auto found = std::find(group.ranks.begin(), group.ranks.end(),
                                static_cast<int>(parts.member->index()));
   TRIBUTARY_CHECK(found != group.ranks.end());
-  const Side side{
-      .parts = parts,
-      .plan = plan,
-      .group = group,
-      .rank = static_cast<int>(found - group.ranks.begin()),
-      .timeout = absl::Seconds(StepTimeoutSeconds(parts.member->job()))};
+  const Side side{.parts = parts,
+                  .plan = plan,
+                  .group = group,
+                  .rank = static_cast<int>(found - group.ranks.begin()),
+                  .timeout = absl::Seconds(
+                      StrategyOf(parts.member->job()).timeout_seconds)};
   std::string why_not;
   TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<NcclApi> api,
                              ChooseNccl(side, &why_not));

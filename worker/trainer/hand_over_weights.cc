@@ -39,7 +39,8 @@ absl::StatusOr<int64_t> StartWeights(Member& member, const Replica& replica,
     member.StartAt(plan.epoch(), position.finished, position.begun);
   };
   const v1::JobSpec& job = member.job();
-  if (UsesServers(job) ? member.index() != 0 : replica.place().data != 0) {
+  if (StrategyOf(job).uses_servers() ? member.index() != 0
+                                     : replica.place().data != 0) {
     return synchronizer->Start(nullptr, tell);
   }
   return synchronizer->Start(
@@ -47,7 +48,7 @@ absl::StatusOr<int64_t> StartWeights(Member& member, const Replica& replica,
         TRIBUTARY_ASSIGN_OR_RETURN(const Tensors whole, InitialWeightsOf(job));
         const ParameterSpecs planned = FromProto(plan.parameters());
         Tensors cut = CutWhole(planned, whole);
-        if (UsesServers(job)) return cut;
+        if (StrategyOf(job).uses_servers()) return cut;
         TRIBUTARY_ASSIGN_OR_RETURN(
             const std::vector<int> places,
             PlacesInPlan(replica.model()->parameters(), planned, replica.mesh(),
@@ -61,7 +62,7 @@ absl::StatusOr<int64_t> StartWeights(Member& member, const Replica& replica,
 
 absl::Status GiveWeights(Member& member, const Replica& replica, Ops& ops,
                          const v1::Plan& plan, int64_t step) {
-  if (UsesServers(member.job())) return absl::OkStatus();
+  if (StrategyOf(member.job()).uses_servers()) return absl::OkStatus();
   const ParameterSpecs planned = FromProto(plan.parameters());
   const int rank = static_cast<int>(member.index());
   TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<int> places,

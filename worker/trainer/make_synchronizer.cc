@@ -52,7 +52,7 @@ SynchronizerOr MakeParameterServer(const SynchronizerParts& parts,
            .rank = member.index(),
            .incarnation = member.incarnation(),
            .recomputes = parts.recomputes,
-           .step_timeout = absl::Seconds(StepTimeoutSeconds(job)),
+           .step_timeout = absl::Seconds(StrategyOf(job).timeout_seconds),
            .on_waiting =
                [&member, silent = parts.on_silent_shard](
                    const std::string& whom, int silent_shard) {
@@ -111,22 +111,16 @@ absl::StatusOr<AllReduceSynchronizer::Checkpoints> CheckpointsOf(
   return checkpoints;
 }
 
-void ReadBuckets(const v1::StrategySpec& strategy,
+void SetExchange(const Strategy& strategy,
                  AllReduceSynchronizer::Options* options) {
   using UpdateOn = AllReduceSynchronizer::UpdateOn;
-  const auto read = [options](const auto& spec) {
-    options->bucket_bytes = static_cast<int64_t>(spec.bucket_bytes());
-    options->first_bucket_bytes =
-        static_cast<int64_t>(spec.first_bucket_bytes());
-  };
-  if (strategy.has_data_parallel()) {
-    options->update.on = UpdateOn::kRankZero;
-    read(strategy.data_parallel());
-    return;
-  }
-  options->update.on = strategy.all_reduce().sharded() ? UpdateOn::kOwnCut
-                                                       : UpdateOn::kEveryRank;
-  read(strategy.all_reduce());
+  options->update.on = strategy.one_process() ? UpdateOn::kRankZero
+                       : strategy.exchange == Exchange::kShardedAllReduce
+                           ? UpdateOn::kOwnCut
+                           : UpdateOn::kEveryRank;
+  options->bucket_bytes = static_cast<int64_t>(strategy.bucket_bytes);
+  options->first_bucket_bytes =
+      static_cast<int64_t>(strategy.first_bucket_bytes);
 }
 
 // Describes this rank's part of the model to the synchronizer.
@@ -200,7 +194,7 @@ SynchronizerOr MakeAllReduce(const SynchronizerParts& parts,
                           : strategy.all_reduce().backend()}));
   TRIBUTARY_ASSIGN_OR_RETURN(options.part, PartOf(parts, plan));
   options.model = parts.replica->model();
-  ReadBuckets(job.strategy(), &options);
+  SetExchange(StrategyOf(job), &options);
   options.update.optimizer = OptimizerOptionsOf(job.training().optimizer());
   options.update.clip_norm = job.training().clip_norm();
   options.update.skip_nonfinite =
@@ -228,7 +222,7 @@ SynchronizerOr MakeAllReduce(const SynchronizerParts& parts,
 
 SynchronizerOr MakeSynchronizer(const SynchronizerParts& parts,
                                 const v1::Plan& plan) {
-  return UsesServers(parts.group.member->job())
+  return StrategyOf(parts.group.member->job()).uses_servers()
              ? MakeParameterServer(parts, plan)
              : MakeAllReduce(parts, plan);
 }

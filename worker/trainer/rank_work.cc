@@ -49,7 +49,7 @@ absl::StatusOr<std::unique_ptr<Ops>> MakeOps(v1::Device device, int64_t index,
 // job's rank, which spreads ranks over devices when one machine runs all ranks,
 // or each machine runs a block of as many ranks as it has devices.
 int64_t LocalRank(const WorkerOptions& options, const Member& member) {
-  if (member.job().strategy().has_data_parallel()) return member.index();
+  if (StrategyOf(member.job()).one_process()) return member.index();
   return options.local_rank.value_or(member.index());
 }
 
@@ -69,7 +69,7 @@ absl::Status RankWork::OpenDevice() {
       options_.device == v1::DEVICE_AUTO ? job_.device() : options_.device;
   TRIBUTARY_ASSIGN_OR_RETURN(ops_, MakeOps(device, LocalRank(options_, member_),
                                            job_.training().precision()));
-  if (job_.strategy().has_data_parallel() && !options_.adopted) {
+  if (StrategyOf(job_).one_process() && !options_.adopted) {
     tools_.adoptions.Adopt(OtherRanks(member_));
   }
   spdlog::info("device: {}", ops_->device_name());
@@ -106,7 +106,7 @@ absl::Status RankWork::Prepare() {
 
 // Splits the data over the replicas and the steps.
 absl::Status RankWork::OpenSteps() {
-  const int64_t replicas = DeviceMeshOf(job_).data;
+  const int64_t replicas = StrategyOf(job_).mesh().data;
   const v1::DataSpec& data = job_.data();
   BatchCut cut;
   cut.rows = data_->train->rows();
@@ -210,7 +210,7 @@ absl::Status RankWork::TrainPlan() {
   // Tells other ranks that this rank aborted, so that they stop waiting for it.
   if (!status.ok()) {
     const std::string why(status.message());
-    if (!UsesServers(job_)) synchronizer_->Cancel(why);
+    if (!StrategyOf(job_).uses_servers()) synchronizer_->Cancel(why);
     replica_->Cancel(why);
   }
   tools_.canceller.Detach();
@@ -227,9 +227,9 @@ void RankWork::EndPlan() {
 absl::Status RankWork::Run() {
   // The ranks of a data-parallel job are threads of one process, which are lost
   // together.
-  RankLife life(
-      {.group_breaks = HasGroups(job_) && !job_.strategy().has_data_parallel(),
-       .lease_micros = absl::ToInt64Microseconds(member_.lease())});
+  RankLife life({.group_breaks = StrategyOf(job_).has_groups() &&
+                                 !StrategyOf(job_).one_process(),
+                 .lease_micros = absl::ToInt64Microseconds(member_.lease())});
   while (true) {
     RankLife::Act act = RankLife::Act::kWait;
     member_.Follow([&](MemberState& state, int64_t now_micros) {

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "absl/status/status.h"
+#include "common/job/job_options.h"
 #include "common/member/member.h"
 #include "kernels/ops.h"
 #include "worker/data/shared_data.h"
@@ -50,7 +51,9 @@ class RankWork final : private TrainingJob {
   uint32_t DataChecksum() const {
     return job_.data().train().has_synthetic() ? 0 : data_->train->checksum();
   }
-  bool HasModelGroups() const { return DeviceMeshOf(job_).model_size() > 1; }
+  bool HasModelGroups() const {
+    return StrategyOf(job_).mesh().model_size() > 1;
+  }
 
   absl::Status TrainPlan();
   absl::Status TrainFromStart();

@@ -11,7 +11,7 @@ namespace tributary {
 
 Replica::Replica(const Options& options)
     : options_(options),
-      mesh_(DeviceMeshOf(*options.job)),
+      mesh_(StrategyOf(*options.job).mesh()),
       place_(mesh_.PlaceOf(options.rank)) {}
 
 absl::StatusOr<std::unique_ptr<Replica>> Replica::CreateWhole(
@@ -69,8 +69,9 @@ absl::Status Replica::Build(const GroupParts* parts, const v1::Plan* plan) {
     TRIBUTARY_ASSIGN_OR_RETURN(bounds, StageBounds(job, sample));
     model.first_layer = bounds[place_.stage];
     model.end_layer = bounds[place_.stage + 1];
-    model.activation_sets = ActivationsInFlight(
-        schedule(), place_.stage, mesh_.stages, num_micro_batches());
+    model.activation_sets =
+        ActivationsInFlight(StrategyOf(*options_.job).schedule, place_.stage,
+                            mesh_.stages, num_micro_batches());
   }
   TRIBUTARY_ASSIGN_OR_RETURN(model_, Model::Create(job.model(), sample, model));
   if (place_.stage == mesh_.stages - 1) TRIBUTARY_RETURN_IF_ERROR(MakeLoss());
@@ -108,7 +109,7 @@ absl::Status Replica::MakeStage(const GroupParts& parts, const v1::Plan& plan,
   stage.ops = options_.ops;
   stage.model = model_.get();
   stage.loss = loss_.get();
-  stage.schedule = schedule();
+  stage.schedule = StrategyOf(*options_.job).schedule;
   stage.micro_batches = num_micro_batches();
   stage.shared =
       SharedParameters(options_.job->model(), bounds, *model_, place_.stage);
@@ -118,13 +119,6 @@ absl::Status Replica::MakeStage(const GroupParts& parts, const v1::Plan& plan,
 
 int Replica::num_micro_batches() const {
   return options_.job->strategy().pipeline_parallel().micro_batches();
-}
-
-PipelineSchedule Replica::schedule() const {
-  return options_.job->strategy().pipeline_parallel().schedule() ==
-                 v1::PIPELINE_SCHEDULE_GPIPE
-             ? PipelineSchedule::kGpipe
-             : PipelineSchedule::kOneForwardOneBackward;
 }
 
 int64_t Replica::max_micro_rows() const {

@@ -71,7 +71,6 @@ class Replica {
   absl::Status MakeStage(const GroupParts& parts, const v1::Plan& plan,
                          const std::vector<int>& bounds);
   int num_micro_batches() const;
-  PipelineSchedule schedule() const;
   int64_t max_micro_rows() const;
 
   const Options options_;

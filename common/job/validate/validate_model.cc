@@ -82,7 +82,7 @@ absl::Status CheckBatch(const Places& places, const v1::JobSpec& job,
   if (batch_norm.empty()) return absl::OkStatus();
   const int64_t samples =
       job.data().has_global_batch_size()
-          ? job.data().global_batch_size() / DeviceMeshOf(job).data
+          ? job.data().global_batch_size() / StrategyOf(job).mesh().data
           : job.data().batch_size();
   const int64_t parts =
       std::max(1, job.strategy().pipeline_parallel().micro_batches());

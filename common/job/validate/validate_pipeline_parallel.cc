@@ -16,7 +16,7 @@ constexpr char kMicroBatches[] = "strategy.pipeline_parallel.micro_batches";
 // empty one.
 absl::Status CheckBatch(const Places& places, const v1::JobSpec& job) {
   const v1::PipelineParallelSpec& pipeline = job.strategy().pipeline_parallel();
-  const int64_t pipelines = DeviceMeshOf(job).data;
+  const int64_t pipelines = StrategyOf(job).mesh().data;
   const int64_t samples = job.data().has_global_batch_size()
                               ? job.data().global_batch_size() / pipelines
                               : job.data().batch_size();
@@ -38,7 +38,7 @@ absl::Status ValidatePipelineParallel(const Places& places,
                         " must divide the number of workers, ", workers,
                         ", got ", stages);
   }
-  const int ranks = DeviceMeshOf(job).tensor;
+  const int ranks = StrategyOf(job).mesh().tensor;
   if (workers % (stages * ranks) != 0) {
     return places.Error(kStages, kStages,
                         " times strategy.tensor_parallel.ranks must divide the "

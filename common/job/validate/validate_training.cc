@@ -92,7 +92,7 @@ absl::Status ValidateTraining(const Places& places, const v1::JobSpec& job) {
   TRIBUTARY_RETURN_IF_ERROR(
       ValidateSchedule(places, job.training().learning_rate_schedule()));
   const v1::DataSpec& data = job.data();
-  const DeviceMesh mesh = DeviceMeshOf(job);
+  const DeviceMesh mesh = StrategyOf(job).mesh();
   if (data.has_global_batch_size() && data.global_batch_size() < mesh.data) {
     return places.Error(
         "data.global_batch_size",
@@ -164,14 +164,12 @@ absl::Status ValidateSync(const Places& places, const v1::JobSpec& job) {
 // process to take its place within one more lease.
 absl::Status ValidateTimeouts(const Places& places, const v1::JobSpec& job) {
   const double lease = job.cluster().lease_seconds();
-  const double timeout = StepTimeoutSeconds(job);
+  const Strategy strategy = StrategyOf(job);
+  const double timeout = strategy.timeout_seconds;
   if (timeout >= 2 * lease) return absl::OkStatus();
-  const v1::StrategySpec& strategy = job.strategy();
-  const std::string field =
-      strategy.has_all_reduce()      ? "strategy.all_reduce.timeout_seconds"
-      : strategy.has_data_parallel() ? "strategy.data_parallel.timeout_seconds"
-                                     : "strategy.parameter_server."
-                                       "sync_timeout_seconds";
+  const std::string field = absl::StrCat(
+      "strategy.", strategy.name(),
+      strategy.uses_servers() ? ".sync_timeout_seconds" : ".timeout_seconds");
   // Names the line of the field that the file sets.
   const std::string line = places.Has(field) ? field : "cluster.lease_seconds";
   return places.Error(line, field,
@@ -180,13 +178,13 @@ absl::Status ValidateTimeouts(const Places& places, const v1::JobSpec& job) {
 }
 
 absl::Status ValidateCluster(const Places& places, const v1::JobSpec& job) {
-  if (UsesServers(job)) {
+  const Strategy strategy = StrategyOf(job);
+  if (strategy.uses_servers()) {
     if (job.cluster().servers() > 0) return absl::OkStatus();
     return places.Error("cluster.servers", "cluster.servers",
                         " must be at least 1 and at most 256, got 0");
   }
-  if (job.strategy().has_data_parallel() &&
-      DeviceMeshOf(job).model_size() > 1) {
+  if (strategy.one_process() && strategy.mesh().model_size() > 1) {
     return places.Error("strategy.data_parallel", "strategy.data_parallel",
                         " wants whole models; tensor_parallel and "
                         "pipeline_parallel go with parameter_server or "
@@ -195,12 +193,12 @@ absl::Status ValidateCluster(const Places& places, const v1::JobSpec& job) {
   if (job.cluster().on_worker_loss() == v1::WORKER_LOSS_SHRINK) {
     return places.Error("cluster.on_worker_loss", "cluster.on_worker_loss",
                         ": shrink wants strategy parameter_server, got ",
-                        StrategyName(job));
+                        strategy.name());
   }
   if (job.training().nonfinite() == v1::NON_FINITE_REJECT) {
     return places.Error("training.nonfinite", "training.nonfinite",
                         ": reject wants strategy parameter_server, got ",
-                        StrategyName(job));
+                        strategy.name());
   }
   return absl::OkStatus();
 }

@@ -14,7 +14,7 @@ PlanReport Report() {
   PlanReport report;
   report.job_name = "small";
   report.parameter_elements = 1 << 18;
-  report.inputs.workers = 2;
+  report.inputs.strategy.workers = 2;
   report.inputs.global_rows = 64;
   report.inputs.accumulation = 2;
   report.inputs.cluster.bandwidth = 125e6;
@@ -22,8 +22,8 @@ PlanReport Report() {
   report.inputs.compute.forward_flops = 35e9;
   PredictedStrategy server;
   server.name = "parameter_server, 2 servers";
-  server.shape.servers = 2;
-  server.workers = 2;
+  server.strategy.servers = 2;
+  server.strategy.workers = 2;
   server.prediction.step_seconds = 0.5;
   server.prediction.compute_seconds = 0.125;
   server.prediction.exposed_seconds = 0.375;
@@ -32,8 +32,8 @@ PlanReport Report() {
   server.prediction.server_memory = 5 << 20;
   PredictedStrategy reduce;
   reduce.name = "all_reduce";
-  reduce.shape.exchange = Exchange::kAllReduce;
-  reduce.workers = 2;
+  reduce.strategy.exchange = Exchange::kAllReduce;
+  reduce.strategy.workers = 2;
   reduce.prediction.step_seconds = 0.25;
   report.plan.strategies = {server, reduce};
   report.own = server;

@@ -1,6 +1,7 @@
 #include "common/cost/strategies.h"
 
 #include "common/job/job_file.h"
+#include "common/job/job_options.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/unit/common/layers/simple_model.h"
@@ -36,7 +37,7 @@ v1::JobSpec Job(const std::vector<std::string>& overrides = {}) {
 
 TEST(StrategiesTest, AJobsInputsAreItsOwn) {
   const CostInputs inputs = InputsOfJob(Job());
-  EXPECT_EQ(inputs.workers, 4);
+  EXPECT_EQ(inputs.strategy.workers, 4);
   EXPECT_EQ(inputs.global_rows, 64);
   EXPECT_EQ(inputs.accumulation, 3);
   EXPECT_EQ(inputs.optimizer_states, 3);
@@ -47,16 +48,16 @@ TEST(StrategiesTest, AJobsInputsAreItsOwn) {
 }
 
 TEST(StrategiesTest, AStrategyWithoutServersHasItsBuckets) {
-  StrategyShape shape = ShapeOfJob(Job({"strategy={all_reduce: {}}"}));
-  EXPECT_EQ(shape.exchange, Exchange::kAllReduce);
-  EXPECT_EQ(shape.bucket_bytes, StrategyShape::kAllReduceBucketBytes);
-  EXPECT_EQ(shape.first_bucket_bytes, StrategyShape::kFirstBucketBytes);
-  shape = ShapeOfJob(
+  Strategy strategy = StrategyOf(Job({"strategy={all_reduce: {}}"}));
+  EXPECT_EQ(strategy.exchange, Exchange::kAllReduce);
+  EXPECT_EQ(strategy.bucket_bytes, Strategy::kAllReduceBucketBytes);
+  EXPECT_EQ(strategy.first_bucket_bytes, Strategy::kFirstBucketBytes);
+  strategy = StrategyOf(
       Job({"strategy={all_reduce: {sharded: true, bucket_bytes: 2MiB}}"}));
-  EXPECT_EQ(shape.exchange, Exchange::kShardedAllReduce);
-  EXPECT_EQ(shape.bucket_bytes, 2u << 20);
-  shape = ShapeOfJob(Job({"strategy={data_parallel: {}}"}));
-  EXPECT_EQ(shape.exchange, Exchange::kThreads);
+  EXPECT_EQ(strategy.exchange, Exchange::kShardedAllReduce);
+  EXPECT_EQ(strategy.bucket_bytes, 2u << 20);
+  strategy = StrategyOf(Job({"strategy={data_parallel: {}}"}));
+  EXPECT_EQ(strategy.exchange, Exchange::kThreads);
 }
 
 // Two pipelines of two stages: a batch of 16 each.
@@ -93,26 +94,27 @@ TEST(StrategiesTest, ASamplesShapeIsReadFromTheJobWhereItSaysIt) {
 }
 
 TEST(StrategiesTest, AStrategyIsNamedByItsAxes) {
-  StrategyShape shape;
-  shape.servers = 2;
-  EXPECT_EQ(StrategyText(shape, 4), "parameter_server, 2 servers");
-  shape.tensor = 2;
-  EXPECT_EQ(StrategyText(shape, 4),
+  Strategy strategy;
+  strategy.workers = 4;
+  strategy.servers = 2;
+  EXPECT_EQ(StrategyText(strategy), "parameter_server, 2 servers");
+  strategy.tensor = 2;
+  EXPECT_EQ(StrategyText(strategy),
             "data 2 x tensor 2, parameter_server, 2 servers");
-  shape.exchange = Exchange::kAllReduce;
-  EXPECT_EQ(StrategyText(shape, 2), "tensor 2");
-  shape.tensor = 1;
-  shape.stages = 2;
-  shape.micro_batches = 4;
-  EXPECT_EQ(StrategyText(shape, 4),
+  strategy.exchange = Exchange::kAllReduce;
+  strategy.workers = 2;
+  EXPECT_EQ(StrategyText(strategy), "tensor 2");
+  strategy.workers = 4;
+  strategy.tensor = 1;
+  strategy.stages = 2;
+  strategy.micro_batches = 4;
+  EXPECT_EQ(StrategyText(strategy),
             "data 2 x pipeline 2 1f1b (4 micro-batches), all_reduce");
-  shape.stages = 1;
-  EXPECT_EQ(StrategyText(shape, 1), "one worker");
+  strategy.workers = strategy.stages = 1;
+  EXPECT_EQ(StrategyText(strategy), "one worker");
 }
 
-absl::Status Any(const StrategyShape& /*shape*/, int /*workers*/) {
-  return absl::OkStatus();
-}
+absl::Status Any(const Strategy& /*strategy*/) { return absl::OkStatus(); }
 
 // Nothing but links, in one layer: every strategy has its line, and the fastest
 // one computes alone, since there is nothing to compute.
@@ -143,11 +145,10 @@ TEST(StrategiesTest, EveryStrategyOfTheWorkersIsPredicted) {
 TEST(StrategiesTest, WhatIsRefusedIsLeftOutAndWhy) {
   const ModelCosts model = SimpleModel({1 << 20});
   const CostInputs inputs = SimpleInputs(model, Exchange::kParameterServer, 2);
-  const absl::StatusOr<StrategyPlan> plan = PlanStrategies(
-      inputs, 1, [](const StrategyShape& shape, int /*workers*/) {
-        return shape.exchange == Exchange::kParameterServer
-                   ? absl::OkStatus()
-                   : absl::InvalidArgumentError("no");
+  const absl::StatusOr<StrategyPlan> plan =
+      PlanStrategies(inputs, 1, [](const Strategy& strategy) {
+        return strategy.uses_servers() ? absl::OkStatus()
+                                       : absl::InvalidArgumentError("no");
       });
   ASSERT_TRUE(plan.ok()) << plan.status();
   for (const auto& strategy : plan->strategies) {
@@ -155,10 +156,9 @@ TEST(StrategiesTest, WhatIsRefusedIsLeftOutAndWhy) {
   }
   EXPECT_EQ(plan->left_out[0].name, "one worker");
   EXPECT_EQ(plan->left_out[0].why, "no");
-  const auto none =
-      PlanStrategies(inputs, 1, [](const StrategyShape& /*shape*/, int) {
-        return absl::InvalidArgumentError("no");
-      });
+  const auto none = PlanStrategies(inputs, 1, [](const Strategy& /*strategy*/) {
+    return absl::InvalidArgumentError("no");
+  });
   EXPECT_THAT(none.status().message(),
               HasSubstr("no strategy can run the job; one worker: no"));
 }

@@ -31,52 +31,54 @@ v1::JobSpec Job(const std::vector<std::string>& overrides = {}) {
   return job.ok() ? *job : v1::JobSpec();
 }
 
-StrategyShape Tensor(int ranks) {
-  StrategyShape shape;
-  shape.exchange = Exchange::kAllReduce;
-  shape.tensor = ranks;
-  return shape;
+Strategy Tensor(int ranks, int workers) {
+  Strategy strategy;
+  strategy.exchange = Exchange::kAllReduce;
+  strategy.workers = workers;
+  strategy.tensor = ranks;
+  return strategy;
 }
 
-std::string Refusal(const v1::JobSpec& job, const StrategyShape& shape,
-                    int workers) {
-  return std::string(JobWithStrategy(job, shape, workers).status().message());
+std::string Refusal(const v1::JobSpec& job, const Strategy& strategy) {
+  return std::string(JobWithStrategy(job, strategy).status().message());
 }
 
 TEST(StrategyJobTest, WhatTrainRefusesIsRefusedWithItsReason) {
   const v1::JobSpec job = Job();
-  EXPECT_TRUE(JobWithStrategy(job, Tensor(3), 6).ok());
+  EXPECT_TRUE(JobWithStrategy(job, Tensor(3, 6)).ok());
   EXPECT_THAT(
-      Refusal(job, Tensor(2), 6),
+      Refusal(job, Tensor(2, 6)),
       ::testing::StartsWith("model.sequential.2.residual.body.1.attention"
                             ".heads must be a multiple of "));
-  EXPECT_THAT(Refusal(job, Tensor(512), 512), HasSubstr("at most 256"));
-  StrategyShape stages;
+  EXPECT_THAT(Refusal(job, Tensor(512, 512)), HasSubstr("at most 256"));
+  Strategy stages;
+  stages.workers = 6;
   stages.stages = 3;
   stages.micro_batches = 16;  // two pipelines share 24 samples
-  EXPECT_THAT(Refusal(job, stages, 6), HasSubstr("a pipeline's batch, 12"));
-  EXPECT_THAT(Refusal(Job({"cluster.on_worker_loss=shrink"}), Tensor(1), 6),
+  EXPECT_THAT(Refusal(job, stages), HasSubstr("a pipeline's batch, 12"));
+  EXPECT_THAT(Refusal(Job({"cluster.on_worker_loss=shrink"}), Tensor(1, 6)),
               HasSubstr("shrink wants strategy parameter_server"));
 }
 
 TEST(StrategyJobTest, TheBatchOfAllWorkersStays) {
   const v1::JobSpec job = Job();
-  EXPECT_EQ(JobWithStrategy(job, Tensor(3), 6)->data().batch_size(), 12);
-  EXPECT_EQ(JobWithStrategy(job, Tensor(1), 1)->data().batch_size(), 24);
-  EXPECT_EQ(JobWithStrategy(job, Tensor(1), 5)->data().global_batch_size(), 24);
+  EXPECT_EQ(JobWithStrategy(job, Tensor(3, 6))->data().batch_size(), 12);
+  EXPECT_EQ(JobWithStrategy(job, Tensor(1, 1))->data().batch_size(), 24);
+  EXPECT_EQ(JobWithStrategy(job, Tensor(1, 5))->data().global_batch_size(), 24);
 }
 
 // Groups want bsp; servers alone keep what the job says.
 TEST(StrategyJobTest, SynchronizationIsTheJobsWhereItMayBe) {
   const v1::JobSpec job = Job({"strategy.parameter_server.sync=async"});
-  StrategyShape servers;
+  Strategy servers;
+  servers.workers = 6;
   servers.servers = 3;
-  const auto plain = JobWithStrategy(job, servers, 6);
+  const auto plain = JobWithStrategy(job, servers);
   ASSERT_TRUE(plain.ok()) << plain.status();
   EXPECT_TRUE(plain->strategy().parameter_server().sync().has_async());
   EXPECT_EQ(plain->cluster().servers(), 3);
   servers.tensor = 3;
-  EXPECT_TRUE(JobWithStrategy(job, servers, 6).ok());
+  EXPECT_TRUE(JobWithStrategy(job, servers).ok());
 }
 
 // What a plan lists is a job file that is read.
@@ -86,16 +88,15 @@ TEST(StrategyJobTest, EverythingThatIsPlannedIsAJob) {
   ASSERT_TRUE(costs.ok()) << costs.status();
   CostInputs inputs = InputsOfJob(job);
   inputs.model = &*costs;
-  const auto plan = PlanStrategies(
-      inputs, 1, [&job](const StrategyShape& shape, int workers) {
-        return JobWithStrategy(job, shape, workers).status();
-      });
+  const auto plan = PlanStrategies(inputs, 1, [&job](const Strategy& strategy) {
+    return JobWithStrategy(job, strategy).status();
+  });
   ASSERT_TRUE(plan.ok()) << plan.status();
-  for (const PredictedStrategy& strategy : plan->strategies) {
-    EXPECT_THAT(strategy.name, Not(HasSubstr("tensor 2")));
-    const auto made = JobWithStrategy(job, strategy.shape, strategy.workers);
-    ASSERT_TRUE(made.ok()) << strategy.name << made.status();
-    const auto read = ParseJob(JobToYaml(*made), strategy.name);
+  for (const PredictedStrategy& predicted : plan->strategies) {
+    EXPECT_THAT(predicted.name, Not(HasSubstr("tensor 2")));
+    const auto made = JobWithStrategy(job, predicted.strategy);
+    ASSERT_TRUE(made.ok()) << predicted.name << made.status();
+    const auto read = ParseJob(JobToYaml(*made), predicted.name);
     EXPECT_TRUE(read.ok()) << read.status();
   }
 }

@@ -63,7 +63,7 @@ inline CostInputs SimpleInputs(const ModelCosts& model, Exchange exchange,
   inputs.model = &model;
   inputs.strategy.exchange = exchange;
   inputs.strategy.bucket_bytes = 64 << 20;
-  inputs.workers = workers;
+  inputs.strategy.workers = workers;
   inputs.global_rows = workers;
   return inputs;
 }

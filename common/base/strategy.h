@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+
+#include "common/base/device_mesh.h"
+
+namespace tributary {
+
+// How a model's data-parallel replicas exchange gradients in a step.
+enum class Exchange {
+  kParameterServer,
+  kAllReduce,
+  kShardedAllReduce,  // ZeRO stage 1
+  kThreads,           // one process with a thread per replica
+};
+
+// In which order a stage of a pipeline computes on the micro-batches of a step.
+// With p stages and m micro-batches both leave a stage idle for
+// (p - 1) / (m + p - 1) of the time, but hold different numbers of activations.
+enum class PipelineSchedule {
+  // All forward passes, then all backward passes (Huang et al., NeurIPS 2019):
+  // m activations at a time. Backward goes in forward's order, so that the sums
+  // of gradients have the bits of 1F1B's.
+  kGpipe,
+  // As few forward passes as keep the later stages busy, then one backward for
+  // each forward (PipeDream-flush: Narayanan et al., SC 2021): at most p - s
+  // activations at a time on stage s, from 0.
+  kOneForwardOneBackward,
+};
+
+// The strategy of a job (StrategyOf): a mesh of workers, data x stages x
+// tensor, and the exchange along its data axis. A worker holds 1 / tensor of
+// the large layers of one stage.
+struct Strategy {
+  // Defaults of the job file without servers.
+  static constexpr uint64_t kAllReduceBucketBytes = 25 << 20;
+  static constexpr uint64_t kFirstBucketBytes = 1 << 20;
+
+  Exchange exchange = Exchange::kParameterServer;
+  int workers = 1;  // data x stages x tensor
+  int stages = 1;
+  int tensor = 1;
+  int micro_batches = 1;  // of a pipeline
+  PipelineSchedule schedule = PipelineSchedule::kOneForwardOneBackward;
+  int servers = 1;                  // of kParameterServer
+  int exchange_every = 1;           // steps; the period of local_sgd
+  uint64_t bucket_bytes = 4 << 20;  // PartitionPlan's default
+  uint64_t first_bucket_bytes = kFirstBucketBytes;  // not of kParameterServer
+  double timeout_seconds = 120;  // how long a step may wait for a member
+
+  // Its key in the job file.
+  const char* name() const {
+    return uses_servers()  ? "parameter_server"
+           : one_process() ? "data_parallel"
+                           : "all_reduce";
+  }
+  // Servers hold the weights; otherwise the workers do.
+  bool uses_servers() const { return exchange == Exchange::kParameterServer; }
+  // The workers are threads of one process, which are lost together.
+  bool one_process() const { return exchange == Exchange::kThreads; }
+  int worker_processes() const { return one_process() ? 1 : workers; }
+  DeviceMesh mesh() const {
+    return {workers / (stages * tensor), stages, tensor};
+  }
+  // Workers form groups whose members cannot be replaced one at a time.
+  bool has_groups() const { return !uses_servers() || stages * tensor > 1; }
+};
+
+}  // namespace tributary
