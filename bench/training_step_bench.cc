@@ -13,8 +13,8 @@
 #include "common/base/check.h"
 #include "common/job/job_file.h"
 #include "common/layers/initializer.h"
+#include "common/optimizer/optimizer.h"
 #include "kernels/ops.h"
-#include "kernels/optimizer.h"
 #include "worker/model/loss.h"
 #include "worker/model/model.h"
 
@@ -69,7 +69,7 @@ v1::ModelSpec Preset(const std::string& yaml, const std::string& data) {
 // A model with its loss, its optimizer's states and batches of patterned data.
 class Step {
  public:
-  Step(const Task& task, OptimizerOptions::Kind kind)
+  Step(const Task& task, const char* kind)
       : batch_(task.batch), ops_(CreateCpuOps()), optimizer_(OptionsOf(kind)) {
     auto model = Model::Create(task.model, task.sample,
                                {.ops = ops_.get(), .max_rows = batch_});
@@ -119,10 +119,10 @@ class Step {
   }
 
  private:
-  static OptimizerOptions OptionsOf(OptimizerOptions::Kind kind) {
+  static OptimizerOptions OptionsOf(const char* kind) {
     OptimizerOptions options;
     options.kind = kind;
-    options.learning_rate = kind == OptimizerOptions::Kind::kAdam ? 1e-3 : 1e-2;
+    options.learning_rate = kind == "adam" ? 1e-3 : 1e-2;
     return options;
   }
 
@@ -148,28 +148,23 @@ class Step {
   int64_t step_ = 0;
 };
 
-void RunSteps(benchmark::State& state, const Task& task,
-              OptimizerOptions::Kind kind) {
+void RunSteps(benchmark::State& state, const Task& task, const char* kind) {
   Step step(task, kind);
   step.Run();  // warms up pages and caches
   for (auto _ : state) step.Run();
 }
 
 void BM_TrainingStep(benchmark::State& state, const Widths& widths,
-                     OptimizerOptions::Kind kind) {
+                     const char* kind) {
   RunSteps(state, PerceptronTask(widths), kind);
 }
-BENCHMARK_CAPTURE(BM_TrainingStep, mlp1024_sgd, kMlp1024,
-                  OptimizerOptions::Kind::kSgd)
+BENCHMARK_CAPTURE(BM_TrainingStep, mlp1024_sgd, kMlp1024, "sgd")
     ->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(BM_TrainingStep, mlp1024_adam, kMlp1024,
-                  OptimizerOptions::Kind::kAdam)
+BENCHMARK_CAPTURE(BM_TrainingStep, mlp1024_adam, kMlp1024, "adam")
     ->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(BM_TrainingStep, mlp16m_sgd, kMlp16M,
-                  OptimizerOptions::Kind::kSgd)
+BENCHMARK_CAPTURE(BM_TrainingStep, mlp16m_sgd, kMlp16M, "sgd")
     ->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(BM_TrainingStep, mlp16m_adam, kMlp16M,
-                  OptimizerOptions::Kind::kAdam)
+BENCHMARK_CAPTURE(BM_TrainingStep, mlp16m_adam, kMlp16M, "adam")
     ->Unit(benchmark::kMillisecond);
 
 void BM_TrainingStepOfCnn(benchmark::State& state) {
@@ -178,7 +173,7 @@ void BM_TrainingStepOfCnn(benchmark::State& state) {
       Preset("{cnn: {image: 28, classes: 10}}", "{kind: ctr, rows: 1}");
   task.sample = {1, 28, 28};
   task.batch = 64;
-  RunSteps(state, task, OptimizerOptions::Kind::kAdam);
+  RunSteps(state, task, "adam");
 }
 BENCHMARK(BM_TrainingStepOfCnn)
     ->Name("BM_TrainingStep/cnn_adam")
@@ -193,7 +188,7 @@ void BM_TrainingStepOfGpt(benchmark::State& state) {
   task.batch = 32;
   task.classes = 65;
   task.tokens = true;
-  RunSteps(state, task, OptimizerOptions::Kind::kAdam);
+  RunSteps(state, task, "adam");
 }
 BENCHMARK(BM_TrainingStepOfGpt)
     ->Name("BM_TrainingStep/gpt_adam")

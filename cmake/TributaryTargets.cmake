@@ -54,6 +54,25 @@ function(tributary_name_list output macro)
     CONTENT "${lines}")
 endfunction()
 
+# tributary_type_list(OUTPUT MACRO FILE...): a generated header at OUTPUT that includes
+# the headers FILE, paths from the root, and defines MACRO as the list of their types:
+# `Adagrad` for adagrad.h.
+function(tributary_type_list output macro)
+  set(includes "")
+  set(types "")
+  foreach(file ${ARGN})
+    get_filename_component(word ${file} NAME_WE)
+    string(SUBSTRING ${word} 0 1 first)
+    string(SUBSTRING ${word} 1 -1 rest)
+    string(TOUPPER ${first} first)
+    string(APPEND includes "#include \"${file}\"\n")
+    list(APPEND types ${first}${rest})
+  endforeach()
+  list(JOIN types ", " types)
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/${output}
+    CONTENT "#pragma once\n${includes}#define ${macro} ${types}\n")
+endfunction()
+
 # tributary_executable(NAME SRCS ... DEPS ...)
 function(tributary_executable name)
   cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "kernels/host_device.h"
+#include "common/base/host_device.h"
 #include "kernels/scalar_math.h"
 
 namespace tributary {

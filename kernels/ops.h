@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "common/optimizer/optimizer_step.h"
 #include "kernels/ops/attention_ops.h"
 #include "kernels/ops/embedding_ops.h"
 #include "kernels/ops/image_ops.h"
@@ -10,7 +11,6 @@
 #include "kernels/ops/matrix_ops.h"
 #include "kernels/ops/memory_ops.h"
 #include "kernels/ops/norm_ops.h"
-#include "kernels/optimizer_math.h"
 
 namespace tributary {
 
@@ -37,18 +37,17 @@ class Ops : public MemoryOps,
   virtual void WeightedSum(int64_t n, int count, const float* const* parts,
                            const float* weights, float* out) = 0;
   // One optimizer step over n elements: reads gradient, weight_in and state,
-  // writes weight_out (may equal weight_in) and state. For every rule except
-  // LAMB.
+  // writes weight_out (may equal weight_in) and state.
   virtual void OptimizerUpdate(const OptimizerStep& step, int64_t n,
                                const float* gradient, const float* weight_in,
                                float* weight_out, float* const* state) = 0;
-  // LAMB in two phases, between which the caller computes the norms of the
-  // whole tensor. LambDirection updates the states and writes the direction.
-  // ApplyDirection computes weight_out = weight_in - rate * direction; any of
-  // the pointers may be equal.
-  virtual void LambDirection(const OptimizerStep& step, int64_t n,
-                             const float* gradient, const float* weight,
-                             float* direction, float* const* state) = 0;
+  // An optimizer with a trust ratio takes two phases, between which the caller
+  // computes the norms of the whole tensor. OptimizerDirection updates the
+  // states and writes the direction. ApplyDirection computes weight_out =
+  // weight_in - rate * direction; any of the pointers may be equal.
+  virtual void OptimizerDirection(const OptimizerStep& step, int64_t n,
+                                  const float* gradient, const float* weight,
+                                  float* direction, float* const* state) = 0;
   virtual void ApplyDirection(int64_t n, float rate, const float* direction,
                               const float* weight_in, float* weight_out) = 0;
   // out[i] = the sum of squares of x[i grain .. (i + 1) grain), in double, for

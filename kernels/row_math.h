@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/host_device.h"
+#include "common/base/host_device.h"
 
 namespace tributary {
 

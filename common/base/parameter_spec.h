@@ -24,7 +24,7 @@ struct ParameterSpec {
   // Above 0: the tensor is a running average, such as a batch norm's mean, and
   // not a weight. Workers then send the batch's own value instead of a
   // gradient, and an update moves the tensor this fraction of the way towards
-  // that value (kernels/optimizer.h).
+  // that value (common/optimizer/optimizer.h).
   double running_momentum = 0;
 
   bool is_running() const { return running_momentum > 0; }

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/job/job_options.h"
 #include "common/layers/layer_kind.h"
+#include "common/optimizer/optimizer.h"
 #include "common/plan/partition_plan.h"
 #include "common/status/status_macros.h"
 
@@ -15,26 +16,6 @@ namespace {
 
 // An additional server must save at least this part of the step.
 constexpr double kWorthAServer = 0.01;
-
-// Tensors beside each weight (kernels/optimizer.cc).
-int StatesOf(const OptimizerOptions& options) {
-  using Kind = OptimizerOptions::Kind;
-  switch (options.kind) {
-    case Kind::kSgd:
-      return options.momentum > 0 ? 1 : 0;
-    case Kind::kAdam:
-    case Kind::kAdamW:
-      return options.amsgrad ? 3 : 2;
-    case Kind::kAdagrad:
-      return 1;
-    case Kind::kRmsprop:
-      return 1 + (options.momentum > 0 ? 1 : 0) + (options.centered ? 1 : 0);
-    case Kind::kLamb:
-    case Kind::kFtrl:
-      return 2;
-  }
-  return 0;
-}
 
 // Adds the prediction of a strategy, or the reason why it cannot run.
 class Candidates {
@@ -133,7 +114,9 @@ CostInputs InputsOfJob(const v1::JobSpec& job) {
           : job.data().batch_size() * inputs.strategy.mesh().data;
   inputs.accumulation = job.training().gradient_accumulation();
   inputs.optimizer_states =
-      StatesOf(OptimizerOptionsOf(job.training().optimizer()));
+      static_cast<int>(Optimizer(OptimizerOptionsOf(job.training().optimizer()))
+                           .state_names()
+                           .size());
   inputs.cut_logits = CutsLogits(job);
   return inputs;
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "common/job/optimizer_spec.h"
 #include "common/layers/layer_kind.h"
 
 namespace tributary {
@@ -13,7 +14,7 @@ constexpr Range kCount = Between(1, 1e15);  // remains exact as a double
 constexpr Range kRows = Between(0, 1e15);
 constexpr Range kBatch = Between(1, 1 << 24);
 
-// In the schema's order. The defaults of losses and optimizers are PyTorch's.
+// In the schema's order. The defaults of losses are PyTorch's.
 constexpr FieldRule kRules[] = {
     Required("JobSpec.name"),
     Required("JobSpec.model"),
@@ -89,39 +90,6 @@ constexpr FieldRule kRules[] = {
     Limits("CrossEntropySpec.label_smoothing", kBelowOne),
     Default("BceWithLogitsSpec.pos_weight", "1", kPositive),
 
-    Required("SgdSpec.learning_rate", kPositive),
-    Limits("SgdSpec.momentum", kBelowOne),
-    Limits("SgdSpec.weight_decay", kNotNegative),
-    Limits("SgdSpec.dampening", kUnit),
-    Default("AdamSpec.learning_rate", "1e-3", kPositive),
-    Default("AdamSpec.beta1", "0.9", kBelowOne),
-    Default("AdamSpec.beta2", "0.999", kBelowOne),
-    Default("AdamSpec.epsilon", "1e-8", kNotNegative),
-    Default("AdamSpec.weight_decay", "0", kNotNegative),  // adamw: 1e-2
-    Default("AdagradSpec.learning_rate", "1e-2", kPositive),
-    Limits("AdagradSpec.learning_rate_decay", kNotNegative),
-    Limits("AdagradSpec.initial_accumulator", kNotNegative),
-    Default("AdagradSpec.epsilon", "1e-10", kNotNegative),
-    Limits("AdagradSpec.weight_decay", kNotNegative),
-    Default("RmspropSpec.learning_rate", "1e-2", kPositive),
-    Default("RmspropSpec.alpha", "0.99", kBelowOne),
-    Default("RmspropSpec.epsilon", "1e-8", kNotNegative),
-    Limits("RmspropSpec.momentum", kBelowOne),
-    Limits("RmspropSpec.weight_decay", kNotNegative),
-    Default("LambSpec.learning_rate", "1e-3", kPositive),
-    Default("LambSpec.beta1", "0.9", kBelowOne),
-    Default("LambSpec.beta2", "0.999", kBelowOne),
-    Default("LambSpec.epsilon", "1e-6", kNotNegative),
-    Limits("LambSpec.weight_decay", kNotNegative),
-    Default("LambSpec.bias_correction", "true"),
-    Limits("LambSpec.clip_min", kNotNegative),
-    Limits("LambSpec.clip_max", kNotNegative),
-    Default("FtrlSpec.alpha", "0.1", kPositive),
-    Default("FtrlSpec.beta", "1", kNotNegative),
-    Limits("FtrlSpec.l1", kNotNegative),
-    Limits("FtrlSpec.l2", kNotNegative),
-    Limits("FtrlSpec.initial_accumulator", kNotNegative),
-
     Required("StepScheduleSpec.step_size", kCount),
     Default("StepScheduleSpec.gamma", "0.1", kPositive),
     Required("MultiStepScheduleSpec.milestones", kCount),
@@ -179,8 +147,10 @@ absl::Span<const FieldRule> AllFieldRules() {
   static const auto* const all = [] {
     auto* rules =
         new std::vector<FieldRule>(std::begin(kRules), std::end(kRules));
-    const std::vector<FieldRule> layers = LayerRules();
-    rules->insert(rules->end(), layers.begin(), layers.end());
+    for (const std::vector<FieldRule>& more :
+         {LayerRules(), OptimizerRules()}) {
+      rules->insert(rules->end(), more.begin(), more.end());
+    }
     return rules;
   }();
   return *all;
@@ -189,7 +159,8 @@ absl::Span<const FieldRule> AllFieldRules() {
 const FieldRule* FieldRuleOf(const google::protobuf::FieldDescriptor& field) {
   static const auto* const by_name = [] {
     auto* map = new absl::flat_hash_map<absl::string_view, const FieldRule*>;
-    for (const FieldRule& rule : AllFieldRules()) (*map)[rule.field] = &rule;
+    for (const FieldRule& rule : AllFieldRules())
+      map->emplace(rule.field, &rule);
     return map;
   }();
   const auto it = by_name->find(RuleName(field));

@@ -1,9 +1,11 @@
 #include "common/job/goes_on.h"
 
-#include <tuple>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/job/job_options.h"
+#include "common/optimizer/optimizer.h"
 
 namespace tributary {
 namespace {
@@ -12,18 +14,8 @@ bool HasLocalSgd(const v1::JobSpec& job) {
   return job.strategy().parameter_server().sync().has_local_sgd();
 }
 
-// The options that determine which states an optimizer has
-// (kernels/optimizer.cc).
-std::tuple<OptimizerOptions::Kind, bool, bool, bool> StatesOf(
-    const v1::JobSpec& job) {
-  using Kind = OptimizerOptions::Kind;
-  const OptimizerOptions options = ServerOptimizerOptionsOf(job);
-  const bool adam = options.kind == Kind::kAdam ||
-                    options.kind == Kind::kAdamW || options.kind == Kind::kLamb;
-  const bool rmsprop = options.kind == Kind::kRmsprop;
-  return {adam ? Kind::kAdam : options.kind,
-          (options.kind == Kind::kSgd || rmsprop) && options.momentum != 0,
-          adam && options.amsgrad, rmsprop && options.centered};
+std::vector<std::string> StatesOf(const v1::JobSpec& job) {
+  return Optimizer(ServerOptimizerOptionsOf(job)).state_names();
 }
 
 // The job's total steps; 0: only the data tells.
@@ -77,8 +69,7 @@ absl::Status CheckGoesOn(const v1::JobSpec& job, const GoesOnFrom& from) {
     return absl::FailedPreconditionError(
         "training.optimizer: the checkpoint is of a job whose optimizer keeps "
         "other states: go on with that optimizer, or take the weights alone, "
-        "by "
-        "tributary export and model.initialize_from");
+        "by tributary export and model.initialize_from");
   }
   return absl::OkStatus();
 }

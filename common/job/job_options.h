@@ -2,15 +2,12 @@
 
 #include <cstdint>
 
-#include "common/base/optimizer_options.h"
 #include "common/base/step_count.h"
 #include "common/base/strategy.h"
+#include "common/job/optimizer_spec.h"
 #include "tributary/v1/job.pb.h"
 
 namespace tributary {
-
-// Converts the optimizer of a resolved job (ReadJobFile) to plain values.
-OptimizerOptions OptimizerOptionsOf(const v1::OptimizerSpec& spec);
 
 // The strategy of a resolved job.
 Strategy StrategyOf(const v1::JobSpec& job);

@@ -146,9 +146,8 @@ void ResolveDependentDefaults(const std::string& file_name, v1::JobSpec* job) {
     ResolveSchedule(training->steps(),
                     training->mutable_learning_rate_schedule());
   }
-  if (training->optimizer().has_adamw()) {
-    v1::AdamSpec* adamw = training->mutable_optimizer()->mutable_adamw();
-    if (!adamw->has_weight_decay()) adamw->set_weight_decay(1e-2);
+  if (training->has_optimizer()) {
+    ResolveOptimizer(training->mutable_optimizer());
   }
 }
 
@@ -276,7 +275,7 @@ class FieldResolver {
       return absl::OkStatus();
     }
     return places_.Error(path, path, " must be ",
-                         rule->range.Text(IsBytes(*field)), ", got ",
+                         RangeText(rule->range, IsBytes(*field)), ", got ",
                          ScalarText(message, field, index));
   }
 

@@ -43,16 +43,16 @@ const FieldRule* Find(absl::Span<const FieldRule> rules,
 
 }  // namespace
 
-std::string Range::Text(bool of_bytes) const {
+std::string RangeText(const Range& range, bool of_bytes) {
   std::string text;
-  if (std::isfinite(min)) {
-    text = absl::StrCat(above_min ? "above " : "at least ",
-                        BoundText(min, of_bytes));
+  if (std::isfinite(range.min)) {
+    text = absl::StrCat(range.above_min ? "above " : "at least ",
+                        BoundText(range.min, of_bytes));
   }
-  if (std::isfinite(max)) {
+  if (std::isfinite(range.max)) {
     absl::StrAppend(&text, text.empty() ? "" : " and ",
-                    below_max ? "below " : "at most ",
-                    BoundText(max, of_bytes));
+                    range.below_max ? "below " : "at most ",
+                    BoundText(range.max, of_bytes));
   }
   return text;
 }
@@ -94,7 +94,7 @@ absl::Status CheckRanges(absl::Span<const FieldRule> rules,
       const int index = field.is_repeated() ? n : -1;
       if (rule->range.Contains(ScalarNumber(message, &field, index))) continue;
       return absl::InvalidArgumentError(absl::StrCat(
-          field.name(), " must be ", rule->range.Text(/*of_bytes=*/false),
+          field.name(), " must be ", RangeText(rule->range, /*of_bytes=*/false),
           ", got ", ScalarText(message, &field, index)));
     }
   }

@@ -1,30 +1,18 @@
 #pragma once
 
-#include <limits>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/base/range.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 
 namespace tributary {
 
-// Numbers that a field takes. Infinite ends are open by nature.
-struct Range {
-  double min = -std::numeric_limits<double>::infinity();
-  double max = std::numeric_limits<double>::infinity();
-  bool above_min = false;  // min itself is excluded
-  bool below_max = false;
-
-  bool Contains(double value) const {
-    return (above_min ? value > min : value >= min) &&
-           (below_max ? value < max : value <= max);
-  }
-  // "at least 0 and below 1"; of bytes, "at least 1KiB and at most 1GiB".
-  std::string Text(bool of_bytes) const;
-};
+// "at least 0 and below 1"; of bytes, "at least 1KiB and at most 1GiB".
+std::string RangeText(const Range& range, bool of_bytes);
 
 // What the type of a field of job.proto cannot say.
 struct FieldRule {
@@ -34,12 +22,6 @@ struct FieldRule {
   const char* fallback = nullptr;  // as it would be written in the job file
   bool shorthand = false;  // a number for the whole message stands for this
 };
-
-constexpr Range kAny{};
-constexpr Range kPositive{.min = 0, .above_min = true};
-constexpr Range kNotNegative{.min = 0};
-constexpr Range kBelowOne{.min = 0, .max = 1, .below_max = true};
-constexpr Range kUnit{.min = 0, .max = 1};
 
 constexpr Range Between(double min, double max) {
   return {.min = min, .max = max};

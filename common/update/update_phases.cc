@@ -22,8 +22,7 @@ std::vector<double> UpdatePhases::DirectionRates(
   for (size_t p = 0; p < parameters.size(); ++p) {
     rates.push_back(parameters[p].is_running()
                         ? optimizer_.RunningRate(parameters[p])
-                        : learning_rate * Optimizer::TrustRatio(
-                                              optimizer_.options(),
+                        : learning_rate * optimizer_.TrustRatio(
                                               std::sqrt(weight_squares[p]),
                                               std::sqrt(direction_squares[p])));
   }
@@ -43,11 +42,15 @@ void MakeDirection(Ops& ops, const Optimizer& optimizer,
                    const float* gradient, const float* weight, float* direction,
                    float* const* state) {
   if (parameter.is_running()) {
-    RunningDirection(ops, n, weight, gradient, direction);
+    // The direction w - x of a running average. Applying it with RunningRate
+    // gives the same bits as the step of Optimizer::StepFor.
+    const float* const parts[] = {weight, gradient};
+    const float weights[] = {1, -1};
+    ops.WeightedSum(n, 2, parts, weights, direction);
     return;
   }
-  ops.LambDirection(optimizer.StepFor(parameter, prepared), n, gradient, weight,
-                    direction, state);
+  ops.OptimizerDirection(optimizer.StepFor(parameter, prepared), n, gradient,
+                         weight, direction, state);
 }
 
 }  // namespace tributary

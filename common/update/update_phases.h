@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "common/base/optimizer_options.h"
 #include "common/base/parameter_spec.h"
-#include "kernels/optimizer.h"
+#include "common/optimizer/optimizer.h"
+#include "common/optimizer/optimizer_options.h"
 
 namespace tributary {
 

@@ -1,9 +1,10 @@
 #include <algorithm>
+#include <utility>
 
 #include "common/base/check.h"
+#include "common/optimizer/optimizer_kinds.h"
 #include "kernels/cpu/cpu_ops.h"
 #include "kernels/cpu/vectorize.h"
-#include "kernels/optimizer_math.h"
 
 namespace tributary {
 namespace {
@@ -24,83 +25,28 @@ TRIBUTARY_INLINE void ForEachWeight(int64_t n, const float* gradient,
   }
 }
 
-template <float (*kUpdate)(const OptimizerStep&, float, float)>
-TRIBUTARY_INLINE void Update0(const OptimizerStep& p, int64_t n,
-                              const float* gradient, const float* weight_in,
-                              float* weight_out) {
+template <typename Rule, size_t... kState>
+TRIBUTARY_INLINE void UpdateAll(Rule, std::index_sequence<kState...>,
+                                const OptimizerStep& p, int64_t n,
+                                const float* gradient, const float* weight_in,
+                                float* weight_out, float* const* state) {
+  // Copies, which no store can change.
+  float* const states[] = {state[kState]..., nullptr};
   ForEachWeight(n, gradient, weight_in, weight_out,
-                [&p](float g, float w, int64_t)
-                    TRIBUTARY_INLINE_LAMBDA { return kUpdate(p, g, w); });
-}
-
-template <float (*kUpdate)(const OptimizerStep&, float, float, float*)>
-TRIBUTARY_INLINE void Update1(const OptimizerStep& p, int64_t n,
-                              const float* gradient, const float* weight_in,
-                              float* weight_out, float* const* state) {
-  float* s0 = state[0];
-  ForEachWeight(n, gradient, weight_in, weight_out,
-                [&p, s0](float g, float w, int64_t i) TRIBUTARY_INLINE_LAMBDA {
-                  return kUpdate(p, g, w, s0 + i);
-                });
-}
-
-template <float (*kUpdate)(const OptimizerStep&, float, float, float*, float*)>
-TRIBUTARY_INLINE void Update2(const OptimizerStep& p, int64_t n,
-                              const float* gradient, const float* weight_in,
-                              float* weight_out, float* const* state) {
-  float* s0 = state[0];
-  float* s1 = state[1];
-  ForEachWeight(
-      n, gradient, weight_in, weight_out,
-      [&p, s0, s1](float g, float w, int64_t i)
-          TRIBUTARY_INLINE_LAMBDA { return kUpdate(p, g, w, s0 + i, s1 + i); });
-}
-
-template <float (*kUpdate)(const OptimizerStep&, float, float, float*, float*,
-                           float*)>
-TRIBUTARY_INLINE void Update3(const OptimizerStep& p, int64_t n,
-                              const float* gradient, const float* weight_in,
-                              float* weight_out, float* const* state) {
-  float* s0 = state[0];
-  float* s1 = state[1];
-  float* s2 = state[2];
-  ForEachWeight(n, gradient, weight_in, weight_out,
-                [&p, s0, s1, s2](float g, float w, int64_t i)
+                [&p, &states](float g, float w, [[maybe_unused]] int64_t i)
                     TRIBUTARY_INLINE_LAMBDA {
-                      return kUpdate(p, g, w, s0 + i, s1 + i, s2 + i);
+                      return Rule::Update(p, g, w, (states[kState] + i)...);
                     });
 }
 
 // Takes p by value, so that stores to the arrays cannot alias it.
-TRIBUTARY_CLONES void UpdateRange(OptimizerStep p, int64_t n, const float* g,
+TRIBUTARY_CLONES bool UpdateRange(OptimizerStep p, int64_t n, const float* g,
                                   const float* in, float* out,
                                   float* const* state) {
-  switch (p.rule) {
-    case UpdateRule::kSgd:
-      return Update0<SgdUpdate>(p, n, g, in, out);
-    case UpdateRule::kMomentum:
-      return Update1<MomentumUpdate>(p, n, g, in, out, state);
-    case UpdateRule::kNesterov:
-      return Update1<NesterovUpdate>(p, n, g, in, out, state);
-    case UpdateRule::kAdam:
-      return Update2<AdamUpdate>(p, n, g, in, out, state);
-    case UpdateRule::kAmsgrad:
-      return Update3<AmsgradUpdate>(p, n, g, in, out, state);
-    case UpdateRule::kAdagrad:
-      return Update1<AdagradUpdate>(p, n, g, in, out, state);
-    case UpdateRule::kRmsprop:
-      return Update1<RmspropUpdate>(p, n, g, in, out, state);
-    case UpdateRule::kRmspropMomentum:
-      return Update2<RmspropMomentumUpdate>(p, n, g, in, out, state);
-    case UpdateRule::kRmspropCentered:
-      return Update2<RmspropCenteredUpdate>(p, n, g, in, out, state);
-    case UpdateRule::kRmspropCenteredMomentum:
-      return Update3<RmspropCenteredMomentumUpdate>(p, n, g, in, out, state);
-    case UpdateRule::kFtrl:
-      return Update2<FtrlUpdate>(p, n, g, in, out, state);
-    case UpdateRule::kLamb:  // out is the direction
-      return Update2<LambElement>(p, n, g, in, out, state);
-  }
+  return VisitRule(p, [&](auto rule) TRIBUTARY_INLINE_LAMBDA {
+    UpdateAll(rule, std::make_index_sequence<rule.kStates.size()>(), p, n, g,
+              in, out, state);
+  });
 }
 
 // out = w[0] p[0] + w[1] p[1] + ..., in order. With kAdd, the sum starts from
@@ -181,15 +127,15 @@ void CpuOps::WeightedSum(int64_t n, int count, const float* const* parts,
 void CpuOps::OptimizerUpdate(const OptimizerStep& step, int64_t n,
                              const float* gradient, const float* weight_in,
                              float* weight_out, float* const* state) {
-  TRIBUTARY_CHECK(step.rule != UpdateRule::kLamb);
-  UpdateRange(step, n, gradient, weight_in, weight_out, state);
+  TRIBUTARY_CHECK(!step.makes_direction);
+  TRIBUTARY_CHECK(UpdateRange(step, n, gradient, weight_in, weight_out, state));
 }
 
-void CpuOps::LambDirection(const OptimizerStep& step, int64_t n,
-                           const float* gradient, const float* weight,
-                           float* direction, float* const* state) {
-  TRIBUTARY_CHECK(step.rule == UpdateRule::kLamb);
-  UpdateRange(step, n, gradient, weight, direction, state);
+void CpuOps::OptimizerDirection(const OptimizerStep& step, int64_t n,
+                                const float* gradient, const float* weight,
+                                float* direction, float* const* state) {
+  TRIBUTARY_CHECK(step.makes_direction);
+  TRIBUTARY_CHECK(UpdateRange(step, n, gradient, weight, direction, state));
 }
 
 void CpuOps::ApplyDirection(int64_t n, float rate, const float* direction,

@@ -311,15 +311,15 @@ void CudaOps::WeightedSum(int64_t n, int count, const float* const* parts,
 void CudaOps::OptimizerUpdate(const OptimizerStep& step, int64_t n,
                               const float* gradient, const float* weight_in,
                               float* weight_out, float* const* state) {
-  TRIBUTARY_CHECK(step.rule != UpdateRule::kLamb);
+  TRIBUTARY_CHECK(!step.makes_direction);
   Record(LaunchOptimizerUpdate(Stream(), step, n, gradient, weight_in,
                                weight_out, state));
 }
 
-void CudaOps::LambDirection(const OptimizerStep& step, int64_t n,
-                            const float* gradient, const float* weight,
-                            float* direction, float* const* state) {
-  TRIBUTARY_CHECK(step.rule == UpdateRule::kLamb);
+void CudaOps::OptimizerDirection(const OptimizerStep& step, int64_t n,
+                                 const float* gradient, const float* weight,
+                                 float* direction, float* const* state) {
+  TRIBUTARY_CHECK(step.makes_direction);
   Record(LaunchOptimizerUpdate(Stream(), step, n, gradient, weight, direction,
                                state));
 }

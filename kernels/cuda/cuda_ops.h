@@ -39,9 +39,9 @@ class CudaOps final : public Ops {
   void OptimizerUpdate(const OptimizerStep& step, int64_t n,
                        const float* gradient, const float* weight_in,
                        float* weight_out, float* const* state) override;
-  void LambDirection(const OptimizerStep& step, int64_t n,
-                     const float* gradient, const float* weight,
-                     float* direction, float* const* state) override;
+  void OptimizerDirection(const OptimizerStep& step, int64_t n,
+                          const float* gradient, const float* weight,
+                          float* direction, float* const* state) override;
   void ApplyDirection(int64_t n, float rate, const float* direction,
                       const float* weight_in, float* weight_out) override;
   void GrainSquares(int64_t n, int64_t grain, const float* x,

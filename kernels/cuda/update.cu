@@ -1,6 +1,8 @@
+#include <utility>
+
+#include "common/optimizer/optimizer_kinds.h"
 #include "kernels/cuda/launchers.h"
 #include "kernels/cuda/map.cuh"
-#include "kernels/optimizer_math.h"
 
 namespace tributary {
 namespace {
@@ -55,54 +57,20 @@ bool AllowsQuads(int64_t n, int count, const Parts& parts, const float* out) {
   return n % 4 == 0 && bits % sizeof(float4) == 0;
 }
 
-// in: gradient, weight, states. out: weight (for LAMB the direction), states.
-template <UpdateRule kRule>
+// in: gradient, weight, states. out: weight (or its direction), states.
+template <typename Rule>
 struct UpdateFunctor {
+  static constexpr int kStates = static_cast<int>(Rule::kStates.size());
+
   OptimizerStep p;
   __device__ void operator()(const float* in, float* out) const {
-    const float g = in[0], w = in[1];
-    if constexpr (kRule == UpdateRule::kSgd) {
-      out[0] = SgdUpdate(p, g, w);
-    } else if constexpr (kRule == UpdateRule::kMomentum) {
-      out[1] = in[2];
-      out[0] = MomentumUpdate(p, g, w, &out[1]);
-    } else if constexpr (kRule == UpdateRule::kNesterov) {
-      out[1] = in[2];
-      out[0] = NesterovUpdate(p, g, w, &out[1]);
-    } else if constexpr (kRule == UpdateRule::kAdagrad) {
-      out[1] = in[2];
-      out[0] = AdagradUpdate(p, g, w, &out[1]);
-    } else if constexpr (kRule == UpdateRule::kRmsprop) {
-      out[1] = in[2];
-      out[0] = RmspropUpdate(p, g, w, &out[1]);
-    } else {
-      WithSeveralStates(g, w, in, out);
-    }
+    Update(in, out, std::make_integer_sequence<int, kStates>());
   }
-
-  __device__ void WithSeveralStates(float g, float w, const float* in,
-                                    float* out) const {
-    out[1] = in[2];
-    out[2] = in[3];
-    if constexpr (kRule == UpdateRule::kAdam) {
-      out[0] = AdamUpdate(p, g, w, &out[1], &out[2]);
-    } else if constexpr (kRule == UpdateRule::kRmspropMomentum) {
-      out[0] = RmspropMomentumUpdate(p, g, w, &out[1], &out[2]);
-    } else if constexpr (kRule == UpdateRule::kRmspropCentered) {
-      out[0] = RmspropCenteredUpdate(p, g, w, &out[1], &out[2]);
-    } else if constexpr (kRule == UpdateRule::kFtrl) {
-      out[0] = FtrlUpdate(p, g, w, &out[1], &out[2]);
-    } else if constexpr (kRule == UpdateRule::kLamb) {
-      out[0] = LambElement(p, g, w, &out[1], &out[2]);
-    } else if constexpr (kRule == UpdateRule::kAmsgrad) {
-      out[3] = in[4];
-      out[0] = AmsgradUpdate(p, g, w, &out[1], &out[2], &out[3]);
-    } else {
-      static_assert(kRule == UpdateRule::kRmspropCenteredMomentum);
-      out[3] = in[4];
-      out[0] =
-          RmspropCenteredMomentumUpdate(p, g, w, &out[1], &out[2], &out[3]);
-    }
+  template <int... kState>
+  __device__ void Update(const float* in, float* out,
+                         std::integer_sequence<int, kState...>) const {
+    ((out[1 + kState] = in[2 + kState]), ...);
+    out[0] = Rule::Update(p, in[0], in[1], &out[1 + kState]...);
   }
 };
 
@@ -117,8 +85,9 @@ struct UpdateCall {
   float* const* state;
 };
 
-template <UpdateRule kRule, int kStates>
+template <typename Rule>
 DeviceStatus Launch(const UpdateCall& call) {
+  constexpr int kStates = UpdateFunctor<Rule>::kStates;
   MapArrays<2 + kStates, 1 + kStates> arrays;
   arrays.in[0] = call.gradient;
   arrays.in[1] = call.weight_in;
@@ -126,8 +95,7 @@ DeviceStatus Launch(const UpdateCall& call) {
   for (int s = 0; s < kStates; ++s) {
     arrays.in[2 + s] = arrays.out[1 + s] = call.state[s];
   }
-  return LaunchMap(call.stream, call.n, arrays,
-                   UpdateFunctor<kRule>{call.step});
+  return LaunchMap(call.stream, call.n, arrays, UpdateFunctor<Rule>{call.step});
 }
 
 struct ApplyDirectionFunctor {
@@ -180,36 +148,13 @@ DeviceStatus LaunchOptimizerUpdate(cudaStream_t stream,
                                    const float* gradient,
                                    const float* weight_in, float* weight_out,
                                    float* const* state) {
-  using Rule = UpdateRule;
   const UpdateCall call{stream,    step,       n,    gradient,
                         weight_in, weight_out, state};
-  switch (step.rule) {
-    case Rule::kSgd:
-      return Launch<Rule::kSgd, 0>(call);
-    case Rule::kMomentum:
-      return Launch<Rule::kMomentum, 1>(call);
-    case Rule::kNesterov:
-      return Launch<Rule::kNesterov, 1>(call);
-    case Rule::kAdam:
-      return Launch<Rule::kAdam, 2>(call);
-    case Rule::kAmsgrad:
-      return Launch<Rule::kAmsgrad, 3>(call);
-    case Rule::kAdagrad:
-      return Launch<Rule::kAdagrad, 1>(call);
-    case Rule::kRmsprop:
-      return Launch<Rule::kRmsprop, 1>(call);
-    case Rule::kRmspropMomentum:
-      return Launch<Rule::kRmspropMomentum, 2>(call);
-    case Rule::kRmspropCentered:
-      return Launch<Rule::kRmspropCentered, 2>(call);
-    case Rule::kRmspropCenteredMomentum:
-      return Launch<Rule::kRmspropCenteredMomentum, 3>(call);
-    case Rule::kFtrl:
-      return Launch<Rule::kFtrl, 2>(call);
-    case Rule::kLamb:
-      return Launch<Rule::kLamb, 2>(call);
-  }
-  return DeviceStatus::Error("unknown update rule");
+  DeviceStatus status = DeviceStatus::Error("unknown update rule");
+  VisitRule(step, [&](auto rule) {
+    static_cast<void>(status = Launch<decltype(rule)>(call));
+  });
+  return status;
 }
 
 DeviceStatus LaunchApplyDirection(cudaStream_t stream, int64_t n, float rate,

@@ -4,7 +4,7 @@
 #include <functional>
 #include <memory>
 
-#include "common/base/optimizer_options.h"
+#include "common/optimizer/optimizer_options.h"
 #include "server/sync/sync_policy.h"
 
 namespace tributary {

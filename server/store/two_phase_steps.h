@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "kernels/optimizer.h"
+#include "common/optimizer/optimizer.h"
 #include "server/store/shard_blocks.h"
 #include "server/store/statistics_calls.h"
 

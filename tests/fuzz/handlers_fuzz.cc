@@ -68,8 +68,7 @@ class Server {
     ParameterShard::Options options;
     options.plan = &cut_;
     options.num_workers = kWorkers;
-    options.training.optimizer.kind = choice & 8 ? OptimizerOptions::Kind::kLamb
-                                                 : OptimizerOptions::Kind::kSgd;
+    options.training.optimizer.kind = choice & 8 ? "lamb" : "sgd";
     options.training.learning_rate = [](int64_t) { return 0.1; };
     options.training.clip_norm = choice & 16 ? 1.0 : 0.0;
     options.training.policy = PolicyOf(choice);

@@ -2,8 +2,8 @@
 
 #include <chrono>
 
+#include "common/optimizer/optimizer.h"
 #include "kernels/ops.h"
-#include "kernels/optimizer.h"
 #include "tests/gpu/check_arrays.h"
 
 namespace tributary::testing {
@@ -70,7 +70,7 @@ void AddUpdates(Ops& ops, const SpeedArrays& a, double ceiling,
                         a[1], nullptr);
   });
   OptimizerOptions adam;
-  adam.kind = OptimizerOptions::Kind::kAdam;
+  adam.kind = "adam";
   float* const states[] = {a[2], a[3]};
   streams->Add("adam update", ceiling, 7, kFloats, [&] {
     ops.OptimizerUpdate(Optimizer(adam).Prepare(1, 1e-3, 1), kFloats, a[0],

@@ -1,12 +1,10 @@
 #include <memory>
 
-#include "kernels/optimizer.h"
+#include "common/optimizer/optimizer.h"
 #include "tests/gpu/check_arrays.h"
 
 namespace tributary::testing {
 namespace {
-
-using Kind = OptimizerOptions::Kind;
 
 std::vector<float> Zeros(int64_t n) {
   return std::vector<float>(static_cast<size_t>(n), 0.0f);
@@ -59,8 +57,8 @@ Outputs RunOptimizer(Ops& ops, const OptimizerOptions& options) {
       const OptimizerStep p =
           optimizer.Prepare(step, options.learning_rate, step == 2 ? 0.3 : 1);
       if (optimizer.needs_trust_ratio()) {
-        ops.LambDirection(p, n, gradient.data(), weights.data(), next.data(),
-                          pointers.data());
+        ops.OptimizerDirection(p, n, gradient.data(), weights.data(),
+                               next.data(), pointers.data());
         outputs.push_back(next.Download());
         ops.ApplyDirection(n, 0.01f, next.data(), weights.data(),
                            weights.data());
@@ -91,7 +89,7 @@ Outputs RunGrainSquares(Ops& ops) {
   return outputs;
 }
 
-OptimizerOptions Options(Kind kind) {
+OptimizerOptions Options(const char* kind) {
   OptimizerOptions options;
   options.kind = kind;
   options.weight_decay = 0.01;
@@ -109,7 +107,7 @@ void AddUpdateChecks(std::vector<AgreementCheck>* checks) {
     checks->push_back(
         {name, 0, [options](Ops& ops) { return RunOptimizer(ops, options); }});
   };
-  OptimizerOptions options = Options(Kind::kSgd);
+  OptimizerOptions options = Options("sgd");
   add("sgd", options);
   options.momentum = 0.9;
   options.dampening = 0.1;
@@ -117,13 +115,13 @@ void AddUpdateChecks(std::vector<AgreementCheck>* checks) {
   options.dampening = 0;
   options.nesterov = true;
   add("sgd, Nesterov", options);
-  options = Options(Kind::kAdam);
+  options = Options("adam");
   add("adam", options);
   options.amsgrad = true;
   add("adam, AMSGrad", options);
-  add("adamw", Options(Kind::kAdamW));
-  add("adagrad", Options(Kind::kAdagrad));
-  options = Options(Kind::kRmsprop);
+  add("adamw", Options("adamw"));
+  add("adagrad", Options("adagrad"));
+  options = Options("rmsprop");
   add("rmsprop", options);
   options.centered = true;
   add("rmsprop, centered", options);
@@ -131,8 +129,8 @@ void AddUpdateChecks(std::vector<AgreementCheck>* checks) {
   add("rmsprop, centered, momentum", options);
   options.centered = false;
   add("rmsprop, momentum", options);
-  add("lamb", Options(Kind::kLamb));
-  add("ftrl", Options(Kind::kFtrl));
+  add("lamb", Options("lamb"));
+  add("ftrl", Options("ftrl"));
   checks->push_back({"grain squares", 0, RunGrainSquares});
 }
 

@@ -15,7 +15,6 @@ namespace {
 
 using testing::Cluster;
 using testing::TrainToy;
-using Kind = OptimizerOptions::Kind;
 
 struct Case {
   std::string name;
@@ -63,23 +62,23 @@ TEST_P(BitIdentityTest, WeightsAreTheSameBitsForAllServersAndDelays) {
   }
 }
 
-OptimizerOptions Make(Kind kind) {
+OptimizerOptions Make(const char* kind) {
   OptimizerOptions options;
   options.kind = kind;
   options.learning_rate = 0.05;
   options.weight_decay = 0.01;
-  if (kind == Kind::kSgd) options.momentum = 0.9;
+  if (options.kind == "sgd") options.momentum = 0.9;
   return options;
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Optimizers, BitIdentityTest,
-    ::testing::Values(Case{"momentum", Make(Kind::kSgd), 0},
-                      Case{"adam", Make(Kind::kAdam), 0},
-                      Case{"adagrad", Make(Kind::kAdagrad), 0},
-                      Case{"adamw_clipped", Make(Kind::kAdamW), 0.5},
-                      Case{"lamb", Make(Kind::kLamb), 0},
-                      Case{"lamb_clipped", Make(Kind::kLamb), 0.5}),
+    ::testing::Values(Case{"momentum", Make("sgd"), 0},
+                      Case{"adam", Make("adam"), 0},
+                      Case{"adagrad", Make("adagrad"), 0},
+                      Case{"adamw_clipped", Make("adamw"), 0.5},
+                      Case{"lamb", Make("lamb"), 0},
+                      Case{"lamb_clipped", Make("lamb"), 0.5}),
     [](const auto& info) { return info.param.name; });
 
 // A counter: with rate 1 and gradient -1, every weight counts the steps.

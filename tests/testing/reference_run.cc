@@ -4,8 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "common/optimizer/optimizer.h"
 #include "common/plan/partition_plan.h"
-#include "kernels/optimizer.h"
 
 namespace tributary::testing {
 namespace {
@@ -112,11 +112,10 @@ ReferenceRun::Version ReferenceRun::Next(const Version& now, int64_t step) {
       continue;
     }
     std::vector<float> direction(mean[p].size());
-    ops_->LambDirection(prepared, n, mean[p].data(), weights, direction.data(),
-                        state.data());
-    const double trust = Optimizer::TrustRatio(
-        options_.optimizer, std::sqrt(Square(next.weights[p])),
-        std::sqrt(Square(direction)));
+    ops_->OptimizerDirection(prepared, n, mean[p].data(), weights,
+                             direction.data(), state.data());
+    const double trust = optimizer.TrustRatio(
+        std::sqrt(Square(next.weights[p])), std::sqrt(Square(direction)));
     ops_->ApplyDirection(n, static_cast<float>(rate * trust), direction.data(),
                          weights, weights);
   }

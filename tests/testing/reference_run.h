@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "common/base/optimizer_options.h"
 #include "common/base/parameter_spec.h"
+#include "common/optimizer/optimizer_options.h"
 #include "kernels/ops.h"
 
 namespace tributary::testing {

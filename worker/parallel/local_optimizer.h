@@ -8,9 +8,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "common/base/optimizer_options.h"
 #include "common/checkpoint/block_cut.h"
 #include "common/checkpoint/planned_checkpoint.h"
+#include "common/optimizer/optimizer_options.h"
 #include "common/plan/gradient_ranges.h"
 #include "common/update/update_phases.h"
 #include "kernels/ops.h"

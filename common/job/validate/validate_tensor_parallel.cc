@@ -1,6 +1,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/job/optimizer_spec.h"
 #include "common/job/validate/validate.h"
 #include "common/layers/layer_kind.h"
 #include "common/status/status_macros.h"
@@ -54,10 +55,12 @@ absl::Status ValidateTensorParallel(const Places& places,
                         "whole models; the job has ",
                         kTensorPath);
   }
-  if (job.training().optimizer().has_lamb()) {
+  if (NeedsTrustRatio(job.training().optimizer())) {
+    const std::string field = absl::StrCat(
+        "training.optimizer.", OptimizerName(job.training().optimizer()));
     return places.Error(
-        "training.optimizer.lamb", "training.optimizer.lamb",
-        " wants whole tensors for its trust ratio; the job has ", kTensorPath);
+        field, field, " wants whole tensors for its trust ratio; the job has ",
+        kTensorPath);
   }
   if (job.strategy().has_parameter_server()) {
     TRIBUTARY_RETURN_IF_ERROR(

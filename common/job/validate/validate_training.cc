@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/job/job_options.h"
 #include "common/job/validate/validate.h"
+#include "common/optimizer/optimizer.h"
 #include "common/status/status_macros.h"
 
 namespace tributary {
@@ -10,18 +11,14 @@ namespace {
 
 absl::Status ValidateOptimizer(const Places& places,
                                const v1::OptimizerSpec& optimizer) {
-  const std::string path = "training.optimizer";
-  if (optimizer.has_sgd() && optimizer.sgd().nesterov() &&
-      (optimizer.sgd().momentum() <= 0 || optimizer.sgd().dampening() != 0)) {
-    return places.Error(path + ".sgd.nesterov", path,
-                        ".sgd.nesterov wants momentum above 0 and dampening 0");
-  }
-  if (optimizer.has_lamb() &&
-      optimizer.lamb().clip_max() < optimizer.lamb().clip_min()) {
-    return places.Error(path + ".lamb.clip_max", path,
-                        ".lamb.clip_max must be at least clip_min");
-  }
-  return absl::OkStatus();
+  const std::string name = OptimizerName(optimizer);
+  if (name.empty()) return absl::OkStatus();
+  const OptimizerFault fault =
+      FindOptimizerKind(name)->check(OptimizerOptionsOf(optimizer));
+  if (fault.field == nullptr) return absl::OkStatus();
+  const std::string field =
+      absl::StrCat("training.optimizer.", name, ".", fault.field);
+  return places.Error(field, field, " ", fault.text);
 }
 
 absl::Status ValidateWarmup(const Places& places, const std::string& path,
@@ -105,7 +102,7 @@ absl::Status ValidateTraining(const Places& places, const v1::JobSpec& job) {
 
 namespace {
 
-// Clipping, LAMB and skipping need a step's whole gradient.
+// Clipping, trust ratios and skipping need a step's whole gradient.
 absl::Status ValidateWholeGradient(const Places& places, const v1::JobSpec& job,
                                    absl::string_view sync) {
   const v1::TrainingSpec& training = job.training();
@@ -116,9 +113,11 @@ absl::Status ValidateWholeGradient(const Places& places, const v1::JobSpec& job,
                         "applied as one; the job says ",
                         sync);
   }
-  if (training.optimizer().has_lamb()) {
-    return places.Error(path + "optimizer.lamb", path,
-                        "optimizer.lamb wants sync bsp, where a step's "
+  if (NeedsTrustRatio(training.optimizer())) {
+    const std::string field =
+        absl::StrCat(path, "optimizer.", OptimizerName(training.optimizer()));
+    return places.Error(field, field,
+                        " wants sync bsp, where a step's "
                         "gradient is applied as one; the job says ",
                         sync);
   }

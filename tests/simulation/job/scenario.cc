@@ -10,7 +10,6 @@
 namespace tributary::simulation {
 namespace {
 
-using Kind = OptimizerOptions::Kind;
 using Sync = Scenario::Sync;
 
 void DrawSync(Random& random, Scenario* s) {
@@ -32,16 +31,15 @@ void DrawSync(Random& random, Scenario* s) {
 // by SGD with rate 1.
 void DrawOptimizer(Random& random, Scenario* s) {
   if (s->sync != Sync::kBulk) {
-    s->optimizer = {.kind = Kind::kSgd, .learning_rate = 1};
+    s->optimizer = {.kind = "sgd", .learning_rate = 1};
     // A bound that is never reached, so that the norms are exchanged.
     if (s->sync == Sync::kBackup && random.Chance(0.3)) s->clip_norm = 1e9;
     return;
   }
-  constexpr Kind kKinds[] = {Kind::kSgd,     Kind::kSgd,     Kind::kAdam,
-                             Kind::kAdam,    Kind::kAdagrad, Kind::kAdamW,
-                             Kind::kRmsprop, Kind::kLamb};
+  constexpr const char* kKinds[] = {"sgd",     "sgd",   "adam",    "adam",
+                                    "adagrad", "adamw", "rmsprop", "lamb"};
   s->optimizer = {.kind = random.Pick(kKinds), .learning_rate = 0.05};
-  if (s->optimizer.kind == Kind::kSgd) s->optimizer.momentum = 0.9;
+  if (s->optimizer.kind == "sgd") s->optimizer.momentum = 0.9;
   if (random.Chance(0.3)) s->optimizer.weight_decay = 0.01;
   if (random.Chance(0.3)) s->clip_norm = 0.5;
   s->skip_nonfinite = random.Chance(0.1);
@@ -184,8 +182,6 @@ const char* NameOf(Mishap::Kind kind) {
 }
 
 std::string Scenario::Text() const {
-  constexpr const char* kOptimizers[] = {"sgd",     "adam", "adamw", "adagrad",
-                                         "rmsprop", "lamb", "ftrl"};
   std::string text = absl::StrCat(
       sync == Sync::kBulk     ? "bsp"
       : sync == Sync::kBackup ? absl::StrCat("bsp backup ", backup_workers)
@@ -193,10 +189,9 @@ std::string Scenario::Text() const {
                               : "async",
       ", ", workers, " workers, ", servers, " servers, ", steps, " steps, ",
       parameters, large_parameter ? "+1 large" : "", " parameters, ",
-      kOptimizers[static_cast<int>(optimizer.kind)],
-      clip_norm > 0 ? " clipped" : "", skip_nonfinite ? " skip nonfinite" : "",
-      ", checkpoint every ", checkpoint_every, ", loss ",
-      v1::WorkerLoss_Name(on_worker_loss),
+      optimizer.kind, clip_norm > 0 ? " clipped" : "",
+      skip_nonfinite ? " skip nonfinite" : "", ", checkpoint every ",
+      checkpoint_every, ", loss ", v1::WorkerLoss_Name(on_worker_loss),
       comes_back ? "" : ", nobody comes back");
   absl::StrAppendFormat(
       &text,

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "common/base/optimizer_options.h"
+#include "common/optimizer/optimizer_options.h"
 #include "tests/simulation/world/network.h"
 #include "tributary/v1/job.pb.h"
 

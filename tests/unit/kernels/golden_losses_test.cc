@@ -6,8 +6,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "common/optimizer/optimizer.h"
 #include "kernels/ops.h"
-#include "kernels/optimizer.h"
 #include "tests/unit/kernels/golden_score.h"
 
 namespace tributary::testing {

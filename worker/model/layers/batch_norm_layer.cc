@@ -13,8 +13,8 @@ namespace {
 // The gradients of the running statistics hold the batch's mean and unbiased
 // variance instead; over several batches of a step, their mean weighted by
 // samples. The optimizer then moves the running statistics
-// (kernels/optimizer.h). A batch with one value per channel has no variance and
-// keeps the running variance.
+// (common/optimizer/optimizer.h). A batch with one value per channel has no
+// variance and keeps the running variance.
 class BatchNormLayer final : public Layer {
  public:
   static LayerOr Create(const LayerInit& init) {

@@ -314,7 +314,7 @@ TEST_F(ParameterShardTest, ClipsByTheNormOfTheAveragedGradient) {
 // that.
 TEST_F(ParameterShardTest, LambScalesByTheNormsOfTheWholeTensor) {
   OptimizerOptions lamb;
-  lamb.kind = OptimizerOptions::Kind::kLamb;
+  lamb.kind = "lamb";
   lamb.epsilon = 1e-12;
   Create(1, lamb);
   const Payload start = Floats({3, 4, 0, 0});
@@ -353,7 +353,7 @@ class RunningAverageTest : public ParameterShardTest {
 // the first of whose steps is the rate.
 TEST_F(RunningAverageTest, MovesToTheRanksMeanBesideAnyOptimizer) {
   OptimizerOptions adam;
-  adam.kind = OptimizerOptions::Kind::kAdam;
+  adam.kind = "adam";
   adam.weight_decay = 0;
   Create(2, adam);
   InitializeAt(8);
@@ -374,7 +374,7 @@ TEST_F(RunningAverageTest, IsNeitherClippedNorPartOfTheNorm) {
 // The weights' direction is 1 each and they are 0, so the ratio is 1.
 TEST_F(RunningAverageTest, TakesNoTrustRatio) {
   OptimizerOptions lamb;
-  lamb.kind = OptimizerOptions::Kind::kLamb;
+  lamb.kind = "lamb";
   lamb.epsilon = 1e-12;
   Create(2, lamb);
   InitializeAt(8);

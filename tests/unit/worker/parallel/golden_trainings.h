@@ -126,7 +126,7 @@ inline GoldenTraining Gpt(const std::string& id) {
   g.training.outputs = 65;
   g.training.positions = time;
   g.training.rows = static_cast<int64_t>(g.golden.Number("B", 0));
-  g.training.optimizer = {.kind = OptimizerOptions::Kind::kAdamW,
+  g.training.optimizer = {.kind = "adamw",
                           .learning_rate = g.golden.Number("lr", 0),
                           .weight_decay = g.golden.Number("wd", 0),
                           .beta1 = g.golden.Numbers("betas")[0],

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "common/layers/model_parameters.h"
+#include "common/optimizer/optimizer.h"
 #include "common/plan/pipeline_stages.h"
-#include "kernels/optimizer.h"
 #include "tests/unit/worker/model/model_fixture.h"
 #include "worker/collective/mesh.h"
 #include "worker/collective/peer_communicator.h"

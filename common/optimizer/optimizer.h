@@ -1,44 +1,65 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "common/base/optimizer_options.h"
 #include "common/base/parameter_spec.h"
-#include "kernels/optimizer_math.h"
+#include "common/optimizer/kind_base.h"
+#include "common/optimizer/optimizer_options.h"
+#include "common/optimizer/optimizer_step.h"
 
 namespace tributary {
 
-class Ops;
+// One kind's entry in the table of kinds: what its file says (kind_base.h).
+struct OptimizerKind {
+  std::string name;
+  std::span<const OptimizerField> fields;
+  bool trust_ratio = false;
+  // State names of each rule.
+  std::vector<std::vector<std::string>> states;
+  int (*variant)(const OptimizerOptions&) = nullptr;
+  OptimizerFault (*check)(const OptimizerOptions&) = nullptr;
+  decltype(&KindBase::SetFirstState) set_first_state = nullptr;
+  decltype(&KindBase::TrustRatio) trust_ratio_of = nullptr;
+  void (*prepare)(const OptimizerOptions&, int64_t step, double learning_rate,
+                  OptimizerStep*) = nullptr;
+};
+// The kinds in the order of OptimizerKinds.
+const std::vector<OptimizerKind>& AllOptimizerKinds();
+// Null: there is no kind of this name.
+const OptimizerKind* FindOptimizerKind(std::string_view name);
 
 // The parts of an optimizer besides its loops: the names and initial values of
 // its states, and the scalars of each step. The loops over elements are Ops'
-// OptimizerUpdate, or LambDirection and ApplyDirection for an optimizer that
-// computes a trust ratio over the whole tensor between them
+// OptimizerUpdate, or OptimizerDirection and ApplyDirection for an optimizer
+// that computes a trust ratio over the whole tensor between them
 // (needs_trust_ratio).
 class Optimizer {
  public:
+  // options.kind must name a kind.
   explicit Optimizer(const OptimizerOptions& options);
 
   const OptimizerOptions& options() const { return options_; }
 
-  // PyTorch's names, in the order in which Ops takes the states. LAMB's names
-  // are Adam's; FTRL's are the paper's "z" and "n".
-  const std::vector<std::string>& state_names() const { return state_names_; }
-
-  // The value of state i before the first step, for a weight of 0.
-  float initial_state(int i) const;
+  // In the order in which Ops takes the states.
+  const std::vector<std::string>& state_names() const {
+    return kind_->states[variant_];
+  }
 
   // Fills the states for these weights before the first step. state: host
-  // arrays of n elements. Only FTRL's z depends on the weight: FTRL computes
-  // weights from z alone, so z starts at the value that yields the weight.
+  // arrays of n elements.
   void InitializeState(int64_t n, const float* weight,
                        float* const* state) const;
 
   // True when the step's length depends on norms of the whole tensor.
-  bool needs_trust_ratio() const {
-    return options_.kind == OptimizerOptions::Kind::kLamb;
+  bool needs_trust_ratio() const { return kind_->trust_ratio; }
+  // The factor of the learning rate, from the norms of a whole tensor and of
+  // its direction.
+  double TrustRatio(double weight_norm, double direction_norm) const {
+    return kind_->trust_ratio_of(options_, weight_norm, direction_norm);
   }
 
   // The scalars of step `step`, counted from 1. gradient_scale: the clip
@@ -74,21 +95,10 @@ class Optimizer {
   // gradient. 1 when max_norm is 0.
   static double ClipCoefficient(double max_norm, double square);
 
-  // LAMB's trust ratio phi(|w|) / |u|, where u is the direction. 1 when either
-  // norm is 0.
-  static double TrustRatio(const OptimizerOptions& options, double weight_norm,
-                           double direction_norm);
-
  private:
   OptimizerOptions options_;
-  UpdateRule rule_;
-  std::vector<std::string> state_names_;
+  const OptimizerKind* kind_;
+  int variant_;
 };
-
-// Computes the direction w - x of a running average, for LAMB, which keeps a
-// step's directions. Applying it with RunningRate gives the same bits as the
-// step of Optimizer::StepFor.
-void RunningDirection(Ops& ops, int64_t n, const float* average,
-                      const float* value, float* direction);
 
 }  // namespace tributary

@@ -1,14 +1,14 @@
 #pragma once
 
+#include <string>
+
 namespace tributary {
 
 // The optimizer and its constants, as resolved from the job file. Each kind
-// uses only the fields that name it. Defaults are PyTorch's. Depends on
-// nothing, since kernels use it too.
+// uses only the constants that it lists as its fields (kinds/). Defaults are
+// PyTorch's.
 struct OptimizerOptions {
-  enum class Kind { kSgd, kAdam, kAdamW, kAdagrad, kRmsprop, kLamb, kFtrl };
-
-  Kind kind = Kind::kSgd;
+  std::string kind = "sgd";     // its name in the job file
   double learning_rate = 0.01;  // the base rate; FTRL's alpha
   double weight_decay = 0;
   // Parameters with fewer than two dimensions don't decay.
