@@ -130,6 +130,7 @@ void AddUpdateChecks(std::vector<AgreementCheck>* checks) {
   options.centered = false;
   add("rmsprop, momentum", options);
   add("lamb", Options("lamb"));
+  add("lion", Options("lion"));
   add("ftrl", Options("ftrl"));
   checks->push_back({"grain squares", 0, RunGrainSquares});
 }

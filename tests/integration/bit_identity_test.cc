@@ -73,12 +73,11 @@ OptimizerOptions Make(const char* kind) {
 
 INSTANTIATE_TEST_SUITE_P(
     Optimizers, BitIdentityTest,
-    ::testing::Values(Case{"momentum", Make("sgd"), 0},
-                      Case{"adam", Make("adam"), 0},
-                      Case{"adagrad", Make("adagrad"), 0},
-                      Case{"adamw_clipped", Make("adamw"), 0.5},
-                      Case{"lamb", Make("lamb"), 0},
-                      Case{"lamb_clipped", Make("lamb"), 0.5}),
+    ::testing::Values(
+        Case{"momentum", Make("sgd"), 0}, Case{"adam", Make("adam"), 0},
+        Case{"adagrad", Make("adagrad"), 0}, Case{"lion", Make("lion"), 0},
+        Case{"adamw_clipped", Make("adamw"), 0.5},
+        Case{"lamb", Make("lamb"), 0}, Case{"lamb_clipped", Make("lamb"), 0.5}),
     [](const auto& info) { return info.param.name; });
 
 // A counter: with rate 1 and gradient -1, every weight counts the steps.

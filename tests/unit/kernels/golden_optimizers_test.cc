@@ -1,6 +1,7 @@
 // Every dense case of the golden group optim through the CPU's Ops: 257
 // weights, 20 steps, the weights after seven of them and the final state.
-// PyTorch in float64; LAMB and FTRL from their papers' formulas.
+// PyTorch in float64; LAMB and FTRL from their papers' formulas. The group
+// optim_papers has further optimizers from their papers (make_optim.py).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -153,14 +154,17 @@ void CheckCase(Ops& ops, const GoldenCase& c, const GoldenCase& shared,
 
 TEST(GoldenOptimizersTest, EveryDenseCaseOfOptimIsWithinItsTolerance) {
   const std::unique_ptr<Ops> ops = CreateCpuOps();
-  const std::map<std::string, GoldenCase> group = ReadGoldenGroup("optim");
-  GoldenScore score("optim");
-  for (const auto& [id, golden] : group) {
-    if (id == "shared") continue;
-    score.BeginCase(id);
-    CheckCase(*ops, golden, group.at("shared"), score);
+  const GoldenCase shared = ReadGoldenGroup("optim").at("shared");
+  for (const auto& [name, cases] :
+       {std::pair("optim", 32), {"optim_papers", 3}}) {
+    GoldenScore score(name);
+    for (const auto& [id, golden] : ReadGoldenGroup(name)) {
+      if (id == "shared") continue;
+      score.BeginCase(id);
+      CheckCase(*ops, golden, shared, score);
+    }
+    EXPECT_EQ(score.cases(), cases);
   }
-  EXPECT_EQ(score.cases(), 32);
 }
 
 // The golden case with a schedule is there, but no state may be forgotten.

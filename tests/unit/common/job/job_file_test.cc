@@ -183,6 +183,9 @@ TEST(JobFileTest, DefaultsOfOptimizersArePyTorchs) {
   EXPECT_EQ(options("rmsprop").alpha, 0.99);
   EXPECT_EQ(options("lamb").epsilon, 1e-6);
   EXPECT_TRUE(options("lamb").bias_correction);
+  EXPECT_EQ(options("lion").learning_rate, 1e-4);
+  EXPECT_EQ(options("lion").beta1, 0.9);
+  EXPECT_EQ(options("lion").beta2, 0.99);
   EXPECT_EQ(options("ftrl").learning_rate, 0.1);
   EXPECT_EQ(options("ftrl").ftrl_beta, 1);
 }

@@ -118,7 +118,7 @@ TEST(OptimizerTest, ARunningAverageMovesToWhatComesByItsOwnMomentum) {
   const ParameterSpec running = {
       .name = "m", .shape = {1}, .running_momentum = 0.25};
   for (const char* kind :
-       {"sgd", "adam", "adamw", "adagrad", "rmsprop", "lamb", "ftrl"}) {
+       {"sgd", "adam", "adamw", "adagrad", "rmsprop", "lamb", "lion", "ftrl"}) {
     OptimizerOptions options = Options(kind);
     options.momentum = 0.9;
     options.weight_decay = 0.5;
@@ -168,7 +168,7 @@ TEST(OptimizerTest, WhatComesForRunningAveragesIsNoPartOfTheGradientsNorm) {
 
 TEST(OptimizerTest, NoRuleMovesAWeightAtRateZero) {
   for (const char* kind :
-       {"sgd", "adam", "adamw", "adagrad", "rmsprop", "ftrl"}) {
+       {"sgd", "adam", "adamw", "adagrad", "rmsprop", "lion", "ftrl"}) {
     OptimizerOptions options = Options(kind);
     options.weight_decay = 0.1;
     const Optimizer optimizer(options);

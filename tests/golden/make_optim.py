@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Writes the golden group optim_papers beside this file: optimizers that PyTorch does
+not have, or not in every release, from the formulas of their papers.
+
+numpy in float64 over the weights and gradients of the group optim; tolerances are
+4 times the error of the same run in float32, at least 1e-6.
+"""
+import json
+import math
+import pathlib
+
+import numpy
+
+FOLDER = pathlib.Path(__file__).parent
+KEPT = [1, 2, 3, 5, 10, 15, 20]
+
+
+class Group:
+    def __init__(self):
+        self.bytes, self.lines = b"", []
+
+    def attribute(self, case, key, value):
+        self.lines.append(f"A\t{case}\t{key}\t{json.dumps(value)}")
+
+    def tensor(self, case, name, value, role, tolerance=None):
+        kind = {"float32": "f32", "float64": "f64"}[str(value.dtype)]
+        shape = ",".join(map(str, value.shape)) or "-"
+        tol = "-" if tolerance is None else f"{tolerance:.2g}"
+        data = value.tobytes()
+        self.lines.append("\t".join(map(str, (
+            "T", case, name, role, kind, shape, len(self.bytes), len(data), tol,
+            "-"))))
+        self.bytes += data + b"\0" * (-len(data) % 8)
+
+    def expect(self, case, name, wide, narrow):
+        error = numpy.abs(wide - narrow.astype("float64")).max()
+        self.tensor(case, name, wide, "expect",
+                    max(1e-6, 4 * error / (numpy.abs(wide).max() or 1)))
+
+    def write(self, name):
+        head = ("#A case key json-value | #T case tensor role dtype shape "
+                "offset nbytes tol_f32 scale-tensor")
+        (FOLDER / f"{name}.tsv").write_text("\n".join([head] + self.lines) + "\n")
+        (FOLDER / f"{name}.bin").write_bytes(self.bytes)
+
+
+def shared_input(tensor):
+    for line in (FOLDER / "optim.tsv").read_text().splitlines():
+        part = line.split("\t")
+        if part[:3] == ["T", "shared", tensor]:
+            raw = (FOLDER / "optim.bin").read_bytes()
+            begin, size = int(part[6]), int(part[7])
+            shape = [int(n) for n in part[5].split(",")]
+            return numpy.frombuffer(raw[begin:begin + size], "float32").reshape(shape)
+    raise LookupError(tensor)
+
+
+def lion(weights, gradients, rates, attributes, dtype):
+    """Chen et al. 2023, Algorithm 2."""
+    weights, average = weights.astype(dtype), numpy.zeros(weights.shape, dtype)
+    beta1, beta2 = (dtype(b) for b in attributes["betas"])
+    decay = dtype(attributes.get("weight_decay", 0))
+    kept = []
+    for step, (gradient, rate) in enumerate(zip(gradients, rates), 1):
+        gradient, rate = gradient.astype(dtype), dtype(rate)
+        update = beta1 * average + (1 - beta1) * gradient
+        weights = weights - rate * (numpy.sign(update) + decay * weights)
+        average = beta2 * average + (1 - beta2) * gradient
+        if step in KEPT:
+            kept.append(weights)
+    return {"w": numpy.stack(kept), "state_exp_avg": average}
+
+
+CASES = [("lion", lion, {"op": "lion", "lr": 1e-2, "betas": [0.9, 0.99]}),
+         ("lion_wd", lion, {"op": "lion", "lr": 3e-3, "betas": [0.95, 0.98],
+                            "weight_decay": 0.1}),
+         ("lion_cosine", lion, {"op": "lion", "lr": 2e-2, "betas": [0.9, 0.99],
+                                "weight_decay": 0.01, "lr_sched": "cosine"})]
+
+
+def main():
+    group = Group()
+    weights, gradients = shared_input("w0"), shared_input("grads")
+    steps = len(gradients)
+    for case, optimizer, attributes in CASES:
+        for key, value in {**attributes, "steps": KEPT}.items():
+            group.attribute(case, key, value)
+        rates = [attributes["lr"]] * steps
+        if "lr_sched" in attributes:
+            rates = [attributes["lr"] * (1 + math.cos(math.pi * t / steps)) / 2
+                     for t in range(steps)]
+            group.tensor(case, "lr", numpy.array(rates), "input")
+        wide, narrow = (optimizer(weights, gradients, rates, attributes, dtype)
+                        for dtype in (numpy.float64, numpy.float32))
+        for name in wide:
+            group.expect(case, name, wide[name], narrow[name])
+    group.write("optim_papers")
+
+
+main()
