@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "common/optimizer/factored_slice.h"
 #include "common/optimizer/optimizer_step.h"
 #include "kernels/ops/attention_ops.h"
 #include "kernels/ops/embedding_ops.h"
@@ -44,12 +45,27 @@ class Ops : public MemoryOps,
   // An optimizer with a trust ratio takes two phases, between which the caller
   // computes the norms of the whole tensor. OptimizerDirection updates the
   // states and writes the direction. ApplyDirection computes weight_out =
-  // weight_in - rate * direction; any of the pointers may be equal.
+  // weight_scale * weight_in - rate * direction; any of the pointers may be
+  // equal.
   virtual void OptimizerDirection(const OptimizerStep& step, int64_t n,
                                   const float* gradient, const float* weight,
                                   float* direction, float* const* state) = 0;
-  virtual void ApplyDirection(int64_t n, float rate, const float* direction,
-                              const float* weight_in, float* weight_out) = 0;
+  virtual void ApplyDirection(int64_t n, float rate, float weight_scale,
+                              const float* direction, const float* weight_in,
+                              float* weight_out) = 0;
+  // For factored moments (common/update/factored_moments.h): the sums of
+  // (scale * gradient)^2 over the slice's rows and then over its columns, each
+  // square rounded to a multiple of `unit`. sums is host memory and filled on
+  // return.
+  virtual void FactorSums(const FactoredSlice& slice, float scale, double unit,
+                          const float* gradient, double* sums) = 0;
+  // The direction AdafactorDirection(row * column / mean) of the slice's
+  // elements. rows, one for each of the slice's rows, and columns are host
+  // memory that stays unchanged until Synchronize() has returned.
+  virtual void FactoredDirection(const FactoredSlice& slice,
+                                 const OptimizerStep& step, float mean,
+                                 const float* rows, const float* columns,
+                                 const float* gradient, float* direction) = 0;
   // out[i] = the sum of squares of x[i grain .. (i + 1) grain), in double, for
   // each of the ceil(n / grain) grains. out is host memory and filled on
   // return. The order of additions depends only on the index within the grain

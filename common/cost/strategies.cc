@@ -114,9 +114,8 @@ CostInputs InputsOfJob(const v1::JobSpec& job) {
           : job.data().batch_size() * inputs.strategy.mesh().data;
   inputs.accumulation = job.training().gradient_accumulation();
   inputs.optimizer_states =
-      static_cast<int>(Optimizer(OptimizerOptionsOf(job.training().optimizer()))
-                           .state_names()
-                           .size());
+      Optimizer(OptimizerOptionsOf(job.training().optimizer()))
+          .states_per_weight();
   inputs.cut_logits = CutsLogits(job);
   return inputs;
 }

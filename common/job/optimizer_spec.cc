@@ -101,9 +101,9 @@ OptimizerOptions OptimizerOptionsOf(const v1::OptimizerSpec& spec) {
   return options;
 }
 
-bool NeedsTrustRatio(const v1::OptimizerSpec& spec) {
+bool NeedsWholeTensors(const v1::OptimizerSpec& spec) {
   const OptimizerKind* const kind = FindOptimizerKind(OptimizerName(spec));
-  return kind != nullptr && kind->trust_ratio;
+  return kind != nullptr && kind->makes_direction;
 }
 
 }  // namespace tributary

@@ -26,6 +26,6 @@ OptimizerOptions OptimizerOptionsOf(const v1::OptimizerSpec& spec);
 std::string OptimizerName(const v1::OptimizerSpec& spec);
 
 // Whether the optimizer needs norms of whole tensors.
-bool NeedsTrustRatio(const v1::OptimizerSpec& spec);
+bool NeedsWholeTensors(const v1::OptimizerSpec& spec);
 
 }  // namespace tributary

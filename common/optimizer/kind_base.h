@@ -57,6 +57,15 @@ inline constexpr OptimizerField kWeightDecay = {
 inline constexpr OptimizerField kDecayOn = {
     "decay_on", &OptimizerOptions::decay_matrices_only};
 
+// What the length of a direction depends on.
+struct DirectionSize {
+  int64_t step = 1;  // from 1
+  double learning_rate = 0;
+  double weight_norm = 0;  // of the whole tensor
+  double direction_norm = 0;
+  int64_t elements = 0;
+};
+
 // Why constants do not go together: "FIELD TEXT", such as "nesterov wants
 // momentum above 0".
 struct OptimizerFault {
@@ -66,13 +75,16 @@ struct OptimizerFault {
 
 // What most kinds need not say.
 struct KindBase {
-  // The step's length depends on norms of the whole tensor, so that Update
-  // returns a direction.
-  static constexpr bool kTrustRatio = false;
-  static double TrustRatio(const OptimizerOptions& /*options*/,
-                           double /*weight_norm*/, double /*direction_norm*/) {
-    return 1;
+  // Update returns a direction; the weight moves against it by DirectionRate,
+  // which depends on norms of the whole tensor.
+  static constexpr bool kMakesDirection = false;
+  static double DirectionRate(const OptimizerOptions& /*options*/,
+                              const DirectionSize& size) {
+    return size.learning_rate;
   }
+  // The average of squares of a tensor with several dimensions is kept as the
+  // averages of its rows and columns.
+  static constexpr bool kFactored = false;
   // The index of the rule in Rules.
   static int Variant(const OptimizerOptions& /*options*/) { return 0; }
   static OptimizerFault Check(const OptimizerOptions& /*options*/) {
@@ -82,6 +94,15 @@ struct KindBase {
   // state: arrays of n elements.
   static void SetFirstState(const OptimizerOptions& /*options*/, int64_t /*n*/,
                             const float* /*weight*/, float* const* /*state*/) {}
+
+ protected:
+  // Scales the weight instead of adding the decay to the gradient.
+  static void DecoupleDecay(const OptimizerOptions& options,
+                            double learning_rate, OptimizerStep* p) {
+    p->weight_decay = 0;
+    p->weight_scale =
+        static_cast<float>(1 - learning_rate * options.weight_decay);
+  }
 };
 
 }  // namespace tributary

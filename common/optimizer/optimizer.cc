@@ -18,12 +18,13 @@ template <typename... Kinds>
 std::vector<OptimizerKind> Describe(KindList<Kinds...>) {
   return {{.name = Kinds::kName,
            .fields = Kinds::kFields,
-           .trust_ratio = Kinds::kTrustRatio,
+           .makes_direction = Kinds::kMakesDirection,
+           .factored = Kinds::kFactored,
            .states = StatesOf(typename Kinds::Rules()),
            .variant = &Kinds::Variant,
            .check = &Kinds::Check,
            .set_first_state = &Kinds::SetFirstState,
-           .trust_ratio_of = &Kinds::TrustRatio,
+           .direction_rate = &Kinds::DirectionRate,
            .prepare = &Kinds::Prepare}...};
 }
 
@@ -66,7 +67,7 @@ OptimizerStep Optimizer::Prepare(int64_t step, double learning_rate,
   OptimizerStep p;
   p.kind = IndexOf(*kind_);
   p.variant = variant_;
-  p.makes_direction = kind_->trust_ratio;
+  p.makes_direction = kind_->makes_direction;
   p.gradient_scale = static_cast<float>(gradient_scale);
   p.weight_decay = static_cast<float>(options_.weight_decay);
   kind_->prepare(options_, step, learning_rate, &p);

@@ -17,13 +17,14 @@ namespace tributary {
 struct OptimizerKind {
   std::string name;
   std::span<const OptimizerField> fields;
-  bool trust_ratio = false;
+  bool makes_direction = false;
+  bool factored = false;
   // State names of each rule.
   std::vector<std::vector<std::string>> states;
   int (*variant)(const OptimizerOptions&) = nullptr;
   OptimizerFault (*check)(const OptimizerOptions&) = nullptr;
   decltype(&KindBase::SetFirstState) set_first_state = nullptr;
-  decltype(&KindBase::TrustRatio) trust_ratio_of = nullptr;
+  decltype(&KindBase::DirectionRate) direction_rate = nullptr;
   void (*prepare)(const OptimizerOptions&, int64_t step, double learning_rate,
                   OptimizerStep*) = nullptr;
 };
@@ -35,8 +36,7 @@ const OptimizerKind* FindOptimizerKind(std::string_view name);
 // The parts of an optimizer besides its loops: the names and initial values of
 // its states, and the scalars of each step. The loops over elements are Ops'
 // OptimizerUpdate, or OptimizerDirection and ApplyDirection for an optimizer
-// that computes a trust ratio over the whole tensor between them
-// (needs_trust_ratio).
+// that needs norms of whole tensors between them (makes_directions).
 class Optimizer {
  public:
   // options.kind must name a kind.
@@ -55,11 +55,21 @@ class Optimizer {
                        float* const* state) const;
 
   // True when the step's length depends on norms of the whole tensor.
-  bool needs_trust_ratio() const { return kind_->trust_ratio; }
-  // The factor of the learning rate, from the norms of a whole tensor and of
-  // its direction.
-  double TrustRatio(double weight_norm, double direction_norm) const {
-    return kind_->trust_ratio_of(options_, weight_norm, direction_norm);
+  bool makes_directions() const { return kind_->makes_direction; }
+  // By what a tensor's direction is multiplied.
+  double DirectionRate(const DirectionSize& size) const {
+    return kind_->direction_rate(options_, size);
+  }
+  // True when the parameter's state is factored (factored_moments.h) instead of
+  // one value for each element.
+  bool Factors(const ParameterSpec& parameter) const {
+    return kind_->factored && parameter.shape.size() >= 2 &&
+           !parameter.is_running();
+  }
+  bool factors() const { return kind_->factored; }
+  // Values kept for each weight of a matrix; factored state takes next to none.
+  int states_per_weight() const {
+    return factors() ? 0 : static_cast<int>(state_names().size());
   }
 
   // The scalars of step `step`, counted from 1. gradient_scale: the clip

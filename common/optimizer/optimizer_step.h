@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cmath>
+
 #include "common/base/host_device.h"
 
 namespace tributary {
@@ -32,6 +34,15 @@ struct OptimizerStep {
   float l1 = 0;
   float l2 = 0;
 };
+
+// The gradient over the root of an average of its squares, as
+// torch.optim.Adafactor bounds it.
+TRIBUTARY_HOST_DEVICE inline float AdafactorDirection(const OptimizerStep& p,
+                                                      float gradient,
+                                                      float variance) {
+  const float least = p.epsilon * p.epsilon;
+  return gradient / sqrtf(variance > least ? variance : least);
+}
 
 TRIBUTARY_HOST_DEVICE inline float DecayedGradient(const OptimizerStep& p,
                                                    float gradient,

@@ -14,19 +14,30 @@ int UpdatePhases::FirstNonFinite(const std::vector<double>& squares) {
   return -1;
 }
 
-std::vector<double> UpdatePhases::DirectionRates(
-    const ParameterSpecs& parameters, double learning_rate,
+std::vector<UpdatePhases::Move> UpdatePhases::Moves(
+    const ParameterSpecs& parameters, int64_t step, double learning_rate,
     const std::vector<double>& weight_squares,
     const std::vector<double>& direction_squares) const {
-  std::vector<double> rates;
+  const OptimizerStep prepared = optimizer_.Prepare(step, learning_rate, 1);
+  std::vector<Move> moves;
   for (size_t p = 0; p < parameters.size(); ++p) {
-    rates.push_back(parameters[p].is_running()
-                        ? optimizer_.RunningRate(parameters[p])
-                        : learning_rate * optimizer_.TrustRatio(
-                                              std::sqrt(weight_squares[p]),
-                                              std::sqrt(direction_squares[p])));
+    if (parameters[p].is_running()) {
+      moves.push_back(
+          {.rate = static_cast<float>(optimizer_.RunningRate(parameters[p]))});
+      continue;
+    }
+    const double rate = optimizer_.DirectionRate(
+        {.step = step,
+         .learning_rate = learning_rate,
+         .weight_norm = std::sqrt(weight_squares[p]),
+         .direction_norm = std::sqrt(direction_squares[p]),
+         .elements = parameters[p].size()});
+    moves.push_back(
+        {.rate = static_cast<float>(rate),
+         .weight_scale =
+             optimizer_.StepFor(parameters[p], prepared).weight_scale});
   }
-  return rates;
+  return moves;
 }
 
 void AppendGrainSquares(Ops& ops, const float* x, int64_t n,

@@ -15,7 +15,9 @@ class Ops;
 //
 //   apply                                        most optimizers
 //   norm -> apply                                clipping, or skipping of NaN
-//   [norm ->] directions -> trust ratio -> apply LAMB
+//   [norm ->] directions -> moves -> apply       LAMB
+//   norm -> factors -> directions -> moves       Adafactor
+//     -> apply
 //
 // A phase with an arrow behind it ends in sums over whole tensors, which the
 // processes that hold slices of them put together (grain_sums.h). Servers and
@@ -23,6 +25,12 @@ class Ops;
 // are the same. Pure: no lock, no wait, no memory of a step.
 class UpdatePhases {
  public:
+  // A weight becomes weight_scale * weight - rate * direction.
+  struct Move {
+    float rate = 0;
+    float weight_scale = 1;
+  };
+
   // clip_norm: the largest norm of the whole gradient (clip_grad_norm_); 0:
   // any.
   UpdatePhases(const OptimizerOptions& options, double clip_norm,
@@ -33,9 +41,12 @@ class UpdatePhases {
 
   const Optimizer& optimizer() const { return optimizer_; }
   // The norm clips, and tells whether any part of the gradient is not finite.
-  bool needs_norm() const { return clip_norm_ > 0 || skip_nonfinite_; }
-  bool needs_trust_ratio() const { return optimizer_.needs_trust_ratio(); }
-  bool needs_sums() const { return needs_norm() || needs_trust_ratio(); }
+  bool needs_norm() const {
+    return clip_norm_ > 0 || skip_nonfinite_ || optimizer_.factors();
+  }
+  bool needs_factors() const { return optimizer_.factors(); }
+  bool makes_directions() const { return optimizer_.makes_directions(); }
+  bool needs_sums() const { return needs_norm() || makes_directions(); }
   bool skips_nonfinite() const { return skip_nonfinite_; }
 
   // The first parameter whose squares are not finite, or -1.
@@ -47,12 +58,12 @@ class UpdatePhases {
     return Optimizer::ClipCoefficient(
         clip_norm_, Optimizer::GradientSquare(parameters, squares));
   }
-  // By what each parameter's direction is multiplied, from the sums of squares
+  // How each parameter moves in step `step`, from 1, from the sums of squares
   // of its weight and of its direction.
-  std::vector<double> DirectionRates(
-      const ParameterSpecs& parameters, double learning_rate,
-      const std::vector<double>& weight_squares,
-      const std::vector<double>& direction_squares) const;
+  std::vector<Move> Moves(const ParameterSpecs& parameters, int64_t step,
+                          double learning_rate,
+                          const std::vector<double>& weight_squares,
+                          const std::vector<double>& direction_squares) const;
 
  private:
   const Optimizer optimizer_;
@@ -66,8 +77,8 @@ class UpdatePhases {
 void AppendGrainSquares(Ops& ops, const float* x, int64_t n,
                         std::vector<double>* squares);
 
-// direction = LAMB's direction for n elements of `parameter`, whose state moves
-// on; of a running average that to `gradient`, the batch's value.
+// direction = the optimizer's direction for n elements of `parameter`, whose
+// state moves on; of a running average that to `gradient`, the batch's value.
 void MakeDirection(Ops& ops, const Optimizer& optimizer,
                    const ParameterSpec& parameter,
                    const OptimizerStep& prepared, int64_t n,

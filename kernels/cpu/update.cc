@@ -101,11 +101,47 @@ TRIBUTARY_CLONES void SumBlock(int64_t offset, int64_t n, int count,
   }
 }
 
-TRIBUTARY_CLONES void Apply(int64_t n, float rate, const float* direction,
-                            const float* weight_in, float* weight_out) {
+TRIBUTARY_CLONES void Apply(int64_t n, float rate, float scale,
+                            const float* direction, const float* weight_in,
+                            float* weight_out) {
   TRIBUTARY_IVDEP
   for (int64_t i = 0; i < n; ++i) {
-    weight_out[i] = weight_in[i] - rate * direction[i];
+    weight_out[i] = scale * weight_in[i] - rate * direction[i];
+  }
+}
+
+// Adds n elements of one row to the sums of their columns; returns their sum.
+// Every sum is exact, so the order of additions does not matter.
+TRIBUTARY_CLONES double AddRow(int64_t n, float scale, double unit,
+                               const float* gradient, double* columns) {
+  TRIBUTARY_IVDEP
+  for (int64_t i = 0; i < n; ++i) {
+    columns[i] += RoundedSquare(scale * gradient[i], unit);
+  }
+  return LaneSum(
+      n, [=](int64_t i) { return RoundedSquare(scale * gradient[i], unit); });
+}
+
+TRIBUTARY_CLONES void RowDirection(int64_t n, OptimizerStep p, float row,
+                                   float mean, const float* columns,
+                                   const float* gradient, float* direction) {
+  TRIBUTARY_IVDEP
+  for (int64_t i = 0; i < n; ++i) {
+    direction[i] = AdafactorDirection(p, gradient[i] * p.gradient_scale,
+                                      row * columns[i] / mean);
+  }
+}
+
+// Calls use(row, column, first, n) for the part of each row in the slice; row
+// and first are relative to the slice.
+template <typename Use>
+void ForEachRow(const FactoredSlice& slice, Use use) {
+  int64_t column = slice.begin % slice.columns, first = 0;
+  for (int64_t row = 0; first < slice.size; ++row) {
+    const int64_t n = std::min(slice.columns - column, slice.size - first);
+    use(row, column, first, n);
+    first += n;
+    column = 0;
   }
 }
 
@@ -138,9 +174,29 @@ void CpuOps::OptimizerDirection(const OptimizerStep& step, int64_t n,
   TRIBUTARY_CHECK(UpdateRange(step, n, gradient, weight, direction, state));
 }
 
-void CpuOps::ApplyDirection(int64_t n, float rate, const float* direction,
-                            const float* weight_in, float* weight_out) {
-  Apply(n, rate, direction, weight_in, weight_out);
+void CpuOps::ApplyDirection(int64_t n, float rate, float weight_scale,
+                            const float* direction, const float* weight_in,
+                            float* weight_out) {
+  Apply(n, rate, weight_scale, direction, weight_in, weight_out);
+}
+
+void CpuOps::FactorSums(const FactoredSlice& slice, float scale, double unit,
+                        const float* gradient, double* sums) {
+  double* const columns = sums + slice.rows();
+  std::fill_n(columns, slice.columns, 0.0);
+  ForEachRow(slice, [&](int64_t row, int64_t column, int64_t first, int64_t n) {
+    sums[row] = AddRow(n, scale, unit, gradient + first, columns + column);
+  });
+}
+
+void CpuOps::FactoredDirection(const FactoredSlice& slice,
+                               const OptimizerStep& step, float mean,
+                               const float* rows, const float* columns,
+                               const float* gradient, float* direction) {
+  ForEachRow(slice, [&](int64_t row, int64_t column, int64_t first, int64_t n) {
+    RowDirection(n, step, rows[row], mean, columns + column, gradient + first,
+                 direction + first);
+  });
 }
 
 void CpuOps::GrainSquares(int64_t n, int64_t grain, const float* x,

@@ -324,10 +324,38 @@ void CudaOps::OptimizerDirection(const OptimizerStep& step, int64_t n,
                                state));
 }
 
-void CudaOps::ApplyDirection(int64_t n, float rate, const float* direction,
-                             const float* weight_in, float* weight_out) {
-  Record(LaunchApplyDirection(Stream(), n, rate, direction, weight_in,
-                              weight_out));
+void CudaOps::ApplyDirection(int64_t n, float rate, float weight_scale,
+                             const float* direction, const float* weight_in,
+                             float* weight_out) {
+  Record(LaunchApplyDirection(Stream(), n, rate, weight_scale, direction,
+                              weight_in, weight_out));
+}
+
+void CudaOps::FactorSums(const FactoredSlice& slice, float scale, double unit,
+                         const float* gradient, double* sums) {
+  const size_t bytes =
+      static_cast<size_t>(slice.rows() + slice.columns) * sizeof(double);
+  const cudaStream_t stream = Stream();
+  double* const scratch = Scratch(bytes);
+  if (scratch == nullptr) return;
+  Record(LaunchFactorSums(stream, slice, scale, unit, gradient, scratch));
+  CopyOut(sums, scratch, bytes);
+}
+
+void CudaOps::FactoredDirection(const FactoredSlice& slice,
+                                const OptimizerStep& step, float mean,
+                                const float* rows, const float* columns,
+                                const float* gradient, float* direction) {
+  const auto num_rows = static_cast<size_t>(slice.rows());
+  const auto num_columns = static_cast<size_t>(slice.columns);
+  const cudaStream_t stream = Stream();
+  auto* const scratch = reinterpret_cast<float*>(
+      Scratch((num_rows + num_columns) * sizeof(float)));
+  if (scratch == nullptr) return;
+  CopyIn(scratch, rows, num_rows * sizeof(float));
+  CopyIn(scratch + num_rows, columns, num_columns * sizeof(float));
+  Record(LaunchFactoredDirection(stream, slice, step, mean, scratch,
+                                 scratch + num_rows, gradient, direction));
 }
 
 void CudaOps::GrainSquares(int64_t n, int64_t grain, const float* x,

@@ -172,8 +172,17 @@ DeviceStatus LaunchOptimizerUpdate(cudaStream_t stream,
                                    const float* weight_in, float* weight_out,
                                    float* const* state);
 DeviceStatus LaunchApplyDirection(cudaStream_t stream, int64_t n, float rate,
-                                  const float* direction,
+                                  float weight_scale, const float* direction,
                                   const float* weight_in, float* weight_out);
+// sums, rows, columns: device memory.
+DeviceStatus LaunchFactorSums(cudaStream_t stream, const FactoredSlice& slice,
+                              float scale, double unit, const float* gradient,
+                              double* sums);
+DeviceStatus LaunchFactoredDirection(cudaStream_t stream,
+                                     const FactoredSlice& slice,
+                                     const OptimizerStep& step, float mean,
+                                     const float* rows, const float* columns,
+                                     const float* gradient, float* direction);
 // out: device memory.
 DeviceStatus LaunchGrainSquares(cudaStream_t stream, int64_t n, int64_t grain,
                                 const float* x, double* out);

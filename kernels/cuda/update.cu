@@ -100,10 +100,65 @@ DeviceStatus Launch(const UpdateCall& call) {
 
 struct ApplyDirectionFunctor {
   float rate;
+  float scale;
   __device__ void operator()(const float* in, float* out) const {
-    out[0] = in[1] - rate * in[0];
+    out[0] = scale * in[1] - rate * in[0];
   }
 };
+
+// One warp for each row of the slice.
+__global__ void RowSumsKernel(FactoredSlice slice, float scale, double unit,
+                              const float* gradient, double* sums) {
+  const int64_t before = slice.begin % slice.columns;
+  const int64_t rows = slice.rows();
+  for (int64_t r = WarpIndex(); r < rows; r += WarpCount()) {
+    const int64_t first = r == 0 ? 0 : r * slice.columns - before;
+    const int64_t next = (r + 1) * slice.columns - before;
+    const int64_t end = next < slice.size ? next : slice.size;
+    const double sum = WarpSum(end - first, [=](int64_t i) {
+      return RoundedSquare(scale * gradient[first + i], unit);
+    });
+    if (Lane() == 0) sums[r] = sum;
+  }
+}
+
+// One thread for each column and run of kRowsPerThread rows. The sums are
+// exact, so the order in which threads add theirs does not matter.
+constexpr int64_t kRowsPerThread = 64;
+
+__global__ void ColumnSumsKernel(FactoredSlice slice, float scale, double unit,
+                                 const float* gradient, double* sums) {
+  const int64_t before = slice.begin % slice.columns;
+  const int64_t rows = slice.rows();
+  const int64_t runs = (rows + kRowsPerThread - 1) / kRowsPerThread;
+  for (int64_t t = ThreadIndex(); t < runs * slice.columns;
+       t += ThreadCount()) {
+    const int64_t column = t % slice.columns;
+    const int64_t from = t / slice.columns * kRowsPerThread;
+    double sum = 0;
+    for (int64_t r = from; r < rows && r < from + kRowsPerThread; ++r) {
+      const int64_t i = r * slice.columns + column - before;
+      if (i >= 0 && i < slice.size) {
+        sum += RoundedSquare(scale * gradient[i], unit);
+      }
+    }
+    atomicAdd(sums + column, sum);
+  }
+}
+
+__global__ void FactoredDirectionKernel(FactoredSlice slice, OptimizerStep p,
+                                        float mean, const float* rows,
+                                        const float* columns,
+                                        const float* gradient,
+                                        float* direction) {
+  const int64_t before = slice.begin % slice.columns;
+  for (int64_t i = ThreadIndex(); i < slice.size; i += ThreadCount()) {
+    const int64_t at = before + i;
+    direction[i] = AdafactorDirection(
+        p, gradient[i] * p.gradient_scale,
+        rows[at / slice.columns] * columns[at % slice.columns] / mean);
+  }
+}
 
 // One warp per grain.
 __global__ void GrainSquaresKernel(int64_t n, int64_t grain, const float* x,
@@ -158,10 +213,36 @@ DeviceStatus LaunchOptimizerUpdate(cudaStream_t stream,
 }
 
 DeviceStatus LaunchApplyDirection(cudaStream_t stream, int64_t n, float rate,
-                                  const float* direction,
+                                  float weight_scale, const float* direction,
                                   const float* weight_in, float* weight_out) {
   return LaunchMap<2, 1>(stream, n, {{direction, weight_in}, {weight_out}},
-                         ApplyDirectionFunctor{rate});
+                         ApplyDirectionFunctor{rate, weight_scale});
+}
+
+DeviceStatus LaunchFactorSums(cudaStream_t stream, const FactoredSlice& slice,
+                              float scale, double unit, const float* gradient,
+                              double* sums) {
+  const int64_t rows = slice.rows();
+  RowSumsKernel<<<WarpBlocks(rows), kThreads, 0, stream>>>(slice, scale, unit,
+                                                           gradient, sums);
+  const cudaError_t cleared = cudaMemsetAsync(
+      sums + rows, 0, static_cast<size_t>(slice.columns) * sizeof(double),
+      stream);
+  if (cleared != cudaSuccess) return CudaStatus(cleared);
+  const int64_t runs = (rows + kRowsPerThread - 1) / kRowsPerThread;
+  ColumnSumsKernel<<<Blocks(runs * slice.columns), kThreads, 0, stream>>>(
+      slice, scale, unit, gradient, sums + rows);
+  return CudaStatus(cudaGetLastError());
+}
+
+DeviceStatus LaunchFactoredDirection(cudaStream_t stream,
+                                     const FactoredSlice& slice,
+                                     const OptimizerStep& step, float mean,
+                                     const float* rows, const float* columns,
+                                     const float* gradient, float* direction) {
+  FactoredDirectionKernel<<<Blocks(slice.size), kThreads, 0, stream>>>(
+      slice, step, mean, rows, columns, gradient, direction);
+  return CudaStatus(cudaGetLastError());
 }
 
 DeviceStatus LaunchGrainSquares(cudaStream_t stream, int64_t n, int64_t grain,

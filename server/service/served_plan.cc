@@ -10,9 +10,24 @@
 namespace tributary {
 namespace {
 
-StatisticsKind KindOf(const v1::StatisticsRequest& request) {
-  return request.phase() == v1::TRUST_RATIO ? StatisticsKind::kTrustRatio
-                                            : StatisticsKind::kGradientNorm;
+// None: an unknown phase.
+std::optional<StatisticsKind> KindOf(v1::StatisticsPhase phase) {
+  switch (phase) {
+    case v1::GRADIENT_NORM:
+      return StatisticsKind::kGradientNorm;
+    case v1::FACTORS:
+      return StatisticsKind::kFactors;
+    case v1::TRUST_RATIO:
+      return StatisticsKind::kTrustRatio;
+    default:
+      return std::nullopt;
+  }
+}
+
+v1::StatisticsPhase PhaseOf(StatisticsKind kind) {
+  return kind == StatisticsKind::kGradientNorm ? v1::GRADIENT_NORM
+         : kind == StatisticsKind::kFactors    ? v1::FACTORS
+                                               : v1::TRUST_RATIO;
 }
 
 }  // namespace
@@ -49,8 +64,7 @@ void ServedPlan::AskPeers(int64_t step, StatisticsKind kind,
   request.set_job_id(plan_.job_id());
   request.set_plan_epoch(plan_.epoch());
   request.set_step(step);
-  request.set_phase(kind == StatisticsKind::kTrustRatio ? v1::TRUST_RATIO
-                                                        : v1::GRADIENT_NORM);
+  request.set_phase(PhaseOf(kind));
   request.set_wait_ms(
       static_cast<uint32_t>(absl::ToInt64Milliseconds(kPeerRetryPolicy.hold)));
   for (int peer = 0; peer < partition_.num_shards(); ++peer) {
@@ -62,7 +76,7 @@ void ServedPlan::AskPeers(int64_t step, StatisticsKind kind,
 
 absl::Status ServedPlan::AddStatistics(const v1::StatisticsRequest& request,
                                        std::vector<double> values) {
-  return store_.AddStatistics(request.step(), KindOf(request),
+  return store_.AddStatistics(request.step(), *KindOf(request.phase()),
                               static_cast<int>(request.shard()),
                               std::move(values));
 }
@@ -98,14 +112,14 @@ absl::StatusOr<RankProgress> ServedPlan::ReadClock(
 
 void ServedPlan::ReadStatistics(const v1::StatisticsRequest& request,
                                 int64_t deadline_micros, StatisticsDone done) {
-  if (request.phase() != v1::TRUST_RATIO &&
-      request.phase() != v1::GRADIENT_NORM) {
+  const std::optional<StatisticsKind> kind = KindOf(request.phase());
+  if (!kind) {
     return done(
         Reject(Rejection::kAddress,
                absl::InvalidArgumentError(absl::StrCat(
-                   "statistics phase ", request.phase(), ", wanted 1 or 2"))));
+                   "statistics phase ", request.phase(), ", wanted 1 to 3"))));
   }
-  store_.ReadStatistics(request.step(), KindOf(request), deadline_micros,
+  store_.ReadStatistics(request.step(), *kind, deadline_micros,
                         std::move(done));
 }
 

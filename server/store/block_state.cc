@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/mutation.h"
-#include "common/update/update_phases.h"
+#include "common/status/status_macros.h"
 #include "common/wire/crc32c.h"
 #include "kernels/ops.h"
 #include "server/aggregate/averaged_tiles.h"
@@ -23,37 +23,110 @@ BlockState::BlockState(const Block& block, const Options& options)
                    .gathers = options.policy->gathers(),
                    .drops_late = options.policy->drops_late(),
                    .members = options.members}) {
-  for (const Slice& slice : block.slices) {
+  absl::MutexLock lock(&mu);
+  MakeRuns();
+}
+
+void BlockState::MakeRuns() {
+  const Optimizer& optimizer = *options_.optimizer;
+  int64_t elements = 0;  // in state_
+  for (const Slice& slice : block_.slices) {
     const ParameterSpec& parameter = (*options_.parameters)[slice.parameter];
-    if (runs_.empty() ||
-        !options_.optimizer->StepsAlike(*runs_.back().like, parameter)) {
-      runs_.push_back({0, &parameter});
+    if (runs_.empty() || optimizer.factors() ||
+        !optimizer.StepsAlike(*runs_.back().like, parameter)) {
+      runs_.push_back({.begin = slice.offset,
+                       .like = &parameter,
+                       .state_begin = elements,
+                       .parameter = slice.parameter});
     }
     runs_.back().end = slice.offset + slice.size();
+    if (optimizer.Factors(parameter)) {
+      runs_.back().moments.emplace(parameter, slice.begin, slice.end);
+    } else {
+      elements += slice.size();
+    }
   }
-  absl::MutexLock lock(&mu);
-  for (size_t i = 0; i < options_.optimizer->state_names().size(); ++i) {
-    state_.emplace_back(block.size);
+  for (size_t i = 0; i < optimizer.state_names().size(); ++i) {
+    state_.emplace_back(elements);
   }
 }
 
 void BlockState::SetWeights(const Payload& payload, uint32_t crc32c) {
   if (!weights_.Unique()) weights_ = SharedBuffer(block_.size);
   payload.CopyTo(weights_.data());
-  options_.optimizer->InitializeState(block_.size, weights_.data(),
-                                      StateAt(0).data());
+  for (const Run& run : runs_) {
+    if (run.moments) continue;  // 0 since construction
+    options_.optimizer->InitializeState(run.end - run.begin,
+                                        weights_.data() + run.begin,
+                                        StateAt(run, run.begin).data());
+  }
   version_ = 0;
   initial_crc32c_ = crc32c;
   spare_is_previous_ = false;
   crc_known_ = false;
 }
 
-void BlockState::Restored(int64_t steps) {
+absl::Status BlockState::Restore(int64_t steps, const Load& load) {
+  if (options_.optimizer->factors()) {
+    TRIBUTARY_RETURN_IF_ERROR(LoadExpanded(load));
+  } else {
+    std::vector<float*> state;
+    for (const SharedBuffer& buffer : state_) state.push_back(buffer.data());
+    TRIBUTARY_RETURN_IF_ERROR(load(block_, weights_.data(), state));
+  }
   const bool gathers = options_.policy->gathers();
   version_ = gathers ? steps : steps * options_.num_workers;
   spare_is_previous_ = false;
   crc_known_ = false;
   aggregator_.StartAt(steps);
+  return absl::OkStatus();
+}
+
+absl::Status BlockState::LoadExpanded(const Load& load) {
+  std::vector<SharedBuffer> state;
+  std::vector<float*> pointers;
+  for (size_t i = 0; i < state_.size(); ++i) {
+    pointers.push_back(state.emplace_back(block_.size).data());
+  }
+  TRIBUTARY_RETURN_IF_ERROR(load(block_, weights_.data(), pointers));
+  for (Run& run : runs_) {
+    if (!run.moments) {
+      const Pointers own = StateAt(run, run.begin);
+      for (size_t i = 0; i < state_.size(); ++i) {
+        std::copy_n(pointers[i] + run.begin, run.end - run.begin, own[i]);
+      }
+      continue;
+    }
+    // The slice may lack some of the columns.
+    const auto columns = static_cast<int64_t>(run.moments->columns().size());
+    const Block first_row = {
+        .shard = block_.shard,
+        .size = columns,
+        .slices = {{.parameter = run.parameter, .begin = 0, .end = columns}}};
+    std::vector<float> weights(columns), rows(columns), averages(columns);
+    TRIBUTARY_RETURN_IF_ERROR(
+        load(first_row, weights.data(), {rows.data(), averages.data()}));
+    run.moments->Restore(pointers[0] + run.begin, averages);
+  }
+  return absl::OkStatus();
+}
+
+std::vector<SharedBuffer> BlockState::State() const {
+  if (!options_.optimizer->factors()) return state_;
+  std::vector<SharedBuffer> state;
+  for (size_t i = 0; i < state_.size(); ++i) state.emplace_back(block_.size);
+  for (const Run& run : runs_) {
+    if (run.moments) {
+      run.moments->Expand(state[0].data() + run.begin,
+                          state[1].data() + run.begin);
+      continue;
+    }
+    const Pointers own = StateAt(run, run.begin);
+    for (size_t i = 0; i < state_.size(); ++i) {
+      std::copy_n(own[i], run.end - run.begin, state[i].data() + run.begin);
+    }
+  }
+  return state;
 }
 
 WeightsSnapshot BlockState::Snapshot() {
@@ -84,10 +157,10 @@ void BlockState::Skip() {
   FinishStep(out);
 }
 
-std::vector<float*> BlockState::StateAt(int64_t offset) {
-  std::vector<float*> state;
-  for (const SharedBuffer& buffer : state_) {
-    state.push_back(buffer.data() + offset);
+BlockState::Pointers BlockState::StateAt(const Run& run, int64_t begin) const {
+  Pointers state = {};
+  for (size_t i = 0; i < state_.size(); ++i) {
+    state[i] = state_[i].data() + run.state_begin + (begin - run.begin);
   }
   return state;
 }
@@ -99,7 +172,7 @@ void BlockState::ForEachRun(int64_t begin, int64_t n, Use use) const {
     if (begin >= end) return;
     if (run.end <= begin) continue;
     const int64_t count = std::min(run.end, end) - begin;
-    use(begin, count, *run.like);
+    use(begin, count, run);
     begin += count;
   }
 }
@@ -115,20 +188,19 @@ OptimizerStep BlockState::StepFor(const ParameterSpec& parameter,
 void BlockState::ApplyFused(Ops& ops, const OptimizerStep& step) {
   const float* in = weights_.data();
   float* out = Writable();
-  std::vector<float*> state = StateAt(0);
   ForEachAveragedTile(
       ops, aggregator_, block_.size,
-      [&](int64_t first, int64_t count, const float* gradient) {
-        ForEachRun(first, count,
-                   [&](int64_t begin, int64_t n, const ParameterSpec& parameter)
-                       ABSL_NO_THREAD_SAFETY_ANALYSIS {
-                         ops.OptimizerUpdate(StepFor(parameter, step), n,
-                                             gradient + (begin - first),
-                                             in + begin, out + begin,
-                                             state.data());
-                         for (float*& tensor : state) tensor += n;
-                       });
-      });
+      [&](int64_t first, int64_t count, const float* gradient)
+          ABSL_NO_THREAD_SAFETY_ANALYSIS {
+            ForEachRun(first, count,
+                       [&](int64_t begin, int64_t n, const Run& run)
+                           ABSL_NO_THREAD_SAFETY_ANALYSIS {
+                             ops.OptimizerUpdate(StepFor(*run.like, step), n,
+                                                 gradient + (begin - first),
+                                                 in + begin, out + begin,
+                                                 StateAt(run, begin).data());
+                           });
+          });
   FinishStep(out);
 }
 
@@ -154,20 +226,40 @@ std::vector<double> BlockState::GradientSquares(Ops& ops) const {
   return GrainSquares(ops, gradient_.data());
 }
 
+std::vector<double> BlockState::FactorSums(
+    Ops& ops, float scale, const std::vector<double>& squares) const {
+  std::vector<double> sums;
+  for (const Run& run : runs_) {
+    if (!run.moments) continue;
+    run.moments->AppendSums(ops, scale, FactorUnit(squares[run.parameter]),
+                            gradient_.data() + run.begin, &sums);
+  }
+  return sums;
+}
+
+void BlockState::UpdateFactors(const OptimizerStep& step,
+                               const std::vector<std::vector<double>>& totals) {
+  for (Run& run : runs_) {
+    if (run.moments) run.moments->Update(step, totals[run.parameter]);
+  }
+}
+
 std::vector<double> BlockState::Direction(Ops& ops, const OptimizerStep& step) {
   if (!direction_) direction_ = SharedBuffer(block_.size);
-  ForEachRun(0, block_.size,
-             [&](int64_t begin, int64_t n, const ParameterSpec& parameter)
-                 ABSL_NO_THREAD_SAFETY_ANALYSIS {
-                   const float* weight = weights_.data() + begin;
-                   // A running average without samples stays.
-                   const bool stays =
-                       parameter.is_running() && !aggregator_.has_samples();
-                   MakeDirection(ops, *options_.optimizer, parameter, step, n,
-                                 stays ? weight : gradient_.data() + begin,
-                                 weight, direction_.data() + begin,
-                                 StateAt(begin).data());
-                 });
+  for (const Run& run : runs_) {
+    const float* weight = weights_.data() + run.begin;
+    const float* gradient = gradient_.data() + run.begin;
+    float* direction = direction_.data() + run.begin;
+    if (run.moments) {
+      run.moments->MakeDirection(ops, step, gradient, direction);
+      continue;
+    }
+    // A running average without samples stays.
+    const bool stays = run.like->is_running() && !aggregator_.has_samples();
+    MakeDirection(ops, *options_.optimizer, *run.like, step,
+                  run.end - run.begin, stays ? weight : gradient, weight,
+                  direction, StateAt(run, run.begin).data());
+  }
   const std::vector<double> weight = GrainSquares(ops, weights_.data());
   const std::vector<double> direction = GrainSquares(ops, direction_.data());
   std::vector<double> pairs;
@@ -181,23 +273,20 @@ std::vector<double> BlockState::Direction(Ops& ops, const OptimizerStep& step) {
 void BlockState::ApplyAveraged(Ops& ops, const OptimizerStep& step) {
   float* out = Writable();
   const float* in = weights_.data();
-  const float* gradient = gradient_.data();
-  std::vector<float*> state = StateAt(0);
-  ForEachRun(0, block_.size,
-             [&](int64_t begin, int64_t n, const ParameterSpec& parameter)
-                 ABSL_NO_THREAD_SAFETY_ANALYSIS {
-                   ops.OptimizerUpdate(StepFor(parameter, step), n,
-                                       gradient + begin, in + begin,
-                                       out + begin, state.data());
-                   for (float*& tensor : state) tensor += n;
-                 });
+  for (const Run& run : runs_) {
+    ops.OptimizerUpdate(StepFor(*run.like, step), run.end - run.begin,
+                        gradient_.data() + run.begin, in + run.begin,
+                        out + run.begin, StateAt(run, run.begin).data());
+  }
   FinishStep(out);
 }
 
-void BlockState::ApplyDirection(Ops& ops, const std::vector<double>& rates) {
+void BlockState::ApplyDirection(Ops& ops,
+                                const std::vector<UpdatePhases::Move>& moves) {
   float* out = Writable();
   for (const Slice& slice : block_.slices) {
-    ops.ApplyDirection(slice.size(), static_cast<float>(rates[slice.parameter]),
+    const auto [rate, weight_scale] = moves[slice.parameter];
+    ops.ApplyDirection(slice.size(), rate, weight_scale,
                        direction_.data() + slice.offset,
                        weights_.data() + slice.offset, out + slice.offset);
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -11,6 +12,8 @@
 #include "absl/synchronization/mutex.h"
 #include "common/optimizer/optimizer.h"
 #include "common/plan/partition_plan.h"
+#include "common/update/factored_moments.h"
+#include "common/update/update_phases.h"
 #include "common/wire/shared_buffer.h"
 #include "server/aggregate/gradient_aggregator.h"
 #include "server/store/shard_counters.h"
@@ -84,35 +87,45 @@ class BlockState {
   bool BeganWith(uint32_t crc32c) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     return initial_crc32c_ == crc32c;
   }
-  // For a restore: fill the memory of weights() and StateAt(), then call
-  // Restored().
-  float* weights() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) { return weights_.data(); }
-  std::vector<float*> StateAt(int64_t offset) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  void Restored(int64_t steps) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // Reads a block of the plan's slices: weights, and as many elements of each
+  // of the optimizer's states.
+  using Load = std::function<absl::Status(const Block& block, float* weights,
+                                          const std::vector<float*>& state)>;
+  // Sets the weights and the state after `steps` steps.
+  absl::Status Restore(int64_t steps, const Load& load)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
   // The weights at the current version.
   WeightsSnapshot Snapshot() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  const std::vector<SharedBuffer>& state() const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
-    return state_;
-  }
+  // The state for a checkpoint, block.size elements each. It does not change
+  // while the lock is held.
+  std::vector<SharedBuffer> State() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
   // Averages the contributions and applies `step` in one pass over memory.
   void ApplyFused(Ops& ops, const OptimizerStep& step)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
   // The two-phase path, for steps that need sums over whole tensors. Average
-  // keeps the mean gradient. Direction replaces it by LAMB's direction and
+  // keeps the mean gradient. Direction computes the optimizer's direction and
   // updates the state. The Apply functions and Skip end the step.
   void Average(Ops& ops) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   std::vector<double> GradientSquares(Ops& ops) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // FactoredMoments of each slice; squares: one for each parameter, of its
+  // gradient times the scale.
+  std::vector<double> FactorSums(Ops& ops, float scale,
+                                 const std::vector<double>& squares) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // totals: of AddFactorSums.
+  void UpdateFactors(const OptimizerStep& step,
+                     const std::vector<std::vector<double>>& totals)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   std::vector<double> Direction(Ops& ops, const OptimizerStep& step)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void ApplyAveraged(Ops& ops, const OptimizerStep& step)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // rates: one per parameter.
-  void ApplyDirection(Ops& ops, const std::vector<double>& rates)
+  // moves: one per parameter.
+  void ApplyDirection(Ops& ops, const std::vector<UpdatePhases::Move>& moves)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // Ends the step without changing weights or state.
   void Skip() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
@@ -139,15 +152,26 @@ class BlockState {
  private:
   // The elements from the previous run's end to `end`. Their parameters take
   // the same optimizer step as `like`: with weight decay, without it, or as
-  // running averages.
+  // running averages. With an optimizer that factors moments a run is a slice.
   struct Run {
-    int64_t end;
-    const ParameterSpec* like;
+    int64_t begin = 0;
+    int64_t end = 0;
+    const ParameterSpec* like = nullptr;
+    int64_t state_begin = 0;                 // of `begin` in state_
+    std::optional<FactoredMoments> moments;  // instead of values in state_
+    int parameter = 0;                       // of the moments
   };
-  // Calls use(begin, n, like) for the part of each run that lies in elements
+  void MakeRuns() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // The state of element `begin` of a run.
+  using Pointers = std::array<float*, kMaxOptimizerStates>;
+  Pointers StateAt(const Run& run, int64_t begin) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  absl::Status LoadExpanded(const Load& load) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // Calls use(begin, n, run) for the part of each run that lies in elements
   // [begin, begin + n).
   template <typename Use>
-  void ForEachRun(int64_t begin, int64_t n, Use use) const;
+  void ForEachRun(int64_t begin, int64_t n, Use use) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   OptimizerStep StepFor(const ParameterSpec& parameter,
                         const OptimizerStep& prepared) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
@@ -166,17 +190,18 @@ class BlockState {
 
   const Block& block_;
   const Options options_;
-  std::vector<Run> runs_;  // fixed at construction
+  std::vector<Run> runs_ ABSL_GUARDED_BY(mu);  // fixed but for the moments
   int64_t version_ ABSL_GUARDED_BY(mu) = kUninitialized;
   std::optional<uint32_t> initial_crc32c_ ABSL_GUARDED_BY(mu);
   bool crc_known_ ABSL_GUARDED_BY(mu) = false;
   uint32_t crc32c_ ABSL_GUARDED_BY(mu) = 0;
   SharedBuffer weights_ ABSL_GUARDED_BY(mu);
   SharedBuffer spare_ ABSL_GUARDED_BY(mu);
-  bool spare_is_previous_ ABSL_GUARDED_BY(mu) = false;   // holds version - 1
-  std::vector<SharedBuffer> state_ ABSL_GUARDED_BY(mu);  // one per state name
-  SharedBuffer gradient_ ABSL_GUARDED_BY(mu);            // two-phase path only
-  SharedBuffer direction_ ABSL_GUARDED_BY(mu);           // LAMB only
+  bool spare_is_previous_ ABSL_GUARDED_BY(mu) = false;  // holds version - 1
+  // One per state name; none when all runs have factored moments.
+  std::vector<SharedBuffer> state_ ABSL_GUARDED_BY(mu);
+  SharedBuffer gradient_ ABSL_GUARDED_BY(mu);   // two-phase path only
+  SharedBuffer direction_ ABSL_GUARDED_BY(mu);  // or none
   GradientAggregator aggregator_ ABSL_GUARDED_BY(mu);
   std::vector<Waiter> waiters_ ABSL_GUARDED_BY(mu);
 };

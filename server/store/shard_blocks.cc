@@ -48,10 +48,9 @@ void ShardBlocks::CutLocked(BlockState& block) {
                            : 0;
   const int64_t version = block.version() - late;
   if (every == 0 || version % every != 0 || version == 0) return;
+  const std::vector<SharedBuffer> buffers = block.State();
   std::vector<const float*> state;
-  for (const SharedBuffer& buffer : block.state()) {
-    state.push_back(buffer.data());
-  }
+  for (const SharedBuffer& buffer : buffers) state.push_back(buffer.data());
   options_.on_checkpoint(
       {.steps = std::min(count_.StepsIn(version), training().total_steps),
        .block = &block.block(),
@@ -63,9 +62,7 @@ absl::Status ShardBlocks::Restore(int64_t contributions,
                                   const LoadBlock& load) {
   for (auto& block : blocks_) {
     absl::MutexLock lock(&block->mu);
-    TRIBUTARY_RETURN_IF_ERROR(
-        load(block->block(), block->weights(), block->StateAt(0)));
-    block->Restored(contributions);
+    TRIBUTARY_RETURN_IF_ERROR(block->Restore(contributions, load));
   }
   return absl::OkStatus();
 }

@@ -69,8 +69,7 @@ class ShardBlocks {
   void CutLocked(BlockState& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mu);
 
   // Fills every block with its values after so many contributions of each rank.
-  using LoadBlock = std::function<absl::Status(
-      const Block&, float* weights, const std::vector<float*>& state)>;
+  using LoadBlock = BlockState::Load;
   absl::Status Restore(int64_t contributions, const LoadBlock& load);
 
   // Fences the rank's earlier incarnations, so that the returned progress stays

@@ -41,6 +41,11 @@ std::vector<std::vector<double>> StatisticsCalls::Sums(int64_t step,
   return sums;
 }
 
+std::vector<std::vector<double>> StatisticsCalls::FactorTotals(int64_t step) {
+  absl::MutexLock lock(&mu_);
+  return exchange_.FactorTotals(step);
+}
+
 void StatisticsCalls::ForgetBefore(int64_t step) {
   absl::MutexLock lock(&mu_);
   exchange_.ForgetBefore(step);

@@ -23,8 +23,9 @@ class StatisticsCalls {
   // for two sums, and asks again when its connection broke.
   static constexpr size_t kMaxWaiters = 1024;
 
-  StatisticsCalls(const PartitionPlan& plan, int shard)
-      : shard_(shard), exchange_(plan, shard) {}
+  StatisticsCalls(const PartitionPlan& plan, int shard,
+                  const Optimizer& optimizer)
+      : shard_(shard), exchange_(plan, shard, optimizer) {}
 
   // Which sums of a step are complete: this shard's, and those of all shards.
   struct Complete {
@@ -42,6 +43,7 @@ class StatisticsCalls {
   // StatisticsExchange::PerParameter of complete sums. The sums of steps before
   // the previous one are dropped.
   std::vector<std::vector<double>> Sums(int64_t step, StatisticsKind kind);
+  std::vector<std::vector<double>> FactorTotals(int64_t step);
   void ForgetBefore(int64_t step);
   std::vector<int> MissingShards() const;
 

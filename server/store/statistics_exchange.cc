@@ -4,39 +4,58 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/update/factored_moments.h"
 #include "common/update/grain_sums.h"
 
 namespace tributary {
 
-StatisticsExchange::StatisticsExchange(const PartitionPlan& plan, int shard)
+StatisticsExchange::StatisticsExchange(const PartitionPlan& plan, int shard,
+                                       Optimizer optimizer)
     : shard_(shard),
-      num_parameters_(plan.parameters().size()),
+      optimizer_(std::move(optimizer)),
+      parameters_(plan.parameters()),
       num_blocks_(plan.blocks(shard).size()) {
+  for (Layout& layout : layouts_) layout.num_values.resize(plan.num_shards());
   for (int s = 0; s < plan.num_shards(); ++s) {
-    int64_t grains = 0;
     for (const Block& block : plan.blocks(s)) {
-      if (s == shard) first_grain_.push_back(grains);
-      for (const Slice& slice : block.slices) {
-        slices_.push_back({s, slice, grains});
-        grains += NumGrains(slice.size());
+      for (int k = 0; k < kStatisticsKinds; ++k) {
+        Layout& layout = layouts_[k];
+        int64_t& next = layout.num_values[s];
+        if (s == shard) layout.block_first.push_back(next);
+        for (const Slice& slice : block.slices) {
+          layout.first.push_back(next);
+          next += ValuesOf(static_cast<StatisticsKind>(k), slice);
+        }
       }
+      for (const Slice& slice : block.slices) slices_.push_back({s, slice});
     }
-    num_grains_.push_back(grains);
   }
+}
+
+int64_t StatisticsExchange::ValuesOf(StatisticsKind kind,
+                                     const Slice& slice) const {
+  switch (kind) {
+    case StatisticsKind::kGradientNorm:
+      return NumGrains(slice.size());
+    case StatisticsKind::kFactors:
+      return NumFactorSums(optimizer_, parameters_[slice.parameter],
+                           slice.begin, slice.end);
+    case StatisticsKind::kTrustRatio:
+      return 2 * NumGrains(slice.size());
+  }
+  return 0;
 }
 
 StatisticsExchange::Gathered& StatisticsExchange::Find(int64_t step,
                                                        StatisticsKind kind) {
   auto [it, inserted] = gathered_.try_emplace({step, kind});
   if (inserted) {
+    const std::vector<int64_t>& num_values = LayoutOf(kind).num_values;
     Gathered& gathered = it->second;
-    gathered.shards.resize(num_grains_.size());
-    gathered.local.resize(num_grains_[shard_] * ValuesPerGrain(kind));
+    gathered.shards.resize(num_values.size());
+    gathered.local.resize(num_values[shard_]);
     gathered.blocks_left = num_blocks_;
-    gathered.shards_left = num_grains_.size();
-    for (int64_t grains : num_grains_) {
-      if (grains == 0) --gathered.shards_left;  // holds no elements
-    }
+    for (int64_t values : num_values) gathered.shards_left += values > 0;
   }
   return it->second;
 }
@@ -45,10 +64,10 @@ bool StatisticsExchange::AddBlock(int64_t step, StatisticsKind kind, int block,
                                   absl::Span<const double> values) {
   Gathered& gathered = Find(step, kind);
   TRIBUTARY_CHECK(gathered.blocks_left > 0);
-  std::copy(
-      values.begin(), values.end(),
-      gathered.local.begin() + first_grain_[block] * ValuesPerGrain(kind));
+  std::copy(values.begin(), values.end(),
+            gathered.local.begin() + LayoutOf(kind).block_first[block]);
   if (--gathered.blocks_left > 0) return false;
+  if (gathered.local.empty()) return true;
   gathered.shards[shard_] = gathered.local;
   --gathered.shards_left;
   return true;
@@ -58,7 +77,7 @@ absl::Status StatisticsExchange::AddShard(int64_t step, StatisticsKind kind,
                                           int shard, std::vector<double> values,
                                           bool* complete) {
   *complete = false;
-  const size_t wanted = num_grains_[shard] * ValuesPerGrain(kind);
+  const auto wanted = static_cast<size_t>(LayoutOf(kind).num_values[shard]);
   if (values.size() != wanted) {
     return absl::InvalidArgumentError(
         absl::StrCat("shard ", shard, " sent ", values.size(),
@@ -68,7 +87,7 @@ absl::Status StatisticsExchange::AddShard(int64_t step, StatisticsKind kind,
   Gathered& gathered = Find(step, kind);
   if (!gathered.shards[shard].empty() || wanted == 0) return absl::OkStatus();
   gathered.shards[shard] = std::move(values);
-  *complete = --gathered.shards_left == 0;
+  *complete = --gathered.shards_left == 0 && gathered.blocks_left == 0;
   return absl::OkStatus();
 }
 
@@ -82,15 +101,17 @@ std::optional<std::vector<double>> StatisticsExchange::Local(
 
 bool StatisticsExchange::Complete(int64_t step, StatisticsKind kind) const {
   auto it = gathered_.find({step, kind});
-  return it != gathered_.end() && it->second.shards_left == 0;
+  return it != gathered_.end() && it->second.shards_left == 0 &&
+         it->second.blocks_left == 0;
 }
 
 std::vector<int> StatisticsExchange::MissingShards() const {
   std::vector<int> missing;
   if (gathered_.empty()) return missing;
-  const Gathered& newest = gathered_.rbegin()->second;
-  for (size_t s = 0; s < num_grains_.size(); ++s) {
-    if (num_grains_[s] > 0 && newest.shards[s].empty()) {
+  const auto& [key, newest] = *gathered_.rbegin();
+  const std::vector<int64_t>& num_values = LayoutOf(key.second).num_values;
+  for (size_t s = 0; s < num_values.size(); ++s) {
+    if (num_values[s] > 0 && newest.shards[s].empty()) {
       missing.push_back(static_cast<int>(s));
     }
   }
@@ -100,16 +121,30 @@ std::vector<int> StatisticsExchange::MissingShards() const {
 std::vector<std::vector<double>> StatisticsExchange::PerParameter(
     int64_t step, StatisticsKind kind) const {
   const Gathered& gathered = gathered_.at({step, kind});
-  const int per_grain = ValuesPerGrain(kind);
   std::vector<GrainValues> stretches;
-  for (const SliceGrains& s : slices_) {
-    stretches.push_back({.parameter = s.slice.parameter,
-                         .begin = s.slice.begin,
-                         .num_grains = NumGrains(s.slice.size()),
-                         .values = gathered.shards[s.shard].data() +
-                                   s.first_grain * per_grain});
+  for (size_t i = 0; i < slices_.size(); ++i) {
+    const Slice& slice = slices_[i].slice;
+    stretches.push_back({.parameter = slice.parameter,
+                         .begin = slice.begin,
+                         .num_grains = NumGrains(slice.size()),
+                         .values = ValuesAt(gathered, kind, i)});
   }
-  return SumGrains(std::move(stretches), per_grain, num_parameters_);
+  return SumGrains(std::move(stretches),
+                   kind == StatisticsKind::kTrustRatio ? 2 : 1,
+                   parameters_.size());
+}
+
+std::vector<std::vector<double>> StatisticsExchange::FactorTotals(
+    int64_t step) const {
+  constexpr auto kKind = StatisticsKind::kFactors;
+  const Gathered& gathered = gathered_.at({step, kKind});
+  std::vector<FactorSums> sums;
+  for (size_t i = 0; i < slices_.size(); ++i) {
+    const Slice& slice = slices_[i].slice;
+    sums.push_back({slice.parameter, slice.begin, slice.end,
+                    ValuesAt(gathered, kKind, i)});
+  }
+  return AddFactorSums(optimizer_, parameters_, sums);
 }
 
 void StatisticsExchange::ForgetBefore(int64_t step) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -8,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "common/optimizer/optimizer.h"
 #include "common/plan/partition_plan.h"
 
 namespace tributary {
@@ -15,25 +17,22 @@ namespace tributary {
 // The sums over whole tensors that an optimizer step may need.
 enum class StatisticsKind {
   kGradientNorm,  // 1 value per grain: sum of squares of the averaged gradient
+  kFactors,       // FactorSums of each slice's averaged gradient
   kTrustRatio,    // 2 values per grain: squares of weight and of direction
 };
+inline constexpr int kStatisticsKinds = 3;
 
-// Collects sums per grain from this shard's blocks and from the other shards,
-// and adds them up in the canonical order of the grains. The result therefore
-// does not depend on the partition of the parameters. Keeps the open step and
-// the one before, which a slower shard may still ask for. A plain object: its
-// owner locks.
+// Collects values of slices, such as sums per grain, from this shard's blocks
+// and from the other shards, and adds them up in the canonical order of the
+// grains. The result therefore does not depend on the partition of the
+// parameters. Keeps the open step and the one before, which a slower shard may
+// still ask for. A plain object: its owner locks.
 class StatisticsExchange {
  public:
-  StatisticsExchange(const PartitionPlan& plan, int shard);
+  StatisticsExchange(const PartitionPlan& plan, int shard,
+                     Optimizer optimizer = Optimizer({}));
 
-  static int ValuesPerGrain(StatisticsKind kind) {
-    return kind == StatisticsKind::kTrustRatio ? 2 : 1;
-  }
-  // Index of a block's first grain among this shard's grains.
-  int64_t first_grain(int block) const { return first_grain_[block]; }
-
-  // Sets the values of one block (its grains in order, ValuesPerGrain each).
+  // Sets the values of one block, slice by slice.
   // True when this shard's values are now complete.
   bool AddBlock(int64_t step, StatisticsKind kind, int block,
                 absl::Span<const double> values);
@@ -57,6 +56,9 @@ class StatisticsExchange {
   std::vector<std::vector<double>> PerParameter(int64_t step,
                                                 StatisticsKind kind) const;
 
+  // Likewise the totals of kFactors, as AddFactorSums.
+  std::vector<std::vector<double>> FactorTotals(int64_t step) const;
+
   // Drops the statistics of steps below `step`.
   void ForgetBefore(int64_t step);
   int64_t oldest_step() const { return oldest_step_; }
@@ -70,20 +72,35 @@ class StatisticsExchange {
   };
   using Key = std::pair<int64_t, StatisticsKind>;
 
-  Gathered& Find(int64_t step, StatisticsKind kind);
-
-  const int shard_;
-  const size_t num_parameters_;
-  const size_t num_blocks_;
-  std::vector<int64_t> first_grain_;  // [block]
-  // A slice of a shard, and its first grain among those of the shard.
-  struct SliceGrains {
+  // Where the values of one kind are.
+  struct Layout {
+    std::vector<int64_t> num_values;   // [shard]
+    std::vector<int64_t> first;        // [slice in slices_], within the shard
+    std::vector<int64_t> block_first;  // [block of this shard]
+  };
+  // A slice of a shard.
+  struct ShardSlice {
     int shard = 0;
     Slice slice;
-    int64_t first_grain = 0;
   };
-  std::vector<SliceGrains> slices_;  // of all shards
-  std::vector<int64_t> num_grains_;  // [shard]
+
+  Gathered& Find(int64_t step, StatisticsKind kind);
+  int64_t ValuesOf(StatisticsKind kind, const Slice& slice) const;
+  const Layout& LayoutOf(StatisticsKind kind) const {
+    return layouts_[static_cast<size_t>(kind)];
+  }
+  // The values of slices_[i] in complete statistics.
+  const double* ValuesAt(const Gathered& gathered, StatisticsKind kind,
+                         size_t i) const {
+    return gathered.shards[slices_[i].shard].data() + LayoutOf(kind).first[i];
+  }
+
+  const int shard_;
+  const Optimizer optimizer_;
+  const ParameterSpecs parameters_;
+  const size_t num_blocks_;
+  std::vector<ShardSlice> slices_;  // of all shards
+  std::array<Layout, kStatisticsKinds> layouts_;
   int64_t oldest_step_ = 0;
   std::map<Key, Gathered> gathered_;
 };

@@ -48,26 +48,52 @@ absl::Status TwoPhaseSteps::AddStatistics(int64_t step, StatisticsKind kind,
 }
 
 void TwoPhaseSteps::Continue(int64_t step, StatisticsKind kind) {
-  const std::vector<std::vector<double>> sums = calls_.Sums(step, kind);
   const UpdatePhases& phases = shard_.phases();
   const ParameterSpecs& parameters = shard_.options().plan->parameters();
   if (kind == StatisticsKind::kTrustRatio) {
-    const std::vector<double> rates = phases.DirectionRates(
-        parameters, shard_.training().learning_rate(step), sums[0], sums[1]);
-    return ApplyEverywhere(step, /*gradient_scale=*/1.0, &rates);
+    const auto sums = calls_.Sums(step, kind);
+    const std::vector<UpdatePhases::Move> moves =
+        phases.Moves(parameters, step + 1,
+                     shard_.training().learning_rate(step), sums[0], sums[1]);
+    return ApplyEverywhere(step, /*gradient_scale=*/1.0, &moves);
   }
-  if (phases.skips_nonfinite() && UpdatePhases::FirstNonFinite(sums[0]) >= 0) {
+  const std::vector<double> squares =
+      calls_.Sums(step, StatisticsKind::kGradientNorm)[0];
+  const double scale = phases.Scale(parameters, squares);
+  if (kind == StatisticsKind::kFactors) {
+    const auto totals = calls_.FactorTotals(step);
+    return MakeDirections(step, scale, &totals);
+  }
+  if (phases.skips_nonfinite() && UpdatePhases::FirstNonFinite(squares) >= 0) {
     return SkipEverywhere();
   }
-  const double scale = phases.Scale(parameters, sums[0]);
-  if (phases.needs_trust_ratio()) {
-    StartTrustRatio(step, scale);
+  if (phases.needs_factors()) {
+    OfferFactors(step, scale, squares);
+  } else if (phases.makes_directions()) {
+    MakeDirections(step, scale, nullptr);
   } else {
     ApplyEverywhere(step, scale, nullptr);
   }
 }
 
-void TwoPhaseSteps::StartTrustRatio(int64_t step, double gradient_scale) {
+void TwoPhaseSteps::OfferFactors(int64_t step, double scale,
+                                 std::vector<double> squares) {
+  for (double& square : squares) square *= scale * scale;
+  for (const auto& block : shard_.blocks()) {
+    std::vector<double> sums;
+    {
+      absl::MutexLock lock(&block->mu);
+      const UpdateTimer timer(shard_.options().clock, &shard_.counters());
+      sums = block->FactorSums(*shard_.options().ops, static_cast<float>(scale),
+                               squares);
+    }
+    Offer(step, StatisticsKind::kFactors, block->block().index, sums);
+  }
+}
+
+void TwoPhaseSteps::MakeDirections(
+    int64_t step, double gradient_scale,
+    const std::vector<std::vector<double>>* factors) {
   const OptimizerStep prepared = shard_.phases().optimizer().Prepare(
       step + 1, shard_.training().learning_rate(step), gradient_scale);
   for (const auto& block : shard_.blocks()) {
@@ -75,6 +101,7 @@ void TwoPhaseSteps::StartTrustRatio(int64_t step, double gradient_scale) {
     {
       absl::MutexLock lock(&block->mu);
       const UpdateTimer timer(shard_.options().clock, &shard_.counters());
+      if (factors != nullptr) block->UpdateFactors(prepared, *factors);
       values = block->Direction(*shard_.options().ops, prepared);
     }
     Offer(step, StatisticsKind::kTrustRatio, block->block().index, values);
@@ -83,7 +110,7 @@ void TwoPhaseSteps::StartTrustRatio(int64_t step, double gradient_scale) {
 
 void TwoPhaseSteps::ApplyEverywhere(
     int64_t step, double gradient_scale,
-    const std::vector<double>* direction_rates) {
+    const std::vector<UpdatePhases::Move>* moves) {
   const OptimizerStep prepared = shard_.phases().optimizer().Prepare(
       step + 1, shard_.training().learning_rate(step), gradient_scale);
   for (const auto& block : shard_.blocks()) {
@@ -92,8 +119,8 @@ void TwoPhaseSteps::ApplyEverywhere(
       absl::MutexLock lock(&block->mu);
       {
         const UpdateTimer timer(shard_.options().clock, &shard_.counters());
-        if (direction_rates != nullptr) {
-          block->ApplyDirection(*shard_.options().ops, *direction_rates);
+        if (moves != nullptr) {
+          block->ApplyDirection(*shard_.options().ops, *moves);
         } else {
           block->ApplyAveraged(*shard_.options().ops, prepared);
         }

@@ -11,12 +11,14 @@
 namespace tributary {
 
 // The steps of a shard that need sums over the whole gradient before any block
-// may be updated: the norm that clips, and LAMB's trust ratios.
+// may be updated: the norm that clips, the factored moments of
+// Adafactor, and the norms of directions.
 class TwoPhaseSteps {
  public:
   explicit TwoPhaseSteps(ShardBlocks* shard)
       : shard_(*shard),
-        calls_(*shard->options().plan, shard->options().shard) {}
+        calls_(*shard->options().plan, shard->options().shard,
+               shard->phases().optimizer()) {}
 
   // Averages a block's contributions to the open step and returns the sums that
   // the step needs first. Give them to Offer outside the lock.
@@ -34,9 +36,14 @@ class TwoPhaseSteps {
              const std::vector<double>& values);
   // Goes on with a step whose sums are complete.
   void Continue(int64_t step, StatisticsKind kind);
-  void StartTrustRatio(int64_t step, double gradient_scale);
+  // squares: of each parameter's averaged gradient.
+  void OfferFactors(int64_t step, double scale, std::vector<double> squares);
+  // factors: the totals of AddFactorSums, or null.
+  void MakeDirections(int64_t step, double gradient_scale,
+                      const std::vector<std::vector<double>>* factors);
+  // moves: of directions; null: the averaged gradient is applied.
   void ApplyEverywhere(int64_t step, double gradient_scale,
-                       const std::vector<double>* direction_rates);
+                       const std::vector<UpdatePhases::Move>* moves);
   void SkipEverywhere();
 
   ShardBlocks& shard_;

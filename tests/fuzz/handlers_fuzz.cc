@@ -160,8 +160,9 @@ class Server {
     const std::vector<double> values(response.values().begin(),
                                      response.values().end());
     const int64_t step = std::max<int64_t>(shard_->MinVersion(), 0);
-    for (v1::StatisticsPhase phase : {v1::GRADIENT_NORM, v1::TRUST_RATIO}) {
-      (void)shard_->AddStatistics(step, KindOf(phase), 1, values);
+    for (int kind = 0; kind < kStatisticsKinds; ++kind) {
+      (void)shard_->AddStatistics(step, static_cast<StatisticsKind>(kind), 1,
+                                  values);
     }
   }
   void Wait() {
@@ -174,6 +175,7 @@ class Server {
  private:
   static StatisticsKind KindOf(v1::StatisticsPhase phase) {
     return phase == v1::TRUST_RATIO ? StatisticsKind::kTrustRatio
+           : phase == v1::FACTORS   ? StatisticsKind::kFactors
                                     : StatisticsKind::kGradientNorm;
   }
   static bool Decode(absl::string_view bytes,

@@ -56,11 +56,11 @@ Outputs RunOptimizer(Ops& ops, const OptimizerOptions& options) {
       Floats gradient(ops, Numbers(n, 10 + static_cast<uint64_t>(step)));
       const OptimizerStep p =
           optimizer.Prepare(step, options.learning_rate, step == 2 ? 0.3 : 1);
-      if (optimizer.needs_trust_ratio()) {
+      if (optimizer.makes_directions()) {
         ops.OptimizerDirection(p, n, gradient.data(), weights.data(),
                                next.data(), pointers.data());
         outputs.push_back(next.Download());
-        ops.ApplyDirection(n, 0.01f, next.data(), weights.data(),
+        ops.ApplyDirection(n, 0.01f, 0.99f, next.data(), weights.data(),
                            weights.data());
       } else {
         ops.OptimizerUpdate(p, n, gradient.data(), weights.data(), next.data(),

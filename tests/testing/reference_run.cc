@@ -6,6 +6,7 @@
 
 #include "common/optimizer/optimizer.h"
 #include "common/plan/partition_plan.h"
+#include "common/update/factored_moments.h"
 
 namespace tributary::testing {
 namespace {
@@ -87,6 +88,23 @@ double ReferenceRun::Square(const std::vector<float>& tensor) {
   return sum;
 }
 
+void ReferenceRun::MakeFactoredDirection(size_t parameter,
+                                         const OptimizerStep& prepared,
+                                         const std::vector<float>& gradient,
+                                         const std::vector<float*>& state,
+                                         std::vector<float>* direction) {
+  FactoredMoments moments(options_.parameters[parameter], 0, Size(gradient));
+  moments.Restore(state[0], {state[1], moments.columns().size()});
+  std::vector<double> sums;
+  const double scale = prepared.gradient_scale;
+  moments.AppendSums(*ops_, prepared.gradient_scale,
+                     FactorUnit(Square(gradient) * scale * scale),
+                     gradient.data(), &sums);
+  moments.Update(prepared, sums);
+  moments.MakeDirection(*ops_, prepared, gradient.data(), direction->data());
+  moments.Expand(state[0], state[1]);
+}
+
 ReferenceRun::Version ReferenceRun::Next(const Version& now, int64_t step) {
   const Optimizer optimizer(options_.optimizer);
   const Tensors mean = MeanGradient(now.weights, step);
@@ -106,18 +124,26 @@ ReferenceRun::Version ReferenceRun::Next(const Version& now, int64_t step) {
     const int64_t n = Size(mean[p]);
     float* weights = next.weights[p].data();
     const std::vector<float*> state = StatesOf(next.state, p);
-    if (!optimizer.needs_trust_ratio()) {
+    if (!optimizer.makes_directions()) {
       ops_->OptimizerUpdate(prepared, n, mean[p].data(), weights, weights,
                             state.data());
       continue;
     }
     std::vector<float> direction(mean[p].size());
-    ops_->OptimizerDirection(prepared, n, mean[p].data(), weights,
-                             direction.data(), state.data());
-    const double trust = optimizer.TrustRatio(
-        std::sqrt(Square(next.weights[p])), std::sqrt(Square(direction)));
-    ops_->ApplyDirection(n, static_cast<float>(rate * trust), direction.data(),
-                         weights, weights);
+    if (optimizer.Factors(options_.parameters[p])) {
+      MakeFactoredDirection(p, prepared, mean[p], state, &direction);
+    } else {
+      ops_->OptimizerDirection(prepared, n, mean[p].data(), weights,
+                               direction.data(), state.data());
+    }
+    const double move = optimizer.DirectionRate(
+        {.step = step + 1,
+         .learning_rate = rate,
+         .weight_norm = std::sqrt(Square(next.weights[p])),
+         .direction_norm = std::sqrt(Square(direction)),
+         .elements = n});
+    ops_->ApplyDirection(n, static_cast<float>(move), prepared.weight_scale,
+                         direction.data(), weights, weights);
   }
   return next;
 }

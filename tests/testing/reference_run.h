@@ -7,6 +7,7 @@
 
 #include "common/base/parameter_spec.h"
 #include "common/optimizer/optimizer_options.h"
+#include "common/optimizer/optimizer_step.h"
 #include "kernels/ops.h"
 
 namespace tributary::testing {
@@ -51,6 +52,11 @@ class ReferenceRun {
   Version Next(const Version& now, int64_t step);
   Tensors MeanGradient(const Tensors& weights, int64_t step);
   double Square(const std::vector<float>& tensor);
+  // state: the parameter's tensors, expanded as in a checkpoint.
+  void MakeFactoredDirection(size_t parameter, const OptimizerStep& prepared,
+                             const std::vector<float>& gradient,
+                             const std::vector<float*>& state,
+                             std::vector<float>* direction);
 
   const Options options_;
   const std::unique_ptr<Ops> ops_;

@@ -154,7 +154,7 @@ absl::StatusOr<double> Bench::TimeUpdate(const OptimizerOptions& options,
   OptimizerOptions timed = options;
   // Times LAMB as Adam, which does the same work for each weight; the norms are
   // extra.
-  if (Optimizer(timed).needs_trust_ratio()) {
+  if (Optimizer(timed).makes_directions()) {
     timed.kind = "adam";
   }
   const Optimizer optimizer(timed);

@@ -12,6 +12,7 @@
 #include "common/host/steady_waits.h"
 #include "common/plan/partition_plan.h"
 #include "common/status/status_macros.h"
+#include "common/update/factored_moments.h"
 #include "common/update/grain_sums.h"
 #include "worker/collective/device_fault.h"
 
@@ -287,36 +288,71 @@ absl::Status AllReduceSynchronizer::WaitForBuckets() {
   return status_;
 }
 
-absl::StatusOr<std::vector<std::vector<double>>>
-AllReduceSynchronizer::SumsOverRanks(const std::vector<double>& own,
-                                     int stride) {
-  const int size = options_.group->size(), rank = options_.group->rank();
+absl::StatusOr<AllReduceSynchronizer::Gathered>
+AllReduceSynchronizer::GatherValues(
+    std::vector<double> own,
+    const std::function<int64_t(const GradientRange&)>& count) {
   // The values of all ranks, one rank after another. They are exchanged as
   // floats, two per double.
   std::vector<int64_t> bounds = {0};
   for (const std::vector<GradientRange>& ranges : all_ranges_) {
-    int64_t grains = 0;
-    for (const GradientRange& range : ranges) grains += NumGrains(range.size());
-    bounds.push_back(bounds.back() + 2 * stride * grains);
+    int64_t values = 0;
+    for (const GradientRange& range : ranges) values += count(range);
+    bounds.push_back(bounds.back() + 2 * values);
   }
-  const int first = replicated() ? rank : 0;
-  std::vector<double> values((bounds[size]) / 2);
-  std::copy(own.begin(), own.end(), values.begin() + bounds[rank] / 2);
-  if (!replicated()) {
-    TRIBUTARY_RETURN_IF_ERROR(
-        AllGatherOnHost(reinterpret_cast<float*>(values.data()), bounds));
+  const int size = options_.group->size(), rank = options_.group->rank();
+  Gathered gathered;
+  if (replicated()) {
+    gathered.values = std::move(own);
+  } else {
+    gathered.values.resize(bounds[size] / 2);
+    std::copy(own.begin(), own.end(),
+              gathered.values.begin() + bounds[rank] / 2);
+    TRIBUTARY_RETURN_IF_ERROR(AllGatherOnHost(
+        reinterpret_cast<float*>(gathered.values.data()), bounds));
   }
-  std::vector<GrainValues> stretches;
-  for (int r = first; r < (replicated() ? rank + 1 : size); ++r) {
-    const double* next = values.data() + bounds[r] / 2;
+  const double* next = gathered.values.data();
+  for (int r = replicated() ? rank : 0; r < (replicated() ? rank + 1 : size);
+       ++r) {
     for (const GradientRange& range : all_ranges_[r]) {
-      const int64_t grains = NumGrains(range.size());
-      stretches.push_back({range.parameter, range.begin, grains, next});
-      next += stride * grains;
+      gathered.ranges.emplace_back(range, next);
+      next += count(range);
     }
+  }
+  return gathered;
+}
+
+absl::StatusOr<std::vector<std::vector<double>>>
+AllReduceSynchronizer::SumsOverRanks(std::vector<double> own, int stride) {
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      const Gathered gathered,
+      GatherValues(std::move(own), [stride](const GradientRange& range) {
+        return stride * NumGrains(range.size());
+      }));
+  std::vector<GrainValues> stretches;
+  for (const auto& [range, values] : gathered.ranges) {
+    stretches.push_back(
+        {range.parameter, range.begin, NumGrains(range.size()), values});
   }
   return SumGrains(std::move(stretches), stride,
                    options_.model->parameters().size());
+}
+
+absl::StatusOr<std::vector<std::vector<double>>>
+AllReduceSynchronizer::FactorTotals(std::vector<double> own) {
+  const ParameterSpecs& parameters = options_.model->parameters();
+  const Optimizer& optimizer = optimizer_->phases().optimizer();
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      const Gathered gathered,
+      GatherValues(std::move(own), [&](const GradientRange& range) {
+        return NumFactorSums(optimizer, parameters[range.parameter],
+                             range.begin, range.end);
+      }));
+  std::vector<FactorSums> sums;
+  for (const auto& [range, values] : gathered.ranges) {
+    sums.push_back({range.parameter, range.begin, range.end, values});
+  }
+  return AddFactorSums(optimizer, parameters, sums);
 }
 
 absl::StatusOr<std::vector<double>> AllReduceSynchronizer::TotalSums(
@@ -355,14 +391,22 @@ absl::Status AllReduceSynchronizer::ApplyWithSums() {
                      "\" in step ", step_ + 1, " is not finite"));
   }
   const double rate = options_.update.learning_rate(step_);
-  const OptimizerStep prepared = optimizer_->Prepare(
-      step_ + 1, rate, phases.Scale(options_.part.planned, squares));
-  if (phases.needs_trust_ratio()) {
-    TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<double> directions,
+  const double scale = phases.Scale(options_.part.planned, squares);
+  const OptimizerStep prepared = optimizer_->Prepare(step_ + 1, rate, scale);
+  if (phases.needs_factors()) {
+    TRIBUTARY_ASSIGN_OR_RETURN(std::vector<double> sums,
+                               optimizer_->FactorSums(scale, own[0]));
+    TRIBUTARY_ASSIGN_OR_RETURN(const auto totals,
+                               FactorTotals(std::move(sums)));
+    optimizer_->UpdateFactors(prepared, totals);
+  }
+  if (phases.makes_directions()) {
+    TRIBUTARY_ASSIGN_OR_RETURN(std::vector<double> directions,
                                optimizer_->Directions(prepared));
-    TRIBUTARY_ASSIGN_OR_RETURN(auto pairs, SumsOverRanks(directions, 2));
-    optimizer_->ApplyDirections(phases.DirectionRates(
-        options_.model->parameters(), rate, pairs[0], pairs[1]));
+    TRIBUTARY_ASSIGN_OR_RETURN(auto pairs,
+                               SumsOverRanks(std::move(directions), 2));
+    optimizer_->ApplyDirections(phases.Moves(
+        options_.model->parameters(), step_ + 1, rate, pairs[0], pairs[1]));
   } else {
     optimizer_->UpdateAll(prepared);
   }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -147,10 +148,24 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
   bool cut() const { return options_.update.on == UpdateOn::kOwnCut; }
   // Second phase of a step that needs sums over whole tensors.
   absl::Status ApplyWithSums();
+  // Values of ranges: of those of all ranks, or of this rank's if every rank
+  // updates the whole model.
+  struct Gathered {
+    std::vector<double> values;
+    std::vector<std::pair<GradientRange, const double*>> ranges;
+  };
+  // `own`: count(range) values for each of this rank's ranges.
+  absl::StatusOr<Gathered> GatherValues(
+      std::vector<double> own,
+      const std::function<int64_t(const GradientRange&)>& count);
   // Sums each value over the grains of every parameter, on all ranks. `own`:
   // `stride` values for each grain of this rank's ranges.
   absl::StatusOr<std::vector<std::vector<double>>> SumsOverRanks(
-      const std::vector<double>& own, int stride);
+      std::vector<double> own, int stride);
+  // Adds LocalOptimizer::FactorSums of all ranks: [parameter], the sums of the
+  // rows and then of the columns; empty when it is not factored.
+  absl::StatusOr<std::vector<std::vector<double>>> FactorTotals(
+      std::vector<double> own);
   // Records a span from `begin_micros` until now.
   void AddSpan(bool optimizer, int64_t begin_micros);
   void StartCheckpointer();

@@ -33,13 +33,18 @@ absl::StatusOr<std::unique_ptr<LocalOptimizer>> LocalOptimizer::Create(
   Ops* const ops = made->options_.ops;
   for (const GradientRange& range : made->options_.ranges) {
     auto& states = made->state_.emplace_back();
-    for (size_t i = 0; i < made->state_names().size(); ++i) {
+    auto& moments = made->moments_.emplace_back();
+    const ParameterSpec& parameter = made->ParameterOf(range);
+    if (made->phases_.optimizer().Factors(parameter)) {
+      moments.emplace(parameter, range.begin, range.end);
+    }
+    for (size_t i = 0; !moments && i < made->state_names().size(); ++i) {
       TRIBUTARY_ASSIGN_OR_RETURN(
           DeviceArray<float> state,
           DeviceArray<float>::Allocate(ops, range.size()));
       states.push_back(std::move(state));
     }
-    if (!made->phases_.needs_trust_ratio()) continue;
+    if (!made->phases_.makes_directions()) continue;
     TRIBUTARY_ASSIGN_OR_RETURN(DeviceArray<float> direction,
                                DeviceArray<float>::Allocate(ops, range.size()));
     made->direction_.push_back(std::move(direction));
@@ -51,6 +56,10 @@ absl::Status LocalOptimizer::Reset() {
   Ops& ops = *options_.ops;
   for (size_t r = 0; r < ranges().size(); ++r) {
     const GradientRange& range = ranges()[r];
+    if (moments_[r]) {
+      moments_[r].emplace(ParameterOf(range), range.begin, range.end);
+      continue;
+    }
     const auto bytes = static_cast<size_t>(range.size()) * sizeof(float);
     std::vector<float> weight(range.size());
     ops.CopyOut(weight.data(), Weight(range), bytes);
@@ -74,6 +83,16 @@ absl::Status LocalOptimizer::Restore(const PlannedCheckpoint& checkpoint,
   for (size_t r = 0; r < ranges().size(); ++r) {
     const GradientRange& range = ranges()[r];
     std::vector<float> host(range.size());
+    if (moments_[r]) {
+      const int place = place_in_plan[range.parameter];
+      std::vector<float> columns(moments_[r]->columns().size());
+      TRIBUTARY_RETURN_IF_ERROR(checkpoint.ReadRange(
+          /*tensor=*/1, place, range.begin, absl::MakeSpan(host)));
+      TRIBUTARY_RETURN_IF_ERROR(checkpoint.ReadRange(
+          /*tensor=*/2, place, 0, absl::MakeSpan(columns)));
+      moments_[r]->Restore(host.data(), columns);
+      continue;
+    }
     for (size_t i = 0; i < state_[r].size(); ++i) {
       TRIBUTARY_RETURN_IF_ERROR(checkpoint.ReadRange(
           static_cast<int>(1 + i), place_in_plan[range.parameter], range.begin,
@@ -91,6 +110,11 @@ uint32_t LocalOptimizer::StateChecksum() {
   for (size_t r = 0; r < ranges().size(); ++r) {
     for (const float* state : StateOf(r)) {
       crc = ExtendChecksumOf(*options_.ops, crc, state, ranges()[r].size());
+    }
+    if (!moments_[r]) continue;
+    for (absl::Span<const float> part :
+         {moments_[r]->rows(), moments_[r]->columns()}) {
+      crc = ExtendCrc32c(crc, part.data(), part.size() * sizeof(float));
     }
   }
   return crc;
@@ -110,7 +134,12 @@ absl::Status LocalOptimizer::Cut(
                .weights = SharedBuffer(r.size()),
                .state = {}};
   options_.ops->CopyOut(cut.weights.data(), Weight(r), bytes);
-  std::vector<SharedBuffer> copies;  // of state on a device
+  std::vector<SharedBuffer> copies;  // of state that is not in host memory
+  if (moments_[range]) {
+    copies = {SharedBuffer(r.size()), SharedBuffer(r.size())};
+    moments_[range]->Expand(copies[0].data(), copies[1].data());
+    cut.state = {copies[0].data(), copies[1].data()};
+  }
   for (const float* state : StateOf(range)) {
     if (!options_.ops->is_host()) {
       options_.ops->CopyOut(copies.emplace_back(r.size()).data(), state, bytes);
@@ -179,15 +208,44 @@ absl::StatusOr<std::vector<double>> LocalOptimizer::GradientSquares() {
   return squares;
 }
 
+absl::StatusOr<std::vector<double>> LocalOptimizer::FactorSums(
+    double gradient_scale, const std::vector<double>& squares) {
+  std::vector<double> sums;
+  for (size_t i = 0; i < ranges().size(); ++i) {
+    if (!moments_[i]) continue;
+    const GradientRange& r = ranges()[i];
+    moments_[i]->AppendSums(
+        *options_.ops, static_cast<float>(gradient_scale),
+        FactorUnit(squares[r.parameter] * gradient_scale * gradient_scale),
+        Gradient(r), &sums);
+  }
+  TRIBUTARY_RETURN_IF_ERROR(DeviceFault(*options_.ops));
+  return sums;
+}
+
+void LocalOptimizer::UpdateFactors(
+    const OptimizerStep& prepared,
+    const std::vector<std::vector<double>>& totals) {
+  for (size_t i = 0; i < ranges().size(); ++i) {
+    if (moments_[i])
+      moments_[i]->Update(prepared, totals[ranges()[i].parameter]);
+  }
+}
+
 absl::StatusOr<std::vector<double>> LocalOptimizer::Directions(
     const OptimizerStep& prepared) {
   std::vector<double> pairs;
   for (size_t i = 0; i < ranges().size(); ++i) {
     const GradientRange& r = ranges()[i];
     float* direction = direction_[i].data();
-    MakeDirection(*options_.ops, phases_.optimizer(), ParameterOf(r), prepared,
-                  r.size(), Gradient(r), Weight(r), direction,
-                  StateOf(i).data());
+    if (moments_[i]) {
+      moments_[i]->MakeDirection(*options_.ops, prepared, Gradient(r),
+                                 direction);
+    } else {
+      MakeDirection(*options_.ops, phases_.optimizer(), ParameterOf(r),
+                    prepared, r.size(), Gradient(r), Weight(r), direction,
+                    StateOf(i).data());
+    }
     std::vector<double> weight_squares, direction_squares;
     AppendGrainSquares(*options_.ops, Weight(r), r.size(), &weight_squares);
     AppendGrainSquares(*options_.ops, direction, r.size(), &direction_squares);
@@ -200,11 +258,12 @@ absl::StatusOr<std::vector<double>> LocalOptimizer::Directions(
   return pairs;
 }
 
-void LocalOptimizer::ApplyDirections(const std::vector<double>& rates) {
+void LocalOptimizer::ApplyDirections(
+    const std::vector<UpdatePhases::Move>& moves) {
   for (size_t i = 0; i < ranges().size(); ++i) {
     const GradientRange& r = ranges()[i];
-    options_.ops->ApplyDirection(r.size(),
-                                 static_cast<float>(rates[r.parameter]),
+    const auto [rate, weight_scale] = moves[r.parameter];
+    options_.ops->ApplyDirection(r.size(), rate, weight_scale,
                                  direction_[i].data(), Weight(r), Weight(r));
   }
 }

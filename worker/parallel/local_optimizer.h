@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "common/checkpoint/planned_checkpoint.h"
 #include "common/optimizer/optimizer_options.h"
 #include "common/plan/gradient_ranges.h"
+#include "common/update/factored_moments.h"
 #include "common/update/update_phases.h"
 #include "kernels/ops.h"
 #include "worker/model/device_array.h"
@@ -76,10 +78,17 @@ class LocalOptimizer {
   // Two-phase path (UpdatePhases). Both return the sums of squares of all
   // ranges' grains, in order. Internal: a fault of the device.
   absl::StatusOr<std::vector<double>> GradientSquares();
+  // The sums of all ranges' rows and columns (FactoredMoments), in order.
+  // squares: sums of the squares of each of the model's parameters' gradients.
+  absl::StatusOr<std::vector<double>> FactorSums(
+      double gradient_scale, const std::vector<double>& squares);
+  // totals: the sums of all rows and columns of each of the model's parameters.
+  void UpdateFactors(const OptimizerStep& prepared,
+                     const std::vector<std::vector<double>>& totals);
   // Two values a grain: weight, direction.
   absl::StatusOr<std::vector<double>> Directions(const OptimizerStep& prepared);
-  // rates: one for each of the model's parameters.
-  void ApplyDirections(const std::vector<double>& rates);
+  // moves: one for each of the model's parameters.
+  void ApplyDirections(const std::vector<UpdatePhases::Move>& moves);
 
  private:
   explicit LocalOptimizer(Options options)
@@ -100,8 +109,10 @@ class LocalOptimizer {
 
   const Options options_;
   const UpdatePhases phases_;
-  std::vector<std::vector<DeviceArray<float>>> state_;  // [range][state]
-  std::vector<DeviceArray<float>> direction_;           // [range], only LAMB
+  // [range][state]; of a range with factored moments none
+  std::vector<std::vector<DeviceArray<float>>> state_;
+  std::vector<std::optional<FactoredMoments>> moments_;  // [range]
+  std::vector<DeviceArray<float>> direction_;            // [range]; or none
 };
 
 // Extends `crc` by the CRC-32C of an array on the device.

@@ -138,7 +138,7 @@ absl::StatusOr<AllReduceSynchronizer::Part> PartOf(
   const v1::TrainingSpec& training = parts.group.member->job().training();
   const bool sums = training.clip_norm() > 0 ||
                     training.nonfinite() == v1::NON_FINITE_SKIP ||
-                    NeedsTrustRatio(training.optimizer());
+                    NeedsWholeTensors(training.optimizer());
   if (replica.mesh().model_size() == 1 || !sums) return part;
   // The group exchanges only a few doubles, so host memory is fast enough.
   GroupParts on_host = parts.group;

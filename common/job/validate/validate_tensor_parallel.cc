@@ -55,12 +55,12 @@ absl::Status ValidateTensorParallel(const Places& places,
                         "whole models; the job has ",
                         kTensorPath);
   }
-  if (NeedsTrustRatio(job.training().optimizer())) {
+  if (NeedsWholeTensors(job.training().optimizer())) {
     const std::string field = absl::StrCat(
         "training.optimizer.", OptimizerName(job.training().optimizer()));
-    return places.Error(
-        field, field, " wants whole tensors for its trust ratio; the job has ",
-        kTensorPath);
+    return places.Error(field, field,
+                        " wants whole tensors for its norms; the job has ",
+                        kTensorPath);
   }
   if (job.strategy().has_parameter_server()) {
     TRIBUTARY_RETURN_IF_ERROR(

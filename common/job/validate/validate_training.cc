@@ -113,7 +113,7 @@ absl::Status ValidateWholeGradient(const Places& places, const v1::JobSpec& job,
                         "applied as one; the job says ",
                         sync);
   }
-  if (NeedsTrustRatio(training.optimizer())) {
+  if (NeedsWholeTensors(training.optimizer())) {
     const std::string field =
         absl::StrCat(path, "optimizer.", OptimizerName(training.optimizer()));
     return places.Error(field, field,

@@ -69,12 +69,6 @@ struct Adam : KindBase {
     p->weight2 = static_cast<float>(1 - o.beta2);
     p->epsilon = static_cast<float>(o.epsilon);
   }
-  // Scales the weight instead of adding the decay to the gradient.
-  static void DecoupleDecay(const Options& o, double learning_rate,
-                            OptimizerStep* p) {
-    p->weight_decay = 0;
-    p->weight_scale = static_cast<float>(1 - learning_rate * o.weight_decay);
-  }
 };
 
 }  // namespace tributary

@@ -53,16 +53,18 @@ struct Lamb : KindBase {
         static_cast<float>(1 / std::sqrt(1 - std::pow(o.beta2, t)));
   }
 
-  // phi(|w|) / |u|, where u is the direction. 1 when either norm is 0.
-  static constexpr bool kTrustRatio = true;
-  static double TrustRatio(const Options& o, double weight_norm,
-                           double direction_norm) {
-    if (weight_norm == 0 || direction_norm == 0) return 1;
-    double phi = weight_norm;
+  // The learning rate times the trust ratio phi(|w|) / |u|, which is 1 when
+  // either norm is 0.
+  static constexpr bool kMakesDirection = true;
+  static double DirectionRate(const Options& o, const DirectionSize& size) {
+    if (size.weight_norm == 0 || size.direction_norm == 0) {
+      return size.learning_rate;
+    }
+    double phi = size.weight_norm;
     if (o.clip_min != 0 || o.clip_max != 0) {
       phi = std::min(std::max(phi, o.clip_min), o.clip_max);
     }
-    return phi / direction_norm;
+    return size.learning_rate * (phi / size.direction_norm);
   }
 };
 

@@ -35,7 +35,7 @@ struct Lion : KindBase {
   static void Prepare(const Options& o, int64_t /*step*/, double learning_rate,
                       OptimizerStep* p) {
     Adam::PrepareAverages(o, p);
-    Adam::DecoupleDecay(o, learning_rate, p);
+    DecoupleDecay(o, learning_rate, p);
     p->rate = static_cast<float>(learning_rate);
   }
 };

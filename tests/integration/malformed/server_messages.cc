@@ -223,8 +223,8 @@ Malformed ServerMessages::WrongOther() {
       statistics.set_job_id(plan_.job_id());
       statistics.set_plan_epoch(plan_.epoch());
       statistics.set_shard(repeated_.address().shard());
-      statistics.set_phase(static_cast<v1::StatisticsPhase>(3));
-      refused(StatusCode::kInvalidArgument, "wanted 1 or 2");
+      statistics.set_phase(static_cast<v1::StatisticsPhase>(4));
+      refused(StatusCode::kInvalidArgument, "wanted 1 to 3");
       set("ReadStatistics", statistics);
       break;
     }

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "common/optimizer/optimizer.h"
+#include "common/update/factored_moments.h"
 #include "kernels/ops.h"
 #include "tests/unit/kernels/golden_score.h"
 
@@ -69,8 +70,8 @@ class Trajectory {
 
   void Step(int64_t step, double learning_rate, const float* gradient) {
     const OptimizerStep p = optimizer_.Prepare(step, learning_rate, 1);
-    if (optimizer_.needs_trust_ratio()) {
-      LambStep(p, learning_rate, gradient);
+    if (optimizer_.makes_directions()) {
+      StepByTensor(p, step, learning_rate, gradient);
     } else {
       ops_.OptimizerUpdate(p, kWeights, gradient, weights_.data(),
                            weights_.data(), StateAt(0).data());
@@ -95,24 +96,53 @@ class Trajectory {
     return std::sqrt(squares);
   }
 
-  // The golden run has three tensors with a trust ratio each.
-  void LambStep(const OptimizerStep& p, double learning_rate,
-                const float* gradient) {
-    const int64_t borders[] = {0, 100, 101, kWeights};
+  // The golden run has three tensors, each with norms of its own.
+  void StepByTensor(const OptimizerStep& p, int64_t step, double learning_rate,
+                    const float* gradient) {
+    const bool matrices = optimizer_.factors();
+    const ParameterSpec tensors[] = {
+        {"a", matrices ? Shape{10, 10} : Shape{100}},
+        {"b", {1}},
+        {"c", matrices ? Shape{12, 13} : Shape{156}}};
     trust_ratios_.clear();
-    for (int tensor = 0; tensor < 3; ++tensor) {
-      const int64_t begin = borders[tensor];
-      const int64_t n = borders[tensor + 1] - begin;
+    int64_t begin = 0;
+    for (const ParameterSpec& tensor : tensors) {
+      const int64_t n = tensor.size();
       float* weight = weights_.data() + begin;
       Floats direction(static_cast<size_t>(n));
-      ops_.OptimizerDirection(p, n, gradient + begin, weight, direction.data(),
-                              StateAt(begin).data());
-      const double ratio =
-          optimizer_.TrustRatio(Norm(n, weight), Norm(n, direction.data()));
-      trust_ratios_.push_back(static_cast<float>(ratio));
-      ops_.ApplyDirection(n, static_cast<float>(learning_rate * ratio),
+      if (optimizer_.Factors(tensor)) {
+        FactoredDirection(tensor, p, gradient + begin, begin, &direction);
+      } else {
+        ops_.OptimizerDirection(p, n, gradient + begin, weight,
+                                direction.data(), StateAt(begin).data());
+      }
+      const double rate =
+          optimizer_.DirectionRate({.step = step,
+                                    .learning_rate = learning_rate,
+                                    .weight_norm = Norm(n, weight),
+                                    .direction_norm = Norm(n, direction.data()),
+                                    .elements = n});
+      trust_ratios_.push_back(static_cast<float>(rate / learning_rate));
+      ops_.ApplyDirection(n, static_cast<float>(rate), p.weight_scale,
                           direction.data(), weight, weight);
+      begin += n;
     }
+  }
+
+  void FactoredDirection(const ParameterSpec& tensor, const OptimizerStep& p,
+                         const float* gradient, int64_t begin,
+                         Floats* direction) {
+    FactoredMoments moments(tensor, 0, tensor.size());
+    float* const rows = states_[0].data() + begin;
+    float* const columns = states_[1].data() + begin;
+    moments.Restore(rows, {columns, moments.columns().size()});
+    std::vector<double> sums;
+    const double norm = Norm(tensor.size(), gradient);
+    moments.AppendSums(ops_, p.gradient_scale, FactorUnit(norm * norm),
+                       gradient, &sums);
+    moments.Update(p, sums);
+    moments.MakeDirection(ops_, p, gradient, direction->data());
+    moments.Expand(rows, columns);
   }
 
   Ops& ops_;
@@ -125,7 +155,7 @@ class Trajectory {
 // The name of a state in the golden file; LAMB's there are the paper's.
 std::string GoldenStateName(const Optimizer& optimizer, size_t i) {
   const std::string& name = optimizer.state_names()[i];
-  if (!optimizer.needs_trust_ratio()) return "state_" + name;
+  if (optimizer.options().kind != "lamb") return "state_" + name;
   return name == "exp_avg" ? "state_m" : "state_v";
 }
 

@@ -81,16 +81,23 @@ TEST(OptimizerTest, ClipCoefficientScalesTheGradientBeforeTheDecay) {
   EXPECT_EQ(out, -1);
 }
 
+double TrustRatio(const OptimizerOptions& options, double weight_norm,
+                  double direction_norm) {
+  return Optimizer(options).DirectionRate({.learning_rate = 1,
+                                           .weight_norm = weight_norm,
+                                           .direction_norm = direction_norm});
+}
+
 TEST(OptimizerTest, TrustRatioIsTheQuotientOfNormsWithinBounds) {
   OptimizerOptions options = Options("lamb");
-  EXPECT_TRUE(Optimizer(options).needs_trust_ratio());
-  EXPECT_EQ(Optimizer(options).TrustRatio(6, 3), 2);
-  EXPECT_EQ(Optimizer(options).TrustRatio(0, 3), 1);
-  EXPECT_EQ(Optimizer(options).TrustRatio(6, 0), 1);
+  EXPECT_TRUE(Optimizer(options).makes_directions());
+  EXPECT_EQ(TrustRatio(options, 6, 3), 2);
+  EXPECT_EQ(TrustRatio(options, 0, 3), 1);
+  EXPECT_EQ(TrustRatio(options, 6, 0), 1);
   options.clip_min = 1;
   options.clip_max = 4.5;
-  EXPECT_EQ(Optimizer(options).TrustRatio(6, 3), 1.5);
-  EXPECT_EQ(Optimizer(options).TrustRatio(0.5, 4), 0.25);
+  EXPECT_EQ(TrustRatio(options, 6, 3), 1.5);
+  EXPECT_EQ(TrustRatio(options, 0.5, 4), 0.25);
 }
 
 // With no gradient, FTRL keeps the weights that its z was made for.
@@ -147,7 +154,7 @@ TEST(OptimizerTest, ARunningAverageMovesAlikeInTwoPhases) {
                        average.data(), once.data(), nullptr);
   MakeDirection(*ops, optimizer, running, prepared, 2, value.data(),
                 average.data(), direction.data(), nullptr);
-  ops->ApplyDirection(2, static_cast<float>(optimizer.RunningRate(running)),
+  ops->ApplyDirection(2, static_cast<float>(optimizer.RunningRate(running)), 1,
                       direction.data(), average.data(), twice.data());
   EXPECT_EQ(once, twice);
 }

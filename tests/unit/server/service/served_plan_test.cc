@@ -107,7 +107,7 @@ TEST_F(ServedPlanTest, RefusesAnUnknownPhaseAtOnce) {
     answer = values.status();
   });
   EXPECT_THAT(answer,
-              StatusIs(absl::StatusCode::kInvalidArgument, "wanted 1 or 2"));
+              StatusIs(absl::StatusCode::kInvalidArgument, "wanted 1 to 3"));
 }
 
 // Clipping needs the sums of every other shard that has elements.

@@ -24,7 +24,7 @@ class StatisticsCallsTest : public ::testing::Test {
       PartitionPlan::Create({{"w", {3}}, {"x", {3}}}, /*num_shards=*/2,
                             /*bucket_bytes=*/1 << 16)
           .value();
-  StatisticsCalls calls_{plan_, /*shard=*/0};
+  StatisticsCalls calls_{plan_, /*shard=*/0, Optimizer({})};
   absl::StatusOr<std::vector<double>> answer_ = absl::UnknownError("none yet");
 };
 

@@ -144,7 +144,7 @@ class Training {
     for (int p = 0; p < 4; ++p) {
       const int64_t n = model_.Size(p);
       float* weight = model_->weight(p);
-      if (!optimizer_.needs_trust_ratio()) {
+      if (!optimizer_.makes_directions()) {
         model_.ops().OptimizerUpdate(scalars, n, gradients_[p].data(), weight,
                                      weight, StateAt(p).data());
         continue;
@@ -152,10 +152,13 @@ class Training {
       Floats direction(static_cast<size_t>(n));
       model_.ops().OptimizerDirection(scalars, n, gradients_[p].data(), weight,
                                       direction.data(), StateAt(p).data());
-      const double ratio = optimizer_.TrustRatio(std::sqrt(Squares(Weight(p))),
-                                                 std::sqrt(Squares(direction)));
-      model_.ops().ApplyDirection(n, static_cast<float>(rate * ratio),
-                                  direction.data(), weight, weight);
+      const double move = optimizer_.DirectionRate(
+          {.learning_rate = rate,
+           .weight_norm = std::sqrt(Squares(Weight(p))),
+           .direction_norm = std::sqrt(Squares(direction))});
+      model_.ops().ApplyDirection(n, static_cast<float>(move),
+                                  scalars.weight_scale, direction.data(),
+                                  weight, weight);
     }
   }
 

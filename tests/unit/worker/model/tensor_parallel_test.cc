@@ -151,7 +151,7 @@ TEST_P(TensorParallelTest, TwentyStepsOfSgdEndAtTheSameWeights) {
     const auto descend = [&](Ops& ops, Model& model) {
       for (size_t i = 0; i < model.parameters().size(); ++i) {
         const int p = static_cast<int>(i);
-        ops.ApplyDirection(model.parameters()[i].size(), 0.1f,
+        ops.ApplyDirection(model.parameters()[i].size(), 0.1f, 1,
                            model.gradient(p), model.weight(p), model.weight(p));
       }
     };
