@@ -33,6 +33,10 @@ struct OptimizerOptions {
   double clip_min = 0;          // bounds of the weight norm; both 0: none
   double clip_max = 0;
 
+  double beta2_decay = -0.8;  // adafactor
+  double epsilon2 = 1e-3;
+  double clip_threshold = 1;
+
   double ftrl_beta = 1;
   double l1 = 0;
   double l2 = 0;

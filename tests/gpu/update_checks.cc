@@ -76,6 +76,30 @@ Outputs RunOptimizer(Ops& ops, const OptimizerOptions& options) {
   return outputs;
 }
 
+// Slices of a matrix that begin and end within rows, or hold part of one.
+Outputs RunFactoredMoments(Ops& ops) {
+  Outputs outputs;
+  OptimizerOptions options;
+  options.kind = "adafactor";
+  const OptimizerStep p = Optimizer(options).Prepare(3, 0.01, 0.7);
+  for (const FactoredSlice& slice :
+       {FactoredSlice{7, 0, 7 * 300}, FactoredSlice{7, 3, 1000},
+        FactoredSlice{1000, 1500, 300}, FactoredSlice{33, 40, 33 * 5}}) {
+    Floats gradient(ops, Numbers(slice.size, 5));
+    std::vector<double> sums(static_cast<size_t>(slice.rows() + slice.columns));
+    ops.FactorSums(slice, p.gradient_scale, 0x1p-40, gradient.data(),
+                   sums.data());
+    outputs.push_back(sums);
+    const std::vector<float> rows(sums.begin(), sums.begin() + slice.rows());
+    const std::vector<float> columns(sums.begin() + slice.rows(), sums.end());
+    Floats direction(ops, Zeros(slice.size));
+    ops.FactoredDirection(slice, p, 0.3f, rows.data(), columns.data(),
+                          gradient.data(), direction.data());
+    outputs.push_back(direction.Download());
+  }
+  return outputs;
+}
+
 Outputs RunGrainSquares(Ops& ops) {
   Outputs outputs;
   for (int64_t grain : {int64_t{1}, int64_t{32}, int64_t{1000}}) {
@@ -131,6 +155,8 @@ void AddUpdateChecks(std::vector<AgreementCheck>* checks) {
   add("rmsprop, momentum", options);
   add("lamb", Options("lamb"));
   add("lion", Options("lion"));
+  add("adafactor, one dimension", Options("adafactor"));
+  checks->push_back({"factored moments", 0, RunFactoredMoments});
   add("ftrl", Options("ftrl"));
   checks->push_back({"grain squares", 0, RunGrainSquares});
 }

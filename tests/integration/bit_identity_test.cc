@@ -76,6 +76,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Case{"momentum", Make("sgd"), 0}, Case{"adam", Make("adam"), 0},
         Case{"adagrad", Make("adagrad"), 0}, Case{"lion", Make("lion"), 0},
+        Case{"adafactor", Make("adafactor"), 0},
+        Case{"adafactor_clipped", Make("adafactor"), 0.5},
         Case{"adamw_clipped", Make("adamw"), 0.5},
         Case{"lamb", Make("lamb"), 0}, Case{"lamb_clipped", Make("lamb"), 0.5}),
     [](const auto& info) { return info.param.name; });

@@ -72,6 +72,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"AdamClipped", "clip_norm: 0.05, optimizer: adam"},
         Case{"Lamb", "optimizer: {lamb: {weight_decay: 0.01}}"},
         Case{"Lion", "optimizer: {lion: {weight_decay: 0.01}}"},
+        Case{"Adafactor", "clip_norm: 0.05, optimizer: adafactor"},
         Case{"Bfloat16", "precision: bfloat16, optimizer: adamw"},
         Case{"SkippingSteps", "nonfinite: skip, optimizer: rmsprop"}),
     [](const auto& info) { return info.param.label; });

@@ -183,6 +183,11 @@ TEST(JobFileTest, DefaultsOfOptimizersArePyTorchs) {
   EXPECT_EQ(options("rmsprop").alpha, 0.99);
   EXPECT_EQ(options("lamb").epsilon, 1e-6);
   EXPECT_TRUE(options("lamb").bias_correction);
+  EXPECT_EQ(options("adafactor").learning_rate, 1e-2);
+  EXPECT_EQ(options("adafactor").beta2_decay, -0.8);
+  EXPECT_EQ(options("adafactor").epsilon, 0x1p-23);
+  EXPECT_EQ(options("adafactor").epsilon2, 1e-3);
+  EXPECT_EQ(options("adafactor").clip_threshold, 1);
   EXPECT_EQ(options("lion").learning_rate, 1e-4);
   EXPECT_EQ(options("lion").beta1, 0.9);
   EXPECT_EQ(options("lion").beta2, 0.99);
