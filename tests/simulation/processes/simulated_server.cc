@@ -82,10 +82,12 @@ uint64_t SimulatedServer::serving_epoch() const {
   return serving_ ? serving_->served().plan().epoch() : 0;
 }
 
-std::string SimulatedServer::Held() const {
+std::string SimulatedServer::Held(bool calls_count) const {
   if (!serving_) return "";
   const ParameterShard& store = std::as_const(*serving_).served().store();
-  if (store.held_bytes() == 0 && store.waiting_calls() == 0) return "";
+  if (store.held_bytes() == 0 && (!calls_count || store.waiting_calls() == 0)) {
+    return "";
+  }
   return absl::StrCat(name(), " holds ", store.held_bytes(), " bytes and ",
                       store.waiting_calls(), " calls");
 }

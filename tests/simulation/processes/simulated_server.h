@@ -53,7 +53,7 @@ class SimulatedServer final : public Process {
   uint64_t serving_epoch() const;
   // At the end of a job: resources that are still held unnecessarily; empty:
   // none.
-  std::string Held() const;
+  std::string Held(bool calls_count) const;
 
  protected:
   void LetGo() override;
