@@ -82,7 +82,7 @@ absl::Status AllReduceSynchronizer::CompareReplicas(int64_t steps) {
   for (int r = 0; r <= size; ++r) bounds.push_back(2 * r);
   static_assert(sizeof(float) == sizeof(uint32_t));
   TRIBUTARY_RETURN_IF_ERROR(
-      AllGatherOnHost(reinterpret_cast<float*>(hashes.data()), bounds));
+      sums_->AllGather(reinterpret_cast<float*>(hashes.data()), bounds));
   for (int r = 1; r < size; ++r) {
     for (int i : {0, 1}) {
       if (hashes[2 * r + i] == hashes[i]) continue;

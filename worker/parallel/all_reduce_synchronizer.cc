@@ -12,8 +12,6 @@
 #include "common/host/steady_waits.h"
 #include "common/plan/partition_plan.h"
 #include "common/status/status_macros.h"
-#include "common/update/factored_moments.h"
-#include "common/update/grain_sums.h"
 #include "worker/collective/device_fault.h"
 
 namespace tributary {
@@ -73,11 +71,11 @@ absl::Status AllReduceSynchronizer::PlanBuckets() {
   }
   const int size = options_.group->size(), rank = options_.group->rank();
   bucket_of_.resize(parameters.size());
-  all_ranges_.resize(size);
+  std::vector<std::vector<GradientRange>> all_ranges(size);
   for (const GradientBucket& bucket :
        MakeBuckets(parameters, offsets_, options_.first_bucket_bytes,
                    options_.bucket_bytes)) {
-    Bucket made{.bucket = bucket, .first_range = all_ranges_[rank].size()};
+    Bucket made{.bucket = bucket, .first_range = all_ranges[rank].size()};
     std::vector<int64_t> bounds(size + 1, bucket.end);
     bounds[0] = bucket.begin;  // rank 0 updates the whole bucket
     if (cut()) bounds = CutBucket(bucket, parameters, offsets_, size);
@@ -86,11 +84,11 @@ absl::Status AllReduceSynchronizer::PlanBuckets() {
       const int64_t end = replicated() ? bucket.end : bounds[r + 1];
       for (const GradientRange& range :
            RangesWithin(bucket, parameters, offsets_, begin, end)) {
-        all_ranges_[r].push_back(range);
+        all_ranges[r].push_back(range);
       }
     }
     for (int64_t bound : bounds) made.bounds.push_back(bound - bucket.begin);
-    made.num_ranges = all_ranges_[rank].size() - made.first_range;
+    made.num_ranges = all_ranges[rank].size() - made.first_range;
     for (int p = bucket.first; p <= bucket.last; ++p) {
       bucket_of_[p] = static_cast<int>(buckets_.size());
     }
@@ -110,8 +108,10 @@ absl::Status AllReduceSynchronizer::PlanBuckets() {
                               .optimizer = options_.update.optimizer,
                               .clip_norm = options_.update.clip_norm,
                               .skip_nonfinite = options_.update.skip_nonfinite,
-                              .ranges = all_ranges_[rank]}));
+                              .ranges = all_ranges[rank]}));
   two_phase_ = optimizer_->phases().needs_sums();
+  sums_.emplace(options_.group.get(), options_.device.ops,
+                std::move(all_ranges), replicated(), parameters.size());
   return absl::OkStatus();
 }
 
@@ -141,21 +141,6 @@ absl::StatusOr<int64_t> AllReduceSynchronizer::Start(
   TRIBUTARY_RETURN_IF_ERROR(
       SynchronizeDevice(*options_.device.ops));  // before the model reads them
   return 0;
-}
-
-absl::Status AllReduceSynchronizer::AllGatherOnHost(
-    float* values, const std::vector<int64_t>& bounds) {
-  Ops& ops = *options_.device.ops;
-  if (ops.is_host()) return options_.group->AllGather(values, bounds);
-  const int64_t n = bounds.back();
-  if (n > passage_size_) {
-    TRIBUTARY_ASSIGN_OR_RETURN(passage_, DeviceArray<float>::Allocate(&ops, n));
-    passage_size_ = n;
-  }
-  ops.CopyIn(passage_.data(), values, n * sizeof(float));
-  TRIBUTARY_RETURN_IF_ERROR(options_.group->AllGather(passage_.data(), bounds));
-  ops.CopyOut(values, passage_.data(), n * sizeof(float));
-  return SynchronizeDevice(*options_.device.ops);
 }
 
 void AllReduceSynchronizer::BeginStep(int64_t step, uint64_t samples) {
@@ -288,73 +273,6 @@ absl::Status AllReduceSynchronizer::WaitForBuckets() {
   return status_;
 }
 
-absl::StatusOr<AllReduceSynchronizer::Gathered>
-AllReduceSynchronizer::GatherValues(
-    std::vector<double> own,
-    const std::function<int64_t(const GradientRange&)>& count) {
-  // The values of all ranks, one rank after another. They are exchanged as
-  // floats, two per double.
-  std::vector<int64_t> bounds = {0};
-  for (const std::vector<GradientRange>& ranges : all_ranges_) {
-    int64_t values = 0;
-    for (const GradientRange& range : ranges) values += count(range);
-    bounds.push_back(bounds.back() + 2 * values);
-  }
-  const int size = options_.group->size(), rank = options_.group->rank();
-  Gathered gathered;
-  if (replicated()) {
-    gathered.values = std::move(own);
-  } else {
-    gathered.values.resize(bounds[size] / 2);
-    std::copy(own.begin(), own.end(),
-              gathered.values.begin() + bounds[rank] / 2);
-    TRIBUTARY_RETURN_IF_ERROR(AllGatherOnHost(
-        reinterpret_cast<float*>(gathered.values.data()), bounds));
-  }
-  const double* next = gathered.values.data();
-  for (int r = replicated() ? rank : 0; r < (replicated() ? rank + 1 : size);
-       ++r) {
-    for (const GradientRange& range : all_ranges_[r]) {
-      gathered.ranges.emplace_back(range, next);
-      next += count(range);
-    }
-  }
-  return gathered;
-}
-
-absl::StatusOr<std::vector<std::vector<double>>>
-AllReduceSynchronizer::SumsOverRanks(std::vector<double> own, int stride) {
-  TRIBUTARY_ASSIGN_OR_RETURN(
-      const Gathered gathered,
-      GatherValues(std::move(own), [stride](const GradientRange& range) {
-        return stride * NumGrains(range.size());
-      }));
-  std::vector<GrainValues> stretches;
-  for (const auto& [range, values] : gathered.ranges) {
-    stretches.push_back(
-        {range.parameter, range.begin, NumGrains(range.size()), values});
-  }
-  return SumGrains(std::move(stretches), stride,
-                   options_.model->parameters().size());
-}
-
-absl::StatusOr<std::vector<std::vector<double>>>
-AllReduceSynchronizer::FactorTotals(std::vector<double> own) {
-  const ParameterSpecs& parameters = options_.model->parameters();
-  const Optimizer& optimizer = optimizer_->phases().optimizer();
-  TRIBUTARY_ASSIGN_OR_RETURN(
-      const Gathered gathered,
-      GatherValues(std::move(own), [&](const GradientRange& range) {
-        return NumFactorSums(optimizer, parameters[range.parameter],
-                             range.begin, range.end);
-      }));
-  std::vector<FactorSums> sums;
-  for (const auto& [range, values] : gathered.ranges) {
-    sums.push_back({range.parameter, range.begin, range.end, values});
-  }
-  return AddFactorSums(optimizer, parameters, sums);
-}
-
 absl::StatusOr<std::vector<double>> AllReduceSynchronizer::TotalSums(
     const std::vector<double>& own) {
   if (options_.part.group == nullptr) return own;
@@ -380,7 +298,8 @@ absl::Status AllReduceSynchronizer::ApplyWithSums() {
   const int64_t updating = Clock::Real().NowMicros();
   TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<double> gradient_squares,
                              optimizer_->GradientSquares());
-  TRIBUTARY_ASSIGN_OR_RETURN(auto own, SumsOverRanks(gradient_squares, 1));
+  TRIBUTARY_ASSIGN_OR_RETURN(auto own,
+                             sums_->PerParameter(gradient_squares, 1));
   TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<double> squares,
                              TotalSums(own[0]));
   const UpdatePhases& phases = optimizer_->phases();
@@ -396,15 +315,17 @@ absl::Status AllReduceSynchronizer::ApplyWithSums() {
   if (phases.needs_factors()) {
     TRIBUTARY_ASSIGN_OR_RETURN(std::vector<double> sums,
                                optimizer_->FactorSums(scale, own[0]));
-    TRIBUTARY_ASSIGN_OR_RETURN(const auto totals,
-                               FactorTotals(std::move(sums)));
+    TRIBUTARY_ASSIGN_OR_RETURN(
+        const auto totals,
+        sums_->FactorTotals(phases.optimizer(), options_.model->parameters(),
+                            std::move(sums)));
     optimizer_->UpdateFactors(prepared, totals);
   }
   if (phases.makes_directions()) {
     TRIBUTARY_ASSIGN_OR_RETURN(std::vector<double> directions,
                                optimizer_->Directions(prepared));
     TRIBUTARY_ASSIGN_OR_RETURN(auto pairs,
-                               SumsOverRanks(std::move(directions), 2));
+                               sums_->PerParameter(std::move(directions), 2));
     optimizer_->ApplyDirections(phases.Moves(
         options_.model->parameters(), step_ + 1, rate, pairs[0], pairs[1]));
   } else {

@@ -4,9 +4,9 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -20,10 +20,10 @@
 #include "kernels/device.h"
 #include "kernels/ops.h"
 #include "worker/collective/communicator.h"
-#include "worker/model/device_array.h"
 #include "worker/model/model.h"
 #include "worker/parallel/gradient_synchronizer.h"
 #include "worker/parallel/local_optimizer.h"
+#include "worker/parallel/rank_sums.h"
 
 namespace tributary {
 
@@ -136,9 +136,6 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
   explicit AllReduceSynchronizer(Options options);
 
   absl::Status PlanBuckets();
-  // AllGather for values in host memory.
-  absl::Status AllGatherOnHost(float* values,
-                               const std::vector<int64_t>& bounds);
   void Run();  // the thread
   // Reduces one bucket, and updates it unless the step needs sums first.
   absl::Status Process(const Bucket& bucket);
@@ -148,24 +145,6 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
   bool cut() const { return options_.update.on == UpdateOn::kOwnCut; }
   // Second phase of a step that needs sums over whole tensors.
   absl::Status ApplyWithSums();
-  // Values of ranges: of those of all ranks, or of this rank's if every rank
-  // updates the whole model.
-  struct Gathered {
-    std::vector<double> values;
-    std::vector<std::pair<GradientRange, const double*>> ranges;
-  };
-  // `own`: count(range) values for each of this rank's ranges.
-  absl::StatusOr<Gathered> GatherValues(
-      std::vector<double> own,
-      const std::function<int64_t(const GradientRange&)>& count);
-  // Sums each value over the grains of every parameter, on all ranks. `own`:
-  // `stride` values for each grain of this rank's ranges.
-  absl::StatusOr<std::vector<std::vector<double>>> SumsOverRanks(
-      std::vector<double> own, int stride);
-  // Adds LocalOptimizer::FactorSums of all ranks: [parameter], the sums of the
-  // rows and then of the columns; empty when it is not factored.
-  absl::StatusOr<std::vector<std::vector<double>>> FactorTotals(
-      std::vector<double> own);
   // Records a span from `begin_micros` until now.
   void AddSpan(bool optimizer, int64_t begin_micros);
   void StartCheckpointer();
@@ -191,12 +170,10 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
   Offsets offsets_;
   int64_t num_elements_ = 0;  // of the model's arrays, with padding
   std::vector<Bucket> buckets_;
-  std::vector<int> bucket_of_;                          // [parameter]
-  std::vector<std::vector<GradientRange>> all_ranges_;  // [rank], in order
+  std::vector<int> bucket_of_;  // [parameter]
+  std::optional<RankSums> sums_;
   std::unique_ptr<LocalOptimizer> optimizer_;
   std::unique_ptr<Checkpointer> checkpointer_;  // if this rank writes
-  DeviceArray<float> passage_;  // stages host values for AllGather
-  int64_t passage_size_ = 0;
   bool two_phase_ = false;
   int64_t step_ = 0;
   std::vector<float> sample_weights_;
