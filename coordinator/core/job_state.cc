@@ -361,8 +361,7 @@ LossVerdict JobState::MemberLost(v1::Role role, uint32_t index, int64_t pid,
                                         : LossVerdict::kReplace;
   }
   const bool listed = losses_.Contains(role, index);
-  // A process that took over ranks loses all of them before any is taken over
-  // again.
+  // All ranks of a process are lost before any is taken over again.
   std::vector<const Place*> lost;
   if (shrinks) {
     lost = membership_.ExpelProcess(role, index, pid);

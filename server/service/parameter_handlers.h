@@ -8,9 +8,9 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
 #include "common/telemetry/metrics_writer.h"
-#include "server/service/raw_call.h"
+#include "server/service/calls/raw_call.h"
+#include "server/service/calls/unread_answers.h"
 #include "server/service/served_plan.h"
-#include "server/service/unread_answers.h"
 #include "server/store/rejection.h"
 
 namespace tributary {

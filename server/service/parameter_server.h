@@ -14,11 +14,11 @@
 #include "common/base/clock.h"
 #include "common/plan/partition_plan.h"
 #include "common/telemetry/metrics_writer.h"
+#include "server/service/calls/raw_call.h"
+#include "server/service/calls/side_calls.h"
 #include "server/service/parameter_handlers.h"
 #include "server/service/peer_statistics.h"
-#include "server/service/raw_call.h"
 #include "server/service/served_plan.h"
-#include "server/service/side_calls.h"
 #include "tributary/v1/plan.pb.h"
 
 namespace tributary {

@@ -10,7 +10,7 @@
 #include "common/wire/grpc_status.h"
 #include "common/wire/header_checksum.h"
 #include "common/wire/tensor_frame.h"
-#include "server/service/raw_call.h"
+#include "server/service/calls/raw_call.h"
 #include "server/service/served_plan.h"
 #include "spdlog/spdlog.h"
 

@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "common/plan/partition_plan.h"
 #include "common/wire/retry_policy.h"
-#include "server/service/rank_waits.h"
+#include "server/service/calls/rank_waits.h"
 #include "server/store/parameter_shard.h"
 #include "tributary/v1/parameter_service.pb.h"
 #include "tributary/v1/plan.pb.h"

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "common/telemetry/metrics_writer.h"
-#include "server/service/rank_waits.h"
+#include "server/service/calls/rank_waits.h"
 #include "tributary/v1/parameter_service.pb.h"
 
 namespace tributary {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "common/optimizer/optimizer.h"
 #include "common/plan/partition_plan.h"
@@ -17,21 +16,12 @@
 #include "common/wire/shared_buffer.h"
 #include "server/aggregate/gradient_aggregator.h"
 #include "server/store/shard_counters.h"
+#include "server/store/weights_snapshot.h"
 #include "server/sync/sync_policy.h"
 
 namespace tributary {
 
 class Ops;
-
-// A block's weights at one version. They share memory with the block and do not
-// change while the response is being sent.
-struct WeightsSnapshot {
-  int64_t version = 0;  // updates applied
-  uint32_t crc32c = 0;
-  int64_t num_elements = 0;
-  SharedBuffer weights;
-};
-using WeightsDone = std::function<void(absl::StatusOr<WeightsSnapshot>)>;
 
 // One block of a shard: weights, optimizer state, the open step's contributions
 // and the waiting calls. The owner (ParameterShard) takes the lock.
@@ -70,8 +60,7 @@ class BlockState {
   using Ready = std::function<void()>;
 
   const Block& block() const { return block_; }
-  // Updates applied. An update is a step if steps are gathered, else one
-  // contribution.
+  // Updates applied: gathered steps, or else contributions.
   int64_t version() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) { return version_; }
   GradientAggregator& aggregator() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     return aggregator_;
@@ -95,10 +84,8 @@ class BlockState {
   absl::Status Restore(int64_t steps, const Load& load)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
-  // The weights at the current version.
   WeightsSnapshot Snapshot() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // The state for a checkpoint, block.size elements each. It does not change
-  // while the lock is held.
+  // For a checkpoint: block.size elements each, unchanged under the lock.
   std::vector<SharedBuffer> State() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
   // Averages the contributions and applies `step` in one pass over memory.
@@ -176,8 +163,7 @@ class BlockState {
                         const OptimizerStep& prepared) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
-  // The memory that the new weights are written to: in place, unless the old
-  // weights are kept or a response still reads them.
+  // For the new weights: in place, unless the old ones are kept or being sent.
   float* Writable() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void FinishStep(float* written) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   bool Satisfies(const Waiter& waiter) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);

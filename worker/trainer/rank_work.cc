@@ -10,7 +10,6 @@
 #include "common/status/status_macros.h"
 #include "kernels/device.h"
 #include "spdlog/spdlog.h"
-#include "worker/trainer/hand_over_weights.h"
 #include "worker/trainer/make_synchronizer.h"
 #include "worker/trainer/rank_life.h"
 #include "worker/trainer/trainer.h"
@@ -246,8 +245,8 @@ absl::Status RankWork::Run() {
                        std::string(life.status().message()));
         }
         EndPlan();
-        absl::StatusOr<v1::Plan> plan = member_.GetPlan(life.epoch() + 1);
-        if (plan.ok()) plan_ = *std::move(plan);
+        const absl::StatusOr<v1::Plan> plan = member_.GetPlan(life.epoch() + 1);
+        if (plan.ok()) plan_ = *plan;
         life.Planned(plan.status(), plan_.epoch());
         break;
       }

@@ -14,6 +14,7 @@
 #include "worker/trainer/adoptions.h"
 #include "worker/trainer/canceller.h"
 #include "worker/trainer/connect_group.h"
+#include "worker/trainer/hand_over_weights.h"
 #include "worker/trainer/replica.h"
 #include "worker/trainer/run_worker.h"
 #include "worker/trainer/trainer.h"

@@ -189,7 +189,6 @@ TEST(JobFileTest, DefaultsOfOptimizersArePyTorchs) {
   EXPECT_EQ(options("adafactor").epsilon2, 1e-3);
   EXPECT_EQ(options("adafactor").clip_threshold, 1);
   EXPECT_EQ(options("lion").learning_rate, 1e-4);
-  EXPECT_EQ(options("lion").beta1, 0.9);
   EXPECT_EQ(options("lion").beta2, 0.99);
   EXPECT_EQ(options("ftrl").learning_rate, 0.1);
   EXPECT_EQ(options("ftrl").ftrl_beta, 1);

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/wire/deadline.h"
 #include "common/wire/header_checksum.h"
-#include "server/service/raw_call.h"
+#include "server/service/calls/raw_call.h"
 
 namespace tributary {
 namespace {

@@ -1,6 +1,6 @@
 // The services that gRPC defines, at a parameter server, as clients of any
 // language see them.
-#include "server/service/side_calls.h"
+#include "server/service/calls/side_calls.h"
 
 #include <gmock/gmock.h>
 #include <google/protobuf/descriptor.pb.h>

@@ -1,4 +1,4 @@
-#include "server/service/unread_answers.h"
+#include "server/service/calls/unread_answers.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "server/service/reflection.h"
+#include "server/service/calls/reflection.h"
 
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/descriptor.pb.h>

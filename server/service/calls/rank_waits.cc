@@ -1,4 +1,4 @@
-#include "server/service/rank_waits.h"
+#include "server/service/calls/rank_waits.h"
 
 #include <algorithm>
 

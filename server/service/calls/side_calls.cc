@@ -1,11 +1,11 @@
-#include "server/service/side_calls.h"
+#include "server/service/calls/side_calls.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/service/raw_call.h"
-#include "server/service/reflection.h"
+#include "server/service/calls/raw_call.h"
+#include "server/service/calls/reflection.h"
 #include "tributary/v1/grpc_services.pb.h"
 
 namespace tributary {

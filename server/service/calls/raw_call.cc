@@ -1,4 +1,4 @@
-#include "server/service/raw_call.h"
+#include "server/service/calls/raw_call.h"
 
 #include <utility>
 

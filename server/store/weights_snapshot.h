@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "absl/status/statusor.h"
+#include "common/wire/shared_buffer.h"
+
+namespace tributary {
+
+// A block's weights at one version. They share memory with the block and do not
+// change while the response is being sent.
+struct WeightsSnapshot {
+  int64_t version = 0;  // updates applied
+  uint32_t crc32c = 0;
+  int64_t num_elements = 0;
+  SharedBuffer weights;
+};
+using WeightsDone = std::function<void(absl::StatusOr<WeightsSnapshot>)>;
+
+}  // namespace tributary
