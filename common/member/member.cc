@@ -76,7 +76,7 @@ void Member::Beat() {
     absl::MutexLock lock(&mu_);
     if (leaving_) return;
   }
-  if (options_.on_end) options_.on_end(end());
+  if (options_.callbacks.on_end) options_.callbacks.on_end(end());
 }
 
 bool Member::BeatOnce() {
@@ -110,8 +110,10 @@ bool Member::BeatOnce() {
     adopt = state_.adopt_ranks();
   }
   if (new_term) TellEvaluationAgain();  // before the next heartbeat
-  if (new_plan > 1 && options_.on_new_plan) options_.on_new_plan(new_plan);
-  if (!adopt.empty() && options_.on_adopt) options_.on_adopt(adopt);
+  if (new_plan > 1 && options_.callbacks.on_new_plan)
+    options_.callbacks.on_new_plan(new_plan);
+  if (!adopt.empty() && options_.callbacks.on_adopt)
+    options_.callbacks.on_adopt(adopt);
   return true;
 }
 

@@ -13,6 +13,20 @@
 
 namespace tributary {
 
+// What a Member tells its process, on the heartbeat thread.
+struct MemberCallbacks {
+  // Called once, when the job is over (OK: it is done)
+  // or the coordinator is lost. The callback should cancel the process's calls.
+  std::function<void(const absl::Status&)> on_end;
+  // Called with each new plan's epoch, when the plan
+  // that this process works on has ended. The callback should cancel the
+  // process's calls.
+  std::function<void(uint64_t epoch)> on_new_plan;
+  // Called repeatedly, until this worker has taken
+  // over these ranks.
+  std::function<void(const std::vector<uint32_t>& ranks)> on_adopt;
+};
+
 // Options of a Member.
 struct MemberOptions {
   std::string coordinator;  // host:port
@@ -26,16 +40,7 @@ struct MemberOptions {
   absl::Duration join_timeout = absl::Seconds(60);
   // The coordinator counts as lost when it has not answered for this long.
   absl::Duration lost_timeout = absl::Seconds(30);
-  // Called once, on the heartbeat thread, when the job is over (OK: it is done)
-  // or the coordinator is lost. The callback should cancel the process's calls.
-  std::function<void(const absl::Status&)> on_end;
-  // Called on the heartbeat thread with each new plan's epoch, when the plan
-  // that this process works on has ended. The callback should cancel the
-  // process's calls.
-  std::function<void(uint64_t epoch)> on_new_plan;
-  // Called on the heartbeat thread, repeatedly, until this worker has taken
-  // over these ranks.
-  std::function<void(const std::vector<uint32_t>& ranks)> on_adopt;
+  MemberCallbacks callbacks;
   // Called on the heartbeat thread before each heartbeat, to set counters that
   // change continuously.
   std::function<void(v1::HeartbeatRequest*)> bring_up_to_date;

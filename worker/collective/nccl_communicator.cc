@@ -127,9 +127,9 @@ absl::Status NcclCommunicator::ConnectOne(int rank, int size, const NcclId& id,
        .rank = rank,
        .size = size,
        .id = id,
-       .timeout_micros = absl::ToInt64Microseconds(options_.timeout),
-       .connect_micros = absl::ToInt64Microseconds(options_.connect_timeout),
-       .close_micros = absl::ToInt64Microseconds(options_.leave_timeout),
+       .timeout_micros = absl::ToInt64Microseconds(options_.timeouts.call),
+       .connect_micros = absl::ToInt64Microseconds(options_.timeouts.connect),
+       .close_micros = absl::ToInt64Microseconds(options_.timeouts.leave),
        .give_up = [this] { return GiveUp(); },
        .clock = options_.clock,
        .pause = options_.pause},
@@ -162,7 +162,7 @@ absl::Status NcclCommunicator::ConnectPairs(
 
 NcclCommunicator::~NcclCommunicator() {
   const bool well = group_ != nullptr && status_.ok() && !aborted_ &&
-                    watch_.lost().ok() && watch_.Leave(options_.leave_timeout);
+                    watch_.lost().ok() && watch_.Leave(options_.timeouts.leave);
   std::vector<std::unique_ptr<NcclComm>> all;
   all.push_back(std::move(group_));
   for (Pair& pair : pairs_) {
@@ -231,9 +231,9 @@ absl::Status NcclCommunicator::Explain(const NcclOutcome& outcome,
   }
   switch (outcome.code) {
     case NcclOutcome::Code::kLate: {
-      const std::vector<int> silent = watch_.FindSilent(options_.skew);
+      const std::vector<int> silent = watch_.FindSilent(options_.timeouts.skew);
       const std::string time = absl::FormatDuration(
-          connected_ ? options_.timeout : options_.connect_timeout);
+          connected_ ? options_.timeouts.call : options_.timeouts.connect);
       if (silent.empty()) {
         return absl::DeadlineExceededError(absl::StrCat(
             what, " was not done for ", time, ", and all ranks wait for it"));
@@ -243,7 +243,7 @@ absl::Status NcclCommunicator::Explain(const NcclOutcome& outcome,
           " did not come for ", time, " (", what, ")"));
     }
     case NcclOutcome::Code::kFailed: {
-      const absl::Status lost = watch_.AwaitLost(options_.explain_timeout);
+      const absl::Status lost = watch_.AwaitLost(options_.timeouts.explain);
       const std::string text = absl::StrCat(what, ": ", outcome.message);
       if (lost.ok()) return absl::InternalError(text);
       return absl::UnavailableError(

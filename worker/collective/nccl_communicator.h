@@ -33,6 +33,17 @@ namespace tributary {
 // (docs/decisions/nccl-adds-as-it-likes.md).
 class NcclCommunicator final : public Communicator {
  public:
+  struct Timeouts {
+    absl::Duration call = absl::Seconds(120);
+    absl::Duration connect = absl::Seconds(120);
+    // How long the destructor waits for the other ranks before it aborts.
+    absl::Duration leave = absl::Seconds(5);
+    // How long a failed call waits to learn which rank was lost.
+    absl::Duration explain = absl::Seconds(1);
+    // Grace period for ranks that started to wait later than this one: after a
+    // timeout, how long this rank waits for their answers.
+    absl::Duration skew = absl::Seconds(10);
+  };
   struct Options {
     std::unique_ptr<NcclApi> api;  // on the device of `ops`
     Ops* ops = nullptr;            // must outlive the communicator
@@ -41,15 +52,7 @@ class NcclCommunicator final : public Communicator {
     // Whether to create a communicator of two ranks for each direction between
     // any two ranks. StartSend and StartReceive need it.
     bool messages = false;
-    absl::Duration timeout = absl::Seconds(120);  // for each call
-    absl::Duration connect_timeout = absl::Seconds(120);
-    // How long the destructor waits for the other ranks before it aborts.
-    absl::Duration leave_timeout = absl::Seconds(5);
-    // How long a failed call waits to learn which rank was lost.
-    absl::Duration explain_timeout = absl::Seconds(1);
-    // Grace period for ranks that started to wait later than this one: after a
-    // timeout, how long this rank waits for their answers.
-    absl::Duration skew = absl::Seconds(10);
+    Timeouts timeouts;
     std::vector<int> ranks;  // as in PeerCommunicator
     const Clock* clock = &Clock::Real();
     std::function<void()> pause;  // as in NcclComm

@@ -87,8 +87,8 @@ absl::StatusOr<std::unique_ptr<Communicator>> ConnectNccl(
   options.mesh = std::move(mesh);
   options.exchange = side.Exchange("/nccl");
   options.messages = side.group.messages;
-  options.timeout = options.connect_timeout = side.timeout;
-  options.skew = std::min(side.timeout / 8, absl::Seconds(15));
+  options.timeouts.call = options.timeouts.connect = side.timeout;
+  options.timeouts.skew = std::min(side.timeout / 8, absl::Seconds(15));
   options.ranks = side.group.ranks;
   return NcclCommunicator::Connect(std::move(options));
 }

@@ -42,23 +42,25 @@ absl::Status RunWorker(const WorkerOptions& given) {
   WorkerMetrics metrics;
   TRIBUTARY_ASSIGN_OR_RETURN(
       std::unique_ptr<Member> member,
-      Member::Join({.coordinator = options.coordinator,
-                    .role = v1::ROLE_WORKER,
-                    .metrics_address = exporter->address(),
-                    .wanted_index = options.index,
-                    .join_timeout = options.join_timeout,
-                    .on_end =
-                        [&](const absl::Status& status) {
-                          canceller.Cancel(status.ok() ? absl::CancelledError(
-                                                             "the job is done")
-                                                       : status);
-                        },
-                    .on_new_plan =
-                        [&](uint64_t epoch) { canceller.CancelBefore(epoch); },
-                    .on_adopt =
-                        [&](const std::vector<uint32_t>& ranks) {
-                          adoptions.Adopt(ranks);
-                        }}));
+      Member::Join(
+          {.coordinator = options.coordinator,
+           .role = v1::ROLE_WORKER,
+           .metrics_address = exporter->address(),
+           .wanted_index = options.index,
+           .join_timeout = options.join_timeout,
+           .callbacks = {
+               .on_end =
+                   [&](const absl::Status& status) {
+                     canceller.Cancel(
+                         status.ok() ? absl::CancelledError("the job is done")
+                                     : status);
+                   },
+               .on_new_plan =
+                   [&](uint64_t epoch) { canceller.CancelBefore(epoch); },
+               .on_adopt =
+                   [&](const std::vector<uint32_t>& ranks) {
+                     adoptions.Adopt(ranks);
+                   }}}));
   if (!options.adopted) SetLogIndex(member->index());
   joining = Exporter::Handle();
   const Exporter::Handle health = exporter->AddHealthCheck(

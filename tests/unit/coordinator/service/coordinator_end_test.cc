@@ -17,7 +17,7 @@ TEST_F(CoordinatorTest, FailureOfOneReachesAllWithItsSentence) {
   Member::Options options;
   options.coordinator = coordinator_->address();
   options.role = v1::ROLE_WORKER;
-  options.on_end = [&](const absl::Status&) { told.Notify(); };
+  options.callbacks.on_end = [&](const absl::Status&) { told.Notify(); };
   auto worker1 = Member::Join(options).value();
   ASSERT_TRUE(worker0->DeclareModel(Model()).ok());
   ASSERT_TRUE(worker1->GetPlan(1, kSoon).ok());

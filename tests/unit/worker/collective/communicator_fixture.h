@@ -93,9 +93,9 @@ class CommunicatorTest : public ::testing::TestWithParam<std::string> {
     options.mesh = Connect(rank, size);
     options.exchange = ExchangeOf(rank);
     options.messages = true;
-    options.timeout = timeout;
-    options.leave_timeout = absl::Milliseconds(20);
-    options.explain_timeout = options.skew = absl::Milliseconds(300);
+    options.timeouts.call = timeout;
+    options.timeouts.leave = absl::Milliseconds(20);
+    options.timeouts.explain = options.timeouts.skew = absl::Milliseconds(300);
     options.ranks = job_ranks_;
     auto made = NcclCommunicator::Connect(std::move(options));
     EXPECT_TRUE(made.ok()) << made.status();

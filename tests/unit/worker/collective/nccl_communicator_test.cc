@@ -42,8 +42,9 @@ class NcclCommunicatorTest : public ::testing::Test {
         options.ops = rank == 1 ? &ops_of_rank_1_ : ops.get();
         options.mesh = std::move(sides[rank]);
         options.messages = messages_;
-        options.connect_timeout = connect_timeout_;
-        options.explain_timeout = options.skew = absl::Milliseconds(300);
+        options.timeouts.connect = connect_timeout_;
+        options.timeouts.explain = options.timeouts.skew =
+            absl::Milliseconds(300);
         options.exchange =
             [&](std::string bytes) -> absl::StatusOr<std::vector<std::string>> {
           ids[rank] = std::move(bytes);

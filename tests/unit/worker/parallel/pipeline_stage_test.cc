@@ -109,7 +109,7 @@ TEST(PipelineStageTest, OverNcclTheBitsAreTheSame) {
           options.ops = ops;
           options.mesh = std::move(mesh);
           options.messages = true;
-          options.timeout = absl::Seconds(20);
+          options.timeouts.call = absl::Seconds(20);
           options.exchange =
               [&, rank](
                   std::string own) -> absl::StatusOr<std::vector<std::string>> {
