@@ -18,7 +18,7 @@
 
 namespace tributary {
 
-// What all files that one process writes under one plan have in common.
+// The header fields that are equal in all files of one process and plan.
 struct ShardFileSeries {
   uint64_t job_id = 0;
   uint64_t lineage = 0;     // CheckpointManifest.lineage

@@ -45,7 +45,7 @@ const std::vector<FieldRule>& CachedRulesOf(const OptimizerKind& kind) {
   return (*all)[&kind - AllOptimizerKinds().data()];
 }
 
-// What a field of a number, a switch or an enum sets.
+// The value of a number; 0 or 1 of a bool; the number of an enum's value.
 double ValueOf(const Message& message, const FieldDescriptor& field) {
   const auto& reflection = *message.GetReflection();
   switch (field.cpp_type()) {

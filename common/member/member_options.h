@@ -13,7 +13,7 @@
 
 namespace tributary {
 
-// What a Member tells its process, on the heartbeat thread.
+// A Member calls these on its heartbeat thread.
 struct MemberCallbacks {
   // Called once, when the job is over (OK: it is done)
   // or the coordinator is lost. The callback should cancel the process's calls.

@@ -4,7 +4,7 @@
 
 namespace tributary {
 
-// Where the time of a step went, in seconds. `step` is the sum of data,
+// The parts of a step's time, in seconds. `step` is the sum of data,
 // compute, push, exchange, idle and wait.
 struct StepSeconds {
   double step = 0;

@@ -10,8 +10,8 @@
 
 namespace tributary {
 
-// What an optimizer is, in one file of kinds/. A rule is the arithmetic of one
-// element:
+// Each file of kinds/ describes one optimizer. Its rule is the arithmetic of
+// one element:
 //
 //   struct AdamRule {
 //     // PyTorch's names, in the order of Update's arguments. LAMB's are
@@ -57,7 +57,7 @@ inline constexpr OptimizerField kWeightDecay = {
 inline constexpr OptimizerField kDecayOn = {
     "decay_on", &OptimizerOptions::decay_matrices_only};
 
-// What the length of a direction depends on.
+// The inputs of DirectionRate.
 struct DirectionSize {
   int64_t step = 1;  // from 1
   double learning_rate = 0;
@@ -73,7 +73,7 @@ struct OptimizerFault {
   const char* text = nullptr;
 };
 
-// What most kinds need not say.
+// Defaults, which are right for most kinds.
 struct KindBase {
   // Update returns a direction; the weight moves against it by DirectionRate,
   // which depends on norms of the whole tensor.

@@ -56,7 +56,7 @@ class Optimizer {
 
   // True when the step's length depends on norms of the whole tensor.
   bool makes_directions() const { return kind_->makes_direction; }
-  // By what a tensor's direction is multiplied.
+  // The factor of a tensor's direction.
   double DirectionRate(const DirectionSize& size) const {
     return kind_->direction_rate(options_, size);
   }

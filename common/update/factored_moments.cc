@@ -9,8 +9,9 @@
 namespace tributary {
 namespace {
 
-// By the bits of a double's mantissa, less one for the sum of rounded squares
-// and two for the rounding of the scaled gradient.
+// A double's mantissa has 53 bits. One is spare because rounding may enlarge
+// the sum, and two because the scaled gradient was rounded after its sum was
+// taken.
 constexpr int kUnitBits = 50;
 
 FactoredSlice SliceOf(const ParameterSpec& parameter, int64_t begin,

@@ -13,8 +13,8 @@
 
 namespace tributary {
 
-// Where a job starts; by default at the beginning. A resumed job starts from a
-// checkpoint of an earlier run.
+// The point at which a job starts: the beginning by default, or a checkpoint of
+// an earlier run.
 struct JobStart {
   int64_t step = 0;            // updates applied
   std::string restore_from;    // the checkpoint's directory; empty: none

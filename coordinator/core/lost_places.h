@@ -25,7 +25,7 @@ class LostPlaces {
 
   // Describes the first place that has been empty for this time; empty: none.
   std::string EmptyFor(int64_t timeout_micros, int64_t now_micros) const;
-  // What the job waits for because of the lost places; empty: nothing.
+  // Names the lost places that the job waits for; empty when there are none.
   std::string WaitsFor(int64_t now_micros) const;
 
   // Assigns every lost rank to the living worker process with the fewest ranks,

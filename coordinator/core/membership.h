@@ -18,7 +18,7 @@ inline constexpr char kSeveralArithmetics[] = "several";
 // Limits a text that a member sent in a heartbeat to 4096 bytes.
 std::string ShortSentence(absl::string_view text);
 
-// What a member last reported about itself, for display.
+// The figures that a member reported last, for display.
 struct MemberFigures {
   std::string waiting_for;                  // empty: for nothing
   std::vector<uint32_t> waiting_for_ranks;  // of a server

@@ -92,7 +92,7 @@ class JobCore {
 
   bool HasUpdate() const;
   JobUpdate TakeUpdate();
-  // What the job waits for; when it is over, why.
+  // Names what the job waits for or, when it is over, why it ended.
   std::string Message() const;
   v1::JobPhase phase() const {
     return Held().ok() ? state_.phase() : published_.phase();

@@ -12,8 +12,7 @@ namespace tributary {
 // "waiting", "running", "stopping", "done", "failed"; else "unknown".
 const char* PhaseWord(v1::JobPhase phase);
 
-// What `tributary status` shows of a job and its members, without phase and
-// message.
+// The answer to `tributary status`, without phase and message.
 v1::JobStatusResponse JobStatusOf(const JobState& state,
                                   const WorkerReports& reports,
                                   const JobCheckpoints& checkpoints,

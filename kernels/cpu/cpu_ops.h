@@ -20,26 +20,6 @@ class CpuOps : public Ops {
 
 #include "kernels/ops/overrides.inc"
 
-  // update.cc
-  void WeightedSum(int64_t n, int count, const float* const* parts,
-                   const float* weights, float* out) override;
-  void OptimizerUpdate(const OptimizerStep& step, int64_t n,
-                       const float* gradient, const float* weight_in,
-                       float* weight_out, float* const* state) override;
-  void OptimizerDirection(const OptimizerStep& step, int64_t n,
-                          const float* gradient, const float* weight,
-                          float* direction, float* const* state) override;
-  void ApplyDirection(int64_t n, float rate, float weight_scale,
-                      const float* direction, const float* weight_in,
-                      float* weight_out) override;
-  void FactorSums(const FactoredSlice& slice, float scale, double unit,
-                  const float* gradient, double* sums) override;
-  void FactoredDirection(const FactoredSlice& slice, const OptimizerStep& step,
-                         float mean, const float* rows, const float* columns,
-                         const float* gradient, float* direction) override;
-  void GrainSquares(int64_t n, int64_t grain, const float* x,
-                    double* out) override;
-
  private:
   bool TakesDirectly(const Convolution& c) const;
 

@@ -15,7 +15,7 @@
 
 namespace tributary {
 
-// What a server adds to a plan to serve one of its shards.
+// The settings with which a server serves one shard of a plan.
 struct ShardSetup {
   int shard = 0;
   ShardTraining training;

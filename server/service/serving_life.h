@@ -9,8 +9,8 @@
 
 namespace tributary {
 
-// What a server does next, from its first plan to the end of the job. A plain
-// object without waits: the caller does what next() says and reports the
+// Decides what a server does next, from its first plan to the end of the job. A
+// plain object without waits: the caller does what next() says and reports the
 // result.
 class ServingLife {
  public:

@@ -72,7 +72,7 @@ class StatisticsExchange {
   };
   using Key = std::pair<int64_t, StatisticsKind>;
 
-  // Where the values of one kind are.
+  // The positions of one kind's values.
   struct Layout {
     std::vector<int64_t> num_values;   // [shard]
     std::vector<int64_t> first;        // [slice in slices_], within the shard

@@ -44,7 +44,7 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
  public:
   struct Device {                 // on which gradients are exchanged
     std::unique_ptr<Ops> beside;  // owns `ops` if it is not the model's
-    // Of the thread that exchanges gradients. On the host it may be the
+    // Used by the thread that exchanges gradients. On the host it may be the
     // model's.
     Ops* ops = nullptr;
     Ops* model_ops = nullptr;  // computes the gradients; null: `ops`

@@ -89,7 +89,7 @@ class PipelineStage {
   // thread.
   int waiting_for() const { return waiting_for_; }
 
-  // Of the last Run.
+  // The events of the last Run.
   const std::vector<PipelineEvent>& timeline() const { return timeline_; }
 
   const Communicator& group() const { return *options_.group; }

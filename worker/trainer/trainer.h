@@ -17,7 +17,7 @@
 
 namespace tributary {
 
-// What a Trainer asks of, and reports to, the job that it trains for.
+// The job as a Trainer sees it: it asks whether to go on, and receives reports.
 class TrainingJob {
  public:
   virtual ~TrainingJob() = default;

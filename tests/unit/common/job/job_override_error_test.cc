@@ -116,7 +116,7 @@ constexpr SpoilingOverride kSpoilingOverrides[] = {
      "data.train.npy"},
 };
 
-// Of kTokensJob.
+// Overrides of kTokensJob.
 constexpr SpoilingOverride kSpoiledLayers[] = {
     {"model.sequential.1={embedding: {tokens: 16, dim: 8}}",
      "--set model.sequential.1={embedding: {tokens: 16, dim: 8}}: "

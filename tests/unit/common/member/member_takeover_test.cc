@@ -1,4 +1,4 @@
-// What a member tells a coordinator that has taken over its job.
+// The messages of a member to a coordinator that has taken over its job.
 #include <gtest/gtest.h>
 
 #include "tests/unit/common/member/member_state_fixture.h"

@@ -74,7 +74,7 @@ TEST(FactoredMomentsTest, TheSumsAreTheSameBitsHoweverTheMatrixIsSplit) {
 }
 
 // A sum of rounded squares is off by half a unit for each of them at most.
-TEST(FactoredMomentsTest, TheUnitKeepsTwentyBitsOfASmallShareOfTheSum) {
+TEST(FactoredMomentsTest, TheUnitIsAPowerOfTwoAboutFiftyBitsBelowTheSum) {
   const double unit = FactorUnit(1e-3);
   EXPECT_GE(1e-3 / unit, 0x1p49);
   EXPECT_LT(1e-3 / unit, 0x1p50);

@@ -122,8 +122,8 @@ TEST(JobControlTest, ASuccessorTakesACheckpointFromTheFirstHeartbeat) {
   EXPECT_EQ(answer->checkpoints_taken(), 1);
 }
 
-// Who has heard everybody does not say its own again: the groups that were
-// being connected could never be.
+// A rank that has received every other rank's value does not send its own
+// again, so a group that was half connected could never be completed.
 TEST(JobControlTest, ASuccessorFormsAnewTheGroupsThatWereBeingConnected) {
   ManualClock clock;
   v1::CoordinatorState kept;

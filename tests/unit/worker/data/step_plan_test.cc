@@ -16,7 +16,7 @@ StepPlan MakePlan(const StepPlan::Options& options) {
   return *std::move(plan);
 }
 
-// Of all ranks.
+// The samples of all ranks.
 int64_t Samples(const StepPlan& plan, int64_t step, int world) {
   int64_t samples = 0;
   for (int r = 0; r < world; ++r) samples += plan.RankSamples(step, r);
