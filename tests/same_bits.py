@@ -4,6 +4,8 @@
 BEFORE and AFTER are folders with the programs, such as build/release/bin. Every job
 below runs with both. The sha256 of the weights must be the same, whatever a change of
 structure moved. Some runs are also resumed, by both, from a checkpoint that BEFORE wrote.
+One run's daemons of BEFORE are all killed; those of AFTER finish it from the state file of
+the coordinator.
 Prints a table; the exit code is 1 when a line differs.
 
   --only NAME   the jobs whose name contains NAME
@@ -13,6 +15,7 @@ import argparse
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -140,6 +143,73 @@ def checkpoints(run):
             if re.fullmatch(r"step-\d+", name)]
 
 
+# A job slow enough to be killed between two checkpoints.
+TAKEN_OVER = ["training.epochs=20", "checkpoint={every_steps: 4, keep: 100}"]
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def daemons(programs, run, address):
+    """Starts the coordinator, a server and two workers of a run."""
+    words = []
+    for setting in [*TAKEN_OVER, servers(1)]:
+        words += ["--set", setting]
+    commands = [["tributary-coordinator", "--listen", address, "--run-dir", run, "--job",
+                 os.path.join(EXAMPLES, "digits.yaml"), *words],
+                ["tributary-server", "--coordinator", address,
+                 "--listen", f"127.0.0.1:{free_port()}"],
+                ["tributary-worker", "--coordinator", address],
+                ["tributary-worker", "--coordinator", address, "--slow-down", "20"]]
+    with open(os.path.join(os.path.dirname(run), "daemons.log"), "a", encoding="utf-8") as log:
+        return [subprocess.Popen([os.path.join(programs, command[0]), *command[1:]],
+                                 stdout=log, stderr=log) for command in commands]
+
+
+def lines(path):
+    try:
+        with open(path, encoding="utf-8") as file:
+            return sum(1 for _ in file)
+    except FileNotFoundError:
+        return 0
+
+
+def taken_over(first, second, folder):
+    """The sha256 of a run whose daemons of `first` are killed in the middle."""
+    run = os.path.join(folder, "run")
+    os.makedirs(folder)
+    address = f"127.0.0.1:{free_port()}"
+    running = daemons(first, run, address)
+    deadline = time.monotonic() + LIMIT_SECONDS
+    while lines(os.path.join(run, "metrics.jsonl")) < 30 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    alive = all(process.poll() is None for process in running)
+    for process in running:
+        process.kill()
+        process.wait()
+    state = os.path.join(run, "coordinator.state")
+    if not alive or not os.path.exists(state):
+        return "failed: " + ("no state file" if alive else "a daemon ended too early")
+    running = daemons(second, run, address)
+    try:
+        if running[0].wait(LIMIT_SECONDS) != 0:
+            return "failed: see " + folder
+    except subprocess.TimeoutExpired:
+        return "failed: the run does not end"
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+    with open(os.path.join(run, "summary.json"), encoding="utf-8") as file:
+        summary = json.load(file)
+    if summary["lost"]["rollbacks"] == 0:
+        return "failed: nothing was taken over"
+    return summary["weights_sha256"]
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -173,6 +243,16 @@ def main():
                            "--resume", found[len(found) // 2])
                      for programs, which in ((options.before, "before"), (options.after, "after"))]
             line(name + ", resumed", *again, time.monotonic() - begin)
+        name = "coordinator taken over"
+        if options.only in name:
+            begin = time.monotonic()
+            whole = train(options.before, os.path.join(folder, "whole"),
+                          os.path.join(EXAMPLES, "digits.yaml"),
+                          *[word for setting in [*TAKEN_OVER, servers(1)]
+                            for word in ("--set", setting)])
+            line(name, whole, taken_over(options.before, options.after,
+                                         os.path.join(folder, "taken-over")),
+                 time.monotonic() - begin)
     print(f"{len(different)} differ" if different else "all the same")
     return 1 if different else 0
 
