@@ -8,8 +8,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -28,23 +31,36 @@ using testing::TributaryClockStep;
 constexpr absl::Duration kStep = absl::Seconds(20);
 constexpr absl::Duration kTimeout = absl::Milliseconds(300);
 
-// Whether a thread of this process waits as Abseil and gRPC do: on a futex
-// until a moment, or for events. It may sleep before that, such as for a lock
-// of the loader, and the clock must not step there. proc(5) describes the file.
-bool Waits(pid_t thread_id) {
-  std::ifstream file(absl::StrCat("/proc/self/task/", thread_id, "/syscall"));
-  long number = -1;
-  uint64_t argument[4] = {};
-  file >> number >> std::hex;
-  for (uint64_t& each : argument) file >> each;
-  if (!file) return false;  // "running"
-#ifdef SYS_epoll_wait       // on older processors only
-  if (number == SYS_epoll_wait) return true;
-#endif
-  return number == SYS_futex ? argument[3] != 0 : number == SYS_epoll_pwait;
+// How often each other thread of this process has been taken off its processor;
+// nothing if one of them does not sleep. proc(5) describes the file.
+std::optional<std::map<std::string, int64_t>> SwitchesOfSleepers() {
+  std::map<std::string, int64_t> switches;
+  const std::string self = absl::StrCat(syscall(SYS_gettid));
+  for (const auto& task :
+       std::filesystem::directory_iterator("/proc/self/task")) {
+    if (task.path().filename() == self) continue;
+    std::ifstream status(task.path() / "status");
+    int64_t& count = switches[task.path().filename()];
+    bool sleeps = false;
+    for (std::string word; status >> word;) {
+      int64_t number = 0;
+      if (word == "State:") sleeps = status >> word && word == "S";
+      if (word.ends_with("_switches:") && status >> number) count += number;
+    }
+    if (!sleeps) return std::nullopt;
+  }
+  return switches;
 }
 
-// Runs `wait` on a thread, steps the wall clock once the thread is in it, then
+// Whether all other threads slept at one moment, so that each is in its wait,
+// also the thread of gRPC that ends alarms. A thread that ran between the two
+// looks has been switched once more.
+bool AllOthersWait() {
+  const auto first = SwitchesOfSleepers();
+  return first.has_value() && first == SwitchesOfSleepers();
+}
+
+// Runs `wait` on a thread, steps the wall clock once every thread waits, then
 // calls `after_step`. Returns how long the wait took. A wait that was over
 // before this thread saw it is run again.
 absl::Duration TimeWithStep(
@@ -52,17 +68,17 @@ absl::Duration TimeWithStep(
     std::function<void()> after_step = [] {}) {
   UseSteadyWaits();
   while (true) {
-    std::atomic<pid_t> thread_id{0};
+    std::atomic<bool> begun{false};
     std::atomic<bool> over{false};
     absl::Duration took;
     std::thread waiter([&] {
       const absl::Duration begin = SteadyNow();
-      thread_id = static_cast<pid_t>(syscall(SYS_gettid));
+      begun = true;
       wait();
       took = SteadyNow() - begin;
       over = true;
     });
-    while (!over && (thread_id == 0 || !Waits(thread_id))) {
+    while (!over && (!begun || !AllOthersWait())) {
       std::this_thread::yield();
     }
     const bool in_time = !over;
