@@ -15,9 +15,7 @@
 namespace tributary {
 namespace {
 
-// How long the coordinator may hold a call. The first hold is short if `waits`
-// is given, so that it is soon called.
-constexpr absl::Duration kHold = absl::Seconds(2);
+// The first hold of a call with `waits`, so that it is soon called.
 constexpr absl::Duration kFirstHold = absl::Milliseconds(200);
 
 std::shared_ptr<grpc::Channel> Connect(const std::string& address) {

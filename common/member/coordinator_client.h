@@ -34,11 +34,15 @@ class CoordinatorClient {
   static constexpr RetryPolicy kRetry = {.first_pause = absl::Milliseconds(50),
                                          .longest_pause = absl::Seconds(1)};
 
+  static constexpr absl::Duration kAttemptTimeout = absl::Seconds(5);
+  // How long the coordinator may hold a call.
+  static constexpr absl::Duration kHold = absl::Seconds(2);
+
   struct Options {
     std::string address;  // host:port
     const Clock* clock = &Clock::Real();
     // A call without an answer is sent again after this time.
-    absl::Duration attempt_timeout = absl::Seconds(5);
+    absl::Duration attempt_timeout = kAttemptTimeout;
   };
 
   // Gets the coordinator's message after it held a call until its timeout.

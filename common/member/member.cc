@@ -15,8 +15,9 @@
 namespace tributary {
 namespace {
 
-constexpr absl::Duration kHeartbeatTimeout = absl::Seconds(2);
-constexpr absl::Duration kCallTimeout = absl::Seconds(30);
+// Duration of one call for a plan. After it the wait is logged and the call
+// repeated.
+constexpr absl::Duration kPlanChunk = absl::Seconds(30);
 constexpr absl::Duration kSilence = absl::Seconds(5);  // reported from then on
 
 }  // namespace
@@ -48,6 +49,7 @@ Member::Member(Options options, std::unique_ptr<CoordinatorClient> client,
       client_(std::move(client)),
       registration_(std::move(registration)),
       place_(std::move(place)),
+      results_(client_.get(), place_),
       state_(options_.role, place_, options_.coordinator,
              absl::ToInt64Microseconds(options_.lost_timeout),
              options_.clock->NowMicros()),
@@ -97,19 +99,13 @@ bool Member::BeatOnce() {
     if (leaving_) return false;
     const uint64_t known_plan = state_.newest_plan();
     const uint64_t known_term = state_.term();
-    if (answer.ok()) {
-      state_.OnAnswer(request, *answer, now);
-    } else {
-      state_.OnError(answer.status(), now);
-    }
-    if (!state_.end().ok() || state_.phase() == v1::JOB_PHASE_DONE) {
-      return false;
-    }
+    state_.OnResult(request, answer, now);
+    if (state_.over()) return false;
     new_term = state_.term() > known_term;
     if (state_.newest_plan() > known_plan) new_plan = state_.newest_plan();
     adopt = state_.adopt_ranks();
   }
-  if (new_term) TellEvaluationAgain();  // before the next heartbeat
+  if (new_term) results_.ReportEvaluationAgain();  // before the next heartbeat
   if (new_plan > 1 && options_.callbacks.on_new_plan)
     options_.callbacks.on_new_plan(new_plan);
   if (!adopt.empty() && options_.callbacks.on_adopt)
@@ -161,6 +157,34 @@ void Member::StartAt(uint64_t plan_epoch, int64_t step, int64_t begun) {
   state_.StartAt(plan_epoch, step, begun);
 }
 
+absl::StatusOr<v1::Plan> Member::GetPlan(uint64_t min_epoch,
+                                         absl::Duration timeout) {
+  SetWaitingFor(absl::StrCat("a plan of epoch ", min_epoch, " or later"));
+  const int64_t start = options_.clock->NowMicros();
+  absl::Status end;
+  absl::StatusOr<v1::Plan> plan;
+  for (absl::Duration left = timeout;;) {
+    plan = client_->GetPlan(min_epoch, std::min(left, kPlanChunk));
+    left = timeout - absl::Microseconds(options_.clock->NowMicros() - start);
+    if (plan.ok() || !MayPass(plan.status()) || left <= absl::ZeroDuration()) {
+      break;
+    }
+    if (end = this->end(); !end.ok()) break;
+    if (phase() == v1::JOB_PHASE_DONE) {
+      end = absl::FailedPreconditionError("the job is done");
+      break;
+    }
+    spdlog::info("still waits: {}", std::string(plan.status().message()));
+  }
+  absl::MutexLock lock(&mu_);
+  waiting_for_.clear();
+  if (!end.ok()) return end;
+  if (plan.ok()) {
+    state_.OnPlan(plan->epoch(), plan->start_step());
+  }
+  return plan;
+}
+
 absl::Status Member::WaitForPlanAfter(uint64_t epoch, absl::Duration timeout) {
   absl::MutexLock lock(&mu_);
   const auto changed = [this, epoch]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
@@ -168,6 +192,23 @@ absl::Status Member::WaitForPlanAfter(uint64_t epoch, absl::Duration timeout) {
   };
   AwaitFor(&mu_, absl::Condition(&changed), timeout);
   return state_.NewsAfter(epoch);
+}
+
+void Member::Follow(const Decide& decide) {
+  absl::MutexLock lock(&mu_);
+  FollowLocked(decide);
+}
+
+void Member::FollowLocked(const Decide& decide) {
+  // No deadline of its own, because the heartbeats have one.
+  while (!decide(state_, options_.clock->NowMicros())) {
+    const auto heard = [this, answers = state_.answers()]()
+                           ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+                             return state_.answers() != answers ||
+                                    !state_.end().ok();
+                           };
+    mu_.Await(absl::Condition(&heard));
+  }
 }
 
 absl::Status Member::BeginStep(int64_t step) {
@@ -245,11 +286,8 @@ void Member::Fail(const absl::Status& why) {
   {
     absl::MutexLock lock(&mu_);
     if (!state_.end().ok()) return;  // the job has failed already
-    request = MakeRequestLocked();
+    request = LastWords(MakeRequestLocked(), why);
   }
-  request.clear_steps();
-  request.set_finished(false);
-  request.set_error(std::string(why.message()));
   const absl::Status told =
       client_->Heartbeat(request, kHeartbeatTimeout).status();
   if (!told.ok()) {

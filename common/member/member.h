@@ -2,7 +2,6 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,6 +15,7 @@
 #include "common/member/coordinator_client.h"
 #include "common/member/member_options.h"
 #include "common/member/member_state.h"
+#include "common/member/result_sender.h"
 
 namespace tributary {
 
@@ -29,6 +29,9 @@ namespace tributary {
 // WaitForPlanAfter}... Either calls Fail(status) when it cannot continue.
 class Member {
  public:
+  static constexpr absl::Duration kHeartbeatTimeout = absl::Seconds(2);
+  static constexpr absl::Duration kCallTimeout = absl::Seconds(30);
+
   using Options = MemberOptions;
 
   // What a worker derives from job and data; equal on all workers.
@@ -117,15 +120,8 @@ class Member {
       const std::vector<int>& ranks, std::string payload,
       absl::Duration timeout);
 
-  // In a job without servers: sends the weights of one of the plan's parameters
-  // after the last step.
-  absl::Status PutWeights(uint64_t plan_epoch, int64_t step, int parameter,
-                          const std::vector<float>& tensor);
-
-  // Reports this worker's part of the evaluation of the weights after `step`
-  // steps.
-  absl::Status ReportEvaluation(int64_t step, int64_t epoch,
-                                const v1::EvaluationPart& part);
+  // Sends what this worker has computed.
+  ResultSender& results() { return results_; }
 
   // Tries once, for at most two seconds, to report why this process is about to
   // end. The job then fails with this message.
@@ -150,8 +146,6 @@ class Member {
   bool WakeLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return leaving_ || state_.Urgent();
   }
-  // Sends the last evaluation to a coordinator that has taken over.
-  void TellEvaluationAgain();
   void FollowLocked(const Decide& decide) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Sends one heartbeat and handles the answer; false when it was the last.
   bool BeatOnce();
@@ -160,6 +154,7 @@ class Member {
   const std::unique_ptr<CoordinatorClient> client_;
   const v1::RegisterRequest registration_;  // the request that took the place
   const v1::RegisterResponse place_;
+  ResultSender results_;
 
   mutable absl::Mutex mu_;
   MemberState state_ ABSL_GUARDED_BY(mu_);
@@ -168,7 +163,6 @@ class Member {
   std::string device_ ABSL_GUARDED_BY(mu_);
   uint64_t bytes_sent_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t bytes_received_ ABSL_GUARDED_BY(mu_) = 0;
-  std::optional<v1::ReportEvaluationRequest> evaluation_ ABSL_GUARDED_BY(mu_);
   bool leaving_ ABSL_GUARDED_BY(mu_) = false;
 
   std::thread thread_;

@@ -36,10 +36,12 @@ struct MemberOptions {
   std::string instance;         // empty: made of host, pid and a random number
   std::optional<uint32_t> wanted_index;  // this place only; none: any
   const Clock* clock = &Clock::Real();
+  static constexpr absl::Duration kJoinTimeout = absl::Seconds(60);
+  static constexpr absl::Duration kLostTimeout = absl::Seconds(30);
   // How long to wait for a coordinator that is not up, or has no free place.
-  absl::Duration join_timeout = absl::Seconds(60);
+  absl::Duration join_timeout = kJoinTimeout;
   // The coordinator counts as lost when it has not answered for this long.
-  absl::Duration lost_timeout = absl::Seconds(30);
+  absl::Duration lost_timeout = kLostTimeout;
   MemberCallbacks callbacks;
   // Called on the heartbeat thread before each heartbeat, to set counters that
   // change continuously.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "tributary/v1/coordinator_service.pb.h"
 
 namespace tributary {
@@ -81,6 +82,16 @@ class MemberState {
   // Unavailable and ResourceExhausted are tolerated for `lost_micros`; any
   // other error ends the job for this member.
   void OnError(const absl::Status& error, int64_t now_micros);
+
+  // Handles what came of a heartbeat: an answer or an error.
+  void OnResult(const v1::HeartbeatRequest& request,
+                const absl::StatusOr<v1::HeartbeatResponse>& answer,
+                int64_t now_micros) {
+    answer.ok() ? OnAnswer(request, *answer, now_micros)
+                : OnError(answer.status(), now_micros);
+  }
+  // True when no heartbeat follows.
+  bool over() const { return !end_.ok() || phase_ == v1::JOB_PHASE_DONE; }
 
   uint64_t term() const { return term_; }  // the highest received
 
@@ -175,5 +186,9 @@ class MemberState {
   bool finish_acknowledged_ = false;
   bool wants_weights_ = false;
 };
+
+// The last heartbeat of a member that cannot continue.
+v1::HeartbeatRequest LastWords(v1::HeartbeatRequest heartbeat,
+                               const absl::Status& why);
 
 }  // namespace tributary

@@ -2,20 +2,20 @@
 
 #include <unistd.h>
 
-#include <algorithm>
+#include <optional>
 #include <random>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "common/member/place_search.h"
 #include "spdlog/spdlog.h"
 
 namespace tributary {
 namespace {
 
-constexpr absl::Duration kJoinChunk = absl::Seconds(5);  // then a log line
-constexpr absl::Duration kFullPause = absl::Milliseconds(250);
+constexpr absl::Duration kLogEvery = absl::Seconds(4);
 
 std::string HostName() {
   char name[256] = {};
@@ -46,35 +46,34 @@ v1::RegisterRequest MakeRegistration(const Member::Options& options) {
 absl::StatusOr<v1::RegisterResponse> TakePlace(
     const Member::Options& options, const v1::RegisterRequest& request,
     CoordinatorClient& client) {
-  const int64_t start = options.clock->NowMicros();
-  int64_t logged = start;
+  const auto now = [&options] {
+    return absl::Microseconds(options.clock->NowMicros());
+  };
+  const PlaceSearch search(now(), options.join_timeout);
+  absl::Duration logged = search.start();
   while (true) {
-    const absl::Duration left =
-        options.join_timeout -
-        absl::Microseconds(options.clock->NowMicros() - start);
-    absl::StatusOr<v1::RegisterResponse> place = client.Register(
-        request, std::clamp(left, absl::ZeroDuration(), kJoinChunk));
-    if (place.ok() || !(absl::IsUnavailable(place.status()) ||
-                        absl::IsAlreadyExists(place.status()))) {
-      return place;
-    }
-    const int64_t now = options.clock->NowMicros();
-    const double seconds = static_cast<double>(now - start) / 1e6;
-    if (absl::Microseconds(now - start) >= options.join_timeout) {
+    absl::StatusOr<v1::RegisterResponse> place =
+        client.Register(request, search.CallTimeout(now()));
+    if (place.ok()) return place;
+    const absl::Status& status = place.status();
+    const double seconds = absl::ToDoubleSeconds(now() - search.start());
+    const std::optional<absl::Duration> pause = search.After(status, now());
+    if (!pause && !PlaceSearch::Waits(status)) return place;
+    if (!pause) {
       return absl::Status(
-          place.status().code(),
+          status.code(),
           absl::StrFormat("no place at coordinator %s after %.1f s: %s",
                           options.coordinator, seconds,
-                          std::string(place.status().message())));
+                          std::string(status.message())));
     }
-    if (now - logged >= 4'000'000) {
+    if (now() - logged >= kLogEvery) {
       spdlog::info("waiting for coordinator {} ({:.0f} of {:.0f} s): {}",
                    options.coordinator, seconds,
                    absl::ToDoubleSeconds(options.join_timeout),
-                   std::string(place.status().message()));
-      logged = now;
+                   std::string(status.message()));
+      logged = now();
     }
-    if (absl::IsAlreadyExists(place.status())) absl::SleepFor(kFullPause);
+    absl::SleepFor(*pause);
   }
 }
 

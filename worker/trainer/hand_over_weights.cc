@@ -76,7 +76,7 @@ absl::Status GiveWeights(Member& member, const Replica& replica, Ops& ops,
                 tensor.size() * sizeof(float));
     TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(ops));
     TRIBUTARY_RETURN_IF_ERROR(
-        member.PutWeights(plan.epoch(), step, places[p], tensor));
+        member.results().PutWeights(plan.epoch(), step, places[p], tensor));
   }
   return absl::OkStatus();
 }

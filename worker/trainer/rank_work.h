@@ -65,7 +65,7 @@ class RankWork final : private TrainingJob {
   void ReportStep(const v1::StepReport& report, int64_t prefetched) override;
   absl::Status ReportEvaluation(int64_t step, int64_t epoch,
                                 const v1::EvaluationPart& part) override {
-    return member_.ReportEvaluation(step, epoch, part);
+    return member_.results().ReportEvaluation(step, epoch, part);
   }
   GradientSynchronizer::Traffic traffic() const override;
   absl::Status GiveWeights() {

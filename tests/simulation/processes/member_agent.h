@@ -7,7 +7,9 @@
 #include <type_traits>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "common/member/member_state.h"
+#include "common/member/place_search.h"
 #include "tests/simulation/processes/simulated_coordinator.h"
 #include "tests/simulation/world/network.h"
 #include "tests/simulation/world/world.h"
@@ -58,16 +60,20 @@ class MemberAgent {
 
   // Retries until the timeout, as CoordinatorClient does.
   template <typename Request, typename T>
-  void Call(const char* what, Kind kind, int64_t timeout_micros,
+  void Call(const char* what, Kind kind, absl::Duration timeout,
             Method<Request, T> method, const Request& request,
             std::type_identity_t<Reply<T>> done, int attempt = 1);
-  void After(int64_t micros, Kind kind, std::function<void()> then);
-  int64_t Backoff(int attempt);
-  void TryToJoin(int64_t since);
+  void After(absl::Duration pause, Kind kind, std::function<void()> then);
+  absl::Duration Backoff(int attempt);
+  absl::Duration Now() const {
+    return absl::Microseconds(options_.world->now());
+  }
+  void TryToJoin();
   void TryToGetPlan(uint64_t min_epoch, Reply<v1::Plan> done, int attempt);
   void Beat();
 
   const Options options_;
+  std::optional<PlaceSearch> search_;
   v1::RegisterResponse place_;
   std::optional<MemberState> state_;
   bool left_ = false;

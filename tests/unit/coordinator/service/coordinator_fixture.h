@@ -161,7 +161,7 @@ class CoordinatorTest : public ::testing::Test {
     part.set_samples(4);
     part.set_values(4);
     part.set_correct(3);
-    EXPECT_TRUE(member.ReportEvaluation(step, 1, part).ok());
+    EXPECT_TRUE(member.results().ReportEvaluation(step, 1, part).ok());
     Finish(member);
     return step;
   }

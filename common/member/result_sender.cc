@@ -1,10 +1,8 @@
-// The results that a Member sends to the coordinator: weights and evaluations.
-#include <algorithm>
-#include <optional>
-#include <string>
-#include <vector>
+#include "common/member/result_sender.h"
 
-#include "common/member/member.h"
+#include <algorithm>
+#include <string>
+
 #include "common/status/status_macros.h"
 #include "common/wire/crc32c.h"
 #include "common/wire/header_checksum.h"
@@ -21,15 +19,15 @@ constexpr int kMaxDamagedPieces = 8;          // per tensor
 
 }  // namespace
 
-absl::Status Member::PutWeights(uint64_t plan_epoch, int64_t step,
-                                int parameter,
-                                const std::vector<float>& tensor) {
+absl::Status ResultSender::PutWeights(uint64_t plan_epoch, int64_t step,
+                                      int parameter,
+                                      const std::vector<float>& tensor) {
   int restarts = 0, damaged = 0;
   for (size_t begin = 0; begin < tensor.size();) {
     const size_t n = std::min(kPieceElements, tensor.size() - begin);
     v1::PutWeightsRequest request;
-    request.set_rank(index());
-    request.set_incarnation(incarnation());
+    request.set_rank(rank_);
+    request.set_incarnation(incarnation_);
     request.set_plan_epoch(plan_epoch);
     request.set_step(step);
     request.set_parameter(static_cast<uint32_t>(parameter));
@@ -51,11 +49,11 @@ absl::Status Member::PutWeights(uint64_t plan_epoch, int64_t step,
   return absl::OkStatus();
 }
 
-absl::Status Member::ReportEvaluation(int64_t step, int64_t epoch,
-                                      const v1::EvaluationPart& part) {
+absl::Status ResultSender::ReportEvaluation(int64_t step, int64_t epoch,
+                                            const v1::EvaluationPart& part) {
   v1::ReportEvaluationRequest request;
-  request.set_rank(index());
-  request.set_incarnation(incarnation());
+  request.set_rank(rank_);
+  request.set_incarnation(incarnation_);
   request.set_step(step);
   request.set_epoch(epoch);
   *request.mutable_part() = part;
@@ -66,7 +64,7 @@ absl::Status Member::ReportEvaluation(int64_t step, int64_t epoch,
   return client_->ReportEvaluation(request, kResultTimeout);
 }
 
-void Member::TellEvaluationAgain() {
+void ResultSender::ReportEvaluationAgain() {
   std::optional<v1::ReportEvaluationRequest> evaluation;
   {
     absl::MutexLock lock(&mu_);
