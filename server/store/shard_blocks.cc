@@ -70,7 +70,7 @@ absl::Status ShardBlocks::Restore(int64_t contributions,
 absl::StatusOr<RankProgress> ShardBlocks::ReadClock(int rank,
                                                     uint64_t incarnation,
                                                     bool recomputes) {
-  RankProgress clock;
+  RankProgress progress;
   for (auto& block : blocks_) {
     absl::MutexLock lock(&block->mu);
     if (!TRIBUTARY_MUTATED("no-fence-at-clock") &&
@@ -78,13 +78,14 @@ absl::StatusOr<RankProgress> ShardBlocks::ReadClock(int rank,
       ++counters_.rejected;
       return FencedError(rank);
     }
-    clock.initialized &= block->version() != BlockState::kUninitialized;
-    if (!block->aggregator().IsMember(rank)) continue;
-    const int64_t steps = block->aggregator().contributed().steps(rank);
-    clock.steps = std::min(clock.steps, steps);
-    clock.begun = std::max(clock.begun, steps);
+    RankProgress here;
+    here.initialized = block->version() != BlockState::kUninitialized;
+    if (block->aggregator().IsMember(rank)) {
+      here.steps = here.begun = block->aggregator().contributed().steps(rank);
+    }
+    progress.Add(here);
   }
-  return clock;
+  return progress;
 }
 
 uint64_t ShardBlocks::waiting_calls() const {

@@ -14,6 +14,7 @@
 #include "common/base/step_count.h"
 #include "common/checkpoint/block_cut.h"
 #include "common/plan/partition_plan.h"
+#include "common/plan/rank_progress.h"
 #include "common/update/update_phases.h"
 #include "server/store/block_state.h"
 #include "server/store/shard_counters.h"
@@ -40,13 +41,6 @@ struct ShardOptions {
   // statistics and gives them to AddStatistics. Called outside every lock;
   // unused with one shard.
   std::function<void(int64_t step, StatisticsKind kind)> fetch_statistics;
-};
-
-// How far a rank's contributions to a shard have come.
-struct RankProgress {
-  bool initialized = true;    // every block has weights
-  int64_t steps = INT64_MAX;  // contributed to all of the rank's blocks
-  int64_t begun = 0;          // contributed to at least one of them
 };
 
 // The blocks of a shard, each with its own lock, and what they share: options,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/host/steady_waits.h"
 #include "common/plan/plan_codec.h"
@@ -136,27 +137,27 @@ class GrpcParameterClient final : public ParameterClient {
     weights_.assign(weights.begin(), weights.end());
     newest_version_ = 0;
     flights_.clear();
-    flights_.reserve(num_blocks_);  // the network thread keeps pointers into it
+    flights_.reserve(num_blocks_);
     round_.Begin(options_.step_timeout);
   }
 
-  absl::StatusOr<RankClock> ReadClock() override {
+  absl::StatusOr<RankProgress> ReadProgress() override {
     const absl::Duration deadline = SteadyNow() + options_.step_timeout;
-    RankClock clock;
+    RankProgress progress;
     for (int shard = 0; shard < partition_.num_shards(); ++shard) {
       if (partition_.blocks(shard).empty()) continue;
       TRIBUTARY_ASSIGN_OR_RETURN(const v1::ClockResponse part,
-                                 ReadClockOf(shard, deadline));
-      clock.Add({part.initialized(), part.steps(), part.begun()});
+                                 ReadProgressOf(shard, deadline));
+      progress.Add({part.initialized(), part.steps(), part.begun()});
     }
-    return clock;
+    return progress;
   }
 
   void PushPull(const Block& block) override {
     auto memory = std::make_shared<BlockMemory>();
-    if (flights_.size() < num_blocks_) {
-      flights_.push_back({.begin_micros = NowMicros()});
-    }
+    // More would move the flights, to which the network thread has pointers.
+    TRIBUTARY_CHECK(flights_.size() < num_blocks_);
+    flights_.push_back({.begin_micros = NowMicros()});
     Flight* const flight = &flights_.back();
     if (samples_ > 0) *memory = Borrow(block, gradients_);
     round_.bytes_sent += memory->bytes;
@@ -198,8 +199,8 @@ class GrpcParameterClient final : public ParameterClient {
 
  private:
   // Retries while the server has no plan yet or cannot be reached.
-  absl::StatusOr<v1::ClockResponse> ReadClockOf(int shard,
-                                                absl::Duration deadline) {
+  absl::StatusOr<v1::ClockResponse> ReadProgressOf(int shard,
+                                                   absl::Duration deadline) {
     v1::ClockRequest request;
     SetAddress(partition_.blocks(shard)[0], request.mutable_address());
     request.set_rank(options_.rank);
@@ -210,7 +211,7 @@ class GrpcParameterClient final : public ParameterClient {
     const auto stub = v1::ParameterService::NewStub(DataChannel(server));
     while (true) {
       grpc::ClientContext context;
-      context.set_deadline(DeadlineAfter(RankClock::kCallTimeout));
+      context.set_deadline(DeadlineAfter(TransferLedger::kProgressTimeout));
       v1::ClockResponse response;
       absl::Status status =
           ToAbslStatus(stub->ReadClock(&context, request, &response));
@@ -225,9 +226,9 @@ class GrpcParameterClient final : public ParameterClient {
             status.code(),
             absl::StrCat("clock of server ", server, ": ", status.message()));
       }
-      round_.SetWaitingFor(
+      round_.TellWaitingFor(
           absl::StrCat("server ", server, ": ", status.message()), shard);
-      absl::SleepFor(RankClock::kPause);
+      absl::SleepFor(TransferLedger::kProgressPause);
     }
   }
 

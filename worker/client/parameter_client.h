@@ -11,8 +11,9 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/plan/partition_plan.h"
+#include "common/plan/rank_progress.h"
 #include "tributary/v1/plan.pb.h"
-#include "worker/client/rank_clock.h"
+#include "worker/client/wanted_weights.h"
 
 namespace tributary {
 
@@ -36,7 +37,7 @@ class ParameterClient {
     // Called when a round waits long, with what it waits for (in the server's
     // words), and with "" when it continues. silent_shard: the shard whose
     // server does not answer or cannot be reached, or -1 when all answer.
-    // Called on any thread, with a lock held.
+    // Called on the thread that waits.
     std::function<void(const std::string& whom, int silent_shard)> on_waiting;
     // For tests of timing: the delay, in microseconds, of the next message to
     // or from a server. Called from several threads.
@@ -74,7 +75,7 @@ class ParameterClient {
 
   // How far this rank's contributions have come. Retries until every server
   // answers. May be called during a step.
-  virtual absl::StatusOr<RankClock> ReadClock() = 0;
+  virtual absl::StatusOr<RankProgress> ReadProgress() = 0;
 
   // One step consists of BeginStep, a PushPull for each block as it becomes
   // ready, and FinishStep. Until FinishStep returns, the gradients must not

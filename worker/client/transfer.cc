@@ -31,20 +31,30 @@ void TransferRound::Begin(absl::Duration timeout) {
 }
 
 absl::Status TransferRound::Wait() {
-  absl::MutexLock lock(&mu_);
-  const absl::Condition ended(
-      +[](std::set<Transfer*>* active) { return active->empty(); }, &active_);
+  const auto news = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return active_.empty() || untold_.has_value();
+  };
   // Every transfer ends on its own soon after the deadline.
-  while (!AwaitFor(&mu_, ended, kLook)) TellSilenceLocked();
-  return ledger_.status();
+  while (true) {
+    std::optional<Waiting> waiting;
+    {
+      absl::MutexLock lock(&mu_);
+      if (!AwaitFor(&mu_, absl::Condition(&news), kLook)) FindSilenceLocked();
+      waiting = std::exchange(untold_, std::nullopt);
+      if (!waiting && active_.empty()) return ledger_.status();
+    }
+    if (waiting && on_waiting_) {
+      on_waiting_(waiting->text, waiting->silent_shard);
+    }
+  }
 }
 
-void TransferRound::TellSilenceLocked() {
+void TransferRound::FindSilenceLocked() {
   for (const Transfer* transfer : active_) {
-    const std::string silence = transfer->Silence();
+    std::string silence = transfer->Silence();
     if (silence.empty()) continue;
     waiting_ = true;
-    if (on_waiting_) on_waiting_(silence, transfer->shard());
+    untold_ = {std::move(silence), transfer->shard()};
     return;
   }
 }
@@ -85,16 +95,24 @@ std::optional<absl::Duration> TransferRound::After(Transfer* transfer,
   }
   active_.erase(transfer);
   if (status.ok()) {
-    if (std::exchange(waiting_, false) && on_waiting_) on_waiting_("", -1);
+    if (std::exchange(waiting_, false)) untold_ = {"", -1};
   } else if (!failed) {
     for (Transfer* other : active_) other->Cancel();
   }
   return std::nullopt;
 }
 
-void TransferRound::SetWaitingFor(const std::string& text, int silent_shard) {
+void TransferRound::SetWaitingFor(std::string text, int silent_shard) {
   absl::MutexLock lock(&mu_);
   waiting_ = true;
+  untold_ = {std::move(text), silent_shard};
+}
+
+void TransferRound::TellWaitingFor(const std::string& text, int silent_shard) {
+  {
+    absl::MutexLock lock(&mu_);
+    waiting_ = true;
+  }
   if (on_waiting_) on_waiting_(text, silent_shard);
 }
 

@@ -37,6 +37,7 @@ class TransferRound {
   void Begin(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_);
   // Waits until every transfer of the round has ended and returns the first
   // error. Reports servers that do not answer while it waits.
+  // Alone calls on_waiting, with no lock held.
   absl::Status Wait() ABSL_LOCKS_EXCLUDED(mu_);
   void Cancel(const std::string& why) ABSL_LOCKS_EXCLUDED(mu_);
   bool Stopped() const ABSL_LOCKS_EXCLUDED(mu_);
@@ -49,8 +50,12 @@ class TransferRound {
   std::optional<absl::Duration> After(Transfer* transfer,
                                       const absl::Status& status, int failures)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // silent_shard: the shard whose server does not answer; -1: all answer.
-  void SetWaitingFor(const std::string& text, int silent_shard)
+  // silent_shard: the shard whose server does not answer; -1: all answer. The
+  // text is told by Wait.
+  void SetWaitingFor(std::string text, int silent_shard)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // Tells it at once, on the thread that otherwise waits.
+  void TellWaitingFor(const std::string& text, int silent_shard)
       ABSL_LOCKS_EXCLUDED(mu_);
 
   int64_t NextDelayMicros() { return delay_micros_ ? delay_micros_() : 0; }
@@ -60,7 +65,12 @@ class TransferRound {
   std::atomic<uint64_t> retries{0};
 
  private:
-  void TellSilenceLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  struct Waiting {
+    std::string text;
+    int silent_shard;
+  };
+  // Looks for a server that does not answer.
+  void FindSilenceLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::function<int64_t()> delay_micros_;
   const std::function<void(const std::string&, int)> on_waiting_;
@@ -69,7 +79,8 @@ class TransferRound {
   mutable absl::Mutex mu_;
   TransferLedger ledger_ ABSL_GUARDED_BY(mu_);  // on SteadyNow's clock
   std::set<Transfer*> active_ ABSL_GUARDED_BY(mu_);
-  bool waiting_ ABSL_GUARDED_BY(mu_) = false;  // on_waiting_ was given a text
+  bool waiting_ ABSL_GUARDED_BY(mu_) = false;  // the last text was not empty
+  std::optional<Waiting> untold_ ABSL_GUARDED_BY(mu_);  // the last text
 };
 
 // The transfer of one block: a unary call that is repeated until it succeeds,

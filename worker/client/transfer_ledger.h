@@ -16,6 +16,9 @@ namespace tributary {
 class TransferLedger {
  public:
   static constexpr RetryPolicy kPolicy = {};
+  // A call for a rank's progress is not held, and is made again after a pause.
+  static constexpr absl::Duration kProgressTimeout = absl::Seconds(2);
+  static constexpr absl::Duration kProgressPause = absl::Milliseconds(20);
 
   // Starts a round, to which all transfers added from now on belong.
   void Begin(absl::Duration now, absl::Duration timeout);

@@ -41,7 +41,8 @@ AllReduceSynchronizer::Create(Options options) {
     std::iota(o.part.place_in_plan.begin(), o.part.place_in_plan.end(), 0);
   }
   TRIBUTARY_RETURN_IF_ERROR(made->PlanBuckets());
-  made->StartCheckpointer();
+  made->checkpoints_ = std::make_unique<AllReduceCheckpoints>(
+      o, made->optimizer_.get(), &*made->sums_);
   made->thread_ = std::thread([s = made.get()] { s->Run(); });
   return made;
 }
@@ -78,10 +79,10 @@ absl::Status AllReduceSynchronizer::PlanBuckets() {
     Bucket made{.bucket = bucket, .first_range = all_ranges[rank].size()};
     std::vector<int64_t> bounds(size + 1, bucket.end);
     bounds[0] = bucket.begin;  // rank 0 updates the whole bucket
-    if (cut()) bounds = CutBucket(bucket, parameters, offsets_, size);
+    if (options_.cut()) bounds = CutBucket(bucket, parameters, offsets_, size);
     for (int r = 0; r < size; ++r) {
-      const int64_t begin = replicated() ? bucket.begin : bounds[r];
-      const int64_t end = replicated() ? bucket.end : bounds[r + 1];
+      const int64_t begin = options_.replicated() ? bucket.begin : bounds[r];
+      const int64_t end = options_.replicated() ? bucket.end : bounds[r + 1];
       for (const GradientRange& range :
            RangesWithin(bucket, parameters, offsets_, begin, end)) {
         all_ranges[r].push_back(range);
@@ -111,19 +112,20 @@ absl::Status AllReduceSynchronizer::PlanBuckets() {
                               .ranges = all_ranges[rank]}));
   two_phase_ = optimizer_->phases().needs_sums();
   sums_.emplace(options_.group.get(), options_.device.ops,
-                std::move(all_ranges), replicated(), parameters.size());
+                std::move(all_ranges), options_.replicated(),
+                parameters.size());
   return absl::OkStatus();
 }
 
 absl::StatusOr<int64_t> AllReduceSynchronizer::Start(
-    const MakeWeights& initial, const OnPosition& on_position) {
-  on_position(
-      {options_.checkpoints.start_step, options_.checkpoints.start_step});
+    const MakeWeights& initial, const OnProgress& on_progress) {
+  const int64_t start = options_.checkpoints.start_step;
+  on_progress({.steps = start, .begun = start});
   // Waits until the model's Ops has created the arrays that are filled here.
   TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(*options_.device.model_ops));
   if (options_.checkpoints.restore != nullptr) {
-    TRIBUTARY_RETURN_IF_ERROR(Restore());
-    return options_.checkpoints.start_step;
+    TRIBUTARY_RETURN_IF_ERROR(checkpoints_->Restore());
+    return start;
   }
   if (initial) {
     TRIBUTARY_ASSIGN_OR_RETURN(const Weights made, initial());
@@ -203,7 +205,7 @@ absl::Status AllReduceSynchronizer::Process(const Bucket& bucket) {
   const int64_t reducing = Clock::Real().NowMicros();
   if (bucket.computed != nullptr) bucket.computed->Await(*options_.device.ops);
   float* const gradient = gradients() + bucket.bucket.begin;
-  if (!replicated()) {
+  if (!options_.replicated()) {
     TRIBUTARY_RETURN_IF_ERROR(options_.group->ReduceScatter(
         gradient, bucket.bounds, sample_weights_));
   } else {
@@ -237,7 +239,7 @@ absl::Status AllReduceSynchronizer::NotFinite(size_t range) const {
 }
 
 absl::Status AllReduceSynchronizer::GatherWeights(const Bucket& bucket) {
-  if (replicated()) return absl::OkStatus();
+  if (options_.replicated()) return absl::OkStatus();
   const int64_t gathering = Clock::Real().NowMicros();
   TRIBUTARY_RETURN_IF_ERROR(options_.group->AllGather(
       weights() + bucket.bucket.begin, bucket.bounds));
@@ -250,8 +252,9 @@ absl::StatusOr<int64_t> AllReduceSynchronizer::FinishStep() {
   if (two_phase_) TRIBUTARY_RETURN_IF_ERROR(ApplyWithSums());
   const int64_t steps = step_ + 1, every = options_.checkpoints.every_steps;
   if (every > 0 && steps % every == 0) {
-    TRIBUTARY_RETURN_IF_ERROR(CompareReplicas(steps));
-    TRIBUTARY_RETURN_IF_ERROR(Checkpoint(steps));
+    TRIBUTARY_RETURN_IF_ERROR(
+        checkpoints_->CompareReplicas(steps, num_elements_));
+    TRIBUTARY_RETURN_IF_ERROR(checkpoints_->Write(steps));
   }
   return steps;
 }
@@ -261,8 +264,11 @@ absl::Status AllReduceSynchronizer::WaitForBuckets() {
     return left_ == 0 || !status_.ok();
   };
   bool told = false;
-  absl::MutexLock lock(&mu_);
-  while (!AwaitFor(&mu_, absl::Condition(&done), kLook)) {
+  while (true) {
+    {
+      absl::MutexLock lock(&mu_);
+      if (AwaitFor(&mu_, absl::Condition(&done), kLook)) break;
+    }
     const int rank = options_.group->waiting_for();
     if (!options_.on_waiting || rank < 0) continue;
     options_.on_waiting(
@@ -270,6 +276,7 @@ absl::Status AllReduceSynchronizer::WaitForBuckets() {
     told = true;
   }
   if (told) options_.on_waiting("");
+  absl::MutexLock lock(&mu_);
   return status_;
 }
 
@@ -284,7 +291,7 @@ absl::StatusOr<std::vector<double>> AllReduceSynchronizer::TotalSums(
     bounds.push_back(2 * static_cast<int64_t>(n) * r);
   }
   for (size_t p = 0; p < own.size(); ++p) {
-    if (!Writes(static_cast<int>(p))) continue;  // counted once
+    if (!options_.part.Writes(static_cast<int>(p))) continue;  // counted once
     values[n * group.rank() + options_.part.place_in_plan[p]] = own[p];
   }
   TRIBUTARY_RETURN_IF_ERROR(

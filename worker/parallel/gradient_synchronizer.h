@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "common/plan/rank_progress.h"
 
 namespace tributary {
 
@@ -34,21 +35,15 @@ class GradientSynchronizer {
   using Weights = std::vector<std::vector<float>>;
   using MakeWeights = std::function<absl::StatusOr<Weights>()>;
 
-  // The progress of a rank: the number of finished steps, and the number of
-  // steps of which an earlier process of the rank sent at least a part.
-  struct Position {
-    int64_t finished = 0;
-    int64_t begun = 0;
-  };
-  using OnPosition = std::function<void(const Position&)>;
+  using OnProgress = std::function<void(const RankProgress&)>;
 
   // Loads the starting weights into the model and returns the number of steps
   // that this rank has finished: 0, or those of an earlier process of the rank.
   // If there are no weights yet, `initial` makes them on rank 0; on other ranks
-  // `initial` is empty. Calls on_position before it waits for a step of other
+  // `initial` is empty. Calls on_progress before it waits for a step of other
   // ranks, because these may be waiting for that call.
   virtual absl::StatusOr<int64_t> Start(const MakeWeights& initial,
-                                        const OnPosition& on_position) = 0;
+                                        const OnProgress& on_progress) = 0;
 
   // One step: BeginStep, GradientReady for every parameter in any order,
   // FinishStep. step: steps finished so far, from 0. samples: the samples of

@@ -47,10 +47,10 @@ LocalSgdSynchronizer::Create(Options options) {
 }
 
 absl::StatusOr<int64_t> LocalSgdSynchronizer::Start(
-    const MakeWeights& initial, const OnPosition& on_position) {
+    const MakeWeights& initial, const OnProgress& on_progress) {
   ParameterClient& client = *options_.client;
-  TRIBUTARY_ASSIGN_OR_RETURN(const RankClock clock, client.ReadClock());
-  if (!clock.initialized && initial) {
+  TRIBUTARY_ASSIGN_OR_RETURN(RankProgress progress, client.ReadProgress());
+  if (!progress.initialized && initial) {
     TRIBUTARY_ASSIGN_OR_RETURN(Weights weights, initial());
     TRIBUTARY_RETURN_IF_ERROR(
         client.Initialize(Pointers<const float>(weights)));
@@ -58,14 +58,16 @@ absl::StatusOr<int64_t> LocalSgdSynchronizer::Start(
   const auto step_after = [this](int64_t rounds) {
     return std::min(rounds * options_.period, options_.total_steps);
   };
-  on_position({step_after(clock.steps), step_after(clock.begun)});
+  const WantedWeights wanted = StartingWeights(ApplyMode::kBulk, progress);
+  progress.steps = step_after(progress.steps);
+  progress.begun = step_after(progress.begun);
+  on_progress(progress);
   std::vector<float*> start = Pointers<float>(start_);
-  TRIBUTARY_RETURN_IF_ERROR(
-      client.Pull(clock.Start(ApplyMode::kBulk), absl::MakeSpan(start)));
+  TRIBUTARY_RETURN_IF_ERROR(client.Pull(wanted, absl::MakeSpan(start)));
   CopyWeightsIn();
   inner_steps_ = 0;
   TRIBUTARY_RETURN_IF_ERROR(optimizer_->Reset());
-  return step_after(clock.steps);
+  return progress.steps;
 }
 
 void LocalSgdSynchronizer::BeginStep(int64_t step, uint64_t samples) {

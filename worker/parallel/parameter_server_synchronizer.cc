@@ -41,9 +41,9 @@ ParameterServerSynchronizer::ParameterServerSynchronizer(
 }
 
 absl::StatusOr<int64_t> ParameterServerSynchronizer::Start(
-    const MakeWeights& initial, const OnPosition& on_position) {
-  TRIBUTARY_ASSIGN_OR_RETURN(const RankClock clock, client_->ReadClock());
-  if (!clock.initialized && initial) {
+    const MakeWeights& initial, const OnProgress& on_progress) {
+  TRIBUTARY_ASSIGN_OR_RETURN(RankProgress progress, client_->ReadProgress());
+  if (!progress.initialized && initial) {
     TRIBUTARY_ASSIGN_OR_RETURN(const Weights weights, initial());
     std::vector<const float*> tensors;
     for (const std::vector<float>& tensor : weights) {
@@ -51,17 +51,17 @@ absl::StatusOr<int64_t> ParameterServerSynchronizer::Start(
     }
     TRIBUTARY_RETURN_IF_ERROR(client_->Initialize(tensors));
   }
-  std::optional<int64_t> finished = clock.FinishedBeforePull(mode_);
-  if (finished) on_position({*finished, clock.begun});
-  TRIBUTARY_RETURN_IF_ERROR(
-      client_->Pull(clock.Start(mode_), absl::MakeSpan(weights_)));
+  const std::optional<int64_t> finished = FinishedBeforePull(mode_, progress);
+  if (finished) on_progress(progress);
+  TRIBUTARY_RETURN_IF_ERROR(client_->Pull(StartingWeights(mode_, progress),
+                                          absl::MakeSpan(weights_)));
   if (!finished) {
-    finished = client_->oldest_version();
-    on_position({*finished, clock.begun});
+    progress.steps = client_->oldest_version();
+    on_progress(progress);
   }
   CopyWeightsIn();
   TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(*ops_));
-  return *finished;
+  return progress.steps;
 }
 
 void ParameterServerSynchronizer::BeginStep(int64_t step, uint64_t samples) {
@@ -102,8 +102,9 @@ absl::StatusOr<int64_t> ParameterServerSynchronizer::FinishStep() {
 
 absl::Status ParameterServerSynchronizer::WaitUntilPushed() {
   while (true) {
-    TRIBUTARY_ASSIGN_OR_RETURN(const RankClock clock, client_->ReadClock());
-    if (clock.steps > step_) return absl::OkStatus();
+    TRIBUTARY_ASSIGN_OR_RETURN(const RankProgress progress,
+                               client_->ReadProgress());
+    if (progress.steps > step_) return absl::OkStatus();
   }
 }
 

@@ -25,7 +25,7 @@ class ParameterServerSynchronizer final : public GradientSynchronizer {
                               std::vector<int> place_in_plan);
 
   absl::StatusOr<int64_t> Start(const MakeWeights& initial,
-                                const OnPosition& on_position) override;
+                                const OnProgress& on_progress) override;
   void BeginStep(int64_t step, uint64_t samples) override;
   void GradientReady(int parameter) override;
   absl::StatusOr<int64_t> FinishStep() override;

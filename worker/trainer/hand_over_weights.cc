@@ -35,8 +35,8 @@ absl::StatusOr<Tensors> InitialWeightsOf(const v1::JobSpec& job) {
 absl::StatusOr<int64_t> StartWeights(Member& member, const Replica& replica,
                                      const v1::Plan& plan,
                                      GradientSynchronizer* synchronizer) {
-  const auto tell = [&](const GradientSynchronizer::Position& position) {
-    member.StartAt(plan.epoch(), position.finished, position.begun);
+  const auto tell = [&](const RankProgress& progress) {
+    member.StartAt(plan.epoch(), progress.steps, progress.begun);
   };
   const v1::JobSpec& job = member.job();
   if (StrategyOf(job).uses_servers() ? member.index() != 0

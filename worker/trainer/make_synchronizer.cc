@@ -86,9 +86,9 @@ SynchronizerOr MakeParameterServer(const SynchronizerParts& parts,
 }
 
 // Returns where the ranks continue and what checkpoints they write.
-absl::StatusOr<AllReduceSynchronizer::Checkpoints> CheckpointsOf(
+absl::StatusOr<AllReduceOptions::Checkpoints> CheckpointsOf(
     Member& member, const v1::Plan& plan) {
-  AllReduceSynchronizer::Checkpoints checkpoints;
+  AllReduceOptions::Checkpoints checkpoints;
   checkpoints.start_step = plan.start_step();
   if (!plan.checkpoint_directory().empty()) {
     checkpoints.every_steps = member.job().checkpoint().every_steps();
@@ -111,9 +111,8 @@ absl::StatusOr<AllReduceSynchronizer::Checkpoints> CheckpointsOf(
   return checkpoints;
 }
 
-void SetExchange(const Strategy& strategy,
-                 AllReduceSynchronizer::Options* options) {
-  using UpdateOn = AllReduceSynchronizer::UpdateOn;
+void SetExchange(const Strategy& strategy, AllReduceOptions* options) {
+  using UpdateOn = AllReduceOptions::UpdateOn;
   options->update.on = strategy.one_process() ? UpdateOn::kRankZero
                        : strategy.exchange == Exchange::kShardedAllReduce
                            ? UpdateOn::kOwnCut
@@ -124,10 +123,10 @@ void SetExchange(const Strategy& strategy,
 }
 
 // Describes this rank's part of the model to the synchronizer.
-absl::StatusOr<AllReduceSynchronizer::Part> PartOf(
-    const SynchronizerParts& parts, const v1::Plan& plan) {
+absl::StatusOr<AllReduceOptions::Part> PartOf(const SynchronizerParts& parts,
+                                              const v1::Plan& plan) {
   const Replica& replica = *parts.replica;
-  AllReduceSynchronizer::Part part;
+  AllReduceOptions::Part part;
   part.planned = FromProto(plan.parameters());
   part.mesh = replica.mesh();
   part.place = replica.place();
@@ -154,9 +153,8 @@ absl::StatusOr<AllReduceSynchronizer::Part> PartOf(
 
 // Creates the Ops of the thread that exchanges gradients, and the events with
 // which it waits for the model's Ops.
-absl::StatusOr<AllReduceSynchronizer::Device> DeviceBeside(Ops* model_ops) {
-  AllReduceSynchronizer::Device device{.ops = model_ops,
-                                       .model_ops = model_ops};
+absl::StatusOr<AllReduceOptions::Device> DeviceBeside(Ops* model_ops) {
+  AllReduceOptions::Device device{.ops = model_ops, .model_ops = model_ops};
   if (model_ops->is_host()) return device;
   std::string why;
   device.beside = CreateOpsBeside(*model_ops, &why);
@@ -176,7 +174,7 @@ SynchronizerOr MakeAllReduce(const SynchronizerParts& parts,
                              const v1::Plan& plan) {
   Member& member = *parts.group.member;
   const v1::JobSpec& job = member.job();
-  AllReduceSynchronizer::Options options;
+  AllReduceOptions options;
   const Replica& replica = *parts.replica;
   const DeviceMesh::Place& place = replica.place();
   TRIBUTARY_ASSIGN_OR_RETURN(options.device, DeviceBeside(parts.group.ops));

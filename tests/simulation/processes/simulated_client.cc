@@ -64,34 +64,36 @@ void SimulatedClient::Call(const char* what, absl::Duration timeout,
       });
 }
 
-// ---- clocks
+// ---- progress
 
-void SimulatedClient::ReadClock(Reply<RankClock> done) {
+void SimulatedClient::ReadProgress(Reply<RankProgress> done) {
   open_ = 1;
-  clock_deadline_ = Now() + kStepTimeout;
-  ReadClockOf(0, RankClock(), std::move(done));
+  progress_deadline_ = Now() + kStepTimeout;
+  ReadProgressOf(0, RankProgress(), std::move(done));
 }
 
-void SimulatedClient::ReadClockOf(int shard, RankClock sum,
-                                  Reply<RankClock> done) {
+void SimulatedClient::ReadProgressOf(int shard, RankProgress sum,
+                                     Reply<RankProgress> done) {
   while (shard < cut_->num_shards() && cut_->blocks(shard).empty()) ++shard;
   if (shard == cut_->num_shards()) {
     open_ = 0;
     return done(sum);
   }
-  Call("read clock", RankClock::kCallTimeout, &SimulatedServer::ReadClock,
+  Call("read clock", TransferLedger::kProgressTimeout,
+       &SimulatedServer::ReadClock,
        {AddressOf(cut_->blocks(shard)[0]), rank_.index, rank_.incarnation,
         rank_.recomputes},
        [=, this](absl::StatusOr<RankProgress> part) mutable {
          if (part.ok()) {
            sum.Add({part->initialized, part->steps, part->begun});
-           return ReadClockOf(shard + 1, sum, done);
+           return ReadProgressOf(shard + 1, sum, done);
          }
-         if (RetryPolicy::After(part.status(), clock_deadline_ - Now()) !=
+         if (RetryPolicy::After(part.status(), progress_deadline_ - Now()) !=
              RetryPolicy::Next::kRetry) {
            return done(part.status());
          }
-         After(RankClock::kPause, [=, this] { ReadClockOf(shard, sum, done); });
+         After(TransferLedger::kProgressPause,
+               [=, this] { ReadProgressOf(shard, sum, done); });
        });
 }
 

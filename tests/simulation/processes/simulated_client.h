@@ -13,13 +13,13 @@
 #include "tests/simulation/job/context.h"
 #include "tests/simulation/processes/simulated_server.h"
 #include "tributary/v1/plan.pb.h"
-#include "worker/client/rank_clock.h"
 #include "worker/client/transfer_ledger.h"
+#include "worker/client/wanted_weights.h"
 
 namespace tributary::simulation {
 
-// A rank's ParameterClient in events: makes the calls that TransferLedger and
-// RankClock decide on. One call is in progress at a time.
+// A rank's ParameterClient in events: makes the calls that TransferLedger
+// decides on. One call is in progress at a time.
 class SimulatedClient {
  public:
   using Done = std::function<void(absl::Status)>;
@@ -36,7 +36,7 @@ class SimulatedClient {
   void Begin(const v1::Plan& plan, const Rank& rank);
   void Drop();
 
-  void ReadClock(Reply<RankClock> done);
+  void ReadProgress(Reply<RankProgress> done);
   void Initialize(Done done);
   void Pull(const WantedWeights& wanted, Done done);
   // Sends the gradient of step `step` + 1.
@@ -70,7 +70,7 @@ class SimulatedClient {
   void Call(const char* what, absl::Duration timeout, Method<Request, T> method,
             const Request& request, std::type_identity_t<Reply<T>> done);
   void After(absl::Duration pause, std::function<void()> then);
-  void ReadClockOf(int shard, RankClock sum, Reply<RankClock> done);
+  void ReadProgressOf(int shard, RankProgress sum, Reply<RankProgress> done);
   absl::Status TakeWeights(const Block& block, const WeightsSnapshot& weights);
 
   absl::Duration Now() const {
@@ -93,7 +93,7 @@ class SimulatedClient {
   Rank rank_;
   int64_t round_ = 0;  // invalidates the events of earlier rounds
   TransferLedger ledger_;
-  absl::Duration clock_deadline_;
+  absl::Duration progress_deadline_;
   int open_ = 0, calling_ = 0;
   Done done_;
 

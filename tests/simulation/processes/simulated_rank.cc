@@ -133,13 +133,13 @@ SimulatedClient::Done SimulatedRank::Then(std::function<void()> then) {
 }
 
 void SimulatedRank::Train() {
-  doing_ = "reads clocks";
+  doing_ = "reads its progress";
   step_ = 0;
   client_.Begin(plan_, {*rank_, member_.incarnation(), member_.recomputes()});
-  client_.ReadClock([this](const absl::StatusOr<RankClock>& clock) {
-    if (!clock.ok()) return Trained(clock.status());
-    clock_ = *clock;
-    if (clock_.initialized || *rank_ != 0) return PullStart();
+  client_.ReadProgress([this](const absl::StatusOr<RankProgress>& progress) {
+    if (!progress.ok()) return Trained(progress.status());
+    progress_ = *progress;
+    if (progress_.initialized || *rank_ != 0) return PullStart();
     doing_ = "gives first weights";
     client_.Initialize(Then([this] { PullStart(); }));
   });
@@ -147,9 +147,9 @@ void SimulatedRank::Train() {
 
 void SimulatedRank::PullStart() {
   doing_ = "pulls";
-  const std::optional<int64_t> finished = clock_.FinishedBeforePull(mode_);
+  const std::optional<int64_t> finished = FinishedBeforePull(mode_, progress_);
   if (finished) StartAt(*finished);
-  client_.Pull(clock_.Start(mode_), Then([this, finished] {
+  client_.Pull(StartingWeights(mode_, progress_), Then([this, finished] {
                  if (!finished) StartAt(client_.oldest_version());
                  TRIBUTARY_TRACE(context_->world, process_->name(), ", rank ",
                                  *rank_, ", goes on after step ", step_,

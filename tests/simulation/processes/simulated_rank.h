@@ -61,7 +61,7 @@ class SimulatedRank {
   SimulatedClient::Done Then(std::function<void()> then);
   void StartAt(int64_t step) {
     step_ = step;
-    member_.state().StartAt(life_.epoch(), step, clock_.begun);
+    member_.state().StartAt(life_.epoch(), step, progress_.begun);
   }
 
   Context* const context_;
@@ -76,7 +76,7 @@ class SimulatedRank {
   const char* doing_ = "joins";
 
   v1::Plan plan_;
-  RankClock clock_;
+  RankProgress progress_;
   bool at_gate_ = false;   // asks whether the next step may begin
   int64_t computing_ = 0;  // invalidates the end of an earlier computation
   int64_t step_ = 0;

@@ -237,12 +237,12 @@ class TwoWorkersTest : public ParameterServerTest {
     return request;
   }
   // By a client of rank 0's second process.
-  absl::StatusOr<RankClock> ReadClock(bool recomputes) {
+  absl::StatusOr<RankProgress> ReadProgress(bool recomputes) {
     const auto client = ParameterClient::Connect({.plan = cluster_.plan(),
                                                   .rank = 0,
                                                   .incarnation = 2,
                                                   .recomputes = recomputes});
-    return (*client)->ReadClock();
+    return (*client)->ReadProgress();
   }
 };
 
@@ -250,7 +250,7 @@ TEST_F(TwoWorkersTest, AReplacementOnAnotherDeviceGivesTheOpenStepAnew) {
   TRIBUTARY_EXPECT_OK(Initialize({1, 2, 3}));
   const auto waits = StatusIs(absl::StatusCode::kDeadlineExceeded, "rank");
   EXPECT_THAT(Send(PushOf(0, 1, {100, 0, 0})), waits);
-  const auto clock = ReadClock(/*recomputes=*/true);
+  const auto clock = ReadProgress(/*recomputes=*/true);
   ASSERT_TRUE(clock.ok()) << clock.status();
   EXPECT_EQ(clock->steps, 0);
   EXPECT_THAT(Send(PushOf(0, 2, {300, 0, 0})), waits);
@@ -265,7 +265,7 @@ TEST_F(TwoWorkersTest, AReplacementOnAnotherDeviceGivesTheOpenStepAnew) {
 TEST_F(TwoWorkersTest, OnADeviceOfTheSameKindOtherBytesAreAConflict) {
   TRIBUTARY_EXPECT_OK(Initialize({1, 2, 3}));
   EXPECT_FALSE(Send(PushOf(0, 1, {100, 0, 0})).ok());
-  const auto clock = ReadClock(/*recomputes=*/false);
+  const auto clock = ReadProgress(/*recomputes=*/false);
   ASSERT_TRUE(clock.ok()) << clock.status();
   EXPECT_EQ(clock->steps, 1);
   EXPECT_THAT(Send(PushOf(0, 2, {300, 0, 0})),

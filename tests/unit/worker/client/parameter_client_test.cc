@@ -143,7 +143,7 @@ TEST_F(ParameterClientTest, WhatComesDamagedIsAskedForAgain) {
 
 TEST_F(ParameterClientTest, ADamagedClockIsReadAgain) {
   service_.Damage();
-  const auto clock = client_->ReadClock();
+  const auto clock = client_->ReadProgress();
   TRIBUTARY_ASSERT_OK(clock);
   EXPECT_EQ(clock->steps, 4);
   EXPECT_EQ(service_.left(), 0);

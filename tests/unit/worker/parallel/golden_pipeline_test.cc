@@ -8,9 +8,6 @@
 namespace tributary::testing {
 namespace {
 
-constexpr PipelineSchedule kSchedules[] = {
-    PipelineSchedule::kGpipe, PipelineSchedule::kOneForwardOneBackward};
-
 void CompareWithGolden(const GoldenTraining& g, const PipelineSetting& setting,
                        GoldenScore* score) {
   score->BeginCase(absl::StrCat(

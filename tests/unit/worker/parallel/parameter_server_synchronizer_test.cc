@@ -34,8 +34,8 @@ class RecordingClient final : public ParameterClient {
   absl::Status Pull(const WantedWeights&, absl::Span<float* const>) override {
     return absl::OkStatus();
   }
-  absl::StatusOr<RankClock> ReadClock() override {
-    return RankClock{.steps = 0};
+  absl::StatusOr<RankProgress> ReadProgress() override {
+    return RankProgress{.steps = 0};
   }
   void BeginStep(int64_t, uint64_t, absl::Span<const float* const> gradients,
                  absl::Span<float* const>) override {

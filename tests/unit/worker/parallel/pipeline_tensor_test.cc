@@ -1,9 +1,14 @@
 // Pipelines whose stages are tensor-parallel groups, against one process.
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <mutex>
+#include <thread>
 
 #include "common/base/parameter_slice.h"
+#include "common/layers/model_parameters.h"
 #include "tests/unit/worker/parallel/golden_trainings.h"
+#include "worker/collective/peer_communicator.h"
 #include "worker/model/tensor_group.h"
 
 namespace tributary::testing {
@@ -165,8 +170,7 @@ TEST(PipelineTensorTest, ATensorParallelTiedGptInAPipelineIsOneProcess) {
   const Training training = WithSgd(Gpt("gpt_a").training, 20);
   double worst = 0;
   for (int p : {2, 3}) {
-    for (PipelineSchedule schedule :
-         {PipelineSchedule::kGpipe, PipelineSchedule::kOneForwardOneBackward})
+    for (PipelineSchedule schedule : kSchedules)
       worst = std::max(worst, ExpectAsAlone(training, {p, 4, schedule}));
   }
   std::printf("[ distance ] tied gpt, 2 tensor ranks: %.1e\n", worst);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "common/layers/model_parameters.h"
 #include "tests/unit/worker/parallel/pipeline_training.h"
 
 namespace tributary::testing {

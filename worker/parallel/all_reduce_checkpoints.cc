@@ -1,4 +1,5 @@
-// The methods of AllReduceSynchronizer that read and write checkpoints.
+#include "worker/parallel/all_reduce_checkpoints.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -7,15 +8,41 @@
 #include "common/checkpoint/restore.h"
 #include "common/status/status_macros.h"
 #include "worker/collective/device_fault.h"
-#include "worker/parallel/all_reduce_synchronizer.h"
 
 namespace tributary {
 
-absl::Status AllReduceSynchronizer::Restore() {
-  return Unreadable(ReadCheckpoint());
+AllReduceCheckpoints::AllReduceCheckpoints(const AllReduceOptions& options,
+                                           LocalOptimizer* optimizer,
+                                           RankSums* sums)
+    : options_(options), optimizer_(optimizer), sums_(sums) {
+  const AllReduceOptions::Checkpoints& wanted = options_.checkpoints;
+  const int rank = options_.group->rank();
+  if (wanted.every_steps == 0 || (rank != 0 && !options_.cut())) return;
+  Checkpointer::Options made;
+  made.directory = wanted.directory;
+  made.series.job_id = wanted.job_id;
+  made.series.lineage = wanted.lineage;
+  made.series.plan_epoch = wanted.plan_epoch;
+  // The rank in the job, or in replica 0 if only that replica writes.
+  made.series.shard = options_.part.mesh.RankOf(options_.part.place);
+  made.series.num_shards = options_.cut() ? options_.part.mesh.size()
+                                          : options_.part.mesh.model_size();
+  made.series.parameters = options_.part.planned;
+  made.series.state_names = optimizer_->state_names();
+  // A rank without any block to write writes an empty file.
+  made.num_blocks = std::max<size_t>(
+      1, absl::c_count_if(optimizer_->ranges(), [this](const auto& range) {
+        return options_.part.Writes(range.parameter);
+      }));
+  made.on_written = [this](const Checkpointer::Written& written) {
+    options_.checkpoints.on_written(written, optimizer_->state_names());
+  };
+  checkpointer_ = std::make_unique<Checkpointer>(std::move(made));
 }
 
-absl::Status AllReduceSynchronizer::ReadCheckpoint() {
+absl::Status AllReduceCheckpoints::Restore() { return Unreadable(Read()); }
+
+absl::Status AllReduceCheckpoints::Read() {
   const ParameterSpecs& parameters = options_.model->parameters();
   TRIBUTARY_ASSIGN_OR_RETURN(
       const std::unique_ptr<PlannedCheckpoint> checkpoint,
@@ -36,47 +63,22 @@ absl::Status AllReduceSynchronizer::ReadCheckpoint() {
   return SynchronizeDevice(*options_.device.ops);
 }
 
-void AllReduceSynchronizer::StartCheckpointer() {
-  const Checkpoints& wanted = options_.checkpoints;
-  const int rank = options_.group->rank();
-  if (wanted.every_steps == 0 || (rank != 0 && !cut())) return;
-  Checkpointer::Options made;
-  made.directory = wanted.directory;
-  made.series.job_id = wanted.job_id;
-  made.series.lineage = wanted.lineage;
-  made.series.plan_epoch = wanted.plan_epoch;
-  // The rank in the job, or in replica 0 if only that replica writes.
-  made.series.shard = options_.part.mesh.RankOf(options_.part.place);
-  made.series.num_shards =
-      cut() ? options_.part.mesh.size() : options_.part.mesh.model_size();
-  made.series.parameters = options_.part.planned;
-  made.series.state_names = optimizer_->state_names();
-  // A rank without any block to write writes an empty file.
-  made.num_blocks = std::max<size_t>(
-      1, absl::c_count_if(optimizer_->ranges(), [this](const auto& range) {
-        return Writes(range.parameter);
-      }));
-  made.on_written = [this](const Checkpointer::Written& written) {
-    options_.checkpoints.on_written(written, optimizer_->state_names());
-  };
-  checkpointer_ = std::make_unique<Checkpointer>(std::move(made));
-}
-
-int AllReduceSynchronizer::JobRank(int replica) const {
+int AllReduceCheckpoints::JobRank(int replica) const {
   DeviceMesh::Place place = options_.part.place;
   place.data = replica;
   return options_.part.mesh.RankOf(place);
 }
 
-absl::Status AllReduceSynchronizer::CompareReplicas(int64_t steps) {
+absl::Status AllReduceCheckpoints::CompareReplicas(int64_t steps,
+                                                   int64_t num_elements) {
   const int size = options_.group->size(), rank = options_.group->rank();
   // Hashes of the weights and, if all ranks hold the same state, of the state.
   std::vector<uint32_t> hashes(2 * size);
-  if (num_elements_ > 0) {
-    hashes[2 * rank] =
-        ChecksumOf(*options_.device.ops, weights(), num_elements_);
+  if (num_elements > 0) {
+    hashes[2 * rank] = ChecksumOf(*options_.device.ops,
+                                  options_.model->weight(0), num_elements);
   }
-  if (replicated()) hashes[2 * rank + 1] = optimizer_->StateChecksum();
+  if (options_.replicated()) hashes[2 * rank + 1] = optimizer_->StateChecksum();
   TRIBUTARY_RETURN_IF_ERROR(DeviceFault(*options_.device.ops));
   std::vector<int64_t> bounds;
   for (int r = 0; r <= size; ++r) bounds.push_back(2 * r);
@@ -96,20 +98,13 @@ absl::Status AllReduceSynchronizer::CompareReplicas(int64_t steps) {
   return absl::OkStatus();
 }
 
-bool AllReduceSynchronizer::Writes(int parameter) const {
-  const Holders& holders =
-      options_.part.planned[options_.part.place_in_plan[parameter]].holders;
-  return options_.part.place.stage == std::max(0, holders.stage) &&
-         options_.part.place.tensor == std::max(0, holders.tensor);
-}
-
-absl::Status AllReduceSynchronizer::Checkpoint(int64_t steps) {
+absl::Status AllReduceCheckpoints::Write(int64_t steps) {
   if (checkpointer_ == nullptr) return absl::OkStatus();
   const auto take = [this](const BlockCut& cut) { checkpointer_->Take(cut); };
   bool any = false;
   for (size_t r = 0; r < optimizer_->ranges().size(); ++r) {
     const int parameter = optimizer_->ranges()[r].parameter;
-    if (!Writes(parameter)) continue;
+    if (!options_.part.Writes(parameter)) continue;
     any = true;
     TRIBUTARY_RETURN_IF_ERROR(optimizer_->Cut(
         steps, r, options_.part.place_in_plan[parameter], take));

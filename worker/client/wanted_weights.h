@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "common/plan/rank_progress.h"
+
+namespace tributary {
+
+// How servers apply contributions (docs/consistency.md).
+enum class ApplyMode {
+  kBulk,      // all workers' together: no worker falls behind
+  kBackup,    // the first workers' together: a late worker skips steps
+  kSeparate,  // each on its own
+};
+
+// Which weights a pull asks for.
+struct WantedWeights {
+  enum class Kind {
+    kAtLeast,   // once `number` updates are applied to each block
+    kExactly,   // after `number` updates: the present or the previous weights
+    kFinished,  // those that this rank gets at the end of its step `number`
+  };
+  Kind kind = Kind::kAtLeast;
+  int64_t number = 0;
+};
+
+// The weights from which a rank continues that has come this far.
+inline WantedWeights StartingWeights(ApplyMode mode,
+                                     const RankProgress& progress) {
+  switch (mode) {
+    case ApplyMode::kBulk:
+      // Some servers may already hold this step's gradient. Computed again
+      // from the same weights it has the same bits.
+      return {WantedWeights::Kind::kExactly, progress.steps};
+    case ApplyMode::kSeparate:
+      return {WantedWeights::Kind::kFinished, progress.steps};
+    case ApplyMode::kBackup:
+      break;
+  }
+  return {};
+}
+
+// The steps that the rank has finished, if that is known before it pulls these
+// weights. With backup workers blocks advance independently: the oldest version
+// pulled is a step for which every block still accepts or drops contributions.
+// That pull does not wait for other ranks.
+inline std::optional<int64_t> FinishedBeforePull(ApplyMode mode,
+                                                 const RankProgress& progress) {
+  if (mode == ApplyMode::kBackup) return std::nullopt;
+  return progress.steps;
+}
+
+// The weights that a rank needs after its step number `finished`, besides those
+// that answered its push, when the other workers are ahead of it.
+inline std::optional<WantedWeights> CatchUp(ApplyMode mode, int64_t finished,
+                                            int64_t newest_version) {
+  if (mode != ApplyMode::kBackup || newest_version <= finished) {
+    return std::nullopt;
+  }
+  return WantedWeights{WantedWeights::Kind::kAtLeast, newest_version};
+}
+
+}  // namespace tributary

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/device_mesh.h"
+#include "common/base/parameter_spec.h"
+#include "common/checkpoint/checkpoint_reader.h"
+#include "common/checkpoint/checkpointer.h"
+#include "common/optimizer/optimizer_options.h"
+#include "kernels/device.h"
+#include "kernels/ops.h"
+#include "worker/collective/communicator.h"
+#include "worker/model/model.h"
+
+namespace tributary {
+
+// Options of an AllReduceSynchronizer.
+struct AllReduceOptions {
+  struct Device {                 // on which gradients are exchanged
+    std::unique_ptr<Ops> beside;  // owns `ops` if it is not the model's
+    // Used by the thread that exchanges gradients. On the host it may be the
+    // model's.
+    Ops* ops = nullptr;
+    Ops* model_ops = nullptr;  // computes the gradients; null: `ops`
+    // Creates a bucket's event, with which `ops` waits for `model_ops` on the
+    // device. None on the host, where nothing needs to wait.
+    std::function<std::unique_ptr<DeviceEvent>()> new_event;
+  };
+  // Which part of a replica the model is.
+  struct Part {
+    ParameterSpecs planned;  // of all parts; empty: the model is whole
+    DeviceMesh mesh;
+    DeviceMesh::Place place;         // of this rank
+    std::vector<int> place_in_plan;  // of each of the model's parameters
+    // All ranks of one replica, in rank order, for arrays in host memory. None
+    // when the model is whole or no step needs sums over the whole model.
+    std::unique_ptr<Communicator> group;
+
+    // True when this rank writes the parameter for its replica.
+    bool Writes(int parameter) const {
+      const Holders& holders = planned[place_in_plan[parameter]].holders;
+      return place.stage == std::max(0, holders.stage) &&
+             place.tensor == std::max(0, holders.tensor);
+    }
+  };
+  // The ranks that run the optimizer and hold its state.
+  enum class UpdateOn {
+    kEveryRank,  // every rank, on the whole model
+    kOwnCut,     // every rank, on its share of every bucket
+    kRankZero,   // rank 0 only
+  };
+  struct Update {
+    UpdateOn on = UpdateOn::kEveryRank;
+    OptimizerOptions optimizer;
+    double clip_norm = 0;
+    bool skip_nonfinite = false;  // else a step with a NaN fails
+    std::function<double(int64_t step)> learning_rate;
+  };
+  // Every `every_steps` steps (0: never) the ranks compare their weights and
+  // write a checkpoint: with kOwnCut each rank its share, else replica 0 all.
+  struct Checkpoints {
+    int64_t every_steps = 0;
+    std::string directory;
+    uint64_t job_id = 0, lineage = 0, plan_epoch = 0;
+    // Called on the checkpointer's thread.
+    std::function<void(const Checkpointer::Written&,
+                       const std::vector<std::string>& state_names)>
+        on_written;
+    // The checkpoint from which training continues after `start_step` steps,
+    // with the model's parameters and the optimizer's state; or null.
+    std::shared_ptr<const CheckpointReader> restore;
+    int64_t start_step = 0;
+  };
+
+  Device device;
+  // All data-parallel ranks of this part, for arrays on the device of `ops`.
+  std::unique_ptr<Communicator> group;
+  Model* model = nullptr;  // must outlive the synchronizer
+  Part part;
+  int64_t bucket_bytes = 25 << 20, first_bucket_bytes = 1 << 20;
+  Update update;
+  // The number of samples of every rank in a step, counted from 0.
+  std::function<std::vector<uint64_t>(int64_t step)> samples;
+  Checkpoints checkpoints;
+  // Called with the rank that a step waits for, and then with "".
+  std::function<void(const std::string& whom)> on_waiting;
+
+  bool replicated() const { return update.on == UpdateOn::kEveryRank; }
+  bool cut() const { return update.on == UpdateOn::kOwnCut; }
+};
+
+}  // namespace tributary
