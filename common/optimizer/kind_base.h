@@ -43,7 +43,7 @@ struct NoState {
 template <typename... Rules>
 struct RuleList {};
 
-// A field of the kind's message in job.proto, and the constant that it sets.
+// A field of the kind's message in a job file, and the constant that it sets.
 struct OptimizerField {
   const char* name;
   std::variant<double OptimizerOptions::*, bool OptimizerOptions::*> constant;
