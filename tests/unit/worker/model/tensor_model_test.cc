@@ -1,6 +1,10 @@
 // What a model that is cut over ranks promises beyond the numbers.
 #include <gmock/gmock.h>
 
+#include <thread>
+#include <utility>
+
+#include "absl/time/clock.h"
 #include "common/layers/initializer.h"
 #include "common/layers/model_parameters.h"
 #include "tests/testing/status_matchers.h"

@@ -1,0 +1,91 @@
+// Running averages, such as batch normalization's, among a shard's parameters.
+#include <cmath>
+#include <memory>
+
+#include "tests/unit/server/store/parameter_shard_fixture.h"
+
+namespace tributary {
+namespace {
+
+// Of two weights and the running average of two values, which moves by a
+// quarter. Blocks begin with the last parameter, so the averages come first.
+class RunningAverageTest : public ParameterShardTest {
+ protected:
+  RunningAverageTest() {
+    parameters_ = {{"w", {2}},
+                   {.name = "m", .shape = {2}, .running_momentum = 0.25}};
+  }
+
+  void InitializeAt(float average) {
+    const Payload start = Floats({average, average, 0, 0});
+    TRIBUTARY_EXPECT_OK(shard_->Initialize(0, start.Crc32c(), start));
+  }
+  // All averages, all weights.
+  static void ExpectState(const Answer& answer, float average, float weight) {
+    ASSERT_TRUE(answer->has_value() && (*answer)->ok());
+    const float* got = (**answer)->weights.data();
+    EXPECT_EQ(got[0], average);
+    EXPECT_EQ(got[1], average);
+    EXPECT_FLOAT_EQ(got[2], weight);
+    EXPECT_FLOAT_EQ(got[3], weight);
+  }
+};
+
+// The mean of what comes is 3: 8 + (3 - 8) / 4 = 6.75. The weights are Adam's,
+// the first of whose steps is the rate.
+TEST_F(RunningAverageTest, MovesToTheRanksMeanBesideAnyOptimizer) {
+  OptimizerOptions adam;
+  adam.kind = "adam";
+  adam.weight_decay = 0;
+  Create(2, adam);
+  InitializeAt(8);
+  Push(Make(0, 0, 2.0f));
+  ExpectState(Push(Make(1, 0, 4.0f)), 6.75f, -1.0f);
+}
+
+// The gradient's norm is sqrt(2 * 3^2), of the weights alone.
+TEST_F(RunningAverageTest, IsNeitherClippedNorPartOfTheNorm) {
+  Create(2, {}, /*clip_norm=*/3);
+  InitializeAt(8);
+  Push(Make(0, 0, 2.0f));
+  const double norm = std::sqrt(18.0);
+  ExpectState(Push(Make(1, 0, 4.0f)), 6.75f,
+              static_cast<float>(-3 * 3 / (norm + 1e-6)));
+}
+
+// The weights' direction is 1 each and they are 0, so the ratio is 1.
+TEST_F(RunningAverageTest, TakesNoTrustRatio) {
+  OptimizerOptions lamb;
+  lamb.kind = "lamb";
+  lamb.epsilon = 1e-12;
+  Create(2, lamb);
+  InitializeAt(8);
+  Push(Make(0, 0, 2.0f));
+  ExpectState(Push(Make(1, 0, 4.0f)), 6.75f, -1.0f);
+}
+
+TEST_F(RunningAverageTest, StaysWhereNobodyHasASample) {
+  ParameterShard::Options options;
+  options.num_workers = 2;
+  options.training.policy = std::make_unique<Asynchronous>();
+  Create(std::move(options));
+  InitializeAt(8);
+  ExpectState(Push(Make(0, 0, 0, /*samples=*/0)), 8, 0);
+  ExpectState(Push(Make(1, 0, 4.0f)), 7, -4);
+}
+
+TEST_F(RunningAverageTest, MovesAtOnceWhereGradientsAreNotGathered) {
+  ParameterShard::Options options;
+  options.num_workers = 2;
+  options.training.policy = std::make_unique<Asynchronous>();
+  options.training.scale_by_staleness = true;
+  Create(std::move(options));
+  InitializeAt(8);
+  Push(Make(0, 0, 4.0f));
+  // 7 after the first; a stale gradient counts half, what is seen does not.
+  Push(Make(0, 1, 3.0f));
+  ExpectState(Push(Make(1, 0, 2.0f)), 5, -8);
+}
+
+}  // namespace
+}  // namespace tributary
