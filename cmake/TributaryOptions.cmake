@@ -7,7 +7,7 @@ cmake_dependent_option(TRIBUTARY_FAILPOINTS "Places where tests let programs fai
   ON "TRIBUTARY_BUILD_TESTS" OFF)
 option(TRIBUTARY_BUILD_BENCHMARKS "Build the benchmarks" OFF)
 option(TRIBUTARY_WERROR "Treat warnings as errors" OFF)
-option(TRIBUTARY_PRECOMPILE_TESTS "Parse what all tests include once" OFF)
+option(TRIBUTARY_PRECOMPILE "Parse what most sources include once" OFF)
 set(TRIBUTARY_SANITIZE "" CACHE STRING "address (with undefined), thread or fuzzer")
 
 set(CMAKE_CXX_STANDARD 20)
@@ -24,7 +24,7 @@ find_program(TRIBUTARY_CCACHE ccache)
 if(TRIBUTARY_CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER ${TRIBUTARY_CCACHE})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${TRIBUTARY_CCACHE})
-  if(TRIBUTARY_PRECOMPILE_TESTS)  # what ccache asks for, to look at them at all
+  if(TRIBUTARY_PRECOMPILE)  # what ccache asks for, to look at them at all
     set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
         CCACHE_SLOPPINESS=pch_defines,time_macros ${TRIBUTARY_CCACHE})
   endif()

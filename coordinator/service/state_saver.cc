@@ -71,13 +71,14 @@ void StateSaver::Update(v1::CoordinatorState state,
                          status = absl::UnavailableError("failpoint"));
   std::string ahead = BytesAhead(std::move(state));
   if (status.ok()) {
-    if (!saved()) notices->push_back("the coordinator's state is saved again");
+    if (!saved())
+      notices->emplace_back("the coordinator's state is saved again");
     saved_ = std::move(bytes);
     saved_ahead_ = std::move(ahead);
     held_ = false;
   } else {
     if (saved()) {
-      notices->push_back(
+      notices->emplace_back(
           absl::StrCat("the coordinator cannot save its state, and tries "
                        "again: ",
                        status.message()));
@@ -87,7 +88,7 @@ void StateSaver::Update(v1::CoordinatorState state,
     const bool held = ahead != saved_ahead_;
     if (held && !held_) {
       held_micros_ = now;
-      notices->push_back(
+      notices->emplace_back(
           "the job waits until the coordinator's state can be saved");
     }
     held_ = held;

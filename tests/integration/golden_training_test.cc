@@ -42,7 +42,7 @@ struct Training {
   friend void PrintTo(const Training& t, std::ostream* out) { *out << t.label; }
 };
 
-std::vector<Training> AllRuns() {
+std::vector<Training> AllTrainings() {
   const std::string sgd = "{sgd: {learning_rate: 0.2}}";
   const std::string adam = "{adam: {learning_rate: 0.005}}";
   std::vector<Training> runs = {
@@ -225,7 +225,7 @@ TEST_P(GoldenTrainingTest, LossesAndWeightsAreThoseOfPytorch) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Runs, GoldenTrainingTest,
-                         ::testing::ValuesIn(AllRuns()),
+                         ::testing::ValuesIn(AllTrainings()),
                          [](const auto& info) { return info.param.label; });
 
 }  // namespace

@@ -12,7 +12,7 @@
 namespace tributary::simulation {
 namespace {
 
-constexpr uint64_t kFixedSeeds = 400;
+constexpr uint64_t kFixedSeeds = TRIBUTARY_FIXED_SEEDS;
 
 class SimulationTest : public ::testing::Test {
  protected:

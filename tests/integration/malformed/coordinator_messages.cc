@@ -9,14 +9,14 @@ namespace {
 
 using absl::StatusCode;
 
-constexpr char kService[] = "/tributary.v1.CoordinatorService/";
+constexpr char kCoordinatorService[] = "/tributary.v1.CoordinatorService/";
 // Not any holder's incarnation, even with a few bits flipped.
 constexpr uint64_t kNobody = 0x5555'5555'5555'5555;
 
 Malformed Make(const char* method, const google::protobuf::MessageLite& request,
                StatusCode code, std::string piece) {
-  return {absl::StrCat(kService, method), request.SerializeAsString(), code,
-          std::move(piece)};
+  return {absl::StrCat(kCoordinatorService, method),
+          request.SerializeAsString(), code, std::move(piece)};
 }
 
 }  // namespace
@@ -34,14 +34,14 @@ Malformed CoordinatorMessages::Next() {
       heartbeat.set_incarnation(kNobody);
       heartbeat.set_waiting_for("rank 1");
       heartbeat.add_steps()->set_step(1);
-      return {absl::StrCat(kService, "Heartbeat"),
+      return {absl::StrCat(kCoordinatorService, "Heartbeat"),
               Spoil(heartbeat.SerializeAsString(), random_)};
     }
     default: {
       const char* const methods[] = {"Register",         "DeclareModel",
                                      "GetPlan",          "Heartbeat",
                                      "ReportEvaluation", "GetJobStatus"};
-      return {absl::StrCat(kService, methods[random_() % 6]),
+      return {absl::StrCat(kCoordinatorService, methods[random_() % 6]),
               Spoil(std::string(random_() % 100, 'x'), random_)};
     }
   }

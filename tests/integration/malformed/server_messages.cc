@@ -12,7 +12,7 @@ namespace {
 
 using absl::StatusCode;
 
-constexpr char kService[] = "/tributary.v1.ParameterService/";
+constexpr char kParameterService[] = "/tributary.v1.ParameterService/";
 
 void SetPayload(v1::PushPullRequest* push, std::string payload) {
   push->set_crc32c(Crc32c(payload.data(), payload.size()));
@@ -58,13 +58,13 @@ Malformed ServerMessages::Next() {
     case 1:
       return WrongOther();
     case 2:
-      return {absl::StrCat(kService, "PushPull"),
+      return {absl::StrCat(kParameterService, "PushPull"),
               Spoil(repeated_.SerializeAsString(), random_)};
     default: {
       const char* const methods[] = {"PushPull",   "Pull",
                                      "Initialize", "ReadStatistics",
                                      "ReadClock",  "GetServerStatus"};
-      return {absl::StrCat(kService, methods[random_() % 6]),
+      return {absl::StrCat(kParameterService, methods[random_() % 6]),
               Spoil(std::string(random_() % 100, 'x'), random_)};
     }
   }
@@ -105,7 +105,7 @@ v1::BlockAddress ServerMessages::WrongAddress(Malformed* message) {
 }
 
 Malformed ServerMessages::WrongPush() {
-  Malformed message{absl::StrCat(kService, "PushPull"), "",
+  Malformed message{absl::StrCat(kParameterService, "PushPull"), "",
                     StatusCode::kInvalidArgument, ""};
   v1::PushPullRequest push = repeated_;
   const size_t size = push.payload().size();
@@ -178,7 +178,7 @@ Malformed ServerMessages::WrongOther() {
   Malformed message;
   const auto set = [&message](const char* method, auto request) {
     SignHeader(&request);
-    message.method = absl::StrCat(kService, method);
+    message.method = absl::StrCat(kParameterService, method);
     message.bytes = request.SerializeAsString();
   };
   const auto refused = [&message](StatusCode code, const char* piece) {
@@ -229,7 +229,7 @@ Malformed ServerMessages::WrongOther() {
       break;
     }
     default:
-      message.method = absl::StrCat(kService, "GetServerStatus");
+      message.method = absl::StrCat(kParameterService, "GetServerStatus");
       message.bytes = "\x0a";  // field 1 of 70,000 bytes
       message.bytes += "\xf0\xa2\x04" + std::string(70'000, 'x');
       refused(StatusCode::kDataLoss, "at most 65536");

@@ -25,7 +25,7 @@ training: {steps: 5, loss: cross_entropy, optimizer: {adam: {}}}
 cluster: {workers: 6}
 )";
 
-v1::JobSpec Job(const std::vector<std::string>& overrides = {}) {
+v1::JobSpec HeadsJob(const std::vector<std::string>& overrides = {}) {
   const absl::StatusOr<v1::JobSpec> job = ParseJob(kGpt, "j.yaml", overrides);
   EXPECT_TRUE(job.ok()) << job.status();
   return job.ok() ? *job : v1::JobSpec();
@@ -44,7 +44,7 @@ std::string Refusal(const v1::JobSpec& job, const Strategy& strategy) {
 }
 
 TEST(StrategyJobTest, WhatTrainRefusesIsRefusedWithItsReason) {
-  const v1::JobSpec job = Job();
+  const v1::JobSpec job = HeadsJob();
   EXPECT_TRUE(JobWithStrategy(job, Tensor(3, 6)).ok());
   EXPECT_THAT(
       Refusal(job, Tensor(2, 6)),
@@ -56,12 +56,13 @@ TEST(StrategyJobTest, WhatTrainRefusesIsRefusedWithItsReason) {
   stages.stages = 3;
   stages.micro_batches = 16;  // two pipelines share 24 samples
   EXPECT_THAT(Refusal(job, stages), HasSubstr("a pipeline's batch, 12"));
-  EXPECT_THAT(Refusal(Job({"cluster.on_worker_loss=shrink"}), Tensor(1, 6)),
-              HasSubstr("shrink wants strategy parameter_server"));
+  EXPECT_THAT(
+      Refusal(HeadsJob({"cluster.on_worker_loss=shrink"}), Tensor(1, 6)),
+      HasSubstr("shrink wants strategy parameter_server"));
 }
 
 TEST(StrategyJobTest, TheBatchOfAllWorkersStays) {
-  const v1::JobSpec job = Job();
+  const v1::JobSpec job = HeadsJob();
   EXPECT_EQ(JobWithStrategy(job, Tensor(3, 6))->data().batch_size(), 12);
   EXPECT_EQ(JobWithStrategy(job, Tensor(1, 1))->data().batch_size(), 24);
   EXPECT_EQ(JobWithStrategy(job, Tensor(1, 5))->data().global_batch_size(), 24);
@@ -69,7 +70,7 @@ TEST(StrategyJobTest, TheBatchOfAllWorkersStays) {
 
 // Groups want bsp; servers alone keep what the job says.
 TEST(StrategyJobTest, SynchronizationIsTheJobsWhereItMayBe) {
-  const v1::JobSpec job = Job({"strategy.parameter_server.sync=async"});
+  const v1::JobSpec job = HeadsJob({"strategy.parameter_server.sync=async"});
   Strategy servers;
   servers.workers = 6;
   servers.servers = 3;
@@ -83,7 +84,7 @@ TEST(StrategyJobTest, SynchronizationIsTheJobsWhereItMayBe) {
 
 // What a plan lists is a job file that is read.
 TEST(StrategyJobTest, EverythingThatIsPlannedIsAJob) {
-  const v1::JobSpec job = Job();
+  const v1::JobSpec job = HeadsJob();
   const absl::StatusOr<ModelCosts> costs = CostsOfModel(job.model(), {8});
   ASSERT_TRUE(costs.ok()) << costs.status();
   CostInputs inputs = InputsOfJob(job);

@@ -17,13 +17,6 @@ using ::google::protobuf::util::MessageDifferencer;
 
 constexpr char kNormAfterTheFirst[] = "    - batch_norm: {features: 8}";
 
-v1::JobSpec Parse(const std::string& text,
-                  const std::vector<std::string>& overrides = {}) {
-  const auto job = ParseJob(text, "job.yaml", overrides);
-  EXPECT_TRUE(job.ok()) << job.status();
-  return job.ok() ? *job : v1::JobSpec();
-}
-
 TEST(BatchNormJobTest, DefaultsArePytorchsAndStandInTheResolvedJob) {
   const v1::JobSpec job = Parse(JobWith(4, kNormAfterTheFirst));
   const v1::BatchNormSpec& norm = job.model().sequential(1).batch_norm();

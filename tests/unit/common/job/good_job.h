@@ -3,6 +3,9 @@
 #include <string>
 #include <vector>
 
+#include "common/job/job_file.h"
+#include "gtest/gtest.h"
+
 namespace tributary {
 
 // A good job without any file, of which tests spoil one line.
@@ -31,6 +34,14 @@ inline std::string JobWith(int line, const std::string& text) {
     job += (i == line ? text : GoodLines()[i - 1]) + "\n";
   }
   return job;
+}
+
+// The job of a text that must be good.
+inline v1::JobSpec Parse(const std::string& text,
+                         const std::vector<std::string>& overrides = {}) {
+  const auto job = ParseJob(text, "job.yaml", overrides);
+  EXPECT_TRUE(job.ok()) << job.status();
+  return job.ok() ? *job : v1::JobSpec();
 }
 
 }  // namespace tributary

@@ -12,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
+#include "tests/unit/common/job/good_job.h"
 
 namespace tributary {
 namespace {
@@ -34,14 +35,6 @@ training:
   loss: mse
   optimizer: {sgd: {learning_rate: 0.1}}
 )";
-
-// The job of a text that must be good.
-v1::JobSpec Parse(const std::string& text,
-                  const std::vector<std::string>& overrides = {}) {
-  absl::StatusOr<v1::JobSpec> job = ParseJob(text, "job.yaml", overrides);
-  EXPECT_TRUE(job.ok()) << job.status();
-  return job.ok() ? *job : v1::JobSpec();
-}
 
 TEST(JobFileTest, ResolvedJobNamesEveryDefault) {
   const v1::JobSpec job = Parse(kSmallJob);

@@ -14,7 +14,7 @@
 
 namespace tributary {
 
-inline constexpr int64_t kSteps = 3;
+inline constexpr int64_t kFewSteps = 3;
 inline constexpr int64_t kSecond = 1'000'000;
 
 // A job of two workers, with a server or without, and a disk that fails as long
@@ -58,14 +58,14 @@ class JobSavingTest : public ::testing::Test {
 
   v1::HeartbeatRequest Finished(const v1::RegisterResponse& place) {
     v1::HeartbeatRequest request = Beat(v1::ROLE_WORKER, place);
-    for (int64_t step = 1; step <= kSteps; ++step) {
+    for (int64_t step = 1; step <= kFewSteps; ++step) {
       v1::StepReport* report = request.add_steps();
       report->set_step(step);
       report->set_epoch(1);
       report->set_samples(2);
       report->set_loss_sum(1);
     }
-    request.set_begun_step(kSteps);
+    request.set_begun_step(kFewSteps);
     request.set_finished(true);
     return request;
   }
@@ -84,8 +84,8 @@ class JobSavingTest : public ::testing::Test {
     v1::ParameterSpec* spec = model.add_parameters();
     spec->set_name("0.bias");
     spec->add_shape(3);
-    model.set_total_steps(kSteps);
-    model.set_steps_per_epoch(kSteps);
+    model.set_total_steps(kFewSteps);
+    model.set_steps_per_epoch(kFewSteps);
     ASSERT_TRUE(control_->DeclareModel(model).ok());
     ASSERT_TRUE(control_->GetPlan({}).ok());
   }

@@ -26,11 +26,11 @@ class PutSavingTest : public JobSavingTest {
 
 TEST_F(PutSavingTest, WeightsThatThisOneHasAreNotAskedFor) {
   Begin();
-  ASSERT_TRUE(PutWeights(kSteps).ok());
+  ASSERT_TRUE(PutWeights(kFewSteps).ok());
   FinishAll();
   EXPECT_FALSE(
       control_->Heartbeat(Finished(workers_[0])).value().wants_weights());
-  EXPECT_TRUE(control_->TakePutWeights(kSteps).ok());
+  EXPECT_TRUE(control_->TakePutWeights(kFewSteps).ok());
 }
 
 TEST_F(PutSavingTest, ADamagedPieceIsRefusedSoThatItIsSentAgain) {
@@ -43,16 +43,16 @@ TEST_F(PutSavingTest, ADamagedPieceIsRefusedSoThatItIsSentAgain) {
            },
            [](auto* piece) { piece->set_step(piece->step() ^ 8); },
            [](auto* piece) { (*piece->mutable_payload())[5] ^= 1; }}) {
-    EXPECT_TRUE(absl::IsDataLoss(PutWeights(kSteps, damage)));
+    EXPECT_TRUE(absl::IsDataLoss(PutWeights(kFewSteps, damage)));
   }
-  ASSERT_TRUE(PutWeights(kSteps).ok());
+  ASSERT_TRUE(PutWeights(kFewSteps).ok());
   FinishAll();
-  EXPECT_TRUE(control_->TakePutWeights(kSteps).ok());
+  EXPECT_TRUE(control_->TakePutWeights(kFewSteps).ok());
 }
 
 TEST_F(PutSavingTest, ASuccessorAsksTheRanksAndNamesThem) {
   Begin();
-  ASSERT_TRUE(PutWeights(kSteps).ok());
+  ASSERT_TRUE(PutWeights(kFewSteps).ok());
   FinishAll();
   TakeOver();
   FinishAll();
@@ -61,17 +61,17 @@ TEST_F(PutSavingTest, ASuccessorAsksTheRanksAndNamesThem) {
   EXPECT_EQ(control_->Snapshot().message(),
             "waiting for the weights after step 3 from worker 0");
   EXPECT_TRUE(
-      absl::IsFailedPrecondition(control_->TakePutWeights(kSteps).status()));
-  ASSERT_TRUE(PutWeights(kSteps).ok());
+      absl::IsFailedPrecondition(control_->TakePutWeights(kFewSteps).status()));
+  ASSERT_TRUE(PutWeights(kFewSteps).ok());
   EXPECT_FALSE(
       control_->Heartbeat(Finished(workers_[0])).value().wants_weights());
-  EXPECT_TRUE(control_->TakePutWeights(kSteps).ok());
+  EXPECT_TRUE(control_->TakePutWeights(kFewSteps).ok());
 }
 
 // Nobody has the weights after the last step any more.
 TEST_F(PutSavingTest, ARankThatIsGoneWithTheWeightsIsLost) {
   Begin();
-  ASSERT_TRUE(PutWeights(kSteps).ok());
+  ASSERT_TRUE(PutWeights(kFewSteps).ok());
   FinishAll();
   TakeOver();
   FinishAll();

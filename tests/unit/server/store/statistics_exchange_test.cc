@@ -8,7 +8,7 @@
 namespace tributary {
 namespace {
 
-constexpr auto kNorm = StatisticsKind::kGradientNorm;
+constexpr auto kGradientNorm = StatisticsKind::kGradientNorm;
 
 const ParameterSpecs kSpecs = {{"w", {10, 1024}}, {"b", {10}}, {"v", {5000}}};
 
@@ -27,7 +27,8 @@ std::vector<double> Sums(int shards) {
     for (const Grain& grain : plan->Grains(s)) values.push_back(Value(grain));
     bool complete = false;
     EXPECT_TRUE(
-        exchange.AddShard(0, kNorm, s, std::move(values), &complete).ok());
+        exchange.AddShard(0, kGradientNorm, s, std::move(values), &complete)
+            .ok());
     EXPECT_FALSE(complete);
   }
   size_t at = 0;
@@ -38,10 +39,10 @@ std::vector<double> Sums(int shards) {
         values.push_back(Value(own[at++]));
       }
     }
-    exchange.AddBlock(0, kNorm, block.index, values);
+    exchange.AddBlock(0, kGradientNorm, block.index, values);
   }
-  EXPECT_TRUE(exchange.Complete(0, kNorm));
-  return exchange.PerParameter(0, kNorm)[0];
+  EXPECT_TRUE(exchange.Complete(0, kGradientNorm));
+  return exchange.PerParameter(0, kGradientNorm)[0];
 }
 
 TEST(StatisticsExchangeTest, SumsAreTheSameBitsForEveryNumberOfShards) {
@@ -62,19 +63,19 @@ TEST(StatisticsExchangeTest, IsCompleteOnceWhateverComesTwice) {
   ASSERT_TRUE(plan.ok());
   StatisticsExchange exchange(*plan, 0);
   for (const Block& block : plan->blocks(0)) {
-    exchange.AddBlock(0, kNorm, block.index, Ones(block));
+    exchange.AddBlock(0, kGradientNorm, block.index, Ones(block));
   }
-  EXPECT_TRUE(exchange.Local(0, kNorm).has_value());
-  EXPECT_FALSE(exchange.Complete(0, kNorm));
+  EXPECT_TRUE(exchange.Local(0, kGradientNorm).has_value());
+  EXPECT_FALSE(exchange.Complete(0, kGradientNorm));
   std::vector<double> theirs;
   for (const Block& block : plan->blocks(1)) {
     const std::vector<double> ones = Ones(block);
     theirs.insert(theirs.end(), ones.begin(), ones.end());
   }
   bool complete = false;
-  ASSERT_TRUE(exchange.AddShard(0, kNorm, 1, theirs, &complete).ok());
+  ASSERT_TRUE(exchange.AddShard(0, kGradientNorm, 1, theirs, &complete).ok());
   EXPECT_TRUE(complete);
-  ASSERT_TRUE(exchange.AddShard(0, kNorm, 1, theirs, &complete).ok());
+  ASSERT_TRUE(exchange.AddShard(0, kGradientNorm, 1, theirs, &complete).ok());
   EXPECT_FALSE(complete);
 }
 
@@ -84,18 +85,18 @@ TEST(StatisticsExchangeTest, RefusesAWrongNumberOfValues) {
   StatisticsExchange exchange(*plan, 0);
   bool complete = false;
   EXPECT_TRUE(absl::IsInvalidArgument(
-      exchange.AddShard(0, kNorm, 1, {1.0}, &complete)));
+      exchange.AddShard(0, kGradientNorm, 1, {1.0}, &complete)));
 }
 
 TEST(StatisticsExchangeTest, ForgetsWhatIsPast) {
   const auto plan = PartitionPlan::Create({{"w", {10}}}, 1, 1 << 16);
   ASSERT_TRUE(plan.ok());
   StatisticsExchange exchange(*plan, 0);
-  exchange.AddBlock(0, kNorm, 0, std::vector<double>{1.0});
-  exchange.AddBlock(1, kNorm, 0, std::vector<double>{1.0});
+  exchange.AddBlock(0, kGradientNorm, 0, std::vector<double>{1.0});
+  exchange.AddBlock(1, kGradientNorm, 0, std::vector<double>{1.0});
   exchange.ForgetBefore(1);
-  EXPECT_FALSE(exchange.Complete(0, kNorm));
-  EXPECT_TRUE(exchange.Complete(1, kNorm));
+  EXPECT_FALSE(exchange.Complete(0, kGradientNorm));
+  EXPECT_TRUE(exchange.Complete(1, kGradientNorm));
   EXPECT_EQ(exchange.oldest_step(), 1);
 }
 

@@ -1,0 +1,40 @@
+# Headers that most sources include are parsed once for each build, if
+# TRIBUTARY_PRECOMPILE is on. Only a build without it (the preset dev) notices that a
+# source lacks one of these includes.
+
+# Some packages bring these, and all sources must agree with the precompiled header.
+set(TRIBUTARY_PRECOMPILED_OPTIONS -pthread)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # ccache wants to see it
+  list(APPEND TRIBUTARY_PRECOMPILED_OPTIONS -fpch-preprocess)
+endif()
+
+# tributary_precompile(NAME LIBRARY|EXECUTABLE HEADERS ... DEPS ...): headers for targets
+# of that type with the options of the calling folder: GCC wants these to agree.
+function(tributary_precompile name type)
+  if(NOT TRIBUTARY_PRECOMPILE)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "" "HEADERS;DEPS" ${ARGN})
+  set(empty ${CMAKE_CURRENT_BINARY_DIR}/${name}.cc)
+  file(GENERATE OUTPUT ${empty} CONTENT "int main() {}\n")
+  if(type STREQUAL "LIBRARY")
+    add_library(${name} STATIC EXCLUDE_FROM_ALL ${empty})
+  else()
+    add_executable(${name} EXCLUDE_FROM_ALL ${empty})
+  endif()
+  target_compile_options(${name} PRIVATE ${TRIBUTARY_PRECOMPILED_OPTIONS})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")  # the same bits for ccache
+    target_compile_options(${name} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
+  endif()
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS})
+  target_precompile_headers(${name} PRIVATE ${ARG_HEADERS})
+endfunction()
+
+# tributary_use_precompiled(TARGET NAME): nothing where there is no NAME.
+function(tributary_use_precompiled target name)
+  if(TARGET ${name})
+    target_precompile_headers(${target} REUSE_FROM ${name})
+    target_compile_options(${target} PRIVATE
+      $<$<COMPILE_LANGUAGE:CXX>:${TRIBUTARY_PRECOMPILED_OPTIONS}>)
+  endif()
+endfunction()
