@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the golden group optim_papers beside this file: optimizers that PyTorch does
+"""Writes the golden group optim_papers in tests/golden: optimizers that PyTorch does
 not have, or not in every release, from the formulas of their papers.
 
 numpy in float64 over the weights and gradients of the group optim; tolerances are
@@ -11,7 +11,7 @@ import pathlib
 
 import numpy
 
-FOLDER = pathlib.Path(__file__).parent
+FOLDER = pathlib.Path(__file__).parent.parent
 KEPT = [1, 2, 3, 5, 10, 15, 20]
 
 

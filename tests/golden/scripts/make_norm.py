@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the golden groups layers_norm and train_resnet beside this file.
+"""Writes the golden groups layers_norm and train_resnet in tests/golden.
 
 PyTorch 1.13 (Debian's python3-torch) in float64 on one thread; tolerances are
 4 times the error of the same run in float32, at least 1e-6, or 3e-6 of
@@ -14,7 +14,7 @@ import pathlib
 import torch
 from torch import nn
 
-FOLDER = pathlib.Path(__file__).parent
+FOLDER = pathlib.Path(__file__).parent.parent
 
 
 class Group:
