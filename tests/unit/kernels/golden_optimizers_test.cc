@@ -1,7 +1,8 @@
 // Every dense case of the golden group optim through the CPU's Ops: 257
 // weights, 20 steps, the weights after seven of them and the final state.
 // PyTorch in float64; LAMB and FTRL from their papers' formulas. The group
-// optim_papers has further optimizers from their papers (scripts/make_optim.py).
+// optim_papers has further optimizers from their papers
+// (scripts/make_optim.py).
 #include <gtest/gtest.h>
 
 #include <algorithm>
