@@ -2,6 +2,7 @@
 # its target links and nothing else (.ci/layers checks the includes too).
 include(GNUInstallDirs)
 include(GoogleTest)
+include(TributaryPrecompiled)
 
 # Of the sources alone: who includes an installed header has none.
 function(tributary_failpoints name)
