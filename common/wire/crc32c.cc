@@ -3,6 +3,8 @@
 #include <array>
 #include <cstring>
 
+#include "common/wire/crc32c_folding.h"
+
 #if defined(__x86_64__)
 #include <nmmintrin.h>
 #endif
@@ -66,9 +68,11 @@ uint64_t Load(const unsigned char* p) {
   return word;
 }
 
-__attribute__((target("sse4.2"))) uint32_t ExtendHardware(
-    uint32_t crc, const unsigned char* p, size_t n) {
+__attribute__((target("sse4.2"))) uint32_t ExtendLanes(uint32_t crc,
+                                                       const void* data,
+                                                       size_t n) {
   static const Shift shift = MakeShift();
+  const auto* p = static_cast<const unsigned char*>(data);
   uint64_t a = ~crc;
   while (n >= 3 * kLane) {
     uint64_t b = 0, c = 0;
@@ -139,14 +143,22 @@ uint32_t ExtendCrc32cPortable(uint32_t crc, const void* data, size_t n) {
 
 }  // namespace internal
 
-uint32_t ExtendCrc32c(uint32_t crc, const void* data, size_t n) {
+std::vector<internal::Crc32cVersion> internal::SupportedCrc32cVersions() {
+  std::vector<Crc32cVersion> versions = {{"portable", ExtendCrc32cPortable}};
 #if defined(__x86_64__)
-  static const bool has_instruction = __builtin_cpu_supports("sse4.2");
-  if (has_instruction) {
-    return ExtendHardware(crc, static_cast<const unsigned char*>(data), n);
+  if (__builtin_cpu_supports("sse4.2")) {
+    versions.push_back({"three lanes", ExtendLanes});
   }
 #endif
-  return internal::ExtendCrc32cPortable(crc, data, n);
+  if (HaveFoldingCrc32c()) {
+    versions.push_back({"folding", ExtendCrc32cFolding});
+  }
+  return versions;
+}
+
+uint32_t ExtendCrc32c(uint32_t crc, const void* data, size_t n) {
+  static const auto extend = internal::SupportedCrc32cVersions().back().extend;
+  return extend(crc, data, n);
 }
 
 }  // namespace tributary

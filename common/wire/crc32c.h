@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace tributary {
 
@@ -34,9 +35,13 @@ inline uint32_t MaskCrc32c(uint32_t crc) {
 }
 
 namespace internal {
-// The table-driven version, for processors without the instruction and for
-// tests.
-uint32_t ExtendCrc32cPortable(uint32_t crc, const void* data, size_t n);
+// One algorithm for ExtendCrc32c; all give the same result.
+struct Crc32cVersion {
+  const char* name;
+  uint32_t (*extend)(uint32_t crc, const void* data, size_t n);
+};
+// Those for which this processor has the instructions, the fastest last.
+std::vector<Crc32cVersion> SupportedCrc32cVersions();
 }  // namespace internal
 
 }  // namespace tributary

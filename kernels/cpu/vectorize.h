@@ -3,22 +3,9 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "common/base/clones.h"
 #include "kernels/grain_math.h"
 
-// TRIBUTARY_CLONES compiles a function for several instruction sets; the loader
-// picks one. Contraction into fused multiply-adds is off, so all of them give
-// the same bits. Templates called from such a function must be
-// TRIBUTARY_INLINE, so that they are compiled into each clone. Sanitizers and
-// clang 14 do not support clones.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
-    defined(__GLIBC__) && defined(__OPTIMIZE__) &&                     \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && \
-    !defined(TRIBUTARY_NO_CLONES)
-#define TRIBUTARY_CLONES \
-  __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
-#else
-#define TRIBUTARY_CLONES
-#endif
 #define TRIBUTARY_INLINE inline __attribute__((always_inline))
 #define TRIBUTARY_INLINE_LAMBDA __attribute__((always_inline))
 
@@ -31,9 +18,6 @@
 #endif
 
 namespace tributary {
-
-// A float at any byte address, as received buffers hold them.
-typedef float UnalignedFloat __attribute__((aligned(1), may_alias));
 
 // Covers [0, n) with runs of eight, four or one: run(first, count) with a
 // constant count, so that short rows are vectorized too. The last run may

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <string>
+#include <vector>
 
 namespace tributary {
 namespace {
@@ -19,16 +21,22 @@ TEST(Crc32cTest, GivesTheChecksumsOfTheRfc) {
             0xe3069283u);  // the catalogue's check value
 }
 
-TEST(Crc32cTest, TheFastPathAgreesWithTheTableAtEveryLengthAndAlignment) {
+TEST(Crc32cTest, AllVersionsAgreeAtEveryLengthAndAlignment) {
   std::mt19937 random(7);
   std::string bytes(50'000, '\0');
   for (char& byte : bytes) byte = static_cast<char>(random());
-  for (size_t n :
-       {0, 1, 7, 8, 9, 4095, 6143, 6144, 6145, 12288, 20001, 49990}) {
-    for (size_t offset : {0, 1, 3, 8}) {
-      const char* data = bytes.data() + offset;
-      EXPECT_EQ(Crc32c(data, n), internal::ExtendCrc32cPortable(0, data, n))
-          << n << " bytes at " << offset;
+  std::vector<size_t> sizes = {4095, 6143, 6144, 6145, 12288, 20001, 49990};
+  for (size_t n = 0; n < 700; ++n) sizes.push_back(n);
+  const auto versions = internal::SupportedCrc32cVersions();
+  for (const auto& version : versions) {
+    for (const size_t n : sizes) {
+      for (const size_t offset : {0, 1, 3, 8}) {
+        const char* const data = bytes.data() + offset;
+        const auto start = static_cast<uint32_t>(random());
+        ASSERT_EQ(version.extend(start, data, n),
+                  versions[0].extend(start, data, n))
+            << version.name << ", " << n << " bytes at " << offset;
+      }
     }
   }
 }
