@@ -1,11 +1,13 @@
 #include "common/wire/payload.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <string>
 
 #include "common/base/check.h"
+#include "common/base/clones.h"
 #include "common/wire/crc32c.h"
 
 namespace tributary {
@@ -21,14 +23,6 @@ Payload Payload::Copy(const void* data, size_t n) {
   return Payload({piece}, std::move(bytes));
 }
 
-uint32_t Payload::Crc32c() const {
-  uint32_t crc = 0;
-  for (const Piece& piece : pieces_) {
-    crc = ExtendCrc32c(crc, piece.data(), piece.size());
-  }
-  return crc;
-}
-
 void Payload::CopyTo(void* out) const {
   auto* at = static_cast<char*>(out);
   for (const Piece& piece : pieces_) {
@@ -36,71 +30,96 @@ void Payload::CopyTo(void* out) const {
   }
 }
 
-const float* FloatReader::Next(int64_t n, float* scratch) {
-  const size_t wanted = static_cast<size_t>(n) * sizeof(float);
+size_t FloatReader::Here() {
   while (piece_ < pieces_.size() && at_ == pieces_[piece_].size()) {
     ++piece_;
     at_ = 0;
   }
-  if (piece_ < pieces_.size() && pieces_[piece_].size() - at_ >= wanted) {
-    const char* here = pieces_[piece_].data() + at_;
-    if (reinterpret_cast<uintptr_t>(here) % alignof(float) == 0) {
-      at_ += wanted;
-      return reinterpret_cast<const float*>(here);
-    }
-  }
-  CopyNext(n, scratch);
-  return scratch;
+  return piece_ < pieces_.size() ? pieces_[piece_].size() - at_ : 0;
 }
 
-void FloatReader::CopyNext(int64_t n, float* floats) {
-  size_t wanted = static_cast<size_t>(n) * sizeof(float);
-  auto* out = reinterpret_cast<char*>(floats);
-  while (wanted > 0) {
-    TRIBUTARY_CHECK(piece_ < pieces_.size());
-    const size_t take = std::min(wanted, pieces_[piece_].size() - at_);
-    std::memcpy(out, pieces_[piece_].data() + at_, take);
-    out += take;
+void FloatReader::Copy(size_t bytes, void* out) {
+  auto* to = static_cast<char*>(out);
+  while (bytes > 0) {
+    const size_t take = std::min(bytes, Here());
+    TRIBUTARY_CHECK(take > 0);
+    std::memcpy(to, pieces_[piece_].data() + at_, take);
+    to += take;
     at_ += take;
-    wanted -= take;
-    if (at_ == pieces_[piece_].size()) {
-      ++piece_;
-      at_ = 0;
-    }
+    bytes -= take;
   }
+}
+
+const float* FloatReader::Next(int64_t n, float* scratch) {
+  const size_t bytes = static_cast<size_t>(n) * sizeof(float);
+  if (Here() < bytes) {
+    Copy(bytes, scratch);
+    return scratch;
+  }
+  const char* const here = pieces_[piece_].data() + at_;
+  at_ += bytes;
+  return reinterpret_cast<const float*>(here);
+}
+
+absl::Span<const float> FloatReader::NextRun(int64_t n, float* scratch) {
+  const auto whole = static_cast<int64_t>(Here() / sizeof(float));
+  const int64_t count = std::min(n, std::max<int64_t>(whole, 1));
+  return {Next(count, scratch), static_cast<size_t>(count)};
+}
+
+uint32_t FloatReader::CopyNext(int64_t n, float* out, uint32_t crc) {
+  // A part stays in the first-level cache between its two uses.
+  constexpr int64_t kPart = 4096;
+  for (int64_t begin = 0; begin < n; begin += kPart) {
+    const size_t bytes = sizeof(float) * std::min(kPart, n - begin);
+    Copy(bytes, out + begin);
+    crc = ExtendCrc32c(crc, out + begin, bytes);
+  }
+  return crc;
 }
 
 namespace {
 
 // Only NaNs and infinities have all exponent bits set. The loop has no branch,
 // so that it is vectorized.
-bool AnyNonFinite(const float* x, int64_t n) {
+TRIBUTARY_CLONES bool AnyNonFinite(const UnalignedFloat* x, int64_t n) {
   constexpr uint32_t kExponent = 0x7f800000;
   uint32_t found = 0;
   for (int64_t i = 0; i < n; ++i) {
-    uint32_t bits = 0;
-    std::memcpy(&bits, x + i, sizeof(bits));
-    found |= (bits & kExponent) == kExponent;
+    const float value = x[i];
+    found |= (std::bit_cast<uint32_t>(value) & kExponent) == kExponent;
   }
   return found != 0;
 }
 
 }  // namespace
 
-int64_t FirstNonFinite(const Payload& payload) {
-  constexpr int64_t kTile = 1024;
-  float scratch[kTile];
-  FloatReader reader(payload);
-  const auto n = static_cast<int64_t>(payload.size() / sizeof(float));
-  for (int64_t begin = 0; begin < n; begin += kTile) {
-    const int64_t count = std::min(kTile, n - begin);
-    const float* tile = reader.Next(count, scratch);
-    if (!AnyNonFinite(tile, count)) continue;
-    const float* at = std::find_if_not(
-        tile, tile + count, [](float x) { return std::isfinite(x); });
-    return begin + (at - tile);
+Payload::Scan Payload::ScanFloats() const {
+  constexpr int64_t kRun = 4096;  // stays in the first-level cache
+  Scan scan;
+  FloatReader reader(*this);
+  const auto n = static_cast<int64_t>(size_ / sizeof(float));
+  for (int64_t begin = 0; begin < n;) {
+    float scratch = 0;
+    const absl::Span<const float> run =
+        reader.NextRun(std::min(kRun, n - begin), &scratch);
+    scan.crc32c =
+        ExtendCrc32c(scan.crc32c, run.data(), run.size() * sizeof(float));
+    const UnalignedFloat* const x = run.data();
+    const auto count = static_cast<int64_t>(run.size());
+    if (scan.first_nonfinite < 0 && AnyNonFinite(x, count)) {
+      int64_t at = 0;
+      for (float value = x[0]; std::isfinite(value); value = x[at]) ++at;
+      scan.first_nonfinite = begin + at;
+    }
+    begin += count;
   }
-  return -1;
+  // A damaged message may end within a float.
+  char rest[sizeof(float)];
+  const size_t bytes = size_ % sizeof(float);
+  reader.Copy(bytes, rest);
+  scan.crc32c = ExtendCrc32c(scan.crc32c, rest, bytes);
+  return scan;
 }
 
 }  // namespace tributary

@@ -22,9 +22,15 @@ class Payload {
   // One piece that owns a copy of `data`.
   static Payload Copy(const void* data, size_t n);
 
+  // What a receiver checks, read in one pass over the bytes.
+  struct Scan {
+    uint32_t crc32c = 0;           // of all bytes
+    int64_t first_nonfinite = -1;  // the first float that is no number; or -1
+  };
+
   size_t size() const { return size_; }
   absl::Span<const Piece> pieces() const { return pieces_; }
-  uint32_t Crc32c() const;
+  Scan ScanFloats() const;
   void CopyTo(void* out) const;  // size() bytes
 
  private:
@@ -34,26 +40,33 @@ class Payload {
 };
 
 // Reads a payload front to back as floats. Pieces may begin and end at any
-// byte; floats that cannot be read in place are copied to the caller's scratch
-// memory.
+// byte, so a float that is read in place may lie at any address.
 class FloatReader {
  public:
   explicit FloatReader(const Payload& payload) : pieces_(payload.pieces()) {}
 
-  // Returns the next n floats: in place if they are aligned within one piece,
-  // else copied to `scratch` (room for n). n must not exceed the number that is
+  // Returns the next n floats: in place if they lie within one piece, else
+  // copied to `scratch` (room for n). n must not exceed the number that is
   // left.
   const float* Next(int64_t n, float* scratch);
-  // Copies the next n floats to `out`.
-  void CopyNext(int64_t n, float* out);
+  // Returns at most n of the next floats, as many as lie in one piece. A float
+  // that lies in several is copied to `scratch` (room for one).
+  absl::Span<const float> NextRun(int64_t n, float* scratch);
+  // Copies the next n floats to `out` and returns `crc` extended by their
+  // bytes (crc32c.h), which are read once.
+  uint32_t CopyNext(int64_t n, float* out, uint32_t crc);
+
+  // Copies the next bytes, which need not be whole floats.
+  void Copy(size_t bytes, void* out);
 
  private:
+  // Goes to the piece of the next byte and returns its bytes that are left; 0
+  // at the end.
+  size_t Here();
+
   absl::Span<const Payload::Piece> pieces_;
   size_t piece_ = 0;
   size_t at_ = 0;  // byte offset within the piece
 };
-
-// Index of the first NaN or infinity; -1 when there is none.
-int64_t FirstNonFinite(const Payload& payload);
 
 }  // namespace tributary

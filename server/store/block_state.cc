@@ -63,7 +63,7 @@ void BlockState::SetWeights(const Payload& payload, uint32_t crc32c) {
   version_ = 0;
   initial_crc32c_ = crc32c;
   spare_is_previous_ = false;
-  crc_known_ = false;
+  crc32c_ = crc32c;
 }
 
 absl::Status BlockState::Restore(int64_t steps, const Load& load) {
@@ -77,7 +77,7 @@ absl::Status BlockState::Restore(int64_t steps, const Load& load) {
   const bool gathers = options_.policy->gathers();
   version_ = gathers ? steps : steps * options_.num_workers;
   spare_is_previous_ = false;
-  crc_known_ = false;
+  crc32c_.reset();
   aggregator_.StartAt(steps);
   return absl::OkStatus();
 }
@@ -130,11 +130,8 @@ std::vector<SharedBuffer> BlockState::State() const {
 }
 
 WeightsSnapshot BlockState::Snapshot() {
-  if (!crc_known_) {
-    crc32c_ = Crc32c(weights_.data(), block_.bytes());
-    crc_known_ = true;
-  }
-  return {version_, crc32c_, block_.size, weights_};
+  if (!crc32c_) crc32c_ = Crc32c(weights_.data(), block_.bytes());
+  return {version_, *crc32c_, block_.size, weights_};
 }
 
 float* BlockState::Writable() {
@@ -143,10 +140,10 @@ float* BlockState::Writable() {
   return spare_.data();
 }
 
-void BlockState::FinishStep(float* written) {
+void BlockState::FinishStep(float* written, std::optional<uint32_t> crc32c) {
   spare_is_previous_ = written != weights_.data();
   if (spare_is_previous_) std::swap(weights_, spare_);
-  crc_known_ = false;
+  crc32c_ = crc32c;
   aggregator_.Commit();
   ++version_;
 }
@@ -154,7 +151,7 @@ void BlockState::FinishStep(float* written) {
 void BlockState::Skip() {
   float* out = Writable();
   if (out != weights_.data()) std::copy_n(weights_.data(), block_.size, out);
-  FinishStep(out);
+  FinishStep(out, crc32c_);
 }
 
 BlockState::Pointers BlockState::StateAt(const Run& run, int64_t begin) const {
@@ -188,6 +185,7 @@ OptimizerStep BlockState::StepFor(const ParameterSpec& parameter,
 void BlockState::ApplyFused(Ops& ops, const OptimizerStep& step) {
   const float* in = weights_.data();
   float* out = Writable();
+  uint32_t crc32c = 0;  // while a tile is in the cache
   ForEachAveragedTile(
       ops, aggregator_, block_.size,
       [&](int64_t first, int64_t count, const float* gradient)
@@ -200,8 +198,9 @@ void BlockState::ApplyFused(Ops& ops, const OptimizerStep& step) {
                                                  in + begin, out + begin,
                                                  StateAt(run, begin).data());
                            });
+            crc32c = ExtendCrc32c(crc32c, out + first, count * sizeof(float));
           });
-  FinishStep(out);
+  FinishStep(out, crc32c);
 }
 
 void BlockState::Average(Ops& ops) {
@@ -278,7 +277,7 @@ void BlockState::ApplyAveraged(Ops& ops, const OptimizerStep& step) {
                         gradient_.data() + run.begin, in + run.begin,
                         out + run.begin, StateAt(run, run.begin).data());
   }
-  FinishStep(out);
+  FinishStep(out, std::nullopt);
 }
 
 void BlockState::ApplyDirection(Ops& ops,
@@ -290,7 +289,7 @@ void BlockState::ApplyDirection(Ops& ops,
                        direction_.data() + slice.offset,
                        weights_.data() + slice.offset, out + slice.offset);
   }
-  FinishStep(out);
+  FinishStep(out, std::nullopt);
 }
 
 bool BlockState::Satisfies(const Waiter& waiter) const {

@@ -165,7 +165,9 @@ class BlockState {
 
   // For the new weights: in place, unless the old ones are kept or being sent.
   float* Writable() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  void FinishStep(float* written) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // crc32c: of what was written, if the caller knows it.
+  void FinishStep(float* written, std::optional<uint32_t> crc32c)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   bool Satisfies(const Waiter& waiter) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   absl::StatusOr<WeightsSnapshot> Answer(const Waiter& waiter)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
@@ -179,8 +181,7 @@ class BlockState {
   std::vector<Run> runs_ ABSL_GUARDED_BY(mu);  // fixed but for the moments
   int64_t version_ ABSL_GUARDED_BY(mu) = kUninitialized;
   std::optional<uint32_t> initial_crc32c_ ABSL_GUARDED_BY(mu);
-  bool crc_known_ ABSL_GUARDED_BY(mu) = false;
-  uint32_t crc32c_ ABSL_GUARDED_BY(mu) = 0;
+  std::optional<uint32_t> crc32c_ ABSL_GUARDED_BY(mu);  // of the weights
   SharedBuffer weights_ ABSL_GUARDED_BY(mu);
   SharedBuffer spare_ ABSL_GUARDED_BY(mu);
   bool spare_is_previous_ ABSL_GUARDED_BY(mu) = false;  // holds version - 1

@@ -20,8 +20,8 @@ absl::Status ParameterShard::Refuse(absl::Status status) {
   return status;
 }
 
-absl::Status ParameterShard::CheckContribution(const BlockState& block,
-                                               const Contribution& c) {
+absl::Status ParameterShard::CheckNumbers(const BlockState& block,
+                                          const Contribution& c) {
   if (c.rank >= static_cast<uint32_t>(options().num_workers)) {
     return Reject(Rejection::kRank, absl::InvalidArgumentError(absl::StrCat(
                                         "rank ", c.rank, ", wanted below ",
@@ -46,13 +46,20 @@ absl::Status ParameterShard::CheckContribution(const BlockState& block,
                       "base_version ", c.base_version, " of rank ", c.rank,
                       ", wanted 0 or more and below ", kMaxStep)));
   }
+  return absl::OkStatus();
+}
+
+absl::Status ParameterShard::CheckContribution(const BlockState& block,
+                                               const Contribution& c) {
+  TRIBUTARY_RETURN_IF_ERROR(CheckNumbers(block, c));
+  const Payload::Scan scan = c.payload.ScanFloats();
   // Checked before the size: a damaged frame can have lost its payload field.
-  if (const uint32_t crc = c.payload.Crc32c(); crc != c.crc32c) {
+  if (scan.crc32c != c.crc32c) {
     return Reject(Rejection::kChecksum,
                   absl::DataLossError(absl::StrCat(
                       "payload of rank ", c.rank, ", step ", c.step,
-                      " was damaged on the way: crc32c ", crc, ", sent as ",
-                      c.crc32c, "; send it again")));
+                      " was damaged on the way: crc32c ", scan.crc32c,
+                      ", sent as ", c.crc32c, "; send it again")));
   }
   const size_t wanted =
       c.samples > 0 ? static_cast<size_t>(block.block().bytes()) : 0;
@@ -63,13 +70,12 @@ absl::Status ParameterShard::CheckContribution(const BlockState& block,
                       block.block().index, " of shard ", options().shard,
                       " with ", c.samples, " samples, wanted ", wanted)));
   }
-  return absl::OkStatus();
+  if (scan.first_nonfinite < 0) return absl::OkStatus();
+  return NotFinite(block.block(), c, scan.first_nonfinite);
 }
 
-absl::Status ParameterShard::CheckFinite(const Block& block,
-                                         const Contribution& c) {
-  const int64_t at = FirstNonFinite(c.payload);
-  if (at < 0) return absl::OkStatus();
+absl::Status ParameterShard::NotFinite(const Block& block,
+                                       const Contribution& c, int64_t at) {
   ++blocks_.counters().nonfinite;
   if (options().training.nonfinite == NonFiniteAction::kSkip)
     return absl::OkStatus();
@@ -124,7 +130,6 @@ void ParameterShard::PushPull(int index, Contribution contribution,
                               const WeightsDone& done) {
   BlockState& block = this->block(index);
   absl::Status status = CheckContribution(block, contribution);
-  if (status.ok()) status = CheckFinite(block.block(), contribution);
   if (!status.ok()) return done(Refuse(std::move(status)));
   const int64_t step = contribution.step;
   const uint32_t rank = contribution.rank;
@@ -235,7 +240,8 @@ absl::Status ParameterShard::Restore(int64_t steps, const LoadBlock& load) {
 absl::Status ParameterShard::Initialize(int index, uint32_t crc32c,
                                         const Payload& payload) {
   BlockState& block = this->block(index);
-  if (payload.Crc32c() != crc32c) {
+  const Payload::Scan scan = payload.ScanFloats();
+  if (scan.crc32c != crc32c) {
     return Refuse(Reject(
         Rejection::kChecksum,
         absl::DataLossError(
@@ -249,12 +255,12 @@ absl::Status ParameterShard::Initialize(int index, uint32_t crc32c,
                    index, " of shard ", options().shard, ", wanted ",
                    block.block().bytes()))));
   }
-  if (const int64_t at = FirstNonFinite(payload); at >= 0) {
-    return Refuse(
-        Reject(Rejection::kNonfinite,
-               absl::InvalidArgumentError(absl::StrCat(
-                   "initial weights of block ", index, " of shard ",
-                   options().shard, " are not finite at element ", at))));
+  if (scan.first_nonfinite >= 0) {
+    return Refuse(Reject(
+        Rejection::kNonfinite,
+        absl::InvalidArgumentError(absl::StrCat(
+            "initial weights of block ", index, " of shard ", options().shard,
+            " are not finite at element ", scan.first_nonfinite))));
   }
   std::vector<BlockState::Ready> ready;
   {

@@ -90,7 +90,10 @@ class ParameterShard {
   BlockState& block(int index) { return *blocks_.blocks()[index]; }
   absl::Status CheckContribution(const BlockState& block,
                                  const Contribution& contribution);
-  absl::Status CheckFinite(const Block& block, const Contribution& c);
+  // Of everything but the payload.
+  absl::Status CheckNumbers(const BlockState& block, const Contribution& c);
+  // What is done with a gradient that is not finite at element `at`.
+  absl::Status NotFinite(const Block& block, const Contribution& c, int64_t at);
   absl::Status Verdict(const BlockState& block, uint32_t rank, int64_t step,
                        GradientAggregator::Verdict verdict, int64_t wanted);
   absl::Status Refuse(absl::Status status);

@@ -63,10 +63,12 @@ std::string TakePayload(google::protobuf::Message* message) {
 
 void CheckPayload(const Payload& payload) {
   const std::string bytes = Bytes(payload);
-  Expect(payload.Crc32c() == Crc32c(bytes.data(), bytes.size()),
+  Expect(payload.ScanFloats().crc32c == Crc32c(bytes.data(), bytes.size()),
          "pieces have the checksum of the whole");
-  Expect(FirstNonFinite(payload) ==
-             FirstNonFinite(Payload::Copy(bytes.data(), bytes.size())),
+  Expect(payload.ScanFloats().first_nonfinite ==
+             Payload::Copy(bytes.data(), bytes.size())
+                 .ScanFloats()
+                 .first_nonfinite,
          "a NaN is found wherever the pieces end");
 }
 

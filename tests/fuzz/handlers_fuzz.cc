@@ -103,7 +103,8 @@ class Server {
     contribution.step = request.step();
     contribution.samples = request.samples();
     contribution.base_version = request.base_version();
-    contribution.crc32c = repair ? payload.Crc32c() : request.crc32c();
+    contribution.crc32c =
+        repair ? payload.ScanFloats().crc32c : request.crc32c();
     contribution.payload = std::move(payload);
     shard_->PushPull(static_cast<int>(request.address().block()),
                      std::move(contribution), Deadline(), Answer());
@@ -138,9 +139,9 @@ class Server {
     v1::InitializeRequest request;
     Payload payload;
     if (!Decode(bytes, &request, &payload) || !Fits(request.address())) return;
-    (void)shard_->Initialize(static_cast<int>(request.address().block()),
-                             repair ? payload.Crc32c() : request.crc32c(),
-                             payload);
+    (void)shard_->Initialize(
+        static_cast<int>(request.address().block()),
+        repair ? payload.ScanFloats().crc32c : request.crc32c(), payload);
   }
   void ReadStatistics(absl::string_view bytes) {
     v1::StatisticsRequest request;

@@ -260,7 +260,9 @@ class GrpcParameterClient final : public ParameterClient {
     address->set_block(block.index);
   }
 
-  // Checks the answer, then copies its weights into the block's slices.
+  // Copies the weights of an answer into the block's slices and checks them on
+  // the way. After DataLoss the call is repeated; the slices then hold nothing
+  // of use.
   template <typename Response>
   absl::Status TakeWeights(const Block& block, const grpc::ByteBuffer& answer) {
     Response response;
@@ -270,22 +272,27 @@ class GrpcParameterClient final : public ParameterClient {
       return absl::DataLossError(decoded.message());
     }
     TRIBUTARY_RETURN_IF_ERROR(CheckHeader(response));
-    if (payload.Crc32c() != response.crc32c()) {
+    const auto damaged = [] {
       return absl::DataLossError("weights were damaged on the way");
-    }
+    };
     if (payload.size() != static_cast<size_t>(block.bytes())) {
+      // A damaged frame can have lost its payload field.
+      if (payload.ScanFloats().crc32c != response.crc32c()) return damaged();
       return absl::InternalError(
           absl::StrCat("server answered with ", payload.size(),
                        " bytes of weights, wanted ", block.bytes()));
     }
+    FloatReader reader(payload);
+    uint32_t crc32c = 0;
+    for (const Slice& slice : block.slices) {
+      crc32c = reader.CopyNext(slice.size(),
+                               weights_[slice.parameter] + slice.begin, crc32c);
+    }
+    if (crc32c != response.crc32c()) return damaged();
     round_.bytes_received += payload.size();
     VersionOf(block) = response.version();
     if (response.version() > newest_version_) {
       newest_version_ = response.version();
-    }
-    FloatReader reader(payload);
-    for (const Slice& slice : block.slices) {
-      reader.CopyNext(slice.size(), weights_[slice.parameter] + slice.begin);
     }
     return absl::OkStatus();
   }

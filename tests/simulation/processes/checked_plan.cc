@@ -145,7 +145,7 @@ void CheckedPlan::Initialize(const FirstWeights& call, Reply<Nothing> reply) {
   const Payload payload =
       Payload::Copy(call.values.data(), call.values.size() * sizeof(float));
   const absl::Status status = served_.store().Initialize(
-      call.address.block(), payload.Crc32c(), payload);
+      call.address.block(), payload.ScanFloats().crc32c, payload);
   if (!status.ok()) return reply(status);
   reply(Nothing());
 }

@@ -193,7 +193,7 @@ void SimulatedClient::PushPull(int64_t step, const Tensors& gradient,
       const std::vector<float> values = Gather(block, gradient);
       c.payload = Payload::Copy(values.data(), values.size() * sizeof(float));
     }
-    c.crc32c = c.payload.Crc32c();
+    c.crc32c = c.payload.ScanFloats().crc32c;
     Start<PushCall, WeightsSnapshot>(
         context_->world.random().Between(0, kBlockMicros),
         {&SimulatedServer::PushPull, call, "push",

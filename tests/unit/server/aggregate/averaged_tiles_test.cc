@@ -19,7 +19,7 @@ Contribution Constant(uint32_t rank, float value, uint64_t samples) {
   if (samples > 0) {
     c.payload = Payload::Copy(gradient.data(), kElements * sizeof(float));
   }
-  c.crc32c = c.payload.Crc32c();
+  c.crc32c = c.payload.ScanFloats().crc32c;
   return c;
 }
 

@@ -114,14 +114,15 @@ TEST_F(ServedPlanTest, RefusesAnUnknownPhaseAtOnce) {
 TEST_F(ServedPlanTest, AsksTheOtherShardsForTheirSums) {
   ASSERT_EQ(served_->partition().num_shards(), 2);
   const Payload zeros = Payload::Copy(std::vector<float>(3).data(), 12);
-  TRIBUTARY_EXPECT_OK(served_->store().Initialize(0, zeros.Crc32c(), zeros));
+  TRIBUTARY_EXPECT_OK(
+      served_->store().Initialize(0, zeros.ScanFloats().crc32c, zeros));
   absl::StatusOr<WeightsSnapshot> answer = absl::UnknownError("none yet");
   for (uint32_t rank : {0u, 1u}) {
     Contribution contribution;
     contribution.rank = rank;
     contribution.samples = 1;
     contribution.payload = zeros;
-    contribution.crc32c = zeros.Crc32c();
+    contribution.crc32c = zeros.ScanFloats().crc32c;
     EXPECT_TRUE(asked_.empty());
     served_->store().PushPull(0, std::move(contribution), INT64_MAX - 1,
                               [&](auto weights) { answer = weights; });

@@ -39,7 +39,8 @@ class ParameterShardTest : public ::testing::Test {
   }
 
   void Initialize() {
-    TRIBUTARY_EXPECT_OK(shard_->Initialize(0, Zeros().Crc32c(), Zeros()));
+    TRIBUTARY_EXPECT_OK(
+        shard_->Initialize(0, Zeros().ScanFloats().crc32c, Zeros()));
   }
 
   static Payload Floats(const std::vector<float>& values) {
@@ -55,7 +56,7 @@ class ParameterShardTest : public ::testing::Test {
     c.step = step;
     c.samples = samples;
     if (samples > 0) c.payload = Floats({value, value, value, value});
-    c.crc32c = c.payload.Crc32c();
+    c.crc32c = c.payload.ScanFloats().crc32c;
     return c;
   }
 

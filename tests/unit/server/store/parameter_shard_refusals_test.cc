@@ -95,7 +95,7 @@ TEST_F(ParameterShardTest, WrongInputIsRefusedAndChangesNothing) {
               StatusIs(absl::StatusCode::kInvalidArgument, "rank 7"));
   Contribution shorter = Make(0, 0, 1.0f);
   shorter.payload = Floats({1});
-  shorter.crc32c = shorter.payload.Crc32c();
+  shorter.crc32c = shorter.payload.ScanFloats().crc32c;
   EXPECT_THAT(**Push(shorter), StatusIs(absl::StatusCode::kInvalidArgument,
                                         "4 bytes for block 0"));
   Contribution damaged = Make(0, 0, 1.0f);
@@ -117,7 +117,7 @@ TEST_F(ParameterShardTest, ARefusalCarriesItsReason) {
   EXPECT_EQ(reason(Make(7, 0, 1.0f)), Rejection::kRank);
   Contribution shorter = Make(0, 0, 1.0f);
   shorter.payload = Floats({1});
-  shorter.crc32c = shorter.payload.Crc32c();
+  shorter.crc32c = shorter.payload.ScanFloats().crc32c;
   EXPECT_EQ(reason(shorter), Rejection::kShape);
   Contribution damaged = Make(0, 0, 1.0f);
   damaged.crc32c ^= 1;
@@ -133,7 +133,7 @@ TEST_F(ParameterShardTest, ARefusalCarriesItsReason) {
   other.incarnation = 2;
   EXPECT_EQ(reason(other), std::nullopt);
   const Payload ones = Floats({1, 1, 1, 1});
-  EXPECT_EQ(RejectionOf(shard_->Initialize(0, ones.Crc32c(), ones)),
+  EXPECT_EQ(RejectionOf(shard_->Initialize(0, ones.ScanFloats().crc32c, ones)),
             Rejection::kInitialized);
 }
 
@@ -146,7 +146,7 @@ TEST_F(ParameterShardTest, AGradientThatIsNotFiniteIsRefusedByName) {
   Initialize();
   Contribution bad = Make(0, 0, 1.0f);
   bad.payload = Floats({1, 2, NAN, 4});
-  bad.crc32c = bad.payload.Crc32c();
+  bad.crc32c = bad.payload.ScanFloats().crc32c;
   EXPECT_THAT(**Push(bad),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        "rank 0 for step 1 is not finite in \"w\", element 2"));
@@ -164,7 +164,7 @@ TEST_F(ParameterShardTest, AStepThatIsNotFiniteCanBeSkipped) {
   Initialize();
   Contribution bad = Make(0, 0, 1.0f);
   bad.payload = Floats({1, INFINITY, 3, 4});
-  bad.crc32c = bad.payload.Crc32c();
+  bad.crc32c = bad.payload.ScanFloats().crc32c;
   Push(bad);
   const Answer skipped = Push(Make(1, 0, 1.0f));
   EXPECT_EQ(First(skipped), 0.0f);

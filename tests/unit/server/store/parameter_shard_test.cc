@@ -20,7 +20,8 @@ TEST_F(ParameterShardTest, AStepIsAppliedWithTheLastContribution) {
   ASSERT_TRUE(first->has_value() && (*first)->ok());
   EXPECT_EQ(First(first), -3.0f);
   EXPECT_EQ((*second)->value().version, 1);
-  EXPECT_EQ((*second)->value().crc32c, Floats({-3, -3, -3, -3}).Crc32c());
+  EXPECT_EQ((*second)->value().crc32c,
+            Floats({-3, -3, -3, -3}).ScanFloats().crc32c);
 }
 
 TEST_F(ParameterShardTest, EveryRepetitionIsAnsweredAndNoneCounts) {
@@ -87,7 +88,7 @@ TEST_F(ParameterShardTest, InitializationCountsOnce) {
   Initialize();
   Initialize();
   const Payload other = Floats({1, 2, 3, 4});
-  EXPECT_THAT(shard_->Initialize(0, other.Crc32c(), other),
+  EXPECT_THAT(shard_->Initialize(0, other.ScanFloats().crc32c, other),
               StatusIs(absl::StatusCode::kAlreadyExists, "other weights"));
 }
 
@@ -122,7 +123,7 @@ TEST_F(ParameterShardTest, LambScalesByTheNormsOfTheWholeTensor) {
   lamb.epsilon = 1e-12;
   Create(1, lamb);
   const Payload start = Floats({3, 4, 0, 0});
-  TRIBUTARY_EXPECT_OK(shard_->Initialize(0, start.Crc32c(), start));
+  TRIBUTARY_EXPECT_OK(shard_->Initialize(0, start.ScanFloats().crc32c, start));
   const Answer answer = Push(Make(0, 0, 0.5f));
   EXPECT_NEAR(First(answer), 3.0f - 2.5f, 1e-5);
 }
@@ -197,7 +198,7 @@ TEST_F(ParameterShardTest, TheVersionBeforeIsKeptForAReplacement) {
   const Answer previous = pull(1);
   EXPECT_EQ(First(previous), -1.0f);
   EXPECT_EQ((**previous)->version, 1);
-  EXPECT_EQ((**previous)->crc32c, Floats({-1, -1, -1, -1}).Crc32c());
+  EXPECT_EQ((**previous)->crc32c, Floats({-1, -1, -1, -1}).ScanFloats().crc32c);
   EXPECT_THAT(**pull(0), StatusIs(absl::StatusCode::kOutOfRange,
                                   "version 0 of shard 0, block 0 is gone"));
   EXPECT_FALSE(pull(3)->has_value());

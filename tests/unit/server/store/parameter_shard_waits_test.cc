@@ -41,7 +41,8 @@ class ParameterShardWaitsTest : public ::testing::Test {
         .fetch_statistics = [](int64_t, StatisticsKind) {},
     });
     const Payload zeros = Floats({0, 0, 0, 0});
-    TRIBUTARY_EXPECT_OK(shard_->Initialize(0, zeros.Crc32c(), zeros));
+    TRIBUTARY_EXPECT_OK(
+        shard_->Initialize(0, zeros.ScanFloats().crc32c, zeros));
   }
 
   static Payload Floats(const std::vector<float>& values) {
@@ -63,7 +64,7 @@ class ParameterShardWaitsTest : public ::testing::Test {
     c.step = step;
     c.samples = 1;
     c.payload = Floats({value, value, value, value});
-    c.crc32c = c.payload.Crc32c();
+    c.crc32c = c.payload.ScanFloats().crc32c;
     const Answer answer = NewAnswer();
     shard_->PushPull(0, std::move(c), /*deadline_micros=*/1000, Into(answer));
     return answer;
@@ -122,10 +123,10 @@ TEST_F(ParameterShardWaitsTest, ALateRepetitionOfTheFirstWeightsIsAnswered) {
   Create(1, 1, std::make_unique<BulkSynchronous>());
   Push(0, 0);
   const Payload zeros = Floats({0, 0, 0, 0});
-  TRIBUTARY_EXPECT_OK(shard_->Initialize(0, zeros.Crc32c(), zeros));
+  TRIBUTARY_EXPECT_OK(shard_->Initialize(0, zeros.ScanFloats().crc32c, zeros));
   const Payload others = Floats({0, 0, 0, 1});
   EXPECT_THAT(
-      shard_->Initialize(0, others.Crc32c(), others),
+      shard_->Initialize(0, others.ScanFloats().crc32c, others),
       StatusIs(absl::StatusCode::kAlreadyExists, "other weights, of version "));
 }
 

@@ -18,7 +18,8 @@ class RunningAverageTest : public ParameterShardTest {
 
   void InitializeAt(float average) {
     const Payload start = Floats({average, average, 0, 0});
-    TRIBUTARY_EXPECT_OK(shard_->Initialize(0, start.Crc32c(), start));
+    TRIBUTARY_EXPECT_OK(
+        shard_->Initialize(0, start.ScanFloats().crc32c, start));
   }
   // All averages, all weights.
   static void ExpectState(const Answer& answer, float average, float weight) {

@@ -294,7 +294,7 @@ Tensors AllReduceSynchronizerTest::OnAServer(int size, bool skip) {
   for (const Block& block : plan.blocks(0)) {
     const Payload payload = Pack(block, weights);
     TRIBUTARY_EXPECT_OK(
-        shard.Initialize(block.index, payload.Crc32c(), payload));
+        shard.Initialize(block.index, payload.ScanFloats().crc32c, payload));
   }
   for (int64_t step = 0; step < kSteps; ++step) {
     for (int rank = 0; rank < size; ++rank) {
@@ -315,7 +315,7 @@ Tensors AllReduceSynchronizerTest::OnAServer(int size, bool skip) {
         c.step = step;
         c.samples = Samples(rank, step);
         if (c.samples > 0) c.payload = Pack(block, gradients);
-        c.crc32c = c.payload.Crc32c();
+        c.crc32c = c.payload.ScanFloats().crc32c;
         shard.PushPull(block.index, std::move(c), 1000,
                        [](const auto& done) { TRIBUTARY_EXPECT_OK(done); });
       }
