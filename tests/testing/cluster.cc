@@ -57,13 +57,15 @@ Cluster::~Cluster() {
 std::unique_ptr<ParameterClient> Cluster::Connect(
     uint32_t rank, std::function<int64_t()> delay_micros,
     absl::Duration step_timeout) {
-  auto client =
-      ParameterClient::Connect({.plan = plan_,
-                                .rank = rank,
-                                .incarnation = 1,
-                                .step_timeout = step_timeout,
-                                .on_waiting = nullptr,
-                                .delay_micros = std::move(delay_micros)});
+  auto client = ParameterClient::Connect(
+      {.plan = plan_,
+       .rank = rank,
+       .incarnation = 1,
+       .step_timeout = step_timeout,
+       .on_waiting = nullptr,
+       // Every other rank without a thread.
+       .thread_from_bytes = rank % 2 == 0 ? 0 : 1 << 30,
+       .delay_micros = std::move(delay_micros)});
   TRIBUTARY_EXPECT_OK(client);
   return *std::move(client);
 }

@@ -34,7 +34,8 @@ class Cluster {
   const v1::Plan& plan() const { return plan_; }
   ParameterServer& server(int shard) { return *servers_[shard]; }
 
-  // Connects a worker's client; `delay_micros` as in ParameterClient.
+  // Connects a worker's client; `delay_micros` as in ParameterClient. Even
+  // ranks have a network thread, odd ones have none.
   std::unique_ptr<ParameterClient> Connect(
       uint32_t rank, std::function<int64_t()> delay_micros = nullptr,
       absl::Duration step_timeout = absl::Seconds(30));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -50,27 +49,40 @@ BlockMemory Borrow(const Block& block, absl::Span<const float* const> tensors) {
   return memory;
 }
 
+TransferRound::Driver DriverFor(const ParameterClient::Options& options,
+                                const PartitionPlan& partition,
+                                const DeviceMesh& mesh) {
+  int64_t bytes = 0;
+  for (int shard = 0; shard < partition.num_shards(); ++shard) {
+    for (const Block& block : partition.blocks(shard)) {
+      if (mesh.Holds(static_cast<int>(options.rank), block.holders)) {
+        bytes += block.bytes();
+      }
+    }
+  }
+  return bytes < options.thread_from_bytes ? TransferRound::Driver::kCaller
+                                           : TransferRound::Driver::kOwnThread;
+}
+
 class GrpcParameterClient final : public ParameterClient {
  public:
   GrpcParameterClient(Options options, PartitionPlan partition)
       : options_(std::move(options)),
         partition_(std::move(partition)),
         mesh_(MeshOf(options_.plan)),
-        round_(options_.delay_micros, options_.on_waiting) {
+        round_(DriverFor(options_, partition_, mesh_), options_.delay_micros,
+               options_.on_waiting) {
     for (const std::string& server : options_.plan.servers()) {
       stubs_.push_back(
           std::make_unique<grpc::GenericStub>(DataChannel(server)));
       versions_.emplace_back(partition_.blocks(versions_.size()).size(), 0);
       num_blocks_ += versions_.back().size();
     }
-    thread_ = std::thread([this] { Loop(); });
   }
 
   ~GrpcParameterClient() override {
     round_.Cancel("the client is shutting down");
     (void)round_.Wait();
-    round_.queue()->Shutdown();
-    thread_.join();
   }
 
   const PartitionPlan& partition() const override { return partition_; }
@@ -154,15 +166,17 @@ class GrpcParameterClient final : public ParameterClient {
   }
 
   void PushPull(const Block& block) override {
-    auto memory = std::make_shared<BlockMemory>();
     // More would move the flights, to which the network thread has pointers.
     TRIBUTARY_CHECK(flights_.size() < num_blocks_);
     flights_.push_back({.begin_micros = NowMicros()});
     Flight* const flight = &flights_.back();
-    if (samples_ > 0) *memory = Borrow(block, gradients_);
-    round_.bytes_sent += memory->bytes;
     Start(block, {kPushPull, absl::StrCat("push of step ", step_ + 1),
-                  [this, &block, memory](uint32_t wait_ms) {
+                  [this, &block,
+                   memory = std::make_shared<BlockMemory>()](uint32_t wait_ms) {
+                    if (samples_ > 0 && memory->bytes == 0) {
+                      *memory = Borrow(block, gradients_);
+                      round_.bytes_sent += memory->bytes;
+                    }
                     v1::PushPullRequest request;
                     SetAddress(block, request.mutable_address());
                     request.set_rank(options_.rank);
@@ -297,20 +311,11 @@ class GrpcParameterClient final : public ParameterClient {
     return absl::OkStatus();
   }
 
-  void Loop() {
-    void* tag = nullptr;
-    bool ok = false;
-    while (round_.queue()->Next(&tag, &ok)) {
-      static_cast<Transfer*>(tag)->Proceed();
-    }
-  }
-
   const Options options_;
   const PartitionPlan partition_;
   const DeviceMesh mesh_;
-  TransferRound round_;
   std::vector<std::unique_ptr<grpc::GenericStub>> stubs_;
-  std::thread thread_;
+  TransferRound round_;  // its thread ends before the stubs
 
   // State of the current round. The caller owns the memory that the pointers
   // refer to.

@@ -20,7 +20,7 @@ namespace tributary {
 // Pushes gradients to the servers of a plan and pulls weights from them.
 // Messages refer to the tensors' memory and copy nothing. Failed calls are
 // retried until the step's timeout; a repeated push counts once. For one
-// thread; the network runs on a thread that the client owns.
+// thread; of a large model the network runs on a thread that the client owns.
 class ParameterClient {
  public:
   struct Options {
@@ -39,6 +39,10 @@ class ParameterClient {
     // server does not answer or cannot be reached, or -1 when all answer.
     // Called on the thread that waits.
     std::function<void(const std::string& whom, int silent_shard)> on_waiting;
+    // A rank that holds fewer bytes of weights sends and receives on the
+    // calling thread, inside FinishStep and the other calls that wait: to wake
+    // a thread would take longer than to move the bytes.
+    int64_t thread_from_bytes = 256 << 10;
     // For tests of timing: the delay, in microseconds, of the next message to
     // or from a server. Called from several threads.
     std::function<int64_t()> delay_micros;

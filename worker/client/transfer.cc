@@ -25,21 +25,97 @@ double Jitter(int failures, const void* salt) {
 
 }  // namespace
 
+TransferRound::TransferRound(
+    Driver driver, std::function<int64_t()> delay_micros,
+    std::function<void(const std::string&, int)> on_waiting)
+    : driver_(driver),
+      delay_micros_(std::move(delay_micros)),
+      on_waiting_(std::move(on_waiting)) {
+  if (driver_ == Driver::kOwnThread) thread_ = std::thread([this] { Loop(); });
+}
+
+TransferRound::~TransferRound() {
+  queue_.Shutdown();
+  if (thread_.joinable()) thread_.join();
+  void* tag = nullptr;
+  bool ok = false;
+  while (queue_.Next(&tag, &ok)) {
+  }
+}
+
+void TransferRound::Loop() {
+  void* tag = nullptr;
+  bool ok = false;
+  while (queue_.Next(&tag, &ok)) {
+    if (tag != nullptr) {
+      static_cast<Transfer*>(tag)->Proceed();
+    } else {
+      SendAdded();
+    }
+  }
+}
+
+void TransferRound::SendAdded() {
+  while (true) {
+    Transfer* transfer = nullptr;
+    {
+      absl::MutexLock lock(&mu_);
+      if (added_.empty()) {
+        woken_ = false;
+        return;
+      }
+      transfer = added_.front();
+      added_.pop_front();
+    }
+    transfer->Send();
+    // Answers that have arrived; the null tag cannot come before woken_ is
+    // false.
+    void* tag = nullptr;
+    bool ok = false;
+    while (queue_.AsyncNext(&tag, &ok, gpr_inf_past(GPR_CLOCK_MONOTONIC)) ==
+           grpc::CompletionQueue::GOT_EVENT) {
+      static_cast<Transfer*>(tag)->Proceed();
+    }
+  }
+}
+
 void TransferRound::Begin(absl::Duration timeout) {
   absl::MutexLock lock(&mu_);
   ledger_.Begin(SteadyNow(), timeout);
 }
 
-absl::Status TransferRound::Wait() {
+bool TransferRound::AwaitNews(absl::Duration timeout) {
   const auto news = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return active_.empty() || untold_.has_value();
+    return HasNewsLocked();
   };
+  if (driver_ == Driver::kOwnThread) {
+    absl::MutexLock lock(&mu_);
+    return AwaitFor(&mu_, absl::Condition(&news), timeout);
+  }
+  const auto until = DeadlineAfter(timeout);
+  while (true) {
+    {
+      absl::MutexLock lock(&mu_);
+      if (HasNewsLocked()) return true;
+    }
+    void* tag = nullptr;
+    bool ok = false;
+    if (queue_.AsyncNext(&tag, &ok, until) !=
+        grpc::CompletionQueue::GOT_EVENT) {
+      return false;
+    }
+    static_cast<Transfer*>(tag)->Proceed();
+  }
+}
+
+absl::Status TransferRound::Wait() {
   // Every transfer ends on its own soon after the deadline.
   while (true) {
     std::optional<Waiting> waiting;
+    const bool news = AwaitNews(kLook);
     {
       absl::MutexLock lock(&mu_);
-      if (!AwaitFor(&mu_, absl::Condition(&news), kLook)) FindSilenceLocked();
+      if (!news) FindSilenceLocked();
       waiting = std::exchange(untold_, std::nullopt);
       if (!waiting && active_.empty()) return ledger_.status();
     }
@@ -76,9 +152,20 @@ absl::Duration TransferRound::HoldNow() const {
 }
 
 void TransferRound::Add(Transfer* transfer) {
-  absl::MutexLock lock(&mu_);
-  active_.insert(transfer);
-  ledger_.Add();
+  {
+    absl::MutexLock lock(&mu_);
+    active_.insert(transfer);
+    ledger_.Add();
+    if (driver_ == Driver::kOwnThread) {
+      added_.push_back(transfer);
+      if (std::exchange(woken_, true)) return;
+    }
+  }
+  if (driver_ == Driver::kOwnThread) {
+    wake_.Set(&queue_, DeadlineAfter(absl::ZeroDuration()), nullptr);
+  } else {
+    transfer->Send();
+  }
 }
 
 std::optional<absl::Duration> TransferRound::After(Transfer* transfer,
@@ -117,9 +204,7 @@ void TransferRound::TellWaitingFor(const std::string& text, int silent_shard) {
 }
 
 void Transfer::Start(TransferRound* round, grpc::GenericStub* stub, Work work) {
-  auto* transfer = new Transfer(round, stub, std::move(work));
-  round->Add(transfer);
-  transfer->Send();
+  round->Add(new Transfer(round, stub, std::move(work)));
 }
 
 void Transfer::Send() {

@@ -5,11 +5,13 @@
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <thread>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -24,12 +26,20 @@ class Transfer;
 
 // The state that the transfers of one client share: the completion queue and
 // the outcome of the current round (a step, an initialization or a pull).
+//
+// One thread at a time sends, receives and polls the queue. Two would meet at
+// gRPC's lock for a connection, and gRPC would then hand the work to a third.
+// It is a thread of the round's own, or, where there are so few bytes that
+// waking it takes longer than the work, the thread that adds transfers and
+// waits.
 class TransferRound {
  public:
-  TransferRound(std::function<int64_t()> delay_micros,
-                std::function<void(const std::string&, int)> on_waiting)
-      : delay_micros_(std::move(delay_micros)),
-        on_waiting_(std::move(on_waiting)) {}
+  enum class Driver { kOwnThread, kCaller };
+
+  TransferRound(Driver driver, std::function<int64_t()> delay_micros,
+                std::function<void(const std::string&, int)> on_waiting);
+  // All transfers must have ended.
+  ~TransferRound();
 
   grpc::CompletionQueue* queue() { return &queue_; }
 
@@ -44,6 +54,7 @@ class TransferRound {
   // How long the server may hold a call that is made now.
   absl::Duration HoldNow() const ABSL_LOCKS_EXCLUDED(mu_);
 
+  // Sends it, on the driving thread.
   void Add(Transfer* transfer) ABSL_LOCKS_EXCLUDED(mu_);
   // The result of one attempt, as in TransferLedger. Without a value the
   // transfer is removed: after that the round's owner may destroy the round.
@@ -71,16 +82,31 @@ class TransferRound {
   };
   // Looks for a server that does not answer.
   void FindSilenceLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool HasNewsLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return active_.empty() || untold_.has_value();
+  }
+  // Waits for news at most `timeout`; false: there are none.
+  bool AwaitNews(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_);
+  // The own thread.
+  void Loop() ABSL_LOCKS_EXCLUDED(mu_);
+  // Sends what was added, and receives what has arrived meanwhile.
+  void SendAdded() ABSL_LOCKS_EXCLUDED(mu_);
 
+  const Driver driver_;
   const std::function<int64_t()> delay_micros_;
   const std::function<void(const std::string&, int)> on_waiting_;
   grpc::CompletionQueue queue_;
+  grpc::Alarm wake_;  // its tag is null
 
   mutable absl::Mutex mu_;
   TransferLedger ledger_ ABSL_GUARDED_BY(mu_);  // on SteadyNow's clock
   std::set<Transfer*> active_ ABSL_GUARDED_BY(mu_);
   bool waiting_ ABSL_GUARDED_BY(mu_) = false;  // the last text was not empty
   std::optional<Waiting> untold_ ABSL_GUARDED_BY(mu_);  // the last text
+  // For the own thread.
+  std::deque<Transfer*> added_ ABSL_GUARDED_BY(mu_);
+  bool woken_ ABSL_GUARDED_BY(mu_) = false;  // wake_ is on its way
+  std::thread thread_;
 };
 
 // The transfer of one block: a unary call that is repeated until it succeeds,
@@ -99,7 +125,8 @@ class Transfer {
 
   static void Start(TransferRound* round, grpc::GenericStub* stub, Work work);
 
-  // Called on the queue's thread for each event of this transfer.
+  // Both are called on the driving thread: at the start, and for each event.
+  void Send();
   void Proceed();
   void Cancel();
   // What the transfer waits for, such as "an answer to the push of step 3 to
@@ -114,7 +141,6 @@ class Transfer {
   Transfer(TransferRound* round, grpc::GenericStub* stub, Work work)
       : round_(round), stub_(stub), work_(std::move(work)) {}
 
-  void Send();
   void Call();
   void Receive();
   void RetryOrEnd(const absl::Status& status);

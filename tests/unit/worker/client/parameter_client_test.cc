@@ -6,9 +6,12 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "common/wire/crc32c.h"
 #include "common/wire/header_checksum.h"
 #include "tests/testing/status_matchers.h"
@@ -16,6 +19,8 @@
 
 namespace tributary {
 namespace {
+
+using testing::StatusIs;
 
 // Weights {1, 2, 3} of version 7, after as many answers that are damaged or end
 // as whatever stands between client and server may end a call.
@@ -34,6 +39,11 @@ class DamagingService final : public v1::ParameterService::Service {
                         const v1::PushPullRequest* request,
                         v1::PushPullResponse* response) override {
     if (!CheckHeader(*request).ok()) headers_ok_ = false;
+    {
+      absl::MutexLock lock(&mu_);
+      held_ = true;
+      mu_.Await(absl::Condition(&released_));
+    }
     return Answer(response);
   }
   grpc::Status Initialize(grpc::ServerContext*,
@@ -53,6 +63,20 @@ class DamagingService final : public v1::ParameterService::Service {
     return grpc::Status::OK;
   }
   bool headers_ok() const { return headers_ok_; }
+
+  // Pushes are held until Release.
+  void Hold() {
+    absl::MutexLock lock(&mu_);
+    released_ = false;
+  }
+  void AwaitHeld() {
+    absl::MutexLock lock(&mu_);
+    mu_.Await(absl::Condition(&held_));
+  }
+  void Release() {
+    absl::MutexLock lock(&mu_);
+    released_ = true;
+  }
 
  private:
   template <typename Response>
@@ -90,9 +114,13 @@ class DamagingService final : public v1::ParameterService::Service {
 
   std::atomic<int> left_{0};
   std::atomic<bool> headers_ok_{true};
+  absl::Mutex mu_;
+  bool held_ ABSL_GUARDED_BY(mu_) = false;
+  bool released_ ABSL_GUARDED_BY(mu_) = true;
 };
 
-class ParameterClientTest : public ::testing::Test {
+// The parameter: whether the client has a network thread.
+class ParameterClientTest : public ::testing::TestWithParam<bool> {
  protected:
   ParameterClientTest() {
     grpc::ServerBuilder builder;
@@ -111,6 +139,7 @@ class ParameterClientTest : public ::testing::Test {
     spec.set_name("w");
     spec.add_shape(3);
     options.step_timeout = absl::Seconds(60);
+    options.thread_from_bytes = GetParam() ? 0 : 13;  // three floats have 12
     client_ = ParameterClient::Connect(std::move(options)).value();
   }
 
@@ -120,7 +149,7 @@ class ParameterClientTest : public ::testing::Test {
   std::vector<float> weights_ = std::vector<float>(3);
 };
 
-TEST_F(ParameterClientTest, WhatComesDamagedIsAskedForAgain) {
+TEST_P(ParameterClientTest, WhatComesDamagedIsAskedForAgain) {
   float* const weights[] = {weights_.data()};
   service_.Damage();
   TRIBUTARY_ASSERT_OK(client_->Pull({}, weights));
@@ -141,7 +170,7 @@ TEST_F(ParameterClientTest, WhatComesDamagedIsAskedForAgain) {
   EXPECT_TRUE(service_.headers_ok());
 }
 
-TEST_F(ParameterClientTest, ADamagedClockIsReadAgain) {
+TEST_P(ParameterClientTest, ADamagedClockIsReadAgain) {
   service_.Damage();
   const auto clock = client_->ReadProgress();
   TRIBUTARY_ASSERT_OK(clock);
@@ -150,11 +179,33 @@ TEST_F(ParameterClientTest, ADamagedClockIsReadAgain) {
   EXPECT_TRUE(service_.headers_ok());
 }
 
-TEST_F(ParameterClientTest, InitialWeightsCarryAHeaderChecksum) {
+TEST_P(ParameterClientTest, InitialWeightsCarryAHeaderChecksum) {
   const float* const tensors[] = {weights_.data()};
   TRIBUTARY_ASSERT_OK(client_->Initialize(tensors));
   EXPECT_TRUE(service_.headers_ok());
 }
+
+// A call that nobody answers ends when the client is told to give up.
+TEST_P(ParameterClientTest, CancelEndsAStepFromAnotherThread) {
+  service_.Hold();
+  float* const weights[] = {weights_.data()};
+  const float* const gradients[] = {weights_.data()};
+  client_->BeginStep(0, 1, gradients, weights);
+  client_->PushPull(client_->partition().blocks(0)[0]);
+  std::thread other([&] {
+    service_.AwaitHeld();
+    client_->Cancel("enough");
+    service_.Release();
+  });
+  EXPECT_THAT(client_->FinishStep(),
+              StatusIs(absl::StatusCode::kCancelled, "enough"));
+  other.join();
+}
+
+INSTANTIATE_TEST_SUITE_P(Drivers, ParameterClientTest, ::testing::Bool(),
+                         [](const ::testing::TestParamInfo<bool>& info) {
+                           return info.param ? "OwnThread" : "Caller";
+                         });
 
 }  // namespace
 }  // namespace tributary
