@@ -122,7 +122,7 @@ class Step {
   static OptimizerOptions OptionsOf(const char* kind) {
     OptimizerOptions options;
     options.kind = kind;
-    options.learning_rate = kind == "adam" ? 1e-3 : 1e-2;
+    options.learning_rate = options.kind == "adam" ? 1e-3 : 1e-2;
     return options;
   }
 

@@ -1,0 +1,179 @@
+// How fast a server sums contributions and updates weights, beside the memory's
+// speed in the same interleaved run (docs/benchmarks.md). Prints for each
+// optimizer, and for 2 and 8 contributions in float32, the median over all
+// rounds of
+//   ms       one step of 16Mi weights on one thread
+//   GB/s     bytes that a single pass reads and writes / time: 4 for each
+//   contribution,
+//            8 for the weight and 8 for each state
+//   ratio    to a[i] = q a[i] + b[i], which moves 12 bytes
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "common/base/clock.h"
+#include "common/base/clones.h"
+#include "common/optimizer/optimizer.h"
+#include "kernels/ops.h"
+#include "server/store/block_state.h"
+#include "server/sync/sync_policy.h"
+
+namespace tributary {
+namespace {
+
+constexpr int64_t kWeights = 16 << 20;
+constexpr int64_t kBlock = 256 << 10;  // weights in a block: 1 MiB
+constexpr int kRounds = 7;
+
+double SecondsOf(const auto& work) {
+  const int64_t begin = Clock::Real().NowMicros();
+  work();
+  return 1e-6 * static_cast<double>(Clock::Real().NowMicros() - begin);
+}
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// A shard's blocks and what `ranks` workers push to them in every step.
+class Server {
+ public:
+  Server(const OptimizerOptions& optimizer, int ranks, const float* gradients)
+      : optimizer_(optimizer), ranks_(ranks) {
+    for (int64_t begin = 0; begin < kWeights; begin += kBlock) {
+      const int index = static_cast<int>(plans_.size());
+      plans_.push_back(std::make_unique<Block>());
+      *plans_.back() = {.shard = 0,
+                        .index = index,
+                        .size = kBlock,
+                        .slices = {{.parameter = 0,
+                                    .begin = begin,
+                                    .end = begin + kBlock,
+                                    .offset = 0}}};
+      blocks_.push_back(std::make_unique<BlockState>(
+          *plans_.back(), BlockState::Options{.optimizer = &optimizer_,
+                                              .policy = &policy_,
+                                              .parameters = &parameters_,
+                                              .num_workers = ranks}));
+      absl::MutexLock lock(&blocks_.back()->mu);
+      blocks_.back()->SetWeights(PayloadAt(gradients + begin), 0);
+    }
+  }
+
+  // Every rank's gradient has bytes of its own, as in arrived messages.
+  void Gather(const std::vector<const float*>& of_rank) {
+    for (size_t b = 0; b < blocks_.size(); ++b) {
+      absl::MutexLock lock(&blocks_[b]->mu);
+      for (int rank = 0; rank < ranks_; ++rank) {
+        Contribution c;
+        c.rank = static_cast<uint32_t>(rank);
+        c.incarnation = 1;
+        c.step = step_;
+        c.samples = 1;
+        c.payload = PayloadAt(of_rank[rank] + static_cast<int64_t>(b) * kBlock);
+        blocks_[b]->aggregator().Add(std::move(c));
+      }
+    }
+  }
+
+  void Apply(Ops& ops) {
+    const OptimizerStep step = optimizer_.Prepare(++step_, 1e-6, 1.0);
+    for (const auto& block : blocks_) {
+      absl::MutexLock lock(&block->mu);
+      block->ApplyFused(ops, step);
+    }
+  }
+
+  double bytes() const {
+    const auto states = static_cast<double>(optimizer_.state_names().size());
+    return kWeights * (4.0 * ranks_ + 8 + 8 * states);
+  }
+
+ private:
+  static Payload PayloadAt(const float* floats) {
+    return Payload({Payload::Piece(reinterpret_cast<const char*>(floats),
+                                   kBlock * sizeof(float))},
+                   nullptr);
+  }
+
+  const Optimizer optimizer_;
+  const int ranks_;
+  const BulkSynchronous policy_;
+  const ParameterSpecs parameters_ = {{"w", {kWeights}}};
+  std::vector<std::unique_ptr<Block>> plans_;
+  std::vector<std::unique_ptr<BlockState>> blocks_;
+  int64_t step_ = 0;
+};
+
+TRIBUTARY_CLONES void ScaleAndAdd(size_t n, float* a, const float* b) {
+  for (size_t i = 0; i < n; ++i) a[i] = 0.999f * a[i] + b[i];
+}
+
+// What the memory allows, in bytes a second.
+double MemoryRate(std::vector<float>& a, const std::vector<float>& b) {
+  const double seconds =
+      SecondsOf([&] { ScaleAndAdd(a.size(), a.data(), b.data()); });
+  return 12.0 * static_cast<double>(a.size()) / seconds;
+}
+
+std::vector<OptimizerOptions> Optimizers() {
+  std::vector<OptimizerOptions> all;
+  for (const OptimizerKind& kind : AllOptimizerKinds()) {
+    if (kind.makes_direction || kind.factored) continue;  // several passes
+    all.push_back({.kind = kind.name});
+  }
+  all.push_back({.kind = "sgd", .momentum = 0.9});
+  return all;
+}
+
+int Main() {
+  const auto ops = CreateCpuOps();
+  std::vector<std::vector<float>> gradients;
+  for (int r = 0; r < 8; ++r) gradients.emplace_back(kWeights, 1e-3f);
+  std::vector<const float*> of_rank;
+  for (const auto& gradient : gradients) of_rank.push_back(gradient.data());
+  std::vector<float> a(kWeights, 1), b(kWeights, 1e-3f);
+
+  const std::vector<OptimizerOptions> optimizers = Optimizers();
+  std::map<std::string, std::vector<double>> seconds, ratios;
+  std::map<std::string, double> bytes;
+  std::vector<std::string> rows;
+  for (int round = 0; round < kRounds; ++round) {
+    for (const OptimizerOptions& optimizer : optimizers) {
+      for (const int ranks : {2, 8}) {
+        const std::string row = absl::StrCat(
+            "| ", optimizer.kind,
+            optimizer.momentum > 0 ? " with momentum" : "", " | ", ranks, " ");
+        if (round == 0) rows.push_back(row);
+        Server server(optimizer, ranks, gradients[0].data());
+        server.Gather(of_rank);
+        server.Apply(*ops);  // touches all memory
+        server.Gather(of_rank);
+        const double took = SecondsOf([&] { server.Apply(*ops); });
+        bytes[row] = server.bytes();
+        seconds[row].push_back(took);
+        ratios[row].push_back(server.bytes() / took / MemoryRate(a, b));
+      }
+    }
+  }
+  std::printf(
+      "| optimizer | contributions | ms | GB/s | ratio |\n"
+      "| --- | --- | --- | --- | --- |\n");
+  for (const std::string& row : rows) {
+    const double took = Median(seconds[row]);
+    std::printf("%s| %.1f | %.1f | %.2f |\n", row.c_str(), 1e3 * took,
+                1e-9 * bytes[row] / took, Median(ratios[row]));
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace tributary
+
+int main() { return tributary::Main(); }

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bench/push_pull/child.h"
+
+namespace tributary::bench {
+
+// What is moved. Each worker sends `bytes` and receives as many in each of
+// `steps` rounds, after `warm_up` rounds that are not measured.
+struct Work {
+  int workers = 1;
+  int servers = 1;
+  size_t bytes = 64 << 20;  // a multiple of 64
+  size_t chunk = 1 << 20;
+  int steps = 20;
+  int warm_up = 3;
+};
+
+// A worker's or a server's side of one measurement, in a process of its own.
+struct Measured {
+  double processor_seconds = 0;      // of this process, in all measured rounds
+  std::vector<double> step_seconds;  // of each round; empty for a server
+
+  std::string Encode() const;
+  static Measured Decode(const std::string& bytes);
+};
+
+// How bytes are moved. A server tells its address over the wire and learns
+// those of all servers; "begin" and "end" bound what it measures. A worker
+// learns the addresses, warms up, tells that it is ready, and measures after
+// "begin".
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual std::string name() const = 0;
+  virtual void Serve(const Work& work, int server, Wire& wire) const = 0;
+  virtual void Drive(const Work& work, int worker, Wire& wire) const = 0;
+};
+
+// One TCP stream for each worker, to server `worker % servers`, without any
+// framing: all bytes are pushed and then pulled, in reads and writes of a
+// chunk.
+const Transport& RawTcp();
+
+// ParameterClient and ParameterServer with SGD: the weights have `bytes` bytes
+// in blocks of a chunk, spread over the servers. Training is left out, nothing
+// else.
+const Transport& Tributary();
+
+// For transports: what a server does while workers measure, and a worker's
+// rounds.
+void ServeMeasured(Wire& wire);
+void DriveMeasured(const Work& work, Wire& wire,
+                   const std::function<void()>& step);
+
+// Runs a measurement in new processes; the workers' results first.
+std::vector<Measured> Measure(const Transport& transport, const Work& work);
+
+}  // namespace tributary::bench
