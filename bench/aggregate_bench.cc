@@ -115,7 +115,7 @@ TRIBUTARY_CLONES void ScaleAndAdd(size_t n, float* a, const float* b) {
   for (size_t i = 0; i < n; ++i) a[i] = 0.999f * a[i] + b[i];
 }
 
-// What the memory allows, in bytes a second.
+// The memory's speed in bytes per second.
 double MemoryRate(std::vector<float>& a, const std::vector<float>& b) {
   const double seconds =
       SecondsOf([&] { ScaleAndAdd(a.size(), a.data(), b.data()); });

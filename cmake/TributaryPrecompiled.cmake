@@ -30,7 +30,8 @@ function(tributary_precompile name type)
   target_precompile_headers(${name} PRIVATE ${ARG_HEADERS})
 endfunction()
 
-# tributary_use_precompiled(TARGET NAME): nothing where there is no NAME.
+# tributary_use_precompiled(TARGET NAME): compiles TARGET with the headers of NAME; does
+# nothing where NAME is no target.
 function(tributary_use_precompiled target name)
   if(TARGET ${name})
     target_precompile_headers(${target} REUSE_FROM ${name})

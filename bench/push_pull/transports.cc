@@ -5,7 +5,6 @@
 #include <functional>
 
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "common/base/clock.h"
 
 namespace tributary::bench {

@@ -9,7 +9,7 @@
 
 namespace tributary::bench {
 
-// What is moved. Each worker sends `bytes` and receives as many in each of
+// The amount to move: each worker sends `bytes` and receives as many in each of
 // `steps` rounds, after `warm_up` rounds that are not measured.
 struct Work {
   int workers = 1;

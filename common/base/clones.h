@@ -2,8 +2,8 @@
 
 // TRIBUTARY_CLONES compiles a function for several instruction sets; the loader
 // picks one. Contraction into fused multiply-adds is off, so all of them give
-// the same bits. Templates called from such a function must be
-// inlined always, so that they are compiled into each clone. Sanitizers and
+// the same bits. Templates called from such a function must
+// always be inlined, so that they are compiled into each clone. Sanitizers and
 // clang 14 do not support clones.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
     defined(__GLIBC__) && defined(__OPTIMIZE__) &&                     \

@@ -14,7 +14,7 @@ namespace tributary {
 // "at least 0 and below 1"; of bytes, "at least 1KiB and at most 1GiB".
 std::string RangeText(const Range& range, bool of_bytes);
 
-// What the type of a field of a job file cannot say.
+// The limits of a field of a job file that its type does not express.
 struct FieldRule {
   absl::string_view field;  // "AdamSpec.beta1"
   Range range;

@@ -26,8 +26,8 @@ constexpr uint64_t Power(int n) {
   return uint64_t{power} << 1;
 }
 
-// What moves 128 bits forward by `bits`: the first factor is for their first
-// half.
+// The two factors that move 128 bits forward by `bits`; `first` multiplies
+// their first half.
 struct Move {
   uint64_t first;
   uint64_t second;
@@ -102,7 +102,7 @@ TRIBUTARY_AVX512 uint32_t ExtendCrc32cFolding(uint32_t crc, const void* data,
           quarters[i], _mm_xor_si128(_mm_clmulepi64_si128(rest, by128, 0x00),
                                      _mm_clmulepi64_si128(rest, by128, 0x11)));
     }
-    // 128 bits with the same remainder as everything so far.
+    // `rest` has the same remainder as all bytes so far.
     state = _mm_crc32_u64(0, static_cast<uint64_t>(_mm_cvtsi128_si64(rest)));
     state =
         _mm_crc32_u64(state, static_cast<uint64_t>(_mm_extract_epi64(rest, 1)));

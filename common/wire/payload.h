@@ -22,7 +22,7 @@ class Payload {
   // One piece that owns a copy of `data`.
   static Payload Copy(const void* data, size_t n);
 
-  // What a receiver checks, read in one pass over the bytes.
+  // The checksum and the finiteness of a payload, from one pass over its bytes.
   struct Scan {
     uint32_t crc32c = 0;           // of all bytes
     int64_t first_nonfinite = -1;  // the first float that is no number; or -1

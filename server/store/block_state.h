@@ -35,8 +35,7 @@ class BlockState {
     const ParameterSpecs* parameters = nullptr;  // of the plan; outlives it
     int num_workers = 1;
     std::vector<bool> members;  // as in GradientAggregator::Options
-    // Keeps the previous version's weights, for the replacement of a worker
-    // that was lost in the middle of its push.
+    // Keeps the previous weights for the replacement of a lost worker.
     bool keep_previous = false;
   };
 

@@ -90,9 +90,10 @@ class ParameterShard {
   BlockState& block(int index) { return *blocks_.blocks()[index]; }
   absl::Status CheckContribution(const BlockState& block,
                                  const Contribution& contribution);
-  // Of everything but the payload.
+  // Checks everything except the payload.
   absl::Status CheckNumbers(const BlockState& block, const Contribution& c);
-  // What is done with a gradient that is not finite at element `at`.
+  // Counts a gradient that is not finite at element `at`, and then accepts it,
+  // refuses it or fails the job, as the job says.
   absl::Status NotFinite(const Block& block, const Contribution& c, int64_t at);
   absl::Status Verdict(const BlockState& block, uint32_t rank, int64_t step,
                        GradientAggregator::Verdict verdict, int64_t wanted);

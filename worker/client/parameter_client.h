@@ -39,9 +39,8 @@ class ParameterClient {
     // server does not answer or cannot be reached, or -1 when all answer.
     // Called on the thread that waits.
     std::function<void(const std::string& whom, int silent_shard)> on_waiting;
-    // A rank that holds fewer bytes of weights sends and receives on the
-    // calling thread, inside FinishStep and the other calls that wait: to wake
-    // a thread would take longer than to move the bytes.
+    // A rank that holds fewer bytes of weights has no network thread. The
+    // calling thread sends in PushPull and receives in the calls that wait.
     int64_t thread_from_bytes = 256 << 10;
     // For tests of timing: the delay, in microseconds, of the next message to
     // or from a server. Called from several threads.

@@ -7,8 +7,9 @@
 namespace tributary {
 namespace {
 
-// Of two weights and the running average of two values, which moves by a
-// quarter. Blocks begin with the last parameter, so the averages come first.
+// A shard with two weights and a running average of two values, whose momentum
+// is a quarter. Blocks begin with the last parameter, so the averages come
+// first.
 class RunningAverageTest : public ParameterShardTest {
  protected:
   RunningAverageTest() {
