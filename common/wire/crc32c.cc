@@ -150,8 +150,11 @@ std::vector<internal::Crc32cVersion> internal::SupportedCrc32cVersions() {
     versions.push_back({"three lanes", ExtendLanes});
   }
 #endif
-  if (HaveFoldingCrc32c()) {
-    versions.push_back({"folding", ExtendCrc32cFolding});
+  if (HaveFolding256()) {
+    versions.push_back({"folding of 256 bits", ExtendCrc32cFolding256});
+  }
+  if (HaveFolding512()) {
+    versions.push_back({"folding of 512 bits", ExtendCrc32cFolding512});
   }
   return versions;
 }
