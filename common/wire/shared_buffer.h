@@ -3,9 +3,11 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
+#include <memory>
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/host/shared_arena.h"
 
 namespace tributary {
 
@@ -16,10 +18,19 @@ namespace tributary {
 class SharedBuffer {
  public:
   SharedBuffer() = default;
-  explicit SharedBuffer(int64_t num_elements) {
+  explicit SharedBuffer(int64_t num_elements)
+      : SharedBuffer(num_elements, nullptr) {}
+  // In the arena, which other processes may read, if there is one and it has
+  // room.
+  SharedBuffer(int64_t num_elements, std::shared_ptr<SharedArena> arena)
+      : rep_(new Rep) {
     const size_t bytes =
         (sizeof(float) * static_cast<size_t>(num_elements) + 63) / 64 * 64;
-    rep_ = new Rep;
+    if (arena) rep_->data = static_cast<float*>(arena->Allocate(bytes));
+    if (rep_->data != nullptr) {
+      rep_->arena = std::move(arena);
+      return;
+    }
     rep_->data =
         static_cast<float*>(std::aligned_alloc(64, bytes ? bytes : 64));
     TRIBUTARY_CHECK(rep_->data != nullptr);
@@ -35,7 +46,11 @@ class SharedBuffer {
   }
   ~SharedBuffer() {
     if (rep_ && rep_->references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      std::free(rep_->data);
+      if (rep_->arena) {
+        rep_->arena->Free(rep_->data);
+      } else {
+        std::free(rep_->data);
+      }
       delete rep_;
     }
   }
@@ -53,6 +68,7 @@ class SharedBuffer {
   struct Rep {
     std::atomic<int> references{1};
     float* data = nullptr;
+    std::shared_ptr<SharedArena> arena;  // that data is in; or none
   };
   Rep* rep_ = nullptr;
 };

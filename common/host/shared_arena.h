@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "common/base/unique_fd.h"
+
+namespace tributary {
+
+// Memory of this process that other processes of the machine can read
+// (memfd_create(2)). Its seals promise a reader that the memory never shrinks,
+// so that reading it cannot fault, and promise the owner that nobody else can
+// write. It has no name in any file system and is freed with its last mapping,
+// so a killed process leaves nothing behind. Thread-safe.
+class SharedArena {
+ public:
+  // `bytes`: more than 0; rounded up to whole pages, which take memory only
+  // once they are written. Unavailable: the kernel does not provide it; the
+  // message names the failed call.
+  static absl::StatusOr<std::shared_ptr<SharedArena>> Create(size_t bytes);
+  ~SharedArena();
+  SharedArena(const SharedArena&) = delete;
+  SharedArena& operator=(const SharedArena&) = delete;
+
+  size_t size() const { return size_; }
+
+  // Aligned to 64 bytes; nullptr when no free range is large enough. The
+  // contents are undefined.
+  void* Allocate(size_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
+  void Free(void* memory) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Where these bytes are in the arena; none: not wholly inside it.
+  std::optional<uint64_t> OffsetOf(const void* data, size_t bytes) const;
+
+  // Another descriptor of the memory, for MappedArena in another process. After
+  // Detach an earlier descriptor refers to the earlier memory.
+  absl::StatusOr<UniqueFd> Share() ABSL_LOCKS_EXCLUDED(mu_);
+
+  // After this, writes are no longer seen by those to whom the memory was
+  // shared: they keep the contents of this moment. Addresses and contents stay
+  // as they are for this process. Nobody may write meanwhile. Does nothing when
+  // the memory was never shared.
+  absl::Status Detach() ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  SharedArena(char* base, size_t size, UniqueFd memory);
+
+  char* const base_;
+  const size_t size_;
+
+  absl::Mutex mu_;
+  UniqueFd memory_ ABSL_GUARDED_BY(mu_);
+  bool shared_ ABSL_GUARDED_BY(mu_) = false;
+  std::map<size_t, size_t> free_ ABSL_GUARDED_BY(mu_);  // offset to bytes
+  std::map<size_t, size_t> used_ ABSL_GUARDED_BY(mu_);  // offset to bytes
+};
+
+// Another process's arena, mapped for reading. It stays readable after that
+// process has ended.
+class MappedArena {
+ public:
+  // InvalidArgument: not a memfd that is sealed against shrinking and against
+  // new seals, or an empty one. Unavailable: it cannot be mapped.
+  static absl::StatusOr<std::shared_ptr<const MappedArena>> Map(
+      const UniqueFd& memory);
+  ~MappedArena();
+  MappedArena(const MappedArena&) = delete;
+  MappedArena& operator=(const MappedArena&) = delete;
+
+  size_t size() const { return size_; }
+  // The bytes from `offset`; nullptr when they do not lie within the arena.
+  const char* At(uint64_t offset, uint64_t bytes) const {
+    return bytes <= size_ && offset <= size_ - bytes ? base_ + offset : nullptr;
+  }
+
+ private:
+  MappedArena(const char* base, size_t size) : base_(base), size_(size) {}
+
+  const char* const base_;
+  const size_t size_;
+};
+
+}  // namespace tributary

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/unique_fd.h"
+
+namespace tributary {
+
+// Sockets between processes of one machine that carry messages with a
+// descriptor (unix(7), SOCK_SEQPACKET). An address is a path, or "@name" for
+// the abstract names of a network namespace, which vanish with their socket.
+// No call blocks for longer than its timeout.
+
+// A message has at most this many bytes.
+inline constexpr size_t kMaxUnixMessageBytes = 4096;
+
+struct UnixMessage {
+  std::string bytes;
+  UniqueFd descriptor;  // or none
+};
+
+// InvalidArgument: the address is too long. Unavailable: it cannot be bound.
+absl::StatusOr<UniqueFd> ListenUnix(const std::string& address);
+// A connection that waits to be accepted; a socket that is not ok: none waits.
+UniqueFd AcceptUnix(const UniqueFd& listener);
+// Unavailable: nobody listens there.
+absl::StatusOr<UniqueFd> ConnectUnix(const std::string& address);
+
+// descriptor: -1 for none. DeadlineExceeded, or Unavailable when the other side
+// has gone.
+absl::Status SendUnix(const UniqueFd& socket, const std::string& bytes,
+                      int descriptor, absl::Duration timeout);
+absl::StatusOr<UnixMessage> ReceiveUnix(const UniqueFd& socket,
+                                        absl::Duration timeout);
+
+}  // namespace tributary
