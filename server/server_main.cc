@@ -38,6 +38,11 @@ int main(int argc, char** argv) {
                  "the host of --listen, or this machine's name");
   app.add_option("--index", options.index,
                  "this shard of the job, or none; default: any free one");
+  app.add_option("--shared-memory", options.shared_memory_directory,
+                 "directory that workers in other containers of this machine "
+                 "see under the same name, to share memory with them; default: "
+                 "only with workers in the same network namespace")
+      ->check(CLI::ExistingDirectory);
   app.add_option("--join-timeout", join_seconds,
                  "seconds to wait for the coordinator and for a free place")
       ->capture_default_str()

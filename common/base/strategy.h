@@ -28,6 +28,13 @@ enum class PipelineSchedule {
   kOneForwardOneBackward,
 };
 
+// How payloads travel between a worker and a server.
+enum class Transport {
+  kAuto,  // shared memory where both are on one machine, else gRPC
+  kGrpc,
+  kSharedMemory,  // an error where it is not possible
+};
+
 // The strategy of a job (StrategyOf): a mesh of workers, data x stages x
 // tensor, and the exchange along its data axis. A worker holds 1 / tensor of
 // the large layers of one stage.
@@ -42,9 +49,10 @@ struct Strategy {
   int tensor = 1;
   int micro_batches = 1;  // of a pipeline
   PipelineSchedule schedule = PipelineSchedule::kOneForwardOneBackward;
-  int servers = 1;                  // of kParameterServer
-  int exchange_every = 1;           // steps; the period of local_sgd
-  uint64_t bucket_bytes = 4 << 20;  // PartitionPlan's default
+  int servers = 1;                         // of kParameterServer
+  Transport transport = Transport::kAuto;  // of kParameterServer
+  int exchange_every = 1;                  // steps; the period of local_sgd
+  uint64_t bucket_bytes = 4 << 20;         // PartitionPlan's default
   uint64_t first_bucket_bytes = kFirstBucketBytes;  // not of kParameterServer
   double timeout_seconds = 120;  // how long a step may wait for a member
 

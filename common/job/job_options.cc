@@ -4,6 +4,21 @@
 #include <limits>
 
 namespace tributary {
+namespace {
+
+Transport TransportOf(v1::TransportKind kind) {
+  switch (kind) {
+    case v1::TRANSPORT_KIND_GRPC:
+      return Transport::kGrpc;
+    case v1::TRANSPORT_KIND_SHARED_MEMORY:
+      return Transport::kSharedMemory;
+    default:
+      return Transport::kAuto;
+  }
+}
+
+}  // namespace
+
 Strategy StrategyOf(const v1::JobSpec& job) {
   const v1::StrategySpec& spec = job.strategy();
   const v1::PipelineParallelSpec& pipeline = spec.pipeline_parallel();
@@ -32,6 +47,7 @@ Strategy StrategyOf(const v1::JobSpec& job) {
   } else if (spec.has_data_parallel()) {
     without_servers(Exchange::kThreads, spec.data_parallel());
   } else {
+    strategy.transport = TransportOf(spec.parameter_server().transport());
     strategy.bucket_bytes = spec.parameter_server().bucket_bytes();
     strategy.timeout_seconds = spec.parameter_server().sync_timeout_seconds();
     strategy.exchange_every = static_cast<int>(std::min<int64_t>(

@@ -39,15 +39,25 @@ uint64_t Word(int64_t value) { return static_cast<uint64_t>(value); }
 }  // namespace
 
 uint32_t HeaderCrc32c(const v1::PushPullRequest& message) {
-  return Words(1)
-      .Add(message.address())
+  Words words(1);
+  words.Add(message.address())
       .Add(message.rank(), message.incarnation(), message.step(),
-           message.samples(), message.wait_ms(), message.base_version())
-      .crc();
+           message.samples(), message.wait_ms(), message.base_version());
+  if (message.shared_memory() != 0) {
+    words.Add(message.shared_memory(),
+              static_cast<uint64_t>(message.ranges_size()));
+    for (const v1::SharedRange& range : message.ranges()) {
+      words.Add(range.offset(), range.bytes());
+    }
+  }
+  return words.crc();
 }
 
 uint32_t HeaderCrc32c(const v1::PushPullResponse& message) {
-  return Words(2).Add(Word(message.version())).crc();
+  Words words(2);
+  words.Add(Word(message.version()));
+  if (message.has_shared_offset()) words.Add(message.shared_offset());
+  return words.crc();
 }
 
 uint32_t HeaderCrc32c(const v1::PullRequest& message) {
@@ -71,9 +81,14 @@ uint32_t HeaderCrc32c(const v1::ClockRequest& message) {
 }
 
 uint32_t HeaderCrc32c(const v1::ClockResponse& message) {
-  return Words(6)
-      .Add(message.initialized(), message.steps(), message.begun())
-      .crc();
+  Words words(6);
+  words.Add(message.initialized(), message.steps(), message.begun());
+  if (const std::string& socket = message.shared_memory_socket();
+      !socket.empty()) {
+    words.Add(message.shared_memory_token(), socket.size());
+    for (const char letter : socket) words.Add(static_cast<uint8_t>(letter));
+  }
+  return words.crc();
 }
 
 uint32_t HeaderCrc32c(const v1::InitializeRequest& message) {

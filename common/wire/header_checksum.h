@@ -15,7 +15,9 @@ namespace tributary {
 // is the message's number, from 1 in the order below. The fields follow in the
 // order of their numbers: an address as its four fields, a bool as 0 or 1, an
 // optional field as 0, or as 1 and its value, a list as its length and its
-// values.
+// values. The fields of shared memory are left out where it is not used:
+// shared_memory and ranges when shared_memory is 0, shared_offset when it is
+// absent, and socket (its length and bytes, after the token) when it is empty.
 uint32_t HeaderCrc32c(const v1::PushPullRequest& message);
 uint32_t HeaderCrc32c(const v1::PushPullResponse& message);
 uint32_t HeaderCrc32c(const v1::PullRequest& message);

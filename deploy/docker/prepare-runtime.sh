@@ -12,4 +12,4 @@ rm -rf /var/lib/apt/lists/*
 groupadd --gid 10001 tributary
 useradd --uid 10001 --gid tributary --no-create-home --home-dir /nonexistent \
   --shell /usr/sbin/nologin tributary
-install -d -o tributary -g tributary /runs /checkpoints
+install -d -o tributary -g tributary /runs /checkpoints /run/tributary

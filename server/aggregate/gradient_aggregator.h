@@ -19,6 +19,9 @@ struct Contribution {
   uint32_t crc32c = 0;
   int64_t base_version = 0;  // version of the weights that it was computed from
   Payload payload;
+  // The payload lies in the worker's memory; crc32c was not sent and is the
+  // server's own.
+  bool in_shared_memory = false;
 };
 
 // Holds the contributions to a block's open step until they are committed.

@@ -1,11 +1,13 @@
 #include "server/service/parameter_handlers.h"
 
 #include <algorithm>
+#include <random>
 #include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/failpoint.h"
+#include "common/status/status_macros.h"
 #include "common/wire/channel.h"
 #include "common/wire/header_checksum.h"
 #include "common/wire/tensor_frame.h"
@@ -58,6 +60,12 @@ const v1::BlockAddress& AddressOf(const Request& request) {
 
 }  // namespace
 
+ParameterHandlers::ParameterHandlers(const Clock* clock)
+    : clock_(clock), memory_token_([] {
+        std::random_device chance;
+        return uint64_t{chance()} << 32 | chance();
+      }()) {}
+
 std::shared_ptr<ServedPlan> ParameterHandlers::Serve(
     std::shared_ptr<ServedPlan> served) {
   if (served) unread_->SetLimits(LimitsFor(*served));
@@ -94,10 +102,13 @@ std::shared_ptr<ServedPlan> ParameterHandlers::Accept(RawCall* call,
 }
 
 template <typename Response>
-WeightsDone ParameterHandlers::AnswerWeights(RawCall* call) {
-  return [this, call](absl::StatusOr<WeightsSnapshot> weights) {
+WeightsDone ParameterHandlers::AnswerWeights(RawCall* call, Reader reader) {
+  return [this, call,
+          reader = std::move(reader)](absl::StatusOr<WeightsSnapshot> weights) {
     if (!weights.ok()) return Fail(call, weights.status());
-    const std::string peer = call->peer();
+    const std::string peer =
+        reader.memory ? absl::StrCat("shared memory ", reader.connection)
+                      : call->peer();
     if (!unread_->Admits(peer)) {
       return Fail(call, Reject(Rejection::kOverload,
                                absl::ResourceExhaustedError(absl::StrCat(
@@ -111,12 +122,64 @@ WeightsDone ParameterHandlers::AnswerWeights(RawCall* call) {
     Response response;
     response.set_version(weights->version);
     response.set_crc32c(weights->crc32c);
-    SignHeader(&response);
     const size_t bytes = weights->num_elements * sizeof(float);
     bytes_sent_ += bytes;
-    call->Answer(EncodeFrame(
-        response, {unread_->Send(peer, std::move(weights->weights), bytes)}));
+    const float* const data = weights->weights.data();
+    std::vector<grpc::Slice> payload = {
+        unread_->Send(peer, std::move(weights->weights), bytes)};
+    if constexpr (std::is_same_v<Response, v1::PushPullResponse>) {
+      if (reader.memory) {
+        if (const auto offset = reader.memory->OffsetOf(data, bytes)) {
+          response.set_shared_offset(*offset);
+          reader.memory->Keep(reader.block, std::move(payload[0]));
+          payload.clear();
+        }
+      }
+    }
+    SignHeader(&response);
+    call->Answer(EncodeFrame(response, std::move(payload)));
   };
+}
+
+absl::Status ParameterHandlers::UseMemory(const v1::PushPullRequest& request,
+                                          Contribution* contribution,
+                                          Reader* reader) {
+  if (request.shared_memory() == 0) return absl::OkStatus();
+  reader->connection = request.shared_memory();
+  reader->block = request.address().block();
+  reader->memory = peers_.Find(reader->connection);
+  if (!reader->memory) {
+    return Reject(Rejection::kAddress,
+                  absl::DataLossError("there is no such connection for shared "
+                                      "memory; send the bytes"));
+  }
+  reader->memory->Release(reader->block);
+  if (request.ranges().empty()) return absl::OkStatus();
+  absl::StatusOr<Payload> gradient = reader->memory->Gradient(request.ranges());
+  if (!gradient.ok()) return Reject(Rejection::kShape, gradient.status());
+  contribution->payload = *std::move(gradient);
+  contribution->in_shared_memory = true;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<MemoryListener::Admitted> ParameterHandlers::Admit(
+    const v1::SharedMemoryHello& hello, const UniqueFd& memory) {
+  const std::shared_ptr<ServedPlan> served = this->served();
+  TRIBUTARY_RETURN_IF_ERROR(
+      ServedPlan::CheckAddress(served.get(), hello.address()));
+  if (hello.token() != memory_token_) {
+    return absl::PermissionDeniedError("the token is another server's");
+  }
+  if (!served->memory()) {
+    return absl::UnavailableError("this plan's memory is not shared");
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(std::shared_ptr<const MappedArena> theirs,
+                             MappedArena::Map(memory));
+  MemoryListener::Admitted admitted;
+  TRIBUTARY_ASSIGN_OR_RETURN(admitted.memory, served->memory()->Share());
+  admitted.connection = peers_.Add(
+      std::make_shared<PeerMemory>(std::move(theirs), served->memory()));
+  return admitted;
 }
 
 void ParameterHandlers::PushPull(RawCall* call) {
@@ -124,7 +187,6 @@ void ParameterHandlers::PushPull(RawCall* call) {
   Payload payload;
   const auto served = Accept(call, &request, &payload);
   if (!served) return;
-  bytes_received_ += payload.size();
   Contribution contribution;
   contribution.rank = request.rank();
   contribution.incarnation = request.incarnation();
@@ -133,10 +195,17 @@ void ParameterHandlers::PushPull(RawCall* call) {
   contribution.crc32c = request.crc32c();
   contribution.base_version = request.base_version();
   contribution.payload = std::move(payload);
+  Reader reader;
+  if (absl::Status status = UseMemory(request, &contribution, &reader);
+      !status.ok()) {
+    return Fail(call, status);
+  }
+  bytes_received_ += contribution.payload.size();
   TRIBUTARY_FAILPOINT("server-received");
-  served->store().PushPull(static_cast<int>(request.address().block()),
-                           std::move(contribution), Deadline(request.wait_ms()),
-                           AnswerWeights<v1::PushPullResponse>(call));
+  served->store().PushPull(
+      static_cast<int>(request.address().block()), std::move(contribution),
+      Deadline(request.wait_ms()),
+      AnswerWeights<v1::PushPullResponse>(call, std::move(reader)));
 }
 
 void ParameterHandlers::Pull(RawCall* call) {
@@ -170,6 +239,10 @@ void ParameterHandlers::ReadClock(RawCall* call) {
   response.set_initialized(clock->initialized);
   response.set_steps(clock->steps);
   response.set_begun(clock->begun);
+  if (served->memory()) {
+    response.set_shared_memory_socket(memory_socket_);
+    response.set_shared_memory_token(memory_token_);
+  }
   SignHeader(&response);
   call->Answer(EncodeFrame(response, {}));
 }
@@ -220,6 +293,7 @@ v1::ServerStatusResponse ParameterHandlers::Status() const {
     (*response.mutable_rejections())[RejectionName(reason)] =
         rejections_.of(reason);
   }
+  response.set_shared_memory_workers(static_cast<uint32_t>(peers_.size()));
   const std::shared_ptr<const ServedPlan> served = this->served();
   if (!served) return response;
   const ParameterShard& store = served->store();

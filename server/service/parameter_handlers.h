@@ -3,6 +3,8 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -11,6 +13,8 @@
 #include "server/service/calls/raw_call.h"
 #include "server/service/calls/unread_answers.h"
 #include "server/service/served_plan.h"
+#include "server/service/shared_memory/memory_listener.h"
+#include "server/service/shared_memory/peer_memory.h"
 #include "server/store/rejection.h"
 
 namespace tributary {
@@ -21,7 +25,7 @@ namespace tributary {
 // functions are thread-safe.
 class ParameterHandlers {
  public:
-  explicit ParameterHandlers(const Clock* clock) : clock_(clock) {}
+  explicit ParameterHandlers(const Clock* clock);
 
   // Sets the plan that calls are for and returns the previous one. Null: calls
   // are answered with Unavailable.
@@ -35,6 +39,20 @@ class ParameterHandlers {
   void ReadStatistics(RawCall* call);
   void GetServerStatus(RawCall* call);
 
+  // Where workers on this machine may connect to share memory; call it before
+  // the first call is handled.
+  void SetMemorySocket(std::string socket) {
+    memory_socket_ = std::move(socket);
+  }
+  // Lets a worker share memory with the plan that is served. Errors as in
+  // ServedPlan::CheckAddress and MappedArena::Map; PermissionDenied: the token
+  // is not the one that this server gave; Unavailable: the plan's memory is not
+  // shared.
+  absl::StatusOr<MemoryListener::Admitted> Admit(
+      const v1::SharedMemoryHello& hello, const UniqueFd& memory);
+  // The worker has ended the connection.
+  void OnGone(uint64_t connection) { peers_.Remove(connection); }
+
   v1::ServerStatusResponse Status() const;
   // Nothing before there is a plan.
   void WriteMetrics(MetricsWriter* writer) const;
@@ -43,9 +61,18 @@ class ParameterHandlers {
   int64_t Deadline(uint32_t wait_ms) const;
   // Answers with the error and counts its reason.
   void Fail(RawCall* call, const absl::Status& status);
+  // A worker that reads a block's weights in the server's memory.
+  struct Reader {
+    std::shared_ptr<PeerMemory> memory;  // null: it gets them in the answer
+    uint64_t connection = 0;
+    uint32_t block = 0;
+  };
   // Returns a callback that answers a call with weights or a status.
   template <typename Response>
-  WeightsDone AnswerWeights(RawCall* call);
+  WeightsDone AnswerWeights(RawCall* call, Reader reader = {});
+  // Finds the caller's memory, if the call uses it, and the gradient in it.
+  absl::Status UseMemory(const v1::PushPullRequest& request,
+                         Contribution* contribution, Reader* reader);
   // Decodes a call and finds the plan that it is for. Null: the call was
   // answered with an error.
   template <typename Request>
@@ -58,6 +85,9 @@ class ParameterHandlers {
   std::atomic<uint64_t> bytes_sent_{0};
   const std::shared_ptr<UnreadAnswers> unread_ =
       std::make_shared<UnreadAnswers>();
+  std::string memory_socket_;  // empty: none
+  const uint64_t memory_token_;
+  PeerMemories peers_;
 
   mutable absl::Mutex mu_;
   std::shared_ptr<ServedPlan> served_ ABSL_GUARDED_BY(mu_);

@@ -94,11 +94,30 @@ absl::Status ParameterServer::Listen() {
         "cannot listen on ", options_.listen,
         ": is the port taken, or the address not this machine's?"));
   }
+  ListenForMemory();
   PostAll();
   side_calls_.Start(queue_.get());
   tick_ = std::make_unique<Tick>(this);
   thread_ = std::thread([this] { Loop(); });
   return absl::OkStatus();
+}
+
+void ParameterServer::ListenForMemory() {
+  auto listener = MemoryListener::Start(
+      {.directory = options_.memory_directory,
+       .clock = options_.clock,
+       .admit =
+           [this](const v1::SharedMemoryHello& hello, const UniqueFd& memory) {
+             return handlers_.Admit(hello, memory);
+           },
+       .on_gone = [this](uint64_t gone) { handlers_.OnGone(gone); }});
+  if (!listener.ok()) {
+    spdlog::warn("workers of this machine cannot share memory: {}",
+                 std::string(listener.status().message()));
+    return;
+  }
+  memory_listener_ = *std::move(listener);
+  handlers_.SetMemorySocket(memory_listener_->socket());
 }
 
 void ParameterServer::PostAll() {
@@ -214,6 +233,7 @@ void ParameterServer::Shutdown() {
     queue_->Shutdown();
   });
   thread_.join();
+  memory_listener_.reset();
 }
 
 ParameterServer::~ParameterServer() { Shutdown(); }

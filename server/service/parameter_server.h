@@ -30,6 +30,9 @@ class ParameterServer {
  public:
   struct Options {
     std::string listen = "127.0.0.1:0";
+    // Where the socket for workers of this machine is made, which share memory
+    // with a plan that allows it (MemoryListener::Options).
+    std::string memory_directory;
     const Clock* clock = &Clock::Real();
   };
   // How a shard gets the values that its plan starts from.
@@ -72,6 +75,7 @@ class ParameterServer {
   explicit ParameterServer(Options options);
 
   absl::Status Listen();
+  void ListenForMemory();
   void PostAll();
   void Loop();
   void RunOnLoop(std::function<void()> work);
@@ -89,6 +93,7 @@ class ParameterServer {
   bool refusing_ = false;  // These two belong to the queue's thread.
   bool draining_ = false;
   ParameterHandlers handlers_;
+  std::unique_ptr<MemoryListener> memory_listener_;  // null: none could be made
 
   mutable absl::Mutex mu_;
   std::shared_ptr<PeerStatistics> peers_ ABSL_GUARDED_BY(mu_);  // of the plan

@@ -49,6 +49,7 @@ class Service {
     TRIBUTARY_ASSIGN_OR_RETURN(setup.training,
                                MakeTraining(job(), plan.total_steps()));
     setup.ops = ops_;
+    setup.shares_memory = StrategyOf(job()).transport != Transport::kGrpc;
     setup.on_fatal = [this](const std::string& why) {
       absl::MutexLock lock(&mu_);
       if (fatal_.empty()) fatal_ = why;
@@ -219,7 +220,9 @@ absl::Status RunServer(const ServerOptions& options) {
   const std::unique_ptr<Ops> ops = CreateCpuOps();
   TRIBUTARY_ASSIGN_OR_RETURN(
       std::unique_ptr<ParameterServer> server,
-      ParameterServer::Start({.listen = options.listen}));
+      ParameterServer::Start(
+          {.listen = options.listen,
+           .memory_directory = options.shared_memory_directory}));
   const std::string address =
       options.advertise.empty()
           ? ReachableAddress(options.listen, server->port())

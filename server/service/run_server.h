@@ -18,6 +18,9 @@ struct ServerOptions {
   std::string advertise;
   std::optional<uint32_t> index;  // the shard to hold; none: any free one
   std::string metrics_listen;     // host:port for HTTP; empty: none
+  // Directory for the socket over which workers of this machine share memory;
+  // empty: an abstract name, for workers in the same network namespace.
+  std::string shared_memory_directory;
   absl::Duration join_timeout = absl::Seconds(60);
 };
 

@@ -1,11 +1,14 @@
 #include "server/service/served_plan.h"
 
+#include <algorithm>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/plan/plan_codec.h"
 #include "server/service/block_address.h"
 #include "server/store/rejection.h"
+#include "spdlog/spdlog.h"
 
 namespace tributary {
 namespace {
@@ -30,6 +33,32 @@ v1::StatisticsPhase PhaseOf(StatisticsKind kind) {
                                                : v1::TRUST_RATIO;
 }
 
+// Memory for the versions of the weights that may be read at a time: the
+// current one, the one that is written, and, where workers do not wait for each
+// other, one for each worker. More are kept outside, where nobody else can read
+// them. Unused memory takes no space.
+std::shared_ptr<SharedArena> MemoryFor(const ShardSetup& setup,
+                                       const PartitionPlan& partition,
+                                       int num_workers) {
+  constexpr int kMostVersions = 8;
+  if (!setup.shares_memory || partition.shard_elements(setup.shard) == 0) {
+    return nullptr;
+  }
+  size_t version = 0;
+  for (const Block& block : partition.blocks(setup.shard)) {
+    version += (static_cast<size_t>(block.bytes()) + 63) / 64 * 64;
+  }
+  const int versions = setup.training.policy->gathers()
+                           ? 2
+                           : std::min(num_workers + 2, kMostVersions);
+  absl::StatusOr<std::shared_ptr<SharedArena>> memory =
+      SharedArena::Create(version * versions);
+  if (memory.ok()) return *std::move(memory);
+  spdlog::warn("weights are sent instead of shared: {}",
+               std::string(memory.status().message()));
+  return nullptr;
+}
+
 }  // namespace
 
 ServedPlan::ServedPlan(const v1::Plan& plan, PartitionPlan partition,
@@ -37,6 +66,7 @@ ServedPlan::ServedPlan(const v1::Plan& plan, PartitionPlan partition,
     : plan_(plan),
       partition_(std::move(partition)),
       shard_(setup.shard),
+      memory_(MemoryFor(setup, partition_, plan.num_workers())),
       store_(OptionsOf(std::move(setup), std::move(ask_peer))),
       waits_(plan.num_workers()) {}
 
@@ -49,6 +79,7 @@ ParameterShard::Options ServedPlan::OptionsOf(ShardSetup setup,
   if (plan_.has_mesh()) options.mesh = MeshOf(plan_);
   options.training = std::move(setup.training);
   options.ops = setup.ops;
+  options.memory = memory_;
   options.on_fatal = std::move(setup.on_fatal);
   options.on_checkpoint = std::move(setup.on_checkpoint);
   options.fetch_statistics = [this, ask = std::move(ask_peer)](

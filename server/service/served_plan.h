@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@ struct ShardSetup {
   int shard = 0;
   ShardTraining training;
   Ops* ops = nullptr;  // the CPU's; outlives the plan
+  // Keeps the weights where workers of this machine can read them.
+  bool shares_memory = false;
   // As in ParameterShard::Options.
   std::function<void(const std::string& why)> on_fatal;
   std::function<void(const BlockCut&)> on_checkpoint;
@@ -51,6 +54,8 @@ class ServedPlan {
   ParameterShard& store() { return store_; }
   const ParameterShard& store() const { return store_; }
   const RankWaits& waits() const { return waits_; }
+  // The weights' memory, if it is shared; or null.
+  const std::shared_ptr<SharedArena>& memory() const { return memory_; }
 
   // CheckBlockAddress for the plan being served; null: none yet.
   static absl::Status CheckAddress(const ServedPlan* served,
@@ -81,6 +86,7 @@ class ServedPlan {
   const v1::Plan plan_;
   const PartitionPlan partition_;
   const int shard_;
+  const std::shared_ptr<SharedArena> memory_;
   ParameterShard store_;
   RankWaits waits_;
 };

@@ -88,6 +88,9 @@ void WriteServerMetrics(const v1::ServerStatusResponse& status,
   shard.Gauge("tributary_server_waiting_calls",
               "Calls that are held until their step is complete.",
               status.waiting_calls());
+  shard.Gauge("tributary_server_shared_memory_workers",
+              "Workers on this machine that share memory with the server.",
+              status.shared_memory_workers());
   shard.Gauge("tributary_server_held_bytes",
               "Contributions of steps that are not applied yet.",
               status.held_bytes());

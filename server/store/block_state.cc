@@ -18,7 +18,7 @@ namespace tributary {
 BlockState::BlockState(const Block& block, const Options& options)
     : block_(block),
       options_(options),
-      weights_(block.size),
+      weights_(block.size, options.memory),
       aggregator_({.num_workers = options.num_workers,
                    .gathers = options.policy->gathers(),
                    .drops_late = options.policy->drops_late(),
@@ -52,7 +52,9 @@ void BlockState::MakeRuns() {
 }
 
 void BlockState::SetWeights(const Payload& payload, uint32_t crc32c) {
-  if (!weights_.Unique()) weights_ = SharedBuffer(block_.size);
+  if (!weights_.Unique()) {
+    weights_ = SharedBuffer(block_.size, options_.memory);
+  }
   payload.CopyTo(weights_.data());
   for (const Run& run : runs_) {
     if (run.moments) continue;  // 0 since construction
@@ -136,7 +138,10 @@ WeightsSnapshot BlockState::Snapshot() {
 
 float* BlockState::Writable() {
   if (weights_.Unique() && !options_.keep_previous) return weights_.data();
-  if (!spare_ || !spare_.Unique()) spare_ = SharedBuffer(block_.size);
+  if (!spare_ || !spare_.Unique()) {
+    spare_ = SharedBuffer();  // gives back its memory before more is taken
+    spare_ = SharedBuffer(block_.size, options_.memory);
+  }
   return spare_.data();
 }
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,6 +38,7 @@ class BlockState {
     std::vector<bool> members;  // as in GradientAggregator::Options
     // Keeps the previous weights for the replacement of a lost worker.
     bool keep_previous = false;
+    std::shared_ptr<SharedArena> memory;  // for weights, while it has room
   };
 
   BlockState(const Block& block, const Options& options);
@@ -84,7 +86,7 @@ class BlockState {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
   WeightsSnapshot Snapshot() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // For a checkpoint: block.size elements each, unchanged under the lock.
+  // For a checkpoint: block.size elements each.
   std::vector<SharedBuffer> State() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
   // Averages the contributions and applies `step` in one pass over memory.
@@ -136,9 +138,9 @@ class BlockState {
                    std::vector<Ready>* ready) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
  private:
-  // The elements from the previous run's end to `end`. Their parameters take
-  // the same optimizer step as `like`: with weight decay, without it, or as
-  // running averages. With an optimizer that factors moments a run is a slice.
+  // Elements whose parameters take the same optimizer step as `like`: with
+  // weight decay, without it, or as running averages. With an optimizer that
+  // factors moments a run is a slice.
   struct Run {
     int64_t begin = 0;
     int64_t end = 0;

@@ -49,10 +49,27 @@ absl::Status ParameterShard::CheckNumbers(const BlockState& block,
   return absl::OkStatus();
 }
 
+absl::Status ParameterShard::CheckSize(const Block& block,
+                                       const Contribution& c) {
+  const size_t wanted = c.samples > 0 ? static_cast<size_t>(block.bytes()) : 0;
+  if (c.payload.size() == wanted) return absl::OkStatus();
+  return Reject(Rejection::kShape,
+                absl::InvalidArgumentError(absl::StrCat(
+                    "payload of ", c.payload.size(), " bytes for block ",
+                    block.index, " of shard ", options().shard, " with ",
+                    c.samples, " samples, wanted ", wanted)));
+}
+
 absl::Status ParameterShard::CheckContribution(const BlockState& block,
-                                               const Contribution& c) {
+                                               Contribution* contribution) {
+  Contribution& c = *contribution;
   TRIBUTARY_RETURN_IF_ERROR(CheckNumbers(block, c));
+  // A few bytes of a message can name much shared memory.
+  if (c.in_shared_memory) {
+    TRIBUTARY_RETURN_IF_ERROR(CheckSize(block.block(), c));
+  }
   const Payload::Scan scan = c.payload.ScanFloats();
+  if (c.in_shared_memory) c.crc32c = scan.crc32c;
   // Checked before the size: a damaged frame can have lost its payload field.
   if (scan.crc32c != c.crc32c) {
     return Reject(Rejection::kChecksum,
@@ -61,15 +78,7 @@ absl::Status ParameterShard::CheckContribution(const BlockState& block,
                       " was damaged on the way: crc32c ", scan.crc32c,
                       ", sent as ", c.crc32c, "; send it again")));
   }
-  const size_t wanted =
-      c.samples > 0 ? static_cast<size_t>(block.block().bytes()) : 0;
-  if (c.payload.size() != wanted) {
-    return Reject(Rejection::kShape,
-                  absl::InvalidArgumentError(absl::StrCat(
-                      "payload of ", c.payload.size(), " bytes for block ",
-                      block.block().index, " of shard ", options().shard,
-                      " with ", c.samples, " samples, wanted ", wanted)));
-  }
+  TRIBUTARY_RETURN_IF_ERROR(CheckSize(block.block(), c));
   if (scan.first_nonfinite < 0) return absl::OkStatus();
   return NotFinite(block.block(), c, scan.first_nonfinite);
 }
@@ -129,7 +138,7 @@ void ParameterShard::PushPull(int index, Contribution contribution,
                               int64_t deadline_micros,
                               const WeightsDone& done) {
   BlockState& block = this->block(index);
-  absl::Status status = CheckContribution(block, contribution);
+  absl::Status status = CheckContribution(block, &contribution);
   if (!status.ok()) return done(Refuse(std::move(status)));
   const int64_t step = contribution.step;
   const uint32_t rank = contribution.rank;

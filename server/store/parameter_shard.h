@@ -88,8 +88,10 @@ class ParameterShard {
  private:
   const ShardOptions& options() const { return blocks_.options(); }
   BlockState& block(int index) { return *blocks_.blocks()[index]; }
+  // Computes crc32c of a contribution that came without it.
   absl::Status CheckContribution(const BlockState& block,
-                                 const Contribution& contribution);
+                                 Contribution* contribution);
+  absl::Status CheckSize(const Block& block, const Contribution& c);
   // Checks everything except the payload.
   absl::Status CheckNumbers(const BlockState& block, const Contribution& c);
   // Counts a gradient that is not finite at element `at`, and then accepts it,

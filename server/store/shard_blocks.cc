@@ -25,7 +25,8 @@ ShardBlocks::ShardBlocks(ShardOptions options)
                    .num_workers = options_.num_workers,
                    .members = MembersOf(block),
                    .keep_previous = training().keep_previous &&
-                                    !TRIBUTARY_MUTATED("previous-dropped")}));
+                                    !TRIBUTARY_MUTATED("previous-dropped"),
+                   .memory = options_.memory}));
   }
 }
 

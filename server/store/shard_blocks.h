@@ -33,6 +33,7 @@ struct ShardOptions {
   std::optional<DeviceMesh> mesh;
   ShardTraining training;
   Ops* ops = nullptr;                   // the CPU's; outlives the shard
+  std::shared_ptr<SharedArena> memory;  // as in BlockState::Options
   const Clock* clock = &Clock::Real();  // measures how long updates take
   std::function<void(const std::string& why)> on_fatal;
   // Takes a block's snapshot for a checkpoint, under the block's lock.

@@ -62,6 +62,19 @@ TEST_P(BitIdentityTest, WeightsAreTheSameBitsForAllServersAndDelays) {
   }
 }
 
+TEST_P(BitIdentityTest, WeightsAreTheSameBitsThroughSharedMemory) {
+  constexpr int kWorkers = 3;
+  constexpr int64_t kSteps = 6;
+  const auto expected =
+      TrainToy(MakeOptions(GetParam(), 1, kWorkers), kSteps, UnevenSamples);
+  for (int servers : {1, 2, 3}) {
+    Cluster::Options options = MakeOptions(GetParam(), servers, kWorkers);
+    options.shares_memory = true;
+    EXPECT_EQ(TrainToy(options, kSteps, UnevenSamples), expected)
+        << servers << " servers";
+  }
+}
+
 OptimizerOptions Make(const char* kind) {
   OptimizerOptions options;
   options.kind = kind;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <thread>
 #include <utility>
@@ -45,6 +46,7 @@ void Cluster::Serve() {
                                 ? options_.policy()
                                 : std::make_unique<BulkSynchronous>();
     setup.ops = ops_.get();
+    setup.shares_memory = options_.shares_memory;
     TRIBUTARY_EXPECT_OK(servers_[s]->Serve(
         plan_, MakePartitionPlan(plan_).value(), std::move(setup)));
   }
@@ -66,6 +68,20 @@ std::unique_ptr<ParameterClient> Cluster::Connect(
        // Every other rank without a thread.
        .thread_from_bytes = rank % 2 == 0 ? 0 : 1 << 30,
        .delay_micros = std::move(delay_micros)});
+  TRIBUTARY_EXPECT_OK(client);
+  return *std::move(client);
+}
+
+std::unique_ptr<ParameterClient> Cluster::Connect(
+    uint32_t rank, std::shared_ptr<SharedArena> memory) {
+  auto client = ParameterClient::Connect(
+      {.plan = plan_,
+       .rank = rank,
+       .incarnation = 1,
+       .step_timeout = absl::Seconds(30),
+       .transport = Transport::kSharedMemory,
+       .gradient_memory = std::move(memory),
+       .thread_from_bytes = rank % 2 == 0 ? 0 : 1 << 30});
   TRIBUTARY_EXPECT_OK(client);
   return *std::move(client);
 }
@@ -111,17 +127,46 @@ std::vector<const float*> ToyModel::ConstWeights() const {
 
 namespace {
 
-void RunWorker(ParameterClient& client, ToyModel& model, uint32_t rank,
-               int64_t steps,
+// Copies of tensors in an arena.
+class SharedCopies {
+ public:
+  SharedCopies(std::shared_ptr<SharedArena> arena,
+               const std::vector<std::vector<float>>& tensors) {
+    for (const auto& tensor : tensors) {
+      copies_.emplace_back(static_cast<int64_t>(tensor.size()), arena);
+    }
+  }
+  void Fill(const std::vector<std::vector<float>>& tensors) {
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      std::copy(tensors[i].begin(), tensors[i].end(), copies_[i].data());
+    }
+  }
+  std::vector<const float*> pointers() const {
+    std::vector<const float*> pointers;
+    for (const SharedBuffer& copy : copies_) pointers.push_back(copy.data());
+    return pointers;
+  }
+
+ private:
+  std::vector<SharedBuffer> copies_;
+};
+
+// arena: for the gradients; or null.
+void RunWorker(ParameterClient& client, std::shared_ptr<SharedArena> arena,
+               ToyModel& model, uint32_t rank, int64_t steps,
                const std::function<uint64_t(uint32_t, int64_t)>& samples) {
+  SharedCopies copies(arena, model.gradients);
+  if (arena) TRIBUTARY_EXPECT_OK(client.ReadProgress());
   if (rank == 0) {
     TRIBUTARY_EXPECT_OK(client.Initialize(model.ConstWeights()));
   }
   const std::vector<float*> weights = model.Weights();
-  const std::vector<const float*> gradients = model.Gradients();
+  const std::vector<const float*> gradients =
+      arena ? copies.pointers() : model.Gradients();
   TRIBUTARY_EXPECT_OK(client.Pull({}, weights));
   for (int64_t step = 0; step < steps; ++step) {
     model.Compute(rank, step);
+    copies.Fill(model.gradients);
     client.BeginStep(step, samples(rank, step), gradients, weights);
     for (int s = 0; s < client.partition().num_shards(); ++s) {
       for (const Block& block : client.partition().blocks(s)) {
@@ -152,8 +197,14 @@ std::vector<std::vector<float>> TrainToy(
   for (int r = 0; r < options.workers; ++r) {
     const uint32_t rank = static_cast<uint32_t>(r);
     threads.emplace_back([&, rank] {
-      auto client = cluster.Connect(rank, delays ? delays(rank) : nullptr);
-      RunWorker(*client, models[rank], rank, steps, samples);
+      std::shared_ptr<SharedArena> arena;
+      if (options.shares_memory) {
+        arena = SharedArena::Create(1 << 20).value();
+      }
+      auto client =
+          arena ? cluster.Connect(rank, arena)
+                : cluster.Connect(rank, delays ? delays(rank) : nullptr);
+      RunWorker(*client, arena, models[rank], rank, steps, samples);
     });
   }
   for (std::thread& thread : threads) thread.join();

@@ -22,6 +22,7 @@ class Cluster {
     double clip_norm = 0;
     uint64_t bucket_bytes = 1 << 16;
     std::function<std::unique_ptr<SyncPolicy>()> policy;  // null: BSP
+    bool shares_memory = false;  // of servers and workers, as on one machine
   };
 
   explicit Cluster(const Options& options);
@@ -39,6 +40,10 @@ class Cluster {
   std::unique_ptr<ParameterClient> Connect(
       uint32_t rank, std::function<int64_t()> delay_micros = nullptr,
       absl::Duration step_timeout = absl::Seconds(30));
+  // With memory for gradients, which the client shares once it has read its
+  // progress.
+  std::unique_ptr<ParameterClient> Connect(uint32_t rank,
+                                           std::shared_ptr<SharedArena> memory);
 
  private:
   void Serve();

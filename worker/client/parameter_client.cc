@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "common/wire/retry_policy.h"
 #include "common/wire/tensor_frame.h"
 #include "tributary/v1/parameter_service.grpc.pb.h"
+#include "worker/client/memory_links.h"
 #include "worker/client/transfer.h"
 
 namespace tributary {
@@ -70,6 +72,8 @@ class GrpcParameterClient final : public ParameterClient {
       : options_(std::move(options)),
         partition_(std::move(partition)),
         mesh_(MeshOf(options_.plan)),
+        links_(options_.transport, options_.gradient_memory, options_.rank,
+               partition_.num_shards()),
         round_(DriverFor(options_, partition_, mesh_), options_.delay_micros,
                options_.on_waiting) {
     for (const std::string& server : options_.plan.servers()) {
@@ -83,6 +87,7 @@ class GrpcParameterClient final : public ParameterClient {
   ~GrpcParameterClient() override {
     round_.Cancel("the client is shutting down");
     (void)round_.Wait();
+    (void)links_.Close();
   }
 
   const PartitionPlan& partition() const override { return partition_; }
@@ -160,6 +165,10 @@ class GrpcParameterClient final : public ParameterClient {
       if (partition_.blocks(shard).empty()) continue;
       TRIBUTARY_ASSIGN_OR_RETURN(const v1::ClockResponse part,
                                  ReadProgressOf(shard, deadline));
+      v1::BlockAddress address;
+      SetAddress(partition_.blocks(shard)[0], &address);
+      TRIBUTARY_RETURN_IF_ERROR(
+          links_.Connect(shard, options_.plan.servers(shard), part, address));
       progress.Add({part.initialized(), part.steps(), part.begun()});
     }
     return progress;
@@ -171,31 +180,20 @@ class GrpcParameterClient final : public ParameterClient {
     flights_.push_back({.begin_micros = NowMicros()});
     Flight* const flight = &flights_.back();
     Start(block, {kPushPull, absl::StrCat("push of step ", step_ + 1),
-                  [this, &block,
-                   memory = std::make_shared<BlockMemory>()](uint32_t wait_ms) {
-                    if (samples_ > 0 && memory->bytes == 0) {
-                      *memory = Borrow(block, gradients_);
-                      round_.bytes_sent += memory->bytes;
-                    }
-                    v1::PushPullRequest request;
-                    SetAddress(block, request.mutable_address());
-                    request.set_rank(options_.rank);
-                    request.set_incarnation(options_.incarnation);
-                    request.set_step(step_);
-                    request.set_samples(samples_);
-                    request.set_crc32c(memory->crc32c);
-                    request.set_base_version(VersionOf(block));
-                    request.set_wait_ms(wait_ms);
-                    SignHeader(&request);
-                    return EncodeFrame(request, memory->slices);
-                  },
+                  [this, push = std::make_shared<Push>(Push{&block})](
+                      uint32_t wait_ms) { return Encode(*push, wait_ms); },
                   [this, &block, flight](const grpc::ByteBuffer& answer) {
                     flight->end_micros = NowMicros();
                     return TakeWeights<v1::PushPullResponse>(block, answer);
                   }});
   }
 
-  absl::Status FinishStep() override { return round_.Wait(); }
+  absl::Status FinishStep() override {
+    const absl::Status status = round_.Wait();
+    // A server may still hold gradients of this step.
+    if (!status.ok()) TRIBUTARY_RETURN_IF_ERROR(links_.Close());
+    return status;
+  }
   int64_t newest_version() const override { return newest_version_; }
   int64_t oldest_version() const override {
     int64_t oldest = INT64_MAX;
@@ -212,6 +210,38 @@ class GrpcParameterClient final : public ParameterClient {
   const std::vector<Flight>& flights() const override { return flights_; }
 
  private:
+  // A block's push, for all attempts.
+  struct Push {
+    const Block* block;
+    int attempts = 0;
+    BlockMemory sent = {};  // once the gradient was sent
+  };
+
+  // Only the first attempt uses shared memory: after that it is not known
+  // whether the server has read the last answer's memory.
+  grpc::ByteBuffer Encode(Push& push, uint32_t wait_ms) {
+    const Block& block = *push.block;
+    const MemoryLink* const link =
+        push.attempts++ == 0 ? links_.of(block.shard) : nullptr;
+    v1::PushPullRequest request;
+    if (link != nullptr) request.set_shared_memory(link->connection());
+    const bool sends =
+        samples_ > 0 &&
+        (link == nullptr || !link->Describe(block, gradients_, &request));
+    if (sends && push.sent.bytes == 0) push.sent = Borrow(block, gradients_);
+    if (push.attempts == 1 && samples_ > 0) round_.bytes_sent += block.bytes();
+    SetAddress(block, request.mutable_address());
+    request.set_rank(options_.rank);
+    request.set_incarnation(options_.incarnation);
+    request.set_step(step_);
+    request.set_samples(samples_);
+    request.set_crc32c(push.sent.crc32c);
+    request.set_base_version(VersionOf(block));
+    request.set_wait_ms(wait_ms);
+    SignHeader(&request);
+    return EncodeFrame(request, push.sent.slices);
+  }
+
   // Retries while the server has no plan yet or cannot be reached.
   absl::StatusOr<v1::ClockResponse> ReadProgressOf(int shard,
                                                    absl::Duration deadline) {
@@ -286,6 +316,13 @@ class GrpcParameterClient final : public ParameterClient {
       return absl::DataLossError(decoded.message());
     }
     TRIBUTARY_RETURN_IF_ERROR(CheckHeader(response));
+    if constexpr (std::is_same_v<Response, v1::PushPullResponse>) {
+      if (const MemoryLink* const link = links_.of(block.shard);
+          link != nullptr && response.has_shared_offset()) {
+        TRIBUTARY_ASSIGN_OR_RETURN(
+            payload, link->Weights(response.shared_offset(), block.bytes()));
+      }
+    }
     const auto damaged = [] {
       return absl::DataLossError("weights were damaged on the way");
     };
@@ -315,6 +352,7 @@ class GrpcParameterClient final : public ParameterClient {
   const PartitionPlan partition_;
   const DeviceMesh mesh_;
   std::vector<std::unique_ptr<grpc::GenericStub>> stubs_;
+  MemoryLinks links_;
   TransferRound round_;  // its thread ends before the stubs
 
   // State of the current round. The caller owns the memory that the pointers
@@ -335,6 +373,9 @@ absl::StatusOr<std::unique_ptr<ParameterClient>> ParameterClient::Connect(
     Options options) {
   TRIBUTARY_ASSIGN_OR_RETURN(PartitionPlan partition,
                              MakePartitionPlan(options.plan));
+  if (options.gradient_memory) {  // servers of an earlier plan may read it
+    TRIBUTARY_RETURN_IF_ERROR(options.gradient_memory->Detach());
+  }
   return std::make_unique<GrpcParameterClient>(std::move(options),
                                                std::move(partition));
 }

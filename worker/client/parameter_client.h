@@ -10,6 +10,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "common/base/strategy.h"
+#include "common/host/shared_arena.h"
 #include "common/plan/partition_plan.h"
 #include "common/plan/rank_progress.h"
 #include "tributary/v1/plan.pb.h"
@@ -34,6 +36,10 @@ class ParameterClient {
     // A round that takes longer fails; the error names the awaited server or
     // rank.
     absl::Duration step_timeout = absl::Seconds(120);
+    Transport transport = Transport::kAuto;
+    // Where gradients are kept that servers on this machine may read; null:
+    // every gradient is sent. Nobody else may use its memory or detach it.
+    std::shared_ptr<SharedArena> gradient_memory;
     // Called when a round waits long, with what it waits for (in the server's
     // words), and with "" when it continues. silent_shard: the shard whose
     // server does not answer or cannot be reached, or -1 when all answer.
@@ -47,7 +53,7 @@ class ParameterClient {
     std::function<int64_t()> delay_micros;
   };
   struct Traffic {
-    uint64_t bytes_sent = 0;  // of payloads
+    uint64_t bytes_sent = 0;  // of payloads, sent or shared
     uint64_t bytes_received = 0;
     uint64_t retries = 0;
   };
@@ -77,7 +83,9 @@ class ParameterClient {
                             absl::Span<float* const> tensors) = 0;
 
   // How far this rank's contributions have come. Retries until every server
-  // answers. May be called during a step.
+  // answers. May be called during a step. The first call also connects to the
+  // shared memory of servers on this machine. FailedPrecondition: there is none
+  // although the transport asks for it.
   virtual absl::StatusOr<RankProgress> ReadProgress() = 0;
 
   // One step consists of BeginStep, a PushPull for each block as it becomes

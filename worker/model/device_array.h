@@ -2,16 +2,19 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "common/host/shared_arena.h"
 #include "kernels/ops.h"
 
 namespace tributary {
 
-// An array in a device's memory, freed with its owner. T must be trivial.
+// An array in a device's memory or in an arena of the host's, freed with its
+// owner. T must be trivial.
 template <typename T>
 class DeviceArray {
  public:
@@ -22,6 +25,7 @@ class DeviceArray {
     if (this != &other) {
       Reset();
       ops_ = std::exchange(other.ops_, nullptr);
+      arena_ = std::move(other.arena_);
       data_ = std::exchange(other.data_, nullptr);
     }
     return *this;
@@ -41,15 +45,31 @@ class DeviceArray {
     return array;
   }
 
+  // In the arena, which other processes can read. Empty when it has no room.
+  static DeviceArray AllocateIn(std::shared_ptr<SharedArena> arena,
+                                int64_t size) {
+    DeviceArray array;
+    array.data_ =
+        static_cast<T*>(arena->Allocate(static_cast<size_t>(size) * sizeof(T)));
+    array.arena_ = std::move(arena);
+    return array;
+  }
+
   T* data() const { return data_; }
 
  private:
   void Reset() {
-    if (data_ != nullptr) ops_->Free(data_);
+    if (data_ == nullptr) return;
+    if (arena_) {
+      arena_->Free(data_);
+    } else {
+      ops_->Free(data_);
+    }
     data_ = nullptr;
   }
 
   Ops* ops_ = nullptr;
+  std::shared_ptr<SharedArena> arena_;  // instead of ops_
   T* data_ = nullptr;
 };
 

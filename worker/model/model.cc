@@ -83,7 +83,8 @@ Model::Model(const v1::ModelSpec& spec, const Options& options)
       first_layer_(options.first_layer),
       end_layer_(options.end_layer > 0 ? options.end_layer
                                        : spec.sequential_size()),
-      group_(options.group) {}
+      group_(options.group),
+      share_gradients_(options.share_gradients) {}
 
 absl::Status Model::CreateLayers(const v1::ModelSpec& spec,
                                  const Shape& sample_shape,
@@ -172,6 +173,20 @@ int Model::FindParameter(const std::string& name) const {
   return -1;
 }
 
+absl::Status Model::AllocateGradients(int64_t size) {
+  if (share_gradients_ && ops_->is_host()) {
+    // Without shared memory the gradients are sent.
+    if (auto arena = SharedArena::Create(size * sizeof(float)); arena.ok()) {
+      gradient_memory_ = *std::move(arena);
+      gradients_ = DeviceArray<float>::AllocateIn(gradient_memory_, size);
+      return absl::OkStatus();
+    }
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(gradients_,
+                             DeviceArray<float>::Allocate(ops_, size));
+  return absl::OkStatus();
+}
+
 absl::Status Model::PlaceParameters() {
   int64_t size = 0;
   for (const ParameterSpec& parameter : parameters()) {
@@ -181,8 +196,7 @@ absl::Status Model::PlaceParameters() {
   if (size > 0) {  // a stage may have none
     TRIBUTARY_ASSIGN_OR_RETURN(weights_,
                                DeviceArray<float>::Allocate(ops_, size));
-    TRIBUTARY_ASSIGN_OR_RETURN(gradients_,
-                               DeviceArray<float>::Allocate(ops_, size));
+    TRIBUTARY_RETURN_IF_ERROR(AllocateGradients(size));
     ops_->Fill(size, 0, weights_.data());
     ops_->Fill(size, 0, gradients_.data());
   }

@@ -9,6 +9,7 @@
 #include "common/base/parameter_slice.h"
 #include "common/base/parameter_spec.h"
 #include "common/base/tensor.h"
+#include "common/host/shared_arena.h"
 #include "common/layers/tensor_cuts.h"
 #include "kernels/ops.h"
 #include "tributary/v1/job.pb.h"
@@ -44,6 +45,9 @@ class Model {
     int end_layer = 0;
     // Batches that may be between Forward and Backward at a time.
     int activation_sets = 1;
+    // Keeps the gradients of a host device where servers on this machine can
+    // read them (gradient_memory).
+    bool share_gradients = false;
   };
 
   // InvalidArgument names the layer that does not fit, what it wants and what
@@ -78,6 +82,10 @@ class Model {
   // parameter starts at a multiple of 64 bytes.
   float* weight(int i) { return weights_.data() + offsets_[i]; }
   float* gradient(int i) { return gradients_.data() + offsets_[i]; }
+  // The shared memory that all gradients are in; null: they are not shared.
+  const std::shared_ptr<SharedArena>& gradient_memory() const {
+    return gradient_memory_;
+  }
 
   // features: [rows, sample] in host memory, or in a later stage [rows, input]
   // on the device. They must not change until Backward is done. rows is at most
@@ -113,6 +121,7 @@ class Model {
   void CutParameters(const ParameterSpecs& all, const TensorCuts& cuts);
   int FindParameter(const std::string& name) const;  // or -1
   absl::Status PlaceParameters();
+  absl::Status AllocateGradients(int64_t size);
   absl::Status Tie(LayerStack& stack);
   const Layer& front() const { return *stacks_[0]->layers().front(); }
 
@@ -121,6 +130,7 @@ class Model {
   const int first_layer_;
   const int end_layer_;
   TensorGroup* const group_;
+  const bool share_gradients_;
 
   Scratch scratch_;
   std::vector<std::unique_ptr<LayerStack>> stacks_;  // one per activation set
@@ -131,6 +141,7 @@ class Model {
   int copies_ = 0;                // parameters of earlier stages
   std::vector<int64_t> offsets_;  // of each parameter, in elements
   DeviceArray<float> weights_;
+  std::shared_ptr<SharedArena> gradient_memory_;
   DeviceArray<float> gradients_;
   DeviceArray<float> features_;  // unless the device reads host memory
 };

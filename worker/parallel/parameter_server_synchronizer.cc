@@ -12,7 +12,8 @@ namespace tributary {
 
 ParameterServerSynchronizer::ParameterServerSynchronizer(
     std::unique_ptr<ParameterClient> client, Model* model, Ops* ops,
-    ApplyMode mode, std::vector<int> place_in_plan)
+    ApplyMode mode, std::vector<int> place_in_plan,
+    std::shared_ptr<SharedArena> gradient_memory)
     : client_(std::move(client)),
       model_(model),
       ops_(ops),
@@ -33,10 +34,10 @@ ParameterServerSynchronizer::ParameterServerSynchronizer(
       gradients_[place] = model_->gradient(index);
       continue;
     }
-    for (std::vector<float*>* host : {&weights_, &gradients_}) {
-      copies_.emplace_back(parameters[p].size());
-      (*host)[place] = copies_.back().data();
-    }
+    copies_.emplace_back(parameters[p].size());
+    weights_[place] = copies_.back().data();
+    copies_.emplace_back(parameters[p].size(), gradient_memory);
+    gradients_[place] = copies_.back().data();
   }
 }
 

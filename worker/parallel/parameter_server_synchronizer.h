@@ -3,7 +3,9 @@
 #include <memory>
 #include <vector>
 
+#include "common/host/shared_arena.h"
 #include "common/plan/gradient_bucketer.h"
+#include "common/wire/shared_buffer.h"
 #include "kernels/ops.h"
 #include "worker/client/parameter_client.h"
 #include "worker/model/model.h"
@@ -19,10 +21,12 @@ namespace tributary {
 class ParameterServerSynchronizer final : public GradientSynchronizer {
  public:
   // `model` and `ops` must outlive the synchronizer. place_in_plan: for each of
-  // the model's parameters, its index among the client's.
+  // the model's parameters, its index among the client's. gradient_memory: the
+  // client's, for copies of a device's gradients; or null.
   ParameterServerSynchronizer(std::unique_ptr<ParameterClient> client,
                               Model* model, Ops* ops, ApplyMode mode,
-                              std::vector<int> place_in_plan);
+                              std::vector<int> place_in_plan,
+                              std::shared_ptr<SharedArena> gradient_memory);
 
   absl::StatusOr<int64_t> Start(const MakeWeights& initial,
                                 const OnProgress& on_progress) override;
@@ -47,7 +51,7 @@ class ParameterServerSynchronizer final : public GradientSynchronizer {
   // memory or copies_.
   std::vector<float*> weights_;
   std::vector<float*> gradients_;
-  std::vector<std::vector<float>> copies_;
+  std::vector<SharedBuffer> copies_;
   int64_t step_ = 0;
   uint64_t samples_ = 0;
   absl::Status fault_;  // the device's first fault; ends all pushes

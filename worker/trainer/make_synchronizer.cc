@@ -1,5 +1,7 @@
 #include "worker/trainer/make_synchronizer.h"
 
+#include <algorithm>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -41,10 +43,31 @@ ApplyMode ModeOf(const v1::SyncSpec& sync) {
                                          : ApplyMode::kBulk;
 }
 
+// Memory for the gradients that servers on this machine may read: the model's
+// or, when the model is on a device, that of copies on the host. Null: they are
+// sent.
+std::shared_ptr<SharedArena> GradientMemory(const SynchronizerParts& parts,
+                                            Transport transport) {
+  Model& model = *parts.replica->model();
+  if (parts.group.ops->is_host() || transport == Transport::kGrpc) {
+    return model.gradient_memory();
+  }
+  constexpr size_t kAlignment = 64;
+  size_t bytes = 0;
+  for (const ParameterSpec& parameter : model.parameters()) {
+    bytes += parameter.size() * sizeof(float) + kAlignment;
+  }
+  auto memory = SharedArena::Create(std::max(bytes, kAlignment));
+  return memory.ok() ? *std::move(memory) : nullptr;
+}
+
 SynchronizerOr MakeParameterServer(const SynchronizerParts& parts,
                                    const v1::Plan& plan) {
   Member& member = *parts.group.member;
   const v1::JobSpec& job = member.job();
+  const Strategy strategy = StrategyOf(job);
+  const std::shared_ptr<SharedArena> memory =
+      GradientMemory(parts, strategy.transport);
   TRIBUTARY_ASSIGN_OR_RETURN(
       std::unique_ptr<ParameterClient> client,
       ParameterClient::Connect(
@@ -52,7 +75,9 @@ SynchronizerOr MakeParameterServer(const SynchronizerParts& parts,
            .rank = member.index(),
            .incarnation = member.incarnation(),
            .recomputes = parts.recomputes,
-           .step_timeout = absl::Seconds(StrategyOf(job).timeout_seconds),
+           .step_timeout = absl::Seconds(strategy.timeout_seconds),
+           .transport = strategy.transport,
+           .gradient_memory = memory,
            .on_waiting =
                [&member, silent = parts.on_silent_shard](
                    const std::string& whom, int silent_shard) {
@@ -69,7 +94,7 @@ SynchronizerOr MakeParameterServer(const SynchronizerParts& parts,
                      static_cast<int>(member.index())));
     return std::make_unique<ParameterServerSynchronizer>(
         std::move(client), parts.replica->model(), parts.group.ops,
-        ModeOf(sync), std::move(places));
+        ModeOf(sync), std::move(places), memory);
   }
   LocalSgdSynchronizer::Options options;
   options.client = std::move(client);

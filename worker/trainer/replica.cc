@@ -62,6 +62,9 @@ absl::Status Replica::Build(const GroupParts* parts, const v1::Plan* plan) {
   const Shape& sample = options_.train->feature_shape();
   Model::Options model{
       .ops = options_.ops, .max_rows = max_micro_rows(), .seed = job.seed()};
+  const Strategy strategy = StrategyOf(job);
+  model.share_gradients =
+      strategy.uses_servers() && strategy.transport != Transport::kGrpc;
   model.group = tensor_group_.get();
   model.cut_logits = tensor_group_ != nullptr && CutsLogits(job);
   std::vector<int> bounds = {0, job.model().sequential_size()};
@@ -69,9 +72,8 @@ absl::Status Replica::Build(const GroupParts* parts, const v1::Plan* plan) {
     TRIBUTARY_ASSIGN_OR_RETURN(bounds, StageBounds(job, sample));
     model.first_layer = bounds[place_.stage];
     model.end_layer = bounds[place_.stage + 1];
-    model.activation_sets =
-        ActivationsInFlight(StrategyOf(*options_.job).schedule, place_.stage,
-                            mesh_.stages, num_micro_batches());
+    model.activation_sets = ActivationsInFlight(
+        strategy.schedule, place_.stage, mesh_.stages, num_micro_batches());
   }
   TRIBUTARY_ASSIGN_OR_RETURN(model_, Model::Create(job.model(), sample, model));
   if (place_.stage == mesh_.stages - 1) TRIBUTARY_RETURN_IF_ERROR(MakeLoss());

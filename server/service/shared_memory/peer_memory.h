@@ -1,0 +1,71 @@
+#pragma once
+
+#include <grpcpp/support/slice.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "common/host/shared_arena.h"
+#include "common/wire/payload.h"
+#include "tributary/v1/parameter_service.pb.h"
+
+namespace tributary {
+
+// What a server and one worker on the same machine share: the worker's
+// gradients, mapped here, and the server's weights that the worker may be
+// reading. Thread-safe.
+class PeerMemory {
+ public:
+  // theirs: the worker's memory. ours: that of the served plan.
+  PeerMemory(std::shared_ptr<const MappedArena> theirs,
+             std::shared_ptr<SharedArena> ours)
+      : theirs_(std::move(theirs)), ours_(std::move(ours)) {}
+
+  // The bytes that the ranges name, which stay where they are. InvalidArgument:
+  // a range is not within the worker's memory.
+  absl::StatusOr<Payload> Gradient(
+      const google::protobuf::RepeatedPtrField<v1::SharedRange>& ranges) const;
+
+  // Where these weights are in the memory that the worker can read; none: they
+  // are somewhere else.
+  std::optional<uint64_t> OffsetOf(const float* weights, size_t bytes) const {
+    return ours_->OffsetOf(weights, bytes);
+  }
+  // Keeps weights of a block unchanged while the worker reads them, instead of
+  // those that were kept for this block before.
+  void Keep(uint32_t block, grpc::Slice weights) ABSL_LOCKS_EXCLUDED(mu_);
+  // The worker has read what it was given of this block.
+  void Release(uint32_t block) ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  const std::shared_ptr<const MappedArena> theirs_;
+  const std::shared_ptr<SharedArena> ours_;
+  absl::Mutex mu_;
+  std::unordered_map<uint32_t, grpc::Slice> kept_ ABSL_GUARDED_BY(mu_);
+};
+
+// The connected workers by the number of their connection. Thread-safe.
+class PeerMemories {
+ public:
+  // Returns the connection's number: random, so that a call cannot use the
+  // memory of another worker by mistake.
+  uint64_t Add(std::shared_ptr<PeerMemory> peer) ABSL_LOCKS_EXCLUDED(mu_);
+  void Remove(uint64_t connection) ABSL_LOCKS_EXCLUDED(mu_);
+  // Null: there is no such connection.
+  std::shared_ptr<PeerMemory> Find(uint64_t connection) const
+      ABSL_LOCKS_EXCLUDED(mu_);
+  size_t size() const ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  mutable absl::Mutex mu_;
+  std::unordered_map<uint64_t, std::shared_ptr<PeerMemory>> peers_
+      ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace tributary

@@ -1,0 +1,46 @@
+#include "worker/client/memory_links.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "spdlog/spdlog.h"
+
+namespace tributary {
+
+MemoryLinks::MemoryLinks(Transport transport,
+                         std::shared_ptr<SharedArena> gradients, uint32_t rank,
+                         int num_shards)
+    : transport_(transport),
+      gradients_(transport == Transport::kGrpc ? nullptr
+                                               : std::move(gradients)),
+      rank_(rank),
+      servers_(num_shards) {}
+
+absl::Status MemoryLinks::Connect(int shard, const std::string& server,
+                                  const v1::ClockResponse& clock,
+                                  const v1::BlockAddress& address) {
+  if (!gradients_ || std::exchange(servers_[shard].asked, true)) {
+    return absl::OkStatus();
+  }
+  auto link = MemoryLink::Connect(gradients_, clock, address, rank_);
+  if (link.ok()) {
+    spdlog::info("server {}: payloads through shared memory", server);
+    servers_[shard].link = *std::move(link);
+    return absl::OkStatus();
+  }
+  const std::string why(link.status().message());
+  if (transport_ == Transport::kSharedMemory) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "no shared memory with server ", server, ": ", why,
+        "; with `transport: auto` payloads would be sent over gRPC"));
+  }
+  spdlog::info("server {}: payloads over gRPC ({})", server, why);
+  return absl::OkStatus();
+}
+
+absl::Status MemoryLinks::Close() {
+  for (Server& server : servers_) server.link.reset();
+  return gradients_ ? gradients_->Detach() : absl::OkStatus();
+}
+
+}  // namespace tributary

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/base/strategy.h"
+#include "common/host/shared_arena.h"
+#include "tributary/v1/parameter_service.pb.h"
+#include "worker/client/memory_link.h"
+
+namespace tributary {
+
+// A worker's links to the shared memory of its servers, at most one for each.
+class MemoryLinks {
+ public:
+  // gradients: the memory that servers may read; null: there are no links.
+  MemoryLinks(Transport transport, std::shared_ptr<SharedArena> gradients,
+              uint32_t rank, int num_shards);
+
+  // Links to a server that was not asked before. OK without a link: payloads
+  // are sent over gRPC. FailedPrecondition: the transport asks for a link, and
+  // there is none.
+  absl::Status Connect(int shard, const std::string& server,
+                       const v1::ClockResponse& clock,
+                       const v1::BlockAddress& address);
+
+  // Null: none.
+  const MemoryLink* of(int shard) const { return servers_[shard].link.get(); }
+
+  // Ends all links. Servers then keep the gradients that they were given as
+  // they are now, whatever is written later.
+  absl::Status Close();
+
+ private:
+  struct Server {
+    bool asked = false;
+    std::unique_ptr<MemoryLink> link;
+  };
+
+  const Transport transport_;
+  const std::shared_ptr<SharedArena> gradients_;
+  const uint32_t rank_;
+  std::vector<Server> servers_;  // by shard
+};
+
+}  // namespace tributary
