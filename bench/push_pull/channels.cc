@@ -1,4 +1,4 @@
-#include "bench/push_pull/transports.h"
+#include "bench/push_pull/channels.h"
 
 #include <cstdint>
 #include <cstring>
@@ -64,12 +64,12 @@ void DriveMeasured(const Work& work, Wire& wire,
   wire.Receive();  // every result is there
 }
 
-std::vector<Measured> Measure(const Transport& transport, const Work& work) {
+std::vector<Measured> Measure(const Channel& channel, const Work& work) {
   std::vector<Child> servers;
   std::vector<std::string> addresses;
   for (int i = 0; i < work.servers; ++i) {
     servers.push_back(
-        Child::Fork([&, i](Wire& wire) { transport.Serve(work, i, wire); }));
+        Child::Fork([&, i](Wire& wire) { channel.Serve(work, i, wire); }));
     addresses.push_back(servers.back().wire().Receive());
   }
   const std::string all = absl::StrJoin(addresses, " ");
@@ -79,7 +79,7 @@ std::vector<Measured> Measure(const Transport& transport, const Work& work) {
   std::vector<Child> workers;
   for (int i = 0; i < work.workers; ++i) {
     workers.push_back(
-        Child::Fork([&, i](Wire& wire) { transport.Drive(work, i, wire); }));
+        Child::Fork([&, i](Wire& wire) { channel.Drive(work, i, wire); }));
     workers.back().wire().Send(all);
   }
   for (Child& worker : workers) worker.wire().Receive();  // "ready"

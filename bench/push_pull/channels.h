@@ -33,9 +33,9 @@ struct Measured {
 // those of all servers; "begin" and "end" bound what it measures. A worker
 // learns the addresses, warms up, tells that it is ready, and measures after
 // "begin".
-class Transport {
+class Channel {
  public:
-  virtual ~Transport() = default;
+  virtual ~Channel() = default;
   virtual std::string name() const = 0;
   virtual void Serve(const Work& work, int server, Wire& wire) const = 0;
   virtual void Drive(const Work& work, int worker, Wire& wire) const = 0;
@@ -44,20 +44,21 @@ class Transport {
 // One TCP stream for each worker, to server `worker % servers`, without any
 // framing: all bytes are pushed and then pulled, in reads and writes of a
 // chunk.
-const Transport& RawTcp();
+const Channel& RawTcp();
 
 // ParameterClient and ParameterServer with SGD: the weights have `bytes` bytes
 // in blocks of a chunk, spread over the servers. Training is left out, nothing
-// else.
-const Transport& Tributary();
+// else. The bytes travel over gRPC or through shared memory.
+const Channel& OverGrpc();
+const Channel& OverSharedMemory();
 
-// For transports: what a server does while workers measure, and a worker's
+// For channels: what a server does while workers measure, and a worker's
 // rounds.
 void ServeMeasured(Wire& wire);
 void DriveMeasured(const Work& work, Wire& wire,
                    const std::function<void()>& step);
 
 // Runs a measurement in new processes; the workers' results first.
-std::vector<Measured> Measure(const Transport& transport, const Work& work);
+std::vector<Measured> Measure(const Channel& channel, const Work& work);
 
 }  // namespace tributary::bench

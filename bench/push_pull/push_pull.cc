@@ -1,9 +1,10 @@
-// Measures the way from a worker through gRPC to a server and back, without
-// training, beside raw TCP in the same interleaved run (docs/benchmarks.md).
-// Prints the median over all rounds of
-//   GB/s         bytes pushed and pulled by all workers / the slowest worker's
-//   time CPU-s/GB     processor time of all processes / the same bytes p50, p99
-//   of one call with 4 bytes, in microseconds
+// Measures the way from a worker to a server and back, over gRPC and through
+// shared memory, without training, beside raw TCP in the same interleaved run
+// (docs/benchmarks.md). Prints the median over all rounds of
+//   GB/s         bytes pushed and pulled by all workers, divided by the slowest
+//                worker's time
+//   CPU-s/GB     processor time of all processes, divided by the same bytes
+//   p50, p99     of one call with 4 bytes, in microseconds
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -13,7 +14,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "bench/push_pull/transports.h"
+#include "bench/push_pull/channels.h"
 
 namespace tributary::bench {
 namespace {
@@ -29,10 +30,10 @@ struct Rates {
   std::vector<double> processor_seconds_per_gigabyte;
 };
 
-void AddRound(const Transport& transport, const Work& work, Rates* rates) {
+void AddRound(const Channel& channel, const Work& work, Rates* rates) {
   double slowest = 0;
   double processor_seconds = 0;
-  for (const Measured& measured : Measure(transport, work)) {
+  for (const Measured& measured : Measure(channel, work)) {
     double seconds = 0;
     for (const double step : measured.step_seconds) seconds += step;
     slowest = std::max(slowest, seconds);
@@ -57,11 +58,31 @@ struct Arguments {
   int pings = 3000;
   std::vector<std::string> shapes = {"1x1", "2x1", "2x2", "4x4"};
   std::vector<size_t> chunks_kib = {256, 512, 1024, 2048, 4096};
-  bool alone = false;
+  std::string alone;  // a channel's name; empty: all
 };
 
+// What is measured in each round, one after the other; the first is the limit.
+std::vector<const Channel*> Channels(const Arguments& arguments) {
+  if (arguments.alone == "grpc") return {&OverGrpc()};
+  if (arguments.alone == "shared_memory") return {&OverSharedMemory()};
+  return {&RawTcp(), &OverGrpc(), &OverSharedMemory()};
+}
+
+void PrintHeader(const std::vector<const Channel*>& channels) {
+  std::string names = "| workers x servers | chunk ";
+  std::string line = "| --- | --- ";
+  for (size_t i = 0; i < channels.size(); ++i) {
+    const std::string name = channels[i]->name();
+    absl::StrAppend(&names, "| ", name, " GB/s ", i > 0 ? "| ratio " : "", "| ",
+                    name, " CPU-s/GB ", i > 0 ? "| ratio " : "");
+    absl::StrAppend(&line, i > 0 ? "| --- | --- | --- | --- " : "| --- | --- ");
+  }
+  std::printf("%s|\n%s|\n", names.c_str(), line.c_str());
+}
+
 void PrintRates(const Arguments& arguments, const std::vector<Shape>& shapes) {
-  std::map<std::string, std::vector<Rates>> rates;  // by row: raw, Tributary
+  const std::vector<const Channel*> channels = Channels(arguments);
+  std::map<std::string, std::vector<Rates>> rates;  // by row: each channel
   std::vector<std::string> rows;
   for (int round = 0; round < arguments.rounds; ++round) {
     for (const Shape& shape : shapes) {
@@ -75,59 +96,60 @@ void PrintRates(const Arguments& arguments, const std::vector<Shape>& shapes) {
         const std::string row = absl::StrFormat(
             "| %dx%d | %d KiB ", shape.workers, shape.servers, chunk);
         if (round == 0) rows.push_back(row);
-        auto& both = rates[row];
-        both.resize(2);
-        AddRound(arguments.alone ? Tributary() : RawTcp(), work, &both[0]);
-        if (arguments.alone) {
-          both[1] = both[0];
-        } else {
-          AddRound(Tributary(), work, &both[1]);
+        rates[row].resize(channels.size());
+        for (size_t i = 0; i < channels.size(); ++i) {
+          AddRound(*channels[i], work, &rates[row][i]);
         }
       }
     }
   }
-  std::printf(
-      "| workers x servers | chunk | raw TCP GB/s | Tributary GB/s | ratio | "
-      "raw TCP CPU-s/GB | Tributary CPU-s/GB | ratio |\n"
-      "| --- | --- | --- | --- | --- | --- | --- | --- |\n");
+  PrintHeader(channels);
   for (const std::string& row : rows) {
-    const Rates& raw = rates[row][0];
-    const Rates& ours = rates[row][1];
-    const double raw_rate = Quantile(raw.gigabytes_per_second, .5);
-    const double our_rate = Quantile(ours.gigabytes_per_second, .5);
-    const double raw_cost = Quantile(raw.processor_seconds_per_gigabyte, .5);
-    const double our_cost = Quantile(ours.processor_seconds_per_gigabyte, .5);
-    std::printf("%s| %.2f | %.2f | %.2f | %.2f | %.2f | %.2f |\n", row.c_str(),
-                raw_rate, our_rate, our_rate / raw_rate, raw_cost, our_cost,
-                our_cost / raw_cost);
+    std::printf("%s", row.c_str());
+    double limit[2] = {};
+    for (size_t i = 0; i < channels.size(); ++i) {
+      const double figures[] = {
+          Quantile(rates[row][i].gigabytes_per_second, .5),
+          Quantile(rates[row][i].processor_seconds_per_gigabyte, .5)};
+      for (int f = 0; f < 2; ++f) {
+        std::printf("| %.2f ", figures[f]);
+        if (i == 0) {
+          limit[f] = figures[f];
+        } else {
+          std::printf("| %.2f ", figures[f] / limit[f]);
+        }
+      }
+    }
+    std::printf("|\n");
   }
 }
 
 void PrintPings(const Arguments& arguments) {
+  const std::vector<const Channel*> channels = Channels(arguments);
   Work work;
   work.bytes = 4;
   work.chunk = 4;
   work.steps = arguments.pings;
   work.warm_up = 200;
-  std::vector<double> p50[2];
-  std::vector<double> p99[2];
+  std::vector<std::vector<double>> p50(channels.size());
+  std::vector<std::vector<double>> p99(channels.size());
   for (int round = 0; round < arguments.rounds; ++round) {
-    for (int i = 0; i < 2; ++i) {
-      const auto calls =
-          Measure(i == 0 ? RawTcp() : Tributary(), work)[0].step_seconds;
+    for (size_t i = 0; i < channels.size(); ++i) {
+      const auto calls = Measure(*channels[i], work)[0].step_seconds;
       p50[i].push_back(1e6 * Quantile(calls, .5));
       p99[i].push_back(1e6 * Quantile(calls, .99));
     }
   }
-  std::printf("\n| 4 bytes | p50 us | p99 us |\n| --- | --- | --- |\n");
-  for (int i = 0; i < 2; ++i) {
-    std::printf("| %s | %.0f | %.0f |\n",
-                (i == 0 ? RawTcp() : Tributary()).name().c_str(),
-                Quantile(p50[i], .5), Quantile(p99[i], .5));
+  std::printf(
+      "\n| 4 bytes | p50 us | ratio | p99 us | ratio |\n"
+      "| --- | --- | --- | --- | --- |\n");
+  for (size_t i = 0; i < channels.size(); ++i) {
+    const double median = Quantile(p50[i], .5), tail = Quantile(p99[i], .5);
+    std::printf("| %s | %.0f | %.2f | %.0f | %.2f |\n",
+                channels[i]->name().c_str(), median,
+                median / Quantile(p50[0], .5), tail,
+                tail / Quantile(p99[0], .5));
   }
-  std::printf("| ratio | %.2f | %.2f |\n",
-              Quantile(p50[1], .5) / Quantile(p50[0], .5),
-              Quantile(p99[1], .5) / Quantile(p99[0], .5));
 }
 
 int Main(int argc, char** argv) {
@@ -141,8 +163,9 @@ int Main(int argc, char** argv) {
       ->delimiter(',');
   app.add_option("--chunks", arguments.chunks_kib, "KiB of a block")
       ->delimiter(',');
-  app.add_flag("--alone", arguments.alone,
-               "without raw TCP, for a profile; the ratios are then 1");
+  app.add_option("--alone", arguments.alone,
+                 "only this channel, for a profile; there are no ratios then")
+      ->check(CLI::IsMember({"grpc", "shared_memory"}));
   CLI11_PARSE(app, argc, argv);
   std::vector<Shape> shapes;
   for (const std::string& text : arguments.shapes) {

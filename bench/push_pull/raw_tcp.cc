@@ -13,7 +13,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "bench/push_pull/transports.h"
+#include "bench/push_pull/channels.h"
 
 namespace tributary::bench {
 namespace {
@@ -58,7 +58,7 @@ sockaddr_in Loopback(int port) {
   return address;
 }
 
-class RawTcpTransport final : public Transport {
+class RawTcpChannel final : public Channel {
  public:
   std::string name() const override { return "raw TCP"; }
 
@@ -118,9 +118,9 @@ class RawTcpTransport final : public Transport {
 
 }  // namespace
 
-const Transport& RawTcp() {
-  static const RawTcpTransport transport;
-  return transport;
+const Channel& RawTcp() {
+  static const RawTcpChannel channel;
+  return channel;
 }
 
 }  // namespace tributary::bench

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "bench/push_pull/transports.h"
+#include "bench/push_pull/channels.h"
 #include "common/plan/plan_codec.h"
 #include "common/wire/channel.h"
 #include "kernels/ops.h"
@@ -52,9 +52,14 @@ v1::Plan PlanOf(const Work& work, const std::string& addresses) {
   return plan;
 }
 
-class TributaryTransport final : public Transport {
+class TributaryChannel final : public Channel {
  public:
-  std::string name() const override { return "Tributary"; }
+  explicit TributaryChannel(bool shares_memory)
+      : shares_memory_(shares_memory) {}
+
+  std::string name() const override {
+    return shares_memory_ ? "shared memory" : "gRPC";
+  }
 
   void Serve(const Work& work, int server, Wire& wire) const override {
     KeepLargeBuffers();
@@ -68,6 +73,7 @@ class TributaryTransport final : public Transport {
     setup.training.learning_rate = [](int64_t) { return 1e-6; };
     setup.training.policy = std::make_unique<BulkSynchronous>();
     setup.ops = ops.get();
+    setup.shares_memory = shares_memory_;
     Must(parameter_server->Serve(plan, Must(MakePartitionPlan(plan)),
                                  std::move(setup)));
     ServeMeasured(wire);
@@ -77,15 +83,22 @@ class TributaryTransport final : public Transport {
   void Drive(const Work& work, int worker, Wire& wire) const override {
     KeepLargeBuffers();
     const v1::Plan plan = PlanOf(work, wire.Receive());
-    const auto client =
-        Must(ParameterClient::Connect({.plan = plan,
-                                       .rank = static_cast<uint32_t>(worker),
-                                       .incarnation = 1}));
+    std::shared_ptr<SharedArena> memory;
+    if (shares_memory_) {
+      memory = Must(SharedArena::Create(work.bytes + 64 * kParameters));
+    }
+    const auto client = Must(ParameterClient::Connect(
+        {.plan = plan,
+         .rank = static_cast<uint32_t>(worker),
+         .incarnation = 1,
+         .transport = memory ? Transport::kSharedMemory : Transport::kGrpc,
+         .gradient_memory = memory}));
     std::vector<std::vector<float>> weights;
-    std::vector<std::vector<float>> gradients;
+    std::vector<SharedBuffer> gradients;
     for (const v1::ParameterSpec& spec : plan.parameters()) {
       weights.emplace_back(spec.shape(0), 0.5f);
-      gradients.emplace_back(spec.shape(0), 0.25f);
+      gradients.emplace_back(spec.shape(0), memory);
+      std::fill_n(gradients.back().data(), spec.shape(0), 0.25f);
     }
     std::vector<const float*> start;
     std::vector<const float*> sent;
@@ -105,6 +118,7 @@ class TributaryTransport final : public Transport {
         blocks.push_back(&partition.blocks(shard)[i]);
       }
     }
+    Must(client->ReadProgress());  // connects to shared memory
     Must(client->Initialize(start));
     int64_t step = 0;
     DriveMeasured(work, wire, [&] {
@@ -113,13 +127,21 @@ class TributaryTransport final : public Transport {
       Must(client->FinishStep());
     });
   }
+
+ private:
+  const bool shares_memory_;
 };
 
 }  // namespace
 
-const Transport& Tributary() {
-  static const TributaryTransport transport;
-  return transport;
+const Channel& OverGrpc() {
+  static const TributaryChannel channel(/*shares_memory=*/false);
+  return channel;
+}
+
+const Channel& OverSharedMemory() {
+  static const TributaryChannel channel(/*shares_memory=*/true);
+  return channel;
 }
 
 }  // namespace tributary::bench
