@@ -12,6 +12,7 @@
 
 #include "common/wire/channel.h"
 #include "common/wire/crc32c.h"
+#include "common/wire/deadline.h"
 #include "common/wire/grpc_status.h"
 #include "common/wire/header_checksum.h"
 #include "tests/testing/cluster.h"
@@ -102,6 +103,7 @@ class SharedWeightsTest : public ::testing::Test {
     SignHeader(&request);
     v1::PushPullResponse response;
     grpc::ClientContext context;
+    context.set_deadline(DeadlineAfter(absl::Seconds(30)));
     const grpc::Status status = stub_->PushPull(&context, request, &response);
     if (!status.ok()) return ToAbslStatus(status);
     TRIBUTARY_EXPECT_OK(CheckHeader(response));
@@ -203,6 +205,21 @@ TEST_F(SharedWeightsTest, RefusesMemoryThatIsNotThere) {
   EXPECT_THAT(Send(request).status(),
               StatusIs(absl::StatusCode::kDataLoss, "send the bytes"));
   TRIBUTARY_EXPECT_OK(Send(Push(*link, 0)));
+}
+
+// A small message could otherwise keep a server busy with reading for minutes.
+TEST_F(SharedWeightsTest, AGradientOfTheWrongSizeIsRefusedBeforeItIsRead) {
+  constexpr uint64_t kArena = 256 << 20;
+  constexpr int kRanges = 8000;
+  const auto large = SharedArena::Create(kArena).value();
+  v1::BlockAddress address;
+  SetAddress(&address);
+  const auto link = MemoryLink::Connect(large, Clock(), address, 0).value();
+  v1::PushPullRequest request = Push(*link, 0);
+  request.clear_ranges();
+  for (int i = 0; i < kRanges; ++i) request.add_ranges()->set_bytes(kArena);
+  EXPECT_THAT(Send(request).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, "payload of"));
 }
 
 TEST_F(SharedWeightsTest, AHeaderCoversWhereTheBytesAre) {
