@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "common/base/check.h"
+#include "common/wire/crc32c_powers.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -14,30 +15,12 @@ namespace tributary::internal {
 
 namespace {
 
-constexpr uint32_t kPolynomial = 0x82F63B78;  // bit-reflected
+using Move = Crc32cMove;
 
-// x^n modulo the polynomial, bit-reflected, times x: the product of two
-// reflected numbers is shifted by one bit.
-constexpr uint64_t Power(int n) {
-  uint32_t power = 0x80000000;
-  for (int i = 0; i < n; ++i) {
-    power = (power >> 1) ^ ((power & 1) ? kPolynomial : 0);
-  }
-  return uint64_t{power} << 1;
-}
-
-// The two factors that move 128 bits forward by `bits`; `first` multiplies
-// their first half.
-struct Move {
-  uint64_t first;
-  uint64_t second;
-};
-constexpr Move MoveBy(int bits) { return {Power(bits + 32), Power(bits - 32)}; }
-
-constexpr Move kBy2048 = MoveBy(2048);
-constexpr Move kBy512 = MoveBy(512);
-constexpr Move kBy256 = MoveBy(256);
-constexpr Move kBy128 = MoveBy(128);
+constexpr Move kBy2048 = Crc32cMoveBy(2048);
+constexpr Move kBy512 = Crc32cMoveBy(512);
+constexpr Move kBy256 = Crc32cMoveBy(256);
+constexpr Move kBy128 = Crc32cMoveBy(128);
 
 // One iteration of the loops; fewer bytes are not folded.
 constexpr size_t kFoldedBytes = 256;
