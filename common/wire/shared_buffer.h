@@ -15,25 +15,39 @@ namespace tributary {
 // the answers that are being sent. A sole holder may write in place. Otherwise
 // it must write to another buffer, so that an answer never changes while it is
 // sent.
+//
+// Large buffers begin at a fixed place of a page, kStaggerBytes further for
+// each `stagger`. Processors compare the low 12 bits of addresses first: a load
+// whose bits match a recent store to another buffer waits for this store.
+// Buffers that one loop reads and writes side by side therefore differ in
+// `stagger`.
 class SharedBuffer {
  public:
+  static constexpr size_t kPageBytes = 4096;
+  static constexpr size_t kStaggerBytes = 1088;  // 17 cache lines
+
   SharedBuffer() = default;
-  explicit SharedBuffer(int64_t num_elements)
-      : SharedBuffer(num_elements, nullptr) {}
-  // In the arena, which other processes may read, if there is one and it has
+  // In `arena`, which other processes may read, if there is one and it has
   // room.
-  SharedBuffer(int64_t num_elements, std::shared_ptr<SharedArena> arena)
+  explicit SharedBuffer(int64_t num_elements, int stagger = 0,
+                        std::shared_ptr<SharedArena> arena = nullptr)
       : rep_(new Rep) {
-    const size_t bytes =
-        (sizeof(float) * static_cast<size_t>(num_elements) + 63) / 64 * 64;
-    if (arena) rep_->data = static_cast<float*>(arena->Allocate(bytes));
-    if (rep_->data != nullptr) {
+    const size_t bytes = sizeof(float) * static_cast<size_t>(num_elements);
+    const bool large = bytes >= 8 * kPageBytes;
+    const size_t skip =
+        large ? kStaggerBytes * static_cast<size_t>(stagger) : 0;
+    if (arena) rep_->memory = arena->Allocate(skip + bytes);
+    if (rep_->memory != nullptr) {
       rep_->arena = std::move(arena);
-      return;
+    } else {
+      const size_t alignment = large ? kPageBytes : 64;
+      const size_t size =
+          (skip + bytes + alignment - 1) / alignment * alignment;
+      rep_->memory = std::aligned_alloc(alignment, size ? size : alignment);
+      TRIBUTARY_CHECK(rep_->memory != nullptr);
     }
     rep_->data =
-        static_cast<float*>(std::aligned_alloc(64, bytes ? bytes : 64));
-    TRIBUTARY_CHECK(rep_->data != nullptr);
+        reinterpret_cast<float*>(static_cast<char*>(rep_->memory) + skip);
   }
   SharedBuffer(const SharedBuffer& other) : rep_(other.rep_) {
     if (rep_) rep_->references.fetch_add(1, std::memory_order_relaxed);
@@ -47,9 +61,9 @@ class SharedBuffer {
   ~SharedBuffer() {
     if (rep_ && rep_->references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       if (rep_->arena) {
-        rep_->arena->Free(rep_->data);
+        rep_->arena->Free(rep_->memory);
       } else {
-        std::free(rep_->data);
+        std::free(rep_->memory);
       }
       delete rep_;
     }
@@ -67,8 +81,9 @@ class SharedBuffer {
  private:
   struct Rep {
     std::atomic<int> references{1};
+    void* memory = nullptr;
     float* data = nullptr;
-    std::shared_ptr<SharedArena> arena;  // that data is in; or none
+    std::shared_ptr<SharedArena> arena;  // that memory is in; or none
   };
   Rep* rep_ = nullptr;
 };

@@ -22,6 +22,15 @@ TEST(SharedBufferTest, LiesOnACacheLine) {
   EXPECT_EQ(reinterpret_cast<uintptr_t>(SharedBuffer(3).data()) % 64, 0u);
 }
 
+TEST(SharedBufferTest, LargeOnesBeginAtTheirPlaceOfAPage) {
+  for (int stagger = 0; stagger < 4; ++stagger) {
+    const SharedBuffer buffer(10'000, stagger);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer.data()) % 4096,
+              1088u * stagger);
+    buffer.data()[9'999] = 1;  // lies within the memory
+  }
+}
+
 TEST(SharedBufferTest, MovingKeepsTheMemory) {
   SharedBuffer buffer(4);
   float* data = buffer.data();
