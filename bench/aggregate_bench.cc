@@ -19,7 +19,6 @@
 #include "common/base/clock.h"
 #include "common/base/clones.h"
 #include "common/optimizer/optimizer.h"
-#include "kernels/ops.h"
 #include "server/store/block_state.h"
 #include "server/sync/sync_policy.h"
 
@@ -82,11 +81,11 @@ class Server {
     }
   }
 
-  void Apply(Ops& ops) {
+  void Apply() {
     const OptimizerStep step = optimizer_.Prepare(++step_, 1e-6, 1.0);
     for (const auto& block : blocks_) {
       absl::MutexLock lock(&block->mu);
-      block->ApplyFused(ops, step);
+      block->ApplyFused(step);
     }
   }
 
@@ -133,7 +132,6 @@ std::vector<OptimizerOptions> Optimizers() {
 }
 
 int Main() {
-  const auto ops = CreateCpuOps();
   std::vector<std::vector<float>> gradients;
   for (int r = 0; r < 8; ++r) gradients.emplace_back(kWeights, 1e-3f);
   std::vector<const float*> of_rank;
@@ -153,9 +151,9 @@ int Main() {
         if (round == 0) rows.push_back(row);
         Server server(optimizer, ranks, gradients[0].data());
         server.Gather(of_rank);
-        server.Apply(*ops);  // touches all memory
+        server.Apply();  // touches all memory
         server.Gather(of_rank);
-        const double took = SecondsOf([&] { server.Apply(*ops); });
+        const double took = SecondsOf([&] { server.Apply(); });
         bytes[row] = server.bytes();
         seconds[row].push_back(took);
         ratios[row].push_back(server.bytes() / took / MemoryRate(a, b));

@@ -62,8 +62,7 @@ const float* FloatReader::Next(int64_t n, float* scratch) {
 }
 
 absl::Span<const float> FloatReader::NextRun(int64_t n, float* scratch) {
-  const auto whole = static_cast<int64_t>(Here() / sizeof(float));
-  const int64_t count = std::min(n, std::max<int64_t>(whole, 1));
+  const int64_t count = std::min(n, std::max<int64_t>(FloatsInPlace(), 1));
   return {Next(count, scratch), static_cast<size_t>(count)};
 }
 

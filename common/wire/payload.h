@@ -49,6 +49,10 @@ class FloatReader {
   // copied to `scratch` (room for n). n must not exceed the number that is
   // left.
   const float* Next(int64_t n, float* scratch);
+  // The next floats that Next returns in place.
+  int64_t FloatsInPlace() {
+    return static_cast<int64_t>(Here() / sizeof(float));
+  }
   // Returns at most n of the next floats, as many as lie in one piece. A float
   // that lies in several is copied to `scratch` (room for one).
   absl::Span<const float> NextRun(int64_t n, float* scratch);

@@ -10,7 +10,8 @@
 #include "common/status/status_macros.h"
 #include "common/wire/crc32c.h"
 #include "kernels/ops.h"
-#include "server/aggregate/averaged_tiles.h"
+#include "server/aggregate/checked_update.h"
+#include "server/aggregate/contribution_runs.h"
 #include "server/store/rejection.h"
 
 namespace tributary {
@@ -46,8 +47,9 @@ void BlockState::MakeRuns() {
       elements += slice.size();
     }
   }
-  for (size_t i = 0; i < optimizer.state_names().size(); ++i) {
-    state_.emplace_back(elements);
+  const auto states = static_cast<int>(optimizer.state_names().size());
+  for (int i = 0; i < states; ++i) {
+    state_.emplace_back(elements, /*stagger=*/i + 1);
   }
 }
 
@@ -167,18 +169,6 @@ BlockState::Pointers BlockState::StateAt(const Run& run, int64_t begin) const {
   return state;
 }
 
-template <typename Use>
-void BlockState::ForEachRun(int64_t begin, int64_t n, Use use) const {
-  const int64_t end = begin + n;
-  for (const Run& run : runs_) {
-    if (begin >= end) return;
-    if (run.end <= begin) continue;
-    const int64_t count = std::min(run.end, end) - begin;
-    use(begin, count, run);
-    begin += count;
-  }
-}
-
 // Without a sample there is nothing to move a running average towards.
 OptimizerStep BlockState::StepFor(const ParameterSpec& parameter,
                                   const OptimizerStep& prepared) const {
@@ -187,35 +177,49 @@ OptimizerStep BlockState::StepFor(const ParameterSpec& parameter,
   return step;
 }
 
-void BlockState::ApplyFused(Ops& ops, const OptimizerStep& step) {
+void BlockState::UpdateRuns(ContributionRuns& gradient,
+                            const OptimizerStep& step,
+                            const SumAndUpdateVersion& version) {
   const float* in = weights_.data();
   float* out = Writable();
-  uint32_t crc32c = 0;  // while a tile is in the cache
-  ForEachAveragedTile(
-      ops, aggregator_, block_.size,
-      [&](int64_t first, int64_t count, const float* gradient)
-          ABSL_NO_THREAD_SAFETY_ANALYSIS {
-            ForEachRun(first, count,
-                       [&](int64_t begin, int64_t n, const Run& run)
-                           ABSL_NO_THREAD_SAFETY_ANALYSIS {
-                             ops.OptimizerUpdate(StepFor(*run.like, step), n,
-                                                 gradient + (begin - first),
-                                                 in + begin, out + begin,
-                                                 StateAt(run, begin).data());
-                           });
-            crc32c = ExtendCrc32c(crc32c, out + first, count * sizeof(float));
-          });
+  uint32_t crc32c = 0;
+  for (const Run& run : runs_) {
+    const OptimizerStep own = StepFor(*run.like, step);
+    for (int64_t begin = run.begin, n = 0; begin < run.end; begin += n) {
+      n = gradient.Next(run.end - begin);
+      crc32c = UpdateAndChecksum(version, own,
+                                 {.n = n,
+                                  .count = gradient.count(),
+                                  .parts = gradient.parts(),
+                                  .weights = gradient.weights(),
+                                  .weight_in = in + begin,
+                                  .weight_out = out + begin,
+                                  .state = StateAt(run, begin).data()},
+                                 crc32c);
+    }
+  }
   FinishStep(out, crc32c);
+}
+
+void BlockState::ApplyFused(const OptimizerStep& step,
+                            const SumAndUpdateVersion& version) {
+  ContributionRuns contributions(aggregator_);
+  UpdateRuns(contributions, step, version);
 }
 
 void BlockState::Average(Ops& ops) {
   aggregator_.Close();
   if (!gradient_) gradient_ = SharedBuffer(block_.size);
-  float* mean = gradient_.data();
-  ForEachAveragedTile(ops, aggregator_, block_.size,
-                      [mean](int64_t begin, int64_t n, const float* gradient) {
-                        std::copy_n(gradient, n, mean + begin);
-                      });
+  ContributionRuns contributions(aggregator_);
+  if (contributions.count() == 0) {
+    std::fill_n(gradient_.data(), block_.size, 0.0f);
+    return;
+  }
+  for (int64_t begin = 0, n = 0; begin < block_.size; begin += n) {
+    n = contributions.Next(block_.size - begin);
+    ops.WeightedSum(n, contributions.count(), contributions.parts(),
+                    contributions.weights(), gradient_.data() + begin);
+  }
 }
 
 std::vector<double> BlockState::GrainSquares(Ops& ops, const float* x) const {
@@ -274,27 +278,31 @@ std::vector<double> BlockState::Direction(Ops& ops, const OptimizerStep& step) {
   return pairs;
 }
 
-void BlockState::ApplyAveraged(Ops& ops, const OptimizerStep& step) {
-  float* out = Writable();
-  const float* in = weights_.data();
-  for (const Run& run : runs_) {
-    ops.OptimizerUpdate(StepFor(*run.like, step), run.end - run.begin,
-                        gradient_.data() + run.begin, in + run.begin,
-                        out + run.begin, StateAt(run, run.begin).data());
-  }
-  FinishStep(out, std::nullopt);
+void BlockState::ApplyAveraged(const OptimizerStep& step) {
+  const Payload mean(
+      {Payload::Piece(reinterpret_cast<const char*>(gradient_.data()),
+                      block_.bytes())},
+      /*owner=*/nullptr);
+  ContributionRuns gradient(mean, /*weight=*/1.0f);
+  UpdateRuns(gradient, step, BestSumAndUpdateVersion());
 }
 
 void BlockState::ApplyDirection(Ops& ops,
                                 const std::vector<UpdatePhases::Move>& moves) {
+  constexpr int64_t kTile = 4096;  // stays in the first-level cache
   float* out = Writable();
+  uint32_t crc32c = 0;
   for (const Slice& slice : block_.slices) {
     const auto [rate, weight_scale] = moves[slice.parameter];
-    ops.ApplyDirection(slice.size(), rate, weight_scale,
-                       direction_.data() + slice.offset,
-                       weights_.data() + slice.offset, out + slice.offset);
+    const int64_t end = slice.offset + slice.size();
+    for (int64_t begin = slice.offset; begin < end; begin += kTile) {
+      const int64_t n = std::min(kTile, end - begin);
+      ops.ApplyDirection(n, rate, weight_scale, direction_.data() + begin,
+                         weights_.data() + begin, out + begin);
+      crc32c = ExtendCrc32c(crc32c, out + begin, n * sizeof(float));
+    }
   }
-  FinishStep(out, std::nullopt);
+  FinishStep(out, crc32c);
 }
 
 bool BlockState::Satisfies(const Waiter& waiter) const {

@@ -15,6 +15,8 @@
 #include "common/update/factored_moments.h"
 #include "common/update/update_phases.h"
 #include "common/wire/shared_buffer.h"
+#include "kernels/sum_and_update.h"
+#include "server/aggregate/contribution_runs.h"
 #include "server/aggregate/gradient_aggregator.h"
 #include "server/store/shard_counters.h"
 #include "server/store/weights_snapshot.h"
@@ -90,7 +92,9 @@ class BlockState {
   std::vector<SharedBuffer> State() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
   // Averages the contributions and applies `step` in one pass over memory.
-  void ApplyFused(Ops& ops, const OptimizerStep& step)
+  void ApplyFused(
+      const OptimizerStep& step,
+      const SumAndUpdateVersion& version = BestSumAndUpdateVersion())
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
   // The two-phase path, for steps that need sums over whole tensors. Average
@@ -110,7 +114,7 @@ class BlockState {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   std::vector<double> Direction(Ops& ops, const OptimizerStep& step)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  void ApplyAveraged(Ops& ops, const OptimizerStep& step)
+  void ApplyAveraged(const OptimizerStep& step)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // moves: one per parameter.
   void ApplyDirection(Ops& ops, const std::vector<UpdatePhases::Move>& moves)
@@ -155,17 +159,16 @@ class BlockState {
   Pointers StateAt(const Run& run, int64_t begin) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   absl::Status LoadExpanded(const Load& load) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Calls use(begin, n, run) for the part of each run that lies in elements
-  // [begin, begin + n).
-  template <typename Use>
-  void ForEachRun(int64_t begin, int64_t n, Use use) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   OptimizerStep StepFor(const ParameterSpec& parameter,
                         const OptimizerStep& prepared) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
   // For the new weights: in place, unless the old ones are kept or being sent.
   float* Writable() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // Applies `step` to all runs and ends it.
+  void UpdateRuns(ContributionRuns& gradient, const OptimizerStep& step,
+                  const SumAndUpdateVersion& version)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // crc32c: of what was written, if the caller knows it.
   void FinishStep(float* written, std::optional<uint32_t> crc32c)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);

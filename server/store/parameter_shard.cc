@@ -195,7 +195,7 @@ void ParameterShard::CompleteBlockLocked(BlockState& block,
   }
   {
     const UpdateTimer timer(options().clock, &blocks_.counters());
-    block.ApplyFused(*options().ops, prepared);
+    block.ApplyFused(prepared);
   }
   blocks_.CutLocked(block);
 }

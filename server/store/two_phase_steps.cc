@@ -122,7 +122,7 @@ void TwoPhaseSteps::ApplyEverywhere(
         if (moves != nullptr) {
           block->ApplyDirection(*shard_.options().ops, *moves);
         } else {
-          block->ApplyAveraged(*shard_.options().ops, prepared);
+          block->ApplyAveraged(prepared);
         }
       }
       shard_.CutLocked(*block);

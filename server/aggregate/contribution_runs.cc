@@ -1,0 +1,45 @@
+#include "server/aggregate/contribution_runs.h"
+
+#include <algorithm>
+
+#include "common/base/chunk_fold.h"
+
+namespace tributary {
+namespace {
+
+// A run is not shorter, unless the block ends: a short run costs more in calls
+// than the copy that makes it longer.
+constexpr int64_t kShortest = 512;
+constexpr int64_t kChunk = ChunkFold::kBytes / sizeof(float);
+
+}  // namespace
+
+ContributionRuns::ContributionRuns(const GradientAggregator& aggregator) {
+  const std::vector<float> weights = aggregator.Weights();
+  for (const Contribution& c : aggregator.contributions()) {
+    if (c.samples == 0) continue;
+    readers_.emplace_back(c.payload);
+    weights_.push_back(weights[c.rank]);
+  }
+  parts_.resize(readers_.size());
+  copies_.resize(readers_.size() * kShortest);
+}
+
+ContributionRuns::ContributionRuns(const Payload& payload, float weight)
+    : readers_({FloatReader(payload)}),
+      weights_({weight}),
+      parts_(1),
+      copies_(kShortest) {}
+
+int64_t ContributionRuns::Next(int64_t limit) {
+  int64_t n = std::min(limit, kLongest);
+  for (FloatReader& reader : readers_) n = std::min(n, reader.FloatsInPlace());
+  // Whole chunks, so that few are computed one element at a time.
+  n = std::max(n / kChunk * kChunk, std::min(limit, kShortest));
+  for (size_t i = 0; i < readers_.size(); ++i) {
+    parts_[i] = readers_[i].Next(n, copies_.data() + i * kShortest);
+  }
+  return n;
+}
+
+}  // namespace tributary

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "common/wire/payload.h"
+#include "server/aggregate/gradient_aggregator.h"
+
+namespace tributary {
+
+// Reads the contributions of a block side by side, in rank order, in runs that
+// are contiguous in each of them. Contributions without samples are left out;
+// the others are weighted by their samples (docs/consistency.md).
+//
+//   ContributionRuns runs(aggregator);
+//   for (int64_t begin = 0; begin < size; begin += n) {
+//     n = runs.Next(size - begin);  // parts() are elements [begin, begin + n)
+//   }
+class ContributionRuns {
+ public:
+  // Elements of the longest run: what a run writes stays in the first-level
+  // cache.
+  static constexpr int64_t kLongest = 4096;
+
+  // Both refer to the payloads' bytes.
+  explicit ContributionRuns(const GradientAggregator& aggregator);
+  ContributionRuns(const Payload& payload, float weight);
+
+  // Goes to the next run, of at most `limit` elements, and returns its length.
+  // At least `limit` elements must be left. Where a received piece ends within
+  // the run, a copy of a few elements bridges the border.
+  int64_t Next(int64_t limit);
+
+  int count() const { return static_cast<int>(readers_.size()); }
+  const float* const* parts() const { return parts_.data(); }
+  const float* weights() const { return weights_.data(); }
+
+ private:
+  std::vector<FloatReader> readers_;
+  std::vector<float> weights_;
+  std::vector<const float*> parts_;
+  std::vector<float> copies_;  // one for each contribution
+};
+
+}  // namespace tributary
