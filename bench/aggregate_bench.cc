@@ -1,14 +1,20 @@
 // How fast a server sums contributions and updates weights, beside the memory's
 // speed in the same interleaved run (docs/benchmarks.md). Prints for each
-// optimizer, and for 2 and 8 contributions in float32, the median over all
-// rounds of
-//   ms       one step of 16Mi weights on one thread
+// optimizer, for 2 and 8 contributions in float32 and for each instruction set
+// of this processor, the median over all rounds of
+//   ms       one step of 16Mi weights on one thread, in processor time, which
+//            other processes on the same cores change less than the time of day
 //   GB/s     bytes that a single pass reads and writes / time: 4 for each
-//   contribution,
-//            8 for the weight and 8 for each state
-//   ratio    to a[i] = q a[i] + b[i], which moves 12 bytes
+//            contribution, 8 for the weight and 8 for each state
+//   ratio    to a[i] = q a[i] + b[i], which moves 12 bytes, measured directly
+//            before and after each step
+//
+// usage: aggregate_bench [ROUNDS]
+#include <time.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <string>
@@ -16,9 +22,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "common/base/clock.h"
 #include "common/base/clones.h"
 #include "common/optimizer/optimizer.h"
+#include "kernels/sum_and_update.h"
 #include "server/store/block_state.h"
 #include "server/sync/sync_policy.h"
 
@@ -27,12 +33,17 @@ namespace {
 
 constexpr int64_t kWeights = 16 << 20;
 constexpr int64_t kBlock = 256 << 10;  // weights in a block: 1 MiB
-constexpr int kRounds = 7;
+
+double ProcessorSeconds() {
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
 
 double SecondsOf(const auto& work) {
-  const int64_t begin = Clock::Real().NowMicros();
+  const double begin = ProcessorSeconds();
   work();
-  return 1e-6 * static_cast<double>(Clock::Real().NowMicros() - begin);
+  return ProcessorSeconds() - begin;
 }
 
 double Median(std::vector<double> values) {
@@ -81,11 +92,11 @@ class Server {
     }
   }
 
-  void Apply() {
+  void Apply(const SumAndUpdateVersion& version) {
     const OptimizerStep step = optimizer_.Prepare(++step_, 1e-6, 1.0);
     for (const auto& block : blocks_) {
       absl::MutexLock lock(&block->mu);
-      block->ApplyFused(step);
+      block->ApplyFused(step, version);
     }
   }
 
@@ -131,42 +142,59 @@ std::vector<OptimizerOptions> Optimizers() {
   return all;
 }
 
-int Main() {
-  std::vector<std::vector<float>> gradients;
-  for (int r = 0; r < 8; ++r) gradients.emplace_back(kWeights, 1e-3f);
-  std::vector<const float*> of_rank;
-  for (const auto& gradient : gradients) of_rank.push_back(gradient.data());
-  std::vector<float> a(kWeights, 1), b(kWeights, 1e-3f);
+// The medians' samples of one row of the table.
+struct Row {
+  double bytes = 0;
+  std::vector<double> seconds, ratios;
+};
 
-  const std::vector<OptimizerOptions> optimizers = Optimizers();
-  std::map<std::string, std::vector<double>> seconds, ratios;
-  std::map<std::string, double> bytes;
-  std::vector<std::string> rows;
-  for (int round = 0; round < kRounds; ++round) {
-    for (const OptimizerOptions& optimizer : optimizers) {
-      for (const int ranks : {2, 8}) {
-        const std::string row = absl::StrCat(
-            "| ", optimizer.kind,
-            optimizer.momentum > 0 ? " with momentum" : "", " | ", ranks, " ");
-        if (round == 0) rows.push_back(row);
-        Server server(optimizer, ranks, gradients[0].data());
-        server.Gather(of_rank);
-        server.Apply();  // touches all memory
-        server.Gather(of_rank);
-        const double took = SecondsOf([&] { server.Apply(); });
-        bytes[row] = server.bytes();
-        seconds[row].push_back(took);
-        ratios[row].push_back(server.bytes() / took / MemoryRate(a, b));
-      }
+struct Memory {
+  std::vector<float> a = std::vector<float>(kWeights, 1);
+  std::vector<float> b = std::vector<float>(kWeights, 1e-3f);
+  std::vector<std::vector<float>> gradients =
+      std::vector<std::vector<float>>(8, std::vector<float>(kWeights, 1e-3f));
+};
+
+// Measures every version once.
+void Measure(const OptimizerOptions& optimizer, int ranks, Memory& memory,
+             std::map<std::string, Row>* rows) {
+  std::vector<const float*> of_rank;
+  for (const auto& gradient : memory.gradients) {
+    of_rank.push_back(gradient.data());
+  }
+  Server server(optimizer, ranks, of_rank[0]);
+  server.Gather(of_rank);
+  server.Apply(BestSumAndUpdateVersion());  // touches all memory
+  for (const SumAndUpdateVersion& version : SupportedSumAndUpdateVersions()) {
+    server.Gather(of_rank);
+    const double before = MemoryRate(memory.a, memory.b);
+    const double took = SecondsOf([&] { server.Apply(version); });
+    const double after = MemoryRate(memory.a, memory.b);
+    const std::string title = absl::StrCat(
+        optimizer.kind, optimizer.momentum > 0 ? " with momentum" : "", " | ",
+        ranks, " | ", version.name);
+    Row& row = (*rows)[title];
+    row.bytes = server.bytes();
+    row.seconds.push_back(took);
+    row.ratios.push_back(server.bytes() / took / ((before + after) / 2));
+  }
+}
+
+int Main(int rounds) {
+  Memory memory;
+  std::map<std::string, Row> rows;
+  for (int round = 0; round < rounds; ++round) {
+    for (const OptimizerOptions& optimizer : Optimizers()) {
+      for (const int ranks : {2, 8}) Measure(optimizer, ranks, memory, &rows);
     }
   }
   std::printf(
-      "| optimizer | contributions | ms | GB/s | ratio |\n"
-      "| --- | --- | --- | --- | --- |\n");
-  for (const std::string& row : rows) {
-    const double took = Median(seconds[row]);
-    std::printf("%s| %.1f | %.1f | %.2f |\n", row.c_str(), 1e3 * took,
-                1e-9 * bytes[row] / took, Median(ratios[row]));
+      "| optimizer | contributions | instructions | ms | GB/s | ratio |\n"
+      "| --- | --- | --- | --- | --- | --- |\n");
+  for (const auto& [title, row] : rows) {
+    const double took = Median(row.seconds);
+    std::printf("| %s | %.1f | %.1f | %.2f |\n", title.c_str(), 1e3 * took,
+                1e-9 * row.bytes / took, Median(row.ratios));
   }
   return 0;
 }
@@ -174,4 +202,6 @@ int Main() {
 }  // namespace
 }  // namespace tributary
 
-int main() { return tributary::Main(); }
+int main(int argc, char** argv) {
+  return tributary::Main(argc > 1 ? std::atoi(argv[1]) : 7);
+}
