@@ -95,8 +95,8 @@ constexpr SpoiledLine kSpoiledLines[] = {
      "got all_reduce"},
     {9, "strategy: {parameter_server: {bucket_bytes: 4MB}}\ntraining:",
      R"(job.yaml:9: strategy.parameter_server.bucket_bytes wants a size such as 4MiB, got "4MB")"},
-    {9, "strategy: {parameter_server: {wire: bfloat16}}\ntraining:",
-     R"(job.yaml:9: strategy.parameter_server.wire wants float32, got "bfloat16")"},
+    {9, "strategy: {parameter_server: {wire: bfloat8}}\ntraining:",
+     R"(job.yaml:9: strategy.parameter_server.wire wants bfloat16, float16 or float32, got "bfloat8")"},
     {9, "training: [1]\nother:",
      "job.yaml:9: training wants a mapping with epochs, steps, loss, "
      "optimizer, learning_rate_schedule, gradient_accumulation, clip_norm, "
