@@ -58,7 +58,8 @@ struct Push {
   int rank = 0;
   int shard = 0;
   int index = 0;  // index within the shard
-  double bytes = 0;
+  double elements = 0;
+  double bytes() const { return elements * kFloatBytes; }  // of its weights
 };
 
 // The blocks of a rank in the order in which it sends them. A rank that holds a
@@ -79,8 +80,7 @@ std::vector<Push> PushesOf(const CostInputs& inputs, int rank,
   if (!plan.ok()) return pushes;  // PredictStep has checked it
   for (int shard = 0; shard < plan->num_shards(); ++shard) {
     for (const Block& block : plan->blocks(shard)) {
-      Push push{0, rank, shard, block.index,
-                static_cast<double>(block.bytes())};
+      Push push{0, rank, shard, block.index, static_cast<double>(block.size)};
       for (const Slice& slice : block.slices) {
         push.ready = std::max(push.ready, ready[slice.parameter]);
       }
@@ -106,6 +106,7 @@ ExchangeCost ServerTimes(const CostInputs& inputs, int replicas,
   const int servers = inputs.strategy.servers;
   const double rate = LinkRate(inputs), burst = inputs.cluster.burst_bytes;
   const double latency = inputs.cluster.latency;
+  const double gradient_bytes = inputs.strategy.gradient_bytes;
   std::vector<Link> up(ranks.size(), Link(rate, burst)), down = up;
   std::vector<Link> server_in(servers, Link(rate, burst));
   std::vector<Link> server_out = server_in;
@@ -116,11 +117,11 @@ ExchangeCost ServerTimes(const CostInputs& inputs, int replicas,
   for (size_t r = 0; r < ranks.size(); ++r) {
     const std::vector<Push> own =
         PushesOf(inputs, static_cast<int>(r), ranks[r]);
-    double bytes = 0;
-    for (const Push& push : own) bytes += push.bytes;
-    cost.bytes_sent = std::max(cost.bytes_sent, bytes);
+    double elements = 0;
+    for (const Push& push : own) elements += push.elements;
+    cost.bytes_sent = std::max(cost.bytes_sent, elements * gradient_bytes);
     cost.total_messages += 2.0 * replicas * static_cast<double>(own.size());
-    cost.total_bytes += 2 * replicas * bytes;
+    cost.total_bytes += replicas * elements * (gradient_bytes + kFloatBytes);
     pushes.insert(pushes.end(), own.begin(), own.end());
   }
   std::sort(pushes.begin(), pushes.end(), LeavesEarlier);
@@ -133,12 +134,14 @@ ExchangeCost ServerTimes(const CostInputs& inputs, int replicas,
     double sent = 0;
     for (; end < pushes.size() && LeaveTogether(pushes[i], pushes[end]);
          ++end) {
-      sent = up[pushes[end].rank].Serve(pushes[end].ready, pushes[end].bytes);
+      sent = up[pushes[end].rank].Serve(pushes[end].ready,
+                                        pushes[end].elements * gradient_bytes);
     }
     for (; i < end; ++i) {
       const Push& push = pushes[i];
       come[i] = std::max(
-          sent, server_in[push.shard].Serve(push.ready, replicas * push.bytes));
+          sent, server_in[push.shard].Serve(
+                    push.ready, replicas * push.elements * gradient_bytes));
       first[push.shard] = std::min(first[push.shard], push.ready);
       last[push.shard] = std::max(last[push.shard], come[i]);
     }
@@ -146,12 +149,13 @@ ExchangeCost ServerTimes(const CostInputs& inputs, int replicas,
   // The update starts when the slowest replica's block has arrived.
   std::vector<double> work(servers);
   std::vector<std::pair<double, Push>> answers;  // with their ready time
-  const double bytes_an_element = UpdateBytes(inputs, replicas);
+  const double bytes_an_element =
+      UpdateBytes(inputs, replicas * gradient_bytes / kFloatBytes);
   for (size_t i = 0; i < pushes.size(); ++i) {
     const Push& push = pushes[i];
     const double arrived =
         SlowestArrival(replicas, first[push.shard], come[i], last[push.shard]);
-    const double update = push.bytes / kFloatBytes * bytes_an_element;
+    const double update = push.elements * bytes_an_element;
     work[push.shard] += update / update_rate;
     answers.push_back(
         {processor[push.shard].Serve(arrived + latency, update), push});
@@ -161,8 +165,8 @@ ExchangeCost ServerTimes(const CostInputs& inputs, int replicas,
       [](const auto& a, const auto& b) { return a.first < b.first; });
   for (const auto& [ready, push] : answers) {
     const double arrived =
-        std::max(server_out[push.shard].Serve(ready, replicas * push.bytes),
-                 down[push.rank].Serve(ready, push.bytes)) +
+        std::max(server_out[push.shard].Serve(ready, replicas * push.bytes()),
+                 down[push.rank].Serve(ready, push.bytes())) +
         latency;
     cost.end_seconds = std::max(cost.end_seconds, arrived);
   }

@@ -345,7 +345,8 @@ void StepModel::FillMemory(const Run& run, Prediction* out) const {
   const double held =
       static_cast<double>(model.parameter_elements()) / s.servers * kFloatBytes;
   out->server_memory = in_.compute.server_process_bytes +
-                       held * (2 + in_.optimizer_states + replicas_);
+                       held * (2 + in_.optimizer_states +
+                               replicas_ * s.gradient_bytes / kFloatBytes);
 }
 
 Prediction StepModel::Predict() const {

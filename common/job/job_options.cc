@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "common/base/check.h"
+#include "common/wire/wire_format.h"
+
 namespace tributary {
 namespace {
 
@@ -15,6 +18,14 @@ Transport TransportOf(v1::TransportKind kind) {
     default:
       return Transport::kAuto;
   }
+}
+
+// Per element, in a large tensor.
+double GradientBytes(v1::WireFormat wire) {
+  constexpr int64_t kElements = 1 << 20;
+  const Encoding* const encoding = EncodingOf(wire);
+  TRIBUTARY_CHECK(encoding != nullptr);
+  return static_cast<double>(encoding->Bytes(kElements)) / kElements;
 }
 
 }  // namespace
@@ -49,6 +60,7 @@ Strategy StrategyOf(const v1::JobSpec& job) {
   } else {
     strategy.transport = TransportOf(spec.parameter_server().transport());
     strategy.bucket_bytes = spec.parameter_server().bucket_bytes();
+    strategy.gradient_bytes = GradientBytes(spec.parameter_server().wire());
     strategy.timeout_seconds = spec.parameter_server().sync_timeout_seconds();
     strategy.exchange_every = static_cast<int>(std::min<int64_t>(
         StepCountOf(job).steps_an_update, std::numeric_limits<int>::max()));

@@ -75,6 +75,19 @@ TEST(PredictStepTest, AServersLinkCarriesTheModelOnceForEachWorkerEachWay) {
   EXPECT_EQ(p.bytes_per_step, 16e6);
 }
 
+// The same with gradients of half the bytes: 2 + 2 MB in, 4 + 4 MB out.
+TEST(PredictStepTest, EncodedGradientsShortenTheWayToTheServerAlone) {
+  const ModelCosts model = SimpleModel({1'000'000});
+  CostInputs inputs = SimpleInputs(model, Exchange::kParameterServer, 2);
+  inputs.strategy.gradient_bytes = 2;
+  inputs.cluster.bandwidth = 1e6;
+  inputs.cluster.latency = 0.25;
+  const Prediction p = Predict(inputs);
+  EXPECT_DOUBLE_EQ(p.step_seconds, 12.5);
+  EXPECT_EQ(p.bytes_sent_per_rank, 2e6);
+  EXPECT_EQ(p.bytes_per_step, 12e6);
+}
+
 // As many servers as workers: every link carries the model once each way.
 TEST(PredictStepTest, AsManyServersAsWorkersCarryTheModelOnceEachWay) {
   const ModelCosts model = SimpleModel({1 << 20});

@@ -85,6 +85,16 @@ device: auto
 )");
 }
 
+TEST(JobFileTest, AWireFormatReachesTheStrategy) {
+  for (const auto& [wire, bytes] :
+       {std::pair("float32", 4), {"bfloat16", 2}, {"float16", 2}}) {
+    const v1::JobSpec job = Parse(
+        kSmallJob, {std::string("strategy.parameter_server.wire=") + wire});
+    EXPECT_EQ(StrategyOf(job).gradient_bytes, bytes) << wire;
+    EXPECT_TRUE(MessageDifferencer::Equals(job, Parse(JobToYaml(job))));
+  }
+}
+
 TEST(JobFileTest, ResolvedJobReadsBackToItself) {
   const v1::JobSpec job = Parse(
       kSmallJob,
