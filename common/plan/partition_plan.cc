@@ -135,6 +135,18 @@ absl::Status CheckWholes(const ParameterSpecs& parameters,
 
 }  // namespace
 
+int64_t Block::gradient_bytes() const {
+  int64_t bytes = 0;
+  for (const Slice& slice : slices) bytes += slice.gradient_bytes();
+  return bytes;
+}
+
+bool Block::sends_floats() const {
+  return std::all_of(slices.begin(), slices.end(), [](const Slice& slice) {
+    return slice.encoding == &Float32Encoding();
+  });
+}
+
 absl::Status PartitionPlan::CheckParameters(const ParameterSpecs& parameters) {
   if (parameters.empty()) {
     return absl::InvalidArgumentError("a plan needs at least one parameter");
@@ -222,6 +234,17 @@ absl::StatusOr<PartitionPlan> PartitionPlan::Create(
 int64_t PartitionPlan::shard_elements(int shard) const {
   const std::vector<Block>& blocks = blocks_[shard];
   return blocks.empty() ? 0 : blocks.back().offset + blocks.back().size;
+}
+
+void PartitionPlan::SetEncoding(const Encoding& encoding) {
+  for (std::vector<Block>& blocks : blocks_) {
+    for (Block& block : blocks) {
+      for (Slice& slice : block.slices) {
+        if (parameters_[slice.parameter].is_running()) continue;
+        slice.encoding = &encoding;
+      }
+    }
+  }
 }
 
 int PartitionPlan::num_blocks() const {

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/base/parameter_spec.h"
+#include "common/encoding/encoding.h"
 
 namespace tributary {
 
@@ -26,8 +27,12 @@ struct Slice {
   int64_t begin = 0;
   int64_t end = 0;
   int64_t offset = 0;  // of its first element within its block
+  // How its gradient is written in messages.
+  const Encoding* encoding = &Float32Encoding();
 
   int64_t size() const { return end - begin; }
+  // Bytes of its gradient in a message.
+  int64_t gradient_bytes() const { return encoding->Bytes(size()); }
 };
 
 // What one message carries and one lock guards: slices of one shard that
@@ -41,6 +46,10 @@ struct Block {
   Holders holders = {};  // of all its parameters
 
   int64_t bytes() const { return size * int64_t{sizeof(float)}; }
+  // Bytes of its gradient in a message: those of its slices, in order.
+  int64_t gradient_bytes() const;
+  // All of it is float32.
+  bool sends_floats() const;
 };
 
 // A grain's place in the canonical order (parameter, then position).
@@ -86,6 +95,10 @@ class PartitionPlan {
   static absl::StatusOr<PartitionPlan> Create(
       ParameterSpecs parameters, int num_shards, uint64_t bucket_bytes,
       int64_t min_block_elements = kMinBlockElements);
+
+  // Writes gradients in this encoding, which outlives the plan. A running
+  // average stays float32: a rounded average would move the model itself.
+  void SetEncoding(const Encoding& encoding);
 
   const ParameterSpecs& parameters() const { return parameters_; }
   int num_shards() const { return static_cast<int>(blocks_.size()); }

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status/status_macros.h"
+#include "common/wire/wire_format.h"
 
 namespace tributary {
 
@@ -96,8 +97,17 @@ absl::Status CheckMesh(const v1::Plan& plan, const ParameterSpecs& specs) {
 absl::StatusOr<PartitionPlan> MakePartitionPlan(const v1::Plan& plan) {
   ParameterSpecs specs = FromProto(plan.parameters());
   TRIBUTARY_RETURN_IF_ERROR(CheckMesh(plan, specs));
-  return PartitionPlan::Create(
-      std::move(specs), std::max(1, plan.servers_size()), plan.bucket_bytes());
+  const Encoding* const encoding = EncodingOf(plan.wire());
+  if (encoding == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("wire format ", plan.wire(), " is unknown"));
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      PartitionPlan partition,
+      PartitionPlan::Create(std::move(specs), std::max(1, plan.servers_size()),
+                            plan.bucket_bytes()));
+  partition.SetEncoding(*encoding);
+  return partition;
 }
 
 }  // namespace tributary

@@ -16,8 +16,8 @@ DeviceMesh MeshOf(const v1::Plan& plan);
 
 // The cut that a published plan stands for; without servers into one shard.
 // Errors as PartitionPlan::Create;
-// InvalidArgument also: a mesh that is not of its workers, or a parameter that
-// nobody holds.
+// InvalidArgument also: a mesh that is not of its workers, a parameter that
+// nobody holds, or a wire format that this program does not have.
 absl::StatusOr<PartitionPlan> MakePartitionPlan(const v1::Plan& plan);
 
 }  // namespace tributary

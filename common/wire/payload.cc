@@ -50,15 +50,19 @@ void FloatReader::Copy(size_t bytes, void* out) {
   }
 }
 
-const float* FloatReader::Next(int64_t n, float* scratch) {
-  const size_t bytes = static_cast<size_t>(n) * sizeof(float);
+const char* FloatReader::NextBytes(size_t bytes, void* scratch) {
   if (Here() < bytes) {
     Copy(bytes, scratch);
-    return scratch;
+    return static_cast<const char*>(scratch);
   }
   const char* const here = pieces_[piece_].data() + at_;
   at_ += bytes;
-  return reinterpret_cast<const float*>(here);
+  return here;
+}
+
+const float* FloatReader::Next(int64_t n, float* scratch) {
+  return reinterpret_cast<const float*>(
+      NextBytes(static_cast<size_t>(n) * sizeof(float), scratch));
 }
 
 absl::Span<const float> FloatReader::NextRun(int64_t n, float* scratch) {

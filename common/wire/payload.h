@@ -62,6 +62,9 @@ class FloatReader {
 
   // Copies the next bytes, which need not be whole floats.
   void Copy(size_t bytes, void* out);
+  // Returns the next bytes: in place if they lie within one piece, else copied
+  // to `scratch`.
+  const char* NextBytes(size_t bytes, void* scratch);
 
  private:
   // Goes to the piece of the next byte and returns its bytes that are left; 0

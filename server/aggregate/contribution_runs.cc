@@ -14,30 +14,34 @@ constexpr int64_t kChunk = ChunkFold::kBytes / sizeof(float);
 
 }  // namespace
 
-ContributionRuns::ContributionRuns(const GradientAggregator& aggregator) {
+ContributionRuns::ContributionRuns(const Block& block,
+                                   const GradientAggregator& aggregator)
+    : copied_(block.sends_floats() ? kShortest : kLongest) {
   const std::vector<float> weights = aggregator.Weights();
   for (const Contribution& c : aggregator.contributions()) {
     if (c.samples == 0) continue;
-    readers_.emplace_back(c.payload);
+    readers_.emplace_back(block, c.payload);
     weights_.push_back(weights[c.rank]);
   }
   parts_.resize(readers_.size());
-  copies_.resize(readers_.size() * kShortest);
+  copies_.resize(readers_.size() * static_cast<size_t>(copied_));
 }
 
-ContributionRuns::ContributionRuns(const Payload& payload, float weight)
-    : readers_({FloatReader(payload)}),
-      weights_({weight}),
+ContributionRuns::ContributionRuns(const Block& block, const Payload& payload)
+    : readers_({GradientReader::OfFloats(block, payload)}),
+      weights_({1.0f}),
       parts_(1),
+      copied_(kShortest),
       copies_(kShortest) {}
 
 int64_t ContributionRuns::Next(int64_t limit) {
   int64_t n = std::min(limit, kLongest);
-  for (FloatReader& reader : readers_) n = std::min(n, reader.FloatsInPlace());
+  for (GradientReader& reader : readers_) n = std::min(n, reader.Ahead());
   // Whole chunks, so that few are computed one element at a time.
   n = std::max(n / kChunk * kChunk, std::min(limit, kShortest));
   for (size_t i = 0; i < readers_.size(); ++i) {
-    parts_[i] = readers_[i].Next(n, copies_.data() + i * kShortest);
+    parts_[i] =
+        readers_[i].Next(n, copies_.data() + static_cast<int64_t>(i) * copied_);
   }
   return n;
 }

@@ -3,8 +3,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/plan/partition_plan.h"
 #include "common/wire/payload.h"
 #include "server/aggregate/gradient_aggregator.h"
+#include "server/aggregate/gradient_reader.h"
 
 namespace tributary {
 
@@ -12,7 +14,7 @@ namespace tributary {
 // are contiguous in each of them. Contributions without samples are left out;
 // the others are weighted by their samples (docs/consistency.md).
 //
-//   ContributionRuns runs(aggregator);
+//   ContributionRuns runs(block, aggregator);
 //   for (int64_t begin = 0; begin < size; begin += n) {
 //     n = runs.Next(size - begin);  // parts() are elements [begin, begin + n)
 //   }
@@ -22,13 +24,15 @@ class ContributionRuns {
   // cache.
   static constexpr int64_t kLongest = 4096;
 
-  // Both refer to the payloads' bytes.
-  explicit ContributionRuns(const GradientAggregator& aggregator);
-  ContributionRuns(const Payload& payload, float weight);
+  // Both refer to the block and to the payloads' bytes.
+  ContributionRuns(const Block& block, const GradientAggregator& aggregator);
+  // One gradient in float32, with weight 1.
+  ContributionRuns(const Block& block, const Payload& payload);
 
   // Goes to the next run, of at most `limit` elements, and returns its length.
   // At least `limit` elements must be left. Where a received piece ends within
-  // the run, a copy of a few elements bridges the border.
+  // the run, a copy of a few elements bridges the border. Encoded elements are
+  // decoded to a copy.
   int64_t Next(int64_t limit);
 
   int count() const { return static_cast<int>(readers_.size()); }
@@ -36,9 +40,10 @@ class ContributionRuns {
   const float* weights() const { return weights_.data(); }
 
  private:
-  std::vector<FloatReader> readers_;
+  std::vector<GradientReader> readers_;
   std::vector<float> weights_;
   std::vector<const float*> parts_;
+  int64_t copied_ = 0;         // elements of a copy
   std::vector<float> copies_;  // one for each contribution
 };
 

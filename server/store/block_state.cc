@@ -19,7 +19,7 @@ namespace tributary {
 BlockState::BlockState(const Block& block, const Options& options)
     : block_(block),
       options_(options),
-      weights_(block.size, options.memory),
+      weights_(block.size, /*stagger=*/0, options.memory),
       aggregator_({.num_workers = options.num_workers,
                    .gathers = options.policy->gathers(),
                    .drops_late = options.policy->drops_late(),
@@ -55,7 +55,7 @@ void BlockState::MakeRuns() {
 
 void BlockState::SetWeights(const Payload& payload, uint32_t crc32c) {
   if (!weights_.Unique()) {
-    weights_ = SharedBuffer(block_.size, options_.memory);
+    weights_ = SharedBuffer(block_.size, /*stagger=*/0, options_.memory);
   }
   payload.CopyTo(weights_.data());
   for (const Run& run : runs_) {
@@ -142,7 +142,7 @@ float* BlockState::Writable() {
   if (weights_.Unique() && !options_.keep_previous) return weights_.data();
   if (!spare_ || !spare_.Unique()) {
     spare_ = SharedBuffer();  // gives back its memory before more is taken
-    spare_ = SharedBuffer(block_.size, options_.memory);
+    spare_ = SharedBuffer(block_.size, /*stagger=*/0, options_.memory);
   }
   return spare_.data();
 }
@@ -203,14 +203,14 @@ void BlockState::UpdateRuns(ContributionRuns& gradient,
 
 void BlockState::ApplyFused(const OptimizerStep& step,
                             const SumAndUpdateVersion& version) {
-  ContributionRuns contributions(aggregator_);
+  ContributionRuns contributions(block_, aggregator_);
   UpdateRuns(contributions, step, version);
 }
 
 void BlockState::Average(Ops& ops) {
   aggregator_.Close();
   if (!gradient_) gradient_ = SharedBuffer(block_.size);
-  ContributionRuns contributions(aggregator_);
+  ContributionRuns contributions(block_, aggregator_);
   if (contributions.count() == 0) {
     std::fill_n(gradient_.data(), block_.size, 0.0f);
     return;
@@ -283,7 +283,7 @@ void BlockState::ApplyAveraged(const OptimizerStep& step) {
       {Payload::Piece(reinterpret_cast<const char*>(gradient_.data()),
                       block_.bytes())},
       /*owner=*/nullptr);
-  ContributionRuns gradient(mean, /*weight=*/1.0f);
+  ContributionRuns gradient(block_, mean);
   UpdateRuns(gradient, step, BestSumAndUpdateVersion());
 }
 

@@ -10,6 +10,7 @@
 #include "common/status/status_macros.h"
 #include "common/wire/payload.h"
 #include "kernels/ops.h"
+#include "server/aggregate/gradient_reader.h"
 #include "server/store/rejection.h"
 #include "server/store/update_timer.h"
 
@@ -51,7 +52,8 @@ absl::Status ParameterShard::CheckNumbers(const BlockState& block,
 
 absl::Status ParameterShard::CheckSize(const Block& block,
                                        const Contribution& c) {
-  const size_t wanted = c.samples > 0 ? static_cast<size_t>(block.bytes()) : 0;
+  const size_t wanted =
+      c.samples > 0 ? static_cast<size_t>(block.gradient_bytes()) : 0;
   if (c.payload.size() == wanted) return absl::OkStatus();
   return Reject(Rejection::kShape,
                 absl::InvalidArgumentError(absl::StrCat(
@@ -68,7 +70,7 @@ absl::Status ParameterShard::CheckContribution(const BlockState& block,
   if (c.in_shared_memory) {
     TRIBUTARY_RETURN_IF_ERROR(CheckSize(block.block(), c));
   }
-  const Payload::Scan scan = c.payload.ScanFloats();
+  const Payload::Scan scan = ScanGradient(block.block(), c.payload);
   if (c.in_shared_memory) c.crc32c = scan.crc32c;
   // Checked before the size: a damaged frame can have lost its payload field.
   if (scan.crc32c != c.crc32c) {

@@ -20,6 +20,7 @@ struct Case {
   std::string name;
   OptimizerOptions optimizer;
   double clip_norm;
+  v1::WireFormat wire = v1::WIRE_FORMAT_FLOAT32;
 
   friend void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 };
@@ -36,6 +37,7 @@ Cluster::Options MakeOptions(const Case& c, int servers, int workers) {
   options.workers = workers;
   options.optimizer = c.optimizer;
   options.clip_norm = c.clip_norm;
+  options.wire = c.wire;
   return options;
 }
 
@@ -92,7 +94,9 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"adafactor", Make("adafactor"), 0},
         Case{"adafactor_clipped", Make("adafactor"), 0.5},
         Case{"adamw_clipped", Make("adamw"), 0.5},
-        Case{"lamb", Make("lamb"), 0}, Case{"lamb_clipped", Make("lamb"), 0.5}),
+        Case{"lamb", Make("lamb"), 0}, Case{"lamb_clipped", Make("lamb"), 0.5},
+        Case{"bfloat16", Make("adam"), 0, v1::WIRE_FORMAT_BFLOAT16},
+        Case{"float16_clipped", Make("adam"), 0.5, v1::WIRE_FORMAT_FLOAT16}),
     [](const auto& info) { return info.param.name; });
 
 // A counter: with rate 1 and gradient -1, every weight counts the steps.

@@ -51,6 +51,36 @@ BlockMemory Borrow(const Block& block, absl::Span<const float* const> tensors) {
   return memory;
 }
 
+// The block's gradient in the encodings of its slices. The slices of the
+// message own the bytes.
+BlockMemory Encode(const Block& block, absl::Span<const float* const> tensors) {
+  constexpr int64_t kRun =
+      4096;  // a multiple of every unit; stays in the cache
+  BlockMemory memory;
+  memory.bytes = static_cast<size_t>(block.gradient_bytes());
+  const SharedBuffer buffer(
+      static_cast<int64_t>(memory.bytes / sizeof(float) + 1));
+  auto* out = reinterpret_cast<char*>(buffer.data());
+  for (const Slice& slice : block.slices) {
+    const Encoding& encoding = *slice.encoding;
+    const float* const data = tensors[slice.parameter] + slice.begin;
+    for (int64_t begin = 0; begin < slice.size(); begin += kRun) {
+      const int64_t n = std::min(kRun, slice.size() - begin);
+      const auto bytes = static_cast<size_t>(encoding.Bytes(n));
+      encoding.Encode(n, data + begin, out);
+      memory.crc32c = ExtendCrc32c(memory.crc32c, out, bytes);
+      out += bytes;
+    }
+  }
+  memory.slices.push_back(SharedSlice(buffer, memory.bytes));
+  return memory;
+}
+
+BlockMemory GradientOf(const Block& block,
+                       absl::Span<const float* const> tensors) {
+  return block.sends_floats() ? Borrow(block, tensors) : Encode(block, tensors);
+}
+
 TransferRound::Driver DriverFor(const ParameterClient::Options& options,
                                 const PartitionPlan& partition,
                                 const DeviceMesh& mesh) {
@@ -181,7 +211,7 @@ class GrpcParameterClient final : public ParameterClient {
     Flight* const flight = &flights_.back();
     Start(block, {kPushPull, absl::StrCat("push of step ", step_ + 1),
                   [this, push = std::make_shared<Push>(Push{&block})](
-                      uint32_t wait_ms) { return Encode(*push, wait_ms); },
+                      uint32_t wait_ms) { return EncodePush(*push, wait_ms); },
                   [this, &block, flight](const grpc::ByteBuffer& answer) {
                     flight->end_micros = NowMicros();
                     return TakeWeights<v1::PushPullResponse>(block, answer);
@@ -219,17 +249,21 @@ class GrpcParameterClient final : public ParameterClient {
 
   // Only the first attempt uses shared memory: after that it is not known
   // whether the server has read the last answer's memory.
-  grpc::ByteBuffer Encode(Push& push, uint32_t wait_ms) {
+  grpc::ByteBuffer EncodePush(Push& push, uint32_t wait_ms) {
     const Block& block = *push.block;
     const MemoryLink* const link =
         push.attempts++ == 0 ? links_.of(block.shard) : nullptr;
     v1::PushPullRequest request;
     if (link != nullptr) request.set_shared_memory(link->connection());
     const bool sends =
-        samples_ > 0 &&
-        (link == nullptr || !link->Describe(block, gradients_, &request));
-    if (sends && push.sent.bytes == 0) push.sent = Borrow(block, gradients_);
-    if (push.attempts == 1 && samples_ > 0) round_.bytes_sent += block.bytes();
+        samples_ > 0 && (link == nullptr || !block.sends_floats() ||
+                         !link->Describe(block, gradients_, &request));
+    if (sends && push.sent.bytes == 0) {
+      push.sent = GradientOf(block, gradients_);
+    }
+    if (push.attempts == 1 && samples_ > 0) {
+      round_.bytes_sent += block.gradient_bytes();
+    }
     SetAddress(block, request.mutable_address());
     request.set_rank(options_.rank);
     request.set_incarnation(options_.incarnation);

@@ -20,9 +20,10 @@
 namespace tributary {
 
 // Pushes gradients to the servers of a plan and pulls weights from them.
-// Messages refer to the tensors' memory and copy nothing. Failed calls are
-// retried until the step's timeout; a repeated push counts once. For one
-// thread; of a large model the network runs on a thread that the client owns.
+// Messages refer to the tensors' memory and copy nothing, unless the plan's
+// wire format encodes gradients. Failed calls are retried until the step's
+// timeout; a repeated push counts once. For one thread; of a large model the
+// network runs on a thread that the client owns.
 class ParameterClient {
  public:
   struct Options {

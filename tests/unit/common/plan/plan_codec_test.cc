@@ -29,5 +29,41 @@ TEST(PlanCodecTest, HoldersBelowNobodyAreRefused) {
   }
 }
 
+v1::Plan PlanWith(v1::WireFormat wire) {
+  v1::Plan plan;
+  plan.set_num_workers(1);
+  plan.add_servers("127.0.0.1:1");
+  plan.set_bucket_bytes(1 << 16);
+  plan.set_wire(wire);
+  for (const char* name : {"w", "running_mean"}) {
+    v1::ParameterSpec& spec = *plan.add_parameters();
+    spec.set_name(name);
+    spec.add_shape(6);
+    if (name[0] == 'r') spec.set_running_momentum(0.1);
+  }
+  return plan;
+}
+
+TEST(PlanCodecTest, GradientsTakeTheWireFormatAndRunningAveragesFloat32) {
+  for (const auto& [wire, bytes] :
+       {std::pair(v1::WIRE_FORMAT_FLOAT32, 6 * 4 + 6 * 4),
+        std::pair(v1::WIRE_FORMAT_BFLOAT16, 6 * 2 + 6 * 4),
+        std::pair(v1::WIRE_FORMAT_FLOAT16, 6 * 2 + 6 * 4)}) {
+    const auto plan = MakePartitionPlan(PlanWith(wire));
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    const Block& block = plan->blocks(0)[0];
+    EXPECT_EQ(block.gradient_bytes(), bytes);
+    EXPECT_EQ(block.bytes(), 12 * 4);
+    EXPECT_EQ(block.sends_floats(), wire == v1::WIRE_FORMAT_FLOAT32);
+  }
+}
+
+TEST(PlanCodecTest, AWireFormatOfALaterProgramIsRefused) {
+  EXPECT_THAT(
+      MakePartitionPlan(PlanWith(static_cast<v1::WireFormat>(99))).status(),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               "wire format 99 is unknown"));
+}
+
 }  // namespace
 }  // namespace tributary

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <memory>
 #include <string>
 #include <vector>
@@ -50,13 +51,16 @@ Contribution Constant(uint32_t rank, float value, uint64_t samples) {
             samples);
 }
 
-std::vector<float> Average(const std::vector<Contribution>& arrivals) {
+const Block kBlock = {.size = kElements, .slices = {{.end = kElements}}};
+
+std::vector<float> Average(const std::vector<Contribution>& arrivals,
+                           const Block& block = kBlock) {
   GradientAggregator aggregator(
       {.num_workers = static_cast<int>(arrivals.size())});
   for (const Contribution& c : arrivals) {
     EXPECT_EQ(aggregator.Add(c), GradientAggregator::Verdict::kAdded);
   }
-  ContributionRuns runs(aggregator);
+  ContributionRuns runs(block, aggregator);
   std::vector<float> mean(kElements, -1);
   const auto ops = CreateCpuOps();
   for (int64_t begin = 0, n = 0; begin < kElements; begin += n) {
@@ -87,7 +91,7 @@ TEST(ContributionRunsTest, WeighBySamplesAndLeaveOutWhoHasNone) {
 TEST(ContributionRunsTest, NobodyHasSamplesMeansNoParts) {
   GradientAggregator aggregator({.num_workers = 1});
   aggregator.Add(Constant(0, 1.0f, 0));
-  ContributionRuns runs(aggregator);
+  ContributionRuns runs(kBlock, aggregator);
   EXPECT_EQ(runs.count(), 0);
   EXPECT_EQ(runs.Next(kElements), ContributionRuns::kLongest);
   EXPECT_EQ(runs.Next(17), 17);
@@ -102,7 +106,7 @@ TEST(ContributionRunsTest, ReadEveryElementAcrossThePiecesBorders) {
     GradientAggregator aggregator({.num_workers = 2});
     aggregator.Add(Of(0, InPieces(gradient, piece), 1));
     aggregator.Add(Of(1, InPieces(gradient, piece + 4), 1));
-    ContributionRuns runs(aggregator);
+    ContributionRuns runs(kBlock, aggregator);
     for (int64_t begin = 0, n = 0; begin < kElements; begin += n) {
       n = runs.Next(kElements - begin);
       ASSERT_LE(n, ContributionRuns::kLongest);
@@ -114,6 +118,37 @@ TEST(ContributionRunsTest, ReadEveryElementAcrossThePiecesBorders) {
               << "pieces of " << piece << " bytes, contribution " << r;
         }
       }
+    }
+  }
+}
+
+// Two workers against sums in double. A contribution is what its encoding
+// makes of it; the sum itself is of float32.
+TEST(ContributionRunsTest, EncodedContributionsCountAsTheirDecodedValues) {
+  for (const auto& encoding : AllEncodings()) {
+    Block block = kBlock;
+    block.slices[0].encoding = encoding.get();
+    std::vector<double> wanted(kElements);
+    std::vector<Contribution> arrivals;
+    for (uint32_t rank : {1u, 0u}) {
+      const uint64_t samples = rank == 0 ? 3 : 1;
+      std::vector<float> gradient(kElements);
+      for (int64_t i = 0; i < kElements; ++i) {
+        gradient[i] =
+            std::sin(static_cast<float>(i) * (0.7f + static_cast<float>(rank)));
+      }
+      std::string bytes(encoding->Bytes(kElements), '?');
+      encoding->Encode(kElements, gradient.data(), bytes.data());
+      encoding->Decode(kElements, bytes.data(), gradient.data());
+      for (int64_t i = 0; i < kElements; ++i) {
+        wanted[i] += static_cast<double>(samples) / 4 * gradient[i];
+      }
+      arrivals.push_back({.rank = rank, .samples = samples});
+      arrivals.back().payload = Payload::Copy(bytes.data(), bytes.size());
+    }
+    const std::vector<float> mean = Average(arrivals, block);
+    for (int64_t i = 0; i < kElements; ++i) {
+      ASSERT_NEAR(mean[i], wanted[i], 1e-7) << encoding->name() << " " << i;
     }
   }
 }

@@ -31,6 +31,7 @@ class ParameterShardTest : public ::testing::Test {
   void Create(ParameterShard::Options options) {
     plan_ = std::make_unique<PartitionPlan>(
         *PartitionPlan::Create(parameters_, 1, 1 << 16));
+    plan_->SetEncoding(*encoding_);
     options.plan = plan_.get();
     options.training.optimizer.learning_rate = 1;
     options.training.learning_rate = [](int64_t) { return 1.0; };
@@ -77,6 +78,7 @@ class ParameterShardTest : public ::testing::Test {
 
   const std::unique_ptr<Ops> ops_;
   ParameterSpecs parameters_ = {{"w", {4}}};
+  const Encoding* encoding_ = &Float32Encoding();
   std::unique_ptr<PartitionPlan> plan_;
   std::unique_ptr<ParameterShard> shard_;
 };

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "common/plan/partition_plan.h"
+#include "common/wire/payload.h"
+
+namespace tributary {
+
+// The checksum of a contribution to the block and its first element that is no
+// finite number, which is looked for in the encoded bytes. Of a payload with a
+// wrong size only the checksum is valid.
+Payload::Scan ScanGradient(const Block& block, const Payload& payload);
+
+// Reads a contribution to a block front to back as floats, whatever the
+// encodings of its slices. The payload has block.gradient_bytes().
+class GradientReader {
+ public:
+  // Both must outlive the reader.
+  GradientReader(const Block& block, const Payload& payload)
+      : GradientReader(block, payload, block.sends_floats()) {}
+  // The payload has float32, whatever the block's encodings.
+  static GradientReader OfFloats(const Block& block, const Payload& payload) {
+    return GradientReader(block, payload, /*floats=*/true);
+  }
+
+  // How many elements Next returns best: those that lie in place, or that are
+  // decoded at a time.
+  int64_t Ahead();
+
+  // Returns the next n elements: floats that lie within one piece of the
+  // payload in place, all others in `scratch` (room for n). n must not exceed
+  // the number that is left.
+  const float* Next(int64_t n, float* scratch);
+
+ private:
+  GradientReader(const Block& block, const Payload& payload, bool floats)
+      : block_(block), floats_(floats), bytes_(payload) {}
+
+  // Decodes at most n of the slice's next elements to `out`; returns how many.
+  int64_t DecodeSome(int64_t n, float* out);
+
+  const Block& block_;
+  const bool floats_;
+  FloatReader bytes_;
+  size_t slice_ = 0;
+  int64_t at_ = 0;  // within the slice
+  std::vector<char> encoded_;
+  // Elements of a unit that was begun, from unit_at_ on.
+  std::vector<float> unit_;
+  size_t unit_at_ = 0;
+};
+
+}  // namespace tributary
