@@ -56,7 +56,8 @@ struct Strategy {
   uint64_t first_bucket_bytes = kFirstBucketBytes;  // not of kParameterServer
   // Of an element of a gradient on its way to a server.
   double gradient_bytes = sizeof(float);
-  double timeout_seconds = 120;  // how long a step may wait for a member
+  double weight_bytes = sizeof(float);  // and of a weight on its way back
+  double timeout_seconds = 120;         // how long a step may wait for a member
 
   // Its key in the job file.
   const char* name() const {

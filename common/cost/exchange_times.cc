@@ -59,7 +59,6 @@ struct Push {
   int shard = 0;
   int index = 0;  // index within the shard
   double elements = 0;
-  double bytes() const { return elements * kFloatBytes; }  // of its weights
 };
 
 // The blocks of a rank in the order in which it sends them. A rank that holds a
@@ -107,6 +106,7 @@ ExchangeCost ServerTimes(const CostInputs& inputs, int replicas,
   const double rate = LinkRate(inputs), burst = inputs.cluster.burst_bytes;
   const double latency = inputs.cluster.latency;
   const double gradient_bytes = inputs.strategy.gradient_bytes;
+  const double weight_bytes = inputs.strategy.weight_bytes;
   std::vector<Link> up(ranks.size(), Link(rate, burst)), down = up;
   std::vector<Link> server_in(servers, Link(rate, burst));
   std::vector<Link> server_out = server_in;
@@ -121,7 +121,7 @@ ExchangeCost ServerTimes(const CostInputs& inputs, int replicas,
     for (const Push& push : own) elements += push.elements;
     cost.bytes_sent = std::max(cost.bytes_sent, elements * gradient_bytes);
     cost.total_messages += 2.0 * replicas * static_cast<double>(own.size());
-    cost.total_bytes += replicas * elements * (gradient_bytes + kFloatBytes);
+    cost.total_bytes += replicas * elements * (gradient_bytes + weight_bytes);
     pushes.insert(pushes.end(), own.begin(), own.end());
   }
   std::sort(pushes.begin(), pushes.end(), LeavesEarlier);
@@ -164,9 +164,10 @@ ExchangeCost ServerTimes(const CostInputs& inputs, int replicas,
       answers.begin(), answers.end(),
       [](const auto& a, const auto& b) { return a.first < b.first; });
   for (const auto& [ready, push] : answers) {
+    const double bytes = push.elements * weight_bytes;
     const double arrived =
-        std::max(server_out[push.shard].Serve(ready, replicas * push.bytes()),
-                 down[push.rank].Serve(ready, push.bytes())) +
+        std::max(server_out[push.shard].Serve(ready, replicas * bytes),
+                 down[push.rank].Serve(ready, bytes)) +
         latency;
     cost.end_seconds = std::max(cost.end_seconds, arrived);
   }

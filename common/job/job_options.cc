@@ -21,7 +21,7 @@ Transport TransportOf(v1::TransportKind kind) {
 }
 
 // Per element, in a large tensor.
-double GradientBytes(v1::WireFormat wire) {
+double BytesOf(v1::WireFormat wire) {
   constexpr int64_t kElements = 1 << 20;
   const Encoding* const encoding = EncodingOf(wire);
   TRIBUTARY_CHECK(encoding != nullptr);
@@ -60,7 +60,8 @@ Strategy StrategyOf(const v1::JobSpec& job) {
   } else {
     strategy.transport = TransportOf(spec.parameter_server().transport());
     strategy.bucket_bytes = spec.parameter_server().bucket_bytes();
-    strategy.gradient_bytes = GradientBytes(spec.parameter_server().wire());
+    strategy.gradient_bytes = BytesOf(spec.parameter_server().wire());
+    strategy.weight_bytes = BytesOf(spec.parameter_server().weights_wire());
     strategy.timeout_seconds = spec.parameter_server().sync_timeout_seconds();
     strategy.exchange_every = static_cast<int>(std::min<int64_t>(
         StepCountOf(job).steps_an_update, std::numeric_limits<int>::max()));

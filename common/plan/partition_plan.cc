@@ -141,6 +141,20 @@ int64_t Block::gradient_bytes() const {
   return bytes;
 }
 
+int64_t Block::weights_bytes() const {
+  int64_t bytes = 0;
+  for (const Slice& slice : slices) {
+    bytes += slice.weights_encoding->Bytes(slice.size());
+  }
+  return bytes;
+}
+
+bool Block::answers_floats() const {
+  return std::all_of(slices.begin(), slices.end(), [](const Slice& slice) {
+    return slice.weights_encoding == &Float32Encoding();
+  });
+}
+
 bool Block::sends_floats() const {
   return std::all_of(slices.begin(), slices.end(), [](const Slice& slice) {
     return slice.encoding == &Float32Encoding();
@@ -236,12 +250,14 @@ int64_t PartitionPlan::shard_elements(int shard) const {
   return blocks.empty() ? 0 : blocks.back().offset + blocks.back().size;
 }
 
-void PartitionPlan::SetEncoding(const Encoding& encoding) {
+void PartitionPlan::SetEncodings(const Encoding& gradients,
+                                 const Encoding& weights) {
   for (std::vector<Block>& blocks : blocks_) {
     for (Block& block : blocks) {
       for (Slice& slice : block.slices) {
         if (parameters_[slice.parameter].is_running()) continue;
-        slice.encoding = &encoding;
+        slice.encoding = &gradients;
+        slice.weights_encoding = &weights;
       }
     }
   }

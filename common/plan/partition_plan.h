@@ -27,8 +27,9 @@ struct Slice {
   int64_t begin = 0;
   int64_t end = 0;
   int64_t offset = 0;  // of its first element within its block
-  // How its gradient is written in messages.
+  // How its gradient and its weights are written in messages.
   const Encoding* encoding = &Float32Encoding();
+  const Encoding* weights_encoding = &Float32Encoding();
 
   int64_t size() const { return end - begin; }
   // Bytes of its gradient in a message.
@@ -48,8 +49,10 @@ struct Block {
   int64_t bytes() const { return size * int64_t{sizeof(float)}; }
   // Bytes of its gradient in a message: those of its slices, in order.
   int64_t gradient_bytes() const;
-  // All of it is float32.
+  int64_t weights_bytes() const;  // and of its weights in an answer
+  // All of it is float32: its gradient, and its weights.
   bool sends_floats() const;
+  bool answers_floats() const;
 };
 
 // A grain's place in the canonical order (parameter, then position).
@@ -96,9 +99,10 @@ class PartitionPlan {
       ParameterSpecs parameters, int num_shards, uint64_t bucket_bytes,
       int64_t min_block_elements = kMinBlockElements);
 
-  // Writes gradients in this encoding, which outlives the plan. A running
-  // average stays float32: a rounded average would move the model itself.
-  void SetEncoding(const Encoding& encoding);
+  // Writes gradients and weights in these encodings, which outlive the plan. A
+  // running average stays float32: a rounded average would move the model
+  // itself.
+  void SetEncodings(const Encoding& gradients, const Encoding& weights);
 
   const ParameterSpecs& parameters() const { return parameters_; }
   int num_shards() const { return static_cast<int>(blocks_.size()); }

@@ -97,16 +97,18 @@ absl::Status CheckMesh(const v1::Plan& plan, const ParameterSpecs& specs) {
 absl::StatusOr<PartitionPlan> MakePartitionPlan(const v1::Plan& plan) {
   ParameterSpecs specs = FromProto(plan.parameters());
   TRIBUTARY_RETURN_IF_ERROR(CheckMesh(plan, specs));
-  const Encoding* const encoding = EncodingOf(plan.wire());
-  if (encoding == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("wire format ", plan.wire(), " is unknown"));
+  const Encoding* const gradients = EncodingOf(plan.wire());
+  const Encoding* const weights = EncodingOf(plan.weights_wire());
+  if (gradients == nullptr || weights == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "wire format ", gradients ? plan.weights_wire() : plan.wire(),
+        " is unknown"));
   }
   TRIBUTARY_ASSIGN_OR_RETURN(
       PartitionPlan partition,
       PartitionPlan::Create(std::move(specs), std::max(1, plan.servers_size()),
                             plan.bucket_bytes()));
-  partition.SetEncoding(*encoding);
+  partition.SetEncodings(*gradients, *weights);
   return partition;
 }
 

@@ -66,6 +66,7 @@ uint32_t HeaderCrc32c(const v1::PullRequest& message) {
       .Add(Word(message.min_version()), message.wait_ms(), message.exact(),
            message.has_finished_steps());
   if (message.has_finished_steps()) words.Add(Word(message.finished_steps()));
+  if (message.unrounded()) words.Add(uint64_t{1});
   return words.crc();
 }
 

@@ -87,6 +87,9 @@ class WeightsReader {
     request.mutable_address()->set_shard(static_cast<uint32_t>(block.shard));
     request.mutable_address()->set_block(static_cast<uint32_t>(block.index));
     request.set_min_version(version_);
+    if (plan_.weights_wire() != v1::WIRE_FORMAT_FLOAT32) {
+      request.set_unrounded(true);
+    }
     request.set_wait_ms(
         static_cast<uint32_t>(absl::ToInt64Milliseconds(kHold)));
     SignHeader(&request);

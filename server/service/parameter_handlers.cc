@@ -58,6 +58,16 @@ const v1::BlockAddress& AddressOf(const Request& request) {
   return request.address();
 }
 
+// What an answer carries.
+EncodedWeights::Bytes BytesOf(const WeightsSnapshot& weights, bool unrounded) {
+  if (weights.encoded && !unrounded) {
+    return weights.encoded->Of(weights.weights.data());
+  }
+  return {.buffer = weights.weights,
+          .size = weights.num_elements * sizeof(float),
+          .crc32c = weights.crc32c};
+}
+
 }  // namespace
 
 ParameterHandlers::ParameterHandlers(const Clock* clock)
@@ -102,9 +112,10 @@ std::shared_ptr<ServedPlan> ParameterHandlers::Accept(RawCall* call,
 }
 
 template <typename Response>
-WeightsDone ParameterHandlers::AnswerWeights(RawCall* call, Reader reader) {
-  return [this, call,
-          reader = std::move(reader)](absl::StatusOr<WeightsSnapshot> weights) {
+WeightsDone ParameterHandlers::AnswerWeights(RawCall* call, Reader reader,
+                                             bool unrounded) {
+  return [this, call, reader = std::move(reader),
+          unrounded](absl::StatusOr<WeightsSnapshot> weights) {
     if (!weights.ok()) return Fail(call, weights.status());
     const std::string peer =
         reader.memory ? absl::StrCat("shared memory ", reader.connection)
@@ -119,17 +130,17 @@ WeightsDone ParameterHandlers::AnswerWeights(RawCall* call, Reader reader) {
     if constexpr (std::is_same_v<Response, v1::PushPullResponse>) {
       TRIBUTARY_FAILPOINT("server-answer");
     }
+    const EncodedWeights::Bytes bytes = BytesOf(*weights, unrounded);
     Response response;
     response.set_version(weights->version);
-    response.set_crc32c(weights->crc32c);
-    const size_t bytes = weights->num_elements * sizeof(float);
-    bytes_sent_ += bytes;
-    const float* const data = weights->weights.data();
+    response.set_crc32c(bytes.crc32c);
+    bytes_sent_ += bytes.size;
     std::vector<grpc::Slice> payload = {
-        unread_->Send(peer, std::move(weights->weights), bytes)};
+        unread_->Send(peer, bytes.buffer, bytes.size)};
     if constexpr (std::is_same_v<Response, v1::PushPullResponse>) {
       if (reader.memory) {
-        if (const auto offset = reader.memory->OffsetOf(data, bytes)) {
+        if (const auto offset =
+                reader.memory->OffsetOf(bytes.buffer.data(), bytes.size)) {
           response.set_shared_offset(*offset);
           reader.memory->Keep(reader.block, std::move(payload[0]));
           payload.clear();
@@ -217,7 +228,8 @@ void ParameterHandlers::Pull(RawCall* call) {
   const auto block = static_cast<int>(request.address().block());
   const int64_t version = std::max<int64_t>(request.min_version(), 0);
   const int64_t deadline = Deadline(request.wait_ms());
-  WeightsDone done = AnswerWeights<v1::PullResponse>(call);
+  WeightsDone done =
+      AnswerWeights<v1::PullResponse>(call, {}, request.unrounded());
   if (request.has_finished_steps()) {
     store.PullFinished(block, request.finished_steps(), deadline,
                        std::move(done));

@@ -67,9 +67,11 @@ class ParameterHandlers {
     uint64_t connection = 0;
     uint32_t block = 0;
   };
-  // Returns a callback that answers a call with weights or a status.
+  // Returns a callback that answers a call with weights or a status. unrounded:
+  // with float32, whatever the plan's wire format of weights.
   template <typename Response>
-  WeightsDone AnswerWeights(RawCall* call, Reader reader = {});
+  WeightsDone AnswerWeights(RawCall* call, Reader reader = {},
+                            bool unrounded = false);
   // Finds the caller's memory, if the call uses it, and the gradient in it.
   absl::Status UseMemory(const v1::PushPullRequest& request,
                          Contribution* contribution, Reader* reader);

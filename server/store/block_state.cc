@@ -66,6 +66,7 @@ void BlockState::SetWeights(const Payload& payload, uint32_t crc32c) {
   }
   version_ = 0;
   initial_crc32c_ = crc32c;
+  encoded_ = nullptr;
   spare_is_previous_ = false;
   crc32c_ = crc32c;
 }
@@ -82,6 +83,7 @@ absl::Status BlockState::Restore(int64_t steps, const Load& load) {
   version_ = gathers ? steps : steps * options_.num_workers;
   spare_is_previous_ = false;
   crc32c_.reset();
+  encoded_ = nullptr;
   aggregator_.StartAt(steps);
   return absl::OkStatus();
 }
@@ -135,7 +137,10 @@ std::vector<SharedBuffer> BlockState::State() const {
 
 WeightsSnapshot BlockState::Snapshot() {
   if (!crc32c_) crc32c_ = Crc32c(weights_.data(), block_.bytes());
-  return {version_, *crc32c_, block_.size, weights_};
+  if (!encoded_ && !block_.answers_floats()) {
+    encoded_ = std::make_shared<EncodedWeights>(block_);
+  }
+  return {version_, *crc32c_, block_.size, weights_, encoded_};
 }
 
 float* BlockState::Writable() {
@@ -151,6 +156,7 @@ void BlockState::FinishStep(float* written, std::optional<uint32_t> crc32c) {
   spare_is_previous_ = written != weights_.data();
   if (spare_is_previous_) std::swap(weights_, spare_);
   crc32c_ = crc32c;
+  encoded_ = nullptr;
   aggregator_.Commit();
   ++version_;
 }
@@ -329,7 +335,10 @@ absl::StatusOr<WeightsSnapshot> BlockState::Answer(const Waiter& waiter) {
   }
   if (spare_is_previous_ && version_ - 1 == waiter.value) {
     return WeightsSnapshot{waiter.value, Crc32c(spare_.data(), block_.bytes()),
-                           block_.size, spare_};
+                           block_.size, spare_,
+                           block_.answers_floats()
+                               ? nullptr
+                               : std::make_shared<EncodedWeights>(block_)};
   }
   return absl::OutOfRangeError(
       absl::StrCat("version ", waiter.value, " of shard ", block_.shard,

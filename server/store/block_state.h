@@ -103,8 +103,7 @@ class BlockState {
   void Average(Ops& ops) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   std::vector<double> GradientSquares(Ops& ops) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // FactoredMoments of each slice; squares: one for each parameter, of its
-  // gradient times the scale.
+  // Of FactoredMoments; squares: one per parameter, of its scaled gradient.
   std::vector<double> FactorSums(Ops& ops, float scale,
                                  const std::vector<double>& squares) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
@@ -187,6 +186,7 @@ class BlockState {
   std::optional<uint32_t> initial_crc32c_ ABSL_GUARDED_BY(mu);
   std::optional<uint32_t> crc32c_ ABSL_GUARDED_BY(mu);  // of the weights
   SharedBuffer weights_ ABSL_GUARDED_BY(mu);
+  std::shared_ptr<EncodedWeights> encoded_ ABSL_GUARDED_BY(mu);  // of them
   SharedBuffer spare_ ABSL_GUARDED_BY(mu);
   bool spare_is_previous_ ABSL_GUARDED_BY(mu) = false;  // holds version - 1
   // One per state name; none when all runs have factored moments.

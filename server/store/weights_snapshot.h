@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 
 #include "absl/status/statusor.h"
 #include "common/wire/shared_buffer.h"
+#include "server/store/encoded_weights.h"
 
 namespace tributary {
 
@@ -15,6 +17,8 @@ struct WeightsSnapshot {
   uint32_t crc32c = 0;
   int64_t num_elements = 0;
   SharedBuffer weights;
+  // Null: workers get the floats themselves.
+  std::shared_ptr<EncodedWeights> encoded;
 };
 using WeightsDone = std::function<void(absl::StatusOr<WeightsSnapshot>)>;
 

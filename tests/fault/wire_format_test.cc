@@ -1,5 +1,5 @@
-// Encoded gradients: a run ends with the same bits whatever the number of
-// servers, and however often its processes are killed.
+// Encoded gradients and weights: a run ends with the same bits whatever the
+// number of servers, and however often its processes are killed.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -18,7 +18,7 @@ class WireFormatTest : public FaultTest,
  protected:
   void SetUp() override {
     FaultTest::SetUp();
-    EditJob("cluster:", absl::StrCat("strategy: {parameter_server: {wire: ",
+    EditJob("cluster:", absl::StrCat("strategy: {parameter_server: {",
                                      GetParam(), "}}\ncluster:"));
     EditJob("epochs: 40", "epochs: 10");
   }
@@ -35,7 +35,7 @@ TEST_P(WireFormatTest, TheBitsDependOnTheFormatAndNotOnTheServers) {
   const std::string bits = BitsWith(1);
   EXPECT_EQ(BitsWith(2), bits);
   EXPECT_EQ(BitsWith(3), bits);
-  EditJob(absl::StrCat("wire: ", GetParam()), "wire: float32");
+  EditJob(GetParam(), "wire: float32");
   EXPECT_NE(Undisturbed(), bits) << "the job was not encoded";
 }
 
@@ -62,8 +62,13 @@ TEST_P(WireFormatTest, AResumedRunEndsWithTheSameBits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, WireFormatTest,
-                         ::testing::Values("bfloat16", "float16"),
-                         [](const auto& info) { return info.param; });
+                         ::testing::Values("wire: float16",
+                                           "wire: bfloat16, "
+                                           "weights_wire: bfloat16"),
+                         [](const auto& info) {
+                           return info.index == 0 ? "Float16"
+                                                  : "Bfloat16BothWays";
+                         });
 
 }  // namespace
 }  // namespace tributary

@@ -7,7 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "common/plan/plan_codec.h"
+#include "common/wire/channel.h"
+#include "common/wire/header_checksum.h"
+#include "kernels/bfloat16_math.h"
 #include "tests/testing/cluster.h"
+#include "tributary/v1/parameter_service.grpc.pb.h"
 #include "worker/client/message_delay.h"
 
 namespace tributary {
@@ -21,6 +26,7 @@ struct Case {
   OptimizerOptions optimizer;
   double clip_norm;
   v1::WireFormat wire = v1::WIRE_FORMAT_FLOAT32;
+  v1::WireFormat weights_wire = v1::WIRE_FORMAT_FLOAT32;
 
   friend void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 };
@@ -38,6 +44,7 @@ Cluster::Options MakeOptions(const Case& c, int servers, int workers) {
   options.optimizer = c.optimizer;
   options.clip_norm = c.clip_norm;
   options.wire = c.wire;
+  options.weights_wire = c.weights_wire;
   return options;
 }
 
@@ -96,8 +103,43 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"adamw_clipped", Make("adamw"), 0.5},
         Case{"lamb", Make("lamb"), 0}, Case{"lamb_clipped", Make("lamb"), 0.5},
         Case{"bfloat16", Make("adam"), 0, v1::WIRE_FORMAT_BFLOAT16},
+        Case{"bfloat16_both_ways", Make("sgd"), 0, v1::WIRE_FORMAT_BFLOAT16,
+             v1::WIRE_FORMAT_BFLOAT16},
         Case{"float16_clipped", Make("adam"), 0.5, v1::WIRE_FORMAT_FLOAT16}),
     [](const auto& info) { return info.param.name; });
+
+// The server keeps float32; workers compute with what the format makes of it.
+TEST(WeightsWireTest, WorkersGetRoundedWeightsAndTheServerKeepsItsOwn) {
+  Cluster::Options options;
+  options.parameters = {
+      {"w", {40, 100}},
+      {.name = "running_mean", .shape = {9}, .running_momentum = 0.1}};
+  options.optimizer.learning_rate = 0.05;
+  options.weights_wire = v1::WIRE_FORMAT_BFLOAT16;
+  Cluster cluster(options);
+  const auto rounded = TrainToy(cluster, 3, UnevenSamples);
+  const auto stub =
+      v1::ParameterService::NewStub(DataChannel(cluster.plan().servers(0)));
+  v1::PullRequest request;
+  request.mutable_address()->set_job_id(cluster.plan().job_id());
+  request.mutable_address()->set_plan_epoch(cluster.plan().epoch());
+  request.set_unrounded(true);
+  SignHeader(&request);
+  grpc::ClientContext context;
+  v1::PullResponse response;
+  ASSERT_TRUE(stub->Pull(&context, request, &response).ok());
+  const PartitionPlan plan = MakePartitionPlan(cluster.plan()).value();
+  const Block& block = plan.blocks(0)[0];
+  ASSERT_EQ(response.payload().size(), static_cast<size_t>(block.bytes()));
+  ASSERT_EQ(block.weights_bytes(), 4000 * 2 + 9 * 4);
+  std::vector<std::vector<float>> kept = rounded;
+  PartitionPlan::Scatter(
+      block, reinterpret_cast<const float*>(response.payload().data()),
+      {kept[0].data(), kept[1].data()});
+  EXPECT_NE(kept[0], rounded[0]);
+  for (float& weight : kept[0]) weight = RoundToBfloat16(weight);
+  EXPECT_EQ(kept, rounded) << "running averages are not rounded";
+}
 
 // A counter: with rate 1 and gradient -1, every weight counts the steps.
 TEST(SumOfOnesTest, EveryStepCountsOnceThoughEveryMessageIsRepeated) {

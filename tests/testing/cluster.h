@@ -22,6 +22,7 @@ class Cluster {
     double clip_norm = 0;
     uint64_t bucket_bytes = 1 << 16;
     v1::WireFormat wire = v1::WIRE_FORMAT_FLOAT32;
+    v1::WireFormat weights_wire = v1::WIRE_FORMAT_FLOAT32;
     std::function<std::unique_ptr<SyncPolicy>()> policy;  // null: BSP
     bool shares_memory = false;  // of servers and workers, as on one machine
   };

@@ -15,6 +15,7 @@
 #include "common/wire/channel.h"
 #include "common/wire/crc32c.h"
 #include "common/wire/deadline.h"
+#include "common/wire/encoded_floats.h"
 #include "common/wire/grpc_status.h"
 #include "common/wire/header_checksum.h"
 #include "common/wire/retry_policy.h"
@@ -54,23 +55,16 @@ BlockMemory Borrow(const Block& block, absl::Span<const float* const> tensors) {
 // The block's gradient in the encodings of its slices. The slices of the
 // message own the bytes.
 BlockMemory Encode(const Block& block, absl::Span<const float* const> tensors) {
-  constexpr int64_t kRun =
-      4096;  // a multiple of every unit; stays in the cache
   BlockMemory memory;
   memory.bytes = static_cast<size_t>(block.gradient_bytes());
   const SharedBuffer buffer(
       static_cast<int64_t>(memory.bytes / sizeof(float) + 1));
   auto* out = reinterpret_cast<char*>(buffer.data());
   for (const Slice& slice : block.slices) {
-    const Encoding& encoding = *slice.encoding;
-    const float* const data = tensors[slice.parameter] + slice.begin;
-    for (int64_t begin = 0; begin < slice.size(); begin += kRun) {
-      const int64_t n = std::min(kRun, slice.size() - begin);
-      const auto bytes = static_cast<size_t>(encoding.Bytes(n));
-      encoding.Encode(n, data + begin, out);
-      memory.crc32c = ExtendCrc32c(memory.crc32c, out, bytes);
-      out += bytes;
-    }
+    memory.crc32c = EncodeFloats(*slice.encoding, slice.size(),
+                                 tensors[slice.parameter] + slice.begin, out,
+                                 memory.crc32c);
+    out += slice.gradient_bytes();
   }
   memory.slices.push_back(SharedSlice(buffer, memory.bytes));
   return memory;
@@ -360,18 +354,18 @@ class GrpcParameterClient final : public ParameterClient {
     const auto damaged = [] {
       return absl::DataLossError("weights were damaged on the way");
     };
-    if (payload.size() != static_cast<size_t>(block.bytes())) {
+    if (payload.size() != static_cast<size_t>(block.weights_bytes())) {
       // A damaged frame can have lost its payload field.
       if (payload.ScanFloats().crc32c != response.crc32c()) return damaged();
       return absl::InternalError(
           absl::StrCat("server answered with ", payload.size(),
-                       " bytes of weights, wanted ", block.bytes()));
+                       " bytes of weights, wanted ", block.weights_bytes()));
     }
     FloatReader reader(payload);
     uint32_t crc32c = 0;
     for (const Slice& slice : block.slices) {
-      crc32c = reader.CopyNext(slice.size(),
-                               weights_[slice.parameter] + slice.begin, crc32c);
+      crc32c = DecodeFloats(*slice.weights_encoding, slice.size(), &reader,
+                            weights_[slice.parameter] + slice.begin, crc32c);
     }
     if (crc32c != response.crc32c()) return damaged();
     round_.bytes_received += payload.size();

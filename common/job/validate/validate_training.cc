@@ -176,6 +176,16 @@ absl::Status ValidateTimeouts(const Places& places, const v1::JobSpec& job) {
                       ", got ", timeout);
 }
 
+// A weight that float16 cannot hold would be lost.
+absl::Status ValidateWire(const Places& places, const v1::JobSpec& job) {
+  if (job.strategy().parameter_server().weights_wire() !=
+      v1::WIRE_FORMAT_FLOAT16) {
+    return absl::OkStatus();
+  }
+  const std::string field = "strategy.parameter_server.weights_wire";
+  return places.Error(field, field, " wants float32 or bfloat16, got float16");
+}
+
 absl::Status ValidateCluster(const Places& places, const v1::JobSpec& job) {
   const Strategy strategy = StrategyOf(job);
   if (strategy.uses_servers()) {
@@ -228,6 +238,7 @@ absl::Status ValidateJob(const Places& places, const v1::JobSpec& job) {
   TRIBUTARY_RETURN_IF_ERROR(ValidateCluster(places, job));
   TRIBUTARY_RETURN_IF_ERROR(ValidateTimeouts(places, job));
   TRIBUTARY_RETURN_IF_ERROR(ValidateSync(places, job));
+  TRIBUTARY_RETURN_IF_ERROR(ValidateWire(places, job));
   TRIBUTARY_RETURN_IF_ERROR(ValidateModel(places, job));
   TRIBUTARY_RETURN_IF_ERROR(ValidateTensorParallel(places, job));
   TRIBUTARY_RETURN_IF_ERROR(ValidatePipelineParallel(places, job));

@@ -86,6 +86,10 @@ TEST(PredictStepTest, EncodedGradientsShortenTheWayToTheServerAlone) {
   EXPECT_DOUBLE_EQ(p.step_seconds, 12.5);
   EXPECT_EQ(p.bytes_sent_per_rank, 2e6);
   EXPECT_EQ(p.bytes_per_step, 12e6);
+  // And 2 + 2 MB out.
+  inputs.strategy.weight_bytes = 2;
+  EXPECT_DOUBLE_EQ(Predict(inputs).step_seconds, 8.5);
+  EXPECT_EQ(Predict(inputs).bytes_per_step, 8e6);
 }
 
 // As many servers as workers: every link carries the model once each way.

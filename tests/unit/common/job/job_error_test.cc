@@ -95,6 +95,9 @@ constexpr SpoiledLine kSpoiledLines[] = {
      "got all_reduce"},
     {9, "strategy: {parameter_server: {bucket_bytes: 4MB}}\ntraining:",
      R"(job.yaml:9: strategy.parameter_server.bucket_bytes wants a size such as 4MiB, got "4MB")"},
+    {9, "strategy: {parameter_server: {weights_wire: float16}}\ntraining:",
+     "job.yaml:9: strategy.parameter_server.weights_wire wants float32 or "
+     "bfloat16, got float16"},
     {9, "strategy: {parameter_server: {wire: bfloat8}}\ntraining:",
      R"(job.yaml:9: strategy.parameter_server.wire wants bfloat16, float16 or float32, got "bfloat8")"},
     {9, "training: [1]\nother:",

@@ -53,9 +53,25 @@ TEST(PlanCodecTest, GradientsTakeTheWireFormatAndRunningAveragesFloat32) {
     ASSERT_TRUE(plan.ok()) << plan.status();
     const Block& block = plan->blocks(0)[0];
     EXPECT_EQ(block.gradient_bytes(), bytes);
+    EXPECT_TRUE(block.answers_floats());
     EXPECT_EQ(block.bytes(), 12 * 4);
     EXPECT_EQ(block.sends_floats(), wire == v1::WIRE_FORMAT_FLOAT32);
   }
+}
+
+TEST(PlanCodecTest, WeightsTakeAFormatOfTheirOwn) {
+  v1::Plan plan = PlanWith(v1::WIRE_FORMAT_FLOAT32);
+  plan.set_weights_wire(v1::WIRE_FORMAT_BFLOAT16);
+  const auto cut = MakePartitionPlan(plan);
+  ASSERT_TRUE(cut.ok()) << cut.status();
+  const Block& block = cut->blocks(0)[0];
+  EXPECT_EQ(block.weights_bytes(), 6 * 2 + 6 * 4);
+  EXPECT_FALSE(block.answers_floats());
+  EXPECT_TRUE(block.sends_floats());
+  plan.set_weights_wire(static_cast<v1::WireFormat>(99));
+  EXPECT_THAT(MakePartitionPlan(plan).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "wire format 99 is unknown"));
 }
 
 TEST(PlanCodecTest, AWireFormatOfALaterProgramIsRefused) {

@@ -72,6 +72,8 @@ TEST(HeaderChecksumTest, EveryBitOfEveryMessageIsGuarded) {
   ExpectEveryBitGuarded(pull);
   pull.set_finished_steps(0);
   ExpectEveryBitGuarded(pull);
+  pull.set_unrounded(true);
+  ExpectEveryBitGuarded(pull);
   v1::PullResponse pulled;
   pulled.set_version(7);
   pulled.set_crc32c(1);

@@ -31,7 +31,7 @@ class ParameterShardTest : public ::testing::Test {
   void Create(ParameterShard::Options options) {
     plan_ = std::make_unique<PartitionPlan>(
         *PartitionPlan::Create(parameters_, 1, 1 << 16));
-    plan_->SetEncoding(*encoding_);
+    plan_->SetEncodings(*encoding_, Float32Encoding());
     options.plan = plan_.get();
     options.training.optimizer.learning_rate = 1;
     options.training.learning_rate = [](int64_t) { return 1.0; };
