@@ -67,6 +67,9 @@ struct Strategy {
   }
   // Servers hold the weights; otherwise the workers do.
   bool uses_servers() const { return exchange == Exchange::kParameterServer; }
+  // Per element, of the copies that processes keep of what they send encoded.
+  double encoded_gradient_bytes() const { return Encoded(gradient_bytes); }
+  double encoded_weight_bytes() const { return Encoded(weight_bytes); }
   // The workers are threads of one process, which are lost together.
   bool one_process() const { return exchange == Exchange::kThreads; }
   int worker_processes() const { return one_process() ? 1 : workers; }
@@ -75,6 +78,11 @@ struct Strategy {
   }
   // Workers form groups whose members cannot be replaced one at a time.
   bool has_groups() const { return !uses_servers() || stages * tensor > 1; }
+
+ private:
+  double Encoded(double bytes) const {
+    return uses_servers() && bytes < sizeof(float) ? bytes : 0;
+  }
 };
 
 }  // namespace tributary

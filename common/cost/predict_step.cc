@@ -330,6 +330,7 @@ void StepModel::FillMemory(const Run& run, Prediction* out) const {
                            static_cast<double>(s.bucket_bytes));
       }
     }
+    buffers += elements * s.encoded_gradient_bytes();
     double bytes = kFloatBytes * (copies * elements + activations) + buffers;
     if (s.one_process()) {
       bytes =
@@ -340,13 +341,15 @@ void StepModel::FillMemory(const Run& run, Prediction* out) const {
         std::max(out->worker_memory, in_.compute.process_bytes + bytes);
   }
   if (!s.uses_servers()) return;
-  // Two versions of the weights, the optimizer's state, and at most every
-  // replica's gradient until the step is complete.
+  // Two versions of the weights, one more if they are encoded, the optimizer's
+  // state, and at most every replica's gradient until the step is complete.
   const double held =
       static_cast<double>(model.parameter_elements()) / s.servers * kFloatBytes;
-  out->server_memory = in_.compute.server_process_bytes +
-                       held * (2 + in_.optimizer_states +
-                               replicas_ * s.gradient_bytes / kFloatBytes);
+  out->server_memory =
+      in_.compute.server_process_bytes +
+      held * (2 + in_.optimizer_states +
+              (replicas_ * s.gradient_bytes + s.encoded_weight_bytes()) /
+                  kFloatBytes);
 }
 
 Prediction StepModel::Predict() const {

@@ -86,10 +86,17 @@ TEST(PredictStepTest, EncodedGradientsShortenTheWayToTheServerAlone) {
   EXPECT_DOUBLE_EQ(p.step_seconds, 12.5);
   EXPECT_EQ(p.bytes_sent_per_rank, 2e6);
   EXPECT_EQ(p.bytes_per_step, 12e6);
+  // Weights twice and two gradients; weights, a gradient and its encoded copy.
+  EXPECT_EQ(p.server_memory, 4e6 + 4e6 + 2e6 + 2e6);
+  EXPECT_EQ(p.worker_memory,
+            Predict(SimpleInputs(model, Exchange::kParameterServer, 2))
+                    .worker_memory +
+                2e6);
   // And 2 + 2 MB out.
   inputs.strategy.weight_bytes = 2;
   EXPECT_DOUBLE_EQ(Predict(inputs).step_seconds, 8.5);
   EXPECT_EQ(Predict(inputs).bytes_per_step, 8e6);
+  EXPECT_EQ(Predict(inputs).server_memory, p.server_memory + 2e6);
 }
 
 // As many servers as workers: every link carries the model once each way.
