@@ -85,7 +85,8 @@ class TributaryChannel final : public Channel {
     const v1::Plan plan = PlanOf(work, wire.Receive());
     std::shared_ptr<SharedArena> memory;
     if (shares_memory_) {
-      memory = Must(SharedArena::Create(work.bytes + 64 * kParameters));
+      memory = Must(SharedArena::Create(
+          kParameters * SharedArena::Taken(work.bytes / kParameters)));
     }
     const auto client = Must(ParameterClient::Connect(
         {.plan = plan,
@@ -97,7 +98,7 @@ class TributaryChannel final : public Channel {
     std::vector<SharedBuffer> gradients;
     for (const v1::ParameterSpec& spec : plan.parameters()) {
       weights.emplace_back(spec.shape(0), 0.5f);
-      gradients.emplace_back(spec.shape(0), memory);
+      gradients.emplace_back(spec.shape(0), /*stagger=*/0, memory);
       std::fill_n(gradients.back().data(), spec.shape(0), 0.25f);
     }
     std::vector<const float*> start;

@@ -22,8 +22,9 @@
 namespace tributary {
 namespace {
 
-constexpr size_t kAlignment = 64;
+constexpr size_t kLine = 64;
 constexpr size_t kPage = 4096;
+constexpr size_t kLarge = 8 * kPage;
 constexpr size_t kHugePage = 2 << 20;
 // What a reader needs to be safe.
 constexpr int kReadersSeals = F_SEAL_SHRINK | F_SEAL_SEAL;
@@ -103,16 +104,24 @@ SharedArena::SharedArena(char* base, size_t size, UniqueFd memory)
 
 SharedArena::~SharedArena() { munmap(base_, size_); }
 
+size_t SharedArena::Taken(size_t bytes) {
+  return bytes < kLarge ? RoundUp(std::max<size_t>(bytes, 1), kLine)
+                        : RoundUp(bytes, kPage) + kPage;
+}
+
 void* SharedArena::Allocate(size_t bytes) {
-  const size_t wanted = RoundUp(std::max<size_t>(bytes, 1), kAlignment);
+  const size_t unit = bytes < kLarge ? kLine : kPage;
+  const size_t wanted = RoundUp(std::max<size_t>(bytes, 1), unit);
   absl::MutexLock lock(&mu_);
   for (auto it = free_.begin(); it != free_.end(); ++it) {
-    const auto [offset, room] = *it;
-    if (room < wanted) continue;
+    const size_t begin = it->first, end = begin + it->second;
+    const size_t at = RoundUp(begin, unit);
+    if (at > end || end - at < wanted) continue;
     free_.erase(it);
-    if (room > wanted) free_.emplace(offset + wanted, room - wanted);
-    used_.emplace(offset, wanted);
-    return base_ + offset;
+    if (at > begin) free_.emplace(begin, at - begin);
+    if (end - at > wanted) free_.emplace(at + wanted, end - at - wanted);
+    used_.emplace(at, wanted);
+    return base_ + at;
   }
   return nullptr;
 }

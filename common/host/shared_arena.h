@@ -31,9 +31,11 @@ class SharedArena {
 
   size_t size() const { return size_; }
 
-  // Aligned to 64 bytes; nullptr when no free range is large enough. The
-  // contents are undefined.
+  // Aligned to a page if it is large, else to 64 bytes; nullptr when no free
+  // range is large enough. The contents are undefined.
   void* Allocate(size_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
+  // The arena's bytes that Allocate takes at most.
+  static size_t Taken(size_t bytes);
   void Free(void* memory) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Where these bytes are in the arena; none: not wholly inside it.

@@ -46,7 +46,7 @@ std::shared_ptr<SharedArena> MemoryFor(const ShardSetup& setup,
   }
   size_t version = 0;
   for (const Block& block : partition.blocks(setup.shard)) {
-    version += (static_cast<size_t>(block.bytes()) + 63) / 64 * 64;
+    version += SharedArena::Taken(static_cast<size_t>(block.bytes()));
   }
   const int versions = setup.training.policy->gathers()
                            ? 2

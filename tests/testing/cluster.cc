@@ -135,7 +135,8 @@ class SharedCopies {
   SharedCopies(std::shared_ptr<SharedArena> arena,
                const std::vector<std::vector<float>>& tensors) {
     for (const auto& tensor : tensors) {
-      copies_.emplace_back(static_cast<int64_t>(tensor.size()), arena);
+      copies_.emplace_back(static_cast<int64_t>(tensor.size()), /*stagger=*/0,
+                           arena);
     }
   }
   void Fill(const std::vector<std::vector<float>>& tensors) {

@@ -36,7 +36,7 @@ ParameterServerSynchronizer::ParameterServerSynchronizer(
     }
     copies_.emplace_back(parameters[p].size());
     weights_[place] = copies_.back().data();
-    copies_.emplace_back(parameters[p].size(), gradient_memory);
+    copies_.emplace_back(parameters[p].size(), /*stagger=*/0, gradient_memory);
     gradients_[place] = copies_.back().data();
   }
 }

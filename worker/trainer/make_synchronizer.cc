@@ -1,6 +1,5 @@
 #include "worker/trainer/make_synchronizer.h"
 
-#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -52,12 +51,11 @@ std::shared_ptr<SharedArena> GradientMemory(const SynchronizerParts& parts,
   if (parts.group.ops->is_host() || transport == Transport::kGrpc) {
     return model.gradient_memory();
   }
-  constexpr size_t kAlignment = 64;
-  size_t bytes = 0;
+  size_t bytes = 1;  // a stage may have no parameters
   for (const ParameterSpec& parameter : model.parameters()) {
-    bytes += parameter.size() * sizeof(float) + kAlignment;
+    bytes += SharedArena::Taken(parameter.size() * sizeof(float));
   }
-  auto memory = SharedArena::Create(std::max(bytes, kAlignment));
+  auto memory = SharedArena::Create(bytes);
   return memory.ok() ? *std::move(memory) : nullptr;
 }
 

@@ -46,6 +46,18 @@ TEST(SharedArenaTest, GivesOutAllOfItAndTakesItBack) {
   EXPECT_EQ(arena->Allocate(1), nullptr);
 }
 
+TEST(SharedArenaTest, LargeRangesBeginAtAPage) {
+  constexpr size_t kLarge = 40'000, kSmall = 100;
+  const auto arena = MakeArena(2 * SharedArena::Taken(kLarge) +
+                               2 * SharedArena::Taken(kSmall));
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_NE(arena->Allocate(kSmall), nullptr);
+    void* const large = arena->Allocate(kLarge);
+    ASSERT_NE(large, nullptr);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(large) % 4096, 0u);
+  }
+}
+
 TEST(SharedArenaTest, KnowsWhatLiesWithinIt) {
   const auto arena = MakeArena();
   char* const begin = static_cast<char*>(arena->Allocate(8192));
