@@ -18,6 +18,7 @@
 #include "kernels/sum_and_update.h"
 #include "server/aggregate/contribution_runs.h"
 #include "server/aggregate/gradient_aggregator.h"
+#include "server/store/block_waiter.h"
 #include "server/store/shard_counters.h"
 #include "server/store/weights_snapshot.h"
 #include "server/sync/sync_policy.h"
@@ -47,20 +48,9 @@ class BlockState {
 
   mutable absl::Mutex mu;
 
-  // What a call waits for.
-  enum class Want {
-    kFinished,  // weights that a worker may read after `value` steps
-    kVersion,   // this version or a later one
-    kExact,     // this version
-  };
-  struct Waiter {
-    Want want;
-    int64_t value;
-    int64_t deadline_micros;
-    WeightsDone done;
-  };
-  // A callback with the response to a call; run it outside the lock.
-  using Ready = std::function<void()>;
+  using Waiter = BlockWaiter;
+  using Want = BlockWaiter::Want;
+  using Ready = ReadyAnswer;
 
   const Block& block() const { return block_; }
   // Updates applied: gathered steps, or else contributions.
@@ -196,10 +186,5 @@ class BlockState {
   GradientAggregator aggregator_ ABSL_GUARDED_BY(mu);
   std::vector<Waiter> waiters_ ABSL_GUARDED_BY(mu);
 };
-
-// Call it without holding a lock.
-inline void RunAll(const std::vector<BlockState::Ready>& ready) {
-  for (const BlockState::Ready& answer : ready) answer();
-}
 
 }  // namespace tributary

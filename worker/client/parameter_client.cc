@@ -21,6 +21,7 @@
 #include "common/wire/retry_policy.h"
 #include "common/wire/tensor_frame.h"
 #include "tributary/v1/parameter_service.grpc.pb.h"
+#include "worker/client/block_memory.h"
 #include "worker/client/memory_links.h"
 #include "worker/client/transfer.h"
 
@@ -32,48 +33,6 @@ constexpr char kPull[] = "/tributary.v1.ParameterService/Pull";
 constexpr char kInitialize[] = "/tributary.v1.ParameterService/Initialize";
 
 int64_t NowMicros() { return tributary::Clock::Real().NowMicros(); }
-
-// The memory of a block inside whole tensors, slice by slice, without a copy.
-struct BlockMemory {
-  std::vector<grpc::Slice> slices;
-  uint32_t crc32c = 0;
-  size_t bytes = 0;
-};
-
-BlockMemory Borrow(const Block& block, absl::Span<const float* const> tensors) {
-  BlockMemory memory;
-  for (const Slice& slice : block.slices) {
-    const float* data = tensors[slice.parameter] + slice.begin;
-    const size_t bytes = slice.size() * sizeof(float);
-    memory.crc32c = ExtendCrc32c(memory.crc32c, data, bytes);
-    memory.slices.push_back(BorrowedSlice(data, bytes));
-    memory.bytes += bytes;
-  }
-  return memory;
-}
-
-// The block's gradient in the encodings of its slices. The slices of the
-// message own the bytes.
-BlockMemory Encode(const Block& block, absl::Span<const float* const> tensors) {
-  BlockMemory memory;
-  memory.bytes = static_cast<size_t>(block.gradient_bytes());
-  const SharedBuffer buffer(
-      static_cast<int64_t>(memory.bytes / sizeof(float) + 1));
-  auto* out = reinterpret_cast<char*>(buffer.data());
-  for (const Slice& slice : block.slices) {
-    memory.crc32c = EncodeFloats(*slice.encoding, slice.size(),
-                                 tensors[slice.parameter] + slice.begin, out,
-                                 memory.crc32c);
-    out += slice.gradient_bytes();
-  }
-  memory.slices.push_back(SharedSlice(buffer, memory.bytes));
-  return memory;
-}
-
-BlockMemory GradientOf(const Block& block,
-                       absl::Span<const float* const> tensors) {
-  return block.sends_floats() ? Borrow(block, tensors) : Encode(block, tensors);
-}
 
 TransferRound::Driver DriverFor(const ParameterClient::Options& options,
                                 const PartitionPlan& partition,

@@ -1,0 +1,46 @@
+#include "worker/client/block_memory.h"
+
+#include "common/wire/crc32c.h"
+#include "common/wire/encoded_floats.h"
+#include "common/wire/shared_buffer.h"
+#include "common/wire/tensor_frame.h"
+
+namespace tributary {
+namespace {
+
+BlockMemory Encode(const Block& block, absl::Span<const float* const> tensors) {
+  BlockMemory memory;
+  memory.bytes = static_cast<size_t>(block.gradient_bytes());
+  const SharedBuffer buffer(
+      static_cast<int64_t>(memory.bytes / sizeof(float) + 1));
+  auto* out = reinterpret_cast<char*>(buffer.data());
+  for (const Slice& slice : block.slices) {
+    memory.crc32c = EncodeFloats(*slice.encoding, slice.size(),
+                                 tensors[slice.parameter] + slice.begin, out,
+                                 memory.crc32c);
+    out += slice.gradient_bytes();
+  }
+  memory.slices.push_back(SharedSlice(buffer, memory.bytes));
+  return memory;
+}
+
+}  // namespace
+
+BlockMemory Borrow(const Block& block, absl::Span<const float* const> tensors) {
+  BlockMemory memory;
+  for (const Slice& slice : block.slices) {
+    const float* data = tensors[slice.parameter] + slice.begin;
+    const size_t bytes = slice.size() * sizeof(float);
+    memory.crc32c = ExtendCrc32c(memory.crc32c, data, bytes);
+    memory.slices.push_back(BorrowedSlice(data, bytes));
+    memory.bytes += bytes;
+  }
+  return memory;
+}
+
+BlockMemory GradientOf(const Block& block,
+                       absl::Span<const float* const> tensors) {
+  return block.sends_floats() ? Borrow(block, tensors) : Encode(block, tensors);
+}
+
+}  // namespace tributary
