@@ -9,7 +9,7 @@
 //   ratio    to a[i] = q a[i] + b[i], which moves 12 bytes, measured directly
 //            before and after each step
 //
-// usage: aggregate_bench [ROUNDS]
+// usage: aggregate_bench [ROUNDS [OPTIMIZER]]
 #include <time.h>
 
 #include <algorithm>
@@ -180,11 +180,12 @@ void Measure(const OptimizerOptions& optimizer, int ranks, Memory& memory,
   }
 }
 
-int Main(int rounds) {
+int Main(int rounds, const std::string& only) {
   Memory memory;
   std::map<std::string, Row> rows;
   for (int round = 0; round < rounds; ++round) {
     for (const OptimizerOptions& optimizer : Optimizers()) {
+      if (!only.empty() && optimizer.kind != only) continue;
       for (const int ranks : {2, 8}) Measure(optimizer, ranks, memory, &rows);
     }
   }
@@ -203,5 +204,6 @@ int Main(int rounds) {
 }  // namespace tributary
 
 int main(int argc, char** argv) {
-  return tributary::Main(argc > 1 ? std::atoi(argv[1]) : 7);
+  return tributary::Main(argc > 1 ? std::atoi(argv[1]) : 7,
+                         argc > 2 ? argv[2] : "");
 }

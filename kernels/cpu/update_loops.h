@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 #include "kernels/cpu/vectorize.h"
@@ -23,15 +22,16 @@ TRIBUTARY_INLINE void ForEachWeight(int64_t n, const float* gradient,
   }
 }
 
-// out = w[0] p[0] + w[1] p[1] + ..., in order. With kAdd, the sum starts from
-// out.
+// out = w[0] p[0] + w[1] p[1] + ..., in order, over n elements from `offset` of
+// every part. With kAdd, the sum starts from out.
 template <int kCount, bool kAdd>
-TRIBUTARY_INLINE void SumParts(int64_t n, const UnalignedFloat* const* parts,
-                               const float* weights, float* out) {
+TRIBUTARY_INLINE void SumParts(int64_t offset, int64_t n,
+                               const float* const* parts, const float* weights,
+                               float* out) {
   const UnalignedFloat* p[kCount];
   float w[kCount];
   for (int r = 0; r < kCount; ++r) {
-    p[r] = parts[r];
+    p[r] = parts[r] + offset;
     w[r] = weights[r];
   }
   TRIBUTARY_IVDEP
@@ -44,18 +44,18 @@ TRIBUTARY_INLINE void SumParts(int64_t n, const UnalignedFloat* const* parts,
 }
 
 template <bool kAdd>
-TRIBUTARY_INLINE void SumUpToFour(int64_t n, int count,
-                                  const UnalignedFloat* const* parts,
+TRIBUTARY_INLINE void SumUpToFour(int64_t offset, int64_t n, int count,
+                                  const float* const* parts,
                                   const float* weights, float* out) {
   switch (count) {
     case 1:
-      return SumParts<1, kAdd>(n, parts, weights, out);
+      return SumParts<1, kAdd>(offset, n, parts, weights, out);
     case 2:
-      return SumParts<2, kAdd>(n, parts, weights, out);
+      return SumParts<2, kAdd>(offset, n, parts, weights, out);
     case 3:
-      return SumParts<3, kAdd>(n, parts, weights, out);
+      return SumParts<3, kAdd>(offset, n, parts, weights, out);
     default:
-      return SumParts<4, kAdd>(n, parts, weights, out);
+      return SumParts<4, kAdd>(offset, n, parts, weights, out);
   }
 }
 
@@ -64,15 +64,9 @@ TRIBUTARY_INLINE void SumUpToFour(int64_t n, int count,
 TRIBUTARY_INLINE void SumInOrder(int64_t offset, int64_t n, int count,
                                  const float* const* parts,
                                  const float* weights, float* out) {
-  for (int first = 0; first < count; first += 4) {
-    const int group = std::min(4, count - first);
-    const UnalignedFloat* p[4] = {};
-    for (int r = 0; r < group; ++r) p[r] = parts[first + r] + offset;
-    if (first == 0) {
-      SumUpToFour<false>(n, group, p, weights, out);
-    } else {
-      SumUpToFour<true>(n, group, p, weights + first, out);
-    }
+  SumUpToFour<false>(offset, n, count, parts, weights, out);
+  for (int r = 4; r < count; r += 4) {
+    SumUpToFour<true>(offset, n, count - r, parts + r, weights + r, out);
   }
 }
 
