@@ -70,7 +70,8 @@ struct Model {
            std::equal(states.begin(), states.end(), other.states.begin(), Same);
   }
   static bool Same(const Floats& a, const Floats& b) {
-    return std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+    return a.empty() ||
+           std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
   }
 
   Floats weights;

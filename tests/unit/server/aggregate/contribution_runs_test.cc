@@ -100,12 +100,15 @@ TEST(ContributionRunsTest, NobodyHasSamplesMeansNoParts) {
 // Pieces end within floats and at different places in each contribution. Every
 // element must come once, in order, in runs of at least a chunk.
 TEST(ContributionRunsTest, ReadEveryElementAcrossThePiecesBorders) {
-  std::vector<float> gradient(kElements);
-  for (int64_t i = 0; i < kElements; ++i) gradient[i] = static_cast<float>(i);
+  std::vector<float> up(kElements), down(kElements);
+  for (int64_t i = 0; i < kElements; ++i) {
+    up[i] = static_cast<float>(i);
+    down[i] = -up[i];
+  }
   for (const size_t piece : {3u, 1000u, 4096u, 8192u, 10001u, 1u << 20}) {
     GradientAggregator aggregator({.num_workers = 2});
-    aggregator.Add(Of(0, InPieces(gradient, piece), 1));
-    aggregator.Add(Of(1, InPieces(gradient, piece + 4), 1));
+    aggregator.Add(Of(0, InPieces(up, piece), 1));
+    aggregator.Add(Of(1, InPieces(down, piece + 4), 1));
     ContributionRuns runs(kBlock, aggregator);
     for (int64_t begin = 0, n = 0; begin < kElements; begin += n) {
       n = runs.Next(kElements - begin);
@@ -114,7 +117,7 @@ TEST(ContributionRunsTest, ReadEveryElementAcrossThePiecesBorders) {
       for (int r = 0; r < 2; ++r) {
         const UnalignedFloat* const part = runs.parts()[r];
         for (int64_t i = 0; i < n; ++i) {
-          ASSERT_EQ(float{part[i]}, gradient[begin + i])
+          ASSERT_EQ(float{part[i]}, (r == 0 ? up : down)[begin + i])
               << "pieces of " << piece << " bytes, contribution " << r;
         }
       }

@@ -29,7 +29,7 @@ Floats Numbers(int64_t n, int seed) {
 
 class BlockStateTest : public ::testing::Test {
  protected:
-  void Create(const char* kind) {
+  void Create(const char* kind) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     OptimizerOptions options;
     options.kind = kind;
     options.weight_decay = 0.1;
@@ -59,7 +59,7 @@ class BlockStateTest : public ::testing::Test {
   }
 
   // Every rank contributes; the mean is expected in mean_.
-  void Contribute(int64_t step) {
+  void Contribute(int64_t step) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     std::vector<Floats> gradients;
     std::vector<const float*> parts;
     for (int rank = 0; rank < kRanks; ++rank) {
@@ -91,7 +91,7 @@ class BlockStateTest : public ::testing::Test {
     }
   }
 
-  void ExpectWeights(const char* what) {
+  void ExpectWeights(const char* what) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     const WeightsSnapshot got = state_->Snapshot();
     EXPECT_EQ(
         std::memcmp(got.weights.data(), weights_.data(), kSize * sizeof(float)),
