@@ -41,11 +41,11 @@ TEST_P(WireFormatTest, TheBitsDependOnTheFormatAndNotOnTheServers) {
 
 TEST_P(WireFormatTest, ALostWorkerAndALostServerLeaveTheBits) {
   const std::vector<std::string> words = {"--set", "checkpoint.every_steps=10"};
-  SetFailpoints("worker-mid-push:30:kill,server-complete:200:kill");
+  SetFailpoints("worker-mid-push:30:kill,server-complete:100:kill");
   auto train = Train("run", words);
   EXPECT_EQ(train->Wait(kSoon), 0) << train->output();
   EXPECT_TRUE(Fired("worker-mid-push:30"));
-  EXPECT_TRUE(Fired("server-complete:200"));
+  EXPECT_TRUE(Fired("server-complete:100"));
   SetFailpoints("");
   EXPECT_EQ(Sha256("run"), Undisturbed());
 }
