@@ -75,6 +75,7 @@ strategy:
     bucket_bytes: 4MiB
     sync_timeout_seconds: 120
     weights_wire: float32
+    transport: auto
 cluster:
   servers: 1
   workers: 1
@@ -84,24 +85,6 @@ cluster:
 seed: 1
 device: auto
 )");
-}
-
-TEST(JobFileTest, AWireFormatReachesTheStrategy) {
-  for (const auto& [wire, bytes] :
-       {std::pair("float32", 4), {"bfloat16", 2}, {"float16", 2}}) {
-    const v1::JobSpec job = Parse(
-        kSmallJob, {std::string("strategy.parameter_server.wire=") + wire});
-    EXPECT_EQ(StrategyOf(job).gradient_bytes, bytes) << wire;
-    EXPECT_EQ(StrategyOf(job).weight_bytes, 4) << wire;
-    EXPECT_TRUE(MessageDifferencer::Equals(job, Parse(JobToYaml(job))));
-  }
-}
-
-TEST(JobFileTest, AWireFormatOfWeightsReachesTheStrategy) {
-  const v1::JobSpec job =
-      Parse(kSmallJob, {"strategy.parameter_server.weights_wire=bfloat16"});
-  EXPECT_EQ(StrategyOf(job).weight_bytes, 2);
-  EXPECT_EQ(StrategyOf(job).gradient_bytes, 4);
 }
 
 TEST(JobFileTest, ResolvedJobReadsBackToItself) {
