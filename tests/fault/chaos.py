@@ -130,6 +130,8 @@ class Trial:
         self.steps = self.epochs * -(-1250 // (ROWS_PER_STEP * replicas))
         self.faults = [self.draw_fault(draw) for _ in range(draw.randint(1, 5))]
         self.faults.sort(key=lambda fault: fault.when)
+        # The proxy sees payloads only where they are sent.
+        self.transport = draw.choice(["auto", "grpc"])
 
     def draw_fault(self, draw):
         when = draw.uniform(0.03, 0.85)
@@ -171,15 +173,27 @@ class Trial:
                 draw.choice([draw.uniform(0.2, 1.0), draw.uniform(3, 6)]), 2))
         return Fault(kind, when)
 
+    def block(self):
+        """The strategy with the trial's transport."""
+        block = self.strategy.block
+        if self.strategy.servers == 0:
+            return block
+        server = f"parameter_server: {{transport: {self.transport}"
+        if block == "parameter_server":
+            return f"{{{server}}}}}"
+        if "parameter_server: {" in block:
+            return block.replace("parameter_server: {", server + ", ")
+        return block.replace("{", f"{{{server}}}, ", 1)
+
     def job(self):
         return JOB % {"epochs": self.epochs, "optimizer": self.optimizer,
-                      "block": self.strategy.block, "checkpoint":
+                      "block": self.block(), "checkpoint":
                       f"checkpoint: {{every_steps: {self.every}}}\n" if self.every else "",
                       "servers": self.strategy.servers, "workers": self.strategy.workers,
                       "lease": self.lease, "on_loss": self.on_loss}
 
     def __str__(self):
-        return (f"{self.name} by {self.way}, {self.epochs} epochs, {self.optimizer.split(':')[0]}}}, "
+        return (f"{self.name} by {self.way}, {self.transport}, {self.epochs} epochs, {self.optimizer.split(':')[0]}}}, "
                 f"every {self.every}, lease {self.lease}, {self.on_loss}"
                 f"{', small disk' if self.small_disk else ''}: "
                 + ("; ".join(map(str, self.faults))))

@@ -46,7 +46,7 @@ struct Fault {
   int workers_lost = 0;
   int servers_lost = 0;
   int epochs = 40;
-  std::string strategy = "parameter_server";
+  std::string strategy = "parameter_server: {transport: grpc}";
 };
 
 class NetworkFaultTest : public NetworkTest,
@@ -56,8 +56,8 @@ TEST_P(NetworkFaultTest, TheBitsStay) {
   const Fault& fault = GetParam();
   EditJob("lease_seconds: 3",
           absl::StrCat("lease_seconds: ", fault.lease_seconds, "}\nstrategy: {",
-                       fault.strategy, ": {}}\ncheckpoint: {every_steps: 50"));
-  if (fault.strategy == "all_reduce") fewest_ports_ = 1;
+                       fault.strategy, "}\ncheckpoint: {every_steps: 50"));
+  if (fault.strategy == "all_reduce: {}") fewest_ports_ = 1;
   if (fault.epochs != 40) {
     EditJob("epochs: 40", absl::StrCat("epochs: ", fault.epochs));
   }
@@ -114,14 +114,46 @@ INSTANTIATE_TEST_SUITE_P(
               0,
               0,
               20,
-              "all_reduce"},
+              "all_reduce: {}"},
         Fault{"PiecesBetweenRanksAreLate",
               {"worker-*>worker-* both delay ms=3"},
               30,
               0,
               0,
               10,
-              "all_reduce"}),
+              "all_reduce: {}"},
+        // Calls that name bytes in shared memory. They are repeated over gRPC.
+        Fault{"AnswersAboutSharedMemoryAreLost",
+              {"worker-*>server-* back drop after=20000 ms=1500 every=60000 "
+               "times=3"},
+              30,
+              0,
+              0,
+              40,
+              "parameter_server: {transport: shared_memory}"},
+        Fault{"CallsAboutSharedMemoryAreReset",
+              {"worker-*>server-* both reset after=5000 every=20000 times=20"},
+              30,
+              0,
+              0,
+              40,
+              "parameter_server: {transport: shared_memory}"},
+        Fault{"BitsOfCallsAboutSharedMemoryFlip",
+              {"worker-*>server-* there flip after=5000 every=20000 times=10",
+               "worker-*>server-* back flip after=7000 every=20000 times=10"},
+              30,
+              0,
+              0,
+              40,
+              "parameter_server: {transport: shared_memory}"},
+        Fault{"CallsAboutSharedMemoryAreRepeated",
+              {"worker-*>server-* there replay after=10000 every=50000 "
+               "times=5"},
+              30,
+              0,
+              0,
+              40,
+              "parameter_server: {transport: shared_memory}"}),
     [](const auto& info) { return info.param.label; });
 
 // The ranks of a job without servers give their weights to the coordinator.
