@@ -1,4 +1,5 @@
-// strategy.parameter_server.wire and weights_wire in the job file.
+// How gradients and weights travel, in the job file:
+// strategy.parameter_server.wire, weights_wire and transport.
 #include <string>
 #include <utility>
 
@@ -30,6 +31,20 @@ TEST(WireJobTest, AWireFormatOfWeightsReachesTheStrategy) {
       JobWith(0, ""), {"strategy.parameter_server.weights_wire=bfloat16"});
   EXPECT_EQ(StrategyOf(job).weight_bytes, 2);
   EXPECT_EQ(StrategyOf(job).gradient_bytes, 4);
+}
+
+TEST(WireJobTest, ATransportReachesTheStrategy) {
+  EXPECT_EQ(StrategyOf(Parse(JobWith(0, ""))).transport, Transport::kAuto);
+  for (const auto& [text, transport] :
+       {std::pair("auto", Transport::kAuto),
+        {"grpc", Transport::kGrpc},
+        {"shared_memory", Transport::kSharedMemory}}) {
+    const v1::JobSpec job =
+        Parse(JobWith(0, ""),
+              {std::string("strategy.parameter_server.transport=") + text});
+    EXPECT_EQ(StrategyOf(job).transport, transport) << text;
+    EXPECT_TRUE(MessageDifferencer::Equals(job, Parse(JobToYaml(job))));
+  }
 }
 
 }  // namespace
