@@ -20,11 +20,13 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using testing::StatusIs;
 
-// Servers that take every push at once. It notes the gradients that leave.
+// Servers that take every push at once. It notes the gradients that leave, and
+// where they lie.
 class RecordingClient final : public ParameterClient {
  public:
-  RecordingClient(PartitionPlan plan, std::vector<float>* pushed)
-      : plan_(std::move(plan)), pushed_(pushed) {}
+  RecordingClient(PartitionPlan plan, std::vector<float>* pushed,
+                  std::vector<const float*>* places)
+      : plan_(std::move(plan)), pushed_(pushed), places_(places) {}
 
   const PartitionPlan& partition() const override { return plan_; }
   bool Holds(const Block& /*block*/) const override { return true; }
@@ -45,6 +47,7 @@ class RecordingClient final : public ParameterClient {
   void PushPull(const Block& block) override {
     for (const Slice& slice : block.slices) {
       pushed_->push_back(gradients_[slice.parameter][slice.begin]);
+      places_->push_back(gradients_[slice.parameter] + slice.begin);
     }
   }
   absl::Status FinishStep() override { return cancelled_; }
@@ -59,6 +62,7 @@ class RecordingClient final : public ParameterClient {
  private:
   const PartitionPlan plan_;
   std::vector<float>* const pushed_;
+  std::vector<const float*>* const places_;
   std::vector<const float*> gradients_;
   absl::Status cancelled_;
   std::vector<Flight> flights_;
@@ -85,8 +89,8 @@ class ParameterServerSynchronizerTest : public ::testing::Test {
             *PartitionPlan::Create(model_->parameters(), /*num_shards=*/1,
                                    /*bucket_bytes=*/64,
                                    /*min_block_elements=*/16),
-            &pushed_),
-        model_.get(), &ops_, ApplyMode::kBulk, places);
+            &pushed_, &places_),
+        model_.get(), &ops_, ApplyMode::kBulk, places, memory_);
   }
 
   // One step, the last layer first; parameter p's gradient is 10 step + p.
@@ -103,12 +107,23 @@ class ParameterServerSynchronizerTest : public ::testing::Test {
   testing::DeviceLikeOps ops_;
   std::unique_ptr<Model> model_;
   std::vector<float> pushed_;
+  std::vector<const float*> places_;
+  const std::shared_ptr<SharedArena> memory_ =
+      SharedArena::Create(4096).value();
   std::unique_ptr<ParameterServerSynchronizer> synchronizer_;
 };
 
 TEST_F(ParameterServerSynchronizerTest, EveryGradientLeavesOnceItIsThere) {
   TRIBUTARY_EXPECT_OK(Step(1));
   EXPECT_THAT(pushed_, ElementsAre(12, 11, 10));
+}
+
+TEST_F(ParameterServerSynchronizerTest, ADevicesGradientsLeaveSharedMemory) {
+  TRIBUTARY_EXPECT_OK(Step(1));
+  ASSERT_EQ(places_.size(), 3u);
+  for (const float* place : places_) {
+    EXPECT_TRUE(memory_->OffsetOf(place, sizeof(float)).has_value());
+  }
 }
 
 // The host copy still holds the gradient of the step before.
