@@ -112,7 +112,7 @@ std::shared_ptr<ServedPlan> ParameterHandlers::Accept(RawCall* call,
 }
 
 template <typename Response>
-WeightsDone ParameterHandlers::AnswerWeights(RawCall* call, Reader reader,
+WeightsDone ParameterHandlers::AnswerWeights(RawCall* call, MemoryReader reader,
                                              bool unrounded) {
   return [this, call, reader = std::move(reader),
           unrounded](absl::StatusOr<WeightsSnapshot> weights) {
@@ -154,7 +154,7 @@ WeightsDone ParameterHandlers::AnswerWeights(RawCall* call, Reader reader,
 
 absl::Status ParameterHandlers::UseMemory(const v1::PushPullRequest& request,
                                           Contribution* contribution,
-                                          Reader* reader) {
+                                          MemoryReader* reader) {
   if (request.shared_memory() == 0) return absl::OkStatus();
   reader->connection = request.shared_memory();
   reader->block = request.address().block();
@@ -206,7 +206,7 @@ void ParameterHandlers::PushPull(RawCall* call) {
   contribution.crc32c = request.crc32c();
   contribution.base_version = request.base_version();
   contribution.payload = std::move(payload);
-  Reader reader;
+  MemoryReader reader;
   if (absl::Status status = UseMemory(request, &contribution, &reader);
       !status.ok()) {
     return Fail(call, status);

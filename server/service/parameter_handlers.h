@@ -61,20 +61,14 @@ class ParameterHandlers {
   int64_t Deadline(uint32_t wait_ms) const;
   // Answers with the error and counts its reason.
   void Fail(RawCall* call, const absl::Status& status);
-  // A worker that reads a block's weights in the server's memory.
-  struct Reader {
-    std::shared_ptr<PeerMemory> memory;  // null: it gets them in the answer
-    uint64_t connection = 0;
-    uint32_t block = 0;
-  };
   // Returns a callback that answers a call with weights or a status. unrounded:
   // with float32, whatever the plan's wire format of weights.
   template <typename Response>
-  WeightsDone AnswerWeights(RawCall* call, Reader reader = {},
+  WeightsDone AnswerWeights(RawCall* call, MemoryReader reader = {},
                             bool unrounded = false);
   // Finds the caller's memory, if the call uses it, and the gradient in it.
   absl::Status UseMemory(const v1::PushPullRequest& request,
-                         Contribution* contribution, Reader* reader);
+                         Contribution* contribution, MemoryReader* reader);
   // Decodes a call and finds the plan that it is for. Null: the call was
   // answered with an error.
   template <typename Request>

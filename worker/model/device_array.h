@@ -46,12 +46,12 @@ class DeviceArray {
   }
 
   // In the arena, which other processes can read. Empty when it has no room.
-  static DeviceArray AllocateIn(std::shared_ptr<SharedArena> arena,
+  static DeviceArray AllocateIn(const std::shared_ptr<SharedArena>& arena,
                                 int64_t size) {
     DeviceArray array;
     array.data_ =
         static_cast<T*>(arena->Allocate(static_cast<size_t>(size) * sizeof(T)));
-    array.arena_ = std::move(arena);
+    array.arena_ = arena;
     return array;
   }
 

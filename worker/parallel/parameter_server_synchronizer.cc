@@ -13,7 +13,7 @@ namespace tributary {
 ParameterServerSynchronizer::ParameterServerSynchronizer(
     std::unique_ptr<ParameterClient> client, Model* model, Ops* ops,
     ApplyMode mode, std::vector<int> place_in_plan,
-    std::shared_ptr<SharedArena> gradient_memory)
+    const std::shared_ptr<SharedArena>& gradient_memory)
     : client_(std::move(client)),
       model_(model),
       ops_(ops),

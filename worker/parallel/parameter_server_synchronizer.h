@@ -23,10 +23,10 @@ class ParameterServerSynchronizer final : public GradientSynchronizer {
   // `model` and `ops` must outlive the synchronizer. place_in_plan: for each of
   // the model's parameters, its index among the client's. gradient_memory: the
   // client's, for copies of a device's gradients; or null.
-  ParameterServerSynchronizer(std::unique_ptr<ParameterClient> client,
-                              Model* model, Ops* ops, ApplyMode mode,
-                              std::vector<int> place_in_plan,
-                              std::shared_ptr<SharedArena> gradient_memory);
+  ParameterServerSynchronizer(
+      std::unique_ptr<ParameterClient> client, Model* model, Ops* ops,
+      ApplyMode mode, std::vector<int> place_in_plan,
+      const std::shared_ptr<SharedArena>& gradient_memory);
 
   absl::StatusOr<int64_t> Start(const MakeWeights& initial,
                                 const OnProgress& on_progress) override;

@@ -50,6 +50,13 @@ class PeerMemory {
   std::unordered_map<uint32_t, grpc::Slice> kept_ ABSL_GUARDED_BY(mu_);
 };
 
+// A worker that reads a block's weights in the server's memory.
+struct MemoryReader {
+  std::shared_ptr<PeerMemory> memory;  // null: it gets them in the answer
+  uint64_t connection = 0;
+  uint32_t block = 0;
+};
+
 // The connected workers by the number of their connection. Thread-safe.
 class PeerMemories {
  public:
