@@ -61,7 +61,8 @@ struct Arguments {
   std::string alone;  // a channel's name; empty: all
 };
 
-// What is measured in each round, one after the other; the first is the limit.
+// Every round measures these channels in this order. The first is the limit
+// that the others are compared with.
 std::vector<const Channel*> Channels(const Arguments& arguments) {
   if (arguments.alone == "grpc") return {&OverGrpc()};
   if (arguments.alone == "shared_memory") return {&OverSharedMemory()};

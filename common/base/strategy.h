@@ -54,9 +54,9 @@ struct Strategy {
   int exchange_every = 1;                  // steps; the period of local_sgd
   uint64_t bucket_bytes = 4 << 20;         // PartitionPlan's default
   uint64_t first_bucket_bytes = kFirstBucketBytes;  // not of kParameterServer
-  // Of an element of a gradient on its way to a server.
+  // Bytes of one gradient element in a message to a server.
   double gradient_bytes = sizeof(float);
-  double weight_bytes = sizeof(float);  // and of a weight on its way back
+  double weight_bytes = sizeof(float);  // of one weight in an answer
   double timeout_seconds = 120;         // how long a step may wait for a member
 
   // Its key in the job file.

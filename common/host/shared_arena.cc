@@ -26,7 +26,7 @@ constexpr size_t kLine = 64;
 constexpr size_t kPage = 4096;
 constexpr size_t kLarge = 8 * kPage;
 constexpr size_t kHugePage = 2 << 20;
-// What a reader needs to be safe.
+// Without these seals the owner could shrink the memory while it is read.
 constexpr int kReadersSeals = F_SEAL_SHRINK | F_SEAL_SEAL;
 constexpr int kSeals = kReadersSeals | F_SEAL_GROW | F_SEAL_FUTURE_WRITE;
 

@@ -58,7 +58,7 @@ const v1::BlockAddress& AddressOf(const Request& request) {
   return request.address();
 }
 
-// What an answer carries.
+// The payload of an answer: the encoded weights, or the floats themselves.
 EncodedWeights::Bytes BytesOf(const WeightsSnapshot& weights, bool unrounded) {
   if (weights.encoded && !unrounded) {
     return weights.encoded->Of(weights.weights.data());

@@ -93,7 +93,8 @@ class BlockState {
   void Average(Ops& ops) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   std::vector<double> GradientSquares(Ops& ops) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Of FactoredMoments; squares: one per parameter, of its scaled gradient.
+  // The sums that FactoredMoments needs. squares: for each parameter, the sum
+  // of squares of its scaled gradient.
   std::vector<double> FactorSums(Ops& ops, float scale,
                                  const std::vector<double>& squares) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);

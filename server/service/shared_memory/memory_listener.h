@@ -24,8 +24,8 @@ class MemoryListener {
   // How long a connection may take to send its hello.
   static constexpr int64_t kHelloMicros = 5'000'000;
 
-  // What a worker gets: the number of its connection and a descriptor of the
-  // server's memory.
+  // The answer to an admitted worker: the number of its connection and a
+  // descriptor of the server's memory.
   struct Admitted {
     uint64_t connection = 0;
     UniqueFd memory;

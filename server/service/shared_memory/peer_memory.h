@@ -17,9 +17,9 @@
 
 namespace tributary {
 
-// What a server and one worker on the same machine share: the worker's
-// gradients, mapped here, and the server's weights that the worker may be
-// reading. Thread-safe.
+// The memory that a server shares with one worker on its machine: the worker's
+// gradients, mapped for reading, and the server's weights that the worker may
+// still read. Thread-safe.
 class PeerMemory {
  public:
   // theirs: the worker's memory. ours: that of the served plan.

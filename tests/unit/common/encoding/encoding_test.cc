@@ -1,4 +1,4 @@
-// What every encoding keeps to.
+// The promises of encoding.h, for every format.
 #include "common/encoding/encoding.h"
 
 #include <gtest/gtest.h>
