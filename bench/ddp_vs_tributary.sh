@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Milliseconds per training step of Tributary and of PyTorch DDP on gloo: two
 # workers with one thread each (and two servers, or none with all_reduce), the same
-# models, batches, data and BLAS. Rounds are interleaved. Prints medians and their
-# ratio as a table for docs/benchmarks.md.
-#   bench/netns_cubic.sh bench/ddp_vs_tributary.sh [ROUNDS]
+# models, batches and data. Rounds are interleaved. Prints medians and their ratio to
+# the best DDP as a table for docs/benchmarks.md.
+#   [PYTORCH=PYTHON] bench/netns_cubic.sh bench/ddp_vs_tributary.sh [ROUNDS]
 # Needs deploy/install-deps.sh --bench and a release build with
-# -DTRIBUTARY_BUILD_BENCHMARKS=ON.
+# -DTRIBUTARY_BUILD_BENCHMARKS=ON. PYTORCH names a Python that has a newer PyTorch
+# (2.4 or later) than Debian's; DDP is then measured with that one too, with foreach
+# and with fused optimizers.
 #   bench/netns_cubic.sh bench/ddp_vs_tributary.sh ROUNDS BEFORE [CASES]
 # Compares with Tributary's programs of another build, in the directory BEFORE,
 # instead of PyTorch: for every strategy the medians of both, their ratio, and the
@@ -30,14 +32,12 @@ declare -A optimizer=([sgd]='{sgd: {learning_rate: 0.01}}'
 
 record() { echo "$1 $2 $3" | tee -a "$results"; }
 
-# pytorch MODEL OPTIMIZER WORLD: prints milliseconds per step.
-pytorch() {
-  local rank arguments=(--widths "${widths[$1]}" --optimizer "$2" --world "$3"
-    --steps "${steps[$1]}" --warmup "$warmup")
-  for ((rank = 1; rank < $3; rank++)); do
-    bench/pytorch_ddp.py "${arguments[@]}" --rank "$rank" &
-  done
-  bench/pytorch_ddp.py "${arguments[@]}" | sed 's/.*ms_per_step=\([0-9.]*\).*/\1/'
+# ddp PYTHON UPDATE MODEL OPTIMIZER: prints milliseconds per step.
+ddp() {
+  local arguments=(bench/pytorch_ddp.py --update "$2" --widths "${widths[$3]}"
+    --optimizer "$4" --world 2 --steps "${steps[$3]}" --warmup "$warmup")
+  "$1" "${arguments[@]}" --rank 1 > /dev/null &
+  "$1" "${arguments[@]}" --rank 0 | sed 's/.*ms_per_step=\([0-9.]*\).*/\1/'
   wait
 }
 
@@ -108,39 +108,51 @@ if [ -n "$before" ]; then
   exit
 fi
 
+declare -A strategies=([grpc]='{parameter_server: {transport: grpc}}'
+  [shared_memory]='{parameter_server: {transport: shared_memory}}'
+  [all_reduce]=all_reduce [sharded]='{all_reduce: {sharded: true}}')
 for ((round = 1; round <= rounds; round++)); do
   for model in mlp1024 mlp16m; do
     for kind in sgd adam; do
-      record "$model-$kind" pytorch1 "$(pytorch $model $kind 1)"
       record "$model-$kind" alone "$(alone $model $kind)"
-      record "$model-$kind" ddp2 "$(pytorch $model $kind 2)"
-      record "$model-$kind" served "$(tributary $model $kind parameter_server)"
-      record "$model-$kind" all_reduce "$(tributary $model $kind all_reduce)"
-      record "$model-$kind" sharded \
-        "$(tributary $model $kind '{all_reduce: {sharded: true}}')"
+      record "$model-$kind" ddp-debian-foreach \
+        "$(ddp /usr/bin/python3 foreach $model $kind)"
+      for update in ${PYTORCH:+foreach fused}; do
+        record "$model-$kind" "ddp-new-$update" "$(ddp "$PYTORCH" $update $model $kind)"
+      done
+      for name in grpc shared_memory all_reduce sharded; do
+        record "$model-$kind" $name "$(tributary $model $kind "${strategies[$name]}")"
+      done
     done
   done
 done
 
 echo
 machine
-sort -k1,2 -k3,3n "$results" | awk '
-  {key = $1 " " $2; value[key, ++count[key]] = $3; cases[$1]}
-  function median(key,   n) {
-    n = count[key]
-    if (n % 2) return value[key, (n + 1) / 2]
-    return (value[key, n / 2] + value[key, n / 2 + 1]) / 2
-  }
-  END {
-    print "| case | PyTorch alone | worker alone | ratio | DDP, 2 ranks |" \
-          " 2 servers | ratio | all_reduce | ratio | sharded | ratio |"
-    print "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
-    for (c in cases) {
-      p = median(c " pytorch1"); a = median(c " alone")
-      d = median(c " ddp2"); s = median(c " served")
-      r = median(c " all_reduce"); z = median(c " sharded")
-      printf "| %s | %.1f | %.1f | %.2f | %.1f | %.1f | %.2f | %.1f | %.2f |" \
-             " %.1f | %.2f |\n",
-             c, p, a, a / p, d, s, s / d, r, r / d, z, z / d
-    }
-  }'
+for python in /usr/bin/python3 ${PYTORCH:-}; do
+  $python -c 'import torch; print("PyTorch", torch.__version__)'
+done
+python3 - "$results" << 'PY'
+import collections, statistics, sys
+times = collections.defaultdict(lambda: collections.defaultdict(list))
+for line in open(sys.argv[1]):
+    case, program, ms = line.split()
+    times[case][program].append(float(ms))
+names = ["grpc", "shared_memory", "all_reduce", "sharded"]
+print("| case | worker alone | best DDP | which | " +
+      " | ".join(f"{name} | ratio" for name in names) + " |")
+print("| --- " * (4 + 2 * len(names)) + "|")
+for case, programs in times.items():
+    medians = {name: statistics.median(ms) for name, ms in programs.items()}
+    best, which = min((ms, name) for name, ms in medians.items()
+                      if name.startswith("ddp-"))
+    row = [case, f"{medians['alone']:.1f}", f"{best:.1f}", which[4:]]
+    for name in names:
+        row += [f"{medians[name]:.1f}", f"{medians[name] / best:.2f}"]
+    print("| " + " | ".join(row) + " |")
+print("\nMedians, and the lowest and highest round:")
+for case, programs in times.items():
+    for name, ms in programs.items():
+        print(f"  {case} {name}: {statistics.median(ms):.1f} "
+              f"({min(ms):.1f} to {max(ms):.1f})")
+PY
