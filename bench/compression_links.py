@@ -12,47 +12,21 @@ round.
 """
 
 import argparse
-import json
 import os
 import statistics
-import subprocess
-import sys
 import tempfile
 
+import shaped_job
+
 FORMATS = [("float32", "float32"), ("bfloat16", "float32"), ("bfloat16", "bfloat16")]
-PREFIX = "wire"
-SHAPED = "bench/shaped_hosts.sh"
-COORDINATOR = "10.77.0.1:7070"
-
-
-def on_host(host, *command, **options):
-    return subprocess.Popen(["ip", "netns", "exec", f"{PREFIX}{host}", *command],
-                            stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT, **options)
 
 
 def steps_per_second(options, run, wire, weights_wire):
-    program = lambda name: os.path.join(options.bin, f"tributary-{name}")
-    settings = [f"training.steps={options.steps}",
-                f"strategy.parameter_server.wire={wire}",
-                f"strategy.parameter_server.weights_wire={weights_wire}"]
-    coordinator = on_host(1, program("coordinator"), "--job", "bench/jobs/mlp1024.yaml",
-                          "--run-dir", run, "--listen", COORDINATOR,
-                          *[word for s in settings for word in ("--set", s)])
-    processes = [coordinator]
-    for host in (1, 2):
-        processes.append(on_host(host, program("server"), "--coordinator", COORDINATOR,
-                                 "--listen", f"10.77.0.{host}:0"))
-    for host in (3, 4):
-        processes.append(on_host(host, program("worker"), "--coordinator", COORDINATOR))
-    try:
-        for process in processes:
-            if process.wait(timeout=300) != 0:
-                sys.exit(f"{process.args} failed")
-    finally:
-        for process in processes:
-            process.kill()
-    with open(os.path.join(run, "summary.json")) as file:
-        summary = json.load(file)
+    summary = shaped_job.train(
+        options.bin, "bench/jobs/mlp1024.yaml", run, servers=2, workers=2,
+        settings=[f"training.steps={options.steps}",
+                  f"strategy.parameter_server.wire={wire}",
+                  f"strategy.parameter_server.weights_wire={weights_wire}"])
     return summary["steps"] / summary["training_seconds"]
 
 
@@ -64,15 +38,11 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     rates = {formats: [] for formats in FORMATS}
-    subprocess.run([SHAPED, "up", "4", options.rate, PREFIX], check=True)
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            for turn in range(options.rounds):
-                for formats in FORMATS:
-                    run = os.path.join(folder, "-".join(formats) + str(turn))
-                    rates[formats].append(steps_per_second(options, run, *formats))
-    finally:
-        subprocess.run([SHAPED, "down", PREFIX], check=True)
+    with shaped_job.hosts(4, options.rate), tempfile.TemporaryDirectory() as folder:
+        for turn in range(options.rounds):
+            for formats in FORMATS:
+                run = os.path.join(folder, "-".join(formats) + str(turn))
+                rates[formats].append(steps_per_second(options, run, *formats))
     print("| `wire` | `weights_wire` | steps/s | beside float32 |")
     print("| --- | --- | --- | --- |")
     for formats in FORMATS:
