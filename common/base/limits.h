@@ -11,6 +11,10 @@ namespace tributary {
 // without overflow and are exact as doubles.
 inline constexpr int64_t kMaxStep = int64_t{1} << 53;
 
+// Upper bound of a total of samples that a message announces. Up to it, numbers
+// of samples and their sums are exact as doubles.
+inline constexpr uint64_t kMaxTotalSamples = uint64_t{1} << 53;
+
 // Limit of a rank's step reports that wait. A worker with as many unsent
 // reports does not begin its next step. The coordinator leaves reports for a
 // later heartbeat while as many wait to be merged, or as many records to be

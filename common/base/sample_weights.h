@@ -6,12 +6,11 @@
 
 namespace tributary {
 
-// The weight of each rank's mean gradient in the mean over all samples: the
-// rank's samples / all samples, or 0 for a rank without samples. For weighted
-// sums in rank order.
-inline std::vector<float> SampleWeights(const std::vector<uint64_t>& samples) {
-  double total = 0;
-  for (uint64_t s : samples) total += static_cast<double>(s);
+// The weight of each rank's mean gradient in the mean over `total` samples: the
+// rank's samples / total, or 0 for a rank without samples. For weighted sums in
+// rank order.
+inline std::vector<float> SampleWeights(const std::vector<uint64_t>& samples,
+                                        double total) {
   std::vector<float> weights(samples.size(), 0.0f);
   for (size_t rank = 0; rank < samples.size(); ++rank) {
     if (samples[rank] == 0) continue;
@@ -19,6 +18,13 @@ inline std::vector<float> SampleWeights(const std::vector<uint64_t>& samples) {
         static_cast<float>(static_cast<double>(samples[rank]) / total);
   }
   return weights;
+}
+
+// The same where all samples are those of these ranks.
+inline std::vector<float> SampleWeights(const std::vector<uint64_t>& samples) {
+  double total = 0;
+  for (uint64_t s : samples) total += static_cast<double>(s);
+  return SampleWeights(samples, total);
 }
 
 }  // namespace tributary

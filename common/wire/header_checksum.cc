@@ -50,6 +50,7 @@ uint32_t HeaderCrc32c(const v1::PushPullRequest& message) {
       words.Add(range.offset(), range.bytes());
     }
   }
+  if (message.total_samples() != 0) words.Add(message.total_samples());
   return words.crc();
 }
 

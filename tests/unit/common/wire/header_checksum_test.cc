@@ -60,6 +60,9 @@ void ExpectEveryBitGuarded(Message message) {
 
 TEST(HeaderChecksumTest, EveryBitOfEveryMessageIsGuarded) {
   ExpectEveryBitGuarded(Push());
+  v1::PushPullRequest announcing = Push();
+  announcing.set_total_samples(6144);
+  ExpectEveryBitGuarded(announcing);
   v1::PushPullResponse pushed;
   pushed.set_version(70'001);
   pushed.set_crc32c(0xabcdef01);
@@ -123,6 +126,14 @@ TEST(HeaderChecksumTest, ItIsTheChecksumOfLittleEndianWords) {
       1, 0x0123456789abcdef, 3, 1, 300, 2, 5, 70'000, 96, 2000, 70'000};
   EXPECT_EQ(HeaderCrc32c(Push()), Crc32c(words, sizeof(words)));
   EXPECT_EQ(HeaderCrc32c(Push()), 0x9f03403fu);
+}
+
+TEST(HeaderChecksumTest, AnAnnouncedTotalIsTheLastWord) {
+  v1::PushPullRequest push = Push();
+  push.set_total_samples(6144);
+  const uint64_t words[] = {
+      1, 0x0123456789abcdef, 3, 1, 300, 2, 5, 70'000, 96, 2000, 70'000, 6144};
+  EXPECT_EQ(HeaderCrc32c(push), Crc32c(words, sizeof(words)));
 }
 
 TEST(HeaderChecksumTest, AMessageWithoutItIsRefused) {
