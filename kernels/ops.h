@@ -34,7 +34,7 @@ class Ops : public MemoryOps,
   // out = the sum over r, in order, of weights[r] * parts[r]. parts and weights
   // are host arrays of `count` entries. The order of additions is part of the
   // contract, since bit-exact replay depends on it. On the host a part may
-  // start at any byte, as received buffers do.
+  // start at any byte, as received buffers do, and parts[0] may be `out`.
   virtual void WeightedSum(int64_t n, int count, const float* const* parts,
                            const float* weights, float* out) = 0;
   // One optimizer step over n elements: reads gradient, weight_in and state,

@@ -15,24 +15,34 @@ constexpr int64_t kChunk = ChunkFold::kBytes / sizeof(float);
 }  // namespace
 
 ContributionRuns::ContributionRuns(const Block& block,
-                                   const GradientAggregator& aggregator)
+                                   const GradientAggregator& aggregator,
+                                   const float* sum, int end)
     : copied_(block.sends_floats() ? kShortest : kLongest) {
+  if (sum != nullptr) AddFloats(block, sum);
   const std::vector<float> weights = aggregator.Weights();
-  for (const Contribution& c : aggregator.contributions()) {
+  for (int rank = aggregator.added(); rank < end; ++rank) {
+    const Contribution& c = aggregator.contributions()[rank];
     if (c.samples == 0) continue;
     readers_.emplace_back(block, c.payload);
-    weights_.push_back(weights[c.rank]);
+    weights_.push_back(weights[rank]);
   }
   parts_.resize(readers_.size());
   copies_.resize(readers_.size() * static_cast<size_t>(copied_));
 }
 
-ContributionRuns::ContributionRuns(const Block& block, const Payload& payload)
-    : readers_({GradientReader::OfFloats(block, payload)}),
-      weights_({1.0f}),
-      parts_(1),
-      copied_(kShortest),
-      copies_(kShortest) {}
+ContributionRuns::ContributionRuns(const Block& block, const float* gradient)
+    : parts_(1), copied_(kShortest), copies_(kShortest) {
+  AddFloats(block, gradient);
+}
+
+// A product with 1 has the bits of the factor.
+void ContributionRuns::AddFloats(const Block& block, const float* floats) {
+  floats_ = Payload({Payload::Piece(reinterpret_cast<const char*>(floats),
+                                    static_cast<size_t>(block.bytes()))},
+                    /*owner=*/nullptr);
+  readers_.push_back(GradientReader::OfFloats(block, floats_));
+  weights_.push_back(1.0f);
+}
 
 int64_t ContributionRuns::Next(int64_t limit) {
   int64_t n = std::min(limit, kLongest);

@@ -14,7 +14,7 @@ namespace tributary {
 // are contiguous in each of them. Contributions without samples are left out;
 // the others are weighted by their samples (docs/consistency.md).
 //
-//   ContributionRuns runs(block, aggregator);
+//   ContributionRuns runs(block, aggregator, nullptr, num_workers);
 //   for (int64_t begin = 0; begin < size; begin += n) {
 //     n = runs.Next(size - begin);  // parts() are elements [begin, begin + n)
 //   }
@@ -24,10 +24,16 @@ class ContributionRuns {
   // cache.
   static constexpr int64_t kLongest = 4096;
 
-  // Both refer to the block and to the payloads' bytes.
-  ContributionRuns(const Block& block, const GradientAggregator& aggregator);
+  // Both refer to the block, to the payloads' bytes and to the sums.
+  //
+  // The contributions of the ranks below `end`. `sum` holds those that the
+  // aggregator has marked as added; it is the first part, with weight 1. Null:
+  // none was added.
+  ContributionRuns(const Block& block, const GradientAggregator& aggregator,
+                   const float* sum, int end);
   // One gradient in float32, with weight 1.
-  ContributionRuns(const Block& block, const Payload& payload);
+  ContributionRuns(const Block& block, const float* gradient);
+  ContributionRuns(ContributionRuns&&) = default;
 
   // Goes to the next run, of at most `limit` elements, and returns its length.
   // At least `limit` elements must be left. Where a received piece ends within
@@ -40,6 +46,9 @@ class ContributionRuns {
   const float* weights() const { return weights_.data(); }
 
  private:
+  void AddFloats(const Block& block, const float* floats);
+
+  Payload floats_;  // the sum or gradient, for its reader
   std::vector<GradientReader> readers_;
   std::vector<float> weights_;
   std::vector<const float*> parts_;

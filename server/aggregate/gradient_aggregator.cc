@@ -32,6 +32,14 @@ GradientAggregator::GradientAggregator(const Options& options)
   StartAt(0);
 }
 
+int GradientAggregator::num_members() const {
+  int members = 0;
+  for (int rank = 0; rank < options_.num_workers; ++rank) {
+    if (IsMember(rank)) ++members;
+  }
+  return members;
+}
+
 void GradientAggregator::StartAt(int64_t steps) {
   const int workers = options_.num_workers;
   contributed_ = VectorClock(workers, steps);
@@ -46,6 +54,8 @@ void GradientAggregator::StartAt(int64_t steps) {
 }
 
 void GradientAggregator::OpenStep() {
+  announced_samples_ = 0;
+  added_ = 0;
   for (int rank = 0; rank < options_.num_workers; ++rank) {
     if (IsMember(rank)) continue;
     received_[rank] = true;
@@ -73,6 +83,10 @@ GradientAggregator::Verdict GradientAggregator::Add(Contribution contribution) {
   if (contribution.step == wanted ||
       (contribution.step + 1 == wanted && !received_[rank] &&
        TRIBUTARY_MUTATED("late-repetition-counts"))) {
+    if (!FitsTotal(contribution)) return Verdict::kWrongTotal;
+    if (WaitsForAll() && contribution.total_samples > 0) {
+      announced_samples_ = contribution.total_samples;
+    }
     fence_[rank] = contribution.incarnation;
     received_[rank] = true;
     open_[rank] = std::move(contribution);
@@ -86,13 +100,45 @@ GradientAggregator::Verdict GradientAggregator::Add(Contribution contribution) {
                                                        : Verdict::kTooOld;
 }
 
+// Every contribution is compared with the total, also while none is added
+// early, so that the order of arrival does not decide which job runs.
+bool GradientAggregator::FitsTotal(const Contribution& contribution) const {
+  const uint64_t announced = contribution.total_samples;
+  const uint64_t total =
+      announced_samples_ > 0 ? announced_samples_ : announced;
+  if (!WaitsForAll() || total == 0) return true;
+  if (announced > 0 && announced != total) return false;
+  const uint64_t received = received_samples();
+  if (received > total || contribution.samples > total - received) return false;
+  const bool last = std::count(received_.begin(), received_.end(), false) == 1;
+  return !last || received + contribution.samples == total;
+}
+
+uint64_t GradientAggregator::received_samples() const {
+  uint64_t sum = 0;
+  for (const Contribution& c : open_) {
+    sum = c.samples > UINT64_MAX - sum ? UINT64_MAX : sum + c.samples;
+  }
+  return sum;
+}
+
+int GradientAggregator::arrived() const {
+  const auto missing =
+      std::find(received_.begin() + added_, received_.end(), false);
+  return static_cast<int>(missing - received_.begin());
+}
+
+void GradientAggregator::MarkAdded(int end) {
+  for (; added_ < end; ++added_) open_[added_].payload = Payload();
+}
+
 bool GradientAggregator::Fence(int rank, uint64_t incarnation,
                                bool recomputes) {
   if (incarnation < fence_[rank]) return false;
   fence_[rank] = incarnation;
   if (!recomputes) return true;
   recomputes_since_[rank] = incarnation;
-  if (!options_.gathers || !received_[rank] || closed_ ||
+  if (!options_.gathers || !received_[rank] || closed_ || rank < added_ ||
       open_[rank].incarnation >= incarnation || !IsMember(rank)) {
     return true;
   }
@@ -148,7 +194,9 @@ std::vector<float> GradientAggregator::Weights() const {
                           ? std::min<uint64_t>(c.samples, 1)
                           : c.samples);
   }
-  return SampleWeights(samples);
+  return announced_samples_ > 0
+             ? SampleWeights(samples, static_cast<double>(announced_samples_))
+             : SampleWeights(samples);
 }
 
 bool GradientAggregator::has_samples() const {

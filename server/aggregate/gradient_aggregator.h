@@ -16,9 +16,12 @@ struct Contribution {
   uint64_t incarnation = 0;
   int64_t step = 0;
   uint64_t samples = 0;  // weight in the average; 0: no payload
+  // Samples of all ranks in this step, at most kMaxTotalSamples; 0: not
+  // announced.
+  uint64_t total_samples = 0;
   uint32_t crc32c = 0;
   int64_t base_version = 0;  // version of the weights that it was computed from
-  Payload payload;
+  Payload payload = {};
   // The payload lies in the worker's memory; crc32c was not sent and is the
   // server's own.
   bool in_shared_memory = false;
@@ -29,6 +32,13 @@ struct Contribution {
 // contribution is committed as it comes. A contribution may arrive any number
 // of times and counts once. A plain object: ParameterShard's block lock guards
 // it.
+//
+// In a gathered step that waits for every rank, contributions may announce the
+// samples of all ranks. Then the weights are known before all ranks have
+// contributed, and the contributions of the lowest ranks may be added before
+// the others arrive (StepGradient). The samples of a step that is complete add
+// up to the total that was announced: a contribution that contradicts it is
+// refused.
 class GradientAggregator {
  public:
   struct Options {
@@ -41,14 +51,15 @@ class GradientAggregator {
     std::vector<bool> members = {};
   };
   enum class Verdict {
-    kAdded,      // new
-    kHeld,       // a repetition; its step is still open
-    kCommitted,  // a repetition; its step has been applied
-    kLate,       // its step was applied without it: dropped
-    kConflict,   // same rank and step, but other bytes or samples
-    kFenced,     // from an incarnation that has been replaced
-    kTooOld,     // before the rank's last committed step
-    kTooNew,     // beyond the step that is wanted of the rank
+    kAdded,       // new
+    kHeld,        // a repetition; its step is still open
+    kCommitted,   // a repetition; its step has been applied
+    kLate,        // its step was applied without it: dropped
+    kConflict,    // same rank and step, but other bytes or samples
+    kFenced,      // from an incarnation that has been replaced
+    kTooOld,      // before the rank's last committed step
+    kTooNew,      // beyond the step that is wanted of the rank
+    kWrongTotal,  // contradicts the total of samples that was announced
   };
 
   explicit GradientAggregator(const Options& options);
@@ -56,6 +67,9 @@ class GradientAggregator {
   bool IsMember(int rank) const {
     return options_.members.empty() || options_.members[rank];
   }
+
+  // Ranks that contribute.
+  int num_members() const;
 
   // Forgets all contributions and records that every rank has finished `steps`
   // steps.
@@ -71,9 +85,10 @@ class GradientAggregator {
   //
   // `recomputes`: this incarnation computes other bits than earlier ones, for
   // example because it runs on another kind of device. Its rank's contribution
-  // to the open step is dropped, so that this incarnation sends it again. In a
-  // step that is being applied or has been applied the earlier bits count; this
-  // incarnation's contribution to it is acknowledged without comparing bytes.
+  // to the open step is dropped, so that this incarnation sends it again. If
+  // the contribution has been added, or its step is being applied or has been
+  // applied, the earlier bits count; this incarnation's contribution is
+  // acknowledged without comparing bytes.
   bool Fence(int rank, uint64_t incarnation, bool recomputes = false);
 
   // The step that the rank has to contribute to next, from 0.
@@ -89,11 +104,23 @@ class GradientAggregator {
 
   // By rank; a missing contribution has no samples.
   const std::vector<Contribution>& contributions() const { return open_; }
-  uint64_t held_bytes() const;
+  uint64_t held_bytes() const;  // of payloads
 
   // Each rank's samples divided by all ranks' samples, in rank order; all 0
   // when no rank had a sample.
   std::vector<float> Weights() const;
+
+  // Samples of all ranks in the open step; 0: not announced.
+  uint64_t announced_samples() const { return announced_samples_; }
+  // Samples that have arrived; at most UINT64_MAX.
+  uint64_t received_samples() const;
+  // The ranks below it have all contributed to the open step.
+  int arrived() const;
+  // The ranks below it were added: their payloads are gone.
+  int added() const { return added_; }
+  // Records that the ranks below `end`, which is at most arrived(), were added;
+  // releases their payloads.
+  void MarkAdded(int end);
 
   // Whether any rank had a sample.
   bool has_samples() const;
@@ -105,6 +132,9 @@ class GradientAggregator {
 
  private:
   void OpenStep();
+  bool WaitsForAll() const { return options_.gathers && !options_.drops_late; }
+  // False: as for kWrongTotal.
+  bool FitsTotal(const Contribution& contribution) const;
   Verdict Repeated(const Contribution& contribution, const Contribution& held,
                    Verdict same);
 
@@ -112,6 +142,8 @@ class GradientAggregator {
   VectorClock contributed_;
   VectorClock applied_;
   bool closed_ = false;
+  uint64_t announced_samples_ = 0;
+  int added_ = 0;
   std::vector<bool> received_;
   std::vector<Contribution> open_;
   std::vector<Contribution> committed_;  // each rank's last, without payload

@@ -203,6 +203,7 @@ void ParameterHandlers::PushPull(RawCall* call) {
   contribution.incarnation = request.incarnation();
   contribution.step = request.step();
   contribution.samples = request.samples();
+  contribution.total_samples = request.total_samples();
   contribution.crc32c = request.crc32c();
   contribution.base_version = request.base_version();
   contribution.payload = std::move(payload);

@@ -23,7 +23,8 @@ BlockState::BlockState(const Block& block, const Options& options)
       aggregator_({.num_workers = options.num_workers,
                    .gathers = options.policy->gathers(),
                    .drops_late = options.policy->drops_late(),
-                   .members = options.members}) {
+                   .members = options.members}),
+      gradient_(block, &aggregator_, options.sum_group) {
   absl::MutexLock lock(&mu);
   MakeRuns();
 }
@@ -209,23 +210,13 @@ void BlockState::UpdateRuns(ContributionRuns& gradient,
 
 void BlockState::ApplyFused(const OptimizerStep& step,
                             const SumAndUpdateVersion& version) {
-  ContributionRuns contributions(block_, aggregator_);
+  ContributionRuns contributions = gradient_.Runs();
   UpdateRuns(contributions, step, version);
 }
 
 void BlockState::Average(Ops& ops) {
   aggregator_.Close();
-  if (!gradient_) gradient_ = SharedBuffer(block_.size);
-  ContributionRuns contributions(block_, aggregator_);
-  if (contributions.count() == 0) {
-    std::fill_n(gradient_.data(), block_.size, 0.0f);
-    return;
-  }
-  for (int64_t begin = 0, n = 0; begin < block_.size; begin += n) {
-    n = contributions.Next(block_.size - begin);
-    ops.WeightedSum(n, contributions.count(), contributions.parts(),
-                    contributions.weights(), gradient_.data() + begin);
-  }
+  gradient_.Average(ops);
 }
 
 std::vector<double> BlockState::GrainSquares(Ops& ops, const float* x) const {
@@ -285,11 +276,7 @@ std::vector<double> BlockState::Direction(Ops& ops, const OptimizerStep& step) {
 }
 
 void BlockState::ApplyAveraged(const OptimizerStep& step) {
-  const Payload mean(
-      {Payload::Piece(reinterpret_cast<const char*>(gradient_.data()),
-                      block_.bytes())},
-      /*owner=*/nullptr);
-  ContributionRuns gradient(block_, mean);
+  ContributionRuns gradient(block_, gradient_.data());
   UpdateRuns(gradient, step, BestSumAndUpdateVersion());
 }
 

@@ -16,8 +16,8 @@
 #include "common/update/update_phases.h"
 #include "common/wire/shared_buffer.h"
 #include "kernels/sum_and_update.h"
-#include "server/aggregate/contribution_runs.h"
 #include "server/aggregate/gradient_aggregator.h"
+#include "server/aggregate/step_gradient.h"
 #include "server/store/block_waiter.h"
 #include "server/store/shard_counters.h"
 #include "server/store/weights_snapshot.h"
@@ -25,6 +25,7 @@
 
 namespace tributary {
 
+class ContributionRuns;
 class Ops;
 
 // One block of a shard: weights, optimizer state, the open step's contributions
@@ -42,6 +43,7 @@ class BlockState {
     // Keeps the previous weights for the replacement of a lost worker.
     bool keep_previous = false;
     std::shared_ptr<SharedArena> memory;  // for weights, while it has room
+    int64_t sum_group = StepGradient::kGroup;
   };
 
   BlockState(const Block& block, const Options& options);
@@ -57,6 +59,9 @@ class BlockState {
   int64_t version() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) { return version_; }
   GradientAggregator& aggregator() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     return aggregator_;
+  }
+  StepGradient& gradient() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+    return gradient_;
   }
   size_t num_waiters() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     return waiters_.size();
@@ -182,9 +187,9 @@ class BlockState {
   bool spare_is_previous_ ABSL_GUARDED_BY(mu) = false;  // holds version - 1
   // One per state name; none when all runs have factored moments.
   std::vector<SharedBuffer> state_ ABSL_GUARDED_BY(mu);
-  SharedBuffer gradient_ ABSL_GUARDED_BY(mu);   // two-phase path only
-  SharedBuffer direction_ ABSL_GUARDED_BY(mu);  // or none
   GradientAggregator aggregator_ ABSL_GUARDED_BY(mu);
+  StepGradient gradient_ ABSL_GUARDED_BY(mu);
+  SharedBuffer direction_ ABSL_GUARDED_BY(mu);  // two-phase path only, or none
   std::vector<Waiter> waiters_ ABSL_GUARDED_BY(mu);
 };
 

@@ -15,6 +15,19 @@
 #include "server/store/update_timer.h"
 
 namespace tributary {
+namespace {
+
+Contribution WithoutPayload(const Contribution& c) {
+  return {.rank = c.rank,
+          .incarnation = c.incarnation,
+          .step = c.step,
+          .samples = c.samples,
+          .total_samples = c.total_samples,
+          .crc32c = c.crc32c,
+          .base_version = c.base_version};
+}
+
+}  // namespace
 
 absl::Status ParameterShard::Refuse(absl::Status status) {
   ++blocks_.counters().rejected;
@@ -46,6 +59,12 @@ absl::Status ParameterShard::CheckNumbers(const BlockState& block,
                   absl::InvalidArgumentError(absl::StrCat(
                       "base_version ", c.base_version, " of rank ", c.rank,
                       ", wanted 0 or more and below ", kMaxStep)));
+  }
+  if (c.total_samples > kMaxTotalSamples) {
+    return Reject(Rejection::kSamples,
+                  absl::InvalidArgumentError(absl::StrCat(
+                      "total_samples ", c.total_samples, " of rank ", c.rank,
+                      ", wanted at most ", kMaxTotalSamples)));
   }
   return absl::OkStatus();
 }
@@ -104,10 +123,30 @@ absl::Status ParameterShard::NotFinite(const Block& block,
   return Reject(Rejection::kNonfinite, absl::InvalidArgumentError(why));
 }
 
-absl::Status ParameterShard::Verdict(const BlockState& block, uint32_t rank,
-                                     int64_t step,
-                                     GradientAggregator::Verdict verdict,
-                                     int64_t wanted) {
+// Says what the contribution announced or, where its announcement agrees, how
+// many samples it may have.
+absl::Status ParameterShard::WrongTotal(const GradientAggregator& aggregator,
+                                        const Contribution& sent) {
+  const uint64_t announced = aggregator.announced_samples();
+  if (announced > 0 && sent.total_samples > 0 &&
+      sent.total_samples != announced) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rank ", sent.rank, " announced ", sent.total_samples,
+                     " samples of all ranks for step ", sent.step + 1,
+                     ", wanted ", announced, " as another rank has announced"));
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "rank ", sent.rank, " sent ", sent.samples, " samples for step ",
+      sent.step + 1, ", for which ", aggregator.received_samples(),
+      " have come from other ranks and ",
+      announced > 0 ? announced : sent.total_samples,
+      " are announced; wanted numbers that add up"));
+}
+
+absl::Status ParameterShard::Verdict(BlockState& block,
+                                     const Contribution& sent,
+                                     GradientAggregator::Verdict verdict) {
+  const GradientAggregator& aggregator = block.aggregator();
   switch (verdict) {
     case GradientAggregator::Verdict::kAdded:
       ++blocks_.counters().contributions;
@@ -122,18 +161,21 @@ absl::Status ParameterShard::Verdict(const BlockState& block, uint32_t rank,
     case GradientAggregator::Verdict::kConflict:
       ++blocks_.counters().conflicts;
       return absl::AbortedError(
-          absl::StrCat("rank ", rank, " sent other bytes for step ", step + 1,
-                       " than before: it is not deterministic"));
+          absl::StrCat("rank ", sent.rank, " sent other bytes for step ",
+                       sent.step + 1, " than before: it is not deterministic"));
     case GradientAggregator::Verdict::kFenced:
-      return FencedError(rank);
+      return FencedError(sent.rank);
+    case GradientAggregator::Verdict::kWrongTotal:
+      return Reject(Rejection::kSamples, WrongTotal(aggregator, sent));
     case GradientAggregator::Verdict::kTooOld:
     case GradientAggregator::Verdict::kTooNew:
       break;
   }
   return Reject(Rejection::kStep,
                 absl::OutOfRangeError(absl::StrCat(
-                    "rank ", rank, " sent step ", step + 1, " of block ",
-                    block.block().index, ", the open step is ", wanted + 1)));
+                    "rank ", sent.rank, " sent step ", sent.step + 1,
+                    " of block ", block.block().index, ", the open step is ",
+                    aggregator.wanted_step(static_cast<int>(sent.rank)) + 1)));
 }
 
 void ParameterShard::PushPull(int index, Contribution contribution,
@@ -142,9 +184,8 @@ void ParameterShard::PushPull(int index, Contribution contribution,
   BlockState& block = this->block(index);
   absl::Status status = CheckContribution(block, &contribution);
   if (!status.ok()) return done(Refuse(std::move(status)));
-  const int64_t step = contribution.step;
-  const uint32_t rank = contribution.rank;
-  const int64_t base_version = contribution.base_version;
+  const Contribution sent = WithoutPayload(contribution);
+  const int64_t step = sent.step;
   std::vector<BlockState::Ready> ready;
   std::vector<double> statistics;
   {
@@ -156,8 +197,7 @@ void ParameterShard::PushPull(int index, Contribution contribution,
                  absl::FailedPreconditionError("weights are not initialized"));
     } else {
       const auto verdict = aggregator.Add(std::move(contribution));
-      status = Verdict(block, rank, step, verdict,
-                       aggregator.wanted_step(static_cast<int>(rank)));
+      status = Verdict(block, sent, verdict);
       if (status.ok()) {
         status = block.Wait({BlockState::Want::kFinished,
                              step + (TRIBUTARY_MUTATED("early-answer") ? 0 : 1),
@@ -166,7 +206,11 @@ void ParameterShard::PushPull(int index, Contribution contribution,
       if (verdict == GradientAggregator::Verdict::kAdded &&
           options().training.policy->MayApply(aggregator.contributed(), step)) {
         TRIBUTARY_FAILPOINT("server-complete");
-        CompleteBlockLocked(block, base_version, &statistics);
+        CompleteBlockLocked(block, sent.base_version, &statistics);
+      } else if (verdict == GradientAggregator::Verdict::kAdded &&
+                 block.gradient().HasGroup()) {
+        const UpdateTimer timer(options().clock, &blocks_.counters());
+        block.gradient().AddArrived(*options().ops);
       } else if (TRIBUTARY_MUTATED("no-wake-after-push")) {
         return;
       }

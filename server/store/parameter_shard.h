@@ -97,8 +97,12 @@ class ParameterShard {
   // Counts a gradient that is not finite at element `at`, and then accepts it,
   // refuses it or fails the job, as the job says.
   absl::Status NotFinite(const Block& block, const Contribution& c, int64_t at);
-  absl::Status Verdict(const BlockState& block, uint32_t rank, int64_t step,
-                       GradientAggregator::Verdict verdict, int64_t wanted);
+  // The answer to a contribution; `sent` has no payload.
+  absl::Status Verdict(BlockState& block, const Contribution& sent,
+                       GradientAggregator::Verdict verdict)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mu);
+  static absl::Status WrongTotal(const GradientAggregator& aggregator,
+                                 const Contribution& sent);
   absl::Status Refuse(absl::Status status);
   // Applies the open step, or computes the statistics that it needs first.
   void CompleteBlockLocked(BlockState& block, int64_t base_version,

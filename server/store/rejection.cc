@@ -36,6 +36,8 @@ const char* RejectionName(Rejection reason) {
       return "initialized";
     case Rejection::kNonfinite:
       return "nonfinite";
+    case Rejection::kSamples:
+      return "samples";
     case Rejection::kOverload:
       return "overload";
     case Rejection::kNoPlan:

@@ -26,6 +26,7 @@ enum class Rejection {
   kUninitialized,
   kInitialized,
   kNonfinite,
+  kSamples,
   kOverload,
   kNoPlan,
 };

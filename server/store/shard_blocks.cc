@@ -26,7 +26,8 @@ ShardBlocks::ShardBlocks(ShardOptions options)
                    .members = MembersOf(block),
                    .keep_previous = training().keep_previous &&
                                     !TRIBUTARY_MUTATED("previous-dropped"),
-                   .memory = options_.memory}));
+                   .memory = options_.memory,
+                   .sum_group = training().sum_group}));
   }
 }
 
@@ -102,7 +103,7 @@ uint64_t ShardBlocks::held_bytes() const {
   uint64_t bytes = 0;
   for (const auto& block : blocks_) {
     absl::MutexLock lock(&block->mu);
-    bytes += block->aggregator().held_bytes();
+    bytes += block->gradient().held_bytes();
   }
   return bytes;
 }

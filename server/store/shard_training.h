@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "common/optimizer/optimizer_options.h"
+#include "server/aggregate/step_gradient.h"
 #include "server/sync/sync_policy.h"
 
 namespace tributary {
@@ -28,6 +29,8 @@ struct ShardTraining {
   // its weights were read. Not for gathered steps.
   bool scale_by_staleness = false;
   bool keep_previous = false;  // as in BlockState::Options
+  // As StepGradient::kGroup. Tests with few ranks take less.
+  int64_t sum_group = StepGradient::kGroup;
   NonFiniteAction nonfinite = NonFiniteAction::kFail;
   // Steps of the job per contribution; the aggregators and clocks of a shard
   // count contributions.

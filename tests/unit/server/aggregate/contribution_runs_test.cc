@@ -53,6 +53,13 @@ Contribution Constant(uint32_t rank, float value, uint64_t samples) {
 
 const Block kBlock = {.size = kElements, .slices = {{.end = kElements}}};
 
+// None was added early.
+ContributionRuns AllOf(const Block& block,
+                       const GradientAggregator& aggregator) {
+  return {block, aggregator, /*sum=*/nullptr,
+          static_cast<int>(aggregator.contributions().size())};
+}
+
 std::vector<float> Average(const std::vector<Contribution>& arrivals,
                            const Block& block = kBlock) {
   GradientAggregator aggregator(
@@ -60,7 +67,7 @@ std::vector<float> Average(const std::vector<Contribution>& arrivals,
   for (const Contribution& c : arrivals) {
     EXPECT_EQ(aggregator.Add(c), GradientAggregator::Verdict::kAdded);
   }
-  ContributionRuns runs(block, aggregator);
+  ContributionRuns runs = AllOf(block, aggregator);
   std::vector<float> mean(kElements, -1);
   const auto ops = CreateCpuOps();
   for (int64_t begin = 0, n = 0; begin < kElements; begin += n) {
@@ -91,7 +98,7 @@ TEST(ContributionRunsTest, WeighBySamplesAndLeaveOutWhoHasNone) {
 TEST(ContributionRunsTest, NobodyHasSamplesMeansNoParts) {
   GradientAggregator aggregator({.num_workers = 1});
   aggregator.Add(Constant(0, 1.0f, 0));
-  ContributionRuns runs(kBlock, aggregator);
+  ContributionRuns runs = AllOf(kBlock, aggregator);
   EXPECT_EQ(runs.count(), 0);
   EXPECT_EQ(runs.Next(kElements), ContributionRuns::kLongest);
   EXPECT_EQ(runs.Next(17), 17);
@@ -109,7 +116,7 @@ TEST(ContributionRunsTest, ReadEveryElementAcrossThePiecesBorders) {
     GradientAggregator aggregator({.num_workers = 2});
     aggregator.Add(Of(0, InPieces(up, piece), 1));
     aggregator.Add(Of(1, InPieces(down, piece + 4), 1));
-    ContributionRuns runs(kBlock, aggregator);
+    ContributionRuns runs = AllOf(kBlock, aggregator);
     for (int64_t begin = 0, n = 0; begin < kElements; begin += n) {
       n = runs.Next(kElements - begin);
       ASSERT_LE(n, ContributionRuns::kLongest);

@@ -147,6 +147,99 @@ TEST(GradientAggregatorTest, OtherBitsForAStepThatIsBeingAppliedAreToo) {
   EXPECT_EQ(aggregator.contributions()[0].crc32c, 11u);
 }
 
+// Its bits are in the sum and cannot be taken out.
+TEST(GradientAggregatorTest, OtherBitsForAContributionThatIsAddedAreToo) {
+  GradientAggregator aggregator({.num_workers = 3});
+  EXPECT_EQ(aggregator.Add(Make(0, 0, 11, /*incarnation=*/1)), Verdict::kAdded);
+  EXPECT_EQ(aggregator.Add(Make(1, 0, 12, /*incarnation=*/1)), Verdict::kAdded);
+  aggregator.MarkAdded(1);
+  EXPECT_TRUE(aggregator.Fence(0, 3, /*recomputes=*/true));
+  EXPECT_TRUE(aggregator.Fence(1, 4, /*recomputes=*/true));
+  EXPECT_EQ(aggregator.MissingRanks(), (std::vector<int>{1, 2}));
+  EXPECT_EQ(aggregator.Add(Make(0, 0, 99, /*incarnation=*/3)), Verdict::kHeld);
+  EXPECT_EQ(aggregator.Add(Make(1, 0, 98, /*incarnation=*/4)), Verdict::kAdded);
+  EXPECT_EQ(aggregator.contributions()[0].crc32c, 11u);
+  EXPECT_EQ(aggregator.contributions()[1].crc32c, 98u);
+}
+
+TEST(GradientAggregatorTest, AnAddedContributionKeepsItsIdentity) {
+  GradientAggregator aggregator({.num_workers = 2});
+  Contribution c = Make(0, 0, 11);
+  c.payload = Payload::Copy("four", 4);
+  EXPECT_EQ(aggregator.Add(c), Verdict::kAdded);
+  EXPECT_EQ(aggregator.held_bytes(), 4u);
+  EXPECT_EQ(aggregator.arrived(), 1);
+  aggregator.MarkAdded(1);
+  EXPECT_EQ(aggregator.held_bytes(), 0u);
+  EXPECT_EQ(aggregator.Add(c), Verdict::kHeld);
+  EXPECT_EQ(aggregator.Add(Make(0, 0, 12)), Verdict::kConflict);
+  EXPECT_EQ(aggregator.Add(Make(1, 0, 12)), Verdict::kAdded);
+  aggregator.Commit();
+  EXPECT_EQ(aggregator.added(), 0);
+  EXPECT_EQ(aggregator.Add(c), Verdict::kCommitted);
+}
+
+Contribution Announcing(uint32_t rank, uint64_t samples, uint64_t total) {
+  Contribution c = Make(rank, 0, 11, 1, samples);
+  c.total_samples = total;
+  return c;
+}
+
+TEST(GradientAggregatorTest, AnAnnouncedTotalGivesTheWeightsInAdvance) {
+  GradientAggregator aggregator({.num_workers = 3});
+  EXPECT_EQ(aggregator.Add(Announcing(2, 4, 16)), Verdict::kAdded);
+  EXPECT_EQ(aggregator.Weights(), (std::vector<float>{0, 0, 0.25f}));
+  aggregator.Add(Announcing(0, 4, 16));
+  aggregator.Add(Announcing(1, 8, 16));
+  EXPECT_EQ(aggregator.Weights(), (std::vector<float>{0.25f, 0.5f, 0.25f}));
+}
+
+TEST(GradientAggregatorTest, ATotalThatContradictsAnotherIsRefused) {
+  GradientAggregator aggregator({.num_workers = 3});
+  EXPECT_EQ(aggregator.Add(Announcing(0, 4, 16)), Verdict::kAdded);
+  EXPECT_EQ(aggregator.Add(Announcing(1, 8, 17)), Verdict::kWrongTotal);
+  EXPECT_EQ(aggregator.MissingRanks(), (std::vector<int>{1, 2}));
+  EXPECT_EQ(aggregator.announced_samples(), 16u);
+  EXPECT_EQ(aggregator.Add(Announcing(1, 8, 16)), Verdict::kAdded);
+}
+
+TEST(GradientAggregatorTest, SamplesThatDoNotAddUpAreRefused) {
+  GradientAggregator aggregator({.num_workers = 3});
+  EXPECT_EQ(aggregator.Add(Announcing(0, 17, 16)), Verdict::kWrongTotal);
+  EXPECT_EQ(aggregator.Add(Announcing(0, 4, 16)), Verdict::kAdded);
+  EXPECT_EQ(aggregator.Add(Announcing(1, 13, 16)), Verdict::kWrongTotal);
+  EXPECT_EQ(aggregator.Add(Announcing(1, 8, 0)), Verdict::kAdded)
+      << "announces nothing";
+  EXPECT_EQ(aggregator.Add(Announcing(2, 5, 0)), Verdict::kWrongTotal);
+  EXPECT_EQ(aggregator.Add(Announcing(2, 3, 16)), Verdict::kWrongTotal)
+      << "1 of 16 would be missing";
+  EXPECT_EQ(aggregator.Add(Announcing(2, 4, 16)), Verdict::kAdded);
+  // The next step has another total.
+  aggregator.Commit();
+  Contribution next = Make(0, 1, 11, 1, /*samples=*/2);
+  next.total_samples = 6;
+  EXPECT_EQ(aggregator.Add(next), Verdict::kAdded);
+}
+
+// Their sum is 4 modulo 2^64.
+TEST(GradientAggregatorTest, SamplesCannotOverflowToTheTotal) {
+  GradientAggregator aggregator({.num_workers = 3});
+  aggregator.Add(Announcing(0, UINT64_MAX, 0));
+  aggregator.Add(Announcing(1, 4, 0));
+  EXPECT_EQ(aggregator.Add(Announcing(2, 1, 4)), Verdict::kWrongTotal);
+}
+
+// A step without every rank has another total.
+TEST(GradientAggregatorTest, OnlyStepsThatWaitForAllRanksHaveATotal) {
+  for (const bool gathers : {false, true}) {
+    GradientAggregator aggregator(
+        {.num_workers = 2, .gathers = gathers, .drops_late = true});
+    EXPECT_EQ(aggregator.Add(Announcing(0, 4, 16)), Verdict::kAdded);
+    EXPECT_EQ(aggregator.announced_samples(), 0u);
+    EXPECT_EQ(aggregator.Add(Announcing(1, 4, 17)), Verdict::kAdded);
+  }
+}
+
 // It computes from the newest weights, which may be other ones.
 TEST(GradientAggregatorTest, WithBackupWorkersAReplacementMaySendOtherBytes) {
   GradientAggregator aggregator({.num_workers = 2, .drops_late = true});

@@ -39,7 +39,8 @@ class BlockStateTest : public ::testing::Test {
         block_, BlockState::Options{.optimizer = optimizer_.get(),
                                     .policy = &policy_,
                                     .parameters = &parameters_,
-                                    .num_workers = kRanks});
+                                    .num_workers = kRanks,
+                                    .sum_group = 1});
     weights_ = Numbers(kSize, 0);
     states_.assign(optimizer_->state_names().size(), Floats(kSize));
     const std::vector<float*> states = StatesAt(0);
@@ -58,8 +59,10 @@ class BlockStateTest : public ::testing::Test {
     return all;
   }
 
-  // Every rank contributes; the mean is expected in mean_.
-  void Contribute(int64_t step) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  // Every rank contributes; the mean is expected in mean_. early: each
+  // contribution but the last is added at once.
+  void Contribute(int64_t step,
+                  bool early = false) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     std::vector<Floats> gradients;
     std::vector<const float*> parts;
     for (int rank = 0; rank < kRanks; ++rank) {
@@ -70,8 +73,10 @@ class BlockStateTest : public ::testing::Test {
       c.incarnation = 1;
       c.step = step;
       c.samples = 1;
+      c.total_samples = early ? kRanks : 0;
       c.payload = Bytes(gradients.back());
       state_->aggregator().Add(std::move(c));
+      if (early && rank + 1 < kRanks) state_->gradient().AddArrived(*ops_);
     }
     for (const Floats& gradient : gradients) parts.push_back(gradient.data());
     const Floats share(kRanks, static_cast<float>(1.0 / kRanks));
@@ -120,6 +125,21 @@ ABSL_NO_THREAD_SAFETY_ANALYSIS {
     Create("adam");
     for (int64_t step = 1; step <= 3; ++step) {
       Contribute(step - 1);
+      const OptimizerStep prepared = optimizer_->Prepare(step, 0.1, 1);
+      state_->ApplyFused(prepared, version);
+      Update(prepared);
+      ExpectWeights(version.name);
+    }
+  }
+}
+
+TEST_F(BlockStateTest, OnePassAfterAnEarlySumGivesTheSameBits)
+ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  for (const SumAndUpdateVersion& version : SupportedSumAndUpdateVersions()) {
+    Create("adam");
+    for (int64_t step = 1; step <= 3; ++step) {
+      Contribute(step - 1, /*early=*/true);
+      EXPECT_EQ(state_->aggregator().added(), kRanks - 1);
       const OptimizerStep prepared = optimizer_->Prepare(step, 0.1, 1);
       state_->ApplyFused(prepared, version);
       Update(prepared);

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+
+#include "common/plan/partition_plan.h"
+#include "common/wire/shared_buffer.h"
+#include "server/aggregate/contribution_runs.h"
+#include "server/aggregate/gradient_aggregator.h"
+
+namespace tributary {
+
+class Ops;
+
+// The averaged gradient of a block's open step: the contributions that the
+// aggregator holds, weighted by their samples and added in rank order.
+//
+// With few ranks all contributions are kept until the step is complete, and one
+// pass over memory sums them. With many ranks they would take many times the
+// memory of the weights. So once a group of contributions waits whose ranks
+// follow those that were added, it is added to a sum, and its payloads are
+// released. The bits do not change: the floats are added in the same order, and
+// to store a sum between two additions does not round it. This needs the total
+// of samples in advance (GradientAggregator::announced_samples). Contributions
+// in the workers' memory take no memory of this process, so they form no group.
+//
+// A plain object: the block's lock guards it.
+class StepGradient {
+ public:
+  // Payload bytes of a group, as a multiple of the sum's bytes. The sum is read
+  // and written once for each group, which adds a quarter to the bytes that are
+  // read. With fewer than two groups in a step nothing is added early: that
+  // would save less than half of the memory.
+  static constexpr int64_t kGroup = 8;
+
+  // The block and the aggregator must outlive it. group: instead of kGroup.
+  StepGradient(const Block& block, GradientAggregator* aggregator,
+               int64_t group);
+
+  // Whether a group waits.
+  bool HasGroup() const;
+  // Adds the contributions of all ranks below the first missing one. Call it
+  // when a group waits and the step is not complete.
+  void AddArrived(Ops& ops);
+
+  // All contributions to the complete step, for a pass that sums and updates.
+  ContributionRuns Runs() const;
+  // Averages them to data() and releases their payloads.
+  void Average(Ops& ops);
+  const float* data() const { return sum_.data(); }
+
+  // Memory of the open step's contributions: payloads and their sum.
+  uint64_t held_bytes() const;
+
+ private:
+  int num_ranks() const {
+    return static_cast<int>(aggregator_->contributions().size());
+  }
+  // The contributions of the ranks below `end`, after the sum of those that
+  // were added.
+  ContributionRuns RunsBelow(int end) const;
+  void Sum(Ops& ops, ContributionRuns& runs);
+
+  const Block& block_;
+  GradientAggregator* const aggregator_;
+  const int64_t group_bytes_;
+  const bool adds_early_;
+  // Of the contributions that were added or, after Average, of all. None before
+  // it is first needed.
+  SharedBuffer sum_;
+};
+
+}  // namespace tributary
