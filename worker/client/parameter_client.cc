@@ -133,6 +133,7 @@ class GrpcParameterClient final : public ParameterClient {
                  absl::Span<float* const> weights) override {
     step_ = step;
     samples_ = samples;
+    total_samples_ = options_.total_samples ? options_.total_samples(step) : 0;
     gradients_ = gradients;
     weights_.assign(weights.begin(), weights.end());
     newest_version_ = 0;
@@ -222,6 +223,7 @@ class GrpcParameterClient final : public ParameterClient {
     request.set_incarnation(options_.incarnation);
     request.set_step(step_);
     request.set_samples(samples_);
+    request.set_total_samples(total_samples_ * HoldersInAReplica(block));
     request.set_crc32c(push.sent.crc32c);
     request.set_base_version(VersionOf(block));
     request.set_wait_ms(wait_ms);
@@ -268,6 +270,16 @@ class GrpcParameterClient final : public ParameterClient {
   // same time.
   int64_t& VersionOf(const Block& block) {
     return versions_[block.shard][block.index];
+  }
+
+  // Each rank of a replica that holds the block contributes the replica's
+  // samples.
+  uint64_t HoldersInAReplica(const Block& block) const {
+    uint64_t holders = 0;
+    for (int rank = 0; rank < mesh_.model_size(); ++rank) {
+      if (mesh_.Holds(rank, block.holders)) ++holders;
+    }
+    return holders;
   }
 
   template <typename Function>
@@ -350,6 +362,7 @@ class GrpcParameterClient final : public ParameterClient {
   size_t num_blocks_ = 0;
   std::vector<Flight> flights_;
   uint64_t samples_ = 0;
+  uint64_t total_samples_ = 0;  // of all replicas; 0: not announced
   absl::Span<const float* const> gradients_;
   std::vector<float*> weights_;
 };

@@ -49,6 +49,9 @@ class ParameterClient {
     // A rank that holds fewer bytes of weights has no network thread. The
     // calling thread sends in PushPull and receives in the calls that wait.
     int64_t thread_from_bytes = 256 << 10;
+    // The samples of all ranks in the step of BeginStep, which a push announces
+    // (PushPullRequest.total_samples); null: it announces none.
+    std::function<uint64_t(int64_t step)> total_samples;
     // For tests of timing: the delay, in microseconds, of the next message to
     // or from a server. Called from several threads.
     std::function<int64_t()> delay_micros;

@@ -53,4 +53,13 @@ int64_t StepPlan::RankSamples(int64_t step, int rank) const {
   return samples;
 }
 
+int64_t StepPlan::AllSamples(int64_t step) const {
+  const StepRange range = At(step);
+  int64_t samples = 0;
+  for (int64_t i = 0; i < range.batches; ++i) {
+    samples += cut_.GlobalRows(range.first_batch + i);
+  }
+  return samples;
+}
+
 }  // namespace tributary

@@ -35,6 +35,8 @@ class StepPlan {
   StepRange At(int64_t step) const;
   // One rank's samples of a step.
   int64_t RankSamples(int64_t step, int rank) const;
+  // All ranks' samples of a step.
+  int64_t AllSamples(int64_t step) const;
 
  private:
   StepPlan(const Options& options, int64_t steps_per_epoch, int64_t total_steps)

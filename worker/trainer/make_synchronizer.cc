@@ -1,5 +1,7 @@
 #include "worker/trainer/make_synchronizer.h"
 
+#include <algorithm>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -42,6 +44,23 @@ ApplyMode ModeOf(const v1::SyncSpec& sync) {
                                          : ApplyMode::kBulk;
 }
 
+// The samples of all ranks in a push of a ParameterClient, which is a step or a
+// round of local_sgd. Null where a push does not wait for every rank.
+std::function<uint64_t(int64_t)> TotalSamples(const StepPlan& steps,
+                                              const v1::SyncSpec& sync) {
+  if (ModeOf(sync) != ApplyMode::kBulk) return nullptr;
+  const int64_t period = sync.has_local_sgd() ? sync.local_sgd().period() : 1;
+  return [&steps, period](int64_t push) {
+    const int64_t first = push * period;
+    const int64_t end = std::min(first + period, steps.total_steps());
+    uint64_t samples = 0;
+    for (int64_t step = first; step < end; ++step) {
+      samples += static_cast<uint64_t>(steps.AllSamples(step));
+    }
+    return samples;
+  };
+}
+
 // Memory for the gradients that servers on this machine may read: the model's
 // or, when the model is on a device, that of copies on the host. Null: they are
 // sent.
@@ -63,6 +82,7 @@ SynchronizerOr MakeParameterServer(const SynchronizerParts& parts,
                                    const v1::Plan& plan) {
   Member& member = *parts.group.member;
   const v1::JobSpec& job = member.job();
+  const v1::SyncSpec& sync = job.strategy().parameter_server().sync();
   const Strategy strategy = StrategyOf(job);
   const std::shared_ptr<SharedArena> memory =
       GradientMemory(parts, strategy.transport);
@@ -82,8 +102,8 @@ SynchronizerOr MakeParameterServer(const SynchronizerParts& parts,
                  silent(silent_shard);
                  member.SetWaitingFor(whom);
                },
+           .total_samples = TotalSamples(*parts.steps, sync),
            .delay_micros = parts.delay_micros}));
-  const v1::SyncSpec& sync = job.strategy().parameter_server().sync();
   if (!sync.has_local_sgd()) {
     TRIBUTARY_ASSIGN_OR_RETURN(
         std::vector<int> places,

@@ -83,6 +83,7 @@ TEST(StepPlanTest, SamplesOfRanksAddUpToEveryRowOncePerEpoch) {
       int64_t samples = 0;
       for (int64_t step = 0; step < plan.total_steps(); ++step) {
         samples += Samples(plan, step, world);
+        EXPECT_EQ(plan.AllSamples(step), Samples(plan, step, world));
       }
       EXPECT_EQ(samples, 101);
     }
