@@ -95,6 +95,14 @@ uint64_t Model::Samples(uint32_t rank, int64_t step) const {
   return (rank * 7 + static_cast<uint64_t>(step) * 3) % 5;
 }
 
+uint64_t Model::AllSamples(int64_t step) const {
+  uint64_t samples = 0;
+  for (int rank = 0; rank < scenario_.workers; ++rank) {
+    samples += Samples(static_cast<uint32_t>(rank), step);
+  }
+  return samples;
+}
+
 double Model::LearningRate(int64_t step) const {
   if (tagged()) return 1;
   return scenario_.optimizer.learning_rate /

@@ -33,6 +33,7 @@ class Model {
   void Gradient(uint32_t rank, int64_t step, const Tensors& weights,
                 Tensors* gradient) const;
   uint64_t Samples(uint32_t rank, int64_t step) const;
+  uint64_t AllSamples(int64_t step) const;  // of all ranks
   double LearningRate(int64_t step) const;
 
   bool tagged() const { return tags_.has_value(); }

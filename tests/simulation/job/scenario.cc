@@ -137,6 +137,8 @@ Scenario DrawScenario(uint64_t seed) {
   Scenario scenario;
   scenario.seed = seed;
   DrawJob(random, &scenario);
+  // Not drawn, so that the other choices of a seed stay as they were.
+  scenario.adds_early = scenario.sync == Scenario::Sync::kBulk && seed % 2 == 0;
   if (!random.Chance(0.05)) DrawAdversity(random, &scenario);
   if (!random.Chance(0.15)) DrawMishaps(random, &scenario);
   return scenario;
@@ -190,7 +192,8 @@ std::string Scenario::Text() const {
       ", ", workers, " workers, ", servers, " servers, ", steps, " steps, ",
       parameters, large_parameter ? "+1 large" : "", " parameters, ",
       optimizer.kind, clip_norm > 0 ? " clipped" : "",
-      skip_nonfinite ? " skip nonfinite" : "", ", checkpoint every ",
+      skip_nonfinite ? " skip nonfinite" : "",
+      adds_early ? ", added on arrival" : "", ", checkpoint every ",
       checkpoint_every, ", loss ", v1::WorkerLoss_Name(on_worker_loss),
       comes_back ? "" : ", nobody comes back");
   absl::StrAppendFormat(

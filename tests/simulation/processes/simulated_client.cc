@@ -187,6 +187,9 @@ void SimulatedClient::PushPull(int64_t step, const Tensors& gradient,
   c.incarnation = rank_.incarnation;
   c.step = step;
   c.samples = context_->model.Samples(rank_.index, step);
+  if (context_->scenario.adds_early) {
+    c.total_samples = context_->model.AllSamples(step);
+  }
   ForEachBlock([&](const Block& block) {
     call.address = AddressOf(block);
     if (c.samples > 0) {
