@@ -301,6 +301,7 @@ v1::ServerStatusResponse ParameterHandlers::Status() const {
   v1::ServerStatusResponse response;
   response.set_bytes_received(bytes_received_);
   response.set_bytes_sent(bytes_sent_);
+  response.set_unread_bytes(unread_->bytes());
   for (int i = 0; i < kNumRejections; ++i) {
     const auto reason = static_cast<Rejection>(i);
     (*response.mutable_rejections())[RejectionName(reason)] =

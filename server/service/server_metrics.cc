@@ -94,6 +94,9 @@ void WriteServerMetrics(const v1::ServerStatusResponse& status,
   shard.Gauge("tributary_server_held_bytes",
               "Contributions of steps that are not applied yet.",
               status.held_bytes());
+  shard.Gauge("tributary_server_unread_bytes",
+              "Weights that were sent and that workers have not read yet.",
+              status.unread_bytes());
   shard.Counter("tributary_server_received_bytes_total",
                 "Payloads from workers.", status.bytes_received());
   shard.Counter("tributary_server_sent_bytes_total", "Payloads to workers.",

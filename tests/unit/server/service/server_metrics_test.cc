@@ -23,6 +23,7 @@ v1::ServerStatusResponse Status() {
   }
   status.set_staleness_sum(102);
   status.set_held_bytes(4096);
+  status.set_unread_bytes(8192);
   status.set_shared_memory_workers(2);
   return status;
 }
@@ -46,6 +47,7 @@ TEST(ServerMetricsTest, EverySeriesNamesTheShard) {
         "tributary_server_rejected_total{shard=\"1\",reason=\"shape\"} 3\n",
         "tributary_server_rejected_total{shard=\"1\",reason=\"fenced\"} 0\n",
         "tributary_server_held_bytes{shard=\"1\"} 4096\n",
+        "tributary_server_unread_bytes{shard=\"1\"} 8192\n",
         "tributary_server_shared_memory_workers{shard=\"1\"} 2\n",
         "tributary_server_straggler_wait_seconds_total{shard=\"1\",rank=\"1\"} "
         "0.5\n",
