@@ -50,7 +50,7 @@ void AppendHeader(std::string* block, const std::string& name,
 
 }  // namespace
 
-std::unique_ptr<Http2Peer> Http2Peer::Connect(int port) {
+std::unique_ptr<Http2Peer> Http2Peer::Connect(int port, uint32_t window) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -63,7 +63,7 @@ std::unique_ptr<Http2Peer> Http2Peer::Connect(int port) {
   }
   std::unique_ptr<Http2Peer> peer(new Http2Peer(fd));
   if (send(fd, kHello, sizeof(kHello) - 1, MSG_NOSIGNAL) < 0) return nullptr;
-  return peer->SendHello() ? std::move(peer) : nullptr;
+  return peer->SendHello(window) ? std::move(peer) : nullptr;
 }
 
 std::unique_ptr<Http2Peer> Http2Peer::Accept(int listener) {
@@ -72,14 +72,12 @@ std::unique_ptr<Http2Peer> Http2Peer::Accept(int listener) {
   std::unique_ptr<Http2Peer> peer(new Http2Peer(fd));
   char hello[sizeof(kHello) - 1];
   if (!peer->ReadAll(hello, sizeof(hello))) return nullptr;
-  return peer->SendHello() ? std::move(peer) : nullptr;
+  return peer->SendHello(INT32_MAX) ? std::move(peer) : nullptr;
 }
 
-bool Http2Peer::SendHello() {
-  // Sets SETTINGS_INITIAL_WINDOW_SIZE and enlarges the connection's window
-  // equally.
-  const std::string window = BigEndian(4, 2) + BigEndian(INT32_MAX, 4);
-  return SendFrame(kSettings, 0, 0, window) &&
+bool Http2Peer::SendHello(uint32_t window) {
+  // Sets SETTINGS_INITIAL_WINDOW_SIZE and enlarges the connection's window.
+  return SendFrame(kSettings, 0, 0, BigEndian(4, 2) + BigEndian(window, 4)) &&
          SendFrame(kWindowUpdate, 0, 0, BigEndian(INT32_MAX - 65535, 4));
 }
 

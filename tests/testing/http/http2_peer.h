@@ -19,8 +19,10 @@ class Http2Peer {
   using Headers = std::vector<std::pair<std::string, std::string>>;
 
   // Connects to a loopback port. The server may send 2 GiB before it has to
-  // wait for this end. Null when no process listens.
-  static std::unique_ptr<Http2Peer> Connect(int port);
+  // wait for this end, but at most `window` bytes of each answer. Null when no
+  // process listens.
+  static std::unique_ptr<Http2Peer> Connect(int port,
+                                            uint32_t window = INT32_MAX);
   // Accepts the next connection to a listening socket, as the server.
   static std::unique_ptr<Http2Peer> Accept(int listener);
   ~Http2Peer();
@@ -46,7 +48,7 @@ class Http2Peer {
  private:
   explicit Http2Peer(int fd) : fd_(fd) {}
 
-  bool SendHello();
+  bool SendHello(uint32_t window);
 
   bool SendFrame(int type, int flags, uint32_t stream, absl::string_view bytes);
   bool ReadFrame();
