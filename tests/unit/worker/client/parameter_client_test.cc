@@ -39,6 +39,7 @@ class DamagingService final : public v1::ParameterService::Service {
                         const v1::PushPullRequest* request,
                         v1::PushPullResponse* response) override {
     if (!CheckHeader(*request).ok()) headers_ok_ = false;
+    announced_ = request->total_samples();
     {
       absl::MutexLock lock(&mu_);
       held_ = true;
@@ -63,6 +64,8 @@ class DamagingService final : public v1::ParameterService::Service {
     return grpc::Status::OK;
   }
   bool headers_ok() const { return headers_ok_; }
+  // The total of samples in the last push.
+  uint64_t announced() const { return announced_; }
 
   // Pushes are held until Release.
   void Hold() {
@@ -114,6 +117,7 @@ class DamagingService final : public v1::ParameterService::Service {
 
   std::atomic<int> left_{0};
   std::atomic<bool> headers_ok_{true};
+  std::atomic<uint64_t> announced_{0};
   absl::Mutex mu_;
   bool held_ ABSL_GUARDED_BY(mu_) = false;
   bool released_ ABSL_GUARDED_BY(mu_) = true;
@@ -129,7 +133,7 @@ class ParameterClientTest : public ::testing::TestWithParam<bool> {
                              &port);
     builder.RegisterService(&service_);
     server_ = builder.BuildAndStart();
-    ParameterClient::Options options;
+    ParameterClient::Options& options = options_;
     options.plan.set_job_id(77);
     options.plan.set_epoch(1);
     options.plan.set_num_workers(1);
@@ -140,11 +144,12 @@ class ParameterClientTest : public ::testing::TestWithParam<bool> {
     spec.add_shape(3);
     options.step_timeout = absl::Seconds(60);
     options.thread_from_bytes = GetParam() ? 0 : 13;  // three floats have 12
-    client_ = ParameterClient::Connect(std::move(options)).value();
+    client_ = ParameterClient::Connect(options).value();
   }
 
   DamagingService service_;
   std::unique_ptr<grpc::Server> server_;
+  ParameterClient::Options options_;  // of client_
   std::unique_ptr<ParameterClient> client_;
   std::vector<float> weights_ = std::vector<float>(3);
 };
@@ -182,6 +187,30 @@ TEST_P(ParameterClientTest, ADamagedClockIsReadAgain) {
 TEST_P(ParameterClientTest, InitialWeightsCarryAHeaderChecksum) {
   const float* const tensors[] = {weights_.data()};
   TRIBUTARY_ASSERT_OK(client_->Initialize(tensors));
+  EXPECT_TRUE(service_.headers_ok());
+}
+
+// Each of the two tensor ranks that hold the block contributes the samples of
+// its replica.
+TEST_P(ParameterClientTest, APushAnnouncesTheSamplesOfAllThatHoldTheBlock) {
+  float* const weights[] = {weights_.data()};
+  const float* const gradients[] = {weights_.data()};
+  const auto push = [&](ParameterClient& client) {
+    client.BeginStep(3, 2, gradients, weights);
+    client.PushPull(client.partition().blocks(0)[0]);
+    TRIBUTARY_EXPECT_OK(client.FinishStep());
+    return service_.announced();
+  };
+  EXPECT_EQ(push(*client_), 0u);
+  options_.total_samples = [](int64_t step) {
+    return static_cast<uint64_t>(10 * step);
+  };
+  EXPECT_EQ(push(*ParameterClient::Connect(options_).value()), 30u);
+  options_.plan.set_num_workers(2);
+  options_.plan.mutable_mesh()->set_data(1);
+  options_.plan.mutable_mesh()->set_stages(1);
+  options_.plan.mutable_mesh()->set_tensor(2);
+  EXPECT_EQ(push(*ParameterClient::Connect(options_).value()), 60u);
   EXPECT_TRUE(service_.headers_ok());
 }
 
