@@ -82,7 +82,8 @@ SynchronizerOr MakeParameterServer(const SynchronizerParts& parts,
                  silent(silent_shard);
                  member.SetWaitingFor(whom);
                },
-           .delay_micros = parts.delay_micros}));
+           .delay_micros = parts.delay_micros,
+           .trace = member.trace()}));
   const v1::SyncSpec& sync = job.strategy().parameter_server().sync();
   if (!sync.has_local_sgd()) {
     TRIBUTARY_ASSIGN_OR_RETURN(
