@@ -58,6 +58,7 @@ TEST_F(ContributionTraceTest, ShowsArrivalsUpdateAndAnswersOfATracedStep) {
   Push(Make(0, 0, 1));
   Push(Make(1, 0, 1));
   EXPECT_EQ(recorder_.waiting(), 0u);  // step 0 is not traced
+  EXPECT_EQ(clock_.NowMicros(), 1);    // and takes no look at the clock
   Push(Make(1, 1, 1));
   Push(Make(0, 1, 1));
   EXPECT_EQ(Events(),
