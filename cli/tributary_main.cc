@@ -16,5 +16,6 @@ int main(int argc, char** argv) {
   tributary::AddCheckpointCommand(app, &action);
   tributary::AddExportCommand(app, &action);
   tributary::AddPlanCommand(app, &action);
+  tributary::AddTraceCommand(app, &action);
   return tributary::RunCommandLine(app, argc, argv, action);
 }

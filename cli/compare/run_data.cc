@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "cli/terminal/json_lines.h"
 #include "common/job/job_file.h"
 #include "common/status/status_macros.h"
 
@@ -79,28 +80,6 @@ RunData::Timeline TimelineOf(const nlohmann::json& json) {
   return timeline;
 }
 
-// Calls use(object) for every line; a missing file has none.
-template <typename Use>
-absl::Status ForEachLine(const std::string& path, Use use) {
-  const std::string text = ReadAll(path);
-  int line = 0;
-  size_t begin = 0;
-  for (size_t end; (end = text.find('\n', begin)) != std::string::npos;
-       begin = end + 1) {
-    ++line;
-    const nlohmann::json json =
-        nlohmann::json::parse(text.begin() + static_cast<long>(begin),
-                              text.begin() + static_cast<long>(end), nullptr,
-                              /*allow_exceptions=*/false);
-    if (!json.is_object()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, ":", line, ": wanted a JSON object"));
-    }
-    use(json);
-  }
-  return absl::OkStatus();
-}
-
 absl::Status ReadSummary(const std::string& path, RunData* run) {
   const nlohmann::json json = nlohmann::json::parse(ReadAll(path), nullptr,
                                                     /*allow_exceptions=*/false);
@@ -151,11 +130,11 @@ absl::StatusOr<RunData> ReadRun(const std::string& folder) {
         absl::StrCat(folder, " is no run directory: it has no job.yaml"));
   }
   TRIBUTARY_ASSIGN_OR_RETURN(run.job, ReadJobFile(folder + "/job.yaml"));
-  TRIBUTARY_RETURN_IF_ERROR(ForEachLine(folder + "/metrics.jsonl",
-                                        [&run](const nlohmann::json& json) {
-                                          run.steps.push_back(StepOf(json));
-                                        }));
-  TRIBUTARY_RETURN_IF_ERROR(ForEachLine(
+  TRIBUTARY_RETURN_IF_ERROR(ForEachJsonLine(folder + "/metrics.jsonl",
+                                            [&run](const nlohmann::json& json) {
+                                              run.steps.push_back(StepOf(json));
+                                            }));
+  TRIBUTARY_RETURN_IF_ERROR(ForEachJsonLine(
       folder + "/timeline.jsonl", [&run](const nlohmann::json& json) {
         run.timelines.push_back(TimelineOf(json));
       }));

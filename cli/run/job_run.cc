@@ -328,6 +328,14 @@ int JobRun::Conclude(const std::string& cause) {
     return kExitFailed;
   }
   TRIBUTARY_FAILPOINT("coordinator-summary");
+  // Servers report their last step when they learn that the job is over.
+  const JobUpdate last =
+      coordinator_->control().WaitForUpdate(absl::ZeroDuration());
+  if (const absl::Status status = directory_->AddTrace(last.trace);
+      !status.ok()) {
+    spdlog::warn("the trace may lack events: {}",
+                 std::string(status.message()));
+  }
   const RunSummary summary = Summarize(cause);
   const absl::Status saved = SaveSummary(summary);
   PrintResult(summary);

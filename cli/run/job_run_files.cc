@@ -26,6 +26,7 @@ void JobRun::Record(const JobUpdate& update) {
   }
   evaluations_.insert(evaluations_.end(), update.evaluations.begin(),
                       update.evaluations.end());
+  if (!update.trace.empty()) HeedDisk(directory_->AddTrace(update.trace));
   if (update.steps.empty() && update.evaluations.empty()) return;
   const double now = WallSeconds();
   absl::Status status = directory_->AddSteps(update.steps, now);

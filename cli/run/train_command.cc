@@ -12,6 +12,7 @@
 #include "cli/terminal/command_line.h"
 #include "cli/terminal/console.h"
 #include "cli/terminal/interrupts.h"
+#include "cli/terminal/step_range.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/manifest.h"
 #include "common/job/goes_on.h"
@@ -53,6 +54,7 @@ struct TrainOptions {
   HostOptions hosts;
   TelemetryOptions telemetry;
   bool dry_run = false;
+  std::string trace;  // steps; empty: as in the job file
   std::string resume;
   JobStart start;
 };
@@ -67,6 +69,10 @@ std::vector<std::string> Overrides(const TrainOptions& options) {
   }
   if (!options.device.empty()) {
     overrides.push_back(absl::StrCat("device=", options.device));
+  }
+  if (const auto steps = ParseStepNumbers(options.trace); steps.ok()) {
+    overrides.push_back(absl::StrCat("trace={first_step: ", steps->first,
+                                     ", last_step: ", steps->last, "}"));
   }
   return overrides;
 }
@@ -108,6 +114,11 @@ absl::StatusOr<v1::JobSpec> ReadResumedJob(TrainOptions* options) {
 int Train(TrainOptions options) {
   if (options.job_path.empty() && options.resume.empty()) {
     PrintError("a JOB file, or --resume with what to go on from, is wanted");
+    return kExitRefused;
+  }
+  if (const auto steps = ParseStepNumbers(options.trace);
+      !options.trace.empty() && !steps.ok()) {
+    PrintError(absl::StrCat("--trace: ", steps.status().message()));
     return kExitRefused;
   }
   absl::StatusOr<v1::JobSpec> job =
@@ -158,6 +169,9 @@ void AddTrainCommand(CLI::App& app, Action* action) {
       ->add_option("--device", options->device,
                    "auto, cpu or cuda, instead of the job's device")
       ->check(CLI::IsMember({"auto", "cpu", "cuda"}));
+  train->add_option("--trace", options->trace,
+                    "steps that all processes record for `tributary trace`,\n"
+                    "as in 100-105, instead of the job's trace");
   train->add_option("--run-dir", options->run_dir,
                     "new or empty folder for what the run leaves behind;\n"
                     "default: runs/NAME-DATE-TIME");

@@ -139,6 +139,8 @@ constexpr FieldRule kRules[] = {
     Default("ClusterSpec.lease_seconds", "10", {.min = 0.3, .max = 86400}),
     Required("CheckpointSpec.every_steps", kCount),
     Default("CheckpointSpec.keep", "3", Between(1, 1000000)),
+    Required("TraceSpec.first_step", kCount),
+    Required("TraceSpec.last_step", kCount),
 };
 
 }  // namespace

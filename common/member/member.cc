@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "common/host/clock_id.h"
 #include "common/host/peak_memory.h"
 #include "common/host/steady_waits.h"
 #include "common/member/take_place.h"
@@ -50,6 +51,8 @@ Member::Member(Options options, std::unique_ptr<CoordinatorClient> client,
       registration_(std::move(registration)),
       place_(std::move(place)),
       results_(client_.get(), place_),
+      trace_(MakeTraceRecorder(place_.job())),
+      trace_sender_(trace_.get(), MonotonicClockId()),
       state_(options_.role, place_, options_.coordinator,
              absl::ToInt64Microseconds(options_.lost_timeout),
              options_.clock->NowMicros()),
@@ -88,9 +91,12 @@ bool Member::BeatOnce() {
     request = MakeRequestLocked();
   }
   if (options_.bring_up_to_date) options_.bring_up_to_date(&request);
+  const int64_t sent = options_.clock->NowMicros();
+  if (trace_) trace_sender_.Fill(&request, sent);
   const absl::StatusOr<v1::HeartbeatResponse> answer =
       client_->Heartbeat(request, kHeartbeatTimeout);
   const int64_t now = options_.clock->NowMicros();
+  if (trace_ && answer.ok()) trace_sender_.OnAnswer(*answer, sent, now);
   uint64_t new_plan = 0;
   bool new_term = false;
   std::vector<uint32_t> adopt;

@@ -16,6 +16,7 @@
 #include "common/member/member_options.h"
 #include "common/member/member_state.h"
 #include "common/member/result_sender.h"
+#include "common/member/trace_sender.h"
 
 namespace tributary {
 
@@ -123,6 +124,10 @@ class Member {
   // Sends what this worker has computed.
   ResultSender& results() { return results_; }
 
+  // Records the steps that the job traces; null: it traces none. The heartbeats
+  // carry the events.
+  TraceRecorder* trace() { return trace_.get(); }
+
   // Tries once, for at most two seconds, to report why this process is about to
   // end. The job then fails with this message.
   void Fail(const absl::Status& why);
@@ -144,7 +149,7 @@ class Member {
   void Beat();  // the heartbeat thread
   v1::HeartbeatRequest MakeRequestLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool WakeLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return leaving_ || state_.Urgent();
+    return leaving_ || state_.Urgent() || (trace_ && trace_sender_.Urgent());
   }
   void FollowLocked(const Decide& decide) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Sends one heartbeat and handles the answer; false when it was the last.
@@ -155,6 +160,8 @@ class Member {
   const v1::RegisterRequest registration_;  // the request that took the place
   const v1::RegisterResponse place_;
   ResultSender results_;
+  const std::unique_ptr<TraceRecorder> trace_;  // or null
+  TraceSender trace_sender_;  // if there is a recorder; of the heartbeat thread
 
   mutable absl::Mutex mu_;
   MemberState state_ ABSL_GUARDED_BY(mu_);

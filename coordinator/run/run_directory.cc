@@ -158,6 +158,10 @@ absl::StatusOr<std::unique_ptr<RunDirectory>> RunDirectory::Create(
 
 absl::StatusOr<std::unique_ptr<RunDirectory>> RunDirectory::Open(
     std::unique_ptr<RunLock> lock, std::time_t started) {
+  const std::string trace = lock->directory() + kTraceFile;
+  if (std::error_code error; fs::exists(trace, error)) {
+    TRIBUTARY_RETURN_IF_ERROR(CutToWholeLines(trace));
+  }
   std::unique_ptr<RunDirectory> run(new RunDirectory(std::move(lock)));
   const std::string& path = run->path_;
   RemoveHalfWritten(path);
@@ -205,8 +209,8 @@ absl::Status RunDirectory::AddSteps(const std::vector<StepRecord>& records,
 absl::Status RunDirectory::Flush() {
   absl::Status full = lock_->Check();
   if (!full.ok()) return full;
-  for (const absl::Status& status :
-       {metrics_->Flush(), timeline_->Flush(), events_->Flush()}) {
+  for (const absl::Status& status : {metrics_->Flush(), timeline_->Flush(),
+                                     trace_.Flush(), events_->Flush()}) {
     if (status.ok()) continue;
     if (!absl::IsResourceExhausted(status)) return status;
     full.Update(status);
@@ -215,7 +219,7 @@ absl::Status RunDirectory::Flush() {
 }
 
 int64_t RunDirectory::given_up() const {
-  return metrics_->given_up() + timeline_->given_up() +
+  return metrics_->given_up() + timeline_->given_up() + trace_.given_up() +
          events_->file().given_up();
 }
 
@@ -227,6 +231,13 @@ absl::Status RunDirectory::AddEvaluations(
       values["test/" + name] = value;
     }
     events_->Add(evaluation.step, wall_seconds, values);
+  }
+  return Flush();
+}
+
+absl::Status RunDirectory::AddTrace(const std::vector<TraceBatch>& batches) {
+  for (const TraceBatch& batch : batches) {
+    TRIBUTARY_RETURN_IF_ERROR(trace_.Add(batch));
   }
   return Flush();
 }

@@ -11,6 +11,7 @@
 #include "coordinator/run/record_file.h"
 #include "coordinator/run/run_lock.h"
 #include "coordinator/run/run_record.h"
+#include "coordinator/run/trace_file.h"
 #include "coordinator/service/final_weights.h"
 #include "tributary/v1/coordinator_state.pb.h"
 
@@ -20,6 +21,7 @@ namespace tributary {
 //   job.yaml             the resolved job
 //   metrics.jsonl        a line for each finished step
 //   timeline.jsonl       a line for each drawn step
+//   trace.jsonl          the events of traced steps, if there are any
 //   events.out.tfevents  the same for TensorBoard, with evaluations
 //   logs/                one file for each process
 //   weights.safetensors  the final weights
@@ -70,6 +72,7 @@ class RunDirectory {
                         double wall_seconds);
   absl::Status AddEvaluations(const std::vector<EvaluationRecord>& evaluations,
                               double wall_seconds);
+  absl::Status AddTrace(const std::vector<TraceBatch>& batches);
 
   // Writes the records that were kept while the disk was full.
   // ResourceExhausted: it is still full, and the records are still kept.
@@ -85,16 +88,20 @@ class RunDirectory {
   absl::StatusOr<std::string> SaveWeights(const FinalWeights& weights);
   absl::Status SaveSummary(const RunSummary& summary);
   static bool HasSummary(const std::string& path);
+  static constexpr char kTraceFile[] = "/trace.jsonl";
   absl::Status SaveTargets(const std::string& json);
 
  private:
   explicit RunDirectory(std::unique_ptr<RunLock> lock)
-      : path_(lock->directory()), lock_(std::move(lock)) {}
+      : path_(lock->directory()),
+        lock_(std::move(lock)),
+        trace_(path_ + kTraceFile) {}
 
   const std::string path_;
   const std::unique_ptr<RunLock> lock_;
   std::optional<RecordFile> metrics_;
   std::optional<RecordFile> timeline_;
+  TraceFile trace_;
   RecordedSteps recorded_;
   std::unique_ptr<EventFile> events_;
 };

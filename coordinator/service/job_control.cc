@@ -18,7 +18,8 @@ constexpr uint32_t kLongestWaitMs = 10'000;
 }  // namespace
 
 JobControl::JobControl(Options options)
-    : term_(options.predecessor.state != nullptr
+    : clock_(options.clock),
+      term_(options.predecessor.state != nullptr
                 ? options.predecessor.state->term() + 1
                 : 1),
       core_(std::move(options)) {}
@@ -85,10 +86,12 @@ absl::StatusOr<v1::Plan> JobControl::GetPlan(
 
 absl::StatusOr<v1::HeartbeatResponse> JobControl::Heartbeat(
     const v1::HeartbeatRequest& request) {
+  const int64_t received_micros = clock_->NowMicros();
   Change change(this);
   TRIBUTARY_RETURN_IF_ERROR(core_.Hear(request));
   if (core_.saver().deposed()) closed_ = true;
   const bool takes = core_.MayTake(request);
+  const bool trace_taken = takes && core_.TakeTrace(request);
   absl::StatusOr<v1::HeartbeatResponse> answer =
       takes ? core_.Beat(request) : core_.HeldBeat(request);
   if (takes && answer.ok()) {
@@ -98,7 +101,12 @@ absl::StatusOr<v1::HeartbeatResponse> JobControl::Heartbeat(
       answer->set_waits_for(core_.Message());
     }
   }
-  if (answer.ok()) answer->set_term(term_);
+  if (answer.ok()) {
+    answer->set_term(term_);
+    answer->set_trace_taken(trace_taken);
+    answer->set_received_micros(received_micros);
+    answer->set_answered_micros(clock_->NowMicros());
+  }
   return answer;
 }
 

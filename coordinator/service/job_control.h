@@ -140,6 +140,7 @@ class JobControl {
   absl::Status Hold(const absl::Condition& decided, uint32_t wait_ms)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  const Clock* const clock_;
   const uint64_t term_;
   mutable absl::Mutex mu_;
   JobCore core_ ABSL_GUARDED_BY(mu_);

@@ -31,6 +31,7 @@ JobCore::JobCore(Options options)
                  ? JobState(options.state, *options.predecessor.state, now())
                  : JobState(options.state, now())),
       reports_(options.state.job, options.state.start.step),
+      trace_(state_.options().job),
       checkpoints_(&state_),
       rendezvous_(options.state.job.cluster().workers()),
       saver_(std::move(options.save), clock_,
@@ -312,6 +313,7 @@ JobUpdate JobCore::TakeUpdate() {
   update.evaluations =
       reports_.evaluations().Take(reports_.progress().merged_step());
   update.notices = std::exchange(notices_, {});
+  update.trace = trace_.TakeBatches();
   update.phase = shown_phase_ = phase();
   update.message = Message();
   update.total_steps = state_.total_steps();

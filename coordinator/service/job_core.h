@@ -8,6 +8,7 @@
 #include "common/base/clock.h"
 #include "coordinator/core/job_state.h"
 #include "coordinator/core/rendezvous.h"
+#include "coordinator/core/trace/trace_collector.h"
 #include "coordinator/service/job_checkpoints.h"
 #include "coordinator/service/put_weights.h"
 #include "coordinator/service/state_saver.h"
@@ -24,6 +25,7 @@ struct JobUpdate {
   int64_t total_steps = 0;  // this and the next: 0 before the model is declared
   int64_t steps_per_epoch = 0;
   std::vector<std::string> notices;  // messages about losses and checkpoints
+  std::vector<TraceBatch> trace;     // events of traced steps
   // Why another coordinator has replaced this one, which then leaves its files
   // alone; empty: it has not been replaced.
   std::string deposed;
@@ -64,6 +66,11 @@ class JobCore {
   absl::Status Hear(const v1::HeartbeatRequest& request);
   // Whether the reports of this heartbeat may be taken.
   bool MayTake(const v1::HeartbeatRequest& request) const;
+  // Takes the events of a heartbeat, even when the job is over, because a
+  // server may report its last step only then. False: not taken.
+  bool TakeTrace(const v1::HeartbeatRequest& request) {
+    return trace_.Take(request, state_.membership());
+  }
   // Takes a heartbeat and answers it.
   absl::StatusOr<v1::HeartbeatResponse> Beat(
       const v1::HeartbeatRequest& request);
@@ -121,6 +128,7 @@ class JobCore {
   const int64_t started_micros_;
   JobState state_;
   WorkerReports reports_;
+  TraceCollector trace_;
   JobCheckpoints checkpoints_;
   Rendezvous rendezvous_;
   PutWeights put_weights_;

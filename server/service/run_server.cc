@@ -49,6 +49,7 @@ class Service {
     TRIBUTARY_ASSIGN_OR_RETURN(setup.training,
                                MakeTraining(job(), plan.total_steps()));
     setup.ops = ops_;
+    setup.trace = member_->trace();
     setup.shares_memory = StrategyOf(job()).transport != Transport::kGrpc;
     setup.on_fatal = [this](const std::string& why) {
       absl::MutexLock lock(&mu_);

@@ -26,6 +26,7 @@ struct ShardSetup {
   // As in ParameterShard::Options.
   std::function<void(const std::string& why)> on_fatal;
   std::function<void(const BlockCut&)> on_checkpoint;
+  TraceRecorder* trace = nullptr;  // or null; outlives the plan
 };
 
 // How a server asks its peers for their sums of a step. All pauses are equal: a

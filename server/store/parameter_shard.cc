@@ -11,6 +11,7 @@
 #include "common/wire/payload.h"
 #include "kernels/ops.h"
 #include "server/aggregate/gradient_reader.h"
+#include "server/store/contribution_trace.h"
 #include "server/store/rejection.h"
 #include "server/store/update_timer.h"
 
@@ -182,8 +183,10 @@ void ParameterShard::PushPull(int index, Contribution contribution,
                               int64_t deadline_micros,
                               const WeightsDone& done) {
   BlockState& block = this->block(index);
+  ContributionTrace trace(options().trace, block.block(), contribution);
   absl::Status status = CheckContribution(block, &contribution);
   if (!status.ok()) return done(Refuse(std::move(status)));
+  trace.Checked();
   const Contribution sent = WithoutPayload(contribution);
   const int64_t step = sent.step;
   std::vector<BlockState::Ready> ready;
@@ -201,11 +204,15 @@ void ParameterShard::PushPull(int index, Contribution contribution,
       if (status.ok()) {
         status = block.Wait({BlockState::Want::kFinished,
                              step + (TRIBUTARY_MUTATED("early-answer") ? 0 : 1),
-                             deadline_micros, done});
+                             deadline_micros, trace.Answering(done)});
       }
       if (verdict == GradientAggregator::Verdict::kAdded &&
           options().training.policy->MayApply(aggregator.contributed(), step)) {
         TRIBUTARY_FAILPOINT("server-complete");
+        const TraceScope updating =
+            trace.Updating(blocks_.phases().needs_sums() ? TraceKind::kAverage
+                                                         : TraceKind::kUpdate,
+                           options().training.policy->gathers());
         CompleteBlockLocked(block, sent.base_version, &statistics);
       } else if (verdict == GradientAggregator::Verdict::kAdded &&
                  block.gradient().HasGroup()) {

@@ -15,6 +15,7 @@
 #include "common/checkpoint/block_cut.h"
 #include "common/plan/partition_plan.h"
 #include "common/plan/rank_progress.h"
+#include "common/trace/trace_recorder.h"
 #include "common/update/update_phases.h"
 #include "server/store/block_state.h"
 #include "server/store/shard_counters.h"
@@ -42,6 +43,7 @@ struct ShardOptions {
   // statistics and gives them to AddStatistics. Called outside every lock;
   // unused with one shard.
   std::function<void(int64_t step, StatisticsKind kind)> fetch_statistics;
+  TraceRecorder* trace = nullptr;  // of traced steps; or null
 };
 
 // The blocks of a shard, each with its own lock, and what they share: options,

@@ -119,6 +119,11 @@ void TwoPhaseSteps::ApplyEverywhere(
       absl::MutexLock lock(&block->mu);
       {
         const UpdateTimer timer(shard_.options().clock, &shard_.counters());
+        const TraceScope trace(shard_.options().trace,
+                               {.kind = TraceKind::kUpdate,
+                                .step = step,
+                                .shard = block->block().shard,
+                                .block = block->block().index});
         if (moves != nullptr) {
           block->ApplyDirection(*shard_.options().ops, *moves);
         } else {

@@ -23,6 +23,7 @@
 #include "tributary/v1/parameter_service.grpc.pb.h"
 #include "worker/client/block_memory.h"
 #include "worker/client/memory_links.h"
+#include "worker/client/push_trace.h"
 #include "worker/client/transfer.h"
 
 namespace tributary {
@@ -163,12 +164,21 @@ class GrpcParameterClient final : public ParameterClient {
     TRIBUTARY_CHECK(flights_.size() < num_blocks_);
     flights_.push_back({.begin_micros = NowMicros()});
     Flight* const flight = &flights_.back();
+    const auto push = std::make_shared<Push>(
+        Push{&block, PushTrace(options_.trace, step_, block)});
     Start(block, {kPushPull, absl::StrCat("push of step ", step_ + 1),
-                  [this, push = std::make_shared<Push>(Push{&block})](
-                      uint32_t wait_ms) { return EncodePush(*push, wait_ms); },
-                  [this, &block, flight](const grpc::ByteBuffer& answer) {
+                  [this, push](uint32_t wait_ms) {
+                    grpc::ByteBuffer request = EncodePush(*push, wait_ms);
+                    push->trace.Sent();
+                    return request;
+                  },
+                  [this, push, flight](const grpc::ByteBuffer& answer) {
                     flight->end_micros = NowMicros();
-                    return TakeWeights<v1::PushPullResponse>(block, answer);
+                    push->trace.Answered();
+                    const absl::Status taken =
+                        TakeWeights<v1::PushPullResponse>(*push->block, answer);
+                    if (taken.ok()) push->trace.Stored();
+                    return taken;
                   }});
   }
 
@@ -197,6 +207,7 @@ class GrpcParameterClient final : public ParameterClient {
   // A block's push, for all attempts.
   struct Push {
     const Block* block;
+    PushTrace trace;
     int attempts = 0;
     BlockMemory sent = {};  // once the gradient was sent
   };

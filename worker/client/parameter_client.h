@@ -14,6 +14,7 @@
 #include "common/host/shared_arena.h"
 #include "common/plan/partition_plan.h"
 #include "common/plan/rank_progress.h"
+#include "common/trace/trace_recorder.h"
 #include "tributary/v1/plan.pb.h"
 #include "worker/client/wanted_weights.h"
 
@@ -55,6 +56,9 @@ class ParameterClient {
     // For tests of timing: the delay, in microseconds, of the next message to
     // or from a server. Called from several threads.
     std::function<int64_t()> delay_micros;
+    // Records the pushes of traced steps; null: none is traced. Outlives the
+    // client.
+    TraceRecorder* trace = nullptr;
   };
   struct Traffic {
     uint64_t bytes_sent = 0;  // of payloads, sent or shared

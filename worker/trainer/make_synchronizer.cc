@@ -103,7 +103,8 @@ SynchronizerOr MakeParameterServer(const SynchronizerParts& parts,
                  member.SetWaitingFor(whom);
                },
            .total_samples = TotalSamples(*parts.steps, sync),
-           .delay_micros = parts.delay_micros}));
+           .delay_micros = parts.delay_micros,
+           .trace = member.trace()}));
   if (!sync.has_local_sgd()) {
     TRIBUTARY_ASSIGN_OR_RETURN(
         std::vector<int> places,

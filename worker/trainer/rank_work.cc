@@ -172,6 +172,7 @@ absl::Status RankWork::TrainSteps() {
                    .plan = *steps_,
                    .schedule = std::move(schedule),
                    .synchronizer = synchronizer_.get(),
+                   .trace = member_.trace(),
                    .slow_down = options_.slow_down});
   return trainer.Run(step_);
 }

@@ -115,6 +115,23 @@ void StepTimes::Fill(const std::vector<GradientSynchronizer::Span>& beside,
   if (IsTimelineStep(report->step())) Draw(merged, report);
 }
 
+void StepTimes::Record(int64_t step,
+                       const std::vector<GradientSynchronizer::Span>& beside,
+                       TraceRecorder* recorder) const {
+  for (const Span& span : spans_) {
+    recorder->Add({.kind = static_cast<TraceKind>(span.activity),
+                   .step = step,
+                   .begin_micros = span.begin_micros,
+                   .end_micros = span.end_micros});
+  }
+  for (const GradientSynchronizer::Span& span : beside) {
+    recorder->Add({.kind = static_cast<TraceKind>(ActivityOf(span)),
+                   .step = step,
+                   .begin_micros = span.begin_micros,
+                   .end_micros = span.end_micros});
+  }
+}
+
 void StepTimes::Draw(const std::vector<Span>& beside,
                      v1::StepReport* report) const {
   report->set_begin_micros(WallMicros() - (Now() - begin_micros_));

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "common/base/clock.h"
+#include "common/trace/trace_recorder.h"
 #include "tributary/v1/coordinator_service.pb.h"
 #include "worker/model/tensor_group.h"
 #include "worker/parallel/gradient_synchronizer.h"
@@ -41,6 +42,11 @@ class StepTimes {
   // timeline, its spans, including those of `beside`.
   void Fill(const std::vector<GradientSynchronizer::Span>& beside,
             v1::StepReport* report);
+  // Records the spans of this step (from 0) and of `beside`. The recorder's
+  // clock is this one.
+  void Record(int64_t step,
+              const std::vector<GradientSynchronizer::Span>& beside,
+              TraceRecorder* recorder) const;
 
  private:
   struct Span {

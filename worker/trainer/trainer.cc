@@ -147,7 +147,12 @@ absl::StatusOr<int64_t> Trainer::Step(int64_t step, BatchLoader& loader) {
   if (replica_.tensor_group() != nullptr) {
     times.TakeOut(replica_.tensor_group()->TakeExchanges());
   }
-  times.Fill(options_.synchronizer->spans(), &report);
+  const std::vector<GradientSynchronizer::Span> beside =
+      options_.synchronizer->spans();
+  times.Fill(beside, &report);
+  if (options_.trace != nullptr && options_.trace->Covers(step)) {
+    times.Record(step, beside, options_.trace);
+  }
   Report(step, finished, std::move(report), loader.num_waiting());
   return finished;
 }

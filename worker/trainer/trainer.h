@@ -48,6 +48,7 @@ class Trainer {
     LearningRateSchedule schedule;
     GradientSynchronizer* synchronizer = nullptr;
     const Clock* clock = &Clock::Real();
+    TraceRecorder* trace = nullptr;  // of traced steps; or null
     // For tests of stragglers: stretches computation by this factor.
     double slow_down = 1;
   };

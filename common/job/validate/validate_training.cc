@@ -5,6 +5,7 @@
 #include "common/job/validate/validate.h"
 #include "common/optimizer/optimizer.h"
 #include "common/status/status_macros.h"
+#include "common/trace/trace_event.h"
 
 namespace tributary {
 namespace {
@@ -186,6 +187,16 @@ absl::Status ValidateWire(const Places& places, const v1::JobSpec& job) {
   return places.Error(field, field, " wants float32 or bfloat16, got float16");
 }
 
+absl::Status ValidateTrace(const Places& places, const v1::JobSpec& job) {
+  if (!job.has_trace()) return absl::OkStatus();
+  const int64_t first = job.trace().first_step();
+  const int64_t last = job.trace().last_step();
+  if (last >= first && last - first < kMaxTracedSteps) return absl::OkStatus();
+  return places.Error("trace.last_step", "trace.last_step",
+                      " must be from first_step, ", first, ", to ",
+                      first + kMaxTracedSteps - 1, ", got ", last);
+}
+
 absl::Status ValidateCluster(const Places& places, const v1::JobSpec& job) {
   const Strategy strategy = StrategyOf(job);
   if (strategy.uses_servers()) {
@@ -239,6 +250,7 @@ absl::Status ValidateJob(const Places& places, const v1::JobSpec& job) {
   TRIBUTARY_RETURN_IF_ERROR(ValidateTimeouts(places, job));
   TRIBUTARY_RETURN_IF_ERROR(ValidateSync(places, job));
   TRIBUTARY_RETURN_IF_ERROR(ValidateWire(places, job));
+  TRIBUTARY_RETURN_IF_ERROR(ValidateTrace(places, job));
   TRIBUTARY_RETURN_IF_ERROR(ValidateModel(places, job));
   TRIBUTARY_RETURN_IF_ERROR(ValidateTensorParallel(places, job));
   TRIBUTARY_RETURN_IF_ERROR(ValidatePipelineParallel(places, job));

@@ -34,7 +34,7 @@ constexpr SpoiledLine kSpoiledLines[] = {
     {1, "modle:",
      R"(job.yaml:1: unknown field "modle" in the job; did you mean "model"?)"},
     {9, "banana: 1\ntraining:",
-     R"(job.yaml:9: unknown field "banana" in the job; the job knows name, model, data, training, strategy, cluster, seed, device, checkpoint)"},
+     R"(job.yaml:9: unknown field "banana" in the job; the job knows name, model, data, training, strategy, cluster, seed, device, checkpoint, trace)"},
     {12, "  optimizer: {sgdd: {learning_rate: 0.1}}",
      R"(job.yaml:12: unknown field "sgdd" in training.optimizer; did you mean "sgd"?)"},
     {4, "    - rleu",

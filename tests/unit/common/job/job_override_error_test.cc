@@ -59,6 +59,17 @@ constexpr SpoilingOverride kSpoilingOverrides[] = {
     {"training.epochs=0",
      "--set training.epochs=0: training.epochs must be at least 1 and at most "
      "1000000000, got 0"},
+    {"trace={first_step: 9}",
+     "--set trace={first_step: 9}: last_step is missing in trace"},
+    {"trace={first_step: 9, last_step: 8}",
+     "--set trace={first_step: 9, last_step: 8}: trace.last_step must be from "
+     "first_step, 9, to 1008, got 8"},
+    {"trace={first_step: 1, last_step: 1001}",
+     "--set trace={first_step: 1, last_step: 1001}: trace.last_step must be "
+     "from first_step, 1, to 1000, got 1001"},
+    {"trace={first_step: 0, last_step: 1}",
+     "--set trace={first_step: 0, last_step: 1}: trace.first_step must be at "
+     "least 1 and at most 1000000000000000, got 0"},
     {"training.epochs.x=1",
      R"(--set training.epochs.x=1: training.epochs is a whole number and has no field "x")"},
     {"model.sequential.9.relu={}",
@@ -75,7 +86,7 @@ constexpr SpoilingOverride kSpoilingOverrides[] = {
      "--set training.optimizer=[1: not valid YAML: end of sequence flow not "
      "found"},
     {"=3",
-     R"(--set =3: unknown field "" in the job; the job knows name, model, data, training, strategy, cluster, seed, device, checkpoint)"},
+     R"(--set =3: unknown field "" in the job; the job knows name, model, data, training, strategy, cluster, seed, device, checkpoint, trace)"},
     {"", "--set : wants key=value, as in training.steps=100"},
     {"training..epochs=3",
      R"(--set training..epochs=3: unknown field "" in training; training knows epochs, steps, loss, optimizer, learning_rate_schedule, gradient_accumulation, clip_norm, precision, nonfinite)"},

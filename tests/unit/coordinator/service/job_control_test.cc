@@ -278,5 +278,38 @@ TEST(JobControlTest, CloseEndsEveryWait) {
   EXPECT_TRUE(control.closed());
 }
 
+v1::HeartbeatRequest WithTrace(v1::HeartbeatRequest beat, uint64_t first) {
+  v1::TraceReport& report = *beat.mutable_trace();
+  report.set_first(first);
+  report.set_recorded(first + 1);
+  v1::TraceEvent& event = *report.add_events();
+  event.set_kind(v1::TRACE_EVENT_KIND_UPDATE);
+  event.set_step(2);
+  return beat;
+}
+
+TEST(JobControlTest, AHeartbeatBringsATraceAndTheCoordinatorsTime) {
+  ManualClock clock;
+  clock.AdvanceMicros(700);
+  JobState::Options options = Options();
+  options.job.mutable_trace()->set_first_step(2);
+  options.job.mutable_trace()->set_last_step(2);
+  JobControl control({.state = options, .clock = &clock});
+  const auto server = Join(control, v1::ROLE_SERVER, "server");
+  const v1::HeartbeatRequest beat = Beat(v1::ROLE_SERVER, server);
+  const auto answer = control.Heartbeat(WithTrace(beat, 0)).value();
+  EXPECT_TRUE(answer.trace_taken());
+  EXPECT_EQ(answer.received_micros(), 700);
+  EXPECT_EQ(answer.answered_micros(), 700);
+  EXPECT_FALSE(control.Heartbeat(beat).value().trace_taken());
+  // Servers report their last step when the job is over.
+  control.Fail("over");
+  EXPECT_TRUE(control.Heartbeat(WithTrace(beat, 1)).value().trace_taken());
+  const JobUpdate update = control.WaitForUpdate(absl::ZeroDuration());
+  ASSERT_EQ(update.trace.size(), 2u);
+  EXPECT_EQ(update.trace[1].first, 1u);
+  EXPECT_EQ(update.trace[1].events.size(), 1u);
+}
+
 }  // namespace
 }  // namespace tributary

@@ -143,5 +143,30 @@ TEST(StepTimesTest, MoreSpansThanAReportHoldsAreLeftOut) {
   EXPECT_EQ(report.spans_size(), kMaxStepSpans);
 }
 
+TEST(StepTimesTest, ATraceHasEverySpanByTheClockItself) {
+  ManualClock clock;
+  clock.AdvanceMicros(10'000);
+  StepTimes times(&clock);
+  Do(times, clock, v1::STEP_ACTIVITY_FORWARD, 100);
+  Do(times, clock, v1::STEP_ACTIVITY_WAIT, 50);
+  TraceRecorder recorder({.first_step = 64, .last_step = 64, .clock = &clock});
+  // Two transfers that overlap, and the optimizer.
+  times.Record(64,
+               {{false, 10'010, 10'060},
+                {false, 10'020, 10'080},
+                {true, 10'110, 10'120}},
+               &recorder);
+  std::vector<std::string> events;
+  for (const TraceEvent& event : recorder.Take(9)) {
+    EXPECT_EQ(event.step, 64);
+    events.push_back(absl::StrCat(TraceKindName(event.kind), " ",
+                                  event.begin_micros, " ", event.end_micros));
+  }
+  EXPECT_THAT(events, ElementsAre("forward 10000 10100", "wait 10100 10150",
+                                  "communication 10010 10060",
+                                  "communication 10020 10080",
+                                  "optimizer 10110 10120"));
+}
+
 }  // namespace
 }  // namespace tributary

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace tributary {
+
+// Steps from 1, both ends included.
+struct StepNumbers {
+  int64_t first = 0;
+  int64_t last = 0;
+};
+
+// "100-105" or "7". InvalidArgument: no such text, or the last step is before
+// the first one.
+absl::StatusOr<StepNumbers> ParseStepNumbers(absl::string_view text);
+
+// "3-5, 9": the steps as such ranges.
+std::string StepNumbersText(const std::set<int64_t>& steps);
+
+}  // namespace tributary

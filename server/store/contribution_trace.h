@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+
+#include "common/plan/partition_plan.h"
+#include "common/trace/trace_recorder.h"
+#include "server/aggregate/gradient_aggregator.h"
+#include "server/store/weights_snapshot.h"
+
+namespace tributary {
+
+// Records what a shard does with one contribution, if its step is traced.
+class ContributionTrace {
+ public:
+  // Starts when the contribution arrives. `recorder` may be null; it and
+  // `block` outlive the answer.
+  ContributionTrace(TraceRecorder* recorder, const Block& block,
+                    const Contribution& contribution);
+
+  // The contribution has been checked, and its rank is one of the job.
+  void Checked();
+  // `done`, which also records how long it takes and the bytes that it sends.
+  WeightsDone Answering(const WeightsDone& done) const;
+  // For the update that this contribution completes. gathers: it applies the
+  // contributions of all ranks; otherwise this one alone.
+  TraceScope Updating(TraceKind kind, bool gathers) const;
+
+ private:
+  TraceEvent Event(TraceKind kind, uint64_t bytes) const;
+
+  TraceRecorder* recorder_ = nullptr;  // null: the step is not traced
+  const Block* block_ = nullptr;
+  int64_t step_ = 0;
+  uint32_t rank_ = 0;
+  uint64_t bytes_ = 0;
+  int64_t arrived_micros_ = 0;
+};
+
+}  // namespace tributary
