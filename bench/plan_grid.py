@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Does the cost model name the strategy that wins?
 
-Runs `tributary compare` among hosts whose links are shaped (shaped_hosts.sh): the
+Runs `tributary compare` among hosts whose links are shaped (slow_links/shaped_hosts.sh): the
 coordinator, each server and each worker have a host of their own. For each rate of
 the links, number of workers and model one command trains with a parameter server
 of every number of servers, all-reduce, sharded all-reduce, tensor and pipeline
@@ -41,7 +41,7 @@ from plan_grid_report import Cell, name, report
 
 HERE = pathlib.Path(__file__).resolve().parent
 PREFIX = "10.77.0."  # the hosts' names are their addresses
-BURST = "256KiB"  # as in shaped_hosts.sh
+BURST = "256KiB"  # as in slow_links/shaped_hosts.sh
 COORDINATOR, FIRST_SERVER, FIRST_WORKER = 1, 2, 6
 SERVER_HOSTS = 4
 HOSTS = 9
@@ -147,7 +147,7 @@ class Grid:
 
     def hosts(self, *words):
         self.hosts_are_up = True
-        subprocess.run([HERE / "shaped_hosts.sh", *words, PREFIX], check=True)
+        subprocess.run([HERE / "slow_links/shaped_hosts.sh", *words, PREFIX], check=True)
 
     def on(self, host, *command, **options):
         return subprocess.Popen(

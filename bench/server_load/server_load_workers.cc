@@ -1,4 +1,4 @@
-// All workers of a job in one process, for bench/server_load.py. They register
+// All workers of a job in one process, for bench/server_load/server_load.py. They register
 // with the coordinator, push gradients of a constant to the job's only server
 // and compute nothing. Prints the seconds of each step.
 #include <grpcpp/generic/generic_stub.h>
@@ -233,7 +233,7 @@ class Workers {
 
 int Main(int argc, char** argv) {
   Arguments arguments;
-  CLI::App app{"All workers of a job, for bench/server_load.py"};
+  CLI::App app{"All workers of a job, for bench/server_load/server_load.py"};
   app.add_option("--coordinator", arguments.coordinator)->required();
   app.add_option("--workers", arguments.workers);
   app.add_option("--megabytes", arguments.megabytes, "weights");

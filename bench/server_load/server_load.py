@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """How much memory a server takes under load, beside the documented bound.
 
-usage: bench/server_load.py [--workers 64] [--megabytes 64] NAME=BIN [NAME=BIN ...]
+usage: bench/server_load/server_load.py [--workers 64] [--megabytes 64] NAME=BIN [NAME=BIN ...]
 
 Starts the tributary-coordinator and the tributary-server of each folder of programs
 BIN and lets server_load_workers (of the last BIN, or --driver) be all workers of

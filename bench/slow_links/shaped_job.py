@@ -1,4 +1,4 @@
-"""Runs a job on simulated hosts with slow links (bench/shaped_hosts.sh)."""
+"""Runs a job on simulated hosts with slow links (bench/slow_links/shaped_hosts.sh)."""
 
 import contextlib
 import json

@@ -2,10 +2,10 @@
 # Simulates hosts by network namespaces. Each has one link, limited in both
 # directions, to one switch (a bridge in a namespace of its own). The machine's own
 # network does not change. Needs root, iproute2 and the kernel's tbf.
-#   bench/shaped_hosts.sh up N RATE [PREFIX]   hosts PREFIX1..PREFIXN at
+#   bench/slow_links/shaped_hosts.sh up N RATE [PREFIX]   hosts PREFIX1..PREFIXN at
 #                                              10.77.0.1..N; RATE as 200mbit
-#   bench/shaped_hosts.sh rate RATE [PREFIX]   another rate for all links
-#   bench/shaped_hosts.sh down [PREFIX]
+#   bench/slow_links/shaped_hosts.sh rate RATE [PREFIX]   another rate for all links
+#   bench/slow_links/shaped_hosts.sh down [PREFIX]
 #   ip netns exec PREFIX2 COMMAND              run something on host 2
 # A burst of 256 KB lets packets of 64 KB, TCP's largest, pass at once. Uses TCP
 # cubic, because bbr, where it is the default, would pace by itself.

@@ -1,13 +1,15 @@
 #!/usr/bin/python3
 """How much of their links' rate the servers and workers of a job use.
 
-usage: bench/share_of_ideal.py [--bins build/release/bin[,OTHER]] [--rates 200mbit,1gbit]
+usage: bench/slow_links/share_of_ideal.py [--bins build/release/bin[,OTHER]] [--rates 200mbit,1gbit]
                                [--sizes 1,2,4,8] [--steps 30] [--rounds 5]
+                               [--set KEY=VALUE]...
 
 Trains bench/jobs/mlp1024.yaml (B = 7.5 MB of weights) with W workers and as many
 servers, each on a simulated host of its own (needs root). The ideal step takes as
 long as a link needs for B bytes: workers send and receive at the same time, and
-computing is free. Prints a table for docs/benchmarks.md: medians of milliseconds a
+computing is free. --set changes the job, for example
+strategy.parameter_server.bucket_bytes=256KiB. Prints a table for docs/benchmarks.md: medians of milliseconds a
 step (without the first 5), and the ideal's share of them. With two directories of
 programs, rounds of both are interleaved, and the last column compares them.
 """
@@ -21,8 +23,9 @@ import tempfile
 import shaped_job
 
 WARM_UP = 5
+GLOBAL_BATCH = 256
 BYTES = 4 * (784 * 1024 + 1024 + 1024 * 1024 + 1024 + 1024 * 10 + 10)
-JOB = os.path.join(os.path.dirname(os.path.abspath(__file__)), "jobs/mlp1024.yaml")
+JOB = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../jobs/mlp1024.yaml")
 
 
 def bytes_per_second(rate):
@@ -30,12 +33,12 @@ def bytes_per_second(rate):
     return float(rate[:-4]) * units[rate[-4:]] / 8
 
 
-def milliseconds(directory, size, steps, global_batch):
+def milliseconds(directory, size, steps, settings):
     """The mean of a run's steps after the warm-up."""
     with tempfile.TemporaryDirectory() as run:
         shaped_job.train(directory, JOB, run, size, size,
                          [f"training.steps={steps + WARM_UP}",
-                          f"data.batch_size={global_batch // size}"])
+                          f"data.batch_size={GLOBAL_BATCH // size}", *settings])
         with open(os.path.join(run, "metrics.jsonl")) as file:
             seconds = [json.loads(line)["step_seconds"] for line in file]
     return 1e3 * statistics.mean(seconds[WARM_UP:])
@@ -48,7 +51,7 @@ def main():
     parser.add_argument("--sizes", default="1,2,4,8")
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--global-batch", type=int, default=256)
+    parser.add_argument("--set", action="append", default=[], dest="settings")
     options = parser.parse_args()
     bins = options.bins.split(",")
     print("| Mbit/s | W = S | ideal ms |" + " ms | share |" * len(bins) +
@@ -62,7 +65,7 @@ def main():
                 for _ in range(options.rounds):
                     for directory in bins:
                         times[directory].append(milliseconds(
-                            directory, size, options.steps, options.global_batch))
+                            directory, size, options.steps, options.settings))
             row = f"| {8e-6 * bytes_per_second(rate):.0f} | {size} | {ideal:.1f} |"
             for directory in bins:
                 median = statistics.median(times[directory])

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 """Steps per second over slow links in each wire format.
 
-usage: bench/compression_links.py [--bin build/release/bin] [--rate 200mbit]
+usage: bench/slow_links/compression_links.py [--bin build/release/bin] [--rate 200mbit]
                                   [--steps 40] [--rounds 5]
 
 Trains bench/jobs/mlp1024.yaml (7.5 MB of weights) with 2 workers and 2 servers on
-four simulated hosts (bench/shaped_hosts.sh; needs root), in rounds of float32 and
+four simulated hosts (bench/slow_links/shaped_hosts.sh; needs root), in rounds of float32 and
 of bfloat16 for gradients and for both directions. Prints a table for
 docs/benchmarks.md: medians, and the median of the ratios to float32 of the same
 round.
