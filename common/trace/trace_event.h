@@ -7,8 +7,8 @@
 
 namespace tributary {
 
-// What a process did, or waited for, in a traced step. The numbers are those of
-// v1::TraceEventKind, and the first eight those of v1::StepActivity.
+// An activity or a wait of a process in a traced step. The numbers equal those
+// of v1::TraceEventKind; the first eight also equal those of v1::StepActivity.
 enum class TraceKind : uint8_t {
   kData = 1,
   kForward,

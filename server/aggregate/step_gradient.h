@@ -64,8 +64,8 @@ class StepGradient {
   GradientAggregator* const aggregator_;
   const int64_t group_bytes_;
   const bool adds_early_;
-  // Of the contributions that were added or, after Average, of all. None before
-  // it is first needed.
+  // The weighted sum of the contributions added so far; after Average, the mean
+  // of all. Not allocated before the first addition.
   SharedBuffer sum_;
 };
 

@@ -33,7 +33,7 @@ struct Case {
   friend void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 };
 
-// What the ranks push in a step.
+// The contributions of all ranks to one step.
 struct Pushed {
   std::vector<uint64_t> samples;
   std::vector<std::string> bytes;
