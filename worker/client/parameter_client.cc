@@ -188,6 +188,7 @@ class GrpcParameterClient final : public ParameterClient {
     if (!status.ok()) TRIBUTARY_RETURN_IF_ERROR(links_.Close());
     return status;
   }
+  absl::Span<float* const> residuals() override { return {}; }
   int64_t newest_version() const override { return newest_version_; }
   int64_t oldest_version() const override {
     int64_t oldest = INT64_MAX;

@@ -108,6 +108,12 @@ class ParameterClient {
   // DeadlineExceeded: the message names step, shard and missing ranks.
   virtual absl::Status FinishStep() = 0;
 
+  // With error feedback: what the encodings of this rank's gradients have left
+  // out so far, a pointer for each parameter; null: this rank does not push it.
+  // The client changes it from BeginStep to FinishStep. Empty: there is no
+  // error feedback.
+  virtual absl::Span<float* const> residuals() = 0;
+
   // The number of updates in the weights received last: the largest over all
   // blocks, and the smallest, which is valid only between rounds.
   virtual int64_t newest_version() const = 0;

@@ -51,6 +51,7 @@ class RecordingClient final : public ParameterClient {
     }
   }
   absl::Status FinishStep() override { return cancelled_; }
+  absl::Span<float* const> residuals() override { return {}; }
   int64_t newest_version() const override { return 0; }
   int64_t oldest_version() const override { return 0; }
   void Cancel(const std::string& why) override {
