@@ -40,9 +40,8 @@ struct Model {
   ShardFileHeader header = {
       {.parameters = {{"0.weight", {4096, kElements / 4096}}},
        .state_names = {"exp_avg", "exp_avg_sq"}}};
-  PartitionPlan plan = PartitionPlan::Create(header.parameters, 1,
-                                             PartitionPlan::kDefaultBucketBytes)
-                           .value();
+  PartitionPlan plan =
+      PartitionPlan::Create(header.parameters, 1, 4 << 20).value();
   std::vector<float> values = std::vector<float>(kElements, 1.5f);
 
   std::vector<BlockImage> Images() const {

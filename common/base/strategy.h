@@ -52,7 +52,7 @@ struct Strategy {
   int servers = 1;                         // of kParameterServer
   Transport transport = Transport::kAuto;  // of kParameterServer
   int exchange_every = 1;                  // steps; the period of local_sgd
-  uint64_t bucket_bytes = 4 << 20;         // PartitionPlan's default
+  uint64_t bucket_bytes = 0;  // 0: PartitionPlan::DefaultBucketBytes
   uint64_t first_bucket_bytes = kFirstBucketBytes;  // not of kParameterServer
   // Bytes of one gradient element in a message to a server.
   double gradient_bytes = sizeof(float);

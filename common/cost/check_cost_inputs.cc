@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/cost/exchange_times.h"
 #include "common/plan/partition_plan.h"
 
 namespace tributary {
@@ -68,7 +69,7 @@ absl::Status CheckCostInputs(const CostInputs& in) {
   for (size_t p = 0; p < in.model->parameter_sizes.size(); ++p) {
     specs.push_back({absl::StrCat(p), {in.model->parameter_sizes[p]}});
   }
-  return PartitionPlan::Create(specs, s.servers, s.bucket_bytes).status();
+  return PartitionPlan::Create(specs, s.servers, BucketBytes(in)).status();
 }
 
 }  // namespace tributary

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "common/cost/link.h"
 #include "common/plan/collective_messages.h"
@@ -75,7 +76,7 @@ std::vector<Push> PushesOf(const CostInputs& inputs, int rank,
   std::vector<Push> pushes;
   if (specs.empty()) return pushes;
   const absl::StatusOr<PartitionPlan> plan = PartitionPlan::Create(
-      specs, inputs.strategy.servers, inputs.strategy.bucket_bytes);
+      specs, inputs.strategy.servers, BucketBytes(inputs));
   if (!plan.ok()) return pushes;  // PredictStep has checked it
   for (int shard = 0; shard < plan->num_shards(); ++shard) {
     for (const Block& block : plan->blocks(shard)) {
@@ -302,6 +303,15 @@ ExchangeCost ThreadTimes(const CostInputs& inputs, int replicas,
 }
 
 }  // namespace
+
+uint64_t BucketBytes(const CostInputs& inputs) {
+  if (inputs.strategy.bucket_bytes > 0) return inputs.strategy.bucket_bytes;
+  const double elements =
+      absl::c_accumulate(inputs.model->parameter_sizes, 0.0);
+  return PartitionPlan::DefaultBucketBytes(
+      kFloatBytes * elements, inputs.strategy.servers,
+      /*one_machine=*/inputs.cluster.shared_cores > 0);
+}
 
 ExchangeCost ExchangeTimes(const CostInputs& inputs, int replicas,
                            const std::vector<RankGradients>& ranks,

@@ -16,6 +16,9 @@ struct RankGradients {
   std::vector<double> ready_seconds;  // since the step's start
 };
 
+// With parameter servers: the job's, or the default for its model and cluster.
+uint64_t BucketBytes(const CostInputs& inputs);
+
 struct ExchangeCost {
   double end_seconds = 0;        // when every rank has its new weights
   double bytes_sent = 0;         // by the busiest rank

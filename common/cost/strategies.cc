@@ -75,8 +75,7 @@ Strategy StrategyWith(const CostInputs& inputs, Exchange exchange,
   // defaults.
   const bool servers_now = exchange == Exchange::kParameterServer;
   if (servers_now != (strategy.exchange == Exchange::kParameterServer)) {
-    strategy.bucket_bytes = servers_now ? PartitionPlan::kDefaultBucketBytes
-                                        : Strategy::kAllReduceBucketBytes;
+    strategy.bucket_bytes = servers_now ? 0 : Strategy::kAllReduceBucketBytes;
     strategy.first_bucket_bytes = Strategy::kFirstBucketBytes;
   }
   strategy.exchange = exchange;

@@ -106,8 +106,7 @@ constexpr FieldRule kRules[] = {
     Limits("WarmupScheduleSpec.eta_min", kNotNegative),
 
     Default("ParameterServerSpec.sync", "bsp"),
-    Default("ParameterServerSpec.bucket_bytes", "4MiB",
-            Between(1 << 10, 1 << 30)),
+    Limits("ParameterServerSpec.bucket_bytes", Between(1 << 10, 1 << 30)),
     Default("ParameterServerSpec.sync_timeout_seconds", "120",
             {.min = 0, .max = 86400, .above_min = true}),
     Default("AllReduceSpec.bucket_bytes", "25MiB", Between(1 << 10, 1 << 30)),

@@ -202,6 +202,20 @@ absl::Status PartitionPlan::CheckParameters(const ParameterSpecs& parameters) {
   return CheckWholes(parameters, std::move(names));
 }
 
+uint64_t PartitionPlan::DefaultBucketBytes(double weight_bytes, int num_shards,
+                                           bool one_machine) {
+  if (one_machine) return 4 << 20;
+  constexpr double kBlocksOfAShard = 32;
+  constexpr double kLargestBlock = 1 << 20;
+  const double smallest =
+      std::max<double>(kMinBlockElements * sizeof(float),
+                       4 * weight_bytes / static_cast<double>(kMaxBlocks));
+  const double block = std::clamp(weight_bytes / num_shards / kBlocksOfAShard,
+                                  smallest, std::max(smallest, kLargestBlock));
+  return static_cast<uint64_t>(
+      std::min<double>(block * num_shards, kMaxBucketBytes));
+}
+
 absl::StatusOr<PartitionPlan> PartitionPlan::Create(
     ParameterSpecs parameters, int num_shards, uint64_t bucket_bytes,
     int64_t min_block_elements) {

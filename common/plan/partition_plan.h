@@ -82,9 +82,15 @@ class PartitionPlan {
   // there is any weight. 256 GiB of weights on one server by default.
   static constexpr int64_t kMaxBlocks = 1 << 16;
   static constexpr size_t kMaxParameters = 1 << 16;
-  static constexpr uint64_t kDefaultBucketBytes = 4 << 20;
   static constexpr uint64_t kMaxBucketBytes = 64 << 20;
   static constexpr int64_t kMinBlockElements = 16 * kGrainElements;
+
+  // The bucket size of a job that names none. On one machine few large blocks
+  // take the least processor time. Over a link a server answers a block only
+  // when all of it has arrived, so one of n blocks of a shard is a wait of 1/n
+  // of the transfer (docs/decisions/block-size.md).
+  static uint64_t DefaultBucketBytes(double weight_bytes, int num_shards,
+                                     bool one_machine);
 
   // InvalidArgument: no or too many parameters, a shape that is empty or too
   // large, a duplicate name, slices that do not make up their parameter, a

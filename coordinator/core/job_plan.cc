@@ -1,6 +1,8 @@
 #include "coordinator/core/job_plan.h"
 
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/status/status_macros.h"
@@ -82,16 +84,17 @@ void JobPlan::Publish(absl::Span<const Place> servers) {
   if (plan_) ++rollbacks_;
   wants_new_ = false;
   const uint64_t epoch = plan_ ? plan_->epoch() + 1 : 1;
-  plan_ = PlanOf(declaration_, job_);
+  std::vector<std::string> addresses;
+  for (const Place& server : servers) {
+    addresses.push_back(server.holder.address());
+  }
+  plan_ = PlanOf(declaration_, job_, std::move(addresses));
   plan_->set_job_id(job_id_);
   plan_->set_lineage(lineage());
   plan_->set_epoch(epoch);
   plan_->set_start_step(restore_step_);
   plan_->set_restore_from(restore_from_);
   plan_->set_checkpoint_directory(checkpoint_directory_);
-  for (const Place& server : servers) {
-    plan_->add_servers(server.holder.address());
-  }
 }
 
 absl::Status JobPlan::CheckEpoch(uint64_t epoch) const {

@@ -1,8 +1,15 @@
 #include "coordinator/core/model_declaration.h"
 
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/host/address.h"
 #include "common/job/job_options.h"
 #include "common/plan/partition_plan.h"
 #include "common/plan/plan_codec.h"
@@ -15,17 +22,31 @@ std::string Describe(const v1::ParameterSpec& spec) {
                       absl::StrJoin(spec.shape(), ", "), "]");
 }
 
-uint64_t BucketBytes(const v1::JobSpec& job) {
+bool IsLoopback(absl::string_view address) {
+  const absl::string_view host = LookupHostOf(address);
+  return host == "localhost" || host == "::1" || absl::StartsWith(host, "127.");
+}
+
+uint64_t BucketBytes(const v1::Plan& plan, const v1::JobSpec& job) {
   const uint64_t bytes = job.strategy().parameter_server().bucket_bytes();
-  return bytes == 0 ? PartitionPlan::kDefaultBucketBytes : bytes;
+  if (bytes > 0) return bytes;
+  double elements = 0;
+  for (const v1::ParameterSpec& parameter : plan.parameters()) {
+    elements += absl::c_accumulate(parameter.shape(), 1.0, std::multiplies<>());
+  }
+  return PartitionPlan::DefaultBucketBytes(
+      elements * sizeof(float), std::max(1, plan.servers_size()),
+      absl::c_all_of(plan.servers(), IsLoopback));
 }
 
 }  // namespace
 
-v1::Plan PlanOf(const v1::DeclareModelRequest& model, const v1::JobSpec& job) {
+v1::Plan PlanOf(const v1::DeclareModelRequest& model, const v1::JobSpec& job,
+                std::vector<std::string> servers) {
   v1::Plan plan;
   *plan.mutable_parameters() = model.parameters();
-  plan.set_bucket_bytes(BucketBytes(job));
+  for (std::string& server : servers) plan.add_servers(std::move(server));
+  plan.set_bucket_bytes(BucketBytes(plan, job));
   plan.set_wire(job.strategy().parameter_server().wire());
   plan.set_weights_wire(job.strategy().parameter_server().weights_wire());
   plan.set_num_workers(job.cluster().workers());
@@ -40,9 +61,10 @@ v1::Plan PlanOf(const v1::DeclareModelRequest& model, const v1::JobSpec& job) {
 
 absl::Status CheckDeclaration(const v1::DeclareModelRequest& model,
                               const v1::JobSpec& job) {
-  v1::Plan plan = PlanOf(model, job);
-  for (int i = 0; i < job.cluster().servers(); ++i) plan.add_servers();
-  return MakePartitionPlan(plan).status();
+  return MakePartitionPlan(
+             PlanOf(model, job,
+                    std::vector<std::string>(job.cluster().servers())))
+      .status();
 }
 
 bool OtherData(uint32_t one, uint32_t other) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "tributary/v1/coordinator_service.pb.h"
@@ -10,9 +11,10 @@
 
 namespace tributary {
 
-// The part of a plan that follows from model and job alone, without epoch,
-// servers or start step.
-v1::Plan PlanOf(const v1::DeclareModelRequest& model, const v1::JobSpec& job);
+// The part of a plan that follows from the model, the job and the addresses of
+// the servers, without epoch or start step.
+v1::Plan PlanOf(const v1::DeclareModelRequest& model, const v1::JobSpec& job,
+                std::vector<std::string> servers);
 
 // InvalidArgument: no plan can be made of the model, for example because ranks
 // hold a parameter at a position that the job's mesh does not have.
