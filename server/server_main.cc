@@ -50,7 +50,7 @@ int main(int argc, char** argv) {
   tributary::AddTelemetryOptions(app, &telemetry);
   CLI11_PARSE(app, argc, argv);
 
-  tributary::KeepLargeBuffers();
+  tributary::PrepareForTransfers();
   tributary::RaiseFileLimit();
   options.join_timeout = absl::Seconds(join_seconds);
   options.metrics_listen = telemetry.metrics_listen;

@@ -100,7 +100,7 @@ int main(int argc, char** argv) {
   });
   CLI11_PARSE(app, argc, argv);
 
-  tributary::KeepLargeBuffers();
+  tributary::PrepareForTransfers();
   tributary::RaiseFileLimit();
   options.join_timeout = absl::Seconds(join_seconds);
   options.delay_micros =

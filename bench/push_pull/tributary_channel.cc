@@ -62,7 +62,7 @@ class TributaryChannel final : public Channel {
   }
 
   void Serve(const Work& work, int server, Wire& wire) const override {
-    KeepLargeBuffers();
+    PrepareForTransfers();
     const std::unique_ptr<Ops> ops = CreateCpuOps();
     const auto parameter_server = Must(ParameterServer::Start({}));
     wire.Send(absl::StrCat("127.0.0.1:", parameter_server->port()));
@@ -81,7 +81,7 @@ class TributaryChannel final : public Channel {
   }
 
   void Drive(const Work& work, int worker, Wire& wire) const override {
-    KeepLargeBuffers();
+    PrepareForTransfers();
     const v1::Plan plan = PlanOf(work, wire.Receive());
     std::shared_ptr<SharedArena> memory;
     if (shares_memory_) {

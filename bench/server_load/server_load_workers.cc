@@ -246,7 +246,7 @@ int Main(int argc, char** argv) {
   app.add_flag("--silent", arguments.silent,
                "the last rank never reads an answer");
   CLI11_PARSE(app, argc, argv);
-  KeepLargeBuffers();
+  PrepareForTransfers();
   Workers workers(arguments);
   workers.Join();
   workers.Connect();

@@ -1,17 +1,19 @@
 #!/usr/bin/python3
 """How much of their links' rate the servers and workers of a job use.
 
-usage: bench/slow_links/share_of_ideal.py [--bins build/release/bin[,OTHER]] [--rates 200mbit,1gbit]
-                               [--sizes 1,2,4,8] [--steps 30] [--rounds 5]
-                               [--set KEY=VALUE]...
+usage: bench/slow_links/share_of_ideal.py [--bins build/release/bin[,OTHER]]
+           [--rates 200mbit,1gbit] [--sizes 1,2,4,8] [--steps 30] [--rounds 5]
+           [--batch 16] [--set KEY=VALUE]...
 
 Trains bench/jobs/mlp1024.yaml (B = 7.5 MB of weights) with W workers and as many
 servers, each on a simulated host of its own (needs root). The ideal step takes as
 long as a link needs for B bytes: workers send and receive at the same time, and
-computing is free. --set changes the job, for example
-strategy.parameter_server.bucket_bytes=256KiB. Prints a table for docs/benchmarks.md: medians of milliseconds a
-step (without the first 5), and the ideal's share of them. With two directories of
-programs, rounds of both are interleaved, and the last column compares them.
+computing is free. So the batch of all workers together, --batch, is small, because
+all hosts share the machine's cores. --set changes the job, for example
+strategy.parameter_server.bucket_bytes=256KiB. Prints a table for
+docs/benchmarks.md: medians of milliseconds a step (without the first 5), and the
+ideal's share of them. With two directories of programs, rounds of both are
+interleaved, and the last column compares them.
 """
 
 import argparse
@@ -23,7 +25,6 @@ import tempfile
 import shaped_job
 
 WARM_UP = 5
-GLOBAL_BATCH = 256
 BYTES = 4 * (784 * 1024 + 1024 + 1024 * 1024 + 1024 + 1024 * 10 + 10)
 JOB = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../jobs/mlp1024.yaml")
 
@@ -33,12 +34,12 @@ def bytes_per_second(rate):
     return float(rate[:-4]) * units[rate[-4:]] / 8
 
 
-def milliseconds(directory, size, steps, settings):
+def milliseconds(directory, size, steps, batch, settings):
     """The mean of a run's steps after the warm-up."""
     with tempfile.TemporaryDirectory() as run:
         shaped_job.train(directory, JOB, run, size, size,
                          [f"training.steps={steps + WARM_UP}",
-                          f"data.batch_size={GLOBAL_BATCH // size}", *settings])
+                          f"data.batch_size={batch // size}", *settings])
         with open(os.path.join(run, "metrics.jsonl")) as file:
             seconds = [json.loads(line)["step_seconds"] for line in file]
     return 1e3 * statistics.mean(seconds[WARM_UP:])
@@ -51,6 +52,7 @@ def main():
     parser.add_argument("--sizes", default="1,2,4,8")
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--set", action="append", default=[], dest="settings")
     options = parser.parse_args()
     bins = options.bins.split(",")
@@ -65,7 +67,8 @@ def main():
                 for _ in range(options.rounds):
                     for directory in bins:
                         times[directory].append(milliseconds(
-                            directory, size, options.steps, options.settings))
+                            directory, size, options.steps, options.batch,
+                            options.settings))
             row = f"| {8e-6 * bytes_per_second(rate):.0f} | {size} | {ideal:.1f} |"
             for directory in bins:
                 median = statistics.median(times[directory])

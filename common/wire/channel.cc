@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 #include <malloc.h>
 
+#include "absl/synchronization/mutex.h"
 #include "common/host/steady_waits.h"
 
 namespace tributary {
@@ -74,7 +75,10 @@ void LimitConnections(grpc::ServerBuilder* builder) {
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, (1 << 16) + 64);
 }
 
-void KeepLargeBuffers() {
+void PrepareForTransfers() {
+#ifdef NDEBUG
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+#endif
 #if defined(__GLIBC__)
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);

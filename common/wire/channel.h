@@ -39,9 +39,11 @@ std::shared_ptr<grpc::Channel> DataChannel(const std::string& address,
 // and refuses compressed messages.
 void LimitConnections(grpc::ServerBuilder* builder);
 
-// Makes glibc keep large buffers. By default it returns them to the system on
-// every free, and page faults take half of the CPU time of a large transfer
-// (docs/decisions).
-void KeepLargeBuffers();
+// For a process that transfers tensors; call it first. Makes glibc keep large
+// buffers: by default it returns them to the system on every free, and page
+// faults take half of the CPU time of a large transfer (docs/decisions). Stops
+// Abseil's search for deadlocks, which Debian's build makes at every lock, also
+// at gRPC's, unless this is a debug build.
+void PrepareForTransfers();
 
 }  // namespace tributary

@@ -43,7 +43,7 @@ TEST(StrategiesTest, AJobsInputsAreItsOwn) {
   EXPECT_EQ(inputs.optimizer_states, 3);
   EXPECT_EQ(inputs.strategy.exchange, Exchange::kParameterServer);
   EXPECT_EQ(inputs.strategy.servers, 2);
-  EXPECT_EQ(inputs.strategy.bucket_bytes, 4u << 20);
+  EXPECT_EQ(inputs.strategy.bucket_bytes, 0u);
   EXPECT_EQ(inputs.strategy.exchange_every, 1);
 }
 

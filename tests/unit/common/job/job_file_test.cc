@@ -72,7 +72,6 @@ strategy:
     sync:
       bsp: {backup_workers: 0}
     wire: float32
-    bucket_bytes: 4MiB
     sync_timeout_seconds: 120
     weights_wire: float32
     transport: auto

@@ -26,7 +26,6 @@ TEST(PipelineJobTest, MicroBatchesAreAsManyAsStagesAndTheScheduleIs1f1b) {
                         "    backend: auto\n"));
   // The data axis is a parameter server's unless the job says otherwise.
   EXPECT_TRUE(job->strategy().has_parameter_server());
-  EXPECT_EQ(job->strategy().parameter_server().bucket_bytes(), 4 << 20);
 }
 
 TEST(PipelineJobTest, BothSchedulesHaveTheirNames) {

@@ -184,5 +184,30 @@ TEST(PartitionPlanTest, RefusesMoreBlocksThanItsLimit) {
   EXPECT_FALSE(PartitionPlan::Create(many, 1, 1 << 20).ok());
 }
 
+TEST(PartitionPlanTest, DefaultBlocksAreAPartOfTheShard) {
+  constexpr double kMiB = 1 << 20;
+  const auto bytes = [](double weight_bytes, int shards, bool one_machine) {
+    return PartitionPlan::DefaultBucketBytes(weight_bytes, shards, one_machine);
+  };
+  EXPECT_EQ(bytes(8 * kMiB, 1, true), 4u << 20);
+  EXPECT_EQ(bytes(8 * kMiB, 1, false), 256u << 10);
+  EXPECT_EQ(bytes(8 * kMiB, 2, false), 256u << 10);  // blocks of 128 KiB
+  // Not below the smallest block, 64 KiB, and not above 1 MiB.
+  EXPECT_EQ(bytes(1000, 1, false), 64u << 10);
+  EXPECT_EQ(bytes(1000, 3, false), 192u << 10);
+  EXPECT_EQ(bytes(1024 * kMiB, 2, false), 2u << 20);
+  EXPECT_EQ(bytes(1024 * kMiB, 256, false), 32u << 20);
+}
+
+// A model of a tebibyte: blocks of 1 MiB would be 2^20.
+TEST(PartitionPlanTest, DefaultBlocksOfAHugeModelAreNotTooMany) {
+  const double bytes = static_cast<double>(int64_t{1} << 40);
+  const uint64_t bucket =
+      PartitionPlan::DefaultBucketBytes(bytes, 1, /*one_machine=*/false);
+  EXPECT_EQ(bucket, PartitionPlan::kMaxBucketBytes);
+  EXPECT_TRUE(
+      PartitionPlan::Create({{"w", {int64_t{1} << 38}}}, 1, bucket).ok());
+}
+
 }  // namespace
 }  // namespace tributary

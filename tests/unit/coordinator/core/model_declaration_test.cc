@@ -1,0 +1,43 @@
+#include "coordinator/core/model_declaration.h"
+
+#include <gtest/gtest.h>
+
+namespace tributary {
+namespace {
+
+// 8 MiB of weights.
+v1::DeclareModelRequest EightMebibytes() {
+  v1::DeclareModelRequest model;
+  v1::ParameterSpec* const spec = model.add_parameters();
+  spec->set_name("w");
+  spec->add_shape(1024);
+  spec->add_shape(2048);
+  return model;
+}
+
+uint64_t BucketBytes(std::vector<std::string> servers,
+                     uint64_t bucket_bytes = 0) {
+  v1::JobSpec job;
+  auto* const spec = job.mutable_strategy()->mutable_parameter_server();
+  if (bucket_bytes > 0) spec->set_bucket_bytes(bucket_bytes);
+  const v1::Plan plan = PlanOf(EightMebibytes(), job, servers);
+  EXPECT_EQ(plan.servers_size(), static_cast<int>(servers.size()));
+  return plan.bucket_bytes();
+}
+
+TEST(ModelDeclarationTest, LinksGetSmallBlocksAndOneMachineLargeOnes) {
+  // Half of the model on each server, in 32 blocks.
+  EXPECT_EQ(BucketBytes({"10.0.0.1:7000", "10.0.0.2:7000"}), 256u << 10);
+  EXPECT_EQ(BucketBytes({"127.0.0.1:7000", "127.0.0.1:7001"}), 4u << 20);
+  EXPECT_EQ(BucketBytes({"localhost:7000", "[::1]:7001"}), 4u << 20);
+  // One server elsewhere is a link.
+  EXPECT_EQ(BucketBytes({"127.0.0.1:7000", "10.0.0.2:7000"}), 256u << 10);
+}
+
+TEST(ModelDeclarationTest, TheJobsBucketSizeCountsEverywhere) {
+  EXPECT_EQ(BucketBytes({"10.0.0.1:7000"}, 1 << 20), 1u << 20);
+  EXPECT_EQ(BucketBytes({"127.0.0.1:7000"}, 1 << 20), 1u << 20);
+}
+
+}  // namespace
+}  // namespace tributary
