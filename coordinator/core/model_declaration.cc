@@ -17,6 +17,10 @@
 namespace tributary {
 namespace {
 
+// Two keep a link busy; more let the workers' flows drift apart
+// (docs/decisions/block-size.md).
+constexpr uint32_t kUnansweredBlocks = 2;
+
 std::string Describe(const v1::ParameterSpec& spec) {
   return absl::StrCat("\"", spec.name(), "\" [",
                       absl::StrJoin(spec.shape(), ", "), "]");
@@ -27,6 +31,10 @@ bool IsLoopback(absl::string_view address) {
   return host == "localhost" || host == "::1" || absl::StartsWith(host, "127.");
 }
 
+bool IsOnOneMachine(const v1::Plan& plan) {
+  return absl::c_all_of(plan.servers(), IsLoopback);
+}
+
 uint64_t BucketBytes(const v1::Plan& plan, const v1::JobSpec& job) {
   const uint64_t bytes = job.strategy().parameter_server().bucket_bytes();
   if (bytes > 0) return bytes;
@@ -34,9 +42,9 @@ uint64_t BucketBytes(const v1::Plan& plan, const v1::JobSpec& job) {
   for (const v1::ParameterSpec& parameter : plan.parameters()) {
     elements += absl::c_accumulate(parameter.shape(), 1.0, std::multiplies<>());
   }
-  return PartitionPlan::DefaultBucketBytes(
-      elements * sizeof(float), std::max(1, plan.servers_size()),
-      absl::c_all_of(plan.servers(), IsLoopback));
+  return PartitionPlan::DefaultBucketBytes(elements * sizeof(float),
+                                           std::max(1, plan.servers_size()),
+                                           IsOnOneMachine(plan));
 }
 
 }  // namespace
@@ -47,6 +55,7 @@ v1::Plan PlanOf(const v1::DeclareModelRequest& model, const v1::JobSpec& job,
   *plan.mutable_parameters() = model.parameters();
   for (std::string& server : servers) plan.add_servers(std::move(server));
   plan.set_bucket_bytes(BucketBytes(plan, job));
+  if (!IsOnOneMachine(plan)) plan.set_unanswered_blocks(kUnansweredBlocks);
   plan.set_wire(job.strategy().parameter_server().wire());
   plan.set_weights_wire(job.strategy().parameter_server().weights_wire());
   plan.set_num_workers(job.cluster().workers());

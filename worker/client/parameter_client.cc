@@ -58,8 +58,9 @@ class GrpcParameterClient final : public ParameterClient {
         mesh_(MeshOf(options_.plan)),
         links_(options_.transport, options_.gradient_memory, options_.rank,
                partition_.num_shards()),
-        round_(DriverFor(options_, partition_, mesh_), options_.delay_micros,
-               options_.on_waiting) {
+        round_(DriverFor(options_, partition_, mesh_),
+               static_cast<int>(options_.plan.unanswered_blocks()),
+               options_.delay_micros, options_.on_waiting) {
     for (const std::string& server : options_.plan.servers()) {
       stubs_.push_back(
           std::make_unique<grpc::GenericStub>(DataChannel(server)));

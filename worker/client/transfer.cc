@@ -26,11 +26,12 @@ double Jitter(int failures, const void* salt) {
 }  // namespace
 
 TransferRound::TransferRound(
-    Driver driver, std::function<int64_t()> delay_micros,
+    Driver driver, int most_unanswered, std::function<int64_t()> delay_micros,
     std::function<void(const std::string&, int)> on_waiting)
     : driver_(driver),
       delay_micros_(std::move(delay_micros)),
-      on_waiting_(std::move(on_waiting)) {
+      on_waiting_(std::move(on_waiting)),
+      window_(most_unanswered) {
   if (driver_ == Driver::kOwnThread) thread_ = std::thread([this] { Loop(); });
 }
 
@@ -44,37 +45,61 @@ TransferRound::~TransferRound() {
 }
 
 void TransferRound::Loop() {
-  void* tag = nullptr;
-  bool ok = false;
-  while (queue_.Next(&tag, &ok)) {
-    if (tag != nullptr) {
-      static_cast<Transfer*>(tag)->Proceed();
-    } else {
-      SendAdded();
+  while (true) {
+    void* tag = nullptr;
+    bool ok = false;
+    switch (queue_.AsyncNext(&tag, &ok, DeadlineAfter(LiftIn()))) {
+      case grpc::CompletionQueue::SHUTDOWN:
+        return;
+      case grpc::CompletionQueue::TIMEOUT: {
+        absl::MutexLock lock(&mu_);
+        window_.Lift();
+        break;
+      }
+      case grpc::CompletionQueue::GOT_EVENT:
+        Take(tag);
     }
+    SendAdded();
   }
 }
 
+absl::Duration TransferRound::LiftIn() {
+  absl::MutexLock lock(&mu_);
+  // SendAdded leaves what may not be sent.
+  return added_.empty() ? absl::InfiniteDuration()
+                        : window_.LiftIn(SteadyNow());
+}
+
+void TransferRound::Take(void* tag) {
+  if (tag != nullptr) return static_cast<Transfer*>(tag)->Proceed();
+  absl::MutexLock lock(&mu_);
+  woken_ = false;
+}
+
+Transfer* TransferRound::NextToSend() {
+  absl::MutexLock lock(&mu_);
+  // A stopped round's transfers end without a call.
+  const auto next = std::find_if(
+      added_.begin(), added_.end(),
+      [this](const Transfer* transfer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+        return ledger_.stopped() || window_.MaySend(transfer->shard());
+      });
+  if (next == added_.end()) return nullptr;
+  Transfer* const transfer = *next;
+  added_.erase(next);
+  window_.Sent(transfer->shard(), SteadyNow());
+  return transfer;
+}
+
 void TransferRound::SendAdded() {
-  while (true) {
-    Transfer* transfer = nullptr;
-    {
-      absl::MutexLock lock(&mu_);
-      if (added_.empty()) {
-        woken_ = false;
-        return;
-      }
-      transfer = added_.front();
-      added_.pop_front();
-    }
+  while (Transfer* const transfer = NextToSend()) {
     transfer->Send();
-    // Answers that have arrived; the null tag cannot come before woken_ is
-    // false.
+    // Answers that have arrived.
     void* tag = nullptr;
     bool ok = false;
     while (queue_.AsyncNext(&tag, &ok, gpr_inf_past(GPR_CLOCK_MONOTONIC)) ==
            grpc::CompletionQueue::GOT_EVENT) {
-      static_cast<Transfer*>(tag)->Proceed();
+      Take(tag);
     }
   }
 }
@@ -82,6 +107,7 @@ void TransferRound::SendAdded() {
 void TransferRound::Begin(absl::Duration timeout) {
   absl::MutexLock lock(&mu_);
   ledger_.Begin(SteadyNow(), timeout);
+  window_.Begin(SteadyNow());
 }
 
 bool TransferRound::AwaitNews(absl::Duration timeout) {
@@ -181,6 +207,7 @@ std::optional<absl::Duration> TransferRound::After(Transfer* transfer,
     return pause;
   }
   active_.erase(transfer);
+  window_.Ended(transfer->shard(), SteadyNow());
   if (status.ok()) {
     if (std::exchange(waiting_, false)) untold_ = {"", -1};
   } else if (!failed) {

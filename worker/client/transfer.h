@@ -18,6 +18,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/plan/partition_plan.h"
+#include "worker/client/send_window.h"
 #include "worker/client/transfer_ledger.h"
 
 namespace tributary {
@@ -36,7 +37,9 @@ class TransferRound {
  public:
   enum class Driver { kOwnThread, kCaller };
 
-  TransferRound(Driver driver, std::function<int64_t()> delay_micros,
+  // most_unanswered: as in SendWindow, on a thread of the round's own.
+  TransferRound(Driver driver, int most_unanswered,
+                std::function<int64_t()> delay_micros,
                 std::function<void(const std::string&, int)> on_waiting);
   // All transfers must have ended.
   ~TransferRound();
@@ -89,8 +92,14 @@ class TransferRound {
   bool AwaitNews(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_);
   // The own thread.
   void Loop() ABSL_LOCKS_EXCLUDED(mu_);
-  // Sends what was added, and receives what has arrived meanwhile.
+  // Sends what was added and may be sent, and receives what has arrived
+  // meanwhile.
   void SendAdded() ABSL_LOCKS_EXCLUDED(mu_);
+  // Null: there is none.
+  Transfer* NextToSend() ABSL_LOCKS_EXCLUDED(mu_);
+  void Take(void* tag) ABSL_LOCKS_EXCLUDED(mu_);
+  // How long to wait for answers before the window is lifted.
+  absl::Duration LiftIn() ABSL_LOCKS_EXCLUDED(mu_);
 
   const Driver driver_;
   const std::function<int64_t()> delay_micros_;
@@ -104,6 +113,7 @@ class TransferRound {
   bool waiting_ ABSL_GUARDED_BY(mu_) = false;  // the last text was not empty
   std::optional<Waiting> untold_ ABSL_GUARDED_BY(mu_);  // the last text
   // For the own thread.
+  SendWindow window_ ABSL_GUARDED_BY(mu_);
   std::deque<Transfer*> added_ ABSL_GUARDED_BY(mu_);
   bool woken_ ABSL_GUARDED_BY(mu_) = false;  // wake_ is on its way
   std::thread thread_;

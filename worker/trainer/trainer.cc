@@ -119,7 +119,8 @@ absl::StatusOr<int64_t> Trainer::Step(int64_t step, BatchLoader& loader) {
         Compute(*batch, range, step, samples, &loss_sum, &times));
   }
   if (samples == 0) {  // no samples, but the weights change
-    for (size_t p = 0; p < replica_.model()->parameters().size(); ++p) {
+    // In backward order, as the ranks with samples.
+    for (size_t p = replica_.model()->parameters().size(); p-- > 0;) {
       options_.synchronizer->GradientReady(static_cast<int>(p));
     }
   }

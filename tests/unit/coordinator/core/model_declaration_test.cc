@@ -22,6 +22,8 @@ uint64_t BucketBytes(std::vector<std::string> servers,
   if (bucket_bytes > 0) spec->set_bucket_bytes(bucket_bytes);
   const v1::Plan plan = PlanOf(EightMebibytes(), job, servers);
   EXPECT_EQ(plan.servers_size(), static_cast<int>(servers.size()));
+  const bool links = plan.bucket_bytes() < 1 << 20;
+  EXPECT_EQ(plan.unanswered_blocks(), links ? 2u : 0u);
   return plan.bucket_bytes();
 }
 
@@ -35,7 +37,7 @@ TEST(ModelDeclarationTest, LinksGetSmallBlocksAndOneMachineLargeOnes) {
 }
 
 TEST(ModelDeclarationTest, TheJobsBucketSizeCountsEverywhere) {
-  EXPECT_EQ(BucketBytes({"10.0.0.1:7000"}, 1 << 20), 1u << 20);
+  EXPECT_EQ(BucketBytes({"10.0.0.1:7000"}, 512 << 10), 512u << 10);
   EXPECT_EQ(BucketBytes({"127.0.0.1:7000"}, 1 << 20), 1u << 20);
 }
 

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <deque>
+#include <map>
+
+#include "absl/time/time.h"
+
+namespace tributary {
+
+// Limits how many transfers to one server are unanswered at a time. A server
+// answers a block when the blocks of all workers have come, so every worker
+// goes on only as fast as the slowest of them: flows that TCP serves unevenly
+// keep step, and no link is idle at the end (docs/decisions/block-size.md).
+//
+// A server may answer nothing before it has everything, for example when the
+// norm of the whole gradient is wanted, and a slow rank may keep all others
+// waiting. So the limit is lifted for the rest of a round when nothing was
+// answered for some time, and then it is not tried in the next rounds: in 1, 3,
+// 7 and at last 1023 of them. A plain object: time is passed in.
+class SendWindow {
+ public:
+  static constexpr absl::Duration kLeastPatience = absl::Milliseconds(10);
+  static constexpr absl::Duration kMostPatience = absl::Milliseconds(250);
+
+  // most: transfers to a server that are unanswered; 0: any number.
+  explicit SendWindow(int most) : most_(most) {}
+
+  // A new round; all transfers of the last one have ended.
+  void Begin(absl::Duration now);
+  bool MaySend(int shard) const;
+  void Sent(int shard, absl::Duration now);
+  void Ended(int shard, absl::Duration now);
+
+  // The time that transfers which may not be sent wait at most before Lift.
+  absl::Duration LiftIn(absl::Duration now) const {
+    return progress_ + patience_ - now;
+  }
+  void Lift();
+
+ private:
+  const int most_;
+  bool limited_ = false;
+  std::map<int, std::deque<absl::Duration>> sent_;  // unanswered, by shard
+  absl::Duration progress_;  // when a transfer was sent or ended last
+  // Of this round: the shortest time from sending a transfer to its end.
+  absl::Duration shortest_ = absl::InfiniteDuration();
+  absl::Duration patience_ = kMostPatience;
+  int pause_ = 0;   // rounds without a limit after the last Lift
+  int paused_ = 0;  // of these, still to come
+};
+
+}  // namespace tributary
