@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/mutation.h"
 #include "common/job/job_options.h"
 #include "common/status/status_macros.h"
 
@@ -309,7 +310,7 @@ void JobState::Lose(const Place& place, absl::string_view how,
 // together, including those that had finished and exited. If the ranks are
 // threads of one process, all of them are lost with it.
 void JobState::RollBackWorkers(int64_t now_micros) {
-  plan_.End();
+  if (!TRIBUTARY_MUTATED("lost-residual-ignored")) plan_.End();
   for (const Place& worker : membership_.workers()) {
     membership_.SetFinished(worker.index, false);
     if (strategy_.one_process() && worker.alive) {

@@ -1,6 +1,7 @@
 #include "coordinator/service/checkpoint_holders.h"
 
 #include "absl/status/statusor.h"
+#include "common/base/mutation.h"
 #include "common/job/job_options.h"
 #include "common/plan/model_cut.h"
 #include "common/plan/partition_plan.h"
@@ -15,7 +16,10 @@ uint32_t WritingRanks(const v1::JobSpec& job, const v1::Plan& plan) {
   const Strategy strategy = StrategyOf(job);
   const auto all = static_cast<uint32_t>(plan.num_workers());
   if (strategy.uses_servers()) {
-    return strategy.checkpoints_residuals() ? all : 0;
+    return strategy.checkpoints_residuals() &&
+                   !TRIBUTARY_MUTATED("residuals-not-awaited")
+               ? all
+               : 0;
   }
   // Replicas are equal, so one writes. Sharded optimizer state differs in every
   // rank.
