@@ -131,6 +131,34 @@ TEST_P(EncodingTest, WhatIsEncodedIsWellFormed) {
   EXPECT_EQ(encoding().FirstMalformed(4000, bytes.data()), -1);
 }
 
+// Bytes as an attacker may send them: nothing is written outside, and numbers
+// that pass both checks are finite.
+TEST_P(EncodingTest, AnyBytesAreCheckedAndDecodedWithinTheirArrays) {
+  uint32_t bits = 12345;
+  int passed = 0;
+  for (int round = 0; round < 400; ++round) {
+    const int64_t n = round % 3 * encoding().unit() + round % 8;
+    std::string bytes(static_cast<size_t>(encoding().Bytes(n)), '?');
+    for (char& byte : bytes) {
+      bits = bits * 1664525u + 1013904223u;
+      // Few exponents are those of large numbers.
+      byte = static_cast<char>((bits >> 24) & (round % 2 == 0 ? 0xff : 0x3f));
+    }
+    const int64_t nonfinite = encoding().FirstNonFinite(n, bytes.data());
+    const int64_t malformed = encoding().FirstMalformed(n, bytes.data());
+    EXPECT_TRUE(nonfinite >= -1 && nonfinite < n) << nonfinite;
+    EXPECT_TRUE(malformed >= -1 && malformed < n) << malformed;
+    std::vector<float> values(static_cast<size_t>(n) + 2, 99);
+    encoding().Decode(n, bytes.data(), values.data() + 1);
+    EXPECT_EQ(values.front(), 99);
+    EXPECT_EQ(values.back(), 99);
+    if (nonfinite >= 0 || malformed >= 0) continue;
+    ++passed;
+    for (const float value : values) EXPECT_TRUE(std::isfinite(value));
+  }
+  EXPECT_GT(passed, 0);
+}
+
 std::vector<const Encoding*> Pointers() {
   std::vector<const Encoding*> encodings;
   for (const auto& encoding : AllEncodings())
