@@ -102,7 +102,7 @@ struct Strategy {
 
  private:
   double Encoded(double bytes) const {
-    return uses_servers() && bytes < sizeof(float) ? bytes : 0;
+    return uses_servers() && bytes != sizeof(float) ? bytes : 0;
   }
 };
 

@@ -111,6 +111,8 @@ constexpr FieldRule kRules[] = {
             Between(1 << 10, 1 << 30)),
     Default("ParameterServerSpec.sync_timeout_seconds", "120",
             {.min = 0, .max = 86400, .above_min = true}),
+    Limits("ParameterServerSpec.top_k_fraction",
+           {.min = 0, .max = 1, .above_min = true}),
     Default("AllReduceSpec.bucket_bytes", "25MiB", Between(1 << 10, 1 << 30)),
     Default("AllReduceSpec.first_bucket_bytes", "1MiB",
             Between(1 << 10, 1 << 30)),
