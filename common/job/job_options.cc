@@ -67,8 +67,7 @@ Strategy StrategyOf(const v1::JobSpec& job) {
     strategy.timeout_seconds = server.sync_timeout_seconds();
     strategy.exchange_every = static_cast<int>(std::min<int64_t>(
         StepCountOf(job).steps_an_update, std::numeric_limits<int>::max()));
-    strategy.error_feedback = spec.parameter_server().error_feedback();
-    const v1::SyncSpec& sync = spec.parameter_server().sync();
+    const v1::SyncSpec& sync = server.sync();
     strategy.bulk_synchronous = !sync.has_ssp() && !sync.has_async() &&
                                 !sync.has_local_sgd() &&
                                 sync.bsp().backup_workers() == 0;
