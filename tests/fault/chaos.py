@@ -55,6 +55,7 @@ STRATEGIES = {
     "ar_tp2": Strategy("{all_reduce: {}, tensor_parallel: 2}", 0, 4, "tp"),
     "ps_pp2": Strategy("{pipeline_parallel: {stages: 2}}", 2, 4, "pp"),
     "ar_pp2": Strategy("{all_reduce: {}, pipeline_parallel: {stages: 2}}", 0, 4, "pp"),
+    "top_k": Strategy("{parameter_server: {wire: top_k, top_k_fraction: 0.05}}", 2, 2, "top_k"),
     "async": Strategy("{parameter_server: {sync: async}}", 2, 2, ""),
     "ssp": Strategy("{parameter_server: {sync: {ssp: {staleness: 3}}}}", 2, 2, ""),
     "local_sgd": Strategy("{parameter_server: {sync: {local_sgd: {period: 4}}}}", 2, 2, "local"),
@@ -123,7 +124,8 @@ class Trial:
         self.optimizer = draw.choice(OPTIMIZERS_OF.get(self.strategy.bits, OPTIMIZERS))
         self.every = draw.choice([0, 12, 40, 100])
         self.lease = draw.choice([2, 3])
-        whole = self.strategy.servers > 0 and self.strategy.workers < 4
+        # A lost rank of a group, or one with a residual, is not taken over alone.
+        whole = self.strategy.servers > 0 and self.strategy.workers < 4 and self.name != "top_k"
         self.on_loss = draw.choice(["wait", "wait", "shrink"]) if whole else "wait"
         self.small_disk = self.every > 0 and can_make_hosts and draw.random() < 0.15
         replicas = 2 if self.strategy.workers == 4 else self.strategy.workers
