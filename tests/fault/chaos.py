@@ -62,9 +62,10 @@ STRATEGIES = {
     "backup": Strategy("{parameter_server: {sync: {bsp: {backup_workers: 1}}}}", 2, 3, ""),
 }
 OPTIMIZERS = ["{sgd: {learning_rate: 0.05, momentum: 0.9}}", "{adam: {learning_rate: 0.003}}"]
-# Momentum diverges with stale gradients, and the state of a worker's local
+# Momentum diverges with stale or delayed gradients, and the state of a worker's local
 # optimizer is lost with the worker (docs/consistency.md).
 OPTIMIZERS_OF = {"": ["{sgd: {learning_rate: 0.01}}", "{adam: {learning_rate: 0.003}}"],
+                 "top_k": ["{sgd: {learning_rate: 0.01}}", "{adam: {learning_rate: 0.003}}"],
                  "local": ["{sgd: {learning_rate: 0.05}}"]}
 
 # Rules of the proxy; BYTES is drawn from the seed.
