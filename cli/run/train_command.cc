@@ -97,6 +97,8 @@ absl::StatusOr<v1::JobSpec> ReadResumedJob(TrainOptions* options) {
   options->start.step = manifest.step();
   options->start.lineage = LineageOf(manifest);
   options->start.data_checksum = manifest.data_checksum();
+  options->start.manifest =
+      std::make_shared<const v1::CheckpointManifest>(manifest);
   TRIBUTARY_ASSIGN_OR_RETURN(
       v1::JobSpec job,
       options->job_path.empty()

@@ -21,6 +21,9 @@ inline constexpr uint64_t kMaxTotalSamples = uint64_t{1} << 53;
 // taken.
 inline constexpr size_t kMaxWaitingReports = 65536;
 
+// Limit of the workers of a job.
+inline constexpr int kMaxRanks = 1024;
+
 // Limit of the states that an optimizer has for each parameter.
 inline constexpr int kMaxStates = 16;
 

@@ -52,6 +52,9 @@ struct Strategy {
   int servers = 1;                         // of kParameterServer
   Transport transport = Transport::kAuto;  // of kParameterServer
   int exchange_every = 1;                  // steps; the period of local_sgd
+  // Of kParameterServer: every step holds the gradients of all ranks, so that
+  // the weights after it are a function of the job.
+  bool bulk_synchronous = true;
   uint64_t bucket_bytes = 0;  // 0: PartitionPlan::DefaultBucketBytes
   uint64_t first_bucket_bytes = kFirstBucketBytes;  // not of kParameterServer
   // Bytes of one gradient element in a message to a server.
@@ -59,7 +62,7 @@ struct Strategy {
   double weight_bytes = sizeof(float);  // of one weight in an answer
   // Every worker keeps what the encodings of its gradients have left out.
   bool error_feedback = false;
-  double timeout_seconds = 120;         // how long a step may wait for a member
+  double timeout_seconds = 120;  // how long a step may wait for a member
 
   // Its key in the job file.
   const char* name() const {
@@ -78,12 +81,28 @@ struct Strategy {
   DeviceMesh mesh() const {
     return {workers / (stages * tensor), stages, tensor};
   }
-  // Workers form groups whose members cannot be replaced one at a time.
+  // Workers are connected with each other in groups. A lost member breaks its
+  // group.
   bool has_groups() const { return !uses_servers() || stages * tensor > 1; }
+  // Checkpoints hold the residual of every rank, and a plan that starts from
+  // one restores them. Otherwise a process begins with a residual of zero:
+  // where the weights depend on timing, they may depend on a loss as well.
+  bool checkpoints_residuals() const {
+    return uses_servers() && error_feedback && bulk_synchronous;
+  }
+  // Ranks write files of checkpoints: all there is, or their residuals.
+  bool ranks_write_checkpoints() const {
+    return !uses_servers() || checkpoints_residuals();
+  }
+  // A lost worker cannot be replaced alone: it breaks its group, or takes its
+  // residual with it. All members go back to a checkpoint.
+  bool worker_loss_rolls_back() const {
+    return has_groups() || checkpoints_residuals();
+  }
 
  private:
   double Encoded(double bytes) const {
-    return uses_servers() && bytes < sizeof(float) ? bytes : 0;
+    return uses_servers() && bytes != sizeof(float) ? bytes : 0;
   }
 };
 

@@ -58,7 +58,7 @@ absl::Status RemoveFolder(const std::string& folder) {
 // Checks that every file that the manifest names exists with its size.
 absl::Status CheckFiles(const std::string& folder,
                         const v1::CheckpointManifest& manifest) {
-  for (const v1::CheckpointFile& file : manifest.files()) {
+  for (const v1::CheckpointFile& file : FilesOf(manifest)) {
     const std::string path = absl::StrCat(folder, "/", file.name());
     struct stat info;
     if (stat(path.c_str(), &info) != 0) return FileError(path, "open", errno);
@@ -69,13 +69,21 @@ absl::Status CheckFiles(const std::string& folder,
   return absl::OkStatus();
 }
 
+// A server's or a rank's file.
+absl::StatusOr<std::unique_ptr<ShardFile>> OpenAnyKind(
+    const std::string& path) {
+  auto file = ShardFile::Open(path);
+  if (file.ok()) return file;
+  return ShardFile::Open(path, /*compares=*/false, PagedFileKind::kResidual);
+}
+
 // The lineage in the first readable file; 0: no file is readable.
 uint64_t LineageOfFiles(const std::string& folder) {
   std::error_code error;
   fs::directory_iterator it(folder, error);
   for (; !error && it != fs::directory_iterator(); it.increment(error)) {
     if (it->path().extension() != ".ckpt") continue;
-    const auto file = ShardFile::Open(it->path().string());
+    const auto file = OpenAnyKind(it->path().string());
     if (!file.ok()) continue;
     const ShardFileHeader& header = (*file)->header();
     return header.lineage != 0 ? header.lineage : header.job_id;
@@ -92,7 +100,7 @@ absl::Status ReadInfo(CheckpointInfo* info) {
   info->manifest = *std::move(manifest);
   info->lineage = LineageOf(info->manifest);
   info->step = info->manifest.step();
-  for (const v1::CheckpointFile& file : info->manifest.files()) {
+  for (const v1::CheckpointFile& file : FilesOf(info->manifest)) {
     info->bytes += static_cast<int64_t>(file.bytes());
   }
   return CheckFiles(info->path, info->manifest);
@@ -108,7 +116,7 @@ absl::Status RemoveStrays(const CheckpointInfo& info,
                           const std::string& writer) {
   std::set<std::string> named = {
       fs::path(ManifestPath(info.path)).filename().string()};
-  for (const v1::CheckpointFile& file : info.manifest.files()) {
+  for (const v1::CheckpointFile& file : FilesOf(info.manifest)) {
     named.insert(file.name());
   }
   absl::Status first;

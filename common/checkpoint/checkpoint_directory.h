@@ -14,12 +14,14 @@ namespace tributary {
 // shard_file.h):
 //   DIRECTORY/step-000000000020/shard-000-of-002-JOB-EPOCH.ckpt   of a server
 //                               shard-001-of-002-JOB-EPOCH.ckpt
+//                               residual-000-of-002-JOB-EPOCH.ckpt  of a rank
 //                               manifest.ckpt                     written last
 // A directory without a valid manifest is not a checkpoint.
 //
-// Order of writing: every server calls OpenCheckpointFolder and WriteShardFile
-// (shard_file.h). Then one process calls WriteManifest with the results of all
-// WriteShardFile calls, and PruneCheckpoints.
+// Order of writing: every server, and every rank of a job with residuals, calls
+// OpenCheckpointFolder and WriteShardFile (shard_file.h). Then one process
+// calls WriteManifest with the results of all WriteShardFile calls, and
+// PruneCheckpoints.
 //
 // Checkpoints belong to a lineage: a new job, and the jobs that were resumed
 // from its checkpoints. A directory holds the checkpoints of one lineage

@@ -5,46 +5,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/manifest.h"
+#include "common/checkpoint/named_file.h"
+#include "common/checkpoint/residual_file.h"
 #include "common/plan/plan_codec.h"
 #include "common/status/quoted.h"
 #include "common/status/status_macros.h"
 
 namespace tributary {
-namespace {
-
-// The header that a shard's file must have to belong to this manifest.
-ShardFileHeader WantedHeader(const v1::CheckpointManifest& manifest, int shard,
-                             const ParameterSpecs& parameters,
-                             const std::vector<std::string>& state_names) {
-  return {{.job_id = manifest.job_id(),
-           .lineage = manifest.lineage(),
-           .plan_epoch = manifest.plan_epoch(),
-           .shard = shard,
-           .num_shards = manifest.files_size(),
-           .parameters = parameters,
-           .state_names = state_names},
-          manifest.step()};
-}
-
-absl::Status CheckHeader(const ShardFile& file, const ShardFileHeader& wanted) {
-  const ShardFileHeader& got = file.header();
-  if (got == wanted) return absl::OkStatus();
-  const auto text = [](const ShardFileHeader& header) {
-    return absl::StrCat("shard ", header.shard, " of ", header.num_shards,
-                        " at step ", header.step, " of job ", header.job_id,
-                        ", plan epoch ", header.plan_epoch, ", lineage ",
-                        header.lineage);
-  };
-  std::string difference = absl::StrCat(text(wanted), ", got ", text(got));
-  if (text(got) == text(wanted)) {
-    difference = got.state_names == wanted.state_names
-                     ? "the parameters of the manifest, got others"
-                     : "the optimizer states of the manifest, got others";
-  }
-  return file.file().MessageError(absl::StrCat("wants ", difference));
-}
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<CheckpointReader>> CheckpointReader::Open(
     const std::string& folder, Part part) {
@@ -61,15 +28,10 @@ absl::StatusOr<std::unique_ptr<CheckpointReader>> CheckpointReader::Open(
 
 absl::Status CheckpointReader::OpenFiles() {
   for (int shard = 0; shard < manifest_.files_size(); ++shard) {
-    const v1::CheckpointFile& file = manifest_.files(shard);
-    const std::string path = absl::StrCat(folder_, "/", file.name());
-    TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<ShardFile> opened,
-                               ShardFile::Open(path, Compares(shard)));
-    if (static_cast<uint64_t>(opened->file().bytes()) != file.bytes()) {
-      return SizeError(path, opened->file().bytes(), file.bytes());
-    }
-    TRIBUTARY_RETURN_IF_ERROR(CheckHeader(
-        *opened, WantedHeader(manifest_, shard, parameters_, state_names_)));
+    TRIBUTARY_ASSIGN_OR_RETURN(
+        std::unique_ptr<ShardFile> opened,
+        OpenNamed(folder_, manifest_, PagedFileKind::kShard, shard,
+                  Compares(shard)));
     files_.push_back(std::move(opened));
   }
   return absl::OkStatus();
@@ -152,7 +114,7 @@ std::vector<FileReport> VerifyCheckpoint(const std::string& folder) {
   const absl::StatusOr<v1::CheckpointManifest> manifest = ReadManifest(folder);
   reports.push_back({ManifestPath(folder), 0, manifest.status()});
   if (!manifest.ok()) return reports;
-  for (const v1::CheckpointFile& file : manifest->files()) {
+  for (const v1::CheckpointFile& file : FilesOf(*manifest)) {
     const std::string path = absl::StrCat(folder, "/", file.name());
     reports.push_back({path, static_cast<int64_t>(file.bytes()),
                        VerifyPages(path, file.bytes(), file.crc32c())});
@@ -160,6 +122,10 @@ std::vector<FileReport> VerifyCheckpoint(const std::string& folder) {
   // Intact files may still not fit together.
   if (IsWhole(reports)) {
     reports[0].status = CheckpointReader::Open(folder).status();
+  }
+  for (int rank = 0; IsWhole(reports) && rank < manifest->residuals_size();
+       ++rank) {
+    reports[0].status = ResidualFile::Open(folder, *manifest, rank).status();
   }
   return reports;
 }

@@ -1,7 +1,5 @@
 #include "common/checkpoint/manifest.h"
 
-#include <vector>
-
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/paged_file.h"
 #include "common/checkpoint/shard_file.h"
@@ -12,21 +10,40 @@
 namespace tributary {
 namespace {
 
-absl::Status CheckFileNames(const v1::CheckpointManifest& manifest) {
-  const int num_shards = manifest.files_size();
-  if (num_shards < 1 || num_shards > PartitionPlan::kMaxShards) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "wants 1 to ", PartitionPlan::kMaxShards, " files, got ", num_shards));
-  }
-  for (int i = 0; i < num_shards; ++i) {
-    const std::string wanted =
-        ShardFileName(i, num_shards, manifest.job_id(), manifest.plan_epoch());
-    if (manifest.files(i).name() != wanted) {
+using Files = google::protobuf::RepeatedPtrField<v1::CheckpointFile>;
+
+absl::Status CheckFileNames(const v1::CheckpointManifest& manifest,
+                            const Files& files, PagedFileKind kind) {
+  for (int i = 0; i < files.size(); ++i) {
+    const std::string wanted = FileNameOf({.kind = kind,
+                                           .job_id = manifest.job_id(),
+                                           .plan_epoch = manifest.plan_epoch(),
+                                           .shard = i,
+                                           .num_shards = files.size()});
+    if (files[i].name() != wanted) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "wants file ", wanted, ", got ", Quoted(manifest.files(i).name())));
+          "wants file ", wanted, ", got ", Quoted(files[i].name())));
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckFiles(const v1::CheckpointManifest& manifest) {
+  const int most = MaxFiles(PagedFileKind::kShard);
+  if (manifest.files_size() < 1 || manifest.files_size() > most) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "wants 1 to ", most, " files, got ", manifest.files_size()));
+  }
+  TRIBUTARY_RETURN_IF_ERROR(
+      CheckFileNames(manifest, manifest.files(), PagedFileKind::kShard));
+  if (manifest.residuals().empty()) return absl::OkStatus();
+  if (manifest.residuals_size() != manifest.workers_size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "wants the residuals of no or all ", manifest.workers_size(),
+        " ranks, got ", manifest.residuals_size()));
+  }
+  return CheckFileNames(manifest, manifest.residuals(),
+                        PagedFileKind::kResidual);
 }
 
 absl::StatusOr<v1::CheckpointManifest> FromFile(
@@ -52,6 +69,15 @@ std::string ManifestPath(const std::string& folder) {
   return absl::StrCat(folder, "/manifest.ckpt");
 }
 
+std::vector<v1::CheckpointFile> FilesOf(
+    const v1::CheckpointManifest& manifest) {
+  std::vector<v1::CheckpointFile> files = {manifest.files().begin(),
+                                           manifest.files().end()};
+  files.insert(files.end(), manifest.residuals().begin(),
+               manifest.residuals().end());
+  return files;
+}
+
 uint64_t LineageOf(const v1::CheckpointManifest& manifest) {
   return manifest.lineage() != 0 ? manifest.lineage() : manifest.job_id();
 }
@@ -74,7 +100,7 @@ absl::Status CheckManifest(const v1::CheckpointManifest& manifest) {
                                                 manifest.state_names().end()};
   TRIBUTARY_RETURN_IF_ERROR(
       CheckTensorNames(FromProto(manifest.parameters()), state_names));
-  return CheckFileNames(manifest);
+  return CheckFiles(manifest);
 }
 
 absl::StatusOr<v1::CheckpointManifest> ReadManifest(const std::string& folder) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -15,9 +16,12 @@ std::string ManifestPath(const std::string& folder);
 // Files of earlier versions name no lineage; theirs is the job's id.
 uint64_t LineageOf(const v1::CheckpointManifest& manifest);
 
+// All files that it names: those of the shards, then the residuals.
+std::vector<v1::CheckpointFile> FilesOf(const v1::CheckpointManifest& manifest);
+
 // InvalidArgument, with the reason, when the manifest contradicts itself: no or
-// too many files, names that differ from ShardFileName, impossible parameters,
-// states or steps.
+// too many files, names that differ from FileNameOf, a residual for some ranks
+// alone, impossible parameters, states or steps.
 absl::Status CheckManifest(const v1::CheckpointManifest& manifest);
 
 // Reads folder/manifest.ckpt and checks it, but not the files that it names.

@@ -25,7 +25,11 @@ namespace tributary {
 inline constexpr int64_t kPageBytes = 64 << 10;
 inline constexpr int64_t kPageContentBytes = kPageBytes - 4;
 
-enum class PagedFileKind : uint32_t { kManifest = 1, kShard = 2 };
+enum class PagedFileKind : uint32_t {
+  kManifest = 1,
+  kShard = 2,
+  kResidual = 3
+};
 
 // Writes one file, which appears completely with Commit. Errors as AtomicFile.
 class PagedFileWriter {

@@ -48,6 +48,19 @@ absl::StatusOr<std::shared_ptr<const CheckpointReader>> OpenToRestore(
   return std::shared_ptr<const CheckpointReader>(*std::move(reader));
 }
 
+absl::StatusOr<std::unique_ptr<const ResidualFile>> OpenResidualToRestore(
+    const v1::Plan& plan, int rank, std::string* why) {
+  const absl::StatusOr<v1::CheckpointManifest> manifest =
+      ReadManifest(plan.restore_from());
+  if (!manifest.ok()) return Unreadable(manifest.status());
+  TRIBUTARY_RETURN_IF_ERROR(Unreadable(CheckIsOf(*manifest, plan)));
+  *why = WhyNoResiduals(*manifest, plan);
+  if (!why->empty()) return std::unique_ptr<const ResidualFile>();
+  auto file = ResidualFile::Open(plan.restore_from(), *manifest, rank);
+  if (!file.ok()) return Unreadable(file.status());
+  return file;
+}
+
 absl::StatusOr<CheckpointInfo> OlderWholeCheckpoint(
     const std::string& directory, uint64_t lineage, int64_t from_step,
     int64_t below_step) {

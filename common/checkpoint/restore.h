@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/checkpoint/checkpoint_reader.h"
+#include "common/checkpoint/residual_file.h"
 #include "tributary/v1/plan.pb.h"
 
 namespace tributary {
@@ -21,6 +22,12 @@ namespace tributary {
 // of another lineage or step.
 absl::StatusOr<std::shared_ptr<const CheckpointReader>> OpenToRestore(
     const v1::Plan& plan, int member, int members);
+
+// Opens the residual of `rank` in the checkpoint of `plan`. Null: all ranks
+// begin with zeros, for the reason *why (WhyNoResiduals). Errors as
+// OpenToRestore.
+absl::StatusOr<std::unique_ptr<const ResidualFile>> OpenResidualToRestore(
+    const v1::Plan& plan, int rank, std::string* why);
 
 // Returns the error; marks NotFound and DataLoss as a fault of the checkpoint,
 // so that an older one may still be readable.

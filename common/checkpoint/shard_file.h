@@ -20,6 +20,9 @@ namespace tributary {
 
 // The header fields that are equal in all files of one process and plan.
 struct ShardFileSeries {
+  // kShard, or kResidual: the file holds the residual of rank `shard` of
+  // `num_shards` in place of weights (residual_file.h).
+  PagedFileKind kind = PagedFileKind::kShard;
   uint64_t job_id = 0;
   uint64_t lineage = 0;     // CheckpointManifest.lineage
   uint64_t plan_epoch = 0;  // the plan that computed the steps
@@ -54,11 +57,16 @@ struct BlockImage {
   int64_t num_elements = 0;         // per tensor, over all slices
 };
 
+// The most files of one kind in a checkpoint: servers, or ranks.
+int MaxFiles(PagedFileKind kind);
+
 // "shard-001-of-003-00000000075bcd15-e0002.ckpt": the job's id in hex and the
 // plan epoch make sure that no two processes ever write the same file. Without
 // an epoch, as in files of earlier versions: "shard-001-of-003.ckpt".
 std::string ShardFileName(int shard, int num_shards, uint64_t job_id = 0,
                           uint64_t plan_epoch = 0);
+// "residual-001-of-003-00000000075bcd15-e0002.ckpt" for a kResidual.
+std::string FileNameOf(const ShardFileSeries& series);
 // The part that the names of all files of one job and plan share:
 // "-00000000075bcd15-e0002".
 std::string WriterTag(uint64_t job_id, uint64_t plan_epoch);
@@ -68,7 +76,7 @@ std::string WriterTag(uint64_t job_id, uint64_t plan_epoch);
 absl::Status CheckTensorNames(const ParameterSpecs& parameters,
                               absl::Span<const std::string> state_names);
 
-// Writes folder/ShardFileName: first to a temporary file, which is synced and
+// Writes folder/FileNameOf: first to a temporary file, which is synced and
 // then renamed. So the file is complete or absent, and an existing file of that
 // name stays until then. After an error no new file remains. ResourceExhausted:
 // the disk is full. DataLoss: the disk failed. Unavailable: another system
@@ -97,7 +105,8 @@ class ShardFile {
 
   // NotFound: there is no such file. `compares`: allows file().CompareChecksum.
   static absl::StatusOr<std::unique_ptr<ShardFile>> Open(
-      const std::string& path, bool compares = false);
+      const std::string& path, bool compares = false,
+      PagedFileKind kind = PagedFileKind::kShard);
   // The same for a file in memory, which outlives the object; errors contain
   // `name`.
   static absl::StatusOr<std::unique_ptr<ShardFile>> Parse(
@@ -118,7 +127,7 @@ class ShardFile {
  private:
   explicit ShardFile(PagedFile file) : file_(std::move(file)) {}
   static absl::StatusOr<std::unique_ptr<ShardFile>> Create(
-      absl::StatusOr<PagedFile> file);
+      absl::StatusOr<PagedFile> file, PagedFileKind kind);
   absl::Status ReadIndex(const v1::CheckpointShard& index);
 
   const PagedFile file_;

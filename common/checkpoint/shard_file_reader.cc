@@ -74,19 +74,21 @@ absl::Status CheckTensorNames(const ParameterSpecs& parameters,
 }
 
 absl::StatusOr<std::unique_ptr<ShardFile>> ShardFile::Open(
-    const std::string& path, bool compares) {
-  return Create(PagedFile::Open(path, PagedFileKind::kShard, compares));
+    const std::string& path, bool compares, PagedFileKind kind) {
+  return Create(PagedFile::Open(path, kind, compares), kind);
 }
 
 absl::StatusOr<std::unique_ptr<ShardFile>> ShardFile::Parse(
     const std::string& name, absl::string_view bytes) {
-  return Create(PagedFile::Parse(name, bytes, PagedFileKind::kShard));
+  constexpr PagedFileKind kKind = PagedFileKind::kShard;
+  return Create(PagedFile::Parse(name, bytes, kKind), kKind);
 }
 
 absl::StatusOr<std::unique_ptr<ShardFile>> ShardFile::Create(
-    absl::StatusOr<PagedFile> file) {
+    absl::StatusOr<PagedFile> file, PagedFileKind kind) {
   TRIBUTARY_RETURN_IF_ERROR(file.status());
   std::unique_ptr<ShardFile> shard(new ShardFile(*std::move(file)));
+  shard->header_.kind = kind;
   v1::CheckpointShard index;
   if (!index.ParseFromString(shard->file_.message())) {
     return shard->file_.MessageError("wants an index, got something else");

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/failpoint.h"
+#include "common/base/limits.h"
 #include "common/checkpoint/shard_file.h"
 #include "common/files/file_status.h"
 #include "common/plan/plan_codec.h"
@@ -11,6 +12,10 @@
 
 namespace tributary {
 namespace {
+
+const char* NounOf(PagedFileKind kind) {
+  return kind == PagedFileKind::kResidual ? "residual" : "shard";
+}
 
 absl::Status CheckBlock(const ShardFileHeader& header, const BlockImage& block,
                         size_t index) {
@@ -49,11 +54,13 @@ absl::Status CheckShard(const ShardFileHeader& header,
                         absl::Span<const BlockImage> blocks) {
   TRIBUTARY_RETURN_IF_ERROR(
       CheckTensorNames(header.parameters, header.state_names));
-  if (header.num_shards < 1 || header.num_shards > PartitionPlan::kMaxShards ||
-      header.shard < 0 || header.shard >= header.num_shards) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "a checkpoint wants a shard of 1 to ", PartitionPlan::kMaxShards,
-        ", got shard ", header.shard, " of ", header.num_shards));
+  const int most = MaxFiles(header.kind);
+  if (header.num_shards < 1 || header.num_shards > most || header.shard < 0 ||
+      header.shard >= header.num_shards) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a checkpoint wants a ", NounOf(header.kind), " of 1 to ",
+                     most, ", got ", NounOf(header.kind), " ", header.shard,
+                     " of ", header.num_shards));
   }
   for (size_t i = 0; i < blocks.size(); ++i) {
     TRIBUTARY_RETURN_IF_ERROR(CheckBlock(header, blocks[i], i));
@@ -110,8 +117,21 @@ std::string WriterTag(uint64_t job_id, uint64_t plan_epoch) {
 
 std::string ShardFileName(int shard, int num_shards, uint64_t job_id,
                           uint64_t plan_epoch) {
-  return absl::StrFormat("shard-%03d-of-%03d%s.ckpt", shard, num_shards,
-                         WriterTag(job_id, plan_epoch));
+  return FileNameOf({.job_id = job_id,
+                     .plan_epoch = plan_epoch,
+                     .shard = shard,
+                     .num_shards = num_shards});
+}
+
+std::string FileNameOf(const ShardFileSeries& series) {
+  return absl::StrFormat("%s-%03d-of-%03d%s.ckpt", NounOf(series.kind),
+                         series.shard, series.num_shards,
+                         WriterTag(series.job_id, series.plan_epoch));
+}
+
+int MaxFiles(PagedFileKind kind) {
+  return kind == PagedFileKind::kResidual ? kMaxRanks
+                                          : PartitionPlan::kMaxShards;
 }
 
 absl::StatusOr<v1::CheckpointFile> WriteShardFile(
@@ -125,12 +145,11 @@ absl::StatusOr<v1::CheckpointFile> WriteShardFile(
   for (const BlockImage& block : blocks) elements += block.num_elements;
 
   v1::CheckpointFile result;
-  result.set_name(ShardFileName(header.shard, header.num_shards, header.job_id,
-                                header.plan_epoch));
+  result.set_name(FileNameOf(header));
   TRIBUTARY_ASSIGN_OR_RETURN(
       const std::unique_ptr<PagedFileWriter> file,
       PagedFileWriter::Create(absl::StrCat(folder, "/", result.name()),
-                              PagedFileKind::kShard,
+                              header.kind,
                               IndexOf(header, blocks).SerializeAsString(),
                               elements * num_tensors * int64_t{sizeof(float)}));
   const auto check = [&cancelled, &result]() -> absl::Status {

@@ -322,6 +322,7 @@ void StepModel::FillMemory(const Run& run, Prediction* out) const {
     } else if (!s.uses_servers() || s.exchange_every > 1) {
       copies += in_.optimizer_states;
     }
+    if (s.error_feedback) copies += 1;  // the residual
     if (s.exchange == Exchange::kAllReduce ||
         s.exchange == Exchange::kShardedAllReduce) {
       // Holds the parts of a bucket received from other ranks.

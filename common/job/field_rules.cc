@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "common/base/limits.h"
 #include "common/job/optimizer_spec.h"
 #include "common/layers/layer_kind.h"
 
@@ -109,6 +110,8 @@ constexpr FieldRule kRules[] = {
     Limits("ParameterServerSpec.bucket_bytes", Between(1 << 10, 1 << 30)),
     Default("ParameterServerSpec.sync_timeout_seconds", "120",
             {.min = 0, .max = 86400, .above_min = true}),
+    Limits("ParameterServerSpec.top_k_fraction",
+           {.min = 0, .max = 1, .above_min = true}),
     Default("AllReduceSpec.bucket_bytes", "25MiB", Between(1 << 10, 1 << 30)),
     Default("AllReduceSpec.first_bucket_bytes", "1MiB",
             Between(1 << 10, 1 << 30)),
@@ -133,7 +136,7 @@ constexpr FieldRule kRules[] = {
     Default("OuterSpec.learning_rate", "0.7", kPositive),
     Default("OuterSpec.momentum", "0.9", kBelowOne),
     Default("ClusterSpec.servers", "1", Between(0, 256)),
-    Default("ClusterSpec.workers", "1", Between(1, 1024)),
+    Default("ClusterSpec.workers", "1", Between(1, kMaxRanks)),
     Default("ClusterSpec.max_restarts", "3", Between(0, 1000)),
     Default("ClusterSpec.lease_seconds", "10", {.min = 0.3, .max = 86400}),
     Required("CheckpointSpec.every_steps", kCount),

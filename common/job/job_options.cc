@@ -21,9 +21,8 @@ Transport TransportOf(v1::TransportKind kind) {
 }
 
 // Per element, in a large tensor.
-double BytesOf(v1::WireFormat wire) {
+double BytesOf(const Encoding* encoding) {
   constexpr int64_t kElements = 1 << 20;
-  const Encoding* const encoding = EncodingOf(wire);
   TRIBUTARY_CHECK(encoding != nullptr);
   return static_cast<double>(encoding->Bytes(kElements)) / kElements;
 }
@@ -58,13 +57,20 @@ Strategy StrategyOf(const v1::JobSpec& job) {
   } else if (spec.has_data_parallel()) {
     without_servers(Exchange::kThreads, spec.data_parallel());
   } else {
-    strategy.transport = TransportOf(spec.parameter_server().transport());
-    strategy.bucket_bytes = spec.parameter_server().bucket_bytes();
-    strategy.gradient_bytes = BytesOf(spec.parameter_server().wire());
-    strategy.weight_bytes = BytesOf(spec.parameter_server().weights_wire());
-    strategy.timeout_seconds = spec.parameter_server().sync_timeout_seconds();
+    const v1::ParameterServerSpec& server = spec.parameter_server();
+    strategy.transport = TransportOf(server.transport());
+    strategy.bucket_bytes = server.bucket_bytes();
+    strategy.gradient_bytes =
+        BytesOf(EncodingOf(server.wire(), server.top_k_fraction()));
+    strategy.weight_bytes = BytesOf(EncodingOf(server.weights_wire()));
+    strategy.error_feedback = server.error_feedback();
+    strategy.timeout_seconds = server.sync_timeout_seconds();
     strategy.exchange_every = static_cast<int>(std::min<int64_t>(
         StepCountOf(job).steps_an_update, std::numeric_limits<int>::max()));
+    const v1::SyncSpec& sync = server.sync();
+    strategy.bulk_synchronous = !sync.has_ssp() && !sync.has_async() &&
+                                !sync.has_local_sgd() &&
+                                sync.bsp().backup_workers() == 0;
   }
   return strategy;
 }

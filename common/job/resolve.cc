@@ -10,6 +10,7 @@
 #include "common/job/proto_reader.h"
 #include "common/schema/scalar_text.h"
 #include "common/status/status_macros.h"
+#include "common/wire/wire_format.h"
 
 namespace tributary {
 namespace {
@@ -110,6 +111,18 @@ void ResolveSchedule(int64_t steps, v1::ScheduleSpec* schedule) {
   }
 }
 
+// What a format leaves out is kept, unless the job says otherwise.
+void ResolveWire(v1::ParameterServerSpec* server) {
+  if (EncodingOf(server->wire())->compresses() &&
+      !server->has_error_feedback()) {
+    server->set_error_feedback(true);
+  }
+  if (server->wire() == v1::WIRE_FORMAT_TOP_K &&
+      !server->has_top_k_fraction()) {
+    server->set_top_k_fraction(kTopKFraction);
+  }
+}
+
 void ResolveDependentDefaults(const std::string& file_name, v1::JobSpec* job) {
   if (job->name().empty()) {
     job->set_name(std::filesystem::path(file_name).stem().string());
@@ -119,6 +132,9 @@ void ResolveDependentDefaults(const std::string& file_name, v1::JobSpec* job) {
   }
   if (job->has_strategy() && job->strategy().kind_case() == 0) {
     job->mutable_strategy()->mutable_parameter_server();  // for the data axis
+  }
+  if (job->strategy().has_parameter_server()) {
+    ResolveWire(job->mutable_strategy()->mutable_parameter_server());
   }
   if (job->strategy().has_pipeline_parallel()) {
     v1::PipelineParallelSpec* pipeline =

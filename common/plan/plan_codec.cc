@@ -97,7 +97,14 @@ absl::Status CheckMesh(const v1::Plan& plan, const ParameterSpecs& specs) {
 absl::StatusOr<PartitionPlan> MakePartitionPlan(const v1::Plan& plan) {
   ParameterSpecs specs = FromProto(plan.parameters());
   TRIBUTARY_RETURN_IF_ERROR(CheckMesh(plan, specs));
-  const Encoding* const gradients = EncodingOf(plan.wire());
+  if (plan.wire() == v1::WIRE_FORMAT_TOP_K &&
+      !(plan.top_k_fraction() > 0 && plan.top_k_fraction() <= 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("top_k_fraction must be above 0 and at most 1, got ",
+                     plan.top_k_fraction()));
+  }
+  const Encoding* const gradients =
+      EncodingOf(plan.wire(), plan.top_k_fraction());
   const Encoding* const weights = EncodingOf(plan.weights_wire());
   if (gradients == nullptr || weights == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat(

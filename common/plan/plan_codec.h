@@ -17,7 +17,8 @@ DeviceMesh MeshOf(const v1::Plan& plan);
 // The cut that a published plan stands for; without servers into one shard.
 // Errors as PartitionPlan::Create;
 // InvalidArgument also: a mesh that is not of its workers, a parameter that
-// nobody holds, or a wire format that this program does not have.
+// nobody holds, a wire format that this program does not have, or a
+// top_k_fraction that is out of range.
 absl::StatusOr<PartitionPlan> MakePartitionPlan(const v1::Plan& plan);
 
 }  // namespace tributary

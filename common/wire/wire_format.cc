@@ -7,10 +7,11 @@
 
 namespace tributary {
 
-const Encoding* EncodingOf(v1::WireFormat wire) {
+const Encoding* EncodingOf(v1::WireFormat wire, double top_k_fraction) {
   const std::string name = v1::WireFormat_Name(wire);
-  return FindEncoding(
+  const Encoding* const encoding = FindEncoding(
       absl::AsciiStrToLower(absl::StripPrefix(name, "WIRE_FORMAT_")));
+  return encoding == nullptr ? nullptr : encoding->WithFraction(top_k_fraction);
 }
 
 }  // namespace tributary

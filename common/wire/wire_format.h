@@ -6,7 +6,9 @@
 namespace tributary {
 
 // The encoding of a wire format: the one that has its name in the job file.
-// Null: this program has none.
-const Encoding* EncodingOf(v1::WireFormat wire);
+// top_k_fraction: the share of the elements that top_k sends; without a meaning
+// for other formats. Null: this program has none.
+const Encoding* EncodingOf(v1::WireFormat wire,
+                           double top_k_fraction = kTopKFraction);
 
 }  // namespace tributary

@@ -8,30 +8,45 @@
 
 namespace tributary {
 
-void CheckpointLedger::Begin(int64_t start_step, std::vector<uint32_t> holders,
-                             std::string writer) {
+std::string CheckpointWriter::Name() const {
+  return absl::StrCat(role == v1::ROLE_SERVER ? "server " : "rank ", index);
+}
+
+void CheckpointLedger::Begin(int64_t start_step,
+                             std::vector<CheckpointWriter> holders) {
   holders_ = std::move(holders);
-  writer_ = std::move(writer);
   entries_.clear();
   reported_.clear();
   failed_.clear();  // the new plan may be writing these steps already
   settled_step_ = start_step;
 }
 
-bool CheckpointLedger::HasPassed(uint32_t shard, int64_t step) const {
-  const auto found = reported_.find(shard);
+bool CheckpointLedger::HasPassed(const CheckpointWriter& writer,
+                                 int64_t step) const {
+  const auto found = reported_.find(writer);
   return found != reported_.end() && found->second >= step;
 }
 
-void CheckpointLedger::Add(uint32_t shard, const v1::CheckpointReport& report) {
-  // A file of a shard that is not a holder must not count in place of a missing
-  // file.
-  if (std::find(holders_.begin(), holders_.end(), shard) == holders_.end()) {
+std::string CheckpointLedger::HolderNoun() const {
+  const auto any = [this](v1::Role role) {
+    return std::any_of(
+        holders_.begin(), holders_.end(),
+        [role](const auto& holder) { return holder.role == role; });
+  };
+  if (!any(v1::ROLE_WORKER)) return "servers";
+  return any(v1::ROLE_SERVER) ? "servers and ranks" : "ranks";
+}
+
+void CheckpointLedger::Add(const CheckpointWriter& writer,
+                           const v1::CheckpointReport& report) {
+  // A file of a member that is not a holder must not count in place of a
+  // missing file.
+  if (std::find(holders_.begin(), holders_.end(), writer) == holders_.end()) {
     return;
   }
   const int64_t step = report.step();
-  if (HasPassed(shard, step)) return;  // a repetition
-  reported_[shard] = step;
+  if (HasPassed(writer, step)) return;  // a repetition
+  reported_[writer] = step;
   if (step <= settled_step_) {
     // A file older than a complete checkpoint is not needed.
     if (report.has_file()) failed_.push_back(step);
@@ -42,17 +57,17 @@ void CheckpointLedger::Add(uint32_t shard, const v1::CheckpointReport& report) {
     // Another writer's file had failed before, so this one is deleted too.
     if (report.has_file()) failed_.push_back(step);
   } else if (!report.has_file()) {
-    Fail(step, absl::StrCat(writer_, " ", shard, ": ",
+    Fail(step, absl::StrCat(writer.Name(), ": ",
                             report.error().substr(0, kMaxTextBytes)));
   } else if (report.ByteSizeLong() > kMaxTextBytes ||
              report.state_names_size() > kMaxStates) {
     Fail(step,
-         absl::StrCat(writer_, " ", shard, " reports it in ",
-                      report.ByteSizeLong(), " bytes and ",
-                      report.state_names_size(), " states; wanted at most ",
-                      kMaxTextBytes, " and ", kMaxStates));
+         absl::StrCat(writer.Name(), " reports it in ", report.ByteSizeLong(),
+                      " bytes and ", report.state_names_size(),
+                      " states; wanted at most ", kMaxTextBytes, " and ",
+                      kMaxStates));
   } else {
-    entry.reports[shard] = report;
+    entry.reports[writer] = report;
   }
   FailWhatIsPassed();
   Bound();
@@ -61,10 +76,10 @@ void CheckpointLedger::Add(uint32_t shard, const v1::CheckpointReport& report) {
 void CheckpointLedger::FailWhatIsPassed() {
   for (const auto& [step, entry] : entries_) {
     if (entry.failed) continue;
-    for (uint32_t shard : holders_) {
-      if (entry.reports.count(shard) > 0 || !HasPassed(shard, step)) continue;
-      Fail(step, absl::StrCat(writer_, " ", shard, " has written that of step ",
-                              reported_[shard], " without it"));
+    for (const CheckpointWriter& writer : holders_) {
+      if (entry.reports.count(writer) > 0 || !HasPassed(writer, step)) continue;
+      Fail(step, absl::StrCat(writer.Name(), " has written that of step ",
+                              reported_[writer], " without it"));
       break;
     }
   }
@@ -79,8 +94,8 @@ void CheckpointLedger::Bound() {
                      [](const auto& entry) { return !entry.second.failed; });
     Fail(oldest->first,
          absl::StrCat("only ", oldest->second.reports.size(), " of ",
-                      holders_.size(), " ", writer_, "s have written it, and ",
-                      open - 1, " later ones wait"));
+                      holders_.size(), " ", HolderNoun(),
+                      " have written it, and ", open - 1, " later ones wait"));
   }
   // A late report for an erased step fails the step again: the other writers
   // have passed it.
@@ -104,7 +119,13 @@ std::optional<CheckpointLedger::Complete> CheckpointLedger::Next() const {
     if (entry.failed || entry.reports.size() < holders_.size()) continue;
     Complete complete;
     complete.step = step;
-    for (const auto& [shard, report] : entry.reports) {
+    // Servers come before ranks.
+    const v1::Role first = entry.reports.begin()->first.role;
+    for (const auto& [writer, report] : entry.reports) {
+      if (writer.role != first) {
+        complete.residuals.push_back(report.file());
+        continue;
+      }
       complete.files.push_back(report.file());
       complete.state_names.assign(report.state_names().begin(),
                                   report.state_names().end());
@@ -124,7 +145,7 @@ void CheckpointLedger::Settle(int64_t step, const absl::Status& status,
   newest_step_ = step;
   newest_micros_ = now_micros;
   pause_seconds_ = write_seconds_ = 0;
-  for (const auto& [shard, report] : found->second.reports) {
+  for (const auto& [writer, report] : found->second.reports) {
     pause_seconds_ = std::max(pause_seconds_, report.pause_seconds());
     write_seconds_ = std::max(write_seconds_, report.write_seconds());
   }
@@ -141,8 +162,8 @@ bool CheckpointLedger::Awaits(int64_t last_step, int64_t every_steps) const {
       if (!found->second.failed) return true;
       continue;
     }
-    const auto passed = [this, step](uint32_t shard) {
-      return HasPassed(shard, step);
+    const auto passed = [this, step](const CheckpointWriter& writer) {
+      return HasPassed(writer, step);
     };
     // A writer that has reported a later step will never report this one.
     if (std::none_of(holders_.begin(), holders_.end(), passed)) return true;

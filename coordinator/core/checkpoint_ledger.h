@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -11,7 +12,18 @@
 
 namespace tributary {
 
-// Tracks which servers (or ranks) have written their file of each checkpoint. A
+// A member that writes a file of each checkpoint.
+struct CheckpointWriter {
+  v1::Role role = v1::ROLE_SERVER;
+  uint32_t index = 0;
+
+  std::string Name() const;  // "server 1", "rank 2"
+
+  friend auto operator<=>(const CheckpointWriter&,
+                          const CheckpointWriter&) = default;
+};
+
+// Tracks which servers and ranks have written their file of each checkpoint. A
 // checkpoint is complete once all files and the manifest are written. Each
 // writer reports its steps in order and may skip reports: a report of a later
 // step means that the earlier checkpoints it did not report have failed. A
@@ -23,21 +35,20 @@ class CheckpointLedger {
   static constexpr size_t kMaxTextBytes = 4096;
 
   // Starts a plan after `start_step` and forgets the reports of earlier plans.
-  // `holders`: the shards (or ranks) that write a file; shards without blocks
-  // write none. `writer`: the word for them in messages, "server" or "rank".
-  void Begin(int64_t start_step, std::vector<uint32_t> holders,
-             std::string writer = "server");
+  // `holders`: the members that write a file.
+  void Begin(int64_t start_step, std::vector<CheckpointWriter> holders);
 
-  // Adds a report; a repeated report and one of a shard that is not a holder
+  // Adds a report; a repeated report and one of a member that is not a holder
   // are ignored. A failure concerns its own step only: earlier checkpoints that
   // are complete, or may still become so, stay.
-  void Add(uint32_t shard, const v1::CheckpointReport& report);
+  void Add(const CheckpointWriter& writer, const v1::CheckpointReport& report);
 
-  // The oldest step with all files and no manifest, with its files by shard;
-  // nullopt: there is none.
+  // The oldest step with all files and no manifest; nullopt: there is none. If
+  // servers write shards, the files of ranks are residuals.
   struct Complete {
     int64_t step = 0;
-    std::vector<v1::CheckpointFile> files;
+    std::vector<v1::CheckpointFile> files;      // by shard
+    std::vector<v1::CheckpointFile> residuals;  // by rank
     std::vector<std::string> state_names;
   };
   std::optional<Complete> Next() const;
@@ -69,20 +80,20 @@ class CheckpointLedger {
 
  private:
   struct Entry {
-    std::map<uint32_t, v1::CheckpointReport> reports;  // with a file; by shard
+    std::map<CheckpointWriter, v1::CheckpointReport> reports;  // with a file
     bool failed = false;  // kept until all writers have passed it or it is old
   };
 
-  // True when `shard` has reported this step, or a later one instead.
-  bool HasPassed(uint32_t shard, int64_t step) const;
+  // True when `writer` has reported this step, or a later one instead.
+  bool HasPassed(const CheckpointWriter& writer, int64_t step) const;
+  std::string HolderNoun() const;  // "servers", "ranks", "servers and ranks"
   void Fail(int64_t step, const std::string& why);
   void FailWhatIsPassed();
   void Bound();
 
-  std::vector<uint32_t> holders_;
-  std::string writer_;
-  std::map<int64_t, Entry> entries_;      // by step, all after settled_step_
-  std::map<uint32_t, int64_t> reported_;  // the highest reported step, by shard
+  std::vector<CheckpointWriter> holders_;
+  std::map<int64_t, Entry> entries_;  // by step, all after settled_step_
+  std::map<CheckpointWriter, int64_t> reported_;  // the highest reported step
   int64_t settled_step_ = 0;  // the newest complete one, or the plan's start
   int64_t newest_step_ = 0;
   int64_t newest_micros_ = 0;

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/checkpoint/residual_file.h"
+#include "common/job/job_options.h"
 #include "common/status/status_macros.h"
 #include "coordinator/core/model_declaration.h"
 
@@ -60,6 +62,14 @@ absl::Status JobPlan::Declare(const v1::DeclareModelRequest& request,
       notices->push_back(
           "the training data are not those of the checkpoint: this run does "
           "not end as the one before it would have ended");
+    }
+    if (start_.manifest && StrategyOf(job_).checkpoints_residuals()) {
+      const std::string why =
+          WhyNoResiduals(*start_.manifest, PlanOf(declaration_, job_));
+      if (!why.empty()) {
+        notices->push_back(
+            absl::StrCat("every rank begins with a residual of zero: ", why));
+      }
     }
     return absl::OkStatus();
   }

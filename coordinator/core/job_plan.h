@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "coordinator/core/membership.h"
+#include "tributary/v1/checkpoint.pb.h"
 #include "tributary/v1/coordinator_service.pb.h"
 #include "tributary/v1/coordinator_state.pb.h"
 
@@ -20,6 +22,8 @@ struct JobStart {
   std::string restore_from;    // the checkpoint's directory; empty: none
   uint64_t lineage = 0;        // of the job's checkpoints; 0: a new one
   uint32_t data_checksum = 0;  // from the checkpoint's manifest; 0: unknown
+  // Of the checkpoint; null: none, or unknown.
+  std::shared_ptr<const v1::CheckpointManifest> manifest;
 };
 
 // The plan in force of a job, and what the next one is made of: the declared
@@ -35,7 +39,8 @@ class JobPlan {
 
   // Takes the first declaration of the model and compares later ones with it.
   // FailedPrecondition: it differs. InvalidArgument: no plan can be made of it.
-  // Adds a message to `notices` when the data are not the checkpoint's.
+  // Adds messages to `notices` when the data are not the checkpoint's, and when
+  // ranks that keep residuals do not find theirs in it.
   absl::Status Declare(const v1::DeclareModelRequest& request,
                        std::vector<std::string>* notices);
   // The argument is the directory for checkpoints; empty: none are written.

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/mutation.h"
 #include "common/job/job_options.h"
 #include "common/status/status_macros.h"
 
@@ -21,6 +22,7 @@ double Seconds(int64_t micros) { return static_cast<double>(micros) / 1e6; }
 
 JobState::JobState(Options options, int64_t now_micros)
     : options_(std::move(options)),
+      strategy_(StrategyOf(options_.job)),
       start_micros_(now_micros),
       last_tick_micros_(now_micros),
       membership_(options_.job.cluster().servers(),
@@ -116,7 +118,7 @@ absl::Status JobState::DeclareModel(const v1::DeclareModelRequest& request,
 void JobState::PublishPlanWhenComplete() {
   if (!plan_.IsDue() || over()) return;
   const bool needs_all =
-      plan() == nullptr || StrategyOf(options_.job).has_groups();
+      plan() == nullptr || strategy_.worker_loss_rolls_back();
   if (!(needs_all ? membership_.Complete() : membership_.ServersComplete())) {
     return;
   }
@@ -299,20 +301,19 @@ void JobState::Lose(const Place& place, absl::string_view how,
   } else {
     membership_.SetFinished(place.index, false);
   }
-  if (StrategyOf(options_.job).has_groups()) WantNewGroup(now_micros);
+  if (strategy_.worker_loss_rolls_back()) RollBackWorkers(now_micros);
   AdoptLost();
 }
 
-// Ranks that work in groups cannot continue when one of them is lost, and
-// without servers the ranks hold the weights. So all ranks start over together,
-// including those that had finished and exited. If the ranks are threads of one
-// process, all of them are lost with it.
-void JobState::WantNewGroup(int64_t now_micros) {
-  plan_.End();
-  const bool one_process = StrategyOf(options_.job).one_process();
+// Ranks that work in groups cannot continue when one of them is lost, and a
+// lost rank's weights or residual are lost with it. So all ranks start over
+// together, including those that had finished and exited. If the ranks are
+// threads of one process, all of them are lost with it.
+void JobState::RollBackWorkers(int64_t now_micros) {
+  if (!TRIBUTARY_MUTATED("lost-residual-ignored")) plan_.End();
   for (const Place& worker : membership_.workers()) {
     membership_.SetFinished(worker.index, false);
-    if (one_process && worker.alive) {
+    if (strategy_.one_process() && worker.alive) {
       membership_.Expel(v1::ROLE_WORKER, worker.index, worker.holder.pid());
       losses_.Add(worker, LastStepOf(worker), now_micros);
     }
@@ -324,8 +325,7 @@ void JobState::WantNewGroup(int64_t now_micros) {
 }
 
 void JobState::BreakGroup(const Place& reporter, absl::string_view why) {
-  if (!StrategyOf(options_.job).has_groups() || wants_new_plan() || over())
-    return;
+  if (!strategy_.has_groups() || wants_new_plan() || over()) return;
   const int64_t now_micros = reporter.last_heartbeat_micros;
   const int64_t step = std::max(stop_.furthest(), membership_.HighestBegun());
   const std::string what = absl::StrCat(
@@ -334,7 +334,7 @@ void JobState::BreakGroup(const Place& reporter, absl::string_view why) {
     return Fail(absl::StrCat(breaks_.TooMany(now_micros), what));
   }
   notices_.push_back(what);
-  WantNewGroup(now_micros);
+  RollBackWorkers(now_micros);
 }
 
 void JobState::WantAgain(uint32_t rank, int64_t now_micros) {

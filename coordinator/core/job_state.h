@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/base/strategy.h"
 #include "coordinator/core/group_breaks.h"
 #include "coordinator/core/job_plan.h"
 #include "coordinator/core/lost_places.h"
@@ -30,10 +31,10 @@ enum class LossVerdict {
 //      any of these ------------------> FAILED
 //
 // A lost worker's place waits for another process or is taken over by a living
-// worker, depending on the job. A worker's contributions are a function of its
-// rank, so nothing else changes. A lost server takes state with it: once its
-// place is held again a new plan with a higher epoch is published, and all
-// members start over from the newest checkpoint.
+// worker, depending on the job; its contributions are a function of its rank. A
+// lost server takes state with it, as a lost worker does where
+// Strategy::worker_loss_rolls_back: once its place is held again a new plan
+// with a higher epoch is published, and all members go back to a checkpoint.
 //
 // The job runs once every place is held and the model is declared; then the
 // plan is published. It stops in two phases: every worker pauses and reports
@@ -88,7 +89,7 @@ class JobState {
   // empty.
   void GoBack(int64_t step, const std::string& folder, absl::string_view why);
 
-  // True when a server is lost or a group is broken: the plan has ended and the
+  // True when state is lost or a group is broken: the plan has ended and the
   // next one is not published yet.
   bool wants_new_plan() const { return plan_.wants_new(); }
   // Null before the first plan is published.
@@ -169,11 +170,11 @@ class JobState {
   bool IsNoted(const Place& place) const {
     return place.alive || losses_.Contains(place.role, place.index);
   }
-  // The first plan needs every member. A later plan of a job with servers needs
-  // every server only, because a worker may join a running plan at any time.
+  // The first plan needs every member. A later plan needs every server only if
+  // a worker may join a running plan at any time.
   void PublishPlanWhenComplete();
   void StartOver();
-  void WantNewGroup(int64_t now_micros);
+  void RollBackWorkers(int64_t now_micros);
   void AdoptLost();
   void SettleStopStep();
   // A worker's last begun step; for a server the highest begun step of all
@@ -181,6 +182,7 @@ class JobState {
   int64_t LastStepOf(const Place& place) const;
 
   const Options options_;
+  const Strategy strategy_;
   const int64_t start_micros_;
   int64_t last_tick_micros_;
   Membership membership_;

@@ -58,6 +58,8 @@ v1::Plan PlanOf(const v1::DeclareModelRequest& model, const v1::JobSpec& job,
   if (!IsOnOneMachine(plan)) plan.set_unanswered_blocks(kUnansweredBlocks);
   plan.set_wire(job.strategy().parameter_server().wire());
   plan.set_weights_wire(job.strategy().parameter_server().weights_wire());
+  plan.set_error_feedback(StrategyOf(job).error_feedback);
+  plan.set_top_k_fraction(job.strategy().parameter_server().top_k_fraction());
   plan.set_num_workers(job.cluster().workers());
   if (const DeviceMesh mesh = StrategyOf(job).mesh(); mesh.model_size() > 1) {
     plan.mutable_mesh()->set_data(mesh.data);

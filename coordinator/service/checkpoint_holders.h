@@ -3,16 +3,18 @@
 #include <cstdint>
 #include <vector>
 
+#include "coordinator/core/checkpoint_ledger.h"
 #include "tributary/v1/job.pb.h"
 #include "tributary/v1/plan.pb.h"
 
 namespace tributary {
 
 // The writers of each checkpoint under this plan. With servers: the servers
-// that hold blocks. Without servers: the ranks of one replica, or all ranks if
-// each holds its own part of the optimizer's state.
-std::vector<uint32_t> CheckpointHolders(const v1::JobSpec& job,
-                                        const v1::Plan& plan);
+// that hold blocks, and all ranks if they write their residuals. Without
+// servers: the ranks of one replica, or all ranks if each holds its own part of
+// the optimizer's state.
+std::vector<CheckpointWriter> CheckpointHolders(const v1::JobSpec& job,
+                                                const v1::Plan& plan);
 
 // The rank that sends this parameter of the plan at the end of a job without
 // servers.

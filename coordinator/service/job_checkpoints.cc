@@ -8,7 +8,6 @@
 #include "common/base/failpoint.h"
 #include "common/base/mutation.h"
 #include "common/checkpoint/checkpoint_directory.h"
-#include "common/job/job_options.h"
 #include "coordinator/service/checkpoint_holders.h"
 #include "spdlog/spdlog.h"
 
@@ -22,8 +21,7 @@ constexpr int kMaxCheckpointReports = 64;
 
 void JobCheckpoints::BeginPlan() {
   const v1::JobSpec& job = state_.options().job;
-  ledger_.Begin(state_.restore_step(), CheckpointHolders(job, *state_.plan()),
-                StrategyOf(job).uses_servers() ? "server" : "rank");
+  ledger_.Begin(state_.restore_step(), CheckpointHolders(job, *state_.plan()));
 }
 
 bool JobCheckpoints::IsOfPlan(const v1::CheckpointReport& report) const {
@@ -43,11 +41,12 @@ bool JobCheckpoints::HasGoneBack() const {
 
 uint32_t JobCheckpoints::Take(const v1::HeartbeatRequest& request, bool saved) {
   const int count = std::min(request.checkpoints_size(), kMaxCheckpointReports);
+  const CheckpointWriter writer{request.role(), request.index()};
   for (int i = 0; i < count; ++i) {
     const v1::CheckpointReport& report = request.checkpoints(i);
     if (!IsOfPlan(report)) continue;
     if (!IsUnreadable(report)) {
-      ledger_.Add(request.index(), report);
+      ledger_.Add(writer, report);
       TRIBUTARY_FAILPOINT("coordinator-checkpoint-report");
     } else if (!HasGoneBack()) {
       const v1::Plan& plan = *state_.plan();
@@ -57,9 +56,7 @@ uint32_t JobCheckpoints::Take(const v1::HeartbeatRequest& request, bool saved) {
           .folder = plan.restore_from(),
           .directory = plan.checkpoint_directory(),
           .why = absl::StrCat(
-              StrategyOf(state_.options().job).uses_servers() ? "server "
-                                                              : "rank ",
-              request.index(), ": ",
+              writer.Name(), ": ",
               report.error().substr(0, CheckpointLedger::kMaxTextBytes))};
     }
   }
@@ -105,6 +102,9 @@ std::optional<PendingManifest> JobCheckpoints::NextManifest() {
           .count());
   for (const v1::CheckpointFile& file : next->files) {
     *manifest.add_files() = file;
+  }
+  for (const v1::CheckpointFile& file : next->residuals) {
+    *manifest.add_residuals() = file;
   }
   if (TRIBUTARY_MUTATED("restore-point-before-manifest")) {
     state_.SetRestorePoint(next->step,

@@ -149,8 +149,10 @@ absl::StatusOr<v1::HeartbeatResponse> JobCore::Beat(
     TRIBUTARY_ASSIGN_OR_RETURN(taken, reports_.Take(request, now()));
     last_step = reports_.progress().last_step(request.index());
   }
-  const bool writes = StrategyOf(state_.options().job).uses_servers() ==
-                      (request.role() == v1::ROLE_SERVER);
+  const Strategy strategy = StrategyOf(state_.options().job);
+  const bool writes = request.role() == v1::ROLE_SERVER
+                          ? strategy.uses_servers()
+                          : strategy.ranks_write_checkpoints();
   const uint32_t decided =
       writes ? checkpoints_.Take(request, saver_.saved()) : 0;
   v1::HeartbeatResponse response = state_.Apply(request, taken, last_step);

@@ -83,7 +83,7 @@ void WriteCheckpoints(const v1::JobStatusResponse& status,
                   "Checkpoints that did not become whole.",
                   static_cast<double>(status.checkpoint_failures()));
   writer->Histogram("tributary_checkpoint_duration_seconds",
-                    "Writing a checkpoint, at its slowest server.", seconds);
+                    "Writing a checkpoint, at its slowest writer.", seconds);
 }
 
 const char* StateOf(const v1::MemberStatus& member) {

@@ -11,14 +11,21 @@ namespace {
 // few enough for the first-level cache.
 constexpr int64_t kRun = 2048;
 
+// Sets `first` to an element `at` of the run that begins at `origin`, unless an
+// earlier run had one. at: -1 for none.
+void Note(int64_t origin, int64_t at, int64_t* first) {
+  if (at >= 0 && *first < 0) *first = origin + at;
+}
+
 }  // namespace
 
-Payload::Scan ScanGradient(const Block& block, const Payload& payload) {
+GradientScan ScanGradient(const Block& block, const Payload& payload) {
   if (block.sends_floats() ||
       payload.size() != static_cast<size_t>(block.gradient_bytes())) {
-    return payload.ScanFloats();
+    const Payload::Scan floats = payload.ScanFloats();
+    return {floats.crc32c, floats.first_nonfinite};
   }
-  Payload::Scan scan;
+  GradientScan scan;
   FloatReader reader(payload);
   std::vector<char> scratch;
   for (const Slice& slice : block.slices) {
@@ -29,9 +36,9 @@ Payload::Scan ScanGradient(const Block& block, const Payload& payload) {
       scratch.resize(std::max(scratch.size(), bytes));
       const char* const run = reader.NextBytes(bytes, scratch.data());
       scan.crc32c = ExtendCrc32c(scan.crc32c, run, bytes);
-      if (scan.first_nonfinite >= 0) continue;
-      const int64_t at = encoding.FirstNonFinite(n, run);
-      if (at >= 0) scan.first_nonfinite = slice.offset + begin + at;
+      const int64_t origin = slice.offset + begin;
+      Note(origin, encoding.FirstNonFinite(n, run), &scan.first_nonfinite);
+      Note(origin, encoding.FirstMalformed(n, run), &scan.first_malformed);
     }
   }
   return scan;

@@ -8,10 +8,15 @@
 
 namespace tributary {
 
-// The checksum of a contribution to the block and its first element that is no
-// finite number, which is looked for in the encoded bytes. Of a payload with a
-// wrong size only the checksum is valid.
-Payload::Scan ScanGradient(const Block& block, const Payload& payload);
+// What one pass over the encoded bytes of a contribution finds. Elements are
+// counted within the block.
+struct GradientScan {
+  uint32_t crc32c = 0;           // of all bytes
+  int64_t first_nonfinite = -1;  // the first that is no finite number; or -1
+  int64_t first_malformed = -1;  // Encoding::FirstMalformed, or -1
+};
+// Of a payload with a wrong size only the checksum is valid.
+GradientScan ScanGradient(const Block& block, const Payload& payload);
 
 // Reads a contribution to a block front to back as floats, whatever the
 // encodings of its slices. The payload has block.gradient_bytes().

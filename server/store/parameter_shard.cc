@@ -90,7 +90,7 @@ absl::Status ParameterShard::CheckContribution(const BlockState& block,
   if (c.in_shared_memory) {
     TRIBUTARY_RETURN_IF_ERROR(CheckSize(block.block(), c));
   }
-  const Payload::Scan scan = ScanGradient(block.block(), c.payload);
+  const GradientScan scan = ScanGradient(block.block(), c.payload);
   if (c.in_shared_memory) c.crc32c = scan.crc32c;
   // Checked before the size: a damaged frame can have lost its payload field.
   if (scan.crc32c != c.crc32c) {
@@ -101,8 +101,28 @@ absl::Status ParameterShard::CheckContribution(const BlockState& block,
                       ", sent as ", c.crc32c, "; send it again")));
   }
   TRIBUTARY_RETURN_IF_ERROR(CheckSize(block.block(), c));
+  if (scan.first_malformed >= 0) {
+    return Malformed(block.block(), c, scan.first_malformed);
+  }
   if (scan.first_nonfinite < 0) return absl::OkStatus();
   return NotFinite(block.block(), c, scan.first_nonfinite);
+}
+
+std::string ParameterShard::PlaceOf(const Block& block, int64_t at) const {
+  auto slice = block.slices.begin();
+  while (at >= slice->offset + slice->size()) ++slice;
+  return absl::StrCat("\"", options().plan->parameters()[slice->parameter].name,
+                      "\", element ", slice->begin + at - slice->offset);
+}
+
+absl::Status ParameterShard::Malformed(const Block& block,
+                                       const Contribution& c, int64_t at) {
+  return Reject(
+      Rejection::kMalformed,
+      absl::InvalidArgumentError(absl::StrCat(
+          "the gradient of rank ", c.rank, " for step ", c.step + 1,
+          " cannot be decoded from ", PlaceOf(block, at),
+          " on; wanted indices in ascending order within their unit")));
 }
 
 absl::Status ParameterShard::NotFinite(const Block& block,
@@ -110,13 +130,9 @@ absl::Status ParameterShard::NotFinite(const Block& block,
   ++blocks_.counters().nonfinite;
   if (options().training.nonfinite == NonFiniteAction::kSkip)
     return absl::OkStatus();
-  auto slice = block.slices.begin();
-  while (at >= slice->offset + slice->size()) ++slice;
   const std::string why =
       absl::StrCat("the gradient of rank ", c.rank, " for step ", c.step + 1,
-                   " is not finite in \"",
-                   options().plan->parameters()[slice->parameter].name,
-                   "\", element ", slice->begin + at - slice->offset);
+                   " is not finite in ", PlaceOf(block, at));
   if (options().training.nonfinite == NonFiniteAction::kFail &&
       options().on_fatal) {
     options().on_fatal(why);

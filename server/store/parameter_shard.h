@@ -94,6 +94,10 @@ class ParameterShard {
   absl::Status CheckSize(const Block& block, const Contribution& c);
   // Checks everything except the payload.
   absl::Status CheckNumbers(const BlockState& block, const Contribution& c);
+  // The parameter and the index of the block's element `at`.
+  std::string PlaceOf(const Block& block, int64_t at) const;
+  // The answer to a gradient whose unit at element `at` cannot be decoded.
+  absl::Status Malformed(const Block& block, const Contribution& c, int64_t at);
   // Counts a gradient that is not finite at element `at`, and then accepts it,
   // refuses it or fails the job, as the job says.
   absl::Status NotFinite(const Block& block, const Contribution& c, int64_t at);

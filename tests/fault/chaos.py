@@ -55,15 +55,17 @@ STRATEGIES = {
     "ar_tp2": Strategy("{all_reduce: {}, tensor_parallel: 2}", 0, 4, "tp"),
     "ps_pp2": Strategy("{pipeline_parallel: {stages: 2}}", 2, 4, "pp"),
     "ar_pp2": Strategy("{all_reduce: {}, pipeline_parallel: {stages: 2}}", 0, 4, "pp"),
+    "top_k": Strategy("{parameter_server: {wire: top_k, top_k_fraction: 0.05}}", 2, 2, "top_k"),
     "async": Strategy("{parameter_server: {sync: async}}", 2, 2, ""),
     "ssp": Strategy("{parameter_server: {sync: {ssp: {staleness: 3}}}}", 2, 2, ""),
     "local_sgd": Strategy("{parameter_server: {sync: {local_sgd: {period: 4}}}}", 2, 2, "local"),
     "backup": Strategy("{parameter_server: {sync: {bsp: {backup_workers: 1}}}}", 2, 3, ""),
 }
 OPTIMIZERS = ["{sgd: {learning_rate: 0.05, momentum: 0.9}}", "{adam: {learning_rate: 0.003}}"]
-# Momentum diverges with stale gradients, and the state of a worker's local
+# Momentum diverges with stale or delayed gradients, and the state of a worker's local
 # optimizer is lost with the worker (docs/consistency.md).
 OPTIMIZERS_OF = {"": ["{sgd: {learning_rate: 0.01}}", "{adam: {learning_rate: 0.003}}"],
+                 "top_k": ["{sgd: {learning_rate: 0.01}}", "{adam: {learning_rate: 0.003}}"],
                  "local": ["{sgd: {learning_rate: 0.05}}"]}
 
 # Rules of the proxy; BYTES is drawn from the seed.
@@ -123,7 +125,8 @@ class Trial:
         self.optimizer = draw.choice(OPTIMIZERS_OF.get(self.strategy.bits, OPTIMIZERS))
         self.every = draw.choice([0, 12, 40, 100])
         self.lease = draw.choice([2, 3])
-        whole = self.strategy.servers > 0 and self.strategy.workers < 4
+        # A lost rank of a group, or one with a residual, is not taken over alone.
+        whole = self.strategy.servers > 0 and self.strategy.workers < 4 and self.name != "top_k"
         self.on_loss = draw.choice(["wait", "wait", "shrink"]) if whole else "wait"
         self.small_disk = self.every > 0 and can_make_hosts and draw.random() < 0.15
         replicas = 2 if self.strategy.workers == 4 else self.strategy.workers

@@ -22,6 +22,14 @@ class WireFormatTest : public FaultTest,
                                      GetParam(), "}}\ncluster:"));
     EditJob("epochs: 40", "epochs: 10");
   }
+  // The same for every number of servers, and others than those of float32.
+  void ExpectBitsOfTheFormat() {
+    const std::string bits = BitsWith(1);
+    EXPECT_EQ(BitsWith(2), bits);
+    EXPECT_EQ(BitsWith(3), bits);
+    EditJob(GetParam(), "wire: float32");
+    EXPECT_NE(Undisturbed(), bits) << "the job was not encoded";
+  }
   std::string BitsWith(int servers) {
     const std::string run = absl::StrCat("servers", servers);
     auto train =
@@ -32,11 +40,7 @@ class WireFormatTest : public FaultTest,
 };
 
 TEST_P(WireFormatTest, TheBitsDependOnTheFormatAndNotOnTheServers) {
-  const std::string bits = BitsWith(1);
-  EXPECT_EQ(BitsWith(2), bits);
-  EXPECT_EQ(BitsWith(3), bits);
-  EditJob(GetParam(), "wire: float32");
-  EXPECT_NE(Undisturbed(), bits) << "the job was not encoded";
+  ExpectBitsOfTheFormat();
 }
 
 TEST_P(WireFormatTest, ALostWorkerAndALostServerLeaveTheBits) {
@@ -64,10 +68,29 @@ TEST_P(WireFormatTest, AResumedRunEndsWithTheSameBits) {
 INSTANTIATE_TEST_SUITE_P(Formats, WireFormatTest,
                          ::testing::Values("wire: float16",
                                            "wire: bfloat16, "
-                                           "weights_wire: bfloat16"),
+                                           "weights_wire: bfloat16",
+                                           "wire: one_bit, "
+                                           "error_feedback: false"),
                          [](const auto& info) {
-                           return info.index == 0 ? "Float16"
-                                                  : "Bfloat16BothWays";
+                           return info.index == 0   ? "Float16"
+                                  : info.index == 1 ? "Bfloat16BothWays"
+                                                    : "OneBitWithoutFeedback";
+                         });
+
+class ErrorFeedbackWireTest : public WireFormatTest {};
+
+TEST_P(ErrorFeedbackWireTest, TheBitsDependOnTheFormatAndNotOnTheServers) {
+  ExpectBitsOfTheFormat();
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, ErrorFeedbackWireTest,
+                         ::testing::Values("wire: int8",
+                                           "wire: top_k, top_k_fraction: 0.1",
+                                           "wire: one_bit"),
+                         [](const auto& info) {
+                           return info.index == 0   ? "Int8"
+                                  : info.index == 1 ? "TopK"
+                                                    : "OneBit";
                          });
 
 }  // namespace

@@ -27,6 +27,7 @@ struct Case {
   double clip_norm;
   v1::WireFormat wire = v1::WIRE_FORMAT_FLOAT32;
   v1::WireFormat weights_wire = v1::WIRE_FORMAT_FLOAT32;
+  bool error_feedback = false;
 
   friend void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 };
@@ -45,6 +46,7 @@ Cluster::Options MakeOptions(const Case& c, int servers, int workers) {
   options.clip_norm = c.clip_norm;
   options.wire = c.wire;
   options.weights_wire = c.weights_wire;
+  options.error_feedback = c.error_feedback;
   return options;
 }
 
@@ -93,6 +95,16 @@ OptimizerOptions Make(const char* kind) {
   return options;
 }
 
+Case Compressed(const char* name, const char* kind, v1::WireFormat wire,
+                double clip_norm = 0) {
+  return {name,
+          Make(kind),
+          clip_norm,
+          wire,
+          v1::WIRE_FORMAT_FLOAT32,
+          /*error_feedback=*/true};
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Optimizers, BitIdentityTest,
     ::testing::Values(
@@ -105,7 +117,13 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"bfloat16", Make("adam"), 0, v1::WIRE_FORMAT_BFLOAT16},
         Case{"bfloat16_both_ways", Make("sgd"), 0, v1::WIRE_FORMAT_BFLOAT16,
              v1::WIRE_FORMAT_BFLOAT16},
-        Case{"float16_clipped", Make("adam"), 0.5, v1::WIRE_FORMAT_FLOAT16}),
+        Case{"float16_clipped", Make("adam"), 0.5, v1::WIRE_FORMAT_FLOAT16},
+        Case{"int8", Make("adam"), 0, v1::WIRE_FORMAT_INT8},
+        Compressed("int8_with_feedback", "adam", v1::WIRE_FORMAT_INT8),
+        Compressed("top_k_with_feedback", "sgd", v1::WIRE_FORMAT_TOP_K),
+        Compressed("one_bit_with_feedback", "lamb", v1::WIRE_FORMAT_ONE_BIT),
+        Compressed("one_bit_clipped", "adafactor", v1::WIRE_FORMAT_ONE_BIT,
+                   0.5)),
     [](const auto& info) { return info.param.name; });
 
 // The server keeps float32; workers compute with what the format makes of it.

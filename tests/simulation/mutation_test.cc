@@ -58,6 +58,8 @@ constexpr Mutation kMutations[] = {
     {"state-seen-before-saved", 20000, 1775},
     {"damage-is-final", 300},
     {"refusal-is-final", 100},
+    {"lost-residual-ignored", 1200},
+    {"residuals-not-awaited", 10000, 970},
 };
 
 TEST(MutationTest, TheSimulatorFindsEveryPlantedDefect) {

@@ -59,6 +59,46 @@ absl::StatusOr<v1::CheckpointFile> CheckpointModel::WriteShard(
                         images);
 }
 
+std::vector<std::vector<float>> CheckpointModel::Residual(int rank) const {
+  std::vector<std::vector<float>> residual;
+  for (size_t p = 0; p < parameters.size(); ++p) {
+    const bool none = rank == 1 && p + 1 == parameters.size();
+    residual.push_back(none
+                           ? std::vector<float>()
+                           : Tensor(/*tensor=*/10 + rank, static_cast<int>(p)));
+  }
+  return residual;
+}
+
+absl::StatusOr<v1::CheckpointFile> CheckpointModel::WriteResidual(
+    const std::string& folder, int64_t step, int rank) const {
+  const std::vector<std::vector<float>> residual = Residual(rank);
+  std::vector<Slice> slices;
+  for (size_t p = 0; p < residual.size(); ++p) {
+    slices.push_back({.parameter = static_cast<int>(p),
+                      .end = static_cast<int64_t>(residual[p].size())});
+  }
+  std::vector<BlockImage> images;
+  for (size_t p = 0; p < residual.size(); ++p) {
+    if (residual[p].empty()) continue;
+    images.push_back({.slices = absl::MakeConstSpan(&slices[p], 1),
+                      .weights = residual[p].data(),
+                      .state = {},
+                      .num_elements = slices[p].size()});
+  }
+  return WriteShardFile(folder,
+                        {{.kind = PagedFileKind::kResidual,
+                          .job_id = job_id,
+                          .lineage = lineage,
+                          .plan_epoch = plan_epoch,
+                          .shard = rank,
+                          .num_shards = kRanks,
+                          .parameters = parameters,
+                          .state_names = {}},
+                         step},
+                        images);
+}
+
 v1::CheckpointManifest CheckpointModel::Manifest(int64_t step) const {
   v1::CheckpointManifest manifest;
   manifest.set_name(name);
@@ -72,7 +112,7 @@ v1::CheckpointManifest CheckpointModel::Manifest(int64_t step) const {
   manifest.set_steps_per_epoch(10);
   ToProto(parameters, manifest.mutable_parameters());
   for (const std::string& state : state_names) manifest.add_state_names(state);
-  for (int rank = 0; rank < 2; ++rank) {
+  for (int rank = 0; rank < kRanks; ++rank) {
     manifest.add_workers()->set_steps(step);
   }
   manifest.set_created_micros(1'700'000'000'000'000);
@@ -87,6 +127,10 @@ absl::Status CheckpointModel::Write(const std::string& directory, int64_t step,
   for (int shard = 0; shard < num_shards; ++shard) {
     TRIBUTARY_ASSIGN_OR_RETURN(*manifest.add_files(),
                                WriteShard(folder, step, shard, num_shards));
+  }
+  for (int rank = 0; residuals && rank < kRanks; ++rank) {
+    TRIBUTARY_ASSIGN_OR_RETURN(*manifest.add_residuals(),
+                               WriteResidual(folder, step, rank));
   }
   return WriteManifest(directory, manifest);
 }

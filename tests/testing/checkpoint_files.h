@@ -24,7 +24,8 @@ struct CheckpointModel {
                                {"2.bias", {4}},
                                {"4.scale", {}}};
   std::vector<std::string> state_names = {"exp_avg", "exp_avg_sq"};
-  float offset = 0;  // added to every value
+  float offset = 0;        // added to every value
+  bool residuals = false;  // whether the checkpoint holds those of its ranks
 
   // tensor: 0 for weights, 1 + i for state i.
   float Value(int tensor, int parameter, int64_t element) const {
@@ -39,6 +40,15 @@ struct CheckpointModel {
   absl::StatusOr<v1::CheckpointFile> WriteShard(const std::string& folder,
                                                 int64_t step, int shard,
                                                 int num_shards) const;
+  // The number of ranks, and the residual of one. Rank 1 has none of the last
+  // parameter: it is empty.
+  static constexpr int kRanks = 2;
+  std::vector<std::vector<float>> Residual(int rank) const;
+  // Writes the residual of `rank`.
+  absl::StatusOr<v1::CheckpointFile> WriteResidual(const std::string& folder,
+                                                   int64_t step,
+                                                   int rank) const;
+
   // The manifest without its list of files.
   v1::CheckpointManifest Manifest(int64_t step) const;
   // Writes a complete checkpoint, as a job does.

@@ -20,6 +20,8 @@ Cluster::Cluster(const Options& options)
   plan_.set_bucket_bytes(options.bucket_bytes);
   plan_.set_wire(options.wire);
   plan_.set_weights_wire(options.weights_wire);
+  plan_.set_top_k_fraction(options.top_k_fraction);
+  plan_.set_error_feedback(options.error_feedback);
   plan_.set_num_workers(options.workers);
   ToProto(options.parameters, plan_.mutable_parameters());
   for (int s = 0; s < options.servers; ++s) {

@@ -23,6 +23,8 @@ class Cluster {
     uint64_t bucket_bytes = 1 << 16;
     v1::WireFormat wire = v1::WIRE_FORMAT_FLOAT32;
     v1::WireFormat weights_wire = v1::WIRE_FORMAT_FLOAT32;
+    double top_k_fraction = kTopKFraction;
+    bool error_feedback = false;
     std::function<std::unique_ptr<SyncPolicy>()> policy;  // null: BSP
     bool shares_memory = false;  // of servers and workers, as on one machine
   };

@@ -1,23 +1,22 @@
 #include "worker/client/block_memory.h"
 
 #include "common/wire/crc32c.h"
-#include "common/wire/encoded_floats.h"
 #include "common/wire/shared_buffer.h"
 #include "common/wire/tensor_frame.h"
 
 namespace tributary {
 namespace {
 
-BlockMemory Encode(const Block& block, absl::Span<const float* const> tensors) {
+BlockMemory Encode(const Block& block, absl::Span<const float* const> tensors,
+                   ErrorFeedback* feedback) {
   BlockMemory memory;
   memory.bytes = static_cast<size_t>(block.gradient_bytes());
   const SharedBuffer buffer(
       static_cast<int64_t>(memory.bytes / sizeof(float) + 1));
   auto* out = reinterpret_cast<char*>(buffer.data());
   for (const Slice& slice : block.slices) {
-    memory.crc32c = EncodeFloats(*slice.encoding, slice.size(),
-                                 tensors[slice.parameter] + slice.begin, out,
-                                 memory.crc32c);
+    memory.crc32c = feedback->Encode(
+        slice, tensors[slice.parameter] + slice.begin, out, memory.crc32c);
     out += slice.gradient_bytes();
   }
   memory.slices.push_back(SharedSlice(buffer, memory.bytes));
@@ -39,8 +38,10 @@ BlockMemory Borrow(const Block& block, absl::Span<const float* const> tensors) {
 }
 
 BlockMemory GradientOf(const Block& block,
-                       absl::Span<const float* const> tensors) {
-  return block.sends_floats() ? Borrow(block, tensors) : Encode(block, tensors);
+                       absl::Span<const float* const> tensors,
+                       ErrorFeedback* feedback) {
+  return block.sends_floats() ? Borrow(block, tensors)
+                              : Encode(block, tensors, feedback);
 }
 
 }  // namespace tributary

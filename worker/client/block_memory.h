@@ -8,6 +8,7 @@
 
 #include "absl/types/span.h"
 #include "common/plan/partition_plan.h"
+#include "worker/client/error_feedback.h"
 
 namespace tributary {
 
@@ -23,8 +24,10 @@ struct BlockMemory {
 BlockMemory Borrow(const Block& block, absl::Span<const float* const> tensors);
 
 // The block's gradient in the encodings of its slices: borrowed when these are
-// float32, else a copy that the result owns.
+// float32, else a copy that the result owns. Such a copy changes the residuals,
+// so it is made once for each step.
 BlockMemory GradientOf(const Block& block,
-                       absl::Span<const float* const> tensors);
+                       absl::Span<const float* const> tensors,
+                       ErrorFeedback* feedback);
 
 }  // namespace tributary

@@ -22,6 +22,7 @@
 #include "common/wire/tensor_frame.h"
 #include "tributary/v1/parameter_service.grpc.pb.h"
 #include "worker/client/block_memory.h"
+#include "worker/client/error_feedback.h"
 #include "worker/client/memory_links.h"
 #include "worker/client/push_trace.h"
 #include "worker/client/transfer.h"
@@ -56,6 +57,7 @@ class GrpcParameterClient final : public ParameterClient {
       : options_(std::move(options)),
         partition_(std::move(partition)),
         mesh_(MeshOf(options_.plan)),
+        feedback_(options_.plan, partition_, options_.rank),
         links_(options_.transport, options_.gradient_memory, options_.rank,
                partition_.num_shards()),
         round_(DriverFor(options_, partition_, mesh_),
@@ -189,7 +191,9 @@ class GrpcParameterClient final : public ParameterClient {
     if (!status.ok()) TRIBUTARY_RETURN_IF_ERROR(links_.Close());
     return status;
   }
-  absl::Span<float* const> residuals() override { return {}; }
+  absl::Span<float* const> residuals() override {
+    return feedback_.residuals();
+  }
   int64_t newest_version() const override { return newest_version_; }
   int64_t oldest_version() const override {
     int64_t oldest = INT64_MAX;
@@ -226,7 +230,7 @@ class GrpcParameterClient final : public ParameterClient {
         samples_ > 0 && (link == nullptr || !block.sends_floats() ||
                          !link->Describe(block, gradients_, &request));
     if (sends && push.sent.bytes == 0) {
-      push.sent = GradientOf(block, gradients_);
+      push.sent = GradientOf(block, gradients_, &feedback_);
     }
     if (push.attempts == 1 && samples_ > 0) {
       round_.bytes_sent += block.gradient_bytes();
@@ -363,6 +367,7 @@ class GrpcParameterClient final : public ParameterClient {
   const Options options_;
   const PartitionPlan partition_;
   const DeviceMesh mesh_;
+  ErrorFeedback feedback_;  // used where messages are made
   std::vector<std::unique_ptr<grpc::GenericStub>> stubs_;
   MemoryLinks links_;
   TransferRound round_;  // its thread ends before the stubs

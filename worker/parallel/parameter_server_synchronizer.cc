@@ -13,8 +13,10 @@ namespace tributary {
 ParameterServerSynchronizer::ParameterServerSynchronizer(
     std::unique_ptr<ParameterClient> client, Model* model, Ops* ops,
     ApplyMode mode, std::vector<int> place_in_plan,
-    const std::shared_ptr<SharedArena>& gradient_memory)
+    const std::shared_ptr<SharedArena>& gradient_memory,
+    std::unique_ptr<ResidualCheckpoints> residuals)
     : client_(std::move(client)),
+      residuals_(std::move(residuals)),
       model_(model),
       ops_(ops),
       mode_(mode),
@@ -60,6 +62,10 @@ absl::StatusOr<int64_t> ParameterServerSynchronizer::Start(
     progress.steps = client_->oldest_version();
     on_progress(progress);
   }
+  if (residuals_ != nullptr) {
+    TRIBUTARY_RETURN_IF_ERROR(
+        residuals_->Restore(progress.steps, client_->residuals()));
+  }
   CopyWeightsIn();
   TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(*ops_));
   return progress.steps;
@@ -95,6 +101,9 @@ absl::StatusOr<int64_t> ParameterServerSynchronizer::FinishStep() {
           CatchUp(mode_, finished, client_->newest_version())) {
     TRIBUTARY_RETURN_IF_ERROR(client_->Pull(*wanted, absl::MakeSpan(weights_)));
     finished = client_->oldest_version();
+  }
+  if (residuals_ != nullptr) {
+    residuals_->Write(finished, client_->residuals());
   }
   CopyWeightsIn();
   TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(*ops_));

@@ -10,6 +10,7 @@
 #include "worker/client/parameter_client.h"
 #include "worker/model/model.h"
 #include "worker/parallel/gradient_synchronizer.h"
+#include "worker/parallel/residual_checkpoints.h"
 
 namespace tributary {
 
@@ -22,11 +23,13 @@ class ParameterServerSynchronizer final : public GradientSynchronizer {
  public:
   // `model` and `ops` must outlive the synchronizer. place_in_plan: for each of
   // the model's parameters, its index among the client's. gradient_memory: the
-  // client's, for copies of a device's gradients; or null.
+  // client's, for copies of a device's gradients; or null. residuals: of the
+  // client, in checkpoints; null: no checkpoint holds them.
   ParameterServerSynchronizer(
       std::unique_ptr<ParameterClient> client, Model* model, Ops* ops,
       ApplyMode mode, std::vector<int> place_in_plan,
-      const std::shared_ptr<SharedArena>& gradient_memory);
+      const std::shared_ptr<SharedArena>& gradient_memory,
+      std::unique_ptr<ResidualCheckpoints> residuals = nullptr);
 
   absl::StatusOr<int64_t> Start(const MakeWeights& initial,
                                 const OnProgress& on_progress) override;
@@ -42,6 +45,7 @@ class ParameterServerSynchronizer final : public GradientSynchronizer {
   void CopyWeightsIn();
 
   const std::unique_ptr<ParameterClient> client_;
+  const std::unique_ptr<ResidualCheckpoints> residuals_;  // may be null
   Model* const model_;
   Ops* const ops_;
   const ApplyMode mode_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "worker/parallel/all_reduce_synchronizer.h"
 #include "worker/parallel/local_sgd_synchronizer.h"
 #include "worker/parallel/parameter_server_synchronizer.h"
+#include "worker/parallel/residual_checkpoints.h"
 
 namespace tributary {
 namespace {
@@ -78,6 +80,32 @@ std::shared_ptr<SharedArena> GradientMemory(const SynchronizerParts& parts,
   return memory.ok() ? *std::move(memory) : nullptr;
 }
 
+// Where this rank's residual begins and what checkpoints hold of it; null: they
+// hold nothing of it.
+absl::StatusOr<std::unique_ptr<ResidualCheckpoints>> ResidualsOf(
+    Member& member, const v1::Plan& plan) {
+  if (!StrategyOf(member.job()).checkpoints_residuals()) return nullptr;
+  const int rank = static_cast<int>(member.index());
+  ResidualCheckpoints::Options options;
+  options.start_step = plan.start_step();
+  if (!plan.checkpoint_directory().empty()) {
+    options.every_steps = member.job().checkpoint().every_steps();
+    options.directory = plan.checkpoint_directory();
+    options.on_written =
+        [&member, epoch = plan.epoch()](const Checkpointer::Written& written) {
+          ReportCheckpoint(written, /*state_names=*/{}, epoch, &member);
+        };
+  }
+  options.series = ResidualSeriesOf(plan, rank);
+  if (!plan.restore_from().empty()) {
+    std::string why;
+    TRIBUTARY_ASSIGN_OR_RETURN(options.restore,
+                               OpenResidualToRestore(plan, rank, &why));
+    if (!why.empty()) spdlog::warn("the residual begins with zeros: {}", why);
+  }
+  return std::make_unique<ResidualCheckpoints>(std::move(options));
+}
+
 SynchronizerOr MakeParameterServer(const SynchronizerParts& parts,
                                    const v1::Plan& plan) {
   Member& member = *parts.group.member;
@@ -111,9 +139,11 @@ SynchronizerOr MakeParameterServer(const SynchronizerParts& parts,
         PlacesInPlan(parts.replica->model()->parameters(),
                      client->partition().parameters(), MeshOf(plan),
                      static_cast<int>(member.index())));
+    TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<ResidualCheckpoints> residuals,
+                               ResidualsOf(member, plan));
     return std::make_unique<ParameterServerSynchronizer>(
         std::move(client), parts.replica->model(), parts.group.ops,
-        ModeOf(sync), std::move(places), memory);
+        ModeOf(sync), std::move(places), memory, std::move(residuals));
   }
   LocalSgdSynchronizer::Options options;
   options.client = std::move(client);

@@ -20,6 +20,10 @@ absl::Status ValidateData(const Places& places, const v1::JobSpec& job);
 // Checks optimizer, schedule, and the batch per worker.
 absl::Status ValidateTraining(const Places& places, const v1::JobSpec& job);
 
+// Checks the formats of gradients and weights in messages, and what error
+// feedback requires of synchronization and cluster.
+absl::Status ValidateWire(const Places& places, const v1::JobSpec& job);
+
 // Checks for plain bsp: the block at `path` makes `who` compute with parts of
 // the same weights, so all of them must use the same version.
 absl::Status ValidateGroupSync(const Places& places, const std::string& path,

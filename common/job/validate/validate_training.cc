@@ -177,16 +177,6 @@ absl::Status ValidateTimeouts(const Places& places, const v1::JobSpec& job) {
                       ", got ", timeout);
 }
 
-// A weight that float16 cannot hold would be lost.
-absl::Status ValidateWire(const Places& places, const v1::JobSpec& job) {
-  if (job.strategy().parameter_server().weights_wire() !=
-      v1::WIRE_FORMAT_FLOAT16) {
-    return absl::OkStatus();
-  }
-  const std::string field = "strategy.parameter_server.weights_wire";
-  return places.Error(field, field, " wants float32 or bfloat16, got float16");
-}
-
 absl::Status ValidateTrace(const Places& places, const v1::JobSpec& job) {
   if (!job.has_trace()) return absl::OkStatus();
   const int64_t first = job.trace().first_step();

@@ -5,6 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/checkpoint/manifest.h"
+#include "common/status/status_macros.h"
 #include "common/wire/crc32c.h"
 
 namespace tributary::simulation {
@@ -58,8 +60,7 @@ absl::StatusOr<v1::CheckpointFile> Disk::WriteShard(
   if (full_) return absl::ResourceExhaustedError("the disk is full");
   File file{{series, snapshot.step}, snapshot.blocks};
   v1::CheckpointFile written;
-  written.set_name(ShardFileName(series.shard, series.num_shards, series.job_id,
-                                 series.plan_epoch));
+  written.set_name(FileNameOf(series));
   for (BlockSnapshot& block : file.blocks) {
     block.weights = CopyOf(block.weights, block.block.size);
     const auto bytes = static_cast<size_t>(block.block.bytes());
@@ -75,7 +76,7 @@ absl::Status Disk::WriteManifest(const v1::CheckpointManifest& manifest) {
   if (full_) return absl::ResourceExhaustedError("the disk is full");
   const auto found = folders_.find(FolderName(manifest.step()));
   if (found == folders_.end()) return absl::NotFoundError("no such folder");
-  for (const v1::CheckpointFile& file : manifest.files()) {
+  for (const v1::CheckpointFile& file : FilesOf(manifest)) {
     if (found->second.files.count(file.name()) == 0) {
       return absl::NotFoundError(absl::StrCat(file.name(), " is not there"));
     }
@@ -94,8 +95,9 @@ void Disk::Prune(int keep) {
   }
 }
 
-absl::Status Disk::Check(const std::string& name, const Folder& folder) {
-  for (const v1::CheckpointFile& file : folder.manifest->files()) {
+absl::Status Disk::Check(const std::string& name, const Folder& folder,
+                         const NamedFiles& files) {
+  for (const v1::CheckpointFile& file : files) {
     const auto image = folder.files.find(file.name());
     if (image == folder.files.end()) {
       return absl::NotFoundError(
@@ -120,7 +122,11 @@ std::optional<int64_t> Disk::OlderWhole(int64_t from_step,
     if (!it->second.manifest) continue;
     const int64_t step = it->second.manifest->step();
     if (step < from_step || step >= below_step) continue;
-    if (Check(it->first, it->second).ok()) return step;
+    const v1::CheckpointManifest& manifest = *it->second.manifest;
+    if (Check(it->first, it->second, manifest.files()).ok() &&
+        Check(it->first, it->second, manifest.residuals()).ok()) {
+      return step;
+    }
   }
   return std::nullopt;
 }
@@ -128,7 +134,10 @@ std::optional<int64_t> Disk::OlderWhole(int64_t from_step,
 bool Disk::DamageNewest() {
   for (auto it = folders_.rbegin(); it != folders_.rend(); ++it) {
     if (!it->second.manifest) continue;
-    const std::string& file = it->second.manifest->files(0).name();
+    const v1::CheckpointManifest& manifest = *it->second.manifest;
+    const bool residual = manifest.step() % 2 == 1 && manifest.residuals_size();
+    const std::string& file =
+        residual ? manifest.residuals(0).name() : manifest.files(0).name();
     float& value = *it->second.files.at(file).blocks[0].weights.data();
     value = value == 0 ? 1 : -value;
     damaged_ = true;
@@ -140,22 +149,16 @@ bool Disk::DamageNewest() {
 absl::StatusOr<WholeState> Disk::Read(const std::string& folder,
                                       const ParameterSpecs& parameters,
                                       size_t num_states) const {
-  const auto found = folders_.find(folder);
-  if (found == folders_.end() || !found->second.manifest) {
-    return absl::NotFoundError(absl::StrCat(folder, " is no checkpoint"));
-  }
-  if (const absl::Status status = Check(folder, found->second); !status.ok()) {
-    return status;
-  }
+  TRIBUTARY_ASSIGN_OR_RETURN(const Folder* const found, Find(folder));
+  TRIBUTARY_RETURN_IF_ERROR(Check(folder, *found, found->manifest->files()));
   WholeState whole;
-  whole.step = found->second.manifest->step();
+  whole.step = found->manifest->step();
   for (const ParameterSpec& spec : parameters) {
     whole.weights.emplace_back(spec.size());
   }
   whole.state.assign(num_states, whole.weights);
-  for (const v1::CheckpointFile& file : found->second.manifest->files()) {
-    for (const BlockSnapshot& block :
-         found->second.files.at(file.name()).blocks) {
+  for (const v1::CheckpointFile& file : found->manifest->files()) {
+    for (const BlockSnapshot& block : found->files.at(file.name()).blocks) {
       CopyIn(block.block, block.weights, &whole.weights);
       for (size_t i = 0; i < num_states; ++i) {
         CopyIn(block.block, block.state[i], &whole.state[i]);
@@ -163,6 +166,31 @@ absl::StatusOr<WholeState> Disk::Read(const std::string& folder,
     }
   }
   return whole;
+}
+
+absl::StatusOr<const Disk::Folder*> Disk::Find(const std::string& name) const {
+  const auto found = folders_.find(name);
+  if (found == folders_.end() || !found->second.manifest) {
+    return absl::NotFoundError(absl::StrCat(name, " is no checkpoint"));
+  }
+  return &found->second;
+}
+
+absl::StatusOr<std::vector<float>> Disk::ReadResidual(const std::string& folder,
+                                                      uint32_t rank) const {
+  TRIBUTARY_ASSIGN_OR_RETURN(const Folder* const found, Find(folder));
+  const NamedFiles& named = found->manifest->residuals();
+  if (rank >= static_cast<uint32_t>(named.size())) {
+    return absl::NotFoundError(
+        absl::StrCat(folder, " has no residual of rank ", rank));
+  }
+  const v1::CheckpointFile& file = named[static_cast<int>(rank)];
+  NamedFiles one;
+  *one.Add() = file;
+  TRIBUTARY_RETURN_IF_ERROR(Check(folder, *found, one));
+  const BlockSnapshot& block = found->files.at(file.name()).blocks[0];
+  const float* const values = block.weights.data();
+  return std::vector<float>(values, values + block.block.size);
 }
 
 std::optional<int64_t> Disk::NewestStep() const {

@@ -33,6 +33,7 @@ class Disk {
   static std::string FolderName(int64_t step);
 
   // ResourceExhausted while the disk is full.
+  // Of a shard or a residual.
   absl::StatusOr<v1::CheckpointFile> WriteShard(const ShardFileSeries& series,
                                                 const ShardSnapshot& snapshot);
   absl::Status WriteManifest(const v1::CheckpointManifest& manifest);
@@ -59,10 +60,14 @@ class Disk {
   // NotFound, DataLoss: it is not a checkpoint, or a file is missing, belongs
   // to another step or plan, or does not match its checksum. In the product all
   // servers share the comparison of the checksums
-  // (common/checkpoint/restore.h); here each server compares all of them.
+  // (common/checkpoint/restore.h); here each server compares all of them, those
+  // of residuals aside.
   absl::StatusOr<WholeState> Read(const std::string& folder,
                                   const ParameterSpecs& parameters,
                                   size_t num_states) const;
+  // The residual of a rank, of its first parameter. Errors as Read.
+  absl::StatusOr<std::vector<float>> ReadResidual(const std::string& folder,
+                                                  uint32_t rank) const;
   std::optional<int64_t> NewestStep() const;
 
   void set_full(bool full) { full_ = full; }
@@ -78,9 +83,13 @@ class Disk {
     std::optional<v1::CheckpointManifest> manifest;
   };
   static uint32_t ChecksumOf(const File& file);
-  // Checks that its files exist, belong to its step and plan and match their
-  // checksums.
-  static absl::Status Check(const std::string& name, const Folder& folder);
+  using NamedFiles = google::protobuf::RepeatedPtrField<v1::CheckpointFile>;
+  // NotFound: there is no such checkpoint.
+  absl::StatusOr<const Folder*> Find(const std::string& name) const;
+  // Checks that these files of a checkpoint exist, belong to its step and plan
+  // and match their checksums.
+  static absl::Status Check(const std::string& name, const Folder& folder,
+                            const NamedFiles& files);
   std::map<std::string, Folder> folders_;  // sorted by step
   bool full_ = false;
   bool damaged_ = false;

@@ -139,6 +139,7 @@ Scenario DrawScenario(uint64_t seed) {
   DrawJob(random, &scenario);
   // Not drawn, so that the other choices of a seed stay as they were.
   scenario.adds_early = scenario.sync == Scenario::Sync::kBulk && seed % 2 == 0;
+  scenario.residuals = scenario.sync == Scenario::Sync::kBulk && seed % 10 == 9;
   if (!random.Chance(0.05)) DrawAdversity(random, &scenario);
   if (!random.Chance(0.15)) DrawMishaps(random, &scenario);
   return scenario;
@@ -157,8 +158,10 @@ v1::JobSpec JobOf(const Scenario& s) {
   }
   job.mutable_checkpoint()->set_every_steps(s.checkpoint_every);
   job.mutable_checkpoint()->set_keep(2);
-  v1::SyncSpec& sync =
-      *job.mutable_strategy()->mutable_parameter_server()->mutable_sync();
+  v1::ParameterServerSpec& server =
+      *job.mutable_strategy()->mutable_parameter_server();
+  if (s.residuals) server.set_error_feedback(true);
+  v1::SyncSpec& sync = *server.mutable_sync();
   switch (s.sync) {
     case Sync::kBulk:
     case Sync::kBackup:
@@ -193,8 +196,9 @@ std::string Scenario::Text() const {
       parameters, large_parameter ? "+1 large" : "", " parameters, ",
       optimizer.kind, clip_norm > 0 ? " clipped" : "",
       skip_nonfinite ? " skip nonfinite" : "",
-      adds_early ? ", added on arrival" : "", ", checkpoint every ",
-      checkpoint_every, ", loss ", v1::WorkerLoss_Name(on_worker_loss),
+      adds_early ? ", added on arrival" : "", residuals ? ", residuals" : "",
+      ", checkpoint every ", checkpoint_every, ", loss ",
+      v1::WorkerLoss_Name(on_worker_loss),
       comes_back ? "" : ", nobody comes back");
   absl::StrAppendFormat(
       &text,

@@ -56,6 +56,7 @@ struct Scenario {
   bool large_parameter = false;  // a parameter split over servers
   bool uneven_samples = false;
   bool adds_early = false;  // ranks announce the samples of all ranks
+  bool residuals = false;   // ranks keep a residual
 
   bool fixed_places = true;  // a process wants its old place
   bool same_address = true;  // a restarted server keeps its address

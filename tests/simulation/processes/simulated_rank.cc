@@ -1,8 +1,12 @@
 #include "tests/simulation/processes/simulated_rank.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/checkpoint/residual_file.h"
+#include "common/checkpoint/restore.h"
+#include "common/member/report_checkpoint.h"
 #include "common/plan/plan_codec.h"
 #include "tests/simulation/world/micros.h"
 
@@ -50,6 +54,7 @@ SimulatedRank::SimulatedRank(Context* context, Process* process,
 
 void SimulatedRank::LetGo() {
   ended_ = true;
+  DropCheckpointer();
   member_.Leave();
   client_.Drop();
 }
@@ -74,6 +79,12 @@ void SimulatedRank::OnNews() {
       adopted = options_.on_adopt(rank);
     }
   }
+  if (awaits_plan_) {
+    const absl::Status news = member_.state().NewsAfter(plan_.epoch());
+    if (absl::IsDeadlineExceeded(news)) return;
+    awaits_plan_ = false;
+    life_.Replanned(news);
+  }
   at_gate_ ? NextStep() : Live();
 }
 
@@ -97,6 +108,7 @@ void SimulatedRank::Live() {
     case Act::kWait:
       return member_.Nudge();
     case Act::kReportUnreadable:
+      return ReportUnreadable();
     case Act::kGiveWeights:
       context_->world.Violate("a rank of a job with servers has no weights");
   }
@@ -151,6 +163,8 @@ void SimulatedRank::PullStart() {
   if (finished) StartAt(*finished);
   client_.Pull(StartingWeights(mode_, progress_), Then([this, finished] {
                  if (!finished) StartAt(client_.oldest_version());
+                 const absl::Status restored = StartResidual();
+                 if (!restored.ok()) return Trained(restored);
                  TRIBUTARY_TRACE(context_->world, process_->name(), ", rank ",
                                  *rank_, ", goes on after step ", step_,
                                  " of plan epoch ", epoch());
@@ -174,6 +188,7 @@ void SimulatedRank::NextStep() {
 
 void SimulatedRank::Compute() {
   doing_ = "computes";
+  context_->oracle.Residual(*rank_, step_, residual_);
   context_->model.Gradient(*rank_, step_, client_.weights(), &gradient_);
   const int64_t mean = context_->scenario.compute_micros[*rank_];
   context_->world.After(
@@ -206,6 +221,7 @@ void SimulatedRank::Report(int64_t finished) {
     member_.state().ReportStep(report);
   }
   step_ = finished;
+  AddToResidual();
   NextStep();
 }
 
@@ -214,10 +230,68 @@ void SimulatedRank::Trained(const absl::Status& status) {
                   Doing(), " in plan epoch ", epoch(), ": ", status.ToString());
   doing_ = status.ok() ? "waits for the end" : "waits for news";
   client_.Drop();
+  if (!status.ok()) DropCheckpointer();
   at_gate_ = false;
   ++computing_;
   life_.Trained(status);
   Live();
+}
+
+// ---- the residual
+
+absl::Status SimulatedRank::StartResidual() {
+  DropCheckpointer();
+  if (!context_->scenario.residuals) return absl::OkStatus();
+  checkpointer_ = std::make_shared<SimulatedCheckpointer>(
+      context_, process_, ResidualSeriesOf(plan_, static_cast<int>(*rank_)),
+      /*num_blocks=*/1, [this](const v1::CheckpointReport& report) {
+        if (!ended_) ReportCheckpoint(report);
+      });
+  residual_.assign(context_->model.parameters()[0].size(), 0);
+  if (plan_.restore_from().empty()) return absl::OkStatus();
+  absl::StatusOr<std::vector<float>> restored =
+      context_->disk.ReadResidual(plan_.restore_from(), *rank_);
+  if (restored.ok()) {
+    residual_ = *std::move(restored);
+    return absl::OkStatus();
+  }
+  if (!context_->disk.damaged()) {
+    context_->world.Violate(
+        absl::StrCat("a residual that nobody has damaged cannot be read: ",
+                     std::string(restored.status().message())));
+  }
+  return Unreadable(restored.status());
+}
+
+void SimulatedRank::AddToResidual() {
+  if (!context_->scenario.residuals) return;
+  for (float& value : residual_) value += Model::ResidualOfStep(*rank_);
+  const int64_t every = context_->scenario.checkpoint_every;
+  if (every == 0 || step_ % every != 0) return;
+  const auto size = static_cast<int64_t>(residual_.size());
+  Block block;
+  block.size = size;
+  block.slices.push_back({0, 0, size, 0});
+  SharedBuffer copy(size);
+  std::copy(residual_.begin(), residual_.end(), copy.data());
+  checkpointer_->Take(
+      {.steps = step_, .block = &block, .weights = copy, .state = {}});
+}
+
+void SimulatedRank::DropCheckpointer() {
+  if (checkpointer_) checkpointer_->Finish([] {});
+  checkpointer_.reset();
+}
+
+void SimulatedRank::ReportCheckpoint(const v1::CheckpointReport& report) {
+  member_.state().ReportCheckpoint(report);
+  member_.Nudge();
+}
+
+void SimulatedRank::ReportUnreadable() {
+  doing_ = "waits for a plan that begins with another checkpoint";
+  awaits_plan_ = true;
+  ReportCheckpoint(UnreadableReport(life_.status(), plan_));
 }
 
 std::string SimulatedRank::Doing() const {

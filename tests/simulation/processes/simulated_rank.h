@@ -3,11 +3,14 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tests/simulation/job/context.h"
 #include "tests/simulation/processes/member_agent.h"
+#include "tests/simulation/processes/simulated_checkpointer.h"
 #include "tests/simulation/processes/simulated_client.h"
 #include "tributary/v1/plan.pb.h"
 #include "worker/trainer/rank_life.h"
@@ -55,6 +58,12 @@ class SimulatedRank {
   void FinishStep();
   void Report(int64_t finished);
   void Trained(const absl::Status& status);
+  void ReportUnreadable();
+  void ReportCheckpoint(const v1::CheckpointReport& report);
+  // As ResidualCheckpoints.
+  absl::Status StartResidual();
+  void AddToResidual();
+  void DropCheckpointer();
   void End(const absl::Status& status);
 
   // Calls `then` after a success, and ends the training after an error.
@@ -81,6 +90,9 @@ class SimulatedRank {
   int64_t computing_ = 0;  // invalidates the end of an earlier computation
   int64_t step_ = 0;
   Tensors gradient_;
+  std::vector<float> residual_;  // of the first parameter
+  std::shared_ptr<SimulatedCheckpointer> checkpointer_;
+  bool awaits_plan_ = false;  // after a checkpoint that it cannot read
   std::map<uint32_t, SimulatedRank*> adopted_;  // until they end
 };
 

@@ -31,15 +31,6 @@ v1::RegisterRequest Registration(const SimulatedServer::Options& options,
 
 }  // namespace
 
-// A Checkpointer whose thread is the world's events.
-struct SimulatedServer::FileWriter {
-  ShardFileSeries series;
-  SnapshotCollector collector;
-  bool writing = false;
-  bool closing = false;
-  std::function<void()> on_closed;
-};
-
 SimulatedServer::SimulatedServer(int64_t pid, std::string name,
                                  Context* context, Options options)
     : Process(pid, std::move(name)),
@@ -69,7 +60,7 @@ void SimulatedServer::Start() {
 
 void SimulatedServer::LetGo() {
   member_.Leave();
-  writer_.reset();
+  checkpointer_.reset();
   serving_.reset();
 }
 
@@ -110,7 +101,7 @@ void SimulatedServer::Proceed() {
                                Proceed();
                              });
     case Next::kStart:
-      return CloseWriter();
+      return CloseCheckpointer();
     case Next::kServe:
       member_.state().StartAt(life_.plan().epoch(), life_.plan().start_step());
       return OnNews();
@@ -136,18 +127,14 @@ void SimulatedServer::End(const absl::Status& status) {
   member_.Fail(status, [this, status] { context_->on_exit(this, status); });
 }
 
-void SimulatedServer::CloseWriter() {
-  if (writer_) writer_->closing = true;
-  if (writer_ && writer_->writing) {
-    writer_->on_closed = [this] { Prepare(); };
-  } else {
-    Prepare();
-  }
+void SimulatedServer::CloseCheckpointer() {
+  if (!checkpointer_) return Prepare();
+  checkpointer_->Finish([this] { Prepare(); });
 }
 
 void SimulatedServer::Prepare() {
   const v1::Plan& plan = life_.plan();
-  writer_.reset();
+  checkpointer_.reset();
   std::optional<WholeState> restored;
   const auto shard = static_cast<int>(member_.index());
   const bool has_blocks =
@@ -195,15 +182,15 @@ ShardSetup SimulatedServer::MakeSetup(const PartitionPlan& partition) {
   setup.on_fatal = [this](const std::string& why) {
     context_->world.Violate(why);
   };
-  writer_ = std::make_shared<FileWriter>(
-      FileWriter{SeriesOf(life_.plan(), partition, setup.shard,
-                          Optimizer(scenario.optimizer).state_names()),
-                 SnapshotCollector(partition.blocks(setup.shard).size())});
-  setup.on_checkpoint = [this, keep = writer_](const BlockCut& cut) {
+  checkpointer_ = std::make_shared<SimulatedCheckpointer>(
+      context_, this,
+      SeriesOf(life_.plan(), partition, setup.shard,
+               Optimizer(scenario.optimizer).state_names()),
+      partition.blocks(setup.shard).size(),
+      [this](const v1::CheckpointReport& report) { Report(report); });
+  setup.on_checkpoint = [this, keep = checkpointer_](const BlockCut& cut) {
     context_->oracle.Cut(cut);
-    if (keep->closing) return;
-    keep->collector.Add(cut.steps, BlockSnapshot(cut), /*pause_micros=*/0);
-    WriteNext(keep);
+    keep->Take(cut);
   };
   return setup;
 }
@@ -263,33 +250,6 @@ void SimulatedServer::Ask(const v1::StatisticsRequest& request) {
                 });
         }
       });
-}
-
-// ---- checkpoints
-
-void SimulatedServer::WriteNext(const std::shared_ptr<FileWriter>& writer) {
-  if (writer->writing || writer->closing || !writer->collector.due()) return;
-  writer->writing = true;
-  // A crash before this leaves no file.
-  After(context_->world.random().Scale(kMilli, 100 * kMilli),
-        World::Kind::kIdle, [this, writer, work = writer->collector.Take()] {
-          writer->writing = false;
-          const ShardSnapshot& snapshot = work.snapshot;
-          Report(*writer,
-                 {.step = snapshot.step,
-                  .file = context_->disk.WriteShard(writer->series, snapshot)});
-          for (const WrittenSnapshot& failed : work.failed) {
-            Report(*writer, failed);
-          }
-          if (!writer->closing) return WriteNext(writer);
-          if (writer->on_closed) writer->on_closed();
-        });
-}
-
-void SimulatedServer::Report(const FileWriter& writer,
-                             const WrittenSnapshot& written) {
-  Report(
-      ReportOf(written, writer.series.state_names, writer.series.plan_epoch));
 }
 
 void SimulatedServer::Report(const v1::CheckpointReport& report) {

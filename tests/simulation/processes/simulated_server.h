@@ -14,6 +14,7 @@
 #include "tests/simulation/job/context.h"
 #include "tests/simulation/processes/checked_plan.h"
 #include "tests/simulation/processes/member_agent.h"
+#include "tests/simulation/processes/simulated_checkpointer.h"
 
 namespace tributary::simulation {
 
@@ -59,14 +60,12 @@ class SimulatedServer final : public Process {
   void LetGo() override;
 
  private:
-  struct FileWriter;
-
   void After(int64_t micros, World::Kind kind, std::function<void()> then);
   void Tick();
   // Does what the life does next.
   void Proceed();
   void OnNews();
-  void CloseWriter();
+  void CloseCheckpointer();
   void Prepare();
   void Serve(const std::optional<WholeState>& restored);
   ShardSetup MakeSetup(const PartitionPlan& partition);
@@ -90,8 +89,6 @@ class SimulatedServer final : public Process {
   }
   void Ask(const v1::StatisticsRequest& request);
 
-  void WriteNext(const std::shared_ptr<FileWriter>& writer);
-  void Report(const FileWriter& writer, const WrittenSnapshot& written);
   void Report(const v1::CheckpointReport& report);
 
   Context* const context_;
@@ -100,7 +97,7 @@ class SimulatedServer final : public Process {
   std::optional<uint32_t> index_;
   ServingLife life_;
   std::shared_ptr<CheckedPlan> serving_;
-  std::shared_ptr<FileWriter> writer_;
+  std::shared_ptr<SimulatedCheckpointer> checkpointer_;
 };
 
 }  // namespace tributary::simulation

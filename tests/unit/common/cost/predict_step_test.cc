@@ -99,6 +99,21 @@ TEST(PredictStepTest, EncodedGradientsShortenTheWayToTheServerAlone) {
   EXPECT_EQ(Predict(inputs).server_memory, p.server_memory + 2e6);
 }
 
+// 136 bytes for 1024 elements, and a residual as large as the weights.
+TEST(PredictStepTest, CompressedGradientsHaveFractionsOfBytesAndAResidual) {
+  const ModelCosts model = SimpleModel({1'024'000});
+  CostInputs inputs = SimpleInputs(model, Exchange::kParameterServer, 2);
+  const Prediction plain = Predict(inputs);
+  inputs.strategy.gradient_bytes = 136.0 / 1024;
+  EXPECT_EQ(Predict(inputs).bytes_sent_per_rank, 136e3);
+  EXPECT_EQ(Predict(inputs).worker_memory, plain.worker_memory + 136e3);
+  EXPECT_EQ(Predict(inputs).server_memory,
+            plain.server_memory - 2 * (4'096e3 - 136e3));
+  inputs.strategy.error_feedback = true;
+  EXPECT_EQ(Predict(inputs).worker_memory,
+            plain.worker_memory + 136e3 + 4'096e3);
+}
+
 // As many servers as workers: every link carries the model once each way.
 TEST(PredictStepTest, AsManyServersAsWorkersCarryTheModelOnceEachWay) {
   const ModelCosts model = SimpleModel({1 << 20});

@@ -99,7 +99,7 @@ constexpr SpoiledLine kSpoiledLines[] = {
      "job.yaml:9: strategy.parameter_server.weights_wire wants float32 or "
      "bfloat16, got float16"},
     {9, "strategy: {parameter_server: {wire: bfloat8}}\ntraining:",
-     R"(job.yaml:9: strategy.parameter_server.wire wants float32, bfloat16 or float16, got "bfloat8")"},
+     R"(job.yaml:9: strategy.parameter_server.wire wants float32, bfloat16, float16, int8, top_k or one_bit, got "bfloat8")"},
     {9, "training: [1]\nother:",
      "job.yaml:9: training wants a mapping with epochs, steps, loss, "
      "optimizer, learning_rate_schedule, gradient_accumulation, clip_norm, "

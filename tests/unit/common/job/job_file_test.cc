@@ -127,15 +127,17 @@ TEST(JobFileTest, EverySchemaNumberHasARule) {
 }
 
 TEST(JobFileTest, EveryOptionalFieldHasADefaultInAResolvedJob) {
-  // All but the lengths of schedules, which may be as long as the job, and the
-  // end of those schedules that have none.
+  // All but the lengths of schedules, which may be as long as the job, the end
+  // of those schedules that have none, and what only some wire formats have.
   const std::set<std::string> open = {
       "CosineScheduleSpec.t_max",
       "WarmupScheduleSpec.total",
       "WarmupScheduleSpec.eta_min",
       "SgdSpec.learning_rate",
       "OuterSpec.nesterov",
-      "TextSource.stride",                    // the length
+      "TextSource.stride",  // the length
+      "ParameterServerSpec.error_feedback",
+      "ParameterServerSpec.top_k_fraction",
       "PipelineParallelSpec.micro_batches"};  // the stages
   std::set<std::string> seen;
   std::vector<const Descriptor*> types = {v1::JobSpec::descriptor()};

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/testing/status_matchers.h"
 
 namespace tributary {
@@ -48,8 +50,13 @@ TEST(PlanCodecTest, GradientsTakeTheWireFormatAndRunningAveragesFloat32) {
   for (const auto& [wire, bytes] :
        {std::pair(v1::WIRE_FORMAT_FLOAT32, 6 * 4 + 6 * 4),
         std::pair(v1::WIRE_FORMAT_BFLOAT16, 6 * 2 + 6 * 4),
-        std::pair(v1::WIRE_FORMAT_FLOAT16, 6 * 2 + 6 * 4)}) {
-    const auto plan = MakePartitionPlan(PlanWith(wire));
+        std::pair(v1::WIRE_FORMAT_FLOAT16, 6 * 2 + 6 * 4),
+        std::pair(v1::WIRE_FORMAT_INT8, 4 + 6 + 6 * 4),
+        std::pair(v1::WIRE_FORMAT_TOP_K, 3 * 6 + 6 * 4),
+        std::pair(v1::WIRE_FORMAT_ONE_BIT, 8 + 1 + 6 * 4)}) {
+    v1::Plan proto = PlanWith(wire);
+    proto.set_top_k_fraction(0.5);
+    const auto plan = MakePartitionPlan(proto);
     ASSERT_TRUE(plan.ok()) << plan.status();
     const Block& block = plan->blocks(0)[0];
     EXPECT_EQ(block.gradient_bytes(), bytes);
@@ -72,6 +79,20 @@ TEST(PlanCodecTest, WeightsTakeAFormatOfTheirOwn) {
   EXPECT_THAT(MakePartitionPlan(plan).status(),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        "wire format 99 is unknown"));
+}
+
+TEST(PlanCodecTest, AFractionOfTopKThatIsOutOfRangeIsRefused) {
+  v1::Plan plan = PlanWith(v1::WIRE_FORMAT_TOP_K);
+  for (const double fraction : {0.0, -0.5, 1.001, std::nan("")}) {
+    plan.set_top_k_fraction(fraction);
+    EXPECT_THAT(MakePartitionPlan(plan).status(),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         "top_k_fraction must be above 0 and at most 1"));
+  }
+  for (const double fraction : {1e-9, 0.01, 1.0}) {
+    plan.set_top_k_fraction(fraction);
+    EXPECT_TRUE(MakePartitionPlan(plan).ok()) << fraction;
+  }
 }
 
 TEST(PlanCodecTest, AWireFormatOfALaterProgramIsRefused) {

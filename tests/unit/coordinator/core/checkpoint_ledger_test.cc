@@ -8,6 +8,12 @@ namespace {
 
 using ::testing::ElementsAre;
 
+constexpr CheckpointWriter kServer0{v1::ROLE_SERVER, 0};
+constexpr CheckpointWriter kServer1{v1::ROLE_SERVER, 1};
+constexpr CheckpointWriter kServer2{v1::ROLE_SERVER, 2};
+constexpr CheckpointWriter kRank0{v1::ROLE_WORKER, 0};
+constexpr CheckpointWriter kRank1{v1::ROLE_WORKER, 1};
+
 v1::CheckpointReport Failed(int64_t step, const std::string& error) {
   v1::CheckpointReport report;
   report.set_step(step);
@@ -27,12 +33,13 @@ v1::CheckpointReport Written(int64_t step, const std::string& name,
 
 TEST(CheckpointLedgerTest, ACheckpointIsCompleteOnceEveryHolderHasWritten) {
   CheckpointLedger ledger;
-  ledger.Begin(/*start_step=*/0, {0, 2});  // shard 1 holds nothing
-  ledger.Add(2, Written(10, "two", 0.5));
+  ledger.Begin(/*start_step=*/0,
+               {kServer0, kServer2});  // shard 1 holds nothing
+  ledger.Add(kServer2, Written(10, "two", 0.5));
   EXPECT_FALSE(ledger.Next().has_value());
-  ledger.Add(2, Written(10, "two", 0.5));  // told again
+  ledger.Add(kServer2, Written(10, "two", 0.5));  // told again
   EXPECT_FALSE(ledger.Next().has_value());
-  ledger.Add(0, Written(10, "zero", 0.25));
+  ledger.Add(kServer0, Written(10, "zero", 0.25));
   const auto next = ledger.Next();
   ASSERT_TRUE(next.has_value());
   EXPECT_EQ(next->step, 10);
@@ -50,51 +57,51 @@ TEST(CheckpointLedgerTest, ACheckpointIsCompleteOnceEveryHolderHasWritten) {
 
 TEST(CheckpointLedgerTest, WhoHoldsNothingDoesNotStandForWhoDoes) {
   CheckpointLedger ledger;
-  ledger.Begin(0, {0, 2});
-  ledger.Add(0, Written(10, "zero"));
-  ledger.Add(1, Written(10, "one"));
+  ledger.Begin(0, {kServer0, kServer2});
+  ledger.Add(kServer0, Written(10, "zero"));
+  ledger.Add(kServer1, Written(10, "one"));
   EXPECT_FALSE(ledger.Next().has_value());
   v1::CheckpointReport failed;
   failed.set_step(10);
   failed.set_error("no space left");
-  ledger.Add(1, failed);
+  ledger.Add(kServer1, failed);
   EXPECT_EQ(ledger.failures(), 0u);
-  ledger.Add(2, Written(10, "two"));
+  ledger.Add(kServer2, Written(10, "two"));
   EXPECT_EQ(ledger.Next()->files.size(), 2u);
 }
 
 TEST(CheckpointLedgerTest, OneServersErrorFailsTheCheckpointForAll) {
   CheckpointLedger ledger;
-  ledger.Begin(0, {0, 1});
-  ledger.Add(0, Written(10, "zero"));
+  ledger.Begin(0, {kServer0, kServer1});
+  ledger.Add(kServer0, Written(10, "zero"));
   v1::CheckpointReport full;
   full.set_step(10);
   full.set_error("no space left");
-  ledger.Add(1, full);
+  ledger.Add(kServer1, full);
   EXPECT_FALSE(ledger.Next().has_value());
   EXPECT_EQ(ledger.failures(), 1u);
   EXPECT_THAT(ledger.TakeFailed(), ElementsAre(10));
   EXPECT_THAT(ledger.TakeNotices(),
               ElementsAre("the checkpoint of step 10 failed: server 1: no "
                           "space left"));
-  ledger.Add(0, Written(20, "zero"));
-  ledger.Add(1, Written(20, "one"));
+  ledger.Add(kServer0, Written(20, "zero"));
+  ledger.Add(kServer1, Written(20, "one"));
   EXPECT_EQ(ledger.Next()->step, 20) << "the next one may succeed";
 }
 
 TEST(CheckpointLedgerTest, AFailureTakesNoEarlierCheckpointAlong) {
   CheckpointLedger ledger;
-  ledger.Begin(/*start_step=*/0, {0, 1});
-  for (int64_t step : {10, 20}) ledger.Add(0, Written(step, "zero"));
-  ledger.Add(1, Written(10, "one"));
-  ledger.Add(0, Failed(30, "no space left"));
+  ledger.Begin(/*start_step=*/0, {kServer0, kServer1});
+  for (int64_t step : {10, 20}) ledger.Add(kServer0, Written(step, "zero"));
+  ledger.Add(kServer1, Written(10, "one"));
+  ledger.Add(kServer0, Failed(30, "no space left"));
   EXPECT_THAT(ledger.TakeFailed(), ElementsAre(30));
   ASSERT_TRUE(ledger.Next().has_value()) << "10 is wholly written";
   EXPECT_EQ(ledger.Next()->step, 10);
   ledger.Settle(10, absl::OkStatus(), 1);
   EXPECT_TRUE(ledger.Awaits(/*last_step=*/30, /*every_steps=*/10))
       << "server 1 still writes 20";
-  ledger.Add(1, Written(20, "one"));
+  ledger.Add(kServer1, Written(20, "one"));
   ASSERT_TRUE(ledger.Next().has_value());
   EXPECT_EQ(ledger.Next()->step, 20);
   ledger.Settle(20, absl::OkStatus(), 1);
@@ -105,15 +112,15 @@ TEST(CheckpointLedgerTest, AFailureTakesNoEarlierCheckpointAlong) {
 
 TEST(CheckpointLedgerTest, WhoReportsALaterStepHasGivenUpTheEarlier) {
   CheckpointLedger ledger;
-  ledger.Begin(/*start_step=*/0, {0, 1});
-  ledger.Add(0, Written(10, "zero"));
-  ledger.Add(1, Written(20, "one"));
+  ledger.Begin(/*start_step=*/0, {kServer0, kServer1});
+  ledger.Add(kServer0, Written(10, "zero"));
+  ledger.Add(kServer1, Written(20, "one"));
   EXPECT_THAT(ledger.TakeFailed(), ElementsAre(10));
   EXPECT_THAT(ledger.TakeNotices(),
               ElementsAre("the checkpoint of step 10 failed: server 1 has "
                           "written that of step 20 without it"));
-  ledger.Add(1, Written(30, "one"));
-  ledger.Add(0, Written(30, "zero"));
+  ledger.Add(kServer1, Written(30, "one"));
+  ledger.Add(kServer0, Written(30, "zero"));
   EXPECT_EQ(ledger.Next()->step, 30) << "20, too, will never be whole";
   EXPECT_THAT(ledger.TakeFailed(), ElementsAre(20));
   ledger.Settle(30, absl::OkStatus(), 1);
@@ -122,22 +129,22 @@ TEST(CheckpointLedgerTest, WhoReportsALaterStepHasGivenUpTheEarlier) {
 
 TEST(CheckpointLedgerTest, AFileThatComesAfterALaterReportIsRemovedAtOnce) {
   CheckpointLedger ledger;
-  ledger.Begin(/*start_step=*/0, {0, 1});
-  ledger.Add(1, Failed(20, "given up"));
+  ledger.Begin(/*start_step=*/0, {kServer0, kServer1});
+  ledger.Add(kServer1, Failed(20, "given up"));
   EXPECT_THAT(ledger.TakeFailed(), ElementsAre(20));
-  ledger.Add(0, Written(10, "zero"));
+  ledger.Add(kServer0, Written(10, "zero"));
   EXPECT_THAT(ledger.TakeFailed(), ElementsAre(10));
   EXPECT_FALSE(ledger.Next().has_value());
 }
 
 TEST(CheckpointLedgerTest, ARepeatedReportOfAWholeCheckpointChangesNothing) {
   CheckpointLedger ledger;
-  ledger.Begin(/*start_step=*/0, {0, 1});
-  ledger.Add(0, Written(10, "zero"));
-  ledger.Add(1, Written(10, "one"));
+  ledger.Begin(/*start_step=*/0, {kServer0, kServer1});
+  ledger.Add(kServer0, Written(10, "zero"));
+  ledger.Add(kServer1, Written(10, "one"));
   ledger.Settle(10, absl::OkStatus(), 1);
-  ledger.Add(0, Written(10, "zero"));
-  ledger.Add(0, Failed(10, "as it came before"));
+  ledger.Add(kServer0, Written(10, "zero"));
+  ledger.Add(kServer0, Failed(10, "as it came before"));
   EXPECT_THAT(ledger.TakeFailed(), ElementsAre());
   EXPECT_FALSE(ledger.Next().has_value());
   EXPECT_EQ(ledger.failures(), 0u);
@@ -145,31 +152,31 @@ TEST(CheckpointLedgerTest, ARepeatedReportOfAWholeCheckpointChangesNothing) {
 
 TEST(CheckpointLedgerTest, AwaitsEveryDueStepThatNobodyHasDecided) {
   CheckpointLedger ledger;
-  ledger.Begin(/*start_step=*/20, {0, 1});
+  ledger.Begin(/*start_step=*/20, {kServer0, kServer1});
   EXPECT_FALSE(ledger.Awaits(20, 10));
   EXPECT_TRUE(ledger.Awaits(30, 10)) << "nobody has reported it yet";
-  ledger.Add(0, Failed(40, "given up"));
+  ledger.Add(kServer0, Failed(40, "given up"));
   ledger.TakeFailed();
   EXPECT_FALSE(ledger.Awaits(40, 10)) << "server 0 reports in order";
 }
 
 TEST(CheckpointLedgerTest, AFileOfACheckpointThatHasFailedIsToBeRemovedToo) {
   CheckpointLedger ledger;
-  ledger.Begin(0, {0, 1});
+  ledger.Begin(0, {kServer0, kServer1});
   v1::CheckpointReport full;
   full.set_step(10);
   full.set_error("no space left");
-  ledger.Add(1, full);
+  ledger.Add(kServer1, full);
   EXPECT_THAT(ledger.TakeFailed(), ElementsAre(10));
-  ledger.Add(0, Written(10, "zero"));
+  ledger.Add(kServer0, Written(10, "zero"));
   EXPECT_THAT(ledger.TakeFailed(), ElementsAre(10));
   EXPECT_EQ(ledger.failures(), 1u);
 }
 
 TEST(CheckpointLedgerTest, AManifestThatCannotBeWrittenIsAFailureToo) {
   CheckpointLedger ledger;
-  ledger.Begin(0, {0});
-  ledger.Add(0, Written(10, "zero"));
+  ledger.Begin(0, {kServer0});
+  ledger.Add(kServer0, Written(10, "zero"));
   ledger.Settle(10, absl::ResourceExhaustedError("disk full"), 1);
   EXPECT_EQ(ledger.newest_step(), 0);
   EXPECT_EQ(ledger.failures(), 1u);
@@ -177,44 +184,99 @@ TEST(CheckpointLedgerTest, AManifestThatCannotBeWrittenIsAFailureToo) {
 
 TEST(CheckpointLedgerTest, ANewPlanForgetsWhatWasNotComplete) {
   CheckpointLedger ledger;
-  ledger.Begin(0, {0, 1});
-  ledger.Add(0, Written(30, "of the plan before"));
-  ledger.Add(1, Failed(40, "of the plan before"));
-  ledger.Begin(20, {0, 1});
+  ledger.Begin(0, {kServer0, kServer1});
+  ledger.Add(kServer0, Written(30, "of the plan before"));
+  ledger.Add(kServer1, Failed(40, "of the plan before"));
+  ledger.Begin(20, {kServer0, kServer1});
   EXPECT_THAT(ledger.TakeFailed(), ElementsAre())
       << "the new plan may be writing 40 already";
-  ledger.Add(0, Written(20, "before the start"));
+  ledger.Add(kServer0, Written(20, "before the start"));
   EXPECT_FALSE(ledger.Next().has_value());
-  ledger.Add(1, Written(30, "one"));
+  ledger.Add(kServer1, Written(30, "one"));
   EXPECT_FALSE(ledger.Next().has_value());
-  ledger.Add(0, Written(30, "zero"));
+  ledger.Add(kServer0, Written(30, "zero"));
   EXPECT_EQ(ledger.Next()->files[0].name(), "zero");
 }
 
 TEST(CheckpointLedgerTest, CheckpointsThatWaitAreBounded) {
   CheckpointLedger ledger;
-  ledger.Begin(0, {0, 1});
-  for (int64_t step = 1; step <= 16; ++step) ledger.Add(0, Written(step, "f"));
+  ledger.Begin(0, {kServer0, kServer1});
+  for (int64_t step = 1; step <= 16; ++step)
+    ledger.Add(kServer0, Written(step, "f"));
   EXPECT_EQ(ledger.failures(), 0u);
-  ledger.Add(0, Written(17, "f"));
+  ledger.Add(kServer0, Written(17, "f"));
   EXPECT_THAT(ledger.TakeNotices(),
               ElementsAre("the checkpoint of step 1 failed: only 1 of 2 "
                           "servers have written it, and 16 later ones wait"));
   EXPECT_THAT(ledger.TakeFailed(), ElementsAre(1));
-  for (int64_t step = 2; step <= 17; ++step) ledger.Add(1, Written(step, "g"));
+  for (int64_t step = 2; step <= 17; ++step)
+    ledger.Add(kServer1, Written(step, "g"));
   EXPECT_EQ(ledger.Next()->step, 2);
 }
 
 TEST(CheckpointLedgerTest, AReportThatSaysTooMuchFailsTheCheckpoint) {
   CheckpointLedger ledger;
-  ledger.Begin(0, {0});
-  ledger.Add(0, Written(1, std::string(5000, 'x')));
+  ledger.Begin(0, {kServer0});
+  ledger.Add(kServer0, Written(1, std::string(5000, 'x')));
   EXPECT_FALSE(ledger.Next().has_value());
   v1::CheckpointReport states = Written(2, "f");
   for (int i = 0; i < 16; ++i) states.add_state_names("s");
-  ledger.Add(0, states);
+  ledger.Add(kServer0, states);
   EXPECT_FALSE(ledger.Next().has_value());
   EXPECT_EQ(ledger.failures(), 2u);
+}
+
+// A rank's residual has no optimizer states.
+v1::CheckpointReport Residual(int64_t step, const std::string& name) {
+  v1::CheckpointReport report = Written(step, name);
+  report.clear_state_names();
+  return report;
+}
+
+TEST(CheckpointLedgerTest, ItIsCompleteOnceServersAndRanksHaveWritten) {
+  CheckpointLedger ledger;
+  ledger.Begin(/*start_step=*/0, {kServer0, kServer1, kRank0, kRank1});
+  ledger.Add(kRank1, Residual(10, "of rank 1"));
+  ledger.Add(kServer0, Written(10, "of server 0"));
+  ledger.Add(kServer1, Written(10, "of server 1"));
+  EXPECT_FALSE(ledger.Next().has_value()) << "server 0 is not rank 0";
+  EXPECT_TRUE(ledger.Awaits(10, 10));
+  ledger.Add(kRank0, Residual(10, "of rank 0"));
+  const auto next = ledger.Next();
+  ASSERT_TRUE(next.has_value());
+  ASSERT_EQ(next->files.size(), 2u);
+  EXPECT_EQ(next->files[0].name(), "of server 0");
+  EXPECT_EQ(next->files[1].name(), "of server 1");
+  ASSERT_EQ(next->residuals.size(), 2u);
+  EXPECT_EQ(next->residuals[0].name(), "of rank 0");
+  EXPECT_EQ(next->residuals[1].name(), "of rank 1");
+  EXPECT_THAT(next->state_names, ElementsAre("momentum"));
+}
+
+TEST(CheckpointLedgerTest, AFailureNamesTheServerOrTheRank) {
+  CheckpointLedger ledger;
+  ledger.Begin(/*start_step=*/0, {kServer0, kRank0, kRank1});
+  ledger.Add(kRank1, Failed(10, "no space left"));
+  ledger.Add(kServer0, Written(20, "of server 0"));
+  ledger.Add(kRank0, Residual(30, "of rank 0"));
+  EXPECT_THAT(
+      ledger.TakeNotices(),
+      ElementsAre("the checkpoint of step 10 failed: rank 1: no space "
+                  "left",
+                  "the checkpoint of step 20 failed: rank 0 has written "
+                  "that of step 30 without it"));
+}
+
+TEST(CheckpointLedgerTest, RanksAloneWriteTheFilesOfAJobWithoutServers) {
+  CheckpointLedger ledger;
+  ledger.Begin(/*start_step=*/0, {kRank0, kRank1});
+  ledger.Add(kServer0, Written(10, "of a server"));
+  ledger.Add(kRank0, Written(10, "of rank 0"));
+  EXPECT_FALSE(ledger.Next().has_value());
+  ledger.Add(kRank1, Written(10, "of rank 1"));
+  ASSERT_TRUE(ledger.Next().has_value());
+  EXPECT_EQ(ledger.Next()->files.size(), 2u);
+  EXPECT_TRUE(ledger.Next()->residuals.empty());
 }
 
 }  // namespace

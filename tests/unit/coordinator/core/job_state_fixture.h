@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,12 +32,25 @@ class JobStateTest : public ::testing::Test {
     options.job = Job(servers, workers);
     options.job.mutable_cluster()->set_on_worker_loss(on_worker_loss_);
     if (servers == 0) options.job.mutable_strategy()->mutable_all_reduce();
+    if (error_feedback_) {
+      options.job.mutable_strategy()
+          ->mutable_parameter_server()
+          ->set_error_feedback(true);
+    }
+    if (backup_workers_ > 0) {
+      options.job.mutable_strategy()
+          ->mutable_parameter_server()
+          ->mutable_sync()
+          ->mutable_bsp()
+          ->set_backup_workers(backup_workers_);
+    }
     if (data_parallel_) options.job.mutable_strategy()->mutable_data_parallel();
     options.loss_timeout_micros = 30 * kSecond;
     options.job_id = 42;
     options.lease_ms = 10'000;
     options.start_timeout_micros = 60 * kSecond;
     options.start.data_checksum = restored_data_;
+    options.start.manifest = restored_;
     state_.emplace(options, 0);
   }
 
@@ -142,6 +156,9 @@ class JobStateTest : public ::testing::Test {
 
   v1::WorkerLoss on_worker_loss_ = v1::WORKER_LOSS_WAIT;
   uint32_t restored_data_ = 0;
+  std::shared_ptr<const v1::CheckpointManifest> restored_;
+  bool error_feedback_ = false;
+  int backup_workers_ = 0;
   bool data_parallel_ = false;
   std::optional<JobState> state_;
   v1::RegisterResponse server_;

@@ -28,7 +28,7 @@ Block MakeBlock(const char* format) {
   return block;
 }
 
-// Numbers that every format holds exactly.
+// Numbers that every format without compression holds exactly.
 std::vector<float> Numbers(const Block& block) {
   std::vector<float> numbers;
   for (int64_t i = 0; i < block.size; ++i) {
@@ -48,6 +48,16 @@ std::string Encode(const Block& block, const std::vector<float>& numbers) {
   return bytes;
 }
 
+std::vector<float> Decode(const Block& block, const std::string& bytes) {
+  std::vector<float> numbers(static_cast<size_t>(block.size));
+  const char* in = bytes.data();
+  for (const Slice& slice : block.slices) {
+    slice.encoding->Decode(slice.size(), in, numbers.data() + slice.offset);
+    in += slice.gradient_bytes();
+  }
+  return numbers;
+}
+
 // In pieces of `piece` bytes.
 Payload InPieces(const std::string& bytes, size_t piece) {
   auto memory = std::make_shared<std::string>(bytes);
@@ -63,9 +73,12 @@ class GradientReaderTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(GradientReaderTest, ReadsWhatWasEncodedThroughAnyPieces) {
   const Block block = MakeBlock(GetParam());
-  const std::vector<float> numbers = Numbers(block);
-  const std::string bytes = Encode(block, numbers);
+  const std::string bytes = Encode(block, Numbers(block));
   EXPECT_EQ(bytes.size(), static_cast<size_t>(block.gradient_bytes()));
+  const std::vector<float> numbers = Decode(block, bytes);
+  if (!block.slices[0].encoding->compresses()) {
+    EXPECT_EQ(numbers, Numbers(block));
+  }
   for (size_t piece : {1u, 7u, 4096u, 100'000u}) {
     const Payload payload = InPieces(bytes, piece);
     for (int64_t step : {1, 1000, 2048, 5506}) {
@@ -88,17 +101,19 @@ TEST_P(GradientReaderTest, AScanFindsTheChecksumAndTheFirstThatIsNotFinite) {
   const std::vector<float> numbers = Numbers(block);
   for (size_t piece : {5u, 100'000u}) {
     const std::string good = Encode(block, numbers);
-    const Payload::Scan scan = ScanGradient(block, InPieces(good, piece));
+    const GradientScan scan = ScanGradient(block, InPieces(good, piece));
     EXPECT_EQ(scan.crc32c, Crc32c(good.data(), good.size()));
     EXPECT_EQ(scan.first_nonfinite, -1);
+    EXPECT_EQ(scan.first_malformed, -1);
     for (size_t at : {0u, 2999u, 3002u, 3007u, 5505u}) {
       std::vector<float> bad = numbers;
       bad[at] = std::numeric_limits<float>::infinity();
       bad[5505] = std::nanf("");
       const std::string bytes = Encode(block, bad);
-      const Payload::Scan found = ScanGradient(block, InPieces(bytes, piece));
+      const GradientScan found = ScanGradient(block, InPieces(bytes, piece));
       EXPECT_EQ(found.crc32c, Crc32c(bytes.data(), bytes.size()));
       EXPECT_EQ(found.first_nonfinite, static_cast<int64_t>(at));
+      EXPECT_EQ(found.first_malformed, -1);
     }
   }
 }
@@ -111,8 +126,22 @@ TEST_P(GradientReaderTest, APayloadOfAnotherSizeStillHasItsChecksum) {
   EXPECT_EQ(ScanGradient(block, Payload()).crc32c, 0u);
 }
 
+// In the last unit of the third slice, which begins at element 3006.
+TEST(TopKScanTest, IndicesThatDoNotAscendAreFound) {
+  const Block block = MakeBlock("top_k");
+  std::string bytes = Encode(block, Numbers(block));
+  const int64_t last_unit = block.slices[2].encoding->Bytes(2500 - 2 * 1024);
+  std::memset(bytes.data() + bytes.size() - last_unit, 0, 4);
+  for (size_t piece : {5u, 100'000u}) {
+    const GradientScan scan = ScanGradient(block, InPieces(bytes, piece));
+    EXPECT_EQ(scan.first_malformed, 3006 + 2 * 1024);
+    EXPECT_EQ(scan.first_nonfinite, -1);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Formats, GradientReaderTest,
-                         ::testing::Values("float32", "bfloat16", "float16"),
+                         ::testing::Values("float32", "bfloat16", "float16",
+                                           "int8", "top_k", "one_bit"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

@@ -42,6 +42,7 @@ class DamagingService final : public v1::ParameterService::Service {
     announced_ = request->total_samples();
     {
       absl::MutexLock lock(&mu_);
+      pushed_.push_back(request->payload());
       held_ = true;
       mu_.Await(absl::Condition(&released_));
     }
@@ -66,6 +67,12 @@ class DamagingService final : public v1::ParameterService::Service {
   bool headers_ok() const { return headers_ok_; }
   // The total of samples in the last push.
   uint64_t announced() const { return announced_; }
+
+  // The payload of every push so far.
+  std::vector<std::string> pushed() const {
+    absl::MutexLock lock(&mu_);
+    return pushed_;
+  }
 
   // Pushes are held until Release.
   void Hold() {
@@ -118,7 +125,8 @@ class DamagingService final : public v1::ParameterService::Service {
   std::atomic<int> left_{0};
   std::atomic<bool> headers_ok_{true};
   std::atomic<uint64_t> announced_{0};
-  absl::Mutex mu_;
+  mutable absl::Mutex mu_;
+  std::vector<std::string> pushed_ ABSL_GUARDED_BY(mu_);
   bool held_ ABSL_GUARDED_BY(mu_) = false;
   bool released_ ABSL_GUARDED_BY(mu_) = true;
 };
@@ -212,6 +220,39 @@ TEST_P(ParameterClientTest, APushAnnouncesTheSamplesOfAllThatHoldTheBlock) {
   options_.plan.mutable_mesh()->set_tensor(2);
   EXPECT_EQ(push(*ParameterClient::Connect(options_).value()), 60u);
   EXPECT_TRUE(service_.headers_ok());
+}
+
+// By hand, with int8: 1.27 is the scale times 127, so the scale is 0.01. Of
+// 0.304 a step sends 0.30 and keeps 0.004; with that, the next one sends 0.31.
+TEST_P(ParameterClientTest, ARepeatedPushIsEncodedOnceWithItsResidual) {
+  options_.plan.set_wire(v1::WIRE_FORMAT_INT8);
+  options_.plan.set_error_feedback(true);
+  const auto client = ParameterClient::Connect(options_).value();
+  ASSERT_EQ(client->residuals().size(), 1u);
+  float* const weights[] = {weights_.data()};
+  const std::vector<float> gradient = {1.27f, 0.304f, 0};
+  const float* const gradients[] = {gradient.data()};
+  const auto push = [&](int64_t step, uint64_t samples) {
+    client->BeginStep(step, samples, gradients, weights);
+    client->PushPull(client->partition().blocks(0)[0]);
+    TRIBUTARY_EXPECT_OK(client->FinishStep());
+  };
+  service_.Damage();
+  push(3, 2);
+  EXPECT_EQ(client->traffic().retries, uint64_t{DamagingService::kWays});
+  const std::vector<std::string> pushed = service_.pushed();
+  ASSERT_GT(pushed.size(), 1u);
+  for (const std::string& payload : pushed) {
+    EXPECT_EQ(payload, pushed[0]);
+    EXPECT_EQ(payload.substr(4), std::string("\x7f\x1e\x00", 3));
+  }
+  EXPECT_NEAR(client->residuals()[0][1], 0.004f, 1e-6);
+  push(4, 0);  // nothing is sent
+  EXPECT_EQ(service_.pushed().back(), "");
+  EXPECT_NEAR(client->residuals()[0][1], 0.004f, 1e-6);
+  push(5, 2);
+  EXPECT_EQ(service_.pushed().back().substr(4), std::string("\x7f\x1f\x00", 3));
+  EXPECT_NEAR(client->residuals()[0][1], -0.002f, 1e-6);
 }
 
 // A call that nobody answers ends when the client is told to give up.

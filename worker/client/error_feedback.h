@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "common/plan/partition_plan.h"
+#include "tributary/v1/plan.pb.h"
+
+namespace tributary {
+
+// What the encodings of a rank's gradients have left out so far: the residual,
+// which is added to the next gradient before it is encoded. So everything is
+// sent in the end, and a compressed gradient trains as a plain one does (1-bit
+// SGD: Seide et al., Interspeech 2014; top-k: Lin et al., ICLR 2018; the proof:
+// Karimireddy et al., ICML 2019). A plain object for one thread at a time.
+class ErrorFeedback {
+ public:
+  // Residuals of zero for all parameters that the rank pushes encoded; none
+  // when the plan has no error feedback. `partition` is the plan's.
+  ErrorFeedback(const v1::Plan& plan, const PartitionPlan& partition,
+                uint32_t rank);
+
+  // A pointer for each parameter; null: it has no residual, because the rank
+  // does not push it or it travels as float32. Empty: no error feedback.
+  absl::Span<float* const> residuals() const { return pointers_; }
+
+  // Encodes the slice's `gradient`, which begins with the slice's first
+  // element, plus its residual to slice.gradient_bytes() bytes. The residual
+  // becomes what these bytes leave out; it stays as it is where the sum is no
+  // finite number, which the server refuses. Without a residual encodes the
+  // gradient alone. Returns `crc` extended by the bytes (crc32c.h).
+  uint32_t Encode(const Slice& slice, const float* gradient, char* out,
+                  uint32_t crc);
+
+ private:
+  std::vector<std::vector<float>> residuals_;  // [parameter]; empty: none
+  std::vector<float*> pointers_;
+};
+
+}  // namespace tributary

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "common/checkpoint/checkpointer.h"
+#include "common/checkpoint/residual_file.h"
+
+namespace tributary {
+
+// Reads and writes a rank's residual: what the encodings of its gradients have
+// left out so far, an array for each parameter of the plan. A null pointer
+// stands for a parameter of which this rank has none.
+class ResidualCheckpoints {
+ public:
+  struct Options {
+    int64_t start_step = 0;   // of the plan
+    int64_t every_steps = 0;  // 0: no file is written
+    std::string directory;    // for the job's checkpoints
+    ShardFileSeries series;   // ResidualSeriesOf
+    std::function<void(const Checkpointer::Written&)> on_written;
+    // The residual to start with; null: zeros.
+    std::unique_ptr<const ResidualFile> restore;
+  };
+
+  explicit ResidualCheckpoints(Options options)
+      : options_(std::move(options)) {}
+
+  // Once, before the first step; the arrays are zero. `finished`: the steps
+  // that this rank has finished. Internal: it has finished steps of this plan,
+  // in another process, and their residual is lost. Errors that an older
+  // checkpoint may not have are marked by Unreadable (restore.h).
+  absl::Status Restore(int64_t finished, absl::Span<float* const> residuals);
+  // After every step. Copies the arrays if a checkpoint is due after `steps`
+  // steps; a thread writes them while training continues.
+  void Write(int64_t steps, absl::Span<float* const> residuals);
+
+ private:
+  void OpenCheckpointer(absl::Span<float* const> residuals);
+
+  const Options options_;
+  std::unique_ptr<Checkpointer> checkpointer_;  // since the first checkpoint
+};
+
+}  // namespace tributary
