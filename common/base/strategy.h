@@ -59,7 +59,7 @@ struct Strategy {
   double weight_bytes = sizeof(float);  // of one weight in an answer
   // Every worker keeps what the encodings of its gradients have left out.
   bool error_feedback = false;
-  double timeout_seconds = 120;         // how long a step may wait for a member
+  double timeout_seconds = 120;  // how long a step may wait for a member
 
   // Its key in the job file.
   const char* name() const {
