@@ -83,6 +83,13 @@ TEST_P(ErrorFeedbackWireTest, TheBitsDependOnTheFormatAndNotOnTheServers) {
   ExpectBitsOfTheFormat();
 }
 
+TEST_P(ErrorFeedbackWireTest, WithoutFeedbackTheBitsAreOthers) {
+  auto train = Train(
+      "without", {"--set", "strategy.parameter_server.error_feedback=false"});
+  EXPECT_EQ(train->Wait(kSoon), 0) << train->output();
+  EXPECT_NE(Sha256("without"), Undisturbed());
+}
+
 INSTANTIATE_TEST_SUITE_P(Formats, ErrorFeedbackWireTest,
                          ::testing::Values("wire: int8",
                                            "wire: top_k, top_k_fraction: 0.1",

@@ -10,10 +10,11 @@
 namespace tributary {
 
 // What the encodings of a rank's gradients have left out so far: the residual,
-// which is added to the next gradient before it is encoded. So everything is
-// sent in the end, and a compressed gradient trains as a plain one does (1-bit
-// SGD: Seide et al., Interspeech 2014; top-k: Lin et al., ICLR 2018; the proof:
-// Karimireddy et al., ICML 2019). A plain object for one thread at a time.
+// which is added to the next gradient before it is encoded, so that everything
+// is sent in the end (1-bit SGD: Seide et al., Interspeech 2014; Deep Gradient
+// Compression: Lin et al., ICLR 2018; a proof that SGD then converges at its
+// usual rate: Karimireddy et al., ICML 2019). A plain object for one thread at
+// a time.
 class ErrorFeedback {
  public:
   // Residuals of zero for all parameters that the rank pushes encoded; none

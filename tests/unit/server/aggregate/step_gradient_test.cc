@@ -136,10 +136,11 @@ Floats MeanOf(const Block& block, const std::vector<uint64_t>& samples,
 
 TEST_F(StepGradientTest, EveryOrderOfArrivalGivesTheBitsOfTheSumInRankOrder) {
   int added_early = 0;
-  for (int trial = 0; trial < 120; ++trial) {
+  for (int trial = 0; trial < 200; ++trial) {
     const int ranks = 2 + static_cast<int>(random_() % 21);
-    const char* const wires[] = {"float32", "bfloat16", "float16"};
-    const char* const wire = wires[trial % 3];
+    const char* const wires[] = {"float32", "bfloat16", "float16", "int8",
+                                 "one_bit"};
+    const char* const wire = wires[trial % 5];
     Create(ranks, wire, 1 + static_cast<int64_t>(random_() % 3));
     std::vector<uint64_t> samples;
     std::vector<Floats> numbers;

@@ -166,8 +166,11 @@ std::vector<Case> Cases() {
     cases.push_back({std::string(kind.name) + "_clipped", options, 0.05});
     cases.push_back(
         {std::string(kind.name) + "_bfloat16", options, 0, "bfloat16"});
+    cases.push_back({std::string(kind.name) + "_int8", options, 0, "int8"});
   }
   cases.push_back({"sgd_float16", {}, 0, "float16"});
+  cases.push_back({"sgd_top_k", {}, 0, "top_k"});
+  cases.push_back({"sgd_one_bit", {}, 0, "one_bit"});
   return cases;
 }
 
