@@ -10,13 +10,13 @@
 #include "common/plan/partition_plan.h"
 #include "common/plan/plan_codec.h"
 #include "common/status/status_macros.h"
+#include "common/wire/blocking_call.h"
 #include "common/wire/channel.h"
 #include "common/wire/crc32c.h"
 #include "common/wire/deadline.h"
-#include "common/wire/grpc_status.h"
 #include "common/wire/header_checksum.h"
 #include "common/wire/retry_policy.h"
-#include "tributary/v1/parameter_service.grpc.pb.h"
+#include "tributary/v1/parameter_service.pb.h"
 
 namespace tributary {
 namespace {
@@ -24,6 +24,8 @@ namespace {
 // How long a server may hold a call. Short, so that a cancelled read ends soon.
 constexpr absl::Duration kHold = absl::Seconds(2);
 constexpr absl::Duration kPause = absl::Milliseconds(100);
+
+constexpr char kPull[] = "/tributary.v1.ParameterService/Pull";
 
 class WeightsReader {
  public:
@@ -44,7 +46,7 @@ class WeightsReader {
       tensors.push_back(weights.tensors.emplace_back(spec.size()).data());
     }
     for (int shard = 0; shard < cut.num_shards(); ++shard) {
-      stub_ = v1::ParameterService::NewStub(DataChannel(plan_.servers(shard)));
+      channel_ = DataChannel(plan_.servers(shard));
       for (const Block& block : cut.blocks(shard)) {
         TRIBUTARY_ASSIGN_OR_RETURN(const std::string payload, Pull(block));
         PartitionPlan::Scatter(block,
@@ -95,7 +97,7 @@ class WeightsReader {
     SignHeader(&request);
     grpc::ClientContext context;
     context.set_deadline(DeadlineAfter(2 * kHold));
-    return ToAbslStatus(stub_->Pull(&context, request, response));
+    return BlockingCall(channel_, kPull, &context, request, response);
   }
 
   absl::Status Check(const Block& block,
@@ -125,7 +127,7 @@ class WeightsReader {
   const int64_t version_;
   const ReadWeightsOptions& options_;
   const int64_t start_micros_;
-  std::unique_ptr<v1::ParameterService::Stub> stub_;  // of the current shard
+  std::shared_ptr<grpc::Channel> channel_;  // to the current shard's server
 };
 
 }  // namespace

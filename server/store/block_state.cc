@@ -277,7 +277,7 @@ std::vector<double> BlockState::Direction(Ops& ops, const OptimizerStep& step) {
 
 void BlockState::ApplyAveraged(const OptimizerStep& step) {
   ContributionRuns gradient(block_, gradient_.data());
-  UpdateRuns(gradient, step, BestSumAndUpdateVersion());
+  UpdateRuns(gradient, step, options_.sum_and_update);
 }
 
 void BlockState::ApplyDirection(Ops& ops,

@@ -44,6 +44,8 @@ class BlockState {
     bool keep_previous = false;
     std::shared_ptr<SharedArena> memory;  // for weights, while it has room
     int64_t sum_group = StepGradient::kGroup;
+    // As in ShardTraining.
+    SumAndUpdateVersion sum_and_update = BestSumAndUpdateVersion();
   };
 
   BlockState(const Block& block, const Options& options);
@@ -87,9 +89,11 @@ class BlockState {
   std::vector<SharedBuffer> State() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
   // Averages the contributions and applies `step` in one pass over memory.
-  void ApplyFused(
-      const OptimizerStep& step,
-      const SumAndUpdateVersion& version = BestSumAndUpdateVersion())
+  void ApplyFused(const OptimizerStep& step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+    ApplyFused(step, options_.sum_and_update);
+  }
+  // With this version, whatever the options say.
+  void ApplyFused(const OptimizerStep& step, const SumAndUpdateVersion& version)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
   // The two-phase path, for steps that need sums over whole tensors. Average

@@ -27,7 +27,8 @@ ShardBlocks::ShardBlocks(ShardOptions options)
                    .keep_previous = training().keep_previous &&
                                     !TRIBUTARY_MUTATED("previous-dropped"),
                    .memory = options_.memory,
-                   .sum_group = training().sum_group}));
+                   .sum_group = training().sum_group,
+                   .sum_and_update = training().sum_and_update}));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "common/optimizer/optimizer_options.h"
+#include "kernels/sum_and_update.h"
 #include "server/aggregate/step_gradient.h"
 #include "server/sync/sync_policy.h"
 
@@ -31,6 +32,8 @@ struct ShardTraining {
   bool keep_previous = false;  // as in BlockState::Options
   // As StepGradient::kGroup. Tests with few ranks take less.
   int64_t sum_group = StepGradient::kGroup;
+  // The compilation of the sum and update. All give the same bits.
+  SumAndUpdateVersion sum_and_update = BestSumAndUpdateVersion();
   NonFiniteAction nonfinite = NonFiniteAction::kFail;
   // Steps of the job per contribution; the aggregators and clocks of a shard
   // count contributions.

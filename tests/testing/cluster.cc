@@ -49,6 +49,7 @@ void Cluster::Serve() {
     setup.training.policy = options_.policy
                                 ? options_.policy()
                                 : std::make_unique<BulkSynchronous>();
+    setup.training.sum_and_update = options_.sum_and_update;
     setup.ops = ops_.get();
     setup.shares_memory = options_.shares_memory;
     TRIBUTARY_EXPECT_OK(servers_[s]->Serve(

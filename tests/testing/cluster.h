@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/ops.h"
+#include "kernels/sum_and_update.h"
 #include "server/service/parameter_server.h"
 #include "worker/client/parameter_client.h"
 
@@ -27,6 +28,7 @@ class Cluster {
     bool error_feedback = false;
     std::function<std::unique_ptr<SyncPolicy>()> policy;  // null: BSP
     bool shares_memory = false;  // of servers and workers, as on one machine
+    SumAndUpdateVersion sum_and_update = BestSumAndUpdateVersion();
   };
 
   explicit Cluster(const Options& options);

@@ -12,15 +12,15 @@
 #include "common/host/steady_waits.h"
 #include "common/plan/plan_codec.h"
 #include "common/status/status_macros.h"
+#include "common/wire/blocking_call.h"
 #include "common/wire/channel.h"
 #include "common/wire/crc32c.h"
 #include "common/wire/deadline.h"
 #include "common/wire/encoded_floats.h"
-#include "common/wire/grpc_status.h"
 #include "common/wire/header_checksum.h"
 #include "common/wire/retry_policy.h"
 #include "common/wire/tensor_frame.h"
-#include "tributary/v1/parameter_service.grpc.pb.h"
+#include "tributary/v1/parameter_service.pb.h"
 #include "worker/client/block_memory.h"
 #include "worker/client/error_feedback.h"
 #include "worker/client/memory_links.h"
@@ -33,6 +33,7 @@ namespace {
 constexpr char kPushPull[] = "/tributary.v1.ParameterService/PushPull";
 constexpr char kPull[] = "/tributary.v1.ParameterService/Pull";
 constexpr char kInitialize[] = "/tributary.v1.ParameterService/Initialize";
+constexpr char kReadClock[] = "/tributary.v1.ParameterService/ReadClock";
 
 int64_t NowMicros() { return tributary::Clock::Real().NowMicros(); }
 
@@ -258,13 +259,13 @@ class GrpcParameterClient final : public ParameterClient {
     request.set_recomputes(options_.recomputes);
     SignHeader(&request);
     const std::string& server = options_.plan.servers(shard);
-    const auto stub = v1::ParameterService::NewStub(DataChannel(server));
+    const auto channel = DataChannel(server);
     while (true) {
       grpc::ClientContext context;
       context.set_deadline(DeadlineAfter(TransferLedger::kProgressTimeout));
       v1::ClockResponse response;
       absl::Status status =
-          ToAbslStatus(stub->ReadClock(&context, request, &response));
+          BlockingCall(channel, kReadClock, &context, request, &response);
       if (status.ok()) status = CheckHeader(response);
       if (status.ok()) return response;
       if (round_.Stopped()) {

@@ -1,6 +1,6 @@
 // Ten thousand invalid messages to running servers and a running coordinator.
 // Their state must not change, and they must continue to work.
-#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -19,6 +19,7 @@
 #include "coordinator/service/coordinator.h"
 #include "tests/integration/malformed/malformed.h"
 #include "tests/testing/cluster.h"
+#include "tests/testing/message_relay.h"
 #include "tests/testing/status_matchers.h"
 #include "tributary/v1/coordinator_service.grpc.pb.h"
 #include "tributary/v1/parameter_service.grpc.pb.h"
@@ -47,26 +48,6 @@ int64_t ResidentBytes() {
   int64_t size = 0, resident = 0;
   statm >> size >> resident;
   return resident * sysconf(_SC_PAGESIZE);
-}
-
-absl::Status Call(const std::shared_ptr<grpc::Channel>& channel,
-                  const Malformed& message) {
-  grpc::GenericStub stub(channel);
-  const grpc::Slice slice(message.bytes);
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() +
-                       std::chrono::seconds(30));
-  grpc::CompletionQueue queue;
-  auto reader = stub.PrepareUnaryCall(&context, message.method,
-                                      grpc::ByteBuffer(&slice, 1), &queue);
-  grpc::ByteBuffer answer;
-  grpc::Status status;
-  reader->StartCall();
-  reader->Finish(&answer, &status, nullptr);
-  void* tag = nullptr;
-  bool ok = false;
-  queue.Next(&tag, &ok);
-  return ToAbslStatus(status);
 }
 
 class MalformedMessagesTest : public ::testing::Test {
@@ -176,12 +157,12 @@ class MalformedMessagesTest : public ::testing::Test {
     const v1::PushPullRequest& repeated = repeated_[c % 3 % 2];
     ServerMessages server(cluster_.plan(), repeated, /*seed=*/c);
     CoordinatorMessages coordinator(members_[1], /*seed=*/c);
-    const auto channel = DataChannel(
+    testing::MessageSender sender(DataChannel(
         to_server ? cluster_.plan().servers(repeated.address().shard())
-                  : coordinator_->address());
+                  : coordinator_->address()));
     const auto send = [&](int all) {
       for (int i = static_cast<int>(c); i < all; i += 3 * kConnections) {
-        Check(channel, to_server ? server.Next() : coordinator.Next());
+        Check(&sender, to_server ? server.Next() : coordinator.Next());
       }
     };
     send(kWarmUp);
@@ -192,9 +173,9 @@ class MalformedMessagesTest : public ::testing::Test {
     meeting->arrive_and_wait();
   }
 
-  void Check(const std::shared_ptr<grpc::Channel>& channel,
-             const Malformed& message) {
-    const absl::Status status = Call(channel, message);
+  void Check(testing::MessageSender* sender, const Malformed& message) {
+    const absl::Status status =
+        sender->Send(message.method, message.bytes).status();
     // Unavailable would mean that the server is gone, unless it waits for a
     // newer plan.
     EXPECT_FALSE(absl::IsUnavailable(status) &&

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <google/protobuf/message_lite.h>
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+
+#include <memory>
+
+#include "absl/status/status.h"
+
+namespace tributary {
+
+// Makes a unary call and waits for its answer. `method`: such as
+// "/tributary.v1.ParameterService/Pull". DataLoss: the answer cannot be
+// decoded, so it was damaged on the way. The call of a generated stub then ends
+// with Unimplemented, as if the server did not know the method, and is not
+// repeated.
+absl::Status BlockingCall(const std::shared_ptr<grpc::Channel>& channel,
+                          const char* method, grpc::ClientContext* context,
+                          const google::protobuf::MessageLite& request,
+                          google::protobuf::MessageLite* response);
+
+}  // namespace tributary

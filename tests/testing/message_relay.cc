@@ -1,0 +1,98 @@
+#include "tests/testing/message_relay.h"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "common/wire/deadline.h"
+#include "common/wire/grpc_status.h"
+
+namespace tributary::testing {
+namespace {
+
+constexpr char kService[] = "/tributary.v1.ParameterService/";
+
+std::string BytesOf(const grpc::ByteBuffer& buffer) {
+  std::vector<grpc::Slice> slices;
+  EXPECT_TRUE(buffer.Dump(&slices).ok());
+  std::string bytes;
+  for (const grpc::Slice& slice : slices) {
+    bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  }
+  return bytes;
+}
+
+grpc::ByteBuffer BufferOf(const std::string& bytes) {
+  const grpc::Slice slice(bytes);
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> MessageSender::Send(const std::string& method,
+                                                const std::string& message) {
+  grpc::ClientContext context;
+  context.set_deadline(DeadlineAfter(absl::Seconds(30)));
+  const auto reader =
+      stub_.PrepareUnaryCall(&context, method, BufferOf(message), &queue_);
+  grpc::ByteBuffer answer;
+  grpc::Status status;
+  reader->StartCall();
+  reader->Finish(&answer, &status, nullptr);
+  void* tag = nullptr;
+  bool ok = false;
+  queue_.Next(&tag, &ok);
+  if (!status.ok()) return ToAbslStatus(status);
+  return BytesOf(answer);
+}
+
+MessageRelay::MessageRelay(Handler handler) : handler_(std::move(handler)) {
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+                           &port);
+  builder.RegisterService(&service_);
+  queue_ = builder.AddCompletionQueue();
+  server_ = builder.BuildAndStart();
+  address_ = absl::StrCat("127.0.0.1:", port);
+  const auto post = [this](auto request, const std::string& method) {
+    RawCall::Post(
+        [this, request](auto* context, auto* bytes, auto* writer, void* tag) {
+          (service_.*request)(context, bytes, writer, queue_.get(),
+                              queue_.get(), tag);
+        },
+        [this, method](RawCall* call) { Take(method, call); });
+  };
+  using Service = RawParameterService;
+  post(&Service::RequestPushPull, absl::StrCat(kService, "PushPull"));
+  post(&Service::RequestPull, absl::StrCat(kService, "Pull"));
+  post(&Service::RequestReadClock, absl::StrCat(kService, "ReadClock"));
+  post(&Service::RequestInitialize, absl::StrCat(kService, "Initialize"));
+  thread_ = std::thread([this] { Loop(); });
+}
+
+MessageRelay::~MessageRelay() {
+  server_->Shutdown();
+  queue_->Shutdown();
+  thread_.join();
+}
+
+void MessageRelay::Take(const std::string& method, RawCall* call) {
+  const auto answer = handler_(method, BytesOf(call->TakeRequest()));
+  if (answer.ok()) {
+    call->Answer(BufferOf(*answer));
+  } else {
+    call->Fail(answer.status());
+  }
+}
+
+void MessageRelay::Loop() {
+  void* tag = nullptr;
+  bool ok = false;
+  while (queue_->Next(&tag, &ok)) static_cast<CompletionTag*>(tag)->Proceed(ok);
+}
+
+}  // namespace tributary::testing
