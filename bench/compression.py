@@ -1,38 +1,50 @@
 #!/usr/bin/python3
-"""What fewer bytes on the wire cost in accuracy.
+"""What fewer bytes on the wire cost in accuracy or loss.
 
-usage: bench/compression.py [--bin build/release/bin] [--epochs 2] [--seeds 5]
+usage: bench/compression.py [--bin build/release/bin] [--seeds 5] [--only REGEX]
+           [--job examples/fashion-mnist.yaml] [--set training.epochs=2]...
 
-Trains Fashion-MNIST with 2 workers and 2 servers in every wire format, with the
-seeds 1, 2, ... in turn, and prints a table for docs/benchmarks.md: bytes that each
-worker sends and receives in a step, the test accuracy, and its distance from
-float32 with the same seed.
+Trains a job with 2 workers and 2 servers in every wire format, the compressing ones
+with and without error feedback, with the seeds 1, 2, ... in turn, and prints a
+table for docs/benchmarks.md: bytes that each worker sends and receives in a step,
+the test accuracy (or loss, where the job has no accuracy), and its distance from
+float32 with the same seed. --only selects rows such as "top_k, no feedback";
+float32 is always one of them. --set changes the job.
 """
 
 import argparse
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
 import tempfile
 
-# Of gradients and of weights.
-FORMATS = [("float32", "float32"), ("bfloat16", "float32"), ("float16", "float32"),
-           ("bfloat16", "bfloat16"), ("float16", "bfloat16")]
+# Wire formats of gradients and of weights, and error_feedback.
+ROWS = {"float32": ("float32", "float32", False),
+        "bfloat16": ("bfloat16", "float32", False),
+        "float16": ("float16", "float32", False),
+        "bfloat16 both ways": ("bfloat16", "bfloat16", False),
+        "float16, weights bfloat16": ("float16", "bfloat16", False)}
+for compressing in ("int8", "top_k", "one_bit"):
+    ROWS[compressing] = (compressing, "float32", True)
+    ROWS[f"{compressing}, no feedback"] = (compressing, "float32", False)
 WORKERS = 2
 
 
-def train(options, folder, wire, weights_wire, seed):
-    run = os.path.join(folder, f"{wire}-{weights_wire}-{seed}")
-    settings = {"training.epochs": options.epochs, "seed": seed,
-                "cluster.workers": WORKERS,
-                "strategy.parameter_server.wire": wire,
-                "strategy.parameter_server.weights_wire": weights_wire}
-    command = [os.path.join(options.bin, "tributary"), "train",
-               "examples/fashion-mnist.yaml", "--run-dir", run]
-    for key, value in settings.items():
-        command += ["--set", f"{key}={value}"]
+def train(options, folder, row, seed):
+    wire, weights_wire, feedback = ROWS[row]
+    run = os.path.join(folder, re.sub(r"\W+", "-", f"{row}-{seed}"))
+    server = f"wire: {wire}, weights_wire: {weights_wire}"
+    if wire in ("int8", "top_k", "one_bit"):
+        server += f", error_feedback: {str(feedback).lower()}"
+    settings = [*options.settings, f"seed={seed}", f"cluster.workers={WORKERS}",
+                "cluster.servers=2", f"strategy={{parameter_server: {{{server}}}}}"]
+    command = [os.path.join(options.bin, "tributary"), "train", options.job,
+               "--run-dir", run]
+    for setting in settings:
+        command += ["--set", setting]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(done.stderr or done.stdout)
@@ -40,35 +52,48 @@ def train(options, folder, wire, weights_wire, seed):
         return json.load(file)
 
 
-def row(formats, runs, reference):
+def result(run):
+    test = run["test"]
+    return 100 * test["accuracy"] if "accuracy" in test else test["loss"]
+
+
+def spread(numbers, form):
+    return (f"{statistics.mean(numbers):{form}} ({min(numbers):{form}} to "
+            f"{max(numbers):{form}})")
+
+
+def line(row, runs, reference):
     steps = runs[0]["steps"] * WORKERS
     sent = runs[0]["bytes"]["sent_by_workers"] / steps
     received = runs[0]["bytes"]["received_by_workers"] / steps
-    accuracies = [100 * run["test"]["accuracy"] for run in runs]
-    apart = [mine - 100 * other["test"]["accuracy"]
-             for mine, other in zip(accuracies, reference)]
-    return (f"| `{formats[0]}` | `{formats[1]}` | {sent / 1000:.0f} | {received / 1000:.0f} | "
-            f"{statistics.mean(accuracies):.2f} ({min(accuracies):.2f} to "
-            f"{max(accuracies):.2f}) | {statistics.mean(apart):+.2f} "
-            f"({min(apart):+.2f} to {max(apart):+.2f}) |")
+    results = [result(run) for run in runs]
+    apart = [mine - result(other) for mine, other in zip(results, reference)]
+    digits = ".2f" if "accuracy" in runs[0]["test"] else ".4f"
+    return (f"| {row} | {sent / 1000:.1f} | {received / 1000:.1f} | "
+            f"{spread(results, digits)} | {spread(apart, '+' + digits)} |")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bin", default="build/release/bin")
-    parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument("--job", default="examples/fashion-mnist.yaml")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--set", action="append", default=[], dest="settings")
     options = parser.parse_args()
-    runs = {formats: [] for formats in FORMATS}
+    rows = [row for row in ROWS if row == "float32" or re.search(options.only, row)]
+    runs = {row: [] for row in rows}
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(1, options.seeds + 1):
-            for formats in FORMATS:
-                runs[formats].append(train(options, folder, *formats, seed))
-    print("| `wire` | `weights_wire` | kB sent | kB received | test accuracy, % "
-          "| beside float32, points |")
-    print("| --- | --- | --- | --- | --- | --- |")
-    for formats in FORMATS:
-        print(row(formats, runs[formats], runs[FORMATS[0]]))
+            for row in rows:
+                runs[row].append(train(options, folder, row, seed))
+    accuracy = "accuracy" in runs["float32"][0]["test"]
+    print(f"| format | kB sent | kB received | test "
+          f"{'accuracy, %' if accuracy else 'loss'} | beside float32"
+          f"{', points' if accuracy else ''} |")
+    print("| --- | --- | --- | --- | --- |")
+    for row in rows:
+        print(line(row, runs[row], runs["float32"]))
 
 
 if __name__ == "__main__":

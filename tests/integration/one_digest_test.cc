@@ -96,6 +96,18 @@ TEST_P(OneDigestTest, ForEveryTransportChunkSizeInstructionSetAndServers) {
               digests_.begin()->c_str());
 }
 
+// A server that clips answers nothing before it has every block, so the limit
+// must be lifted.
+TEST_P(OneDigestTest, ForEveryNumberOfUnansweredBlocks) {
+  Cluster::Options options = OptionsFor(GetParam());
+  options.servers = 2;
+  for (const uint32_t unanswered : {0, 1, 2}) {
+    options.unanswered_blocks = unanswered;
+    Train(options);
+  }
+  EXPECT_GE(*blocks_.rbegin(), 3u) << "too few blocks to hold one back";
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Cases, OneDigestTest,
     ::testing::Values(OneDigestCase{"momentum", "sgd"},

@@ -18,6 +18,7 @@ Cluster::Cluster(const Options& options)
   plan_.set_job_id(77);
   plan_.set_epoch(1);
   plan_.set_bucket_bytes(options.bucket_bytes);
+  plan_.set_unanswered_blocks(options.unanswered_blocks);
   plan_.set_wire(options.wire);
   plan_.set_weights_wire(options.weights_wire);
   plan_.set_top_k_fraction(options.top_k_fraction);

@@ -22,6 +22,7 @@ class Cluster {
     OptimizerOptions optimizer;
     double clip_norm = 0;
     uint64_t bucket_bytes = 1 << 16;
+    uint32_t unanswered_blocks = 0;  // 0: any number
     v1::WireFormat wire = v1::WIRE_FORMAT_FLOAT32;
     v1::WireFormat weights_wire = v1::WIRE_FORMAT_FLOAT32;
     double top_k_fraction = kTopKFraction;

@@ -43,9 +43,8 @@ TransferRound::Driver DriverFor(const ParameterClient::Options& options,
   int64_t bytes = 0;
   for (int shard = 0; shard < partition.num_shards(); ++shard) {
     for (const Block& block : partition.blocks(shard)) {
-      if (mesh.Holds(static_cast<int>(options.rank), block.holders)) {
-        bytes += block.bytes();
-      }
+      if (!mesh.Holds(static_cast<int>(options.rank), block.holders)) continue;
+      bytes += block.bytes();
     }
   }
   return bytes < options.thread_from_bytes ? TransferRound::Driver::kCaller
@@ -62,8 +61,8 @@ class GrpcParameterClient final : public ParameterClient {
         links_(options_.transport, options_.gradient_memory, options_.rank,
                partition_.num_shards()),
         round_(DriverFor(options_, partition_, mesh_),
-               static_cast<int>(options_.plan.unanswered_blocks()),
-               options_.delay_micros, options_.on_waiting) {
+               options_.plan.unanswered_blocks(), options_.delay_micros,
+               options_.on_waiting) {
     for (const std::string& server : options_.plan.servers()) {
       stubs_.push_back(
           std::make_unique<grpc::GenericStub>(DataChannel(server)));
@@ -204,7 +203,6 @@ class GrpcParameterClient final : public ParameterClient {
     return oldest;
   }
   void Cancel(const std::string& why) override { round_.Cancel(why); }
-
   Traffic traffic() const override {
     return {round_.bytes_sent, round_.bytes_received, round_.retries};
   }

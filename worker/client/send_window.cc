@@ -27,8 +27,7 @@ void SendWindow::Begin(absl::Duration now) {
 bool SendWindow::MaySend(int shard) const {
   if (!limited_) return true;
   const auto found = sent_.find(shard);
-  return found == sent_.end() ||
-         found->second.size() < static_cast<size_t>(most_);
+  return found == sent_.end() || found->second.size() < most_;
 }
 
 void SendWindow::Sent(int shard, absl::Duration now) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <map>
 
@@ -23,7 +24,7 @@ class SendWindow {
   static constexpr absl::Duration kMostPatience = absl::Milliseconds(250);
 
   // most: transfers to a server that are unanswered; 0: any number.
-  explicit SendWindow(int most) : most_(most) {}
+  explicit SendWindow(uint32_t most) : most_(most) {}
 
   // A new round; all transfers of the last one have ended.
   void Begin(absl::Duration now);
@@ -38,7 +39,7 @@ class SendWindow {
   void Lift();
 
  private:
-  const int most_;
+  const uint32_t most_;
   bool limited_ = false;
   std::map<int, std::deque<absl::Duration>> sent_;  // unanswered, by shard
   absl::Duration progress_;  // when a transfer was sent or ended last

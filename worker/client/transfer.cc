@@ -26,7 +26,8 @@ double Jitter(int failures, const void* salt) {
 }  // namespace
 
 TransferRound::TransferRound(
-    Driver driver, int most_unanswered, std::function<int64_t()> delay_micros,
+    Driver driver, uint32_t most_unanswered,
+    std::function<int64_t()> delay_micros,
     std::function<void(const std::string&, int)> on_waiting)
     : driver_(driver),
       delay_micros_(std::move(delay_micros)),

@@ -38,7 +38,7 @@ class TransferRound {
   enum class Driver { kOwnThread, kCaller };
 
   // most_unanswered: as in SendWindow, on a thread of the round's own.
-  TransferRound(Driver driver, int most_unanswered,
+  TransferRound(Driver driver, uint32_t most_unanswered,
                 std::function<int64_t()> delay_micros,
                 std::function<void(const std::string&, int)> on_waiting);
   // All transfers must have ended.
