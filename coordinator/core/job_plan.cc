@@ -65,7 +65,7 @@ absl::Status JobPlan::Declare(const v1::DeclareModelRequest& request,
     }
     if (start_.manifest && StrategyOf(job_).checkpoints_residuals()) {
       const std::string why =
-          WhyNoResiduals(*start_.manifest, PlanOf(declaration_, job_));
+          WhyNoResiduals(*start_.manifest, PlanOf(declaration_, job_, {}));
       if (!why.empty()) {
         notices->push_back(
             absl::StrCat("every rank begins with a residual of zero: ", why));
