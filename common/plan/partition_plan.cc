@@ -204,16 +204,18 @@ absl::Status PartitionPlan::CheckParameters(const ParameterSpecs& parameters) {
 
 uint64_t PartitionPlan::DefaultBucketBytes(double weight_bytes, int num_shards,
                                            bool one_machine) {
-  if (one_machine) return 4 << 20;
+  constexpr double kOneMachine = 4 << 20;
   constexpr double kBlocksOfAShard = 32;
+  constexpr double kSmallestBlock = kMinBlockElements * sizeof(float);
   constexpr double kLargestBlock = 1 << 20;
-  const double smallest =
-      std::max<double>(kMinBlockElements * sizeof(float),
-                       4 * weight_bytes / static_cast<double>(kMaxBlocks));
-  const double block = std::clamp(weight_bytes / num_shards / kBlocksOfAShard,
-                                  smallest, std::max(smallest, kLargestBlock));
+  const double block =
+      one_machine ? kOneMachine / num_shards
+                  : std::clamp(weight_bytes / num_shards / kBlocksOfAShard,
+                               kSmallestBlock, kLargestBlock);
+  // Far fewer blocks than kMaxBlocks, whatever the model.
+  const double enough = 4 * weight_bytes / static_cast<double>(kMaxBlocks);
   return static_cast<uint64_t>(
-      std::min<double>(block * num_shards, kMaxBucketBytes));
+      std::min<double>(std::max(block, enough) * num_shards, kMaxBucketBytes));
 }
 
 absl::StatusOr<PartitionPlan> PartitionPlan::Create(

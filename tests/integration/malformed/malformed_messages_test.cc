@@ -66,6 +66,9 @@ class MalformedMessagesTest : public ::testing::Test {
     options.job.mutable_cluster()->set_servers(1);
     options.job.mutable_cluster()->set_workers(2);
     options.job.mutable_training()->mutable_loss()->mutable_mse();
+    options.job.mutable_strategy()
+        ->mutable_parameter_server()
+        ->set_bucket_bytes(4 << 20);
     options.clock = &clock_;  // stands still, so no lease expires
     coordinator_ = Coordinator::Start(std::move(options)).value();
     control_ =

@@ -128,7 +128,8 @@ TEST(JobFileTest, EverySchemaNumberHasARule) {
 
 TEST(JobFileTest, EveryOptionalFieldHasADefaultInAResolvedJob) {
   // All but the lengths of schedules, which may be as long as the job, the end
-  // of those schedules that have none, and what only some wire formats have.
+  // of those schedules that have none, what only some wire formats have, and
+  // what follows from the model and the addresses of the servers.
   const std::set<std::string> open = {
       "CosineScheduleSpec.t_max",
       "WarmupScheduleSpec.total",
@@ -136,6 +137,7 @@ TEST(JobFileTest, EveryOptionalFieldHasADefaultInAResolvedJob) {
       "SgdSpec.learning_rate",
       "OuterSpec.nesterov",
       "TextSource.stride",  // the length
+      "ParameterServerSpec.bucket_bytes",
       "ParameterServerSpec.error_feedback",
       "ParameterServerSpec.top_k_fraction",
       "PipelineParallelSpec.micro_batches"};  // the stages

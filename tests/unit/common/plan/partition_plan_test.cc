@@ -202,11 +202,13 @@ TEST(PartitionPlanTest, DefaultBlocksAreAPartOfTheShard) {
 // A model of a tebibyte: blocks of 1 MiB would be 2^20.
 TEST(PartitionPlanTest, DefaultBlocksOfAHugeModelAreNotTooMany) {
   const double bytes = static_cast<double>(int64_t{1} << 40);
-  const uint64_t bucket =
-      PartitionPlan::DefaultBucketBytes(bytes, 1, /*one_machine=*/false);
-  EXPECT_EQ(bucket, PartitionPlan::kMaxBucketBytes);
-  EXPECT_TRUE(
-      PartitionPlan::Create({{"w", {int64_t{1} << 38}}}, 1, bucket).ok());
+  for (const bool one_machine : {false, true}) {
+    const uint64_t bucket =
+        PartitionPlan::DefaultBucketBytes(bytes, 1, one_machine);
+    EXPECT_EQ(bucket, PartitionPlan::kMaxBucketBytes);
+    EXPECT_TRUE(
+        PartitionPlan::Create({{"w", {int64_t{1} << 38}}}, 1, bucket).ok());
+  }
 }
 
 }  // namespace
