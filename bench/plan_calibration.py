@@ -1,14 +1,9 @@
 #!/usr/bin/env python3
 """The constants of the cost model that no job tells, measured (docs/parallelism.md).
 
-usage: bench/plan_calibration.py [--build build/release] [flows | cpu]
+usage: bench/plan_calibration.py [--build build/release]
 
-flows: how unevenly TCP shares a link. Two and four hosts send to one over plain
-sockets, again and again; the slowest flow is followed. Had it been answered as
-it came, the answers' last byte would follow the flows' by so much: the excess.
-Prints the unevenness that explains it (common/cost/exchange_times.cc).
-
-cpu: what the ends of bytes and messages take of a core. One to four workers and
+What the ends of bytes and messages take of a core. One to four workers and
 servers, two models, among hosts of 1 Gbit/s: the CPU seconds of all processes
 and of the kernel's network, less those of one worker that computes the whole
 batch alone, split by least squares into bytes and messages. How long steps take
@@ -21,87 +16,8 @@ import argparse
 import math
 import os
 import resource
-import subprocess
-import statistics
 
 import plan_grid
-
-RECEIVE = """
-import selectors, socket, sys, time
-flows, size, rounds = map(int, sys.argv[1:])
-listener = socket.socket()
-listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-listener.bind(("10.77.0.2", 9000))
-listener.listen()
-peers = [listener.accept()[0] for _ in range(flows)]
-room = bytearray(1 << 16)
-for peer in peers:
-    peer.setblocking(False)
-for _ in range(rounds):
-    time.sleep(0.03)
-    selector = selectors.DefaultSelector()
-    got = dict.fromkeys(peers, 0)
-    trace = [(0.0, 0.0)]  # seconds, part that the slowest has delivered
-    for peer in peers:
-        selector.register(peer, selectors.EVENT_READ)
-        peer.send(b"g")
-    began = time.time()
-    while min(got.values()) < size:
-        for key, _ in selector.select():
-            peer = key.fileobj
-            got[peer] += peer.recv_into(room, min(1 << 16, size - got[peer]))
-            if got[peer] >= size:
-                selector.unregister(peer)
-        trace.append((time.time() - began, min(got.values()) / size))
-    whole = trace[-1][0]
-    print(max(at / whole + 1 - part for at, part in trace) - 1)
-"""
-
-SEND = """
-import socket, sys, time
-size, rounds = map(int, sys.argv[1:])
-for _ in range(50):
-    try:
-        peer = socket.create_connection(("10.77.0.2", 9000))
-        break
-    except OSError:
-        time.sleep(0.1)
-for _ in range(rounds):
-    peer.recv(1)
-    peer.sendall(bytes(size))
-time.sleep(0.5)
-"""
-
-ROUNDS = 12
-
-
-def unevenness(flows, excess):
-    """The slowest flow has its even share divided by 1 + u (flows - 1) until the
-    others are done: the answers' excess is (D - 1) (1 - share) / (D - share)."""
-    share = (flows - 1 - excess * flows) / (flows - 1 - excess)
-    return (1 / max(share, 1e-3) - 1) / (flows - 1)
-
-
-def measure_flows(grid):
-    found = []
-    print("| Mbit/s | flows | bytes of each | excess | unevenness |")
-    print("| ---: | ---: | ---: | ---: | ---: |")
-    for rate in (50, 200, 1000):
-        grid.hosts("rate", f"{rate}mbit")
-        for flows in (2, 4):
-            for size in (200_000, 800_000, rate * 20_000):
-                taker = grid.on(2, "python3", "-c", RECEIVE, flows, size,
-                                ROUNDS, stdout=subprocess.PIPE, text=True)
-                senders = [grid.on(6 + i, "python3", "-c", SEND, size, ROUNDS)
-                           for i in range(flows)]
-                lines = taker.communicate()[0].split()[1:]
-                for sender in senders:
-                    sender.wait()
-                excess = statistics.mean(map(float, lines))
-                found.append(unevenness(flows, excess))
-                print(f"| {rate} | {flows} | {size} | {excess:.3f} | "
-                      f"{found[-1]:.2f} |", flush=True)
-    print(f"median unevenness {statistics.median(found):.2f}")
 
 
 def cpu_seconds():
@@ -153,17 +69,12 @@ def measure_cpu(grid):
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("what", nargs="?", choices=["flows", "cpu"])
     parser.add_argument("--build", default="build/release")
     options = parser.parse_args()
     grid = plan_grid.Grid(options)
     try:
         grid.hosts("up", str(plan_grid.HOSTS), "1000mbit")
-        if options.what != "cpu":
-            measure_flows(grid)
-        if options.what != "flows":
-            grid.hosts("rate", "1000mbit")
-            measure_cpu(grid)
+        measure_cpu(grid)
     finally:
         grid.close()
 

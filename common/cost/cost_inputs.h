@@ -24,6 +24,10 @@ struct ClusterShape {
   // Cores and memory bus that all processes share because they run on one
   // machine; 0: every process has its own.
   double shared_cores = 0;
+
+  // The processes share a machine and its loopback, which is faster than the
+  // links of simulated hosts.
+  bool on_loopback() const { return shared_cores > 0 && bandwidth > 1e9; }
 };
 
 // How fast a worker computes, measured or given.

@@ -34,25 +34,6 @@ double UpdateBytes(const CostInputs& inputs, double gradients) {
 
 // ---- parameter server
 
-// How unevenly TCP shares a link during a time as short as a step
-// (docs/parallelism.md has the measurement): of n flows, the slowest gets its
-// even share divided by 1 + kUnevenness * (n - 1), until the others have
-// finished.
-constexpr double kUnevenness = 0.13;
-
-// The time at which the slowest of `flows` delivers what would arrive at `even`
-// if all flows between `begin` and `end` advanced evenly.
-double SlowestArrival(int flows, double begin, double even, double end) {
-  if (flows <= 1 || end <= begin) return even;
-  const double share = 1 / (1 + kUnevenness * (flows - 1));
-  const double others_end = (flows - 1) / (flows - share);
-  const double delivered = share * others_end;  // by the slowest at that time
-  const double part = (even - begin) / (end - begin);
-  const double at = part <= delivered ? part / share
-                                      : others_end + (part - delivered) / flows;
-  return begin + at * (end - begin);
-}
-
 // One block that a rank of the replica pushes.
 struct Push {
   double ready = 0;
@@ -129,7 +110,6 @@ ExchangeCost ServerTimes(const CostInputs& inputs, int replicas,
   // Every replica sends the block at the same time, so the server's link
   // carries it `replicas` times.
   std::vector<double> come(pushes.size());
-  std::vector<double> first(servers, ClusterShape::kInfinite), last(servers);
   for (size_t i = 0; i < pushes.size();) {
     size_t end = i;
     double sent = 0;
@@ -143,23 +123,20 @@ ExchangeCost ServerTimes(const CostInputs& inputs, int replicas,
       come[i] = std::max(
           sent, server_in[push.shard].Serve(
                     push.ready, replicas * push.elements * gradient_bytes));
-      first[push.shard] = std::min(first[push.shard], push.ready);
-      last[push.shard] = std::max(last[push.shard], come[i]);
     }
   }
-  // The update starts when the slowest replica's block has arrived.
+  // The update starts when the replicas' blocks have arrived. Few blocks of
+  // each are unanswered, so their flows keep step.
   std::vector<double> work(servers);
   std::vector<std::pair<double, Push>> answers;  // with their ready time
   const double bytes_an_element =
       UpdateBytes(inputs, replicas * gradient_bytes / kFloatBytes);
   for (size_t i = 0; i < pushes.size(); ++i) {
     const Push& push = pushes[i];
-    const double arrived =
-        SlowestArrival(replicas, first[push.shard], come[i], last[push.shard]);
     const double update = push.elements * bytes_an_element;
     work[push.shard] += update / update_rate;
     answers.push_back(
-        {processor[push.shard].Serve(arrived + latency, update), push});
+        {processor[push.shard].Serve(come[i] + latency, update), push});
   }
   std::stable_sort(
       answers.begin(), answers.end(),
@@ -308,9 +285,9 @@ uint64_t BucketBytes(const CostInputs& inputs) {
   if (inputs.strategy.bucket_bytes > 0) return inputs.strategy.bucket_bytes;
   const double elements =
       absl::c_accumulate(inputs.model->parameter_sizes, 0.0);
-  return PartitionPlan::DefaultBucketBytes(
-      kFloatBytes * elements, inputs.strategy.servers,
-      /*one_machine=*/inputs.cluster.shared_cores > 0);
+  return PartitionPlan::DefaultBucketBytes(kFloatBytes * elements,
+                                           inputs.strategy.servers,
+                                           inputs.cluster.on_loopback());
 }
 
 ExchangeCost ExchangeTimes(const CostInputs& inputs, int replicas,
