@@ -52,7 +52,9 @@ class ResidualCheckpointsTest : public testing::TemporaryFolderTest {
   }
   // Waits until `count` files are written.
   std::vector<Checkpointer::Written> Await(size_t count) {
-    const auto there = [this, count] { return written_.size() >= count; };
+    const auto there = [this, count]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+      return written_.size() >= count;
+    };
     absl::MutexLock lock(&mu_);
     EXPECT_TRUE(
         mu_.AwaitWithTimeout(absl::Condition(&there), absl::Seconds(20)));
