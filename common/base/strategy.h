@@ -52,8 +52,8 @@ struct Strategy {
   int servers = 1;                         // of kParameterServer
   Transport transport = Transport::kAuto;  // of kParameterServer
   int exchange_every = 1;                  // steps; the period of local_sgd
-  // Of kParameterServer: every step holds the gradients of all ranks, so that
-  // the weights after it are a function of the job.
+  // Each step adds the gradients of all ranks, so the weights after it do not
+  // depend on timing. False for some policies of kParameterServer.
   bool bulk_synchronous = true;
   uint64_t bucket_bytes = 0;  // 0: PartitionPlan::DefaultBucketBytes
   uint64_t first_bucket_bytes = kFirstBucketBytes;  // not of kParameterServer

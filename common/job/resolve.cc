@@ -111,7 +111,7 @@ void ResolveSchedule(int64_t steps, v1::ScheduleSpec* schedule) {
   }
 }
 
-// What a format leaves out is kept, unless the job says otherwise.
+// A compressing format gets error feedback unless the job says otherwise.
 void ResolveWire(v1::ParameterServerSpec* server) {
   if (EncodingOf(server->wire())->compresses() &&
       !server->has_error_feedback()) {

@@ -22,7 +22,7 @@ struct JobStart {
   std::string restore_from;    // the checkpoint's directory; empty: none
   uint64_t lineage = 0;        // of the job's checkpoints; 0: a new one
   uint32_t data_checksum = 0;  // from the checkpoint's manifest; 0: unknown
-  // Of the checkpoint; null: none, or unknown.
+  // The checkpoint's manifest; null: there is no checkpoint, or it is unknown.
   std::shared_ptr<const v1::CheckpointManifest> manifest;
 };
 

@@ -15,7 +15,7 @@ struct GradientScan {
   int64_t first_nonfinite = -1;  // the first that is no finite number; or -1
   int64_t first_malformed = -1;  // Encoding::FirstMalformed, or -1
 };
-// Of a payload with a wrong size only the checksum is valid.
+// If the payload has a wrong size, only the checksum is valid.
 GradientScan ScanGradient(const Block& block, const Payload& payload);
 
 // Reads a contribution to a block front to back as floats, whatever the

@@ -69,7 +69,7 @@ TRIBUTARY_CLONES void EncodeTopKUnit(int64_t n, int32_t k, const float* x,
   int32_t sizes[kTopKUnit];
   Magnitudes(n, x, sizes);
   const int32_t threshold = Threshold(n, k, sizes);
-  // Of those that equal the threshold, as many as are left over by the larger.
+  // Elements that equal the threshold fill the places that larger ones leave.
   int32_t ties = k - CountFrom(n, sizes, threshold + 1);
   char* indices = out;
   char* values = out + k * kIndexBytes;
@@ -158,7 +158,7 @@ class TopK final : public Encoding {
   }
 
  private:
-  // Of a unit of n elements.
+  // n: the number of elements in a unit.
   int64_t Chosen(int64_t n) const {
     return (k_ * n + kTopKUnit - 1) / kTopKUnit;
   }
