@@ -41,8 +41,8 @@ absl::Status ValidateFields(const Places& places,
   return absl::OkStatus();
 }
 
-// What a message left out is sent with the next one. This presumes that every
-// message counts and that its worker's residual lives on.
+// With error feedback, each message carries what the one before left out. So
+// every message must count, and a worker's residual must not be lost.
 absl::Status ValidateErrorFeedback(const Places& places,
                                    const v1::JobSpec& job) {
   const v1::SyncSpec& sync = job.strategy().parameter_server().sync();
