@@ -6,20 +6,21 @@ namespace tributary {
 namespace {
 
 constexpr int kLongestPause = 1023;
-// Of the shortest time of the last round.
+// Of the mean time of the last round.
 constexpr int kPatience = 4;
 
 }  // namespace
 
 void SendWindow::Begin(absl::Duration now) {
-  if (limited_ && shortest_ < absl::InfiniteDuration()) {
+  if (limited_ && ended_ > 0) {
     pause_ = 0;
-    patience_ =
-        std::clamp(kPatience * shortest_, kLeastPatience, kMostPatience);
+    patience_ = std::clamp(kPatience * (total_ / ended_), kLeastPatience,
+                           kMostPatience);
   }
   limited_ = most_ > 0 && paused_ == 0;
   if (paused_ > 0) --paused_;
-  shortest_ = absl::InfiniteDuration();
+  ended_ = 0;
+  total_ = absl::ZeroDuration();
   progress_ = now;
   sent_.clear();
 }
@@ -39,7 +40,8 @@ void SendWindow::Ended(int shard, absl::Duration now) {
   std::deque<absl::Duration>& sent = sent_[shard];
   progress_ = now;
   if (sent.empty()) return;
-  shortest_ = std::min(shortest_, now - sent.front());
+  ++ended_;
+  total_ += now - sent.front();
   sent.pop_front();
 }
 

@@ -43,8 +43,10 @@ class SendWindow {
   bool limited_ = false;
   std::map<int, std::deque<absl::Duration>> sent_;  // unanswered, by shard
   absl::Duration progress_;  // when a transfer was sent or ended last
-  // Of this round: the shortest time from sending a transfer to its end.
-  absl::Duration shortest_ = absl::InfiniteDuration();
+  // Of this round: the transfers that have ended, and the sum of the times from
+  // sending one to its end.
+  int ended_ = 0;
+  absl::Duration total_;
   absl::Duration patience_ = kMostPatience;
   int pause_ = 0;   // rounds without a limit after the last Lift
   int paused_ = 0;  // of these, still to come

@@ -72,17 +72,17 @@ TEST(SendWindowTest, ALiftAfterSeveralDoesNotWaitForever) {
   }
 }
 
-// Four times the fastest answer of the last limited round, from 10 to 250 ms,
+// Four times the mean answer of the last limited round, from 10 to 250 ms,
 // since something was sent or answered last.
-TEST(SendWindowTest, ThePatienceFollowsTheFastestAnswer) {
+TEST(SendWindowTest, ThePatienceFollowsTheMeanAnswer) {
   SendWindow window(2);
   window.Begin(0 * kMs);
   EXPECT_EQ(window.LiftIn(100 * kMs), 150 * kMs);
   window.Sent(0, 10 * kMs);
   window.Sent(1, 10 * kMs);
-  window.Ended(1, 30 * kMs);  // 20 ms
-  window.Ended(0, 90 * kMs);
-  EXPECT_EQ(window.LiftIn(100 * kMs), 240 * kMs);
+  window.Ended(1, 20 * kMs);  // 10 ms
+  window.Ended(0, 40 * kMs);  // 30 ms
+  EXPECT_EQ(window.LiftIn(100 * kMs), 190 * kMs);
 
   window.Begin(100 * kMs);
   EXPECT_EQ(window.LiftIn(100 * kMs), 80 * kMs);
