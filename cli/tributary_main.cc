@@ -11,6 +11,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "tributary " TRIBUTARY_VERSION);
   tributary::Action action;
   tributary::AddTrainCommand(app, &action);
+  tributary::AddRunCommand(app, &action);
   tributary::AddCompareCommand(app, &action);
   tributary::AddStatusCommand(app, &action);
   tributary::AddCheckpointCommand(app, &action);

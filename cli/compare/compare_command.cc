@@ -85,7 +85,7 @@ std::vector<std::string> OverridesOf(const CompareOptions& options) {
 absl::StatusOr<CompareJobs> PlanJobs(const CompareOptions& options) {
   CompareJobsOptions wanted;
   TRIBUTARY_ASSIGN_OR_RETURN(
-      wanted.job, ReadJobFile(options.job_path, OverridesOf(options)));
+      wanted.job, ReadModelJob(options.job_path, OverridesOf(options)));
   for (const std::string& name : options.strategies) {
     TRIBUTARY_ASSIGN_OR_RETURN(StrategyChoice choice, ParseStrategy(name));
     wanted.strategies.push_back(std::move(choice));

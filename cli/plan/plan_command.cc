@@ -108,7 +108,7 @@ int Plan(PlanOptions options) {
   const absl::StatusOr<CostQuestions> questions = QuestionsOf(options);
   if (!questions.ok()) return fail(questions.status(), kExitRefused);
   const absl::StatusOr<v1::JobSpec> job =
-      ReadJobFile(options.job_path, options.overrides);
+      ReadModelJob(options.job_path, options.overrides);
   if (!job.ok()) return fail(job.status(), kExitRefused);
   Interrupts::Install();
   const absl::StatusOr<PlanReport> report = MakePlan(options, *job, *questions);

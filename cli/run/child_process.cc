@@ -8,12 +8,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "cli/terminal/append_file.h"
 #include "cli/terminal/interrupts.h"
 #include "common/host/process_limits.h"
@@ -29,8 +32,8 @@ constexpr size_t kLongestLine = 2048;
 
 // Runs in the child between fork and exec. Other threads of the parent may have
 // held locks at the fork, so only async-signal-safe calls are allowed.
-[[noreturn]] void BecomeProgram(char* const* command, int log, int error_pipe,
-                                pid_t parent) {
+[[noreturn]] void BecomeProgram(char* const* command, char* const* environment,
+                                int log, int error_pipe, pid_t parent) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);  // the parent died before prctl
@@ -44,11 +47,35 @@ constexpr size_t kLongestLine = 2048;
   dup2(log, STDERR_FILENO);
   // Closes the parent's sockets of gRPC in the program.
   close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
-  execv(command[0], command);
+  execve(command[0], command, environment);
   const int error = errno;
   [[maybe_unused]] const ssize_t told =
       write(error_pipe, &error, sizeof(error));
   _exit(127);
+}
+
+// Our environment with these variables set.
+std::vector<std::string> EnvironmentWith(const std::vector<std::string>& own) {
+  std::vector<std::string> all = own;
+  for (char* const* entry = environ; *entry != nullptr; ++entry) {
+    const absl::string_view name =
+        absl::string_view(*entry).substr(0, strcspn(*entry, "="));
+    const bool replaced =
+        std::any_of(own.begin(), own.end(), [name](absl::string_view variable) {
+          return absl::ConsumePrefix(&variable, name) &&
+                 absl::StartsWith(variable, "=");
+        });
+    if (!replaced) all.push_back(*entry);
+  }
+  return all;
+}
+
+// The null-terminated array of pointers that exec wants.
+std::vector<char*> Pointers(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
 }
 
 absl::Status CannotStart(const std::string& program, int error) {
@@ -70,9 +97,9 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(
     return CannotStart(options.command[0], EMFILE);
   }
   TRIBUTARY_RETURN_IF_ERROR(log.status());
-  std::vector<char*> command;
-  for (std::string& part : options.command) command.push_back(part.data());
-  command.push_back(nullptr);
+  const std::vector<char*> command = Pointers(options.command);
+  std::vector<std::string> variables = EnvironmentWith(options.environment);
+  const std::vector<char*> environment = Pointers(variables);
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
     return CannotStart(options.command[0], errno);
@@ -81,7 +108,10 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) return CannotStart(options.command[0], errno);
-  if (pid == 0) BecomeProgram(command.data(), log->get(), ends[1], parent);
+  if (pid == 0) {
+    BecomeProgram(command.data(), environment.data(), log->get(), ends[1],
+                  parent);
+  }
   setpgid(pid, pid);  // in the parent too, whichever process runs first
   Interrupts::KillWithUs(pid);
   write_end = UniqueFd();

@@ -26,6 +26,7 @@ class ChildProcess {
     // The place in a job that it is started for; unspecified: none.
     v1::Role role = v1::ROLE_UNSPECIFIED;
     uint32_t index = 0;
+    std::vector<std::string> environment = {};  // "NAME=value", besides ours
   };
 
   // The thread that calls Start must outlive the child: the kernel treats the

@@ -80,20 +80,38 @@ std::string Children::FirstKilled() {
 std::string Children::FirstFailure() {
   if (!failed_) return "";
   if (std::string killed = FirstKilled(); !killed.empty()) return killed;
+  return FirstUnsuccessful();
+}
+
+std::string Children::FirstUnsuccessful() {
   for (const auto& child : children_) {
     if (child->Ended() && !child->succeeded()) return child->Obituary();
   }
   return "";
 }
 
+std::string Children::FirstLeft(
+    const std::function<bool(const ChildProcess&)>& wanted) {
+  for (const auto& child : children_) {
+    if (child->Ended() && child->succeeded() && wanted(*child)) {
+      return child->Obituary();
+    }
+  }
+  return "";
+}
+
+bool Children::AnyAlive(std::optional<v1::Role> role) {
+  return std::any_of(children_.begin(), children_.end(),
+                     [role](const std::unique_ptr<ChildProcess>& child) {
+                       return (!role || child->options().role == *role) &&
+                              !child->Ended();
+                     });
+}
+
 bool Children::WaitForAll(absl::Duration timeout) {
   const absl::Duration deadline = SteadyNow() + timeout;
   while (true) {
-    const bool all =
-        std::all_of(children_.begin(), children_.end(),
-                    [](const std::unique_ptr<ChildProcess>& child) {
-                      return child->Ended();
-                    });
+    const bool all = !AnyAlive();
     if (all || SteadyNow() >= deadline) return all;
     absl::SleepFor(absl::Milliseconds(5));
   }

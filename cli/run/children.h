@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -41,6 +42,19 @@ class Children {
   std::string FirstFailure();
   // The message about the first killed child; empty: there is none.
   std::string FirstKilled();
+
+  // The message about the first child that has exited with code 0 and for which
+  // `wanted` is true; empty: there is none.
+  std::string FirstLeft(const std::function<bool(const ChildProcess&)>& wanted);
+  // Whether any child, or any of this role, is still alive.
+  bool AnyAlive(std::optional<v1::Role> role = std::nullopt);
+  // The message about the first child whose end was no success; empty: none.
+  std::string FirstUnsuccessful();
+
+  // How often in a row a child may be replaced from now on.
+  void set_max_restarts(int max_restarts) {
+    budget_.set_max_restarts(max_restarts);
+  }
 
   // Waits until all children have ended by themselves; false after `timeout`.
   bool WaitForAll(absl::Duration timeout);

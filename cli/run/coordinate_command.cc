@@ -3,17 +3,22 @@
 #include <unistd.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "cli/run/job_run.h"
+#include "cli/run/program/await_job.h"
 #include "cli/terminal/console.h"
 #include "cli/terminal/interrupts.h"
 #include "common/host/process_limits.h"
 #include "common/job/job_file.h"
+#include "common/job/program/program_job.h"
+#include "common/status/status_macros.h"
 #include "common/telemetry/flags.h"
+#include "coordinator/service/intake/job_intake.h"
 
 namespace tributary {
 namespace {
@@ -23,25 +28,80 @@ constexpr absl::Duration kFarewell = absl::Seconds(10);
 struct CoordinateOptions {
   std::string job_path;
   std::vector<std::string> overrides;
+  int servers = 0;  // 0: as in the job file
+  int workers = 0;
   std::string run_dir;
   std::string listen = "0.0.0.0:7070";
   double start_seconds = 600;
   TelemetryOptions telemetry;
 };
 
-int Coordinate(const CoordinateOptions& options) {
-  const absl::StatusOr<v1::JobSpec> job =
-      ReadJobFile(options.job_path, options.overrides);
+// The job of a program whose coordinator has ended before the job did.
+std::optional<v1::JobSpec> EarlierJob(const std::string& run_dir) {
+  if (run_dir.empty() || RunDirectory::HasSummary(run_dir)) return std::nullopt;
+  const absl::StatusOr<v1::CoordinatorState> state =
+      RunDirectory::ReadState(run_dir);
+  if (!state.ok() || !state->job().has_program()) return std::nullopt;
+  return state->job();
+}
+
+// The job of the job file, or that of the program that comes.
+absl::StatusOr<v1::JobSpec> FindJob(CoordinateOptions* options) {
+  std::vector<std::string> overrides = options->overrides;
+  if (options->servers > 0) {
+    overrides.push_back(absl::StrCat("cluster.servers=", options->servers));
+  }
+  if (options->workers > 0) {
+    overrides.push_back(absl::StrCat("cluster.workers=", options->workers));
+  }
+  if (options->job_path.empty() && options->workers == 0) {
+    return absl::InvalidArgumentError(
+        "--job is wanted, or --workers for a program that says what it trains");
+  }
+  ProgramJobSource source{.name = "program", .overrides = overrides};
+  if (!options->job_path.empty()) {
+    TRIBUTARY_ASSIGN_OR_RETURN(source,
+                               ReadProgramJob(options->job_path, overrides));
+    TRIBUTARY_ASSIGN_OR_RETURN(const bool for_program, IsForProgram(source));
+    if (!for_program) return ReadJobFile(options->job_path, overrides);
+  }
+  TRIBUTARY_RETURN_IF_ERROR(ParseProgramBase(source).status());
+  if (std::optional<v1::JobSpec> earlier = EarlierJob(options->run_dir)) {
+    const v1::ClusterSpec& cluster = earlier->cluster();
+    const bool same =
+        (options->servers == 0 || options->servers == cluster.servers()) &&
+        (options->workers == 0 || options->workers == cluster.workers());
+    if (same) return *std::move(earlier);
+    return absl::FailedPreconditionError(absl::StrCat(
+        "run directory ", options->run_dir,
+        " holds a job that has not ended, with ", cluster.servers(),
+        " servers and ", cluster.workers(), " workers"));
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      const std::unique_ptr<JobIntake> intake,
+      JobIntake::Start(options->listen, std::move(source)));
+  options->listen = intake->address();
+  Console(&Clock::Real())
+      .Note(absl::StrCat("coordinator ", options->listen,
+                         " waits for a program to say what it trains"));
+  return AwaitJob(*intake, absl::Seconds(options->start_seconds),
+                  [] { return std::string(); });
+}
+
+int Coordinate(CoordinateOptions options) {
+  Interrupts::Install();
+  const absl::StatusOr<v1::JobSpec> job = FindJob(&options);
   if (!job.ok()) {
     PrintError(job.status().message());
-    return kExitRefused;
+    const bool waited = absl::IsCancelled(job.status()) ||
+                        absl::IsDeadlineExceeded(job.status());
+    return waited ? ExitCodeOf(job.status()) : kExitRefused;
   }
   if (const absl::Status limits = CheckProcessLimits(FilesOf(job->cluster()));
       !limits.ok()) {
     PrintError(limits.message());
     return kExitRefused;
   }
-  Interrupts::Install();
   LogOptions log = options.telemetry.log;
   // On a terminal, the progress display takes the log's place.
   log.standard_error = isatty(STDERR_FILENO) != 1;
@@ -71,7 +131,15 @@ int Coordinate(const CoordinateOptions& options) {
 
 void AddCoordinateOptions(CLI::App& app, Action* action) {
   auto options = std::make_shared<CoordinateOptions>();
-  app.add_option("--job", options->job_path, "the job file (YAML)")->required();
+  app.add_option("--job", options->job_path,
+                 "the job file (YAML); without one, or without model and data\n"
+                 "in it, a program says what it trains");
+  app.add_option("--servers", options->servers,
+                 "parameter servers, instead of cluster.servers")
+      ->check(CLI::Range(1, 256));
+  app.add_option("--workers", options->workers,
+                 "workers, instead of cluster.workers")
+      ->check(CLI::Range(1, 1024));
   app.add_option("--listen", options->listen, "HOST:PORT to listen on")
       ->capture_default_str();
   app.add_option("--run-dir", options->run_dir,

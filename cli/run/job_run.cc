@@ -57,7 +57,8 @@ JobRun::JobRun(Options options)
       last_step_(options_.start.step),
       recorded_step_(options_.start.step) {}
 
-absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(Options options) {
+absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(
+    Options options, std::unique_ptr<RunDirectory> directory) {
   std::unique_ptr<JobRun> run(new JobRun(std::move(options)));
   SilenceLog();  // until the log file exists
   TRIBUTARY_ASSIGN_OR_RETURN(const std::optional<v1::CoordinatorState> earlier,
@@ -97,7 +98,10 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(Options options) {
   if (!job.checkpoint().directory().empty()) {
     TRIBUTARY_RETURN_IF_ERROR(run->ClaimCheckpoints(begins));
   }
-  if (!run->directory_) {
+  if (directory != nullptr) {
+    run->directory_ = std::move(directory);
+    TRIBUTARY_RETURN_IF_ERROR(run->directory_->SaveJob(run->options_.job));
+  } else if (!run->directory_) {
     TRIBUTARY_ASSIGN_OR_RETURN(
         run->directory_,
         RunDirectory::Create(
@@ -274,7 +278,10 @@ void JobRun::ShowStep(const StepRecord& record) {
   ProgressView view;
   view.step = record.step;
   view.total_steps = update_.total_steps;
-  view.epoch = record.epoch;
+  // A program without epochs calls each step one.
+  const bool epochs =
+      !options_.job.has_program() || update_.steps_per_epoch > 1;
+  view.epoch = epochs ? record.epoch : 0;
   view.epochs = Epochs();
   view.loss = record.loss;
   view.samples_per_second = record.samples_per_second;
@@ -360,9 +367,11 @@ void JobRun::PrintResult(const RunSummary& summary) {
       console_.Note(absl::StrCat(
           "test: ", MetricsText(summary.evaluations.back().metrics)));
     }
-    console_.Note(absl::StrFormat("%s: %d of %d steps in %s, %s samples/s",
-                                  summary.status, summary.totals.steps,
-                                  summary.total_steps,
+    const std::string all = summary.total_steps > 0
+                                ? absl::StrCat(" of ", summary.total_steps)
+                                : "";
+    console_.Note(absl::StrFormat("%s: %d%s steps in %s, %s samples/s",
+                                  summary.status, summary.totals.steps, all,
                                   FormatElapsed(summary.seconds),
                                   FormatCount(summary.SamplesPerSecond())));
     console_.Note(absl::StrCat("weights: ", directory_->path(),

@@ -48,8 +48,10 @@ class JobRun {
     const Clock* clock = &Clock::Real();
   };
 
-  // Listens, then creates the run directory. After an error there is neither.
-  static absl::StatusOr<std::unique_ptr<JobRun>> Start(Options options);
+  // Listens, then creates the run directory, unless one is given. After an
+  // error there is neither.
+  static absl::StatusOr<std::unique_ptr<JobRun>> Start(
+      Options options, std::unique_ptr<RunDirectory> directory = nullptr);
 
   Coordinator& coordinator() { return *coordinator_; }
   const RunDirectory& directory() const { return *directory_; }

@@ -21,6 +21,7 @@ class RestartBudget {
   static constexpr int64_t kLongestPauseMicros = 10'000'000;
 
   explicit RestartBudget(int max_restarts) : max_restarts_(max_restarts) {}
+  void set_max_restarts(int max_restarts) { max_restarts_ = max_restarts; }
 
   // Process `name` has ended after `lived_micros`. Returns the pause in
   // microseconds before it is started again: zero the first time in a row, then
@@ -39,7 +40,7 @@ class RestartBudget {
   }
 
  private:
-  const int max_restarts_;
+  int max_restarts_;
   std::map<std::string, int> in_a_row_;  // restarts, by name
 };
 

@@ -1,21 +1,17 @@
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "cli/run/checkpoint_place.h"
 #include "cli/run/hosts.h"
 #include "cli/run/job_run.h"
 #include "cli/run/local_run.h"
+#include "cli/run/resume.h"
 #include "cli/terminal/command_line.h"
 #include "cli/terminal/console.h"
 #include "cli/terminal/interrupts.h"
 #include "cli/terminal/step_range.h"
-#include "common/checkpoint/checkpoint_reader.h"
-#include "common/checkpoint/manifest.h"
-#include "common/job/goes_on.h"
 #include "common/job/job_file.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/flags.h"
@@ -81,35 +77,17 @@ std::vector<std::string> Overrides(const TrainOptions& options) {
 // this command, which then continues with the checkpoint's weights. Refuses a
 // damaged checkpoint before anything starts.
 absl::StatusOr<v1::JobSpec> ReadResumedJob(TrainOptions* options) {
-  std::vector<std::string> passed_over;
-  TRIBUTARY_ASSIGN_OR_RETURN(const std::string folder,
-                             CheckpointAt(options->resume, &passed_over));
-  for (const std::string& newer : passed_over) {
-    PrintError(absl::StrCat(newer, " has no manifest and is passed over; ",
-                            "going on from ", folder));
-  }
-  for (const FileReport& file : VerifyCheckpoint(folder)) {
-    if (!file.status.ok()) return NameOlder(file.status, folder);
-  }
-  TRIBUTARY_ASSIGN_OR_RETURN(const v1::CheckpointManifest manifest,
-                             ReadManifest(folder));
-  options->start.restore_from = std::filesystem::absolute(folder).string();
-  options->start.step = manifest.step();
-  options->start.lineage = LineageOf(manifest);
-  options->start.data_checksum = manifest.data_checksum();
-  options->start.manifest =
-      std::make_shared<const v1::CheckpointManifest>(manifest);
+  TRIBUTARY_ASSIGN_OR_RETURN(const ResumePoint point,
+                             FindResumePoint(options->resume));
+  TRIBUTARY_RETURN_IF_ERROR(CheckHasModel(point.job(), point.folder));
   TRIBUTARY_ASSIGN_OR_RETURN(
       v1::JobSpec job,
       options->job_path.empty()
-          ? ParseJob(JobToYaml(manifest.job()), folder + "/job",
+          ? ParseJob(JobToYaml(point.job()), point.JobName(),
                      Overrides(*options))
-          : ReadJobFile(options->job_path, Overrides(*options)));
-  TRIBUTARY_RETURN_IF_ERROR(
-      CheckGoesOn(job, {.job = manifest.job(),
-                        .step = manifest.step(),
-                        .steps_per_epoch = manifest.steps_per_epoch(),
-                        .has_state = manifest.state_names_size() > 0}));
+          : ReadModelJob(options->job_path, Overrides(*options)));
+  TRIBUTARY_RETURN_IF_ERROR(CheckResumes(job, point));
+  options->start = point.start;
   return job;
 }
 
@@ -124,8 +102,9 @@ int Train(TrainOptions options) {
     return kExitRefused;
   }
   absl::StatusOr<v1::JobSpec> job =
-      options.resume.empty() ? ReadJobFile(options.job_path, Overrides(options))
-                             : ReadResumedJob(&options);
+      options.resume.empty()
+          ? ReadModelJob(options.job_path, Overrides(options))
+          : ReadResumedJob(&options);
   if (!job.ok()) {
     PrintError(job.status().message());
     return kExitRefused;

@@ -44,6 +44,9 @@ std::string StatusJson(const v1::JobStatusResponse& status, bool one_line) {
                {"samples", status.samples()},
                {"samples_per_second", status.samples_per_second()},
                {"step_wait_seconds", nullptr}};
+  if (status.total_steps() == 0 && status.phase() != v1::JOB_PHASE_WAITING) {
+    json["total_steps"] = nullptr;  // the job's program ends it
+  }
   if (status.step() > 0) {
     json["loss"] = status.loss();
     json["learning_rate"] = status.learning_rate();

@@ -100,6 +100,8 @@ std::string StatusText(const v1::JobStatusResponse& status) {
                           status.step(), status.total_steps(),
                           100 * status.step() / status.total_steps(),
                           status.epoch());
+  } else if (status.step() > 0) {  // the job's program ends it
+    absl::StrAppend(&text, "\n  step ", status.step());
   }
   if (status.step() > 0) {
     absl::StrAppend(&text, ", loss ", FormatMetric(status.loss()), ", ",

@@ -11,6 +11,7 @@ namespace tributary {
 using Action = std::function<int()>;
 
 void AddTrainCommand(CLI::App& app, Action* action);
+void AddRunCommand(CLI::App& app, Action* action);
 void AddStatusCommand(CLI::App& app, Action* action);
 void AddCheckpointCommand(CLI::App& app, Action* action);
 void AddCompareCommand(CLI::App& app, Action* action);

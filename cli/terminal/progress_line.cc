@@ -31,11 +31,34 @@ std::string Bar(const ProgressView& view, int inner) {
   return absl::StrCat("[", bar, "]");
 }
 
+// "epoch 2/5", "epoch 2", or nothing.
+std::string EpochText(const ProgressView& view) {
+  if (view.epoch < 1) return "";
+  const std::string all =
+      view.total_steps > 0 ? absl::StrCat("/", view.epochs) : "";
+  return absl::StrCat("epoch ", view.epoch, all);
+}
+
+// The line of a job whose end is open.
+std::string OpenLine(const ProgressView& view, int width) {
+  const size_t room = static_cast<size_t>(std::max(width, 0));
+  std::string line = EpochText(view);
+  absl::StrAppend(&line, line.empty() ? "" : "  ", "step ", view.step);
+  for (const std::string& part :
+       {absl::StrCat("  loss ", FormatMetric(view.loss)),
+        absl::StrCat("  ", FormatCount(view.samples_per_second), "/s")}) {
+    if (line.size() + part.size() > room) break;
+    line += part;
+  }
+  return line.substr(0, room);
+}
+
 }  // namespace
 
 std::string BarLine(const ProgressView& view, int width) {
-  const std::string epoch =
-      absl::StrCat("epoch ", view.epoch, "/", view.epochs);
+  if (view.total_steps < 1) return OpenLine(view, width);
+  std::string epoch = EpochText(view);
+  if (!epoch.empty()) epoch += " ";
   std::string steps = absl::StrFormat("%3d%% %d/%d", Percent(view), view.step,
                                       view.total_steps);
   // When there is too little room, the last part is dropped first.
@@ -44,12 +67,12 @@ std::string BarLine(const ProgressView& view, int width) {
       absl::StrCat("  ", FormatCount(view.samples_per_second), "/s"),
       absl::StrCat("  ETA ", FormatDuration(view.eta_seconds))};
   while (true) {
-    size_t text = epoch.size() + 1 + 2 + 1 + steps.size();
+    size_t text = epoch.size() + 2 + 1 + steps.size();
     for (const std::string& part : parts) text += part.size();
     const int room = width - static_cast<int>(text);
     if (room >= kNarrowestBar) {
       std::string line = absl::StrCat(
-          epoch, " ", Bar(view, std::min(room, kWidestBar)), " ", steps);
+          epoch, Bar(view, std::min(room, kWidestBar)), " ", steps);
       for (const std::string& part : parts) absl::StrAppend(&line, part);
       return line;
     }
@@ -59,11 +82,17 @@ std::string BarLine(const ProgressView& view, int width) {
 }
 
 std::string PlainLine(const ProgressView& view) {
-  return absl::StrFormat(
-      "step %d/%d (%d%%), epoch %d/%d: loss %s, %s samples/s, ETA %s",
-      view.step, view.total_steps, Percent(view), view.epoch, view.epochs,
-      FormatMetric(view.loss), FormatCount(view.samples_per_second),
-      FormatDuration(view.eta_seconds));
+  const bool open = view.total_steps < 1;
+  const std::string epoch = EpochText(view);
+  std::string line = absl::StrCat("step ", view.step);
+  if (!open) {
+    absl::StrAppendFormat(&line, "/%d (%d%%)", view.total_steps, Percent(view));
+  }
+  absl::StrAppendFormat(
+      &line, "%s%s: loss %s, %s samples/s", epoch.empty() ? "" : ", ", epoch,
+      FormatMetric(view.loss), FormatCount(view.samples_per_second));
+  if (open) return line;
+  return absl::StrCat(line, ", ETA ", FormatDuration(view.eta_seconds));
 }
 
 std::string MetricsText(const std::map<std::string, double>& metrics) {
@@ -77,7 +106,8 @@ std::string MetricsText(const std::map<std::string, double>& metrics) {
 
 std::string EvaluationLine(int64_t epoch, int64_t epochs,
                            const std::map<std::string, double>& metrics) {
-  return absl::StrCat("epoch ", epoch, "/", epochs, ": test ",
+  return absl::StrCat("epoch ", epoch,
+                      epochs > 0 ? absl::StrCat("/", epochs) : "", ": test ",
                       MetricsText(metrics));
 }
 

@@ -9,9 +9,9 @@ namespace tributary {
 // The progress of training that a person wants to see.
 struct ProgressView {
   int64_t step = 0;
-  int64_t total_steps = 0;
-  int64_t epoch = 0;   // from 1
-  int64_t epochs = 0;  // of the whole job
+  int64_t total_steps = 0;  // 0: the end is open
+  int64_t epoch = 0;        // from 1; 0: the job has no epochs
+  int64_t epochs = 0;       // of the whole job
   double loss = 0;
   double samples_per_second = 0;
   double eta_seconds = -1;  // negative: unknown
@@ -21,10 +21,13 @@ struct ProgressView {
 // the bar shrinks first, then parts are dropped from the right; step and
 // percent remain:
 //   epoch 2/5 [======>         ]  38% 713/1875  loss 0.3412  45.2k/s  ETA 0:26
+// With an open end there is no bar, and of the epochs only the present one:
+//   epoch 2  step 713  loss 0.3412  45.2k/s
 std::string BarLine(const ProgressView& view, int width);
 
 // The same for a pipe:
 //   step 713/1875 (38%), epoch 2/5: loss 0.3412, 45.2k samples/s, ETA 0:26
+//   step 713, epoch 2: loss 0.3412, 45.2k samples/s
 std::string PlainLine(const ProgressView& view);
 
 // "epoch 2/5: test accuracy 0.8612, loss 0.3871"; names in alphabetical order.

@@ -11,6 +11,14 @@ namespace tributary {
 // without overflow and are exact as doubles.
 inline constexpr int64_t kMaxStep = int64_t{1} << 53;
 
+// The total steps of a job whose program ends it when it likes.
+inline constexpr int64_t kOpenEnd = kMaxStep - 1;
+
+// The total steps to show: 0 when the end is open.
+constexpr int64_t KnownSteps(int64_t total_steps) {
+  return total_steps == kOpenEnd ? 0 : total_steps;
+}
+
 // Upper bound of a total of samples that a message announces. Up to it, numbers
 // of samples and their sums are exact as doubles.
 inline constexpr uint64_t kMaxTotalSamples = uint64_t{1} << 53;

@@ -60,7 +60,7 @@ void ShareBatch(int64_t old_replicas, int64_t replicas, v1::DataSpec* data) {
 absl::Status Check(v1::JobSpec* job) {
   Places places;
   places.Record("", "");
-  TRIBUTARY_RETURN_IF_ERROR(ResolveFields("", &places, job));
+  TRIBUTARY_RETURN_IF_ERROR(ResolveFields("", JobPart::kWhole, &places, job));
   return ValidateJob(places, *job);
 }
 

@@ -76,6 +76,9 @@ std::map<std::string, double> Evaluation::Metrics() const {
     }
     return metrics;
   }
+  // A program without a loss of the job file may count no right answers.
+  const bool is_known = loss_.kind_case() != v1::LossSpec::KIND_NOT_SET;
+  if (!is_known && sum_.correct() == 0) return metrics;
   metrics["accuracy"] = static_cast<double>(sum_.correct()) / values;
   if (loss_.has_cross_entropy() && sum_.values() > sum_.samples()) {
     metrics["perplexity"] = std::exp(metrics["loss"]);  // for sequences

@@ -88,6 +88,7 @@ constexpr FieldRule kRules[] = {
     Default("TrainingSpec.learning_rate_schedule", "constant"),
     Default("TrainingSpec.gradient_accumulation", "1", Between(1, 65536)),
     Limits("TrainingSpec.clip_norm", kNotNegative),
+    Required("ParameterGroupSpec.parameters"),
     Limits("CrossEntropySpec.label_smoothing", kBelowOne),
     Default("BceWithLogitsSpec.pos_weight", "1", kPositive),
 

@@ -15,10 +15,9 @@
 #include "common/status/status_macros.h"
 
 namespace tributary {
-namespace {
 
 // Stops reading once the file exceeds the size limit of job files.
-absl::StatusOr<std::string> ReadText(const std::string& path) {
+absl::StatusOr<std::string> ReadJobText(const std::string& path) {
   struct stat info;
   if (stat(path.c_str(), &info) != 0) {
     if (errno == ENOENT) {
@@ -44,32 +43,71 @@ absl::StatusOr<std::string> ReadText(const std::string& path) {
   return text;
 }
 
-}  // namespace
-
 absl::StatusOr<v1::JobSpec> ReadJobFile(
     const std::string& path, const std::vector<std::string>& overrides) {
-  TRIBUTARY_ASSIGN_OR_RETURN(const std::string text, ReadText(path));
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::string text, ReadJobText(path));
   return ParseJob(text, path, overrides);
 }
 
 absl::StatusOr<v1::JobSpec> ParseJob(
     absl::string_view text, const std::string& file_name,
     const std::vector<std::string>& overrides) {
-  const YamlSource source{.name = file_name};
-  TRIBUTARY_ASSIGN_OR_RETURN(const YamlNode root, ParseYaml(text, source));
   v1::JobSpec job;
   Places places;
   places.Record("", file_name);
   TRIBUTARY_RETURN_IF_ERROR(
-      ProtoReader(source, &places).ReadMessage(root, "", &job));
-  for (const std::string& override_text : overrides) {
-    TRIBUTARY_RETURN_IF_ERROR(ApplyOverride(override_text, &places, &job));
+      ReadFields(text, file_name, overrides, &places, &job));
+  MarkProgram(&job);
+  if (job.has_program() && !job.training().has_optimizer()) {
+    return places.Error("",
+                        "model and data are missing; or training.optimizer, "
+                        "if `tributary run` starts a program for this job");
   }
-  TRIBUTARY_RETURN_IF_ERROR(ResolveFields(file_name, &places, &job));
-  TRIBUTARY_RETURN_IF_ERROR(ValidateJob(places, job));
-  TRIBUTARY_RETURN_IF_ERROR(ResolvePaths(file_name, places, &job));
-  TRIBUTARY_RETURN_IF_ERROR(ValidateInitialWeights(places, job));
+  TRIBUTARY_RETURN_IF_ERROR(
+      ResolveJob(file_name, JobPart::kWhole, &places, &job));
   return job;
+}
+
+absl::Status ReadFields(absl::string_view text, const std::string& file_name,
+                        const std::vector<std::string>& overrides,
+                        Places* places, v1::JobSpec* job) {
+  const YamlSource source{.name = file_name};
+  TRIBUTARY_ASSIGN_OR_RETURN(const YamlNode root, ParseYaml(text, source));
+  TRIBUTARY_RETURN_IF_ERROR(
+      ProtoReader(source, places).ReadMessage(root, "", job));
+  for (const std::string& override_text : overrides) {
+    TRIBUTARY_RETURN_IF_ERROR(
+        ApplyOverride(kOverrideOrigin, override_text, places, job));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ResolveJob(const std::string& file_name, JobPart part,
+                        Places* places, v1::JobSpec* job) {
+  if (job->has_program()) {
+    TRIBUTARY_RETURN_IF_ERROR(ValidateProgram(*places, *job));
+  }
+  TRIBUTARY_RETURN_IF_ERROR(ResolveFields(file_name, part, places, job));
+  if (part == JobPart::kWhole) {
+    TRIBUTARY_RETURN_IF_ERROR(ValidateJob(*places, *job));
+  }
+  TRIBUTARY_RETURN_IF_ERROR(ResolvePaths(file_name, *places, job));
+  return ValidateInitialWeights(*places, *job);
+}
+
+absl::StatusOr<v1::JobSpec> ReadModelJob(
+    const std::string& path, const std::vector<std::string>& overrides) {
+  TRIBUTARY_ASSIGN_OR_RETURN(v1::JobSpec job, ReadJobFile(path, overrides));
+  TRIBUTARY_RETURN_IF_ERROR(CheckHasModel(job, path));
+  return job;
+}
+
+absl::Status CheckHasModel(const v1::JobSpec& job, absl::string_view place) {
+  if (!job.has_program()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(place,
+                   ": a job without model and data is for a program of your "
+                   "own; start it with `tributary run`"));
 }
 
 }  // namespace tributary

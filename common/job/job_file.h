@@ -14,6 +14,8 @@ namespace tributary {
 // whether its width fits the first layer, and the length of a schedule of a job
 // that counts in epochs.
 
+// A job without `model` and `data` is for a program: its `program` is set.
+//
 // Reads the YAML file, then applies `overrides`, each "key=value" as given to
 // --set. All paths, also those in overrides, are relative to the job file.
 // Every error is one sentence that starts with the place:
@@ -28,6 +30,17 @@ absl::StatusOr<v1::JobSpec> ReadJobFile(
 absl::StatusOr<v1::JobSpec> ParseJob(
     absl::string_view text, const std::string& file_name,
     const std::vector<std::string>& overrides = {});
+
+// InvalidArgument when the job is for a program, which only `tributary run`
+// starts. `place` begins the message.
+absl::Status CheckHasModel(const v1::JobSpec& job, absl::string_view place);
+
+// ReadJobFile and CheckHasModel, for a command that needs the model.
+absl::StatusOr<v1::JobSpec> ReadModelJob(
+    const std::string& path, const std::vector<std::string>& overrides);
+
+// The text of a job file. Errors as ReadJobFile.
+absl::StatusOr<std::string> ReadJobText(const std::string& path);
 
 // The job as a job file; reading it back gives the same job.
 std::string JobToYaml(const v1::JobSpec& job);

@@ -80,13 +80,13 @@ void AppendBlock(const Message& message, size_t indent, std::string* yaml) {
     if (IsMessage(field) && field->is_repeated()) {
       absl::StrAppend(yaml, "\n");
       for (int i = 0; i < reflection.FieldSize(message, field); ++i) {
-        const std::string item =
-            Flow(reflection.GetRepeatedMessage(message, field, i));
+        const Message& value = reflection.GetRepeatedMessage(message, field, i);
+        const std::string item = Flow(value);
         // Writes "- linear: {...}", which is more readable than "- {linear:
         // {...}}".
+        const bool bare = WrittenFields(value).size() == 1;
         absl::StrAppend(yaml, margin, "  - ",
-                        item == "{}" ? item : item.substr(1, item.size() - 2),
-                        "\n");
+                        bare ? item.substr(1, item.size() - 2) : item, "\n");
       }
     } else if (IsMessage(field)) {
       const Message& value = reflection.GetMessage(message, field);

@@ -51,6 +51,17 @@ double Progress(int64_t step, int64_t first, int64_t last) {
 
 }  // namespace
 
+std::string OpenLength(const v1::ScheduleSpec& spec) {
+  if (spec.has_cosine()) return spec.cosine().has_t_max() ? "" : "cosine.t_max";
+  if (spec.has_warmup_cosine()) {
+    return spec.warmup_cosine().has_total() ? "" : "warmup_cosine.total";
+  }
+  if (spec.has_warmup_linear()) {
+    return spec.warmup_linear().has_total() ? "" : "warmup_linear.total";
+  }
+  return "";
+}
+
 absl::StatusOr<LearningRateSchedule> LearningRateSchedule::Create(
     const v1::ScheduleSpec& spec, double base_rate, int64_t total_steps) {
   v1::ScheduleSpec resolved = spec;

@@ -1,11 +1,16 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "tributary/v1/job.pb.h"
 
 namespace tributary {
+
+// The field of the schedule, such as "cosine.t_max", that is not set, so that
+// the schedule lasts as long as the job; empty: there is none.
+std::string OpenLength(const v1::ScheduleSpec& spec);
 
 // The learning rate of every optimizer step. A pure function of the step, so
 // that every process computes the same rate, also after a restart.

@@ -1,10 +1,14 @@
 #include "common/job/optimizer_spec.h"
 
 #include <deque>
+#include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/job/learning_rate_schedule.h"
 #include "common/optimizer/optimizer.h"
+#include "common/status/status_macros.h"
 
 namespace tributary {
 namespace {
@@ -58,6 +62,23 @@ double ValueOf(const Message& message, const FieldDescriptor& field) {
   }
 }
 
+// Takes the fields of `base` for those that are not written at `path`. Only
+// `places` knows whether a plain 0 or false was written.
+void Inherit(const Places& places, const std::string& path, const Message& base,
+             Message* group) {
+  const std::unique_ptr<Message> written(group->New());
+  written->CopyFrom(*group);
+  group->CopyFrom(base);
+  group->MergeFrom(*written);
+  for (int i = 0; i < group->GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor* const field = group->GetDescriptor()->field(i);
+    if (!field->has_presence() && places.Has(JoinPath(path, field->name())) &&
+        !written->GetReflection()->HasField(*written, field)) {
+      group->GetReflection()->ClearField(group, field);
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<FieldRule> OptimizerRules() {
@@ -104,6 +125,58 @@ OptimizerOptions OptimizerOptionsOf(const v1::OptimizerSpec& spec) {
 bool NeedsWholeTensors(const v1::OptimizerSpec& spec) {
   const OptimizerKind* const kind = FindOptimizerKind(OptimizerName(spec));
   return kind != nullptr && kind->makes_direction;
+}
+
+std::string ParameterGroupPath(int group) {
+  return absl::StrCat("training.parameter_groups.", group);
+}
+
+absl::Status ResolveParameterGroups(const Places& places,
+                                    v1::TrainingSpec* training) {
+  const v1::OptimizerSpec& base = training->optimizer();
+  const std::string kind = OptimizerName(base);
+  if (kind.empty()) return absl::OkStatus();  // an error of its own
+  for (int i = 0; i < training->parameter_groups_size(); ++i) {
+    v1::ParameterGroupSpec& group = *training->mutable_parameter_groups(i);
+    if (!group.has_optimizer()) {
+      if (!group.frozen()) *group.mutable_optimizer() = base;
+      continue;
+    }
+    const std::string path = ParameterGroupPath(i) + ".optimizer";
+    const std::string own = OptimizerName(group.optimizer());
+    if (own.empty()) continue;  // an error of its own
+    if (own != kind) {
+      return places.Error(JoinPath(path, own), path, " must be ", kind,
+                          ", as training.optimizer is, got ", own);
+    }
+    const FieldDescriptor* const field = FieldOf(base);
+    v1::OptimizerSpec* const spec = group.mutable_optimizer();
+    Inherit(places, JoinPath(path, kind),
+            base.GetReflection()->GetMessage(base, field),
+            spec->GetReflection()->MutableMessage(spec, field));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<ParameterGroup>> ParameterGroupsOf(
+    const v1::JobSpec& job, int64_t total_steps) {
+  const v1::TrainingSpec& training = job.training();
+  std::vector<ParameterGroup> groups;
+  for (const v1::ParameterGroupSpec& spec : training.parameter_groups()) {
+    ParameterGroup& group = groups.emplace_back();
+    group.parameters = {spec.parameters().begin(), spec.parameters().end()};
+    group.frozen = spec.frozen();
+    group.optimizer = OptimizerOptionsOf(
+        spec.has_optimizer() ? spec.optimizer() : training.optimizer());
+    TRIBUTARY_ASSIGN_OR_RETURN(LearningRateSchedule schedule,
+                               LearningRateSchedule::Create(
+                                   training.learning_rate_schedule(),
+                                   group.optimizer.learning_rate, total_steps));
+    group.learning_rate = [schedule = std::move(schedule)](int64_t step) {
+      return schedule.At(step);
+    };
+  }
+  return groups;
 }
 
 }  // namespace tributary

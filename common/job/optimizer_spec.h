@@ -1,15 +1,21 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "common/optimizer/optimizer_options.h"
+#include "common/optimizer/parameter_group.h"
 #include "common/schema/field_rule.h"
+#include "common/status/place.h"
 #include "tributary/v1/job.pb.h"
 
 namespace tributary {
 
-// The optimizer of a job file as the kinds of common/optimizer say it.
+// The optimizer and the parameter groups of a job file as the kinds of
+// common/optimizer say them.
 
 // The rules of the fields of all kinds. Of a message that two kinds share the
 // first kind's rules come first.
@@ -27,5 +33,19 @@ std::string OptimizerName(const v1::OptimizerSpec& spec);
 
 // Whether the optimizer needs norms of whole tensors.
 bool NeedsWholeTensors(const v1::OptimizerSpec& spec);
+
+// "training.parameter_groups.2"
+std::string ParameterGroupPath(int group);
+
+// Gives every group the fields of training.optimizer that it does not write.
+// The optimizer is resolved. InvalidArgument: a group has another kind of
+// optimizer.
+absl::Status ResolveParameterGroups(const Places& places,
+                                    v1::TrainingSpec* training);
+
+// The groups of a resolved job, each with its schedule. Errors as in
+// LearningRateSchedule::Create.
+absl::StatusOr<std::vector<ParameterGroup>> ParameterGroupsOf(
+    const v1::JobSpec& job, int64_t total_steps);
 
 }  // namespace tributary

@@ -101,11 +101,12 @@ class OverrideWalk {
 
 }  // namespace
 
-absl::Status ApplyOverride(const std::string& override_text, Places* places,
+absl::Status ApplyOverride(absl::string_view origin,
+                           const std::string& override_text, Places* places,
                            v1::JobSpec* job) {
   std::string shown = absl::Utf8SafeCEscape(override_text);
   if (shown.size() > kMaxShown) shown = shown.substr(0, kMaxShown) + "...";
-  const YamlSource source{.name = absl::StrCat("--set ", shown),
+  const YamlSource source{.name = absl::StrCat(origin, shown),
                           .has_lines = false};
   const size_t equals = override_text.find('=');
   if (equals == std::string::npos) {

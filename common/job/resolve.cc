@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "common/job/field_rules.h"
+#include "common/job/optimizer_spec.h"
 #include "common/job/proto_reader.h"
 #include "common/schema/scalar_text.h"
 #include "common/status/status_macros.h"
@@ -123,6 +124,16 @@ void ResolveWire(v1::ParameterServerSpec* server) {
   }
 }
 
+absl::Status ResolveTraining(const Places& places, v1::TrainingSpec* training) {
+  if (training->has_learning_rate_schedule()) {
+    ResolveSchedule(training->steps(),
+                    training->mutable_learning_rate_schedule());
+  }
+  if (!training->has_optimizer()) return absl::OkStatus();
+  ResolveOptimizer(training->mutable_optimizer());
+  return ResolveParameterGroups(places, training);
+}
+
 void ResolveDependentDefaults(const std::string& file_name, v1::JobSpec* job) {
   if (job->name().empty()) {
     job->set_name(std::filesystem::path(file_name).stem().string());
@@ -156,22 +167,27 @@ void ResolveDependentDefaults(const std::string& file_name, v1::JobSpec* job) {
   if (!StrategyOf(*job).uses_servers()) {
     job->mutable_cluster()->set_servers(0);  // so one file fits every strategy
   }
-  if (!job->has_training()) return;
-  v1::TrainingSpec* training = job->mutable_training();
-  if (training->has_learning_rate_schedule()) {
-    ResolveSchedule(training->steps(),
-                    training->mutable_learning_rate_schedule());
-  }
-  if (training->has_optimizer()) {
-    ResolveOptimizer(training->mutable_optimizer());
-  }
+  if (job->has_program()) job->mutable_training();
 }
 
 // ---- each field by itself
 
+constexpr char kLengthOfTraining[] = "tributary.v1.TrainingSpec.length";
+
+// Fields that the job file of a program may leave out. The program has the
+// model, the data and the loss; it sets the optimizer when it starts.
+bool IsSaidByProgram(absl::string_view field) {
+  return field == "JobSpec.model" || field == "JobSpec.data" ||
+         field == "TrainingSpec.loss" || field == "TrainingSpec.optimizer" ||
+         field == "TrainingSpec.gradient_accumulation";
+}
+
 class FieldResolver {
  public:
-  explicit FieldResolver(const Places& places) : places_(places) {}
+  FieldResolver(const Places& places, bool for_program, JobPart part)
+      : places_(places),
+        for_program_(for_program),
+        is_whole_(part == JobPart::kWhole) {}
 
   absl::Status Resolve(const std::string& path, Message* message) const {
     const Descriptor& type = *message->GetDescriptor();
@@ -189,7 +205,9 @@ class FieldResolver {
  private:
   absl::Status CheckChosen(const std::string& path, const Message& message,
                            const OneofDescriptor& one) const {
-    if (message.GetReflection()->HasOneof(message, &one)) {
+    const bool optional =
+        !is_whole_ || (for_program_ && one.full_name() == kLengthOfTraining);
+    if (optional || message.GetReflection()->HasOneof(message, &one)) {
       return absl::OkStatus();
     }
     std::vector<std::string> names;
@@ -209,12 +227,15 @@ class FieldResolver {
       return ResolveRepeated(path, message, field, rule);
     }
     if (!reflection.HasField(*message, field)) {
+      if (for_program_ && IsSaidByProgram(RuleName(*field))) {
+        return absl::OkStatus();
+      }
       if (rule != nullptr && rule->fallback != nullptr) {
         TRIBUTARY_RETURN_IF_ERROR(SetFallback(*rule, message, field));
       } else if (rule != nullptr && rule->required &&
                  (field->has_presence() || !places_.Has(path))) {
         // A plain 0 or "" in the file gets a more specific message below.
-        return Missing(path);
+        return is_whole_ ? Missing(path) : absl::OkStatus();
       } else if (field->has_presence()) {
         return absl::OkStatus();
       }
@@ -235,6 +256,7 @@ class FieldResolver {
       size = reflection.FieldSize(*message, field);
     }
     if (size == 0 && rule != nullptr && rule->required) {
+      if (!is_whole_) return absl::OkStatus();
       return places_.Has(path) ? places_.Error(path, path, " is empty")
                                : Missing(path);
     }
@@ -296,15 +318,27 @@ class FieldResolver {
   }
 
   const Places& places_;
+  const bool for_program_;
+  const bool is_whole_;
 };
 
 }  // namespace
 
-absl::Status ResolveFields(const std::string& file_name, Places* places,
-                           v1::JobSpec* job) {
+void MarkProgram(v1::JobSpec* job) {
+  if (job->has_model() || job->has_data()) return;
+  job->mutable_program();
+}
+
+absl::Status ResolveFields(const std::string& file_name, JobPart part,
+                           Places* places, v1::JobSpec* job) {
   ResolveDependentDefaults(file_name, job);
-  const FieldResolver resolver(*places);
+  if (job->has_training()) {
+    TRIBUTARY_RETURN_IF_ERROR(
+        ResolveTraining(*places, job->mutable_training()));
+  }
+  const FieldResolver resolver(*places, job->has_program(), part);
   TRIBUTARY_RETURN_IF_ERROR(resolver.Resolve("", job));
+  if (job->has_program()) return absl::OkStatus();
   TRIBUTARY_RETURN_IF_ERROR(ExpandPreset(places, job->mutable_model()));
   return resolver.Resolve("model", job->mutable_model());
 }

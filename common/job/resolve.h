@@ -1,18 +1,41 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "common/status/place.h"
 #include "tributary/v1/job.pb.h"
 
 namespace tributary {
 
+// The steps from a text to a resolved job.
+//
+// Reads the text, then the overrides. Errors as ParseJob (job_file.h).
+absl::Status ReadFields(absl::string_view text, const std::string& file_name,
+                        const std::vector<std::string>& overrides,
+                        Places* places, v1::JobSpec* job);
+
+// Sets `program` in a job that has neither model nor data.
+void MarkProgram(v1::JobSpec* job);
+
+// How much of a job is known.
+enum class JobPart {
+  kWhole,
+  kBase,  // of a program's job, whose program sets further fields later
+};
+
+// Resolves and checks the job. Of a base only what is written is checked, each
+// field on its own.
+absl::Status ResolveJob(const std::string& file_name, JobPart part,
+                        Places* places, v1::JobSpec* job);
+
 // Sets the default of every field that was not written, and checks each field
 // on its own: required fields are set, numbers are in range, one member of
 // every oneof is chosen. A job without a name is named after `file_name`.
-absl::Status ResolveFields(const std::string& file_name, Places* places,
-                           v1::JobSpec* job);
+absl::Status ResolveFields(const std::string& file_name, JobPart part,
+                           Places* places, v1::JobSpec* job);
 
 // Replaces the model's preset, whose fields must be resolved, by its layers.
 // The layers record the preset's place; their fields are not resolved yet.

@@ -107,8 +107,10 @@ absl::Status ResolvePaths(const std::string& file_name, const Places& places,
         resolver.Resolve("model.initialize_from",
                          job->mutable_model()->mutable_initialize_from()));
   }
-  TRIBUTARY_RETURN_IF_ERROR(resolver.ResolveSource(
-      "data.train", job->mutable_data()->mutable_train()));
+  if (job->has_data()) {
+    TRIBUTARY_RETURN_IF_ERROR(resolver.ResolveSource(
+        "data.train", job->mutable_data()->mutable_train()));
+  }
   if (!job->checkpoint().directory().empty()) {
     job->mutable_checkpoint()->set_directory(
         resolver.Absolute(job->checkpoint().directory()));

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/status/quoted.h"
 #include "common/status/status_macros.h"
@@ -142,9 +143,13 @@ absl::Status Parse(absl::string_view text, const YamlSource& source,
     }
     return absl::OkStatus();
   } catch (const YAML::Exception& e) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(source.At(LineOf(e.mark)),
-                     ": not valid YAML: ", absl::Utf8SafeCEscape(e.msg)));
+    // A name pattern such as *.bias, which YAML takes for an alias.
+    const bool alias =
+        absl::StrContains(e.msg, "anchor") || absl::StrContains(e.msg, "alias");
+    return absl::InvalidArgumentError(absl::StrCat(
+        source.At(LineOf(e.mark)),
+        ": not valid YAML: ", absl::Utf8SafeCEscape(e.msg),
+        alias ? "; write a text that begins with * or & in quotes" : ""));
   } catch (const std::exception& e) {
     return absl::InvalidArgumentError(
         absl::StrCat(source.name, ": not valid YAML: ", e.what()));

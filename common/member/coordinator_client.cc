@@ -138,6 +138,12 @@ absl::Status CoordinatorClient::Unreachable(int64_t since_micros,
                       options_.address, seconds, std::string(why.message())));
 }
 
+absl::Status CoordinatorClient::SubmitJob(const v1::SubmitJobRequest& request,
+                                          absl::Duration timeout) {
+  return Call(&v1::CoordinatorService::Stub::SubmitJob, request, timeout)
+      .status();
+}
+
 absl::StatusOr<v1::RegisterResponse> CoordinatorClient::Register(
     const v1::RegisterRequest& request, absl::Duration timeout) {
   return Call(&v1::CoordinatorService::Stub::Register, request, timeout);

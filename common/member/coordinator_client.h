@@ -52,6 +52,8 @@ class CoordinatorClient {
   static absl::StatusOr<std::unique_ptr<CoordinatorClient>> Create(
       Options options);
 
+  absl::Status SubmitJob(const v1::SubmitJobRequest& request,
+                         absl::Duration timeout);
   absl::StatusOr<v1::RegisterResponse> Register(
       const v1::RegisterRequest& request, absl::Duration timeout);
   absl::Status DeclareModel(const v1::DeclareModelRequest& request,

@@ -155,6 +155,8 @@ absl::Status Member::DeclareModel(const Declaration& declaration) {
   request.set_total_steps(declaration.total_steps);
   request.set_steps_per_epoch(declaration.steps_per_epoch);
   request.set_data_checksum(declaration.data_checksum);
+  request.mutable_settings()->Add(declaration.settings.begin(),
+                                  declaration.settings.end());
   return client_->DeclareModel(request, kCallTimeout);
 }
 
@@ -226,6 +228,16 @@ absl::Status Member::BeginStep(int64_t step) {
   std::optional<absl::Status> decided;
   FollowLocked([&](MemberState& state, int64_t) {
     decided = state.TryToBegin(step);
+    return decided.has_value();
+  });
+  return *decided;
+}
+
+absl::Status Member::EndProgram() {
+  absl::MutexLock lock(&mu_);
+  std::optional<absl::Status> decided;
+  FollowLocked([&](MemberState& state, int64_t) {
+    decided = state.TryToEnd();
     return decided.has_value();
   });
   return *decided;

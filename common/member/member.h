@@ -40,7 +40,8 @@ class Member {
     ParameterSpecs parameters;  // in forward order
     int64_t total_steps = 0;
     int64_t steps_per_epoch = 0;
-    uint32_t data_checksum = 0;  // 0: generated data
+    uint32_t data_checksum = 0;              // 0: generated data
+    std::vector<std::string> settings = {};  // of a program (SubmitJobRequest)
   };
 
   // Unavailable: the coordinator could not be reached in time. AlreadyExists:
@@ -98,6 +99,14 @@ class Member {
   //   FailedPrecondition  there is a new plan: fetch it
   //   otherwise    end() of the job: exit 1
   absl::Status BeginStep(int64_t step);
+
+  // This worker's program takes no step after the one that it began last. Waits
+  // until the coordinator knows where the job ends, as BeginStep does.
+  //   OK           after that step: finish (MemberState::Finish)
+  //   OutOfRange   another rank has begun a later step, which this one lacks
+  //   FailedPrecondition  there is a new plan: fetch it
+  //   otherwise    end() of the job
+  absl::Status EndProgram();
 
   // Cheap: the next heartbeat carries it. In order, from 1, without gaps.
   void ReportStep(const v1::StepReport& report);

@@ -51,8 +51,24 @@ std::optional<absl::Status> MemberState::TryToBegin(int64_t step) {
   return std::nullopt;
 }
 
+std::optional<absl::Status> MemberState::TryToEnd() {
+  if (!end_.ok()) return end_;
+  if (phase_ == v1::JOB_PHASE_DONE) return absl::OkStatus();
+  if (plan_is_over()) {
+    return absl::FailedPreconditionError("a new plan is in force");
+  }
+  program_ended_ = true;
+  if (!stop_step_) return std::nullopt;
+  if (*stop_step_ <= begun_step_) return absl::OkStatus();
+  return absl::OutOfRangeError(
+      absl::StrCat("the program of worker ", index_, " has ended after step ",
+                   begun_step_, ", but the job goes on to step ", *stop_step_,
+                   ": every rank must take the same number of steps"));
+}
+
 bool MemberState::Urgent() const {
   if (!end_.ok()) return false;
+  if (program_ended_ && !told_program_ended_) return true;
   if (!heard_ || (Paused() && !told_paused_)) return true;
   if (untold_checkpoint_ || untold_break_) return true;
   if (stalled_) return false;  // sending again at once would only spin
@@ -71,6 +87,7 @@ v1::HeartbeatRequest MemberState::NextHeartbeat() {
   for (size_t i = 0; i < batch; ++i) *request.add_steps() = pending_[i];
   request.set_begun_step(std::max(begun_step_, begun_before_));
   request.set_paused(Paused());
+  request.set_program_ended(program_ended_);
   request.set_finished(finishing_ && batch == pending_.size());
   request.set_plan_epoch(plan_epoch_);
   request.set_start_step(start_step_);
@@ -143,6 +160,7 @@ void MemberState::Settle(const v1::HeartbeatRequest& request,
   DropTaken(request, answer.checkpoints_taken());
   stalled_ = taken == 0 && request.steps_size() > 0;
   told_paused_ = request.paused();
+  if (current) told_program_ended_ = request.program_ended();
 }
 
 void MemberState::ReportCheckpoint(const v1::CheckpointReport& report) {
@@ -205,6 +223,8 @@ void MemberState::StartAt(uint64_t plan_epoch, int64_t step, int64_t begun) {
   begun_before_ = begun;
   started_ = true;
   told_paused_ = false;
+  program_ended_ = false;
+  told_program_ended_ = false;
   stalled_ = false;
   finishing_ = false;
   finish_acknowledged_ = false;

@@ -45,6 +45,9 @@ class MemberState {
   // Begins the step if its gate is open; the result is that of
   // Member::BeginStep. Without a value: ask again after the next answer.
   std::optional<absl::Status> TryToBegin(int64_t step);
+  // This rank's program takes no step after begun_step(); the result is that of
+  // Member::EndProgram. Without a value: ask again after the next answer.
+  std::optional<absl::Status> TryToEnd();
   void Begin(int64_t step) {
     begun_step_ = step;
     started_ = true;
@@ -103,8 +106,7 @@ class MemberState {
   }
   // Queues a report of this server's checkpoint file; it is sent until taken,
   // in the order of steps. When too many wait, the oldest failure (or else the
-  // oldest file) is dropped. The coordinator learns from later reports that it
-  // will not come.
+  // oldest file) is dropped, which the coordinator learns from later reports.
   void ReportCheckpoint(const v1::CheckpointReport& report);
   // Reports that this worker's group cannot continue under this plan, until
   // there is a new one.
@@ -141,8 +143,8 @@ class MemberState {
   // Drops the reports in the request that the coordinator has taken.
   void Settle(const v1::HeartbeatRequest& request,
               const v1::HeartbeatResponse& answer);
-  // The next step waits until the coordinator has determined where the job
-  // stops. For that the coordinator must know which step this member has begun.
+  // The next step waits until the coordinator, which must know the begun step,
+  // has determined where the job stops.
   bool Paused() const {
     return phase_ == v1::JOB_PHASE_STOPPING && !stop_step_ && started_;
   }
@@ -181,6 +183,8 @@ class MemberState {
   std::string waits_for_;
   int64_t answers_ = 0;
   bool told_paused_ = false;
+  bool program_ended_ = false;
+  bool told_program_ended_ = false;
   bool stalled_ = false;  // the coordinator took none of the steps sent
   bool finishing_ = false;
   bool finish_acknowledged_ = false;

@@ -44,6 +44,11 @@ class Optimizer {
 
   const OptimizerOptions& options() const { return options_; }
 
+  // True when the other optimizer computes by the same rule: the same states
+  // and the same phases of a step.
+  bool SharesStates(const Optimizer& other) const {
+    return kind_ == other.kind_ && variant_ == other.variant_;
+  }
   // In the order in which Ops takes the states.
   const std::vector<std::string>& state_names() const {
     return kind_->states[variant_];

@@ -15,27 +15,33 @@ int UpdatePhases::FirstNonFinite(const std::vector<double>& squares) {
 }
 
 std::vector<UpdatePhases::Move> UpdatePhases::Moves(
-    const ParameterSpecs& parameters, int64_t step, double learning_rate,
+    const ParameterSpecs& parameters, int64_t step, const LearningRates& rates,
     const std::vector<double>& weight_squares,
     const std::vector<double>& direction_squares) const {
-  const OptimizerStep prepared = optimizer_.Prepare(step, learning_rate, 1);
+  const OptimizerSteps prepared = optimizer_.Prepare(step, rates, 1);
   std::vector<Move> moves;
   for (size_t p = 0; p < parameters.size(); ++p) {
-    if (parameters[p].is_running()) {
-      moves.push_back(
-          {.rate = static_cast<float>(optimizer_.RunningRate(parameters[p]))});
+    if (optimizer_.IsFrozen(parameters[p])) {
+      moves.push_back({});  // its direction is 0
       continue;
     }
-    const double rate = optimizer_.DirectionRate(
+    const int group = optimizer_.GroupOf(parameters[p]);
+    const Optimizer& optimizer = optimizer_.of_group(group);
+    if (parameters[p].is_running()) {
+      moves.push_back(
+          {.rate = static_cast<float>(optimizer.RunningRate(parameters[p]))});
+      continue;
+    }
+    const double rate = optimizer.DirectionRate(
         {.step = step,
-         .learning_rate = learning_rate,
+         .learning_rate = rates[group],
          .weight_norm = std::sqrt(weight_squares[p]),
          .direction_norm = std::sqrt(direction_squares[p]),
          .elements = parameters[p].size()});
     moves.push_back(
         {.rate = static_cast<float>(rate),
          .weight_scale =
-             optimizer_.StepFor(parameters[p], prepared).weight_scale});
+             optimizer.StepFor(parameters[p], prepared[group]).weight_scale});
   }
   return moves;
 }

@@ -1,10 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "common/base/parameter_spec.h"
-#include "common/optimizer/optimizer.h"
+#include "common/optimizer/grouped_optimizer.h"
 #include "common/optimizer/optimizer_options.h"
 
 namespace tributary {
@@ -34,12 +35,12 @@ class UpdatePhases {
   // clip_norm: the largest norm of the whole gradient (clip_grad_norm_); 0:
   // any.
   UpdatePhases(const OptimizerOptions& options, double clip_norm,
-               bool skip_nonfinite)
-      : optimizer_(options),
+               bool skip_nonfinite, std::vector<ParameterGroup> groups = {})
+      : optimizer_(options, std::move(groups)),
         clip_norm_(clip_norm),
         skip_nonfinite_(skip_nonfinite) {}
 
-  const Optimizer& optimizer() const { return optimizer_; }
+  const GroupedOptimizer& optimizer() const { return optimizer_; }
   // The norm clips, and tells whether any part of the gradient is not finite.
   bool needs_norm() const {
     return clip_norm_ > 0 || skip_nonfinite_ || optimizer_.factors();
@@ -52,21 +53,21 @@ class UpdatePhases {
   // The first parameter whose squares are not finite, or -1.
   static int FirstNonFinite(const std::vector<double>& squares);
   // By what the gradient is multiplied; squares: sums of the squares of each
-  // parameter's mean gradient.
+  // parameter's mean gradient, 0 of a frozen one.
   double Scale(const ParameterSpecs& parameters,
                const std::vector<double>& squares) const {
     return Optimizer::ClipCoefficient(
         clip_norm_, Optimizer::GradientSquare(parameters, squares));
   }
   // How each parameter moves in step `step`, from 1, from the sums of squares
-  // of its weight and of its direction.
+  // of its weight and of its direction. rates: of each group.
   std::vector<Move> Moves(const ParameterSpecs& parameters, int64_t step,
-                          double learning_rate,
+                          const LearningRates& rates,
                           const std::vector<double>& weight_squares,
                           const std::vector<double>& direction_squares) const;
 
  private:
-  const Optimizer optimizer_;
+  const GroupedOptimizer optimizer_;
   const double clip_norm_;
   const bool skip_nonfinite_;
 };

@@ -51,6 +51,12 @@ uint32_t HeaderCrc32c(const v1::PushPullRequest& message) {
     }
   }
   if (message.total_samples() != 0) words.Add(message.total_samples());
+  if (message.learning_rates_size() > 0) {
+    words.Add(static_cast<uint64_t>(message.learning_rates_size()));
+    for (const double rate : message.learning_rates()) {
+      words.Add(std::bit_cast<uint64_t>(rate));
+    }
+  }
   return words.crc();
 }
 
@@ -58,6 +64,11 @@ uint32_t HeaderCrc32c(const v1::PushPullResponse& message) {
   Words words(2);
   words.Add(Word(message.version()));
   if (message.has_shared_offset()) words.Add(message.shared_offset());
+  // Not the 1 alone, which would also be that of shared_offset 1.
+  if (message.skipped()) {
+    words.Add(static_cast<uint64_t>(v1::PushPullResponse::kSkippedFieldNumber),
+              1);
+  }
   return words.crc();
 }
 

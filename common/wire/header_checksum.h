@@ -18,7 +18,9 @@ namespace tributary {
 // values. The fields of shared memory are left out where it is not used:
 // shared_memory and ranges when shared_memory is 0, shared_offset when it is
 // absent, and socket (its length and bytes, after the token) when it is empty.
-// total_samples is left out when it is 0.
+// total_samples is left out when it is 0, learning_rates (its length and the
+// bits of each rate as a double) when it is empty, and skipped (5 and 1) when
+// it is false.
 uint32_t HeaderCrc32c(const v1::PushPullRequest& message);
 uint32_t HeaderCrc32c(const v1::PushPullResponse& message);
 uint32_t HeaderCrc32c(const v1::PullRequest& message);

@@ -47,8 +47,9 @@ void JobPlan::Restore(const v1::CoordinatorState& state) {
   rollbacks_ = state.rollbacks();
 }
 
-absl::Status JobPlan::Declare(const v1::DeclareModelRequest& request,
+absl::Status JobPlan::Declare(v1::DeclareModelRequest request,
                               std::vector<std::string>* notices) {
+  TRIBUTARY_RETURN_IF_ERROR(ResolveLength(job_, &request));
   if (request.total_steps() < 1 || request.steps_per_epoch() < 1) {
     return absl::InvalidArgumentError(absl::StrCat(
         "total_steps and steps_per_epoch must be at least 1, got ",
@@ -77,7 +78,10 @@ absl::Status JobPlan::Declare(const v1::DeclareModelRequest& request,
   if (difference.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "worker ", request.rank(), " declares ", difference, ", as worker ",
-      declaration_.rank(), " does: do both read the same job and data?"));
+      declaration_.rank(),
+      job_.has_program() ? " does: do both run the same program with the same "
+                           "arguments?"
+                         : " does: do both read the same job and data?"));
 }
 
 void JobPlan::AllowStart(const std::string& checkpoint_directory) {
@@ -105,6 +109,16 @@ void JobPlan::Publish(absl::Span<const Place> servers) {
   plan_->set_start_step(restore_step_);
   plan_->set_restore_from(restore_from_);
   plan_->set_checkpoint_directory(checkpoint_directory_);
+}
+
+std::string JobPlan::RestartNotice(int64_t furthest) const {
+  if (!restore_from_.empty()) {
+    return absl::StrCat("everybody goes back to step ", restore_step_,
+                        ", checkpoint ", restore_from_);
+  }
+  return absl::StrCat(
+      "there is no checkpoint: everybody starts over at the beginning, and ",
+      furthest, " steps are computed again");
 }
 
 absl::Status JobPlan::CheckEpoch(uint64_t epoch) const {

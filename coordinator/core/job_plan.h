@@ -41,12 +41,14 @@ class JobPlan {
   // FailedPrecondition: it differs. InvalidArgument: no plan can be made of it.
   // Adds messages to `notices` when the data are not the checkpoint's, and when
   // ranks that keep residuals do not find theirs in it.
-  absl::Status Declare(const v1::DeclareModelRequest& request,
+  absl::Status Declare(v1::DeclareModelRequest request,
                        std::vector<std::string>* notices);
   // The argument is the directory for checkpoints; empty: none are written.
   void AllowStart(const std::string& checkpoint_directory);
   // The next plan starts from this checkpoint.
   void SetRestorePoint(int64_t step, const std::string& folder);
+  // Says where everybody starts over after `furthest` steps have been begun.
+  std::string RestartNotice(int64_t furthest) const;
   // The plan in force has ended; another one shall follow.
   void End() { wants_new_ = true; }
   // Puts a new plan with a higher epoch in force.

@@ -142,14 +142,7 @@ void JobState::StartOver() {
     Lose(worker, "it had finished and is wanted again", last_tick_micros_);
   }
   stop_.Reset();
-  const std::string& folder = plan_.restore_from();
-  notices_.push_back(
-      folder.empty()
-          ? absl::StrCat("there is no checkpoint: everybody starts over at "
-                         "the beginning, and ",
-                         stop_.furthest(), " steps are computed again")
-          : absl::StrCat("everybody goes back to step ", plan_.restore_step(),
-                         ", checkpoint ", folder));
+  notices_.push_back(plan_.RestartNotice(stop_.furthest()));
 }
 
 std::string JobState::Missing() const {
@@ -190,7 +183,12 @@ v1::HeartbeatResponse JobState::Apply(const v1::HeartbeatRequest& request,
                           " of ", final_step()));
       }
     }
-    if (request.paused() && phase_ == v1::JOB_PHASE_STOPPING) {
+    if (request.program_ended() && !over()) {
+      stop_.RequestForProgram();
+      phase_ = v1::JOB_PHASE_STOPPING;
+    }
+    if ((request.paused() || request.program_ended()) &&
+        phase_ == v1::JOB_PHASE_STOPPING) {
       membership_.SetPaused(place.index, begun_step);
     }
     SettleStopStep();
@@ -233,7 +231,7 @@ int64_t JobState::LastStepOf(const Place& place) const {
 }
 
 void JobState::RequestStop() {
-  if (stop_requested() || over()) return;
+  if (stop_.requested() || over()) return;
   stop_.Request();
   if (plan() == nullptr) {
     return Fail(absl::StrCat(

@@ -94,8 +94,7 @@ class JobState {
   bool wants_new_plan() const { return plan_.wants_new(); }
   // Null before the first plan is published.
   const v1::Plan* plan() const { return plan_.get(); }
-  // The places and data that the first plan waits for: "server 1, worker 0, the
-  // model".
+  // What the first plan waits for: "server 1, worker 0, the model".
   std::string Missing() const;
 
   // Renews a member's lease. Call it before Apply. Errors as Membership::Renew.
@@ -141,12 +140,14 @@ class JobState {
   v1::JobPhase phase() const { return phase_; }
   const std::string& message() const { return message_; }
   std::optional<int64_t> stop_step() const { return stop_.get(); }
-  bool stop_requested() const { return stop_.requested(); }
+  // By a person; the end of the job's program is no such request.
+  bool stop_requested() const {
+    return stop_.requested() && !stop_.program_ended();
+  }
   int64_t total_steps() const { return declaration().total_steps(); }
   // The step after which workers finish.
   int64_t final_step() const { return stop_step().value_or(total_steps()); }
-  // An earlier coordinator recorded this step, so the job must not stop before
-  // it.
+  // An earlier coordinator recorded this step: the job stops there or later.
   void KnowBegun(int64_t step) { stop_.KnowBegun(step); }
   int64_t steps_per_epoch() const { return declaration().steps_per_epoch(); }
   uint32_t data_checksum() const { return declaration().data_checksum(); }
@@ -170,15 +171,14 @@ class JobState {
   bool IsNoted(const Place& place) const {
     return place.alive || losses_.Contains(place.role, place.index);
   }
-  // The first plan needs every member. A later plan needs every server only if
-  // a worker may join a running plan at any time.
+  // The first plan needs every member; a later one needs every server only if a
+  // worker may join at any time.
   void PublishPlanWhenComplete();
   void StartOver();
   void RollBackWorkers(int64_t now_micros);
   void AdoptLost();
   void SettleStopStep();
-  // A worker's last begun step; for a server the highest begun step of all
-  // workers.
+  // A worker's last begun step; for a server the highest of all workers.
   int64_t LastStepOf(const Place& place) const;
 
   const Options options_;

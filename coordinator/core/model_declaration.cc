@@ -5,14 +5,18 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/base/limits.h"
 #include "common/host/address.h"
 #include "common/job/job_options.h"
+#include "common/job/learning_rate_schedule.h"
 #include "common/plan/partition_plan.h"
 #include "common/plan/plan_codec.h"
+#include "common/status/utf8.h"
 
 namespace tributary {
 namespace {
@@ -78,8 +82,63 @@ absl::Status CheckDeclaration(const v1::DeclareModelRequest& model,
       .status();
 }
 
+namespace {
+
+// Long enough to show where two settings of an optimizer differ.
+std::string Setting(absl::string_view text) {
+  constexpr size_t kMaxBytes = 300;
+  return absl::StrCat("\"", absl::Utf8SafeCEscape(CutUtf8(text, kMaxBytes)),
+                      "\"");
+}
+
+std::string StepsText(int64_t total_steps) {
+  return total_steps == kOpenEnd ? "an open number of"
+                                 : absl::StrCat(total_steps);
+}
+
+std::string SettingsDifference(const v1::DeclareModelRequest& first,
+                               const v1::DeclareModelRequest& other) {
+  const int both = std::min(first.settings_size(), other.settings_size());
+  for (int i = 0; i < both; ++i) {
+    if (first.settings(i) == other.settings(i)) continue;
+    return absl::StrCat("the setting ", Setting(other.settings(i)),
+                        " instead of ", Setting(first.settings(i)));
+  }
+  if (first.settings_size() > both) {
+    return absl::StrCat("no setting ", Setting(first.settings(both)));
+  }
+  return other.settings_size() == both
+             ? ""
+             : absl::StrCat("the setting ", Setting(other.settings(both)),
+                            " too many");
+}
+
+}  // namespace
+
 bool OtherData(uint32_t one, uint32_t other) {
   return one != 0 && other != 0 && one != other;
+}
+
+absl::Status ResolveLength(const v1::JobSpec& job,
+                           v1::DeclareModelRequest* model) {
+  if (!job.has_program()) return absl::OkStatus();
+  if (job.training().has_steps()) {
+    const int64_t steps = job.training().steps();
+    if (model->total_steps() == kOpenEnd) model->set_total_steps(steps);
+    if (model->total_steps() == steps) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("the program takes ", model->total_steps(),
+                     " steps, but training.steps of the job is ", steps));
+  }
+  const std::string length =
+      OpenLength(job.training().learning_rate_schedule());
+  if (model->total_steps() != kOpenEnd || length.empty()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "training.learning_rate_schedule.", length,
+      " is missing: the schedule lasts as long as the job, and the program "
+      "does not say how many steps it takes; set it, or training.steps"));
 }
 
 std::string DeclarationDifference(const v1::DeclareModelRequest& first,
@@ -105,8 +164,8 @@ std::string DeclarationDifference(const v1::DeclareModelRequest& first,
     }
   }
   if (first.total_steps() != other.total_steps()) {
-    return absl::StrCat(other.total_steps(), " steps instead of ",
-                        first.total_steps());
+    return absl::StrCat(StepsText(other.total_steps()), " steps instead of ",
+                        StepsText(first.total_steps()));
   }
   if (first.steps_per_epoch() != other.steps_per_epoch()) {
     return absl::StrCat(other.steps_per_epoch(), " steps an epoch instead of ",
@@ -116,7 +175,7 @@ std::string DeclarationDifference(const v1::DeclareModelRequest& first,
     return absl::StrFormat("training data of checksum %08x instead of %08x",
                            other.data_checksum(), first.data_checksum());
   }
-  return "";
+  return SettingsDifference(first, other);
 }
 
 }  // namespace tributary

@@ -21,6 +21,12 @@ v1::Plan PlanOf(const v1::DeclareModelRequest& model, const v1::JobSpec& job,
 absl::Status CheckDeclaration(const v1::DeclareModelRequest& model,
                               const v1::JobSpec& job);
 
+// Sets the total steps of a program that does not declare them but whose job
+// does. InvalidArgument: the job says another number, or has a schedule that
+// lasts as long as the job while nobody says how long that is.
+absl::Status ResolveLength(const v1::JobSpec& job,
+                           v1::DeclareModelRequest* model);
+
 // Whether the two checksums are of different training data; 0: unknown.
 bool OtherData(uint32_t one, uint32_t other);
 

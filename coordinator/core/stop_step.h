@@ -10,12 +10,19 @@
 
 namespace tributary {
 
-// Determines the step after which all workers of a job stop on request: the
-// highest step that any of them has begun. A plain object.
+// Determines the step after which all workers of a job stop, on request or
+// because a rank's program takes no further step: the highest step that any of
+// them has begun. A plain object.
 class StopStep {
  public:
   void Request() { requested_ = true; }
+  void RequestForProgram() {
+    if (!requested_) program_ended_ = true;
+    requested_ = true;
+  }
   bool requested() const { return requested_; }
+  // The end of a program, not a person, has requested the stop.
+  bool program_ended() const { return program_ended_; }
   // Nullopt: not requested, or some worker may still begin another step.
   std::optional<int64_t> get() const { return step_; }
 
@@ -43,17 +50,20 @@ class StopStep {
 
   void Save(v1::CoordinatorState* state) const {
     state->set_stop_requested(requested_);
+    state->set_program_ended(program_ended_);
     state->set_furthest_step(furthest_);
     if (step_) state->set_stop_step(*step_);
   }
   void Restore(const v1::CoordinatorState& state) {
     requested_ = state.stop_requested();
+    program_ended_ = state.program_ended();
     furthest_ = state.furthest_step();
     if (state.has_stop_step()) step_ = state.stop_step();
   }
 
  private:
   bool requested_ = false;
+  bool program_ended_ = false;
   std::optional<int64_t> step_;
   int64_t furthest_ = 0;  // begun before a rollback, or by who is lost
 };

@@ -144,8 +144,7 @@ absl::StatusOr<std::unique_ptr<RunDirectory>> RunDirectory::Create(
   std::error_code error;
   fs::create_directory(run->path_ + "/logs", error);
   if (error) return CannotCreate(run->path_ + "/logs", error);
-  TRIBUTARY_RETURN_IF_ERROR(
-      WriteFileAtomically(run->path_ + "/job.yaml", JobToYaml(job)));
+  TRIBUTARY_RETURN_IF_ERROR(run->SaveJob(job));
   TRIBUTARY_ASSIGN_OR_RETURN(run->metrics_,
                              OpenMetrics(run->path_ + "/metrics.jsonl"));
   TRIBUTARY_ASSIGN_OR_RETURN(run->timeline_,
@@ -154,6 +153,10 @@ absl::StatusOr<std::unique_ptr<RunDirectory>> RunDirectory::Create(
       run->events_,
       EventFile::Create(run->path_, static_cast<double>(started)));
   return run;
+}
+
+absl::Status RunDirectory::SaveJob(const v1::JobSpec& job) {
+  return WriteFileAtomically(path_ + "/job.yaml", JobToYaml(job));
 }
 
 absl::StatusOr<std::unique_ptr<RunDirectory>> RunDirectory::Open(

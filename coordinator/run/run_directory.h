@@ -39,6 +39,9 @@ class RunDirectory {
   static absl::StatusOr<std::unique_ptr<RunDirectory>> Create(
       const std::string& path, const v1::JobSpec& job, std::time_t started);
 
+  // Replaces job.yaml, for a job of which only a part was known to Create.
+  absl::Status SaveJob(const v1::JobSpec& job);
+
   // Creates only the directory, for a command that makes several runs.
   static absl::StatusOr<std::string> MakeFolder(const std::string& path,
                                                 const std::string& name,

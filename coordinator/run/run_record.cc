@@ -162,6 +162,9 @@ std::string SummaryJson(const RunSummary& summary) {
   json["seconds"] = summary.seconds;
   json["steps"] = summary.totals.steps;
   json["total_steps"] = summary.total_steps;
+  if (summary.total_steps == 0 && summary.totals.steps > 0) {
+    json["total_steps"] = nullptr;  // the job's program has ended it
+  }
   json["epochs"] = summary.totals.epochs;
   json["samples"] = summary.totals.samples;
   json["training_seconds"] = summary.totals.training_seconds;

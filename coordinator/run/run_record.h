@@ -19,7 +19,7 @@ struct RunSummary {
   std::string started;  // UTC, ISO 8601
   double seconds = 0;   // from the command's start to its end
   JobTotals totals;
-  int64_t total_steps = 0;  // as the job file asked for
+  int64_t total_steps = 0;  // of the whole job; 0: not known
   std::vector<EvaluationRecord> evaluations;
   std::vector<v1::MemberStatus> members;
   uint64_t coordinator_peak_memory_bytes = 0;

@@ -19,6 +19,10 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
  public:
   explicit CoordinatorServiceImpl(JobControl* control) : control_(control) {}
 
+  grpc::Status SubmitJob(grpc::ServerContext*, const v1::SubmitJobRequest*,
+                         v1::SubmitJobResponse*) override {
+    return ToGrpcStatus(control_->SubmitJob());
+  }
   grpc::Status Register(grpc::ServerContext*,
                         const v1::RegisterRequest* request,
                         v1::RegisterResponse* response) override {

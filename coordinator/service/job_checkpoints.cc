@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/failpoint.h"
+#include "common/base/limits.h"
 #include "common/base/mutation.h"
 #include "common/checkpoint/checkpoint_directory.h"
 #include "coordinator/service/checkpoint_holders.h"
@@ -86,7 +87,7 @@ std::optional<PendingManifest> JobCheckpoints::NextManifest() {
   *manifest.mutable_job() = job;
   manifest.set_step(next->step);
   manifest.set_epoch((next->step - 1) / state_.steps_per_epoch() + 1);
-  manifest.set_total_steps(state_.total_steps());
+  manifest.set_total_steps(KnownSteps(state_.total_steps()));
   manifest.set_steps_per_epoch(state_.steps_per_epoch());
   manifest.set_data_checksum(state_.data_checksum());
   *manifest.mutable_parameters() = plan.parameters();

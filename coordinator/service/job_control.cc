@@ -24,6 +24,16 @@ JobControl::JobControl(Options options)
                 : 1),
       core_(std::move(options)) {}
 
+absl::Status JobControl::SubmitJob() const {
+  absl::MutexLock lock(&mu_);
+  const v1::JobSpec& job = core_.state().options().job;
+  if (job.has_program()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the job \"", job.name(),
+      "\" has a model of its own, which tributary-worker trains; a program "
+      "joins a job without model and data"));
+}
+
 absl::StatusOr<v1::RegisterResponse> JobControl::Register(
     const v1::RegisterRequest& request) {
   Change change(this);

@@ -30,6 +30,7 @@ class JobControl {
   explicit JobControl(Options options);
 
   // The service's calls. They validate their requests.
+  absl::Status SubmitJob() const;  // the job is known already (JobIntake)
   absl::StatusOr<v1::RegisterResponse> Register(
       const v1::RegisterRequest& request);
   absl::Status DeclareModel(const v1::DeclareModelRequest& request);

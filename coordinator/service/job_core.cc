@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/failpoint.h"
+#include "common/base/limits.h"
 #include "common/job/job_options.h"
 #include "common/plan/plan_codec.h"
 #include "common/status/status_macros.h"
@@ -318,7 +319,7 @@ JobUpdate JobCore::TakeUpdate() {
   update.trace = trace_.TakeBatches();
   update.phase = shown_phase_ = phase();
   update.message = Message();
-  update.total_steps = state_.total_steps();
+  update.total_steps = KnownSteps(state_.total_steps());
   update.steps_per_epoch = state_.steps_per_epoch();
   if (saver_.deposed()) update.deposed = std::string(Held().message());
   return update;

@@ -22,8 +22,8 @@ struct JobUpdate {
   std::vector<EvaluationRecord> evaluations;  // after their steps
   v1::JobPhase phase = v1::JOB_PHASE_WAITING;
   std::string message;      // WAITING: for which members; FAILED: why
-  int64_t total_steps = 0;  // this and the next: 0 before the model is declared
-  int64_t steps_per_epoch = 0;
+  int64_t total_steps = 0;  // 0: the model is not declared, or the end is open
+  int64_t steps_per_epoch = 0;       // 0: the model is not declared
   std::vector<std::string> notices;  // messages about losses and checkpoints
   std::vector<TraceBatch> trace;     // events of traced steps
   // Why another coordinator has replaced this one, which then leaves its files

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/limits.h"
 #include "common/job/job_options.h"
 
 namespace tributary {
@@ -66,7 +67,7 @@ v1::JobStatusResponse JobStatusOf(const JobState& state,
   v1::JobStatusResponse status;
   status.set_name(state.options().job.name());
   status.set_step(progress.merged_step());
-  status.set_total_steps(state.total_steps());
+  status.set_total_steps(KnownSteps(state.total_steps()));
   if (state.steps_per_epoch() > 0) {
     status.set_epoch(static_cast<double>(progress.merged_step()) /
                      static_cast<double>(state.steps_per_epoch()));

@@ -1,6 +1,8 @@
 #include "server/aggregate/gradient_aggregator.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <utility>
 
 #include "common/base/check.h"
@@ -16,11 +18,19 @@ Contribution NoneYet() {
   return none;
 }
 
+bool SameRates(const std::vector<double>& a, const std::vector<double>& b) {
+  return std::equal(
+      a.begin(), a.end(), b.begin(), b.end(), [](double x, double y) {
+        return std::bit_cast<uint64_t>(x) == std::bit_cast<uint64_t>(y);
+      });
+}
+
 // The incarnation is not compared: a replacement worker on the same kind of
 // device computes the same bytes. The incarnation only decides whether a
 // contribution is fenced.
-bool SameBytes(const Contribution& a, const Contribution& b) {
-  return a.crc32c == b.crc32c && a.samples == b.samples;
+bool SameContent(const Contribution& a, const Contribution& b) {
+  return a.crc32c == b.crc32c && a.samples == b.samples &&
+         SameRates(a.learning_rates, b.learning_rates);
 }
 
 }  // namespace
@@ -84,6 +94,7 @@ GradientAggregator::Verdict GradientAggregator::Add(Contribution contribution) {
       (contribution.step + 1 == wanted && !received_[rank] &&
        TRIBUTARY_MUTATED("late-repetition-counts"))) {
     if (!FitsTotal(contribution)) return Verdict::kWrongTotal;
+    if (!FitsRates(contribution)) return Verdict::kWrongRates;
     if (WaitsForAll() && contribution.total_samples > 0) {
       announced_samples_ = contribution.total_samples;
     }
@@ -112,6 +123,25 @@ bool GradientAggregator::FitsTotal(const Contribution& contribution) const {
   if (received > total || contribution.samples > total - received) return false;
   const bool last = std::count(received_.begin(), received_.end(), false) == 1;
   return !last || received + contribution.samples == total;
+}
+
+bool GradientAggregator::FitsRates(const Contribution& contribution) const {
+  const Contribution* const origin = RatesOrigin();
+  return !options_.gathers || origin == nullptr ||
+         SameRates(contribution.learning_rates, origin->learning_rates);
+}
+
+const Contribution* GradientAggregator::RatesOrigin() const {
+  for (int rank = 0; rank < options_.num_workers; ++rank) {
+    if (received_[rank] && IsMember(rank)) return &open_[rank];
+  }
+  return nullptr;
+}
+
+const std::vector<double>& GradientAggregator::learning_rates() const {
+  static const auto* const none = new std::vector<double>;
+  const Contribution* const origin = RatesOrigin();
+  return origin == nullptr ? *none : origin->learning_rates;
 }
 
 uint64_t GradientAggregator::received_samples() const {
@@ -161,7 +191,7 @@ GradientAggregator::Verdict GradientAggregator::Repeated(
       (contribution.incarnation >= since && held.incarnation < since);
   const bool replaced =
       may_differ && contribution.incarnation > held.incarnation;
-  if (!SameBytes(contribution, held) && !replaced) return Verdict::kConflict;
+  if (!SameContent(contribution, held) && !replaced) return Verdict::kConflict;
   fence_[contribution.rank] = contribution.incarnation;
   return same;
 }

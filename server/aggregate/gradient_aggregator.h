@@ -21,6 +21,9 @@ struct Contribution {
   uint64_t total_samples = 0;
   uint32_t crc32c = 0;
   int64_t base_version = 0;  // version of the weights that it was computed from
+  // The rate of each parameter group in this step (LearningRates). Empty: the
+  // job's schedule gives the rates.
+  std::vector<double> learning_rates = {};
   Payload payload = {};
   // The payload lies in the worker's memory; crc32c was not sent and is the
   // server's own.
@@ -39,6 +42,9 @@ struct Contribution {
 // the others arrive (StepGradient). The samples of a step that is complete add
 // up to the total that was announced: a contribution that contradicts it is
 // refused.
+//
+// The contributions to a gathered step bring the same learning rates, bit for
+// bit, or none of them brings any.
 class GradientAggregator {
  public:
   struct Options {
@@ -55,11 +61,12 @@ class GradientAggregator {
     kHeld,        // a repetition; its step is still open
     kCommitted,   // a repetition; its step has been applied
     kLate,        // its step was applied without it: dropped
-    kConflict,    // same rank and step, but other bytes or samples
+    kConflict,    // same rank and step, but other bytes, samples or rates
     kFenced,      // from an incarnation that has been replaced
     kTooOld,      // before the rank's last committed step
     kTooNew,      // beyond the step that is wanted of the rank
     kWrongTotal,  // contradicts the total of samples that was announced
+    kWrongRates,  // brings other learning rates than RatesOrigin()
   };
 
   explicit GradientAggregator(const Options& options);
@@ -125,6 +132,12 @@ class GradientAggregator {
   // Whether any rank had a sample.
   bool has_samples() const;
 
+  // A contribution to the open step, with whose learning rates those of the
+  // others are compared; null: none has come.
+  const Contribution* RatesOrigin() const;
+  // Those of the open step; empty: the schedule's.
+  const std::vector<double>& learning_rates() const;
+
   // The open step is being applied: contributions of further ranks are refused.
   void Close() { closed_ = true; }
   // Ends the open step: releases the payloads, remembers the identities.
@@ -135,6 +148,8 @@ class GradientAggregator {
   bool WaitsForAll() const { return options_.gathers && !options_.drops_late; }
   // False: as for kWrongTotal.
   bool FitsTotal(const Contribution& contribution) const;
+  // False: as for kWrongRates.
+  bool FitsRates(const Contribution& contribution) const;
   Verdict Repeated(const Contribution& contribution, const Contribution& held,
                    Verdict same);
 

@@ -19,17 +19,23 @@ void Note(int64_t origin, int64_t at, int64_t* first) {
 
 }  // namespace
 
-GradientScan ScanGradient(const Block& block, const Payload& payload) {
-  if (block.sends_floats() ||
-      payload.size() != static_cast<size_t>(block.gradient_bytes())) {
+GradientScan ScanGradient(const Block& block, const Payload& payload,
+                          const std::vector<bool>& ignored) {
+  const bool has_wrong_size =
+      payload.size() != static_cast<size_t>(block.gradient_bytes());
+  if (block.sends_floats() || has_wrong_size) {
     const Payload::Scan floats = payload.ScanFloats();
-    return {floats.crc32c, floats.first_nonfinite};
+    if (ignored.empty() || has_wrong_size || floats.first_nonfinite < 0) {
+      return {floats.crc32c, floats.first_nonfinite};
+    }
   }
   GradientScan scan;
   FloatReader reader(payload);
   std::vector<char> scratch;
-  for (const Slice& slice : block.slices) {
+  for (size_t i = 0; i < block.slices.size(); ++i) {
+    const Slice& slice = block.slices[i];
     const Encoding& encoding = *slice.encoding;
+    const bool any_numbers = !ignored.empty() && ignored[i];
     for (int64_t begin = 0; begin < slice.size(); begin += kRun) {
       const int64_t n = std::min(kRun, slice.size() - begin);
       const auto bytes = static_cast<size_t>(encoding.Bytes(n));
@@ -37,7 +43,9 @@ GradientScan ScanGradient(const Block& block, const Payload& payload) {
       const char* const run = reader.NextBytes(bytes, scratch.data());
       scan.crc32c = ExtendCrc32c(scan.crc32c, run, bytes);
       const int64_t origin = slice.offset + begin;
-      Note(origin, encoding.FirstNonFinite(n, run), &scan.first_nonfinite);
+      if (!any_numbers) {
+        Note(origin, encoding.FirstNonFinite(n, run), &scan.first_nonfinite);
+      }
       Note(origin, encoding.FirstMalformed(n, run), &scan.first_malformed);
     }
   }

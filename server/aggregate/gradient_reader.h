@@ -15,8 +15,10 @@ struct GradientScan {
   int64_t first_nonfinite = -1;  // the first that is no finite number; or -1
   int64_t first_malformed = -1;  // Encoding::FirstMalformed, or -1
 };
-// If the payload has a wrong size, only the checksum is valid.
-GradientScan ScanGradient(const Block& block, const Payload& payload);
+// If the payload has a wrong size, only the checksum is valid. ignored: the
+// slices that may have any numbers ([slice]; empty: none).
+GradientScan ScanGradient(const Block& block, const Payload& payload,
+                          const std::vector<bool>& ignored = {});
 
 // Reads a contribution to a block front to back as floats, whatever the
 // encodings of its slices. The payload has block.gradient_bytes().

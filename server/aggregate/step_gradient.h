@@ -4,6 +4,7 @@
 
 #include "common/plan/partition_plan.h"
 #include "common/wire/shared_buffer.h"
+#include "kernels/sum_and_update.h"
 #include "server/aggregate/contribution_runs.h"
 #include "server/aggregate/gradient_aggregator.h"
 
@@ -67,6 +68,14 @@ class StepGradient {
   // The weighted sum of the contributions added so far; after Average, the mean
   // of all. Not allocated before the first addition.
   SharedBuffer sum_;
+};
+
+// How a block adds up contributions. Every choice gives the same bits.
+struct Summation {
+  // As StepGradient::kGroup. Tests with few ranks take less.
+  int64_t group = StepGradient::kGroup;
+  // The compilation of the sum and update.
+  SumAndUpdateVersion version = BestSumAndUpdateVersion();
 };
 
 }  // namespace tributary

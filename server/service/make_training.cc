@@ -53,6 +53,14 @@ absl::StatusOr<ShardTraining> MakeTraining(const v1::JobSpec& job,
   training.learning_rate = [schedule = std::move(schedule)](int64_t step) {
     return schedule.At(step);
   };
+  TRIBUTARY_ASSIGN_OR_RETURN(training.groups,
+                             ParameterGroupsOf(job, total_steps));
+  if (local_sgd) {  // the groups are those of the workers' optimizer
+    for (ParameterGroup& group : training.groups) {
+      group.optimizer = training.optimizer;
+      group.learning_rate = training.learning_rate;
+    }
+  }
   if (!local_sgd) training.clip_norm = job.training().clip_norm();
   training.policy = MakePolicy(job);
   training.scale_by_staleness =

@@ -138,6 +138,7 @@ WeightsDone ParameterHandlers::AnswerWeights(RawCall* call, MemoryReader reader,
     std::vector<grpc::Slice> payload = {
         unread_->Send(peer, bytes.buffer, bytes.size)};
     if constexpr (std::is_same_v<Response, v1::PushPullResponse>) {
+      response.set_skipped(weights->skipped);
       if (reader.memory) {
         if (const auto offset =
                 reader.memory->OffsetOf(bytes.buffer.data(), bytes.size)) {
@@ -206,6 +207,8 @@ void ParameterHandlers::PushPull(RawCall* call) {
   contribution.total_samples = request.total_samples();
   contribution.crc32c = request.crc32c();
   contribution.base_version = request.base_version();
+  contribution.learning_rates = {request.learning_rates().begin(),
+                                 request.learning_rates().end()};
   contribution.payload = std::move(payload);
   MemoryReader reader;
   if (absl::Status status = UseMemory(request, &contribution, &reader);

@@ -15,125 +15,58 @@
 #include "server/store/rejection.h"
 
 namespace tributary {
+namespace {
+
+std::vector<bool> FrozenSlices(const Block& block,
+                               const BlockState::Options& options) {
+  std::vector<bool> frozen;
+  for (const Slice& slice : block.slices) {
+    frozen.push_back(
+        options.optimizer->IsFrozen((*options.parameters)[slice.parameter]));
+  }
+  const bool any =
+      std::find(frozen.begin(), frozen.end(), true) != frozen.end();
+  return any ? frozen : std::vector<bool>();
+}
+
+}  // namespace
 
 BlockState::BlockState(const Block& block, const Options& options)
     : block_(block),
       options_(options),
+      frozen_slices_(FrozenSlices(block, options)),
+      runs_(block_, *options.optimizer, *options.parameters),
       weights_(block.size, /*stagger=*/0, options.memory),
       aggregator_({.num_workers = options.num_workers,
                    .gathers = options.policy->gathers(),
                    .drops_late = options.policy->drops_late(),
                    .members = options.members}),
-      gradient_(block, &aggregator_, options.sum_group) {
-  absl::MutexLock lock(&mu);
-  MakeRuns();
-}
-
-void BlockState::MakeRuns() {
-  const Optimizer& optimizer = *options_.optimizer;
-  int64_t elements = 0;  // in state_
-  for (const Slice& slice : block_.slices) {
-    const ParameterSpec& parameter = (*options_.parameters)[slice.parameter];
-    if (runs_.empty() || optimizer.factors() ||
-        !optimizer.StepsAlike(*runs_.back().like, parameter)) {
-      runs_.push_back({.begin = slice.offset,
-                       .like = &parameter,
-                       .state_begin = elements,
-                       .parameter = slice.parameter});
-    }
-    runs_.back().end = slice.offset + slice.size();
-    if (optimizer.Factors(parameter)) {
-      runs_.back().moments.emplace(parameter, slice.begin, slice.end);
-    } else {
-      elements += slice.size();
-    }
-  }
-  const auto states = static_cast<int>(optimizer.state_names().size());
-  for (int i = 0; i < states; ++i) {
-    state_.emplace_back(elements, /*stagger=*/i + 1);
-  }
-}
+      gradient_(block, &aggregator_, options.summation.group) {}
 
 void BlockState::SetWeights(const Payload& payload, uint32_t crc32c) {
   if (!weights_.Unique()) {
     weights_ = SharedBuffer(block_.size, /*stagger=*/0, options_.memory);
   }
   payload.CopyTo(weights_.data());
-  for (const Run& run : runs_) {
-    if (run.moments) continue;  // 0 since construction
-    options_.optimizer->InitializeState(run.end - run.begin,
-                                        weights_.data() + run.begin,
-                                        StateAt(run, run.begin).data());
-  }
+  runs_.Initialize(weights_.data());
   version_ = 0;
   initial_crc32c_ = crc32c;
   encoded_ = nullptr;
   spare_is_previous_ = false;
+  skipped_ = false;
   crc32c_ = crc32c;
 }
 
 absl::Status BlockState::Restore(int64_t steps, const Load& load) {
-  if (options_.optimizer->factors()) {
-    TRIBUTARY_RETURN_IF_ERROR(LoadExpanded(load));
-  } else {
-    std::vector<float*> state;
-    for (const SharedBuffer& buffer : state_) state.push_back(buffer.data());
-    TRIBUTARY_RETURN_IF_ERROR(load(block_, weights_.data(), state));
-  }
+  TRIBUTARY_RETURN_IF_ERROR(runs_.Restore(load, weights_.data()));
   const bool gathers = options_.policy->gathers();
   version_ = gathers ? steps : steps * options_.num_workers;
   spare_is_previous_ = false;
+  skipped_ = false;
   crc32c_.reset();
   encoded_ = nullptr;
   aggregator_.StartAt(steps);
   return absl::OkStatus();
-}
-
-absl::Status BlockState::LoadExpanded(const Load& load) {
-  std::vector<SharedBuffer> state;
-  std::vector<float*> pointers;
-  for (size_t i = 0; i < state_.size(); ++i) {
-    pointers.push_back(state.emplace_back(block_.size).data());
-  }
-  TRIBUTARY_RETURN_IF_ERROR(load(block_, weights_.data(), pointers));
-  for (Run& run : runs_) {
-    if (!run.moments) {
-      const Pointers own = StateAt(run, run.begin);
-      for (size_t i = 0; i < state_.size(); ++i) {
-        std::copy_n(pointers[i] + run.begin, run.end - run.begin, own[i]);
-      }
-      continue;
-    }
-    // The slice may lack some of the columns.
-    const auto columns = static_cast<int64_t>(run.moments->columns().size());
-    const Block first_row = {
-        .shard = block_.shard,
-        .size = columns,
-        .slices = {{.parameter = run.parameter, .begin = 0, .end = columns}}};
-    std::vector<float> weights(columns), rows(columns), averages(columns);
-    TRIBUTARY_RETURN_IF_ERROR(
-        load(first_row, weights.data(), {rows.data(), averages.data()}));
-    run.moments->Restore(pointers[0] + run.begin, averages);
-  }
-  return absl::OkStatus();
-}
-
-std::vector<SharedBuffer> BlockState::State() const {
-  if (!options_.optimizer->factors()) return state_;
-  std::vector<SharedBuffer> state;
-  for (size_t i = 0; i < state_.size(); ++i) state.emplace_back(block_.size);
-  for (const Run& run : runs_) {
-    if (run.moments) {
-      run.moments->Expand(state[0].data() + run.begin,
-                          state[1].data() + run.begin);
-      continue;
-    }
-    const Pointers own = StateAt(run, run.begin);
-    for (size_t i = 0; i < state_.size(); ++i) {
-      std::copy_n(own[i], run.end - run.begin, state[i].data() + run.begin);
-    }
-  }
-  return state;
 }
 
 WeightsSnapshot BlockState::Snapshot() {
@@ -156,6 +89,7 @@ float* BlockState::Writable() {
 void BlockState::FinishStep(float* written, std::optional<uint32_t> crc32c) {
   spare_is_previous_ = written != weights_.data();
   if (spare_is_previous_) std::swap(weights_, spare_);
+  skipped_ = false;
   crc32c_ = crc32c;
   encoded_ = nullptr;
   aggregator_.Commit();
@@ -166,34 +100,33 @@ void BlockState::Skip() {
   float* out = Writable();
   if (out != weights_.data()) std::copy_n(weights_.data(), block_.size, out);
   FinishStep(out, crc32c_);
-}
-
-BlockState::Pointers BlockState::StateAt(const Run& run, int64_t begin) const {
-  Pointers state = {};
-  for (size_t i = 0; i < state_.size(); ++i) {
-    state[i] = state_[i].data() + run.state_begin + (begin - run.begin);
-  }
-  return state;
+  skipped_ = true;
 }
 
 // Without a sample there is nothing to move a running average towards.
-OptimizerStep BlockState::StepFor(const ParameterSpec& parameter,
-                                  const OptimizerStep& prepared) const {
-  OptimizerStep step = options_.optimizer->StepFor(parameter, prepared);
-  if (parameter.is_running() && !aggregator_.has_samples()) step.rate = 0;
+OptimizerStep BlockState::StepFor(const Run& run,
+                                  const OptimizerSteps& prepared) const {
+  OptimizerStep step = options_.optimizer->of_group(run.group).StepFor(
+      *run.like, prepared[run.group]);
+  if (run.like->is_running() && !aggregator_.has_samples()) step.rate = 0;
   return step;
 }
 
 void BlockState::UpdateRuns(ContributionRuns& gradient,
-                            const OptimizerStep& step,
+                            const OptimizerSteps& steps,
                             const SumAndUpdateVersion& version) {
   const float* in = weights_.data();
   float* out = Writable();
   uint32_t crc32c = 0;
-  for (const Run& run : runs_) {
-    const OptimizerStep own = StepFor(*run.like, step);
+  for (const Run& run : runs_.runs()) {
+    const OptimizerStep own = StepFor(run, steps);
     for (int64_t begin = run.begin, n = 0; begin < run.end; begin += n) {
       n = gradient.Next(run.end - begin);
+      if (run.frozen) {  // its gradient is read and not used
+        if (out != in) std::copy_n(in + begin, n, out + begin);
+        crc32c = ExtendCrc32c(crc32c, out + begin, n * sizeof(float));
+        continue;
+      }
       crc32c = UpdateAndChecksum(version, own,
                                  {.n = n,
                                   .count = gradient.count(),
@@ -201,17 +134,17 @@ void BlockState::UpdateRuns(ContributionRuns& gradient,
                                   .weights = gradient.weights(),
                                   .weight_in = in + begin,
                                   .weight_out = out + begin,
-                                  .state = StateAt(run, begin).data()},
+                                  .state = runs_.StateAt(run, begin).data()},
                                  crc32c);
     }
   }
   FinishStep(out, crc32c);
 }
 
-void BlockState::ApplyFused(const OptimizerStep& step,
+void BlockState::ApplyFused(const OptimizerSteps& steps,
                             const SumAndUpdateVersion& version) {
   ContributionRuns contributions = gradient_.Runs();
-  UpdateRuns(contributions, step, version);
+  UpdateRuns(contributions, steps, version);
 }
 
 void BlockState::Average(Ops& ops) {
@@ -228,42 +161,54 @@ std::vector<double> BlockState::GrainSquares(Ops& ops, const float* x) const {
 }
 
 std::vector<double> BlockState::GradientSquares(Ops& ops) const {
-  return GrainSquares(ops, gradient_.data());
+  std::vector<double> squares;
+  for (size_t i = 0; i < block_.slices.size(); ++i) {
+    const Slice& slice = block_.slices[i];
+    if (!frozen_slices_.empty() && frozen_slices_[i]) {
+      squares.resize(squares.size() + NumGrains(slice.size()));
+      continue;
+    }
+    AppendGrainSquares(ops, gradient_.data() + slice.offset, slice.size(),
+                       &squares);
+  }
+  return squares;
 }
 
 std::vector<double> BlockState::FactorSums(
     Ops& ops, float scale, const std::vector<double>& squares) const {
   std::vector<double> sums;
-  for (const Run& run : runs_) {
+  for (const Run& run : runs_.runs()) {
     if (!run.moments) continue;
+    if (run.frozen) {
+      sums.resize(sums.size() + run.moments->num_sums());
+      continue;
+    }
     run.moments->AppendSums(ops, scale, FactorUnit(squares[run.parameter]),
                             gradient_.data() + run.begin, &sums);
   }
   return sums;
 }
 
-void BlockState::UpdateFactors(const OptimizerStep& step,
-                               const std::vector<std::vector<double>>& totals) {
-  for (Run& run : runs_) {
-    if (run.moments) run.moments->Update(step, totals[run.parameter]);
-  }
-}
-
-std::vector<double> BlockState::Direction(Ops& ops, const OptimizerStep& step) {
+std::vector<double> BlockState::Direction(Ops& ops,
+                                          const OptimizerSteps& steps) {
   if (!direction_) direction_ = SharedBuffer(block_.size);
-  for (const Run& run : runs_) {
+  for (const Run& run : runs_.runs()) {
     const float* weight = weights_.data() + run.begin;
     const float* gradient = gradient_.data() + run.begin;
     float* direction = direction_.data() + run.begin;
+    if (run.frozen) {
+      std::fill_n(direction, run.size(), 0.0f);
+      continue;
+    }
     if (run.moments) {
-      run.moments->MakeDirection(ops, step, gradient, direction);
+      run.moments->MakeDirection(ops, steps[run.group], gradient, direction);
       continue;
     }
     // A running average without samples stays.
     const bool stays = run.like->is_running() && !aggregator_.has_samples();
-    MakeDirection(ops, *options_.optimizer, *run.like, step,
-                  run.end - run.begin, stays ? weight : gradient, weight,
-                  direction, StateAt(run, run.begin).data());
+    MakeDirection(ops, options_.optimizer->of_group(run.group), *run.like,
+                  steps[run.group], run.size(), stays ? weight : gradient,
+                  weight, direction, runs_.StateAt(run, run.begin).data());
   }
   const std::vector<double> weight = GrainSquares(ops, weights_.data());
   const std::vector<double> direction = GrainSquares(ops, direction_.data());
@@ -275,9 +220,9 @@ std::vector<double> BlockState::Direction(Ops& ops, const OptimizerStep& step) {
   return pairs;
 }
 
-void BlockState::ApplyAveraged(const OptimizerStep& step) {
+void BlockState::ApplyAveraged(const OptimizerSteps& steps) {
   ContributionRuns gradient(block_, gradient_.data());
-  UpdateRuns(gradient, step, options_.sum_and_update);
+  UpdateRuns(gradient, steps, options_.summation.version);
 }
 
 void BlockState::ApplyDirection(Ops& ops,
@@ -318,7 +263,10 @@ absl::Status BlockState::Wait(Waiter waiter) {
 absl::StatusOr<WeightsSnapshot> BlockState::Answer(const Waiter& waiter) {
   if (waiter.want != Want::kExact || version_ == waiter.value ||
       TRIBUTARY_MUTATED("exact-pull-gets-present")) {
-    return Snapshot();
+    WeightsSnapshot snapshot = Snapshot();
+    snapshot.skipped =
+        skipped_ && waiter.want == Want::kFinished && waiter.value == version_;
+    return snapshot;
   }
   if (spare_is_previous_ && version_ - 1 == waiter.value) {
     return WeightsSnapshot{waiter.value, Crc32c(spare_.data(), block_.bytes()),

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -10,14 +9,14 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "common/optimizer/optimizer.h"
+#include "common/optimizer/grouped_optimizer.h"
 #include "common/plan/partition_plan.h"
-#include "common/update/factored_moments.h"
 #include "common/update/update_phases.h"
 #include "common/wire/shared_buffer.h"
 #include "kernels/sum_and_update.h"
 #include "server/aggregate/gradient_aggregator.h"
 #include "server/aggregate/step_gradient.h"
+#include "server/store/block_runs.h"
 #include "server/store/block_waiter.h"
 #include "server/store/shard_counters.h"
 #include "server/store/weights_snapshot.h"
@@ -35,7 +34,7 @@ class BlockState {
   static constexpr int64_t kUninitialized = -1;
 
   struct Options {
-    const Optimizer* optimizer = nullptr;  // these two outlive the block
+    const GroupedOptimizer* optimizer = nullptr;  // these two outlive it
     const SyncPolicy* policy = nullptr;
     const ParameterSpecs* parameters = nullptr;  // of the plan; outlives it
     int num_workers = 1;
@@ -43,9 +42,7 @@ class BlockState {
     // Keeps the previous weights for the replacement of a lost worker.
     bool keep_previous = false;
     std::shared_ptr<SharedArena> memory;  // for weights, while it has room
-    int64_t sum_group = StepGradient::kGroup;
-    // As in ShardTraining.
-    SumAndUpdateVersion sum_and_update = BestSumAndUpdateVersion();
+    Summation summation = {};
   };
 
   BlockState(const Block& block, const Options& options);
@@ -57,6 +54,8 @@ class BlockState {
   using Ready = ReadyAnswer;
 
   const Block& block() const { return block_; }
+  // [slice]: whether its parameter is frozen; empty: none is.
+  const std::vector<bool>& frozen_slices() const { return frozen_slices_; }
   // Updates applied: gathered steps, or else contributions.
   int64_t version() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) { return version_; }
   GradientAggregator& aggregator() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
@@ -76,24 +75,25 @@ class BlockState {
   bool BeganWith(uint32_t crc32c) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     return initial_crc32c_ == crc32c;
   }
-  // Reads a block of the plan's slices: weights, and as many elements of each
-  // of the optimizer's states.
-  using Load = std::function<absl::Status(const Block& block, float* weights,
-                                          const std::vector<float*>& state)>;
+  using Load = BlockRuns::Load;
   // Sets the weights and the state after `steps` steps.
   absl::Status Restore(int64_t steps, const Load& load)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
   WeightsSnapshot Snapshot() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // For a checkpoint: block.size elements each.
-  std::vector<SharedBuffer> State() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  std::vector<SharedBuffer> State() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+    return runs_.Expanded();
+  }
 
-  // Averages the contributions and applies `step` in one pass over memory.
-  void ApplyFused(const OptimizerStep& step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
-    ApplyFused(step, options_.sum_and_update);
+  // Averages the contributions and applies `steps` in one pass over memory.
+  void ApplyFused(const OptimizerSteps& steps)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+    ApplyFused(steps, options_.summation.version);
   }
   // With this version, whatever the options say.
-  void ApplyFused(const OptimizerStep& step, const SumAndUpdateVersion& version)
+  void ApplyFused(const OptimizerSteps& steps,
+                  const SumAndUpdateVersion& version)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
   // The two-phase path, for steps that need sums over whole tensors. Average
@@ -108,12 +108,14 @@ class BlockState {
                                  const std::vector<double>& squares) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // totals: of AddFactorSums.
-  void UpdateFactors(const OptimizerStep& step,
+  void UpdateFactors(const OptimizerSteps& steps,
                      const std::vector<std::vector<double>>& totals)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+    runs_.UpdateFactors(steps, totals);
+  }
+  std::vector<double> Direction(Ops& ops, const OptimizerSteps& steps)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  std::vector<double> Direction(Ops& ops, const OptimizerStep& step)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  void ApplyAveraged(const OptimizerStep& step)
+  void ApplyAveraged(const OptimizerSteps& steps)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // moves: one per parameter.
   void ApplyDirection(Ops& ops, const std::vector<UpdatePhases::Move>& moves)
@@ -141,31 +143,14 @@ class BlockState {
                    std::vector<Ready>* ready) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
  private:
-  // Elements whose parameters take the same optimizer step as `like`: with
-  // weight decay, without it, or as running averages. With an optimizer that
-  // factors moments a run is a slice.
-  struct Run {
-    int64_t begin = 0;
-    int64_t end = 0;
-    const ParameterSpec* like = nullptr;
-    int64_t state_begin = 0;                 // of `begin` in state_
-    std::optional<FactoredMoments> moments;  // instead of values in state_
-    int parameter = 0;                       // of the moments
-  };
-  void MakeRuns() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // The state of element `begin` of a run.
-  using Pointers = std::array<float*, kMaxOptimizerStates>;
-  Pointers StateAt(const Run& run, int64_t begin) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  absl::Status LoadExpanded(const Load& load) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  OptimizerStep StepFor(const ParameterSpec& parameter,
-                        const OptimizerStep& prepared) const
+  using Run = BlockRuns::Run;
+  OptimizerStep StepFor(const Run& run, const OptimizerSteps& prepared) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
   // For the new weights: in place, unless the old ones are kept or being sent.
   float* Writable() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Applies `step` to all runs and ends it.
-  void UpdateRuns(ContributionRuns& gradient, const OptimizerStep& step,
+  // Applies `steps` to all runs and ends the step.
+  void UpdateRuns(ContributionRuns& gradient, const OptimizerSteps& steps,
                   const SumAndUpdateVersion& version)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // crc32c: of what was written, if the caller knows it.
@@ -176,12 +161,12 @@ class BlockState {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   std::string WaitsFor(const std::vector<int>& missing_shards) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  std::vector<double> GrainSquares(Ops& ops, const float* x) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  std::vector<double> GrainSquares(Ops& ops, const float* x) const;
 
   const Block& block_;
   const Options options_;
-  std::vector<Run> runs_ ABSL_GUARDED_BY(mu);  // fixed but for the moments
+  const std::vector<bool> frozen_slices_;
+  BlockRuns runs_ ABSL_GUARDED_BY(mu);
   int64_t version_ ABSL_GUARDED_BY(mu) = kUninitialized;
   std::optional<uint32_t> initial_crc32c_ ABSL_GUARDED_BY(mu);
   std::optional<uint32_t> crc32c_ ABSL_GUARDED_BY(mu);  // of the weights
@@ -189,8 +174,7 @@ class BlockState {
   std::shared_ptr<EncodedWeights> encoded_ ABSL_GUARDED_BY(mu);  // of them
   SharedBuffer spare_ ABSL_GUARDED_BY(mu);
   bool spare_is_previous_ ABSL_GUARDED_BY(mu) = false;  // holds version - 1
-  // One per state name; none when all runs have factored moments.
-  std::vector<SharedBuffer> state_ ABSL_GUARDED_BY(mu);
+  bool skipped_ ABSL_GUARDED_BY(mu) = false;            // the step of version_
   GradientAggregator aggregator_ ABSL_GUARDED_BY(mu);
   StepGradient gradient_ ABSL_GUARDED_BY(mu);
   SharedBuffer direction_ ABSL_GUARDED_BY(mu);  // two-phase path only, or none

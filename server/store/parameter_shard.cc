@@ -11,6 +11,7 @@
 #include "common/wire/payload.h"
 #include "kernels/ops.h"
 #include "server/aggregate/gradient_reader.h"
+#include "server/store/contribution_checks.h"
 #include "server/store/contribution_trace.h"
 #include "server/store/rejection.h"
 #include "server/store/update_timer.h"
@@ -25,7 +26,8 @@ Contribution WithoutPayload(const Contribution& c) {
           .samples = c.samples,
           .total_samples = c.total_samples,
           .crc32c = c.crc32c,
-          .base_version = c.base_version};
+          .base_version = c.base_version,
+          .learning_rates = c.learning_rates};
 }
 
 }  // namespace
@@ -35,62 +37,16 @@ absl::Status ParameterShard::Refuse(absl::Status status) {
   return status;
 }
 
-absl::Status ParameterShard::CheckNumbers(const BlockState& block,
-                                          const Contribution& c) {
-  if (c.rank >= static_cast<uint32_t>(options().num_workers)) {
-    return Reject(Rejection::kRank, absl::InvalidArgumentError(absl::StrCat(
-                                        "rank ", c.rank, ", wanted below ",
-                                        options().num_workers)));
-  }
-  if (options().mesh &&
-      !options().mesh->Holds(static_cast<int>(c.rank), block.block().holders)) {
-    return Reject(Rejection::kRank,
-                  absl::InvalidArgumentError(absl::StrCat(
-                      "rank ", c.rank, " holds nothing of block ",
-                      block.block().index, " of shard ", options().shard)));
-  }
-  if (c.step < 0 || c.step >= kMaxStep) {
-    return Reject(Rejection::kStep,
-                  absl::OutOfRangeError(
-                      absl::StrCat("step ", c.step, " of rank ", c.rank,
-                                   ", wanted 0 or more and below ", kMaxStep)));
-  }
-  if (c.base_version < 0 || c.base_version >= kMaxStep) {
-    return Reject(Rejection::kStep,
-                  absl::InvalidArgumentError(absl::StrCat(
-                      "base_version ", c.base_version, " of rank ", c.rank,
-                      ", wanted 0 or more and below ", kMaxStep)));
-  }
-  if (c.total_samples > kMaxTotalSamples) {
-    return Reject(Rejection::kSamples,
-                  absl::InvalidArgumentError(absl::StrCat(
-                      "total_samples ", c.total_samples, " of rank ", c.rank,
-                      ", wanted at most ", kMaxTotalSamples)));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status ParameterShard::CheckSize(const Block& block,
-                                       const Contribution& c) {
-  const size_t wanted =
-      c.samples > 0 ? static_cast<size_t>(block.gradient_bytes()) : 0;
-  if (c.payload.size() == wanted) return absl::OkStatus();
-  return Reject(Rejection::kShape,
-                absl::InvalidArgumentError(absl::StrCat(
-                    "payload of ", c.payload.size(), " bytes for block ",
-                    block.index, " of shard ", options().shard, " with ",
-                    c.samples, " samples, wanted ", wanted)));
-}
-
 absl::Status ParameterShard::CheckContribution(const BlockState& block,
                                                Contribution* contribution) {
   Contribution& c = *contribution;
-  TRIBUTARY_RETURN_IF_ERROR(CheckNumbers(block, c));
+  TRIBUTARY_RETURN_IF_ERROR(CheckNumbers(blocks_, block.block(), c));
   // A few bytes of a message can name much shared memory.
   if (c.in_shared_memory) {
     TRIBUTARY_RETURN_IF_ERROR(CheckSize(block.block(), c));
   }
-  const GradientScan scan = ScanGradient(block.block(), c.payload);
+  const GradientScan scan =
+      ScanGradient(block.block(), c.payload, block.frozen_slices());
   if (c.in_shared_memory) c.crc32c = scan.crc32c;
   // Checked before the size: a damaged frame can have lost its payload field.
   if (scan.crc32c != c.crc32c) {
@@ -140,26 +96,6 @@ absl::Status ParameterShard::NotFinite(const Block& block,
   return Reject(Rejection::kNonfinite, absl::InvalidArgumentError(why));
 }
 
-// Says what the contribution announced or, where its announcement agrees, how
-// many samples it may have.
-absl::Status ParameterShard::WrongTotal(const GradientAggregator& aggregator,
-                                        const Contribution& sent) {
-  const uint64_t announced = aggregator.announced_samples();
-  if (announced > 0 && sent.total_samples > 0 &&
-      sent.total_samples != announced) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("rank ", sent.rank, " announced ", sent.total_samples,
-                     " samples of all ranks for step ", sent.step + 1,
-                     ", wanted ", announced, " as another rank has announced"));
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "rank ", sent.rank, " sent ", sent.samples, " samples for step ",
-      sent.step + 1, ", for which ", aggregator.received_samples(),
-      " have come from other ranks and ",
-      announced > 0 ? announced : sent.total_samples,
-      " are announced; wanted numbers that add up"));
-}
-
 absl::Status ParameterShard::Verdict(BlockState& block,
                                      const Contribution& sent,
                                      GradientAggregator::Verdict verdict) {
@@ -178,12 +114,15 @@ absl::Status ParameterShard::Verdict(BlockState& block,
     case GradientAggregator::Verdict::kConflict:
       ++blocks_.counters().conflicts;
       return absl::AbortedError(
-          absl::StrCat("rank ", sent.rank, " sent other bytes for step ",
+          absl::StrCat("rank ", sent.rank,
+                       " sent other bytes, samples or learning rates for step ",
                        sent.step + 1, " than before: it is not deterministic"));
     case GradientAggregator::Verdict::kFenced:
       return FencedError(sent.rank);
     case GradientAggregator::Verdict::kWrongTotal:
-      return Reject(Rejection::kSamples, WrongTotal(aggregator, sent));
+      return WrongTotal(aggregator, sent);
+    case GradientAggregator::Verdict::kWrongRates:
+      return WrongRates(aggregator, sent);
     case GradientAggregator::Verdict::kTooOld:
     case GradientAggregator::Verdict::kTooNew:
       break;
@@ -248,16 +187,16 @@ void ParameterShard::PushPull(int index, Contribution contribution,
 void ParameterShard::CompleteBlockLocked(BlockState& block,
                                          int64_t base_version,
                                          std::vector<double>* statistics) {
-  const ShardTraining& training = blocks_.training();
   const int64_t version = block.version();
-  double rate =
-      training.learning_rate(version / blocks_.count().updates_a_step);
-  if (training.scale_by_staleness) {
-    rate /= static_cast<double>(std::max<int64_t>(1, version - base_version));
+  LearningRates rates = blocks_.RatesLocked(block);
+  if (blocks_.training().scale_by_staleness) {
+    const auto updates =
+        static_cast<double>(std::max<int64_t>(1, version - base_version));
+    for (double& rate : rates) rate /= updates;
   }
   const UpdatePhases& phases = blocks_.phases();
-  const OptimizerStep prepared =
-      phases.optimizer().Prepare(version + 1, rate, /*gradient_scale=*/1.0);
+  const OptimizerSteps prepared =
+      phases.optimizer().Prepare(version + 1, rates, /*gradient_scale=*/1.0);
   if (phases.needs_sums()) {
     *statistics = two_phase_.BeginLocked(block, prepared);
     return;

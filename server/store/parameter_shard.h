@@ -12,7 +12,7 @@
 #include "server/aggregate/gradient_aggregator.h"
 #include "server/store/block_state.h"
 #include "server/store/shard_blocks.h"
-#include "server/store/statistics_calls.h"
+#include "server/store/statistics/statistics_calls.h"
 #include "server/store/two_phase_steps.h"
 
 namespace tributary {
@@ -91,9 +91,6 @@ class ParameterShard {
   // Computes crc32c of a contribution that came without it.
   absl::Status CheckContribution(const BlockState& block,
                                  Contribution* contribution);
-  absl::Status CheckSize(const Block& block, const Contribution& c);
-  // Checks everything except the payload.
-  absl::Status CheckNumbers(const BlockState& block, const Contribution& c);
   // The parameter and the index of the block's element `at`.
   std::string PlaceOf(const Block& block, int64_t at) const;
   // The answer to a gradient whose unit at element `at` cannot be decoded.
@@ -105,8 +102,6 @@ class ParameterShard {
   absl::Status Verdict(BlockState& block, const Contribution& sent,
                        GradientAggregator::Verdict verdict)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mu);
-  static absl::Status WrongTotal(const GradientAggregator& aggregator,
-                                 const Contribution& sent);
   absl::Status Refuse(absl::Status status);
   // Applies the open step, or computes the statistics that it needs first.
   void CompleteBlockLocked(BlockState& block, int64_t base_version,

@@ -38,6 +38,8 @@ const char* RejectionName(Rejection reason) {
       return "nonfinite";
     case Rejection::kSamples:
       return "samples";
+    case Rejection::kRates:
+      return "rates";
     case Rejection::kOverload:
       return "overload";
     case Rejection::kNoPlan:

@@ -27,6 +27,7 @@ enum class Rejection {
   kInitialized,
   kNonfinite,
   kSamples,
+  kRates,
   kOverload,
   kNoPlan,
 };

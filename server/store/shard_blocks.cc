@@ -15,7 +15,8 @@ ShardBlocks::ShardBlocks(ShardOptions options)
       count_{training().steps_an_update,
              training().policy->gathers() ? 1 : options_.num_workers},
       phases_(training().optimizer, training().clip_norm,
-              training().nonfinite == NonFiniteAction::kSkip) {
+              training().nonfinite == NonFiniteAction::kSkip,
+              training().groups) {
   for (const Block& block : options_.plan->blocks(options_.shard)) {
     blocks_.push_back(std::make_unique<BlockState>(
         block, BlockState::Options{
@@ -27,8 +28,7 @@ ShardBlocks::ShardBlocks(ShardOptions options)
                    .keep_previous = training().keep_previous &&
                                     !TRIBUTARY_MUTATED("previous-dropped"),
                    .memory = options_.memory,
-                   .sum_group = training().sum_group,
-                   .sum_and_update = training().sum_and_update}));
+                   .summation = training().summation}));
   }
 }
 
@@ -39,6 +39,15 @@ std::vector<bool> ShardBlocks::MembersOf(const Block& block) const {
     members.push_back(options_.mesh->Holds(rank, block.holders));
   }
   return members;
+}
+
+LearningRates ShardBlocks::RatesLocked(BlockState& block) const {
+  if (const LearningRates& sent = block.aggregator().learning_rates();
+      !sent.empty()) {
+    return sent;
+  }
+  const int64_t step = block.version() / count_.updates_a_step;
+  return phases_.optimizer().RatesAt(step, training().learning_rate(step));
 }
 
 // All blocks on all servers reach the same versions, so their snapshots at one

@@ -20,7 +20,7 @@
 #include "server/store/block_state.h"
 #include "server/store/shard_counters.h"
 #include "server/store/shard_training.h"
-#include "server/store/statistics_exchange.h"
+#include "server/store/statistics/statistics_exchange.h"
 
 namespace tributary {
 
@@ -61,6 +61,11 @@ class ShardBlocks {
   const std::vector<std::unique_ptr<BlockState>>& blocks() const {
     return blocks_;
   }
+
+  // The learning rates of the block's open step: those that came with its
+  // contributions, or else the schedule's.
+  LearningRates RatesLocked(BlockState& block) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mu);
 
   // Hands over a snapshot of the block if its version is due for a checkpoint.
   void CutLocked(BlockState& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mu);

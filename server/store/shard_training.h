@@ -3,9 +3,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "common/optimizer/optimizer_options.h"
-#include "kernels/sum_and_update.h"
+#include "common/optimizer/parameter_group.h"
 #include "server/aggregate/step_gradient.h"
 #include "server/sync/sync_policy.h"
 
@@ -24,16 +25,14 @@ struct ShardTraining {
   // Learning rate of a gathered step, or of the step of one contribution, from
   // 0.
   std::function<double(int64_t step)> learning_rate;
+  std::vector<ParameterGroup> groups;
   double clip_norm = 0;  // 0: none
   std::unique_ptr<SyncPolicy> policy;
   // Divides the learning rate of a contribution by the number of updates since
   // its weights were read. Not for gathered steps.
   bool scale_by_staleness = false;
   bool keep_previous = false;  // as in BlockState::Options
-  // As StepGradient::kGroup. Tests with few ranks take less.
-  int64_t sum_group = StepGradient::kGroup;
-  // The compilation of the sum and update. All give the same bits.
-  SumAndUpdateVersion sum_and_update = BestSumAndUpdateVersion();
+  Summation summation;
   NonFiniteAction nonfinite = NonFiniteAction::kFail;
   // Steps of the job per contribution; the aggregators and clocks of a shard
   // count contributions.

@@ -10,7 +10,7 @@
 namespace tributary {
 
 std::vector<double> TwoPhaseSteps::BeginLocked(BlockState& block,
-                                               const OptimizerStep& prepared) {
+                                               const OptimizerSteps& prepared) {
   Ops& ops = *shard_.options().ops;
   const UpdateTimer timer(shard_.options().clock, &shard_.counters());
   block.Average(ops);
@@ -52,10 +52,7 @@ void TwoPhaseSteps::Continue(int64_t step, StatisticsKind kind) {
   const ParameterSpecs& parameters = shard_.options().plan->parameters();
   if (kind == StatisticsKind::kTrustRatio) {
     const auto sums = calls_.Sums(step, kind);
-    const std::vector<UpdatePhases::Move> moves =
-        phases.Moves(parameters, step + 1,
-                     shard_.training().learning_rate(step), sums[0], sums[1]);
-    return ApplyEverywhere(step, /*gradient_scale=*/1.0, &moves);
+    return ApplyEverywhere(step, /*gradient_scale=*/1.0, &sums);
   }
   const std::vector<double> squares =
       calls_.Sums(step, StatisticsKind::kGradientNorm)[0];
@@ -94,13 +91,13 @@ void TwoPhaseSteps::OfferFactors(int64_t step, double scale,
 void TwoPhaseSteps::MakeDirections(
     int64_t step, double gradient_scale,
     const std::vector<std::vector<double>>* factors) {
-  const OptimizerStep prepared = shard_.phases().optimizer().Prepare(
-      step + 1, shard_.training().learning_rate(step), gradient_scale);
   for (const auto& block : shard_.blocks()) {
     std::vector<double> values;
     {
       absl::MutexLock lock(&block->mu);
       const UpdateTimer timer(shard_.options().clock, &shard_.counters());
+      const OptimizerSteps prepared = shard_.phases().optimizer().Prepare(
+          step + 1, shard_.RatesLocked(*block), gradient_scale);
       if (factors != nullptr) block->UpdateFactors(prepared, *factors);
       values = block->Direction(*shard_.options().ops, prepared);
     }
@@ -110,13 +107,24 @@ void TwoPhaseSteps::MakeDirections(
 
 void TwoPhaseSteps::ApplyEverywhere(
     int64_t step, double gradient_scale,
-    const std::vector<UpdatePhases::Move>* moves) {
-  const OptimizerStep prepared = shard_.phases().optimizer().Prepare(
-      step + 1, shard_.training().learning_rate(step), gradient_scale);
+    const std::vector<std::vector<double>>* sums) {
+  const UpdatePhases& phases = shard_.phases();
+  LearningRates rates;
+  OptimizerSteps prepared;
+  std::vector<UpdatePhases::Move> moves;
   for (const auto& block : shard_.blocks()) {
     std::vector<BlockState::Ready> ready;
     {
       absl::MutexLock lock(&block->mu);
+      // All blocks of a step usually have the same rates.
+      if (LearningRates own = shard_.RatesLocked(*block); own != rates) {
+        rates = std::move(own);
+        prepared = phases.optimizer().Prepare(step + 1, rates, gradient_scale);
+        if (sums != nullptr) {
+          moves = phases.Moves(shard_.options().plan->parameters(), step + 1,
+                               rates, (*sums)[0], (*sums)[1]);
+        }
+      }
       {
         const UpdateTimer timer(shard_.options().clock, &shard_.counters());
         const TraceScope trace(shard_.options().trace,
@@ -124,8 +132,8 @@ void TwoPhaseSteps::ApplyEverywhere(
                                 .step = step,
                                 .shard = block->block().shard,
                                 .block = block->block().index});
-        if (moves != nullptr) {
-          block->ApplyDirection(*shard_.options().ops, *moves);
+        if (sums != nullptr) {
+          block->ApplyDirection(*shard_.options().ops, moves);
         } else {
           block->ApplyAveraged(prepared);
         }

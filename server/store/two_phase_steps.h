@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "common/optimizer/optimizer.h"
+#include "common/optimizer/grouped_optimizer.h"
 #include "server/store/shard_blocks.h"
-#include "server/store/statistics_calls.h"
+#include "server/store/statistics/statistics_calls.h"
 
 namespace tributary {
 
@@ -18,12 +18,12 @@ class TwoPhaseSteps {
   explicit TwoPhaseSteps(ShardBlocks* shard)
       : shard_(*shard),
         calls_(*shard->options().plan, shard->options().shard,
-               shard->phases().optimizer()) {}
+               shard->phases().optimizer().of_group(0)) {}
 
   // Averages a block's contributions to the open step and returns the sums that
   // the step needs first. Give them to Offer outside the lock.
   std::vector<double> BeginLocked(BlockState& block,
-                                  const OptimizerStep& prepared)
+                                  const OptimizerSteps& prepared)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mu);
   void Offer(int64_t step, int block, const std::vector<double>& values);
   // Adds another shard's sums. InvalidArgument when their number is wrong.
@@ -41,9 +41,9 @@ class TwoPhaseSteps {
   // factors: the totals of AddFactorSums, or null.
   void MakeDirections(int64_t step, double gradient_scale,
                       const std::vector<std::vector<double>>* factors);
-  // moves: of directions; null: the averaged gradient is applied.
+  // sums: of weights and directions; null: the averaged gradient is applied.
   void ApplyEverywhere(int64_t step, double gradient_scale,
-                       const std::vector<UpdatePhases::Move>* moves);
+                       const std::vector<std::vector<double>>* sums);
   void SkipEverywhere();
 
   ShardBlocks& shard_;

@@ -103,6 +103,8 @@ class Server {
     contribution.step = request.step();
     contribution.samples = request.samples();
     contribution.base_version = request.base_version();
+    contribution.learning_rates = {request.learning_rates().begin(),
+                                   request.learning_rates().end()};
     contribution.crc32c =
         repair ? payload.ScanFloats().crc32c : request.crc32c();
     contribution.payload = std::move(payload);

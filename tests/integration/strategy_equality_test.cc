@@ -74,7 +74,15 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"Lion", "optimizer: {lion: {weight_decay: 0.01}}"},
         Case{"Adafactor", "clip_norm: 0.05, optimizer: adafactor"},
         Case{"Bfloat16", "precision: bfloat16, optimizer: adamw"},
-        Case{"SkippingSteps", "nonfinite: skip, optimizer: rmsprop"}),
+        Case{"SkippingSteps", "nonfinite: skip, optimizer: rmsprop"},
+        Case{"MomentumInGroups",
+             "optimizer: {sgd: {learning_rate: .05, momentum: .9}}, "
+             "parameter_groups: [{parameters: \"*.bias\", optimizer: {sgd: "
+             "{learning_rate: .2}}}, {parameters: 1.*, frozen: true}]"},
+        Case{"AdamwClippedInGroups",
+             "clip_norm: 0.05, optimizer: {adamw: {weight_decay: .1}}, "
+             "parameter_groups: [{parameters: \"*.bias\", optimizer: {adamw: "
+             "{weight_decay: 0}}}, {parameters: 0.weight, frozen: true}]"}),
     [](const auto& info) { return info.param.label; });
 
 }  // namespace

@@ -45,12 +45,15 @@ void Cluster::Serve() {
     ShardSetup setup;
     setup.shard = s;
     setup.training.optimizer = options_.optimizer;
-    setup.training.learning_rate = [rate](int64_t) { return rate; };
+    setup.training.learning_rate = options_.learning_rate
+                                       ? options_.learning_rate
+                                       : [rate](int64_t) { return rate; };
+    setup.training.groups = options_.groups;
     setup.training.clip_norm = options_.clip_norm;
     setup.training.policy = options_.policy
                                 ? options_.policy()
                                 : std::make_unique<BulkSynchronous>();
-    setup.training.sum_and_update = options_.sum_and_update;
+    setup.training.summation.version = options_.sum_and_update;
     setup.ops = ops_.get();
     setup.shares_memory = options_.shares_memory;
     TRIBUTARY_EXPECT_OK(servers_[s]->Serve(

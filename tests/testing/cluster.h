@@ -12,7 +12,7 @@
 namespace tributary::testing {
 
 // Servers in this process, on free loopback ports, and their clients: a whole
-// cluster in one test. Every step uses the rate options.learning_rate.
+// cluster in one test.
 class Cluster {
  public:
   struct Options {
@@ -20,6 +20,8 @@ class Cluster {
     int servers = 1;
     int workers = 1;
     OptimizerOptions optimizer;
+    std::function<double(int64_t step)> learning_rate;  // null: the optimizer's
+    std::vector<ParameterGroup> groups;
     double clip_norm = 0;
     uint64_t bucket_bytes = 1 << 16;
     uint32_t unanswered_blocks = 0;  // 0: any number

@@ -12,19 +12,17 @@
 #include "common/host/steady_waits.h"
 #include "common/plan/plan_codec.h"
 #include "common/status/status_macros.h"
-#include "common/wire/blocking_call.h"
 #include "common/wire/channel.h"
 #include "common/wire/crc32c.h"
-#include "common/wire/deadline.h"
 #include "common/wire/encoded_floats.h"
 #include "common/wire/header_checksum.h"
-#include "common/wire/retry_policy.h"
 #include "common/wire/tensor_frame.h"
 #include "tributary/v1/parameter_service.pb.h"
 #include "worker/client/block_memory.h"
 #include "worker/client/error_feedback.h"
 #include "worker/client/memory_links.h"
 #include "worker/client/push_trace.h"
+#include "worker/client/read_clock.h"
 #include "worker/client/transfer.h"
 
 namespace tributary {
@@ -33,7 +31,6 @@ namespace {
 constexpr char kPushPull[] = "/tributary.v1.ParameterService/PushPull";
 constexpr char kPull[] = "/tributary.v1.ParameterService/Pull";
 constexpr char kInitialize[] = "/tributary.v1.ParameterService/Initialize";
-constexpr char kReadClock[] = "/tributary.v1.ParameterService/ReadClock";
 
 int64_t NowMicros() { return tributary::Clock::Real().NowMicros(); }
 
@@ -134,8 +131,11 @@ class GrpcParameterClient final : public ParameterClient {
 
   void BeginStep(int64_t step, uint64_t samples,
                  absl::Span<const float* const> gradients,
-                 absl::Span<float* const> weights) override {
+                 absl::Span<float* const> weights,
+                 absl::Span<const double> learning_rates) override {
     step_ = step;
+    learning_rates_.assign(learning_rates.begin(), learning_rates.end());
+    skipped_blocks_ = 0;
     samples_ = samples;
     total_samples_ = options_.total_samples ? options_.total_samples(step) : 0;
     gradients_ = gradients;
@@ -151,12 +151,12 @@ class GrpcParameterClient final : public ParameterClient {
     RankProgress progress;
     for (int shard = 0; shard < partition_.num_shards(); ++shard) {
       if (partition_.blocks(shard).empty()) continue;
+      const std::string& server = options_.plan.servers(shard);
+      const v1::ClockRequest request = ClockRequestTo(shard);
       TRIBUTARY_ASSIGN_OR_RETURN(const v1::ClockResponse part,
-                                 ReadProgressOf(shard, deadline));
-      v1::BlockAddress address;
-      SetAddress(partition_.blocks(shard)[0], &address);
+                                 ReadClock(server, request, deadline, &round_));
       TRIBUTARY_RETURN_IF_ERROR(
-          links_.Connect(shard, options_.plan.servers(shard), part, address));
+          links_.Connect(shard, server, part, request.address()));
       progress.Add({part.initialized(), part.steps(), part.begun()});
     }
     return progress;
@@ -190,6 +190,10 @@ class GrpcParameterClient final : public ParameterClient {
     // A server may still hold gradients of this step.
     if (!status.ok()) TRIBUTARY_RETURN_IF_ERROR(links_.Close());
     return status;
+  }
+  // One flight for each block.
+  bool skipped() const override {
+    return !flights_.empty() && skipped_blocks_ == flights_.size();
   }
   absl::Span<float* const> residuals() override {
     return feedback_.residuals();
@@ -243,42 +247,20 @@ class GrpcParameterClient final : public ParameterClient {
     request.set_crc32c(push.sent.crc32c);
     request.set_base_version(VersionOf(block));
     request.set_wait_ms(wait_ms);
+    request.mutable_learning_rates()->Add(learning_rates_.begin(),
+                                          learning_rates_.end());
     SignHeader(&request);
     return EncodeFrame(request, push.sent.slices);
   }
 
-  // Retries while the server has no plan yet or cannot be reached.
-  absl::StatusOr<v1::ClockResponse> ReadProgressOf(int shard,
-                                                   absl::Duration deadline) {
+  v1::ClockRequest ClockRequestTo(int shard) const {
     v1::ClockRequest request;
     SetAddress(partition_.blocks(shard)[0], request.mutable_address());
     request.set_rank(options_.rank);
     request.set_incarnation(options_.incarnation);
     request.set_recomputes(options_.recomputes);
     SignHeader(&request);
-    const std::string& server = options_.plan.servers(shard);
-    const auto channel = DataChannel(server);
-    while (true) {
-      grpc::ClientContext context;
-      context.set_deadline(DeadlineAfter(TransferLedger::kProgressTimeout));
-      v1::ClockResponse response;
-      absl::Status status =
-          BlockingCall(channel, kReadClock, &context, request, &response);
-      if (status.ok()) status = CheckHeader(response);
-      if (status.ok()) return response;
-      if (round_.Stopped()) {
-        return absl::CancelledError(absl::StrCat("clock of server ", server));
-      }
-      if (RetryPolicy::After(status, deadline - SteadyNow()) !=
-          RetryPolicy::Next::kRetry) {
-        return absl::Status(
-            status.code(),
-            absl::StrCat("clock of server ", server, ": ", status.message()));
-      }
-      round_.TellWaitingFor(
-          absl::StrCat("server ", server, ": ", status.message()), shard);
-      absl::SleepFor(TransferLedger::kProgressPause);
-    }
+    return request;
   }
 
   // The version of the weights that this client holds for the block. The
@@ -356,6 +338,9 @@ class GrpcParameterClient final : public ParameterClient {
     }
     if (crc32c != response.crc32c()) return damaged();
     round_.bytes_received += payload.size();
+    if constexpr (std::is_same_v<Response, v1::PushPullResponse>) {
+      if (response.skipped()) ++skipped_blocks_;
+    }
     VersionOf(block) = response.version();
     if (response.version() > newest_version_) {
       newest_version_ = response.version();
@@ -378,6 +363,8 @@ class GrpcParameterClient final : public ParameterClient {
   std::vector<std::vector<int64_t>> versions_;  // [shard][block]
   size_t num_blocks_ = 0;
   std::vector<Flight> flights_;
+  std::atomic<size_t> skipped_blocks_{0};  // whose answers say so
+  std::vector<double> learning_rates_;     // empty: the schedule's
   uint64_t samples_ = 0;
   uint64_t total_samples_ = 0;  // of all replicas; 0: not announced
   absl::Span<const float* const> gradients_;

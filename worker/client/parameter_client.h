@@ -101,12 +101,23 @@ class ParameterClient {
   // change and the weights of pushed blocks may change; then all weights are
   // those after the step. `samples` weighs this worker's mean gradient. With 0
   // samples no gradients are sent, only weights are received.
+  // learning_rates: those of the step, as in PushPullRequest, equal on all
+  // ranks; empty: those of the job's schedule.
   virtual void BeginStep(int64_t step, uint64_t samples,
                          absl::Span<const float* const> gradients,
-                         absl::Span<float* const> weights) = 0;
+                         absl::Span<float* const> weights,
+                         absl::Span<const double> learning_rates) = 0;
+  void BeginStep(int64_t step, uint64_t samples,
+                 absl::Span<const float* const> gradients,
+                 absl::Span<float* const> weights) {
+    BeginStep(step, samples, gradients, weights, /*learning_rates=*/{});
+  }
   virtual void PushPull(const Block& block) = 0;
   // DeadlineExceeded: the message names step, shard and missing ranks.
   virtual absl::Status FinishStep() = 0;
+  // True when the last finished step changed no block that this rank holds,
+  // because a gradient was not finite (training.nonfinite: skip).
+  virtual bool skipped() const = 0;
 
   // With error feedback: what the encodings of this rank's gradients have left
   // out so far, a pointer for each parameter; null: this rank does not push it.

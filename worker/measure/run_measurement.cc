@@ -29,7 +29,7 @@ absl::Status RunMeasurement(const MeasurementOptions& options) {
     return absl::OkStatus();
   }
   TRIBUTARY_ASSIGN_OR_RETURN(const v1::JobSpec job,
-                             ReadJobFile(options.job_path, options.overrides));
+                             ReadModelJob(options.job_path, options.overrides));
   TRIBUTARY_ASSIGN_OR_RETURN(const ComputeMeasurement compute,
                              MeasureCompute(job, options.rows));
   printf("%s\n", ToJson(compute).c_str());

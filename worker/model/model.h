@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/parameter_memory.h"
 #include "common/base/parameter_slice.h"
 #include "common/base/parameter_spec.h"
 #include "common/base/tensor.h"
@@ -28,7 +29,7 @@ namespace tributary {
 // It may be one stage of a pipeline: a range of the layers, with the
 // activations of several batches at a time. Names, initial weights and dropout
 // are those of the whole model.
-class Model {
+class Model final : public ParameterMemory {
  public:
   struct Options {
     Ops* ops = nullptr;    // must outlive the model
@@ -61,7 +62,7 @@ class Model {
   // not split has the same gradient, bit for bit, on every rank. A stage lists
   // first its copies of parameters that it shares with an earlier stage; their
   // gradients are this stage's part.
-  const ParameterSpecs& parameters() const { return parameters_; }
+  const ParameterSpecs& parameters() const override { return parameters_; }
   const std::vector<ParameterSlice>& slices() const { return slices_; }
   // How many of the first parameters are copies of an earlier stage's.
   int copies() const { return copies_; }
@@ -80,8 +81,8 @@ class Model {
   // Device memory of parameter i and of its gradient, initially zero. Weights
   // are in one allocation in forward order, and so are gradients; every
   // parameter starts at a multiple of 64 bytes.
-  float* weight(int i) { return weights_.data() + offsets_[i]; }
-  float* gradient(int i) { return gradients_.data() + offsets_[i]; }
+  float* weight(int i) override { return weights_.data() + offsets_[i]; }
+  float* gradient(int i) override { return gradients_.data() + offsets_[i]; }
   // The shared memory that all gradients are in; null: they are not shared.
   const std::shared_ptr<SharedArena>& gradient_memory() const {
     return gradient_memory_;

@@ -12,6 +12,7 @@
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/checkpointer.h"
 #include "common/optimizer/optimizer_options.h"
+#include "common/optimizer/parameter_group.h"
 #include "kernels/device.h"
 #include "kernels/ops.h"
 #include "worker/collective/communicator.h"
@@ -57,9 +58,10 @@ struct AllReduceOptions {
   struct Update {
     UpdateOn on = UpdateOn::kEveryRank;
     OptimizerOptions optimizer;
+    std::function<double(int64_t step)> learning_rate;
+    std::vector<ParameterGroup> groups;
     double clip_norm = 0;
     bool skip_nonfinite = false;  // else a step with a NaN fails
-    std::function<double(int64_t step)> learning_rate;
   };
   // Every `every_steps` steps (0: never) the ranks compare their weights and
   // write a checkpoint: with kOwnCut each rank its share, else replica 0 all.

@@ -107,6 +107,7 @@ absl::Status AllReduceSynchronizer::PlanBuckets() {
       LocalOptimizer::Create({.ops = options_.device.ops,
                               .model = options_.model,
                               .optimizer = options_.update.optimizer,
+                              .groups = options_.update.groups,
                               .clip_norm = options_.update.clip_norm,
                               .skip_nonfinite = options_.update.skip_nonfinite,
                               .ranges = all_ranges[rank]}));
@@ -215,8 +216,7 @@ absl::Status AllReduceSynchronizer::Process(const Bucket& bucket) {
   AddSpan(/*optimizer=*/false, reducing);
   if (two_phase_) return absl::OkStatus();
   const int64_t updating = Clock::Real().NowMicros();
-  const OptimizerStep prepared =
-      optimizer_->Prepare(step_ + 1, options_.update.learning_rate(step_));
+  const OptimizerSteps prepared = optimizer_->Prepare(step_ + 1, Rates());
   for (size_t r = 0; r < bucket.num_ranges; ++r) {
     const size_t range = bucket.first_range + r;
     TRIBUTARY_ASSIGN_OR_RETURN(const bool finite,
@@ -228,6 +228,11 @@ absl::Status AllReduceSynchronizer::Process(const Bucket& bucket) {
   TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(*options_.device.ops));
   AddSpan(/*optimizer=*/true, updating);
   return GatherWeights(bucket);
+}
+
+LearningRates AllReduceSynchronizer::Rates() const {
+  return optimizer_->phases().optimizer().RatesAt(
+      step_, options_.update.learning_rate(step_));
 }
 
 absl::Status AllReduceSynchronizer::NotFinite(size_t range) const {
@@ -316,16 +321,16 @@ absl::Status AllReduceSynchronizer::ApplyWithSums() {
         absl::StrCat("the gradient of \"", options_.part.planned[p].name,
                      "\" in step ", step_ + 1, " is not finite"));
   }
-  const double rate = options_.update.learning_rate(step_);
+  const LearningRates rates = Rates();
   const double scale = phases.Scale(options_.part.planned, squares);
-  const OptimizerStep prepared = optimizer_->Prepare(step_ + 1, rate, scale);
+  const OptimizerSteps prepared = optimizer_->Prepare(step_ + 1, rates, scale);
   if (phases.needs_factors()) {
     TRIBUTARY_ASSIGN_OR_RETURN(std::vector<double> sums,
                                optimizer_->FactorSums(scale, own[0]));
     TRIBUTARY_ASSIGN_OR_RETURN(
         const auto totals,
-        sums_->FactorTotals(phases.optimizer(), options_.model->parameters(),
-                            std::move(sums)));
+        sums_->FactorTotals(phases.optimizer().of_group(0),
+                            options_.model->parameters(), std::move(sums)));
     optimizer_->UpdateFactors(prepared, totals);
   }
   if (phases.makes_directions()) {
@@ -334,7 +339,7 @@ absl::Status AllReduceSynchronizer::ApplyWithSums() {
     TRIBUTARY_ASSIGN_OR_RETURN(auto pairs,
                                sums_->PerParameter(std::move(directions), 2));
     optimizer_->ApplyDirections(phases.Moves(
-        options_.model->parameters(), step_ + 1, rate, pairs[0], pairs[1]));
+        options_.model->parameters(), step_ + 1, rates, pairs[0], pairs[1]));
   } else {
     optimizer_->UpdateAll(prepared);
   }

@@ -70,6 +70,7 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
   void Run();  // the thread
   // Reduces one bucket, and updates it unless the step needs sums first.
   absl::Status Process(const Bucket& bucket);
+  LearningRates Rates() const;  // of the step
   absl::Status NotFinite(size_t range) const;
   absl::Status GatherWeights(const Bucket& bucket);
   // Second phase of a step that needs sums over whole tensors.

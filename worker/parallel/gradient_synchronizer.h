@@ -56,6 +56,12 @@ class GradientSynchronizer {
   // ranks did not wait for it.
   virtual absl::StatusOr<int64_t> FinishStep() = 0;
 
+  // The learning rates of the next steps, as in PushPullRequest; empty: those
+  // of the job's schedule.
+  virtual void SetLearningRates(const std::vector<double>& /*rates*/) {}
+  // The last finished step changed nothing, because a gradient was not finite.
+  virtual bool skipped() const { return false; }
+
   // For tests: waits until the servers have all parts of the current step.
   virtual absl::Status WaitUntilPushed() { return absl::OkStatus(); }
 

@@ -35,6 +35,8 @@ absl::StatusOr<std::unique_ptr<LocalOptimizer>> LocalOptimizer::Create(
     auto& states = made->state_.emplace_back();
     auto& moments = made->moments_.emplace_back();
     const ParameterSpec& parameter = made->ParameterOf(range);
+    made->group_.push_back(made->phases_.optimizer().GroupOf(parameter));
+    made->frozen_.push_back(made->phases_.optimizer().IsFrozen(parameter));
     if (made->phases_.optimizer().Factors(parameter)) {
       moments.emplace(parameter, range.begin, range.end);
     }
@@ -67,8 +69,8 @@ absl::Status LocalOptimizer::Reset() {
                                          std::vector<float>(range.size()));
     std::vector<float*> pointers;
     for (std::vector<float>& state : host) pointers.push_back(state.data());
-    phases_.optimizer().InitializeState(range.size(), weight.data(),
-                                        pointers.data());
+    phases_.optimizer().of_group(group_[r]).InitializeState(
+        range.size(), weight.data(), pointers.data());
     for (size_t i = 0; i < host.size(); ++i) {
       ops.CopyIn(state_[r][i].data(), host[i].data(), bytes);
     }
@@ -159,10 +161,10 @@ std::vector<float*> LocalOptimizer::StateOf(size_t range) const {
 }
 
 absl::StatusOr<bool> LocalOptimizer::UpdateIfFinite(
-    const OptimizerStep& prepared, size_t range) {
+    const OptimizerSteps& prepared, size_t range) {
+  if (frozen_[range]) return true;
   const GradientRange& r = ranges()[range];
-  const OptimizerStep step =
-      phases_.optimizer().StepFor(ParameterOf(r), prepared);
+  const OptimizerStep step = StepFor(range, prepared);
   const float* gradient = Gradient(r);
   float* weight = Weight(r);
   std::vector<float*> state = StateOf(range);
@@ -190,19 +192,31 @@ absl::StatusOr<bool> LocalOptimizer::UpdateIfFinite(
   return true;
 }
 
-void LocalOptimizer::UpdateAll(const OptimizerStep& prepared) {
+OptimizerStep LocalOptimizer::StepFor(size_t range,
+                                      const OptimizerSteps& prepared) const {
+  const int group = group_[range];
+  return phases_.optimizer().of_group(group).StepFor(
+      ParameterOf(ranges()[range]), prepared[group]);
+}
+
+void LocalOptimizer::UpdateAll(const OptimizerSteps& prepared) {
   for (size_t i = 0; i < ranges().size(); ++i) {
+    if (frozen_[i]) continue;
     const GradientRange& r = ranges()[i];
-    options_.ops->OptimizerUpdate(
-        phases_.optimizer().StepFor(ParameterOf(r), prepared), r.size(),
-        Gradient(r), Weight(r), Weight(r), StateOf(i).data());
+    options_.ops->OptimizerUpdate(StepFor(i, prepared), r.size(), Gradient(r),
+                                  Weight(r), Weight(r), StateOf(i).data());
   }
 }
 
 absl::StatusOr<std::vector<double>> LocalOptimizer::GradientSquares() {
   std::vector<double> squares;
-  for (const GradientRange& r : ranges()) {
-    AppendGrainSquares(*options_.ops, Gradient(r), r.size(), &squares);
+  for (size_t i = 0; i < ranges().size(); ++i) {
+    const GradientRange& r = ranges()[i];
+    if (frozen_[i]) {
+      squares.resize(squares.size() + NumGrains(r.size()));
+    } else {
+      AppendGrainSquares(*options_.ops, Gradient(r), r.size(), &squares);
+    }
   }
   TRIBUTARY_RETURN_IF_ERROR(DeviceFault(*options_.ops));
   return squares;
@@ -213,6 +227,10 @@ absl::StatusOr<std::vector<double>> LocalOptimizer::FactorSums(
   std::vector<double> sums;
   for (size_t i = 0; i < ranges().size(); ++i) {
     if (!moments_[i]) continue;
+    if (frozen_[i]) {
+      sums.resize(sums.size() + moments_[i]->num_sums());
+      continue;
+    }
     const GradientRange& r = ranges()[i];
     moments_[i]->AppendSums(
         *options_.ops, static_cast<float>(gradient_scale),
@@ -224,27 +242,29 @@ absl::StatusOr<std::vector<double>> LocalOptimizer::FactorSums(
 }
 
 void LocalOptimizer::UpdateFactors(
-    const OptimizerStep& prepared,
+    const OptimizerSteps& prepared,
     const std::vector<std::vector<double>>& totals) {
   for (size_t i = 0; i < ranges().size(); ++i) {
-    if (moments_[i])
-      moments_[i]->Update(prepared, totals[ranges()[i].parameter]);
+    if (!moments_[i] || frozen_[i]) continue;
+    moments_[i]->Update(prepared[group_[i]], totals[ranges()[i].parameter]);
   }
 }
 
 absl::StatusOr<std::vector<double>> LocalOptimizer::Directions(
-    const OptimizerStep& prepared) {
+    const OptimizerSteps& prepared) {
   std::vector<double> pairs;
   for (size_t i = 0; i < ranges().size(); ++i) {
     const GradientRange& r = ranges()[i];
     float* direction = direction_[i].data();
-    if (moments_[i]) {
-      moments_[i]->MakeDirection(*options_.ops, prepared, Gradient(r),
-                                 direction);
+    const OptimizerStep& step = prepared[group_[i]];
+    if (frozen_[i]) {
+      options_.ops->Fill(r.size(), 0, direction);
+    } else if (moments_[i]) {
+      moments_[i]->MakeDirection(*options_.ops, step, Gradient(r), direction);
     } else {
-      MakeDirection(*options_.ops, phases_.optimizer(), ParameterOf(r),
-                    prepared, r.size(), Gradient(r), Weight(r), direction,
-                    StateOf(i).data());
+      MakeDirection(*options_.ops, phases_.optimizer().of_group(group_[i]),
+                    ParameterOf(r), step, r.size(), Gradient(r), Weight(r),
+                    direction, StateOf(i).data());
     }
     std::vector<double> weight_squares, direction_squares;
     AppendGrainSquares(*options_.ops, Weight(r), r.size(), &weight_squares);

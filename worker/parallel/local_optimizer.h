@@ -9,15 +9,16 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "common/base/parameter_memory.h"
 #include "common/checkpoint/block_cut.h"
 #include "common/checkpoint/planned_checkpoint.h"
+#include "common/optimizer/grouped_optimizer.h"
 #include "common/optimizer/optimizer_options.h"
 #include "common/plan/gradient_ranges.h"
 #include "common/update/factored_moments.h"
 #include "common/update/update_phases.h"
 #include "kernels/ops.h"
 #include "worker/model/device_array.h"
-#include "worker/model/model.h"
 
 namespace tributary {
 
@@ -29,8 +30,9 @@ class LocalOptimizer {
  public:
   struct Options {
     Ops* ops = nullptr;  // both must outlive the optimizer
-    Model* model = nullptr;
+    ParameterMemory* model = nullptr;
     OptimizerOptions optimizer;
+    std::vector<ParameterGroup> groups = {};
     double clip_norm = 0;  // 0: none
     bool skip_nonfinite = false;
     std::vector<GradientRange> ranges;
@@ -60,20 +62,21 @@ class LocalOptimizer {
   const std::vector<GradientRange>& ranges() const { return options_.ranges; }
   const UpdatePhases& phases() const { return phases_; }
 
-  // The scalars of step `number`, from 1.
-  OptimizerStep Prepare(int64_t number, double learning_rate,
-                        double gradient_scale = 1) const {
-    return phases_.optimizer().Prepare(number, learning_rate, gradient_scale);
+  // The scalars of step `number`, from 1. rates: of each group
+  // (GroupedOptimizer::RatesAt).
+  OptimizerSteps Prepare(int64_t number, const LearningRates& rates,
+                         double gradient_scale = 1) const {
+    return phases_.optimizer().Prepare(number, rates, gradient_scale);
   }
 
   // One-pass path: applies a prepared step to one range, block by block, so
   // that each block is still in the cache when it is updated after its check.
   // Stops at the first block that is not finite with false, and at a fault of
   // the device with Internal; that block and the later ones keep their values.
-  absl::StatusOr<bool> UpdateIfFinite(const OptimizerStep& prepared,
+  absl::StatusOr<bool> UpdateIfFinite(const OptimizerSteps& prepared,
                                       size_t range);
   // Applies a prepared step to all ranges without that check.
-  void UpdateAll(const OptimizerStep& prepared);
+  void UpdateAll(const OptimizerSteps& prepared);
 
   // Two-phase path (UpdatePhases). Both return the sums of squares of all
   // ranges' grains, in order. Internal: a fault of the device.
@@ -83,20 +86,22 @@ class LocalOptimizer {
   absl::StatusOr<std::vector<double>> FactorSums(
       double gradient_scale, const std::vector<double>& squares);
   // totals: the sums of all rows and columns of each of the model's parameters.
-  void UpdateFactors(const OptimizerStep& prepared,
+  void UpdateFactors(const OptimizerSteps& prepared,
                      const std::vector<std::vector<double>>& totals);
-  // Two values a grain: weight, direction.
-  absl::StatusOr<std::vector<double>> Directions(const OptimizerStep& prepared);
+  // Two values a grain: squares of weight and direction.
+  absl::StatusOr<std::vector<double>> Directions(
+      const OptimizerSteps& prepared);
   // moves: one for each of the model's parameters.
   void ApplyDirections(const std::vector<UpdatePhases::Move>& moves);
 
  private:
   explicit LocalOptimizer(Options options)
       : options_(std::move(options)),
-        phases_(options_.optimizer, options_.clip_norm,
-                options_.skip_nonfinite) {}
+        phases_(options_.optimizer, options_.clip_norm, options_.skip_nonfinite,
+                options_.groups) {}
 
   std::vector<float*> StateOf(size_t range) const;
+  OptimizerStep StepFor(size_t range, const OptimizerSteps& prepared) const;
   const ParameterSpec& ParameterOf(const GradientRange& range) const {
     return options_.model->parameters()[range.parameter];
   }
@@ -109,6 +114,8 @@ class LocalOptimizer {
 
   const Options options_;
   const UpdatePhases phases_;
+  std::vector<int> group_;    // [range], of the optimizer
+  std::vector<bool> frozen_;  // [range]: weights and state never change
   // [range][state]; of a range with factored moments none
   std::vector<std::vector<DeviceArray<float>>> state_;
   std::vector<std::optional<FactoredMoments>> moments_;  // [range]

@@ -41,6 +41,7 @@ LocalSgdSynchronizer::Create(Options options) {
       made->optimizer_, LocalOptimizer::Create({.ops = o.ops,
                                                 .model = o.model,
                                                 .optimizer = o.inner,
+                                                .groups = o.groups,
                                                 .ranges = std::move(whole)}));
   TRIBUTARY_CHECK(!made->optimizer_->phases().needs_sums());
   return made;
@@ -80,8 +81,9 @@ absl::StatusOr<int64_t> LocalSgdSynchronizer::FinishStep() {
   const Clock& clock = Clock::Real();
   const int64_t begin = clock.NowMicros();
   if (samples_ > 0) {
-    optimizer_->UpdateAll(
-        optimizer_->Prepare(++inner_steps_, options_.learning_rate(step_)));
+    optimizer_->UpdateAll(optimizer_->Prepare(
+        ++inner_steps_, optimizer_->phases().optimizer().RatesAt(
+                            step_, options_.learning_rate(step_))));
   }
   const int64_t updated = clock.NowMicros();
   spans_.clear();

@@ -4,10 +4,10 @@
 #include <memory>
 #include <vector>
 
+#include "common/base/parameter_memory.h"
 #include "common/plan/gradient_bucketer.h"
 #include "kernels/ops.h"
 #include "worker/client/parameter_client.h"
-#include "worker/model/model.h"
 #include "worker/parallel/gradient_synchronizer.h"
 #include "worker/parallel/local_optimizer.h"
 
@@ -23,12 +23,13 @@ class LocalSgdSynchronizer final : public GradientSynchronizer {
  public:
   struct Options {
     std::unique_ptr<ParameterClient> client;  // for a plan of the model
-    Model* model = nullptr;  // both must outlive the synchronizer
+    ParameterMemory* model = nullptr;  // both must outlive the synchronizer
     Ops* ops = nullptr;
     int64_t period = 1;
     int64_t total_steps = 0;  // the last round may be shorter
     OptimizerOptions inner;   // not LAMB
     std::function<double(int64_t step)> learning_rate;
+    std::vector<ParameterGroup> groups;  // of the inner optimizer
   };
 
   // ResourceExhausted: no memory for the inner optimizer's state.

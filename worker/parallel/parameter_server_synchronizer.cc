@@ -11,7 +11,7 @@
 namespace tributary {
 
 ParameterServerSynchronizer::ParameterServerSynchronizer(
-    std::unique_ptr<ParameterClient> client, Model* model, Ops* ops,
+    std::unique_ptr<ParameterClient> client, ParameterMemory* model, Ops* ops,
     ApplyMode mode, std::vector<int> place_in_plan,
     const std::shared_ptr<SharedArena>& gradient_memory,
     std::unique_ptr<ResidualCheckpoints> residuals)
@@ -75,7 +75,8 @@ void ParameterServerSynchronizer::BeginStep(int64_t step, uint64_t samples) {
   step_ = step;
   samples_ = samples;
   bucketer_.Reset();
-  client_->BeginStep(step, samples, gradients_, absl::MakeSpan(weights_));
+  client_->BeginStep(step, samples, gradients_, absl::MakeSpan(weights_),
+                     learning_rates_);
 }
 
 void ParameterServerSynchronizer::GradientReady(int parameter) {

@@ -3,12 +3,12 @@
 #include <memory>
 #include <vector>
 
+#include "common/base/parameter_memory.h"
 #include "common/host/shared_arena.h"
 #include "common/plan/gradient_bucketer.h"
 #include "common/wire/shared_buffer.h"
 #include "kernels/ops.h"
 #include "worker/client/parameter_client.h"
-#include "worker/model/model.h"
 #include "worker/parallel/gradient_synchronizer.h"
 #include "worker/parallel/residual_checkpoints.h"
 
@@ -26,7 +26,7 @@ class ParameterServerSynchronizer final : public GradientSynchronizer {
   // client's, for copies of a device's gradients; or null. residuals: of the
   // client, in checkpoints; null: no checkpoint holds them.
   ParameterServerSynchronizer(
-      std::unique_ptr<ParameterClient> client, Model* model, Ops* ops,
+      std::unique_ptr<ParameterClient> client, ParameterMemory* model, Ops* ops,
       ApplyMode mode, std::vector<int> place_in_plan,
       const std::shared_ptr<SharedArena>& gradient_memory,
       std::unique_ptr<ResidualCheckpoints> residuals = nullptr);
@@ -36,6 +36,10 @@ class ParameterServerSynchronizer final : public GradientSynchronizer {
   void BeginStep(int64_t step, uint64_t samples) override;
   void GradientReady(int parameter) override;
   absl::StatusOr<int64_t> FinishStep() override;
+  void SetLearningRates(const std::vector<double>& rates) override {
+    learning_rates_ = rates;
+  }
+  bool skipped() const override { return client_->skipped(); }
   absl::Status WaitUntilPushed() override;
   void Cancel(const std::string& why) override { client_->Cancel(why); }
   Traffic traffic() const override;
@@ -46,7 +50,7 @@ class ParameterServerSynchronizer final : public GradientSynchronizer {
 
   const std::unique_ptr<ParameterClient> client_;
   const std::unique_ptr<ResidualCheckpoints> residuals_;  // may be null
-  Model* const model_;
+  ParameterMemory* const model_;
   Ops* const ops_;
   const ApplyMode mode_;
   GradientBucketer bucketer_;
@@ -58,6 +62,7 @@ class ParameterServerSynchronizer final : public GradientSynchronizer {
   std::vector<SharedBuffer> copies_;
   int64_t step_ = 0;
   uint64_t samples_ = 0;
+  std::vector<double> learning_rates_;  // of the next steps; empty: scheduled
   absl::Status fault_;  // the device's first fault; ends all pushes
 };
 

@@ -1,6 +1,5 @@
 #include "worker/trainer/make_synchronizer.h"
 
-#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
@@ -18,9 +17,7 @@
 #include "kernels/device.h"
 #include "spdlog/spdlog.h"
 #include "worker/parallel/all_reduce_synchronizer.h"
-#include "worker/parallel/local_sgd_synchronizer.h"
-#include "worker/parallel/parameter_server_synchronizer.h"
-#include "worker/parallel/residual_checkpoints.h"
+#include "worker/session/server_synchronizer.h"
 
 namespace tributary {
 namespace {
@@ -37,29 +34,6 @@ RateOr LearningRateOf(const v1::JobSpec& job, int64_t total_steps) {
           total_steps));
   return [schedule = std::move(schedule)](int64_t step) {
     return schedule.At(step);
-  };
-}
-
-ApplyMode ModeOf(const v1::SyncSpec& sync) {
-  if (sync.has_ssp() || sync.has_async()) return ApplyMode::kSeparate;
-  return sync.bsp().backup_workers() > 0 ? ApplyMode::kBackup
-                                         : ApplyMode::kBulk;
-}
-
-// The samples of all ranks in a push of a ParameterClient, which is a step or a
-// round of local_sgd. Null where a push does not wait for every rank.
-std::function<uint64_t(int64_t)> TotalSamples(const StepPlan& steps,
-                                              const v1::SyncSpec& sync) {
-  if (ModeOf(sync) != ApplyMode::kBulk) return nullptr;
-  const int64_t period = sync.has_local_sgd() ? sync.local_sgd().period() : 1;
-  return [&steps, period](int64_t push) {
-    const int64_t first = push * period;
-    const int64_t end = std::min(first + period, steps.total_steps());
-    uint64_t samples = 0;
-    for (int64_t step = first; step < end; ++step) {
-      samples += static_cast<uint64_t>(steps.AllSamples(step));
-    }
-    return samples;
   };
 }
 
@@ -80,83 +54,27 @@ std::shared_ptr<SharedArena> GradientMemory(const SynchronizerParts& parts,
   return memory.ok() ? *std::move(memory) : nullptr;
 }
 
-// Where this rank's residual begins and what checkpoints hold of it; null: they
-// hold nothing of it.
-absl::StatusOr<std::unique_ptr<ResidualCheckpoints>> ResidualsOf(
-    Member& member, const v1::Plan& plan) {
-  if (!StrategyOf(member.job()).checkpoints_residuals()) return nullptr;
-  const int rank = static_cast<int>(member.index());
-  ResidualCheckpoints::Options options;
-  options.start_step = plan.start_step();
-  if (!plan.checkpoint_directory().empty()) {
-    options.every_steps = member.job().checkpoint().every_steps();
-    options.directory = plan.checkpoint_directory();
-    options.on_written =
-        [&member, epoch = plan.epoch()](const Checkpointer::Written& written) {
-          ReportCheckpoint(written, /*state_names=*/{}, epoch, &member);
-        };
-  }
-  options.series = ResidualSeriesOf(plan, rank);
-  if (!plan.restore_from().empty()) {
-    std::string why;
-    TRIBUTARY_ASSIGN_OR_RETURN(options.restore,
-                               OpenResidualToRestore(plan, rank, &why));
-    if (!why.empty()) spdlog::warn("the residual begins with zeros: {}", why);
-  }
-  return std::make_unique<ResidualCheckpoints>(std::move(options));
-}
-
 SynchronizerOr MakeParameterServer(const SynchronizerParts& parts,
                                    const v1::Plan& plan) {
   Member& member = *parts.group.member;
   const v1::JobSpec& job = member.job();
-  const v1::SyncSpec& sync = job.strategy().parameter_server().sync();
-  const Strategy strategy = StrategyOf(job);
-  const std::shared_ptr<SharedArena> memory =
-      GradientMemory(parts, strategy.transport);
-  TRIBUTARY_ASSIGN_OR_RETURN(
-      std::unique_ptr<ParameterClient> client,
-      ParameterClient::Connect(
-          {.plan = plan,
-           .rank = member.index(),
-           .incarnation = member.incarnation(),
-           .recomputes = parts.recomputes,
-           .step_timeout = absl::Seconds(strategy.timeout_seconds),
-           .transport = strategy.transport,
-           .gradient_memory = memory,
-           .on_waiting =
-               [&member, silent = parts.on_silent_shard](
-                   const std::string& whom, int silent_shard) {
-                 silent(silent_shard);
-                 member.SetWaitingFor(whom);
-               },
-           .total_samples = TotalSamples(*parts.steps, sync),
-           .delay_micros = parts.delay_micros,
-           .trace = member.trace()}));
-  if (!sync.has_local_sgd()) {
-    TRIBUTARY_ASSIGN_OR_RETURN(
-        std::vector<int> places,
-        PlacesInPlan(parts.replica->model()->parameters(),
-                     client->partition().parameters(), MeshOf(plan),
-                     static_cast<int>(member.index())));
-    TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<ResidualCheckpoints> residuals,
-                               ResidualsOf(member, plan));
-    return std::make_unique<ParameterServerSynchronizer>(
-        std::move(client), parts.replica->model(), parts.group.ops,
-        ModeOf(sync), std::move(places), memory, std::move(residuals));
-  }
-  LocalSgdSynchronizer::Options options;
-  options.client = std::move(client);
-  options.model = parts.replica->model();
-  options.ops = parts.group.ops;
-  options.period = sync.local_sgd().period();
-  options.total_steps = parts.steps->total_steps();
-  options.inner = OptimizerOptionsOf(job.training().optimizer());
-  TRIBUTARY_ASSIGN_OR_RETURN(options.learning_rate,
-                             LearningRateOf(job, options.total_steps));
-  TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<LocalSgdSynchronizer> made,
-                             LocalSgdSynchronizer::Create(std::move(options)));
-  return made;
+  ServerSynchronizerParts server;
+  server.member = &member;
+  server.model = parts.replica->model();
+  server.ops = parts.group.ops;
+  server.gradient_memory = GradientMemory(parts, StrategyOf(job).transport);
+  server.total_steps = parts.steps->total_steps();
+  server.all_samples = [steps = parts.steps](int64_t step) {
+    return static_cast<uint64_t>(steps->AllSamples(step));
+  };
+  TRIBUTARY_ASSIGN_OR_RETURN(server.learning_rate,
+                             LearningRateOf(job, server.total_steps));
+  TRIBUTARY_ASSIGN_OR_RETURN(server.groups,
+                             ParameterGroupsOf(job, server.total_steps));
+  server.recomputes = parts.recomputes;
+  server.on_silent_shard = parts.on_silent_shard;
+  server.delay_micros = parts.delay_micros;
+  return MakeServerSynchronizer(server, plan);
 }
 
 // Returns where the ranks continue and what checkpoints they write.
@@ -273,6 +191,9 @@ SynchronizerOr MakeAllReduce(const SynchronizerParts& parts,
       job.training().nonfinite() == v1::NON_FINITE_SKIP;
   TRIBUTARY_ASSIGN_OR_RETURN(options.update.learning_rate,
                              LearningRateOf(job, parts.steps->total_steps()));
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      options.update.groups,
+      ParameterGroupsOf(job, parts.steps->total_steps()));
   options.samples = [steps = parts.steps,
                      size = options.group->size()](int64_t step) {
     std::vector<uint64_t> samples;

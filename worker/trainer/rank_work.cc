@@ -10,8 +10,8 @@
 #include "common/status/status_macros.h"
 #include "kernels/device.h"
 #include "spdlog/spdlog.h"
+#include "worker/session/rank_life.h"
 #include "worker/trainer/make_synchronizer.h"
-#include "worker/trainer/rank_life.h"
 #include "worker/trainer/trainer.h"
 
 namespace tributary {

@@ -5,13 +5,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/failpoint.h"
+#include "common/job/job_file.h"
 #include "common/member/member.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/exporter.h"
 #include "common/telemetry/log.h"
 #include "spdlog/spdlog.h"
+#include "worker/session/canceller.h"
 #include "worker/trainer/adoptions.h"
-#include "worker/trainer/canceller.h"
 #include "worker/trainer/rank_work.h"
 #include "worker/trainer/worker_metrics.h"
 
@@ -61,6 +62,8 @@ absl::Status RunWorker(const WorkerOptions& given) {
                    [&](const std::vector<uint32_t>& ranks) {
                      adoptions.Adopt(ranks);
                    }}}));
+  TRIBUTARY_RETURN_IF_ERROR(CheckHasModel(
+      member->job(), absl::StrCat("coordinator ", options.coordinator)));
   if (!options.adopted) SetLogIndex(member->index());
   joining = Exporter::Handle();
   const Exporter::Handle health = exporter->AddHealthCheck(

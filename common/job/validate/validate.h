@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "common/status/place.h"
 #include "tributary/v1/job.pb.h"
@@ -13,12 +15,24 @@ absl::Status ValidateJob(const Places& places, const v1::JobSpec& job);
 // Checks that the layers follow each other and that the loss fits the last one.
 absl::Status ValidateModel(const Places& places, const v1::JobSpec& job);
 
+// Checks that a program's job has no field that only the trainer of a model in
+// the job file follows. The job's fields need not be resolved.
+absl::Status ValidateProgram(const Places& places, const v1::JobSpec& job);
+
 // Checks sources, their columns and normalization, the training and the test
 // set.
 absl::Status ValidateData(const Places& places, const v1::JobSpec& job);
 
 // Checks optimizer, schedule, and the batch per worker.
 absl::Status ValidateTraining(const Places& places, const v1::JobSpec& job);
+
+// Checks the constants of an optimizer at `path`.
+absl::Status ValidateOptimizer(const Places& places, const std::string& path,
+                               const v1::OptimizerSpec& optimizer);
+// Checks that the groups name parameters of the model, if the job has one, and
+// that their optimizers keep the same states.
+absl::Status ValidateParameterGroups(const Places& places,
+                                     const v1::JobSpec& job);
 
 // Checks the formats of gradients and weights in messages, and what error
 // feedback requires of synchronization and cluster.

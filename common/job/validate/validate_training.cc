@@ -10,18 +10,6 @@
 namespace tributary {
 namespace {
 
-absl::Status ValidateOptimizer(const Places& places,
-                               const v1::OptimizerSpec& optimizer) {
-  const std::string name = OptimizerName(optimizer);
-  if (name.empty()) return absl::OkStatus();
-  const OptimizerFault fault =
-      FindOptimizerKind(name)->check(OptimizerOptionsOf(optimizer));
-  if (fault.field == nullptr) return absl::OkStatus();
-  const std::string field =
-      absl::StrCat("training.optimizer.", name, ".", fault.field);
-  return places.Error(field, field, " ", fault.text);
-}
-
 absl::Status ValidateWarmup(const Places& places, const std::string& path,
                             int64_t warmup, bool has_total, int64_t total,
                             const std::string& total_name) {
@@ -84,9 +72,21 @@ absl::Status ValidateSchedule(const Places& places,
 
 }  // namespace
 
+absl::Status ValidateOptimizer(const Places& places, const std::string& path,
+                               const v1::OptimizerSpec& optimizer) {
+  const std::string name = OptimizerName(optimizer);
+  if (name.empty()) return absl::OkStatus();
+  const OptimizerFault fault =
+      FindOptimizerKind(name)->check(OptimizerOptionsOf(optimizer));
+  if (fault.field == nullptr) return absl::OkStatus();
+  const std::string field = absl::StrCat(path, ".", name, ".", fault.field);
+  return places.Error(field, field, " ", fault.text);
+}
+
 absl::Status ValidateTraining(const Places& places, const v1::JobSpec& job) {
-  TRIBUTARY_RETURN_IF_ERROR(
-      ValidateOptimizer(places, job.training().optimizer()));
+  TRIBUTARY_RETURN_IF_ERROR(ValidateOptimizer(places, "training.optimizer",
+                                              job.training().optimizer()));
+  TRIBUTARY_RETURN_IF_ERROR(ValidateParameterGroups(places, job));
   TRIBUTARY_RETURN_IF_ERROR(
       ValidateSchedule(places, job.training().learning_rate_schedule()));
   const v1::DataSpec& data = job.data();
@@ -241,6 +241,7 @@ absl::Status ValidateJob(const Places& places, const v1::JobSpec& job) {
   TRIBUTARY_RETURN_IF_ERROR(ValidateSync(places, job));
   TRIBUTARY_RETURN_IF_ERROR(ValidateWire(places, job));
   TRIBUTARY_RETURN_IF_ERROR(ValidateTrace(places, job));
+  if (job.has_program()) return ValidateTraining(places, job);
   TRIBUTARY_RETURN_IF_ERROR(ValidateModel(places, job));
   TRIBUTARY_RETURN_IF_ERROR(ValidateTensorParallel(places, job));
   TRIBUTARY_RETURN_IF_ERROR(ValidatePipelineParallel(places, job));

@@ -40,6 +40,36 @@ std::vector<Wrong> AllWrong() {
       {"NoJob", "tributary", {"train"}, "a JOB file, or --resume"},
       {"MissingJob", "tributary", {"train", "no.yaml"}, "no.yaml: no such"},
       {"FolderAsJob", "tributary", {"train", "."}, ".: "},
+      {"TrainAProgramsJob",
+       "tributary",
+       {"train", "program.yaml"},
+       "program.yaml: a job without model and data is for a program of your "
+       "own; start it with `tributary run`"},
+      {"PlanAProgramsJob",
+       "tributary",
+       {"plan", "program.yaml", "--bandwidth", "1Gbit", "--measure"},
+       "start it with `tributary run`"},
+      {"CompareAProgramsJob",
+       "tributary",
+       {"compare", "program.yaml"},
+       "start it with `tributary run`"},
+      {"RunNothing", "tributary", {"run"}, "a PROGRAM is wanted"},
+      {"RunUnknownOption",
+       "tributary",
+       {"run", "--wrokers", "4", "train.py"},
+       "there is no option --wrokers"},
+      {"RunMissingProgram",
+       "tributary",
+       {"run", "train.py"},
+       "train.py: no such program"},
+      {"RunAJobWithAModel",
+       "tributary",
+       {"run", "--job", "job.yaml", "/bin/true"},
+       "job.yaml:2: the job has a model of its own"},
+      {"RunWrongField",
+       "tributary",
+       {"run", "--set", "training.epochs=2", "/bin/true"},
+       "--set training.epochs=2: training.epochs is for a job with model"},
       {"TwoJobs", "tributary", {"train", "job.yaml", "job.yaml"}, "job.yaml"},
       {"UnknownOption", "tributary", {"train", "job.yaml", "--gpu"}, "--gpu"},
       {"CompareNothing",
@@ -131,6 +161,7 @@ class WrongCommandLineTest : public testing::TemporaryFolderTest,
 
 TEST_P(WrongCommandLineTest, GetsOneMessageAndLeavesNothingBehind) {
   Write("job.yaml", kJob);
+  Write("program.yaml", "training: {optimizer: adam}\n");
   std::vector<std::string> command = {testing::Program(GetParam().program)};
   command.insert(command.end(), GetParam().words.begin(),
                  GetParam().words.end());
@@ -141,7 +172,7 @@ TEST_P(WrongCommandLineTest, GetsOneMessageAndLeavesNothingBehind) {
   EXPECT_THAT(output, StartsWith("tributary: "));
   EXPECT_THAT(output, HasSubstr(GetParam().message));
   EXPECT_EQ(std::count(output.begin(), output.end(), '\n'), 1) << output;
-  EXPECT_EQ(NumFiles(), 1) << "only job.yaml";
+  EXPECT_EQ(NumFiles(), 2) << "only the job files";
 }
 
 INSTANTIATE_TEST_SUITE_P(All, WrongCommandLineTest,

@@ -139,11 +139,14 @@ class Training {
       gradients.push_back(gradients_[i].data());
     }
     const std::vector<float*> weights = model_.Weights();
-    client_->BeginStep(step, kSamples, gradients, weights);
+    // The rate of the undisturbed run, which gets it from the schedule.
+    const double rates[] = {cluster_.options().optimizer.learning_rate};
+    client_->BeginStep(step, kSamples, gradients, weights, rates);
     for (const Block& block : client_->partition().blocks(0)) {
       client_->PushPull(block);
     }
     TRIBUTARY_EXPECT_OK(client_->FinishStep());
+    EXPECT_FALSE(client_->skipped());
     relay_.EndRound(/*clients=*/1);
   }
 

@@ -182,6 +182,17 @@ class BombServer {
   std::thread thread_;
 };
 
+// gRPC ends the call with its reason, or with the end of the stream that
+// follows from it, whichever comes first.
+void ExpectNoAnswer(const absl::Status& status) {
+  EXPECT_THAT(
+      status,
+      ::testing::AnyOf(
+          testing::StatusIs(absl::StatusCode::kUnimplemented,
+                            "Compression algorithm 'gzip' is disabled"),
+          testing::StatusIs(absl::StatusCode::kUnknown, "Stream removed")));
+}
+
 TEST_F(CompressedMessagesTest, AClientRefusesThemToo) {
   const int64_t before = PeakBytes();
   {
@@ -190,17 +201,13 @@ TEST_F(CompressedMessagesTest, AClientRefusesThemToo) {
         v1::ParameterService::NewStub(DataChannel(server.address()));
     v1::PullResponse response;
     grpc::ClientContext context;
-    EXPECT_THAT(ToAbslStatus(stub->Pull(&context, {}, &response)),
-                testing::StatusIs(absl::StatusCode::kUnimplemented,
-                                  "Compression algorithm 'gzip' is disabled"));
+    ExpectNoAnswer(ToAbslStatus(stub->Pull(&context, {}, &response)));
   }
   {
     BombServer server(bomb_);
     auto client = CoordinatorClient::Create({.address = server.address()});
     TRIBUTARY_ASSERT_OK(client);
-    EXPECT_THAT((*client)->GetJobStatus(absl::Seconds(30)).status(),
-                testing::StatusIs(absl::StatusCode::kUnimplemented,
-                                  "Compression algorithm 'gzip' is disabled"));
+    ExpectNoAnswer((*client)->GetJobStatus(absl::Seconds(30)).status());
   }
   EXPECT_LT(PeakBytes() - before, kMostGrowth);
 }

@@ -19,6 +19,13 @@ void SetPayload(v1::PushPullRequest* push, std::string payload) {
   push->set_payload(std::move(payload));
 }
 
+void SetElement(v1::PushPullRequest* push, size_t at, float value) {
+  std::string payload = push->payload();
+  payload.replace(at * sizeof(value), sizeof(value),
+                  reinterpret_cast<const char*>(&value), sizeof(value));
+  SetPayload(push, payload);
+}
+
 }  // namespace
 
 std::string Spoil(std::string bytes, std::mt19937& random) {
@@ -114,7 +121,7 @@ Malformed ServerMessages::WrongPush() {
     message.code = code;
     message.piece = std::move(piece);
   };
-  switch (random_() % 10) {
+  switch (random_() % 11) {
     case 0:
       push.set_rank(plan_.num_workers() - 1 + far);
       refused(StatusCode::kInvalidArgument,
@@ -144,12 +151,8 @@ Malformed ServerMessages::WrongPush() {
       refused(StatusCode::kDataLoss, "was damaged on the way");
       break;
     case 6: {
-      std::string payload = push.payload();
-      const float bad = far % 2 ? NAN : -INFINITY;
-      const size_t at = random_() % (size / sizeof(bad));
-      payload.replace(at * sizeof(bad), sizeof(bad),
-                      reinterpret_cast<const char*>(&bad), sizeof(bad));
-      SetPayload(&push, payload);
+      const size_t at = random_() % (size / sizeof(float));
+      SetElement(&push, at, far % 2 ? NAN : -INFINITY);
       refused(
           StatusCode::kInvalidArgument,
           absl::StrCat("is not finite in \"",
@@ -160,6 +163,10 @@ Malformed ServerMessages::WrongPush() {
     case 7:
       push.set_base_version(-static_cast<int64_t>(far));
       refused(StatusCode::kInvalidArgument, "base_version -");
+      break;
+    case 9:
+      push.add_learning_rates(far % 2 ? NAN : -1);
+      refused(StatusCode::kInvalidArgument, "wanted finite rates of 0 or more");
       break;
     case 8:  // changed after the header was signed
       push.set_samples(push.samples() ^ 1 << far % 20);

@@ -13,7 +13,7 @@
 #include "tests/simulation/processes/simulated_checkpointer.h"
 #include "tests/simulation/processes/simulated_client.h"
 #include "tributary/v1/plan.pb.h"
-#include "worker/trainer/rank_life.h"
+#include "worker/session/rank_life.h"
 
 namespace tributary::simulation {
 

@@ -174,7 +174,7 @@ ShardSetup SimulatedServer::MakeSetup(const PartitionPlan& partition) {
   setup.shard = static_cast<int>(member_.index());
   setup.training = *std::move(training);
   setup.training.optimizer = scenario.optimizer;
-  if (scenario.adds_early) setup.training.sum_group = 1;
+  if (scenario.adds_early) setup.training.summation.group = 1;
   setup.training.learning_rate = [model = &context_->model](int64_t step) {
     return model->LearningRate(step);
   };

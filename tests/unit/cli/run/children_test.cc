@@ -39,6 +39,29 @@ class ChildrenTest : public testing::TemporaryFolderTest {
   }
 };
 
+TEST_F(ChildrenTest, VariablesAreAddedToOurEnvironmentAndReplaceIt) {
+  setenv("TRIBUTARY_TEST", "ours", 1);
+  ChildProcess::Options options =
+      Script("a", "echo $TRIBUTARY_TEST $TRIBUTARY_TESTS ${PATH:+path}");
+  options.environment = {"TRIBUTARY_TEST=its", "TRIBUTARY_TESTS=more"};
+  Children children(0);
+  ASSERT_TRUE(children.Start(std::move(options)).ok());
+  ASSERT_TRUE(children.WaitForAll(kSoon));
+  EXPECT_EQ(LastLine(Path("a.log")), "its more path");
+}
+
+TEST_F(ChildrenTest, OneThatHasLeftWellIsNamedIfItIsWanted) {
+  Children children(0);
+  ASSERT_TRUE(children.Start(Script("a", "exit 0")).ok());
+  ASSERT_TRUE(children.Start(Script("b", "echo done; exit 0")).ok());
+  ASSERT_TRUE(children.Start(Script("c", "exit 1")).ok());
+  ASSERT_TRUE(children.WaitForAll(kSoon));
+  EXPECT_EQ(children.FirstLeft(
+                [](const ChildProcess& child) { return child.name() != "a"; }),
+            "b exited with code 0; its log ends: done");
+  EXPECT_EQ(children.FirstLeft([](const ChildProcess&) { return false; }), "");
+}
+
 TEST_F(ChildrenTest, SuccessIsNoFailure) {
   Children children(/*max_restarts=*/1);
   ASSERT_TRUE(children.Start(Script("worker-0", "exit 0")).ok());

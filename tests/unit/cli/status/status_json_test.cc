@@ -46,6 +46,14 @@ TEST(StatusJsonTest, HoldsTheJobAndItsMembers) {
   EXPECT_EQ(Json::parse(StatusJson(status, true))["checkpoint"]["step"], 40);
 }
 
+TEST(StatusJsonTest, AnOpenEndIsNull) {
+  EXPECT_TRUE(
+      Json::parse(StatusJson(Running(), true))["total_steps"].is_null());
+  v1::JobStatusResponse status = Running();
+  status.set_total_steps(80);
+  EXPECT_EQ(Json::parse(StatusJson(status, true))["total_steps"], 80);
+}
+
 TEST(StatusJsonTest, OneLineIsOneLineAndADivergedLossIsNull) {
   v1::JobStatusResponse status = Running();
   status.set_loss(std::nan(""));

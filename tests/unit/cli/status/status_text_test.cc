@@ -58,7 +58,8 @@ TEST(StatusTextTest, ALateWorkerIsNamedOnceWithAllThatWaitForIt) {
   worker->set_step(50);
   worker->set_seconds_since_heartbeat(4.25);
   EXPECT_EQ(StatusText(status),
-            "digits: running, loss 0, 0 samples/s\n"
+            "digits: running\n"
+            "  step 50, loss 0, 0 samples/s\n"
             "  server 0    not here\n"
             "  server 1    not here\n"
             "  worker 1    not here\n"

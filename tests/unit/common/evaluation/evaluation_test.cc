@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 #include <string>
 
 #include "tests/testing/status_matchers.h"
@@ -45,6 +46,15 @@ TEST(EvaluationTest, PartsCountByTheirSamples) {
   const std::map<std::string, double> expected = {{"loss", 0.5},
                                                   {"accuracy", 0.75}};
   EXPECT_EQ(evaluation.Metrics(), expected);
+}
+
+TEST(EvaluationTest, AProgramsAccuracyIsShownIfItCountsRightAnswers) {
+  Evaluation without{v1::LossSpec()};
+  ASSERT_TRUE(without.Add(Classes(4, 2, 0)).ok());
+  EXPECT_EQ(without.Metrics(), (std::map<std::string, double>{{"loss", 0.5}}));
+  Evaluation with{v1::LossSpec()};
+  ASSERT_TRUE(with.Add(Classes(4, 2, 3)).ok());
+  EXPECT_EQ(with.Metrics()["accuracy"], 0.75);
 }
 
 TEST(EvaluationTest, SequencesCountTheirPositions) {

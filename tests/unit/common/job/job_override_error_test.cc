@@ -86,10 +86,10 @@ constexpr SpoilingOverride kSpoilingOverrides[] = {
      "--set training.optimizer=[1: not valid YAML: end of sequence flow not "
      "found"},
     {"=3",
-     R"(--set =3: unknown field "" in the job; the job knows name, model, data, training, strategy, cluster, seed, device, checkpoint, trace)"},
+     R"(--set =3: unknown field "" in the job; the job knows name, model, data, training, strategy, cluster, seed, device, checkpoint, trace, program)"},
     {"", "--set : wants key=value, as in training.steps=100"},
     {"training..epochs=3",
-     R"(--set training..epochs=3: unknown field "" in training; training knows epochs, steps, loss, optimizer, learning_rate_schedule, gradient_accumulation, clip_norm, precision, nonfinite)"},
+     R"(--set training..epochs=3: unknown field "" in training; training knows epochs, steps, loss, optimizer, learning_rate_schedule, gradient_accumulation, clip_norm, precision, nonfinite, parameter_groups)"},
     {"training.learning_rate_schedule=cosin",
      R"(--set training.learning_rate_schedule=cosin: unknown field "cosin" in training.learning_rate_schedule; did you mean "cosine"?)"},
     {"strategy.parameter_server.sync={bsp: {backup_workers: 1}}",

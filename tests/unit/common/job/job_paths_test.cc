@@ -29,7 +29,10 @@ TEST_F(JobPathsTest, AFolderIsNoJobFile) {
 
 TEST_F(JobPathsTest, AnEmptyFileLacksAllThatAJobNeeds) {
   const auto job = ReadJobFile(Write("job.yaml", ""));
-  EXPECT_EQ(job.status().message(), Path("job.yaml") + ": model is missing");
+  EXPECT_EQ(job.status().message(), Path("job.yaml") +
+                                        ": model and data are missing; or "
+                                        "training.optimizer, if `tributary "
+                                        "run` starts a program for this job");
 }
 
 TEST_F(JobPathsTest, AHugeFileIsRefused) {

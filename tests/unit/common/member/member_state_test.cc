@@ -23,6 +23,49 @@ TEST(MemberStateTest, HeartbeatCarriesPlaceAndUntakenStepsInOrder) {
   EXPECT_EQ(request.steps(1).step(), 2);
 }
 
+TEST(MemberStateTest, TheEndOfTheProgramWaitsForTheStopStep) {
+  MemberState state = MakeWorker();
+  state.OnPlan(0, 0);
+  state.StartAt(0, 0);
+  state.Begin(4);
+  EXPECT_FALSE(state.TryToEnd().has_value());
+  EXPECT_TRUE(state.Urgent());
+  const v1::HeartbeatRequest request = state.NextHeartbeat();
+  EXPECT_TRUE(request.program_ended());
+  EXPECT_EQ(request.begun_step(), 4);
+  state.OnAnswer(request, Answer(v1::JOB_PHASE_STOPPING), 1);
+  EXPECT_FALSE(state.TryToEnd().has_value());
+  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_STOPPING), 2);
+  EXPECT_FALSE(state.Urgent());  // it has told all that it knows
+  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_STOPPING, 4), 3);
+  EXPECT_EQ(state.TryToEnd(), absl::OkStatus());
+}
+
+TEST(MemberStateTest, AProgramThatEndsBeforeTheOthersLearnsTheirStep) {
+  MemberState state = MakeWorker();
+  state.Begin(4);
+  EXPECT_FALSE(state.TryToEnd().has_value());
+  state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_STOPPING, 5), 1);
+  EXPECT_EQ(state.TryToEnd(),
+            absl::OutOfRangeError(
+                "the program of worker 1 has ended after step 4, but the job "
+                "goes on to step 5: every rank must take the same number of "
+                "steps"));
+}
+
+TEST(MemberStateTest, ANewPlanTakesTheEndOfTheProgramBack) {
+  MemberState state = MakeWorker();
+  state.OnPlan(1, 0);
+  state.Begin(4);
+  EXPECT_FALSE(state.TryToEnd().has_value());
+  v1::HeartbeatResponse answer = Answer(v1::JOB_PHASE_STOPPING);
+  answer.set_plan_epoch(2);
+  state.OnAnswer(state.NextHeartbeat(), answer, 1);
+  EXPECT_TRUE(absl::IsFailedPrecondition(*state.TryToEnd()));
+  state.StartAt(2, 2);
+  EXPECT_FALSE(state.NextHeartbeat().program_ended());
+}
+
 TEST(MemberStateTest, OnlyTakenStepsAreForgotten) {
   MemberState state = MakeWorker();
   for (int64_t step = 1; step <= 3; ++step) state.ReportStep(Report(step));

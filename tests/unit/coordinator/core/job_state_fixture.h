@@ -109,6 +109,7 @@ class JobStateTest : public ::testing::Test {
     bool finished = false;
     int64_t last_step = 0;
     std::string broken_group = "";
+    bool program_ended = false;
   };
   v1::HeartbeatResponse Send(int worker, Beat beat) {
     v1::HeartbeatRequest request;
@@ -119,6 +120,7 @@ class JobStateTest : public ::testing::Test {
     request.set_begun_step(beat.begun);
     request.set_paused(beat.paused);
     request.set_finished(beat.finished);
+    request.set_program_ended(beat.program_ended);
     if (!beat.broken_group.empty()) {
       request.set_broken_group_epoch(state_->plan()->epoch());
       request.set_broken_group(beat.broken_group);

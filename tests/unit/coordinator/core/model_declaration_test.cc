@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "common/base/limits.h"
+
 namespace tributary {
 namespace {
 
@@ -39,6 +41,37 @@ TEST(ModelDeclarationTest, LinksGetSmallBlocksAndOneMachineLargeOnes) {
 TEST(ModelDeclarationTest, TheJobsBucketSizeCountsEverywhere) {
   EXPECT_EQ(BucketBytes({"10.0.0.1:7000"}, 512 << 10), 512u << 10);
   EXPECT_EQ(BucketBytes({"127.0.0.1:7000"}, 1 << 20), 1u << 20);
+}
+
+v1::JobSpec ProgramJob() {
+  v1::JobSpec job;
+  job.mutable_program();
+  return job;
+}
+
+TEST(ModelDeclarationTest, TheJobsStepsAreThoseOfAProgramThatDeclaresNone) {
+  v1::JobSpec job = ProgramJob();
+  job.mutable_training()->set_steps(50);
+  v1::DeclareModelRequest model;
+  model.set_total_steps(kOpenEnd);
+  EXPECT_TRUE(ResolveLength(job, &model).ok());
+  EXPECT_EQ(model.total_steps(), 50);
+  model.set_total_steps(60);
+  EXPECT_EQ(ResolveLength(job, &model).message(),
+            "the program takes 60 steps, but training.steps of the job is 50");
+}
+
+TEST(ModelDeclarationTest, AScheduleWithoutALengthWantsAKnownEnd) {
+  v1::JobSpec job = ProgramJob();
+  job.mutable_training()->mutable_learning_rate_schedule()->mutable_cosine();
+  v1::DeclareModelRequest model;
+  model.set_total_steps(kOpenEnd);
+  EXPECT_EQ(ResolveLength(job, &model).message(),
+            "training.learning_rate_schedule.cosine.t_max is missing: the "
+            "schedule lasts as long as the job, and the program does not say "
+            "how many steps it takes; set it, or training.steps");
+  model.set_total_steps(100);
+  EXPECT_TRUE(ResolveLength(job, &model).ok());
 }
 
 }  // namespace

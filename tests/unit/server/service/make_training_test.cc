@@ -60,5 +60,44 @@ TEST(MakeTrainingTest, TheOuterOptimizerOfLocalSgdIsNotClipped) {
   EXPECT_EQ(training->steps_an_update, 8);
 }
 
+v1::JobSpec GroupsJob() {
+  v1::JobSpec job = SgdJob();
+  v1::TrainingSpec& training = *job.mutable_training();
+  training.mutable_learning_rate_schedule()->mutable_exponential()->set_gamma(
+      0.5);
+  v1::ParameterGroupSpec& slow = *training.add_parameter_groups();
+  slow.add_parameters("0.*");
+  slow.mutable_optimizer()->mutable_sgd()->set_learning_rate(0.25);
+  v1::ParameterGroupSpec& frozen = *training.add_parameter_groups();
+  frozen.add_parameters("1.*");
+  frozen.set_frozen(true);
+  return job;
+}
+
+TEST(MakeTrainingTest, AGroupFollowsTheScheduleFromItsOwnRate) {
+  const auto training = MakeTraining(GroupsJob(), 100);
+  TRIBUTARY_ASSERT_OK(training);
+  ASSERT_EQ(training->groups.size(), 2u);
+  EXPECT_EQ(training->groups[0].learning_rate(2), 0.0625);
+  EXPECT_EQ(training->groups[0].optimizer.learning_rate, 0.25);
+  EXPECT_FALSE(training->groups[0].frozen);
+  EXPECT_TRUE(training->groups[1].frozen);
+}
+
+// The workers' optimizer has the groups' constants; what is frozen stays on the
+// servers, too.
+TEST(MakeTrainingTest, UnderLocalSgdAllGroupsHaveTheOuterOptimizer) {
+  v1::JobSpec job = GroupsJob();
+  SyncOf(job).mutable_local_sgd()->mutable_outer()->set_learning_rate(0.75);
+  const auto training = MakeTraining(job, 100);
+  TRIBUTARY_ASSERT_OK(training);
+  ASSERT_EQ(training->groups.size(), 2u);
+  for (const ParameterGroup& group : training->groups) {
+    EXPECT_EQ(group.learning_rate(2), 0.75);
+    EXPECT_TRUE(group.optimizer.takes_running_averages);
+  }
+  EXPECT_TRUE(training->groups[1].frozen);
+}
+
 }  // namespace
 }  // namespace tributary

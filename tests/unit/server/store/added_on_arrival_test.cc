@@ -72,7 +72,7 @@ class AddedOnArrivalTest : public ParameterShardTest,
     options.training.optimizer = c.optimizer;
     options.training.clip_norm = c.clip_norm;
     options.training.policy = std::make_unique<BulkSynchronous>();
-    options.training.sum_group = group;
+    options.training.summation.group = group;
     Create(std::move(options));
     const std::vector<float> start(kModelSize, 0.5f);
     TRIBUTARY_EXPECT_OK(shard_->Initialize(0, Floats(start).ScanFloats().crc32c,
@@ -188,7 +188,7 @@ class AnnouncedTotalTest : public ParameterShardTest {
     ParameterShard::Options options;
     options.num_workers = workers;
     options.training.policy = std::make_unique<BulkSynchronous>();
-    options.training.sum_group = 1;
+    options.training.summation.group = 1;
     Create(std::move(options));
     Initialize();
   }
@@ -281,7 +281,7 @@ TEST_F(AnnouncedTotalTest, AStepThatIsSkippedChangesNothing) {
   options.num_workers = 3;
   options.training.policy = std::make_unique<BulkSynchronous>();
   options.training.nonfinite = NonFiniteAction::kSkip;
-  options.training.sum_group = 1;
+  options.training.summation.group = 1;
   Create(std::move(options));
   Initialize();
   const Answer first = Push(Announcing(0, NAN, 1, 3));

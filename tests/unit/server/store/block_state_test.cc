@@ -34,17 +34,18 @@ class BlockStateTest : public ::testing::Test {
     options.kind = kind;
     options.weight_decay = 0.1;
     options.decay_matrices_only = true;
-    optimizer_ = std::make_unique<Optimizer>(options);
+    optimizer_ = std::make_unique<GroupedOptimizer>(options);
     state_ = std::make_unique<BlockState>(
         block_, BlockState::Options{.optimizer = optimizer_.get(),
                                     .policy = &policy_,
                                     .parameters = &parameters_,
                                     .num_workers = kRanks,
-                                    .sum_group = 1});
+                                    .summation = {.group = 1}});
     weights_ = Numbers(kSize, 0);
     states_.assign(optimizer_->state_names().size(), Floats(kSize));
     const std::vector<float*> states = StatesAt(0);
-    optimizer_->InitializeState(kSize, weights_.data(), states.data());
+    optimizer_->of_group(0).InitializeState(kSize, weights_.data(),
+                                            states.data());
     state_->SetWeights(Bytes(weights_), 0);
     mean_ = Floats(kSize);
   }
@@ -84,7 +85,7 @@ class BlockStateTest : public ::testing::Test {
   }
 
   // Applies the step to the expected weights.
-  void Update(const OptimizerStep& prepared) {
+  void Update(const OptimizerSteps& prepared) {
     for (const auto& [parameter, begin, n] :
          {std::tuple(0, int64_t{0}, kMatrix),
           std::tuple(1, kMatrix, kVector)}) {
@@ -113,7 +114,7 @@ class BlockStateTest : public ::testing::Test {
       .size = kSize,
       .slices = {{.parameter = 0, .begin = 0, .end = kMatrix},
                  {.parameter = 1, .end = kVector, .offset = kMatrix}}};
-  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<GroupedOptimizer> optimizer_;
   std::unique_ptr<BlockState> state_;
   Floats weights_, mean_;
   std::vector<Floats> states_;
@@ -125,7 +126,7 @@ ABSL_NO_THREAD_SAFETY_ANALYSIS {
     Create("adam");
     for (int64_t step = 1; step <= 3; ++step) {
       Contribute(step - 1);
-      const OptimizerStep prepared = optimizer_->Prepare(step, 0.1, 1);
+      const OptimizerSteps prepared = optimizer_->Prepare(step, {0.1}, 1);
       state_->ApplyFused(prepared, version);
       Update(prepared);
       ExpectWeights(version.name);
@@ -140,7 +141,7 @@ ABSL_NO_THREAD_SAFETY_ANALYSIS {
     for (int64_t step = 1; step <= 3; ++step) {
       Contribute(step - 1, /*early=*/true);
       EXPECT_EQ(state_->aggregator().added(), kRanks - 1);
-      const OptimizerStep prepared = optimizer_->Prepare(step, 0.1, 1);
+      const OptimizerSteps prepared = optimizer_->Prepare(step, {0.1}, 1);
       state_->ApplyFused(prepared, version);
       Update(prepared);
       ExpectWeights(version.name);
@@ -155,7 +156,7 @@ ABSL_NO_THREAD_SAFETY_ANALYSIS {
   const WeightsSnapshot sent = state_->Snapshot();
   const Floats before = weights_;
   Contribute(0);
-  const OptimizerStep prepared = optimizer_->Prepare(1, 0.1, 1);
+  const OptimizerSteps prepared = optimizer_->Prepare(1, {0.1}, 1);
   state_->ApplyFused(prepared);
   Update(prepared);
   ExpectWeights("sgd");
@@ -167,7 +168,7 @@ ABSL_NO_THREAD_SAFETY_ANALYSIS {
   Create("adam");
   Contribute(0);
   state_->Average(*ops_);
-  const OptimizerStep prepared = optimizer_->Prepare(1, 0.1, 0.25);
+  const OptimizerSteps prepared = optimizer_->Prepare(1, {0.1}, 0.25);
   state_->ApplyAveraged(prepared);
   Update(prepared);
   ExpectWeights("adam, clipped");
@@ -179,7 +180,7 @@ ABSL_NO_THREAD_SAFETY_ANALYSIS {
   Create("lamb");
   Contribute(0);
   state_->Average(*ops_);
-  const OptimizerStep prepared = optimizer_->Prepare(1, 0.1, 1);
+  const OptimizerSteps prepared = optimizer_->Prepare(1, {0.1}, 1);
   state_->Direction(*ops_, prepared);
   state_->ApplyDirection(*ops_, {{.rate = 0.5f, .weight_scale = 0.9f},
                                  {.rate = 0.5f, .weight_scale = 0.9f}});

@@ -27,8 +27,12 @@ using testing::StatusIs;
 class DamagingService final : public v1::ParameterService::Service {
  public:
   static constexpr int kWays = 8;
+  static constexpr int64_t kSkippedStep = 11;
   void Damage() { left_ = kWays; }
   int left() const { return left_; }
+  // In step kSkippedStep, blocks up to this one are skipped and later ones are
+  // not.
+  void SkipOnly(uint32_t last_block) { last_skipped_ = last_block; }
 
   grpc::Status Pull(grpc::ServerContext*, const v1::PullRequest* request,
                     v1::PullResponse* response) override {
@@ -43,9 +47,13 @@ class DamagingService final : public v1::ParameterService::Service {
     {
       absl::MutexLock lock(&mu_);
       pushed_.push_back(request->payload());
+      learning_rates_.assign(request->learning_rates().begin(),
+                             request->learning_rates().end());
       held_ = true;
       mu_.Await(absl::Condition(&released_));
     }
+    response->set_skipped(request->step() == kSkippedStep &&
+                          request->address().block() <= last_skipped_);
     return Answer(response);
   }
   grpc::Status Initialize(grpc::ServerContext*,
@@ -72,6 +80,12 @@ class DamagingService final : public v1::ParameterService::Service {
   std::vector<std::string> pushed() const {
     absl::MutexLock lock(&mu_);
     return pushed_;
+  }
+
+  // The learning rates of the last push.
+  std::vector<double> learning_rates() const {
+    absl::MutexLock lock(&mu_);
+    return learning_rates_;
   }
 
   // Pushes are held until Release.
@@ -125,8 +139,10 @@ class DamagingService final : public v1::ParameterService::Service {
   std::atomic<int> left_{0};
   std::atomic<bool> headers_ok_{true};
   std::atomic<uint64_t> announced_{0};
+  std::atomic<uint32_t> last_skipped_{UINT32_MAX};
   mutable absl::Mutex mu_;
   std::vector<std::string> pushed_ ABSL_GUARDED_BY(mu_);
+  std::vector<double> learning_rates_ ABSL_GUARDED_BY(mu_);
   bool held_ ABSL_GUARDED_BY(mu_) = false;
   bool released_ ABSL_GUARDED_BY(mu_) = true;
 };
@@ -220,6 +236,56 @@ TEST_P(ParameterClientTest, APushAnnouncesTheSamplesOfAllThatHoldTheBlock) {
   options_.plan.mutable_mesh()->set_tensor(2);
   EXPECT_EQ(push(*ParameterClient::Connect(options_).value()), 60u);
   EXPECT_TRUE(service_.headers_ok());
+}
+
+TEST_P(ParameterClientTest, APushCarriesTheRatesOfItsStepAlone) {
+  float* const weights[] = {weights_.data()};
+  const float* const gradients[] = {weights_.data()};
+  const auto push = [&](std::vector<double> rates) {
+    client_->BeginStep(3, 2, gradients, weights, rates);
+    rates.assign(rates.size(), 7);  // the client keeps its own
+    client_->PushPull(client_->partition().blocks(0)[0]);
+    TRIBUTARY_EXPECT_OK(client_->FinishStep());
+    return service_.learning_rates();
+  };
+  EXPECT_EQ(push({0.1, 0}), (std::vector<double>{0.1, 0}));
+  EXPECT_EQ(push({}), std::vector<double>());
+  EXPECT_TRUE(service_.headers_ok());
+}
+
+TEST_P(ParameterClientTest, ASkippedStepIsTold) {
+  float* const weights[] = {weights_.data()};
+  const float* const gradients[] = {weights_.data()};
+  const auto skips = [&](int64_t step) {
+    client_->BeginStep(step, 2, gradients, weights);
+    client_->PushPull(client_->partition().blocks(0)[0]);
+    TRIBUTARY_EXPECT_OK(client_->FinishStep());
+    return client_->skipped();
+  };
+  EXPECT_FALSE(client_->skipped());
+  EXPECT_FALSE(skips(3));
+  EXPECT_TRUE(skips(DamagingService::kSkippedStep));
+  EXPECT_FALSE(skips(4));
+}
+
+// A block that was not skipped may come from a server that is ahead.
+TEST_P(ParameterClientTest, AStepThatChangedOneBlockIsNotSkipped) {
+  v1::ParameterSpec& spec = *options_.plan.add_parameters();
+  spec.set_name("v");
+  spec.add_shape(3);
+  spec.set_stage(1);
+  const auto client = ParameterClient::Connect(options_).value();
+  ASSERT_EQ(client->partition().blocks(0).size(), 2u);
+  std::vector<float> other(3);
+  float* const weights[] = {weights_.data(), other.data()};
+  const float* const gradients[] = {weights_.data(), other.data()};
+  service_.SkipOnly(0);
+  client->BeginStep(DamagingService::kSkippedStep, 2, gradients, weights);
+  for (const Block& block : client->partition().blocks(0)) {
+    client->PushPull(block);
+  }
+  TRIBUTARY_ASSERT_OK(client->FinishStep());
+  EXPECT_FALSE(client->skipped());
 }
 
 // By hand, with int8: 1.27 is the scale times 127, so the scale is 0.01. Of

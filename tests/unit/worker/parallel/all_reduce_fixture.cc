@@ -170,9 +170,10 @@ AllReduceSynchronizerTest::MakeSynchronizer(
        .first_bucket_bytes = 100,
        .update = {.on = rank.on,
                   .optimizer = GetParam().optimizer,
+                  .learning_rate = Rate,
+                  .groups = GetParam().groups,
                   .clip_norm = GetParam().clip_norm,
-                  .skip_nonfinite = rank.skip,
-                  .learning_rate = Rate},
+                  .skip_nonfinite = rank.skip},
        .samples =
            [size = rank.size](int64_t step) {
              std::vector<uint64_t> samples;
@@ -284,6 +285,7 @@ Tensors AllReduceSynchronizerTest::OnAServer(int size, bool skip) {
   options.num_workers = size;
   options.training.optimizer = GetParam().optimizer;
   options.training.learning_rate = Rate;
+  options.training.groups = GetParam().groups;
   options.training.clip_norm = GetParam().clip_norm;
   options.training.policy = std::make_unique<BulkSynchronous>();
   options.ops = ops.get();

@@ -33,6 +33,7 @@ struct Case {
   const char* name;
   OptimizerOptions optimizer;
   double clip_norm = 0;
+  std::vector<ParameterGroup> groups = {};
   friend void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 };
 

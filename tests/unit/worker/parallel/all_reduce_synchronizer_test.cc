@@ -168,12 +168,33 @@ OptimizerOptions DecayingMatrices() {
   return options;
 }
 
+// A group with a rate and a decay of its own, and a frozen one that holds a
+// running average, too.
+std::vector<ParameterGroup> GroupsOf(const char* kind) {
+  OptimizerOptions decaying = Of(kind);
+  decaying.weight_decay = 0.25;
+  const auto rate = [](int64_t step) {
+    return 0.02 * static_cast<double>(step + 1);
+  };
+  return {{.parameters = {"0.*"}, .optimizer = decaying, .learning_rate = rate},
+          {.parameters = {"1.running_mean", "2.weight"},
+           .optimizer = Of(kind),
+           .learning_rate = rate,
+           .frozen = true}};
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Optimizers, AllReduceSynchronizerTest,
     ::testing::Values(Case{"Sgd", Of("sgd")}, Case{"Adam", Of("adam")},
                       Case{"AdamClipped", Of("adam"), 0.5},
                       Case{"LambClipped", Of("lamb"), 0.5},
-                      Case{"AdamThatDecaysMatrices", DecayingMatrices()}),
+                      Case{"AdamThatDecaysMatrices", DecayingMatrices()},
+                      Case{"SgdInGroups", Of("sgd"), 0, GroupsOf("sgd")},
+                      Case{"AdamClippedInGroups", Of("adam"), 0.5,
+                           GroupsOf("adam")},
+                      Case{"LambInGroups", Of("lamb"), 0, GroupsOf("lamb")},
+                      Case{"AdafactorClippedInGroups", Of("adafactor"), 0.5,
+                           GroupsOf("adafactor")}),
     [](const auto& info) { return info.param.name; });
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "tests/testing/nccl/device_like_ops.h"
 #include "tests/testing/status_matchers.h"
+#include "worker/model/model.h"
 
 namespace tributary {
 namespace {
@@ -40,7 +41,8 @@ class RecordingClient final : public ParameterClient {
     return RankProgress{.steps = 0};
   }
   void BeginStep(int64_t, uint64_t, absl::Span<const float* const> gradients,
-                 absl::Span<float* const>) override {
+                 absl::Span<float* const>,
+                 absl::Span<const double> /*learning_rates*/) override {
     gradients_.assign(gradients.begin(), gradients.end());
   }
   // The first element of each gradient of the block.
@@ -51,6 +53,7 @@ class RecordingClient final : public ParameterClient {
     }
   }
   absl::Status FinishStep() override { return cancelled_; }
+  bool skipped() const override { return false; }
   absl::Span<float* const> residuals() override { return {}; }
   int64_t newest_version() const override { return 0; }
   int64_t oldest_version() const override { return 0; }

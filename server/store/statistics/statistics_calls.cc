@@ -1,4 +1,4 @@
-#include "server/store/statistics_calls.h"
+#include "server/store/statistics/statistics_calls.h"
 
 #include <algorithm>
 #include <utility>

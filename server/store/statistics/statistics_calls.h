@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "server/store/block_state.h"
-#include "server/store/statistics_exchange.h"
+#include "server/store/statistics/statistics_exchange.h"
 
 namespace tributary {
 

@@ -1,4 +1,4 @@
-#include "server/store/statistics_exchange.h"
+#include "server/store/statistics/statistics_exchange.h"
 
 #include <algorithm>
 

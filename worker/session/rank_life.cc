@@ -1,4 +1,4 @@
-#include "worker/trainer/rank_life.h"
+#include "worker/session/rank_life.h"
 
 #include "common/base/mutation.h"
 #include "common/checkpoint/restore.h"

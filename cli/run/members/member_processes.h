@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "cli/run/children.h"
+#include "cli/run/hosts.h"
+#include "cli/run/job_run.h"
+#include "cli/run/metrics_ports.h"
+#include "common/telemetry/log.h"
+#include "tributary/v1/job.pb.h"
+
+namespace tributary {
+
+// The address at which a process on this machine reaches a coordinator that
+// listens on `address`.
+std::string LocalAddress(const std::string& address);
+
+// Starts the servers and workers of a run as children.
+struct MemberProcesses {
+  const v1::JobSpec& job;
+  const Hosts& hosts;
+  const MetricsPorts& ports;
+  const LogOptions& log;
+  JobRun& run;
+  Children& children;
+
+  // `program`: the path of tributary-server and tributary-worker.
+  absl::Status StartServers(const std::string& program);
+  absl::Status StartWorkers(const std::string& program);
+
+ private:
+  absl::Status Start(v1::Role role, int index, const Host& host,
+                     const std::string& metrics_listen,
+                     std::vector<std::string> command);
+};
+
+// Shows what the run consists of and where its metrics are.
+void NoteBeginning(const v1::JobSpec& job, JobRun& run);
+
+}  // namespace tributary

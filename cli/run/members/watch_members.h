@@ -1,0 +1,27 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "cli/run/children.h"
+#include "cli/run/job_run.h"
+
+namespace tributary {
+
+struct WatchOptions {
+  bool shrinks = false;   // cluster.on_worker_loss
+  bool launched = false;  // the children are launchers of other hosts
+  // The workers are programs of the user. A program may start others, and must
+  // not leave before the job is over.
+  bool programs = false;
+  // Called about ten times a second; may be empty.
+  std::function<void()> look = nullptr;
+};
+
+// Follows the run until the job is over, and replaces or kills children as the
+// coordinator decides. Fails the job when that is not possible. Returns a
+// better reason for a failure than the coordinator's; empty: there is none.
+std::string WatchMembers(JobRun& run, const WatchOptions& options,
+                         Children& children);
+
+}  // namespace tributary

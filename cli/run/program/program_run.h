@@ -1,0 +1,34 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/run/resume.h"
+#include "common/job/program/program_job.h"
+#include "common/telemetry/flags.h"
+#include "tributary/v1/job.pb.h"
+
+namespace tributary {
+
+struct ProgramRunOptions {
+  ProgramJobSource source;  // with the number of workers among its overrides
+  v1::JobSpec base;         // of the source (ParseProgramBase)
+  // The program's path and its arguments.
+  std::vector<std::string> command;
+  // Starts the program once: it starts the ranks itself.
+  bool once = false;
+  std::string run_dir;                 // empty: runs/NAME-DATE-TIME
+  std::string listen = "127.0.0.1:0";  // of the coordinator
+  TelemetryOptions telemetry;
+  std::optional<ResumePoint> resume;
+};
+
+// Runs a program as the ranks of a job, with the coordinator in this process
+// and the servers as its children. Shows the progress and the first rank's
+// output, leaves a run directory and returns the exit code (exit_codes.h). As
+// RunLocally, call Interrupts::Install first, and call this on the thread that
+// lives longest.
+int RunProgram(const ProgramRunOptions& options);
+
+}  // namespace tributary

@@ -1,0 +1,177 @@
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "cli/run/find_program.h"
+#include "cli/run/hosts.h"
+#include "cli/run/program/program_run.h"
+#include "cli/run/resume.h"
+#include "cli/terminal/command_line.h"
+#include "cli/terminal/console.h"
+#include "cli/terminal/exit_codes.h"
+#include "cli/terminal/interrupts.h"
+#include "common/job/job_file.h"
+#include "common/job/program/program_job.h"
+#include "common/status/status_macros.h"
+#include "common/telemetry/flags.h"
+
+namespace tributary {
+namespace {
+
+constexpr char kDescription[] =
+    "Runs a program of your own as the workers of a job:\n"
+    "tributary run [OPTIONS] PROGRAM [ARGUMENTS...]";
+constexpr char kFooter[] =
+    "PROGRAM and what follows it are started once for each worker; a name "
+    "that\n"
+    "ends in .py is started by Python. Each process gets "
+    "TRIBUTARY_COORDINATOR,\n"
+    "TRIBUTARY_RANK and TRIBUTARY_WORLD_SIZE, and RANK, WORLD_SIZE, "
+    "LOCAL_RANK.\n"
+    "The output of rank 0 is shown; all output is in logs/ of the run "
+    "directory.\n"
+    "Ctrl-C stops at the next common step and saves the weights; a second one\n"
+    "ends everything at once.\n\n"
+    "Examples:\n"
+    "  tributary run --servers 2 --workers 4 train.py --epochs 3\n"
+    "  tributary run --workers 2 --job job.yaml ./train   # fields in a file\n"
+    "  tributary run --servers 2 --workers 4 --once \\\n"
+    "      torchrun --nproc-per-node 4 train.py   # starts the ranks itself\n\n"
+    "Exit codes: 0 done, 1 the run failed, 2 command line or job are wrong,\n"
+    "130 interrupted.";
+
+struct RunOptions {
+  std::string job_path;
+  std::vector<std::string> overrides;
+  int servers = 0;  // 0: as in the job file, or as the program says
+  int workers = 0;
+  std::string python = "python3";
+  std::string resume;
+  ProgramRunOptions run;
+};
+
+// The command that starts the program of these words.
+absl::StatusOr<std::vector<std::string>> CommandOf(
+    std::vector<std::string> words, const std::string& python) {
+  if (!words.empty() && words[0] == "--") words.erase(words.begin());
+  if (words.empty()) {
+    return absl::InvalidArgumentError(
+        "a PROGRAM is wanted (try tributary run --help)");
+  }
+  if (absl::StartsWith(words[0], "-")) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "there is no option ", words[0], " (try tributary run --help)"));
+  }
+  if (!absl::EndsWith(words[0], ".py")) {
+    TRIBUTARY_ASSIGN_OR_RETURN(words[0], FindInPath(words[0]));
+    return words;
+  }
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(words[0], error)) {
+    return absl::NotFoundError(absl::StrCat(words[0], ": no such program"));
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(std::string interpreter, FindInPath(python));
+  words.insert(words.begin(), std::move(interpreter));
+  return words;
+}
+
+// The job as the command line gives it, before the program sets further fields.
+// Without a job file a resumed run has the job of its checkpoint; the command
+// line and the program may change it.
+absl::StatusOr<ProgramJobSource> SourceOf(const RunOptions& options) {
+  std::vector<std::string> overrides = options.overrides;
+  if (options.servers > 0) {
+    overrides.push_back(absl::StrCat("cluster.servers=", options.servers));
+  }
+  if (options.workers > 0) {
+    overrides.push_back(absl::StrCat("cluster.workers=", options.workers));
+  }
+  if (!options.job_path.empty()) {
+    return ReadProgramJob(options.job_path, std::move(overrides));
+  }
+  ProgramJobSource source{.overrides = std::move(overrides)};
+  if (options.run.resume) {
+    source.text = JobToYaml(options.run.resume->job());
+    source.file_name = options.run.resume->JobName();
+    source.text_yields = true;
+  }
+  return source;
+}
+
+absl::Status Complete(const std::vector<std::string>& words,
+                      RunOptions* options) {
+  TRIBUTARY_ASSIGN_OR_RETURN(options->run.command,
+                             CommandOf(words, options->python));
+  if (!options->resume.empty()) {
+    TRIBUTARY_ASSIGN_OR_RETURN(options->run.resume,
+                               FindResumePoint(options->resume));
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(ProgramJobSource source, SourceOf(*options));
+  const auto named = std::find_if(
+      options->run.command.begin(), options->run.command.end(),
+      [](const std::string& word) { return absl::EndsWith(word, ".py"); });
+  source.name = std::filesystem::path(named == options->run.command.end()
+                                          ? options->run.command[0]
+                                          : *named)
+                    .stem()
+                    .string();
+  TRIBUTARY_ASSIGN_OR_RETURN(options->run.base, ParseProgramBase(source));
+  // The ranks start before the program can say how many there are.
+  source.overrides.push_back(
+      absl::StrCat("cluster.workers=", options->run.base.cluster().workers()));
+  options->run.source = std::move(source);
+  return absl::OkStatus();
+}
+
+int Run(RunOptions options, const std::vector<std::string>& words) {
+  if (const absl::Status status = Complete(words, &options); !status.ok()) {
+    PrintError(status.message());
+    return kExitRefused;
+  }
+  Interrupts::Install();
+  return RunProgram(options.run);
+}
+
+}  // namespace
+
+void AddRunCommand(CLI::App& app, Action* action) {
+  auto options = std::make_shared<RunOptions>();
+  CLI::App* run = app.add_subcommand("run", kDescription);
+  run->footer(kFooter);
+  run->prefix_command();
+  run->add_option("--job", options->job_path,
+                  "a job file (YAML) without model and data, for what the\n"
+                  "program does not say");
+  run->add_option("--resume", options->resume,
+                  "go on from a checkpoint: a run directory, a directory of\n"
+                  "checkpoints or one of them");
+  run->add_option("--servers", options->servers, "parameter servers; default 1")
+      ->check(CLI::Range(1, 256));
+  run->add_option("--workers", options->workers, "workers; default 1")
+      ->check(CLI::Range(1, 1024));
+  AddOverrides(*run, &options->overrides);
+  run->add_option("--python", options->python,
+                  "starts a PROGRAM whose name ends in .py")
+      ->envname("PYTHON")
+      ->capture_default_str();
+  run->add_flag("--once", options->run.once,
+                "start PROGRAM once: it starts the ranks itself, as torchrun "
+                "does");
+  run->add_option("--run-dir", options->run.run_dir,
+                  "new or empty folder for what the run leaves behind;\n"
+                  "default: runs/NAME-DATE-TIME");
+  AddListenOption(*run, &options->run.listen);
+  AddTelemetryOptions(*run, &options->run.telemetry);
+  run->callback([options, run, action] {
+    *action = [options, words = run->remaining()] {
+      return Run(*options, words);
+    };
+  });
+}
+
+}  // namespace tributary

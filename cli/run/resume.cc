@@ -1,0 +1,47 @@
+#include "cli/run/resume.h"
+
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "cli/run/checkpoint_place.h"
+#include "cli/terminal/console.h"
+#include "common/checkpoint/checkpoint_reader.h"
+#include "common/checkpoint/manifest.h"
+#include "common/job/goes_on.h"
+#include "common/status/status_macros.h"
+
+namespace tributary {
+
+absl::StatusOr<ResumePoint> FindResumePoint(const std::string& path) {
+  ResumePoint point;
+  std::vector<std::string> passed_over;
+  TRIBUTARY_ASSIGN_OR_RETURN(point.folder, CheckpointAt(path, &passed_over));
+  for (const std::string& newer : passed_over) {
+    PrintError(absl::StrCat(newer, " has no manifest and is passed over; ",
+                            "going on from ", point.folder));
+  }
+  for (const FileReport& file : VerifyCheckpoint(point.folder)) {
+    if (!file.status.ok()) return NameOlder(file.status, point.folder);
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(const v1::CheckpointManifest manifest,
+                             ReadManifest(point.folder));
+  point.start.restore_from = std::filesystem::absolute(point.folder).string();
+  point.start.step = manifest.step();
+  point.start.lineage = LineageOf(manifest);
+  point.start.data_checksum = manifest.data_checksum();
+  point.start.manifest =
+      std::make_shared<const v1::CheckpointManifest>(manifest);
+  return point;
+}
+
+absl::Status CheckResumes(const v1::JobSpec& job, const ResumePoint& point) {
+  const v1::CheckpointManifest& manifest = *point.start.manifest;
+  return CheckGoesOn(job, {.job = manifest.job(),
+                           .step = manifest.step(),
+                           .steps_per_epoch = manifest.steps_per_epoch(),
+                           .has_state = manifest.state_names_size() > 0});
+}
+
+}  // namespace tributary

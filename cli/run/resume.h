@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "coordinator/core/job_plan.h"
+#include "tributary/v1/job.pb.h"
+
+namespace tributary {
+
+// The checkpoint that a command goes on from.
+struct ResumePoint {
+  std::string folder;
+  JobStart start;  // with the manifest
+
+  const v1::JobSpec& job() const { return start.manifest->job(); }
+  // The name that errors in the checkpoint's job give it.
+  std::string JobName() const { return folder + "/job"; }
+};
+
+// The checkpoint that `path` means (checkpoint_place.h). Tells on standard
+// error which incomplete ones are passed over. An error when it is damaged.
+absl::StatusOr<ResumePoint> FindResumePoint(const std::string& path);
+
+// FailedPrecondition: the job cannot go on from there.
+absl::Status CheckResumes(const v1::JobSpec& job, const ResumePoint& point);
+
+}  // namespace tributary

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tributary/v1/job.pb.h"
+
+namespace tributary {
+
+// The part of a program's job that is known before the program runs.
+struct ProgramJobSource {
+  std::string text;       // of the job file; empty: there is none
+  std::string file_name;  // empty: there is none; paths start here (job_file.h)
+  std::string name;       // of a job without `name`, where there is no file
+  std::vector<std::string> overrides;  // as given to --set
+  // The text is the job of an earlier run: the program may change its fields.
+  bool text_yields = false;
+};
+
+// The source with the text of this job file. Errors as ReadJobFile
+// (job_file.h).
+absl::StatusOr<ProgramJobSource> ReadProgramJob(
+    const std::string& path, std::vector<std::string> overrides);
+
+// Whether the source is of a program's job, which has no model and no data.
+// Errors as ReadJobFile.
+absl::StatusOr<bool> IsForProgram(const ProgramJobSource& source);
+
+// The source, resolved, without what the program says later: required fields
+// may be missing. InvalidArgument: a field by itself is wrong, or the job has a
+// model or data.
+absl::StatusOr<v1::JobSpec> ParseProgramBase(const ProgramJobSource& source);
+
+// The whole job: the source and `settings`, the program's fields
+// (SubmitJobRequest). InvalidArgument, besides errors as ReadJobFile: a setting
+// contradicts an override, or the text unless it yields; the message names the
+// field and both values. Errors in a setting begin with it.
+absl::StatusOr<v1::JobSpec> ParseProgramJob(
+    const ProgramJobSource& source, const std::vector<std::string>& settings);
+
+}  // namespace tributary

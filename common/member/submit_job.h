@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+
+namespace tributary {
+
+// Tells the coordinator at host:port what a program sets of its job
+// (SubmitJobRequest). Waits up to `timeout` for a coordinator that is not up
+// yet, and while its port passes from the intake to the coordinator. Call it
+// before Member::Join. Unavailable: no coordinator answered. InvalidArgument: a
+// setting, which the message names. FailedPrecondition: the job has a model of
+// its own.
+absl::Status SubmitJob(const std::string& coordinator,
+                       const std::vector<std::string>& settings,
+                       absl::Duration timeout,
+                       const Clock* clock = &Clock::Real());
+
+}  // namespace tributary

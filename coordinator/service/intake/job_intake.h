@@ -1,0 +1,45 @@
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/job/program/program_job.h"
+#include "tributary/v1/job.pb.h"
+
+namespace tributary {
+
+// Answers on a coordinator's port until the job's program has said what it
+// trains (SubmitJob). All other calls get Unavailable, which callers retry.
+// Once the job is known, destroy the intake and start the Coordinator on the
+// same address.
+class JobIntake {
+ public:
+  // `listen`: host:port; port 0: any free one. InvalidArgument: the address.
+  // Unavailable: cannot listen on it.
+  static absl::StatusOr<std::unique_ptr<JobIntake>> Start(
+      const std::string& listen, ProgramJobSource source);
+  // Running calls get their answers; then the port is free.
+  ~JobIntake();
+
+  // host:port, with the actual port.
+  const std::string& address() const { return address_; }
+
+  // Waits until a program has submitted the whole job; nullopt after `timeout`.
+  std::optional<v1::JobSpec> Await(absl::Duration timeout);
+
+ private:
+  class Service;
+
+  explicit JobIntake(ProgramJobSource source);
+
+  const std::unique_ptr<Service> service_;
+  std::unique_ptr<grpc::Server> server_;
+  std::string address_;
+};
+
+}  // namespace tributary

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "common/base/parameter_memory.h"
+#include "common/host/shared_arena.h"
+#include "common/wire/shared_buffer.h"
+
+namespace tributary {
+
+// The parameters of a program: its own weights, and memory for their gradients
+// that servers on this machine can read.
+class ProgramParameters final : public ParameterMemory {
+ public:
+  // weights: of each parameter; they must outlive this object.
+  ProgramParameters(ParameterSpecs specs, std::vector<float*> weights)
+      : specs_(std::move(specs)), weights_(std::move(weights)) {
+    size_t bytes = 1;
+    for (const ParameterSpec& spec : specs_) {
+      bytes += SharedArena::Taken(spec.size() * sizeof(float));
+    }
+    if (auto arena = SharedArena::Create(bytes); arena.ok()) arena_ = *arena;
+    for (const ParameterSpec& spec : specs_) {
+      gradients_.emplace_back(spec.size(), /*stagger=*/0, arena_);
+    }
+  }
+
+  const ParameterSpecs& parameters() const override { return specs_; }
+  float* weight(int i) override { return weights_[i]; }
+  float* gradient(int i) override { return gradients_[i].data(); }
+  // Null: gradients cannot be shared.
+  const std::shared_ptr<SharedArena>& gradient_memory() const { return arena_; }
+
+  std::vector<std::vector<float>> CopyWeights() const {
+    std::vector<std::vector<float>> copies;
+    for (size_t i = 0; i < specs_.size(); ++i) {
+      copies.emplace_back(weights_[i], weights_[i] + specs_[i].size());
+    }
+    return copies;
+  }
+
+ private:
+  const ParameterSpecs specs_;
+  const std::vector<float*> weights_;
+  std::shared_ptr<SharedArena> arena_;
+  std::vector<SharedBuffer> gradients_;
+};
+
+}  // namespace tributary

@@ -1,0 +1,355 @@
+#include "worker/session/program_session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/job/job_options.h"
+#include "common/job/learning_rate_schedule.h"
+#include "common/member/report_checkpoint.h"
+#include "common/status/status_macros.h"
+#include "kernels/device.h"
+#include "spdlog/spdlog.h"
+#include "worker/session/server_synchronizer.h"
+
+namespace tributary {
+namespace {
+
+// How long one call waits for a plan; between two calls Cancel is heard.
+constexpr absl::Duration kPlanWait = absl::Milliseconds(200);
+
+double SecondsSince(const Clock& clock, int64_t micros) {
+  return 1e-6 * static_cast<double>(clock.NowMicros() - micros);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Session>> ProgramSession::Create(
+    Options options) {
+  std::unique_ptr<ProgramSession> session(
+      new ProgramSession(std::move(options)));
+  TRIBUTARY_RETURN_IF_ERROR(session->Join());
+  return session;
+}
+
+absl::Status ProgramSession::Join() {
+  Member::Options member;
+  member.coordinator = options_.coordinator;
+  member.role = v1::ROLE_WORKER;
+  member.wanted_index = options_.rank;
+  member.join_timeout = options_.join_timeout;
+  member.callbacks.on_end = [this](const absl::Status& status) {
+    canceller_.Cancel(status.ok() ? absl::CancelledError("the job is done")
+                                  : status);
+  };
+  member.callbacks.on_new_plan = [this](uint64_t epoch) {
+    canceller_.CancelBefore(epoch);
+  };
+  TRIBUTARY_ASSIGN_OR_RETURN(member_, Member::Join(std::move(member)));
+  if (!job().has_program()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the job \"", job().name(), "\" at ", options_.coordinator,
+        " has a model of its own, which tributary-worker trains; start a job "
+        "for this program with `tributary run`"));
+  }
+  std::string why;
+  ops_ = CreateOps(DeviceChoice::kCpu, &why);
+  member_->SetDevice(options_.device);
+  TRIBUTARY_ASSIGN_OR_RETURN(recomputes_,
+                             member_->DeclareArithmetic(options_.arithmetic));
+  life_ = std::make_unique<RankLife>(RankLife::Options{
+      .group_breaks = false,
+      .lease_micros = absl::ToInt64Microseconds(member_->lease())});
+  return absl::OkStatus();
+}
+
+// The member's callbacks use this object.
+ProgramSession::~ProgramSession() {
+  EndPlan();
+  member_.reset();
+}
+
+absl::Status ProgramSession::Start(Declaration declaration) {
+  declaration_ = std::move(declaration);
+  parameters_ = std::make_unique<ProgramParameters>(declaration_.parameters,
+                                                    declaration_.weights);
+  if (rank() == 0) initial_ = parameters_->CopyWeights();
+  TRIBUTARY_ASSIGN_OR_RETURN(const Next next, Follow());
+  if (next == Next::kStep) return absl::OkStatus();
+  return absl::FailedPreconditionError("the job has ended");
+}
+
+absl::Status ProgramSession::Declare() {
+  return member_->DeclareModel({.parameters = declaration_.parameters,
+                                .total_steps = declaration_.total_steps,
+                                .steps_per_epoch = declaration_.steps_per_epoch,
+                                .data_checksum = declaration_.data_checksum,
+                                .settings = options_.settings});
+}
+
+absl::StatusOr<Session::Next> ProgramSession::Follow() {
+  while (true) {
+    RankLife::Act act = RankLife::Act::kWait;
+    member_->Follow([&](MemberState& state, int64_t now_micros) {
+      act = life_->Next(&state, now_micros);
+      return act != RankLife::Act::kWait || !Cancelled().ok();
+    });
+    TRIBUTARY_RETURN_IF_ERROR(Cancelled());
+    switch (act) {
+      case RankLife::Act::kDeclareModel:
+        life_->Declared(Declare());
+        break;
+      case RankLife::Act::kGetPlan: {
+        EndPlan();
+        const absl::StatusOr<v1::Plan> plan = GetPlan();
+        if (plan.ok()) plan_ = *plan;
+        life_->Planned(plan.status(), plan_.epoch());
+        break;
+      }
+      case RankLife::Act::kTrain: {
+        const absl::Status status = BeginPlan();
+        if (status.ok()) return Next::kStep;
+        EndPlan();
+        life_->Trained(status);
+        break;
+      }
+      case RankLife::Act::kReportUnreadable:
+        life_->Replanned(
+            ReportUnreadable(life_->status(), plan_, member_.get()));
+        break;
+      case RankLife::Act::kFail:
+        member_->Fail(life_->status());
+        [[fallthrough]];
+      case RankLife::Act::kEnd:
+        EndPlan();
+        over_ = true;
+        if (!life_->status().ok()) return life_->status();
+        return Next::kEnd;
+      default:  // the servers give the final weights
+        break;
+    }
+  }
+}
+
+absl::StatusOr<v1::Plan> ProgramSession::GetPlan() {
+  while (true) {
+    absl::StatusOr<v1::Plan> plan =
+        member_->GetPlan(life_->epoch() + 1, kPlanWait);
+    if (!absl::IsDeadlineExceeded(plan.status())) return plan;
+    TRIBUTARY_RETURN_IF_ERROR(Cancelled());
+  }
+}
+
+// The job's groups, with the rates that the program gives, if it does.
+absl::StatusOr<std::vector<ParameterGroup>> ProgramSession::GroupsOfRates() {
+  const int64_t total_steps = plan_.total_steps();
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      LearningRateSchedule schedule,
+      LearningRateSchedule::Create(
+          job().training().learning_rate_schedule(),
+          OptimizerOptionsOf(job().training().optimizer()).learning_rate,
+          total_steps));
+  rate_ = [this, schedule = std::move(schedule)](int64_t step) {
+    return learning_rates_.empty() ? schedule.At(step) : learning_rates_[0];
+  };
+  TRIBUTARY_ASSIGN_OR_RETURN(std::vector<ParameterGroup> groups,
+                             ParameterGroupsOf(job(), total_steps));
+  for (size_t g = 0; g < groups.size(); ++g) {
+    groups[g].learning_rate = [this, g,
+                               scheduled = std::move(groups[g].learning_rate)](
+                                  int64_t step) {
+      return learning_rates_.empty() ? scheduled(step) : learning_rates_[g + 1];
+    };
+  }
+  return groups;
+}
+
+absl::Status ProgramSession::BeginPlan() {
+  TRIBUTARY_ASSIGN_OR_RETURN(std::vector<ParameterGroup> groups,
+                             GroupsOfRates());
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      synchronizer_,
+      MakeServerSynchronizer({.member = member_.get(),
+                              .model = parameters_.get(),
+                              .ops = ops_.get(),
+                              .gradient_memory = parameters_->gradient_memory(),
+                              .total_steps = plan_.total_steps(),
+                              .learning_rate = rate_,
+                              .groups = std::move(groups),
+                              .recomputes = recomputes_},
+                             plan_));
+  canceller_.Attach(
+      [this](const std::string& why) { synchronizer_->Cancel(why); },
+      plan_.epoch());
+  GradientSynchronizer::MakeWeights initial;
+  if (rank() == 0) initial = [this] { return initial_; };
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      steps_, synchronizer_->Start(initial, [this](const RankProgress& p) {
+        member_->StartAt(plan_.epoch(), p.steps, p.begun);
+      }));
+  member_->SetWaitingFor("");
+  if (steps_ > 0) spdlog::info("going on after step {}", steps_);
+  reported_ = {};
+  return absl::OkStatus();
+}
+
+void ProgramSession::EndPlan() {
+  canceller_.Detach();
+  synchronizer_.reset();
+  in_step_ = false;
+}
+
+absl::StatusOr<Session::Next> ProgramSession::GoOn(const absl::Status& status) {
+  EndPlan();
+  life_->Trained(status);
+  TRIBUTARY_ASSIGN_OR_RETURN(const Next next, Follow());
+  return next == Next::kStep ? Next::kMoved : Next::kEnd;
+}
+
+absl::StatusOr<Session::Next> ProgramSession::BeginStep(
+    uint64_t samples, const std::vector<double>& learning_rates) {
+  if (in_step_) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("step ", steps_ + 1, " has begun already"));
+  }
+  const size_t groups =
+      1 + static_cast<size_t>(job().training().parameter_groups_size());
+  if (!learning_rates.empty() && learning_rates.size() != groups) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(learning_rates.size(), " learning rates, wanted ", groups,
+                     ": that of training.optimizer and those of the parameter "
+                     "groups"));
+  }
+  if (over_ || steps_ >= plan_.total_steps()) return Next::kEnd;
+  const absl::Status may_begin = member_->BeginStep(steps_ + 1);
+  if (absl::IsCancelled(may_begin)) return Next::kEnd;
+  if (!may_begin.ok()) return GoOn(may_begin);
+  samples_ = samples;
+  learning_rates_ = learning_rates;
+  push_seconds_ = 0;
+  in_step_ = true;
+  synchronizer_->SetLearningRates(learning_rates_);
+  synchronizer_->BeginStep(steps_, samples_);
+  return Next::kStep;
+}
+
+void ProgramSession::GradientReady(int parameter) {
+  const int64_t begin = clock_.NowMicros();
+  synchronizer_->GradientReady(parameter);
+  push_seconds_ += SecondsSince(clock_, begin);
+}
+
+absl::StatusOr<Session::Next> ProgramSession::FinishStep(
+    const StepResult& result) {
+  if (!in_step_) {
+    return absl::FailedPreconditionError("no step has begun");
+  }
+  const int64_t begin = clock_.NowMicros();
+  const absl::StatusOr<int64_t> finished = synchronizer_->FinishStep();
+  in_step_ = false;
+  TRIBUTARY_RETURN_IF_ERROR(Cancelled());
+  if (!finished.ok()) return GoOn(finished.status());
+  const int64_t step = std::exchange(steps_, *finished);
+  Report(result, step, SecondsSince(clock_, begin));
+  return steps_ == step + 1 ? Next::kStep : Next::kMoved;
+}
+
+void ProgramSession::Report(const StepResult& result, int64_t step,
+                            double wait_seconds) {
+  const GradientSynchronizer::Traffic traffic = synchronizer_->traffic();
+  member_->SetBytes(traffic.bytes_sent, traffic.bytes_received);
+  const double compute = std::max(0.0, result.compute_seconds - push_seconds_);
+  v1::StepReport report;
+  report.set_step(step + 1);
+  report.set_epoch(step / declaration_.steps_per_epoch + 1);
+  report.set_samples(samples_);
+  report.set_loss_sum(result.loss * static_cast<double>(samples_));
+  report.set_learning_rate(rate_(step));
+  report.set_data_seconds(result.data_seconds);
+  report.set_compute_seconds(compute);
+  report.set_push_seconds(push_seconds_);
+  report.set_wait_seconds(wait_seconds);
+  report.set_step_seconds(result.data_seconds + compute + push_seconds_ +
+                          wait_seconds);
+  report.set_bytes_sent(traffic.bytes_sent - reported_.bytes_sent);
+  report.set_bytes_received(traffic.bytes_received - reported_.bytes_received);
+  reported_ = traffic;
+  if (steps_ != step + 1) {  // the other ranks did not wait for this gradient
+    report.set_samples(0);
+    report.set_loss_sum(0);
+  }
+  member_->ReportStep(report);
+  for (int64_t skipped = step + 1; skipped < steps_; ++skipped) {
+    v1::StepReport empty;
+    empty.set_step(skipped + 1);
+    empty.set_epoch(skipped / declaration_.steps_per_epoch + 1);
+    empty.set_learning_rate(report.learning_rate());
+    member_->ReportStep(empty);
+  }
+}
+
+absl::Status ProgramSession::ReportEvaluation(const v1::EvaluationPart& part) {
+  const int64_t epoch =
+      steps_ == 0 ? 0 : (steps_ - 1) / declaration_.steps_per_epoch + 1;
+  return member_->results().ReportEvaluation(steps_, epoch, part);
+}
+
+absl::StatusOr<Session::Next> ProgramSession::Finish() {
+  if (over_) return Next::kEnd;
+  if (synchronizer_ == nullptr) {  // no plan yet
+    Fail("the program ended before its first step");
+    return Next::kEnd;
+  }
+  if (in_step_) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the program ended within step ", steps_ + 1, ", before its step()"));
+  }
+  if (steps_ < plan_.total_steps()) {
+    const absl::Status ended = member_->EndProgram();
+    if (absl::IsOutOfRange(ended)) {
+      const std::string why =
+          absl::StrCat("the program of rank ", rank(), " ended after ", steps_,
+                       " steps, but another rank has begun step ", steps_ + 1,
+                       "; every rank must take the same number of steps");
+      Fail(why);
+      return absl::FailedPreconditionError(why);
+    }
+    if (!ended.ok()) return GoOn(ended);
+  }
+  life_->Trained(absl::OkStatus());
+  TRIBUTARY_ASSIGN_OR_RETURN(const Next next, Follow());
+  return next == Next::kStep ? Next::kMoved : Next::kEnd;
+}
+
+void ProgramSession::Fail(const std::string& why) {
+  if (over_) return;
+  EndPlan();
+  over_ = true;
+  member_->Fail(absl::AbortedError(why));
+}
+
+void ProgramSession::Cancel(const std::string& why) {
+  {
+    absl::MutexLock lock(&mu_);
+    cancelled_ = why;
+  }
+  canceller_.Cancel(absl::CancelledError(why));
+}
+
+absl::Status ProgramSession::Cancelled() const {
+  absl::MutexLock lock(&mu_);
+  return cancelled_.empty() ? absl::OkStatus()
+                            : absl::CancelledError(cancelled_);
+}
+
+bool ProgramSession::skipped() const {
+  return synchronizer_ != nullptr && synchronizer_->skipped();
+}
+
+Session::Traffic ProgramSession::traffic() const {
+  if (synchronizer_ == nullptr) return {};
+  const GradientSynchronizer::Traffic traffic = synchronizer_->traffic();
+  return {traffic.bytes_sent, traffic.bytes_received};
+}
+
+}  // namespace tributary

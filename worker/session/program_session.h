@@ -1,0 +1,97 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "common/base/clock.h"
+#include "common/member/member.h"
+#include "common/optimizer/parameter_group.h"
+#include "kernels/ops.h"
+#include "tributary/v1/plan.pb.h"
+#include "worker/parallel/gradient_synchronizer.h"
+#include "worker/session/canceller.h"
+#include "worker/session/program_parameters.h"
+#include "worker/session/rank_life.h"
+#include "worker/session/session.h"
+
+namespace tributary {
+
+// The Session of a process that is a member of the job. RankLife decides what
+// is done between two steps: get a plan, connect to its servers, wait for news
+// after an error, end.
+class ProgramSession final : public Session {
+ public:
+  // Takes a place in the job. Errors as in Session::Join, but for the settings,
+  // which are submitted before.
+  static absl::StatusOr<std::unique_ptr<Session>> Create(Options options);
+  ~ProgramSession() override;
+
+  int rank() const override { return static_cast<int>(member_->index()); }
+  int world() const override { return job().cluster().workers(); }
+  const v1::JobSpec& job() const override { return member_->job(); }
+  absl::Status Start(Declaration declaration) override;
+  int64_t steps() const override { return steps_; }
+  float* gradient(int parameter) override {
+    return parameters_->gradient(parameter);
+  }
+  absl::StatusOr<Next> BeginStep(
+      uint64_t samples, const std::vector<double>& learning_rates) override;
+  void GradientReady(int parameter) override;
+  absl::StatusOr<Next> FinishStep(const StepResult& result) override;
+  bool skipped() const override;
+  absl::Status ReportEvaluation(const v1::EvaluationPart& part) override;
+  absl::StatusOr<Next> Finish() override;
+  void Fail(const std::string& why) override;
+  void Cancel(const std::string& why) override;
+  Traffic traffic() const override;
+
+ private:
+  explicit ProgramSession(Options options) : options_(std::move(options)) {}
+
+  absl::Status Join();
+  absl::Status Declare();
+  // Acts until steps can be taken under a plan (kStep) or the job is over for
+  // this rank (kEnd).
+  absl::StatusOr<Next> Follow();
+  absl::StatusOr<v1::Plan> GetPlan();
+  absl::StatusOr<std::vector<ParameterGroup>> GroupsOfRates();
+  absl::Status BeginPlan();
+  void EndPlan();
+  // Goes on after the work under the plan ended with `status`.
+  absl::StatusOr<Next> GoOn(const absl::Status& status);
+  void Report(const StepResult& result, int64_t step, double wait_seconds);
+  absl::Status Cancelled() const;
+
+  const Options options_;
+  const Clock& clock_ = Clock::Real();
+  std::unique_ptr<Ops> ops_;  // the host's
+  Canceller canceller_;
+  std::unique_ptr<Member> member_;
+  std::unique_ptr<RankLife> life_;
+  bool recomputes_ = false;
+
+  Declaration declaration_;
+  std::unique_ptr<ProgramParameters> parameters_;
+  // Rank 0's, for a job that starts over without a checkpoint.
+  std::vector<std::vector<float>> initial_;
+
+  v1::Plan plan_;
+  std::unique_ptr<GradientSynchronizer> synchronizer_;  // of this plan
+  int64_t steps_ = 0;
+  bool in_step_ = false;
+  bool over_ = false;     // the job has ended for this rank
+  uint64_t samples_ = 0;  // this and the next: of the step
+  std::vector<double> learning_rates_;
+  std::function<double(int64_t step)> rate_;  // of training.optimizer
+  double push_seconds_ = 0;
+  GradientSynchronizer::Traffic reported_;
+
+  mutable absl::Mutex mu_;
+  std::string cancelled_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace tributary

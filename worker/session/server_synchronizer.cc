@@ -1,0 +1,125 @@
+#include "worker/session/server_synchronizer.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/checkpoint/restore.h"
+#include "common/job/job_options.h"
+#include "common/member/report_checkpoint.h"
+#include "common/plan/model_cut.h"
+#include "common/plan/plan_codec.h"
+#include "common/status/status_macros.h"
+#include "spdlog/spdlog.h"
+#include "worker/parallel/local_sgd_synchronizer.h"
+#include "worker/parallel/parameter_server_synchronizer.h"
+#include "worker/parallel/residual_checkpoints.h"
+
+namespace tributary {
+namespace {
+
+ApplyMode ModeOf(const v1::SyncSpec& sync) {
+  if (sync.has_ssp() || sync.has_async()) return ApplyMode::kSeparate;
+  return sync.bsp().backup_workers() > 0 ? ApplyMode::kBackup
+                                         : ApplyMode::kBulk;
+}
+
+// The samples of all ranks in a push of a ParameterClient, which is a step or a
+// round of local_sgd. Null where a push does not wait for every rank.
+std::function<uint64_t(int64_t)> TotalSamples(
+    const ServerSynchronizerParts& parts, const v1::SyncSpec& sync) {
+  if (!parts.all_samples || ModeOf(sync) != ApplyMode::kBulk) return nullptr;
+  const int64_t period = sync.has_local_sgd() ? sync.local_sgd().period() : 1;
+  return [all = parts.all_samples, total = parts.total_steps,
+          period](int64_t push) {
+    const int64_t first = push * period;
+    const int64_t end = std::min(first + period, total);
+    uint64_t samples = 0;
+    for (int64_t step = first; step < end; ++step) samples += all(step);
+    return samples;
+  };
+}
+
+// Where this rank's residual begins and what checkpoints hold of it; null: they
+// hold nothing of it.
+absl::StatusOr<std::unique_ptr<ResidualCheckpoints>> ResidualsOf(
+    Member& member, const v1::Plan& plan) {
+  if (!StrategyOf(member.job()).checkpoints_residuals()) return nullptr;
+  const int rank = static_cast<int>(member.index());
+  ResidualCheckpoints::Options options;
+  options.start_step = plan.start_step();
+  if (!plan.checkpoint_directory().empty()) {
+    options.every_steps = member.job().checkpoint().every_steps();
+    options.directory = plan.checkpoint_directory();
+    options.on_written =
+        [&member, epoch = plan.epoch()](const Checkpointer::Written& written) {
+          ReportCheckpoint(written, /*state_names=*/{}, epoch, &member);
+        };
+  }
+  options.series = ResidualSeriesOf(plan, rank);
+  if (!plan.restore_from().empty()) {
+    std::string why;
+    TRIBUTARY_ASSIGN_OR_RETURN(options.restore,
+                               OpenResidualToRestore(plan, rank, &why));
+    if (!why.empty()) spdlog::warn("the residual begins with zeros: {}", why);
+  }
+  return std::make_unique<ResidualCheckpoints>(std::move(options));
+}
+
+absl::StatusOr<std::unique_ptr<ParameterClient>> ConnectClient(
+    const ServerSynchronizerParts& parts, const v1::Plan& plan) {
+  Member& member = *parts.member;
+  const Strategy strategy = StrategyOf(member.job());
+  return ParameterClient::Connect(
+      {.plan = plan,
+       .rank = member.index(),
+       .incarnation = member.incarnation(),
+       .recomputes = parts.recomputes,
+       .step_timeout = absl::Seconds(strategy.timeout_seconds),
+       .transport = strategy.transport,
+       .gradient_memory = parts.gradient_memory,
+       .on_waiting =
+           [&member, silent = parts.on_silent_shard](const std::string& whom,
+                                                     int silent_shard) {
+             if (silent) silent(silent_shard);
+             member.SetWaitingFor(whom);
+           },
+       .total_samples = TotalSamples(
+           parts, member.job().strategy().parameter_server().sync()),
+       .delay_micros = parts.delay_micros,
+       .trace = member.trace()});
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<GradientSynchronizer>> MakeServerSynchronizer(
+    const ServerSynchronizerParts& parts, const v1::Plan& plan) {
+  Member& member = *parts.member;
+  const v1::SyncSpec& sync = member.job().strategy().parameter_server().sync();
+  TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<ParameterClient> client,
+                             ConnectClient(parts, plan));
+  if (sync.has_local_sgd()) {
+    LocalSgdSynchronizer::Options options;
+    options.client = std::move(client);
+    options.model = parts.model;
+    options.ops = parts.ops;
+    options.period = sync.local_sgd().period();
+    options.total_steps = parts.total_steps;
+    options.inner = OptimizerOptionsOf(member.job().training().optimizer());
+    options.learning_rate = parts.learning_rate;
+    options.groups = parts.groups;
+    return LocalSgdSynchronizer::Create(std::move(options));
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      std::vector<int> places,
+      PlacesInPlan(parts.model->parameters(), client->partition().parameters(),
+                   MeshOf(plan), static_cast<int>(member.index())));
+  TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<ResidualCheckpoints> residuals,
+                             ResidualsOf(member, plan));
+  return std::make_unique<ParameterServerSynchronizer>(
+      std::move(client), parts.model, parts.ops, ModeOf(sync),
+      std::move(places), parts.gradient_memory, std::move(residuals));
+}
+
+}  // namespace tributary

@@ -1,0 +1,119 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/limits.h"
+#include "common/base/parameter_spec.h"
+#include "tributary/v1/coordinator_service.pb.h"
+#include "tributary/v1/job.pb.h"
+
+namespace tributary {
+
+// A rank of a job whose model, data and training loop belong to another program
+// (JobSpec.program). The program computes gradients; the session sends them to
+// the servers and writes the new weights into the program's memory. It follows
+// the job through losses of members and rollbacks. For one thread at a time,
+// except Cancel.
+class Session {
+ public:
+  struct Options {
+    std::string coordinator;       // host:port
+    std::optional<uint32_t> rank;  // to take; unset: any free one
+    absl::Duration join_timeout = absl::Seconds(60);
+    // Fields of the job that the program sets, as given to --set
+    // (SubmitJobRequest). Equal on every rank.
+    std::vector<std::string> settings;
+    std::string device = "cpu";  // shown by `tributary status`
+    // What the bits of the program's gradients depend on: versions of
+    // libraries, instruction set, number of threads. Ranks with equal text
+    // compute equal gradients.
+    std::string arithmetic;
+  };
+  struct Declaration {
+    ParameterSpecs parameters;    // in forward order; equal on every rank
+    std::vector<float*> weights;  // of each parameter, in host memory
+    int64_t total_steps = kOpenEnd;
+    int64_t steps_per_epoch = 1;
+    uint32_t data_checksum = 0;  // 0: unknown
+  };
+  // How the job goes on.
+  enum class Next {
+    kStep,  // with the step after steps()
+    // The job went back to a checkpoint, or this rank missed steps that the
+    // others took without it: steps() and the weights are other ones.
+    kMoved,
+    kEnd,  // no further step; call Finish
+  };
+  struct StepResult {
+    double loss = 0;             // mean over the rank's samples
+    double compute_seconds = 0;  // forward and backward
+    double data_seconds = 0;     // waiting for a batch
+  };
+  struct Traffic {
+    uint64_t bytes_sent = 0;
+    uint64_t bytes_received = 0;
+  };
+
+  // Submits the settings and takes a place. Unavailable: no coordinator
+  // answered in time. AlreadyExists: every place is taken. InvalidArgument: the
+  // settings; the message names the field. FailedPrecondition: the job has
+  // ended, or has a model of its own.
+  static absl::StatusOr<std::unique_ptr<Session>> Join(Options options);
+  virtual ~Session() = default;
+
+  virtual int rank() const = 0;
+  virtual int world() const = 0;               // ranks
+  virtual const v1::JobSpec& job() const = 0;  // resolved
+
+  // Declares the parameters and waits until every member has joined. Then the
+  // weights are those of the job: rank 0's, where training begins, or those
+  // after the steps that this rank has finished. FailedPrecondition: another
+  // rank has declared another model; the message says how it differs.
+  virtual absl::Status Start(Declaration declaration) = 0;
+  // Steps that this rank has finished.
+  virtual int64_t steps() const = 0;
+
+  // Where the program writes the parameter's mean gradient before it calls
+  // GradientReady: host memory of the parameter's size, the same in every step.
+  virtual float* gradient(int parameter) = 0;
+
+  // One step: BeginStep, GradientReady for every parameter in any order, and
+  // FinishStep. From GradientReady on the parameter's gradient must not change
+  // and its weight may change, until FinishStep returns. samples: the weight of
+  // this rank's gradient; 0: it does not count. learning_rates: as in
+  // PushPullRequest. Only when BeginStep has returned kStep a step has begun.
+  // Errors end the job for this rank.
+  virtual absl::StatusOr<Next> BeginStep(
+      uint64_t samples, const std::vector<double>& learning_rates) = 0;
+  virtual void GradientReady(int parameter) = 0;
+  // The weights are those after the step, and steps() has risen, unless the
+  // result is kMoved.
+  virtual absl::StatusOr<Next> FinishStep(const StepResult& result) = 0;
+  // The last step changed nothing, because a gradient was not finite
+  // (training.nonfinite: skip).
+  virtual bool skipped() const = 0;
+
+  // Reports this rank's part of an evaluation of the present weights.
+  virtual absl::Status ReportEvaluation(const v1::EvaluationPart& part) = 0;
+
+  // The program takes no further step. Waits until the job has ended for every
+  // rank. kMoved: the job went back to a checkpoint, and the program must
+  // compute the steps after steps() again. FailedPrecondition: another rank has
+  // begun a step that this one will not take; the job has failed.
+  virtual absl::StatusOr<Next> Finish() = 0;
+  // The job fails with this message. The session is over.
+  virtual void Fail(const std::string& why) = 0;
+
+  // Ends the present wait with Cancelled. From any thread.
+  virtual void Cancel(const std::string& why) = 0;
+  virtual Traffic traffic() const = 0;
+};
+
+}  // namespace tributary
