@@ -7,7 +7,7 @@ set -euo pipefail
 usage() {
   cat <<'TXT'
 usage: deploy/install-deps.sh [--test] [--check] [--monitor] [--bench] [--image]
-                              [--deploy] [--list]
+                              [--deploy] [--python] [--list]
 
   (nothing)  what building and running Tributary needs
   --test     and what the tests need
@@ -16,6 +16,7 @@ usage: deploy/install-deps.sh [--test] [--check] [--monitor] [--bench] [--image]
   --bench    and what the comparisons with PyTorch need
   --image    and what building a container image needs within it
   --deploy   and a container engine, with what its test needs
+  --python   and what building the Python package needs
   --list     print the packages with their reasons and install nothing
 
 Runs as root or with sudo. Debian 12 is what it is tested on.
@@ -64,6 +65,8 @@ bench python3-numpy reads weights in bench/read_weights.py
 bench libopenblas0-pthread the same matrix products for PyTorch
 bench iproute2 a namespace whose loopback uses TCP cubic
 image dpkg-dev names the packages that hold the programs' libraries
+python python3-dev the headers of the Python module
+python python3-venv an environment for PyTorch and the tests
 deploy docker.io runs containers
 deploy docker-compose brings up deploy/compose
 deploy debootstrap makes a base image where no registry can be reached
@@ -77,7 +80,7 @@ groups=" build "
 list=false
 for argument in "$@"; do
   case $argument in
-    --test | --check | --monitor | --bench | --image | --deploy) groups+="${argument#--} " ;;
+    --test | --check | --monitor | --bench | --image | --deploy | --python) groups+="${argument#--} " ;;
     --list) list=true ;;
     -h | --help) usage; exit 0 ;;
     *) echo "install-deps: unknown option $argument" >&2; usage >&2; exit 2 ;;

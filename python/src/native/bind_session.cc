@@ -1,0 +1,105 @@
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <tuple>
+#include <utility>
+
+#include "python/src/native/session_binding.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace tributary {
+namespace {
+
+// (name, shape, running momentum, memory of the weights)
+using PythonParameter = std::tuple<std::string, Shape, double, HostFloats>;
+
+std::unique_ptr<SessionBinding> Join(const std::string& coordinator,
+                                     std::optional<uint32_t> rank,
+                                     double join_timeout,
+                                     const std::vector<std::string>& settings,
+                                     const std::string& device,
+                                     const std::string& arithmetic) {
+  return SessionBinding::Join({.coordinator = coordinator,
+                               .rank = rank,
+                               .join_timeout = absl::Seconds(join_timeout),
+                               .settings = settings,
+                               .device = device,
+                               .arithmetic = arithmetic});
+}
+
+void Start(SessionBinding& session, std::vector<PythonParameter> parameters,
+           int64_t total_steps, int64_t steps_per_epoch,
+           uint32_t data_checksum) {
+  std::vector<SessionBinding::Parameter> declared;
+  for (auto& [name, shape, momentum, weight] : parameters) {
+    declared.push_back(
+        {std::move(name), std::move(shape), momentum, std::move(weight)});
+  }
+  session.Start(std::move(declared), total_steps, steps_per_epoch,
+                data_checksum);
+}
+
+Session::Next FinishStep(SessionBinding& session, double loss,
+                         double compute_seconds, double data_seconds) {
+  return session.FinishStep({.loss = loss,
+                             .compute_seconds = compute_seconds,
+                             .data_seconds = data_seconds});
+}
+
+void ReportEvaluation(SessionBinding& session, uint64_t samples,
+                      double loss_sum, uint64_t correct, uint64_t values) {
+  v1::EvaluationPart part;
+  part.set_samples(samples);
+  part.set_loss_sum(loss_sum);
+  part.set_correct(correct);
+  part.set_values(values);
+  session.ReportEvaluation(part);
+}
+
+std::pair<uint64_t, uint64_t> Traffic(const SessionBinding& session) {
+  const Session::Traffic traffic = session.traffic();
+  return {traffic.bytes_sent, traffic.bytes_received};
+}
+
+}  // namespace
+
+void BindSession(nb::module_& module) {
+  nb::enum_<Session::Next>(module, "Next")
+      .value("STEP", Session::Next::kStep)
+      .value("MOVED", Session::Next::kMoved)
+      .value("END", Session::Next::kEnd);
+  module.attr("OPEN_END") = kOpenEnd;
+  nb::class_<SessionBinding>(module, "Session")
+      .def_static("join", &Join, nb::kw_only(), "coordinator"_a,
+                  "rank"_a.none(), "join_timeout"_a, "settings"_a, "device"_a,
+                  "arithmetic"_a)
+      .def_prop_ro("rank", &SessionBinding::rank)
+      .def_prop_ro("world", &SessionBinding::world)
+      .def_prop_ro("seed", &SessionBinding::seed)
+      .def_prop_ro("name", &SessionBinding::name)
+      .def_prop_ro("steps", &SessionBinding::steps)
+      .def_prop_ro("skipped", &SessionBinding::skipped)
+      .def_prop_ro("traffic", &Traffic)
+      .def("start", &Start, "parameters"_a, nb::kw_only(), "total_steps"_a,
+           "steps_per_epoch"_a, "data_checksum"_a)
+      .def("gradient", &SessionBinding::Gradient, "parameter"_a,
+           nb::rv_policy::reference)
+      .def("begin_step", &SessionBinding::BeginStep, "samples"_a,
+           "learning_rates"_a)
+      .def("gradient_ready", &SessionBinding::GradientReady, "parameter"_a)
+      .def("finish_step", &FinishStep, nb::kw_only(), "loss"_a,
+           "compute_seconds"_a, "data_seconds"_a)
+      .def("report_evaluation", &ReportEvaluation, nb::kw_only(), "samples"_a,
+           "loss_sum"_a, "correct"_a, "values"_a)
+      .def("finish", &SessionBinding::Finish)
+      .def("fail", &SessionBinding::Fail, "why"_a)
+      .def("cancel", &SessionBinding::Cancel, "why"_a);
+}
+
+}  // namespace tributary

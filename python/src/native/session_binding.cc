@@ -1,0 +1,149 @@
+#include "python/src/native/session_binding.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "python/src/native/raise.h"
+
+namespace nb = nanobind;
+
+namespace tributary {
+
+std::unique_ptr<SessionBinding> SessionBinding::Join(Session::Options options) {
+  auto joined = std::make_shared<absl::StatusOr<std::unique_ptr<Session>>>(
+      absl::CancelledError("not joined"));
+  RunOrAbandon([joined, options = std::move(options)] {
+    *joined = Session::Join(options);
+  });
+  return std::make_unique<SessionBinding>(
+      ValueOrRaise(std::move(*joined), "join"));
+}
+
+SessionBinding::SessionBinding(std::unique_ptr<Session> session)
+    : process_(getpid()),
+      session_(std::move(session)),
+      waits_(std::make_unique<Waits>()) {}
+
+SessionBinding::~SessionBinding() {
+  if (getpid() != process_) {
+    // The threads that the destructors would join exist in the parent only.
+    (void)session_.release();
+    (void)waits_.release();
+    return;
+  }
+  nb::gil_scoped_release without_gil;
+  session_.reset();
+  waits_.reset();
+}
+
+void SessionBinding::CheckProcess(absl::string_view method) const {
+  if (getpid() == process_) return;
+  Raise(absl::FailedPreconditionError(absl::StrCat(
+            "process ", getpid(), " was forked from process ", process_,
+            " after it had connected, and a fork inherits no connection; "
+            "connect in the process that trains, or start processes with "
+            "the method \"spawn\"")),
+        method);
+}
+
+void SessionBinding::CheckParameter(int parameter,
+                                    absl::string_view method) const {
+  const int declared = static_cast<int>(sizes_.size());
+  if (parameter >= 0 && parameter < declared) return;
+  Raise(absl::InvalidArgumentError(absl::StrCat(
+            "wanted a parameter from 0 below ", declared, ", got ", parameter)),
+        method);
+}
+
+void SessionBinding::Wait(absl::FunctionRef<void()> call) {
+  waits_->Run(call, [this] { session_->Cancel("interrupted by a signal"); });
+}
+
+void SessionBinding::Start(std::vector<Parameter> parameters,
+                           int64_t total_steps, int64_t steps_per_epoch,
+                           uint32_t data_checksum) {
+  CheckProcess("start");
+  Session::Declaration declaration;
+  declaration.total_steps = total_steps;
+  declaration.steps_per_epoch = steps_per_epoch;
+  declaration.data_checksum = data_checksum;
+  weights_.clear();
+  sizes_.clear();
+  for (Parameter& parameter : parameters) {
+    ParameterSpec spec{.name = parameter.name,
+                       .shape = parameter.shape,
+                       .running_momentum = parameter.running_momentum};
+    if (static_cast<int64_t>(parameter.weight.size()) != spec.size()) {
+      Raise(absl::InvalidArgumentError(absl::StrCat(
+                "the memory of ", parameter.name, " has ",
+                parameter.weight.size(), " values, wanted ", spec.size())),
+            "start");
+    }
+    sizes_.push_back(spec.size());
+    declaration.weights.push_back(parameter.weight.data());
+    declaration.parameters.push_back(std::move(spec));
+    weights_.push_back(std::move(parameter.weight));
+  }
+  absl::Status started;
+  Wait([&] { started = session_->Start(std::move(declaration)); });
+  RaiseUnlessOk(started, "start");
+}
+
+NumpyFloats SessionBinding::Gradient(int parameter) {
+  CheckProcess("gradient");
+  CheckParameter(parameter, "gradient");
+  const size_t size = static_cast<size_t>(sizes_[parameter]);
+  return NumpyFloats(session_->gradient(parameter), {size}, nb::find(this));
+}
+
+Session::Next SessionBinding::BeginStep(
+    uint64_t samples, const std::vector<double>& learning_rates) {
+  CheckProcess("begin_step");
+  absl::StatusOr<Session::Next> next = Session::Next::kEnd;
+  Wait([&] { next = session_->BeginStep(samples, learning_rates); });
+  return ValueOrRaise(std::move(next), "begin_step");
+}
+
+void SessionBinding::GradientReady(int parameter) {
+  CheckProcess("gradient_ready");
+  CheckParameter(parameter, "gradient_ready");
+  nb::gil_scoped_release without_gil;
+  session_->GradientReady(parameter);
+}
+
+Session::Next SessionBinding::FinishStep(const Session::StepResult& result) {
+  CheckProcess("finish_step");
+  absl::StatusOr<Session::Next> next = Session::Next::kEnd;
+  Wait([&] { next = session_->FinishStep(result); });
+  return ValueOrRaise(std::move(next), "finish_step");
+}
+
+void SessionBinding::ReportEvaluation(const v1::EvaluationPart& part) {
+  CheckProcess("report_evaluation");
+  absl::Status reported;
+  Wait([&] { reported = session_->ReportEvaluation(part); });
+  RaiseUnlessOk(reported, "report_evaluation");
+}
+
+Session::Next SessionBinding::Finish() {
+  CheckProcess("finish");
+  absl::StatusOr<Session::Next> next = Session::Next::kEnd;
+  Wait([&] { next = session_->Finish(); });
+  return ValueOrRaise(std::move(next), "finish");
+}
+
+void SessionBinding::Fail(const std::string& why) {
+  CheckProcess("fail");
+  Wait([&] { session_->Fail(why); });
+}
+
+void SessionBinding::Cancel(const std::string& why) {
+  CheckProcess("cancel");
+  nb::gil_scoped_release without_gil;
+  session_->Cancel(why);
+}
+
+}  // namespace tributary

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Tests the Python package: first with a fake of the C++ client, then with real
+# servers. Builds the module and the programs in build/release, and an environment
+# with PyTorch in build/python. PYTHON names the Python (default python3).
+#   python/test.sh [PYTEST ARGUMENT...]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+environment=$PWD/build/python
+if [ ! -x "$environment/bin/pytest" ]; then
+  "${PYTHON:-python3}" -m venv "$environment"
+  "$environment/bin/pip" install --quiet 'nanobind>=2.4' 'numpy>=1.23' 'pytest>=7' \
+    safetensors 'torch>=2.1'
+fi
+
+cmake --preset release -DTRIBUTARY_PYTHON=ON \
+  -DPython_EXECUTABLE="$environment/bin/python" > /dev/null
+cmake --build --preset release --target tributary_native tributary \
+  tributary-coordinator tributary-server tributary-worker
+cp build/release/python/_native.*.so python/tributary/
+
+export TRIBUTARY_PROGRAM=$PWD/build/release/bin/tributary
+export PATH=$environment/bin:$PATH  # torchrun
+pytest -q python "$@"
+pytest -q python -m cluster "$@"

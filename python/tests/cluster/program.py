@@ -1,0 +1,76 @@
+"""Trains an MLP through real servers; the tests of this folder start it.
+
+Rank 0 writes the weights to --output as a dict of torch.save. --kill STEP: rank
+1 kills a process of the job once, after its STEP-th step, when the file --killed
+is not there: itself, a server or the launcher (--victim).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import torch
+from task import BATCH, data, loss_of, mlp
+from torch.utils.data import DataLoader, TensorDataset
+
+import tributary.torch as tributary
+
+
+def kill(victim: str) -> None:
+    pid = os.getpid()
+    if victim == "server":
+        status = [
+            os.environ.get("TRIBUTARY_PROGRAM", "tributary"), "status", "--json",
+            "--coordinator", os.environ["TRIBUTARY_COORDINATOR"],
+        ]  # fmt: skip
+        members = json.loads(subprocess.check_output(status))["members"]
+        pid = next(m["pid"] for m in members if m["role"] == "server")
+    elif victim == "launcher":
+        pid = os.getppid()
+    os.kill(pid, signal.SIGKILL)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--kind", default="sgd")
+    parser.add_argument("--keywords", type=json.loads, default={"lr": 0.1})
+    parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--accumulate", type=int, default=1)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--kill", type=int, default=-1)
+    parser.add_argument("--killed", type=Path)
+    parser.add_argument("--victim", choices=("rank", "server", "launcher"))
+    parser.add_argument("--checkpoint-every", type=int, default=0)
+    options = parser.parse_args()
+
+    torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(True)
+    model = mlp()
+    rows = TensorDataset(*data())
+    settings = {}
+    if options.checkpoint_every > 0:
+        settings["checkpoint_every"] = options.checkpoint_every
+    with tributary.connect(**settings) as cluster:
+        optimizer = cluster.optimizer(model, options.kind, **options.keywords)
+        sampler = cluster.sampler(rows)
+        loader = DataLoader(rows, batch_size=BATCH, sampler=sampler)
+        loop = cluster.resume(loader, options.epochs, accumulate=options.accumulate)
+        for _, (x, y) in loop:
+            optimizer.zero_grad()
+            (loss_of(model, x, y) / cluster.micro_batches).backward()
+            optimizer.step()
+            kills = cluster.rank == 1 and cluster.steps == options.kill
+            if kills and not options.killed.exists():
+                options.killed.touch()
+                kill(options.victim)
+    if cluster.rank == 0:
+        torch.save(model.state_dict(), options.output)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,188 @@
+"""Client: numpy arrays and arrays of other libraries."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from fake_native import Next, Session
+
+import tributary
+
+
+def last() -> Session:
+    assert Session.last is not None
+    return Session.last
+
+
+def test_importing_the_package_does_not_import_torch() -> None:
+    program = (
+        "import sys; sys.path[:0] = sys.argv[1:]; import fake_native\n"
+        "sys.modules['tributary._native'] = fake_native\n"
+        "import tributary; assert 'torch' not in sys.modules"
+    )
+    here = Path(__file__).parent
+    command = [sys.executable, "-c", program, str(here), str(here.parent)]
+    subprocess.run(command, check=True)
+
+
+def test_a_step_applies_the_pushed_gradients() -> None:
+    client = tributary.connect()
+    weights = client.declare({"w": np.ones((2, 2)), "b": np.zeros(2)}, lr=0.5)
+    client.push({"w": np.full((2, 2), 2.0)}, samples=3)
+    assert client.pull(loss=1.5) is weights
+    # w = 1 - 0.5 * 2; b has no gradient.
+    np.testing.assert_array_equal(weights["w"], np.zeros((2, 2), np.float32))
+    np.testing.assert_array_equal(weights["b"], np.zeros(2, np.float32))
+    assert last().begun == [(3, [0.5])]
+    assert last().sent() == ["b", "w"]  # the last layers first
+    assert client.steps == 1
+    client.finish()
+
+
+def test_arrays_that_support_dlpack_are_taken() -> None:
+    client = tributary.connect()
+    weights = client.declare({"w": torch.ones(3)}, lr=1.0)
+    client.step({"w": torch.full((3,), 0.25, dtype=torch.float64)})
+    np.testing.assert_array_equal(weights["w"], np.full(3, 0.75, np.float32))
+    client.finish()
+
+
+def test_the_declared_arrays_do_not_change() -> None:
+    mine = np.ones(2, np.float32)
+    client = tributary.connect()
+    client.declare({"w": mine}, lr=1.0)
+    client.step({"w": np.ones(2)})
+    assert mine.tolist() == [1, 1]
+    client.finish()
+
+
+def test_settings_reach_the_job() -> None:
+    client = tributary.connect(rank=2, sync="async")
+    client.declare({"w": np.ones(1)}, "adam", betas=(0.5, 0.9))
+    assert last().options["rank"] == 2
+    assert last().options["settings"] == [
+        "strategy.parameter_server.sync=async",
+        "training.optimizer={adam: {beta1: 0.5, beta2: 0.9, learning_rate: 0.001}}",
+    ]
+    client.finish()
+
+
+@pytest.mark.parametrize(
+    ("misuse", "message"),
+    [
+        (lambda c: c.push({"v": np.ones(1)}), '"v" is not declared'),
+        (lambda c: c.push({"w": np.ones(3)}), r"has shape \[3\], wanted \[2\]"),
+        (lambda c: c.pull(), "call push first"),
+        (lambda c: (c.push({}), c.push({})), "call pull after each push"),
+        (lambda c: c.declare({"w": np.ones(1)}, lr=1.0), "already joined"),
+    ],
+)
+def test_a_wrong_call_says_what_to_do(misuse: Any, message: str) -> None:
+    client = tributary.connect()
+    client.declare({"w": np.ones(2)}, lr=1.0)
+    with pytest.raises(tributary.Misuse, match=message):
+        misuse(client)
+    client.fail("test")
+
+
+def test_before_declare_there_is_no_job() -> None:
+    with pytest.raises(tributary.Misuse, match="not joined"):
+        tributary.connect().push({})
+    with pytest.raises(tributary.InvalidSetting, match="learning rate"):
+        tributary.connect().declare({"w": np.ones(1)}, "sgd")
+    with pytest.raises(tributary.Misuse, match="no parameters"):
+        tributary.connect().declare({}, lr=1.0)
+
+
+def test_after_the_end_of_the_job_push_raises_stopped() -> None:
+    client = tributary.connect()
+    client.declare({"w": np.ones(1)}, lr=1.0)
+    last().after = lambda session: Next.END
+    client.step({"w": np.ones(1)})  # the last step counts
+    with pytest.raises(tributary.Stopped):
+        client.push({"w": np.ones(1)})
+    client.finish()
+
+
+def test_a_roll_back_shows_in_moved() -> None:
+    client = tributary.connect()
+    weights = client.declare({"w": np.ones(1)}, lr=1.0)
+
+    def back(session: Session) -> Next:
+        session.steps = 0
+        session.weights[0][:] = 7
+        return Next.MOVED
+
+    last().after = back
+    client.step({"w": np.ones(1)})
+    assert client.moved and client.steps == 0 and weights["w"][0] == 7
+    client.finish()
+
+
+def test_the_block_ends_the_job_well_or_fails_it() -> None:
+    with tributary.connect() as client:
+        client.declare({"w": np.ones(1)}, lr=1.0)
+    assert last().finished == 1 and last().failed is None
+    with pytest.raises(ZeroDivisionError):
+        with tributary.connect() as client:
+            client.declare({"w": np.ones(1)}, lr=1.0)
+            1 / 0  # noqa: B018
+    assert last().failed == "rank 0: ZeroDivisionError: division by zero"
+    assert last().finished == 0
+
+
+def test_the_block_ends_at_stopped() -> None:
+    with tributary.connect() as client:
+        client.declare({"w": np.ones(1)}, lr=1.0)
+        last().after = lambda session: Next.END
+        while True:
+            client.step({"w": np.ones(1)})
+    assert last().finished == 1 and client.steps == 1
+
+
+def test_a_roll_back_after_the_loop_asks_for_a_restart() -> None:
+    with pytest.raises(tributary.Error, match="run the program again"):
+        with tributary.connect() as client:
+            client.declare({"w": np.ones(1)}, lr=1.0)
+            last().finishes = [lambda session: Next.MOVED]
+    client.fail("test")
+
+
+def test_a_closed_connection_says_so() -> None:
+    client = tributary.connect(rank=1)
+    client.declare({"w": np.ones(1)}, lr=1.0)
+    client.finish()
+    with pytest.raises(tributary.WrongState, match="closed"):
+        client.push({})
+    assert client.rank == 1 and client.world_size == 1
+
+
+def test_a_program_that_raises_fails_the_job_at_its_end(tmp_path: Path) -> None:
+    here = Path(__file__).parent
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys; sys.path[:0] = sys.argv[1:]\n"
+        "import fake_native as f; sys.modules['tributary._native'] = f\n"
+        "f.Session.fail = lambda self, why: print('failed with', why)\n"
+        "f.Session.finish = lambda self: print('finished') or f.Next.END\n"
+        "import tributary, numpy\n"
+        "client = tributary.connect('a:1', rank=0)\n"
+        "client.declare({'w': numpy.ones(1)}, lr=1.0)\n"
+        "raise ValueError('no luck') if len(sys.argv) > 3 else SystemExit\n"
+    )
+    paths = [str(here), str(here.parent)]
+
+    def output(*more: str) -> str:
+        command = [sys.executable, str(program), *paths, *more]
+        done = subprocess.run(command, capture_output=True, text=True)
+        return done.stdout
+
+    # sys.argv holds the program's own name first.
+    assert output("raise") == "failed with rank 0: ValueError: no luck\n"
+    assert output() == "finished\n"

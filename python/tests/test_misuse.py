@@ -1,0 +1,205 @@
+"""Each misuse raises one exception that says what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from fake_native import Session
+from models import batch, loss_of, mlp, start
+
+import tributary.torch as tributary
+from tributary.torch import InvalidSetting, Misuse, ModelMismatch
+
+
+def test_step_without_backward() -> None:
+    cluster, optimizer, _ = start(mlp())
+    with pytest.raises(Misuse, match=r"call loss.backward\(\) before it"):
+        optimizer.step()
+    cluster.fail("test")
+
+
+def test_step_inside_no_sync() -> None:
+    model = mlp()
+    cluster, optimizer, _ = start(model)
+    with cluster.no_sync(), pytest.raises(Misuse, match="outside of it"):
+        loss_of(model, batch()).backward()
+        optimizer.step()
+    cluster.fail("test")
+
+
+def test_a_second_backward_before_step() -> None:
+    model = mlp()
+    cluster, _, _ = start(model)
+    loss_of(model, batch()).backward()
+    with pytest.raises(Misuse, match="cluster.no_sync"):
+        loss_of(model, batch()).backward()
+    cluster.fail("test")
+
+
+def test_clipping_after_backward() -> None:
+    model = mlp()
+    cluster, optimizer, _ = start(model)
+    loss_of(model, batch()).backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1e-3)
+    with pytest.raises(Misuse, match="clip_norm="):
+        optimizer.step()
+    cluster.fail("test")
+
+
+def test_memory_that_was_exchanged() -> None:
+    model = mlp()
+    cluster, _, _ = start(model)
+    model[0].weight.data = model[0].weight.data.clone()
+    with pytest.raises(Misuse, match="memory of 0.weight was exchanged"):
+        loss_of(model, batch()).backward()
+    cluster.fail("test")
+
+
+def test_a_shape_that_changed() -> None:
+    model = mlp()
+    cluster, optimizer, _ = start(model)
+    model[2].bias.data = torch.zeros(3)
+    cluster.samples = 0
+    with pytest.raises(Misuse, match=r"\[2\] when it was declared and has \[3\]"):
+        optimizer.step()
+    cluster.fail("test")
+
+
+def test_a_parameter_that_was_replaced() -> None:
+    model = mlp()
+    cluster, _, _ = start(model)
+    model[0].weight = torch.nn.Parameter(torch.zeros(8, 4))
+    with pytest.raises(Misuse, match="another tensor as 0.weight"):
+        loss_of(model, batch()).backward()
+    cluster.fail("test")
+
+
+def test_two_optimizers() -> None:
+    model = mlp()
+    cluster, _, _ = start(model)
+    with pytest.raises(Misuse, match="has an optimizer already"):
+        cluster.optimizer(model, lr=0.1)
+    with pytest.raises(Misuse, match="0.weight is trained by another"):
+        start(model)
+    cluster.fail("test")
+
+
+def test_an_option_that_only_the_servers_could_change() -> None:
+    model = mlp()
+    cluster, optimizer, _ = start(model, momentum=0.9)
+    optimizer.param_groups[0]["momentum"] = 0.5
+    with pytest.raises(Misuse, match="only lr can change"):
+        loss_of(model, batch()).backward()
+    cluster.fail("test")
+
+
+@pytest.mark.parametrize("rate", [-0.1, float("nan")])
+def test_a_rate_that_is_no_rate(rate: float) -> None:
+    model = mlp()
+    cluster, optimizer, _ = start(model)
+    optimizer.param_groups[0]["lr"] = rate
+    with pytest.raises(Misuse, match="lr must be finite"):
+        loss_of(model, batch()).backward()
+    cluster.fail("test")
+
+
+def test_adding_parameters_later() -> None:
+    cluster, optimizer, _ = start(mlp())
+    with pytest.raises(Misuse, match="give all groups to it"):
+        optimizer.add_param_group({"params": [torch.nn.Parameter(torch.ones(1))]})
+    cluster.fail("test")
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"weight_decy": 0.1}, 'did you mean "weight_decay"'),
+        ({"checkpoint_evry": 10}, 'did you mean "checkpoint_every"'),
+        ({"momentum": float("inf")}, "must be finite"),
+        ({"lr": None}, "wants a learning rate"),
+        ({"fused": True}, "has no meaning"),
+    ],
+)
+def test_wrong_keywords(keywords: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidSetting, match=message):
+        start(mlp(), **keywords)
+
+
+def test_wrong_choices() -> None:
+    with pytest.raises(Misuse, match='did you mean "average"'):
+        start(mlp(), buffers="averge")
+    with pytest.raises(InvalidSetting, match='did you mean "adamw"'):
+        start(mlp(), "adamww")
+
+
+def test_parameters_without_names() -> None:
+    model = mlp()
+    with pytest.raises(Misuse, match="groups="):
+        start([{"params": list(model.parameters())}])
+    with pytest.raises(Misuse, match="wanted a torch.nn.Module"):
+        start(model.parameters())
+
+
+def test_a_group_with_a_strange_parameter() -> None:
+    stranger = torch.nn.Parameter(torch.ones(5))
+    with pytest.raises(Misuse, match=r"shape \[5\] that is no parameter"):
+        start(mlp(), groups=[{"params": [stranger]}])
+
+
+def test_nothing_to_train() -> None:
+    with pytest.raises(Misuse, match="no parameter .* requires a gradient"):
+        start(mlp().requires_grad_(False))
+
+
+def test_a_type_that_the_servers_cannot_hold() -> None:
+    with pytest.raises(Misuse, match=r"model.float\(\)"):
+        start(mlp().double())
+
+
+def test_another_model_than_the_other_ranks(monkeypatch: Any) -> None:
+    error = ModelMismatch("rank 1 declares 0.weight as [8, 4], rank 0 as [4, 4]")
+    monkeypatch.setattr(Session, "start_error", error)
+    model = mlp()
+    with pytest.raises(ModelMismatch, match="rank 1 declares"):
+        start(model)
+    monkeypatch.setattr(Session, "start_error", None)
+    start(model)[0].finish()  # the model is free again
+
+
+def test_calls_before_the_optimizer() -> None:
+    cluster = tributary.connect()
+    with pytest.raises(Misuse, match="not joined"):
+        cluster.resume([1], epochs=1)
+    with pytest.raises(Misuse, match="cluster.optimizer"):
+        cluster.state_dict()
+
+
+def test_negative_samples() -> None:
+    cluster, _, _ = start(mlp())
+    with pytest.raises(Misuse, match="at least 0"):
+        cluster.samples = -1
+    cluster.fail("test")
+
+
+def test_a_scaler_that_the_optimizer_does_not_know() -> None:
+    model = mlp()
+    cluster, optimizer, _ = start(model)
+    scaler = torch.amp.GradScaler("cpu")
+    scaler.scale(loss_of(model, batch())).backward()
+    with pytest.raises(Misuse, match="scaler=scaler"):
+        scaler.step(optimizer)
+    cluster.fail("test")
+
+
+def test_a_state_of_another_optimizer() -> None:
+    cluster, optimizer, _ = start(mlp())
+    with pytest.raises(Misuse, match="0 parameter groups, this optimizer 1"):
+        optimizer.load_state_dict({"param_groups": []})
+    cluster.fail("test")
+
+
+def test_a_model_on_a_device_that_is_none() -> None:
+    with pytest.raises(Misuse, match="the model is on meta"):
+        start(mlp().to("meta"))

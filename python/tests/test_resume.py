@@ -1,0 +1,245 @@
+"""The loop over cluster.resume: positions, seeds, roll-backs, accumulation."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from fake_native import Next, Session
+from models import assert_equal_weights, batch, loss_of, mlp, start
+from torch.optim import lr_scheduler
+from torch.utils.data import DataLoader
+
+import tributary.torch as tributary
+
+
+class Rows(torch.utils.data.Dataset[int]):
+    """Row i is i."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def __getitem__(self, i: int) -> int:
+        return i
+
+
+def train(
+    cluster: tributary.Cluster,
+    optimizer: tributary.Optimizer,
+    loader: Any,
+    stop: int | None = None,
+    **options: Any,
+) -> list[tuple[int, list[int]]]:
+    """(epoch, rows) of each batch, from the loader's rows."""
+    seen = []
+    weight = optimizer.param_groups[0]["params"][0]
+    for epoch, rows in cluster.resume(loader, **options):
+        seen.append((epoch, rows.tolist()))
+        optimizer.zero_grad()
+        weight.sum().backward()
+        optimizer.step()
+        if len(seen) == stop:
+            break
+    return seen
+
+
+def one_weight() -> torch.nn.Module:
+    return torch.nn.Linear(1, 1, bias=False)
+
+
+@pytest.mark.parametrize("position", [0, 3, 4, 7])
+@pytest.mark.parametrize("own", [True, False])
+def test_it_starts_at_the_position(monkeypatch: Any, position: int, own: bool) -> None:
+    def run() -> list[tuple[int, list[int]]]:
+        cluster, optimizer, _ = start(one_weight())
+        data = Rows(15)
+        if own:
+            sampler = cluster.sampler(data)
+            loader = DataLoader(data, batch_size=4, sampler=sampler)
+        else:
+            loader = DataLoader(data, batch_size=4, shuffle=True)
+        return train(cluster, optimizer, loader, epochs=2)
+
+    whole = run()
+    assert [epoch for epoch, _ in whole] == [0] * 4 + [1] * 4
+    for epoch in (0, 1):
+        rows = sum((rows for e, rows in whole if e == epoch), [])
+        assert sorted(rows) == list(range(15))
+    assert whole[:4] != whole[4:]
+    monkeypatch.setattr(Session, "first_steps", position)
+    assert run() == whole[position:]
+
+
+def test_it_ends_the_job_and_an_early_break_does_not() -> None:
+    cluster, optimizer, session = start(one_weight())
+    loader = [torch.tensor([i]) for i in range(3)]
+    train(cluster, optimizer, loader, stop=2, epochs=1)
+    assert session.finished == 0 and cluster.steps == 2
+    train(cluster, optimizer, loader, epochs=1)
+    assert session.finished == 1 and cluster.steps == 3
+
+
+def test_it_follows_a_roll_back_in_a_step_and_after_the_last() -> None:
+    cluster, optimizer, session = start(one_weight())
+    loader = [torch.tensor([i]) for i in range(3)]
+
+    def back_once(fake: Session) -> Next:
+        if fake.steps == 5 and fake.traffic == (0, 0):
+            fake.traffic, fake.steps = (1, 1), 2
+            return Next.MOVED
+        return Next.STEP
+
+    def back_to_5(fake: Session) -> Next:
+        fake.steps = 5
+        return Next.MOVED
+
+    session.after = back_once
+    session.finishes = [back_to_5]
+    seen = train(cluster, optimizer, loader, epochs=2)
+    assert [(epoch, rows[0]) for epoch, rows in seen] == [
+        (0, 0), (0, 1), (0, 2), (1, 0), (1, 1),
+        (0, 2), (1, 0), (1, 1), (1, 2),
+        (1, 2),
+    ]  # fmt: skip
+    assert session.finished == 2
+
+
+def test_it_ends_when_the_job_ends() -> None:
+    cluster, optimizer, session = start(one_weight())
+    session.after = lambda fake: Next.END if fake.steps == 2 else Next.STEP
+    loader = [torch.tensor([i]) for i in range(3)]
+    assert len(train(cluster, optimizer, loader, epochs=9)) == 2
+    assert session.finished == 1
+
+
+def test_each_step_has_its_own_seed(monkeypatch: Any) -> None:
+    def draws(first: int) -> list[tuple[float, float, float]]:
+        monkeypatch.setattr(Session, "first_steps", first)
+        cluster, optimizer, _ = start(one_weight())
+        seen = []
+        for _ in cluster.resume([1, 2, 3], epochs=1):
+            seen.append((torch.rand(()).item(), random.random(), np.random.rand()))
+            optimizer.zero_grad()
+            optimizer.param_groups[0]["params"][0].sum().backward()
+            optimizer.step()
+        return seen
+
+    whole = draws(0)
+    assert len(set(whole)) == 3
+    assert draws(1) == whole[1:]
+    monkeypatch.setenv("TRIBUTARY_RANK", "1")
+    assert not set(draws(0)) & set(whole)
+
+
+def test_accumulation_takes_several_batches_a_step(monkeypatch: Any) -> None:
+    ours, theirs = mlp(), mlp()
+    data = [batch(seed=i) for i in range(5)]
+    cluster, optimizer, session = start(ours)
+    sizes = []
+    for _, x in cluster.resume(data, epochs=1, accumulate=2):
+        optimizer.zero_grad()
+        (loss_of(ours, x) / cluster.micro_batches).backward()
+        sizes.append((cluster.micro_batches, cluster.accumulating))
+        optimizer.step()
+    assert sizes == [(2, True), (2, False), (2, True), (2, False), (1, False)]
+    rival = torch.optim.SGD(theirs.parameters(), lr=0.1)
+    for group in (data[:2], data[2:4], data[4:]):
+        rival.zero_grad()
+        for x in group:
+            (loss_of(theirs, x) / len(group)).backward()
+        rival.step()
+    assert_equal_weights(ours, theirs)
+    assert session.finished == 1
+    # A position counts steps and not batches.
+    monkeypatch.setattr(Session, "first_steps", 2)
+    cluster, optimizer, _ = start(one_weight())
+    loader = [torch.tensor([i]) for i in range(5)]
+    seen = train(cluster, optimizer, loader, epochs=1, accumulate=2)
+    assert seen == [(0, [4])]
+
+
+def test_zero_grad_at_the_end_keeps_what_has_accumulated() -> None:
+    ours = one_weight()
+    cluster, optimizer, session = start(ours)
+    for _, x in cluster.resume([1.0, 2.0], epochs=1, accumulate=2):
+        (ours.weight * x).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    assert session.gradients[0].tolist() == [3.0]
+    assert ours.weight.grad is None
+
+
+def test_schedulers_follow_the_position(monkeypatch: Any) -> None:
+    def rates(first: int, roll_back: bool) -> list[float]:
+        monkeypatch.setattr(Session, "first_steps", first)
+        cluster, optimizer, session = start(one_weight(), lr=1.0)
+        by_step = lr_scheduler.ExponentialLR(optimizer, 0.5)
+
+        def back_once(fake: Session) -> Next:
+            if roll_back and fake.steps == 4 and len(fake.begun) == 4:
+                fake.steps = 1
+                return Next.MOVED
+            return Next.STEP
+
+        session.after = back_once
+        loader = [torch.tensor([i]) for i in range(3)]
+        train(cluster, optimizer, loader, epochs=2, step_scheduler=by_step)
+        return [rate for _, (rate,) in session.begun]
+
+    whole = [1.0, 0.5, 0.25, 0.125, 0.0625, 0.03125]
+    assert rates(0, False) == whole
+    assert rates(4, False) == whole[4:]
+    assert rates(0, True) == whole[:4] + whole[1:]
+
+
+def test_a_scheduler_of_epochs_and_the_end_of_each() -> None:
+    cluster, optimizer, session = start(one_weight(), lr=1.0)
+    by_epoch = lr_scheduler.ExponentialLR(optimizer, 0.5)
+    ends = []
+    train(
+        cluster,
+        optimizer,
+        [torch.tensor([0]), torch.tensor([1])],
+        epochs=2,
+        epoch_scheduler=by_epoch,
+        on_epoch_end=lambda epoch: ends.append((epoch, session.finished)),
+    )
+    assert [rate for _, (rate,) in session.begun] == [1.0, 1.0, 0.5, 0.5]
+    assert ends == [(0, 0), (1, 0)]  # before the job ends
+
+
+@pytest.mark.parametrize(
+    ("loader", "options", "message"),
+    [
+        (iter([1]), {}, "loader with a length"),
+        ([1], {"accumulate": 0}, "accumulate >= 1"),
+        ([], {}, "and 0 batches"),
+    ],
+)
+def test_wrong_loops(loader: Any, options: dict[str, Any], message: str) -> None:
+    cluster, _, _ = start(one_weight())
+    with pytest.raises(tributary.Misuse, match=message):
+        cluster.resume(loader, **options)
+    cluster.fail("test")
+
+
+def test_a_body_without_a_step() -> None:
+    cluster, _, _ = start(one_weight())
+    with pytest.raises(tributary.Misuse, match="took 0 steps where one is due"):
+        for _ in cluster.resume([1, 2]):
+            pass
+    cluster.fail("test")
+
+
+def test_a_scheduler_that_cannot_be_replayed() -> None:
+    cluster, optimizer, _ = start(one_weight())
+    plateau = lr_scheduler.ReduceLROnPlateau(optimizer)
+    with pytest.raises(tributary.Misuse, match="measured values"):
+        cluster.resume([1], step_scheduler=plateau)
+    cluster.fail("test")

@@ -1,0 +1,56 @@
+"""What a launcher tells a process through its environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tributary._errors import InvalidSetting, Misuse
+
+_RANKS = ("TRIBUTARY_RANK", "RANK", "SLURM_PROCID")
+_WORLDS = ("TRIBUTARY_WORLD_SIZE", "WORLD_SIZE", "SLURM_NTASKS")
+_COORDINATOR = "TRIBUTARY_COORDINATOR"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the coordinator answers, and which rank this process is."""
+
+    address: str  # host:port
+    rank: int | None  # None: any free rank
+    world_size: int | None  # None: known after joining
+
+    @staticmethod
+    def find(
+        address: str | None,
+        rank: int | None,
+        environment: Mapping[str, str] | None = None,
+    ) -> Place:
+        """The arguments, or what `tributary run`, torchrun or Slurm have set.
+
+        Misuse: neither names a coordinator.
+        """
+        known = os.environ if environment is None else environment
+        address = address or known.get(_COORDINATOR)
+        if not address:
+            raise Misuse(
+                "no coordinator is known: start this program with `tributary run "
+                f"--workers N PROGRAM`, set {_COORDINATOR}=host:port, or call "
+                'connect("host:port")'
+            )
+        if rank is None:
+            rank = _number(known, _RANKS)
+        return Place(address, rank, _number(known, _WORLDS))
+
+
+def _number(known: Mapping[str, str], names: tuple[str, ...]) -> int | None:
+    """The first of these variables that is set."""
+    for name in names:
+        text = known.get(name)
+        if not text:
+            continue
+        if not text.isdecimal():
+            raise InvalidSetting(f'{name} wants a whole number, got "{text}"')
+        return int(text)
+    return None

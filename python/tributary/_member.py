@@ -1,0 +1,275 @@
+"""A rank of a job, from joining to its end: the base of Client and Cluster."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from tributary import _native
+from tributary._environment import Place
+from tributary._errors import Error, Misuse, Stopped, WrongState
+from tributary._settings import settings_of
+
+# (name, shape, fraction by which a running average moves or 0, float32 memory)
+Declared = tuple[str, Sequence[int], float, Any]
+
+_uncaught: BaseException | None = None
+
+
+def _remember_uncaught() -> None:
+    """Makes sys.excepthook keep the exception that ends the program."""
+    previous = sys.excepthook
+    if getattr(previous, "_tributary", False):
+        return
+
+    def hook(
+        kind: type[BaseException],
+        error: BaseException,
+        trace: TracebackType | None,
+    ) -> None:
+        global _uncaught
+        _uncaught = error
+        previous(kind, error, trace)
+
+    hook._tributary = True  # type: ignore[attr-defined]
+    sys.excepthook = hook
+
+
+def _text_of(error: BaseException) -> str:
+    kind = type(error).__name__
+    return f"{kind}: {error}" if str(error) else kind
+
+
+class Member:
+    """A rank of a job. Use it in a `with` block.
+
+    The block's normal end, like the program's, reports that this rank has no
+    further step and waits for the other ranks. An exception fails the job with
+    its text. A process that is killed does neither: the job then waits for a
+    new process with the same rank, which continues where this one was.
+    """
+
+    def __init__(
+        self,
+        address: str | None,
+        rank: int | None,
+        join_timeout: float,
+        settings: dict[str, Any],
+    ) -> None:
+        self._place = Place.find(address, rank)
+        self._join_timeout = join_timeout
+        self._settings = settings_of(settings)
+        self._process = os.getpid()
+        self._session: _native.Session | None = None
+        self._last_steps = 0
+        self._over = False
+
+    # What is known of the job.
+
+    @property
+    def rank(self) -> int:
+        """This process' number in the job, from 0."""
+        if self._session is not None:
+            return self._session.rank
+        if self._place.rank is None:
+            raise Misuse("the rank is not known before this process has joined the job")
+        return self._place.rank
+
+    @property
+    def world_size(self) -> int:
+        """The number of ranks."""
+        if self._session is not None:
+            return self._session.world
+        if self._place.world_size is None:
+            raise Misuse(
+                "the number of ranks is not known before this process has joined "
+                "the job"
+            )
+        return self._place.world_size
+
+    @property
+    def steps(self) -> int:
+        """Steps that this rank has finished, also before a restart."""
+        return self._last_steps if self._session is None else self._session.steps
+
+    @property
+    def seed(self) -> int:
+        """The job's seed."""
+        return self._joined().seed
+
+    @property
+    def traffic(self) -> tuple[int, int]:
+        """Bytes that this rank has sent to servers, and received from them."""
+        return self._joined().traffic
+
+    def evaluated(
+        self,
+        *,
+        loss_sum: float,
+        samples: int,
+        correct: int = 0,
+        values: int | None = None,
+    ) -> None:
+        """Reports this rank's part of an evaluation of the present weights. Every
+        rank has to report a part after the same step.
+
+        loss_sum: over the samples. correct: samples that were classified
+        correctly. values: samples times outputs where a sample has several; by
+        default `samples`. The coordinator adds the parts of all ranks.
+        """
+        self._joined().report_evaluation(
+            loss_sum=float(loss_sum),
+            samples=int(samples),
+            correct=int(correct),
+            values=int(samples if values is None else values),
+        )
+
+    # The session.
+
+    def _joined(self) -> _native.Session:
+        if self._over:
+            raise WrongState("this connection to the job is closed")
+        if self._session is None:
+            raise Misuse("this process has not joined the job yet")
+        return self._session
+
+    def _join(
+        self,
+        settings: list[str],
+        declared: list[Declared],
+        *,
+        device: str,
+        arithmetic: str,
+        total_steps: int | None,
+        steps_per_epoch: int,
+        data_checksum: int,
+    ) -> None:
+        """Takes a place and declares the parameters."""
+        if self._over:
+            raise WrongState("this connection to the job is closed")
+        if self._session is not None:
+            raise Misuse("this process has already joined the job")
+        self._session = _native.Session.join(
+            coordinator=self._place.address,
+            rank=self._place.rank,
+            join_timeout=self._join_timeout,
+            settings=[*self._settings, *settings],
+            device=device,
+            arithmetic=arithmetic,
+        )
+        _remember_uncaught()
+        # Keeps this object: a program may hold its optimizer alone.
+        self._at_exit = lambda: _end_at_exit(self)
+        atexit.register(self._at_exit)
+        try:
+            self._session.start(
+                declared,
+                total_steps=_native.OPEN_END if total_steps is None else total_steps,
+                steps_per_epoch=steps_per_epoch,
+                data_checksum=data_checksum,
+            )
+        except BaseException:
+            self._close()  # The place is free for a process that declares right.
+            raise
+
+    def _gradient(self, parameter: int) -> np.ndarray:
+        return self._joined().gradient(parameter)
+
+    # The end.
+
+    def finish(self) -> bool:
+        """Says that this rank takes no further step, and waits for the others.
+
+        False: the job went back to a checkpoint meanwhile, so that the steps
+        after `steps` must be taken again.
+        """
+        session = self._joined()
+        if session.finish() is _native.Next.MOVED:
+            self._moved()
+            return False
+        self._close()
+        return True
+
+    def fail(self, why: str) -> None:
+        """Fails the job with this message. The connection is closed."""
+        session = self._joined()
+        try:
+            session.fail(f"rank {session.rank}: {why}")
+        finally:
+            self._close()
+
+    def _moved(self) -> None:
+        """The position is another one. For derived classes."""
+
+    def _close(self) -> None:
+        if self._session is not None:
+            session = self._session
+            self._last_steps = session.steps
+            self._place = Place(self._place.address, session.rank, session.world)
+            atexit.unregister(self._at_exit)
+        self._session = None
+        self._over = True
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        if self._session is None:
+            self._over = True
+            return False
+        if error is None or _is_normal_end(error):
+            if not self.finish():
+                raise Error(_went_back(self.steps))
+            return isinstance(error, Stopped)
+        try:
+            self.fail(_text_of(error))
+        except Error:
+            pass  # The block's own exception says more.
+        return False
+
+
+def _is_normal_end(error: BaseException) -> bool:
+    if isinstance(error, SystemExit):
+        return error.code in (None, 0)
+    return isinstance(error, Stopped)
+
+
+def _went_back(steps: int) -> str:
+    return (
+        f"the job went back to step {steps} after this rank's training loop had "
+        "ended; run the program again, it continues there (a loop over "
+        "cluster.resume continues by itself)"
+    )
+
+
+def _end_at_exit(member: Member) -> None:
+    if member._session is None:
+        return
+    if os.getpid() != member._process:
+        return  # A fork: the job is the parent's.
+    if _uncaught is not None and not isinstance(_uncaught, Stopped):
+        try:
+            member.fail(_text_of(_uncaught))
+        except Error as error:
+            print(f"tributary: {error}", file=sys.stderr)
+        return
+    try:
+        if member.finish():
+            return
+        message = _went_back(member.steps)
+    except Error as error:
+        message = str(error)
+    print(f"tributary: {message}", file=sys.stderr, flush=True)
+    sys.stdout.flush()
+    os._exit(1)  # A launcher sees that the rank has not ended well.

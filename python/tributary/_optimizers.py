@@ -1,0 +1,149 @@
+"""The optimizers by torch's names and keywords, as the job file writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tributary._errors import InvalidSetting
+from tributary._names import hint
+
+Fields = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One optimizer: its keywords, and the fields of the job that each sets."""
+
+    lr: float | None  # the default rate; None: it must be given
+    keywords: Mapping[str, Fields]
+    rate_field: str = "learning_rate"
+    decays: bool = True
+    more: Mapping[str, Fields] = field(default_factory=dict)
+
+    def fields_of(self) -> dict[str, Fields]:
+        """Every keyword, with the fields that its value or values set."""
+        fields = {"lr": (self.rate_field,), **self.keywords, **self.more}
+        if self.decays:
+            fields |= {"weight_decay": ("weight_decay",), "decay_on": ("decay_on",)}
+        return fields
+
+
+_ADAM: dict[str, Fields] = {
+    "betas": ("beta1", "beta2"),
+    "eps": ("epsilon",),
+    "amsgrad": ("amsgrad",),
+}
+KINDS: dict[str, Kind] = {
+    "sgd": Kind(
+        None,
+        {
+            "momentum": ("momentum",),
+            "dampening": ("dampening",),
+            "nesterov": ("nesterov",),
+        },
+    ),
+    "adam": Kind(1e-3, _ADAM),
+    "adamw": Kind(1e-3, _ADAM),
+    "adagrad": Kind(
+        1e-2,
+        {
+            "lr_decay": ("learning_rate_decay",),
+            "initial_accumulator_value": ("initial_accumulator",),
+            "eps": ("epsilon",),
+        },
+    ),
+    "rmsprop": Kind(
+        1e-2,
+        {
+            "alpha": ("alpha",),
+            "eps": ("epsilon",),
+            "momentum": ("momentum",),
+            "centered": ("centered",),
+        },
+    ),
+    "lamb": Kind(
+        1e-3,
+        {
+            "betas": ("beta1", "beta2"),
+            "eps": ("epsilon",),
+            "bias_correction": ("bias_correction",),
+            "clip_min": ("clip_min",),
+            "clip_max": ("clip_max",),
+        },
+    ),
+    "lion": Kind(1e-4, {"betas": ("beta1", "beta2")}),
+    "adafactor": Kind(
+        1e-2,
+        {
+            "beta2_decay": ("beta2_decay",),
+            "eps": ("epsilon1", "epsilon2"),
+            "d": ("clip_threshold",),
+        },
+    ),
+    "ftrl": Kind(
+        0.1,
+        {
+            "beta": ("beta",),
+            "l1": ("l1",),
+            "l2": ("l2",),
+            "initial_accumulator_value": ("initial_accumulator",),
+        },
+        rate_field="alpha",
+        decays=False,
+    ),
+}
+# Keywords of torch that choose an implementation and not a result.
+_WITHOUT_MEANING = {"foreach", "fused", "capturable", "differentiable"}
+
+
+def kind_of(name: str) -> Kind:
+    """InvalidSetting: there is no optimizer of this name."""
+    if name not in KINDS:
+        raise InvalidSetting(f'unknown optimizer "{name}"{hint(name, KINDS)}')
+    return KINDS[name]
+
+
+def is_optimizer_keyword(name: str, keyword: str) -> bool:
+    return keyword in kind_of(name).fields_of() or keyword in _WITHOUT_MEANING
+
+
+def spec_of(name: str, keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """An OptimizerSpec of the job file: {"adamw": {"learning_rate": 0.001}}.
+
+    keywords: torch's names. InvalidSetting: an unknown keyword, or a pair such
+    as `betas` that is not one.
+    """
+    fields = kind_of(name).fields_of()
+    spec: dict[str, Any] = {}
+    for keyword, value in keywords.items():
+        if keyword in _WITHOUT_MEANING:
+            raise InvalidSetting(
+                f"{name} runs on the servers, where {keyword} has no meaning; "
+                "leave it out"
+            )
+        if keyword not in fields:
+            raise InvalidSetting(
+                f'{name} has no keyword "{keyword}"{hint(keyword, fields)}'
+            )
+        spec |= _values(name, keyword, fields[keyword], value)
+    return {name: spec}
+
+
+def _values(name: str, keyword: str, fields: Fields, value: Any) -> dict[str, Any]:
+    if len(fields) == 1:
+        return {fields[0]: _plain(value)}
+    pair = list(value) if isinstance(value, (tuple, list)) else [value]
+    if len(pair) != len(fields):
+        raise InvalidSetting(
+            f"{keyword} of {name} wants {len(fields)} numbers, got {value}"
+        )
+    # None: torch computes adafactor's first epsilon from the type, as we do.
+    pairs = zip(fields, pair, strict=True)
+    return {f: _plain(v) for f, v in pairs if v is not None}
+
+
+def _plain(value: Any) -> Any:
+    """A tensor or numpy scalar as a Python number; other values as they are."""
+    return value.item() if hasattr(value, "item") else value

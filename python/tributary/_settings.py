@@ -1,0 +1,51 @@
+"""Python keywords and the fields of the job that they set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tributary._errors import InvalidSetting
+from tributary._names import hint, to_yaml
+
+_SERVER = "strategy.parameter_server."
+FIELDS: dict[str, str] = {
+    "name": "name",
+    "seed": "seed",
+    "sync": _SERVER + "sync",
+    "wire": _SERVER + "wire",
+    "weights_wire": _SERVER + "weights_wire",
+    "error_feedback": _SERVER + "error_feedback",
+    "top_k_fraction": _SERVER + "top_k_fraction",
+    "bucket_bytes": _SERVER + "bucket_bytes",
+    "transport": _SERVER + "transport",
+    "sync_timeout": _SERVER + "sync_timeout_seconds",
+    "clip_norm": "training.clip_norm",
+    "nonfinite": "training.nonfinite",
+    "checkpoint_every": "checkpoint.every_steps",
+    "checkpoint_keep": "checkpoint.keep",
+    "checkpoint_directory": "checkpoint.directory",
+    "on_worker_loss": "cluster.on_worker_loss",
+    "max_restarts": "cluster.max_restarts",
+    "lease_seconds": "cluster.lease_seconds",
+}
+
+
+def settings_of(keywords: Mapping[str, Any]) -> list[str]:
+    """The settings KEY=VALUE for keywords of FIELDS; one that is None is left out.
+
+    The keyword `settings` is a dict of further fields by their path in the job
+    file: {"trace.last_step": 10}. InvalidSetting: an unknown keyword.
+    """
+    settings: list[str] = []
+    for keyword, value in keywords.items():
+        if keyword == "settings":
+            for path, item in dict(value or {}).items():
+                settings.append(f"{path}={to_yaml(item)}")
+            continue
+        if keyword not in FIELDS:
+            names = [*FIELDS, "settings"]
+            raise InvalidSetting(f'unknown keyword "{keyword}"{hint(keyword, names)}')
+        if value is not None:
+            settings.append(f"{FIELDS[keyword]}={to_yaml(value)}")
+    return settings

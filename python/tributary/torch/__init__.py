@@ -1,0 +1,65 @@
+"""Trains PyTorch models on Tributary's parameter servers.
+
+    import tributary.torch as tributary
+    cluster = tributary.connect()
+    optimizer = cluster.optimizer(model, "adamw", lr=3e-4, weight_decay=0.1)
+
+From here on the training loop is an ordinary one (docs/pytorch.md).
+"""
+
+from __future__ import annotations
+
+import os
+
+import torch
+
+from tributary import (
+    Cancelled,
+    DamagedData,
+    Error,
+    InvalidSetting,
+    Missing,
+    Misuse,
+    ModelMismatch,
+    PlaceTaken,
+    Stopped,
+    Timeout,
+    Unavailable,
+    WrongState,
+    save_safetensors,
+)
+from tributary import load_checkpoint as _load_arrays
+from tributary.torch.cluster import Cluster, connect
+from tributary.torch.optimizer import Optimizer
+from tributary.torch.sampler import Sampler
+
+
+def load_checkpoint(
+    path: str | os.PathLike[str], *, optimizer: bool = False
+) -> dict[str, torch.Tensor]:
+    """As tributary.load_checkpoint, with tensors: for model.load_state_dict,
+    torch.save and safetensors.torch.save_file."""
+    arrays = _load_arrays(path, optimizer=optimizer)
+    return {name: torch.from_numpy(array) for name, array in arrays.items()}
+
+
+__all__ = [
+    "Cancelled",
+    "Cluster",
+    "DamagedData",
+    "Error",
+    "InvalidSetting",
+    "Missing",
+    "Misuse",
+    "ModelMismatch",
+    "Optimizer",
+    "PlaceTaken",
+    "Sampler",
+    "Stopped",
+    "Timeout",
+    "Unavailable",
+    "WrongState",
+    "connect",
+    "load_checkpoint",
+    "save_safetensors",
+]

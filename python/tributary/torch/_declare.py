@@ -1,0 +1,215 @@
+"""Which tensors of a model are declared, under which names, in which groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import torch
+
+from tributary._errors import Misuse
+from tributary._names import hint
+from tributary._optimizers import spec_of
+
+Group = dict[str, Any]
+Model = torch.nn.Module | Iterable[Mapping[str, Any]]
+Places = dict[int, tuple[Mapping[str, Any], str]]  # by id of the tensor
+
+
+class Role(Enum):
+    TRAINED = "trained"
+    FROZEN = "frozen"  # declared, so that checkpoints hold the whole model
+    BUFFER = "buffer"  # such as a batch norm's mean
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One tensor that the servers hold."""
+
+    name: str
+    tensor: torch.Tensor
+    role: Role
+    # Where the model has it: the dict of a module, and its key there.
+    place: tuple[Mapping[str, Any], str] | None = None
+
+    def is_in_place(self) -> bool:
+        """Whether the model still has this tensor."""
+        return self.place is None or self.place[0].get(self.place[1]) is self.tensor
+
+
+@dataclass
+class Declared:
+    """A model as it is declared: entries in forward order, and torch's groups."""
+
+    entries: list[Entry]
+    groups: list[Group]  # "params" are tensors
+    # By torch group: the names of its trained parameters.
+    group_names: list[list[str]] = field(default_factory=list)
+
+    @property
+    def frozen_names(self) -> list[str]:
+        return [e.name for e in self.entries if e.role is Role.FROZEN]
+
+
+def declare(
+    model: Model,
+    groups: Iterable[Mapping[str, Any]] | None,
+    *,
+    buffers: str,
+    frozen: str,
+) -> Declared:
+    """Lists the tensors of a Module, or of groups of named parameters.
+
+    Misuse: a group has a parameter that the model lacks, or one without a name;
+    there is nothing to train; a type that the servers cannot hold.
+    """
+    for keyword, value, choices in (
+        ("buffers", buffers, ("average", "rank0", "local")),
+        ("frozen", frozen, ("declare", "local")),
+    ):
+        if value not in choices:
+            raise Misuse(f'{keyword} cannot be "{value}"{hint(value, choices)}')
+    if isinstance(model, torch.nn.Module):
+        named = dict(model.named_parameters())
+        torch_groups = _groups_of(groups, list(named.values()))
+        places = _places_of(model)
+        entries = [] if buffers == "local" else _buffers_of(model, places)
+    elif groups is None:
+        named, torch_groups = _named_groups(model)
+        places, entries = {}, []
+    else:
+        raise Misuse("groups= wants a torch.nn.Module before it")
+    names = {id(p): name for name, p in named.items()}
+    in_groups = {id(p) for group in torch_groups for p in group["params"]}
+    for group in torch_groups:
+        for parameter in group["params"]:
+            if id(parameter) not in names:
+                raise Misuse(
+                    f"a parameter group has a tensor of shape "
+                    f"{list(parameter.shape)} that is no parameter of the model"
+                )
+    for name, parameter in named.items():
+        trained = parameter.requires_grad and id(parameter) in in_groups
+        if trained or frozen == "declare":
+            role = Role.TRAINED if trained else Role.FROZEN
+            place = places.get(id(parameter))
+            entries.append(Entry(name, parameter, role, place))
+    for entry in entries:
+        _check(entry)
+    devices = {e.tensor.device for e in entries}
+    if any(device.type not in ("cpu", "cuda") for device in devices) or (
+        len([device for device in devices if device.type == "cuda"]) > 1
+    ):
+        raise Misuse(
+            f"the model is on {', '.join(sorted(map(str, devices)))}; a rank trains on "
+            "the CPU and at most one CUDA device"
+        )
+    if not any(e.role is Role.TRAINED for e in entries):
+        raise Misuse("no parameter of the model requires a gradient")
+    trained_names = {id(e.tensor): e.name for e in entries if e.role is Role.TRAINED}
+    group_names = [
+        [trained_names[id(p)] for p in g["params"] if id(p) in trained_names]
+        for g in torch_groups
+    ]
+    return Declared(entries, torch_groups, group_names)
+
+
+def _groups_of(
+    groups: Iterable[Mapping[str, Any]] | None, parameters: Sequence[torch.Tensor]
+) -> list[Group]:
+    if groups is None:
+        return [{"params": list(parameters)}]
+    copies = []
+    for group in groups:
+        params = group["params"]
+        tensors = [params] if isinstance(params, torch.Tensor) else list(params)
+        # torch also takes pairs (name, parameter) in groups.
+        tensors = [p[1] if isinstance(p, tuple) else p for p in tensors]
+        copies.append({**group, "params": tensors})
+    return copies
+
+
+def _named_groups(
+    groups: Any,
+) -> tuple[dict[str, torch.Tensor], list[Group]]:
+    """The groups of pairs (name, parameter), and all their parameters."""
+    named: dict[str, torch.Tensor] = {}
+    copies: list[Group] = []
+    for group in groups:
+        if not isinstance(group, Mapping):
+            raise Misuse(
+                "wanted a torch.nn.Module, or groups {'params': [(name, "
+                f"parameter), ...]}}, got {type(group).__name__}"
+            )
+        pairs = list(group["params"])
+        if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
+            raise Misuse(
+                "parameters in a list have no names, which checkpoints need: call "
+                "cluster.optimizer(model, ..., groups=[...]), or give pairs as "
+                "model.named_parameters() does"
+            )
+        for name, parameter in pairs:
+            if named.setdefault(name, parameter) is not parameter:
+                raise Misuse(f'two parameters have the name "{name}"')
+        copies.append({**group, "params": [parameter for _, parameter in pairs]})
+    return named, copies
+
+
+def _places_of(model: torch.nn.Module) -> Places:
+    places: Places = {}
+    for module in model.modules():
+        for tensors in (module._parameters, module._buffers):
+            for key, tensor in tensors.items():
+                places.setdefault(id(tensor), (tensors, key))
+    return places
+
+
+def _buffers_of(model: torch.nn.Module, places: Places) -> list[Entry]:
+    """Those that are saved. Sent last, so they stand before the parameters."""
+    saved = model.state_dict(keep_vars=True)
+    return [
+        Entry(name, buffer, Role.BUFFER, places.get(id(buffer)))
+        for name, buffer in model.named_buffers()
+        if name in saved and buffer.dtype is not torch.bool
+    ]
+
+
+def _check(entry: Entry) -> None:
+    if "*" in entry.name:
+        raise Misuse(f'a declared name cannot contain *, got "{entry.name}"')
+    dtype = entry.tensor.dtype
+    if entry.role is not Role.BUFFER and dtype not in (
+        torch.float32,
+        torch.bfloat16,
+        torch.float16,
+    ):
+        raise Misuse(
+            f"{entry.name} is {dtype}; the servers hold float32 weights and take "
+            "float32, bfloat16 and float16 parameters, so convert the model, for "
+            "example with model.float()"
+        )
+    if dtype.is_complex:
+        raise Misuse(f"{entry.name} is {dtype}, which the servers cannot hold")
+
+
+def group_settings(
+    kind: str, declared: Declared, own: Sequence[Mapping[str, Any]]
+) -> tuple[list[dict[str, Any]], list[int]]:
+    """training.parameter_groups, and the torch group of each learning rate.
+
+    own: what each torch group says beside training.optimizer, whose rate comes
+    first. A first group that says nothing is those that no group names.
+    """
+    entries: list[dict[str, Any]] = []
+    rates = [0]
+    for index, names in enumerate(declared.group_names):
+        if names and (index > 0 or own[index]):
+            spec = spec_of(kind, own[index])
+            entries.append({"parameters": names, "optimizer": spec})
+            rates.append(index)
+    if declared.frozen_names:
+        entries.append({"parameters": declared.frozen_names, "frozen": True})
+        rates.append(0)
+    return entries, rates

@@ -1,0 +1,23 @@
+"""Random numbers that depend on the position and not on the past."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import struct
+import sys
+
+import torch
+
+
+def reseed(seed: int, rank: int, position: int, part: int) -> None:
+    """Seeds torch (on every device), `random` and numpy where it is loaded, as a
+    function of the arguments. part: of the position, for example a batch."""
+    packed = struct.pack("<QQqq", seed % 2**64, rank, position, part)
+    digest = hashlib.blake2b(packed, digest_size=8, person=b"tributary").digest()
+    bits = int.from_bytes(digest, "little")
+    torch.manual_seed(bits)
+    random.seed(bits)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed(bits % 2**32)

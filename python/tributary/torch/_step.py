@@ -1,0 +1,232 @@
+"""One optimizer step after another: from the first gradient to the weights."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from tributary import _native
+from tributary._errors import Misuse, Stopped
+from tributary.torch._declare import Entry, Role
+from tributary.torch._memory import Weights, make_sender
+
+
+@dataclass
+class Batch:
+    """What a step counts for."""
+
+    samples: int = 1  # the weight of this rank's gradient
+    total: int | None = None  # of all ranks; None: unknown
+    data_seconds: float = 0.0  # spent waiting for batches
+
+
+class Steps:
+    """Sends gradients as autograd finishes them, and takes the weights.
+
+    A step begins with the first gradient outside of `quiet` and ends with
+    `finish`. rates: the learning rates of this step, in the order of the job's
+    groups. deferred: gradients are sent by `finish` only, divided by its scale.
+    """
+
+    def __init__(
+        self,
+        session: _native.Session,
+        entries: Sequence[Entry],
+        weights: Sequence[Weights],
+        *,
+        rates: Callable[[], list[float]],
+        buffers: str,
+        deferred: bool,
+    ) -> None:
+        self._session = session
+        self._entries = list(entries)
+        self._weights = list(weights)
+        self._rates = rates
+        self._buffers = buffers
+        self._deferred = deferred
+        self._lock = threading.Lock()  # several devices run hooks in threads
+        self._sender = make_sender(session, self._entries)
+        self._memory = [
+            torch.from_numpy(session.gradient(i)).view(e.tensor.shape)
+            for i, e in enumerate(self._entries)
+        ]
+        for index, entry in enumerate(self._entries):
+            if entry.role is Role.FROZEN:
+                self._memory[index].zero_()
+        self.batch = Batch()
+        self.quiet = False  # gradients only accumulate
+        self.accumulated = False  # they have, since the last step
+        self.moved = False  # the last step ended at another position
+        self.ended = False  # the job has no further step
+        self._begun: _native.Next | None = None
+        self._sent: set[int] = set()  # or, deferred, whose gradient is final
+        self._versions: dict[int, int] = {}  # of the gradients that were sent
+        self._last_end = time.monotonic()
+        self._hooks = self._add_hooks()
+        self.write_back()
+
+    # Gradients.
+
+    def _add_hooks(self) -> list[torch.utils.hooks.RemovableHandle]:
+        this = weakref.ref(self)
+        return [
+            entry.tensor.register_post_accumulate_grad_hook(
+                functools.partial(_gradient_is_final, this, index)
+            )
+            for index, entry in enumerate(self._entries)
+            if entry.role is Role.TRAINED
+        ]
+
+    @property
+    def has_gradients(self) -> bool:
+        return self._begun is not None or bool(self._sent)
+
+    def gradient_is_final(self, index: int) -> None:
+        """A hook of autograd: the gradient of the step, or of a part of it."""
+        if self.quiet:
+            self.accumulated = True
+            return
+        with self._lock:
+            name = self._entries[index].name
+            if index in self._sent:
+                raise Misuse(
+                    f"the gradient of {name} was computed twice in one step; call "
+                    "optimizer.step() after each backward(), or put all but the "
+                    "last backward() of a step into `with cluster.no_sync():` (a "
+                    "checkpointed function needs use_reentrant=False)"
+                )
+            if not self._deferred:
+                self._begin()
+                if self._begun is _native.Next.STEP:
+                    self._send(index)
+            self._sent.add(index)
+
+    def _begin(self) -> None:
+        if self._begun is not None:
+            return
+        if self.ended:
+            raise Stopped("the job has ended: there is no further step")
+        for weights in self._weights:
+            weights.check()
+        self._begun = self._session.begin_step(self.batch.samples, self._rates())
+        if self._begun is _native.Next.END:
+            self.ended = True
+
+    def _send(self, index: int, scale: torch.Tensor | None = None) -> None:
+        gradient = self._entries[index].tensor.grad
+        memory = self._memory[index]
+        if gradient is None:
+            memory.zero_()
+            self._session.gradient_ready(index)
+            return
+        if gradient.is_sparse:
+            gradient = gradient.to_dense()
+        else:
+            self._versions[index] = gradient._version
+        if scale is not None:
+            gradient = gradient.detach().float() / scale.to(gradient.device)
+        self._sender.send(index, memory, gradient.detach())
+
+    # The end of a step.
+
+    def finish(
+        self, loss: Callable[[], float], scale: torch.Tensor | None = None
+    ) -> None:
+        """Sends the remaining gradients and waits for the weights.
+
+        Parameters without a gradient count as zeros. loss: the rank's mean.
+        Sets `moved` or `ended` when the job goes on elsewhere or not at all.
+        """
+        started = time.monotonic()
+        compute = max(0.0, started - self._last_end - self.batch.data_seconds)
+        if not self.has_gradients and self.batch.samples > 0:
+            raise Misuse(
+                "optimizer.step() was called without a gradient; call "
+                "loss.backward() before it, outside of cluster.no_sync()"
+            )
+        self.moved = False
+        try:
+            self._check_sent()
+            self._begin()
+            if self._begun is _native.Next.STEP:
+                self._send_rest(scale)
+                after = self._session.finish_step(
+                    loss=loss(),
+                    compute_seconds=compute,
+                    data_seconds=self.batch.data_seconds,
+                )
+                self.moved = after is _native.Next.MOVED
+                self.ended = after is _native.Next.END
+            else:
+                self.moved = self._begun is _native.Next.MOVED
+            self.write_back()
+        finally:
+            self._begun = None
+            self._sent.clear()
+            self._versions.clear()
+            self.accumulated = False
+            self.batch.data_seconds = 0.0
+            self._last_end = time.monotonic()
+
+    def _check_sent(self) -> None:
+        """Misuse: a gradient was changed after it was sent."""
+        for index, version in self._versions.items():
+            entry = self._entries[index]
+            gradient = entry.tensor.grad
+            if gradient is not None and gradient._version != version:
+                raise Misuse(
+                    f"the gradient of {entry.name} was changed after backward() had "
+                    "sent it; clip with cluster.optimizer(..., clip_norm=...), and "
+                    "scale the loss instead of gradients"
+                )
+
+    def _send_rest(self, scale: torch.Tensor | None) -> None:
+        """The last layers first, as in backward."""
+        for index in reversed(range(len(self._entries))):
+            entry = self._entries[index]
+            if entry.role is Role.TRAINED:
+                if self._deferred or index not in self._sent:
+                    self._send(index, scale)
+            elif entry.role is Role.FROZEN:
+                self._session.gradient_ready(index)
+            else:
+                self._send_buffer(index)
+        self._sender.flush()
+
+    def _send_buffer(self, index: int) -> None:
+        value = self._entries[index].tensor.detach()
+        if self._buffers == "rank0":
+            value = value.float() * self._rank0_factor()
+        self._sender.send(index, self._memory[index], value)
+
+    def _rank0_factor(self) -> float:
+        """Makes the mean of all ranks' values, by samples, rank 0's value."""
+        if self._session.rank != 0 or self.batch.samples == 0:
+            return 0.0
+        if self.batch.total is None:
+            return float(self._session.world)
+        return self.batch.total / self.batch.samples
+
+    def write_back(self) -> None:
+        """Copies the weights into tensors that are not their memory."""
+        self._sender.write_back(self._weights)
+
+    def close(self) -> None:
+        for hook in self._hooks:
+            hook.remove()
+        self._hooks.clear()
+        self._sender.close()
+
+
+def _gradient_is_final(
+    this: weakref.ref[Steps], index: int, parameter: torch.Tensor
+) -> None:
+    steps = this()
+    if steps is not None:
+        steps.gradient_is_final(index)

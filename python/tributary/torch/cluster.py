@@ -1,0 +1,357 @@
+"""A rank that trains a PyTorch model."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+
+from tributary._errors import InvalidSetting, Misuse
+from tributary._member import Member
+from tributary._names import hint, to_yaml
+from tributary._optimizers import is_optimizer_keyword, kind_of, spec_of
+from tributary._settings import FIELDS, settings_of
+from tributary.torch._declare import (
+    Declared,
+    Entry,
+    Model,
+    Role,
+    declare,
+    group_settings,
+)
+from tributary.torch._memory import Weights
+from tributary.torch._resume import Loop, LoopOptions
+from tributary.torch.optimizer import Optimizer
+from tributary.torch.sampler import Sampler
+
+# By id of a trained tensor, which the optimizer keeps alive.
+_owners: weakref.WeakValueDictionary[int, Optimizer] = weakref.WeakValueDictionary()
+
+
+def connect(
+    address: str | None = None,
+    rank: int | None = None,
+    *,
+    join_timeout: float = 60.0,
+    **settings: Any,
+) -> Cluster:
+    """A rank of the job that the coordinator at `address` (host:port) runs.
+
+    Without arguments, what `tributary run`, torchrun or Slurm have put into the
+    environment. The rank joins the job in `Cluster.optimizer`. join_timeout:
+    seconds. settings: fields of the job by their keywords ("sync", "wire",
+    "checkpoint_every", ...), equal on every rank (docs/pytorch.md). Misuse: no
+    coordinator is known. InvalidSetting: an unknown keyword.
+    """
+    return Cluster(address, rank, join_timeout, settings)
+
+
+class Cluster(Member):
+    """The servers, and this process' place among the ranks that use them.
+
+    For one thread. A `with` block ends the job well or fails it (`Member`);
+    without one, the program's end does.
+    """
+
+    def __init__(
+        self,
+        address: str | None,
+        rank: int | None,
+        join_timeout: float,
+        settings: dict[str, Any],
+    ) -> None:
+        super().__init__(address, rank, join_timeout, settings)
+        self._optimizer: Optimizer | None = None
+        self._weights: dict[int, Weights] = {}  # by id of the tensor
+        self._model: torch.nn.Module | None = None
+        self._micro_batches = 1
+
+    def optimizer(
+        self,
+        model: Model,
+        kind: str = "sgd",
+        *,
+        groups: Iterable[Mapping[str, Any]] | None = None,
+        buffers: str = "average",
+        frozen: str = "declare",
+        staged: bool = False,
+        scaler: torch.amp.GradScaler | None = None,
+        total_steps: int | None = None,
+        steps_per_epoch: int = 1,
+        data_checksum: int = 0,
+        **keywords: Any,
+    ) -> Optimizer:
+        """Declares the model, joins the job and returns the optimizer.
+
+        On return the model has the weights of the job: rank 0's where training
+        begins, else those after `steps` steps.
+
+        model: a Module, or groups {"params": [(name, parameter), ...]}. kind:
+        "sgd", "adam", "adamw", "adagrad", "rmsprop", "adafactor", "lamb",
+        "lion" or "ftrl". keywords: torch's for this optimizer (lr,
+        weight_decay, betas, ...), and those of `connect`. groups: parameter
+        groups as torch's optimizers take them, with own lr, weight_decay, ...;
+        parameters in no group are frozen. buffers: "average" (the mean of the
+        ranks' values after each step, weighted by samples), "rank0", or "local"
+        (not sent). frozen: "declare" parameters without a gradient, so that
+        checkpoints hold them, or leave them "local". staged: weights change in
+        step() only, and not already during backward, at the price of a copy.
+        scaler: the GradScaler of the training loop. total_steps,
+        steps_per_epoch: for `tributary status`. data_checksum: of the training
+        data (tributary._native.crc32c), compared among the ranks.
+
+        InvalidSetting: a keyword or its value. ModelMismatch: another rank
+        declares another model. Misuse, Unavailable, PlaceTaken: the message
+        says what to do.
+        """
+        if self._optimizer is not None:
+            raise Misuse(
+                "this connection has an optimizer already; give all parameters to "
+                "one, in groups with settings of their own"
+            )
+        options, settings = _split(kind, keywords)
+        declared = declare(model, groups, buffers=buffers, frozen=frozen)
+        _refuse_owned(declared)
+        if scaler is not None:
+            settings.setdefault("nonfinite", "skip")
+        fields, rates = _optimizer_settings(kind, options, declared)
+        self._enter(
+            Optimizer(declared, kind, options, rates, scaler),
+            [*settings_of(settings), *fields],
+            [Weights(entry, staged) for entry in declared.entries],
+            buffers,
+            total_steps=total_steps,
+            steps_per_epoch=steps_per_epoch,
+            data_checksum=data_checksum,
+        )
+        self._model = model if isinstance(model, torch.nn.Module) else None
+        return self._trainer()
+
+    def _enter(
+        self,
+        optimizer: Optimizer,
+        settings: list[str],
+        weights: list[Weights],
+        buffers: str,
+        **totals: Any,
+    ) -> None:
+        """Joins the job with this optimizer and these tensors."""
+        declared = optimizer._declared
+        self._join(
+            settings,
+            [
+                (e.name, list(e.tensor.shape), _momentum(e), w.flat)
+                for e, w in zip(declared.entries, weights, strict=True)
+            ],
+            device=_device_text(declared),
+            arithmetic=_arithmetic_text(),
+            **totals,
+        )
+        optimizer._start(self._joined(), weights, buffers)
+        self._optimizer = optimizer
+        self._weights = {id(w.tensor): w for w in weights}
+        for tensor in optimizer._trained():
+            _owners[id(tensor)] = optimizer
+
+    def _trainer(self) -> Optimizer:
+        self._joined()
+        if self._optimizer is None:
+            raise Misuse("call cluster.optimizer(model, ...) first")
+        return self._optimizer
+
+    @property
+    def samples(self) -> int:
+        """The weight of this rank's gradient in the next steps; 1 until it is
+        set. 0: the gradient does not count. A loop over `resume` whose loader
+        uses `sampler` sets it to the rows of each step."""
+        return self._trainer().sending.batch.samples
+
+    @samples.setter
+    def samples(self, samples: int) -> None:
+        if samples < 0:
+            raise Misuse(f"samples must be at least 0, got {samples}")
+        batch = self._trainer().sending.batch
+        batch.samples, batch.total = int(samples), None
+
+    def no_sync(self) -> AbstractContextManager[None]:
+        """In this block backward() only accumulates gradients, as with DDP. The
+        next backward() outside of it sends the sums."""
+        return self._trainer()._quiet()
+
+    @property
+    def accumulating(self) -> bool:
+        """In a loop over `resume`: this batch is not the last of its step."""
+        return self._trainer()._holding
+
+    @property
+    def micro_batches(self) -> int:
+        """In a loop over `resume`: the number of batches of the present step."""
+        return self._micro_batches
+
+    def log(self, loss: torch.Tensor | float) -> None:
+        """The loss of this rank's batch, which the next step reports. It is read
+        in step(), when its value is known anyway."""
+        detached = loss.detach() if isinstance(loss, torch.Tensor) else float(loss)
+        self._trainer()._loss = detached
+
+    def sampler(
+        self,
+        dataset: Sized,
+        *,
+        shuffle: bool = True,
+        seed: int | None = None,
+        drop_last: bool = False,
+    ) -> Sampler:
+        """For a DataLoader, in place of DistributedSampler. seed: of the order;
+        by default the job's."""
+        return Sampler(self, dataset, shuffle, seed, drop_last)
+
+    def resume(
+        self,
+        loader: Iterable[Any],
+        epochs: int = 1,
+        *,
+        accumulate: int = 1,
+        reseed: bool = True,
+        step_scheduler: Any = None,
+        epoch_scheduler: Any = None,
+        on_epoch_end: Callable[[int], None] | None = None,
+        finish: bool = True,
+    ) -> Iterator[tuple[int, Any]]:
+        """(epoch from 0, batch) from the job's position on, to its end.
+
+        Follows the job when it goes back to a checkpoint. The body calls
+        backward() and optimizer.step() once for every batch.
+
+        loader: with a length. With `sampler` it starts at the position; else
+        batches before it are read and dropped. accumulate: batches of a step.
+        On all but the last one step() and zero_grad() do nothing and backward()
+        accumulates; divide the loss by `micro_batches`. reseed: before each
+        batch, torch, random and numpy are seeded with a function of (seed,
+        rank, step). step_scheduler, epoch_scheduler: schedulers of torch that
+        this loop steps after each step or epoch; do not call their step().
+        on_epoch_end: called with the epoch after its last step, for example to
+        evaluate. finish: at the end, say that this rank is done and wait for
+        the others; without it, `Member` does.
+        """
+        options = LoopOptions(
+            epochs=epochs,
+            accumulate=accumulate,
+            reseed=reseed,
+            step_scheduler=step_scheduler,
+            epoch_scheduler=epoch_scheduler,
+            on_epoch_end=on_epoch_end,
+            finish=finish,
+        )
+        return Loop(self, self._trainer(), loader, options).run()
+
+    def state_dict(self) -> dict[str, torch.Tensor]:
+        """Copies of the model's tensors on the CPU, by torch's names.
+
+        Trained parameters are float32: the weights that the servers hold, also
+        of a bfloat16 or float16 parameter. Load it with load_state_dict of the
+        model, before `optimizer`.
+        """
+        optimizer = self._optimizer
+        if optimizer is None:
+            raise Misuse("call cluster.optimizer(model, ...) first")
+        if self._model is not None:
+            named = self._model.state_dict(keep_vars=True)
+        else:
+            entries = optimizer._declared.entries
+            named = {entry.name: entry.tensor for entry in entries}
+        copies = {}
+        for name, tensor in named.items():
+            weights = self._weights.get(id(tensor))
+            if weights is not None and tensor.dtype.is_floating_point:
+                copies[name] = weights.memory.detach().clone()
+            elif isinstance(tensor, torch.Tensor):
+                copies[name] = tensor.detach().cpu().clone()
+        return copies
+
+    def _moved(self) -> None:
+        if self._optimizer is not None:
+            self._optimizer.sending.ended = False
+            self._optimizer.sending.write_back()
+
+    def _close(self) -> None:
+        if self._optimizer is not None:
+            self._optimizer._close()
+        super()._close()
+
+
+def _momentum(entry: Entry) -> float:
+    """Running averages move all the way to the mean of the ranks' values."""
+    return 1.0 if entry.role is Role.BUFFER else 0.0
+
+
+def _split(
+    kind: str, keywords: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The optimizer's keywords and those of the job."""
+    options: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
+    for keyword, value in keywords.items():
+        if is_optimizer_keyword(kind, keyword):
+            options[keyword] = value
+        elif keyword in FIELDS or keyword == "settings":
+            settings[keyword] = value
+        else:
+            names = [*kind_of(kind).fields_of(), *FIELDS, "settings"]
+            raise InvalidSetting(f'unknown keyword "{keyword}"{hint(keyword, names)}')
+    if options.get("lr", kind_of(kind).lr) is None:
+        raise InvalidSetting(f"{kind} wants a learning rate: lr=0.1")
+    return options, settings
+
+
+def _optimizer_settings(
+    kind: str, options: dict[str, Any], declared: Declared
+) -> tuple[list[str], list[int]]:
+    """The settings of the optimizer and its groups, and the group of each rate."""
+    own = [
+        {k: v for k, v in group.items() if k not in ("params", "name")}
+        for group in declared.groups
+    ]
+    spec = spec_of(kind, {"lr": kind_of(kind).lr, **options})
+    groups, rates = group_settings(kind, declared, own)
+    fields = [f"training.optimizer={to_yaml(spec)}"]
+    if groups:
+        fields.append(f"training.parameter_groups={to_yaml(groups)}")
+    return fields, rates
+
+
+def _refuse_owned(declared: Declared) -> None:
+    for entry in declared.entries:
+        owner = _owners.get(id(entry.tensor))
+        if owner is not None and owner._steps is not None:
+            raise Misuse(
+                f"{entry.name} is trained by another optimizer of this package "
+                "already; close that connection first"
+            )
+
+
+def _device_text(declared: Declared) -> str:
+    device = next(
+        (e.tensor.device for e in declared.entries if e.tensor.is_cuda),
+        torch.device("cpu"),
+    )
+    if device.type == "cuda":
+        return f"{device} {torch.cuda.get_device_name(device)}"
+    return str(device)
+
+
+def _arithmetic_text() -> str:
+    """What the bits of gradients depend on, beside the program."""
+    parts = [
+        f"torch {torch.__version__}",
+        f"instructions {torch.backends.cpu.get_cpu_capability()}",
+        f"{torch.get_num_threads()} threads",
+        f"python {sys.version_info.major}.{sys.version_info.minor}",
+    ]
+    if torch.cuda.is_available():
+        parts.append(f"cuda {torch.version.cuda} {torch.cuda.get_device_name()}")
+    return ", ".join(parts)

@@ -1,0 +1,212 @@
+"""The optimizer that a training loop sees; it runs on the servers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from tributary import _native
+from tributary._errors import Misuse
+from tributary._optimizers import kind_of
+from tributary.torch._declare import Declared, Role
+from tributary.torch._memory import Weights
+from tributary.torch._step import Steps
+
+Loss = Callable[[], float]
+
+
+class Optimizer(torch.optim.Optimizer):
+    """A torch.optim.Optimizer whose state and update are on the servers.
+
+    Made by `Cluster.optimizer`. Schedulers of torch.optim.lr_scheduler change
+    `param_groups[i]["lr"]`, which travels with each step and must be equal on
+    every rank. Other options of a group are fixed.
+    """
+
+    # GradScaler then calls step() also when a gradient is not finite.
+    _step_supports_amp_scaling = True
+
+    def __init__(
+        self,
+        declared: Declared,
+        kind: str,
+        keywords: dict[str, Any],
+        rate_groups: Sequence[int],
+        scaler: torch.amp.GradScaler | None,
+    ) -> None:
+        defaults = {"lr": kind_of(kind).lr, **keywords}
+        self._fixed: list[dict[str, Any]] | None = None
+        super().__init__(declared.groups, defaults)
+        self._fixed = [_options(group) for group in self.param_groups]
+        self._kind = kind
+        self._rate_groups = list(rate_groups)
+        self._scaler = scaler
+        self._declared = declared
+        self._steps: Steps | None = None
+        self._loss: torch.Tensor | float | None = None
+        # Set by the loop over cluster.resume.
+        self._holding = False  # this batch is not the last of its step
+        self._in_loop = False  # which takes several batches a step
+
+    def _start(
+        self, session: _native.Session, weights: Sequence[Weights], buffers: str
+    ) -> None:
+        self._steps = Steps(
+            session,
+            self._declared.entries,
+            weights,
+            rates=self._rates,
+            buffers=buffers,
+            deferred=self._scaler is not None,
+        )
+
+    @property
+    def sending(self) -> Steps:
+        """The part that exchanges with the servers."""
+        if self._steps is None:
+            raise Misuse("this optimizer is not connected to a job")
+        return self._steps
+
+    @property
+    def moved(self) -> bool:
+        """The last step ended elsewhere: the job went back to a checkpoint, or
+        went on without this rank. `cluster.steps` and the weights are others."""
+        return self.sending.moved
+
+    @property
+    def skipped(self) -> bool:
+        """The last step changed nothing, because a gradient was not finite."""
+        return self.sending._session.skipped
+
+    def _rates(self) -> list[float]:
+        assert self._fixed is not None
+        for index, group in enumerate(self.param_groups):
+            now, fixed = _options(group), self._fixed[index]
+            changed = [key for key in fixed if now.get(key) != fixed[key]]
+            if changed:
+                raise Misuse(
+                    f"{changed[0]} of parameter group {index} was changed from "
+                    f"{fixed[changed[0]]} to {now.get(changed[0])}; only lr can "
+                    "change while the job runs"
+                )
+        rates = [float(self.param_groups[i]["lr"]) for i in self._rate_groups]
+        for rate in rates:
+            if not math.isfinite(rate) or rate < 0:
+                raise Misuse(f"lr must be finite and at least 0, got {rate}")
+        return rates
+
+    @torch.no_grad()
+    def step(  # type: ignore[override]
+        self,
+        closure: Callable[[], Any] | None = None,
+        *,
+        loss: torch.Tensor | float | None = None,
+    ) -> Any:
+        """Sends what backward has not sent, and waits for the new weights.
+
+        A parameter without a gradient counts as one with a gradient of zeros.
+        closure: computes the loss and calls backward; called once, and its
+        result returned. loss: of this rank's samples, for `tributary status`;
+        reading it from a GPU waits for the GPU.
+
+        Between batches of one step (cluster.resume with accumulate) it does
+        nothing. After a roll-back it returns as usual; see `moved`. Misuse:
+        there is no gradient. Stopped: the job has ended. Other errors are those
+        of the job and end it for this rank.
+        """
+        result = None
+        if closure is not None:
+            with torch.enable_grad():
+                result = closure()
+        scale = getattr(self, "grad_scale", None)
+        if self._scaler is None and hasattr(self, "found_inf"):
+            raise Misuse(
+                "the gradients were sent before the GradScaler could unscale them; "
+                "call cluster.optimizer(..., scaler=scaler)"
+            )
+        if self._holding:
+            if hasattr(self, "found_inf"):
+                raise Misuse(
+                    "scaler.step() was called between the batches of one step; "
+                    "guard it with `if not cluster.accumulating:`"
+                )
+            return result
+        steps = self.sending
+        if steps.quiet:
+            raise Misuse(
+                "optimizer.step() was called in cluster.no_sync(); call it after "
+                "a backward() outside of it"
+            )
+        given = loss if loss is not None else self._loss
+        steps.finish(lambda: 0.0 if given is None else float(given), scale)
+        self._loss = None
+        if self._scaler is not None and hasattr(self, "found_inf"):
+            self._tell_scaler()
+        return result
+
+    def _tell_scaler(self) -> None:
+        """All ranks' scalers take the same decision: the servers'."""
+        assert self._scaler is not None
+        skipped = 1.0 if self.skipped else 0.0
+        for found in self._scaler._found_inf_per_device(self).values():
+            found.fill_(skipped)
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """As torch's. Between the batches of one step (cluster.resume with
+        accumulate) it does nothing."""
+        accumulated = self._steps is not None and self._steps.accumulated
+        if not (self._in_loop and accumulated):
+            super().zero_grad(set_to_none)
+
+    @contextmanager
+    def _quiet(self) -> Iterator[None]:
+        steps = self.sending
+        before, steps.quiet = steps.quiet, True
+        try:
+            yield
+        finally:
+            steps.quiet = before
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        if self._fixed is not None:
+            raise Misuse(
+                "parameters cannot be added after cluster.optimizer; give all "
+                "groups to it, those of later with requires_grad=True"
+            )
+        super().add_param_group(param_group)
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes the learning rates of `state_dict`. The optimizer's state is on
+        the servers and in checkpoints, and not in a state_dict."""
+        groups = state_dict["param_groups"]
+        if len(groups) != len(self.param_groups):
+            raise Misuse(
+                f"the state has {len(groups)} parameter groups, this optimizer "
+                f"{len(self.param_groups)}"
+            )
+        for group, saved in zip(self.param_groups, groups, strict=True):
+            for key in ("lr", "initial_lr"):
+                if key in saved:
+                    group[key] = saved[key]
+
+    def state_dict(self) -> dict[str, Any]:
+        """torch's format, with the options of the groups and without states."""
+        return super().state_dict()
+
+    def _trained(self) -> list[torch.Tensor]:
+        return [e.tensor for e in self._declared.entries if e.role is Role.TRAINED]
+
+    def _close(self) -> None:
+        if self._steps is not None:
+            self._steps.close()
+            self._steps = None
+
+
+def _options(group: dict[str, Any]) -> dict[str, Any]:
+    """The options of a group that are fixed."""
+    changing = ("params", "param_names", "lr", "initial_lr")
+    return {k: v for k, v in group.items() if k not in changing}
