@@ -23,7 +23,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/clones.h"
-#include "common/optimizer/optimizer.h"
+#include "common/optimizer/grouped_optimizer.h"
 #include "kernels/sum_and_update.h"
 #include "server/store/block_state.h"
 #include "server/sync/sync_policy.h"
@@ -93,7 +93,7 @@ class Server {
   }
 
   void Apply(const SumAndUpdateVersion& version) {
-    const OptimizerStep step = optimizer_.Prepare(++step_, 1e-6, 1.0);
+    const OptimizerSteps step = optimizer_.Prepare(++step_, {1e-6}, 1.0);
     for (const auto& block : blocks_) {
       absl::MutexLock lock(&block->mu);
       block->ApplyFused(step, version);
@@ -112,7 +112,7 @@ class Server {
                    nullptr);
   }
 
-  const Optimizer optimizer_;
+  const GroupedOptimizer optimizer_;
   const int ranks_;
   const BulkSynchronous policy_;
   const ParameterSpecs parameters_ = {{"w", {kWeights}}};

@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# Milliseconds per step of a PyTorch program with Tributary's servers, beside the same
+# program with DDP on gloo and beside Tributary's own worker: two ranks with one thread
+# each, two servers, the same models, batches and data. Rounds are interleaved. Prints a
+# table for docs/benchmarks.md.
+#   PYTORCH=PYTHON bench/netns_cubic.sh bench/pytorch_servers.sh [ROUNDS]
+# Needs python/test.sh before, whose environment build/python is PYTORCH by default.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+rounds=${1:-5}
+python=$(realpath -s "${PYTORCH:-build/python/bin/python}")
+bin=build/release/bin
+warmup=20
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+results=$scratch/results  # one line per run: case, program, milliseconds
+
+declare -A widths=([mlp1024]='784,1024,1024,10' [mlp16m]='784,2640,2640,2640,10')
+declare -A steps=([mlp1024]=200 [mlp16m]=30)
+declare -A optimizer=([sgd]='{sgd: {learning_rate: 0.01}}'
+  [adam]='{adam: {learning_rate: 0.001}}')
+
+record() { echo "$1 $2 $3" | tee -a "$results"; }
+
+program() {
+  echo bench/pytorch_ddp.py --update "$1" --widths "${widths[$2]}" --optimizer "$3" \
+    --steps "${steps[$2]}" --warmup "$warmup"
+}
+
+ms() { sed -n 's/.*ms_per_step=\([0-9.]*\).*/\1/p'; }
+
+# ddp UPDATE MODEL OPTIMIZER
+ddp() {
+  local arguments
+  read -ra arguments <<< "$(program "$1" "$2" "$3")"
+  "$python" "${arguments[@]}" --world 2 --rank 1 > /dev/null 2>&1 &
+  "$python" "${arguments[@]}" --world 2 --rank 0 2> /dev/null | ms
+  wait
+}
+
+# servers MODEL OPTIMIZER
+servers() {
+  local arguments
+  read -ra arguments <<< "$(program servers "$1" "$2")"
+  rm -rf "$scratch/run"
+  PYTHONPATH=python "$bin/tributary" run --servers 2 --workers 2 --python "$python" \
+    --run-dir "$scratch/run" "${arguments[@]}" > "$scratch/log" 2>&1 ||
+    { cat "$scratch/log" >&2; return 1; }
+  ms < "$scratch/run/logs/worker-0.log"
+}
+
+# worker MODEL OPTIMIZER: the mean step after the warm-up, from the run's records.
+worker() {
+  rm -rf "$scratch/run"
+  "$bin/tributary" train "bench/jobs/$1.yaml" --run-dir "$scratch/run" \
+    --set "training.steps=$((warmup + steps[$1]))" \
+    --set "training.optimizer=${optimizer[$2]}" > "$scratch/log" 2>&1 ||
+    { cat "$scratch/log" >&2; return 1; }
+  sed 's/.*"step_seconds":\([0-9.e-]*\).*/\1/' "$scratch/run/metrics.jsonl" |
+    awk -v w=$warmup 'NR > w {s += $1; n++} END {printf "%.3f\n", 1e3 * s / n}'
+}
+
+for ((round = 1; round <= rounds; round++)); do
+  for model in mlp1024 mlp16m; do
+    for kind in sgd adam; do
+      for update in foreach fused; do
+        record "$model-$kind" "ddp-$update" "$(ddp $update $model $kind)"
+      done
+      record "$model-$kind" servers "$(servers $model $kind)"
+      record "$model-$kind" worker "$(worker $model $kind)"
+    done
+  done
+done
+
+echo
+echo "$(lscpu | sed -n 's/^Model name: *//p' | head -1), $(nproc) cores, $(git describe --always --dirty), $(date -u +%F), $rounds rounds"
+"$python" -c 'import torch; print("PyTorch", torch.__version__)'
+python3 - "$results" << 'PY'
+import collections, statistics, sys
+times = collections.defaultdict(lambda: collections.defaultdict(list))
+for line in open(sys.argv[1]):
+    case, program, ms = line.split()
+    times[case][program].append(float(ms))
+print("| case | best DDP | which | PyTorch with servers | over DDP | own worker | "
+      "over own worker |\n| --- | --- | --- | --- | --- | --- | --- |")
+for case in times:
+    median = {name: statistics.median(t) for name, t in times[case].items()}
+    best = min((name for name in median if name.startswith("ddp")), key=median.get)
+    servers = median["servers"]
+    print(f"| {case} | {median[best]:.1f} | {best[4:]} | {servers:.1f} | "
+          f"{servers / median[best]:.2f} | {median['worker']:.1f} | "
+          f"{servers / median['worker']:.2f} |")
+PY
