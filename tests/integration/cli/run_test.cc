@@ -113,7 +113,9 @@ TEST_F(RunTest, ARankThatLeavesBeforeItJoinsEndsTheRunSoon) {
 }
 
 TEST_F(RunTest, AResumedRunGoesOnFromItsCheckpoint) {
-  const std::vector<std::string> program = {kSgd, "checkpoint={every_steps: 2}",
+  // One checkpoint, for which the end waits: steps as quick as these can leave
+  // a checkpoint out while the one before is being written.
+  const std::vector<std::string> program = {kSgd, "checkpoint={every_steps: 4}",
                                             "steps"};
   std::vector<std::string> words = program;
   words.push_back("4");
