@@ -83,16 +83,14 @@ class TributaryChannel final : public Channel {
   void Drive(const Work& work, int worker, Wire& wire) const override {
     PrepareForTransfers();
     const v1::Plan plan = PlanOf(work, wire.Receive());
-    std::shared_ptr<SharedArena> memory;
-    if (shares_memory_) {
-      memory = Must(SharedArena::Create(
-          kParameters * SharedArena::Taken(work.bytes / kParameters)));
-    }
+    const std::shared_ptr<SharedArena> memory = Must(SharedArena::Create(
+        kParameters * SharedArena::Taken(work.bytes / kParameters)));
     const auto client = Must(ParameterClient::Connect(
         {.plan = plan,
          .rank = static_cast<uint32_t>(worker),
          .incarnation = 1,
-         .transport = memory ? Transport::kSharedMemory : Transport::kGrpc,
+         .transport =
+             shares_memory_ ? Transport::kSharedMemory : Transport::kGrpc,
          .gradient_memory = memory}));
     std::vector<std::vector<float>> weights;
     std::vector<SharedBuffer> gradients;

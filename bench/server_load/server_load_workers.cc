@@ -194,7 +194,7 @@ class Workers {
       auto* const call = new Call;
       call->reader = stubs_[rank]->PrepareUnaryCall(
           &call->context, kPush,
-          EncodeFrame(request, {BorrowedSlice(gradient_.data(), bytes)}),
+          EncodeFrame(request, {OwnedSlice(gradient_.data(), bytes, nullptr)}),
           &queue_);
       call->reader->StartCall();
       call->reader->Finish(&call->answer, &call->status, call);

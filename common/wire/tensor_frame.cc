@@ -183,8 +183,14 @@ absl::Status DecodeFrame(const grpc::ByteBuffer& buffer,
   return absl::OkStatus();
 }
 
-grpc::Slice BorrowedSlice(const void* data, size_t n) {
-  return grpc::Slice(data, n, grpc::Slice::STATIC_SLICE);
+grpc::Slice OwnedSlice(const void* data, size_t n,
+                       std::shared_ptr<const void> owner) {
+  using Owner = std::shared_ptr<const void>;
+  // gRPC changes no byte of a message that it sends.
+  return grpc::Slice(
+      const_cast<void*>(data), n,
+      [](void* user) { delete static_cast<Owner*>(user); },
+      new Owner(std::move(owner)));
 }
 
 grpc::Slice SharedSlice(SharedBuffer buffer, size_t n) {

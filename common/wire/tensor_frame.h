@@ -4,6 +4,7 @@
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/slice.h>
 
+#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -33,8 +34,11 @@ absl::Status DecodeFrame(const grpc::ByteBuffer& buffer,
                          google::protobuf::MessageLite* header,
                          Payload* payload);
 
-// Slices for EncodeFrame. Borrowed memory must outlive its use by the channel.
-grpc::Slice BorrowedSlice(const void* data, size_t n);
+// Slices for EncodeFrame, which keep the owner of their bytes alive. gRPC can
+// read them after the call has ended: the bytes of a cancelled call may still
+// wait for room in a socket.
+grpc::Slice OwnedSlice(const void* data, size_t n,
+                       std::shared_ptr<const void> owner);
 grpc::Slice SharedSlice(SharedBuffer buffer, size_t n);
 
 }  // namespace tributary

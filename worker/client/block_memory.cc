@@ -25,13 +25,16 @@ BlockMemory Encode(const Block& block, absl::Span<const float* const> tensors,
 
 }  // namespace
 
-BlockMemory Borrow(const Block& block, absl::Span<const float* const> tensors) {
+BlockMemory Gather(const Block& block, absl::Span<const float* const> tensors,
+                   const std::shared_ptr<SharedArena>& arena) {
   BlockMemory memory;
   for (const Slice& slice : block.slices) {
     const float* data = tensors[slice.parameter] + slice.begin;
     const size_t bytes = slice.size() * sizeof(float);
     memory.crc32c = ExtendCrc32c(memory.crc32c, data, bytes);
-    memory.slices.push_back(BorrowedSlice(data, bytes));
+    memory.slices.push_back(arena && arena->OffsetOf(data, bytes)
+                                ? OwnedSlice(data, bytes, arena)
+                                : grpc::Slice(data, bytes));
     memory.bytes += bytes;
   }
   return memory;
@@ -39,8 +42,9 @@ BlockMemory Borrow(const Block& block, absl::Span<const float* const> tensors) {
 
 BlockMemory GradientOf(const Block& block,
                        absl::Span<const float* const> tensors,
+                       const std::shared_ptr<SharedArena>& arena,
                        ErrorFeedback* feedback) {
-  return block.sends_floats() ? Borrow(block, tensors)
+  return block.sends_floats() ? Gather(block, tensors, arena)
                               : Encode(block, tensors, feedback);
 }
 

@@ -4,9 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/types/span.h"
+#include "common/host/shared_arena.h"
 #include "common/plan/partition_plan.h"
 #include "worker/client/error_feedback.h"
 
@@ -19,15 +21,18 @@ struct BlockMemory {
   size_t bytes = 0;
 };
 
-// The block inside whole tensors, one for each parameter: slice by slice,
-// without a copy. The tensors must outlive every use of the result.
-BlockMemory Borrow(const Block& block, absl::Span<const float* const> tensors);
+// The block inside whole tensors, one for each parameter. The result owns its
+// bytes: slices inside `arena` are referred to where they are and keep it
+// alive; others, or all when it is null, are copied.
+BlockMemory Gather(const Block& block, absl::Span<const float* const> tensors,
+                   const std::shared_ptr<SharedArena>& arena);
 
-// The block's gradient in the encodings of its slices: borrowed when these are
-// float32, else a copy that the result owns. Such a copy changes the residuals,
-// so it is made once for each step.
+// The block's gradient in the encodings of its slices: as from Gather when
+// these are float32, else a copy. Such a copy changes the residuals, so it is
+// made once for each step.
 BlockMemory GradientOf(const Block& block,
                        absl::Span<const float* const> tensors,
+                       const std::shared_ptr<SharedArena>& arena,
                        ErrorFeedback* feedback);
 
 }  // namespace tributary

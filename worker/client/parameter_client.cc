@@ -82,10 +82,13 @@ class GrpcParameterClient final : public ParameterClient {
   absl::Status Initialize(absl::Span<const float* const> tensors) override {
     round_.Begin(options_.step_timeout);
     ForEachBlock([&](const Block& block) {
-      auto memory = std::make_shared<BlockMemory>(Borrow(block, tensors));
-      round_.bytes_sent += memory->bytes;
+      auto memory = std::make_shared<BlockMemory>();
       Start(block, {kInitialize, "initial weights",
-                    [this, &block, memory](uint32_t /*wait_ms*/) {
+                    [this, &block, memory, tensors](uint32_t /*wait_ms*/) {
+                      if (memory->bytes == 0) {
+                        *memory = Gather(block, tensors, /*arena=*/nullptr);
+                        round_.bytes_sent += memory->bytes;
+                      }
                       v1::InitializeRequest request;
                       SetAddress(block, request.mutable_address());
                       request.set_crc32c(memory->crc32c);
@@ -233,7 +236,8 @@ class GrpcParameterClient final : public ParameterClient {
         samples_ > 0 && (link == nullptr || !block.sends_floats() ||
                          !link->Describe(block, gradients_, &request));
     if (sends && push.sent.bytes == 0) {
-      push.sent = GradientOf(block, gradients_, &feedback_);
+      push.sent =
+          GradientOf(block, gradients_, options_.gradient_memory, &feedback_);
     }
     if (push.attempts == 1 && samples_ > 0) {
       round_.bytes_sent += block.gradient_bytes();

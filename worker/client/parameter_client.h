@@ -21,10 +21,10 @@
 namespace tributary {
 
 // Pushes gradients to the servers of a plan and pulls weights from them.
-// Messages refer to the tensors' memory and copy nothing, unless the plan's
-// wire format encodes gradients. Failed calls are retried until the step's
-// timeout; a repeated push counts once. For one thread; of a large model the
-// network runs on a thread that the client owns.
+// Messages refer to gradients in Options::gradient_memory without a copy,
+// unless the plan's wire format encodes them. Failed calls are retried until
+// the step's timeout; a repeated push counts once. For one thread; of a large
+// model the network runs on a thread that the client owns.
 class ParameterClient {
  public:
   struct Options {
@@ -39,8 +39,11 @@ class ParameterClient {
     // rank.
     absl::Duration step_timeout = absl::Seconds(120);
     Transport transport = Transport::kAuto;
-    // Where gradients are kept that servers on this machine may read; null:
-    // every gradient is sent. Nobody else may use its memory or detach it.
+    // Where gradients are kept. Servers on this machine may read it (unless
+    // transport is kGrpc), and messages refer to it. Gradients outside it, or
+    // all when it is null, are copied into messages. Nobody else may use its
+    // memory or detach it. Connections that still send a cancelled step's
+    // gradients keep it alive.
     std::shared_ptr<SharedArena> gradient_memory;
     // Called when a round waits long, with what it waits for (in the server's
     // words), and with "" when it continues. silent_shard: the shard whose

@@ -46,8 +46,7 @@ class Model final : public ParameterMemory {
     int end_layer = 0;
     // Batches that may be between Forward and Backward at a time.
     int activation_sets = 1;
-    // Keeps the gradients of a host device where servers on this machine can
-    // read them (gradient_memory).
+    // Keeps the gradients of a host device in gradient_memory.
     bool share_gradients = false;
   };
 
@@ -83,7 +82,8 @@ class Model final : public ParameterMemory {
   // parameter starts at a multiple of 64 bytes.
   float* weight(int i) override { return weights_.data() + offsets_[i]; }
   float* gradient(int i) override { return gradients_.data() + offsets_[i]; }
-  // The shared memory that all gradients are in; null: they are not shared.
+  // The shared memory that all gradients are in, as ParameterClient::Options
+  // wants it; null: they are in memory of their own.
   const std::shared_ptr<SharedArena>& gradient_memory() const {
     return gradient_memory_;
   }

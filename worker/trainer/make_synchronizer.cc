@@ -37,15 +37,12 @@ RateOr LearningRateOf(const v1::JobSpec& job, int64_t total_steps) {
   };
 }
 
-// Memory for the gradients that servers on this machine may read: the model's
-// or, when the model is on a device, that of copies on the host. Null: they are
-// sent.
-std::shared_ptr<SharedArena> GradientMemory(const SynchronizerParts& parts,
-                                            Transport transport) {
+// Memory for the gradients that are sent to servers or read by them: the
+// model's or, when the model is on a device, that of copies on the host. Null:
+// the kernel provides none.
+std::shared_ptr<SharedArena> GradientMemory(const SynchronizerParts& parts) {
   Model& model = *parts.replica->model();
-  if (parts.group.ops->is_host() || transport == Transport::kGrpc) {
-    return model.gradient_memory();
-  }
+  if (parts.group.ops->is_host()) return model.gradient_memory();
   size_t bytes = 1;  // a stage may have no parameters
   for (const ParameterSpec& parameter : model.parameters()) {
     bytes += SharedArena::Taken(parameter.size() * sizeof(float));
@@ -62,7 +59,7 @@ SynchronizerOr MakeParameterServer(const SynchronizerParts& parts,
   server.member = &member;
   server.model = parts.replica->model();
   server.ops = parts.group.ops;
-  server.gradient_memory = GradientMemory(parts, StrategyOf(job).transport);
+  server.gradient_memory = GradientMemory(parts);
   server.total_steps = parts.steps->total_steps();
   server.all_samples = [steps = parts.steps](int64_t step) {
     return static_cast<uint64_t>(steps->AllSamples(step));

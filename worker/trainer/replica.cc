@@ -63,8 +63,7 @@ absl::Status Replica::Build(const GroupParts* parts, const v1::Plan* plan) {
   Model::Options model{
       .ops = options_.ops, .max_rows = max_micro_rows(), .seed = job.seed()};
   const Strategy strategy = StrategyOf(job);
-  model.share_gradients =
-      strategy.uses_servers() && strategy.transport != Transport::kGrpc;
+  model.share_gradients = strategy.uses_servers();
   model.group = tensor_group_.get();
   model.cut_logits = tensor_group_ != nullptr && CutsLogits(job);
   std::vector<int> bounds = {0, job.model().sequential_size()};

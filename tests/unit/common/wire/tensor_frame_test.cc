@@ -47,13 +47,27 @@ grpc::ByteBuffer Cut(const std::string& bytes, size_t piece) {
 }
 
 TEST(TensorFrameTest, WritesExactlyWhatProtobufWrites) {
-  const std::string tensor = "tensor bytes in two pieces";
+  const auto owner =
+      std::make_shared<const std::string>("tensor bytes in two pieces");
+  const std::string& tensor = *owner;
   v1::PushPullRequest whole = MakeRequest();
   whole.set_payload(tensor);
-  const grpc::ByteBuffer frame = EncodeFrame(
-      MakeRequest(), {BorrowedSlice(tensor.data(), 10),
-                      BorrowedSlice(tensor.data() + 10, tensor.size() - 10)});
+  const grpc::ByteBuffer frame =
+      EncodeFrame(MakeRequest(),
+                  {OwnedSlice(tensor.data(), 10, owner),
+                   OwnedSlice(tensor.data() + 10, tensor.size() - 10, owner)});
   EXPECT_EQ(Flatten(frame), whole.SerializeAsString());
+}
+
+TEST(TensorFrameTest, BytesLiveAsLongAsASliceOfThem) {
+  auto owner = std::make_shared<const std::string>(1 << 10, 'x');
+  const std::weak_ptr<const std::string> living = owner;
+  const char* const data = owner->data();
+  grpc::ByteBuffer frame =
+      EncodeFrame(MakeRequest(), {OwnedSlice(data, 1 << 10, std::move(owner))});
+  EXPECT_FALSE(living.expired());
+  frame.Clear();
+  EXPECT_TRUE(living.expired());
 }
 
 TEST(TensorFrameTest, ReadsWhatProtobufWritesHoweverItIsCut) {
