@@ -22,6 +22,7 @@ from tributary._errors import (
 )
 from tributary.checkpoint import load_checkpoint, save_safetensors
 from tributary.client import Client, connect
+from tributary.follower import Follower, Snapshot, follow
 
 __version__ = "0.1.0"
 __all__ = [
@@ -29,16 +30,19 @@ __all__ = [
     "Client",
     "DamagedData",
     "Error",
+    "Follower",
     "InvalidSetting",
     "Missing",
     "Misuse",
     "ModelMismatch",
     "PlaceTaken",
+    "Snapshot",
     "Stopped",
     "Timeout",
     "Unavailable",
     "WrongState",
     "connect",
+    "follow",
     "load_checkpoint",
     "save_safetensors",
 ]

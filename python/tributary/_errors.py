@@ -71,4 +71,6 @@ def from_status(code: str, message: str, during: str) -> Error:
     """
     if code == "FAILED_PRECONDITION" and during == "start":
         return ModelMismatch(message)
+    if code == "OUT_OF_RANGE" and during == "follow":
+        return Stopped(message)
     return _CLASSES.get(code, Error)(message)

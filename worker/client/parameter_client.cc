@@ -34,14 +34,19 @@ constexpr char kInitialize[] = "/tributary.v1.ParameterService/Initialize";
 
 int64_t NowMicros() { return tributary::Clock::Real().NowMicros(); }
 
+bool IsHeld(const ParameterClient::Options& options, const DeviceMesh& mesh,
+            const Block& block) {
+  return options.rank == ParameterClient::kObserver ||
+         mesh.Holds(static_cast<int>(options.rank), block.holders);
+}
+
 TransferRound::Driver DriverFor(const ParameterClient::Options& options,
                                 const PartitionPlan& partition,
                                 const DeviceMesh& mesh) {
   int64_t bytes = 0;
   for (int shard = 0; shard < partition.num_shards(); ++shard) {
     for (const Block& block : partition.blocks(shard)) {
-      if (!mesh.Holds(static_cast<int>(options.rank), block.holders)) continue;
-      bytes += block.bytes();
+      if (IsHeld(options, mesh, block)) bytes += block.bytes();
     }
   }
   return bytes < options.thread_from_bytes ? TransferRound::Driver::kCaller
@@ -76,7 +81,7 @@ class GrpcParameterClient final : public ParameterClient {
 
   const PartitionPlan& partition() const override { return partition_; }
   bool Holds(const Block& block) const override {
-    return mesh_.Holds(static_cast<int>(options_.rank), block.holders);
+    return IsHeld(options_, mesh_, block);
   }
 
   absl::Status Initialize(absl::Span<const float* const> tensors) override {

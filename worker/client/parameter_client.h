@@ -27,6 +27,9 @@ namespace tributary {
 // model the network runs on a thread that the client owns.
 class ParameterClient {
  public:
+  // The rank of a client that only pulls: it holds every block.
+  static constexpr uint32_t kObserver = UINT32_MAX;
+
   struct Options {
     v1::Plan plan;
     uint32_t rank = 0;

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/wire/crc32c.h"
 #include "python/src/native/checkpoint_binding.h"
+#include "python/src/native/follower_binding.h"
 #include "python/src/native/raise.h"
 #include "python/src/native/session_binding.h"
 #include "worker/data/sampler.h"
@@ -51,6 +52,7 @@ NB_MODULE(_native, module) {
   module.doc() = "The C++ client of Tributary; see the package tributary.";
   tributary::BindSession(module);
   tributary::BindCheckpoint(module);
+  tributary::BindFollower(module);
   module.def("shuffled_order", &tributary::Shuffled, "rows"_a, "seed"_a,
              "epoch"_a);
   module.def("crc32c", &tributary::Crc32cOf, "data"_a, "crc"_a = 0);

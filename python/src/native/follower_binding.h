@@ -1,0 +1,10 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace tributary {
+
+// Adds the class Follower: a Follower of worker/session for Python.
+void BindFollower(nanobind::module_& module);
+
+}  // namespace tributary
