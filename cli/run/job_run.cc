@@ -268,21 +268,24 @@ void JobRun::Show(const JobUpdate& update) {
     show_until(std::find_if(shown, steps.end(), [&](const StepRecord& record) {
       return record.step > evaluation.step;
     }));
-    console_.Note(
-        EvaluationLine(evaluation.epoch, Epochs(), evaluation.metrics));
+    console_.Note(EvaluationLine(PositionOf(evaluation.step, evaluation.epoch),
+                                 evaluation.metrics));
   }
   show_until(steps.end());
 }
 
-void JobRun::ShowStep(const StepRecord& record) {
+ProgressView JobRun::PositionOf(int64_t step, int64_t epoch) const {
   ProgressView view;
-  view.step = record.step;
+  view.step = step;
   view.total_steps = update_.total_steps;
   // A program without epochs calls each step one.
-  const bool epochs =
-      !options_.job.has_program() || update_.steps_per_epoch > 1;
-  view.epoch = epochs ? record.epoch : 0;
+  view.epoch = options_.job.has_program() && epoch == step ? 0 : epoch;
   view.epochs = Epochs();
+  return view;
+}
+
+void JobRun::ShowStep(const StepRecord& record) {
+  ProgressView view = PositionOf(record.step, record.epoch);
   view.loss = record.loss;
   view.samples_per_second = record.samples_per_second;
   const double samples_a_step =

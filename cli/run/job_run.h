@@ -12,6 +12,7 @@
 #include "absl/synchronization/mutex.h"
 #include "cli/terminal/console.h"
 #include "cli/terminal/exit_codes.h"
+#include "cli/terminal/progress_line.h"
 #include "common/checkpoint/checkpoint_claim.h"
 #include "common/telemetry/exporter.h"
 #include "common/telemetry/log.h"
@@ -97,6 +98,7 @@ class JobRun {
   absl::Status SaveSummary(const RunSummary& summary);
   void Show(const JobUpdate& update);
   void ShowStep(const StepRecord& record);
+  ProgressView PositionOf(int64_t step, int64_t epoch) const;
   void StopWhenAsked();
   RunSummary Summarize(const std::string& cause);
   void PrintResult(const RunSummary& summary);

@@ -104,11 +104,11 @@ std::string MetricsText(const std::map<std::string, double>& metrics) {
   return text;
 }
 
-std::string EvaluationLine(int64_t epoch, int64_t epochs,
+std::string EvaluationLine(const ProgressView& view,
                            const std::map<std::string, double>& metrics) {
-  return absl::StrCat("epoch ", epoch,
-                      epochs > 0 ? absl::StrCat("/", epochs) : "", ": test ",
-                      MetricsText(metrics));
+  const std::string epoch = EpochText(view);
+  return absl::StrCat(epoch.empty() ? absl::StrCat("step ", view.step) : epoch,
+                      ": test ", MetricsText(metrics));
 }
 
 }  // namespace tributary

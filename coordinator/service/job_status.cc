@@ -68,7 +68,8 @@ v1::JobStatusResponse JobStatusOf(const JobState& state,
   status.set_name(state.options().job.name());
   status.set_step(progress.merged_step());
   status.set_total_steps(KnownSteps(state.total_steps()));
-  if (state.steps_per_epoch() > 0) {
+  // A program that has not declared its epochs calls each step one.
+  if (state.steps_per_epoch() > (state.options().job.has_program() ? 1 : 0)) {
     status.set_epoch(static_cast<double>(progress.merged_step()) /
                      static_cast<double>(state.steps_per_epoch()));
   }

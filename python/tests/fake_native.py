@@ -58,6 +58,9 @@ class Session:
         Session.last = Session(options)
         return Session.last
 
+    def set_steps_per_epoch(self, steps: int) -> None:
+        self.steps_per_epoch = steps
+
     def start(self, parameters: list[Any], **totals: Any) -> None:
         if self.start_error is not None:
             raise self.start_error

@@ -11,15 +11,17 @@ from tributary._errors import InvalidSetting, Misuse
 _RANKS = ("TRIBUTARY_RANK", "RANK", "SLURM_PROCID")
 _WORLDS = ("TRIBUTARY_WORLD_SIZE", "WORLD_SIZE", "SLURM_NTASKS")
 _COORDINATOR = "TRIBUTARY_COORDINATOR"
+_METRICS = "TRIBUTARY_METRICS_LISTEN"
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where the coordinator answers, and which rank this process is."""
+    """Where the coordinator answers, and who this process is."""
 
     address: str  # host:port
     rank: int | None  # None: any free rank
     world_size: int | None  # None: known after joining
+    metrics_listen: str = ""  # host:port of this rank's metrics; empty: none
 
     @staticmethod
     def find(
@@ -41,7 +43,8 @@ class Place:
             )
         if rank is None:
             rank = _number(known, _RANKS)
-        return Place(address, rank, _number(known, _WORLDS))
+        metrics = known.get(_METRICS, "")
+        return Place(address, rank, _number(known, _WORLDS), metrics)
 
 
 def _number(known: Mapping[str, str], names: tuple[str, ...]) -> int | None:

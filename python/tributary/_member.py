@@ -162,6 +162,7 @@ class Member:
             settings=[*self._settings, *settings],
             device=device,
             arithmetic=arithmetic,
+            metrics_listen=self._place.metrics_listen,
         )
         _remember_uncaught()
         # Keeps this object: a program may hold its optimizer alone.

@@ -13,9 +13,11 @@ namespace {
 // A read asks for the weights of a coming version, so that every server answers
 // when it has them. Each attempt looks this much further ahead.
 constexpr int64_t kLeads[] = {0, 1, 2, 4, 8, 16, 32};
-// How long a read waits for a coming version. Training may have paused.
-constexpr absl::Duration kLeadTime = absl::Seconds(1);
-constexpr absl::Duration kNewPlanWait = absl::Milliseconds(200);
+// How long one attempt waits for a version, which need not come: training may
+// have paused.
+constexpr absl::Duration kAttempt = absl::Seconds(1);
+constexpr absl::Duration kPause = absl::Milliseconds(100);
+constexpr absl::Duration kWatch = absl::Seconds(30);
 
 absl::Status Ended(const absl::Status& status) {
   return absl::OutOfRangeError(
@@ -35,29 +37,68 @@ absl::StatusOr<std::unique_ptr<Follower>> Follower::Connect(Options options) {
   TRIBUTARY_ASSIGN_OR_RETURN(
       follower->coordinator_,
       CoordinatorClient::Create({.address = follower->options_.coordinator}));
-  const absl::Status status = follower->TakePlan(follower->options_.timeout);
-  if (SaysEnd(status)) return Ended(status);
-  TRIBUTARY_RETURN_IF_ERROR(status);
+  absl::StatusOr<v1::Plan> plan = follower->coordinator_->GetPlan(
+      /*min_epoch=*/1, follower->options_.timeout);
+  if (SaysEnd(plan.status())) return Ended(plan.status());
+  TRIBUTARY_RETURN_IF_ERROR(plan.status());
+  TRIBUTARY_RETURN_IF_ERROR(follower->Use(*std::move(plan)));
+  follower->watch_ = std::thread([self = follower.get()] { self->Watch(); });
   return follower;
 }
 
-absl::Status Follower::TakePlan(absl::Duration timeout) {
-  TRIBUTARY_ASSIGN_OR_RETURN(v1::Plan plan,
-                             coordinator_->GetPlan(epoch_ + 1, timeout));
+Follower::~Follower() {
+  if (coordinator_ != nullptr) coordinator_->Cancel();
+  if (watch_.joinable()) watch_.join();
+}
+
+void Follower::Watch() {
+  while (true) {
+    uint64_t epoch = 0;
+    {
+      absl::MutexLock lock(&mu_);
+      epoch = epoch_;
+    }
+    absl::StatusOr<v1::Plan> plan = coordinator_->GetPlan(epoch + 1, kWatch);
+    absl::MutexLock lock(&mu_);
+    if (plan.ok()) {
+      epoch_ = plan->epoch();
+      next_ = *std::move(plan);
+    } else if (SaysEnd(plan.status())) {
+      end_ = Ended(plan.status());
+    } else if (absl::IsCancelled(plan.status())) {
+      if (end_.ok()) end_ = absl::CancelledError("the follower was cancelled");
+    } else {
+      continue;  // no news, or no coordinator
+    }
+    client_->Cancel("the job has gone on");
+    if (!end_.ok()) return;
+  }
+}
+
+absl::Status Follower::Use(v1::Plan plan) {
   const uint64_t epoch = plan.epoch();
   plan.set_error_feedback(false);  // a follower encodes nothing
   ParameterClient::Options options;
   options.plan = std::move(plan);
   options.rank = ParameterClient::kObserver;
-  options.step_timeout = std::min(kLeadTime, options_.timeout);
+  options.step_timeout = std::min(kAttempt, options_.timeout);
   options.transport = Transport::kGrpc;
   TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<ParameterClient> client,
                              ParameterClient::Connect(std::move(options)));
   absl::MutexLock lock(&mu_);
-  if (cancelled_) return absl::CancelledError("the follower was cancelled");
   std::swap(client_, client);
-  epoch_ = epoch;
+  epoch_ = std::max(epoch_, epoch);
   return absl::OkStatus();
+}
+
+absl::Status Follower::TakeNews() {
+  std::optional<v1::Plan> plan;
+  {
+    absl::MutexLock lock(&mu_);
+    TRIBUTARY_RETURN_IF_ERROR(end_);
+    plan = std::exchange(next_, std::nullopt);
+  }
+  return plan ? Use(*std::move(plan)) : absl::OkStatus();
 }
 
 const ParameterSpecs& Follower::parameters() const {
@@ -67,14 +108,18 @@ const ParameterSpecs& Follower::parameters() const {
 absl::StatusOr<Follower::Weights> Follower::Read(int64_t min_version) {
   const absl::Duration deadline = SteadyNow() + options_.timeout;
   while (true) {
+    TRIBUTARY_RETURN_IF_ERROR(TakeNews());
     absl::StatusOr<Weights> weights = TryRead(min_version);
-    if (weights.ok() || absl::IsCancelled(weights.status())) return weights;
-    // Without a new plan the coordinator says so after a while.
-    const absl::Status next = TakePlan(std::min(
-        kNewPlanWait, std::max(deadline - SteadyNow(), absl::ZeroDuration())));
-    if (SaysEnd(next)) return Ended(next);
-    if (absl::IsCancelled(next)) return next;
-    if (SteadyNow() >= deadline) return weights;
+    if (weights.ok()) return weights;
+    const auto news = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+      return next_.has_value() || !end_.ok();
+    };
+    absl::MutexLock lock(&mu_);
+    // A server can know a new plan before this does.
+    if (!AwaitFor(&mu_, absl::Condition(&news), kPause) &&
+        SteadyNow() >= deadline) {
+      return weights;
+    }
   }
 }
 
@@ -110,11 +155,6 @@ absl::Status Follower::Pull(const WantedWeights& wanted, Weights* weights) {
   return absl::OkStatus();
 }
 
-void Follower::Cancel() {
-  absl::MutexLock lock(&mu_);
-  cancelled_ = true;
-  coordinator_->Cancel();
-  if (client_ != nullptr) client_->Cancel("the follower was cancelled");
-}
+void Follower::Cancel() { coordinator_->Cancel(); }
 
 }  // namespace tributary

@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "absl/time/time.h"
 #include "common/base/parameter_spec.h"
 #include "common/member/coordinator_client.h"
+#include "tributary/v1/plan.pb.h"
 #include "worker/client/parameter_client.h"
 
 namespace tributary {
@@ -40,6 +43,7 @@ class Follower {
   // DeadlineExceeded: the job waits; the message says for what. OutOfRange: it
   // has ended.
   static absl::StatusOr<std::unique_ptr<Follower>> Connect(Options options);
+  ~Follower();
 
   const ParameterSpecs& parameters() const;
 
@@ -56,18 +60,24 @@ class Follower {
  private:
   explicit Follower(Options options) : options_(std::move(options)) {}
 
-  // Waits for a plan after the present one and takes it.
-  absl::Status TakePlan(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_);
+  // The thread, which hears of new plans and of the end, and ends reads that
+  // they overtake.
+  void Watch() ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status Use(v1::Plan plan) ABSL_LOCKS_EXCLUDED(mu_);
+  // Takes what the thread has heard. An error ends reading.
+  absl::Status TakeNews() ABSL_LOCKS_EXCLUDED(mu_);
   // Reads once from the servers of the present plan.
   absl::StatusOr<Weights> TryRead(int64_t min_version);
   absl::Status Pull(const WantedWeights& wanted, Weights* weights);
 
   const Options options_;
   std::unique_ptr<CoordinatorClient> coordinator_;
-  uint64_t epoch_ = 0;
-  std::unique_ptr<ParameterClient> client_;  // changed under mu_, for Cancel
+  std::unique_ptr<ParameterClient> client_;  // changed under mu_
   absl::Mutex mu_;
-  bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
+  uint64_t epoch_ ABSL_GUARDED_BY(mu_) = 0;            // of the newest plan
+  std::optional<v1::Plan> next_ ABSL_GUARDED_BY(mu_);  // not in use yet
+  absl::Status end_ ABSL_GUARDED_BY(mu_);
+  std::thread watch_;
 };
 
 }  // namespace tributary

@@ -33,7 +33,11 @@ absl::StatusOr<std::unique_ptr<Session>> ProgramSession::Create(
 }
 
 absl::Status ProgramSession::Join() {
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      exporter_,
+      Exporter::Start({.listen = options_.metrics_listen, .role = "worker"}));
   Member::Options member;
+  member.metrics_address = exporter_->address();
   member.coordinator = options_.coordinator;
   member.role = v1::ROLE_WORKER;
   member.wanted_index = options_.rank;
@@ -52,6 +56,7 @@ absl::Status ProgramSession::Join() {
         " has a model of its own, which tributary-worker trains; start a job "
         "for this program with `tributary run`"));
   }
+  ServeMetrics();
   std::string why;
   ops_ = CreateOps(DeviceChoice::kCpu, &why);
   member_->SetDevice(options_.device);
@@ -63,9 +68,20 @@ absl::Status ProgramSession::Join() {
   return absl::OkStatus();
 }
 
-// The member's callbacks use this object.
+void ProgramSession::ServeMetrics() {
+  health_ = exporter_->AddHealthCheck(
+      [this] { return HealthOf(member_->Contact(), member_->waiting_for()); });
+  source_ = exporter_->AddSource([this](MetricsWriter* writer) {
+    metrics_.Write(member_->index(), job().cluster().servers(),
+                   !member_->waiting_for().empty(), writer);
+  });
+}
+
+// The member's callbacks and the exporter's use this object.
 ProgramSession::~ProgramSession() {
   EndPlan();
+  health_ = Exporter::Handle();
+  source_ = Exporter::Handle();
   member_.reset();
 }
 
@@ -169,15 +185,18 @@ absl::Status ProgramSession::BeginPlan() {
                              GroupsOfRates());
   TRIBUTARY_ASSIGN_OR_RETURN(
       synchronizer_,
-      MakeServerSynchronizer({.member = member_.get(),
-                              .model = parameters_.get(),
-                              .ops = ops_.get(),
-                              .gradient_memory = parameters_->gradient_memory(),
-                              .total_steps = plan_.total_steps(),
-                              .learning_rate = rate_,
-                              .groups = std::move(groups),
-                              .recomputes = recomputes_},
-                             plan_));
+      MakeServerSynchronizer(
+          {.member = member_.get(),
+           .model = parameters_.get(),
+           .ops = ops_.get(),
+           .gradient_memory = parameters_->gradient_memory(),
+           .total_steps = plan_.total_steps(),
+           .learning_rate = rate_,
+           .groups = std::move(groups),
+           .recomputes = recomputes_,
+           .on_silent_shard =
+               [this](int shard) { metrics_.SetSilentShard(shard); }},
+          plan_));
   canceller_.Attach(
       [this](const std::string& why) { synchronizer_->Cancel(why); },
       plan_.epoch());
@@ -187,6 +206,7 @@ absl::Status ProgramSession::BeginPlan() {
       steps_, synchronizer_->Start(initial, [this](const RankProgress& p) {
         member_->StartAt(plan_.epoch(), p.steps, p.begun);
       }));
+  metrics_.SetSilentShard(-1);
   member_->SetWaitingFor("");
   if (steps_ > 0) spdlog::info("going on after step {}", steps_);
   reported_ = {};
@@ -278,6 +298,8 @@ void ProgramSession::Report(const StepResult& result, int64_t step,
     report.set_samples(0);
     report.set_loss_sum(0);
   }
+  metrics_.CountStep(
+      report, {traffic.bytes_sent, traffic.bytes_received, traffic.retries});
   member_->ReportStep(report);
   for (int64_t skipped = step + 1; skipped < steps_; ++skipped) {
     v1::StepReport empty;

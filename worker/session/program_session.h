@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
@@ -10,6 +11,7 @@
 #include "common/base/clock.h"
 #include "common/member/member.h"
 #include "common/optimizer/parameter_group.h"
+#include "common/telemetry/exporter.h"
 #include "kernels/ops.h"
 #include "tributary/v1/plan.pb.h"
 #include "worker/parallel/gradient_synchronizer.h"
@@ -17,6 +19,7 @@
 #include "worker/session/program_parameters.h"
 #include "worker/session/rank_life.h"
 #include "worker/session/session.h"
+#include "worker/session/worker_metrics.h"
 
 namespace tributary {
 
@@ -35,6 +38,9 @@ class ProgramSession final : public Session {
   const v1::JobSpec& job() const override { return member_->job(); }
   absl::Status Start(Declaration declaration) override;
   int64_t steps() const override { return steps_; }
+  void SetStepsPerEpoch(int64_t steps) override {
+    declaration_.steps_per_epoch = std::max<int64_t>(1, steps);
+  }
   float* gradient(int parameter) override {
     return parameters_->gradient(parameter);
   }
@@ -53,6 +59,7 @@ class ProgramSession final : public Session {
   explicit ProgramSession(Options options) : options_(std::move(options)) {}
 
   absl::Status Join();
+  void ServeMetrics();
   absl::Status Declare();
   // Acts until steps can be taken under a plan (kStep) or the job is over for
   // this rank (kEnd).
@@ -69,8 +76,12 @@ class ProgramSession final : public Session {
   const Options options_;
   const Clock& clock_ = Clock::Real();
   std::unique_ptr<Ops> ops_;  // the host's
+  std::unique_ptr<Exporter> exporter_;
+  WorkerMetrics metrics_;
   Canceller canceller_;
   std::unique_ptr<Member> member_;
+  Exporter::Handle health_;
+  Exporter::Handle source_;
   std::unique_ptr<RankLife> life_;
   bool recomputes_ = false;
 

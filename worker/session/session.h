@@ -31,6 +31,8 @@ class Session {
     // (SubmitJobRequest). Equal on every rank.
     std::vector<std::string> settings;
     std::string device = "cpu";  // shown by `tributary status`
+    // host:port of the rank's metrics page; port 0: any free one; empty: none.
+    std::string metrics_listen;
     // What the bits of the program's gradients depend on: versions of
     // libraries, instruction set, number of threads. Ranks with equal text
     // compute equal gradients.
@@ -79,6 +81,9 @@ class Session {
   virtual absl::Status Start(Declaration declaration) = 0;
   // Steps that this rank has finished.
   virtual int64_t steps() const = 0;
+  // How many steps the program calls an epoch, for reports and displays; until
+  // then, as declared.
+  virtual void SetStepsPerEpoch(int64_t steps) = 0;
 
   // Where the program writes the parameter's mean gradient before it calls
   // GradientReady: host memory of the parameter's size, the same in every step.

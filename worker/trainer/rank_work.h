@@ -18,7 +18,7 @@
 #include "worker/trainer/replica.h"
 #include "worker/trainer/run_worker.h"
 #include "worker/trainer/trainer.h"
-#include "worker/trainer/worker_metrics.h"
+#include "worker/session/worker_metrics.h"
 
 namespace tributary {
 

@@ -14,7 +14,7 @@
 #include "worker/session/canceller.h"
 #include "worker/trainer/adoptions.h"
 #include "worker/trainer/rank_work.h"
-#include "worker/trainer/worker_metrics.h"
+#include "worker/session/worker_metrics.h"
 
 namespace tributary {
 

@@ -44,10 +44,9 @@ class ProgramRun {
     TRIBUTARY_ASSIGN_OR_RETURN(server_, FindProgram("tributary-server"));
     TRIBUTARY_RETURN_IF_ERROR(
         CheckProcessLimits(FilesOf(options_.base.cluster())));
-    TRIBUTARY_RETURN_IF_ERROR(
-        MetricsPorts::Create(options_.telemetry.metrics_listen,
-                             options_.base.cluster())
-            .status());
+    TRIBUTARY_ASSIGN_OR_RETURN(
+        ports_, MetricsPorts::Create(options_.telemetry.metrics_listen,
+                                     options_.base.cluster()));
     SilenceLog();  // until the log file exists
     TRIBUTARY_ASSIGN_OR_RETURN(
         intake_, JobIntake::Start(options_.listen, options_.source));
@@ -104,6 +103,11 @@ class ProgramRun {
       child.environment.push_back(absl::StrCat(name, "=", rank));
     }
     child.environment.push_back(absl::StrCat("WORLD_SIZE=", workers));
+    if (const std::string listen = ports_.WorkerAddress(rank);
+        !listen.empty()) {
+      child.environment.push_back(
+          absl::StrCat("TRIBUTARY_METRICS_LISTEN=", listen));
+    }
     return child;
   }
 
@@ -171,10 +175,7 @@ class ProgramRun {
   }
 
   absl::Status StartServers(const v1::JobSpec& job, JobRun& run) {
-    TRIBUTARY_ASSIGN_OR_RETURN(
-        const MetricsPorts ports,
-        MetricsPorts::Create(options_.telemetry.metrics_listen, job.cluster()));
-    return MemberProcesses{job, Hosts(),  ports, options_.telemetry.log,
+    return MemberProcesses{job, Hosts(),  ports_, options_.telemetry.log,
                            run, children_}
         .StartServers(server_);
   }
@@ -210,6 +211,7 @@ class ProgramRun {
   Console console_{&Clock::Real()};  // until there is a JobRun
   std::unique_ptr<RunDirectory> directory_;
   std::unique_ptr<JobIntake> intake_;
+  MetricsPorts ports_;
   std::optional<LogFollower> shown_;  // the output that the screen shows
   Children children_;
 };

@@ -24,12 +24,14 @@ std::unique_ptr<SessionBinding> Join(const std::string& coordinator,
                                      double join_timeout,
                                      const std::vector<std::string>& settings,
                                      const std::string& device,
-                                     const std::string& arithmetic) {
+                                     const std::string& arithmetic,
+                                     const std::string& metrics_listen) {
   return SessionBinding::Join({.coordinator = coordinator,
                                .rank = rank,
                                .join_timeout = absl::Seconds(join_timeout),
                                .settings = settings,
                                .device = device,
+                               .metrics_listen = metrics_listen,
                                .arithmetic = arithmetic});
 }
 
@@ -78,7 +80,7 @@ void BindSession(nb::module_& module) {
   nb::class_<SessionBinding>(module, "Session")
       .def_static("join", &Join, nb::kw_only(), "coordinator"_a,
                   "rank"_a.none(), "join_timeout"_a, "settings"_a, "device"_a,
-                  "arithmetic"_a)
+                  "arithmetic"_a, "metrics_listen"_a)
       .def_prop_ro("rank", &SessionBinding::rank)
       .def_prop_ro("world", &SessionBinding::world)
       .def_prop_ro("seed", &SessionBinding::seed)
@@ -90,6 +92,7 @@ void BindSession(nb::module_& module) {
            "steps_per_epoch"_a, "data_checksum"_a)
       .def("gradient", &SessionBinding::Gradient, "parameter"_a,
            nb::rv_policy::reference)
+      .def("set_steps_per_epoch", &SessionBinding::SetStepsPerEpoch, "steps"_a)
       .def("begin_step", &SessionBinding::BeginStep, "samples"_a,
            "learning_rates"_a)
       .def("gradient_ready", &SessionBinding::GradientReady, "parameter"_a)

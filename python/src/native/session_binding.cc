@@ -99,6 +99,11 @@ NumpyFloats SessionBinding::Gradient(int parameter) {
   return NumpyFloats(session_->gradient(parameter), {size}, nb::find(this));
 }
 
+void SessionBinding::SetStepsPerEpoch(int64_t steps) {
+  CheckProcess("set_steps_per_epoch");
+  session_->SetStepsPerEpoch(steps);
+}
+
 Session::Next SessionBinding::BeginStep(
     uint64_t samples, const std::vector<double>& learning_rates) {
   CheckProcess("begin_step");

@@ -48,6 +48,7 @@ class SessionBinding {
              int64_t steps_per_epoch, uint32_t data_checksum);
   // The memory of Session::gradient, flat. Valid while this object lives.
   NumpyFloats Gradient(int parameter);
+  void SetStepsPerEpoch(int64_t steps);
   Session::Next BeginStep(uint64_t samples,
                           const std::vector<double>& learning_rates);
   void GradientReady(int parameter);

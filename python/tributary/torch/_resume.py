@@ -77,6 +77,7 @@ class Loop:
         total = self._options.epochs * self._steps_per_epoch
         optimizer = self._optimizer
         optimizer._in_loop = self._options.accumulate > 1
+        self._cluster._joined().set_steps_per_epoch(self._steps_per_epoch)
         try:
             while True:
                 while self._cluster.steps < total and not optimizer.sending.ended:

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "absl/strings/numbers.h"
 #include "absl/synchronization/notification.h"
+#include "tests/testing/http/http_get.h"
 #include "tests/unit/worker/session/session_fixture.h"
 
 namespace tributary {
@@ -220,6 +222,51 @@ TEST_F(SessionTest, StepsInTheWrongOrderAreRefused) {
     ASSERT_TRUE(session->FinishStep({}).ok());
     EXPECT_EQ(session->Finish().value(), Next::kEnd);
   });
+}
+
+TEST_F(SessionTest, StepsAndEvaluationsCarryTheProgramsEpochs) {
+  Start(Job(1, 1));
+  RunRanks(1, [&](std::unique_ptr<Session> session) {
+    Program program;
+    ASSERT_TRUE(session->Start(program.Declare()).ok());
+    program.Train(*session, 1);
+    session->SetStepsPerEpoch(3);
+    program.Train(*session, 4);
+    v1::EvaluationPart part;
+    part.set_samples(1);
+    part.set_values(1);
+    EXPECT_TRUE(session->ReportEvaluation(part).ok());
+    EXPECT_EQ(session->Finish().value(), Next::kEnd);
+  });
+  const JobUpdate update =
+      coordinator_->control().WaitForUpdate(absl::ZeroDuration());
+  ASSERT_EQ(update.steps.size(), 4u);
+  EXPECT_EQ(update.steps[2].epoch, 1);
+  EXPECT_EQ(update.steps[3].epoch, 2);
+  ASSERT_EQ(update.evaluations.size(), 1u);
+  EXPECT_EQ(update.evaluations[0].epoch, 2);
+}
+
+TEST_F(SessionTest, ARankServesItsMetrics) {
+  Start(Job(1, 1));
+  const auto session =
+      ProgramSession::Create({.coordinator = coordinator_->address(),
+                              .metrics_listen = "127.0.0.1:0"});
+  ASSERT_TRUE(session.ok()) << session.status();
+  Program program;
+  ASSERT_TRUE((*session)->Start(program.Declare()).ok());
+  program.Train(**session, 3);
+  std::string address;
+  const v1::JobStatusResponse status = coordinator_->control().Snapshot();
+  for (const auto& m : status.members()) {
+    if (m.role() == v1::ROLE_WORKER) address = m.metrics_address();
+  }
+  int port = 0;
+  ASSERT_TRUE(absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port));
+  const std::string page = testing::HttpGet(port, "/metrics").body;
+  EXPECT_THAT(page, HasSubstr("tributary_worker_step{rank=\"0\"} 3\n"));
+  EXPECT_THAT(page, HasSubstr("tributary_worker_sent_bytes_total"));
+  EXPECT_EQ((*session)->Finish().value(), Next::kEnd);
 }
 
 TEST_F(SessionTest, AJobWithAModelIsRefused) {

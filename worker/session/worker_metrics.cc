@@ -1,4 +1,4 @@
-#include "worker/trainer/worker_metrics.h"
+#include "worker/session/worker_metrics.h"
 
 #include <string>
 
