@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -69,6 +69,7 @@ class Cluster(Member):
         self._weights: dict[int, Weights] = {}  # by id of the tensor
         self._model: torch.nn.Module | None = None
         self._micro_batches = 1
+        self._initial: Mapping[str, torch.Tensor] = {}
 
     def optimizer(
         self,
@@ -114,6 +115,8 @@ class Cluster(Member):
                 "one, in groups with settings of their own"
             )
         options, settings = _split(kind, keywords)
+        if self._initial:
+            _load(model, self._initial)
         declared = declare(model, groups, buffers=buffers, frozen=frozen)
         _refuse_owned(declared)
         if scaler is not None:
@@ -122,7 +125,7 @@ class Cluster(Member):
         self._enter(
             Optimizer(declared, kind, options, rates, scaler),
             [*settings_of(settings), *fields],
-            [Weights(entry, staged) for entry in declared.entries],
+            self._weights_of(declared.entries, staged),
             buffers,
             total_steps=total_steps,
             steps_per_epoch=steps_per_epoch,
@@ -130,6 +133,14 @@ class Cluster(Member):
         )
         self._model = model if isinstance(model, torch.nn.Module) else None
         return self._trainer()
+
+    def _weights_of(self, entries: Sequence[Entry], staged: bool) -> list[Weights]:
+        """With the values of load_state_dict, not rounded to the parameters' types."""
+        weights = [Weights(entry, staged) for entry in entries]
+        for entry, its in zip(entries, weights, strict=True):
+            if entry.name in self._initial:
+                its.memory.copy_(self._initial[entry.name])
+        return weights
 
     def _enter(
         self,
@@ -273,6 +284,22 @@ class Cluster(Member):
                 copies[name] = tensor.detach().cpu().clone()
         return copies
 
+    def load_state_dict(self, state: Mapping[str, torch.Tensor]) -> None:
+        """Gives the model that `optimizer` takes next these values, as its own
+        load_state_dict does, but for bfloat16 and float16 parameters in the
+        precision of `state`. Where training begins, rank 0's values count; a
+        job that goes on keeps its weights.
+
+        state: of `state_dict`, `tributary.torch.load_checkpoint`, torch.load ...
+        Misuse: the model is with the servers already.
+        """
+        if self._optimizer is not None:
+            raise Misuse(
+                "the servers hold the weights since cluster.optimizer(); call "
+                "load_state_dict before it"
+            )
+        self._initial = state
+
     def _moved(self) -> None:
         if self._optimizer is not None:
             self._optimizer.sending.ended = False
@@ -282,6 +309,18 @@ class Cluster(Member):
         if self._optimizer is not None:
             self._optimizer._close()
         super()._close()
+
+
+def _load(model: Model, state: Mapping[str, torch.Tensor]) -> None:
+    """InvalidSetting: the state is another model's."""
+    if not isinstance(model, torch.nn.Module):
+        raise Misuse(
+            "load_state_dict wants cluster.optimizer(model, ...) with a Module"
+        )
+    try:
+        model.load_state_dict(state)
+    except RuntimeError as error:
+        raise InvalidSetting(str(error)) from None
 
 
 def _momentum(entry: Entry) -> float:
