@@ -63,7 +63,7 @@ def main() -> None:
     loss_and_gradients = jax.jit(jax.value_and_grad(mean_loss))
     with tributary.connect(checkpoint_every=100) as client:
         world = client.world_size
-        arrays = client.declare(initial(), "sgd", lr=0.1, momentum=0.9)
+        arrays = client.declare(initial(), "sgd", lr=0.02, momentum=0.9)
         # The servers write the next weights into the same arrays, so JAX gets copies.
         weights = jax.tree.map(lambda array: jnp.array(array, copy=True), arrays)
         batches = len(x) // (BATCH * world)

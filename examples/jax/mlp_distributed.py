@@ -14,7 +14,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import NamedSharding
+from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 DATA = Path(__file__).parent.parent / "data"
@@ -60,7 +60,7 @@ def update(
     """A step of SGD with momentum: the loss, the weights and the momenta."""
     loss, gradients = jax.value_and_grad(mean_loss)(weights, x, y)
     momenta = jax.tree.map(lambda m, g: 0.9 * m + g, momenta, gradients)
-    return loss, jax.tree.map(lambda w, m: w - 0.1 * m, weights, momenta), momenta
+    return loss, jax.tree.map(lambda w, m: w - 0.02 * m, weights, momenta), momenta
 
 
 def main() -> None:
@@ -74,7 +74,7 @@ def main() -> None:
     x, y = fashion("train6000")
     world = options.world
     jax.distributed.initialize(options.coordinator, world, options.rank)
-    mesh = jax.make_mesh((world,), ("rows",))
+    mesh = Mesh(jax.devices(), ("rows",))
     by_rows, everywhere = NamedSharding(mesh, P("rows")), NamedSharding(mesh, P())
     weights = {
         name: jax.make_array_from_process_local_data(everywhere, value)
@@ -93,12 +93,13 @@ def main() -> None:
             jax.make_array_from_process_local_data(by_rows, x[mine]),
             jax.make_array_from_process_local_data(by_rows, y[mine]),
         )
-        if batch == batches - 1:
+        if batch == batches - 1 and options.rank == 0:
             print(f"epoch {epoch + 1}: loss {loss:.4f}")
     images, labels = fashion("t10k1000")
     local = jax.tree.map(np.asarray, weights)
     correct = (np.asarray(scores(local, images)).argmax(1) == labels).mean()
-    print(f"accuracy {correct:.4f}")
+    if options.rank == 0:
+        print(f"accuracy {correct:.4f}")
 
 
 if __name__ == "__main__":

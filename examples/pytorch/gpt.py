@@ -48,17 +48,22 @@ def main() -> None:
     model = build()
     data, test = shakespeare(LENGTH)
     with tributary.connect(checkpoint_every=200) as cluster:
-        optimizer = cluster.optimizer(
-            model, "adamw", lr=options.lr, weight_decay=0.1, clip_norm=1.0
-        )
         sampler = cluster.sampler(data)
         loader = DataLoader(data, batch_size=options.batch, sampler=sampler)
+        optimizer = cluster.optimizer(
+            model,
+            "adamw",
+            lr=options.lr,
+            weight_decay=0.1,
+            clip_norm=1.0,
+            steps_per_epoch=len(loader),
+        )
         scheduler = CosineAnnealingLR(optimizer, options.epochs * len(loader))
 
-        def report(epoch: int) -> None:
+        # `tributary run` prints the sum of all ranks' parts.
+        def report(_: int) -> None:
             loss, characters = evaluate(model, test, cluster.rank, cluster.world_size)
             cluster.evaluated(loss_sum=loss, samples=characters)
-            print(f"epoch {epoch + 1}: loss {loss / characters:.4f}")
 
         for _, (rows,) in cluster.resume(
             loader, options.epochs, step_scheduler=scheduler, on_epoch_end=report

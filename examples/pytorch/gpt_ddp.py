@@ -43,9 +43,9 @@ def main() -> None:
     data, test = shakespeare(LENGTH)
     torch.distributed.init_process_group("gloo")
     replica = DistributedDataParallel(model, gradient_as_bucket_view=True)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=options.lr, weight_decay=0.1)
     sampler = DistributedSampler(data, seed=1)
     loader = DataLoader(data, batch_size=options.batch, sampler=sampler)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=options.lr, weight_decay=0.1)
     scheduler = CosineAnnealingLR(optimizer, options.epochs * len(loader))
 
     for epoch in range(options.epochs):

@@ -36,18 +36,23 @@ def main() -> None:
     model = build()
     data, test = (fashion(part, (1, 28, 28)) for part in ("train6000", "t10k1000"))
     with tributary.connect(checkpoint_every=100) as cluster:
-        optimizer = cluster.optimizer(
-            model, "sgd", lr=options.lr, momentum=0.9, weight_decay=1e-4
-        )
         sampler = cluster.sampler(data)
         loader = DataLoader(data, batch_size=options.batch, sampler=sampler)
+        optimizer = cluster.optimizer(
+            model,
+            "sgd",
+            lr=options.lr,
+            momentum=0.9,
+            weight_decay=1e-4,
+            steps_per_epoch=len(loader),
+        )
 
-        def report(epoch: int) -> None:
+        # `tributary run` prints the sum of all ranks' parts.
+        def report(_: int) -> None:
             loss, correct, samples = evaluate(
                 model, test, cluster.rank, cluster.world_size
             )
             cluster.evaluated(loss_sum=loss, correct=correct, samples=samples)
-            print(f"epoch {epoch + 1}: accuracy {correct / samples:.4f}")
 
         for _, (x, y) in cluster.resume(loader, options.epochs, on_epoch_end=report):
             optimizer.zero_grad()

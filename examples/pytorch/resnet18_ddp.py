@@ -36,11 +36,11 @@ def main() -> None:
     data, test = (fashion(part, (1, 28, 28)) for part in ("train6000", "t10k1000"))
     torch.distributed.init_process_group("gloo")
     replica = DistributedDataParallel(model, gradient_as_bucket_view=True)
+    sampler = DistributedSampler(data, seed=1)
+    loader = DataLoader(data, batch_size=options.batch, sampler=sampler)
     optimizer = torch.optim.SGD(
         model.parameters(), lr=options.lr, momentum=0.9, weight_decay=1e-4
     )
-    sampler = DistributedSampler(data, seed=1)
-    loader = DataLoader(data, batch_size=options.batch, sampler=sampler)
 
     for epoch in range(options.epochs):
         sampler.set_epoch(epoch)

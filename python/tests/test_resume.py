@@ -243,3 +243,24 @@ def test_a_scheduler_that_cannot_be_replayed() -> None:
     with pytest.raises(tributary.Misuse, match="measured values"):
         cluster.resume([1], step_scheduler=plateau)
     cluster.fail("test")
+
+
+def test_a_closure_reads_the_batch_and_ends_the_loop() -> None:
+    """As Lightning's automatic optimization does with its dataloader_iter."""
+    cluster, optimizer, session = start(one_weight())
+    loader = DataLoader(Rows(4), batch_size=2, sampler=cluster.sampler(Rows(4)))
+    batches = cluster.resume(loader, epochs=2)
+    weight = optimizer.param_groups[0]["params"][0]
+
+    def closure() -> torch.Tensor:
+        next(batches)
+        optimizer.zero_grad()
+        weight.sum().backward()
+        return weight.sum()
+
+    for _ in range(4):
+        optimizer.step(closure)
+    assert len(session.begun) == cluster.steps == 4
+    with pytest.raises(StopIteration):
+        optimizer.step(closure)
+    assert len(session.begun) == 4
