@@ -9,12 +9,13 @@ module:
 
 - train_dataloader returns cluster.resume, which begins at the position of the job and
   goes back with it. All epochs of the job are therefore a single epoch of the Trainer.
-- training_step takes Lightning's dataloader_iter. Lightning otherwise reads the next
-  batch before the step of the present one, when the next position is not known yet.
-- The Trainer sees one device and leaves gradients and checkpoints alone. Options that
-  change them belong to Tributary: accumulate_grad_batches is accumulate= of
-  cluster.resume, gradient_clip_val is clip_norm=, and schedulers are given to
-  cluster.resume instead of being returned by configure_optimizers.
+- training_step takes Lightning's dataloader_iter, which Lightning calls experimental.
+  With the ordinary arguments Lightning reads the next batch before the step of the
+  present one, when the position after this step is not known.
+- The Trainer has one device and leaves gradients and checkpoints alone. Tributary has
+  options of its own for them: accumulate= of cluster.resume replaces
+  accumulate_grad_batches, clip_norm= replaces gradient_clip_val, and schedulers are
+  given to cluster.resume instead of being returned by configure_optimizers.
 """
 
 import argparse
@@ -71,6 +72,7 @@ def main() -> None:
         logger=False,
         enable_checkpointing=False,
         enable_progress_bar=False,
+        enable_model_summary=False,
     )
     with tributary.connect(checkpoint_every=100) as cluster:
         module = Classifier(cluster, options.epochs)

@@ -55,6 +55,7 @@ def main() -> None:
         logger=False,
         enable_checkpointing=False,
         enable_progress_bar=False,
+        enable_model_summary=False,
     )
     module = Classifier()
     trainer.fit(module)

@@ -245,22 +245,26 @@ def test_a_scheduler_that_cannot_be_replayed() -> None:
     cluster.fail("test")
 
 
-def test_a_closure_reads_the_batch_and_ends_the_loop() -> None:
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_a_closure_reads_the_batch_and_ends_the_loop(accumulate: int) -> None:
     """As Lightning's automatic optimization does with its dataloader_iter."""
     cluster, optimizer, session = start(one_weight())
-    loader = DataLoader(Rows(4), batch_size=2, sampler=cluster.sampler(Rows(4)))
-    batches = cluster.resume(loader, epochs=2)
+    loader = DataLoader(Rows(8), batch_size=2, sampler=cluster.sampler(Rows(8)))
+    batches = cluster.resume(loader, epochs=2, accumulate=accumulate)
     weight = optimizer.param_groups[0]["params"][0]
+    sums = []
 
     def closure() -> torch.Tensor:
         next(batches)
         optimizer.zero_grad()
         weight.sum().backward()
+        sums.append(weight.grad.item())
         return weight.sum()
 
-    for _ in range(4):
+    for _ in range(8):
         optimizer.step(closure)
-    assert len(session.begun) == cluster.steps == 4
+    assert len(session.begun) == cluster.steps == 8 // accumulate
+    assert sums == ([1.0] * 8 if accumulate == 1 else [1.0, 2.0] * 4)
     with pytest.raises(StopIteration):
         optimizer.step(closure)
-    assert len(session.begun) == 4
+    assert len(session.begun) == 8 // accumulate
