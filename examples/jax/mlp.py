@@ -1,11 +1,11 @@
 """An MLP in JAX on Fashion-MNIST, through Tributary's servers. Beside it stands the
-version with JAX' own collectives, mlp_distributed.py. Both take the same batches, so
+version with JAX's own collectives, mlp_distributed.py. Both take the same batches, so
 their accuracies agree to rounding.
 
 tributary run --servers 2 --workers 2 mlp.py --epochs 5
 
 JAX computes the gradients and the servers apply the optimizer. The client reads the
-gradients in JAX' memory (DLPack).
+gradients in JAX's memory (DLPack).
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""An MLP in JAX on Fashion-MNIST, with JAX' own collectives between processes: the
+"""An MLP in JAX on Fashion-MNIST, with JAX's own collectives between processes: the
 version beside mlp.py.
 
 for rank in 0 1; do python mlp_distributed.py --rank $rank & done; wait
