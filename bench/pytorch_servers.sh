@@ -3,12 +3,15 @@
 # program with DDP on gloo and beside Tributary's own worker: two ranks with one thread
 # each, two servers, the same models, batches and data. Rounds are interleaved. Prints a
 # table for docs/benchmarks.md.
-#   PYTORCH=PYTHON bench/netns_cubic.sh bench/pytorch_servers.sh [ROUNDS]
-# Needs python/test.sh before, whose environment build/python is PYTORCH by default.
+#   PYTORCH=PYTHON bench/netns_cubic.sh bench/pytorch_servers.sh [ROUNDS [CASES]]
+# CASES is a regular expression for names such as mlp16m-sgd. Needs python/test.sh
+# before, whose environment build/python is PYTORCH by default, and torchvision for
+# ResNet-18, which Tributary's own worker does not train.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 rounds=${1:-5}
+cases=${2:-.}
 python=$(realpath -s "${PYTORCH:-build/python/bin/python}")
 bin=build/release/bin
 warmup=20
@@ -16,15 +19,16 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 results=$scratch/results  # one line per run: case, program, milliseconds
 
-declare -A widths=([mlp1024]='784,1024,1024,10' [mlp16m]='784,2640,2640,2640,10')
-declare -A steps=([mlp1024]=200 [mlp16m]=30)
+declare -A model_options=([mlp1024]='--widths 784,1024,1024,10'
+  [mlp16m]='--widths 784,2640,2640,2640,10' [resnet18]='--model resnet18 --batch 32')
+declare -A steps=([mlp1024]=200 [mlp16m]=30 [resnet18]=30)
 declare -A optimizer=([sgd]='{sgd: {learning_rate: 0.01}}'
   [adam]='{adam: {learning_rate: 0.001}}')
 
 record() { echo "$1 $2 $3" | tee -a "$results"; }
 
 program() {
-  echo bench/pytorch_ddp.py --update "$1" --widths "${widths[$2]}" --optimizer "$3" \
+  echo bench/pytorch_ddp.py --update "$1" "${model_options[$2]}" --optimizer "$3" \
     --steps "${steps[$2]}" --warmup "$warmup"
 }
 
@@ -62,13 +66,14 @@ worker() {
 }
 
 for ((round = 1; round <= rounds; round++)); do
-  for model in mlp1024 mlp16m; do
+  for model in mlp1024 mlp16m resnet18; do
     for kind in sgd adam; do
+      [[ $model-$kind =~ $cases ]] || continue
       for update in foreach fused; do
         record "$model-$kind" "ddp-$update" "$(ddp $update $model $kind)"
       done
       record "$model-$kind" servers "$(servers $model $kind)"
-      record "$model-$kind" worker "$(worker $model $kind)"
+      [ $model = resnet18 ] || record "$model-$kind" worker "$(worker $model $kind)"
     done
   done
 done
@@ -88,7 +93,8 @@ for case in times:
     median = {name: statistics.median(t) for name, t in times[case].items()}
     best = min((name for name in median if name.startswith("ddp")), key=median.get)
     servers = median["servers"]
+    worker = median.get("worker")
     print(f"| {case} | {median[best]:.1f} | {best[4:]} | {servers:.1f} | "
-          f"{servers / median[best]:.2f} | {median['worker']:.1f} | "
-          f"{servers / median['worker']:.2f} |")
+          f"{servers / median[best]:.2f} | " +
+          (f"{worker:.1f} | {servers / worker:.2f} |" if worker else "- | - |"))
 PY

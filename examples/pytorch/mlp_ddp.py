@@ -20,16 +20,16 @@ def main() -> None:
     )
     data, test = fashion("train6000"), fashion("t10k1000")
     torch.distributed.init_process_group("gloo")
-    model = DistributedDataParallel(model, gradient_as_bucket_view=True)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.01)
+    replica = DistributedDataParallel(model, gradient_as_bucket_view=True)
     sampler = DistributedSampler(data, seed=1)
     loader = DataLoader(data, batch_size=32, sampler=sampler)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.01)
 
     for epoch in range(EPOCHS):
         sampler.set_epoch(epoch)
         for x, y in loader:
             optimizer.zero_grad()
-            loss = torch.nn.functional.cross_entropy(model(x), y)
+            loss = torch.nn.functional.cross_entropy(replica(x), y)
             loss.backward()
             optimizer.step()
         if torch.distributed.get_rank() == 0:

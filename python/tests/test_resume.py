@@ -243,3 +243,28 @@ def test_a_scheduler_that_cannot_be_replayed() -> None:
     with pytest.raises(tributary.Misuse, match="measured values"):
         cluster.resume([1], step_scheduler=plateau)
     cluster.fail("test")
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_a_closure_reads_the_batch_and_ends_the_loop(accumulate: int) -> None:
+    """As Lightning's automatic optimization does with its dataloader_iter."""
+    cluster, optimizer, session = start(one_weight())
+    loader = DataLoader(Rows(8), batch_size=2, sampler=cluster.sampler(Rows(8)))
+    batches = cluster.resume(loader, epochs=2, accumulate=accumulate)
+    weight = optimizer.param_groups[0]["params"][0]
+    sums = []
+
+    def closure() -> torch.Tensor:
+        next(batches)
+        optimizer.zero_grad()
+        weight.sum().backward()
+        sums.append(weight.grad.item())
+        return weight.sum()
+
+    for _ in range(8):
+        optimizer.step(closure)
+    assert len(session.begun) == cluster.steps == 8 // accumulate
+    assert sums == ([1.0] * 8 if accumulate == 1 else [1.0, 2.0] * 4)
+    with pytest.raises(StopIteration):
+        optimizer.step(closure)
+    assert len(session.begun) == 8 // accumulate
