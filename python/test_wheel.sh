@@ -32,7 +32,7 @@ copy_tests() {
   cd "$folder"
   export PATH=$folder/env/bin:$PATH  # tributary, torchrun
   unset TRIBUTARY_PROGRAM PYTHONPATH
-  python -c 'import tributary; print(tributary.__file__)'
+  python -c 'import tributary; print(tributary.__file__)' | grep "^$folder/env/"
 }
 
 part "environment $version" make_environment

@@ -10,7 +10,7 @@ source deploy/steps.sh
 source tests/deploy/check.sh
 source tests/deploy/images.sh
 
-wheel=$(realpath "${1:-$(ls build/wheel/dist/tributary-*-cp311-*.whl)}")
+wheel=$(realpath "${1:-$(ls -t build/wheel/dist/tributary-*-cp311-*.whl | head -n 1)}")
 torch=$(realpath "${TORCH:-build/python/lib/python3.11/site-packages}")
 work=$(mktemp -d)
 root=$work/root
