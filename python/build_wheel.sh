@@ -58,4 +58,4 @@ for python in "${@:-python3}"; do
   wheels+=("build/wheel/dist/$(basename "$work"/repaired/*.whl)")
 done
 printf '\n'
-ls -s --block-size=1 "${wheels[@]}"
+stat --format '%n  %s bytes' "${wheels[@]}"
