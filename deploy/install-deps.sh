@@ -7,7 +7,7 @@ set -euo pipefail
 usage() {
   cat <<'TXT'
 usage: deploy/install-deps.sh [--test] [--check] [--monitor] [--bench] [--image]
-                              [--deploy] [--python] [--list]
+                              [--deploy] [--python] [--wheel] [--list]
 
   (nothing)  what building and running Tributary needs
   --test     and what the tests need
@@ -17,6 +17,7 @@ usage: deploy/install-deps.sh [--test] [--check] [--monitor] [--bench] [--image]
   --image    and what building a container image needs within it
   --deploy   and a container engine, with what its test needs
   --python   and what building the Python package needs
+  --wheel    and what testing its wheel on a bare system needs
   --list     print the packages with their reasons and install nothing
 
 Runs as root or with sudo. Debian 12 is what it is tested on.
@@ -67,6 +68,9 @@ bench iproute2 a namespace whose loopback uses TCP cubic
 image dpkg-dev names the packages that hold the programs' libraries
 python python3-dev the headers of the Python module
 python python3-venv an environment for PyTorch and the tests
+wheel python3-venv downloads what the wheel needs
+wheel debootstrap makes the bare system
+wheel iproute2 gives it a loopback network
 deploy docker.io runs containers
 deploy docker-compose brings up deploy/compose
 deploy debootstrap makes a base image where no registry can be reached
@@ -80,7 +84,7 @@ groups=" build "
 list=false
 for argument in "$@"; do
   case $argument in
-    --test | --check | --monitor | --bench | --image | --deploy | --python) groups+="${argument#--} " ;;
+    --test | --check | --monitor | --bench | --image | --deploy | --python | --wheel) groups+="${argument#--} " ;;
     --list) list=true ;;
     -h | --help) usage; exit 0 ;;
     *) echo "install-deps: unknown option $argument" >&2; usage >&2; exit 2 ;;

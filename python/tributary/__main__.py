@@ -1,4 +1,4 @@
-"""The command `tributary`: runs the program that the wheel contains."""
+"""The commands of the wheel: each runs one of the programs that it contains."""
 
 from __future__ import annotations
 
@@ -6,10 +6,34 @@ import os
 import sys
 from pathlib import Path
 
+PROGRAMS = Path(__file__).parent / "bin"
+
 
 def main() -> None:
-    """Replaces this process by the program, with the same arguments."""
-    program = Path(__file__).parent / "bin" / "tributary"
+    """`tributary`. What `tributary run` starts uses the Python of this package."""
+    if sys.argv[1:2] == ["run"]:
+        os.environ.setdefault("PYTHON", sys.executable)
+    become("tributary")
+
+
+def coordinator() -> None:
+    become("tributary-coordinator")
+
+
+def server() -> None:
+    become("tributary-server")
+
+
+def worker() -> None:
+    become("tributary-worker")
+
+
+def become(name: str) -> None:
+    """Replaces this process by a program, with the same arguments.
+
+    SystemExit: the package does not contain it.
+    """
+    program = PROGRAMS / name
     if not program.is_file():
         sys.exit(
             f"{program} is missing: this package was built without the programs; "

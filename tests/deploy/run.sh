@@ -12,14 +12,13 @@ build=${1:-build/release}
 # The engine of this system's packages before any other command-line client.
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH
 source deploy/steps.sh
+source tests/deploy/check.sh
 source tests/deploy/engine.sh
 source tests/deploy/images.sh
 source tests/deploy/stack.sh
 
 tag=tributary-test
 work=$(mktemp -d)
-passed=0
-failed=0
 
 # wait_for SECONDS WHAT COMMAND...: until the command succeeds.
 wait_for() {
@@ -32,19 +31,6 @@ wait_for() {
     fi
     sleep 0.2
   done
-}
-
-# check SENTENCE COMMAND...: counts, and goes on either way.
-check() {
-  local sentence=$1
-  shift
-  if "$@"; then
-    passed=$((passed + 1))
-    echo "ok: $sentence"
-  else
-    failed=$((failed + 1))
-    echo "FAILED: $sentence"
-  fi
 }
 
 # .env's knobs for this test.

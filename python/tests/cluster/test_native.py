@@ -69,8 +69,10 @@ def test_statuses_become_exceptions(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_ends_a_wait_for_the_coordinator() -> None:
+    # A process started in the background may have inherited that it ignores SIGINT.
     program = (
-        "import tributary, numpy\n"
+        "import signal, tributary, numpy\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "client = tributary.connect('127.0.0.1:1', rank=0, join_timeout=600)\n"
         "print('joining', flush=True)\n"
         "client.declare({'w': numpy.ones(1)}, lr=0.1)\n"
@@ -85,5 +87,8 @@ def test_ctrl_c_ends_a_wait_for_the_coordinator() -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "joining\n"
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=30)
+        try:
+            _, errors = process.communicate(timeout=30)
+        finally:
+            process.kill()
     assert "KeyboardInterrupt" in errors

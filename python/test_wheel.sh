@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Tests a built wheel as it is installed, with the tests of the package and without its
+# sources: in an environment with PyTorch, first with a fake of the C++ client, then
+# with the servers of the wheel.
+#   python/test_wheel.sh WHEEL [PYTHON]      default: python3
+# TORCH is what pip installs for PyTorch (default torch), or a folder of site-packages
+# that has it for this version of Python.
+set -euo pipefail
+wheel=$(realpath "$1")
+cd "$(dirname "$0")/.."
+source deploy/steps.sh
+python=${2:-python3}
+torch=${TORCH:-torch}
+version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+folder=$PWD/build/wheel/test-$version
+
+make_environment() {
+  rm -rf "$folder"
+  "$python" -m venv "$folder/env"
+  "$folder/env/bin/python" -m pip install --quiet "$wheel" 'pytest>=7' safetensors
+  if [ -d "$torch" ]; then
+    realpath "$torch" > "$("$folder/env/bin/python" -c \
+      'import sysconfig; print(sysconfig.get_path("purelib"))')/torch.pth"
+  else
+    "$folder/env/bin/python" -m pip install --quiet "$torch"
+  fi
+}
+
+# Of the package's folder only the tests and their settings.
+copy_tests() {
+  cp -r python/tests python/pyproject.toml "$folder"
+  cd "$folder"
+  export PATH=$folder/env/bin:$PATH  # tributary, torchrun
+  unset TRIBUTARY_PROGRAM PYTHONPATH
+  python -c 'import tributary; print(tributary.__file__)' | grep "^$folder/env/"
+}
+
+part "environment $version" make_environment
+part "tests" copy_tests
+part "fake" python -m pytest -q
+part "servers" python -m pytest -q -m cluster

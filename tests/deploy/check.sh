@@ -1,0 +1,18 @@
+# shellcheck shell=bash
+# Sourced by the tests of this folder: counts checks.
+
+passed=0
+failed=0
+
+# check SENTENCE COMMAND...: counts, and goes on either way.
+check() {
+  local sentence=$1
+  shift
+  if "$@"; then
+    passed=$((passed + 1))
+    echo "ok: $sentence"
+  else
+    failed=$((failed + 1))
+    echo "FAILED: $sentence"
+  fi
+}
