@@ -21,6 +21,10 @@ make_environment() {
   if [ -d "$torch" ]; then
     realpath "$torch" > "$("$folder/env/bin/python" -c \
       'import sysconfig; print(sysconfig.get_path("purelib"))')/torch.pth"
+    # pip would have installed the command with the package.
+    printf '#!%s\nfrom torch.distributed.run import main\nmain()\n' \
+      "$folder/env/bin/python" > "$folder/env/bin/torchrun"
+    chmod +x "$folder/env/bin/torchrun"
   else
     "$folder/env/bin/python" -m pip install --quiet "$torch"
   fi
