@@ -62,6 +62,33 @@ def jobs():
            b"\0cluster.workers=4")
 
 
+# ---- a program's job: a letter and a job file, then settings behind NUL bytes
+
+PROGRAM = """name: mine
+training: {optimizer: {sgd: {learning_rate: 0.5}}, clip_norm: 1}
+strategy: {parameter_server: {sync: {ssp: {staleness: 2}}}}
+cluster: {servers: 2, workers: 3}
+checkpoint: {every_steps: 5}
+"""
+
+
+def submitted_jobs():
+    for name, text, settings in [
+            ("empty", "", ["training.optimizer=sgd"]),
+            ("agrees", PROGRAM, ["training.optimizer={sgd: {learning_rate: 0.5}}"]),
+            ("contradicts", PROGRAM, ["training.optimizer={adam: {}}", "seed=7"]),
+            ("other-sync", PROGRAM, ["strategy.parameter_server.sync=async"]),
+            ("groups", "", [
+                "training.optimizer={adamw: {learning_rate: 3e-4}}",
+                "training.parameter_groups=[{parameters: ['*.bias'], "
+                "learning_rate: 0.1}, {parameters: [w], frozen: true}]"]),
+            ("with-model", "model: {gpt: {layers: 2}}", ["seed=1"]),
+            ("unknown-field", PROGRAM, ["training.optimiser=sgd"])]:
+        for letter in "jr":
+            yield ("submit_job_fuzz", f"{name}-{letter}", b"\0".join(
+                part.encode() for part in [letter + text, *settings]))
+
+
 # ---- checkpoints: a mode (bit 0 manifest, 1 to 2 how whole), the file
 
 PARAMETERS = """

@@ -18,7 +18,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 OUT = sys.argv[1] if len(sys.argv) > 1 else os.path.join(HERE, "corpus")
 
 for target, name, data in itertools.chain(
-        file_seeds.jobs(), file_seeds.checkpoints(), file_seeds.data_sets(),
+        file_seeds.jobs(), file_seeds.submitted_jobs(),
+        file_seeds.checkpoints(), file_seeds.data_sets(),
         file_seeds.safetensors(), message_seeds.frames(),
         message_seeds.states(), message_seeds.handlers()):
     folder = os.path.join(OUT, target)
