@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from fake_native import Session
+from fake_native import Next, Session
 from models import batch, loss_of, mlp, start
 
 import tributary.torch as tributary
@@ -146,6 +146,39 @@ def test_a_group_with_a_strange_parameter() -> None:
     stranger = torch.nn.Parameter(torch.ones(5))
     with pytest.raises(Misuse, match=r"shape \[5\] that is no parameter"):
         start(mlp(), groups=[{"params": [stranger]}])
+
+
+@pytest.mark.parametrize(
+    "sync",
+    ["async", {"ssp": {"staleness": 1}}, {"bsp": {"backup_workers": 1}}],
+)
+def test_rank_0s_buffers_without_common_steps(sync: Any) -> None:
+    with pytest.raises(Misuse, match='use buffers="average"'):
+        start(mlp(), sync=sync, buffers="rank0")
+    for common in (None, "bsp", {"bsp": {"backup_workers": 0}}):
+        start(mlp(), sync=common, buffers="rank0")[0].finish()
+
+
+def test_a_round_of_local_sgd_that_is_not_whole() -> None:
+    model = mlp()
+    sync = {"local_sgd": {"period": 4}}
+    cluster, optimizer, session = start(model, sync=sync)
+    with pytest.raises(Misuse, match="takes 6 steps, .* total_steps=6"):
+        cluster.resume([1, 2], epochs=3)
+    loss_of(model, batch()).backward()
+    optimizer.step()
+    with pytest.raises(Misuse, match="takes 1 steps, .* multiple of 4 steps"):
+        cluster.finish()
+    assert session.failed is not None and session.finished == 0
+    # The last round may be shorter where its end is known, or the job has ended.
+    for total, after in ((1, Next.STEP), (None, Next.END)):
+        settings = {"strategy.parameter_server.sync": sync}
+        cluster = tributary.connect(settings=settings)
+        optimizer = cluster.optimizer(model, lr=0.1, total_steps=total)
+        Session.last.after = lambda fake, after=after: after
+        loss_of(model, batch()).backward()
+        optimizer.step()
+        cluster.finish()
 
 
 def test_nothing_to_train() -> None:

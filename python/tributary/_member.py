@@ -14,7 +14,7 @@ import numpy as np
 from tributary import _native
 from tributary._environment import Place
 from tributary._errors import Error, Misuse, Stopped, WrongState
-from tributary._settings import settings_of
+from tributary._settings import round_of, settings_of, sync_of
 
 # (name, shape, fraction by which a running average moves or 0, float32 memory)
 Declared = tuple[str, Sequence[int], float, Any]
@@ -65,6 +65,8 @@ class Member:
         self._place = Place.find(address, rank)
         self._join_timeout = join_timeout
         self._settings = settings_of(settings)
+        self._sync = sync_of(settings)  # None: the job's file says it, or bsp
+        self._total_steps: int | None = None
         self._process = os.getpid()
         self._session: _native.Session | None = None
         self._last_steps = 0
@@ -155,6 +157,7 @@ class Member:
             raise WrongState("this connection to the job is closed")
         if self._session is not None:
             raise Misuse("this process has already joined the job")
+        self._total_steps = total_steps
         self._session = _native.Session.join(
             coordinator=self._place.address,
             rank=self._place.rank,
@@ -190,11 +193,31 @@ class Member:
         after `steps` must be taken again.
         """
         session = self._joined()
+        if not self._stopped():
+            try:
+                self._check_rounds(session.steps)
+            except Misuse as error:
+                self.fail(str(error))
+                raise
         if session.finish() is _native.Next.MOVED:
             self._moved()
             return False
         self._close()
         return True
+
+    def _check_rounds(self, steps: int) -> None:
+        """Misuse: after so many steps local_sgd would lose the last ones."""
+        period = round_of(self._sync)
+        if steps % period != 0 and steps != self._total_steps:
+            raise Misuse(
+                f"the program takes {steps} steps, but local_sgd exchanges weights "
+                f"after every {period} steps and would lose the last ones; take a "
+                f"multiple of {period} steps, or declare total_steps={steps}"
+            )
+
+    def _stopped(self) -> bool:
+        """The job has ended the training. For derived classes."""
+        return False
 
     def fail(self, why: str) -> None:
         """Fails the job with this message. The connection is closed."""

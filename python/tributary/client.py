@@ -164,6 +164,9 @@ class Client(Member):
             np.copyto(self._gradients[index], arrays.get(name, 0.0), "unsafe")
             session.gradient_ready(index)
 
+    def _stopped(self) -> bool:
+        return self._ended
+
     def pull(self, *, loss: float = 0.0) -> Arrays:
         """Waits for the weights after the step that `push` has begun.
 

@@ -50,6 +50,7 @@ def main() -> None:
         optimizer = cluster.optimizer(
             model, total_steps=options.total_steps, **options.keywords
         )
+        first = model.weight.flatten().tolist()
         x, y = rows_of(rank, world)
         begun = np.memmap(options.folder / "begun", np.int64, "r+", shape=world)
         taken = np.memmap(options.folder / "taken", np.int64, "r+", shape=world)
@@ -68,7 +69,8 @@ def main() -> None:
             most_behind = max(most_behind, step + 1 - int(begun.min()))
             taken[rank] = cluster.steps
         assert cluster.steps == options.steps
-    report = {"most_behind": most_behind, "weights": model.weight.flatten().tolist()}
+    weights = model.weight.flatten().tolist()
+    report = {"most_behind": most_behind, "first": first, "weights": weights}
     (options.folder / f"rank{rank}.json").write_text(json.dumps(report))
 
 

@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
 from policy_program import optimum  # noqa: E402
-from runs import check, start  # noqa: E402
+from runs import start  # noqa: E402
 
 pytestmark = pytest.mark.cluster
 
@@ -45,7 +45,8 @@ def train(
     if total_steps is not None:
         program += ["--total-steps", str(total_steps)]
     done = start(folder, ["--servers", "2", "--workers", str(ranks)], program)
-    check(done, folder)
+    if done.returncode != 0:
+        raise RuntimeError(done.stdout + done.stderr)
     reports = [folder / f"rank{rank}.json" for rank in range(ranks)]
     return [json.loads(path.read_text()) for path in reports]
 
@@ -99,3 +100,23 @@ def test_local_sgd_averages_after_each_round(tmp_path: Path) -> None:
         assert distance(report["weights"], 3) < 1e-4
         assert report["most_behind"] <= 3
     assert distance(final_weights(tmp_path), 3) < 1e-4
+
+
+def test_the_last_round_is_shorter_where_the_program_says_its_end(
+    tmp_path: Path,
+) -> None:
+    outer = {"learning_rate": 1.0, "momentum": 0.0, "nesterov": False}
+    sync = {"local_sgd": {"period": 4, "outer": outer}}
+    reports = train(tmp_path, 2, sync, lr=1.0, steps=6, total_steps=6)
+    # A rank reaches its own part's optimum in a step, and the average moves half
+    # of the way there: two rounds leave a quarter of the distance.
+    weights = final_weights(tmp_path)
+    assert reports[0]["weights"] == reports[1]["weights"] == weights.tolist()
+    first = torch.tensor(reports[0]["first"])
+    torch.testing.assert_close(weights, optimum(2) + (first - optimum(2)) / 4)
+
+
+def test_and_the_program_hears_of_it_where_it_does_not(tmp_path: Path) -> None:
+    sync = {"local_sgd": {"period": 4}}
+    with pytest.raises(RuntimeError, match="Misuse: .* declare total_steps=6"):
+        train(tmp_path, 2, sync, lr=1.0, steps=6)

@@ -64,6 +64,8 @@ class Loop:
                 f"{options.epochs}, {options.accumulate} and {self._batches} batches"
             )
         self._steps_per_epoch = -(-self._batches // options.accumulate)
+        if options.finish:
+            cluster._check_rounds(options.epochs * self._steps_per_epoch)
         self._schedulers = [
             (FollowedScheduler(scheduler), steps)
             for scheduler, steps in (

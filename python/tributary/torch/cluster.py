@@ -14,7 +14,7 @@ from tributary._errors import InvalidSetting, Misuse
 from tributary._member import Member
 from tributary._names import hint, to_yaml
 from tributary._optimizers import is_optimizer_keyword, kind_of, spec_of
-from tributary._settings import FIELDS, settings_of
+from tributary._settings import FIELDS, gathers_steps, settings_of, sync_of
 from tributary.torch._declare import (
     Declared,
     Entry,
@@ -114,8 +114,15 @@ class Cluster(Member):
                 "one, in groups with settings of their own"
             )
         options, settings = _split(kind, keywords)
+        sync = sync_of(settings) or self._sync
+        if buffers == "rank0" and not gathers_steps(sync):
+            raise Misuse(
+                f'buffers="rank0" needs sync="bsp" without backup workers, got '
+                f'sync={sync}; use buffers="average" or "local"'
+            )
         declared = declare(model, groups, buffers=buffers, frozen=frozen)
         _refuse_owned(declared)
+        self._sync = sync
         if scaler is not None:
             settings.setdefault("nonfinite", "skip")
         fields, rates = _optimizer_settings(kind, options, declared)
@@ -272,6 +279,9 @@ class Cluster(Member):
             elif isinstance(tensor, torch.Tensor):
                 copies[name] = tensor.detach().cpu().clone()
         return copies
+
+    def _stopped(self) -> bool:
+        return self._optimizer is not None and self._optimizer.sending.ended
 
     def _moved(self) -> None:
         if self._optimizer is not None:
