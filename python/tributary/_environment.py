@@ -41,6 +41,8 @@ class Place:
             )
         if rank is None:
             rank = _number(known, _RANKS)
+        elif isinstance(rank, bool) or not isinstance(rank, int) or rank < 0:
+            raise InvalidSetting(f"rank wants a whole number from 0, got {rank!r}")
         return Place(address, rank, _number(known, _WORLDS))
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tributary import _native
+from tributary._checks import count, seconds
 from tributary._environment import Place
 from tributary._errors import Error, Misuse, Stopped, WrongState
 from tributary._settings import round_of, settings_of, sync_of
@@ -63,7 +64,7 @@ class Member:
         settings: dict[str, Any],
     ) -> None:
         self._place = Place.find(address, rank)
-        self._join_timeout = join_timeout
+        self._join_timeout = seconds("join_timeout", join_timeout)
         self._settings = settings_of(settings)
         self._sync = sync_of(settings)  # None: the job's file says it, or bsp
         self._total_steps: int | None = None
@@ -127,9 +128,9 @@ class Member:
         """
         self._joined().report_evaluation(
             loss_sum=float(loss_sum),
-            samples=int(samples),
-            correct=int(correct),
-            values=int(samples if values is None else values),
+            samples=count("samples", samples),
+            correct=count("correct", correct),
+            values=count("values", samples if values is None else values),
         )
 
     # The session.

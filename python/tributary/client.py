@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from tributary import _native
 from tributary._arrays import float32_copy, host_view
+from tributary._checks import count, rate
 from tributary._errors import InvalidSetting, Misuse, Stopped
 from tributary._member import Declared, Member
 from tributary._names import hint, to_yaml
@@ -148,10 +149,11 @@ class Client(Member):
                     f"the gradient of {name} has shape {list(array.shape)}, wanted "
                     f"{list(wanted)}"
                 )
-        rate = self._lr if lr is None else float(lr)
+        now = self._lr if lr is None else rate(lr)
+        counted = count("samples", samples)
         if self._ended:
             raise Stopped("the job has ended: there is no further step")
-        begun = session.begin_step(samples, [rate])
+        begun = session.begin_step(counted, [now])
         self._pushed = begun is _native.Next.STEP
         self._moved_now = begun is _native.Next.MOVED
         if begun is _native.Next.END:

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from tributary._checks import count
 from tributary._errors import InvalidSetting, Misuse
 from tributary._member import Member
 from tributary._names import hint, to_yaml
@@ -179,10 +180,8 @@ class Cluster(Member):
 
     @samples.setter
     def samples(self, samples: int) -> None:
-        if samples < 0:
-            raise Misuse(f"samples must be at least 0, got {samples}")
         batch = self._trainer().sending.batch
-        batch.samples, batch.total = int(samples), None
+        batch.samples, batch.total = count("samples", samples), None
 
     def no_sync(self) -> AbstractContextManager[None]:
         """In this block backward() only accumulates gradients, as with DDP. The

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import torch
 
 from tributary import _native
+from tributary._checks import rate
 from tributary._errors import Misuse
 from tributary._optimizers import kind_of
 from tributary.torch._declare import Declared, Role
@@ -93,11 +93,7 @@ class Optimizer(torch.optim.Optimizer):
                     f"{fixed[changed[0]]} to {now.get(changed[0])}; only lr can "
                     "change while the job runs"
                 )
-        rates = [float(self.param_groups[i]["lr"]) for i in self._rate_groups]
-        for rate in rates:
-            if not math.isfinite(rate) or rate < 0:
-                raise Misuse(f"lr must be finite and at least 0, got {rate}")
-        return rates
+        return [rate(self.param_groups[i]["lr"]) for i in self._rate_groups]
 
     @torch.no_grad()
     def step(  # type: ignore[override]
