@@ -81,6 +81,10 @@ def test_settings_reach_the_job() -> None:
         (lambda c: c.pull(), "call push first"),
         (lambda c: (c.push({}), c.push({})), "call pull after each push"),
         (lambda c: c.declare({"w": np.ones(1)}, lr=1.0), "already joined"),
+        (lambda c: c.push({}, samples=-1), "samples must be at least 0"),
+        (lambda c: c.push({}, samples=1.5), "samples must be a whole number"),
+        (lambda c: c.push({}, lr=float("nan")), "lr must be finite"),
+        (lambda c: c.push({"w": np.array(["1", "2"])}), "w wants numbers"),
     ],
 )
 def test_a_wrong_call_says_what_to_do(misuse: Any, message: str) -> None:

@@ -209,11 +209,30 @@ def test_calls_before_the_optimizer() -> None:
         cluster.state_dict()
 
 
-def test_negative_samples() -> None:
+@pytest.mark.parametrize(
+    ("samples", "message"), [(-1, "at least 0, got -1"), (0.5, r"got 0.5 \(float\)")]
+)
+def test_samples_that_are_no_number_of_samples(samples: Any, message: str) -> None:
     cluster, _, _ = start(mlp())
-    with pytest.raises(Misuse, match="at least 0"):
-        cluster.samples = -1
+    with pytest.raises(Misuse, match=f"samples must be .*{message}"):
+        cluster.samples = samples
+    cluster.samples = torch.tensor(3)
+    assert cluster.samples == 3
+    with pytest.raises(Misuse, match="correct must be a whole number"):
+        cluster.evaluated(loss_sum=1.0, samples=1, correct="all")
     cluster.fail("test")
+
+
+@pytest.mark.parametrize("rank", [-1, 1.5, "0", True])
+def test_a_rank_that_is_no_rank(rank: Any) -> None:
+    with pytest.raises(InvalidSetting, match="rank wants a whole number from 0"):
+        tributary.connect("a:1", rank)
+
+
+@pytest.mark.parametrize("timeout", [0, -1.0, float("nan"), float("inf"), "1"])
+def test_a_join_timeout_that_is_no_time(timeout: Any) -> None:
+    with pytest.raises(InvalidSetting, match="join_timeout wants seconds above 0"):
+        tributary.connect(join_timeout=timeout)
 
 
 def test_a_scaler_that_the_optimizer_does_not_know() -> None:

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -128,11 +127,3 @@ class Job:
             child.send_signal(signal.SIGKILL)
         for child in self._children:
             child.wait()
-
-
-def wait_until(path: Path) -> None:
-    """Returns when the file is there."""
-    end = time.monotonic() + DEADLINE
-    while not path.exists():
-        assert time.monotonic() < end, f"{path} does not appear"
-        time.sleep(0.01)
