@@ -9,25 +9,37 @@ from typing import Any
 from tributary._errors import InvalidSetting, Misuse
 
 
-def count(name: str, value: Any) -> int:
-    """A whole number of at least 0, also of numpy or torch. Misuse: it is none."""
+def count(name: str, value: Any, least: int = 0) -> int:
+    """A whole number, also of numpy or torch. Misuse: it is none, or less than
+    `least`."""
     try:
-        number = operator.index(value)
+        found = operator.index(value)
     except (TypeError, ValueError, RuntimeError):
         raise Misuse(
             f"{name} must be a whole number, got {value!r} ({type(value).__name__})"
         ) from None
-    if number < 0:
-        raise Misuse(f"{name} must be at least 0, got {number}")
-    return number
+    if found < least:
+        raise Misuse(f"{name} must be at least {least}, got {found}")
+    return found
 
 
 def rate(value: Any) -> float:
     """A learning rate. Misuse: it is not finite, or negative."""
-    number = float(value)
-    if not math.isfinite(number) or number < 0:
-        raise Misuse(f"lr must be finite and at least 0, got {number}")
-    return number
+    found = number("lr", value)
+    if not math.isfinite(found) or found < 0:
+        raise Misuse(f"lr must be finite and at least 0, got {found}")
+    return found
+
+
+def number(name: str, value: Any) -> float:
+    """A number, also of numpy or torch. Misuse: it is none."""
+    try:
+        return float(value)
+    except (TypeError, ValueError, RuntimeError):
+        text = str(value) if len(str(value)) < 80 else "..."
+        raise Misuse(
+            f"{name} must be a number, got {text} ({type(value).__name__})"
+        ) from None
 
 
 def seconds(name: str, value: Any) -> float:

@@ -33,6 +33,8 @@ class Place:
         """
         known = os.environ if environment is None else environment
         address = address or known.get(_COORDINATOR)
+        if address and not isinstance(address, str):
+            raise InvalidSetting(f"the address wants host:port, got {address!r}")
         if not address:
             raise Misuse(
                 "no coordinator is known: start this program with `tributary run "

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tributary import _native
-from tributary._checks import count, seconds
+from tributary._checks import count, number, seconds
 from tributary._environment import Place
 from tributary._errors import Error, Misuse, Stopped, WrongState
 from tributary._settings import round_of, settings_of, sync_of
@@ -127,7 +127,7 @@ class Member:
         default `samples`. The coordinator adds the parts of all ranks.
         """
         self._joined().report_evaluation(
-            loss_sum=float(loss_sum),
+            loss_sum=number("loss_sum", loss_sum),
             samples=count("samples", samples),
             correct=count("correct", correct),
             values=count("values", samples if values is None else values),
@@ -158,6 +158,13 @@ class Member:
             raise WrongState("this connection to the job is closed")
         if self._session is not None:
             raise Misuse("this process has already joined the job")
+        totals = {
+            "total_steps": _native.OPEN_END
+            if total_steps is None
+            else count("total_steps", total_steps),
+            "steps_per_epoch": count("steps_per_epoch", steps_per_epoch, 1),
+            "data_checksum": count("data_checksum", data_checksum),
+        }
         self._total_steps = total_steps
         self._session = _native.Session.join(
             coordinator=self._place.address,
@@ -172,12 +179,7 @@ class Member:
         self._at_exit = lambda: _end_at_exit(self)
         atexit.register(self._at_exit)
         try:
-            self._session.start(
-                declared,
-                total_steps=_native.OPEN_END if total_steps is None else total_steps,
-                steps_per_epoch=steps_per_epoch,
-                data_checksum=data_checksum,
-            )
+            self._session.start(declared, **totals)
         except BaseException:
             self._close()  # The place is free for a process that declares right.
             raise

@@ -33,8 +33,9 @@ FIELDS: dict[str, str] = {
 
 def sync_of(keywords: Mapping[str, Any]) -> Any:
     """What the keywords say of the policy of synchronization; None: nothing."""
-    further = dict(keywords.get("settings") or {})
-    return keywords.get("sync", further.get(FIELDS["sync"]))
+    further = keywords.get("settings")
+    by_path = further if isinstance(further, Mapping) else {}
+    return keywords.get("sync", by_path.get(FIELDS["sync"]))
 
 
 def round_of(sync: Any) -> int:
@@ -62,6 +63,10 @@ def settings_of(keywords: Mapping[str, Any]) -> list[str]:
     settings: list[str] = []
     for keyword, value in keywords.items():
         if keyword == "settings":
+            if value is not None and not isinstance(value, Mapping):
+                raise InvalidSetting(
+                    f"settings wants a dict of fields by their path, got {value!r}"
+                )
             for path, item in dict(value or {}).items():
                 settings.append(f"{path}={to_yaml(item)}")
             continue

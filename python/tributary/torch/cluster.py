@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from tributary._checks import count
+from tributary._checks import count, number
 from tributary._errors import InvalidSetting, Misuse
 from tributary._member import Member
 from tributary._names import hint, to_yaml
@@ -201,8 +201,10 @@ class Cluster(Member):
     def log(self, loss: torch.Tensor | float) -> None:
         """The loss of this rank's batch, which the next step reports. It is read
         in step(), when its value is known anyway."""
-        detached = loss.detach() if isinstance(loss, torch.Tensor) else float(loss)
-        self._trainer()._loss = detached
+        if isinstance(loss, torch.Tensor):
+            self._trainer()._loss = loss.detach()
+        else:
+            self._trainer()._loss = number("loss", loss)
 
     def sampler(
         self,
