@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+import tributary
+
 ROOT = Path(__file__).parents[3]
 # Only a process that hangs reaches it.
 DEADLINE = 60
@@ -39,6 +41,13 @@ def environment(**changes: str) -> dict[str, str]:
         if name.startswith(("TRIBUTARY_RANK", "TRIBUTARY_WORLD", "TRIBUTARY_COORD")):
             del variables[name]
     return {**variables, **changes}
+
+
+def program() -> str:
+    """The path of `tributary`, beside which the other programs are."""
+    in_package = Path(tributary.__file__).parent / "bin" / "tributary"
+    default = str(in_package) if in_package.is_file() else "tributary"
+    return os.environ.get("TRIBUTARY_PROGRAM", default)
 
 
 class Rank:
@@ -99,11 +108,10 @@ class Job:
         ]
 
     def _start(self, kind: str, *arguments: str) -> subprocess.Popen[bytes]:
-        program = os.environ.get("TRIBUTARY_PROGRAM", "tributary")
         log = (self.folder / f"{kind}-{len(self._children)}.log").open("wb")
         with log:
             child = subprocess.Popen(
-                [f"{program}-{kind}", *arguments],
+                [f"{program()}-{kind}", *arguments],
                 stdout=log,
                 stderr=log,
                 env=environment(),
