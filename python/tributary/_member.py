@@ -161,7 +161,7 @@ class Member:
         totals = {
             "total_steps": _native.OPEN_END
             if total_steps is None
-            else count("total_steps", total_steps),
+            else count("total_steps", total_steps, 1),
             "steps_per_epoch": count("steps_per_epoch", steps_per_epoch, 1),
             "data_checksum": count("data_checksum", data_checksum),
         }
