@@ -81,6 +81,11 @@ def test_settings_reach_the_job() -> None:
         (lambda c: c.pull(), "call push first"),
         (lambda c: (c.push({}), c.push({})), "call pull after each push"),
         (lambda c: c.declare({"w": np.ones(1)}, lr=1.0), "already joined"),
+        (lambda c: c.push({}, samples=-1), "samples must be at least 0"),
+        (lambda c: c.push({}, samples=1.5), "samples must be a whole number"),
+        (lambda c: c.push({}, lr=float("nan")), "lr must be finite"),
+        (lambda c: c.push({"w": np.array(["1", "2"])}), "w wants numbers"),
+        (lambda c: c.push({"w": np.array([True, False])}), "numbers, got bool"),
     ],
 )
 def test_a_wrong_call_says_what_to_do(misuse: Any, message: str) -> None:
@@ -186,3 +191,89 @@ def test_a_program_that_raises_fails_the_job_at_its_end(tmp_path: Path) -> None:
     # sys.argv holds the program's own name first.
     assert output("raise") == "failed with rank 0: ValueError: no luck\n"
     assert output() == "finished\n"
+
+
+def test_a_step_has_its_own_rate_and_reports_its_loss() -> None:
+    client = tributary.connect()
+    client.declare({"w": np.ones(1)}, lr=0.5, total_steps=9, steps_per_epoch=3)
+    client.step({}, lr=0.25, loss=1.5)
+    assert last().begun == [(1, [0.25])]
+    assert last().calls[-1][1]["loss"] == 1.5
+    wanted = {"total_steps": 9, "steps_per_epoch": 3, "data_checksum": 0}
+    assert last().totals == wanted
+    client.finish()
+
+
+def test_a_step_that_begins_elsewhere_sends_nothing() -> None:
+    client = tributary.connect()
+    weights = client.declare({"w": np.ones(1)}, lr=1.0)
+    last().begins = {0: Next.MOVED}
+    assert client.step({"w": np.ones(1)}) is weights
+    assert client.moved and last().sent() == []
+    last().begins = {0: Next.END}
+    for _ in range(2):
+        with pytest.raises(tributary.Stopped):
+            client.push({"w": np.ones(1)})
+    assert len(last().begun) == 2  # the job is not asked again
+    client.finish()
+
+
+def test_an_evaluation_may_have_several_values_a_sample() -> None:
+    client = tributary.connect()
+    client.declare({"w": np.ones(1)}, lr=1.0)
+    client.evaluated(loss_sum=1, samples=2, values=6)
+    wanted = {"samples": 2, "loss_sum": 1.0, "correct": 0, "values": 6}
+    assert last().calls[-1] == ("evaluation", wanted)
+    client.finish()
+
+
+@pytest.mark.parametrize(("code", "ends_well"), [(None, True), (0, True), (3, False)])
+def test_leaving_the_block_by_sys_exit(code: int | None, ends_well: bool) -> None:
+    with pytest.raises(SystemExit):
+        with tributary.connect() as client:
+            client.declare({"w": np.ones(1)}, lr=1.0)
+            sys.exit(code)
+    assert last().finished == int(ends_well)
+    assert last().failed == (None if ends_well else "rank 0: SystemExit: 3")
+
+
+def test_the_place_is_known_after_the_end(monkeypatch: Any) -> None:
+    monkeypatch.delenv("TRIBUTARY_RANK")
+    monkeypatch.delenv("TRIBUTARY_WORLD_SIZE")
+    monkeypatch.setattr(Session, "world", 3)
+    client = tributary.connect()
+    with pytest.raises(tributary.Misuse, match="rank is not known"):
+        _ = client.rank
+    client.declare({"w": np.ones(1)}, lr=1.0)
+    client.finish()
+    assert (client.rank, client.world_size) == (0, 3)
+
+
+def test_a_refused_declaration_gives_the_place_back(monkeypatch: Any) -> None:
+    monkeypatch.setattr(Session, "start_error", tributary.ModelMismatch("differs"))
+    client = tributary.connect()
+    with pytest.raises(tributary.ModelMismatch):
+        client.declare({"w": np.ones(1)}, lr=1.0)
+    with pytest.raises(tributary.WrongState, match="closed"):
+        client.push({})
+
+
+def test_the_end_of_a_program_whose_job_went_back(tmp_path: Path) -> None:
+    here = Path(__file__).parent
+    program = (
+        "import os, sys; sys.path[:0] = sys.argv[1:3]\n"
+        "import fake_native as f; sys.modules['tributary._native'] = f\n"
+        "f.Session.finish = lambda self: print('finish') or f.Next.MOVED\n"
+        "import tributary, numpy\n"
+        "client = tributary.connect('a:1', rank=0)\n"
+        "client.declare({'w': numpy.ones(1)}, lr=1.0)\n"
+        "sys.stdout.flush()\n"
+        "if len(sys.argv) > 3 and os.fork() == 0: sys.exit()\n"
+        "if len(sys.argv) > 3: os.wait(); client._close()\n"
+    )
+    command = [sys.executable, "-c", program, str(here), str(here.parent)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1 and "run the program again" in done.stderr
+    # The end of a forked process does not end the job.
+    done = subprocess.run([*command, "fork"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr

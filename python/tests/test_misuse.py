@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from fake_native import Session
+from fake_native import Next, Session
 from models import batch, loss_of, mlp, start
 
 import tributary.torch as tributary
@@ -148,6 +148,39 @@ def test_a_group_with_a_strange_parameter() -> None:
         start(mlp(), groups=[{"params": [stranger]}])
 
 
+@pytest.mark.parametrize(
+    "sync",
+    ["async", {"ssp": {"staleness": 1}}, {"bsp": {"backup_workers": 1}}],
+)
+def test_rank_0s_buffers_without_common_steps(sync: Any) -> None:
+    with pytest.raises(Misuse, match='use buffers="average"'):
+        start(mlp(), sync=sync, buffers="rank0")
+    for common in (None, "bsp", {"bsp": {"backup_workers": 0}}):
+        start(mlp(), sync=common, buffers="rank0")[0].finish()
+
+
+def test_a_round_of_local_sgd_that_is_not_whole() -> None:
+    model = mlp()
+    sync = {"local_sgd": {"period": 4}}
+    cluster, optimizer, session = start(model, sync=sync)
+    with pytest.raises(Misuse, match="takes 6 steps, .* total_steps=6"):
+        cluster.resume([1, 2], epochs=3)
+    loss_of(model, batch()).backward()
+    optimizer.step()
+    with pytest.raises(Misuse, match="takes 1 steps, .* multiple of 4 steps"):
+        cluster.finish()
+    assert session.failed is not None and session.finished == 0
+    # The last round may be shorter where its end is known, or the job has ended.
+    for total, after in ((1, Next.STEP), (None, Next.END)):
+        settings = {"strategy.parameter_server.sync": sync}
+        cluster = tributary.connect(settings=settings)
+        optimizer = cluster.optimizer(model, lr=0.1, total_steps=total)
+        Session.last.after = lambda fake, after=after: after
+        loss_of(model, batch()).backward()
+        optimizer.step()
+        cluster.finish()
+
+
 def test_nothing_to_train() -> None:
     with pytest.raises(Misuse, match="no parameter .* requires a gradient"):
         start(mlp().requires_grad_(False))
@@ -176,11 +209,30 @@ def test_calls_before_the_optimizer() -> None:
         cluster.state_dict()
 
 
-def test_negative_samples() -> None:
+@pytest.mark.parametrize(
+    ("samples", "message"), [(-1, "at least 0, got -1"), (0.5, r"got 0.5 \(float\)")]
+)
+def test_samples_that_are_no_number_of_samples(samples: Any, message: str) -> None:
     cluster, _, _ = start(mlp())
-    with pytest.raises(Misuse, match="at least 0"):
-        cluster.samples = -1
+    with pytest.raises(Misuse, match=f"samples must be .*{message}"):
+        cluster.samples = samples
+    cluster.samples = torch.tensor(3)
+    assert cluster.samples == 3
+    with pytest.raises(Misuse, match="correct must be a whole number"):
+        cluster.evaluated(loss_sum=1.0, samples=1, correct="all")
     cluster.fail("test")
+
+
+@pytest.mark.parametrize("rank", [-1, 1.5, "0", True])
+def test_a_rank_that_is_no_rank(rank: Any) -> None:
+    with pytest.raises(InvalidSetting, match="rank wants a whole number from 0"):
+        tributary.connect("a:1", rank)
+
+
+@pytest.mark.parametrize("timeout", [0, -1.0, float("nan"), float("inf"), "1"])
+def test_a_join_timeout_that_is_no_time(timeout: Any) -> None:
+    with pytest.raises(InvalidSetting, match="join_timeout wants seconds above 0"):
+        tributary.connect(join_timeout=timeout)
 
 
 def test_a_scaler_that_the_optimizer_does_not_know() -> None:

@@ -268,3 +268,98 @@ def test_a_closure_reads_the_batch_and_ends_the_loop(accumulate: int) -> None:
     with pytest.raises(StopIteration):
         optimizer.step(closure)
     assert len(session.begun) == 8 // accumulate
+
+
+def draws_of(cluster: tributary.Cluster, optimizer: Any, **options: Any) -> list[float]:
+    """A random number of each batch."""
+    draws = []
+    for _ in cluster.resume([1, 2, 3, 4], **options):
+        draws.append(torch.rand(()).item())
+        optimizer.zero_grad()
+        optimizer.param_groups[0]["params"][0].sum().backward()
+        optimizer.step()
+    return draws
+
+
+def test_seeds_differ_between_the_batches_of_a_step_and_between_jobs(
+    monkeypatch: Any,
+) -> None:
+    cluster, optimizer, _ = start(one_weight())
+    first = draws_of(cluster, optimizer, accumulate=2)
+    assert len(set(first)) == 4
+    monkeypatch.setattr(Session, "seed", 8)
+    cluster, optimizer, _ = start(one_weight())
+    assert not set(first) & set(draws_of(cluster, optimizer, accumulate=2))
+
+
+def test_without_reseed_the_programs_own_seed_counts() -> None:
+    cluster, optimizer, _ = start(one_weight())
+    torch.manual_seed(5)
+    wanted = [torch.rand(()).item() for _ in range(4)]
+    torch.manual_seed(5)
+    assert draws_of(cluster, optimizer, reseed=False) == wanted
+
+
+def test_it_sets_the_epoch_of_torchs_sampler() -> None:
+    from torch.utils.data.distributed import DistributedSampler
+
+    cluster, optimizer, _ = start(one_weight())
+    data = Rows(12)
+    sampler = DistributedSampler(data, num_replicas=1, rank=0)
+    loader = DataLoader(data, batch_size=4, sampler=sampler)
+    seen = train(cluster, optimizer, loader, epochs=3)
+    for epoch in range(3):
+        sampler.set_epoch(epoch)
+        rows = sum((rows for e, rows in seen if e == epoch), [])
+        assert rows == list(sampler)
+
+
+def test_without_finish_the_job_goes_on_after_the_loop() -> None:
+    cluster, optimizer, session = start(one_weight())
+    train(cluster, optimizer, [torch.tensor([1])], finish=False)
+    assert session.finished == 0
+    train(cluster, optimizer, [torch.tensor([1])], epochs=2)
+    assert session.finished == 1 and cluster.steps == 2
+
+
+def test_a_break_within_a_step_leaves_no_accumulation() -> None:
+    model = one_weight()
+    cluster, optimizer, session = start(model)
+    for _ in cluster.resume([1, 2], accumulate=2):
+        break
+    model.weight.sum().backward()
+    optimizer.step()
+    assert len(session.begun) == 1 and cluster.steps == 1
+    cluster.finish()
+
+
+def test_waiting_for_batches_is_reported(monkeypatch: Any) -> None:
+    now = [0.0]
+
+    class Slow(Rows):
+        def __getitem__(self, i: int) -> int:
+            now[0] += 2.0
+            return i
+
+    class Clock:
+        monotonic = staticmethod(lambda: now[0])
+
+    monkeypatch.setattr("tributary.torch._resume.time", Clock)
+    monkeypatch.setattr("tributary.torch._step.time", Clock)
+    cluster, optimizer, session = start(one_weight())
+    loader = DataLoader(Slow(4), batch_size=1)
+    train(cluster, optimizer, loader, accumulate=2)
+    results = [call[1] for call in session.calls if call[0] == "finish"]
+    assert [result["data_seconds"] for result in results] == [4.0, 4.0]
+    assert [result["compute_seconds"] for result in results] == [0.0, 0.0]
+
+
+def test_a_scaler_steps_after_the_last_batch_of_a_step() -> None:
+    model = one_weight()
+    scaler = torch.amp.GradScaler("cpu")
+    cluster, optimizer, _ = start(model, scaler=scaler)
+    with pytest.raises(tributary.Misuse, match="if not cluster.accumulating"):
+        for _ in cluster.resume([1, 2], accumulate=2):
+            scaler.scale(model.weight.sum()).backward()
+            scaler.step(optimizer)
+    cluster.fail("test")

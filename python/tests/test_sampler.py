@@ -140,3 +140,19 @@ def test_before_joining_the_world_must_be_known(monkeypatch: Any) -> None:
         len(sampler)
     with pytest.raises(tributary.Misuse, match="no rows"):
         cluster.sampler([])
+
+
+def test_the_position_holds_for_one_iteration(monkeypatch: Any) -> None:
+    monkeypatch.setattr(fake_native.Session, "first_steps", 2)
+    cluster, _, _ = join(monkeypatch, 0, 1)
+    data = torch.arange(6)
+    sampler = cluster.sampler(data, shuffle=False)
+    loader = DataLoader(data, batch_size=2, sampler=sampler)
+    for _, rows in cluster.resume(loader):
+        assert rows.tolist() == [4, 5]
+        break
+    assert list(sampler) == list(range(6))
+    sampler.place(0, 3)
+    sampler.set_epoch(0)
+    assert list(sampler) == list(range(6))
+    cluster.finish()

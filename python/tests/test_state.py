@@ -1,81 +1,120 @@
-"""cluster.state_dict and load_state_dict, and the formats they go to and come from."""
+"""What is declared and returned: names, groups, buffers, state_dict."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pytest
 import torch
-import torch.distributed.checkpoint as dcp
-from models import mlp, start
-from safetensors.torch import load_file, save_file
+from fake_native import Next, Session
+from models import batch, loss_of, mlp, start
 
 import tributary.torch as tributary
+from tributary.torch import Misuse
 
 
-def join(
-    model: torch.nn.Module, state: dict[str, torch.Tensor]
-) -> tuple[tributary.Cluster, tributary.Optimizer]:
-    cluster = tributary.connect()
-    cluster.load_state_dict(state)
-    return cluster, cluster.optimizer(model, "sgd", lr=0.1)
-
-
-def test_the_state_of_one_job_begins_another() -> None:
-    cluster, _, _ = start(mlp())
+def test_state_dict_returns_copies() -> None:
+    model = torch.nn.BatchNorm1d(2)
+    cluster, _, _ = start(model, buffers="local")
     state = cluster.state_dict()
+    for tensor in state.values():
+        tensor.fill_(7)
+    assert model.weight.tolist() == [1, 1] and model.running_mean.tolist() == [0, 0]
+    assert set(state) == set(model.state_dict())
     cluster.finish()
-    model = mlp(seed=3)
-    second, _ = join(model, state)
-    for name, value in model.state_dict().items():
-        assert torch.equal(value, state[name])
-    assert list(second.state_dict()) == list(state)
-    second.finish()
 
 
-def test_a_half_parameter_begins_with_the_float32_value() -> None:
-    state = {name: value + 1e-4 for name, value in mlp().state_dict().items()}
+def test_a_roll_back_at_the_end_changes_staged_weights_and_goes_on() -> None:
     model = mlp().to(torch.bfloat16)
-    cluster, _ = join(model, state)
-    master = cluster.state_dict()["0.weight"]
-    assert torch.equal(master, state["0.weight"])
-    assert not torch.equal(master.bfloat16().float(), master)
+    cluster, optimizer, session = start(model)
+    session.after = lambda fake: Next.END
+    loss_of(model, batch().bfloat16()).backward()
+    optimizer.step()
+
+    def back(fake: Session) -> Next:
+        fake.weights[0][:] = 4
+        return Next.MOVED
+
+    session.after = lambda fake: Next.STEP
+    session.finishes = [back]
+    assert not cluster.finish()
+    assert (model[0].weight == 4).all()
+    loss_of(model, batch().bfloat16()).backward()  # the job goes on
+    optimizer.step()
+    assert cluster.finish()
+
+
+def test_buffers_that_no_server_holds() -> None:
+    model = mlp()
+    model.register_buffer("mask", torch.tensor([True, False]))
+    cluster, _, session = start(model)
+    assert "mask" not in session.names and "mask" in cluster.state_dict()
+    cluster.finish()
+    model.register_buffer("phase", torch.zeros(2, dtype=torch.complex64))
+    with pytest.raises(Misuse, match="phase is torch.complex64"):
+        start(model)
+
+
+def test_names_that_cannot_be_declared() -> None:
+    weight, other = (torch.nn.Parameter(torch.ones(2)) for _ in range(2))
+    with pytest.raises(Misuse, match="cannot contain \\*"):
+        start([{"params": [("a*", weight)]}])
+    with pytest.raises(Misuse, match='two parameters have the name "a"'):
+        start([{"params": [("a", weight), ("a", other)]}])
+
+
+def test_groups_may_have_pairs_and_names() -> None:
+    model = mlp()
+    groups = [{"params": list(model.named_parameters()), "name": "all", "lr": 0.5}]
+    cluster, optimizer, session = start(model, groups=groups)
+    assert "name" not in session.options["settings"][-1]
+    loss_of(model, batch()).backward()
+    optimizer.step()
+    assert session.begun == [(1, [0.5, 0.5])]
     cluster.finish()
 
 
-def test_another_models_state_is_refused() -> None:
-    state = mlp().state_dict()
-    state["0.weight"] = torch.zeros(8, 5)
-    with pytest.raises(tributary.InvalidSetting, match="size mismatch for 0.weight"):
-        join(mlp(), state)
-
-
-def test_the_servers_weights_are_not_replaced() -> None:
-    cluster, _, _ = start(mlp())
-    with pytest.raises(tributary.Misuse, match="call load_state_dict before it"):
-        cluster.load_state_dict(mlp().state_dict())
+def test_a_rate_may_be_a_tensor_or_the_default() -> None:
+    cluster, _, session = start(mlp(), "adam", lr=torch.tensor(0.5))
+    wanted = "training.optimizer={adam: {learning_rate: 0.5}}"
+    assert session.options["settings"] == [wanted]
+    cluster.finish()
+    cluster = tributary.connect()
+    optimizer = cluster.optimizer(mlp(), "adam")
+    wanted = "training.optimizer={adam: {learning_rate: 0.001}}"
+    assert Session.last is not None
+    assert Session.last.options["settings"] == [wanted]
+    assert optimizer.param_groups[0]["lr"] == 0.001
     cluster.finish()
 
 
-def test_torch_save_safetensors_and_distributed_checkpoints(tmp_path: Path) -> None:
-    cluster, _, _ = start(mlp())
-    state = cluster.state_dict()
+def test_a_state_dict_keeps_the_first_rate_of_a_scheduler() -> None:
+    cluster, optimizer, _ = start(mlp(), lr=0.5)
+    torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+    state = optimizer.state_dict()
+    state["param_groups"][0]["initial_lr"] = 0.25
+    optimizer.load_state_dict(state)
+    assert optimizer.param_groups[0]["initial_lr"] == 0.25
     cluster.finish()
-    torch.save(state, tmp_path / "w.pt")
-    tributary.save_safetensors(tmp_path / "ours.safetensors", state)
-    save_file(state, tmp_path / "theirs.safetensors")
-    dcp.save(state, checkpoint_id=tmp_path / "dcp", no_dist=True)
-    fourth = {name: torch.empty_like(value) for name, value in state.items()}
-    dcp.load(fourth, checkpoint_id=tmp_path / "dcp", no_dist=True)
-    for back in (
-        torch.load(tmp_path / "w.pt"),
-        load_file(tmp_path / "ours.safetensors"),
-        load_file(tmp_path / "theirs.safetensors"),
-        fourth,
-    ):
-        model = mlp(seed=3)
-        second, _ = join(model, back)
-        for name, value in second.state_dict().items():
-            np.testing.assert_array_equal(value, state[name])
-        second.finish()
+
+
+def test_deferred_gradients_leave_last_layer_first() -> None:
+    model = mlp()
+    scaler = torch.amp.GradScaler("cpu")
+    cluster, optimizer, session = start(model, scaler=scaler)
+    scaler.scale(loss_of(model, batch())).backward()
+    scaler.step(optimizer)
+    assert session.sent() == ["2.bias", "2.weight", "0.bias", "0.weight"]
+    cluster.finish()
+
+
+def test_samples_of_the_programs_own_weigh_rank_0s_buffers(monkeypatch: Any) -> None:
+    monkeypatch.setattr(Session, "world", 2)
+    model = torch.nn.BatchNorm1d(1, momentum=1.0)
+    cluster, optimizer, session = start(model, buffers="rank0")
+    optimizer.sending.batch.total = 3  # of a loop with our sampler before
+    cluster.samples = 1
+    model(torch.tensor([[1.0], [3.0]])).sum().backward()
+    optimizer.step()
+    assert session.gradient_of("running_mean").tolist() == [4.0]  # 2 times 2 ranks
+    cluster.finish()

@@ -321,3 +321,79 @@ def test_a_model_can_be_copied_while_it_is_trained() -> None:
     twin = copy.deepcopy(model)
     loss_of(twin, batch()).backward()
     cluster.finish()
+
+
+def test_integer_buffers_are_rounded() -> None:
+    model = torch.nn.BatchNorm1d(2)
+    cluster, optimizer, session = start(model)
+
+    def averaged(fake: Any) -> Next:
+        fake.weights[fake.names.index("num_batches_tracked")][:] = 2.6
+        return Next.STEP
+
+    session.after = averaged
+    model(torch.randn(3, 2)).sum().backward()
+    optimizer.step()
+    assert model.num_batches_tracked.item() == 3
+    cluster.finish()
+
+
+def test_a_loss_is_reported_once_and_keeps_no_graph() -> None:
+    model = mlp()
+    cluster, optimizer, session = start(model)
+    loss = loss_of(model, batch())
+    loss.backward()
+    cluster.log(loss)
+    assert optimizer._loss.grad_fn is None
+    optimizer.step()
+    loss_of(model, batch()).backward()
+    optimizer.step()
+    assert [c[1]["loss"] for c in session.calls if c[0] == "finish"][1] == 0.0
+    cluster.finish()
+
+
+def test_seconds_of_a_step_are_those_of_its_own_batches() -> None:
+    model = mlp()
+    cluster, optimizer, session = start(model)
+    optimizer.sending.batch.data_seconds = 5.0
+    for wanted in (5.0, 0.0):
+        loss_of(model, batch()).backward()
+        optimizer.step()
+        assert session.calls[-1][1]["data_seconds"] == wanted
+    cluster.finish()
+
+
+def test_gradients_kept_in_place_are_new_in_the_next_step() -> None:
+    model = mlp()
+    cluster, optimizer, session = start(model)
+    loss_of(model, batch()).backward()
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=False)
+    cluster.samples = 0
+    optimizer.step()  # nothing was sent that could have changed
+    assert len(session.begun) == 2
+    cluster.finish()
+
+
+def test_a_job_that_ends_before_a_step_is_not_asked_again() -> None:
+    model = mlp()
+    cluster, optimizer, session = start(model)
+    session.begins = {0: Next.END}
+    loss_of(model, batch()).backward()
+    assert session.sent() == []
+    optimizer.step()
+    with pytest.raises(tributary.Stopped):
+        loss_of(model, batch()).backward()
+    assert len(session.begun) == 1 and not optimizer.moved
+    cluster.finish()
+
+
+def test_no_sync_can_be_nested() -> None:
+    model = mlp()
+    cluster, _, session = start(model)
+    with cluster.no_sync():
+        with cluster.no_sync():
+            pass
+        loss_of(model, batch()).backward()
+    assert session.calls == []
+    cluster.finish()

@@ -35,6 +35,8 @@ class Place:
         """
         known = os.environ if environment is None else environment
         address = address or known.get(_COORDINATOR)
+        if address and not isinstance(address, str):
+            raise InvalidSetting(f"the address wants host:port, got {address!r}")
         if not address:
             raise Misuse(
                 "no coordinator is known: start this program with `tributary run "
@@ -43,6 +45,8 @@ class Place:
             )
         if rank is None:
             rank = _number(known, _RANKS)
+        elif isinstance(rank, bool) or not isinstance(rank, int) or rank < 0:
+            raise InvalidSetting(f"rank wants a whole number from 0, got {rank!r}")
         metrics = known.get(_METRICS, "")
         return Place(address, rank, _number(known, _WORLDS), metrics)
 

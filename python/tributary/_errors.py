@@ -57,6 +57,7 @@ _CLASSES: dict[str, type[Error]] = {
     "OUT_OF_RANGE": InvalidSetting,
     "DEADLINE_EXCEEDED": Timeout,
     "NOT_FOUND": Missing,
+    "ABORTED": WrongState,  # the job has failed
     "ALREADY_EXISTS": PlaceTaken,
     "FAILED_PRECONDITION": WrongState,
     "UNAVAILABLE": Unavailable,
@@ -70,7 +71,20 @@ def from_status(code: str, message: str, during: str) -> Error:
     code: the name of the status' code. during: the method that failed.
     """
     if code == "FAILED_PRECONDITION" and during == "start":
-        return ModelMismatch(message)
+        ended = message == "the job has ended"
+        return WrongState(message) if ended else ModelMismatch(message)
     if code == "OUT_OF_RANGE" and during == "follow":
         return Stopped(message)
+    if during in ("join", "follow") and code == "UNIMPLEMENTED":
+        return Unavailable(
+            f"this address is not that of a coordinator ({message}); correct it, and "
+            "use programs and a package of one version"
+        )
+    if during in ("join", "follow") and code == "UNAVAILABLE":
+        return Unavailable(
+            message.removesuffix(": Deadline Exceeded")
+            + "; start the coordinator, or correct its address"
+        )
+    if during in ("begin_step", "finish_step") and code == "INVALID_ARGUMENT":
+        return Misuse(message)
     return _CLASSES.get(code, Error)(message)

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from tributary import _native
+from tributary._checks import count, number, seconds
 from tributary._environment import Place
 from tributary._errors import Error, Misuse, Stopped, WrongState
-from tributary._settings import settings_of
+from tributary._settings import round_of, settings_of, sync_of
 
 # (name, shape, fraction by which a running average moves or 0, float32 memory)
 Declared = tuple[str, Sequence[int], float, Any]
@@ -63,8 +64,10 @@ class Member:
         settings: dict[str, Any],
     ) -> None:
         self._place = Place.find(address, rank)
-        self._join_timeout = join_timeout
+        self._join_timeout = seconds("join_timeout", join_timeout)
         self._settings = settings_of(settings)
+        self._sync = sync_of(settings)  # None: the job's file says it, or bsp
+        self._total_steps: int | None = None
         self._process = os.getpid()
         self._session: _native.Session | None = None
         self._last_steps = 0
@@ -124,10 +127,10 @@ class Member:
         default `samples`. The coordinator adds the parts of all ranks.
         """
         self._joined().report_evaluation(
-            loss_sum=float(loss_sum),
-            samples=int(samples),
-            correct=int(correct),
-            values=int(samples if values is None else values),
+            loss_sum=number("loss_sum", loss_sum),
+            samples=count("samples", samples),
+            correct=count("correct", correct),
+            values=count("values", samples if values is None else values),
         )
 
     # The session.
@@ -155,6 +158,14 @@ class Member:
             raise WrongState("this connection to the job is closed")
         if self._session is not None:
             raise Misuse("this process has already joined the job")
+        totals = {
+            "total_steps": _native.OPEN_END
+            if total_steps is None
+            else count("total_steps", total_steps, 1),
+            "steps_per_epoch": count("steps_per_epoch", steps_per_epoch, 1),
+            "data_checksum": count("data_checksum", data_checksum),
+        }
+        self._total_steps = total_steps
         self._session = _native.Session.join(
             coordinator=self._place.address,
             rank=self._place.rank,
@@ -169,12 +180,7 @@ class Member:
         self._at_exit = lambda: _end_at_exit(self)
         atexit.register(self._at_exit)
         try:
-            self._session.start(
-                declared,
-                total_steps=_native.OPEN_END if total_steps is None else total_steps,
-                steps_per_epoch=steps_per_epoch,
-                data_checksum=data_checksum,
-            )
+            self._session.start(declared, **totals)
         except BaseException:
             self._close()  # The place is free for a process that declares right.
             raise
@@ -191,11 +197,31 @@ class Member:
         after `steps` must be taken again.
         """
         session = self._joined()
+        if not self._stopped():
+            try:
+                self._check_rounds(session.steps)
+            except Misuse as error:
+                self.fail(str(error))
+                raise
         if session.finish() is _native.Next.MOVED:
             self._moved()
             return False
         self._close()
         return True
+
+    def _check_rounds(self, steps: int) -> None:
+        """Misuse: after so many steps local_sgd would lose the last ones."""
+        period = round_of(self._sync)
+        if steps % period != 0 and steps != self._total_steps:
+            raise Misuse(
+                f"the program takes {steps} steps, but local_sgd exchanges weights "
+                f"after every {period} steps and would lose the last ones; take a "
+                f"multiple of {period} steps, or declare total_steps={steps}"
+            )
+
+    def _stopped(self) -> bool:
+        """The job has ended the training. For derived classes."""
+        return False
 
     def fail(self, why: str) -> None:
         """Fails the job with this message. The connection is closed."""

@@ -18,7 +18,7 @@ _YAML_WORDS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 def hint(written: str, names: Iterable[str]) -> str:
     """`; did you mean "lr"?`, or `; there are lr, eps` when no name is near."""
     known = sorted(names)
-    near = difflib.get_close_matches(written.lower(), known, n=1, cutoff=0.6)
+    near = difflib.get_close_matches(str(written).lower(), known, n=1, cutoff=0.6)
     if near:
         return f'; did you mean "{near[0]}"?'
     return f"; there are {', '.join(known)}"

@@ -100,6 +100,8 @@ _WITHOUT_MEANING = {"foreach", "fused", "capturable", "differentiable"}
 
 def kind_of(name: str) -> Kind:
     """InvalidSetting: there is no optimizer of this name."""
+    if not isinstance(name, str):
+        raise InvalidSetting(f'wanted an optimizer by its name, as "adam", got {name}')
     if name not in KINDS:
         raise InvalidSetting(f'unknown optimizer "{name}"{hint(name, KINDS)}')
     return KINDS[name]

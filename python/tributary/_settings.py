@@ -31,6 +31,29 @@ FIELDS: dict[str, str] = {
 }
 
 
+def sync_of(keywords: Mapping[str, Any]) -> Any:
+    """What the keywords say of the policy of synchronization; None: nothing."""
+    further = keywords.get("settings")
+    by_path = further if isinstance(further, Mapping) else {}
+    return keywords.get("sync", by_path.get(FIELDS["sync"]))
+
+
+def round_of(sync: Any) -> int:
+    """Steps of a round of local_sgd, after which the ranks exchange; else 1."""
+    policy = sync.get("local_sgd") if isinstance(sync, Mapping) else None
+    period = policy.get("period") if isinstance(policy, Mapping) else None
+    return period if isinstance(period, int) and period > 0 else 1
+
+
+def gathers_steps(sync: Any) -> bool:
+    """Whether the servers average what all ranks send for a step. Else a rank's
+    values can arrive by themselves, late or not at all."""
+    if sync is None or sync == "bsp":
+        return True
+    policy = sync.get("bsp") if isinstance(sync, Mapping) else None
+    return isinstance(policy, Mapping) and not policy.get("backup_workers")
+
+
 def settings_of(keywords: Mapping[str, Any]) -> list[str]:
     """The settings KEY=VALUE for keywords of FIELDS; one that is None is left out.
 
@@ -40,6 +63,10 @@ def settings_of(keywords: Mapping[str, Any]) -> list[str]:
     settings: list[str] = []
     for keyword, value in keywords.items():
         if keyword == "settings":
+            if value is not None and not isinstance(value, Mapping):
+                raise InvalidSetting(
+                    f"settings wants a dict of fields by their path, got {value!r}"
+                )
             for path, item in dict(value or {}).items():
                 settings.append(f"{path}={to_yaml(item)}")
             continue

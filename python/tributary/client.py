@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from tributary import _native
 from tributary._arrays import float32_copy, host_view
+from tributary._checks import count, number, rate
 from tributary._errors import InvalidSetting, Misuse, Stopped
 from tributary._member import Declared, Member
 from tributary._names import hint, to_yaml
@@ -89,11 +90,16 @@ class Client(Member):
 
         ModelMismatch: another rank has declared other parameters.
         """
+        if not isinstance(arrays, Mapping):
+            raise Misuse(f"arrays wants a dict by name, got {type(arrays).__name__}")
         kind = kind_of(optimizer)
         keywords.setdefault("lr", kind.lr)
         if keywords["lr"] is None:
             raise InvalidSetting(f"{optimizer} wants a learning rate: lr=0.1")
         spec = spec_of(optimizer, keywords)
+        for name in arrays:
+            if not isinstance(name, str):
+                raise Misuse(f"the name of an array must be a text, got {name!r}")
         weights = {name: float32_copy(name, array) for name, array in arrays.items()}
         if not weights:
             raise Misuse("there are no parameters to declare")
@@ -137,6 +143,10 @@ class Client(Member):
         session = self._joined()
         if self._pushed:
             raise Misuse("push was called twice; call pull after each push")
+        if not isinstance(gradients, Mapping):
+            raise Misuse(
+                f"gradients wants a dict by name, got {type(gradients).__name__}"
+            )
         for name in gradients:
             if name not in self._index:
                 raise Misuse(f'"{name}" is not declared{hint(name, self._index)}')
@@ -148,10 +158,11 @@ class Client(Member):
                     f"the gradient of {name} has shape {list(array.shape)}, wanted "
                     f"{list(wanted)}"
                 )
-        rate = self._lr if lr is None else float(lr)
+        now = self._lr if lr is None else rate(lr)
+        counted = count("samples", samples)
         if self._ended:
             raise Stopped("the job has ended: there is no further step")
-        begun = session.begin_step(samples, [rate])
+        begun = session.begin_step(counted, [now])
         self._pushed = begun is _native.Next.STEP
         self._moved_now = begun is _native.Next.MOVED
         if begun is _native.Next.END:
@@ -164,6 +175,9 @@ class Client(Member):
             np.copyto(self._gradients[index], arrays.get(name, 0.0), "unsafe")
             session.gradient_ready(index)
 
+    def _stopped(self) -> bool:
+        return self._ended
+
     def pull(self, *, loss: float = 0.0) -> Arrays:
         """Waits for the weights after the step that `push` has begun.
 
@@ -175,10 +189,9 @@ class Client(Member):
             if self._moved_now:
                 return self._weights
             raise Misuse("there is no step to wait for; call push first")
+        mean = number("loss", loss)
         self._pushed = False
-        after = session.finish_step(
-            loss=float(loss), compute_seconds=0.0, data_seconds=0.0
-        )
+        after = session.finish_step(loss=mean, compute_seconds=0.0, data_seconds=0.0)
         self._moved_now = after is _native.Next.MOVED
         self._ended = after is _native.Next.END  # The next push raises.
         return self._weights

@@ -83,8 +83,13 @@ def declare(
         raise Misuse("groups= wants a torch.nn.Module before it")
     names = {id(p): name for name, p in named.items()}
     in_groups = {id(p) for group in torch_groups for p in group["params"]}
+    seen: set[int] = set()
     for group in torch_groups:
         for parameter in group["params"]:
+            if id(parameter) in seen:
+                name = names.get(id(parameter))
+                raise Misuse(f"{name} is in the parameter groups twice")
+            seen.add(id(parameter))
             if id(parameter) not in names:
                 raise Misuse(
                     f"a parameter group has a tensor of shape "
@@ -123,6 +128,8 @@ def _groups_of(
         return [{"params": list(parameters)}]
     copies = []
     for group in groups:
+        if not isinstance(group, Mapping) or "params" not in group:
+            raise Misuse('groups= wants a list of dicts with "params", as torch does')
         params = group["params"]
         tensors = [params] if isinstance(params, torch.Tensor) else list(params)
         # torch also takes pairs (name, parameter) in groups.
@@ -137,8 +144,8 @@ def _named_groups(
     """The groups of pairs (name, parameter), and all their parameters."""
     named: dict[str, torch.Tensor] = {}
     copies: list[Group] = []
-    for group in groups:
-        if not isinstance(group, Mapping):
+    for group in groups if isinstance(groups, Iterable) else [groups]:
+        if not isinstance(group, Mapping) or "params" not in group:
             raise Misuse(
                 "wanted a torch.nn.Module, or groups {'params': [(name, "
                 f"parameter), ...]}}, got {type(group).__name__}"
@@ -213,3 +220,15 @@ def group_settings(
         entries.append({"parameters": declared.frozen_names, "frozen": True})
         rates.append(0)
     return entries, rates
+
+
+def load(model: Model, state: Mapping[str, torch.Tensor]) -> None:
+    """InvalidSetting: the state is another model's."""
+    if not isinstance(model, torch.nn.Module):
+        raise Misuse(
+            "load_state_dict wants cluster.optimizer(model, ...) with a Module"
+        )
+    try:
+        model.load_state_dict(state)
+    except RuntimeError as error:
+        raise InvalidSetting(str(error)) from None

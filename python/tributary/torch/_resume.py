@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tributary._checks import count
 from tributary._errors import Misuse
 from tributary.torch._schedules import FollowedScheduler
 from tributary.torch._seeds import reseed
@@ -58,14 +59,18 @@ class Loop:
                 "cluster.resume wants a loader with a length; a stream has no "
                 "position to return to"
             ) from None
+        count("epochs", options.epochs)
+        count("accumulate", options.accumulate)
         if options.epochs < 0 or options.accumulate < 1 or self._batches < 1:
             raise Misuse(
                 f"wanted epochs >= 0, accumulate >= 1 and a batch, got "
                 f"{options.epochs}, {options.accumulate} and {self._batches} batches"
             )
         self._steps_per_epoch = -(-self._batches // options.accumulate)
+        if options.finish:
+            cluster._check_rounds(options.epochs * self._steps_per_epoch)
         self._schedulers = [
-            (FollowedScheduler(scheduler), steps)
+            (FollowedScheduler(scheduler, optimizer), steps)
             for scheduler, steps in (
                 (options.step_scheduler, 1),
                 (options.epoch_scheduler, self._steps_per_epoch),

@@ -18,11 +18,21 @@ class FollowedScheduler:
     those of an undisturbed run.
     """
 
-    def __init__(self, scheduler: torch.optim.lr_scheduler.LRScheduler) -> None:
+    def __init__(
+        self,
+        scheduler: torch.optim.lr_scheduler.LRScheduler,
+        optimizer: torch.optim.Optimizer,
+    ) -> None:
+        """Misuse: it cannot be replayed, or does not change this optimizer."""
         if isinstance(scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau):
             raise Misuse(
                 "ReduceLROnPlateau depends on measured values and cannot be "
                 "replayed; call its step() yourself, equally on every rank"
+            )
+        if getattr(scheduler, "optimizer", None) is not optimizer:
+            raise Misuse(
+                f"wanted a scheduler of the optimizer that cluster.optimizer has "
+                f"returned, got {type(scheduler).__name__}"
             )
         self._scheduler = scheduler
         self._state = copy.deepcopy(scheduler.state_dict())

@@ -10,11 +10,12 @@ from typing import Any
 
 import torch
 
+from tributary._checks import count, number
 from tributary._errors import InvalidSetting, Misuse
 from tributary._member import Member
 from tributary._names import hint, to_yaml
 from tributary._optimizers import is_optimizer_keyword, kind_of, spec_of
-from tributary._settings import FIELDS, settings_of
+from tributary._settings import FIELDS, gathers_steps, settings_of, sync_of
 from tributary.torch._declare import (
     Declared,
     Entry,
@@ -22,6 +23,7 @@ from tributary.torch._declare import (
     Role,
     declare,
     group_settings,
+    load,
 )
 from tributary.torch._memory import Weights
 from tributary.torch._resume import Loop, LoopOptions
@@ -115,10 +117,17 @@ class Cluster(Member):
                 "one, in groups with settings of their own"
             )
         options, settings = _split(kind, keywords)
+        sync = sync_of(settings) or self._sync
+        if buffers == "rank0" and not gathers_steps(sync):
+            raise Misuse(
+                f'buffers="rank0" needs sync="bsp" without backup workers, got '
+                f'sync={sync}; use buffers="average" or "local"'
+            )
         if self._initial:
-            _load(model, self._initial)
+            load(model, self._initial)
         declared = declare(model, groups, buffers=buffers, frozen=frozen)
         _refuse_owned(declared)
+        self._sync = sync
         if scaler is not None:
             settings.setdefault("nonfinite", "skip")
         fields, rates = _optimizer_settings(kind, options, declared)
@@ -183,10 +192,8 @@ class Cluster(Member):
 
     @samples.setter
     def samples(self, samples: int) -> None:
-        if samples < 0:
-            raise Misuse(f"samples must be at least 0, got {samples}")
         batch = self._trainer().sending.batch
-        batch.samples, batch.total = int(samples), None
+        batch.samples, batch.total = count("samples", samples), None
 
     def no_sync(self) -> AbstractContextManager[None]:
         """In this block backward() only accumulates gradients, as with DDP. The
@@ -206,8 +213,10 @@ class Cluster(Member):
     def log(self, loss: torch.Tensor | float) -> None:
         """The loss of this rank's batch, which the next step reports. It is read
         in step(), when its value is known anyway."""
-        detached = loss.detach() if isinstance(loss, torch.Tensor) else float(loss)
-        self._trainer()._loss = detached
+        if isinstance(loss, torch.Tensor):
+            self._trainer()._loss = loss.detach()
+        else:
+            self._trainer()._loss = number("loss", loss)
 
     def sampler(
         self,
@@ -300,6 +309,9 @@ class Cluster(Member):
             )
         self._initial = state
 
+    def _stopped(self) -> bool:
+        return self._optimizer is not None and self._optimizer.sending.ended
+
     def _moved(self) -> None:
         if self._optimizer is not None:
             self._optimizer.sending.ended = False
@@ -309,18 +321,6 @@ class Cluster(Member):
         if self._optimizer is not None:
             self._optimizer._close()
         super()._close()
-
-
-def _load(model: Model, state: Mapping[str, torch.Tensor]) -> None:
-    """InvalidSetting: the state is another model's."""
-    if not isinstance(model, torch.nn.Module):
-        raise Misuse(
-            "load_state_dict wants cluster.optimizer(model, ...) with a Module"
-        )
-    try:
-        model.load_state_dict(state)
-    except RuntimeError as error:
-        raise InvalidSetting(str(error)) from None
 
 
 def _momentum(entry: Entry) -> float:

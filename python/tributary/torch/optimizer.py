@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import torch
 
 from tributary import _native
+from tributary._checks import number, rate
 from tributary._errors import Misuse
 from tributary._optimizers import kind_of
 from tributary.torch._declare import Declared, Role
@@ -93,11 +93,7 @@ class Optimizer(torch.optim.Optimizer):
                     f"{fixed[changed[0]]} to {now.get(changed[0])}; only lr can "
                     "change while the job runs"
                 )
-        rates = [float(self.param_groups[i]["lr"]) for i in self._rate_groups]
-        for rate in rates:
-            if not math.isfinite(rate) or rate < 0:
-                raise Misuse(f"lr must be finite and at least 0, got {rate}")
-        return rates
+        return [rate(self.param_groups[i]["lr"]) for i in self._rate_groups]
 
     @torch.no_grad()
     def step(  # type: ignore[override]
@@ -142,7 +138,7 @@ class Optimizer(torch.optim.Optimizer):
                 "a backward() outside of it"
             )
         given = loss if loss is not None else self._loss
-        steps.finish(lambda: 0.0 if given is None else float(given), scale)
+        steps.finish(lambda: 0.0 if given is None else number("loss", given), scale)
         self._loss = None
         if self._scaler is not None and hasattr(self, "found_inf"):
             self._tell_scaler()
@@ -182,7 +178,7 @@ class Optimizer(torch.optim.Optimizer):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Takes the learning rates of `state_dict`. The optimizer's state is on
         the servers and in checkpoints, and not in a state_dict."""
-        groups = state_dict["param_groups"]
+        groups = state_dict.get("param_groups", [])
         if len(groups) != len(self.param_groups):
             raise Misuse(
                 f"the state has {len(groups)} parameter groups, this optimizer "

@@ -41,6 +41,10 @@ class Sampler(torch.utils.data.Sampler[int]):
         drop_last: bool,
     ) -> None:
         self._cluster = weakref.proxy(cluster)
+        if not isinstance(dataset, Sized):
+            raise Misuse(
+                f"wanted a data set with a length, got {type(dataset).__name__}"
+            )
         self._rows = len(dataset)
         self._shuffle = shuffle
         self._seed = seed
