@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from tributary._errors import Misuse
+from tributary._errors import InvalidSetting, Misuse
 from tributary._names import hint
 from tributary._optimizers import spec_of
 
