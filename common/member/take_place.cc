@@ -43,6 +43,9 @@ v1::RegisterRequest MakeRegistration(const Member::Options& options) {
   return request;
 }
 
+// A last call with less time may end before its answer.
+constexpr absl::Duration kShortCall = absl::Seconds(1);
+
 absl::StatusOr<v1::RegisterResponse> TakePlace(
     const Member::Options& options, const v1::RegisterRequest& request,
     CoordinatorClient& client) {
@@ -51,11 +54,21 @@ absl::StatusOr<v1::RegisterResponse> TakePlace(
   };
   const PlaceSearch search(now(), options.join_timeout);
   absl::Duration logged = search.start();
+  absl::Status refusal;  // the coordinator's last one
   while (true) {
+    const absl::Duration timeout = search.CallTimeout(now());
     absl::StatusOr<v1::RegisterResponse> place =
-        client.Register(request, search.CallTimeout(now()));
+        client.Register(request, timeout);
     if (place.ok()) return place;
-    const absl::Status& status = place.status();
+    absl::Status status = place.status();
+    if (!absl::IsUnavailable(status)) {
+      refusal = status;
+    } else if (timeout >= kShortCall) {
+      refusal = absl::OkStatus();
+    } else if (!refusal.ok()) {
+      status =
+          refusal;  // says more than that no answer came in so short a time
+    }
     const double seconds = absl::ToDoubleSeconds(now() - search.start());
     const std::optional<absl::Duration> pause = search.After(status, now());
     if (!pause && !PlaceSearch::Waits(status)) return place;

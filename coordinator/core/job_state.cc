@@ -30,6 +30,7 @@ JobState::JobState(Options options, int64_t now_micros)
                   int64_t{options_.lease_ms} * 1000),
       plan_(options_.job, options_.job_id, options_.start,
             !options_.hold_start),
+      stop_(StepCountOf(options_.job).steps_an_update),
       breaks_(options_.loss_timeout_micros) {}
 
 JobState::JobState(Options options, const v1::CoordinatorState& state,

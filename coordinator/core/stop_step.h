@@ -12,9 +12,13 @@ namespace tributary {
 
 // Determines the step after which all workers of a job stop, on request or
 // because a rank's program takes no further step: the highest step that any of
-// them has begun. A plain object.
+// them has begun, or the end of its round: servers have no weights of a step
+// within a round of local_sgd. A plain object.
 class StopStep {
  public:
+  // StepCount::steps_an_update.
+  explicit StopStep(int64_t steps_a_round) : steps_a_round_(steps_a_round) {}
+
   void Request() { requested_ = true; }
   void RequestForProgram() {
     if (!requested_) program_ended_ = true;
@@ -43,7 +47,8 @@ class StopStep {
       highest =
           std::max(highest, worker.finished ? total_steps : worker.stop_bound);
     }
-    step_ = std::min(highest, total_steps);
+    const int64_t rounds = (highest + steps_a_round_ - 1) / steps_a_round_;
+    step_ = std::min(rounds * steps_a_round_, total_steps);
   }
   // All members start over, so the step has to be settled again.
   void Reset() { step_.reset(); }
@@ -62,6 +67,7 @@ class StopStep {
   }
 
  private:
+  const int64_t steps_a_round_;
   bool requested_ = false;
   bool program_ended_ = false;
   std::optional<int64_t> step_;

@@ -326,6 +326,16 @@ absl::StatusOr<Session::Next> ProgramSession::Finish() {
     return absl::FailedPreconditionError(absl::StrCat(
         "the program ended within step ", steps_ + 1, ", before its step()"));
   }
+  const int64_t round = StepCountOf(job()).steps_an_update;
+  if (steps_ < plan_.total_steps() && steps_ % round != 0) {
+    const std::string why = absl::StrCat(
+        "the program of rank ", rank(), " ended after ", steps_,
+        " steps, within a round of ", round,
+        " (local_sgd), whose steps the servers do not have; take whole rounds, "
+        "or declare the total steps");
+    Fail(why);
+    return absl::FailedPreconditionError(why);
+  }
   if (steps_ < plan_.total_steps()) {
     const absl::Status ended = member_->EndProgram();
     if (absl::IsOutOfRange(ended)) {

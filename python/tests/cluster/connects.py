@@ -38,6 +38,7 @@ def join_and_leave(address: str, rank: int) -> None:
         settings=["training.optimizer={sgd: {learning_rate: 0.1}}"],
         device="cpu",
         arithmetic="",
+        metrics_listen="",
     )
     assert session.rank == rank
 

@@ -44,6 +44,13 @@ class JobStateTest : public ::testing::Test {
           ->mutable_bsp()
           ->set_backup_workers(backup_workers_);
     }
+    if (period_ > 0) {
+      options.job.mutable_strategy()
+          ->mutable_parameter_server()
+          ->mutable_sync()
+          ->mutable_local_sgd()
+          ->set_period(period_);
+    }
     if (data_parallel_) options.job.mutable_strategy()->mutable_data_parallel();
     options.loss_timeout_micros = 30 * kSecond;
     options.job_id = 42;
@@ -161,6 +168,7 @@ class JobStateTest : public ::testing::Test {
   std::shared_ptr<const v1::CheckpointManifest> restored_;
   bool error_feedback_ = false;
   int backup_workers_ = 0;
+  int period_ = 0;  // of local_sgd; 0: another policy
   bool data_parallel_ = false;
   std::optional<JobState> state_;
   v1::RegisterResponse server_;

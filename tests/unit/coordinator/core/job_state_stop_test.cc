@@ -37,6 +37,23 @@ TEST_F(JobStateTest, AllStopAtTheHighestStepThatAnyHasBegun) {
   EXPECT_EQ(Send(0, {.begun = 5, .paused = true}).stop_step(), 6);
 }
 
+// Servers have the weights of whole rounds alone.
+TEST_F(JobStateTest, AJobOfRoundsStopsAtTheEndOfOne) {
+  period_ = 8;
+  Run(2);
+  state_->RequestStop();
+  Send(0, {.begun = 17, .paused = true});
+  EXPECT_EQ(Send(1, {.begun = 18, .paused = true}).stop_step(), 24);
+}
+
+TEST_F(JobStateTest, TheLastRoundEndsWithTheJob) {
+  period_ = 8;
+  Run(2);  // 100 steps
+  state_->RequestStop();
+  Send(0, {.begun = 97, .paused = true});
+  EXPECT_EQ(Send(1, {.begun = 98, .paused = true}).stop_step(), 100);
+}
+
 TEST_F(JobStateTest, StepBegunBetweenRequestAndPauseCounts) {
   Run(2);
   Send(0, {.begun = 5});

@@ -224,6 +224,26 @@ TEST_F(SessionTest, StepsInTheWrongOrderAreRefused) {
   });
 }
 
+TEST_F(SessionTest, AnEndWithinARoundFailsTheJob) {
+  v1::JobSpec job = Job(1, 1);
+  job.mutable_strategy()
+      ->mutable_parameter_server()
+      ->mutable_sync()
+      ->mutable_local_sgd()
+      ->set_period(4);
+  Start(job);
+  RunRanks(1, [&](std::unique_ptr<Session> session) {
+    Program program;
+    ASSERT_TRUE(session->Start(program.Declare()).ok());
+    program.Train(*session, 6);
+    const auto next = session->Finish();
+    EXPECT_TRUE(absl::IsFailedPrecondition(next.status())) << next.status();
+    EXPECT_THAT(next.status().message(),
+                HasSubstr("ended after 6 steps, within a round of 4"));
+  });
+  EXPECT_EQ(coordinator_->control().Snapshot().phase(), v1::JOB_PHASE_FAILED);
+}
+
 TEST_F(SessionTest, StepsAndEvaluationsCarryTheProgramsEpochs) {
   Start(Job(1, 1));
   RunRanks(1, [&](std::unique_ptr<Session> session) {
