@@ -2,10 +2,16 @@
 # Tests the Python package: first with a fake of the C++ client, then with real
 # servers. Builds the module and the programs in build/release, and an environment
 # with PyTorch in build/python. PYTHON names the Python (default python3).
-#   python/test.sh [PYTEST ARGUMENT...]
+# --all: further cases of the tests with real servers, too.
+#   python/test.sh [--all] [PYTEST ARGUMENT...]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+select='cluster and not long'
+if [ "${1:-}" = --all ]; then
+  select=cluster
+  shift
+fi
 environment=$PWD/build/python
 if [ ! -x "$environment/bin/pytest" ]; then
   "${PYTHON:-python3}" -m venv "$environment"
@@ -22,4 +28,4 @@ cp build/release/python/_native.*.so python/tributary/
 export TRIBUTARY_PROGRAM=$PWD/build/release/bin/tributary
 export PATH=$environment/bin:$PATH  # torchrun
 pytest -q python "$@"
-pytest -q python -m cluster "$@"
+pytest -q python -m "$select" "$@"

@@ -91,7 +91,7 @@ def compare(folder: Path, training: Training, ranks: int, *more: str) -> None:
     assert errors[worst] <= 1, errors
 
 
-@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("ranks", [pytest.param(1, marks=pytest.mark.long), 2])
 @pytest.mark.parametrize("training", [*MLPS, CNN], ids=str)
 def test_losses_and_weights_are_the_golden_ones(
     tmp_path: Path, training: Training, ranks: int

@@ -21,6 +21,7 @@ from runs import run  # noqa: E402
 from task import BATCH, ROWS, data, loss_of, mlp  # noqa: E402
 
 pytestmark = pytest.mark.cluster
+LONG = pytest.mark.long
 SEED = 1  # the default of a job
 
 
@@ -86,7 +87,9 @@ def compare(
     assert distance <= 1e-6
 
 
-@pytest.mark.parametrize(("workers", "epochs"), [(1, 1), (2, 1), (4, 2)])
+@pytest.mark.parametrize(
+    ("workers", "epochs"), [(1, 1), (2, 1), pytest.param(4, 2, marks=LONG)]
+)
 @pytest.mark.parametrize("kind", KINDS)
 def test_weights_are_those_of_one_torch_process(
     tmp_path: Path, kind: str, workers: int, epochs: int
@@ -95,7 +98,10 @@ def test_weights_are_those_of_one_torch_process(
 
 
 # With 3 ranks the last batch of an epoch has 5 rows, of which rank 2 has one.
-@pytest.mark.parametrize(("workers", "epochs"), [(1, 2), (3, 5), (4, 6)])
+@pytest.mark.parametrize(
+    ("workers", "epochs"),
+    [pytest.param(1, 2, marks=LONG), (3, 5), pytest.param(4, 6, marks=LONG)],
+)
 @pytest.mark.parametrize("kind", KINDS)
 def test_so_they_are_with_accumulation_clipping_and_uneven_batches(
     tmp_path: Path, kind: str, workers: int, epochs: int
