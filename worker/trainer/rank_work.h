@@ -12,13 +12,13 @@
 #include "worker/data/step_plan.h"
 #include "worker/parallel/gradient_synchronizer.h"
 #include "worker/session/canceller.h"
+#include "worker/session/worker_metrics.h"
 #include "worker/trainer/adoptions.h"
 #include "worker/trainer/connect_group.h"
 #include "worker/trainer/hand_over_weights.h"
 #include "worker/trainer/replica.h"
 #include "worker/trainer/run_worker.h"
 #include "worker/trainer/trainer.h"
-#include "worker/session/worker_metrics.h"
 
 namespace tributary {
 

@@ -12,9 +12,9 @@
 #include "common/telemetry/log.h"
 #include "spdlog/spdlog.h"
 #include "worker/session/canceller.h"
+#include "worker/session/worker_metrics.h"
 #include "worker/trainer/adoptions.h"
 #include "worker/trainer/rank_work.h"
-#include "worker/session/worker_metrics.h"
 
 namespace tributary {
 
