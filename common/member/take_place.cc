@@ -66,8 +66,8 @@ absl::StatusOr<v1::RegisterResponse> TakePlace(
     } else if (timeout >= kShortCall) {
       refusal = absl::OkStatus();
     } else if (!refusal.ok()) {
-      status =
-          refusal;  // says more than that no answer came in so short a time
+      // Tells more than that no answer came in so short a time.
+      status = refusal;
     }
     const double seconds = absl::ToDoubleSeconds(now() - search.start());
     const std::optional<absl::Duration> pause = search.After(status, now());

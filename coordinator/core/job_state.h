@@ -94,7 +94,8 @@ class JobState {
   bool wants_new_plan() const { return plan_.wants_new(); }
   // Null before the first plan is published.
   const v1::Plan* plan() const { return plan_.get(); }
-  // What the first plan waits for: "server 1, worker 0, the model".
+  // The members and other things without which the first plan cannot begin, as
+  // in "server 1, worker 0, the model".
   std::string Missing() const;
 
   // Renews a member's lease. Call it before Apply. Errors as Membership::Renew.

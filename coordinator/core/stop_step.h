@@ -11,9 +11,9 @@
 namespace tributary {
 
 // Determines the step after which all workers of a job stop, on request or
-// because a rank's program takes no further step: the highest step that any of
-// them has begun, or the end of its round: servers have no weights of a step
-// within a round of local_sgd. A plain object.
+// because a rank's program takes no further step. This is the highest step that
+// any of them has begun. With local_sgd it is the end of that step's round,
+// because servers have no weights of a step within a round. A plain object.
 class StopStep {
  public:
   // StepCount::steps_an_update.

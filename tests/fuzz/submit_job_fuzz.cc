@@ -1,5 +1,5 @@
-// What a program says of its job: a job that is taken is a whole one, and the
-// file that is written of it is the same job.
+// The fields that a program sets of its job. A job that is accepted is
+// complete, and its job file reads back as the same job.
 #include <google/protobuf/util/message_differencer.h>
 
 #include <algorithm>

@@ -6,7 +6,7 @@ namespace tributary {
 namespace {
 
 constexpr int kLongestPause = 1023;
-// Of the mean time of the last round.
+// A transfer may take this many times the mean time of the last round's.
 constexpr int kPatience = 4;
 
 }  // namespace

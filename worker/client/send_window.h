@@ -43,8 +43,8 @@ class SendWindow {
   bool limited_ = false;
   std::map<int, std::deque<absl::Duration>> sent_;  // unanswered, by shard
   absl::Duration progress_;  // when a transfer was sent or ended last
-  // Of this round: the transfers that have ended, and the sum of the times from
-  // sending one to its end.
+  // This round's transfers that have ended, and the sum of their times, each
+  // from sending it to its end.
   int ended_ = 0;
   absl::Duration total_;
   absl::Duration patience_ = kMostPatience;

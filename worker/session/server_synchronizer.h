@@ -28,8 +28,8 @@ struct ServerSynchronizerParts {
   int64_t total_steps = 0;
   // The samples of all ranks in a step, from 0; null: not known before.
   std::function<uint64_t(int64_t step)> all_samples;
-  // Of local_sgd's own steps: the rate of training.optimizer, and the job's
-  // parameter groups.
+  // For the steps that a rank takes by itself with local_sgd: the learning rate
+  // of training.optimizer, and the job's parameter groups.
   std::function<double(int64_t step)> learning_rate;
   std::vector<ParameterGroup> groups;
   bool recomputes = false;  // Member::DeclareArithmetic

@@ -33,9 +33,9 @@ class Session {
     std::string device = "cpu";  // shown by `tributary status`
     // host:port of the rank's metrics page; port 0: any free one; empty: none.
     std::string metrics_listen;
-    // What the bits of the program's gradients depend on: versions of
-    // libraries, instruction set, number of threads. Ranks with equal text
-    // compute equal gradients.
+    // Names everything that changes the bits of the program's gradients, such
+    // as versions of libraries, instruction set and number of threads.
+    // Processes with equal text compute equal bits.
     std::string arithmetic;
   };
   struct Declaration {
