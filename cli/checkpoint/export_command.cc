@@ -1,24 +1,18 @@
-#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "cli/checkpoint/checkpoint_tensors.h"
 #include "cli/run/checkpoint_place.h"
 #include "cli/run/job_run.h"
 #include "cli/terminal/command_line.h"
 #include "cli/terminal/console.h"
 #include "common/checkpoint/checkpoint_reader.h"
-#include "common/files/safetensors.h"
-#include "common/files/sha256.h"
-#include "common/status/status_macros.h"
+#include "coordinator/run/export_tensors.h"
 
 namespace tributary {
 namespace {
-
-constexpr int64_t kPieceElements = 1 << 18;
 
 constexpr char kDescription[] =
     "Writes the weights of a checkpoint as a safetensors file.";
@@ -40,32 +34,6 @@ struct ExportOptions {
   bool optimizer_state = false;
 };
 
-// Returns the sha256 of the weights.
-absl::StatusOr<std::string> Write(const CheckpointReader& reader,
-                                  const std::vector<CheckpointTensor>& tensors,
-                                  const std::string& output) {
-  ParameterSpecs specs;
-  for (const CheckpointTensor& tensor : tensors) specs.push_back(tensor.spec);
-  TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<SafetensorsWriter> writer,
-                             SafetensorsWriter::Create(output, specs));
-  Sha256 sha256;
-  std::vector<float> values;
-  for (const CheckpointTensor& tensor : tensors) {
-    const int64_t size = tensor.spec.size();
-    for (int64_t at = 0; at < size; at += kPieceElements) {
-      values.resize(static_cast<size_t>(std::min(kPieceElements, size - at)));
-      TRIBUTARY_RETURN_IF_ERROR(reader.ReadRange(
-          tensor.tensor, tensor.parameter, at, absl::MakeSpan(values)));
-      TRIBUTARY_RETURN_IF_ERROR(writer->Append(values));
-      if (tensor.tensor == 0) {
-        sha256.Update(values.data(), values.size() * sizeof(float));
-      }
-    }
-  }
-  TRIBUTARY_RETURN_IF_ERROR(writer->Commit());
-  return sha256.HexDigest();
-}
-
 int Export(const ExportOptions& options) {
   const auto fail = [](const absl::Status& status, int exit_code) {
     PrintError(status.message());
@@ -77,7 +45,7 @@ int Export(const ExportOptions& options) {
   if (!reader.ok()) return fail(reader.status(), kExitFailed);
   const std::vector<CheckpointTensor> tensors =
       TensorsOf(**reader, options.optimizer_state);
-  const auto sha256 = Write(**reader, tensors, options.output);
+  const auto sha256 = ExportTensors(**reader, tensors, options.output);
   if (!sha256.ok()) return fail(sha256.status(), kExitFailed);
   printf("%s: %zu tensors of %s, step %lld\nweights sha256: %s\n",
          options.output.c_str(), tensors.size(), folder->c_str(),

@@ -21,6 +21,8 @@ v1::JobSpec Neutral(const v1::JobSpec& job) {
                                                   StrategyOf(job).mesh().data);
   }
   neutral.clear_checkpoint();
+  neutral.mutable_checkpoint()->set_at_end(false);
+  neutral.clear_evaluation();
   neutral.mutable_cluster()->set_on_worker_loss(v1::WORKER_LOSS_WAIT);
   neutral.mutable_cluster()->set_max_restarts(0);
   return neutral;

@@ -123,11 +123,13 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(
   TRIBUTARY_RETURN_IF_ERROR(run->ClaimCheckpoints(begins));
   const std::string checkpoints = run->CheckpointDirectory();
   if (!earlier && run->options_.start.step > 0 && !checkpoints.empty()) {
+    TRIBUTARY_RETURN_IF_ERROR(run->BringBest(checkpoints));
     const uint64_t lineage = run->coordinator_->lineage();
     TRIBUTARY_RETURN_IF_ERROR(
         RemoveCheckpointsAfter(checkpoints, run->options_.start.step, lineage));
-    TRIBUTARY_RETURN_IF_ERROR(
-        PruneCheckpoints(checkpoints, job.checkpoint().keep(), {lineage, ""}));
+    TRIBUTARY_RETURN_IF_ERROR(PruneCheckpoints(
+        checkpoints, job.checkpoint().keep(),
+        {lineage, "", run->coordinator_->control().BestStep()}));
   }
   run->coordinator_->control().AllowStart(checkpoints);
   return run;
@@ -177,7 +179,7 @@ absl::Status JobRun::Continue(const v1::CoordinatorState& earlier) {
   const RecordedSteps& recorded = directory_->recorded();
   last_step_ = std::max(last_step_, recorded.step);
   samples_ = recorded.samples;
-  evaluations_ = EvaluationsOf(earlier);
+  evaluations_ = EvaluationsOf(earlier.evaluations());
   if (earlier.started_micros() > 0) {
     const double started = 1e-6 * static_cast<double>(earlier.started_micros());
     const double ago = std::max(0.0, start_wall_seconds_ - started);
@@ -211,15 +213,6 @@ absl::Status JobRun::StartExporter() {
     return Health{status.phase() != v1::JOB_PHASE_FAILED, status.message()};
   }));
   return absl::OkStatus();
-}
-
-std::string JobRun::CheckpointDirectory() const {
-  const v1::CheckpointSpec& spec = options_.job.checkpoint();
-  if (spec.every_steps() == 0) return "";
-  return std::filesystem::absolute(spec.directory().empty()
-                                       ? directory_->path() + "/checkpoints"
-                                       : spec.directory())
-      .string();
 }
 
 void JobRun::Follow(const std::function<std::string()>& watch) {
@@ -268,8 +261,11 @@ void JobRun::Show(const JobUpdate& update) {
     show_until(std::find_if(shown, steps.end(), [&](const StepRecord& record) {
       return record.step > evaluation.step;
     }));
-    console_.Note(EvaluationLine(PositionOf(evaluation.step, evaluation.epoch),
-                                 evaluation.metrics));
+    const bool ends_epoch = update.steps_per_epoch > 0 &&
+                            evaluation.step % update.steps_per_epoch == 0;
+    console_.Note(EvaluationLine(
+        PositionOf(evaluation.step, ends_epoch ? evaluation.epoch : 0),
+        evaluation.metrics));
   }
   show_until(steps.end());
 }
@@ -380,8 +376,15 @@ void JobRun::PrintResult(const RunSummary& summary) {
     console_.Note(absl::StrCat("weights: ", directory_->path(),
                                "/weights.safetensors, sha256 ",
                                summary.weights_sha256));
+    SaveBest(summary.totals.best);
   }
   console_.Note(absl::StrCat("run directory: ", directory_->path()));
+  if (summary.status == "done") return;
+  if (const std::string command = ResumeCommand(summary); !command.empty()) {
+    console_.Note(absl::StrCat("continue with: ", command));
+  } else if (summary.status == "interrupted") {
+    console_.Note("there is no checkpoint to continue from");
+  }
 }
 
 }  // namespace tributary

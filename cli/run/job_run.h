@@ -36,6 +36,9 @@ inline uint64_t FilesOf(const v1::ClusterSpec& cluster) {
 // each has its own way to start the members.
 class JobRun {
  public:
+  // Stands for the checkpoint in a resume_command.
+  static constexpr char kCheckpoint[] = "CHECKPOINT";
+
   struct Options {
     v1::JobSpec job;      // resolved
     std::string run_dir;  // empty: runs/NAME-DATE-TIME
@@ -44,6 +47,10 @@ class JobRun {
     std::string metrics_listen;  // host:port for HTTP; empty: none
     LogOptions log;              // its file is in the run directory
     JobStart start;
+    // The words of the command that continues this run from a checkpoint, which
+    // it gets as the word "CHECKPOINT".
+    std::vector<std::string> resume_command = {"tributary", "train", "--resume",
+                                               kCheckpoint};
     // Continues the job in run_dir if its coordinator ended before the job did.
     bool take_over = false;
     const Clock* clock = &Clock::Real();
@@ -90,6 +97,12 @@ class JobRun {
   // Locks the checkpoint directory and checks that it holds no other run's
   // checkpoints.
   absl::Status ClaimCheckpoints(bool begins);
+  // Copies the checkpoint of the best evaluation so far from beside the one
+  // that a run is resumed from.
+  absl::Status BringBest(const std::string& checkpoints);
+  // Writes best.safetensors, and says what was the best. A job without
+  // evaluation.keep_best has none.
+  void SaveBest(const JobTotals::Best& best);
   void Record(const JobUpdate& update);
   // Handles the result of a write: on a full disk the records wait until there
   // is space, and any other error fails the job.
@@ -102,6 +115,9 @@ class JobRun {
   void StopWhenAsked();
   RunSummary Summarize(const std::string& cause);
   void PrintResult(const RunSummary& summary);
+  // The command that continues a run that was stopped or has failed; empty:
+  // there is no checkpoint to continue from.
+  std::string ResumeCommand(const RunSummary& summary) const;
   int64_t Epochs() const;
 
   // Continues from the state and files of an earlier coordinator.

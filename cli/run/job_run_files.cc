@@ -1,15 +1,26 @@
 // How JobRun writes its files, and how it waits while the disk is full.
+#include <algorithm>
+#include <filesystem>
 #include <string>
+#include <system_error>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "cli/run/job_run.h"
+#include "cli/terminal/format.h"
+#include "cli/terminal/shell_text.h"
+#include "common/checkpoint/checkpoint_directory.h"
+#include "common/checkpoint/checkpoint_reader.h"
 #include "common/host/steady_waits.h"
 #include "common/job/job_options.h"
+#include "coordinator/run/export_tensors.h"
 #include "coordinator/service/job_metrics.h"
 #include "spdlog/spdlog.h"
 
 namespace tributary {
+namespace fs = std::filesystem;
 namespace {
 
 // How long the last steps may take to be written before the job is done.
@@ -18,6 +29,78 @@ constexpr absl::Duration kLastRecords = absl::Seconds(10);
 constexpr absl::Duration kRoom = absl::Milliseconds(200);
 
 }  // namespace
+
+std::string JobRun::CheckpointDirectory() const {
+  const v1::CheckpointSpec& spec = options_.job.checkpoint();
+  if (spec.every_steps() == 0 && !spec.at_end() &&
+      !options_.job.evaluation().keep_best()) {
+    return "";
+  }
+  return std::filesystem::absolute(spec.directory().empty()
+                                       ? directory_->path() + "/checkpoints"
+                                       : spec.directory())
+      .string();
+}
+
+absl::Status JobRun::BringBest(const std::string& checkpoints) {
+  const int64_t best = coordinator_->control().BestStep();
+  if (best == 0) return absl::OkStatus();
+  const std::string name = CheckpointFolderName(best);
+  const fs::path from =
+      fs::path(options_.start.restore_from).parent_path() / name;
+  const fs::path to = fs::path(checkpoints) / name;
+  std::error_code error;
+  if (fs::exists(to, error)) return absl::OkStatus();  // the same directory
+  if (!ReadCheckpointInfo(from.string()).complete()) {
+    console_.Note(absl::StrCat("the best weights so far, of step ", best,
+                               ", are not at ", from.string()));
+    return absl::OkStatus();
+  }
+  const fs::path part = fs::path(checkpoints) / (name + ".part");
+  fs::remove_all(part, error);
+  fs::create_directories(checkpoints, error);
+  fs::copy(from, part, error);
+  if (!error) fs::rename(part, to, error);
+  if (!error) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat(from.string(), ": cannot be copied to ", checkpoints, ": ",
+                   error.message()));
+}
+
+std::string JobRun::ResumeCommand(const RunSummary& summary) const {
+  std::string from = options_.start.restore_from;
+  if (summary.totals.checkpoint_step > 0) {
+    from = options_.job.checkpoint().directory().empty()
+               ? directory_->path()
+               : options_.job.checkpoint().directory();
+  }
+  if (from.empty()) return "";
+  std::vector<std::string> words = options_.resume_command;
+  std::replace(words.begin(), words.end(), std::string(kCheckpoint), from);
+  return ShellText(words);
+}
+
+void JobRun::SaveBest(const JobTotals::Best& best) {
+  if (best.step == 0) return;
+  const std::string what =
+      absl::StrFormat("best: %s %s after step %d", best.metric,
+                      FormatMetric(best.value), best.step);
+  if (!options_.job.evaluation().keep_best()) return console_.Note(what);
+  const std::string folder =
+      absl::StrCat(CheckpointDirectory(), "/", CheckpointFolderName(best.step));
+  const std::string file =
+      absl::StrCat(directory_->path(), "/best.safetensors");
+  const auto reader = CheckpointReader::Open(folder);
+  const absl::StatusOr<std::string> written =
+      reader.ok() ? ExportTensors(**reader, TensorsOf(**reader, false), file)
+                  : reader.status();
+  if (written.ok()) {
+    console_.Note(absl::StrCat(what, ": ", file, ", sha256 ", *written));
+  } else {
+    console_.Note(absl::StrCat(what, "; its weights could not be written: ",
+                               written.status().message()));
+  }
+}
 
 void JobRun::Record(const JobUpdate& update) {
   for (const StepRecord& record : update.steps) {

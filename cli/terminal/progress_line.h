@@ -30,8 +30,8 @@ std::string BarLine(const ProgressView& view, int width);
 //   step 713, epoch 2: loss 0.3412, 45.2k samples/s
 std::string PlainLine(const ProgressView& view);
 
-// "epoch 2/5: test accuracy 0.8612, loss 0.3871", or "step 713: ..." if the job
-// has no epochs; names in alphabetical order.
+// "epoch 2/5: test accuracy 0.8612, loss 0.3871", or "step 713: ..." if
+// view.epoch is 0; names in alphabetical order.
 std::string EvaluationLine(const ProgressView& view,
                            const std::map<std::string, double>& metrics);
 

@@ -249,7 +249,8 @@ absl::Status PruneCheckpoints(const std::string& directory, int keep,
   int complete = 0;
   for (const CheckpointInfo& info : found) {
     if (!IsOf(info, owner.lineage)) continue;
-    if (info.complete() && ++complete <= keep) {
+    if (info.complete() &&
+        (++complete <= keep || info.step == owner.best_step)) {
       first.Update(RemoveStrays(info, owner.writer));
       continue;
     }

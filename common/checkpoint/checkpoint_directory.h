@@ -86,6 +86,7 @@ struct CheckpointOwner {
   // WriterTag of the current writer: its files stay although no manifest names
   // them yet. Empty: no process writes.
   std::string writer;
+  int64_t best_step = 0;  // stays beside the newest ones; 0: none
 };
 
 // Keeps the newest `keep` complete checkpoints, without files that their

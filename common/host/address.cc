@@ -10,6 +10,11 @@
 
 namespace tributary {
 
+std::string HostName() {
+  char name[256] = {};
+  return gethostname(name, sizeof(name) - 1) == 0 ? name : "unknown";
+}
+
 absl::Status CheckAddress(absl::string_view address) {
   const size_t colon = address.rfind(':');
   uint32_t port = 0;
@@ -37,11 +42,7 @@ std::string ReachableAddress(absl::string_view listen, int port) {
   if (host != "0.0.0.0" && host != "[::]" && host != "::" && !host.empty()) {
     return absl::StrCat(host, ":", port);
   }
-  char name[256] = {};
-  if (gethostname(name, sizeof(name) - 1) != 0) {
-    return absl::StrCat("localhost:", port);
-  }
-  return absl::StrCat(name, ":", port);
+  return absl::StrCat(HostName(), ":", port);
 }
 
 absl::StatusOr<std::string> LocalHostTowards(absl::string_view address) {

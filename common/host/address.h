@@ -8,6 +8,9 @@
 
 namespace tributary {
 
+// This machine's name, or that of its container; "unknown" if it has none.
+std::string HostName();
+
 // OK when `address` is host:port with a port of at most 65535.
 absl::Status CheckAddress(absl::string_view address);
 

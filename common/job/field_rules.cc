@@ -23,6 +23,7 @@ constexpr FieldRule kRules[] = {
     Required("JobSpec.training"),
     Default("JobSpec.strategy", "parameter_server"),
     Default("JobSpec.cluster", "{}"),
+    Default("JobSpec.checkpoint", "{}"),
     Default("JobSpec.seed", "1"),
 
     Required("MlpSpec.in", kExtent),
@@ -140,8 +141,12 @@ constexpr FieldRule kRules[] = {
     Default("ClusterSpec.workers", "1", Between(1, kMaxRanks)),
     Default("ClusterSpec.max_restarts", "3", Between(0, 1000)),
     Default("ClusterSpec.lease_seconds", "10", {.min = 0.3, .max = 86400}),
-    Required("CheckpointSpec.every_steps", kCount),
+    Limits("CheckpointSpec.every_steps", kRows),
     Default("CheckpointSpec.keep", "3", Between(1, 1000000)),
+    Default("CheckpointSpec.at_end", "true"),
+    Limits("EvaluationSpec.every_steps", kRows),
+    Default("EvaluationSpec.keep_best", "false"),
+    Limits("EvaluationSpec.stop_after", kRows),
     Required("TraceSpec.first_step", kCount),
     Required("TraceSpec.last_step", kCount),
 };

@@ -102,4 +102,12 @@ StepCount StepCountOf(const v1::JobSpec& job) {
   return count;
 }
 
+bool LeavesCheckpointAtEnd(const v1::JobSpec& job, int64_t start_step,
+                           int64_t step) {
+  const int64_t every = job.checkpoint().every_steps();
+  const bool due = every > 0 && step % every == 0;
+  return job.checkpoint().at_end() && !due && step > start_step &&
+         step % StepCountOf(job).steps_an_update == 0;
+}
+
 }  // namespace tributary

@@ -134,6 +134,19 @@ absl::Status ResolveTraining(const Places& places, v1::TrainingSpec* training) {
   return ResolveParameterGroups(places, training);
 }
 
+bool HasSequences(const v1::DataSource& source) {
+  return source.has_text() || source.synthetic().length() > 0;
+}
+
+void ResolveEvaluation(v1::JobSpec* job) {
+  if (!job->has_evaluation() || !job->evaluation().metric().empty()) return;
+  const v1::LossSpec& loss = job->training().loss();
+  const bool by_loss = loss.has_mse() || HasSequences(job->data().train());
+  job->mutable_evaluation()->set_metric(loss.has_bce_with_logits() ? "auc"
+                                        : by_loss                  ? "loss"
+                                                  : "accuracy");
+}
+
 void ResolveDependentDefaults(const std::string& file_name, v1::JobSpec* job) {
   if (job->name().empty()) {
     job->set_name(std::filesystem::path(file_name).stem().string());
@@ -167,6 +180,7 @@ void ResolveDependentDefaults(const std::string& file_name, v1::JobSpec* job) {
   if (!StrategyOf(*job).uses_servers()) {
     job->mutable_cluster()->set_servers(0);  // so one file fits every strategy
   }
+  ResolveEvaluation(job);
   if (job->has_program()) job->mutable_training();
 }
 

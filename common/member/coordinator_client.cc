@@ -203,6 +203,12 @@ absl::StatusOr<v1::ExchangeResponse> CoordinatorClient::Exchange(
                   timeout, waits);
 }
 
+absl::StatusOr<v1::AwaitEvaluationResponse> CoordinatorClient::AwaitEvaluation(
+    v1::AwaitEvaluationRequest request, absl::Duration timeout) {
+  return HeldCall(&v1::CoordinatorService::Stub::AwaitEvaluation,
+                  std::move(request), timeout);
+}
+
 absl::Status CoordinatorClient::PutWeights(const v1::PutWeightsRequest& request,
                                            absl::Duration timeout) {
   return Call(&v1::CoordinatorService::Stub::PutWeights, request, timeout)

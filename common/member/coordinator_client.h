@@ -69,6 +69,9 @@ class CoordinatorClient {
   absl::StatusOr<v1::ExchangeResponse> Exchange(v1::ExchangeRequest request,
                                                 absl::Duration timeout,
                                                 const Waits& waits);
+  // DeadlineExceeded names what the evaluation waits for.
+  absl::StatusOr<v1::AwaitEvaluationResponse> AwaitEvaluation(
+      v1::AwaitEvaluationRequest request, absl::Duration timeout);
   absl::Status PutWeights(const v1::PutWeightsRequest& request,
                           absl::Duration timeout);
   absl::StatusOr<v1::JobStatusResponse> GetJobStatus(absl::Duration timeout);

@@ -193,13 +193,46 @@ absl::StatusOr<v1::Plan> Member::GetPlan(uint64_t min_epoch,
   return plan;
 }
 
-absl::Status Member::WaitForPlanAfter(uint64_t epoch, absl::Duration timeout) {
+absl::Status Member::WaitForPlanAfter(uint64_t epoch, absl::Duration timeout,
+                                      int64_t known_cut) {
   absl::MutexLock lock(&mu_);
-  const auto changed = [this, epoch]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return !absl::IsDeadlineExceeded(state_.NewsAfter(epoch));
+  const auto changed = [this, epoch,
+                        known_cut]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return !absl::IsDeadlineExceeded(state_.NewsAfter(epoch)) ||
+           state_.cut_step() != known_cut;
   };
   AwaitFor(&mu_, absl::Condition(&changed), timeout);
   return state_.NewsAfter(epoch);
+}
+
+int64_t Member::cut_step() const {
+  absl::MutexLock lock(&mu_);
+  return state_.cut_step();
+}
+
+void Member::ReportCut(int64_t step) {
+  absl::MutexLock lock(&mu_);
+  state_.ReportCut(step);
+}
+
+absl::StatusOr<v1::AwaitEvaluationResponse> Member::AwaitEvaluation(
+    uint64_t plan_epoch, int64_t step) {
+  v1::AwaitEvaluationRequest request;
+  request.set_rank(index());
+  request.set_incarnation(incarnation());
+  request.set_plan_epoch(plan_epoch);
+  request.set_step(step);
+  SetWaitingFor(absl::StrCat("the evaluation after step ", step));
+  while (true) {
+    absl::StatusOr<v1::AwaitEvaluationResponse> answer =
+        client_->AwaitEvaluation(request, kPlanChunk);
+    if (!answer.ok() && MayPass(answer.status())) {
+      TRIBUTARY_RETURN_IF_ERROR(end());
+      continue;
+    }
+    SetWaitingFor("");
+    return answer;
+  }
 }
 
 void Member::Follow(const Decide& decide) {

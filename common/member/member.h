@@ -81,8 +81,19 @@ class Member {
   void StartAt(uint64_t plan_epoch, int64_t step, int64_t begun = 0);
 
   // OK: there is a newer plan than `epoch`. DeadlineExceeded: none came within
-  // `timeout`. Otherwise end(), or Cancelled when the job is done.
-  absl::Status WaitForPlanAfter(uint64_t epoch, absl::Duration timeout);
+  // `timeout`, or cut_step() is no longer `known_cut`. Otherwise end(),
+  // or Cancelled when the job is done.
+  absl::Status WaitForPlanAfter(uint64_t epoch, absl::Duration timeout,
+                                int64_t known_cut = 0);
+  // As in MemberState.
+  int64_t cut_step() const;
+  void ReportCut(int64_t step);
+
+  // Waits for the decision after this evaluation, which this worker has
+  // reported (AwaitEvaluation in coordinator_service.proto). Aborted: the plan
+  // has ended. Otherwise end().
+  absl::StatusOr<v1::AwaitEvaluationResponse> AwaitEvaluation(
+      uint64_t plan_epoch, int64_t step);
 
   // Calls `decide` at once and after each answer of the coordinator, until it
   // returns true. It must do so when the job has ended for this member

@@ -91,6 +91,8 @@ v1::HeartbeatRequest MemberState::NextHeartbeat() {
   request.set_finished(finishing_ && batch == pending_.size());
   request.set_plan_epoch(plan_epoch_);
   request.set_start_step(start_step_);
+  request.set_cut_step(last_cut_);
+  told_cut_ = true;
   untold_checkpoint_ = false;
   untold_break_ = false;
   if (broken_group_epoch_ > 0 && broken_group_epoch_ == plan_epoch_) {
@@ -128,10 +130,12 @@ void MemberState::OnAnswer(const v1::HeartbeatRequest& request,
     if (rank < num_workers_) adopt_ranks_.push_back(rank);
   }
   if (answer.phase() != v1::JOB_PHASE_UNSPECIFIED) phase_ = answer.phase();
-  // A stop step that was settled under an earlier plan is settled again.
+  // What was decided under an earlier plan is decided again.
   stop_step_.reset();
-  if (answer.has_stop_step() && answer.plan_epoch() == plan_epoch_) {
-    stop_step_ = answer.stop_step();
+  cut_step_ = 0;
+  if (answer.plan_epoch() == plan_epoch_) {
+    if (answer.has_stop_step()) stop_step_ = answer.stop_step();
+    cut_step_ = answer.cut_step();
   }
   if (phase_ == v1::JOB_PHASE_FAILED && end_.ok()) {
     end_ = absl::AbortedError(answer.message());
@@ -215,6 +219,7 @@ void MemberState::StartAt(uint64_t plan_epoch, int64_t step, int64_t begun) {
     pending_.clear();
     kept_.clear();
     stop_step_.reset();
+    cut_step_ = last_cut_ = 0;
   }
   plan_epoch_ = plan_epoch;
   newest_plan_ = std::max(newest_plan_, plan_epoch);

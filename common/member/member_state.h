@@ -128,6 +128,14 @@ class MemberState {
   uint64_t newest_plan() const { return newest_plan_; }
   // Ranks that the coordinator wants this worker to take over.
   const std::vector<uint32_t>& adopt_ranks() const { return adopt_ranks_; }
+  // The step of this plan whose snapshot the coordinator wants of this server
+  // now, because all workers wait after it or have finished; 0: none.
+  int64_t cut_step() const { return cut_step_; }
+  // This server has the snapshot, or cannot have it.
+  void ReportCut(int64_t step) {
+    told_cut_ = false;
+    last_cut_ = step;
+  }
 
   v1::JobPhase phase() const { return phase_; }
   std::optional<int64_t> stop_step() const { return stop_step_; }
@@ -176,6 +184,9 @@ class MemberState {
   std::deque<v1::StepReport> kept_;               // taken; of this plan
   std::deque<v1::CheckpointReport> checkpoints_;  // not yet taken
   std::vector<uint32_t> adopt_ranks_;
+  int64_t cut_step_ = 0;
+  int64_t last_cut_ = 0;
+  bool told_cut_ = true;
   bool untold_checkpoint_ = false;
   uint64_t broken_group_epoch_ = 0;  // 0: the group works
   std::string broken_group_;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "common/host/address.h"
 #include "common/member/place_search.h"
 #include "spdlog/spdlog.h"
 
@@ -16,12 +17,6 @@ namespace tributary {
 namespace {
 
 constexpr absl::Duration kLogEvery = absl::Seconds(4);
-
-std::string HostName() {
-  char name[256] = {};
-  if (gethostname(name, sizeof(name) - 1) != 0) return "unknown";
-  return name;
-}
 
 }  // namespace
 

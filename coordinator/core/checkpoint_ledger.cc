@@ -154,19 +154,21 @@ void CheckpointLedger::Settle(int64_t step, const absl::Status& status,
   entries_.erase(entries_.begin(), entries_.upper_bound(step));
 }
 
-bool CheckpointLedger::Awaits(int64_t last_step, int64_t every_steps) const {
+bool CheckpointLedger::Awaits(int64_t step) const {
+  if (step <= settled_step_) return false;
+  const auto found = entries_.find(step);
+  if (found != entries_.end()) return !found->second.failed;
+  // A writer that has reported a later step will never report this one.
+  return std::none_of(holders_.begin(), holders_.end(),
+                      [this, step](const CheckpointWriter& writer) {
+                        return HasPassed(writer, step);
+                      });
+}
+
+bool CheckpointLedger::AwaitsAny(int64_t last_step, int64_t every_steps) const {
   for (int64_t step = last_step / every_steps * every_steps;
        step > settled_step_; step -= every_steps) {
-    const auto found = entries_.find(step);
-    if (found != entries_.end()) {
-      if (!found->second.failed) return true;
-      continue;
-    }
-    const auto passed = [this, step](const CheckpointWriter& writer) {
-      return HasPassed(writer, step);
-    };
-    // A writer that has reported a later step will never report this one.
-    if (std::none_of(holders_.begin(), holders_.end(), passed)) return true;
+    if (Awaits(step)) return true;
   }
   return false;
 }

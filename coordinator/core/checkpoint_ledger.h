@@ -62,9 +62,11 @@ class CheckpointLedger {
     return found != entries_.end() && !found->second.failed;
   }
 
-  // True while a checkpoint of a step up to `last_step` may still become
-  // complete. A checkpoint is due every `every_steps` steps.
-  bool Awaits(int64_t last_step, int64_t every_steps) const;
+  // True while this step's checkpoint, which is due, may still become complete.
+  bool Awaits(int64_t step) const;
+  // The same for any step up to `last_step`, when a checkpoint is due every
+  // `every_steps` steps.
+  bool AwaitsAny(int64_t last_step, int64_t every_steps) const;
 
   int64_t newest_step() const { return newest_step_; }  // 0: none yet
   int64_t newest_micros() const { return newest_micros_; }

@@ -94,7 +94,8 @@ void JobPlan::SetRestorePoint(int64_t step, const std::string& folder) {
   restore_from_ = folder;
 }
 
-void JobPlan::Publish(absl::Span<const Place> servers) {
+void JobPlan::Publish(absl::Span<const Place> servers,
+                      bool writes_checkpoints) {
   if (plan_) ++rollbacks_;
   wants_new_ = false;
   const uint64_t epoch = plan_ ? plan_->epoch() + 1 : 1;
@@ -108,7 +109,9 @@ void JobPlan::Publish(absl::Span<const Place> servers) {
   plan_->set_epoch(epoch);
   plan_->set_start_step(restore_step_);
   plan_->set_restore_from(restore_from_);
-  plan_->set_checkpoint_directory(checkpoint_directory_);
+  if (writes_checkpoints) {
+    plan_->set_checkpoint_directory(checkpoint_directory_);
+  }
 }
 
 std::string JobPlan::RestartNotice(int64_t furthest) const {

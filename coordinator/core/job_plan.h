@@ -51,8 +51,9 @@ class JobPlan {
   std::string RestartNotice(int64_t furthest) const;
   // The plan in force has ended; another one shall follow.
   void End() { wants_new_ = true; }
-  // Puts a new plan with a higher epoch in force.
-  void Publish(absl::Span<const Place> servers);
+  // Puts a new plan with a higher epoch in force. Without
+  // `writes_checkpoints` the plan has no directory for them.
+  void Publish(absl::Span<const Place> servers, bool writes_checkpoints = true);
 
   // FailedPrecondition unless the plan in force has this epoch.
   absl::Status CheckEpoch(uint64_t epoch) const;

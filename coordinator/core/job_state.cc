@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/mutation.h"
@@ -17,6 +18,23 @@ namespace {
 constexpr int64_t kMissedHeartbeats = 3;
 
 double Seconds(int64_t micros) { return static_cast<double>(micros) / 1e6; }
+
+// Whether the directory for checkpoints is the same one for everybody: the job
+// says so by asking for checkpoints, or all who write are on one host.
+bool SharesDirectory(const JobState::Options& options, const Strategy& strategy,
+                     const Membership& membership) {
+  const v1::CheckpointSpec& wanted = options.job.checkpoint();
+  if (wanted.every_steps() > 0 || !wanted.directory().empty() ||
+      options.job.evaluation().keep_best()) {
+    return true;
+  }
+  return absl::c_all_of(membership.places(), [&](const Place& place) {
+    const bool writes =
+        place.role == v1::ROLE_SERVER || strategy.ranks_write_checkpoints();
+    return !writes || options.host.empty() ||
+           place.holder.host() == options.host;
+  });
+}
 
 }  // namespace
 
@@ -131,7 +149,8 @@ void JobState::PublishPlanWhenComplete() {
   }
   breaks_.Close();
   if (plan() != nullptr) StartOver();
-  plan_.Publish(membership_.servers());
+  plan_.Publish(membership_.servers(),
+                SharesDirectory(options_, strategy_, membership_));
   if (phase_ == v1::JOB_PHASE_WAITING) phase_ = v1::JOB_PHASE_RUNNING;
 }
 
@@ -240,6 +259,13 @@ void JobState::RequestStop() {
   }
   phase_ = v1::JOB_PHASE_STOPPING;
   SettleStopStep();
+}
+
+void JobState::StopEarly(int64_t step, std::string why) {
+  if (stop_.requested() || over()) return;
+  stop_.StopEarly(step, total_steps());
+  phase_ = v1::JOB_PHASE_STOPPING;
+  notices_.push_back(std::move(why));
 }
 
 void JobState::Fail(absl::string_view why) {

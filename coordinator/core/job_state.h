@@ -53,6 +53,8 @@ class JobState {
     // How long a lost member's place may stay empty.
     int64_t loss_timeout_micros = 120'000'000;
     JobStart start;
+    // The coordinator's host, as members name theirs; empty: unknown.
+    std::string host;
     bool hold_start = false;  // no plan before AllowStart
   };
 
@@ -113,8 +115,7 @@ class JobState {
   // steps were taken.
   v1::HeartbeatResponse Apply(const v1::HeartbeatRequest& request,
                               uint32_t steps_taken, int64_t last_step);
-  // Orders that are the same for every member: the phase, the plan's epoch and
-  // the stop step.
+  // Orders for every member: the phase, the plan's epoch and the stop step.
   v1::HeartbeatResponse Orders() const;
   // The orders of a job that is over, for any member, fenced or not.
   v1::HeartbeatResponse OrdersFor(const v1::HeartbeatRequest& request);
@@ -132,6 +133,8 @@ class JobState {
                          absl::string_view how, int64_t now_micros);
   // Before the first plan there is no step to stop at, so the job fails.
   void RequestStop();
+  // After this step all workers wait. Ignored when the job stops already.
+  void StopEarly(int64_t step, std::string why);
   void Fail(absl::string_view why);  // the first reason stays
   void MarkDone();                   // only from RUNNING or STOPPING
 
@@ -141,17 +144,13 @@ class JobState {
   v1::JobPhase phase() const { return phase_; }
   const std::string& message() const { return message_; }
   std::optional<int64_t> stop_step() const { return stop_.get(); }
-  // By a person; the end of the job's program is no such request.
-  bool stop_requested() const {
-    return stop_.requested() && !stop_.program_ended();
-  }
+  const StopStep& stop() const { return stop_; }
   int64_t total_steps() const { return declaration().total_steps(); }
   // The step after which workers finish.
   int64_t final_step() const { return stop_step().value_or(total_steps()); }
   // An earlier coordinator recorded this step: the job stops there or later.
   void KnowBegun(int64_t step) { stop_.KnowBegun(step); }
   int64_t steps_per_epoch() const { return declaration().steps_per_epoch(); }
-  uint32_t data_checksum() const { return declaration().data_checksum(); }
   int64_t restore_step() const { return plan_.restore_step(); }
   const v1::DeclareModelRequest& declaration() const {
     return plan_.declaration();

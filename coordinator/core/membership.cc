@@ -202,6 +202,7 @@ int64_t Membership::Report(const v1::HeartbeatRequest& heartbeat,
   }
   place.reported_epoch = heartbeat.plan_epoch();
   place.begun_step = in_force ? begun : 0;
+  place.cut_step = in_force ? heartbeat.cut_step() : 0;
   return begun;
 }
 

@@ -53,6 +53,7 @@ struct Place {
   uint64_t reported_epoch = 0;  // plan epoch of the last heartbeat
   int64_t begun_step = 0;       // under the plan in force; 0: none
   int64_t stop_bound = -1;      // begun step when it paused; -1: not paused
+  int64_t cut_step = 0;  // HeartbeatRequest.cut_step under the plan in force
 
   // Whether a process with this arithmetic may compute other bits than earlier
   // holders of the place.

@@ -114,32 +114,6 @@ absl::Status CheckState(const v1::CoordinatorState& state) {
 
 }  // namespace
 
-std::vector<EvaluationRecord> EvaluationsOf(const v1::CoordinatorState& state) {
-  std::vector<EvaluationRecord> evaluations;
-  for (const v1::EvaluationState& saved : state.evaluations()) {
-    EvaluationRecord record;
-    record.step = saved.step();
-    record.epoch = saved.epoch();
-    record.samples = saved.samples();
-    record.metrics.insert(saved.metrics().begin(), saved.metrics().end());
-    evaluations.push_back(std::move(record));
-  }
-  return evaluations;
-}
-
-void SaveEvaluations(const std::vector<EvaluationRecord>& evaluations,
-                     v1::CoordinatorState* state) {
-  for (const EvaluationRecord& record : evaluations) {
-    v1::EvaluationState* saved = state->add_evaluations();
-    saved->set_step(record.step);
-    saved->set_epoch(record.epoch);
-    saved->set_samples(record.samples);
-    for (const auto& [name, value] : record.metrics) {
-      (*saved->mutable_metrics())[name] = value;
-    }
-  }
-}
-
 std::string EncodeState(const v1::CoordinatorState& state) {
   std::string bytes(sizeof(uint32_t), '\0');
   state.AppendToString(&bytes);

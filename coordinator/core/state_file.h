@@ -1,11 +1,9 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "coordinator/core/evaluations.h"
 #include "tributary/v1/coordinator_state.pb.h"
 
 namespace tributary {
@@ -13,11 +11,6 @@ namespace tributary {
 // The contents of coordinator.state: a CRC-32C of the message, then the
 // message.
 std::string EncodeState(const v1::CoordinatorState& state);
-
-// Converts between a state's evaluations and records.
-std::vector<EvaluationRecord> EvaluationsOf(const v1::CoordinatorState& state);
-void SaveEvaluations(const std::vector<EvaluationRecord>& evaluations,
-                     v1::CoordinatorState* state);
 
 // Decodes the contents of coordinator.state. DataLoss: `file` is damaged.
 // InvalidArgument: it is intact, but no coordinator can continue from it; the

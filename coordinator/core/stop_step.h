@@ -12,8 +12,10 @@ namespace tributary {
 
 // Determines the step after which all workers of a job stop, on request or
 // because a rank's program takes no further step. This is the highest step that
-// any of them has begun. With local_sgd it is the end of that step's round,
-// because servers have no weights of a step within a round. A plain object.
+// any of them has begun. A job that stops early by its evaluations, after which
+// all workers wait, stops at the evaluated step itself. With local_sgd it is
+// the end of that step's round, because servers have no weights of a step
+// within a round. A plain object.
 class StopStep {
  public:
   // StepCount::steps_an_update.
@@ -24,9 +26,18 @@ class StopStep {
     if (!requested_) program_ended_ = true;
     requested_ = true;
   }
+  void StopEarly(int64_t step, int64_t total_steps) {
+    if (requested_) return;
+    requested_ = stopped_early_ = true;
+    SetStep(step, total_steps);
+  }
   bool requested() const { return requested_; }
-  // The end of a program, not a person, has requested the stop.
-  bool program_ended() const { return program_ended_; }
+  // Whether a person has requested it, and not the end of a program or an
+  // evaluation.
+  bool by_person() const {
+    return requested_ && !program_ended_ && !stopped_early_;
+  }
+  bool stopped_early() const { return stopped_early_; }
   // Nullopt: not requested, or some worker may still begin another step.
   std::optional<int64_t> get() const { return step_; }
 
@@ -47,29 +58,39 @@ class StopStep {
       highest =
           std::max(highest, worker.finished ? total_steps : worker.stop_bound);
     }
-    const int64_t rounds = (highest + steps_a_round_ - 1) / steps_a_round_;
-    step_ = std::min(rounds * steps_a_round_, total_steps);
+    SetStep(highest, total_steps);
   }
-  // All members start over, so the step has to be settled again.
-  void Reset() { step_.reset(); }
+  // All members start over, so the step has to be settled again. That of an
+  // early stop stays: the same evaluations lead to it.
+  void Reset() {
+    if (!stopped_early_) step_.reset();
+  }
 
   void Save(v1::CoordinatorState* state) const {
     state->set_stop_requested(requested_);
     state->set_program_ended(program_ended_);
+    state->set_stopped_early(stopped_early_);
     state->set_furthest_step(furthest_);
     if (step_) state->set_stop_step(*step_);
   }
   void Restore(const v1::CoordinatorState& state) {
     requested_ = state.stop_requested();
     program_ended_ = state.program_ended();
+    stopped_early_ = state.stopped_early();
     furthest_ = state.furthest_step();
     if (state.has_stop_step()) step_ = state.stop_step();
   }
 
  private:
+  void SetStep(int64_t step, int64_t total_steps) {
+    const int64_t rounds = (step + steps_a_round_ - 1) / steps_a_round_;
+    step_ = std::min(rounds * steps_a_round_, total_steps);
+  }
+
   const int64_t steps_a_round_;
   bool requested_ = false;
   bool program_ended_ = false;
+  bool stopped_early_ = false;
   std::optional<int64_t> step_;
   int64_t furthest_ = 0;  // begun before a rollback, or by who is lost
 };

@@ -175,6 +175,11 @@ std::string SummaryJson(const RunSummary& summary) {
                      ? Json::object()
                      : MetricsJson(summary.evaluations.back().metrics);
   json["evaluations"] = EvaluationsJson(summary.evaluations);
+  if (const JobTotals::Best& best = summary.totals.best; best.step > 0) {
+    json["best"] = {
+        {"step", best.step}, {"metric", best.metric}, {"value", best.value}};
+    json["stopped_early"] = summary.totals.stopped_early;
+  }
   json["bytes"] = {{"sent_by_workers", summary.totals.bytes_sent},
                    {"received_by_workers", summary.totals.bytes_received}};
   json["start_step"] = summary.totals.start_step;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "coordinator/core/evaluations.h"
+#include "coordinator/core/evaluation/evaluations.h"
 #include "coordinator/core/progress.h"
 #include "coordinator/service/job_control.h"
 

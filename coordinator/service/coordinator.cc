@@ -98,6 +98,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(
     state.start.lineage = options.predecessor.state->lineage();
   }
   if (state.start.lineage == 0) state.start.lineage = state.job_id;
+  state.host = HostName();
   state.hold_start = options.hold_start;
   if (state.lease_ms < 3 * state.heartbeat_ms) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -199,7 +200,8 @@ void Coordinator::WriteManifests() {
     if (!status.ok() || control_.deposed() || !control_.saved()) continue;
     status = PruneCheckpoints(
         pending->directory, options_.job.checkpoint().keep(),
-        {lineage_, WriterTag(job_id_, pending->manifest.plan_epoch())});
+        {lineage_, WriterTag(job_id_, pending->manifest.plan_epoch()),
+         control_.BestStep()});
     if (!status.ok()) {
       spdlog::warn("old checkpoints stay: {}", std::string(status.message()));
     }
@@ -262,8 +264,9 @@ void Coordinator::LeaveWholeCheckpoints() {
   const std::string directory = control_.CheckpointDirectoryAtEnd();
   std::error_code error;
   if (!std::filesystem::is_directory(directory, error)) return;
-  const absl::Status status = PruneCheckpoints(
-      directory, options_.job.checkpoint().keep(), {lineage_, ""});
+  const absl::Status status =
+      PruneCheckpoints(directory, options_.job.checkpoint().keep(),
+                       {lineage_, "", control_.BestStep()});
   if (!status.ok()) {
     spdlog::warn("half-written checkpoints stay: {}",
                  std::string(status.message()));

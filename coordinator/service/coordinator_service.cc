@@ -47,6 +47,11 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
                                 v1::ReportEvaluationResponse*) override {
     return ToGrpcStatus(control_->ReportEvaluation(*request));
   }
+  grpc::Status AwaitEvaluation(grpc::ServerContext*,
+                               const v1::AwaitEvaluationRequest* request,
+                               v1::AwaitEvaluationResponse* response) override {
+    return Answer(control_->AwaitEvaluation(*request), response);
+  }
   grpc::Status Exchange(grpc::ServerContext*,
                         const v1::ExchangeRequest* request,
                         v1::ExchangeResponse* response) override {

@@ -9,6 +9,7 @@
 #include "common/base/limits.h"
 #include "common/base/mutation.h"
 #include "common/checkpoint/checkpoint_directory.h"
+#include "common/job/job_options.h"
 #include "coordinator/service/checkpoint_holders.h"
 #include "spdlog/spdlog.h"
 
@@ -89,7 +90,7 @@ std::optional<PendingManifest> JobCheckpoints::NextManifest() {
   manifest.set_epoch((next->step - 1) / state_.steps_per_epoch() + 1);
   manifest.set_total_steps(KnownSteps(state_.total_steps()));
   manifest.set_steps_per_epoch(state_.steps_per_epoch());
-  manifest.set_data_checksum(state_.data_checksum());
+  manifest.set_data_checksum(state_.declaration().data_checksum());
   *manifest.mutable_parameters() = plan.parameters();
   for (const std::string& name : next->state_names) {
     manifest.add_state_names(name);
@@ -159,10 +160,19 @@ void JobCheckpoints::GoBack(const UnreadableCheckpoint& lost, int64_t step,
                              " cannot be read, ", lost.why));
 }
 
+bool JobCheckpoints::WritesAtEnd() const {
+  return state_.plan() != nullptr &&
+         !state_.plan()->checkpoint_directory().empty() &&
+         LeavesCheckpointAtEnd(state_.options().job,
+                               state_.plan()->start_step(),
+                               state_.final_step());
+}
+
 bool JobCheckpoints::Awaits(int64_t last_step) const {
+  if (state_.plan() == nullptr) return false;
+  if (WritesAtEnd() && ledger_.Awaits(state_.final_step())) return true;
   const int64_t every = state_.options().job.checkpoint().every_steps();
-  return every > 0 && state_.plan() != nullptr &&
-         ledger_.Awaits(last_step, every);
+  return every > 0 && ledger_.AwaitsAny(last_step, every);
 }
 
 }  // namespace tributary

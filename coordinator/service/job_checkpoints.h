@@ -64,7 +64,11 @@ class JobCheckpoints {
   bool HasWork() const {
     return ledger_.Next().has_value() || unreadable_.has_value();
   }
-  // Whether a checkpoint up to this step may still become complete.
+  // Whether the job leaves a checkpoint of its last step that is not due
+  // otherwise.
+  bool WritesAtEnd() const;
+  // Whether a checkpoint up to this step, which all workers have finished, may
+  // still become complete.
   bool Awaits(int64_t last_step) const;
   const CheckpointLedger& ledger() const { return ledger_; }
   std::vector<std::string> TakeNotices() { return ledger_.TakeNotices(); }

@@ -129,6 +129,29 @@ absl::Status JobControl::ReportEvaluation(
   return status;
 }
 
+absl::StatusOr<v1::AwaitEvaluationResponse> JobControl::AwaitEvaluation(
+    const v1::AwaitEvaluationRequest& request) {
+  Change change(this);
+  TRIBUTARY_RETURN_IF_ERROR(core_.Held());
+  TRIBUTARY_RETURN_IF_ERROR(core_.StandAt(request));
+  (void)change.Commit();  // before the wait, which looks at Held itself
+  const JobCore& core = core_;
+  const auto decided = [this, &core, &request]()
+                           ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+                             if (closed_ || !core.Held().ok()) return closed_;
+                             return !core.InForce(request.plan_epoch()) ||
+                                    core.AnswerEvaluation(request.step()).ok();
+                           };
+  TRIBUTARY_RETURN_IF_ERROR(Hold(absl::Condition(&decided), request.wait_ms()));
+  if (closed_) return absl::UnavailableError("the coordinator is closing");
+  TRIBUTARY_RETURN_IF_ERROR(core_.Held());
+  if (!core_.InForce(request.plan_epoch())) {
+    return absl::AbortedError(
+        absl::StrCat("plan epoch ", request.plan_epoch(), " is over"));
+  }
+  return core_.AnswerEvaluation(request.step());
+}
+
 absl::StatusOr<v1::ExchangeResponse> JobControl::Exchange(
     const v1::ExchangeRequest& request) {
   Change change(this);
@@ -177,7 +200,8 @@ v1::JobStatusResponse JobControl::Snapshot() const {
 
 JobTotals JobControl::Totals() const {
   absl::MutexLock lock(&mu_);
-  return JobTotalsOf(core_.state(), core_.reports(), core_.checkpoints());
+  return JobTotalsOf(core_.state(), core_.reports(), core_.checkpoints(),
+                     core_.decisions().best());
 }
 
 HistogramSnapshot JobControl::CheckpointSeconds() const {
@@ -248,7 +272,7 @@ void JobControl::AwaitWork(absl::Duration timeout) {
 std::optional<PendingManifest> JobControl::NextManifest() {
   absl::MutexLock lock(&mu_);
   if (!core_.Held().ok()) return std::nullopt;
-  return core_.checkpoints().NextManifest();
+  return core_.NextManifest();
 }
 
 bool JobControl::ManifestWritten(const PendingManifest& pending,
@@ -262,6 +286,12 @@ bool JobControl::ManifestWritten(const PendingManifest& pending,
 std::vector<std::string> JobControl::TakeFailedCheckpoints() {
   absl::MutexLock lock(&mu_);
   return core_.checkpoints().TakeFailed();
+}
+
+int64_t JobControl::BestStep() const {
+  absl::MutexLock lock(&mu_);
+  const bool keeps = core_.state().options().job.evaluation().keep_best();
+  return keeps ? core_.decisions().best().step().value_or(0) : 0;
 }
 
 std::optional<UnreadableCheckpoint> JobControl::TakeUnreadable() {

@@ -38,6 +38,8 @@ class JobControl {
   absl::StatusOr<v1::HeartbeatResponse> Heartbeat(
       const v1::HeartbeatRequest& request);
   absl::Status ReportEvaluation(const v1::ReportEvaluationRequest& request);
+  absl::StatusOr<v1::AwaitEvaluationResponse> AwaitEvaluation(
+      const v1::AwaitEvaluationRequest& request);
   absl::StatusOr<v1::ExchangeResponse> Exchange(
       const v1::ExchangeRequest& request);
   absl::Status Put(const v1::PutWeightsRequest& request);
@@ -85,6 +87,8 @@ class JobControl {
               const std::string& folder);
   // Takes the directories of checkpoints that have failed since the last call.
   std::vector<std::string> TakeFailedCheckpoints();
+  // Of the best evaluation, whose checkpoint the job keeps; 0: none.
+  int64_t BestStep() const;
   // The checkpoint directory of a job that is over; empty: the job is not over,
   // or writes no checkpoints.
   std::string CheckpointDirectoryAtEnd() const;

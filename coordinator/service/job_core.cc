@@ -34,6 +34,7 @@ JobCore::JobCore(Options options)
       reports_(options.state.job, options.state.start.step),
       trace_(state_.options().job),
       checkpoints_(&state_),
+      decisions_(&state_),
       rendezvous_(options.state.job.cluster().workers()),
       saver_(std::move(options.save), clock_,
              options.predecessor.state != nullptr
@@ -42,9 +43,16 @@ JobCore::JobCore(Options options)
   published_.set_phase(state_.phase());
   if (options.predecessor.state != nullptr || !options.state.hold_start)
     saver_.Allow();
-  if (options.predecessor.state == nullptr) return;
+  if (options.predecessor.state == nullptr) {
+    if (const auto& manifest = state_.options().start.manifest) {
+      reports_.evaluations().Restore(EvaluationsOf(manifest->evaluations()));
+      Decide();
+    }
+    return;
+  }
   reports_.Restore(*options.predecessor.state, options.predecessor.recorded,
                    now());
+  Decide();
   state_.KnowBegun(options.predecessor.recorded.step);
   logged_phase_ = state_.phase();
   if (state_.plan() != nullptr) taken_over_epoch_ = state_.plan()->epoch();
@@ -55,7 +63,9 @@ void JobCore::Commit() {
   if (saver_.deposed()) return;
   v1::CoordinatorState saved = state_.Save();
   saved.set_started_micros(started_micros_);
-  SaveEvaluations(reports_.evaluations().all(), &saved);
+  for (const EvaluationRecord& record : reports_.evaluations().all()) {
+    SaveEvaluation(record, saved.mutable_evaluations());
+  }
   std::vector<std::string> notices;
   saver_.Update(std::move(saved), &notices);
   Note(std::move(notices));
@@ -158,6 +168,9 @@ absl::StatusOr<v1::HeartbeatResponse> JobCore::Beat(
       writes ? checkpoints_.Take(request, saver_.saved()) : 0;
   v1::HeartbeatResponse response = state_.Apply(request, taken, last_step);
   response.set_wants_weights(!WeightsWanted().empty());
+  response.set_cut_step(ReadyToSave() && checkpoints_.WritesAtEnd()
+                            ? state_.final_step()
+                            : decisions_.cut_step());
   response.set_checkpoints_taken(decided);
   return response;
 }
@@ -177,7 +190,42 @@ absl::Status JobCore::ReportEvaluation(
     const v1::ReportEvaluationRequest& request) {
   TRIBUTARY_RETURN_IF_ERROR(state_.Renew(v1::ROLE_WORKER, request.rank(),
                                          request.incarnation(), now()));
-  return reports_.evaluations().Add(request);
+  TRIBUTARY_RETURN_IF_ERROR(reports_.evaluations().Add(request));
+  Decide();
+  if (IsEvaluated(request.step())) decisions_.Stand(request.step(), now());
+  return absl::OkStatus();
+}
+
+std::optional<PendingManifest> JobCore::NextManifest() {
+  std::optional<PendingManifest> pending = checkpoints_.NextManifest();
+  if (!pending) return pending;
+  for (const EvaluationRecord& record : reports_.evaluations().all()) {
+    if (record.step > pending->manifest.step()) break;
+    SaveEvaluation(record, pending->manifest.mutable_evaluations());
+  }
+  return pending;
+}
+
+void JobCore::Decide() {
+  if (decisions_.steps_per_epoch() < 1) return;
+  const std::vector<EvaluationRecord>& all = reports_.evaluations().all();
+  for (; decided_ < all.size(); ++decided_) decisions_.Add(all[decided_]);
+}
+
+bool JobCore::IsEvaluated(int64_t step) const {
+  return reports_.evaluations().latest().step >= step;
+}
+
+absl::Status JobCore::StandAt(const v1::AwaitEvaluationRequest& request) {
+  TRIBUTARY_RETURN_IF_ERROR(state_.CheckWorker(
+      request.rank(), request.incarnation(), request.plan_epoch()));
+  if (IsEvaluated(request.step())) decisions_.Stand(request.step(), now());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::AwaitEvaluationResponse> JobCore::AnswerEvaluation(
+    int64_t step) const {
+  return decisions_.Answer(step, IsEvaluated(step), now());
 }
 
 absl::Status JobCore::Exchange(const v1::ExchangeRequest& request) {
@@ -310,9 +358,22 @@ bool JobCore::HasUpdate() const {
          phase() != shown_phase_;
 }
 
+void JobCore::WatchLoss(const std::vector<StepRecord>& steps) {
+  for (const StepRecord& record : steps) {
+    if (record.samples > 0) divergence_.Add(record.step, record.loss);
+  }
+  const std::string diverges = divergence_.TakeNotice();
+  if (diverges.empty()) return;
+  Note(diverges);
+  if (state_.options().job.training().divergence() == v1::DIVERGENCE_FAIL) {
+    state_.Fail(diverges);
+  }
+}
+
 JobUpdate JobCore::TakeUpdate() {
   JobUpdate update;
   update.steps = reports_.progress().Take();
+  WatchLoss(update.steps);
   update.evaluations =
       reports_.evaluations().Take(reports_.progress().merged_step());
   update.notices = std::exchange(notices_, {});

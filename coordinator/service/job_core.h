@@ -6,6 +6,8 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
+#include "coordinator/core/divergence_watch.h"
+#include "coordinator/core/evaluation/evaluation_decisions.h"
 #include "coordinator/core/job_state.h"
 #include "coordinator/core/rendezvous.h"
 #include "coordinator/core/trace/trace_collector.h"
@@ -79,9 +81,19 @@ class JobCore {
   absl::StatusOr<v1::HeartbeatResponse> HeldBeat(
       const v1::HeartbeatRequest& request);
   absl::Status ReportEvaluation(const v1::ReportEvaluationRequest& request);
+  // A rank has reported its part of the evaluation after this step and begins
+  // no other before AnswerEvaluation answers. FailedPrecondition: it has no
+  // place in this plan.
+  absl::Status StandAt(const v1::AwaitEvaluationRequest& request);
+  // As EvaluationDecisions::Answer.
+  absl::StatusOr<v1::AwaitEvaluationResponse> AnswerEvaluation(
+      int64_t step) const;
   // Stores a rank's payload for its group.
   absl::Status Exchange(const v1::ExchangeRequest& request);
   absl::Status Put(const v1::PutWeightsRequest& request);
+
+  // As JobCheckpoints::NextManifest, with the evaluations.
+  std::optional<PendingManifest> NextManifest();
 
   void AllowStart(const std::string& checkpoint_directory);
   void Tick();
@@ -111,6 +123,7 @@ class JobCore {
   const WorkerReports& reports() const { return reports_; }
   JobCheckpoints& checkpoints() { return checkpoints_; }
   const JobCheckpoints& checkpoints() const { return checkpoints_; }
+  const EvaluationDecisions& decisions() const { return decisions_; }
   const Rendezvous& rendezvous() const { return rendezvous_; }
   const StateSaver& saver() const { return saver_; }
   int64_t now() const { return clock_->NowMicros(); }
@@ -118,6 +131,11 @@ class JobCore {
  private:
   void Note(std::string notice);
   void Note(std::vector<std::string> notices);
+  // Says, or fails the job, when training diverges.
+  void WatchLoss(const std::vector<StepRecord>& steps);
+  // Takes the evaluations that are complete now.
+  void Decide();
+  bool IsEvaluated(int64_t step) const;
   // Resets everything that belongs to a plan when a new plan is in force.
   void BeginPlan();
   // The ranks whose final weights are missing once all workers have finished.
@@ -130,6 +148,9 @@ class JobCore {
   WorkerReports reports_;
   TraceCollector trace_;
   JobCheckpoints checkpoints_;
+  EvaluationDecisions decisions_;
+  DivergenceWatch divergence_;
+  size_t decided_ = 0;  // evaluations that decisions_ has
   Rendezvous rendezvous_;
   PutWeights put_weights_;
   StateSaver saver_;

@@ -109,7 +109,8 @@ v1::JobStatusResponse JobStatusOf(const JobState& state,
 }
 
 JobTotals JobTotalsOf(const JobState& state, const WorkerReports& reports,
-                      const JobCheckpoints& checkpoints) {
+                      const JobCheckpoints& checkpoints,
+                      const BestEvaluation& best) {
   const Progress& progress = reports.progress();
   JobTotals totals;
   totals.steps = progress.merged_step();
@@ -122,10 +123,13 @@ JobTotals JobTotalsOf(const JobState& state, const WorkerReports& reports,
   if (state.restore_step() > totals.start_step) {
     totals.checkpoint_step = state.restore_step();
   }
+  totals.stopped_early = state.stop().stopped_early();
+  totals.best = {best.metric(), best.step().value_or(0), best.value()};
   totals.rollbacks = state.rollbacks();
   totals.workers_lost = state.workers_lost();
   totals.servers_lost = state.servers_lost();
-  totals.stopped = state.stop_requested() && totals.steps < state.total_steps();
+  totals.stopped =
+      state.stop().by_person() && totals.steps < state.total_steps();
   for (const Place& worker : state.membership().workers()) {
     totals.bytes_sent += worker.figures.bytes_sent;
     totals.bytes_received += worker.figures.bytes_received;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "coordinator/core/evaluation/best_evaluation.h"
 #include "coordinator/core/job_state.h"
 #include "coordinator/service/job_checkpoints.h"
 #include "coordinator/service/worker_reports.h"
@@ -33,9 +34,17 @@ struct JobTotals {
   uint64_t rollbacks = 0;
   uint64_t workers_lost = 0;
   uint64_t servers_lost = 0;
+  bool stopped_early = false;  // by the job's evaluations
+  // Of the evaluations that a job compares; step 0: none.
+  struct Best {
+    std::string metric;
+    int64_t step = 0;
+    double value = 0;
+  } best;
 };
 
 JobTotals JobTotalsOf(const JobState& state, const WorkerReports& reports,
-                      const JobCheckpoints& checkpoints);
+                      const JobCheckpoints& checkpoints,
+                      const BestEvaluation& best);
 
 }  // namespace tributary

@@ -9,7 +9,7 @@ namespace tributary {
 void WorkerReports::Restore(const v1::CoordinatorState& state,
                             const RecordedSteps& recorded, int64_t now_micros) {
   progress_.Continue(recorded);
-  evaluations_.Restore(EvaluationsOf(state));
+  evaluations_.Restore(EvaluationsOf(state.evaluations()));
   for (int rank = 0; rank < state.job().cluster().workers(); ++rank) {
     unheard_.insert(rank);
   }

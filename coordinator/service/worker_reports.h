@@ -4,7 +4,7 @@
 #include <set>
 
 #include "absl/status/statusor.h"
-#include "coordinator/core/evaluations.h"
+#include "coordinator/core/evaluation/evaluations.h"
 #include "coordinator/core/membership.h"
 #include "coordinator/core/progress.h"
 #include "tributary/v1/coordinator_service.pb.h"

@@ -24,6 +24,7 @@ FIELDS: dict[str, str] = {
     "nonfinite": "training.nonfinite",
     "checkpoint_every": "checkpoint.every_steps",
     "checkpoint_keep": "checkpoint.keep",
+    "checkpoint_at_end": "checkpoint.at_end",
     "checkpoint_directory": "checkpoint.directory",
     "on_worker_loss": "cluster.on_worker_loss",
     "max_restarts": "cluster.max_restarts",

@@ -208,6 +208,12 @@ void ParameterServer::EndPlan() {
   }
 }
 
+absl::Status ParameterServer::CutAll(int64_t steps) {
+  const std::shared_ptr<ServedPlan> served = handlers_.served();
+  return served ? served->store().CutAll(steps)
+                : absl::FailedPreconditionError("no plan is served");
+}
+
 void ParameterServer::Shutdown() {
   {
     absl::MutexLock lock(&mu_);

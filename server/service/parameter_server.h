@@ -59,6 +59,9 @@ class ParameterServer {
   absl::Status Serve(const v1::Plan& plan, PartitionPlan partition,
                      ShardSetup setup, const Restore& restore = {});
 
+  // Hands over a snapshot of every block, as ShardBlocks::CutAll.
+  absl::Status CutAll(int64_t steps);
+
   v1::ServerStatusResponse GetStatus() const { return handlers_.Status(); }
   // Writes the metrics for an exporter; nothing before there is a plan.
   void WriteMetrics(MetricsWriter* writer) const {

@@ -73,7 +73,8 @@ class Service {
 
   // Writes the metrics that the shard itself cannot know.
   void WriteMetrics(MetricsWriter* writer) const {
-    if (job().checkpoint().every_steps() == 0) return;
+    const v1::CheckpointSpec& wanted = job().checkpoint();
+    if (wanted.every_steps() == 0 && !wanted.at_end()) return;
     writer->Histogram("tributary_server_checkpoint_pause_seconds",
                       "Seconds that updates stood still for a checkpoint.",
                       pause_seconds_.Snapshot(),
@@ -91,9 +92,10 @@ class Service {
 
   void PrepareCheckpoints(const v1::Plan& plan, const ShardFileSeries& series,
                           size_t blocks, ShardSetup* setup) {
-    int64_t& every_steps = setup->training.checkpoint_every_steps;
-    if (plan.checkpoint_directory().empty()) every_steps = 0;
-    if (every_steps == 0) return;
+    if (plan.checkpoint_directory().empty()) {
+      setup->training.checkpoint_every_steps = 0;
+      return;
+    }
     Checkpointer::Options options;
     options.directory = plan.checkpoint_directory();
     options.series = series;
@@ -163,6 +165,19 @@ void ShowWait(const v1::ServerStatusResponse& status, int64_t total_steps,
       {ranks.begin(), ranks.end()});
 }
 
+// Hands over the snapshots for a checkpoint of this step, for which the
+// coordinator asks. One that takes the job over asks again.
+void Cut(int64_t step, ParameterServer& server, Member* member,
+         int64_t* last_cut) {
+  if (step == 0 || step == *last_cut) return;
+  *last_cut = step;
+  if (const absl::Status cut = server.CutAll(step); !cut.ok()) {
+    spdlog::warn("there is no checkpoint of step {}: {}", step,
+                 std::string(cut.message()));
+  }
+  member->ReportCut(step);
+}
+
 // Serves the plan until the life goes on.
 void ServePlan(Member& member, ParameterServer& server, const Service& service,
                ServingLife* life) {
@@ -170,11 +185,14 @@ void ServePlan(Member& member, ParameterServer& server, const Service& service,
   member.StartAt(plan.epoch(), plan.start_step());
   spdlog::info("serving shard {} of {}, plan epoch {}", member.index(),
                plan.servers_size(), plan.epoch());
+  int64_t wanted = 0, last_cut = 0;
   while (true) {
     const absl::Status news =
-        member.WaitForPlanAfter(plan.epoch(), kReportInterval);
+        member.WaitForPlanAfter(plan.epoch(), kReportInterval, wanted);
     life->OnNews(news, service.fatal());
     if (life->next() != ServingLife::Next::kServe) break;
+    wanted = member.cut_step();
+    Cut(wanted, server, &member, &last_cut);
     ShowWait(server.GetStatus(), plan.total_steps(), &member);
   }
   const v1::ServerStatusResponse seen = server.GetStatus();

@@ -205,7 +205,7 @@ void ParameterShard::CompleteBlockLocked(BlockState& block,
     const UpdateTimer timer(options().clock, &blocks_.counters());
     block.ApplyFused(prepared);
   }
-  blocks_.CutLocked(block);
+  blocks_.CutIfDueLocked(block);
 }
 
 void ParameterShard::Ask(int index, BlockState::Waiter waiter) {

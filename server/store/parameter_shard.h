@@ -50,7 +50,8 @@ class ParameterShard {
   // before any other call.
   absl::Status Restore(int64_t steps, const LoadBlock& load);
 
-  // As ShardBlocks::ReadClock.
+  // As in ShardBlocks.
+  absl::Status CutAll(int64_t steps) { return blocks_.CutAll(steps); }
   absl::StatusOr<RankProgress> ReadClock(int rank, uint64_t incarnation,
                                          bool recomputes = false) {
     return blocks_.ReadClock(rank, incarnation, recomputes);

@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/mutation.h"
 #include "common/status/status_macros.h"
 #include "server/store/rejection.h"
@@ -52,7 +53,7 @@ LearningRates ShardBlocks::RatesLocked(BlockState& block) const {
 
 // All blocks on all servers reach the same versions, so their snapshots at one
 // version are one consistent state of the job.
-void ShardBlocks::CutLocked(BlockState& block) {
+void ShardBlocks::CutIfDueLocked(BlockState& block) {
   const int64_t every = training().checkpoint_every_steps /
                         count_.steps_an_update * count_.updates_a_step;
   const int64_t late = TRIBUTARY_MUTATED("late-cut") && options_.shard == 1
@@ -60,14 +61,33 @@ void ShardBlocks::CutLocked(BlockState& block) {
                            : 0;
   const int64_t version = block.version() - late;
   if (every == 0 || version % every != 0 || version == 0) return;
+  CutLocked(block, std::min(count_.StepsIn(version), training().total_steps));
+}
+
+absl::Status ShardBlocks::CutAll(int64_t steps) {
+  if (!options_.on_checkpoint) {
+    return absl::FailedPreconditionError("this plan writes no checkpoints");
+  }
+  for (auto& block : blocks_) {
+    absl::MutexLock lock(&block->mu);
+    if (block->version() != count_.VersionAfter(steps)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("block ", block->block().index, " has version ",
+                       block->version(), "; wanted that after step ", steps));
+    }
+    CutLocked(*block, steps);
+  }
+  return absl::OkStatus();
+}
+
+void ShardBlocks::CutLocked(BlockState& block, int64_t steps) {
   const std::vector<SharedBuffer> buffers = block.State();
   std::vector<const float*> state;
   for (const SharedBuffer& buffer : buffers) state.push_back(buffer.data());
-  options_.on_checkpoint(
-      {.steps = std::min(count_.StepsIn(version), training().total_steps),
-       .block = &block.block(),
-       .weights = block.Snapshot().weights,
-       .state = std::move(state)});
+  options_.on_checkpoint({.steps = steps,
+                          .block = &block.block(),
+                          .weights = block.Snapshot().weights,
+                          .state = std::move(state)});
 }
 
 absl::Status ShardBlocks::Restore(int64_t contributions,

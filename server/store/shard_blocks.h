@@ -68,7 +68,12 @@ class ShardBlocks {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mu);
 
   // Hands over a snapshot of the block if its version is due for a checkpoint.
-  void CutLocked(BlockState& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mu);
+  void CutIfDueLocked(BlockState& block)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mu);
+  // Hands over a snapshot of every block, after the last step of the job that
+  // all workers have finished, `steps`. FailedPrecondition: a block is of
+  // another version.
+  absl::Status CutAll(int64_t steps);
 
   // Fills every block with its values after so many contributions of each rank.
   using LoadBlock = BlockState::Load;
@@ -89,6 +94,8 @@ class ShardBlocks {
 
  private:
   std::vector<bool> MembersOf(const Block& block) const;
+  void CutLocked(BlockState& block, int64_t steps)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mu);
 
   const ShardOptions options_;
   const StepCount count_;

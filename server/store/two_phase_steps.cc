@@ -138,7 +138,7 @@ void TwoPhaseSteps::ApplyEverywhere(
           block->ApplyAveraged(prepared);
         }
       }
-      shard_.CutLocked(*block);
+      shard_.CutIfDueLocked(*block);
       if (!TRIBUTARY_MUTATED("no-wake-after-clipped-step")) {
         block->TakeAnswered(&shard_.counters(), &ready);
       }
@@ -154,7 +154,7 @@ void TwoPhaseSteps::SkipEverywhere() {
       absl::MutexLock lock(&block->mu);
       block->Skip();
       ++shard_.counters().skipped_blocks;
-      shard_.CutLocked(*block);
+      shard_.CutIfDueLocked(*block);
       block->TakeAnswered(&shard_.counters(), &ready);
     }
     RunAll(ready);

@@ -210,7 +210,7 @@ TEST_P(BrokenCheckpointTest, AFileThatFailsCostsItsCheckpointAlone) {
       testing::RunProcess({testing::Program("tributary"), "checkpoint",
                            "verify", Path("run/checkpoints")});
   EXPECT_EQ(verified.exit_code, 0) << verified.output;
-  EXPECT_EQ(Summary("run")["checkpoint_step"], 600);
+  EXPECT_EQ(Summary("run")["checkpoint_step"], 640);
   ExpectUndisturbed();
 }
 

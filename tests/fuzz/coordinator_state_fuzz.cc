@@ -69,7 +69,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   JobState job(options, *state, kNow);
   v1::CoordinatorState saved = job.Save();
   saved.set_term(state->term());
-  SaveEvaluations(EvaluationsOf(*state), &saved);
+  for (const EvaluationRecord& record : EvaluationsOf(state->evaluations())) {
+    SaveEvaluation(record, saved.mutable_evaluations());
+  }
   const absl::StatusOr<v1::CoordinatorState> read =
       DecodeState("coordinator.state", EncodeState(saved));
   Expect(read.ok(), "what a coordinator keeps can be read");

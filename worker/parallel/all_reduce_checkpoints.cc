@@ -17,7 +17,7 @@ AllReduceCheckpoints::AllReduceCheckpoints(const AllReduceOptions& options,
     : options_(options), optimizer_(optimizer), sums_(sums) {
   const AllReduceOptions::Checkpoints& wanted = options_.checkpoints;
   const int rank = options_.group->rank();
-  if (wanted.every_steps == 0 || (rank != 0 && !options_.cut())) return;
+  if (wanted.directory.empty() || (rank != 0 && !options_.cut())) return;
   Checkpointer::Options made;
   made.directory = wanted.directory;
   made.series.job_id = wanted.job_id;

@@ -67,6 +67,9 @@ struct AllReduceOptions {
   // write a checkpoint: with kOwnCut each rank its share, else replica 0 all.
   struct Checkpoints {
     int64_t every_steps = 0;
+    // Whether they do so after a last step that is not due otherwise
+    // (LeavesCheckpointAtEnd); null: never.
+    std::function<bool(int64_t step)> at_end;
     std::string directory;
     uint64_t job_id = 0, lineage = 0, plan_epoch = 0;
     // Called on the checkpointer's thread.

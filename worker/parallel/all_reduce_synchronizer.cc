@@ -257,11 +257,20 @@ absl::StatusOr<int64_t> AllReduceSynchronizer::FinishStep() {
   if (two_phase_) TRIBUTARY_RETURN_IF_ERROR(ApplyWithSums());
   const int64_t steps = step_ + 1, every = options_.checkpoints.every_steps;
   if (every > 0 && steps % every == 0) {
-    TRIBUTARY_RETURN_IF_ERROR(
-        checkpoints_->CompareReplicas(steps, num_elements_));
-    TRIBUTARY_RETURN_IF_ERROR(checkpoints_->Write(steps));
+    TRIBUTARY_RETURN_IF_ERROR(Checkpoint(steps));
   }
   return steps;
+}
+
+absl::Status AllReduceSynchronizer::End(int64_t step) {
+  const auto& at_end = options_.checkpoints.at_end;
+  return at_end && at_end(step) ? Checkpoint(step) : absl::OkStatus();
+}
+
+absl::Status AllReduceSynchronizer::Checkpoint(int64_t steps) {
+  TRIBUTARY_RETURN_IF_ERROR(
+      checkpoints_->CompareReplicas(steps, num_elements_));
+  return checkpoints_->Write(steps);
 }
 
 absl::Status AllReduceSynchronizer::WaitForBuckets() {

@@ -47,6 +47,8 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
   void BeginStep(int64_t step, uint64_t samples) override;
   void GradientReady(int parameter) override;
   absl::StatusOr<int64_t> FinishStep() override;
+  absl::Status Checkpoint(int64_t step) override;
+  absl::Status End(int64_t step) override;
   void Cancel(const std::string& why) override {
     options_.group->Abort(why);
     if (options_.part.group) options_.part.group->Abort(why);

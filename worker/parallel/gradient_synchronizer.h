@@ -56,6 +56,12 @@ class GradientSynchronizer {
   // ranks did not wait for it.
   virtual absl::StatusOr<int64_t> FinishStep() = 0;
 
+  // All ranks have finished `step` and begin no other one meanwhile: hands over
+  // what a checkpoint of this step holds of the rank.
+  virtual absl::Status Checkpoint(int64_t /*step*/) { return absl::OkStatus(); }
+  // The same after the job's last step, if the job leaves a checkpoint of it.
+  virtual absl::Status End(int64_t /*step*/) { return absl::OkStatus(); }
+
   // The learning rates of the next steps, as in PushPullRequest; empty: those
   // of the job's schedule.
   virtual void SetLearningRates(const std::vector<double>& /*rates*/) {}

@@ -104,11 +104,23 @@ absl::StatusOr<int64_t> ParameterServerSynchronizer::FinishStep() {
     finished = client_->oldest_version();
   }
   if (residuals_ != nullptr) {
-    residuals_->Write(finished, client_->residuals());
+    residuals_->WriteIfDue(finished, client_->residuals());
   }
   CopyWeightsIn();
   TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(*ops_));
   return finished;
+}
+
+absl::Status ParameterServerSynchronizer::Checkpoint(int64_t step) {
+  if (residuals_ != nullptr) residuals_->Write(step, client_->residuals());
+  return absl::OkStatus();
+}
+
+absl::Status ParameterServerSynchronizer::End(int64_t step) {
+  if (residuals_ != nullptr) {
+    residuals_->WriteAtEnd(step, client_->residuals());
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ParameterServerSynchronizer::WaitUntilPushed() {

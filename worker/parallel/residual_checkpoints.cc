@@ -32,9 +32,19 @@ void ResidualCheckpoints::OpenCheckpointer(absl::Span<float* const> residuals) {
   checkpointer_ = std::make_unique<Checkpointer>(std::move(made));
 }
 
+void ResidualCheckpoints::WriteIfDue(int64_t steps,
+                                     absl::Span<float* const> residuals) {
+  if (options_.every_steps == 0 || steps % options_.every_steps != 0) return;
+  Write(steps, residuals);
+}
+
+void ResidualCheckpoints::WriteAtEnd(int64_t steps,
+                                     absl::Span<float* const> residuals) {
+  if (options_.at_end && options_.at_end(steps)) Write(steps, residuals);
+}
+
 void ResidualCheckpoints::Write(int64_t steps,
                                 absl::Span<float* const> residuals) {
-  if (options_.every_steps == 0 || steps % options_.every_steps != 0) return;
   if (checkpointer_ == nullptr) OpenCheckpointer(residuals);
   bool any = false;
   for (size_t p = 0; p < residuals.size(); ++p) {

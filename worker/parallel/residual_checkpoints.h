@@ -20,9 +20,12 @@ class ResidualCheckpoints {
  public:
   struct Options {
     int64_t start_step = 0;   // of the plan
-    int64_t every_steps = 0;  // 0: no file is written
-    std::string directory;    // for the job's checkpoints
-    ShardFileSeries series;   // ResidualSeriesOf
+    int64_t every_steps = 0;  // 0: no file is written before the end
+    // Whether a file is written of a last step that is not due otherwise
+    // (LeavesCheckpointAtEnd); null: never.
+    std::function<bool(int64_t step)> at_end;
+    std::string directory;   // for the job's checkpoints
+    ShardFileSeries series;  // ResidualSeriesOf
     std::function<void(const Checkpointer::Written&)> on_written;
     // The residual to start with; null: zeros.
     std::unique_ptr<const ResidualFile> restore;
@@ -38,6 +41,10 @@ class ResidualCheckpoints {
   absl::Status Restore(int64_t finished, absl::Span<float* const> residuals);
   // After every step. Copies the arrays if a checkpoint is due after `steps`
   // steps; a thread writes them while training continues.
+  void WriteIfDue(int64_t steps, absl::Span<float* const> residuals);
+  // After the job's last step.
+  void WriteAtEnd(int64_t steps, absl::Span<float* const> residuals);
+  // A checkpoint of this step is wanted. Needs a directory.
   void Write(int64_t steps, absl::Span<float* const> residuals);
 
  private:

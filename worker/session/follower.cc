@@ -68,7 +68,10 @@ void Follower::Watch() {
     } else if (absl::IsCancelled(plan.status())) {
       if (end_.ok()) end_ = absl::CancelledError("the follower was cancelled");
     } else {
-      continue;  // no news, or no coordinator
+      // No news, no coordinator, or one that refuses at once: ask again later.
+      const bool never = false;
+      AwaitFor(&mu_, absl::Condition(&never), kPause);
+      continue;
     }
     client_->Cancel("the job has gone on");
     if (!end_.ok()) return;

@@ -348,6 +348,9 @@ absl::StatusOr<Session::Next> ProgramSession::Finish() {
     }
     if (!ended.ok()) return GoOn(ended);
   }
+  if (const absl::Status end = synchronizer_->End(steps_); !end.ok()) {
+    return GoOn(end);
+  }
   life_->Trained(absl::OkStatus());
   TRIBUTARY_ASSIGN_OR_RETURN(const Next next, Follow());
   return next == Next::kStep ? Next::kMoved : Next::kEnd;

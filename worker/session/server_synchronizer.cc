@@ -51,6 +51,9 @@ absl::StatusOr<std::unique_ptr<ResidualCheckpoints>> ResidualsOf(
   options.start_step = plan.start_step();
   if (!plan.checkpoint_directory().empty()) {
     options.every_steps = member.job().checkpoint().every_steps();
+    options.at_end = [&member, start = plan.start_step()](int64_t step) {
+      return LeavesCheckpointAtEnd(member.job(), start, step);
+    };
     options.directory = plan.checkpoint_directory();
     options.on_written =
         [&member, epoch = plan.epoch()](const Checkpointer::Written& written) {

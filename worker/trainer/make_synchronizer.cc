@@ -81,6 +81,9 @@ absl::StatusOr<AllReduceOptions::Checkpoints> CheckpointsOf(
   checkpoints.start_step = plan.start_step();
   if (!plan.checkpoint_directory().empty()) {
     checkpoints.every_steps = member.job().checkpoint().every_steps();
+    checkpoints.at_end = [&member, start = plan.start_step()](int64_t step) {
+      return LeavesCheckpointAtEnd(member.job(), start, step);
+    };
     checkpoints.directory = plan.checkpoint_directory();
     checkpoints.job_id = plan.job_id();
     checkpoints.lineage = plan.lineage();

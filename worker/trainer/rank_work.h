@@ -67,6 +67,10 @@ class RankWork final : private TrainingJob {
                                 const v1::EvaluationPart& part) override {
     return member_.results().ReportEvaluation(step, epoch, part);
   }
+  absl::StatusOr<v1::AwaitEvaluationResponse> AwaitEvaluation(
+      int64_t step) override {
+    return member_.AwaitEvaluation(plan_.epoch(), step);
+  }
   GradientSynchronizer::Traffic traffic() const override;
   absl::Status GiveWeights() {
     return tributary::GiveWeights(member_, *replica_, *ops_, plan_, step_);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/evaluation_steps.h"
 #include "common/base/failpoint.h"
 #include "common/status/status_macros.h"
 #include "worker/model/evaluator.h"
@@ -63,26 +64,34 @@ absl::Status Trainer::Run(int64_t start_step) {
            .plan = options_.plan,
            .first_step = std::min(start_step, options_.plan.total_steps())}));
 
-  const int64_t epoch = options_.plan.steps_per_epoch();
-  int64_t evaluated = -1;
+  const EvaluationSteps due{.epoch = options_.plan.steps_per_epoch(),
+                            .every = options_.spec->evaluation().every_steps()};
+  end_ = options_.plan.total_steps();
   int64_t step = start_step;
-  if (step > 0 && step % epoch == 0) {
-    TRIBUTARY_RETURN_IF_ERROR(Evaluate(step));
-    evaluated = step;
-  }
-  while (step < options_.plan.total_steps()) {
+  if (due.Includes(step)) TRIBUTARY_RETURN_IF_ERROR(EvaluateAndDecide(step));
+  while (step < end_) {
     const absl::Status may_begin = options_.job->BeginStep(step + 1);
     if (absl::IsCancelled(may_begin)) break;
     TRIBUTARY_RETURN_IF_ERROR(may_begin);
     const int64_t before = step;
     TRIBUTARY_ASSIGN_OR_RETURN(step, Step(step, *loader));
-    for (int64_t end = (before / epoch + 1) * epoch; end <= step;
-         end += epoch) {
-      TRIBUTARY_RETURN_IF_ERROR(Evaluate(end));
-      evaluated = end;
+    for (int64_t at = due.After(before); at <= step; at = due.After(at)) {
+      TRIBUTARY_RETURN_IF_ERROR(EvaluateAndDecide(at));
     }
   }
-  return evaluated == step ? absl::OkStatus() : Evaluate(step);
+  TRIBUTARY_RETURN_IF_ERROR(options_.synchronizer->End(step));
+  return evaluated_ == step ? absl::OkStatus() : Evaluate(step);
+}
+
+absl::Status Trainer::EvaluateAndDecide(int64_t step) {
+  TRIBUTARY_RETURN_IF_ERROR(Evaluate(step));
+  const v1::EvaluationSpec& wanted = options_.spec->evaluation();
+  if (!wanted.keep_best() && wanted.stop_after() == 0) return absl::OkStatus();
+  TRIBUTARY_ASSIGN_OR_RETURN(const v1::AwaitEvaluationResponse decided,
+                             options_.job->AwaitEvaluation(step));
+  if (decided.has_stop_step()) end_ = std::min(end_, decided.stop_step());
+  return decided.checkpoint() ? options_.synchronizer->Checkpoint(step)
+                              : absl::OkStatus();
 }
 
 absl::StatusOr<const Batch*> Trainer::NextBatch(int64_t step,
@@ -236,6 +245,7 @@ absl::Status Trainer::Compute(const Batch& batch, const StepRange& range,
 
 absl::Status Trainer::Evaluate(int64_t step) {
   if (!options_.data->test) return absl::OkStatus();
+  evaluated_ = step;
   Batch batch;
   std::vector<int64_t> rows;
   int64_t next = rank();  // takes every W-th row

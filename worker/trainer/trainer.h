@@ -29,6 +29,10 @@ class TrainingJob {
   // steps.
   virtual absl::Status ReportEvaluation(int64_t step, int64_t epoch,
                                         const v1::EvaluationPart& part) = 0;
+  // Waits for what the job decides by this evaluation
+  // (AwaitEvaluationResponse).
+  virtual absl::StatusOr<v1::AwaitEvaluationResponse> AwaitEvaluation(
+      int64_t step) = 0;
   // All traffic of this rank. Called between steps.
   virtual GradientSynchronizer::Traffic traffic() const = 0;
 };
@@ -57,9 +61,9 @@ class Trainer {
       : options_(std::move(options)), replica_(*options_.replica) {}
 
   // Trains from `start_step` (steps finished before) to the end of the plan, or
-  // to the step where BeginStep returns Cancelled. Evaluates at the end of
-  // every epoch and of the run, and at once when it starts at the end of an
-  // epoch.
+  // to the step where BeginStep returns Cancelled or the job stops early.
+  // Evaluates after the job's EvaluationSteps and at the end of the run, and at
+  // once when it starts at one of these steps.
   absl::Status Run(int64_t start_step);
 
  private:
@@ -74,6 +78,8 @@ class Trainer {
                        int64_t rank_samples, double* loss_sum,
                        StepTimes* times);
   absl::Status Evaluate(int64_t step);
+  // Evaluates after `step` and does what the job decides by it.
+  absl::Status EvaluateAndDecide(int64_t step);
 
   // The samples that this rank's replica takes.
   int rank() const { return replica_.place().data; }
@@ -81,6 +87,8 @@ class Trainer {
   Options options_;
   const Replica& replica_;
   double last_compute_seconds_ = 0;
+  int64_t end_ = 0;         // the last step, as far as it is known
+  int64_t evaluated_ = -1;  // the step of the last evaluation
 };
 
 }  // namespace tributary

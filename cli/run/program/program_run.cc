@@ -149,7 +149,8 @@ class ProgramRun {
          .listen = address,
          .metrics_listen = options_.telemetry.metrics_listen,
          .log = log,
-         .start = options_.resume ? options_.resume->start : JobStart{}},
+         .start = options_.resume ? options_.resume->start : JobStart{},
+         .resume_command = options_.resume_command},
         std::move(directory_));
     if (!started.ok()) return GiveUp(started.status());
     JobRun& run = **started;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "cli/run/find_program.h"
 #include "cli/run/hosts.h"
+#include "cli/run/job_run.h"
 #include "cli/run/program/program_run.h"
 #include "cli/run/resume.h"
 #include "cli/terminal/command_line.h"
@@ -45,12 +46,14 @@ constexpr char kFooter[] =
     "Exit codes: 0 done, 1 the run failed, 2 command line or job are wrong,\n"
     "130 interrupted.";
 
+constexpr char kPython[] = "python3";
+
 struct RunOptions {
   std::string job_path;
   std::vector<std::string> overrides;
   int servers = 0;  // 0: as in the job file, or as the program says
   int workers = 0;
-  std::string python = "python3";
+  std::string python = kPython;
   std::string resume;
   ProgramRunOptions run;
 };
@@ -128,11 +131,26 @@ absl::Status Complete(const std::vector<std::string>& words,
   return absl::OkStatus();
 }
 
+// What continues this run: the job file is not needed any more, because the
+// checkpoint holds the whole job.
+std::vector<std::string> ResumeCommand(const RunOptions& options,
+                                       const std::vector<std::string>& words) {
+  std::vector<std::string> command = {"tributary", "run", "--resume",
+                                      JobRun::kCheckpoint};
+  if (options.python != kPython) {
+    command.insert(command.end(), {"--python", options.python});
+  }
+  if (options.run.once) command.push_back("--once");
+  command.insert(command.end(), words.begin(), words.end());
+  return command;
+}
+
 int Run(RunOptions options, const std::vector<std::string>& words) {
   if (const absl::Status status = Complete(words, &options); !status.ok()) {
     PrintError(status.message());
     return kExitRefused;
   }
+  options.run.resume_command = ResumeCommand(options, words);
   Interrupts::Install();
   return RunProgram(options.run);
 }

@@ -23,6 +23,9 @@ absl::Status ValidateProgram(const Places& places, const v1::JobSpec& job);
 // set.
 absl::Status ValidateData(const Places& places, const v1::JobSpec& job);
 
+// Checks that what the job decides by its evaluations can be decided.
+absl::Status ValidateEvaluation(const Places& places, const v1::JobSpec& job);
+
 // Checks optimizer, schedule, and the batch per worker.
 absl::Status ValidateTraining(const Places& places, const v1::JobSpec& job);
 

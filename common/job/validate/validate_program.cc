@@ -18,6 +18,7 @@ std::string ForeignField(const v1::JobSpec& job) {
   if (training.precision() != v1::PRECISION_FLOAT32) {
     return "training.precision";
   }
+  if (job.has_evaluation()) return "evaluation";
   return job.device() == v1::DEVICE_AUTO ? "" : "device";
 }
 

@@ -246,6 +246,7 @@ absl::Status ValidateJob(const Places& places, const v1::JobSpec& job) {
   TRIBUTARY_RETURN_IF_ERROR(ValidateTensorParallel(places, job));
   TRIBUTARY_RETURN_IF_ERROR(ValidatePipelineParallel(places, job));
   TRIBUTARY_RETURN_IF_ERROR(ValidateData(places, job));
+  TRIBUTARY_RETURN_IF_ERROR(ValidateEvaluation(places, job));
   return ValidateTraining(places, job);
 }
 

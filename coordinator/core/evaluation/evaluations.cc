@@ -1,4 +1,4 @@
-#include "coordinator/core/evaluations.h"
+#include "coordinator/core/evaluation/evaluations.h"
 
 #include <algorithm>
 #include <iterator>
@@ -10,6 +10,28 @@
 #include "coordinator/core/name_list.h"
 
 namespace tributary {
+
+std::vector<EvaluationRecord> EvaluationsOf(const SavedEvaluations& saved) {
+  std::vector<EvaluationRecord> records;
+  for (const v1::EvaluationState& one : saved) {
+    EvaluationRecord& record = records.emplace_back();
+    record.step = one.step();
+    record.epoch = one.epoch();
+    record.samples = one.samples();
+    record.metrics.insert(one.metrics().begin(), one.metrics().end());
+  }
+  return records;
+}
+
+void SaveEvaluation(const EvaluationRecord& record, SavedEvaluations* saved) {
+  v1::EvaluationState* one = saved->Add();
+  one->set_step(record.step);
+  one->set_epoch(record.epoch);
+  one->set_samples(record.samples);
+  for (const auto& [name, value] : record.metrics) {
+    (*one->mutable_metrics())[name] = value;
+  }
+}
 
 absl::Status Evaluations::Add(const v1::ReportEvaluationRequest& request) {
   if (request.step() < 0) {

@@ -9,6 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "google/protobuf/repeated_field.h"
+#include "tributary/v1/checkpoint.pb.h"
 #include "tributary/v1/coordinator_service.pb.h"
 
 namespace tributary {
@@ -20,6 +22,12 @@ struct EvaluationRecord {
   uint64_t samples = 0;
   std::map<std::string, double> metrics;  // by name
 };
+
+// Converts between records and what states and manifests hold of them.
+using SavedEvaluations =
+    google::protobuf::RepeatedPtrField<v1::EvaluationState>;
+std::vector<EvaluationRecord> EvaluationsOf(const SavedEvaluations& saved);
+void SaveEvaluation(const EvaluationRecord& record, SavedEvaluations* saved);
 
 // Collects each rank's part of an evaluation and adds the parts up, in rank
 // order, once all have arrived.

@@ -160,7 +160,7 @@ def test_a_job_file_that_contradicts_the_program(tmp_path: Path, field: str) -> 
 @pytest.mark.parametrize(
     ("connect", "message"),
     [
-        ("checkpoint_every=-1", "checkpoint.every_steps must be at least 1"),
+        ("checkpoint_every=-1", "checkpoint.every_steps must be at least 0"),
         ("sync='bps'", 'did you mean "bsp"'),
         ("settings={'trainig.clip_norm': 1}", 'did you mean "training"'),
         ("wire='float33'", "float33"),

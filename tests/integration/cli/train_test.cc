@@ -196,6 +196,30 @@ TEST_F(TrainTest, InterruptStopsAtACommonStepAndSavesTheWeights) {
   ExpectNoProcessLeft();
 }
 
+TEST_F(TrainTest, ADivergingRunSaysSoAndCanFail) {
+  const std::vector<std::string> wild = {
+      "--set",
+      "data={train: {synthetic: {kind: markov_text, rows: 2000}}, "
+      "batch_size: 20}",
+      "--set",
+      "model={mlp: {in: 32, hidden: [32], out: 16}}",
+      "--set",
+      "training={epochs: 4, loss: cross_entropy, optimizer: {sgd: "
+      "{learning_rate: 1000}}}"};
+  auto train = Train(wild);
+  EXPECT_EQ(train->Wait(kSoon), 0) << train->output();
+  EXPECT_THAT(train->output(), HasSubstr("training diverges: the mean loss of "
+                                         "the last 10 steps"));
+  std::vector<std::string> strict = {"tributary", "train", "job.yaml",
+                                     "--run-dir", "strict"};
+  strict.insert(strict.end(), wild.begin(), wild.end());
+  strict.insert(strict.end(), {"--set", "training.divergence=fail"});
+  train = Start(strict);
+  EXPECT_EQ(train->Wait(kSoon), 1) << train->output();
+  EXPECT_THAT(Summary("strict")["message"].get<std::string>(),
+              HasSubstr("training diverges"));
+}
+
 TEST_F(TrainTest, TerminationSignalIsAnInterruptToo) {
   auto train = Train({"--set", "training.epochs=1000000"});
   ASSERT_TRUE(train->WaitForOutput("epoch 1/1000000: test", kSoon));

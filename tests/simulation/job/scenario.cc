@@ -140,6 +140,7 @@ Scenario DrawScenario(uint64_t seed) {
   // Not drawn, so that the other choices of a seed stay as they were.
   scenario.adds_early = scenario.sync == Scenario::Sync::kBulk && seed % 2 == 0;
   scenario.residuals = scenario.sync == Scenario::Sync::kBulk && seed % 10 == 9;
+  scenario.at_end = seed % 3 != 0;
   if (!random.Chance(0.05)) DrawAdversity(random, &scenario);
   if (!random.Chance(0.15)) DrawMishaps(random, &scenario);
   return scenario;
@@ -158,6 +159,7 @@ v1::JobSpec JobOf(const Scenario& s) {
   }
   job.mutable_checkpoint()->set_every_steps(s.checkpoint_every);
   job.mutable_checkpoint()->set_keep(2);
+  job.mutable_checkpoint()->set_at_end(s.at_end);
   v1::ParameterServerSpec& server =
       *job.mutable_strategy()->mutable_parameter_server();
   if (s.residuals) server.set_error_feedback(true);
@@ -197,8 +199,8 @@ std::string Scenario::Text() const {
       optimizer.kind, clip_norm > 0 ? " clipped" : "",
       skip_nonfinite ? " skip nonfinite" : "",
       adds_early ? ", added on arrival" : "", residuals ? ", residuals" : "",
-      ", checkpoint every ", checkpoint_every, ", loss ",
-      v1::WorkerLoss_Name(on_worker_loss),
+      ", checkpoint every ", checkpoint_every, at_end ? " and at the end" : "",
+      ", loss ", v1::WorkerLoss_Name(on_worker_loss),
       comes_back ? "" : ", nobody comes back");
   absl::StrAppendFormat(
       &text,

@@ -57,6 +57,7 @@ struct Scenario {
   bool uneven_samples = false;
   bool adds_early = false;  // ranks announce the samples of all ranks
   bool residuals = false;   // ranks keep a residual
+  bool at_end = false;      // the job leaves a checkpoint of its last step
 
   bool fixed_places = true;  // a process wants its old place
   bool same_address = true;  // a restarted server keeps its address

@@ -29,7 +29,8 @@ SimulatedCoordinator::SimulatedCoordinator(int64_t pid, Context* context,
       start_step_(options.state.start.step),
       recorded_step_(std::max(options.state.start.step,
                               options.predecessor.recorded.step)) {
-  const bool checkpoints = context->scenario.checkpoint_every > 0;
+  const bool checkpoints =
+      context->scenario.checkpoint_every > 0 || context->scenario.at_end;
   options.clock = context->world.clock();
   control_ = std::make_unique<JobControl>(std::move(options));
   control_->AllowStart(checkpoints ? "checkpoints" : "");

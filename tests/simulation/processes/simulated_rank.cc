@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/residual_file.h"
 #include "common/checkpoint/restore.h"
+#include "common/job/job_options.h"
 #include "common/member/report_checkpoint.h"
 #include "common/plan/plan_codec.h"
 #include "tests/simulation/world/micros.h"
@@ -230,7 +231,13 @@ void SimulatedRank::Trained(const absl::Status& status) {
                   Doing(), " in plan epoch ", epoch(), ": ", status.ToString());
   doing_ = status.ok() ? "waits for the end" : "waits for news";
   client_.Drop();
-  if (!status.ok()) DropCheckpointer();
+  if (!status.ok()) {
+    DropCheckpointer();
+  } else if (checkpointer_ &&
+             LeavesCheckpointAtEnd(JobOf(context_->scenario),
+                                   plan_.start_step(), step_)) {
+    WriteResidual();
+  }
   at_gate_ = false;
   ++computing_;
   life_.Trained(status);
@@ -267,7 +274,10 @@ void SimulatedRank::AddToResidual() {
   if (!context_->scenario.residuals) return;
   for (float& value : residual_) value += Model::ResidualOfStep(*rank_);
   const int64_t every = context_->scenario.checkpoint_every;
-  if (every == 0 || step_ % every != 0) return;
+  if (every > 0 && step_ % every == 0) WriteResidual();
+}
+
+void SimulatedRank::WriteResidual() {
   const auto size = static_cast<int64_t>(residual_.size());
   Block block;
   block.size = size;

@@ -63,6 +63,7 @@ class SimulatedRank {
   // As ResidualCheckpoints.
   absl::Status StartResidual();
   void AddToResidual();
+  void WriteResidual();
   void DropCheckpointer();
   void End(const absl::Status& status);
 

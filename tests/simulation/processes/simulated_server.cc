@@ -117,7 +117,20 @@ void SimulatedServer::OnNews() {
   const Next before = life_.next();
   if (before != Next::kServe && before != Next::kReportUnreadable) return;
   life_.OnNews(member_.state().NewsAfter(life_.plan().epoch()));
-  if (life_.next() != before) Proceed();
+  if (life_.next() != before) return Proceed();
+  if (before == Next::kServe) Cut();
+}
+
+void SimulatedServer::Cut() {
+  const int64_t step = member_.state().cut_step();
+  if (step == 0 || step == last_cut_ || !serving_) return;
+  last_cut_ = step;
+  const absl::Status cut = serving_->served().store().CutAll(step);
+  if (!cut.ok()) {
+    context_->world.Violate(absl::StrCat(
+        name(), " has no snapshot of the last step: ", cut.message()));
+  }
+  member_.state().ReportCut(step);
 }
 
 void SimulatedServer::End(const absl::Status& status) {
@@ -212,6 +225,7 @@ void SimulatedServer::Serve(const std::optional<WholeState>& restored) {
     if (!status.ok()) return End(status);
   }
   serving_ = std::move(serving);
+  last_cut_ = 0;
   TRIBUTARY_TRACE(context_->world, name(), " serves shard ", member_.index(),
                   " of plan epoch ", plan.epoch(), " after step ",
                   plan.start_step());

@@ -89,6 +89,8 @@ class SimulatedServer final : public Process {
   }
   void Ask(const v1::StatisticsRequest& request);
 
+  // Takes the snapshot that the coordinator asks for.
+  void Cut();
   void Report(const v1::CheckpointReport& report);
 
   Context* const context_;
@@ -98,6 +100,7 @@ class SimulatedServer final : public Process {
   ServingLife life_;
   std::shared_ptr<CheckedPlan> serving_;
   std::shared_ptr<SimulatedCheckpointer> checkpointer_;
+  int64_t last_cut_ = 0;  // of the plan that is served
 };
 
 }  // namespace tributary::simulation

@@ -1,5 +1,6 @@
 #include "common/job/goes_on.h"
 
+#include "common/job/job_options.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tributary {
@@ -35,6 +36,24 @@ TEST(CheckGoesOnTest, LocalSgdGoesOnAfterAWholePeriod) {
   EXPECT_FALSE(
       CheckGoesOn(LocalSgd(8), {.job = {}, .step = 20, .has_state = false})
           .ok());
+}
+
+TEST(LeavesCheckpointAtEndTest, OfAStepThatIsNotDueOtherwise) {
+  v1::JobSpec job;
+  EXPECT_FALSE(LeavesCheckpointAtEnd(job, 0, 13)) << "switched off";
+  job.mutable_checkpoint()->set_at_end(true);
+  EXPECT_TRUE(LeavesCheckpointAtEnd(job, 0, 13));
+  EXPECT_FALSE(LeavesCheckpointAtEnd(job, 13, 13)) << "no step was taken";
+  job.mutable_checkpoint()->set_every_steps(5);
+  EXPECT_TRUE(LeavesCheckpointAtEnd(job, 0, 13));
+  EXPECT_FALSE(LeavesCheckpointAtEnd(job, 0, 15));
+}
+
+TEST(LeavesCheckpointAtEndTest, OfWholeRoundsOfLocalSgd) {
+  v1::JobSpec job = LocalSgd(4);
+  job.mutable_checkpoint()->set_at_end(true);
+  EXPECT_TRUE(LeavesCheckpointAtEnd(job, 0, 12));
+  EXPECT_FALSE(LeavesCheckpointAtEnd(job, 0, 13));
 }
 
 TEST(CheckGoesOnTest, OuterAndInnerMomentumAreNotTheSame) {

@@ -35,7 +35,7 @@ constexpr SpoiledLine kSpoiledLines[] = {
     {1, "modle:",
      R"(job.yaml:1: unknown field "modle" in the job; did you mean "model"?)"},
     {9, "banana: 1\ntraining:",
-     R"(job.yaml:9: unknown field "banana" in the job; the job knows name, model, data, training, strategy, cluster, seed, device, checkpoint, trace, program)"},
+     R"(job.yaml:9: unknown field "banana" in the job; the job knows name, model, data, training, strategy, cluster, seed, device, checkpoint, trace, program, evaluation)"},
     {12, "  optimizer: {sgdd: {learning_rate: 0.1}}",
      R"(job.yaml:12: unknown field "sgdd" in training.optimizer; did you mean "sgd"?)"},
     {4, "    - rleu",
@@ -54,7 +54,7 @@ constexpr SpoiledLine kSpoiledLines[] = {
     {11, "  loss: crossentropy",
      R"(job.yaml:11: unknown field "crossentropy" in training.loss; did you mean "cross_entropy"?)"},
     {11, "  loss: mse\n  sync: bsp",
-     R"(job.yaml:12: unknown field "sync" in training; training knows epochs, steps, loss, optimizer, learning_rate_schedule, gradient_accumulation, clip_norm, precision, nonfinite, parameter_groups)"},
+     R"(job.yaml:12: unknown field "sync" in training; training knows epochs, steps, loss, optimizer, learning_rate_schedule, gradient_accumulation, clip_norm, precision, nonfinite, parameter_groups, divergence)"},
     {10, "  epochs: three",
      R"(job.yaml:10: training.epochs wants a whole number, got "three")"},
     {10, "  epochs: 2.5",
@@ -104,7 +104,7 @@ constexpr SpoiledLine kSpoiledLines[] = {
     {9, "training: [1]\nother:",
      "job.yaml:9: training wants a mapping with epochs, steps, loss, "
      "optimizer, learning_rate_schedule, gradient_accumulation, clip_norm, "
-     "precision, nonfinite, parameter_groups; got a list"},
+     "precision, nonfinite, parameter_groups, divergence; got a list"},
     {7, "  train: 5",
      R"(job.yaml:7: data.train wants a mapping with idx, csv, npy, synthetic, text; got "5")"},
     {8, "  batch_size: 16\n  shuffle: seed",

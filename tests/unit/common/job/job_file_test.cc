@@ -67,6 +67,7 @@ training:
   clip_norm: 0
   precision: float32
   nonfinite: fail
+  divergence: note
 strategy:
   parameter_server:
     sync:
@@ -83,6 +84,7 @@ cluster:
   lease_seconds: 10
 seed: 1
 device: auto
+checkpoint: {every_steps: 0, keep: 3, at_end: true}
 )");
 }
 

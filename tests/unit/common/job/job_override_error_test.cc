@@ -86,10 +86,10 @@ constexpr SpoilingOverride kSpoilingOverrides[] = {
      "--set training.optimizer=[1: not valid YAML: end of sequence flow not "
      "found"},
     {"=3",
-     R"(--set =3: unknown field "" in the job; the job knows name, model, data, training, strategy, cluster, seed, device, checkpoint, trace, program)"},
+     R"(--set =3: unknown field "" in the job; the job knows name, model, data, training, strategy, cluster, seed, device, checkpoint, trace, program, evaluation)"},
     {"", "--set : wants key=value, as in training.steps=100"},
     {"training..epochs=3",
-     R"(--set training..epochs=3: unknown field "" in training; training knows epochs, steps, loss, optimizer, learning_rate_schedule, gradient_accumulation, clip_norm, precision, nonfinite, parameter_groups)"},
+     R"(--set training..epochs=3: unknown field "" in training; training knows epochs, steps, loss, optimizer, learning_rate_schedule, gradient_accumulation, clip_norm, precision, nonfinite, parameter_groups, divergence)"},
     {"training.learning_rate_schedule=cosin",
      R"(--set training.learning_rate_schedule=cosin: unknown field "cosin" in training.learning_rate_schedule; did you mean "cosine"?)"},
     {"strategy.parameter_server.sync={bsp: {backup_workers: 1}}",
@@ -114,9 +114,13 @@ constexpr SpoilingOverride kSpoilingOverrides[] = {
     {"strategy.parameter_server.sync=local_sgd",
      "--set strategy.parameter_server.sync=local_sgd: period is missing in "
      "strategy.parameter_server.sync.local_sgd"},
-    {"checkpoint.every_steps=0",
-     "--set checkpoint.every_steps=0: checkpoint.every_steps must be at least "
-     "1 and at most 1000000000000000, got 0"},
+    {"checkpoint.every_steps=-1",
+     "--set checkpoint.every_steps=-1: checkpoint.every_steps must be at least "
+     "0 and at most 1000000000000000, got -1"},
+    {"evaluation.keep_best=true",
+     "--set evaluation.keep_best=true: evaluation wants data.test, on which "
+     "the "
+     "job evaluates"},
     {"cluster.on_worker_loss=wiat",
      "--set cluster.on_worker_loss=wiat: cluster.on_worker_loss wants wait, "
      "shrink or fail, got \"wiat\""},

@@ -23,6 +23,20 @@ TEST(MemberStateTest, HeartbeatCarriesPlaceAndUntakenStepsInOrder) {
   EXPECT_EQ(request.steps(1).step(), 2);
 }
 
+TEST(MemberStateTest, TheFinalCheckpointIsThatOfThePlanInForce) {
+  MemberState state = MakeWorker();
+  state.OnPlan(2, 0);
+  v1::HeartbeatResponse answer = Answer(v1::JOB_PHASE_RUNNING);
+  answer.set_plan_epoch(2);
+  answer.set_cut_step(64);
+  state.OnAnswer(state.NextHeartbeat(), answer, 1);
+  EXPECT_EQ(state.cut_step(), 64);
+  state.OnPlan(3, 0);
+  EXPECT_EQ(state.cut_step(), 0) << "the steps are computed again";
+  state.OnAnswer(state.NextHeartbeat(), answer, 2);
+  EXPECT_EQ(state.cut_step(), 0) << "a late answer of the old plan";
+}
+
 TEST(MemberStateTest, TheEndOfTheProgramWaitsForTheStopStep) {
   MemberState state = MakeWorker();
   state.OnPlan(0, 0);

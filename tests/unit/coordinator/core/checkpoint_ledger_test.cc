@@ -46,10 +46,13 @@ TEST(CheckpointLedgerTest, ACheckpointIsCompleteOnceEveryHolderHasWritten) {
   EXPECT_EQ(next->files[0].name(), "zero");
   EXPECT_EQ(next->files[1].name(), "two");
   EXPECT_THAT(next->state_names, ElementsAre("momentum"));
-  EXPECT_TRUE(ledger.Awaits(10, 10));
+  EXPECT_TRUE(ledger.AwaitsAny(10, 10));
+  EXPECT_TRUE(ledger.Awaits(10));
   ledger.Settle(10, absl::OkStatus(), /*now_micros=*/77);
   EXPECT_FALSE(ledger.Next().has_value());
-  EXPECT_FALSE(ledger.Awaits(10, 10));
+  EXPECT_FALSE(ledger.AwaitsAny(10, 10));
+  EXPECT_FALSE(ledger.Awaits(10));
+  EXPECT_TRUE(ledger.Awaits(13)) << "the job's last step";
   EXPECT_EQ(ledger.newest_step(), 10);
   EXPECT_EQ(ledger.newest_micros(), 77);
   EXPECT_EQ(ledger.pause_seconds(), 0.5);
@@ -99,13 +102,13 @@ TEST(CheckpointLedgerTest, AFailureTakesNoEarlierCheckpointAlong) {
   ASSERT_TRUE(ledger.Next().has_value()) << "10 is wholly written";
   EXPECT_EQ(ledger.Next()->step, 10);
   ledger.Settle(10, absl::OkStatus(), 1);
-  EXPECT_TRUE(ledger.Awaits(/*last_step=*/30, /*every_steps=*/10))
+  EXPECT_TRUE(ledger.AwaitsAny(/*last_step=*/30, /*every_steps=*/10))
       << "server 1 still writes 20";
   ledger.Add(kServer1, Written(20, "one"));
   ASSERT_TRUE(ledger.Next().has_value());
   EXPECT_EQ(ledger.Next()->step, 20);
   ledger.Settle(20, absl::OkStatus(), 1);
-  EXPECT_FALSE(ledger.Awaits(30, 10));
+  EXPECT_FALSE(ledger.AwaitsAny(30, 10));
   EXPECT_EQ(ledger.newest_step(), 20);
   EXPECT_EQ(ledger.failures(), 1u);
 }
@@ -124,7 +127,7 @@ TEST(CheckpointLedgerTest, WhoReportsALaterStepHasGivenUpTheEarlier) {
   EXPECT_EQ(ledger.Next()->step, 30) << "20, too, will never be whole";
   EXPECT_THAT(ledger.TakeFailed(), ElementsAre(20));
   ledger.Settle(30, absl::OkStatus(), 1);
-  EXPECT_FALSE(ledger.Awaits(30, 10));
+  EXPECT_FALSE(ledger.AwaitsAny(30, 10));
 }
 
 TEST(CheckpointLedgerTest, AFileThatComesAfterALaterReportIsRemovedAtOnce) {
@@ -153,11 +156,11 @@ TEST(CheckpointLedgerTest, ARepeatedReportOfAWholeCheckpointChangesNothing) {
 TEST(CheckpointLedgerTest, AwaitsEveryDueStepThatNobodyHasDecided) {
   CheckpointLedger ledger;
   ledger.Begin(/*start_step=*/20, {kServer0, kServer1});
-  EXPECT_FALSE(ledger.Awaits(20, 10));
-  EXPECT_TRUE(ledger.Awaits(30, 10)) << "nobody has reported it yet";
+  EXPECT_FALSE(ledger.AwaitsAny(20, 10));
+  EXPECT_TRUE(ledger.AwaitsAny(30, 10)) << "nobody has reported it yet";
   ledger.Add(kServer0, Failed(40, "given up"));
   ledger.TakeFailed();
-  EXPECT_FALSE(ledger.Awaits(40, 10)) << "server 0 reports in order";
+  EXPECT_FALSE(ledger.AwaitsAny(40, 10)) << "server 0 reports in order";
 }
 
 TEST(CheckpointLedgerTest, AFileOfACheckpointThatHasFailedIsToBeRemovedToo) {
@@ -240,7 +243,8 @@ TEST(CheckpointLedgerTest, ItIsCompleteOnceServersAndRanksHaveWritten) {
   ledger.Add(kServer0, Written(10, "of server 0"));
   ledger.Add(kServer1, Written(10, "of server 1"));
   EXPECT_FALSE(ledger.Next().has_value()) << "server 0 is not rank 0";
-  EXPECT_TRUE(ledger.Awaits(10, 10));
+  EXPECT_TRUE(ledger.AwaitsAny(10, 10));
+  EXPECT_TRUE(ledger.Awaits(10));
   ledger.Add(kRank0, Residual(10, "of rank 0"));
   const auto next = ledger.Next();
   ASSERT_TRUE(next.has_value());

@@ -52,6 +52,9 @@ class JobStateTest : public ::testing::Test {
           ->set_period(period_);
     }
     if (data_parallel_) options.job.mutable_strategy()->mutable_data_parallel();
+    options.job.mutable_checkpoint()->set_at_end(true);
+    options.job.mutable_checkpoint()->set_every_steps(checkpoint_every_);
+    options.host = host_;
     options.loss_timeout_micros = 30 * kSecond;
     options.job_id = 42;
     options.lease_ms = 10'000;
@@ -170,6 +173,8 @@ class JobStateTest : public ::testing::Test {
   int backup_workers_ = 0;
   int period_ = 0;  // of local_sgd; 0: another policy
   bool data_parallel_ = false;
+  std::string host_;  // the coordinator's
+  int64_t checkpoint_every_ = 0;
   std::optional<JobState> state_;
   v1::RegisterResponse server_;
   std::vector<v1::RegisterResponse> workers_;

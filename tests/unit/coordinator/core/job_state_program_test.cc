@@ -42,7 +42,7 @@ TEST_F(JobStateProgramTest, TheJobEndsAtTheStepAtWhichAllProgramsHaveEnded) {
   EXPECT_EQ(state_->final_step(), 7);
   state_->MarkDone();
   EXPECT_EQ(state_->phase(), v1::JOB_PHASE_DONE);
-  EXPECT_FALSE(state_->stop_requested());  // nobody has stopped it
+  EXPECT_FALSE(state_->stop().by_person());  // nobody has stopped it
 }
 
 TEST_F(JobStateProgramTest, ARankThatHasBegunALaterStepMovesTheEnd) {
@@ -56,14 +56,14 @@ TEST_F(JobStateProgramTest, AKnownNumberOfStepsMayEndEarlyTheSameWay) {
   Run(2);
   End(0, 40);
   EXPECT_EQ(End(1, 40).stop_step(), 40);
-  EXPECT_FALSE(state_->stop_requested());
+  EXPECT_FALSE(state_->stop().by_person());
 }
 
 TEST_F(JobStateProgramTest, WhoAsksFirstDecidesWhetherTheJobWasStopped) {
   RunOpen(1);
   state_->RequestStop();
   EXPECT_EQ(End(0, 3).stop_step(), 3);
-  EXPECT_TRUE(state_->stop_requested());
+  EXPECT_TRUE(state_->stop().by_person());
 }
 
 TEST_F(JobStateProgramTest, ASuccessorKnowsThatTheProgramHasEnded) {
@@ -74,7 +74,7 @@ TEST_F(JobStateProgramTest, ASuccessorKnowsThatTheProgramHasEnded) {
   const JobState::Options options = state_->options();
   state_.emplace(options, kept, now_);
   EXPECT_EQ(state_->final_step(), 5);
-  EXPECT_FALSE(state_->stop_requested());
+  EXPECT_FALSE(state_->stop().by_person());
 }
 
 TEST_F(JobStateProgramTest, AHeartbeatOfAnEarlierPlanEndsNothing) {

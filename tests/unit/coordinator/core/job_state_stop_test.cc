@@ -25,6 +25,22 @@ TEST_F(JobStateTest, AStopThatTheWholeGroupDoesNotOutliveKeepsItsFurthestStep) {
   EXPECT_EQ(Send(1, {.begun = 0, .paused = true}).stop_step(), 9);
 }
 
+// Servers on several hosts need not have one directory, unless the job says so.
+TEST_F(JobStateTest, OneHostSharesItsDirectory) {
+  host_ = "here";
+  const auto directory = [this](const std::string& servers_host) {
+    Open(1, 1);
+    state_->AllowStart("/run/checkpoints");
+    Join(v1::ROLE_SERVER, "s", servers_host);
+    EXPECT_TRUE(Declare(Join(v1::ROLE_WORKER, "w", "elsewhere")).ok());
+    return state_->plan()->checkpoint_directory();
+  };
+  EXPECT_EQ(directory("here"), "/run/checkpoints");
+  EXPECT_EQ(directory("there"), "");
+  checkpoint_every_ = 10;
+  EXPECT_EQ(directory("there"), "/run/checkpoints");
+}
+
 TEST_F(JobStateTest, AllStopAtTheHighestStepThatAnyHasBegun) {
   Run(3);
   Send(0, {.begun = 5});
@@ -170,7 +186,7 @@ TEST_F(JobStateTest, StopBeforeTheJobRunsEndsIt) {
   Open(1, 1);
   state_->RequestStop();
   EXPECT_EQ(state_->phase(), v1::JOB_PHASE_FAILED);
-  EXPECT_TRUE(state_->stop_requested());
+  EXPECT_TRUE(state_->stop().by_person());
   EXPECT_THAT(state_->message(), HasSubstr("stopped before the first step"));
 }
 

@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "coordinator/core/evaluation/evaluations.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tributary {
@@ -50,10 +51,12 @@ TEST(StateFileTest, EvaluationsReadBackInOrderAndInNoOther) {
   const std::vector<EvaluationRecord> evaluations = {
       {.step = 10, .epoch = 1, .samples = 8, .metrics = {{"r2", 0.5}}},
       {.step = 20, .epoch = 2, .samples = 8, .metrics = {{"r2", 0.25}}}};
-  SaveEvaluations(evaluations, &state);
+  for (const EvaluationRecord& record : evaluations) {
+    SaveEvaluation(record, state.mutable_evaluations());
+  }
   const auto read = DecodeState("f", EncodeState(state));
   TRIBUTARY_ASSERT_OK(read);
-  const std::vector<EvaluationRecord> back = EvaluationsOf(*read);
+  const std::vector<EvaluationRecord> back = EvaluationsOf(read->evaluations());
   ASSERT_EQ(back.size(), 2u);
   EXPECT_EQ(back[1].step, 20);
   EXPECT_EQ(back[1].epoch, 2);

@@ -65,6 +65,39 @@ TEST(JobControlTest, ManyThreadsAgreeOnEveryStep) {
   EXPECT_EQ(control.Totals().samples, uint64_t{kWorkers} * kSteps);
 }
 
+TEST(JobControlTest, TheServersAreAskedForACheckpointOfTheLastStep) {
+  ManualClock clock;
+  JobState::Options options = Options();
+  options.job.mutable_cluster()->set_workers(1);
+  options.job.mutable_checkpoint()->set_at_end(true);
+  JobControl control({.state = options, .clock = &clock});
+  control.AllowStart("checkpoints");
+  const auto server = Join(control, v1::ROLE_SERVER, "server");
+  const auto worker = Join(control, v1::ROLE_WORKER, "worker");
+  Declare(control, worker);
+  v1::HeartbeatRequest ask = Beat(v1::ROLE_SERVER, server);
+  EXPECT_EQ(control.Heartbeat(ask)->cut_step(), 0);
+  v1::HeartbeatRequest last = Beat(v1::ROLE_WORKER, worker);
+  for (int64_t step = 1; step <= kSteps; ++step) {
+    *last.add_steps() = Step(step);
+  }
+  last.set_begun_step(kSteps);
+  last.set_finished(true);
+  ASSERT_EQ(control.Heartbeat(last)->steps_taken(), kSteps);
+  EXPECT_EQ(control.Heartbeat(ask)->cut_step(), kSteps);
+  EXPECT_TRUE(control.CheckpointOpen());
+  v1::CheckpointReport* written = ask.add_checkpoints();
+  written->set_step(kSteps);
+  written->set_plan_epoch(1);
+  written->mutable_file()->set_name("shard-0");
+  ASSERT_TRUE(control.Heartbeat(ask).ok());
+  const std::optional<PendingManifest> pending = control.NextManifest();
+  ASSERT_TRUE(pending.has_value());
+  EXPECT_EQ(pending->manifest.step(), kSteps);
+  EXPECT_TRUE(control.ManifestWritten(*pending, "folder", absl::OkStatus()));
+  EXPECT_FALSE(control.CheckpointOpen());
+}
+
 TEST(JobControlTest, TheWaitForAStepIsCountedFromTheLastOne) {
   ManualClock clock;
   JobState::Options options = Options();

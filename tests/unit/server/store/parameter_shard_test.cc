@@ -205,6 +205,30 @@ TEST_F(ParameterShardTest, TheVersionBeforeIsKeptForAReplacement) {
   EXPECT_EQ(shard_->ReadClock(0, /*incarnation=*/9)->steps, 2);
 }
 
+TEST_F(ParameterShardTest, TheLastStepIsCutOnDemand) {
+  std::vector<float> weights;
+  int64_t steps = 0;
+  ParameterShard::Options options;
+  options.training.policy = std::make_unique<BulkSynchronous>();
+  options.on_checkpoint = [&](const BlockCut& cut) {
+    steps = cut.steps;
+    weights.assign(cut.weights.data(), cut.weights.data() + 4);
+  };
+  Create(std::move(options));
+  Initialize();
+  Push(Make(0, 0, 1.0f));
+  const float last = First(Push(Make(0, 1, 1.0f)));
+  EXPECT_EQ(steps, 0) << "no step is due by itself";
+  EXPECT_THAT(shard_->CutAll(3),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       "block 0 has version 2; wanted that after step 3"));
+  EXPECT_EQ(steps, 0);
+  TRIBUTARY_EXPECT_OK(shard_->CutAll(2));
+  EXPECT_EQ(steps, 2);
+  ASSERT_EQ(weights.size(), 4u);
+  EXPECT_EQ(weights[0], last);
+}
+
 TEST_F(ParameterShardTest, CutsHoldWeightsAndStateAndGoOnWhereTheyWereTaken) {
   OptimizerOptions momentum;
   momentum.momentum = 0.5;

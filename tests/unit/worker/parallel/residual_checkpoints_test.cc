@@ -106,8 +106,8 @@ TEST_F(ResidualCheckpointsTest, WhatIsWrittenAtACheckpointComesBack) {
   auto checkpoints = Create(/*every_steps=*/5);
   TRIBUTARY_EXPECT_OK(checkpoints->Restore(0, residuals));
   EXPECT_THAT(a, ElementsAre(1, 2, 3)) << "there is nothing to restore";
-  checkpoints->Write(4, residuals);
-  checkpoints->Write(5, residuals);
+  checkpoints->WriteIfDue(4, residuals);
+  checkpoints->WriteIfDue(5, residuals);
   a = {7, 7, 7};  // the next step, while the file is written
   const auto written = Await(1);
   ASSERT_EQ(written.size(), 1u);
@@ -127,7 +127,7 @@ TEST_F(ResidualCheckpointsTest, WhatIsWrittenAtACheckpointComesBack) {
 TEST_F(ResidualCheckpointsTest, ARankWithoutResidualWritesAnEmptyFile) {
   const std::vector<float*> residuals = {nullptr, nullptr};
   auto checkpoints = Create(/*every_steps=*/1);
-  checkpoints->Write(1, residuals);
+  checkpoints->WriteIfDue(1, residuals);
   const auto written = Await(1);
   ASSERT_TRUE(written[0].file.ok()) << written[0].file.status();
   BeginWith(1, *written[0].file);
@@ -139,7 +139,7 @@ TEST_F(ResidualCheckpointsTest, ARankWithoutResidualWritesAnEmptyFile) {
 
 TEST_F(ResidualCheckpointsTest, WithoutCheckpointsNothingIsWritten) {
   const std::vector<float*> residuals = {nullptr, nullptr};
-  Create(/*every_steps=*/0)->Write(5, residuals);
+  Create(/*every_steps=*/0)->WriteIfDue(5, residuals);
   EXPECT_THAT(*ListCheckpoints(folder()), IsEmpty());
 }
 
@@ -147,7 +147,7 @@ TEST_F(ResidualCheckpointsTest, AFileThatDoesNotFitIsUnreadable) {
   std::vector<float> a = {1, 2, 3}, b = {4, 5};
   const std::vector<float*> all = {a.data(), b.data()};
   auto checkpoints = Create(/*every_steps=*/1);
-  checkpoints->Write(1, std::vector<float*>{a.data(), nullptr});
+  checkpoints->WriteIfDue(1, std::vector<float*>{a.data(), nullptr});
   BeginWith(1, *Await(1).back().file);
   auto file = OpenToRestore();
   ASSERT_TRUE(file.ok()) << file.status();

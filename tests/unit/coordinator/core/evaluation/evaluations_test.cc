@@ -1,4 +1,4 @@
-#include "coordinator/core/evaluations.h"
+#include "coordinator/core/evaluation/evaluations.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace tributary {
+
+// The steps after which a job evaluates: the last one of every epoch and,
+// within epochs, every `every`-th step of the job. Steps count from 1.
+struct EvaluationSteps {
+  int64_t epoch = 1;  // steps of an epoch, at least 1
+  int64_t every = 0;  // 0: only at the ends of epochs
+
+  bool Includes(int64_t step) const {
+    return step > 0 && (step % epoch == 0 || (every > 0 && step % every == 0));
+  }
+  // The first of them after `step`.
+  int64_t After(int64_t step) const {
+    const int64_t of_epoch = (step / epoch + 1) * epoch;
+    return every > 0 ? std::min(of_epoch, (step / every + 1) * every)
+                     : of_epoch;
+  }
+};
+
+}  // namespace tributary

@@ -1,0 +1,65 @@
+#include <string>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_join.h"
+#include "common/job/validate/validate.h"
+
+namespace tributary {
+namespace {
+
+// As in Evaluation::Metrics (common/evaluation/evaluation.h).
+std::vector<std::string> MetricsOf(const v1::JobSpec& job) {
+  const v1::LossSpec& loss = job.training().loss();
+  if (loss.has_mse()) return {"loss", "r2"};
+  if (loss.has_bce_with_logits()) return {"accuracy", "auc", "loss"};
+  const v1::DataSource& train = job.data().train();
+  const bool sequences = train.has_text() || train.synthetic().length() > 0;
+  if (sequences) return {"accuracy", "loss", "perplexity"};
+  return {"accuracy", "loss"};
+}
+
+// What a decision by an evaluation needs: that all ranks are at its step.
+absl::Status ValidateDecision(const Places& places, const v1::JobSpec& job,
+                              const std::string& field) {
+  const v1::SyncSpec& sync = job.strategy().parameter_server().sync();
+  if (sync.bsp().backup_workers() > 0) {
+    return places.Error(field, field,
+                        " cannot be combined with backup_workers, with which a "
+                        "worker may skip the evaluated step");
+  }
+  if (sync.has_local_sgd() && job.evaluation().keep_best()) {
+    return places.Error(
+        field, field,
+        " cannot be combined with local_sgd, whose servers have "
+        "the weights of whole rounds alone");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ValidateEvaluation(const Places& places, const v1::JobSpec& job) {
+  if (!job.has_evaluation()) return absl::OkStatus();
+  const v1::EvaluationSpec& evaluation = job.evaluation();
+  if (!job.data().has_test()) {
+    return places.Error("evaluation",
+                        "evaluation wants data.test, on which the job "
+                        "evaluates");
+  }
+  const std::vector<std::string> metrics = MetricsOf(job);
+  if (!absl::c_linear_search(metrics, evaluation.metric())) {
+    return places.Error("evaluation.metric", "evaluation.metric must be ",
+                        absl::StrJoin(metrics, " or "), " in this job, got ",
+                        evaluation.metric());
+  }
+  if (evaluation.keep_best()) {
+    return ValidateDecision(places, job, "evaluation.keep_best");
+  }
+  if (evaluation.stop_after() > 0) {
+    return ValidateDecision(places, job, "evaluation.stop_after");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tributary

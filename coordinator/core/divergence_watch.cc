@@ -1,0 +1,42 @@
+#include "coordinator/core/divergence_watch.h"
+
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+
+namespace tributary {
+
+void DivergenceWatch::Add(int64_t step, double loss) {
+  if (told_) return;
+  if (!std::isfinite(loss)) {
+    told_ = true;
+    notice_ = absl::StrFormat(
+        "training diverges: the loss of step %d is %g; a lower learning_rate "
+        "or a clip_norm may help",
+        step, loss);
+    return;
+  }
+  if (first_step_ == 0) {
+    first_step_ = step;
+    first_ = loss;
+  }
+  last_.push_back(loss);
+  if (static_cast<int64_t>(last_.size()) > kWindow) last_.pop_front();
+  if (static_cast<int64_t>(last_.size()) < kWindow || first_ <= 0) return;
+  const double mean =
+      std::accumulate(last_.begin(), last_.end(), 0.0) / kWindow;
+  if (mean <= kFactor * first_) return;
+  told_ = true;
+  notice_ = absl::StrFormat(
+      "training diverges: the mean loss of the last %d steps to step %d is "
+      "%.4g, that of step %d was %.4g; a lower learning_rate or a clip_norm "
+      "may "
+      "help",
+      kWindow, step, mean, first_step_, first_);
+}
+
+std::string DivergenceWatch::TakeNotice() { return std::exchange(notice_, ""); }
+
+}  // namespace tributary

@@ -1,0 +1,105 @@
+#include "coordinator/core/evaluation/evaluation_decisions.h"
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/evaluation_steps.h"
+#include "common/job/job_options.h"
+
+namespace tributary {
+
+EvaluationDecisions::EvaluationDecisions(JobState* state)
+    : state_(*state),
+      keeps_best_(state->options().job.evaluation().keep_best()),
+      stop_after_(state->options().job.evaluation().stop_after()),
+      best_(state->options().job.evaluation().metric()) {}
+
+int64_t EvaluationDecisions::steps_per_epoch() const {
+  const auto& manifest = state_.options().start.manifest;
+  if (state_.steps_per_epoch() > 0 || manifest == nullptr) {
+    return state_.steps_per_epoch();
+  }
+  return manifest->steps_per_epoch();
+}
+
+void EvaluationDecisions::Add(const EvaluationRecord& evaluation) {
+  const EvaluationSteps due{
+      .epoch = steps_per_epoch(),
+      .every = state_.options().job.evaluation().every_steps()};
+  if (!decides() || !due.Includes(evaluation.step)) return;
+  best_.Add(evaluation.step, evaluation.metrics);
+  newest_ = evaluation.step;
+  StopIfDue();
+}
+
+// A resumed job has evaluations from before its first step as well.
+void EvaluationDecisions::StopIfDue() {
+  if (stop_after_ == 0 || best_.since() < stop_after_ ||
+      newest_ < state_.options().start.step || state_.plan() == nullptr) {
+    return;
+  }
+  const std::string best =
+      best_.step() ? absl::StrFormat("; the best, %.4g, was after step %d",
+                                     best_.value(), *best_.step())
+                   : "";
+  state_.StopEarly(
+      newest_,
+      absl::StrCat("stops after step ", newest_, ": ", best_.since(),
+                   " evaluations without a better ", best_.metric(), best));
+}
+
+bool EvaluationDecisions::AsksForCheckpoint(int64_t step) const {
+  if (!keeps_best_ || best_.step() != step || state_.plan() == nullptr) {
+    return false;
+  }
+  const v1::Plan& plan = *state_.plan();
+  const v1::JobSpec& job = state_.options().job;
+  const int64_t every = job.checkpoint().every_steps();
+  return !plan.checkpoint_directory().empty() && step > plan.start_step() &&
+         (every == 0 || step % every != 0) &&
+         !(step == state_.final_step() && job.checkpoint().at_end());
+}
+
+bool EvaluationDecisions::ServersHaveCut() const {
+  return absl::c_all_of(
+      state_.membership().servers(),
+      [this](const Place& server) { return server.cut_step >= cut_step_; });
+}
+
+int64_t EvaluationDecisions::cut_step() const {
+  const bool in_force = state_.plan() != nullptr && !state_.wants_new_plan() &&
+                        state_.plan()->epoch() == cut_epoch_;
+  return in_force ? cut_step_ : 0;
+}
+
+void EvaluationDecisions::Stand(int64_t step, int64_t now_micros) {
+  StopIfDue();
+  if (cut_step() >= step || !AsksForCheckpoint(step)) return;
+  cut_step_ = step;
+  cut_epoch_ = state_.plan()->epoch();
+  cut_micros_ = now_micros;
+}
+
+absl::StatusOr<v1::AwaitEvaluationResponse> EvaluationDecisions::Answer(
+    int64_t step, bool complete, int64_t now_micros) const {
+  if (!complete) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("waits for other ranks' evaluation after step ", step));
+  }
+  v1::AwaitEvaluationResponse response;
+  if (const auto stop = state_.stop_step();
+      stop && state_.stop().stopped_early()) {
+    response.set_stop_step(*stop);
+  }
+  if (cut_step() != step) return response;
+  if (!ServersHaveCut() && now_micros < cut_micros_ + kSnapshotMicros) {
+    return absl::DeadlineExceededError(absl::StrCat(
+        "waits for the servers' snapshots of the best weights, those after "
+        "step ",
+        step));
+  }
+  response.set_checkpoint(true);
+  return response;
+}
+
+}  // namespace tributary

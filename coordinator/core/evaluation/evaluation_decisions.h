@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "coordinator/core/evaluation/best_evaluation.h"
+#include "coordinator/core/evaluation/evaluations.h"
+#include "coordinator/core/job_state.h"
+#include "tributary/v1/coordinator_service.pb.h"
+
+namespace tributary {
+
+// What a job decides by its evaluations: whether training stops early, and of
+// which steps a checkpoint is kept as the best (EvaluationSpec). After each
+// evaluation the ranks wait for the decision, so all of them stop at the same
+// step, and the servers still have the weights that were evaluated. A plain
+// object.
+class EvaluationDecisions {
+ public:
+  // How long the ranks wait for the servers' snapshots of the best weights.
+  static constexpr int64_t kSnapshotMicros = 60'000'000;
+
+  // `state` must outlive this object.
+  explicit EvaluationDecisions(JobState* state);
+
+  // Whether the ranks wait for decisions at all.
+  bool decides() const { return keeps_best_ || stop_after_ > 0; }
+  // 0: not known before the model is declared.
+  int64_t steps_per_epoch() const;
+
+  // Takes the next complete evaluation of the job. One that is neither at the
+  // end of an epoch nor due by every_steps does not count: it is that of a run
+  // that was stopped there. Needs steps_per_epoch().
+  void Add(const EvaluationRecord& evaluation);
+
+  // All ranks have evaluated after `step` and wait there: asks for a checkpoint
+  // of it, if its weights are the best. Ignored for an earlier step than before
+  // in this plan.
+  void Stand(int64_t step, int64_t now_micros);
+  // The answer to a rank that waits for the decision after `step`.
+  // `complete`: the evaluation's parts have all come. DeadlineExceeded names
+  // what is missing.
+  absl::StatusOr<v1::AwaitEvaluationResponse> Answer(int64_t step,
+                                                     bool complete,
+                                                     int64_t now_micros) const;
+
+  // The step whose snapshot the servers shall take now; 0: none.
+  int64_t cut_step() const;
+
+  const BestEvaluation& best() const { return best_; }
+
+ private:
+  // Stops the job after the newest evaluation, if enough have come since the
+  // best.
+  void StopIfDue();
+  // Whether a checkpoint of the best weights, which are those after `step`, has
+  // to be asked for: no other rule leaves one of this step.
+  bool AsksForCheckpoint(int64_t step) const;
+  // Whether every server has taken its snapshot of cut_step_.
+  bool ServersHaveCut() const;
+
+  JobState& state_;
+  const bool keeps_best_;
+  const int64_t stop_after_;
+  BestEvaluation best_;
+  int64_t newest_ = 0;  // step of the newest evaluation that counts
+  // The newest step with a checkpoint of the best weights, and its plan.
+  int64_t cut_step_ = 0;
+  uint64_t cut_epoch_ = 0;
+  int64_t cut_micros_ = 0;  // since when
+};
+
+}  // namespace tributary

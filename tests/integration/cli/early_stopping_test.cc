@@ -1,0 +1,163 @@
+// Evaluations within epochs, the best checkpoint and early stopping, with real
+// processes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "tests/testing/paths.h"
+#include "tests/testing/running_process.h"
+#include "tests/testing/temporary_folder.h"
+
+namespace tributary {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::Program;
+using testing::RunningProcess;
+namespace fs = std::filesystem;
+
+constexpr absl::Duration kSoon = absl::Seconds(60);
+
+// Few rows and a high rate, so that the test loss rises again. 25 steps an
+// epoch.
+constexpr char kJob[] = R"(name: early
+model: {mlp: {in: 16, hidden: [64], out: 1}}
+data:
+  train: {synthetic: {kind: mlp_teacher, rows: 100}}
+  test: {synthetic: {kind: mlp_teacher, rows: 200, first_row: 1000000}}
+  batch_size: 2
+training: {epochs: 60, loss: mse, optimizer: {adam: {learning_rate: 0.01}}}
+cluster: {servers: 2, workers: 2}
+)";
+
+class EarlyStoppingTest : public testing::TemporaryFolderTest {
+ protected:
+  void SetUp() override { Write("job.yaml", kJob); }
+
+  std::unique_ptr<RunningProcess> Start(std::vector<std::string> command) {
+    command[0] = Program(command[0]);
+    return RunningProcess::Start({.command = command, .folder = folder()});
+  }
+  std::unique_ptr<RunningProcess> Train(const std::string& run,
+                                        std::vector<std::string> words) {
+    words.insert(words.begin(),
+                 {"tributary", "train", "job.yaml", "--run-dir", run});
+    return Start(words);
+  }
+  json Summary(const std::string& run) {
+    return json::parse(Read(run + "/summary.json"));
+  }
+  // The first of the evaluations with the lowest loss.
+  static json LowestLoss(const json& evaluations) {
+    return *std::min_element(evaluations.begin(), evaluations.end(),
+                             [](const json& a, const json& b) {
+                               return a["test"]["loss"] < b["test"]["loss"];
+                             });
+  }
+  // Exports this checkpoint and returns the file's bytes.
+  std::string Exported(const std::string& checkpoint) {
+    auto run = Start({"tributary", "export", checkpoint, "one.safetensors"});
+    EXPECT_EQ(run->Wait(kSoon), 0) << run->output();
+    return Read("one.safetensors");
+  }
+};
+
+const std::vector<std::string> kBest = {
+    "--set", "evaluation={every_steps: 10, keep_best: true}"};
+const std::vector<std::string> kStop = {
+    "--set", "evaluation={keep_best: true, stop_after: 4}"};
+
+TEST_F(EarlyStoppingTest, WithinEpochsAndAtTheirEnds) {
+  auto train = Train("run", {"--set", "training.epochs=2", "--set",
+                             "evaluation.every_steps=10"});
+  ASSERT_EQ(train->Wait(kSoon), 0) << train->output();
+  std::vector<int64_t> steps;
+  const json summary = Summary("run");
+  for (const json& evaluation : summary["evaluations"]) {
+    steps.push_back(evaluation["step"]);
+  }
+  EXPECT_THAT(steps, ElementsAre(10, 20, 25, 30, 40, 50));
+  EXPECT_THAT(train->output(), HasSubstr("step 10: test loss"));
+  EXPECT_THAT(train->output(), HasSubstr("epoch 1/2: test loss"));
+  EXPECT_FALSE(summary.contains("best"));
+}
+
+TEST_F(EarlyStoppingTest, TheBestCheckpointStays) {
+  std::vector<std::string> words = kBest;
+  words.insert(words.end(), {"--set", "checkpoint={every_steps: 50, keep: 1}"});
+  auto train = Train("run", words);
+  ASSERT_EQ(train->Wait(kSoon), 0) << train->output();
+  const json summary = Summary("run");
+  const json lowest = LowestLoss(summary["evaluations"]);
+  EXPECT_LT(lowest["step"], summary["steps"]) << "the job must overfit";
+  EXPECT_EQ(summary["best"]["step"], lowest["step"]);
+  EXPECT_EQ(summary["best"]["metric"], "loss");
+  EXPECT_EQ(summary["best"]["value"], lowest["test"]["loss"]);
+  EXPECT_EQ(summary["stopped_early"], false);
+  const std::string folder =
+      absl::StrCat("run/checkpoints/step-",
+                   absl::Dec(lowest["step"].get<int64_t>(), absl::kZeroPad12));
+  EXPECT_TRUE(fs::exists(Path(folder))) << folder;
+  EXPECT_EQ(Read("run/best.safetensors"), Exported(folder));
+  EXPECT_EQ(std::distance(fs::directory_iterator(Path("run/checkpoints")),
+                          fs::directory_iterator()),
+            2)
+      << "the best and the newest";
+}
+
+TEST_F(EarlyStoppingTest, StopsAtTheSameStepEveryTimeAndWithEveryStrategy) {
+  std::vector<std::string> files;
+  for (const char* strategy :
+       {"parameter_server", "{all_reduce: {sharded: true}}",
+        "{parameter_server: {wire: float32}}", "{data_parallel: {}}"}) {
+    const std::string run = absl::StrCat("run-", files.size());
+    std::vector<std::string> words = kStop;
+    words.insert(words.end(), {"--set", absl::StrCat("strategy=", strategy)});
+    auto train = Train(run, words);
+    ASSERT_EQ(train->Wait(kSoon), 0) << train->output();
+    const json summary = Summary(run);
+    EXPECT_EQ(summary["status"], "done");
+    EXPECT_EQ(summary["stopped_early"], true) << train->output();
+    EXPECT_LT(summary["steps"], summary["total_steps"]);
+    EXPECT_EQ(summary["steps"].get<int64_t>(),
+              summary["best"]["step"].get<int64_t>() + 4 * 25);
+    EXPECT_THAT(train->output(),
+                HasSubstr("4 evaluations without a better loss"));
+    files.push_back(Read(run + "/best.safetensors") +
+                    Read(run + "/weights.safetensors"));
+    EXPECT_EQ(files.back(), files.front()) << strategy;
+  }
+}
+
+TEST_F(EarlyStoppingTest, AStoppedRunDecidesAsAnUndisturbedOne) {
+  auto whole = Train("whole", kStop);
+  ASSERT_EQ(whole->Wait(kSoon), 0) << whole->output();
+  auto train = Train("run", kStop);
+  ASSERT_TRUE(train->WaitForOutput("epoch 1/60: test", kSoon));
+  train->Signal(SIGTERM);
+  ASSERT_EQ(train->Wait(kSoon), 128 + SIGTERM) << train->output();
+  auto resumed =
+      Start({"tributary", "train", "--resume", "run", "--run-dir", "resumed"});
+  ASSERT_EQ(resumed->Wait(kSoon), 0) << resumed->output();
+  EXPECT_EQ(Summary("resumed")["steps"], Summary("whole")["steps"]);
+  EXPECT_EQ(Summary("resumed")["best"], Summary("whole")["best"]);
+  for (const char* file : {"/weights.safetensors", "/best.safetensors"}) {
+    EXPECT_EQ(Read(std::string("resumed") + file),
+              Read(std::string("whole") + file))
+        << file;
+  }
+}
+
+}  // namespace
+}  // namespace tributary

@@ -1,0 +1,132 @@
+#include "coordinator/core/evaluation/evaluation_decisions.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "tests/testing/status_matchers.h"
+
+namespace tributary {
+namespace {
+
+using testing::StatusIs;
+
+// Two servers, one worker, 100 steps in epochs of 10. Evaluations within epochs
+// every 4 steps.
+class EvaluationDecisionsTest : public ::testing::Test {
+ protected:
+  void Open(const std::string& metric, bool keep_best, int64_t stop_after) {
+    JobState::Options options;
+    options.job.mutable_cluster()->set_servers(2);
+    options.job.mutable_cluster()->set_workers(1);
+    options.job.mutable_strategy()->mutable_parameter_server();
+    options.job.mutable_checkpoint()->set_at_end(true);
+    options.job.mutable_evaluation()->set_every_steps(4);
+    options.job.mutable_evaluation()->set_metric(metric);
+    options.job.mutable_evaluation()->set_keep_best(keep_best);
+    options.job.mutable_evaluation()->set_stop_after(stop_after);
+    state_.emplace(options, 0);
+    decisions_.emplace(&*state_);
+    state_->AllowStart("checkpoints");
+    for (const char* name : {"a", "b"}) Join(v1::ROLE_SERVER, name);
+    const v1::RegisterResponse worker = Join(v1::ROLE_WORKER, "w");
+    v1::DeclareModelRequest model;
+    model.set_incarnation(worker.incarnation());
+    model.add_parameters()->set_name("0.bias");
+    model.mutable_parameters(0)->add_shape(3);
+    model.set_total_steps(100);
+    model.set_steps_per_epoch(10);
+    ASSERT_TRUE(state_->DeclareModel(model, 0).ok());
+  }
+  v1::RegisterResponse Join(v1::Role role, const std::string& name) {
+    v1::RegisterRequest request;
+    request.set_role(role);
+    request.set_instance(name);
+    request.set_address(name + ":7000");
+    const v1::RegisterResponse place = state_->Register(request, 0).value();
+    if (role == v1::ROLE_SERVER) servers_.push_back(place);
+    return place;
+  }
+  void Evaluate(int64_t step, double value) {
+    decisions_->Add({.step = step, .metrics = {{"accuracy", value}}});
+    decisions_->Stand(step, now_);
+  }
+  absl::StatusOr<v1::AwaitEvaluationResponse> Answer(int64_t step) {
+    return decisions_->Answer(step, /*complete=*/true, now_);
+  }
+  void TellCut(const v1::RegisterResponse& server, int64_t step) {
+    v1::HeartbeatRequest request;
+    request.set_role(v1::ROLE_SERVER);
+    request.set_index(server.index());
+    request.set_incarnation(server.incarnation());
+    request.set_plan_epoch(1);
+    request.set_cut_step(step);
+    state_->Apply(request, 0, 0);
+  }
+
+  std::optional<JobState> state_;
+  std::optional<EvaluationDecisions> decisions_;
+  std::vector<v1::RegisterResponse> servers_;
+  int64_t now_ = 0;
+};
+
+TEST_F(EvaluationDecisionsTest, StopsAfterSoManyWithoutABetterOne) {
+  Open("accuracy", false, 2);
+  Evaluate(4, .5);
+  Evaluate(8, .7);
+  Evaluate(10, .6);
+  ASSERT_TRUE(Answer(10).ok());
+  EXPECT_FALSE(Answer(10)->has_stop_step());
+  Evaluate(12, .7);
+  EXPECT_EQ(Answer(12)->stop_step(), 12);
+  EXPECT_EQ(state_->final_step(), 12);
+  EXPECT_FALSE(state_->stop().by_person());
+  EXPECT_EQ(state_->TakeNotices().back(),
+            "stops after step 12: 2 evaluations without a better accuracy; the "
+            "best, 0.7, was after step 8");
+}
+
+TEST_F(EvaluationDecisionsTest, AnEvaluationOfAStoppedRunDoesNotCount) {
+  Open("accuracy", false, 1);
+  Evaluate(4, .5);
+  Evaluate(7, .4);  // neither the end of an epoch nor a fourth step
+  EXPECT_FALSE(Answer(7)->has_stop_step());
+  EXPECT_EQ(decisions_->best().since(), 0);
+}
+
+TEST_F(EvaluationDecisionsTest, TheRanksWaitForTheServersSnapshots) {
+  Open("accuracy", true, 0);
+  EXPECT_THAT(decisions_->Answer(4, /*complete=*/false, 0),
+              StatusIs(absl::StatusCode::kDeadlineExceeded,
+                       "other ranks' evaluation after step 4"));
+  Evaluate(4, .5);
+  EXPECT_EQ(decisions_->cut_step(), 4);
+  EXPECT_THAT(Answer(4), StatusIs(absl::StatusCode::kDeadlineExceeded,
+                                  "those after step 4"));
+  TellCut(servers_[0], 4);
+  EXPECT_FALSE(Answer(4).ok());
+  TellCut(servers_[1], 4);
+  ASSERT_TRUE(Answer(4).ok());
+  EXPECT_TRUE(Answer(4)->checkpoint());
+  Evaluate(8, .4);
+  EXPECT_EQ(decisions_->cut_step(), 4) << "not the best";
+  EXPECT_FALSE(Answer(8)->checkpoint());
+}
+
+TEST_F(EvaluationDecisionsTest, AServerThatDoesNotAnswerHoldsNobodyForEver) {
+  Open("accuracy", true, 0);
+  Evaluate(4, .5);
+  EXPECT_FALSE(Answer(4).ok());
+  now_ += EvaluationDecisions::kSnapshotMicros;
+  EXPECT_TRUE(Answer(4).ok());
+}
+
+TEST_F(EvaluationDecisionsTest, TheLastStepHasACheckpointAnyway) {
+  Open("accuracy", true, 0);
+  Evaluate(100, .5);
+  EXPECT_EQ(decisions_->cut_step(), 0);
+  EXPECT_FALSE(Answer(100)->checkpoint());
+}
+
+}  // namespace
+}  // namespace tributary
