@@ -70,7 +70,7 @@ bool MemberState::Urgent() const {
   if (!end_.ok()) return false;
   if (program_ended_ && !told_program_ended_) return true;
   if (!heard_ || (Paused() && !told_paused_)) return true;
-  if (untold_checkpoint_ || untold_break_) return true;
+  if (untold_checkpoint_ || untold_break_ || !told_cut_) return true;
   if (stalled_) return false;  // sending again at once would only spin
   return (finishing_ && !finish_acknowledged_) ||
          pending_.size() >= kStepsPerHeartbeat;
@@ -140,6 +140,23 @@ void MemberState::OnAnswer(const v1::HeartbeatRequest& request,
   if (phase_ == v1::JOB_PHASE_FAILED && end_.ok()) {
     end_ = absl::AbortedError(answer.message());
   }
+}
+
+void MemberState::OnResult(const v1::HeartbeatRequest& request,
+                           const absl::StatusOr<v1::HeartbeatResponse>& answer,
+                           int64_t now_micros) {
+  answer.ok() ? OnAnswer(request, *answer, now_micros)
+              : OnError(answer.status(), now_micros);
+}
+
+bool MemberState::plan_is_over() const {
+  // A member that has not fetched a plan yet works on the first.
+  return newest_plan_ > std::max<uint64_t>(1, plan_epoch_);
+}
+
+void MemberState::ReportCut(int64_t step) {
+  last_cut_ = step;
+  told_cut_ = false;
 }
 
 void MemberState::Settle(const v1::HeartbeatRequest& request,

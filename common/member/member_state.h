@@ -89,10 +89,7 @@ class MemberState {
   // Handles what came of a heartbeat: an answer or an error.
   void OnResult(const v1::HeartbeatRequest& request,
                 const absl::StatusOr<v1::HeartbeatResponse>& answer,
-                int64_t now_micros) {
-    answer.ok() ? OnAnswer(request, *answer, now_micros)
-                : OnError(answer.status(), now_micros);
-  }
+                int64_t now_micros);
   // True when no heartbeat follows.
   bool over() const { return !end_.ok() || phase_ == v1::JOB_PHASE_DONE; }
 
@@ -120,10 +117,7 @@ class MemberState {
   // Number of answers from the coordinator.
   int64_t answers() const { return answers_; }
   // Whether the plan that this process works on has ended.
-  bool plan_is_over() const {
-    // A member that has not fetched a plan yet works on the first.
-    return newest_plan_ > std::max<uint64_t>(1, plan_epoch_);
-  }
+  bool plan_is_over() const;
   // Epoch of the coordinator's newest plan; 0: unknown.
   uint64_t newest_plan() const { return newest_plan_; }
   // Ranks that the coordinator wants this worker to take over.
@@ -132,10 +126,7 @@ class MemberState {
   // now, because all workers wait after it or have finished; 0: none.
   int64_t cut_step() const { return cut_step_; }
   // This server has the snapshot, or cannot have it.
-  void ReportCut(int64_t step) {
-    told_cut_ = false;
-    last_cut_ = step;
-  }
+  void ReportCut(int64_t step);
 
   v1::JobPhase phase() const { return phase_; }
   std::optional<int64_t> stop_step() const { return stop_step_; }

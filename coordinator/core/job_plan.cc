@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/residual_file.h"
 #include "common/job/job_options.h"
@@ -94,13 +95,26 @@ void JobPlan::SetRestorePoint(int64_t step, const std::string& folder) {
   restore_from_ = folder;
 }
 
-void JobPlan::Publish(absl::Span<const Place> servers,
-                      bool writes_checkpoints) {
+bool JobPlan::SharesDirectory(const Membership& membership,
+                              const std::string& host) const {
+  const v1::CheckpointSpec& wanted = job_.checkpoint();
+  if (wanted.every_steps() > 0 || !wanted.directory().empty() ||
+      job_.evaluation().keep_best()) {
+    return true;
+  }
+  const bool ranks_write = StrategyOf(job_).ranks_write_checkpoints();
+  return absl::c_all_of(membership.places(), [&](const Place& place) {
+    const bool writes = place.role == v1::ROLE_SERVER || ranks_write;
+    return !writes || host.empty() || place.holder.host() == host;
+  });
+}
+
+void JobPlan::Publish(const Membership& membership, const std::string& host) {
   if (plan_) ++rollbacks_;
   wants_new_ = false;
   const uint64_t epoch = plan_ ? plan_->epoch() + 1 : 1;
   std::vector<std::string> addresses;
-  for (const Place& server : servers) {
+  for (const Place& server : membership.servers()) {
     addresses.push_back(server.holder.address());
   }
   plan_ = PlanOf(declaration_, job_, std::move(addresses));
@@ -109,7 +123,7 @@ void JobPlan::Publish(absl::Span<const Place> servers,
   plan_->set_epoch(epoch);
   plan_->set_start_step(restore_step_);
   plan_->set_restore_from(restore_from_);
-  if (writes_checkpoints) {
+  if (SharesDirectory(membership, host)) {
     plan_->set_checkpoint_directory(checkpoint_directory_);
   }
 }

@@ -51,9 +51,9 @@ class JobPlan {
   std::string RestartNotice(int64_t furthest) const;
   // The plan in force has ended; another one shall follow.
   void End() { wants_new_ = true; }
-  // Puts a new plan with a higher epoch in force. Without
-  // `writes_checkpoints` the plan has no directory for them.
-  void Publish(absl::Span<const Place> servers, bool writes_checkpoints = true);
+  // Puts a new plan with a higher epoch in force. host: the coordinator's;
+  // empty: unknown.
+  void Publish(const Membership& membership, const std::string& host);
 
   // FailedPrecondition unless the plan in force has this epoch.
   absl::Status CheckEpoch(uint64_t epoch) const;
@@ -76,6 +76,11 @@ class JobPlan {
   uint64_t rollbacks() const { return rollbacks_; }
 
  private:
+  // Whether the directory for checkpoints is the same one for everybody: the
+  // job says so by asking for checkpoints, or all who write are on one host.
+  bool SharesDirectory(const Membership& membership,
+                       const std::string& host) const;
+
   const v1::JobSpec job_;
   const uint64_t job_id_;
   const JobStart start_;

@@ -26,10 +26,12 @@ class StopStep {
     if (!requested_) program_ended_ = true;
     requested_ = true;
   }
-  void StopEarly(int64_t step, int64_t total_steps) {
-    if (requested_) return;
+  // False: the job stops already.
+  bool StopEarly(int64_t step, int64_t total_steps) {
+    if (requested_) return false;
     requested_ = stopped_early_ = true;
     SetStep(step, total_steps);
+    return true;
   }
   bool requested() const { return requested_; }
   // Whether a person has requested it, and not the end of a program or an

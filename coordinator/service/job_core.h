@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
-#include "coordinator/core/divergence_watch.h"
+#include "coordinator/core/evaluation/divergence_watch.h"
 #include "coordinator/core/evaluation/evaluation_decisions.h"
 #include "coordinator/core/job_state.h"
 #include "coordinator/core/rendezvous.h"

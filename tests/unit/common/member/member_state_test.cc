@@ -23,20 +23,6 @@ TEST(MemberStateTest, HeartbeatCarriesPlaceAndUntakenStepsInOrder) {
   EXPECT_EQ(request.steps(1).step(), 2);
 }
 
-TEST(MemberStateTest, TheFinalCheckpointIsThatOfThePlanInForce) {
-  MemberState state = MakeWorker();
-  state.OnPlan(2, 0);
-  v1::HeartbeatResponse answer = Answer(v1::JOB_PHASE_RUNNING);
-  answer.set_plan_epoch(2);
-  answer.set_cut_step(64);
-  state.OnAnswer(state.NextHeartbeat(), answer, 1);
-  EXPECT_EQ(state.cut_step(), 64);
-  state.OnPlan(3, 0);
-  EXPECT_EQ(state.cut_step(), 0) << "the steps are computed again";
-  state.OnAnswer(state.NextHeartbeat(), answer, 2);
-  EXPECT_EQ(state.cut_step(), 0) << "a late answer of the old plan";
-}
-
 TEST(MemberStateTest, TheEndOfTheProgramWaitsForTheStopStep) {
   MemberState state = MakeWorker();
   state.OnPlan(0, 0);
@@ -365,41 +351,6 @@ TEST(MemberStateTest, OnlyRanksOfTheJobAreTakenOver) {
   for (uint32_t rank : {2u, 3u, 4'000'000'000u}) answer.add_adopt_ranks(rank);
   state.OnAnswer(state.NextHeartbeat(), answer, 0);
   EXPECT_EQ(state.adopt_ranks(), std::vector<uint32_t>{2});
-}
-
-TEST(MemberStateTest, ReportsOfCheckpointsThatWaitAreBounded) {
-  MemberState state(v1::ROLE_SERVER, Place(), "c:1", 30 * kSecond, 0);
-  v1::CheckpointReport report;
-  for (int step = 1; step <= 1000; ++step) {
-    report.set_step(step);
-    report.clear_file();
-    if (step % 500 == 0) report.mutable_file()->set_name("f");
-    state.ReportCheckpoint(report);
-  }
-  const v1::HeartbeatRequest request = state.NextHeartbeat();
-  ASSERT_EQ(request.checkpoints_size(), 64);
-  EXPECT_EQ(request.checkpoints(0).step(), 500) << "files before failures";
-  EXPECT_EQ(request.checkpoints(1).step(), 938);
-  EXPECT_EQ(request.checkpoints(63).step(), 1000)
-      << "the newest is always told";
-}
-
-TEST(MemberStateTest, ReportsAreTakenByTheirStepWhateverWasLeftOutMeanwhile) {
-  MemberState state(v1::ROLE_SERVER, Place(), "c:1", 30 * kSecond, 0);
-  v1::CheckpointReport report;
-  for (int step = 1; step <= 64; ++step) {
-    report.set_step(step);
-    state.ReportCheckpoint(report);
-  }
-  const v1::HeartbeatRequest request = state.NextHeartbeat();
-  report.set_step(65);
-  state.ReportCheckpoint(report);  // 1 is left out
-  v1::HeartbeatResponse answer;
-  answer.set_checkpoints_taken(64);
-  state.OnAnswer(request, answer, 0);
-  const v1::HeartbeatRequest next = state.NextHeartbeat();
-  ASSERT_EQ(next.checkpoints_size(), 1);
-  EXPECT_EQ(next.checkpoints(0).step(), 65);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "coordinator/core/divergence_watch.h"
+#include "coordinator/core/evaluation/divergence_watch.h"
 
 #include <cmath>
 #include <numeric>
