@@ -4,7 +4,10 @@
     cluster = tributary.connect()
     optimizer = cluster.optimizer(model, "adamw", lr=3e-4, weight_decay=0.1)
 
-From here on the training loop is an ordinary one (docs/pytorch.md).
+From here on the training loop is an ordinary one (docs/pytorch.md). And uses
+trained models (docs/using-models.md):
+
+    model = tributary.load("runs/adult")
 """
 
 from __future__ import annotations
@@ -29,8 +32,10 @@ from tributary import (
     save_safetensors,
 )
 from tributary import load_checkpoint as _load_arrays
+from tributary.torch._load import Prediction, TrainedModel, load
 from tributary.torch.cluster import Cluster, connect
 from tributary.torch.optimizer import Optimizer
+from tributary.torch.preprocess import Preprocess
 from tributary.torch.sampler import Sampler
 
 
@@ -54,12 +59,16 @@ __all__ = [
     "ModelMismatch",
     "Optimizer",
     "PlaceTaken",
+    "Prediction",
+    "Preprocess",
     "Sampler",
     "Stopped",
     "Timeout",
+    "TrainedModel",
     "Unavailable",
     "WrongState",
     "connect",
+    "load",
     "load_checkpoint",
     "save_safetensors",
 ]
