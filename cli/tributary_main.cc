@@ -12,6 +12,8 @@ int main(int argc, char** argv) {
   tributary::Action action;
   tributary::AddTrainCommand(app, &action);
   tributary::AddRunCommand(app, &action);
+  tributary::AddPredictCommand(app, &action);
+  tributary::AddEvaluateCommand(app, &action);
   tributary::AddCompareCommand(app, &action);
   tributary::AddStatusCommand(app, &action);
   tributary::AddCheckpointCommand(app, &action);

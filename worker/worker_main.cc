@@ -11,6 +11,7 @@
 #include "spdlog/spdlog.h"
 #include "worker/client/message_delay.h"
 #include "worker/measure/run_measurement.h"
+#include "worker/predict/run_prediction.h"
 #include "worker/trainer/run_worker.h"
 
 namespace {
@@ -38,6 +39,33 @@ void AddMeasurementOptions(CLI::App& app,
   app.add_option("--serve-seconds", options->serve_seconds,
                  "and end after so long; default: never")
       ->check(CLI::PositiveNumber);
+}
+
+// What `tributary predict` and `tributary evaluate` ask.
+void AddPredictionOptions(CLI::App& app,
+                          tributary::PredictionOptions* options) {
+  app.add_option("--predict", options->predict,
+                 "instead of working: predict the rows of --input with the\n"
+                 "model of this run directory");
+  app.add_option("--evaluate", options->evaluate,
+                 "instead of working: evaluate the model of this run\n"
+                 "directory");
+  app.add_option("--input", options->input, "a file of rows");
+  app.add_option("--labels", options->labels, "a file of their labels");
+  app.add_option("--data", options->data, "without --input: test or train")
+      ->check(CLI::IsMember({"test", "train"}));
+  app.add_option("--weights", options->weights, "instead of the run's");
+  app.add_option("--output", options->output, "a file, instead of stdout");
+  app.add_flag("--json", options->json, "write JSON");
+  app.add_flag("--top", options->top, "write only the best class");
+  app.add_flag("--allow-unknown", options->allow_unknown,
+               "accept categories that the training data lack");
+  app.add_option("--generate", options->generate, "tokens to generate")
+      ->check(CLI::Range(1, 1'000'000));
+  app.add_option("--prompt", options->prompt, "the text to continue");
+  app.add_option("--seed", options->seed, "draws the tokens");
+  app.add_option("--temperature", options->temperature, "0: no draw")
+      ->check(CLI::Range(0.0, 1000.0));
 }
 
 struct TestOptions {
@@ -91,14 +119,18 @@ int main(int argc, char** argv) {
   tributary::AddTelemetryOptions(app, &telemetry);
   tributary::MeasurementOptions measurement;
   AddMeasurementOptions(app, &measurement);
+  tributary::PredictionOptions prediction;
+  AddPredictionOptions(app, &prediction);
   TestOptions tests;
   AddTestOptions(app, &tests, &options);
   app.final_callback([&] {
-    if (options.coordinator.empty() && !measurement.wanted()) {
+    if (options.coordinator.empty() && !measurement.wanted() &&
+        !prediction.wanted()) {
       throw CLI::RequiredError("--coordinator");
     }
   });
   CLI11_PARSE(app, argc, argv);
+  if (prediction.wanted()) return tributary::RunPrediction(prediction);
 
   tributary::PrepareForTransfers();
   tributary::RaiseFileLimit();

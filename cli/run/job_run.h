@@ -17,6 +17,7 @@
 #include "common/telemetry/exporter.h"
 #include "common/telemetry/log.h"
 #include "coordinator/core/job_plan.h"
+#include "coordinator/run/describe_model.h"
 #include "coordinator/run/run_directory.h"
 #include "coordinator/run/run_record.h"
 #include "coordinator/service/coordinator.h"
@@ -108,6 +109,8 @@ class JobRun {
   // is space, and any other error fails the job.
   void HeedDisk(const absl::Status& written);
   void LookAfterDirectory();
+  // Writes model.json if it is known and not written yet.
+  absl::Status SaveModel();
   absl::Status SaveSummary(const RunSummary& summary);
   void Show(const JobUpdate& update);
   void ShowStep(const StepRecord& record);
@@ -142,6 +145,8 @@ class JobRun {
   bool disk_full_ = false;
   int64_t given_up_ = 0;  // dropped records that were announced
 
+  std::optional<v1::ModelRecord> model_;  // of model.json, once it is known
+  bool model_saved_ = false;
   JobUpdate update_;  // the newest, without its records
   int64_t last_step_ = 0;
   absl::Mutex record_mu_;

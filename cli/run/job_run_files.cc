@@ -103,6 +103,10 @@ void JobRun::SaveBest(const JobTotals::Best& best) {
 }
 
 void JobRun::Record(const JobUpdate& update) {
+  if (update.model && !options_.job.has_program()) {
+    model_ = DescribeModel(options_.job, *update.model);
+    HeedDisk(SaveModel());
+  }
   for (const StepRecord& record : update.steps) {
     last_step_ = record.step;
     samples_ += record.samples;
@@ -143,8 +147,17 @@ void JobRun::HeedDisk(const absl::Status& written) {
   console_.Note(note);
 }
 
+absl::Status JobRun::SaveModel() {
+  if (!model_ || model_saved_) return absl::OkStatus();
+  const absl::Status saved = directory_->SaveModel(*model_, std::nullopt);
+  model_saved_ = saved.ok();
+  return saved;
+}
+
 void JobRun::LookAfterDirectory() {
-  HeedDisk(directory_->Flush());
+  absl::Status written = directory_->Flush();
+  written.Update(SaveModel());
+  HeedDisk(written);
   SaveTargets(
       ScrapeTargetsJson(coordinator_->control().Snapshot(), metrics_address()));
 }
@@ -155,6 +168,9 @@ absl::Status JobRun::SaveSummary(const RunSummary& summary) {
       absl::Seconds(StrategyOf(options_.job).timeout_seconds);
   for (bool told = false;; told = true) {
     absl::Status status = directory_->Flush();
+    if (status.ok() && model_) {
+      status = directory_->SaveModel(*model_, MetricsOf(summary));
+    }
     if (status.ok()) status = directory_->SaveSummary(summary);
     const absl::Duration spent =
         absl::Microseconds(options_.clock->NowMicros() - start);

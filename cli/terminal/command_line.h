@@ -18,6 +18,8 @@ void AddCompareCommand(CLI::App& app, Action* action);
 void AddExportCommand(CLI::App& app, Action* action);
 void AddPlanCommand(CLI::App& app, Action* action);
 void AddTraceCommand(CLI::App& app, Action* action);
+void AddPredictCommand(CLI::App& app, Action* action);
+void AddEvaluateCommand(CLI::App& app, Action* action);
 
 // --set key=value, may be repeated.
 void AddOverrides(CLI::App& app, std::vector<std::string>* overrides);

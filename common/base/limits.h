@@ -38,4 +38,7 @@ inline constexpr int kMaxStates = 16;
 // The largest head that the attention kernels compute.
 inline constexpr int64_t kMaxHeadDim = 256;
 
+// Limit of the preprocessing that a worker sends for model.json.
+inline constexpr size_t kMaxPreprocessingBytes = size_t{4} << 20;
+
 }  // namespace tributary

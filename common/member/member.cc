@@ -157,6 +157,11 @@ absl::Status Member::DeclareModel(const Declaration& declaration) {
   request.set_data_checksum(declaration.data_checksum);
   request.mutable_settings()->Add(declaration.settings.begin(),
                                   declaration.settings.end());
+  request.set_training_rows(declaration.training_rows);
+  if (declaration.preprocessing != nullptr) {
+    *request.mutable_preprocessing() = *declaration.preprocessing;
+  }
+  request.set_no_preprocessing(declaration.no_preprocessing);
   return client_->DeclareModel(request, kCallTimeout);
 }
 

@@ -42,6 +42,10 @@ class Member {
     int64_t steps_per_epoch = 0;
     uint32_t data_checksum = 0;              // 0: generated data
     std::vector<std::string> settings = {};  // of a program (SubmitJobRequest)
+    int64_t training_rows = 0;               // 0: unknown
+    // As in DeclareModelRequest; may be null.
+    const v1::Preprocessing* preprocessing = nullptr;
+    std::string no_preprocessing = {};
   };
 
   // Unavailable: the coordinator could not be reached in time. AlreadyExists:

@@ -6,12 +6,20 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/limits.h"
 #include "common/checkpoint/residual_file.h"
 #include "common/job/job_options.h"
 #include "common/status/status_macros.h"
+#include "common/status/utf8.h"
 #include "coordinator/core/model_declaration.h"
 
 namespace tributary {
+namespace {
+
+// Why there is no preprocessing; a message shows it.
+constexpr size_t kMaxReasonBytes = 1000;
+
+}  // namespace
 
 JobPlan::JobPlan(const v1::JobSpec& job, uint64_t job_id, JobStart start,
                  bool may_start)
@@ -57,6 +65,12 @@ absl::Status JobPlan::Declare(v1::DeclareModelRequest request,
         request.total_steps(), " and ", request.steps_per_epoch()));
   }
   TRIBUTARY_RETURN_IF_ERROR(CheckDeclaration(request, job_));
+  if (const size_t bytes = request.preprocessing().ByteSizeLong();
+      bytes > kMaxPreprocessingBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("wanted a preprocessing of at most ",
+                     kMaxPreprocessingBytes, " bytes, got ", bytes));
+  }
   if (!declared()) {
     declaration_ = request;
     declaration_.DiscardUnknownFields();
@@ -76,13 +90,27 @@ absl::Status JobPlan::Declare(v1::DeclareModelRequest request,
     return absl::OkStatus();
   }
   const std::string difference = DeclarationDifference(declaration_, request);
-  if (difference.empty()) return absl::OkStatus();
+  if (difference.empty()) {
+    AddPreprocessing(request);
+    return absl::OkStatus();
+  }
   return absl::FailedPreconditionError(absl::StrCat(
       "worker ", request.rank(), " declares ", difference, ", as worker ",
       declaration_.rank(),
       job_.has_program() ? " does: do both run the same program with the same "
                            "arguments?"
                          : " does: do both read the same job and data?"));
+}
+
+// Only rank 0 sends it, and another rank may have declared the model before.
+void JobPlan::AddPreprocessing(const v1::DeclareModelRequest& request) {
+  if (knows_inputs()) return;
+  if (request.has_preprocessing()) {
+    *declaration_.mutable_preprocessing() = request.preprocessing();
+    declaration_.mutable_preprocessing()->DiscardUnknownFields();
+  }
+  declaration_.set_no_preprocessing(
+      std::string(CutUtf8(request.no_preprocessing(), kMaxReasonBytes)));
 }
 
 void JobPlan::AllowStart(const std::string& checkpoint_directory) {

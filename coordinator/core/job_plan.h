@@ -61,6 +61,11 @@ class JobPlan {
   // Null before the first plan is published.
   const v1::Plan* get() const { return plan_ ? &*plan_ : nullptr; }
   bool declared() const { return declaration_.parameters_size() > 0; }
+  // Whether it is known how inputs become features, or why that is unknown.
+  bool knows_inputs() const {
+    return declaration_.has_preprocessing() ||
+           !declaration_.no_preprocessing().empty();
+  }
   bool may_start() const { return may_start_; }
   // Whether a plan has ended and its successor is not published yet.
   bool wants_new() const { return wants_new_; }
@@ -80,6 +85,7 @@ class JobPlan {
   // job says so by asking for checkpoints, or all who write are on one host.
   bool SharesDirectory(const Membership& membership,
                        const std::string& host) const;
+  void AddPreprocessing(const v1::DeclareModelRequest& request);
 
   const v1::JobSpec job_;
   const uint64_t job_id_;

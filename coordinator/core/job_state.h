@@ -155,6 +155,7 @@ class JobState {
   const v1::DeclareModelRequest& declaration() const {
     return plan_.declaration();
   }
+  bool knows_inputs() const { return plan_.knows_inputs(); }
   uint64_t rollbacks() const { return plan_.rollbacks(); }
   uint64_t workers_lost() const { return workers_lost_; }
   uint64_t servers_lost() const { return servers_lost_; }

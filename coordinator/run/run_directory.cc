@@ -277,6 +277,13 @@ absl::Status RunDirectory::SaveTargets(const std::string& json) {
   return WriteFileAtomically(path_ + "/prometheus-targets.json", json);
 }
 
+absl::Status RunDirectory::SaveModel(
+    const v1::ModelRecord& model,
+    const std::optional<ModelMetrics>& metrics) const {
+  return WriteFileAtomically(path_ + kModelFile,
+                             ModelRecordJson(model, metrics));
+}
+
 absl::Status RunDirectory::SaveSummary(const RunSummary& summary) {
   return WriteFileAtomically(path_ + kSummaryFile, SummaryJson(summary));
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/model_record/model_record.h"
 #include "coordinator/run/event_file.h"
 #include "coordinator/run/record_file.h"
 #include "coordinator/run/run_lock.h"
@@ -24,6 +25,7 @@ namespace tributary {
 //   trace.jsonl          the events of traced steps, if there are any
 //   events.out.tfevents  the same for TensorBoard, with evaluations
 //   logs/                one file for each process
+//   model.json           how to use the weights
 //   weights.safetensors  the final weights
 //   summary.json         the run's outcome, written at its end
 //   coordinator.state    what a restarted coordinator needs to continue
@@ -89,6 +91,9 @@ class RunDirectory {
       const ParameterSpecs& parameters) const;
   // Returns the weights' sha256 (common/files/sha256.h).
   absl::StatusOr<std::string> SaveWeights(const FinalWeights& weights);
+  // Writes model.json; again with metrics when the run ends.
+  absl::Status SaveModel(const v1::ModelRecord& model,
+                         const std::optional<ModelMetrics>& metrics) const;
   absl::Status SaveSummary(const RunSummary& summary);
   static bool HasSummary(const std::string& path);
   static constexpr char kTraceFile[] = "/trace.jsonl";

@@ -353,7 +353,7 @@ std::string JobCore::Message() const {
 
 bool JobCore::HasUpdate() const {
   const Progress& progress = reports_.progress();
-  return progress.HasRecords() || !notices_.empty() ||
+  return progress.HasRecords() || !notices_.empty() || HasModel() ||
          reports_.evaluations().HasRecords(progress.merged_step()) ||
          phase() != shown_phase_;
 }
@@ -382,6 +382,11 @@ JobUpdate JobCore::TakeUpdate() {
   update.message = Message();
   update.total_steps = KnownSteps(state_.total_steps());
   update.steps_per_epoch = state_.steps_per_epoch();
+  if (HasModel()) {
+    update.model =
+        std::make_shared<const v1::DeclareModelRequest>(state_.declaration());
+    model_shown_ = true;
+  }
   if (saver_.deposed()) update.deposed = std::string(Held().message());
   return update;
 }

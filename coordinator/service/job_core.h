@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ struct JobUpdate {
   int64_t steps_per_epoch = 0;       // 0: the model is not declared
   std::vector<std::string> notices;  // messages about losses and checkpoints
   std::vector<TraceBatch> trace;     // events of traced steps
+  // The model, once rank 0 has declared it.
+  std::shared_ptr<const v1::DeclareModelRequest> model;
   // Why another coordinator has replaced this one, which then leaves its files
   // alone; empty: it has not been replaced.
   std::string deposed;
@@ -140,6 +143,9 @@ class JobCore {
   void BeginPlan();
   // The ranks whose final weights are missing once all workers have finished.
   std::vector<uint32_t> WeightsWanted() const;
+  bool HasModel() const {
+    return !model_shown_ && state_.knows_inputs() && Held().ok();
+  }
   void WantWeights();
 
   const Clock* const clock_;
@@ -162,6 +168,7 @@ class JobCore {
   v1::JobPhase logged_phase_ = v1::JOB_PHASE_WAITING;
   v1::JobPhase shown_phase_ = v1::JOB_PHASE_UNSPECIFIED;
   std::string waits_;  // for other things than members
+  bool model_shown_ = false;
 };
 
 }  // namespace tributary

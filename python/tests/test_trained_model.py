@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import copy
 import json
+import shutil
 import struct
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -222,3 +225,27 @@ def test_weights_of_another_model_are_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(DamagedData, match="is not of this model"):
         load(tmp_path)
+
+
+def test_load_needs_no_compiled_module(tmp_path: Path) -> None:
+    package = Path(__file__).parents[1] / "tributary"
+    shutil.copytree(
+        package, tmp_path / "tributary", ignore=shutil.ignore_patterns("*.so")
+    )
+    run = tmp_path / "run"
+    run.mkdir()
+    write_run(run)
+    program = (
+        "import tributary.torch as t; "
+        f"print(t.load({str(run)!r}).predict([(5, 2, 'red')]).labels); "
+        "t.load_checkpoint('.')"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.stdout == "['dog']\n"
+    assert "has no compiled module" in ended.stderr

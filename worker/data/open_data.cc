@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/status/status_macros.h"
+#include "worker/data/describe_preprocessing.h"
 #include "worker/data/readers/csv_reader.h"
 #include "worker/data/readers/idx_reader.h"
 #include "worker/data/readers/input_file.h"
@@ -203,6 +204,9 @@ absl::StatusOr<TrainTest> OpenData(const v1::DataSpec& spec, TargetKind kind) {
   TRIBUTARY_ASSIGN_OR_RETURN(const Normalization normalization,
                              ResolveNormalization(train_options, train));
   TrainTest data;
+  data.preprocessing =
+      DescribePreprocessing(spec.train(), train, normalization, learned.words,
+                            learned.vocabulary);
   if (spec.has_test()) {
     learned.training = false;
     TRIBUTARY_ASSIGN_OR_RETURN(RawData test,

@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "tributary/v1/job.pb.h"
+#include "tributary/v1/preprocessing.pb.h"
 #include "worker/data/dataset.h"
 
 namespace tributary {
@@ -16,6 +17,7 @@ struct TrainTest {
   // Messages for the user: categories of the test data that the training data
   // does not have.
   std::vector<std::string> warnings;
+  v1::Preprocessing preprocessing;  // of the training source
 };
 
 // Reads the data of a resolved job (common/job); paths are used unchanged.

@@ -3,6 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "common/base/limits.h"
 #include "common/job/job_options.h"
 #include "common/job/learning_rate_schedule.h"
 #include "common/member/report_checkpoint.h"
@@ -97,10 +99,28 @@ absl::Status RankWork::Prepare() {
   TRIBUTARY_ASSIGN_OR_RETURN(
       ParameterSpecs parameters,
       PlannedParameters(job_, data_->train->feature_shape()));
-  return member_.DeclareModel({.parameters = std::move(parameters),
-                               .total_steps = steps_->total_steps(),
-                               .steps_per_epoch = steps_->steps_per_epoch(),
-                               .data_checksum = DataChecksum()});
+  Member::Declaration declaration{.parameters = std::move(parameters),
+                                  .total_steps = steps_->total_steps(),
+                                  .steps_per_epoch = steps_->steps_per_epoch(),
+                                  .data_checksum = DataChecksum(),
+                                  .training_rows = data_->train->rows()};
+  if (member_.index() == 0) DescribeInputs(&declaration);
+  return member_.DeclareModel(declaration);
+}
+
+// For model.json. All ranks read the same data, so one of them tells.
+void RankWork::DescribeInputs(Member::Declaration* declaration) const {
+  const size_t bytes = data_->preprocessing.ByteSizeLong();
+  if (bytes <= kMaxPreprocessingBytes) {
+    declaration->preprocessing = &data_->preprocessing;
+    return;
+  }
+  declaration->no_preprocessing = absl::StrCat(
+      "the preprocessing has ", bytes, " bytes, and model.json holds at most ",
+      kMaxPreprocessingBytes,
+      ": does a categorical column have a category for "
+      "nearly every row?");
+  spdlog::warn("{}", declaration->no_preprocessing);
 }
 
 // Splits the data over the replicas and the steps.

@@ -1,16 +1,13 @@
 #include "worker/data/readers/csv_reader.h"
 
-#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <utility>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/status/status_macros.h"
+#include "worker/data/readers/csv_fields.h"
 #include "worker/data/readers/csv_rows.h"
 #include "worker/data/readers/word_list.h"
 
@@ -18,19 +15,6 @@ namespace tributary {
 namespace {
 
 constexpr int64_t kMaxFeatures = 1 << 20;
-
-// Accepts decimal numbers that are finite as float32. SimpleAtod also accepts
-// "0x10", hence the check for x.
-bool ParseNumber(absl::string_view text, double* value) {
-  return text.find_first_of("xX") == absl::string_view::npos &&
-         absl::SimpleAtod(text, value) &&
-         std::isfinite(static_cast<float>(*value));
-}
-
-bool IsMissing(absl::string_view text) {
-  text = absl::StripAsciiWhitespace(text);
-  return text.empty() || text == "?";
-}
 
 // The rows of a file, with words numbered in the order of the file.
 class CsvTable {
@@ -78,11 +62,8 @@ class CsvTable {
 
 absl::Status CsvTable::ColumnError(int column, absl::string_view wanted,
                                    absl::string_view got) const {
-  constexpr size_t kShown = 40;  // a field may be a whole malformed file
-  return rows_.Error(absl::StrCat("column ", CsvColumnText(header_, column),
-                                  ": wanted ", wanted, ", got \"",
-                                  absl::CHexEscape(got.substr(0, kShown)),
-                                  got.size() > kShown ? "...\"" : "\""));
+  return rows_.Error(
+      CsvFieldError(CsvColumnText(header_, column), wanted, got));
 }
 
 absl::Status CsvTable::ReadHeader() {
@@ -132,7 +113,7 @@ absl::Status CsvTable::Read() {
 absl::Status CsvTable::ReadRow() {
   for (int column : roles_.numeric) {
     double value;
-    if (!ParseNumber(fields_[column], &value)) {
+    if (!ParseCsvNumber(fields_[column], &value)) {
       return ColumnError(column, "a number", fields_[column]);
     }
     data_.numbers.push_back(static_cast<float>(value));
@@ -146,13 +127,13 @@ absl::Status CsvTable::ReadRow() {
 }
 
 absl::Status CsvTable::ReadLabel(absl::string_view text) {
-  if (IsMissing(text)) return ColumnError(roles_.label, "a label", text);
+  if (IsMissingField(text)) return ColumnError(roles_.label, "a label", text);
   if (data_.targets.kind != TargetKind::kReal) {
     label_words_.push_back(labels_.Add(text, rows_.line()));
     return absl::OkStatus();
   }
   double value;
-  if (!ParseNumber(text, &value)) {
+  if (!ParseCsvNumber(text, &value)) {
     return ColumnError(roles_.label, "a number", text);
   }
   return data_.targets.Append(value);
@@ -163,7 +144,7 @@ bool CsvTable::LabelsAreNumbers() const {
   probe.kind = data_.targets.kind;
   for (const WordList::Word& word : labels_.words()) {
     double value;
-    if (!ParseNumber(word.text, &value) || !probe.Append(value).ok()) {
+    if (!ParseCsvNumber(word.text, &value) || !probe.Append(value).ok()) {
       return false;
     }
   }
@@ -171,7 +152,8 @@ bool CsvTable::LabelsAreNumbers() const {
 }
 
 CsvWords CsvTable::Words() const {
-  CsvWords words;
+  CsvWords words{
+      .header = header_, .num_columns = num_columns_, .roles = roles_};
   for (const WordList& list : categories_) {
     words.categories.push_back(list.Sorted());
   }
@@ -216,7 +198,7 @@ absl::Status CsvTable::FinishLabels(const CsvWords& words) {
     }
     Targets probe;
     probe.kind = data_.targets.kind;
-    if (!ParseNumber(found[i].text, &value[i]) ||
+    if (!ParseCsvNumber(found[i].text, &value[i]) ||
         !probe.Append(value[i]).ok()) {
       return LabelError(found[i], binary ? "0 or 1 as in the training data"
                                          : "a class number as in the training "

@@ -17,8 +17,12 @@ struct CsvOptions {
   RowRange range;
 };
 
-// The words of the training file, which the test file must use too.
+// The training file: which columns it has, and its words, which the test file
+// must use too.
 struct CsvWords {
+  std::vector<std::string> header;  // empty: the file has none
+  int num_columns = 0;
+  CsvColumnRoles roles;
   // For each categorical column in order, its words sorted by bytes.
   std::vector<std::vector<std::string>> categories;
   // Sorted; empty when the labels are numbers.

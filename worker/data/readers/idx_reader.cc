@@ -9,12 +9,10 @@
 #include "common/status/status_macros.h"
 
 namespace tributary {
-namespace {
 
-// Reads the extents; the first is the number of samples. Checks that their
-// product does not overflow.
-absl::StatusOr<Shape> ReadHeader(InputFile* file, int min_dimensions,
-                                 int max_dimensions) {
+// Checks that the product of the extents does not overflow.
+absl::StatusOr<Shape> ReadIdxHeader(InputFile* file, int min_dimensions,
+                                    int max_dimensions) {
   uint8_t magic[4];
   TRIBUTARY_RETURN_IF_ERROR(file->ReadExactly(4, magic, "IDX magic"));
   const int dimensions = magic[3];
@@ -42,6 +40,8 @@ absl::StatusOr<Shape> ReadHeader(InputFile* file, int min_dimensions,
   return extents;
 }
 
+namespace {
+
 // Reads the rows of `range`, `width` bytes each, from `available` rows.
 absl::StatusOr<std::vector<uint8_t>> ReadRows(InputFile* file, int64_t width,
                                               const RowRange& range,
@@ -63,9 +63,9 @@ absl::StatusOr<std::vector<uint8_t>> ReadRows(InputFile* file, int64_t width,
 absl::StatusOr<RawData> ReadIdx(InputFile* images, InputFile* labels,
                                 const RowRange& range, TargetKind kind) {
   TRIBUTARY_ASSIGN_OR_RETURN(const Shape image_extents,
-                             ReadHeader(images, 2, 4));
+                             ReadIdxHeader(images, 2, 4));
   TRIBUTARY_ASSIGN_OR_RETURN(const Shape label_extents,
-                             ReadHeader(labels, 1, 1));
+                             ReadIdxHeader(labels, 1, 1));
   const int64_t available = image_extents[0];
   if (label_extents[0] != available) {
     return absl::InvalidArgumentError(

@@ -16,4 +16,10 @@ namespace tributary {
 absl::StatusOr<RawData> ReadIdx(InputFile* images, InputFile* labels,
                                 const RowRange& range, TargetKind kind);
 
+// The extents at the start of such a file, which is read up to its first byte
+// of data. InvalidArgument unless there are `min_dimensions` to
+// `max_dimensions`.
+absl::StatusOr<Shape> ReadIdxHeader(InputFile* file, int min_dimensions,
+                                    int max_dimensions);
+
 }  // namespace tributary

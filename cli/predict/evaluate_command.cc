@@ -1,0 +1,89 @@
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "cli/predict/run_worker.h"
+#include "cli/terminal/command_line.h"
+#include "cli/terminal/console.h"
+#include "cli/terminal/exit_codes.h"
+
+namespace tributary {
+namespace {
+
+constexpr char kDescription[] =
+    "Evaluates the model of a run: metrics and confusion matrix.";
+constexpr char kFooter[] =
+    "Without an INPUT it evaluates the test set of the run's job.yaml. An "
+    "input\n"
+    "has the format of the training data, with labels: in the CSV file's own\n"
+    "column, or for IDX and NPY in a file of their own.\n\n"
+    "Examples:\n"
+    "  tributary evaluate run\n"
+    "  tributary evaluate run --data train\n"
+    "  tributary evaluate run people.csv --json\n"
+    "  tributary evaluate run images.npy --labels labels.npy\n\n"
+    "Exit codes: 0 done, 1 the result cannot be written, 2 wrong command "
+    "line,\n"
+    "run directory or input; the line says which file and row.";
+
+struct EvaluateOptions {
+  std::string run;
+  std::string input;
+  std::string labels;
+  std::string data = "test";
+  std::string weights;
+  std::string output;
+  bool allow_unknown = false;
+  bool json = false;
+};
+
+int Evaluate(const EvaluateOptions& options) {
+  if (options.input.empty() && !options.labels.empty()) {
+    PrintError("--labels belongs to an INPUT (try tributary evaluate --help)");
+    return kExitRefused;
+  }
+  std::vector<std::string> arguments = {"--evaluate", options.run, "--data",
+                                        options.data};
+  const auto add = [&arguments](const char* name, const std::string& value) {
+    if (!value.empty()) arguments.push_back(absl::StrCat(name, "=", value));
+  };
+  add("--input", options.input);
+  add("--labels", options.labels);
+  add("--weights", options.weights);
+  add("--output", options.output);
+  if (options.allow_unknown) arguments.push_back("--allow-unknown");
+  if (options.json) arguments.push_back("--json");
+  return BecomeWorker(arguments);
+}
+
+}  // namespace
+
+void AddEvaluateCommand(CLI::App& app, Action* action) {
+  auto options = std::make_shared<EvaluateOptions>();
+  CLI::App* command = app.add_subcommand("evaluate", kDescription);
+  command->footer(kFooter);
+  command->add_option("RUN", options->run, "a run directory")->required();
+  command->add_option("INPUT", options->input, "a file of rows with labels");
+  command->add_option("--labels", options->labels,
+                      "the labels of an IDX or NPY file");
+  command
+      ->add_option("--data", options->data,
+                   "without an INPUT: the run's test or train data")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"test", "train"}));
+  command->add_flag("--allow-unknown", options->allow_unknown,
+                    "accept categories that the training data lack; those of\n"
+                    "the run's own data are accepted always");
+  command->add_option("--weights", options->weights,
+                      "a safetensors file, as tributary export writes it,\n"
+                      "instead of the run's final weights");
+  command->add_flag("--json", options->json, "print JSON");
+  command->add_option("--output", options->output,
+                      "write to this file; it appears when it is whole");
+  command->callback([options, action] {
+    *action = [options] { return Evaluate(*options); };
+  });
+}
+
+}  // namespace tributary

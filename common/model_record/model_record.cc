@@ -1,0 +1,129 @@
+#include "common/model_record/model_record.h"
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "common/model_record/check_preprocessing.h"
+#include "common/model_record/proto_json.h"
+#include "common/status/status_macros.h"
+
+namespace tributary {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Text is at most six times as long as the preprocessing in a message, and the
+// layers are those of a job file of at most 1 MiB.
+constexpr uintmax_t kMaxFileBytes = 64 << 20;
+constexpr char kMetrics[] = "metrics";
+
+Json MetricsJson(const ModelMetrics& metrics) {
+  Json test = Json::object();
+  // A number that is not finite becomes null.
+  for (const auto& [name, value] : metrics.test) test[name] = value;
+  Json json = {{"status", metrics.status}, {"steps", metrics.steps}};
+  json["final_loss"] = nullptr;
+  if (metrics.steps > 0) json["final_loss"] = metrics.final_loss;
+  json["test"] = std::move(test);
+  json["weights_sha256"] = nullptr;
+  if (!metrics.weights_sha256.empty()) {
+    json["weights_sha256"] = metrics.weights_sha256;
+  }
+  return json;
+}
+
+absl::Status InFile(const std::string& file, const absl::Status& status) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(file, ": ", absl::string_view(status.message())));
+}
+
+}  // namespace
+
+v1::OutputKind OutputKindOf(const v1::LossSpec& loss) {
+  switch (loss.kind_case()) {
+    case v1::LossSpec::kCrossEntropy:
+      return v1::OUTPUT_KIND_CLASSES;
+    case v1::LossSpec::kBceWithLogits:
+      return v1::OUTPUT_KIND_BINARY;
+    case v1::LossSpec::kMse:
+      return v1::OUTPUT_KIND_NUMBERS;
+    case v1::LossSpec::KIND_NOT_SET:
+      break;
+  }
+  return v1::OUTPUT_KIND_UNSPECIFIED;
+}
+
+std::string ModelRecordJson(const v1::ModelRecord& record,
+                            const std::optional<ModelMetrics>& metrics) {
+  std::string json = ProtoToJson(record);
+  // The metrics follow the record's fields, which end in "\n}".
+  json.resize(json.size() - 2);
+  absl::StrAppend(&json, ",\n  \"", kMetrics,
+                  "\": ", metrics ? MetricsJson(*metrics).dump() : "null",
+                  "\n}\n");
+  return json;
+}
+
+absl::StatusOr<v1::ModelRecord> ParseModelRecord(const std::string& file,
+                                                 absl::string_view text) {
+  Json json = Json::parse(text.begin(), text.end(), nullptr,
+                          /*allow_exceptions=*/false);
+  if (!json.is_object()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(file, ": wanted a JSON object"));
+  }
+  const auto version = json.find("format_version");
+  if (version == json.end() || *version != kModelFormatVersion) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        file, ": wanted format_version ", kModelFormatVersion, ", got ",
+        version == json.end()          ? "none"
+        : version->is_number_integer() ? version->dump()
+                                       : "another value"));
+  }
+  json.erase(kMetrics);
+  v1::ModelRecord record;
+  if (absl::Status read = JsonToProto(json, &record); !read.ok()) {
+    return InFile(file, read);
+  }
+  if (record.sequential().empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(file, ": sequential has no layers"));
+  }
+  if (record.output() != OutputKindOf(record.loss()) ||
+      record.output() == v1::OUTPUT_KIND_UNSPECIFIED) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(file, ": output is not that of the loss"));
+  }
+  if (record.has_preprocessing()) {
+    if (absl::Status fits = CheckPreprocessing(record.preprocessing());
+        !fits.ok()) {
+      return InFile(file, fits);
+    }
+  }
+  return record;
+}
+
+absl::StatusOr<v1::ModelRecord> ReadModelRecord(const std::string& run) {
+  const std::string file = run + kModelFile;
+  std::error_code error;
+  const uintmax_t size = std::filesystem::file_size(file, error);
+  std::ifstream stream(file, std::ios::binary);
+  if (error || !stream) {
+    return absl::NotFoundError(absl::StrCat(
+        run,
+        " has no model.json: wanted the directory of a run of this "
+        "version of Tributary"));
+  }
+  if (size > kMaxFileBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        file, ": wanted at most ", kMaxFileBytes, " bytes, got ", size));
+  }
+  const std::string text((std::istreambuf_iterator<char>(stream)), {});
+  return ParseModelRecord(file, text);
+}
+
+}  // namespace tributary

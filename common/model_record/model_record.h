@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "tributary/v1/model_record.pb.h"
+
+namespace tributary {
+
+// model.json of a run directory (docs/formats.md#modeljson): what is needed,
+// beside the weights, to use the model.
+
+inline constexpr char kModelFile[] = "/model.json";
+inline constexpr int kModelFormatVersion = 1;
+
+// How the training ended.
+struct ModelMetrics {
+  std::string status;  // as in summary.json
+  int64_t steps = 0;
+  double final_loss = 0;
+  std::map<std::string, double> test;
+  std::string weights_sha256;
+};
+
+// What the loss makes of the model's outputs.
+v1::OutputKind OutputKindOf(const v1::LossSpec& loss);
+
+// The text of model.json. `metrics`: nullopt: the run has not ended.
+std::string ModelRecordJson(const v1::ModelRecord& record,
+                            const std::optional<ModelMetrics>& metrics);
+
+// Reads the text of a model.json, without its metrics. InvalidArgument, naming
+// `file` and the field, for another format or version, and for values that
+// contradict each other.
+absl::StatusOr<v1::ModelRecord> ParseModelRecord(const std::string& file,
+                                                 absl::string_view text);
+
+// ParseModelRecord of the file in a run directory. NotFound: it has none.
+absl::StatusOr<v1::ModelRecord> ReadModelRecord(const std::string& run);
+
+}  // namespace tributary

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "common/model_record/model_record.h"
+#include "coordinator/run/run_record.h"
+#include "tributary/v1/coordinator_service.pb.h"
+#include "tributary/v1/job.pb.h"
+#include "tributary/v1/model_record.pb.h"
+
+namespace tributary {
+
+// What model.json says about the model of a resolved job as its workers have
+// declared it. Parameters that the ranks of a group hold in slices are whole.
+v1::ModelRecord DescribeModel(const v1::JobSpec& job,
+                              const v1::DeclareModelRequest& declaration);
+
+// What it says in addition when the run has ended.
+ModelMetrics MetricsOf(const RunSummary& summary);
+
+}  // namespace tributary

@@ -1,0 +1,86 @@
+#include "worker/predict/confusion.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/unit/worker/predict/records.h"
+
+namespace tributary {
+namespace {
+
+TEST(ConfusionTest, CountsPredictionsByLabel) {
+  Confusion confusion(ClassRecord({"cat", "dog", "eel"}), 3);
+  Batch batch;
+  batch.labels = {0, 0, 2};
+  confusion.Add(batch, std::vector<float>{9, 1, 1,    // cat as cat
+                                          1, 9, 9,    // cat as dog, the first
+                                          1, 1, 9});  // eel as eel
+  EXPECT_EQ(confusion.count(0, 0), 1);
+  EXPECT_EQ(confusion.count(0, 1), 1);
+  EXPECT_EQ(confusion.count(2, 2), 1);
+  EXPECT_EQ(confusion.count(1, 1), 0);
+  EXPECT_EQ(ReportText({.data = "x.csv", .rows = 3, .metrics = {{"loss", 0.5}}},
+                       confusion),
+            "data        x.csv, 3 rows\n"
+            "loss        0.5\n"
+            "\n"
+            "label (down) and prediction (across)\n"
+            "      cat  dog  eel\n"
+            " cat    1    1    0\n"
+            " dog    0    0    0\n"
+            " eel    0    0    1\n");
+}
+
+TEST(ConfusionTest, OneLogitDecidesBetweenTwoClasses) {
+  v1::ModelRecord record = ClassRecord({});
+  record.set_output(v1::OUTPUT_KIND_BINARY);
+  Confusion confusion(record, 1);
+  Batch batch;
+  batch.targets = {1, 0, 1};
+  confusion.Add(batch, std::vector<float>{0, 0.1f, -0.1f});
+  EXPECT_EQ(confusion.count(1, 1), 1);
+  EXPECT_EQ(confusion.count(0, 1), 1);
+  EXPECT_EQ(confusion.count(1, 0), 1);
+  EXPECT_EQ(confusion.name(1), "1");
+}
+
+TEST(ConfusionTest, ManyClassesAreListedByTheirConfusions) {
+  Confusion confusion(ClassRecord({}), 40);
+  Batch batch;
+  std::vector<float> logits(2 * 40);
+  logits[7] = 1;
+  logits[40 + 7] = 1;
+  batch.labels = {7, 3};
+  confusion.Add(batch, logits);
+  const std::string text = ReportText({.data = "x", .rows = 2}, confusion);
+  EXPECT_NE(text.find("         1  \"3\" taken for \"7\"\n"), std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("\"7\" taken for"), std::string::npos) << text;
+}
+
+TEST(ConfusionTest, JsonHasTheWholeMatrix) {
+  Confusion confusion(ClassRecord({"a", "b"}), 2);
+  Batch batch;
+  batch.labels = {0};
+  confusion.Add(batch, std::vector<float>{0, 1});
+  const auto json = nlohmann::json::parse(ReportJson(
+      {.data = "x", .rows = 1, .metrics = {{"accuracy", 0}}}, confusion));
+  EXPECT_EQ(json["classes"], (nlohmann::json{"a", "b"}));
+  EXPECT_EQ(json["confusion"], (nlohmann::json{{0, 1}, {0, 0}}));
+  EXPECT_EQ(json["metrics"]["accuracy"], 0);
+}
+
+TEST(ConfusionTest, NumbersHaveNone) {
+  v1::ModelRecord record = ClassRecord({});
+  record.set_output(v1::OUTPUT_KIND_NUMBERS);
+  const Confusion confusion(record, 1);
+  EXPECT_TRUE(confusion.empty());
+  EXPECT_EQ(ReportText({.data = "x", .rows = 1}, confusion),
+            "data        x, 1 rows\n");
+}
+
+}  // namespace
+}  // namespace tributary

@@ -1,0 +1,127 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/testing/status_matchers.h"
+#include "tests/testing/temporary_folder.h"
+#include "tests/unit/worker/predict/records.h"
+#include "worker/predict/inputs/input_rows.h"
+
+namespace tributary {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::StatusIs;
+
+class CsvInputTest : public testing::TemporaryFolderTest {
+ protected:
+  absl::StatusOr<std::unique_ptr<InputRows>> Open(const std::string& text,
+                                                  InputOptions options = {}) {
+    options.path = Write("rows.csv", text);
+    return OpenInput(table_, options);
+  }
+  // All rows of the file, in one batch.
+  absl::StatusOr<RawData> ReadAll(const std::string& text,
+                                  InputOptions options = {}) {
+    auto input = Open(text, options);
+    if (!input.ok()) return input.status();
+    return (*input)->Next(1000);
+  }
+
+  v1::Preprocessing table_ = AnimalTable();
+};
+
+TEST_F(CsvInputTest, ColumnsAreFoundByName) {
+  const auto data = ReadAll("mass,colour,more,age\n2,red,x,5\n14,blue,y,1\n");
+  TRIBUTARY_ASSERT_OK(data);
+  EXPECT_EQ(data->rows, 2);
+  EXPECT_THAT(data->numbers, ElementsAre(5, 2, 1, 14));
+  EXPECT_THAT(data->codes, ElementsAre(1, 0));
+  EXPECT_THAT(data->code_widths, ElementsAre(2));
+  EXPECT_EQ(data->targets.width, 0);
+}
+
+TEST_F(CsvInputTest, WithoutAHeaderTheLabelMayBeMissing) {
+  table_ = AnimalTable(/*header=*/false);
+  for (const char* text : {"dog,5,red,2\n", "5,red,2\n"}) {
+    const auto data = ReadAll(text);
+    TRIBUTARY_EXPECT_OK(data);
+    EXPECT_THAT(data->numbers, ElementsAre(5, 2));
+    EXPECT_THAT(data->codes, ElementsAre(1));
+  }
+  EXPECT_THAT(ReadAll("5,2\n"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "rows.csv: line 1: wanted 4 columns, or 3 without the "
+                       "label, got 2"));
+  EXPECT_THAT(
+      ReadAll("5,red,2\n", {.labels = true}),
+      StatusIs(absl::StatusCode::kInvalidArgument, "wanted 4 columns, got 3"));
+}
+
+TEST_F(CsvInputTest, RowsComeInBatches) {
+  auto input = Open("age,mass,colour\n1,1,red\n2,2,red\n3,3,red\n");
+  TRIBUTARY_ASSERT_OK(input);
+  EXPECT_THAT((*input)->Next(2)->numbers, ElementsAre(1, 1, 2, 2));
+  EXPECT_THAT((*input)->Next(2)->numbers, ElementsAre(3, 3));
+  EXPECT_EQ((*input)->Next(2)->rows, 0);
+}
+
+TEST_F(CsvInputTest, ARangeOfRowsIsRead) {
+  const auto data =
+      ReadAll("age,mass,colour\n1,1,red\n2,2,red\n3,3,red\n4,4,red\n",
+              {.range = {.first = 1, .count = 2}});
+  TRIBUTARY_ASSERT_OK(data);
+  EXPECT_THAT(data->numbers, ElementsAre(2, 2, 3, 3));
+}
+
+TEST_F(CsvInputTest, LabelsAreTheClassesOfTheTraining) {
+  const auto data = ReadAll(
+      "animal,age,mass,colour\ndog,1,1,red\ncat,2,2,red\n", {.labels = true});
+  TRIBUTARY_ASSERT_OK(data);
+  EXPECT_THAT(data->targets.labels, ElementsAre(1, 0));
+  EXPECT_THAT(
+      ReadAll("animal,age,mass,colour\neel,1,1,red\n", {.labels = true}),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               "line 2: column 0 (\"animal\"): wanted one of the "
+               "training data's labels, got \"eel\""));
+}
+
+TEST_F(CsvInputTest, AnErrorNamesFileLineAndColumn) {
+  EXPECT_THAT(ReadAll("age,mass,colour\n1,2,red\n1,,red\n"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "rows.csv: line 3: column 1 (\"mass\"): wanted a "
+                       "number, got \"\""));
+  EXPECT_THAT(ReadAll("age,mass,colour\n1,2,red,4\n"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "rows.csv: line 2: wanted 3 fields, got 4"));
+  EXPECT_THAT(ReadAll("age,colour\n1,red\n"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "rows.csv: line 1: wanted a column \"mass\""));
+  EXPECT_THAT(
+      ReadAll("age,mass,colour,age\n1,2,red,4\n"),
+      StatusIs(absl::StatusCode::kInvalidArgument, "stands there twice"));
+  EXPECT_THAT(ReadAll(""), StatusIs(absl::StatusCode::kInvalidArgument,
+                                    "rows.csv: wanted rows"));
+}
+
+TEST_F(CsvInputTest, AnUnknownCategoryIsAnErrorOrNoneOfThem) {
+  const std::string text = "age,mass,colour\n1,2,pink\n3,4,red\n5,6,pink\n";
+  EXPECT_THAT(ReadAll(text),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "rows.csv: line 2: column 2 (\"colour\"): wanted a "
+                       "category of the training data"));
+  auto input = Open(text, {.allow_unknown = true});
+  TRIBUTARY_ASSERT_OK(input);
+  EXPECT_THAT((*input)->Next(10)->codes, ElementsAre(-1, 1, -1));
+  EXPECT_THAT((*input)->TakeWarnings(),
+              ElementsAre(HasSubstr("2 rows have a category that the training "
+                                    "data does not have (first \"pink\" in "
+                                    "line 2)")));
+  EXPECT_THAT((*input)->TakeWarnings(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace tributary

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cmath>
+#include <string>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace tributary {
+
+// What the fields of a CSV file mean, for every reader of such files.
+
+// Accepts decimal numbers that are finite as float32. SimpleAtod also accepts
+// "0x10", hence the check for x.
+inline bool ParseCsvNumber(absl::string_view text, double* value) {
+  return text.find_first_of("xX") == absl::string_view::npos &&
+         absl::SimpleAtod(text, value) &&
+         std::isfinite(static_cast<float>(*value));
+}
+
+inline bool IsMissingField(absl::string_view text) {
+  text = absl::StripAsciiWhitespace(text);
+  return text.empty() || text == "?";
+}
+
+// `column 3 ("age"): wanted a number, got "x"`. `column` is CsvColumnText.
+inline std::string CsvFieldError(absl::string_view column,
+                                 absl::string_view wanted,
+                                 absl::string_view got) {
+  constexpr size_t kShown = 40;  // a field may be a whole malformed file
+  return absl::StrCat("column ", column, ": wanted ", wanted, ", got \"",
+                      absl::CHexEscape(got.substr(0, kShown)),
+                      got.size() > kShown ? "...\"" : "\"");
+}
+
+}  // namespace tributary

@@ -1,0 +1,224 @@
+#include "worker/predict/evaluate_run.h"
+
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/evaluation/evaluation.h"
+#include "common/files/atomic_file.h"
+#include "common/job/job_file.h"
+#include "common/status/status_macros.h"
+#include "worker/data/open_data.h"
+#include "worker/model/evaluator.h"
+#include "worker/model/loss.h"
+#include "worker/predict/confusion.h"
+#include "worker/predict/inputs/input_rows.h"
+#include "worker/predict/predictor.h"
+
+namespace tributary {
+namespace {
+
+// Rows with labels, gathered for the model; no rows: the end.
+using FillBatch = std::function<absl::Status(Batch*)>;
+
+struct EvaluatedData {
+  std::string name;
+  FillBatch fill;
+  std::shared_ptr<InputRows> input;  // null: generated data
+};
+
+EvaluatedData FromInput(const Predictor* predictor,
+                        std::unique_ptr<InputRows> opened, std::string name) {
+  std::shared_ptr<InputRows> input = std::move(opened);
+  const auto fill = [predictor, input](Batch* batch) -> absl::Status {
+    TRIBUTARY_ASSIGN_OR_RETURN(RawData raw, input->Next(predictor->max_rows()));
+    batch->rows = 0;
+    if (raw.rows == 0) return absl::OkStatus();
+    return predictor->Gather(std::move(raw), batch);
+  };
+  return {.name = std::move(name), .fill = fill, .input = input};
+}
+
+// Where a source of a job file has its rows. A test set may have categories
+// that the training data lack.
+InputOptions OptionsOf(const v1::DataSource& source, TargetKind kind) {
+  InputOptions options{.labels = true, .kind = kind, .allow_unknown = true};
+  switch (source.kind_case()) {
+    case v1::DataSource::kIdx:
+      options.path = source.idx().images();
+      options.labels_path = source.idx().labels();
+      options.range = {source.idx().first_row(), source.idx().rows()};
+      break;
+    case v1::DataSource::kCsv:
+      options.path = source.csv().path();
+      options.range = {source.csv().first_row(), source.csv().rows()};
+      break;
+    case v1::DataSource::kNpy:
+      options.path = source.npy().features();
+      options.labels_path = source.npy().labels();
+      options.range = {source.npy().first_row(), source.npy().rows()};
+      break;
+    case v1::DataSource::kText:
+      options.path = source.text().path();
+      options.stride = source.text().stride();
+      options.begin = source.text().begin();
+      options.end = source.text().has_end() ? source.text().end() : 1;
+      options.range = {source.text().first_row(), source.text().rows()};
+      break;
+    default:
+      break;
+  }
+  return options;
+}
+
+// Generated rows are all in memory, as in training.
+absl::StatusOr<EvaluatedData> FromGenerator(const Predictor* predictor,
+                                            const v1::DataSource& source) {
+  v1::DataSpec spec;
+  *spec.mutable_train() = source;
+  v1::NormalizeSpec* normalize =
+      spec.mutable_train()->mutable_synthetic()->mutable_normalize();
+  normalize->Clear();
+  const v1::NumericFeatures& numeric = predictor->preprocessing().numeric();
+  normalize->mutable_mean()->Add(numeric.mean().begin(), numeric.mean().end());
+  normalize->mutable_std()->Add(numeric.deviation().begin(),
+                                numeric.deviation().end());
+  TRIBUTARY_ASSIGN_OR_RETURN(TrainTest opened,
+                             OpenData(spec, predictor->target_kind()));
+  std::shared_ptr<const Dataset> data = std::move(opened.train);
+  auto next = std::make_shared<int64_t>(0);
+  const auto fill = [predictor, data, next](Batch* batch) {
+    std::vector<int64_t> rows;
+    while (*next < data->rows() &&
+           static_cast<int64_t>(rows.size()) < predictor->max_rows()) {
+      rows.push_back((*next)++);
+    }
+    data->Gather(rows, batch);
+    return absl::OkStatus();
+  };
+  return EvaluatedData{.name = data->name(), .fill = fill, .input = nullptr};
+}
+
+absl::StatusOr<EvaluatedData> OpenEvaluated(const PredictionOptions& options,
+                                            const Predictor* predictor) {
+  const v1::Preprocessing& preprocessing = predictor->preprocessing();
+  if (!options.input.empty()) {
+    TRIBUTARY_ASSIGN_OR_RETURN(
+        std::unique_ptr<InputRows> input,
+        OpenInput(preprocessing, {.path = options.input,
+                                  .labels = true,
+                                  .labels_path = options.labels,
+                                  .kind = predictor->target_kind(),
+                                  .allow_unknown = options.allow_unknown}));
+    return FromInput(predictor, std::move(input), options.input);
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      const v1::JobSpec job,
+      ReadJobFile(absl::StrCat(options.evaluate, "/job.yaml")));
+  const bool test = options.data == "test";
+  if (test && !job.data().has_test()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.evaluate,
+                     "/job.yaml has no data.test; wanted an "
+                     "INPUT with labels, or --data train"));
+  }
+  const v1::DataSource& source = test ? job.data().test() : job.data().train();
+  if (source.has_synthetic()) return FromGenerator(predictor, source);
+  const InputOptions input_options =
+      OptionsOf(source, predictor->target_kind());
+  TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<InputRows> input,
+                             OpenInput(preprocessing, input_options));
+  return FromInput(predictor, std::move(input), input_options.path);
+}
+
+absl::Status CheckLabels(const Batch& batch, int64_t classes, int64_t first) {
+  for (size_t i = 0; i < batch.labels.size(); ++i) {
+    if (batch.labels[i] < classes) continue;
+    const auto width = static_cast<int64_t>(batch.labels.size()) / batch.rows;
+    return absl::InvalidArgumentError(
+        absl::StrCat("row ", first + static_cast<int64_t>(i) / width,
+                     " has class ", batch.labels[i], ", but the model's ",
+                     classes, " outputs are for classes 0 to ", classes - 1));
+  }
+  return absl::OkStatus();
+}
+
+struct Outcome {
+  Evaluation evaluation;
+  Confusion confusion;
+  int64_t rows = 0;
+};
+
+absl::Status Evaluate(Predictor* predictor, const EvaluatedData& data,
+                      Outcome* outcome) {
+  const v1::LossSpec& spec = predictor->record().loss();
+  const bool classes = predictor->target_kind() == TargetKind::kClass;
+  const int64_t size = predictor->model()->output_size();
+  const int64_t outputs = classes ? predictor->outputs() : size;
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Loss> loss,
+      Loss::Create(spec, {.ops = predictor->ops(),
+                          .max_rows = predictor->max_rows(),
+                          .outputs = outputs,
+                          .positions = size / outputs}));
+  Batch batch;
+  const auto next_batch = [&]() -> absl::StatusOr<EvaluationBatch> {
+    TRIBUTARY_RETURN_IF_ERROR(data.fill(&batch));
+    if (classes) {
+      const absl::Status known = CheckLabels(batch, outputs, outcome->rows);
+      if (!known.ok()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(data.name, ": ", absl::string_view(known.message())));
+      }
+    }
+    outcome->rows += batch.rows;
+    return EvaluationBatch{
+        .features = batch.features.data(),
+        .targets = {batch.labels.empty() ? nullptr : batch.labels.data(),
+                    batch.targets.empty() ? nullptr : batch.targets.data()},
+        .rows = batch.rows};
+  };
+  const auto forward =
+      [&](const EvaluationBatch&) -> absl::StatusOr<const float*> {
+    const absl::Span<const float> logits = predictor->Forward(batch);
+    outcome->confusion.Add(batch, logits);
+    return logits.data();  // of the CPU: device memory is host memory
+  };
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      const v1::EvaluationPart part,
+      EvaluateOutputs(predictor->ops(), predictor->model_shape(), loss.get(),
+                      spec, next_batch, forward));
+  return outcome->evaluation.Add(part);
+}
+
+}  // namespace
+
+absl::Status EvaluateRun(const PredictionOptions& options) {
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Predictor> predictor,
+      Predictor::Open(options.evaluate, options.weights));
+  TRIBUTARY_ASSIGN_OR_RETURN(const EvaluatedData data,
+                             OpenEvaluated(options, predictor.get()));
+  Outcome outcome{
+      .evaluation = Evaluation(predictor->record().loss()),
+      .confusion = Confusion(predictor->record(), predictor->outputs())};
+  TRIBUTARY_RETURN_IF_ERROR(Evaluate(predictor.get(), data, &outcome));
+  if (data.input != nullptr) {
+    for (const std::string& warning : data.input->TakeWarnings()) {
+      std::fprintf(stderr, "tributary: %s\n", warning.c_str());
+    }
+  }
+  const EvaluationReport report{.data = data.name,
+                                .rows = outcome.rows,
+                                .metrics = outcome.evaluation.Metrics()};
+  const std::string text = options.json ? ReportJson(report, outcome.confusion)
+                                        : ReportText(report, outcome.confusion);
+  if (!options.output.empty()) return WriteFileAtomically(options.output, text);
+  std::fputs(text.c_str(), stdout);
+  return absl::OkStatus();
+}
+
+}  // namespace tributary

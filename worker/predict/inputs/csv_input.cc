@@ -1,0 +1,265 @@
+#include <algorithm>
+#include <optional>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "common/status/status_macros.h"
+#include "worker/data/readers/csv_columns.h"
+#include "worker/data/readers/csv_fields.h"
+#include "worker/data/readers/csv_rows.h"
+#include "worker/data/readers/input_file.h"
+#include "worker/predict/inputs/input_rows.h"
+
+namespace tributary {
+namespace {
+
+using WordNumbers = absl::flat_hash_map<std::string, int32_t>;
+
+template <typename Words>
+WordNumbers Numbered(const Words& words) {
+  WordNumbers numbers;
+  for (int i = 0; i < words.size(); ++i) numbers[words[i]] = i;
+  return numbers;
+}
+
+// A categorical column of the file.
+struct Categories {
+  int column = 0;
+  int64_t width = 0;
+  WordNumbers numbers;
+  int64_t unknown = 0;  // rows
+  std::string first_unknown;
+  int64_t first_line = 0;
+};
+
+// Rows of a table. With a header, columns are found by name, in any order, and
+// others are ignored. Without one, the file has the columns of the training
+// file, or all but the label.
+class CsvInput final : public InputRows {
+ public:
+  CsvInput(std::unique_ptr<InputFile> file,
+           const v1::Preprocessing& preprocessing, const InputOptions& options)
+      : file_(std::move(file)),
+        preprocessing_(preprocessing),
+        table_(preprocessing.csv()),
+        options_(options),
+        rows_(file_.get(), table_.delimiter()[0]),
+        classes_(Numbered(preprocessing.class_names())) {}
+
+  absl::Status Begin();
+  absl::StatusOr<RawData> Next(int64_t most) override;
+  std::vector<std::string> TakeWarnings() override;
+
+ private:
+  absl::StatusOr<int> Find(const v1::CsvColumn& column) const;
+  absl::Status FindColumns();
+  absl::Status ReadRow(RawData* data);
+  absl::Status ReadCategory(Categories* categories, RawData* data);
+  absl::Status ReadLabel(RawData* data);
+  absl::Status FieldError(int column, absl::string_view wanted) const {
+    return rows_.Error(
+        CsvFieldError(CsvColumnText(header_, column), wanted, fields_[column]));
+  }
+  absl::StatusOr<bool> Advance();
+
+  const std::unique_ptr<InputFile> file_;
+  const v1::Preprocessing& preprocessing_;
+  const v1::CsvTable& table_;
+  const InputOptions options_;
+  CsvRows rows_;
+  const WordNumbers classes_;
+  std::vector<absl::string_view> fields_;  // of the current row
+  bool more_ = false;                      // fields_ are a row to read
+  int64_t row_ = 0;                        // its number, from 0
+  std::vector<std::string> header_;        // empty when the file has none
+  int num_columns_ = 0;
+  bool without_label_ = false;  // of a file without header
+  std::vector<int> numeric_;
+  std::vector<Categories> categories_;
+  int label_ = 0;
+};
+
+absl::Status CsvInput::Begin() {
+  TRIBUTARY_ASSIGN_OR_RETURN(more_, rows_.Next(&fields_));
+  if (!more_) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(file_->name(), ": wanted rows, but the file is empty"));
+  }
+  num_columns_ = static_cast<int>(fields_.size());
+  if (table_.header()) {
+    for (absl::string_view field : fields_) header_.emplace_back(field);
+  }
+  TRIBUTARY_RETURN_IF_ERROR(FindColumns());
+  if (table_.header()) {
+    TRIBUTARY_ASSIGN_OR_RETURN(more_, rows_.Next(&fields_));
+  }
+  while (more_ && row_ < options_.range.first) {
+    TRIBUTARY_ASSIGN_OR_RETURN(more_, Advance());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> CsvInput::Advance() {
+  ++row_;
+  return rows_.Next(&fields_);
+}
+
+absl::StatusOr<int> CsvInput::Find(const v1::CsvColumn& column) const {
+  if (column.name().empty()) {
+    const int index = column.index();
+    return without_label_ && index > table_.label().index() ? index - 1 : index;
+  }
+  const auto found = std::find(header_.begin(), header_.end(), column.name());
+  if (found == header_.end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(file_->name(), ": line 1: wanted a column \"",
+                     absl::CHexEscape(column.name()),
+                     "\" as in the training data, the header has none"));
+  }
+  if (std::find(found + 1, header_.end(), column.name()) != header_.end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(file_->name(), ": line 1: column \"",
+                     absl::CHexEscape(column.name()), "\" stands there twice"));
+  }
+  return static_cast<int>(found - header_.begin());
+}
+
+absl::Status CsvInput::FindColumns() {
+  bool by_number = !table_.header();
+  for (const v1::CsvColumn& column : table_.numeric()) {
+    by_number |= column.name().empty();
+  }
+  for (const v1::CsvCategories& one : table_.categorical()) {
+    by_number |= one.column().name().empty();
+  }
+  if (by_number && num_columns_ != table_.columns()) {
+    without_label_ = num_columns_ == table_.columns() - 1;
+    if (!without_label_ || options_.labels) {
+      return rows_.Error(absl::StrCat(
+          "wanted ", table_.columns(), " columns",
+          options_.labels ? ""
+                          : absl::StrCat(", or ", table_.columns() - 1,
+                                         " without the label"),
+          ", got ", num_columns_));
+    }
+  }
+  for (const v1::CsvColumn& column : table_.numeric()) {
+    TRIBUTARY_ASSIGN_OR_RETURN(const int found, Find(column));
+    numeric_.push_back(found);
+  }
+  for (const v1::CsvCategories& one : table_.categorical()) {
+    TRIBUTARY_ASSIGN_OR_RETURN(const int found, Find(one.column()));
+    categories_.push_back({.column = found,
+                           .width = one.categories_size(),
+                           .numbers = Numbered(one.categories())});
+  }
+  if (options_.labels) {
+    TRIBUTARY_ASSIGN_OR_RETURN(label_, Find(table_.label()));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RawData> CsvInput::Next(int64_t most) {
+  RawData data;
+  data.name = file_->name();
+  data.feature_shape = {preprocessing_.feature_shape().begin(),
+                        preprocessing_.feature_shape().end()};
+  data.numeric_width = static_cast<int64_t>(numeric_.size());
+  for (const Categories& one : categories_) {
+    data.code_widths.push_back(one.width);
+  }
+  data.targets = EmptyTargets(preprocessing_, options_);
+  const int64_t count = options_.range.count;
+  while (more_ && data.rows < most &&
+         (count == 0 || row_ - options_.range.first < count)) {
+    TRIBUTARY_RETURN_IF_ERROR(ReadRow(&data));
+    TRIBUTARY_ASSIGN_OR_RETURN(more_, Advance());
+  }
+  return data;
+}
+
+absl::Status CsvInput::ReadRow(RawData* data) {
+  if (static_cast<int>(fields_.size()) != num_columns_) {
+    return rows_.Error(
+        absl::StrCat("wanted ", num_columns_, " fields, got ", fields_.size()));
+  }
+  for (int column : numeric_) {
+    double value;
+    if (!ParseCsvNumber(fields_[column], &value)) {
+      return FieldError(column, "a number");
+    }
+    data->numbers.push_back(static_cast<float>(value));
+  }
+  for (Categories& one : categories_) {
+    TRIBUTARY_RETURN_IF_ERROR(ReadCategory(&one, data));
+  }
+  ++data->rows;
+  return options_.labels ? ReadLabel(data) : absl::OkStatus();
+}
+
+absl::Status CsvInput::ReadCategory(Categories* categories, RawData* data) {
+  const absl::string_view text = fields_[categories->column];
+  const auto found = categories->numbers.find(text);
+  if (found != categories->numbers.end()) {
+    data->codes.push_back(found->second);
+    return absl::OkStatus();
+  }
+  if (!options_.allow_unknown) {
+    return FieldError(categories->column,
+                      "a category of the training data (--allow-unknown makes "
+                      "it none of them)");
+  }
+  data->codes.push_back(-1);
+  if (categories->unknown++ == 0) {
+    categories->first_unknown = std::string(text);
+    categories->first_line = rows_.line();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CsvInput::ReadLabel(RawData* data) {
+  const absl::string_view text = fields_[label_];
+  if (IsMissingField(text)) return FieldError(label_, "a label");
+  double value;
+  if (!classes_.empty() && data->targets.kind != TargetKind::kReal) {
+    const auto found = classes_.find(text);
+    if (found == classes_.end()) {
+      return FieldError(label_, "one of the training data's labels");
+    }
+    value = found->second;
+  } else if (!ParseCsvNumber(text, &value)) {
+    return FieldError(label_, "a number");
+  }
+  const absl::Status appended = data->targets.Append(value);
+  return appended.ok() ? appended : rows_.Error(appended.message());
+}
+
+std::vector<std::string> CsvInput::TakeWarnings() {
+  std::vector<std::string> warnings;
+  for (Categories& one : categories_) {
+    if (one.unknown == 0) continue;
+    warnings.push_back(absl::StrCat(
+        file_->name(), ": column ", CsvColumnText(header_, one.column), ": ",
+        one.unknown,
+        " rows have a category that the training data does not have (first \"",
+        absl::CHexEscape(one.first_unknown), "\" in line ", one.first_line,
+        ")"));
+    one.unknown = 0;
+  }
+  return warnings;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<InputRows>> OpenCsvInput(
+    const v1::Preprocessing& preprocessing, const InputOptions& options) {
+  TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<InputFile> file,
+                             InputFile::Open(options.path));
+  auto input =
+      std::make_unique<CsvInput>(std::move(file), preprocessing, options);
+  TRIBUTARY_RETURN_IF_ERROR(input->Begin());
+  return input;
+}
+
+}  // namespace tributary

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/files/atomic_file.h"
+#include "tributary/v1/model_record.pb.h"
+
+namespace tributary {
+
+enum class PredictionFormat { kCsv, kJson };
+
+// Writes predictions, one line each, as CSV or as JSON lines
+// (docs/using-models.md).
+class PredictionWriter {
+ public:
+  struct Options {
+    std::string path;  // empty: standard output
+    PredictionFormat format = PredictionFormat::kCsv;
+    bool top = false;  // of classes only the most probable one
+    // A sample has several values: lines say row and position.
+    bool positions = false;
+    int64_t outputs = 0;  // of a value
+  };
+  // Where a prediction belongs.
+  struct Place {
+    int64_t row = 0;
+    int64_t position = 0;
+    const std::string* token = nullptr;  // of a text: the token there
+  };
+
+  // The file appears, complete, with Finish. `record` must outlive the writer.
+  static absl::StatusOr<std::unique_ptr<PredictionWriter>> Create(
+      const v1::ModelRecord& record, const Options& options);
+
+  // outputs: the model's, of one value.
+  absl::Status Write(const Place& place, absl::Span<const float> outputs);
+  absl::Status Finish();
+
+ private:
+  PredictionWriter(const v1::ModelRecord& record, Options options);
+
+  void AppendHeader();
+  void AppendCsv(const Place& place, const std::string& prediction);
+  void AppendJson(const Place& place, const std::string& prediction);
+  absl::Status Flush();
+
+  const v1::ModelRecord& record_;
+  const Options options_;
+  std::vector<std::string> names_;  // of the classes
+  bool named_ = false;              // classes are words, not numbers
+  std::vector<double> probabilities_;
+  size_t best_ = 0;
+  std::unique_ptr<AtomicFile> file_;  // null: standard output
+  std::string buffer_;
+};
+
+// Probabilities of the classes: softmax of the logits, or for one logit its
+// sigmoid, for the second class of two.
+void ProbabilitiesOf(v1::OutputKind kind, absl::Span<const float> outputs,
+                     std::vector<double>* probabilities);
+
+// The first of the largest, as the evaluation counts; 0 if one is not a number.
+size_t MostProbable(const std::vector<double>& probabilities);
+
+// "0.25", with the digits that tell float32 numbers apart.
+std::string FloatText(double value);
+
+}  // namespace tributary

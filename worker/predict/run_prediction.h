@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace tributary {
+
+// What `tributary predict` and `tributary evaluate` ask a `tributary-worker` to
+// compute instead of training.
+struct PredictionOptions {
+  std::string predict;   // a run directory
+  std::string evaluate;  // a run directory
+  std::string input;     // a file of rows
+  std::string labels;    // the labels of an input that keeps them apart
+  std::string weights;   // instead of the run's
+  std::string output;    // a file; empty: standard output
+  bool json = false;     // JSON lines instead of CSV, or JSON instead of text
+  bool top = false;
+  bool allow_unknown = false;
+  std::string data = "test";  // without an input: the run's set to evaluate
+  int64_t generate = 0;       // tokens to generate instead of predicting
+  std::string prompt;
+  uint64_t seed = 1;
+  double temperature = 1;  // 0: always the most probable token
+
+  bool wanted() const { return !predict.empty() || !evaluate.empty(); }
+};
+
+// Does it and returns the exit code: 0, or with one line on standard error 1,
+// or 2 if run directory or input are not as wanted.
+int RunPrediction(const PredictionOptions& options);
+
+}  // namespace tributary
