@@ -43,8 +43,7 @@ class Member {
     uint32_t data_checksum = 0;              // 0: generated data
     std::vector<std::string> settings = {};  // of a program (SubmitJobRequest)
     int64_t training_rows = 0;               // 0: unknown
-    // As in DeclareModelRequest; may be null.
-    const v1::Preprocessing* preprocessing = nullptr;
+    const v1::Preprocessing* preprocessing = nullptr;  // null: unknown
     std::string no_preprocessing = {};
   };
 
@@ -93,9 +92,8 @@ class Member {
   int64_t cut_step() const;
   void ReportCut(int64_t step);
 
-  // Waits for the decision after this evaluation, which this worker has
-  // reported (AwaitEvaluation in coordinator_service.proto). Aborted: the plan
-  // has ended. Otherwise end().
+  // Waits for the decision after an evaluation, as AwaitEvaluation in
+  // coordinator_service.proto. Aborted: the plan has ended. Otherwise end().
   absl::StatusOr<v1::AwaitEvaluationResponse> AwaitEvaluation(
       uint64_t plan_epoch, int64_t step);
 

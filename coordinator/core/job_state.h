@@ -146,7 +146,6 @@ class JobState {
   std::optional<int64_t> stop_step() const { return stop_.get(); }
   const StopStep& stop() const { return stop_; }
   int64_t total_steps() const { return declaration().total_steps(); }
-  // The step after which workers finish.
   int64_t final_step() const { return stop_step().value_or(total_steps()); }
   // An earlier coordinator recorded this step: the job stops there or later.
   void KnowBegun(int64_t step) { stop_.KnowBegun(step); }

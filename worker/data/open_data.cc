@@ -204,9 +204,8 @@ absl::StatusOr<TrainTest> OpenData(const v1::DataSpec& spec, TargetKind kind) {
   TRIBUTARY_ASSIGN_OR_RETURN(const Normalization normalization,
                              ResolveNormalization(train_options, train));
   TrainTest data;
-  data.preprocessing =
-      DescribePreprocessing(spec.train(), train, normalization, learned.words,
-                            learned.vocabulary);
+  data.preprocessing = DescribePreprocessing(spec.train(), train, normalization,
+                                             learned.words, learned.vocabulary);
   if (spec.has_test()) {
     learned.training = false;
     TRIBUTARY_ASSIGN_OR_RETURN(RawData test,
