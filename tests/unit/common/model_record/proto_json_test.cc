@@ -89,9 +89,9 @@ TEST(ProtoJsonTest, AWrongValueIsNamedWithItsField) {
 
 TEST(ProtoJsonTest, TwoMembersOfAOneofAreRefused) {
   v1::LayerSpec layer;
-  EXPECT_THAT(
-      Parse(R"({"relu": {}, "tanh": {}})", &layer),
-      StatusIs(absl::StatusCode::kInvalidArgument, "tanh: wants one kind"));
+  EXPECT_THAT(Parse(R"({"relu": {}, "tanh": {}})", &layer),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "the file: wants one kind, got an object"));
 }
 
 TEST(ProtoJsonTest, NumbersThatFloat32CannotHoldAreRefused) {

@@ -44,8 +44,8 @@ TEST_F(PredictionWriterTest, ClassesHaveProbabilities) {
   EXPECT_EQ(Written(ClassRecord({"cat", "dog"}), {},
                     {{std::log(3.0f), 0}, {0, std::log(3.0f)}}),
             "prediction,probability_cat,probability_dog\n"
-            "cat,0.750000007,0.249999993\n"
-            "dog,0.249999993,0.750000007\n");
+            "cat,0.750000004,0.249999996\n"
+            "dog,0.249999996,0.750000004\n");
   EXPECT_EQ(Written(ClassRecord({"cat", "dog"}), {.top = true}, {{1, 1}}),
             "prediction,probability\ndog,0.5\n");
 }
@@ -84,7 +84,7 @@ TEST_F(PredictionWriterTest, OneLogitIsForTheSecondOfTwoClasses) {
   record.set_output(v1::OUTPUT_KIND_BINARY);
   EXPECT_EQ(Written(record, {}, {{std::log(3.0f)}, {0}}),
             "prediction,probability_<=50K,probability_>50K\n"
-            ">50K,0.249999993,0.750000007\n"
+            ">50K,0.249999996,0.750000004\n"
             ">50K,0.5,0.5\n");
 }
 
