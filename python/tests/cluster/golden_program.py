@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
+from pathlib import Path
 
-import golden
 import torch
-from golden_task import batches_of, model_of
 
 import tributary.torch as tributary
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+import golden  # noqa: E402
+from golden_task import batches_of, model_of  # noqa: E402
 
 
 def main() -> None:

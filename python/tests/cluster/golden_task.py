@@ -29,7 +29,7 @@ def model_of(group: str, inputs: Case) -> nn.Sequential:
     names = names_of(group)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            parameter.copy_(_tensor(inputs, f"init.{names[name]}"))
+            parameter.copy_(inputs.tensors[f"init.{names[name]}"])
     return model
 
 
@@ -42,15 +42,12 @@ def batches_of(
 ) -> list[tuple[Tensor, Tensor]]:
     """(x, labels) of this rank for each batch, which the ranks share in runs of
     consecutive rows, the first ranks with one row more."""
-    x = _tensor(inputs, "data").float() / 16
-    labels = _tensor(inputs, "label")
+    x = inputs.tensors["data"].float() / 16
+    labels = inputs.tensors["label"]
     if group == "train_mlp":
-        order = _tensor(inputs, "order")
+        order = inputs.tensors["order"]
     else:
         order = torch.arange(len(labels)).view(15, 16)
     shares = [rows.tensor_split(world)[rank] for rows in order]
     return [(x[rows], labels[rows]) for rows in shares]
 
-
-def _tensor(case: Case, name: str) -> Tensor:
-    return torch.from_numpy(case.tensors[name].copy())

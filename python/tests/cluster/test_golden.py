@@ -81,7 +81,7 @@ def compare(folder: Path, training: Training, ranks: int, *more: str) -> None:
     weights = torch.load(output)
     for name, golden_name in names_of(training.group).items():
         errors[name] = case.error_over_tolerance(
-            f"{prefix}final.{golden_name}", weights[name].numpy()
+            f"{prefix}final.{golden_name}", weights[name]
         )
     worst = max(errors, key=lambda name: errors[name])
     print(
