@@ -50,4 +50,3 @@ def batches_of(
         order = torch.arange(len(labels)).view(15, 16)
     shares = [rows.tensor_split(world)[rank] for rows in order]
     return [(x[rows], labels[rows]) for rows in shares]
-
