@@ -20,9 +20,10 @@ import urllib.request
 
 PAUSE_SECONDS = 2
 # What Grafana puts in for a scrape interval of 5 s.
-VARIABLES = {"__rate_interval": "20s", "__interval": "5s", "__range": "15m"}
+VARIABLES = {"__rate_interval": "20s", "__interval": "5s", "__range": "15m",
+             "run": ".*"}
 PANEL_KEYS = ("id", "title", "type", "gridPos", "datasource", "targets")
-DATASOURCE = "prometheus"  # its uid in deploy/grafana/provisioning
+DATASOURCE = "${datasource}"  # a variable, so that people choose theirs
 
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 COMPARISON = re.compile(r"(==|!=|>=|<=|>|<)(?!\s*bool\b)")
@@ -118,7 +119,17 @@ def questions_of_dashboard(path):
             uid = target.get("datasource", {}).get("uid")
             complaint = ("" if uid == DATASOURCE else
                          "asks data source %s, not %s" % (uid, DATASOURCE))
+            if unfiltered(target["expr"]):
+                complaint = "mixes runs: a selector without run=~\"$run\""
             yield name, fill_in(target["expr"]), complaint
+
+
+def unfiltered(expression):
+    """Whether a selector of the expression takes the series of every run."""
+    return any('run=~"$run"' not in match[0] for match in
+               re.finditer(METRIC.pattern + r"(\{[^}]*\})?",
+                           STRING.sub(lambda text: text[0] if "$run" in text[0]
+                                      else '""', expression)))
 
 
 def fill_in(expression):
