@@ -193,7 +193,8 @@ absl::Status ProtoReader::ReadScalar(const YamlNode& node,
   }
   const std::string fault = SetScalar(node.text, node.quoted, message, field);
   if (fault.empty()) return absl::OkStatus();
-  return Error(node.line, path, " ", fault, ", got ", Describe(node));
+  return Error(node.line, path, " ", fault, ", got ", Describe(node),
+               EnumHint(node.text, *field));
 }
 
 }  // namespace tributary

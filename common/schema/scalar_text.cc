@@ -167,6 +167,12 @@ std::string NumberText(double number) {
   return std::string(text.data(), error == std::errc() ? end : text.data());
 }
 
+std::string EnumHint(const std::string& text, const FieldDescriptor& field) {
+  if (field.cpp_type() != FieldDescriptor::CPPTYPE_ENUM) return "";
+  const std::string nearest = NearestName(text, EnumTexts(*field.enum_type()));
+  return nearest.empty() ? "" : absl::StrCat("; did you mean ", nearest, "?");
+}
+
 std::string WantedScalar(const FieldDescriptor& field) {
   switch (field.cpp_type()) {
     case FieldDescriptor::CPPTYPE_DOUBLE:

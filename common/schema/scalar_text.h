@@ -9,6 +9,11 @@ namespace tributary {
 
 // How single values of a job file are written, both ways: 4MiB, 0.1, bsp.
 
+// "; did you mean cuda?" after a wrong value of a field with names as values,
+// or nothing.
+std::string EnumHint(const std::string& text,
+                     const google::protobuf::FieldDescriptor& field);
+
 // "a whole number", "auto, cpu or cuda".
 std::string WantedScalar(const google::protobuf::FieldDescriptor& field);
 

@@ -1,7 +1,9 @@
 #include "common/status/nearest_name.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -10,6 +12,70 @@ namespace {
 
 // Longer than any name of the schema. Bounds the cost for any input.
 constexpr size_t kMaxCompared = 64;
+
+// What other programs and papers call what is known here.
+constexpr std::pair<absl::string_view, absl::string_view> kOtherNames[] = {
+    {"swish", "silu"},
+    {"lr", "learning_rate"},
+    {"wd", "weight_decay"},
+    {"ddp", "all_reduce"},
+    {"allreduce", "all_reduce"},
+    {"zero", "all_reduce"},
+    {"fsdp", "all_reduce"},
+    {"ps", "parameter_server"},
+    {"gpu", "cuda"},
+    {"bf16", "bfloat16"},
+    {"fp16", "float16"},
+    {"half", "float16"},
+    {"fp32", "float32"},
+    {"dense", "linear"},
+    {"fc", "linear"},
+    {"conv", "conv2d"},
+    {"maxpool2d", "max_pool"},
+    {"avgpool2d", "avg_pool"},
+    {"adaptiveavgpool2d", "global_avg_pool"},
+    {"batchnorm2d", "batch_norm"},
+    {"batchnorm1d", "batch_norm"},
+    {"multiheadattention", "attention"},
+    {"crossentropyloss", "cross_entropy"},
+    {"nll", "cross_entropy"},
+    {"bceloss", "bce_with_logits"},
+    {"l2", "mse"},
+    {"mseloss", "mse"},
+    {"grad_accumulation", "gradient_accumulation"},
+    {"max_grad_norm", "clip_norm"},
+    {"num_epochs", "epochs"},
+    {"max_steps", "steps"},
+    {"num_workers", "workers"},
+    {"world_size", "workers"},
+};
+
+// Without what CamelCase and snake_case do differently.
+std::string Letters(absl::string_view name) {
+  std::string letters;
+  for (char c : name) {
+    if (c != '_' && c != '-') letters += absl::ascii_tolower(c);
+  }
+  return letters;
+}
+
+// The one of `names` that is spelled like `written` but for capitals and
+// underscores, or that is called so elsewhere; empty: none.
+std::string SameName(absl::string_view written,
+                     const std::vector<std::string>& names) {
+  const std::string letters = Letters(written);
+  for (const std::string& name : names) {
+    if (Letters(name) == letters) return name;
+  }
+  for (const auto& [other, ours] : kOtherNames) {
+    if (Letters(other) != letters) continue;
+    if (const auto at = std::find(names.begin(), names.end(), ours);
+        at != names.end()) {
+      return *at;
+    }
+  }
+  return "";
+}
 
 }  // namespace
 
@@ -35,6 +101,7 @@ int EditDistance(absl::string_view a, absl::string_view b) {
 std::string NearestName(absl::string_view written,
                         const std::vector<std::string>& names) {
   if (written.size() > kMaxCompared) return "";
+  if (std::string same = SameName(written, names); !same.empty()) return same;
   const int limit = std::max<int>(1, static_cast<int>(written.size()) / 3);
   std::string nearest;
   int best = limit + 1;

@@ -78,9 +78,9 @@ constexpr SpoiledLine kSpoiledLines[] = {
     {12, "  optimizer: {sgd: {learning_rate: 0.1, nesterov: yes}}",
      R"(job.yaml:12: training.optimizer.sgd.nesterov wants true or false, got "yes")"},
     {1, "device: gpu\nmodel:",
-     R"(job.yaml:1: device wants auto, cpu or cuda, got "gpu")"},
+     R"(job.yaml:1: device wants auto, cpu or cuda, got "gpu"; did you mean cuda?)"},
     {1, "device: cdua\nmodel:",
-     R"(job.yaml:1: device wants auto, cpu or cuda, got "cdua")"},
+     R"(job.yaml:1: device wants auto, cpu or cuda, got "cdua"; did you mean cuda?)"},
     {1, "seed: -1\nmodel:",
      R"(job.yaml:1: seed wants a whole number of at least 0, got "-1")"},
     {1, "name: {a: b}\nmodel:", "job.yaml:1: name wants a text, got a mapping"},
@@ -100,7 +100,7 @@ constexpr SpoiledLine kSpoiledLines[] = {
      "job.yaml:9: strategy.parameter_server.weights_wire wants float32 or "
      "bfloat16, got float16"},
     {9, "strategy: {parameter_server: {wire: bfloat8}}\ntraining:",
-     R"(job.yaml:9: strategy.parameter_server.wire wants float32, bfloat16, float16, int8, top_k or one_bit, got "bfloat8")"},
+     R"(job.yaml:9: strategy.parameter_server.wire wants float32, bfloat16, float16, int8, top_k or one_bit, got "bfloat8"; did you mean bfloat16?)"},
     {9, "training: [1]\nother:",
      "job.yaml:9: training wants a mapping with epochs, steps, loss, "
      "optimizer, learning_rate_schedule, gradient_accumulation, clip_norm, "

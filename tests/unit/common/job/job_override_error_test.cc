@@ -123,7 +123,7 @@ constexpr SpoilingOverride kSpoilingOverrides[] = {
      "job evaluates"},
     {"cluster.on_worker_loss=wiat",
      "--set cluster.on_worker_loss=wiat: cluster.on_worker_loss wants wait, "
-     "shrink or fail, got \"wiat\""},
+     "shrink or fail, got \"wiat\"; did you mean wait?"},
     {"cluster.workers=two",
      R"(--set cluster.workers=two: cluster.workers wants a whole number, got "two")"},
     {"data.train.npy.features=x.npy",
@@ -196,7 +196,7 @@ constexpr SpoilingOverride kSpoiledLayers[] = {
      "--set model={resnet: {}}: classes is missing in model.resnet"},
     {"training.precision=float16",
      "--set training.precision=float16: training.precision wants float32 or "
-     "bfloat16, got \"float16\""},
+     "bfloat16, got \"float16\"; did you mean bfloat16?"},
     {"model.sequential.2={tied_linear: {to: 0.weight}}",
      "job.yaml:7: model.sequential.3.tied_linear is tied to 0.weight, as a "
      "layer before it; one may be"},

@@ -23,6 +23,20 @@ TEST(NearestNameTest, FarNamesAreNotOffered) {
   EXPECT_EQ(NearestName(std::string(100000, 'x'), {"steps"}), "");
 }
 
+TEST(NearestNameTest, NamesOfOtherProgramsAreKnown) {
+  const std::vector<std::string> layers = {"linear", "relu",      "silu",
+                                           "gelu",   "layernorm", "max_pool"};
+  EXPECT_EQ(NearestName("ReLU", layers), "relu");
+  EXPECT_EQ(NearestName("LayerNorm", layers), "layernorm");
+  EXPECT_EQ(NearestName("swish", layers), "silu");
+  EXPECT_EQ(NearestName("MaxPool2d", layers), "max_pool");
+  EXPECT_EQ(NearestName("gpu", {"auto", "cpu", "cuda"}), "cuda");
+  EXPECT_EQ(NearestName("ddp", {"parameter_server", "all_reduce"}),
+            "all_reduce");
+  // Only what can stand here is offered.
+  EXPECT_EQ(NearestName("ddp", {"epochs", "steps"}), "");
+}
+
 TEST(NearestNameTest, ForeignTextIsEscapedAndCut) {
   EXPECT_EQ(Quoted("a\"b\n"), "\"a\\\"b\\n\"");
   EXPECT_EQ(Quoted(std::string(61, 'x')),
