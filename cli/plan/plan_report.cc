@@ -94,6 +94,35 @@ double RowsAStep(const CostInputs& inputs) {
   return static_cast<double>(inputs.global_rows * inputs.accumulation);
 }
 
+// Which strategy to choose over links, whether one process does better, and how
+// many servers are worth having.
+std::string AdviceText(const StrategyPlan& plan) {
+  std::string text;
+  const auto seconds_of = [&plan](size_t i) {
+    return plan.strategies[i].prediction.step_seconds;
+  };
+  if (plan.fastest_over_links) {
+    const size_t best = *plan.fastest_over_links;
+    absl::StrAppend(
+        &text, "fastest over these links: ", plan.strategies[best].name, "\n");
+    if (plan.fastest != best && seconds_of(plan.fastest) > 0) {
+      absl::StrAppendFormat(
+          &text, "one process is %.3g times as fast: %s needs no link\n",
+          seconds_of(best) / seconds_of(plan.fastest),
+          plan.strategies[plan.fastest].name);
+    }
+  } else {
+    absl::StrAppend(&text, "fastest: ", plan.strategies[plan.fastest].name,
+                    "\n");
+  }
+  absl::StrAppendFormat(&text,
+                        "parameter_server runs best with %d %s: one more would "
+                        "save less than 5%% of the step\n",
+                        plan.best_servers,
+                        plan.best_servers == 1 ? "server" : "servers");
+  return text;
+}
+
 }  // namespace
 
 std::string PlanText(const PlanReport& report) {
@@ -126,11 +155,7 @@ std::string PlanText(const PlanReport& report) {
          Bytes(p.worker_memory),
          p.server_memory > 0 ? Bytes(p.server_memory) : "-"});
   }
-  absl::StrAppend(
-      &text, Table(rows),
-      "\nfastest: ", report.plan.strategies[report.plan.fastest].name,
-      "; parameter_server runs best with ", report.plan.best_servers,
-      report.plan.best_servers == 1 ? " server\n" : " servers\n");
+  absl::StrAppend(&text, Table(rows), "\n", AdviceText(report.plan));
   for (const StrategyPlan::LeftOut& one : report.plan.left_out) {
     absl::StrAppend(&text, "left out: ", one.name, ": ", one.why, "\n");
   }
@@ -161,6 +186,10 @@ std::string PlanJson(const PlanReport& report) {
       {"memory_bytes_per_second", Number(in.compute.memory_bandwidth)},
       {"measured", report.measured},
       {"fastest", report.plan.strategies[report.plan.fastest].name},
+      {"fastest_over_links",
+       report.plan.fastest_over_links
+           ? Json(report.plan.strategies[*report.plan.fastest_over_links].name)
+           : Json(nullptr)},
       {"best_servers", report.plan.best_servers},
       {"own", StrategyJson(report.own, RowsAStep(in))},
       {"strategies", strategies},

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/job/job_options.h"
 #include "common/layers/layer_kind.h"
 #include "common/optimizer/optimizer.h"
@@ -15,7 +16,7 @@ namespace tributary {
 namespace {
 
 // An additional server must save at least this part of the step.
-constexpr double kWorthAServer = 0.01;
+constexpr double kWorthAServer = 0.05;
 
 // Adds the prediction of a strategy, or the reason why it cannot run.
 class Candidates {
@@ -134,31 +135,32 @@ absl::StatusOr<Shape> SampleShapeOf(const v1::JobSpec& job) {
 }
 
 std::string StrategyText(const Strategy& strategy) {
-  const int replicas = strategy.mesh().data;
-  std::vector<std::string> axes;
-  if (strategy.tensor > 1)
-    axes.push_back(absl::StrCat("tensor ", strategy.tensor));
-  if (strategy.stages > 1) {
-    axes.push_back(absl::StrCat(
-        "pipeline ", strategy.stages,
-        strategy.schedule == PipelineSchedule::kGpipe ? " gpipe" : " 1f1b",
-        " (", strategy.micro_batches, " micro-batches)"));
+  if (strategy.workers == 1 && !strategy.uses_servers()) return "single";
+  std::vector<std::string> parts;
+  if (strategy.tensor > 1) {
+    parts.push_back(absl::StrCat("tensor_parallel:", strategy.tensor));
   }
-  std::string exchange = strategy.name();
-  if (strategy.exchange == Exchange::kShardedAllReduce) exchange += " sharded";
+  if (strategy.stages > 1) {
+    parts.push_back(absl::StrCat(
+        "pipeline_parallel:", strategy.stages,
+        strategy.schedule == PipelineSchedule::kGpipe ? ":gpipe:" : ":1f1b:",
+        strategy.micro_batches));
+  }
+  if (parts.empty() || strategy.mesh().data > 1) {
+    const bool sharded = strategy.exchange == Exchange::kShardedAllReduce;
+    parts.push_back(absl::StrCat(strategy.name(), sharded ? ":sharded" : ""));
+  }
+  std::string name = absl::StrJoin(parts, "+");
   if (strategy.uses_servers()) {
-    absl::StrAppend(&exchange, ", ", strategy.servers,
+    absl::StrAppend(&name, ", ", strategy.servers,
                     strategy.servers == 1 ? " server" : " servers");
   }
-  if (axes.empty()) {
-    const bool alone = strategy.workers == 1 && !strategy.uses_servers();
-    return alone ? "one worker" : exchange;
-  }
-  std::string name = replicas > 1 ? absl::StrCat("data ", replicas, " x ") : "";
-  for (size_t i = 0; i < axes.size(); ++i) {
-    absl::StrAppend(&name, i > 0 ? " x " : "", axes[i]);
-  }
-  return replicas > 1 ? absl::StrCat(name, ", ", exchange) : name;
+  return name;
+}
+
+bool UsesLinks(const Strategy& strategy) {
+  return strategy.uses_servers() ||
+         (strategy.workers > 1 && strategy.exchange != Exchange::kThreads);
 }
 
 absl::StatusOr<PredictedStrategy> PredictOwn(const CostInputs& inputs) {
@@ -207,10 +209,15 @@ absl::StatusOr<StrategyPlan> PlanStrategies(const CostInputs& inputs,
         absl::StrCat("no strategy can run the job; ", plan.left_out[0].name,
                      ": ", plan.left_out[0].why));
   }
-  for (size_t i = 1; i < plan.strategies.size(); ++i) {
-    if (plan.strategies[i].prediction.step_seconds <
-        plan.strategies[plan.fastest].prediction.step_seconds) {
-      plan.fastest = i;
+  for (size_t i = 0; i < plan.strategies.size(); ++i) {
+    const double seconds = plan.strategies[i].prediction.step_seconds;
+    const auto faster_than = [&](size_t other) {
+      return seconds < plan.strategies[other].prediction.step_seconds;
+    };
+    if (faster_than(plan.fastest)) plan.fastest = i;
+    if (!UsesLinks(plan.strategies[i].strategy)) continue;
+    if (!plan.fastest_over_links || faster_than(*plan.fastest_over_links)) {
+      plan.fastest_over_links = i;
     }
   }
   return plan;

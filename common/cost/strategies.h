@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,9 +23,13 @@ CostInputs InputsOfJob(const v1::JobSpec& job);
 // can tell.
 absl::StatusOr<Shape> SampleShapeOf(const v1::JobSpec& job);
 
-// The strategy's name: "parameter_server, 2 servers", "data 2 x tensor 2,
-// all_reduce".
+// The strategy's name as `tributary compare` takes it, and the number of its
+// servers: "parameter_server, 2 servers", "tensor_parallel:2+all_reduce",
+// "single".
 std::string StrategyText(const Strategy& strategy);
+
+// False for one process: a single worker, or a thread for each worker.
+bool UsesLinks(const Strategy& strategy);
 
 struct PredictedStrategy {
   std::string name;
@@ -38,8 +43,9 @@ absl::StatusOr<PredictedStrategy> PredictOwn(const CostInputs& inputs);
 struct StrategyPlan {
   std::vector<PredictedStrategy> strategies;
   size_t fastest = 0;
+  std::optional<size_t> fastest_over_links;  // of those with several processes
   // For the parameter server alone: the number of servers, from 1 to twice the
-  // workers. More servers would not save a hundredth of the step.
+  // workers. More servers would not save a twentieth of the step.
   int best_servers = 1;
   // Strategies that cannot run the job, and why.
   struct LeftOut {

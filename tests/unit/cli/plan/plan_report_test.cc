@@ -38,8 +38,9 @@ PlanReport Report() {
   report.plan.strategies = {server, reduce};
   report.own = server;
   report.plan.fastest = 1;
+  report.plan.fastest_over_links = 1;
   report.plan.best_servers = 2;
-  report.plan.left_out = {{"tensor 2", "3 heads"}};
+  report.plan.left_out = {{"tensor_parallel:2", "3 heads"}};
   return report;
 }
 
@@ -51,9 +52,27 @@ TEST(PlanReportTest, TheTextHasTheFastestFirstAndNamesIt) {
                               "(given); links 1000 Mbit/s of payload, 200 "
                               "us\n"));
   EXPECT_LT(text.find("\nall_reduce "), text.find("\nparameter_server, "));
-  EXPECT_THAT(text, HasSubstr("fastest: all_reduce; parameter_server runs best "
-                              "with 2 servers\nleft out: tensor 2: 3 "
-                              "heads\n"));
+  EXPECT_THAT(
+      text, HasSubstr("fastest over these links: all_reduce\nparameter_server "
+                      "runs best with 2 servers: one more would save less "
+                      "than 5% of the step\nleft out: tensor_parallel:2: 3 "
+                      "heads\n"));
+}
+
+TEST(PlanReportTest, OneProcessThatIsFasterIsNoAnswerForSeveralMachines) {
+  PlanReport report = Report();
+  PredictedStrategy single;
+  single.name = "single";
+  single.strategy.workers = 1;
+  single.prediction.step_seconds = 0.125;
+  report.plan.strategies.push_back(single);
+  report.plan.fastest = 2;
+  EXPECT_THAT(
+      PlanText(report),
+      HasSubstr("fastest over these links: all_reduce\none process is 2 "
+                "times as fast: single needs no link\n"));
+  EXPECT_EQ(nlohmann::json::parse(PlanJson(report))["fastest_over_links"],
+            "all_reduce");
 }
 
 TEST(PlanReportTest, TheJsonHasEveryPartInSecondsAndBytes) {
@@ -72,7 +91,7 @@ TEST(PlanReportTest, TheJsonHasEveryPartInSecondsAndBytes) {
   EXPECT_EQ(server["bytes_sent_per_rank"], 1 << 20);
   EXPECT_EQ(server["server_memory_bytes"], 5 << 20);
   EXPECT_EQ(json["strategies"][0]["servers"], 0);
-  EXPECT_EQ(json["left_out"][0]["name"], "tensor 2");
+  EXPECT_EQ(json["left_out"][0]["name"], "tensor_parallel:2");
   EXPECT_EQ(json["left_out"][0]["why"], "3 heads");
 }
 

@@ -100,18 +100,17 @@ TEST(StrategiesTest, AStrategyIsNamedByItsAxes) {
   EXPECT_EQ(StrategyText(strategy), "parameter_server, 2 servers");
   strategy.tensor = 2;
   EXPECT_EQ(StrategyText(strategy),
-            "data 2 x tensor 2, parameter_server, 2 servers");
+            "tensor_parallel:2+parameter_server, 2 servers");
   strategy.exchange = Exchange::kAllReduce;
   strategy.workers = 2;
-  EXPECT_EQ(StrategyText(strategy), "tensor 2");
+  EXPECT_EQ(StrategyText(strategy), "tensor_parallel:2");
   strategy.workers = 4;
   strategy.tensor = 1;
   strategy.stages = 2;
   strategy.micro_batches = 4;
-  EXPECT_EQ(StrategyText(strategy),
-            "data 2 x pipeline 2 1f1b (4 micro-batches), all_reduce");
+  EXPECT_EQ(StrategyText(strategy), "pipeline_parallel:2:1f1b:4+all_reduce");
   strategy.workers = strategy.stages = 1;
-  EXPECT_EQ(StrategyText(strategy), "one worker");
+  EXPECT_EQ(StrategyText(strategy), "single");
 }
 
 absl::Status Any(const Strategy& /*strategy*/) { return absl::OkStatus(); }
@@ -127,18 +126,19 @@ TEST(StrategiesTest, EveryStrategyOfTheWorkersIsPredicted) {
   std::vector<std::string> names;
   for (const auto& strategy : plan->strategies) names.push_back(strategy.name);
   EXPECT_THAT(names,
-              ElementsAre("one worker", "parameter_server, 2 servers",
+              ElementsAre("single", "parameter_server, 2 servers",
                           "parameter_server, 4 servers", "all_reduce",
-                          "all_reduce sharded", "data_parallel",
-                          "data 2 x tensor 2, all_reduce",
-                          "data 2 x tensor 2, parameter_server, 2 servers",
-                          "tensor 4"));
+                          "all_reduce:sharded", "data_parallel",
+                          "tensor_parallel:2+all_reduce",
+                          "tensor_parallel:2+parameter_server, 2 servers",
+                          "tensor_parallel:4"));
   // Beyond as many servers as workers the workers' own links are the narrow.
   EXPECT_EQ(plan->best_servers, 4);
   EXPECT_EQ(plan->fastest, 0u);
+  ASSERT_TRUE(plan->fastest_over_links);
+  EXPECT_TRUE(UsesLinks(plan->strategies[*plan->fastest_over_links].strategy));
   ASSERT_FALSE(plan->left_out.empty());
-  EXPECT_EQ(plan->left_out[0].name,
-            "data 2 x pipeline 2 1f1b (2 micro-batches), all_reduce");
+  EXPECT_EQ(plan->left_out[0].name, "pipeline_parallel:2:1f1b:2+all_reduce");
   EXPECT_THAT(plan->left_out[0].why, HasSubstr("1 parts"));
 }
 
@@ -154,13 +154,13 @@ TEST(StrategiesTest, WhatIsRefusedIsLeftOutAndWhy) {
   for (const auto& strategy : plan->strategies) {
     EXPECT_THAT(strategy.name, HasSubstr("parameter_server"));
   }
-  EXPECT_EQ(plan->left_out[0].name, "one worker");
+  EXPECT_EQ(plan->left_out[0].name, "single");
   EXPECT_EQ(plan->left_out[0].why, "no");
   const auto none = PlanStrategies(inputs, 1, [](const Strategy& /*strategy*/) {
     return absl::InvalidArgumentError("no");
   });
   EXPECT_THAT(none.status().message(),
-              HasSubstr("no strategy can run the job; one worker: no"));
+              HasSubstr("no strategy can run the job; single: no"));
 }
 
 // Much to compute: the more at once the better, and nothing is sent between

@@ -94,7 +94,7 @@ TEST(StrategyJobTest, EverythingThatIsPlannedIsAJob) {
   });
   ASSERT_TRUE(plan.ok()) << plan.status();
   for (const PredictedStrategy& predicted : plan->strategies) {
-    EXPECT_THAT(predicted.name, Not(HasSubstr("tensor 2")));
+    EXPECT_THAT(predicted.name, Not(HasSubstr("tensor_parallel:2")));
     const auto made = JobWithStrategy(job, predicted.strategy);
     ASSERT_TRUE(made.ok()) << predicted.name << made.status();
     const auto read = ParseJob(JobToYaml(*made), predicted.name);
