@@ -42,6 +42,7 @@ p.result { font-size: 17px; margin: 12px 0 0; }
 svg { display: block; width: 100%; height: auto; margin: 12px 0 0;
   font: 12px system-ui, "Segoe UI", "Helvetica Neue", Arial, sans-serif; }
 .scroll { overflow-x: auto; }
+.scroll svg { min-width: 720px; }
 table { border-collapse: collapse; width: 100%; margin: 12px 0 0;
   font-variant-numeric: tabular-nums; font-size: 14px; }
 th, td { padding: 6px 10px; text-align: right; white-space: nowrap; }
@@ -130,15 +131,23 @@ std::string ResultLine(const CompareReport& report) {
     }
   }
   if (fastest == nullptr) return "";
-  std::string line = absl::StrFormat(
-      "Fastest with several workers: %s, %.3g ms a step, %.0f samples/s",
+  const std::string several = absl::StrFormat(
+      "Fastest with several workers: %s, %.3g ms per step, %.0f samples/s",
       fastest->name, 1e3 * fastest->parts->step, fastest->samples_per_second);
   const CompareRow& first = report.rows[0];
-  if (first.name == "single" && first.parts) {
-    absl::StrAppendFormat(&line, ", %.2f times the single process",
-                          first.parts->step / fastest->parts->step);
+  if (first.name != "single" || !first.parts || first.parts->step <= 0 ||
+      fastest->parts->step <= 0) {
+    return several + ".";
   }
-  return line + ".";
+  const double gain = first.parts->step / fastest->parts->step;
+  if (gain >= 1) {
+    return absl::StrFormat("%s, %.2f times as fast as one process.", several,
+                           gain);
+  }
+  return absl::StrFormat(
+      "One process is %.2f times as fast as any of these with several workers: "
+      "run this job in one process. %s.",
+      1 / gain, several);
 }
 
 void WriteSection(const std::string& title, const std::string& about,
@@ -146,7 +155,9 @@ void WriteSection(const std::string& title, const std::string& about,
   if (chart.empty()) return;
   out->Element("h2", {}, title);
   out->Element("p", {{"class", "soft"}}, about);
+  out->Open("div", {{"class", "scroll"}});
   out->Raw(chart);
+  out->Close();
 }
 
 void WriteNotes(const CompareReport& report, Markup* out) {

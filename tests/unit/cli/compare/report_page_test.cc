@@ -120,10 +120,19 @@ TEST(ReportPageTest, HasEveryChartAndTheFastestRunThatIsDone) {
   for (const char* piece :
        {"Where the time of a step goes", "One step, rank by rank", "rank 1",
         "Distance from the single process's loss", "step 12",
-        "Fastest with several workers: parameter_server, 5 ms a step, 0 "
-        "samples/s, 1.60 times the single process."}) {
+        "Fastest with several workers: parameter_server, 5 ms per step, 0 "
+        "samples/s, 1.60 times as fast as one process."}) {
     EXPECT_THAT(page, HasSubstr(piece));
   }
+}
+
+TEST(ReportPageTest, SaysPlainlyThatOneProcessIsFaster) {
+  CompareReport report = Report();
+  report.rows[0].parts->step = 0.0025;
+  EXPECT_THAT(
+      ReportHtml(report),
+      HasSubstr("One process is 2.00 times as fast as any of these with "
+                "several workers: run this job in one process."));
 }
 
 TEST(ReportPageTest, ARunWithoutStepsIsARowAllTheSame) {
