@@ -17,6 +17,21 @@ Health HealthOf(const absl::Status& status, std::string waiting_for) {
   return {true, std::move(waiting_for)};
 }
 
+// A page that links the others.
+HttpAnswer LinksPage(const std::string& role,
+                     const std::map<std::string, HttpListener::Page>& pages) {
+  std::string body = absl::StrCat(
+      "<!doctype html><html lang=\"en\"><meta "
+      "charset=\"utf-8\"><title>tributary "
+      "",
+      role, "</title><h1>tributary ", role, "</h1><ul>");
+  for (const auto& [path, page] : pages) {
+    absl::StrAppend(&body, "<li><a href=\"", path, "\">", path, "</a></li>");
+  }
+  return {.content_type = "text/html; charset=utf-8",
+          .body = absl::StrCat(body, "</ul></html>\n")};
+}
+
 Exporter::Handle::Handle(Handle&& other) noexcept
     : remove_(std::exchange(other.remove_, nullptr)) {}
 
@@ -44,6 +59,9 @@ absl::StatusOr<std::unique_ptr<Exporter>> Exporter::Start(Options options) {
             .body = raw->MetricsText()};
   };
   http.pages["/healthz"] = [raw] { return raw->AnswerHealth(); };
+  http.pages["/"] = [links = LinksPage(exporter->options_.role, http.pages)] {
+    return links;
+  };
   TRIBUTARY_ASSIGN_OR_RETURN(exporter->listener_,
                              HttpListener::Start(std::move(http)));
   exporter->address_ = ReachableAddress(listen, exporter->listener_->port());
@@ -76,7 +94,8 @@ Exporter::Handle Exporter::AddHealthCheck(HealthCheck check) {
 
 std::string Exporter::MetricsText() const {
   MetricsWriter writer;
-  writer.Gauge("tributary_build_info", "Always 1.", 1,
+  writer.Gauge("tributary_build_info",
+               "1, with the version and the role of the process as labels.", 1,
                {{"version", TRIBUTARY_VERSION}, {"role", options_.role}});
   writer.Gauge("tributary_healthy", "1 when /healthz says ok.",
                CheckHealth().ok ? 1 : 0);

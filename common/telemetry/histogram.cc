@@ -30,8 +30,8 @@ HistogramSnapshot Histogram::Snapshot() const {
 }
 
 std::vector<double> Histogram::SecondsBounds() {
-  return {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
-          0.5,   1,      2.5,   5,    10,    25,   60};
+  return {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
+          0.1,    0.25,    0.5,    1,     2.5,    5,     10,   25,    60};
 }
 
 }  // namespace tributary

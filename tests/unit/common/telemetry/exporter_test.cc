@@ -42,6 +42,16 @@ TEST(ExporterTest, EveryProcessTellsItsBuildMemoryAndTime) {
   }
 }
 
+TEST(ExporterTest, TheFirstPageLinksTheOthers) {
+  const auto exporter = Start();
+  const HttpReply reply = HttpGet(PortOf(*exporter), "/");
+  EXPECT_EQ(reply.code, 200);
+  EXPECT_THAT(reply.headers, HasSubstr("text/html"));
+  EXPECT_THAT(reply.body, HasSubstr("tributary server"));
+  EXPECT_THAT(reply.body, HasSubstr("href=\"/metrics\""));
+  EXPECT_THAT(reply.body, HasSubstr("href=\"/healthz\""));
+}
+
 TEST(ExporterTest, ASourceIsAskedUntilItsHandleEnds) {
   const auto exporter = Start();
   {
