@@ -19,7 +19,7 @@ std::string MemberLine(const v1::MemberStatus& member) {
       member.role() == v1::ROLE_SERVER ? "server " : "worker ", member.index());
   if (member.host().empty()) return absl::StrFormat("  %-11s not here", name);
   std::string line = absl::StrFormat(
-      "  %-11s %-5s  step %-8d heard %.1f s ago  %10s  %s", name,
+      "  %-11s %-5s  step %-8d heard %.1f s ago  peak %10s  %s", name,
       member.finished() ? "done"
       : member.alive()  ? "alive"
                         : "lost",
@@ -29,7 +29,7 @@ std::string MemberLine(const v1::MemberStatus& member) {
           ? absl::StrCat(member.host(), " pid ", member.pid())
           : member.address());
   if (!member.device().empty()) absl::StrAppend(&line, "  ", member.device());
-  if (!member.waiting_for().empty()) {
+  if (!member.waiting_for().empty() && !member.finished()) {
     absl::StrAppend(&line, "  waits for ", member.waiting_for());
   }
   return Printable(line);
@@ -70,9 +70,15 @@ std::string WaitLines(const v1::JobStatusResponse& status) {
   }
   std::string text;
   for (const auto& [rank, servers] : servers_by_rank) {
+    const auto worker = workers.find(rank);
+    // A member's sentence can be older than what the coordinator knows.
+    if (worker != workers.end() && (worker->second->finished() ||
+                                    worker->second->step() > status.step())) {
+      continue;
+    }
     absl::StrAppend(&text, "  step ", status.step() + 1, " waits for worker ",
                     rank);
-    if (const auto worker = workers.find(rank); worker != workers.end()) {
+    if (worker != workers.end()) {
       const v1::MemberStatus& late = *worker->second;
       absl::StrAppendFormat(&text,
                             " (%s, its last step is %d, heard %.1f s ago)",
@@ -114,7 +120,9 @@ std::string StatusText(const v1::JobStatusResponse& status) {
   for (const v1::MemberStatus& member : status.members()) {
     absl::StrAppend(&text, MemberLine(member), "\n");
   }
-  return absl::StrCat(text, WaitLines(status));
+  const bool over = status.phase() == v1::JOB_PHASE_DONE ||
+                    status.phase() == v1::JOB_PHASE_FAILED;
+  return over ? text : absl::StrCat(text, WaitLines(status));
 }
 
 std::string RedrawnInPlace(const std::string& text) {

@@ -172,7 +172,7 @@ void Member::StartAt(uint64_t plan_epoch, int64_t step, int64_t begun) {
 
 absl::StatusOr<v1::Plan> Member::GetPlan(uint64_t min_epoch,
                                          absl::Duration timeout) {
-  SetWaitingFor(absl::StrCat("a plan of epoch ", min_epoch, " or later"));
+  SetWaitingFor(min_epoch <= 1 ? "the job's plan" : "a new plan, after a loss");
   const int64_t start = options_.clock->NowMicros();
   absl::Status end;
   absl::StatusOr<v1::Plan> plan;

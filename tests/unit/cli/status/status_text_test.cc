@@ -31,13 +31,41 @@ TEST(StatusTextTest, RunningJobShowsWhoIsThereAndWhatWaitsForWhom) {
   worker->set_pid(77);
   worker->set_step(49);
   worker->set_seconds_since_heartbeat(12.25);
-  EXPECT_EQ(StatusText(status),
-            "digits: running\n"
-            "  step 50/200 (25%), epoch 2.5, loss 0.5000, 1.2k samples/s\n"
-            "  server 0    alive  step 50       heard 0.1 s ago     3.0 MiB  "
-            "node-a:7071  cpu  waits for step 51: rank 1\n"
-            "  worker 1    lost   step 49       heard 12.2 s ago         0 B  "
-            "node-b pid 77\n");
+  EXPECT_EQ(
+      StatusText(status),
+      "digits: running\n"
+      "  step 50/200 (25%), epoch 2.5, loss 0.5000, 1.2k samples/s\n"
+      "  server 0    alive  step 50       heard 0.1 s ago  peak    3.0 MiB  "
+      "node-a:7071  cpu  waits for step 51: rank 1\n"
+      "  worker 1    lost   step 49       heard 12.2 s ago  peak        0 B  "
+      "node-b pid 77\n");
+}
+
+// Members' sentences arrive with their heartbeats and can be out of date.
+TEST(StatusTextTest, WhatIsPastIsNotShownAsAWait) {
+  v1::JobStatusResponse status;
+  status.set_name("digits");
+  status.set_phase(v1::JOB_PHASE_RUNNING);
+  status.set_step(50);
+  v1::MemberStatus* server = status.add_members();
+  server->set_role(v1::ROLE_SERVER);
+  server->add_waiting_for_ranks(1);
+  v1::MemberStatus* worker = status.add_members();
+  worker->set_role(v1::ROLE_WORKER);
+  worker->set_index(1);
+  worker->set_host("node-b");
+  worker->set_step(50);
+  const std::string waits = "waits for worker 1";
+  EXPECT_NE(StatusText(status).find(waits), std::string::npos);
+  worker->set_step(51);
+  EXPECT_EQ(StatusText(status).find(waits), std::string::npos);
+  worker->set_step(50);
+  worker->set_waiting_for("the job's plan");
+  worker->set_finished(true);
+  EXPECT_EQ(StatusText(status).find("waits"), std::string::npos);
+  worker->set_finished(false);
+  status.set_phase(v1::JOB_PHASE_DONE);
+  EXPECT_EQ(StatusText(status).find(waits), std::string::npos);
 }
 
 TEST(StatusTextTest, ALateWorkerIsNamedOnceWithAllThatWaitForIt) {
