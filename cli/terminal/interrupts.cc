@@ -23,6 +23,10 @@ void OnSignal(int signal) {
   for (const std::atomic<pid_t>& group : g_groups) {
     if (const pid_t pid = group.load(); pid > 0) kill(-pid, SIGKILL);
   }
+  constexpr char kText[] =
+      "\ntributary: interrupted again: all processes were killed, and the run "
+      "directory lacks summary.json\n";
+  (void)!write(STDERR_FILENO, kText, sizeof(kText) - 1);
   _exit(kExitInterrupted);
 }
 
