@@ -2,9 +2,10 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include "common/command_line/parse_command_line.h"
+#include "common/command_line/telemetry_options.h"
 #include "common/host/end_on_signal.h"
 #include "common/host/process_limits.h"
-#include "common/telemetry/flags.h"
 #include "common/wire/channel.h"
 #include "server/service/run_server.h"
 #include "spdlog/spdlog.h"
@@ -21,12 +22,14 @@ int main(int argc, char** argv) {
   tributary::EndOnSignal();
   tributary::ServerOptions options;
   tributary::TelemetryOptions telemetry{.log = {.role = "server"}};
-  double join_seconds = 60;
+  double join_seconds = absl::ToDoubleSeconds(options.join_timeout);
   CLI::App app(
       "tributary-server: holds a shard of a job's parameters.\n"
       "Workers push gradients to it and get new weights back. Which shard of\n"
       "which job it gets from the coordinator.\n\n"
-      "  tributary-server --coordinator 10.0.0.1:7070 --listen 0.0.0.0:7071\n");
+      "  tributary-server --coordinator 10.0.0.1:7070 --listen 0.0.0.0:7071\n",
+      "tributary-server");
+  app.set_version_flag("--version", "tributary " TRIBUTARY_VERSION);
   app.add_option("--coordinator", options.coordinator,
                  "host:port of the coordinator")
       ->required();
@@ -48,7 +51,9 @@ int main(int argc, char** argv) {
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   tributary::AddTelemetryOptions(app, &telemetry);
-  CLI11_PARSE(app, argc, argv);
+  if (const auto ended = tributary::ParseCommandLine(app, argc, argv)) {
+    return *ended;
+  }
 
   tributary::PrepareForTransfers();
   tributary::RaiseFileLimit();

@@ -3,12 +3,14 @@
 #include <map>
 #include <string>
 
+#include "common/command_line/parse_command_line.h"
+#include "common/command_line/telemetry_options.h"
 #include "common/host/end_on_signal.h"
 #include "common/host/process_limits.h"
-#include "common/telemetry/flags.h"
 #include "common/wire/channel.h"
 #include "kernels/device.h"
 #include "spdlog/spdlog.h"
+#include "worker/check/check_data.h"
 #include "worker/client/message_delay.h"
 #include "worker/measure/run_measurement.h"
 #include "worker/predict/run_prediction.h"
@@ -68,6 +70,16 @@ void AddPredictionOptions(CLI::App& app,
       ->check(CLI::Range(0.0, 1000.0));
 }
 
+// Refuses a job whose data do not fit its model: `tributary train` asks before
+// it starts anything. The last line is the error.
+int CheckData(const std::string& path,
+              const std::vector<std::string>& overrides) {
+  const absl::Status status = tributary::CheckDataOfFile(path, overrides);
+  if (status.ok()) return 0;
+  printf("%s\n", std::string(status.message()).c_str());
+  return tributary::kExitWrongCommandLine;
+}
+
 struct TestOptions {
   int64_t delay_ms = 0;
   uint64_t delay_seed = 1;
@@ -92,7 +104,7 @@ int main(int argc, char** argv) {
   tributary::EndOnSignal();
   tributary::WorkerOptions options;
   tributary::TelemetryOptions telemetry{.log = {.role = "worker"}};
-  double join_seconds = 60;
+  double join_seconds = absl::ToDoubleSeconds(options.join_timeout);
   const std::map<std::string, tributary::v1::Device> devices = {
       {"auto", tributary::v1::DEVICE_AUTO},
       {"cpu", tributary::v1::DEVICE_CPU},
@@ -101,14 +113,15 @@ int main(int argc, char** argv) {
       "tributary-worker: computes gradients on its share of the data and\n"
       "pushes them to the servers. Job and rank it gets from the coordinator;\n"
       "the data lies where the job file says, on this machine.\n\n"
-      "  tributary-worker --coordinator 10.0.0.1:7070\n");
+      "  tributary-worker --coordinator 10.0.0.1:7070\n",
+      "tributary-worker");
+  app.set_version_flag("--version", "tributary " TRIBUTARY_VERSION);
   app.add_option("--coordinator", options.coordinator,
                  "host:port of the coordinator");
   app.add_option("--index", options.index,
                  "this rank of the job, or none; default: any free one");
-  app.add_option("--device", options.device,
-                 "auto, cpu or cuda; auto leaves it to the job")
-      ->transform(CLI::CheckedTransformer(devices, CLI::ignore_case));
+  tributary::AddChoice(app, "--device", &options.device, devices,
+                       "what to compute on; auto leaves it to the job");
   app.add_option("--local-rank", options.local_rank,
                  "which of this machine's CUDA devices to compute on, modulo\n"
                  "their number; default: the rank of the job");
@@ -123,13 +136,22 @@ int main(int argc, char** argv) {
   AddPredictionOptions(app, &prediction);
   TestOptions tests;
   AddTestOptions(app, &tests, &options);
+  std::string check_data;
+  app.add_option("--check-data", check_data,
+                 "instead of working: tell whether this job's data fit its\n"
+                 "model");
   app.final_callback([&] {
-    if (options.coordinator.empty() && !measurement.wanted() &&
-        !prediction.wanted()) {
+    if (options.coordinator.empty() && check_data.empty() &&
+        !measurement.wanted() && !prediction.wanted()) {
       throw CLI::RequiredError("--coordinator");
     }
   });
-  CLI11_PARSE(app, argc, argv);
+  if (const auto ended = tributary::ParseCommandLine(app, argc, argv)) {
+    return *ended;
+  }
+  if (!check_data.empty()) {
+    return CheckData(check_data, measurement.overrides);
+  }
   if (prediction.wanted()) return tributary::RunPrediction(prediction);
 
   tributary::PrepareForTransfers();

@@ -15,6 +15,7 @@
 #include "cli/compare/page/report_html.h"
 #include "cli/compare/report_json.h"
 #include "cli/plan/cost_options.h"
+#include "cli/run/check_data.h"
 #include "cli/run/hosts.h"
 #include "cli/run/job_run.h"
 #include "cli/run/local_run.h"
@@ -184,12 +185,25 @@ int CompareExisting(const CompareOptions& options) {
   return shown.ok() ? kExitDone : Fail(shown, kExitFailed);
 }
 
+absl::Status CheckData(const CompareOptions& options) {
+  std::vector<std::string> overrides = options.overrides;
+  if (!options.device.empty()) {
+    overrides.push_back(absl::StrCat("device=", options.device));
+  }
+  return CheckDataFits(options.job_path, overrides);
+}
+
 int CompareNew(const CompareOptions& options) {
   absl::StatusOr<CompareJobs> jobs = PlanJobs(options);
   if (!jobs.ok()) return Fail(jobs.status(), kExitRefused);
   const absl::StatusOr<Hosts> hosts =
       Hosts::Create(options.hosts, options.listen);
   if (!hosts.ok()) return Fail(hosts.status(), kExitRefused);
+  Interrupts::Install();
+  if (!hosts->given()) {
+    const absl::Status fits = CheckData(options);
+    if (!fits.ok()) return RefuseData(fits);
+  }
   if (options.dry_run) {
     PrintJobs(*jobs);
     return kExitDone;
@@ -198,7 +212,6 @@ int CompareNew(const CompareOptions& options) {
       options.run_dir, absl::StrCat("compare-", jobs->jobs[0].job.name()),
       std::time(nullptr));
   if (!folder.ok()) return Fail(folder.status(), kExitRefused);
-  Interrupts::Install();
   const std::vector<std::string> predictions = Predict(options, *hosts, &*jobs);
   if (Interrupts::Requested() != 0) return 128 + Interrupts::Requested();
   const int code = RunAll(*jobs, predictions, *folder, options, *hosts);

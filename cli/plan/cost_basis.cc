@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "cli/plan/ask_worker.h"
+#include "cli/run/ask_worker.h"
 #include "common/cost/measurement.h"
 #include "common/cost/strategies.h"
 #include "common/status/status_macros.h"

@@ -9,6 +9,7 @@
 #include "cli/plan/cost_basis.h"
 #include "cli/plan/cost_options.h"
 #include "cli/plan/plan_report.h"
+#include "cli/run/check_data.h"
 #include "cli/run/job_run.h"
 #include "cli/terminal/append_file.h"
 #include "cli/terminal/command_line.h"
@@ -111,6 +112,11 @@ int Plan(PlanOptions options) {
       ReadModelJob(options.job_path, options.overrides);
   if (!job.ok()) return fail(job.status(), kExitRefused);
   Interrupts::Install();
+  if (options.cost.sample_shape.empty()) {  // else the data need not be here
+    const absl::Status fits =
+        CheckDataFits(options.job_path, options.overrides);
+    if (!fits.ok()) return RefuseData(fits);
+  }
   const absl::StatusOr<PlanReport> report = MakePlan(options, *job, *questions);
   if (!report.ok()) {
     return fail(report.status(), absl::IsInvalidArgument(report.status())

@@ -1,4 +1,4 @@
-#include "cli/plan/ask_worker.h"
+#include "cli/run/ask_worker.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -17,6 +17,7 @@
 #include "absl/time/clock.h"
 #include "cli/run/child_process.h"
 #include "cli/run/find_program.h"
+#include "cli/terminal/exit_codes.h"
 #include "cli/terminal/interrupts.h"
 #include "common/base/unique_fd.h"
 #include "common/host/steady_waits.h"
@@ -90,6 +91,9 @@ struct AskedWorker {
 
   absl::Status Failure() const {
     const std::string line = LastLine(output->path());
+    if (process->exit_code() == kExitRefused && !line.empty()) {
+      return absl::InvalidArgumentError(line);
+    }
     return absl::FailedPreconditionError(line.empty() ? process->Obituary()
                                                       : line);
   }

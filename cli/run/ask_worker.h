@@ -12,7 +12,8 @@ namespace tributary {
 
 // Runs `count` processes of the `tributary-worker` beside this program at the
 // same time on `host`, all with these arguments, and returns the last line that
-// each has printed. FailedPrecondition with that line when one fails;
+// each has printed. With that line: InvalidArgument when one refuses what is
+// asked (exit code 2), FailedPrecondition when one fails otherwise.
 // DeadlineExceeded when they take longer than `timeout`. Call
 // Interrupts::Install first; the workers, or their launchers, die with this
 // process.

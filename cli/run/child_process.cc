@@ -156,6 +156,11 @@ bool ChildProcess::succeeded() const {
          WEXITSTATUS(*wait_status_) == 0;
 }
 
+std::optional<int> ChildProcess::exit_code() const {
+  if (!wait_status_ || !WIFEXITED(*wait_status_)) return std::nullopt;
+  return WEXITSTATUS(*wait_status_);
+}
+
 bool ChildProcess::killed() const {
   return wait_status_ && WIFSIGNALED(*wait_status_);
 }

@@ -44,6 +44,8 @@ class ChildProcess {
   bool Ended();
   // After Ended: whether it exited with code 0.
   bool succeeded() const;
+  // After Ended: its exit code; nothing if a signal ended it.
+  std::optional<int> exit_code() const;
   // After Ended: whether a signal ended it.
   bool killed() const;
   // "worker-0 exited with code 3" or "worker-0 was killed by signal 9

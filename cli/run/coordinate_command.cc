@@ -13,11 +13,11 @@
 #include "cli/run/program/await_job.h"
 #include "cli/terminal/console.h"
 #include "cli/terminal/interrupts.h"
+#include "common/command_line/telemetry_options.h"
 #include "common/host/process_limits.h"
 #include "common/job/job_file.h"
 #include "common/job/program/program_job.h"
 #include "common/status/status_macros.h"
-#include "common/telemetry/flags.h"
 #include "coordinator/service/intake/job_intake.h"
 
 namespace tributary {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/run/hosts.h"
-#include "common/telemetry/flags.h"
+#include "common/command_line/telemetry_options.h"
 #include "coordinator/core/job_plan.h"
 #include "tributary/v1/job.pb.h"
 

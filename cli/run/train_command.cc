@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "cli/run/check_data.h"
 #include "cli/run/hosts.h"
 #include "cli/run/job_run.h"
 #include "cli/run/local_run.h"
@@ -12,9 +13,9 @@
 #include "cli/terminal/console.h"
 #include "cli/terminal/interrupts.h"
 #include "cli/terminal/step_range.h"
+#include "common/command_line/telemetry_options.h"
 #include "common/job/job_file.h"
 #include "common/status/status_macros.h"
-#include "common/telemetry/flags.h"
 #include "coordinator/core/job_plan.h"
 
 namespace tributary {
@@ -114,11 +115,18 @@ int Train(TrainOptions options) {
     PrintError(hosts.status().message());
     return kExitRefused;
   }
+  Interrupts::Install();
+  // A resumed run's data were checked before its first step. Data on other
+  // hosts are checked by their workers.
+  if (options.resume.empty() && !hosts->given()) {
+    const absl::Status fits =
+        CheckDataFits(options.job_path, Overrides(options));
+    if (!fits.ok()) return RefuseData(fits);
+  }
   if (options.dry_run) {
     printf("%s", JobToYaml(*job).c_str());
     return kExitDone;
   }
-  Interrupts::Install();
   return RunLocally({.job = *std::move(job),
                      .run_dir = options.run_dir,
                      .listen = options.listen,
@@ -159,8 +167,9 @@ void AddTrainCommand(CLI::App& app, Action* action) {
   AddListenOption(*train, &options->listen);
   AddHostOptions(*train, &options->hosts);
   AddTelemetryOptions(*train, &options->telemetry);
-  train->add_flag("--dry-run", options->dry_run,
-                  "print the resolved job and stop");
+  train->add_flag(
+      "--dry-run", options->dry_run,
+      "check the job and its data, print the resolved job\nand stop");
   train->callback(
       [options, action] { *action = [options] { return Train(*options); }; });
 }

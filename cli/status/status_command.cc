@@ -57,6 +57,14 @@ std::string Page(const v1::JobStatusResponse& status,
                       text, "\n");
 }
 
+std::string WhyNoStatus(const std::string& address,
+                        const absl::Status& status) {
+  if (absl::IsUnimplemented(status)) {
+    return absl::StrCat(address, " is not the address of a coordinator");
+  }
+  return absl::StrCat(status.message(), "; has the job ended?");
+}
+
 int ShowStatus(const StatusOptions& options) {
   auto client = CoordinatorClient::Create({.address = options.coordinator});
   if (!client.ok()) {
@@ -66,7 +74,7 @@ int ShowStatus(const StatusOptions& options) {
   while (true) {
     const auto status = (*client)->GetJobStatus(kTimeout);
     if (!status.ok()) {
-      PrintError(status.status().message());
+      PrintError(WhyNoStatus(options.coordinator, status.status()));
       return kExitFailed;
     }
     // The reader of the output has gone, so watching ends.

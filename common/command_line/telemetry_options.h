@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "common/command_line/parse_command_line.h"
 #include "common/telemetry/log.h"
 
 namespace tributary {
@@ -21,13 +22,13 @@ inline void AddTelemetryOptions(CLI::App& app, TelemetryOptions* options) {
                  "default: none");
   const std::map<std::string, LogFormat> formats = {{"text", LogFormat::kText},
                                                     {"json", LogFormat::kJson}};
-  app.add_option("--log-format", options->log.format,
-                 "text, or json: one object a line; default: text")
-      ->transform(CLI::CheckedTransformer(formats));
-  app.add_option("--log-level", options->log.level,
-                 "debug, info, warning or error")
+  AddChoice(app, "--log-format", &options->log.format, formats,
+            "json: one object per line; default: text");
+  app.add_option("--log-level", options->log.level, "the least that is logged")
       ->capture_default_str()
-      ->check(CLI::IsMember({"debug", "info", "warning", "error"}));
+      ->type_name("debug|info|warning|error")
+      ->check(
+          CLI::IsMember({"debug", "info", "warning", "error"}).description(""));
 }
 
 }  // namespace tributary

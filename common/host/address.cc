@@ -19,9 +19,13 @@ absl::Status CheckAddress(absl::string_view address) {
   const size_t colon = address.rfind(':');
   uint32_t port = 0;
   if (colon == absl::string_view::npos || colon == 0 || address.size() > 256 ||
-      !absl::SimpleAtoi(address.substr(colon + 1), &port) || port > 65535) {
+      !absl::SimpleAtoi(address.substr(colon + 1), &port)) {
     return absl::InvalidArgumentError(
         absl::StrCat("address must be HOST:PORT, got \"", address, "\""));
+  }
+  if (port > 65535) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the port of ", address, " is too large: at most 65535"));
   }
   return absl::OkStatus();
 }

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <utility>
 
 #include "common/job/override.h"
 #include "common/job/proto_reader.h"
@@ -43,17 +44,14 @@ absl::StatusOr<std::string> ReadJobText(const std::string& path) {
   return text;
 }
 
-absl::StatusOr<v1::JobSpec> ReadJobFile(
-    const std::string& path, const std::vector<std::string>& overrides) {
-  TRIBUTARY_ASSIGN_OR_RETURN(const std::string text, ReadJobText(path));
-  return ParseJob(text, path, overrides);
-}
+namespace {
 
-absl::StatusOr<v1::JobSpec> ParseJob(
+absl::StatusOr<PlacedJob> ParsePlacedJob(
     absl::string_view text, const std::string& file_name,
     const std::vector<std::string>& overrides) {
-  v1::JobSpec job;
-  Places places;
+  PlacedJob placed;
+  v1::JobSpec& job = placed.job;
+  Places& places = placed.places;
   places.Record("", file_name);
   TRIBUTARY_RETURN_IF_ERROR(
       ReadFields(text, file_name, overrides, &places, &job));
@@ -65,7 +63,29 @@ absl::StatusOr<v1::JobSpec> ParseJob(
   }
   TRIBUTARY_RETURN_IF_ERROR(
       ResolveJob(file_name, JobPart::kWhole, &places, &job));
-  return job;
+  return placed;
+}
+
+}  // namespace
+
+absl::StatusOr<PlacedJob> ReadPlacedJob(
+    const std::string& path, const std::vector<std::string>& overrides) {
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::string text, ReadJobText(path));
+  return ParsePlacedJob(text, path, overrides);
+}
+
+absl::StatusOr<v1::JobSpec> ReadJobFile(
+    const std::string& path, const std::vector<std::string>& overrides) {
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::string text, ReadJobText(path));
+  return ParseJob(text, path, overrides);
+}
+
+absl::StatusOr<v1::JobSpec> ParseJob(
+    absl::string_view text, const std::string& file_name,
+    const std::vector<std::string>& overrides) {
+  TRIBUTARY_ASSIGN_OR_RETURN(PlacedJob placed,
+                             ParsePlacedJob(text, file_name, overrides));
+  return std::move(placed.job);
 }
 
 absl::Status ReadFields(absl::string_view text, const std::string& file_name,

@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/status/place.h"
 #include "tributary/v1/job.pb.h"
 
 namespace tributary {
@@ -24,6 +25,16 @@ namespace tributary {
 // NotFound when there is no such file, InvalidArgument for all other errors.
 absl::StatusOr<v1::JobSpec> ReadJobFile(
     const std::string& path, const std::vector<std::string>& overrides = {});
+
+// A job and where each of its values was written.
+struct PlacedJob {
+  v1::JobSpec job;
+  Places places;
+};
+
+// The same as ReadJobFile, with the places, for errors that are found later.
+absl::StatusOr<PlacedJob> ReadPlacedJob(
+    const std::string& path, const std::vector<std::string>& overrides);
 
 // The same for text in memory. Errors contain `file_name`, and relative paths
 // start from its directory.

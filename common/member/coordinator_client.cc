@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/host/address.h"
+#include "common/host/reachability.h"
 #include "common/host/steady_waits.h"
 #include "common/status/status_macros.h"
 #include "common/wire/channel.h"
@@ -14,6 +15,9 @@
 
 namespace tributary {
 namespace {
+
+// How long a new connection may take that shows why nobody answered.
+constexpr absl::Duration kProbe = absl::Milliseconds(500);
 
 // The first hold of a call with `waits`, so that it is soon called.
 constexpr absl::Duration kFirstHold = absl::Milliseconds(200);
@@ -133,9 +137,15 @@ absl::Status CoordinatorClient::Unreachable(int64_t since_micros,
                                             const absl::Status& why) const {
   const double seconds =
       static_cast<double>(options_.clock->NowMicros() - since_micros) / 1e6;
+  std::string reason = WhyNobodyAnswers(options_.address, kProbe);
+  if (reason.empty()) {
+    reason = absl::IsDeadlineExceeded(why)
+                 ? "something listens there, but did not answer in time"
+                 : std::string(why.message());
+  }
   return absl::UnavailableError(
       absl::StrFormat("coordinator %s could not be reached for %.1f s: %s",
-                      options_.address, seconds, std::string(why.message())));
+                      options_.address, seconds, reason));
 }
 
 absl::Status CoordinatorClient::SubmitJob(const v1::SubmitJobRequest& request,

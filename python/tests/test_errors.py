@@ -17,7 +17,7 @@ from tributary._errors import from_status
         ("FAILED_PRECONDITION", "join", "it is over", "WrongState", "it is over"),
         ("ALREADY_EXISTS", "join", "taken", "PlaceTaken", "taken"),
         ("UNIMPLEMENTED", "join", "no method", "Unavailable", "not that of a coord"),
-        ("UNAVAILABLE", "join", "silent: Deadline Exceeded", "Unavailable", "silent; "),
+        ("UNAVAILABLE", "join", "silent", "Unavailable", "silent; "),
         ("UNAVAILABLE", "finish", "lost", "Unavailable", "^lost$"),
         ("INVALID_ARGUMENT", "join", "a field", "InvalidSetting", "a field"),
         ("INVALID_ARGUMENT", "begin_step", "rates", "Misuse", "rates"),

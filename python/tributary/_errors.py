@@ -82,8 +82,7 @@ def from_status(code: str, message: str, during: str) -> Error:
         )
     if during in ("join", "follow") and code == "UNAVAILABLE":
         return Unavailable(
-            message.removesuffix(": Deadline Exceeded")
-            + "; start the coordinator, or correct its address"
+            f"{message}; start the coordinator, or correct its address"
         )
     if during in ("begin_step", "finish_step") and code == "INVALID_ARGUMENT":
         return Misuse(message)

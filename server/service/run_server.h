@@ -21,7 +21,7 @@ struct ServerOptions {
   // Directory for the socket over which workers of this machine share memory;
   // empty: an abstract name, for workers in the same network namespace.
   std::string shared_memory_directory;
-  absl::Duration join_timeout = absl::Seconds(60);
+  absl::Duration join_timeout = absl::Minutes(10);
 };
 
 // Runs a server: listens, joins the job, serves its shard and shuts down when

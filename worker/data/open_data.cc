@@ -196,7 +196,22 @@ absl::Status CheckAlike(const RawData& train, const RawData& test) {
 
 }  // namespace
 
-absl::StatusOr<TrainTest> OpenData(const v1::DataSpec& spec, TargetKind kind) {
+TargetKind TargetKindOf(const v1::LossSpec& loss) {
+  switch (loss.kind_case()) {
+    case v1::LossSpec::kBceWithLogits:
+      return TargetKind::kBinary;
+    case v1::LossSpec::kMse:
+      return TargetKind::kReal;
+    default:
+      return TargetKind::kClass;
+  }
+}
+
+absl::StatusOr<TrainTest> OpenData(const v1::DataSpec& spec, TargetKind kind,
+                                   std::string* field) {
+  std::string unused;
+  if (field == nullptr) field = &unused;
+  *field = "data.train";
   Learned learned;
   TRIBUTARY_ASSIGN_OR_RETURN(RawData train,
                              ReadSource(spec.train(), kind, &learned));
@@ -208,6 +223,7 @@ absl::StatusOr<TrainTest> OpenData(const v1::DataSpec& spec, TargetKind kind) {
                                              learned.words, learned.vocabulary);
   if (spec.has_test()) {
     learned.training = false;
+    *field = "data.test";
     TRIBUTARY_ASSIGN_OR_RETURN(RawData test,
                                ReadSource(spec.test(), kind, &learned));
     TRIBUTARY_RETURN_IF_ERROR(CheckAlike(train, test));

@@ -20,10 +20,15 @@ struct TrainTest {
   v1::Preprocessing preprocessing;  // of the training source
 };
 
+// What a loss compares outputs with.
+TargetKind TargetKindOf(const v1::LossSpec& loss);
+
 // Reads the data of a resolved job (common/job); paths are used unchanged.
 // Values learned from the training source (categories, classes, the mean and
 // deviation of `standardize`) apply to both sets. Errors name the file and the
-// position in it.
-absl::StatusOr<TrainTest> OpenData(const v1::DataSpec& spec, TargetKind kind);
+// position in it. `field`: the field of the job that is being read, as in
+// "data.test", so that an error can name its place.
+absl::StatusOr<TrainTest> OpenData(const v1::DataSpec& spec, TargetKind kind,
+                                   std::string* field = nullptr);
 
 }  // namespace tributary

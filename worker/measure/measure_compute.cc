@@ -51,11 +51,6 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-TargetKind TargetKindOf(const v1::LossSpec& loss) {
-  if (loss.has_bce_with_logits()) return TargetKind::kBinary;
-  return loss.has_mse() ? TargetKind::kReal : TargetKind::kClass;
-}
-
 // The model and loss of a job on one device, with its initial weights.
 class Bench {
  public:

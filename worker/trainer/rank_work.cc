@@ -19,17 +19,6 @@
 namespace tributary {
 namespace {
 
-TargetKind TargetKindOf(const v1::LossSpec& loss) {
-  switch (loss.kind_case()) {
-    case v1::LossSpec::kBceWithLogits:
-      return TargetKind::kBinary;
-    case v1::LossSpec::kMse:
-      return TargetKind::kReal;
-    default:
-      return TargetKind::kClass;
-  }
-}
-
 // index: the machine's device, modulo the number of its devices.
 absl::StatusOr<std::unique_ptr<Ops>> MakeOps(v1::Device device, int64_t index,
                                              v1::Precision precision) {

@@ -24,7 +24,7 @@ struct WorkerOptions {
   // rank.
   std::optional<uint32_t> local_rank;
   std::string metrics_listen;  // host:port for HTTP; empty: none
-  absl::Duration join_timeout = absl::Seconds(60);
+  absl::Duration join_timeout = absl::Minutes(10);
   bool adopted = false;  // runs beside another rank of this process
   // Shared by the ranks of this process, if there are others; must outlive the
   // worker.

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "cli/run/resume.h"
+#include "common/command_line/telemetry_options.h"
 #include "common/job/program/program_job.h"
-#include "common/telemetry/flags.h"
 #include "tributary/v1/job.pb.h"
 
 namespace tributary {

@@ -16,10 +16,10 @@
 #include "cli/terminal/console.h"
 #include "cli/terminal/exit_codes.h"
 #include "cli/terminal/interrupts.h"
+#include "common/command_line/telemetry_options.h"
 #include "common/job/job_file.h"
 #include "common/job/program/program_job.h"
 #include "common/status/status_macros.h"
-#include "common/telemetry/flags.h"
 
 namespace tributary {
 namespace {

@@ -267,9 +267,10 @@ TEST_F(CheckpointCommandTest, WrongCommandLinesAreOneSentence) {
   };
   Write("file", "");
   for (const Wrong& wrong : std::vector<Wrong>{
-           {{"checkpoint"},
-            "a command is wanted (try tributary checkpoint --help)"},
-           {{"checkpoint", "lsit"}, "lsit (try tributary checkpoint --help)"},
+           {{"checkpoint"}, "give a command (try tributary checkpoint --help)"},
+           {{"checkpoint", "lsit"},
+            "there is no command \"lsit\"; did you mean list? (try tributary "
+            "checkpoint --help)"},
            {{"checkpoint", "list"}, "(try tributary checkpoint list --help)"},
            {{"checkpoint", "list", "no"}, "no: open: No such file"},
            {{"checkpoint", "verify", "no"}, "no: open: No such file"},

@@ -67,10 +67,10 @@ TEST_F(PlanTest, NamesTheFastestOfAllStrategies) {
            "--compute", "10", "--bandwidth", "1Gbit", "--latency", "0.2ms"});
   EXPECT_THAT(text, StartsWith("small: 1409 parameters"));
   EXPECT_THAT(text, HasSubstr("parameter_server, 2 servers"));
-  EXPECT_THAT(text, HasSubstr("data 2 x pipeline 2 1f1b"));
-  EXPECT_THAT(text, HasSubstr("\nfastest: "));
+  EXPECT_THAT(text, HasSubstr("pipeline_parallel:2:1f1b:"));
+  EXPECT_THAT(text, HasSubstr("\nfastest over these links: "));
   // Three layers cannot form four stages.
-  EXPECT_THAT(text, HasSubstr("\nleft out: pipeline 4 1f1b (4 micro-batches): "
+  EXPECT_THAT(text, HasSubstr("\nleft out: pipeline_parallel:4:1f1b:4: "
                               "strategy.pipeline_parallel.stages must be "));
 }
 
@@ -142,11 +142,11 @@ TEST_F(PlanTest, AShapeThatTheJobDoesNotTellIsAskedOfTheData) {
   // The features are not an array, and the worker reports that.
   EXPECT_THAT(Run({"tributary", "plan", "images.yaml", "--compute", "10",
                    "--bandwidth", "1Gbit"},
-                  1),
+                  2),
               HasSubstr("job.yaml"));
   EXPECT_THAT(Run({"tributary", "plan", "images.yaml", "--compute", "10",
                    "--bandwidth", "1Gbit", "--sample-shape", "8x8"}),
-              HasSubstr("fastest: "));
+              HasSubstr("fastest over these links: "));
   EXPECT_THAT(Run({"tributary", "plan", "images.yaml", "--compute", "10",
                    "--bandwidth", "1Gbit", "--sample-shape", "64"},
                   2),

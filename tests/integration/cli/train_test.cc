@@ -260,7 +260,7 @@ TEST_F(TrainTest, KilledWorkerFailsTheRunByName) {
   ExpectNoProcessLeft();
 }
 
-TEST_F(TrainTest, MissingDataFailsTheRunWithTheWorkersWords) {
+TEST_F(TrainTest, WrongDataAreRefusedBeforeTheRun) {
   Write("x.npy", "not an array");
   Write("y.npy", "not an array");
   Write("job.yaml", R"(name: broken
@@ -271,10 +271,10 @@ data:
 training: {steps: 5, loss: cross_entropy, optimizer: adam}
 )");
   auto train = Train();
-  EXPECT_EQ(train->Wait(kSoon), 1);
-  EXPECT_THAT(train->output(), HasSubstr("tributary: worker 0 ("));
+  EXPECT_EQ(train->Wait(kSoon), 2);
+  EXPECT_THAT(train->output(), HasSubstr("tributary: job.yaml:4: "));
   EXPECT_THAT(train->output(), HasSubstr("x.npy"));
-  ExpectNoProcessLeft();
+  EXPECT_FALSE(std::filesystem::exists(Path("run")));
 }
 
 // One changed number is detected; equal rows in another file are not.

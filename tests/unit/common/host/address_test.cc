@@ -14,6 +14,10 @@ TEST(AddressTest, HostAndPortAreWanted) {
   for (const char* wrong : {"", "host", ":80", "host:", "host:65536", "h:-1"}) {
     EXPECT_FALSE(CheckAddress(wrong).ok()) << wrong;
   }
+  EXPECT_THAT(CheckAddress("0.0.0.0:99999"),
+              testing::StatusIs(
+                  absl::StatusCode::kInvalidArgument,
+                  "the port of 0.0.0.0:99999 is too large: at most 65535"));
 }
 
 TEST(AddressTest, AResolverGetsIpv6AddressesWithoutBrackets) {

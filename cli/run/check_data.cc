@@ -1,0 +1,35 @@
+#include "cli/run/check_data.h"
+
+#include "cli/run/ask_worker.h"
+#include "cli/run/hosts.h"
+#include "cli/terminal/console.h"
+#include "cli/terminal/exit_codes.h"
+#include "cli/terminal/interrupts.h"
+
+namespace tributary {
+namespace {
+
+constexpr absl::Duration kTimeout = absl::Minutes(30);
+
+}  // namespace
+
+absl::Status CheckDataFits(const std::string& job_path,
+                           const std::vector<std::string>& overrides) {
+  std::vector<std::string> arguments = {"--check-data", job_path};
+  for (const std::string& change : overrides) {
+    arguments.insert(arguments.end(), {"--set", change});
+  }
+  const absl::Status status =
+      AskWorkers(Host(), 1, arguments, kTimeout).status();
+  const bool told =
+      absl::IsInvalidArgument(status) || absl::IsCancelled(status);
+  return told ? status : absl::OkStatus();
+}
+
+int RefuseData(const absl::Status& status) {
+  PrintError(status.message());
+  return absl::IsCancelled(status) ? 128 + Interrupts::Requested()
+                                   : kExitRefused;
+}
+
+}  // namespace tributary

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace tributary {
+
+// Lets a worker on this machine read the job's data and compare them with its
+// model, before anything else starts. InvalidArgument: they do not fit; the
+// sentence begins with the place in the job file. Cancelled by an interrupt. A
+// worker that cannot tell is no error: the job's own workers will. Call
+// Interrupts::Install first.
+absl::Status CheckDataFits(const std::string& job_path,
+                           const std::vector<std::string>& overrides);
+
+// What a command does when its job's data do not fit: prints why and returns
+// its exit code.
+int RefuseData(const absl::Status& status);
+
+}  // namespace tributary

@@ -1,0 +1,106 @@
+#include "common/command_line/parse_command_line.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
+#include "common/status/nearest_name.h"
+#include "common/status/printable.h"
+#include "common/status/quoted.h"
+
+namespace tributary {
+namespace {
+
+// The innermost command that was being parsed.
+const CLI::App& CommandOf(const CLI::App& app) {
+  const CLI::App* command = &app;
+  while (!command->get_subcommands().empty()) {
+    command = command->get_subcommands().back();
+  }
+  return *command;
+}
+
+std::vector<std::string> OptionNames(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) {
+      names.push_back(absl::StrCat("--", name));
+    }
+  }
+  return names;
+}
+
+std::vector<std::string> CommandNames(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command :
+       app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  return names;
+}
+
+// The first word of the command line that nothing takes.
+std::string FirstUnexpected(const CLI::App& app, int argc,
+                            const char* const* argv) {
+  const std::vector<std::string> left = app.remaining(/*recurse=*/true);
+  for (int i = 1; i < argc; ++i) {
+    if (std::find(left.begin(), left.end(), argv[i]) != left.end()) {
+      return argv[i];
+    }
+  }
+  return left.empty() ? "" : left.front();
+}
+
+std::string UnexpectedText(const CLI::App& app, const std::string& word) {
+  std::string text;
+  std::string nearest;
+  if (absl::StartsWith(word, "-")) {
+    const std::string name = word.substr(0, word.find('='));
+    text = absl::StrCat("there is no option ", name);
+    nearest = NearestName(name, OptionNames(app));
+  } else if (const auto names = CommandNames(app); !names.empty()) {
+    text = absl::StrCat("there is no command ", Quoted(word));
+    nearest = NearestName(word, names);
+  } else {
+    text = absl::StrCat("the argument ", Quoted(word), " is one too many");
+  }
+  if (!nearest.empty()) absl::StrAppend(&text, "; did you mean ", nearest, "?");
+  return text;
+}
+
+}  // namespace
+
+std::string CommandName(const CLI::App& app) {
+  std::string name = app.get_name();
+  for (const CLI::App* command : app.get_subcommands()) {
+    absl::StrAppend(&name, " ", CommandName(*command));
+  }
+  return name;
+}
+
+std::string CommandLineError(const CLI::App& app, const CLI::ParseError& error,
+                             int argc, const char* const* argv) {
+  std::string text = absl::StrReplaceAll(error.what(), {{"\n", " "}});
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
+    text = UnexpectedText(CommandOf(app), FirstUnexpected(app, argc, argv));
+  }
+  return absl::StrCat(text, " (try ", CommandName(app), " --help)");
+}
+
+std::optional<int> ParseCommandLine(CLI::App& app, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+    return std::nullopt;
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help
+    std::fprintf(stderr, "%s: %s\n", app.get_name().c_str(),
+                 Printable(CommandLineError(app, error, argc, argv)).c_str());
+    return kExitWrongCommandLine;
+  }
+}
+
+}  // namespace tributary

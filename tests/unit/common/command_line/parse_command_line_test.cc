@@ -1,0 +1,94 @@
+#include "common/command_line/parse_command_line.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace tributary {
+namespace {
+
+enum class Color { kRed, kGreen };
+
+// "tool paint FILE --color red|green --width N", "tool list".
+class ParseCommandLineTest : public testing::Test {
+ protected:
+  ParseCommandLineTest() {
+    app_.set_version_flag("--version", "tool 1");
+    CLI::App* paint = app_.add_subcommand("paint", "Paints.");
+    paint->add_option("FILE", file_);
+    AddChoice<Color>(*paint, "--color", &color_,
+                     {{"red", Color::kRed}, {"green", Color::kGreen}},
+                     "the color");
+    paint->add_option("--width", width_);
+    app_.add_subcommand("list", "Lists.");
+  }
+
+  // The error of a wrong command line; empty: it is right.
+  std::string ErrorOf(std::vector<const char*> words) {
+    words.insert(words.begin(), "tool");
+    const int count = static_cast<int>(words.size());
+    try {
+      app_.parse(count, const_cast<char**>(words.data()));
+      return "";
+    } catch (const CLI::ParseError& error) {
+      return CommandLineError(app_, error, count, words.data());
+    }
+  }
+
+  CLI::App app_{"A tool.", "tool"};
+  std::string file_;
+  Color color_ = Color::kRed;
+  int width_ = 0;
+};
+
+TEST_F(ParseCommandLineTest, ARightCommandLineIsRead) {
+  EXPECT_EQ(ErrorOf({"paint", "wall", "--color", "green", "--width", "3"}), "");
+  EXPECT_EQ(file_, "wall");
+  EXPECT_EQ(color_, Color::kGreen);
+  EXPECT_EQ(width_, 3);
+}
+
+TEST_F(ParseCommandLineTest, AWrongNameGetsTheNearestOne) {
+  EXPECT_EQ(ErrorOf({"piant", "wall"}),
+            "there is no command \"piant\"; did you mean paint? (try tool "
+            "--help)");
+  EXPECT_EQ(ErrorOf({"paint", "--widht", "3"}),
+            "there is no option --widht; did you mean --width? (try tool paint "
+            "--help)");
+  EXPECT_EQ(ErrorOf({"paint", "--widht=3"}),
+            "there is no option --widht; did you mean --width? (try tool paint "
+            "--help)");
+}
+
+TEST_F(ParseCommandLineTest, ANameFarFromAllGetsNone) {
+  EXPECT_EQ(ErrorOf({"paint", "--transparency"}),
+            "there is no option --transparency (try tool paint --help)");
+  EXPECT_EQ(ErrorOf({"paint", "wall", "door"}),
+            "the argument \"door\" is one too many (try tool paint --help)");
+}
+
+TEST_F(ParseCommandLineTest, HelpListsTheNamesOfAChoice) {
+  const std::string help = app_.get_subcommand("paint")->help();
+  EXPECT_THAT(help, testing::HasSubstr("--color green|red"));
+  EXPECT_THAT(ErrorOf({"paint", "--color", "blue"}),
+              testing::HasSubstr("--color: "));
+}
+
+TEST_F(ParseCommandLineTest, ErrorsEndWith2AndHelpWith0) {
+  std::vector<const char*> wrong = {"tool", "piant"};
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(ParseCommandLine(app_, 2, const_cast<char**>(wrong.data())), 2);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              testing::StartsWith("tool: there is no command \"piant\""));
+  std::vector<const char*> version = {"tool", "--version"};
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(ParseCommandLine(app_, 2, const_cast<char**>(version.data())), 0);
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "tool 1\n");
+  std::vector<const char*> right = {"tool", "list"};
+  EXPECT_EQ(ParseCommandLine(app_, 2, const_cast<char**>(right.data())),
+            std::nullopt);
+}
+
+}  // namespace
+}  // namespace tributary

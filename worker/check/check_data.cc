@@ -1,0 +1,182 @@
+#include "worker/check/check_data.h"
+
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "common/layers/layer_kind.h"
+#include "common/layers/model_costs.h"
+#include "common/status/status_macros.h"
+#include "kernels/device.h"
+#include "worker/data/open_data.h"
+
+namespace tributary {
+namespace {
+
+std::vector<std::string> FilesOf(const v1::DataSource& source) {
+  if (source.has_idx()) return {source.idx().images(), source.idx().labels()};
+  if (source.has_csv()) return {source.csv().path()};
+  if (source.has_npy()) return {source.npy().features(), source.npy().labels()};
+  if (source.has_text()) return {source.text().path()};
+  return {};
+}
+
+int64_t BytesOf(const v1::DataSpec& spec) {
+  int64_t bytes = 0;
+  for (const v1::DataSource* source : {&spec.train(), &spec.test()}) {
+    for (const std::string& path : FilesOf(*source)) {
+      std::error_code error;
+      const auto size = std::filesystem::file_size(path, error);
+      if (!error) bytes += static_cast<int64_t>(size);
+    }
+  }
+  return bytes;
+}
+
+const char* KindName(const v1::DataSource& source) {
+  switch (source.kind_case()) {
+    case v1::DataSource::kIdx:
+      return "idx";
+    case v1::DataSource::kCsv:
+      return "csv";
+    case v1::DataSource::kNpy:
+      return "npy";
+    case v1::DataSource::kSynthetic:
+      return "synthetic";
+    case v1::DataSource::kText:
+      return "text";
+    case v1::DataSource::KIND_NOT_SET:
+      break;
+  }
+  return "";
+}
+
+// The field of a CSV source that names a column which the message quotes, or
+// the source.
+std::string FieldOfColumn(const v1::CsvSource& csv, absl::string_view message,
+                          const std::string& source) {
+  const std::string columns = absl::StrCat(source, ".columns.");
+  const auto quoted = [message](const std::string& name) {
+    return absl::StrContains(message, absl::StrCat("\"", name, "\""));
+  };
+  if (quoted(csv.columns().label())) return columns + "label";
+  const std::pair<const char*,
+                  const google::protobuf::RepeatedPtrField<std::string>*>
+      lists[] = {{"numeric", &csv.columns().numeric()},
+                 {"categorical", &csv.columns().categorical()},
+                 {"ignore", &csv.columns().ignore()}};
+  for (const auto& [field, names] : lists) {
+    for (int i = 0; i < names->size(); ++i) {
+      if (quoted(names->Get(i))) return absl::StrCat(columns, field, ".", i);
+    }
+  }
+  return source;
+}
+
+class Check {
+ public:
+  explicit Check(const PlacedJob& job) : job_(job.job), places_(job.places) {}
+
+  absl::Status Run() {
+    TRIBUTARY_RETURN_IF_ERROR(CheckDevice());
+    if (BytesOf(job_.data()) > kMostCheckedBytes) return absl::OkStatus();
+    std::string field;
+    absl::StatusOr<TrainTest> data =
+        OpenData(job_.data(), TargetKindOf(job_.training().loss()), &field);
+    if (!data.ok()) return DataError(field, data.status());
+    TRIBUTARY_RETURN_IF_ERROR(CheckSet(*data->train));
+    if (data->test == nullptr) return absl::OkStatus();
+    return CheckSet(*data->test);
+  }
+
+ private:
+  absl::Status CheckDevice() const {
+    if (job_.device() != v1::DEVICE_CUDA) return absl::OkStatus();
+    std::string why;
+    if (CreateCudaOps(&why) != nullptr) return absl::OkStatus();
+    return places_.Error("device", "device wants cuda, but ", why);
+  }
+
+  absl::Status DataError(const std::string& field,
+                         const absl::Status& status) const {
+    const v1::DataSource& source =
+        field == "data.test" ? job_.data().test() : job_.data().train();
+    std::string path = absl::StrCat(field, ".", KindName(source));
+    if (source.has_csv()) {
+      path = FieldOfColumn(source.csv(), status.message(), path);
+    }
+    return places_.Error(path, status.message());
+  }
+
+  // The path of a layer's field, or of the layer if it has no such field.
+  std::string LayerPath(int layer, absl::string_view field) const {
+    const std::string path = absl::StrCat("model.sequential.", layer);
+    if (layer >= job_.model().sequential_size()) return path;
+    const std::string of_field = absl::StrCat(
+        path, ".", LayerKindName(job_.model().sequential(layer)), ".", field);
+    return places_.Has(of_field) ? of_field : path;
+  }
+
+  // An error about a layer: "layer 2 (linear): ..." is about
+  // model.sequential.2.
+  absl::Status LayerError(const absl::Status& status) const {
+    absl::string_view rest = status.message();
+    int layer = 0;
+    std::string path = "model";
+    if (absl::ConsumePrefix(&rest, "layer ") &&
+        absl::SimpleAtoi(rest.substr(0, rest.find_first_not_of("0123456789")),
+                         &layer)) {
+      path = LayerPath(layer, "in");
+    }
+    return places_.Error(path, status.message());
+  }
+
+  absl::Status CheckSet(const Dataset& data) const {
+    const auto costs = CostsOfModel(job_.model(), data.feature_shape());
+    if (!costs.ok()) {
+      return LayerError(absl::InvalidArgumentError(
+          absl::StrCat(costs.status().message(), "; a sample of ", data.name(),
+                       " is ", ShapeText(data.feature_shape()))));
+    }
+    const v1::LayerSpec& first = job_.model().sequential(0);
+    if (first.has_embedding()) {
+      const absl::Status status = data.CheckTokens(first.embedding().tokens());
+      if (!status.ok()) {
+        return places_.Error("model.sequential.0.embedding.tokens",
+                             status.message());
+      }
+    }
+    const Shape& outputs = costs->layers.back().output_shape;
+    const std::string last =
+        LayerPath(static_cast<int>(costs->layers.size()) - 1, "out");
+    absl::Status status = data.CheckTargets(outputs);
+    if (status.ok() && data.target_kind() == TargetKind::kClass) {
+      status = data.CheckClasses(outputs.back());
+    }
+    return status.ok() ? status : places_.Error(last, status.message());
+  }
+
+  const v1::JobSpec& job_;
+  const Places& places_;
+};
+
+}  // namespace
+
+absl::Status CheckData(const PlacedJob& job) { return Check(job).Run(); }
+
+absl::Status CheckDataOfFile(const std::string& path,
+                             const std::vector<std::string>& overrides) {
+  TRIBUTARY_ASSIGN_OR_RETURN(const PlacedJob job,
+                             ReadPlacedJob(path, overrides));
+  TRIBUTARY_RETURN_IF_ERROR(CheckHasModel(job.job, path));
+  return CheckData(job);
+}
+
+}  // namespace tributary

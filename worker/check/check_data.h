@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/job/job_file.h"
+
+namespace tributary {
+
+// Larger data are left to the workers, which read them in any case: the sum of
+// the files' sizes.
+inline constexpr int64_t kMostCheckedBytes = int64_t{1} << 30;
+
+// Reads the data of a job and compares its shapes and values with the model:
+// the width of samples with the first layer, targets and classes with the
+// outputs, token ids with the embedding. Also refuses `device: cuda` on a
+// machine without a device. InvalidArgument in one sentence that starts with
+// the place in the job file: "job.yaml:7: ...".
+absl::Status CheckData(const PlacedJob& job);
+
+// The same for a job file, as ReadPlacedJob reads it.
+absl::Status CheckDataOfFile(const std::string& path,
+                             const std::vector<std::string>& overrides);
+
+}  // namespace tributary
