@@ -20,5 +20,6 @@ int main(int argc, char** argv) {
   tributary::AddExportCommand(app, &action);
   tributary::AddPlanCommand(app, &action);
   tributary::AddTraceCommand(app, &action);
+  tributary::AddSchemaCommand(app, &action);
   return tributary::RunCommandLine(app, argc, argv, action);
 }

@@ -16,7 +16,7 @@ environment=$PWD/build/python
 if [ ! -x "$environment/bin/pytest" ]; then
   "${PYTHON:-python3}" -m venv "$environment"
   "$environment/bin/pip" install --quiet 'nanobind>=2.4' 'numpy>=1.23' 'pytest>=7' \
-    safetensors 'torch>=2.1'
+    safetensors 'torch>=2.1' jsonschema pyyaml
 fi
 
 cmake --preset release -DTRIBUTARY_PYTHON=ON \

@@ -20,6 +20,7 @@ void AddPlanCommand(CLI::App& app, Action* action);
 void AddTraceCommand(CLI::App& app, Action* action);
 void AddPredictCommand(CLI::App& app, Action* action);
 void AddEvaluateCommand(CLI::App& app, Action* action);
+void AddSchemaCommand(CLI::App& app, Action* action);
 
 // --set key=value, may be repeated.
 void AddOverrides(CLI::App& app, std::vector<std::string>* overrides);

@@ -105,7 +105,7 @@ absl::Status ApplyOverride(absl::string_view origin,
                            const std::string& override_text, Places* places,
                            v1::JobSpec* job) {
   std::string shown = absl::Utf8SafeCEscape(override_text);
-  if (shown.size() > kMaxShown) shown = shown.substr(0, kMaxShown) + "...";
+  if (shown.size() > kMaxShown) shown.replace(kMaxShown, shown.npos, "...");
   const YamlSource source{.name = absl::StrCat(origin, shown),
                           .has_lines = false};
   const size_t equals = override_text.find('=');

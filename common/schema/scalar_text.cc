@@ -43,16 +43,6 @@ std::string EnumText(const EnumValueDescriptor& value) {
   return absl::AsciiStrToLower(name);
 }
 
-// All but the value that means "not given".
-std::vector<std::string> EnumTexts(const EnumDescriptor& type) {
-  std::vector<std::string> texts;
-  for (int i = 0; i < type.value_count(); ++i) {
-    std::string text = EnumText(*type.value(i));
-    if (text != "unspecified") texts.push_back(std::move(text));
-  }
-  return texts;
-}
-
 // -1 when there is none of this name.
 int EnumNumber(const EnumDescriptor& type, const std::string& text) {
   for (int i = 0; i < type.value_count(); ++i) {
@@ -165,6 +155,15 @@ std::string NumberText(double number) {
   const auto [end, error] =
       std::to_chars(text.data(), text.data() + text.size(), number);
   return std::string(text.data(), error == std::errc() ? end : text.data());
+}
+
+std::vector<std::string> EnumTexts(const EnumDescriptor& type) {
+  std::vector<std::string> texts;
+  for (int i = 0; i < type.value_count(); ++i) {
+    std::string text = EnumText(*type.value(i));
+    if (text != "unspecified") texts.push_back(std::move(text));
+  }
+  return texts;
 }
 
 std::string EnumHint(const std::string& text, const FieldDescriptor& field) {

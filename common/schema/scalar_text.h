@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "google/protobuf/message.h"
@@ -8,6 +9,10 @@
 namespace tributary {
 
 // How single values of a job file are written, both ways: 4MiB, 0.1, bsp.
+
+// The values of an enumeration as a job file has them: "auto", "cpu", "cuda".
+std::vector<std::string> EnumTexts(
+    const google::protobuf::EnumDescriptor& type);
 
 // "; did you mean cuda?" after a wrong value of a field with names as values,
 // or nothing.

@@ -81,9 +81,7 @@ def from_status(code: str, message: str, during: str) -> Error:
             "use programs and a package of one version"
         )
     if during in ("join", "follow") and code == "UNAVAILABLE":
-        return Unavailable(
-            f"{message}; start the coordinator, or correct its address"
-        )
+        return Unavailable(f"{message}; start the coordinator, or correct its address")
     if during in ("begin_step", "finish_step") and code == "INVALID_ARGUMENT":
         return Misuse(message)
     return _CLASSES.get(code, Error)(message)

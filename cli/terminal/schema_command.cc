@@ -1,0 +1,28 @@
+#include <unistd.h>
+
+#include "cli/terminal/append_file.h"
+#include "cli/terminal/command_line.h"
+#include "cli/terminal/exit_codes.h"
+#include "common/job/job_schema.h"
+
+namespace tributary {
+
+void AddSchemaCommand(CLI::App& app, Action* action) {
+  CLI::App* schema = app.add_subcommand(
+      "schema", "Prints a JSON Schema of the job file, for editors.");
+  schema->footer(
+      "An editor that knows the schema completes keys and marks mistakes.\n\n"
+      "Example:\n"
+      "  tributary schema > tributary.schema.json\n"
+      "and as the first line of a job file, for the YAML language server:\n"
+      "  # yaml-language-server: $schema=tributary.schema.json");
+  schema->callback([action] {
+    *action = [] {
+      return AppendTo(STDOUT_FILENO, "the output", JobSchema()).ok()
+                 ? kExitDone
+                 : kExitFailed;
+    };
+  });
+}
+
+}  // namespace tributary
