@@ -99,9 +99,10 @@ def write_script(blocks: list[Block], folder: pathlib.Path) -> pathlib.Path:
             path.write_text(block.text)
             run = f"source {shlex.quote(str(path))}"
             if block.comment == "run if":
-                skip = f"echo 'skip {block.line}' >> {progress}"
-                run = f"if ( {block.argument} ) > /dev/null 2>&1; then runs=1; else {skip}; runs=0; fi\n" \
-                      f"if [ $runs = 1 ]; then {run}; fi"
+                # The test of `if` must not hide an error of the block itself.
+                lines.append(f"if ( {block.argument} ) > /dev/null 2>&1; then runs=1; else runs=0; fi")
+                lines.append(f"if [ $runs = 0 ]; then echo 'skip {block.line}' >> {progress}; fi")
+                run = f"if [ $runs = 1 ]; then {run}; fi"
             lines.append(run)
     lines.append(f"echo 'end 0' >> {progress}")
     script = folder / "script"
