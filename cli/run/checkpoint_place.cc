@@ -31,8 +31,11 @@ bool IsCheckpointFolder(const std::string& path) {
 absl::StatusOr<CheckpointPlace> FindCheckpoints(const std::string& path) {
   std::error_code error;
   if (!fs::is_directory(path, error)) {
-    const bool other = !error && fs::exists(path, error);
-    return FileError(path, "open", other ? ENOTDIR : ENOENT);
+    if (fs::exists(path, error)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          path, " is a file; name a run directory or a checkpoint's folder"));
+    }
+    return FileError(path, "open", ENOENT);
   }
   if (IsCheckpointFolder(path)) return CheckpointPlace{path, false};
   const std::string of_run = absl::StrCat(path, "/checkpoints");

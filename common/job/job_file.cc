@@ -22,7 +22,8 @@ absl::StatusOr<std::string> ReadJobText(const std::string& path) {
   struct stat info;
   if (stat(path.c_str(), &info) != 0) {
     if (errno == ENOENT) {
-      return absl::NotFoundError(absl::StrCat(path, ": no such job file"));
+      return absl::NotFoundError(
+          absl::StrCat(path, ": no such job file", FileHint(path)));
     }
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": cannot be read: ", strerror(errno)));

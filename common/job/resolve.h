@@ -41,6 +41,10 @@ absl::Status ResolveFields(const std::string& file_name, JobPart part,
 // The layers record the preset's place; their fields are not resolved yet.
 absl::Status ExpandPreset(Places* places, v1::ModelSpec* model);
 
+// "; did you mean "digits.yaml"?" when a file with a similar name lies where
+// `file` was looked for, or nothing.
+std::string FileHint(const std::string& file);
+
 // Makes the job's paths absolute, relative to the directory of `file_name`, and
 // checks that the files can be read.
 absl::Status ResolvePaths(const std::string& file_name, const Places& places,

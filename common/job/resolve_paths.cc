@@ -13,13 +13,14 @@
 #include "common/status/utf8.h"
 
 namespace tributary {
-namespace {
 
-// A hint at a similar name in the missing file's directory.
-std::string FileHint(const std::filesystem::path& path) {
+std::string FileHint(const std::string& file) {
+  const std::filesystem::path path(file);
+  const std::filesystem::path folder =
+      path.has_parent_path() ? path.parent_path() : ".";
   std::error_code error;
   std::vector<std::string> names;
-  for (std::filesystem::directory_iterator it(path.parent_path(), error), end;
+  for (std::filesystem::directory_iterator it(folder, error), end;
        !error && it != end && names.size() < 1000; it.increment(error)) {
     names.push_back(it->path().filename().string());
   }
@@ -27,6 +28,8 @@ std::string FileHint(const std::filesystem::path& path) {
   return nearest.empty() ? ""
                          : absl::StrCat("; did you mean \"", nearest, "\"?");
 }
+
+namespace {
 
 class PathResolver {
  public:
@@ -44,7 +47,7 @@ class PathResolver {
                            errno == ENOENT
                                ? " does not exist"
                                : absl::StrCat(": ", strerror(errno)),
-                           errno == ENOENT ? FileHint(full) : "");
+                           errno == ENOENT ? FileHint(full.string()) : "");
     }
     if (!S_ISREG(info.st_mode)) {
       return places_.Error(

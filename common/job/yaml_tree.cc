@@ -132,6 +132,17 @@ class TreeBuilder final : public YAML::EventHandler {
   int fault_line_ = 1;
 };
 
+// Whether blanks that contain a tab begin the line, from 1.
+bool IndentedByTab(absl::string_view text, int line) {
+  for (; line > 1 && !text.empty(); --line) {
+    const size_t end = text.find('\n');
+    if (end == absl::string_view::npos) return false;
+    text.remove_prefix(end + 1);
+  }
+  const size_t blanks = text.find_first_not_of(" \t");
+  return absl::StrContains(text.substr(0, blanks), '\t');
+}
+
 // Runs the parser until the text ends or the builder has an error. Catches the
 // library's exceptions.
 absl::Status Parse(absl::string_view text, const YamlSource& source,
@@ -146,10 +157,14 @@ absl::Status Parse(absl::string_view text, const YamlSource& source,
     // A name pattern such as *.bias, which YAML takes for an alias.
     const bool alias =
         absl::StrContains(e.msg, "anchor") || absl::StrContains(e.msg, "alias");
-    return absl::InvalidArgumentError(absl::StrCat(
-        source.At(LineOf(e.mark)),
-        ": not valid YAML: ", absl::Utf8SafeCEscape(e.msg),
-        alias ? "; write a text that begins with * or & in quotes" : ""));
+    const char* hint = "";
+    if (alias) hint = "; write a text that begins with * or & in quotes";
+    if (IndentedByTab(text, LineOf(e.mark))) {
+      hint = "; the line begins with a tab, and YAML wants spaces";
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat(source.At(LineOf(e.mark)),
+                     ": not valid YAML: ", absl::Utf8SafeCEscape(e.msg), hint));
   } catch (const std::exception& e) {
     return absl::InvalidArgumentError(
         absl::StrCat(source.name, ": not valid YAML: ", e.what()));

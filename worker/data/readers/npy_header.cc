@@ -119,7 +119,10 @@ absl::StatusOr<std::string> ReadHeaderText(InputFile* file) {
         "got \"",
         absl::CHexEscape(
             absl::string_view(reinterpret_cast<const char*>(start), 8)),
-        "\""));
+        "\"",
+        std::memcmp(start, "PK\x03\x04", 4) == 0
+            ? "; this is an .npz archive: save each array as an .npy file"
+            : ""));
   }
   uint8_t b[4] = {};
   TRIBUTARY_RETURN_IF_ERROR(

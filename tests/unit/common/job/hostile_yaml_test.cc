@@ -26,6 +26,14 @@ TEST(HostileYamlTest, DeepNestingIsRefused) {
               ::testing::StartsWith("job.yaml:1: "));
 }
 
+TEST(HostileYamlTest, ATabIsNamed) {
+  EXPECT_THAT(
+      ErrorOf("name: a\ntraining:\n\tepochs: 5\n\tloss: mse\n"),
+      ::testing::ContainsRegex("^job.yaml:[34]: not valid YAML: .*; the "
+                               "line begins with a tab, and YAML wants "
+                               "spaces$"));
+}
+
 TEST(HostileYamlTest, AnAliasBombDoesNotUnfold) {
   EXPECT_EQ(ErrorOf("a: &a [1, 1]\nb: &b [*a, *a]\nc: [*b, *b]"),
             "job.yaml:1: anchors (&name) are not used in job files; write the "

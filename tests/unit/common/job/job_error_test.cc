@@ -16,7 +16,8 @@ constexpr SpoiledLine kSpoiledLines[] = {
     {12, "  optimizer: {sgd: {learning_rate: 0.1}",
      "job.yaml:13: not valid YAML: end of map flow not found"},
     {12, "\toptimizer: sgd",
-     "job.yaml:12: not valid YAML: illegal tab when looking for indentation"},
+     "job.yaml:12: not valid YAML: illegal tab when looking for indentation; "
+     "the line begins with a tab, and YAML wants spaces"},
     {6, "data: &anchor",
      "job.yaml:6: anchors (&name) are not used in job files; write the value "
      "out"},

@@ -32,6 +32,13 @@ const std::string kFeatures =
 const std::string kLabels =
     Npy(NpyDict("<i8", "(3,)"), BytesOf<int64_t>({2, 0, 1}));
 
+TEST(NpyReaderTest, AnArchiveIsCalledOne) {
+  EXPECT_THAT(
+      ErrorOf(Read(std::string("PK\x03\x04\x14\0\0\0", 8), kLabels)),
+      ::testing::EndsWith("; this is an .npz archive: save each array as "
+                          "an .npy file"));
+}
+
 TEST(NpyReaderTest, ReadsFeaturesAndLabels) {
   const auto data = Read(kFeatures, kLabels);
   ASSERT_TRUE(data.ok()) << data.status();
