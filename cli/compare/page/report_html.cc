@@ -42,7 +42,7 @@ p.result { font-size: 17px; margin: 12px 0 0; }
 svg { display: block; width: 100%; height: auto; margin: 12px 0 0;
   font: 12px system-ui, "Segoe UI", "Helvetica Neue", Arial, sans-serif; }
 .scroll { overflow-x: auto; }
-.scroll svg { min-width: 720px; }
+.scroll svg { min-width: 680px; }
 table { border-collapse: collapse; width: 100%; margin: 12px 0 0;
   font-variant-numeric: tabular-nums; font-size: 14px; }
 th, td { padding: 6px 10px; text-align: right; white-space: nowrap; }
