@@ -201,9 +201,16 @@ def test_an_address_at_which_no_coordinator_answers() -> None:
             assert "Deadline Exceeded" not in output
 
 
-@pytest.mark.parametrize("address", ["nowhere", "127.0.0.1:99999", ":7070"])
-def test_an_address_that_is_none(address: str) -> None:
-    assert "InvalidSetting: address must be HOST:PORT" in connect_to(address)
+@pytest.mark.parametrize(
+    "address, why",
+    [
+        ("nowhere", "address must be HOST:PORT"),
+        (":7070", "address must be HOST:PORT"),
+        ("127.0.0.1:99999", "the port of 127.0.0.1:99999 is too large"),
+    ],
+)
+def test_an_address_that_is_none(address: str, why: str) -> None:
+    assert f"InvalidSetting: {why}" in connect_to(address)
 
 
 def test_the_address_of_a_server(tmp_path: Path) -> None:
