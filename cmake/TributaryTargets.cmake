@@ -141,16 +141,30 @@ endif()
   endforeach()
 endfunction()
 
-# tributary_fuzzer(NAME DEPS ...): NAME.cc with libFuzzer's main; the target
-# `fuzzers` builds them all. Where TRIBUTARY_SANITIZE is fuzzer.
+# tributary_fuzzer(NAME DEPS ...): NAME.cc with libFuzzer's main where
+# TRIBUTARY_SANITIZE is fuzzer; the target `fuzzers` builds them all. Elsewhere
+# a test that puts in each file of corpus/NAME once.
 function(tributary_fuzzer name)
   cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
-  tributary_executable(${name} SRCS ${name}.cc DEPS ${ARG_DEPS})
-  target_link_options(${name} PRIVATE -fsanitize=fuzzer)
-  if(NOT TARGET fuzzers)
-    add_custom_target(fuzzers)
+  if(TRIBUTARY_SANITIZE STREQUAL "fuzzer")
+    tributary_executable(${name} SRCS ${name}.cc DEPS ${ARG_DEPS})
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    if(NOT TARGET fuzzers)
+      add_custom_target(fuzzers)
+    endif()
+    add_dependencies(fuzzers ${name})
+  else()
+    add_executable(${name} ${name}.cc replay.cc)
+    target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+    target_link_libraries(${name} PRIVATE ${ARG_DEPS})
+    add_test(NAME replay_${name}
+      COMMAND ${name} ${CMAKE_CURRENT_SOURCE_DIR}/corpus/${name})
+    set_tests_properties(replay_${name} PROPERTIES LABELS unit TIMEOUT 60)
+    if(NOT TARGET tests_unit)
+      add_custom_target(tests_unit)
+    endif()
+    add_dependencies(tests_unit ${name})
   endif()
-  add_dependencies(fuzzers ${name})
 endfunction()
 
 # tributary_proto(NAME PROTOS ... [GRPC]): generated code at proto/ paths.

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "common/wire/crc32c.h"
+#include "coordinator/core/evaluation/evaluations.h"
 #include "coordinator/core/job_state.h"
 #include "coordinator/core/state_file.h"
 #include "tests/fuzz/fuzz.h"

@@ -25,7 +25,11 @@ limits=(-max_len=16384 -malloc_limit_mb=64 -rss_limit_mb=1024 -timeout=10)
 source deploy/steps.sh
 trap - EXIT
 cmake --preset fuzz --log-level=WARNING > /dev/null
-cmake --build --preset fuzz | tail -n 1
+mkdir -p $build
+if ! cmake --build --preset fuzz > $build/build.log 2>&1; then
+  grep -A 20 -m 3 '^FAILED' $build/build.log >&2
+  exit 1
+fi
 if [ ${#targets[@]} = 0 ]; then
   mapfile -t targets < <(cd tests/fuzz && printf '%s\n' *_fuzz.cc | sed 's/\.cc$//')
 fi
