@@ -24,9 +24,10 @@ using google::protobuf::OneofDescriptor;
 // ---- defaults that depend on other fields
 
 void ResolveCsv(v1::CsvSource* csv) {
-  if (!csv->delimiter().empty()) return;
-  const bool tabs = absl::EndsWith(csv->path(), ".tsv") ||
-                    absl::EndsWith(csv->path(), ".tsv.gz");
+  if (!csv->delimiter().empty() || csv->path().empty()) return;
+  const std::string& path = csv->path(0);
+  const bool tabs =
+      absl::EndsWith(path, ".tsv") || absl::EndsWith(path, ".tsv.gz");
   csv->set_delimiter(tabs ? "\t" : ",");
 }
 
@@ -56,7 +57,7 @@ void ResolveTest(const v1::DataSource& train, v1::DataSource* test) {
     case v1::DataSource::kText: {
       v1::TextSource* text = test->mutable_text();
       text->set_tokens(train.text().tokens());
-      if (text->path().empty()) text->set_path(train.text().path());
+      if (text->path().empty()) *text->mutable_path() = train.text().path();
       if (text->length() == 0) text->set_length(train.text().length());
       return;
     }

@@ -75,21 +75,31 @@ class PathResolver {
     if (source->has_idx()) {
       v1::IdxSource* idx = source->mutable_idx();
       TRIBUTARY_RETURN_IF_ERROR(
-          Resolve(path + ".idx.images", idx->mutable_images()));
-      return Resolve(path + ".idx.labels", idx->mutable_labels());
+          ResolveAll(path + ".idx.images", idx->mutable_images()));
+      return ResolveAll(path + ".idx.labels", idx->mutable_labels());
     }
     if (source->has_csv()) {
-      return Resolve(path + ".csv.path", source->mutable_csv()->mutable_path());
+      return ResolveAll(path + ".csv.path",
+                        source->mutable_csv()->mutable_path());
     }
     if (source->has_text()) {
-      return Resolve(path + ".text.path",
-                     source->mutable_text()->mutable_path());
+      return ResolveAll(path + ".text.path",
+                        source->mutable_text()->mutable_path());
     }
     if (source->has_npy()) {
       v1::NpySource* npy = source->mutable_npy();
       TRIBUTARY_RETURN_IF_ERROR(
-          Resolve(path + ".npy.features", npy->mutable_features()));
-      return Resolve(path + ".npy.labels", npy->mutable_labels());
+          ResolveAll(path + ".npy.features", npy->mutable_features()));
+      return ResolveAll(path + ".npy.labels", npy->mutable_labels());
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ResolveAll(
+      const std::string& path,
+      google::protobuf::RepeatedPtrField<std::string>* files) {
+    for (std::string& file : *files) {
+      TRIBUTARY_RETURN_IF_ERROR(Resolve(path, &file));
     }
     return absl::OkStatus();
   }

@@ -21,11 +21,17 @@ namespace tributary {
 namespace {
 
 std::vector<std::string> FilesOf(const v1::DataSource& source) {
-  if (source.has_idx()) return {source.idx().images(), source.idx().labels()};
-  if (source.has_csv()) return {source.csv().path()};
-  if (source.has_npy()) return {source.npy().features(), source.npy().labels()};
-  if (source.has_text()) return {source.text().path()};
-  return {};
+  std::vector<std::string> files;
+  const auto add = [&files](const auto& paths) {
+    files.insert(files.end(), paths.begin(), paths.end());
+  };
+  add(source.idx().images());
+  add(source.idx().labels());
+  add(source.csv().path());
+  add(source.npy().features());
+  add(source.npy().labels());
+  add(source.text().path());
+  return files;
 }
 
 int64_t BytesOf(const v1::DataSpec& spec) {

@@ -21,9 +21,9 @@ namespace {
 absl::StatusOr<RawData> ReadIdxSource(const v1::IdxSource& source,
                                       TargetKind kind) {
   TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<InputFile> images,
-                             InputFile::Open(source.images()));
+                             InputFile::Open(source.images(0)));
   TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<InputFile> labels,
-                             InputFile::Open(source.labels()));
+                             InputFile::Open(source.labels(0)));
   return ReadIdx(images.get(), labels.get(),
                  RowRange{source.first_row(), source.rows()}, kind);
 }
@@ -32,7 +32,7 @@ absl::StatusOr<char> DelimiterOf(const v1::CsvSource& source) {
   const std::string& given = source.delimiter();
   if (given.size() != 1 || absl::StrContains("\"\r\n", given)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        source.path(), ": wanted one character that is neither a quote nor a ",
+        source.path(0), ": wanted one character that is neither a quote nor a ",
         "line end as delimiter, got \"", absl::CHexEscape(given), "\""));
   }
   return given[0];
@@ -60,7 +60,7 @@ absl::StatusOr<RawData> ReadCsvSource(const v1::CsvSource& source,
   options.columns.ignore = {columns.ignore().begin(), columns.ignore().end()};
   options.range = {source.first_row(), source.rows()};
   TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<InputFile> file,
-                             InputFile::Open(source.path()));
+                             InputFile::Open(source.path(0)));
   return learned->training
              ? ReadTrainingCsv(file.get(), options, kind, &learned->words)
              : ReadTestCsv(file.get(), options, kind, learned->words,
@@ -70,9 +70,9 @@ absl::StatusOr<RawData> ReadCsvSource(const v1::CsvSource& source,
 absl::StatusOr<RawData> ReadNpySource(const v1::NpySource& source,
                                       TargetKind kind) {
   TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<InputFile> features,
-                             InputFile::Open(source.features()));
+                             InputFile::Open(source.features(0)));
   TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<InputFile> labels,
-                             InputFile::Open(source.labels()));
+                             InputFile::Open(source.labels(0)));
   return ReadNpy(features.get(), labels.get(),
                  RowRange{source.first_row(), source.rows()}, kind);
 }
@@ -110,7 +110,7 @@ absl::StatusOr<RawData> ReadTextSource(const v1::TextSource& source,
                                        TargetKind kind, Learned* learned) {
   if (kind != TargetKind::kClass) {
     return absl::InvalidArgumentError(
-        absl::StrCat(source.path(), ": the targets of a text are classes; ",
+        absl::StrCat(source.path(0), ": the targets of a text are classes; ",
                      "wanted the loss cross_entropy"));
   }
   TextOptions options;
@@ -123,12 +123,13 @@ absl::StatusOr<RawData> ReadTextSource(const v1::TextSource& source,
   if (options.length < 1 || options.stride < 1 || options.begin < 0 ||
       options.end > 1 || !(options.begin < options.end)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        source.path(), ": wanted length and stride from 1 and a part within 0 ",
+        source.path(0),
+        ": wanted length and stride from 1 and a part within 0 ",
         "and 1, got length ", options.length, ", stride ", options.stride,
         ", begin ", options.begin, ", end ", options.end));
   }
   TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<InputFile> file,
-                             InputFile::Open(source.path()));
+                             InputFile::Open(source.path(0)));
   return ReadText(file.get(), options, &learned->vocabulary);
 }
 

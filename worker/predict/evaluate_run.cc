@@ -48,21 +48,21 @@ InputOptions OptionsOf(const v1::DataSource& source, TargetKind kind) {
   InputOptions options{.labels = true, .kind = kind, .allow_unknown = true};
   switch (source.kind_case()) {
     case v1::DataSource::kIdx:
-      options.path = source.idx().images();
-      options.labels_path = source.idx().labels();
+      options.path = source.idx().images(0);
+      options.labels_path = source.idx().labels(0);
       options.range = {source.idx().first_row(), source.idx().rows()};
       break;
     case v1::DataSource::kCsv:
-      options.path = source.csv().path();
+      options.path = source.csv().path(0);
       options.range = {source.csv().first_row(), source.csv().rows()};
       break;
     case v1::DataSource::kNpy:
-      options.path = source.npy().features();
-      options.labels_path = source.npy().labels();
+      options.path = source.npy().features(0);
+      options.labels_path = source.npy().labels(0);
       options.range = {source.npy().first_row(), source.npy().rows()};
       break;
     case v1::DataSource::kText:
-      options.path = source.text().path();
+      options.path = source.text().path(0);
       options.stride = source.text().stride();
       options.begin = source.text().begin();
       options.end = source.text().has_end() ? source.text().end() : 1;

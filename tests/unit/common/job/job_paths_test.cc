@@ -57,8 +57,8 @@ TEST_F(JobPathsTest, PathsStartAtTheJobFileAndBecomeAbsolute) {
       "job.yaml",
       JobWith(7, "  train: {npy: {features: ./x.npy, labels: a/../y.npy}}")));
   ASSERT_TRUE(job.ok()) << job.status();
-  EXPECT_EQ(job->data().train().npy().features(), Path("x.npy"));
-  EXPECT_EQ(job->data().train().npy().labels(), Path("y.npy"));
+  EXPECT_EQ(job->data().train().npy().features(0), Path("x.npy"));
+  EXPECT_EQ(job->data().train().npy().labels(0), Path("y.npy"));
 }
 
 // Every path travels in a message, whose strings are UTF-8.

@@ -18,7 +18,7 @@ v1::JobSpec Job() {
   job.set_name("adult");
   job.mutable_model()->add_sequential()->mutable_linear()->set_in(3);
   job.mutable_training()->mutable_loss()->mutable_bce_with_logits();
-  job.mutable_data()->mutable_train()->mutable_csv()->set_path("/data/a.csv");
+  job.mutable_data()->mutable_train()->mutable_csv()->add_path("/data/a.csv");
   return job;
 }
 
@@ -36,7 +36,7 @@ TEST(DescribeModelTest, JoinsTheJobAndTheDeclaration) {
   ASSERT_EQ(model.parameters_size(), 1);
   EXPECT_EQ(model.parameters(0).name(), "0.weight");
   EXPECT_EQ(model.preprocessing().source(), "csv");
-  EXPECT_EQ(model.training_data().source().csv().path(), "/data/a.csv");
+  EXPECT_EQ(model.training_data().source().csv().path(0), "/data/a.csv");
   EXPECT_EQ(model.training_data().rows(), 1000);
   EXPECT_EQ(model.training_data().checksum(), 0xabcd);
 }

@@ -28,7 +28,7 @@ class DescribePreprocessingTest : public testing::TemporaryFolderTest {
 TEST_F(DescribePreprocessingTest, ATableHasColumnsCategoriesAndDeviations) {
   v1::DataSource source;
   v1::CsvSource* csv = source.mutable_csv();
-  csv->set_path(Write("animals.csv",
+  csv->add_path(Write("animals.csv",
                       "mass,animal,colour,colour\n"
                       "1,dog,red,a\n5,cat,blue,b\n"));
   csv->set_header(true);
@@ -60,9 +60,9 @@ TEST_F(DescribePreprocessingTest, ATableHasColumnsCategoriesAndDeviations) {
 
 TEST_F(DescribePreprocessingTest, ImagesAreScaledBytes) {
   v1::DataSource source;
-  source.mutable_idx()->set_images(
+  source.mutable_idx()->add_images(
       Write("images", Idx({2, 1, 2}, {0, 10, 20, 30})));
-  source.mutable_idx()->set_labels(Write("labels", Idx({2}, {0, 1})));
+  source.mutable_idx()->add_labels(Write("labels", Idx({2}, {0, 1})));
   source.mutable_idx()->mutable_normalize()->add_mean(0.5);
   const v1::Preprocessing images = Describe(source, TargetKind::kClass);
   EXPECT_EQ(images.source(), "idx");
@@ -75,7 +75,7 @@ TEST_F(DescribePreprocessingTest, ImagesAreScaledBytes) {
 
 TEST_F(DescribePreprocessingTest, ATextHasItsVocabulary) {
   v1::DataSource source;
-  source.mutable_text()->set_path(Write("text",
+  source.mutable_text()->add_path(Write("text",
                                         "b\xC3\xA9"
                                         "ab"));
   source.mutable_text()->set_length(2);

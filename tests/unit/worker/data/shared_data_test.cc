@@ -16,7 +16,7 @@ namespace {
 v1::DataSpec Tokens(const std::string& path) {
   v1::DataSpec spec;
   v1::TextSource* text = spec.mutable_train()->mutable_text();
-  text->set_path(path);
+  text->add_path(path);
   text->set_length(4);
   return spec;
 }
