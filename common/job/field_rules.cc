@@ -53,6 +53,7 @@ constexpr FieldRule kRules[] = {
     Limits("DataSpec.batch_size", kBatch),
     Limits("DataSpec.global_batch_size", kBatch),
     Limits("ShuffleSpec.seed", kAny),
+    Default("StreamSpec.buffer_bytes", "64MiB", Between(1 << 20, 1LL << 40)),
     Limits("NormalizeSpec.mean", kAny),
     Limits("NormalizeSpec.std", kPositive),
     Required("IdxSource.images"),

@@ -1,10 +1,14 @@
+#include <glob.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "common/job/resolve.h"
 #include "common/status/nearest_name.h"
@@ -98,8 +102,48 @@ class PathResolver {
   absl::Status ResolveAll(
       const std::string& path,
       google::protobuf::RepeatedPtrField<std::string>* files) {
-    for (std::string& file : *files) {
-      TRIBUTARY_RETURN_IF_ERROR(Resolve(path, &file));
+    google::protobuf::RepeatedPtrField<std::string> named;
+    named.Swap(files);
+    for (int i = 0; i < named.size(); ++i) {
+      // A list of one may be written without being a list.
+      const std::string item = absl::StrCat(path, ".", i);
+      const std::string& place = places_.Has(item) ? item : path;
+      const std::string full =
+          (folder_ / named.Get(i)).lexically_normal().string();
+      std::error_code error;
+      if (full.find_first_of("*?[") != std::string::npos &&
+          !std::filesystem::exists(full, error)) {
+        TRIBUTARY_RETURN_IF_ERROR(AddMatches(place, full, files));
+      } else {
+        *files->Add() = named.Get(i);
+        TRIBUTARY_RETURN_IF_ERROR(
+            Resolve(place, files->Mutable(files->size() - 1)));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Adds the files that match a pattern of glob(7), in the order of their
+  // bytes.
+  absl::Status AddMatches(
+      const std::string& path, const std::string& pattern,
+      google::protobuf::RepeatedPtrField<std::string>* files) {
+    glob_t found{};
+    const int result = glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found);
+    std::vector<std::string> names(found.gl_pathv,
+                                   found.gl_pathv + found.gl_pathc);
+    globfree(&found);
+    if (result != 0 && result != GLOB_NOMATCH) {
+      return places_.Error(path, path, " cannot look for ", pattern);
+    }
+    if (names.empty()) {
+      return places_.Error(path, path, " wants files, but none matches ",
+                           pattern);
+    }
+    std::sort(names.begin(), names.end());
+    for (std::string& name : names) {
+      TRIBUTARY_RETURN_IF_ERROR(Resolve(path, &name));
+      *files->Add() = std::move(name);
     }
     return absl::OkStatus();
   }

@@ -37,18 +37,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   options.columns = Columns(input.Part());
   const std::string text(input.Rest());
 
-  auto file = InputFile::OverBytes("train.csv", text);
-  if (!file.ok()) return 0;
   CsvWords words;
-  const absl::StatusOr<RawData> train =
-      ReadTrainingCsv(file->get(), options, kind, &words);
+  const absl::StatusOr<RawData> train = ReadTrainingCsv(
+      InputFiles::OverBytes("train.csv", text), options, kind, &words);
   if (!train.ok()) return 0;
   CheckRawData(*train);
 
-  auto again = InputFile::OverBytes("test.csv", text);
   std::vector<std::string> warnings;
-  const absl::StatusOr<RawData> test =
-      ReadTestCsv(again->get(), options, kind, words, &warnings);
+  const absl::StatusOr<RawData> test = ReadTestCsv(
+      InputFiles::OverBytes("test.csv", text), options, kind, words, &warnings);
   Expect(test.ok() && warnings.empty(),
          "a training file is a test file without anything unknown");
   Expect(test->numbers == train->numbers && test->codes == train->codes &&

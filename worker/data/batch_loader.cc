@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/host/steady_waits.h"
+#include "common/status/status_macros.h"
 
 namespace tributary {
 
@@ -23,6 +24,16 @@ absl::StatusOr<std::unique_ptr<BatchLoader>> BatchLoader::Start(
   std::unique_ptr<BatchLoader> loader(new BatchLoader(std::move(options)));
   loader->thread_ = std::thread([raw = loader.get()] { raw->Run(); });
   return loader;
+}
+
+BatchSource SampledBatches(
+    ShardedSampler sampler,
+    std::function<void(absl::Span<const int64_t> rows, Batch* out)> gather) {
+  return [sampler = std::move(sampler), gather = std::move(gather)](
+             int64_t epoch, int64_t batch, Batch* out) mutable {
+    gather(sampler.Rows(epoch, batch), out);
+    return absl::OkStatus();
+  };
 }
 
 BatchLoader::BatchLoader(Options options)
@@ -58,14 +69,19 @@ bool BatchLoader::Produce(int64_t step, int64_t micro_batch,
     if (stopping_) return false;
     batch = &ring_[produced_ % ring_.size()];
   }
-  ShardedSampler& sampler = options_.sampler;
-  options_.gather(sampler.Rows(range.epoch, range.first_batch + micro_batch),
-                  batch);
-  batch->first_row = micro_batch * sampler.cut().global_batch + sampler.rank();
-  batch->row_stride = sampler.cut().world;
+  const absl::Status status =
+      options_.fill(range.epoch, range.first_batch + micro_batch, batch);
+  const BatchCut& cut = options_.plan.cut();
+  batch->first_row = micro_batch * cut.global_batch + options_.rank;
+  batch->row_stride = cut.world;
   batch->step = step;
   batch->micro_batch = micro_batch;
   absl::MutexLock lock(&mu_);
+  if (!status.ok()) {
+    error_ = status;
+    finished_ = true;
+    return false;
+  }
   ++produced_;
   return true;
 }
@@ -84,6 +100,7 @@ absl::StatusOr<const Batch*> BatchLoader::Next(absl::Duration timeout) {
                      options_.first_step, " to be gathered"));
   }
   if (taken_ == produced_) {
+    TRIBUTARY_RETURN_IF_ERROR(error_);
     return absl::OutOfRangeError(absl::StrCat(
         "the last batch of step ", options_.plan.total_steps(), " is taken"));
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
@@ -17,15 +18,24 @@
 
 namespace tributary {
 
+// Fills rows, features, labels and targets of `out`.
+using BatchSource =
+    std::function<absl::Status(int64_t epoch, int64_t batch, Batch* out)>;
+
+// The rows that a sampler chooses, which `gather` copies.
+BatchSource SampledBatches(
+    ShardedSampler sampler,
+    std::function<void(absl::Span<const int64_t> rows, Batch* out)> gather);
+
 // Prepares one rank's batches ahead of the computation, on a thread of its own
 // and in a fixed ring of buffers. Next is for one thread at a time.
 class BatchLoader {
  public:
   struct Options {
-    // Fills a batch with these rows, usually by Dataset::Gather. Only the
-    // loader's thread calls it.
-    std::function<void(absl::Span<const int64_t> rows, Batch* out)> gather;
-    ShardedSampler sampler;
+    // Fills a batch with the rank's rows of a global batch of an epoch, both
+    // from 0, in the order of the plan. Only the loader's thread calls it.
+    BatchSource fill;
+    int rank = 0;
     StepPlan plan;
     int64_t first_step = 0;  // the first step of a run or of its continuation
     int depth = 3;           // batches in memory, including the caller's
@@ -42,7 +52,8 @@ class BatchLoader {
 
   // Returns the next micro-batch, from the first one of first_step to the last
   // one of the plan. It is valid until the next call. DeadlineExceeded when it
-  // is not ready in time (try again); OutOfRange after the last one.
+  // is not ready in time (try again); OutOfRange after the last one; the
+  // source's error once the batches before it are taken.
   absl::StatusOr<const Batch*> Next(absl::Duration timeout);
 
   // Batches that are ready and not taken yet.
@@ -71,6 +82,7 @@ class BatchLoader {
   int64_t taken_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t released_ ABSL_GUARDED_BY(mu_) = 0;  // taken_ - 1 while one is held
   bool finished_ ABSL_GUARDED_BY(mu_) = false;
+  absl::Status error_ ABSL_GUARDED_BY(mu_);  // of the source
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
 
   std::thread thread_;

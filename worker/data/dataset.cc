@@ -6,37 +6,41 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
-#include "common/wire/crc32c.h"
+#include "common/status/status_macros.h"
+#include "worker/data/raw_checksum.h"
 
 namespace tributary {
 namespace {
 
 float Normalize(float x, float mean, float std) { return (x - mean) / std; }
 
-template <typename T>
-uint32_t Extend(uint32_t crc, const std::vector<T>& values) {
-  return ExtendCrc32c(crc, values.data(), values.size() * sizeof(T));
-}
-
+// StoredRows::Checksum adds the same arrays in the same order.
 uint32_t ChecksumOf(const RawData& raw) {
-  uint32_t crc = ExtendCrc32c(0, &raw.rows, sizeof(raw.rows));
-  crc = Extend(crc, raw.feature_shape);
-  crc = Extend(crc, raw.bytes);
-  crc = ExtendCrc32c(crc, &raw.byte_divisor, sizeof(raw.byte_divisor));
-  crc = Extend(crc, raw.numbers);
-  crc = Extend(crc, raw.code_widths);
-  crc = Extend(crc, raw.codes);
-  crc = Extend(crc, raw.tokens);
-  crc = ExtendCrc32c(crc, &raw.token_stride, sizeof(raw.token_stride));
-  crc = Extend(crc, raw.targets.labels);
-  crc = Extend(crc, raw.targets.values);
-  return std::max(crc, uint32_t{1});
+  RawChecksum checksum;
+  checksum.AddValue(raw.rows);
+  checksum.Add(raw.feature_shape);
+  checksum.Add(raw.bytes);
+  checksum.AddValue(raw.byte_divisor);
+  checksum.Add(raw.numbers);
+  checksum.Add(raw.code_widths);
+  checksum.Add(raw.codes);
+  checksum.Add(raw.tokens);
+  checksum.AddValue(raw.token_stride);
+  checksum.Add(raw.targets.labels);
+  checksum.Add(raw.targets.values);
+  return checksum.value();
 }
 
 }  // namespace
 
 Dataset::Dataset(RawData raw, const Normalization& normalization)
-    : raw_(std::move(raw)), checksum_(ChecksumOf(raw_)) {
+    : Dataset(std::move(raw), normalization, 0) {}
+
+Dataset::Dataset(RawData raw, const Normalization& normalization,
+                 uint32_t checksum)
+    : raw_(std::move(raw)),
+      checksum_(checksum != 0 ? checksum : ChecksumOf(raw_)),
+      normalization_(normalization) {
   if (!raw_.tokens.empty()) {
     feature_width_ = NumElements(raw_.feature_shape);
     return;
@@ -87,7 +91,62 @@ absl::Status Dataset::CheckTargets(const Shape& outputs) const {
                    ShapeText(outputs), " for it, wanted ", one));
 }
 
+absl::StatusOr<std::unique_ptr<Dataset>> Dataset::OnDisk(
+    std::shared_ptr<const StoredRows> stored,
+    const Normalization& normalization) {
+  TRIBUTARY_ASSIGN_OR_RETURN(const uint32_t checksum, stored->Checksum());
+  std::unique_ptr<Dataset> set(
+      new Dataset(stored->first_row(), normalization, checksum));
+  set->stored_ = std::move(stored);
+  return set;
+}
+
+absl::StatusOr<std::unique_ptr<const Dataset>> Dataset::Load(
+    absl::Span<const int64_t> rows) const {
+  TRIBUTARY_ASSIGN_OR_RETURN(RawData raw, stored_->Read(rows));
+  return std::unique_ptr<const Dataset>(
+      new Dataset(std::move(raw), normalization_, checksum_));
+}
+
+absl::Status Dataset::Fetch(absl::Span<const int64_t> rows, Batch* out) const {
+  if (!on_disk()) {
+    Gather(rows, out);
+    return absl::OkStatus();
+  }
+  std::vector<int64_t> sorted(rows.begin(), rows.end());
+  std::sort(sorted.begin(), sorted.end());
+  sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<const Dataset> loaded,
+                             Load(sorted));
+  std::vector<int64_t> places;
+  for (int64_t row : rows) {
+    places.push_back(std::lower_bound(sorted.begin(), sorted.end(), row) -
+                     sorted.begin());
+  }
+  loaded->Gather(places, out);
+  return absl::OkStatus();
+}
+
+absl::Status Dataset::CheckParts(const Check& check) const {
+  if (!on_disk()) return check(*this, 0);
+  return stored_->ForEachPart([&](const RawData& part, int64_t first) {
+    return check(Dataset(part, normalization_, checksum_), first);
+  });
+}
+
 absl::Status Dataset::CheckClasses(int64_t classes) const {
+  return CheckParts([classes](const Dataset& part, int64_t first) {
+    return part.CheckClasses(classes, first);
+  });
+}
+
+absl::Status Dataset::CheckTokens(int64_t tokens) const {
+  return CheckParts([tokens](const Dataset& part, int64_t first) {
+    return part.CheckTokens(tokens, first);
+  });
+}
+
+absl::Status Dataset::CheckClasses(int64_t classes, int64_t first) const {
   if (!raw_.tokens.empty() && raw_.num_tokens > classes) {
     return absl::InvalidArgumentError(absl::StrCat(
         raw_.name, ": the text has ", raw_.num_tokens,
@@ -98,7 +157,8 @@ absl::Status Dataset::CheckClasses(int64_t classes) const {
     if (labels[row] < classes) continue;
     const std::vector<std::string>& names = raw_.targets.class_names;
     return absl::InvalidArgumentError(absl::StrCat(
-        raw_.name, ": sample ", row, " has class ", labels[row],
+        raw_.name, ": sample ", first + static_cast<int64_t>(row),
+        " has class ", labels[row],
         names.empty() ? std::string()
                       : absl::StrCat(" (\"", names[labels[row]], "\")"),
         ", but the model's ", classes, " outputs are for classes 0 to ",
@@ -107,7 +167,7 @@ absl::Status Dataset::CheckClasses(int64_t classes) const {
   return absl::OkStatus();
 }
 
-absl::Status Dataset::CheckTokens(int64_t tokens) const {
+absl::Status Dataset::CheckTokens(int64_t tokens, int64_t first) const {
   if (!raw_.tokens.empty()) {
     if (raw_.num_tokens <= tokens) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat(
@@ -123,7 +183,7 @@ absl::Status Dataset::CheckTokens(int64_t tokens) const {
         continue;
       }
       return absl::InvalidArgumentError(absl::StrCat(
-          raw_.name, ": sample ", row, ", feature ", i, " is ", id,
+          raw_.name, ": sample ", first + row, ", feature ", i, " is ", id,
           ", but the model's embedding takes whole numbers from 0 to ",
           tokens - 1));
     }

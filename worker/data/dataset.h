@@ -2,28 +2,40 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/base/tensor.h"
 #include "worker/data/batch.h"
 #include "worker/data/normalization.h"
 #include "worker/data/raw_data.h"
+#include "worker/data/stream/stored_rows.h"
 
 namespace tributary {
 
-// Samples in memory, in the compact form of the source: image bytes stay bytes
-// and a one-hot column stays a number until a batch is gathered. Immutable, so
-// any number of threads may gather.
+// Samples in memory or on disk, in the compact form of the source: image bytes
+// stay bytes and a one-hot column stays a number until a batch is gathered.
+// Immutable, so any number of threads may gather.
 class Dataset {
  public:
   // Takes the data from a reader. `normalization` must fit raw.numeric_width
   // (ResolveNormalization).
   Dataset(RawData raw, const Normalization& normalization);
+  // Rows that stay on disk. Reads all of them once, for the checksum; the error
+  // names the first value that cannot be used.
+  static absl::StatusOr<std::unique_ptr<Dataset>> OnDisk(
+      std::shared_ptr<const StoredRows> stored,
+      const Normalization& normalization);
 
-  int64_t rows() const { return raw_.rows; }
+  int64_t rows() const { return stored_ ? stored_->rows() : raw_.rows; }
+  bool on_disk() const { return stored_ != nullptr; }
+  // Bytes of a sample in compact form, of a set on disk.
+  int64_t row_bytes() const { return stored_->row_bytes(); }
   // The shape of one sample: {28, 28} for images, {features} for tables.
   const Shape& feature_shape() const { return raw_.feature_shape; }
 
@@ -56,19 +68,38 @@ class Dataset {
 
   // Fills out's rows, features, labels and targets with the given rows, in
   // their order. Other fields of `out` do not change. Rows are from 0 to rows()
-  // - 1.
+  // - 1. Only of a set in memory.
   void Gather(absl::Span<const int64_t> rows, Batch* out) const;
+  // The same of any set; of one on disk it reads the rows first. Errors as in
+  // StoredRows::Read.
+  absl::Status Fetch(absl::Span<const int64_t> rows, Batch* out) const;
+  // Reads rows, which ascend, of a set on disk as a set in memory, whose row i
+  // is rows[i]. Errors as in StoredRows::Read.
+  absl::StatusOr<std::unique_ptr<const Dataset>> Load(
+      absl::Span<const int64_t> rows) const;
 
  private:
+  // The checksum is that of the whole set.
+  Dataset(RawData raw, const Normalization& normalization, uint32_t checksum);
+
+  // Calls check(set, first row) for the whole set in memory, or for parts of
+  // the set on disk.
+  using Check = std::function<absl::Status(const Dataset& part, int64_t first)>;
+  absl::Status CheckParts(const Check& check) const;
+  absl::Status CheckClasses(int64_t classes, int64_t first) const;
+  absl::Status CheckTokens(int64_t tokens, int64_t first) const;
   void GatherBytes(int64_t row, float* out) const;
   void GatherNumbers(int64_t row, float* out) const;
   void GatherTokens(absl::Span<const int64_t> rows, Batch* out) const;
 
-  RawData raw_;  // numbers are already normalized, bytes are not
+  RawData raw_;  // numbers are already normalized, bytes are not; of a set on
+                 // disk only the first row
   int64_t feature_width_ = 0;
   const uint32_t checksum_;
-  std::array<float, 256> byte_value_{};  // normalized if by one pair
-  Normalization byte_normalization_;     // per feature; empty: not used
+  std::array<float, 256> byte_value_{};       // normalized if by one pair
+  Normalization byte_normalization_;          // per feature; empty: not used
+  Normalization normalization_;               // for parts that are loaded
+  std::shared_ptr<const StoredRows> stored_;  // null: in memory
 };
 
 }  // namespace tributary

@@ -7,32 +7,53 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/status/status_macros.h"
 
 namespace tributary {
 namespace {
 
-// The mean and deviation of `width` interleaved series. value(i) is the i-th of
-// `size` values. Uses two passes, because one pass loses a small deviation next
-// to a large mean. A constant series gets deviation 1: its computed deviation
-// would be only the rounding error of its mean.
+// Calls value(row, series, x) for each numeric value x of the rows, in their
+// order, where value i belongs to the series i % width.
 template <typename Value>
-Normalization MeasureSeries(int64_t size, int64_t width, const Value& value) {
+absl::Status ForEachValue(int64_t width, const RowParts& parts,
+                          const Value& value) {
+  int64_t row = 0, series = 0;
+  const auto take = [&](double x) {
+    value(row, series, x);
+    if (++series < width) return;
+    series = 0;
+    ++row;
+  };
+  return parts([&](const RawData& part) {
+    for (uint8_t byte : part.bytes) {
+      take(static_cast<double>(byte) / part.byte_divisor);
+    }
+    for (float number : part.numbers) take(static_cast<double>(number));
+    return absl::OkStatus();
+  });
+}
+
+// The mean and deviation of `width` interleaved series of `size` values
+// together. Uses two passes, because one pass loses a small deviation next to a
+// large mean. A constant series gets deviation 1: its computed deviation would
+// be only the rounding error of its mean.
+absl::StatusOr<Normalization> MeasureSeries(int64_t size, int64_t width,
+                                            const RowParts& parts) {
   const double count = static_cast<double>(size) / static_cast<double>(width);
-  std::vector<double> mean(width), square(width);
+  std::vector<double> mean(width), square(width), first(width);
   std::vector<bool> varies(width);
-  for (int64_t base = 0; base < size; base += width) {
-    for (int64_t j = 0; j < width; ++j) {
-      mean[j] += value(base + j);
-      if (value(base + j) != value(j)) varies[j] = true;
-    }
-  }
+  TRIBUTARY_RETURN_IF_ERROR(
+      ForEachValue(width, parts, [&](int64_t row, int64_t j, double x) {
+        if (row == 0) first[j] = x;
+        mean[j] += x;
+        if (x != first[j]) varies[j] = true;
+      }));
   for (double& m : mean) m /= count;
-  for (int64_t base = 0; base < size; base += width) {
-    for (int64_t j = 0; j < width; ++j) {
-      const double d = value(base + j) - mean[j];
-      square[j] += d * d;
-    }
-  }
+  TRIBUTARY_RETURN_IF_ERROR(
+      ForEachValue(width, parts, [&](int64_t, int64_t j, double x) {
+        const double d = x - mean[j];
+        square[j] += d * d;
+      }));
   Normalization result;
   for (int64_t j = 0; j < width; ++j) {
     const double deviation = std::sqrt(square[j] / count);
@@ -44,34 +65,36 @@ Normalization MeasureSeries(int64_t size, int64_t width, const Value& value) {
 
 // The same, for all bytes as one series. Counts each byte value first: 60,000
 // images have 47 million pixels but only 256 values.
-Normalization MeasureBytes(const RawData& data) {
+absl::StatusOr<Normalization> MeasureBytes(int64_t size, float divisor,
+                                           const RowParts& parts) {
   std::array<int64_t, 256> counts{};
-  for (uint8_t byte : data.bytes) ++counts[byte];
-  const double count = static_cast<double>(data.bytes.size());
+  TRIBUTARY_RETURN_IF_ERROR(parts([&](const RawData& part) {
+    for (uint8_t byte : part.bytes) ++counts[byte];
+    return absl::OkStatus();
+  }));
+  const double count = static_cast<double>(size);
   double mean = 0, square = 0;
-  for (int b = 0; b < 256; ++b) mean += counts[b] / count * b;
+  int64_t most = 0;
+  for (int b = 0; b < 256; ++b) {
+    mean += counts[b] / count * b;
+    most = std::max(most, counts[b]);
+  }
   for (int b = 0; b < 256; ++b) square += counts[b] * (b - mean) * (b - mean);
-  const double scale = 1.0 / data.byte_divisor;
+  const double scale = 1.0 / divisor;
   const double deviation = std::sqrt(square / count);
-  const bool varies = counts[data.bytes[0]] < count;
-  return {{static_cast<float>(mean * scale)},
-          {varies ? static_cast<float>(deviation * scale) : 1.0f}};
+  return Normalization{
+      {static_cast<float>(mean * scale)},
+      {most < size ? static_cast<float>(deviation * scale) : 1.0f}};
 }
 
-Normalization Measure(const RawData& data) {
-  const bool image = data.feature_shape.size() > 1;
-  const bool bytes = data.numbers.empty();
-  if (image && bytes) return MeasureBytes(data);
-  const int64_t size = data.rows * data.numeric_width;
-  const int64_t width = image ? 1 : data.numeric_width;
-  if (bytes) {
-    return MeasureSeries(size, width, [&](int64_t i) {
-      return static_cast<double>(data.bytes[i]) / data.byte_divisor;
-    });
+absl::StatusOr<Normalization> Measure(const RawData& row, int64_t rows,
+                                      const RowParts& parts) {
+  const bool image = row.feature_shape.size() > 1;
+  const int64_t size = rows * row.numeric_width;
+  if (image && row.numbers.empty()) {
+    return MeasureBytes(size, row.byte_divisor, parts);
   }
-  return MeasureSeries(size, width, [&](int64_t i) {
-    return static_cast<double>(data.numbers[i]);
-  });
+  return MeasureSeries(size, image ? 1 : row.numeric_width, parts);
 }
 
 absl::Status CheckCount(const char* field, size_t count, const RawData& data) {
@@ -96,6 +119,14 @@ std::vector<float> Spread(const std::vector<double>& values, double missing,
 
 absl::StatusOr<Normalization> ResolveNormalization(
     const NormalizeOptions& options, const RawData& train) {
+  return ResolveNormalization(
+      options, train, train.rows,
+      [&train](const auto& take) { return take(train); });
+}
+
+absl::StatusOr<Normalization> ResolveNormalization(
+    const NormalizeOptions& options, const RawData& train, int64_t rows,
+    const RowParts& parts) {
   const bool given = !options.mean.empty() || !options.std.empty();
   if (options.standardize && given) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -107,7 +138,7 @@ absl::StatusOr<Normalization> ResolveNormalization(
         train.name, ": normalize wants numeric features, there are none"));
   }
   if (options.standardize) {
-    return Measure(train);
+    return Measure(train, rows, parts);
   }
   for (const auto& [field, values] :
        {std::pair{"mean", &options.mean}, std::pair{"std", &options.std}}) {

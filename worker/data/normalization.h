@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "worker/data/raw_data.h"
 
@@ -36,5 +39,16 @@ struct Normalization {
 // The deviation is that of the population (divided by n).
 absl::StatusOr<Normalization> ResolveNormalization(
     const NormalizeOptions& options, const RawData& train);
+
+// Calls take(part) for parts of some rows, from the first row to the last, and
+// returns its first error.
+using RowParts = std::function<absl::Status(
+    const std::function<absl::Status(const RawData& part)>& take)>;
+
+// The same for rows that are visited in parts: `train` shows how they are, and
+// `parts` visits all `rows` of them. Equal rows give the same bits.
+absl::StatusOr<Normalization> ResolveNormalization(
+    const NormalizeOptions& options, const RawData& train, int64_t rows,
+    const RowParts& parts);
 
 }  // namespace tributary

@@ -1,184 +1,16 @@
 #include "worker/data/open_data.h"
 
+#include <memory>
 #include <string>
 #include <utility>
 
-#include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/status/status_macros.h"
 #include "worker/data/describe_preprocessing.h"
-#include "worker/data/readers/csv_reader.h"
-#include "worker/data/readers/idx_reader.h"
-#include "worker/data/readers/input_file.h"
-#include "worker/data/readers/npy_reader.h"
-#include "worker/data/readers/synthetic.h"
-#include "worker/data/readers/text_reader.h"
+#include "worker/data/read_source.h"
 
 namespace tributary {
 namespace {
-
-absl::StatusOr<RawData> ReadIdxSource(const v1::IdxSource& source,
-                                      TargetKind kind) {
-  TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<InputFile> images,
-                             InputFile::Open(source.images(0)));
-  TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<InputFile> labels,
-                             InputFile::Open(source.labels(0)));
-  return ReadIdx(images.get(), labels.get(),
-                 RowRange{source.first_row(), source.rows()}, kind);
-}
-
-absl::StatusOr<char> DelimiterOf(const v1::CsvSource& source) {
-  const std::string& given = source.delimiter();
-  if (given.size() != 1 || absl::StrContains("\"\r\n", given)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        source.path(0), ": wanted one character that is neither a quote nor a ",
-        "line end as delimiter, got \"", absl::CHexEscape(given), "\""));
-  }
-  return given[0];
-}
-
-// State learned from the training source and used to read the test source.
-struct Learned {
-  bool training = true;
-  CsvWords words;
-  Vocabulary vocabulary;
-  std::vector<std::string> warnings;
-};
-
-absl::StatusOr<RawData> ReadCsvSource(const v1::CsvSource& source,
-                                      TargetKind kind, Learned* learned) {
-  CsvOptions options;
-  options.header = source.header();
-  TRIBUTARY_ASSIGN_OR_RETURN(options.delimiter, DelimiterOf(source));
-  const v1::CsvColumns& columns = source.columns();
-  options.columns.label = columns.label();
-  options.columns.numeric = {columns.numeric().begin(),
-                             columns.numeric().end()};
-  options.columns.categorical = {columns.categorical().begin(),
-                                 columns.categorical().end()};
-  options.columns.ignore = {columns.ignore().begin(), columns.ignore().end()};
-  options.range = {source.first_row(), source.rows()};
-  TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<InputFile> file,
-                             InputFile::Open(source.path(0)));
-  return learned->training
-             ? ReadTrainingCsv(file.get(), options, kind, &learned->words)
-             : ReadTestCsv(file.get(), options, kind, learned->words,
-                           &learned->warnings);
-}
-
-absl::StatusOr<RawData> ReadNpySource(const v1::NpySource& source,
-                                      TargetKind kind) {
-  TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<InputFile> features,
-                             InputFile::Open(source.features(0)));
-  TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<InputFile> labels,
-                             InputFile::Open(source.labels(0)));
-  return ReadNpy(features.get(), labels.get(),
-                 RowRange{source.first_row(), source.rows()}, kind);
-}
-
-absl::StatusOr<RawData> ReadSyntheticSource(const v1::SyntheticSource& source,
-                                            TargetKind kind) {
-  SyntheticOptions options;
-  switch (source.kind()) {
-    case v1::SyntheticSource::CTR:
-      options.kind = SyntheticOptions::Kind::kCtr;
-      break;
-    case v1::SyntheticSource::LINEAR:
-      options.kind = SyntheticOptions::Kind::kLinear;
-      break;
-    case v1::SyntheticSource::MLP_TEACHER:
-      options.kind = SyntheticOptions::Kind::kMlpTeacher;
-      break;
-    case v1::SyntheticSource::MARKOV_TEXT:
-      options.kind = SyntheticOptions::Kind::kMarkovText;
-      break;
-    default:
-      return absl::InvalidArgumentError(
-          absl::StrCat("synthetic: wanted the kind ctr, linear, mlp_teacher or "
-                       "markov_text, got ",
-                       v1::SyntheticSource::Kind_Name(source.kind())));
-  }
-  if (source.has_seed()) options.seed = source.seed();
-  options.first_row = source.first_row();
-  options.rows = source.rows();
-  options.length = source.length();
-  return MakeSynthetic(options, kind);
-}
-
-absl::StatusOr<RawData> ReadTextSource(const v1::TextSource& source,
-                                       TargetKind kind, Learned* learned) {
-  if (kind != TargetKind::kClass) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(source.path(0), ": the targets of a text are classes; ",
-                     "wanted the loss cross_entropy"));
-  }
-  TextOptions options;
-  options.bytes = source.tokens() == v1::TextSource::BYTES;
-  options.length = source.length();
-  options.stride = source.has_stride() ? source.stride() : source.length();
-  options.begin = source.begin();
-  options.end = source.has_end() ? source.end() : 1;
-  options.range = {source.first_row(), source.rows()};
-  if (options.length < 1 || options.stride < 1 || options.begin < 0 ||
-      options.end > 1 || !(options.begin < options.end)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        source.path(0),
-        ": wanted length and stride from 1 and a part within 0 ",
-        "and 1, got length ", options.length, ", stride ", options.stride,
-        ", begin ", options.begin, ", end ", options.end));
-  }
-  TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<InputFile> file,
-                             InputFile::Open(source.path(0)));
-  return ReadText(file.get(), options, &learned->vocabulary);
-}
-
-absl::StatusOr<RawData> ReadSource(const v1::DataSource& source,
-                                   TargetKind kind, Learned* learned) {
-  switch (source.kind_case()) {
-    case v1::DataSource::kIdx:
-      return ReadIdxSource(source.idx(), kind);
-    case v1::DataSource::kCsv:
-      return ReadCsvSource(source.csv(), kind, learned);
-    case v1::DataSource::kNpy:
-      return ReadNpySource(source.npy(), kind);
-    case v1::DataSource::kSynthetic:
-      return ReadSyntheticSource(source.synthetic(), kind);
-    case v1::DataSource::kText:
-      return ReadTextSource(source.text(), kind, learned);
-    case v1::DataSource::KIND_NOT_SET:
-      break;
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "wanted a data source (idx, csv, npy, synthetic or text) to ",
-      learned->training ? "train" : "test", " on, got none"));
-}
-
-NormalizeOptions NormalizeOptionsOf(const v1::NormalizeSpec& spec) {
-  NormalizeOptions options;
-  options.mean.assign(spec.mean().begin(), spec.mean().end());
-  options.std.assign(spec.std().begin(), spec.std().end());
-  options.standardize = spec.standardize();
-  return options;
-}
-
-NormalizeOptions NormalizeOptionsOf(const v1::DataSource& source) {
-  switch (source.kind_case()) {
-    case v1::DataSource::kIdx:
-      return NormalizeOptionsOf(source.idx().normalize());
-    case v1::DataSource::kCsv:
-      return NormalizeOptionsOf(source.csv().normalize());
-    case v1::DataSource::kNpy:
-      return NormalizeOptionsOf(source.npy().normalize());
-    case v1::DataSource::kSynthetic:
-      return NormalizeOptionsOf(source.synthetic().normalize());
-    case v1::DataSource::kText:
-      return {};
-    case v1::DataSource::KIND_NOT_SET:
-      break;
-  }
-  return {};
-}
 
 // OK when a model that takes one of the two data sets also takes the other.
 absl::Status CheckAlike(const RawData& train, const RawData& test) {
@@ -194,6 +26,44 @@ absl::Status CheckAlike(const RawData& train, const RawData& test) {
   }
   return absl::OkStatus();
 }
+
+// A source's rows, in memory or on disk.
+struct SourceRows {
+  RawData raw;
+  std::shared_ptr<const StoredRows> stored;  // null: in memory
+
+  static absl::StatusOr<SourceRows> Open(const v1::DataSource& source,
+                                         bool on_disk, TargetKind kind,
+                                         LearnedFromTraining* learned) {
+    SourceRows rows;
+    if (on_disk) {
+      TRIBUTARY_ASSIGN_OR_RETURN(rows.stored,
+                                 StoreSource(source, kind, learned));
+    } else {
+      TRIBUTARY_ASSIGN_OR_RETURN(rows.raw, ReadSource(source, kind, learned));
+    }
+    return rows;
+  }
+
+  // Some row at least, which shows how all rows are.
+  const RawData& sample() const { return stored ? stored->first_row() : raw; }
+
+  absl::StatusOr<Normalization> Resolve(const NormalizeOptions& options) const {
+    if (stored == nullptr) return ResolveNormalization(options, raw);
+    return ResolveNormalization(
+        options, stored->first_row(), stored->rows(), [this](const auto& take) {
+          return stored->ForEachPart(
+              [&](const RawData& part, int64_t) { return take(part); });
+        });
+  }
+
+  // Takes the rows.
+  absl::StatusOr<std::unique_ptr<Dataset>> MakeSet(
+      const Normalization& normalization) {
+    if (stored != nullptr) return Dataset::OnDisk(stored, normalization);
+    return std::make_unique<Dataset>(std::move(raw), normalization);
+  }
+};
 
 }  // namespace
 
@@ -213,31 +83,36 @@ absl::StatusOr<TrainTest> OpenData(const v1::DataSpec& spec, TargetKind kind,
   std::string unused;
   if (field == nullptr) field = &unused;
   *field = "data.train";
-  Learned learned;
-  TRIBUTARY_ASSIGN_OR_RETURN(RawData train,
-                             ReadSource(spec.train(), kind, &learned));
+  LearnedFromTraining learned;
+  const bool on_disk = spec.has_stream();
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      SourceRows train,
+      SourceRows::Open(spec.train(), on_disk, kind, &learned));
   const NormalizeOptions train_options = NormalizeOptionsOf(spec.train());
   TRIBUTARY_ASSIGN_OR_RETURN(const Normalization normalization,
-                             ResolveNormalization(train_options, train));
+                             train.Resolve(train_options));
   TrainTest data;
-  data.preprocessing = DescribePreprocessing(spec.train(), train, normalization,
-                                             learned.words, learned.vocabulary);
+  data.preprocessing =
+      DescribePreprocessing(spec.train(), train.sample(), normalization,
+                            learned.words, learned.vocabulary);
   if (spec.has_test()) {
     learned.training = false;
     *field = "data.test";
-    TRIBUTARY_ASSIGN_OR_RETURN(RawData test,
-                               ReadSource(spec.test(), kind, &learned));
-    TRIBUTARY_RETURN_IF_ERROR(CheckAlike(train, test));
+    TRIBUTARY_ASSIGN_OR_RETURN(
+        SourceRows test,
+        SourceRows::Open(spec.test(), on_disk, kind, &learned));
+    TRIBUTARY_RETURN_IF_ERROR(CheckAlike(train.sample(), test.sample()));
     Normalization test_normalization = normalization;
     if (const NormalizeOptions test_options = NormalizeOptionsOf(spec.test());
         test_options != train_options) {
       // `standardize` of the test source is measured on the training data too.
       TRIBUTARY_ASSIGN_OR_RETURN(test_normalization,
-                                 ResolveNormalization(test_options, train));
+                                 train.Resolve(test_options));
     }
-    data.test = std::make_unique<Dataset>(std::move(test), test_normalization);
+    TRIBUTARY_ASSIGN_OR_RETURN(data.test, test.MakeSet(test_normalization));
+    *field = "data.train";
   }
-  data.train = std::make_unique<Dataset>(std::move(train), normalization);
+  TRIBUTARY_ASSIGN_OR_RETURN(data.train, train.MakeSet(normalization));
   data.warnings = std::move(learned.warnings);
   return data;
 }

@@ -116,7 +116,7 @@ absl::StatusOr<ComputeMeasurement::Pass> Bench::TimePasses(const Dataset& data,
   std::vector<int64_t> indices(rows);
   for (int64_t i = 0; i < rows; ++i) indices[i] = i % data.rows();
   Batch batch;
-  data.Gather(indices, &batch);
+  TRIBUTARY_RETURN_IF_ERROR(data.Fetch(indices, &batch));
   const LossTargets targets{
       .labels = batch.labels.empty() ? nullptr : batch.labels.data(),
       .values = batch.targets.empty() ? nullptr : batch.targets.data()};

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/evaluation/evaluation.h"
@@ -46,23 +47,35 @@ EvaluatedData FromInput(const Predictor* predictor,
 // that the training data lack.
 InputOptions OptionsOf(const v1::DataSource& source, TargetKind kind) {
   InputOptions options{.labels = true, .kind = kind, .allow_unknown = true};
+  const auto set = [](const auto& files, std::string* first,
+                      std::vector<std::string>* more) {
+    if (files.empty()) return;
+    *first = files.Get(0);
+    more->assign(files.begin() + 1, files.end());
+  };
+  const auto set_paths = [&](const auto& files) {
+    set(files, &options.path, &options.more_paths);
+  };
+  const auto set_labels = [&](const auto& files) {
+    set(files, &options.labels_path, &options.more_labels);
+  };
   switch (source.kind_case()) {
     case v1::DataSource::kIdx:
-      options.path = source.idx().images(0);
-      options.labels_path = source.idx().labels(0);
+      set_paths(source.idx().images());
+      set_labels(source.idx().labels());
       options.range = {source.idx().first_row(), source.idx().rows()};
       break;
     case v1::DataSource::kCsv:
-      options.path = source.csv().path(0);
+      set_paths(source.csv().path());
       options.range = {source.csv().first_row(), source.csv().rows()};
       break;
     case v1::DataSource::kNpy:
-      options.path = source.npy().features(0);
-      options.labels_path = source.npy().labels(0);
+      set_paths(source.npy().features());
+      set_labels(source.npy().labels());
       options.range = {source.npy().first_row(), source.npy().rows()};
       break;
     case v1::DataSource::kText:
-      options.path = source.text().path(0);
+      set_paths(source.text().path());
       options.stride = source.text().stride();
       options.begin = source.text().begin();
       options.end = source.text().has_end() ? source.text().end() : 1;

@@ -9,6 +9,7 @@
 #include "common/base/evaluation_steps.h"
 #include "common/base/failpoint.h"
 #include "common/status/status_macros.h"
+#include "worker/data/training_batches.h"
 #include "worker/model/evaluator.h"
 
 namespace tributary {
@@ -48,19 +49,15 @@ v1::StepActivity ActivityOf(PipelineEvent::Kind kind) {
 }  // namespace
 
 absl::Status Trainer::Run(int64_t start_step) {
-  const v1::ShuffleSpec& shuffle = options_.spec->data().shuffle();
-  ShardedSampler::Options sampling{.cut = options_.plan.cut(), .rank = rank()};
-  if (!shuffle.none()) sampling.shuffle_seed = shuffle.seed();
-  TRIBUTARY_ASSIGN_OR_RETURN(ShardedSampler sampler,
-                             ShardedSampler::Create(sampling));
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      BatchSource batches,
+      TrainingBatches(*options_.data->train, options_.spec->data(),
+                      options_.plan.cut(), rank()));
   TRIBUTARY_ASSIGN_OR_RETURN(
       std::unique_ptr<BatchLoader> loader,
       BatchLoader::Start(
-          {.gather =
-               [this](absl::Span<const int64_t> rows, Batch* out) {
-                 options_.data->train->Gather(rows, out);
-               },
-           .sampler = std::move(sampler),
+          {.fill = std::move(batches),
+           .rank = rank(),
            .plan = options_.plan,
            .first_step = std::min(start_step, options_.plan.total_steps())}));
 
@@ -257,7 +254,7 @@ absl::Status Trainer::Evaluate(int64_t step) {
       rows.push_back(next);
     }
     if (rows.empty()) return EvaluationBatch();
-    options_.data->test->Gather(rows, &batch);
+    TRIBUTARY_RETURN_IF_ERROR(options_.data->test->Fetch(rows, &batch));
     return EvaluationBatch{
         .features = batch.features.data(),
         .targets = {batch.labels.empty() ? nullptr : batch.labels.data(),

@@ -190,6 +190,11 @@ absl::Status ValidateData(const Places& places, const v1::JobSpec& job) {
                           "data.test.synthetic.kind differs from data.train's");
     }
   }
+  if (data.has_stream() && data.train().has_synthetic()) {
+    return places.Error("data.stream",
+                        "data.stream is for rows in files; generated data are "
+                        "made in memory");
+  }
   if (data.shuffle().has_none() && !data.shuffle().none()) {
     return places.Error("data.shuffle.none",
                         "data.shuffle.none can only be true; to shuffle, write "

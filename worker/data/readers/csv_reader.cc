@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,12 +18,12 @@ namespace {
 
 constexpr int64_t kMaxFeatures = 1 << 20;
 
-// The rows of a file, with words numbered in the order of the file.
+// The rows of some files, with words numbered in the order of the files.
 class CsvTable {
  public:
-  CsvTable(InputFile* file, const CsvOptions& options, TargetKind kind)
-      : file_(file), options_(options), rows_(file, options.delimiter) {
-    data_.name = file->name();
+  CsvTable(const InputFiles& files, const CsvOptions& options, TargetKind kind)
+      : files_(files), options_(options) {
+    data_.name = files.name();
     data_.targets.kind = kind;
   }
 
@@ -36,7 +38,13 @@ class CsvTable {
                      std::vector<std::string>* warnings) const;
 
  private:
+  // Opens a file and reads its header. Later files must have the first one's.
+  absl::Status Begin(int file);
   absl::Status ReadHeader();
+  absl::Status CheckHeader() const;
+  // Reads the rows of the current file that are in the range. False: the range
+  // ends here.
+  absl::StatusOr<bool> ReadFile();
   absl::Status ReadRow();
   absl::Status ReadLabel(absl::string_view text);
   absl::Status FinishLabels(const CsvWords& words);
@@ -47,10 +55,14 @@ class CsvTable {
   // True when every label is a number that the kind takes.
   bool LabelsAreNumbers() const;
 
-  InputFile* const file_;
+  const InputFiles& files_;
   const CsvOptions& options_;
-  CsvRows rows_;
+  int current_ = 0;  // the number of the file
+  std::unique_ptr<InputFile> file_;
+  std::optional<CsvRows> rows_;            // of file_
   std::vector<absl::string_view> fields_;  // of the current row
+  bool more_ = false;                      // fields_ are a row to read
+  int64_t row_ = 0;                        // its number among all files' rows
   std::vector<std::string> header_;        // empty when the file has none
   int num_columns_ = 0;
   CsvColumnRoles roles_;
@@ -62,16 +74,47 @@ class CsvTable {
 
 absl::Status CsvTable::ColumnError(int column, absl::string_view wanted,
                                    absl::string_view got) const {
-  return rows_.Error(
+  return rows_->Error(
       CsvFieldError(CsvColumnText(header_, column), wanted, got));
 }
 
-absl::Status CsvTable::ReadHeader() {
-  TRIBUTARY_ASSIGN_OR_RETURN(const bool any, rows_.Next(&fields_));
-  if (!any) {
+absl::Status CsvTable::Begin(int file) {
+  current_ = file;
+  rows_.reset();
+  TRIBUTARY_ASSIGN_OR_RETURN(file_, files_.Open(file));
+  rows_.emplace(file_.get(), options_.delimiter);
+  TRIBUTARY_ASSIGN_OR_RETURN(more_, rows_->Next(&fields_));
+  if (!more_) {
     return absl::InvalidArgumentError(
         absl::StrCat(file_->name(), ": wanted rows, but the file is empty"));
   }
+  if (file == 0) {
+    TRIBUTARY_RETURN_IF_ERROR(ReadHeader());
+  } else if (options_.header) {
+    TRIBUTARY_RETURN_IF_ERROR(CheckHeader());
+  }
+  if (!options_.header) return absl::OkStatus();
+  TRIBUTARY_ASSIGN_OR_RETURN(more_, rows_->Next(&fields_));
+  return absl::OkStatus();
+}
+
+absl::Status CsvTable::CheckHeader() const {
+  if (fields_.size() != header_.size()) {
+    return rows_->Error(absl::StrCat("wanted the ", header_.size(),
+                                     " columns of ", files_.name(), ", got ",
+                                     fields_.size()));
+  }
+  for (size_t i = 0; i < header_.size(); ++i) {
+    if (fields_[i] == header_[i]) continue;
+    return rows_->Error(CsvFieldError(
+        absl::StrCat(i),
+        absl::StrCat("\"", header_[i], "\" as in ", files_.name()),
+        fields_[i]));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CsvTable::ReadHeader() {
   num_columns_ = static_cast<int>(fields_.size());
   if (options_.header) {
     for (absl::string_view field : fields_) header_.emplace_back(field);
@@ -88,26 +131,28 @@ absl::Status CsvTable::Read() {
   const RowRange& range = options_.range;
   // Rejects negative numbers only, since the file's length is not known yet.
   TRIBUTARY_RETURN_IF_ERROR(
-      ResolveRange(range, std::numeric_limits<int64_t>::max(), file_->name())
+      ResolveRange(range, std::numeric_limits<int64_t>::max(), data_.name)
           .status());
-  TRIBUTARY_RETURN_IF_ERROR(ReadHeader());
-  bool more = true;
-  if (options_.header) {
-    TRIBUTARY_ASSIGN_OR_RETURN(more, rows_.Next(&fields_));
+  for (size_t file = 0; file < files_.size(); ++file) {
+    TRIBUTARY_RETURN_IF_ERROR(Begin(static_cast<int>(file)));
+    TRIBUTARY_ASSIGN_OR_RETURN(const bool goes_on, ReadFile());
+    if (!goes_on) return absl::OkStatus();
   }
-  int64_t row = 0;
-  for (; more; ++row) {
-    if (range.count > 0 && row - range.first == range.count) {
-      return absl::OkStatus();
-    }
+  return ResolveRange(range, row_, data_.name).status();
+}
+
+absl::StatusOr<bool> CsvTable::ReadFile() {
+  const RowRange& range = options_.range;
+  for (; more_; ++row_) {
+    if (range.count > 0 && row_ - range.first == range.count) return false;
     if (static_cast<int>(fields_.size()) != num_columns_) {
-      return rows_.Error(absl::StrCat("wanted ", num_columns_, " fields, got ",
-                                      fields_.size()));
+      return rows_->Error(absl::StrCat("wanted ", num_columns_, " fields, got ",
+                                       fields_.size()));
     }
-    if (row >= range.first) TRIBUTARY_RETURN_IF_ERROR(ReadRow());
-    TRIBUTARY_ASSIGN_OR_RETURN(more, rows_.Next(&fields_));
+    if (row_ >= range.first) TRIBUTARY_RETURN_IF_ERROR(ReadRow());
+    TRIBUTARY_ASSIGN_OR_RETURN(more_, rows_->Next(&fields_));
   }
-  return ResolveRange(range, row, file_->name()).status();
+  return true;
 }
 
 absl::Status CsvTable::ReadRow() {
@@ -120,7 +165,7 @@ absl::Status CsvTable::ReadRow() {
   }
   for (size_t i = 0; i < categories_.size(); ++i) {
     const absl::string_view text = fields_[roles_.categorical[i]];
-    data_.codes.push_back(categories_[i].Add(text, rows_.line()));
+    data_.codes.push_back(categories_[i].Add(text, current_, rows_->line()));
   }
   ++data_.rows;
   return ReadLabel(fields_[roles_.label]);
@@ -129,7 +174,7 @@ absl::Status CsvTable::ReadRow() {
 absl::Status CsvTable::ReadLabel(absl::string_view text) {
   if (IsMissingField(text)) return ColumnError(roles_.label, "a label", text);
   if (data_.targets.kind != TargetKind::kReal) {
-    label_words_.push_back(labels_.Add(text, rows_.line()));
+    label_words_.push_back(labels_.Add(text, current_, rows_->line()));
     return absl::OkStatus();
   }
   double value;
@@ -164,7 +209,7 @@ CsvWords CsvTable::Words() const {
 absl::Status CsvTable::CheckColumns(const CsvWords& words) const {
   if (words.categories.size() == categories_.size()) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat(file_->name(), ": wanted ", words.categories.size(),
+      absl::StrCat(data_.name, ": wanted ", words.categories.size(),
                    " categorical columns as in the training data, got ",
                    categories_.size()));
 }
@@ -172,9 +217,9 @@ absl::Status CsvTable::CheckColumns(const CsvWords& words) const {
 absl::Status CsvTable::LabelError(const WordList::Word& word,
                                   absl::string_view wanted) const {
   return absl::InvalidArgumentError(
-      absl::StrCat(file_->name(), ": line ", word.first_line, ": column ",
-                   CsvColumnText(header_, roles_.label), ": wanted ", wanted,
-                   ", got \"", word.text, "\""));
+      absl::StrCat(files_.name(word.first_file), ": line ", word.first_line,
+                   ": column ", CsvColumnText(header_, roles_.label),
+                   ": wanted ", wanted, ", got \"", word.text, "\""));
 }
 
 absl::Status CsvTable::FinishLabels(const CsvWords& words) {
@@ -182,7 +227,7 @@ absl::Status CsvTable::FinishLabels(const CsvWords& words) {
   const bool binary = data_.targets.kind == TargetKind::kBinary;
   if (binary && !words.classes.empty() && words.classes.size() != 2) {
     return absl::InvalidArgumentError(absl::StrCat(
-        file_->name(), ": column ", CsvColumnText(header_, roles_.label),
+        data_.name, ": column ", CsvColumnText(header_, roles_.label),
         ": wanted 0 and 1 or two different words as labels, got ",
         words.classes.size(), " different"));
   }
@@ -226,7 +271,7 @@ absl::StatusOr<RawData> CsvTable::Finish(const CsvWords& words) {
   }
   if (features > kMaxFeatures) {
     return absl::InvalidArgumentError(
-        absl::StrCat(file_->name(), ": the categorical columns make ", features,
+        absl::StrCat(data_.name, ": the categorical columns make ", features,
                      " features, more than ", kMaxFeatures));
   }
   const size_t columns = categories_.size();
@@ -251,28 +296,33 @@ void CsvTable::ReportUnknown(const CsvWords& words,
     }
     if (first == nullptr) continue;
     warnings->push_back(absl::StrCat(
-        file_->name(), ": column ",
-        CsvColumnText(header_, roles_.categorical[i]), ": ", rows,
+        data_.name, ": column ", CsvColumnText(header_, roles_.categorical[i]),
+        ": ", rows,
         " rows have a category that the training data does not have (first \"",
-        first->text, "\" in line ", first->first_line, ")"));
+        first->text, "\" in line ", first->first_line,
+        first->first_file == 0
+            ? ""
+            : absl::StrCat(" of ", files_.name(first->first_file)),
+        ")"));
   }
 }
 
 }  // namespace
 
-absl::StatusOr<RawData> ReadTrainingCsv(InputFile* file,
+absl::StatusOr<RawData> ReadTrainingCsv(const InputFiles& files,
                                         const CsvOptions& options,
                                         TargetKind kind, CsvWords* words) {
-  CsvTable table(file, options, kind);
+  CsvTable table(files, options, kind);
   TRIBUTARY_RETURN_IF_ERROR(table.Read());
   *words = table.Words();
   return table.Finish(*words);
 }
 
-absl::StatusOr<RawData> ReadTestCsv(InputFile* file, const CsvOptions& options,
-                                    TargetKind kind, const CsvWords& words,
+absl::StatusOr<RawData> ReadTestCsv(const InputFiles& files,
+                                    const CsvOptions& options, TargetKind kind,
+                                    const CsvWords& words,
                                     std::vector<std::string>* warnings) {
-  CsvTable table(file, options, kind);
+  CsvTable table(files, options, kind);
   TRIBUTARY_RETURN_IF_ERROR(table.Read());
   TRIBUTARY_RETURN_IF_ERROR(table.CheckColumns(words));
   table.ReportUnknown(words, warnings);

@@ -6,7 +6,7 @@
 #include "absl/status/statusor.h"
 #include "worker/data/raw_data.h"
 #include "worker/data/readers/csv_columns.h"
-#include "worker/data/readers/input_file.h"
+#include "worker/data/readers/input_files.h"
 
 namespace tributary {
 
@@ -29,21 +29,23 @@ struct CsvWords {
   std::vector<std::string> classes;
 };
 
-// Reads a training file and fills `words`. Features are the numeric columns,
-// then a one-hot block per categorical column. Labels are numbers; if any label
-// is not a number that the kind takes, all are words, and class i is the i-th
-// sorted word (kBinary needs exactly two). InvalidArgument with file, line and
-// column for an empty field, "?", or a field that is not a finite number where
-// one is needed.
-absl::StatusOr<RawData> ReadTrainingCsv(InputFile* file,
+// Reads training files, which all have the same columns, and fills `words`. The
+// rows of one file follow those of the file before. Features are the numeric
+// columns, then a one-hot block per categorical column. Labels are numbers; if
+// any label is not a number that the kind takes, all are words, and class i is
+// the i-th sorted word (kBinary needs exactly two). InvalidArgument with file,
+// line and column for an empty field, "?", or a field that is not a finite
+// number where one is needed.
+absl::StatusOr<RawData> ReadTrainingCsv(const InputFiles& files,
                                         const CsvOptions& options,
                                         TargetKind kind, CsvWords* words);
 
-// Reads a test file with the training file's words. An unknown label is an
+// Reads test files with the training files' words. An unknown label is an
 // error. An unknown category becomes a block of zeros, and each column with
 // unknown categories adds one warning.
-absl::StatusOr<RawData> ReadTestCsv(InputFile* file, const CsvOptions& options,
-                                    TargetKind kind, const CsvWords& words,
+absl::StatusOr<RawData> ReadTestCsv(const InputFiles& files,
+                                    const CsvOptions& options, TargetKind kind,
+                                    const CsvWords& words,
                                     std::vector<std::string>* warnings);
 
 }  // namespace tributary

@@ -27,6 +27,7 @@ class CsvRows {
   int64_t line() const { return line_; }  // where the row begins, from 1
   // InvalidArgument with the text "train.csv: line 7: " + text.
   absl::Status Error(absl::string_view text) const;
+  const std::string& file_name() const { return file_->name(); }
 
  private:
   absl::StatusOr<bool> AppendLine();  // to record_; false at the end

@@ -40,6 +40,7 @@ class InputFile {
   absl::Status ExpectBacked(uint64_t size, const char* what) const;
 
   const std::string& name() const { return name_; }
+  bool packed() const { return packed_; }     // by gzip
   int64_t offset() const { return offset_; }  // in the decompressed data
   // InvalidArgument with the text "train.gz: offset 16: " + text.
   absl::Status Error(const std::string& text) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -58,9 +59,10 @@ class Utf8Decoder {
   int missing_ = 0;
 };
 
-// Reads the file as code points or as bytes.
-absl::StatusOr<std::vector<int32_t>> ReadTokens(InputFile* file, bool bytes) {
-  std::vector<int32_t> tokens;
+// Takes the tokens of one file.
+absl::Status TakeTokens(
+    InputFile* file, bool bytes,
+    const std::function<absl::Status(int32_t token)>& take) {
   std::vector<uint8_t> piece(kPiece);
   Utf8Decoder decoder;
   while (true) {
@@ -82,18 +84,14 @@ absl::StatusOr<std::vector<int32_t>> ReadTokens(InputFile* file, bool bytes) {
                 file->name(), offset + static_cast<int64_t>(i), piece[i]));
         }
       }
-      if (static_cast<int64_t>(tokens.size()) == kMaxTokens) {
-        return file->Error(
-            absl::StrCat("wanted at most ", kMaxTokens, " tokens"));
-      }
-      tokens.push_back(token);
+      TRIBUTARY_RETURN_IF_ERROR(take(token));
     }
     if (size < piece.size()) break;
   }
   if (decoder.within_character()) {
     return file->Error("the file ends within a character");
   }
-  return tokens;
+  return absl::OkStatus();
 }
 
 // "'a'", "U+00E9" or "byte 0x0A", for messages.
@@ -112,60 +110,87 @@ Vocabulary VocabularyOf(const std::vector<int32_t>& tokens) {
   return {std::move(sorted)};
 }
 
-absl::Status ReplaceByIds(const std::string& name, bool bytes,
-                          const Vocabulary& vocabulary, int64_t first,
-                          std::vector<int32_t>* tokens) {
-  absl::flat_hash_map<int32_t, int32_t> ids;
-  for (size_t i = 0; i < vocabulary.tokens.size(); ++i) {
-    ids[vocabulary.tokens[i]] = static_cast<int32_t>(i);
-  }
-  for (size_t i = 0; i < tokens->size(); ++i) {
-    const auto found = ids.find((*tokens)[i]);
-    if (found == ids.end()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(name, ": token ", first + static_cast<int64_t>(i),
-                       " is ", TokenText((*tokens)[i], bytes),
-                       ", which the training text does not have"));
-    }
-    (*tokens)[i] = found->second;
+}  // namespace
+
+absl::Status ForEachToken(
+    const InputFiles& files, bool bytes,
+    const std::function<absl::Status(int32_t token)>& take) {
+  for (size_t i = 0; i < files.size(); ++i) {
+    TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<InputFile> file,
+                               files.Open(i));
+    TRIBUTARY_RETURN_IF_ERROR(TakeTokens(file.get(), bytes, take));
   }
   return absl::OkStatus();
 }
 
-}  // namespace
+TokenIds::TokenIds(const std::string& name, bool bytes,
+                   const Vocabulary& vocabulary)
+    : name_(name), bytes_(bytes) {
+  for (size_t i = 0; i < vocabulary.tokens.size(); ++i) {
+    ids_[vocabulary.tokens[i]] = static_cast<int32_t>(i);
+  }
+}
 
-absl::StatusOr<RawData> ReadText(InputFile* file, const TextOptions& options,
-                                 Vocabulary* vocabulary) {
-  TRIBUTARY_ASSIGN_OR_RETURN(std::vector<int32_t> tokens,
-                             ReadTokens(file, options.bytes));
-  if (vocabulary->tokens.empty()) *vocabulary = VocabularyOf(tokens);
-  const double all = static_cast<double>(tokens.size());
+absl::StatusOr<int32_t> TokenIds::IdOf(int32_t token, int64_t number) const {
+  const auto found = ids_.find(token);
+  if (found != ids_.end()) return found->second;
+  return absl::InvalidArgumentError(
+      absl::StrCat(name_, ": token ", number, " is ", TokenText(token, bytes_),
+                   ", which the training text does not have"));
+}
+
+absl::StatusOr<TextRows> RowsOfText(const TextOptions& options, int64_t tokens,
+                                    const std::string& name) {
+  const auto all = static_cast<double>(tokens);
   const auto first = static_cast<int64_t>(std::floor(options.begin * all));
   const auto end = static_cast<int64_t>(std::floor(options.end * all));
-  tokens = {tokens.begin() + first, tokens.begin() + end};
-  TRIBUTARY_RETURN_IF_ERROR(
-      ReplaceByIds(file->name(), options.bytes, *vocabulary, first, &tokens));
-
-  RawData data;
-  data.name = file->name();
-  const int64_t spare =
-      static_cast<int64_t>(tokens.size()) - options.length - 1;
+  const int64_t spare = end - first - options.length - 1;
   if (spare < 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat(file->name(), ": wanted at least ", options.length + 1,
+        absl::StrCat(name, ": wanted at least ", options.length + 1,
                      " tokens for a sample of ", options.length,
-                     " and the next, got ", tokens.size()));
+                     " and the next, got ", end - first));
   }
   TRIBUTARY_ASSIGN_OR_RETURN(
       const RowRange rows,
-      ResolveRange(options.range, spare / options.stride + 1, file->name()));
-  data.rows = rows.count;
+      ResolveRange(options.range, spare / options.stride + 1, name));
+  return TextRows{
+      .first_token = first + rows.first * options.stride,
+      .tokens = (rows.count - 1) * options.stride + options.length + 1,
+      .rows = rows.count};
+}
+
+absl::StatusOr<RawData> ReadText(const InputFiles& files,
+                                 const TextOptions& options,
+                                 Vocabulary* vocabulary) {
+  std::vector<int32_t> tokens;
+  TRIBUTARY_RETURN_IF_ERROR(
+      ForEachToken(files, options.bytes, [&](int32_t token) -> absl::Status {
+        if (static_cast<int64_t>(tokens.size()) == kMaxTokens) {
+          return absl::InvalidArgumentError(
+              absl::StrCat(files.name(), ": wanted at most ", kMaxTokens,
+                           " tokens in memory (data.stream leaves them on "
+                           "disk)"));
+        }
+        tokens.push_back(token);
+        return absl::OkStatus();
+      }));
+  if (vocabulary->tokens.empty()) *vocabulary = VocabularyOf(tokens);
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      const TextRows rows,
+      RowsOfText(options, static_cast<int64_t>(tokens.size()), files.name()));
+  const TokenIds ids(files.name(), options.bytes, *vocabulary);
+  RawData data;
+  data.name = files.name();
+  data.rows = rows.rows;
   data.feature_shape = {options.length};
   data.token_stride = options.stride;
   data.num_tokens = static_cast<int64_t>(vocabulary->tokens.size());
-  const int64_t begin = rows.first * options.stride;
-  const int64_t size = (rows.count - 1) * options.stride + options.length + 1;
-  data.tokens = {tokens.begin() + begin, tokens.begin() + begin + size};
+  data.tokens.reserve(rows.tokens);
+  for (int64_t i = rows.first_token; i < rows.first_token + rows.tokens; ++i) {
+    TRIBUTARY_ASSIGN_OR_RETURN(const int32_t id, ids.IdOf(tokens[i], i));
+    data.tokens.push_back(id);
+  }
   data.targets.kind = TargetKind::kClass;
   data.targets.width = options.length;
   return data;

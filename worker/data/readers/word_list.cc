@@ -4,12 +4,12 @@
 
 namespace tributary {
 
-int32_t WordList::Add(absl::string_view text, int64_t line) {
+int32_t WordList::Add(absl::string_view text, int file, int64_t line) {
   auto found = numbers_.find(text);
   if (found == numbers_.end()) {
     const int32_t number = static_cast<int32_t>(words_.size());
     found = numbers_.emplace(text, number).first;
-    words_.push_back({std::string(text), line, 0});
+    words_.push_back({std::string(text), line, file, 0});
   }
   ++words_[found->second].count;
   return found->second;

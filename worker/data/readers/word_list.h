@@ -14,11 +14,13 @@ class WordList {
  public:
   struct Word {
     std::string text;
-    int64_t first_line = 0;  // the line of its first use
-    int64_t count = 0;       // the number of its uses
+    int64_t first_line = 0;  // the line of its first use, and its file
+    int first_file = 0;
+    int64_t count = 0;  // the number of its uses
   };
 
-  int32_t Add(absl::string_view text, int64_t line);
+  // `file` is the number of the file in which `line` is.
+  int32_t Add(absl::string_view text, int file, int64_t line);
   const std::vector<Word>& words() const { return words_; }
 
   // The texts, sorted by bytes.

@@ -39,6 +39,9 @@ struct InputOptions {
   std::string path;
   bool labels = false;      // read the targets, too
   std::string labels_path;  // of formats that keep them in a file of their own
+  // Files whose rows follow those of `path`; of a text, its next parts.
+  std::vector<std::string> more_paths;
+  std::vector<std::string> more_labels;
   TargetKind kind = TargetKind::kClass;
   RowRange range;
   // A category that the training data do not have is an error, or becomes a
@@ -65,6 +68,10 @@ absl::StatusOr<std::unique_ptr<InputRows>> OpenCsvInput(
 absl::StatusOr<std::unique_ptr<InputRows>> OpenArrayInput(
     const v1::Preprocessing& preprocessing, const InputOptions& options);
 absl::StatusOr<std::unique_ptr<InputRows>> OpenTextInput(
+    const v1::Preprocessing& preprocessing, const InputOptions& options);
+// The rows of several files of one of the first two formats, one file at a
+// time.
+absl::StatusOr<std::unique_ptr<InputRows>> OpenChainedInput(
     const v1::Preprocessing& preprocessing, const InputOptions& options);
 
 // Targets of no rows yet, for the rows of a batch.

@@ -4,8 +4,11 @@ namespace tributary {
 
 absl::StatusOr<std::unique_ptr<InputRows>> OpenInput(
     const v1::Preprocessing& preprocessing, const InputOptions& options) {
-  if (preprocessing.has_csv()) return OpenCsvInput(preprocessing, options);
   if (preprocessing.has_text()) return OpenTextInput(preprocessing, options);
+  if (!options.more_paths.empty()) {
+    return OpenChainedInput(preprocessing, options);
+  }
+  if (preprocessing.has_csv()) return OpenCsvInput(preprocessing, options);
   return OpenArrayInput(preprocessing, options);
 }
 

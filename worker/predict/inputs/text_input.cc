@@ -28,7 +28,7 @@ class TextInput final : public InputRows {
   Positions last_positions() const override { return last_; }
 
  private:
-  absl::StatusOr<std::unique_ptr<TokenReader>> OpenReader() const;
+  absl::StatusOr<std::unique_ptr<TokenReader>> OpenReader(size_t file) const;
   absl::StatusOr<int64_t> CountTokens() const;
   // Reads until tokens_ has `count`, or to the end of the part.
   absl::Status Fill(int64_t count);
@@ -39,6 +39,7 @@ class TextInput final : public InputRows {
   const InputOptions options_;
   const int64_t length_;
   const int64_t stride_;
+  size_t file_ = 0;  // of reader_; 0 is options_.path
   std::unique_ptr<TokenReader> reader_;
   int64_t left_ = std::numeric_limits<int64_t>::max();  // tokens of the part
   bool end_ = false;                                    // of the part
@@ -48,23 +49,32 @@ class TextInput final : public InputRows {
   Positions last_;
 };
 
-absl::StatusOr<std::unique_ptr<TokenReader>> TextInput::OpenReader() const {
-  TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<InputFile> file,
-                             InputFile::Open(options_.path));
-  return std::make_unique<TokenReader>(std::move(file), preprocessing_.text());
+absl::StatusOr<std::unique_ptr<TokenReader>> TextInput::OpenReader(
+    size_t file) const {
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      std::unique_ptr<InputFile> opened,
+      InputFile::Open(file == 0 ? options_.path
+                                : options_.more_paths[file - 1]));
+  return std::make_unique<TokenReader>(std::move(opened),
+                                       preprocessing_.text());
 }
 
 absl::StatusOr<int64_t> TextInput::CountTokens() const {
-  TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<TokenReader> reader,
-                             OpenReader());
-  for (int64_t count = 0;; ++count) {
-    TRIBUTARY_ASSIGN_OR_RETURN(const int32_t id, reader->Next());
-    if (id < 0) return count;
+  int64_t count = 0;
+  for (size_t file = 0; file <= options_.more_paths.size(); ++file) {
+    TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<TokenReader> reader,
+                               OpenReader(file));
+    while (true) {
+      TRIBUTARY_ASSIGN_OR_RETURN(const int32_t id, reader->Next());
+      if (id < 0) break;
+      ++count;
+    }
   }
+  return count;
 }
 
 absl::Status TextInput::Begin() {
-  TRIBUTARY_ASSIGN_OR_RETURN(reader_, OpenReader());
+  TRIBUTARY_ASSIGN_OR_RETURN(reader_, OpenReader(0));
   if (options_.begin > 0 || options_.end < 1) {
     TRIBUTARY_ASSIGN_OR_RETURN(const int64_t count, CountTokens());
     const auto all = static_cast<double>(count);
@@ -90,11 +100,13 @@ absl::Status TextInput::Fill(int64_t count) {
       break;
     }
     TRIBUTARY_ASSIGN_OR_RETURN(const int32_t id, reader_->Next());
-    --left_;
-    if (id < 0) {
-      end_ = true;
-    } else {
+    if (id >= 0) {
       tokens_.push_back(id);
+      --left_;
+    } else if (file_ < options_.more_paths.size()) {
+      TRIBUTARY_ASSIGN_OR_RETURN(reader_, OpenReader(++file_));
+    } else {
+      end_ = true;
     }
   }
   return absl::OkStatus();

@@ -43,7 +43,7 @@ constexpr SpoilingOverride kSpoilingOverrides[] = {
      "--set training.optimizer={rmsprop: {alpha: 1}}: "
      "training.optimizer.rmsprop.alpha must be at least 0 and below 1, got 1"},
     {"data.train.idx.images=",
-     "--set data.train.idx.images=: data.train.idx.images wants a text, got "
+     "--set data.train.idx.images=: data.train.idx.images wants a list, got "
      "nothing"},
     {"training.learning_rate_schedule={step: {gamma: 2}}",
      "--set training.learning_rate_schedule={step: {gamma: 2}}: step_size is "

@@ -13,6 +13,8 @@
 namespace tributary {
 namespace {
 
+using ::testing::ElementsAre;
+
 using JobPathsTest = testing::TemporaryFolderTest;
 
 TEST_F(JobPathsTest, AMissingJobFileIsNotFound) {
@@ -161,6 +163,34 @@ TEST_F(InitialWeightsTest, AFileOfAnotherFormatIsRefused) {
   EXPECT_EQ(job.status().message(),
             Path("job.yaml") + ":2: model.initialize_from: " + Path("init") +
                 ": too short for a safetensors file: 4 bytes");
+}
+
+TEST_F(JobPathsTest, APatternStandsForItsFilesInTheOrderOfTheirNames) {
+  for (const char* name :
+       {"x_2.npy", "x_1.npy", "x_10.npy", "y_1.npy", "y_2.npy", "y_10.npy"}) {
+    Write(name, "");
+  }
+  const auto job = ReadJobFile(
+      Write("job.yaml", JobWith(7,
+                                "  train: {npy: {features: \"x_*.npy\", "
+                                "labels: [\"y_1*.npy\", y_2.npy]}}")));
+  ASSERT_TRUE(job.ok()) << job.status();
+  const v1::NpySource& source = job->data().train().npy();
+  EXPECT_THAT(source.features(),
+              ElementsAre(Path("x_1.npy"), Path("x_10.npy"), Path("x_2.npy")));
+  EXPECT_THAT(source.labels(),
+              ElementsAre(Path("y_1.npy"), Path("y_10.npy"), Path("y_2.npy")));
+}
+
+TEST_F(JobPathsTest, APatternThatMatchesNothingIsNamedWithItsLine) {
+  const auto job = ReadJobFile(Write(
+      "job.yaml",
+      JobWith(7,
+              "  train: {csv: {path: \"none_*.csv\", columns: {label: y}}}")));
+  EXPECT_EQ(job.status().message(),
+            Path("job.yaml") +
+                ":7: data.train.csv.path wants files, but none matches " +
+                Path("none_*.csv"));
 }
 
 }  // namespace

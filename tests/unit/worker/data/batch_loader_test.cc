@@ -1,6 +1,7 @@
 #include "worker/data/batch_loader.h"
 
 #include <atomic>
+#include <functional>
 #include <vector>
 
 #include "absl/synchronization/notification.h"
@@ -23,10 +24,14 @@ void GatherNumbers(absl::Span<const int64_t> rows, Batch* out) {
   }
 }
 
+using GatherRows = std::function<void(absl::Span<const int64_t>, Batch*)>;
+
 BatchLoader::Options MakeOptions(BatchCut cut, int rank, int64_t accumulation,
-                                 int64_t epochs) {
-  return {.gather = GatherNumbers,
-          .sampler = *ShardedSampler::Create({cut, rank, /*seed=*/3}),
+                                 int64_t epochs,
+                                 GatherRows gather = GatherNumbers) {
+  return {.fill = SampledBatches(
+              *ShardedSampler::Create({cut, rank, /*seed=*/3}), gather),
+          .rank = rank,
           .plan = *StepPlan::Create(
               {.cut = cut, .accumulation = accumulation, .epochs = epochs})};
 }
@@ -92,13 +97,13 @@ TEST(BatchLoaderTest, ARunThatGoesOnSeesWhatTheFirstWouldHaveSeen) {
 
 TEST(BatchLoaderTest, ATakenBatchStaysWhileTheNextAreGathered) {
   std::atomic<int> gathered = 0;
-  BatchLoader::Options options = MakeOptions({100, 10, 1}, 0, 1, 1);
-  options.depth = 3;
   absl::Notification ring_full;
-  options.gather = [&](absl::Span<const int64_t> rows, Batch* out) {
-    GatherNumbers(rows, out);
-    if (++gathered == 3) ring_full.Notify();
-  };
+  BatchLoader::Options options = MakeOptions(
+      {100, 10, 1}, 0, 1, 1, [&](absl::Span<const int64_t> rows, Batch* out) {
+        GatherNumbers(rows, out);
+        if (++gathered == 3) ring_full.Notify();
+      });
+  options.depth = 3;
   const auto loader = StartLoader(std::move(options));
   const absl::StatusOr<const Batch*> first = loader->Next(Patiently());
   ASSERT_TRUE(first.ok()) << first.status();
@@ -112,18 +117,33 @@ TEST(BatchLoaderTest, ATakenBatchStaysWhileTheNextAreGathered) {
 
 TEST(BatchLoaderTest, NextGivesUpAtItsDeadlineAndMayBeAskedAgain) {
   absl::Notification go;
-  BatchLoader::Options options = MakeOptions({10, 5, 1}, 0, 1, 1);
-  options.gather = [&](absl::Span<const int64_t> rows, Batch* out) {
-    go.WaitForNotification();
-    GatherNumbers(rows, out);
-  };
-  const auto loader = StartLoader(std::move(options));
+  const auto loader = StartLoader(MakeOptions(
+      {10, 5, 1}, 0, 1, 1, [&](absl::Span<const int64_t> rows, Batch* out) {
+        go.WaitForNotification();
+        GatherNumbers(rows, out);
+      }));
   const absl::Status late = loader->Next(absl::ZeroDuration()).status();
   EXPECT_TRUE(absl::IsDeadlineExceeded(late)) << late;
   EXPECT_THAT(std::string(late.message()), HasSubstr("batch 0"));
   go.Notify();
   EXPECT_EQ(TakeAll(*loader).size(), 2u);
   EXPECT_TRUE(absl::IsOutOfRange(loader->Next(Patiently()).status()));
+}
+
+TEST(BatchLoaderTest, AnErrorOfTheSourceComesAfterTheBatchesBeforeIt) {
+  BatchLoader::Options options = MakeOptions({50, 10, 1}, 0, 1, 1);
+  options.fill = [fill = options.fill](int64_t epoch, int64_t batch,
+                                       Batch* out) {
+    return batch == 2 ? absl::DataLossError("the disk is gone")
+                      : fill(epoch, batch, out);
+  };
+  const auto loader = StartLoader(std::move(options));
+  EXPECT_TRUE(loader->Next(Patiently()).ok());
+  EXPECT_TRUE(loader->Next(Patiently()).ok());
+  for (int again = 0; again < 2; ++again) {
+    EXPECT_EQ(loader->Next(Patiently()).status(),
+              absl::DataLossError("the disk is gone"));
+  }
 }
 
 TEST(BatchLoaderTest, StopsCleanlyWithAFullRingAndAnEmptyOne) {

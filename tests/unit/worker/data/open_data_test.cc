@@ -349,5 +349,56 @@ TEST(OpenDataTest, MarkovTextIsTwoOneHotTokens) {
   EXPECT_THAT(batch.labels, ElementsAre(0));
 }
 
+std::string Uint8Npy(int rows, const std::string& payload) {
+  return Npy("{'descr': '|u1', 'fortran_order': False, 'shape': (" +
+                 std::to_string(rows) + ", 2), }",
+             payload);
+}
+
+std::string LabelsNpy(const std::string& payload) {
+  return Npy("{'descr': '|u1', 'fortran_order': False, 'shape': (" +
+                 std::to_string(payload.size()) + ",), }",
+             payload);
+}
+
+TEST(OpenDataTest, RowsOfSeveralPairsOfFilesFollowOneAnother) {
+  const std::string x1 = WriteFile("x1.npy", Uint8Npy(2, {0, 1, 2, 3}));
+  const std::string x2 = WriteFile("x2.npy", Uint8Npy(3, {4, 5, 6, 7, 8, 9}));
+  const std::string y1 = WriteFile("y1.npy", LabelsNpy({0, 1}));
+  const std::string y2 = WriteFile("y2.npy", LabelsNpy({2, 3, 4}));
+  const std::string files = "train { npy { features: '" + x1 + "' features: '" +
+                            x2 + "' labels: '" + y1 + "' labels: '" + y2 + "' ";
+  Batch batch;
+  TrainTest data = Open(files + "} }", TargetKind::kClass);
+  ASSERT_EQ(data.train->rows(), 5);
+  data.train->Gather({1, 2, 4}, &batch);
+  EXPECT_THAT(
+      std::vector<float>(batch.features.data(), batch.features.data() + 6),
+      ElementsAre(2, 3, 4, 5, 8, 9));
+  EXPECT_THAT(batch.labels, ElementsAre(1, 2, 4));
+
+  data = Open(files + "first_row: 1 rows: 3 } }", TargetKind::kClass);
+  ASSERT_EQ(data.train->rows(), 3);
+  data.train->Gather({0, 2}, &batch);
+  EXPECT_THAT(batch.labels, ElementsAre(1, 3));
+
+  EXPECT_THAT(
+      ErrorOf("train { npy { features: '" + x1 + "' features: '" + x2 +
+                  "' labels: '" + y1 + "' } }",
+              TargetKind::kClass),
+      HasSubstr("wanted one file of labels for each of the 2 files, got 1"));
+  const std::string wide =
+      WriteFile("x3.npy", Npy("{'descr': '|u1', 'fortran_order': False, "
+                              "'shape': (1, 3), }",
+                              {1, 2, 3}));
+  const std::string y3 = WriteFile("y3.npy", LabelsNpy({0}));
+  EXPECT_THAT(
+      ErrorOf("train { npy { features: '" + x1 + "' features: '" + wide +
+                  "' labels: '" + y1 + "' labels: '" + y3 + "' } }",
+              TargetKind::kClass),
+      HasSubstr("samples are [3] with 1 targets, but those of " + x1 +
+                " are [2] with 1"));
+}
+
 }  // namespace
 }  // namespace tributary

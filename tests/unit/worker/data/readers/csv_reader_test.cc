@@ -35,8 +35,8 @@ CsvOptions NumericOptions(const std::string& label, bool header) {
 absl::StatusOr<RawData> Train(const std::string& text,
                               const CsvOptions& options, TargetKind kind,
                               CsvWords* words) {
-  const auto file = MemoryFile("train.csv", text);
-  return ReadTrainingCsv(file.get(), options, kind, words);
+  const InputFiles file = InputFiles::OverBytes("train.csv", text);
+  return ReadTrainingCsv(file, options, kind, words);
 }
 
 absl::StatusOr<RawData> Train(const std::string& text,
@@ -77,15 +77,15 @@ TEST(CsvReaderTest, TestRowsAreReadWithTheTrainingWords) {
   CsvWords words;
   ASSERT_TRUE(
       Train(kPeople, PeopleOptions(), TargetKind::kBinary, &words).ok());
-  const auto file = MemoryFile("test.csv",
-                               "job,label,age\n"
-                               "miller,yes,1\n"
-                               "smith,no,2\n"
-                               "miller,no,3\n"
-                               "actor,no,4\n");
+  const InputFiles file = InputFiles::OverBytes("test.csv",
+                                                "job,label,age\n"
+                                                "miller,yes,1\n"
+                                                "smith,no,2\n"
+                                                "miller,no,3\n"
+                                                "actor,no,4\n");
   std::vector<std::string> warnings;
-  const auto data = ReadTestCsv(file.get(), PeopleOptions(),
-                                TargetKind::kBinary, words, &warnings);
+  const auto data =
+      ReadTestCsv(file, PeopleOptions(), TargetKind::kBinary, words, &warnings);
   ASSERT_TRUE(data.ok()) << data.status();
   EXPECT_THAT(data->codes, ElementsAre(-1, 2, -1, -1));
   EXPECT_THAT(data->code_widths, ElementsAre(3));
@@ -101,18 +101,19 @@ TEST(CsvReaderTest, ATestLabelThatTrainingDoesNotHaveIsTold) {
   CsvWords words;
   ASSERT_TRUE(Train(kPeople, PeopleOptions(), TargetKind::kClass, &words).ok());
   std::vector<std::string> warnings;
-  const auto test = MemoryFile("test.csv", "age,job,label\n1,smith,maybe\n");
+  const InputFiles test =
+      InputFiles::OverBytes("test.csv", "age,job,label\n1,smith,maybe\n");
   EXPECT_EQ(
-      ErrorOf(ReadTestCsv(test.get(), PeopleOptions(), TargetKind::kClass,
-                          words, &warnings)),
+      ErrorOf(ReadTestCsv(test, PeopleOptions(), TargetKind::kClass, words,
+                          &warnings)),
       "test.csv: line 2: column 2 (\"label\"): wanted one of the training "
       "data's labels, got \"maybe\"");
   // Numbers in training, a word in the test.
   ASSERT_TRUE(Train("x,y\n1,0\n2,3\n", NumericOptions("y", true),
                     TargetKind::kClass, &words)
                   .ok());
-  const auto text = MemoryFile("test.csv", "x,y\n1,0\n1,b\n");
-  EXPECT_THAT(ErrorOf(ReadTestCsv(text.get(), NumericOptions("y", true),
+  const InputFiles text = InputFiles::OverBytes("test.csv", "x,y\n1,0\n1,b\n");
+  EXPECT_THAT(ErrorOf(ReadTestCsv(text, NumericOptions("y", true),
                                   TargetKind::kClass, words, &warnings)),
               HasSubstr("line 3: column 1 (\"y\"): wanted a class number"));
 }
@@ -123,8 +124,8 @@ TEST(CsvReaderTest, ATestFileWithOtherCategoricalColumnsIsTold) {
       Train("x,y\n1,0\n", NumericOptions("y", true), TargetKind::kClass, &words)
           .ok());
   std::vector<std::string> warnings;
-  const auto test = MemoryFile("test.csv", kPeople);
-  EXPECT_EQ(ErrorOf(ReadTestCsv(test.get(), PeopleOptions(), TargetKind::kClass,
+  const InputFiles test = InputFiles::OverBytes("test.csv", kPeople);
+  EXPECT_EQ(ErrorOf(ReadTestCsv(test, PeopleOptions(), TargetKind::kClass,
                                 words, &warnings)),
             "test.csv: wanted 0 categorical columns as in the training data, "
             "got 1");
@@ -263,6 +264,52 @@ TEST(CsvColumnsTest, WhatCannotBeMeantIsTold) {
               HasSubstr("\"a\" stands twice in the header; use numbers"));
   EXPECT_EQ(ColumnsError({"a", {}, {}, {"b", "c", "d"}}),
             "f.csv: no column is left to learn from");
+}
+
+TEST(CsvReaderTest, RowsOfSeveralFilesFollowOneAnother) {
+  const InputFiles files(
+      {WriteFile("people_1.csv", "age,job,label\n30,smith,no\n"),
+       WriteFile("people_2.csv", "age,job,label\n40,baker,yes\n"),
+       WriteFile("people_3.csv", "age,job,label\n50,smith,no\n60,cook,yes\n")});
+  CsvOptions options = PeopleOptions();
+  CsvWords words;
+  auto data = ReadTrainingCsv(files, options, TargetKind::kClass, &words);
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ(data->rows, 4);
+  EXPECT_THAT(data->numbers, ElementsAre(30, 40, 50, 60));
+  EXPECT_THAT(words.categories,
+              ElementsAre(ElementsAre("baker", "cook", "smith")));
+  EXPECT_THAT(data->codes, ElementsAre(2, 0, 2, 1));
+  EXPECT_THAT(data->targets.labels, ElementsAre(0, 1, 0, 1));
+
+  options.range = {.first = 1, .count = 2};  // of the rows of all files
+  data = ReadTrainingCsv(files, options, TargetKind::kClass, &words);
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_THAT(data->numbers, ElementsAre(40, 50));
+}
+
+TEST(CsvReaderTest, SeveralFilesMustHaveTheSameColumns) {
+  const std::string first =
+      WriteFile("columns_1.csv", "age,job,label\n30,smith,no\n");
+  const auto error = [&](const std::string& second) {
+    CsvWords words;
+    return ErrorOf(
+        ReadTrainingCsv(InputFiles({first, WriteFile("columns_2.csv", second)}),
+                        PeopleOptions(), TargetKind::kClass, &words));
+  };
+  EXPECT_THAT(error("age,label\n30,no\n"),
+              HasSubstr("columns_2.csv: line 1: wanted the 3 columns of " +
+                        first + ", got 2"));
+  EXPECT_THAT(
+      error("age,label,job\n30,no,smith\n"),
+      HasSubstr("columns_2.csv: line 1: column 1: wanted \"job\" as in " +
+                first + ", got \"label\""));
+  // An error names the file and the line in it.
+  EXPECT_THAT(
+      error("age,job,label\nold,smith,no\n"),
+      HasSubstr("columns_2.csv: line 2: column 0 (\"age\"): wanted a number"));
+  EXPECT_THAT(error(""),
+              HasSubstr("columns_2.csv: wanted rows, but the file is empty"));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/testing/status_matchers.h"
+#include "tests/unit/worker/data/data_files.h"
 #include "worker/data/dataset.h"
 
 namespace tributary {
@@ -15,9 +16,7 @@ constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 absl::StatusOr<RawData> Read(const std::string& bytes,
                              const TextOptions& options,
                              Vocabulary* vocabulary) {
-  auto file = InputFile::OverBytes("t.txt", bytes);
-  EXPECT_TRUE(file.ok());
-  return ReadText(file->get(), options, vocabulary);
+  return ReadText(InputFiles::OverBytes("t.txt", bytes), options, vocabulary);
 }
 
 absl::StatusOr<RawData> Read(const std::string& bytes,
@@ -145,6 +144,20 @@ TEST(TextReaderTest, AModelForFewerTokensIsRefused) {
                        "the model's embedding is for 2"));
   EXPECT_THAT(set.CheckClasses(2),
               StatusIs(kInvalid, "the model's outputs are for 2"));
+}
+
+TEST(TextReaderTest, SeveralFilesAreOneText) {
+  const InputFiles files(
+      {WriteFile("part_1", "ab"), WriteFile("part_2", "cad")});
+  Vocabulary parts, whole;
+  const TextOptions options{.length = 2, .stride = 1};
+  const auto joined = ReadText(files, options, &parts);
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  const auto alone = Read("abcad", options, &whole);
+  ASSERT_TRUE(alone.ok());
+  EXPECT_EQ(parts.tokens, whole.tokens);
+  EXPECT_EQ(joined->rows, 3);
+  EXPECT_EQ(joined->tokens, alone->tokens);
 }
 
 }  // namespace

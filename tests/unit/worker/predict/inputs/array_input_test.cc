@@ -63,6 +63,34 @@ TEST_F(ArrayInputTest, RowsComeInBatchesAndRanges) {
   EXPECT_EQ((*input)->Next(2)->rows, 0);
 }
 
+TEST_F(ArrayInputTest, RowsOfSeveralFilesFollowOneAnother) {
+  const auto preprocessing = Arrays(255);
+  InputOptions options{
+      .path = Write("first", Idx({2, 1, 2}, {1, 2, 3, 4})),
+      .labels = true,
+      .labels_path = Write("first_labels", Idx({2}, {0, 1})),
+      .more_paths = {Write("second", Idx({2, 1, 2}, {5, 6, 7, 8}))},
+      .more_labels = {Write("second_labels", Idx({2}, {2, 3}))},
+      .range = {.first = 1, .count = 2}};
+  auto input = OpenInput(preprocessing, options);
+  TRIBUTARY_ASSERT_OK(input);
+  RawData data = *(*input)->Next(5);
+  EXPECT_THAT(data.bytes, ElementsAre(3, 4));
+  EXPECT_THAT(data.targets.labels, ElementsAre(1));
+  data = *(*input)->Next(5);
+  EXPECT_THAT(data.bytes, ElementsAre(5, 6));
+  EXPECT_THAT(data.targets.labels, ElementsAre(2));
+  EXPECT_EQ((*input)->Next(5)->rows, 0);
+
+  options.range = {.first = 4, .count = 0};
+  input = OpenInput(preprocessing, options);
+  TRIBUTARY_ASSERT_OK(input);
+  EXPECT_THAT((*input)->Next(5),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       options.path +
+                           ": wanted the rows from row 4 on, but there are 4"));
+}
+
 TEST_F(ArrayInputTest, NumbersOfEveryTypeBecomeFloats) {
   const auto read = [&](const std::string& type, const std::string& payload) {
     const auto data =

@@ -82,10 +82,9 @@ TEST_F(TextInputTest, WithTargetsTheyAreTheSamplesOfTheTraining) {
                          .begin = 0.2,
                          .end = 0.9,
                          .range = {.first = 1, .count = 0}};
-    auto file = InputFile::OverBytes("text", text);
-    ASSERT_TRUE(file.ok());
     Vocabulary vocabulary{.tokens = {'a', 'b', 'c', 'd', 'e'}};
-    const auto wanted = ReadText(file->get(), training, &vocabulary);
+    const auto wanted =
+        ReadText(InputFiles::OverBytes("text", text), training, &vocabulary);
     TRIBUTARY_ASSERT_OK(wanted);
     ASSERT_EQ(static_cast<int64_t>(samples.size()), wanted->rows) << stride;
     for (int64_t row = 0; row < wanted->rows; ++row) {

@@ -1,0 +1,233 @@
+// Rows on disk are the rows in memory.
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "tests/unit/worker/data/data_files.h"
+#include "worker/data/open_data.h"
+
+namespace tributary {
+namespace {
+
+using ::testing::HasSubstr;
+
+absl::StatusOr<TrainTest> Open(const std::string& sources, TargetKind kind,
+                               bool stream) {
+  v1::DataSpec spec;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      sources + (stream ? " stream { buffer_bytes: 1048576 }" : ""), &spec));
+  return OpenData(spec, kind);
+}
+
+void ExpectSameRows(const Dataset& disk, const Dataset& memory) {
+  ASSERT_TRUE(disk.on_disk());
+  EXPECT_FALSE(memory.on_disk());
+  ASSERT_EQ(disk.rows(), memory.rows());
+  EXPECT_EQ(disk.checksum(), memory.checksum());
+  EXPECT_EQ(disk.feature_shape(), memory.feature_shape());
+  EXPECT_EQ(disk.target_width(), memory.target_width());
+  EXPECT_EQ(disk.num_tokens(), memory.num_tokens());
+  EXPECT_EQ(disk.class_names(), memory.class_names());
+  // Backwards, with neighbours, gaps and repetitions.
+  std::vector<int64_t> rows;
+  for (int64_t row = memory.rows() - 1; row >= 0; row -= 1 + row % 3) {
+    rows.push_back(row);
+    if (row % 5 == 0) rows.push_back(memory.rows() - 1 - row);
+  }
+  Batch got, wanted;
+  memory.Gather(rows, &wanted);
+  const absl::Status status = disk.Fetch(rows, &got);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(got.rows, wanted.rows);
+  EXPECT_EQ(
+      std::vector<float>(got.features.data(),
+                         got.features.data() + got.features.size()),
+      std::vector<float>(wanted.features.data(),
+                         wanted.features.data() + wanted.features.size()));
+  EXPECT_EQ(got.labels, wanted.labels);
+  EXPECT_EQ(got.targets, wanted.targets);
+}
+
+void ExpectSameData(const std::string& sources, TargetKind kind) {
+  const auto memory = Open(sources, kind, /*stream=*/false);
+  ASSERT_TRUE(memory.ok()) << memory.status();
+  const auto disk = Open(sources, kind, /*stream=*/true);
+  ASSERT_TRUE(disk.ok()) << disk.status();
+  EXPECT_EQ(disk->preprocessing.SerializeAsString(),
+            memory->preprocessing.SerializeAsString());
+  EXPECT_EQ(disk->warnings, memory->warnings);
+  ExpectSameRows(*disk->train, *memory->train);
+  ASSERT_EQ(disk->test == nullptr, memory->test == nullptr);
+  if (memory->test != nullptr) ExpectSameRows(*disk->test, *memory->test);
+}
+
+std::string Numbers(const std::string& type, int rows, int width) {
+  return "{'descr': '" + type + "', 'fortran_order': False, 'shape': (" +
+         std::to_string(rows) + ", " + std::to_string(width) + "), }";
+}
+
+template <typename T>
+std::vector<T> Counting(int count, T step) {
+  std::vector<T> values(count);
+  for (int i = 0; i < count; ++i) values[i] = static_cast<T>(i % 251) * step;
+  return values;
+}
+
+TEST(StoredDataTest, PackedImages) {
+  ExpectSameData(
+      "train { idx { images: '" +
+          Example("fashion-train6000-images-idx3-ubyte.gz") + "' labels: '" +
+          Example("fashion-train6000-labels-idx1-ubyte.gz") +
+          "' normalize { standardize: true } first_row: 7 rows: 3000 } } "
+          "test { idx { images: '" +
+          Example("fashion-t10k1000-images-idx3-ubyte.gz") + "' labels: '" +
+          Example("fashion-t10k1000-labels-idx1-ubyte.gz") + "' } }",
+      TargetKind::kClass);
+}
+
+TEST(StoredDataTest, ArraysOfEveryTypeInSeveralFiles) {
+  const auto sources = [](const std::string& type, const std::string& payload,
+                          const std::string& label_type,
+                          const std::string& labels, bool packed) {
+    const auto file = [&](const std::string& name, const std::string& bytes) {
+      return WriteFile(name, packed ? Gzip(bytes) : bytes);
+    };
+    std::string features, targets;
+    for (int i = 0; i < 3; ++i) {
+      features += " features: '" +
+                  file("stored_x" + std::to_string(i),
+                       Npy(Numbers(type, 40, 5), payload)) +
+                  "'";
+      targets += " labels: '" +
+                 file("stored_y" + std::to_string(i),
+                      Npy(Numbers(label_type, 40, 1), labels)) +
+                 "'";
+    }
+    return "train { npy {" + features + targets +
+           " first_row: 30 rows: 70 normalize { standardize: true } } }";
+  };
+  const std::string classes = BytesOf(Counting<int32_t>(40, 1));
+  const std::string reals = BytesOf(Counting<double>(40, .25));
+  for (bool packed : {false, true}) {
+    ExpectSameData(sources("<f4", BytesOf(Counting<float>(200, .5f)), "<i4",
+                           classes, packed),
+                   TargetKind::kClass);
+    ExpectSameData(sources("<f8", BytesOf(Counting<double>(200, .1)), "<f8",
+                           reals, packed),
+                   TargetKind::kReal);
+    ExpectSameData(sources("<i4", BytesOf(Counting<int32_t>(200, 3)), "<f8",
+                           reals, packed),
+                   TargetKind::kReal);
+    ExpectSameData(sources("<i8", BytesOf(Counting<int64_t>(200, 3)), "<i4",
+                           classes, packed),
+                   TargetKind::kClass);
+    ExpectSameData(sources("|u1", BytesOf(Counting<uint8_t>(200, 1)), "<i4",
+                           classes, packed),
+                   TargetKind::kClass);
+  }
+}
+
+TEST(StoredDataTest, TextsWithAnyStride) {
+  std::string text;
+  for (int i = 0; i < 3000; ++i) text += "ab\xC3\xA9 cd"[i * i % 7];
+  text.erase(
+      std::remove_if(text.begin(), text.end(), [](char c) { return c < 0; }),
+      text.end());
+  text += "\xC3\xA9";
+  const std::string path = WriteFile("stored_text", Gzip(text));
+  for (int stride : {1, 3, 8, 9, 20}) {
+    ExpectSameData("train { text { path: '" + path +
+                       "' length: 8 stride: " + std::to_string(stride) +
+                       " end: 0.8 first_row: 2 } } test { text { path: '" +
+                       path + "' length: 8 begin: 0.8 } }",
+                   TargetKind::kClass);
+  }
+}
+
+// What spoils one value of an array of two files.
+std::string ErrorOfSpoiled(const std::string& features,
+                           const std::string& labels) {
+  const auto data = Open(
+      "train { npy { features: '" + features + "' labels: '" + labels + "' } }",
+      TargetKind::kClass, /*stream=*/true);
+  EXPECT_FALSE(data.ok());
+  return std::string(data.status().message());
+}
+
+TEST(StoredDataTest, WrongValuesAreNamedWithFileAndRow) {
+  std::vector<float> values(20, 1);
+  values[13] = std::numeric_limits<float>::infinity();
+  const std::string infinite =
+      WriteFile("infinite.npy", Npy(Numbers("<f4", 10, 2), BytesOf(values)));
+  const std::string good = WriteFile(
+      "good.npy", Npy(Numbers("<f4", 10, 2), BytesOf(Counting<float>(20, 1))));
+  const std::string labels =
+      WriteFile("labels.npy",
+                Npy(Numbers("<i4", 10, 1), BytesOf(Counting<int32_t>(10, 1))));
+  const std::string negative =
+      WriteFile("negative.npy",
+                Npy(Numbers("<i4", 10, 1), BytesOf(Counting<int32_t>(10, -1))));
+  EXPECT_THAT(ErrorOfSpoiled(infinite, labels),
+              HasSubstr("infinite.npy: row 6, feature 1: wanted a finite "
+                        "float32, got inf"));
+  EXPECT_THAT(ErrorOfSpoiled(good, negative),
+              HasSubstr("negative.npy: row 1: wanted a class (an integer from "
+                        "0) as label, got -1"));
+}
+
+TEST(StoredDataTest, ArraysThatDoNotFitTogetherAreRefused) {
+  const std::string x = WriteFile(
+      "x.npy", Npy(Numbers("<f4", 10, 2), BytesOf(Counting<float>(20, 1))));
+  const std::string longer =
+      WriteFile("longer.npy",
+                Npy(Numbers("<f4", 10, 2), BytesOf(Counting<float>(21, 1))));
+  const std::string cut = WriteFile(
+      "cut.npy", Npy(Numbers("<f4", 10, 2), BytesOf(Counting<float>(19, 1))));
+  const std::string y = WriteFile(
+      "y.npy", Npy(Numbers("<i4", 10, 1), BytesOf(Counting<int32_t>(10, 1))));
+  const std::string short_y =
+      WriteFile("short_y.npy",
+                Npy(Numbers("<i4", 9, 1), BytesOf(Counting<int32_t>(9, 1))));
+  EXPECT_THAT(ErrorOfSpoiled(x, short_y),
+              HasSubstr("x.npy holds 10 rows, but " + short_y + " holds 9"));
+  EXPECT_THAT(ErrorOfSpoiled(longer, y),
+              HasSubstr("the header announces 10 rows of 8 bytes, but 84 bytes "
+                        "follow"));
+  EXPECT_THAT(ErrorOfSpoiled(cut, y), HasSubstr("cut.npy: offset"));
+  EXPECT_THAT(
+      ErrorOfSpoiled(WriteFile("packed_cut.npy",
+                               Gzip(Npy(Numbers("<f4", 10, 2),
+                                        BytesOf(Counting<float>(19, 1))))),
+                     y),
+      HasSubstr("wanted 80 bytes of rows, but the data ends after 76"));
+}
+
+TEST(StoredDataTest, AFileThatBecomesShorterIsAnError) {
+  const std::string x =
+      WriteFile("shrinks.npy",
+                Npy(Numbers("<f4", 10, 2), BytesOf(Counting<float>(20, 1))));
+  const std::string y = WriteFile(
+      "y.npy", Npy(Numbers("<i4", 10, 1), BytesOf(Counting<int32_t>(10, 1))));
+  const auto data =
+      Open("train { npy { features: '" + x + "' labels: '" + y + "' } }",
+           TargetKind::kClass, /*stream=*/true);
+  ASSERT_TRUE(data.ok()) << data.status();
+  ASSERT_EQ(truncate(x.c_str(), 150), 0);
+  Batch batch;
+  EXPECT_TRUE(data->train->Fetch({0, 1}, &batch).ok());
+  const absl::Status status = data->train->Fetch({3}, &batch);
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("shrinks.npy: offset 152: wanted 8 bytes, but the file "
+                        "ends after 0; it was longer when the job began"));
+}
+
+}  // namespace
+}  // namespace tributary

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tributary/v1/data.pb.h"
+#include "worker/data/normalization.h"
+#include "worker/data/raw_data.h"
+#include "worker/data/readers/csv_reader.h"
+#include "worker/data/readers/text_reader.h"
+#include "worker/data/stream/stored_rows.h"
+
+namespace tributary {
+
+// What is learned from the training source, which is read first, and used to
+// read the other sources.
+struct LearnedFromTraining {
+  bool training = true;  // the next source is the training source
+  CsvWords words;
+  Vocabulary vocabulary;
+  std::vector<std::string> warnings;  // for the user
+};
+
+// Reads all rows of a source of a resolved job. Errors name the file and the
+// position in it.
+absl::StatusOr<RawData> ReadSource(const v1::DataSource& source,
+                                   TargetKind kind,
+                                   LearnedFromTraining* learned);
+
+// The same rows, which stay on disk. InvalidArgument for generated data.
+absl::StatusOr<std::shared_ptr<const StoredRows>> StoreSource(
+    const v1::DataSource& source, TargetKind kind,
+    LearnedFromTraining* learned);
+
+NormalizeOptions NormalizeOptionsOf(const v1::DataSource& source);
+
+}  // namespace tributary

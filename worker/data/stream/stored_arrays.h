@@ -1,0 +1,22 @@
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "worker/data/raw_data.h"
+#include "worker/data/readers/input_files.h"
+#include "worker/data/stream/stored_rows.h"
+
+namespace tributary {
+
+// What ReadIdx and ReadNpy (worker/data/readers) read into memory, as rows that
+// stay on disk: plain files where they lie, and packed ones in a ScratchFile.
+// Errors as there, and in ReadFilePairs.
+absl::StatusOr<StoredRows::Columns> StoreIdx(const InputFiles& images,
+                                             const InputFiles& labels,
+                                             const RowRange& range,
+                                             TargetKind kind);
+absl::StatusOr<StoredRows::Columns> StoreNpy(const InputFiles& features,
+                                             const InputFiles& labels,
+                                             const RowRange& range,
+                                             TargetKind kind);
+
+}  // namespace tributary

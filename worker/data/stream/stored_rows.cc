@@ -1,0 +1,266 @@
+#include "worker/data/stream/stored_rows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/status/status_macros.h"
+#include "worker/data/raw_checksum.h"
+
+namespace tributary {
+namespace {
+
+constexpr int64_t kPartBytes = 4 << 20;
+
+// Calls take(value) for each of `count` values of type T.
+template <typename T, typename Take>
+absl::Status DecodeAs(const std::vector<uint8_t>& bytes, int64_t count,
+                      const Take& take) {
+  for (int64_t i = 0; i < count; ++i) {
+    T value;
+    std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
+    TRIBUTARY_RETURN_IF_ERROR(take(static_cast<double>(value)));
+  }
+  return absl::OkStatus();
+}
+
+template <typename Take>
+absl::Status Decode(NpyType type, const std::vector<uint8_t>& bytes,
+                    const Take& take) {
+  const auto count = static_cast<int64_t>(bytes.size() / NpyTypeSize(type));
+  switch (type) {
+    case NpyType::kFloat32:
+      return DecodeAs<float>(bytes, count, take);
+    case NpyType::kFloat64:
+      return DecodeAs<double>(bytes, count, take);
+    case NpyType::kInt32:
+      return DecodeAs<int32_t>(bytes, count, take);
+    case NpyType::kInt64:
+      return DecodeAs<int64_t>(bytes, count, take);
+    case NpyType::kUint8:
+      return DecodeAs<uint8_t>(bytes, count, take);
+  }
+  return absl::InternalError("no such NPY type");
+}
+
+// The records of these rows, one after the other.
+absl::StatusOr<std::vector<uint8_t>> RecordsOf(const RecordFile& file,
+                                               absl::Span<const int64_t> rows) {
+  std::vector<uint8_t> bytes(rows.size() * file.record_bytes());
+  TRIBUTARY_RETURN_IF_ERROR(file.Read(rows, bytes.data()));
+  return bytes;
+}
+
+int64_t CountRows(const StoredRows::Columns& columns) {
+  for (const auto* array : {&columns.tokens, &columns.targets}) {
+    if (array->has_value()) return (*array)->file.count();
+  }
+  return 0;
+}
+
+}  // namespace
+
+StoredRows::StoredRows(Columns columns)
+    : columns_(std::move(columns)), rows_(CountRows(columns_)) {}
+
+absl::StatusOr<std::shared_ptr<const StoredRows>> StoredRows::Create(
+    Columns columns) {
+  std::shared_ptr<StoredRows> stored(new StoredRows(std::move(columns)));
+  if (stored->rows_ == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        stored->columns_.layout.name, ": wanted at least one row, got none"));
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(stored->first_row_, stored->Read({0}));
+  return std::shared_ptr<const StoredRows>(std::move(stored));
+}
+
+int64_t StoredRows::row_bytes() const {
+  const RawData& row = first_row_;
+  return static_cast<int64_t>(
+      row.bytes.size() + row.numbers.size() * sizeof(float) +
+      row.codes.size() * sizeof(int32_t) + row.tokens.size() * sizeof(int32_t) +
+      row.targets.labels.size() * sizeof(int64_t) +
+      row.targets.values.size() * sizeof(float));
+}
+
+absl::Status StoredRows::ReadFeatures(absl::Span<const int64_t> rows,
+                                      RawData* data) const {
+  if (!columns_.features.has_value()) return absl::OkStatus();
+  const auto& [file, type] = *columns_.features;
+  TRIBUTARY_ASSIGN_OR_RETURN(std::vector<uint8_t> bytes, RecordsOf(file, rows));
+  if (type == NpyType::kUint8) {
+    data->bytes = std::move(bytes);
+    return absl::OkStatus();
+  }
+  data->numbers.reserve(bytes.size() / NpyTypeSize(type));
+  return Decode(type, bytes, [&](double value) -> absl::Status {
+    const auto number = static_cast<float>(value);
+    if (!std::isfinite(number)) {
+      const auto index = static_cast<int64_t>(data->numbers.size());
+      const int64_t width = columns_.layout.numeric_width;
+      return absl::InvalidArgumentError(absl::StrCat(
+          file.Place(rows[index / width]), ", feature ", index % width,
+          ": wanted a finite float32, got ", value));
+    }
+    data->numbers.push_back(number);
+    return absl::OkStatus();
+  });
+}
+
+absl::Status StoredRows::ReadCodes(absl::Span<const int64_t> rows,
+                                   RawData* data) const {
+  if (!columns_.codes.has_value()) return absl::OkStatus();
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<uint8_t> bytes,
+                             RecordsOf(columns_.codes->file, rows));
+  const size_t width = columns_.code_places.size();
+  data->codes.resize(bytes.size() / sizeof(int32_t));
+  std::memcpy(data->codes.data(), bytes.data(), bytes.size());
+  for (size_t i = 0; i < data->codes.size(); ++i) {
+    data->codes[i] = columns_.code_places[i % width][data->codes[i]];
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StoredRows::ReadTargets(absl::Span<const int64_t> rows,
+                                     RawData* data) const {
+  if (!columns_.targets.has_value()) return absl::OkStatus();
+  const auto& [file, type] = *columns_.targets;
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<uint8_t> bytes,
+                             RecordsOf(file, rows));
+  int64_t index = 0;
+  return Decode(type, bytes, [&](double value) -> absl::Status {
+    if (!columns_.target_values.empty()) {
+      value = columns_.target_values[static_cast<size_t>(value)];
+    }
+    const absl::Status status = data->targets.Append(value);
+    if (!status.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(file.Place(rows[index / data->targets.width]), ": ",
+                       status.message()));
+    }
+    ++index;
+    return absl::OkStatus();
+  });
+}
+
+absl::Status StoredRows::ReadTokens(const Array& array,
+                                    absl::Span<const int64_t> rows,
+                                    RawData* data) const {
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<uint8_t> bytes,
+                             RecordsOf(array.file, rows));
+  data->tokens.resize(bytes.size() / sizeof(int32_t));
+  std::memcpy(data->tokens.data(), bytes.data(), bytes.size());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RawData> StoredRows::Read(absl::Span<const int64_t> rows) const {
+  RawData data = columns_.layout;
+  data.rows = static_cast<int64_t>(rows.size());
+  if (columns_.tokens.has_value()) {
+    // Rows that are read need not be neighbours, so they do not overlap here.
+    data.token_stride = data.feature_shape[0] + 1;
+    TRIBUTARY_RETURN_IF_ERROR(ReadTokens(*columns_.tokens, rows, &data));
+    return data;
+  }
+  TRIBUTARY_RETURN_IF_ERROR(ReadFeatures(rows, &data));
+  TRIBUTARY_RETURN_IF_ERROR(ReadCodes(rows, &data));
+  TRIBUTARY_RETURN_IF_ERROR(ReadTargets(rows, &data));
+  return data;
+}
+
+absl::Status StoredRows::InParts(int64_t count, int64_t bytes_of_one,
+                                 const Fill& fill, const Take& take) const {
+  const int64_t most =
+      std::max<int64_t>(1, kPartBytes / std::max<int64_t>(1, bytes_of_one));
+  std::vector<int64_t> rows;
+  for (int64_t first = 0; first < count; first += most) {
+    rows.resize(std::min(most, count - first));
+    std::iota(rows.begin(), rows.end(), first);
+    RawData part = columns_.layout;
+    part.rows = static_cast<int64_t>(rows.size());
+    TRIBUTARY_RETURN_IF_ERROR(fill(rows, &part));
+    TRIBUTARY_RETURN_IF_ERROR(take(part, first));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StoredRows::ForEachPart(const Take& take) const {
+  return InParts(
+      rows_, row_bytes(),
+      [this](absl::Span<const int64_t> rows, RawData* data) -> absl::Status {
+        TRIBUTARY_ASSIGN_OR_RETURN(*data, Read(rows));
+        return absl::OkStatus();
+      },
+      take);
+}
+
+absl::StatusOr<uint32_t> StoredRows::Checksum() const {
+  RawChecksum checksum;
+  // Adds an array, from its first row to its last.
+  const auto add = [&](int64_t count, int64_t bytes_of_one, const Fill& fill,
+                       const auto& array_of) {
+    return InParts(count, bytes_of_one, fill,
+                   [&](const RawData& part, int64_t) {
+                     checksum.Add(array_of(part));
+                     return absl::OkStatus();
+                   });
+  };
+  const auto add_features = [&](const auto& array_of) {
+    return add(
+        rows_, row_bytes(),
+        [this](auto rows, RawData* data) { return ReadFeatures(rows, data); },
+        array_of);
+  };
+  const bool bytes = !first_row_.bytes.empty();
+  checksum.AddValue(rows_);
+  checksum.Add(columns_.layout.feature_shape);
+  if (bytes) {
+    TRIBUTARY_RETURN_IF_ERROR(add_features(
+        [](const RawData& part) -> const auto& { return part.bytes; }));
+  }
+  checksum.AddValue(columns_.layout.byte_divisor);
+  if (!bytes && columns_.features.has_value()) {
+    TRIBUTARY_RETURN_IF_ERROR(add_features(
+        [](const RawData& part) -> const auto& { return part.numbers; }));
+  }
+  checksum.Add(columns_.layout.code_widths);
+  if (columns_.codes.has_value()) {
+    TRIBUTARY_RETURN_IF_ERROR(add(
+        rows_, columns_.codes->file.record_bytes(),
+        [this](auto rows, RawData* data) { return ReadCodes(rows, data); },
+        [](const RawData& part) -> const auto& { return part.codes; }));
+  }
+  if (columns_.stream.has_value()) {
+    TRIBUTARY_RETURN_IF_ERROR(add(
+        columns_.stream->file.count(), sizeof(int32_t),
+        [this](auto tokens, RawData* data) {
+          return ReadTokens(*columns_.stream, tokens, data);
+        },
+        [](const RawData& part) -> const auto& { return part.tokens; }));
+  }
+  checksum.AddValue(columns_.layout.token_stride);
+  if (columns_.targets.has_value()) {
+    const bool classes = columns_.layout.targets.kind == TargetKind::kClass;
+    const Fill fill = [this](auto rows, RawData* data) {
+      return ReadTargets(rows, data);
+    };
+    const int64_t size = sizeof(int64_t) * columns_.layout.targets.width;
+    TRIBUTARY_RETURN_IF_ERROR(
+        classes
+            ? add(
+                  rows_, size, fill, [](const RawData& part) -> const auto& {
+                    return part.targets.labels;
+                  })
+            : add(
+                  rows_, size, fill, [](const RawData& part) -> const auto& {
+                    return part.targets.values;
+                  }));
+  }
+  return checksum.value();
+}
+
+}  // namespace tributary

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "worker/data/raw_data.h"
+#include "worker/data/readers/npy_header.h"
+#include "worker/data/stream/record_file.h"
+
+namespace tributary {
+
+// The rows of a source that stay on disk, in the form in which a reader
+// delivers rows in memory (RawData). Immutable, so any number of threads may
+// read.
+class StoredRows {
+ public:
+  struct Array {
+    RecordFile file;  // a record is the values of one row
+    NpyType type = NpyType::kFloat32;
+  };
+  struct Columns {
+    // What all rows have in common: name, feature_shape, widths, byte_divisor,
+    // kind and width of the targets; of token sequences also token_stride and
+    // num_tokens.
+    RawData layout;
+    // Numeric features; of kUint8 they are RawData's bytes.
+    std::optional<Array> features;
+    // int32 for each categorical column, a number of code_places[column], which
+    // gives the code.
+    std::optional<Array> codes;
+    std::vector<std::vector<int32_t>> code_places;
+    // Targets. With target_values they are int32, the index of the value.
+    std::optional<Array> targets;
+    std::vector<double> target_values;
+    // Instead of all of these, token sequences: `tokens` has the length + 1
+    // tokens of each row, and `stream` the text, a token a record. Both int32.
+    std::optional<Array> tokens;
+    std::optional<Array> stream;
+  };
+
+  // Reads the first row. InvalidArgument when there is none.
+  static absl::StatusOr<std::shared_ptr<const StoredRows>> Create(
+      Columns columns);
+
+  int64_t rows() const { return rows_; }
+  // The first row alone, which shows how all rows are.
+  const RawData& first_row() const { return first_row_; }
+  // In memory.
+  int64_t row_bytes() const;
+
+  // Reads rows, which ascend. InvalidArgument and DataLoss, with the file and
+  // the row, for values that are not finite, labels that the kind does not
+  // take, and files that have become shorter.
+  absl::StatusOr<RawData> Read(absl::Span<const int64_t> rows) const;
+
+  // Reads all rows in their order, in parts of a few MiB. `first_row` is the
+  // number of a part's first row.
+  using Take =
+      std::function<absl::Status(const RawData& part, int64_t first_row)>;
+  absl::Status ForEachPart(const Take& take) const;
+
+  // Dataset's checksum for these rows in memory: the CRC-32C of all values,
+  // array by array. Also finds values that Read refuses.
+  absl::StatusOr<uint32_t> Checksum() const;
+
+ private:
+  explicit StoredRows(Columns columns);
+
+  // Each fills its part of `data`, whose other parts stay empty.
+  absl::Status ReadFeatures(absl::Span<const int64_t> rows,
+                            RawData* data) const;
+  absl::Status ReadCodes(absl::Span<const int64_t> rows, RawData* data) const;
+  absl::Status ReadTargets(absl::Span<const int64_t> rows, RawData* data) const;
+  absl::Status ReadTokens(const Array& array, absl::Span<const int64_t> rows,
+                          RawData* data) const;
+  using Fill = std::function<absl::Status(absl::Span<const int64_t> rows,
+                                          RawData* data)>;
+  // Fills consecutive rows, a part at a time.
+  absl::Status InParts(int64_t count, int64_t bytes_of_one, const Fill& fill,
+                       const Take& take) const;
+
+  const Columns columns_;
+  const int64_t rows_;
+  RawData first_row_;
+};
+
+}  // namespace tributary

@@ -1,0 +1,18 @@
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "tributary/v1/data.pb.h"
+#include "worker/data/batch_loader.h"
+#include "worker/data/dataset.h"
+#include "worker/data/sampler.h"
+
+namespace tributary {
+
+// One rank's batches of the training set, which must outlive them: of rows in
+// memory in the order of a ShardedSampler, and of rows on disk in that of a
+// WindowOrder for data.stream.
+absl::StatusOr<BatchSource> TrainingBatches(const Dataset& train,
+                                            const v1::DataSpec& spec,
+                                            const BatchCut& cut, int rank);
+
+}  // namespace tributary
