@@ -64,6 +64,7 @@ constexpr FieldRule kRules[] = {
     Default("CsvSource.header", "true"),
     Limits("CsvSource.first_row", kRows),
     Limits("CsvSource.rows", kRows),
+    Limits("MissingSpec.constant", kAny),
     Required("CsvColumns.label"),
     Required("NpySource.features"),
     Required("NpySource.labels"),

@@ -38,6 +38,30 @@ absl::StatusOr<char> DelimiterOf(const v1::CsvSource& source) {
   return given[0];
 }
 
+CsvMissing MissingOf(const v1::CsvSource& source) {
+  const v1::MissingSpec& spec = source.missing();
+  CsvMissing missing;
+  missing.texts = {spec.texts().begin(), spec.texts().end()};
+  switch (spec.kind_case()) {
+    case v1::MissingSpec::kMean:
+      missing.kind = CsvMissing::Kind::kMean;
+      break;
+    case v1::MissingSpec::kMedian:
+      missing.kind = CsvMissing::Kind::kMedian;
+      break;
+    case v1::MissingSpec::kConstant:
+      missing.kind = CsvMissing::Kind::kConstant;
+      missing.constant = spec.constant();
+      break;
+    case v1::MissingSpec::kSkip:
+      missing.kind = CsvMissing::Kind::kSkip;
+      break;
+    case v1::MissingSpec::KIND_NOT_SET:
+      break;
+  }
+  return missing;
+}
+
 // State learned from the training source and used to read the test source.
 struct Learned {
   bool training = true;
@@ -59,6 +83,7 @@ absl::StatusOr<RawData> ReadCsvSource(const v1::CsvSource& source,
                                  columns.categorical().end()};
   options.columns.ignore = {columns.ignore().begin(), columns.ignore().end()};
   options.range = {source.first_row(), source.rows()};
+  options.missing = MissingOf(source);
   TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<InputFile> file,
                              InputFile::Open(source.path(0)));
   return learned->training
@@ -180,6 +205,15 @@ NormalizeOptions NormalizeOptionsOf(const v1::DataSource& source) {
   return {};
 }
 
+// The values that replace those that `source` lacks, measured on `train`.
+absl::StatusOr<std::vector<double>> FillOf(const v1::DataSource& source,
+                                           const RawData& train,
+                                           const CsvWords& words) {
+  if (!source.has_csv()) return std::vector<double>();
+  return MeasureFill(MissingOf(source.csv()), train, words.header,
+                     words.roles.numeric);
+}
+
 // OK when a model that takes one of the two data sets also takes the other.
 absl::Status CheckAlike(const RawData& train, const RawData& test) {
   if (test.feature_shape != train.feature_shape) {
@@ -216,18 +250,25 @@ absl::StatusOr<TrainTest> OpenData(const v1::DataSpec& spec, TargetKind kind,
   Learned learned;
   TRIBUTARY_ASSIGN_OR_RETURN(RawData train,
                              ReadSource(spec.train(), kind, &learned));
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<double> fill,
+                             FillOf(spec.train(), train, learned.words));
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<double> test_fill,
+                             FillOf(spec.test(), train, learned.words));
+  FillMissing(fill, &train);
   const NormalizeOptions train_options = NormalizeOptionsOf(spec.train());
   TRIBUTARY_ASSIGN_OR_RETURN(const Normalization normalization,
                              ResolveNormalization(train_options, train));
   TrainTest data;
-  data.preprocessing = DescribePreprocessing(spec.train(), train, normalization,
-                                             learned.words, learned.vocabulary);
+  data.preprocessing = DescribePreprocessing(
+      spec.train(), train, normalization,
+      {.words = &learned.words, .fill = fill}, learned.vocabulary);
   if (spec.has_test()) {
     learned.training = false;
     *field = "data.test";
     TRIBUTARY_ASSIGN_OR_RETURN(RawData test,
                                ReadSource(spec.test(), kind, &learned));
     TRIBUTARY_RETURN_IF_ERROR(CheckAlike(train, test));
+    FillMissing(test_fill, &test);
     Normalization test_normalization = normalization;
     if (const NormalizeOptions test_options = NormalizeOptionsOf(spec.test());
         test_options != train_options) {

@@ -33,7 +33,8 @@ struct RawData {
   int64_t rows = 0;
   Shape feature_shape;  // of one sample
 
-  // Numeric features [rows, numeric_width], as bytes or as numbers.
+  // Numeric features [rows, numeric_width], as bytes or as numbers. NaN: a
+  // missing value of a table, which FillMissing replaces.
   int64_t numeric_width = 0;
   std::vector<uint8_t> bytes;
   float byte_divisor = 1;  // a byte's value is byte / byte_divisor

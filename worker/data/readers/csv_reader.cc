@@ -1,5 +1,6 @@
 #include "worker/data/readers/csv_reader.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <utility>
@@ -20,7 +21,10 @@ constexpr int64_t kMaxFeatures = 1 << 20;
 class CsvTable {
  public:
   CsvTable(InputFile* file, const CsvOptions& options, TargetKind kind)
-      : file_(file), options_(options), rows_(file, options.delimiter) {
+      : file_(file),
+        options_(options),
+        missing_(options.missing.texts),
+        rows_(file, options.delimiter) {
     data_.name = file->name();
     data_.targets.kind = kind;
   }
@@ -38,7 +42,11 @@ class CsvTable {
  private:
   absl::Status ReadHeader();
   absl::Status ReadRow();
+  absl::Status ReadNumber(int column);
   absl::Status ReadLabel(absl::string_view text);
+  // Whether a column of the current row that is used has no value.
+  bool HasMissing() const;
+  absl::Status LabelMissing(absl::string_view text) const;
   absl::Status FinishLabels(const CsvWords& words);
   absl::Status ColumnError(int column, absl::string_view wanted,
                            absl::string_view got) const;
@@ -49,6 +57,7 @@ class CsvTable {
 
   InputFile* const file_;
   const CsvOptions& options_;
+  const MissingFields missing_;
   CsvRows rows_;
   std::vector<absl::string_view> fields_;  // of the current row
   std::vector<std::string> header_;        // empty when the file has none
@@ -63,7 +72,8 @@ class CsvTable {
 absl::Status CsvTable::ColumnError(int column, absl::string_view wanted,
                                    absl::string_view got) const {
   return rows_.Error(
-      CsvFieldError(CsvColumnText(header_, column), wanted, got));
+      absl::StrCat(CsvFieldError(CsvColumnText(header_, column), wanted, got),
+                   MissingHint(options_.missing, got)));
 }
 
 absl::Status CsvTable::ReadHeader() {
@@ -98,36 +108,69 @@ absl::Status CsvTable::Read() {
   int64_t row = 0;
   for (; more; ++row) {
     if (range.count > 0 && row - range.first == range.count) {
-      return absl::OkStatus();
+      break;
     }
     if (static_cast<int>(fields_.size()) != num_columns_) {
       return rows_.Error(absl::StrCat("wanted ", num_columns_, " fields, got ",
                                       fields_.size()));
     }
-    if (row >= range.first) TRIBUTARY_RETURN_IF_ERROR(ReadRow());
+    const bool skip = options_.missing.kind == CsvMissing::Kind::kSkip;
+    if (row >= range.first && !(skip && HasMissing())) {
+      TRIBUTARY_RETURN_IF_ERROR(ReadRow());
+    }
     TRIBUTARY_ASSIGN_OR_RETURN(more, rows_.Next(&fields_));
   }
-  return ResolveRange(range, row, file_->name()).status();
+  TRIBUTARY_RETURN_IF_ERROR(ResolveRange(range, row, file_->name()).status());
+  if (data_.rows > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      file_->name(), ": no row is left, because each has a missing value"));
+}
+
+bool CsvTable::HasMissing() const {
+  const auto missing = [this](int column) {
+    return missing_.Contains(fields_[column]);
+  };
+  return missing(roles_.label) ||
+         std::any_of(roles_.numeric.begin(), roles_.numeric.end(), missing) ||
+         std::any_of(roles_.categorical.begin(), roles_.categorical.end(),
+                     missing);
+}
+
+absl::Status CsvTable::ReadNumber(int column) {
+  const absl::string_view text = fields_[column];
+  if (options_.missing.fills() && missing_.Contains(text)) {
+    data_.numbers.push_back(std::numeric_limits<float>::quiet_NaN());
+    return absl::OkStatus();
+  }
+  double value;
+  if (!ParseCsvNumber(text, &value)) {
+    return ColumnError(column, "a number", text);
+  }
+  data_.numbers.push_back(static_cast<float>(value));
+  return absl::OkStatus();
 }
 
 absl::Status CsvTable::ReadRow() {
   for (int column : roles_.numeric) {
-    double value;
-    if (!ParseCsvNumber(fields_[column], &value)) {
-      return ColumnError(column, "a number", fields_[column]);
-    }
-    data_.numbers.push_back(static_cast<float>(value));
+    TRIBUTARY_RETURN_IF_ERROR(ReadNumber(column));
   }
   for (size_t i = 0; i < categories_.size(); ++i) {
     const absl::string_view text = fields_[roles_.categorical[i]];
-    data_.codes.push_back(categories_[i].Add(text, rows_.line()));
+    const bool none = options_.missing.fills() && missing_.Contains(text);
+    data_.codes.push_back(none ? -1 : categories_[i].Add(text, rows_.line()));
   }
   ++data_.rows;
   return ReadLabel(fields_[roles_.label]);
 }
 
+absl::Status CsvTable::LabelMissing(absl::string_view text) const {
+  return rows_.Error(absl::StrCat(
+      CsvFieldError(CsvColumnText(header_, roles_.label), "a label", text),
+      "; to leave out such rows, set csv.missing to skip"));
+}
+
 absl::Status CsvTable::ReadLabel(absl::string_view text) {
-  if (IsMissingField(text)) return ColumnError(roles_.label, "a label", text);
+  if (missing_.Contains(text)) return LabelMissing(text);
   if (data_.targets.kind != TargetKind::kReal) {
     label_words_.push_back(labels_.Add(text, rows_.line()));
     return absl::OkStatus();
@@ -231,6 +274,7 @@ absl::StatusOr<RawData> CsvTable::Finish(const CsvWords& words) {
   }
   const size_t columns = categories_.size();
   for (size_t i = 0; i < data_.codes.size(); ++i) {
+    if (data_.codes[i] < 0) continue;  // missing
     data_.codes[i] = places[i % columns][data_.codes[i]];
   }
   data_.feature_shape = {features};
