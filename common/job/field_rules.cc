@@ -92,6 +92,7 @@ constexpr FieldRule kRules[] = {
     Limits("TrainingSpec.clip_norm", kNotNegative),
     Required("ParameterGroupSpec.parameters"),
     Limits("CrossEntropySpec.label_smoothing", kBelowOne),
+    Limits("CrossEntropySpec.class_weights", kNotNegative),
     Default("BceWithLogitsSpec.pos_weight", "1", kPositive),
 
     Required("StepScheduleSpec.step_size", kCount),

@@ -107,6 +107,20 @@ absl::Status Dataset::CheckClasses(int64_t classes) const {
   return absl::OkStatus();
 }
 
+std::vector<int64_t> Dataset::CountClasses(int64_t classes) const {
+  std::vector<int64_t> counts(classes);
+  const auto count = [&counts, classes](int64_t label) {
+    if (label < classes) ++counts[label];
+  };
+  for (int64_t label : raw_.targets.labels) count(label);
+  if (raw_.tokens.empty()) return counts;
+  for (int64_t row = 0; row < raw_.rows; ++row) {
+    const int32_t* sample = raw_.tokens.data() + row * raw_.token_stride;
+    for (int64_t i = 1; i <= feature_width_; ++i) count(sample[i]);
+  }
+  return counts;
+}
+
 absl::Status Dataset::CheckTokens(int64_t tokens) const {
   if (!raw_.tokens.empty()) {
     if (raw_.num_tokens <= tokens) return absl::OkStatus();

@@ -130,5 +130,78 @@ TEST_F(DataRulesTest, WithoutARuleAMissingValueIsAnErrorThatNamesTheRule) {
                 "{mean: true, texts: [NA]}"));
 }
 
+// Twelve rows that say nothing about their class, of which three are hot.
+constexpr char kRareJob[] = R"(name: rare
+model:
+  sequential:
+    - linear: {in: 1, out: 2}
+data:
+  train: {csv: {path: rare.csv, columns: {label: label}}}
+  test: {csv: {path: rare.csv}}
+  global_batch_size: 12
+  shuffle: none
+training:
+  steps: 300
+  loss:
+    cross_entropy: balanced
+  optimizer: {sgd: {learning_rate: 0.5}}
+cluster: {servers: 1, workers: 3}
+)";
+
+class ClassWeightsTest : public DataRulesTest {
+ protected:
+  void SetUp() override {
+    DataRulesTest::SetUp();
+    std::string csv = "x,label\n";
+    for (int i = 0; i < 12; ++i) csv += i % 4 == 0 ? "1,hot\n" : "1,cold\n";
+    Write("rare.csv", csv);
+    Write("job.yaml", kRareJob);
+  }
+};
+
+TEST_F(ClassWeightsTest, BalancedClassesAreEquallyProbableAtTheEnd) {
+  ASSERT_EQ(Train(), 0) << output_;
+  const json model = Json("run/model.json");
+  const json loss = model["loss"]["cross_entropy"];
+  EXPECT_EQ(loss["balanced"], false);
+  EXPECT_EQ(loss["class_weights"], (json{12.0 / 18, 2.0}));
+  // Both classes weigh 6, so the best guess is 1/2 for each, and the loss is
+  // the mean of 12 weighted ln 2.
+  const json test = Json("run/summary.json")["test"];
+  EXPECT_NEAR(test["loss"].get<double>(), std::log(2.0), 1e-4);
+  ASSERT_EQ(Run({"evaluate", Path("run"), "--json"}), 0) << output_;
+  EXPECT_NEAR(json::parse(output_)["loss"].get<double>(),
+              test["loss"].get<double>(), 1e-6);
+}
+
+// The three workers have 4 rows each: one of them has three hot ones.
+TEST_F(ClassWeightsTest, OneWorkerAndThreeTrainAlike) {
+  ASSERT_EQ(Train({"--set", "training.steps=20"}), 0) << output_;
+  const double three = Json("run/summary.json")["test"]["loss"].get<double>();
+  ASSERT_EQ(Run({"train", Path("job.yaml"), "--run-dir", Path("one"), "--set",
+                 "training.steps=20", "--set", "cluster.workers=1"}),
+            0)
+      << output_;
+  EXPECT_NEAR(Json("one/summary.json")["test"]["loss"].get<double>(), three,
+              1e-6);
+}
+
+TEST_F(ClassWeightsTest, AListOfTheWrongLengthIsToldBeforeAnythingStarts) {
+  EXPECT_EQ(Train({"--set",
+                   "training.loss={cross_entropy: {class_weights: "
+                   "[1, 2, 3]}}"}),
+            2);
+  EXPECT_THAT(output_,
+              HasSubstr("training.loss.cross_entropy.class_weights has 3 "
+                        "values, wanted one for each of the model's 2 "
+                        "outputs"));
+  std::string job = kRareJob;
+  job.replace(job.find("balanced"), 8, "{class_weights: 1}");
+  Write("job.yaml", job);
+  EXPECT_EQ(Train(), 2);
+  EXPECT_THAT(output_, HasSubstr("job.yaml:13: training.loss.cross_entropy."
+                                 "class_weights has 1 value, wanted one"));
+}
+
 }  // namespace
 }  // namespace tributary

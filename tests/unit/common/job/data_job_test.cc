@@ -79,5 +79,37 @@ TEST(DataJobTest, AWrongRuleForMissingValuesIsTold) {
                        "constant and mean exclude each other"));
 }
 
+TEST(LossJobTest, ClassWeightsAreAListOrBalanced) {
+  const auto loss = [](const std::string& text) {
+    return Parse(JobWith(11, "  loss: {cross_entropy: " + text + "}"),
+                 {"data.train.synthetic.kind=markov_text"})
+        .training()
+        .loss()
+        .cross_entropy();
+  };
+  EXPECT_TRUE(loss("balanced").balanced());
+  EXPECT_THAT(loss("{class_weights: [0, 5]}").class_weights(),
+              ElementsAre(0, 5));
+}
+
+TEST(LossJobTest, WrongClassWeightsAreTold) {
+  const auto error = [](const std::string& text) {
+    return ParseJob(JobWith(11, "  loss:\n    cross_entropy:\n      " + text),
+                    "job.yaml", {"data.train.synthetic.kind=markov_text"})
+        .status();
+  };
+  EXPECT_THAT(error("class_weights: [1, -1]"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "job.yaml:13: training.loss.cross_entropy.class_weights."
+                       "1 must be at least 0, got -1"));
+  EXPECT_THAT(error("class_weights: [0, 0]"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "job.yaml:13: training.loss.cross_entropy.class_weights "
+                       "wants at least one above 0"));
+  EXPECT_THAT(error("{balanced: true, class_weights: [1]}"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "takes either balanced or class_weights"));
+}
+
 }  // namespace
 }  // namespace tributary

@@ -1,0 +1,33 @@
+#include "worker/data/class_weights.h"
+
+namespace tributary {
+
+std::vector<double> BalancedClassWeights(absl::Span<const int64_t> rows) {
+  int64_t all = 0, classes = 0;
+  for (int64_t of_class : rows) {
+    all += of_class;
+    if (of_class > 0) ++classes;
+  }
+  std::vector<double> weights;
+  for (int64_t of_class : rows) {
+    weights.push_back(of_class == 0 ? 1
+                                    : static_cast<double>(all) /
+                                          (static_cast<double>(classes) *
+                                           static_cast<double>(of_class)));
+  }
+  return weights;
+}
+
+v1::LossSpec WithClassWeights(const v1::LossSpec& loss, const Dataset& train,
+                              int64_t classes) {
+  if (!loss.cross_entropy().balanced()) return loss;
+  v1::LossSpec resolved = loss;
+  v1::CrossEntropySpec* spec = resolved.mutable_cross_entropy();
+  spec->set_balanced(false);
+  const std::vector<double> weights =
+      BalancedClassWeights(train.CountClasses(classes));
+  spec->mutable_class_weights()->Assign(weights.begin(), weights.end());
+  return resolved;
+}
+
+}  // namespace tributary
