@@ -34,14 +34,15 @@ TRIBUTARY_HOST_DEVICE inline float CrossEntropyGradient(Smoothing s, float p,
 
 // One rank's share of a row whose logits are split by class over ranks: its
 // largest logit, the sum of exp(x - largest), the label's logit (0 when another
-// rank has it), the sum of x - largest, and its number of classes.
+// rank has it), the sum of w (x - largest), and the sum of w, where w is the
+// weight of a class; 1 without weights.
 inline constexpr int kCrossEntropyPart = 5;
 enum CrossEntropyPartField {
   kPartLargest,
   kPartSum,
   kPartLabel,
   kPartTotal,
-  kPartCount
+  kPartWeights
 };
 
 // The joined values of the whole row, relative to its largest logit.
@@ -49,7 +50,7 @@ struct CrossEntropyRow {
   float largest = 0;
   double sum = 0;         // of exp(x - largest)
   float label_loss = 0;   // -log p[label]
-  float smooth_loss = 0;  // sum over the classes of -log p
+  float smooth_loss = 0;  // sum over the classes of -w log p
 };
 
 // Joins the parts of all ranks. The part of rank r starts at parts[r * stride].
@@ -63,18 +64,18 @@ TRIBUTARY_HOST_DEVICE inline CrossEntropyRow JoinCrossEntropyParts(
     row.largest = largest > row.largest ? largest : row.largest;
   }
   float label_logit = 0;
-  double logits = 0, count = 0;  // logits: the sum of x - largest
+  double logits = 0, weights = 0;  // logits: the sum of w (x - largest)
   for (int r = 0; r < ranks; ++r) {
     const float* part = parts + r * stride;
     const float below = part[kPartLargest] - row.largest;
     row.sum += double{part[kPartSum]} * double{Exp(below)};
     label_logit += part[kPartLabel];
-    logits += double{part[kPartTotal]} + double{part[kPartCount]} * below;
-    count += double{part[kPartCount]};
+    logits += double{part[kPartTotal]} + double{part[kPartWeights]} * below;
+    weights += double{part[kPartWeights]};
   }
   const double log_sum = log(row.sum);
   row.label_loss = static_cast<float>(log_sum) - (label_logit - row.largest);
-  row.smooth_loss = static_cast<float>(count * log_sum - logits);
+  row.smooth_loss = static_cast<float>(weights * log_sum - logits);
   return row;
 }
 

@@ -80,7 +80,11 @@ std::map<std::string, double> Evaluation::Metrics() const {
   const bool is_known = loss_.kind_case() != v1::LossSpec::KIND_NOT_SET;
   if (!is_known && sum_.correct() == 0) return metrics;
   metrics["accuracy"] = static_cast<double>(sum_.correct()) / values;
-  if (loss_.has_cross_entropy() && sum_.values() > sum_.samples()) {
+  const v1::CrossEntropySpec& classes = loss_.cross_entropy();
+  const bool is_weighted =
+      classes.balanced() || !classes.class_weights().empty();
+  if (loss_.has_cross_entropy() && !is_weighted &&
+      sum_.values() > sum_.samples()) {
     metrics["perplexity"] = std::exp(metrics["loss"]);  // for sequences
   }
   if (loss_.has_bce_with_logits()) {

@@ -21,7 +21,8 @@ class Evaluation {
   absl::Status Add(const v1::EvaluationPart& part);
 
   // Metrics by name; empty before the first sample.
-  //   cross_entropy    loss (mean), accuracy; perplexity for sequences
+  //   cross_entropy    loss (mean), accuracy; perplexity for sequences, unless
+  //                    the loss has class weights
   //   bce_with_logits  loss, accuracy (positive where the logit is >= 0), auc
   //   mse              loss, r2
   // auc is exact, with equal scores counted half, and absent unless both

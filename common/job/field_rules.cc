@@ -65,6 +65,7 @@ constexpr FieldRule kRules[] = {
     Default("CsvSource.header", "true"),
     Limits("CsvSource.first_row", kRows),
     Limits("CsvSource.rows", kRows),
+    Limits("MissingSpec.constant", kAny),
     Required("CsvColumns.label"),
     Required("NpySource.features"),
     Required("NpySource.labels"),
@@ -92,6 +93,7 @@ constexpr FieldRule kRules[] = {
     Limits("TrainingSpec.clip_norm", kNotNegative),
     Required("ParameterGroupSpec.parameters"),
     Limits("CrossEntropySpec.label_smoothing", kBelowOne),
+    Limits("CrossEntropySpec.class_weights", kNotNegative),
     Default("BceWithLogitsSpec.pos_weight", "1", kPositive),
 
     Required("StepScheduleSpec.step_size", kCount),

@@ -37,7 +37,8 @@ void ResolveText(v1::TextSource* text) {
   text->set_stride(text->length());
 }
 
-// A test set without columns or normalization inherits the training set's.
+// A test set without columns, normalization or rule for missing values inherits
+// the training set's.
 template <typename Source>
 void InheritNormalize(const Source& train, Source* test) {
   if (!test->has_normalize() && train.has_normalize()) {
@@ -72,6 +73,9 @@ void ResolveTest(const v1::DataSource& train, v1::DataSource* test) {
         csv->set_header(from.header());
       }
       if (csv->delimiter().empty()) csv->set_delimiter(from.delimiter());
+      if (!csv->has_missing() && from.has_missing()) {
+        *csv->mutable_missing() = from.missing();
+      }
       return;
     }
     case v1::DataSource::KIND_NOT_SET:

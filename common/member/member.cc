@@ -162,6 +162,8 @@ absl::Status Member::DeclareModel(const Declaration& declaration) {
     *request.mutable_preprocessing() = *declaration.preprocessing;
   }
   request.set_no_preprocessing(declaration.no_preprocessing);
+  request.mutable_class_weights()->Add(declaration.class_weights.begin(),
+                                       declaration.class_weights.end());
   return client_->DeclareModel(request, kCallTimeout);
 }
 

@@ -45,6 +45,7 @@ class Member {
     int64_t training_rows = 0;               // 0: unknown
     const v1::Preprocessing* preprocessing = nullptr;  // null: unknown
     std::string no_preprocessing = {};
+    std::vector<double> class_weights = {};  // of a loss with `balanced`
   };
 
   // Unavailable: the coordinator could not be reached in time. AlreadyExists:

@@ -65,6 +65,24 @@ absl::Status CheckColumn(const v1::CsvTable& table,
   return Error("csv has a column ", column.index(), " of ", table.columns());
 }
 
+absl::Status CheckMissing(const v1::CsvTable& table) {
+  const bool fills = !table.missing().empty() && !table.skip_missing();
+  const int wanted = fills ? table.numeric_size() : 0;
+  if (table.fill_size() != wanted) {
+    return Error("csv.fill has ", table.fill_size(), " values, wanted ",
+                 wanted);
+  }
+  for (double value : table.fill()) {
+    if (!std::isfinite(static_cast<float>(value))) {
+      return Error("csv.fill is not finite");
+    }
+  }
+  if (table.skip_missing() && table.missing().empty()) {
+    return Error("csv.skip_missing wants texts in csv.missing");
+  }
+  return absl::OkStatus();
+}
+
 // Adds the features of the categories to `features`.
 absl::Status CheckCsv(const v1::CsvTable& table, int64_t numeric,
                       int64_t* features) {
@@ -77,6 +95,7 @@ absl::Status CheckCsv(const v1::CsvTable& table, int64_t numeric,
     return Error("csv has ", table.numeric_size(), " numeric columns for ",
                  numeric, " features");
   }
+  TRIBUTARY_RETURN_IF_ERROR(CheckMissing(table));
   TRIBUTARY_RETURN_IF_ERROR(CheckColumn(table, table.label()));
   for (const v1::CsvColumn& column : table.numeric()) {
     TRIBUTARY_RETURN_IF_ERROR(CheckColumn(table, column));

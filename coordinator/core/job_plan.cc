@@ -19,6 +19,9 @@ namespace {
 // Why there is no preprocessing; a message shows it.
 constexpr size_t kMaxReasonBytes = 1000;
 
+// A model cannot have more outputs for a label than tokens.
+constexpr int kMaxClassWeights = 1 << 24;
+
 }  // namespace
 
 JobPlan::JobPlan(const v1::JobSpec& job, uint64_t job_id, JobStart start,
@@ -65,6 +68,11 @@ absl::Status JobPlan::Declare(v1::DeclareModelRequest request,
         request.total_steps(), " and ", request.steps_per_epoch()));
   }
   TRIBUTARY_RETURN_IF_ERROR(CheckDeclaration(request, job_));
+  if (request.class_weights_size() > kMaxClassWeights) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("wanted at most ", kMaxClassWeights,
+                     " class_weights, got ", request.class_weights_size()));
+  }
   if (const size_t bytes = request.preprocessing().ByteSizeLong();
       bytes > kMaxPreprocessingBytes) {
     return absl::InvalidArgumentError(
@@ -109,6 +117,7 @@ void JobPlan::AddPreprocessing(const v1::DeclareModelRequest& request) {
     *declaration_.mutable_preprocessing() = request.preprocessing();
     declaration_.mutable_preprocessing()->DiscardUnknownFields();
   }
+  *declaration_.mutable_class_weights() = request.class_weights();
   declaration_.set_no_preprocessing(
       std::string(CutUtf8(request.no_preprocessing(), kMaxReasonBytes)));
 }

@@ -18,6 +18,11 @@ v1::ModelRecord DescribeModel(const v1::JobSpec& job,
     parameter->mutable_shape()->Add(spec.shape.begin(), spec.shape.end());
   }
   *model.mutable_loss() = job.training().loss();
+  if (!declaration.class_weights().empty()) {
+    v1::CrossEntropySpec* loss = model.mutable_loss()->mutable_cross_entropy();
+    loss->set_balanced(false);
+    *loss->mutable_class_weights() = declaration.class_weights();
+  }
   model.set_output(OutputKindOf(job.training().loss()));
   if (declaration.has_preprocessing()) {
     *model.mutable_preprocessing() = declaration.preprocessing();

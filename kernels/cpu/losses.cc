@@ -9,11 +9,12 @@
 namespace tributary {
 namespace {
 
-// The parameters that all rows of one call share.
+// The parameters that all rows of one call share. When logits are split by
+// class, the classes and their weights are those of one rank.
 struct CrossEntropyCall {
   int64_t classes;
   const float* class_weights;
-  float weight_sum;  // over all classes
+  float weight_sum;  // over all classes, of all ranks
   Smoothing smoothing;
   float scale;
 };
@@ -24,6 +25,11 @@ template <bool kWeighted>
 TRIBUTARY_INLINE float ClassWeight(const float* class_weights, int64_t c) {
   if constexpr (kWeighted) return class_weights[c];
   return 1.0f;
+}
+
+float SumOf(int64_t n, const float* x) {
+  return static_cast<float>(
+      LaneSum(n, [x](int64_t i) { return double{x[i]}; }));
 }
 
 // Returns the row's loss. label must be in range; d may be null or equal x.
@@ -76,9 +82,11 @@ TRIBUTARY_CLONES float WeightedRow(CrossEntropyCall call, const float* x,
   return CrossEntropyOfRow<true>(call, x, label, call.class_weights[label], d);
 }
 
-// label is relative to this rank's classes and may be outside of them.
-TRIBUTARY_CLONES void PartOfRow(int64_t classes, const float* x, int64_t label,
-                                float* part) {
+// label is relative to this rank's classes and may be outside of them;
+// class_weights are those of this rank's classes.
+template <bool kWeighted>
+TRIBUTARY_INLINE void PartOfRow(int64_t classes, const float* x, int64_t label,
+                                const float* class_weights, float* part) {
   const float largest = LaneMax(classes, x);
   part[kPartLargest] = largest;
   part[kPartSum] = static_cast<float>(
@@ -86,29 +94,60 @@ TRIBUTARY_CLONES void PartOfRow(int64_t classes, const float* x, int64_t label,
         return double{Exp(x[c] - largest)};
       }));
   part[kPartLabel] = label >= 0 && label < classes ? x[label] : 0.0f;
-  part[kPartTotal] = static_cast<float>(LaneSum(
-      classes, [=](int64_t c)
-                   TRIBUTARY_INLINE_LAMBDA { return double{x[c] - largest}; }));
-  part[kPartCount] = static_cast<float>(classes);
+  part[kPartTotal] = static_cast<float>(
+      LaneSum(classes, [=](int64_t c) TRIBUTARY_INLINE_LAMBDA {
+        return double{ClassWeight<kWeighted>(class_weights, c)} *
+               double{x[c] - largest};
+      }));
+  part[kPartWeights] = static_cast<float>(classes);
+  if constexpr (kWeighted) part[kPartWeights] = SumOf(classes, class_weights);
 }
 
-// total: the number of classes of all ranks. d may equal x.
-TRIBUTARY_CLONES void GradientOfPart(int64_t classes, float total,
-                                     CrossEntropyRow row, Smoothing smoothing,
-                                     float scale, const float* x, int64_t label,
-                                     float* d) {
+TRIBUTARY_CLONES void PlainPart(int64_t classes, const float* x, int64_t label,
+                                float* part) {
+  PartOfRow<false>(classes, x, label, nullptr, part);
+}
+
+TRIBUTARY_CLONES void WeightedPart(int64_t classes, const float* x,
+                                   int64_t label, const float* class_weights,
+                                   float* part) {
+  PartOfRow<true>(classes, x, label, class_weights, part);
+}
+
+// weight: that of the row's label, which another rank may have. d may equal x.
+template <bool kWeighted>
+TRIBUTARY_INLINE void GradientOfPart(const CrossEntropyCall& call,
+                                     const CrossEntropyRow& row, float weight,
+                                     const float* x, int64_t label, float* d) {
   const float inverse = static_cast<float>(1.0 / row.sum);
   const float largest = row.largest;
-  const auto gradient = [=](float logit, float hit) TRIBUTARY_INLINE_LAMBDA {
-    return scale * CrossEntropyGradient(smoothing,
-                                        Exp(logit - largest) * inverse, hit,
-                                        1.0f, 1.0f, total);
+  const float* class_weights = call.class_weights;
+  const float weight_sum = call.weight_sum;
+  const float scale = call.scale;
+  const Smoothing smoothing = call.smoothing;
+  const auto gradient = [=](float logit, float hit,
+                            int64_t c) TRIBUTARY_INLINE_LAMBDA {
+    return scale * CrossEntropyGradient(
+                       smoothing, Exp(logit - largest) * inverse, hit, weight,
+                       ClassWeight<kWeighted>(class_weights, c), weight_sum);
   };
-  const bool has_label = label >= 0 && label < classes;
+  const bool has_label = label >= 0 && label < call.classes;
   const float label_logit = has_label ? x[label] : 0.0f;
   TRIBUTARY_IVDEP
-  for (int64_t c = 0; c < classes; ++c) d[c] = gradient(x[c], 0);
-  if (has_label) d[label] = gradient(label_logit, 1);
+  for (int64_t c = 0; c < call.classes; ++c) d[c] = gradient(x[c], 0, c);
+  if (has_label) d[label] = gradient(label_logit, 1, label);
+}
+
+TRIBUTARY_CLONES void PlainGradient(CrossEntropyCall call, CrossEntropyRow row,
+                                    const float* x, int64_t label, float* d) {
+  GradientOfPart<false>(call, row, 1.0f, x, label, d);
+}
+
+TRIBUTARY_CLONES void WeightedGradient(CrossEntropyCall call,
+                                       CrossEntropyRow row, float weight,
+                                       const float* x, int64_t label,
+                                       float* d) {
+  GradientOfPart<true>(call, row, weight, x, label, d);
 }
 
 TRIBUTARY_CLONES void BceBackward(int64_t n, const float* x, const float* t,
@@ -153,8 +192,7 @@ void CpuOps::CrossEntropy(int64_t rows, int64_t classes, const float* logits,
   CrossEntropyCall call{
       classes, options.class_weights, count, {1.0f - s, s / count}, scale};
   if (options.class_weights != nullptr) {
-    call.weight_sum = static_cast<float>(LaneSum(
-        classes, [&](int64_t c) { return double{options.class_weights[c]}; }));
+    call.weight_sum = SumOf(classes, options.class_weights);
   }
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   for (int64_t r = 0; r < rows; ++r) {
@@ -179,20 +217,34 @@ void CpuOps::CrossEntropy(int64_t rows, int64_t classes, const float* logits,
 
 void CpuOps::CrossEntropyPart(int64_t rows, const ClassRange& range,
                               const float* logits, const int64_t* labels,
-                              float* part) {
+                              const float* class_weights, float* part) {
   for (int64_t r = 0; r < rows; ++r) {
-    PartOfRow(range.count, logits + r * range.count, labels[r] - range.first,
-              part + r * kCrossEntropyPart);
+    const float* x = logits + r * range.count;
+    const int64_t label = labels[r] - range.first;
+    float* to = part + r * kCrossEntropyPart;
+    if (class_weights == nullptr) {
+      PlainPart(range.count, x, label, to);
+    } else {
+      WeightedPart(range.count, x, label, class_weights + range.first, to);
+    }
   }
 }
 
 void CpuOps::CrossEntropyOfParts(int64_t rows, const ClassRange& range,
                                  const float* logits, const int64_t* labels,
                                  int ranks, const float* parts,
-                                 float label_smoothing, float scale,
-                                 float* row_loss, float* d_logits) {
+                                 const CrossEntropyOptions& options,
+                                 float scale, float* row_loss,
+                                 float* d_logits) {
   const float total = static_cast<float>(range.total);
-  const Smoothing smoothing = {1.0f - label_smoothing, label_smoothing / total};
+  const float s = options.label_smoothing;
+  const float* weights = options.class_weights;
+  CrossEntropyCall call{
+      range.count, nullptr, total, {1.0f - s, s / total}, scale};
+  if (weights != nullptr) {
+    call.class_weights = weights + range.first;
+    call.weight_sum = SumOf(range.total, weights);
+  }
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t at = r * range.count;
@@ -203,10 +255,16 @@ void CpuOps::CrossEntropyOfParts(int64_t rows, const ClassRange& range,
     }
     const CrossEntropyRow row = JoinCrossEntropyParts(
         ranks, parts + r * kCrossEntropyPart, rows * kCrossEntropyPart);
-    row_loss[r] = CrossEntropyLoss(smoothing, row.label_loss, row.smooth_loss);
+    const float weight = weights == nullptr ? 1.0f : weights[labels[r]];
+    row_loss[r] = CrossEntropyLoss(call.smoothing, weight * row.label_loss,
+                                   row.smooth_loss);
     if (d_logits == nullptr) continue;
-    GradientOfPart(range.count, total, row, smoothing, scale, logits + at,
-                   labels[r] - range.first, d_logits + at);
+    const int64_t label = labels[r] - range.first;
+    if (weights == nullptr) {
+      PlainGradient(call, row, logits + at, label, d_logits + at);
+    } else {
+      WeightedGradient(call, row, weight, logits + at, label, d_logits + at);
+    }
   }
 }
 

@@ -239,18 +239,19 @@ void CudaOps::CrossEntropy(int64_t rows, int64_t classes, const float* logits,
 
 void CudaOps::CrossEntropyPart(int64_t rows, const ClassRange& range,
                                const float* logits, const int64_t* labels,
-                               float* part) {
-  Record(LaunchCrossEntropyPart(Stream(), rows, range, logits, labels, part));
+                               const float* class_weights, float* part) {
+  Record(LaunchCrossEntropyPart(Stream(), rows, range, logits, labels,
+                                class_weights, part));
 }
 
 void CudaOps::CrossEntropyOfParts(int64_t rows, const ClassRange& range,
                                   const float* logits, const int64_t* labels,
                                   int ranks, const float* parts,
-                                  float label_smoothing, float scale,
-                                  float* row_loss, float* d_logits) {
+                                  const CrossEntropyOptions& options,
+                                  float scale, float* row_loss,
+                                  float* d_logits) {
   Record(LaunchCrossEntropyOfParts(Stream(), rows, range, logits, labels, ranks,
-                                   parts, label_smoothing, scale, row_loss,
-                                   d_logits));
+                                   parts, options, scale, row_loss, d_logits));
 }
 
 void CudaOps::BceWithLogits(int64_t n, const float* logits,

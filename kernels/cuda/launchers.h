@@ -129,11 +129,12 @@ DeviceStatus LaunchCrossEntropy(cudaStream_t stream, int64_t rows,
 DeviceStatus LaunchCrossEntropyPart(cudaStream_t stream, int64_t rows,
                                     const ClassRange& range,
                                     const float* logits, const int64_t* labels,
-                                    float* part);
+                                    const float* class_weights, float* part);
 DeviceStatus LaunchCrossEntropyOfParts(
     cudaStream_t stream, int64_t rows, const ClassRange& range,
     const float* logits, const int64_t* labels, int ranks, const float* parts,
-    float label_smoothing, float scale, float* row_loss, float* d_logits);
+    const CrossEntropyOptions& options, float scale, float* row_loss,
+    float* d_logits);
 DeviceStatus LaunchBceWithLogits(cudaStream_t stream, int64_t n,
                                  const float* logits, const float* targets,
                                  float pos_weight, const float* weights,

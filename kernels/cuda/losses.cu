@@ -15,8 +15,8 @@ struct CrossEntropyCall {
   float scale;
 };
 
-__device__ float ClassWeight(const CrossEntropyCall& call, int64_t c) {
-  return call.class_weights == nullptr ? 1.0f : call.class_weights[c];
+__device__ float ClassWeight(const float* class_weights, int64_t c) {
+  return class_weights == nullptr ? 1.0f : class_weights[c];
 }
 
 // Writes a row without a valid label: zeros if it is ignored, NaN otherwise.
@@ -40,11 +40,12 @@ __device__ void CrossEntropyOfRow(const CrossEntropyCall& call, const float* x,
       WarpSum(classes, [=](int64_t c) { return double{Exp(x[c] - largest)}; });
   const float log_sum = static_cast<float>(log(sum));
   const float label_logit = x[label] - largest;
-  const float weight = ClassWeight(call, label);
+  const float weight = ClassWeight(call.class_weights, label);
   float smooth_loss = 0;
   if (call.smoothing.smooth > 0) {
     smooth_loss = static_cast<float>(WarpSum(classes, [=](int64_t c) {
-      return double{ClassWeight(call, c)} * double{log_sum - (x[c] - largest)};
+      return double{ClassWeight(call.class_weights, c)} *
+             double{log_sum - (x[c] - largest)};
     }));
   }
   if (Lane() == 0) {
@@ -59,7 +60,8 @@ __device__ void CrossEntropyOfRow(const CrossEntropyCall& call, const float* x,
     const float p = Exp(x[c] - largest) * inverse;
     const float hit = c == label ? 1.0f : 0.0f;
     d[c] = call.scale * CrossEntropyGradient(call.smoothing, p, hit, weight,
-                                             ClassWeight(call, c), weight_sum);
+                                             ClassWeight(call.class_weights, c),
+                                             weight_sum);
   }
 }
 
@@ -67,8 +69,10 @@ __device__ void CrossEntropyOfRow(const CrossEntropyCall& call, const float* x,
 __global__ void CrossEntropyKernel(CrossEntropyCall call, const float* logits,
                                    const int64_t* labels, float* row_loss,
                                    float* row_weight, float* d_logits) {
-  const float weight_sum = static_cast<float>(WarpSum(
-      call.classes, [=](int64_t c) { return double{ClassWeight(call, c)}; }));
+  const float weight_sum =
+      static_cast<float>(WarpSum(call.classes, [=](int64_t c) {
+        return double{ClassWeight(call.class_weights, c)};
+      }));
   for (int64_t r = WarpIndex(); r < call.rows; r += WarpCount()) {
     const int64_t label = labels[r];
     float* weight = row_weight == nullptr ? nullptr : row_weight + r;
@@ -86,14 +90,21 @@ __global__ void CrossEntropyKernel(CrossEntropyCall call, const float* logits,
 
 // One warp per row.
 __global__ void PartKernel(int64_t rows, ClassRange range, const float* logits,
-                           const int64_t* labels, float* parts) {
+                           const int64_t* labels, const float* class_weights,
+                           float* parts) {
+  // Without weights each class counts 1, so the sum is the number of classes.
+  const double weights = WarpSum(range.count, [=](int64_t c) {
+    return double{ClassWeight(class_weights, range.first + c)};
+  });
   for (int64_t r = WarpIndex(); r < rows; r += WarpCount()) {
     const float* x = logits + r * range.count;
     const float largest = WarpMax(range.count, x);
     const double sum = WarpSum(
         range.count, [=](int64_t c) { return double{Exp(x[c] - largest)}; });
-    const double total =
-        WarpSum(range.count, [=](int64_t c) { return double{x[c] - largest}; });
+    const double total = WarpSum(range.count, [=](int64_t c) {
+      return double{ClassWeight(class_weights, range.first + c)} *
+             double{x[c] - largest};
+    });
     if (Lane() != 0) continue;
     const int64_t label = labels[r] - range.first;
     float* part = parts + r * kCrossEntropyPart;
@@ -101,7 +112,7 @@ __global__ void PartKernel(int64_t rows, ClassRange range, const float* logits,
     part[kPartSum] = static_cast<float>(sum);
     part[kPartLabel] = label >= 0 && label < range.count ? x[label] : 0.0f;
     part[kPartTotal] = static_cast<float>(total);
-    part[kPartCount] = static_cast<float>(range.count);
+    part[kPartWeights] = static_cast<float>(weights);
   }
 }
 
@@ -109,17 +120,21 @@ __global__ void PartKernel(int64_t rows, ClassRange range, const float* logits,
 __global__ void OfPartsKernel(int64_t rows, ClassRange range,
                               const float* logits, const int64_t* labels,
                               int ranks, const float* parts,
-                              Smoothing smoothing, float scale, float* row_loss,
-                              float* d_logits) {
-  const float total = static_cast<float>(range.total);
+                              const float* class_weights, Smoothing smoothing,
+                              float scale, float* row_loss, float* d_logits) {
+  const float weight_sum =
+      static_cast<float>(WarpSum(range.total, [=](int64_t c) {
+        return double{ClassWeight(class_weights, c)};
+      }));
   for (int64_t r = WarpIndex(); r < rows; r += WarpCount()) {
     const bool good = labels[r] >= 0 && labels[r] < range.total;
     const CrossEntropyRow row = JoinCrossEntropyParts(
         ranks, parts + r * kCrossEntropyPart, rows * kCrossEntropyPart);
+    const float weight = good ? ClassWeight(class_weights, labels[r]) : 1.0f;
     if (Lane() == 0) {
-      row_loss[r] =
-          good ? CrossEntropyLoss(smoothing, row.label_loss, row.smooth_loss)
-               : nanf("");
+      row_loss[r] = good ? CrossEntropyLoss(smoothing, weight * row.label_loss,
+                                            row.smooth_loss)
+                         : nanf("");
     }
     if (d_logits == nullptr) continue;
     const float* x = logits + r * range.count;
@@ -127,7 +142,8 @@ __global__ void OfPartsKernel(int64_t rows, ClassRange range,
     for (int64_t c = Lane(); c < range.count; c += kWarp) {
       const float hit = c + range.first == labels[r] ? 1.0f : 0.0f;
       const float d = CrossEntropyGradient(
-          smoothing, Exp(x[c] - row.largest) * inverse, hit, 1.0f, 1.0f, total);
+          smoothing, Exp(x[c] - row.largest) * inverse, hit, weight,
+          ClassWeight(class_weights, range.first + c), weight_sum);
       d_logits[r * range.count + c] = good ? scale * d : nanf("");
     }
   }
@@ -183,24 +199,24 @@ DeviceStatus LaunchCrossEntropy(cudaStream_t stream, int64_t rows,
 DeviceStatus LaunchCrossEntropyPart(cudaStream_t stream, int64_t rows,
                                     const ClassRange& range,
                                     const float* logits, const int64_t* labels,
-                                    float* part) {
+                                    const float* class_weights, float* part) {
   if (rows == 0) return DeviceStatus();
-  PartKernel<<<WarpBlocks(rows), kThreads, 0, stream>>>(rows, range, logits,
-                                                        labels, part);
+  PartKernel<<<WarpBlocks(rows), kThreads, 0, stream>>>(
+      rows, range, logits, labels, class_weights, part);
   return CudaStatus(cudaGetLastError());
 }
 
 DeviceStatus LaunchCrossEntropyOfParts(
     cudaStream_t stream, int64_t rows, const ClassRange& range,
     const float* logits, const int64_t* labels, int ranks, const float* parts,
-    float label_smoothing, float scale, float* row_loss, float* d_logits) {
+    const CrossEntropyOptions& options, float scale, float* row_loss,
+    float* d_logits) {
   if (rows == 0) return DeviceStatus();
-  const Smoothing smoothing = {
-      1.0f - label_smoothing,
-      label_smoothing / static_cast<float>(range.total)};
+  const float s = options.label_smoothing;
+  const Smoothing smoothing = {1.0f - s, s / static_cast<float>(range.total)};
   OfPartsKernel<<<WarpBlocks(rows), kThreads, 0, stream>>>(
-      rows, range, logits, labels, ranks, parts, smoothing, scale, row_loss,
-      d_logits);
+      rows, range, logits, labels, ranks, parts, options.class_weights,
+      smoothing, scale, row_loss, d_logits);
   return CudaStatus(cudaGetLastError());
 }
 

@@ -36,18 +36,20 @@ class LossOps {
   // Cross entropy of logits that are split by class over several ranks, in two
   // steps. logits: [rows, range.count]; labels number the classes of all ranks.
   // The first step computes this rank's part of each row: part: [rows,
-  // kCrossEntropyPart] (loss_math.h).
+  // kCrossEntropyPart] (loss_math.h). class_weights: [range.total] or null.
   virtual void CrossEntropyPart(int64_t rows, const ClassRange& range,
                                 const float* logits, const int64_t* labels,
-                                float* part) = 0;
+                                const float* class_weights, float* part) = 0;
   // The second step computes from the parts of all ranks the losses, with the
   // same bits on every rank, and this rank's gradients. parts: [ranks, rows,
-  // kCrossEntropyPart].
+  // kCrossEntropyPart]. options.class_weights: [range.total], or null in both
+  // steps; ignore_index has no effect.
   virtual void CrossEntropyOfParts(int64_t rows, const ClassRange& range,
                                    const float* logits, const int64_t* labels,
                                    int ranks, const float* parts,
-                                   float label_smoothing, float scale,
-                                   float* row_loss, float* d_logits) = 0;
+                                   const CrossEntropyOptions& options,
+                                   float scale, float* row_loss,
+                                   float* d_logits) = 0;
   // Both are elementwise. weights may be null.
   virtual void BceWithLogits(int64_t n, const float* logits,
                              const float* targets, float pos_weight,

@@ -106,6 +106,36 @@ def test_unknown_categories_may_count_as_none() -> None:
     assert preprocess([(1, 10, "pink")]).tolist() == [[0, 0, 0, 0, 0]]
 
 
+def with_missing(**fields: Any) -> dict[str, Any]:
+    table = {**TABLE["csv"], "missing": ["", "?", "NA"], **fields}
+    return {**TABLE, "csv": table}
+
+
+def test_missing_values_become_the_trainings() -> None:
+    preprocess = Preprocess(with_missing(fill=[3.0, 14.0]))
+    rows = [(None, " NA ", "red"), (float("nan"), "", "?"), (b"?", 10, None)]
+    # (3 - 1) / 2 and (14 - 10) / 4; a missing category is none of them.
+    assert preprocess(rows).tolist() == [
+        [1, 1, 0, 1, 0],
+        [1, 1, 0, 0, 0],
+        [1, 0, 0, 0, 0],
+    ]
+    nan = float("nan")
+    encoded = torch.tensor([[nan, 2.0, 1.0]])
+    assert preprocess(encoded).tolist() == [[1, -2, 0, 1, 0]]
+
+
+def test_without_a_rule_a_missing_value_is_an_error() -> None:
+    with pytest.raises(InvalidSetting, match="column 'age': wanted a number, got None"):
+        Preprocess(TABLE)([(None, 2, "red")])
+
+
+@pytest.mark.parametrize("row", [(None, 2, "red"), (1, "NA", "red"), (1, 2, "?")])
+def test_a_model_trained_without_such_rows_wants_all_values(row: Any) -> None:
+    with pytest.raises(InvalidSetting, match=r"wanted a value, .* \(missing: skip\)"):
+        Preprocess(with_missing(skip_missing=True))([row])
+
+
 def test_bytes_are_divided_before_normalization() -> None:
     record = {
         "source": "idx",

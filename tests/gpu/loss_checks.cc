@@ -53,7 +53,10 @@ Outputs RunCrossEntropy(Ops& ops, bool losses) {
 Outputs RunCutCrossEntropy(Ops& ops, bool losses) {
   Outputs loss_outputs, others;
   const int64_t rows = 70, total = 103;
-  for (const float smoothing : {0.0f, 0.1f}) {
+  Floats class_weights(ops, Numbers(total, 5));
+  for (const bool weighted : {false, true}) {
+    CrossEntropyOptions options{.label_smoothing = weighted ? 0.1f : 0.0f};
+    if (weighted) options.class_weights = class_weights.data();
     Ids labels(ops, Labels(rows, total));
     std::vector<ClassRange> ranges = {
         {0, 34, total}, {34, 34, total}, {68, 35, total}};
@@ -63,6 +66,7 @@ Outputs RunCutCrossEntropy(Ops& ops, bool losses) {
       for (float& v : values) v *= 20;
       Floats logits(ops, values);
       ops.CrossEntropyPart(rows, ranges[rank], logits.data(), labels.data(),
+                           options.class_weights,
                            parts.data() + rank * rows * 5);
     }
     loss_outputs.push_back(parts.Download());
@@ -72,8 +76,8 @@ Outputs RunCutCrossEntropy(Ops& ops, bool losses) {
       Floats logits(ops, values);
       for (float* d : {static_cast<float*>(nullptr), logits.data()}) {
         ops.CrossEntropyOfParts(rows, ranges[rank], logits.data(),
-                                labels.data(), 3, parts.data(), smoothing,
-                                0.25f, loss.data(), d);
+                                labels.data(), 3, parts.data(), options, 0.25f,
+                                loss.data(), d);
         loss_outputs.push_back(loss.Download());
       }
       others.push_back(logits.Download());

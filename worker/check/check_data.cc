@@ -144,6 +144,16 @@ class Check {
     return places_.Error(path, status.message());
   }
 
+  absl::Status CheckClassWeights(int64_t classes) const {
+    const int weights =
+        job_.training().loss().cross_entropy().class_weights_size();
+    if (weights == 0 || weights == classes) return absl::OkStatus();
+    const std::string path = "training.loss.cross_entropy.class_weights";
+    return places_.Error(
+        path, path, " has ", weights, weights == 1 ? " value" : " values",
+        ", wanted one for each of the model's ", classes, " outputs");
+  }
+
   absl::Status CheckSet(const Dataset& data) const {
     const auto costs = CostsOfModel(job_.model(), data.feature_shape());
     if (!costs.ok()) {
@@ -160,6 +170,7 @@ class Check {
       }
     }
     const Shape& outputs = costs->layers.back().output_shape;
+    TRIBUTARY_RETURN_IF_ERROR(CheckClassWeights(outputs.back()));
     const std::string last =
         LayerPath(static_cast<int>(costs->layers.size()) - 1, "out");
     absl::Status status = data.CheckTargets(outputs);

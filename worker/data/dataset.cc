@@ -167,6 +167,25 @@ absl::Status Dataset::CheckClasses(int64_t classes, int64_t first) const {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::vector<int64_t>> Dataset::CountClasses(
+    int64_t classes) const {
+  std::vector<int64_t> counts(classes);
+  const auto count = [&counts, classes](int64_t label) {
+    if (label < classes) ++counts[label];
+  };
+  TRIBUTARY_RETURN_IF_ERROR(CheckParts([&](const Dataset& part, int64_t) {
+    const RawData& raw = part.raw_;
+    for (int64_t label : raw.targets.labels) count(label);
+    if (raw.tokens.empty()) return absl::OkStatus();
+    for (int64_t row = 0; row < raw.rows; ++row) {
+      const int32_t* sample = raw.tokens.data() + row * raw.token_stride;
+      for (int64_t i = 1; i <= part.feature_width_; ++i) count(sample[i]);
+    }
+    return absl::OkStatus();
+  }));
+  return counts;
+}
+
 absl::Status Dataset::CheckTokens(int64_t tokens, int64_t first) const {
   if (!raw_.tokens.empty()) {
     if (raw_.num_tokens <= tokens) return absl::OkStatus();

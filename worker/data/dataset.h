@@ -62,6 +62,10 @@ class Dataset {
   // (the number of the model's outputs).
   absl::Status CheckClasses(int64_t classes) const;
 
+  // How many labels each of the first `classes` classes has; of sequences, how
+  // many positions of all samples. Errors as in StoredRows::Read.
+  absl::StatusOr<std::vector<int64_t>> CountClasses(int64_t classes) const;
+
   // InvalidArgument, naming the first sample, when a feature is not a token id
   // below `tokens` (the size of the model's embedding).
   absl::Status CheckTokens(int64_t tokens) const;

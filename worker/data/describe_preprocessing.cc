@@ -1,7 +1,10 @@
 #include "worker/data/describe_preprocessing.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
+
+#include "absl/strings/ascii.h"
 
 namespace tributary {
 namespace {
@@ -43,8 +46,21 @@ void DescribeColumn(const CsvWords& words, int index, v1::CsvColumn* column) {
   }
 }
 
-void DescribeCsv(const v1::CsvSource& source, const CsvWords& words,
+// The texts that count as missing, each once and as fields are compared.
+void DescribeMissing(const v1::MissingSpec& missing,
+                     absl::Span<const double> fill, v1::CsvTable* table) {
+  std::set<std::string> texts = {"", "?"};
+  for (const std::string& text : missing.texts()) {
+    texts.insert(std::string(absl::StripAsciiWhitespace(text)));
+  }
+  for (const std::string& text : texts) table->add_missing(text);
+  table->mutable_fill()->Add(fill.begin(), fill.end());
+  table->set_skip_missing(missing.has_skip());
+}
+
+void DescribeCsv(const v1::CsvSource& source, const LearnedTable& learned,
                  v1::CsvTable* table) {
+  const CsvWords& words = *learned.words;
   table->set_header(source.header());
   table->set_delimiter(source.delimiter());
   table->set_columns(words.num_columns);
@@ -60,6 +76,9 @@ void DescribeCsv(const v1::CsvSource& source, const CsvWords& words,
       categories->add_categories(word);
     }
   }
+  if (source.has_missing()) {
+    DescribeMissing(source.missing(), learned.fill, table);
+  }
 }
 
 }  // namespace
@@ -67,7 +86,7 @@ void DescribeCsv(const v1::CsvSource& source, const CsvWords& words,
 v1::Preprocessing DescribePreprocessing(const v1::DataSource& source,
                                         const RawData& train,
                                         const Normalization& normalization,
-                                        const CsvWords& words,
+                                        const LearnedTable& table,
                                         const Vocabulary& vocabulary) {
   v1::Preprocessing described;
   described.set_source(SourceName(source));
@@ -81,7 +100,7 @@ v1::Preprocessing DescribePreprocessing(const v1::DataSource& source,
     DescribeNumeric(train, normalization, described.mutable_numeric());
   }
   if (source.has_csv()) {
-    DescribeCsv(source.csv(), words, described.mutable_csv());
+    DescribeCsv(source.csv(), table, described.mutable_csv());
   }
   if (source.has_text()) {
     v1::TextTokens* text = described.mutable_text();

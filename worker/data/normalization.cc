@@ -119,9 +119,7 @@ std::vector<float> Spread(const std::vector<double>& values, double missing,
 
 absl::StatusOr<Normalization> ResolveNormalization(
     const NormalizeOptions& options, const RawData& train) {
-  return ResolveNormalization(
-      options, train, train.rows,
-      [&train](const auto& take) { return take(train); });
+  return ResolveNormalization(options, train, train.rows, PartsOf(train));
 }
 
 absl::StatusOr<Normalization> ResolveNormalization(

@@ -1,10 +1,8 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "worker/data/raw_data.h"
 
@@ -39,11 +37,6 @@ struct Normalization {
 // The deviation is that of the population (divided by n).
 absl::StatusOr<Normalization> ResolveNormalization(
     const NormalizeOptions& options, const RawData& train);
-
-// Calls take(part) for parts of some rows, from the first row to the last, and
-// returns its first error.
-using RowParts = std::function<absl::Status(
-    const std::function<absl::Status(const RawData& part)>& take)>;
 
 // The same for rows that are visited in parts: `train` shows how they are, and
 // `parts` visits all `rows` of them. Equal rows give the same bits.

@@ -48,13 +48,26 @@ struct SourceRows {
   // Some row at least, which shows how all rows are.
   const RawData& sample() const { return stored ? stored->first_row() : raw; }
 
+  RowParts parts() const {
+    if (stored == nullptr) return PartsOf(raw);
+    return [rows = stored](const auto& take) {
+      return rows->ForEachPart(
+          [&take](const RawData& part, int64_t) { return take(part); });
+    };
+  }
+
   absl::StatusOr<Normalization> Resolve(const NormalizeOptions& options) const {
-    if (stored == nullptr) return ResolveNormalization(options, raw);
-    return ResolveNormalization(
-        options, stored->first_row(), stored->rows(), [this](const auto& take) {
-          return stored->ForEachPart(
-              [&](const RawData& part, int64_t) { return take(part); });
-        });
+    return ResolveNormalization(options, sample(),
+                                stored ? stored->rows() : raw.rows, parts());
+  }
+
+  absl::Status Fill(const std::vector<double>& fill) {
+    if (stored == nullptr) {
+      FillMissing(fill, &raw);
+    } else if (!fill.empty()) {
+      TRIBUTARY_ASSIGN_OR_RETURN(stored, stored->Fill(fill));
+    }
+    return absl::OkStatus();
   }
 
   // Takes the rows.
@@ -88,13 +101,21 @@ absl::StatusOr<TrainTest> OpenData(const v1::DataSpec& spec, TargetKind kind,
   TRIBUTARY_ASSIGN_OR_RETURN(
       SourceRows train,
       SourceRows::Open(spec.train(), on_disk, kind, &learned));
+  const auto measure_fill = [&](const v1::DataSource& source) {
+    return MeasureFill(source, train.sample(), train.parts(), learned.words);
+  };
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<double> fill,
+                             measure_fill(spec.train()));
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<double> test_fill,
+                             measure_fill(spec.test()));
+  TRIBUTARY_RETURN_IF_ERROR(train.Fill(fill));
   const NormalizeOptions train_options = NormalizeOptionsOf(spec.train());
   TRIBUTARY_ASSIGN_OR_RETURN(const Normalization normalization,
                              train.Resolve(train_options));
   TrainTest data;
-  data.preprocessing =
-      DescribePreprocessing(spec.train(), train.sample(), normalization,
-                            learned.words, learned.vocabulary);
+  data.preprocessing = DescribePreprocessing(
+      spec.train(), train.sample(), normalization,
+      {.words = &learned.words, .fill = fill}, learned.vocabulary);
   if (spec.has_test()) {
     learned.training = false;
     *field = "data.test";
@@ -102,6 +123,7 @@ absl::StatusOr<TrainTest> OpenData(const v1::DataSpec& spec, TargetKind kind,
         SourceRows test,
         SourceRows::Open(spec.test(), on_disk, kind, &learned));
     TRIBUTARY_RETURN_IF_ERROR(CheckAlike(train.sample(), test.sample()));
+    TRIBUTARY_RETURN_IF_ERROR(test.Fill(test_fill));
     Normalization test_normalization = normalization;
     if (const NormalizeOptions test_options = NormalizeOptionsOf(spec.test());
         test_options != train_options) {

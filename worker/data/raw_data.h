@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,8 @@ struct RawData {
   int64_t rows = 0;
   Shape feature_shape;  // of one sample
 
-  // Numeric features [rows, numeric_width], as bytes or as numbers.
+  // Numeric features [rows, numeric_width], as bytes or as numbers. NaN: a
+  // missing value of a table, which FillMissing replaces.
   int64_t numeric_width = 0;
   std::vector<uint8_t> bytes;
   float byte_divisor = 1;  // a byte's value is byte / byte_divisor
@@ -54,6 +56,16 @@ struct RawData {
 
   Targets targets;  // for token sequences only kind and width
 };
+
+// Visits rows, in memory or on disk: calls take(part) for parts of them, from
+// the first row to the last, and returns its first error.
+using RowParts = std::function<absl::Status(
+    const std::function<absl::Status(const RawData& part)>& take)>;
+
+// The visit to rows in memory.
+inline RowParts PartsOf(const RawData& rows) {
+  return [&rows](const auto& take) { return take(rows); };
+}
 
 // A range of a source's rows; count 0 means to the end.
 struct RowRange {

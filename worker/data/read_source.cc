@@ -14,6 +14,7 @@
 #include "worker/data/readers/npy_reader.h"
 #include "worker/data/readers/synthetic.h"
 #include "worker/data/stream/stored_arrays.h"
+#include "worker/data/stream/stored_csv.h"
 #include "worker/data/stream/stored_text.h"
 
 namespace tributary {
@@ -36,6 +37,30 @@ absl::StatusOr<RawData> ReadIdxSource(const v1::IdxSource& source,
                        RowRange{source.first_row(), source.rows()}, format);
 }
 
+CsvMissing MissingOf(const v1::CsvSource& source) {
+  const v1::MissingSpec& spec = source.missing();
+  CsvMissing missing;
+  missing.texts = {spec.texts().begin(), spec.texts().end()};
+  switch (spec.kind_case()) {
+    case v1::MissingSpec::kMean:
+      missing.kind = CsvMissing::Kind::kMean;
+      break;
+    case v1::MissingSpec::kMedian:
+      missing.kind = CsvMissing::Kind::kMedian;
+      break;
+    case v1::MissingSpec::kConstant:
+      missing.kind = CsvMissing::Kind::kConstant;
+      missing.constant = spec.constant();
+      break;
+    case v1::MissingSpec::kSkip:
+      missing.kind = CsvMissing::Kind::kSkip;
+      break;
+    case v1::MissingSpec::KIND_NOT_SET:
+      break;
+  }
+  return missing;
+}
+
 absl::StatusOr<char> DelimiterOf(const v1::CsvSource& source) {
   const std::string& given = source.delimiter();
   if (given.size() != 1 || absl::StrContains("\"\r\n", given)) {
@@ -46,9 +71,7 @@ absl::StatusOr<char> DelimiterOf(const v1::CsvSource& source) {
   return given[0];
 }
 
-absl::StatusOr<RawData> ReadCsvSource(const v1::CsvSource& source,
-                                      TargetKind kind,
-                                      LearnedFromTraining* learned) {
+absl::StatusOr<CsvOptions> CsvOptionsOf(const v1::CsvSource& source) {
   CsvOptions options;
   options.header = source.header();
   TRIBUTARY_ASSIGN_OR_RETURN(options.delimiter, DelimiterOf(source));
@@ -60,11 +83,34 @@ absl::StatusOr<RawData> ReadCsvSource(const v1::CsvSource& source,
                                  columns.categorical().end()};
   options.columns.ignore = {columns.ignore().begin(), columns.ignore().end()};
   options.range = {source.first_row(), source.rows()};
+  options.missing = MissingOf(source);
+  return options;
+}
+
+absl::StatusOr<RawData> ReadCsvSource(const v1::CsvSource& source,
+                                      TargetKind kind,
+                                      LearnedFromTraining* learned) {
+  TRIBUTARY_ASSIGN_OR_RETURN(const CsvOptions options, CsvOptionsOf(source));
   const InputFiles files = InputFiles::Of(source.path());
   return learned->training
              ? ReadTrainingCsv(files, options, kind, &learned->words)
              : ReadTestCsv(files, options, kind, learned->words,
                            &learned->warnings);
+}
+
+absl::StatusOr<StoredRows::Columns> StoreCsv(const v1::CsvSource& source,
+                                             TargetKind kind,
+                                             LearnedFromTraining* learned) {
+  TRIBUTARY_ASSIGN_OR_RETURN(const CsvOptions options, CsvOptionsOf(source));
+  const InputFiles files = InputFiles::Of(source.path());
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      StoredRows::Columns columns,
+      learned->training
+          ? StoreTrainingCsv(files, options, kind, &learned->words)
+          : StoreTestCsv(files, options, kind, learned->words,
+                         &learned->warnings));
+  columns.may_miss = options.missing.fills();
+  return columns;
 }
 
 absl::StatusOr<RawData> ReadNpySource(const v1::NpySource& source,
@@ -155,6 +201,8 @@ absl::StatusOr<StoredRows::Columns> StoreColumns(const v1::DataSource& source,
                       InputFiles::Of(source.idx().labels()),
                       RowRange{source.idx().first_row(), source.idx().rows()},
                       kind);
+    case v1::DataSource::kCsv:
+      return StoreCsv(source.csv(), kind, learned);
     case v1::DataSource::kNpy:
       return StoreNpy(InputFiles::Of(source.npy().features()),
                       InputFiles::Of(source.npy().labels()),
@@ -211,6 +259,15 @@ absl::StatusOr<std::shared_ptr<const StoredRows>> StoreSource(
   TRIBUTARY_ASSIGN_OR_RETURN(StoredRows::Columns columns,
                              StoreColumns(source, kind, learned));
   return StoredRows::Create(std::move(columns));
+}
+
+absl::StatusOr<std::vector<double>> MeasureFill(const v1::DataSource& source,
+                                                const RawData& train,
+                                                const RowParts& parts,
+                                                const CsvWords& words) {
+  if (!source.has_csv()) return std::vector<double>();
+  return MeasureFill(MissingOf(source.csv()), train, parts, words.header,
+                     words.roles.numeric);
 }
 
 NormalizeOptions NormalizeOptionsOf(const v1::DataSource& source) {

@@ -34,6 +34,13 @@ absl::StatusOr<std::shared_ptr<const StoredRows>> StoreSource(
     const v1::DataSource& source, TargetKind kind,
     LearnedFromTraining* learned);
 
+// The values that replace those that `source` lacks, measured on the training
+// rows, which `parts` visits and `train` shows.
+absl::StatusOr<std::vector<double>> MeasureFill(const v1::DataSource& source,
+                                                const RawData& train,
+                                                const RowParts& parts,
+                                                const CsvWords& words);
+
 NormalizeOptions NormalizeOptionsOf(const v1::DataSource& source);
 
 }  // namespace tributary

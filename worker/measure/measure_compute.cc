@@ -89,11 +89,14 @@ absl::StatusOr<std::unique_ptr<Bench>> Bench::Create(const v1::JobSpec& job,
   const int64_t outputs =
       classes ? model.output_shape().back() : model.output_size();
   TRIBUTARY_ASSIGN_OR_RETURN(
-      bench->loss_, Loss::Create(job.training().loss(),
-                                 {.ops = ops,
-                                  .max_rows = max_rows,
-                                  .outputs = outputs,
-                                  .positions = model.output_size() / outputs}));
+      const v1::LossSpec loss,
+      WithClassWeights(job.training().loss(), data, outputs));
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      bench->loss_,
+      Loss::Create(loss, {.ops = ops,
+                          .max_rows = max_rows,
+                          .outputs = outputs,
+                          .positions = model.output_size() / outputs}));
   if (classes) TRIBUTARY_RETURN_IF_ERROR(data.CheckClasses(outputs));
   if (model.num_tokens() > 0) {
     TRIBUTARY_RETURN_IF_ERROR(data.CheckTokens(model.num_tokens()));

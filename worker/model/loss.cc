@@ -1,6 +1,7 @@
 #include "worker/model/loss.h"
 
 #include <cmath>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
@@ -60,7 +61,33 @@ absl::StatusOr<std::unique_ptr<Loss>> Loss::Create(const v1::LossSpec& spec,
         "only cross_entropy takes logits that are cut by classes");
   }
   TRIBUTARY_RETURN_IF_ERROR(loss->Allocate());
+  TRIBUTARY_RETURN_IF_ERROR(loss->TakeClassWeights(spec.cross_entropy()));
   return loss;
+}
+
+absl::Status Loss::TakeClassWeights(const v1::CrossEntropySpec& spec) {
+  if (spec.balanced()) {
+    return absl::InvalidArgumentError(
+        "cross_entropy wants class_weights in place of balanced");
+  }
+  if (spec.class_weights().empty()) return absl::OkStatus();
+  if (spec.class_weights_size() != classes()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "class_weights has ", spec.class_weights_size(),
+        " values, wanted one for each of the model's ", classes(), " outputs"));
+  }
+  const std::vector<float> weights(spec.class_weights().begin(),
+                                   spec.class_weights().end());
+  for (float weight : weights) {
+    if (weight >= 0 && std::isfinite(weight)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "class_weights must be finite and not negative, got ", weight));
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(class_weights_,
+                             DeviceArray<float>::Allocate(ops_, classes()));
+  ops_->CopyIn(class_weights_.data(), weights.data(),
+               weights.size() * sizeof(float));
+  return SynchronizeDevice(*ops_);  // `weights` ends here
 }
 
 absl::Status Loss::Allocate() {
@@ -120,11 +147,14 @@ void Loss::ComputeCut(const float* logits, const int64_t* labels, int64_t count,
     bounds.push_back(r * count * kCrossEntropyPart);
   }
   ops_->CrossEntropyPart(count, cut_.range, logits, labels,
+                         class_weights_.data(),
                          parts_.data() + bounds[group.rank()]);
   group.AllGather(bounds, parts_.data());
   ops_->CrossEntropyOfParts(count, cut_.range, logits, labels, group.size(),
-                            parts_.data(), label_smoothing_, factor,
-                            losses_.data(), d_logits);
+                            parts_.data(),
+                            {.label_smoothing = label_smoothing_,
+                             .class_weights = class_weights_.data()},
+                            factor, losses_.data(), d_logits);
 }
 
 absl::Status Loss::Compute(const float* logits, const LossTargets& targets,
@@ -153,8 +183,10 @@ absl::Status Loss::Compute(const float* logits, const LossTargets& targets,
         return cut_.group->status();
       }
       ops_->CrossEntropy(count, outputs_, logits, labels,
-                         {.label_smoothing = label_smoothing_}, factor,
-                         losses_.data(), /*row_weight=*/nullptr, d_logits);
+                         {.label_smoothing = label_smoothing_,
+                          .class_weights = class_weights_.data()},
+                         factor, losses_.data(), /*row_weight=*/nullptr,
+                         d_logits);
       break;
     case Kind::kBceWithLogits:
       ops_->BceWithLogits(count, logits, values, pos_weight_,

@@ -7,11 +7,13 @@
 #include "common/base/limits.h"
 #include "common/job/job_options.h"
 #include "common/job/learning_rate_schedule.h"
+#include "common/layers/model_costs.h"
 #include "common/member/report_checkpoint.h"
 #include "common/plan/planned_parameters.h"
 #include "common/status/status_macros.h"
 #include "kernels/device.h"
 #include "spdlog/spdlog.h"
+#include "worker/data/class_weights.h"
 #include "worker/session/rank_life.h"
 #include "worker/trainer/make_synchronizer.h"
 #include "worker/trainer/trainer.h"
@@ -93,16 +95,29 @@ absl::Status RankWork::Prepare() {
                                   .steps_per_epoch = steps_->steps_per_epoch(),
                                   .data_checksum = DataChecksum(),
                                   .training_rows = data_->train->rows()};
-  if (member_.index() == 0) DescribeInputs(&declaration);
+  if (member_.index() == 0) {
+    TRIBUTARY_RETURN_IF_ERROR(DescribeInputs(&declaration));
+  }
   return member_.DeclareModel(declaration);
 }
 
 // For model.json. All ranks read the same data, so one of them tells.
-void RankWork::DescribeInputs(Member::Declaration* declaration) const {
+absl::Status RankWork::DescribeInputs(Member::Declaration* declaration) const {
+  if (job_.training().loss().cross_entropy().balanced()) {
+    TRIBUTARY_ASSIGN_OR_RETURN(
+        const ModelCosts costs,
+        CostsOfModel(job_.model(), data_->train->feature_shape()));
+    TRIBUTARY_ASSIGN_OR_RETURN(
+        const v1::LossSpec loss,
+        WithClassWeights(job_.training().loss(), *data_->train,
+                         costs.layers.back().output_shape.back()));
+    declaration->class_weights = {loss.cross_entropy().class_weights().begin(),
+                                  loss.cross_entropy().class_weights().end()};
+  }
   const size_t bytes = data_->preprocessing.ByteSizeLong();
   if (bytes <= kMaxPreprocessingBytes) {
     declaration->preprocessing = &data_->preprocessing;
-    return;
+    return absl::OkStatus();
   }
   declaration->no_preprocessing = absl::StrCat(
       "the preprocessing has ", bytes, " bytes, and model.json holds at most ",
@@ -110,6 +125,7 @@ void RankWork::DescribeInputs(Member::Declaration* declaration) const {
       ": does a categorical column have a category for "
       "nearly every row?");
   spdlog::warn("{}", declaration->no_preprocessing);
+  return absl::OkStatus();
 }
 
 // Splits the data over the replicas and the steps.

@@ -6,6 +6,7 @@
 #include "common/job/job_options.h"
 #include "common/plan/planned_parameters.h"
 #include "common/status/status_macros.h"
+#include "worker/data/class_weights.h"
 
 namespace tributary {
 
@@ -83,13 +84,17 @@ absl::Status Replica::MakeLoss() {
   const bool classes = options_.train->target_kind() == TargetKind::kClass;
   const int64_t outputs =
       classes ? model_->output_shape().back() : model_->output_size();
+  const OutputCut& cut = model_->output_cut();
   TRIBUTARY_ASSIGN_OR_RETURN(
-      loss_, Loss::Create(options_.job->training().loss(),
-                          {.ops = options_.ops,
-                           .max_rows = max_micro_rows(),
-                           .outputs = outputs,
-                           .positions = model_->output_size() / outputs,
-                           .cut = model_->output_cut()}));
+      const v1::LossSpec loss,
+      WithClassWeights(options_.job->training().loss(), *options_.train,
+                       cut.group == nullptr ? outputs : cut.range.total));
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      loss_, Loss::Create(loss, {.ops = options_.ops,
+                                 .max_rows = max_micro_rows(),
+                                 .outputs = outputs,
+                                 .positions = model_->output_size() / outputs,
+                                 .cut = cut}));
   return absl::OkStatus();
 }
 

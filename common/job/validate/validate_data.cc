@@ -34,6 +34,24 @@ absl::Status ValidateNormalize(const Places& places, const std::string& path,
   return absl::OkStatus();
 }
 
+// Of a switch that can only be on, as in `missing: mean`.
+absl::Status ValidateMissing(const Places& places, const std::string& path,
+                             const v1::MissingSpec& missing) {
+  const std::pair<const char*, bool> kinds[] = {
+      {"mean", !missing.has_mean() || missing.mean()},
+      {"median", !missing.has_median() || missing.median()},
+      {"skip", !missing.has_skip() || missing.skip()}};
+  for (const auto& [kind, valid] : kinds) {
+    if (valid) continue;
+    const std::string field = absl::StrCat(path, ".", kind);
+    return places.Error(field, field,
+                        " can only be true; to make a missing value an error, "
+                        "leave out ",
+                        path);
+  }
+  return absl::OkStatus();
+}
+
 // Parses a column number from 0; false when the text is not a number.
 bool ParseColumn(absl::string_view text, int64_t* column) {
   const auto [end, error] =
@@ -103,6 +121,8 @@ absl::Status ValidateCsv(const Places& places, const std::string& path,
                         " wants a number from 0 in a file without header, got ",
                         Quoted(columns.label()));
   }
+  TRIBUTARY_RETURN_IF_ERROR(
+      ValidateMissing(places, path + ".missing", csv.missing()));
   ColumnCheck check(places, csv.header());
   TRIBUTARY_RETURN_IF_ERROR(check.Take(label_path, columns.label()));
   TRIBUTARY_RETURN_IF_ERROR(

@@ -15,7 +15,9 @@ std::vector<std::string> MetricsOf(const v1::JobSpec& job) {
   if (loss.has_bce_with_logits()) return {"accuracy", "auc", "loss"};
   const v1::DataSource& train = job.data().train();
   const bool sequences = train.has_text() || train.synthetic().length() > 0;
-  if (sequences) return {"accuracy", "loss", "perplexity"};
+  const v1::CrossEntropySpec& classes = loss.cross_entropy();
+  const bool weighted = classes.balanced() || !classes.class_weights().empty();
+  if (sequences && !weighted) return {"accuracy", "loss", "perplexity"};
   return {"accuracy", "loss"};
 }
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -83,7 +84,29 @@ absl::Status ValidateOptimizer(const Places& places, const std::string& path,
   return places.Error(field, field, " ", fault.text);
 }
 
+namespace {
+
+absl::Status ValidateClassWeights(const Places& places,
+                                  const v1::CrossEntropySpec& loss) {
+  const std::string path = "training.loss.cross_entropy";
+  const auto& weights = loss.class_weights();
+  if (weights.empty()) return absl::OkStatus();
+  if (loss.balanced()) {
+    return places.Error(path + ".balanced", path,
+                        " takes either balanced or class_weights");
+  }
+  const bool any = std::any_of(weights.begin(), weights.end(),
+                               [](double weight) { return weight > 0; });
+  if (any) return absl::OkStatus();
+  return places.Error(path + ".class_weights", path,
+                      ".class_weights wants at least one above 0");
+}
+
+}  // namespace
+
 absl::Status ValidateTraining(const Places& places, const v1::JobSpec& job) {
+  TRIBUTARY_RETURN_IF_ERROR(
+      ValidateClassWeights(places, job.training().loss().cross_entropy()));
   TRIBUTARY_RETURN_IF_ERROR(ValidateOptimizer(places, "training.optimizer",
                                               job.training().optimizer()));
   TRIBUTARY_RETURN_IF_ERROR(ValidateParameterGroups(places, job));

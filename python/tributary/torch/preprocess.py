@@ -25,6 +25,13 @@ def as_text(word: str | Mapping[str, str]) -> str:
     return as_bytes(word).decode(errors="surrogateescape")
 
 
+def as_word(value: Any) -> bytes:
+    """A value of a categorical column, as it stands in a file."""
+    if isinstance(value, bytes):
+        return value
+    return str(value).encode(errors="surrogateescape")
+
+
 class Preprocess(nn.Module):
     """Raw rows to the model's inputs, in the arithmetic of the training.
 
@@ -36,6 +43,10 @@ class Preprocess(nn.Module):
     - of a table a list of rows, each a mapping from column names to values or a
       sequence of values in the order of `columns`;
     - of a text a string, bytes or a list of them: one sample each.
+
+    If the job filled missing values, NaN in a tensor becomes the training's value of
+    its column, and so do None, NaN and the job's texts for missing values in a list
+    of rows. A missing category counts as none of them.
 
     Tensors stay in PyTorch's graph, so a model can be exported together with its
     preprocessing: nn.Sequential(model.preprocess, model).
@@ -59,6 +70,10 @@ class Preprocess(nn.Module):
         self.register_buffer("mean", mean, persistent=False)
         self.register_buffer("deviation", deviation, persistent=False)
         table = record.get("csv") or {}
+        fill = torch.tensor(table.get("fill", []), dtype=torch.float32)
+        self.register_buffer("fill", fill, persistent=False)
+        self._missing = {as_bytes(word) for word in table.get("missing", ())}
+        self._skips_missing = bool(table.get("skip_missing"))
         self._columns = [
             (column.get("name"), column["index"]) for column in table.get("numeric", ())
         ]
@@ -87,7 +102,10 @@ class Preprocess(nn.Module):
         if self.length or not self.numeric + len(self._categories):
             return x
         numbers = x[:, : self.numeric] if self._categories else x
-        numbers = self._normalize(numbers.to(torch.float32))
+        numbers = numbers.to(torch.float32)
+        if self.fill.numel() > 0:
+            numbers = torch.where(torch.isnan(numbers), self.fill, numbers)
+        numbers = self._normalize(numbers)
         if not self._categories:
             return numbers.reshape(x.shape[0], *self.feature_shape)
         blocks = [numbers]
@@ -133,12 +151,29 @@ class Preprocess(nn.Module):
             if column not in row:
                 raise InvalidSetting(f"row {number}: wanted a column {column!r}")
             value = row[column]
-            if i < self.numeric:
+            if self._is_missing(value):
+                if self._skips_missing:
+                    raise InvalidSetting(
+                        f"row {number}: column {column!r}: wanted a value, because "
+                        "the model was trained without rows that lack one "
+                        f"(missing: skip), got {value!r}"
+                    )
+                values.append(float("nan") if i < self.numeric else -1)
+            elif i < self.numeric:
                 values.append(self._number(number, column, value))
             else:
                 codes = self._categories[i - self.numeric]
                 values.append(self._code(number, column, value, codes))
         return values
+
+    def _is_missing(self, value: Any) -> bool:
+        if not self._missing:
+            return False
+        if value is None or value != value:  # NaN differs from itself
+            return True
+        return isinstance(value, (str, bytes)) and as_word(value).strip() in (
+            self._missing
+        )
 
     def _number(self, row: int, column: str | int, value: Any) -> float:
         try:
@@ -154,12 +189,7 @@ class Preprocess(nn.Module):
     def _code(
         self, row: int, column: str | int, value: Any, codes: dict[bytes, int]
     ) -> int:
-        word = (
-            value
-            if isinstance(value, bytes)
-            else str(value).encode(errors="surrogateescape")
-        )
-        code = codes.get(word, -1)
+        code = codes.get(as_word(value), -1)
         if code >= 0 or self.unknown == "zeros":
             return code
         raise InvalidSetting(

@@ -88,10 +88,15 @@ TEST(CpuOpsTest, CrossEntropyOfPartsIsThatOfTheWhole) {
                          1000.5, 1003.5f, 1002,   999.5f, 999,  998, 1001};
   const int64_t labels[] = {5, 1};
   const ClassRange ranges[] = {{0, 3, 7}, {3, 4, 7}};
-  for (const float smoothing : {0.0f, 0.25f}) {
+  const float weights[] = {1, 2.5f, 0, 0.5f, 3, 1.25f, 7};
+  for (const CrossEntropyOptions& options :
+       {CrossEntropyOptions{}, CrossEntropyOptions{.label_smoothing = 0.25f},
+        CrossEntropyOptions{.class_weights = weights},
+        CrossEntropyOptions{.label_smoothing = 0.25f,
+        .class_weights = weights}}) {
     float loss[2], gradient[14];
-    ops->CrossEntropy(2, 7, whole, labels, {.label_smoothing = smoothing}, 0.5f,
-                      loss, nullptr, gradient);
+    ops->CrossEntropy(2, 7, whole, labels, options, 0.5f, loss, nullptr,
+                      gradient);
     std::vector<float> logits[2], parts;
     for (int rank = 0; rank < 2; ++rank) {
       const ClassRange& range = ranges[rank];
@@ -99,7 +104,8 @@ TEST(CpuOpsTest, CrossEntropyOfPartsIsThatOfTheWhole) {
       ops->CopyMatrix(2, range.count, whole + range.first, 7,
                       logits[rank].data(), range.count);
       float part[10];
-      ops->CrossEntropyPart(2, range, logits[rank].data(), labels, part);
+      ops->CrossEntropyPart(2, range, logits[rank].data(), labels,
+                            options.class_weights, part);
       parts.insert(parts.end(), part, part + 10);
     }
     for (int rank = 0; rank < 2; ++rank) {
@@ -107,8 +113,7 @@ TEST(CpuOpsTest, CrossEntropyOfPartsIsThatOfTheWhole) {
       float own_loss[2];
       std::vector<float> d(2 * n);
       ops->CrossEntropyOfParts(2, ranges[rank], logits[rank].data(), labels, 2,
-                               parts.data(), smoothing, 0.5f, own_loss,
-                               d.data());
+                               parts.data(), options, 0.5f, own_loss, d.data());
       for (int64_t r = 0; r < 2; ++r) {
         EXPECT_NEAR(own_loss[r], loss[r], 1e-5 * loss[r]);
         for (int64_t c = 0; c < n; ++c) {
@@ -126,10 +131,11 @@ TEST(CpuOpsTest, ALabelOutsideTheClassesOfAllRanksIsSeen) {
   const ClassRange range = {0, 3, 6};
   for (const int64_t label : {-1, 6}) {
     float parts[10], loss = 0, d[3];
-    ops->CrossEntropyPart(1, range, logits, &label, parts);
-    ops->CrossEntropyPart(1, range, logits, &label, parts + 5);
-    ops->CrossEntropyOfParts(1, range, logits, &label, 2, parts, 0, 1, &loss,
-                             d);
+    const float weights[] = {1, 1, 1, 1, 1, 1};
+    ops->CrossEntropyPart(1, range, logits, &label, weights, parts);
+    ops->CrossEntropyPart(1, range, logits, &label, weights, parts + 5);
+    ops->CrossEntropyOfParts(1, range, logits, &label, 2, parts,
+                             {.class_weights = weights}, 1, &loss, d);
     EXPECT_TRUE(std::isnan(loss));
     EXPECT_TRUE(std::isnan(d[2]));
   }

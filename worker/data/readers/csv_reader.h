@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 #include "worker/data/raw_data.h"
 #include "worker/data/readers/csv_columns.h"
+#include "worker/data/readers/csv_missing.h"
 #include "worker/data/readers/input_files.h"
 
 namespace tributary {
@@ -14,7 +15,8 @@ struct CsvOptions {
   bool header = true;  // the first row names the columns
   char delimiter = ',';
   CsvColumnNames columns;
-  RowRange range;
+  RowRange range;  // counts the rows that are skipped, too
+  CsvMissing missing;
 };
 
 // The training file: which columns it has, and its words, which the test file
@@ -33,8 +35,9 @@ struct CsvWords {
 // rows of one file follow those of the file before. Features are the numeric
 // columns, then a one-hot block per categorical column. Labels are numbers; if
 // any label is not a number that the kind takes, all are words, and class i is
-// the i-th sorted word (kBinary needs exactly two). InvalidArgument with file,
-// line and column for an empty field, "?", or a field that is not a finite
+// the i-th sorted word (kBinary needs exactly two). Where missing values are
+// filled, their numbers are NaN until FillMissing. InvalidArgument with file,
+// line and column for a missing label, and for a field that is not a finite
 // number where one is needed.
 absl::StatusOr<RawData> ReadTrainingCsv(const InputFiles& files,
                                         const CsvOptions& options,

@@ -78,6 +78,14 @@ absl::StatusOr<std::shared_ptr<const StoredRows>> StoredRows::Create(
   return std::shared_ptr<const StoredRows>(std::move(stored));
 }
 
+absl::StatusOr<std::shared_ptr<const StoredRows>> StoredRows::Fill(
+    const std::vector<double>& fill) const {
+  Columns columns = columns_;
+  columns.fill = fill;
+  columns.may_miss = !fill.empty();
+  return Create(std::move(columns));
+}
+
 int64_t StoredRows::row_bytes() const {
   const RawData& row = first_row_;
   return static_cast<int64_t>(
@@ -98,8 +106,14 @@ absl::Status StoredRows::ReadFeatures(absl::Span<const int64_t> rows,
   }
   data->numbers.reserve(bytes.size() / NpyTypeSize(type));
   return Decode(type, bytes, [&](double value) -> absl::Status {
-    const auto number = static_cast<float>(value);
-    if (!std::isfinite(number)) {
+    auto number = static_cast<float>(value);
+    if (columns_.may_miss && std::isnan(number)) {
+      const size_t feature =
+          data->numbers.size() % columns_.layout.numeric_width;
+      if (!columns_.fill.empty()) {
+        number = static_cast<float>(columns_.fill[feature]);
+      }
+    } else if (!std::isfinite(number)) {
       const auto index = static_cast<int64_t>(data->numbers.size());
       const int64_t width = columns_.layout.numeric_width;
       return absl::InvalidArgumentError(absl::StrCat(
@@ -120,6 +134,7 @@ absl::Status StoredRows::ReadCodes(absl::Span<const int64_t> rows,
   data->codes.resize(bytes.size() / sizeof(int32_t));
   std::memcpy(data->codes.data(), bytes.data(), bytes.size());
   for (size_t i = 0; i < data->codes.size(); ++i) {
+    if (data->codes[i] < 0) continue;  // missing
     data->codes[i] = columns_.code_places[i % width][data->codes[i]];
   }
   return absl::OkStatus();
@@ -173,7 +188,7 @@ absl::StatusOr<RawData> StoredRows::Read(absl::Span<const int64_t> rows) const {
 }
 
 absl::Status StoredRows::InParts(int64_t count, int64_t bytes_of_one,
-                                 const Fill& fill, const Take& take) const {
+                                 const FillPart& fill, const Take& take) const {
   const int64_t most =
       std::max<int64_t>(1, kPartBytes / std::max<int64_t>(1, bytes_of_one));
   std::vector<int64_t> rows;
@@ -201,8 +216,8 @@ absl::Status StoredRows::ForEachPart(const Take& take) const {
 absl::StatusOr<uint32_t> StoredRows::Checksum() const {
   RawChecksum checksum;
   // Adds an array, from its first row to its last.
-  const auto add = [&](int64_t count, int64_t bytes_of_one, const Fill& fill,
-                       const auto& array_of) {
+  const auto add = [&](int64_t count, int64_t bytes_of_one,
+                       const FillPart& fill, const auto& array_of) {
     return InParts(count, bytes_of_one, fill,
                    [&](const RawData& part, int64_t) {
                      checksum.Add(array_of(part));
@@ -245,7 +260,7 @@ absl::StatusOr<uint32_t> StoredRows::Checksum() const {
   checksum.AddValue(columns_.layout.token_stride);
   if (columns_.targets.has_value()) {
     const bool classes = columns_.layout.targets.kind == TargetKind::kClass;
-    const Fill fill = [this](auto rows, RawData* data) {
+    const FillPart fill = [this](auto rows, RawData* data) {
       return ReadTargets(rows, data);
     };
     const int64_t size = sizeof(int64_t) * columns_.layout.targets.width;

@@ -38,6 +38,10 @@ class StoredRows {
     // Targets. With target_values they are int32, the index of the value.
     std::optional<Array> targets;
     std::vector<double> target_values;
+    // The numbers may be NaN, which stands for a missing value until Fill.
+    bool may_miss = false;
+    // Replaces missing values: one for each numeric feature.
+    std::vector<double> fill;
     // Instead of all of these, token sequences: `tokens` has the length + 1
     // tokens of each row, and `stream` the text, a token a record. Both int32.
     std::optional<Array> tokens;
@@ -47,6 +51,10 @@ class StoredRows {
   // Reads the first row. InvalidArgument when there is none.
   static absl::StatusOr<std::shared_ptr<const StoredRows>> Create(
       Columns columns);
+
+  // The same rows with values for the missing ones. None: there are none.
+  absl::StatusOr<std::shared_ptr<const StoredRows>> Fill(
+      const std::vector<double>& fill) const;
 
   int64_t rows() const { return rows_; }
   // The first row alone, which shows how all rows are.
@@ -79,11 +87,11 @@ class StoredRows {
   absl::Status ReadTargets(absl::Span<const int64_t> rows, RawData* data) const;
   absl::Status ReadTokens(const Array& array, absl::Span<const int64_t> rows,
                           RawData* data) const;
-  using Fill = std::function<absl::Status(absl::Span<const int64_t> rows,
-                                          RawData* data)>;
+  using FillPart = std::function<absl::Status(absl::Span<const int64_t> rows,
+                                              RawData* data)>;
   // Fills consecutive rows, a part at a time.
-  absl::Status InParts(int64_t count, int64_t bytes_of_one, const Fill& fill,
-                       const Take& take) const;
+  absl::Status InParts(int64_t count, int64_t bytes_of_one,
+                       const FillPart& fill, const Take& take) const;
 
   const Columns columns_;
   const int64_t rows_;

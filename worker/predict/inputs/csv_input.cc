@@ -7,6 +7,7 @@
 #include "common/status/status_macros.h"
 #include "worker/data/readers/csv_columns.h"
 #include "worker/data/readers/csv_fields.h"
+#include "worker/data/readers/csv_missing.h"
 #include "worker/data/readers/csv_rows.h"
 #include "worker/data/readers/input_file.h"
 #include "worker/predict/inputs/input_rows.h"
@@ -44,6 +45,7 @@ class CsvInput final : public InputRows {
         preprocessing_(preprocessing),
         table_(preprocessing.csv()),
         options_(options),
+        missing_({table_.missing().begin(), table_.missing().end()}),
         rows_(file_.get(), table_.delimiter()[0]),
         classes_(Numbered(preprocessing.class_names())) {}
 
@@ -55,6 +57,15 @@ class CsvInput final : public InputRows {
   absl::StatusOr<int> Find(const v1::CsvColumn& column) const;
   absl::Status FindColumns();
   absl::Status ReadRow(RawData* data);
+  absl::Status ReadNumber(int number, RawData* data) const;
+  bool IsMissing(int column) const {
+    return !table_.missing().empty() && missing_.Contains(fields_[column]);
+  }
+  // Whether the current row is left out, as such rows were in training. Rows
+  // to predict are not: each has a prediction.
+  bool SkipsRow() const;
+  absl::Status CheckWidth() const;
+  absl::Status SkippedInTraining(int column) const;
   absl::Status ReadCategory(Categories* categories, RawData* data);
   absl::Status ReadLabel(RawData* data);
   absl::Status FieldError(int column, absl::string_view wanted) const {
@@ -67,6 +78,7 @@ class CsvInput final : public InputRows {
   const v1::Preprocessing& preprocessing_;
   const v1::CsvTable& table_;
   const InputOptions options_;
+  const MissingFields missing_;
   CsvRows rows_;
   const WordNumbers classes_;
   std::vector<absl::string_view> fields_;  // of the current row
@@ -78,6 +90,8 @@ class CsvInput final : public InputRows {
   std::vector<int> numeric_;
   std::vector<Categories> categories_;
   int label_ = 0;
+  int64_t skipped_ = 0;        // rows
+  int64_t first_skipped_ = 0;  // its line
 };
 
 absl::Status CsvInput::Begin() {
@@ -173,23 +187,55 @@ absl::StatusOr<RawData> CsvInput::Next(int64_t most) {
   const int64_t count = options_.range.count;
   while (more_ && data.rows < most &&
          (count == 0 || row_ - options_.range.first < count)) {
-    TRIBUTARY_RETURN_IF_ERROR(ReadRow(&data));
+    TRIBUTARY_RETURN_IF_ERROR(CheckWidth());
+    if (!SkipsRow()) {
+      TRIBUTARY_RETURN_IF_ERROR(ReadRow(&data));
+    } else if (skipped_++ == 0) {
+      first_skipped_ = rows_.line();
+    }
     TRIBUTARY_ASSIGN_OR_RETURN(more_, Advance());
   }
   return data;
 }
 
-absl::Status CsvInput::ReadRow(RawData* data) {
-  if (static_cast<int>(fields_.size()) != num_columns_) {
-    return rows_.Error(
-        absl::StrCat("wanted ", num_columns_, " fields, got ", fields_.size()));
+absl::Status CsvInput::CheckWidth() const {
+  if (static_cast<int>(fields_.size()) == num_columns_) return absl::OkStatus();
+  return rows_.Error(
+      absl::StrCat("wanted ", num_columns_, " fields, got ", fields_.size()));
+}
+
+bool CsvInput::SkipsRow() const {
+  if (!options_.labels || !table_.skip_missing()) return false;
+  const auto missing = [this](int column) { return IsMissing(column); };
+  return missing(label_) ||
+         std::any_of(numeric_.begin(), numeric_.end(), missing) ||
+         std::any_of(
+             categories_.begin(), categories_.end(),
+             [&](const Categories& one) { return missing(one.column); });
+}
+
+absl::Status CsvInput::ReadNumber(int number, RawData* data) const {
+  const int column = numeric_[number];
+  double value;
+  if (IsMissing(column)) {
+    if (table_.skip_missing()) return SkippedInTraining(column);
+    value = table_.fill(number);
+  } else if (!ParseCsvNumber(fields_[column], &value)) {
+    return FieldError(column, "a number");
   }
-  for (int column : numeric_) {
-    double value;
-    if (!ParseCsvNumber(fields_[column], &value)) {
-      return FieldError(column, "a number");
-    }
-    data->numbers.push_back(static_cast<float>(value));
+  data->numbers.push_back(static_cast<float>(value));
+  return absl::OkStatus();
+}
+
+absl::Status CsvInput::SkippedInTraining(int column) const {
+  return FieldError(column,
+                    "a value, because the model was trained without rows that "
+                    "lack one (missing: skip)");
+}
+
+absl::Status CsvInput::ReadRow(RawData* data) {
+  for (size_t i = 0; i < numeric_.size(); ++i) {
+    TRIBUTARY_RETURN_IF_ERROR(ReadNumber(static_cast<int>(i), data));
   }
   for (Categories& one : categories_) {
     TRIBUTARY_RETURN_IF_ERROR(ReadCategory(&one, data));
@@ -200,6 +246,11 @@ absl::Status CsvInput::ReadRow(RawData* data) {
 
 absl::Status CsvInput::ReadCategory(Categories* categories, RawData* data) {
   const absl::string_view text = fields_[categories->column];
+  if (IsMissing(categories->column)) {
+    if (table_.skip_missing()) return SkippedInTraining(categories->column);
+    data->codes.push_back(-1);
+    return absl::OkStatus();
+  }
   const auto found = categories->numbers.find(text);
   if (found != categories->numbers.end()) {
     data->codes.push_back(found->second);
@@ -220,7 +271,7 @@ absl::Status CsvInput::ReadCategory(Categories* categories, RawData* data) {
 
 absl::Status CsvInput::ReadLabel(RawData* data) {
   const absl::string_view text = fields_[label_];
-  if (IsMissingField(text)) return FieldError(label_, "a label");
+  if (missing_.Contains(text)) return FieldError(label_, "a label");
   double value;
   if (!classes_.empty() && data->targets.kind != TargetKind::kReal) {
     const auto found = classes_.find(text);
@@ -237,6 +288,13 @@ absl::Status CsvInput::ReadLabel(RawData* data) {
 
 std::vector<std::string> CsvInput::TakeWarnings() {
   std::vector<std::string> warnings;
+  if (skipped_ > 0) {
+    warnings.push_back(absl::StrCat(
+        file_->name(), ": ", skipped_,
+        " rows are left out because a value is missing (first in line ",
+        first_skipped_, ")"));
+    skipped_ = 0;
+  }
   for (Categories& one : categories_) {
     if (one.unknown == 0) continue;
     warnings.push_back(absl::StrCat(

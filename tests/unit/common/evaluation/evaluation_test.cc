@@ -71,6 +71,21 @@ TEST(EvaluationTest, SequencesCountTheirPositions) {
                        "it 4"));
 }
 
+// Its loss is not that of the tokens' probabilities.
+TEST(EvaluationTest, AWeightedLossHasNoPerplexity) {
+  v1::LossSpec balanced = CrossEntropy(), weighted = CrossEntropy();
+  balanced.mutable_cross_entropy()->set_balanced(true);
+  weighted.mutable_cross_entropy()->add_class_weights(1);
+  for (const v1::LossSpec& loss : {balanced, weighted}) {
+    Evaluation evaluation(loss);
+    v1::EvaluationPart part = Classes(2, 3, 6);
+    part.set_values(8);
+    TRIBUTARY_EXPECT_OK(evaluation.Add(part));
+    EXPECT_EQ(evaluation.Metrics().count("perplexity"), 0u);
+    EXPECT_EQ(evaluation.Metrics()["loss"], 1.5);
+  }
+}
+
 TEST(EvaluationTest, NoSamplesGiveNoMetrics) {
   Evaluation evaluation(CrossEntropy());
   EXPECT_TRUE(evaluation.Metrics().empty());

@@ -161,6 +161,34 @@ TEST(CheckPreprocessingTest, ContradictionsAreRefused) {
           "class_names do not ascend");
 }
 
+TEST(CheckPreprocessingTest, FillValuesFitTheNumericColumns) {
+  const auto check = [](int values, bool texts, bool skip) {
+    v1::Preprocessing table = Table();
+    for (int i = 0; i < values; ++i) table.mutable_csv()->add_fill(i);
+    if (texts) table.mutable_csv()->add_missing("?");
+    table.mutable_csv()->set_skip_missing(skip);
+    return CheckPreprocessing(table);
+  };
+  TRIBUTARY_EXPECT_OK(check(2, true, false));
+  TRIBUTARY_EXPECT_OK(check(0, true, true));
+  EXPECT_THAT(check(1, true, false),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "csv.fill has 1 values, wanted 2"));
+  EXPECT_THAT(check(2, false, false),
+              StatusIs(absl::StatusCode::kInvalidArgument, "wanted 0"));
+  EXPECT_THAT(check(2, true, true),
+              StatusIs(absl::StatusCode::kInvalidArgument, "wanted 0"));
+  EXPECT_THAT(
+      check(0, false, true),
+      StatusIs(absl::StatusCode::kInvalidArgument, "skip_missing wants texts"));
+  v1::Preprocessing table = Table();
+  table.mutable_csv()->add_missing("?");
+  table.mutable_csv()->add_fill(1);
+  table.mutable_csv()->add_fill(1e39);
+  EXPECT_THAT(CheckPreprocessing(table),
+              StatusIs(absl::StatusCode::kInvalidArgument, "not finite"));
+}
+
 TEST(CheckPreprocessingTest, AVocabularyAscendsWithinItsRange) {
   v1::Preprocessing text;
   text.set_source("text");

@@ -41,6 +41,22 @@ TEST(DescribeModelTest, JoinsTheJobAndTheDeclaration) {
   EXPECT_EQ(model.training_data().checksum(), 0xabcd);
 }
 
+TEST(DescribeModelTest, TheWeightsOfTheDataTakeThePlaceOfBalanced) {
+  v1::JobSpec job = Job();
+  v1::LossSpec* loss = job.mutable_training()->mutable_loss();
+  loss->mutable_cross_entropy()->set_label_smoothing(0.25);
+  loss->mutable_cross_entropy()->set_balanced(true);
+  v1::DeclareModelRequest declaration = Declaration();
+  declaration.add_class_weights(0.5);
+  declaration.add_class_weights(2);
+  const v1::CrossEntropySpec recorded =
+      DescribeModel(job, declaration).loss().cross_entropy();
+  EXPECT_FALSE(recorded.balanced());
+  EXPECT_EQ(recorded.label_smoothing(), 0.25);
+  ASSERT_EQ(recorded.class_weights_size(), 2);
+  EXPECT_EQ(recorded.class_weights(1), 2);
+}
+
 TEST(DescribeModelTest, SlicesOfARankAreOneWholeParameter) {
   v1::DeclareModelRequest declaration = Declaration();
   for (int tensor = 1; tensor <= 2; ++tensor) {

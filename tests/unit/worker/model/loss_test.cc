@@ -75,6 +75,56 @@ TEST(LossTest, LabelSmoothingSpreadsTheTarget) {
   EXPECT_THAT(gradient, Pointwise(FloatNear(1e-7f), expected));
 }
 
+// The losses of each row and the gradient of their mean, from PyTorch 2.15's
+// cross_entropy with weight and reduction "none", and scale 1 / 2: the mean is
+// over the rows and not over their weights.
+TEST(LossTest, ClassWeightsMultiplyTheLossOfEachSampleAsInPyTorch) {
+  const Floats logits = {0.5f, -1.25f, 2.0f, 1.0f, 0.0f, -0.5f};
+  const int64_t labels[] = {2, 0};
+  const std::string weights = "class_weights: [0.5, 3, 2] ";
+  CpuLoss plain("cross_entropy { " + weights + "}", 3);
+  double sum = 0;
+  Floats gradient =
+      plain.Differentiate(logits, {.labels = labels}, 2, 0.5, &sum);
+  EXPECT_NEAR(sum, 0.46524396538734436 + 0.23218439519405365, 1e-6);
+  Floats expected = {0.17682017385959625f,  0.03072674199938774f,
+                     -0.20754694938659668f, -0.09286707639694214f,
+                     0.057805970311164856f, 0.03506109490990639f};
+  EXPECT_THAT(gradient, Pointwise(FloatNear(1e-7f), expected));
+
+  CpuLoss smoothed("cross_entropy { " + weights + "label_smoothing: 0.3 }", 3);
+  gradient = smoothed.Differentiate(logits, {.labels = labels}, 2, 0.5, &sum);
+  EXPECT_NEAR(sum, 1.503612995147705 + 1.0179319381713867, 1e-6);
+  expected = {0.1473996788263321f,    -0.12004142999649048f,
+              -0.027358269318938255f, 0.08283927291631699f,
+              -0.04594925418496132f,  -0.03689002990722656f};
+  EXPECT_THAT(gradient, Pointwise(FloatNear(1e-7f), expected));
+}
+
+// Two positions: the weights 1 and 3 of their classes, and ln 2 for each.
+TEST(LossTest, OfASequenceEachPositionHasTheWeightOfItsClass) {
+  const std::unique_ptr<Ops> ops = CreateCpuOps();
+  const auto loss = Loss::Create(
+      FromText<v1::LossSpec>("cross_entropy { class_weights: [1, 3] }"),
+      {.ops = ops.get(), .max_rows = 1, .outputs = 2, .positions = 2});
+  TRIBUTARY_ASSERT_OK(loss);
+  const float logits[] = {0, 0, 0, 0};
+  const int64_t labels[] = {0, 1};
+  TRIBUTARY_EXPECT_OK((*loss)->Evaluate(logits, {.labels = labels}, 1));
+  EXPECT_NEAR(*(*loss)->Sum(), (1 + 3) * std::log(2.0) / 2, 1e-6);
+}
+
+TEST(LossTest, ClassWeightsThatDoNotFitAreRefused) {
+  EXPECT_THAT(CpuLoss("cross_entropy { class_weights: [1, 2] }", 3).status(),
+              StatusIs(kInvalid,
+                       "class_weights has 2 values, wanted one for each of the "
+                       "model's 3 outputs"));
+  EXPECT_THAT(CpuLoss("cross_entropy { class_weights: [1, -2] }", 2).status(),
+              StatusIs(kInvalid, "not negative, got -2"));
+  EXPECT_THAT(CpuLoss("cross_entropy { balanced: true }", 2).status(),
+              StatusIs(kInvalid, "wants class_weights in place of balanced"));
+}
+
 // sigmoid(ln 3) = 3/4. Positive: pos_weight ln(4/3), gradient -pos_weight / 4;
 // negative: ln 4, gradient 3/4.
 TEST(LossTest, BinaryCrossEntropyWeighsPositives) {

@@ -72,6 +72,15 @@ struct Case {
   std::string loss = "cross_entropy {}";
 };
 
+// The weights 0, 0.3, ..., 2.4, and again.
+inline std::string WeightedLoss(int classes) {
+  std::string loss = "cross_entropy { label_smoothing: 0.2 ";
+  for (int c = 0; c < classes; ++c) {
+    loss += "class_weights: " + std::to_string(0.3 * (c % 9)) + " ";
+  }
+  return loss + "}";
+}
+
 // Every way of cutting, with sizes that two and four ranks don't divide.
 inline std::vector<Case> Cases() {
   return {
@@ -103,6 +112,12 @@ inline std::vector<Case> Cases() {
        67,
        false,
        "cross_entropy { label_smoothing: 0.2 }"},
+      {"smoothed labels of weighted classes",
+       Sequential({"layernorm { features: 9 }", Linear(9, 67)}),
+       {3, 9},
+       67,
+       false,
+       WeightedLoss(67)},
       {"images",
        Sequential({"conv2d { in: 1 out: 3 kernel: 3 }", "relu {}",
                    "max_pool { kernel: 2 }", "flatten {}", Linear(27, 18),

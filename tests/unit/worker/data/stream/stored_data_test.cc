@@ -1,8 +1,10 @@
 // Rows on disk are the rows in memory.
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "tests/unit/worker/data/data_files.h"
 #include "worker/data/open_data.h"
+#include "worker/data/readers/counter_random.h"
 
 namespace tributary {
 namespace {
@@ -149,6 +152,59 @@ TEST(StoredDataTest, TextsWithAnyStride) {
                        path + "' length: 8 begin: 0.8 } }",
                    TargetKind::kClass);
   }
+}
+
+// More rows than the reader keeps before it writes them.
+std::string Table(int rows, bool holes, int seed) {
+  std::string text = "age,job,mass,animal,town\n";
+  for (int i = 0; i < rows; ++i) {
+    const auto pick = [&](int column, int of) {
+      return static_cast<int>(HashBits(seed, i, column) % of);
+    };
+    const bool hole = holes && pick(9, 10) == 0;
+    text += (hole ? "" : std::to_string(pick(1, 90))) + "," +
+            (holes && pick(8, 10) == 0 ? "NA"
+                                       : "job" + std::to_string(pick(2, 12))) +
+            "," + std::to_string(pick(3, 1000)) + ".25," +
+            (pick(4, 3) == 0   ? "cat"
+             : pick(4, 3) == 1 ? "dog"
+                               : "cow") +
+            ",t" + std::to_string(pick(5, 30 + seed)) + "\n";
+  }
+  return text;
+}
+
+TEST(StoredDataTest, TablesWithCategoriesAndMissingValues) {
+  const std::string one = WriteFile("one.csv", Table(5000, true, 1));
+  const std::string two = WriteFile("two.csv", Gzip(Table(4200, true, 2)));
+  const std::string test = WriteFile("test.csv", Table(600, true, 3));
+  const std::string columns =
+      "header: true delimiter: ',' columns { label: 'animal' numeric: 'age' "
+      "numeric: 'mass' categorical: 'job' categorical: 'town' } "
+      "normalize { standardize: true } ";
+  for (const char* missing :
+       {"mean: true", "median: true", "constant: -1", "skip: true"}) {
+    const std::string holes =
+        "missing { " + std::string(missing) + " texts: 'NA' } ";
+    ExpectSameData("train { csv { path: '" + one + "' path: '" + two + "' " +
+                       columns + holes +
+                       "first_row: 13 } } test { csv { path: '" + test + "' " +
+                       columns + holes + "} }",
+                   TargetKind::kClass);
+  }
+}
+
+TEST(StoredDataTest, TablesOfNumbersAlone) {
+  std::string text;
+  for (int i = 0; i < 5000; ++i) {
+    text += std::to_string(i % 2) + ";" + std::to_string(i * .125) + "\n";
+  }
+  const std::string source = "train { csv { path: '" +
+                             WriteFile("numbers.csv", text) +
+                             "' delimiter: ';' columns { label: '";
+  ExpectSameData(source + "1' } } }", TargetKind::kReal);
+  ExpectSameData(source + "0' } } }", TargetKind::kBinary);
+  ExpectSameData(source + "0' categorical: '1' } } }", TargetKind::kBinary);
 }
 
 // What spoils one value of an array of two files.

@@ -107,6 +107,40 @@ TEST_F(CsvInputTest, AnErrorNamesFileLineAndColumn) {
                                     "rows.csv: wanted rows"));
 }
 
+TEST_F(CsvInputTest, MissingValuesBecomeThoseOfTheTraining) {
+  for (const char* text : {"", "?", "NA"})
+    table_.mutable_csv()->add_missing(text);
+  table_.mutable_csv()->add_fill(2.5);
+  table_.mutable_csv()->add_fill(7);
+  const auto data = ReadAll("age,mass,colour\n, NA,red\n1,2,?\n");
+  TRIBUTARY_ASSERT_OK(data);
+  EXPECT_THAT(data->numbers, ElementsAre(2.5, 7, 1, 2));
+  EXPECT_THAT(data->codes, ElementsAre(1, -1));
+}
+
+TEST_F(CsvInputTest, RowsThatTrainingLeftOutAreNotPredictedButMayBeLabelled) {
+  table_.mutable_csv()->add_missing("");
+  table_.mutable_csv()->add_missing("?");
+  table_.mutable_csv()->set_skip_missing(true);
+  const std::string text =
+      "animal,age,mass,colour\ndog,1,,red\ncat,1,2,blue\n?,1,2,red\n"
+      "dog,1,2,?\n";
+  EXPECT_THAT(ReadAll(text),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "rows.csv: line 2: column 2 (\"mass\"): wanted a value, "
+                       "because the model was trained without rows that lack "
+                       "one (missing: skip), got \"\""));
+  auto input = Open(text, {.labels = true});
+  TRIBUTARY_ASSERT_OK(input);
+  const auto data = (*input)->Next(10);
+  TRIBUTARY_ASSERT_OK(data);
+  EXPECT_THAT(data->numbers, ElementsAre(1, 2));
+  EXPECT_THAT(data->targets.labels, ElementsAre(0));
+  EXPECT_THAT((*input)->TakeWarnings(),
+              ElementsAre("rows.csv: 3 rows are left out because a value is "
+                          "missing (first in line 2)"));
+}
+
 TEST_F(CsvInputTest, AnUnknownCategoryIsAnErrorOrNoneOfThem) {
   const std::string text = "age,mass,colour\n1,2,pink\n3,4,red\n5,6,pink\n";
   EXPECT_THAT(ReadAll(text),

@@ -1,0 +1,207 @@
+// What a job says about its rows, from the job file to the trained model: real
+// processes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/testing/paths.h"
+#include "tests/testing/process.h"
+#include "tests/testing/temporary_folder.h"
+
+namespace tributary {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+constexpr char kJob[] = R"(name: points
+model:
+  sequential:
+    - linear: {in: 4, out: 2}
+data:
+  train:
+    csv:
+      path: points.csv
+      columns: {label: label, numeric: [x, y], categorical: colour}
+      normalize: standardize
+      missing: {mean: true, texts: NA}
+  test: {csv: {path: points.csv}}
+  batch_size: 8
+training: {epochs: 20, loss: cross_entropy, optimizer: {adam: {learning_rate: 0.1}}}
+cluster: {servers: 1, workers: 2}
+)";
+
+// Two clusters of points: near (0, 0) they are cold and blue, near (10, 10) hot
+// and red. Every tenth row lacks a value.
+std::string Points() {
+  std::string csv = "x,y,colour,label\n";
+  for (int i = 0; i < 40; ++i) {
+    const std::string x = i % 10 == 3 ? "NA" : absl::StrCat(i % 5 / 10.0);
+    const std::string colour = i % 10 == 7 ? "?" : "red";
+    absl::StrAppend(&csv, x, ",", i % 7 / 10.0, ",blue,cold\n");
+    absl::StrAppend(&csv, 10 + i % 5 / 10.0, ",", 10 + i % 7 / 10.0, ",",
+                    colour, ",hot\n");
+  }
+  return csv;
+}
+
+class DataRulesTest : public testing::TemporaryFolderTest {
+ protected:
+  void SetUp() override {
+    TemporaryFolderTest::SetUp();
+    Write("points.csv", Points());
+    Write("job.yaml", kJob);
+  }
+  // Exit code; what the command has printed is in output_.
+  int Run(std::vector<std::string> words) {
+    words.insert(words.begin(), testing::Program("tributary"));
+    const testing::ProcessResult result = testing::RunProcess(words);
+    output_ = result.output;
+    return result.exit_code;
+  }
+  int Train(std::vector<std::string> more = {}) {
+    std::vector<std::string> words = {"train", Path("job.yaml"), "--run-dir",
+                                      Path("run")};
+    words.insert(words.end(), more.begin(), more.end());
+    return Run(words);
+  }
+  json Json(const std::string& name) { return json::parse(Read(name)); }
+
+  std::string output_;
+};
+
+TEST_F(DataRulesTest, MissingValuesAreFilledInTrainingAndInPrediction) {
+  ASSERT_EQ(Train(), 0) << output_;
+  const json summary = Json("run/summary.json");
+  EXPECT_EQ(summary["test"]["accuracy"], 1.0);
+  const json table = Json("run/model.json")["preprocessing"]["csv"];
+  EXPECT_EQ(table["missing"], (json{"", "?", "NA"}));
+  ASSERT_EQ(table["fill"].size(), 2u);
+  EXPECT_EQ(table["categorical"][0]["categories"], (json{"blue", "red"}));
+  // x: four of the 40 cold ones are missing, all of them 0.3 (i % 5 is 3). The
+  // sum of the cold ones is 8 - 1.2, that of the hot ones 408.
+  EXPECT_NEAR(table["fill"][0].get<double>(), (6.8 + 408) / 76, 1e-6);
+
+  const std::string rows =
+      Write("new.csv", "x,y,colour\n,0.1,blue\n9,NA,red\n10,10,?\n");
+  ASSERT_EQ(Run({"predict", Path("run"), rows, "--top"}), 0) << output_;
+  EXPECT_THAT(output_, HasSubstr("prediction,probability\ncold,"));
+  EXPECT_EQ(std::count(output_.begin(), output_.end(), '\n'), 4);
+
+  ASSERT_EQ(Run({"evaluate", Path("run"), "--json"}), 0) << output_;
+  EXPECT_EQ(json::parse(output_)["rows"], 80);
+}
+
+TEST_F(DataRulesTest, SkippedRowsAreNeitherTrainedNorEvaluated) {
+  ASSERT_EQ(Train({"--set", "data.train.csv.missing={skip: true, texts: NA}"}),
+            0)
+      << output_;
+  // Four rows lack x and four the colour.
+  EXPECT_EQ(Json("run/model.json")["training_data"]["rows"], 72);
+  EXPECT_EQ(Json("run/summary.json")["evaluations"][0]["samples"], 72);
+  ASSERT_EQ(Run({"evaluate", Path("run")}), 0) << output_;
+  EXPECT_THAT(output_, HasSubstr("72 rows"));
+  EXPECT_THAT(output_, HasSubstr("8 rows are left out because a value is "
+                                 "missing (first in line 8)"));
+  const std::string rows = Write("new.csv", "x,y,colour\n1,1,red\n1,,red\n");
+  EXPECT_EQ(Run({"predict", Path("run"), rows}), 2);
+  EXPECT_THAT(output_, HasSubstr("new.csv: line 3: column 1 (\"y\"): wanted a "
+                                 "value, because the model was trained without "
+                                 "rows that lack one (missing: skip)"));
+}
+
+TEST_F(DataRulesTest, WithoutARuleAMissingValueIsAnErrorThatNamesTheRule) {
+  std::string job = kJob;
+  job.erase(job.find("      missing:"), 39);
+  Write("job.yaml", job);
+  EXPECT_EQ(Train(), 2);
+  EXPECT_THAT(
+      output_,
+      HasSubstr("job.yaml:9: " + Path("points.csv") +
+                ": line 8: column 0 (\"x\"): wanted a number, got \"NA\"; to "
+                "fill or skip missing values, set csv.missing, as in missing: "
+                "{mean: true, texts: [NA]}"));
+}
+
+// Twelve rows that say nothing about their class, of which three are hot.
+constexpr char kRareJob[] = R"(name: rare
+model:
+  sequential:
+    - linear: {in: 1, out: 2}
+data:
+  train: {csv: {path: rare.csv, columns: {label: label}}}
+  test: {csv: {path: rare.csv}}
+  global_batch_size: 12
+  shuffle: none
+training:
+  steps: 300
+  loss:
+    cross_entropy: balanced
+  optimizer: {sgd: {learning_rate: 0.5}}
+cluster: {servers: 1, workers: 3}
+)";
+
+class ClassWeightsTest : public DataRulesTest {
+ protected:
+  void SetUp() override {
+    DataRulesTest::SetUp();
+    std::string csv = "x,label\n";
+    for (int i = 0; i < 12; ++i) csv += i % 4 == 0 ? "1,hot\n" : "1,cold\n";
+    Write("rare.csv", csv);
+    Write("job.yaml", kRareJob);
+  }
+};
+
+TEST_F(ClassWeightsTest, BalancedClassesAreEquallyProbableAtTheEnd) {
+  ASSERT_EQ(Train(), 0) << output_;
+  const json model = Json("run/model.json");
+  const json loss = model["loss"]["cross_entropy"];
+  EXPECT_EQ(loss["balanced"], false);
+  EXPECT_EQ(loss["class_weights"], (json{12.0 / 18, 2.0}));
+  // Both classes weigh 6, so the best guess is 1/2 for each, and the loss is
+  // the mean of 12 weighted ln 2.
+  const json test = Json("run/summary.json")["test"];
+  EXPECT_NEAR(test["loss"].get<double>(), std::log(2.0), 1e-4);
+  ASSERT_EQ(Run({"evaluate", Path("run"), "--json"}), 0) << output_;
+  EXPECT_NEAR(json::parse(output_)["loss"].get<double>(),
+              test["loss"].get<double>(), 1e-6);
+}
+
+// The three workers have 4 rows each: one of them has three hot ones.
+TEST_F(ClassWeightsTest, OneWorkerAndThreeTrainAlike) {
+  ASSERT_EQ(Train({"--set", "training.steps=20"}), 0) << output_;
+  const double three = Json("run/summary.json")["test"]["loss"].get<double>();
+  ASSERT_EQ(Run({"train", Path("job.yaml"), "--run-dir", Path("one"), "--set",
+                 "training.steps=20", "--set", "cluster.workers=1"}),
+            0)
+      << output_;
+  EXPECT_NEAR(Json("one/summary.json")["test"]["loss"].get<double>(), three,
+              1e-6);
+}
+
+TEST_F(ClassWeightsTest, AListOfTheWrongLengthIsToldBeforeAnythingStarts) {
+  EXPECT_EQ(Train({"--set",
+                   "training.loss={cross_entropy: {class_weights: "
+                   "[1, 2, 3]}}"}),
+            2);
+  EXPECT_THAT(output_,
+              HasSubstr("training.loss.cross_entropy.class_weights has 3 "
+                        "values, wanted one for each of the model's 2 "
+                        "outputs"));
+  std::string job = kRareJob;
+  job.replace(job.find("balanced"), 8, "{class_weights: 1}");
+  Write("job.yaml", job);
+  EXPECT_EQ(Train(), 2);
+  EXPECT_THAT(output_, HasSubstr("job.yaml:13: training.loss.cross_entropy."
+                                 "class_weights has 1 value, wanted one"));
+}
+
+}  // namespace
+}  // namespace tributary

@@ -1,0 +1,115 @@
+// Fields of a job about its rows and their weights.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "common/job/resolve.h"
+#include "tests/testing/status_matchers.h"
+#include "tests/unit/common/job/good_job.h"
+
+namespace tributary {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::StatusIs;
+
+// The resolved fields of a job whose files need not exist.
+v1::DataSpec DataOf(const std::string& data_lines) {
+  Places places;
+  v1::JobSpec job;
+  EXPECT_TRUE(
+      ReadFields(JobWith(7, data_lines), "job.yaml", {}, &places, &job).ok());
+  const absl::Status resolved =
+      ResolveFields("job.yaml", JobPart::kWhole, &places, &job);
+  EXPECT_TRUE(resolved.ok()) << resolved;
+  return job.data();
+}
+
+absl::Status ErrorOf(const std::string& data_lines) {
+  return ParseJob(JobWith(7, data_lines), "job.yaml", {}).status();
+}
+
+std::string Csv(const std::string& more) {
+  return "  train: {csv: {path: a.csv, columns: {label: y}, " + more + "}}";
+}
+
+TEST(DataJobTest, MissingValuesAreOneWordOrAMapping) {
+  EXPECT_TRUE(DataOf(Csv("missing: mean")).train().csv().missing().mean());
+  EXPECT_TRUE(DataOf(Csv("missing: skip")).train().csv().missing().skip());
+  const v1::MissingSpec missing =
+      DataOf(Csv("missing: {constant: -1, texts: [NA, nan]}"))
+          .train()
+          .csv()
+          .missing();
+  EXPECT_EQ(missing.constant(), -1);
+  EXPECT_THAT(missing.texts(), ElementsAre("NA", "nan"));
+}
+
+TEST(DataJobTest, ATestSourceInheritsTheRuleForMissingValues) {
+  const std::string train = Csv("missing: {median: true, texts: NA}");
+  const v1::DataSpec inherits =
+      DataOf(train + "\n  test: {csv: {path: b.csv}}");
+  EXPECT_TRUE(inherits.test().csv().missing().median());
+  EXPECT_THAT(inherits.test().csv().missing().texts(), ElementsAre("NA"));
+  const v1::DataSpec own =
+      DataOf(train + "\n  test: {csv: {path: b.csv, missing: skip}}");
+  EXPECT_TRUE(own.test().csv().missing().skip());
+  EXPECT_EQ(own.test().csv().missing().texts_size(), 0);
+}
+
+TEST(DataJobTest, AWrongRuleForMissingValuesIsTold) {
+  const auto error = [](const std::string& missing) {
+    return ErrorOf(Csv("missing: " + missing));
+  };
+  const auto is = [](const std::string& message) {
+    return StatusIs(absl::StatusCode::kInvalidArgument,
+                    "job.yaml:7: data.train.csv.missing" + message);
+  };
+  EXPECT_THAT(error("{texts: NA}"),
+              is(" wants one of mean, median, constant, skip"));
+  EXPECT_THAT(error("{mean: false}"), is(".mean can only be true"));
+  EXPECT_THAT(error("{skip: false}"), is(".skip can only be true"));
+  EXPECT_THAT(error("{constant: 1e39}"),
+              is(".constant wants a number that float32 can hold"));
+  EXPECT_THAT(error("avg"), StatusIs(absl::StatusCode::kInvalidArgument,
+                                     "unknown field \"avg\""));
+  EXPECT_THAT(error("{mean: true, constant: 0}"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "constant and mean exclude each other"));
+}
+
+TEST(LossJobTest, ClassWeightsAreAListOrBalanced) {
+  const auto loss = [](const std::string& text) {
+    return Parse(JobWith(11, "  loss: {cross_entropy: " + text + "}"),
+                 {"data.train.synthetic.kind=markov_text"})
+        .training()
+        .loss()
+        .cross_entropy();
+  };
+  EXPECT_TRUE(loss("balanced").balanced());
+  EXPECT_THAT(loss("{class_weights: [0, 5]}").class_weights(),
+              ElementsAre(0, 5));
+}
+
+TEST(LossJobTest, WrongClassWeightsAreTold) {
+  const auto error = [](const std::string& text) {
+    return ParseJob(JobWith(11, "  loss:\n    cross_entropy:\n      " + text),
+                    "job.yaml", {"data.train.synthetic.kind=markov_text"})
+        .status();
+  };
+  EXPECT_THAT(error("class_weights: [1, -1]"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "job.yaml:13: training.loss.cross_entropy.class_weights."
+                       "1 must be at least 0, got -1"));
+  EXPECT_THAT(error("class_weights: [0, 0]"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "job.yaml:13: training.loss.cross_entropy.class_weights "
+                       "wants at least one above 0"));
+  EXPECT_THAT(error("{balanced: true, class_weights: [1]}"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "takes either balanced or class_weights"));
+}
+
+}  // namespace
+}  // namespace tributary
