@@ -102,7 +102,8 @@ TEST_F(StreamTest, ABufferForAllRowsGivesTheBitsOfRowsInMemory) {
   const std::string memory = ShaOf("memory", {});
   EXPECT_EQ(ShaOf("large", {"--set", "data.stream.buffer_bytes=16777216"}),
             memory);
-  EXPECT_NE(ShaOf("small", {"--set", "data.stream.buffer_bytes=1048576"}), memory);
+  EXPECT_NE(ShaOf("small", {"--set", "data.stream.buffer_bytes=1048576"}),
+            memory);
 }
 
 TEST_F(StreamTest, AFileThatBecomesShorterEndsTheJobWithItsName) {

@@ -119,9 +119,9 @@ TEST(WindowOrderTest, AWindowFitsTheBuffer) {
   }
 }
 
-// Labels sorted in the file: a window must still have all of them. It has 234 of
-// the 1639 chunks, 29 of each class with a standard deviation of 5; four of them
-// are .7 of the mean.
+// Labels sorted in the file: a window must still have all of them. It has 234
+// of the 1639 chunks, 29 of each class with a standard deviation of 5; four of
+// them are .7 of the mean.
 TEST(WindowOrderTest, SortedRowsAreMixed) {
   const int64_t rows = 1 << 16, classes = 8;
   const WindowOrder order(WindowOrder::ForBuffer(
