@@ -26,7 +26,8 @@ import time
 
 SIDE = 28
 JOB = """name: streamed-data
-model: {{mlp: {{in: 784, hidden: [256], out: 10}}}}
+model:
+  sequential: [flatten, {{linear: {{in: 784, out: 256}}}}, relu, {{linear: {{in: 256, out: 10}}}}]
 data:
   train: {{npy: {{features: x.npy, labels: y.npy}}}}
   batch_size: 64
@@ -37,8 +38,6 @@ training:
 cluster: {{servers: 1, workers: {workers}}}
 checkpoint: {{at_end: false}}
 """
-# The model is a sequence of an image's pixels.
-FLATTEN = "model={sequential: [flatten, {linear: {in: 784, out: 256}}, relu, {linear: {in: 256, out: 10}}]}"
 
 
 def write_npy(path, shape, blocks):
@@ -100,7 +99,7 @@ class MemoryLimit:
 def run(options, folder, stream):
     run_dir = os.path.join(folder, "stream" if stream else "memory")
     subprocess.run(["rm", "-rf", run_dir], check=True)
-    words = ["--set", FLATTEN] + (["--set", "data.stream={}"] if stream else [])
+    words = ["--set", "data.stream={}"] if stream else []
     program = lambda name: os.path.join(os.path.abspath(options.bin), name)
     begin = time.monotonic()
     coordinator = subprocess.Popen(
