@@ -73,7 +73,9 @@ void DrawBar(Drawing* out, const CompareRow& row, double scale, double y) {
   }
   if (row.predicted_step_seconds) {
     const double at = kLabelWidth + 1e3 * *row.predicted_step_seconds * scale;
-    out->Line(at, y - 4, at, y + kBar + 4, "predicted");
+    // Above and below the bar, so that it covers no number in it.
+    out->Line(at, y - 5, at, y + 3, "predicted");
+    out->Line(at, y + kBar - 3, at, y + kBar + 5, "predicted");
     // Moves the mark so that it does not cross the number.
     if (x < at && at < x + kValueWidth) x = at;
   }
