@@ -33,19 +33,30 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   CsvOptions options;
   options.header = mode & 4;
   options.delimiter = mode & 8 ? ';' : ',';
+  constexpr CsvMissing::Kind kMissing[] = {
+      CsvMissing::Kind::kError, CsvMissing::Kind::kMean,
+      CsvMissing::Kind::kMedian, CsvMissing::Kind::kSkip};
+  options.missing.kind = kMissing[mode >> 4 & 3];
+  options.missing.texts = {"NA"};
   options.range = RangeOf(input.Byte());
   options.columns = Columns(input.Part());
   const std::string text(input.Rest());
 
   CsvWords words;
-  const absl::StatusOr<RawData> train = ReadTrainingCsv(
+  absl::StatusOr<RawData> train = ReadTrainingCsv(
       InputFiles::OverBytes("train.csv", text), options, kind, &words);
   if (!train.ok()) return 0;
+  const absl::StatusOr<std::vector<double>> fill =
+      MeasureFill(options.missing, *train, PartsOf(*train), words.header,
+                  words.roles.numeric);
+  if (!fill.ok()) return 0;
+  FillMissing(*fill, &*train);
   CheckRawData(*train);
 
   std::vector<std::string> warnings;
-  const absl::StatusOr<RawData> test = ReadTestCsv(
+  absl::StatusOr<RawData> test = ReadTestCsv(
       InputFiles::OverBytes("test.csv", text), options, kind, words, &warnings);
+  if (test.ok()) FillMissing(*fill, &*test);
   Expect(test.ok() && warnings.empty(),
          "a training file is a test file without anything unknown");
   Expect(test->numbers == train->numbers && test->codes == train->codes &&

@@ -181,7 +181,8 @@ def data_sets():
             ("zipped", 0, 1 | 1 << 3, gzip.compress(f4, mtime=0), i8)]:
         yield ("npy_fuzz", name, bytes([mode, rows]) + part(a) + b)
 
-    header, semicolon = 4, 8
+    header, semicolon, mean, median, skip = 4, 8, 16, 32, 48
+    holes = b"age,job,pay\n39,NA,1\n?,clerk,0\n50, ,1\n,clerk,0\n"
     adult = (b'age,job,hours,pay\n39,"State, gov",40,<=50K\n'
              b'50,"self ""emp""",13,>50K\n38,?,40,<=50K\n')
     for name, mode, rows, columns, text in [
@@ -191,6 +192,9 @@ def data_sets():
             ("crlf", header | semicolon | 2, 0, b"y",
              b"\xef\xbb\xbfx;y\r\n1;2\r\n\r\n3;4"),
             ("columns", 0, 0, b"2;0-1", b"1,2,0\n3,4,1\n"),
+            ("mean", header | mean, 0, b"pay;age;job", holes),
+            ("median", header | median, 1, b"pay;age;job", holes),
+            ("skip", header | skip, 0, b"pay;age", holes),
             ("zipped", 0, 0, b"0", gzip.compress(b"1,2\n0,3\n", mtime=0))]:
         yield ("csv_fuzz", name, bytes([mode, rows]) + part(columns) + text)
 
