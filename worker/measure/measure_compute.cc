@@ -20,6 +20,7 @@
 #include "common/status/status_macros.h"
 #include "kernels/device.h"
 #include "worker/collective/device_fault.h"
+#include "worker/data/class_weights.h"
 #include "worker/data/open_data.h"
 #include "worker/model/loss.h"
 #include "worker/model/model.h"
