@@ -54,8 +54,9 @@ void AddPredictionOptions(CLI::App& app,
                  "directory");
   app.add_option("--input", options->input, "a file of rows");
   app.add_option("--labels", options->labels, "a file of their labels");
-  app.add_option("--data", options->data, "without --input: test or train")
-      ->check(CLI::IsMember({"test", "train"}));
+  app.add_option("--data", options->data,
+                 "without --input: test, validation or train")
+      ->check(CLI::IsMember({"test", "validation", "train"}));
   app.add_option("--weights", options->weights, "instead of the run's");
   app.add_option("--output", options->output, "a file, instead of stdout");
   app.add_flag("--json", options->json, "write JSON");

@@ -98,8 +98,12 @@ absl::Status ReadSummary(const std::string& path, RunData* run) {
          static_cast<uint64_t>(Integer(process, "peak_memory_bytes")),
          Number(process, "optimizer_seconds")});
   }
-  if (json.contains("test") && json["test"].is_object()) {
-    for (const auto& [name, value] : json["test"].items()) {
+  // A job without a test set may have a validation set.
+  for (const char* set : {"test", "validation"}) {
+    if (!run->test.empty() || !json.contains(set) || !json[set].is_object()) {
+      continue;
+    }
+    for (const auto& [name, value] : json[set].items()) {
       run->test[name] = value.is_number() ? value.get<double>() : kNoNumber;
     }
   }

@@ -20,7 +20,7 @@ constexpr char kFooter[] =
     "column, or for IDX and NPY in a file of their own.\n\n"
     "Examples:\n"
     "  tributary evaluate run\n"
-    "  tributary evaluate run --data train\n"
+    "  tributary evaluate run --data validation\n"
     "  tributary evaluate run people.csv --json\n"
     "  tributary evaluate run images.npy --labels labels.npy\n\n"
     "Exit codes: 0 done, 1 the result cannot be written, 2 wrong command "
@@ -69,9 +69,9 @@ void AddEvaluateCommand(CLI::App& app, Action* action) {
                       "the labels of an IDX or NPY file");
   command
       ->add_option("--data", options->data,
-                   "without an INPUT: the run's test or train data")
+                   "without an INPUT: the run's test, validation or train data")
       ->capture_default_str()
-      ->check(CLI::IsMember({"test", "train"}));
+      ->check(CLI::IsMember({"test", "validation", "train"}));
   command->add_flag("--allow-unknown", options->allow_unknown,
                     "accept categories that the training data lack; those of\n"
                     "the run's own data are accepted always");

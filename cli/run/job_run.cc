@@ -179,7 +179,11 @@ absl::Status JobRun::Continue(const v1::CoordinatorState& earlier) {
   const RecordedSteps& recorded = directory_->recorded();
   last_step_ = std::max(last_step_, recorded.step);
   samples_ = recorded.samples;
-  evaluations_ = EvaluationsOf(earlier.evaluations());
+  evaluations_ =
+      EvaluationsOf(earlier.evaluations(), EvaluatedSet(options_.job));
+  for (EvaluationRecord& test : EvaluationsOf(earlier.tests(), "test")) {
+    evaluations_.push_back(std::move(test));
+  }
   if (earlier.started_micros() > 0) {
     const double started = 1e-6 * static_cast<double>(earlier.started_micros());
     const double ago = std::max(0.0, start_wall_seconds_ - started);
@@ -265,7 +269,7 @@ void JobRun::Show(const JobUpdate& update) {
                             evaluation.step % update.steps_per_epoch == 0;
     console_.Note(EvaluationLine(
         PositionOf(evaluation.step, ends_epoch ? evaluation.epoch : 0),
-        evaluation.metrics));
+        evaluation.set, evaluation.metrics));
   }
   show_until(steps.end());
 }
@@ -362,9 +366,10 @@ void JobRun::PrintResult(const RunSummary& summary) {
   if (summary.status == "interrupted" && failed()) {
     PrintError(summary.message);
   } else if (summary.status != "failed") {
-    if (!summary.evaluations.empty()) {
-      console_.Note(absl::StrCat(
-          "test: ", MetricsText(summary.evaluations.back().metrics)));
+    for (const char* set : {"validation", "test"}) {
+      const EvaluationRecord* last = summary.LastOn(set);
+      if (last == nullptr) continue;
+      console_.Note(absl::StrCat(set, ": ", MetricsText(last->metrics)));
     }
     const std::string all = summary.total_steps > 0
                                 ? absl::StrCat(" of ", summary.total_steps)

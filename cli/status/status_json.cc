@@ -65,6 +65,10 @@ std::string StatusJson(const v1::JobStatusResponse& status, bool one_line) {
   }
   json["test"] = Json(std::map<std::string, double>(status.test().begin(),
                                                     status.test().end()));
+  if (!status.validation().empty()) {
+    json["validation"] = Json(std::map<std::string, double>(
+        status.validation().begin(), status.validation().end()));
+  }
   json["members"] = Json::array();
   for (const v1::MemberStatus& member : status.members()) {
     json["members"].push_back(MemberJson(member));

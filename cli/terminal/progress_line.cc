@@ -104,11 +104,11 @@ std::string MetricsText(const std::map<std::string, double>& metrics) {
   return text;
 }
 
-std::string EvaluationLine(const ProgressView& view,
+std::string EvaluationLine(const ProgressView& view, absl::string_view set,
                            const std::map<std::string, double>& metrics) {
   const std::string epoch = EpochText(view);
   return absl::StrCat(epoch.empty() ? absl::StrCat("step ", view.step) : epoch,
-                      ": test ", MetricsText(metrics));
+                      ": ", set, " ", MetricsText(metrics));
 }
 
 }  // namespace tributary

@@ -4,6 +4,8 @@
 #include <map>
 #include <string>
 
+#include "absl/strings/string_view.h"
+
 namespace tributary {
 
 // The progress of training that a person wants to see.
@@ -30,9 +32,9 @@ std::string BarLine(const ProgressView& view, int width);
 //   step 713, epoch 2: loss 0.3412, 45.2k samples/s
 std::string PlainLine(const ProgressView& view);
 
-// "epoch 2/5: test accuracy 0.8612, loss 0.3871", or "step 713: ..." if
-// view.epoch is 0; names in alphabetical order.
-std::string EvaluationLine(const ProgressView& view,
+// "epoch 2/5: test accuracy 0.8612, loss 0.3871" for the set "test", or "step
+// 713: ..." if view.epoch is 0; names in alphabetical order.
+std::string EvaluationLine(const ProgressView& view, absl::string_view set,
                            const std::map<std::string, double>& metrics);
 
 // "accuracy 0.8612, loss 0.3871"

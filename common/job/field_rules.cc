@@ -50,6 +50,9 @@ constexpr FieldRule kRules[] = {
     Default("GptSpec.qkv_bias", "true"),
 
     Required("DataSpec.train"),
+    {.field = "ValidationSpec.fraction",
+     .range = {.min = 0, .max = 1, .above_min = true, .below_max = true},
+     .shorthand = true},
     Limits("DataSpec.batch_size", kBatch),
     Limits("DataSpec.global_batch_size", kBatch),
     Limits("ShuffleSpec.seed", kAny),

@@ -37,8 +37,8 @@ void ResolveText(v1::TextSource* text) {
   text->set_stride(text->length());
 }
 
-// A test set without columns, normalization or rule for missing values inherits
-// the training set's.
+// A test or validation set without columns, normalization or rule for missing
+// values inherits the training set's.
 template <typename Source>
 void InheritNormalize(const Source& train, Source* test) {
   if (!test->has_normalize() && train.has_normalize()) {
@@ -83,17 +83,21 @@ void ResolveTest(const v1::DataSource& train, v1::DataSource* test) {
   }
 }
 
+void ResolveSource(v1::DataSource* source) {
+  if (source->has_csv()) ResolveCsv(source->mutable_csv());
+  if (source->has_text()) ResolveText(source->mutable_text());
+}
+
 void ResolveData(uint64_t seed, v1::DataSpec* data) {
-  if (data->train().has_csv()) ResolveCsv(data->mutable_train()->mutable_csv());
-  if (data->train().has_text()) {
-    ResolveText(data->mutable_train()->mutable_text());
-  }
+  if (data->has_train()) ResolveSource(data->mutable_train());
   if (data->has_test()) {
     ResolveTest(data->train(), data->mutable_test());
-    if (data->test().has_csv()) ResolveCsv(data->mutable_test()->mutable_csv());
-    if (data->test().has_text()) {
-      ResolveText(data->mutable_test()->mutable_text());
-    }
+    ResolveSource(data->mutable_test());
+  }
+  if (data->validation().has_source()) {
+    v1::DataSource* source = data->mutable_validation()->mutable_source();
+    ResolveTest(data->train(), source);
+    ResolveSource(source);
   }
   if (!data->has_shuffle()) data->mutable_shuffle()->set_seed(seed);
 }

@@ -172,6 +172,11 @@ absl::Status ResolvePaths(const std::string& file_name, const Places& places,
     job->mutable_checkpoint()->set_directory(
         resolver.Absolute(job->checkpoint().directory()));
   }
+  if (job->data().validation().has_source()) {
+    TRIBUTARY_RETURN_IF_ERROR(resolver.ResolveSource(
+        "data.validation.source",
+        job->mutable_data()->mutable_validation()->mutable_source()));
+  }
   if (!job->data().has_test()) return absl::OkStatus();
   return resolver.ResolveSource("data.test",
                                 job->mutable_data()->mutable_test());

@@ -50,32 +50,36 @@ absl::Status ResultSender::PutWeights(uint64_t plan_epoch, int64_t step,
 }
 
 absl::Status ResultSender::ReportEvaluation(int64_t step, int64_t epoch,
-                                            const v1::EvaluationPart& part) {
+                                            const v1::EvaluationPart& part,
+                                            Set set) {
   v1::ReportEvaluationRequest request;
   request.set_rank(rank_);
   request.set_incarnation(incarnation_);
   request.set_step(step);
   request.set_epoch(epoch);
+  request.set_test(set == Set::kTest);
   *request.mutable_part() = part;
   {
     absl::MutexLock lock(&mu_);
-    evaluation_ = request;
+    evaluations_[static_cast<size_t>(set)] = request;
   }
   return client_->ReportEvaluation(request, kResultTimeout);
 }
 
 void ResultSender::ReportEvaluationAgain() {
-  std::optional<v1::ReportEvaluationRequest> evaluation;
+  std::array<Evaluation, 2> evaluations;
   {
     absl::MutexLock lock(&mu_);
-    evaluation = evaluation_;
+    evaluations = evaluations_;
   }
-  if (!evaluation) return;
-  const absl::Status told =
-      client_->ReportEvaluation(*evaluation, kTellAgainTimeout);
-  if (!told.ok()) {
-    spdlog::warn("the evaluation of step {} may be lost: {}",
-                 evaluation->step(), std::string(told.message()));
+  for (const Evaluation& evaluation : evaluations) {
+    if (!evaluation) continue;
+    const absl::Status told =
+        client_->ReportEvaluation(*evaluation, kTellAgainTimeout);
+    if (!told.ok()) {
+      spdlog::warn("the evaluation of step {} may be lost: {}",
+                   evaluation->step(), std::string(told.message()));
+    }
   }
 }
 

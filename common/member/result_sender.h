@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -27,20 +28,26 @@ class ResultSender {
   absl::Status PutWeights(uint64_t plan_epoch, int64_t step, int parameter,
                           const std::vector<float>& tensor);
 
+  // The sets of a job: the one on which it evaluates while it trains, and the
+  // test set, if that is another one.
+  enum class Set { kEvaluated, kTest };
+
   // Reports this worker's part of the evaluation of the weights after `step`
   // steps.
   absl::Status ReportEvaluation(int64_t step, int64_t epoch,
-                                const v1::EvaluationPart& part);
-  // Sends the last evaluation to a coordinator that has taken over.
+                                const v1::EvaluationPart& part,
+                                Set set = Set::kEvaluated);
+  // Sends the last evaluation on each set to a coordinator that has taken over.
   void ReportEvaluationAgain();
 
  private:
+  using Evaluation = std::optional<v1::ReportEvaluationRequest>;
   CoordinatorClient* const client_;
   const uint32_t rank_;
   const uint64_t incarnation_;
 
   absl::Mutex mu_;
-  std::optional<v1::ReportEvaluationRequest> evaluation_ ABSL_GUARDED_BY(mu_);
+  std::array<Evaluation, 2> evaluations_ ABSL_GUARDED_BY(mu_);  // by Set
 };
 
 }  // namespace tributary

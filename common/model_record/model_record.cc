@@ -21,14 +21,21 @@ using Json = nlohmann::ordered_json;
 constexpr uintmax_t kMaxFileBytes = 64 << 20;
 constexpr char kMetrics[] = "metrics";
 
+// A number that is not finite becomes null.
+Json ValuesJson(const std::map<std::string, double>& values) {
+  Json json = Json::object();
+  for (const auto& [name, value] : values) json[name] = value;
+  return json;
+}
+
 Json MetricsJson(const ModelMetrics& metrics) {
-  Json test = Json::object();
-  // A number that is not finite becomes null.
-  for (const auto& [name, value] : metrics.test) test[name] = value;
   Json json = {{"status", metrics.status}, {"steps", metrics.steps}};
   json["final_loss"] = nullptr;
   if (metrics.steps > 0) json["final_loss"] = metrics.final_loss;
-  json["test"] = std::move(test);
+  json["test"] = ValuesJson(metrics.test);
+  if (!metrics.validation.empty()) {
+    json["validation"] = ValuesJson(metrics.validation);
+  }
   json["weights_sha256"] = nullptr;
   if (!metrics.weights_sha256.empty()) {
     json["weights_sha256"] = metrics.weights_sha256;

@@ -23,6 +23,7 @@ struct ModelMetrics {
   int64_t steps = 0;
   double final_loss = 0;
   std::map<std::string, double> test;
+  std::map<std::string, double> validation = {};  // empty: there is none
   std::string weights_sha256;
 };
 

@@ -74,9 +74,11 @@ absl::Status CheckPlan(const v1::CoordinatorState& state) {
   return MakePartitionPlan(state.plan()).status();
 }
 
-absl::Status CheckEvaluations(const v1::CoordinatorState& state) {
+absl::Status CheckEvaluations(
+    const google::protobuf::RepeatedPtrField<v1::EvaluationState>&
+        evaluations) {
   int64_t last = -1;
-  for (const v1::EvaluationState& evaluation : state.evaluations()) {
+  for (const v1::EvaluationState& evaluation : evaluations) {
     if (evaluation.step() <= last) {
       return absl::InvalidArgumentError(
           absl::StrCat("an evaluation of step ", evaluation.step(),
@@ -103,7 +105,8 @@ absl::Status CheckState(const v1::CoordinatorState& state) {
         absl::StrCat("term ", state.term(), ", wanted at most ", kMaxTerm));
   }
   TRIBUTARY_RETURN_IF_ERROR(CheckCluster(state.job()));
-  TRIBUTARY_RETURN_IF_ERROR(CheckEvaluations(state));
+  TRIBUTARY_RETURN_IF_ERROR(CheckEvaluations(state.evaluations()));
+  TRIBUTARY_RETURN_IF_ERROR(CheckEvaluations(state.tests()));
   if (!state.declaration().parameters().empty()) {  // for the next plan
     TRIBUTARY_RETURN_IF_ERROR(
         CheckDeclaration(state.declaration(), state.job()));

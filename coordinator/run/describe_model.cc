@@ -40,8 +40,11 @@ ModelMetrics MetricsOf(const RunSummary& summary) {
                        .steps = summary.totals.steps,
                        .final_loss = summary.totals.final_loss,
                        .weights_sha256 = summary.weights_sha256};
-  if (!summary.evaluations.empty()) {
-    metrics.test = summary.evaluations.back().metrics;
+  if (const EvaluationRecord* last = summary.LastOn("test")) {
+    metrics.test = last->metrics;
+  }
+  if (const EvaluationRecord* last = summary.LastOn("validation")) {
+    metrics.validation = last->metrics;
   }
   return metrics;
 }

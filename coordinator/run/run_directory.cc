@@ -231,7 +231,7 @@ absl::Status RunDirectory::AddEvaluations(
   for (const EvaluationRecord& evaluation : evaluations) {
     std::map<std::string, double> values;
     for (const auto& [name, value] : evaluation.metrics) {
-      values["test/" + name] = value;
+      values[absl::StrCat(evaluation.set, "/", name)] = value;
     }
     events_->Add(evaluation.step, wall_seconds, values);
   }

@@ -35,7 +35,7 @@ Json EvaluationsJson(const std::vector<EvaluationRecord>& evaluations) {
     json.push_back({{"step", evaluation.step},
                     {"epoch", evaluation.epoch},
                     {"samples", evaluation.samples},
-                    {"test", MetricsJson(evaluation.metrics)}});
+                    {evaluation.set, MetricsJson(evaluation.metrics)}});
   }
   return json;
 }
@@ -81,6 +81,13 @@ double RunSummary::SamplesPerSecond() const {
   return totals.training_seconds > 0
              ? static_cast<double>(totals.samples) / totals.training_seconds
              : 0;
+}
+
+const EvaluationRecord* RunSummary::LastOn(absl::string_view set) const {
+  const auto last =
+      std::find_if(evaluations.rbegin(), evaluations.rend(),
+                   [set](const auto& record) { return record.set == set; });
+  return last == evaluations.rend() ? nullptr : &*last;
 }
 
 std::string MetricsLine(const StepRecord& record) {
@@ -171,9 +178,11 @@ std::string SummaryJson(const RunSummary& summary) {
   json["samples_per_second"] = summary.SamplesPerSecond();
   json["final_loss"] = nullptr;
   if (summary.totals.steps > 0) json["final_loss"] = summary.totals.final_loss;
-  json["test"] = summary.evaluations.empty()
-                     ? Json::object()
-                     : MetricsJson(summary.evaluations.back().metrics);
+  const EvaluationRecord* test = summary.LastOn("test");
+  json["test"] = test == nullptr ? Json::object() : MetricsJson(test->metrics);
+  if (const EvaluationRecord* last = summary.LastOn("validation")) {
+    json["validation"] = MetricsJson(last->metrics);
+  }
   json["evaluations"] = EvaluationsJson(summary.evaluations);
   if (const JobTotals::Best& best = summary.totals.best; best.step > 0) {
     json["best"] = {

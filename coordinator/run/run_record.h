@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "coordinator/core/evaluation/evaluations.h"
 #include "coordinator/core/progress.h"
 #include "coordinator/service/job_control.h"
@@ -25,6 +26,8 @@ struct RunSummary {
   uint64_t coordinator_peak_memory_bytes = 0;
   std::string weights_sha256;  // empty: no weights were saved
 
+  // The last evaluation on "test" or "validation"; null: there is none.
+  const EvaluationRecord* LastOn(absl::string_view set) const;
   double SamplesPerSecond() const;  // during training alone
 };
 

@@ -44,8 +44,11 @@ JobCore::JobCore(Options options)
   if (options.predecessor.state != nullptr || !options.state.hold_start)
     saver_.Allow();
   if (options.predecessor.state == nullptr) {
-    if (const auto& manifest = state_.options().start.manifest) {
-      reports_.evaluations().Restore(EvaluationsOf(manifest->evaluations()));
+    // Evaluations on another set say nothing about this one.
+    const auto& manifest = state_.options().start.manifest;
+    if (manifest &&
+        EvaluatedSet(manifest->job()) == EvaluatedSet(state_.options().job)) {
+      reports_.evaluations().Restore(manifest->evaluations());
       Decide();
     }
     return;
@@ -63,9 +66,7 @@ void JobCore::Commit() {
   if (saver_.deposed()) return;
   v1::CoordinatorState saved = state_.Save();
   saved.set_started_micros(started_micros_);
-  for (const EvaluationRecord& record : reports_.evaluations().all()) {
-    SaveEvaluation(record, saved.mutable_evaluations());
-  }
+  reports_.SaveEvaluations(&saved);
   std::vector<std::string> notices;
   saver_.Update(std::move(saved), &notices);
   Note(std::move(notices));
@@ -75,7 +76,7 @@ void JobCore::Commit() {
   BeginPlan();
   Note(state_.TakeNotices());
   Note(checkpoints_.TakeNotices());
-  Note(reports_.evaluations().TakeNotices());
+  Note(reports_.TakeNotices());
   if (state_.phase() == logged_phase_) return;
   if (state_.phase() == v1::JOB_PHASE_RUNNING) reports_.Begin(now());
   logged_phase_ = state_.phase();
@@ -190,6 +191,7 @@ absl::Status JobCore::ReportEvaluation(
     const v1::ReportEvaluationRequest& request) {
   TRIBUTARY_RETURN_IF_ERROR(state_.Renew(v1::ROLE_WORKER, request.rank(),
                                          request.incarnation(), now()));
+  if (request.test()) return reports_.AddTest(request);
   TRIBUTARY_RETURN_IF_ERROR(reports_.evaluations().Add(request));
   Decide();
   if (IsEvaluated(request.step())) decisions_.Stand(request.step(), now());
@@ -354,8 +356,7 @@ std::string JobCore::Message() const {
 bool JobCore::HasUpdate() const {
   const Progress& progress = reports_.progress();
   return progress.HasRecords() || !notices_.empty() || HasModel() ||
-         reports_.evaluations().HasRecords(progress.merged_step()) ||
-         phase() != shown_phase_;
+         reports_.HasEvaluations() || phase() != shown_phase_;
 }
 
 void JobCore::WatchLoss(const std::vector<StepRecord>& steps) {
@@ -374,8 +375,7 @@ JobUpdate JobCore::TakeUpdate() {
   JobUpdate update;
   update.steps = reports_.progress().Take();
   WatchLoss(update.steps);
-  update.evaluations =
-      reports_.evaluations().Take(reports_.progress().merged_step());
+  update.evaluations = reports_.TakeEvaluations();
   update.notices = std::exchange(notices_, {});
   update.trace = trace_.TakeBatches();
   update.phase = shown_phase_ = phase();

@@ -61,7 +61,13 @@ void WriteProgress(const v1::JobStatusResponse& status, MetricsWriter* writer) {
           status.step_wait_seconds());
   }
   for (const auto& [name, value] : status.test()) {
-    writer->Gauge("tributary_job_test_metric", "Of the last evaluation.", value,
+    writer->Gauge("tributary_job_test_metric",
+                  "Of the last evaluation on the test set.", value,
+                  {{"metric", name}});
+  }
+  for (const auto& [name, value] : status.validation()) {
+    writer->Gauge("tributary_job_validation_metric",
+                  "Of the last evaluation on the validation set.", value,
                   {{"metric", name}});
   }
 }

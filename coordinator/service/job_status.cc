@@ -81,8 +81,16 @@ v1::JobStatusResponse JobStatusOf(const JobState& state,
     status.set_step_wait_seconds(
         static_cast<double>(now_micros - reports.progress_micros()) / 1e6);
   }
-  for (const auto& [name, value] : reports.evaluations().latest().metrics) {
+  const bool validates = state.options().job.data().has_validation();
+  const Evaluations& tests =
+      validates ? reports.tests() : reports.evaluations();
+  for (const auto& [name, value] : tests.latest().metrics) {
     (*status.mutable_test())[name] = value;
+  }
+  if (validates) {
+    for (const auto& [name, value] : reports.evaluations().latest().metrics) {
+      (*status.mutable_validation())[name] = value;
+    }
   }
   status.set_strategy(StrategyOf(state.options().job).name());
   status.set_checkpoint_step(

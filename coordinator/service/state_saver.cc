@@ -31,6 +31,7 @@ std::string Bytes(const v1::CoordinatorState& state) {
 // an older one, which is kept until the newest is saved.
 std::string BytesAhead(v1::CoordinatorState state) {
   state.clear_evaluations();
+  state.clear_tests();
   state.clear_restore_step();
   state.clear_restore_from();
   return Bytes(state);

@@ -1,5 +1,7 @@
 #include "coordinator/service/worker_reports.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "common/status/status_macros.h"
 #include "coordinator/core/state_file.h"
@@ -9,11 +11,51 @@ namespace tributary {
 void WorkerReports::Restore(const v1::CoordinatorState& state,
                             const RecordedSteps& recorded, int64_t now_micros) {
   progress_.Continue(recorded);
-  evaluations_.Restore(EvaluationsOf(state.evaluations()));
+  evaluations_.Restore(state.evaluations());
+  tests_.Restore(state.tests());
   for (int rank = 0; rank < state.job().cluster().workers(); ++rank) {
     unheard_.insert(rank);
   }
   progress_micros_ = now_micros;
+}
+
+absl::Status WorkerReports::AddTest(
+    const v1::ReportEvaluationRequest& request) {
+  if (validates_) return tests_.Add(request);
+  return absl::InvalidArgumentError(
+      "an evaluation on the test set beside the job's own wants "
+      "data.validation in the job");
+}
+
+bool WorkerReports::HasEvaluations() const {
+  return evaluations_.HasRecords(progress_.merged_step()) ||
+         tests_.HasRecords(progress_.merged_step());
+}
+
+std::vector<EvaluationRecord> WorkerReports::TakeEvaluations() {
+  std::vector<EvaluationRecord> taken =
+      evaluations_.Take(progress_.merged_step());
+  for (EvaluationRecord& test : tests_.Take(progress_.merged_step())) {
+    taken.push_back(std::move(test));
+  }
+  return taken;
+}
+
+std::vector<std::string> WorkerReports::TakeNotices() {
+  std::vector<std::string> notices = evaluations_.TakeNotices();
+  for (std::string& notice : tests_.TakeNotices()) {
+    notices.push_back(std::move(notice));
+  }
+  return notices;
+}
+
+void WorkerReports::SaveEvaluations(v1::CoordinatorState* state) const {
+  for (const EvaluationRecord& record : evaluations_.all()) {
+    SaveEvaluation(record, state->mutable_evaluations());
+  }
+  for (const EvaluationRecord& record : tests_.all()) {
+    SaveEvaluation(record, state->mutable_tests());
+  }
 }
 
 void WorkerReports::Begin(int64_t now_micros) {

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "coordinator/core/evaluation/evaluations.h"
@@ -19,7 +21,10 @@ class WorkerReports {
   // `start_step`: where the job starts.
   WorkerReports(const v1::JobSpec& job, int64_t start_step)
       : progress_(job.cluster().workers(), start_step),
-        evaluations_(job.training().loss(), job.cluster().workers()) {}
+        evaluations_(job.training().loss(), job.cluster().workers(),
+                     EvaluatedSet(job)),
+        validates_(job.data().has_validation()),
+        tests_(job.training().loss(), job.cluster().workers()) {}
 
   // Continues after an earlier coordinator of the job.
   void Restore(const v1::CoordinatorState& state, const RecordedSteps& recorded,
@@ -44,6 +49,18 @@ class WorkerReports {
   Progress& progress() { return progress_; }
   const Evaluations& evaluations() const { return evaluations_; }
   Evaluations& evaluations() { return evaluations_; }
+  // On the test set, of a job whose evaluations are on its validation set.
+  const Evaluations& tests() const { return tests_; }
+  // InvalidArgument: the job has no validation set, or the part contradicts
+  // itself.
+  absl::Status AddTest(const v1::ReportEvaluationRequest& request);
+
+  // Of both: those that are complete and belong to steps that have ended.
+  bool HasEvaluations() const;
+  std::vector<EvaluationRecord> TakeEvaluations();
+  std::vector<std::string> TakeNotices();
+  void SaveEvaluations(v1::CoordinatorState* state) const;
+
   // When a step last ended or training began, and when training began; 0: not
   // yet.
   int64_t progress_micros() const { return progress_micros_; }
@@ -52,6 +69,8 @@ class WorkerReports {
  private:
   Progress progress_;
   Evaluations evaluations_;
+  const bool validates_;
+  Evaluations tests_;
   std::set<uint32_t> unheard_;  // ranks without reports since Restore
   int64_t noted_step_ = 0;
   int64_t progress_micros_ = 0;  // when that step ended

@@ -36,7 +36,8 @@ std::vector<std::string> FilesOf(const v1::DataSource& source) {
 
 int64_t BytesOf(const v1::DataSpec& spec) {
   int64_t bytes = 0;
-  for (const v1::DataSource* source : {&spec.train(), &spec.test()}) {
+  for (const v1::DataSource* source :
+       {&spec.train(), &spec.validation().source(), &spec.test()}) {
     for (const std::string& path : FilesOf(*source)) {
       std::error_code error;
       const auto size = std::filesystem::file_size(path, error);
@@ -97,9 +98,11 @@ class Check {
     absl::StatusOr<TrainTest> data =
         OpenData(job_.data(), TargetKindOf(job_.training().loss()), &field);
     if (!data.ok()) return DataError(field, data.status());
-    TRIBUTARY_RETURN_IF_ERROR(CheckSet(*data->train));
-    if (data->test == nullptr) return absl::OkStatus();
-    return CheckSet(*data->test);
+    for (const Dataset* set :
+         {data->train.get(), data->validation.get(), data->test.get()}) {
+      if (set != nullptr) TRIBUTARY_RETURN_IF_ERROR(CheckSet(*set));
+    }
+    return absl::OkStatus();
   }
 
  private:
@@ -112,8 +115,14 @@ class Check {
 
   absl::Status DataError(const std::string& field,
                          const absl::Status& status) const {
-    const v1::DataSource& source =
-        field == "data.test" ? job_.data().test() : job_.data().train();
+    if (field == "data.validation.fraction") {
+      return places_.Error(field, status.message());
+    }
+    const v1::DataSpec& data = job_.data();
+    const v1::DataSource& source = field == "data.test" ? data.test()
+                                   : field == "data.validation.source"
+                                       ? data.validation().source()
+                                       : data.train();
     std::string path = absl::StrCat(field, ".", KindName(source));
     if (source.has_csv()) {
       path = FieldOfColumn(source.csv(), status.message(), path);

@@ -1,13 +1,17 @@
 #include "worker/data/open_data.h"
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/status/status_macros.h"
 #include "worker/data/describe_preprocessing.h"
 #include "worker/data/read_source.h"
+#include "worker/data/validation_rows.h"
 
 namespace tributary {
 namespace {
@@ -78,6 +82,130 @@ struct SourceRows {
   }
 };
 
+// How the values of a source become features, by what the training data say.
+struct FeatureRules {
+  std::vector<double> fill;
+  Normalization normalization;
+};
+
+// Opens the sets of a job one after the other.
+class SetsOpener {
+ public:
+  SetsOpener(const v1::DataSpec& spec, TargetKind kind, std::string* field)
+      : spec_(spec), kind_(kind), field_(*field) {}
+
+  absl::StatusOr<TrainTest> Open();
+
+ private:
+  absl::StatusOr<SourceRows> OpenRows(const char* field,
+                                      const v1::DataSource& source);
+  // Moves the rows of data.validation.fraction out of the training rows.
+  absl::StatusOr<SourceRows> TakeFraction();
+  absl::Status Measure();
+  absl::StatusOr<std::unique_ptr<Dataset>> MakeBeside(
+      SourceRows rows, const FeatureRules& rules);
+
+  const v1::DataSpec& spec_;
+  const TargetKind kind_;
+  std::string& field_;  // that is being read
+  LearnedFromTraining learned_;
+  SourceRows train_;
+  FeatureRules train_rules_, validation_rules_, test_rules_;
+};
+
+absl::StatusOr<SourceRows> SetsOpener::OpenRows(const char* field,
+                                                const v1::DataSource& source) {
+  field_ = field;
+  return SourceRows::Open(source, spec_.has_stream(), kind_, &learned_);
+}
+
+absl::StatusOr<SourceRows> SetsOpener::TakeFraction() {
+  field_ = "data.validation.fraction";
+  if (spec_.has_stream()) {
+    return absl::InvalidArgumentError(
+        "a fraction of the training rows wants them in memory, and data.stream "
+        "leaves them on disk");
+  }
+  std::optional<uint64_t> seed;
+  if (!spec_.shuffle().none()) seed = spec_.shuffle().seed();
+  SourceRows rows;
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      rows.raw,
+      TakeValidationRows(spec_.validation().fraction(), seed, &train_.raw));
+  return rows;
+}
+
+// Measures the training data, which have no missing value afterwards. A source
+// with rules of its own has them measured on the training data too.
+absl::Status SetsOpener::Measure() {
+  const std::tuple<const char*, const v1::DataSource*, FeatureRules*> sets[] = {
+      {"data.train", &spec_.train(), &train_rules_},
+      {"data.validation.source", &spec_.validation().source(),
+       &validation_rules_},
+      {"data.test", &spec_.test(), &test_rules_}};
+  for (const auto& [field, source, rules] : sets) {
+    field_ = field;
+    TRIBUTARY_ASSIGN_OR_RETURN(
+        rules->fill,
+        MeasureFill(*source, train_.sample(), train_.parts(), learned_.words));
+  }
+  TRIBUTARY_RETURN_IF_ERROR(train_.Fill(train_rules_.fill));
+  const NormalizeOptions options = NormalizeOptionsOf(spec_.train());
+  for (const auto& [field, source, rules] : sets) {
+    field_ = field;
+    const NormalizeOptions own = NormalizeOptionsOf(*source);
+    if (rules != &train_rules_ && own == options) {
+      rules->normalization = train_rules_.normalization;
+      continue;
+    }
+    TRIBUTARY_ASSIGN_OR_RETURN(rules->normalization, train_.Resolve(own));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Dataset>> SetsOpener::MakeBeside(
+    SourceRows rows, const FeatureRules& rules) {
+  TRIBUTARY_RETURN_IF_ERROR(CheckAlike(train_.sample(), rows.sample()));
+  TRIBUTARY_RETURN_IF_ERROR(rows.Fill(rules.fill));
+  return rows.MakeSet(rules.normalization);
+}
+
+absl::StatusOr<TrainTest> SetsOpener::Open() {
+  TrainTest data;
+  TRIBUTARY_ASSIGN_OR_RETURN(train_, OpenRows("data.train", spec_.train()));
+  learned_.training = false;
+  SourceRows fraction;
+  if (spec_.validation().has_fraction()) {
+    TRIBUTARY_ASSIGN_OR_RETURN(fraction, TakeFraction());
+  }
+  TRIBUTARY_RETURN_IF_ERROR(Measure());
+  data.preprocessing = DescribePreprocessing(
+      spec_.train(), train_.sample(), train_rules_.normalization,
+      {.words = &learned_.words, .fill = train_rules_.fill},
+      learned_.vocabulary);
+  if (spec_.validation().has_fraction()) {
+    TRIBUTARY_ASSIGN_OR_RETURN(data.validation,
+                               MakeBeside(std::move(fraction), train_rules_));
+  } else if (spec_.has_validation()) {
+    TRIBUTARY_ASSIGN_OR_RETURN(
+        SourceRows rows,
+        OpenRows("data.validation.source", spec_.validation().source()));
+    TRIBUTARY_ASSIGN_OR_RETURN(data.validation,
+                               MakeBeside(std::move(rows), validation_rules_));
+  }
+  if (spec_.has_test()) {
+    TRIBUTARY_ASSIGN_OR_RETURN(SourceRows rows,
+                               OpenRows("data.test", spec_.test()));
+    TRIBUTARY_ASSIGN_OR_RETURN(data.test,
+                               MakeBeside(std::move(rows), test_rules_));
+  }
+  field_ = "data.train";
+  TRIBUTARY_ASSIGN_OR_RETURN(data.train,
+                             train_.MakeSet(train_rules_.normalization));
+  data.warnings = std::move(learned_.warnings);
+  return data;
+}
+
 }  // namespace
 
 TargetKind TargetKindOf(const v1::LossSpec& loss) {
@@ -94,49 +222,7 @@ TargetKind TargetKindOf(const v1::LossSpec& loss) {
 absl::StatusOr<TrainTest> OpenData(const v1::DataSpec& spec, TargetKind kind,
                                    std::string* field) {
   std::string unused;
-  if (field == nullptr) field = &unused;
-  *field = "data.train";
-  LearnedFromTraining learned;
-  const bool on_disk = spec.has_stream();
-  TRIBUTARY_ASSIGN_OR_RETURN(
-      SourceRows train,
-      SourceRows::Open(spec.train(), on_disk, kind, &learned));
-  const auto measure_fill = [&](const v1::DataSource& source) {
-    return MeasureFill(source, train.sample(), train.parts(), learned.words);
-  };
-  TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<double> fill,
-                             measure_fill(spec.train()));
-  TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<double> test_fill,
-                             measure_fill(spec.test()));
-  TRIBUTARY_RETURN_IF_ERROR(train.Fill(fill));
-  const NormalizeOptions train_options = NormalizeOptionsOf(spec.train());
-  TRIBUTARY_ASSIGN_OR_RETURN(const Normalization normalization,
-                             train.Resolve(train_options));
-  TrainTest data;
-  data.preprocessing = DescribePreprocessing(
-      spec.train(), train.sample(), normalization,
-      {.words = &learned.words, .fill = fill}, learned.vocabulary);
-  if (spec.has_test()) {
-    learned.training = false;
-    *field = "data.test";
-    TRIBUTARY_ASSIGN_OR_RETURN(
-        SourceRows test,
-        SourceRows::Open(spec.test(), on_disk, kind, &learned));
-    TRIBUTARY_RETURN_IF_ERROR(CheckAlike(train.sample(), test.sample()));
-    TRIBUTARY_RETURN_IF_ERROR(test.Fill(test_fill));
-    Normalization test_normalization = normalization;
-    if (const NormalizeOptions test_options = NormalizeOptionsOf(spec.test());
-        test_options != train_options) {
-      // `standardize` of the test source is measured on the training data too.
-      TRIBUTARY_ASSIGN_OR_RETURN(test_normalization,
-                                 train.Resolve(test_options));
-    }
-    TRIBUTARY_ASSIGN_OR_RETURN(data.test, test.MakeSet(test_normalization));
-    *field = "data.train";
-  }
-  TRIBUTARY_ASSIGN_OR_RETURN(data.train, train.MakeSet(normalization));
-  data.warnings = std::move(learned.warnings);
-  return data;
+  return SetsOpener(spec, kind, field == nullptr ? &unused : field).Open();
 }
 
 }  // namespace tributary

@@ -87,6 +87,22 @@ InputOptions OptionsOf(const v1::DataSource& source, TargetKind kind) {
   return options;
 }
 
+// All rows of a set that is in memory.
+EvaluatedData FromMemory(const Predictor* predictor,
+                         std::shared_ptr<const Dataset> data) {
+  auto next = std::make_shared<int64_t>(0);
+  const auto fill = [predictor, data, next](Batch* batch) {
+    std::vector<int64_t> rows;
+    while (*next < data->rows() &&
+           static_cast<int64_t>(rows.size()) < predictor->max_rows()) {
+      rows.push_back((*next)++);
+    }
+    data->Gather(rows, batch);
+    return absl::OkStatus();
+  };
+  return EvaluatedData{.name = data->name(), .fill = fill, .input = nullptr};
+}
+
 // Generated rows are all in memory, as in training.
 absl::StatusOr<EvaluatedData> FromGenerator(const Predictor* predictor,
                                             const v1::DataSource& source) {
@@ -101,18 +117,34 @@ absl::StatusOr<EvaluatedData> FromGenerator(const Predictor* predictor,
                                 numeric.deviation().end());
   TRIBUTARY_ASSIGN_OR_RETURN(TrainTest opened,
                              OpenData(spec, predictor->target_kind()));
-  std::shared_ptr<const Dataset> data = std::move(opened.train);
-  auto next = std::make_shared<int64_t>(0);
-  const auto fill = [predictor, data, next](Batch* batch) {
-    std::vector<int64_t> rows;
-    while (*next < data->rows() &&
-           static_cast<int64_t>(rows.size()) < predictor->max_rows()) {
-      rows.push_back((*next)++);
-    }
-    data->Gather(rows, batch);
-    return absl::OkStatus();
-  };
-  return EvaluatedData{.name = data->name(), .fill = fill, .input = nullptr};
+  return FromMemory(predictor, std::move(opened.train));
+}
+
+// The rows that a fraction has taken out of the training source, or those that
+// it has left there: chosen again, as the workers have chosen them.
+absl::StatusOr<EvaluatedData> FromFraction(const Predictor* predictor,
+                                           const v1::JobSpec& job,
+                                           bool validation) {
+  v1::DataSpec spec = job.data();
+  spec.clear_test();
+  TRIBUTARY_ASSIGN_OR_RETURN(TrainTest opened,
+                             OpenData(spec, predictor->target_kind()));
+  const uint32_t trained = predictor->record().training_data().checksum();
+  if (trained != 0 && opened.train->checksum() != trained) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        opened.train->name(),
+        " has changed since the run: its validation rows are not known"));
+  }
+  return FromMemory(predictor,
+                    std::move(validation ? opened.validation : opened.train));
+}
+
+// The source of a set of the run; null: it has no such set.
+const v1::DataSource* SourceOf(const v1::DataSpec& data,
+                               const std::string& set) {
+  if (set == "train") return &data.train();
+  if (set == "test") return data.has_test() ? &data.test() : nullptr;
+  return data.validation().has_source() ? &data.validation().source() : nullptr;
 }
 
 absl::StatusOr<EvaluatedData> OpenEvaluated(const PredictionOptions& options,
@@ -131,14 +163,17 @@ absl::StatusOr<EvaluatedData> OpenEvaluated(const PredictionOptions& options,
   TRIBUTARY_ASSIGN_OR_RETURN(
       const v1::JobSpec job,
       ReadJobFile(absl::StrCat(options.evaluate, "/job.yaml")));
-  const bool test = options.data == "test";
-  if (test && !job.data().has_test()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(options.evaluate,
-                     "/job.yaml has no data.test; wanted an "
-                     "INPUT with labels, or --data train"));
+  if (job.data().validation().has_fraction() && options.data != "test") {
+    return FromFraction(predictor, job, options.data == "validation");
   }
-  const v1::DataSource& source = test ? job.data().test() : job.data().train();
+  const v1::DataSource* chosen = SourceOf(job.data(), options.data);
+  if (chosen == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        options.evaluate, "/job.yaml has no data.", options.data,
+        "; wanted an INPUT with labels, or --data ",
+        job.data().has_validation() ? "validation or " : "", "train"));
+  }
+  const v1::DataSource& source = *chosen;
   if (source.has_synthetic()) return FromGenerator(predictor, source);
   const InputOptions input_options =
       OptionsOf(source, predictor->target_kind());

@@ -17,7 +17,9 @@ struct PredictionOptions {
   bool json = false;     // JSON lines instead of CSV, or JSON instead of text
   bool top = false;
   bool allow_unknown = false;
-  std::string data = "test";  // without an input: the run's set to evaluate
+  // Without an input: the run's set to evaluate, "test", "validation" or
+  // "train".
+  std::string data = "test";
   int64_t generate = 0;       // tokens to generate instead of predicting
   std::string prompt;
   uint64_t seed = 1;

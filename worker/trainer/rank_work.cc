@@ -159,7 +159,8 @@ absl::Status RankWork::MakeReplica(const v1::Plan* plan) {
       replica_, plan == nullptr
                     ? Replica::CreateWhole(options)
                     : Replica::Connect(options, group_parts(), *plan));
-  for (const Dataset* set : {data_->train.get(), data_->test.get()}) {
+  for (const Dataset* set :
+       {data_->train.get(), data_->validation.get(), data_->test.get()}) {
     if (set) TRIBUTARY_RETURN_IF_ERROR(replica_->CheckFits(*set));
   }
   return absl::OkStatus();

@@ -65,8 +65,9 @@ class RankWork final : private TrainingJob {
   }
   void ReportStep(const v1::StepReport& report, int64_t prefetched) override;
   absl::Status ReportEvaluation(int64_t step, int64_t epoch,
-                                const v1::EvaluationPart& part) override {
-    return member_.results().ReportEvaluation(step, epoch, part);
+                                const v1::EvaluationPart& part,
+                                ResultSender::Set set) override {
+    return member_.results().ReportEvaluation(step, epoch, part, set);
   }
   absl::StatusOr<v1::AwaitEvaluationResponse> AwaitEvaluation(
       int64_t step) override {

@@ -77,7 +77,16 @@ absl::Status Trainer::Run(int64_t start_step) {
     }
   }
   TRIBUTARY_RETURN_IF_ERROR(options_.synchronizer->End(step));
-  return evaluated_ == step ? absl::OkStatus() : Evaluate(step);
+  return EvaluateAtEnd(step);
+}
+
+absl::Status Trainer::EvaluateAtEnd(int64_t step) {
+  if (evaluated_ != step) TRIBUTARY_RETURN_IF_ERROR(Evaluate(step));
+  const TrainTest& data = *options_.data;
+  if (data.validation == nullptr || data.test == nullptr) {
+    return absl::OkStatus();
+  }
+  return EvaluateOn(*data.test, step, ResultSender::Set::kTest);
 }
 
 absl::Status Trainer::EvaluateAndDecide(int64_t step) {
@@ -241,20 +250,26 @@ absl::Status Trainer::Compute(const Batch& batch, const StepRange& range,
 }
 
 absl::Status Trainer::Evaluate(int64_t step) {
-  if (!options_.data->test) return absl::OkStatus();
+  const Dataset* data = options_.data->evaluated();
+  if (data == nullptr) return absl::OkStatus();
   evaluated_ = step;
+  return EvaluateOn(*data, step, ResultSender::Set::kEvaluated);
+}
+
+absl::Status Trainer::EvaluateOn(const Dataset& data, int64_t step,
+                                 ResultSender::Set set) {
   Batch batch;
   std::vector<int64_t> rows;
   int64_t next = rank();  // takes every W-th row
   const auto next_batch = [&]() -> absl::StatusOr<EvaluationBatch> {
     rows.clear();
-    for (; next < options_.data->test->rows() &&
+    for (; next < data.rows() &&
            static_cast<int64_t>(rows.size()) < replica_.model()->max_rows();
          next += replica_.mesh().data) {
       rows.push_back(next);
     }
     if (rows.empty()) return EvaluationBatch();
-    TRIBUTARY_RETURN_IF_ERROR(options_.data->test->Fetch(rows, &batch));
+    TRIBUTARY_RETURN_IF_ERROR(data.Fetch(rows, &batch));
     return EvaluationBatch{
         .features = batch.features.data(),
         .targets = {batch.labels.empty() ? nullptr : batch.labels.data(),
@@ -270,7 +285,7 @@ absl::Status Trainer::Evaluate(int64_t step) {
                           next_batch));
   if (!replica_.reports()) part.Clear();
   const int64_t epoch = step == 0 ? 0 : options_.plan.At(step - 1).epoch + 1;
-  return options_.job->ReportEvaluation(step, epoch, part);
+  return options_.job->ReportEvaluation(step, epoch, part, set);
 }
 
 }  // namespace tributary

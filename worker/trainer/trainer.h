@@ -5,6 +5,7 @@
 #include "absl/status/status.h"
 #include "common/base/clock.h"
 #include "common/job/learning_rate_schedule.h"
+#include "common/member/result_sender.h"
 #include "kernels/ops.h"
 #include "tributary/v1/coordinator_service.pb.h"
 #include "tributary/v1/job.pb.h"
@@ -25,10 +26,11 @@ class TrainingJob {
   virtual absl::Status BeginStep(int64_t step) = 0;
   // prefetched: batches that are ready for the next steps.
   virtual void ReportStep(const v1::StepReport& report, int64_t prefetched) = 0;
-  // Reports the evaluation of this rank's part of the test set after `step`
-  // steps.
+  // Reports the evaluation of this rank's part of a set after `step` steps.
+  // `set`: see ResultSender.
   virtual absl::Status ReportEvaluation(int64_t step, int64_t epoch,
-                                        const v1::EvaluationPart& part) = 0;
+                                        const v1::EvaluationPart& part,
+                                        ResultSender::Set set) = 0;
   // Waits for what the job decides by this evaluation
   // (AwaitEvaluationResponse).
   virtual absl::StatusOr<v1::AwaitEvaluationResponse> AwaitEvaluation(
@@ -63,7 +65,8 @@ class Trainer {
   // Trains from `start_step` (steps finished before) to the end of the plan, or
   // to the step where BeginStep returns Cancelled or the job stops early.
   // Evaluates after the job's EvaluationSteps and at the end of the run, and at
-  // once when it starts at one of these steps.
+  // once when it starts at one of these steps. A job with a validation set
+  // evaluates on it, and at the end on the test set as well.
   absl::Status Run(int64_t start_step);
 
  private:
@@ -77,7 +80,12 @@ class Trainer {
   absl::Status Compute(const Batch& batch, const StepRange& range, int64_t step,
                        int64_t rank_samples, double* loss_sum,
                        StepTimes* times);
+  // Evaluates on the job's validation or else test set, if it has one.
   absl::Status Evaluate(int64_t step);
+  absl::Status EvaluateOn(const Dataset& data, int64_t step,
+                          ResultSender::Set set);
+  // The last evaluations, of the weights after `step`.
+  absl::Status EvaluateAtEnd(int64_t step);
   // Evaluates after `step` and does what the job decides by it.
   absl::Status EvaluateAndDecide(int64_t step);
 

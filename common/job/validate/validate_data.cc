@@ -163,6 +163,23 @@ absl::Status ValidateSource(const Places& places, const std::string& path,
   return absl::OkStatus();
 }
 
+// Checks a source beside the training set, at `path`.
+absl::Status ValidateBeside(const Places& places, const std::string& path,
+                            const v1::DataSource& train,
+                            const v1::DataSource& source) {
+  if (source.kind_case() != train.kind_case()) {
+    return places.Error(path, path, " wants the kind of data.train, ",
+                        KindName(train), ", got ", KindName(source));
+  }
+  TRIBUTARY_RETURN_IF_ERROR(ValidateSource(places, path, source));
+  if (train.has_synthetic() &&
+      train.synthetic().kind() != source.synthetic().kind()) {
+    const std::string kind = path + ".synthetic.kind";
+    return places.Error(kind, kind, " differs from data.train's");
+  }
+  return absl::OkStatus();
+}
+
 // Checks the loss for data with a fixed kind of labels: the numbers of a
 // regression or the tokens of a text. Clicks are 0 or 1, which every loss
 // accepts.
@@ -196,24 +213,23 @@ absl::Status ValidateData(const Places& places, const v1::JobSpec& job) {
   const v1::DataSpec& data = job.data();
   TRIBUTARY_RETURN_IF_ERROR(ValidateSource(places, "data.train", data.train()));
   if (data.has_test()) {
-    if (data.test().kind_case() != data.train().kind_case()) {
-      return places.Error("data.test",
-                          "data.test wants the kind of data.train,"
-                          " ",
-                          KindName(data.train()), ", got ",
-                          KindName(data.test()));
-    }
-    TRIBUTARY_RETURN_IF_ERROR(ValidateSource(places, "data.test", data.test()));
-    if (data.train().has_synthetic() &&
-        data.train().synthetic().kind() != data.test().synthetic().kind()) {
-      return places.Error("data.test.synthetic.kind",
-                          "data.test.synthetic.kind differs from data.train's");
-    }
+    TRIBUTARY_RETURN_IF_ERROR(
+        ValidateBeside(places, "data.test", data.train(), data.test()));
+  }
+  if (data.validation().has_source()) {
+    TRIBUTARY_RETURN_IF_ERROR(ValidateBeside(places, "data.validation.source",
+                                             data.train(),
+                                             data.validation().source()));
   }
   if (data.has_stream() && data.train().has_synthetic()) {
     return places.Error("data.stream",
                         "data.stream is for rows in files; generated data are "
                         "made in memory");
+  }
+  if (data.has_stream() && data.validation().has_fraction()) {
+    return places.Error("data.validation", "data.validation",
+                        " takes a fraction of rows in memory; with data.stream "
+                        "name rows of their own as data.validation.source");
   }
   if (data.shuffle().has_none() && !data.shuffle().none()) {
     return places.Error("data.shuffle.none",

@@ -44,10 +44,10 @@ absl::Status ValidateDecision(const Places& places, const v1::JobSpec& job,
 absl::Status ValidateEvaluation(const Places& places, const v1::JobSpec& job) {
   if (!job.has_evaluation()) return absl::OkStatus();
   const v1::EvaluationSpec& evaluation = job.evaluation();
-  if (!job.data().has_test()) {
+  if (!job.data().has_test() && !job.data().has_validation()) {
     return places.Error("evaluation",
-                        "evaluation wants data.test, on which the job "
-                        "evaluates");
+                        "evaluation wants data.validation or data.test, on "
+                        "which the job evaluates");
   }
   const std::vector<std::string> metrics = MetricsOf(job);
   if (!absl::c_linear_search(metrics, evaluation.metric())) {

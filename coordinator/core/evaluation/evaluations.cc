@@ -11,10 +11,16 @@
 
 namespace tributary {
 
-std::vector<EvaluationRecord> EvaluationsOf(const SavedEvaluations& saved) {
+std::string EvaluatedSet(const v1::JobSpec& job) {
+  return job.data().has_validation() ? "validation" : "test";
+}
+
+std::vector<EvaluationRecord> EvaluationsOf(const SavedEvaluations& saved,
+                                            const std::string& set) {
   std::vector<EvaluationRecord> records;
   for (const v1::EvaluationState& one : saved) {
     EvaluationRecord& record = records.emplace_back();
+    record.set = set;
     record.step = one.step();
     record.epoch = one.epoch();
     record.samples = one.samples();
@@ -74,9 +80,9 @@ void Evaluations::GiveUpOldest() {
   open_.erase(open_.begin());
 }
 
-void Evaluations::Restore(std::vector<EvaluationRecord> complete) {
-  if (!complete.empty()) latest_ = complete.back();
-  all_ = std::move(complete);
+void Evaluations::Restore(const SavedEvaluations& complete) {
+  all_ = EvaluationsOf(complete, set_);
+  if (!all_.empty()) latest_ = all_.back();
 }
 
 absl::StatusOr<EvaluationRecord> Evaluations::AddUp(const Parts& parts) const {
@@ -86,6 +92,7 @@ absl::StatusOr<EvaluationRecord> Evaluations::AddUp(const Parts& parts) const {
     TRIBUTARY_RETURN_IF_ERROR(evaluation.Add(part->part()));
     record.samples += part->part().samples();
   }
+  record.set = set_;
   record.step = parts[0]->step();
   record.epoch = parts[0]->epoch();
   record.metrics = evaluation.Metrics();

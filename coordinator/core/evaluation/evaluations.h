@@ -15,37 +15,44 @@
 
 namespace tributary {
 
-// Metrics over the whole test set, of the weights after `step` steps.
+// The set on which a job evaluates while it trains: "validation" if it has
+// data.validation, else "test".
+std::string EvaluatedSet(const v1::JobSpec& job);
+
+// Metrics over a whole set, of the weights after `step` steps.
 struct EvaluationRecord {
   int64_t step = 0;
   int64_t epoch = 0;
   uint64_t samples = 0;
   std::map<std::string, double> metrics;  // by name
+  std::string set = "test";               // or "validation"
 };
 
 // Converts between records and what states and manifests hold of them.
 using SavedEvaluations =
     google::protobuf::RepeatedPtrField<v1::EvaluationState>;
-std::vector<EvaluationRecord> EvaluationsOf(const SavedEvaluations& saved);
+std::vector<EvaluationRecord> EvaluationsOf(const SavedEvaluations& saved,
+                                            const std::string& set);
 void SaveEvaluation(const EvaluationRecord& record, SavedEvaluations* saved);
 
-// Collects each rank's part of an evaluation and adds the parts up, in rank
-// order, once all have arrived.
+// Collects each rank's part of an evaluation on one set and adds the parts up,
+// in rank order, once all have arrived.
 class Evaluations {
  public:
   // Limit of evaluations that wait for parts. Beyond it the oldest is given up,
   // so that one rank far behind does not stop the others.
   static constexpr size_t kMaxOpen = 16;
 
-  Evaluations(const v1::LossSpec& loss, int num_workers)
-      : loss_(loss), num_workers_(num_workers) {}
+  Evaluations(const v1::LossSpec& loss, int num_workers,
+              std::string set = "test")
+      : loss_(loss), num_workers_(num_workers), set_(std::move(set)) {}
 
   // Ignored: a part that has arrived before, and a part of an evaluation that
   // is complete or given up. InvalidArgument: the part contradicts itself.
   absl::Status Add(const v1::ReportEvaluationRequest& request);
 
   // Continues after the evaluations that an earlier coordinator completed.
-  void Restore(std::vector<EvaluationRecord> complete);
+  void Restore(const SavedEvaluations& complete);
   // All complete evaluations, in step order.
   const std::vector<EvaluationRecord>& all() const { return all_; }
   // The newest complete evaluation; step -1: none.
@@ -68,6 +75,7 @@ class Evaluations {
 
   const v1::LossSpec loss_;
   const int num_workers_;
+  const std::string set_;
   std::map<int64_t, Parts> open_;  // by step; parts by rank
   int64_t given_up_step_ = -1;     // the highest step given up
   EvaluationRecord latest_{.step = -1};

@@ -20,6 +20,7 @@ namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr char kJob[] = R"(name: points
 model:
@@ -130,6 +131,98 @@ TEST_F(DataRulesTest, WithoutARuleAMissingValueIsAnErrorThatNamesTheRule) {
                 "{mean: true, texts: [NA]}"));
 }
 
+class ValidationTest : public DataRulesTest {
+ protected:
+  // With a fifth of the rows as validation set.
+  int TrainWith(const std::string& run, std::vector<std::string> more = {}) {
+    std::vector<std::string> words = {"train",     Path("job.yaml"),
+                                      "--run-dir", Path(run),
+                                      "--set",     "data.validation=0.2"};
+    words.insert(words.end(), more.begin(), more.end());
+    return Run(words);
+  }
+  std::string Sha(const std::string& run) {
+    return Json(run + "/summary.json")["weights_sha256"];
+  }
+  double Metric(const std::string& set, const char* name) {
+    EXPECT_EQ(Run({"evaluate", Path("run"), "--data", set, "--json"}), 0)
+        << output_;
+    return json::parse(output_)["metrics"][name].get<double>();
+  }
+};
+
+TEST_F(ValidationTest, EvaluatesDuringTrainingAndTheTestSetOnceAtTheEnd) {
+  ASSERT_EQ(TrainWith("run", {"--set", "evaluation.keep_best=true"}), 0)
+      << output_;
+  EXPECT_THAT(output_, HasSubstr("epoch 1/20: validation accuracy "));
+  EXPECT_THAT(output_, Not(HasSubstr("epoch 1/20: test")));
+  EXPECT_THAT(output_, HasSubstr("\nvalidation: accuracy "));
+  EXPECT_THAT(output_, HasSubstr("\ntest: accuracy "));
+  const json summary = Json("run/summary.json");
+  ASSERT_EQ(summary["evaluations"].size(), 21u);
+  for (int epoch = 1; epoch <= 20; ++epoch) {
+    const json evaluation = summary["evaluations"][epoch - 1];
+    EXPECT_EQ(evaluation["samples"], 16);
+    EXPECT_EQ(evaluation["epoch"], epoch);
+    EXPECT_FALSE(evaluation.contains("test"));
+  }
+  const json last = summary["evaluations"].back();
+  EXPECT_EQ(last["samples"], 80);
+  EXPECT_EQ(last["test"], summary["test"]);
+  EXPECT_EQ(summary["evaluations"][19]["validation"], summary["validation"]);
+  EXPECT_EQ(summary["best"]["metric"], "accuracy");
+  const json model = Json("run/model.json");
+  EXPECT_EQ(model["training_data"]["rows"], 64);
+  EXPECT_EQ(model["metrics"]["validation"], summary["validation"]);
+  EXPECT_EQ(model["metrics"]["test"], summary["test"]);
+
+  // `evaluate` chooses the same rows again.
+  EXPECT_NEAR(Metric("validation", "loss"),
+              summary["validation"]["loss"].get<double>(), 1e-6);
+  EXPECT_NEAR(Metric("test", "loss"), summary["test"]["loss"].get<double>(),
+              1e-6);
+  ASSERT_EQ(Run({"evaluate", Path("run"), "--data", "train", "--json"}), 0);
+  EXPECT_EQ(json::parse(output_)["rows"], 64);
+  Write("points.csv", Points() + "1,1,blue,cold\n");
+  EXPECT_EQ(Run({"evaluate", Path("run"), "--data", "validation"}), 2);
+  EXPECT_THAT(output_, HasSubstr("has changed since the run"));
+}
+
+TEST_F(ValidationTest, TheChoiceIsTheSameUnderEveryStrategyAndAfterAStop) {
+  ASSERT_EQ(TrainWith("run", {"--servers", "2"}), 0) << output_;
+  const std::string sha = Sha("run");
+  ASSERT_EQ(TrainWith("reduce", {"--set", "strategy=all_reduce"}), 0)
+      << output_;
+  EXPECT_EQ(Sha("reduce"), sha);
+  ASSERT_EQ(TrainWith("first", {"--set", "training.epochs=7"}), 0) << output_;
+  ASSERT_EQ(Run({"train", "--resume", Path("first"), "--run-dir",
+                 Path("second"), "--set", "training.epochs=20"}),
+            0)
+      << output_;
+  EXPECT_EQ(Sha("second"), sha);
+  EXPECT_EQ(Json("second/summary.json")["validation"],
+            Json("run/summary.json")["validation"]);
+  // Thirteen epochs, and the test set.
+  EXPECT_EQ(Json("second/summary.json")["evaluations"].size(), 14u);
+  // Under tensor ranks and stages the weights differ in rounding alone.
+  ASSERT_EQ(TrainWith("pipeline",
+                      {"--set", "strategy={pipeline_parallel: {stages: 2}}",
+                       "--set", "model={mlp: {in: 4, hidden: 8, out: 2}}"}),
+            0)
+      << output_;
+  EXPECT_EQ(Json("pipeline/summary.json")["evaluations"].size(), 21u);
+}
+
+TEST_F(ValidationTest, AFractionThatLeavesNothingIsToldBeforeAnythingStarts) {
+  std::string job = kJob;
+  job.replace(job.find("  batch_size"), 2, "  validation: 0.999\n  ");
+  Write("job.yaml", job);
+  EXPECT_EQ(Train(), 2);
+  EXPECT_THAT(output_, HasSubstr("job.yaml:13: " + Path("points.csv") +
+                                 ": the validation set has 80 of 80 rows, "
+                                 "which leaves none to train on"));
+}
+
 // Twelve rows that say nothing about their class, of which three are hot.
 constexpr char kRareJob[] = R"(name: rare
 model:
@@ -170,7 +263,7 @@ TEST_F(ClassWeightsTest, BalancedClassesAreEquallyProbableAtTheEnd) {
   const json test = Json("run/summary.json")["test"];
   EXPECT_NEAR(test["loss"].get<double>(), std::log(2.0), 1e-4);
   ASSERT_EQ(Run({"evaluate", Path("run"), "--json"}), 0) << output_;
-  EXPECT_NEAR(json::parse(output_)["loss"].get<double>(),
+  EXPECT_NEAR(json::parse(output_)["metrics"]["loss"].get<double>(),
               test["loss"].get<double>(), 1e-6);
 }
 

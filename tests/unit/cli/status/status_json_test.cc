@@ -46,6 +46,15 @@ TEST(StatusJsonTest, HoldsTheJobAndItsMembers) {
   EXPECT_EQ(Json::parse(StatusJson(status, true))["checkpoint"]["step"], 40);
 }
 
+TEST(StatusJsonTest, AValidationSetStandsBesideTheTestSet) {
+  v1::JobStatusResponse status = Running();
+  EXPECT_FALSE(Json::parse(StatusJson(status, true)).contains("validation"));
+  (*status.mutable_validation())["accuracy"] = 0.75;
+  const Json json = Json::parse(StatusJson(status, true));
+  EXPECT_EQ(json["validation"]["accuracy"], 0.75);
+  EXPECT_EQ(json["test"]["accuracy"], 0.875);
+}
+
 TEST(StatusJsonTest, AnOpenEndIsNull) {
   EXPECT_TRUE(
       Json::parse(StatusJson(Running(), true))["total_steps"].is_null());

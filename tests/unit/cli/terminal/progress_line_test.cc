@@ -77,9 +77,9 @@ TEST(ProgressLineTest, PlainLineSaysTheSameInWords) {
 TEST(ProgressLineTest, EvaluationNamesItsMetrics) {
   EXPECT_EQ(EvaluationLine(
                 {.step = 713, .total_steps = 1875, .epoch = 2, .epochs = 5},
-                {{"loss", 0.3871}, {"accuracy", 0.8612}}),
-            "epoch 2/5: test accuracy 0.8612, loss 0.3871");
-  EXPECT_EQ(EvaluationLine({.step = 713}, {{"loss", 0.3871}}),
+                "validation", {{"loss", 0.3871}, {"accuracy", 0.8612}}),
+            "epoch 2/5: validation accuracy 0.8612, loss 0.3871");
+  EXPECT_EQ(EvaluationLine({.step = 713}, "test", {{"loss", 0.3871}}),
             "step 713: test loss 0.3871");
 }
 

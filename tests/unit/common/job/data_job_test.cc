@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "common/job/resolve.h"
 #include "tests/testing/status_matchers.h"
@@ -79,10 +80,76 @@ TEST(DataJobTest, AWrongRuleForMissingValuesIsTold) {
                        "constant and mean exclude each other"));
 }
 
+TEST(DataJobTest, ValidationIsAFractionOrASource) {
+  const std::string train = Csv("missing: mean, delimiter: ;");
+  EXPECT_EQ(DataOf(train + "\n  validation: 0.25").validation().fraction(),
+            0.25);
+  const v1::CsvSource inherits =
+      DataOf(train + "\n  validation: {source: {csv: {path: v.csv}}}")
+          .validation()
+          .source()
+          .csv();
+  EXPECT_EQ(inherits.columns().label(), "y");
+  EXPECT_EQ(inherits.delimiter(), ";");
+  EXPECT_TRUE(inherits.missing().mean());
+  const v1::DataSpec text = DataOf(
+      "  train: {text: {path: a.txt, length: 8, end: 0.9}}\n"
+      "  validation: {source: {text: {begin: 0.9}}}");
+  EXPECT_EQ(text.validation().source().text().path(0), "a.txt");
+  EXPECT_EQ(text.validation().source().text().length(), 8);
+}
+
+TEST(DataJobTest, WrongValidationIsTold) {
+  const auto error = [](const std::string& validation) {
+    return ErrorOf(
+        "  train: {synthetic: {kind: linear, rows: 100}}\n"
+        "  validation: " +
+        validation);
+  };
+  const auto is = [](const std::string& message) {
+    return StatusIs(absl::StatusCode::kInvalidArgument,
+                    "job.yaml:8: data.validation" + message);
+  };
+  for (const char* wrong : {"0", "1", "1.5", "-0.1"}) {
+    EXPECT_THAT(error(wrong), is(".fraction must be above 0 and below 1, got"))
+        << wrong;
+  }
+  EXPECT_THAT(error("{}"), is(" wants one of fraction, source"));
+  EXPECT_THAT(error("{source: {csv: {path: a.csv, columns: {label: y}}}}"),
+              is(".source wants the kind of data.train, synthetic, got csv"));
+  EXPECT_THAT(error("{source: {synthetic: {kind: ctr, rows: 5}}}"),
+              is(".source.synthetic.kind differs from data.train's"));
+  EXPECT_THAT(error("{source: {csv: {path: none.csv}}, fraction: 0.1}"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "fraction and source exclude each other"));
+}
+
+TEST(DataJobTest, AFractionOfRowsOnDiskIsRefused) {
+  EXPECT_THAT(
+      ErrorOf(Csv("header: true") + "\n  stream: {}\n  validation: 0.1"),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               "job.yaml:9: data.validation takes a fraction of rows "
+               "in memory; with data.stream name rows of their own"));
+}
+
+TEST(DataJobTest, AValidationSetIsEnoughForDecisions) {
+  EXPECT_TRUE(Parse(JobWith(8, "  batch_size: 16\n  validation: 0.1"),
+                    {"evaluation={keep_best: true}"})
+                  .evaluation()
+                  .keep_best());
+}
+
+// What makes the good job one of classes.
+std::vector<std::string> ForClasses() {
+  return {"data.train.synthetic.kind=markov_text",
+          "model.sequential.0.linear.in=32",
+          "model.sequential.2.linear.out=16"};
+}
+
 TEST(LossJobTest, ClassWeightsAreAListOrBalanced) {
   const auto loss = [](const std::string& text) {
     return Parse(JobWith(11, "  loss: {cross_entropy: " + text + "}"),
-                 {"data.train.synthetic.kind=markov_text"})
+                 ForClasses())
         .training()
         .loss()
         .cross_entropy();
@@ -95,7 +162,7 @@ TEST(LossJobTest, ClassWeightsAreAListOrBalanced) {
 TEST(LossJobTest, WrongClassWeightsAreTold) {
   const auto error = [](const std::string& text) {
     return ParseJob(JobWith(11, "  loss:\n    cross_entropy:\n      " + text),
-                    "job.yaml", {"data.train.synthetic.kind=markov_text"})
+                    "job.yaml", ForClasses())
         .status();
   };
   EXPECT_THAT(error("class_weights: [1, -1]"),

@@ -118,9 +118,8 @@ constexpr SpoilingOverride kSpoilingOverrides[] = {
      "--set checkpoint.every_steps=-1: checkpoint.every_steps must be at least "
      "0 and at most 1000000000000000, got -1"},
     {"evaluation.keep_best=true",
-     "--set evaluation.keep_best=true: evaluation wants data.test, on which "
-     "the "
-     "job evaluates"},
+     "--set evaluation.keep_best=true: evaluation wants data.validation or "
+     "data.test, on which the job evaluates"},
     {"cluster.on_worker_loss=wiat",
      "--set cluster.on_worker_loss=wiat: cluster.on_worker_loss wants wait, "
      "shrink or fail, got \"wiat\"; did you mean wait?"},

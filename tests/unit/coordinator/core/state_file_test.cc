@@ -56,7 +56,8 @@ TEST(StateFileTest, EvaluationsReadBackInOrderAndInNoOther) {
   }
   const auto read = DecodeState("f", EncodeState(state));
   TRIBUTARY_ASSERT_OK(read);
-  const std::vector<EvaluationRecord> back = EvaluationsOf(read->evaluations());
+  const std::vector<EvaluationRecord> back =
+      EvaluationsOf(read->evaluations(), "test");
   ASSERT_EQ(back.size(), 2u);
   EXPECT_EQ(back[1].step, 20);
   EXPECT_EQ(back[1].epoch, 2);

@@ -131,6 +131,21 @@ TEST(RunRecordTest, SummaryTellsHowTheRunWent) {
   EXPECT_FALSE(summary.contains("message"));
 }
 
+TEST(RunRecordTest, SummaryTellsValidationAndTestApart) {
+  RunSummary run = Done();
+  run.evaluations = {{450, 10, 90, {{"accuracy", 0.5}}, "validation"},
+                     {900, 20, 90, {{"accuracy", 0.75}}, "validation"},
+                     {900, 20, 360, {{"accuracy", 0.625}}, "test"}};
+  const json summary = json::parse(SummaryJson(run));
+  EXPECT_EQ(summary["validation"], json({{"accuracy", 0.75}}));
+  EXPECT_EQ(summary["test"], json({{"accuracy", 0.625}}));
+  ASSERT_EQ(summary["evaluations"].size(), 3u);
+  EXPECT_EQ(summary["evaluations"][0]["validation"]["accuracy"], 0.5);
+  EXPECT_FALSE(summary["evaluations"][0].contains("test"));
+  EXPECT_EQ(summary["evaluations"][2]["test"]["accuracy"], 0.625);
+  EXPECT_FALSE(json::parse(SummaryJson(Done())).contains("validation"));
+}
+
 TEST(RunRecordTest, SummaryListsTheProcessesThatCame) {
   const json processes = json::parse(SummaryJson(Done()))["processes"];
   ASSERT_EQ(processes.size(), 2u);

@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "tests/testing/status_matchers.h"
 #include "tests/unit/coordinator/service/job_saving_fixture.h"
 
 namespace tributary {
@@ -221,6 +222,52 @@ TEST_F(JobSavingTest, TotalsAndEvaluationsAreOfTheWholeJob) {
   ASSERT_EQ(kept_.evaluations_size(), 1);
   EXPECT_EQ(kept_.evaluations(0).samples(), 10u);
   EXPECT_EQ(kept_.started_micros(), 77);
+}
+
+TEST_F(JobSavingTest, AJobThatValidatesKeepsItsTestApart) {
+  options_.state.job.mutable_data()->mutable_validation()->set_fraction(0.5);
+  control_ = std::make_unique<JobControl>(options_);
+  Begin();
+  const auto report = [this](uint64_t samples, bool test) {
+    absl::Status status;
+    for (const v1::RegisterResponse& worker : workers_) {
+      v1::ReportEvaluationRequest request;
+      request.set_rank(worker.index());
+      request.set_incarnation(worker.incarnation());
+      request.set_step(1);
+      request.set_test(test);
+      request.mutable_part()->set_samples(samples);
+      request.mutable_part()->set_values(samples);
+      request.mutable_part()->set_loss_sum(
+          static_cast<double>(test ? 2 * samples : samples));
+      status.Update(control_->ReportEvaluation(request));
+    }
+    return status;
+  };
+  ASSERT_TRUE(report(5, false).ok());
+  EXPECT_EQ(kept_.tests_size(), 0);
+  ASSERT_TRUE(report(7, true).ok());
+  ASSERT_EQ(kept_.evaluations_size(), 1);
+  ASSERT_EQ(kept_.tests_size(), 1);
+  EXPECT_EQ(kept_.evaluations(0).samples(), 10u);
+  EXPECT_EQ(kept_.tests(0).samples(), 14u);
+  TakeOver({.step = 1, .epoch = 1, .loss = 0.5, .samples = 4});
+  const v1::JobStatusResponse status = control_->Snapshot();
+  EXPECT_EQ(status.validation().at("loss"), 1);
+  EXPECT_EQ(status.test().at("loss"), 2);
+  ASSERT_EQ(kept_.tests_size(), 1);
+}
+
+TEST_F(JobSavingTest, AJobWithoutValidationHasNoTestBesideItsEvaluations) {
+  control_ = std::make_unique<JobControl>(options_);
+  Begin();
+  v1::ReportEvaluationRequest request;
+  request.set_rank(workers_[0].index());
+  request.set_incarnation(workers_[0].incarnation());
+  request.set_test(true);
+  EXPECT_THAT(control_->ReportEvaluation(request),
+              testing::StatusIs(absl::StatusCode::kInvalidArgument,
+                                "wants data.validation in the job"));
 }
 
 }  // namespace

@@ -41,6 +41,21 @@ TEST(EvaluationsTest, PartsOfAllRanksMakeTheMetricsOfTheWholeTestSet) {
   EXPECT_DOUBLE_EQ(records[0].metrics.at("loss"), 1.0);       // 8 / 8
 }
 
+TEST(EvaluationsTest, RecordsNameTheirSetAlsoAfterAnotherCoordinator) {
+  v1::JobSpec job;
+  EXPECT_EQ(EvaluatedSet(job), "test");
+  job.mutable_data()->mutable_validation()->set_fraction(0.1);
+  Evaluations evaluations(CrossEntropy(), 1, EvaluatedSet(job));
+  ASSERT_TRUE(evaluations.Add(Part(0, 10, 1, 1, 0)).ok());
+  EXPECT_EQ(evaluations.Take(10)[0].set, "validation");
+  SavedEvaluations saved;
+  SaveEvaluation(evaluations.latest(), &saved);
+  Evaluations next(CrossEntropy(), 1, "validation");
+  next.Restore(saved);
+  EXPECT_EQ(next.latest().set, "validation");
+  EXPECT_EQ(next.latest().step, 10);
+}
+
 TEST(EvaluationsTest, RepeatedPartCountsOnce) {
   Evaluations evaluations(CrossEntropy(), 2);
   ASSERT_TRUE(evaluations.Add(Part(0, 10, 4, 4, 0)).ok());
