@@ -14,10 +14,12 @@
 
 namespace tributary {
 
-// Float32 tensors in the safetensors format (huggingface.co/docs/safetensors).
-// A file consists of the header's length (8 bytes, little-endian); the header,
-// a JSON object that gives each name its dtype, shape and data_offsets, padded
-// with spaces to a multiple of 8; and the tensors in C order, without gaps.
+// Tensors in the safetensors format (huggingface.co/docs/safetensors). Values
+// are float32 in memory and in the files that are written here; float16 and
+// bfloat16 of other files become float32 when they are read. A file consists of
+// the header's length (8 bytes, little-endian); the header, a JSON object that
+// gives each name its dtype, shape and data_offsets, padded with spaces to a
+// multiple of 8; and the tensors in C order, without gaps.
 
 // Writes one file, tensor by tensor, so that the values need not be in memory
 // all at once. The file appears, complete, with Commit.
@@ -50,7 +52,8 @@ absl::Status WriteSafetensors(const std::string& path,
 
 // Reads tensors one by one. Open reads and checks only the header. No value is
 // read before its offsets are known to be inside the file, without gaps and
-// without overlaps.
+// without overlaps. A file may have tensors of other types, such as the
+// counters (I64) of PyTorch's batch norms; only reading these is an error.
 class SafetensorsReader {
  public:
   // NotFound, or InvalidArgument with the position in the file.
@@ -59,7 +62,11 @@ class SafetensorsReader {
   // In the order of the data.
   const ParameterSpecs& tensors() const { return tensors_; }
 
-  // Reads tensors()[index] into `values`, which must have its size.
+  // InvalidArgument unless tensors()[index] is of float32, float16 or bfloat16.
+  absl::Status CheckType(size_t index) const;
+
+  // Reads tensors()[index] into `values`, which must have its size. Errors as
+  // CheckType.
   absl::Status Read(size_t index, absl::Span<float> values) const;
 
  private:
@@ -69,7 +76,8 @@ class SafetensorsReader {
   std::string path_;
   UniqueFd fd_;
   ParameterSpecs tensors_;
-  std::vector<uint64_t> offsets_;  // byte offset of each tensor
+  std::vector<uint64_t> offsets_;    // byte offset of each tensor
+  std::vector<std::string> dtypes_;  // of each tensor, as in the header
 };
 
 // OK when the file has exactly the tensors of `specs`, by name and shape, in

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/encoding/encoding.h"
 #include "common/files/safetensors.h"
 #include "common/status/quoted.h"
 #include "common/status/status_macros.h"
@@ -24,9 +25,46 @@ constexpr uint64_t kLengthBytes = 8;
 // Room for tens of thousands of tensors. Bounds the allocation for a bad file.
 constexpr uint64_t kMaxHeaderBytes = 16 << 20;
 
+// Values that are converted at once.
+constexpr size_t kChunk = 1 << 16;
+
+// A type of the format. Types without an encoding cannot be read as floats.
+struct Dtype {
+  const char* name;
+  uint64_t bytes;
+  const char* encoding = nullptr;  // of common/encoding
+};
+
+constexpr Dtype kDtypes[] = {
+    {"F32", 4, "float32"},
+    {"F16", 2, "float16"},
+    {"BF16", 2, "bfloat16"},
+    {"BOOL", 1},
+    {"U8", 1},
+    {"I8", 1},
+    {"F8_E5M2", 1},
+    {"F8_E4M3", 1},
+    {"I16", 2},
+    {"U16", 2},
+    {"I32", 4},
+    {"U32", 4},
+    {"F64", 8},
+    {"I64", 8},
+    {"U64", 8},
+};
+
+// Null: the format has no such type, or one that is newer than this program.
+const Dtype* FindDtype(absl::string_view name) {
+  for (const Dtype& dtype : kDtypes) {
+    if (name == dtype.name) return &dtype;
+  }
+  return nullptr;
+}
+
 struct Entry {
   std::string name;
   Shape shape;
+  std::string dtype;
   uint64_t begin = 0;  // bytes from the start of the data
   uint64_t end = 0;
 };
@@ -112,28 +150,16 @@ class HeaderReader {
     const std::string tensor = absl::StrCat("tensor ", Quoted(name));
     if (!value.is_object()) return Error(tensor, " wants a JSON object");
     const json dtype = value.value("dtype", json());
-    if (dtype != "F32") {
-      return Error(
-          tensor, " wants dtype F32, got ",
-          dtype.is_string() ? Quoted(dtype.get<std::string>()) : "none");
+    if (!dtype.is_string()) return Error(tensor, " wants a dtype");
+    Entry entry{.name = name, .shape = {}, .dtype = dtype.get<std::string>()};
+    const Dtype* type = FindDtype(entry.dtype);
+    if (type == nullptr) {
+      return Error(tensor, " wants dtype F32, F16 or BF16, got ",
+                   Quoted(entry.dtype));
     }
-    Entry entry{.name = name, .shape = {}};
-    const json shape = value.value("shape", json());
-    if (!shape.is_array()) return Error(tensor, " wants a shape");
-    uint64_t bytes = sizeof(float);
-    for (const json& extent : shape) {
-      if (!extent.is_number_unsigned()) {
-        return Error(tensor, " wants whole numbers in its shape");
-      }
-      const uint64_t n = extent.get<uint64_t>();
-      // No extent of a tensor in the file exceeds data_bytes_, so the checks
-      // here also keep the product and int64 from overflowing.
-      if (n > data_bytes_ || (n > 0 && bytes > UINT64_MAX / n)) {
-        return Error(tensor, " has a shape larger than the file");
-      }
-      bytes *= n;
-      entry.shape.push_back(static_cast<int64_t>(n));
-    }
+    uint64_t bytes = type->bytes;
+    TRIBUTARY_RETURN_IF_ERROR(
+        ReadShape(tensor, value.value("shape", json()), &entry.shape, &bytes));
     TRIBUTARY_RETURN_IF_ERROR(
         ReadOffsets(tensor, value.value("data_offsets", json()), &entry));
     if (entry.end - entry.begin != bytes) {
@@ -142,6 +168,26 @@ class HeaderReader {
                    entry.end - entry.begin);
     }
     return entry;
+  }
+
+  // Multiplies `bytes` by the number of elements.
+  absl::Status ReadShape(const std::string& tensor, const json& extents,
+                         Shape* shape, uint64_t* bytes) const {
+    if (!extents.is_array()) return Error(tensor, " wants a shape");
+    for (const json& extent : extents) {
+      if (!extent.is_number_unsigned()) {
+        return Error(tensor, " wants whole numbers in its shape");
+      }
+      const uint64_t n = extent.get<uint64_t>();
+      // No extent of a tensor in the file exceeds data_bytes_, so the checks
+      // here also keep the product and int64 from overflowing.
+      if (n > data_bytes_ || (n > 0 && *bytes > UINT64_MAX / n)) {
+        return Error(tensor, " has a shape larger than the file");
+      }
+      *bytes *= n;
+      shape->push_back(static_cast<int64_t>(n));
+    }
+    return absl::OkStatus();
   }
 
   absl::Status ReadOffsets(const std::string& tensor, const json& offsets,
@@ -220,8 +266,16 @@ absl::StatusOr<SafetensorsReader> SafetensorsReader::Open(
   for (Entry& entry : entries) {
     reader.tensors_.push_back({std::move(entry.name), std::move(entry.shape)});
     reader.offsets_.push_back(data_start + entry.begin);
+    reader.dtypes_.push_back(std::move(entry.dtype));
   }
   return reader;
+}
+
+absl::Status SafetensorsReader::CheckType(size_t index) const {
+  if (FindDtype(dtypes_[index])->encoding != nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      path_, ": tensor ", Quoted(tensors_[index].name),
+      " wants dtype F32, F16 or BF16, got ", Quoted(dtypes_[index])));
 }
 
 absl::Status SafetensorsReader::Read(size_t index,
@@ -232,9 +286,23 @@ absl::Status SafetensorsReader::Read(size_t index,
         absl::StrCat(path_, ": wants room for a tensor of the file, got ",
                      values.size(), " values for tensor ", index));
   }
-  return ReadAt(path_, fd_.get(), offsets_[index],
-                reinterpret_cast<char*>(values.data()),
-                values.size() * sizeof(float));
+  TRIBUTARY_RETURN_IF_ERROR(CheckType(index));
+  const Dtype& dtype = *FindDtype(dtypes_[index]);
+  const Encoding& encoding = *FindEncoding(dtype.encoding);
+  if (&encoding == &Float32Encoding()) {
+    return ReadAt(path_, fd_.get(), offsets_[index],
+                  reinterpret_cast<char*>(values.data()),
+                  values.size() * sizeof(float));
+  }
+  std::vector<char> bytes(std::min(values.size(), kChunk) * dtype.bytes);
+  for (size_t at = 0; at < values.size(); at += kChunk) {
+    const size_t n = std::min(values.size() - at, kChunk);
+    TRIBUTARY_RETURN_IF_ERROR(ReadAt(path_, fd_.get(),
+                                     offsets_[index] + at * dtype.bytes,
+                                     bytes.data(), n * dtype.bytes));
+    encoding.Decode(static_cast<int64_t>(n), bytes.data(), &values[at]);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status MatchTensors(const SafetensorsReader& reader,

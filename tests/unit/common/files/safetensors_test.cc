@@ -1,6 +1,7 @@
 #include "common/files/safetensors.h"
 
 #include <cstring>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "common/files/sha256.h"
@@ -161,10 +162,17 @@ TEST_F(SafetensorsTest, WrongEntriesAreRefused) {
 }
 
 TEST_F(SafetensorsTest, OtherTypesOverlapsAndDoubledNamesAreRefused) {
+  EXPECT_EQ(ErrorOf(File("{\"a\":{\"dtype\":\"F4\",\"shape\":[2],"
+                         "\"data_offsets\":[0,1]}}",
+                         1)),
+            "tensor \"a\" wants dtype F32, F16 or BF16, got \"F4\"");
+  EXPECT_EQ(ErrorOf(File("{\"a\":{\"shape\":[2],\"data_offsets\":[0,4]}}", 4)),
+            "tensor \"a\" wants a dtype");
   EXPECT_EQ(ErrorOf(File("{\"a\":{\"dtype\":\"BF16\",\"shape\":[2],"
-                         "\"data_offsets\":[0,4]}}",
-                         4)),
-            "tensor \"a\" wants dtype F32, got \"BF16\"");
+                         "\"data_offsets\":[0,8]}}",
+                         8)),
+            "tensor \"a\" of shape [2] wants 4 bytes, its data_offsets hold "
+            "8");
   EXPECT_EQ(ErrorOf(File("{" + Tensor("a", "[2]", "[0,8]") + "," +
                              Tensor("b", "[2]", "[4,12]") + "}",
                          12)),
@@ -174,6 +182,58 @@ TEST_F(SafetensorsTest, OtherTypesOverlapsAndDoubledNamesAreRefused) {
                              Tensor("a", "[1]", "[4,8]") + "}",
                          8)),
             "two tensors are named \"a\"");
+}
+
+// The bits follow from IEEE 754: in float16, 0x3c00 is 1, 0xc500 is -5, 0x0001
+// is 2^-24 and 0x7c00 is infinity; a bfloat16 is the upper half of a float32.
+TEST_F(SafetensorsTest, HalfPrecisionBecomesFloat32) {
+  const std::string header =
+      R"({"h":{"dtype":"F16","shape":[4],"data_offsets":[0,8]},)"
+      R"("b":{"dtype":"BF16","shape":[3],"data_offsets":[8,14]}})";
+  std::string file = File(header, 14);
+  const uint16_t halves[] = {0x3c00, 0xc500, 0x0001, 0x7c00,
+                             0x3f80, 0xc0a0, 0x4049};
+  std::memcpy(file.data() + 8 + header.size(), halves, sizeof(halves));
+  Write("x", file);
+  const auto tensors = ReadSafetensors(Path("x"), {{"h", {4}}, {"b", {3}}});
+  ASSERT_TRUE(tensors.ok()) << tensors.status();
+  const float infinity = std::numeric_limits<float>::infinity();
+  EXPECT_THAT(*tensors, ElementsAre(ElementsAre(1, -5, 0x1p-24f, infinity),
+                                    ElementsAre(1, -5, 3.140625f)));
+}
+
+// Longer than the piece that is converted at once.
+TEST_F(SafetensorsTest, ALongTensorOfHalvesIsReadWhole) {
+  constexpr int kSize = 200'001;
+  const std::string header =
+      absl::StrCat("{\"a\":{\"dtype\":\"BF16\",\"shape\":[", kSize,
+                   "],\"data_offsets\":[0,", 2 * kSize, "]}}");
+  std::string file = File(header, 2 * kSize);
+  std::vector<float> expected;
+  for (int i = 0; i < kSize; ++i) {
+    const auto half = static_cast<uint16_t>(0x3f80 + i % 128);
+    std::memcpy(file.data() + 8 + header.size() + 2 * i, &half, sizeof(half));
+    expected.push_back(1 + static_cast<float>(i % 128) / 128);
+  }
+  Write("x", file);
+  const auto tensors = ReadSafetensors(Path("x"), {{"a", {kSize}}});
+  ASSERT_TRUE(tensors.ok()) << tensors.status();
+  EXPECT_EQ((*tensors)[0], expected);
+}
+
+TEST_F(SafetensorsTest, OnlyReadingATensorOfAnotherTypeIsAnError) {
+  const std::string header =
+      R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
+      R"("n":{"dtype":"I64","shape":[],"data_offsets":[4,12]}})";
+  const auto reader = SafetensorsReader::Open(Write("x", File(header, 12)));
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  float value = 1;
+  EXPECT_TRUE(reader->Read(0, {&value, 1}).ok());
+  EXPECT_EQ(value, 0);
+  EXPECT_EQ(reader->Read(1, {&value, 1}),
+            absl::InvalidArgumentError(
+                Path("x") +
+                ": tensor \"n\" wants dtype F32, F16 or BF16, got \"I64\""));
 }
 
 TEST_F(SafetensorsTest, AMissingFileIsNotFound) {
