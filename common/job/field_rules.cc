@@ -26,6 +26,7 @@ constexpr FieldRule kRules[] = {
     Default("JobSpec.checkpoint", "{}"),
     Default("JobSpec.seed", "1"),
 
+    Required("InitializeRuleSpec.tensors"),
     Required("MlpSpec.in", kExtent),
     Limits("MlpSpec.hidden", kExtent),
     Required("MlpSpec.out", kExtent),

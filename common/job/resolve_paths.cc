@@ -70,6 +70,32 @@ class PathResolver {
     return absl::OkStatus();
   }
 
+  // The same of weights, which a run directory may name: then its best weights
+  // if it has them, else its last ones.
+  absl::Status ResolveWeights(const std::string& path, std::string* file) {
+    const std::filesystem::path run = (folder_ / *file).lexically_normal();
+    if (!file->empty() && std::filesystem::is_directory(run, error_)) {
+      std::string found;
+      for (const char* name : {"best.safetensors", "weights.safetensors"}) {
+        const std::filesystem::path weights = run / name;
+        if (!std::filesystem::exists(weights, error_)) continue;
+        found = weights.string();
+        break;
+      }
+      if (found.empty()) {
+        return places_.Error(path, path,
+                             " wants a safetensors file or a run directory "
+                             "with weights, but ",
+                             run.string(),
+                             " has neither best.safetensors nor "
+                             "weights.safetensors; `tributary export` writes "
+                             "those of a checkpoint");
+      }
+      *file = found;
+    }
+    return Resolve(path, file);
+  }
+
   // For a directory that need not exist yet.
   std::string Absolute(const std::string& folder) const {
     return (folder_ / folder).lexically_normal().string();
@@ -160,9 +186,9 @@ absl::Status ResolvePaths(const std::string& file_name, const Places& places,
                           v1::JobSpec* job) {
   PathResolver resolver(file_name, places);
   if (!job->model().initialize_from().empty()) {
-    TRIBUTARY_RETURN_IF_ERROR(
-        resolver.Resolve("model.initialize_from",
-                         job->mutable_model()->mutable_initialize_from()));
+    TRIBUTARY_RETURN_IF_ERROR(resolver.ResolveWeights(
+        "model.initialize_from",
+        job->mutable_model()->mutable_initialize_from()));
   }
   if (job->has_data()) {
     TRIBUTARY_RETURN_IF_ERROR(resolver.ResolveSource(

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,7 +27,13 @@ struct ParameterGroup {
   bool Names(const ParameterSpec& parameter) const;
 };
 
-// True when the name matches the pattern, in which * stands for any text.
+// What each * of the pattern stands for in the name, in order: any text, also
+// none, and the shortest that is possible for all stars but the last. Nothing
+// when the name does not match.
+std::optional<std::vector<std::string_view>> StarsOf(std::string_view pattern,
+                                                     std::string_view name);
+
+// True when the name matches the pattern.
 bool MatchesPattern(std::string_view pattern, std::string_view name);
 
 // The learning rates of one step: that of the parameters in no group, then that

@@ -55,8 +55,8 @@ absl::Status ValidateTensorParallel(const Places& places,
 absl::Status ValidatePipelineParallel(const Places& places,
                                       const v1::JobSpec& job);
 
-// Checks that the tensors of model.initialize_from are the model's parameters.
-// Its path is resolved.
+// Checks that the file of model.initialize_from, whose path is resolved, and
+// model.initialize_rules give every parameter of the model its first values.
 absl::Status ValidateInitialWeights(const Places& places,
                                     const v1::JobSpec& job);
 

@@ -145,15 +145,103 @@ TEST_F(InitialWeightsTest, TheModelsTensorsAreTaken) {
 
 TEST_F(InitialWeightsTest, OtherNamesAndShapesAreRefused) {
   EXPECT_EQ(ErrorWith({{"0.weight", {8, 20}}}),
-            "wants a tensor \"0.bias\" of shape [8], there is none");
-  EXPECT_EQ(ErrorWith({{"0.weight", {20, 8}}}),
-            "wants tensor \"0.weight\" of shape [8, 20], got [20, 8]");
+            "wants a tensor \"0.bias\" of shape [8], there is none; give it a "
+            "rule in model.initialize_rules, {tensors: \"0.bias\", from: NAME} "
+            "or {tensors: \"0.bias\", fresh: true}");
+  EXPECT_EQ(ErrorWith({{"0.weight", {9, 20}}}),
+            "wants tensor \"0.weight\" of shape [8, 20], got [9, 20]; `fresh: "
+            "true` starts it from the seed in a rule of "
+            "model.initialize_rules");
   EXPECT_EQ(ErrorWith({{"0.weight", {8, 20}},
                        {"0.bias", {8}},
                        {"2.weight", {1, 8}},
                        {"2.bias", {1}},
                        {"3.bias", {1}}}),
-            "has a tensor \"3.bias\" that the model lacks");
+            "has a tensor \"3.bias\" that the model lacks; name it in "
+            "model.initialize_unused, or as `from` in a rule of "
+            "model.initialize_rules");
+}
+
+TEST_F(InitialWeightsTest, ARuleIsNamedWithItsLine) {
+  ASSERT_TRUE(WriteSafetensors(Path("init"), {}, {}).ok());
+  const auto job = ReadJobFile(
+      Write("job.yaml", JobWith(2,
+                                "  initialize_from: init\n"
+                                "  initialize_rules:\n"
+                                "    - {tensors: \"0.*\", fresh: true}\n"
+                                "    - {tensors: \"2.*\", from: \"head.*\"}\n"
+                                "  sequential:")));
+  EXPECT_EQ(job.status().message(),
+            Path("job.yaml") +
+                ":5: model.initialize_rules.1.from: " + Path("init") +
+                " has no tensor \"head.weight\" for "
+                "\"2.weight\"");
+}
+
+TEST_F(InitialWeightsTest, RulesWithoutAFileAreRefused) {
+  const auto error = [&](const std::string& field) {
+    return std::string(
+        ParseJob(JobWith(2, "  " + field + "\n  sequential:"), "job.yaml", {})
+            .status()
+            .message());
+  };
+  EXPECT_EQ(error("initialize_rules: [{tensors: \"*\", fresh: true}]"),
+            "job.yaml:2: model.initialize_rules is about the file of "
+            "model.initialize_from, which is missing");
+  EXPECT_EQ(error("initialize_unused: a"),
+            "job.yaml:2: model.initialize_unused is about the file of "
+            "model.initialize_from, which is missing");
+}
+
+TEST_F(InitialWeightsTest, ATensorThatIsTakenMustBeOfFloats) {
+  const std::string header =
+      R"({"n":{"dtype":"I64","shape":[1],"data_offsets":[0,8]}})";
+  std::string file(8, '\0');
+  file[0] = static_cast<char>(header.size());
+  Write("init", file + header + std::string(8, '\0'));
+  EXPECT_TRUE(ReadJobFile(Write("job.yaml",
+                                JobWith(2,
+                                        "  initialize_from: init\n"
+                                        "  initialize_rules:\n"
+                                        "    - {tensors: \"*\", fresh: true}\n"
+                                        "  initialize_unused: n\n"
+                                        "  sequential:")))
+                  .ok());
+  const auto job = ReadJobFile(
+      Write("job.yaml", JobWith(2,
+                                "  initialize_from: init\n"
+                                "  initialize_rules:\n"
+                                "    - {tensors: 2.bias, from: n}\n"
+                                "    - {tensors: \"*\", fresh: true}\n"
+                                "  sequential:")));
+  EXPECT_EQ(job.status().message(),
+            Path("job.yaml") + ":2: model.initialize_from: " + Path("init") +
+                ": tensor \"n\" wants dtype F32, F16 or BF16, got \"I64\"");
+}
+
+TEST_F(InitialWeightsTest, ARunDirectoryGivesItsBestWeightsOrItsLast) {
+  const ParameterSpecs specs = {{"0.weight", {8, 20}},
+                                {"0.bias", {8}},
+                                {"2.weight", {1, 8}},
+                                {"2.bias", {1}}};
+  const std::vector<float> zeros(160);
+  const std::vector<const float*> data(specs.size(), zeros.data());
+  std::filesystem::create_directory(Path("run"));
+  const std::string path =
+      Write("job.yaml", JobWith(2, "  initialize_from: run\n  sequential:"));
+  EXPECT_EQ(ReadJobFile(path).status().message(),
+            Path("job.yaml") +
+                ":2: model.initialize_from wants a safetensors file or a run "
+                "directory with weights, but " +
+                Path("run") +
+                " has neither best.safetensors nor weights.safetensors; "
+                "`tributary export` writes those of a checkpoint");
+  for (const char* name : {"run/weights.safetensors", "run/best.safetensors"}) {
+    ASSERT_TRUE(WriteSafetensors(Path(name), specs, data).ok());
+    const auto job = ReadJobFile(path);
+    ASSERT_TRUE(job.ok()) << job.status();
+    EXPECT_EQ(job->model().initialize_from(), Path(name));
+  }
 }
 
 TEST_F(InitialWeightsTest, AFileOfAnotherFormatIsRefused) {

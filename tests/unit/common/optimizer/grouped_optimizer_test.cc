@@ -27,6 +27,16 @@ TEST(MatchesPatternTest, AStarStandsForAnyText) {
   EXPECT_TRUE(MatchesPattern("a**b", "ab"));
 }
 
+TEST(MatchesPatternTest, EachStarStandsForAPartOfTheName) {
+  using Stars = std::vector<std::string_view>;
+  EXPECT_EQ(StarsOf("0.weight", "0.weight"), Stars());
+  EXPECT_EQ(StarsOf("0.weight", "1.weight"), std::nullopt);
+  EXPECT_EQ(StarsOf("*", "0.weight"), Stars{"0.weight"});
+  EXPECT_EQ(StarsOf("*.body.*.bias", "3.body.0.bias"), (Stars{"3", "0"}));
+  EXPECT_EQ(StarsOf("*.*", "3.body.0"), (Stars{"3", "body.0"}));
+  EXPECT_EQ(StarsOf("a**b", "axb"), (Stars{"", "x"}));
+}
+
 OptimizerOptions Decaying(double decay) {
   return {.weight_decay = decay, .momentum = 0.9, .dampening = 0.5};
 }
