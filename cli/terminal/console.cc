@@ -41,7 +41,7 @@ void Console::Wait(absl::string_view what) {
 }
 
 void Console::Note(absl::string_view line) {
-  Write(display_.Note(Printable(line)));
+  Write(display_.Note(Printable(line), TerminalWidth()));
 }
 
 void Console::End() { Write(display_.End()); }
@@ -50,6 +50,10 @@ void PrintError(absl::string_view message) {
   AppendTo(STDERR_FILENO, "the error",
            absl::StrCat("tributary: ", Printable(message), "\n"))
       .IgnoreError();
+}
+
+void PrintNote(absl::string_view message) {
+  PrintError(absl::StrCat("note: ", message));
 }
 
 }  // namespace tributary

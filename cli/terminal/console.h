@@ -27,4 +27,7 @@ class Console {
 // "tributary: MESSAGE" on standard error.
 void PrintError(absl::string_view message);
 
+// "tributary: note: MESSAGE" on standard error.
+void PrintNote(absl::string_view message);
+
 }  // namespace tributary

@@ -10,7 +10,8 @@ namespace tributary {
 
 // Decides what to write and when. On a terminal one line is redrawn in place,
 // with notes above it; a pipe gets plain lines now and then. Pure functions:
-// each returns the bytes to write, and time and width are passed in.
+// each returns the bytes to write, and time and width, the terminal's columns
+// at that time, are passed in.
 class ProgressDisplay {
  public:
   // A pipe gets a line after each tenth of the steps, or after this interval.
@@ -22,12 +23,15 @@ class ProgressDisplay {
   // Shown while nothing runs yet: "waiting for worker 1".
   std::string Wait(absl::string_view what, int64_t now_micros, int width);
   // A line that is not redrawn.
-  std::string Note(absl::string_view line);
+  std::string Note(absl::string_view line, int width);
   // Ends the line that is redrawn; call it before writing other text.
   std::string End();
 
  private:
-  std::string Redraw(std::string line);
+  // Clears the line that is shown, and goes to where it began. A terminal that
+  // has become narrower since has wrapped it into several rows.
+  std::string Clear(int width) const;
+  std::string Redraw(std::string line, int width);
 
   const bool terminal_;
   std::string line_;  // on a terminal: the line in the last row

@@ -47,7 +47,7 @@ TEST(ProgressDisplayTest, UnchangedLineIsNotWrittenAgain) {
 TEST(ProgressDisplayTest, NotesStandAboveTheLine) {
   ProgressDisplay display(true);
   std::string bytes = display.Show(At(10), 0, 80);
-  bytes += display.Note("epoch 1/5: test accuracy 0.9");
+  bytes += display.Note("epoch 1/5: test accuracy 0.9", 80);
   EXPECT_EQ(Screen(bytes),
             "epoch 1/5: test accuracy 0.9\n" + BarLine(At(10), 79));
 }
@@ -56,9 +56,33 @@ TEST(ProgressDisplayTest, LastLineStaysAtTheEnd) {
   ProgressDisplay display(true);
   std::string bytes = display.Show(At(100), 0, 80);
   bytes += display.End();
-  bytes += display.Note("done");
+  bytes += display.Note("done", 80);
   EXPECT_EQ(Screen(bytes), BarLine(At(100), 79) + "\ndone\n");
   EXPECT_EQ(display.End(), "");
+}
+
+// \x1b[nA goes up n rows, \x1b[J clears from there to the end of the screen.
+TEST(ProgressDisplayTest, RowsThatANarrowerTerminalWrappedAreCleared) {
+  ProgressDisplay display(true);
+  const std::string wide(79, 'x');
+  display.Wait(wide, 0, 80);
+  // 79 columns are 2 rows of 40: one is above the cursor's.
+  EXPECT_EQ(display.Wait(wide, 1, 40),
+            "\r\x1b[1A\x1b[J" + std::string(39, 'x'));
+  // 39 columns are 4 rows of 10.
+  EXPECT_EQ(display.Wait(wide, 2, 10), "\r\x1b[3A\x1b[J" + std::string(9, 'x'));
+  // A wider terminal has joined the rows.
+  EXPECT_EQ(display.Wait(wide, 3, 80), "\r\x1b[K" + wide);
+  // A full row is one row.
+  EXPECT_EQ(display.Wait("y", 4, 79), "\r\x1b[Ky");
+}
+
+TEST(ProgressDisplayTest, ANoteClearsWrappedRowsToo) {
+  ProgressDisplay display(true);
+  display.Wait(std::string(50, 'x'), 0, 80);
+  EXPECT_EQ(display.Note("done", 20),
+            "\r\x1b[2A\x1b[Jdone\n" + std::string(19, 'x'));
+  EXPECT_EQ(display.Note("more", 20), "\r\x1b[Kmore\n" + std::string(19, 'x'));
 }
 
 TEST(ProgressDisplayTest, WaitingIsReplacedByProgress) {
@@ -97,7 +121,7 @@ TEST(ProgressDisplayTest, PipeGetsNoControlCharacters) {
   std::string bytes = display.Wait("waiting", 0, 80);
   bytes += display.Wait("waiting", 11 * kSecond, 80);
   bytes += display.Show(At(50), 12 * kSecond, 80);
-  bytes += display.Note("note");
+  bytes += display.Note("note", 80);
   bytes += display.End();
   EXPECT_EQ(bytes, "waiting\n" + PlainLine(At(50)) + "\nnote\n");
 }
