@@ -72,12 +72,16 @@ void AddPredictionOptions(CLI::App& app,
 }
 
 // Refuses a job whose data do not fit its model: `tributary train` asks before
-// it starts anything. The last line is the error.
+// it starts anything. The last line is the error, or "note: " and a note.
 int CheckData(const std::string& path,
               const std::vector<std::string>& overrides) {
-  const absl::Status status = tributary::CheckDataOfFile(path, overrides);
-  if (status.ok()) return 0;
-  printf("%s\n", std::string(status.message()).c_str());
+  const absl::StatusOr<std::string> note =
+      tributary::CheckDataOfFile(path, overrides);
+  if (note.ok()) {
+    if (!note->empty()) printf("note: %s\n", note->c_str());
+    return 0;
+  }
+  printf("%s\n", std::string(note.status().message()).c_str());
   return tributary::kExitWrongCommandLine;
 }
 

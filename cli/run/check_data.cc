@@ -1,5 +1,7 @@
 #include "cli/run/check_data.h"
 
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "cli/run/ask_worker.h"
 #include "cli/run/hosts.h"
 #include "cli/terminal/console.h"
@@ -19,8 +21,13 @@ absl::Status CheckDataFits(const std::string& job_path,
   for (const std::string& change : overrides) {
     arguments.insert(arguments.end(), {"--set", change});
   }
-  const absl::Status status =
-      AskWorkers(Host(), 1, arguments, kTimeout).status();
+  const absl::StatusOr<std::vector<std::string>> lines =
+      AskWorkers(Host(), 1, arguments, kTimeout);
+  if (lines.ok()) {
+    absl::string_view note = lines->front();
+    if (absl::ConsumePrefix(&note, "note: ")) PrintNote(note);
+  }
+  const absl::Status& status = lines.status();
   const bool told =
       absl::IsInvalidArgument(status) || absl::IsCancelled(status);
   return told ? status : absl::OkStatus();

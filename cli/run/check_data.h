@@ -8,7 +8,8 @@
 namespace tributary {
 
 // Lets a worker on this machine read the job's data and compare them with its
-// model, before anything else starts. InvalidArgument: they do not fit; the
+// model, before anything else starts. Prints what the worker notes about data
+// that fit, on standard error. InvalidArgument: they do not fit; the
 // sentence begins with the place in the job file. Cancelled by an interrupt. A
 // worker that cannot tell is no error: the job's own workers will. Call
 // Interrupts::Install first.

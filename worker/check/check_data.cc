@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "common/job/job_options.h"
 #include "common/layers/layer_kind.h"
 #include "common/layers/model_costs.h"
 #include "common/status/status_macros.h"
@@ -91,9 +92,9 @@ class Check {
  public:
   explicit Check(const PlacedJob& job) : job_(job.job), places_(job.places) {}
 
-  absl::Status Run() {
+  absl::StatusOr<std::string> Run() {
     TRIBUTARY_RETURN_IF_ERROR(CheckDevice());
-    if (BytesOf(job_.data()) > kMostCheckedBytes) return absl::OkStatus();
+    if (BytesOf(job_.data()) > kMostCheckedBytes) return std::string();
     std::string field;
     absl::StatusOr<TrainTest> data =
         OpenData(job_.data(), TargetKindOf(job_.training().loss()), &field);
@@ -102,7 +103,7 @@ class Check {
          {data->train.get(), data->validation.get(), data->test.get()}) {
       if (set != nullptr) TRIBUTARY_RETURN_IF_ERROR(CheckSet(*set));
     }
-    return absl::OkStatus();
+    return NoteOnSteps(data->train->rows());
   }
 
  private:
@@ -111,6 +112,22 @@ class Check {
     std::string why;
     if (CreateCudaOps(&why) != nullptr) return absl::OkStatus();
     return places_.Error("device", "device wants cuda, but ", why);
+  }
+
+  // Says when a step wants more samples than the training set has.
+  std::string NoteOnSteps(int64_t rows) const {
+    const bool global = job_.data().has_global_batch_size();
+    const int64_t batch =
+        global ? job_.data().global_batch_size()
+               : job_.data().batch_size() * StrategyOf(job_).mesh().data;
+    const int64_t samples = batch * job_.training().gradient_accumulation();
+    if (samples <= rows) return "";
+    const char* path = batch <= rows ? "training.gradient_accumulation"
+                       : global      ? "data.global_batch_size"
+                                     : "data.batch_size";
+    return absl::StrCat(places_.Find(path), ": ", path, " makes a step of ",
+                        samples, " samples, but the training set has ", rows,
+                        ", so every epoch is a single step");
   }
 
   absl::Status DataError(const std::string& field,
@@ -195,10 +212,12 @@ class Check {
 
 }  // namespace
 
-absl::Status CheckData(const PlacedJob& job) { return Check(job).Run(); }
+absl::StatusOr<std::string> CheckData(const PlacedJob& job) {
+  return Check(job).Run();
+}
 
-absl::Status CheckDataOfFile(const std::string& path,
-                             const std::vector<std::string>& overrides) {
+absl::StatusOr<std::string> CheckDataOfFile(
+    const std::string& path, const std::vector<std::string>& overrides) {
   TRIBUTARY_ASSIGN_OR_RETURN(const PlacedJob job,
                              ReadPlacedJob(path, overrides));
   TRIBUTARY_RETURN_IF_ERROR(CheckHasModel(job.job, path));

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "common/job/job_file.h"
 
 namespace tributary {
@@ -16,11 +16,13 @@ inline constexpr int64_t kMostCheckedBytes = int64_t{1} << 30;
 // the width of samples with the first layer, targets and classes with the
 // outputs, token ids with the embedding. Also refuses `device: cuda` on a
 // machine without a device. InvalidArgument in one sentence that starts with
-// the place in the job file: "job.yaml:7: ...".
-absl::Status CheckData(const PlacedJob& job);
+// the place in the job file: "job.yaml:7: ...". Returns a sentence of the same
+// form about data that fit but that the writer of the job may not have meant: a
+// step larger than the training set; or "".
+absl::StatusOr<std::string> CheckData(const PlacedJob& job);
 
 // The same for a job file, as ReadPlacedJob reads it.
-absl::Status CheckDataOfFile(const std::string& path,
-                             const std::vector<std::string>& overrides);
+absl::StatusOr<std::string> CheckDataOfFile(
+    const std::string& path, const std::vector<std::string>& overrides);
 
 }  // namespace tributary

@@ -16,6 +16,7 @@ namespace tributary {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 constexpr absl::Duration kSoon = absl::Seconds(60);
@@ -158,6 +159,32 @@ TEST_F(DataFitsTest, DataThatFitAreTrainedOn) {
     EXPECT_THAT(Run({"train", "job.yaml", "--dry-run"}, 0),
                 HasSubstr("model:"));
   }
+}
+
+TEST_F(DataFitsTest, AStepLargerThanTheTrainingSetIsNoted) {
+  WriteFiles(kTableJob, {{"batch_size: 2", "batch_size: 3"}});
+  const std::string note =
+      "tributary: note: job.yaml:17: data.batch_size makes a step of 6 "
+      "samples, but the training set has 4, so every epoch is a single step\n";
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{
+           {"train", "job.yaml", "--dry-run"},
+           {"train", "job.yaml", "--run-dir", "run"},
+           {"compare", "job.yaml", "--dry-run"},
+           {"plan", "job.yaml", "--bandwidth", "1Gbit", "--compute", "30"}}) {
+    std::vector<std::string> two_workers = words;
+    two_workers.insert(two_workers.end(), {"--set", "cluster.workers=2"});
+    EXPECT_THAT(Run(two_workers, 0), HasSubstr(note));
+  }
+  // Four samples are the whole set: as many as there are.
+  EXPECT_THAT(
+      Run({"train", "job.yaml", "--dry-run", "--set", "data.batch_size=4"}, 0),
+      Not(HasSubstr("note")));
+  EXPECT_THAT(Run({"train", "job.yaml", "--dry-run", "--set",
+                   "training.gradient_accumulation=2"},
+                  0),
+              HasSubstr("note: --set training.gradient_accumulation=2: "
+                        "training.gradient_accumulation makes a step of 6 "));
 }
 
 std::vector<Misfit> Misfits() {
