@@ -4,7 +4,10 @@
 # third. Needs root; the namespace ends with the command.
 #   bench/netns_cubic.sh COMMAND [ARGUMENT...]
 set -euo pipefail
-[ $# -gt 0 ] || { sed -n '2,5s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+if [ $# -eq 0 ]; then
+  awk 'NR > 1 && !/^#/ {exit} NR > 1 && !/SPDX/ {sub(/^# ?/, ""); print}' "$0" >&2
+  exit 2
+fi
 
 # Inside a namespace, the sysctl that selects the algorithm fails if cubic is not on
 # the allowed list; a route's attribute works.

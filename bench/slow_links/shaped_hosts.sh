@@ -62,7 +62,7 @@ up) up "$2" "$3" "${4:-host}" ;;
 rate) rate "$2" "${3:-host}" ;;
 down) down "${2:-host}" ;;
 *)
-  sed -n '2,12p' "$0"
+  awk 'NR > 1 && !/^#/ {exit} NR > 1 && !/SPDX/' "$0"
   exit 2
   ;;
 esac
