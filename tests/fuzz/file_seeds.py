@@ -207,8 +207,8 @@ def safetensors():
         text += b" " * (-len(text) % 8)
         return struct.pack("<Q", len(text)) + text + data
 
-    def tensor(shape, begin, end):
-        return {"dtype": "F32", "shape": shape, "data_offsets": [begin, end]}
+    def tensor(shape, begin, end, dtype="F32"):
+        return {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
 
     for name, header, data in [
             ("two", {"0.weight": tensor([2, 3], 0, 24),
@@ -218,5 +218,9 @@ def safetensors():
             ("empty-tensor", {"a": tensor([0, 7], 0, 0)}, b""),
             ("nothing", {}, b""),
             ("hole", {"a": tensor([1], 0, 4), "b": tensor([1], 8, 12)},
-             floats(1, 2, 3))]:
+             floats(1, 2, 3)),
+            ("halves", {"a": tensor([3], 0, 6, "F16"), "b": tensor([], 6, 8, "BF16")},
+             bytes.fromhex("003c00c50100803f")),
+            ("counter", {"a": tensor([1], 0, 4), "n": tensor([], 4, 12, "I64")},
+             floats(1) + bytes(8))]:
         yield ("safetensors_fuzz", name, file(header, data))
