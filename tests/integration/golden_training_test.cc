@@ -38,6 +38,8 @@ struct Training {
   int accumulation = 1;
   std::string extra = "";  // further lines of the training block
   testing::Strategy strategy = testing::ParameterServerStrategy();
+  // The file of the initial weights has other names and another shape.
+  bool foreign_file = false;
 
   friend void PrintTo(const Training& t, std::ostream* out) { *out << t.label; }
 };
@@ -105,6 +107,13 @@ std::vector<Training> AllTrainings() {
       runs.push_back(run);
     }
   }
+  Training foreign = {"foreign_file", "sgd", "", sgd};
+  foreign.foreign_file = true;
+  runs.push_back(foreign);
+  foreign.strategy = testing::ModelParallelStrategies().front();
+  foreign.workers *= foreign.strategy.model_size;
+  foreign.label += absl::StrCat("_", foreign.strategy.label);
+  runs.push_back(foreign);
   return runs;
 }
 
@@ -148,9 +157,22 @@ class GoldenTrainingTest : public ::testing::TestWithParam<Training> {
       values.push_back(Shared().Tensor(name).Floats());
     }
     for (const auto& tensor : values) pointers.push_back(tensor.data());
+    const ParameterSpecs specs =
+        GetParam().foreign_file ? ForeignSpecs() : Specs();
     ASSERT_TRUE(
-        WriteSafetensors(folder_ / "init.safetensors", Specs(), pointers).ok());
+        WriteSafetensors(folder_ / "init.safetensors", specs, pointers).ok());
   }
+
+  static ParameterSpecs ForeignSpecs() {
+    return {{"body.weight", {32, 8, 8}},
+            {"body.bias", {32}},
+            {"head.weight", {10, 32}},
+            {"head.bias", {10}}};
+  }
+  static constexpr char kForeignRules[] =
+      "  initialize_rules:\n"
+      "    - {tensors: 0.*, from: body.*, reshape: true}\n"
+      "    - {tensors: 2.*, from: head.*}\n";
 
   static ParameterSpecs Specs() {
     return {{"0.weight", {32, 64}},
@@ -168,7 +190,8 @@ class GoldenTrainingTest : public ::testing::TestWithParam<Training> {
         "    - linear: {in: 64, out: 32}\n"
         "    - relu: {}\n"
         "    - linear: {in: 32, out: 10}\n"
-        "  initialize_from: init.safetensors\n"
+        "  initialize_from: init.safetensors\n",
+        run.foreign_file ? kForeignRules : "",
         "data:\n"
         "  train: {npy: {features: x.npy, labels: y.npy}}\n"
         "  global_batch_size: ",
