@@ -208,20 +208,18 @@ class Matcher {
                             parameter.shape.size() == 2 &&
                             tensor.shape[0] == parameter.shape[1] &&
                             tensor.shape[1] == parameter.shape[0];
-    std::string hint;
-    if (transposed) {
-      hint = ", its transpose; transpose it in the file";
-    } else if (tensor.size() == parameter.size()) {
-      hint = "; `reshape: true` takes its elements in row-major order";
-    } else {
-      hint = "; `fresh: true` starts it from the seed";
+    const char* with =
+        rule < 0 ? "; a rule of model.initialize_rules with " : "; ";
+    std::string hint = ", its transpose; transpose it in the file";
+    if (!transposed) {
+      hint = absl::StrCat(with, tensor.size() == parameter.size()
+                                    ? "`reshape: true` takes its elements in "
+                                      "row-major order"
+                                    : "`fresh: true` starts it from the seed");
     }
     const std::string from = tensor.name == parameter.name
                                  ? ""
                                  : absl::StrCat(" from ", Quoted(tensor.name));
-    if (rule < 0 && !transposed) {
-      absl::StrAppend(&hint, " in a rule of model.initialize_rules");
-    }
     const std::string text =
         absl::StrCat("wants tensor ", Quoted(parameter.name), " of shape ",
                      ShapeText(parameter.shape), from, ", got ",

@@ -162,9 +162,9 @@ TEST(InitialTensorsTest, AnotherShapeIsNamedWithWhatToWrite) {
   tensors[0].shape = {8, 20, 1, 1};
   EXPECT_EQ(ErrorOf("", tensors),
             "job.yaml:3: model.initialize_from: FILE: wants tensor "
-            "\"0.weight\" of shape [8, 20], got [8, 20, 1, 1]; `reshape: "
-            "true` takes its elements in row-major order in a rule of "
-            "model.initialize_rules");
+            "\"0.weight\" of shape [8, 20], got [8, 20, 1, 1]; a rule of "
+            "model.initialize_rules with `reshape: true` takes its elements in "
+            "row-major order");
   tensors[0] = {"a.weight", {7, 20}};
   EXPECT_EQ(ErrorOf(R"(initialize_rules { tensors: "0.weight"
                                           from: "a.weight" })",

@@ -148,10 +148,10 @@ TEST_F(InitialWeightsTest, OtherNamesAndShapesAreRefused) {
             "wants a tensor \"0.bias\" of shape [8], there is none; give it a "
             "rule in model.initialize_rules, {tensors: \"0.bias\", from: NAME} "
             "or {tensors: \"0.bias\", fresh: true}");
-  EXPECT_EQ(ErrorWith({{"0.weight", {9, 20}}}),
-            "wants tensor \"0.weight\" of shape [8, 20], got [9, 20]; `fresh: "
-            "true` starts it from the seed in a rule of "
-            "model.initialize_rules");
+  EXPECT_EQ(
+      ErrorWith({{"0.weight", {9, 20}}}),
+      "wants tensor \"0.weight\" of shape [8, 20], got [9, 20]; a rule of "
+      "model.initialize_rules with `fresh: true` starts it from the seed");
   EXPECT_EQ(ErrorWith({{"0.weight", {8, 20}},
                        {"0.bias", {8}},
                        {"2.weight", {1, 8}},
