@@ -70,7 +70,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   JobState job(options, *state, kNow);
   v1::CoordinatorState saved = job.Save();
   saved.set_term(state->term());
-  for (const EvaluationRecord& record : EvaluationsOf(state->evaluations(), "test")) {
+  for (const EvaluationRecord& record :
+       EvaluationsOf(state->evaluations(), "test")) {
     SaveEvaluation(record, saved.mutable_evaluations());
   }
   const absl::StatusOr<v1::CoordinatorState> read =

@@ -22,10 +22,10 @@ struct LossTargets {
 
 // Compares logits with targets on the device and computes the gradient of the
 // logits. A sample's loss is the mean over its positions or outputs, so that
-// the mean over a batch is PyTorch's. With class weights each sample or position
-// is multiplied by the weight of its class, and the mean is that over their
-// number and not, as PyTorch's, that over their weights. So the mean of a batch
-// does not depend on how it is split. For one thread.
+// the mean over a batch is PyTorch's. With class weights each sample or
+// position is multiplied by the weight of its class, and the mean is that over
+// their number and not, as PyTorch's, that over their weights. So the mean of a
+// batch does not depend on how it is split. For one thread.
 class Loss {
  public:
   struct Options {
@@ -40,9 +40,9 @@ class Loss {
     OutputCut cut;
   };
 
-  // InvalidArgument when a constant is out of range, when there is not one class
-  // weight for each class, and for `balanced`, whose weights the data have
-  // (WithClassWeights).
+  // InvalidArgument when a constant is out of range, when there is not one
+  // class weight for each class, and for `balanced`, whose weights the data
+  // have (WithClassWeights).
   static absl::StatusOr<std::unique_ptr<Loss>> Create(const v1::LossSpec& spec,
                                                       const Options& options);
 

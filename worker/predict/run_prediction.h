@@ -20,7 +20,7 @@ struct PredictionOptions {
   // Without an input: the run's set to evaluate, "test", "validation" or
   // "train".
   std::string data = "test";
-  int64_t generate = 0;       // tokens to generate instead of predicting
+  int64_t generate = 0;  // tokens to generate instead of predicting
   std::string prompt;
   uint64_t seed = 1;
   double temperature = 1;  // 0: always the most probable token
