@@ -1,6 +1,7 @@
 // tributary-worker: computes gradients on its share of the data.
 #include <CLI/CLI.hpp>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "common/command_line/parse_command_line.h"
@@ -11,6 +12,7 @@
 #include "kernels/device.h"
 #include "spdlog/spdlog.h"
 #include "worker/check/check_data.h"
+#include "worker/check/compare_data.h"
 #include "worker/client/message_delay.h"
 #include "worker/measure/run_measurement.h"
 #include "worker/predict/run_prediction.h"
@@ -72,17 +74,45 @@ void AddPredictionOptions(CLI::App& app,
 }
 
 // Refuses a job whose data do not fit its model: `tributary train` asks before
-// it starts anything. The last line is the error, or "note: " and a note.
+// it starts anything. The last line is the error, or an object with a `note`,
+// if there is one, and the `data` (DataRecord), if they were read.
 int CheckData(const std::string& path,
               const std::vector<std::string>& overrides) {
+  std::string record;
   const absl::StatusOr<std::string> note =
-      tributary::CheckDataOfFile(path, overrides);
+      tributary::CheckDataOfFile(path, overrides, &record);
   if (note.ok()) {
-    if (!note->empty()) printf("note: %s\n", note->c_str());
+    nlohmann::json found = nlohmann::json::object();
+    if (!note->empty()) found["note"] = *note;
+    if (!record.empty()) found["data"] = nlohmann::json::parse(record);
+    printf("%s\n",
+           found.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
+               .c_str());
     return 0;
   }
   printf("%s\n", std::string(note.status().message()).c_str());
   return tributary::kExitWrongCommandLine;
+}
+
+// Tells `tributary bisect` where the data of two jobs differ. The last line is
+// the answer or the error.
+int CompareData(const std::vector<std::string>& job_paths) {
+  const auto difference =
+      tributary::CompareDataOfFiles(job_paths.at(0), job_paths.at(1));
+  if (difference.ok()) {
+    printf("%s\n", difference->c_str());
+    return 0;
+  }
+  printf("%s\n", std::string(difference.status().message()).c_str());
+  return tributary::kExitWrongCommandLine;
+}
+
+void AddProbeOptions(CLI::App& app, tributary::WorkerOptions::Probe* probe) {
+  app.add_option("--probe", probe->folder,
+                 "for tributary replay: write there what each rank computes\n"
+                 "in the steps --probe-first to --probe-last");
+  app.add_option("--probe-first", probe->first_step, "from 1");
+  app.add_option("--probe-last", probe->last_step, "the last of them");
 }
 
 struct TestOptions {
@@ -145,9 +175,15 @@ int main(int argc, char** argv) {
   app.add_option("--check-data", check_data,
                  "instead of working: tell whether this job's data fit its\n"
                  "model");
+  std::vector<std::string> compare_data;
+  app.add_option("--compare-data", compare_data,
+                 "instead of working: tell the first sample in which the data\n"
+                 "of these two jobs differ")
+      ->expected(2);
+  AddProbeOptions(app, &options.probe);
   app.final_callback([&] {
     if (options.coordinator.empty() && check_data.empty() &&
-        !measurement.wanted() && !prediction.wanted()) {
+        compare_data.empty() && !measurement.wanted() && !prediction.wanted()) {
       throw CLI::RequiredError("--coordinator");
     }
   });
@@ -157,6 +193,7 @@ int main(int argc, char** argv) {
   if (!check_data.empty()) {
     return CheckData(check_data, measurement.overrides);
   }
+  if (!compare_data.empty()) return CompareData(compare_data);
   if (prediction.wanted()) return tributary::RunPrediction(prediction);
 
   tributary::PrepareForTransfers();

@@ -1,7 +1,7 @@
 #include "cli/run/check_data.h"
 
-#include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
+#include <nlohmann/json.hpp>
+
 #include "cli/run/ask_worker.h"
 #include "cli/run/hosts.h"
 #include "cli/terminal/console.h"
@@ -16,7 +16,8 @@ constexpr absl::Duration kTimeout = absl::Minutes(30);
 }  // namespace
 
 absl::Status CheckDataFits(const std::string& job_path,
-                           const std::vector<std::string>& overrides) {
+                           const std::vector<std::string>& overrides,
+                           std::string* data_record) {
   std::vector<std::string> arguments = {"--check-data", job_path};
   for (const std::string& change : overrides) {
     arguments.insert(arguments.end(), {"--set", change});
@@ -24,8 +25,15 @@ absl::Status CheckDataFits(const std::string& job_path,
   const absl::StatusOr<std::vector<std::string>> lines =
       AskWorkers(Host(), 1, arguments, kTimeout);
   if (lines.ok()) {
-    absl::string_view note = lines->front();
-    if (absl::ConsumePrefix(&note, "note: ")) PrintNote(note);
+    const nlohmann::json found =
+        nlohmann::json::parse(lines->front(), nullptr,
+                              /*allow_exceptions=*/false);
+    if (found.is_object() && found.contains("note")) {
+      PrintNote(found.value("note", ""));
+    }
+    if (found.is_object() && data_record != nullptr) {
+      *data_record = found.value("data", nlohmann::json::object()).dump();
+    }
   }
   const absl::Status& status = lines.status();
   const bool told =

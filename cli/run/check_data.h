@@ -12,9 +12,11 @@ namespace tributary {
 // that fit, on standard error. InvalidArgument: they do not fit; the
 // sentence begins with the place in the job file. Cancelled by an interrupt. A
 // worker that cannot tell is no error: the job's own workers will. Call
-// Interrupts::Install first.
+// Interrupts::Install first. data_record: gets the numbers and checksums of the
+// samples as JSON, for JobRun::Options, if the worker has read them.
 absl::Status CheckDataFits(const std::string& job_path,
-                           const std::vector<std::string>& overrides);
+                           const std::vector<std::string>& overrides,
+                           std::string* data_record = nullptr);
 
 // What a command does when its job's data do not fit: prints why and returns
 // its exit code.

@@ -53,7 +53,7 @@ JobRun::JobRun(Options options)
     : options_(std::move(options)),
       start_micros_(options_.clock->NowMicros()),
       start_wall_seconds_(WallSeconds()),
-      console_(options_.clock),
+      console_(options_.clock, options_.quiet),
       last_step_(options_.start.step),
       recorded_step_(options_.start.step) {}
 
@@ -229,6 +229,7 @@ void JobRun::Follow(const std::function<std::string()>& watch) {
     update_.deposed = update.deposed;
     if (!update_.deposed.empty()) break;  // another coordinator owns the files
     Record(update);
+    RecordEnvironment();
     Show(update);
     if (update_.phase == v1::JOB_PHASE_DONE || failed()) break;
     StopWhenAsked();

@@ -14,6 +14,7 @@
 #include "cli/terminal/exit_codes.h"
 #include "cli/terminal/progress_line.h"
 #include "common/checkpoint/checkpoint_claim.h"
+#include "common/host/machine.h"
 #include "common/telemetry/exporter.h"
 #include "common/telemetry/log.h"
 #include "coordinator/core/job_plan.h"
@@ -48,6 +49,10 @@ class JobRun {
     std::string metrics_listen;  // host:port for HTTP; empty: none
     LogOptions log;              // its file is in the run directory
     JobStart start;
+    // The data as `tributary-worker --check-data` has described them, for
+    // environment.json; empty: unknown.
+    std::string data_record;
+    bool quiet = false;  // prints errors alone
     // The words of the command that continues this run from a checkpoint, which
     // it gets as the word "CHECKPOINT".
     std::vector<std::string> resume_command = {"tributary", "train", "--resume",
@@ -111,6 +116,11 @@ class JobRun {
   void LookAfterDirectory();
   // Writes model.json if it is known and not written yet.
   absl::Status SaveModel();
+  // Writes environment.json once the ranks have joined, and when it changes.
+  absl::Status SaveEnvironment();
+  // The same when the training begins, and after the first step: then all ranks
+  // have told their arithmetic.
+  void RecordEnvironment();
   absl::Status SaveSummary(const RunSummary& summary);
   void Show(const JobUpdate& update);
   void ShowStep(const StepRecord& record);
@@ -147,6 +157,9 @@ class JobRun {
 
   std::optional<v1::ModelRecord> model_;  // of model.json, once it is known
   bool model_saved_ = false;
+  const Machine machine_ = ThisMachine();
+  std::string saved_environment_;
+  bool environment_settled_ = false;
   JobUpdate update_;  // the newest, without its records
   int64_t last_step_ = 0;
   absl::Mutex record_mu_;

@@ -15,6 +15,8 @@
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/host/steady_waits.h"
 #include "common/job/job_options.h"
+#include "common/status/status_macros.h"
+#include "coordinator/run/environment_record.h"
 #include "coordinator/run/export_tensors.h"
 #include "coordinator/service/job_metrics.h"
 #include "spdlog/spdlog.h"
@@ -154,9 +156,34 @@ absl::Status JobRun::SaveModel() {
   return saved;
 }
 
+absl::Status JobRun::SaveEnvironment() {
+  if (update_.phase == v1::JOB_PHASE_WAITING) return absl::OkStatus();
+  EnvironmentRecord record{.machine = machine_,
+                           .workers = coordinator_->control().Workers(),
+                           .data = options_.data_record,
+                           .start = options_.start};
+  if (model_) {
+    record.training_rows = model_->training_data().rows();
+    record.training_checksum = model_->training_data().checksum();
+  }
+  const std::string json = EnvironmentJson(record);
+  if (json == saved_environment_) return absl::OkStatus();
+  TRIBUTARY_RETURN_IF_ERROR(directory_->SaveEnvironment(json));
+  saved_environment_ = json;
+  return absl::OkStatus();
+}
+
+void JobRun::RecordEnvironment() {
+  const bool settled = last_step_ > options_.start.step;
+  if (!saved_environment_.empty() && settled == environment_settled_) return;
+  HeedDisk(SaveEnvironment());
+  environment_settled_ = settled;
+}
+
 void JobRun::LookAfterDirectory() {
   absl::Status written = directory_->Flush();
   written.Update(SaveModel());
+  written.Update(SaveEnvironment());
   HeedDisk(written);
   SaveTargets(
       ScrapeTargetsJson(coordinator_->control().Snapshot(), metrics_address()));

@@ -1,8 +1,12 @@
 #include "cli/run/local_run.h"
 
+#include <algorithm>
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "cli/run/children.h"
 #include "cli/run/find_program.h"
 #include "cli/run/job_run.h"
@@ -34,6 +38,22 @@ absl::StatusOr<Programs> FindPrograms() {
   return programs;
 }
 
+std::vector<std::string> ProbeArguments(const LocalRunOptions::Probe& probe) {
+  if (probe.last_step == 0) return {};
+  return {"--probe",       probe.folder,
+          "--probe-first", absl::StrCat(probe.first_step),
+          "--probe-last",  absl::StrCat(probe.last_step)};
+}
+
+// The job writes a checkpoint after the probe's last step, and goes on until it
+// is asked to stop.
+void StopAfter(const LocalRunOptions::Probe& probe, JobRun& run) {
+  if (probe.last_step == 0) return;
+  const JobTotals totals = run.coordinator().control().Totals();
+  if (std::min(totals.steps, totals.checkpoint_step) < probe.last_step) return;
+  run.coordinator().control().RequestStop();
+}
+
 }  // namespace
 
 int RunLocally(const LocalRunOptions& options) {
@@ -62,7 +82,9 @@ int RunLocally(const LocalRunOptions& options) {
                      .listen = options.listen,
                      .metrics_listen = options.telemetry.metrics_listen,
                      .log = log,
-                     .start = options.start});
+                     .start = options.start,
+                     .data_record = options.data_record,
+                     .quiet = options.probe.last_step > 0});
   if (!started.ok()) {
     PrintError(started.status().message());
     return kExitRefused;
@@ -73,15 +95,21 @@ int RunLocally(const LocalRunOptions& options) {
   std::string cause;
   {
     Children children(cluster.max_restarts());
-    MemberProcesses members{options.job,           options.hosts, *ports,
-                            options.telemetry.log, run,           children};
+    MemberProcesses members{options.job,
+                            options.hosts,
+                            *ports,
+                            options.telemetry.log,
+                            run,
+                            children,
+                            ProbeArguments(options.probe)};
     absl::Status status = members.StartServers(programs->server);
     if (status.ok()) status = members.StartWorkers(programs->worker);
     if (!status.ok()) run.coordinator().control().Fail(status.message());
     cause = WatchMembers(
         run,
         {.shrinks = cluster.on_worker_loss() == v1::WORKER_LOSS_SHRINK,
-         .launched = launched},
+         .launched = launched,
+         .look = [&run, &probe = options.probe] { StopAfter(probe, run); }},
         children);
     children.WaitForAll(run.failed() && !launched ? kLeaveAfterFailure
                                                   : kLeaveAfterEnd);

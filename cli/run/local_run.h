@@ -18,6 +18,15 @@ struct LocalRunOptions {
   TelemetryOptions telemetry;
   // Where a resumed run starts: a checkpoint's directory and step.
   JobStart start;
+  std::string data_record;  // as in JobRun::Options
+  // Computes some steps of the job alone, for `tributary replay`: prints errors
+  // only, and stops the job once all workers have finished the last of them.
+  struct Probe {
+    int64_t first_step = 0;  // from 1
+    int64_t last_step = 0;   // 0: this is no replay
+    std::string folder;      // for what the workers find (worker/trainer/
+                             // step_probe.h); must exist
+  } probe;
 };
 
 // Trains with the coordinator in this process. Servers and workers are its

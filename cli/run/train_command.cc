@@ -116,11 +116,12 @@ int Train(TrainOptions options) {
     return kExitRefused;
   }
   Interrupts::Install();
+  std::string data_record;
   // A resumed run's data were checked before its first step. Data on other
   // hosts are checked by their workers.
   if (options.resume.empty() && !hosts->given()) {
     const absl::Status fits =
-        CheckDataFits(options.job_path, Overrides(options));
+        CheckDataFits(options.job_path, Overrides(options), &data_record);
     if (!fits.ok()) return RefuseData(fits);
   }
   if (options.dry_run) {
@@ -132,7 +133,8 @@ int Train(TrainOptions options) {
                      .listen = options.listen,
                      .hosts = *std::move(hosts),
                      .telemetry = options.telemetry,
-                     .start = options.start});
+                     .start = options.start,
+                     .data_record = data_record});
 }
 
 }  // namespace

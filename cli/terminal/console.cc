@@ -24,12 +24,13 @@ int TerminalWidth() {
 
 }  // namespace
 
-Console::Console(const Clock* clock)
-    : clock_(clock), display_(isatty(STDOUT_FILENO) == 1) {}
+Console::Console(const Clock* clock, bool quiet)
+    : clock_(clock), quiet_(quiet), display_(isatty(STDOUT_FILENO) == 1) {}
 
 void Console::Write(absl::string_view text) {
   // Training continues even when the reader of the output has gone.
-  if (!text.empty()) AppendTo(STDOUT_FILENO, "the output", text).IgnoreError();
+  if (!text.empty() && !quiet_)
+    AppendTo(STDOUT_FILENO, "the output", text).IgnoreError();
 }
 
 void Console::Show(const ProgressView& view) {

@@ -10,7 +10,8 @@ namespace tributary {
 // shown.
 class Console {
  public:
-  explicit Console(const Clock* clock);
+  // quiet: shows nothing.
+  explicit Console(const Clock* clock, bool quiet = false);
 
   void Show(const ProgressView& view);
   void Wait(absl::string_view what);
@@ -21,6 +22,7 @@ class Console {
   void Write(absl::string_view text);
 
   const Clock* const clock_;
+  const bool quiet_;
   ProgressDisplay display_;
 };
 

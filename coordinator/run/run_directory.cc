@@ -284,6 +284,10 @@ absl::Status RunDirectory::SaveModel(
                              ModelRecordJson(model, metrics));
 }
 
+absl::Status RunDirectory::SaveEnvironment(const std::string& json) const {
+  return WriteFileAtomically(path_ + "/environment.json", json);
+}
+
 absl::Status RunDirectory::SaveSummary(const RunSummary& summary) {
   return WriteFileAtomically(path_ + kSummaryFile, SummaryJson(summary));
 }

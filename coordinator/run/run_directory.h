@@ -26,6 +26,7 @@ namespace tributary {
 //   events.out.tfevents  the same for TensorBoard, with evaluations
 //   logs/                one file for each process
 //   model.json           how to use the weights
+//   environment.json     what the run is computed with
 //   weights.safetensors  the final weights
 //   summary.json         the run's outcome, written at its end
 //   coordinator.state    what a restarted coordinator needs to continue
@@ -95,6 +96,8 @@ class RunDirectory {
   absl::Status SaveModel(const v1::ModelRecord& model,
                          const std::optional<ModelMetrics>& metrics) const;
   absl::Status SaveSummary(const RunSummary& summary);
+  // Writes environment.json (environment_record.h).
+  absl::Status SaveEnvironment(const std::string& json) const;
   static bool HasSummary(const std::string& path);
   static constexpr char kTraceFile[] = "/trace.jsonl";
   absl::Status SaveTargets(const std::string& json);

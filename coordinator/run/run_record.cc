@@ -1,8 +1,5 @@
 #include "coordinator/run/run_record.h"
 
-#include <google/protobuf/stubs/common.h>
-#include <grpcpp/grpcpp.h>
-
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -14,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/member/step_seconds.h"
+#include "coordinator/run/environment_record.h"
 
 namespace tributary {
 namespace {
@@ -69,10 +67,6 @@ std::string ActivityName(v1::StepActivity activity) {
   constexpr absl::string_view kPrefix = "STEP_ACTIVITY_";
   return name.empty() ? "unspecified"
                       : absl::AsciiStrToLower(name.substr(kPrefix.size()));
-}
-
-std::string ProtobufVersion() {
-  return google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION);
 }
 
 }  // namespace
@@ -201,10 +195,7 @@ std::string SummaryJson(const RunSummary& summary) {
   if (!summary.weights_sha256.empty()) {
     json["weights_sha256"] = summary.weights_sha256;
   }
-  json["versions"] = {{"tributary", TRIBUTARY_VERSION},
-                      {"grpc", grpc::Version()},
-                      {"protobuf", ProtobufVersion()},
-                      {"compiler", __VERSION__}};
+  json["versions"] = ProgramVersions();
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

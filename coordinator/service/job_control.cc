@@ -204,6 +204,15 @@ JobTotals JobControl::Totals() const {
                      core_.decisions().best());
 }
 
+std::vector<v1::RegisterRequest> JobControl::Workers() const {
+  absl::MutexLock lock(&mu_);
+  std::vector<v1::RegisterRequest> workers;
+  for (const Place& place : core_.state().membership().workers()) {
+    workers.push_back(place.holder);
+  }
+  return workers;
+}
+
 HistogramSnapshot JobControl::CheckpointSeconds() const {
   absl::MutexLock lock(&mu_);
   return core_.checkpoints().seconds().Snapshot();

@@ -59,6 +59,8 @@ class JobControl {
   // update may be empty. For one caller: each record is returned once.
   JobUpdate WaitForUpdate(absl::Duration timeout);
   JobTotals Totals() const;
+  // The processes that hold the ranks, by rank; an empty one: none yet.
+  std::vector<v1::RegisterRequest> Workers() const;
   // All workers stop at one common step; then the weights are read and the job
   // is done. Returns at once.
   void RequestStop();

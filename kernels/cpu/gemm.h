@@ -29,8 +29,8 @@ void CpuProduct(ProductPrecision precision, bool transpose_a, bool transpose_b,
 // do not compete with BLAS threads for cores.
 void PinBlasThreads();
 
-// Names the library, its version and the kernels that it chose for this
-// processor.
+// Names the library, its version, the kernels that it chose for this processor
+// and the number of its threads.
 std::string BlasName();
 
 }  // namespace tributary

@@ -31,8 +31,10 @@ void CpuGemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
 void PinBlasThreads() { openblas_set_num_threads(1); }
 
 std::string BlasName() {
+  const int threads = openblas_get_num_threads();
   return std::string(openblas_get_config()) + ", kernels " +
-         openblas_get_corename();
+         openblas_get_corename() + ", " + std::to_string(threads) +
+         (threads == 1 ? " thread" : " threads");
 }
 
 }  // namespace tributary

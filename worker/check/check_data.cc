@@ -16,6 +16,7 @@
 #include "common/layers/model_costs.h"
 #include "common/status/status_macros.h"
 #include "kernels/device.h"
+#include "worker/check/compare_data.h"
 #include "worker/data/open_data.h"
 
 namespace tributary {
@@ -103,8 +104,11 @@ class Check {
          {data->train.get(), data->validation.get(), data->test.get()}) {
       if (set != nullptr) TRIBUTARY_RETURN_IF_ERROR(CheckSet(*set));
     }
+    record_ = DataRecord(*data);
     return NoteOnSteps(data->train->rows());
   }
+
+  const std::string& record() const { return record_; }
 
  private:
   absl::Status CheckDevice() const {
@@ -208,20 +212,26 @@ class Check {
 
   const v1::JobSpec& job_;
   const Places& places_;
+  std::string record_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::string> CheckData(const PlacedJob& job) {
-  return Check(job).Run();
+absl::StatusOr<std::string> CheckData(const PlacedJob& job,
+                                      std::string* record) {
+  Check check(job);
+  absl::StatusOr<std::string> note = check.Run();
+  if (record != nullptr) *record = check.record();
+  return note;
 }
 
 absl::StatusOr<std::string> CheckDataOfFile(
-    const std::string& path, const std::vector<std::string>& overrides) {
+    const std::string& path, const std::vector<std::string>& overrides,
+    std::string* record) {
   TRIBUTARY_ASSIGN_OR_RETURN(const PlacedJob job,
                              ReadPlacedJob(path, overrides));
   TRIBUTARY_RETURN_IF_ERROR(CheckHasModel(job.job, path));
-  return CheckData(job);
+  return CheckData(job, record);
 }
 
 }  // namespace tributary

@@ -19,10 +19,14 @@ inline constexpr int64_t kMostCheckedBytes = int64_t{1} << 30;
 // the place in the job file: "job.yaml:7: ...". Returns a sentence of the same
 // form about data that fit but that the writer of the job may not have meant: a
 // step larger than the training set; or "".
-absl::StatusOr<std::string> CheckData(const PlacedJob& job);
+// record: gets a JSON object with the numbers and checksums of the samples
+// (DataRecord); empty: they were not read.
+absl::StatusOr<std::string> CheckData(const PlacedJob& job,
+                                      std::string* record = nullptr);
 
 // The same for a job file, as ReadPlacedJob reads it.
 absl::StatusOr<std::string> CheckDataOfFile(
-    const std::string& path, const std::vector<std::string>& overrides);
+    const std::string& path, const std::vector<std::string>& overrides,
+    std::string* record = nullptr);
 
 }  // namespace tributary

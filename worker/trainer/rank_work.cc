@@ -180,6 +180,7 @@ void RankWork::ReportStep(const v1::StepReport& report, int64_t prefetched) {
   tools_.metrics.SetPrefetched(prefetched);
   tools_.metrics.CountStep(report,
                            {sum.bytes_sent, sum.bytes_received, sum.retries});
+  if (probe_ != nullptr) probe_->Report(report);
   member_.ReportStep(report);
 }
 
@@ -226,6 +227,7 @@ absl::Status RankWork::TrainPlan() {
                [this](int shard) { tools_.metrics.SetSilentShard(shard); },
            .delay_micros = options_.delay_micros},
           plan_));
+  TRIBUTARY_RETURN_IF_ERROR(AddProbe());
   tools_.canceller.Attach(
       [this](const std::string& why) {
         synchronizer_->Cancel(why);
@@ -243,7 +245,25 @@ absl::Status RankWork::TrainPlan() {
   return status;
 }
 
+absl::Status RankWork::AddProbe() {
+  const WorkerOptions::Probe& wanted = options_.probe;
+  if (wanted.folder.empty()) return absl::OkStatus();
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      std::unique_ptr<StepProbe> probe,
+      StepProbe::Create({.folder = wanted.folder,
+                         .first_step = wanted.first_step,
+                         .last_step = wanted.last_step,
+                         .rank = static_cast<int>(member_.index()),
+                         .ops = ops_.get(),
+                         .model = replica_->model()},
+                        std::move(synchronizer_)));
+  probe_ = probe.get();
+  synchronizer_ = std::move(probe);
+  return absl::OkStatus();
+}
+
 void RankWork::EndPlan() {
+  probe_ = nullptr;
   synchronizer_.reset();
   // Closes the connections, so that ranks that wait for this one learn that it
   // ended.

@@ -18,6 +18,7 @@
 #include "worker/trainer/hand_over_weights.h"
 #include "worker/trainer/replica.h"
 #include "worker/trainer/run_worker.h"
+#include "worker/trainer/step_probe.h"
 #include "worker/trainer/trainer.h"
 
 namespace tributary {
@@ -60,6 +61,8 @@ class RankWork final : private TrainingJob {
   absl::Status TrainPlan();
   absl::Status TrainFromStart();
   absl::Status TrainSteps();
+  // Lets a probe write down what passes through the synchronizer.
+  absl::Status AddProbe();
   absl::Status BeginStep(int64_t step) override {
     return member_.BeginStep(step);
   }
@@ -101,7 +104,8 @@ class RankWork final : private TrainingJob {
   std::unique_ptr<Replica> replica_;  // of this plan
   // Kept while the other ranks finish, because it may still write checkpoints.
   std::unique_ptr<GradientSynchronizer> synchronizer_;
-  int64_t step_ = 0;  // finished under this plan
+  StepProbe* probe_ = nullptr;  // around synchronizer_; null: none
+  int64_t step_ = 0;            // finished under this plan
 };
 
 }  // namespace tributary

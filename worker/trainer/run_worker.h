@@ -34,6 +34,12 @@ struct WorkerOptions {
   std::function<int64_t()> delay_micros;
   // For tests of stragglers: stretches every step's computation by this factor.
   double slow_down = 1;
+  // Steps in which each rank writes down what it computes (step_probe.h).
+  struct Probe {
+    std::string folder;      // empty: none
+    int64_t first_step = 0;  // from 1
+    int64_t last_step = 0;
+  } probe;
 };
 
 // Runs a worker: joins the job, trains, reports, shuts down. The status is the

@@ -55,6 +55,8 @@ absl::Status MemberProcesses::StartWorkers(const std::string& program) {
     std::vector<std::string> command = {
         program, "--coordinator", LocalAddress(run.coordinator().address()),
         "--index", absl::StrCat(i)};
+    command.insert(command.end(), worker_arguments.begin(),
+                   worker_arguments.end());
     if (hosts.given()) {
       command.insert(command.end(),
                      {"--local-rank", absl::StrCat(hosts.LocalRank(i))});

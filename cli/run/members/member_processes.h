@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "cli/run/children.h"
@@ -24,6 +25,7 @@ struct MemberProcesses {
   const LogOptions& log;
   JobRun& run;
   Children& children;
+  std::vector<std::string> worker_arguments = {};  // further ones
 
   // `program`: the path of tributary-server and tributary-worker.
   absl::Status StartServers(const std::string& program);

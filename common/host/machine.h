@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace tributary {
+
+// The machine that this process runs on, as far as results may depend on it.
+struct Machine {
+  std::string host;       // its name
+  std::string processor;  // "AMD EPYC 7B13"; else the kind: "aarch64"
+  int processors = 0;     // that this process may use
+  // Vector extensions that the kernel reports: "avx2", "fma", "avx512f".
+  std::vector<std::string> instruction_sets;
+  std::string c_library;  // "glibc 2.36"; empty: unknown
+};
+
+Machine ThisMachine();
+
+// Fills processor and instruction_sets from the text of /proc/cpuinfo, of which
+// the first processor counts. Fields that it does not have stay as they are.
+void ReadProcessorInfo(absl::string_view cpuinfo, Machine* machine);
+
+}  // namespace tributary
