@@ -20,6 +20,8 @@ int main(int argc, char** argv) {
   tributary::AddExportCommand(app, &action);
   tributary::AddPlanCommand(app, &action);
   tributary::AddTraceCommand(app, &action);
+  tributary::AddReplayCommand(app, &action);
+  tributary::AddBisectCommand(app, &action);
   tributary::AddSchemaCommand(app, &action);
   return tributary::RunCommandLine(app, argc, argv, action);
 }

@@ -20,6 +20,8 @@ void AddPlanCommand(CLI::App& app, Action* action);
 void AddTraceCommand(CLI::App& app, Action* action);
 void AddPredictCommand(CLI::App& app, Action* action);
 void AddEvaluateCommand(CLI::App& app, Action* action);
+void AddReplayCommand(CLI::App& app, Action* action);
+void AddBisectCommand(CLI::App& app, Action* action);
 void AddSchemaCommand(CLI::App& app, Action* action);
 
 // --set key=value, may be repeated.

@@ -1,0 +1,91 @@
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "cli/replay/bisect.h"
+#include "cli/replay/bisect_text.h"
+#include "cli/replay/recorded_run.h"
+#include "cli/replay/replay_steps.h"
+#include "cli/run/ask_worker.h"
+#include "cli/run/hosts.h"
+#include "cli/terminal/command_line.h"
+#include "cli/terminal/console.h"
+#include "cli/terminal/exit_codes.h"
+#include "cli/terminal/interrupts.h"
+#include "common/status/status_macros.h"
+
+namespace tributary {
+namespace {
+
+constexpr char kDescription[] =
+    "Finds the first step and tensor in which two runs differ, and why.";
+constexpr char kFooter[] =
+    "Compares the losses, checkpoints and weights that both runs have "
+    "recorded,\n"
+    "then computes the steps between the last equal checkpoints and the first\n"
+    "difference again, from each run's own job and data. A run that did not\n"
+    "record what its job gives had a fault, or ran on another machine or with\n"
+    "other programs. Nothing in the run directories is changed.\n\n"
+    "Examples:\n"
+    "  tributary bisect run-a run-b\n"
+    "  tributary bisect run-a run-b --json\n\n"
+    "Exit codes, as diff has them: 0 equal, 1 different, 2 the two cannot be\n"
+    "compared, or wrong command line.";
+
+constexpr absl::Duration kReadData = absl::Minutes(30);
+
+struct BisectOptions {
+  std::string a;
+  std::string b;
+  bool json = false;
+};
+
+int Refuse(const absl::Status& status) {
+  PrintError(status.message());
+  return absl::IsCancelled(status) ? 128 + Interrupts::Requested()
+                                   : kExitRefused;
+}
+
+absl::StatusOr<std::string> CompareData(const RecordedRun& a,
+                                        const RecordedRun& b) {
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      const std::vector<std::string> lines,
+      AskWorkers(
+          Host(), 1,
+          {"--compare-data", a.folder + "/job.yaml", b.folder + "/job.yaml"},
+          kReadData));
+  return lines.front();
+}
+
+int BisectRuns(const BisectOptions& options) {
+  const auto a = ReadRecordedRun(options.a);
+  if (!a.ok()) return Refuse(a.status());
+  const auto b = ReadRecordedRun(options.b);
+  if (!b.ok()) return Refuse(b.status());
+  Interrupts::Install();
+  const BisectTools tools{
+      .replay = ReplaySteps, .compare_data = CompareData, .note = PrintError};
+  const auto found = Bisect(*a, *b, tools);
+  if (!found.ok()) return Refuse(found.status());
+  printf("%s", options.json ? BisectionJson(*found, *a, *b).c_str()
+                            : (BisectionText(*found, *a, *b) + "\n").c_str());
+  return found->equal() ? kExitDone : kExitFailed;
+}
+
+}  // namespace
+
+void AddBisectCommand(CLI::App& app, Action* action) {
+  auto options = std::make_shared<BisectOptions>();
+  CLI::App* command = app.add_subcommand("bisect", kDescription);
+  command->footer(kFooter);
+  command->add_option("RUN_A", options->a, "a run directory")->required();
+  command->add_option("RUN_B", options->b, "another one")->required();
+  command->add_flag("--json", options->json, "print JSON");
+  command->callback([options, action] {
+    *action = [options] { return BisectRuns(*options); };
+  });
+}
+
+}  // namespace tributary

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+namespace tributary {
+
+// Something that two runs were computed with, by environment.json, and that is
+// not the same in both.
+struct EnvironmentDifference {
+  enum class Kind {
+    kData,        // samples: numbers of rows, checksums
+    kVersion,     // of Tributary, a library or the compiler
+    kArithmetic,  // of a rank: libraries, kernels, threads of the BLAS
+    kProcessor,   // its name, its instruction sets
+    kProcessors,  // their number, on which no result depends
+  };
+  Kind kind = Kind::kData;
+  std::string what;  // "version of protobuf", "training data"
+  std::string a;     // empty: not recorded
+  std::string b;
+
+  // Whether the weights may depend on it.
+  bool matters() const { return kind != Kind::kProcessors; }
+};
+
+// "data", "version", "arithmetic", "processor", "processors".
+const char* KindName(EnvironmentDifference::Kind kind);
+
+// In the order of Kind. What only one of the two has recorded is left out: it
+// is unknown whether it differs. Empty objects are of runs without the file.
+std::vector<EnvironmentDifference> EnvironmentDifferences(
+    const nlohmann::json& a, const nlohmann::json& b);
+
+}  // namespace tributary

@@ -1,0 +1,172 @@
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "cli/replay/recorded_run.h"
+#include "cli/replay/replay_steps.h"
+#include "cli/terminal/command_line.h"
+#include "cli/terminal/console.h"
+#include "cli/terminal/exit_codes.h"
+#include "cli/terminal/interrupts.h"
+
+namespace tributary {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr char kDescription[] =
+    "Computes one step of a run again and compares it with the record.";
+constexpr char kFooter[] =
+    "Starts from the newest checkpoint before the step, or from the initial\n"
+    "weights, and shows the step's loss beside the loss in metrics.jsonl, and\n"
+    "the norm of each rank's gradient of each tensor. The run's data must "
+    "still\n"
+    "be where its job.yaml says. Nothing in the run directory is changed.\n\n"
+    "Examples:\n"
+    "  tributary replay run --step 120\n"
+    "  tributary replay run --step 120 --json\n\n"
+    "Exit codes: 0 the losses have the same bits, 1 they differ or the step\n"
+    "could not be computed, 2 wrong command line, or a run whose steps cannot\n"
+    "be computed again.";
+
+struct ReplayOptions {
+  std::string run;
+  int64_t step = 0;
+  bool json = false;
+};
+
+std::string FromText(const ReplayedSteps& replayed) {
+  return replayed.from.path.empty() ? "the initial weights"
+                                    : StateText(replayed.from);
+}
+
+// NaN, which JSON does not have, becomes null.
+Json NumberOrNull(const std::optional<double>& number) {
+  return number.has_value() ? Json(*number) : Json(nullptr);
+}
+
+Json RankJson(const ReplayedRank& rank) {
+  Json json = {{"rank", rank.rank},
+               {"samples", nullptr},
+               {"loss", NumberOrNull(rank.loss_mean)},
+               {"tensors", Json::array()}};
+  if (rank.samples) json["samples"] = *rank.samples;
+  for (const ReplayedRank::Tensor& tensor : rank.tensors) {
+    json["tensors"].push_back(
+        {{"name", tensor.name},
+         {"gradient_norm", NumberOrNull(tensor.gradient_norm)}});
+  }
+  return json;
+}
+
+std::string ReplayJson(const ReplayOptions& options,
+                       const ReplayedSteps& replayed, double recorded) {
+  const ReplayedStep& step = replayed.steps.at(options.step);
+  Json json = {{"run", options.run},
+               {"step", options.step},
+               {"from_step", replayed.from.step},
+               {"from", replayed.from.path},
+               {"loss", step.loss},
+               {"recorded_loss", recorded},
+               {"equal", SameLoss(step.loss, recorded)},
+               {"ranks", Json::array()}};
+  for (const ReplayedRank& rank : step.ranks) {
+    json["ranks"].push_back(RankJson(rank));
+  }
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string NormText(const std::optional<double>& norm) {
+  return norm ? absl::StrFormat("%.9g", *norm) : "-";
+}
+
+void AppendRank(const ReplayedRank& rank, std::string* text) {
+  absl::StrAppend(text, "rank ", rank.rank);
+  if (rank.samples) {
+    absl::StrAppend(text, ": ", *rank.samples, " samples, loss ",
+                    LossText(*rank.loss_mean));
+  }
+  absl::StrAppend(text, "\n");
+  int width = 0;
+  for (const ReplayedRank::Tensor& tensor : rank.tensors) {
+    width = std::max(width, static_cast<int>(tensor.name.size()));
+  }
+  double squares = 0;
+  for (const ReplayedRank::Tensor& tensor : rank.tensors) {
+    const double norm = tensor.gradient_norm.value_or(0);
+    squares += norm * norm;
+    absl::StrAppendFormat(text, "  %-*s  gradient norm %s\n", width,
+                          tensor.name, NormText(tensor.gradient_norm));
+  }
+  absl::StrAppendFormat(text, "  %-*s  gradient norm %s\n", width, "all",
+                        NormText(std::sqrt(squares)));
+}
+
+std::string ReplayText(const ReplayOptions& options,
+                       const ReplayedSteps& replayed, double recorded) {
+  const ReplayedStep& step = replayed.steps.at(options.step);
+  std::string text =
+      absl::StrCat("step ", options.step, " of ", options.run,
+                   ", computed again from ", FromText(replayed), "\nloss ",
+                   LossText(step.loss), ", recorded ", LossText(recorded), ": ",
+                   SameLoss(step.loss, recorded) ? "equal" : "different", "\n");
+  for (const ReplayedRank& rank : step.ranks) AppendRank(rank, &text);
+  return text;
+}
+
+int Fail(const absl::Status& status, int exit_code) {
+  PrintError(status.message());
+  return absl::IsCancelled(status) ? 128 + Interrupts::Requested() : exit_code;
+}
+
+absl::Status CheckRecorded(const RecordedRun& run, int64_t step) {
+  if (run.losses.contains(step)) return absl::OkStatus();
+  if (run.losses.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(run.folder, " has recorded no step"));
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      run.folder, " has recorded steps ", run.losses.begin()->first, " to ",
+      run.losses.rbegin()->first, ", not step ", step));
+}
+
+int ReplayOneStep(const ReplayOptions& options) {
+  const auto run = ReadRecordedRun(options.run);
+  if (!run.ok()) return Fail(run.status(), kExitRefused);
+  absl::Status status = CheckReplayable(*run);
+  if (status.ok()) status = CheckRecorded(*run, options.step);
+  if (!status.ok()) return Fail(status, kExitRefused);
+  Interrupts::Install();
+  const auto replayed = ReplaySteps(*run, options.step, options.step);
+  if (!replayed.ok()) return Fail(replayed.status(), kExitFailed);
+  const double recorded = run->losses.at(options.step);
+  const std::string text = options.json
+                               ? ReplayJson(options, *replayed, recorded)
+                               : ReplayText(options, *replayed, recorded);
+  printf("%s", text.c_str());
+  return SameLoss(replayed->steps.at(options.step).loss, recorded)
+             ? kExitDone
+             : kExitFailed;
+}
+
+}  // namespace
+
+void AddReplayCommand(CLI::App& app, Action* action) {
+  auto options = std::make_shared<ReplayOptions>();
+  CLI::App* command = app.add_subcommand("replay", kDescription);
+  command->footer(kFooter);
+  command->add_option("RUN", options->run, "a run directory")->required();
+  command->add_option("--step", options->step, "the step, from 1")
+      ->required()
+      ->check(CLI::PositiveNumber);
+  command->add_flag("--json", options->json, "print JSON");
+  command->callback([options, action] {
+    *action = [options] { return ReplayOneStep(*options); };
+  });
+}
+
+}  // namespace tributary

@@ -1,0 +1,284 @@
+// `tributary bisect` on pairs of runs that differ in one thing.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/integration/cli/replayed_runs.h"
+#include "tests/testing/flip_weight.h"
+#include "tests/testing/status_matchers.h"
+
+namespace tributary {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class BisectTest : public testing::ReplayedRunsTest {
+ protected:
+  void SetUp() override {
+    ReplayedRunsTest::SetUp();
+    WriteJob("job.yaml", "cluster: {servers: 2, workers: 2}\n");
+    Train("a");
+  }
+  // Bisects a and b, whose paths are left out of the text. The exit code is
+  // that of diff.
+  json Bisect(int expected_code) {
+    EXPECT_EQ(Run({"bisect", Path("a"), Path("b"), "--json"}), expected_code)
+        << output_;
+    const json found = json::parse(output_.substr(output_.find("{\n")), nullptr,
+                                   /*allow_exceptions=*/false);
+    if (!found.is_object()) return json::object();
+    text_ = found["text"];
+    for (size_t at; (at = text_.find(folder() + "/")) != std::string::npos;) {
+      text_.erase(at, folder().size() + 1);
+    }
+    printf("%s\n", text_.c_str());
+    return found;
+  }
+  // Replaces the loss of a recorded step.
+  void SetLoss(const std::string& run, int step, double loss) const {
+    std::string lines;
+    for (json line : Metrics(run)) {
+      if (line["step"] == step) line["loss"] = loss;
+      lines += line.dump() + "\n";
+    }
+    Write(run + "/metrics.jsonl", lines);
+  }
+
+  std::string text_;
+};
+
+TEST_F(BisectTest, EqualRunsAreEqual) {
+  Train("b", {"--servers", "1", "--set", "checkpoint.every_steps=20"});
+  const json found = Bisect(0);
+  EXPECT_EQ(found["equal"], true);
+  EXPECT_EQ(found["steps_compared"], kSteps);
+  EXPECT_EQ(found["states_compared"], 2);  // of steps 20 and 40
+  EXPECT_THAT(text_, HasSubstr("a and b are equal in all 40 steps"));
+  EXPECT_THAT(text_, HasSubstr("Without effect on these steps: "
+                               "checkpoint.every_steps is 10 and 20; "
+                               "cluster.servers is 2 and 1"));
+}
+
+TEST_F(BisectTest, OneBitOfOneSampleIsFound) {
+  WriteData("flipped.npy", /*flipped_row=*/123);
+  Train("b", {"--set", "data.train.npy.features=flipped.npy"});
+  const json found = Bisect(1);
+  EXPECT_EQ(found["sample"]["row"], 123);
+  EXPECT_EQ(found["sample"]["column"], 3);
+  EXPECT_EQ(found["seen"], "gradient");
+  EXPECT_EQ(found["tensor"], "0.weight");
+  EXPECT_EQ(found["recomputed"], true);
+  EXPECT_GE(found["step"], 1);
+  EXPECT_LE(found["step"], 10);  // the first epoch
+  EXPECT_THAT(text_,
+              HasSubstr("Cause: the training data differ first in row 123, "
+                        "column 3: "));
+}
+
+TEST_F(BisectTest, ChangedDataAtTheSamePlaceAreNamedByTheirChecksum) {
+  WriteData("features.npy", /*flipped_row=*/123);
+  Train("b");
+  const json found = Bisect(1);
+  EXPECT_THAT(found["not_what_its_job_gives"], ElementsAre(Path("a")));
+  EXPECT_THAT(text_, HasSubstr("Cause, in a and now: checksum of the training "
+                               "data is "));
+}
+
+TEST_F(BisectTest, AnotherNumberOfThreadsChangesNothing) {
+  TrainWith("OPENBLAS_NUM_THREADS", "2", "b");
+  EXPECT_THAT(Json("b/environment.json")["ranks"][0]["arithmetic"].dump(),
+              HasSubstr(", 1 thread,"));
+  EXPECT_EQ(Bisect(0)["equal"], true);
+}
+
+TEST_F(BisectTest, AnotherNumberOfProcessorsIsToldAndChangesNothing) {
+  Copy("a", "b");
+  json environment = Json("b/environment.json");
+  const int processors = environment["machine"]["processors"];
+  environment["machine"]["processors"] = processors + 1;
+  Write("b/environment.json", environment.dump());
+  EXPECT_EQ(Bisect(0)["equal"], true);
+  EXPECT_THAT(text_, HasSubstr("Without effect on these steps: number of "
+                               "processors is " +
+                               std::to_string(processors) + " and "));
+}
+
+TEST_F(BisectTest, AnotherLearningRateIsNamed) {
+  Train("b", {"--set", "training.optimizer.adam.learning_rate=0.02"});
+  const json found = Bisect(1);
+  EXPECT_EQ(found["step"], 1);
+  EXPECT_EQ(found["seen"], "weights");
+  EXPECT_EQ(found["tensor"], "0.weight");
+  ASSERT_EQ(found["causes"].size(), 1u);
+  EXPECT_EQ(found["causes"][0]["what"],
+            "training.optimizer.adam.learning_rate");
+  EXPECT_THAT(
+      text_,
+      HasSubstr("a and b differ from step 1 on: its gradients are equal, and "
+                "the weights after it differ, first tensor 0.weight. Cause: "
+                "training.optimizer.adam.learning_rate is 0.01 and 0.02."));
+}
+
+// The record of a run that another version of a library computed.
+TEST_F(BisectTest, AnotherVersionIsNamed) {
+  Copy("a", "b");
+  json environment = Json("b/environment.json");
+  environment["versions"]["compiler"] = "99.1";
+  Write("b/environment.json", environment.dump());
+  SetLoss("b", 17, 0.625);
+  const json found = Bisect(1);
+  EXPECT_EQ(found["step"], 17);
+  EXPECT_THAT(found["not_what_its_job_gives"], ElementsAre(Path("b")));
+  EXPECT_THAT(text_,
+              AllOf(HasSubstr("b differs from what its own job gives from step "
+                              "17 on: its loss is recorded as 0.625 and "),
+                    HasSubstr("a has recorded what its job gives. Cause, in b "
+                              "and now: version of compiler is 99.1 and ")));
+}
+
+// Kernels for another kind of processor, which OpenBLAS can be told to use.
+TEST_F(BisectTest, OtherKernelsOfTheMatrixProductsAreNamed) {
+  TrainWith("OPENBLAS_CORETYPE", "Nehalem", "b");
+  if (Metrics("b")[kSteps - 1]["loss"] == Metrics("a")[kSteps - 1]["loss"]) {
+    GTEST_SKIP() << "the kernels of this machine give the same bits";
+  }
+  const json found = Bisect(1);
+  EXPECT_THAT(found["not_what_its_job_gives"], ElementsAre(Path("b")));
+  EXPECT_EQ(found["causes"][0]["kind"], "arithmetic");
+  EXPECT_THAT(text_, HasSubstr("kernels Nehalem and "));
+}
+
+TEST_F(BisectTest, AFlippedBitOfACheckpointIsFound) {
+  Copy("a", "b");
+  TRIBUTARY_EXPECT_OK(testing::FlipWeight(
+      Path("b/checkpoints/step-000000000020"), /*parameter=*/6, 5));
+  const json found = Bisect(1);
+  EXPECT_EQ(found["step"], 20);
+  EXPECT_EQ(found["tensor"], "4.weight");
+  EXPECT_EQ(found["equal_up_to"], 10);
+  EXPECT_EQ(found["causes"][0]["kind"], "fault");
+  EXPECT_EQ(text_,
+            "b differs from what its own job gives from step 20 on: in the "
+            "checkpoint of step 20 tensor 4.weight (1 of 32 elements) is the "
+            "first that differs. a has recorded what its job gives. Job, data, "
+            "versions and processor are equal: the cause is a fault of memory "
+            "or disk, or a program that is not deterministic.");
+}
+
+// A bit of a weight flips while the run is down; it goes on with that weight.
+TEST_F(BisectTest, AFlippedWeightThatARunWentOnWithIsFound) {
+  Copy("a/checkpoints/step-000000000020", "step-000000000020");
+  TRIBUTARY_EXPECT_OK(
+      testing::FlipWeight(Path("step-000000000020"), /*parameter=*/0, 9));
+  ASSERT_EQ(Run({"train", "--resume", Path("step-000000000020"), "--run-dir",
+                 Path("b")}),
+            0)
+      << output_;
+  ASSERT_NE(Metrics("b")[0]["loss"], Metrics("a")[20]["loss"]);
+  json found = Bisect(1);
+  EXPECT_EQ(found["step"], 20);
+  EXPECT_EQ(found["tensor"], "0.weight");
+  EXPECT_EQ(found["different_elements"], 1);
+  EXPECT_THAT(found["not_what_its_job_gives"], ElementsAre(Path("b")));
+  EXPECT_THAT(text_, HasSubstr("in the checkpoint of step 20, from which it "
+                               "was resumed, tensor 0.weight (1 of 128"));
+
+  std::filesystem::remove_all(Path("step-000000000020"));
+  found = Bisect(1);
+  EXPECT_EQ(found["step"], 21);
+  EXPECT_EQ(found["seen"], "loss");
+  EXPECT_EQ(found["tensor"], "0.weight");
+  EXPECT_THAT(text_, HasSubstr("The run was resumed after step 20."));
+}
+
+TEST_F(BisectTest, ARunThatWentOnFromAnothersCheckpointIsEqual) {
+  ASSERT_EQ(Run({"train", "--resume", Path("a/checkpoints/step-000000000020"),
+                 "--run-dir", Path("b")}),
+            0)
+      << output_;
+  const json found = Bisect(0);
+  EXPECT_EQ(found["steps_compared"], 20);
+}
+
+TEST_F(BisectTest, AChangedJobWhoseStartIsGoneIsComparedByItsRecord) {
+  Copy("a/checkpoints/step-000000000020", "step-000000000020");
+  ASSERT_EQ(
+      Run({"train", "--resume", Path("step-000000000020"), "--run-dir",
+           Path("b"), "--set", "training.optimizer.adam.learning_rate=0.02"}),
+      0)
+      << output_;
+  json found = Bisect(1);
+  EXPECT_EQ(found["step"], 21);
+  EXPECT_EQ(found["seen"], "weights");
+  EXPECT_EQ(found["recomputed"], true);
+
+  std::filesystem::remove_all(Path("step-000000000020"));
+  found = Bisect(1);
+  EXPECT_EQ(found["step"], 22);  // the first other loss
+  EXPECT_EQ(found["recomputed"], false);
+  EXPECT_THAT(text_, AllOf(HasSubstr("Cause: training.optimizer.adam."
+                                     "learning_rate is 0.01 and 0.02."),
+                           HasSubstr("b was resumed after step 20 from a "
+                                     "checkpoint that is not there any more")));
+}
+
+TEST_F(BisectTest, ARunOfFewerStepsIsEqualAsFarAsItGoes) {
+  Train("b", {"--set", "training.steps=25"});
+  const json found = Bisect(0);
+  EXPECT_EQ(found["steps_compared"], 25);
+  EXPECT_THAT(text_, HasSubstr("The last step of a is 40, that of b 25."));
+}
+
+TEST_F(BisectTest, OtherModelsAreToldApart) {
+  Train("b", {"--set", "model.sequential.4={linear: {in: 16, out: 3}}"});
+  const json found = Bisect(1);
+  EXPECT_EQ(found["seen"], "model");
+  EXPECT_THAT(text_,
+              HasSubstr("The models of a and b differ: the shape of 4.weight "
+                        "is [2, 16] and [3, 16]. So no step of the two can be "
+                        "compared."));
+}
+
+TEST_F(BisectTest, RunsThatDependOnTimingAreComparedByTheirRecordsAlone) {
+  std::filesystem::remove_all(Path("a"));
+  for (const char* run : {"a", "b"}) {
+    Train(run, {"--set", "strategy={parameter_server: {sync: async}}", "--set",
+                "training.gradient_accumulation=1"});
+  }
+  SetLoss("b", 3, 0.625);
+  const json found = Bisect(1);
+  EXPECT_EQ(found["recomputed"], false);
+  EXPECT_THAT(text_, HasSubstr("with sync: async they depend on timing"));
+}
+
+TEST_F(BisectTest, RefusesWhatCannotBeCompared) {
+  EXPECT_EQ(Run({"bisect", Path("a"), Path("none")}), 2);
+  EXPECT_THAT(output_, HasSubstr("is no run directory"));
+  Copy("a", "b");
+  Write("b/metrics.jsonl", "");
+  std::filesystem::remove_all(Path("b/checkpoints"));
+  std::filesystem::remove(Path("b/weights.safetensors"));
+  EXPECT_EQ(Run({"bisect", Path("a"), Path("b")}), 2);
+  EXPECT_THAT(output_, HasSubstr("the runs have no step in common: "));
+}
+
+TEST_F(BisectTest, TheEnvironmentSaysWhatARunWasComputedWith) {
+  const json environment = Json("a/environment.json");
+  EXPECT_EQ(environment["format_version"], 1);
+  EXPECT_EQ(environment["data"]["train"]["rows"], kRows);
+  EXPECT_EQ(std::string(environment["data"]["train"]["checksum"]).size(), 8u);
+  ASSERT_EQ(environment["ranks"].size(), 2u);
+  EXPECT_THAT(environment["ranks"][1]["arithmetic"].dump(), HasSubstr("cpu, "));
+  EXPECT_FALSE(std::string(environment["machine"]["processor"]).empty());
+  EXPECT_GT(environment["machine"]["processors"], 0);
+  EXPECT_EQ(environment["start"]["step"], 0);
+  EXPECT_TRUE(environment["versions"].contains("tributary"));
+}
+
+}  // namespace
+}  // namespace tributary
