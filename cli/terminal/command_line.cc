@@ -7,14 +7,20 @@
 #include "cli/terminal/exit_codes.h"
 #include "common/command_line/parse_command_line.h"
 #include "common/host/process_limits.h"
+#include "common/job/job_keys.h"
 
 namespace tributary {
+namespace {
+
+constexpr char kOverrideType[] = "KEY=VALUE";
+
+}  // namespace
 
 void AddOverrides(CLI::App& app, std::vector<std::string>* overrides) {
   app.add_option("--set", *overrides,
                  "change a field of the job file, as in\n"
                  "--set training.epochs=2; may be repeated")
-      ->type_name("KEY=VALUE")
+      ->type_name(kOverrideType)
       ->allow_extra_args(false);
 }
 
@@ -22,7 +28,10 @@ int RunCommandLine(CLI::App& app, int argc, char** argv, const Action& action) {
   // Our own error messages already contain what gRPC would log.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   RaiseFileLimit();
-  if (const auto ended = ParseCommandLine(app, argc, argv)) return *ended;
+  const ValueSources sources = {{kOverrideType, JobKeys}};
+  if (const auto ended = ParseCommandLine(app, argc, argv, sources)) {
+    return *ended;
+  }
   if (!action) {
     PrintError(
         absl::StrCat("give a command (try ", CommandName(app), " --help)"));

@@ -2,12 +2,18 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <ctime>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/command_line/completion_script.h"
+#include "common/command_line/man_page.h"
 #include "common/status/nearest_name.h"
 #include "common/status/printable.h"
 #include "common/status/quoted.h"
@@ -72,6 +78,40 @@ std::string UnexpectedText(const CLI::App& app, const std::string& word) {
   return text;
 }
 
+// The day of a manual page: today, or that of the package that is built
+// (reproducible-builds.org/specs/source-date-epoch).
+std::string PageDate() {
+  const char* epoch = std::getenv("SOURCE_DATE_EPOCH");
+  const int64_t seconds =
+      epoch == nullptr ? std::time(nullptr) : std::atoll(epoch);
+  return absl::FormatTime("%Y-%m-%d", absl::FromUnixSeconds(seconds),
+                          absl::UTCTimeZone());
+}
+
+// CLI11 prints the text of this error and ends the program with 0, before it
+// asks for options that are required.
+[[noreturn]] void PrintAndEnd(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  throw CLI::CallForVersion(text, 0);
+}
+
+void AddInstallOptions(CLI::App& app) {
+  if (app.get_option_no_throw("--man-page") != nullptr) return;
+  const std::vector<std::string> shells(std::begin(kShells), std::end(kShells));
+  app.add_option_function<std::string>(
+         "--completion",
+         [&app](const std::string& shell) {
+           PrintAndEnd(CompletionScript(shell, app.get_name()));
+         },
+         "print a script that completes this command's words in a shell")
+      ->type_name(absl::StrJoin(shells, "|"))
+      ->check(CLI::IsMember(shells).description(""));
+  app.add_flag_callback(
+      "--man-page",
+      [&app] { PrintAndEnd(ManPage(app, app.version(), PageDate())); },
+      "print this command's manual page");
+}
+
 }  // namespace
 
 std::string CommandName(const CLI::App& app) {
@@ -91,7 +131,14 @@ std::string CommandLineError(const CLI::App& app, const CLI::ParseError& error,
   return absl::StrCat(text, " (try ", CommandName(app), " --help)");
 }
 
-std::optional<int> ParseCommandLine(CLI::App& app, int argc, char** argv) {
+std::optional<int> ParseCommandLine(CLI::App& app, int argc, char** argv,
+                                    const ValueSources& sources) {
+  AddInstallOptions(app);
+  if (argc > 1 && absl::string_view(argv[1]) == kCompleteWord) {
+    const std::vector<std::string> words(argv + 2, argv + argc);
+    std::fputs(CompletionLines(Complete(app, words, sources)).c_str(), stdout);
+    return 0;
+  }
   try {
     app.parse(argc, argv);
     return std::nullopt;

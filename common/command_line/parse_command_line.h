@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "common/command_line/complete.h"
+
 namespace tributary {
 
 // The exit code of a program whose command line is wrong.
@@ -13,8 +15,10 @@ inline constexpr int kExitWrongCommandLine = 2;
 // Parses the command line of a program. Nothing: the program goes on. Otherwise
 // it ends with this exit code: 0 after --help or --version, and 2 after one
 // line on standard error that names what is wrong, the nearest name, and the
-// command that helps.
-std::optional<int> ParseCommandLine(CLI::App& app, int argc, char** argv);
+// command that helps. Gives the program the options --completion, whose script
+// completes values from `sources`, and --man-page.
+std::optional<int> ParseCommandLine(CLI::App& app, int argc, char** argv,
+                                    const ValueSources& sources = {});
 
 // The full name of the command that was parsed: "tributary checkpoint list".
 std::string CommandName(const CLI::App& app);

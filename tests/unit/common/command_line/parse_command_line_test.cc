@@ -5,6 +5,8 @@
 
 #include <vector>
 
+#include "common/command_line/completion_script.h"
+
 namespace tributary {
 namespace {
 
@@ -73,6 +75,28 @@ TEST_F(ParseCommandLineTest, HelpListsTheNamesOfAChoice) {
   EXPECT_THAT(help, testing::HasSubstr("--color green|red"));
   EXPECT_THAT(ErrorOf({"paint", "--color", "blue"}),
               testing::HasSubstr("--color: "));
+}
+
+// A program's required options do not stand in the way.
+TEST_F(ParseCommandLineTest, APageAScriptAndCompletionsEndWith0) {
+  app_.add_option("--needed")->required();
+  const auto output = [this](std::vector<const char*> words) {
+    words.insert(words.begin(), "tool");
+    testing::internal::CaptureStdout();
+    EXPECT_EQ(ParseCommandLine(app_, static_cast<int>(words.size()),
+                               const_cast<char**>(words.data())),
+              0);
+    return testing::internal::GetCapturedStdout();
+  };
+  EXPECT_THAT(output({"--man-page"}), testing::StartsWith(".TH TOOL 1 \"20"));
+  EXPECT_THAT(output({"--completion", "bash"}),
+              testing::HasSubstr("complete -o default -F _tool tool\n"));
+  EXPECT_EQ(output({kCompleteWord, "paint", "--color", ""}), "green\nred\n");
+  testing::internal::CaptureStderr();
+  std::vector<const char*> wrong = {"tool", "--completion", "csh"};
+  EXPECT_EQ(ParseCommandLine(app_, 3, const_cast<char**>(wrong.data())), 2);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              testing::HasSubstr("--completion"));
 }
 
 TEST_F(ParseCommandLineTest, ErrorsEndWith2AndHelpWith0) {

@@ -1,0 +1,169 @@
+#include "common/command_line/complete.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+
+namespace tributary {
+namespace {
+
+// What the words before the last one have said.
+struct Place {
+  const CLI::App* command;
+  const CLI::Option* option = nullptr;  // waits for its value
+  size_t positionals = 0;               // of this command
+  bool options_ended = false;           // by "--", or by a program's name
+};
+
+bool IsOptionWord(const std::string& word) {
+  return word.size() > 1 && word[0] == '-';
+}
+
+const CLI::App* FindCommand(const CLI::App& app, const std::string& name) {
+  for (const CLI::App* command :
+       app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (command->get_name() == name) return command;
+  }
+  return nullptr;
+}
+
+void Follow(const std::string& word, Place* place) {
+  if (place->option != nullptr) {
+    place->option = nullptr;  // this is its value
+  } else if (place->options_ended) {
+    ++place->positionals;
+  } else if (word == "--") {
+    place->options_ended = true;
+  } else if (IsOptionWord(word)) {
+    const CLI::Option* option = place->command->get_option_no_throw(word);
+    if (option != nullptr && TakesValue(*option)) place->option = option;
+  } else if (const CLI::App* command = FindCommand(*place->command, word)) {
+    *place = {.command = command};
+  } else {
+    ++place->positionals;
+    place->options_ended = place->command->get_prefix_command();
+  }
+}
+
+// The option's values, each behind `prefix`.
+std::vector<Completion> Values(const CLI::Option& option,
+                               const std::string& begun,
+                               const std::string& prefix,
+                               const ValueSources& sources) {
+  const std::string type = option.get_type_name();
+  const auto source = sources.find(type);
+  std::vector<Completion> found;
+  for (const std::string& value :
+       source == sources.end() ? ListedValues(type) : source->second(begun)) {
+    if (absl::StartsWith(value, begun)) {
+      found.push_back({.word = prefix + value});
+    }
+  }
+  return found;
+}
+
+std::vector<Completion> OptionsOf(const CLI::App& command,
+                                  const std::string& begun) {
+  std::vector<Completion> found;
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->get_positional() || option->get_group().empty()) continue;
+    const std::string name = LongName(*option);
+    if (absl::StartsWith(name, begun)) {
+      found.push_back({name, OneLine(option->get_description())});
+    }
+  }
+  return found;
+}
+
+std::vector<Completion> CommandsOf(const CLI::App& app,
+                                   const std::string& begun) {
+  std::vector<Completion> found;
+  for (const CLI::App* command :
+       app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (absl::StartsWith(command->get_name(), begun)) {
+      found.push_back(
+          {command->get_name(), OneLine(command->get_description())});
+    }
+  }
+  return found;
+}
+
+const CLI::Option* PositionalOf(const Place& place) {
+  size_t number = 0;
+  for (const CLI::Option* option : place.command->get_options()) {
+    if (option->get_positional() && number++ == place.positionals) {
+      return option;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::string OneLine(const std::string& text) {
+  return absl::StrReplaceAll(text, {{"\n", " "}});
+}
+
+std::string LongName(const CLI::Option& option) {
+  if (!option.get_lnames().empty()) {
+    return absl::StrCat("--", option.get_lnames().front());
+  }
+  return absl::StrCat("-", option.get_snames().front());
+}
+
+bool TakesValue(const CLI::Option& option) {
+  return option.get_items_expected_max() > 0;
+}
+
+std::vector<std::string> ListedValues(const std::string& type_name) {
+  const size_t open = type_name.find('{');
+  const bool braces = open != std::string::npos && type_name.back() == '}';
+  if (!braces && !absl::StrContains(type_name, "|")) return {};
+  const std::string list =
+      braces ? type_name.substr(open + 1, type_name.size() - open - 2)
+             : type_name;
+  const std::vector<std::string> values =
+      absl::StrSplit(list, absl::ByChar(braces ? ',' : '|'));
+  const bool names =
+      std::all_of(values.begin(), values.end(), [](const std::string& value) {
+        return !value.empty() &&
+               std::all_of(value.begin(), value.end(), [](char letter) {
+                 return absl::ascii_isalnum(letter) || letter == '_' ||
+                        letter == '-';
+               });
+      });
+  return names ? values : std::vector<std::string>();
+}
+
+std::vector<Completion> Complete(const CLI::App& app,
+                                 const std::vector<std::string>& words,
+                                 const ValueSources& sources) {
+  if (words.empty()) return CommandsOf(app, "");
+  Place place{.command = &app};
+  for (size_t i = 0; i + 1 < words.size(); ++i) Follow(words[i], &place);
+  const std::string& last = words.back();
+  if (place.option != nullptr) return Values(*place.option, last, "", sources);
+  if (!place.options_ended && absl::StartsWith(last, "-")) {
+    const size_t equals = last.find('=');
+    if (equals == std::string::npos) return OptionsOf(*place.command, last);
+    const CLI::Option* option =
+        place.command->get_option_no_throw(last.substr(0, equals));
+    if (option == nullptr) return {};
+    return Values(*option, last.substr(equals + 1), last.substr(0, equals + 1),
+                  sources);
+  }
+  if (place.positionals == 0 && !place.options_ended) {
+    std::vector<Completion> commands = CommandsOf(*place.command, last);
+    if (!commands.empty()) return commands;
+  }
+  const CLI::Option* positional = PositionalOf(place);
+  if (positional == nullptr) return {};
+  return Values(*positional, last, "", sources);
+}
+
+}  // namespace tributary

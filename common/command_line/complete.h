@@ -1,0 +1,46 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace tributary {
+
+// A word that may stand where the command line ends.
+struct Completion {
+  std::string word;
+  std::string description;  // one line; may be empty
+};
+
+// The values of an option that begin with `begun`.
+using ValueSource =
+    std::function<std::vector<std::string>(const std::string& begun)>;
+
+// Sources by the type name of their options, as --help shows it: "KEY=VALUE".
+using ValueSources = std::map<std::string, ValueSource>;
+
+// The words with which a command line can go on. `words` stand after the
+// program's name; the last one has been begun and may be empty. Knows commands,
+// options, and the values of options that have a list of them or a source.
+// Nothing: a file name, or any other value, is wanted.
+std::vector<Completion> Complete(const CLI::App& app,
+                                 const std::vector<std::string>& words,
+                                 const ValueSources& sources);
+
+// The values that the type name of an option lists: {auto, cpu} of
+// "TEXT:{auto,cpu}" and of "auto|cpu". Nothing: it lists none.
+std::vector<std::string> ListedValues(const std::string& type_name);
+
+// "--run-dir" of an option, without its short names; "-h" where it has no
+// other.
+std::string LongName(const CLI::Option& option);
+
+// Whether a value follows the option.
+bool TakesValue(const CLI::Option& option);
+
+// A text of the command line's definition in one line.
+std::string OneLine(const std::string& text);
+
+}  // namespace tributary

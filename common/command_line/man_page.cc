@@ -1,0 +1,241 @@
+#include "common/command_line/man_page.h"
+
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "common/command_line/complete.h"
+
+namespace tributary {
+namespace {
+
+// mandoc finds longer lines hard to review.
+constexpr size_t kLongestLine = 78;
+
+// Text in which no character is a command of the formatter, or is printed as
+// another one: a hyphen must stay a hyphen for a reader who copies it.
+std::string Escaped(absl::string_view text) {
+  const std::string escaped = absl::StrReplaceAll(text, {{"\\", "\\e"},
+                                                         {"-", "\\-"},
+                                                         {"'", "\\(aq"},
+                                                         {"`", "\\(ga"},
+                                                         {"^", "\\(ha"},
+                                                         {"~", "\\(ti"}});
+  return absl::StartsWith(escaped, ".") ? absl::StrCat("\\&", escaped)
+                                        : escaped;
+}
+
+std::string Bold(absl::string_view text) {
+  return absl::StrCat("\\fB", Escaped(text), "\\fR");
+}
+
+std::string Italic(absl::string_view text) {
+  return absl::StrCat("\\fI", Escaped(text), "\\fR");
+}
+
+// Words in lines of at most kLongestLine.
+std::string Filled(const std::vector<std::string>& words) {
+  std::string text;
+  size_t used = 0;
+  for (const std::string& word : words) {
+    std::string escaped = Escaped(word);
+    if (used > 0 && used + 1 + escaped.size() > kLongestLine) {
+      absl::StrAppend(&text, "\n");
+      used = 0;
+    } else if (used > 0) {
+      absl::StrAppend(&text, " ");
+      ++used;
+      if (absl::StartsWith(escaped, "\\&")) escaped.erase(0, 2);
+    }
+    absl::StrAppend(&text, escaped);
+    used += escaped.size();
+  }
+  return text.empty() ? text : text + "\n";
+}
+
+// Collects lines of one kind, and writes them when another kind begins.
+class TextWriter {
+ public:
+  void Add(const std::string& line) {
+    const std::string text(absl::StripTrailingAsciiWhitespace(line));
+    if (text.empty()) {
+      Flush();
+    } else if (text[0] == ' ') {
+      FlushWords();
+      example_.push_back(Escaped(text));
+    } else {
+      FlushExample();
+      for (const absl::string_view word :
+           absl::StrSplit(text, ' ', absl::SkipEmpty())) {
+        words_.emplace_back(word);
+      }
+    }
+  }
+
+  std::string Take() {
+    Flush();
+    return std::move(text_);
+  }
+
+ private:
+  void Flush() {
+    FlushWords();
+    FlushExample();
+  }
+
+  void FlushWords() {
+    if (words_.empty()) return;
+    if (!text_.empty()) absl::StrAppend(&text_, ".PP\n");
+    absl::StrAppend(&text_, Filled(words_));
+    words_.clear();
+  }
+
+  void FlushExample() {
+    if (example_.empty()) return;
+    if (!text_.empty()) absl::StrAppend(&text_, ".PP\n");
+    absl::StrAppend(&text_, ".nf\n", absl::StrJoin(example_, "\n"), "\n.fi\n");
+    example_.clear();
+  }
+
+  std::string text_;
+  std::vector<std::string> words_;
+  std::vector<std::string> example_;
+};
+
+std::string TypeText(const CLI::Option& option) {
+  const std::vector<std::string> values = ListedValues(option.get_type_name());
+  return values.empty() ? option.get_type_name() : absl::StrJoin(values, "|");
+}
+
+std::string OptionText(const CLI::Option& option) {
+  std::string head;
+  if (option.get_positional()) {
+    head = Italic(option.get_name(/*positional=*/true));
+  } else {
+    std::vector<std::string> names;
+    for (const std::string& name : option.get_snames()) {
+      names.push_back(Bold(absl::StrCat("-", name)));
+    }
+    for (const std::string& name : option.get_lnames()) {
+      names.push_back(Bold(absl::StrCat("--", name)));
+    }
+    head = absl::StrJoin(names, ", ");
+    if (TakesValue(option)) {
+      absl::StrAppend(&head, " ", Italic(TypeText(option)));
+    }
+  }
+  std::string body = OneLine(option.get_description());
+  if (!option.get_default_str().empty()) {
+    absl::StrAppend(&body, " (default: ", option.get_default_str(), ")");
+  }
+  if (option.get_required()) absl::StrAppend(&body, " (required)");
+  return absl::StrCat(".TP\n", head, "\n", ManText(body));
+}
+
+std::string OptionTexts(const CLI::App& app) {
+  std::string positionals, options;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_group().empty()) continue;
+    absl::StrAppend(option->get_positional() ? &positionals : &options,
+                    OptionText(*option));
+  }
+  return positionals + options;
+}
+
+std::vector<const CLI::App*> CommandsOf(const CLI::App& app) {
+  return app.get_subcommands(
+      [](const CLI::App* command) { return !command->get_name().empty(); });
+}
+
+// "tributary train [OPTIONS] [JOB]"
+std::string Usage(const std::string& name, const CLI::App& app) {
+  std::string text = Bold(name);
+  absl::StrAppend(&text, " [OPTIONS]");
+  for (const CLI::Option* option : app.get_options()) {
+    if (!option->get_positional()) continue;
+    const std::string positional = Italic(option->get_name(true));
+    absl::StrAppend(&text, " ",
+                    option->get_required()
+                        ? positional
+                        : absl::StrCat("[", positional, "]"));
+  }
+  if (!CommandsOf(app).empty()) absl::StrAppend(&text, " ", Italic("COMMAND"));
+  return text + "\n";
+}
+
+// A command's section, and those of its own commands.
+std::string CommandText(const std::string& parent, const CLI::App& command) {
+  const std::string name = absl::StrCat(parent, " ", command.get_name());
+  std::string text =
+      absl::StrCat(".SS ", Escaped(name), "\n", Usage(name, command), ".PP\n");
+  absl::StrAppend(&text, ManText(command.get_description()),
+                  OptionTexts(command));
+  // CLI11 gives a new command the footer that its parent has.
+  const std::string footer = command.get_footer();
+  if (!footer.empty() && footer != command.get_parent()->get_footer()) {
+    absl::StrAppend(&text, ".PP\n", ManText(footer));
+  }
+  for (const CLI::App* inner : CommandsOf(command)) {
+    absl::StrAppend(&text, CommandText(name, *inner));
+  }
+  return text;
+}
+
+// The description without the program's name that may begin it.
+std::string DescriptionOf(const CLI::App& app) {
+  std::string text = app.get_description();
+  const std::string name = absl::StrCat(app.get_name(), ": ");
+  if (absl::StartsWith(text, name)) {
+    text.erase(0, name.size());
+    text[0] = absl::ascii_toupper(text[0]);
+  }
+  return text;
+}
+
+// The first sentence, without its full stop, as a page's line in an index.
+std::string Summary(const std::string& description) {
+  std::string line = OneLine(description);
+  const size_t end = line.find(". ");
+  line = end == std::string::npos ? line : line.substr(0, end);
+  line = std::string(absl::StripSuffix(absl::StripAsciiWhitespace(line), "."));
+  if (!line.empty()) line[0] = absl::ascii_tolower(line[0]);
+  return line;
+}
+
+}  // namespace
+
+std::string ManText(const std::string& text) {
+  TextWriter writer;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    writer.Add(std::string(line));
+  }
+  return writer.Take();
+}
+
+std::string ManPage(const CLI::App& app, const std::string& version,
+                    const std::string& date) {
+  const std::string name = app.get_name();
+  const std::string description = DescriptionOf(app);
+  std::string page = absl::StrCat(
+      ".TH ", Escaped(absl::AsciiStrToUpper(name)), " 1 \"", date, "\" \"",
+      Escaped(version), "\" \"User Commands\"\n.SH NAME\n", Escaped(name),
+      " \\- ", Escaped(Summary(description)), "\n.SH SYNOPSIS\n",
+      Usage(name, app), ".SH DESCRIPTION\n", ManText(description));
+  if (!app.get_footer().empty()) {
+    absl::StrAppend(&page, ".PP\n", ManText(app.get_footer()));
+  }
+  absl::StrAppend(&page, ".SH OPTIONS\n", OptionTexts(app));
+  const std::vector<const CLI::App*> commands = CommandsOf(app);
+  if (!commands.empty()) absl::StrAppend(&page, ".SH COMMANDS\n");
+  for (const CLI::App* command : commands) {
+    absl::StrAppend(&page, CommandText(name, *command));
+  }
+  return page;
+}
+
+}  // namespace tributary

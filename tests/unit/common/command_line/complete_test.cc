@@ -1,0 +1,123 @@
+#include "common/command_line/complete.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/command_line/completion_script.h"
+
+namespace tributary {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using Words = std::vector<std::string>;
+
+// "tool paint WALL --color red|green --set KEY=VALUE --quick", "tool run
+// PROGRAM...", "tool store list DIR".
+class CompleteTest : public testing::Test {
+ protected:
+  CompleteTest() {
+    CLI::App* paint = app_.add_subcommand("paint", "Paints\na wall.");
+    paint->add_option("WALL", text_)->check(CLI::IsMember({"left", "right"}));
+    paint->add_option("-c,--color", text_, "the\ncolor")
+        ->type_name("red|green");
+    paint->add_option("--device", text_)->check(CLI::IsMember({"cpu", "cuda"}));
+    paint->add_option("--width", width_)->check(CLI::Range(1, 9));
+    paint->add_option("--set", text_)->type_name("KEY=VALUE");
+    paint->add_flag("--quick", quick_);
+    paint->add_flag("--secret", quick_)->group("");
+    CLI::App* run = app_.add_subcommand("run", "Runs.");
+    run->prefix_command();
+    run->add_flag("--once", quick_);
+    CLI::App* store = app_.add_subcommand("store", "Stores.");
+    store->add_subcommand("list", "Lists.")->add_option("DIR", text_);
+  }
+
+  Words Next(const Words& words) {
+    const ValueSources sources = {{"KEY=VALUE", [](const std::string& begun) {
+                                     return Words{"height=", begun + "!"};
+                                   }}};
+    Words next;
+    for (const Completion& completion : Complete(app_, words, sources)) {
+      next.push_back(completion.word);
+    }
+    return next;
+  }
+
+  CLI::App app_{"A tool.", "tool"};
+  std::string text_;
+  int width_ = 0;
+  bool quick_ = false;
+};
+
+TEST_F(CompleteTest, CommandsComeFirst) {
+  EXPECT_THAT(Next({""}), ElementsAre("paint", "run", "store"));
+  EXPECT_THAT(Next({"pa"}), ElementsAre("paint"));
+  EXPECT_THAT(Next({"store", ""}), ElementsAre("list"));
+}
+
+TEST_F(CompleteTest, OptionsAreThoseOfTheCommandAndNoHiddenOnes) {
+  EXPECT_THAT(Next({"paint", "-"}), ElementsAre("--help", "--color", "--device",
+                                                "--width", "--set", "--quick"));
+  EXPECT_THAT(Next({"paint", "wall", "--q"}), ElementsAre("--quick"));
+  EXPECT_THAT(Next({"-"}), ElementsAre("--help"));
+}
+
+TEST_F(CompleteTest, DescriptionsHaveOneLine) {
+  const auto options = Complete(app_, {"paint", "--co"}, {});
+  ASSERT_EQ(options.size(), 1u);
+  EXPECT_EQ(options[0].description, "the color");
+  const auto commands = Complete(app_, {"pa"}, {});
+  EXPECT_EQ(CompletionLines(commands), "paint\tPaints a wall.\n");
+}
+
+TEST_F(CompleteTest, AnOptionIsFollowedByItsValues) {
+  EXPECT_THAT(Next({"paint", "--color", ""}), ElementsAre("red", "green"));
+  EXPECT_THAT(Next({"paint", "-c", "g"}), ElementsAre("green"));
+  EXPECT_THAT(Next({"paint", "--device", "cu"}), ElementsAre("cuda"));
+  EXPECT_THAT(Next({"paint", "--device=c"}),
+              ElementsAre("--device=cpu", "--device=cuda"));
+  EXPECT_THAT(Next({"paint", "--set", "h"}), ElementsAre("height=", "h!"));
+  EXPECT_THAT(Next({"paint", "--set=h"}),
+              ElementsAre("--set=height=", "--set=h!"));
+}
+
+TEST_F(CompleteTest, APositionalArgumentIsFoundBehindOptions) {
+  EXPECT_THAT(Next({"paint", ""}), ElementsAre("left", "right"));
+  EXPECT_THAT(Next({"paint", "--quick", "l"}), ElementsAre("left"));
+  EXPECT_THAT(Next({"paint", "--color", "red", "r"}), ElementsAre("right"));
+  EXPECT_THAT(Next({"paint", "left", "r"}), IsEmpty());
+}
+
+TEST_F(CompleteTest, NothingIsSaidWhereAFileOrANumberIsWanted) {
+  EXPECT_THAT(Next({"store", "list", ""}), IsEmpty());
+  EXPECT_THAT(Next({"paint", "--width", ""}), IsEmpty());
+  EXPECT_THAT(Next({"paint", "--unknown=a"}), IsEmpty());
+}
+
+TEST_F(CompleteTest, WhatFollowsAProgramIsNotOurs) {
+  EXPECT_THAT(Next({"run", "--o"}), ElementsAre("--once"));
+  EXPECT_THAT(Next({"run", "train.py", "--o"}), IsEmpty());
+  EXPECT_THAT(Next({"run", "--", "--o"}), IsEmpty());
+}
+
+TEST(ListedValuesTest, AreReadFromATypeName) {
+  EXPECT_THAT(ListedValues("TEXT:{auto,cpu}"), ElementsAre("auto", "cpu"));
+  EXPECT_THAT(ListedValues("debug|info"), ElementsAre("debug", "info"));
+  EXPECT_THAT(ListedValues("HOST:PORT"), IsEmpty());
+  EXPECT_THAT(ListedValues("HOST:PORT|none"), IsEmpty());
+  EXPECT_THAT(ListedValues("INT:INT in [1 - 256]"), IsEmpty());
+}
+
+TEST(CompletionScriptTest, NamesTheProgram) {
+  for (const char* shell : kShells) {
+    const std::string script = CompletionScript(shell, "tool-box");
+    EXPECT_THAT(script, HasSubstr("_tool_box")) << shell;
+    EXPECT_THAT(script, HasSubstr(kCompleteWord)) << shell;
+    EXPECT_THAT(script, testing::Not(HasSubstr("PROGRAM"))) << shell;
+  }
+}
+
+}  // namespace
+}  // namespace tributary
