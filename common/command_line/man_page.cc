@@ -223,9 +223,10 @@ std::string ManPage(const CLI::App& app, const std::string& version,
   const std::string description = DescriptionOf(app);
   std::string page = absl::StrCat(
       ".TH ", Escaped(absl::AsciiStrToUpper(name)), " 1 \"", date, "\" \"",
-      Escaped(version), "\" \"User Commands\"\n.SH NAME\n", Escaped(name),
-      " \\- ", Escaped(Summary(description)), "\n.SH SYNOPSIS\n",
-      Usage(name, app), ".SH DESCRIPTION\n", ManText(description));
+      Escaped(version), "\" \"User Commands\"\n.SH NAME\n",
+      ManText(absl::StrCat(name, " - ", Summary(description))),
+      ".SH SYNOPSIS\n", Usage(name, app), ".SH DESCRIPTION\n",
+      ManText(description));
   if (!app.get_footer().empty()) {
     absl::StrAppend(&page, ".PP\n", ManText(app.get_footer()));
   }
