@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the commands of README.md, the documents and the Python package's README with the
+# Runs the commands of all documents: README.md, docs/ and the others, with the
 # programs of a folder. Blocks for Python need PyTorch: the environment that
 # python/test.sh makes is used where it is there.
 #   tests/docs/run.sh [PROGRAM_DIR, default build/release/bin]
@@ -14,4 +14,5 @@ paths=(--path "$programs")
 if [ -d build/python/bin ]; then
   paths+=(--path build/python/bin)
 fi
-python3 tests/docs/run_blocks.py "${paths[@]}" README.md python/README.md docs/*.md
+python3 tests/docs/run_blocks.py "${paths[@]}" ./*.md python/*.md docs/*.md \
+  docs/decisions/*.md examples/*/*.md

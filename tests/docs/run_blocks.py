@@ -10,7 +10,10 @@ changes what happens to it:
   <!-- run if: COMMAND -->    skips the block when COMMAND fails
   <!-- file: NAME -->         writes the block to NAME, whatever its language is
 
-  run_blocks.py [--path FOLDER]... [--timeout SECONDS] FILE...
+A block that looks like commands and has neither the language `sh` nor such a comment is
+an error, so that no command stays unchecked by mistake.
+
+  run_blocks.py [--path FOLDER]... [--root FOLDER] [--timeout SECONDS] FILE...
 """
 
 from __future__ import annotations
@@ -30,6 +33,14 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NOT_LINKED = {"build", "runs"}  # A document's commands write there.
 FENCE = re.compile(r"^(?P<indent> *)(?P<fence>`{3,})(?P<language>[\w+-]*) *$")
+# A command at the beginning of a line: a prompt, a program that documents name, a script
+# of this repository, or a variable before a command.
+COMMAND = re.compile(
+    r"^ *(\$ |([A-Z_]+=\S* +)*(sudo |time )?("
+    r"tributary(-\w+)?|pip3?|python3?|docker|docker-compose|cmake|ctest|ninja|apt|apt-get|dpkg"
+    r"|git|cd|export|source|mkdir|prometheus|promtool|torchrun"
+    r"|(\./)?(deploy|tests|bench|python|build|\.ci)/\S+)( |$))", re.MULTILINE)
+SHELLS = ("bash", "console", "shell", "zsh")
 COMMENT = re.compile(r"^ *<!-- (?P<kind>not run|run if|file): (?P<text>.*\S) *-->$")
 
 
@@ -46,6 +57,13 @@ class Block:
     def runs(self) -> bool:
         return self.language == "sh" and self.comment not in ("not run", "file")
 
+    def unmarked(self) -> bool:
+        """Whether the block has commands that nobody runs, without a reason."""
+        if self.comment in ("not run", "file"):
+            return False
+        return self.language in SHELLS or (
+            self.language == "" and COMMAND.search(self.text) is not None)
+
 
 @dataclasses.dataclass
 class Result:
@@ -56,7 +74,10 @@ class Result:
 
 
 def parse(text: str) -> list[Block]:
-    """The blocks of a document. ValueError for a comment without block, or an open one."""
+    """The blocks of a document.
+
+    ValueError for a comment without block, an open block, or unmarked commands.
+    """
     blocks = []
     block = None
     comment = None  # (line, kind, text), until a block follows
@@ -82,6 +103,10 @@ def parse(text: str) -> list[Block]:
         raise ValueError(f"{block.line}: this block has no end")
     if comment:
         raise ValueError(f"{comment[0]}: wanted a block after this comment")
+    for block in blocks:
+        if block.unmarked():
+            raise ValueError(f"{block.line}: this block has commands: give it the language "
+                             "sh, or put <!-- not run: REASON --> before it")
     return blocks
 
 
@@ -161,6 +186,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Runs the sh blocks of Markdown files.")
     parser.add_argument("files", nargs="+", type=pathlib.Path, metavar="FILE")
     parser.add_argument("--path", action="append", default=[], help="a folder of programs")
+    parser.add_argument("--root", type=pathlib.Path, default=ROOT,
+                        help="the folder whose files the commands name")
     parser.add_argument("--timeout", type=float, default=600, help="seconds for each file")
     options = parser.parse_args()
     folders = [str(pathlib.Path(folder).resolve()) for folder in options.path]
@@ -169,7 +196,7 @@ def main() -> int:
     ran = skipped = failed = 0
     for file in options.files:
         try:
-            result = run_text(file.read_text(), options.timeout)
+            result = run_text(file.read_text(), options.timeout, options.root)
         except ValueError as error:
             result = Result(failure=str(error))
         ran += result.ran

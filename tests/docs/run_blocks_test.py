@@ -49,6 +49,21 @@ class ParseTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "2: this block has no end"):
             parse("\n~~~sh\ntrue\n")
 
+    def test_refuses_commands_that_are_not_marked(self):
+        for block in ("~~~\n$ ls\n~~~", "~~~\nA: b\ntributary train x.yaml\n~~~",
+                      "~~~\nA=b deploy/run.sh\n~~~", "~~~bash\nx\n~~~",
+                      "~~~console\nx\n~~~", "~~~\npip install x\n~~~",
+                      "  ~~~\n  docker cp a b\n  ~~~"):
+            with self.assertRaisesRegex(ValueError, "2: this block has commands", msg=block):
+                parse("\n" + block + "\n")
+
+    def test_accepts_marked_commands_and_what_is_no_command(self):
+        for block in ("~~~sh\ntributary train\n~~~", "~~~\ntributary: x.csv: line 3\n~~~",
+                      "~~~python\ncd = 1\n~~~", "~~~\nworker/data  loads a batch\n~~~",
+                      "<!-- not run: no -->\n~~~\n$ ls\n~~~",
+                      "<!-- file: a -->\n~~~bash\nls\n~~~"):
+            self.assertEqual(len(parse(block + "\n")), 1, msg=block)
+
 
 class RunTest(unittest.TestCase):
     def test_runs_the_blocks_of_a_file_in_one_shell(self):
