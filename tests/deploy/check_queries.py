@@ -20,8 +20,8 @@ import urllib.request
 
 PAUSE_SECONDS = 2
 # What Grafana puts in for a scrape interval of 5 s.
-VARIABLES = {"__rate_interval": "20s", "__interval": "5s", "__range": "15m",
-             "run": ".*"}
+VARIABLES = {"__rate_interval": "20s", "__interval": "5s", "__range": "15m"}
+LABEL_VALUES = re.compile(r"label_values\((\w+), *(\w+)\)")
 PANEL_KEYS = ("id", "title", "type", "gridPos", "datasource", "targets")
 DATASOURCE = "${datasource}"  # a variable, so that people choose theirs
 
@@ -100,10 +100,23 @@ def panels_of(panels):
         yield from panels_of(panel.get("panels", []))
 
 
-def questions_of_dashboard(path):
-    """Yields (name, expression, complaint) of every target."""
+def read_dashboard(path):
     with open(path, encoding="utf-8") as file:
-        dashboard = json.load(file)
+        return json.load(file)
+
+
+def runs_of_dashboard(base, dashboard):
+    """What the dashboard's variable `run` lets people choose, in its order."""
+    [variable] = [variable for variable in dashboard["templating"]["list"]
+                  if variable["name"] == "run"]
+    metric, label = LABEL_VALUES.fullmatch(variable["query"]["query"]).groups()
+    answer = ask(base, "/api/v1/label/%s/values" % label, **{"match[]": metric})
+    return answer["data"]
+
+
+def questions_of_dashboard(path):
+    """Yields (name, expression with variables, complaint) of every target."""
+    dashboard = read_dashboard(path)
     panels = list(panels_of(dashboard["panels"]))
     ids = [panel["id"] for panel in panels]
     if len(ids) != len(set(ids)):
@@ -120,21 +133,23 @@ def questions_of_dashboard(path):
             complaint = ("" if uid == DATASOURCE else
                          "asks data source %s, not %s" % (uid, DATASOURCE))
             if unfiltered(target["expr"]):
-                complaint = "mixes runs: a selector without run=~\"$run\""
-            yield name, fill_in(target["expr"]), complaint
+                complaint = "mixes runs: a selector without run=\"$run\""
+            yield name, target["expr"], complaint
 
 
 def unfiltered(expression):
     """Whether a selector of the expression takes the series of every run."""
-    return any('run=~"$run"' not in match[0] for match in
+    return any('run="$run"' not in match[0] for match in
                re.finditer(METRIC.pattern + r"(\{[^}]*\})?",
                            STRING.sub(lambda text: text[0] if "$run" in text[0]
                                       else '""', expression)))
 
 
-def fill_in(expression):
+def fill_in(expression, run):
+    """The expression as Grafana sends it when `run` is chosen."""
+    values = {**VARIABLES, "run": run.replace("\\", "\\\\").replace('"', '\\"')}
     return re.sub(r"\$\{?(\w+)\}?",
-                  lambda match: VARIABLES.get(match[1], match[0]), expression)
+                  lambda match: values.get(match[1], match[0]), expression)
 
 
 def questions_of_rules(base):
@@ -163,11 +178,15 @@ def complaint_about(base, expression, names):
     return "" if answer["data"]["result"] else "no data"
 
 
-def without_answer(base, questions):
-    """The (name, expression, complaint) that have none."""
+def without_answer(base, questions, dashboards):
+    """The (name, expression, complaint) that have none for the first run."""
+    # Where the series of the only run have no label `run` there is nothing to choose.
+    runs = [run for path in dashboards
+            for run in runs_of_dashboard(base, read_dashboard(path))]
+    run = runs[0] if runs else ""
     names = set(ask(base, "/api/v1/label/__name__/values")["data"])
     for name, expression, flaw in questions:
-        complaint = flaw or complaint_about(base, expression, names)
+        complaint = flaw or complaint_about(base, fill_in(expression, run), names)
         if complaint:
             yield name, expression, complaint
 
@@ -183,7 +202,7 @@ def main():
     # Data come with the job's progress, but once is enough.
     failed, rest = [], questions
     while True:
-        failed = list(without_answer(base, rest))
+        failed = list(without_answer(base, rest, sys.argv[3:]))
         if not failed or time.monotonic() > deadline:
             break
         open_ones = {(name, expression) for name, expression, _ in failed}
