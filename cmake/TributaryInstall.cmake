@@ -21,7 +21,8 @@ function(tributary_library_closure target out)
 endfunction()
 
 # tributary_install(PROGRAMS target ... LIBRARIES target ...)
-# Libraries take along what they are built on.
+# Libraries take along what they are built on. The target `tributary_installed`
+# builds all that is installed, without the tests.
 function(tributary_install)
   cmake_parse_arguments(ARG "" "" "PROGRAMS;LIBRARIES" ${ARGN})
   install(TARGETS ${ARG_PROGRAMS} RUNTIME COMPONENT programs)
@@ -30,6 +31,8 @@ function(tributary_install)
   foreach(library ${ARG_LIBRARIES})
     tributary_library_closure(${library} libraries)
   endforeach()
+  add_custom_target(tributary_installed)
+  add_dependencies(tributary_installed ${ARG_PROGRAMS} ${libraries})
   set(include ${CMAKE_INSTALL_INCLUDEDIR}/tributary)
   set(package ${CMAKE_INSTALL_LIBDIR}/cmake/tributary)
   foreach(library ${libraries})

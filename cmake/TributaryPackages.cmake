@@ -70,12 +70,12 @@ install(DIRECTORY proto/tributary DESTINATION ${CMAKE_INSTALL_DATADIR}/tributary
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME tributary)
 set(CPACK_PACKAGE_CONTACT ${TRIBUTARY_PACKAGE_MAINTAINER})
-set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "trains models on parameter servers over gRPC")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE
   GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_VERBATIM_VARIABLES ON)
+set(CPACK_THREADS 0)  # compresses on all cores
 set(CPACK_PACKAGE_DIRECTORY ${CMAKE_BINARY_DIR}/packages)
 
 set(CPACK_DEB_COMPONENT_INSTALL ON)
@@ -89,25 +89,31 @@ set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SUGGESTS "tributary-doc, dataset-fashion-mnist, openssh-client")
 set(CPACK_DEBIAN_PROGRAMS_DESCRIPTION
-"Worker processes compute gradients on their share of the data and push them to
-server processes, each of which holds a shard of the parameters. The same job file
-can also train by all-reduce or with the model split over several processes.
-The final weights have the same bits in every run, whatever the timing.
-CUDA is not needed; a program that was built with it looks for it when it starts.")
+"trains models on parameter servers over gRPC
+Worker processes compute gradients on their share of the data and push them
+to server processes, each of which holds a shard of the parameters. The same
+job file can also train by all-reduce, or with the model split over several
+processes. The final weights have the same bits in every run, whatever the
+timing.
+.
+CUDA need not be installed. Programs that were built with it look for it when
+they start.")
 
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libtributary-dev)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libdevel)
 tributary_client_depends(CPACK_DEBIAN_LIBRARY_PACKAGE_DEPENDS)
 set(CPACK_DEBIAN_LIBRARY_DESCRIPTION
-"Headers, static libraries and a CMake package for C++ programs that talk to the
-parameter servers of Tributary, and the protocol's proto files.")
+"parameter servers over gRPC: client library for C++
+Headers, static libraries and a CMake package for C++ programs that talk to
+the parameter servers of Tributary, and the protocol's proto files.")
 
 set(CPACK_DEBIAN_DOCUMENTS_PACKAGE_NAME tributary-doc)
 set(CPACK_DEBIAN_DOCUMENTS_PACKAGE_SECTION doc)
 set(CPACK_DEBIAN_DOCUMENTS_PACKAGE_ARCHITECTURE all)
 set(CPACK_DEBIAN_DOCUMENTS_DESCRIPTION
-"README, tutorial and reference of Tributary, example jobs with their data, and
-Prometheus rules and a Grafana dashboard for watching a run.")
+"parameter servers over gRPC: documents and examples
+README, tutorial and reference of Tributary, example jobs with their data,
+and Prometheus rules and a Grafana dashboard for watching a run.")
 
 include(CPack)
 cpack_add_component_group(programs)

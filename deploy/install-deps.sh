@@ -7,7 +7,7 @@ set -euo pipefail
 usage() {
   cat <<'TXT'
 usage: deploy/install-deps.sh [--test] [--check] [--monitor] [--bench] [--image]
-                              [--deploy] [--python] [--wheel] [--list]
+                              [--deploy] [--python] [--wheel] [--package] [--list]
 
   (nothing)  what building and running Tributary needs
   --test     and what the tests need
@@ -18,6 +18,7 @@ usage: deploy/install-deps.sh [--test] [--check] [--monitor] [--bench] [--image]
   --deploy   and a container engine, with what its test needs
   --python   and what building the Python package needs
   --wheel    and what testing its wheel on a bare system needs
+  --package  and what building and testing the Debian packages needs
   --list     print the packages with their reasons and install nothing
 
 Runs as root or with sudo. Debian 12 is what it is tested on.
@@ -71,6 +72,11 @@ python python3-venv an environment for PyTorch and the tests
 wheel python3-venv downloads what the wheel needs
 wheel debootstrap makes the bare system
 wheel iproute2 gives it a loopback network
+package dpkg-dev names the packages that hold the programs' libraries
+package file tells programs from other files
+package lintian checks the packages against Debian's policy
+package mandoc checks the manual pages
+package debootstrap makes the bare system that installs the packages
 deploy docker.io runs containers
 deploy docker-compose brings up deploy/compose
 deploy debootstrap makes a base image where no registry can be reached
@@ -84,7 +90,7 @@ groups=" build "
 list=false
 for argument in "$@"; do
   case $argument in
-    --test | --check | --monitor | --bench | --image | --deploy | --python | --wheel) groups+="${argument#--} " ;;
+    --test | --check | --monitor | --bench | --image | --deploy | --python | --wheel | --package) groups+="${argument#--} " ;;
     --list) list=true ;;
     -h | --help) usage; exit 0 ;;
     *) echo "install-deps: unknown option $argument" >&2; usage >&2; exit 2 ;;
