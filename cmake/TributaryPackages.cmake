@@ -15,6 +15,7 @@ set(debian_gRPC libgrpc++-dev protobuf-compiler-grpc)  # its package checks its 
 set(debian_OpenSSL libssl-dev)
 set(debian_nlohmann_json nlohmann-json3-dev)
 set(debian_spdlog libspdlog-dev)
+set(debian_yaml-cpp libyaml-cpp-dev)
 
 # The packages of the find_dependency lines of tributary-config.cmake.in.
 function(tributary_client_depends out)
@@ -22,7 +23,7 @@ function(tributary_client_depends out)
     REGEX "^find_dependency")
   set(depends)
   foreach(line ${lines})
-    string(REGEX REPLACE "^find_dependency\\(([A-Za-z_]+).*" "\\1" name ${line})
+    string(REGEX REPLACE "^find_dependency\\(([A-Za-z_-]+).*" "\\1" name ${line})
     if(NOT debian_${name})
       message(FATAL_ERROR "cmake/TributaryPackages.cmake: which Debian package "
                           "holds ${name}? tributary-config.cmake.in needs it")
