@@ -76,6 +76,7 @@ package dpkg-dev names the packages that hold the programs' libraries
 package file tells programs from other files
 package lintian checks the packages against Debian's policy
 package mandoc checks the manual pages
+package man-db formats the manual pages
 package debootstrap makes the bare system that installs the packages
 deploy docker.io runs containers
 deploy docker-compose brings up deploy/compose

@@ -27,7 +27,7 @@ manual_pages_are_clean() {
   done
 }
 
-# Every command and option of --help is in the page.
+# The page is of these programs: it has each command that they know.
 manual_page_is_complete() {
   local command missing=0
   for command in $("$build/bin/tributary" --complete-words "" | cut -f 1); do
