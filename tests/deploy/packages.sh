@@ -131,9 +131,9 @@ commands_answer() {
 }
 
 manual_is_shown() {
-  inside man tributary | grep -q 'parameter servers' &&
-    inside man tributary-worker | grep -q -- '--coordinator' &&
-    inside man -k tributary-server | grep -q 'holds a shard'
+  inside man tributary > "$work/man" && grep -q 'parameter servers' "$work/man" &&
+    inside man tributary-worker > "$work/man" && grep -q -- '--coordinator' "$work/man" &&
+    inside man -k tributary-server > "$work/man" && grep -q 'holds a shard' "$work/man"
 }
 
 # As bash-completion loads it: by the name of the command.
