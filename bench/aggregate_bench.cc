@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How fast a server sums contributions and updates weights, beside the memory's
 // speed in the same interleaved run (docs/benchmarks.md). Prints for each
 // optimizer, for 2 and 8 contributions in float32 and for each instruction set

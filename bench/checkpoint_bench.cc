@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One server's checkpoint of a 64 MB model under Adam (192 MB on disk): written
 // and synced to disk, and read. The limits of both are a plain write and fsync
 // of as many bytes, and their checksum alone. The directory is $TMPDIR, or

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """What fewer bytes on the wire cost in accuracy or loss.
 
 usage: bench/compression.py [--bin build/release/bin] [--seeds 5] [--only REGEX]

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Milliseconds per training step of Tributary and of PyTorch DDP on gloo: two
 # workers with one thread each (and two servers, or none with all_reduce), the same
 # models, batches and data. Rounds are interleaved. Prints medians and their ratio to

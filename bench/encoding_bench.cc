@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How fast gradients are encoded and decoded: bytes of float32 per second, of
 // one thread, in runs as the client and the server use them.
 #include <benchmark/benchmark.h>

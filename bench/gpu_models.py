@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Compares whole models on one device with PyTorch on the same device.
 
 usage: bench/gpu_models.py write DIRECTORY [--tiny]

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Compares the examples fashion-mnist-cnn (images) and shakespeare-gpt (text) with
 # the same jobs in PyTorch (bench/pytorch_job.py), with the same initial weights and
 # batches. First checks that the first steps' losses agree to 1e-4, then measures

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs a command in a network namespace of its own whose loopback uses TCP cubic.
 # Where bbr is the default, it paces the loopback and reduces every rate by a
 # third. Needs root; the namespace ends with the command.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The constants of the cost model that no job tells, measured (docs/parallelism.md).
 
 usage: bench/plan_calibration.py [--build build/release]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Does the cost model name the strategy that wins?
 
 Runs `tributary compare` among hosts whose links are shaped (slow_links/shaped_hosts.sh): the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Prints the tables of plan_grid.py: which strategy won, and which one the cost model
 named."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """One rank of the comparison program: an MLP, or torchvision's ResNet-18, on
 Fashion-MNIST under PyTorch DDP, gloo.
 

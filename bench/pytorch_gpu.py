@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """PyTorch's part of bench/gpu_models.py: a job's layers in PyTorch on one device.
 
 usage: bench/pytorch_gpu.py JOB.yaml [--precision float32|bfloat16]

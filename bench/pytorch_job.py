@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Trains a job's CNN or GPT in PyTorch, as the job file says, for comparison.
 
 usage: bench/pytorch_job.py JOB.yaml WEIGHTS.safetensors [--steps N]

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Tributary's presets in PyTorch for comparison: a CNN and a GPT, one process.
 
 Prints milliseconds per step as "ms_per_step=...": forward, cross entropy,

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Milliseconds per step of a PyTorch program with Tributary's servers, beside the same
 # program with DDP on gloo and beside Tributary's own worker: two ranks with one thread
 # each, two servers, the same models, batches and data. Rounds are interleaved. Prints a

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Reads a run's final weights without any code of Tributary and checks them.
 
 usage: bench/read_weights.py RUN_DIRECTORY [LOGITS.npy]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Computes the logits of a run's final weights on the test set with Tributary's
 // own model, so that other programs can compare theirs (bench/read_weights.py).
 //   run_logits RUN_DIRECTORY LOGITS.npy

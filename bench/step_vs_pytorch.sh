@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Milliseconds of a single-process training step on one core, without communication:
 # Tributary and PyTorch alternate, so that both run under the same conditions, with
 # the same model, batch, optimizer and BLAS.

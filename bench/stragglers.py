@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """What one slow worker costs under each way to synchronize.
 
 usage: bench/stragglers.py [--bin build/release/bin] [--slow 5] [--seconds 8]

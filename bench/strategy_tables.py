@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Results of every strategy with every kind of model, as two tables.
 
 usage: bench/strategy_tables.py [BUILD]      BUILD: default build/release

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compares the ways to use a trained model.
 
 usage: bench/trained_models.py predict PROGRAM RUN INPUT [RUN INPUT]...

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tributary-coordinator: coordinates a job whose servers and workers are
 // started elsewhere.
 #include <memory>

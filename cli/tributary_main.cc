@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tributary: the command-line tool for users.
 #include "cli/terminal/command_line.h"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # CUDA is used where its compiler stands and left out elsewhere.
 #   TRIBUTARY_CUDA  AUTO (default) | ON (missing nvcc is an error) | OFF
 #   TRIBUTARY_HAVE_CUDA  the outcome, read by kernels/CMakeLists.txt

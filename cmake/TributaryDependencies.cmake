@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Every package once, with the reason why it is here.
 find_package(Threads REQUIRED)
 find_package(absl REQUIRED CONFIG)       # status, locks with checked annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What `cmake --install` leaves: the programs, and the client library as the
 # package `tributary`, so that another project says
 #   find_package(tributary REQUIRED)

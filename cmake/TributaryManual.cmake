@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Manual pages and completions for shells, which the programs print themselves
 # (common/command_line). The target `tributary_manual` makes them.
 

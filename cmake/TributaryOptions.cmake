@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Language, warnings, sanitizers: what holds for every target.
 option(TRIBUTARY_BUILD_TESTS "Build the tests" ON)
 # common/base/failpoint.h: tests make the programs fail at named places. Programs that

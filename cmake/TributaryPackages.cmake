@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Debian packages, which `cpack` makes of a build (deploy/build_packages.sh):
 #   tributary         programs, manual pages, completions
 #   libtributary-dev  the client library for C++, with proto files

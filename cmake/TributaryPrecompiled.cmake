@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Headers that most sources include are parsed once for each build, if
 # TRIBUTARY_PRECOMPILE is on. Only a build without it (the preset dev) notices that a
 # source lacks one of these includes.

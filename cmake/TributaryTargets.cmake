@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # One function per kind of target. DEPS is the architecture: a folder sees what
 # its target links and nothing else (.ci/layers checks the includes too).
 include(GNUInstallDirs)

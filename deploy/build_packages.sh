@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Builds the Debian packages of the programs, the client library for C++ and the
 # documents, and prints their names.
 #   deploy/build_packages.sh [BUILD_DIR]

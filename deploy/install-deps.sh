@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Installs Tributary's dependencies from Debian 12's own archive and says why each
 # is needed. Asks dpkg first: when everything is installed, it does nothing and
 # needs neither root nor the network.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Installs missing packages, builds Tributary and trains its first example: two
 # workers learn Fashion-MNIST and push gradients to two servers.
 #   deploy/quickstart.sh [FURTHER ARGUMENTS FOR tributary train]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Sourced by build scripts: timed parts, and a number of parallel jobs that fits
 # memory.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Adds the licences of all that a repaired wheel contains to its dist-info/licenses.
 
 python/add_licences.py WHEEL DESTINATION

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Builds the wheel of the Python package: the module, the programs, and the shared
 # libraries that they need. Prints the name of each wheel, in build/wheel/dist.
 #   python/build_wheel.sh [PYTHON...]      default: python3

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Tests the Python package: first with a fake of the C++ client, then with real
 # servers. Builds the module and the programs in build/release, and an environment
 # with PyTorch in build/python. PYTHON names the Python (default python3).

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Tests a built wheel as it is installed, with the tests of the package and without its
 # sources: in an environment with PyTorch, first with a fake of the C++ client, then
 # with the servers of the wheel.

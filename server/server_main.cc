@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tributary-server: holds a shard of a job's parameters.
 #include <CLI/CLI.hpp>
 #include <string>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compares two builds by the bits that they train: same_bits.py BEFORE AFTER
 
 BEFORE and AFTER are folders with the programs, such as build/release/bin. Every job

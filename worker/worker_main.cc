@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tributary-worker: computes gradients on its share of the data.
 #include <CLI/CLI.hpp>
 #include <map>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "bench/push_pull/child.h"
 
 #include <sys/prctl.h>

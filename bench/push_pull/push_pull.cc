@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures the way from a worker to a server and back, over gRPC and through
 // shared memory, without training, beside raw TCP in the same interleaved run
 // (docs/benchmarks.md). Prints the median over all rounds of

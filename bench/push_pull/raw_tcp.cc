@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The limit: what one process moves to another over TCP and back.
 #include <arpa/inet.h>
 #include <netinet/in.h>

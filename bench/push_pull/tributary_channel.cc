@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The real client and the real server.
 #include <algorithm>
 #include <cstdio>

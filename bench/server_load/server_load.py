@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """How much memory a server takes under load, beside the documented bound.
 
 usage: bench/server_load/server_load.py [--workers 64] [--megabytes 64] NAME=BIN [NAME=BIN ...]

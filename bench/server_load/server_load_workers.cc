@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // All workers of a job in one process, for bench/server_load/server_load.py.
 // They register with the coordinator, push gradients of a constant to the job's
 // only server and compute nothing. Prints the seconds of each step.

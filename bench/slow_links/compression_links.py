@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Steps per second over slow links in each wire format.
 
 usage: bench/slow_links/compression_links.py [--bin build/release/bin] [--rate 200mbit]

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Simulates hosts by network namespaces. Each has one link, limited in both
 # directions, to one switch (a bridge in a namespace of its own). The machine's own
 # network does not change. Needs root, iproute2 and the kernel's tbf.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs a job on simulated hosts with slow links (bench/slow_links/shaped_hosts.sh)."""
 
 import contextlib

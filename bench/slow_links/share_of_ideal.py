@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """How much of their links' rate the servers and workers of a job use.
 
 usage: bench/slow_links/share_of_ideal.py [--bins build/release/bin[,OTHER]]

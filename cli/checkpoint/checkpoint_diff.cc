@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/checkpoint/checkpoint_diff.h"
 
 #include <google/protobuf/util/message_differencer.h>

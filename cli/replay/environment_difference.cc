@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/replay/environment_difference.h"
 
 #include <algorithm>

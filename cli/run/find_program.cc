@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/run/find_program.h"
 
 #include <stdlib.h>

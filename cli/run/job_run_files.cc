@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How JobRun writes its files, and how it waits while the disk is full.
 #include <algorithm>
 #include <filesystem>

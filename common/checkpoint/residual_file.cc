@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/checkpoint/residual_file.h"
 
 #include "absl/strings/str_cat.h"

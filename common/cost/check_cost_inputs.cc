@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/cost/check_cost_inputs.h"
 
 #include <utility>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/cost/predict_step.h"
 
 #include <algorithm>

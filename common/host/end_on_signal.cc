@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/host/end_on_signal.h"
 
 #include <signal.h>

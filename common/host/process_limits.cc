@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/host/process_limits.h"
 
 #include <sys/resource.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/job/learning_rate_schedule.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/job/resolve.h"
 #include "common/job/job_options.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The only source that includes libmicrohttpd.
 #include "common/telemetry/http_listener.h"
 

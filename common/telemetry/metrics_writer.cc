@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The only source that includes prometheus-cpp.
 #include "common/telemetry/metrics_writer.h"
 

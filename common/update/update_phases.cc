@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/update/update_phases.h"
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/wire/blocking_call.h"
 
 #include <grpcpp/generic/generic_stub.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a job does when a member is lost or a group of ranks breaks.
 #include <algorithm>
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "coordinator/run/describe_model.h"
 
 #include "common/plan/model_cut.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "coordinator/run/environment_record.h"
 
 #include <google/protobuf/stubs/common.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "coordinator/service/checkpoint_holders.h"
 
 #include "absl/status/statusor.h"

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Builds Tributary in an image and leaves the output of stage.sh.
 #   deploy/docker/build.sh PRESET DESTINATION
 set -euo pipefail

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Exits with 0 when /healthz of the daemon in this container answers 200; otherwise
 # prints the answer and exits with 1. The default HOST:PORT is where containers
 # serve metrics.

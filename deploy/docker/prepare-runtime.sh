@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Prepares a base image for the programs: installs only the packages that stage.sh
 # listed in `depends` beside this script, and creates an unprivileged user and the
 # directories that determine the owner of volumes.

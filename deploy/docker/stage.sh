@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Collects what an image needs from a build directory:
 #   DESTINATION/bin      the programs, stripped
 #   DESTINATION/depends  the packages that hold their shared libraries, as a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An MLP in JAX on Fashion-MNIST, through Tributary's servers. Beside it stands the
 version with JAX's own collectives, mlp_distributed.py. Both take the same batches, so
 their accuracies agree to rounding.

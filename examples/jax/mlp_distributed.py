@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An MLP in JAX on Fashion-MNIST, with JAX's own collectives between processes: the
 version beside mlp.py.
 

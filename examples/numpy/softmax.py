@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Softmax regression on the first tenth of Fashion-MNIST, with numpy alone.
 
 tributary run --servers 2 --workers 2 softmax.py

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The first tenth of Fashion-MNIST, which comes with the project."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small GPT-2 of Hugging Face's transformers on the characters of Shakespeare's
 plays, with DistributedDataParallel: the version beside gpt.py.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Lightning module trained through Tributary's servers. Beside it stands the version
 for DistributedDataParallel, lightning_module_ddp.py.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Lightning module trained with DistributedDataParallel: the version beside
 lightning_module.py.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An MLP on Fashion-MNIST, through Tributary's servers. Beside it stands the
 version for DistributedDataParallel, mlp_ddp.py.
 

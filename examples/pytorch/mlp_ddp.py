@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An MLP on Fashion-MNIST, with DistributedDataParallel: the version beside
 mlp.py.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """torchvision's ResNet-18 on Fashion-MNIST, through Tributary's servers. Beside it
 stands the version for DistributedDataParallel, resnet18_ddp.py.
 

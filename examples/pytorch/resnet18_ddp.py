@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """torchvision's ResNet-18 on Fashion-MNIST, with DistributedDataParallel: the version
 beside resnet18.py.
 

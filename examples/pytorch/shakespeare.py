@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The characters of Shakespeare's plays, which come with the project."""
 
 from __future__ import annotations

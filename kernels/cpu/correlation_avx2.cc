@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compiled with AVX2 and FMA on x86-64 (kernels/CMakeLists.txt).
 #include "kernels/cpu/correlation.h"
 

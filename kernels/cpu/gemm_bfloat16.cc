@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bfloat16 products on a processor without bfloat16 instructions: operands are
 // rounded into temporary memory, and float32 holds their products exactly.
 #include <vector>

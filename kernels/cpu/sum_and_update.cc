@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "kernels/sum_and_update.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The loops of sum_and_update.cc for one instruction set. That file includes
 // this one several times, each time with
 //   TRIBUTARY_VERSION     a namespace

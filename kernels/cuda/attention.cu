@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention that never stores the matrix of probabilities (Dao, Fu, Ermon,
 // Rudra, Re: FlashAttention, NeurIPS 2022). A warp takes one query and walks
 // over tiles of 32 keys in shared memory. In the backward pass of keys and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Batch normalization with the same order of sums as kernels/cpu/batch_norm.cc,
 // and so with the same bits. One warp sums the pixels of each plane; a block of
 // 32 x 32 threads sums the planes of 32 channels, 32 rows at a time.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The methods of CudaOps for images and attention.
 #include "kernels/convolution_tiles.h"
 #include "kernels/cuda/cuda_ops.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "kernels/activation_math.h"
 #include "kernels/cuda/launchers.h"
 #include "kernels/cuda/map.cuh"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/launchers.h"
 #include "kernels/cuda/map.cuh"
 #include "kernels/loss_math.h"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tests use a fake of the C++ client (fake_native.py)."""
 
 from __future__ import annotations

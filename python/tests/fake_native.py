@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tributary._native in Python: one rank whose servers apply plain SGD.
 
 `world` - 1 further ranks exist in name only: their gradients equal this rank's.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads the reference numbers in tests/golden (PyTorch in float64)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Client: numpy arrays and arrays of other libraries."""
 
 from __future__ import annotations

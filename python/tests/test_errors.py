@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The classes and texts of statuses of the C++ client."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parameter groups, schedulers and GradScaler."""
 
 from __future__ import annotations

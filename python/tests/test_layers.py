@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The layers of trained models, against tests/golden."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cluster.state_dict and load_state_dict, and the formats they go to and come from."""
 
 from __future__ import annotations

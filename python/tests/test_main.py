@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The commands of the wheel, which become programs."""
 
 from __future__ import annotations

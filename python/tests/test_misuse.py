@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Each misuse raises one exception that says what to do."""
 
 from __future__ import annotations

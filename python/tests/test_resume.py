@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The loop over cluster.resume: positions, seeds, roll-backs, accumulation."""
 
 from __future__ import annotations

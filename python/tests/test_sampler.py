@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cluster.sampler against the definition in worker/data/sampler.h."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Keywords, names and the environment."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is declared and returned: names, groups, buffers, state_dict."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A step: gradients leave in hooks, weights arrive in the parameters."""
 
 from __future__ import annotations

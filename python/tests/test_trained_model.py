@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tributary.torch.load, and the preprocessing of raw rows."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values of a wrong type: one exception of the package, and none of Python's."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trains models on Tributary's parameter servers.
 
 `tributary.torch` trains PyTorch models; `connect` and `Client` are for numpy

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The commands of the wheel: each runs one of the programs that it contains."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arrays of any library as numpy arrays."""
 
 from __future__ import annotations

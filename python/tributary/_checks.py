@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks of arguments before the C++ client sees them."""
 
 from __future__ import annotations

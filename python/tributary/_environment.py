@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a launcher tells a process through its environment."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The exceptions of Tributary, one for each thing that the caller can do."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A rank of a job, from joining to its end: the base of Client and Cluster."""
 
 from __future__ import annotations

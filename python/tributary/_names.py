@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hints for wrong names, and values as the job file writes them."""
 
 from __future__ import annotations

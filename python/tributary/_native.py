@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stands where the compiled module is missing. Python prefers the compiled one."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The C++ client. The package tributary is its interface for programs."""
 
 import enum

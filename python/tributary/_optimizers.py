@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The optimizers by torch's names and keywords, as the job file writes them."""
 
 from __future__ import annotations

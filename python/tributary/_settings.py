@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Python keywords and the fields of the job that they set."""
 
 from __future__ import annotations

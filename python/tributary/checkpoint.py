@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checkpoints as arrays, without servers, and safetensors."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Training with numpy arrays, and with all arrays that support DLPack."""
 
 from __future__ import annotations

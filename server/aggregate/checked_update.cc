@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/aggregate/checked_update.h"
 
 #include "common/wire/crc32c.h"

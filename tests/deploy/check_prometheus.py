@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Asks a running Prometheus for every expression of deploy/prometheus/rules.
 
 Waits until so many targets are there, and until every recording rule, and the

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Asks a live Prometheus what the dashboard's panels and its own rules ask.
 
 usage: check_queries.py PROMETHEUS_URL SECONDS DASHBOARD.json...

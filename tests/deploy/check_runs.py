@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Asks one Prometheus the dashboard's questions about each of several runs.
 
 usage: check_runs.py PROMETHEUS_URL SECONDS DASHBOARD.json RUN...

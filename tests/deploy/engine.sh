@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Sourced by run.sh: a container engine for the test. Where one answers it is
 # used as it stands; else Debian's dockerd is started with folders, a mount

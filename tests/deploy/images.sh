@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Sourced by run.sh: the images of deploy/, without a registry and without
 # compiling. All their names begin with $tag.

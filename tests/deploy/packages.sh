@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Builds the Debian packages, installs them on a bare Debian 12 and uses them there: a job
 # file is trained, a C++ program is built, the commands of the tutorial run, and a
 # purge leaves nothing behind. Needs root.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # A real Prometheus scrapes every process of two running jobs. It has an answer to every
 # rule of deploy/prometheus, and the dashboard's queries show each run alone. promtool
 # checks and tests the rules.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Brings up deploy/compose for real: builds the images around programs that are
 # built already, trains Fashion-MNIST with 2 servers and 2 workers in containers,
 # asks the stack's Prometheus what the dashboard and the alerts ask, kills a

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Installs the wheel on a bare Debian 12, which has Python and pip and no network, and
 # trains there: a program with numpy, one with PyTorch, and a job file. Needs root.
 #   tests/deploy/wheel.sh [WHEEL]      default: that for Python 3.11 in build/wheel/dist

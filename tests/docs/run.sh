@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs the commands of all documents: README.md, docs/ and the others, with the
 # programs of a folder. Blocks for Python need PyTorch: the environment that
 # python/test.sh makes is used where it is there.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs the commands of Markdown files, so that documents do not rot.
 
 Blocks of the language `sh` run, in order, in one bash for each file. The bash starts in

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tests run_blocks.py: python3 tests/docs/run_blocks_test.py"""
 
 import pathlib

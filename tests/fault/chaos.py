@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random jobs under random faults: tests/fault/chaos.sh --help.
 
 A seed draws a job, a strategy, a way to run it and one to five faults; the run

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One trial of chaos.py: starts the processes of a job, injects its faults after
 their numbers of steps, restarts processes that a fault has ended, and checks how
 the job ends."""

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checkpoints when directories are shared, files are damaged and processes are
 // killed while they write.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Processes that are killed at every point of writing a checkpoint.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The wall clock of a process steps while it trains, as after a time server's
 // first answer, after a machine has slept, or by an operator.
 #include <fcntl.h>

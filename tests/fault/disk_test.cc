@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A disk that is full, becomes read-only or breaks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loss of ranks that compute in groups: all-reduce, tensor ranks, stages of a
 // pipeline.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Connections that are slow, silent, reset, damaged or replayed. A proxy
 // between all processes of a run (tests/testing/faults/tcp_proxy.h) injects the
 // faults; the run must end with the bits of a run without them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A process is stopped for a while: which process is named as the cause, how
 // soon, and how the run continues. TRIBUTARY_STOP_SECONDS stops it for that
 // time instead of until it is named.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // fault-proxy: the proxy of tests/testing/faults/tcp_proxy.h as a program. It
 // prints that it is listening, disturbs connections until its input ends, and
 // prints how often each rule fired.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A run that loses processes ends with the same bits as a run without losses.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compressed gradients with error feedback: each rank's residual is a part of
 // the job's state, so that a run ends with the same bits after any loss.
 #include <gmock/gmock.h>

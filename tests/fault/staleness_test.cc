@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How stale the weights are that workers read while one worker is slow.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A run that is stopped at any moment is continued by the command that it
 // prints, and ends with the bits of a run that nobody stopped.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A training set that stays on disk: processes that are killed, stopped and
 // replaced do not change the rows that the run sees.
 #include <gmock/gmock.h>

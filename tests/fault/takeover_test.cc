@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Coordinators that die at a failpoint and are restarted with the same command,
 // and two coordinators on one run directory.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Waits, losses and limits that used to end a job that could continue, or that
 // ended it without naming the cause.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Encoded gradients and weights: a run ends with the same bits whatever the
 // number of servers, and however often its processes are killed.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The files of a checkpoint, as damaged bytes and, since checksums would end
 // nearly every such file at once, as whole pages around an impossible content.
 #include <cstring>

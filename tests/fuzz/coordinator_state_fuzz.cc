@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a coordinator has kept for its successor, as damaged bytes and, since
 // the checksum would end nearly every such file at once, under one that fits.
 #include <cstring>

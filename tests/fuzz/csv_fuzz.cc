@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Delimited text: what is good for training is good for testing, and the same.
 #include "worker/data/readers/csv_reader.h"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The seeds that are files: job files, checkpoints, data sets and safetensors.
 
 Each function yields a fuzz target, the name of a seed and its bytes.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Frames of the hot path: whatever generated code of protobuf takes,
 // DecodeFrame takes for the same message, however the bytes are cut into
 // slices.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The services of a server and a coordinator below gRPC, fed with damaged
 // messages of a living job: a list of calls, each a kind, its length and a
 // protobuf message. No message ends a process, every call is answered once.

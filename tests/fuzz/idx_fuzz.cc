@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MNIST's format, plain and gzipped.
 #include "worker/data/readers/idx_reader.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Job files and --set: a job that is taken can be written as a job file, and
 // that file is the same job.
 #include <google/protobuf/util/message_differencer.h>

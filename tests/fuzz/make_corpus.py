@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes the seeds of the fuzz targets: small, whole files of every kind.
 
 usage: tests/fuzz/make_corpus.py [OUT]     (tests/fuzz/corpus)

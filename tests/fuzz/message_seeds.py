@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The seeds that are messages: frames, the coordinator's state and calls.
 
 Each function yields a fuzz target, the name of a seed and its bytes.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NumPy's format, plain and gzipped.
 #include "worker/data/readers/npy_reader.h"
 

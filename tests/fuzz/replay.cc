@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The main of a fuzz target where libFuzzer is not: puts in each file of the
 // folder that is named, once and in order, so that what was found stays found.
 #include <algorithm>

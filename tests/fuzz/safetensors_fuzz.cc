@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Weights from elsewhere: what can be read can be written, and reads the same.
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The bytes that the seeds of several fuzz targets are made of."""
 
 import os

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The fields that a program sets of its job. A job that is accepted is
 // complete, and its job file reads back as the same job.
 #include <google/protobuf/util/message_differencer.h>

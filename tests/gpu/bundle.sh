@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Packs everything that a machine with a GPU needs to run tests/gpu/hour.sh without
 # compiling: the programs of a build directory, and the shared libraries that a
 # plain Debian or Ubuntu lacks. glibc, the C++ library, the driver, cuBLAS and NCCL

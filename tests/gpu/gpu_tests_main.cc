@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares every operation on the CUDA device with the CPU's, and measures the
 // key operations. Prints a table; exit code 1 when a check fails.
 #include <cstdio>

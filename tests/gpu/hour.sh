@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Tests a machine with one GPU within an hour, in six commands of less than ten
 # minutes each. Each ends with a table. Nothing is compiled: it runs the bundle of
 # tests/gpu/bundle.sh.

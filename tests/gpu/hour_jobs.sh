@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Sourced by hour.sh: its commands that run whole jobs.
 # shellcheck shell=bash disable=SC2154
 

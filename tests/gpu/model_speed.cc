@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The other operations of a model's step, with the shapes of GPT-2 small (8
 // samples of 1024 positions) and of a ResNet's first stage.
 #include "kernels/ops.h"

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Builds the kernels and their agreement checks and runs them on this machine's CUDA
 # device; also NCCL with one rank, if it is installed. Ends with a table of speeds
 # and the device's own limits. Needs CUDA, CMake and a C++20 compiler, no network

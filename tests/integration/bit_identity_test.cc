@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Promise 1 of docs/consistency.md over real gRPC: the weights after a step do
 // not depend on timing, arrival order, number of servers or repeated messages.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Error feedback over real gRPC: what the servers add up and what the workers
 // keep is all that was computed.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The golden trainings train_cnn, train_resnet and train_gpt (PyTorch, float64)
 // through `tributary train`: real processes on the loopback, with two servers
 // or none. The models are presets where a preset describes them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Trainings with known results (PyTorch, float64) through `tributary train`:
 // real processes on the loopback, with two servers or none.
 #include <gtest/gtest.h>

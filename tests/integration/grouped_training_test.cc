@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parameter groups over real servers against torch.optim's, with rates from the
 // schedule and with rates that come with each push.
 #include <gtest/gtest.h>

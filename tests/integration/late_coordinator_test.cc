@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A member that starts before its coordinator. They must be separate processes:
 // gRPC makes progress on a connection while any thread of the process waits,
 // and a coordinator's threads always wait.

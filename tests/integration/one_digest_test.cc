@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Promise 1 of docs/consistency.md as users see it: a job has one digest of its
 // weights, however its messages travel, however large they are, whatever
 // instructions the processors have, and however many servers there are.

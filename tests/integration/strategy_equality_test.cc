@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One job under every synchronous strategy that sums gradients in rank order
 // ends with the same bits: real processes, compared by the weights' sha256.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every strategy with every kind of model, compared with a single process: real
 // processes, measured by the distance of the weights after 50 steps.
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Daemons started by hand on three hosts, in an order in which each must wait for
 # another, complete a job with the same weights as `tributary train` on one machine.
 # The hosts are network namespaces on a bridge. Needs root and iproute2; without

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests the simulator itself: common/base/mutation.h plants defects in the
 // product, and the simulator must find each of them within a given number of
 // seeds.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs the deterministic simulator for a range of seeds.
 #include <unistd.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/testing/checkpoint_files.h"
 
 #include "common/checkpoint/checkpoint_directory.h"

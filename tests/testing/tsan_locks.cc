@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Debian's Abseil is built without ThreadSanitizer. The sanitizer therefore
 // does not see the synchronization of absl::Mutex and absl::Notification and
 // would report false races. The linker replaces these functions by wrappers

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "worker/client/block_memory.h"
 
 #include "common/wire/crc32c.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "worker/measure/run_measurement.h"
 
 #include <cstdio>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "worker/parallel/all_reduce_synchronizer.h"
 
 #include <algorithm>

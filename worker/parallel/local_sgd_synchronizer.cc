@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "worker/parallel/local_sgd_synchronizer.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "worker/parallel/parameter_server_synchronizer.h"
 
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "worker/parallel/pipeline_stage.h"
 
 #include <algorithm>

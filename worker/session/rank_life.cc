@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "worker/session/rank_life.h"
 
 #include "common/base/mutation.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "worker/session/session.h"
 
 #include "common/member/submit_job.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/job/program/program_job.h"
 
 #include <filesystem>

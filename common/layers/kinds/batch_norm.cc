@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "absl/strings/str_cat.h"
 #include "common/layers/layer_chain.h"
 #include "common/layers/sample_shape.h"

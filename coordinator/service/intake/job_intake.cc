@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "coordinator/service/intake/job_intake.h"
 
 #include <grpcpp/resource_quota.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "python/src/native/checkpoint_binding.h"
 
 #include <nanobind/ndarray.h>

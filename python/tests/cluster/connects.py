@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Connects and closes many times in one process; test_connects.py starts it.
 
 Each line of the input is one connection: "ADDRESS" takes a whole job, from joining

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A job whose weights after step n are all -n / 2, and a process that follows it
 and writes what it saw to the file that is the first argument; test_follower.py
 starts it."""

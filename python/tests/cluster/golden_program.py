@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trains a golden case through the servers; test_golden.py starts it.
 
 Rank 0 writes the weights that it has at the end to --output.

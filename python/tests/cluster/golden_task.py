@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The models and batches of the golden trainings, in torch."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fits a linear model under a policy of synchronization; test_policies.py starts it.
 
 y = x w for a known w, and rank r's rows determine only its own part of w: the

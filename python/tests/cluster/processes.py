@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real coordinators, servers and ranks, each started by hand."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trains an MLP through real servers; the tests of this folder start it.
 
 Rank 0 writes the weights to --output as a dict of torch.save. --kill STEP: rank

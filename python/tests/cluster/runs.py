@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs program.py under the command `tributary`."""
 
 from __future__ import annotations

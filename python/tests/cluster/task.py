@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small regression, which the program and its reference share."""
 
 from __future__ import annotations

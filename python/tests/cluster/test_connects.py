@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Connections that are closed leave neither memory, threads nor files behind."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A run that loses processes ends with the bits of an undisturbed one."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Class weights and missing values of `tributary train`, against PyTorch."""
 
 from __future__ import annotations

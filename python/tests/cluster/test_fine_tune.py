@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A job that starts from a file of PyTorch, beside the same training in PyTorch."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading the weights of a job that trains."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The golden trainings (tests/golden) through the PyTorch client and servers.
 
 The expected losses and weights are those of PyTorch in float64. Needs what

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The JSON Schema that `tributary schema` prints, with a validator of others."""
 
 from __future__ import annotations

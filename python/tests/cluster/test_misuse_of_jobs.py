@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Misuse that only real processes can commit: one exception that says what to do,
 in every rank, and no process hangs.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The binding itself, without servers. Each test has a process of its own, since
 this one has the fake."""
 

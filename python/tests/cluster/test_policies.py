@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every policy of synchronization, through the PyTorch client and real servers.
 
 The order in which ranks go on is decided by what they have done, never by time.

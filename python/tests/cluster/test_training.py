@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Training through real servers against training in one torch process.
 
 Needs the wheel, or the built module beside the package and TRIBUTARY_PROGRAM.

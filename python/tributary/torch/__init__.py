@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trains PyTorch models on Tributary's parameter servers.
 
     import tributary.torch as tributary

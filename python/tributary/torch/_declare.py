@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which tensors of a model are declared, under which names, in which groups."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A run's trained model as a PyTorch module."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The memory through which tensors travel: float32, on the host."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The training loop's batches, from the position of the job on."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Learning-rate schedulers that follow the position of a job."""
 
 from __future__ import annotations

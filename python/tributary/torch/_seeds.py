@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random numbers that depend on the position and not on the past."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One optimizer step after another: from the first gradient to the weights."""
 
 from __future__ import annotations

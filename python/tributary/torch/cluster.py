@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A rank that trains a PyTorch model."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The layers of a job file as PyTorch modules, with the parameters' names that
 Tributary gives them (docs/formats.md#model)."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The optimizer that a training loop sees; it runs on the servers."""
 
 from __future__ import annotations

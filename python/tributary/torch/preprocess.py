@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How raw rows become the inputs of a trained model, as its model.json says."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which rows of a data set each rank computes on."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/service/shared_memory/peer_memory.h"
 
 #include <random>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes a group of reference numbers (tests/testing/golden.h)."""
 import json
 import pathlib

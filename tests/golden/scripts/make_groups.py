@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes the golden group optim/groups in tests/golden: torch.optim's parameter
 groups, with rates of their own in every step, a frozen parameter, and clipping.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes the golden groups layers_norm and train_resnet in tests/golden.
 
 PyTorch 1.13 (Debian's python3-torch) in float64 on one thread; tolerances are

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes the golden group optim_papers in tests/golden: optimizers that PyTorch does
 not have, or not in every release, from the formulas of their papers.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `tributary bisect` on pairs of runs that differ in one thing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

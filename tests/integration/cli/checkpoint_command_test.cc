@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `tributary checkpoint` and `tributary export` on checkpoints of a small
 // model.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Wrong command lines print one message, return exit code 2 and leave no files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `tributary compare` with real runs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

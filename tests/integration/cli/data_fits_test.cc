@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Jobs whose data do not fit their model are refused before any process of the
 // job starts: one line with the place in the job file, exit code 2, no files.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a job says about its rows, from the job file to the trained model: real
 // processes.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Evaluations within epochs, the best checkpoint and early stopping, with real
 // processes.
 #include <gmock/gmock.h>

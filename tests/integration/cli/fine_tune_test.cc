@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Training that starts from the weights of another model: real processes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The metrics that the processes of a running job serve over HTTP, compared
 // with docs/operations.md.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `tributary plan` and the measurements of `tributary-worker`, as real
 // processes.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `tributary predict` and `tributary evaluate` on the model of a run, and what
 // they say about wrong inputs: real processes.
 #include <gmock/gmock.h>

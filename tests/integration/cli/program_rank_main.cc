@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program for `tributary run`: one rank that trains a vector of four weights
 // with its own gradients, for tests of the command line.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `tributary replay` on runs of every strategy.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `tributary run` with a program of its own: real processes, which train
 // through real servers.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `tributary train` and `tributary compare` on several hosts. All addresses in
 // 127/8 belong to this machine, so they act as hosts that any launcher reaches.
 // This launcher starts the program as a child, so that the program has another

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `tributary train` with misbehaving children. It looks for the programs to
 // start in its own directory, so a copy of it next to small scripts starts the
 // scripts.

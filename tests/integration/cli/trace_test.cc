@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A traced run of real processes, and `tributary trace`.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `tributary train` and daemons that are started by hand: real processes and
 // real training on generated data.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random bit flips in every message between a worker and a server, and in the
 // memory that they share. Each of them must be refused or mean nothing.
 #include <google/protobuf/stubs/logging.h>

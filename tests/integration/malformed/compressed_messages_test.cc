@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Messages that expand to a thousand times their size: gRPC 1.51 would
 // decompress one completely before it checks its size.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Peers that send requests without reading answers, that send many at once, or
 // that only stay connected: the memory that a server uses for them is bounded
 // (docs/failures.md), and training beside them gives the same bits.

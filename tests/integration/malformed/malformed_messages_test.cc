@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ten thousand invalid messages to running servers and a running coordinator.
 // Their state must not change, and they must continue to work.
 #include <grpcpp/grpcpp.h>

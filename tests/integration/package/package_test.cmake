@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Installs BUILD_DIR into a fresh prefix and uses it as another project would.
 # cmake -DBUILD_DIR=... -DWORK_DIR=... -DPROGRAMS=... -P package_test.cmake
 set(prefix ${WORK_DIR}/prefix)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/simulation/processes/checked_plan.h"
 
 #include "absl/strings/match.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A preloaded library that steps the wall clock of one process, as an operator
 // or a time server's first answer does. Unlike faketime it also affects waits
 // that end at a wall-clock time, as the kernel would: it splits them into short

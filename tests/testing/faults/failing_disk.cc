@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Preloaded into a program (LD_PRELOAD), makes one of its system calls on a
 // file fail with EIO, as a broken disk does. TRIBUTARY_DISK_FAULT selects the
 // call:

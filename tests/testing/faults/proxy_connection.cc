@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/testing/faults/proxy_connection.h"
 
 #include <arpa/inet.h>

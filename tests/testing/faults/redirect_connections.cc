@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Preloaded into a program (LD_PRELOAD), routes its TCP connections through the
 // TcpProxy whose control socket is TRIBUTARY_PROXY. It reports to the proxy on
 // which ports the program listens, and asks it for a port whenever the program

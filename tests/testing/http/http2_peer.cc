@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/testing/http/http2_peer.h"
 
 #include <arpa/inet.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operands of products rounded to bfloat16: the rounding itself, and that it is
 // all that happens.
 #include "kernels/bfloat16_math.h"

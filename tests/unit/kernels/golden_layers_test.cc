@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every case of the golden group layers_basic (PyTorch in float64) through the
 // CPU's Ops.
 #include <gtest/gtest.h>

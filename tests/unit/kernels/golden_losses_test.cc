@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every case of the golden group losses (PyTorch in float64) through the CPU's
 // Ops: cross entropy, BCE with logits, squared error, clipping by global norm.
 #include <gtest/gtest.h>

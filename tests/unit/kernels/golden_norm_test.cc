@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every case of the golden group layers_norm (PyTorch in float64), on the CPU
 // and on a CUDA device where one answers.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every dense case of the golden group optim through the CPU's Ops: 257
 // weights, 20 steps, the weights after seven of them and the final state.
 // PyTorch in float64; LAMB and FTRL from their papers' formulas. The group

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The ends of calls, by a clock that stands still between two looks.
 #include "kernels/nccl_comm.h"
 

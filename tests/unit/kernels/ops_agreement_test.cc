@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every operation on every kind of device against the CPU's reference, and the
 // CPU's loops for new instruction sets against those for the oldest.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The pass of a server, in each of its compilations, against the two operations
 // that it joins.
 #include "kernels/sum_and_update.h"

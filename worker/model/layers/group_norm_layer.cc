@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/status/status_macros.h"
 #include "worker/model/device_array.h"
 #include "worker/model/layer_factory.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program of another project that uses the installed client.
 #include <cstdio>
 #include <vector>

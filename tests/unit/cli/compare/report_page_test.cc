@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The page: whole, closed, and of nothing from elsewhere.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

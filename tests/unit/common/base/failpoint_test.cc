@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The library's programs are built with it, tests are not.
 #ifndef TRIBUTARY_FAILPOINTS
 #define TRIBUTARY_FAILPOINTS

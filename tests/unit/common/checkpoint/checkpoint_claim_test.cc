@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/checkpoint/checkpoint_claim.h"
 
 #include <sys/wait.h>

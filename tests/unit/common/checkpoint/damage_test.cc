@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Flipped bits and cut files: found wherever they are, whoever looks.
 #include <fcntl.h>
 #include <google/protobuf/stubs/logging.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A disk that fills while a checkpoint is written leaves the last one valid.
 #include <signal.h>
 #include <sys/mount.h>

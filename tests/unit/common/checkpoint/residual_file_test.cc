@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The residuals of ranks in a checkpoint: whole, damaged and missing.
 #include "common/checkpoint/residual_file.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which files and folders are brought to the disk: this program's fsync writes
 // them down. The entry of a folder is safe only once its parent is.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/cost/tensor_shares.h"
 
 #include "gmock/gmock.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The values of int8, top_k and one_bit, against their definitions.
 #include <gtest/gtest.h>
 

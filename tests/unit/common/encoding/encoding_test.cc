@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The promises of encoding.h, for every format.
 #include "common/encoding/encoding.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The values of the formats with 16 bits, against their definitions.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/evaluation/area_under_curve.h"
 
 #include <gtest/gtest.h>

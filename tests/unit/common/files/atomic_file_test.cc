@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/files/atomic_file.h"
 
 #include <signal.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Batch norms in the job file, and the preset that is made of them.
 #include <string>
 #include <vector>

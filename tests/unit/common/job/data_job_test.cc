@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fields of a job about its rows and their weights.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/job/job_file.h"
 #include "gtest/gtest.h"
 #include "tests/unit/common/job/good_job.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Messages about overrides (--set) that spoil a good job.
 #include "common/job/job_file.h"
 #include "gtest/gtest.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // training.parameter_groups in a job file.
 #include "common/job/job_options.h"
 #include "tests/unit/common/job/good_job.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // strategy.pipeline_parallel in the job file, and how layers become stages.
 #include <algorithm>
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How gradients and weights travel, in the job file:
 // strategy.parameter_server.wire, weights_wire and transport.
 #include <string>

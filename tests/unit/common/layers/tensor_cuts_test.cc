@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/layers/tensor_cuts.h"
 
 #include <google/protobuf/text_format.h>

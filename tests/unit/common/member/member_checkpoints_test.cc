@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a member says of its checkpoint files and snapshots.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The messages of a member to a coordinator that has taken over its job.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts what the schedules promise, on a simulated clock.
 #include "common/plan/pipeline_schedule.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/plan/pipeline_stages.h"
 
 #include <gmock/gmock.h>

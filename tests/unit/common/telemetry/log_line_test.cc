@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/telemetry/log_line.h"
 
 #include <gtest/gtest.h>

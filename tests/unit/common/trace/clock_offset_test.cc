@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/trace/clock_offset.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/wire/encoded_floats.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/wire/retry_policy.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Groups of ranks that break, with and without a loss.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

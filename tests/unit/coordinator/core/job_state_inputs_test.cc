@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How the preprocessing of inputs comes to the coordinator.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the loss of members makes of a job.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a job ends when its programs do.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Jobs with error feedback: a lost worker takes its residual with it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

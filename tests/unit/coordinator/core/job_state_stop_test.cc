@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How all stop at one step.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a job begins and ends.
 #include "coordinator/core/job_state.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a job ends: by a failure, or once its final weights are saved.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

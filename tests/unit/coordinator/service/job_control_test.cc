@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The one lock around the cores, from many threads at once and without gRPC,
 // whose own threads the thread sanitizer cannot follow.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A job that its program submits, over real gRPC.
 #include "coordinator/service/intake/job_intake.h"
 

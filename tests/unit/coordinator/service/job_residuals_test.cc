@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checkpoints of jobs whose ranks write their residuals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

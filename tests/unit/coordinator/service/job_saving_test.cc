@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a JobControl keeps, and what it says while it cannot: the disk under it
 // is a variable.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A coordinator that continues the job of an earlier one.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The final weights that ranks without servers send, and a coordinator that
 // takes over meanwhile.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/aggregate/gradient_aggregator.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The learning rates that come with contributions.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Contributions that are added when they arrive, against those that are kept
 // until the step is complete.
 #include "server/aggregate/step_gradient.h"

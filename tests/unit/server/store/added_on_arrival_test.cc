@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Steps of many ranks whose pushes announce the total of samples, so that the
 // shard adds contributions before the step is complete.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a block makes of a step, against the operations on whole arrays.
 #include "server/store/block_state.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Contributions in the formats of `wire`: identity, size and finiteness are
 // those of the encoded bytes.
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parameter groups, frozen parameters and learning rates that come with
 // contributions.
 #include <cmath>

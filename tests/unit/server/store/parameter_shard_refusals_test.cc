@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Calls that a shard refuses: wrong input, too many that wait, and gradients
 // that are not finite.
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What calls to a shard wait for, and what they are told.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Running averages, such as batch normalization's, among a shard's parameters.
 #include <cmath>
 #include <memory>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a group ends where a rank leaves, is silent or gives up, over every way.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

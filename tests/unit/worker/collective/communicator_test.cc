@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the ranks of a group do together, the same cases over every way.
 #include "worker/collective/communicator.h"
 

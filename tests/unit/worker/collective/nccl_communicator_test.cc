@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ends of groups, good and bad; what they do between stands in
 // communicator_test.
 #include "worker/collective/nccl_communicator.h"

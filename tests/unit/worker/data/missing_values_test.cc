@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Missing values of tables: from the job's data to what model.json says.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

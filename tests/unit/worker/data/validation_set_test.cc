@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The validation set of a job beside its training and test set.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "worker/measure/measure_compute.h"
 
 #include "common/job/job_file.h"

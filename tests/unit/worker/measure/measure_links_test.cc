@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "worker/measure/measure_links.h"
 
 #include <netinet/in.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the cost model says that a model's memory is, against what the model
 // takes: the linker hands every allocation of a device to this file.
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The GPT blocks of the golden group layers_attn, and the first step of
 // train_gpt: logits and gradients of whole models against PyTorch in float64.
 #include "tests/unit/worker/model/golden_gpt.h"

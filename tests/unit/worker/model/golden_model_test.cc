@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The golden group train_mlp at the level of the model: 64-32-10 on digits, 50
 // steps of 32 rows, against PyTorch in float64. Data-parallel ranks are played
 // one after the other; the sums are those of the servers' loops.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Golden layers and trainings (PyTorch, float64) through models that are cut
 // over the ranks of a tensor-parallel group.
 #include <algorithm>

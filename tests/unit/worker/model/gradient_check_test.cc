@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every layer's backward pass against finite differences of its forward pass.
 #include <algorithm>
 #include <cmath>

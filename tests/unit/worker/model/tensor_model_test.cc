@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a model that is cut over ranks promises beyond the numbers.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Models whose layers are cut over ranks against the same models whole.
 #include <gmock/gmock.h>
 

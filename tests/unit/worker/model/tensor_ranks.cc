@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/worker/model/tensor_ranks.h"
 
 #include <gtest/gtest.h>

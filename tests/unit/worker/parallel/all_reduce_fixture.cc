@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/worker/parallel/all_reduce_fixture.h"
 
 #include <cstring>

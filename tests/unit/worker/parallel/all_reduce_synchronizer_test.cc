@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ranks as threads, against what a parameter server makes of the same
 // gradients: the bits must be the same.
 #include "worker/parallel/all_reduce_synchronizer.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The golden trainings in pipelines, against PyTorch in float64.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/worker/parallel/golden_trainings.h"
 
 #include <algorithm>

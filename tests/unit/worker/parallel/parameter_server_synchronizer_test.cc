@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Records what is sent to the servers when the computing device fails.
 #include "worker/parallel/parameter_server_synchronizer.h"
 

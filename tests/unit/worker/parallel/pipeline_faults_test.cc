@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pipelines in which a stage is cancelled, fails or does not come.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stages as threads against one process.
 #include "worker/parallel/pipeline_stage.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pipelines whose stages are tensor-parallel groups, against one process.
 #include <gtest/gtest.h>
 

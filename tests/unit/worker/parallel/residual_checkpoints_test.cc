@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A rank's residual goes into checkpoints and comes back.
 #include "worker/parallel/residual_checkpoints.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "worker/predict/generate_text.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The services that gRPC defines, at a parameter server, as clients of any
 // language see them.
 #include "server/service/calls/side_calls.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A server and its workers on one machine, over real gRPC and real memory.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rows on disk are the rows in memory.
 #include <unistd.h>
 
