@@ -14,7 +14,7 @@
 namespace tributary {
 namespace {
 
-using Place = Bisection::Place;
+using DifferencePoint = Bisection::DifferencePoint;
 using Seen = Bisection::Seen;
 using nlohmann::json;
 
@@ -119,7 +119,8 @@ class Search {
   }
 
   static void Name(const std::vector<TensorDifference>& tensors,
-                   const std::string& where, int64_t step, Place* place) {
+                   const std::string& where, int64_t step,
+                   DifferencePoint* place) {
     place->tensor = tensors[0].name;
     place->elements = tensors[0].elements;
     place->different = tensors[0].different;
@@ -177,7 +178,7 @@ class Search {
         [](const std::optional<Bisection::Deviation>& deviation) {
           return deviation ? deviation->place.step : kNever;
         };
-    const Place computed = FirstDifference(*of_a, *of_b);
+    const DifferencePoint computed = FirstDifference(*of_a, *of_b);
     const int64_t deviates =
         std::min(step_of(found_.deviation_a), step_of(found_.deviation_b));
     if (computed.seen != Seen::kNowhere && computed.step <= deviates) {
@@ -218,7 +219,7 @@ class Search {
       const RecordedRun& run, const ReplayedSteps& replayed,
       int64_t last) const {
     Bisection::Deviation deviation;
-    Place& place = deviation.place;
+    DifferencePoint& place = deviation.place;
     for (const auto& [step, computed] : replayed.steps) {
       const auto recorded = run.losses.find(step);
       if (recorded == run.losses.end() ||
@@ -252,11 +253,12 @@ class Search {
 
   // The first difference of two replays. In a step the gradients are computed
   // before the weights change.
-  Place FirstDifference(const ReplayedSteps& a, const ReplayedSteps& b) const {
+  DifferencePoint FirstDifference(const ReplayedSteps& a,
+                                  const ReplayedSteps& b) const {
     for (const auto& [step, of_a] : a.steps) {
       const ReplayedStep& of_b = b.steps.at(step);
       for (const bool gradient : {true, false}) {
-        Place place = FirstTensor(of_a, of_b, gradient);
+        DifferencePoint place = FirstTensor(of_a, of_b, gradient);
         if (place.seen == Seen::kNowhere) continue;
         place.step = step;
         return place;
@@ -266,9 +268,9 @@ class Search {
   }
 
   // The first tensor in the model's order, on its first rank.
-  Place FirstTensor(const ReplayedStep& a, const ReplayedStep& b,
-                    bool gradient) const {
-    Place place;
+  DifferencePoint FirstTensor(const ReplayedStep& a, const ReplayedStep& b,
+                              bool gradient) const {
+    DifferencePoint place;
     // Ranks that split their batch in another way have other gradients in any
     // case.
     if (gradient && a.ranks.size() != b.ranks.size()) return place;

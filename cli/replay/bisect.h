@@ -20,7 +20,7 @@ namespace tributary {
 struct Bisection {
   // Where the first difference was seen.
   enum class Seen { kNowhere, kModel, kLoss, kGradient, kWeights };
-  struct Place {
+  struct DifferencePoint {
     Seen seen = Seen::kNowhere;
     int64_t step = 0;    // from 1
     std::string tensor;  // the first in the model's order; empty: unknown
@@ -35,13 +35,13 @@ struct Bisection {
   };
   // A run whose record is not what its own job gives here.
   struct Deviation {
-    Place place;
+    DifferencePoint place;
     std::vector<EnvironmentDifference> here;  // the run, and the replay
   };
 
   bool equal() const { return place.seen == Seen::kNowhere; }
 
-  Place place;
+  DifferencePoint place;
   int64_t steps = 0;   // that both runs have recorded
   int64_t last_a = 0;  // the last recorded step of each
   int64_t last_b = 0;

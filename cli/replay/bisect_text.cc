@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using Kind = EnvironmentDifference::Kind;
-using Place = Bisection::Place;
+using DifferencePoint = Bisection::DifferencePoint;
 using Seen = Bisection::Seen;
 
 // Something that differs between the runs, as a clause without a subject.
@@ -138,7 +138,7 @@ std::string Join(const std::vector<Cause>& causes) {
 }
 
 // "tensor 0.weight (1 of 64 elements)".
-std::string TensorText(const Place& place) {
+std::string TensorText(const DifferencePoint& place) {
   std::string text = absl::StrCat("tensor ", place.tensor);
   if (place.elements > 0) {
     absl::StrAppend(&text, " (", place.different, " of ", place.elements,
@@ -147,14 +147,14 @@ std::string TensorText(const Place& place) {
   return text;
 }
 
-std::string WhereText(const Place& place) {
+std::string WhereText(const DifferencePoint& place) {
   if (place.tensor.empty()) return "";
   return absl::StrCat(", and in ", place.where, " ", TensorText(place),
                       " is the first that differs");
 }
 
 // What differs in the first step, as a clause.
-std::string PlaceText(const Place& place) {
+std::string PlaceText(const DifferencePoint& place) {
   switch (place.seen) {
     case Seen::kGradient:
       return absl::StrCat("the gradients of the step differ, first that of ",
@@ -207,7 +207,7 @@ std::string EqualText(const Bisection& found, const RecordedRun& a,
 // A run whose record is not what its job gives, beside one whose record is.
 std::string DeviationText(const Bisection::Deviation& deviation,
                           const RecordedRun& run, const RecordedRun& other) {
-  const Place& place = deviation.place;
+  const DifferencePoint& place = deviation.place;
   std::string text = absl::StrCat(
       run.folder, " differs from what its own job gives from step ", place.step,
       " on: ");
@@ -283,7 +283,7 @@ std::string DifferentText(const Bisection& found, const RecordedRun& a,
   return text;
 }
 
-const Place& ShownPlace(const Bisection& found) {
+const DifferencePoint& ShownPlace(const Bisection& found) {
   if (found.deviation_a && !found.deviation_b) return found.deviation_a->place;
   if (found.deviation_b && !found.deviation_a) return found.deviation_b->place;
   return found.place;
@@ -298,7 +298,7 @@ std::string BisectionText(const Bisection& found, const RecordedRun& a,
 
 std::string BisectionJson(const Bisection& found, const RecordedRun& a,
                           const RecordedRun& b) {
-  const Place& place = ShownPlace(found);
+  const DifferencePoint& place = ShownPlace(found);
   Json json = {{"run_a", a.folder},
                {"run_b", b.folder},
                {"equal", found.equal()},

@@ -28,7 +28,7 @@ v1::DataSpec DataOf(const std::string& data_lines) {
   return job.data();
 }
 
-absl::Status ErrorOf(const std::string& data_lines) {
+absl::Status DataError(const std::string& data_lines) {
   return ParseJob(JobWith(7, data_lines), "job.yaml", {}).status();
 }
 
@@ -62,7 +62,7 @@ TEST(DataJobTest, ATestSourceInheritsTheRuleForMissingValues) {
 
 TEST(DataJobTest, AWrongRuleForMissingValuesIsTold) {
   const auto error = [](const std::string& missing) {
-    return ErrorOf(Csv("missing: " + missing));
+    return DataError(Csv("missing: " + missing));
   };
   const auto is = [](const std::string& message) {
     return StatusIs(absl::StatusCode::kInvalidArgument,
@@ -102,7 +102,7 @@ TEST(DataJobTest, ValidationIsAFractionOrASource) {
 
 TEST(DataJobTest, WrongValidationIsTold) {
   const auto error = [](const std::string& validation) {
-    return ErrorOf(
+    return DataError(
         "  train: {synthetic: {kind: linear, rows: 100}}\n"
         "  validation: " +
         validation);
@@ -127,7 +127,7 @@ TEST(DataJobTest, WrongValidationIsTold) {
 
 TEST(DataJobTest, AFractionOfRowsOnDiskIsRefused) {
   EXPECT_THAT(
-      ErrorOf(Csv("header: true") + "\n  stream: {}\n  validation: 0.1"),
+      DataError(Csv("header: true") + "\n  stream: {}\n  validation: 0.1"),
       StatusIs(absl::StatusCode::kInvalidArgument,
                "job.yaml:9: data.validation takes a fraction of rows "
                "in memory; with data.stream name rows of their own"));

@@ -44,7 +44,8 @@ std::vector<int> Sources(const std::string& rules,
   return sources.ok() ? *sources : std::vector<int>();
 }
 
-std::string ErrorOf(const std::string& rules, const ParameterSpecs& tensors) {
+std::string RulesError(const std::string& rules,
+                       const ParameterSpecs& tensors) {
   const auto sources = Match(rules, tensors);
   EXPECT_FALSE(sources.ok()) << rules;
   EXPECT_EQ(sources.status().code(), absl::StatusCode::kInvalidArgument);
@@ -95,11 +96,12 @@ TEST(InitialTensorsTest, ATensorOfAsManyElementsIsReshaped) {
                       tensors),
               ElementsAre(0, 1, 2, 3));
   tensors[0].shape = {8, 4, 6};
-  EXPECT_EQ(ErrorOf(R"(initialize_rules { tensors: "0.weight" reshape: true })",
-                    tensors),
-            "job.yaml:4: model.initialize_rules.0: FILE: wants tensor "
-            "\"0.weight\" of shape [8, 20], got [8, 4, 6]; `fresh: true` "
-            "starts it from the seed");
+  EXPECT_EQ(
+      RulesError(R"(initialize_rules { tensors: "0.weight" reshape: true })",
+                 tensors),
+      "job.yaml:4: model.initialize_rules.0: FILE: wants tensor "
+      "\"0.weight\" of shape [8, 20], got [8, 4, 6]; `fresh: true` "
+      "starts it from the seed");
 }
 
 TEST(InitialTensorsTest, SeveralParametersMayStartFromOneTensor) {
@@ -118,37 +120,37 @@ TEST(InitialTensorsTest, UnusedTensorsAreNamed) {
               ElementsAre(0, 1, 2, 3));
   EXPECT_THAT(Sources(R"(initialize_unused: "*")", tensors),
               ElementsAre(0, 1, 2, 3));
-  EXPECT_EQ(ErrorOf("", tensors),
+  EXPECT_EQ(RulesError("", tensors),
             "job.yaml:3: model.initialize_from: FILE: has a tensor "
             "\"head.bias\" (and 1 more) that the model lacks; name it in "
             "model.initialize_unused, or as `from` in a rule of "
             "model.initialize_rules");
-  EXPECT_EQ(ErrorOf(R"(initialize_unused: ["head.*", "tail.*"])", tensors),
+  EXPECT_EQ(RulesError(R"(initialize_unused: ["head.*", "tail.*"])", tensors),
             "job.yaml:6: model.initialize_unused.1: FILE has no tensor of the "
             "name \"tail.*\"");
-  EXPECT_EQ(ErrorOf(R"(initialize_unused: ["*", "head.weigth"])", tensors),
+  EXPECT_EQ(RulesError(R"(initialize_unused: ["*", "head.weigth"])", tensors),
             "job.yaml:6: model.initialize_unused.1: FILE has no tensor of the "
             "name \"head.weigth\"; did you mean \"head.weight\"?");
-  EXPECT_EQ(ErrorOf(R"(initialize_unused: ["*", "0.bias"])", tensors),
+  EXPECT_EQ(RulesError(R"(initialize_unused: ["*", "0.bias"])", tensors),
             "job.yaml:6: model.initialize_unused.1: the model takes the tensor "
             "\"0.bias\"");
 }
 
 TEST(InitialTensorsTest, AMissingTensorIsNamedWithWhatToWrite) {
-  EXPECT_EQ(ErrorOf("", {{"0.weight", {8, 20}}}),
+  EXPECT_EQ(RulesError("", {{"0.weight", {8, 20}}}),
             "job.yaml:3: model.initialize_from: FILE: wants a tensor "
             "\"0.bias\" of shape [8], there is none; give it a rule in "
             "model.initialize_rules, {tensors: \"0.bias\", from: NAME} or "
             "{tensors: \"0.bias\", fresh: true}");
   ParameterSpecs tensors = kSame;
   tensors[1].name = "0.bais";
-  EXPECT_EQ(ErrorOf("", tensors),
+  EXPECT_EQ(RulesError("", tensors),
             "job.yaml:3: model.initialize_from: FILE: wants a tensor "
             "\"0.bias\" of shape [8], there is none; give it a rule in "
             "model.initialize_rules, {tensors: \"0.bias\", from: \"0.bais\"} "
             "or {tensors: \"0.bias\", fresh: true}");
-  EXPECT_EQ(ErrorOf(R"(initialize_rules { tensors: "0.*" from: "0_*" })",
-                    {{"0_weight", {8, 20}}, {"0_bais", {8}}}),
+  EXPECT_EQ(RulesError(R"(initialize_rules { tensors: "0.*" from: "0_*" })",
+                       {{"0_weight", {8, 20}}, {"0_bais", {8}}}),
             "job.yaml:4: model.initialize_rules.0.from: FILE has no tensor "
             "\"0_bias\" for \"0.bias\"; did you mean \"0_bais\"?");
 }
@@ -156,49 +158,49 @@ TEST(InitialTensorsTest, AMissingTensorIsNamedWithWhatToWrite) {
 TEST(InitialTensorsTest, AnotherShapeIsNamedWithWhatToWrite) {
   ParameterSpecs tensors = kSame;
   tensors[0].shape = {20, 8};
-  EXPECT_EQ(ErrorOf("", tensors),
+  EXPECT_EQ(RulesError("", tensors),
             "job.yaml:3: model.initialize_from: FILE: wants tensor "
             "\"0.weight\" of shape [8, 20], got [20, 8], its transpose; "
             "transpose it in the file");
   tensors[0].shape = {8, 20, 1, 1};
-  EXPECT_EQ(ErrorOf("", tensors),
+  EXPECT_EQ(RulesError("", tensors),
             "job.yaml:3: model.initialize_from: FILE: wants tensor "
             "\"0.weight\" of shape [8, 20], got [8, 20, 1, 1]; a rule of "
             "model.initialize_rules with `reshape: true` takes its elements in "
             "row-major order");
   tensors[0] = {"a.weight", {7, 20}};
-  EXPECT_EQ(ErrorOf(R"(initialize_rules { tensors: "0.weight"
+  EXPECT_EQ(RulesError(R"(initialize_rules { tensors: "0.weight"
                                           from: "a.weight" })",
-                    tensors),
+                       tensors),
             "job.yaml:4: model.initialize_rules.0: FILE: wants tensor "
             "\"0.weight\" of shape [8, 20] from \"a.weight\", got [7, 20]; "
             "`fresh: true` starts it from the seed");
 }
 
 TEST(InitialTensorsTest, ARuleThatCannotHoldIsRefused) {
+  EXPECT_EQ(RulesError(R"(initialize_rules { tensors: "0.*" tensors: "3.*" })",
+                       kSame),
+            "job.yaml:5: model.initialize_rules.0.tensors.1: no tensor of the "
+            "model has the name \"3.*\"");
   EXPECT_EQ(
-      ErrorOf(R"(initialize_rules { tensors: "0.*" tensors: "3.*" })", kSame),
-      "job.yaml:5: model.initialize_rules.0.tensors.1: no tensor of the "
-      "model has the name \"3.*\"");
-  EXPECT_EQ(
-      ErrorOf(R"(initialize_rules { tensors: "0.*" tensors: "2.bais" })",
-              kSame),
+      RulesError(R"(initialize_rules { tensors: "0.*" tensors: "2.bais" })",
+                 kSame),
       "job.yaml:5: model.initialize_rules.0.tensors.1: no tensor of the model "
       "has the name \"2.bais\"; did you mean \"2.bias\"?");
-  EXPECT_EQ(ErrorOf(R"(initialize_rules { tensors: "" })", kSame),
+  EXPECT_EQ(RulesError(R"(initialize_rules { tensors: "" })", kSame),
             "job.yaml:4: model.initialize_rules.0.tensors.0 is empty");
   EXPECT_EQ(
-      ErrorOf(R"(initialize_rules { tensors: "2.*" fresh: true from: "a" })",
-              kSame),
+      RulesError(R"(initialize_rules { tensors: "2.*" fresh: true from: "a" })",
+                 kSame),
       "job.yaml:4: model.initialize_rules.0.fresh and "
       "model.initialize_rules.0.from exclude each other; keep one");
-  EXPECT_EQ(ErrorOf(R"(initialize_rules { tensors: "2.*" fresh: true
+  EXPECT_EQ(RulesError(R"(initialize_rules { tensors: "2.*" fresh: true
                                           reshape: true })",
-                    kSame),
+                       kSame),
             "job.yaml:4: model.initialize_rules.0.fresh and "
             "model.initialize_rules.0.reshape exclude each other; keep one");
   EXPECT_EQ(
-      ErrorOf(R"(initialize_rules { tensors: "2.*" from: "*.*" })", kSame),
+      RulesError(R"(initialize_rules { tensors: "2.*" from: "*.*" })", kSame),
       "job.yaml:4: model.initialize_rules.0.from wants as many * as "
       "\"2.*\" has, or none, got \"*.*\"");
 }
