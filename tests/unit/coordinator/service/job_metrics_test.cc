@@ -37,6 +37,7 @@ v1::JobStatusResponse Running() {
   status.set_samples_per_second(1200);
   status.set_step_wait_seconds(0.25);
   (*status.mutable_test())["accuracy"] = 0.75;
+  (*status.mutable_validation())["accuracy"] = 0.875;
   Add(status, v1::ROLE_SERVER, 0, true);
   Add(status, v1::ROLE_WORKER, 0, true)->set_step(51);
   return status;
@@ -61,6 +62,7 @@ TEST(JobMetricsTest, ARunningJobTellsItsProgress) {
         "tributary_job_samples_per_second 1200\n",
         "tributary_job_step_wait_seconds 0.25\n",
         "tributary_job_test_metric{metric=\"accuracy\"} 0.75\n",
+        "tributary_job_validation_metric{metric=\"accuracy\"} 0.875\n",
         "tributary_member_step{role=\"worker\",index=\"0\"} 51\n"}) {
     EXPECT_THAT(page, HasSubstr(line));
   }
@@ -71,7 +73,8 @@ TEST(JobMetricsTest, WhatIsNotKnownYetIsAbsent) {
   status.set_phase(v1::JOB_PHASE_WAITING);
   const std::string page = Page(status);
   for (const char* name : {"tributary_job_loss", "tributary_job_planned_steps",
-                           "tributary_job_step_wait", "tributary_job_test"}) {
+                           "tributary_job_step_wait", "tributary_job_test",
+                           "tributary_job_validation"}) {
     EXPECT_THAT(page, Not(HasSubstr(name)));
   }
 }
