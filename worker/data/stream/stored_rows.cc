@@ -99,7 +99,8 @@ int64_t StoredRows::row_bytes() const {
 absl::Status StoredRows::ReadFeatures(absl::Span<const int64_t> rows,
                                       RawData* data) const {
   if (!columns_.features.has_value()) return absl::OkStatus();
-  const auto& [file, type] = *columns_.features;
+  const auto& file = columns_.features->file;
+  const NpyType type = columns_.features->type;
   TRIBUTARY_ASSIGN_OR_RETURN(std::vector<uint8_t> bytes, RecordsOf(file, rows));
   if (type == NpyType::kUint8) {
     data->bytes = std::move(bytes);
@@ -144,7 +145,8 @@ absl::Status StoredRows::ReadCodes(absl::Span<const int64_t> rows,
 absl::Status StoredRows::ReadTargets(absl::Span<const int64_t> rows,
                                      RawData* data) const {
   if (!columns_.targets.has_value()) return absl::OkStatus();
-  const auto& [file, type] = *columns_.targets;
+  const auto& file = columns_.targets->file;
+  const NpyType type = columns_.targets->type;
   TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<uint8_t> bytes,
                              RecordsOf(file, rows));
   int64_t index = 0;
