@@ -2,6 +2,8 @@
 #include "cli/run/resume.h"
 
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <vector>
 
@@ -11,9 +13,21 @@
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/manifest.h"
 #include "common/job/goes_on.h"
+#include "common/job/job_file.h"
 #include "common/status/status_macros.h"
 
 namespace tributary {
+
+std::string ResumePoint::JobName() const {
+  // RUN/checkpoints/step-N
+  const std::string of_run =
+      (std::filesystem::path(folder).parent_path() / ".." / "job.yaml")
+          .lexically_normal()
+          .string();
+  std::ifstream file(of_run, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  return text == JobToYaml(job()) ? of_run : absl::StrCat(folder, ", its job");
+}
 
 absl::StatusOr<ResumePoint> FindResumePoint(const std::string& path) {
   ResumePoint point;

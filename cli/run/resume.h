@@ -16,8 +16,9 @@ struct ResumePoint {
   JobStart start;  // with the manifest
 
   const v1::JobSpec& job() const { return start.manifest->job(); }
-  // The name that errors in the checkpoint's job give it.
-  std::string JobName() const { return folder + "/job"; }
+  // What errors in the checkpoint's job call it: job.yaml of its run where that
+  // has the same text, because a user can look into it.
+  std::string JobName() const;
 };
 
 // The checkpoint that `path` means (checkpoint_place.h). Tells on standard

@@ -26,8 +26,6 @@ void AddOverrides(CLI::App& app, std::vector<std::string>* overrides) {
 }
 
 int RunCommandLine(CLI::App& app, int argc, char** argv, const Action& action) {
-  // Our own error messages already contain what gRPC would log.
-  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   RaiseFileLimit();
   const ValueSources sources = {{kOverrideType, JobKeys}};
   if (const auto ended = ParseCommandLine(app, argc, argv, sources)) {

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <regex>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -113,6 +114,13 @@ void AddInstallOptions(CLI::App& app) {
       "print this command's manual page");
 }
 
+// CLI11's "Value two not in range 1 to 8", in our words.
+std::string RangeText(const std::string& text) {
+  static const std::regex cli11("(.*): Value (.*) not in range (\\S+ to \\S+)");
+  return std::regex_replace(text, cli11,
+                            "$1 wants a number from $3, got \"$2\"");
+}
+
 }  // namespace
 
 std::string CommandName(const CLI::App& app) {
@@ -125,7 +133,8 @@ std::string CommandName(const CLI::App& app) {
 
 std::string CommandLineError(const CLI::App& app, const CLI::ParseError& error,
                              int argc, const char* const* argv) {
-  std::string text = absl::StrReplaceAll(error.what(), {{"\n", " "}});
+  std::string text =
+      RangeText(absl::StrReplaceAll(error.what(), {{"\n", " "}}));
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
     text = UnexpectedText(CommandOf(app), FirstUnexpected(app, argc, argv));
   }
@@ -134,6 +143,8 @@ std::string CommandLineError(const CLI::App& app, const CLI::ParseError& error,
 
 std::optional<int> ParseCommandLine(CLI::App& app, int argc, char** argv,
                                     const ValueSources& sources) {
+  // Our own error messages already contain what gRPC would log.
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   AddInstallOptions(app);
   if (argc > 1 && absl::string_view(argv[1]) == kCompleteWord) {
     const std::vector<std::string> words(argv + 2, argv + argc);

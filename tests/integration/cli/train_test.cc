@@ -278,6 +278,20 @@ training: {steps: 5, loss: cross_entropy, optimizer: adam}
   EXPECT_FALSE(std::filesystem::exists(Path("run")));
 }
 
+TEST_F(TrainTest, AnErrorInAResumedJobNamesTheFileOfTheRun) {
+  auto first = Train({"--set", "checkpoint.every_steps=50"});
+  ASSERT_EQ(first->Wait(kSoon), 0) << first->output();
+  const auto resume = [&] {
+    auto train = Start({"tributary", "train", "--resume", "run", "--set",
+                        "model.sequential.0.linear.out=33"});
+    EXPECT_EQ(train->Wait(kSoon), 2);
+    return train->output();
+  };
+  EXPECT_THAT(resume(), HasSubstr("tributary: run/job.yaml:"));
+  Write("run/job.yaml", "another: job\n");
+  EXPECT_THAT(resume(), HasSubstr(", its job:"));
+}
+
 // One changed number is detected; equal rows in another file are not.
 TEST_F(TrainTest, ResumeTellsThatTheDataHaveChanged) {
   std::string rows = "a,b\n", changed = "a,b\n";

@@ -23,7 +23,7 @@ class ParseCommandLineTest : public testing::Test {
     AddChoice<Color>(*paint, "--color", &color_,
                      {{"red", Color::kRed}, {"green", Color::kGreen}},
                      "the color");
-    paint->add_option("--width", width_);
+    paint->add_option("--width", width_)->check(CLI::Range(1, 9));
     app_.add_subcommand("list", "Lists.");
   }
 
@@ -50,6 +50,14 @@ TEST_F(ParseCommandLineTest, ARightCommandLineIsRead) {
   EXPECT_EQ(file_, "wall");
   EXPECT_EQ(color_, Color::kGreen);
   EXPECT_EQ(width_, 3);
+}
+
+TEST_F(ParseCommandLineTest, AValueOutsideTheRangeIsQuoted) {
+  for (const char* value : {"10", "two"}) {
+    EXPECT_EQ(ErrorOf({"paint", "--width", value}),
+              std::string("--width wants a number from 1 to 9, got \"") +
+                  value + "\" (try tool paint --help)");
+  }
 }
 
 TEST_F(ParseCommandLineTest, AWrongNameGetsTheNearestOne) {
