@@ -168,6 +168,11 @@ class GrpcParameterClient final : public ParameterClient {
           links_.Connect(shard, server, part, request.address()));
       progress.Add({part.initialized(), part.steps(), part.begun()});
     }
+    // A rank whose stage has no parameters contributes to no block. It begins
+    // with the others.
+    if (progress.steps == RankProgress().steps) {
+      progress.steps = options_.plan.start_step();
+    }
     return progress;
   }
 
