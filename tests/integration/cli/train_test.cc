@@ -292,26 +292,6 @@ TEST_F(TrainTest, AnErrorInAResumedJobNamesTheFileOfTheRun) {
   EXPECT_THAT(resume(), HasSubstr(", its job:"));
 }
 
-// Its rank has no block at any server. Over servers and among the ranks a
-// pipeline of one replica gives the same bits.
-TEST_F(TrainTest, AStageWithoutParametersTrainsWithTheOthers) {
-  const auto weights = [&](const std::string& run, const char* strategy) {
-    auto train =
-        Start({"tributary", "train", "job.yaml", "--run-dir", run, "--set",
-               "model.sequential=[{linear: {in: 16, out: 1}}, tanh]", "--set",
-               strategy});
-    EXPECT_EQ(train->Wait(kSoon), 0) << train->output();
-    return Read(run + "/weights.safetensors");
-  };
-  const std::string served = weights(
-      "served", "strategy={pipeline_parallel: {stages: 2, micro_batches: 2}}");
-  EXPECT_FALSE(served.empty());
-  EXPECT_EQ(served,
-            weights("reduced",
-                    "strategy={pipeline_parallel: {stages: 2, micro_batches: "
-                    "2}, all_reduce: {}}"));
-}
-
 // One changed number is detected; equal rows in another file are not.
 TEST_F(TrainTest, ResumeTellsThatTheDataHaveChanged) {
   std::string rows = "a,b\n", changed = "a,b\n";
