@@ -264,6 +264,12 @@ TEST(StoredDataTest, ArraysThatDoNotFitTogetherAreRefused) {
                                         BytesOf(Counting<float>(19, 1))))),
                      y),
       HasSubstr("wanted 80 bytes of rows, but the data ends after 76"));
+  EXPECT_THAT(
+      ErrorOfSpoiled(WriteFile("packed_longer.npy",
+                               Gzip(Npy(Numbers("<f4", 10, 2),
+                                        BytesOf(Counting<float>(21, 1))))),
+                     y),
+      HasSubstr("more follows than the header announces"));
 }
 
 TEST(StoredDataTest, AFileThatBecomesShorterIsAnError) {
