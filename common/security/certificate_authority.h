@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/security/identity.h"
+
+// OpenSSL's types, so that its headers stay out of this one.
+struct evp_pkey_st;
+struct x509_st;
+
+namespace tributary {
+
+// A certificate and the key that belongs to it, as PEM text (RFC 7468).
+struct Credential {
+  std::string certificate;
+  std::string key;  // secret
+};
+
+// Whom a certificate is for.
+struct CertificateSubject {
+  PeerIdentity identity;
+  // DNS names and IP addresses at which the holder is reached, for clients that
+  // compare them with the address they connect to; may be empty.
+  std::vector<std::string> hosts;
+};
+
+// Issues the certificates of a deployment: X.509 version 3 (RFC 5280), keys on
+// the curve P-256, signatures with SHA-256.
+//
+// Errors of OpenSSL are Internal.
+class CertificateAuthority {
+ public:
+  struct Validity {
+    absl::Time from;
+    absl::Duration duration;
+  };
+
+  // Makes a new authority with a new key.
+  static absl::StatusOr<CertificateAuthority> Create(const Validity& validity);
+  // InvalidArgument: no PEM, the key belongs to another certificate, or the
+  // certificate is not that of an authority.
+  static absl::StatusOr<CertificateAuthority> Read(
+      const Credential& credential);
+
+  // A new key and its certificate. It does not outlive the authority's own:
+  // `validity` is cut at its end. InvalidArgument: the job's name or a host
+  // cannot be in a certificate; the authority's certificate is over.
+  absl::StatusOr<Credential> Issue(const CertificateSubject& subject,
+                                   const Validity& validity) const;
+
+  // The authority's own, for whoever keeps it.
+  absl::StatusOr<Credential> ToPem() const;
+  // Of its certificate.
+  absl::Time valid_until() const;
+
+ private:
+  struct Free {
+    void operator()(x509_st* certificate) const;
+    void operator()(evp_pkey_st* key) const;
+  };
+
+  CertificateAuthority() = default;
+
+  std::unique_ptr<x509_st, Free> certificate_;
+  std::unique_ptr<evp_pkey_st, Free> key_;
+};
+
+// Who the holder of a certificate is, and until when it is valid.
+struct CertificateFacts {
+  PeerIdentity identity;
+  absl::Time valid_until;
+};
+
+// InvalidArgument: no PEM, or a certificate without an identity of Tributary.
+absl::StatusOr<CertificateFacts> ReadCertificate(const std::string& pem);
+
+}  // namespace tributary
