@@ -237,6 +237,24 @@ void FillProcesses(const RunData& run, CompareRow* row,
       run.steps.empty() ? 0 : busiest / static_cast<double>(run.steps.size());
 }
 
+// A rank that sends and receives nothing waits after backward for its own
+// update alone.
+void CountNoCommunication(CompareRow* row) {
+  if (row->parts) {
+    row->parts->optimizer += std::exchange(row->parts->communication, 0);
+  }
+  if (!row->drawn) return;
+  for (DrawnRank& rank : row->drawn->ranks) {
+    // The update is part of this wait.
+    std::erase_if(rank.spans, [](const DrawnSpan& span) {
+      return span.activity == "optimizer";
+    });
+    for (DrawnSpan& span : rank.spans) {
+      if (span.activity == "exposed") span.activity = "optimizer";
+    }
+  }
+}
+
 CompareRow RowOf(const RunData& run, const std::string& metric_name,
                  int64_t warmup_steps) {
   CompareRow row;
@@ -261,6 +279,9 @@ CompareRow RowOf(const RunData& run, const std::string& metric_name,
   row.bytes_sent = MedianOf(steps, &RunData::Step::bytes_sent) / row.workers;
   row.bytes_received =
       MedianOf(steps, &RunData::Step::bytes_received) / row.workers;
+  if (row.bytes_sent == 0 && row.bytes_received == 0) {
+    CountNoCommunication(&row);
+  }
   for (const RunData::Step& step : run.steps) {
     if (std::isfinite(step.loss)) row.losses.push_back({step.step, step.loss});
   }

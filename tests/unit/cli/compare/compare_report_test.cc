@@ -213,6 +213,28 @@ TEST_F(CompareReportTest, OtherJobsAreNotCompared) {
   EXPECT_THAT(MakeCompareReport({}), StatusIs(kInvalid, "no runs"));
 }
 
+// Its wait after backward is for its own update.
+TEST_F(CompareReportTest, ARunThatSendsNothingHasNoCommunication) {
+  Made alone = Two();
+  for (std::string& line : alone.metrics) {
+    line = absl::StrReplaceAll(line, {{"4096", "0"}, {"8192", "0"}});
+  }
+  alone.timeline = {
+      R"({"step":3,"ranks":[{"rank":0,"begin_micros":0,"step_micros":6000,)"
+      R"("spans":[["forward",0,2000],["backward",2000,4000],)"
+      R"(["wait",4000,6000],["optimizer",4500,5000]]}]})"};
+  const CompareRow row = Report({Make(alone)}).rows[0];
+  ASSERT_TRUE(row.parts && row.drawn);
+  EXPECT_EQ(row.parts->communication, 0);
+  EXPECT_DOUBLE_EQ(row.parts->waiting, 0.0005);
+  EXPECT_DOUBLE_EQ(row.parts->optimizer, 0.0015);
+  const auto& spans = row.drawn->ranks[0].spans;
+  ASSERT_EQ(spans.size(), 3u);
+  EXPECT_EQ(spans[2].activity, "optimizer");
+  EXPECT_DOUBLE_EQ(spans[2].begin_ms, 4);
+  EXPECT_DOUBLE_EQ(spans[2].end_ms, 6);
+}
+
 TEST_F(CompareReportTest, WithoutASingleProcessThereIsNoDistance) {
   const CompareReport report = Report({Make(Two())});
   EXPECT_FALSE(report.rows[0].weight_distance);
