@@ -23,6 +23,9 @@ namespace tributary {
 namespace {
 
 constexpr char kCurve[] = "P-256";
+constexpr char kNoCertificate[] = "wanted a certificate as PEM text";
+constexpr char kNoAuthority[] =
+    "the certificate is not that of a certificate authority";
 constexpr char kAuthorityName[] = "Tributary certificate authority";
 constexpr int kSerialBytes = 16;
 constexpr size_t kLongestHost = 253;  // RFC 1035
@@ -35,6 +38,9 @@ struct FreeX509 {
   void operator()(X509* certificate) const { X509_free(certificate); }
 };
 using X509Ptr = std::unique_ptr<X509, FreeX509>;
+struct FreeKey {
+  void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
+};
 struct FreeNames {
   void operator()(GENERAL_NAMES* names) const { GENERAL_NAMES_free(names); }
 };
@@ -121,6 +127,39 @@ bool IsAddress(const std::string& host) {
          inet_pton(AF_INET6, host.c_str(), &unused) == 1;
 }
 
+struct Pair {
+  X509Ptr certificate;
+  std::unique_ptr<EVP_PKEY, FreeKey> key;
+};
+
+absl::StatusOr<Pair> ReadPair(const Credential& credential) {
+  const BioPtr certificate = Reader(credential.certificate);
+  const BioPtr key = Reader(credential.key);
+  // The empty password keeps OpenSSL from asking for one on the terminal.
+  char no_password[] = "";
+  Pair pair;
+  pair.certificate.reset(
+      PEM_read_bio_X509(certificate.get(), nullptr, nullptr, nullptr));
+  pair.key.reset(
+      PEM_read_bio_PrivateKey(key.get(), nullptr, nullptr, no_password));
+  const bool match =
+      pair.certificate != nullptr && pair.key != nullptr &&
+      X509_check_private_key(pair.certificate.get(), pair.key.get()) == 1;
+  ERR_clear_error();
+  if (pair.certificate == nullptr) {
+    return absl::InvalidArgumentError(kNoCertificate);
+  }
+  if (pair.key == nullptr) {
+    return absl::InvalidArgumentError(
+        "wanted a private key as PEM text, without a password");
+  }
+  if (!match) {
+    return absl::InvalidArgumentError(
+        "the private key belongs to another certificate");
+  }
+  return pair;
+}
+
 absl::StatusOr<PeerIdentity> IdentityIn(const X509* certificate) {
   const std::unique_ptr<GENERAL_NAMES, FreeNames> names(
       static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(
@@ -198,31 +237,12 @@ absl::StatusOr<CertificateAuthority> CertificateAuthority::Create(
 absl::StatusOr<CertificateAuthority> CertificateAuthority::Read(
     const Credential& credential) {
   CertificateAuthority read;
-  const BioPtr certificate = Reader(credential.certificate);
-  const BioPtr key = Reader(credential.key);
-  read.certificate_.reset(
-      PEM_read_bio_X509(certificate.get(), nullptr, nullptr, nullptr));
-  // The empty password keeps OpenSSL from asking for one on the terminal.
-  char no_password[] = "";
-  read.key_.reset(
-      PEM_read_bio_PrivateKey(key.get(), nullptr, nullptr, no_password));
-  ERR_clear_error();
-  if (read.certificate_ == nullptr) {
-    return absl::InvalidArgumentError("wanted a certificate as PEM text");
+  TRIBUTARY_ASSIGN_OR_RETURN(Pair pair, ReadPair(credential));
+  if (X509_check_ca(pair.certificate.get()) != 1) {
+    return absl::InvalidArgumentError(kNoAuthority);
   }
-  if (read.key_ == nullptr) {
-    return absl::InvalidArgumentError(
-        "wanted a private key as PEM text, without a password");
-  }
-  if (X509_check_private_key(read.certificate_.get(), read.key_.get()) != 1) {
-    ERR_clear_error();
-    return absl::InvalidArgumentError(
-        "the private key belongs to another certificate");
-  }
-  if (X509_check_ca(read.certificate_.get()) != 1) {
-    return absl::InvalidArgumentError(
-        "the certificate is not that of a certificate authority");
-  }
+  read.certificate_.reset(pair.certificate.release());
+  read.key_.reset(pair.key.release());
   return read;
 }
 
@@ -272,13 +292,29 @@ absl::StatusOr<CertificateFacts> ReadCertificate(const std::string& pem) {
   const BioPtr bio = Reader(pem);
   const X509Ptr x509(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
   ERR_clear_error();
-  if (x509 == nullptr) {
-    return absl::InvalidArgumentError("wanted a certificate as PEM text");
-  }
+  if (x509 == nullptr) return absl::InvalidArgumentError(kNoCertificate);
   CertificateFacts facts;
   facts.valid_until = EndOf(x509.get());
   TRIBUTARY_ASSIGN_OR_RETURN(facts.identity, IdentityIn(x509.get()));
   return facts;
+}
+
+absl::StatusOr<CertificateFacts> ReadCredential(const Credential& credential) {
+  TRIBUTARY_RETURN_IF_ERROR(ReadPair(credential).status());
+  return ReadCertificate(credential.certificate);
+}
+
+absl::Status CheckAuthority(const std::string& pem) {
+  const BioPtr bio = Reader(pem);
+  for (int found = 0;; ++found) {
+    const X509Ptr x509(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
+    ERR_clear_error();
+    if (x509 == nullptr && found > 0) return absl::OkStatus();
+    if (x509 == nullptr) return absl::InvalidArgumentError(kNoCertificate);
+    if (X509_check_ca(x509.get()) != 1) {
+      return absl::InvalidArgumentError(kNoAuthority);
+    }
+  }
 }
 
 }  // namespace tributary

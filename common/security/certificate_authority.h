@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/security/identity.h"
@@ -78,5 +79,11 @@ struct CertificateFacts {
 
 // InvalidArgument: no PEM, or a certificate without an identity of Tributary.
 absl::StatusOr<CertificateFacts> ReadCertificate(const std::string& pem);
+// InvalidArgument as well when the key belongs to another certificate.
+absl::StatusOr<CertificateFacts> ReadCredential(const Credential& credential);
+
+// InvalidArgument: no PEM, or certificates that are not those of authorities.
+// There are several while one authority takes the place of another.
+absl::Status CheckAuthority(const std::string& pem);
 
 }  // namespace tributary

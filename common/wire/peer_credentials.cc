@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/wire/peer_credentials.h"
+
+#include <grpcpp/security/tls_certificate_verifier.h>
+#include <grpcpp/security/tls_credentials_options.h>
+
+#include <algorithm>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/status/status_macros.h"
+
+namespace tributary {
+namespace {
+
+using grpc::experimental::ExternalCertificateVerifier;
+using grpc::experimental::FileWatcherCertificateProvider;
+using grpc::experimental::StaticDataCertificateProvider;
+using grpc::experimental::TlsCustomVerificationCheckRequest;
+
+// Accepts the peers that may talk to this process at all. Whether its chain
+// leads to the authority has been checked before.
+class PeerVerifier final : public ExternalCertificateVerifier {
+ public:
+  // `role`: of the peer; nullopt: any.
+  PeerVerifier(std::string job, std::optional<PeerRole> role)
+      : job_(std::move(job)), role_(role) {}
+
+  bool Verify(TlsCustomVerificationCheckRequest* request,
+              std::function<void(grpc::Status)> /*callback*/,
+              grpc::Status* status) override {
+    *status = grpc::Status(grpc::StatusCode::UNAUTHENTICATED,
+                           "the peer's certificate is of no peer of this job");
+    for (const grpc::string_ref& uri : request->uri_names()) {
+      const auto peer = ParsePeerIdentity({uri.data(), uri.size()});
+      if (!peer.ok()) continue;
+      const bool same_job =
+          job_.empty() || peer->job.empty() || peer->job == job_;
+      if (same_job && role_.value_or(peer->role) == peer->role) {
+        *status = grpc::Status::OK;
+      }
+    }
+    return true;  // decided
+  }
+  void Cancel(TlsCustomVerificationCheckRequest* /*request*/) override {}
+
+ private:
+  const std::string job_;
+  const std::optional<PeerRole> role_;
+};
+
+absl::StatusOr<std::string> ReadPem(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    return absl::NotFoundError(absl::StrCat(path, ": cannot be read"));
+  }
+  return std::string{std::istreambuf_iterator<char>(file), {}};
+}
+
+absl::Status Named(const std::string& name, const absl::Status& status) {
+  return {status.code(), absl::StrCat(name, ": ", status.message())};
+}
+
+}  // namespace
+
+PeerCredentials::PeerCredentials(PeerIdentity identity,
+                                 std::shared_ptr<Provider> provider)
+    : identity_(std::move(identity)), provider_(std::move(provider)) {}
+
+absl::StatusOr<std::shared_ptr<const PeerCredentials>>
+PeerCredentials::FromFolder(const std::string& folder, absl::Duration reload) {
+  const auto path = [&folder](const char* name) {
+    return absl::StrCat(folder, "/", name);
+  };
+  const std::string certificate = path(kCertificateFile);
+  Credential own;
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::string authority,
+                             ReadPem(path(kAuthorityFile)));
+  TRIBUTARY_ASSIGN_OR_RETURN(own.certificate, ReadPem(certificate));
+  TRIBUTARY_ASSIGN_OR_RETURN(own.key, ReadPem(path(kKeyFile)));
+  // gRPC would only log what is wrong and then refuse every connection.
+  if (const absl::Status status = CheckAuthority(authority); !status.ok()) {
+    return Named(path(kAuthorityFile), status);
+  }
+  const auto facts = ReadCredential(own);
+  if (!facts.ok()) return Named(certificate, facts.status());
+  const auto seconds = static_cast<unsigned int>(
+      std::max<int64_t>(1, absl::ToInt64Seconds(reload)));
+  return std::shared_ptr<const PeerCredentials>(new PeerCredentials(
+      facts->identity,
+      std::make_shared<FileWatcherCertificateProvider>(
+          path(kKeyFile), certificate, path(kAuthorityFile), seconds)));
+}
+
+absl::StatusOr<std::shared_ptr<const PeerCredentials>> PeerCredentials::FromPem(
+    const std::string& authority, const Credential& own) {
+  TRIBUTARY_RETURN_IF_ERROR(CheckAuthority(authority));
+  TRIBUTARY_ASSIGN_OR_RETURN(const CertificateFacts facts, ReadCredential(own));
+  const std::vector<grpc::experimental::IdentityKeyCertPair> pairs = {
+      {own.key, own.certificate}};
+  return std::shared_ptr<const PeerCredentials>(new PeerCredentials(
+      facts.identity,
+      std::make_shared<StaticDataCertificateProvider>(authority, pairs)));
+}
+
+std::shared_ptr<grpc::ServerCredentials> PeerCredentials::ForServer() const {
+  grpc::experimental::TlsServerCredentialsOptions options(provider_);
+  options.watch_root_certs();
+  options.watch_identity_key_cert_pairs();
+  options.set_cert_request_type(
+      GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.set_certificate_verifier(
+      ExternalCertificateVerifier::Create<PeerVerifier>(identity_.job,
+                                                        std::nullopt));
+  return grpc::experimental::TlsServerCredentials(options);
+}
+
+std::shared_ptr<grpc::ChannelCredentials> PeerCredentials::ForChannel(
+    PeerRole server) const {
+  grpc::experimental::TlsChannelCredentialsOptions options;
+  options.set_certificate_provider(provider_);
+  options.watch_root_certs();
+  options.watch_identity_key_cert_pairs();
+  options.set_verify_server_certs(true);
+  // The role in the certificate says more than the address, which a host that
+  // is renamed or rescheduled changes.
+  options.set_check_call_host(false);
+  options.set_certificate_verifier(
+      ExternalCertificateVerifier::Create<PeerVerifier>(identity_.job, server));
+  return grpc::experimental::TlsCredentials(options);
+}
+
+absl::StatusOr<PeerIdentity> CallerOf(const grpc::AuthContext& context) {
+  if (context.IsPeerAuthenticated()) {
+    for (const grpc::string_ref& uri :
+         context.FindPropertyValues(GRPC_PEER_SPIFFE_ID_PROPERTY_NAME)) {
+      auto identity = ParsePeerIdentity({uri.data(), uri.size()});
+      if (identity.ok()) return identity;
+    }
+  }
+  return absl::UnauthenticatedError("no certificate of a peer");
+}
+
+}  // namespace tributary

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// A server and clients that prove who they are to each other.
+#include "common/wire/peer_credentials.h"
+
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "tests/testing/temporary_folder.h"
+#include "tributary/v1/coordinator_service.grpc.pb.h"
+
+namespace tributary {
+namespace {
+
+using ::testing::HasSubstr;
+using Credentials = std::shared_ptr<const PeerCredentials>;
+
+constexpr absl::Duration kDay = absl::Hours(24);
+
+// Answers with the caller's identity in the job's name.
+class WhoCalls final : public v1::CoordinatorService::Service {
+  grpc::Status GetJobStatus(grpc::ServerContext* context,
+                            const v1::JobStatusRequest*,
+                            v1::JobStatusResponse* response) override {
+    const auto caller = CallerOf(*context->auth_context());
+    response->set_name(caller.ok() ? caller->Uri() : "nobody");
+    return grpc::Status::OK;
+  }
+};
+
+class PeerCredentialsTest : public testing::TemporaryFolderTest {
+ protected:
+  static CertificateAuthority NewAuthority() {
+    return CertificateAuthority::Create({absl::Now() - kDay, 100 * kDay})
+        .value();
+  }
+  static Credential Issue(const CertificateAuthority& authority,
+                          const std::string& job, PeerRole role,
+                          absl::Duration duration = 2 * kDay) {
+    return authority.Issue({{job, role}, {}}, {absl::Now() - kDay, duration})
+        .value();
+  }
+  Credentials Of(const std::string& job, PeerRole role) const {
+    return PeerCredentials::FromPem(root_, Issue(authority_, job, role))
+        .value();
+  }
+  // Starts a server with these credentials.
+  void Serve(const Credentials& credentials) {
+    grpc::ServerBuilder builder;
+    int port = 0;
+    builder.AddListeningPort("127.0.0.1:0", credentials->ForServer(), &port);
+    builder.RegisterService(&service_);
+    server_ = builder.BuildAndStart();
+    address_ = absl::StrCat("127.0.0.1:", port);
+  }
+  // Who the server says has called; or the code of the error.
+  std::string Ask(const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+                  bool wait = false) const {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    const auto stub = v1::CoordinatorService::NewStub(
+        grpc::CreateCustomChannel(address_, credentials, arguments));
+    grpc::ClientContext context;
+    context.set_wait_for_ready(wait);
+    context.set_deadline(std::chrono::system_clock::now() +
+                         std::chrono::seconds(20));
+    v1::JobStatusResponse response;
+    const grpc::Status status =
+        stub->GetJobStatus(&context, v1::JobStatusRequest(), &response);
+    return status.ok() ? response.name()
+                       : absl::StrCat("error ", status.error_code());
+  }
+  void WriteFolder(const std::string& name,
+                   const CertificateAuthority& authority, PeerRole role) {
+    std::filesystem::create_directories(Path(name));
+    const Credential own = Issue(authority, "digits", role);
+    Write(name + "/ca.crt", authority.ToPem()->certificate);
+    Write(name + "/tls.crt", own.certificate);
+    Write(name + "/tls.key", own.key);
+  }
+
+  const std::string refused_ =
+      absl::StrCat("error ", grpc::StatusCode::UNAVAILABLE);
+  const CertificateAuthority authority_ = NewAuthority();
+  const std::string root_ = authority_.ToPem()->certificate;
+  WhoCalls service_;
+  std::unique_ptr<grpc::Server> server_;
+  std::string address_;
+};
+
+TEST_F(PeerCredentialsTest, BothEndsKnowEachOther) {
+  Serve(Of("digits", PeerRole::kCoordinator));
+  for (PeerRole role : AllPeerRoles()) {
+    EXPECT_EQ(Ask(Of("digits", role)->ForChannel(PeerRole::kCoordinator)),
+              absl::StrCat("spiffe://tributary/digits/", PeerRoleName(role)));
+  }
+  EXPECT_EQ(Ask(Of("", PeerRole::kMonitor)->ForChannel(PeerRole::kCoordinator)),
+            "spiffe://tributary/monitor");
+}
+
+TEST_F(PeerCredentialsTest, StrangersGetNoAnswer) {
+  Serve(Of("digits", PeerRole::kCoordinator));
+  EXPECT_EQ(Ask(grpc::InsecureChannelCredentials()), refused_);
+  grpc::SslCredentialsOptions nothing;
+  nothing.pem_root_certs = root_;
+  EXPECT_EQ(Ask(grpc::SslCredentials(nothing)), refused_);
+  // Its own authority vouches for the server alone.
+  const CertificateAuthority other = NewAuthority();
+  const auto stranger = PeerCredentials::FromPem(
+      root_, Issue(other, "digits", PeerRole::kWorker));
+  EXPECT_EQ(Ask((*stranger)->ForChannel(PeerRole::kCoordinator)), refused_);
+  const auto expired = PeerCredentials::FromPem(
+      root_, Issue(authority_, "digits", PeerRole::kWorker, kDay / 2));
+  EXPECT_EQ(Ask((*expired)->ForChannel(PeerRole::kCoordinator)), refused_);
+  EXPECT_EQ(
+      Ask(Of("letters", PeerRole::kWorker)->ForChannel(PeerRole::kCoordinator)),
+      refused_);
+}
+
+// A worker's certificate does not make its holder a coordinator.
+TEST_F(PeerCredentialsTest, ACallerChecksTheServersRoleJobAndAuthority) {
+  Serve(Of("digits", PeerRole::kWorker));
+  const Credentials caller = Of("digits", PeerRole::kWorker);
+  EXPECT_EQ(Ask(caller->ForChannel(PeerRole::kCoordinator)), refused_);
+  EXPECT_EQ(Ask(caller->ForChannel(PeerRole::kWorker)),
+            "spiffe://tributary/digits/worker");
+  Serve(PeerCredentials::FromPem(
+            root_, Issue(NewAuthority(), "digits", PeerRole::kCoordinator))
+            .value());
+  EXPECT_EQ(Ask(caller->ForChannel(PeerRole::kCoordinator)), refused_);
+}
+
+TEST_F(PeerCredentialsTest, NewFilesAreUsedWithoutARestart) {
+  WriteFolder("server", authority_, PeerRole::kCoordinator);
+  Serve(PeerCredentials::FromFolder(Path("server"), absl::Seconds(1)).value());
+  EXPECT_EQ(
+      Ask(Of("digits", PeerRole::kWorker)->ForChannel(PeerRole::kCoordinator)),
+      "spiffe://tributary/digits/worker");
+  const CertificateAuthority next = NewAuthority();
+  WriteFolder("next", next, PeerRole::kCoordinator);
+  std::filesystem::rename(Path("server"), Path("old"));
+  std::filesystem::rename(Path("next"), Path("server"));
+  const auto caller = PeerCredentials::FromPem(
+      next.ToPem()->certificate, Issue(next, "digits", PeerRole::kServer));
+  // Connects again until the server has seen the new files.
+  EXPECT_EQ(Ask((*caller)->ForChannel(PeerRole::kCoordinator), /*wait=*/true),
+            "spiffe://tributary/digits/server");
+}
+
+TEST_F(PeerCredentialsTest, AWrongFileIsNamed) {
+  const auto error = [this] {
+    return std::string(
+        PeerCredentials::FromFolder(Path("mine")).status().message());
+  };
+  EXPECT_EQ(error(), Path("mine/ca.crt") + ": cannot be read");
+  WriteFolder("mine", authority_, PeerRole::kWorker);
+  EXPECT_EQ(error(), "");
+  Write("mine/tls.key", Issue(authority_, "", PeerRole::kWorker).key);
+  EXPECT_THAT(error(), HasSubstr("mine/tls.crt: the private key belongs to"));
+  WriteFolder("mine", authority_, PeerRole::kWorker);
+  Write("mine/ca.crt", Read("mine/tls.crt"));
+  EXPECT_THAT(error(), HasSubstr("mine/ca.crt: the certificate is not that of a"
+                                 " certificate authority"));
+}
+
+}  // namespace
+}  // namespace tributary
