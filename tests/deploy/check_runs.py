@@ -18,7 +18,7 @@ import time
 
 import check_queries
 
-SELECTOR = re.compile(check_queries.METRIC.pattern + r"(\{[^}]*\})?"
+SELECTOR = re.compile(r"\{__name__[^}]*\}|" + check_queries.METRIC.pattern + r"(\{[^}]*\})?"
                       r"|(?<![\w:])up(\{[^}]*\})")
 # Labels that say which process a series is of, and so differ between runs anyway.
 OF_A_PROCESS = ("__name__", "run", "instance", "host", "name", "strategy")
