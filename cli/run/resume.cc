@@ -26,7 +26,8 @@ std::string ResumePoint::JobName() const {
           .string();
   std::ifstream file(of_run, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  return text == JobToYaml(job()) ? of_run : absl::StrCat(folder, ", its job");
+  return text == JobToYaml(job()) ? of_run
+                                  : absl::StrCat("the job of ", folder);
 }
 
 absl::StatusOr<ResumePoint> FindResumePoint(const std::string& path) {

@@ -16,8 +16,8 @@ struct ResumePoint {
   JobStart start;  // with the manifest
 
   const v1::JobSpec& job() const { return start.manifest->job(); }
-  // What errors in the checkpoint's job call it: job.yaml of its run where that
-  // has the same text, because a user can look into it.
+  // The name of the checkpoint's job in errors. A user can look into job.yaml
+  // of the run, so it is that file if its text is the same.
   std::string JobName() const;
 };
 

@@ -10,9 +10,13 @@ namespace tributary {
 // process of the rank: to one block, to all blocks of a server, or to all
 // servers.
 struct RankProgress {
-  bool initialized = true;    // every block has weights
-  int64_t steps = INT64_MAX;  // sent to every block
-  int64_t begun = 0;          // sent to some block
+  // `steps` of a rank that contributes to no block: its stage of the model has
+  // no parameters.
+  static constexpr int64_t kNoBlock = INT64_MAX;
+
+  bool initialized = true;   // every block has weights
+  int64_t steps = kNoBlock;  // sent to every block
+  int64_t begun = 0;         // sent to some block
 
   // Adds the progress at another block or server.
   void Add(const RankProgress& other) {

@@ -34,13 +34,6 @@ struct FreeBio {
   void operator()(BIO* bio) const { BIO_free(bio); }
 };
 using BioPtr = std::unique_ptr<BIO, FreeBio>;
-struct FreeX509 {
-  void operator()(X509* certificate) const { X509_free(certificate); }
-};
-using X509Ptr = std::unique_ptr<X509, FreeX509>;
-struct FreeKey {
-  void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
-};
 struct FreeNames {
   void operator()(GENERAL_NAMES* names) const { GENERAL_NAMES_free(names); }
 };
@@ -129,7 +122,7 @@ bool IsAddress(const std::string& host) {
 
 struct Pair {
   X509Ptr certificate;
-  std::unique_ptr<EVP_PKEY, FreeKey> key;
+  KeyPtr key;
 };
 
 absl::StatusOr<Pair> ReadPair(const Credential& credential) {
@@ -204,46 +197,43 @@ absl::StatusOr<std::string> AlternativeNames(
 
 }  // namespace
 
-void CertificateAuthority::Free::operator()(X509* certificate) const {
+void FreeOpenSsl::operator()(X509* certificate) const {
   X509_free(certificate);
 }
-void CertificateAuthority::Free::operator()(EVP_PKEY* key) const {
-  EVP_PKEY_free(key);
-}
+void FreeOpenSsl::operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
+
+CertificateAuthority::CertificateAuthority(X509Ptr certificate, KeyPtr key)
+    : certificate_(std::move(certificate)), key_(std::move(key)) {}
 
 absl::StatusOr<CertificateAuthority> CertificateAuthority::Create(
     const Validity& validity) {
-  CertificateAuthority made;
-  made.key_.reset(EVP_EC_gen(kCurve));
-  made.certificate_.reset(X509_new());
-  X509* const x509 = made.certificate_.get();
-  if (made.key_ == nullptr || x509 == nullptr ||
+  KeyPtr key(EVP_EC_gen(kCurve));
+  X509Ptr certificate(X509_new());
+  X509* const x509 = certificate.get();
+  if (key == nullptr || x509 == nullptr ||
       X509_set_version(x509, X509_VERSION_3) != 1 || !SetSerial(x509) ||
       !SetTimes(x509, validity.from, validity.from + validity.duration) ||
       !SetName(X509_get_subject_name(x509), kAuthorityName) ||
       X509_set_issuer_name(x509, X509_get_subject_name(x509)) != 1 ||
-      X509_set_pubkey(x509, made.key_.get()) != 1 ||
+      X509_set_pubkey(x509, key.get()) != 1 ||
       // It signs no further authorities.
       !AddExtension(x509, x509, NID_basic_constraints,
                     "critical,CA:TRUE,pathlen:0") ||
       !AddExtension(x509, x509, NID_key_usage, "critical,keyCertSign") ||
       !AddExtension(x509, x509, NID_subject_key_identifier, "hash") ||
-      X509_sign(x509, made.key_.get(), EVP_sha256()) == 0) {
+      X509_sign(x509, key.get(), EVP_sha256()) == 0) {
     return OpenSslError("make a certificate authority");
   }
-  return made;
+  return CertificateAuthority(std::move(certificate), std::move(key));
 }
 
 absl::StatusOr<CertificateAuthority> CertificateAuthority::Read(
     const Credential& credential) {
-  CertificateAuthority read;
   TRIBUTARY_ASSIGN_OR_RETURN(Pair pair, ReadPair(credential));
   if (X509_check_ca(pair.certificate.get()) != 1) {
     return absl::InvalidArgumentError(kNoAuthority);
   }
-  read.certificate_.reset(pair.certificate.release());
-  read.key_.reset(pair.key.release());
-  return read;
+  return CertificateAuthority(std::move(pair.certificate), std::move(pair.key));
 }
 
 absl::StatusOr<Credential> CertificateAuthority::Issue(
@@ -257,8 +247,8 @@ absl::StatusOr<Credential> CertificateAuthority::Issue(
         "the certificate authority's own certificate is valid until ",
         absl::FormatTime(valid_until(), absl::UTCTimeZone())));
   }
-  const std::unique_ptr<EVP_PKEY, Free> key(EVP_EC_gen(kCurve));
-  const std::unique_ptr<X509, Free> owned(X509_new());
+  const KeyPtr key(EVP_EC_gen(kCurve));
+  const X509Ptr owned(X509_new());
   X509* const x509 = owned.get();
   X509* const issuer = certificate_.get();
   if (key == nullptr || x509 == nullptr ||

@@ -16,13 +16,21 @@ struct x509_st;
 
 namespace tributary {
 
+// Owners of OpenSSL's objects.
+struct FreeOpenSsl {
+  void operator()(x509_st* certificate) const;
+  void operator()(evp_pkey_st* key) const;
+};
+using X509Ptr = std::unique_ptr<x509_st, FreeOpenSsl>;
+using KeyPtr = std::unique_ptr<evp_pkey_st, FreeOpenSsl>;
+
 // A certificate and the key that belongs to it, as PEM text (RFC 7468).
 struct Credential {
   std::string certificate;
   std::string key;  // secret
 };
 
-// Whom a certificate is for.
+// The holder of a certificate.
 struct CertificateSubject {
   PeerIdentity identity;
   // DNS names and IP addresses at which the holder is reached, for clients that
@@ -54,26 +62,21 @@ class CertificateAuthority {
   absl::StatusOr<Credential> Issue(const CertificateSubject& subject,
                                    const Validity& validity) const;
 
-  // The authority's own, for whoever keeps it.
+  // The authority's own certificate and key, as Read takes them.
   absl::StatusOr<Credential> ToPem() const;
-  // Of its certificate.
+  // The end of the authority's own certificate.
   absl::Time valid_until() const;
 
  private:
-  struct Free {
-    void operator()(x509_st* certificate) const;
-    void operator()(evp_pkey_st* key) const;
-  };
+  CertificateAuthority(X509Ptr certificate, KeyPtr key);
 
-  CertificateAuthority() = default;
-
-  std::unique_ptr<x509_st, Free> certificate_;
-  std::unique_ptr<evp_pkey_st, Free> key_;
+  X509Ptr certificate_;
+  KeyPtr key_;
 };
 
-// Who the holder of a certificate is, and until when it is valid.
+// What a certificate says.
 struct CertificateFacts {
-  PeerIdentity identity;
+  PeerIdentity identity;  // of its holder
   absl::Time valid_until;
 };
 

@@ -9,7 +9,7 @@
 
 namespace tributary {
 
-// What the holder of a certificate may be.
+// What a process or a person is in a job. A certificate names one role.
 enum class PeerRole {
   kCoordinator,
   kServer,
@@ -24,8 +24,8 @@ const std::vector<PeerRole>& AllPeerRoles();
 // "coordinator", "server", "worker", "operator", "monitor".
 std::string PeerRoleName(PeerRole role);
 
-// Who a certificate says its holder is. It is written into the certificate as a
-// URI of the subject's alternative names, as SPIFFE does it:
+// The job and the role of a certificate's holder. The certificate has them as a
+// URI among its subject alternative names, in the form of SPIFFE:
 // "spiffe://tributary/JOB/ROLE", or "spiffe://tributary/ROLE" for every job of
 // the certificate authority.
 // Source: SPIFFE-ID, https://github.com/spiffe/spiffe/blob/main/standards.

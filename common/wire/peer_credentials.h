@@ -16,10 +16,10 @@
 
 namespace tributary {
 
-// What a process proves itself with to its peers, and what it accepts from
-// them: TLS in both directions (RFC 8446). A peer must have a certificate of
-// the same authority that names a role of Tributary. If both certificates name
-// a job, it must be the same. Thread-safe.
+// The certificate of this process, and the rules by which it accepts those of
+// its peers. Both ends of a connection show one (TLS, RFC 8446). A peer's
+// must come from the same authority and name a role of Tributary. If both name
+// a job, it must be the same job. Thread-safe.
 class PeerCredentials {
  public:
   // The names of the files in a folder, as those of a Kubernetes secret of type
@@ -28,11 +28,11 @@ class PeerCredentials {
   static constexpr char kCertificateFile[] = "tls.crt";
   static constexpr char kKeyFile[] = "tls.key";
 
-  // Reads the files of a folder. They are looked at again every `reload`, at
-  // least a second: connections that are made afterwards use what is there
-  // then, and existing ones go on. Replace the files together, by renaming a
-  // folder or a link. NotFound: a file is missing. InvalidArgument: a file is
-  // not what it should be; the message names it.
+  // Reads the files of a folder, and again every `reload`, which is at least a
+  // second. New connections use the newest files; existing ones go on. Replace
+  // all files at once, by renaming a folder or a link. NotFound: a file is
+  // missing. InvalidArgument: a file is not what it should be; the message
+  // names it.
   static absl::StatusOr<std::shared_ptr<const PeerCredentials>> FromFolder(
       const std::string& folder, absl::Duration reload = absl::Seconds(60));
 
@@ -40,7 +40,7 @@ class PeerCredentials {
   static absl::StatusOr<std::shared_ptr<const PeerCredentials>> FromPem(
       const std::string& authority, const Credential& own);
 
-  // What the own certificate said when it was read.
+  // Of this process, from its certificate as it was read first.
   const PeerIdentity& identity() const { return identity_; }
 
   // For a port on which only peers are served.
@@ -58,8 +58,8 @@ class PeerCredentials {
   const std::shared_ptr<Provider> provider_;
 };
 
-// Who makes a call, from the certificate of its connection. Unauthenticated:
-// the connection has none.
+// The caller's identity, from the certificate of its connection.
+// Unauthenticated: the connection has none.
 absl::StatusOr<PeerIdentity> CallerOf(const grpc::AuthContext& context);
 
 }  // namespace tributary

@@ -168,11 +168,9 @@ class GrpcParameterClient final : public ParameterClient {
           links_.Connect(shard, server, part, request.address()));
       progress.Add({part.initialized(), part.steps(), part.begun()});
     }
-    // A rank whose stage has no parameters contributes to no block. It begins
-    // with the others.
-    if (progress.steps == RankProgress().steps) {
-      progress.steps = options_.plan.start_step();
-    }
+    // Such a rank begins with the others.
+    int64_t& steps = progress.steps;
+    if (steps == RankProgress::kNoBlock) steps = options_.plan.start_step();
     return progress;
   }
 

@@ -289,7 +289,7 @@ TEST_F(TrainTest, AnErrorInAResumedJobNamesTheFileOfTheRun) {
   };
   EXPECT_THAT(resume(), HasSubstr("tributary: run/job.yaml:"));
   Write("run/job.yaml", "another: job\n");
-  EXPECT_THAT(resume(), HasSubstr(", its job:"));
+  EXPECT_THAT(resume(), HasSubstr("tributary: the job of run/checkpoints/"));
 }
 
 // One changed number is detected; equal rows in another file are not.
