@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
   tributary::AddEvaluateCommand(app, &action);
   tributary::AddCompareCommand(app, &action);
   tributary::AddStatusCommand(app, &action);
+  tributary::AddCertificatesCommand(app, &action);
   tributary::AddCheckpointCommand(app, &action);
   tributary::AddExportCommand(app, &action);
   tributary::AddPlanCommand(app, &action);

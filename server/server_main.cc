@@ -3,10 +3,15 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include "common/command_line/access_flags.h"
+#include "common/command_line/page_access.h"
 #include "common/command_line/parse_command_line.h"
 #include "common/command_line/telemetry_options.h"
 #include "common/host/end_on_signal.h"
+#include "common/host/private_files.h"
 #include "common/host/process_limits.h"
+#include "common/status/status_macros.h"
+#include "common/wire/access.h"
 #include "common/wire/channel.h"
 #include "server/service/run_server.h"
 #include "spdlog/spdlog.h"
@@ -17,10 +22,23 @@ namespace {
 // needs.
 constexpr uint64_t kFewestFiles = 16;
 
+absl::Status ReadAccess(const tributary::AccessOptions& access,
+                        const tributary::TelemetryOptions& telemetry,
+                        tributary::ServerOptions* options) {
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      options->access,
+      tributary::Access::Read(access, tributary::PeerRole::kServer));
+  TRIBUTARY_RETURN_IF_ERROR(options->access.CheckListen(options->listen));
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      options->pages, tributary::ReadPageAccess(telemetry, options->access));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   tributary::EndOnSignal();
+  tributary::KeepFilesPrivate();
   tributary::ServerOptions options;
   tributary::TelemetryOptions telemetry{.log = {.role = "server"}};
   double join_seconds = absl::ToDoubleSeconds(options.join_timeout);
@@ -51,6 +69,9 @@ int main(int argc, char** argv) {
                  "seconds to wait for the coordinator and for a free place")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
+  tributary::AccessOptions access;
+  tributary::AddListenerAccessFlags(app, &access);
+  tributary::AddReflectionFlag(app, &options.reflection);
   tributary::AddTelemetryOptions(app, &telemetry);
   if (const auto ended = tributary::ParseCommandLine(app, argc, argv)) {
     return *ended;
@@ -62,6 +83,7 @@ int main(int argc, char** argv) {
   options.metrics_listen = telemetry.metrics_listen;
   absl::Status status = tributary::SetUpLog(telemetry.log);
   if (status.ok()) status = tributary::CheckProcessLimits(kFewestFiles);
+  if (status.ok()) status = ReadAccess(access, telemetry, &options);
   if (status.ok()) status = tributary::RunServer(options);
   if (status.ok()) return 0;
   spdlog::error("{}", std::string(status.message()));

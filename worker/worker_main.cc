@@ -5,10 +5,15 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "common/command_line/access_flags.h"
+#include "common/command_line/page_access.h"
 #include "common/command_line/parse_command_line.h"
 #include "common/command_line/telemetry_options.h"
 #include "common/host/end_on_signal.h"
+#include "common/host/private_files.h"
 #include "common/host/process_limits.h"
+#include "common/status/status_macros.h"
+#include "common/wire/access.h"
 #include "common/wire/channel.h"
 #include "kernels/device.h"
 #include "spdlog/spdlog.h"
@@ -133,11 +138,23 @@ void AddTestOptions(CLI::App& app, TestOptions* tests,
       ->check(CLI::Range(1.0, 1000.0));
 }
 
+absl::Status ReadAccess(const tributary::AccessOptions& access,
+                        const tributary::TelemetryOptions& telemetry,
+                        tributary::WorkerOptions* options) {
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      options->access,
+      tributary::Access::Read(access, tributary::PeerRole::kWorker));
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      options->pages, tributary::ReadPageAccess(telemetry, options->access));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   tributary::SetDeviceEnvironment();
   tributary::EndOnSignal();
+  tributary::KeepFilesPrivate();
   tributary::WorkerOptions options;
   tributary::TelemetryOptions telemetry{.log = {.role = "worker"}};
   double join_seconds = absl::ToDoubleSeconds(options.join_timeout);
@@ -165,6 +182,8 @@ int main(int argc, char** argv) {
                  "seconds to wait for the coordinator and for a free place")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
+  tributary::AccessOptions access;
+  tributary::AddListenerAccessFlags(app, &access);
   tributary::AddTelemetryOptions(app, &telemetry);
   tributary::MeasurementOptions measurement;
   AddMeasurementOptions(app, &measurement);
@@ -205,6 +224,9 @@ int main(int argc, char** argv) {
   options.metrics_listen = telemetry.metrics_listen;
   absl::Status status = tributary::SetUpLog(telemetry.log);
   if (status.ok()) status = tributary::CheckProcessLimits(kFewestFiles);
+  if (status.ok() && !measurement.wanted()) {
+    status = ReadAccess(access, telemetry, &options);
+  }
   if (status.ok()) {
     status = measurement.wanted() ? tributary::RunMeasurement(measurement)
                                   : tributary::RunWorker(options);

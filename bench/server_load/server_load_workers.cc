@@ -16,10 +16,12 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
 #include "common/plan/plan_codec.h"
+#include "common/wire/caller_proof.h"
 #include "common/wire/channel.h"
 #include "common/wire/crc32c.h"
 #include "common/wire/deadline.h"
@@ -84,6 +86,7 @@ class Workers {
       grpc::ClientContext context;
       Must(stub->Register(&context, request, &place), "register");
       incarnations_.push_back(place.incarnation());
+      proofs_.push_back(CallerProof().WithTicket(place.ticket()));
     }
     v1::DeclareModelRequest model;
     model.set_incarnation(incarnations_[0]);
@@ -94,11 +97,13 @@ class Workers {
     model.set_steps_per_epoch(1000);
     v1::DeclareModelResponse declared;
     grpc::ClientContext declaring;
+    proofs_[0].AddTo(&declaring);
     Must(stub->DeclareModel(&declaring, model, &declared), "declare");
     v1::GetPlanRequest wanted;
     wanted.set_min_epoch(1);
     wanted.set_wait_ms(10'000);
     grpc::ClientContext getting;
+    proofs_[0].AddTo(&getting);
     Must(stub->GetPlan(&getting, wanted, &plan_), "plan");
     partition_ = MakePartitionPlan(plan_).value();
   }
@@ -108,6 +113,7 @@ class Workers {
     const auto first =
         ParameterClient::Connect({.plan = plan_,
                                   .incarnation = incarnations_[0],
+                                  .proof = proofs_[0],
                                   .transport = Transport::kGrpc});
     const std::vector<float> start(static_cast<size_t>(elements()), 0.5f);
     const std::vector<const float*> tensors = {start.data()};
@@ -186,13 +192,17 @@ class Workers {
         request.set_payload(gradient_.data(), bytes);
         const std::string message =
             testing::Http2Peer::Message(request.SerializeAsString());
-        if (!silent_->Send(silent_->Begin(kPush), message, /*end=*/true)) {
+        const testing::Http2Peer::Headers ticket = {
+            {kTicketKey, absl::Base64Escape(proofs_[rank].ticket())}};
+        if (!silent_->Send(silent_->Begin(kPush, ticket), message,
+                           /*end=*/true)) {
           std::fprintf(stderr, "the server has closed the connection\n");
           std::exit(1);
         }
         continue;
       }
       auto* const call = new Call;
+      proofs_[rank].AddTo(&call->context);
       call->reader = stubs_[rank]->PrepareUnaryCall(
           &call->context, kPush,
           EncodeFrame(request, {OwnedSlice(gradient_.data(), bytes, nullptr)}),
@@ -223,6 +233,7 @@ class Workers {
   const Arguments arguments_;
   const std::vector<float> gradient_;
   std::vector<uint64_t> incarnations_;
+  std::vector<CallerProof> proofs_;
   v1::Plan plan_;
   std::optional<PartitionPlan> partition_;
   std::vector<std::unique_ptr<grpc::GenericStub>> stubs_;  // by rank

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 #include "absl/strings/strip.h"
 #include "cli/terminal/append_file.h"
 #include "cli/terminal/interrupts.h"
+#include "common/host/private_files.h"
 #include "common/host/process_limits.h"
 #include "common/status/printable.h"
 #include "common/status/status_macros.h"
@@ -34,7 +36,8 @@ constexpr size_t kLongestLine = 2048;
 // Runs in the child between fork and exec. Other threads of the parent may have
 // held locks at the fork, so only async-signal-safe calls are allowed.
 [[noreturn]] void BecomeProgram(char* const* command, char* const* environment,
-                                int log, int error_pipe, pid_t parent) {
+                                int input, int log, int error_pipe,
+                                pid_t parent) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);  // the parent died before prctl
@@ -42,8 +45,8 @@ constexpr size_t kLongestLine = 2048;
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  const int input = open("/dev/null", O_RDONLY);
-  if (input >= 0) dup2(input, STDIN_FILENO);
+  umask(EarlierFileMask());
+  dup2(input, STDIN_FILENO);
   dup2(log, STDOUT_FILENO);
   dup2(log, STDERR_FILENO);
   // Closes the parent's sockets of gRPC in the program.
@@ -89,6 +92,27 @@ absl::Status CannotStart(const std::string& program, int error) {
                    FileLimit(), " (ulimit -n)"));
 }
 
+// What a child reads `text` from: a pipe that holds all of it.
+absl::StatusOr<UniqueFd> InputOf(const std::string& text) {
+  if (text.empty()) {
+    UniqueFd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+    if (!null.ok()) return absl::ErrnoToStatus(errno, "open /dev/null");
+    return null;
+  }
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
+    return absl::ErrnoToStatus(errno, "make a pipe");
+  }
+  UniqueFd read_end(ends[0]), write_end(ends[1]);
+  const bool fits =
+      text.size() <= ChildProcess::kMostInput &&
+      write(write_end.get(), text.data(), text.size()) ==
+          static_cast<ssize_t>(text.size()) &&
+      fcntl(read_end.get(), F_SETFL, 0) == 0;  // programs expect to wait
+  if (!fits) return absl::InternalError("a pipe does not take a child's input");
+  return read_end;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(
@@ -101,6 +125,8 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(
   const std::vector<char*> command = Pointers(options.command);
   std::vector<std::string> variables = EnvironmentWith(options.environment);
   const std::vector<char*> environment = Pointers(variables);
+  const absl::StatusOr<UniqueFd> input = InputOf(options.input);
+  if (!input.ok()) return CannotStart(options.command[0], errno);
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
     return CannotStart(options.command[0], errno);
@@ -110,8 +136,8 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(
   const pid_t pid = fork();
   if (pid < 0) return CannotStart(options.command[0], errno);
   if (pid == 0) {
-    BecomeProgram(command.data(), environment.data(), log->get(), ends[1],
-                  parent);
+    BecomeProgram(command.data(), environment.data(), input->get(), log->get(),
+                  ends[1], parent);
   }
   setpgid(pid, pid);  // in the parent too, whichever process runs first
   Interrupts::KillWithUs(pid);

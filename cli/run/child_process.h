@@ -28,7 +28,11 @@ class ChildProcess {
     v1::Role role = v1::ROLE_UNSPECIFIED;
     uint32_t index = 0;
     std::vector<std::string> environment = {};  // "NAME=value", besides ours
+    // What the program finds on its standard input, at most kMostInput bytes.
+    std::string input = {};
   };
+
+  static constexpr size_t kMostInput = 32 << 10;
 
   // The thread that calls Start must outlive the child: the kernel treats the
   // end of that thread as the parent's death. NotFound and similar errors when

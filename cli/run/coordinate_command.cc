@@ -14,11 +14,15 @@
 #include "cli/run/program/await_job.h"
 #include "cli/terminal/console.h"
 #include "cli/terminal/interrupts.h"
+#include "common/command_line/access_flags.h"
+#include "common/command_line/page_access.h"
 #include "common/command_line/telemetry_options.h"
+#include "common/host/private_files.h"
 #include "common/host/process_limits.h"
 #include "common/job/job_file.h"
 #include "common/job/program/program_job.h"
 #include "common/status/status_macros.h"
+#include "common/wire/access.h"
 #include "coordinator/service/intake/job_intake.h"
 
 namespace tributary {
@@ -32,7 +36,9 @@ struct CoordinateOptions {
   int servers = 0;  // 0: as in the job file
   int workers = 0;
   std::string run_dir;
-  std::string listen = "0.0.0.0:7070";
+  std::string listen;  // empty: as AddressOf says
+  AccessOptions access;
+  bool reflection = false;
   double start_seconds = 600;
   TelemetryOptions telemetry;
 };
@@ -47,7 +53,8 @@ std::optional<v1::JobSpec> EarlierJob(const std::string& run_dir) {
 }
 
 // The job of the job file, or that of the program that comes.
-absl::StatusOr<v1::JobSpec> FindJob(CoordinateOptions* options) {
+absl::StatusOr<v1::JobSpec> FindJob(const Access& access,
+                                    CoordinateOptions* options) {
   std::vector<std::string> overrides = options->overrides;
   if (options->servers > 0) {
     overrides.push_back(absl::StrCat("cluster.servers=", options->servers));
@@ -80,7 +87,8 @@ absl::StatusOr<v1::JobSpec> FindJob(CoordinateOptions* options) {
   }
   TRIBUTARY_ASSIGN_OR_RETURN(
       const std::unique_ptr<JobIntake> intake,
-      JobIntake::Start(options->listen, std::move(source)));
+      JobIntake::Start(options->listen, std::move(source),
+                       std::make_shared<CallGuard>(access.Guard())));
   options->listen = intake->address();
   Console(&Clock::Real())
       .Note(absl::StrCat("coordinator ", options->listen,
@@ -89,9 +97,33 @@ absl::StatusOr<v1::JobSpec> FindJob(CoordinateOptions* options) {
                   [] { return std::string(); });
 }
 
+// Other machines may reach a coordinator that asks who calls.
+constexpr char kEverywhere[] = "0.0.0.0:7070";
+constexpr char kHere[] = "127.0.0.1:7070";
+
 int Coordinate(CoordinateOptions options) {
+  KeepFilesPrivate();
   Interrupts::Install();
-  const absl::StatusOr<v1::JobSpec> job = FindJob(&options);
+  absl::StatusOr<Access> access =
+      Access::Read(options.access, PeerRole::kCoordinator);
+  if (access.ok() && options.listen.empty()) {
+    options.listen = access->encrypted() ? kEverywhere : kHere;
+  }
+  absl::StatusOr<PageAccess> pages = PageAccess();
+  if (access.ok()) {
+    if (const absl::Status closed = access->CheckListen(options.listen);
+        !closed.ok()) {
+      access = closed;
+    } else {
+      pages = ReadPageAccess(options.telemetry, *access);
+      if (!pages.ok()) access = pages.status();
+    }
+  }
+  if (!access.ok()) {
+    PrintError(access.status().message());
+    return kExitRefused;
+  }
+  const absl::StatusOr<v1::JobSpec> job = FindJob(*access, &options);
   if (!job.ok()) {
     PrintError(job.status().message());
     const bool waited = absl::IsCancelled(job.status()) ||
@@ -113,6 +145,9 @@ int Coordinate(CoordinateOptions options) {
                      .start_timeout = absl::Seconds(options.start_seconds),
                      .metrics_listen = options.telemetry.metrics_listen,
                      .log = log,
+                     .access = *access,
+                     .pages = *pages,
+                     .reflection = options.reflection,
                      .take_over = true});
   if (!started.ok()) {
     PrintError(started.status().message());
@@ -141,8 +176,11 @@ void AddCoordinateOptions(CLI::App& app, Action* action) {
   app.add_option("--workers", options->workers,
                  "workers, instead of cluster.workers")
       ->check(CLI::Range(1, 1024));
-  app.add_option("--listen", options->listen, "HOST:PORT to listen on")
-      ->capture_default_str();
+  app.add_option("--listen", options->listen,
+                 "HOST:PORT to listen on; default: 0.0.0.0:7070 with --tls,\n"
+                 "127.0.0.1:7070 without");
+  AddListenerAccessFlags(app, &options->access);
+  AddReflectionFlag(app, &options->reflection);
   app.add_option("--run-dir", options->run_dir,
                  "new or empty folder for what the run leaves behind;\n"
                  "default: runs/NAME-DATE-TIME");

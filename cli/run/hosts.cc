@@ -153,6 +153,13 @@ void AddListenOption(CLI::App& app, std::string* listen) {
       ->capture_default_str();
 }
 
+void AddInsecureFlag(CLI::App& app, bool* insecure) {
+  app.add_flag(
+      "--insecure", *insecure,
+      "without TLS: whoever reaches the ports can read and change the\n"
+      "job; default: certificates of this run alone");
+}
+
 void AddHostOptions(CLI::App& app, HostOptions* options) {
   CLI::Option* const workers =
       app.add_option("--worker-hosts", options->worker_hosts,

@@ -27,6 +27,8 @@ struct HostOptions {
 // coordinator.
 void AddListenOption(CLI::App& app, std::string* listen);
 void AddHostOptions(CLI::App& app, HostOptions* options);
+// --insecure, of a command that starts the processes of a run.
+void AddInsecureFlag(CLI::App& app, bool* insecure);
 
 // A machine that processes are started on.
 class Host {

@@ -74,6 +74,11 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(
     RunDirectory* const directory = run->saving_;
     return directory ? directory->SaveState(s) : absl::OkStatus();
   };
+  TRIBUTARY_RETURN_IF_ERROR(
+      run->options_.access.CheckListen(run->options_.listen));
+  coordinator.guard = std::make_shared<CallGuard>(run->options_.access.Guard());
+  coordinator.proof = run->options_.access.Proof();
+  coordinator.reflection = run->options_.reflection;
   coordinator.listen = run->options_.listen;
   coordinator.job = run->options_.job;
   coordinator.clock = run->options_.clock;
@@ -108,6 +113,11 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(
         RunDirectory::Create(
             run->options_.run_dir, run->options_.job,
             static_cast<std::time_t>(run->start_wall_seconds_)));
+  }
+  if (run->options_.keys != nullptr) {
+    TRIBUTARY_RETURN_IF_ERROR(
+        run->options_.keys->Save(run->directory_->path(), PeerRole::kOperator)
+            .status());
   }
   run->saving_ = run->directory_.get();
   run->directory_->lock().SetAddress(run->coordinator_->address());
@@ -204,7 +214,8 @@ absl::Status JobRun::Continue(const v1::CoordinatorState& earlier) {
 
 absl::Status JobRun::StartExporter() {
   Exporter::Options options{.listen = options_.metrics_listen,
-                            .role = "coordinator"};
+                            .role = "coordinator",
+                            .access = options_.pages};
   options.pages["/targets"] = [this]() -> HttpAnswer {
     return {.content_type = "application/json",
             .body = ScrapeTargetsJson(coordinator_->control().Snapshot(),
@@ -340,6 +351,7 @@ int JobRun::Conclude(const std::string& cause) {
     return kExitFailed;
   }
   TRIBUTARY_FAILPOINT("coordinator-summary");
+  if (options_.keys != nullptr) RunKeys::Remove(directory_->path());
   // Servers report their last step when they learn that the job is over.
   const JobUpdate last =
       coordinator_->control().WaitForUpdate(absl::ZeroDuration());

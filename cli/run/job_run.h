@@ -11,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "cli/run/run_keys.h"
 #include "cli/terminal/console.h"
 #include "cli/terminal/exit_codes.h"
 #include "cli/terminal/progress_line.h"
@@ -18,6 +19,7 @@
 #include "common/host/machine.h"
 #include "common/telemetry/exporter.h"
 #include "common/telemetry/log.h"
+#include "common/wire/access.h"
 #include "coordinator/core/job_plan.h"
 #include "coordinator/run/describe_model.h"
 #include "coordinator/run/run_directory.h"
@@ -53,7 +55,13 @@ class JobRun {
     // The data as `tributary-worker --check-data` has described them, for
     // environment.json; empty: unknown.
     std::string data_record;
-    bool quiet = false;  // prints errors alone
+    bool quiet = false;       // prints errors alone
+    Access access;            // of the coordinator
+    PageAccess pages;         // of its metrics
+    bool reflection = false;  // as Coordinator::Options
+    // Of a run whose processes this process starts; null: they have others, or
+    // none. The operator's are saved in the run directory.
+    std::shared_ptr<const RunKeys> keys;
     // The words of the command that continues this run from a checkpoint, which
     // it gets as the word "CHECKPOINT".
     std::vector<std::string> resume_command = {"tributary", "train", "--resume",

@@ -14,7 +14,9 @@
 #include "cli/run/members/member_processes.h"
 #include "cli/run/members/watch_members.h"
 #include "cli/run/metrics_ports.h"
+#include "cli/run/run_keys.h"
 #include "cli/terminal/console.h"
+#include "common/host/private_files.h"
 #include "common/host/process_limits.h"
 #include "common/status/status_macros.h"
 
@@ -58,6 +60,7 @@ void StopAfter(const LocalRunOptions::Probe& probe, JobRun& run) {
 }  // namespace
 
 int RunLocally(const LocalRunOptions& options) {
+  KeepFilesPrivate();
   const absl::StatusOr<Programs> programs = FindPrograms();
   if (!programs.ok()) {
     PrintError(programs.status().message());
@@ -75,6 +78,12 @@ int RunLocally(const LocalRunOptions& options) {
     PrintError(ports.status().message());
     return kExitRefused;
   }
+  const absl::StatusOr<RunAccess> access =
+      MakeRunAccess(options.insecure, options.telemetry);
+  if (!access.ok()) {
+    PrintError(access.status().message());
+    return kExitRefused;
+  }
   LogOptions log = options.telemetry.log;
   log.standard_error = false;  // the screen shows the progress
   absl::StatusOr<std::unique_ptr<JobRun>> started =
@@ -85,7 +94,10 @@ int RunLocally(const LocalRunOptions& options) {
                      .log = log,
                      .start = options.start,
                      .data_record = options.data_record,
-                     .quiet = options.probe.last_step > 0});
+                     .quiet = options.probe.last_step > 0,
+                     .access = access->coordinator,
+                     .pages = access->pages,
+                     .keys = access->keys});
   if (!started.ok()) {
     PrintError(started.status().message());
     return kExitRefused;
@@ -102,7 +114,9 @@ int RunLocally(const LocalRunOptions& options) {
                             options.telemetry.log,
                             run,
                             children,
-                            ProbeArguments(options.probe)};
+                            ProbeArguments(options.probe),
+                            access->keys,
+                            options.telemetry.insecure_metrics};
     absl::Status status = members.StartServers(programs->server);
     if (status.ok()) status = members.StartWorkers(programs->worker);
     if (!status.ok()) run.coordinator().control().Fail(status.message());

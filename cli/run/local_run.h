@@ -20,6 +20,7 @@ struct LocalRunOptions {
   // Where a resumed run starts: a checkpoint's directory and step.
   JobStart start;
   std::string data_record;  // as in JobRun::Options
+  bool insecure = false;    // without TLS
   // Computes some steps of the job alone, for `tributary replay`: prints errors
   // only, and stops the job once all workers have finished the last of them.
   struct Probe {

@@ -52,6 +52,7 @@ struct TrainOptions {
   HostOptions hosts;
   TelemetryOptions telemetry;
   bool dry_run = false;
+  bool insecure = false;
   std::string trace;  // steps; empty: as in the job file
   std::string resume;
   JobStart start;
@@ -135,7 +136,8 @@ int Train(TrainOptions options) {
                      .hosts = *std::move(hosts),
                      .telemetry = options.telemetry,
                      .start = options.start,
-                     .data_record = data_record});
+                     .data_record = data_record,
+                     .insecure = options.insecure});
 }
 
 }  // namespace
@@ -169,6 +171,7 @@ void AddTrainCommand(CLI::App& app, Action* action) {
                     "default: runs/NAME-DATE-TIME");
   AddListenOption(*train, &options->listen);
   AddHostOptions(*train, &options->hosts);
+  AddInsecureFlag(*train, &options->insecure);
   AddTelemetryOptions(*train, &options->telemetry);
   train->add_flag(
       "--dry-run", options->dry_run,

@@ -13,6 +13,7 @@
 #include "cli/terminal/append_file.h"
 #include "cli/terminal/command_line.h"
 #include "cli/terminal/console.h"
+#include "common/command_line/access_flags.h"
 #include "common/member/coordinator_client.h"
 
 namespace tributary {
@@ -37,6 +38,7 @@ constexpr char kFooter[] =
 
 struct StatusOptions {
   std::string coordinator = "127.0.0.1:7070";
+  AccessOptions access;
   bool watch = false;
   double watch_seconds = 1;
   bool json = false;
@@ -67,7 +69,13 @@ std::string WhyNoStatus(const std::string& address,
 }
 
 int ShowStatus(const StatusOptions& options) {
-  auto client = CoordinatorClient::Create({.address = options.coordinator});
+  const auto access = Access::Read(options.access, PeerRole::kOperator);
+  if (!access.ok()) {
+    PrintError(access.status().message());
+    return kExitRefused;
+  }
+  auto client = CoordinatorClient::Create(
+      {.address = options.coordinator, .proof = access->Proof()});
   if (!client.ok()) {
     PrintError(client.status().message());
     return kExitRefused;
@@ -112,6 +120,7 @@ void AddStatusCommand(CLI::App& app, Action* action) {
       ->add_option("--coordinator", options->coordinator,
                    "HOST:PORT of the coordinator")
       ->capture_default_str();
+  AddAccessFlags(*status, &options->access);
   status
       ->add_option(
           "--watch",

@@ -13,6 +13,7 @@ using Action = std::function<int()>;
 
 void AddTrainCommand(CLI::App& app, Action* action);
 void AddRunCommand(CLI::App& app, Action* action);
+void AddCertificatesCommand(CLI::App& app, Action* action);
 void AddStatusCommand(CLI::App& app, Action* action);
 void AddCheckpointCommand(CLI::App& app, Action* action);
 void AddCompareCommand(CLI::App& app, Action* action);

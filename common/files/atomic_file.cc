@@ -23,14 +23,14 @@ constexpr char kAside[] = ".partial-";
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<AtomicFile>> AtomicFile::Create(
-    const std::string& path) {
+    const std::string& path, unsigned int mode) {
   static std::atomic<int> counter{0};
   constexpr int kAttempts = 100;  // skips names of crashed processes
   for (int i = 0; i < kAttempts; ++i) {
     std::string aside =
         absl::StrCat(path, kAside, getpid(), "-", counter.fetch_add(1));
     UniqueFd fd(
-        open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+        open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
     if (fd.ok()) {
       return std::unique_ptr<AtomicFile>(
           new AtomicFile(path, std::move(aside), std::move(fd)));

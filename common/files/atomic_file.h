@@ -17,9 +17,10 @@ namespace tributary {
 // file of the same name. Without Commit the temporary file is removed.
 class AtomicFile {
  public:
-  // Errors of this class name the path and the system's error.
+  // Errors of this class name the path and the system's error. `mode`: of the
+  // file, less the process's mask.
   static absl::StatusOr<std::unique_ptr<AtomicFile>> Create(
-      const std::string& path);
+      const std::string& path, unsigned int mode = 0666);
   ~AtomicFile();
 
   absl::Status Append(const void* data, size_t size);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/host/address.h"
 
+#include <arpa/inet.h>
 #include <netdb.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -40,6 +41,15 @@ absl::string_view LookupHostOf(absl::string_view address) {
   const bool bracketed =
       host.size() > 2 && host.front() == '[' && host.back() == ']';
   return bracketed ? host.substr(1, host.size() - 2) : host;
+}
+
+bool IsLoopback(absl::string_view address) {
+  const std::string host(LookupHostOf(address));
+  in_addr ipv4{};
+  if (inet_pton(AF_INET, host.c_str(), &ipv4) == 1) {
+    return ntohl(ipv4.s_addr) >> 24 == 127;
+  }
+  return host == "localhost" || host == "::1";
 }
 
 std::string ReachableAddress(absl::string_view listen, int port) {

@@ -22,6 +22,10 @@ absl::string_view HostOf(absl::string_view address);
 // accept.
 absl::string_view LookupHostOf(absl::string_view address);
 
+// Whether only processes of this machine reach a listener at host:port:
+// "localhost", 127.0.0.0/8 or ::1. Call CheckAddress first.
+bool IsLoopback(absl::string_view address);
+
 // The address under which other machines reach a listener on `listen` that got
 // `port`: the same host, or this machine's name if the host is a wildcard.
 std::string ReachableAddress(absl::string_view listen, int port);

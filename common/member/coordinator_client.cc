@@ -23,15 +23,16 @@ constexpr absl::Duration kProbe = absl::Milliseconds(500);
 // The first hold of a call with `waits`, so that it is soon called.
 constexpr absl::Duration kFirstHold = absl::Milliseconds(200);
 
-std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
+std::shared_ptr<grpc::Channel> Connect(const std::string& address,
+                                       const CallerProof& proof) {
   grpc::ChannelArguments arguments = CommonArguments();
   // gRPC's own back-off grows to two minutes; a coordinator that starts late
   // should be found within a second.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(),
-                                   arguments);
+  return grpc::CreateCustomChannel(
+      address, proof.ForChannel(PeerRole::kCoordinator), arguments);
 }
 
 }  // namespace
@@ -50,9 +51,14 @@ absl::StatusOr<std::unique_ptr<CoordinatorClient>> CoordinatorClient::Create(
 
 CoordinatorClient::CoordinatorClient(Options options)
     : options_(std::move(options)),
-      channel_(Connect(options_.address)),
+      proof_(options_.proof),
+      channel_(Connect(options_.address, options_.proof)),
       stub_(v1::CoordinatorService::NewStub(channel_)),
       jitter_(std::random_device{}()) {}
+
+void CoordinatorClient::SetTicket(const std::string& ticket) {
+  proof_ = options_.proof.WithTicket(ticket);
+}
 
 void CoordinatorClient::Cancel() {
   absl::MutexLock lock(&mu_);
@@ -96,6 +102,7 @@ absl::Status CoordinatorClient::Attempt(Method<Request, Response> method,
                                         Response* response) {
   grpc::ClientContext context;
   context.set_deadline(DeadlineAfter(timeout));
+  proof_.AddTo(&context);
   {
     absl::MutexLock lock(&mu_);
     if (cancelled_) return absl::CancelledError("the client was cancelled");
@@ -141,7 +148,11 @@ absl::Status CoordinatorClient::Unreachable(int64_t since_micros,
   std::string reason = WhyNobodyAnswers(options_.address, kProbe);
   if (reason.empty()) {
     reason = absl::IsDeadlineExceeded(why)
-                 ? "something listens there, but did not answer in time"
+                 ? absl::StrCat(
+                       "something listens there, but did not answer in time",
+                       proof_.encrypted() ? "; does it use TLS, and the same "
+                                            "certificate authority?"
+                                          : "; does it want --tls?")
                  : std::string(why.message());
   }
   return absl::UnavailableError(

@@ -15,6 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/wire/caller_proof.h"
 #include "common/wire/retry_policy.h"
 #include "tributary/v1/coordinator_service.grpc.pb.h"
 
@@ -44,6 +45,7 @@ class CoordinatorClient {
     const Clock* clock = &Clock::Real();
     // A call without an answer is sent again after this time.
     absl::Duration attempt_timeout = kAttemptTimeout;
+    CallerProof proof;
   };
 
   // Gets the coordinator's message after it held a call until its timeout.
@@ -77,6 +79,9 @@ class CoordinatorClient {
                           absl::Duration timeout);
   absl::StatusOr<v1::JobStatusResponse> GetJobStatus(absl::Duration timeout);
 
+  // Shows this ticket with every later call. Call it before other threads call.
+  void SetTicket(const std::string& ticket);
+
   // Ends running and later calls at once, with Cancelled.
   void Cancel();
 
@@ -108,6 +113,7 @@ class CoordinatorClient {
   bool PauseFor(absl::Duration pause);  // false when cancelled
 
   const Options options_;
+  CallerProof proof_;
   const std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::CoordinatorService::Stub> stub_;
 

@@ -28,6 +28,7 @@ absl::StatusOr<std::unique_ptr<Member>> Member::Join(Options options) {
   CoordinatorClient::Options client_options;
   client_options.address = options.coordinator;
   client_options.clock = options.clock;
+  client_options.proof = options.proof;
   TRIBUTARY_ASSIGN_OR_RETURN(
       std::unique_ptr<CoordinatorClient> client,
       CoordinatorClient::Create(std::move(client_options)));
@@ -40,6 +41,7 @@ absl::StatusOr<std::unique_ptr<Member>> Member::Join(Options options) {
         place.heartbeat_ms(), " ms and a lease of ", place.lease_ms(),
         " ms; the first must be positive and the second longer"));
   }
+  client->SetTicket(place.ticket());
   return std::unique_ptr<Member>(
       new Member(std::move(options), std::move(client), std::move(registration),
                  std::move(place)));

@@ -62,6 +62,12 @@ class Member {
   uint64_t job_id() const { return place_.job_id(); }
   absl::Duration lease() const { return absl::Milliseconds(place_.lease_ms()); }
   const v1::JobSpec& job() const { return place_.job(); }
+  // For calls to servers: this process's, with the ticket of its place.
+  CallerProof proof() const {
+    return options_.proof.WithTicket(place_.ticket());
+  }
+  // Of a server: the key with which it checks the tickets of its callers.
+  const std::string& job_key() const { return place_.job_key(); }
 
   // Reports what this worker's bits depend on (kernels/device.h, ArithmeticOf).
   // True: an earlier process in this place used another arithmetic, so its

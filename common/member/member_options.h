@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/wire/caller_proof.h"
 #include "tributary/v1/coordinator_service.pb.h"
 
 namespace tributary {
@@ -47,6 +48,7 @@ struct MemberOptions {
   // Called on the heartbeat thread before each heartbeat, to set counters that
   // change continuously.
   std::function<void(v1::HeartbeatRequest*)> bring_up_to_date;
+  CallerProof proof;  // of this process
 };
 
 }  // namespace tributary

@@ -10,10 +10,12 @@ namespace tributary {
 
 absl::Status SubmitJob(const std::string& coordinator,
                        const std::vector<std::string>& settings,
-                       absl::Duration timeout, const Clock* clock) {
+                       absl::Duration timeout, const CallerProof& proof,
+                       const Clock* clock) {
   CoordinatorClient::Options options;
   options.address = coordinator;
   options.clock = clock;
+  options.proof = proof;
   TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorClient> client,
                              CoordinatorClient::Create(std::move(options)));
   v1::SubmitJobRequest request;

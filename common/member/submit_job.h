@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/wire/caller_proof.h"
 
 namespace tributary {
 
@@ -18,7 +19,7 @@ namespace tributary {
 // its own.
 absl::Status SubmitJob(const std::string& coordinator,
                        const std::vector<std::string>& settings,
-                       absl::Duration timeout,
+                       absl::Duration timeout, const CallerProof& proof = {},
                        const Clock* clock = &Clock::Real());
 
 }  // namespace tributary

@@ -53,7 +53,8 @@ absl::StatusOr<std::unique_ptr<Exporter>> Exporter::Start(Options options) {
   const std::string& listen = exporter->options_.listen;
   if (listen.empty()) return exporter;
   HttpListener::Options http{.listen = listen,
-                             .pages = exporter->options_.pages};
+                             .pages = exporter->options_.pages,
+                             .access = exporter->options_.access};
   Exporter* raw = exporter.get();
   http.pages["/metrics"] = [raw]() -> HttpAnswer {
     return {.content_type = MetricsWriter::kContentType,

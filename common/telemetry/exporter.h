@@ -37,6 +37,7 @@ class Exporter {
     std::string listen;  // host:port; port 0: any free one; empty: no listener
     std::string role;    // "server", for tributary_build_info
     std::map<std::string, HttpListener::Page> pages;  // by path
+    PageAccess access;
   };
 
   // Unregisters a source or a check when it is destroyed, and waits while it is

@@ -11,10 +11,14 @@
 #include <cerrno>
 #include <cstring>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "common/base/unique_fd.h"
 #include "common/host/address.h"
+#include "common/security/secret.h"
 #include "common/status/status_macros.h"
 
 namespace tributary {
@@ -79,14 +83,20 @@ MHD_Result OnRequest(void* listener, MHD_Connection* connection,
     *body_bytes = 0;
     return MHD_YES;
   }
-  const HttpAnswer answer =
-      static_cast<const HttpListener*>(listener)->Answer(method, path);
+  const char* const authorization = MHD_lookup_connection_value(
+      connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
+  const HttpAnswer answer = static_cast<const HttpListener*>(listener)->Answer(
+      method, path, authorization == nullptr ? "" : authorization);
   MHD_Response* response = MHD_create_response_from_buffer(
       answer.body.size(), const_cast<char*>(answer.body.data()),
       MHD_RESPMEM_MUST_COPY);
   if (response == nullptr) return MHD_NO;
   MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
                           answer.content_type.c_str());
+  if (answer.code == MHD_HTTP_UNAUTHORIZED) {
+    MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
+                            "Basic realm=\"tributary\", charset=\"UTF-8\"");
+  }
   if (answer.code == MHD_HTTP_METHOD_NOT_ALLOWED) {
     MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
   }
@@ -96,11 +106,37 @@ MHD_Result OnRequest(void* listener, MHD_Connection* connection,
   return queued;
 }
 
+absl::Status CheckOpen(const std::string& listen, const PageAccess& access) {
+  TRIBUTARY_RETURN_IF_ERROR(CheckAddress(listen));
+  const bool closed = !access.token.empty() && !access.certificate.empty();
+  if (closed || access.insecure || IsLoopback(listen)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--metrics-listen ", listen,
+      " is open to other machines: give --tls and --metrics-token-file, or "
+      "--insecure"));
+}
+
 // Drops libmicrohttpd's messages, such as those about clients that
 // disconnected.
 void OnLog(void*, const char*, va_list) {}
 
 }  // namespace
+
+bool ShowsToken(absl::string_view authorization, absl::string_view token) {
+  if (absl::ConsumePrefix(&authorization, "Bearer ")) {
+    return EqualSecrets(authorization, token);
+  }
+  std::string user_and_password;
+  if (!absl::ConsumePrefix(&authorization, "Basic ") ||
+      !absl::Base64Unescape(authorization, &user_and_password)) {
+    return false;
+  }
+  absl::string_view password = user_and_password;
+  const size_t colon = password.find(':');
+  if (colon == absl::string_view::npos) return false;
+  password.remove_prefix(colon + 1);
+  return EqualSecrets(password, token);
+}
 
 HttpListener::HttpListener(Options options) : options_(std::move(options)) {}
 
@@ -108,19 +144,35 @@ absl::StatusOr<std::unique_ptr<HttpListener>> HttpListener::Start(
     Options options) {
   std::unique_ptr<HttpListener> listener(new HttpListener(std::move(options)));
   const std::string& listen = listener->options_.listen;
+  const PageAccess& access = listener->options_.access;
+  TRIBUTARY_RETURN_IF_ERROR(CheckOpen(listen, access));
   TRIBUTARY_ASSIGN_OR_RETURN(UniqueFd fd, Listen(listen));
   listener->port_ = PortOf(fd.get());
+  std::vector<MHD_OptionItem> more;
+  unsigned tls = 0;
+  if (!access.certificate.empty()) {
+    tls = MHD_USE_TLS;
+    more.push_back({MHD_OPTION_HTTPS_MEM_CERT, 0,
+                    const_cast<char*>(access.certificate.c_str())});
+    more.push_back(
+        {MHD_OPTION_HTTPS_MEM_KEY, 0, const_cast<char*>(access.key.c_str())});
+  }
+  more.push_back({MHD_OPTION_END, 0, nullptr});
   listener->daemon_ = MHD_start_daemon(
       MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ERROR_LOG |
-          MHD_USE_ITC,
+          MHD_USE_ITC | tls,
       /*port=*/0, nullptr, nullptr, OnRequest, listener.get(),
       MHD_OPTION_EXTERNAL_LOGGER, OnLog, nullptr,  // first: all options use it
       MHD_OPTION_LISTEN_SOCKET, fd.get(),          //
       MHD_OPTION_CONNECTION_LIMIT, kMaxConnections,
       MHD_OPTION_CONNECTION_TIMEOUT, kTimeoutSeconds,
-      MHD_OPTION_CONNECTION_MEMORY_LIMIT, kMaxRequestBytes, MHD_OPTION_END);
+      MHD_OPTION_CONNECTION_MEMORY_LIMIT, kMaxRequestBytes, MHD_OPTION_ARRAY,
+      more.data(), MHD_OPTION_END);
   if (listener->daemon_ == nullptr) {
-    return CannotListen(listen, "its thread could not be started");
+    return CannotListen(listen, tls == 0
+                                    ? "its thread could not be started"
+                                    : "its thread could not be started, or the "
+                                      "certificate and its key do not fit");
   }
   fd.Release();  // the daemon closes it
   return listener;
@@ -131,11 +183,21 @@ HttpListener::~HttpListener() {
 }
 
 HttpAnswer HttpListener::Answer(const std::string& method,
-                                const std::string& path) const {
+                                const std::string& path,
+                                absl::string_view authorization) const {
   if (method != "GET" && method != "HEAD") {
     return {.code = 405, .body = "GET is wanted\n"};
   }
   const auto page = options_.pages.find(path);
+  const std::string& token = options_.access.token;
+  if (!token.empty() && !ShowsToken(authorization, token)) {
+    if (path != options_.open_page || page == options_.pages.end()) {
+      return {.code = 401, .body = "a token is wanted\n"};
+    }
+    const HttpAnswer whole = page->second();
+    return {.code = whole.code,
+            .body = whole.code == 200 ? "ok\n" : "not ok\n"};
+  }
   if (page != options_.pages.end()) return page->second();
   std::string known;
   for (const auto& [name, unused] : options_.pages) {

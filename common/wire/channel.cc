@@ -37,8 +37,10 @@ grpc::ChannelArguments CommonArguments(const KeepAlive& keep_alive) {
   return arguments;
 }
 
-std::shared_ptr<grpc::Channel> DataChannel(const std::string& address,
-                                           const KeepAlive& keep_alive) {
+std::shared_ptr<grpc::Channel> DataChannel(
+    const std::string& address,
+    const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+    const KeepAlive& keep_alive) {
   grpc::ChannelArguments arguments = CommonArguments(keep_alive);
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   arguments.SetMaxSendMessageSize(kMaxMessageBytes);
@@ -47,8 +49,10 @@ std::shared_ptr<grpc::Channel> DataChannel(const std::string& address,
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
   // Uses a connection of its own, which no other channel of the process shares.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(),
-                                   arguments);
+  return grpc::CreateCustomChannel(
+      address,
+      credentials != nullptr ? credentials : grpc::InsecureChannelCredentials(),
+      arguments);
 }
 
 void LimitConnections(grpc::ServerBuilder* builder) {

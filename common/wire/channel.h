@@ -2,6 +2,7 @@
 #pragma once
 
 #include <grpcpp/channel.h>
+#include <grpcpp/security/credentials.h>
 #include <grpcpp/server_builder.h>
 #include <grpcpp/support/channel_arguments.h>
 
@@ -30,10 +31,11 @@ grpc::ChannelArguments CommonArguments(const KeepAlive& keep_alive = {});
 
 // A channel for tensor traffic to host:port, which reconnects quickly. The
 // default timeout is longer, since on a slow link the data ahead of a ping's
-// answer may take some seconds.
-std::shared_ptr<grpc::Channel> DataChannel(const std::string& address,
-                                           const KeepAlive& keep_alive = {
-                                               .timeout = absl::Seconds(10)});
+// answer may take some seconds. Null credentials: in clear text.
+std::shared_ptr<grpc::Channel> DataChannel(
+    const std::string& address,
+    const std::shared_ptr<grpc::ChannelCredentials>& credentials = nullptr,
+    const KeepAlive& keep_alive = {.timeout = absl::Seconds(10)});
 
 // Sets the connection limits of every server. It closes connections that are
 // dead, idle for minutes, or stuck in the handshake, bounds a call's metadata,

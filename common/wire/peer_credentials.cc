@@ -27,15 +27,16 @@ using grpc::experimental::TlsCustomVerificationCheckRequest;
 // leads to the authority has been checked before.
 class PeerVerifier final : public ExternalCertificateVerifier {
  public:
-  // `role`: of the peer; nullopt: any.
-  PeerVerifier(std::string job, std::optional<PeerRole> role)
-      : job_(std::move(job)), role_(role) {}
+  // `role`: of the peer; nullopt: any. `optional`: the peer may have none.
+  PeerVerifier(std::string job, std::optional<PeerRole> role, bool optional)
+      : job_(std::move(job)), role_(role), optional_(optional) {}
 
   bool Verify(TlsCustomVerificationCheckRequest* request,
               std::function<void(grpc::Status)> /*callback*/,
               grpc::Status* status) override {
     *status = grpc::Status(grpc::StatusCode::UNAUTHENTICATED,
                            "the peer's certificate is of no peer of this job");
+    if (optional_ && request->peer_cert().empty()) *status = grpc::Status::OK;
     for (const grpc::string_ref& uri : request->uri_names()) {
       const auto peer = ParsePeerIdentity({uri.data(), uri.size()});
       if (!peer.ok()) continue;
@@ -52,6 +53,7 @@ class PeerVerifier final : public ExternalCertificateVerifier {
  private:
   const std::string job_;
   const std::optional<PeerRole> role_;
+  const bool optional_;
 };
 
 absl::StatusOr<std::string> ReadPem(const std::string& path) {
@@ -66,35 +68,55 @@ absl::Status Named(const std::string& name, const absl::Status& status) {
   return {status.code(), absl::StrCat(name, ": ", status.message())};
 }
 
+std::string PathIn(const std::string& folder, const char* name) {
+  return absl::StrCat(folder, "/", name);
+}
+
+// gRPC would only log what is wrong and then refuse every connection.
+absl::Status CheckAuthorityIn(const std::string& folder) {
+  const std::string path = PathIn(folder, PeerCredentials::kAuthorityFile);
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::string authority, ReadPem(path));
+  const absl::Status status = CheckAuthority(authority);
+  return status.ok() ? status : Named(path, status);
+}
+
+unsigned int Seconds(absl::Duration reload) {
+  return static_cast<unsigned int>(
+      std::max<int64_t>(1, absl::ToInt64Seconds(reload)));
+}
+
 }  // namespace
 
-PeerCredentials::PeerCredentials(PeerIdentity identity,
+PeerCredentials::PeerCredentials(PeerIdentity identity, bool has_certificate,
                                  std::shared_ptr<Provider> provider)
-    : identity_(std::move(identity)), provider_(std::move(provider)) {}
+    : identity_(std::move(identity)),
+      has_certificate_(has_certificate),
+      provider_(std::move(provider)) {}
 
 absl::StatusOr<std::shared_ptr<const PeerCredentials>>
 PeerCredentials::FromFolder(const std::string& folder, absl::Duration reload) {
-  const auto path = [&folder](const char* name) {
-    return absl::StrCat(folder, "/", name);
-  };
-  const std::string certificate = path(kCertificateFile);
+  TRIBUTARY_RETURN_IF_ERROR(CheckAuthorityIn(folder));
+  const std::string certificate = PathIn(folder, kCertificateFile);
   Credential own;
-  TRIBUTARY_ASSIGN_OR_RETURN(const std::string authority,
-                             ReadPem(path(kAuthorityFile)));
   TRIBUTARY_ASSIGN_OR_RETURN(own.certificate, ReadPem(certificate));
-  TRIBUTARY_ASSIGN_OR_RETURN(own.key, ReadPem(path(kKeyFile)));
-  // gRPC would only log what is wrong and then refuse every connection.
-  if (const absl::Status status = CheckAuthority(authority); !status.ok()) {
-    return Named(path(kAuthorityFile), status);
-  }
+  TRIBUTARY_ASSIGN_OR_RETURN(own.key, ReadPem(PathIn(folder, kKeyFile)));
   const auto facts = ReadCredential(own);
   if (!facts.ok()) return Named(certificate, facts.status());
-  const auto seconds = static_cast<unsigned int>(
-      std::max<int64_t>(1, absl::ToInt64Seconds(reload)));
   return std::shared_ptr<const PeerCredentials>(new PeerCredentials(
-      facts->identity,
+      facts->identity, /*has_certificate=*/true,
       std::make_shared<FileWatcherCertificateProvider>(
-          path(kKeyFile), certificate, path(kAuthorityFile), seconds)));
+          PathIn(folder, kKeyFile), certificate, PathIn(folder, kAuthorityFile),
+          Seconds(reload))));
+}
+
+absl::StatusOr<std::shared_ptr<const PeerCredentials>>
+PeerCredentials::AuthorityFromFolder(const std::string& folder,
+                                     absl::Duration reload) {
+  TRIBUTARY_RETURN_IF_ERROR(CheckAuthorityIn(folder));
+  return std::shared_ptr<const PeerCredentials>(new PeerCredentials(
+      PeerIdentity(), /*has_certificate=*/false,
+      std::make_shared<FileWatcherCertificateProvider>(
+          PathIn(folder, kAuthorityFile), Seconds(reload))));
 }
 
 absl::StatusOr<std::shared_ptr<const PeerCredentials>> PeerCredentials::FromPem(
@@ -104,19 +126,22 @@ absl::StatusOr<std::shared_ptr<const PeerCredentials>> PeerCredentials::FromPem(
   const std::vector<grpc::experimental::IdentityKeyCertPair> pairs = {
       {own.key, own.certificate}};
   return std::shared_ptr<const PeerCredentials>(new PeerCredentials(
-      facts.identity,
+      facts.identity, /*has_certificate=*/true,
       std::make_shared<StaticDataCertificateProvider>(authority, pairs)));
 }
 
-std::shared_ptr<grpc::ServerCredentials> PeerCredentials::ForServer() const {
+std::shared_ptr<grpc::ServerCredentials> PeerCredentials::ForServer(
+    bool certificates_only) const {
   grpc::experimental::TlsServerCredentialsOptions options(provider_);
   options.watch_root_certs();
   options.watch_identity_key_cert_pairs();
   options.set_cert_request_type(
-      GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+      certificates_only
+          ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
+          : GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY);
   options.set_certificate_verifier(
-      ExternalCertificateVerifier::Create<PeerVerifier>(identity_.job,
-                                                        std::nullopt));
+      ExternalCertificateVerifier::Create<PeerVerifier>(
+          identity_.job, std::nullopt, !certificates_only));
   return grpc::experimental::TlsServerCredentials(options);
 }
 
@@ -125,13 +150,14 @@ std::shared_ptr<grpc::ChannelCredentials> PeerCredentials::ForChannel(
   grpc::experimental::TlsChannelCredentialsOptions options;
   options.set_certificate_provider(provider_);
   options.watch_root_certs();
-  options.watch_identity_key_cert_pairs();
+  if (has_certificate_) options.watch_identity_key_cert_pairs();
   options.set_verify_server_certs(true);
   // The role in the certificate says more than the address, which a host that
   // is renamed or rescheduled changes.
   options.set_check_call_host(false);
   options.set_certificate_verifier(
-      ExternalCertificateVerifier::Create<PeerVerifier>(identity_.job, server));
+      ExternalCertificateVerifier::Create<PeerVerifier>(identity_.job, server,
+                                                        /*optional=*/false));
   return grpc::experimental::TlsCredentials(options);
 }
 

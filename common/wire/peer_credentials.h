@@ -35,16 +35,26 @@ class PeerCredentials {
   // names it.
   static absl::StatusOr<std::shared_ptr<const PeerCredentials>> FromFolder(
       const std::string& folder, absl::Duration reload = absl::Seconds(60));
+  // The same of a folder that has the authority's certificate alone, for a
+  // process that shows a token instead of a certificate. Such a process cannot
+  // serve.
+  static absl::StatusOr<std::shared_ptr<const PeerCredentials>>
+  AuthorityFromFolder(const std::string& folder,
+                      absl::Duration reload = absl::Seconds(60));
 
   // The same from PEM texts, which never change.
   static absl::StatusOr<std::shared_ptr<const PeerCredentials>> FromPem(
       const std::string& authority, const Credential& own);
 
-  // Of this process, from its certificate as it was read first.
+  // Of this process, from its certificate as it was read first. Without a
+  // certificate: nobody's, for every job.
   const PeerIdentity& identity() const { return identity_; }
+  bool has_certificate() const { return has_certificate_; }
 
-  // For a port on which only peers are served.
-  std::shared_ptr<grpc::ServerCredentials> ForServer() const;
+  // For a port on which only peers are served. Not certificates_only: callers
+  // without any certificate are let through, for those that show a token.
+  std::shared_ptr<grpc::ServerCredentials> ForServer(
+      bool certificates_only = true) const;
   // For a channel to a peer of this role. A connection to any other fails, and
   // calls are then answered with UNAVAILABLE.
   std::shared_ptr<grpc::ChannelCredentials> ForChannel(PeerRole server) const;
@@ -52,9 +62,11 @@ class PeerCredentials {
  private:
   using Provider = grpc::experimental::CertificateProviderInterface;
 
-  PeerCredentials(PeerIdentity identity, std::shared_ptr<Provider> provider);
+  PeerCredentials(PeerIdentity identity, bool has_certificate,
+                  std::shared_ptr<Provider> provider);
 
   const PeerIdentity identity_;
+  const bool has_certificate_;
   const std::shared_ptr<Provider> provider_;
 };
 

@@ -9,6 +9,7 @@
 #include "common/base/mutation.h"
 #include "common/job/job_options.h"
 #include "common/status/status_macros.h"
+#include "common/wire/member_ticket.h"
 
 namespace tributary {
 namespace {
@@ -54,6 +55,7 @@ JobState::JobState(Options options, const v1::CoordinatorState& state,
 v1::CoordinatorState JobState::Save() const {
   v1::CoordinatorState state;
   state.set_job_id(options_.job_id);
+  state.set_job_key(options_.job_key);
   *state.mutable_job() = options_.job;
   state.set_phase(phase_);
   state.set_message(message_);
@@ -86,6 +88,7 @@ absl::StatusOr<v1::RegisterResponse> JobState::Register(
         absl::StrCat("the job \"", options_.job.name(), "\" is over",
                      message_.empty() ? "" : ": ", message_));
   }
+  if (request.role() == v1::ROLE_OBSERVER) return AdmitObserver();
   const Place* const silent = membership_.ExpelSilentServer(
       request, now_micros - kMissedHeartbeats * 1000 * options_.heartbeat_ms);
   if (silent != nullptr) {
@@ -104,8 +107,29 @@ absl::StatusOr<v1::RegisterResponse> JobState::Register(
   response.set_heartbeat_ms(options_.heartbeat_ms);
   response.set_lease_ms(options_.lease_ms);
   response.set_recomputes(place->Recomputes(request.arithmetic()));
+  SetTicket(*place, &response);
   PublishPlanWhenComplete();
   return response;
+}
+
+v1::RegisterResponse JobState::AdmitObserver() const {
+  v1::RegisterResponse response;
+  response.set_job_id(options_.job_id);
+  response.set_ticket(
+      MakeTicket(options_.job_key,
+                 {.job_id = options_.job_id, .role = v1::ROLE_OBSERVER}));
+  return response;
+}
+
+void JobState::SetTicket(const Place& place,
+                         v1::RegisterResponse* response) const {
+  if (options_.job_key.empty()) return;
+  response->set_ticket(
+      MakeTicket(options_.job_key, {.job_id = options_.job_id,
+                                    .role = place.role,
+                                    .index = place.index,
+                                    .incarnation = place.incarnation}));
+  if (place.role == v1::ROLE_SERVER) response->set_job_key(options_.job_key);
 }
 
 absl::Status JobState::DeclareModel(const v1::DeclareModelRequest& request,

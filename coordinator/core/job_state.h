@@ -57,6 +57,7 @@ class JobState {
     // The coordinator's host, as members name theirs; empty: unknown.
     std::string host;
     bool hold_start = false;  // no plan before AllowStart
+    std::string job_key;  // signs the tickets of members; empty: none get one
   };
 
   JobState(Options options, int64_t now_micros);
@@ -168,6 +169,8 @@ class JobState {
 
  private:
   void Lose(const Place& place, absl::string_view how, int64_t now_micros);
+  v1::RegisterResponse AdmitObserver() const;
+  void SetTicket(const Place& place, v1::RegisterResponse* response) const;
   // Whether a place is lost, or empty because its worker had finished.
   bool IsNoted(const Place& place) const {
     return place.alive || losses_.Contains(place.role, place.index);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/service/coordinator.h"
 
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
-#include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
 
 #include <algorithm>
@@ -25,6 +23,7 @@
 #include "common/status/status_macros.h"
 #include "common/wire/channel.h"
 #include "common/wire/deadline.h"
+#include "common/wire/member_ticket.h"
 #include "coordinator/service/coordinator_service.h"
 #include "coordinator/service/job_metrics.h"
 #include "spdlog/spdlog.h"
@@ -89,6 +88,10 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(
   state.job_id = options.predecessor.state != nullptr
                      ? options.predecessor.state->job_id()
                      : NewJobId();
+  if (options.predecessor.state != nullptr) {
+    state.job_key = options.predecessor.state->job_key();
+  }
+  if (state.job_key.empty()) state.job_key = NewJobKey();
   state.heartbeat_ms = HeartbeatMs(options.job.cluster());
   state.lease_ms =
       static_cast<uint32_t>(absl::ToInt64Milliseconds(options.lease));
@@ -115,19 +118,22 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(
 Coordinator::Coordinator(Options options, JobState::Options state)
     : options_(std::move(options)),
       job_id_(state.job_id),
+      job_key_(state.job_key),
       lineage_(state.start.lineage),
       control_({.state = std::move(state),
                 .clock = options_.clock,
                 .save = options_.save_state,
                 .predecessor = options_.predecessor,
-                .started_micros = options_.started_micros}) {}
+                .started_micros = options_.started_micros}),
+      side_({kServiceName}, options_.guard, options_.reflection) {}
 
 absl::Status Coordinator::Listen() {
-  service_ = MakeCoordinatorService(&control_);
+  options_.guard->SetJob(
+      {.name = options_.job.name(), .id = job_id_, .key = job_key_});
+  service_ = MakeCoordinatorService(&control_, options_.guard);
   grpc::ServerBuilder builder;
   int port = 0;
-  builder.AddListeningPort(options_.listen, grpc::InsecureServerCredentials(),
-                           &port);
+  builder.AddListeningPort(options_.listen, options_.guard->ForServer(), &port);
   builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
   LimitConnections(&builder);
   const v1::ClusterSpec& cluster = options_.job.cluster();
@@ -136,10 +142,7 @@ absl::Status Coordinator::Listen() {
                       kSpareThreads);
   builder.SetResourceQuota(quota);
   builder.RegisterService(service_.get());
-  // Serves grpc.health.v1 and reflection on gRPC's own threads. Both switches
-  // apply to the whole process, which has one coordinator.
-  grpc::EnableDefaultHealthCheckService(true);
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  side_.Add(&builder);
   server_ = builder.BuildAndStart();
   if (server_ == nullptr || port == 0) {
     return absl::UnavailableError(absl::StrCat(
@@ -150,7 +153,7 @@ absl::Status Coordinator::Listen() {
                           ":", port);
   spdlog::info("coordinator of \"{}\" listens on {}", options_.job.name(),
                address_);
-  server_->GetHealthCheckService()->SetServingStatus(kServiceName, true);
+  side_.Start();
   lease_thread_ = std::thread([this] { WatchLeases(); });
   thread_ = std::thread([this] { Run(); });
   return absl::OkStatus();
@@ -161,7 +164,7 @@ void Coordinator::WriteMetrics(MetricsWriter* writer) const {
 }
 
 Coordinator::~Coordinator() {
-  if (server_ != nullptr) server_->GetHealthCheckService()->Shutdown();
+  side_.GoHome();
   control_.Close();
   // Answers that have been started still arrive: the last heartbeat's answer
   // tells a member that the job has ended, and a member without it would wait
@@ -207,6 +210,11 @@ void Coordinator::WriteManifests() {
       spdlog::warn("old checkpoints stay: {}", std::string(status.message()));
     }
   }
+}
+
+CallerProof Coordinator::Proof() const {
+  return options_.proof.WithTicket(
+      MakeTicket(job_key_, {.job_id = job_id_, .role = v1::ROLE_COORDINATOR}));
 }
 
 void Coordinator::WatchLeases() {
@@ -306,6 +314,7 @@ void Coordinator::SaveWeights(const v1::Plan& plan, int64_t step,
     return;
   }
   ReadWeightsOptions read;
+  read.proof = Proof();
   read.clock = options_.clock;
   // Long enough for the loss of a server to be detected, which ends this plan.
   read.timeout += options_.loss_timeout +

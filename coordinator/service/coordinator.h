@@ -12,6 +12,9 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/telemetry/metrics_writer.h"
+#include "common/wire/call_guard.h"
+#include "common/wire/caller_proof.h"
+#include "common/wire/side_thread.h"
 #include "coordinator/core/job_plan.h"
 #include "coordinator/service/final_weights.h"
 #include "coordinator/service/job_control.h"
@@ -34,6 +37,10 @@ class Coordinator {
     absl::Duration loss_timeout = absl::Seconds(120);
     JobStart start;
     bool hold_start = false;  // no plan before AllowStart
+    // Decides who may call; never null. Start tells it the job.
+    std::shared_ptr<CallGuard> guard = CallGuard::Open();
+    CallerProof proof;        // of this process, for its calls to servers
+    bool reflection = false;  // describes its services to those who may ask
     // As in JobControl::Options.
     StateSaver::Save save_state;
     JobCore::Predecessor predecessor;  // its state is read by Start alone
@@ -67,6 +74,9 @@ class Coordinator {
  private:
   Coordinator(Options options, JobState::Options state);
 
+  // What the coordinator shows to servers.
+  CallerProof Proof() const;
+
   absl::Status Listen();
   // A plan that all workers have finished.
   struct Ending {
@@ -84,9 +94,11 @@ class Coordinator {
 
   const Options options_;
   const uint64_t job_id_;
+  const std::string job_key_;
   const uint64_t lineage_;
   JobControl control_;
   std::unique_ptr<grpc::Service> service_;
+  SideThread side_;
   std::unique_ptr<grpc::Server> server_;
   std::string address_;
   std::thread lease_thread_;

@@ -1,82 +1,161 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/service/coordinator_service.h"
 
+#include <string>
 #include <utility>
 
+#include "common/status/printable.h"
+#include "common/status/status_macros.h"
 #include "common/wire/grpc_status.h"
+#include "spdlog/spdlog.h"
 #include "tributary/v1/coordinator_service.grpc.pb.h"
 
 namespace tributary {
 namespace {
 
 template <typename T>
-grpc::Status Answer(absl::StatusOr<T> result, T* response) {
-  if (!result.ok()) return ToGrpcStatus(result.status());
+absl::Status Give(absl::StatusOr<T> result, T* response) {
+  if (!result.ok()) return result.status();
   *response = *std::move(result);
-  return grpc::Status::OK;
+  return absl::OkStatus();
+}
+
+const char* NameOf(v1::Role role) {
+  switch (role) {
+    case v1::ROLE_SERVER:
+      return "server";
+    case v1::ROLE_WORKER:
+      return "worker";
+    default:
+      return "observer";
+  }
 }
 
 class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
  public:
-  explicit CoordinatorServiceImpl(JobControl* control) : control_(control) {}
+  CoordinatorServiceImpl(JobControl* control,
+                         std::shared_ptr<const CallGuard> guard)
+      : control_(control), guard_(std::move(guard)) {}
 
-  grpc::Status SubmitJob(grpc::ServerContext*, const v1::SubmitJobRequest*,
+  grpc::Status SubmitJob(grpc::ServerContext* context,
+                         const v1::SubmitJobRequest*,
                          v1::SubmitJobResponse*) override {
-    return ToGrpcStatus(control_->SubmitJob());
+    return Admitted(context, "SubmitJob",
+                    [&](const Caller&) { return control_->SubmitJob(); });
   }
-  grpc::Status Register(grpc::ServerContext*,
+  grpc::Status Register(grpc::ServerContext* context,
                         const v1::RegisterRequest* request,
                         v1::RegisterResponse* response) override {
-    return Answer(control_->Register(*request), response);
+    return Admitted(context, "Register", [&](const Caller& caller) {
+      TRIBUTARY_RETURN_IF_ERROR(caller.MayRegisterAs(request->role()));
+      TRIBUTARY_RETURN_IF_ERROR(Give(control_->Register(*request), response));
+      if (!caller.unchecked && request->arithmetic().empty()) {
+        spdlog::info("registered {} {}: {}", NameOf(request->role()),
+                     response->index(), caller.Name());
+      }
+      return absl::OkStatus();
+    });
   }
-  grpc::Status DeclareModel(grpc::ServerContext*,
+  grpc::Status DeclareModel(grpc::ServerContext* context,
                             const v1::DeclareModelRequest* request,
                             v1::DeclareModelResponse*) override {
-    return ToGrpcStatus(control_->DeclareModel(*request));
+    return ForRank(context, "DeclareModel", *request,
+                   [&] { return control_->DeclareModel(*request); });
   }
-  grpc::Status GetPlan(grpc::ServerContext*, const v1::GetPlanRequest* request,
+  grpc::Status GetPlan(grpc::ServerContext* context,
+                       const v1::GetPlanRequest* request,
                        v1::Plan* response) override {
-    return Answer(control_->GetPlan(*request), response);
+    return Admitted(context, "GetPlan", [&](const Caller&) {
+      return Give(control_->GetPlan(*request), response);
+    });
   }
-  grpc::Status Heartbeat(grpc::ServerContext*,
+  grpc::Status Heartbeat(grpc::ServerContext* context,
                          const v1::HeartbeatRequest* request,
                          v1::HeartbeatResponse* response) override {
-    return Answer(control_->Heartbeat(*request), response);
+    return Admitted(context, "Heartbeat", [&](const Caller& caller) {
+      TRIBUTARY_RETURN_IF_ERROR(caller.SpeaksFor(
+          request->role(), request->index(), request->incarnation()));
+      if (!request->error().empty() && !caller.unchecked) {
+        spdlog::warn("{} {} reports that it fails: {}", NameOf(request->role()),
+                     request->index(), caller.Name());
+      }
+      return Give(control_->Heartbeat(*request), response);
+    });
   }
-  grpc::Status ReportEvaluation(grpc::ServerContext*,
+  grpc::Status ReportEvaluation(grpc::ServerContext* context,
                                 const v1::ReportEvaluationRequest* request,
                                 v1::ReportEvaluationResponse*) override {
-    return ToGrpcStatus(control_->ReportEvaluation(*request));
+    return ForRank(context, "ReportEvaluation", *request,
+                   [&] { return control_->ReportEvaluation(*request); });
   }
-  grpc::Status AwaitEvaluation(grpc::ServerContext*,
+  grpc::Status AwaitEvaluation(grpc::ServerContext* context,
                                const v1::AwaitEvaluationRequest* request,
                                v1::AwaitEvaluationResponse* response) override {
-    return Answer(control_->AwaitEvaluation(*request), response);
+    return ForRank(context, "AwaitEvaluation", *request, [&] {
+      return Give(control_->AwaitEvaluation(*request), response);
+    });
   }
-  grpc::Status Exchange(grpc::ServerContext*,
+  grpc::Status Exchange(grpc::ServerContext* context,
                         const v1::ExchangeRequest* request,
                         v1::ExchangeResponse* response) override {
-    return Answer(control_->Exchange(*request), response);
+    return ForRank(context, "Exchange", *request, [&] {
+      return Give(control_->Exchange(*request), response);
+    });
   }
-  grpc::Status PutWeights(grpc::ServerContext*,
+  grpc::Status PutWeights(grpc::ServerContext* context,
                           const v1::PutWeightsRequest* request,
                           v1::PutWeightsResponse*) override {
-    return ToGrpcStatus(control_->Put(*request));
+    return ForRank(context, "PutWeights", *request,
+                   [&] { return control_->Put(*request); });
   }
-  grpc::Status GetJobStatus(grpc::ServerContext*, const v1::JobStatusRequest*,
+  grpc::Status GetJobStatus(grpc::ServerContext* context,
+                            const v1::JobStatusRequest*,
                             v1::JobStatusResponse* response) override {
-    *response = control_->Snapshot();
-    return grpc::Status::OK;
+    return Admitted(context, "GetJobStatus", [&](const Caller&) {
+      *response = control_->Snapshot();
+      return absl::OkStatus();
+    });
+  }
+  grpc::Status StopJob(grpc::ServerContext* context, const v1::StopJobRequest*,
+                       v1::StopJobResponse*) override {
+    return Admitted(context, "StopJob", [&](const Caller& caller) {
+      spdlog::warn("asked to stop by {}", caller.Name());
+      control_->RequestStop();
+      return absl::OkStatus();
+    });
   }
 
  private:
+  // Runs `act` if the caller may call the method.
+  template <typename Act>
+  grpc::Status Admitted(grpc::ServerContext* context, const char* name,
+                        const Act& act) const {
+    const std::string method = std::string("/") +
+                               v1::CoordinatorService::service_full_name() +
+                               "/" + name;
+    const absl::StatusOr<Caller> caller = guard_->Admit(*context, method);
+    return ToGrpcStatus(caller.ok() ? act(*caller) : caller.status());
+  }
+  // The same for a request in the name of a rank, which must be the caller's.
+  template <typename Request, typename Act>
+  grpc::Status ForRank(grpc::ServerContext* context, const char* name,
+                       const Request& request, const Act& act) const {
+    return Admitted(context, name, [&](const Caller& caller) {
+      TRIBUTARY_RETURN_IF_ERROR(caller.SpeaksFor(
+          v1::ROLE_WORKER, request.rank(), request.incarnation()));
+      return act();
+    });
+  }
+
   JobControl* const control_;
+  const std::shared_ptr<const CallGuard> guard_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeCoordinatorService(JobControl* control) {
-  return std::make_unique<CoordinatorServiceImpl>(control);
+std::unique_ptr<grpc::Service> MakeCoordinatorService(
+    JobControl* control, std::shared_ptr<const CallGuard> guard) {
+  return std::make_unique<CoordinatorServiceImpl>(control, std::move(guard));
 }
 
 }  // namespace tributary

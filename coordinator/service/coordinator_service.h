@@ -5,11 +5,14 @@
 
 #include <memory>
 
+#include "common/wire/call_guard.h"
 #include "coordinator/service/job_control.h"
 
 namespace tributary {
 
-// The gRPC service of `control`, which must outlive it. It only forwards calls.
-std::unique_ptr<grpc::Service> MakeCoordinatorService(JobControl* control);
+// The gRPC service of `control`, which must outlive it. It forwards the calls
+// that `guard` admits, if they are made for the place of their caller.
+std::unique_ptr<grpc::Service> MakeCoordinatorService(
+    JobControl* control, std::shared_ptr<const CallGuard> guard);
 
 }  // namespace tributary

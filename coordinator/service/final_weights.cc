@@ -47,7 +47,8 @@ class WeightsReader {
       tensors.push_back(weights.tensors.emplace_back(spec.size()).data());
     }
     for (int shard = 0; shard < cut.num_shards(); ++shard) {
-      channel_ = DataChannel(plan_.servers(shard));
+      channel_ = DataChannel(plan_.servers(shard),
+                             options_.proof.ForChannel(PeerRole::kServer));
       for (const Block& block : cut.blocks(shard)) {
         TRIBUTARY_ASSIGN_OR_RETURN(const std::string payload, Pull(block));
         PartitionPlan::Scatter(block,
@@ -98,6 +99,7 @@ class WeightsReader {
     SignHeader(&request);
     grpc::ClientContext context;
     context.set_deadline(DeadlineAfter(2 * kHold));
+    options_.proof.AddTo(&context);
     return BlockingCall(channel_, kPull, &context, request, response);
   }
 

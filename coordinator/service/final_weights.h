@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/parameter_spec.h"
+#include "common/wire/caller_proof.h"
 #include "tributary/v1/plan.pb.h"
 
 namespace tributary {
@@ -23,6 +24,7 @@ struct ReadWeightsOptions {
   const Clock* clock = &Clock::Real();
   absl::Duration timeout = absl::Seconds(60);  // for the whole read
   std::function<bool()> cancelled;             // asked between calls
+  CallerProof proof;                           // with the coordinator's ticket
 };
 
 // Pulls every block of the plan from its server, with exactly `version` updates

@@ -109,6 +109,7 @@ absl::StatusOr<v1::RegisterResponse> JobCore::Register(
   TRIBUTARY_ASSIGN_OR_RETURN(v1::RegisterResponse place,
                              state_.Register(request, now()));
   place.set_term(saver_.term());
+  if (request.role() == v1::ROLE_OBSERVER) return place;
   if (!request.arithmetic().empty()) {
     // The process is registered already and now reports its arithmetic.
     spdlog::log(place.recomputes() ? spdlog::level::info : spdlog::level::debug,

@@ -13,4 +13,5 @@ rm -rf /var/lib/apt/lists/*
 groupadd --gid 10001 tributary
 useradd --uid 10001 --gid tributary --no-create-home --home-dir /nonexistent \
   --shell /usr/sbin/nologin tributary
-install -d -o tributary -g tributary /runs /checkpoints /run/tributary
+install -d -o tributary -g tributary /runs /checkpoints /run/tributary \
+  /tls/ca /tls/coordinator /tls/server /tls/worker /tls/operator /tls/monitor

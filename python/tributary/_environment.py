@@ -13,6 +13,10 @@ _RANKS = ("TRIBUTARY_RANK", "RANK", "SLURM_PROCID")
 _WORLDS = ("TRIBUTARY_WORLD_SIZE", "WORLD_SIZE", "SLURM_NTASKS")
 _COORDINATOR = "TRIBUTARY_COORDINATOR"
 _METRICS = "TRIBUTARY_METRICS_LISTEN"
+_TLS = "TRIBUTARY_TLS"
+_TOKEN_FILE = "TRIBUTARY_TOKEN_FILE"
+_METRICS_TOKEN_FILE = "TRIBUTARY_METRICS_TOKEN_FILE"
+_INSECURE = "TRIBUTARY_INSECURE"
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,12 @@ class Place:
     rank: int | None  # None: any free rank
     world_size: int | None  # None: known after joining
     metrics_listen: str = ""  # host:port of this rank's metrics; empty: none
+    # The folder with the certificate that this process shows, and the file with
+    # the job's token; empty: none.
+    tls: str = ""
+    token_file: str = ""
+    metrics_token_file: str = ""  # readers of the metrics show its token
+    insecure: bool = False  # other machines may read the metrics in clear text
 
     @staticmethod
     def find(
@@ -49,7 +59,16 @@ class Place:
         elif isinstance(rank, bool) or not isinstance(rank, int) or rank < 0:
             raise InvalidSetting(f"rank wants a whole number from 0, got {rank!r}")
         metrics = known.get(_METRICS, "")
-        return Place(address, rank, _number(known, _WORLDS), metrics)
+        return Place(
+            address,
+            rank,
+            _number(known, _WORLDS),
+            metrics,
+            known.get(_TLS, ""),
+            known.get(_TOKEN_FILE, ""),
+            known.get(_METRICS_TOKEN_FILE, ""),
+            known.get(_INSECURE) == "1",
+        )
 
 
 def _number(known: Mapping[str, str], names: tuple[str, ...]) -> int | None:

@@ -175,6 +175,10 @@ class Member:
             device=device,
             arithmetic=arithmetic,
             metrics_listen=self._place.metrics_listen,
+            tls=self._place.tls,
+            token_file=self._place.token_file,
+            metrics_token_file=self._place.metrics_token_file,
+            insecure=self._place.insecure,
         )
         _remember_uncaught()
         # Keeps this object: a program may hold its optimizer alone.

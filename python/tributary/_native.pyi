@@ -26,6 +26,10 @@ class Session:
         device: str,
         arithmetic: str,
         metrics_listen: str,
+        tls: str,
+        token_file: str,
+        metrics_token_file: str,
+        insecure: bool,
     ) -> Session: ...
     @property
     def rank(self) -> int: ...
@@ -65,7 +69,9 @@ class Session:
 
 class Follower:
     @staticmethod
-    def connect(*, coordinator: str, timeout: float) -> Follower: ...
+    def connect(
+        *, coordinator: str, timeout: float, tls: str, token_file: str
+    ) -> Follower: ...
     @property
     def parameters(self) -> list[tuple[str, list[int]]]: ...
     def read(

@@ -37,9 +37,19 @@ class Follower:
             print(snapshot.updates, evaluate(snapshot.weights))
     """
 
-    def __init__(self, address: str | None = None, *, timeout: float = 60.0) -> None:
+    def __init__(
+        self,
+        address: str | None = None,
+        *,
+        timeout: float = 60.0,
+        tls: str | None = None,
+    ) -> None:
+        place = Place.find(address, None)
         self._native = _native.Follower.connect(
-            coordinator=Place.find(address, None).address, timeout=timeout
+            coordinator=place.address,
+            timeout=timeout,
+            tls=place.tls if tls is None else tls,
+            token_file=place.token_file,
         )
 
     @property
@@ -74,11 +84,15 @@ class Follower:
             yield snapshot
 
 
-def follow(address: str | None = None, *, timeout: float = 60.0) -> Follower:
+def follow(
+    address: str | None = None, *, timeout: float = 60.0, tls: str | None = None
+) -> Follower:
     """A `Follower` of the job that the coordinator at `address` (host:port) runs,
     by default the one that the environment names.
 
     timeout: seconds to wait for the job's beginning, and for each read.
+    tls: the folder with an operator's or a worker's certificate, as RUN/tls/operator
+    of a run that `tributary train` started; by default what TRIBUTARY_TLS names.
     Stopped: the job has ended. Misuse: no coordinator is known.
     """
-    return Follower(address, timeout=timeout)
+    return Follower(address, timeout=timeout, tls=tls)

@@ -71,8 +71,9 @@ EncodedWeights::Bytes BytesOf(const WeightsSnapshot& weights, bool unrounded) {
 
 }  // namespace
 
-ParameterHandlers::ParameterHandlers(const Clock* clock)
-    : clock_(clock), memory_token_([] {
+ParameterHandlers::ParameterHandlers(const Clock* clock,
+                                     std::shared_ptr<const CallGuard> guard)
+    : clock_(clock), guard_(std::move(guard)), memory_token_([] {
         std::random_device chance;
         return uint64_t{chance()} << 32 | chance();
       }()) {}
@@ -98,11 +99,25 @@ void ParameterHandlers::Fail(RawCall* call, const absl::Status& status) {
   call->Fail(status);
 }
 
+void ParameterHandlers::Refuse(RawCall* call, const absl::Status& status) {
+  Fail(call, Reject(absl::IsUnavailable(status)          ? Rejection::kNoPlan
+                    : absl::IsFailedPrecondition(status) ? Rejection::kEpoch
+                                                         : Rejection::kCaller,
+                    status));
+}
+
 template <typename Request>
 std::shared_ptr<ServedPlan> ParameterHandlers::Accept(RawCall* call,
                                                       Request* request,
                                                       Payload* payload) {
   absl::Status status = Decode(call, request, payload);
+  if constexpr (requires { request->rank(); }) {
+    if (status.ok()) {
+      status = call->caller().SpeaksFor(v1::ROLE_WORKER, request->rank(),
+                                        request->incarnation());
+      if (!status.ok()) status = Reject(Rejection::kCaller, status);
+    }
+  }
   std::shared_ptr<ServedPlan> served = this->served();
   if (status.ok()) {
     status = ServedPlan::CheckAddress(served.get(), AddressOf(*request));
@@ -177,6 +192,7 @@ absl::Status ParameterHandlers::UseMemory(const v1::PushPullRequest& request,
 
 absl::StatusOr<MemoryListener::Admitted> ParameterHandlers::Admit(
     const v1::SharedMemoryHello& hello, const UniqueFd& memory) {
+  TRIBUTARY_RETURN_IF_ERROR(guard_->CheckRank(hello.ticket(), hello.rank()));
   const std::shared_ptr<ServedPlan> served = this->served();
   TRIBUTARY_RETURN_IF_ERROR(
       ServedPlan::CheckAddress(served.get(), hello.address()));

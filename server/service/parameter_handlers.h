@@ -11,6 +11,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
 #include "common/telemetry/metrics_writer.h"
+#include "common/wire/call_guard.h"
 #include "server/service/calls/raw_call.h"
 #include "server/service/calls/unread_answers.h"
 #include "server/service/served_plan.h"
@@ -26,7 +27,9 @@ namespace tributary {
 // functions are thread-safe.
 class ParameterHandlers {
  public:
-  explicit ParameterHandlers(const Clock* clock);
+  // `guard` has admitted the calls; it is asked about workers that share
+  // memory.
+  ParameterHandlers(const Clock* clock, std::shared_ptr<const CallGuard> guard);
 
   // Sets the plan that calls are for and returns the previous one. Null: calls
   // are answered with Unavailable.
@@ -39,6 +42,8 @@ class ParameterHandlers {
   void Initialize(RawCall* call);
   void ReadStatistics(RawCall* call);
   void GetServerStatus(RawCall* call);
+  // Answers a call that was not admitted.
+  void Refuse(RawCall* call, const absl::Status& status);
 
   // Where workers on this machine may connect to share memory; call it before
   // the first call is handled.
@@ -47,8 +52,8 @@ class ParameterHandlers {
   }
   // Lets a worker share memory with the plan that is served. Errors as in
   // ServedPlan::CheckAddress and MappedArena::Map; PermissionDenied: the token
-  // is not the one that this server gave; Unavailable: the plan's memory is not
-  // shared.
+  // is not the one that this server gave, or the ticket is not the rank's;
+  // Unavailable: the plan's memory is not shared.
   absl::StatusOr<MemoryListener::Admitted> Admit(
       const v1::SharedMemoryHello& hello, const UniqueFd& memory);
   // The worker has ended the connection.
@@ -77,6 +82,7 @@ class ParameterHandlers {
                                      Payload* payload);
 
   const Clock* const clock_;
+  const std::shared_ptr<const CallGuard> guard_;
   RejectionCounters rejections_;
   std::atomic<uint64_t> bytes_received_{0};
   std::atomic<uint64_t> bytes_sent_{0};

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/status/status_macros.h"
 #include "common/wire/channel.h"
+#include "common/wire/completion_tag.h"
 #include "common/wire/deadline.h"
 #include "spdlog/spdlog.h"
 
@@ -40,33 +41,14 @@ class ParameterServer::Tick final : public CompletionTag {
   grpc::Alarm alarm_;
 };
 
-namespace {
-
-// Runs a function on the queue's thread, soon.
-class Posted final : public CompletionTag {
- public:
-  Posted(grpc::CompletionQueue* queue, std::function<void()> work)
-      : work_(std::move(work)) {
-    alarm_.Set(queue, DeadlineAfter(absl::ZeroDuration()),
-               static_cast<CompletionTag*>(this));
-  }
-  void Proceed(bool /*ok*/) override {
-    work_();
-    delete this;
-  }
-
- private:
-  const std::function<void()> work_;
-  grpc::Alarm alarm_;
-};
-
-}  // namespace
-
 ParameterServer::ParameterServer(Options options)
-    : options_(std::move(options)), handlers_(options_.clock) {}
+    : options_(std::move(options)),
+      side_calls_({v1::ParameterService::service_full_name()}, options_.guard,
+                  options_.reflection),
+      handlers_(options_.clock, options_.guard) {}
 
 void ParameterServer::RunOnLoop(std::function<void()> work) {
-  new Posted(queue_.get(), std::move(work));
+  PostedWork::Post(queue_.get(), std::move(work));
 }
 
 absl::StatusOr<std::unique_ptr<ParameterServer>> ParameterServer::Start(
@@ -79,7 +61,7 @@ absl::StatusOr<std::unique_ptr<ParameterServer>> ParameterServer::Start(
 
 absl::Status ParameterServer::Listen() {
   grpc::ServerBuilder builder;
-  builder.AddListeningPort(options_.listen, grpc::InsecureServerCredentials(),
+  builder.AddListeningPort(options_.listen, options_.guard->ForServer(),
                            &port_);
   builder.RegisterService(&service_);
   builder.RegisterAsyncGenericService(side_calls_.service());
@@ -122,30 +104,37 @@ void ParameterServer::ListenForMemory() {
 }
 
 void ParameterServer::PostAll() {
-  const auto post = [this](auto request, auto handle) {
+  const auto post = [this](const char* name, auto request, auto handle) {
+    const std::string method =
+        absl::StrCat("/", v1::ParameterService::service_full_name(), "/", name);
     for (int i = 0; i < kSlotsPerMethod; ++i) {
       RawCall::Post(
           [this, request](auto* context, auto* bytes, auto* writer, void* tag) {
             (service_.*request)(context, bytes, writer, queue_.get(),
                                 queue_.get(), tag);
           },
-          [this, handle](RawCall* call) {
+          [this, method, handle](RawCall* call) {
             if (refusing_) {
-              call->Fail(
+              return call->Fail(
                   absl::UnavailableError("this server is shutting down"));
-            } else {
-              (handlers_.*handle)(call);
             }
+            auto caller = options_.guard->Admit(call->context(), method);
+            if (!caller.ok()) return handlers_.Refuse(call, caller.status());
+            call->SetCaller(*std::move(caller));
+            (handlers_.*handle)(call);
           });
     }
   };
   using Service = RawParameterService;
-  post(&Service::RequestPushPull, &ParameterHandlers::PushPull);
-  post(&Service::RequestPull, &ParameterHandlers::Pull);
-  post(&Service::RequestReadClock, &ParameterHandlers::ReadClock);
-  post(&Service::RequestInitialize, &ParameterHandlers::Initialize);
-  post(&Service::RequestReadStatistics, &ParameterHandlers::ReadStatistics);
-  post(&Service::RequestGetServerStatus, &ParameterHandlers::GetServerStatus);
+  post("PushPull", &Service::RequestPushPull, &ParameterHandlers::PushPull);
+  post("Pull", &Service::RequestPull, &ParameterHandlers::Pull);
+  post("ReadClock", &Service::RequestReadClock, &ParameterHandlers::ReadClock);
+  post("Initialize", &Service::RequestInitialize,
+       &ParameterHandlers::Initialize);
+  post("ReadStatistics", &Service::RequestReadStatistics,
+       &ParameterHandlers::ReadStatistics);
+  post("GetServerStatus", &Service::RequestGetServerStatus,
+       &ParameterHandlers::GetServerStatus);
 }
 
 void ParameterServer::Loop() {
@@ -174,7 +163,7 @@ absl::Status ParameterServer::Serve(const v1::Plan& plan,
   }
   EndPlan();
   const auto peers = std::make_shared<PeerStatistics>(
-      plan, queue_.get(),
+      plan, proof_, queue_.get(),
       [this](const v1::StatisticsRequest& request, std::vector<double> values) {
         const auto served = handlers_.served();
         if (!served || served->plan().epoch() != request.plan_epoch()) return;

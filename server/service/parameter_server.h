@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
@@ -15,8 +16,10 @@
 #include "common/base/clock.h"
 #include "common/plan/partition_plan.h"
 #include "common/telemetry/metrics_writer.h"
+#include "common/wire/call_guard.h"
+#include "common/wire/caller_proof.h"
+#include "common/wire/side_calls.h"
 #include "server/service/calls/raw_call.h"
-#include "server/service/calls/side_calls.h"
 #include "server/service/parameter_handlers.h"
 #include "server/service/peer_statistics.h"
 #include "server/service/served_plan.h"
@@ -35,6 +38,9 @@ class ParameterServer {
     // with a plan that allows it (MemoryListener::Options).
     std::string memory_directory;
     const Clock* clock = &Clock::Real();
+    // Decides who may call; never null.
+    std::shared_ptr<CallGuard> guard = CallGuard::Open();
+    bool reflection = false;  // describes its services to those who may ask
   };
   // How a shard gets the values that its plan starts from.
   struct Restore {
@@ -51,6 +57,10 @@ class ParameterServer {
   ~ParameterServer();
 
   int port() const { return port_; }
+
+  // What this server shows to others, once it has a place in a job. Call it
+  // before Serve.
+  void SetProof(CallerProof proof) { proof_ = std::move(proof); }
 
   // Starts to serve a plan, whose partition this is, and ends the previous one:
   // the waiting calls of the previous plan are answered with errors and its
@@ -87,9 +97,10 @@ class ParameterServer {
   void EndPlan();
 
   const Options options_;
+  CallerProof proof_;
   int port_ = 0;
   RawParameterService service_;
-  SideCalls side_calls_{{v1::ParameterService::service_full_name()}};
+  SideCalls side_calls_;
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<Tick> tick_;

@@ -42,6 +42,7 @@ class PeerStatistics::Call final : public CompletionTag {
     context_ = std::make_unique<grpc::ClientContext>();
     context_->set_deadline(
         DeadlineAfter(kPeerRetryPolicy.hold + kPeerRetryPolicy.margin));
+    owner_->proof_.AddTo(context_.get());
     reader_ = owner_->stubs_[request_.shard()].PrepareUnaryCall(
         context_.get(), kMethod, EncodeFrame(request_, {}), owner_->queue_);
     reader_->StartCall();
@@ -99,11 +100,12 @@ class PeerStatistics::Call final : public CompletionTag {
   grpc::Status status_;
 };
 
-PeerStatistics::PeerStatistics(const v1::Plan& plan,
+PeerStatistics::PeerStatistics(const v1::Plan& plan, CallerProof proof,
                                grpc::CompletionQueue* queue, Deliver deliver)
-    : queue_(queue), deliver_(std::move(deliver)) {
+    : proof_(std::move(proof)), queue_(queue), deliver_(std::move(deliver)) {
   for (const std::string& server : plan.servers()) {
-    stubs_.emplace_back(DataChannel(server));
+    stubs_.emplace_back(
+        DataChannel(server, proof_.ForChannel(PeerRole::kServer)));
   }
 }
 

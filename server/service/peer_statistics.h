@@ -10,6 +10,7 @@
 #include <set>
 #include <vector>
 
+#include "common/wire/caller_proof.h"
 #include "tributary/v1/parameter_service.pb.h"
 #include "tributary/v1/plan.pb.h"
 
@@ -24,9 +25,10 @@ class PeerStatistics : public std::enable_shared_from_this<PeerStatistics> {
   using Deliver = std::function<void(const v1::StatisticsRequest& request,
                                      std::vector<double> values)>;
 
-  // `deliver` runs on the queue's thread; call the methods on this thread too.
-  PeerStatistics(const v1::Plan& plan, grpc::CompletionQueue* queue,
-                 Deliver deliver);
+  // `proof`: of this server. `deliver` runs on the queue's thread; call the
+  // methods on this thread too.
+  PeerStatistics(const v1::Plan& plan, CallerProof proof,
+                 grpc::CompletionQueue* queue, Deliver deliver);
 
   // Asks the server of the shard that the request names.
   void Ask(const v1::StatisticsRequest& request);
@@ -37,6 +39,7 @@ class PeerStatistics : public std::enable_shared_from_this<PeerStatistics> {
  private:
   class Call;
 
+  const CallerProof proof_;
   grpc::CompletionQueue* const queue_;
   const Deliver deliver_;
   std::deque<grpc::GenericStub> stubs_;  // [shard]

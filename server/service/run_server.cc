@@ -229,20 +229,24 @@ absl::Status ServeUntilEnd(Member& member, ParameterServer& server,
 }  // namespace
 
 absl::Status RunServer(const ServerOptions& options) {
-  TRIBUTARY_ASSIGN_OR_RETURN(
-      const std::unique_ptr<Exporter> exporter,
-      Exporter::Start({.listen = options.metrics_listen, .role = "server"}));
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<Exporter> exporter,
+                             Exporter::Start({.listen = options.metrics_listen,
+                                              .role = "server",
+                                              .access = options.pages}));
   Exporter::Handle joining = exporter->AddHealthCheck([&options] {
     return Health{false, absl::StrCat("waits for a place at coordinator ",
                                       options.coordinator)};
   });
   TRIBUTARY_FAILPOINT("server-started");
   const std::unique_ptr<Ops> ops = CreateCpuOps();
+  const auto guard = std::make_shared<CallGuard>(options.access.Guard());
   TRIBUTARY_ASSIGN_OR_RETURN(
       std::unique_ptr<ParameterServer> server,
       ParameterServer::Start(
           {.listen = options.listen,
-           .memory_directory = options.shared_memory_directory}));
+           .memory_directory = options.shared_memory_directory,
+           .guard = guard,
+           .reflection = options.reflection}));
   const std::string address =
       options.advertise.empty()
           ? ReachableAddress(options.listen, server->port())
@@ -250,16 +254,26 @@ absl::Status RunServer(const ServerOptions& options) {
   spdlog::info("listening on port {}, reached as {}", server->port(), address);
   TRIBUTARY_ASSIGN_OR_RETURN(
       std::unique_ptr<Member> member,
-      Member::Join({.coordinator = options.coordinator,
-                    .role = v1::ROLE_SERVER,
-                    .address = address,
-                    .metrics_address = exporter->address(),
-                    .wanted_index = options.index,
-                    .join_timeout = options.join_timeout,
-                    .bring_up_to_date = [server = server.get()](
-                                            v1::HeartbeatRequest* heartbeat) {
-                      SetFigures(server->GetStatus(), heartbeat);
-                    }}));
+      Member::Join(
+          {.coordinator = options.coordinator,
+           .role = v1::ROLE_SERVER,
+           .address = address,
+           .metrics_address = exporter->address(),
+           .wanted_index = options.index,
+           .join_timeout = options.join_timeout,
+           .bring_up_to_date =
+               [server = server.get()](v1::HeartbeatRequest* heartbeat) {
+                 SetFigures(server->GetStatus(), heartbeat);
+               },
+           .proof = options.access.Proof()}));
+  if (member->job_key().empty()) {
+    return absl::FailedPreconditionError(
+        "the coordinator gives no key for tickets: is its version older?");
+  }
+  guard->SetJob({.name = member->job().name(),
+                 .id = member->job_id(),
+                 .key = member->job_key()});
+  server->SetProof(member->proof());
   SetLogIndex(member->index());
   member->SetDevice(ops->device_name());
   joining = Exporter::Handle();

@@ -7,6 +7,8 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "common/telemetry/http_listener.h"
+#include "common/wire/access.h"
 
 namespace tributary {
 
@@ -23,6 +25,9 @@ struct ServerOptions {
   // empty: an abstract name, for workers in the same network namespace.
   std::string shared_memory_directory;
   absl::Duration join_timeout = absl::Minutes(10);
+  Access access;
+  PageAccess pages;
+  bool reflection = false;  // as ParameterServer::Options
 };
 
 // Runs a server: listens, joins the job, serves its shard and shuts down when

@@ -45,6 +45,8 @@ const char* RejectionName(Rejection reason) {
       return "overload";
     case Rejection::kNoPlan:
       return "no_plan";
+    case Rejection::kCaller:
+      return "caller";
   }
   return "unknown";
 }

@@ -31,8 +31,9 @@ enum class Rejection {
   kRates,
   kOverload,
   kNoPlan,
+  kCaller,
 };
-inline constexpr int kNumRejections = static_cast<int>(Rejection::kNoPlan) + 1;
+inline constexpr int kNumRejections = static_cast<int>(Rejection::kCaller) + 1;
 
 // The reason's name in metrics: "malformed", "epoch" ...
 const char* RejectionName(Rejection reason);

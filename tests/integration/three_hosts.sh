@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Daemons started by hand on three hosts, in an order in which each must wait for
+# Daemons started by hand on three hosts, with certificates, in an order in which each must wait for
 # another, complete a job with the same weights as `tributary train` on one machine.
 # The hosts are network namespaces on a bridge. Needs root and iproute2; without
 # them exits with 77 ("skipped").
@@ -44,14 +44,17 @@ on() { local host=$1; shift; ip netns exec $tag$host "$@"; }
 sha() { python3 -c 'import json,sys; print(json.load(open(sys.argv[1]))["weights_sha256"])' "$1"; }
 
 coordinator=10.79.0.1:7070
-on c "$bin/tributary-worker" --coordinator $coordinator >"$work/worker-0.log" 2>&1 &
-on b "$bin/tributary-server" --coordinator $coordinator --listen 10.79.0.2:0 \
+"$bin/tributary" certificates --out "$work/tls" > /dev/null
+on c "$bin/tributary-worker" --tls "$work/tls/worker" --coordinator $coordinator >"$work/worker-0.log" 2>&1 &
+on b "$bin/tributary-server" --tls "$work/tls/server" --coordinator $coordinator --listen 10.79.0.2:0 \
   >"$work/server-0.log" 2>&1 &
-on c "$bin/tributary-worker" --coordinator $coordinator >"$work/worker-1.log" 2>&1 &
-on a "$bin/tributary-coordinator" --listen 10.79.0.1:7070 --job "$job" \
+on c "$bin/tributary-worker" --tls "$work/tls/worker" --coordinator $coordinator >"$work/worker-1.log" 2>&1 &
+on a "$bin/tributary-coordinator" --tls "$work/tls/coordinator" --listen 10.79.0.1:7070 \
+  --job "$job" \
   --set cluster.servers=2 --set cluster.workers=2 --run-dir "$work/hosts" \
   >"$work/coordinator.log" 2>&1 &
-on a "$bin/tributary-server" --coordinator $coordinator --listen 10.79.0.1:0 \
+on a "$bin/tributary-server" --tls "$work/tls/server" --coordinator $coordinator \
+  --listen 10.79.0.1:0 \
   >"$work/server-1.log" 2>&1 &
 failed=0
 for child in $(jobs -p); do wait "$child" || failed=1; done

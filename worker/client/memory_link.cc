@@ -28,7 +28,7 @@ MemoryLink::MemoryLink(std::shared_ptr<SharedArena> gradients, UniqueFd socket,
 
 absl::StatusOr<std::unique_ptr<MemoryLink>> MemoryLink::Connect(
     std::shared_ptr<SharedArena> gradients, const v1::ClockResponse& clock,
-    const v1::BlockAddress& address, uint32_t rank) {
+    const v1::BlockAddress& address, uint32_t rank, const std::string& ticket) {
   if (clock.shared_memory_socket().empty()) {
     return absl::UnavailableError("the server shares no memory");
   }
@@ -38,6 +38,7 @@ absl::StatusOr<std::unique_ptr<MemoryLink>> MemoryLink::Connect(
   *hello.mutable_address() = address;
   hello.set_token(clock.shared_memory_token());
   hello.set_rank(rank);
+  hello.set_ticket(ticket);
   TRIBUTARY_ASSIGN_OR_RETURN(const UniqueFd memory, gradients->Share());
   TRIBUTARY_RETURN_IF_ERROR(
       SendUnix(socket, hello.SerializeAsString(), memory.get(), kTimeout));

@@ -26,7 +26,8 @@ class MemoryLink {
   // another machine, or does not answer in time.
   static absl::StatusOr<std::unique_ptr<MemoryLink>> Connect(
       std::shared_ptr<SharedArena> gradients, const v1::ClockResponse& clock,
-      const v1::BlockAddress& address, uint32_t rank);
+      const v1::BlockAddress& address, uint32_t rank,
+      const std::string& ticket = "");
 
   // Makes the request refer to the block's gradient. False, and unchanged, when
   // a part of it lies outside the shared memory.

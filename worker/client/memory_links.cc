@@ -10,11 +10,12 @@ namespace tributary {
 
 MemoryLinks::MemoryLinks(Transport transport,
                          std::shared_ptr<SharedArena> gradients, uint32_t rank,
-                         int num_shards)
+                         std::string ticket, int num_shards)
     : transport_(transport),
       gradients_(transport == Transport::kGrpc ? nullptr
                                                : std::move(gradients)),
       rank_(rank),
+      ticket_(std::move(ticket)),
       servers_(num_shards) {}
 
 absl::Status MemoryLinks::Connect(int shard, const std::string& server,
@@ -23,7 +24,7 @@ absl::Status MemoryLinks::Connect(int shard, const std::string& server,
   if (!gradients_ || std::exchange(servers_[shard].asked, true)) {
     return absl::OkStatus();
   }
-  auto link = MemoryLink::Connect(gradients_, clock, address, rank_);
+  auto link = MemoryLink::Connect(gradients_, clock, address, rank_, ticket_);
   if (link.ok()) {
     spdlog::info("server {}: payloads through shared memory", server);
     servers_[shard].link = *std::move(link);

@@ -18,8 +18,9 @@ namespace tributary {
 class MemoryLinks {
  public:
   // gradients: the memory that servers may read; null: there are no links.
+  // ticket: of the rank.
   MemoryLinks(Transport transport, std::shared_ptr<SharedArena> gradients,
-              uint32_t rank, int num_shards);
+              uint32_t rank, std::string ticket, int num_shards);
 
   // Links to a server that was not asked before. OK without a link: payloads
   // are sent over gRPC. FailedPrecondition: the transport asks for a link, and
@@ -44,6 +45,7 @@ class MemoryLinks {
   const Transport transport_;
   const std::shared_ptr<SharedArena> gradients_;
   const uint32_t rank_;
+  const std::string ticket_;
   std::vector<Server> servers_;  // by shard
 };
 

@@ -62,13 +62,13 @@ class GrpcParameterClient final : public ParameterClient {
         mesh_(MeshOf(options_.plan)),
         feedback_(options_.plan, partition_, options_.rank),
         links_(options_.transport, options_.gradient_memory, options_.rank,
-               partition_.num_shards()),
-        round_(DriverFor(options_, partition_, mesh_),
+               options_.proof.ticket(), partition_.num_shards()),
+        round_(DriverFor(options_, partition_, mesh_), options_.proof,
                options_.plan.unanswered_blocks(), options_.delay_micros,
                options_.on_waiting) {
     for (const std::string& server : options_.plan.servers()) {
-      stubs_.push_back(
-          std::make_unique<grpc::GenericStub>(DataChannel(server)));
+      stubs_.push_back(std::make_unique<grpc::GenericStub>(
+          DataChannel(server, options_.proof.ForChannel(PeerRole::kServer))));
       versions_.emplace_back(partition_.blocks(versions_.size()).size(), 0);
       num_blocks_ += versions_.back().size();
     }

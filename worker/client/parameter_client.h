@@ -16,6 +16,7 @@
 #include "common/plan/partition_plan.h"
 #include "common/plan/rank_progress.h"
 #include "common/trace/trace_recorder.h"
+#include "common/wire/caller_proof.h"
 #include "tributary/v1/plan.pb.h"
 #include "worker/client/wanted_weights.h"
 
@@ -35,6 +36,7 @@ class ParameterClient {
     v1::Plan plan;
     uint32_t rank = 0;
     uint64_t incarnation = 0;
+    CallerProof proof;  // of this process, with the rank's ticket
     // True when this process computes other bits than the earlier process of
     // this rank (Member::recomputes). The servers then drop the earlier
     // process's contributions to steps that are still open.

@@ -23,10 +23,12 @@ absl::StatusOr<v1::ClockResponse> ReadClock(const std::string& server,
                                             const v1::ClockRequest& request,
                                             absl::Duration deadline,
                                             TransferRound* round) {
-  const auto channel = DataChannel(server);
+  const auto channel =
+      DataChannel(server, round->proof().ForChannel(PeerRole::kServer));
   while (true) {
     grpc::ClientContext context;
     context.set_deadline(DeadlineAfter(TransferLedger::kProgressTimeout));
+    round->proof().AddTo(&context);
     v1::ClockResponse response;
     absl::Status status =
         BlockingCall(channel, kReadClock, &context, request, &response);

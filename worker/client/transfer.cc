@@ -27,10 +27,11 @@ double Jitter(int failures, const void* salt) {
 }  // namespace
 
 TransferRound::TransferRound(
-    Driver driver, uint32_t most_unanswered,
+    Driver driver, CallerProof proof, uint32_t most_unanswered,
     std::function<int64_t()> delay_micros,
     std::function<void(const std::string&, int)> on_waiting)
     : driver_(driver),
+      proof_(std::move(proof)),
       delay_micros_(std::move(delay_micros)),
       on_waiting_(std::move(on_waiting)),
       window_(most_unanswered) {
@@ -249,6 +250,7 @@ void Transfer::Call() {
   const absl::Duration hold = round_->HoldNow();
   auto context = std::make_unique<grpc::ClientContext>();
   context->set_deadline(DeadlineAfter(hold + kPolicy.margin));
+  round_->proof().AddTo(context.get());
   state_ = State::kCalling;
   reader_ = stub_->PrepareUnaryCall(
       context.get(), work_.method,

@@ -19,6 +19,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/plan/partition_plan.h"
+#include "common/wire/caller_proof.h"
 #include "worker/client/send_window.h"
 #include "worker/client/transfer_ledger.h"
 
@@ -39,13 +40,15 @@ class TransferRound {
   enum class Driver { kOwnThread, kCaller };
 
   // most_unanswered: as in SendWindow, on a thread of the round's own.
-  TransferRound(Driver driver, uint32_t most_unanswered,
+  TransferRound(Driver driver, CallerProof proof, uint32_t most_unanswered,
                 std::function<int64_t()> delay_micros,
                 std::function<void(const std::string&, int)> on_waiting);
   // All transfers must have ended.
   ~TransferRound();
 
   grpc::CompletionQueue* queue() { return &queue_; }
+  // What every call shows to the servers.
+  const CallerProof& proof() const { return proof_; }
 
   // Starts a round, to which all transfers added from now on belong.
   void Begin(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_);
@@ -103,6 +106,7 @@ class TransferRound {
   absl::Duration LiftIn() ABSL_LOCKS_EXCLUDED(mu_);
 
   const Driver driver_;
+  const CallerProof proof_;
   const std::function<int64_t()> delay_micros_;
   const std::function<void(const std::string&, int)> on_waiting_;
   grpc::CompletionQueue queue_;

@@ -37,7 +37,17 @@ absl::StatusOr<std::unique_ptr<Follower>> Follower::Connect(Options options) {
   std::unique_ptr<Follower> follower(new Follower(std::move(options)));
   TRIBUTARY_ASSIGN_OR_RETURN(
       follower->coordinator_,
-      CoordinatorClient::Create({.address = follower->options_.coordinator}));
+      CoordinatorClient::Create({.address = follower->options_.coordinator,
+                                 .proof = follower->options_.proof}));
+  v1::RegisterRequest observes;
+  observes.set_role(v1::ROLE_OBSERVER);
+  const absl::StatusOr<v1::RegisterResponse> admitted =
+      follower->coordinator_->Register(observes, follower->options_.timeout);
+  if (SaysEnd(admitted.status())) return Ended(admitted.status());
+  TRIBUTARY_RETURN_IF_ERROR(admitted.status());
+  follower->coordinator_->SetTicket(admitted->ticket());
+  follower->options_.proof =
+      follower->options_.proof.WithTicket(admitted->ticket());
   absl::StatusOr<v1::Plan> plan = follower->coordinator_->GetPlan(
       /*min_epoch=*/1, follower->options_.timeout);
   if (SaysEnd(plan.status())) return Ended(plan.status());
@@ -85,6 +95,7 @@ absl::Status Follower::Use(v1::Plan plan) {
   ParameterClient::Options options;
   options.plan = std::move(plan);
   options.rank = ParameterClient::kObserver;
+  options.proof = options_.proof;
   options.step_timeout = std::min(kAttempt, options_.timeout);
   options.transport = Transport::kGrpc;
   TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<ParameterClient> client,

@@ -30,6 +30,7 @@ class Follower {
     std::string coordinator;  // host:port
     // How long Connect waits for the job to begin, and a read for its servers.
     absl::Duration timeout = absl::Seconds(60);
+    CallerProof proof;  // of this process
   };
   struct Weights {
     // Updates that every block contains at least, and at most. They are equal
@@ -71,7 +72,7 @@ class Follower {
   absl::StatusOr<Weights> TryRead(int64_t min_version);
   absl::Status Pull(const WantedWeights& wanted, Weights* weights);
 
-  const Options options_;
+  Options options_;
   std::unique_ptr<CoordinatorClient> coordinator_;
   std::unique_ptr<ParameterClient> client_;  // changed under mu_
   absl::Mutex mu_;

@@ -34,15 +34,17 @@ absl::StatusOr<std::unique_ptr<Session>> ProgramSession::Create(
 }
 
 absl::Status ProgramSession::Join() {
-  TRIBUTARY_ASSIGN_OR_RETURN(
-      exporter_,
-      Exporter::Start({.listen = options_.metrics_listen, .role = "worker"}));
+  TRIBUTARY_ASSIGN_OR_RETURN(exporter_,
+                             Exporter::Start({.listen = options_.metrics_listen,
+                                              .role = "worker",
+                                              .access = options_.pages}));
   Member::Options member;
   member.metrics_address = exporter_->address();
   member.coordinator = options_.coordinator;
   member.role = v1::ROLE_WORKER;
   member.wanted_index = options_.rank;
   member.join_timeout = options_.join_timeout;
+  member.proof = options_.proof;
   member.callbacks.on_end = [this](const absl::Status& status) {
     canceller_.Cancel(status.ok() ? absl::CancelledError("the job is done")
                                   : status);

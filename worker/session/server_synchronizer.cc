@@ -79,6 +79,7 @@ absl::StatusOr<std::unique_ptr<ParameterClient>> ConnectClient(
       {.plan = plan,
        .rank = member.index(),
        .incarnation = member.incarnation(),
+       .proof = member.proof(),
        .recomputes = parts.recomputes,
        .step_timeout = absl::Seconds(strategy.timeout_seconds),
        .transport = strategy.transport,

@@ -8,8 +8,8 @@
 namespace tributary {
 
 absl::StatusOr<std::unique_ptr<Session>> Session::Join(Options options) {
-  TRIBUTARY_RETURN_IF_ERROR(
-      SubmitJob(options.coordinator, options.settings, options.join_timeout));
+  TRIBUTARY_RETURN_IF_ERROR(SubmitJob(options.coordinator, options.settings,
+                                      options.join_timeout, options.proof));
   return ProgramSession::Create(std::move(options));
 }
 

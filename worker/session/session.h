@@ -12,6 +12,8 @@
 #include "absl/time/time.h"
 #include "common/base/limits.h"
 #include "common/base/parameter_spec.h"
+#include "common/telemetry/http_listener.h"
+#include "common/wire/caller_proof.h"
 #include "tributary/v1/coordinator_service.pb.h"
 #include "tributary/v1/job.pb.h"
 
@@ -38,6 +40,8 @@ class Session {
     // as versions of libraries, instruction set and number of threads.
     // Processes with equal text compute equal bits.
     std::string arithmetic;
+    CallerProof proof;  // of this process
+    PageAccess pages;   // of the metrics page
   };
   struct Declaration {
     ParameterSpecs parameters;    // in forward order; equal on every rank

@@ -25,9 +25,10 @@ absl::Status RunWorker(const WorkerOptions& given) {
   WorkerOptions options = given;
   if (options.local_meshes == nullptr) options.local_meshes = &local_meshes;
   if (options.shared_data == nullptr) options.shared_data = &shared_data;
-  TRIBUTARY_ASSIGN_OR_RETURN(
-      const std::unique_ptr<Exporter> exporter,
-      Exporter::Start({.listen = options.metrics_listen, .role = "worker"}));
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<Exporter> exporter,
+                             Exporter::Start({.listen = options.metrics_listen,
+                                              .role = "worker",
+                                              .access = options.pages}));
   Exporter::Handle joining = exporter->AddHealthCheck([&options] {
     return Health{false, absl::StrCat("waits for a place at coordinator ",
                                       options.coordinator)};
@@ -62,7 +63,8 @@ absl::Status RunWorker(const WorkerOptions& given) {
                .on_adopt =
                    [&](const std::vector<uint32_t>& ranks) {
                      adoptions.Adopt(ranks);
-                   }}}));
+                   }},
+           .proof = options.access.Proof()}));
   TRIBUTARY_RETURN_IF_ERROR(CheckHasModel(
       member->job(), absl::StrCat("coordinator ", options.coordinator)));
   if (!options.adopted) SetLogIndex(member->index());

@@ -8,6 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "common/telemetry/http_listener.h"
+#include "common/wire/access.h"
 #include "tributary/v1/job.pb.h"
 #include "worker/collective/local_meshes.h"
 #include "worker/data/shared_data.h"
@@ -26,6 +28,8 @@ struct WorkerOptions {
   std::optional<uint32_t> local_rank;
   std::string metrics_listen;  // host:port for HTTP; empty: none
   absl::Duration join_timeout = absl::Minutes(10);
+  Access access;
+  PageAccess pages;
   bool adopted = false;  // runs beside another rank of this process
   // Shared by the ranks of this process, if there are others; must outlive the
   // worker.

@@ -31,11 +31,24 @@ absl::Status MemberProcesses::Start(v1::Role role, int index, const Host& host,
       command.end(),
       {"--log-format", log.format == LogFormat::kJson ? "json" : "text",
        "--log-level", log.level});
+  if (insecure_metrics) command.push_back("--insecure-metrics");
+  std::string input;
+  if (keys != nullptr) {
+    TRIBUTARY_ASSIGN_OR_RETURN(
+        const AccessBundle bundle,
+        keys->For(role == v1::ROLE_SERVER ? PeerRole::kServer
+                                          : PeerRole::kWorker));
+    input = bundle.ToLine();
+    command.insert(command.end(), {"--tls", "-"});
+  } else {
+    command.push_back("--insecure");
+  }
   return children.Start({.name = name,
                          .command = host.Command(std::move(command)),
                          .log_path = run.directory().LogPath(name),
                          .role = role,
-                         .index = static_cast<uint32_t>(index)});
+                         .index = static_cast<uint32_t>(index),
+                         .input = std::move(input)});
 }
 
 absl::Status MemberProcesses::StartServers(const std::string& program) {

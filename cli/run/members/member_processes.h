@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "cli/run/hosts.h"
 #include "cli/run/job_run.h"
 #include "cli/run/metrics_ports.h"
+#include "cli/run/run_keys.h"
 #include "common/telemetry/log.h"
 #include "tributary/v1/job.pb.h"
 
@@ -27,6 +29,8 @@ struct MemberProcesses {
   JobRun& run;
   Children& children;
   std::vector<std::string> worker_arguments = {};  // further ones
+  std::shared_ptr<const RunKeys> keys = nullptr;   // null: in clear text
+  bool insecure_metrics = false;
 
   // `program`: the path of tributary-server and tributary-worker.
   absl::Status StartServers(const std::string& program);

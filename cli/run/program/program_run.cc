@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <filesystem>
 #include <memory>
 #include <utility>
 
@@ -18,6 +19,7 @@
 #include "cli/run/program/log_follower.h"
 #include "cli/terminal/console.h"
 #include "cli/terminal/interrupts.h"
+#include "common/host/private_files.h"
 #include "common/host/process_limits.h"
 #include "common/status/status_macros.h"
 #include "coordinator/service/intake/job_intake.h"
@@ -50,11 +52,21 @@ class ProgramRun {
                                      options_.base.cluster()));
     SilenceLog();  // until the log file exists
     TRIBUTARY_ASSIGN_OR_RETURN(
-        intake_, JobIntake::Start(options_.listen, options_.source));
+        access_, MakeRunAccess(options_.insecure, options_.telemetry));
+    TRIBUTARY_RETURN_IF_ERROR(access_.coordinator.CheckListen(options_.listen));
+    TRIBUTARY_ASSIGN_OR_RETURN(
+        intake_, JobIntake::Start(
+                     options_.listen, options_.source,
+                     std::make_shared<CallGuard>(access_.coordinator.Guard())));
     TRIBUTARY_ASSIGN_OR_RETURN(
         directory_, RunDirectory::Create(options_.run_dir, options_.base,
                                          std::time(nullptr)));
     path_ = directory_->path();
+    if (access_.keys != nullptr) {
+      TRIBUTARY_ASSIGN_OR_RETURN(
+          tls_, access_.keys->Save(std::filesystem::absolute(path_).string(),
+                                   PeerRole::kWorker));
+    }
     shown_.emplace(
         directory_->LogPath(options_.once ? kOneProcess : kFirstRank));
     return absl::OkStatus();
@@ -97,6 +109,18 @@ class ProgramRun {
         absl::StrCat("TRIBUTARY_WORLD_SIZE=", workers),
         // Python shows what it prints at once, although a file receives it.
         "PYTHONUNBUFFERED=1"};
+    if (!tls_.empty()) {
+      child.environment.push_back(absl::StrCat("TRIBUTARY_TLS=", tls_));
+    }
+    if (const std::string& token = options_.telemetry.metrics_token_file;
+        !token.empty()) {
+      child.environment.push_back(
+          absl::StrCat("TRIBUTARY_METRICS_TOKEN_FILE=",
+                       std::filesystem::absolute(token).string()));
+    }
+    if (options_.insecure || options_.telemetry.insecure_metrics) {
+      child.environment.push_back("TRIBUTARY_INSECURE=1");
+    }
     if (options_.once) return child;
     child.role = v1::ROLE_WORKER;
     child.index = static_cast<uint32_t>(rank);
@@ -151,6 +175,9 @@ class ProgramRun {
          .metrics_listen = options_.telemetry.metrics_listen,
          .log = log,
          .start = options_.resume ? options_.resume->start : JobStart{},
+         .access = access_.coordinator,
+         .pages = access_.pages,
+         .keys = access_.keys,
          .resume_command = options_.resume_command},
         std::move(directory_));
     if (!started.ok()) return GiveUp(started.status());
@@ -177,8 +204,15 @@ class ProgramRun {
   }
 
   absl::Status StartServers(const v1::JobSpec& job, JobRun& run) {
-    return MemberProcesses{job, Hosts(),  ports_, options_.telemetry.log,
-                           run, children_}
+    return MemberProcesses{job,
+                           Hosts(),
+                           ports_,
+                           options_.telemetry.log,
+                           run,
+                           children_,
+                           {},
+                           access_.keys,
+                           options_.telemetry.insecure_metrics}
         .StartServers(server_);
   }
 
@@ -208,8 +242,10 @@ class ProgramRun {
   }
 
   const ProgramRunOptions& options_;
-  std::string server_;               // the path of tributary-server
-  std::string path_;                 // of the run directory
+  std::string server_;  // the path of tributary-server
+  std::string path_;    // of the run directory
+  RunAccess access_;
+  std::string tls_;  // the folder of the programs' certificate; empty: none
   Console console_{&Clock::Real()};  // until there is a JobRun
   std::unique_ptr<RunDirectory> directory_;
   std::unique_ptr<JobIntake> intake_;
@@ -221,6 +257,7 @@ class ProgramRun {
 }  // namespace
 
 int RunProgram(const ProgramRunOptions& options) {
+  KeepFilesPrivate();
   ProgramRun run(options);
   if (const absl::Status status = run.Prepare(); !status.ok()) {
     PrintError(status.message());

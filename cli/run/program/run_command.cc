@@ -185,6 +185,7 @@ void AddRunCommand(CLI::App& app, Action* action) {
                   "new or empty folder for what the run leaves behind;\n"
                   "default: runs/NAME-DATE-TIME");
   AddListenOption(*run, &options->run.listen);
+  AddInsecureFlag(*run, &options->run.insecure);
   AddTelemetryOptions(*run, &options->run.telemetry);
   run->callback([options, run, action] {
     *action = [options, words = run->remaining()] {

@@ -24,20 +24,22 @@ constexpr absl::Duration kIntakeAnswers = absl::Seconds(2);
 // No call waits. Callers for whom no thread is left try again.
 constexpr int kIntakeThreads = 64;
 
-grpc::Status NotYet() {
-  return {grpc::StatusCode::UNAVAILABLE,
-          "the coordinator waits for the job's program to say what it trains"};
-}
+constexpr char kNotYet[] =
+    "the coordinator waits for the job's program to say what it trains";
 
 }  // namespace
 
 class JobIntake::Service final : public v1::CoordinatorService::Service {
  public:
-  explicit Service(ProgramJobSource source) : source_(std::move(source)) {}
+  Service(ProgramJobSource source, std::shared_ptr<const CallGuard> guard)
+      : source_(std::move(source)), guard_(std::move(guard)) {}
 
-  grpc::Status SubmitJob(grpc::ServerContext*,
+  grpc::Status SubmitJob(grpc::ServerContext* context,
                          const v1::SubmitJobRequest* request,
                          v1::SubmitJobResponse*) override {
+    if (grpc::Status status = Admit(context, "SubmitJob"); !status.ok()) {
+      return status;
+    }
     absl::MutexLock lock(&mu_);
     if (job_) return grpc::Status::OK;  // the first request counts
     absl::StatusOr<v1::JobSpec> job = ParseProgramJob(
@@ -50,39 +52,53 @@ class JobIntake::Service final : public v1::CoordinatorService::Service {
     job_ = *std::move(job);
     return grpc::Status::OK;
   }
-  grpc::Status Register(grpc::ServerContext*, const v1::RegisterRequest*,
+  grpc::Status Register(grpc::ServerContext* context,
+                        const v1::RegisterRequest*,
                         v1::RegisterResponse*) override {
-    return NotYet();
+    return NotYet(context, "Register");
   }
-  grpc::Status DeclareModel(grpc::ServerContext*,
+  grpc::Status DeclareModel(grpc::ServerContext* context,
                             const v1::DeclareModelRequest*,
                             v1::DeclareModelResponse*) override {
-    return NotYet();
+    return NotYet(context, "DeclareModel");
   }
-  grpc::Status GetPlan(grpc::ServerContext*, const v1::GetPlanRequest*,
+  grpc::Status GetPlan(grpc::ServerContext* context, const v1::GetPlanRequest*,
                        v1::Plan*) override {
-    return NotYet();
+    return NotYet(context, "GetPlan");
   }
-  grpc::Status Heartbeat(grpc::ServerContext*, const v1::HeartbeatRequest*,
+  grpc::Status Heartbeat(grpc::ServerContext* context,
+                         const v1::HeartbeatRequest*,
                          v1::HeartbeatResponse*) override {
-    return NotYet();
+    return NotYet(context, "Heartbeat");
   }
-  grpc::Status ReportEvaluation(grpc::ServerContext*,
+  grpc::Status ReportEvaluation(grpc::ServerContext* context,
                                 const v1::ReportEvaluationRequest*,
                                 v1::ReportEvaluationResponse*) override {
-    return NotYet();
+    return NotYet(context, "ReportEvaluation");
   }
-  grpc::Status Exchange(grpc::ServerContext*, const v1::ExchangeRequest*,
+  grpc::Status AwaitEvaluation(grpc::ServerContext* context,
+                               const v1::AwaitEvaluationRequest*,
+                               v1::AwaitEvaluationResponse*) override {
+    return NotYet(context, "AwaitEvaluation");
+  }
+  grpc::Status Exchange(grpc::ServerContext* context,
+                        const v1::ExchangeRequest*,
                         v1::ExchangeResponse*) override {
-    return NotYet();
+    return NotYet(context, "Exchange");
   }
-  grpc::Status PutWeights(grpc::ServerContext*, const v1::PutWeightsRequest*,
+  grpc::Status PutWeights(grpc::ServerContext* context,
+                          const v1::PutWeightsRequest*,
                           v1::PutWeightsResponse*) override {
-    return NotYet();
+    return NotYet(context, "PutWeights");
   }
-  grpc::Status GetJobStatus(grpc::ServerContext*, const v1::JobStatusRequest*,
+  grpc::Status GetJobStatus(grpc::ServerContext* context,
+                            const v1::JobStatusRequest*,
                             v1::JobStatusResponse*) override {
-    return NotYet();
+    return NotYet(context, "GetJobStatus");
+  }
+  grpc::Status StopJob(grpc::ServerContext* context, const v1::StopJobRequest*,
+                       v1::StopJobResponse*) override {
+    return NotYet(context, "StopJob");
   }
 
   std::optional<v1::JobSpec> Await(absl::Duration timeout) {
@@ -95,21 +111,43 @@ class JobIntake::Service final : public v1::CoordinatorService::Service {
   }
 
  private:
+  grpc::Status Admit(grpc::ServerContext* context, const char* name) const {
+    return ToGrpcStatus(
+        guard_
+            ->Admit(
+                *context,
+                absl::StrCat("/", v1::CoordinatorService::service_full_name(),
+                             "/", name))
+            .status());
+  }
+  // There is no job yet, so nobody has a ticket: such calls are refused, too.
+  grpc::Status NotYet(grpc::ServerContext* context, const char* name) const {
+    const grpc::Status status = Admit(context, name);
+    return status.ok() ? grpc::Status(grpc::StatusCode::UNAVAILABLE, kNotYet)
+                       : status;
+  }
+
   const ProgramJobSource source_;
+  const std::shared_ptr<const CallGuard> guard_;
   absl::Mutex mu_;
   std::optional<v1::JobSpec> job_ ABSL_GUARDED_BY(mu_);
 };
 
-JobIntake::JobIntake(ProgramJobSource source)
-    : service_(std::make_unique<Service>(std::move(source))) {}
+JobIntake::JobIntake(ProgramJobSource source,
+                     std::shared_ptr<const CallGuard> guard)
+    : service_(std::make_unique<Service>(std::move(source), std::move(guard))) {
+}
 
 absl::StatusOr<std::unique_ptr<JobIntake>> JobIntake::Start(
-    const std::string& listen, ProgramJobSource source) {
+    const std::string& listen, ProgramJobSource source,
+    std::shared_ptr<const CallGuard> guard) {
   TRIBUTARY_RETURN_IF_ERROR(CheckAddress(listen));
-  std::unique_ptr<JobIntake> intake(new JobIntake(std::move(source)));
+  const auto credentials = guard->ForServer();
+  std::unique_ptr<JobIntake> intake(
+      new JobIntake(std::move(source), std::move(guard)));
   grpc::ServerBuilder builder;
   int port = 0;
-  builder.AddListeningPort(listen, grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(listen, credentials, &port);
   LimitConnections(&builder);
   grpc::ResourceQuota quota("intake");
   quota.SetMaxThreads(kIntakeThreads);

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/job/program/program_job.h"
+#include "common/wire/call_guard.h"
 #include "tributary/v1/job.pb.h"
 
 namespace tributary {
@@ -22,8 +23,10 @@ class JobIntake {
  public:
   // `listen`: host:port; port 0: any free one. InvalidArgument: the address.
   // Unavailable: cannot listen on it.
+  // `guard` decides who may call.
   static absl::StatusOr<std::unique_ptr<JobIntake>> Start(
-      const std::string& listen, ProgramJobSource source);
+      const std::string& listen, ProgramJobSource source,
+      std::shared_ptr<const CallGuard> guard = CallGuard::Open());
   // Running calls get their answers; then the port is free.
   ~JobIntake();
 
@@ -36,7 +39,7 @@ class JobIntake {
  private:
   class Service;
 
-  explicit JobIntake(ProgramJobSource source);
+  JobIntake(ProgramJobSource source, std::shared_ptr<const CallGuard> guard);
 
   const std::unique_ptr<Service> service_;
   std::unique_ptr<grpc::Server> server_;

@@ -9,6 +9,9 @@
 #include <tuple>
 #include <utility>
 
+#include "common/command_line/page_access.h"
+#include "common/wire/access.h"
+#include "python/src/native/raise.h"
 #include "python/src/native/session_binding.h"
 
 namespace nb = nanobind;
@@ -20,20 +23,31 @@ namespace {
 // (name, shape, running momentum, memory of the weights)
 using PythonParameter = std::tuple<std::string, Shape, double, HostFloats>;
 
-std::unique_ptr<SessionBinding> Join(const std::string& coordinator,
-                                     std::optional<uint32_t> rank,
-                                     double join_timeout,
-                                     const std::vector<std::string>& settings,
-                                     const std::string& device,
-                                     const std::string& arithmetic,
-                                     const std::string& metrics_listen) {
+std::unique_ptr<SessionBinding> Join(
+    const std::string& coordinator, std::optional<uint32_t> rank,
+    double join_timeout, const std::vector<std::string>& settings,
+    const std::string& device, const std::string& arithmetic,
+    const std::string& metrics_listen, const std::string& tls,
+    const std::string& token_file, const std::string& metrics_token_file,
+    bool insecure) {
+  const absl::StatusOr<Access> access =
+      Access::Read({.tls = tls, .token_file = token_file, .insecure = insecure},
+                   PeerRole::kWorker);
+  RaiseUnlessOk(access.status(), "join");
+  const absl::StatusOr<PageAccess> pages =
+      ReadPageAccess({.metrics_listen = metrics_listen,
+                      .metrics_token_file = metrics_token_file},
+                     *access);
+  RaiseUnlessOk(pages.status(), "join");
   return SessionBinding::Join({.coordinator = coordinator,
                                .rank = rank,
                                .join_timeout = absl::Seconds(join_timeout),
                                .settings = settings,
                                .device = device,
                                .metrics_listen = metrics_listen,
-                               .arithmetic = arithmetic});
+                               .arithmetic = arithmetic,
+                               .proof = access->Proof(),
+                               .pages = *pages});
 }
 
 void Start(SessionBinding& session, std::vector<PythonParameter> parameters,
@@ -81,7 +95,8 @@ void BindSession(nb::module_& module) {
   nb::class_<SessionBinding>(module, "Session")
       .def_static("join", &Join, nb::kw_only(), "coordinator"_a,
                   "rank"_a.none(), "join_timeout"_a, "settings"_a, "device"_a,
-                  "arithmetic"_a, "metrics_listen"_a)
+                  "arithmetic"_a, "metrics_listen"_a, "tls"_a, "token_file"_a,
+                  "metrics_token_file"_a, "insecure"_a)
       .def_prop_ro("rank", &SessionBinding::rank)
       .def_prop_ro("world", &SessionBinding::world)
       .def_prop_ro("seed", &SessionBinding::seed)

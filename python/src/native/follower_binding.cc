@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/wire/access.h"
 #include "python/src/native/raise.h"
 #include "python/src/native/waits.h"
 #include "worker/session/follower.h"
@@ -31,13 +32,19 @@ using Floats = nb::ndarray<nb::numpy, float>;
 class FollowerBinding {
  public:
   static std::unique_ptr<FollowerBinding> Connect(
-      const std::string& coordinator, double timeout) {
+      const std::string& coordinator, double timeout, const std::string& tls,
+      const std::string& token_file) {
+    const absl::StatusOr<Access> access =
+        Access::Read({.tls = tls, .token_file = token_file},
+                     {PeerRole::kOperator, PeerRole::kWorker});
+    RaiseUnlessOk(access.status(), "follow");
     auto connected =
         std::make_shared<absl::StatusOr<std::unique_ptr<Follower>>>(
             absl::CancelledError("not connected"));
-    RunOrAbandon([connected, coordinator, timeout] {
-      *connected = Follower::Connect(
-          {.coordinator = coordinator, .timeout = absl::Seconds(timeout)});
+    RunOrAbandon([connected, coordinator, timeout, proof = access->Proof()] {
+      *connected = Follower::Connect({.coordinator = coordinator,
+                                      .timeout = absl::Seconds(timeout),
+                                      .proof = proof});
     });
     return std::make_unique<FollowerBinding>(
         ValueOrRaise(std::move(*connected), "follow"));
@@ -87,7 +94,7 @@ class FollowerBinding {
 void BindFollower(nb::module_& module) {
   nb::class_<FollowerBinding>(module, "Follower")
       .def_static("connect", &FollowerBinding::Connect, nb::kw_only(),
-                  "coordinator"_a, "timeout"_a)
+                  "coordinator"_a, "timeout"_a, "tls"_a, "token_file"_a)
       .def_prop_ro("parameters", &FollowerBinding::Parameters)
       .def("read", &FollowerBinding::Read, "min_version"_a);
 }

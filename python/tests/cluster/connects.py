@@ -40,6 +40,10 @@ def join_and_leave(address: str, rank: int) -> None:
         device="cpu",
         arithmetic="",
         metrics_listen="",
+        tls="",
+        token_file="",
+        metrics_token_file="",
+        insecure=False,
     )
     assert session.rank == rank
 

@@ -5,19 +5,14 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
+#include "common/wire/call_guard.h"
+#include "common/wire/completion_tag.h"
 #include "tributary/v1/parameter_service.grpc.pb.h"
 
 namespace tributary {
-
-// An operation on a completion queue: the queue returns it when the operation
-// ends.
-class CompletionTag {
- public:
-  virtual ~CompletionTag() = default;
-  virtual void Proceed(bool ok) = 0;
-};
 
 // ParameterService with raw bytes in every method: the handlers decode frames
 // themselves, so tensor bytes never pass through protobuf.
@@ -54,6 +49,10 @@ class RawCall final : public CompletionTag {
 
   // Address of the connection: "ipv4:127.0.0.1:40000".
   std::string peer() const { return context_.peer(); }
+  const grpc::ServerContext& context() const { return context_; }
+  // Who calls; set before the handler gets the call.
+  const Caller& caller() const { return caller_; }
+  void SetCaller(Caller caller) { caller_ = std::move(caller); }
 
   void Proceed(bool ok) override;
 
@@ -63,6 +62,7 @@ class RawCall final : public CompletionTag {
   const Accept accept_;
   const Handler handler_;
   bool arrived_ = false;
+  Caller caller_;
   grpc::ServerContext context_;
   grpc::ByteBuffer request_;
   grpc::ServerAsyncResponseWriter<grpc::ByteBuffer> writer_;

@@ -24,6 +24,7 @@
 #include "common/member/member.h"
 #include "common/member/submit_job.h"
 #include "common/status/status_macros.h"
+#include "common/wire/access.h"
 #include "worker/client/parameter_client.h"
 
 namespace tributary {
@@ -69,7 +70,8 @@ absl::Status TrainSteps(const Arguments& arguments, const v1::Plan& plan,
       const std::unique_ptr<ParameterClient> client,
       ParameterClient::Connect({.plan = plan,
                                 .rank = member.index(),
-                                .incarnation = member.incarnation()}));
+                                .incarnation = member.incarnation(),
+                                .proof = member.proof()}));
   std::vector<float> weights(4, 0.0f), gradient(4, 1.0f);
   float* const w = weights.data();
   const float* const g = gradient.data();
@@ -109,9 +111,15 @@ absl::Status TrainSteps(const Arguments& arguments, const v1::Plan& plan,
 
 absl::Status Run(const Arguments& arguments, const std::string& coordinator,
                  const char* rank) {
+  const char* const tls = std::getenv("TRIBUTARY_TLS");
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      const Access access,
+      Access::Read({.tls = tls == nullptr ? "" : tls}, PeerRole::kWorker));
   TRIBUTARY_RETURN_IF_ERROR(
-      SubmitJob(coordinator, arguments.settings, kPatience));
-  Member::Options options{.coordinator = coordinator, .role = v1::ROLE_WORKER};
+      SubmitJob(coordinator, arguments.settings, kPatience, access.Proof()));
+  Member::Options options{.coordinator = coordinator,
+                          .role = v1::ROLE_WORKER,
+                          .proof = access.Proof()};
   if (rank != nullptr) {
     options.wanted_index = static_cast<uint32_t>(std::atoi(rank));
   }

@@ -42,7 +42,8 @@ cluster: {servers: 2, workers: 2, lease_seconds: 3}
 constexpr char kLauncher[] = R"(#!/bin/sh
 echo "$@" >> launched.txt
 shift
-"$@" &
+exec 3<&0
+"$@" <&3 &
 wait $!
 )";
 

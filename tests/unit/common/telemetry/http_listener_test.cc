@@ -3,8 +3,18 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <openssl/bio.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
 
+#include <memory>
+#include <string>
+
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/security/certificate_authority.h"
 #include "tests/testing/http/http_get.h"
 #include "tests/testing/status_matchers.h"
 
@@ -76,9 +86,120 @@ TEST(HttpListenerTest, ATakenPortIsAnErrorThatNamesIt) {
   options.listen = "no port";
   EXPECT_THAT(HttpListener::Start(options),
               StatusIs(absl::StatusCode::kInvalidArgument, "HOST:PORT"));
+  options.access.insecure = true;
   options.listen = "203.0.113.7:0";  // TEST-NET-3: not of this machine
   EXPECT_THAT(HttpListener::Start(options),
               StatusIs(absl::StatusCode::kUnavailable, "203.0.113.7:0"));
+}
+
+constexpr char kToken[] = "0123456789abcdef0123456789abcdef";
+
+TEST(HttpListenerTest, ATokenIsShownAsBearerOrPassword) {
+  EXPECT_TRUE(ShowsToken(absl::StrCat("Bearer ", kToken), kToken));
+  EXPECT_TRUE(ShowsToken(absl::StrCat("Basic ", absl::Base64Escape(absl::StrCat(
+                                                    "anybody:", kToken))),
+                         kToken));
+  for (const std::string& wrong :
+       {std::string(), std::string(kToken),
+        absl::StrCat("Bearer ", kToken, "0"), absl::StrCat("bearer ", kToken),
+        std::string("Basic !"),
+        absl::StrCat("Basic ", absl::Base64Escape(kToken)),
+        absl::StrCat("Basic ", absl::Base64Escape(":"))}) {
+    EXPECT_FALSE(ShowsToken(wrong, kToken)) << wrong;
+  }
+}
+
+TEST(HttpListenerTest, WithoutTheTokenOnlyHealthAnswersAndSaysLittle) {
+  HttpListener::Options options = Options();
+  options.access.token = kToken;
+  bool well = true;
+  options.pages["/healthz"] = [&well] {
+    return well ? HttpAnswer{.body = "ok\nwaits for rank 3\n"}
+                : HttpAnswer{.code = 503, .body = "the disk is full\n"};
+  };
+  const auto listener = HttpListener::Start(options);
+  TRIBUTARY_ASSERT_OK(listener);
+  const auto get = [&listener](const char* path, const std::string& shown) {
+    return (*listener)->Answer("GET", path, shown);
+  };
+  const std::string bearer = absl::StrCat("Bearer ", kToken);
+  EXPECT_EQ(get("/page", "").code, 401);
+  EXPECT_EQ(get("/page", "Bearer x").code, 401);
+  EXPECT_EQ(get("/nothing", "").code, 401);
+  EXPECT_EQ(get("/page", bearer).body, "hello\n");
+  EXPECT_EQ(get("/healthz", "").body, "ok\n");
+  EXPECT_EQ(get("/healthz", bearer).body, "ok\nwaits for rank 3\n");
+  well = false;
+  EXPECT_EQ(get("/healthz", "").body, "not ok\n");
+  EXPECT_EQ(get("/healthz", "").code, 503);
+  const testing::HttpReply reply = HttpGet((*listener)->port(), "/page");
+  EXPECT_EQ(reply.code, 401);
+  EXPECT_THAT(reply.headers, HasSubstr("WWW-Authenticate: Basic"));
+}
+
+TEST(HttpListenerTest, AnOpenAddressWantsTokenAndTls) {
+  HttpListener::Options options = Options();
+  options.listen = "0.0.0.0:0";
+  EXPECT_THAT(HttpListener::Start(options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "0.0.0.0:0 is open to other machines"));
+  options.access.token = kToken;
+  EXPECT_THAT(HttpListener::Start(options),
+              StatusIs(absl::StatusCode::kInvalidArgument, ""));
+  options.access.insecure = true;
+  TRIBUTARY_EXPECT_OK(HttpListener::Start(options));
+}
+
+// What a TLS client gets for a GET of /page; empty: no handshake.
+std::string GetEncrypted(int port, const std::string& authority) {
+  const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(
+      SSL_CTX_new(TLS_client_method()), SSL_CTX_free);
+  const std::unique_ptr<BIO, decltype(&BIO_free)> pem(
+      BIO_new_mem_buf(authority.data(), static_cast<int>(authority.size())),
+      BIO_free);
+  X509* const root = PEM_read_bio_X509(pem.get(), nullptr, nullptr, nullptr);
+  X509_STORE_add_cert(SSL_CTX_get_cert_store(context.get()), root);
+  X509_free(root);
+  SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
+  const std::unique_ptr<BIO, decltype(&BIO_free_all)> connection(
+      BIO_new_ssl_connect(context.get()), BIO_free_all);
+  BIO_set_conn_hostname(connection.get(),
+                        absl::StrCat("127.0.0.1:", port).c_str());
+  if (BIO_do_handshake(connection.get()) != 1) return "";
+  BIO_puts(connection.get(),
+           absl::StrCat("GET /page HTTP/1.0\r\nAuthorization: Bearer ", kToken,
+                        "\r\n\r\n")
+               .c_str());
+  std::string reply;
+  char part[512];
+  for (int got; (got = BIO_read(connection.get(), part, sizeof(part))) > 0;) {
+    reply.append(part, static_cast<size_t>(got));
+  }
+  return reply;
+}
+
+TEST(HttpListenerTest, ItServesOverTls) {
+  const auto authority = CertificateAuthority::Create(
+                             {absl::Now() - absl::Hours(1), absl::Hours(24)})
+                             .value();
+  const Credential own =
+      authority
+          .Issue({.identity = {.role = PeerRole::kCoordinator}},
+                 {absl::Now() - absl::Hours(1), absl::Hours(24)})
+          .value();
+  HttpListener::Options options = Options();
+  options.listen = "0.0.0.0:0";
+  options.access = {
+      .token = kToken, .certificate = own.certificate, .key = own.key};
+  const auto listener = HttpListener::Start(options);
+  TRIBUTARY_ASSERT_OK(listener);
+  const int port = (*listener)->port();
+  EXPECT_THAT(GetEncrypted(port, authority.ToPem()->certificate),
+              HasSubstr("hello\n"));
+  const auto other = CertificateAuthority::Create(
+                         {absl::Now() - absl::Hours(1), absl::Hours(24)})
+                         .value();
+  EXPECT_EQ(GetEncrypted(port, other.ToPem()->certificate), "");
 }
 
 }  // namespace

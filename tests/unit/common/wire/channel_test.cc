@@ -140,7 +140,7 @@ constexpr int kTries = 120;
 TEST_F(ChannelTest, AConnectionToADeadHostIsGivenUp) {
   Relay relay(port_);
   const auto channel =
-      DataChannel(absl::StrCat("127.0.0.1:", relay.port()),
+      DataChannel(absl::StrCat("127.0.0.1:", relay.port()), nullptr,
                   {absl::Milliseconds(300), absl::Milliseconds(300)});
   TRIBUTARY_ASSERT_OK(Call(channel));
   EXPECT_EQ(relay.connections(), 1);
@@ -156,7 +156,7 @@ TEST_F(ChannelTest, AConnectionToADeadHostIsGivenUp) {
 TEST_F(ChannelTest, AnIdleConnectionStays) {
   Relay relay(port_);
   const auto channel =
-      DataChannel(absl::StrCat("127.0.0.1:", relay.port()),
+      DataChannel(absl::StrCat("127.0.0.1:", relay.port()), nullptr,
                   {absl::Milliseconds(150), absl::Seconds(30)});
   TRIBUTARY_ASSERT_OK(Call(channel));
   // Until it is no longer ready, which is not to come.

@@ -116,6 +116,7 @@ class CoordinatorTest : public ::testing::Test {
       return save_status_;
     };
     options.loss_timeout = loss_timeout_;
+    options.reflection = true;
     coordinator_ = Coordinator::Start(std::move(options)).value();
   }
 

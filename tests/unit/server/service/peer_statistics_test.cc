@@ -67,7 +67,7 @@ TEST(PeerStatisticsTest, AsksUntilAnAnswerComesWhole) {
   grpc::CompletionQueue queue;
   std::optional<std::vector<double>> delivered;
   const auto statistics = std::make_shared<PeerStatistics>(
-      plan, &queue,
+      plan, CallerProof(), &queue,
       [&](const v1::StatisticsRequest& request, std::vector<double> values) {
         EXPECT_EQ(request.step(), 12);
         EXPECT_EQ(request.shard(), 1u);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The services that gRPC defines, at a parameter server, as clients of any
 // language see them.
-#include "server/service/calls/side_calls.h"
+#include "common/wire/side_calls.h"
 
 #include <gmock/gmock.h>
 #include <google/protobuf/descriptor.pb.h>
@@ -30,7 +30,7 @@ constexpr char kService[] = "tributary.v1.ParameterService";
 class SideCallsTest : public ::testing::Test {
  protected:
   SideCallsTest() {
-    auto server = ParameterServer::Start({});
+    auto server = ParameterServer::Start({.reflection = true});
     EXPECT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
     channel_ = DataChannel(absl::StrCat("127.0.0.1:", server_->port()));

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/service/calls/side_calls.h"
+#include "common/wire/side_calls.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/service/calls/raw_call.h"
-#include "server/service/calls/reflection.h"
+#include "common/wire/completion_tag.h"
+#include "common/wire/grpc_status.h"
+#include "common/wire/reflection.h"
 #include "tributary/v1/grpc_services.pb.h"
 
 namespace tributary {
@@ -112,8 +113,11 @@ class SideCalls::Call final : public CompletionTag {
 
   void Begin() {
     const std::string& method = context_.method();
+    const auto caller = owner_->guard_->Admit(context_, method);
+    if (!caller.ok()) return End(ToGrpcStatus(caller.status()));
+    const bool reflects = method == kReflection || method == kReflectionAlpha;
     const bool known = method == kCheck || method == kWatch ||
-                       method == kReflection || method == kReflectionAlpha;
+                       (reflects && owner_->reflection_);
     if (!known) {
       return End({grpc::StatusCode::UNIMPLEMENTED,
                   absl::StrCat("there is no method ", method)});
@@ -201,8 +205,11 @@ class SideCalls::Call final : public CompletionTag {
   bool is_over_ = false;  // the call itself is
 };
 
-SideCalls::SideCalls(std::vector<std::string> services)
-    : services_(std::move(services)) {}
+SideCalls::SideCalls(std::vector<std::string> services,
+                     std::shared_ptr<const CallGuard> guard, bool reflection)
+    : services_(std::move(services)),
+      guard_(std::move(guard)),
+      reflection_(reflection) {}
 
 void SideCalls::Start(grpc::ServerCompletionQueue* queue) {
   queue_ = queue;

@@ -4,17 +4,20 @@
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
 
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "common/wire/call_guard.h"
+
 namespace tributary {
 
 // Serves gRPC's own services: health checking (grpc.health.v1) and server
-// reflection. They share the queue of the hot path: a second polling thread
-// would take events from it. Every call with a method that is not the server's
-// own arrives here; an unknown method is answered with Unimplemented. Only the
-// queue's thread uses this class.
+// reflection. At a parameter server they share the queue of the hot path: a
+// second polling thread would take events from it. Every call with a method
+// that is not the server's own arrives here; an unknown method is answered with
+// Unimplemented. Only the queue's thread uses this class.
 class SideCalls {
  public:
   // Limit of concurrent calls, because a watch may last for ever. Further calls
@@ -23,7 +26,10 @@ class SideCalls {
 
   // `services`: the names of the server's own services. Register service() with
   // the builder and call Start once the server is built.
-  explicit SideCalls(std::vector<std::string> services);
+  // `guard` decides who may call.
+  // Not `reflection`: its methods are unknown.
+  SideCalls(std::vector<std::string> services,
+            std::shared_ptr<const CallGuard> guard, bool reflection);
   grpc::AsyncGenericService* service() { return &service_; }
   void Start(grpc::ServerCompletionQueue* queue);
 
@@ -38,6 +44,8 @@ class SideCalls {
   class Call;
 
   const std::vector<std::string> services_;
+  const std::shared_ptr<const CallGuard> guard_;
+  const bool reflection_;
   grpc::AsyncGenericService service_;
   grpc::ServerCompletionQueue* queue_ = nullptr;
   std::set<Call*> calls_;  // accepted and not over yet

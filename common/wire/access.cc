@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/wire/access.h"
+
+#include <algorithm>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "common/host/address.h"
+#include "common/status/status_macros.h"
+#include "nlohmann/json.hpp"
+
+namespace tributary {
+namespace {
+
+constexpr char kStandardInput[] = "-";
+constexpr size_t kShortestToken = 32;
+constexpr size_t kLongestLine = 64 << 10;
+
+std::string WithArticle(PeerRole role) {
+  return absl::StrCat(role == PeerRole::kOperator ? "an " : "a ",
+                      PeerRoleName(role));
+}
+
+absl::StatusOr<std::shared_ptr<const PeerCredentials>> ReadFolder(
+    const AccessOptions& options, const std::vector<PeerRole>& roles) {
+  auto whole = PeerCredentials::FromFolder(options.tls);
+  if (!whole.ok() && absl::IsNotFound(whole.status()) &&
+      !options.token_file.empty() && roles[0] != PeerRole::kCoordinator &&
+      roles[0] != PeerRole::kServer) {
+    return PeerCredentials::AuthorityFromFolder(options.tls);
+  }
+  TRIBUTARY_RETURN_IF_ERROR(whole.status());
+  const PeerRole own = (*whole)->identity().role;
+  if (std::find(roles.begin(), roles.end(), own) == roles.end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.tls, "/", PeerCredentials::kCertificateFile,
+                     " is the certificate of ", WithArticle(own),
+                     ", wanted one of ", WithArticle(roles[0])));
+  }
+  return whole;
+}
+
+absl::StatusOr<Credential> ReadCredentialOf(const std::string& folder) {
+  Credential own;
+  for (const auto& [name, text] :
+       {std::pair<const char*, std::string*>{PeerCredentials::kCertificateFile,
+                                             &own.certificate},
+        {PeerCredentials::kKeyFile, &own.key}}) {
+    const std::string path = absl::StrCat(folder, "/", name);
+    std::ifstream file(path, std::ios::binary);
+    if (!file)
+      return absl::NotFoundError(absl::StrCat(path, ": cannot be read"));
+    *text = std::string{std::istreambuf_iterator<char>(file), {}};
+  }
+  return own;
+}
+
+// One line; reads no byte more, as the rest may be the program's own.
+std::string ReadLine(std::istream& input) {
+  std::string line;
+  for (char c = 0; line.size() < kLongestLine && input.get(c) && c != '\n';) {
+    line.push_back(c);
+  }
+  return line;
+}
+
+}  // namespace
+
+std::string AccessBundle::ToLine() const {
+  return nlohmann::json{{"authority", authority},
+                        {"certificate", own.certificate},
+                        {"key", own.key},
+                        {"token", token},
+                        {"page_token", page_token}}
+             .dump() +
+         "\n";
+}
+
+absl::StatusOr<AccessBundle> AccessBundle::FromLine(absl::string_view line) {
+  const nlohmann::json json =
+      nlohmann::json::parse(line.begin(), line.end(), nullptr, false);
+  AccessBundle bundle;
+  bool whole = json.is_object();
+  for (const auto& [name, text] :
+       {std::pair<const char*, std::string*>{"authority", &bundle.authority},
+        {"certificate", &bundle.own.certificate},
+        {"key", &bundle.own.key},
+        {"token", &bundle.token},
+        {"page_token", &bundle.page_token}}) {
+    whole = whole && json.contains(name) && json[name].is_string();
+    if (whole) *text = json[name].get<std::string>();
+  }
+  if (!whole) {
+    return absl::InvalidArgumentError(
+        "--tls -: standard input has no line with authority, certificate, "
+        "key, token and page_token");
+  }
+  return bundle;
+}
+
+absl::StatusOr<Access> Access::FromBundle(const AccessBundle& bundle) {
+  Access access;
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      access.tls_, PeerCredentials::FromPem(bundle.authority, bundle.own));
+  access.token_ = bundle.token;
+  access.page_token_ = bundle.page_token;
+  access.own_ = bundle.own;
+  return access;
+}
+
+absl::StatusOr<Access> Access::Read(const AccessOptions& options,
+                                    const std::vector<PeerRole>& roles) {
+  Access access;
+  if (options.tls == kStandardInput) {
+    TRIBUTARY_ASSIGN_OR_RETURN(const AccessBundle bundle,
+                               AccessBundle::FromLine(ReadLine(std::cin)));
+    TRIBUTARY_ASSIGN_OR_RETURN(access, FromBundle(bundle));
+  } else if (!options.tls.empty()) {
+    TRIBUTARY_ASSIGN_OR_RETURN(access.tls_, ReadFolder(options, roles));
+    if (access.tls_->has_certificate()) {
+      TRIBUTARY_ASSIGN_OR_RETURN(access.own_, ReadCredentialOf(options.tls));
+    }
+  }
+  access.insecure_ = options.insecure;
+  if (options.token_file.empty()) return access;
+  if (access.tls_ == nullptr) {
+    return absl::InvalidArgumentError(
+        "--token-file wants --tls, because others could read the token in "
+        "clear text");
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(access.token_, ReadToken(options.token_file));
+  return access;
+}
+
+absl::Status Access::CheckListen(absl::string_view address) const {
+  TRIBUTARY_RETURN_IF_ERROR(CheckAddress(address));
+  if (encrypted() || insecure_ || IsLoopback(address)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      address,
+      " is open to other machines: give --tls FOLDER, which "
+      "`tributary certificates` makes, or --insecure for clear text"));
+}
+
+absl::StatusOr<std::string> ReadToken(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return absl::NotFoundError(absl::StrCat(path, ": cannot be read"));
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::string token(absl::StripAsciiWhitespace(text));
+  if (token.size() < kShortestToken) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": a token wants at least ", kShortestToken,
+                     " characters, got ", token.size()));
+  }
+  for (const char c : token) {
+    if (!absl::ascii_isgraph(static_cast<unsigned char>(c))) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          path, ": a token has letters, digits and signs of ASCII alone"));
+    }
+  }
+  return token;
+}
+
+}  // namespace tributary

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/security/certificate_authority.h"
+#include "common/wire/call_guard.h"
+#include "common/wire/caller_proof.h"
+#include "common/wire/peer_credentials.h"
+
+namespace tributary {
+
+// What the command line of every program says about access.
+struct AccessOptions {
+  // A folder with ca.crt, tls.crt and tls.key; with a token ca.crt is enough
+  // for a process that only calls. "-": standard input has an AccessBundle.
+  // Empty: clear text.
+  std::string tls;
+  std::string token_file;  // empty: no token
+  bool insecure = false;   // clear text beyond this machine, too
+};
+
+// The secrets of a process that its parent started, as one line of JSON on
+// standard input, where neither the list of processes nor the environment
+// shows them.
+struct AccessBundle {
+  std::string authority;  // PEM
+  Credential own;
+  std::string token;       // may be empty, as the next
+  std::string page_token;  // PageAccess::token
+
+  std::string ToLine() const;
+  static absl::StatusOr<AccessBundle> FromLine(absl::string_view line);
+};
+
+// How a process proves who it is, and what it asks of its callers.
+class Access {
+ public:
+  Access() = default;  // clear text
+
+  // Reads what the options name, for a process of one of these roles.
+  // InvalidArgument: the certificate is of another role, a token without TLS or
+  // too short, or a file that is not what it should be. NotFound: a file is
+  // missing.
+  static absl::StatusOr<Access> Read(const AccessOptions& options,
+                                     const std::vector<PeerRole>& roles);
+  static absl::StatusOr<Access> Read(const AccessOptions& options,
+                                     PeerRole role) {
+    return Read(options, std::vector<PeerRole>{role});
+  }
+  static absl::StatusOr<Access> FromBundle(const AccessBundle& bundle);
+
+  CallerProof Proof() const { return CallerProof(tls_, token_); }
+  CallGuard::Options Guard() const { return {.tls = tls_, .token = token_}; }
+  bool encrypted() const { return tls_ != nullptr; }
+  const std::string& token() const { return token_; }
+  bool insecure() const { return insecure_; }
+  // Its own certificate as it was read first; empty: none.
+  const Credential& own() const { return own_; }
+  // For this process's pages, if its parent gave one (AccessBundle).
+  const std::string& page_token() const { return page_token_; }
+
+  // InvalidArgument when a port there would be open, in clear text, to other
+  // machines, and the command line does not say --insecure.
+  absl::Status CheckListen(absl::string_view address) const;
+
+ private:
+  std::shared_ptr<const PeerCredentials> tls_;  // null: clear text
+  std::string token_;
+  std::string page_token_;
+  Credential own_;
+  bool insecure_ = false;
+};
+
+// A secret of a file, without the white space around it. InvalidArgument: it
+// has fewer than 32 characters. Others as the file system says.
+absl::StatusOr<std::string> ReadToken(const std::string& path);
+
+}  // namespace tributary

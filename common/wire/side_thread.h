@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/wire/call_guard.h"
+#include "common/wire/side_calls.h"
+
+namespace tributary {
+
+// SideCalls beside services of gRPC's synchronous interface: on a queue and a
+// thread of their own. gRPC's own services of health and reflection would
+// answer whoever asks.
+class SideThread {
+ public:
+  // As SideCalls.
+  SideThread(std::vector<std::string> services,
+             std::shared_ptr<const CallGuard> guard, bool reflection);
+  // `builder` has not built the server yet, and then it has.
+  void Add(grpc::ServerBuilder* builder);
+  void Start();
+
+  // Health checks now answer NOT_SERVING.
+  void GoHome();
+  // After the server's Shutdown.
+  ~SideThread();
+
+ private:
+  SideCalls calls_;
+  std::unique_ptr<grpc::ServerCompletionQueue> queue_;
+  std::thread thread_;
+};
+
+}  // namespace tributary
