@@ -98,7 +98,6 @@ advances() {
   begin=$(step)
   wait_for 120 "step $((${begin:-0} + $1)), it is at $(step)" has_reached $((${begin:-0} + $1))
 }
-lost() { log | grep -c "$1 is lost\|lost: $1" || true; }
 pid_of() { log | sed -n "s/.*$1 is .*pid \([0-9]*\).*/\1/p" | tail -n 1; }
 
 loses_worker() {
@@ -115,16 +114,14 @@ is_in_use() { sinfo --noheader --Node --nodes="$1" --states=alloc,mix | grep -q 
 
 # What a power failure leaves: no daemon, no steps, none of their processes.
 loses_node() {
-  local keeper
+  local task tasks
+  tasks=$(grep -lsz "^SLURMD_NODENAME=node2$" /proc/[0-9]*/environ | cut -d / -f 3)
   kill -KILL "$(daemon_of node2)"
-  for keeper in $(pgrep -f "^slurmstepd: \[$job\.[0-9]"); do
-    grep -qsz "SLURMD_NODENAME=node2\|$work/spool.node2" "/proc/$keeper/environ" || continue
-    pkill -KILL -P "$keeper" || true
-    kill -KILL "$keeper"
-  done
+  for task in $tasks; do kill -KILL "$(ps -o ppid= -p "$task")" "$task" || true; done
   start_node node2
-  advances 300
+  wait_for 60 "the loss of a server" tells_loss && advances 300
 }
+tells_loss() { log | grep -q 'server 1 (.* was lost'; }
 
 was_stopped() {
   [ "$(field "$TRIBUTARY_RUNS/$job/$1/summary.json" status)" = interrupted ] &&
@@ -160,6 +157,12 @@ ends_well() {
   }
   tail -n 4 "$work/job.log"
 }
+has_lost_both() {
+  local summary
+  summary=$(newest)/summary.json
+  echo "  lost: $(field "$summary" lost)"
+  [ "$(field "$summary" lost servers)" -ge 1 ] && [ "$(field "$summary" lost workers)" -ge 1 ]
+}
 has_learned() {
   local accuracy
   accuracy=$(field "$(newest)/summary.json" test accuracy)
@@ -187,6 +190,7 @@ disturb() {
   check "it resumes by itself" goes_on 3
   check "a lost node's server and worker are started again" loses_node
   check "the job is done" ends_well
+  check "its last start has lost a server and a worker" has_lost_both
   check "Fashion-MNIST is learned to .86" has_learned
   check "the weights are those of the undisturbed run" has_the_same_weights
 }
