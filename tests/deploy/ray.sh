@@ -63,8 +63,8 @@ exports_metrics() {
 # The driver repeats the logs of actors with their names.
 shows_logs() { grep -q '(worker-1 pid=.*rank 1 of 2' "$work/$1.log"; }
 
-# Actors, and processes whose command names this test's folder.
-left() { pgrep -af "^ray::Member|tributary-(server|worker) --coordinator|$work" || true; }
+# Actors, daemons of these programs, and processes whose command names this test's folder.
+left() { pgrep -af "^ray::Member|$programs/tributary-|$work" || true; }
 nothing_left() {
   local end=$((SECONDS + 20))
   while [ -n "$(left)" ] && [ $SECONDS -lt $end ]; do read -rt 0.2 <> <(:) || true; done
@@ -92,6 +92,12 @@ stops() {
   [ "$(of stopped status)" = interrupted ] && nothing_left
 }
 
+is_cancelled() {
+  on_ray cancelled cancelled || return 1
+  echo "  status $(of cancelled status)"
+  grep -q 'the task was cancelled' "$work/cancelled.log" &&
+    [ "$(of cancelled status)" = interrupted ] && nothing_left
+}
 loses_driver() {
   begins driver || return 1
   kill -KILL "$(process_of driver)"
@@ -136,6 +142,7 @@ lose_node() {
 }
 end_early() {
   check "Ctrl-C stops with a checkpoint and leaves nothing" stops
+  check "ray.cancel stops with a checkpoint and leaves nothing" is_cancelled
   check "a killed driver leaves nothing" loses_driver
   check "started again, it continues to the same weights" continues
   check "resources that are not there are named" refuses

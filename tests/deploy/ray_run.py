@@ -2,9 +2,10 @@
 """Trains Fashion-MNIST on a Ray cluster of this machine for ray.sh, which has started
 none before. Prints the result as JSON.
 
-    ray_run.py plain|actors|node|refused RUN_DIR EPOCHS
+    ray_run.py plain|actors|node|cancelled|refused RUN_DIR EPOCHS
 
 actors: kills the process of a worker's actor, then of a server's.
+cancelled: trains within a task of Ray, which ray.cancel ends.
 node: of two nodes, kills the second with its daemon and its actors.
 refused: wants more cores than there are.
 """
@@ -14,8 +15,8 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import re
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -50,13 +51,14 @@ def wait_for(step_wanted: int) -> None:
 
 
 def actor_of(role: str, index: int) -> int:
-    """The process of the actor that has started this member."""
-    found = subprocess.run(
-        ["pgrep", "-f", f"tributary-{role} --coordinator .*--index {index} "],
-        check=True, capture_output=True, text=True,
-    )  # fmt: skip
-    daemon = int(found.stdout.split()[0])
-    return int(Path(f"/proc/{daemon}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    """The process of the actor that has started this member of this run. Other runs
+    on this machine are left alone."""
+    log = (RUN_DIR / "logs/coordinator.log").read_text()
+    daemons = re.findall(rf"{role} {index} is .*\(pid (\d+)\)", log)
+    status = Path(f"/proc/{daemons[-1]}/status").read_text()
+    parent = int(re.findall(r"PPid:\s+(\d+)", status)[0])
+    assert Path(f"/proc/{parent}/cmdline").read_bytes().startswith(b"ray::Member")
+    return parent
 
 
 def kill_actors() -> None:
@@ -101,9 +103,17 @@ def start_cluster() -> Callable[[], None] | None:
 
 def main() -> None:
     disturb = start_cluster()
+    if MODE == "cancelled":
+        cancel_task()
+        return
     if disturb is not None:
         threading.Thread(target=disturb, daemon=True).start()
-    result = tributary.ray.train(
+    result = train()
+    print(json.dumps({**result.summary, "lost": result.lost}))
+
+
+def train() -> tributary.ray.Result:
+    return tributary.ray.train(
         ROOT / "examples/fashion-mnist.yaml",
         servers=2,
         workers=20 if MODE == "refused" else 2,
@@ -116,7 +126,16 @@ def main() -> None:
             "cluster.lease_seconds": 3,
         },
     )
-    print(json.dumps({**result.summary, "lost": result.lost}))
+
+
+def cancel_task() -> None:
+    task = ray.remote(num_cpus=0)(train).remote()
+    wait_for(1000)
+    ray.cancel(task)
+    try:
+        ray.get(task)
+    except ray.exceptions.TaskCancelledError:
+        print("the task was cancelled")
 
 
 if __name__ == "__main__":

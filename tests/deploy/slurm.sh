@@ -60,7 +60,7 @@ passes_exit_codes() {
 # In an allocation the command needs an address, because it does not run on a node.
 trains_in_salloc() {
   salloc --quiet --nodes=2 --ntasks-per-node=1 tributary train examples/digits.yaml \
-    --servers 2 --launch slurm --listen 127.0.0.10:0 --run-dir "$work/digits" \
+    --servers 2 --launch "slurm --mem=0" --listen 127.0.0.10:0 --run-dir "$work/digits" \
     > "$work/digits.log" 2>&1 || {
     tail -n 5 "$work/digits.log" "$work"/digits/logs/*
     return 1
@@ -193,6 +193,15 @@ disturb() {
   check "its last start has lost a server and a worker" has_lost_both
   check "Fashion-MNIST is learned to .86" has_learned
   check "the weights are those of the undisturbed run" has_the_same_weights
+  check "a cancelled job stops with a checkpoint" is_cancelled
+}
+
+is_cancelled() {
+  submit
+  wait_for 60 "the second job" test -s "$TRIBUTARY_RUNS/$job/0/metrics.jsonl"
+  advances 100 || return 1
+  scancel "$job"
+  wait_for 60 "its summary" was_stopped 0
 }
 
 # ---- from beginning to end
