@@ -31,8 +31,9 @@ echo "small: coordinator 127.0.0.1:7 waits for servers: 1, workers: 1"
 """
 DONE = """
 echo 'epoch 1/2: test accuracy 0.5000, loss 1.2500'
-printf '{{"step":3,"loss":0.5,"samples_per_second":100}}\n{{"st' > $run/metrics.jsonl
-echo '{{"weights_sha256": "ab", "test": {{"accuracy": 0.5}}, "lost": {{"workers": 0}}}}' \
+printf '{{"step":3,"loss":0.5,"samples_per_second":100}}\n{{"st' \
+  > $run/metrics.jsonl
+echo '{{"weights_sha256": "ab", "test": {{"accuracy": 0.5}}, "lost": {{}}}}' \
   > $run/summary.json
 """
 
@@ -90,10 +91,7 @@ def test_servers_and_workers_have_bundles_and_places(
     train: Callable[..., Any], tmp_path: Path
 ) -> None:
     train(
-        "while [ $(cat {f}/server {f}/worker | wc -l) -lt 3 ]; do :; done".format(
-            f=tmp_path
-        )
-        + DONE,
+        f"cd {tmp_path}; until [ $(cat server worker | wc -l) = 3 ]; do :; done" + DONE,
         servers=1,
         workers=2,
         server_resources={"CPU": 1, "disk": 2},
@@ -174,7 +172,8 @@ def test_a_refused_job_raises_before_a_member_starts(
 
 def test_a_cluster_without_the_resources_is_named(train: Callable[..., Any]) -> None:
     with pytest.raises(
-        tributary.Timeout, match=r"waited 1 s for a placement group \(SPREAD\).*'CPU': 8"
+        tributary.Timeout,
+        match=r"waited 1 s for a placement group \(SPREAD\).*'CPU': 8",
     ):
         train("", servers=1, workers=8, start_timeout=1, strategy="SPREAD")
     assert fake_ray.Cluster.groups == []
@@ -196,9 +195,7 @@ def test_an_interrupt_stops_the_coordinator_and_is_raised(
     assert len(fake_ray.Cluster.killed) == 2
 
 
-def test_a_missing_job_file_is_named(
-    train: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_a_missing_job_file_is_named(train: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "job.yaml").unlink()
     with pytest.raises(tributary.InvalidSetting, match="there is no job file /.*job.y"):
         train("")

@@ -218,7 +218,7 @@ finish() {
   part "stop" stop_cluster
   check "no process is left" is_clean
   print_parts
-  [ -n "${KEEP:-}" ] && echo "kept: $work" || rm -rf "$work"
+  if [ -n "${KEEP:-}" ]; then echo "kept: $work"; else rm -rf "$work"; fi
   echo "$passed passed, $failed failed"
   exit $((failed > 0))
 }

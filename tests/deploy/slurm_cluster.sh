@@ -3,6 +3,7 @@
 # Sourced by slurm.sh: a cluster of Slurm with two nodes on this machine. Everything that
 # it writes is below $work, and its ports are its own, so that it disturbs no other.
 
+: "${work:?a folder for all that the cluster writes}"
 export SLURM_CONF=$work/slurm.conf
 port=$((20000 + RANDOM % 10000))
 
@@ -74,8 +75,8 @@ has_no_daemons() { [ -z "$(processes_of_work)" ]; }
 processes_of_work() {
   local process
   for process in /proc/[0-9]*; do
-    [ "${process#/proc/}" != $$ ] && [ "${process#/proc/}" != $BASHPID ] || continue
-    if grep -qsF "$work" "$process/cmdline"; then
+    if [ "${process#/proc/}" != $$ ] && [ "${process#/proc/}" != $BASHPID ] &&
+      grep -qsF "$work" "$process/cmdline"; then
       echo "  ${process#/proc/} $(tr '\0' ' ' < "$process/cmdline")"
     fi
   done
