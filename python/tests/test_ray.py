@@ -173,9 +173,18 @@ def test_a_refused_job_raises_before_a_member_starts(
 def test_a_cluster_without_the_resources_is_named(train: Callable[..., Any]) -> None:
     with pytest.raises(
         tributary.Timeout,
-        match=r"waited 1 s for a placement group \(SPREAD\).*'CPU': 8",
+        match=r"^waited 1 s for a placement group \(SPREAD\) of 1 x {'CPU': 1.0} and "
+        "8 x {'CPU': 2, 'GPU': 1}; the cluster has 8 CPU, 8 of it free, "
+        "0 GPU, 0 of it free$",
     ):
-        train("", servers=1, workers=8, start_timeout=1, strategy="SPREAD")
+        train(
+            "",
+            servers=1,
+            workers=8,
+            worker_resources={"CPU": 2, "GPU": 1},
+            start_timeout=1,
+            strategy="SPREAD",
+        )
     assert fake_ray.Cluster.groups == []
 
 

@@ -16,6 +16,7 @@ source deploy/steps.sh
 source tests/deploy/check.sh
 work=$(mktemp -d)
 export PATH=$programs:$PATH PYTHONPATH=$PWD/python RAY_USAGE_STATS_ENABLED=0
+export TRIBUTARY_TEST=$work  # marks all processes of this test
 
 install_ray() {
   [ -x "$environment/bin/ray" ] && return
@@ -63,11 +64,19 @@ exports_metrics() {
 # The driver repeats the logs of actors with their names.
 shows_logs() { grep -q '(worker-1 pid=.*rank 1 of 2' "$work/$1.log"; }
 
-# Actors, daemons of these programs, and processes whose command names this test's folder.
-left() { pgrep -af "^ray::Member|$programs/tributary-|$work" || true; }
+# Drivers, actors and daemons of this test.
+left() {
+  local environment process
+  grep -lszx "TRIBUTARY_TEST=$work" /proc/[0-9]*/environ | while read -r environment; do
+    process=${environment%/environ}
+    if grep -qsE '^(tributary|ray|python|raylet|gcs_)' "$process/comm"; then
+      echo "  ${process#/proc/} $(tr '\0' ' ' < "$process/cmdline")"
+    fi
+  done
+}
 nothing_left() {
   local end=$((SECONDS + 20))
-  while [ -n "$(left)" ] && [ $SECONDS -lt $end ]; do read -rt 0.2 <> <(:) || true; done
+  while [ -n "$(left)" ] && [ $SECONDS -lt $end ]; do sleep 0.2; done
   left
   [ -z "$(left)" ]
 }
@@ -77,9 +86,9 @@ begins() {
   on_ray plain "$1" &
   driver=$!
   local end=$((SECONDS + 90))
-  until [ "$(wc -l < "$work/$1/metrics.jsonl" 2> /dev/null || echo 0)" -gt 1000 ]; do
+  until [ "$(grep -c step "$work/$1/metrics.jsonl" 2> /dev/null)" -gt 1000 ] 2> /dev/null; do
     [ $SECONDS -lt $end ] || return 1
-    read -rt 0.2 <> <(:) || true
+    sleep 0.2
   done
 }
 process_of() { pgrep -f "ray_run.py plain $work/$1 "; }
@@ -104,7 +113,10 @@ loses_driver() {
   wait $driver || true
   [ ! -e "$work/driver/summary.json" ] && nothing_left
 }
-continues() { on_ray plain driver && has_the_same_weights driver; }
+continues() {
+  on_ray plain driver && has_the_same_weights driver &&
+    grep 'going on with a job whose coordinator has ended' "$work/driver/logs/coordinator.log"
+}
 
 refuses() {
   ! on_ray refused refused || return 1
@@ -113,7 +125,8 @@ refuses() {
 }
 
 sweeps() {
-  "$python" examples/ray/sweep.py examples/digits.yaml "$work/sweep" > "$work/sweep.log" 2>&1 || {
+  RAY_ADDRESS=local "$python" examples/ray/sweep.py examples/digits.yaml "$work/sweep" \
+    > "$work/sweep.log" 2>&1 || {
     tail -n 20 "$work/sweep.log"
     return 1
   }
@@ -158,7 +171,7 @@ finish() {
   trap - EXIT
   [ $status = 0 ] || failed=$((failed + 1))
   print_parts
-  [ -n "${KEEP:-}" ] && echo "kept: $work" || rm -rf "$work"
+  if [ -n "${KEEP:-}" ]; then echo "kept: $work"; else rm -rf "$work"; fi
   echo "$passed passed, $failed failed"
   exit $((failed > 0))
 }

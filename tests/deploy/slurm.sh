@@ -24,7 +24,7 @@ wait_for() {
       echo "waited $seconds s in vain for $what" >&2
       return 1
     fi
-    read -rt 0.2 <> <(:) || true
+    sleep 0.2
   done
 }
 source tests/deploy/slurm_cluster.sh

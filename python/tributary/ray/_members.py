@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from typing import Any
 
 import ray
@@ -101,11 +102,21 @@ class Members:
             return
         self._own = placement_group(self._bundles, strategy=self._strategy)
         if not self._own.wait(seconds):
-            raise Timeout(
-                f"waited {seconds:g} s for a placement group ({self._strategy}) of "
-                f"{self._bundles}; the cluster has {ray.cluster_resources()}, of which "
-                f"{ray.available_resources()} are free"
+            raise Timeout(self._missing(seconds))
+
+    def _missing(self, seconds: float) -> str:
+        kinds = Counter(str(bundle) for bundle in self._bundles)
+        names = sorted({name for bundle in self._bundles for name in bundle})
+        total, free = ray.cluster_resources(), ray.available_resources()
+        return (
+            f"waited {seconds:g} s for a placement group ({self._strategy}) of "
+            + " and ".join(f"{count} x {kind}" for kind, count in kinds.items())
+            + "; the cluster has "
+            + ", ".join(
+                f"{total.get(name, 0):g} {name}, {free.get(name, 0):g} of it free"
+                for name in names
             )
+        )
 
     def start(self, coordinator: str) -> None:
         for place, resources in enumerate(self._bundles):
