@@ -64,12 +64,12 @@ exports_metrics() {
 # The driver repeats the logs of actors with their names.
 shows_logs() { grep -q '(worker-1 pid=.*rank 1 of 2' "$work/$1.log"; }
 
-# Drivers, actors and daemons of this test.
+# Drivers, trials, actors and daemons of this test. Ray's own agents end some time later.
 left() {
   local environment process
   grep -lszx "TRIBUTARY_TEST=$work" /proc/[0-9]*/environ | while read -r environment; do
     process=${environment%/environ}
-    if grep -qsE '^(tributary|ray|python|raylet|gcs_)' "$process/comm"; then
+    if grep -qsE '^(tributary|python|ray::(Member|Implicit))' "$process/comm"; then
       echo "  ${process#/proc/} $(tr '\0' ' ' < "$process/cmdline")"
     fi
   done
