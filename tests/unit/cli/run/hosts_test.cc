@@ -198,11 +198,11 @@ TEST_F(SlurmHostsTest, NodesAreAskedForAndReachedAtTheirAddresses) {
 TEST_F(SlurmHostsTest, AStepSharesItsNodeAndIgnoresSigterm) {
   const auto hosts = OfSlurm("slurm --mem=0");
   TRIBUTARY_ASSERT_OK(hosts);
-  EXPECT_THAT(
-      hosts->Worker(1).Command({"/bin/w", "a b"}),
-      ElementsAre(Path("srun"), "--overlap", "--nodes=1", "--ntasks=1",
-                  "--nodelist=n2", "--cpu-bind=none", "--mpi=none", "--mem=0", "sh", "-c",
-                  "trap \"\" TERM; exec \"$@\"", "sh", "/bin/w", "a b"));
+  EXPECT_THAT(hosts->Worker(1).Command({"/bin/w", "a b"}),
+              ElementsAre(Path("srun"), "--overlap", "--nodes=1", "--ntasks=1",
+                          "--nodelist=n2", "--cpu-bind=none", "--mpi=none",
+                          "--mem=0", "sh", "-c", "trap \"\" TERM; exec \"$@\"",
+                          "sh", "/bin/w", "a b"));
 }
 
 TEST_F(SlurmHostsTest, AnAddressThatIsGivenIsTaken) {
