@@ -68,7 +68,7 @@ struct CompareOptions {
   std::string report_path;
   std::string json_path;
   std::vector<std::string> from;
-  std::string listen = "127.0.0.1:0";
+  std::string listen = kListenHere;
   HostOptions hosts;
   TelemetryOptions telemetry;
   CostOptions cost;
@@ -133,7 +133,7 @@ int RunAll(const CompareJobs& jobs, const std::vector<std::string>& predictions,
     const std::string run = folder + "/" + job.folder;
     const int ended = RunLocally({.job = job.job,
                                   .run_dir = run,
-                                  .listen = options.listen,
+                                  .listen = hosts.listen(),
                                   .hosts = hosts,
                                   .telemetry = options.telemetry});
     if (code == kExitDone) code = ended;

@@ -149,7 +149,8 @@ class WordReader {
 void AddListenOption(CLI::App& app, std::string* listen) {
   app.add_option("--listen", *listen,
                  "HOST:PORT of the coordinator, for tributary status and for\n"
-                 "hosts; port 0 takes a free one")
+                 "hosts; port 0 takes a free one. With --launch slurm the\n"
+                 "default is this node's address")
       ->capture_default_str();
 }
 
@@ -175,15 +176,27 @@ void AddHostOptions(CLI::App& app, HostOptions* options) {
   app.add_option("--launch", options->launch,
                  "what starts a program on a host. {command} is the program\n"
                  "and its arguments as one word for a shell; without it they\n"
-                 "follow as words, as in \"ip netns exec {host}\"")
+                 "follow as words, as in \"ip netns exec {host}\".\n"
+                 "\"slurm\" starts them with srun on the nodes of this\n"
+                 "allocation; options of srun may follow")
       ->type_name("WORDS")
       ->capture_default_str()
-      ->needs(workers);
+      ->check([workers](const std::string& launch) {
+        if (IsSlurmLaunch(launch) || workers->count() > 0) return "";
+        throw CLI::RequiresError("--launch", "--worker-hosts");
+      });
+  // Slurm's variables, as options because only these are read from outside.
+  app.add_option("--slurm-nodes", options->slurm.node_list)
+      ->envname("SLURM_JOB_NODELIST")
+      ->group("");
+  app.add_option("--slurm-this-node", options->slurm.this_node)
+      ->envname("SLURMD_NODENAME")
+      ->group("");
 }
 
 std::string Host::At(int port) const {
-  return IsIpv6(name_) ? absl::StrCat("[", name_, "]:", port)
-                       : absl::StrCat(name_, ":", port);
+  return IsIpv6(address_) ? absl::StrCat("[", address_, "]:", port)
+                          : absl::StrCat(address_, ":", port);
 }
 
 std::vector<std::string> Host::Command(std::vector<std::string> program) const {
@@ -201,7 +214,9 @@ std::vector<std::string> Host::Command(std::vector<std::string> program) const {
 
 absl::StatusOr<Hosts> Hosts::Create(const HostOptions& options,
                                     absl::string_view listen) {
+  if (IsSlurmLaunch(options.launch)) return OfSlurm(options, listen);
   Hosts hosts;
+  hosts.listen_ = std::string(listen);
   if (options.worker_hosts.empty()) return hosts;
   TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<std::string> workers,
                              ReadHosts("--worker-hosts", options.worker_hosts));
@@ -217,6 +232,34 @@ absl::StatusOr<Hosts> Hosts::Create(const HostOptions& options,
     hosts.servers_.emplace_back(name, launcher);
   }
   if (hosts.servers_.empty()) hosts.servers_ = hosts.workers_;
+  return hosts;
+}
+
+absl::StatusOr<Hosts> Hosts::OfSlurm(const HostOptions& options,
+                                     absl::string_view listen) {
+  if (!options.worker_hosts.empty()) {
+    return absl::InvalidArgumentError(
+        "--launch slurm: the hosts are the nodes of the allocation, so "
+        "--worker-hosts is not wanted");
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<SlurmNode> nodes,
+                             AskSlurmNodes(options.slurm));
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<std::string> launcher,
+                             ReadLauncher(SlurmLauncher(options.launch)));
+  Hosts hosts;
+  const Host* here = nullptr;
+  hosts.workers_.reserve(nodes.size());
+  for (const SlurmNode& node : nodes) {
+    hosts.workers_.emplace_back(node.name, launcher, node.address);
+    if (node.name == options.slurm.this_node) here = &hosts.workers_.back();
+  }
+  hosts.servers_ = hosts.workers_;
+  if (listen == kListenHere && here != nullptr) {
+    hosts.listen_ = here->At(0);
+    return hosts;
+  }
+  hosts.listen_ = std::string(listen);
+  TRIBUTARY_RETURN_IF_ERROR(CheckReachable(listen));
   return hosts;
 }
 

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "cli/run/slurm.h"
 
 namespace CLI {
 class App;
@@ -21,7 +22,11 @@ struct HostOptions {
   // BatchMode: never ask for a password, because no user is there to type it.
   std::string launch =
       "ssh -o BatchMode=yes -o ConnectTimeout=10 {host} {command}";
+  SlurmOptions slurm;  // for a launch by Slurm, whose nodes are the hosts
 };
+
+// The coordinator's address unless the user gives another one.
+inline constexpr char kListenHere[] = "127.0.0.1:0";
 
 // --listen: the address at which members and `tributary status` reach the
 // coordinator.
@@ -35,8 +40,12 @@ class Host {
  public:
   Host() = default;  // this machine, reached at its loopback address
   // `launcher`: the words of --launch; the first is a program's path.
-  Host(std::string name, std::vector<std::string> launcher)
-      : name_(std::move(name)), launcher_(std::move(launcher)) {}
+  // `address`: where the host is reached; empty: at its name.
+  Host(std::string name, std::vector<std::string> launcher,
+       std::string address = "")
+      : name_(std::move(name)),
+        launcher_(std::move(launcher)),
+        address_(address.empty() ? name_ : std::move(address)) {}
 
   const std::string& name() const { return name_; }
   // HOST:PORT, with brackets around an IPv6 address: "[fd00::2]:7071".
@@ -48,6 +57,7 @@ class Host {
  private:
   std::string name_ = "127.0.0.1";
   std::vector<std::string> launcher_;  // empty: not needed
+  std::string address_ = name_;
 };
 
 // The hosts of a run. Servers and workers are distributed over their hosts in
@@ -59,11 +69,15 @@ class Hosts {
   // `listen`: HOST:PORT of the coordinator in this process. InvalidArgument: an
   // invalid host name, an invalid launcher, or a `listen` address that the
   // hosts cannot reach. NotFound: there is no such launcher.
+  // FailedPrecondition: Slurm does not tell the nodes of an allocation.
   static absl::StatusOr<Hosts> Create(const HostOptions& options,
                                       absl::string_view listen);
 
   // True when hosts were given, so that launchers start the processes.
   bool given() const { return !workers_.empty(); }
+  // The coordinator's HOST:PORT: as given to Create or, in an allocation of
+  // Slurm, at this node's address.
+  const std::string& listen() const { return listen_; }
   Host Server(int index) const { return InTurn(servers_, index); }
   Host Worker(int index) const { return InTurn(workers_, index); }
   // The number of workers before this one on its host: the index of its device.
@@ -73,7 +87,11 @@ class Hosts {
 
  private:
   static Host InTurn(const std::vector<Host>& hosts, int index);
+  // The nodes of an allocation, with Slurm's own launcher.
+  static absl::StatusOr<Hosts> OfSlurm(const HostOptions& options,
+                                       absl::string_view listen);
 
+  std::string listen_ = kListenHere;
   std::vector<Host> workers_;
   std::vector<Host> servers_;
 };

@@ -48,7 +48,7 @@ struct TrainOptions {
   int workers = 0;
   std::string device;
   std::string run_dir;
-  std::string listen = "127.0.0.1:0";
+  std::string listen = kListenHere;
   HostOptions hosts;
   TelemetryOptions telemetry;
   bool dry_run = false;
@@ -132,7 +132,7 @@ int Train(TrainOptions options) {
   }
   return RunLocally({.job = *std::move(job),
                      .run_dir = options.run_dir,
-                     .listen = options.listen,
+                     .listen = hosts->listen(),
                      .hosts = *std::move(hosts),
                      .telemetry = options.telemetry,
                      .start = options.start,

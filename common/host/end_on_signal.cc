@@ -22,7 +22,9 @@ void EndOnSignal() {
   action.sa_handler = OnSignal;
   action.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER);
   sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  struct sigaction inherited {};
+  sigaction(SIGTERM, nullptr, &inherited);
+  if (inherited.sa_handler != SIG_IGN) sigaction(SIGTERM, &action, nullptr);
 }
 
 }  // namespace tributary

@@ -83,12 +83,13 @@ void JobState::GoBack(int64_t step, const std::string& folder,
 
 absl::StatusOr<v1::RegisterResponse> JobState::Register(
     const v1::RegisterRequest& request, int64_t now_micros) {
+  // Also when the job is over: GetPlan says how it ended.
+  if (request.role() == v1::ROLE_OBSERVER) return AdmitObserver();
   if (over()) {
     return absl::FailedPreconditionError(
         absl::StrCat("the job \"", options_.job.name(), "\" is over",
                      message_.empty() ? "" : ": ", message_));
   }
-  if (request.role() == v1::ROLE_OBSERVER) return AdmitObserver();
   const Place* const silent = membership_.ExpelSilentServer(
       request, now_micros - kMissedHeartbeats * 1000 * options_.heartbeat_ms);
   if (silent != nullptr) {

@@ -3,8 +3,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "tests/testing/status_matchers.h"
+#include "tests/testing/temporary_folder.h"
 
 namespace tributary {
 namespace {
@@ -142,6 +148,99 @@ TEST(HostsTest, ACoordinatorThatHostsCannotReachIsRefused) {
   }
   EXPECT_THAT(Make({"a"}, {}, "/bin/sh {host}", "10.0.0.1"),
               StatusIs(absl::StatusCode::kInvalidArgument, "HOST:PORT"));
+}
+
+// A scontrol and an srun, found first in the PATH, which print what they get.
+class SlurmHostsTest : public testing::TemporaryFolderTest {
+ protected:
+  void SetUp() override {
+    WriteProgram("srun", "#!/bin/sh\n");
+    Scontrol(
+        "echo NodeName=n1 Arch=x86_64 NodeAddr=10.0.0.1 NodeHostName=a\n"
+        "echo NodeName=n2 Arch=x86_64 NodeAddr=fd00::2 NodeHostName=b\n");
+    setenv("PATH", absl::StrCat(folder(), ":", path_).c_str(), 1);
+  }
+  void TearDown() override { setenv("PATH", path_.c_str(), 1); }
+
+  void Scontrol(const std::string& body) {
+    WriteProgram("scontrol", "#!/bin/sh\necho \"$@\" > asked\n" + body);
+  }
+  void WriteProgram(const std::string& name, const std::string& text) {
+    Write(name, absl::StrReplaceAll(text, {{"asked", Path("asked")}}));
+    std::filesystem::permissions(Path(name), std::filesystem::perms::owner_all);
+  }
+
+ private:
+  const std::string path_ = getenv("PATH");
+};
+
+absl::StatusOr<Hosts> OfSlurm(std::string launch = "slurm",
+                              std::string this_node = "n2",
+                              absl::string_view listen = kListenHere) {
+  return Hosts::Create(
+      {.launch = std::move(launch),
+       .slurm = {.node_list = "n[1-2]", .this_node = std::move(this_node)}},
+      listen);
+}
+
+TEST_F(SlurmHostsTest, NodesAreAskedForAndReachedAtTheirAddresses) {
+  const auto hosts = OfSlurm();
+  TRIBUTARY_ASSERT_OK(hosts);
+  EXPECT_EQ(Read("asked"), "--oneliner show node n[1-2]\n");
+  EXPECT_TRUE(hosts->given());
+  EXPECT_EQ(hosts->Worker(0).At(7), "10.0.0.1:7");
+  EXPECT_EQ(hosts->Worker(1).At(7), "[fd00::2]:7");
+  EXPECT_EQ(hosts->Server(2).name(), "n1");
+  EXPECT_EQ(hosts->LocalRank(3), 1);
+  EXPECT_EQ(hosts->listen(), "[fd00::2]:0");
+}
+
+TEST_F(SlurmHostsTest, AStepSharesItsNodeAndIgnoresSigterm) {
+  const auto hosts = OfSlurm("slurm --mem=0");
+  TRIBUTARY_ASSERT_OK(hosts);
+  EXPECT_THAT(hosts->Worker(1).Command({"/bin/w", "a b"}),
+              ElementsAre(Path("srun"), "--overlap", "--nodes=1", "--ntasks=1",
+                          "--nodelist=n2", "--cpu-bind=none", "--mpi=none",
+                          "--mem=0", "sh", "-c", "trap \"\" TERM; exec \"$@\"",
+                          "sh", "/bin/w", "a b"));
+}
+
+TEST_F(SlurmHostsTest, AnAddressThatIsGivenIsTaken) {
+  const auto hosts = OfSlurm("slurm", "n2", "10.0.0.9:7070");
+  TRIBUTARY_ASSERT_OK(hosts);
+  EXPECT_EQ(hosts->listen(), "10.0.0.9:7070");
+}
+
+TEST_F(SlurmHostsTest, OutsideOfTheNodesAnAddressIsWanted) {
+  EXPECT_THAT(OfSlurm("slurm", ""),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "--listen: wanted an address of this machine"));
+}
+
+TEST_F(SlurmHostsTest, WhatSlurmDoesNotTellIsAnError) {
+  EXPECT_THAT(Hosts::Create({.launch = "slurm"}, kListenHere),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       "--launch slurm: wanted an allocation of Slurm"));
+  EXPECT_THAT(
+      Hosts::Create({.worker_hosts = {"a"}, .launch = "slurm"}, kListen),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               "--worker-hosts is not wanted"));
+  Scontrol("echo no such node >&2; exit 1\n");
+  EXPECT_THAT(OfSlurm(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                  "failed: no such node"));
+  Scontrol("echo nothing\n");
+  EXPECT_THAT(OfSlurm(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                  "tells no node of the allocation"));
+  Scontrol("echo NodeName=n1 State=DOWN\n");
+  EXPECT_THAT(OfSlurm(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                  "no NodeAddr of the node n1"));
+}
+
+TEST(IsSlurmLaunchTest, OnlyTheWordItselfMeansSlurm) {
+  EXPECT_TRUE(IsSlurmLaunch("slurm"));
+  EXPECT_TRUE(IsSlurmLaunch("slurm --mem=0"));
+  EXPECT_FALSE(IsSlurmLaunch("slurmish {host}"));
+  EXPECT_FALSE(IsSlurmLaunch("ssh slurm"));
 }
 
 TEST(SplitWordsTest, BlanksQuotesAndBackslashesAreAShells) {

@@ -45,6 +45,14 @@ TEST(EndOnSignalTest, AnOrdinaryProcessIsKilledByTheSignal) {
   EXPECT_EQ(EndOf(TerminateHandled, /*as_process_1=*/false), kKilled + SIGTERM);
 }
 
+TEST(EndOnSignalTest, ASigtermThatTheStarterIgnoresStaysIgnored) {
+  const auto as_from_slurm = [] {
+    signal(SIGTERM, SIG_IGN);
+    TerminateHandled();
+  };
+  EXPECT_EQ(EndOf(as_from_slurm, /*as_process_1=*/false), 0);
+}
+
 TEST(EndOnSignalTest, Process1ExitsWithTheSignalsCode) {
   const int end = EndOf(TerminateHandled, /*as_process_1=*/true);
   if (end == kNotAllowed) GTEST_SKIP() << "may not make pid namespaces";
