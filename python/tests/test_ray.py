@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import builtins
 import importlib
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -29,6 +30,13 @@ trap 'echo stopped > {folder}/stopped; exit 143' TERM
 echo "small: coordinator 127.0.0.1:7 waits for servers: 1, workers: 1"
 {life}
 """
+# tributary certificates --out FOLDER
+CERTIFICATES = """#!/bin/sh
+for role in coordinator server worker; do
+  mkdir -p $3/$role
+  for file in ca.crt tls.crt tls.key; do echo $role-$file > $3/$role/$file; done
+done
+"""
 DONE = """
 echo 'epoch 1/2: test accuracy 0.5000, loss 1.2500'
 printf '{{"step":3,"loss":0.5,"samples_per_second":100}}\n{{"st' \
@@ -51,7 +59,9 @@ def train(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
     def run(life: str, member: str = "exit 0", **options: Any) -> Any:
         write = {
             "tributary-coordinator": COORDINATOR.format(folder=tmp_path, life=life),
-            "tributary-server": f"#!/bin/sh\necho $@ >> {tmp_path}/server\n{member}\n",
+            "tributary": CERTIFICATES,
+            "tributary-server": f"#!/bin/sh\necho $@ >> {tmp_path}/server\n"
+            f"cat > {tmp_path}/server.keys\n{member}\n",
             "tributary-worker": f"#!/bin/sh\necho $@ >> {tmp_path}/worker\n{member}\n",
         }
         for name, text in write.items():
@@ -108,11 +118,18 @@ def test_servers_and_workers_have_bundles_and_places(
         for a in actors
     ]
     assert bundles == [0, 1, 2]
-    server = "--coordinator 127.0.0.1:7 --index 0 --listen 127.0.0.1:0\n"
+    server = "--coordinator 127.0.0.1:7 --index 0 --tls - --listen 127.0.0.1:0\n"
     assert (tmp_path / "server").read_text() == server
+    keys = json.loads((tmp_path / "server.keys").read_text())
+    assert keys["key"] == "server-tls.key\n", "on standard input, in no command line"
+    assert keys["certificate"] == "server-tls.crt\n"
+    assert keys["authority"] == "server-ca.crt\n"
+    words = (tmp_path / "coordinator.words").read_text().split()
+    assert not Path(words[words.index("--tls") + 1]).exists(), "removed at the end"
     workers = sorted((tmp_path / "worker").read_text().splitlines())
     assert workers == [
-        f"--coordinator 127.0.0.1:7 --index {i} --local-rank 0" for i in (0, 1)
+        f"--coordinator 127.0.0.1:7 --index {i} --tls - --local-rank 0"
+        for i in (0, 1)
     ]
     assert fake_ray.Cluster.killed == actors, "none outlives the call"
     assert fake_ray.Cluster.groups == [], "the placement group is removed"
@@ -163,7 +180,12 @@ def test_a_refused_job_raises_before_a_member_starts(
     refuses = tmp_path / "refuses"
     refuses.write_text("#!/bin/sh\necho 'tributary: job.yaml:1: no' >&2; exit 2\n")
     refuses.chmod(0o755)
-    monkeypatch.setattr(module, "find_program", lambda _: str(refuses))
+    find = module.find_program
+    monkeypatch.setattr(
+        module,
+        "find_program",
+        lambda name: find(name) if name == "tributary" else str(refuses),
+    )
     with pytest.raises(tributary.Unavailable, match="^tributary: job.yaml:1: no$"):
         train("")
     assert fake_ray.Cluster.actors == []

@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import ray
@@ -29,12 +30,13 @@ class Member:
     log goes to the actor's, which Ray shows in the dashboard and on the driver."""
 
     def __init__(
-        self, role: str, index: int, coordinator: str, max_restarts: int
+        self, role: str, index: int, coordinator: str, max_restarts: int, keys: str
     ) -> None:
         self._role = role
         self._index = index
         self._coordinator = coordinator
         self._max_restarts = max_restarts
+        self._keys = keys  # for the daemon's standard input
 
     def __repr__(self) -> str:  # Ray puts it before each line of the log.
         return f"{self._role}-{self._index}"
@@ -48,6 +50,7 @@ class Member:
         words = [
             find_program(f"tributary-{self._role}"),
             "--coordinator", self._coordinator, "--index", str(self._index),
+            "--tls", "-",
         ]  # fmt: skip
         if self._role == "server":
             words += ["--listen", at_port_0(ray.util.get_node_ip_address())]
@@ -57,7 +60,7 @@ class Member:
         for failures in range(self._max_restarts + 1):
             if failures > 1:  # the first time at once
                 time.sleep(min(_LONGEST_PAUSE_SECONDS, 2.0 ** (failures - 2)))
-            code = start(words).wait()
+            code = start(words, text=self._keys).wait()
             if code == 0:
                 return
             how = f"was killed by signal {-code}" if code < 0 else f"exited with {code}"
@@ -118,7 +121,8 @@ class Members:
             )
         )
 
-    def start(self, coordinator: str) -> None:
+    def start(self, coordinator: str, keys: Mapping[str, str]) -> None:
+        """keys: by role, what its daemons find on standard input."""
         for place, resources in enumerate(self._bundles):
             is_server = place < self._num_servers
             role = "server" if is_server else "worker"
@@ -140,7 +144,7 @@ class Members:
                         placement_group_bundle_index=self._offset + place,
                     ),
                 )
-                .remote(role, index, coordinator, self._max_restarts)
+                .remote(role, index, coordinator, self._max_restarts, keys[role])
             )
             self._actors.append(actor)
             self._running[actor.run.remote()] = f"{role}-{index}"

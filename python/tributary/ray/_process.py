@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import queue
 import re
@@ -10,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -45,18 +47,66 @@ def find_program(name: str) -> str:
 
 
 def start(
-    words: list[str], stdout: int | None = None, stderr: int | None = None
+    words: list[str],
+    stdout: int | None = None,
+    stderr: int | None = None,
+    text: str = "",
 ) -> subprocess.Popen[str]:
     """Starts a program that is killed when this process, or the thread that calls
-    this, ends. Ctrl-C on the terminal does not reach it."""
-    return subprocess.Popen(
+    this, ends. Ctrl-C on the terminal does not reach it. It finds `text` on its
+    standard input."""
+    process = subprocess.Popen(
         [sys.executable, "-S", "-E", "-c", _START, str(os.getpid()), *words],
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.PIPE,
         stdout=stdout,
         stderr=stderr,
         text=True,
         start_new_session=True,
     )
+    assert process.stdin is not None
+    try:
+        process.stdin.write(text)  # fits into the pipe
+        process.stdin.close()
+    except BrokenPipeError:
+        pass  # it has ended; its exit code says why
+    return process
+
+
+class Keys:
+    """The certificates of one run, in a folder that only this user can read. Use it
+    in a `with` block, which removes them."""
+
+    def __enter__(self) -> Keys:
+        self.folder = Path(tempfile.mkdtemp(prefix="tributary-tls-"))
+        made = subprocess.run(
+            [find_program("tributary"), "certificates", "--out", str(self.folder)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if made.returncode != 0:
+            raise Unavailable(made.stderr.strip())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def bundle(self, role: str) -> str:
+        """What a daemon with `--tls -` reads: its certificate, key and authority."""
+        own = self.folder / role
+        return (
+            json.dumps(
+                {
+                    "authority": (own / "ca.crt").read_text(),
+                    "certificate": (own / "tls.crt").read_text(),
+                    "key": (own / "tls.key").read_text(),
+                    "token": "",
+                    "page_token": "",
+                }
+            )
+            + "\n"
+        )
 
 
 class Coordinator:

@@ -16,7 +16,7 @@ from ray.util.metrics import Gauge
 
 from tributary._errors import InvalidSetting
 from tributary.ray._members import Members, Resources, at_port_0
-from tributary.ray._process import Coordinator, failure
+from tributary.ray._process import Coordinator, Keys, failure
 from tributary.ray._result import (
     Result,
     StepRecords,
@@ -87,12 +87,16 @@ def train(
     words += ["--start-timeout", str(start_timeout)]
     for key, value in (overrides or {}).items():
         words += ["--set", f"{key}={_yaml(value)}"]
-    with members:
+    with Keys() as keys, members:
         members.place(start_timeout)
         host = at_port_0(ray.util.get_node_ip_address()).removesuffix(":0")
+        words += ["--tls", str(keys.folder / "coordinator")]
         coordinator = Coordinator(words, host)
         try:
-            members.start(coordinator.address)
+            members.start(
+                coordinator.address,
+                {role: keys.bundle(role) for role in ("server", "worker")},
+            )
             _follow(coordinator, members, folder, report)
         finally:
             if coordinator.exit_code() is None:
