@@ -235,7 +235,7 @@ void JobRun::Register() {
   if (entry.ok()) {
     registered_ = *std::move(entry);
   } else {
-    spdlog::warn("`tributary list` will not know this job: {}",
+    spdlog::info("`tributary list` will not know this job: {}",
                  std::string(entry.status().message()));
   }
 }

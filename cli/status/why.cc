@@ -22,6 +22,8 @@ constexpr double kSilentSeconds = 2.5;
 // A step counts as late once it takes so many times as long as the last one.
 constexpr double kLateSteps = 3;
 constexpr double kLateSeconds = 1;
+// The first step takes longer: caches, pages and devices are cold.
+constexpr double kLateFirstSeconds = 5;
 
 // Whether a job failed because its numbers grew beyond all bounds.
 bool SaysDivergence(absl::string_view message) {
@@ -159,9 +161,11 @@ std::optional<WhyAnswer> ExplainWait(const v1::JobStatusResponse& now) {
 
 bool IsLate(const WhyFacts& facts) {
   const v1::JobStatusResponse& now = facts.now();
+  const double usual = SecondsAStep(facts);
   return now.has_step_wait_seconds() &&
          now.step_wait_seconds() >=
-             std::max(kLateSeconds, kLateSteps * SecondsAStep(facts));
+             (usual > 0 ? std::max(kLateSeconds, kLateSteps * usual)
+                        : kLateFirstSeconds);
 }
 
 bool AllWorkersFinished(const v1::JobStatusResponse& now) {
@@ -174,6 +178,12 @@ bool AllWorkersFinished(const v1::JobStatusResponse& now) {
 
 std::string Advances(const WhyFacts& facts) {
   const v1::JobStatusResponse& now = facts.now();
+  const double pace = SecondsAStep(facts);
+  if (pace == 0) {
+    return absl::StrCat("has begun: ", OpenStepText(now),
+                        " is the first one, for ",
+                        AgeText(now.step_wait_seconds()));
+  }
   return absl::StrCat(
       now.phase() == v1::JOB_PHASE_STOPPING ? "is stopping, and advances: "
                                             : "advances: ",
@@ -181,7 +191,7 @@ std::string Advances(const WhyFacts& facts) {
       now.total_steps() > 0
           ? absl::StrCat(" of ", WithThousands(now.total_steps()))
           : "",
-      ", ", PaceText(SecondsAStep(facts)), ", last finished ",
+      ", ", PaceText(pace), ", last finished ",
       AgeText(now.step_wait_seconds()), " ago");
 }
 

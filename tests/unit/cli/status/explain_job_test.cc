@@ -245,6 +245,16 @@ TEST_F(WhyUnitTest, ALongStepIsNotLateWhenTheLastOnesTookAsLong) {
   Expect(WhyCause::kUnknown);
 }
 
+TEST_F(WhyUnitTest, TheFirstStepMayTakeLonger) {
+  now().set_step(0);
+  for (int rank : {0, 1}) worker(rank).clear_last_step();
+  now().set_step_wait_seconds(4.9);
+  EXPECT_EQ(Expect(WhyCause::kNone),
+            "has begun: step 1 is the first one, for 4.9 s");
+  now().set_step_wait_seconds(5);
+  Expect(WhyCause::kUnknown);
+}
+
 TEST_F(WhyUnitTest, ALossThatIsNoNumberDiverges) {
   now().set_loss(std::numeric_limits<double>::quiet_NaN());
   EXPECT_THAT(Expect(WhyCause::kDiverges), HasSubstr("advances: step 50"));
