@@ -25,8 +25,9 @@ namespace {
 
 constexpr absl::Duration kStopTimeout = absl::Seconds(10);
 constexpr absl::Duration kLook = absl::Milliseconds(100);
-// How long the summary may take after the coordinator has left.
-constexpr absl::Duration kSummary = absl::Seconds(2);
+constexpr absl::Duration kEndTimeout = absl::Milliseconds(300);
+// A coordinator on another host that does not answer for so long has left.
+constexpr absl::Duration kLeft = absl::Seconds(10);
 
 constexpr char kDescription[] =
     "Ends a job at the next step that every worker reaches.";
@@ -88,27 +89,32 @@ int SayEndWithoutSummary(const FoundJob& job,
   return failed ? kExitFailed : kExitDone;
 }
 
-// Waits until the coordinator has left and its summary is there.
+// Whether the coordinator's process has ended. `silent`: how long it has not
+// answered.
+bool HasLeft(const FoundJob& job, absl::Duration silent) {
+  const CoordinatorLife life = job.known.job.pid > 0
+                                   ? LookAtCoordinator(job.known.job)
+                                   : CoordinatorLife::kElsewhere;
+  return life == CoordinatorLife::kGone ||
+         (life == CoordinatorLife::kElsewhere && silent > kLeft);
+}
+
+// Waits until the summary is there, or the coordinator has left without one.
 int AwaitEnd(const FoundJob& job, absl::Duration timeout) {
   const absl::Duration end = SteadyNow() + timeout;
-  std::optional<absl::Duration> unreachable_since;
+  absl::Duration heard = SteadyNow();
   std::optional<v1::JobStatusResponse> last;
-  while (true) {
+  while (SteadyNow() < end) {
+    const bool left = HasLeft(job, SteadyNow() - heard);  // before the look
     if (const auto outcome = Outcome(job); outcome.ok()) {
       return SayOutcome(*outcome, job);
     }
-    absl::StatusOr<v1::JobStatusResponse> status = AskStatus(job);
-    const absl::Duration now = SteadyNow();
+    if (left) return SayEndWithoutSummary(job, last);
+    absl::StatusOr<v1::JobStatusResponse> status = AskStatus(job, kEndTimeout);
     if (status.ok()) {
       last = *std::move(status);
-      unreachable_since.reset();
-    } else if (!unreachable_since) {
-      unreachable_since = now;
+      heard = SteadyNow();
     }
-    if (unreachable_since && now - *unreachable_since > kSummary) {
-      return SayEndWithoutSummary(job, last);
-    }
-    if (now > end) break;
     absl::SleepFor(kLook);
   }
   PrintError(absl::StrCat(job.Title(), " has not ended within ",

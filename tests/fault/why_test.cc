@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "tests/fault/fault_test.h"
 #include "tests/testing/faults/tcp_proxy.h"
 #include "tests/testing/paths.h"
@@ -297,7 +298,8 @@ class WhyDiskTest : public WhyTest {
   }
   void TearDown() override {
     WhyTest::TearDown();
-    if (mounted_) EXPECT_EQ(umount(disk_.c_str()), 0);
+    if (!mounted_) return;
+    EXPECT_EQ(umount(disk_.c_str()), 0);
   }
 
   const std::string disk_ = Path("disk");
@@ -336,7 +338,7 @@ class StopCommandTest : public WhyTest {
 };
 
 TEST_F(StopCommandTest, TheRunIsContinuedFromWhatItLeaves) {
-  EditJob("epochs: 100000", "epochs: 2000");
+  EditJob("epochs: 100000", "epochs: 400");
   auto train = Begin();
   auto stop = Stop({"job", "--checkpoint"});
   EXPECT_EQ(stop->Wait(kSoon), 0) << stop->output();
@@ -351,9 +353,13 @@ TEST_F(StopCommandTest, TheRunIsContinuedFromWhatItLeaves) {
   auto again = Stop({"job"});
   EXPECT_EQ(again->Wait(kSoon), 1);
   EXPECT_THAT(again->output(), HasSubstr("nothing to stop"));
-  auto resumed = Start({"tributary", "train", "--resume", "job", "--run-dir",
-                        "resumed", "--set", "training.epochs=2"});
-  resumed->Wait(kSoon);
+  const std::string command = Summary("job")["resume_command"];
+  EXPECT_THAT(stop->output(), HasSubstr(command));
+  std::vector<std::string> words = absl::StrSplit(command, ' ');
+  words.insert(words.end(), {"--run-dir", "resumed"});
+  auto resumed = Start(words);
+  EXPECT_EQ(resumed->Wait(kSoon), 0) << resumed->output();
+  EXPECT_EQ(Sha256("resumed"), Undisturbed());
 }
 
 TEST_F(StopCommandTest, AJobWithoutACheckpointAtItsEndGoesOn) {
@@ -365,6 +371,19 @@ TEST_F(StopCommandTest, AJobWithoutACheckpointAtItsEndGoesOn) {
   auto stop = Stop({"job", "--no-wait"});
   EXPECT_EQ(stop->Wait(kSoon), 0) << stop->output();
   EXPECT_THAT(stop->output(), HasSubstr("leaves no checkpoint of it"));
+  EXPECT_EQ(train->Wait(kSoon), 128 + SIGINT) << train->output();
+}
+
+TEST_F(StopCommandTest, AWaitThatIsTooLongNamesWhatHoldsTheJobUp) {
+  auto train = Begin();
+  const pid_t pid = PidOf("job", "worker 1");
+  kill(pid, SIGSTOP);
+  auto stop = Stop({"job", "--timeout", "1"});
+  EXPECT_EQ(stop->Wait(kSoon), 1);
+  EXPECT_THAT(stop->output(),
+              AllOf(HasSubstr("has not ended within 1s"),
+                    HasSubstr("waits for worker 1 "), HasSubstr("SIGSTOP")));
+  kill(pid, SIGCONT);
   EXPECT_EQ(train->Wait(kSoon), 128 + SIGINT) << train->output();
 }
 
