@@ -17,6 +17,10 @@ int main(int argc, char** argv) {
   tributary::AddEvaluateCommand(app, &action);
   tributary::AddCompareCommand(app, &action);
   tributary::AddStatusCommand(app, &action);
+  tributary::AddWhyCommand(app, &action);
+  tributary::AddLogsCommand(app, &action);
+  tributary::AddStopCommand(app, &action);
+  tributary::AddListCommand(app, &action);
   tributary::AddCertificatesCommand(app, &action);
   tributary::AddCheckpointCommand(app, &action);
   tributary::AddExportCommand(app, &action);

@@ -121,8 +121,10 @@ function(tributary_test name)
   if(TRIBUTARY_SANITIZE STREQUAL "thread")
     tributary_show_locks(${name})
   endif()
+  # Jobs of tests are not registered among those of the user.
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-    PROPERTIES TIMEOUT ${ARG_TIMEOUT})
+    PROPERTIES TIMEOUT ${ARG_TIMEOUT}
+               ENVIRONMENT XDG_STATE_HOME=${CMAKE_BINARY_DIR}/state)
   # PROPERTIES cannot carry a list, so several labels are set by a script that
   # ctest reads after it has found the tests.
   set(script ${CMAKE_CURRENT_BINARY_DIR}/${name}_labels.cmake)

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "cli/jobs/job_register.h"
 #include "cli/run/job_run.h"
 #include "cli/run/program/await_job.h"
 #include "cli/terminal/console.h"
@@ -53,8 +54,9 @@ std::optional<v1::JobSpec> EarlierJob(const std::string& run_dir) {
 }
 
 // The job of the job file, or that of the program that comes.
-absl::StatusOr<v1::JobSpec> FindJob(const Access& access,
-                                    CoordinateOptions* options) {
+absl::StatusOr<v1::JobSpec> FindJob(
+    const Access& access, CoordinateOptions* options,
+    std::unique_ptr<JobRegister::Entry>* waiting) {
   std::vector<std::string> overrides = options->overrides;
   if (options->servers > 0) {
     overrides.push_back(absl::StrCat("cluster.servers=", options->servers));
@@ -85,11 +87,13 @@ absl::StatusOr<v1::JobSpec> FindJob(const Access& access,
         " holds a job that has not ended, with ", cluster.servers(),
         " servers and ", cluster.workers(), " workers"));
   }
+  const std::string name = source.name;
   TRIBUTARY_ASSIGN_OR_RETURN(
       const std::unique_ptr<JobIntake> intake,
       JobIntake::Start(options->listen, std::move(source),
                        std::make_shared<CallGuard>(access.Guard())));
   options->listen = intake->address();
+  *waiting = RegisterWaiting(name, *intake, /*run_directory=*/"");
   Console(&Clock::Real())
       .Note(absl::StrCat("coordinator ", options->listen,
                          " waits for a program to say what it trains"));
@@ -123,7 +127,8 @@ int Coordinate(CoordinateOptions options) {
     PrintError(access.status().message());
     return kExitRefused;
   }
-  const absl::StatusOr<v1::JobSpec> job = FindJob(*access, &options);
+  std::unique_ptr<JobRegister::Entry> waiting;
+  const absl::StatusOr<v1::JobSpec> job = FindJob(*access, &options, &waiting);
   if (!job.ok()) {
     PrintError(job.status().message());
     const bool waited = absl::IsCancelled(job.status()) ||
@@ -148,11 +153,13 @@ int Coordinate(CoordinateOptions options) {
                      .access = *access,
                      .pages = *pages,
                      .reflection = options.reflection,
+                     .register_folder = JobRegisterFolder(),
                      .take_over = true});
   if (!started.ok()) {
     PrintError(started.status().message());
     return kExitRefused;
   }
+  if (waiting) waiting->Leave();  // the run has replaced it
   JobRun& run = **started;
   run.console().Note(
       absl::StrCat(job->name(), ": coordinator ", run.coordinator().address(),

@@ -121,6 +121,7 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(
   }
   run->saving_ = run->directory_.get();
   run->directory_->lock().SetAddress(run->coordinator_->address());
+  run->Register();
   LogOptions log = run->options_.log;
   log.role = "coordinator";
   log.file = run->directory_->LogPath("coordinator");
@@ -312,8 +313,7 @@ void JobRun::ShowStep(const StepRecord& record) {
 void JobRun::StopWhenAsked() {
   if (stop_asked_ || Interrupts::Requested() == 0) return;
   stop_asked_ = true;
-  stopped_while_waiting_ = update_.phase == v1::JOB_PHASE_WAITING;
-  if (!stopped_while_waiting_) {
+  if (update_.phase != v1::JOB_PHASE_WAITING) {
     console_.Note("stopping at the next common step; a second signal ends now");
   }
   coordinator_->control().RequestStop();
@@ -336,11 +336,12 @@ RunSummary JobRun::Summarize(const std::string& cause) {
   summary.weights_sha256 = weights_sha256_;
   summary.status = failed() ? "failed" : "done";
   if (failed()) summary.message = cause.empty() ? update_.message : cause;
-  if (stopped_while_waiting_ || (!failed() && summary.totals.stopped)) {
+  if (summary.totals.stopped_unbegun || (!failed() && summary.totals.stopped)) {
     summary.status = "interrupted";
   }
   summary.seconds =
       static_cast<double>(options_.clock->NowMicros() - start_micros_) / 1e6;
+  summary.resume_command = ResumeCommand(summary, /*anywhere=*/true);
   return summary;
 }
 
@@ -368,7 +369,7 @@ int JobRun::Conclude(const std::string& cause) {
     return kExitFailed;
   }
   if (summary.status == "interrupted") {
-    // An earlier coordinator of this run may have received the signal.
+    // StopJob has asked for it, or a signal to an earlier coordinator.
     const int signal = Interrupts::Requested();
     return 128 + (signal == 0 ? SIGINT : signal);
   }
@@ -399,7 +400,8 @@ void JobRun::PrintResult(const RunSummary& summary) {
   }
   console_.Note(absl::StrCat("run directory: ", directory_->path()));
   if (summary.status == "done") return;
-  if (const std::string command = ResumeCommand(summary); !command.empty()) {
+  if (const std::string command = ResumeCommand(summary, /*anywhere=*/false);
+      !command.empty()) {
     console_.Note(absl::StrCat("continue with: ", command));
   } else if (summary.status == "interrupted") {
     console_.Note("there is no checkpoint to continue from");

@@ -11,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "cli/jobs/job_register.h"
 #include "cli/run/run_keys.h"
 #include "cli/terminal/console.h"
 #include "cli/terminal/exit_codes.h"
@@ -66,6 +67,8 @@ class JobRun {
     // it gets as the word "CHECKPOINT".
     std::vector<std::string> resume_command = {"tributary", "train", "--resume",
                                                kCheckpoint};
+    // Where the job is registered as running; empty: nowhere.
+    std::string register_folder;
     // Continues the job in run_dir if its coordinator ended before the job did.
     bool take_over = false;
     const Clock* clock = &Clock::Real();
@@ -137,13 +140,16 @@ class JobRun {
   void StopWhenAsked();
   RunSummary Summarize(const std::string& cause);
   void PrintResult(const RunSummary& summary);
-  // The command that continues a run that was stopped or has failed; empty:
-  // there is no checkpoint to continue from.
-  std::string ResumeCommand(const RunSummary& summary) const;
+  // The command that continues a run that was stopped or has failed; empty: the
+  // run is done, or there is no checkpoint to continue from. `anywhere`: in any
+  // folder, for summary.json.
+  std::string ResumeCommand(const RunSummary& summary, bool anywhere) const;
   int64_t Epochs() const;
 
   // Continues from the state and files of an earlier coordinator.
   absl::Status Continue(const v1::CoordinatorState& earlier);
+  // Enters the job into the register; an error is only logged.
+  void Register();
   // Waits, for a limited time, until the steps up to `step` are in
   // metrics.jsonl.
   void AwaitRecord(int64_t step);
@@ -153,6 +159,7 @@ class JobRun {
   double start_wall_seconds_;  // of the job
   Console console_;
   std::unique_ptr<RunDirectory> directory_;
+  std::unique_ptr<JobRegister::Entry> registered_;
   std::atomic<RunDirectory*> saving_{nullptr};  // null until it exists
   std::string weights_sha256_;              // set by the coordinator's thread
   std::unique_ptr<CheckpointClaim> claim_;  // held as long as the coordinator
@@ -177,7 +184,6 @@ class JobRun {
   std::vector<EvaluationRecord> evaluations_;
   uint64_t samples_ = 0;
   bool stop_asked_ = false;
-  bool stopped_while_waiting_ = false;
 };
 
 }  // namespace tributary

@@ -70,7 +70,9 @@ absl::Status JobRun::BringBest(const std::string& checkpoints) {
                    error.message()));
 }
 
-std::string JobRun::ResumeCommand(const RunSummary& summary) const {
+std::string JobRun::ResumeCommand(const RunSummary& summary,
+                                  bool anywhere) const {
+  if (summary.status == "done") return "";
   std::string from = options_.start.restore_from;
   if (summary.totals.checkpoint_step > 0) {
     from = options_.job.checkpoint().directory().empty()
@@ -78,6 +80,7 @@ std::string JobRun::ResumeCommand(const RunSummary& summary) const {
                : options_.job.checkpoint().directory();
   }
   if (from.empty()) return "";
+  if (anywhere) from = fs::absolute(from).lexically_normal().string();
   std::vector<std::string> words = options_.resume_command;
   std::replace(words.begin(), words.end(), std::string(kCheckpoint), from);
   return ShellText(words);
@@ -217,6 +220,24 @@ void JobRun::AwaitRecord(int64_t step) {
     return recorded_step_ >= step || !recording_;
   };
   AwaitFor(&record_mu_, absl::Condition(&recorded), kLastRecords);
+}
+
+void JobRun::Register() {
+  RegisteredJob job;
+  job.name = options_.job.name();
+  job.job_id = coordinator_->control().Snapshot().job_id();
+  job.coordinator = coordinator_->address();
+  std::error_code error;
+  job.run_directory = fs::canonical(directory_->path(), error).string();
+  job.started_micros = static_cast<int64_t>(1e6 * start_wall_seconds_);
+  absl::StatusOr<std::unique_ptr<JobRegister::Entry>> entry =
+      JobRegister(options_.register_folder).Add(std::move(job));
+  if (entry.ok()) {
+    registered_ = *std::move(entry);
+  } else {
+    spdlog::info("`tributary list` will not know this job: {}",
+                 std::string(entry.status().message()));
+  }
 }
 
 void JobRun::SaveTargets(const std::string& targets) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "cli/jobs/job_register.h"
 #include "cli/run/children.h"
 #include "cli/run/find_program.h"
 #include "cli/run/job_run.h"
@@ -86,18 +87,20 @@ int RunLocally(const LocalRunOptions& options) {
   }
   LogOptions log = options.telemetry.log;
   log.standard_error = false;  // the screen shows the progress
-  absl::StatusOr<std::unique_ptr<JobRun>> started =
-      JobRun::Start({.job = options.job,
-                     .run_dir = options.run_dir,
-                     .listen = options.listen,
-                     .metrics_listen = options.telemetry.metrics_listen,
-                     .log = log,
-                     .start = options.start,
-                     .data_record = options.data_record,
-                     .quiet = options.probe.last_step > 0,
-                     .access = access->coordinator,
-                     .pages = access->pages,
-                     .keys = access->keys});
+  absl::StatusOr<std::unique_ptr<JobRun>> started = JobRun::Start(
+      {.job = options.job,
+       .run_dir = options.run_dir,
+       .listen = options.listen,
+       .metrics_listen = options.telemetry.metrics_listen,
+       .log = log,
+       .start = options.start,
+       .data_record = options.data_record,
+       .quiet = options.probe.last_step > 0,
+       .access = access->coordinator,
+       .pages = access->pages,
+       .keys = access->keys,
+       .register_folder =
+           options.probe.last_step > 0 ? "" : JobRegisterFolder()});
   if (!started.ok()) {
     PrintError(started.status().message());
     return kExitRefused;

@@ -8,18 +8,18 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "cli/run/job_run.h"
+#include "cli/jobs/find_job.h"
+#include "cli/status/ask_job.h"
 #include "cli/status/status_text.h"
 #include "cli/terminal/append_file.h"
 #include "cli/terminal/command_line.h"
 #include "cli/terminal/console.h"
-#include "common/command_line/access_flags.h"
-#include "common/member/coordinator_client.h"
+#include "cli/terminal/exit_codes.h"
+#include "common/status/printable.h"
 
 namespace tributary {
 namespace {
 
-constexpr absl::Duration kTimeout = absl::Seconds(2);
 constexpr double kShortestWatchSeconds = 0.1;
 constexpr double kLongestWatchSeconds = 3600;
 
@@ -28,17 +28,17 @@ constexpr char kDescription[] =
 constexpr char kFooter[] =
     "On a terminal --watch draws in place; into a pipe it writes one block\n"
     "after the other, each under its time.\n\n"
-    "Examples, with the address that train or the coordinator prints first:\n"
-    "  tributary status --coordinator 127.0.0.1:40123\n"
-    "  tributary status --coordinator 10.0.0.1:7070 --watch\n"
+    "Examples, the last two with the address that the coordinator prints:\n"
+    "  tributary status                    # the only job of yours here\n"
+    "  tributary status runs/digits --watch\n"
+    "  tributary status --coordinator 10.0.0.1:7070\n"
     "  tributary status --coordinator 10.0.0.1:7070 --watch 10 --json\n\n"
     "Exit codes: 0 the job lives or is done, 1 it failed or cannot be "
     "reached,\n"
     "2 the command line is wrong.";
 
 struct StatusOptions {
-  std::string coordinator = "127.0.0.1:7070";
-  AccessOptions access;
+  JobChoice choice;
   bool watch = false;
   double watch_seconds = 1;
   bool json = false;
@@ -60,32 +60,29 @@ std::string Page(const v1::JobStatusResponse& status,
                       text, "\n");
 }
 
-std::string WhyNoStatus(const std::string& address,
-                        const absl::Status& status) {
-  if (absl::IsUnimplemented(status)) {
-    return absl::StrCat(address, " is not the address of a coordinator");
+// Says why there is no status of the job, and how it has ended if its run
+// directory says so.
+int ShowEnd(const FoundJob& job, const absl::Status& why) {
+  const AskedWhy asked = WhyGone(job, why);
+  if (asked.well && asked.answer.cause == WhyCause::kDone) {
+    printf("%s\n",
+           Printable(absl::StrCat(job.Title(), " ", asked.answer.sentence))
+               .c_str());
+    return kExitDone;
   }
-  return absl::StrCat(status.message(), "; has the job ended?");
+  PrintError(job.run_directory().empty()
+                 ? absl::StrCat(why.message(), "; has the job ended?")
+                 : absl::StrCat(job.Title(), " ", asked.answer.sentence));
+  return kExitFailed;
 }
 
 int ShowStatus(const StatusOptions& options) {
-  const auto access = Access::Read(options.access, PeerRole::kOperator);
-  if (!access.ok()) {
-    PrintError(access.status().message());
-    return kExitRefused;
-  }
-  auto client = CoordinatorClient::Create(
-      {.address = options.coordinator, .proof = access->Proof()});
-  if (!client.ok()) {
-    PrintError(client.status().message());
-    return kExitRefused;
-  }
+  const absl::StatusOr<FoundJob> job =
+      FindJob(options.choice, JobRegister(JobRegisterFolder()));
+  if (!job.ok()) return RefuseChoice(job.status());
   while (true) {
-    const auto status = (*client)->GetJobStatus(kTimeout);
-    if (!status.ok()) {
-      PrintError(WhyNoStatus(options.coordinator, status.status()));
-      return kExitFailed;
-    }
+    const auto status = AskStatus(*job);
+    if (!status.ok()) return ShowEnd(*job, status.status());
     // The reader of the output has gone, so watching ends.
     const bool read =
         AppendTo(STDOUT_FILENO, "the output", Page(*status, options)).ok();
@@ -116,11 +113,7 @@ void AddStatusCommand(CLI::App& app, Action* action) {
   auto options = std::make_shared<StatusOptions>();
   CLI::App* status = app.add_subcommand("status", kDescription);
   status->footer(kFooter);
-  status
-      ->add_option("--coordinator", options->coordinator,
-                   "HOST:PORT of the coordinator")
-      ->capture_default_str();
-  AddAccessFlags(*status, &options->access);
+  AddJobChoice(*status, &options->choice);
   status
       ->add_option(
           "--watch",

@@ -27,6 +27,8 @@ void AddOverrides(CLI::App& app, std::vector<std::string>* overrides) {
 
 int RunCommandLine(CLI::App& app, int argc, char** argv, const Action& action) {
   RaiseFileLimit();
+  // A word after the command is an argument, even if it is a command's name.
+  app.require_subcommand(0, 1);
   const ValueSources sources = {{kOverrideType, JobKeys}};
   if (const auto ended = ParseCommandLine(app, argc, argv, sources)) {
     return *ended;

@@ -17,7 +17,7 @@ bool IsPlain(char c) {
          absl::string_view("_-./:=,@%+").find(c) != absl::string_view::npos;
 }
 
-std::string Quoted(const std::string& word) {
+std::string ShellWord(const std::string& word) {
   if (!word.empty() && std::all_of(word.begin(), word.end(), IsPlain)) {
     return word;
   }
@@ -28,7 +28,7 @@ std::string Quoted(const std::string& word) {
 
 std::string ShellText(const std::vector<std::string>& words) {
   return absl::StrJoin(words, " ", [](std::string* out, const auto& word) {
-    out->append(Quoted(word));
+    out->append(ShellWord(word));
   });
 }
 

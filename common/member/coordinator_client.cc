@@ -254,4 +254,9 @@ absl::StatusOr<v1::JobStatusResponse> CoordinatorClient::GetJobStatus(
               v1::JobStatusRequest(), timeout);
 }
 
+absl::StatusOr<v1::StopJobResponse> CoordinatorClient::StopJob(
+    const v1::StopJobRequest& request, absl::Duration timeout) {
+  return Call(&v1::CoordinatorService::Stub::StopJob, request, timeout);
+}
+
 }  // namespace tributary

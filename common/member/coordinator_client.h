@@ -78,6 +78,8 @@ class CoordinatorClient {
   absl::Status PutWeights(const v1::PutWeightsRequest& request,
                           absl::Duration timeout);
   absl::StatusOr<v1::JobStatusResponse> GetJobStatus(absl::Duration timeout);
+  absl::StatusOr<v1::StopJobResponse> StopJob(const v1::StopJobRequest& request,
+                                              absl::Duration timeout);
 
   // Shows this ticket with every later call. Call it before other threads call.
   void SetTicket(const std::string& ticket);

@@ -29,6 +29,18 @@ std::string Json(const LogRecord& record, const std::string& time) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+// A text of a line that is a JSON object; nullopt: there is none.
+std::optional<std::string> JsonField(absl::string_view line, const char* key) {
+  if (!absl::StartsWith(line, "{")) return std::nullopt;
+  const nlohmann::json json =
+      nlohmann::json::parse(line.begin(), line.end(), /*cb=*/nullptr,
+                            /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains(key) || !json[key].is_string()) {
+    return std::nullopt;
+  }
+  return json[key].get<std::string>();
+}
+
 }  // namespace
 
 std::string FormatLogLine(LogFormat format, const LogRecord& record) {
@@ -37,15 +49,18 @@ std::string FormatLogLine(LogFormat format, const LogRecord& record) {
   return format == LogFormat::kJson ? Json(record, time) : Text(record, time);
 }
 
+std::optional<absl::Time> TimeOfLine(absl::string_view line) {
+  const std::string text =
+      JsonField(line, "time")
+          .value_or(std::string(line.substr(0, line.find(' '))));
+  absl::Time time;
+  if (absl::ParseTime(absl::RFC3339_full, text, &time, nullptr)) return time;
+  return std::nullopt;
+}
+
 std::string MessageOf(absl::string_view line) {
-  if (absl::StartsWith(line, "{")) {
-    const nlohmann::json json =
-        nlohmann::json::parse(line.begin(), line.end(), /*cb=*/nullptr,
-                              /*allow_exceptions=*/false);
-    if (json.is_object() && json.contains("message") &&
-        json["message"].is_string()) {
-      return json["message"];
-    }
+  if (std::optional<std::string> message = JsonField(line, "message")) {
+    return *std::move(message);
   }
   // The parts of a text line: the time, the level, role and index, the message.
   const std::vector<absl::string_view> parts =

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -32,5 +33,8 @@ std::string FormatLogLine(LogFormat format, const LogRecord& record);
 // The message of a line in either format, without the line end. Returns any
 // other line unchanged.
 std::string MessageOf(absl::string_view line);
+
+// The time of a line in either format; nullopt: it is no line of a log.
+std::optional<absl::Time> TimeOfLine(absl::string_view line);
 
 }  // namespace tributary

@@ -19,6 +19,7 @@ void CheckpointLedger::Begin(int64_t start_step,
   entries_.clear();
   reported_.clear();
   failed_.clear();  // the new plan may be writing these steps already
+  error_step_ = 0;  // the next one that is written counts as newer
   settled_step_ = start_step;
 }
 
@@ -110,6 +111,8 @@ void CheckpointLedger::Bound() {
 void CheckpointLedger::Fail(int64_t step, const std::string& why) {
   ++failures_;
   failed_.push_back(step);
+  error_ = why;
+  error_step_ = std::max(error_step_, step);
   notices_.push_back(
       absl::StrCat("the checkpoint of step ", step, " failed: ", why));
   entries_[step] = {.reports = {}, .failed = true};
@@ -145,6 +148,7 @@ void CheckpointLedger::Settle(int64_t step, const absl::Status& status,
   }
   newest_step_ = step;
   newest_micros_ = now_micros;
+  if (step > error_step_) error_.clear();
   pause_seconds_ = write_seconds_ = 0;
   for (const auto& [writer, report] : found->second.reports) {
     pause_seconds_ = std::max(pause_seconds_, report.pause_seconds());

@@ -72,6 +72,8 @@ class CheckpointLedger {
   int64_t newest_step() const { return newest_step_; }  // 0: none yet
   int64_t newest_micros() const { return newest_micros_; }
   uint64_t failures() const { return failures_; }
+  // Why the newest checkpoint failed; empty: it was written.
+  const std::string& error() const { return error_; }
   // Of the newest checkpoint: the longest times of its writers.
   double pause_seconds() const { return pause_seconds_; }
   double write_seconds() const { return write_seconds_; }
@@ -101,6 +103,8 @@ class CheckpointLedger {
   int64_t newest_step_ = 0;
   int64_t newest_micros_ = 0;
   uint64_t failures_ = 0;
+  std::string error_;
+  int64_t error_step_ = 0;  // the latest that failed under this plan
   double pause_seconds_ = 0;
   double write_seconds_ = 0;
   std::vector<int64_t> failed_;

@@ -39,6 +39,8 @@ class GroupBreaks {
   }
   // Whether the groups are broken and have not been formed again.
   bool open() const { return broken_micros_.has_value(); }
+  // When they broke.
+  std::optional<int64_t> since_micros() const { return broken_micros_; }
   void Close() { broken_micros_.reset(); }
 
   // The groups are formed again once every member has sent a heartbeat at this

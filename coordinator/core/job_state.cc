@@ -309,6 +309,12 @@ void JobState::Tick(int64_t now_micros) {
   }
 }
 
+std::optional<int64_t> JobState::WaitsSinceMicros() const {
+  if (plan() == nullptr) return start_micros_;
+  const std::optional<int64_t> lost = losses_.SinceMicros();
+  return lost ? lost : breaks_.since_micros();
+}
+
 std::string JobState::WaitsFor(int64_t now_micros) const {
   const std::string text = losses_.WaitsFor(now_micros);
   if (text.empty() && breaks_.open()) return breaks_.WaitsFor(now_micros);

@@ -69,8 +69,7 @@ class JobState {
   // The state that the second constructor needs.
   v1::CoordinatorState Save() const;
 
-  // FailedPrecondition when the job is over; other errors as
-  // Membership::Register.
+  // FailedPrecondition: the job is over. Other errors as Membership::Register.
   absl::StatusOr<v1::RegisterResponse> Register(
       const v1::RegisterRequest& request, int64_t now_micros);
 
@@ -79,8 +78,7 @@ class JobState {
   absl::Status DeclareModel(const v1::DeclareModelRequest& request,
                             int64_t now_micros);
 
-  // Ends hold_start. The argument is the directory for checkpoints; empty: none
-  // are written.
+  // Ends hold_start; `checkpoint_directory` empty: no checkpoints are written.
   void AllowStart(const std::string& checkpoint_directory);
 
   // A checkpoint is complete: the next plan starts from it.
@@ -98,8 +96,7 @@ class JobState {
   bool wants_new_plan() const { return plan_.wants_new(); }
   // Null before the first plan is published.
   const v1::Plan* plan() const { return plan_.get(); }
-  // The members and other things without which the first plan cannot begin, as
-  // in "server 1, worker 0, the model".
+  // What the first plan lacks: "server 1, worker 0, the model".
   std::string Missing() const;
 
   // Renews a member's lease. Call it before Apply. Errors as Membership::Renew.
@@ -123,9 +120,8 @@ class JobState {
   v1::HeartbeatResponse OrdersFor(const v1::HeartbeatRequest& request);
 
   // Ends expired leases. Fails the job when members never join or a lost place
-  // stays empty too long. Call it far more often than a lease lasts: after a
-  // longer pause it assumes that this process was stopped, and renews all
-  // leases.
+  // stays empty too long. Call it far more often than a lease lasts: a longer
+  // pause means that this process was stopped, and renews all leases.
   void Tick(int64_t now_micros);
   // The weights of this finished worker are needed again. If its process has
   // exited, the worker counts as lost.
@@ -162,6 +158,9 @@ class JobState {
   uint64_t servers_lost() const { return servers_lost_; }
   // What the job waits for while a place is empty; empty: nothing.
   std::string WaitsFor(int64_t now_micros) const;
+  // When the first of these places was lost or the groups broke, or, before the
+  // first plan, the job began; nullopt: none of these.
+  std::optional<int64_t> WaitsSinceMicros() const;
   // Takes the messages about losses and returns since the last call.
   std::vector<std::string> TakeNotices() { return std::exchange(notices_, {}); }
   const Options& options() const { return options_; }

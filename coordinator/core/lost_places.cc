@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/core/lost_places.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "coordinator/core/name_list.h"
@@ -44,6 +46,14 @@ std::string LostPlaces::WaitsFor(int64_t now_micros) const {
         loss.name, loss.step, SecondsSince(loss.since_micros, now_micros)));
   }
   return NameList(waits, "; ");
+}
+
+std::optional<int64_t> LostPlaces::SinceMicros() const {
+  std::optional<int64_t> first;
+  for (const auto& [key, loss] : places_) {
+    first = std::min(first.value_or(loss.since_micros), loss.since_micros);
+  }
+  return first;
 }
 
 void LostPlaces::Adopt(const Membership& membership,

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +29,8 @@ class LostPlaces {
   std::string EmptyFor(int64_t timeout_micros, int64_t now_micros) const;
   // Names the lost places that the job waits for; empty when there are none.
   std::string WaitsFor(int64_t now_micros) const;
+  // When the first of them was lost; nullopt: there are none.
+  std::optional<int64_t> SinceMicros() const;
 
   // Assigns every lost rank to the living worker process with the fewest ranks,
   // the lowest rank first; assigns it again when that worker is lost, too.

@@ -7,8 +7,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <fstream>
+#include <iterator>
+#include <regex>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/files/file_status.h"
 
@@ -19,7 +23,7 @@ std::string PathIn(const std::string& directory) {
   return absl::StrCat(directory, "/", RunLock::kFile);
 }
 
-std::string Holder(const std::string& address) {
+std::string HolderText(const std::string& address) {
   char host[256] = {};
   if (gethostname(host, sizeof(host) - 1) != 0) host[0] = '\0';
   return absl::StrCat(address.empty() ? "a coordinator" : "the coordinator at ",
@@ -67,7 +71,7 @@ absl::StatusOr<std::unique_ptr<RunLock>> RunLock::Take(
     }
     // The previous holder may have removed the file after it was opened here.
     if (!IsFile(path, fd.get())) continue;
-    Describe(fd.get(), Holder(""));
+    Describe(fd.get(), HolderText(""));
     return std::unique_ptr<RunLock>(new RunLock(directory, std::move(fd)));
   }
   return absl::UnavailableError(
@@ -79,7 +83,26 @@ RunLock::~RunLock() {
 }
 
 void RunLock::SetAddress(const std::string& address) {
-  Describe(fd_.get(), Holder(address));
+  Describe(fd_.get(), HolderText(address));
+}
+
+std::optional<RunLock::Holder> RunLock::ReadHolder(
+    const std::string& directory) {
+  static const std::regex pattern(
+      R"(the coordinator at (\S+:[0-9]+) \((.*), pid ([0-9]+)\))");
+  std::ifstream file(PathIn(directory), std::ios::binary);
+  std::string text(512, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(file.gcount()));
+  std::smatch found;
+  Holder holder;
+  if (!std::regex_match(text, found, pattern) ||
+      !absl::SimpleAtoi(found[3].str(), &holder.pid)) {
+    return std::nullopt;
+  }
+  holder.address = found[1];
+  holder.host = found[2];
+  return holder;
 }
 
 absl::Status RunLock::Check() const {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -31,6 +33,15 @@ class RunLock {
 
   // NotFound: the directory or the lock file was removed or replaced.
   absl::Status Check() const;
+
+  // The process that a directory's lock file names; nullopt: there is no such
+  // file, or it names none. The process may be gone.
+  struct Holder {
+    std::string address;  // host:port
+    std::string host;
+    int64_t pid = 0;
+  };
+  static std::optional<Holder> ReadHolder(const std::string& directory);
 
   static constexpr char kFile[] = "coordinator.lock";
 

@@ -196,6 +196,9 @@ std::string SummaryJson(const RunSummary& summary) {
   if (!summary.weights_sha256.empty()) {
     json["weights_sha256"] = summary.weights_sha256;
   }
+  if (!summary.resume_command.empty()) {
+    json["resume_command"] = summary.resume_command;
+  }
   json["versions"] = ProgramVersions();
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

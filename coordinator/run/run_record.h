@@ -26,6 +26,8 @@ struct RunSummary {
   std::vector<v1::MemberStatus> members;
   uint64_t coordinator_peak_memory_bytes = 0;
   std::string weights_sha256;  // empty: no weights were saved
+  // Continues a run that did not end by itself; empty: nothing does.
+  std::string resume_command;
 
   // The last evaluation on "test" or "validation"; null: there is none.
   const EvaluationRecord* LastOn(absl::string_view set) const;

@@ -124,6 +124,10 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
       return absl::OkStatus();
     });
   }
+  grpc::Status StopJob(grpc::ServerContext*, const v1::StopJobRequest* request,
+                       v1::StopJobResponse* response) override {
+    return Answer(control_->StopJob(*request), response);
+  }
 
  private:
   // Runs `act` if the caller may call the method.

@@ -190,12 +190,27 @@ absl::Status JobControl::Put(const v1::PutWeightsRequest& request) {
   return core_.Put(request);
 }
 
+absl::StatusOr<v1::StopJobResponse> JobControl::StopJob(
+    const v1::StopJobRequest& request) {
+  Change change(this);
+  if (core_.saver().deposed()) return core_.Held();
+  absl::StatusOr<v1::StopJobResponse> answer = core_.Stop(request);
+  if (!answer.ok()) return answer;
+  TRIBUTARY_RETURN_IF_ERROR(change.Commit());
+  return answer;
+}
+
 v1::JobStatusResponse JobControl::Snapshot() const {
   absl::MutexLock lock(&mu_);
   v1::JobStatusResponse status = JobStatusOf(core_.state(), core_.reports(),
                                              core_.checkpoints(), core_.now());
   status.set_phase(core_.phase());
   status.set_message(core_.Message());
+  if (const JobWait wait = core_.Waiting(); !wait.text.empty()) {
+    status.set_waits_for(wait.text);
+    status.set_waits_seconds(
+        static_cast<double>(core_.now() - wait.since_micros) / 1e6);
+  }
   return status;
 }
 

@@ -44,6 +44,8 @@ class JobControl {
   absl::StatusOr<v1::ExchangeResponse> Exchange(
       const v1::ExchangeRequest& request);
   absl::Status Put(const v1::PutWeightsRequest& request);
+  absl::StatusOr<v1::StopJobResponse> StopJob(
+      const v1::StopJobRequest& request);
   v1::JobStatusResponse Snapshot() const;
   // Seconds that each checkpoint took, measured at its slowest writer.
   HistogramSnapshot CheckpointSeconds() const;

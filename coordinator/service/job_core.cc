@@ -266,6 +266,50 @@ absl::Status JobCore::Put(const v1::PutWeightsRequest& request) {
   return status;
 }
 
+absl::Status JobCore::LeavesCheckpoint() const {
+  if (state_.plan() == nullptr) {
+    return absl::FailedPreconditionError(
+        "the job has not begun a step, so it has nothing to save");
+  }
+  if (state_.options().job.checkpoint().at_end() &&
+      !state_.plan()->checkpoint_directory().empty()) {
+    return absl::OkStatus();
+  }
+  const int64_t newest =
+      std::max(checkpoints_.ledger().newest_step(), state_.restore_step());
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the job writes no checkpoint when it stops: checkpoint.at_end is false",
+      newest > 0 ? absl::StrCat("; its newest checkpoint is of step ", newest)
+                 : ""));
+}
+
+absl::StatusOr<v1::StopJobResponse> JobCore::Stop(
+    const v1::StopJobRequest& request) {
+  if (state_.over()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the job \"", state_.options().job.name(), "\" is over",
+                     state_.message().empty() ? "" : ": ", state_.message()));
+  }
+  const absl::Status leaves = LeavesCheckpoint();
+  if (request.checkpoint()) TRIBUTARY_RETURN_IF_ERROR(leaves);
+  if (!state_.stop().requested()) {
+    Note(absl::StrCat("stopping at the next common step, as asked: ",
+                      request.reason().empty()
+                          ? "no reason was given"
+                          : ShortSentence(request.reason())));
+  }
+  state_.RequestStop();
+  v1::StopJobResponse response;
+  response.set_message(
+      state_.over()
+          ? state_.message()
+          : absl::StrCat("the job ends after the next step that every worker "
+                         "reaches, and ",
+                         leaves.ok() ? "leaves a checkpoint of it"
+                                     : "leaves no checkpoint of it"));
+  return response;
+}
+
 void JobCore::AllowStart(const std::string& checkpoint_directory) {
   saver_.Allow();
   state_.AllowStart(checkpoint_directory);
@@ -300,59 +344,6 @@ void JobCore::Saved(uint64_t plan_epoch, const absl::Status& status) {
     state_.Fail(absl::StrCat("the final weights could not be saved: ",
                              status.message()));
   }
-}
-
-std::vector<uint32_t> JobCore::WeightsWanted() const {
-  std::vector<uint32_t> ranks;
-  if (!ReadyToSave() || StrategyOf(state_.options().job).uses_servers())
-    return ranks;
-  for (size_t p : put_weights_.Missing()) {
-    ranks.push_back(FirstHolderOf(*state_.plan(), p));
-  }
-  std::sort(ranks.begin(), ranks.end());
-  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
-  return ranks;
-}
-
-absl::StatusOr<FinalWeights> JobCore::TakePutWeights(int64_t step) const {
-  if (put_weights_.complete() && put_weights_.weights().step == step) {
-    return put_weights_.weights();
-  }
-  return absl::FailedPreconditionError(
-      absl::StrCat("waiting for the weights after step ", step, " from worker ",
-                   absl::StrJoin(WeightsWanted(), ", ")));
-}
-
-void JobCore::WantWeights() {
-  const std::vector<uint32_t> ranks = WeightsWanted();
-  if (ranks.empty()) return;
-  if (wanted_epoch_ != state_.plan()->epoch()) {
-    wanted_epoch_ = state_.plan()->epoch();
-    Note(absl::StrCat("the weights after step ", state_.final_step(),
-                      " are wanted again from worker ",
-                      absl::StrJoin(ranks, ", ")));
-  }
-  for (uint32_t rank : ranks) state_.WantAgain(rank, now());
-}
-
-void JobCore::SetWaits(const std::string& what) {
-  if (waits_.empty() && !what.empty()) Note(what);
-  waits_ = what;
-}
-
-std::string JobCore::Message() const {
-  if (const absl::Status held = Held(); !held.ok()) {
-    return std::string(held.message());
-  }
-  if (state_.phase() == v1::JOB_PHASE_WAITING) {
-    return absl::StrCat("waiting for ", state_.Missing());
-  }
-  if (!WeightsWanted().empty()) {
-    return std::string(TakePutWeights(state_.final_step()).status().message());
-  }
-  if (state_.over()) return state_.message();
-  const std::string members = state_.WaitsFor(now());
-  return members.empty() ? waits_ : members;
 }
 
 bool JobCore::HasUpdate() const {

@@ -37,6 +37,13 @@ struct JobUpdate {
   std::string deposed;
 };
 
+// What a job waits for, as in "waiting for server 1", and since when by the
+// clock; an empty text: nothing.
+struct JobWait {
+  std::string text;
+  int64_t since_micros = 0;
+};
+
 // The coordinator's core objects and what they do together. A plain object
 // without lock and waits: JobControl owns it.
 //
@@ -99,6 +106,10 @@ class JobCore {
   // As JobCheckpoints::NextManifest, with the evaluations.
   std::optional<PendingManifest> NextManifest();
 
+  // Stops the job as a person wants. FailedPrecondition: it is over, or would
+  // not leave the checkpoint that the request demands.
+  absl::StatusOr<v1::StopJobResponse> Stop(const v1::StopJobRequest& request);
+
   void AllowStart(const std::string& checkpoint_directory);
   void Tick();
   // Whether this plan is the newest and has not ended.
@@ -115,6 +126,7 @@ class JobCore {
 
   bool HasUpdate() const;
   JobUpdate TakeUpdate();
+  JobWait Waiting() const;
   // Names what the job waits for or, when it is over, why it ended.
   std::string Message() const;
   v1::JobPhase phase() const {
@@ -140,6 +152,8 @@ class JobCore {
   // Takes the evaluations that are complete now.
   void Decide();
   bool IsEvaluated(int64_t step) const;
+  // Why a stop now would leave no checkpoint; OK: it would.
+  absl::Status LeavesCheckpoint() const;
   // Resets everything that belongs to a plan when a new plan is in force.
   void BeginPlan();
   // The ranks whose final weights are missing once all workers have finished.
@@ -168,7 +182,7 @@ class JobCore {
   v1::HeartbeatResponse published_;  // for every member
   v1::JobPhase logged_phase_ = v1::JOB_PHASE_WAITING;
   v1::JobPhase shown_phase_ = v1::JOB_PHASE_UNSPECIFIED;
-  std::string waits_;  // for other things than members
+  JobWait waits_;  // for other things than members
   bool model_shown_ = false;
 };
 

@@ -66,6 +66,7 @@ v1::JobStatusResponse JobStatusOf(const JobState& state,
   const Progress& progress = reports.progress();
   const CheckpointLedger& ledger = checkpoints.ledger();
   v1::JobStatusResponse status;
+  status.set_job_id(state.options().job_id);
   status.set_name(state.options().job.name());
   status.set_step(progress.merged_step());
   status.set_total_steps(KnownSteps(state.total_steps()));
@@ -105,14 +106,18 @@ v1::JobStatusResponse JobStatusOf(const JobState& state,
         1e-6 * static_cast<double>(now_micros - since));
   }
   status.set_checkpoint_failures(ledger.failures());
+  status.set_checkpoint_error(ledger.error());
   status.set_checkpoint_pause_seconds(ledger.pause_seconds());
   status.set_checkpoint_write_seconds(ledger.write_seconds());
   status.set_rollbacks(state.rollbacks());
   status.set_workers_lost(state.workers_lost());
   status.set_servers_lost(state.servers_lost());
   for (const Place& place : state.membership().places()) {
-    *status.add_members() =
-        MemberStatusOf(place, reports.LastStepOf(place), now_micros);
+    v1::MemberStatus& member = *status.add_members();
+    member = MemberStatusOf(place, reports.LastStepOf(place), now_micros);
+    if (place.role != v1::ROLE_WORKER) continue;
+    const v1::StepReport& last = progress.last_report(place.index);
+    if (last.step() > 0) *member.mutable_last_step() = last;
   }
   return status;
 }
@@ -139,6 +144,7 @@ JobTotals JobTotalsOf(const JobState& state, const WorkerReports& reports,
   totals.servers_lost = state.servers_lost();
   totals.stopped =
       state.stop().by_person() && totals.steps < state.total_steps();
+  totals.stopped_unbegun = state.stop().by_person() && state.plan() == nullptr;
   for (const Place& worker : state.membership().workers()) {
     totals.bytes_sent += worker.figures.bytes_sent;
     totals.bytes_received += worker.figures.bytes_received;

@@ -42,6 +42,8 @@ class StateSaver {
 
   // Why the newest state must not be seen yet; OK: it may.
   absl::Status Held() const;
+  // Since when the state is held back, by the clock.
+  int64_t held_micros() const { return held_micros_; }
   // Whether every change is on disk.
   bool saved() const { return error_.ok(); }
   bool deposed() const { return deposed_by_ > 0; }

@@ -162,6 +162,8 @@ def run_text(text: str, timeout: float = 600, root: pathlib.Path = ROOT) -> Resu
         folder, work = pathlib.Path(name) / "script", pathlib.Path(name) / "work"
         folder.mkdir()
         work.mkdir()
+        # The jobs of documents are not registered among those of the user.
+        os.environ["XDG_STATE_HOME"] = str(pathlib.Path(name) / "state")
         for entry in root.iterdir():
             if not entry.name.startswith(".") and entry.name not in NOT_LINKED:
                 (work / entry.name).symlink_to(entry)

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run/program/await_job.h"
 
+#include <chrono>
+#include <csignal>
+#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -27,6 +30,11 @@ absl::StatusOr<v1::JobSpec> AwaitJob(
       return absl::CancelledError(
           "stopped before the program said what it trains");
     }
+    if (const auto reason = intake.stop_reason()) {
+      return absl::CancelledError(absl::StrCat(
+          "stopped before the program said what it trains, as asked: ",
+          reason->empty() ? "no reason was given" : *reason));
+    }
     if (std::string why = watch(); !why.empty()) {
       return absl::AbortedError(why);
     }
@@ -38,9 +46,28 @@ absl::StatusOr<v1::JobSpec> AwaitJob(
   }
 }
 
+std::unique_ptr<JobRegister::Entry> RegisterWaiting(
+    const std::string& name, const JobIntake& intake,
+    const std::string& run_directory) {
+  RegisteredJob job;
+  job.name = name;
+  job.coordinator = intake.address();
+  std::error_code error;
+  if (!run_directory.empty()) {
+    job.run_directory =
+        std::filesystem::canonical(run_directory, error).string();
+  }
+  job.started_micros = std::chrono::duration_cast<std::chrono::microseconds>(
+                           std::chrono::system_clock::now().time_since_epoch())
+                           .count();
+  auto entry = JobRegister(JobRegisterFolder()).Add(std::move(job));
+  return entry.ok() ? *std::move(entry) : nullptr;
+}
+
 int ExitCodeOf(const absl::Status& no_job) {
-  return absl::IsCancelled(no_job) ? 128 + Interrupts::Requested()
-                                   : kExitFailed;
+  if (!absl::IsCancelled(no_job)) return kExitFailed;
+  const int signal = Interrupts::Requested();
+  return 128 + (signal == 0 ? SIGINT : signal);
 }
 
 }  // namespace tributary

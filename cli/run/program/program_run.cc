@@ -67,6 +67,7 @@ class ProgramRun {
           tls_, access_.keys->Save(std::filesystem::absolute(path_).string(),
                                    PeerRole::kWorker));
     }
+    registered_ = RegisterWaiting(options_.source.name, *intake_, path_);
     shown_.emplace(
         directory_->LogPath(options_.once ? kOneProcess : kFirstRank));
     return absl::OkStatus();
@@ -178,9 +179,11 @@ class ProgramRun {
          .access = access_.coordinator,
          .pages = access_.pages,
          .keys = access_.keys,
-         .resume_command = options_.resume_command},
+         .resume_command = options_.resume_command,
+         .register_folder = JobRegisterFolder()},
         std::move(directory_));
     if (!started.ok()) return GiveUp(started.status());
+    if (registered_) registered_->Leave();
     JobRun& run = **started;
     children_.set_max_restarts(job.cluster().max_restarts());
     NoteBeginning(job, run);
@@ -249,6 +252,7 @@ class ProgramRun {
   Console console_{&Clock::Real()};  // until there is a JobRun
   std::unique_ptr<RunDirectory> directory_;
   std::unique_ptr<JobIntake> intake_;
+  std::unique_ptr<JobRegister::Entry> registered_;  // until there is a JobRun
   MetricsPorts ports_;
   std::optional<LogFollower> shown_;  // the output that the screen shows
   Children children_;

@@ -14,6 +14,7 @@
 #include "common/wire/channel.h"
 #include "common/wire/deadline.h"
 #include "common/wire/grpc_status.h"
+#include "coordinator/core/membership.h"
 #include "spdlog/spdlog.h"
 #include "tributary/v1/coordinator_service.grpc.pb.h"
 
@@ -26,13 +27,17 @@ constexpr int kIntakeThreads = 64;
 
 constexpr char kNotYet[] =
     "the coordinator waits for the job's program to say what it trains";
+constexpr char kWaitsForProgram[] =
+    "waiting for the job's program to say what it trains";
 
 }  // namespace
 
 class JobIntake::Service final : public v1::CoordinatorService::Service {
  public:
   Service(ProgramJobSource source, std::shared_ptr<const CallGuard> guard)
-      : source_(std::move(source)), guard_(std::move(guard)) {}
+      : source_(std::move(source)),
+        guard_(std::move(guard)),
+        since_(SteadyNow()) {}
 
   grpc::Status SubmitJob(grpc::ServerContext* context,
                          const v1::SubmitJobRequest* request,
@@ -93,21 +98,49 @@ class JobIntake::Service final : public v1::CoordinatorService::Service {
   }
   grpc::Status GetJobStatus(grpc::ServerContext* context,
                             const v1::JobStatusRequest*,
-                            v1::JobStatusResponse*) override {
-    return NotYet(context, "GetJobStatus");
+                            v1::JobStatusResponse* response) override {
+    if (grpc::Status status = Admit(context, "GetJobStatus"); !status.ok()) {
+      return status;
+    }
+    response->set_name(source_.name);
+    response->set_phase(v1::JOB_PHASE_WAITING);
+    response->set_message(kWaitsForProgram);
+    response->set_waits_for(kWaitsForProgram);
+    response->set_waits_seconds(absl::ToDoubleSeconds(SteadyNow() - since_));
+    return grpc::Status::OK;
   }
-  grpc::Status StopJob(grpc::ServerContext* context, const v1::StopJobRequest*,
-                       v1::StopJobResponse*) override {
-    return NotYet(context, "StopJob");
+  grpc::Status StopJob(grpc::ServerContext* context,
+                       const v1::StopJobRequest* request,
+                       v1::StopJobResponse* response) override {
+    if (grpc::Status status = Admit(context, "StopJob"); !status.ok()) {
+      return status;
+    }
+    if (request->checkpoint()) {
+      return {grpc::StatusCode::FAILED_PRECONDITION,
+              "the job has not begun a step, so it has nothing to save"};
+    }
+    absl::MutexLock lock(&mu_);
+    if (job_) {
+      return {grpc::StatusCode::UNAVAILABLE,
+              "the program's job is about to begin; try again"};
+    }
+    if (!stop_reason_) stop_reason_ = ShortSentence(request->reason());
+    response->set_message(
+        "the job ends before its program has said what it trains");
+    return grpc::Status::OK;
   }
 
   std::optional<v1::JobSpec> Await(absl::Duration timeout) {
     absl::MutexLock lock(&mu_);
     const auto known = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-      return job_.has_value();
+      return job_.has_value() || stop_reason_.has_value();
     };
     AwaitFor(&mu_, absl::Condition(&known), timeout);
     return job_;
+  }
+  std::optional<std::string> stop_reason() const {
+    absl::MutexLock lock(&mu_);
+    return stop_reason_;
   }
 
  private:
@@ -129,8 +162,10 @@ class JobIntake::Service final : public v1::CoordinatorService::Service {
 
   const ProgramJobSource source_;
   const std::shared_ptr<const CallGuard> guard_;
-  absl::Mutex mu_;
+  const absl::Duration since_;
+  mutable absl::Mutex mu_;
   std::optional<v1::JobSpec> job_ ABSL_GUARDED_BY(mu_);
+  std::optional<std::string> stop_reason_ ABSL_GUARDED_BY(mu_);
 };
 
 JobIntake::JobIntake(ProgramJobSource source,
@@ -173,6 +208,10 @@ JobIntake::~JobIntake() {
 
 std::optional<v1::JobSpec> JobIntake::Await(absl::Duration timeout) {
   return service_->Await(timeout);
+}
+
+std::optional<std::string> JobIntake::stop_reason() const {
+  return service_->stop_reason();
 }
 
 }  // namespace tributary

@@ -16,7 +16,8 @@
 namespace tributary {
 
 // Answers on a coordinator's port until the job's program has said what it
-// trains (SubmitJob). All other calls get Unavailable, which callers retry.
+// trains (SubmitJob), and to those who ask for the job's status or stop it. All
+// other calls get Unavailable, which callers retry.
 // Once the job is known, destroy the intake and start the Coordinator on the
 // same address.
 class JobIntake {
@@ -35,6 +36,8 @@ class JobIntake {
 
   // Waits until a program has submitted the whole job; nullopt after `timeout`.
   std::optional<v1::JobSpec> Await(absl::Duration timeout);
+  // Why somebody has stopped the job (StopJob); nullopt: nobody has.
+  std::optional<std::string> stop_reason() const;
 
  private:
   class Service;

@@ -44,6 +44,30 @@ std::vector<Wrong> AllWrong() {
        {"trian", "job.yaml"},
        "there is no command \"trian\"; did you mean train? (try tributary "
        "--help)"},
+      {"NearestOfTheNewCommands",
+       "tributary",
+       {"stpo"},
+       "there is no command \"stpo\"; did you mean stop?"},
+      {"ACommandsNameAsAnArgument",
+       "tributary",
+       {"why", "run"},
+       "\"run\" is neither a run directory nor the name of a job"},
+      {"JobAndCoordinator",
+       "tributary",
+       {"stop", "digits", "--coordinator", "127.0.0.1:1"},
+       "JOB and --coordinator both name a job"},
+      {"WhyAtNoAddress",
+       "tributary",
+       {"why", "--coordinator", "nowhere"},
+       "nowhere"},
+      {"LogsOfAnUnknownRole",
+       "tributary",
+       {"logs", "--role", "wroker"},
+       "wroker"},
+      {"LogsSinceNoTime",
+       "tributary",
+       {"logs", "--since", "yesterday"},
+       "--since wants how long ago, as in 10m"},
       {"NoJob", "tributary", {"train"}, "a JOB file, or --resume"},
       {"MissingJob", "tributary", {"train", "no.yaml"}, "no.yaml: no such"},
       {"MistypedJob",
@@ -222,6 +246,10 @@ TEST_F(CommandLineTest, EveryHelpShowsAnExample) {
               HasSubstr("tributary status --coordinator"));
   EXPECT_THAT(Run({"tributary-coordinator", "--help"}),
               HasSubstr("tributary-worker --coordinator"));
+  for (const char* command : {"why", "logs", "stop"}) {
+    EXPECT_THAT(Run({"tributary", command, "--help"}),
+                HasSubstr(absl::StrCat("tributary ", command, " runs/digits")));
+  }
 }
 
 TEST_F(CommandLineTest, VersionIsTold) {

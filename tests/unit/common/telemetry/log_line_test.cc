@@ -64,5 +64,18 @@ TEST(LogLineTest, JsonKeepsUtf8AndReplacesWhatIsNone) {
       << line;
 }
 
+TEST(LogLineTest, TheTimeIsReadFromBothFormats) {
+  const absl::Time time = absl::FromUnixMicros(1'795'000'000'123'456);
+  for (const LogFormat format : {LogFormat::kText, LogFormat::kJson}) {
+    const std::string line = FormatLogLine(
+        format,
+        {.time = time, .level = "info", .role = "server", .message = "m"});
+    EXPECT_EQ(TimeOfLine(line), time) << line;
+  }
+  EXPECT_EQ(TimeOfLine("Traceback (most recent call last):"), std::nullopt);
+  EXPECT_EQ(TimeOfLine("{\"time\": 3}"), std::nullopt);
+  EXPECT_EQ(TimeOfLine(""), std::nullopt);
+}
+
 }  // namespace
 }  // namespace tributary

@@ -284,5 +284,27 @@ TEST(CheckpointLedgerTest, RanksAloneWriteTheFilesOfAJobWithoutServers) {
   EXPECT_TRUE(ledger.Next()->residuals.empty());
 }
 
+TEST(CheckpointLedgerTest, TheErrorIsThatOfTheNewestCheckpoint) {
+  CheckpointLedger ledger;
+  ledger.Begin(0, {kServer0});
+  EXPECT_EQ(ledger.error(), "");
+  ledger.Add(kServer0, Failed(10, "no room"));
+  EXPECT_EQ(ledger.error(), "server 0: no room");
+  ledger.Add(kServer0, Written(20, "zero"));
+  EXPECT_EQ(ledger.error(), "server 0: no room") << "it has no manifest yet";
+  ledger.Add(kServer0, Failed(30, "none either"));
+  ledger.Settle(20, absl::OkStatus(), 1);
+  EXPECT_EQ(ledger.error(), "server 0: none either") << "of a later step";
+  ledger.Add(kServer0, Written(40, "zero"));
+  ledger.Settle(40, absl::OkStatus(), 2);
+  EXPECT_EQ(ledger.error(), "");
+  // All go back to step 40, so that step 45 comes after a failed step 50.
+  ledger.Add(kServer0, Failed(50, "no room"));
+  ledger.Begin(40, {kServer0});
+  ledger.Add(kServer0, Written(45, "zero"));
+  ledger.Settle(45, absl::OkStatus(), 3);
+  EXPECT_EQ(ledger.error(), "");
+}
+
 }  // namespace
 }  // namespace tributary

@@ -3,6 +3,7 @@
 #include "coordinator/service/intake/job_intake.h"
 
 #include "common/base/limits.h"
+#include "common/member/coordinator_client.h"
 #include "common/member/submit_job.h"
 #include "tests/unit/coordinator/service/coordinator_fixture.h"
 #include "tributary/v1/coordinator_service.grpc.pb.h"
@@ -70,6 +71,34 @@ TEST_F(JobIntakeTest, OthersWaitForTheProgram) {
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_THAT(status.error_message(),
               HasSubstr("waits for the job's program to say what it trains"));
+}
+
+TEST_F(JobIntakeTest, ItTellsItsStatusAndCanBeStopped) {
+  const auto client = CoordinatorClient::Create({.address = address_}).value();
+  const v1::JobStatusResponse status = client->GetJobStatus(kSoon).value();
+  EXPECT_EQ(status.name(), "mine");
+  EXPECT_EQ(status.phase(), v1::JOB_PHASE_WAITING);
+  EXPECT_EQ(status.waits_for(),
+            "waiting for the job's program to say what it trains");
+  EXPECT_FALSE(intake_->stop_reason().has_value());
+  v1::StopJobRequest request;
+  request.set_checkpoint(true);
+  EXPECT_TRUE(
+      absl::IsFailedPrecondition(client->StopJob(request, kSoon).status()));
+  request.set_checkpoint(false);
+  request.set_reason("maintenance");
+  EXPECT_TRUE(client->StopJob(request, kSoon).ok());
+  EXPECT_EQ(intake_->stop_reason(), "maintenance");
+  EXPECT_FALSE(intake_->Await(kSoon).has_value());
+}
+
+// The coordinator that follows answers.
+TEST_F(JobIntakeTest, AJobThatIsSubmittedIsNotStoppedHere) {
+  ASSERT_TRUE(Submit({kSgd}).ok());
+  const auto client = CoordinatorClient::Create({.address = address_}).value();
+  EXPECT_TRUE(absl::IsUnavailable(
+      client->StopJob(v1::StopJobRequest(), absl::Milliseconds(300)).status()));
+  EXPECT_FALSE(intake_->stop_reason().has_value());
 }
 
 // A server and two ranks come before the job is known, and the coordinator

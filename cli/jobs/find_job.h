@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cli/jobs/job_register.h"
+#include "common/member/coordinator_client.h"
+#include "common/wire/access.h"
+
+namespace tributary {
+
+// How a person names a job on the command line.
+struct JobChoice {
+  std::string job;          // a run directory or a name; empty: the only one
+  std::string coordinator;  // host:port instead
+  AccessOptions access;     // by default those that the run directory has
+};
+
+// Adds the argument JOB, and the options --coordinator, --tls and --token-file.
+void AddJobChoice(CLI::App& command, JobChoice* choice);
+
+// A job that a command works with.
+struct FoundJob {
+  // Fields that are not known are empty or 0, but for the coordinator of a job
+  // that runs.
+  KnownJob known;
+  // Null: no coordinator runs, because the job has ended or its coordinator was
+  // killed.
+  std::unique_ptr<CoordinatorClient> client;
+
+  const std::string& run_directory() const { return known.job.run_directory; }
+  // "digits (runs/digits)", for messages.
+  std::string Title() const;
+};
+
+// Makes ready to call the job's coordinator, unless it is gone; does not
+// connect yet. This is the only place where the command line makes its client
+// of a job. Without --tls it proves to be the operator with what `train` and
+// `run` have put into the run directory. Errors as Access::Read.
+absl::StatusOr<FoundJob> ConnectJob(KnownJob known,
+                                    const AccessOptions& access = {});
+
+// Finds the job that the choice means, and connects as ConnectJob.
+// InvalidArgument: the choice names no job, or none clearly; the text says what
+// can be named. NotFound: no job of this user runs on this machine.
+absl::StatusOr<FoundJob> FindJob(const JobChoice& choice,
+                                 const JobRegister& jobs);
+
+// The job that the choice means among those of the register; a pure function.
+// Nullopt: none of them, but --coordinator names one. Jobs whose coordinator is
+// gone count only when no other fits. Errors as FindJob.
+absl::StatusOr<std::optional<KnownJob>> ChooseJob(
+    const JobChoice& choice, const std::vector<KnownJob>& jobs);
+
+// The job of a run directory: from the register, else as far as the directory
+// says. InvalidArgument: it is no run directory.
+absl::StatusOr<KnownJob> JobOfRun(const std::string& run_directory,
+                                  const std::vector<KnownJob>& jobs);
+
+// Whether the path is a run directory.
+bool IsRunDirectory(const std::string& path);
+
+}  // namespace tributary

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace tributary {
+
+// What the register knows of a job that this user has started.
+struct RegisteredJob {
+  std::string name;
+  uint64_t job_id = 0;        // 0: the job's program has not submitted it yet
+  std::string coordinator;    // host:port
+  std::string run_directory;  // absolute; empty: there is none yet
+  std::string host;           // of the coordinator's process
+  int64_t pid = 0;
+  // When the process started (common/host/process_state.h); 0: unknown.
+  uint64_t start_ticks = 0;
+  int64_t started_micros = 0;  // of the job, since 1970, UTC
+};
+
+// The coordinator's process of a registered job.
+enum class CoordinatorLife {
+  kRuns,
+  kStopped,  // by SIGSTOP
+  kGone,
+  kElsewhere,  // on another host, so it cannot be looked at
+};
+
+struct KnownJob {
+  RegisteredJob job;
+  CoordinatorLife life = CoordinatorLife::kElsewhere;
+
+  bool gone() const { return life == CoordinatorLife::kGone; }
+};
+
+// The register of one user: a folder with a JSON file for each job that runs. A
+// process that is killed leaves its file, which Read recognizes.
+class JobRegister {
+ public:
+  // A job's file. The destructor removes it.
+  class Entry {
+   public:
+    explicit Entry(std::string path) : path_(std::move(path)) {}
+    ~Entry();
+    Entry(const Entry&) = delete;
+    Entry& operator=(const Entry&) = delete;
+    // A later entry of this process has replaced the file and owns it now.
+    void Leave() { path_.clear(); }
+
+   private:
+    std::string path_;
+  };
+
+  // `folder` empty: nothing is registered.
+  explicit JobRegister(std::string folder) : folder_(std::move(folder)) {}
+
+  // Writes the file of a job of this process, in place of an earlier one. Sets
+  // host, pid and start_ticks. Null without a folder. Creates the folder, which
+  // this user alone may enter, and removes what killed processes have left
+  // there more than a day ago.
+  absl::StatusOr<std::unique_ptr<Entry>> Add(RegisteredJob job) const;
+
+  // The jobs, oldest first. Files that cannot be read are left out.
+  std::vector<KnownJob> Read() const;
+  // Removes the file of a job whose process is gone.
+  void Drop(const RegisteredJob& job) const;
+
+ private:
+  std::string PathOf(const RegisteredJob& job) const;
+
+  const std::string folder_;
+};
+
+// $XDG_STATE_HOME/tributary/jobs, or ~/.local/state/tributary/jobs (XDG Base
+// Directory Specification 0.8). Empty: the environment names neither.
+std::string JobRegisterFolder();
+
+// Looks at the process, as far as it is one of this host.
+CoordinatorLife LookAtCoordinator(const RegisteredJob& job);
+
+// A job's file, and back. InvalidArgument: it is no such text.
+std::string RegisteredJobJson(const RegisteredJob& job);
+absl::StatusOr<RegisteredJob> ReadRegisteredJob(absl::string_view json);
+
+}  // namespace tributary

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/jobs/run_outcome.h"
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+
+namespace tributary {
+
+std::string WithThousands(int64_t number) {
+  const std::string digits = absl::StrCat(number);
+  std::string text;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    const bool between = i > 0 && digits[i - 1] != '-';
+    if (between && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
+  return text;
+}
+
+std::string RunOutcome::Text() const {
+  std::string text = status == "interrupted" ? "stopped" : status;
+  absl::StrAppend(&text, " after step ", WithThousands(steps));
+  if (total_steps > 0) {
+    absl::StrAppend(&text, " of ", WithThousands(total_steps));
+  }
+  if (!message.empty()) absl::StrAppend(&text, ": ", message);
+  return text;
+}
+
+absl::StatusOr<RunOutcome> ReadRunOutcome(const std::string& run_directory) {
+  const std::string path = run_directory + "/summary.json";
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return absl::NotFoundError(absl::StrCat(path, " is not there"));
+  const nlohmann::json json =
+      nlohmann::json::parse(file, /*cb=*/nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) {
+    return absl::DataLossError(absl::StrCat(path, " is damaged"));
+  }
+  const auto text = [&json](const char* key) {
+    const auto found = json.find(key);
+    return found != json.end() && found->is_string() ? found->get<std::string>()
+                                                     : std::string();
+  };
+  const auto number = [&json](const char* key) {
+    const auto found = json.find(key);
+    return found != json.end() && found->is_number_integer()
+               ? found->get<int64_t>()
+               : int64_t{0};
+  };
+  return RunOutcome{.name = text("name"),
+                    .status = text("status"),
+                    .message = text("message"),
+                    .steps = number("steps"),
+                    .total_steps = number("total_steps"),
+                    .checkpoint_step = number("checkpoint_step"),
+                    .resume_command = text("resume_command")};
+}
+
+}  // namespace tributary

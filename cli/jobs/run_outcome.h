@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace tributary {
+
+// How a run has ended, as its summary.json says.
+struct RunOutcome {
+  std::string name;
+  std::string status;   // "done", "interrupted" or "failed"
+  std::string message;  // why it failed
+  int64_t steps = 0;
+  int64_t total_steps = 0;      // 0: not known
+  int64_t checkpoint_step = 0;  // of the newest checkpoint; 0: none
+  std::string resume_command;   // empty: there is nothing to continue from
+
+  // "stopped after step 812 of 5,000", "failed after step 3 of 40: REASON".
+  std::string Text() const;
+};
+
+// NotFound: the run has not ended, or was killed before it could write the
+// file. DataLoss: the file is damaged.
+absl::StatusOr<RunOutcome> ReadRunOutcome(const std::string& run_directory);
+
+// "5,000".
+std::string WithThousands(int64_t number);
+
+}  // namespace tributary

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "cli/run/program/log_follower.h"
+
+namespace tributary {
+
+// Which lines of a run's logs are shown.
+struct LogFilter {
+  std::string role;              // "worker"; empty: every role
+  std::optional<int64_t> index;  // shard or rank; nullopt: every one
+  absl::Time since = absl::InfinitePast();
+
+  // Whether the filter takes a file such as "worker-1.log".
+  bool Takes(absl::string_view file_name) const;
+};
+
+// "10m", "90s" (before `now`) or "2026-11-21T08:23:08Z". InvalidArgument says
+// what is wanted.
+absl::StatusOr<absl::Time> ParseSince(absl::string_view text, absl::Time now);
+
+// The log files of a run as one stream of lines in the order of their times. A
+// line without a time (the output of a program) has that of the line before it
+// in its file; where there is none, it comes first and is always shown.
+class LogMerge {
+ public:
+  // `folder`: the run's logs/.
+  LogMerge(std::string folder, LogFilter filter)
+      : folder_(std::move(folder)), filter_(std::move(filter)) {}
+
+  // The lines that were written since the last call, safe for a terminal, each
+  // with its process's name if it does not carry one. `at_end`: also last lines
+  // without an end.
+  std::vector<std::string> Take(bool at_end);
+
+ private:
+  struct File {
+    explicit File(const std::string& path) : follower(path) {}
+    LogFollower follower;
+    absl::Time time = absl::InfinitePast();  // of the last line
+  };
+
+  const std::string folder_;
+  const LogFilter filter_;
+  std::map<std::string, File> files_;  // by process, as in "worker-1"
+};
+
+}  // namespace tributary

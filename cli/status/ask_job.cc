@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/status/ask_job.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "cli/terminal/console.h"
+#include "cli/terminal/exit_codes.h"
+#include "common/host/address.h"
+
+namespace tributary {
+namespace {
+
+// Enough to see whom servers wait for most, in 1.5 s.
+constexpr size_t kMostSamples = 6;
+constexpr absl::Duration kBetweenSamples = absl::Milliseconds(300);
+
+void LookAtMembers(WhyFacts* facts) {
+  const std::string host = HostName();
+  facts->processes.clear();
+  for (const v1::MemberStatus& member : facts->now().members()) {
+    if (member.host() != host || member.pid() < 1) continue;
+    facts->processes[{member.role(), member.index()}] =
+        LookAtProcess(member.pid()).state;
+  }
+}
+
+}  // namespace
+
+AskedWhy WhyGone(const FoundJob& job, const absl::Status& why) {
+  KnownJob known = job.known;
+  if (known.job.pid > 0) known.life = LookAtCoordinator(known.job);
+  std::optional<RunOutcome> outcome;
+  if (!known.job.run_directory.empty()) {
+    if (auto read = ReadRunOutcome(known.job.run_directory); read.ok()) {
+      outcome = *std::move(read);
+    }
+  }
+  AskedWhy asked;
+  asked.answer = ExplainUnreachable(known, why, outcome);
+  asked.name = outcome ? outcome->name : known.job.name;
+  if (outcome) {
+    asked.step = outcome->steps;
+    asked.total_steps = outcome->total_steps;
+  }
+  asked.well = asked.answer.cause == WhyCause::kDone;
+  return asked;
+}
+
+absl::StatusOr<v1::JobStatusResponse> AskStatus(const FoundJob& job,
+                                                absl::Duration timeout) {
+  if (job.client == nullptr) {
+    return absl::UnavailableError(
+        absl::StrCat("no coordinator runs for ", job.Title()));
+  }
+  if (job.known.life == CoordinatorLife::kStopped) {
+    return absl::UnavailableError(
+        absl::StrCat("the coordinator of ", job.Title(), " is stopped"));
+  }
+  absl::StatusOr<v1::JobStatusResponse> status =
+      job.client->GetJobStatus(timeout);
+  if (absl::IsUnimplemented(status.status())) {
+    return absl::UnavailableError(absl::StrCat(
+        job.known.job.coordinator, " is not the address of a coordinator"));
+  }
+  return status;
+}
+
+AskedWhy AskWhy(const FoundJob& job) {
+  WhyFacts facts;
+  AskedWhy asked;
+  do {
+    if (!facts.samples.empty()) absl::SleepFor(kBetweenSamples);
+    absl::StatusOr<v1::JobStatusResponse> status = AskStatus(job);
+    if (!status.ok()) return WhyGone(job, status.status());
+    facts.samples.push_back(*std::move(status));
+    LookAtMembers(&facts);
+    asked.answer = ExplainJob(facts);
+  } while (asked.answer.wants_more && facts.samples.size() < kMostSamples);
+  asked.name = facts.now().name();
+  asked.step = facts.now().step();
+  asked.total_steps = facts.now().total_steps();
+  asked.well = facts.now().phase() != v1::JOB_PHASE_FAILED;
+  return asked;
+}
+
+int RefuseChoice(const absl::Status& status) {
+  PrintError(status.message());
+  return absl::IsNotFound(status) ? kExitFailed : kExitRefused;
+}
+
+}  // namespace tributary

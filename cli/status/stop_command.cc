@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "cli/jobs/find_job.h"
+#include "cli/jobs/run_outcome.h"
+#include "cli/status/ask_job.h"
+#include "cli/terminal/command_line.h"
+#include "cli/terminal/console.h"
+#include "cli/terminal/exit_codes.h"
+#include "common/host/address.h"
+#include "common/host/steady_waits.h"
+#include "common/status/printable.h"
+
+namespace tributary {
+namespace {
+
+constexpr absl::Duration kStopTimeout = absl::Seconds(10);
+constexpr absl::Duration kLook = absl::Milliseconds(100);
+constexpr absl::Duration kEndTimeout = absl::Milliseconds(300);
+// A coordinator on another host that does not answer for so long has left.
+constexpr absl::Duration kLeft = absl::Seconds(10);
+
+constexpr char kDescription[] =
+    "Ends a job at the next step that every worker reaches.";
+constexpr char kFooter[] =
+    "Does what Ctrl-C does to `tributary train`: the weights are saved and, "
+    "if\n"
+    "the job writes one at its end, a checkpoint. Waits until the job has\n"
+    "ended, and then says where it can be continued.\n\n"
+    "Examples:\n"
+    "  tributary stop                      # the only job of yours here\n"
+    "  tributary stop runs/digits --checkpoint\n"
+    "  tributary stop --coordinator 10.0.0.1:7070 --no-wait\n\n"
+    "Exit codes: 0 the job has ended, or ends, 1 it failed, does not end or\n"
+    "cannot be reached, 2 the command line is wrong.";
+
+struct StopOptions {
+  JobChoice choice;
+  bool checkpoint = false;
+  bool no_wait = false;
+  double timeout_seconds = 600;
+};
+
+void Say(const std::string& line) {
+  std::printf("%s\n", Printable(line).c_str());
+  std::fflush(stdout);
+}
+
+// How the job has ended; NotFound while it has not, or nobody can know.
+absl::StatusOr<RunOutcome> Outcome(const FoundJob& job) {
+  if (job.run_directory().empty()) return absl::NotFoundError("no directory");
+  return ReadRunOutcome(job.run_directory());
+}
+
+int SayOutcome(const RunOutcome& outcome, const FoundJob& job) {
+  Say(absl::StrCat(job.Title(), ": ", outcome.Text()));
+  if (outcome.checkpoint_step > 0) {
+    Say(absl::StrCat("checkpoint: of step ", outcome.checkpoint_step));
+  }
+  if (!outcome.resume_command.empty()) {
+    Say(absl::StrCat("continue with: ", outcome.resume_command));
+  } else if (outcome.status == "interrupted") {
+    Say("there is no checkpoint to continue from");
+  }
+  return outcome.status == "failed" ? kExitFailed : kExitDone;
+}
+
+int SayEndWithoutSummary(const FoundJob& job,
+                         const std::optional<v1::JobStatusResponse>& last) {
+  Say(absl::StrCat(job.Title(), ": ended",
+                   last && last->step() > 0
+                       ? absl::StrCat(" after step ", last->step())
+                       : ""));
+  if (last && last->checkpoint_step() > 0) {
+    Say(absl::StrCat("checkpoint: of step ", last->checkpoint_step(),
+                     ", where the job writes its checkpoints"));
+  }
+  const bool failed = last && last->phase() == v1::JOB_PHASE_FAILED &&
+                      !absl::StrContains(last->message(), "stopped before");
+  return failed ? kExitFailed : kExitDone;
+}
+
+// Whether the coordinator's process has ended. `silent`: how long it has not
+// answered.
+bool HasLeft(const FoundJob& job, absl::Duration silent) {
+  const CoordinatorLife life = job.known.job.pid > 0
+                                   ? LookAtCoordinator(job.known.job)
+                                   : CoordinatorLife::kElsewhere;
+  return life == CoordinatorLife::kGone ||
+         (life == CoordinatorLife::kElsewhere && silent > kLeft);
+}
+
+// Waits until the summary is there, or the coordinator has left without one.
+int AwaitEnd(const FoundJob& job, absl::Duration timeout) {
+  const absl::Duration end = SteadyNow() + timeout;
+  absl::Duration heard = SteadyNow();
+  std::optional<v1::JobStatusResponse> last;
+  while (SteadyNow() < end) {
+    const bool left = HasLeft(job, SteadyNow() - heard);  // before the look
+    if (const auto outcome = Outcome(job); outcome.ok()) {
+      return SayOutcome(*outcome, job);
+    }
+    if (left) return SayEndWithoutSummary(job, last);
+    absl::StatusOr<v1::JobStatusResponse> status = AskStatus(job, kEndTimeout);
+    if (status.ok()) {
+      last = *std::move(status);
+      heard = SteadyNow();
+    }
+    absl::SleepFor(kLook);
+  }
+  PrintError(absl::StrCat(job.Title(), " has not ended within ",
+                          absl::FormatDuration(timeout), ": it ",
+                          AskWhy(job).answer.sentence));
+  return kExitFailed;
+}
+
+int Stop(const StopOptions& options) {
+  const absl::StatusOr<FoundJob> job =
+      FindJob(options.choice, JobRegister(JobRegisterFolder()));
+  if (!job.ok()) return RefuseChoice(job.status());
+  if (job->client == nullptr) {
+    const AskedWhy asked = AskWhy(*job);
+    PrintError(absl::StrCat(asked.name.empty() ? job->Title() : asked.name, " ",
+                            asked.answer.sentence,
+                            "; there is nothing to stop"));
+    return kExitFailed;
+  }
+  v1::StopJobRequest request;
+  request.set_checkpoint(options.checkpoint);
+  request.set_reason(
+      absl::StrFormat("tributary stop on %s, pid %d", HostName(), getpid()));
+  const auto answer = job->client->StopJob(request, kStopTimeout);
+  if (!answer.ok()) {
+    PrintError(answer.status().message());
+    return kExitFailed;
+  }
+  Say(absl::StrCat(job->Title(), ": ", answer->message()));
+  if (options.no_wait) return kExitDone;
+  return AwaitEnd(*job, absl::Seconds(options.timeout_seconds));
+}
+
+}  // namespace
+
+void AddStopCommand(CLI::App& app, Action* action) {
+  auto options = std::make_shared<StopOptions>();
+  CLI::App* stop = app.add_subcommand("stop", kDescription);
+  stop->footer(kFooter);
+  AddJobChoice(*stop, &options->choice);
+  stop->add_flag("--checkpoint", options->checkpoint,
+                 "only if the job writes a checkpoint of its last step; "
+                 "otherwise\nthe job goes on, and an error says why");
+  stop->add_flag("--no-wait", options->no_wait,
+                 "do not wait until the job has ended");
+  stop->add_option("--timeout", options->timeout_seconds,
+                   "seconds to wait for the end")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  stop->callback(
+      [options, action] { *action = [options] { return Stop(*options); }; });
+}
+
+}  // namespace tributary

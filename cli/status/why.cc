@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/status/why.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "cli/status/why_pace.h"
+#include "cli/status/why_stuck.h"
+#include "cli/status/why_text.h"
+#include "cli/terminal/format.h"
+
+namespace tributary {
+namespace {
+
+// A member that was not heard for so long has missed several heartbeats, which
+// come at least every second.
+constexpr double kSilentSeconds = 2.5;
+// A step counts as late once it takes so many times as long as the last one.
+constexpr double kLateSteps = 3;
+constexpr double kLateSeconds = 1;
+// The first step takes longer: caches, pages and devices are cold.
+constexpr double kLateFirstSeconds = 5;
+
+// Whether a job failed because its numbers grew beyond all bounds.
+bool SaysDivergence(absl::string_view message) {
+  return absl::StrContains(message, "training diverges") ||
+         absl::StrContains(message, "is not finite");
+}
+
+// The process of a member, if it is one of this host.
+std::optional<ProcessState> ProcessOf(const WhyFacts& facts,
+                                      const v1::MemberStatus& member) {
+  const auto found = facts.processes.find({member.role(), member.index()});
+  if (found == facts.processes.end()) return std::nullopt;
+  return found->second;
+}
+
+// The job needs this member, and a process has held its place.
+bool IsNeeded(const v1::MemberStatus& member) {
+  return !member.finished() && !member.host().empty();
+}
+
+std::string WaitsFor(const v1::JobStatusResponse& now,
+                     const v1::MemberStatus& member) {
+  return absl::StrCat("does not advance: ", OpenStepText(now), " waits for ",
+                      MemberText(member));
+}
+
+std::string Heard(const v1::MemberStatus& member) {
+  return absl::StrCat("was last heard ",
+                      AgeText(member.seconds_since_heartbeat()), " ago");
+}
+
+// A member whose process on this host is stopped, or has ended.
+std::optional<WhyAnswer> ExplainProcess(const WhyFacts& facts) {
+  const v1::JobStatusResponse& now = facts.now();
+  for (const v1::MemberStatus& member : now.members()) {
+    if (!IsNeeded(member) ||
+        ProcessOf(facts, member) != ProcessState::kStopped) {
+      continue;
+    }
+    return WhyAnswer{
+        .cause = WhyCause::kStoppedProcess,
+        .sentence = absl::StrCat(
+            WaitsFor(now, member), ", whose process is stopped (SIGSTOP) and ",
+            Heard(member), member.alive() ? "" : ", so it has lost its place",
+            "; `kill -CONT ", member.pid(), "` continues it")};
+  }
+  for (const v1::MemberStatus& member : now.members()) {
+    if (!IsNeeded(member) || ProcessOf(facts, member) != ProcessState::kGone) {
+      continue;
+    }
+    return WhyAnswer{
+        .cause = WhyCause::kEndedProcess,
+        .sentence = absl::StrCat(
+            WaitsFor(now, member), ", whose process has ended and ",
+            Heard(member), "; no other process has taken its place")};
+  }
+  return std::nullopt;
+}
+
+// Members that are not heard. All of one host are named together.
+std::optional<WhyAnswer> ExplainSilence(const WhyFacts& facts) {
+  const v1::JobStatusResponse& now = facts.now();
+  const v1::MemberStatus* longest = nullptr;
+  std::vector<std::string> others;
+  for (const v1::MemberStatus& member : now.members()) {
+    if (!IsNeeded(member) || !member.alive() ||
+        member.seconds_since_heartbeat() < kSilentSeconds) {
+      continue;
+    }
+    if (longest == nullptr ||
+        member.seconds_since_heartbeat() > longest->seconds_since_heartbeat()) {
+      longest = &member;
+    }
+  }
+  if (longest == nullptr) return std::nullopt;
+  bool all = true;
+  for (const v1::MemberStatus& member : now.members()) {
+    if (&member == longest || member.host() != longest->host()) continue;
+    const bool silent = member.seconds_since_heartbeat() >= kSilentSeconds;
+    if (silent) others.push_back(MemberText(member));
+    all = all && (silent || member.finished());
+  }
+  const bool here = ProcessOf(facts, *longest).has_value();
+  return WhyAnswer{
+      .cause = WhyCause::kSilentHost,
+      .sentence = absl::StrCat(
+          WaitsFor(now, *longest), ", which ", Heard(*longest),
+          others.empty()
+              ? ""
+              : absl::StrCat(", as were ", absl::StrJoin(others, ", ")),
+          here  ? ": its process runs, but is not heard"
+          : all ? absl::StrCat(": the host ", longest->host(),
+                               " is silent; it or the network to it is down, "
+                               "or its processes are stopped")
+                : absl::StrCat(": its process on ", longest->host(),
+                               " is silent, although others there are heard"))};
+}
+
+// What the coordinator itself says that the job waits for.
+std::optional<WhyAnswer> ExplainWait(const v1::JobStatusResponse& now) {
+  const std::string& what = now.waits_for();
+  if (what.empty()) return std::nullopt;
+  const std::string since = AgeText(now.waits_seconds());
+  if (IsFullDisk(what)) {
+    return WhyAnswer{
+        .cause = WhyCause::kFullDisk,
+        .sentence = absl::StrCat("does not advance: ", OpenStepText(now),
+                                 ", for ", since, ": ", what)};
+  }
+  if (absl::StrContains(what, "cannot save its state")) {
+    return WhyAnswer{
+        .cause = WhyCause::kFailingDisk,
+        .sentence = absl::StrCat("does not advance: ", OpenStepText(now),
+                                 ", for ", since, ": ", what)};
+  }
+  if (absl::StrContains(what, "the job's program to say what it trains")) {
+    return WhyAnswer{
+        .cause = WhyCause::kNoProgram,
+        .sentence = absl::StrCat(
+            "has not begun: for ", since, " it has been ", what,
+            " (tributary.torch.connect or Session::Connect has not been "
+            "called, or not finished)")};
+  }
+  if (now.phase() == v1::JOB_PHASE_WAITING) {
+    return WhyAnswer{.cause = WhyCause::kMissingMember,
+                     .sentence = absl::StrCat("has not begun: it has been ",
+                                              what, " for ", since)};
+  }
+  const bool missing = absl::StrContains(what, "in the place of");
+  return WhyAnswer{
+      .cause = missing ? WhyCause::kMissingMember : WhyCause::kUnknown,
+      .sentence =
+          absl::StrCat("does not advance: ", OpenStepText(now), ": ", what)};
+}
+
+bool IsLate(const WhyFacts& facts) {
+  const v1::JobStatusResponse& now = facts.now();
+  const double usual = SecondsAStep(facts);
+  return now.has_step_wait_seconds() &&
+         now.step_wait_seconds() >=
+             (usual > 0 ? std::max(kLateSeconds, kLateSteps * usual)
+                        : kLateFirstSeconds);
+}
+
+bool AllWorkersFinished(const v1::JobStatusResponse& now) {
+  return std::all_of(now.members().begin(), now.members().end(),
+                     [](const v1::MemberStatus& member) {
+                       return member.role() != v1::ROLE_WORKER ||
+                              member.finished();
+                     });
+}
+
+std::string Advances(const WhyFacts& facts) {
+  const v1::JobStatusResponse& now = facts.now();
+  const double pace = SecondsAStep(facts);
+  if (pace == 0) {
+    return absl::StrCat("has begun: ", OpenStepText(now),
+                        " is the first one, for ",
+                        AgeText(now.step_wait_seconds()));
+  }
+  return absl::StrCat(
+      now.phase() == v1::JOB_PHASE_STOPPING ? "is stopping, and advances: "
+                                            : "advances: ",
+      "step ", WithThousands(now.step()),
+      now.total_steps() > 0
+          ? absl::StrCat(" of ", WithThousands(now.total_steps()))
+          : "",
+      ", ", PaceText(pace), ", last finished ",
+      AgeText(now.step_wait_seconds()), " ago");
+}
+
+// A job whose steps end.
+WhyAnswer ExplainAdvance(const WhyFacts& facts) {
+  const v1::JobStatusResponse& now = facts.now();
+  if (AllWorkersFinished(now)) {
+    return {.cause = WhyCause::kNone,
+            .sentence = absl::StrCat("ends: all steps up to ",
+                                     WithThousands(now.step()),
+                                     " are trained, and it saves the weights")};
+  }
+  std::string sentence = Advances(facts);
+  if (IsFullDisk(now.waits_for())) {
+    return {.cause = WhyCause::kFullDisk,
+            .sentence = absl::StrCat(sentence, ", but ", now.waits_for())};
+  }
+  if (!now.checkpoint_error().empty()) {
+    const bool full = IsFullDisk(now.checkpoint_error());
+    return {
+        .cause = full ? WhyCause::kFullDisk : WhyCause::kFailingDisk,
+        .sentence = absl::StrCat(
+            sentence, ", but its newest checkpoint failed",
+            full ? ", because a disk is full: " : ": ", now.checkpoint_error(),
+            now.checkpoint_step() > 0
+                ? absl::StrCat("; the last whole one is of step ",
+                               WithThousands(now.checkpoint_step()))
+                : "")};
+  }
+  if (now.step() > 0 && !std::isfinite(now.loss())) {
+    return {.cause = WhyCause::kDiverges,
+            .sentence = absl::StrCat(
+                sentence, ", but it diverges: the loss is ",
+                FormatMetric(now.loss()),
+                "; a lower learning_rate or a clip_norm may help")};
+  }
+  if (std::optional<WhyAnswer> slow = ExplainPace(facts)) {
+    slow->wants_more = true;
+    return *std::move(slow);
+  }
+  return {.cause = WhyCause::kNone, .sentence = std::move(sentence)};
+}
+
+WhyAnswer ExplainEnd(const v1::JobStatusResponse& now) {
+  if (now.phase() == v1::JOB_PHASE_DONE) {
+    return {.cause = WhyCause::kDone,
+            .sentence = absl::StrCat("is done, after step ",
+                                     WithThousands(now.step()))};
+  }
+  const bool diverged = SaysDivergence(now.message());
+  return {
+      .cause = diverged ? WhyCause::kDiverges : WhyCause::kFailed,
+      .sentence = absl::StrCat("failed after step ", WithThousands(now.step()),
+                               ": ", now.message())};
+}
+
+}  // namespace
+
+WhyAnswer ExplainJob(const WhyFacts& facts) {
+  const v1::JobStatusResponse& now = facts.now();
+  if (now.phase() == v1::JOB_PHASE_DONE ||
+      now.phase() == v1::JOB_PHASE_FAILED) {
+    return ExplainEnd(now);
+  }
+  if (now.phase() != v1::JOB_PHASE_WAITING && !AllWorkersFinished(now)) {
+    if (auto answer = ExplainProcess(facts)) return *std::move(answer);
+    if (auto answer = ExplainSilence(facts)) return *std::move(answer);
+  }
+  const bool late = IsLate(facts);
+  const bool records_only = absl::StrContains(now.waits_for(), "is recorded");
+  if (now.phase() == v1::JOB_PHASE_WAITING || late || !records_only) {
+    if (auto answer = ExplainWait(now)) return *std::move(answer);
+  }
+  if (!late) return ExplainAdvance(facts);
+  WhyAnswer stuck = ExplainStuck(facts);
+  stuck.wants_more = true;
+  return stuck;
+}
+
+WhyAnswer ExplainUnreachable(const KnownJob& known,
+                             const absl::Status& unreachable,
+                             const std::optional<RunOutcome>& outcome) {
+  if (outcome && outcome->status == "done") {
+    return {.cause = WhyCause::kDone,
+            .sentence = absl::StrCat("is ", outcome->Text())};
+  }
+  if (outcome) {
+    const bool stopped = outcome->status == "interrupted";
+    const bool diverged = SaysDivergence(outcome->message);
+    return {
+        .cause = stopped    ? WhyCause::kInterrupted
+                 : diverged ? WhyCause::kDiverges
+                            : WhyCause::kFailed,
+        .sentence = absl::StrCat(
+            stopped ? "was " : "", outcome->Text(),
+            outcome->resume_command.empty()
+                ? ""
+                : absl::StrCat("; continue with: ", outcome->resume_command))};
+  }
+  const std::string process =
+      known.job.pid > 0
+          ? absl::StrCat(" (", known.job.host, ", pid ", known.job.pid, ")")
+          : "";
+  if (known.life == CoordinatorLife::kStopped) {
+    return {
+        .cause = WhyCause::kStoppedCoordinator,
+        .sentence = absl::StrCat("does not advance: its coordinator", process,
+                                 " is stopped (SIGSTOP); `kill -CONT ",
+                                 known.job.pid, "` continues it")};
+  }
+  if (known.gone()) {
+    return {.cause = WhyCause::kNoCoordinator,
+            .sentence =
+                absl::StrCat("has no coordinator: the process", process,
+                             " has ended without a summary, so it was killed",
+                             known.job.run_directory.empty()
+                                 ? ""
+                                 : absl::StrCat("; `tributary checkpoint list ",
+                                                known.job.run_directory,
+                                                "` shows where it can go on"))};
+  }
+  return {.cause = WhyCause::kNoCoordinator,
+          .sentence = absl::StrCat(
+              "has no coordinator",
+              absl::StrContains(unreachable.message(), known.job.coordinator)
+                  ? ": "
+                  : absl::StrCat(" at ", known.job.coordinator, ": "),
+              unreachable.message())};
+}
+
+}  // namespace tributary

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cli/status/why.h"
+
+namespace tributary {
+
+// Why no step ends although every member's process runs and is heard: follows
+// who waits for whom to the member that waits for nobody.
+WhyAnswer ExplainStuck(const WhyFacts& facts);
+
+}  // namespace tributary

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "cli/status/why.h"
+
+namespace tributary {
+
+// Parts of the sentences of `tributary why`.
+
+// "worker 1 (node-a, pid 28571)", "server 0 (node-a, pid 28570)".
+std::string MemberText(const v1::MemberStatus& member);
+// "step 51": the one that is not finished by every worker.
+std::string OpenStepText(const v1::JobStatusResponse& status);
+// "4.2 s", "12:34".
+std::string AgeText(double seconds);
+// Steps of the job in a second: "41 steps a second", "one step in 3.2 s".
+std::string PaceText(double seconds_a_step);
+// Whether the error of a write says that there is no room.
+bool IsFullDisk(absl::string_view error);
+
+}  // namespace tributary

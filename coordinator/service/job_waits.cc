@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a job waits for: members, final weights, room on a disk.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/job/job_options.h"
+#include "coordinator/service/checkpoint_holders.h"
+#include "coordinator/service/job_core.h"
+
+namespace tributary {
+
+std::vector<uint32_t> JobCore::WeightsWanted() const {
+  std::vector<uint32_t> ranks;
+  if (!ReadyToSave() || StrategyOf(state_.options().job).uses_servers())
+    return ranks;
+  for (size_t p : put_weights_.Missing()) {
+    ranks.push_back(FirstHolderOf(*state_.plan(), p));
+  }
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
+absl::StatusOr<FinalWeights> JobCore::TakePutWeights(int64_t step) const {
+  if (put_weights_.complete() && put_weights_.weights().step == step) {
+    return put_weights_.weights();
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("waiting for the weights after step ", step, " from worker ",
+                   absl::StrJoin(WeightsWanted(), ", ")));
+}
+
+void JobCore::WantWeights() {
+  const std::vector<uint32_t> ranks = WeightsWanted();
+  if (ranks.empty()) return;
+  if (wanted_epoch_ != state_.plan()->epoch()) {
+    wanted_epoch_ = state_.plan()->epoch();
+    Note(absl::StrCat("the weights after step ", state_.final_step(),
+                      " are wanted again from worker ",
+                      absl::StrJoin(ranks, ", ")));
+  }
+  for (uint32_t rank : ranks) state_.WantAgain(rank, now());
+}
+
+void JobCore::SetWaits(const std::string& what) {
+  if (waits_.text.empty() && !what.empty()) {
+    Note(what);
+    waits_.since_micros = now();
+  }
+  waits_.text = what;
+}
+
+JobWait JobCore::Waiting() const {
+  if (const absl::Status held = Held(); !held.ok()) {
+    return {std::string(held.message()), saver_.held_micros()};
+  }
+  if (state_.over()) return {};
+  const int64_t since =
+      state_.WaitsSinceMicros().value_or(reports_.progress_micros());
+  if (state_.phase() == v1::JOB_PHASE_WAITING) {
+    return {absl::StrCat("waiting for ", state_.Missing()), since};
+  }
+  if (!WeightsWanted().empty()) {
+    const absl::Status wanted = TakePutWeights(state_.final_step()).status();
+    return {std::string(wanted.message()), since};
+  }
+  if (std::string members = state_.WaitsFor(now()); !members.empty()) {
+    return {std::move(members), since};
+  }
+  return waits_;
+}
+
+std::string JobCore::Message() const {
+  const JobWait wait = Waiting();
+  return wait.text.empty() && state_.over() ? state_.message() : wait.text;
+}
+
+}  // namespace tributary

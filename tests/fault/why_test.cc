@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: Apache-2.0
+// Causes for which a job does not advance, injected into real jobs: how long
+// `tributary why` takes to name each, and in which sentence.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "tests/fault/fault_test.h"
+#include "tests/testing/faults/tcp_proxy.h"
+#include "tests/testing/paths.h"
+
+namespace tributary {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using Processes = std::vector<std::unique_ptr<testing::RunningProcess>>;
+
+class WhyTest : public FaultTest {
+ protected:
+  void SetUp() override {
+    FaultTest::SetUp();
+    EditJob("epochs: 40", "epochs: 100000");
+    EditJob("lease_seconds: 3", "lease_seconds: 20");
+    Isolate({});
+  }
+
+  // The register of this test alone, and further variables.
+  void Isolate(std::vector<std::string> variables) {
+    variables.push_back("XDG_STATE_HOME=" + Path("state"));
+    SetEnvironment(std::move(variables));
+  }
+
+  json Why(const std::vector<std::string>& words) {
+    std::vector<std::string> command = {"tributary", "why", "--json"};
+    command.insert(command.end(), words.begin(), words.end());
+    auto why = Start(command);
+    exit_code_ = why->Wait(kSoon);
+    return json::parse(why->output(), nullptr, /*allow_exceptions=*/false);
+  }
+
+  // Asks until the answer is this cause, and tells how long that took since
+  // `begin`. Returns the sentence.
+  std::string NamesIt(const std::string& injected, const std::string& cause,
+                      absl::Time begin, const std::vector<std::string>& words) {
+    json answer;
+    EXPECT_TRUE(Eventually([&] {
+      answer = Why(words);
+      return answer.is_object() && answer["cause"] == cause;
+    })) << injected
+        << ": " << answer.dump();
+    TellSeconds(injected, absl::Now() - begin);
+    const std::string sentence =
+        answer.is_object() ? answer["sentence"].get<std::string>() : "";
+    printf("  %s: the job %s\n", cause.c_str(), sentence.c_str());
+    return sentence;
+  }
+
+  // A run whose steps end.
+  std::unique_ptr<RunningProcess> Begin(
+      const std::vector<std::string>& words = {}) {
+    auto train = Train("job", words);
+    ExpectAdvances();
+    return train;
+  }
+  void ExpectAdvances() {
+    EXPECT_TRUE(Eventually([&] {
+      const json answer = Why({"job"});
+      return answer.is_object() && answer["cause"] == "none" &&
+             answer["step"] > 20;
+    }));
+    EXPECT_EQ(exit_code_, 0);
+  }
+  void StartMember(const std::string& program,
+                   const std::vector<std::string>& words = {}) {
+    std::vector<std::string> command = {program, "--coordinator", address_};
+    command.insert(command.end(), words.begin(), words.end());
+    members_.push_back(Start(command));
+  }
+  void End(RunningProcess& coordinator) {
+    coordinator.Signal(SIGTERM);
+    EXPECT_EQ(coordinator.Wait(kSoon), 128 + SIGTERM) << coordinator.output();
+    for (const auto& member : members_) member->Wait(kSoon);
+  }
+  void KillAll(RunningProcess& coordinator) {
+    for (const auto& member : members_) member->Signal(SIGKILL);
+    coordinator.Signal(SIGKILL);
+    coordinator.Wait(kSoon);
+  }
+
+  std::string address_;
+  Processes members_;
+  int exit_code_ = -1;
+};
+
+TEST_F(WhyTest, AJobThatAdvances) {
+  auto train = Begin();
+  const std::string sentence =
+      NamesIt("advances", "none", absl::Now(), {"job"});
+  EXPECT_THAT(sentence, ContainsRegex("^advances: step [0-9,]+ of 1,600,000, "
+                                      "[0-9.k]+ steps a second, last finished "
+                                      "[0-9.]+ s ago$"));
+  // It is the only one, and it has a name.
+  EXPECT_EQ(Why({})["cause"], "none");
+  EXPECT_EQ(Why({"fault"})["cause"], "none");
+  EXPECT_TRUE(Why({"fualt"}).is_discarded());
+  EXPECT_EQ(exit_code_, 2);
+  End(*train);
+}
+
+TEST_F(WhyTest, AStoppedWorker) {
+  auto train = Begin();
+  const pid_t pid = PidOf("job", "worker 1");
+  kill(pid, SIGSTOP);
+  EXPECT_THAT(
+      NamesIt("stopped_worker", "stopped-process", absl::Now(), {"job"}),
+      AllOf(ContainsRegex("step [0-9,]+ waits for worker 1 "),
+            HasSubstr(absl::StrCat("pid ", pid)), HasSubstr("SIGSTOP")));
+  EXPECT_EQ(exit_code_, 0);
+  kill(pid, SIGCONT);
+  ExpectAdvances();
+  End(*train);
+}
+
+TEST_F(WhyTest, AStoppedServer) {
+  auto train = Begin();
+  const pid_t pid = PidOf("job", "server 1");
+  kill(pid, SIGSTOP);
+  EXPECT_THAT(
+      NamesIt("stopped_server", "stopped-process", absl::Now(), {"job"}),
+      AllOf(HasSubstr("waits for server 1 "),
+            HasSubstr(absl::StrCat("pid ", pid))));
+  kill(pid, SIGCONT);
+  End(*train);
+}
+
+TEST_F(WhyTest, AStoppedAndAKilledCoordinator) {
+  auto train = Begin();
+  train->Signal(SIGSTOP);
+  EXPECT_THAT(NamesIt("stopped_coordinator", "stopped-coordinator", absl::Now(),
+                      {"job"}),
+              HasSubstr("SIGSTOP"));
+  EXPECT_EQ(exit_code_, 1);
+  train->Signal(SIGCONT);
+  train->Signal(SIGKILL);
+  train->Wait(kSoon);
+  EXPECT_THAT(
+      NamesIt("killed_coordinator", "no-coordinator", absl::Now(), {"job"}),
+      HasSubstr("has ended without a summary"));
+  EXPECT_EQ(exit_code_, 1);
+  EXPECT_EQ(Why({})["cause"], "no-coordinator") << "it is in the register";
+}
+
+TEST_F(WhyTest, AMissingServer) {
+  fewest_ports_ = 2;
+  auto coordinator = Coordinate("job", &address_);
+  const absl::Time begin = absl::Now();
+  StartMember("tributary-server");
+  StartMember("tributary-worker");
+  StartMember("tributary-worker");
+  EXPECT_TRUE(Eventually([&] {
+    const json answer = Why({"job"});
+    return answer.is_object() && answer["sentence"].get<std::string>().find(
+                                     "worker") == std::string::npos;
+  }));
+  EXPECT_THAT(NamesIt("missing_server", "missing-member", begin, {"job"}),
+              AllOf(HasSubstr("has not begun"), HasSubstr("server 1"),
+                    HasSubstr(" for ")));
+  End(*coordinator);
+}
+
+TEST_F(WhyTest, AKilledWorkerThatNobodyReplaces) {
+  auto coordinator = Coordinate("job", &address_);
+  StartMember("tributary-server");
+  StartMember("tributary-server");
+  StartMember("tributary-worker", {"--index", "0"});
+  StartMember("tributary-worker", {"--index", "1"});
+  ExpectAdvances();
+  members_.back()->Signal(SIGKILL);
+  members_.back()->Wait(kSoon);
+  EXPECT_THAT(NamesIt("killed_worker", "ended-process", absl::Now(), {"job"}),
+              AllOf(HasSubstr("waits for worker 1 "), HasSubstr("has ended")));
+  KillAll(*coordinator);
+}
+
+TEST_F(WhyTest, ASilentHost) {
+  if (getuid() != 0) GTEST_SKIP() << "needs root for another host name";
+  auto coordinator = Coordinate("job", &address_);
+  StartMember("tributary-server");
+  StartMember("tributary-server");
+  StartMember("tributary-worker", {"--index", "0"});
+  members_.push_back(RunningProcess::Start(
+      {.command = {"/usr/bin/unshare", "--uts", "/bin/sh", "-c",
+                   absl::StrCat("hostname node-b; exec ",
+                                testing::Program("tributary-worker"),
+                                " --index 1 --coordinator ", address_)},
+       .folder = folder(),
+       .environment = environment_}));
+  ExpectAdvances();
+  members_.back()->Signal(SIGSTOP);
+  EXPECT_THAT(NamesIt("silent_host", "silent-host", absl::Now(), {"job"}),
+              AllOf(HasSubstr("waits for worker 1 (node-b"),
+                    HasSubstr("the host node-b is silent")));
+  members_.back()->Signal(SIGCONT);
+  ExpectAdvances();
+  End(*coordinator);
+}
+
+TEST_F(WhyTest, ASlowWorker) {
+  EditJob("batch_size: 20", "batch_size: 600");
+  auto coordinator = Coordinate("job", &address_);
+  const absl::Time begin = absl::Now();
+  StartMember("tributary-server");
+  StartMember("tributary-server");
+  StartMember("tributary-worker", {"--index", "0"});
+  StartMember("tributary-worker", {"--index", "1", "--slow-down", "1000"});
+  EXPECT_THAT(NamesIt("slow_worker", "slow-worker", begin, {"job"}),
+              HasSubstr("worker 1 "));
+  KillAll(*coordinator);
+}
+
+TEST_F(WhyTest, ASlowLink) {
+  EditJob("lease_seconds: 20",
+          "lease_seconds: 20}\nstrategy: {parameter_server: {transport: grpc}");
+  auto proxy = testing::TcpProxy::Start(
+      {.control = Path("proxy"),
+       .rules = {"worker-1>server-* both delay ms=250"},
+       .seed = 1});
+  ASSERT_NE(proxy, nullptr);
+  Isolate(proxy->Environment());
+  const absl::Time begin = absl::Now();
+  auto train = Train("job");
+  Isolate({});
+  EXPECT_TRUE(train->WaitForOutput("coordinator", kSoon));
+  EXPECT_THAT(NamesIt("slow_link", "slow-link", begin, {"job"}),
+              AllOf(HasSubstr("worker 1 "), HasSubstr("link")));
+  EXPECT_GT(proxy->fired(0), 0);
+  train->Signal(SIGTERM);
+  train->Wait(kSoon);
+}
+
+TEST_F(WhyTest, AProgramThatHasNotSubmittedItsJob) {
+  fewest_ports_ = 0;
+  auto coordinator = Start({"tributary-coordinator", "--workers", "2",
+                            "--listen", "127.0.0.1:0", "--run-dir", "job"});
+  EXPECT_TRUE(coordinator->WaitForOutput("waits for a program", kSoon));
+  EXPECT_THAT(NamesIt("no_program", "no-program", absl::Now(), {}),
+              HasSubstr("say what it trains"));
+  auto stop = Start({"tributary", "stop"});
+  EXPECT_EQ(stop->Wait(kSoon), 0) << stop->output();
+  EXPECT_EQ(coordinator->Wait(kSoon), 130) << coordinator->output();
+  EXPECT_THAT(coordinator->output(), HasSubstr("as asked: tributary stop"));
+}
+
+TEST_F(WhyTest, AJobThatDivergesAndFails) {
+  EditJob("learning_rate: 0.05", "learning_rate: 1e12");
+  const absl::Time begin = absl::Now();
+  auto train = Train("job", {"--set", "training.divergence=fail"});
+  EXPECT_EQ(train->Wait(kSoon), 1) << train->output();
+  EXPECT_THAT(NamesIt("diverged", "diverges", begin, {"job"}),
+              AllOf(HasSubstr("failed after step"),
+                    HasSubstr("for step 3 is not finite")));
+  EXPECT_EQ(exit_code_, 1);
+}
+
+TEST_F(WhyTest, ARunThatIsDone) {
+  EditJob("epochs: 100000", "epochs: 2");
+  auto train = Train("job");
+  EXPECT_EQ(train->Wait(kSoon), 0) << train->output();
+  EXPECT_EQ(NamesIt("done", "done", absl::Now(), {"job"}),
+            "is done after step 32 of 32");
+  EXPECT_EQ(exit_code_, 0);
+}
+
+class WhyDiskTest : public WhyTest {
+ protected:
+  void SetUp() override {
+    WhyTest::SetUp();
+    std::filesystem::create_directory(disk_);
+    if (mount("tmpfs", disk_.c_str(), "tmpfs", 0, "size=1m") != 0) {
+      GTEST_SKIP() << "a tmpfs cannot be mounted here";
+    }
+    mounted_ = true;
+  }
+  void TearDown() override {
+    WhyTest::TearDown();
+    if (!mounted_) return;
+    EXPECT_EQ(umount(disk_.c_str()), 0);
+  }
+
+  const std::string disk_ = Path("disk");
+  bool mounted_ = false;
+};
+
+TEST_F(WhyDiskTest, AFullDiskForCheckpoints) {
+  auto train = Begin({"--set", "checkpoint.every_steps=50", "--set",
+                      absl::StrCat("checkpoint.directory=", disk_)});
+  ASSERT_NE(WaitForCheckpoint(disk_), "");
+  {
+    std::ofstream filler(disk_ + "/filler", std::ios::binary);
+    const std::string page(4096, 'x');
+    while (filler << page << std::flush) {
+    }
+  }
+  EXPECT_THAT(
+      NamesIt("full_disk", "full-disk", absl::Now(), {"job"}),
+      AllOf(HasSubstr("advances: step "), HasSubstr("No space left on device"),
+            HasSubstr("the last whole one is of step")));
+  std::filesystem::remove(disk_ + "/filler");
+  EXPECT_TRUE(Eventually([&] { return Why({"job"})["cause"] == "none"; }))
+      << "there is room again";
+  End(*train);
+}
+
+// `tributary stop`, which does what Ctrl-C does.
+class StopCommandTest : public WhyTest {
+ protected:
+  std::unique_ptr<RunningProcess> Stop(
+      const std::vector<std::string>& words = {}) {
+    std::vector<std::string> command = {"tributary", "stop"};
+    command.insert(command.end(), words.begin(), words.end());
+    return Start(command);
+  }
+};
+
+TEST_F(StopCommandTest, TheRunIsContinuedFromWhatItLeaves) {
+  EditJob("epochs: 100000", "epochs: 400");
+  auto train = Begin();
+  auto stop = Stop({"job", "--checkpoint"});
+  EXPECT_EQ(stop->Wait(kSoon), 0) << stop->output();
+  EXPECT_EQ(train->Wait(kSoon), 128 + SIGINT) << train->output();
+  const int64_t step = Summary("job")["steps"];
+  EXPECT_EQ(Summary("job")["status"], "interrupted");
+  EXPECT_EQ(Summary("job")["checkpoint_step"], step);
+  EXPECT_THAT(stop->output(),
+              AllOf(HasSubstr("leaves a checkpoint of it"),
+                    HasSubstr("continue with: tributary train --resume ")));
+  EXPECT_THAT(train->output(), HasSubstr("as asked: tributary stop on "));
+  auto again = Stop({"job"});
+  EXPECT_EQ(again->Wait(kSoon), 1);
+  EXPECT_THAT(again->output(), HasSubstr("nothing to stop"));
+  const std::string command = Summary("job")["resume_command"];
+  EXPECT_THAT(stop->output(), HasSubstr(command));
+  std::vector<std::string> words = absl::StrSplit(command, ' ');
+  words.insert(words.end(), {"--run-dir", "resumed"});
+  auto resumed = Start(words);
+  EXPECT_EQ(resumed->Wait(kSoon), 0) << resumed->output();
+  EXPECT_EQ(Sha256("resumed"), Undisturbed());
+}
+
+TEST_F(StopCommandTest, AJobWithoutACheckpointAtItsEndGoesOn) {
+  auto train = Begin({"--set", "checkpoint.at_end=false"});
+  auto refused = Stop({"job", "--checkpoint"});
+  EXPECT_EQ(refused->Wait(kSoon), 1);
+  EXPECT_THAT(refused->output(), HasSubstr("checkpoint.at_end is false"));
+  ExpectAdvances();
+  auto stop = Stop({"job", "--no-wait"});
+  EXPECT_EQ(stop->Wait(kSoon), 0) << stop->output();
+  EXPECT_THAT(stop->output(), HasSubstr("leaves no checkpoint of it"));
+  EXPECT_EQ(train->Wait(kSoon), 128 + SIGINT) << train->output();
+}
+
+TEST_F(StopCommandTest, AWaitThatIsTooLongNamesWhatHoldsTheJobUp) {
+  auto train = Begin();
+  const pid_t pid = PidOf("job", "worker 1");
+  kill(pid, SIGSTOP);
+  auto stop = Stop({"job", "--timeout", "1"});
+  EXPECT_EQ(stop->Wait(kSoon), 1);
+  EXPECT_THAT(stop->output(),
+              AllOf(HasSubstr("has not ended within 1s"),
+                    HasSubstr("waits for worker 1 "), HasSubstr("SIGSTOP")));
+  kill(pid, SIGCONT);
+  EXPECT_EQ(train->Wait(kSoon), 128 + SIGINT) << train->output();
+}
+
+TEST_F(StopCommandTest, BeforeTheFirstStep) {
+  fewest_ports_ = 1;
+  auto coordinator = Coordinate("job", &address_);
+  auto stop = Stop({"--coordinator", address_});
+  EXPECT_EQ(stop->Wait(kSoon), 0) << stop->output();
+  EXPECT_EQ(coordinator->Wait(kSoon), 128 + SIGINT) << coordinator->output();
+  EXPECT_EQ(Summary("job")["status"], "interrupted");
+}
+
+TEST_F(StopCommandTest, ListAndLogsKnowTheJob) {
+  auto train = Begin();
+  auto list = Start({"tributary", "list"});
+  EXPECT_EQ(list->Wait(kSoon), 0);
+  EXPECT_THAT(list->output(), AllOf(HasSubstr("fault"), HasSubstr("running"),
+                                    HasSubstr(Path("job"))));
+  auto logs = Start({"tributary", "logs", "fault", "--role", "server"});
+  EXPECT_EQ(logs->Wait(kSoon), 0);
+  EXPECT_THAT(logs->output(), AllOf(HasSubstr("server-0: serving shard 0"),
+                                    HasSubstr("server-1: serving shard 1")));
+  auto follow = Start({"tributary", "logs", "--follow"});
+  EXPECT_TRUE(follow->WaitForOutput("the job is running", kSoon));
+  End(*train);
+  EXPECT_EQ(follow->Wait(kSoon), 0);
+  EXPECT_THAT(follow->output(), HasSubstr("the job is done"));
+  auto empty = Start({"tributary", "list"});
+  EXPECT_EQ(empty->Wait(kSoon), 0);
+  EXPECT_THAT(empty->output(), HasSubstr("no job of yours runs"));
+}
+
+TEST_F(StopCommandTest, AKilledJobIsListedOnce) {
+  auto train = Begin();
+  train->Signal(SIGKILL);
+  train->Wait(kSoon);
+  auto list = Start({"tributary", "list"});
+  EXPECT_EQ(list->Wait(kSoon), 0);
+  EXPECT_THAT(list->output(), HasSubstr("has ended without a summary"));
+  auto empty = Start({"tributary", "list"});
+  EXPECT_EQ(empty->Wait(kSoon), 0);
+  EXPECT_THAT(empty->output(), HasSubstr("no job of yours runs"));
+}
+
+}  // namespace
+}  // namespace tributary

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/status/why.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "absl/strings/match.h"
+#include "cli/status/why_text.h"
+
+namespace tributary {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// A job of two servers and two workers on "here", whose step 50 has just ended.
+class WhyUnitTest : public ::testing::Test {
+ protected:
+  WhyUnitTest() {
+    v1::JobStatusResponse status;
+    status.set_name("digits");
+    status.set_phase(v1::JOB_PHASE_RUNNING);
+    status.set_step(50);
+    status.set_total_steps(5000);
+    status.set_loss(0.5);
+    status.set_step_wait_seconds(0.1);
+    for (const v1::Role role : {v1::ROLE_SERVER, v1::ROLE_WORKER}) {
+      for (uint32_t i = 0; i < 2; ++i) {
+        v1::MemberStatus& member = *status.add_members();
+        member.set_role(role);
+        member.set_index(i);
+        member.set_host("here");
+        member.set_pid(role == v1::ROLE_SERVER ? 10 + i : 20 + i);
+        member.set_alive(true);
+        member.set_step(50);
+        if (role == v1::ROLE_SERVER) {
+          member.set_address(i == 0 ? "here:7000" : "here:7001");
+          continue;
+        }
+        v1::StepReport& step = *member.mutable_last_step();
+        step.set_step(50);
+        step.set_step_seconds(0.025);
+        step.set_compute_seconds(0.02);
+      }
+    }
+    facts_.samples.push_back(std::move(status));
+  }
+
+  v1::JobStatusResponse& now() { return facts_.samples.back(); }
+  v1::MemberStatus& server(int i) { return *now().mutable_members(i); }
+  v1::MemberStatus& worker(int i) { return *now().mutable_members(2 + i); }
+  v1::StepReport& last(int rank) { return *worker(rank).mutable_last_step(); }
+  void SetStep(int rank, double seconds, double compute, double wait) {
+    last(rank).set_step_seconds(seconds);
+    last(rank).set_compute_seconds(compute);
+    last(rank).set_wait_seconds(wait);
+  }
+  WhyAnswer Explain() { return ExplainJob(facts_); }
+  std::string Expect(WhyCause cause) {
+    const WhyAnswer answer = Explain();
+    EXPECT_EQ(CauseWord(answer.cause), CauseWord(cause)) << answer.sentence;
+    return answer.sentence;
+  }
+
+  WhyFacts facts_;
+};
+
+TEST_F(WhyUnitTest, AnAdvancingJobSaysItsPace) {
+  EXPECT_EQ(Expect(WhyCause::kNone),
+            "advances: step 50 of 5,000, 40 steps a second, last finished 0.1 "
+            "s ago");
+  EXPECT_FALSE(Explain().wants_more);
+}
+
+TEST_F(WhyUnitTest, AStoppedProcessIsNamedAtOnce) {
+  facts_.processes[{v1::ROLE_WORKER, 1}] = ProcessState::kStopped;
+  worker(1).set_seconds_since_heartbeat(0.3);
+  EXPECT_EQ(Expect(WhyCause::kStoppedProcess),
+            "does not advance: step 51 waits for worker 1 (here, pid 21), "
+            "whose process is stopped (SIGSTOP) and was last heard 0.3 s ago; "
+            "`kill -CONT 21` continues it");
+  worker(1).set_finished(true);  // it may be stopped: nobody needs it
+  Expect(WhyCause::kNone);
+}
+
+TEST_F(WhyUnitTest, AStoppedProcessComesBeforeOneThatHasEnded) {
+  facts_.processes[{v1::ROLE_SERVER, 0}] = ProcessState::kGone;
+  EXPECT_THAT(Expect(WhyCause::kEndedProcess), HasSubstr("server 0 (here"));
+  facts_.processes[{v1::ROLE_WORKER, 0}] = ProcessState::kStopped;
+  EXPECT_THAT(Expect(WhyCause::kStoppedProcess), HasSubstr("worker 0"));
+}
+
+TEST_F(WhyUnitTest, AHostWhoseMembersAreAllSilentIsNamed) {
+  for (auto* member : {&server(1), &worker(1)}) {
+    member->set_host("node-b");
+    member->set_seconds_since_heartbeat(2.4);
+  }
+  Expect(WhyCause::kNone);
+  server(1).set_seconds_since_heartbeat(4.2);
+  EXPECT_THAT(Expect(WhyCause::kSilentHost),
+              AllOf(HasSubstr("server 1 (node-b, pid 11), which was last heard "
+                              "4.2 s ago"),
+                    HasSubstr("others there are heard")));
+  worker(1).set_seconds_since_heartbeat(4.3);
+  EXPECT_THAT(Expect(WhyCause::kSilentHost),
+              AllOf(HasSubstr("as were server 1"),
+                    HasSubstr("the host node-b is silent")));
+}
+
+TEST_F(WhyUnitTest, ALostPlaceIsWhatTheCoordinatorWaitsFor) {
+  worker(1).set_alive(false);
+  worker(1).set_seconds_since_heartbeat(14);
+  now().set_waits_for(
+      "waiting for a process in the place of worker 1 (node-b, pid 21), lost "
+      "at step 50, 4.0 s ago");
+  EXPECT_THAT(Expect(WhyCause::kMissingMember),
+              HasSubstr("step 51: waiting for a process in the place of "
+                        "worker 1 (node-b, pid 21), lost at step 50, 4.0 s"));
+}
+
+TEST_F(WhyUnitTest, BeforeTheFirstStepTheMissingMembersAreNamed) {
+  now().set_phase(v1::JOB_PHASE_WAITING);
+  now().set_waits_for("waiting for server 1, the model");
+  now().set_waits_seconds(31);
+  EXPECT_EQ(Expect(WhyCause::kMissingMember),
+            "has not begun: it has been waiting for server 1, the model for "
+            "31.0 s");
+  now().set_waits_for("waiting for the job's program to say what it trains");
+  EXPECT_THAT(Expect(WhyCause::kNoProgram), HasSubstr("for 31.0 s"));
+}
+
+TEST_F(WhyUnitTest, AFullDiskIsNamedWhetherStepsEndOrNot) {
+  now().set_checkpoint_error("server 0: f: write: No space left on device");
+  now().set_checkpoint_step(40);
+  EXPECT_THAT(Expect(WhyCause::kFullDisk),
+              AllOf(HasSubstr("advances: step 50"),
+                    HasSubstr("because a disk is full: server 0: f"),
+                    HasSubstr("the last whole one is of step 40")));
+  now().set_checkpoint_error("server 0: f: fsync: Input/output error");
+  EXPECT_THAT(Expect(WhyCause::kFailingDisk), HasSubstr("Input/output error"));
+  now().clear_checkpoint_error();
+  now().set_waits_for(
+      "the disk is full; what is recorded waits for room: f: No space left on "
+      "device");
+  EXPECT_THAT(Expect(WhyCause::kFullDisk), HasSubstr("advances: step 50"));
+  now().set_waits_for(
+      "the coordinator cannot save its state: f: write: No space left on "
+      "device");
+  now().set_waits_seconds(7);
+  EXPECT_THAT(Expect(WhyCause::kFullDisk),
+              HasSubstr("does not advance: step 51, for 7.0 s"));
+}
+
+TEST_F(WhyUnitTest, AWorkerThatTakesLongerThanTheOthersIsSlow) {
+  SetStep(0, 0.3, 0.02, 0.28);
+  SetStep(1, 0.3, 0.29, 0.01);
+  EXPECT_THAT(Expect(WhyCause::kSlowWorker),
+              HasSubstr("waits for worker 1 (here, pid 21), which computes "
+                        "for"));
+  EXPECT_TRUE(Explain().wants_more);
+  last(1).set_compute_seconds(0.02);
+  last(1).set_data_seconds(0.27);
+  EXPECT_THAT(Expect(WhyCause::kSlowData), HasSubstr("waits for its data"));
+  // As slow as the others.
+  SetStep(0, 0.3, 0.29, 0.01);
+  SetStep(1, 0.3, 0.28, 0.02);
+  last(1).clear_data_seconds();
+  Expect(WhyCause::kNone);
+}
+
+TEST_F(WhyUnitTest, FastStepsAreNeverSlow) {
+  SetStep(0, 0.09, 0.02, 0.07);
+  SetStep(1, 0.09, 0.08, 0.01);
+  Expect(WhyCause::kNone);
+}
+
+TEST_F(WhyUnitTest, ALinkIsSlowWhenAWorkerHasComputedAndIsWaitedFor) {
+  SetStep(0, 1.0, 0.02, 0.98);
+  SetStep(1, 1.0, 0.02, 0.98);
+  last(1).set_bytes_sent(1 << 20);
+  server(0).add_waiting_for_ranks(1);
+  EXPECT_THAT(Expect(WhyCause::kSlowLink),
+              AllOf(HasSubstr("what worker 1 (here, pid 21) sends"),
+                    HasSubstr("1.0 MiB")));
+  last(1).set_bytes_sent(40 << 20);
+  Expect(WhyCause::kNone);
+  last(1).set_bytes_sent(1 << 20);
+  // Both are waited for about as often: no single link stands out.
+  facts_.samples.push_back(now());
+  server(0).clear_waiting_for_ranks();
+  server(0).add_waiting_for_ranks(0);
+  EXPECT_THAT(Expect(WhyCause::kSlowLink),
+              HasSubstr("then wait for the network"));
+}
+
+TEST_F(WhyUnitTest, UpdatesOfTheServersCanBeWhatIsSlow) {
+  SetStep(0, 1.0, 0.02, 0.98);
+  SetStep(1, 1.0, 0.02, 0.98);
+  facts_.samples.push_back(now());
+  now().set_step(52);
+  server(0).set_optimizer_seconds(1.8);
+  EXPECT_THAT(Expect(WhyCause::kSlowServer), HasSubstr("0.9 s"));
+}
+
+TEST_F(WhyUnitTest, AStepThatDoesNotEndIsFollowedToTheLateWorker) {
+  now().set_step_wait_seconds(0.9);
+  Expect(WhyCause::kNone);
+  now().set_step_wait_seconds(12);
+  server(0).add_waiting_for_ranks(1);
+  worker(0).set_waiting_for("step 51 of shard 0, block 0 waits for rank 1");
+  worker(0).set_step(50);
+  EXPECT_THAT(Expect(WhyCause::kSlowWorker),
+              AllOf(HasSubstr("step 51 waits for worker 1 (here, pid 21), "
+                              "which has worked on it for 12.0 s"),
+                    HasSubstr("its last step took 0.0 s")));
+  EXPECT_TRUE(Explain().wants_more);
+  worker(1).set_waiting_for(
+      "an answer to the push of step 51 to server here:7001 for 4 s");
+  EXPECT_THAT(Expect(WhyCause::kSlowLink),
+              AllOf(HasSubstr("that is server 1 (here, pid 11)"),
+                    HasSubstr("the link between them is slow or cut")));
+}
+
+TEST_F(WhyUnitTest, TheChainOfRanksLeadsToTheOneThatWaitsForNobody) {
+  now().set_step_wait_seconds(12);
+  worker(0).set_waiting_for("the gradients of rank 1 in step 51");
+  EXPECT_THAT(Expect(WhyCause::kSlowWorker), HasSubstr("worker 1 (here"));
+  // A worker's sentence can be older than its steps.
+  worker(1).set_step(51);
+  EXPECT_THAT(Expect(WhyCause::kUnknown),
+              HasSubstr("worker 0 (here, pid 20) waits for the gradients"));
+  worker(0).clear_waiting_for();
+  EXPECT_THAT(Expect(WhyCause::kUnknown), HasSubstr("every process is heard"));
+}
+
+TEST_F(WhyUnitTest, ALongStepIsNotLateWhenTheLastOnesTookAsLong) {
+  SetStep(0, 10, 9.9, 0.1);
+  SetStep(1, 10, 9.9, 0.1);
+  now().set_step_wait_seconds(12);
+  EXPECT_THAT(Expect(WhyCause::kNone), HasSubstr("one step in 10.0 s"));
+  now().set_step_wait_seconds(31);
+  Expect(WhyCause::kUnknown);
+}
+
+TEST_F(WhyUnitTest, TheFirstStepMayTakeLonger) {
+  now().set_step(0);
+  for (int rank : {0, 1}) worker(rank).clear_last_step();
+  now().set_step_wait_seconds(4.9);
+  EXPECT_EQ(Expect(WhyCause::kNone),
+            "has begun: step 1 is the first one, for 4.9 s");
+  now().set_step_wait_seconds(5);
+  Expect(WhyCause::kUnknown);
+}
+
+TEST_F(WhyUnitTest, ALossThatIsNoNumberDiverges) {
+  now().set_loss(std::numeric_limits<double>::quiet_NaN());
+  EXPECT_THAT(Expect(WhyCause::kDiverges), HasSubstr("advances: step 50"));
+  now().set_phase(v1::JOB_PHASE_FAILED);
+  now().set_message("training diverges: the loss of step 50 is nan");
+  EXPECT_THAT(Expect(WhyCause::kDiverges), HasSubstr("failed after step 50"));
+  now().set_message("worker 0 failed: the gradient of rank 0 is not finite");
+  Expect(WhyCause::kDiverges);
+  now().set_message("worker 1 failed: out of memory");
+  EXPECT_EQ(Expect(WhyCause::kFailed),
+            "failed after step 50: worker 1 failed: out of memory");
+  now().set_phase(v1::JOB_PHASE_DONE);
+  Expect(WhyCause::kDone);
+}
+
+TEST(WhyUnreachableTest, TheRunDirectoryAndTheProcessSayWhy) {
+  KnownJob known;
+  known.job.coordinator = "here:7070";
+  known.job.host = "here";
+  known.job.pid = 99;
+  const auto explain = [&](std::optional<RunOutcome> outcome) {
+    return ExplainUnreachable(
+        known,
+        absl::UnavailableError("coordinator here:7070 could not be reached for "
+                               "2.0 s: nobody listens there"),
+        outcome);
+  };
+  EXPECT_EQ(explain(std::nullopt).cause, WhyCause::kNoCoordinator);
+  EXPECT_EQ(explain(std::nullopt).sentence,
+            "has no coordinator: coordinator here:7070 could not be reached "
+            "for 2.0 s: nobody listens there");
+  known.life = CoordinatorLife::kStopped;
+  EXPECT_EQ(explain(std::nullopt).cause, WhyCause::kStoppedCoordinator);
+  known.life = CoordinatorLife::kGone;
+  EXPECT_THAT(explain(std::nullopt).sentence,
+              HasSubstr("(here, pid 99) has ended without a summary"));
+  EXPECT_EQ(explain(RunOutcome{.status = "done", .steps = 32}).cause,
+            WhyCause::kDone);
+  const WhyAnswer stopped = explain(RunOutcome{.status = "interrupted",
+                                               .steps = 812,
+                                               .total_steps = 5000,
+                                               .resume_command = "resume it"});
+  EXPECT_EQ(stopped.cause, WhyCause::kInterrupted);
+  EXPECT_EQ(stopped.sentence,
+            "was stopped after step 812 of 5,000; continue with: resume it");
+  EXPECT_EQ(explain(RunOutcome{.status = "failed",
+                               .message = "training diverges: nan"})
+                .cause,
+            WhyCause::kDiverges);
+}
+
+TEST(WhyTextTest, PaceAndThousands) {
+  EXPECT_EQ(PaceText(0), "no step has ended yet");
+  EXPECT_EQ(PaceText(0.0005), "2.0k steps a second");
+  EXPECT_EQ(PaceText(0.4), "2.5 steps a second");
+  EXPECT_EQ(PaceText(3.2), "one step in 3.2 s");
+  EXPECT_EQ(WithThousands(0), "0");
+  EXPECT_EQ(WithThousands(999), "999");
+  EXPECT_EQ(WithThousands(1000), "1,000");
+  EXPECT_EQ(WithThousands(1234567), "1,234,567");
+  EXPECT_EQ(WithThousands(-123456), "-123,456");
+}
+
+}  // namespace
+}  // namespace tributary
