@@ -19,6 +19,7 @@
 #include "common/telemetry/exporter.h"
 #include "common/telemetry/log.h"
 #include "coordinator/core/job_plan.h"
+#include "coordinator/page/run_history.h"
 #include "coordinator/run/describe_model.h"
 #include "coordinator/run/run_directory.h"
 #include "coordinator/run/run_record.h"
@@ -149,6 +150,7 @@ class JobRun {
   std::string weights_sha256_;              // set by the coordinator's thread
   std::unique_ptr<CheckpointClaim> claim_;  // held as long as the coordinator
   std::unique_ptr<Coordinator> coordinator_;
+  RunHistory history_;  // for the status page
   std::unique_ptr<Exporter> exporter_;
   std::vector<Exporter::Handle> handles_;  // callbacks that use the coordinator
   std::string saved_targets_ = kNoTargets;

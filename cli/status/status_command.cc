@@ -14,6 +14,7 @@
 #include "cli/terminal/command_line.h"
 #include "cli/terminal/console.h"
 #include "common/member/coordinator_client.h"
+#include "coordinator/page/status_json.h"
 
 namespace tributary {
 namespace {

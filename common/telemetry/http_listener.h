@@ -5,6 +5,8 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -16,6 +18,8 @@ struct HttpAnswer {
   int code = 200;
   std::string content_type = "text/plain; charset=utf-8";
   std::string body;
+  // Further headers, by name.
+  std::vector<std::pair<std::string, std::string>> headers = {};
 };
 
 // Answers GET and HEAD for a few fixed paths, on one thread of its own. Other

@@ -196,6 +196,7 @@ v1::JobStatusResponse JobControl::Snapshot() const {
                                              core_.checkpoints(), core_.now());
   status.set_phase(core_.phase());
   status.set_message(core_.Message());
+  *status.mutable_events() = core_.events().Messages();
   return status;
 }
 

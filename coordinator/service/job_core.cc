@@ -5,14 +5,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "common/base/failpoint.h"
 #include "common/base/limits.h"
 #include "common/job/job_options.h"
 #include "common/plan/plan_codec.h"
 #include "common/status/status_macros.h"
 #include "coordinator/core/state_file.h"
-#include "coordinator/service/checkpoint_holders.h"
 #include "coordinator/service/job_status.h"
 #include "spdlog/spdlog.h"
 
@@ -56,6 +53,9 @@ JobCore::JobCore(Options options)
   }
   reports_.Restore(*options.predecessor.state, options.predecessor.recorded,
                    now());
+  events_.Restore(options.predecessor.events);
+  events_.Add(absl::StrCat("another coordinator continues the job after step ",
+                           options.predecessor.recorded.step));
   Decide();
   state_.KnowBegun(options.predecessor.recorded.step);
   logged_phase_ = state_.phase();
@@ -78,11 +78,15 @@ void JobCore::Commit() {
   Note(state_.TakeNotices());
   Note(checkpoints_.TakeNotices());
   Note(reports_.TakeNotices());
+  events_.AddCheckpoint(checkpoints_.ledger().newest_step());
   if (state_.phase() == logged_phase_) return;
   if (state_.phase() == v1::JOB_PHASE_RUNNING) reports_.Begin(now());
   logged_phase_ = state_.phase();
-  spdlog::info("the job is {}{}{}", PhaseWord(logged_phase_),
-               state_.message().empty() ? "" : ": ", state_.message());
+  const std::string news =
+      absl::StrCat("the job is ", PhaseWord(logged_phase_),
+                   state_.message().empty() ? "" : ": ", state_.message());
+  spdlog::info("{}", news);
+  events_.Add(news);
 }
 
 void JobCore::BeginPlan() {
@@ -97,6 +101,7 @@ void JobCore::BeginPlan() {
 
 void JobCore::Note(std::string notice) {
   spdlog::warn("{}", notice);
+  events_.Add(notice);
   if (notices_.size() < kMaxNotices) notices_.push_back(std::move(notice));
 }
 
@@ -243,28 +248,6 @@ absl::Status JobCore::Exchange(const v1::ExchangeRequest& request) {
   return rendezvous_.Put(request);
 }
 
-absl::Status JobCore::Put(const v1::PutWeightsRequest& request) {
-  TRIBUTARY_RETURN_IF_ERROR(state_.CheckWorker(
-      request.rank(), request.incarnation(), request.plan_epoch()));
-  if (StrategyOf(state_.options().job).uses_servers()) {
-    return absl::FailedPreconditionError(
-        "weights are put by the ranks of a job without servers");
-  }
-  const v1::Plan& plan = *state_.plan();
-  if (request.parameter() < static_cast<uint32_t>(plan.parameters_size())) {
-    const uint32_t first = FirstHolderOf(plan, request.parameter());
-    if (request.rank() != first) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "parameter ",
-          plan.parameters(static_cast<int>(request.parameter())).name(),
-          " is put by rank ", first, ", got rank ", request.rank()));
-    }
-  }
-  const absl::Status status = put_weights_.Put(request);
-  TRIBUTARY_FAILPOINT("coordinator-weights-piece");
-  return status;
-}
-
 void JobCore::AllowStart(const std::string& checkpoint_directory) {
   saver_.Allow();
   state_.AllowStart(checkpoint_directory);
@@ -284,54 +267,6 @@ void JobCore::Tick() {
 bool JobCore::InForce(uint64_t plan_epoch) const {
   return !state_.over() && state_.plan() != nullptr &&
          !state_.wants_new_plan() && state_.plan()->epoch() == plan_epoch;
-}
-
-bool JobCore::ReadyToSave() const {
-  return state_.plan() != nullptr && InForce(state_.plan()->epoch()) &&
-         state_.membership().AllWorkersFinished() &&
-         reports_.progress().merged_step() >= state_.final_step();
-}
-
-void JobCore::Saved(uint64_t plan_epoch, const absl::Status& status) {
-  if (status.ok()) {
-    state_.MarkDone();
-  } else if (InForce(plan_epoch)) {
-    state_.Fail(absl::StrCat("the final weights could not be saved: ",
-                             status.message()));
-  }
-}
-
-std::vector<uint32_t> JobCore::WeightsWanted() const {
-  std::vector<uint32_t> ranks;
-  if (!ReadyToSave() || StrategyOf(state_.options().job).uses_servers())
-    return ranks;
-  for (size_t p : put_weights_.Missing()) {
-    ranks.push_back(FirstHolderOf(*state_.plan(), p));
-  }
-  std::sort(ranks.begin(), ranks.end());
-  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
-  return ranks;
-}
-
-absl::StatusOr<FinalWeights> JobCore::TakePutWeights(int64_t step) const {
-  if (put_weights_.complete() && put_weights_.weights().step == step) {
-    return put_weights_.weights();
-  }
-  return absl::FailedPreconditionError(
-      absl::StrCat("waiting for the weights after step ", step, " from worker ",
-                   absl::StrJoin(WeightsWanted(), ", ")));
-}
-
-void JobCore::WantWeights() {
-  const std::vector<uint32_t> ranks = WeightsWanted();
-  if (ranks.empty()) return;
-  if (wanted_epoch_ != state_.plan()->epoch()) {
-    wanted_epoch_ = state_.plan()->epoch();
-    Note(absl::StrCat("the weights after step ", state_.final_step(),
-                      " are wanted again from worker ",
-                      absl::StrJoin(ranks, ", ")));
-  }
-  for (uint32_t rank : ranks) state_.WantAgain(rank, now());
 }
 
 void JobCore::SetWaits(const std::string& what) {
@@ -357,7 +292,8 @@ std::string JobCore::Message() const {
 bool JobCore::HasUpdate() const {
   const Progress& progress = reports_.progress();
   return progress.HasRecords() || !notices_.empty() || HasModel() ||
-         reports_.HasEvaluations() || phase() != shown_phase_;
+         events_.HasNew() || reports_.HasEvaluations() ||
+         phase() != shown_phase_;
 }
 
 void JobCore::WatchLoss(const std::vector<StepRecord>& steps) {
@@ -378,6 +314,7 @@ JobUpdate JobCore::TakeUpdate() {
   WatchLoss(update.steps);
   update.evaluations = reports_.TakeEvaluations();
   update.notices = std::exchange(notices_, {});
+  update.events = events_.TakeNew();
   update.trace = trace_.TakeBatches();
   update.phase = shown_phase_ = phase();
   update.message = Message();

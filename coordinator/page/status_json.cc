@@ -1,13 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "coordinator/page/status_json.h"
+
 #include <nlohmann/json.hpp>
 
-#include "cli/status/status_text.h"
+#include "absl/strings/str_cat.h"
+#include "common/member/step_seconds.h"
 #include "coordinator/service/job_status.h"
 
 namespace tributary {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+// With the keys of metrics.jsonl.
+Json StepJson(const v1::StepReport& report) {
+  Json json = {{"step", report.step()}};
+  for (const StepSecondsField& field : kStepSeconds) {
+    json[absl::StrCat(field.name, "_seconds")] = (report.*field.get)();
+  }
+  return json;
+}
 
 Json MemberJson(const v1::MemberStatus& member) {
   Json json = {{"role", member.role() == v1::ROLE_SERVER ? "server" : "worker"},
@@ -27,6 +39,9 @@ Json MemberJson(const v1::MemberStatus& member) {
   json["peak_memory_bytes"] = member.peak_memory_bytes();
   json["waiting_for"] = member.waiting_for();
   json["waiting_for_ranks"] = member.waiting_for_ranks();
+  json["bytes_sent"] = member.bytes_sent();
+  json["bytes_received"] = member.bytes_received();
+  if (member.has_last_step()) json["last_step"] = StepJson(member.last_step());
   return json;
 }
 
