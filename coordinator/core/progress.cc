@@ -109,6 +109,8 @@ absl::StatusOr<uint32_t> Progress::Add(
       rank.waiting.push_back(report);
       // Bounds the size of a waiting report, whatever the member sent.
       rank.waiting.back().DiscardUnknownFields();
+      rank.last_report = rank.waiting.back();
+      rank.last_report.clear_spans();
       if (!IsTimelineStep(report.step())) rank.waiting.back().clear_spans();
       rank.last_step = report.step();
       MergeComplete();

@@ -72,6 +72,10 @@ class Progress {
   bool HasRecords() const { return !records_.empty(); }
 
   int64_t last_step(uint32_t rank) const { return ranks_[rank].last_step; }
+  // The newest report of a rank, without spans; step 0: none yet.
+  const v1::StepReport& last_report(uint32_t rank) const {
+    return ranks_[rank].last_report;
+  }
   int64_t merged_step() const { return latest_.step; }
   const StepRecord& latest() const { return latest_; }  // step 0: none yet
   uint64_t total_samples() const { return total_samples_; }
@@ -81,6 +85,7 @@ class Progress {
  private:
   struct Rank {
     int64_t last_step = 0;
+    v1::StepReport last_report;
     std::deque<v1::StepReport> waiting;  // not yet merged; epoch 0: lost
   };
   struct Recent {

@@ -45,6 +45,14 @@ Json MemberJson(const v1::MemberStatus& member) {
   return json;
 }
 
+Json EventsJson(const v1::JobStatusResponse& status) {
+  Json json = Json::array();
+  for (const v1::JobEvent& event : status.events()) {
+    json.push_back({{"micros", event.micros()}, {"text", event.text()}});
+  }
+  return json;
+}
+
 }  // namespace
 
 std::string StatusJson(const v1::JobStatusResponse& status, bool one_line) {
@@ -72,6 +80,9 @@ std::string StatusJson(const v1::JobStatusResponse& status, bool one_line) {
                           {"step", status.checkpoint_step()},
                           {"seconds_since", status.seconds_since_checkpoint()},
                           {"failures", status.checkpoint_failures()}};
+    if (!status.checkpoint_error().empty()) {
+      json["checkpoint"]["error"] = status.checkpoint_error();
+    }
   }
   json["rollbacks"] = status.rollbacks();
   json["servers_lost"] = status.servers_lost();
@@ -79,12 +90,17 @@ std::string StatusJson(const v1::JobStatusResponse& status, bool one_line) {
   if (status.has_step_wait_seconds()) {
     json["step_wait_seconds"] = status.step_wait_seconds();
   }
+  if (!status.waits_for().empty()) {
+    json["waits_for"] = status.waits_for();
+    json["waits_seconds"] = status.waits_seconds();
+  }
   json["test"] = Json(std::map<std::string, double>(status.test().begin(),
                                                     status.test().end()));
   if (!status.validation().empty()) {
     json["validation"] = Json(std::map<std::string, double>(
         status.validation().begin(), status.validation().end()));
   }
+  if (!status.events().empty()) json["events"] = EventsJson(status);
   json["members"] = Json::array();
   for (const v1::MemberStatus& member : status.members()) {
     json["members"].push_back(MemberJson(member));

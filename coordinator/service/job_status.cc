@@ -111,8 +111,11 @@ v1::JobStatusResponse JobStatusOf(const JobState& state,
   status.set_workers_lost(state.workers_lost());
   status.set_servers_lost(state.servers_lost());
   for (const Place& place : state.membership().places()) {
-    *status.add_members() =
-        MemberStatusOf(place, reports.LastStepOf(place), now_micros);
+    v1::MemberStatus& member = *status.add_members();
+    member = MemberStatusOf(place, reports.LastStepOf(place), now_micros);
+    if (place.role != v1::ROLE_WORKER) continue;
+    const v1::StepReport& last = progress.last_report(place.index);
+    if (last.step() > 0) *member.mutable_last_step() = last;
   }
   return status;
 }

@@ -111,6 +111,12 @@ function showStatus() {
   showParts(status);
   showMembers(status);
   showSafety(status);
+  markScrolling();
+}
+
+// The keyboard scrolls a table that has the focus, so those that are wider than
+// their place can have it.
+function markScrolling() {
   for (const scroll of document.querySelectorAll(".scroll")) {
     if (scroll.scrollWidth > scroll.clientWidth) scroll.tabIndex = 0;
     else scroll.removeAttribute("tabindex");
@@ -318,5 +324,8 @@ byId("pause").addEventListener("click", () => {
 document.addEventListener("visibilitychange", () => {
   if (!document.hidden && !seen.paused) update();
 });
-new ResizeObserver(showCurves).observe(document.querySelector(".charts"));
+new ResizeObserver(() => {
+  showCurves();
+  markScrolling();
+}).observe(document.querySelector(".charts"));
 update();
