@@ -8,7 +8,8 @@ set -euo pipefail
 usage() {
   cat <<'TXT'
 usage: deploy/install-deps.sh [--test] [--check] [--monitor] [--bench] [--image]
-                              [--deploy] [--python] [--wheel] [--package] [--list]
+                              [--deploy] [--python] [--wheel] [--package] [--page]
+                              [--list]
 
   (nothing)  what building and running Tributary needs
   --test     and what the tests need
@@ -20,6 +21,7 @@ usage: deploy/install-deps.sh [--test] [--check] [--monitor] [--bench] [--image]
   --python   and what building the Python package needs
   --wheel    and what testing its wheel on a bare system needs
   --package  and what building and testing the Debian packages needs
+  --page     and Chromium, for tests/deploy/page.sh
   --list     print the packages with their reasons and install nothing
 
 Runs as root or with sudo. Debian 12 is what it is tested on.
@@ -79,6 +81,8 @@ package lintian checks the packages against Debian's policy
 package mandoc checks the manual pages
 package man-db formats the manual pages
 package debootstrap makes the bare system that installs the packages
+page chromium shows the status page
+page python3 drives Chromium and checks what it shows
 deploy docker.io runs containers
 deploy docker-compose brings up deploy/compose
 deploy debootstrap makes a base image where no registry can be reached
@@ -92,7 +96,7 @@ groups=" build "
 list=false
 for argument in "$@"; do
   case $argument in
-    --test | --check | --monitor | --bench | --image | --deploy | --python | --wheel | --package) groups+="${argument#--} " ;;
+    --test | --check | --monitor | --bench | --image | --deploy | --python | --wheel | --package | --page) groups+="${argument#--} " ;;
     --list) list=true ;;
     -h | --help) usage; exit 0 ;;
     *) echo "install-deps: unknown option $argument" >&2; usage >&2; exit 2 ;;

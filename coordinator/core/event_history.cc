@@ -24,10 +24,12 @@ int64_t WallMicros() {
       .count();
 }
 
-void EventHistory::Restore(const std::vector<HistoryEvent>& earlier) {
+void EventHistory::Continue(const std::vector<HistoryEvent>& earlier,
+                            int64_t step) {
   for (const HistoryEvent& event : earlier) {
     Keep({event.micros, Short(event.text), event.checkpoint});
   }
+  Add(absl::StrCat("another coordinator continues the job after step ", step));
 }
 
 void EventHistory::Add(std::string text, bool checkpoint) {

@@ -37,8 +37,9 @@ class EventHistory {
   explicit EventHistory(std::function<int64_t()> wall_micros = WallMicros)
       : wall_micros_(std::move(wall_micros)) {}
 
-  // Begins with the events of an earlier coordinator of the job.
-  void Restore(const std::vector<HistoryEvent>& earlier);
+  // Begins with the events of an earlier coordinator of the job, which recorded
+  // steps up to `step`, and adds that another one continues.
+  void Continue(const std::vector<HistoryEvent>& earlier, int64_t step);
   // Adds an event of now. A text longer than kMaxTextBytes is cut.
   void Add(std::string text) { Add(std::move(text), /*checkpoint=*/false); }
   // Adds the completion of this checkpoint, unless it was the last one that was
@@ -51,7 +52,6 @@ class EventHistory {
   // Takes the events since the last call, at most kMaxEvents; not those of an
   // earlier coordinator.
   std::vector<HistoryEvent> TakeNew() { return std::exchange(new_, {}); }
-  bool HasNew() const { return !new_.empty(); }
 
  private:
   void Add(std::string text, bool checkpoint);

@@ -56,9 +56,8 @@ JobCore::JobCore(Options options)
   }
   reports_.Restore(*options.predecessor.state, options.predecessor.recorded,
                    now());
-  events_.Restore(options.predecessor.events);
-  events_.Add(absl::StrCat("another coordinator continues the job after step ",
-                           options.predecessor.recorded.step));
+  events_.Continue(options.predecessor.events,
+                   options.predecessor.recorded.step);
   Decide();
   state_.KnowBegun(options.predecessor.recorded.step);
   logged_phase_ = state_.phase();
@@ -365,8 +364,7 @@ std::string JobCore::Message() const {
 bool JobCore::HasUpdate() const {
   const Progress& progress = reports_.progress();
   return progress.HasRecords() || !notices_.empty() || HasModel() ||
-         events_.HasNew() || reports_.HasEvaluations() ||
-         phase() != shown_phase_;
+         reports_.HasEvaluations() || phase() != shown_phase_;
 }
 
 void JobCore::WatchLoss(const std::vector<StepRecord>& steps) {

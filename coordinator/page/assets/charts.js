@@ -55,7 +55,9 @@ function rangeOf(series, limited) {
     least = Math.min(0, least);
     most = Math.min(most, 4 * Math.max(values[0], 1e-6));
   }
-  return [least, most > least ? most : least + 1];
+  if (most > least) return [least, most];
+  const beside = Math.abs(least) / 10 || 1;
+  return [least - beside, least + beside];
 }
 
 // A sentence for each series, for people who cannot see the chart.

@@ -103,7 +103,7 @@ function showStatus() {
   setText(byId("name"), status.name || "A job without a name");
   setText(phase, PHASES[status.phase] || status.phase);
   phase.className = `phase phase-${PHASES[status.phase] ? status.phase : "unknown"}`;
-  setText(byId("message"), status.message);
+  setText(byId("message"), isOver(status) ? status.message : "");
   setText(byId("updated"), `Updated ${timeText(seen.answered)}` +
       (seen.paused ? ", paused." : ", every 2 s."));
   showProgress(status);
@@ -179,11 +179,11 @@ function waitsOf(status) {
       (member.waiting_for_ranks || []).includes(late.index)).map(nameOf);
     if (servers.length === 0 || late.finished || late.step > status.step) continue;
     lines.push(`${servers.join(", ")} for ${nameOf(late)} (${stateOf(late)}, its last step ` +
-        `is ${late.step}), which step ${status.step + 1} needs, ${since}`);
+        `is ${late.step}, heard ${secondsText(late.seconds_since_heartbeat)} ago), ${since}`);
   }
   for (const member of status.members) {
     if (!member.waiting_for || member.finished) continue;
-    lines.push(`${nameOf(member)} for ${member.waiting_for}; no step has ended ${since}`);
+    lines.push(`${nameOf(member)}: ${member.waiting_for}; no step has ended ${since}`);
   }
   if (lines.length === 0) lines.push(`No step has ended ${since}; nobody says why.`);
   return lines;
@@ -212,8 +212,8 @@ function partsRow(name, step, longest) {
   const total = step.step_seconds;
   const bar = drawBar(PARTS.map(([part, style]) => (
     {style, share: longest > 0 ? step[`${part}_seconds`] / longest : 0})));
-  return [name, {node: bar}, (1000 * total).toFixed(1),
-          ...PARTS.map(([part]) => (1000 * step[`${part}_seconds`]).toFixed(1))];
+  return [name, {node: bar}, numberText(1000 * total),
+          ...PARTS.map(([part]) => numberText(1000 * step[`${part}_seconds`]))];
 }
 
 function showParts(status) {

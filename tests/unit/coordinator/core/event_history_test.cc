@@ -17,12 +17,11 @@ TEST(EventHistoryTest, EventsHaveTheirTimeAndComeOutOnce) {
   EventHistory history = Counting();
   history.Add("worker 1 was lost");
   history.Add("worker 1 takes its place");
-  EXPECT_TRUE(history.HasNew());
   const std::vector<HistoryEvent> taken = history.TakeNew();
   ASSERT_EQ(taken.size(), 2u);
   EXPECT_EQ(taken[1].micros, 2);
   EXPECT_EQ(taken[1].text, "worker 1 takes its place");
-  EXPECT_FALSE(history.HasNew());
+  EXPECT_TRUE(history.TakeNew().empty());
   EXPECT_EQ(history.Messages().size(), 2);
   EXPECT_EQ(history.Messages()[0].text(), "worker 1 was lost");
   EXPECT_EQ(history.Messages()[0].micros(), 1);
@@ -70,12 +69,11 @@ TEST(EventHistoryTest, EarlierEventsComeFirstAndAreNotNew) {
   for (int64_t i = 0; i < 100; ++i) {
     earlier.push_back({i, absl::StrCat("event ", i), false});
   }
-  history.Restore(earlier);
-  EXPECT_FALSE(history.HasNew());
+  history.Continue(earlier, 7);
   EXPECT_EQ(history.all().size(), EventHistory::kMaxEvents);
-  history.Add("another coordinator");
   EXPECT_EQ(history.all().front().text, "event 37");  // 64 of 101 are left
-  EXPECT_EQ(history.all().back().text, "another coordinator");
+  EXPECT_EQ(history.all().back().text,
+            "another coordinator continues the job after step 7");
   EXPECT_EQ(history.TakeNew().size(), 1u);
 }
 

@@ -91,6 +91,28 @@ TEST(JobControlTest, EventsAreShownAndASuccessorGoesOnWithThem) {
   EXPECT_EQ(news[0].text, shown[3].text());
 }
 
+TEST(JobControlTest, ASuccessorCountsTheTimeSinceACheckpointFromItsStart) {
+  ManualClock clock;
+  clock.AdvanceMicros(40'000'000'000);  // of a machine that runs for long
+  v1::CoordinatorState kept;
+  JobControl::Options options{.state = Options(), .clock = &clock};
+  options.state.job.mutable_cluster()->set_workers(1);
+  options.save = [&kept](const v1::CoordinatorState& state) {
+    kept = state;
+    return absl::OkStatus();
+  };
+  {
+    JobControl first(options);
+    Join(first, v1::ROLE_SERVER, "server");
+    Declare(first, Join(first, v1::ROLE_WORKER, "worker"));
+    ASSERT_EQ(first.Snapshot().phase(), v1::JOB_PHASE_RUNNING);
+  }
+  options.predecessor.state = &kept;
+  JobControl successor(options);
+  clock.AdvanceMicros(2'000'000);
+  EXPECT_EQ(successor.Snapshot().seconds_since_checkpoint(), 2);
+}
+
 // The power fails while the job is stopping: everybody goes back, and stops
 // where the records end, not where they pause first.
 TEST(JobControlTest, ASuccessorStopsNotBeforeTheLastRecordedStep) {
