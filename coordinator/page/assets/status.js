@@ -209,11 +209,12 @@ function showWaits(status) {
 }
 
 function partsRow(name, step, longest) {
-  const total = step.step_seconds;
+  const digits = longest >= 0.1 ? 1 : longest >= 0.01 ? 2 : 3;
+  const text = (seconds) => (1000 * seconds).toFixed(digits);
   const bar = drawBar(PARTS.map(([part, style]) => (
     {style, share: longest > 0 ? step[`${part}_seconds`] / longest : 0})));
-  return [name, {node: bar}, numberText(1000 * total),
-          ...PARTS.map(([part]) => numberText(1000 * step[`${part}_seconds`]))];
+  return [name, {node: bar}, text(step.step_seconds),
+          ...PARTS.map(([part]) => text(step[`${part}_seconds`]))];
 }
 
 function showParts(status) {
@@ -244,7 +245,7 @@ function showMembers(status) {
     {name: "member", className: "text"}, {name: "state", className: "text"}, {name: "step"},
     {name: "heard"}, {name: "waits for", className: "sentence"}, {name: "peak memory"},
     {name: "sent"}, {name: "received"}, {name: "device", className: "text"},
-    {name: "process", className: "text"}, {name: "processes"}];
+    {name: "process", className: "text"}, {name: "lost before"}];
   fillTable(byId("members"), columns, status.members.map((member) => {
     const state = stateOf(member);
     if (state === "not here") return [nameOf(member), state, ...Array(9).fill("")];
@@ -254,7 +255,7 @@ function showMembers(status) {
       member.finished ? "" : member.waiting_for, bytesText(member.peak_memory_bytes),
       bytesText(member.bytes_sent), bytesText(member.bytes_received), member.device,
       `${member.host} pid ${member.pid}`,
-      member.losses > 0 ? `${member.holders}, ${member.losses} lost` : member.holders];
+      member.losses];
   }));
 }
 
@@ -264,8 +265,9 @@ function showSafety(status) {
   else {
     figures.push(["Newest checkpoint", checkpoint.step > 0 ? `step ${checkpoint.step}` :
         `none yet, one every ${checkpoint.every_steps} steps`]);
-    figures.push([checkpoint.step > 0 ? "Its age" : "Training since",
-                  secondsText(checkpoint.seconds_since)]);
+    if (checkpoint.step > 0) {
+      figures.push(["Its age", secondsText(checkpoint.seconds_since)]);
+    }
     figures.push(["Failed checkpoints", String(checkpoint.failures)]);
   }
   figures.push(["Workers lost", String(status.workers_lost)],
