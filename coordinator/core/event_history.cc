@@ -39,7 +39,7 @@ void EventHistory::Add(std::string text, bool checkpoint) {
 }
 
 void EventHistory::AddCheckpoint(int64_t step) {
-  if (step == 0 || step == checkpoint_step_) return;
+  if (step == checkpoint_step_) return;
   checkpoint_step_ = step;
   Add(absl::StrCat("the checkpoint of step ", step, " is complete"),
       /*checkpoint=*/true);

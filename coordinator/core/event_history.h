@@ -60,7 +60,7 @@ class EventHistory {
   const std::function<int64_t()> wall_micros_;
   std::deque<HistoryEvent> events_;
   std::vector<HistoryEvent> new_;
-  int64_t checkpoint_step_ = 0;  // of the last checkpoint that was added
+  int64_t checkpoint_step_ = 0;  // of the last one that was added; 0: none
 };
 
 }  // namespace tributary
