@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/page/status_json.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -12,11 +13,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// With the keys of metrics.jsonl.
+// With the keys of metrics.jsonl, in whole microseconds.
 Json StepJson(const v1::StepReport& report) {
   Json json = {{"step", report.step()}};
   for (const StepSecondsField& field : kStepSeconds) {
-    json[absl::StrCat(field.name, "_seconds")] = (report.*field.get)();
+    json[absl::StrCat(field.name, "_seconds")] =
+        std::round(1e6 * (report.*field.get)()) / 1e6;
   }
   return json;
 }

@@ -198,6 +198,7 @@ def check_losses(job, checks):
     checks.shows("the page says who waits for a stopped worker", "waits",
                  "server 0 for worker 1")
     checks.shows("and since when", "waits", "since ")
+    checks.shows("and that it is silent", "waits", "worker 1 has not been heard for")
     job.send("worker-1", signal.SIGKILL)
     checks.shows("a killed worker is lost", "members", "lost")
     checks.shows("and the job's wait has a name", "waits", "worker 1")

@@ -185,6 +185,11 @@ function waitsOf(status) {
     if (!member.waiting_for || member.finished) continue;
     lines.push(`${nameOf(member)}: ${member.waiting_for}; no step has ended ${since}`);
   }
+  for (const member of status.members) {
+    if (!member.alive || !(member.seconds_since_heartbeat >= HELD_SECONDS)) continue;
+    lines.push(`${nameOf(member)} has not been heard for ` +
+               `${secondsText(member.seconds_since_heartbeat)}`);
+  }
   if (lines.length === 0) lines.push(`No step has ended ${since}; nobody says why.`);
   return lines;
 }

@@ -95,6 +95,7 @@ TEST(StatusJsonTest, ALastStepHasTheKeysOfMetricsAndEventsAreInOrder) {
   worker->mutable_last_step()->set_step(49);
   worker->mutable_last_step()->set_step_seconds(0.5);
   worker->mutable_last_step()->set_wait_seconds(0.25);
+  worker->mutable_last_step()->set_push_seconds(4.8000000000000963e-05);
   for (int64_t i = 1; i <= 2; ++i) {
     v1::JobEvent* event = status.add_events();
     event->set_micros(i);
@@ -105,6 +106,7 @@ TEST(StatusJsonTest, ALastStepHasTheKeysOfMetricsAndEventsAreInOrder) {
   EXPECT_EQ(json["members"][1]["last_step"]["step"], 49);
   EXPECT_EQ(json["members"][1]["last_step"]["step_seconds"], 0.5);
   EXPECT_EQ(json["members"][1]["last_step"]["wait_seconds"], 0.25);
+  EXPECT_EQ(json["members"][1]["last_step"]["push_seconds"], 4.8e-05);
   EXPECT_EQ(json["events"], Json({{{"micros", 1}, {"text", "lost"}},
                                   {{"micros", 2}, {"text", "replaced"}}}));
 }
