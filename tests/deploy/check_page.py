@@ -196,7 +196,7 @@ def check_bytes(checks):
 def check_losses(job, checks):
     job.send("worker-1", signal.SIGSTOP)
     checks.shows("the page says who waits for a stopped worker", "waits",
-                 "server 0 for worker 1")
+                 "server 0 waits for worker 1")
     checks.shows("and since when", "waits", "since ")
     checks.shows("and that it is silent", "waits", "worker 1 has not been heard for")
     job.send("worker-1", signal.SIGKILL)

@@ -178,12 +178,13 @@ function waitsOf(status) {
     const servers = status.members.filter((member) =>
       (member.waiting_for_ranks || []).includes(late.index)).map(nameOf);
     if (servers.length === 0 || late.finished || late.step > status.step) continue;
-    lines.push(`${servers.join(", ")} for ${nameOf(late)} (${stateOf(late)}, its last step ` +
-        `is ${late.step}, heard ${secondsText(late.seconds_since_heartbeat)} ago), ${since}`);
+    lines.push(`${servers.join(", ")} ${servers.length > 1 ? "wait" : "waits"} for ` +
+        `${nameOf(late)} (${stateOf(late)}, its last step is ${late.step}, heard ` +
+        `${secondsText(late.seconds_since_heartbeat)} ago), ${since}`);
   }
   for (const member of status.members) {
-    if (!member.waiting_for || member.finished) continue;
-    lines.push(`${nameOf(member)}: ${member.waiting_for}; no step has ended ${since}`);
+    if (!member.waiting_for || member.finished || member.waiting_for_ranks.length > 0) continue;
+    lines.push(`${nameOf(member)} waits for ${member.waiting_for}; no step has ended ${since}`);
   }
   for (const member of status.members) {
     if (!member.alive || !(member.seconds_since_heartbeat >= HELD_SECONDS)) continue;
@@ -250,7 +251,7 @@ function showMembers(status) {
     {name: "member", className: "text"}, {name: "state", className: "text"}, {name: "step"},
     {name: "heard"}, {name: "waits for", className: "sentence"}, {name: "peak memory"},
     {name: "sent"}, {name: "received"}, {name: "device", className: "text"},
-    {name: "process", className: "text"}, {name: "lost before"}];
+    {name: "process", className: "text"}, {name: "losses"}];
   fillTable(byId("members"), columns, status.members.map((member) => {
     const state = stateOf(member);
     if (state === "not here") return [nameOf(member), state, ...Array(9).fill("")];
