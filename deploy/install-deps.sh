@@ -8,7 +8,7 @@ set -euo pipefail
 usage() {
   cat <<'TXT'
 usage: deploy/install-deps.sh [--test] [--check] [--monitor] [--bench] [--image]
-                              [--deploy] [--python] [--wheel] [--package] [--slurm]
+                              [--deploy] [--python] [--wheel] [--package] [--slurm] [--page]
                               [--list]
 
   (nothing)  what building and running Tributary needs
@@ -22,6 +22,7 @@ usage: deploy/install-deps.sh [--test] [--check] [--monitor] [--bench] [--image]
   --wheel    and what testing its wheel on a bare system needs
   --package  and what building and testing the Debian packages needs
   --slurm    and Slurm, for tests/deploy/slurm.sh
+  --page     and Chromium, for tests/deploy/page.sh
   --list     print the packages with their reasons and install nothing
 
 Runs as root or with sudo. Debian 12 is what it is tested on.
@@ -84,6 +85,8 @@ package debootstrap makes the bare system that installs the packages
 slurm slurm-wlm places servers and workers
 slurm munge proves to Slurm's daemons who asks
 slurm python3 reads summaries
+page chromium shows the status page
+page python3 drives Chromium and checks what it shows
 deploy docker.io runs containers
 deploy docker-compose brings up deploy/compose
 deploy debootstrap makes a base image where no registry can be reached
@@ -97,7 +100,7 @@ groups=" build "
 list=false
 for argument in "$@"; do
   case $argument in
-    --test | --check | --monitor | --bench | --image | --deploy | --python | --wheel | --package | --slurm) groups+="${argument#--} " ;;
+    --test | --check | --monitor | --bench | --image | --deploy | --python | --wheel | --package | --slurm | --page) groups+="${argument#--} " ;;
     --list) list=true ;;
     -h | --help) usage; exit 0 ;;
     *) echo "install-deps: unknown option $argument" >&2; usage >&2; exit 2 ;;

@@ -35,7 +35,7 @@ constexpr char kFooter[] =
     "(health and status). Give each process the folder of its role with "
     "--tls.\n"
     "A second call takes the authority that is there and writes new\n"
-    "certificates. Running processes read them again within a minute.\n\n"
+    "certificates. Running processes read them within seconds.\n\n"
     "Examples:\n"
     "  tributary certificates --out tls\n"
     "  tributary certificates --out tls --job digits --days 30\n"
@@ -52,7 +52,7 @@ struct CertificateOptions {
   std::string out;
   std::string job;
   std::vector<std::string> hosts;
-  int days = 365;
+  double days = 365;
   bool token = false;
 };
 
@@ -94,7 +94,7 @@ absl::Status MakeCertificates(const CertificateOptions& options) {
                              FindAuthority(options.out));
   TRIBUTARY_ASSIGN_OR_RETURN(const Credential root, authority.ToPem());
   const absl::Time now = absl::Now();
-  const absl::Duration valid = absl::Hours(24 * options.days);
+  const absl::Duration valid = absl::Hours(24) * options.days;
   for (const PeerRole role : AllPeerRoles()) {
     TRIBUTARY_ASSIGN_OR_RETURN(
         const Credential own,
@@ -150,7 +150,7 @@ void AddCertificatesCommand(CLI::App& app, Action* action) {
       ->delimiter(',');
   certificates->add_option("--days", options->days, "how long they are valid")
       ->capture_default_str()
-      ->check(CLI::Range(1, 3650));
+      ->check(CLI::Range(0.0001, 3650.0));
   certificates->add_flag("--token", options->token,
                          "write a token to OUT/token, too");
   certificates->callback([options, action] {

@@ -24,7 +24,6 @@
 #include "common/plan/plan_codec.h"
 #include "common/status/status_macros.h"
 #include "coordinator/core/state_file.h"
-#include "coordinator/service/job_metrics.h"
 #include "spdlog/spdlog.h"
 
 namespace tributary {
@@ -69,6 +68,7 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(
     TRIBUTARY_RETURN_IF_ERROR(run->Continue(*earlier));
     coordinator.predecessor.state = &*earlier;
     coordinator.predecessor.recorded = run->directory_->recorded();
+    coordinator.predecessor.events = run->directory_->earlier_events();
   }
   coordinator.save_state = [run = run.get()](const v1::CoordinatorState& s) {
     RunDirectory* const directory = run->saving_;
@@ -181,8 +181,9 @@ absl::StatusOr<std::optional<v1::CoordinatorState>> JobRun::FindEarlier() {
   }
   TRIBUTARY_ASSIGN_OR_RETURN(
       directory_,
-      RunDirectory::Open(std::move(lock),
-                         static_cast<std::time_t>(start_wall_seconds_)));
+      RunDirectory::Open(
+          std::move(lock), static_cast<std::time_t>(start_wall_seconds_),
+          [this](const StepRecord& record) { history_.AddStep(record); }));
   return *std::move(state);
 }
 
@@ -196,6 +197,7 @@ absl::Status JobRun::Continue(const v1::CoordinatorState& earlier) {
   for (EvaluationRecord& test : EvaluationsOf(earlier.tests(), "test")) {
     evaluations_.push_back(std::move(test));
   }
+  for (const EvaluationRecord& e : evaluations_) history_.AddEvaluation(e);
   if (earlier.started_micros() > 0) {
     const double started = 1e-6 * static_cast<double>(earlier.started_micros());
     const double ago = std::max(0.0, start_wall_seconds_ - started);
@@ -210,25 +212,6 @@ absl::Status JobRun::Continue(const v1::CoordinatorState& earlier) {
   TRIBUTARY_ASSIGN_OR_RETURN(weights_sha256_,
                              directory_->ReadWeightsSha256(WholeParameters(
                                  FromProto(earlier.plan().parameters()))));
-  return absl::OkStatus();
-}
-
-absl::Status JobRun::StartExporter() {
-  Exporter::Options options{.listen = options_.metrics_listen,
-                            .role = "coordinator",
-                            .access = options_.pages};
-  options.pages["/targets"] = [this]() -> HttpAnswer {
-    return {.content_type = "application/json",
-            .body = ScrapeTargetsJson(coordinator_->control().Snapshot(),
-                                      metrics_address())};
-  };
-  TRIBUTARY_ASSIGN_OR_RETURN(exporter_, Exporter::Start(std::move(options)));
-  handles_.push_back(exporter_->AddSource(
-      [this](MetricsWriter* writer) { coordinator_->WriteMetrics(writer); }));
-  handles_.push_back(exporter_->AddHealthCheck([this] {
-    const v1::JobStatusResponse status = coordinator_->control().Snapshot();
-    return Health{status.phase() != v1::JOB_PHASE_FAILED, status.message()};
-  }));
   return absl::OkStatus();
 }
 

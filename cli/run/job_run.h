@@ -22,6 +22,7 @@
 #include "common/telemetry/log.h"
 #include "common/wire/access.h"
 #include "coordinator/core/job_plan.h"
+#include "coordinator/page/run_history.h"
 #include "coordinator/run/describe_model.h"
 #include "coordinator/run/run_directory.h"
 #include "coordinator/run/run_record.h"
@@ -164,6 +165,7 @@ class JobRun {
   std::string weights_sha256_;              // set by the coordinator's thread
   std::unique_ptr<CheckpointClaim> claim_;  // held as long as the coordinator
   std::unique_ptr<Coordinator> coordinator_;
+  RunHistory history_;  // for the status page
   std::unique_ptr<Exporter> exporter_;
   std::vector<Exporter::Handle> handles_;  // callbacks that use the coordinator
   std::string saved_targets_ = kNoTargets;

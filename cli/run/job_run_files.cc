@@ -116,9 +116,13 @@ void JobRun::Record(const JobUpdate& update) {
   for (const StepRecord& record : update.steps) {
     last_step_ = record.step;
     samples_ += record.samples;
+    history_.AddStep(record);
   }
+  for (const EvaluationRecord& e : update.evaluations)
+    history_.AddEvaluation(e);
   evaluations_.insert(evaluations_.end(), update.evaluations.begin(),
                       update.evaluations.end());
+  if (!update.events.empty()) HeedDisk(directory_->AddEvents(update.events));
   if (!update.trace.empty()) HeedDisk(directory_->AddTrace(update.trace));
   if (update.steps.empty() && update.evaluations.empty()) return;
   const double now = WallSeconds();

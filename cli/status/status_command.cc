@@ -16,6 +16,7 @@
 #include "cli/terminal/console.h"
 #include "cli/terminal/exit_codes.h"
 #include "common/status/printable.h"
+#include "coordinator/page/status_json.h"
 
 namespace tributary {
 namespace {

@@ -61,9 +61,11 @@ absl::StatusOr<std::unique_ptr<Exporter>> Exporter::Start(Options options) {
             .body = raw->MetricsText()};
   };
   http.pages["/healthz"] = [raw] { return raw->AnswerHealth(); };
-  http.pages["/"] = [links = LinksPage(exporter->options_.role, http.pages)] {
-    return links;
-  };
+  if (http.pages.count("/") == 0) {
+    http.pages["/"] = [links = LinksPage(exporter->options_.role, http.pages)] {
+      return links;
+    };
+  }
   TRIBUTARY_ASSIGN_OR_RETURN(exporter->listener_,
                              HttpListener::Start(std::move(http)));
   exporter->address_ = ReachableAddress(listen, exporter->listener_->port());

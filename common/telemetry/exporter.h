@@ -36,7 +36,8 @@ class Exporter {
   struct Options {
     std::string listen;  // host:port; port 0: any free one; empty: no listener
     std::string role;    // "server", for tributary_build_info
-    std::map<std::string, HttpListener::Page> pages;  // by path
+    // Further pages, by path. Without "/" that path links all pages.
+    std::map<std::string, HttpListener::Page> pages;
     PageAccess access;
   };
 

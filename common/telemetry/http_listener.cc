@@ -93,6 +93,9 @@ MHD_Result OnRequest(void* listener, MHD_Connection* connection,
   if (response == nullptr) return MHD_NO;
   MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
                           answer.content_type.c_str());
+  for (const auto& [name, value] : answer.headers) {
+    MHD_add_response_header(response, name.c_str(), value.c_str());
+  }
   if (answer.code == MHD_HTTP_UNAUTHORIZED) {
     MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
                             "Basic realm=\"tributary\", charset=\"UTF-8\"");

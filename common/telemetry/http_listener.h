@@ -5,6 +5,8 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -17,6 +19,8 @@ struct HttpAnswer {
   int code = 200;
   std::string content_type = "text/plain; charset=utf-8";
   std::string body;
+  // Further headers, by name.
+  std::vector<std::pair<std::string, std::string>> headers = {};
 };
 
 // Who may read the pages. An address of this machine alone may be in clear text

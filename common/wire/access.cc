@@ -18,6 +18,8 @@ namespace {
 
 constexpr char kStandardInput[] = "-";
 constexpr size_t kShortestToken = 32;
+// How often a process looks for newer certificates.
+constexpr absl::Duration kReload = absl::Seconds(5);
 constexpr size_t kLongestLine = 64 << 10;
 
 std::string WithArticle(PeerRole role) {
@@ -27,11 +29,11 @@ std::string WithArticle(PeerRole role) {
 
 absl::StatusOr<std::shared_ptr<const PeerCredentials>> ReadFolder(
     const AccessOptions& options, const std::vector<PeerRole>& roles) {
-  auto whole = PeerCredentials::FromFolder(options.tls);
+  auto whole = PeerCredentials::FromFolder(options.tls, kReload);
   if (!whole.ok() && absl::IsNotFound(whole.status()) &&
       !options.token_file.empty() && roles[0] != PeerRole::kCoordinator &&
       roles[0] != PeerRole::kServer) {
-    return PeerCredentials::AuthorityFromFolder(options.tls);
+    return PeerCredentials::AuthorityFromFolder(options.tls, kReload);
   }
   TRIBUTARY_RETURN_IF_ERROR(whole.status());
   const PeerRole own = (*whole)->identity().role;

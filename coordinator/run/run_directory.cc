@@ -27,6 +27,9 @@ constexpr int kMostRunsASecond = 1000;
 constexpr char kStateFile[] = "/coordinator.state";
 constexpr char kSummaryFile[] = "/summary.json";
 constexpr char kTimelineFile[] = "/timeline.jsonl";
+constexpr char kEventsFile[] = "/events.jsonl";
+// Holds EventHistory::kMaxEvents lines of events.jsonl.
+constexpr std::streamoff kEventsTailBytes = 64 << 10;
 
 // Makes a safe file name: every other character becomes "-".
 std::string FileName(const std::string& name) {
@@ -75,6 +78,28 @@ absl::StatusOr<RecordFile> OpenMetrics(const std::string& path) {
 // The limit is small: when the disk is full, the timeline is dropped first.
 absl::StatusOr<RecordFile> OpenTimeline(const std::string& path) {
   return RecordFile::Open(path, /*max_kept=*/16 << 20);
+}
+
+absl::StatusOr<RecordFile> OpenEvents(const std::string& path) {
+  return RecordFile::Open(path, /*max_kept=*/1 << 20);
+}
+
+// The newest events of the file. Lines that cannot be read are left out: the
+// job does not depend on them.
+std::vector<HistoryEvent> ReadEvents(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary | std::ios::ate);
+  const std::streamoff size = stream.tellg();
+  stream.seekg(std::max<std::streamoff>(0, size - kEventsTailBytes));
+  std::vector<HistoryEvent> events;
+  for (std::string line; std::getline(stream, line);) {
+    if (std::optional<HistoryEvent> event = ReadEventLine(line)) {
+      events.push_back(*std::move(event));
+    }
+  }
+  const size_t old =
+      events.size() - std::min(events.size(), EventHistory::kMaxEvents);
+  events.erase(events.begin(), events.begin() + static_cast<long>(old));
+  return events;
 }
 
 // Removes a last line that was only partly written.
@@ -150,6 +175,8 @@ absl::StatusOr<std::unique_ptr<RunDirectory>> RunDirectory::Create(
                              OpenMetrics(run->path_ + "/metrics.jsonl"));
   TRIBUTARY_ASSIGN_OR_RETURN(run->timeline_,
                              OpenTimeline(run->path_ + kTimelineFile));
+  TRIBUTARY_ASSIGN_OR_RETURN(run->history_,
+                             OpenEvents(run->path_ + kEventsFile));
   TRIBUTARY_ASSIGN_OR_RETURN(
       run->events_,
       EventFile::Create(run->path_, static_cast<double>(started)));
@@ -161,7 +188,8 @@ absl::Status RunDirectory::SaveJob(const v1::JobSpec& job) {
 }
 
 absl::StatusOr<std::unique_ptr<RunDirectory>> RunDirectory::Open(
-    std::unique_ptr<RunLock> lock, std::time_t started) {
+    std::unique_ptr<RunLock> lock, std::time_t started,
+    const StepReader& each_step) {
   const std::string trace = lock->directory() + kTraceFile;
   if (std::error_code error; fs::exists(trace, error)) {
     TRIBUTARY_RETURN_IF_ERROR(CutToWholeLines(trace));
@@ -171,13 +199,17 @@ absl::StatusOr<std::unique_ptr<RunDirectory>> RunDirectory::Open(
   RemoveHalfWritten(path);
   const std::string metrics = path + "/metrics.jsonl";
   TRIBUTARY_RETURN_IF_ERROR(CutToWholeLines(metrics));
-  TRIBUTARY_ASSIGN_OR_RETURN(run->recorded_, ReadMetrics(metrics));
+  TRIBUTARY_ASSIGN_OR_RETURN(run->recorded_, ReadMetrics(metrics, each_step));
   TRIBUTARY_ASSIGN_OR_RETURN(run->metrics_, OpenMetrics(metrics));
-  if (std::error_code error; fs::exists(path + kTimelineFile, error)) {
-    TRIBUTARY_RETURN_IF_ERROR(CutToWholeLines(path + kTimelineFile));
+  for (const char* file : {kTimelineFile, kEventsFile}) {
+    if (std::error_code error; fs::exists(path + file, error)) {
+      TRIBUTARY_RETURN_IF_ERROR(CutToWholeLines(path + file));
+    }
   }
   TRIBUTARY_ASSIGN_OR_RETURN(run->timeline_,
                              OpenTimeline(path + kTimelineFile));
+  run->earlier_events_ = ReadEvents(path + kEventsFile);
+  TRIBUTARY_ASSIGN_OR_RETURN(run->history_, OpenEvents(path + kEventsFile));
   TRIBUTARY_ASSIGN_OR_RETURN(
       run->events_, EventFile::Create(path, static_cast<double>(started)));
   return run;
@@ -213,8 +245,9 @@ absl::Status RunDirectory::AddSteps(const std::vector<StepRecord>& records,
 absl::Status RunDirectory::Flush() {
   absl::Status full = lock_->Check();
   if (!full.ok()) return full;
-  for (const absl::Status& status : {metrics_->Flush(), timeline_->Flush(),
-                                     trace_.Flush(), events_->Flush()}) {
+  for (const absl::Status& status :
+       {metrics_->Flush(), timeline_->Flush(), history_->Flush(),
+        trace_.Flush(), events_->Flush()}) {
     if (status.ok()) continue;
     if (!absl::IsResourceExhausted(status)) return status;
     full.Update(status);
@@ -223,8 +256,8 @@ absl::Status RunDirectory::Flush() {
 }
 
 int64_t RunDirectory::given_up() const {
-  return metrics_->given_up() + timeline_->given_up() + trace_.given_up() +
-         events_->file().given_up();
+  return metrics_->given_up() + timeline_->given_up() + history_->given_up() +
+         trace_.given_up() + events_->file().given_up();
 }
 
 absl::Status RunDirectory::AddEvaluations(
@@ -242,6 +275,13 @@ absl::Status RunDirectory::AddEvaluations(
 absl::Status RunDirectory::AddTrace(const std::vector<TraceBatch>& batches) {
   for (const TraceBatch& batch : batches) {
     TRIBUTARY_RETURN_IF_ERROR(trace_.Add(batch));
+  }
+  return Flush();
+}
+
+absl::Status RunDirectory::AddEvents(const std::vector<HistoryEvent>& events) {
+  for (const HistoryEvent& event : events) {
+    history_->Add(EventLine(event) + "\n");
   }
   return Flush();
 }

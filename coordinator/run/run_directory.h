@@ -24,6 +24,7 @@ namespace tributary {
 //   metrics.jsonl        a line for each finished step
 //   timeline.jsonl       a line for each drawn step
 //   trace.jsonl          the events of traced steps, if there are any
+//   events.jsonl         losses, replacements, rollbacks, checkpoints, phases
 //   events.out.tfevents  the same for TensorBoard, with evaluations
 //   logs/                one file for each process
 //   model.json           how to use the weights
@@ -52,14 +53,21 @@ class RunDirectory {
                                                 std::time_t started);
 
   // Opens an earlier run's directory to continue it: new lines are appended to
-  // its files. NotFound and similar errors when it is not a run directory.
+  // its files. Shows the steps of metrics.jsonl to `each_step`. NotFound and
+  // similar errors when it is not a run directory.
   static absl::StatusOr<std::unique_ptr<RunDirectory>> Open(
-      std::unique_ptr<RunLock> lock, std::time_t started);
+      std::unique_ptr<RunLock> lock, std::time_t started,
+      const StepReader& each_step = {});
 
   RunLock& lock() { return *lock_; }
 
   // The totals of metrics.jsonl when it was opened; step 0: it was empty.
   const RecordedSteps& recorded() const { return recorded_; }
+  // The newest events of events.jsonl when it was opened, oldest first, at most
+  // EventHistory::kMaxEvents.
+  const std::vector<HistoryEvent>& earlier_events() const {
+    return earlier_events_;
+  }
 
   // Saves coordinator.state: what a restarted coordinator needs to continue.
   absl::Status SaveState(const v1::CoordinatorState& state) const;
@@ -80,6 +88,7 @@ class RunDirectory {
   absl::Status AddEvaluations(const std::vector<EvaluationRecord>& evaluations,
                               double wall_seconds);
   absl::Status AddTrace(const std::vector<TraceBatch>& batches);
+  absl::Status AddEvents(const std::vector<HistoryEvent>& events);
 
   // Writes the records that were kept while the disk was full.
   // ResourceExhausted: it is still full, and the records are still kept.
@@ -113,8 +122,10 @@ class RunDirectory {
   const std::unique_ptr<RunLock> lock_;
   std::optional<RecordFile> metrics_;
   std::optional<RecordFile> timeline_;
+  std::optional<RecordFile> history_;  // events.jsonl
   TraceFile trace_;
   RecordedSteps recorded_;
+  std::vector<HistoryEvent> earlier_events_;
   std::unique_ptr<EventFile> events_;
 };
 

@@ -11,6 +11,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "common/member/step_seconds.h"
 #include "coordinator/run/environment_record.h"
 
@@ -20,6 +21,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kShownCharacters = 80;  // of an invalid line
+constexpr char kTimeFormat[] = "%Y-%m-%dT%H:%M:%E6SZ";
+constexpr char kCheckpointKind[] = "checkpoint";
 
 // A number that is not finite (a diverged loss) becomes null.
 Json MetricsJson(const std::map<std::string, double>& metrics) {
@@ -70,6 +73,38 @@ std::string ActivityName(v1::StepActivity activity) {
                       : absl::AsciiStrToLower(name.substr(kPrefix.size()));
 }
 
+const Json& Field(const Json& json, const std::string& key) {
+  static const Json kNone;
+  const auto found = json.find(key);
+  return found == json.end() ? kNone : *found;
+}
+
+double Number(const Json& json, const std::string& key, double otherwise) {
+  const Json& field = Field(json, key);
+  return field.is_number() ? field.get<double>() : otherwise;
+}
+
+// The step of a line of metrics.jsonl, without its bytes. A loss that is no
+// number is NaN; other fields that are missing are 0.
+StepRecord StepOf(const Json& json) {
+  StepRecord record;
+  record.step = Field(json, "step");
+  if (const Json& epoch = Field(json, "epoch"); epoch.is_number_integer()) {
+    record.epoch = epoch;
+  }
+  record.loss = Number(json, "loss", std::numeric_limits<double>::quiet_NaN());
+  record.learning_rate = Number(json, "learning_rate", 0);
+  if (const Json& all = Field(json, "samples"); all.is_number_unsigned()) {
+    record.samples = all;
+  }
+  record.samples_per_second = Number(json, "samples_per_second", 0);
+  for (const StepSecondsField& field : kStepSeconds) {
+    record.seconds.*field.seconds =
+        Number(json, absl::StrCat(field.name, "_seconds"), 0);
+  }
+  return record;
+}
+
 }  // namespace
 
 double RunSummary::SamplesPerSecond() const {
@@ -101,34 +136,52 @@ std::string MetricsLine(const StepRecord& record) {
   return json.dump();
 }
 
-absl::StatusOr<RecordedSteps> ReadMetrics(const std::string& path) {
+absl::StatusOr<RecordedSteps> ReadMetrics(const std::string& path,
+                                          const StepReader& each_step) {
   RecordedSteps recorded;
   std::ifstream stream(path, std::ios::binary);
   for (std::string line; std::getline(stream, line);) {
     const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    const auto number = [&json](const char* key) -> const Json& {
-      static const Json kNone;
-      const auto found = json.find(key);
-      return found == json.end() ? kNone : *found;
-    };
-    if (!json.is_object() || !number("step").is_number_integer()) {
+    if (!json.is_object() || !Field(json, "step").is_number_integer()) {
       return absl::DataLossError(absl::StrCat(
           path,
           " has a line without a step: ", line.substr(0, kShownCharacters)));
     }
-    recorded.step = number("step");
-    if (number("epoch").is_number_integer()) recorded.epoch = number("epoch");
-    recorded.loss = number("loss").is_number()
-                        ? number("loss").get<double>()
-                        : std::numeric_limits<double>::quiet_NaN();
-    if (number("samples").is_number_unsigned()) {
-      recorded.samples += number("samples").get<uint64_t>();
-    }
-    if (number("step_seconds").is_number()) {
-      recorded.training_seconds += number("step_seconds").get<double>();
-    }
+    const StepRecord record = StepOf(json);
+    recorded.step = record.step;
+    if (record.epoch > 0) recorded.epoch = record.epoch;
+    recorded.loss = record.loss;
+    recorded.samples += record.samples;
+    recorded.training_seconds += record.seconds.step;
+    if (each_step) each_step(record);
   }
   return recorded;
+}
+
+std::string EventLine(const HistoryEvent& event) {
+  const Json json = {
+      {"time", absl::FormatTime(kTimeFormat, absl::FromUnixMicros(event.micros),
+                                absl::UTCTimeZone())},
+      {"kind", event.checkpoint ? kCheckpointKind : "note"},
+      {"text", event.text}};
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::optional<HistoryEvent> ReadEventLine(absl::string_view line) {
+  const Json json = Json::parse(line.begin(), line.end(), nullptr,
+                                /*allow_exceptions=*/false);
+  if (!json.is_object() || !Field(json, "text").is_string() ||
+      !Field(json, "time").is_string()) {
+    return std::nullopt;
+  }
+  absl::Time time;
+  if (!absl::ParseTime(absl::RFC3339_full,
+                       Field(json, "time").get<std::string>(), &time,
+                       nullptr)) {
+    return std::nullopt;
+  }
+  return HistoryEvent{absl::ToUnixMicros(time), Field(json, "text"),
+                      Field(json, "kind") == kCheckpointKind};
 }
 
 std::string TimelineLine(const StepRecord& record) {

@@ -2,12 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "coordinator/core/evaluation/evaluations.h"
+#include "coordinator/core/event_history.h"
 #include "coordinator/core/progress.h"
 #include "coordinator/service/job_control.h"
 
@@ -37,8 +40,16 @@ struct RunSummary {
 // A line of metrics.jsonl, without its end (docs/formats.md).
 std::string MetricsLine(const StepRecord& record);
 
-// Sums up the lines of this metrics.jsonl. DataLoss: a line cannot be parsed.
-absl::StatusOr<RecordedSteps> ReadMetrics(const std::string& path);
+// Sums up the lines of this metrics.jsonl, and shows each to `each_step`,
+// without its bytes. DataLoss: a line cannot be parsed.
+using StepReader = std::function<void(const StepRecord&)>;
+absl::StatusOr<RecordedSteps> ReadMetrics(const std::string& path,
+                                          const StepReader& each_step = {});
+
+// A line of events.jsonl, without its end, and what it says; nullopt: it is not
+// such a line.
+std::string EventLine(const HistoryEvent& event);
+std::optional<HistoryEvent> ReadEventLine(absl::string_view line);
 
 // A line of timeline.jsonl, without its end: what every rank did at which time
 // of a drawn step. record.ranks must not be empty.

@@ -116,17 +116,13 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
       return absl::OkStatus();
     });
   }
-  grpc::Status StopJob(grpc::ServerContext* context, const v1::StopJobRequest*,
-                       v1::StopJobResponse*) override {
-    return Admitted(context, "StopJob", [&](const Caller& caller) {
-      spdlog::warn("asked to stop by {}", caller.Name());
-      control_->RequestStop();
-      return absl::OkStatus();
-    });
-  }
-  grpc::Status StopJob(grpc::ServerContext*, const v1::StopJobRequest* request,
+  grpc::Status StopJob(grpc::ServerContext* context,
+                       const v1::StopJobRequest* request,
                        v1::StopJobResponse* response) override {
-    return Answer(control_->StopJob(*request), response);
+    return Admitted(context, "StopJob", [&](const Caller& caller) {
+      if (!caller.unchecked) spdlog::info("asked to stop: {}", caller.Name());
+      return Give(control_->StopJob(*request), response);
+    });
   }
 
  private:

@@ -211,6 +211,7 @@ v1::JobStatusResponse JobControl::Snapshot() const {
     status.set_waits_seconds(
         static_cast<double>(core_.now() - wait.since_micros) / 1e6);
   }
+  *status.mutable_events() = core_.events().Messages();
   return status;
 }
 

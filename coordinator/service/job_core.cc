@@ -56,6 +56,8 @@ JobCore::JobCore(Options options)
   }
   reports_.Restore(*options.predecessor.state, options.predecessor.recorded,
                    now());
+  events_.Continue(options.predecessor.events,
+                   options.predecessor.recorded.step);
   Decide();
   state_.KnowBegun(options.predecessor.recorded.step);
   logged_phase_ = state_.phase();
@@ -78,11 +80,15 @@ void JobCore::Commit() {
   Note(state_.TakeNotices());
   Note(checkpoints_.TakeNotices());
   Note(reports_.TakeNotices());
+  events_.AddCheckpoint(checkpoints_.ledger().newest_step());
   if (state_.phase() == logged_phase_) return;
   if (state_.phase() == v1::JOB_PHASE_RUNNING) reports_.Begin(now());
   logged_phase_ = state_.phase();
-  spdlog::info("the job is {}{}{}", PhaseWord(logged_phase_),
-               state_.message().empty() ? "" : ": ", state_.message());
+  const std::string news =
+      absl::StrCat("the job is ", PhaseWord(logged_phase_),
+                   state_.message().empty() ? "" : ": ", state_.message());
+  spdlog::info("{}", news);
+  events_.Add(news);
 }
 
 void JobCore::BeginPlan() {
@@ -97,6 +103,7 @@ void JobCore::BeginPlan() {
 
 void JobCore::Note(std::string notice) {
   spdlog::warn("{}", notice);
+  events_.Add(notice);
   if (notices_.size() < kMaxNotices) notices_.push_back(std::move(notice));
 }
 
@@ -370,6 +377,7 @@ JobUpdate JobCore::TakeUpdate() {
   WatchLoss(update.steps);
   update.evaluations = reports_.TakeEvaluations();
   update.notices = std::exchange(notices_, {});
+  update.events = events_.TakeNew();
   update.trace = trace_.TakeBatches();
   update.phase = shown_phase_ = phase();
   update.message = Message();

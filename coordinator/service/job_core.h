@@ -10,6 +10,7 @@
 #include "common/base/clock.h"
 #include "coordinator/core/evaluation/divergence_watch.h"
 #include "coordinator/core/evaluation/evaluation_decisions.h"
+#include "coordinator/core/event_history.h"
 #include "coordinator/core/job_state.h"
 #include "coordinator/core/rendezvous.h"
 #include "coordinator/core/trace/trace_collector.h"
@@ -29,6 +30,7 @@ struct JobUpdate {
   int64_t total_steps = 0;  // 0: the model is not declared, or the end is open
   int64_t steps_per_epoch = 0;       // 0: the model is not declared
   std::vector<std::string> notices;  // messages about losses and checkpoints
+  std::vector<HistoryEvent> events;  // for the job's history, oldest first
   std::vector<TraceBatch> trace;     // events of traced steps
   // The model, once rank 0 has declared it.
   std::shared_ptr<const v1::DeclareModelRequest> model;
@@ -55,6 +57,7 @@ class JobCore {
   struct Predecessor {
     const v1::CoordinatorState* state = nullptr;  // that it saved; null: none
     RecordedSteps recorded;                       // that it recorded
+    std::vector<HistoryEvent> events;             // the newest, oldest first
   };
   struct Options {
     JobState::Options state;
@@ -141,6 +144,7 @@ class JobCore {
   const JobCheckpoints& checkpoints() const { return checkpoints_; }
   const EvaluationDecisions& decisions() const { return decisions_; }
   const Rendezvous& rendezvous() const { return rendezvous_; }
+  const EventHistory& events() const { return events_; }
   const StateSaver& saver() const { return saver_; }
   int64_t now() const { return clock_->NowMicros(); }
 
@@ -179,6 +183,7 @@ class JobCore {
   uint64_t wanted_epoch_ = 0;  // the plan whose weights were asked for again
   uint64_t taken_over_epoch_ = 0;  // of the previous coordinator; 0: none
   std::vector<std::string> notices_;
+  EventHistory events_;
   v1::HeartbeatResponse published_;  // for every member
   v1::JobPhase logged_phase_ = v1::JOB_PHASE_WAITING;
   v1::JobPhase shown_phase_ = v1::JOB_PHASE_UNSPECIFIED;

@@ -18,6 +18,8 @@ void WorkerReports::Restore(const v1::CoordinatorState& state,
     unheard_.insert(rank);
   }
   progress_micros_ = now_micros;
+  // When the earlier one began is not known by this clock.
+  if (state.has_plan()) begin_micros_ = now_micros;
 }
 
 absl::Status WorkerReports::AddTest(

@@ -35,12 +35,27 @@ render() { kubectl kustomize "deploy/kubernetes/overlays/$1" > "$work/$1.yaml"; 
 validates() {
   "$python" -m kubernetes_validate --strict --quiet "$work/$1.yaml"
 }
-for overlay in cpu cuda; do
+for overlay in cpu cpu-tls cuda; do
   check "$overlay: it renders" render $overlay
   check "$overlay: the schemas have nothing against it" validates $overlay
   check "$overlay: options, ports, volumes and security fit" \
     "$python" tests/deploy/check_kubernetes.py "$programs" "$work/$overlay.yaml"
 done
+# cert-manager's own types have no schema here: what its certificates say is compared
+# with what the pods want.
+issues() {
+  cat > "$work/kustomization.yaml" <<TXT
+resources: [$(realpath --relative-to="$work" deploy/kubernetes/overlays/cpu-tls)]
+components: [$(realpath --relative-to="$work" deploy/kubernetes/components/cert-manager)]
+TXT
+  kubectl kustomize --load-restrictor LoadRestrictionsNone "$work" > "$work/issued.yaml"
+  local role
+  for role in coordinator server worker; do
+    grep -q "spiffe://tributary/$role\$" "$work/issued.yaml" || return 1
+    [ "$(grep -c "secretName: tributary-tls-$role\$" "$work/issued.yaml")" = 2 ] || return 1
+  done
+}
+check "cert-manager issues each secret that a pod mounts" issues
 check "the job is the example's" cmp examples/fashion-mnist.yaml deploy/kubernetes/base/job.yaml
 
 # ---- lives
@@ -49,7 +64,8 @@ check "the job is the example's" cmp examples/fashion-mnist.yaml deploy/kubernet
 # this machine. Its process 1 gets the signals that a kubelet sends.
 pod() {
   local name=$1 own=$3 words
-  mapfile -t words < <("$python" tests/deploy/pod_words.py "$work/cpu.yaml" "$2" | sed \
+  mapfile -t words < <("$python" tests/deploy/pod_words.py "$work/cpu-tls.yaml" "$2" | sed \
+    -e "s#--tls=/tls#--tls=$work/tls/${1%%-*}#" \
     -e "s#0.0.0.0:707[01]#127.0.0.1:$own#; s#0.0.0.0:7090#127.0.0.1:0#" \
     -e "s#tributary-coordinator:7070#127.0.0.1:$port#" \
     -e "s#--advertise=.*#--advertise=127.0.0.1:$own#; s#=/job/#=$PWD/examples/#" \
@@ -63,7 +79,7 @@ declare -A unshare_pid
 # The process that is process 1 in the pod.
 first_process() { pgrep -P "${unshare_pid[$1]}"; }
 step() {
-  "$programs/tributary" status --coordinator 127.0.0.1:$port --json 2> /dev/null |
+  "$programs/tributary" status --tls "$work/tls/operator" --coordinator 127.0.0.1:$port --json 2> /dev/null |
     "$python" -c 'import json, sys; print(json.load(sys.stdin)["step"])' 2> /dev/null || echo 0
 }
 # Waits, for two minutes at most, until the job has finished this step.
@@ -85,6 +101,7 @@ sha256_of() { sha256sum < "$1/weights.safetensors"; }
 
 job+=(--set cluster.servers=2 --set cluster.workers=2)
 mkdir -p "$work/runs" "$work/checkpoints"
+"$programs/tributary" certificates --out "$work/tls" > "$work/tls.log"
 coordinator
 server 0 1
 server 1 2

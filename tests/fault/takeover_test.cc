@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/member/coordinator_client.h"
 #include "tests/fault/fault_test.h"
+#include "tests/testing/http/http_get.h"
 
 namespace tributary {
 namespace {
@@ -94,6 +95,22 @@ class TakeoverTest : public FaultTest {
     EXPECT_FALSE(fs::exists(Path("run/coordinator.lock")));
   }
 
+  // A page of the coordinator whose metrics prometheus-targets.json names; an
+  // empty object: there is none.
+  json PageOf(const std::string& run, const std::string& path) {
+    const json targets =
+        json::parse(Read(run + "/prometheus-targets.json"), nullptr, false);
+    for (const json& group : targets) {
+      if (group["labels"]["job"] != "tributary-coordinator") continue;
+      const std::string address = group["targets"][0];
+      const int port = std::stoi(address.substr(address.rfind(':') + 1));
+      const json page =
+          json::parse(testing::HttpGet(port, path).body, nullptr, false);
+      if (page.is_object()) return page;
+    }
+    return json::object();
+  }
+
   std::set<std::string> Names() const {
     std::set<std::string> names;
     for (const auto& entry : fs::recursive_directory_iterator(Path("run"))) {
@@ -102,6 +119,38 @@ class TakeoverTest : public FaultTest {
     return names;
   }
 };
+
+TEST_F(TakeoverTest, TheStatusPageOfASuccessorHasTheWholeHistory) {
+  EditJob("epochs: 40", "epochs: 100000");
+  std::string address;
+  const std::vector<std::string> metrics = {"--metrics-listen", "127.0.0.1:0"};
+  auto coordinator = Coordinate("run", &address, metrics);
+  auto members = StartMembers(address, 2, 2);
+  const auto steps = [this] {
+    return PageOf("run", "/status.json").value("step", 0);
+  };
+  ASSERT_TRUE(Eventually([&] { return steps() > 40; }));
+  coordinator->Signal(SIGKILL);
+  EXPECT_EQ(coordinator->Wait(kSoon), 128 + SIGKILL);
+  std::vector<std::string> again = CoordinatorAt(address);
+  again.insert(again.end(), metrics.begin(), metrics.end());
+  coordinator = Start(again);
+  json history;
+  ASSERT_TRUE(Eventually([&] {
+    history = PageOf("run", "/history.json");
+    return history.contains("events") && history["events"].size() > 1;
+  }));
+  EXPECT_EQ(history["events"][0]["text"], "the job is running");
+  EXPECT_THAT(history["events"][1]["text"].get<std::string>(),
+              HasSubstr("another coordinator continues the job after step"));
+  EXPECT_LE(history["loss"][0][0], history["steps_per_point"]);
+  EXPECT_GT(history["loss"].back()[0], 40);
+  EXPECT_EQ(history["evaluations"][0]["points"][0][0], 16);  // the first epoch
+  coordinator->Signal(SIGTERM);
+  EXPECT_EQ(coordinator->Wait(kSoon), 128 + SIGTERM) << coordinator->output();
+  for (auto& member : members) EXPECT_EQ(member->Wait(kSoon), 0);
+  EXPECT_THAT(Read("run/events.jsonl"), HasSubstr("another coordinator"));
+}
 
 // ---- two coordinators
 

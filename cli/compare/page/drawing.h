@@ -10,7 +10,7 @@ namespace tributary {
 
 // One chart as an SVG element. Coordinates are CSS pixels of a drawing that is
 // kWidth wide. Colours and fonts are classes of the page's style sheet
-// (report_html.cc), for light and dark.
+// (coordinator/page/assets/base.css), for light and dark.
 class Drawing {
  public:
   static constexpr double kWidth = 1160;

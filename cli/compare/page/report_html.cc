@@ -9,72 +9,21 @@
 #include "cli/compare/page/charts.h"
 #include "cli/compare/page/markup.h"
 #include "cli/terminal/format.h"
+#include "coordinator/page/status_page.h"
 
 namespace tributary {
 namespace {
 
-// Hues of Okabe and Ito (2008), distinguishable with any kind of colour vision;
-// lighter on a dark page.
+// What this report has beside PageStyle().
 constexpr char kStyle[] = R"css(
-:root { color-scheme: light dark;
-  --page: #ffffff; --ink: #1b1f24; --soft: #5b6570; --rule: #d8dde3;
-  --grid: #e8ebee; --band: #f5f7f9;
-  --forward: #0072b2; --backward: #56b4e9; --exposed: #d55e00;
-  --communication: #e69f00; --waiting: #b4bac1; --optimizer: #009e73;
-  --data: #cc79a7; --on-dark: #ffffff; --on-light: #1b1f24;
-  --l0: #8a929b; --l1: #0072b2; --l2: #d55e00; --l3: #009e73; --l4: #cc79a7;
-  --l5: #e69f00; --l6: #56b4e9; --l7: #1b1f24; }
-@media (prefers-color-scheme: dark) { :root {
-  --page: #14171b; --ink: #e7eaee; --soft: #a2abb6; --rule: #363d46;
-  --grid: #262b32; --band: #1b1f25;
-  --forward: #3d9ad6; --backward: #8fcdf2; --exposed: #f0813a;
-  --communication: #f2b632; --waiting: #858e99; --optimizer: #2bbd94;
-  --data: #dd97bd; --on-dark: #10131a; --on-light: #10131a;
-  --l0: #a2abb6; --l1: #5cb0e6; --l2: #f0813a; --l3: #2bbd94; --l4: #dd97bd;
-  --l5: #f2b632; --l6: #a8d8f5; --l7: #ffffff; } }
-body { margin: 0; background: var(--page); color: var(--ink);
-  font: 15px/1.5 system-ui, "Segoe UI", "Helvetica Neue", Arial, sans-serif; }
-main { max-width: 1160px; margin: 0 auto; padding: 32px 40px 64px; }
-h1 { font-size: 26px; line-height: 1.25; margin: 0 0 4px; }
-h2 { font-size: 18px; margin: 40px 0 4px; }
-p { margin: 4px 0 12px; max-width: 112ch; }
-p.soft, li { color: var(--soft); }
 p.result { font-size: 17px; margin: 12px 0 0; }
-svg { display: block; width: 100%; height: auto; margin: 12px 0 0;
-  font: 12px system-ui, "Segoe UI", "Helvetica Neue", Arial, sans-serif; }
-.scroll { overflow-x: auto; }
 .scroll svg { min-width: 680px; }
-table { border-collapse: collapse; width: 100%; margin: 12px 0 0;
-  font-variant-numeric: tabular-nums; font-size: 14px; }
-th, td { padding: 6px 10px; text-align: right; white-space: nowrap; }
-th { font-weight: 600; vertical-align: bottom;
-  border-bottom: 2px solid var(--rule); }
-th span { display: block; font-weight: 400; font-size: 12px;
-  color: var(--soft); }
-td { border-bottom: 1px solid var(--rule); }
-tbody tr:nth-child(even) { background: var(--band); }
-th.text, td.text { text-align: left; }
-text { fill: var(--ink); }
-text.tick, text.place { fill: var(--soft); }
+text.place { fill: var(--soft); }
 text.name { font-weight: 600; font-size: 13px; }
 text.value { font-weight: 600; }
-line.axis { stroke: var(--soft); } line.grid { stroke: var(--grid); }
 line.predicted { stroke: var(--ink); stroke-width: 2.5; }
 text.on-forward, text.on-exposed, text.on-optimizer { fill: var(--on-dark); }
 text.on-waiting, text.on-data { fill: var(--on-light); }
-.fill-forward { fill: var(--forward); } .fill-backward { fill: var(--backward); }
-.fill-exposed { fill: var(--exposed); } .fill-waiting { fill: var(--waiting); }
-.fill-communication { fill: var(--communication); }
-.fill-optimizer { fill: var(--optimizer); } .fill-data { fill: var(--data); }
-.line { fill: none; stroke-width: 1.8; stroke-linejoin: round; }
-.line-0 { stroke: var(--l0); stroke-width: 5; opacity: 0.55; }
-.line-1 { stroke: var(--l1); }
-.line-2 { stroke: var(--l2); stroke-dasharray: 8 4; }
-.line-3 { stroke: var(--l3); stroke-dasharray: 2 4; stroke-width: 2.4; }
-.line-4 { stroke: var(--l4); stroke-dasharray: 12 4 2 4; }
-.line-5 { stroke: var(--l5); stroke-dasharray: 5 2; }
-.line-6 { stroke: var(--l6); stroke-dasharray: 14 6; }
-.line-7 { stroke: var(--l7); stroke-dasharray: 1 3; }
 )css";
 
 void WriteTable(const CompareTable& table, Markup* out) {
@@ -105,7 +54,7 @@ void WriteHead(const CompareReport& report, Markup* out) {
                       {"content", "width=device-width, initial-scale=1"}});
   out->Element("title", {},
                absl::StrCat(report.job_name, ": strategies compared"));
-  out->Open("style").Raw(kStyle).Close().Close();
+  out->Open("style").Raw(PageStyle()).Raw(kStyle).Close().Close();
 }
 
 std::string JobLine(const CompareReport& report) {

@@ -180,6 +180,25 @@ TEST_F(MetricsTest, EverythingShownIsInTheTableAndEverythingThereIsShown) {
   }
 }
 
+TEST_F(MetricsTest, TheFirstPageIsForPeopleAndWhatItReadsIsThere) {
+  const testing::HttpReply page = HttpGet(port_, "/");
+  EXPECT_THAT(page.headers, HasSubstr("Content-Security-Policy: default-src"));
+  EXPECT_THAT(page.body, HasSubstr("<title>Tributary: status</title>"));
+  EXPECT_THAT(train_->output(),
+              HasSubstr(absl::StrCat("status page: http://127.0.0.1:", port_)));
+  ASSERT_TRUE(Eventually([&] {
+    const Json history =
+        Json::parse(HttpGet(port_, "/history.json").body, nullptr, false);
+    return !history["loss"].empty() && !history["evaluations"].empty() &&
+           history["step_parts"].contains("wait_seconds");
+  }));
+  const Json status =
+      Json::parse(HttpGet(port_, "/status.json").body, nullptr, false);
+  EXPECT_EQ(status["name"], "endless");
+  EXPECT_EQ(status["members"].size(), 3u);
+  EXPECT_GT(status["members"][1]["last_step"]["step_seconds"], 0);
+}
+
 TEST_F(MetricsTest, AStoppedWorkerIsNamedByMetricsStatusAndHealth) {
   ASSERT_TRUE(Eventually([&] { return Targets().size() == 4; }));
   const int server = PortOf("tributary-server");

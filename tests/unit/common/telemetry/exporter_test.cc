@@ -53,6 +53,16 @@ TEST(ExporterTest, TheFirstPageLinksTheOthers) {
   EXPECT_THAT(reply.body, HasSubstr("href=\"/healthz\""));
 }
 
+TEST(ExporterTest, AFirstPageOfTheProcessReplacesTheLinks) {
+  const auto exporter = Exporter::Start(
+      {.listen = "127.0.0.1:0",
+       .role = "coordinator",
+       .pages = {{"/", [] { return HttpAnswer{.body = "mine\n"}; }}}});
+  TRIBUTARY_ASSERT_OK(exporter);
+  EXPECT_EQ(HttpGet(PortOf(**exporter), "/").body, "mine\n");
+  EXPECT_EQ(HttpGet(PortOf(**exporter), "/healthz").code, 200);
+}
+
 TEST(ExporterTest, ASourceIsAskedUntilItsHandleEnds) {
   const auto exporter = Start();
   {

@@ -43,6 +43,19 @@ TEST(HttpListenerTest, APageIsAnsweredWithItsTypeAndLength) {
   EXPECT_THAT(reply.headers, HasSubstr("Content-Length: 6\r\n"));
 }
 
+TEST(HttpListenerTest, APageMaySendHeadersOfItsOwn) {
+  const auto listener = HttpListener::Start(
+      {.listen = "127.0.0.1:0",
+       .pages = {
+           {"/page", [] {
+              return HttpAnswer{.headers = {{"X-A", "1"}, {"X-B", "two"}}};
+            }}}});
+  TRIBUTARY_ASSERT_OK(listener);
+  const testing::HttpReply reply = HttpGet((*listener)->port(), "/page");
+  EXPECT_THAT(reply.headers, HasSubstr("X-A: 1\r\n"));
+  EXPECT_THAT(reply.headers, HasSubstr("X-B: two\r\n"));
+}
+
 TEST(HttpListenerTest, HeadGetsTheHeadersAlone) {
   const auto listener = HttpListener::Start(Options());
   TRIBUTARY_ASSERT_OK(listener);

@@ -105,10 +105,11 @@ TEST_F(RunDirectoryTest, HoldsEverythingAfterARun) {
   RunSummary summary;
   summary.status = "done";
   ASSERT_TRUE(run->SaveSummary(summary).ok());
-  EXPECT_THAT(Names("run"), UnorderedElementsAre(
-                                "job.yaml", "metrics.jsonl", "timeline.jsonl",
-                                "events", "logs", "weights.safetensors",
-                                "summary.json", "coordinator.lock"));
+  EXPECT_THAT(Names("run"),
+              UnorderedElementsAre("job.yaml", "metrics.jsonl",
+                                   "timeline.jsonl", "events", "events.jsonl",
+                                   "logs", "weights.safetensors",
+                                   "summary.json", "coordinator.lock"));
   const auto read =
       ReadSafetensors("run/weights.safetensors", weights.parameters).value();
   EXPECT_EQ(read, weights.tensors);
@@ -151,6 +152,44 @@ TEST_F(RunDirectoryTest, LinesThatWereBeingWrittenAreCutOffBeforeOthersFollow) {
   EXPECT_EQ(run->recorded().step, 1);
   EXPECT_EQ(Read("run/metrics.jsonl"), metrics);
   EXPECT_EQ(Read("run/timeline.jsonl"), timeline);
+}
+
+TEST_F(RunDirectoryTest, ASuccessorFindsTheStepsAndTheNewestEvents) {
+  auto run = RunDirectory::Create("run", Job(), kStarted).value();
+  std::vector<HistoryEvent> events;
+  for (int64_t i = 0; i < 100; ++i) {
+    events.push_back({1'000'000 * kStarted + i, absl::StrCat("event ", i),
+                      /*checkpoint=*/i == 99});
+  }
+  ASSERT_TRUE(run->AddEvents(events).ok());
+  StepRecord step;
+  for (step.step = 1; step.step <= 3; ++step.step) {
+    step.loss = 0.5 * static_cast<double>(step.step);
+    step.seconds.step = 2;
+    step.samples = 10;
+    ASSERT_TRUE(run->AddSteps({step}, kStarted).ok());
+  }
+  EXPECT_TRUE(run->earlier_events().empty());
+  run.reset();
+  const std::string written = Read("run/events.jsonl");
+  Write("run/events.jsonl", "no JSON\n" + written + "{\"time\":\"2026");
+  std::vector<double> losses;
+  run = RunDirectory::Open(RunLock::Take("run").value(), kStarted,
+                           [&losses](const StepRecord& record) {
+                             losses.push_back(record.loss);
+                             EXPECT_EQ(record.seconds.step, 2);
+                           })
+            .value();
+  EXPECT_EQ(losses, (std::vector<double>{0.5, 1, 1.5}));
+  EXPECT_EQ(run->recorded().samples, 30u);
+  EXPECT_EQ(run->recorded().training_seconds, 6);
+  ASSERT_EQ(run->earlier_events().size(), EventHistory::kMaxEvents);
+  EXPECT_EQ(run->earlier_events().front().text, "event 36");
+  const HistoryEvent& last = run->earlier_events().back();
+  EXPECT_EQ(last.text, "event 99");
+  EXPECT_EQ(last.micros, 1'000'000 * kStarted + 99);
+  EXPECT_TRUE(last.checkpoint);
+  EXPECT_EQ(Read("run/events.jsonl"), "no JSON\n" + written);  // cut
 }
 
 TEST_F(RunDirectoryTest, PlaceThatCannotBeWrittenIsNamed) {

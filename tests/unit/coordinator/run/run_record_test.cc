@@ -171,5 +171,28 @@ TEST(RunRecordTest, FailedRunSaysWhyAndHasNoWeights) {
   EXPECT_EQ(parsed["samples_per_second"], 0);
 }
 
+TEST(RunRecordTest, AnEventLineReadsBackAsTheSameEvent) {
+  const HistoryEvent event{1'795'614'775'240'216, "worker \"1\"\nwas lost",
+                           true};
+  const std::string line = EventLine(event);
+  EXPECT_EQ(line,
+            R"({"time":"2026-11-25T13:52:55.240216Z","kind":"checkpoint",)"
+            R"("text":"worker \"1\"\nwas lost"})");
+  const std::optional<HistoryEvent> read = ReadEventLine(line);
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(read->micros, event.micros);
+  EXPECT_EQ(read->text, event.text);
+  EXPECT_TRUE(read->checkpoint);
+}
+
+TEST(RunRecordTest, ALineThatIsNoEventIsNone) {
+  for (const char* line :
+       {"", "no JSON", "[]", "7", R"({"time":"2026-11-25T13:52:55Z"})",
+        R"({"time":7,"text":"lost"})", R"({"time":"today","text":"lost"})",
+        R"({"time":"2026-11-25T13:52:55Z","text":7})"}) {
+    EXPECT_FALSE(ReadEventLine(line).has_value()) << line;
+  }
+}
+
 }  // namespace
 }  // namespace tributary

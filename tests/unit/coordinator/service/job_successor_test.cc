@@ -48,6 +48,71 @@ TEST(JobControlTest, ASuccessorSavesAfterTheStepThatEverybodyHasFinished) {
   EXPECT_EQ(step, kSteps);
 }
 
+TEST(JobControlTest, EventsAreShownAndASuccessorGoesOnWithThem) {
+  ManualClock clock;
+  v1::CoordinatorState kept;
+  JobControl::Options options{.state = Options(), .clock = &clock};
+  options.state.job.mutable_cluster()->set_workers(1);
+  options.save = [&kept](const v1::CoordinatorState& state) {
+    kept = state;
+    return absl::OkStatus();
+  };
+  std::vector<HistoryEvent> recorded;
+  {
+    JobControl first(options);
+    Join(first, v1::ROLE_SERVER, "server");
+    const auto worker = Join(first, v1::ROLE_WORKER, "worker");
+    Declare(first, worker);
+    first.MemberLost(v1::ROLE_WORKER, 0, 0, "killed by signal 9");
+    Join(first, v1::ROLE_WORKER, "another worker");
+    recorded = first.WaitForUpdate(absl::ZeroDuration()).events;
+    const auto shown = first.Snapshot().events();
+    ASSERT_EQ(shown.size(), 3);
+    EXPECT_EQ(shown[0].text(), "the job is running");
+    EXPECT_EQ(shown[1].text(),
+              "worker 0 (, pid 0) was lost at step 0: killed by signal 9");
+    EXPECT_EQ(shown[2].text(), "worker 0 (, pid 0) takes its place");
+    EXPECT_GT(shown[2].micros(), int64_t{1'700'000'000'000'000});
+    ASSERT_EQ(recorded.size(), 3u);
+    EXPECT_TRUE(first.WaitForUpdate(absl::ZeroDuration()).events.empty());
+  }
+  options.predecessor.state = &kept;
+  options.predecessor.recorded.step = 7;
+  options.predecessor.events = recorded;
+  JobControl successor(options);
+  const auto shown = successor.Snapshot().events();
+  ASSERT_EQ(shown.size(), 4);
+  EXPECT_EQ(shown[1].text(),
+            "worker 0 (, pid 0) was lost at step 0: killed by signal 9");
+  EXPECT_EQ(shown[3].text(),
+            "another coordinator continues the job after step 7");
+  const auto news = successor.WaitForUpdate(absl::ZeroDuration()).events;
+  ASSERT_EQ(news.size(), 1u);  // the others are recorded already
+  EXPECT_EQ(news[0].text, shown[3].text());
+}
+
+TEST(JobControlTest, ASuccessorCountsTheTimeSinceACheckpointFromItsStart) {
+  ManualClock clock;
+  clock.AdvanceMicros(40'000'000'000);  // of a machine that runs for long
+  v1::CoordinatorState kept;
+  JobControl::Options options{.state = Options(), .clock = &clock};
+  options.state.job.mutable_cluster()->set_workers(1);
+  options.save = [&kept](const v1::CoordinatorState& state) {
+    kept = state;
+    return absl::OkStatus();
+  };
+  {
+    JobControl first(options);
+    Join(first, v1::ROLE_SERVER, "server");
+    Declare(first, Join(first, v1::ROLE_WORKER, "worker"));
+    ASSERT_EQ(first.Snapshot().phase(), v1::JOB_PHASE_RUNNING);
+  }
+  options.predecessor.state = &kept;
+  JobControl successor(options);
+  clock.AdvanceMicros(2'000'000);
+  EXPECT_EQ(successor.Snapshot().seconds_since_checkpoint(), 2);
+}
+
 // The power fails while the job is stopping: everybody goes back, and stops
 // where the records end, not where they pause first.
 TEST(JobControlTest, ASuccessorStopsNotBeforeTheLastRecordedStep) {

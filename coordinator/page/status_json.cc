@@ -1,13 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "coordinator/page/status_json.h"
+
+#include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "cli/status/status_text.h"
+#include "absl/strings/str_cat.h"
+#include "common/member/step_seconds.h"
 #include "coordinator/service/job_status.h"
 
 namespace tributary {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+// With the keys of metrics.jsonl, in whole microseconds.
+Json StepJson(const v1::StepReport& report) {
+  Json json = {{"step", report.step()}};
+  for (const StepSecondsField& field : kStepSeconds) {
+    json[absl::StrCat(field.name, "_seconds")] =
+        std::round(1e6 * (report.*field.get)()) / 1e6;
+  }
+  return json;
+}
 
 Json MemberJson(const v1::MemberStatus& member) {
   Json json = {{"role", member.role() == v1::ROLE_SERVER ? "server" : "worker"},
@@ -27,6 +41,17 @@ Json MemberJson(const v1::MemberStatus& member) {
   json["peak_memory_bytes"] = member.peak_memory_bytes();
   json["waiting_for"] = member.waiting_for();
   json["waiting_for_ranks"] = member.waiting_for_ranks();
+  json["bytes_sent"] = member.bytes_sent();
+  json["bytes_received"] = member.bytes_received();
+  if (member.has_last_step()) json["last_step"] = StepJson(member.last_step());
+  return json;
+}
+
+Json EventsJson(const v1::JobStatusResponse& status) {
+  Json json = Json::array();
+  for (const v1::JobEvent& event : status.events()) {
+    json.push_back({{"micros", event.micros()}, {"text", event.text()}});
+  }
   return json;
 }
 
@@ -57,6 +82,9 @@ std::string StatusJson(const v1::JobStatusResponse& status, bool one_line) {
                           {"step", status.checkpoint_step()},
                           {"seconds_since", status.seconds_since_checkpoint()},
                           {"failures", status.checkpoint_failures()}};
+    if (!status.checkpoint_error().empty()) {
+      json["checkpoint"]["error"] = status.checkpoint_error();
+    }
   }
   json["rollbacks"] = status.rollbacks();
   json["servers_lost"] = status.servers_lost();
@@ -64,12 +92,17 @@ std::string StatusJson(const v1::JobStatusResponse& status, bool one_line) {
   if (status.has_step_wait_seconds()) {
     json["step_wait_seconds"] = status.step_wait_seconds();
   }
+  if (!status.waits_for().empty()) {
+    json["waits_for"] = status.waits_for();
+    json["waits_seconds"] = status.waits_seconds();
+  }
   json["test"] = Json(std::map<std::string, double>(status.test().begin(),
                                                     status.test().end()));
   if (!status.validation().empty()) {
     json["validation"] = Json(std::map<std::string, double>(
         status.validation().begin(), status.validation().end()));
   }
+  if (!status.events().empty()) json["events"] = EventsJson(status);
   json["members"] = Json::array();
   for (const v1::MemberStatus& member : status.members()) {
     json["members"].push_back(MemberJson(member));

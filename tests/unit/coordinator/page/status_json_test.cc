@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "coordinator/page/status_json.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
-
-#include "cli/status/status_text.h"
 
 namespace tributary {
 namespace {
@@ -73,6 +73,55 @@ TEST(StatusJsonTest, OneLineIsOneLineAndADivergedLossIsNull) {
   EXPECT_TRUE(Json::parse(line)["loss"].is_null());
   status.clear_step();
   EXPECT_TRUE(Json::parse(StatusJson(status, true))["learning_rate"].is_null());
+}
+
+TEST(StatusJsonTest, AWaitTellsSinceWhenAndAFailedCheckpointWhy) {
+  v1::JobStatusResponse status = Running();
+  EXPECT_FALSE(Json::parse(StatusJson(status, true)).contains("waits_for"));
+  status.set_waits_for("waiting for server 1");
+  status.set_waits_seconds(2.5);
+  status.set_checkpoint_every_steps(20);
+  status.set_checkpoint_error("server 0: no space");
+  const Json json = Json::parse(StatusJson(status, true));
+  EXPECT_EQ(json["waits_for"], "waiting for server 1");
+  EXPECT_EQ(json["waits_seconds"], 2.5);
+  EXPECT_EQ(json["checkpoint"]["error"], "server 0: no space");
+}
+
+TEST(StatusJsonTest, ALastStepHasTheKeysOfMetricsAndEventsAreInOrder) {
+  v1::JobStatusResponse status = Running();
+  v1::MemberStatus* worker = status.mutable_members(1);
+  worker->set_host("node-b");
+  worker->mutable_last_step()->set_step(49);
+  worker->mutable_last_step()->set_step_seconds(0.5);
+  worker->mutable_last_step()->set_wait_seconds(0.25);
+  worker->mutable_last_step()->set_push_seconds(4.8000000000000963e-05);
+  for (int64_t i = 1; i <= 2; ++i) {
+    v1::JobEvent* event = status.add_events();
+    event->set_micros(i);
+    event->set_text(i == 1 ? "lost" : "replaced");
+  }
+  const Json json = Json::parse(StatusJson(status, true));
+  EXPECT_FALSE(json["members"][0].contains("last_step"));
+  EXPECT_EQ(json["members"][1]["last_step"]["step"], 49);
+  EXPECT_EQ(json["members"][1]["last_step"]["step_seconds"], 0.5);
+  EXPECT_EQ(json["members"][1]["last_step"]["wait_seconds"], 0.25);
+  EXPECT_EQ(json["members"][1]["last_step"]["push_seconds"], 4.8e-05);
+  EXPECT_EQ(json["events"], Json({{{"micros", 1}, {"text", "lost"}},
+                                  {{"micros", 2}, {"text", "replaced"}}}));
+}
+
+// A member chooses its texts: whatever they hold, the line stays one JSON
+// object.
+TEST(StatusJsonTest, TextOfAMemberIsEscaped) {
+  v1::JobStatusResponse status = Running();
+  status.mutable_members(0)->set_waiting_for("</script>\"\n\x01");
+  status.mutable_members(0)->set_device("\xff\xfe");
+  const std::string line = StatusJson(status, /*one_line=*/true);
+  EXPECT_EQ(line.find('\n'), line.size() - 1);
+  const Json json = Json::parse(line);
+  EXPECT_EQ(json["members"][0]["waiting_for"], "</script>\"\n\x01");
+  EXPECT_EQ(json["members"][0]["device"], "\xef\xbf\xbd\xef\xbf\xbd");
 }
 
 }  // namespace
