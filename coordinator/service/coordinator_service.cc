@@ -116,17 +116,13 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
       return absl::OkStatus();
     });
   }
-  grpc::Status StopJob(grpc::ServerContext* context, const v1::StopJobRequest*,
-                       v1::StopJobResponse*) override {
+  grpc::Status StopJob(grpc::ServerContext* context,
+                       const v1::StopJobRequest* request,
+                       v1::StopJobResponse* response) override {
     return Admitted(context, "StopJob", [&](const Caller& caller) {
       spdlog::warn("asked to stop by {}", caller.Name());
-      control_->RequestStop();
-      return absl::OkStatus();
+      return Give(control_->StopJob(*request), response);
     });
-  }
-  grpc::Status StopJob(grpc::ServerContext*, const v1::StopJobRequest* request,
-                       v1::StopJobResponse* response) override {
-    return Answer(control_->StopJob(*request), response);
   }
 
  private:
