@@ -121,13 +121,13 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(
   }
   run->saving_ = run->directory_.get();
   run->directory_->lock().SetAddress(run->coordinator_->address());
-  run->Register();
   LogOptions log = run->options_.log;
   log.role = "coordinator";
   log.file = run->directory_->LogPath("coordinator");
   TRIBUTARY_RETURN_IF_ERROR(SetUpLog(log));
   spdlog::info("tributary {}: coordinator of \"{}\" at {}", TRIBUTARY_VERSION,
                run->options_.job.name(), run->coordinator_->address());
+  run->Register();
   if (earlier) {
     spdlog::warn("going on with a job whose coordinator has ended at step {}",
                  run->last_step_);

@@ -7,105 +7,23 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "tests/fault/fault_test.h"
+#include "tests/fault/why_fixture.h"
 #include "tests/testing/faults/tcp_proxy.h"
 #include "tests/testing/paths.h"
 
 namespace tributary {
 namespace {
 
-using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
-using Processes = std::vector<std::unique_ptr<testing::RunningProcess>>;
-
-class WhyTest : public FaultTest {
- protected:
-  void SetUp() override {
-    FaultTest::SetUp();
-    EditJob("epochs: 40", "epochs: 100000");
-    EditJob("lease_seconds: 3", "lease_seconds: 20");
-    Isolate({});
-  }
-
-  // The register of this test alone, and further variables.
-  void Isolate(std::vector<std::string> variables) {
-    variables.push_back("XDG_STATE_HOME=" + Path("state"));
-    SetEnvironment(std::move(variables));
-  }
-
-  json Why(const std::vector<std::string>& words) {
-    std::vector<std::string> command = {"tributary", "why", "--json"};
-    command.insert(command.end(), words.begin(), words.end());
-    auto why = Start(command);
-    exit_code_ = why->Wait(kSoon);
-    return json::parse(why->output(), nullptr, /*allow_exceptions=*/false);
-  }
-
-  // Asks until the answer is this cause, and tells how long that took since
-  // `begin`. Returns the sentence.
-  std::string NamesIt(const std::string& injected, const std::string& cause,
-                      absl::Time begin, const std::vector<std::string>& words) {
-    json answer;
-    EXPECT_TRUE(Eventually([&] {
-      answer = Why(words);
-      return answer.is_object() && answer["cause"] == cause;
-    })) << injected
-        << ": " << answer.dump();
-    TellSeconds(injected, absl::Now() - begin);
-    const std::string sentence =
-        answer.is_object() ? answer["sentence"].get<std::string>() : "";
-    printf("  %s: the job %s\n", cause.c_str(), sentence.c_str());
-    return sentence;
-  }
-
-  // A run whose steps end.
-  std::unique_ptr<RunningProcess> Begin(
-      const std::vector<std::string>& words = {}) {
-    auto train = Train("job", words);
-    ExpectAdvances();
-    return train;
-  }
-  void ExpectAdvances() {
-    EXPECT_TRUE(Eventually([&] {
-      const json answer = Why({"job"});
-      return answer.is_object() && answer["cause"] == "none" &&
-             answer["step"] > 20;
-    }));
-    EXPECT_EQ(exit_code_, 0);
-  }
-  void StartMember(const std::string& program,
-                   const std::vector<std::string>& words = {}) {
-    std::vector<std::string> command = {program, "--coordinator", address_};
-    command.insert(command.end(), words.begin(), words.end());
-    members_.push_back(Start(command));
-  }
-  void End(RunningProcess& coordinator) {
-    coordinator.Signal(SIGTERM);
-    EXPECT_EQ(coordinator.Wait(kSoon), 128 + SIGTERM) << coordinator.output();
-    for (const auto& member : members_) member->Wait(kSoon);
-  }
-  void KillAll(RunningProcess& coordinator) {
-    for (const auto& member : members_) member->Signal(SIGKILL);
-    coordinator.Signal(SIGKILL);
-    coordinator.Wait(kSoon);
-  }
-
-  std::string address_;
-  Processes members_;
-  int exit_code_ = -1;
-};
 
 TEST_F(WhyTest, AJobThatAdvances) {
   auto train = Begin();
@@ -324,108 +242,6 @@ TEST_F(WhyDiskTest, AFullDiskForCheckpoints) {
   EXPECT_TRUE(Eventually([&] { return Why({"job"})["cause"] == "none"; }))
       << "there is room again";
   End(*train);
-}
-
-// `tributary stop`, which does what Ctrl-C does.
-class StopCommandTest : public WhyTest {
- protected:
-  std::unique_ptr<RunningProcess> Stop(
-      const std::vector<std::string>& words = {}) {
-    std::vector<std::string> command = {"tributary", "stop"};
-    command.insert(command.end(), words.begin(), words.end());
-    return Start(command);
-  }
-};
-
-TEST_F(StopCommandTest, TheRunIsContinuedFromWhatItLeaves) {
-  EditJob("epochs: 100000", "epochs: 400");
-  auto train = Begin();
-  auto stop = Stop({"job", "--checkpoint"});
-  EXPECT_EQ(stop->Wait(kSoon), 0) << stop->output();
-  EXPECT_EQ(train->Wait(kSoon), 128 + SIGINT) << train->output();
-  const int64_t step = Summary("job")["steps"];
-  EXPECT_EQ(Summary("job")["status"], "interrupted");
-  EXPECT_EQ(Summary("job")["checkpoint_step"], step);
-  EXPECT_THAT(stop->output(),
-              AllOf(HasSubstr("leaves a checkpoint of it"),
-                    HasSubstr("continue with: tributary train --resume ")));
-  EXPECT_THAT(train->output(), HasSubstr("as asked: tributary stop on "));
-  auto again = Stop({"job"});
-  EXPECT_EQ(again->Wait(kSoon), 1);
-  EXPECT_THAT(again->output(), HasSubstr("nothing to stop"));
-  const std::string command = Summary("job")["resume_command"];
-  EXPECT_THAT(stop->output(), HasSubstr(command));
-  std::vector<std::string> words = absl::StrSplit(command, ' ');
-  words.insert(words.end(), {"--run-dir", "resumed"});
-  auto resumed = Start(words);
-  EXPECT_EQ(resumed->Wait(kSoon), 0) << resumed->output();
-  EXPECT_EQ(Sha256("resumed"), Undisturbed());
-}
-
-TEST_F(StopCommandTest, AJobWithoutACheckpointAtItsEndGoesOn) {
-  auto train = Begin({"--set", "checkpoint.at_end=false"});
-  auto refused = Stop({"job", "--checkpoint"});
-  EXPECT_EQ(refused->Wait(kSoon), 1);
-  EXPECT_THAT(refused->output(), HasSubstr("checkpoint.at_end is false"));
-  ExpectAdvances();
-  auto stop = Stop({"job", "--no-wait"});
-  EXPECT_EQ(stop->Wait(kSoon), 0) << stop->output();
-  EXPECT_THAT(stop->output(), HasSubstr("leaves no checkpoint of it"));
-  EXPECT_EQ(train->Wait(kSoon), 128 + SIGINT) << train->output();
-}
-
-TEST_F(StopCommandTest, AWaitThatIsTooLongNamesWhatHoldsTheJobUp) {
-  auto train = Begin();
-  const pid_t pid = PidOf("job", "worker 1");
-  kill(pid, SIGSTOP);
-  auto stop = Stop({"job", "--timeout", "1"});
-  EXPECT_EQ(stop->Wait(kSoon), 1);
-  EXPECT_THAT(stop->output(),
-              AllOf(HasSubstr("has not ended within 1s"),
-                    HasSubstr("waits for worker 1 "), HasSubstr("SIGSTOP")));
-  kill(pid, SIGCONT);
-  EXPECT_EQ(train->Wait(kSoon), 128 + SIGINT) << train->output();
-}
-
-TEST_F(StopCommandTest, BeforeTheFirstStep) {
-  fewest_ports_ = 1;
-  auto coordinator = Coordinate("job", &address_);
-  auto stop = Stop({"--coordinator", address_});
-  EXPECT_EQ(stop->Wait(kSoon), 0) << stop->output();
-  EXPECT_EQ(coordinator->Wait(kSoon), 128 + SIGINT) << coordinator->output();
-  EXPECT_EQ(Summary("job")["status"], "interrupted");
-}
-
-TEST_F(StopCommandTest, ListAndLogsKnowTheJob) {
-  auto train = Begin();
-  auto list = Start({"tributary", "list"});
-  EXPECT_EQ(list->Wait(kSoon), 0);
-  EXPECT_THAT(list->output(), AllOf(HasSubstr("fault"), HasSubstr("running"),
-                                    HasSubstr(Path("job"))));
-  auto logs = Start({"tributary", "logs", "fault", "--role", "server"});
-  EXPECT_EQ(logs->Wait(kSoon), 0);
-  EXPECT_THAT(logs->output(), AllOf(HasSubstr("server-0: serving shard 0"),
-                                    HasSubstr("server-1: serving shard 1")));
-  auto follow = Start({"tributary", "logs", "--follow"});
-  EXPECT_TRUE(follow->WaitForOutput("the job is running", kSoon));
-  End(*train);
-  EXPECT_EQ(follow->Wait(kSoon), 0);
-  EXPECT_THAT(follow->output(), HasSubstr("the job is done"));
-  auto empty = Start({"tributary", "list"});
-  EXPECT_EQ(empty->Wait(kSoon), 0);
-  EXPECT_THAT(empty->output(), HasSubstr("no job of yours runs"));
-}
-
-TEST_F(StopCommandTest, AKilledJobIsListedOnce) {
-  auto train = Begin();
-  train->Signal(SIGKILL);
-  train->Wait(kSoon);
-  auto list = Start({"tributary", "list"});
-  EXPECT_EQ(list->Wait(kSoon), 0);
-  EXPECT_THAT(list->output(), HasSubstr("has ended without a summary"));
-  auto empty = Start({"tributary", "list"});
-  EXPECT_EQ(empty->Wait(kSoon), 0);
-  EXPECT_THAT(empty->output(), HasSubstr("no job of yours runs"));
 }
 
 }  // namespace

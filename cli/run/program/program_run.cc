@@ -66,6 +66,8 @@ class ProgramRun {
       TRIBUTARY_ASSIGN_OR_RETURN(
           tls_, access_.keys->Save(std::filesystem::absolute(path_).string(),
                                    PeerRole::kWorker));
+      TRIBUTARY_RETURN_IF_ERROR(
+          access_.keys->Save(path_, PeerRole::kOperator).status());
     }
     registered_ = RegisterWaiting(options_.source.name, *intake_, path_);
     shown_.emplace(
