@@ -170,7 +170,7 @@ function waitsOf(status) {
   const reason = status.waits_for || status.message;
   if (reason) {
     lines.push(`The job: ${reason}` + (status.waits_seconds > 0 ?
-        `, for ${secondsText(status.waits_seconds)}` : ""));
+        `; since ${timeText(new Date(seen.answered - 1000 * status.waits_seconds))}` : ""));
   }
   if (held === null || held < HELD_SECONDS) return lines;
   const workers = status.members.filter((member) => member.role === "worker");
