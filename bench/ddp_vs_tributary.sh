@@ -70,6 +70,7 @@ machine() {
 compare_builds() {
   local round model kind strategy name both
   declare -A strategies=([servers]=parameter_server [all_reduce]=all_reduce
+    [grpc]='{parameter_server: {transport: grpc}}'
     [sharded]='{all_reduce: {sharded: true}}')
   for ((round = 1; round <= rounds; round++)); do
     for model in mlp1024 mlp16m; do
