@@ -85,6 +85,8 @@ class JobRun {
   Console& console() { return console_; }
   // host:port of the coordinator's metrics; empty: none.
   const std::string& metrics_address() const { return exporter_->address(); }
+  // "http://host:port", or https.
+  std::string pages_url() const;
 
   // Records and shows the run until the job is over. Calls `watch` about ten
   // times a second; a text from it fails the job with that message. The first

@@ -2,12 +2,18 @@
 // What JobRun serves over HTTP.
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "cli/run/job_run.h"
 #include "common/status/status_macros.h"
 #include "coordinator/page/status_page.h"
 #include "coordinator/service/job_metrics.h"
 
 namespace tributary {
+
+std::string JobRun::pages_url() const {
+  return absl::StrCat(options_.pages.certificate.empty() ? "http" : "https",
+                      "://", metrics_address());
+}
 
 absl::Status JobRun::StartExporter() {
   Exporter::Options options{.listen = options_.metrics_listen,

@@ -28,13 +28,13 @@ void SideThread::Start() {
 }
 
 void SideThread::GoHome() {
-  if (thread_.joinable()) {
+  if (thread_.joinable() && !stopped_) {
     PostedWork::Post(queue_.get(), [this] { calls_.GoHome(); });
   }
 }
 
-SideThread::~SideThread() {
-  if (queue_ == nullptr) return;
+void SideThread::Stop() {
+  if (queue_ == nullptr || std::exchange(stopped_, true)) return;
   if (!thread_.joinable()) {
     queue_->Shutdown();
     void* tag = nullptr;

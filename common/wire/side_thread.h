@@ -27,12 +27,15 @@ class SideThread {
 
   // Health checks now answer NOT_SERVING.
   void GoHome();
-  // After the server's Shutdown.
-  ~SideThread();
+  // Ends the thread; idempotent. Call it after the server's Shutdown and before
+  // its destructor, to which the calls still refer.
+  void Stop();
+  ~SideThread() { Stop(); }
 
  private:
   SideCalls calls_;
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
+  bool stopped_ = false;
   std::thread thread_;
 };
 

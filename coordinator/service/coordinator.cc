@@ -171,6 +171,7 @@ Coordinator::~Coordinator() {
   // for its coordinator.
   if (server_ != nullptr) {
     server_->Shutdown(DeadlineAfter(kLastAnswers));
+    side_.Stop();
   }
   if (lease_thread_.joinable()) lease_thread_.join();
   if (thread_.joinable()) thread_.join();

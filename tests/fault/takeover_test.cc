@@ -194,6 +194,7 @@ TEST_F(TakeoverTest, ACoordinatorThatHearsOfALaterOneEndsAndWritesNothing) {
   const v1::RegisterResponse place =
       client->Register(registration, kSoon).value();
   EXPECT_EQ(place.term(), 1u);
+  client->SetTicket(place.ticket());
   const std::string state = Read("run/coordinator.state");
   const std::set<std::string> before = Names();
   v1::HeartbeatRequest heartbeat;

@@ -91,9 +91,8 @@ void NoteBeginning(const v1::JobSpec& job, JobRun& run) {
                    " worker", cluster.workers() == 1 ? "" : "s",
                    ", coordinator ", run.coordinator().address()));
   if (run.metrics_address().empty()) return;
-  run.console().Note(
-      absl::StrCat("status page: http://", run.metrics_address(), "/"));
-  run.console().Note(absl::StrCat("metrics: http://", run.metrics_address(),
+  run.console().Note(absl::StrCat("status page: ", run.pages_url(), "/"));
+  run.console().Note(absl::StrCat("metrics: ", run.pages_url(),
                                   "/metrics, of all processes: "
                                   "/targets there and ",
                                   run.directory().path(),
