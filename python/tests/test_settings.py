@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from tributary import InvalidSetting, Misuse
-from tributary._environment import Place
+from tributary._environment import Place, operator_folder
 from tributary._names import to_yaml
 from tributary._optimizers import KINDS, spec_of
 from tributary._settings import settings_of
@@ -102,3 +105,21 @@ def test_without_a_coordinator_the_message_says_how_to_start() -> None:
         Place.find(None, 0, {})
     with pytest.raises(InvalidSetting, match="RANK wants a whole number"):
         Place.find("a:1", None, {"RANK": "-1"})
+
+
+def test_the_operators_certificate_of_an_own_job_is_found(tmp_path: Path) -> None:
+    jobs = tmp_path / "tributary/jobs"
+    jobs.mkdir(parents=True)
+    environment = {"XDG_STATE_HOME": str(tmp_path)}
+    assert operator_folder("127.0.0.1:7", environment) == ""
+    run = tmp_path / "run"
+    text = json.dumps({"coordinator": "127.0.0.1:7", "run_directory": str(run)})
+    (jobs / "a.json").write_text("no json")
+    (jobs / "b.json").write_text("[]")
+    (jobs / "c.json").write_text(text)
+    assert operator_folder("127.0.0.1:7", environment) == "", "it has none"
+    (run / "tls/operator").mkdir(parents=True)
+    assert operator_folder("127.0.0.1:7", environment) == str(run / "tls/operator")
+    assert operator_folder("127.0.0.1:8", environment) == ""
+    relative = {"XDG_STATE_HOME": "state", "HOME": str(tmp_path)}
+    assert operator_folder("127.0.0.1:7", relative) == ""

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from tributary._errors import InvalidSetting, Misuse
 
@@ -69,6 +71,29 @@ class Place:
             known.get(_METRICS_TOKEN_FILE, ""),
             known.get(_INSECURE) == "1",
         )
+
+
+def operator_folder(
+    address: str, environment: Mapping[str, str] | None = None
+) -> str:
+    """The folder with the operator's certificate of a job of this user that the
+    coordinator at `address` runs, from the register that `tributary list` shows.
+    Empty: no job there has one."""
+    known = os.environ if environment is None else environment
+    state = known.get("XDG_STATE_HOME", "")
+    if not state.startswith("/"):
+        state = str(Path(known.get("HOME", "/nonexistent")) / ".local/state")
+    for file in sorted(Path(state, "tributary/jobs").glob("*.json")):
+        try:
+            job = json.loads(file.read_text())
+        except (OSError, ValueError):
+            continue
+        if not isinstance(job, dict) or job.get("coordinator") != address:
+            continue
+        folder = Path(str(job.get("run_directory", "")), "tls/operator")
+        if folder.is_dir():
+            return str(folder)
+    return ""
 
 
 def _number(known: Mapping[str, str], names: tuple[str, ...]) -> int | None:

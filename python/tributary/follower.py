@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tributary import _native
-from tributary._environment import Place
+from tributary._environment import Place, operator_folder
 from tributary._errors import Stopped
 
 
@@ -48,7 +48,7 @@ class Follower:
         self._native = _native.Follower.connect(
             coordinator=place.address,
             timeout=timeout,
-            tls=place.tls if tls is None else tls,
+            tls=(place.tls or operator_folder(place.address)) if tls is None else tls,
             token_file=place.token_file,
         )
 
@@ -92,7 +92,8 @@ def follow(
 
     timeout: seconds to wait for the job's beginning, and for each read.
     tls: the folder with an operator's or a worker's certificate, as RUN/tls/operator
-    of a run that `tributary train` started; by default what TRIBUTARY_TLS names.
+    of a run that `tributary train` started; by default what TRIBUTARY_TLS names, or
+    that of your own job at this address.
     Stopped: the job has ended. Misuse: no coordinator is known.
     """
     return Follower(address, timeout=timeout, tls=tls)
