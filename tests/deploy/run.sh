@@ -83,9 +83,25 @@ has_no_rights() {
     docker run --rm "$tag" sh -c '! touch /usr/local/bin/x 2> /dev/null'
 }
 
+lists_what_it_is_made_of() {
+  docker run --rm "$tag" cat /usr/share/doc/tributary/sbom.spdx.json | python3 -c '
+import json, sys
+document = json.load(sys.stdin)
+names = {package["name"] for package in document["packages"]}
+programs = [file["fileName"] for file in document["files"]]
+print(" ", len(names), "packages,", len(programs), "programs")
+sys.exit(not ("libgrpc++1.51" in names and "/usr/local/bin/tributary-server" in programs))'
+}
+# The operator is answered, and nobody without a certificate.
+asks_who_calls() {
+  local ask=(docker exec "$(id_of coordinator)" tributary status --coordinator 127.0.0.1:7070)
+  "${ask[@]}" --tls /tls/operator && ! "${ask[@]}"
+}
+
 check_images() {
   check "the image has no compiler" has_no_compiler
   check "its programs run as a user without rights" has_no_rights
+  check "it lists what it is made of" lists_what_it_is_made_of
   check "SIGTERM ends a coordinator" ends_by_sigterm \
     tributary-coordinator --job /job/regression.yaml --run-dir /runs/test
   check "SIGTERM ends a server" ends_by_sigterm \
@@ -101,6 +117,7 @@ watch_training() {
   begin watched ssp.yaml
   check "everybody is healthy" everybody_is_healthy
   check "containers are confined" is_confined
+  check "the coordinator answers an operator, and no stranger" asks_who_calls
   check "Prometheus answers what dashboard and alerts ask" \
     tests/deploy/check_queries.py "$(prometheus_url)" 60 deploy/grafana/dashboards/*.json
   check "the job is done" run_ends_well
