@@ -100,10 +100,10 @@ apt() {
 }
 
 # Everything on the system except what installing any package changes, such as the
-# copies of the lists of users (/etc/passwd-).
+# copies of the lists of users (/etc/passwd-), and but for what users keep in their homes.
 files() {
   (cd "$root" && find etc opt root srv usr var -not -path 'etc/*-' -not -path 'var/cache/*' \
-    -not -path 'var/lib/apt/*' -not -path 'var/lib/dpkg/*' -not -path 'var/log/*' | sort)
+    -not -path 'var/lib/apt/*' -not -path 'var/lib/dpkg/*' -not -path 'var/log/*' -not -path 'root/.local*' | sort)
 }
 
 # The compiler stands for what a C++ programmer's machine has. What our packages need
@@ -126,9 +126,9 @@ install_packages() {
 commands_answer() {
   local name
   for name in tributary tributary-coordinator tributary-server tributary-worker; do
-    inside "$name" --help | grep -qi usage || return 1
+    inside "$name" --help > "$work/help" && grep -qi usage "$work/help" || return 1
   done
-  inside tributary --version | grep -qx 'tributary [0-9.]*'
+  inside tributary --version > "$work/version" && grep -qx 'tributary [0-9.]*' "$work/version"
 }
 
 manual_is_shown() {
