@@ -166,9 +166,11 @@ absl::StatusOr<FoundJob> ConnectJob(KnownJob known,
   found.known = std::move(known);
   if (found.known.gone()) return found;
   AccessOptions used = access;
-  const std::string own = OperatorFolder(found.run_directory());
-  std::error_code error;
-  if (used.tls.empty() && fs::is_directory(own, error)) used.tls = own;
+  if (used.tls.empty() && !found.run_directory().empty()) {
+    const std::string own = OperatorFolder(found.run_directory());
+    std::error_code error;
+    if (fs::is_directory(own, error)) used.tls = own;
+  }
   TRIBUTARY_ASSIGN_OR_RETURN(const Access read,
                              Access::Read(used, PeerRole::kOperator));
   TRIBUTARY_ASSIGN_OR_RETURN(
