@@ -127,11 +127,15 @@ was_stopped() {
   [ "$(field "$TRIBUTARY_RUNS/$job/$1/summary.json" status)" = interrupted ] &&
     [ -n "$(tributary checkpoint list "$TRIBUTARY_RUNS/$job/$1")" ]
 }
+# Slurm may set the delay after it was shortened, so that is repeated.
+has_started() {
+  ! is "$job" PENDING || hurry "$job" || true
+  test -s "$TRIBUTARY_RUNS/$job/$1/metrics.jsonl"
+}
 # goes_on START: the job's next start continues from a checkpoint.
 goes_on() {
   wait_for 60 "the job to be in the queue again" is "$job" PENDING
-  hurry "$job"
-  wait_for 180 "start $1 of the job" test -s "$TRIBUTARY_RUNS/$job/$1/metrics.jsonl"
+  wait_for 180 "start $1 of the job" has_started "$1"
   advances 300
 }
 
