@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/wire/completion_tag.h"
+#include "common/wire/deadline.h"
 
 namespace tributary {
 
@@ -17,20 +18,35 @@ void SideThread::Add(grpc::ServerBuilder* builder) {
 }
 
 void SideThread::Start() {
-  calls_.Start(queue_.get());
   thread_ = std::thread([this] {
+    calls_.Start(queue_.get());
     void* tag = nullptr;
     bool ok = false;
     while (queue_->Next(&tag, &ok)) {
-      static_cast<CompletionTag*>(tag)->Proceed(ok);
+      if (tag == nullptr) {
+        Obey();
+      } else {
+        static_cast<CompletionTag*>(tag)->Proceed(ok);
+      }
     }
   });
 }
 
+void SideThread::Obey() {
+  absl::MutexLock lock(&mu_);
+  if (std::exchange(go_home_, false)) calls_.GoHome();
+  if (!std::exchange(stop_, false)) return;
+  calls_.Drain();
+  queue_->Shutdown();
+}
+
 void SideThread::GoHome() {
-  if (thread_.joinable() && !stopped_) {
-    PostedWork::Post(queue_.get(), [this] { calls_.GoHome(); });
+  if (!thread_.joinable() || stopped_) return;
+  {
+    absl::MutexLock lock(&mu_);
+    go_home_ = true;
   }
+  home_alarm_.Set(queue_.get(), DeadlineAfter(absl::ZeroDuration()), nullptr);
 }
 
 void SideThread::Stop() {
@@ -42,10 +58,11 @@ void SideThread::Stop() {
     }
     return;
   }
-  PostedWork::Post(queue_.get(), [this] {
-    calls_.Drain();
-    queue_->Shutdown();
-  });
+  {
+    absl::MutexLock lock(&mu_);
+    stop_ = true;
+  }
+  stop_alarm_.Set(queue_.get(), DeadlineAfter(absl::ZeroDuration()), nullptr);
   thread_.join();
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <grpcpp/alarm.h>
 #include <grpcpp/grpcpp.h>
 
 #include <memory>
@@ -8,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "common/wire/call_guard.h"
 #include "common/wire/side_calls.h"
 
@@ -33,8 +36,16 @@ class SideThread {
   ~SideThread() { Stop(); }
 
  private:
-  SideCalls calls_;
+  // Takes what was asked of the thread; on it.
+  void Obey();
+
+  SideCalls calls_;  // of the thread
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
+  grpc::Alarm home_alarm_;  // these wake the thread; their tag is null
+  grpc::Alarm stop_alarm_;
+  absl::Mutex mu_;
+  bool go_home_ ABSL_GUARDED_BY(mu_) = false;
+  bool stop_ ABSL_GUARDED_BY(mu_) = false;
   bool stopped_ = false;
   std::thread thread_;
 };
