@@ -100,6 +100,7 @@ class TakeoverTest : public FaultTest {
   json PageOf(const std::string& run, const std::string& path) {
     const json targets =
         json::parse(Read(run + "/prometheus-targets.json"), nullptr, false);
+    if (!targets.is_array()) return json::object();
     for (const json& group : targets) {
       if (group["labels"]["job"] != "tributary-coordinator") continue;
       const std::string address = group["targets"][0];
@@ -138,13 +139,13 @@ TEST_F(TakeoverTest, TheStatusPageOfASuccessorHasTheWholeHistory) {
   json history;
   ASSERT_TRUE(Eventually([&] {
     history = PageOf("run", "/history.json");
-    return history.contains("events") && history["events"].size() > 1;
-  }));
+    return history.contains("events") && history["events"].size() > 1 &&
+           !history["loss"].empty() && history["loss"].back()[0] > 40;
+  })) << history;
   EXPECT_EQ(history["events"][0]["text"], "the job is running");
   EXPECT_THAT(history["events"][1]["text"].get<std::string>(),
               HasSubstr("another coordinator continues the job after step"));
   EXPECT_LE(history["loss"][0][0], history["steps_per_point"]);
-  EXPECT_GT(history["loss"].back()[0], 40);
   EXPECT_EQ(history["evaluations"][0]["points"][0][0], 16);  // the first epoch
   coordinator->Signal(SIGTERM);
   EXPECT_EQ(coordinator->Wait(kSoon), 128 + SIGTERM) << coordinator->output();
