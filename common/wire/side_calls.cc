@@ -62,7 +62,7 @@ class SideCalls::Call final : public CompletionTag {
           delete this;
           return;
         }
-        Post(owner_);
+        if (!owner_->draining_) Post(owner_);
         owner_->calls_.insert(this);
         Begin();
         break;

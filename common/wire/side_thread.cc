@@ -18,8 +18,10 @@ void SideThread::Add(grpc::ServerBuilder* builder) {
 }
 
 void SideThread::Start() {
+  // Not on the thread: a call that is asked for while the server shuts down may
+  // be forgotten by gRPC, and the queue would never be empty.
+  calls_.Start(queue_.get());
   thread_ = std::thread([this] {
-    calls_.Start(queue_.get());
     void* tag = nullptr;
     bool ok = false;
     while (queue_->Next(&tag, &ok)) {
@@ -42,10 +44,8 @@ void SideThread::Obey() {
 
 void SideThread::GoHome() {
   if (!thread_.joinable() || stopped_) return;
-  {
-    absl::MutexLock lock(&mu_);
-    go_home_ = true;
-  }
+  absl::MutexLock lock(&mu_);
+  go_home_ = true;
   home_alarm_.Set(queue_.get(), DeadlineAfter(absl::ZeroDuration()), nullptr);
 }
 
@@ -59,10 +59,12 @@ void SideThread::Stop() {
     return;
   }
   {
+    // Until the alarm is set the thread must not see `stop_`, which may happen
+    // at the other alarm: an alarm on a queue that is shut down aborts.
     absl::MutexLock lock(&mu_);
     stop_ = true;
+    stop_alarm_.Set(queue_.get(), DeadlineAfter(absl::ZeroDuration()), nullptr);
   }
-  stop_alarm_.Set(queue_.get(), DeadlineAfter(absl::ZeroDuration()), nullptr);
   thread_.join();
 }
 
