@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/wire/call_guard.h"
 
+#include <grpcpp/security/auth_metadata_processor.h>
+
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +12,7 @@
 #include "common/status/printable.h"
 #include "common/status/status_macros.h"
 #include "common/wire/caller_proof.h"
+#include "common/wire/grpc_status.h"
 #include "spdlog/spdlog.h"
 
 namespace tributary {
@@ -40,9 +43,10 @@ std::optional<PeerRole> PeerRoleOf(v1::Role role) {
 }
 
 // The only value of a key of the call's metadata; empty: none, or several.
-absl::string_view MetadataOf(const grpc::ServerContextBase& context,
-                             const char* key) {
-  const auto [first, last] = context.client_metadata().equal_range(key);
+absl::string_view MetadataOf(
+    const std::multimap<grpc::string_ref, grpc::string_ref>& metadata,
+    const char* key) {
+  const auto [first, last] = metadata.equal_range(key);
   if (first == last || std::next(first) != last) return {};
   return {first->second.data(), first->second.size()};
 }
@@ -75,6 +79,28 @@ std::string Caller::Name() const {
                                 " at ", address));
 }
 
+// Asks the guard about every call of a port whose headers have arrived. Refused
+// calls end there: their messages, of 64 MiB and more, are not received.
+class CallGuard::HeaderGate final : public grpc::AuthMetadataProcessor {
+ public:
+  explicit HeaderGate(std::shared_ptr<const CallGuard> guard)
+      : guard_(std::move(guard)) {}
+
+  bool IsBlocking() const override { return false; }
+  grpc::Status Process(const InputMetadata& metadata,
+                       grpc::AuthContext* connection,
+                       OutputMetadata* /*consumed*/,
+                       OutputMetadata* /*answer*/) override {
+    return ToGrpcStatus(guard_
+                            ->Admit(metadata, connection, "an unknown address",
+                                    MetadataOf(metadata, ":path"))
+                            .status());
+  }
+
+ private:
+  const std::shared_ptr<const CallGuard> guard_;
+};
+
 CallGuard::CallGuard(Options options) : options_(std::move(options)) {}
 CallGuard::CallGuard() : open_(true) {}
 
@@ -83,10 +109,12 @@ std::shared_ptr<CallGuard> CallGuard::Open() {
 }
 
 std::shared_ptr<grpc::ServerCredentials> CallGuard::ForServer() const {
-  return options_.tls != nullptr
-             ? options_.tls->ForServer(/*certificates_only=*/
-                                       options_.token.empty())
-             : grpc::InsecureServerCredentials();
+  if (options_.tls == nullptr) return grpc::InsecureServerCredentials();
+  auto credentials =
+      options_.tls->ForServer(/*certificates_only=*/options_.token.empty());
+  credentials->SetAuthMetadataProcessor(
+      std::make_shared<HeaderGate>(shared_from_this()));
+  return credentials;
 }
 
 void CallGuard::SetJob(Job job) {
@@ -94,17 +122,18 @@ void CallGuard::SetJob(Job job) {
   job_ = std::move(job);
 }
 
-absl::Status CallGuard::Identify(const grpc::ServerContextBase& context,
+absl::Status CallGuard::Identify(const Metadata& metadata,
+                                 const grpc::AuthContext* connection,
                                  Caller* caller) const {
   if (options_.tls == nullptr) return absl::OkStatus();
-  if (auto identity = CallerOf(*context.auth_context()); identity.ok()) {
+  if (auto identity = CallerOf(*connection); identity.ok()) {
     caller->identity = *std::move(identity);
     absl::MutexLock lock(&mu_);
     const bool same_job = caller->identity->job.empty() || job_.name.empty() ||
                           caller->identity->job == job_.name;
     return same_job ? absl::OkStatus() : Unproved();
   }
-  absl::string_view token = MetadataOf(context, kTokenKey);
+  absl::string_view token = MetadataOf(metadata, kTokenKey);
   caller->has_token = !options_.token.empty() &&
                       absl::ConsumePrefix(&token, kTokenPrefix) &&
                       EqualSecrets(token, options_.token);
@@ -162,13 +191,20 @@ absl::Status CallGuard::Refuse(absl::Status status, absl::string_view method,
 
 absl::StatusOr<Caller> CallGuard::Admit(const grpc::ServerContextBase& context,
                                         absl::string_view method) const {
+  return Admit(context.client_metadata(), context.auth_context().get(),
+               context.peer(), method);
+}
+
+absl::StatusOr<Caller> CallGuard::Admit(const Metadata& metadata,
+                                        const grpc::AuthContext* connection,
+                                        std::string address,
+                                        absl::string_view method) const {
   Caller caller;
   caller.unchecked = open_;
   if (open_) return caller;
-  caller.address = context.peer();
-  if (absl::Status status = Identify(context, &caller); !status.ok()) {
-    return Refuse(std::move(status), method, caller);
-  }
+  caller.address = std::move(address);
+  const absl::Status identified = Identify(metadata, connection, &caller);
+  if (!identified.ok()) return Refuse(identified, method, caller);
   const MethodAccess* const access = AccessTo(method);
   if (access == nullptr ||
       (caller.identity && !access->MayCall(caller.identity->role))) {
@@ -176,7 +212,7 @@ absl::StatusOr<Caller> CallGuard::Admit(const grpc::ServerContextBase& context,
   }
   if (!access->WantsTicket()) return caller;
   const absl::StatusOr<MemberPlace> place =
-      PlaceOf(MetadataOf(context, kTicketKey));
+      PlaceOf(MetadataOf(metadata, kTicketKey));
   if (!place.ok()) {
     // Not yet, or no longer, a member: nothing to warn of.
     if (!absl::IsUnauthenticated(place.status())) return place.status();

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <grpcpp/security/auth_context.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server_context.h>
+#include <grpcpp/support/string_ref.h>
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,8 +52,10 @@ struct Caller {
 //                       another place
 //   FAILED_PRECONDITION a ticket of another job
 //   UNAVAILABLE         this process does not know its job yet
-// Thread-safe.
-class CallGuard {
+// A port with certificates decides when a call's headers have arrived, before
+// it keeps a byte of the message; a port in clear text once the message is
+// there. Thread-safe; held by std::shared_ptr.
+class CallGuard : public std::enable_shared_from_this<CallGuard> {
  public:
   struct Options {
     std::shared_ptr<const PeerCredentials> tls;  // null: clear text
@@ -72,6 +77,8 @@ class CallGuard {
   std::shared_ptr<grpc::ServerCredentials> ForServer() const;
   void SetJob(Job job);
 
+  // The address is not told of a call that is refused by its headers: gRPC does
+  // not say it yet.
   absl::StatusOr<Caller> Admit(const grpc::ServerContextBase& context,
                                absl::string_view method) const;
   // Checks a ticket that came another way than with a call: that it is of this
@@ -82,7 +89,15 @@ class CallGuard {
   bool encrypted() const { return options_.tls != nullptr; }
 
  private:
-  absl::Status Identify(const grpc::ServerContextBase& context,
+  class HeaderGate;
+  using Metadata = std::multimap<grpc::string_ref, grpc::string_ref>;
+
+  absl::StatusOr<Caller> Admit(const Metadata& metadata,
+                               const grpc::AuthContext* connection,
+                               std::string address,
+                               absl::string_view method) const;
+  absl::Status Identify(const Metadata& metadata,
+                        const grpc::AuthContext* connection,
                         Caller* caller) const;
   absl::StatusOr<MemberPlace> PlaceOf(absl::string_view ticket) const;
   // Counts and logs the refusal, at most once a second.
