@@ -4,9 +4,12 @@
 #include <grpcpp/alarm.h>
 #include <grpcpp/completion_queue.h>
 
+#include <deque>
 #include <functional>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/wire/deadline.h"
 
@@ -20,26 +23,50 @@ class CompletionTag {
   virtual void Proceed(bool ok) = 0;
 };
 
-// Runs a function on the thread that polls a queue, soon. Deletes itself.
-class PostedWork final : public CompletionTag {
+// Runs functions on the thread that polls a queue, soon, and in the order of
+// their Post, which alarms alone would not keep. Thread-safe; until the queue
+// is empty it must live.
+class PostedWork {
  public:
-  static void Post(grpc::CompletionQueue* queue, std::function<void()> work) {
-    new PostedWork(queue, std::move(work));
-  }
-  void Proceed(bool /*ok*/) override {
-    work_();
-    delete this;
+  // Not on a queue that was shut down. The last function may do that.
+  void Post(grpc::CompletionQueue* queue, std::function<void()> work) {
+    // Until the alarm is set the function must not run, in which the queue may
+    // be shut down: another one's alarm could run it.
+    absl::MutexLock lock(&mu_);
+    work_.push_back(std::move(work));
+    new Wake(queue, this);
   }
 
  private:
-  PostedWork(grpc::CompletionQueue* queue, std::function<void()> work)
-      : work_(std::move(work)) {
-    alarm_.Set(queue, DeadlineAfter(absl::ZeroDuration()),
-               static_cast<CompletionTag*>(this));
+  // Runs the oldest function. Deletes itself.
+  class Wake final : public CompletionTag {
+   public:
+    Wake(grpc::CompletionQueue* queue, PostedWork* owner) : owner_(owner) {
+      alarm_.Set(queue, DeadlineAfter(absl::ZeroDuration()),
+                 static_cast<CompletionTag*>(this));
+    }
+    void Proceed(bool /*ok*/) override {
+      owner_->RunOldest();
+      delete this;
+    }
+
+   private:
+    PostedWork* const owner_;
+    grpc::Alarm alarm_;
+  };
+
+  void RunOldest() {
+    std::function<void()> oldest;
+    {
+      absl::MutexLock lock(&mu_);
+      oldest = std::move(work_.front());
+      work_.pop_front();
+    }
+    oldest();
   }
 
-  const std::function<void()> work_;
-  grpc::Alarm alarm_;
+  absl::Mutex mu_;
+  std::deque<std::function<void()>> work_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace tributary

@@ -48,7 +48,7 @@ ParameterServer::ParameterServer(Options options)
       handlers_(options_.clock, options_.guard) {}
 
 void ParameterServer::RunOnLoop(std::function<void()> work) {
-  PostedWork::Post(queue_.get(), std::move(work));
+  posted_.Post(queue_.get(), std::move(work));
 }
 
 absl::StatusOr<std::unique_ptr<ParameterServer>> ParameterServer::Start(

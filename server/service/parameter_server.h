@@ -101,6 +101,7 @@ class ParameterServer {
   int port_ = 0;
   RawParameterService service_;
   SideCalls side_calls_;
+  PostedWork posted_;
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<Tick> tick_;
