@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/host/process_limits.h"
 
+#include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "absl/strings/str_cat.h"
 
@@ -11,6 +13,9 @@ namespace {
 // With less address space gRPC cannot start its threads: it hangs, or ends the
 // process without a message.
 constexpr uint64_t kLeastAddressSpace = uint64_t{1152} << 20;
+
+// Of so many files that may be open.
+uint64_t ForPeers(uint64_t limit) { return limit / 4 * 3; }
 
 uint64_t LimitOf(int resource) {
   rlimit limit{};
@@ -29,12 +34,12 @@ void RaiseFileLimit() {
 uint64_t FileLimit() { return LimitOf(RLIMIT_NOFILE); }
 
 absl::Status CheckProcessLimits(uint64_t files) {
-  if (const uint64_t limit = FileLimit(); limit < files) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("this process may have ", limit,
-                     " files and connections open (ulimit "
-                     "-n), this job needs ",
-                     files));
+  if (const uint64_t limit = FileLimit(); ForPeers(limit) < files) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "this process may have ", limit,
+        " files and connections open (ulimit -n), three quarters of them for "
+        "this job, which needs ",
+        files));
   }
   if (const uint64_t limit = LimitOf(RLIMIT_AS); limit < kLeastAddressSpace) {
     return absl::FailedPreconditionError(
@@ -44,6 +49,15 @@ absl::Status CheckProcessLimits(uint64_t files) {
                      kLeastAddressSpace >> 20, " MiB"));
   }
   return absl::OkStatus();
+}
+
+bool HasRoomForPeer() {
+  // The lowest number that is free: all below it are open.
+  const int free = eventfd(0, EFD_CLOEXEC);
+  if (free < 0) return false;
+  close(free);
+  return free < kMostFilesForPeers &&
+         static_cast<uint64_t>(free) < ForPeers(FileLimit());
 }
 
 }  // namespace tributary

@@ -14,9 +14,15 @@ void RaiseFileLimit();
 // How many files, including connections, this process may have open.
 uint64_t FileLimit();
 
-// FailedPrecondition when this process may open fewer than `files` files or has
-// too little address space for gRPC. The message names the limit and its ulimit
-// flag.
+// FailedPrecondition when three quarters of the files that this process may
+// open are fewer than `files`, or it has too little address space for gRPC. The
+// message names the limit and its ulimit flag.
 absl::Status CheckProcessLimits(uint64_t files);
+
+// Whether another peer may be connected to this process: it has fewer than
+// kMostFilesForPeers files open, and fewer than three quarters of its limit. At
+// its limit gRPC 1.51 would take no connection ever again.
+constexpr int kMostFilesForPeers = 16'384;
+bool HasRoomForPeer();
 
 }  // namespace tributary
