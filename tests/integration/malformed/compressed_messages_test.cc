@@ -5,7 +5,6 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <fstream>
 #include <string>
@@ -18,6 +17,7 @@
 #include "common/wire/channel.h"
 #include "common/wire/grpc_status.h"
 #include "coordinator/service/coordinator.h"
+#include "tests/integration/malformed/malformed.h"
 #include "tests/testing/cluster.h"
 #include "tests/testing/http/http2_peer.h"
 #include "tests/testing/status_matchers.h"
@@ -31,27 +31,6 @@ using testing::Http2Peer;
 
 constexpr size_t kExpandedBytes = size_t{256} << 20;
 constexpr int64_t kMostGrowth = 64 << 20;
-
-// Gzip-compressed zeros: `bytes` of them, never all in memory.
-std::string Bomb(size_t bytes) {
-  const std::string zeros(1 << 20, '\0');
-  std::string out(1 << 20, '\0'), bomb;
-  z_stream stream{};
-  deflateInit2(&stream, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
-  for (size_t done = 0; done < bytes; done += zeros.size()) {
-    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(zeros.data()));
-    stream.avail_in = static_cast<uInt>(zeros.size());
-    const bool last = done + zeros.size() >= bytes;
-    do {
-      stream.next_out = reinterpret_cast<Bytef*>(out.data());
-      stream.avail_out = static_cast<uInt>(out.size());
-      deflate(&stream, last ? Z_FINISH : Z_NO_FLUSH);
-      bomb.append(out.data(), out.size() - stream.avail_out);
-    } while (stream.avail_out == 0);
-  }
-  deflateEnd(&stream);
-  return bomb;
-}
 
 // This process's peak memory.
 int64_t PeakBytes() {
@@ -87,7 +66,7 @@ class CompressedMessagesTest : public ::testing::Test {
     EXPECT_LT(PeakBytes() - before, kMostGrowth) << method;
   }
 
-  const std::string bomb_ = Bomb(kExpandedBytes);
+  const std::string bomb_ = testing::CompressedZeros(kExpandedBytes);
 };
 
 TEST_F(CompressedMessagesTest, AServerRefusesThemUnexpanded) {

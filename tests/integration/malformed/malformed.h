@@ -27,6 +27,10 @@ struct Malformed {
 // too large lengths, or replaces bytes.
 std::string Spoil(std::string bytes, std::mt19937& random);
 
+// Zeros, compressed with gzip to a thousandth: `bytes` of them, never all in
+// memory.
+std::string CompressedZeros(size_t bytes);
+
 // Random messages to the servers of `plan`: two servers with one parameter
 // each, the last parameter on the first server. `repeated` was accepted by the
 // server before, so a copy that is still valid counts as a repetition.

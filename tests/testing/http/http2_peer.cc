@@ -3,10 +3,13 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <openssl/ssl.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 namespace tributary::testing {
 namespace {
@@ -51,7 +54,8 @@ void AppendHeader(std::string* block, const std::string& name,
 
 }  // namespace
 
-std::unique_ptr<Http2Peer> Http2Peer::Connect(int port, uint32_t window) {
+std::unique_ptr<Http2Peer> Http2Peer::Connect(int port, uint32_t window,
+                                              ssl_ctx_st* tls) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -63,7 +67,13 @@ std::unique_ptr<Http2Peer> Http2Peer::Connect(int port, uint32_t window) {
     return nullptr;
   }
   std::unique_ptr<Http2Peer> peer(new Http2Peer(fd));
-  if (send(fd, kHello, sizeof(kHello) - 1, MSG_NOSIGNAL) < 0) return nullptr;
+  if (tls != nullptr) {
+    peer->SetTimeout(20);
+    peer->ssl_ = SSL_new(tls);
+    SSL_set_fd(peer->ssl_, fd);
+    if (SSL_connect(peer->ssl_) != 1) return nullptr;
+  }
+  if (!peer->SendRaw({kHello, sizeof(kHello) - 1})) return nullptr;
   return peer->SendHello(window) ? std::move(peer) : nullptr;
 }
 
@@ -82,20 +92,43 @@ bool Http2Peer::SendHello(uint32_t window) {
          SendFrame(kWindowUpdate, 0, 0, BigEndian(INT32_MAX - 65535, 4));
 }
 
-Http2Peer::~Http2Peer() { close(fd_); }
+Http2Peer::~Http2Peer() {
+  SSL_free(ssl_);
+  close(fd_);
+}
+
+bool Http2Peer::SendRaw(absl::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n =
+        ssl_ == nullptr
+            ? send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL)
+            : SSL_write(ssl_, bytes.data(), static_cast<int>(bytes.size()));
+    if (n <= 0) return false;
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+  return true;
+}
+
+bool Http2Peer::IsClosed() const {
+  char dropped[1024];
+  ssize_t n = 0;
+  while ((n = recv(fd_, dropped, sizeof(dropped), MSG_DONTWAIT)) > 0) {
+  }
+  return n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+}
+
+void Http2Peer::SetTimeout(int seconds) const {
+  const timeval wait = {seconds, 0};
+  setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
+  setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
+}
 
 bool Http2Peer::SendFrame(int type, int flags, uint32_t stream,
                           absl::string_view bytes) {
   std::string frame = BigEndian(bytes.size(), 3) + BigEndian(type, 1) +
                       BigEndian(flags, 1) + BigEndian(stream, 4);
   frame.append(bytes.data(), bytes.size());
-  for (size_t sent = 0; sent < frame.size();) {
-    const ssize_t n =
-        send(fd_, frame.data() + sent, frame.size() - sent, MSG_NOSIGNAL);
-    if (n <= 0) return false;
-    sent += static_cast<size_t>(n);
-  }
-  return true;
+  return SendRaw(frame);
 }
 
 uint32_t Http2Peer::Begin(const std::string& path, const Headers& more) {
@@ -152,7 +185,9 @@ bool Http2Peer::Send(uint32_t stream, absl::string_view bytes, bool end) {
 
 bool Http2Peer::ReadAll(char* out, size_t n) const {
   for (size_t got = 0; got < n;) {
-    const ssize_t more = recv(fd_, out + got, n - got, 0);
+    const ssize_t more =
+        ssl_ == nullptr ? recv(fd_, out + got, n - got, 0)
+                        : SSL_read(ssl_, out + got, static_cast<int>(n - got));
     if (more <= 0) return false;
     got += static_cast<size_t>(more);
   }

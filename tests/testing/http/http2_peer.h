@@ -10,6 +10,9 @@
 
 #include "absl/strings/string_view.h"
 
+struct ssl_st;      // OpenSSL's SSL
+struct ssl_ctx_st;  // and SSL_CTX
+
 namespace tributary::testing {
 
 // One end of an HTTP/2 connection, frame by frame (RFC 9113), for behaviour
@@ -22,8 +25,11 @@ class Http2Peer {
   // Connects to a loopback port. The server may send 2 GiB before it has to
   // wait for this end, but at most `window` bytes of each answer. Null when no
   // process listens.
+  // With `tls`: encrypted, as that context says; null also when the handshake
+  // fails.
   static std::unique_ptr<Http2Peer> Connect(int port,
-                                            uint32_t window = INT32_MAX);
+                                            uint32_t window = INT32_MAX,
+                                            ssl_ctx_st* tls = nullptr);
   // Accepts the next connection to a listening socket, as the server.
   static std::unique_ptr<Http2Peer> Accept(int listener);
   ~Http2Peer();
@@ -43,6 +49,14 @@ class Http2Peer {
   // frame.
   std::string ReadToEnd(uint32_t stream);
 
+  // Sends these bytes as they are, which need not be a frame.
+  bool SendRaw(absl::string_view bytes);
+  // Whether the server has closed the connection; reads and drops what there
+  // is, without waiting. Only without TLS, or to look no further.
+  bool IsClosed() const;
+  // Limits every wait of this end for the other; then the call fails.
+  void SetTimeout(int seconds) const;
+
   // A message with gRPC's length prefix.
   static std::string Message(absl::string_view bytes, bool compressed = false);
 
@@ -56,6 +70,7 @@ class Http2Peer {
   bool ReadAll(char* out, size_t n) const;
 
   const int fd_;
+  ssl_st* ssl_ = nullptr;  // null: clear text
   uint32_t next_stream_ = 1;
   // The server's receive windows: of the connection, of a new stream, of each
   // stream.

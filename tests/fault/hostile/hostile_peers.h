@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/fault/hostile/attacker.h"
+
+namespace tributary::testing {
+
+// Attacks all ports of a job, with one thread for each kind of attack, until
+// the destructor.
+class HostilePeers {
+ public:
+  // `idle`: connections of strangers, and as many with a certificate, that are
+  // kept open and say nothing.
+  HostilePeers(AttackedJob job, int idle);
+  ~HostilePeers();
+
+  // How often each attack was made, by its name.
+  std::map<std::string, int64_t> Counts() const;
+  // Wrongly signed calls that were not refused.
+  int64_t let_through() const { return let_through_; }
+
+ private:
+  struct Attack {
+    std::string name;
+    std::atomic<int64_t> count{0};
+    std::thread thread;
+  };
+  using Body = std::function<void(std::atomic<int64_t>* count)>;
+
+  void Begin(const std::string& name, Body body);
+
+  // Strangers, without a certificate.
+  void StayConnected(int connections, std::atomic<int64_t>* count);
+  void TalkNonsense(std::atomic<int64_t>* count);
+  void ShakeHandsSlowly(std::atomic<int64_t>* count);
+  // With the certificate.
+  void StayConnectedWithCertificate(int connections,
+                                    std::atomic<int64_t>* count);
+  void SendNonsenseFrames(std::atomic<int64_t>* count);
+  void PushWithoutTicket(std::atomic<int64_t>* count);
+  void SendWronglySigned(std::atomic<int64_t>* count);
+  // With the ticket, too.
+  void SendSlowly(std::atomic<int64_t>* count);
+  void SendBombs(std::atomic<int64_t>* count);
+  void LeaveAnswersUnread(std::atomic<int64_t>* count);
+  void HoldCalls(std::atomic<int64_t>* count);
+  void SendMalformed(std::atomic<int64_t>* count);
+
+  std::vector<int> AllPorts() const;
+
+  const AttackedJob job_;
+  std::atomic<bool> over_{false};
+  std::atomic<int64_t> let_through_{0};
+  std::vector<std::unique_ptr<Attack>> attacks_;
+};
+
+}  // namespace tributary::testing

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// A job is attacked on all its ports while it trains, by strangers and by one
+// that has stolen a worker's certificate. It ends with the weights of a run
+// that nobody attacked, and its processes take no more memory than
+// docs/failures.md#hostile-peers says. Lasts some seconds;
+// tests/fault/hostile.sh lasts as long as it is told.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "tests/fault/fault_test.h"
+#include "tests/fault/hostile/hostile_peers.h"
+#include "tests/testing/paths.h"
+#include "tests/testing/process.h"
+#include "tests/testing/status_matchers.h"
+
+namespace tributary {
+namespace {
+
+constexpr absl::Duration kVeryLong = absl::Minutes(10);  // for one run
+
+// A number that the environment sets.
+int Setting(const char* name, int otherwise) {
+  const char* const text = std::getenv(name);
+  int number = 0;
+  return text != nullptr && absl::SimpleAtoi(text, &number) ? number
+                                                            : otherwise;
+}
+
+// The most memory that a process has had so far; 0: it is gone.
+int64_t PeakBytes(pid_t pid) {
+  std::ifstream status(absl::StrCat("/proc/", pid, "/status"));
+  for (std::string word; status >> word;) {
+    int64_t kilobytes = 0;
+    if (word == "VmHWM:" && status >> kilobytes) return kilobytes << 10;
+  }
+  return 0;
+}
+
+class HostileTest : public FaultTest {
+ protected:
+  void SetUp() override {
+    FaultTest::SetUp();
+    rlimit files{};
+    getrlimit(RLIMIT_NOFILE, &files);
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+    if (files.rlim_max < 8192) GTEST_SKIP() << "few files";
+    // Without it the address sanitizer keeps 256 MiB of freed memory.
+    SetEnvironment(
+        {"ASAN_OPTIONS=quarantine_size_mb=1:"
+         "thread_local_quarantine_size_kb=16"});
+    const auto made = testing::RunProcess(
+        {testing::Program("tributary"), "certificates", "--out", Path("tls")});
+    ASSERT_EQ(made.exit_code, 0) << made.output;
+    // A shard of 600 KiB, and leases that a busy machine keeps.
+    EditJob("out: 96", "out: 16384");
+    EditJob("in: 96", "in: 16384");
+    EditJob("learning_rate: 0.05", "learning_rate: 0.0001");
+    EditJob("lease_seconds: 3", "lease_seconds: 60");
+    EditJob("epochs: 40", absl::StrCat("epochs: ", epochs_));
+    EditJob("cluster:",
+            "strategy: {parameter_server: {transport: grpc}}\ncluster:");
+  }
+
+  // Trains with certificates, with `idle` hostile connections of either kind
+  // or, if that is 0, alone. Returns how long it took.
+  absl::Duration Run(const std::string& run, int idle) {
+    const absl::Time begin = absl::Now();
+    std::string address;
+    auto coordinator =
+        Coordinate(run, &address, {"--tls", Path("tls/coordinator")});
+    std::vector<std::unique_ptr<RunningProcess>> members;
+    for (const std::string role : {"server", "server", "worker", "worker"}) {
+      members.push_back(
+          Start({absl::StrCat("tributary-", role), "--tls",
+                 Path(absl::StrCat("tls/", role)), "--coordinator", address}));
+    }
+    std::atomic<bool> over{false};
+    std::thread sampler([&] {
+      while (!over) {
+        Sample("coordinator", coordinator->pid());
+        for (int s : {0, 1}) Sample("server", members[s]->pid());
+        absl::SleepFor(absl::Milliseconds(20));
+      }
+    });
+    std::unique_ptr<testing::HostilePeers> peers;
+    if (idle > 0) {
+      auto job = testing::Infiltrate(address, Path("tls/worker"));
+      TRIBUTARY_EXPECT_OK(job);
+      if (job.ok()) {
+        peers = std::make_unique<testing::HostilePeers>(*std::move(job), idle);
+      }
+    }
+    EXPECT_EQ(coordinator->Wait(kVeryLong), 0) << coordinator->output();
+    if (peers != nullptr) {
+      for (const auto& [name, count] : peers->Counts()) counts_[name] += count;
+      EXPECT_EQ(peers->let_through(), 0);
+    }
+    peers = nullptr;
+    over = true;
+    sampler.join();
+    for (auto& member : members) {
+      EXPECT_EQ(member->Wait(kSoon), 0) << member->output();
+    }
+    return absl::Now() - begin;
+  }
+
+  void Sample(const std::string& role, pid_t pid) {
+    peaks_[role] = std::max(peaks_[role], PeakBytes(pid));
+  }
+
+  const int seconds_ = Setting("TRIBUTARY_HOSTILE_SECONDS", 1);
+  const int idle_ = Setting("TRIBUTARY_HOSTILE_IDLE", 60);
+  const int epochs_ = Setting("TRIBUTARY_HOSTILE_EPOCHS", 6);
+  std::map<std::string, int64_t> peaks_;   // by role
+  std::map<std::string, int64_t> counts_;  // of attacks
+};
+
+TEST_F(HostileTest, TheJobEndsAsIfNobodyAttacked) {
+  const absl::Duration alone = Run("alone", /*idle=*/0);
+  const std::map<std::string, int64_t> before = std::exchange(peaks_, {});
+  const std::string undisturbed = Sha256("alone");
+  absl::Duration attacked;
+  int runs = 0;
+  while (attacked < absl::Seconds(seconds_) && !HasFailure()) {
+    const std::string run = absl::StrCat("attacked-", runs++);
+    attacked += Run(run, idle_);
+    EXPECT_EQ(Sha256(run), undisturbed);
+  }
+  TellSeconds("alone", alone);
+  TellSeconds("attacked", attacked);
+  printf("%d runs with the same weights\n", runs);
+  for (const auto& [name, count] : counts_) {
+    printf("%-24s %lld\n", name.c_str(), static_cast<long long>(count));
+    EXPECT_GT(count, 0) << name;
+  }
+  for (const auto& [role, bytes] : peaks_) {
+    const int64_t more = bytes - before.at(role);
+    printf("%s: %lld MiB, alone %lld MiB\n", role.c_str(),
+           static_cast<long long>(bytes >> 20),
+           static_cast<long long>(before.at(role) >> 20));
+    EXPECT_LT(more, int64_t{256} << 20) << role;
+  }
+}
+
+}  // namespace
+}  // namespace tributary
