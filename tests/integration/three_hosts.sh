@@ -60,6 +60,7 @@ failed=0
 for child in $(jobs -p); do wait "$child" || failed=1; done
 if [ $failed = 1 ]; then
   tail -n 5 "$work"/*.log
+  grep -A 12 "Direct leak\|ERROR: AddressSanitizer" "$work"/*.log | head -n 60
   echo "FAILED: a daemon ended with an error"
   exit 1
 fi
