@@ -34,6 +34,11 @@ namespace {
 
 constexpr absl::Duration kVeryLong = absl::Minutes(10);  // for one run
 
+// Of docs/failures.md#hostile-peers. Each of the three ports has a third of the
+// connections of either kind.
+constexpr int64_t kMostMore = 320 << 20;
+constexpr int64_t kMostOfConnection = 256 << 10;
+
 // A number that the environment sets.
 int Setting(const char* name, int otherwise) {
   const char* const text = std::getenv(name);
@@ -155,7 +160,7 @@ TEST_F(HostileTest, TheJobEndsAsIfNobodyAttacked) {
     printf("%s: %lld MiB, alone %lld MiB\n", role.c_str(),
            static_cast<long long>(bytes >> 20),
            static_cast<long long>(before.at(role) >> 20));
-    EXPECT_LT(more, int64_t{256} << 20) << role;
+    EXPECT_LT(more, kMostMore + 2 * idle_ / 3 * kMostOfConnection) << role;
   }
 }
 
