@@ -31,16 +31,42 @@ trap finish EXIT
 
 # ---- objects
 
-render() { kubectl kustomize "deploy/kubernetes/overlays/$1" > "$work/$1.yaml"; }
+render() {
+  kubectl kustomize "deploy/kubernetes/overlays/$1" > "$work/$1.rendered"
+  "$python" tests/deploy/expand_jobset.py < "$work/$1.rendered" > "$work/$1.yaml"
+}
 validates() {
   "$python" -m kubernetes_validate --strict --quiet "$work/$1.yaml"
 }
-for overlay in cpu cpu-tls cuda; do
+for overlay in cpu cpu-tls cpu-jobset cuda; do
   check "$overlay: it renders" render $overlay
   check "$overlay: the schemas have nothing against it" validates $overlay
   check "$overlay: options, ports, volumes and security fit" \
     "$python" tests/deploy/check_kubernetes.py "$programs" "$work/$overlay.yaml"
 done
+# The JobSet's own type has no schema here: what is compared are its pods, with those of
+# the overlay from which they are taken.
+takes_pods() {
+  "$python" - "$work" <<'PY'
+import sys
+import yaml
+
+def pods(overlay, names):
+    with open(f"{sys.argv[1]}/{overlay}.yaml", encoding="utf-8") as file:
+        items = {item["metadata"]["name"]: item for item in yaml.safe_load_all(file)
+                 if "template" in item.get("spec", {})}
+    assert set(names) <= set(items), f"{overlay} has {sorted(items)}"
+    return [items[name]["spec"]["template"]["spec"] for name in names]
+
+before = pods("cpu-tls", [f"tributary-{role}" for role in ("coordinator", "server", "worker")])
+after = pods("cpu-jobset", [f"tributary-{role}-0" for role in ("coordinator", "server", "worker")])
+assert before[0] == after[0] and before[2] == after[2], "coordinator or worker differ"
+server = after[1]["containers"][0]
+assert server["args"][3] == "--advertise=tributary-server-0-$(INDEX).tributary:7071"
+assert server["args"][-1] == "--index=$(INDEX)" and server["env"][0]["name"] == "INDEX"
+PY
+}
+check "the JobSet has the pods of its overlay" takes_pods
 # cert-manager's own types have no schema here: what its certificates say is compared
 # with what the pods want.
 issues() {
