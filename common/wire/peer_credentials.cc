@@ -3,6 +3,7 @@
 
 #include <grpcpp/security/tls_certificate_verifier.h>
 #include <grpcpp/security/tls_credentials_options.h>
+#include <openssl/crypto.h>
 
 #include <algorithm>
 #include <fstream>
@@ -23,6 +24,12 @@ using grpc::experimental::ExternalCertificateVerifier;
 using grpc::experimental::FileWatcherCertificateProvider;
 using grpc::experimental::StaticDataCertificateProvider;
 using grpc::experimental::TlsCustomVerificationCheckRequest;
+
+// When a process exits, OpenSSL would free its tables, while gRPC's threads may
+// still be closing connections with them: a use after free, or a process that
+// never ends. The first use of OpenSSL decides, so this is done before main.
+[[maybe_unused]] const int kTablesStay =
+    OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
 
 // Accepts the peers that may talk to this process at all. Whether its chain
 // leads to the authority has been checked before.

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
+#include <openssl/evp.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -138,6 +140,30 @@ TEST_F(PeerCredentialsTest, ACallerChecksTheServersRoleJobAndAuthority) {
             root_, Issue(NewAuthority(), "digits", PeerRole::kCoordinator))
             .value());
   EXPECT_EQ(Ask(caller->ForChannel(PeerRole::kCoordinator)), refused_);
+}
+
+// gRPC's threads close connections while a process exits.
+TEST(PeerCredentialsDeathTest, ThreadsMayUseOpenSslUntilTheProcessIsGone) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  for (int i = 0; i < 15; ++i) {
+    EXPECT_EXIT(
+        {
+          for (int thread = 0; thread < 2; ++thread) {
+            std::thread([] {
+              while (true) {
+                EVP_MD_CTX* const digest = EVP_MD_CTX_new();
+                EVP_MD* const kind = EVP_MD_fetch(nullptr, "SHA384", nullptr);
+                if (kind != nullptr) EVP_DigestInit_ex(digest, kind, nullptr);
+                EVP_MD_free(kind);
+                EVP_MD_CTX_free(digest);
+              }
+            }).detach();
+          }
+          usleep(3000);
+          exit(PeerCredentials::FromFolder("").ok());
+        },
+        ::testing::ExitedWithCode(0), "");
+  }
 }
 
 // At its limit of open files a process would never take a connection again.
