@@ -14,7 +14,7 @@ namespace {
 // process without a message.
 constexpr uint64_t kLeastAddressSpace = uint64_t{1152} << 20;
 
-// Of so many files that may be open.
+// How many of `limit` files the connections of peers may take.
 uint64_t ForPeers(uint64_t limit) { return limit / 4 * 3; }
 
 uint64_t LimitOf(int resource) {

@@ -77,8 +77,8 @@ class CallGuard : public std::enable_shared_from_this<CallGuard> {
   std::shared_ptr<grpc::ServerCredentials> ForServer() const;
   void SetJob(Job job);
 
-  // The address is not told of a call that is refused by its headers: gRPC does
-  // not say it yet.
+  // The log of a call that is refused by its headers has no address, because
+  // gRPC does not know it at that time.
   absl::StatusOr<Caller> Admit(const grpc::ServerContextBase& context,
                                absl::string_view method) const;
   // Checks a ticket that came another way than with a call: that it is of this

@@ -30,8 +30,9 @@ class PostedWork {
  public:
   // Not on a queue that was shut down. The last function may do that.
   void Post(grpc::CompletionQueue* queue, std::function<void()> work) {
-    // Until the alarm is set the function must not run, in which the queue may
-    // be shut down: another one's alarm could run it.
+    // The lock keeps the function from running, at an earlier function's alarm,
+    // before its own alarm is set: the function may shut the queue down, and
+    // setting an alarm would then end the process.
     absl::MutexLock lock(&mu_);
     work_.push_back(std::move(work));
     new Wake(queue, this);

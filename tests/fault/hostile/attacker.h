@@ -18,8 +18,8 @@
 
 namespace tributary::testing {
 
-// What an attacker knows of a running job: one that has stolen a worker's
-// certificate and was given an observer's ticket for it.
+// What an attacker knows of a running job after stealing a worker's certificate
+// and registering with it as an observer.
 struct AttackedJob {
   int coordinator_port = 0;
   std::vector<int> server_ports;
@@ -73,7 +73,8 @@ void Pause(int milliseconds);
 grpc::Status Call(const std::shared_ptr<grpc::Channel>& channel,
                   const CallerProof& proof, const std::string& method,
                   const std::string& request, std::string* answer = nullptr);
-// Of the weights of the plan's first block, waiting for this version.
+// A request for the weights of the plan's first block, which waits until they
+// have this version.
 v1::PullRequest PullOf(const AttackedJob& job, int64_t version);
 // A ticket as a header of HTTP/2.
 Http2Peer::Headers TicketHeader(const std::string& ticket);

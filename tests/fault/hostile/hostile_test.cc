@@ -34,8 +34,8 @@ namespace {
 
 constexpr absl::Duration kVeryLong = absl::Minutes(10);  // for one run
 
-// Of docs/failures.md#hostile-peers. Each of the three ports has a third of the
-// connections of either kind.
+// The bounds in docs/failures.md#hostile-peers. A third of all idle connections
+// goes to each of the three processes.
 constexpr int64_t kMostMore = 320 << 20;
 constexpr int64_t kMostOfConnection = 256 << 10;
 
@@ -65,7 +65,8 @@ class HostileTest : public FaultTest {
     getrlimit(RLIMIT_NOFILE, &files);
     files.rlim_cur = files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);
-    if (files.rlim_max < 8192) GTEST_SKIP() << "few files";
+    if (files.rlim_max < 8192)
+      GTEST_SKIP() << "this process may open fewer than 8192 files";
     // Without it the address sanitizer keeps 256 MiB of freed memory.
     SetEnvironment(
         {"ASAN_OPTIONS=quarantine_size_mb=1:"

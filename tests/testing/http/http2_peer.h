@@ -52,7 +52,7 @@ class Http2Peer {
   // Sends these bytes as they are, which need not be a frame.
   bool SendRaw(absl::string_view bytes);
   // Whether the server has closed the connection; reads and drops what there
-  // is, without waiting. Only without TLS, or to look no further.
+  // is, without waiting. With TLS nothing can be read afterwards.
   bool IsClosed() const;
   // Limits every wait of this end for the other; then the call fails.
   void SetTimeout(int seconds) const;

@@ -12,8 +12,8 @@
 namespace tributary {
 namespace {
 
-// The thread may learn of the end when it wakes for going home, before it is
-// woken for the end.
+// Two alarms wake the thread: one to go home, one to end. It may already see
+// the order to end at the first alarm.
 TEST(SideThreadTest, EndsWhenItIsToldTwoThingsAtOnce) {
   for (int i = 0; i < 600; ++i) {
     SideThread side({"a.Service"}, CallGuard::Open(), /*reflection=*/false);
