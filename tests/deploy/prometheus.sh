@@ -40,6 +40,7 @@ cluster: {servers: $2, workers: $3}
 checkpoint: {every_steps: $5}
 evaluation: {every_steps: 100}
 YAML
+  : > "$work/$name.log"  # sed may ask for it before the program below has opened it
   "$bin/tributary" train "$work/$name.yaml" --run-dir "$work/$name" \
     --metrics-listen 127.0.0.1:0 > "$work/$name.log" 2>&1 &
   pids+=($!)
