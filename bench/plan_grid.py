@@ -159,6 +159,7 @@ class Grid:
         """Latency in one direction between two hosts, over an idle link."""
         far = self.on(FIRST_SERVER, self.bin / "tributary-worker",
                       "--serve-links", f"{PREFIX}{FIRST_SERVER}:7079",
+                      "--insecure-groups",
                       stdout=subprocess.PIPE)
         far.stdout.readline()
         near = self.on(FIRST_WORKER, self.bin / "tributary-worker",

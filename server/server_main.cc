@@ -71,6 +71,7 @@ int main(int argc, char** argv) {
       ->check(CLI::PositiveNumber);
   tributary::AccessOptions access;
   tributary::AddListenerAccessFlags(app, &access);
+  tributary::AddCheckpointRootFlag(app, &options.checkpoint_roots);
   tributary::AddReflectionFlag(app, &options.reflection);
   tributary::AddTelemetryOptions(app, &telemetry);
   if (const auto ended = tributary::ParseCommandLine(app, argc, argv)) {

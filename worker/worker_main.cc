@@ -22,6 +22,7 @@
 #include "worker/client/message_delay.h"
 #include "worker/measure/run_measurement.h"
 #include "worker/predict/run_prediction.h"
+#include "worker/trainer/group_network.h"
 #include "worker/trainer/run_worker.h"
 
 namespace {
@@ -149,6 +150,17 @@ absl::Status ReadAccess(const tributary::AccessOptions& access,
   return absl::OkStatus();
 }
 
+// The far end of a speed test takes bytes from whoever sends them.
+absl::Status CheckServeLinks(const tributary::AccessOptions& access,
+                             const std::string& listen) {
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      const tributary::Access clear,
+      tributary::Access::Read({.insecure = access.insecure,
+                               .insecure_groups = access.insecure_groups},
+                              tributary::PeerRole::kWorker));
+  return clear.CheckListenInClear(listen);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -184,6 +196,13 @@ int main(int argc, char** argv) {
       ->check(CLI::PositiveNumber);
   tributary::AccessOptions access;
   tributary::AddListenerAccessFlags(app, &access);
+  tributary::AddInsecureGroupsFlag(app, &access.insecure_groups);
+  app.add_option("--data-root", options.data_roots,
+                 "read data and initial weights below this folder alone; may\n"
+                 "be repeated; default: wherever the job says")
+      ->type_name("FOLDER")
+      ->allow_extra_args(false);
+  tributary::AddCheckpointRootFlag(app, &options.checkpoint_roots);
   tributary::AddTelemetryOptions(app, &telemetry);
   tributary::MeasurementOptions measurement;
   AddMeasurementOptions(app, &measurement);
@@ -216,6 +235,7 @@ int main(int argc, char** argv) {
   if (!compare_data.empty()) return CompareData(compare_data);
   if (prediction.wanted()) return tributary::RunPrediction(prediction);
 
+  tributary::KeepGroupsInside(options.coordinator);
   tributary::PrepareForTransfers();
   tributary::RaiseFileLimit();
   options.join_timeout = absl::Seconds(join_seconds);
@@ -226,6 +246,9 @@ int main(int argc, char** argv) {
   if (status.ok()) status = tributary::CheckProcessLimits(kFewestFiles);
   if (status.ok() && !measurement.wanted()) {
     status = ReadAccess(access, telemetry, &options);
+  }
+  if (status.ok() && !measurement.serve_links.empty()) {
+    status = CheckServeLinks(access, measurement.serve_links);
   }
   if (status.ok()) {
     status = measurement.wanted() ? tributary::RunMeasurement(measurement)

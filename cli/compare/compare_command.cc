@@ -23,6 +23,7 @@
 #include "cli/terminal/command_line.h"
 #include "cli/terminal/console.h"
 #include "cli/terminal/interrupts.h"
+#include "common/command_line/access_flags.h"
 #include "common/files/atomic_file.h"
 #include "common/job/job_file.h"
 #include "common/status/status_macros.h"
@@ -186,23 +187,21 @@ int CompareExisting(const CompareOptions& options) {
   return shown.ok() ? kExitDone : Fail(shown, kExitFailed);
 }
 
-absl::Status CheckData(const CompareOptions& options) {
-  std::vector<std::string> overrides = options.overrides;
-  if (!options.device.empty()) {
-    overrides.push_back(absl::StrCat("device=", options.device));
-  }
-  return CheckDataFits(options.job_path, overrides);
-}
-
 int CompareNew(const CompareOptions& options) {
   absl::StatusOr<CompareJobs> jobs = PlanJobs(options);
   if (!jobs.ok()) return Fail(jobs.status(), kExitRefused);
   const absl::StatusOr<Hosts> hosts =
       Hosts::Create(options.hosts, options.listen);
   if (!hosts.ok()) return Fail(hosts.status(), kExitRefused);
+  for (const CompareJob& job : jobs->jobs) {
+    const absl::Status groups =
+        CheckGroups(job.job, *hosts, /*insecure=*/false);
+    if (!groups.ok()) return Fail(groups, kExitRefused);
+  }
   Interrupts::Install();
   if (!hosts->given()) {
-    const absl::Status fits = CheckData(options);
+    const absl::Status fits =
+        CheckDataFits(options.job_path, OverridesOf(options));
     if (!fits.ok()) return RefuseData(fits);
   }
   if (options.dry_run) {
@@ -284,6 +283,7 @@ void AddOptions(CLI::App& app, CompareOptions* options) {
       ->type_name("DIR");
   AddListenOption(app, &options->listen);
   AddHostOptions(app, &options->hosts);
+  AddInsecureGroupsFlag(app, &options->hosts.insecure_groups);
   AddCostOptions(app, &options->cost);
   app.add_flag("--no-prediction", options->no_prediction,
                "neither measure nor predict before the runs");

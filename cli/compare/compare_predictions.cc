@@ -38,6 +38,7 @@ absl::StatusOr<std::vector<std::string>> PredictJobs(
   questions.measure_link = !options.links_known();
   questions.near = hosts.Worker(0);
   questions.far = hosts.FarFromFirstWorker();
+  questions.insecure_groups = hosts.insecure_groups();
   if (!options.compute_known()) {
     questions.rows = RowsToMeasure(jobs);
     for (const CompareJob& job : jobs.jobs) {

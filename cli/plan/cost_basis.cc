@@ -97,7 +97,8 @@ absl::StatusOr<LinkMeasurement> AskForLink(const CostQuestions& questions) {
   }
   TRIBUTARY_ASSIGN_OR_RETURN(
       const std::unique_ptr<LinkFarEnd> far_end,
-      LinkFarEnd::Start(questions.far, 2 * kLinkTimeout));
+      LinkFarEnd::Start(questions.far, questions.insecure_groups,
+                        2 * kLinkTimeout));
   return AskForLink(questions.near, far_end->address());
 }
 

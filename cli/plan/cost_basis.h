@@ -36,7 +36,8 @@ struct CostQuestions {
   // machine.
   bool measure_link = false;
   Host near, far;
-  Shape sample_shape;  // empty: take it from the job or its data
+  bool insecure_groups = false;  // `far` may listen to other machines
+  Shape sample_shape;            // empty: take it from the job or its data
   ClusterShape cluster;
   ComputeSpeed compute;
 };

@@ -29,7 +29,8 @@ constexpr char kDescription[] =
 constexpr char kFooter[] =
     "Every process has a link of the given rate each way. --measure times the\n"
     "job's model on this machine, alone on it; --probe measures the link to a\n"
-    "host on which `tributary-worker --serve-links 0.0.0.0:7079` runs.\n"
+    "host on which `tributary-worker --serve-links 0.0.0.0:7079\n"
+    "--insecure-groups` runs.\n"
     "docs/parallelism.md derives the model and says what it leaves out.\n\n"
     "Examples:\n"
     "  tributary plan examples/digits.yaml --workers 4 --measure \\\n"

@@ -134,12 +134,14 @@ absl::StatusOr<std::vector<std::string>> AskWorkers(
 }
 
 absl::StatusOr<std::unique_ptr<LinkFarEnd>> LinkFarEnd::Start(
-    const Host& host, absl::Duration timeout) {
-  TRIBUTARY_ASSIGN_OR_RETURN(
-      AskedWorker worker,
-      AskedWorker::Start(host, {"--serve-links", host.At(0), "--serve-seconds",
-                                absl::StrCat(absl::ToInt64Seconds(
-                                    absl::Ceil(timeout, absl::Seconds(1))))}));
+    const Host& host, bool insecure_groups, absl::Duration timeout) {
+  std::vector<std::string> arguments = {
+      "--serve-links", host.At(0), "--serve-seconds",
+      absl::StrCat(
+          absl::ToInt64Seconds(absl::Ceil(timeout, absl::Seconds(1))))};
+  if (insecure_groups) arguments.push_back("--insecure-groups");
+  TRIBUTARY_ASSIGN_OR_RETURN(AskedWorker worker,
+                             AskedWorker::Start(host, arguments));
   // A launcher may print other lines first.
   int port = 0;
   const auto listens = [&] {

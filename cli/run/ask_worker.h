@@ -27,9 +27,9 @@ absl::StatusOr<std::vector<std::string>> AskWorkers(
 // after `timeout`.
 class LinkFarEnd {
  public:
-  // Errors as AskWorkers.
+  // insecure_groups: it may listen to other machines. Errors as AskWorkers.
   static absl::StatusOr<std::unique_ptr<LinkFarEnd>> Start(
-      const Host& host, absl::Duration timeout);
+      const Host& host, bool insecure_groups, absl::Duration timeout);
   virtual ~LinkFarEnd() = default;
   virtual std::string address() const = 0;  // HOST:PORT
 };

@@ -216,6 +216,7 @@ absl::StatusOr<Hosts> Hosts::Create(const HostOptions& options,
                                     absl::string_view listen) {
   if (IsSlurmLaunch(options.launch)) return OfSlurm(options, listen);
   Hosts hosts;
+  hosts.insecure_groups_ = options.insecure_groups;
   hosts.listen_ = std::string(listen);
   if (options.worker_hosts.empty()) return hosts;
   TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<std::string> workers,
@@ -247,6 +248,7 @@ absl::StatusOr<Hosts> Hosts::OfSlurm(const HostOptions& options,
   TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<std::string> launcher,
                              ReadLauncher(SlurmLauncher(options.launch)));
   Hosts hosts;
+  hosts.insecure_groups_ = options.insecure_groups;
   const Host* here = nullptr;
   hosts.workers_.reserve(nodes.size());
   for (const SlurmNode& node : nodes) {

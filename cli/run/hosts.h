@@ -23,6 +23,7 @@ struct HostOptions {
   std::string launch =
       "ssh -o BatchMode=yes -o ConnectTimeout=10 {host} {command}";
   SlurmOptions slurm;  // for a launch by Slurm, whose nodes are the hosts
+  bool insecure_groups = false;  // of workers (AddInsecureGroupsFlag)
 };
 
 // The coordinator's address unless the user gives another one.
@@ -78,6 +79,7 @@ class Hosts {
   // The coordinator's HOST:PORT: as given to Create or, in an allocation of
   // Slurm, at this node's address.
   const std::string& listen() const { return listen_; }
+  bool insecure_groups() const { return insecure_groups_; }
   Host Server(int index) const { return InTurn(servers_, index); }
   Host Worker(int index) const { return InTurn(workers_, index); }
   // The number of workers before this one on its host: the index of its device.
@@ -92,6 +94,7 @@ class Hosts {
                                        absl::string_view listen);
 
   std::string listen_ = kListenHere;
+  bool insecure_groups_ = false;
   std::vector<Host> workers_;
   std::vector<Host> servers_;
 };

@@ -19,7 +19,9 @@
 #include "cli/terminal/console.h"
 #include "common/host/private_files.h"
 #include "common/host/process_limits.h"
+#include "common/job/job_options.h"
 #include "common/status/status_macros.h"
+#include "common/wire/access.h"
 
 namespace tributary {
 namespace {
@@ -60,6 +62,18 @@ void StopAfter(const LocalRunOptions::Probe& probe, JobRun& run) {
 
 }  // namespace
 
+absl::Status CheckGroups(const v1::JobSpec& job, const Hosts& hosts,
+                         bool insecure) {
+  const Strategy strategy = StrategyOf(job);
+  if (!strategy.has_groups() || strategy.one_process()) return absl::OkStatus();
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      const Access access,
+      Access::Read(
+          {.insecure = insecure, .insecure_groups = hosts.insecure_groups()},
+          PeerRole::kCoordinator));
+  return access.CheckListenInClear(LocalAddress(hosts.listen()));
+}
+
 int RunLocally(const LocalRunOptions& options) {
   KeepFilesPrivate();
   const absl::StatusOr<Programs> programs = FindPrograms();
@@ -71,6 +85,12 @@ int RunLocally(const LocalRunOptions& options) {
   if (const absl::Status limits = CheckProcessLimits(FilesOf(cluster));
       !limits.ok()) {
     PrintError(limits.message());
+    return kExitRefused;
+  }
+  if (const absl::Status groups =
+          CheckGroups(options.job, options.hosts, options.insecure);
+      !groups.ok()) {
+    PrintError(groups.message());
     return kExitRefused;
   }
   const absl::StatusOr<MetricsPorts> ports =

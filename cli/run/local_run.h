@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/status/status.h"
 #include "cli/run/hosts.h"
 #include "common/command_line/telemetry_options.h"
 #include "coordinator/core/job_plan.h"
@@ -30,6 +31,12 @@ struct LocalRunOptions {
                              // step_probe.h); must exist
   } probe;
 };
+
+// FailedPrecondition: the job's workers would exchange in clear text at
+// addresses that other machines reach, and neither --insecure-groups nor
+// --insecure allows it (Access::CheckListenInClear).
+absl::Status CheckGroups(const v1::JobSpec& job, const Hosts& hosts,
+                         bool insecure);
 
 // Trains with the coordinator in this process. Servers and workers are its
 // children or, on other hosts, children of its launchers. Shows the progress,

@@ -14,6 +14,7 @@
 #include "cli/terminal/console.h"
 #include "cli/terminal/interrupts.h"
 #include "cli/terminal/step_range.h"
+#include "common/command_line/access_flags.h"
 #include "common/command_line/telemetry_options.h"
 #include "common/job/job_file.h"
 #include "common/status/status_macros.h"
@@ -172,6 +173,7 @@ void AddTrainCommand(CLI::App& app, Action* action) {
   AddListenOption(*train, &options->listen);
   AddHostOptions(*train, &options->hosts);
   AddInsecureFlag(*train, &options->insecure);
+  AddInsecureGroupsFlag(*train, &options->hosts.insecure_groups);
   AddTelemetryOptions(*train, &options->telemetry);
   train->add_flag(
       "--dry-run", options->dry_run,

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
 
 #include "common/wire/access.h"
 
@@ -26,6 +28,22 @@ inline void AddListenerAccessFlags(CLI::App& app, AccessOptions* options) {
   app.add_flag("--insecure", options->insecure,
                "without --tls: listen in clear text to other machines, too;\n"
                "whoever reaches the port can then read and change the job");
+}
+
+inline void AddInsecureGroupsFlag(CLI::App& app, bool* insecure_groups) {
+  app.add_flag("--insecure-groups", *insecure_groups,
+               "groups of workers (all_reduce, tensor and pipeline\n"
+               "parallelism) and speed tests listen to other machines, too;\n"
+               "they are in clear text, also with TLS");
+}
+
+inline void AddCheckpointRootFlag(CLI::App& app,
+                                  std::vector<std::string>* roots) {
+  app.add_option("--checkpoint-root", *roots,
+                 "read and write checkpoints below this folder alone; may be\n"
+                 "repeated; default: wherever the job says")
+      ->type_name("FOLDER")
+      ->allow_extra_args(false);
 }
 
 inline void AddReflectionFlag(CLI::App& app, bool* reflection) {

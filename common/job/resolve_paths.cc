@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/job/job_files.h"
 #include "common/job/resolve.h"
 #include "common/status/nearest_name.h"
 #include "common/status/quoted.h"
@@ -102,30 +103,6 @@ class PathResolver {
     return (folder_ / folder).lexically_normal().string();
   }
 
-  absl::Status ResolveSource(const std::string& path, v1::DataSource* source) {
-    if (source->has_idx()) {
-      v1::IdxSource* idx = source->mutable_idx();
-      TRIBUTARY_RETURN_IF_ERROR(
-          ResolveAll(path + ".idx.images", idx->mutable_images()));
-      return ResolveAll(path + ".idx.labels", idx->mutable_labels());
-    }
-    if (source->has_csv()) {
-      return ResolveAll(path + ".csv.path",
-                        source->mutable_csv()->mutable_path());
-    }
-    if (source->has_text()) {
-      return ResolveAll(path + ".text.path",
-                        source->mutable_text()->mutable_path());
-    }
-    if (source->has_npy()) {
-      v1::NpySource* npy = source->mutable_npy();
-      TRIBUTARY_RETURN_IF_ERROR(
-          ResolveAll(path + ".npy.features", npy->mutable_features()));
-      return ResolveAll(path + ".npy.labels", npy->mutable_labels());
-    }
-    return absl::OkStatus();
-  }
-
   absl::Status ResolveAll(
       const std::string& path,
       google::protobuf::RepeatedPtrField<std::string>* files) {
@@ -191,22 +168,17 @@ absl::Status ResolvePaths(const std::string& file_name, const Places& places,
         "model.initialize_from",
         job->mutable_model()->mutable_initialize_from()));
   }
-  if (job->has_data()) {
-    TRIBUTARY_RETURN_IF_ERROR(resolver.ResolveSource(
-        "data.train", job->mutable_data()->mutable_train()));
-  }
   if (!job->checkpoint().directory().empty()) {
     job->mutable_checkpoint()->set_directory(
         resolver.Absolute(job->checkpoint().directory()));
   }
-  if (job->data().validation().has_source()) {
-    TRIBUTARY_RETURN_IF_ERROR(resolver.ResolveSource(
-        "data.validation.source",
-        job->mutable_data()->mutable_validation()->mutable_source()));
-  }
-  if (!job->data().has_test()) return absl::OkStatus();
-  return resolver.ResolveSource("data.test",
-                                job->mutable_data()->mutable_test());
+  if (!job->has_data()) return absl::OkStatus();
+  return VisitDataFiles(
+      job->mutable_data(),
+      [&resolver](const std::string& place,
+                  google::protobuf::RepeatedPtrField<std::string>* files) {
+        return resolver.ResolveAll(place, files);
+      });
 }
 
 }  // namespace tributary

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "common/files/folder_roots.h"
 #include "common/host/clock_id.h"
 #include "common/host/peak_memory.h"
 #include "common/host/steady_waits.h"
@@ -197,9 +198,14 @@ absl::StatusOr<v1::Plan> Member::GetPlan(uint64_t min_epoch,
   absl::MutexLock lock(&mu_);
   waiting_for_.clear();
   if (!end.ok()) return end;
-  if (plan.ok()) {
-    state_.OnPlan(plan->epoch(), plan->start_step());
+  if (!plan.ok()) return plan;
+  for (const std::string& folder :
+       {plan->checkpoint_directory(), plan->restore_from()}) {
+    if (folder.empty()) continue;
+    TRIBUTARY_RETURN_IF_ERROR(
+        CheckBelow(folder, options_.checkpoint_roots, "--checkpoint-root"));
   }
+  state_.OnPlan(plan->epoch(), plan->start_step());
   return plan;
 }
 

@@ -81,7 +81,8 @@ class Member {
   // Waits until every member has joined, the model is declared and there is a
   // plan of at least this epoch, as long as the coordinator answers heartbeats.
   // Aborted: the job has failed. FailedPrecondition: it is done.
-  // DeadlineExceeded, after `timeout`, names what is missing. Otherwise end().
+  // DeadlineExceeded, after `timeout`, names what is missing. PermissionDenied:
+  // the plan's checkpoints are not below checkpoint_roots. Otherwise end().
   absl::StatusOr<v1::Plan> GetPlan(
       uint64_t min_epoch, absl::Duration timeout = absl::InfiniteDuration());
 

@@ -49,6 +49,8 @@ struct MemberOptions {
   // change continuously.
   std::function<void(v1::HeartbeatRequest*)> bring_up_to_date;
   CallerProof proof;  // of this process
+  // Folders below which plans may have checkpoints; empty: anywhere.
+  std::vector<std::string> checkpoint_roots;
 };
 
 }  // namespace tributary

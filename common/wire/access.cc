@@ -128,6 +128,7 @@ absl::StatusOr<Access> Access::Read(const AccessOptions& options,
     }
   }
   access.insecure_ = options.insecure;
+  access.insecure_groups_ = options.insecure_groups;
   if (options.token_file.empty()) return access;
   if (access.tls_ == nullptr) {
     return absl::InvalidArgumentError(
@@ -145,6 +146,19 @@ absl::Status Access::CheckListen(absl::string_view address) const {
       address,
       " is open to other machines: give --tls FOLDER, which "
       "`tributary certificates` makes, or --insecure for clear text"));
+}
+
+absl::Status Access::CheckListenInClear(absl::string_view address) const {
+  TRIBUTARY_RETURN_IF_ERROR(CheckAddress(address));
+  if (insecure_ || insecure_groups_ || IsLoopback(address)) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      HostOf(address),
+      " is open to other machines, and the ports of groups of workers and of "
+      "speed tests are in clear text: --insecure-groups allows it, for "
+      "networks "
+      "that nobody else reaches"));
 }
 
 absl::StatusOr<std::string> ReadToken(const std::string& path) {

@@ -23,6 +23,8 @@ struct AccessOptions {
   std::string tls;
   std::string token_file;  // empty: no token
   bool insecure = false;   // clear text beyond this machine, too
+  // The same, but only of groups of workers, whose transports know no TLS.
+  bool insecure_groups = false;
 };
 
 // The secrets of a process that its parent started, as one line of JSON on
@@ -68,6 +70,10 @@ class Access {
   // InvalidArgument when a port there would be open, in clear text, to other
   // machines, and the command line does not say --insecure.
   absl::Status CheckListen(absl::string_view address) const;
+  // The same of a port that is in clear text in any case, of a group of workers
+  // or of a speed test: FailedPrecondition unless the command line says
+  // --insecure-groups or --insecure.
+  absl::Status CheckListenInClear(absl::string_view address) const;
 
  private:
   std::shared_ptr<const PeerCredentials> tls_;  // null: clear text
@@ -75,6 +81,7 @@ class Access {
   std::string page_token_;
   Credential own_;
   bool insecure_ = false;
+  bool insecure_groups_ = false;
 };
 
 // A secret of a file, without the white space around it. InvalidArgument: it

@@ -97,8 +97,9 @@ def test_a_run_has_the_coordinators_result_and_reports_its_evaluations(
     assert fake_ray.Cluster.gauges["tributary_samples_per_second"] == [100]
 
 
+@pytest.mark.parametrize("insecure_groups", [False, True])
 def test_servers_and_workers_have_bundles_and_places(
-    train: Callable[..., Any], tmp_path: Path
+    train: Callable[..., Any], tmp_path: Path, insecure_groups: bool
 ) -> None:
     train(
         f"cd {tmp_path}; until [ $(cat server worker | wc -l) = 3 ]; do :; done" + DONE,
@@ -107,6 +108,7 @@ def test_servers_and_workers_have_bundles_and_places(
         server_resources={"CPU": 1, "disk": 2},
         worker_resources={"CPU": 3, "GPU": 1},
         max_restarts=4,
+        insecure_groups=insecure_groups,
     )
     actors = fake_ray.Cluster.actors
     assert len(actors) == 3
@@ -129,6 +131,7 @@ def test_servers_and_workers_have_bundles_and_places(
     workers = sorted((tmp_path / "worker").read_text().splitlines())
     assert workers == [
         f"--coordinator 127.0.0.1:7 --index {i} --tls - --local-rank 0"
+        + (" --insecure-groups" if insecure_groups else "")
         for i in (0, 1)
     ]
     assert fake_ray.Cluster.killed == actors, "none outlives the call"

@@ -265,7 +265,8 @@ absl::Status RunServer(const ServerOptions& options) {
                [server = server.get()](v1::HeartbeatRequest* heartbeat) {
                  SetFigures(server->GetStatus(), heartbeat);
                },
-           .proof = options.access.Proof()}));
+           .proof = options.access.Proof(),
+           .checkpoint_roots = options.checkpoint_roots}));
   if (member->job_key().empty()) {
     return absl::FailedPreconditionError(
         "the coordinator gives no key for tickets: is its version older?");

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -27,6 +28,8 @@ struct ServerOptions {
   absl::Duration join_timeout = absl::Minutes(10);
   Access access;
   PageAccess pages;
+  // Folders below which the job's checkpoints must lie; empty: anywhere.
+  std::vector<std::string> checkpoint_roots;
   bool reflection = false;  // as ParameterServer::Options
 };
 

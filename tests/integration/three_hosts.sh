@@ -45,30 +45,61 @@ sha() { python3 -c 'import json,sys; print(json.load(open(sys.argv[1]))["weights
 
 coordinator=10.79.0.1:7070
 "$bin/tributary" certificates --out "$work/tls" > /dev/null
-on c "$bin/tributary-worker" --tls "$work/tls/worker" --coordinator $coordinator >"$work/worker-0.log" 2>&1 &
-on b "$bin/tributary-server" --tls "$work/tls/server" --coordinator $coordinator --listen 10.79.0.2:0 \
-  >"$work/server-0.log" 2>&1 &
-on c "$bin/tributary-worker" --tls "$work/tls/worker" --coordinator $coordinator >"$work/worker-1.log" 2>&1 &
-on a "$bin/tributary-coordinator" --tls "$work/tls/coordinator" --listen 10.79.0.1:7070 \
-  --job "$job" \
-  --set cluster.servers=2 --set cluster.workers=2 --run-dir "$work/hosts" \
-  >"$work/coordinator.log" 2>&1 &
-on a "$bin/tributary-server" --tls "$work/tls/server" --coordinator $coordinator \
-  --listen 10.79.0.1:0 \
-  >"$work/server-1.log" 2>&1 &
-failed=0
-for child in $(jobs -p); do wait "$child" || failed=1; done
-if [ $failed = 1 ]; then
+worker() {  # HOST RUN INDEX [WORD...]
+  on "$1" "$bin/tributary-worker" --tls "$work/tls/worker" --coordinator $coordinator \
+    "${@:4}" >"$work/$2-worker-$3.log" 2>&1 &
+}
+server() {  # HOST ADDRESS RUN INDEX
+  on "$1" "$bin/tributary-server" --tls "$work/tls/server" --coordinator $coordinator \
+    --listen "$2:0" >"$work/$3-server-$4.log" 2>&1 &
+}
+coordinator() {  # RUN [WORD...]
+  on a "$bin/tributary-coordinator" --tls "$work/tls/coordinator" --listen $coordinator \
+    --job "$job" --set cluster.workers=2 --run-dir "$work/$1" "${@:2}" \
+    >"$work/$1-coordinator.log" 2>&1 &
+}
+# Waits for all daemons; fails if one of them failed.
+all_end() {
+  local child failed=0
+  for child in $(jobs -p); do wait "$child" || failed=1; done
+  return $failed
+}
+fail() {
   tail -n 5 "$work"/*.log
   grep -A 12 "Direct leak\|ERROR: AddressSanitizer" "$work"/*.log | head -n 60
-  echo "FAILED: a daemon ended with an error"
+  echo "FAILED: $1"
   exit 1
-fi
+}
+same_weights() {  # RUN [WORD...]: as on one machine
+  local hosts here
+  "$bin/tributary" train "$job" --set cluster.workers=2 "${@:2}" --run-dir "$work/$1-here" \
+    >"$work/$1-here.log" 2>&1 || fail "a run on one machine"
+  hosts=$(sha "$work/$1/summary.json") here=$(sha "$work/$1-here/summary.json")
+  echo "$1, three hosts: $hosts"
+  echo "$1, one machine: $here"
+  [ "$hosts" = "$here" ] || fail "the weights differ"
+}
 
-"$bin/tributary" train "$job" --servers 2 --workers 2 --run-dir "$work/local" \
-  >"$work/local.log" 2>&1 || { tail -n 5 "$work/local.log"; exit 1; }
-hosts=$(sha "$work/hosts/summary.json") local_=$(sha "$work/local/summary.json")
-echo "three hosts: $hosts"
-echo "one machine: $local_"
-[ "$hosts" = "$local_" ] || { echo "FAILED: the weights differ"; exit 1; }
+# Each waits for another: workers and a server are there before the coordinator.
+worker c servers 0
+server b 10.79.0.2 servers 0
+worker c servers 1
+coordinator servers --set cluster.servers=2
+server a 10.79.0.1 servers 1
+all_end || fail "a daemon ended with an error"
+same_weights servers --set cluster.servers=2
+
+# Groups have no TLS: they listen to other machines only if every worker may.
+group=(--set cluster.servers=0 --set "strategy.all_reduce={backend: gloo}")
+coordinator refused "${group[@]}"
+worker b refused 0
+worker c refused 1
+! all_end || fail "a group listens to other machines without leave"
+grep -q "is open to other machines, and the ports of groups" "$work/refused-coordinator.log" ||
+  fail "the job does not say why"
+coordinator allowed "${group[@]}"
+worker b allowed 0 --insecure-groups
+worker c allowed 1 --insecure-groups
+all_end || fail "a daemon of a group ended with an error"
+same_weights allowed "${group[@]}"
 echo "the same weights"

@@ -53,6 +53,8 @@ absl::StatusOr<std::unique_ptr<Mesh>> ConnectMesh(const Side& side) {
   TRIBUTARY_FAILPOINT("worker-group-connects");
   TRIBUTARY_ASSIGN_OR_RETURN(const std::string host,
                              LocalHostTowards(parts.coordinator));
+  TRIBUTARY_RETURN_IF_ERROR(
+      parts.access->CheckListenInClear(absl::StrCat(host, ":0")));
   return ConnectGlooMesh({.rank = side.rank,
                           .size = side.size(),
                           .host = host,

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/member/member.h"
+#include "common/wire/access.h"
 #include "kernels/ops.h"
 #include "tributary/v1/job.pb.h"
 #include "tributary/v1/plan.pb.h"
@@ -20,6 +21,7 @@ struct GroupParts {
   Member* member = nullptr;
   Ops* ops = nullptr;                   // the device of the exchanged arrays
   std::string coordinator;              // host:port
+  const Access* access = nullptr;       // the process's
   LocalMeshes* local_meshes = nullptr;  // the process's
 };
 
@@ -38,7 +40,9 @@ struct GroupSpec {
 // the group's name. Uses NCCL from device to device if the group's backend
 // allows it and every member can, else Gloo or, between threads, shared memory,
 // through host memory. Errors name the job's ranks that do not come.
-// FailedPrecondition: nccl is required and cannot be used.
+// FailedPrecondition: nccl is required and cannot be used, or the ranks would
+// listen to other machines in clear text without leave
+// (Access::CheckListenInClear).
 absl::StatusOr<std::unique_ptr<Communicator>> ConnectGroup(
     const GroupParts& parts, const v1::Plan& plan, const GroupSpec& group);
 

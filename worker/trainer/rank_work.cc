@@ -6,6 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/limits.h"
+#include "common/files/folder_roots.h"
+#include "common/job/job_files.h"
 #include "common/job/job_options.h"
 #include "common/job/learning_rate_schedule.h"
 #include "common/layers/model_costs.h"
@@ -79,6 +81,10 @@ absl::Status RankWork::OpenDevice() {
 }
 
 absl::Status RankWork::Prepare() {
+  for (const std::string& file : FilesOfJob(job_)) {
+    TRIBUTARY_RETURN_IF_ERROR(
+        CheckBelow(file, options_.data_roots, "--data-root"));
+  }
   TRIBUTARY_RETURN_IF_ERROR(OpenDevice());
   TRIBUTARY_ASSIGN_OR_RETURN(
       data_, options_.shared_data->Open(job_.data(),

@@ -88,6 +88,7 @@ class RankWork final : private TrainingJob {
     return {.member = &member_,
             .ops = ops_.get(),
             .coordinator = options_.coordinator,
+            .access = &options_.access,
             .local_meshes = options_.local_meshes};
   }
 

@@ -64,7 +64,8 @@ absl::Status RunWorker(const WorkerOptions& given) {
                    [&](const std::vector<uint32_t>& ranks) {
                      adoptions.Adopt(ranks);
                    }},
-           .proof = options.access.Proof()}));
+           .proof = options.access.Proof(),
+           .checkpoint_roots = options.checkpoint_roots}));
   TRIBUTARY_RETURN_IF_ERROR(CheckHasModel(
       member->job(), absl::StrCat("coordinator ", options.coordinator)));
   if (!options.adopted) SetLogIndex(member->index());

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -30,6 +31,9 @@ struct WorkerOptions {
   absl::Duration join_timeout = absl::Minutes(10);
   Access access;
   PageAccess pages;
+  // Folders below which the job's data, and its checkpoints, must lie; empty:
+  // anywhere.
+  std::vector<std::string> data_roots, checkpoint_roots;
   bool adopted = false;  // runs beside another rank of this process
   // Shared by the ranks of this process, if there are others; must outlive the
   // worker.

@@ -71,6 +71,7 @@ absl::Status MemberProcesses::StartWorkers(const std::string& program) {
         "--index", absl::StrCat(i)};
     command.insert(command.end(), worker_arguments.begin(),
                    worker_arguments.end());
+    if (hosts.insecure_groups()) command.push_back("--insecure-groups");
     if (hosts.given()) {
       command.insert(command.end(),
                      {"--local-rank", absl::StrCat(hosts.LocalRank(i))});

@@ -30,13 +30,20 @@ class Member:
     log goes to the actor's, which Ray shows in the dashboard and on the driver."""
 
     def __init__(
-        self, role: str, index: int, coordinator: str, max_restarts: int, keys: str
+        self,
+        role: str,
+        index: int,
+        coordinator: str,
+        max_restarts: int,
+        keys: str,
+        insecure_groups: bool,
     ) -> None:
         self._role = role
         self._index = index
         self._coordinator = coordinator
         self._max_restarts = max_restarts
         self._keys = keys  # for the daemon's standard input
+        self._insecure_groups = insecure_groups
 
     def __repr__(self) -> str:  # Ray puts it before each line of the log.
         return f"{self._role}-{self._index}"
@@ -57,6 +64,8 @@ class Member:
         else:
             # Ray shows the process only the devices that it has given to it.
             words += ["--local-rank", "0"]
+            if self._insecure_groups:
+                words += ["--insecure-groups"]
         for failures in range(self._max_restarts + 1):
             if failures > 1:  # the first time at once
                 time.sleep(min(_LONGEST_PAUSE_SECONDS, 2.0 ** (failures - 2)))
@@ -88,6 +97,7 @@ class Members:
         group: PlacementGroup | None,
         offset: int,
         max_restarts: int,
+        insecure_groups: bool,
     ) -> None:
         self._bundles = [*servers, *workers]
         self._num_servers = len(servers)
@@ -96,6 +106,7 @@ class Members:
         self._own: PlacementGroup | None = None
         self._offset = offset
         self._max_restarts = max_restarts
+        self._insecure_groups = insecure_groups
         self._actors: list[Any] = []
         self._running: dict[Any, str] = {}  # name by reference of its `run`
 
@@ -144,7 +155,14 @@ class Members:
                         placement_group_bundle_index=self._offset + place,
                     ),
                 )
-                .remote(role, index, coordinator, self._max_restarts, keys[role])
+                .remote(
+                    role,
+                    index,
+                    coordinator,
+                    self._max_restarts,
+                    keys[role],
+                    self._insecure_groups,
+                )
             )
             self._actors.append(actor)
             self._running[actor.run.remote()] = f"{role}-{index}"

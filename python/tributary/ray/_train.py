@@ -43,6 +43,7 @@ def train(
     strategy: str = "PACK",
     max_restarts: int = 10,
     start_timeout: float = 600.0,
+    insecure_groups: bool = False,
     report: Report | None = None,
 ) -> Result:
     """Trains the job file `job` with actors for its servers and workers.
@@ -55,6 +56,8 @@ def train(
     strategy: of the placement group: PACK, SPREAD, STRICT_PACK, STRICT_SPREAD.
     max_restarts: how often Ray starts each lost server or worker again.
     start_timeout: seconds to wait for the resources and for the actors.
+    insecure_groups: workers that form groups may exchange in clear text, which a
+        job with all_reduce, tensor or pipeline parallelism needs.
     report: gets every evaluation, {"epoch": 1, "test_accuracy": 0.8, ...}; default:
         ray.tune.report within a trial.
 
@@ -81,6 +84,7 @@ def train(
         group=group,
         offset=offset,
         max_restarts=max_restarts,
+        insecure_groups=insecure_groups,
     )
     words = ["--job", str(job), "--run-dir", str(folder.absolute())]
     words += ["--servers", str(servers), "--workers", str(workers)]

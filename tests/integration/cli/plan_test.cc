@@ -91,6 +91,15 @@ TEST_F(PlanTest, WritesJson) {
   EXPECT_TRUE(found) << json;
 }
 
+TEST_F(PlanTest, TheFarEndOfALinkIsOpenToOthersOnlyIfAsked) {
+  auto closed = Start({"tributary-worker", "--serve-links", "0.0.0.0:0"});
+  EXPECT_EQ(closed->Wait(kSoon), 1);
+  EXPECT_THAT(closed->output(), HasSubstr("--insecure-groups allows it"));
+  auto open = Start(
+      {"tributary-worker", "--serve-links", "0.0.0.0:0", "--insecure-groups"});
+  EXPECT_TRUE(open->WaitForOutput("listening on port ", kSoon));
+}
+
 TEST_F(PlanTest, MeasuresTheModelAndTheLink) {
   auto far_end = Start({"tributary-worker", "--serve-links", "127.0.0.1:0"});
   ASSERT_TRUE(far_end->WaitForOutput("listening on port ", kSoon));

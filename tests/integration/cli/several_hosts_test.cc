@@ -240,7 +240,10 @@ TEST_F(SeveralHostsTest, WhatCannotBeIsRefusedBeforeAnythingBegins) {
       {{"--worker-hosts", "-x", "--listen", "127.0.0.4:0"},
        "--worker-hosts: wanted names or addresses"},
       {{"--server-hosts", "127.0.0.2"}, "--server-hosts requires"},
-      {{"--launch", "sh {host}"}, "--launch requires --worker-hosts"}};
+      {{"--launch", "sh {host}"}, "--launch requires --worker-hosts"},
+      {{"--worker-hosts", "10.0.0.2", "--listen", "10.0.0.1:0", "--launch",
+        "./launch.sh {host}", "--set", "strategy.all_reduce={}"},
+       "10.0.0.1 is open to other machines, and the ports of groups"}};
   for (const auto& [words, sentence] : refused) {
     for (const char* subcommand : {"train", "compare"}) {
       auto process = Start(subcommand, words);

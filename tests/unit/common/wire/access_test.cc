@@ -75,6 +75,28 @@ TEST_F(AccessTest, InsecureOrTlsOpenThePort) {
   EXPECT_TRUE(access->encrypted());
 }
 
+TEST_F(AccessTest, GroupsAreInClearTextAndSoForThisMachineAlone) {
+  const Access encrypted =
+      Access::Read({.tls = Folder(PeerRole::kWorker)}, PeerRole::kWorker)
+          .value();
+  for (const char* here : {"127.0.0.1:0", "localhost:7070", "::1:0"}) {
+    EXPECT_TRUE(encrypted.CheckListenInClear(here).ok()) << here;
+  }
+  for (const char* open : {"10.0.0.1:0", "fd00::2:0", "0.0.0.0:7079"}) {
+    EXPECT_THAT(encrypted.CheckListenInClear(open),
+                StatusIs(absl::StatusCode::kFailedPrecondition,
+                         "--insecure-groups allows it"))
+        << open;
+    for (const AccessOptions& allowed : {AccessOptions{.insecure_groups = true},
+                                         AccessOptions{.insecure = true}}) {
+      EXPECT_TRUE(Access::Read(allowed, PeerRole::kWorker)
+                      ->CheckListenInClear(open)
+                      .ok())
+          << open;
+    }
+  }
+}
+
 TEST_F(AccessTest, TheCertificateMustBeOfTheProcesssRole) {
   EXPECT_THAT(
       Access::Read({.tls = Folder(PeerRole::kWorker)}, PeerRole::kServer)
