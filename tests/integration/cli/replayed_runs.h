@@ -34,8 +34,8 @@ class ReplayedRunsTest : public TemporaryFolderTest {
     WriteJob("job.yaml", "strategy: {parameter_server: {sync: bsp}}\n");
   }
 
-  // flipped_row: a bit of column 3 of this row is flipped; -1: none. A lower bit
-  // can be rounded away for an epoch or two, on some processors.
+  // flipped_row: a bit of column 3 of this row is flipped; -1: none. A lower
+  // bit can be rounded away for an epoch or two, on some processors.
   void WriteData(const std::string& name, int flipped_row = -1) const {
     std::vector<float> features;
     std::vector<int64_t> labels;
