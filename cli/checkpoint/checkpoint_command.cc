@@ -12,6 +12,7 @@
 #include "cli/terminal/console.h"
 #include "common/base/failpoint.h"
 #include "common/checkpoint/checkpoint_reader.h"
+#include "common/command_line/access_flags.h"
 #include "common/status/status_macros.h"
 
 namespace tributary {
@@ -86,7 +87,9 @@ bool HasNoManifest(const CheckpointInfo& info) {
   return absl::IsNotFound(info.status) && info.manifest.files_size() == 0;
 }
 
-int Verify(const std::string& path) {
+int Verify(const std::string& path, const std::string& key_file) {
+  const auto key = ReadCheckpointKey(key_file);
+  if (!key.ok()) return Refuse(key.status());
   const auto place = FindCheckpoints(path);
   if (!place.ok()) return Refuse(place.status());
   const auto checkpoints = CheckpointsAt(*place);
@@ -99,7 +102,7 @@ int Verify(const std::string& path) {
       continue;
     }
     TRIBUTARY_FAILPOINT("verify-before-read");
-    const std::vector<FileReport> reports = VerifyCheckpoint(info.path);
+    const std::vector<FileReport> reports = VerifyCheckpoint(info.path, *key);
     const bool ok = IsWhole(reports);
     // A run that deletes a checkpoint removes the manifest first.
     if (!ok && place->is_directory && !HasManifest(info)) {
@@ -156,8 +159,10 @@ void AddCheckpointCommand(CLI::App& app, Action* action) {
       ->add_option("DIR", (*paths)[0],
                    "run directory, its checkpoints, or one checkpoint")
       ->required();
-  verify->callback(
-      [paths, action] { *action = [paths] { return Verify((*paths)[0]); }; });
+  AddCheckpointKeyFlag(*verify, &(*paths)[1]);
+  verify->callback([paths, action] {
+    *action = [paths] { return Verify((*paths)[0], (*paths)[1]); };
+  });
 
   CLI::App* diff =
       checkpoint->add_subcommand("diff", "Says how two checkpoints differ.");

@@ -10,6 +10,7 @@
 #include "cli/terminal/command_line.h"
 #include "cli/terminal/console.h"
 #include "common/checkpoint/checkpoint_reader.h"
+#include "common/command_line/access_flags.h"
 #include "coordinator/run/export_tensors.h"
 
 namespace tributary {
@@ -32,6 +33,7 @@ constexpr char kFooter[] =
 struct ExportOptions {
   std::string checkpoint;
   std::string output;
+  std::string key_file;
   bool optimizer_state = false;
 };
 
@@ -40,9 +42,11 @@ int Export(const ExportOptions& options) {
     PrintError(status.message());
     return exit_code;
   };
+  const auto key = ReadCheckpointKey(options.key_file);
+  if (!key.ok()) return fail(key.status(), kExitRefused);
   const auto folder = CheckpointAt(options.checkpoint);
   if (!folder.ok()) return fail(folder.status(), kExitRefused);
-  const auto reader = CheckpointReader::Open(*folder);
+  const auto reader = CheckpointReader::Open(*folder, *key);
   if (!reader.ok()) return fail(reader.status(), kExitFailed);
   const std::vector<CheckpointTensor> tensors =
       TensorsOf(**reader, options.optimizer_state);
@@ -68,6 +72,7 @@ void AddExportCommand(CLI::App& app, Action* action) {
       ->required();
   command->add_flag("--optimizer-state", options->optimizer_state,
                     "write the optimizer's tensors too");
+  AddCheckpointKeyFlag(*command, &options->key_file);
   command->callback(
       [options, action] { *action = [options] { return Export(*options); }; });
 }

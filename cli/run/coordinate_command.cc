@@ -39,6 +39,7 @@ struct CoordinateOptions {
   std::string run_dir;
   std::string listen;  // empty: as AddressOf says
   AccessOptions access;
+  std::string checkpoint_key_file;
   bool reflection = false;
   double start_seconds = 600;
   TelemetryOptions telemetry;
@@ -127,6 +128,11 @@ int Coordinate(CoordinateOptions options) {
     PrintError(access.status().message());
     return kExitRefused;
   }
+  const auto checkpoint_key = ReadCheckpointKey(options.checkpoint_key_file);
+  if (!checkpoint_key.ok()) {
+    PrintError(checkpoint_key.status().message());
+    return kExitRefused;
+  }
   std::unique_ptr<JobRegister::Entry> waiting;
   const absl::StatusOr<v1::JobSpec> job = FindJob(*access, &options, &waiting);
   if (!job.ok()) {
@@ -153,6 +159,7 @@ int Coordinate(CoordinateOptions options) {
                      .access = *access,
                      .pages = *pages,
                      .reflection = options.reflection,
+                     .checkpoint_key = *checkpoint_key,
                      .register_folder = JobRegisterFolder(),
                      .take_over = true});
   if (!started.ok()) {
@@ -187,6 +194,7 @@ void AddCoordinateOptions(CLI::App& app, Action* action) {
                  "HOST:PORT to listen on; default: 0.0.0.0:7070 with --tls,\n"
                  "127.0.0.1:7070 without");
   AddListenerAccessFlags(app, &options->access);
+  AddCheckpointKeyFlag(app, &options->checkpoint_key_file);
   AddReflectionFlag(app, &options->reflection);
   app.add_option("--run-dir", options->run_dir,
                  "new or empty folder for what the run leaves behind;\n"

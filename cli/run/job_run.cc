@@ -59,6 +59,11 @@ JobRun::JobRun(Options options)
 
 absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(
     Options options, std::unique_ptr<RunDirectory> directory) {
+  if (!options.checkpoint_key.empty() && !options.access.encrypted()) {
+    return absl::InvalidArgumentError(
+        "--checkpoint-key wants TLS, because servers and workers get the key, "
+        "and others could read it in clear text");
+  }
   std::unique_ptr<JobRun> run(new JobRun(std::move(options)));
   SilenceLog();  // until the log file exists
   TRIBUTARY_ASSIGN_OR_RETURN(const std::optional<v1::CoordinatorState> earlier,
@@ -79,6 +84,7 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(
   coordinator.guard = std::make_shared<CallGuard>(run->options_.access.Guard());
   coordinator.proof = run->options_.access.Proof();
   coordinator.reflection = run->options_.reflection;
+  coordinator.checkpoint_key = run->options_.checkpoint_key;
   coordinator.listen = run->options_.listen;
   coordinator.job = run->options_.job;
   coordinator.clock = run->options_.clock;

@@ -61,6 +61,8 @@ class JobRun {
     Access access;            // of the coordinator
     PageAccess pages;         // of its metrics
     bool reflection = false;  // as Coordinator::Options
+    // Of its checkpoints; empty: none. Wants an encrypted `access`.
+    std::string checkpoint_key;
     // Of a run whose processes this process starts; null: they have others, or
     // none. The operator's are saved in the run directory.
     std::shared_ptr<const RunKeys> keys;
@@ -76,7 +78,7 @@ class JobRun {
   };
 
   // Listens, then creates the run directory, unless one is given. After an
-  // error there is neither.
+  // error there is neither. InvalidArgument: a key would travel in clear text.
   static absl::StatusOr<std::unique_ptr<JobRun>> Start(
       Options options, std::unique_ptr<RunDirectory> directory = nullptr);
 

@@ -96,7 +96,7 @@ void JobRun::SaveBest(const JobTotals::Best& best) {
       absl::StrCat(CheckpointDirectory(), "/", CheckpointFolderName(best.step));
   const std::string file =
       absl::StrCat(directory_->path(), "/best.safetensors");
-  const auto reader = CheckpointReader::Open(folder);
+  const auto reader = CheckpointReader::Open(folder, options_.checkpoint_key);
   const absl::StatusOr<std::string> written =
       reader.ok() ? ExportTensors(**reader, TensorsOf(**reader, false), file)
                   : reader.status();

@@ -118,7 +118,9 @@ int RunLocally(const LocalRunOptions& options) {
        .quiet = options.probe.last_step > 0,
        .access = access->coordinator,
        .pages = access->pages,
+       .checkpoint_key = options.checkpoint_key,
        .keys = access->keys,
+       .resume_command = options.resume_command,
        .register_folder =
            options.probe.last_step > 0 ? "" : JobRegisterFolder()});
   if (!started.ok()) {

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "cli/run/hosts.h"
+#include "cli/run/job_run.h"
 #include "common/command_line/telemetry_options.h"
 #include "coordinator/core/job_plan.h"
 #include "tributary/v1/job.pb.h"
@@ -20,8 +22,10 @@ struct LocalRunOptions {
   TelemetryOptions telemetry;
   // Where a resumed run starts: a checkpoint's directory and step.
   JobStart start;
-  std::string data_record;  // as in JobRun::Options
-  bool insecure = false;    // without TLS
+  std::string data_record;  // as in JobRun::Options, and the next two
+  std::string checkpoint_key;
+  std::vector<std::string> resume_command = JobRun::Options().resume_command;
+  bool insecure = false;  // without TLS
   // Computes some steps of the job alone, for `tributary replay`: prints errors
   // only, and stops the job once all workers have finished the last of them.
   struct Probe {

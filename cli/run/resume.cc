@@ -30,7 +30,8 @@ std::string ResumePoint::JobName() const {
                                   : absl::StrCat("the job of ", folder);
 }
 
-absl::StatusOr<ResumePoint> FindResumePoint(const std::string& path) {
+absl::StatusOr<ResumePoint> FindResumePoint(const std::string& path,
+                                            const std::string& key) {
   ResumePoint point;
   std::vector<std::string> passed_over;
   TRIBUTARY_ASSIGN_OR_RETURN(point.folder, CheckpointAt(path, &passed_over));
@@ -38,11 +39,11 @@ absl::StatusOr<ResumePoint> FindResumePoint(const std::string& path) {
     PrintError(absl::StrCat(newer, " has no manifest and is passed over; ",
                             "going on from ", point.folder));
   }
-  for (const FileReport& file : VerifyCheckpoint(point.folder)) {
+  for (const FileReport& file : VerifyCheckpoint(point.folder, key)) {
     if (!file.status.ok()) return NameOlder(file.status, point.folder);
   }
   TRIBUTARY_ASSIGN_OR_RETURN(const v1::CheckpointManifest manifest,
-                             ReadManifest(point.folder));
+                             ReadManifest(point.folder, key));
   point.start.restore_from = std::filesystem::absolute(point.folder).string();
   point.start.step = manifest.step();
   point.start.lineage = LineageOf(manifest);

@@ -22,8 +22,10 @@ struct ResumePoint {
 };
 
 // The checkpoint that `path` means (checkpoint_place.h). Tells on standard
-// error which incomplete ones are passed over. An error when it is damaged.
-absl::StatusOr<ResumePoint> FindResumePoint(const std::string& path);
+// error which incomplete ones are passed over. An error when it is damaged or,
+// with a `key`, lacks the right keyed checksum.
+absl::StatusOr<ResumePoint> FindResumePoint(const std::string& path,
+                                            const std::string& key = "");
 
 // FailedPrecondition: the job cannot go on from there.
 absl::Status CheckResumes(const v1::JobSpec& job, const ResumePoint& point);

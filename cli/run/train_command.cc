@@ -57,6 +57,8 @@ struct TrainOptions {
   std::string trace;  // steps; empty: as in the job file
   std::string resume;
   JobStart start;
+  std::string checkpoint_key_file;
+  std::string checkpoint_key;
 };
 
 std::vector<std::string> Overrides(const TrainOptions& options) {
@@ -81,8 +83,9 @@ std::vector<std::string> Overrides(const TrainOptions& options) {
 // this command, which then continues with the checkpoint's weights. Refuses a
 // damaged checkpoint before anything starts.
 absl::StatusOr<v1::JobSpec> ReadResumedJob(TrainOptions* options) {
-  TRIBUTARY_ASSIGN_OR_RETURN(const ResumePoint point,
-                             FindResumePoint(options->resume));
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      const ResumePoint point,
+      FindResumePoint(options->resume, options->checkpoint_key));
   TRIBUTARY_RETURN_IF_ERROR(CheckHasModel(point.job(), point.folder));
   TRIBUTARY_ASSIGN_OR_RETURN(
       v1::JobSpec job,
@@ -95,6 +98,15 @@ absl::StatusOr<v1::JobSpec> ReadResumedJob(TrainOptions* options) {
   return job;
 }
 
+std::vector<std::string> ResumeCommandOf(const TrainOptions& options) {
+  std::vector<std::string> words = JobRun::Options().resume_command;
+  if (!options.checkpoint_key_file.empty()) {
+    words.insert(words.end(),
+                 {"--checkpoint-key", options.checkpoint_key_file});
+  }
+  return words;
+}
+
 int Train(TrainOptions options) {
   if (options.job_path.empty() && options.resume.empty()) {
     PrintError("a JOB file, or --resume with what to go on from, is wanted");
@@ -105,6 +117,12 @@ int Train(TrainOptions options) {
     PrintError(absl::StrCat("--trace: ", steps.status().message()));
     return kExitRefused;
   }
+  const auto key = ReadCheckpointKey(options.checkpoint_key_file);
+  if (!key.ok()) {
+    PrintError(key.status().message());
+    return kExitRefused;
+  }
+  options.checkpoint_key = *key;
   absl::StatusOr<v1::JobSpec> job =
       options.resume.empty()
           ? ReadModelJob(options.job_path, Overrides(options))
@@ -138,6 +156,8 @@ int Train(TrainOptions options) {
                      .telemetry = options.telemetry,
                      .start = options.start,
                      .data_record = data_record,
+                     .checkpoint_key = options.checkpoint_key,
+                     .resume_command = ResumeCommandOf(options),
                      .insecure = options.insecure});
 }
 
@@ -173,6 +193,7 @@ void AddTrainCommand(CLI::App& app, Action* action) {
   AddListenOption(*train, &options->listen);
   AddHostOptions(*train, &options->hosts);
   AddInsecureFlag(*train, &options->insecure);
+  AddCheckpointKeyFlag(*train, &options->checkpoint_key_file);
   AddInsecureGroupsFlag(*train, &options->hosts.insecure_groups);
   AddTelemetryOptions(*train, &options->telemetry);
   train->add_flag(

@@ -75,7 +75,7 @@ absl::StatusOr<std::unique_ptr<ShardFile>> OpenAnyKind(
     const std::string& path) {
   auto file = ShardFile::Open(path);
   if (file.ok()) return file;
-  return ShardFile::Open(path, /*compares=*/false, PagedFileKind::kResidual);
+  return ShardFile::Open(path, Comparing::kNothing, PagedFileKind::kResidual);
 }
 
 // The lineage in the first readable file; 0: no file is readable.
@@ -163,15 +163,24 @@ absl::StatusOr<std::string> OpenCheckpointFolder(const std::string& directory,
 }
 
 absl::Status WriteManifest(const std::string& directory,
-                           const v1::CheckpointManifest& manifest) {
+                           const v1::CheckpointManifest& manifest,
+                           const std::string& key) {
   TRIBUTARY_RETURN_IF_ERROR(CheckManifest(manifest));
+  for (const v1::CheckpointFile& file : FilesOf(manifest)) {
+    if (key.empty() || !file.sha256().empty()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(file.name(),
+                     " has no sha256, which a keyed checksum wants: is its "
+                     "writer's version older?"));
+  }
   const std::string folder =
       absl::StrCat(directory, "/", CheckpointFolderName(manifest.step()));
   TRIBUTARY_RETURN_IF_ERROR(CheckFiles(folder, manifest));
   TRIBUTARY_ASSIGN_OR_RETURN(
       const std::unique_ptr<PagedFileWriter> file,
       PagedFileWriter::Create(ManifestPath(folder), PagedFileKind::kManifest,
-                              manifest.SerializeAsString(), /*data_bytes=*/0));
+                              SerializeManifest(manifest, key),
+                              /*data_bytes=*/0));
   // If the directory's own entry were lost, the manifest would be lost with it.
   TRIBUTARY_RETURN_IF_ERROR(SyncFolder(directory));
   TRIBUTARY_FAILPOINT_OR("manifest-before-rename",

@@ -38,13 +38,15 @@ absl::StatusOr<std::string> OpenCheckpointFolder(const std::string& directory,
                                                  int64_t step);
 
 // Writes the manifest into the directory of its step, which makes it a
-// checkpoint. On return the directory's own entry is on disk. The manifest's
-// `files` are sorted by shard, as returned by WriteShardFile. InvalidArgument:
-// the manifest contradicts itself. NotFound, DataLoss: a file that it names is
-// missing or has another size. System errors as FileError; after one the
+// checkpoint; with a `key` it gets a keyed checksum. On return the directory's
+// own entry is on disk. The manifest's `files` are sorted by shard, as returned
+// by WriteShardFile. InvalidArgument: the manifest contradicts itself, or there
+// is a key and a file has no sha256. NotFound, DataLoss: a file that it names
+// is missing or has another size. System errors as FileError; after one the
 // directory is not a checkpoint.
 absl::Status WriteManifest(const std::string& directory,
-                           const v1::CheckpointManifest& manifest);
+                           const v1::CheckpointManifest& manifest,
+                           const std::string& key = "");
 
 // Removes the manifest, so that this step is not a checkpoint any more; its
 // other files stay.

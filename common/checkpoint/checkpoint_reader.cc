@@ -15,9 +15,9 @@
 namespace tributary {
 
 absl::StatusOr<std::unique_ptr<CheckpointReader>> CheckpointReader::Open(
-    const std::string& folder, Part part) {
+    const std::string& folder, Part part, const std::string& key) {
   std::unique_ptr<CheckpointReader> reader(new CheckpointReader(folder, part));
-  TRIBUTARY_ASSIGN_OR_RETURN(reader->manifest_, ReadManifest(folder));
+  TRIBUTARY_ASSIGN_OR_RETURN(reader->manifest_, ReadManifest(folder, key));
   const v1::CheckpointManifest& manifest = reader->manifest_;
   reader->parameters_ = FromProto(manifest.parameters());
   reader->state_names_ = {manifest.state_names().begin(),
@@ -105,20 +105,22 @@ absl::Status CheckpointReader::CompareChecksums() const {
   for (int file = 0; file < manifest_.files_size(); ++file) {
     if (!Compares(file)) continue;
     TRIBUTARY_RETURN_IF_ERROR(
-        files_[file]->file().CompareChecksum(manifest_.files(file).crc32c()));
+        files_[file]->file().Compare(SumsOf(manifest_.files(file))));
   }
   return absl::OkStatus();
 }
 
-std::vector<FileReport> VerifyCheckpoint(const std::string& folder) {
+std::vector<FileReport> VerifyCheckpoint(const std::string& folder,
+                                         const std::string& key) {
   std::vector<FileReport> reports;
-  const absl::StatusOr<v1::CheckpointManifest> manifest = ReadManifest(folder);
+  const absl::StatusOr<v1::CheckpointManifest> manifest =
+      ReadManifest(folder, key);
   reports.push_back({ManifestPath(folder), 0, manifest.status()});
   if (!manifest.ok()) return reports;
   for (const v1::CheckpointFile& file : FilesOf(*manifest)) {
     const std::string path = absl::StrCat(folder, "/", file.name());
     reports.push_back({path, static_cast<int64_t>(file.bytes()),
-                       VerifyPages(path, file.bytes(), file.crc32c())});
+                       VerifyPages(path, file.bytes(), SumsOf(file))});
   }
   // Intact files may still not fit together.
   if (IsWhole(reports)) {

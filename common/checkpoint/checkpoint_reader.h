@@ -32,11 +32,17 @@ class CheckpointReader {
     int part = 0;
     int parts = 0;  // 0: this reader compares no file
   };
+  // With a `key`, the manifest's keyed checksum must be right (ReadManifest).
   static absl::StatusOr<std::unique_ptr<CheckpointReader>> Open(
-      const std::string& folder, Part part);
+      const std::string& folder, Part part, const std::string& key = "");
   static absl::StatusOr<std::unique_ptr<CheckpointReader>> Open(
       const std::string& folder) {
     return Open(folder, Part());
+  }
+  // For a reader that compares all files.
+  static absl::StatusOr<std::unique_ptr<CheckpointReader>> Open(
+      const std::string& folder, const std::string& key) {
+    return Open(folder, {.part = 0, .parts = 1}, key);
   }
 
   const std::string& folder() const { return folder_; }
@@ -50,7 +56,8 @@ class CheckpointReader {
                          absl::Span<float> values) const;
 
   // Reads the pages that have not been read yet of the files in this reader's
-  // part. DataLoss: a file's checksum differs from the manifest.
+  // part. DataLoss: a file's checksum, or its sha256 if the manifest has one,
+  // differs from the manifest.
   absl::Status CompareChecksums() const;
 
  private:
@@ -91,8 +98,9 @@ struct FileReport {
 
 // Reads the whole checkpoint: the manifest, then every file that it names, each
 // with its first damage. If all are OK, CheckpointReader can read every block.
-// If the manifest is damaged, it is the only report.
-std::vector<FileReport> VerifyCheckpoint(const std::string& folder);
+// If the manifest is damaged, it is the only report. `key`: as ReadManifest.
+std::vector<FileReport> VerifyCheckpoint(const std::string& folder,
+                                         const std::string& key = "");
 bool IsWhole(const std::vector<FileReport>& reports);  // all are OK
 
 }  // namespace tributary

@@ -5,6 +5,8 @@
 #include "common/checkpoint/paged_file.h"
 #include "common/checkpoint/shard_file.h"
 #include "common/plan/plan_codec.h"
+#include "common/security/hmac.h"
+#include "common/security/secret.h"
 #include "common/status/quoted.h"
 #include "common/status/status_macros.h"
 
@@ -47,9 +49,40 @@ absl::Status CheckFiles(const v1::CheckpointManifest& manifest) {
                         PagedFileKind::kResidual);
 }
 
+// Keeps a manifest's HMAC apart from any other use of the key.
+constexpr char kPurpose[] = "tributary checkpoint manifest 1";
+
+std::string KeyedChecksum(absl::string_view message, const std::string& key) {
+  return HmacSha256(key, absl::StrCat(kPurpose, message));
+}
+
+// The field keyed_checksum on its own, as it stands at the end of a message.
+std::string ChecksumField(const std::string& checksum) {
+  v1::CheckpointManifest field;
+  field.set_keyed_checksum(checksum);
+  return field.SerializeAsString();
+}
+
+absl::Status CheckKey(const PagedFile& file, const std::string& key) {
+  const std::string& message = file.message();
+  const size_t size = ChecksumField(KeyedChecksum("", key)).size();
+  if (message.size() >= size) {
+    const absl::string_view body =
+        absl::string_view(message).substr(0, message.size() - size);
+    if (EqualSecrets(ChecksumField(KeyedChecksum(body, key)),
+                     absl::string_view(message).substr(body.size()))) {
+      return absl::OkStatus();
+    }
+  }
+  return file.MessageError(
+      "the keyed checksum is missing or wrong: the checkpoint was written "
+      "without this key, or somebody has changed it");
+}
+
 absl::StatusOr<v1::CheckpointManifest> FromFile(
-    const absl::StatusOr<PagedFile>& file) {
+    const absl::StatusOr<PagedFile>& file, const std::string& key = "") {
   TRIBUTARY_RETURN_IF_ERROR(file.status());
+  if (!key.empty()) TRIBUTARY_RETURN_IF_ERROR(CheckKey(*file, key));
   v1::CheckpointManifest manifest;
   if (!manifest.ParseFromString(file->message())) {
     return file->MessageError("wants a manifest, got something else");
@@ -104,9 +137,26 @@ absl::Status CheckManifest(const v1::CheckpointManifest& manifest) {
   return CheckFiles(manifest);
 }
 
-absl::StatusOr<v1::CheckpointManifest> ReadManifest(const std::string& folder) {
+absl::StatusOr<v1::CheckpointManifest> ReadManifest(const std::string& folder,
+                                                    const std::string& key) {
   return FromFile(
-      PagedFile::Open(ManifestPath(folder), PagedFileKind::kManifest));
+      PagedFile::Open(ManifestPath(folder), PagedFileKind::kManifest), key);
+}
+
+std::string SerializeManifest(v1::CheckpointManifest manifest,
+                              const std::string& key) {
+  manifest.clear_keyed_checksum();
+  std::string message = manifest.SerializeAsString();
+  if (!key.empty()) message += ChecksumField(KeyedChecksum(message, key));
+  return message;
+}
+
+std::string CheckpointKeyId(const std::string& key) {
+  return key.empty() ? "" : HmacSha256(key, "tributary checkpoint key 1");
+}
+
+FileSums SumsOf(const v1::CheckpointFile& file) {
+  return {.crc32c = file.crc32c(), .sha256 = file.sha256()};
 }
 
 absl::StatusOr<v1::CheckpointManifest> ParseManifest(const std::string& name,

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/checkpoint/paged_file.h"
 #include "tributary/v1/checkpoint.pb.h"
 
 namespace tributary {
@@ -27,10 +28,22 @@ absl::Status CheckManifest(const v1::CheckpointManifest& manifest);
 
 // Reads folder/manifest.ckpt and checks it, but not the files that it names.
 // NotFound: there is none. DataLoss with path and byte: it is damaged.
-// FailedPrecondition: a newer version wrote it.
-absl::StatusOr<v1::CheckpointManifest> ReadManifest(const std::string& folder);
+// FailedPrecondition: a newer version wrote it. With a `key`, DataLoss also:
+// the keyed checksum is missing or wrong.
+absl::StatusOr<v1::CheckpointManifest> ReadManifest(
+    const std::string& folder, const std::string& key = "");
 // The same for a file in memory; errors contain `name`.
 absl::StatusOr<v1::CheckpointManifest> ParseManifest(const std::string& name,
                                                      absl::string_view bytes);
+
+// A manifest's message; with a `key`, its keyed checksum is the last field.
+std::string SerializeManifest(v1::CheckpointManifest manifest,
+                              const std::string& key);
+
+// Tells keys apart and does not give them away; empty for an empty key.
+std::string CheckpointKeyId(const std::string& key);
+
+// What the manifest says of a file.
+FileSums SumsOf(const v1::CheckpointFile& file);
 
 }  // namespace tributary

@@ -60,8 +60,11 @@ absl::StatusOr<std::unique_ptr<ShardFile>> OpenNamed(
                                         ? manifest.residuals(index)
                                         : manifest.files(index);
   const std::string path = absl::StrCat(folder, "/", named.name());
+  const Comparing comparing = !compares                ? Comparing::kNothing
+                              : named.sha256().empty() ? Comparing::kChecksum
+                                                       : Comparing::kDigest;
   TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<ShardFile> file,
-                             ShardFile::Open(path, compares, kind));
+                             ShardFile::Open(path, comparing, kind));
   if (static_cast<uint64_t>(file->file().bytes()) != named.bytes()) {
     return SizeError(path, file->file().bytes(), named.bytes());
   }

@@ -8,12 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/synchronization/mutex.h"
 #include "common/base/unique_fd.h"
+#include "common/checkpoint/file_sums.h"
 #include "common/files/atomic_file.h"
 
 namespace tributary {
@@ -35,10 +34,11 @@ enum class PagedFileKind : uint32_t {
 // Writes one file, which appears completely with Commit. Errors as AtomicFile.
 class PagedFileWriter {
  public:
-  // InvalidArgument: the message is longer than readers accept.
+  // `digests`: compute sha256(). InvalidArgument: the message is longer than
+  // readers accept.
   static absl::StatusOr<std::unique_ptr<PagedFileWriter>> Create(
       const std::string& path, PagedFileKind kind, absl::string_view message,
-      int64_t data_bytes);
+      int64_t data_bytes, bool digests = false);
 
   // Appends the next bytes of the data. FailedPrecondition when they are too
   // many.
@@ -46,9 +46,10 @@ class PagedFileWriter {
   // FailedPrecondition when bytes are missing.
   absl::Status Commit();
 
-  // Size and checksum of the whole file; valid after Commit.
+  // Size and checksums of the whole file; valid after Commit.
   int64_t bytes() const { return bytes_; }
   uint32_t crc32c() const { return crc32c_; }
+  std::string sha256() const;  // empty: not computed
 
  private:
   PagedFileWriter(std::string path, std::unique_ptr<AtomicFile> file,
@@ -64,6 +65,8 @@ class PagedFileWriter {
   std::string page_;  // not yet written
   int64_t bytes_ = 0;
   uint32_t crc32c_ = 0;
+  bool digests_ = false;
+  std::vector<std::string> page_digests_;
 };
 
 // The page that was read last, so that reading on does not read it again. For
@@ -73,32 +76,14 @@ struct PageBuffer {
   std::string content;
 };
 
-// The checksum of a whole file, computed from its pages. Pages may be added in
-// any order and repeatedly. Thread-safe.
-class FileChecksum {
- public:
-  explicit FileChecksum(int64_t bytes);
-
-  void Add(int64_t page, uint32_t crc32c);
-  bool Has(int64_t page) const;
-  // Valid once all pages have been added.
-  uint32_t Get() const;
-
- private:
-  const int64_t bytes_;
-  mutable absl::Mutex mu_;
-  std::vector<uint32_t> crcs_ ABSL_GUARDED_BY(mu_);  // by page
-  std::vector<bool> has_ ABSL_GUARDED_BY(mu_);
-};
-
 // Reads and checks the pages of a file, or of memory that outlives the object.
 // Any number of threads may read.
 class PageSource {
  public:
   // NotFound: there is no such file. DataLoss: it is not a regular file, or it
   // ends in the middle of a page.
-  static absl::StatusOr<PageSource> Open(const std::string& path,
-                                         bool compares = false);
+  static absl::StatusOr<PageSource> Open(
+      const std::string& path, Comparing comparing = Comparing::kNothing);
   static absl::StatusOr<PageSource> Wrap(const std::string& name,
                                          absl::string_view bytes);
 
@@ -113,9 +98,9 @@ class PageSource {
                     PageBuffer* buffer) const;
   absl::Status ReadPage(int64_t page, PageBuffer* buffer) const;
 
-  // Reads the pages not read so far; for a source opened with `compares`.
-  // DataLoss: the whole file's checksum differs.
-  absl::Status CompareChecksum(uint32_t crc32c) const;
+  // Reads the pages not read so far; for a source that was opened to compare
+  // what `sums` has. DataLoss: a sum of the whole file differs.
+  absl::Status Compare(const FileSums& sums) const;
 
  private:
   PageSource(std::string path, UniqueFd fd, absl::string_view memory,
@@ -143,10 +128,10 @@ class PagedFile {
 
   // NotFound: there is no such file. DataLoss, with path and byte: it is not a
   // file of this kind, damaged or truncated. FailedPrecondition: a newer
-  // version wrote it. `compares`: allows CompareChecksum.
-  static absl::StatusOr<PagedFile> Open(const std::string& path,
-                                        PagedFileKind kind,
-                                        bool compares = false);
+  // version wrote it. `comparing`: allows Compare.
+  static absl::StatusOr<PagedFile> Open(
+      const std::string& path, PagedFileKind kind,
+      Comparing comparing = Comparing::kNothing);
   // The same for a file in memory, which outlives the object; errors contain
   // `name`.
   static absl::StatusOr<PagedFile> Parse(const std::string& name,
@@ -163,9 +148,9 @@ class PagedFile {
     return source_.Read(data_start_ + offset, data, size, buffer);
   }
 
-  // See PageSource::CompareChecksum.
-  absl::Status CompareChecksum(uint32_t crc32c) const {
-    return source_.CompareChecksum(crc32c);
+  // See PageSource::Compare.
+  absl::Status Compare(const FileSums& sums) const {
+    return source_.Compare(sums);
   }
 
   // Makes a DataLoss error at the message's position: its content is
@@ -189,10 +174,10 @@ class PagedFile {
 absl::Status SizeError(const std::string& path, int64_t bytes, uint64_t wanted);
 
 // Reads every byte of a file and compares it with the manifest's size and
-// checksum. DataLoss names the first damaged place and the number of further
+// sums. DataLoss names the first damaged place and the number of further
 // damaged pages.
 absl::Status VerifyPages(const std::string& path, uint64_t bytes,
-                         uint32_t crc32c);
+                         const FileSums& sums);
 
 // Makes a file with this content and valid page checksums, for tests and
 // fuzzing.

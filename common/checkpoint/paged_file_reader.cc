@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/page_format.h"
 #include "common/checkpoint/paged_file.h"
@@ -26,11 +27,21 @@ absl::Status LossAt(const std::string& path, int64_t byte,
       absl::StrCat(path, ": byte ", byte, ": ", text...));
 }
 
-absl::Status AnotherFile(const std::string& path, uint32_t crc,
-                         uint32_t wanted) {
-  return LossAt(path, 0, "every page is whole, but the file's checksum is ",
-                absl::Hex(crc), ", the manifest says ", absl::Hex(wanted),
-                ": it is another file");
+// Compares what the manifest says of a file with what its pages give.
+absl::Status CompareSums(const std::string& path, const FileSums& sums,
+                         const FileSums& wanted) {
+  if (sums.crc32c != wanted.crc32c) {
+    return LossAt(path, 0, "every page is whole, but the file's checksum is ",
+                  absl::Hex(sums.crc32c), ", the manifest says ",
+                  absl::Hex(wanted.crc32c), ": it is another file");
+  }
+  if (!wanted.sha256.empty() && sums.sha256 != wanted.sha256) {
+    return LossAt(path, 0, "its checksums fit, but its sha256 is ",
+                  absl::BytesToHexString(sums.sha256), ", the manifest says ",
+                  absl::BytesToHexString(wanted.sha256),
+                  ": somebody has changed it");
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -46,7 +57,7 @@ absl::Status SizeError(const std::string& path, int64_t bytes,
 }
 
 absl::StatusOr<PageSource> PageSource::Open(const std::string& path,
-                                            bool compares) {
+                                            Comparing comparing) {
   // O_NONBLOCK: opening a named pipe must not wait for its writer.
   UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.ok()) return FileError(path, "open", errno);
@@ -57,8 +68,9 @@ absl::StatusOr<PageSource> PageSource::Open(const std::string& path,
   }
   PageSource source(path, std::move(fd), {}, info.st_size);
   TRIBUTARY_RETURN_IF_ERROR(source.CheckSize());
-  if (compares) {
-    source.checksum_ = std::make_shared<FileChecksum>(source.bytes());
+  if (comparing != Comparing::kNothing) {
+    source.checksum_ = std::make_shared<FileChecksum>(
+        source.bytes(), comparing == Comparing::kDigest);
   }
   return source;
 }
@@ -119,48 +131,18 @@ absl::Status PageSource::ReadPage(int64_t page, PageBuffer* buffer) const {
   }
   buffer->page = page;
   if (checksum_ != nullptr && !checksum_->Has(page)) {
-    checksum_->Add(page, ExtendCrc32c(Crc32c(content.data(), content.size()),
-                                      &stored, sizeof(stored)));
+    checksum_->Add(page, content, stored);
   }
   return absl::OkStatus();
 }
 
-absl::Status PageSource::CompareChecksum(uint32_t crc32c) const {
+absl::Status PageSource::Compare(const FileSums& sums) const {
   PageBuffer buffer;
   for (int64_t page = 0; page < num_pages(); ++page) {
     if (checksum_->Has(page)) continue;
     TRIBUTARY_RETURN_IF_ERROR(ReadPage(page, &buffer));
   }
-  const uint32_t crc = checksum_->Get();
-  return crc == crc32c ? absl::OkStatus() : AnotherFile(path_, crc, crc32c);
-}
-
-FileChecksum::FileChecksum(int64_t bytes)
-    : bytes_(bytes),
-      crcs_((bytes + kPageBytes - 1) / kPageBytes),
-      has_(crcs_.size()) {}
-
-void FileChecksum::Add(int64_t page, uint32_t crc32c) {
-  absl::MutexLock lock(&mu_);
-  crcs_[page] = crc32c;
-  has_[page] = true;
-}
-
-bool FileChecksum::Has(int64_t page) const {
-  absl::MutexLock lock(&mu_);
-  return has_[page];
-}
-
-uint32_t FileChecksum::Get() const {
-  absl::MutexLock lock(&mu_);
-  const Crc32cShift over_page(kPageBytes);
-  uint32_t crc = 0;
-  for (size_t page = 0; page + 1 < crcs_.size(); ++page) {
-    crc = over_page(crc) ^ crcs_[page];
-  }
-  const int64_t last =
-      bytes_ - static_cast<int64_t>(crcs_.size() - 1) * kPageBytes;
-  return Crc32cShift(last)(crc) ^ crcs_.back();
+  return CompareSums(path_, checksum_->Get(), sums);
 }
 
 absl::Status PageSource::Read(int64_t offset, void* data, size_t size,
@@ -186,8 +168,9 @@ absl::Status PageSource::Read(int64_t offset, void* data, size_t size,
 }
 
 absl::StatusOr<PagedFile> PagedFile::Open(const std::string& path,
-                                          PagedFileKind kind, bool compares) {
-  return Create(PageSource::Open(path, compares), kind);
+                                          PagedFileKind kind,
+                                          Comparing comparing) {
+  return Create(PageSource::Open(path, comparing), kind);
 }
 
 absl::StatusOr<PagedFile> PagedFile::Parse(const std::string& name,
@@ -263,7 +246,7 @@ absl::Status PagedFile::MessageError(absl::string_view what) const {
 }
 
 absl::Status VerifyPages(const std::string& path, uint64_t bytes,
-                         uint32_t crc32c) {
+                         const FileSums& sums) {
   TRIBUTARY_ASSIGN_OR_RETURN(const PageSource source, PageSource::Open(path));
   if (static_cast<uint64_t>(source.bytes()) != bytes) {
     return SizeError(path, source.bytes(), bytes);
@@ -271,7 +254,7 @@ absl::Status VerifyPages(const std::string& path, uint64_t bytes,
   PageBuffer buffer;
   absl::Status first;
   int64_t damaged = 0;
-  uint32_t crc = 0;
+  FileChecksum checksum(source.bytes(), !sums.sha256.empty());
   for (int64_t page = 0; page < source.num_pages(); ++page) {
     const absl::Status status = source.ReadPage(page, &buffer);
     if (!status.ok()) {
@@ -279,9 +262,7 @@ absl::Status VerifyPages(const std::string& path, uint64_t bytes,
       ++damaged;
       continue;
     }
-    const uint32_t checksum = PageChecksum(page, buffer.content);
-    crc = ExtendCrc32c(crc, buffer.content.data(), buffer.content.size());
-    crc = ExtendCrc32c(crc, &checksum, sizeof(checksum));
+    checksum.Add(page, buffer.content, PageChecksum(page, buffer.content));
   }
   if (damaged > 1) {
     return absl::DataLossError(
@@ -289,7 +270,7 @@ absl::Status VerifyPages(const std::string& path, uint64_t bytes,
                      damaged == 2 ? "" : "s", " of ", source.num_pages()));
   }
   TRIBUTARY_RETURN_IF_ERROR(first);
-  return crc == crc32c ? absl::OkStatus() : AnotherFile(path, crc, crc32c);
+  return CompareSums(path, checksum.Get(), sums);
 }
 
 }  // namespace tributary

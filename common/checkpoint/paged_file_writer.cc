@@ -11,7 +11,7 @@ namespace tributary {
 
 absl::StatusOr<std::unique_ptr<PagedFileWriter>> PagedFileWriter::Create(
     const std::string& path, PagedFileKind kind, absl::string_view message,
-    int64_t data_bytes) {
+    int64_t data_bytes, bool digests) {
   if (message.size() > PagedFile::kMaxMessageBytes) {
     return absl::InvalidArgumentError(absl::StrCat(
         path, ": wants a message of at most ", PagedFile::kMaxMessageBytes,
@@ -21,6 +21,7 @@ absl::StatusOr<std::unique_ptr<PagedFileWriter>> PagedFileWriter::Create(
                              AtomicFile::Create(path));
   std::unique_ptr<PagedFileWriter> writer(
       new PagedFileWriter(path, std::move(file), data_bytes));
+  writer->digests_ = digests;
   const ContentHeader header = {
       .kind = static_cast<uint32_t>(kind),
       .message_bytes = message.size(),
@@ -55,6 +56,7 @@ absl::Status PagedFileWriter::AppendContent(const void* data, size_t size) {
 
 absl::Status PagedFileWriter::FlushPage() {
   const uint32_t checksum = PageChecksum(bytes_ / kPageBytes, page_);
+  if (digests_) page_digests_.push_back(PageDigest(page_, checksum));
   page_.append(reinterpret_cast<const char*>(&checksum), sizeof(checksum));
   TRIBUTARY_RETURN_IF_ERROR(file_->Append(page_));
   bytes_ += static_cast<int64_t>(page_.size());
@@ -70,6 +72,10 @@ absl::Status PagedFileWriter::Commit() {
   }
   if (!page_.empty()) TRIBUTARY_RETURN_IF_ERROR(FlushPage());
   return file_->Commit();
+}
+
+std::string PagedFileWriter::sha256() const {
+  return digests_ ? FileDigest(page_digests_) : "";
 }
 
 std::string ToPages(absl::string_view content) {

@@ -2,6 +2,7 @@
 #include "common/checkpoint/residual_file.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/checkpoint/manifest.h"
 #include "common/checkpoint/named_file.h"
 #include "common/plan/plan_codec.h"
 #include "common/status/quoted.h"
@@ -42,7 +43,7 @@ absl::StatusOr<std::unique_ptr<const ResidualFile>> ResidualFile::Open(
       OpenNamed(folder, manifest, PagedFileKind::kResidual, rank,
                 /*compares=*/true));
   std::unique_ptr<ResidualFile> opened(
-      new ResidualFile(std::move(file), manifest.residuals(rank).crc32c()));
+      new ResidualFile(std::move(file), SumsOf(manifest.residuals(rank))));
   TRIBUTARY_RETURN_IF_ERROR(opened->FindParameters());
   return opened;
 }
@@ -88,7 +89,7 @@ absl::Status ResidualFile::Read(absl::Span<float* const> residuals) const {
         absl::MakeSpan(residuals[p], static_cast<size_t>(range->end)),
         &buffer));
   }
-  return file_->file().CompareChecksum(crc32c_);
+  return file_->file().Compare(sums_);
 }
 
 }  // namespace tributary

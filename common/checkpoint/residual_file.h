@@ -40,17 +40,17 @@ class ResidualFile {
       int rank);
 
   // Fills a parameter's residual, parameters().size() elements each; null: the
-  // rank pushes no gradient of it. Then compares the whole file's checksum with
-  // the manifest's. DataLoss: damaged, or it does not hold these parameters.
+  // rank pushes no gradient of it. Then compares the whole file's sums with the
+  // manifest's. DataLoss: damaged, or it does not hold these parameters.
   absl::Status Read(absl::Span<float* const> residuals) const;
 
  private:
-  ResidualFile(std::unique_ptr<ShardFile> file, uint32_t crc32c)
-      : file_(std::move(file)), crc32c_(crc32c) {}
+  ResidualFile(std::unique_ptr<ShardFile> file, FileSums sums)
+      : file_(std::move(file)), sums_(std::move(sums)) {}
   absl::Status FindParameters();
 
   const std::unique_ptr<ShardFile> file_;
-  const uint32_t crc32c_;
+  const FileSums sums_;
   // By parameter; null: the file does not hold it.
   std::vector<const ShardFile::Range*> ranges_;
 };

@@ -40,19 +40,19 @@ bool IsUnreadable(const absl::Status& status) {
 }
 
 absl::StatusOr<std::shared_ptr<const CheckpointReader>> OpenToRestore(
-    const v1::Plan& plan, int member, int members) {
+    const v1::Plan& plan, int member, int members, const std::string& key) {
   absl::StatusOr<std::unique_ptr<CheckpointReader>> reader =
       CheckpointReader::Open(plan.restore_from(),
-                             {.part = member, .parts = members});
+                             {.part = member, .parts = members}, key);
   if (!reader.ok()) return Unreadable(reader.status());
   TRIBUTARY_RETURN_IF_ERROR(Unreadable(CheckIsOf((*reader)->manifest(), plan)));
   return std::shared_ptr<const CheckpointReader>(*std::move(reader));
 }
 
 absl::StatusOr<std::unique_ptr<const ResidualFile>> OpenResidualToRestore(
-    const v1::Plan& plan, int rank, std::string* why) {
+    const v1::Plan& plan, int rank, std::string* why, const std::string& key) {
   const absl::StatusOr<v1::CheckpointManifest> manifest =
-      ReadManifest(plan.restore_from());
+      ReadManifest(plan.restore_from(), key);
   if (!manifest.ok()) return Unreadable(manifest.status());
   TRIBUTARY_RETURN_IF_ERROR(Unreadable(CheckIsOf(*manifest, plan)));
   *why = WhyNoResiduals(*manifest, plan);
@@ -64,12 +64,12 @@ absl::StatusOr<std::unique_ptr<const ResidualFile>> OpenResidualToRestore(
 
 absl::StatusOr<CheckpointInfo> OlderWholeCheckpoint(
     const std::string& directory, uint64_t lineage, int64_t from_step,
-    int64_t below_step) {
+    int64_t below_step, const std::string& key) {
   TRIBUTARY_ASSIGN_OR_RETURN(std::vector<CheckpointInfo> found,
                              ListCheckpoints(directory));
   for (CheckpointInfo& info : found) {
     if (info.complete() && info.lineage == lineage && info.step >= from_step &&
-        info.step < below_step && IsWhole(VerifyCheckpoint(info.path))) {
+        info.step < below_step && IsWhole(VerifyCheckpoint(info.path, key))) {
       return std::move(info);
     }
   }

@@ -19,16 +19,17 @@ namespace tributary {
 
 // Opens the checkpoint of `plan` for one of its `members`. They share the work
 // of comparing the files' checksums (CheckpointReader::CompareChecksums, once
-// everything is read). Errors are marked by Unreadable, also for a checkpoint
-// of another lineage or step.
+// everything is read). `key`: as ReadManifest. Errors are marked by Unreadable,
+// also for a checkpoint of another lineage or step.
 absl::StatusOr<std::shared_ptr<const CheckpointReader>> OpenToRestore(
-    const v1::Plan& plan, int member, int members);
+    const v1::Plan& plan, int member, int members, const std::string& key = "");
 
 // Opens the residual of `rank` in the checkpoint of `plan`. Null: all ranks
 // begin with zeros, for the reason *why (WhyNoResiduals). Errors as
 // OpenToRestore.
 absl::StatusOr<std::unique_ptr<const ResidualFile>> OpenResidualToRestore(
-    const v1::Plan& plan, int rank, std::string* why);
+    const v1::Plan& plan, int rank, std::string* why,
+    const std::string& key = "");
 
 // Returns the error; marks NotFound and DataLoss as a fault of the checkpoint,
 // so that an older one may still be readable.
@@ -39,6 +40,6 @@ bool IsUnreadable(const absl::Status& status);
 // below_step. NotFound: there is none.
 absl::StatusOr<CheckpointInfo> OlderWholeCheckpoint(
     const std::string& directory, uint64_t lineage, int64_t from_step,
-    int64_t below_step);
+    int64_t below_step, const std::string& key = "");
 
 }  // namespace tributary

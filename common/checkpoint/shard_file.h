@@ -31,6 +31,8 @@ struct ShardFileSeries {
   int num_shards = 1;
   ParameterSpecs parameters;
   std::vector<std::string> state_names;
+  // The writer computes CheckpointFile.sha256; no part of the header.
+  bool digests = false;
 
   friend bool operator==(const ShardFileSeries&,
                          const ShardFileSeries&) = default;
@@ -104,9 +106,9 @@ class ShardFile {
     int64_t stride = 0;  // bytes from a weight to its first state, and so on
   };
 
-  // NotFound: there is no such file. `compares`: allows file().CompareChecksum.
+  // NotFound: there is no such file. `comparing`: allows file().Compare.
   static absl::StatusOr<std::unique_ptr<ShardFile>> Open(
-      const std::string& path, bool compares = false,
+      const std::string& path, Comparing comparing = Comparing::kNothing,
       PagedFileKind kind = PagedFileKind::kShard);
   // The same for a file in memory, which outlives the object; errors contain
   // `name`.

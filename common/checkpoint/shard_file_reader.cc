@@ -75,8 +75,8 @@ absl::Status CheckTensorNames(const ParameterSpecs& parameters,
 }
 
 absl::StatusOr<std::unique_ptr<ShardFile>> ShardFile::Open(
-    const std::string& path, bool compares, PagedFileKind kind) {
-  return Create(PagedFile::Open(path, kind, compares), kind);
+    const std::string& path, Comparing comparing, PagedFileKind kind) {
+  return Create(PagedFile::Open(path, kind, comparing), kind);
 }
 
 absl::StatusOr<std::unique_ptr<ShardFile>> ShardFile::Parse(

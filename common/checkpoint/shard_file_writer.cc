@@ -149,10 +149,10 @@ absl::StatusOr<v1::CheckpointFile> WriteShardFile(
   result.set_name(FileNameOf(header));
   TRIBUTARY_ASSIGN_OR_RETURN(
       const std::unique_ptr<PagedFileWriter> file,
-      PagedFileWriter::Create(absl::StrCat(folder, "/", result.name()),
-                              header.kind,
-                              IndexOf(header, blocks).SerializeAsString(),
-                              elements * num_tensors * int64_t{sizeof(float)}));
+      PagedFileWriter::Create(
+          absl::StrCat(folder, "/", result.name()), header.kind,
+          IndexOf(header, blocks).SerializeAsString(),
+          elements * num_tensors * int64_t{sizeof(float)}, header.digests));
   const auto check = [&cancelled, &result]() -> absl::Status {
     if (!cancelled || !cancelled()) return absl::OkStatus();
     return absl::CancelledError(
@@ -177,6 +177,7 @@ absl::StatusOr<v1::CheckpointFile> WriteShardFile(
   TRIBUTARY_FAILPOINT("shard-file-after-rename");
   result.set_bytes(static_cast<uint64_t>(file->bytes()));
   result.set_crc32c(file->crc32c());
+  result.set_sha256(file->sha256());
   return result;
 }
 

@@ -37,6 +37,20 @@ inline void AddInsecureGroupsFlag(CLI::App& app, bool* insecure_groups) {
                "they are in clear text, also with TLS");
 }
 
+// --checkpoint-key FILE, of a program that starts jobs or reads checkpoints.
+inline void AddCheckpointKeyFlag(CLI::App& app, std::string* file) {
+  app.add_option("--checkpoint-key", *file,
+                 "file with a secret of at least 32 characters: checkpoints\n"
+                 "have a keyed checksum, and one without is refused")
+      ->type_name("FILE");
+}
+
+// The key in the file that the option names; empty: the option was not given.
+// Errors as ReadToken.
+inline absl::StatusOr<std::string> ReadCheckpointKey(const std::string& file) {
+  return file.empty() ? std::string() : ReadToken(file);
+}
+
 inline void AddCheckpointRootFlag(CLI::App& app,
                                   std::vector<std::string>* roots) {
   app.add_option("--checkpoint-root", *roots,

@@ -3,7 +3,6 @@
 
 #include <openssl/evp.h>
 
-#include <array>
 #include <bit>
 
 #include "absl/strings/escaping.h"
@@ -29,14 +28,18 @@ void Sha256::Update(const void* data, size_t size) {
   TRIBUTARY_CHECK(EVP_DigestUpdate(context_.get(), data, size) == 1);
 }
 
-std::string Sha256::HexDigest() {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest;
+std::string Sha256::Digest() {
+  std::string digest(EVP_MAX_MD_SIZE, '\0');
   unsigned int size = 0;
-  TRIBUTARY_CHECK(EVP_DigestFinal_ex(context_.get(), digest.data(), &size) ==
-                  1);
-  return absl::BytesToHexString(
-      absl::string_view(reinterpret_cast<const char*>(digest.data()), size));
+  TRIBUTARY_CHECK(
+      EVP_DigestFinal_ex(context_.get(),
+                         reinterpret_cast<unsigned char*>(digest.data()),
+                         &size) == 1);
+  digest.resize(size);
+  return digest;
 }
+
+std::string Sha256::HexDigest() { return absl::BytesToHexString(Digest()); }
 
 std::string WeightsSha256(const ParameterSpecs& specs,
                           absl::Span<const float* const> data) {

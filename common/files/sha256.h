@@ -18,7 +18,8 @@ class Sha256 {
   Sha256();
 
   void Update(const void* data, size_t size);
-  // 64 lower-case hexadecimal digits. The last call.
+  // 32 bytes, or 64 lower-case hexadecimal digits. The last call.
+  std::string Digest();
   std::string HexDigest();
 
  private:

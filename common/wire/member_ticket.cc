@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/wire/member_ticket.h"
 
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 #include <openssl/rand.h>
 
 #include <random>
 
+#include "common/security/hmac.h"
 #include "common/security/secret.h"
 
 namespace tributary {
@@ -29,13 +28,7 @@ std::string MacOf(absl::string_view job_key, const MemberPlace& place) {
   Append(static_cast<uint64_t>(place.role), 4, &text);
   Append(place.index, 4, &text);
   Append(place.incarnation, 8, &text);
-  std::string mac(kMacBytes, '\0');
-  unsigned int size = 0;
-  HMAC(EVP_sha256(), job_key.data(), static_cast<int>(job_key.size()),
-       reinterpret_cast<const unsigned char*>(text.data()), text.size(),
-       reinterpret_cast<unsigned char*>(mac.data()), &size);
-  mac.resize(size);
-  return mac;
+  return HmacSha256(job_key, text);
 }
 
 absl::Status NoTicket() { return absl::UnauthenticatedError("no ticket"); }

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/mutation.h"
+#include "common/checkpoint/manifest.h"
 #include "common/job/job_options.h"
 #include "common/status/status_macros.h"
 #include "common/wire/member_ticket.h"
@@ -56,6 +57,7 @@ v1::CoordinatorState JobState::Save() const {
   v1::CoordinatorState state;
   state.set_job_id(options_.job_id);
   state.set_job_key(options_.job_key);
+  state.set_checkpoint_key_id(CheckpointKeyId(options_.checkpoint_key));
   *state.mutable_job() = options_.job;
   state.set_phase(phase_);
   state.set_message(message_);
@@ -131,6 +133,7 @@ void JobState::SetTicket(const Place& place,
                                     .index = place.index,
                                     .incarnation = place.incarnation}));
   if (place.role == v1::ROLE_SERVER) response->set_job_key(options_.job_key);
+  response->set_checkpoint_key(options_.checkpoint_key);
 }
 
 absl::Status JobState::DeclareModel(const v1::DeclareModelRequest& request,

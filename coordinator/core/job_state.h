@@ -58,6 +58,7 @@ class JobState {
     std::string host;
     bool hold_start = false;  // no plan before AllowStart
     std::string job_key;  // signs the tickets of members; empty: none get one
+    std::string checkpoint_key;  // of keyed checksums; empty: there are none
   };
 
   JobState(Options options, int64_t now_micros);

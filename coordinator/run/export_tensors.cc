@@ -36,6 +36,7 @@ absl::StatusOr<std::string> ExportTensors(
       }
     }
   }
+  TRIBUTARY_RETURN_IF_ERROR(reader.CompareChecksums());
   TRIBUTARY_RETURN_IF_ERROR(writer->Commit());
   return sha256.HexDigest();
 }

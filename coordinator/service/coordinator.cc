@@ -14,6 +14,7 @@
 #include "common/base/failpoint.h"
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/checkpoint/checkpoint_reader.h"
+#include "common/checkpoint/manifest.h"
 #include "common/checkpoint/restore.h"
 #include "common/checkpoint/shard_file.h"
 #include "common/host/address.h"
@@ -90,6 +91,15 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(
                      : NewJobId();
   if (options.predecessor.state != nullptr) {
     state.job_key = options.predecessor.state->job_key();
+    if (options.predecessor.state->checkpoint_key_id() !=
+        CheckpointKeyId(options.checkpoint_key)) {
+      return absl::InvalidArgumentError(
+          options.checkpoint_key.empty()
+              ? "the job's checkpoints have a keyed checksum: its "
+                "--checkpoint-key is wanted"
+              : "the job's checkpoints have another key or none: the "
+                "--checkpoint-key with which the job began is wanted, or none");
+    }
   }
   if (state.job_key.empty()) state.job_key = NewJobKey();
   state.heartbeat_ms = HeartbeatMs(options.job.cluster());
@@ -98,6 +108,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(
   state.start_timeout_micros = absl::ToInt64Microseconds(options.start_timeout);
   state.loss_timeout_micros = absl::ToInt64Microseconds(options.loss_timeout);
   state.start = options.start;
+  state.checkpoint_key = options.checkpoint_key;
   if (options.predecessor.state != nullptr) {
     state.start.lineage = options.predecessor.state->lineage();
   }
@@ -191,7 +202,8 @@ void Coordinator::WriteManifests() {
     const std::string folder =
         absl::StrCat(pending->directory, "/",
                      CheckpointFolderName(pending->manifest.step()));
-    absl::Status status = WriteManifest(pending->directory, pending->manifest);
+    absl::Status status = WriteManifest(pending->directory, pending->manifest,
+                                        options_.checkpoint_key);
     TRIBUTARY_FAILPOINT("coordinator-manifest");
     if (!control_.ManifestWritten(*pending, folder, status)) {
       // The job has gone back to before this step and will compute it again.
@@ -239,7 +251,7 @@ void Coordinator::Run() {
 void Coordinator::TakeOlderCheckpoint(const UnreadableCheckpoint& lost) {
   const CheckpointInfo seen = ReadCheckpointInfo(lost.folder);
   if (seen.lineage == lineage_ && seen.step == lost.step &&
-      IsWhole(VerifyCheckpoint(lost.folder))) {
+      IsWhole(VerifyCheckpoint(lost.folder, options_.checkpoint_key))) {
     return control_.Fail(absl::StrCat(
         lost.why, "; the coordinator reads ", lost.folder,
         " whole: is it the same folder everywhere, and does the disk work?"));
@@ -252,7 +264,8 @@ void Coordinator::TakeOlderCheckpoint(const UnreadableCheckpoint& lost) {
                             .parent_path()
                             .string()}) {
     if (older.ok() || directory.empty()) continue;
-    older = OlderWholeCheckpoint(directory, lineage_, begin, lost.step);
+    older = OlderWholeCheckpoint(directory, lineage_, begin, lost.step,
+                                 options_.checkpoint_key);
   }
   if (!older.ok() && begin > 0) {
     return control_.Fail(absl::StrCat("the checkpoint of step ", lost.step,

@@ -36,7 +36,8 @@ class Coordinator {
     // How long the place of a lost member may stay empty.
     absl::Duration loss_timeout = absl::Seconds(120);
     JobStart start;
-    bool hold_start = false;  // no plan before AllowStart
+    std::string checkpoint_key;  // of keyed checksums; empty: there are none
+    bool hold_start = false;     // no plan before AllowStart
     // Decides who may call; never null. Start tells it the job.
     std::shared_ptr<CallGuard> guard = CallGuard::Open();
     CallerProof proof;        // of this process, for its calls to servers

@@ -63,9 +63,10 @@ class Service {
     // waits for such a server, so the checkpoint may be gone when it gets here.
     if (const size_t blocks = partition.blocks(setup.shard).size();
         blocks > 0) {
-      const ShardFileSeries series =
+      ShardFileSeries series =
           SeriesOf(plan, partition, setup.shard,
                    Optimizer(setup.training.optimizer).state_names());
+      series.digests = !member_->checkpoint_key().empty();
       PrepareCheckpoints(plan, series, blocks, &setup);
       TRIBUTARY_ASSIGN_OR_RETURN(restore, MakeRestore(plan, series));
     }
@@ -113,12 +114,13 @@ class Service {
     };
   }
 
-  static absl::StatusOr<ParameterServer::Restore> MakeRestore(
-      const v1::Plan& plan, const ShardFileSeries& series) {
+  absl::StatusOr<ParameterServer::Restore> MakeRestore(
+      const v1::Plan& plan, const ShardFileSeries& series) const {
     if (plan.restore_from().empty()) return ParameterServer::Restore();
     TRIBUTARY_ASSIGN_OR_RETURN(
         const std::shared_ptr<const CheckpointReader> reader,
-        OpenToRestore(plan, series.shard, series.num_shards));
+        OpenToRestore(plan, series.shard, series.num_shards,
+                      member_->checkpoint_key()));
     TRIBUTARY_ASSIGN_OR_RETURN(
         const std::shared_ptr<PlannedCheckpoint> checkpoint,
         PlannedCheckpoint::Create(reader, series.parameters,

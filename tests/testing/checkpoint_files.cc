@@ -55,7 +55,8 @@ absl::StatusOr<v1::CheckpointFile> CheckpointModel::WriteShard(
                           .shard = shard,
                           .num_shards = num_shards,
                           .parameters = parameters,
-                          .state_names = state_names},
+                          .state_names = state_names,
+                          .digests = !key.empty()},
                          step},
                         images);
 }
@@ -95,7 +96,8 @@ absl::StatusOr<v1::CheckpointFile> CheckpointModel::WriteResidual(
                           .shard = rank,
                           .num_shards = kRanks,
                           .parameters = parameters,
-                          .state_names = {}},
+                          .state_names = {},
+                          .digests = !key.empty()},
                          step},
                         images);
 }
@@ -133,7 +135,7 @@ absl::Status CheckpointModel::Write(const std::string& directory, int64_t step,
     TRIBUTARY_ASSIGN_OR_RETURN(*manifest.add_residuals(),
                                WriteResidual(folder, step, rank));
   }
-  return WriteManifest(directory, manifest);
+  return WriteManifest(directory, manifest, key);
 }
 
 }  // namespace tributary::testing

@@ -27,6 +27,7 @@ struct CheckpointModel {
   std::vector<std::string> state_names = {"exp_avg", "exp_avg_sq"};
   float offset = 0;        // added to every value
   bool residuals = false;  // whether the checkpoint holds those of its ranks
+  std::string key;         // of its keyed checksum; empty: it has none
 
   // tensor: 0 for weights, 1 + i for state i.
   float Value(int tensor, int parameter, int64_t element) const {

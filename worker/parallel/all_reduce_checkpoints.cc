@@ -24,6 +24,7 @@ AllReduceCheckpoints::AllReduceCheckpoints(const AllReduceOptions& options,
   made.series.job_id = wanted.job_id;
   made.series.lineage = wanted.lineage;
   made.series.plan_epoch = wanted.plan_epoch;
+  made.series.digests = wanted.digests;
   // The rank in the job, or in replica 0 if only that replica writes.
   made.series.shard = options_.part.mesh.RankOf(options_.part.place);
   made.series.num_shards = options_.cut() ? options_.part.mesh.size()

@@ -73,6 +73,7 @@ struct AllReduceOptions {
     std::function<bool(int64_t step)> at_end;
     std::string directory;
     uint64_t job_id = 0, lineage = 0, plan_epoch = 0;
+    bool digests = false;  // as ShardFileSeries
     // Called on the checkpointer's thread.
     std::function<void(const Checkpointer::Written&,
                        const std::vector<std::string>& state_names)>

@@ -62,10 +62,12 @@ absl::StatusOr<std::unique_ptr<ResidualCheckpoints>> ResidualsOf(
         };
   }
   options.series = ResidualSeriesOf(plan, rank);
+  options.series.digests = !member.checkpoint_key().empty();
   if (!plan.restore_from().empty()) {
     std::string why;
-    TRIBUTARY_ASSIGN_OR_RETURN(options.restore,
-                               OpenResidualToRestore(plan, rank, &why));
+    TRIBUTARY_ASSIGN_OR_RETURN(
+        options.restore,
+        OpenResidualToRestore(plan, rank, &why, member.checkpoint_key()));
     if (!why.empty()) spdlog::warn("the residual begins with zeros: {}", why);
   }
   return std::make_unique<ResidualCheckpoints>(std::move(options));

@@ -89,6 +89,7 @@ absl::StatusOr<AllReduceOptions::Checkpoints> CheckpointsOf(
     checkpoints.job_id = plan.job_id();
     checkpoints.lineage = plan.lineage();
     checkpoints.plan_epoch = plan.epoch();
+    checkpoints.digests = !member.checkpoint_key().empty();
     checkpoints.on_written = [&member, epoch = plan.epoch()](
                                  const Checkpointer::Written& written,
                                  const std::vector<std::string>& state_names) {
@@ -98,7 +99,8 @@ absl::StatusOr<AllReduceOptions::Checkpoints> CheckpointsOf(
   if (plan.restore_from().empty()) return checkpoints;
   TRIBUTARY_ASSIGN_OR_RETURN(
       checkpoints.restore, OpenToRestore(plan, static_cast<int>(member.index()),
-                                         static_cast<int>(plan.num_workers())));
+                                         static_cast<int>(plan.num_workers()),
+                                         member.checkpoint_key()));
   spdlog::info("going on after step {} of {}", plan.start_step(),
                plan.restore_from());
   return checkpoints;

@@ -180,6 +180,7 @@ class ProgramRun {
          .start = options_.resume ? options_.resume->start : JobStart{},
          .access = access_.coordinator,
          .pages = access_.pages,
+         .checkpoint_key = options_.checkpoint_key,
          .keys = access_.keys,
          .resume_command = options_.resume_command,
          .register_folder = JobRegisterFolder()},

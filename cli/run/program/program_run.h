@@ -24,7 +24,8 @@ struct ProgramRunOptions {
   std::string listen = "127.0.0.1:0";  // of the coordinator
   TelemetryOptions telemetry;
   std::optional<ResumePoint> resume;
-  bool insecure = false;  // without TLS
+  bool insecure = false;       // without TLS
+  std::string checkpoint_key;  // JobRun::Options
 };
 
 // Runs a program as the ranks of a job, with the coordinator in this process

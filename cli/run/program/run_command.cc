@@ -17,6 +17,7 @@
 #include "cli/terminal/console.h"
 #include "cli/terminal/exit_codes.h"
 #include "cli/terminal/interrupts.h"
+#include "common/command_line/access_flags.h"
 #include "common/command_line/telemetry_options.h"
 #include "common/job/job_file.h"
 #include "common/job/program/program_job.h"
@@ -56,6 +57,7 @@ struct RunOptions {
   int workers = 0;
   std::string python = kPython;
   std::string resume;
+  std::string checkpoint_key_file;
   ProgramRunOptions run;
 };
 
@@ -111,9 +113,12 @@ absl::Status Complete(const std::vector<std::string>& words,
                       RunOptions* options) {
   TRIBUTARY_ASSIGN_OR_RETURN(options->run.command,
                              CommandOf(words, options->python));
+  TRIBUTARY_ASSIGN_OR_RETURN(options->run.checkpoint_key,
+                             ReadCheckpointKey(options->checkpoint_key_file));
   if (!options->resume.empty()) {
-    TRIBUTARY_ASSIGN_OR_RETURN(options->run.resume,
-                               FindResumePoint(options->resume));
+    TRIBUTARY_ASSIGN_OR_RETURN(
+        options->run.resume,
+        FindResumePoint(options->resume, options->run.checkpoint_key));
   }
   TRIBUTARY_ASSIGN_OR_RETURN(ProgramJobSource source, SourceOf(*options));
   const auto named = std::find_if(
@@ -140,6 +145,10 @@ std::vector<std::string> ResumeCommand(const RunOptions& options,
                                       JobRun::kCheckpoint};
   if (options.python != kPython) {
     command.insert(command.end(), {"--python", options.python});
+  }
+  if (!options.checkpoint_key_file.empty()) {
+    command.insert(command.end(),
+                   {"--checkpoint-key", options.checkpoint_key_file});
   }
   if (options.run.once) command.push_back("--once");
   command.insert(command.end(), words.begin(), words.end());
@@ -186,6 +195,7 @@ void AddRunCommand(CLI::App& app, Action* action) {
                   "default: runs/NAME-DATE-TIME");
   AddListenOption(*run, &options->run.listen);
   AddInsecureFlag(*run, &options->run.insecure);
+  AddCheckpointKeyFlag(*run, &options->checkpoint_key_file);
   AddTelemetryOptions(*run, &options->run.telemetry);
   run->callback([options, run, action] {
     *action = [options, words = run->remaining()] {

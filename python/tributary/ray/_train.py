@@ -44,6 +44,7 @@ def train(
     max_restarts: int = 10,
     start_timeout: float = 600.0,
     insecure_groups: bool = False,
+    checkpoint_key: str | os.PathLike[str] | None = None,
     report: Report | None = None,
 ) -> Result:
     """Trains the job file `job` with actors for its servers and workers.
@@ -58,6 +59,7 @@ def train(
     start_timeout: seconds to wait for the resources and for the actors.
     insecure_groups: workers that form groups may exchange in clear text, which a
         job with all_reduce, tensor or pipeline parallelism needs.
+    checkpoint_key: a file with a secret for keyed checksums of the checkpoints.
     report: gets every evaluation, {"epoch": 1, "test_accuracy": 0.8, ...}; default:
         ray.tune.report within a trial.
 
@@ -91,6 +93,8 @@ def train(
     words += ["--start-timeout", str(start_timeout)]
     for key, value in (overrides or {}).items():
         words += ["--set", f"{key}={_yaml(value)}"]
+    if checkpoint_key is not None:
+        words += ["--checkpoint-key", str(Path(checkpoint_key).absolute())]
     with Keys() as keys, members:
         members.place(start_timeout)
         host = at_port_0(ray.util.get_node_ip_address()).removesuffix(":0")

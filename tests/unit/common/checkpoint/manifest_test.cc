@@ -39,6 +39,48 @@ TEST_F(ManifestTest, GivesBackWhatWasWritten) {
   }
 }
 
+// Whoever can write files can compute every other checksum anew.
+TEST_F(ManifestTest, AKeyFindsWhatSomebodyHasChanged) {
+  constexpr char kFolder[] = "step-000000000020";
+  CheckpointModel model;
+  model.key = std::string(32, 'k');
+  TRIBUTARY_EXPECT_OK(model.Write(folder(), 20, 2));
+  const auto manifest = ReadManifest(Path(kFolder), model.key);
+  ASSERT_TRUE(manifest.ok()) << manifest.status();
+  EXPECT_EQ(manifest->files(0).sha256().size(), 32u);
+  EXPECT_TRUE(ReadManifest(Path(kFolder)).ok()) << "readers need no key";
+
+  const auto refused = StatusIs(absl::StatusCode::kDataLoss,
+                                "the keyed checksum is missing or wrong");
+  EXPECT_THAT(ReadManifest(Path(kFolder), std::string(32, 'K')), refused);
+  v1::CheckpointManifest changed = *manifest;
+  changed.set_data_checksum(changed.data_checksum() + 1);
+  const auto write = [&](const std::string& message) {
+    auto writer = PagedFileWriter::Create(ManifestPath(Path(kFolder)),
+                                          PagedFileKind::kManifest, message, 0);
+    ASSERT_TRUE(writer.ok()) << writer.status();
+    TRIBUTARY_EXPECT_OK((*writer)->Commit());
+  };
+  write(changed.SerializeAsString());  // with the checksum of the unchanged one
+  EXPECT_TRUE(ReadManifest(Path(kFolder)).ok());
+  EXPECT_THAT(ReadManifest(Path(kFolder), model.key), refused);
+  write(SerializeManifest(*manifest, ""));
+  EXPECT_THAT(ReadManifest(Path(kFolder), model.key), refused);
+  write(SerializeManifest(*manifest, model.key) +
+        SerializeManifest(*manifest, ""));  // protobuf merges the two
+  EXPECT_THAT(ReadManifest(Path(kFolder), model.key), refused);
+  write(SerializeManifest(*manifest, model.key));
+  EXPECT_TRUE(ReadManifest(Path(kFolder), model.key).ok());
+}
+
+TEST_F(ManifestTest, AKeyWantsTheSha256OfEveryFile) {
+  TRIBUTARY_EXPECT_OK(CheckpointModel().Write(folder(), 20, 2));
+  const auto manifest = ReadManifest(Path("step-000000000020"));
+  ASSERT_TRUE(manifest.ok()) << manifest.status();
+  EXPECT_THAT(WriteManifest(folder(), *manifest, std::string(32, 'k')),
+              StatusIs(absl::StatusCode::kInvalidArgument, "has no sha256"));
+}
+
 TEST_F(ManifestTest, EveryFlippedBitIsFoundAtItsPlace) {
   std::string file = File();
   TRIBUTARY_EXPECT_OK(ParseManifest("x", file));

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "common/files/sha256.h"
 #include "common/wire/crc32c.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/temporary_folder.h"
@@ -177,24 +178,65 @@ TEST_F(PagedFileTest, PagesThatChangedPlacesAreDamaged) {
   const size_t page = kPageBytes;
   Write("y", file.substr(0, page) + file.substr(2 * page, page) +
                  file.substr(page, page) + file.substr(3 * page));
-  EXPECT_THAT(VerifyPages(Path("y"), file.size(), 0),
+  EXPECT_THAT(VerifyPages(Path("y"), file.size(), {}),
               StatusIs(absl::StatusCode::kDataLoss,
                        Path("y") + ": byte 65536: the page from here to byte "
                                    "131071 is damaged"));
-  EXPECT_THAT(VerifyPages(Path("y"), file.size(), 0),
+  EXPECT_THAT(VerifyPages(Path("y"), file.size(), {}),
               StatusIs(absl::StatusCode::kDataLoss, "; 1 more page of 4"));
+}
+
+// SHA-256 of the pages' SHA-256, whichever way the pages are read.
+TEST_F(PagedFileTest, TheSha256IsThatOfThePagesDigests) {
+  const std::string data = Pattern(250'000);
+  auto writer = PagedFileWriter::Create(Path("x"), PagedFileKind::kShard, "hi",
+                                        static_cast<int64_t>(data.size()),
+                                        /*digests=*/true);
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  TRIBUTARY_EXPECT_OK((*writer)->Append(data.data(), data.size()));
+  TRIBUTARY_EXPECT_OK((*writer)->Commit());
+  const std::string file = Read("x");
+  Sha256 whole;
+  for (size_t at = 0; at < file.size(); at += kPageBytes) {
+    const std::string page = file.substr(at, kPageBytes);
+    Sha256 of_page;
+    of_page.Update(page.data(), page.size());
+    const std::string digest = of_page.Digest();
+    ASSERT_EQ(digest.size(), 32u);
+    whole.Update(digest.data(), digest.size());
+  }
+  const FileSums sums = {.crc32c = (*writer)->crc32c(),
+                         .sha256 = whole.Digest()};
+  EXPECT_EQ((*writer)->sha256(), sums.sha256);
+  TRIBUTARY_EXPECT_OK(VerifyPages(Path("x"), file.size(), sums));
+  const auto read =
+      PagedFile::Open(Path("x"), PagedFileKind::kShard, Comparing::kDigest);
+  ASSERT_TRUE(read.ok()) << read.status();
+  PageBuffer buffer;
+  char byte = 0;
+  for (const int64_t at : {200'000, 70'000, 200'001}) {
+    TRIBUTARY_EXPECT_OK(read->ReadData(at, &byte, 1, &buffer));
+  }
+  TRIBUTARY_EXPECT_OK(read->Compare(sums));
+  FileSums other = sums;
+  other.sha256[7] ^= 1;
+  for (const absl::Status& status :
+       {VerifyPages(Path("x"), file.size(), other), read->Compare(other)}) {
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kDataLoss,
+                                 "somebody has changed it"));
+  }
 }
 
 TEST_F(PagedFileTest, VerifyingComparesWithTheManifest) {
   const uint32_t crc = WriteFile("x", "hi", "abc");
-  TRIBUTARY_EXPECT_OK(VerifyPages(Path("x"), 41, crc));
-  EXPECT_THAT(VerifyPages(Path("x"), 41, crc + 1),
+  TRIBUTARY_EXPECT_OK(VerifyPages(Path("x"), 41, {.crc32c = crc}));
+  EXPECT_THAT(VerifyPages(Path("x"), 41, {.crc32c = crc + 1}),
               StatusIs(absl::StatusCode::kDataLoss, "it is another file"));
-  EXPECT_EQ(VerifyPages(Path("x"), 50, crc).message(),
+  EXPECT_EQ(VerifyPages(Path("x"), 50, {.crc32c = crc}).message(),
             Path("x") +
                 ": byte 41: the file is cut short: it ends here, the "
                 "manifest says it has 50 bytes");
-  EXPECT_EQ(VerifyPages(Path("x"), 40, crc).message(),
+  EXPECT_EQ(VerifyPages(Path("x"), 40, {.crc32c = crc}).message(),
             Path("x") +
                 ": byte 40: the file goes on here, the manifest says "
                 "it has 40 bytes");

@@ -176,7 +176,7 @@ TEST_F(ResidualFileTest, AFileOfAnotherStepIsFoundByItsHeader) {
 TEST_F(ResidualFileTest, AShardIsNoResidual) {
   const auto shard =
       ShardFile::Open(checkpoint_ + "/" + ShardFileName(0, 3, 7, 2),
-                      /*compares=*/false, PagedFileKind::kResidual);
+                      Comparing::kNothing, PagedFileKind::kResidual);
   EXPECT_THAT(shard,
               StatusIs(absl::StatusCode::kDataLoss, "wants kind 3, got 2"));
 }

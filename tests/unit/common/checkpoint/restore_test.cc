@@ -94,6 +94,24 @@ TEST_F(RestoreTest, AnotherLineageOrStepIsRefused) {
   EXPECT_TRUE(IsUnreadable(OpenToRestore(plan_, 0, 2).status()));
 }
 
+TEST_F(RestoreTest, AKeyKeepsOutTheCheckpointOfSomebodyElse) {
+  model_.key = std::string(32, 'k');
+  TRIBUTARY_EXPECT_OK(model_.Write(folder(), 20, 3));
+  EXPECT_TRUE(OpenToRestore(plan_, 0, 2, model_.key).ok());
+  EXPECT_EQ(OlderWholeCheckpoint(folder(), 7, 0, 21, model_.key)->step, 20);
+  model_.key.clear();
+  model_.offset = 1;
+  TRIBUTARY_EXPECT_OK(model_.Write(folder(), 20, 3));
+  EXPECT_TRUE(OpenToRestore(plan_, 0, 2).ok()) << "it is whole";
+  const absl::Status status =
+      OpenToRestore(plan_, 0, 2, std::string(32, 'k')).status();
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kDataLoss,
+                               "the keyed checksum is missing or wrong"));
+  EXPECT_TRUE(IsUnreadable(status));
+  EXPECT_FALSE(
+      OlderWholeCheckpoint(folder(), 7, 0, 21, std::string(32, 'k')).ok());
+}
+
 TEST_F(RestoreTest, OnlyTheCheckpointsOwnFaultsAreMarked) {
   EXPECT_TRUE(IsUnreadable(Unreadable(absl::NotFoundError("gone"))));
   EXPECT_FALSE(IsUnreadable(Unreadable(absl::OkStatus())));

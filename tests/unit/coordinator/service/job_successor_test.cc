@@ -4,11 +4,49 @@
 
 #include <optional>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "coordinator/service/coordinator.h"
+#include "tests/testing/status_matchers.h"
 #include "tests/unit/coordinator/service/job_control_fixture.h"
 
 namespace tributary {
 namespace {
+
+TEST(JobControlTest, MembersGetTheKeyOfTheCheckpointsAndASuccessorMustHaveIt) {
+  ManualClock clock;
+  v1::CoordinatorState kept;
+  JobControl::Options options{.state = Options(), .clock = &clock};
+  options.state.job.mutable_cluster()->set_workers(1);
+  options.state.job_key = "of tickets";
+  options.state.checkpoint_key = "the key";
+  options.save = [&kept](const v1::CoordinatorState& state) {
+    kept = state;
+    return absl::OkStatus();
+  };
+  {
+    JobControl first(options);
+    for (const v1::Role role : {v1::ROLE_SERVER, v1::ROLE_WORKER}) {
+      EXPECT_EQ(Join(first, role, "member").checkpoint_key(), "the key");
+    }
+    EXPECT_EQ(Join(first, v1::ROLE_OBSERVER, "x").checkpoint_key(), "");
+  }
+  EXPECT_FALSE(absl::StrContains(kept.SerializeAsString(), "the key"));
+  const auto succeed = [&](const std::string& key) {
+    Coordinator::Options successor;
+    successor.job = options.state.job;
+    successor.checkpoint_key = key;
+    successor.predecessor.state = &kept;
+    return Coordinator::Start(std::move(successor)).status();
+  };
+  for (const char* wrong : {"", "another key"}) {
+    EXPECT_THAT(succeed(wrong),
+                testing::StatusIs(absl::StatusCode::kInvalidArgument,
+                                  "--checkpoint-key"))
+        << wrong;
+  }
+  EXPECT_TRUE(succeed("the key").ok());
+}
 
 // A member reports unrecorded steps again, unless they are gone.
 TEST(JobControlTest, ASuccessorSavesAfterTheStepThatEverybodyHasFinished) {

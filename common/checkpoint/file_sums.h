@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+
+namespace tributary {
+
+// What a manifest says of a file (CheckpointFile).
+struct FileSums {
+  uint32_t crc32c = 0;
+  std::string sha256;  // empty: none
+};
+
+// Which sums of a file its readers compare, once every page was read.
+enum class Comparing { kNothing, kChecksum, kDigest };
+
+// SHA-256 of a page: its content, then its checksum `stored`. Of a file: of its
+// pages' digests, one behind the other. 32 bytes.
+std::string PageDigest(absl::string_view content, uint32_t stored);
+std::string FileDigest(const std::vector<std::string>& page_digests);
+
+// The sums of a whole file, computed from its pages. Pages may be added in any
+// order and repeatedly. Thread-safe.
+class FileChecksum {
+ public:
+  FileChecksum(int64_t bytes, bool digests);
+
+  // `content` without its checksum, which is `stored`.
+  void Add(int64_t page, absl::string_view content, uint32_t stored);
+  bool Has(int64_t page) const;
+  // Valid once all pages have been added.
+  FileSums Get() const;
+
+ private:
+  const int64_t bytes_;
+  const bool digests_;
+  mutable absl::Mutex mu_;
+  std::vector<uint32_t> crcs_ ABSL_GUARDED_BY(mu_);  // by page
+  std::vector<std::string> digests_of_ ABSL_GUARDED_BY(mu_);
+  std::vector<bool> has_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace tributary
