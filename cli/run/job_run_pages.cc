@@ -11,7 +11,7 @@
 namespace tributary {
 
 std::string JobRun::pages_url() const {
-  return absl::StrCat(options_.pages.certificate.empty() ? "http" : "https",
+  return absl::StrCat(options_.pages.own.certificate.empty() ? "http" : "https",
                       "://", metrics_address());
 }
 

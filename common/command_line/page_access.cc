@@ -19,8 +19,8 @@ absl::StatusOr<PageAccess> ReadPageAccess(const TelemetryOptions& telemetry,
   const bool open =
       !listen.empty() && CheckAddress(listen).ok() && !IsLoopback(listen);
   if (open && !telemetry.insecure_metrics) {
-    pages.certificate = access.own().certificate;
-    pages.key = access.own().key;
+    pages.own = access.own();
+    pages.renew = access.renew();
   }
   return pages;
 }

@@ -2,6 +2,7 @@
 // The only source that includes libmicrohttpd.
 #include "common/telemetry/http_listener.h"
 
+#include <fcntl.h>
 #include <microhttpd.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -16,8 +17,8 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "common/base/unique_fd.h"
 #include "common/host/address.h"
+#include "common/host/steady_waits.h"
 #include "common/security/secret.h"
 #include "common/status/status_macros.h"
 
@@ -47,7 +48,9 @@ absl::StatusOr<UniqueFd> Listen(const std::string& listen) {
       error != 0) {
     return CannotListen(listen, gai_strerror(error));
   }
-  UniqueFd fd(socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  // Two daemons may wait for the same connection, which one of them gets.
+  UniqueFd fd(
+      socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int yes = 1;
   const bool listens =
       fd.get() >= 0 &&
@@ -111,7 +114,7 @@ MHD_Result OnRequest(void* listener, MHD_Connection* connection,
 
 absl::Status CheckOpen(const std::string& listen, const PageAccess& access) {
   TRIBUTARY_RETURN_IF_ERROR(CheckAddress(listen));
-  const bool closed = !access.token.empty() && !access.certificate.empty();
+  const bool closed = !access.token.empty() && !access.own.certificate.empty();
   if (closed || access.insecure || IsLoopback(listen)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "--metrics-listen ", listen,
@@ -149,40 +152,88 @@ absl::StatusOr<std::unique_ptr<HttpListener>> HttpListener::Start(
   const std::string& listen = listener->options_.listen;
   const PageAccess& access = listener->options_.access;
   TRIBUTARY_RETURN_IF_ERROR(CheckOpen(listen, access));
-  TRIBUTARY_ASSIGN_OR_RETURN(UniqueFd fd, Listen(listen));
-  listener->port_ = PortOf(fd.get());
-  std::vector<MHD_OptionItem> more;
-  unsigned tls = 0;
-  if (!access.certificate.empty()) {
-    tls = MHD_USE_TLS;
-    more.push_back({MHD_OPTION_HTTPS_MEM_CERT, 0,
-                    const_cast<char*>(access.certificate.c_str())});
-    more.push_back(
-        {MHD_OPTION_HTTPS_MEM_KEY, 0, const_cast<char*>(access.key.c_str())});
+  TRIBUTARY_ASSIGN_OR_RETURN(listener->socket_, Listen(listen));
+  listener->port_ = PortOf(listener->socket_.get());
+  TRIBUTARY_ASSIGN_OR_RETURN(listener->daemon_,
+                             listener->StartDaemon(access.own));
+  if (!access.own.certificate.empty() && access.renew) {
+    listener->thread_ =
+        std::thread([renewed = listener.get()] { renewed->Renew(); });
   }
-  more.push_back({MHD_OPTION_END, 0, nullptr});
-  listener->daemon_ = MHD_start_daemon(
-      MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ERROR_LOG |
-          MHD_USE_ITC | tls,
-      /*port=*/0, nullptr, nullptr, OnRequest, listener.get(),
-      MHD_OPTION_EXTERNAL_LOGGER, OnLog, nullptr,  // first: all options use it
-      MHD_OPTION_LISTEN_SOCKET, fd.get(),          //
-      MHD_OPTION_CONNECTION_LIMIT, kMaxConnections,
-      MHD_OPTION_CONNECTION_TIMEOUT, kTimeoutSeconds,
-      MHD_OPTION_CONNECTION_MEMORY_LIMIT, kMaxRequestBytes, MHD_OPTION_ARRAY,
-      more.data(), MHD_OPTION_END);
-  if (listener->daemon_ == nullptr) {
-    return CannotListen(listen, tls == 0
-                                    ? "its thread could not be started"
-                                    : "its thread could not be started, or the "
-                                      "certificate and its key do not fit");
-  }
-  fd.Release();  // the daemon closes it
   return listener;
 }
 
+absl::StatusOr<MHD_Daemon*> HttpListener::StartDaemon(const Credential& own) {
+  std::vector<MHD_OptionItem> more;
+  unsigned tls = 0;
+  if (!own.certificate.empty()) {
+    tls = MHD_USE_TLS;
+    more.push_back({MHD_OPTION_HTTPS_MEM_CERT, 0,
+                    const_cast<char*>(own.certificate.c_str())});
+    more.push_back(
+        {MHD_OPTION_HTTPS_MEM_KEY, 0, const_cast<char*>(own.key.c_str())});
+  }
+  more.push_back({MHD_OPTION_END, 0, nullptr});
+  UniqueFd fd(fcntl(socket_.get(), F_DUPFD_CLOEXEC, 0));
+  MHD_Daemon* const daemon =
+      !fd.ok() ? nullptr
+               : MHD_start_daemon(
+                     MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL |
+                         MHD_USE_ERROR_LOG | MHD_USE_ITC | tls,
+                     /*port=*/0, nullptr, nullptr, OnRequest, this,
+                     // First, because all options use it.
+                     MHD_OPTION_EXTERNAL_LOGGER, OnLog, nullptr,  //
+                     MHD_OPTION_LISTEN_SOCKET, fd.get(),          //
+                     MHD_OPTION_CONNECTION_LIMIT, kMaxConnections,
+                     MHD_OPTION_CONNECTION_TIMEOUT, kTimeoutSeconds,
+                     MHD_OPTION_CONNECTION_MEMORY_LIMIT, kMaxRequestBytes,
+                     MHD_OPTION_ARRAY, more.data(), MHD_OPTION_END);
+  if (daemon == nullptr) {
+    return CannotListen(options_.listen,
+                        tls == 0 ? "its thread could not be started"
+                                 : "its thread could not be started, or the "
+                                   "certificate and its key do not fit");
+  }
+  fd.Release();  // the daemon closes it
+  return daemon;
+}
+
+void HttpListener::Renew() {
+  Credential shown = options_.access.own;
+  while (true) {
+    {
+      absl::MutexLock lock(&mu_);
+      AwaitFor(&mu_, absl::Condition(&ends_), options_.access.renew_every);
+      if (ends_) return;
+    }
+    const absl::StatusOr<Credential> newest = options_.access.renew();
+    if (!newest.ok() || (newest->certificate == shown.certificate &&
+                         newest->key == shown.key)) {
+      continue;
+    }
+    const absl::StatusOr<MHD_Daemon*> next = StartDaemon(*newest);
+    if (!next.ok()) continue;  // perhaps only one of the two files is new yet
+    shown = *newest;
+    Retire();
+    daemon_ = *next;
+  }
+}
+
+void HttpListener::Retire() {
+  if (retired_ != nullptr) MHD_stop_daemon(retired_);
+  retired_ = daemon_;
+  const UniqueFd closed(MHD_quiesce_daemon(retired_));
+}
+
 HttpListener::~HttpListener() {
-  if (daemon_ != nullptr) MHD_stop_daemon(daemon_);
+  {
+    absl::MutexLock lock(&mu_);
+    ends_ = true;
+  }
+  if (thread_.joinable()) thread_.join();
+  for (MHD_Daemon* const daemon : {retired_, daemon_}) {
+    if (daemon != nullptr) MHD_stop_daemon(daemon);
+  }
 }
 
 HttpAnswer HttpListener::Answer(const std::string& method,
@@ -197,16 +248,21 @@ HttpAnswer HttpListener::Answer(const std::string& method,
     if (path != options_.open_page || page == options_.pages.end()) {
       return {.code = 401, .body = "a token is wanted\n"};
     }
-    const HttpAnswer whole = page->second();
+    const HttpAnswer whole = Make(page->second);
     return {.code = whole.code,
             .body = whole.code == 200 ? "ok\n" : "not ok\n"};
   }
-  if (page != options_.pages.end()) return page->second();
+  if (page != options_.pages.end()) return Make(page->second);
   std::string known;
   for (const auto& [name, unused] : options_.pages) {
     absl::StrAppend(&known, " ", name);
   }
   return {.code = 404, .body = absl::StrCat("there is", known, "\n")};
+}
+
+HttpAnswer HttpListener::Make(const Page& page) const {
+  absl::MutexLock lock(&pages_mu_);
+  return page();
 }
 
 }  // namespace tributary

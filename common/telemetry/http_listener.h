@@ -5,11 +5,17 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/base/unique_fd.h"
+#include "common/security/certificate_authority.h"
 
 struct MHD_Daemon;
 
@@ -29,9 +35,12 @@ struct PageAccess {
   // Empty: none is asked for. A caller shows it as a bearer token (RFC 6750)
   // or, as browsers do, as the password of basic authentication (RFC 7617).
   std::string token;
-  std::string certificate;  // PEM; empty: HTTP in clear text
-  std::string key;          // PEM; secret
+  Credential own;  // an empty certificate: HTTP in clear text
   bool insecure = false;
+  // Reads `own` anew, from where it came, every `renew_every`; null: it never
+  // changes. New connections get the newest; existing ones go on.
+  std::function<absl::StatusOr<Credential>()> renew;
+  absl::Duration renew_every = absl::Seconds(5);
 };
 
 // Whether the value of an Authorization header shows this token.
@@ -68,9 +77,26 @@ class HttpListener {
  private:
   explicit HttpListener(Options options);
 
+  // Unavailable: it does not start, for example because the certificate and its
+  // key do not fit.
+  absl::StatusOr<MHD_Daemon*> StartDaemon(const Credential& own);
+  // The thread that renews the certificate: libmicrohttpd cannot change that of
+  // a daemon, so another daemon takes the place of the one that listens.
+  void Renew();
+  void Retire();
+  HttpAnswer Make(const Page& page) const;
+
   const Options options_;
-  MHD_Daemon* daemon_ = nullptr;
+  UniqueFd socket_;  // listens; each daemon has a duplicate
   int port_ = 0;
+  MHD_Daemon* daemon_ = nullptr;
+  // Accepts no more connections, but may still answer on those that it has.
+  MHD_Daemon* retired_ = nullptr;
+
+  mutable absl::Mutex pages_mu_;  // held while a page is made
+  absl::Mutex mu_;
+  bool ends_ ABSL_GUARDED_BY(mu_) = false;
+  std::thread thread_;  // the last, because it uses the others
 };
 
 }  // namespace tributary

@@ -125,6 +125,7 @@ absl::StatusOr<Access> Access::Read(const AccessOptions& options,
     TRIBUTARY_ASSIGN_OR_RETURN(access.tls_, ReadFolder(options, roles));
     if (access.tls_->has_certificate()) {
       TRIBUTARY_ASSIGN_OR_RETURN(access.own_, ReadCredentialOf(options.tls));
+      access.own_folder_ = options.tls;
     }
   }
   access.insecure_ = options.insecure;
@@ -137,6 +138,11 @@ absl::StatusOr<Access> Access::Read(const AccessOptions& options,
   }
   TRIBUTARY_ASSIGN_OR_RETURN(access.token_, ReadToken(options.token_file));
   return access;
+}
+
+std::function<absl::StatusOr<Credential>()> Access::renew() const {
+  if (own_folder_.empty()) return nullptr;
+  return [folder = own_folder_] { return ReadCredentialOf(folder); };
 }
 
 absl::Status Access::CheckListen(absl::string_view address) const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -64,6 +65,8 @@ class Access {
   bool insecure() const { return insecure_; }
   // Its own certificate as it was read first; empty: none.
   const Credential& own() const { return own_; }
+  // Reads it anew; null: it never changes.
+  std::function<absl::StatusOr<Credential>()> renew() const;
   // For this process's pages, if its parent gave one (AccessBundle).
   const std::string& page_token() const { return page_token_; }
 
@@ -80,6 +83,7 @@ class Access {
   std::string token_;
   std::string page_token_;
   Credential own_;
+  std::string own_folder_;  // empty: from no folder
   bool insecure_ = false;
   bool insecure_groups_ = false;
 };

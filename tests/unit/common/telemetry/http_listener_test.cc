@@ -8,6 +8,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -191,19 +192,60 @@ std::string GetEncrypted(int port, const std::string& authority) {
   return reply;
 }
 
-TEST(HttpListenerTest, ItServesOverTls) {
-  const auto authority = CertificateAuthority::Create(
-                             {absl::Now() - absl::Hours(1), absl::Hours(24)})
-                             .value();
-  const Credential own =
-      authority
-          .Issue({.identity = {.role = PeerRole::kCoordinator}},
-                 {absl::Now() - absl::Hours(1), absl::Hours(24)})
+// An authority, and what it issues.
+struct Issuer {
+  CertificateAuthority authority =
+      CertificateAuthority::Create(
+          {absl::Now() - absl::Hours(1), absl::Hours(24)})
           .value();
+  std::string root = authority.ToPem()->certificate;
+
+  Credential Issue() const {
+    return authority
+        .Issue({.identity = {.role = PeerRole::kCoordinator}},
+               {absl::Now() - absl::Hours(1), absl::Hours(24)})
+        .value();
+  }
+};
+
+TEST(HttpListenerTest, ANewCertificateIsShownWithoutARestart) {
+  const Issuer before, after;
+  const Credential next = after.Issue();
+  HttpListener::Options options = Options();
+  options.access = {.token = kToken, .own = before.Issue()};
+  // The files are replaced one by one: for a while they do not fit.
+  std::atomic<int> asked{0};
+  options.access.renew = [&]() -> absl::StatusOr<Credential> {
+    switch (++asked) {
+      case 1:
+        return absl::NotFoundError("the folder is being replaced");
+      case 2:
+        return Credential{next.certificate, options.access.own.key};
+      default:
+        return next;
+    }
+  };
+  options.access.renew_every = absl::Milliseconds(20);
+  const auto listener = HttpListener::Start(options);
+  TRIBUTARY_ASSERT_OK(listener);
+  const int port = (*listener)->port();
+  const absl::Time limit = absl::Now() + absl::Seconds(30);
+  while (GetEncrypted(port, after.root).empty() && absl::Now() < limit) {
+    const int seen = asked;
+    const bool old = !GetEncrypted(port, before.root).empty();
+    EXPECT_TRUE(old || asked > seen || seen > 2) << "there is always one";
+  }
+  EXPECT_THAT(GetEncrypted(port, after.root), HasSubstr("hello\n"));
+  EXPECT_EQ(GetEncrypted(port, before.root), "");
+}
+
+TEST(HttpListenerTest, ItServesOverTls) {
+  const Issuer issuer;
+  const CertificateAuthority& authority = issuer.authority;
+  const Credential own = issuer.Issue();
   HttpListener::Options options = Options();
   options.listen = "0.0.0.0:0";
-  options.access = {
-      .token = kToken, .certificate = own.certificate, .key = own.key};
+  options.access = {.token = kToken, .own = own};
   const auto listener = HttpListener::Start(options);
   TRIBUTARY_ASSERT_OK(listener);
   const int port = (*listener)->port();

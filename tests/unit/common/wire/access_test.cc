@@ -106,6 +106,20 @@ TEST_F(AccessTest, TheCertificateMustBeOfTheProcesssRole) {
                "server"));
 }
 
+TEST_F(AccessTest, ACertificateOfAFolderIsReadAnew) {
+  EXPECT_EQ(Access().renew(), nullptr);
+  const std::string folder = Folder(PeerRole::kServer);
+  const auto access = Access::Read({.tls = folder}, PeerRole::kServer);
+  ASSERT_TRUE(access.ok()) << access.status();
+  const auto renew = access->renew();
+  ASSERT_NE(renew, nullptr);
+  EXPECT_EQ(renew()->key, access->own().key);
+  Folder(PeerRole::kServer);  // writes another certificate and key there
+  EXPECT_NE(renew()->key, access->own().key);
+  EXPECT_EQ(renew()->key,
+            Access::Read({.tls = folder}, PeerRole::kServer)->own().key);
+}
+
 TEST_F(AccessTest, ATokenReplacesTheCertificateOfACaller) {
   const std::string folder = Folder(PeerRole::kWorker, /*whole=*/false);
   const std::string token = Write("token", absl::StrCat(kToken, "\n"));
