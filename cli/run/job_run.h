@@ -61,7 +61,8 @@ class JobRun {
     Access access;            // of the coordinator
     PageAccess pages;         // of its metrics
     bool reflection = false;  // as Coordinator::Options
-    // Of its checkpoints; empty: none. Wants an encrypted `access`.
+    // With which its checkpoints get keyed checksums; empty: they get none. The
+    // members learn it, so `access` must be encrypted.
     std::string checkpoint_key;
     // Of a run whose processes this process starts; null: they have others, or
     // none. The operator's are saved in the run directory.

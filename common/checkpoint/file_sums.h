@@ -11,13 +11,14 @@
 
 namespace tributary {
 
-// What a manifest says of a file (CheckpointFile).
+// The checksum and the digest of a whole file, as a manifest has them.
 struct FileSums {
   uint32_t crc32c = 0;
   std::string sha256;  // empty: none
 };
 
-// Which sums of a file its readers compare, once every page was read.
+// What the readers of a file compare with the manifest once they have read
+// every page: nothing, the CRC-32C, or the CRC-32C and the SHA-256.
 enum class Comparing { kNothing, kChecksum, kDigest };
 
 // SHA-256 of a page: its content, then its checksum `stored`. Of a file: of its
@@ -39,10 +40,10 @@ class FileChecksum {
 
  private:
   const int64_t bytes_;
-  const bool digests_;
+  const bool digests_;  // computes the SHA-256, too
   mutable absl::Mutex mu_;
-  std::vector<uint32_t> crcs_ ABSL_GUARDED_BY(mu_);  // by page
-  std::vector<std::string> digests_of_ ABSL_GUARDED_BY(mu_);
+  std::vector<uint32_t> crcs_ ABSL_GUARDED_BY(mu_);           // by page
+  std::vector<std::string> digests_of_ ABSL_GUARDED_BY(mu_);  // by page
   std::vector<bool> has_ ABSL_GUARDED_BY(mu_);
 };
 

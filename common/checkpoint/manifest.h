@@ -43,7 +43,7 @@ std::string SerializeManifest(v1::CheckpointManifest manifest,
 // Tells keys apart and does not give them away; empty for an empty key.
 std::string CheckpointKeyId(const std::string& key);
 
-// What the manifest says of a file.
+// The sums of a file that a manifest names.
 FileSums SumsOf(const v1::CheckpointFile& file);
 
 }  // namespace tributary

@@ -68,7 +68,7 @@ class Member {
   }
   // Of a server: the key with which it checks the tickets of its callers.
   const std::string& job_key() const { return place_.job_key(); }
-  // Of the keyed checksums of the job's checkpoints; empty: there are none.
+  // With which the job's checkpoints get keyed checksums; empty: they get none.
   const std::string& checkpoint_key() const { return place_.checkpoint_key(); }
 
   // Reports what this worker's bits depend on (kernels/device.h, ArithmeticOf).

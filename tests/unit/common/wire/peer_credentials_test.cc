@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -148,6 +149,7 @@ TEST(PeerCredentialsDeathTest, ThreadsMayUseOpenSslUntilTheProcessIsGone) {
   for (int i = 0; i < 15; ++i) {
     EXPECT_EXIT(
         {
+          static std::atomic<int> digests{0};
           for (int thread = 0; thread < 2; ++thread) {
             std::thread([] {
               while (true) {
@@ -156,10 +158,11 @@ TEST(PeerCredentialsDeathTest, ThreadsMayUseOpenSslUntilTheProcessIsGone) {
                 if (kind != nullptr) EVP_DigestInit_ex(digest, kind, nullptr);
                 EVP_MD_free(kind);
                 EVP_MD_CTX_free(digest);
+                ++digests;
               }
             }).detach();
           }
-          usleep(3000);
+          while (digests < 100) std::this_thread::yield();
           exit(PeerCredentials::FromFolder("").ok());
         },
         ::testing::ExitedWithCode(0), "");
