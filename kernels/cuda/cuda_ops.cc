@@ -126,26 +126,6 @@ DeviceStatus CudaOps::Synchronize() {
   return std::exchange(fault_, DeviceStatus());
 }
 
-void CudaOps::Gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
-                   int64_t k, float alpha, const float* a, const float* b,
-                   float beta, float* c) {
-  const cudaStream_t stream = Stream();
-  if (!rounds()) {
-    return Record(
-        cublas_->Gemm(transpose_a, transpose_b, m, n, k, alpha, a, b, beta, c));
-  }
-  // Aligns b to 16 bytes, which tensor cores prefer.
-  const int64_t size_a = (m * k + 7) / 8 * 8, size_b = k * n;
-  uint16_t* const of_a =
-      Operands(static_cast<size_t>(size_a + size_b + 8) * sizeof(uint16_t));
-  if (of_a == nullptr) return;
-  uint16_t* const of_b = of_a + size_a;
-  Record(LaunchToBfloat16(stream, m * k, a, of_a));
-  Record(LaunchToBfloat16(stream, size_b, b, of_b));
-  Record(cublas_->GemmBfloat16(transpose_a, transpose_b, m, n, k, alpha, of_a,
-                               of_b, beta, c));
-}
-
 void CudaOps::AddBias(int64_t rows, int64_t cols, const float* bias, float* y) {
   Record(LaunchAddBias(Stream(), rows, cols, bias, y));
 }

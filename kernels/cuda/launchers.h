@@ -13,9 +13,13 @@ namespace tributary {
 // its name on the stream, and returns at once when there is no work.
 
 // ---- bfloat16.cu
-// y: the upper halves of x rounded to bfloat16.
-DeviceStatus LaunchToBfloat16(cudaStream_t stream, int64_t n, const float* x,
-                              uint16_t* y);
+// y: the upper halves of x [rows, cols] rounded to bfloat16. A row of y has
+// room for `row` elements; those beyond cols are not written.
+DeviceStatus LaunchToBfloat16(cudaStream_t stream, int64_t rows, int64_t cols,
+                              const float* x, int64_t row, uint16_t* y);
+// y = beta y + x, where a row of x has room for `row` elements.
+DeviceStatus LaunchAddPadded(cudaStream_t stream, int64_t rows, int64_t cols,
+                             const float* x, int64_t row, float beta, float* y);
 
 // ---- elementwise.cu
 DeviceStatus LaunchFill(cudaStream_t stream, int64_t n, float value, float* y);
