@@ -102,6 +102,14 @@ struct StoreGradient {
   }
 };
 
+struct StoreSum {
+  float beta;
+  float* out;
+  __device__ void operator()(int64_t c, double sum) const {
+    out[c] = static_cast<float>((beta == 0 ? 0.0 : double{out[c]}) + sum);
+  }
+};
+
 // planes: scratch, [rows, channels]; unused when a plane has one pixel.
 template <typename Term, typename Finish>
 DeviceStatus Sum(cudaStream_t stream, const BatchNormShape& s, Term term,
@@ -222,6 +230,13 @@ DeviceStatus LaunchBatchNormBackward(cudaStream_t stream,
   DifferentiateKernel<<<Blocks(s.size()), kThreads, 0, stream>>>(
       s, x, gamma, mean, rstd, dy, mean_g, mean_gx, dx);
   return CudaStatus(cudaGetLastError());
+}
+
+DeviceStatus LaunchChannelSum(cudaStream_t stream, const BatchNormShape& s,
+                              const float* x, float beta, float* out,
+                              double* scratch) {
+  if (s.channels == 0) return DeviceStatus();
+  return Sum(stream, s, Value{x}, scratch, StoreSum{beta, out});
 }
 
 }  // namespace tributary

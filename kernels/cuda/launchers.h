@@ -38,22 +38,40 @@ DeviceStatus LaunchDropout(cudaStream_t stream, const DropoutStep& step,
                            const DropoutKey& key, int64_t rows, int64_t cols,
                            const float* x, float* y);
 
-// ---- convolution.cu: the parts of TiledConvolution
+// ---- convolution.cu: the parts of CudaConvolution
+// How the columns of a tile lie in memory: pixel p of sample s in row r is
+// element r * row + s * sample + p.
+struct ColumnLayout {
+  int64_t row = 0;
+  int64_t sample = 0;  // at least the sample's pixels in the tile
+};
+// Elements between a sample's pixels and the next sample become 0. Columns of
+// uint16_t are bfloat16.
 DeviceStatus LaunchIm2Col(cudaStream_t stream, const Convolution& c,
                           const ConvolutionTile& tile, const float* x,
-                          float* columns);
+                          const ColumnLayout& to, float* columns);
+DeviceStatus LaunchIm2Col(cudaStream_t stream, const Convolution& c,
+                          const ConvolutionTile& tile, const float* x,
+                          const ColumnLayout& to, uint16_t* columns);
+// Adds to dx, or overwrites the tile's samples if not `adds`.
 DeviceStatus LaunchCol2Im(cudaStream_t stream, const Convolution& c,
                           const ConvolutionTile& tile, const float* columns,
-                          float* dx);
+                          const ColumnLayout& from, bool adds, float* dx);
+// y's tile = out + bias. `out` may be y's tile itself.
 DeviceStatus LaunchTileOut(cudaStream_t stream, const Convolution& c,
                            const ConvolutionTile& tile, const float* out,
-                           const float* bias, float* y);
+                           const ColumnLayout& from, const float* bias,
+                           float* y);
+// out = dy's tile, with zeros as in Im2Col.
 DeviceStatus LaunchTileIn(cudaStream_t stream, const Convolution& c,
                           const ConvolutionTile& tile, const float* dy,
-                          float* out);
-DeviceStatus LaunchChannelSum(cudaStream_t stream, int64_t rows,
-                              int64_t channels, int64_t pixels, const float* x,
-                              float beta, float* out);
+                          const ColumnLayout& to, float* out);
+DeviceStatus LaunchTileIn(cudaStream_t stream, const Convolution& c,
+                          const ConvolutionTile& tile, const float* dy,
+                          const ColumnLayout& to, uint16_t* out);
+// y = beta y + the sum of the rows of x [samples, n].
+DeviceStatus LaunchSumSamples(cudaStream_t stream, int64_t samples, int64_t n,
+                              const float* x, float beta, float* y);
 
 // ---- pooling.cu
 DeviceStatus LaunchMaxPool(cudaStream_t stream, const Window& w, int64_t planes,
@@ -123,6 +141,10 @@ DeviceStatus LaunchBatchNormBackward(cudaStream_t stream,
                                      const float* rstd, const float* dy,
                                      float keep, float* dx, float* dgamma,
                                      float* dbeta, double* scratch);
+// The same scratch, of BatchNormShape{rows, channels, pixels}.
+DeviceStatus LaunchChannelSum(cudaStream_t stream, const BatchNormShape& s,
+                              const float* x, float beta, float* out,
+                              double* scratch);
 
 // ---- losses.cu
 DeviceStatus LaunchCrossEntropy(cudaStream_t stream, int64_t rows,
