@@ -257,7 +257,12 @@ void CudaOps::Embedding(int64_t count, int64_t dim, const int64_t* ids,
 
 void CudaOps::EmbeddingBackward(int64_t count, int64_t dim, const int64_t* ids,
                                 const float* dy, float* d_table) {
-  Record(LaunchEmbeddingBackward(Stream(), count, dim, ids, dy, d_table));
+  if (count == 0) return;
+  const cudaStream_t stream = Stream();
+  void* scratch = Scratch(EmbeddingBackwardScratchBytes(count, false));
+  if (scratch == nullptr) return;
+  Record(
+      LaunchEmbeddingBackward(stream, count, dim, ids, dy, d_table, scratch));
 }
 
 void CudaOps::EmbeddingBag(const EmbeddingBags& bags, int64_t dim,
@@ -268,8 +273,14 @@ void CudaOps::EmbeddingBag(const EmbeddingBags& bags, int64_t dim,
 void CudaOps::EmbeddingBagBackward(const EmbeddingBags& bags, int64_t dim,
                                    const float* table, const float* dy,
                                    float* d_table, float* d_weights) {
-  Record(LaunchEmbeddingBagBackward(Stream(), bags, dim, table, dy, d_table,
-                                    d_weights));
+  if (bags.num_ids == 0) return;
+  const cudaStream_t stream = Stream();
+  if (d_weights != nullptr) {
+    Record(LaunchBagWeights(stream, bags, dim, table, dy, d_weights));
+  }
+  void* scratch = Scratch(EmbeddingBackwardScratchBytes(bags.num_ids, true));
+  if (scratch == nullptr) return;
+  Record(LaunchEmbeddingBagGradient(stream, bags, dim, dy, d_table, scratch));
 }
 
 void CudaOps::DotInteraction(int64_t batch, int64_t features, int64_t dim,

@@ -173,15 +173,12 @@ DeviceStatus LaunchSquaredError(cudaStream_t stream, int64_t n,
 // ---- embedding.cu
 DeviceStatus LaunchEmbedding(cudaStream_t stream, int64_t count, int64_t dim,
                              const int64_t* ids, const float* table, float* y);
-DeviceStatus LaunchEmbeddingBackward(cudaStream_t stream, int64_t count,
-                                     int64_t dim, const int64_t* ids,
-                                     const float* dy, float* d_table);
 DeviceStatus LaunchEmbeddingBag(cudaStream_t stream, const EmbeddingBags& bags,
                                 int64_t dim, const float* table, float* y);
-DeviceStatus LaunchEmbeddingBagBackward(cudaStream_t stream,
-                                        const EmbeddingBags& bags, int64_t dim,
-                                        const float* table, const float* dy,
-                                        float* d_table, float* d_weights);
+// The part of EmbeddingBagBackward that computes d_weights.
+DeviceStatus LaunchBagWeights(cudaStream_t stream, const EmbeddingBags& bags,
+                              int64_t dim, const float* table, const float* dy,
+                              float* d_weights);
 DeviceStatus LaunchDotInteraction(cudaStream_t stream, int64_t batch,
                                   int64_t features, int64_t dim, const float* x,
                                   float* y);
@@ -189,6 +186,19 @@ DeviceStatus LaunchDotInteractionBackward(cudaStream_t stream, int64_t batch,
                                           int64_t features, int64_t dim,
                                           const float* x, const float* dy,
                                           float* dx);
+
+// ---- embedding_backward.cu. scratch: EmbeddingBackwardScratchBytes of device
+// memory; `bags` for the gradient of bags, whose part of EmbeddingBagBackward
+// that adds to d_table is LaunchEmbeddingBagGradient.
+size_t EmbeddingBackwardScratchBytes(int64_t count, bool bags);
+DeviceStatus LaunchEmbeddingBackward(cudaStream_t stream, int64_t count,
+                                     int64_t dim, const int64_t* ids,
+                                     const float* dy, float* d_table,
+                                     void* scratch);
+DeviceStatus LaunchEmbeddingBagGradient(cudaStream_t stream,
+                                        const EmbeddingBags& bags, int64_t dim,
+                                        const float* dy, float* d_table,
+                                        void* scratch);
 
 // ---- update.cu
 DeviceStatus LaunchWeightedSum(cudaStream_t stream, int64_t n, int count,
