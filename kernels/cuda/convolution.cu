@@ -60,8 +60,12 @@ Grid GridOf(int64_t pixels, const Planes& planes) {
     return static_cast<unsigned>(std::min<int64_t>(n, 65535));
   };
   const unsigned threads = pixels > 128 ? kThreads : pixels > 64 ? 128 : 64;
-  const auto blocks = static_cast<unsigned>((pixels + threads - 1) / threads);
-  return {dim3(blocks, most(planes.channels), most(planes.samples)),
+  const auto along = static_cast<unsigned>((pixels + threads - 1) / threads);
+  const unsigned channels = most(planes.channels);
+  // Many small planes take several samples per block.
+  const int64_t samples = (1 << 15) / (int64_t{along} * channels);
+  return {dim3(along, channels,
+               most(std::clamp<int64_t>(samples, 1, planes.samples))),
           dim3(threads)};
 }
 

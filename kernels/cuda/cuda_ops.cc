@@ -132,7 +132,12 @@ void CudaOps::AddBias(int64_t rows, int64_t cols, const float* bias, float* y) {
 
 void CudaOps::ColumnSum(int64_t rows, int64_t cols, const float* x, float beta,
                         float* out) {
-  Record(LaunchColumnSum(Stream(), rows, cols, x, beta, out));
+  if (cols == 0) return;
+  const cudaStream_t stream = Stream();
+  auto* const scratch =
+      reinterpret_cast<float*>(Scratch(ColumnSumScratchBytes(rows, cols, 1)));
+  if (scratch == nullptr) return;
+  Record(LaunchColumnSum(stream, rows, cols, x, beta, out, scratch));
 }
 
 void CudaOps::Add(int64_t rows, int64_t cols, const float* x, const float* b,
@@ -189,8 +194,16 @@ void CudaOps::LayerNormBackward(int64_t rows, int64_t cols, const float* x,
                                 const float* gamma, const float* mean,
                                 const float* rstd, const float* dy, float* dx,
                                 float* dgamma, float* dbeta) {
-  Record(LaunchLayerNormBackward(Stream(), rows, cols, x, gamma, mean, rstd, dy,
-                                 dx, dgamma, dbeta));
+  if (rows * cols == 0) return;
+  const cudaStream_t stream = Stream();
+  auto* const scratch =
+      reinterpret_cast<float*>(Scratch(ColumnSumScratchBytes(rows, cols, 2)));
+  if (scratch == nullptr) return;
+  // First the parameters' gradients, which read dy: dx may overwrite dy.
+  Record(LaunchLayerNormParameters(stream, rows, cols, x, mean, rstd, dy,
+                                   dgamma, dbeta, scratch));
+  Record(LaunchLayerNormRowsBackward(stream, rows, cols, x, gamma, mean, rstd,
+                                     dy, dx));
 }
 
 void CudaOps::GroupNorm(const BatchNormShape& s, int64_t groups, float epsilon,

@@ -96,9 +96,20 @@ DeviceStatus LaunchAttentionBackward(
     const float* k, const float* v, const float* y, const float* log_sum,
     const float* dy, float* dots, float* dq, float* dk, float* dv);
 
-// ---- rows.cu
+// ---- column_sums.cu. scratch: ColumnSumScratchBytes of device memory, with
+// two sums for the parameters.
+size_t ColumnSumScratchBytes(int64_t rows, int64_t cols, int sums);
 DeviceStatus LaunchColumnSum(cudaStream_t stream, int64_t rows, int64_t cols,
-                             const float* x, float beta, float* out);
+                             const float* x, float beta, float* out,
+                             float* scratch);
+// The part of LayerNormBackward that computes dgamma and dbeta.
+DeviceStatus LaunchLayerNormParameters(cudaStream_t stream, int64_t rows,
+                                       int64_t cols, const float* x,
+                                       const float* mean, const float* rstd,
+                                       const float* dy, float* dgamma,
+                                       float* dbeta, float* scratch);
+
+// ---- rows.cu
 DeviceStatus LaunchSoftmax(cudaStream_t stream, int64_t rows, int64_t cols,
                            const float* x, float* y);
 DeviceStatus LaunchSoftmaxBackward(cudaStream_t stream, int64_t rows,
@@ -108,11 +119,12 @@ DeviceStatus LaunchLayerNorm(cudaStream_t stream, int64_t rows, int64_t cols,
                              float epsilon, const float* x, const float* gamma,
                              const float* beta, float* y, float* mean,
                              float* rstd);
-DeviceStatus LaunchLayerNormBackward(cudaStream_t stream, int64_t rows,
-                                     int64_t cols, const float* x,
-                                     const float* gamma, const float* mean,
-                                     const float* rstd, const float* dy,
-                                     float* dx, float* dgamma, float* dbeta);
+// The part of LayerNormBackward that computes dx.
+DeviceStatus LaunchLayerNormRowsBackward(cudaStream_t stream, int64_t rows,
+                                         int64_t cols, const float* x,
+                                         const float* gamma, const float* mean,
+                                         const float* rstd, const float* dy,
+                                         float* dx);
 DeviceStatus LaunchGroupNorm(cudaStream_t stream, const BatchNormShape& s,
                              int64_t groups, float epsilon, const float* x,
                              const float* gamma, const float* beta, float* y,
