@@ -10,14 +10,10 @@ namespace {
 template <typename Vector>
 __global__ void EmbeddingKernel(int64_t count, int64_t dim, const int64_t* ids,
                                 const Vector* table, Vector* y) {
-  for (int64_t i = blockIdx.x * int64_t{blockDim.y} + threadIdx.y; i < count;
-       i += gridDim.x * int64_t{blockDim.y}) {
+  ForEachPlace(count, dim, [=](int64_t i, int64_t c) {
     const int64_t id = ids[i];
-    for (int64_t c = blockIdx.y * int64_t{blockDim.x} + threadIdx.x; c < dim;
-         c += gridDim.y * int64_t{blockDim.x}) {
-      y[i * dim + c] = id < 0 ? Vector{} : table[id * dim + c];
-    }
-  }
+    y[i * dim + c] = id < 0 ? Vector{} : table[id * dim + c];
+  });
 }
 
 // One thread per element of y.
