@@ -7,8 +7,10 @@
 namespace tributary {
 namespace {
 
-// Enough columns for large products. A batch of small images takes a few tiles.
+// Enough columns for large products, and twice as many where they take little
+// memory. A batch of small images takes one tile or a few.
 constexpr int64_t kTileColumns = 1 << 16;
+constexpr int64_t kTileFloats = 1 << 25;
 
 // Eight elements are 16 bytes of bfloat16, which tensor cores want rows to
 // start at.
@@ -37,7 +39,9 @@ CudaConvolution::CudaConvolution(CudaOps& ops, const Convolution& c,
       rows_(rows),
       rounds_(ops.rounds()) {
   const int64_t width = c.window.out_width(), height = c.window.out_height();
-  const int64_t wanted = std::max<int64_t>(1, kTileColumns / (width * height));
+  const int64_t columns = std::clamp(kTileFloats / columns_height(),
+                                     kTileColumns, 2 * kTileColumns);
+  const int64_t wanted = std::max<int64_t>(1, columns / (width * height));
   most_samples_ = std::min(std::max<int64_t>(1, rows), wanted);
   // Tiles of about equal size.
   const int64_t tiles =
