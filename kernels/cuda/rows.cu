@@ -2,6 +2,7 @@
 #include "kernels/batch_norm.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/launchers.h"
+#include "kernels/cuda/short_rows.cuh"
 #include "kernels/row_math.h"
 #include "kernels/scalar_math.h"
 
@@ -194,6 +195,13 @@ __global__ void GroupNormParametersKernel(BatchNormShape shape, int64_t groups,
 DeviceStatus LaunchSoftmax(cudaStream_t stream, int64_t rows, int64_t cols,
                            const float* x, float* y) {
   if (rows * cols == 0) return DeviceStatus();
+  if (cols <= kLongestShortRow) {
+    WithShortRow(cols, [&](auto per) {
+      ShortSoftmaxKernel<per.value><<<WarpBlocks(rows), kThreads, 0, stream>>>(
+          rows, static_cast<int>(cols), x, y);
+    });
+    return CudaStatus(cudaGetLastError());
+  }
   SoftmaxKernel<<<WarpBlocks(rows), kThreads, 0, stream>>>(rows, cols, x, y);
   return CudaStatus(cudaGetLastError());
 }
@@ -212,6 +220,13 @@ DeviceStatus LaunchLayerNorm(cudaStream_t stream, int64_t rows, int64_t cols,
                              const float* beta, float* y, float* mean,
                              float* rstd) {
   if (rows * cols == 0) return DeviceStatus();
+  if (cols <= kLongestShortRow) {
+    WithShortRow(cols, [&](auto per) {
+      ShortNormKernel<per.value><<<WarpBlocks(rows), kThreads, 0, stream>>>(
+          rows, static_cast<int>(cols), epsilon, x, gamma, beta, y, mean, rstd);
+    });
+    return CudaStatus(cudaGetLastError());
+  }
   LayerNormKernel<<<WarpBlocks(rows), kThreads, 0, stream>>>(
       rows, cols, epsilon, x, gamma, beta, y, mean, rstd);
   return CudaStatus(cudaGetLastError());
@@ -223,6 +238,14 @@ DeviceStatus LaunchLayerNormRowsBackward(cudaStream_t stream, int64_t rows,
                                          const float* rstd, const float* dy,
                                          float* dx) {
   if (rows * cols == 0) return DeviceStatus();
+  if (cols <= kLongestShortRow) {
+    WithShortRow(cols, [&](auto per) {
+      ShortNormBackwardKernel<per.value>
+          <<<WarpBlocks(rows), kThreads, 0, stream>>>(
+              rows, static_cast<int>(cols), x, gamma, mean, rstd, dy, dx);
+    });
+    return CudaStatus(cudaGetLastError());
+  }
   LayerNormBackwardKernel<<<WarpBlocks(rows), kThreads, 0, stream>>>(
       rows, cols, x, gamma, mean, rstd, dy, dx);
   return CudaStatus(cudaGetLastError());
