@@ -12,8 +12,8 @@ namespace {
 // bytes. Tensor cores are several times slower on other rows.
 int64_t PaddedRow(int64_t n) { return (n + 7) / 8 * 8; }
 
-// The most floats of c that are computed in padded rows at a time (64 MB, most of
-// which stay in the cache of a device), and the fewest that are worth it.
+// The most floats of c that are computed in padded rows at a time (64 MB, most
+// of which stay in the cache of a device), and the fewest that are worth it.
 constexpr int64_t kMostPadded = 1 << 24, kFewestPadded = 1 << 18;
 
 }  // namespace
