@@ -38,7 +38,14 @@ DeviceStatus LaunchAttention(cudaStream_t stream, const AttentionShape& s,
                              const float* v, float* y, float* log_sum) {
   if (s.rows() == 0) return DeviceStatus();
   const AttentionCall call{s, rounded, AllowsQuads(s, q, k, v, y)};
-  return LaunchForward(stream, call, {q, k, v, y, log_sum});
+  const AttentionForwardArrays arrays{q, k, v, y, log_sum};
+  bool tensor_cores = false;
+  if (rounded && s.dim <= kMaxTensorDim) {
+    const DeviceStatus status = FindTensorCores(&tensor_cores);
+    if (!status.ok()) return status;
+  }
+  return tensor_cores ? LaunchTensorForward(stream, call, arrays)
+                      : LaunchForward(stream, call, arrays);
 }
 
 DeviceStatus LaunchAttentionBackward(

@@ -111,17 +111,21 @@ __global__ void __launch_bounds__(kTileThreads, 2)
     }
 #pragma unroll
     for (int i = 0; i < Shape::kRows; ++i) {
-      float sum = softmax.sum[i];
 #pragma unroll
       for (int width = kTileColumns / 2; width > 0; width /= 2) {
-        sum += __shfl_xor_sync(0xffffffffu, sum, width);
+        softmax.sum[i] += __shfl_xor_sync(0xffffffffu, softmax.sum[i], width);
       }
+    }
+#pragma unroll
+    for (int i = 0; i < Shape::kRows; ++i) {
       const int query = row + 4 * i;
-      if (query >= s.queries) continue;
-      StoreSums<Shape>(call, out[i], sum > 0 ? 1.0f / sum : 0.0f,
-                       a.y + head.out + query * s.out.row);
-      if (TileColumn() == 0) {
-        a.log_sum[head.rows + query] = softmax.largest[i] + logf(sum);
+      if (query < s.queries) {
+        const float sum = softmax.sum[i];
+        StoreSums<Shape>(call, out[i], sum > 0 ? 1.0f / sum : 0.0f,
+                         a.y + head.out + query * s.out.row);
+        if (TileColumn() == 0) {
+          a.log_sum[head.rows + query] = softmax.largest[i] + logf(sum);
+        }
       }
     }
   }

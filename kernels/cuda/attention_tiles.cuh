@@ -36,10 +36,6 @@ struct TileShape {
 __device__ inline int TileColumn() { return Lane() % kTileColumns; }
 __device__ inline int TileRow() { return Lane() / kTileColumns; }
 
-__device__ inline float RoundedIf(bool rounded, float x) {
-  return rounded ? RoundToBfloat16(x) : x;
-}
-
 // e^x to within a relative error of 2^-22; 0 below -88.
 __device__ inline float TileExp(float x) {
   x = x < -104.0f ? -104.0f : x;
@@ -131,13 +127,20 @@ __device__ void AddTile(bool rounded,
 #pragma unroll
   for (int part = 0; part < Shape::kCols; part += Shape::kPart) {
     __syncwarp();
+    const auto put = [&](auto operand) {
 #pragma unroll
-    for (int i = 0; i < Shape::kRows; ++i) {
+      for (int i = 0; i < Shape::kRows; ++i) {
 #pragma unroll
-      for (int j = 0; j < Shape::kPart; ++j) {
-        own[i * 4 * kPitch + TileColumn() + j * kTileColumns] =
-            RoundedIf(rounded, weights[i][part + j]);
+        for (int j = 0; j < Shape::kPart; ++j) {
+          own[i * 4 * kPitch + TileColumn() + j * kTileColumns] =
+              operand(weights[i][part + j]);
+        }
       }
+    };
+    if (rounded) {
+      put([](float x) { return RoundToBfloat16(x); });
+    } else {
+      put([](float x) { return x; });
     }
     __syncwarp();
 #pragma unroll 1
