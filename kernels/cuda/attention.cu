@@ -31,6 +31,13 @@ bool AllowsQuads(const AttentionShape& s, Arrays... arrays) {
   return floats % 4 == 0 && bytes % sizeof(float4) == 0;
 }
 
+DeviceStatus UsesTensorCores(const AttentionShape& s, bool rounded,
+                             bool* uses) {
+  *uses = false;
+  return rounded && s.dim <= kMaxTensorDim ? FindTensorCores(uses)
+                                           : DeviceStatus();
+}
+
 }  // namespace
 
 DeviceStatus LaunchAttention(cudaStream_t stream, const AttentionShape& s,
@@ -40,9 +47,9 @@ DeviceStatus LaunchAttention(cudaStream_t stream, const AttentionShape& s,
   const AttentionCall call{s, rounded, AllowsQuads(s, q, k, v, y)};
   const AttentionForwardArrays arrays{q, k, v, y, log_sum};
   bool tensor_cores = false;
-  if (rounded && s.dim <= kMaxTensorDim) {
-    const DeviceStatus status = FindTensorCores(&tensor_cores);
-    if (!status.ok()) return status;
+  if (DeviceStatus status = UsesTensorCores(s, rounded, &tensor_cores);
+      !status.ok()) {
+    return status;
   }
   return tensor_cores ? LaunchTensorForward(stream, call, arrays)
                       : LaunchForward(stream, call, arrays);
@@ -59,7 +66,14 @@ DeviceStatus LaunchAttentionBackward(
     return status;
   }
   const AttentionCall call{s, rounded, AllowsQuads(s, q, k, v, dy, dq, dk, dv)};
-  return LaunchBackward(stream, call, {q, k, v, log_sum, dy, dots, dq, dk, dv});
+  const AttentionBackwardArrays arrays{q, k, v, log_sum, dy, dots, dq, dk, dv};
+  bool tensor_cores = false;
+  if (DeviceStatus status = UsesTensorCores(s, rounded, &tensor_cores);
+      !status.ok()) {
+    return status;
+  }
+  return tensor_cores ? LaunchTensorBackward(stream, call, arrays)
+                      : LaunchBackward(stream, call, arrays);
 }
 
 }  // namespace tributary
