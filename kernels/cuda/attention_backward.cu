@@ -67,10 +67,11 @@ __global__ void __launch_bounds__(kTileThreads, 2)
         s.causal && !kOfKeys && past < head.keys ? past : head.keys;
     const AttentionRows k{a.k + head.key, s.key.row, visible};
     const AttentionRows v{a.v + head.key, s.key.row, visible};
+    const AttentionRows own_rows[] = {kOfKeys ? k : q, kOfKeys ? v : dy};
+    const AttentionRows other_rows[] = {kOfKeys ? q : k, kOfKeys ? dy : v};
     __syncthreads();
-    LoadTile<Shape, Shape::kTileRows>(call, kOfKeys ? k : q, part.first, own);
-    LoadTile<Shape, Shape::kTileRows>(call, kOfKeys ? v : dy, part.first,
-                                      own_other);
+    LoadTiles<Shape, Shape::kTileRows>(call, own_rows, part.first, own,
+                                       Shape::kOwn);
     if (!kOfKeys) {
       LoadStatistics<kStatistics>(a, head, part.first, queries, logs, dots);
     }
@@ -85,9 +86,8 @@ __global__ void __launch_bounds__(kTileThreads, 2)
     if (kOfKeys && part.first >= visible) end = 0;
     for (int first = begin; first < end; first += Shape::kTileCols) {
       __syncthreads();
-      LoadTile<Shape, Shape::kTileCols>(call, kOfKeys ? q : k, first, tile);
-      LoadTile<Shape, Shape::kTileCols>(call, kOfKeys ? dy : v, first,
-                                        tile_other);
+      LoadTiles<Shape, Shape::kTileCols>(call, other_rows, first, tile,
+                                         Shape::kOther);
       if (kOfKeys) {
         LoadStatistics<kStatistics>(a, head, first, queries, logs, dots);
       }

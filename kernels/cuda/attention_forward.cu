@@ -70,9 +70,11 @@ __global__ void __launch_bounds__(kTileThreads, 2)
     const int end = s.causal && last < head.keys ? last : head.keys;
     const int row = part.first + warp_row + TileRow();  // the lane's first
     __syncthreads();
-    LoadTile<Shape, Shape::kTileRows>(
-        call, {a.q + head.query, s.query.row, static_cast<int>(s.queries)},
-        part.first, queries);
+    const AttentionRows q[] = {
+        {a.q + head.query, s.query.row, static_cast<int>(s.queries)}};
+    const AttentionRows keys_and_values[] = {{a.k + head.key, s.key.row, end},
+                                             {a.v + head.key, s.key.row, end}};
+    LoadTiles<Shape, Shape::kTileRows>(call, q, part.first, queries, 0);
     Softmax<Shape::kRows> softmax;
     TileSums<Shape> out;
 #pragma unroll
@@ -86,10 +88,8 @@ __global__ void __launch_bounds__(kTileThreads, 2)
     }
     for (int first = 0; first < end; first += Shape::kTileCols) {
       __syncthreads();
-      LoadTile<Shape, Shape::kTileCols>(call, {a.k + head.key, s.key.row, end},
-                                        first, keys);
-      LoadTile<Shape, Shape::kTileCols>(call, {a.v + head.key, s.key.row, end},
-                                        first, values);
+      LoadTiles<Shape, Shape::kTileCols>(call, keys_and_values, first, keys,
+                                         Shape::kOther);
       __syncthreads();
       const int warp_first = part.first + warp_row;
       // The warp's queries see none of these keys.

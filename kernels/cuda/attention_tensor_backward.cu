@@ -100,10 +100,10 @@ __global__ void __launch_bounds__(kBlock, kDim <= 64 ? 3 : 2)
         s.causal && !kOfKeys && past < head.keys ? past : head.keys;
     const AttentionRows k{a.k + head.key, s.key.row, visible};
     const AttentionRows v{a.v + head.key, s.key.row, visible};
+    const AttentionRows own_rows[] = {kOfKeys ? k : q, kOfKeys ? v : dy};
+    const AttentionRows tile_rows[] = {kOfKeys ? q : k, kOfKeys ? dy : v};
     __syncthreads();
-    LoadTensorTile<kOwn, kDim, kBlock>(call, kOfKeys ? k : q, part.first, own);
-    LoadTensorTile<kOwn, kDim, kBlock>(call, kOfKeys ? v : dy, part.first,
-                                       own_other);
+    LoadTensorTiles<kOwn, kDim, kBlock>(call, own_rows, part.first, own);
     if (!kOfKeys) LoadStatistics(a, head, part.first, queries, logs, dots);
     __syncthreads();
     OwnRows<kDim, kDim <= 64> rows{own + warp_row * kPitch, {}};
@@ -137,9 +137,7 @@ __global__ void __launch_bounds__(kBlock, kDim <= 64 ? 3 : 2)
     if (kOfKeys && part.first >= visible) end = 0;
     for (int first = begin; first < end; first += kOthers) {
       __syncthreads();
-      LoadTensorTile<kOthers, kDim, kBlock>(call, kOfKeys ? q : k, first, tile);
-      LoadTensorTile<kOthers, kDim, kBlock>(call, kOfKeys ? dy : v, first,
-                                            tile_other);
+      LoadTensorTiles<kOthers, kDim, kBlock>(call, tile_rows, first, tile);
       if (kOfKeys) LoadStatistics(a, head, first, queries, logs, dots);
       __syncthreads();
 #pragma unroll 1
@@ -160,15 +158,30 @@ __global__ void __launch_bounds__(kBlock, kDim <= 64 ? 3 : 2)
         for (int n = 0; n < kGroup / 8; ++n) {
 #pragma unroll
           for (int e = 0; e < 4; ++e) {
-            const int half = e / 2, column = 8 * n + PartColumn() + e % 2;
-            const int other = at + column;
-            const bool seen = other >= low[half] && other < high[half];
-            const float log = kOfKeys ? logs[group + column] : row_log[half];
-            const float dot = kOfKeys ? dots[group + column] : row_dot[half];
-            const float power = Exp2(fmaf(power_scale, p[n][e], -log));
-            const float d_score = s.scale * (power * (dp[n][e] - dot));
-            p[n][e] = seen ? power : 0.0f;
-            dp[n][e] = seen ? d_score : 0.0f;
+            const int column = group + 8 * n + PartColumn() + e % 2;
+            const float log = kOfKeys ? logs[column] : row_log[e / 2];
+            const float dot = kOfKeys ? dots[column] : row_dot[e / 2];
+            p[n][e] = Exp2(fmaf(power_scale, p[n][e], -log));
+            dp[n][e] = s.scale * (p[n][e] * (dp[n][e] - dot));
+          }
+        }
+        // Whether all of these queries see all of these keys.
+        const int last_row = row + kWarpRows - 1;
+        const bool all = kOfKeys
+                             ? last_row < visible && at + kGroup <= queries &&
+                                   (!s.causal || last_row <= at)
+                             : last_row < queries &&
+                                   at + kGroup <= SeenKeys(s, visible, row);
+        if (!all) {
+#pragma unroll
+          for (int n = 0; n < kGroup / 8; ++n) {
+#pragma unroll
+            for (int e = 0; e < 4; ++e) {
+              const int other = at + 8 * n + PartColumn() + e % 2;
+              if (other < low[e / 2] || other >= high[e / 2]) {
+                p[n][e] = dp[n][e] = 0;
+              }
+            }
           }
         }
         if constexpr (kOfKeys) AddGroup<kDim>(p, others_other, value_sums);

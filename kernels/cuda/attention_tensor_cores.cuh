@@ -48,15 +48,17 @@ __device__ void StoreParts(const AttentionCall& call,
 
 #if TRIBUTARY_TENSOR_CORES
 
-// Copies kCount rows to shared memory, rounded to bfloat16.
-template <int kCount, int kDim, int kBlock>
-__device__ void LoadTensorTile(const AttentionCall& call,
-                               const AttentionRows& rows, int first,
-                               uint16_t* tile) {
-  ForEachFour<kCount, kDim, kBlock>(
-      rows, first, call.quads, static_cast<int>(call.s.dim),
-      [&](int r, int d, const float4& x) {
-        *reinterpret_cast<uint2*>(tile + r * kTensorPitch<kDim> + d) =
+// Copies kCount rows of each operand to shared memory, rounded to bfloat16, one
+// tile behind the other.
+template <int kCount, int kDim, int kBlock, int kOperands>
+__device__ void LoadTensorTiles(const AttentionCall& call,
+                                const AttentionRows (&operands)[kOperands],
+                                int first, uint16_t* tile) {
+  ForEachFour<kCount, kDim, kBlock, 8>(
+      operands, first, call.quads, static_cast<int>(call.s.dim),
+      [&](int o, int r, int d, const float4& x) {
+        uint16_t* row = tile + (o * kCount + r) * kTensorPitch<kDim>;
+        *reinterpret_cast<uint2*>(row + d) =
             make_uint2(PackBfloat16(x.x, x.y), PackBfloat16(x.z, x.w));
       });
 }

@@ -73,9 +73,11 @@ __global__ void __launch_bounds__(kThreads, kDim <= 64 ? 2 : 1)
     const int end = s.causal && last < head.keys ? last : head.keys;
     const int warp_first = part.first + warp_row;
     __syncthreads();
-    LoadTensorTile<kQueries, kDim, kThreads>(
-        call, {a.q + head.query, s.query.row, static_cast<int>(s.queries)},
-        part.first, queries);
+    const AttentionRows q[] = {
+        {a.q + head.query, s.query.row, static_cast<int>(s.queries)}};
+    const AttentionRows keys_and_values[] = {{a.k + head.key, s.key.row, end},
+                                             {a.v + head.key, s.key.row, end}};
+    LoadTensorTiles<kQueries, kDim, kThreads>(call, q, part.first, queries);
     __syncthreads();
     uint32_t query[kDim / 16][4];
 #pragma unroll
@@ -87,10 +89,8 @@ __global__ void __launch_bounds__(kThreads, kDim <= 64 ? 2 : 1)
     ClearParts(out);
     for (int first = 0; first < end; first += kKeys) {
       __syncthreads();
-      LoadTensorTile<kKeys, kDim, kThreads>(
-          call, {a.k + head.key, s.key.row, end}, first, keys);
-      LoadTensorTile<kKeys, kDim, kThreads>(
-          call, {a.v + head.key, s.key.row, end}, first, values);
+      LoadTensorTiles<kKeys, kDim, kThreads>(call, keys_and_values, first,
+                                             keys);
       __syncthreads();
       // The warp's queries see none of these keys.
       if (s.causal && first >= warp_first + kWarpRows) continue;
@@ -102,15 +102,19 @@ __global__ void __launch_bounds__(kThreads, kDim <= 64 ? 2 : 1)
       }
       const float scale = s.scale * kLog2OfE;
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const int seen = SeenKeys(s, end, warp_first + PartRow() + 8 * half) -
-                         first - PartColumn();
+      for (int n = 0; n < kKeys / 8; ++n) {
 #pragma unroll
-        for (int n = 0; n < kKeys / 8; ++n) {
+        for (int e = 0; e < 4; ++e) scores[n][e] *= scale;
+      }
+      if (first + kKeys > SeenKeys(s, end, warp_first)) {
 #pragma unroll
-          for (int e = 0; e < 2; ++e) {
-            float& score = scores[n][2 * half + e];
-            score = 8 * n + e < seen ? scale * score : -INFINITY;
+        for (int half = 0; half < 2; ++half) {
+          const int row = warp_first + PartRow() + 8 * half;
+          const int seen = SeenKeys(s, end, row) - first - PartColumn();
+#pragma unroll
+          for (int n = 0; n < kKeys / 8; ++n) {
+            if (8 * n >= seen) scores[n][2 * half] = -INFINITY;
+            if (8 * n + 1 >= seen) scores[n][2 * half + 1] = -INFINITY;
           }
         }
       }

@@ -46,18 +46,19 @@ __device__ inline float TileExp(float x) {
   return fmaf(y * low, 0.693147181f, y);
 }
 
-// Copies kCount rows to shared memory.
-template <typename Shape, int kCount>
-__device__ void LoadTile(const AttentionCall& call, const AttentionRows& rows,
-                         int first, float* tile) {
-  ForEachFour<kCount, Shape::kDim, kTileThreads>(
-      rows, first, call.quads, static_cast<int>(call.s.dim),
-      [&](int r, int d, float4 x) {
+// Copies kCount rows of each operand to shared memory, `next` floats apart.
+template <typename Shape, int kCount, int kOperands>
+__device__ void LoadTiles(const AttentionCall& call,
+                          const AttentionRows (&operands)[kOperands], int first,
+                          float* tile, int next) {
+  ForEachFour<kCount, Shape::kDim, kTileThreads, 16>(
+      operands, first, call.quads, static_cast<int>(call.s.dim),
+      [&](int o, int r, int d, float4 x) {
         if (call.rounded) {
           x = make_float4(RoundToBfloat16(x.x), RoundToBfloat16(x.y),
                           RoundToBfloat16(x.z), RoundToBfloat16(x.w));
         }
-        *reinterpret_cast<float4*>(tile + r * Shape::kPitch + d) = x;
+        *reinterpret_cast<float4*>(tile + o * next + r * Shape::kPitch + d) = x;
       });
 }
 

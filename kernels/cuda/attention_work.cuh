@@ -84,38 +84,61 @@ __device__ inline void StoreFour(const float4& four, bool quads, int d, int dim,
   if (d + 3 < dim) x[3] = four.w;
 }
 
-// Calls store(r, d, four) for rows [first, first + kCount) of an operand in
-// groups of four elements, zeros outside the operand. With `quads` several
-// loads are under way at a time.
-template <int kCount, int kDim, int kBlock, typename Store>
-__device__ void ForEachFour(const AttentionRows& rows, int first, bool quads,
-                            int dim, Store store) {
+// Calls store(o, r, d, four) for rows [first, first + kCount) of each operand o
+// in groups of four elements, zeros outside the operand. With `quads` up to
+// kMost loads are under way at a time.
+template <int kCount, int kDim, int kBlock, int kMost, int kOperands,
+          typename Store>
+__device__ void ForEachFour(const AttentionRows (&operands)[kOperands],
+                            int first, bool quads, int dim, Store store) {
   constexpr int kFours = kDim / 4, kStep = kBlock / kFours;
   static_assert(kBlock % kFours == 0 && kCount % kStep == 0);
   constexpr int kEach = kCount / kStep;
-  constexpr int kAtOnce = kEach % 8 == 0 ? 8 : kEach % 4 == 0 ? 4 : 2;
+  constexpr int kWanted = kMost / kOperands;
+  constexpr int kAtOnce = kEach % 8 == 0 && kWanted >= 8   ? 8
+                          : kEach % 4 == 0 && kWanted >= 4 ? 4
+                                                           : 2;
   static_assert(kEach % kAtOnce == 0);
   const int thread = static_cast<int>(threadIdx.x);
-  const int d = thread % kFours * 4;
-  const int end = d < dim ? rows.end - first : 0;
-  const float* x = rows.x + first * rows.row + d;
+  const int d = thread % kFours * 4, begin = thread / kFours;
+  int end[kOperands];  // rows to load
+  const float* x[kOperands];
+#pragma unroll
+  for (int o = 0; o < kOperands; ++o) {
+    end[o] = d < dim ? operands[o].end - first : 0;
+    x[o] = operands[o].x + (first + begin) * operands[o].row + d;
+  }
   if (!quads) {
-    for (int r = thread / kFours; r < kCount; r += kStep) {
-      store(r, d, LoadFour(x + r * rows.row, r < end ? dim - d : 0));
+#pragma unroll 1
+    for (int r = begin; r < kCount; r += kStep) {
+#pragma unroll
+      for (int o = 0; o < kOperands; ++o) {
+        store(o, r, d, LoadFour(x[o], r < end[o] ? dim - d : 0));
+        x[o] += kStep * operands[o].row;
+      }
     }
     return;
   }
 #pragma unroll 1
-  for (int r = thread / kFours; r < kCount; r += kAtOnce * kStep) {
-    float4 held[kAtOnce];
+  for (int r = begin; r < kCount; r += kAtOnce * kStep) {
+    float4 held[kOperands][kAtOnce];
 #pragma unroll
-    for (int e = 0; e < kAtOnce; ++e) {
-      const int i = r + e * kStep;
-      held[e] = i < end ? *reinterpret_cast<const float4*>(x + i * rows.row)
-                        : make_float4(0, 0, 0, 0);
+    for (int o = 0; o < kOperands; ++o) {
+#pragma unroll
+      for (int e = 0; e < kAtOnce; ++e) {
+        held[o][e] = r + e * kStep < end[o]
+                         ? *reinterpret_cast<const float4*>(x[o])
+                         : make_float4(0, 0, 0, 0);
+        x[o] += kStep * operands[o].row;
+      }
     }
 #pragma unroll
-    for (int e = 0; e < kAtOnce; ++e) store(r + e * kStep, d, held[e]);
+    for (int o = 0; o < kOperands; ++o) {
+#pragma unroll
+      for (int e = 0; e < kAtOnce; ++e) {
+        store(o, r + e * kStep, d, held[o][e]);
+      }
+    }
   }
 }
 
