@@ -155,6 +155,7 @@ DeviceStatus Launch(cudaStream_t stream, const AttentionCall& call,
   constexpr size_t kFloats =
       2 * (Shape::kOwn + Shape::kOther) + Shape::kWeights +
       2 * (kOfKeys ? Shape::kTileCols : Shape::kTileRows);
+  static_assert(kFloats * sizeof(float) <= kLargeShared);
   const int64_t rows = kOfKeys ? call.s.keys : call.s.queries;
   return LaunchParts(stream, BackwardKernel<Shape, kOfKeys>,
                      AttentionParts(call.s, rows, Shape::kTileRows),
@@ -163,15 +164,19 @@ DeviceStatus Launch(cudaStream_t stream, const AttentionCall& call,
 
 }  // namespace
 
-// The shapes stay below 99 KB of shared memory, as in the forward pass.
 DeviceStatus LaunchBackward(cudaStream_t stream, const AttentionCall& call,
                             const AttentionBackwardArrays& a) {
+  int limit = 0;
+  if (DeviceStatus status = SharedLimit(&limit); !status.ok()) return status;
   const auto run = [&](auto shape) {
     using Shape = decltype(shape);
     const DeviceStatus status = Launch<Shape, false>(stream, call, a);
     return status.ok() ? Launch<Shape, true>(stream, call, a) : status;
   };
   const int64_t dim = call.s.dim;
+  if (limit < kLargeShared) {
+    return dim <= 64 ? run(SmallShape()) : run(SmallWideShape());
+  }
   if (dim <= 32) return run(TileShape<32, 8, 4, 2>());
   if (dim <= 64) return run(TileShape<64, 8, 4, 2>());
   if (dim <= 128) return run(TileShape<128, 4, 3, 3>());

@@ -135,6 +135,7 @@ template <typename Shape>
 DeviceStatus Launch(cudaStream_t stream, const AttentionCall& call,
                     const AttentionForwardArrays& a) {
   constexpr size_t kFloats = Shape::kOwn + 2 * Shape::kOther + Shape::kWeights;
+  static_assert(kFloats * sizeof(float) <= kLargeShared);
   return LaunchParts(stream, ForwardKernel<Shape>,
                      AttentionParts(call.s, call.s.queries, Shape::kTileRows),
                      kTileThreads, kFloats * sizeof(float), call, a);
@@ -142,11 +143,15 @@ DeviceStatus Launch(cudaStream_t stream, const AttentionCall& call,
 
 }  // namespace
 
-// The shapes stay below the 99 KB of shared memory that every device since
-// capability 8.0 has.
 DeviceStatus LaunchForward(cudaStream_t stream, const AttentionCall& call,
                            const AttentionForwardArrays& a) {
+  int limit = 0;
+  if (DeviceStatus status = SharedLimit(&limit); !status.ok()) return status;
   const int64_t dim = call.s.dim;
+  if (limit < kLargeShared) {
+    return dim <= 64 ? Launch<SmallShape>(stream, call, a)
+                     : Launch<SmallWideShape>(stream, call, a);
+  }
   if (dim <= 32) return Launch<TileShape<32, 8, 8, 4>>(stream, call, a);
   if (dim <= 64) return Launch<TileShape<64, 8, 8, 4>>(stream, call, a);
   if (dim <= 128) return Launch<TileShape<128, 4, 4, 4>>(stream, call, a);

@@ -33,6 +33,12 @@ struct TileShape {
   static constexpr int kWeights = kTileRows * kWeightPitch;
 };
 
+// The shapes of most kernels need at most 99 KB of shared memory, which every
+// device since capability 8.0 has. The small shapes need at most 64 KB.
+inline constexpr int kLargeShared = 99 << 10;
+using SmallShape = TileShape<64, 4, 4, 4>;
+using SmallWideShape = TileShape<256, 1, 1, 1>;
+
 __device__ inline int TileColumn() { return Lane() % kTileColumns; }
 __device__ inline int TileRow() { return Lane() / kTileColumns; }
 

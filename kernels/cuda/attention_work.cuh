@@ -147,8 +147,18 @@ __device__ inline int SeenKeys(const AttentionShape& s, int keys, int query) {
   return s.causal && query < keys ? query + 1 : keys;
 }
 
-// Enqueues a kernel on `blocks` parts. Large head dimensions exceed a kernel's
-// default limit of shared memory.
+// The shared memory that a block may have.
+inline DeviceStatus SharedLimit(int* bytes) {
+  int device = 0;
+  if (DeviceStatus status = CudaStatus(cudaGetDevice(&device)); !status.ok()) {
+    return status;
+  }
+  return CudaStatus(cudaDeviceGetAttribute(
+      bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+}
+
+// Enqueues a kernel on `blocks` parts. Large tiles exceed a kernel's default
+// limit of shared memory, and several blocks of a processor need most of it.
 template <typename Kernel, typename... Arguments>
 DeviceStatus LaunchParts(cudaStream_t stream, Kernel kernel, int64_t blocks,
                          int threads, size_t bytes, Arguments... arguments) {
@@ -156,6 +166,12 @@ DeviceStatus LaunchParts(cudaStream_t stream, Kernel kernel, int64_t blocks,
   if (DeviceStatus status = CudaStatus(cudaFuncSetAttribute(
           kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
           static_cast<int>(bytes)));
+      !status.ok()) {
+    return status;
+  }
+  if (DeviceStatus status = CudaStatus(cudaFuncSetAttribute(
+          kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+          cudaSharedmemCarveoutMaxShared));
       !status.ok()) {
     return status;
   }
