@@ -10,11 +10,13 @@ namespace {
 constexpr int kBlock = 128;  // threads
 constexpr int kOwn = kBlock / kWarp * kWarpRows;
 constexpr int kOthers = 64;      // rows of a tile
-constexpr int kGroup = 32;       // rows of a tile whose scores exist at a time
 constexpr int kStatistics = 64;  // queries of the block or of a tile
 static_assert(kStatistics == kOwn && kStatistics == kOthers);
 
 #if TRIBUTARY_TENSOR_CORES
+
+// Rows of a tile whose scores exist at a time.
+constexpr int kGroup = 32;
 
 // The logarithms of the sums, as powers of two, and the dots of the queries
 // from `first` on.
