@@ -22,7 +22,7 @@ destination=${2:-$root/.gpu}
 programs=(gpu_tests tributary tributary-coordinator tributary-server
   tributary-worker)
 # Tests that use a CUDA device if there is one; packed if they are built.
-for group in attention conv layers losses norm optimizers; do
+for group in attention conv norm; do
   if [ -x "$build/bin/golden_${group}_test" ]; then
     programs+=("golden_${group}_test")
   fi

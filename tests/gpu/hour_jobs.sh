@@ -156,10 +156,26 @@ training: {epochs: 2, loss: mse, optimizer: {adamw: {learning_rate: 1e-3}}}
 checkpoint: {every_steps: 20}
 cluster: {servers: 0, workers: 2, lease_seconds: 5}
 YAML
+  local pipeline=(--set strategy.all_reduce.backend=$backend
+    --set strategy.pipeline_parallel.stages=2
+    --set strategy.pipeline_parallel.micro_batches=4
+    --set strategy.pipeline_parallel.backend=$backend)
+  local tensor=(--set strategy.all_reduce.backend=$backend
+    --set strategy.tensor_parallel.ranks=2
+    --set strategy.tensor_parallel.backend=$backend)
   nccl_group all_reduce --set strategy.all_reduce.backend=$backend
   nccl_group sharded --set strategy.all_reduce.backend=$backend --set strategy.all_reduce.sharded=true
-  nccl_group pipeline --set strategy.all_reduce.backend=$backend --set strategy.pipeline_parallel.stages=2 --set strategy.pipeline_parallel.micro_batches=4 --set strategy.pipeline_parallel.backend=$backend
-  nccl_group tensor --set strategy.all_reduce.backend=$backend --set strategy.tensor_parallel.ranks=2 --set strategy.tensor_parallel.backend=$backend
+  nccl_group pipeline "${pipeline[@]}"
+  nccl_group tensor "${tensor[@]}"
+  check "sharded has the bits of all_reduce" "" same \
+    "$(told all_reduce weights_sha256)" "$(told sharded weights_sha256)"
+  local strategy
+  for strategy in pipeline tensor; do
+    local -n words=$strategy
+    nccl_group "$strategy again" "${words[@]}"
+    check "$strategy has the same bits again" "" same \
+      "$(told "$strategy" weights_sha256)" "$(told "$strategy again" weights_sha256)"
+  done
   # One rank dies within a step; the other must report it and not wait for ever.
   if group_start lost --set strategy.all_reduce.backend=$backend --set cluster.on_worker_loss=fail; then
     local begin=$SECONDS

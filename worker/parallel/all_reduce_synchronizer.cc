@@ -249,6 +249,9 @@ absl::Status AllReduceSynchronizer::GatherWeights(const Bucket& bucket) {
   const int64_t gathering = Clock::Real().NowMicros();
   TRIBUTARY_RETURN_IF_ERROR(options_.group->AllGather(
       weights() + bucket.bucket.begin, bucket.bounds));
+  // Without this wait the model could read weights that are still on their way
+  // from host memory.
+  TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(*options_.device.ops));
   AddSpan(/*optimizer=*/false, gathering);
   return absl::OkStatus();
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -16,8 +17,10 @@ namespace tributary::testing {
 
 // Simulates a device on a machine without one. Its memory counts as separate
 // from the host's, and the test fails when a host array is used as a device
-// array or vice versa. Calls can be made to fail as on a device: they leave
-// their output unchanged, and the fault is kept.
+// array or vice versa. Copies to the device arrive late: at the next other call
+// or Synchronize, so whoever uses another Ops has to wait for them. Calls can
+// be made to fail as on a device: they leave their output unchanged, and the
+// fault is kept.
 class DeviceLikeOps final : public CpuOps {
  public:
   DeviceLikeOps() : CpuOps(ProductPrecision::kFloat32) {}
@@ -34,6 +37,7 @@ class DeviceLikeOps final : public CpuOps {
   }
 
   DeviceStatus Synchronize() override {
+    Arrive();
     absl::MutexLock lock(&mu_);
     return std::exchange(fault_, DeviceStatus());
   }
@@ -60,18 +64,43 @@ class DeviceLikeOps final : public CpuOps {
   void CopyIn(void* device, const void* host, size_t bytes) override {
     ExpectOnDevice(device, bytes, true);
     ExpectOnDevice(host, bytes, false);
-    CpuOps::CopyIn(device, host, bytes);
+    const auto* from = static_cast<const char*>(host);
+    absl::MutexLock lock(&mu_);
+    under_way_.push_back({device, {from, from + bytes}});
   }
   void CopyOut(void* host, const void* device, size_t bytes) override {
     ExpectOnDevice(device, bytes, true);
     ExpectOnDevice(host, bytes, false);
     if (--copies_out_until_fault_ == 0) return Fail();
+    Arrive();
     CpuOps::CopyOut(host, device, bytes);
   }
   void GrainSquares(int64_t n, int64_t grain, const float* x,
                     double* out) override {
     if (--squares_until_fault_ == 0) return Fail();
+    Arrive();
     CpuOps::GrainSquares(n, grain, x, out);
+  }
+  void Fill(int64_t n, float value, float* y) override {
+    Arrive();
+    CpuOps::Fill(n, value, y);
+  }
+  void WeightedSum(int64_t n, int count, const float* const* parts,
+                   const float* weights, float* out) override {
+    Arrive();
+    CpuOps::WeightedSum(n, count, parts, weights, out);
+  }
+  void OptimizerUpdate(const OptimizerStep& step, int64_t n,
+                       const float* gradient, const float* weight_in,
+                       float* weight_out, float* const* state) override {
+    Arrive();
+    CpuOps::OptimizerUpdate(step, n, gradient, weight_in, weight_out, state);
+  }
+  void OptimizerDirection(const OptimizerStep& step, int64_t n,
+                          const float* gradient, const float* weight,
+                          float* direction, float* const* state) override {
+    Arrive();
+    CpuOps::OptimizerDirection(step, n, gradient, weight, direction, state);
   }
 
  private:
@@ -98,10 +127,23 @@ class DeviceLikeOps final : public CpuOps {
                                  << (on_device ? "the device's" : "the host's");
   }
 
+  struct Copy {
+    void* to;
+    std::vector<char> bytes;
+  };
+  void Arrive() {
+    absl::MutexLock lock(&mu_);
+    for (const Copy& copy : under_way_) {
+      CpuOps::CopyIn(copy.to, copy.bytes.data(), copy.bytes.size());
+    }
+    under_way_.clear();
+  }
+
   std::atomic<int> copies_out_until_fault_ = 0;
   std::atomic<int> squares_until_fault_ = 0;
   mutable absl::Mutex mu_;
   DeviceStatus fault_ ABSL_GUARDED_BY(mu_);
+  std::vector<Copy> under_way_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace tributary::testing

@@ -114,12 +114,13 @@ class CheckedEvent final : public DeviceEvent {
 std::vector<Tensors> AllReduceSynchronizerTest::Run(int size, UpdateOn on,
                                                     bool poison, bool skip) {
   std::vector<std::unique_ptr<Mesh>> sides = CreateInProcessMesh(size);
-  const std::unique_ptr<Ops> ops = CreateCpuOps(), device = MakeOps();
+  const std::unique_ptr<Ops> ops = CreateCpuOps();
   std::vector<Tensors> weights(size);
   statuses_.assign(size, absl::OkStatus());
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
+      const std::unique_ptr<Ops> computes = MakeOps(), exchanges = MakeOps();
       std::unique_ptr<Communicator> group = std::make_unique<PeerCommunicator>(
           PeerCommunicator::Options{.mesh = std::move(sides[rank]),
                                     .ops = ops.get(),
@@ -129,9 +130,8 @@ std::vector<Tensors> AllReduceSynchronizerTest::Run(int size, UpdateOn on,
       if (on_device_) {
         group =
             std::make_unique<StagedCommunicator>(StagedCommunicator::Options{
-                .host = std::move(group), .ops = device.get()});
+                .host = std::move(group), .ops = exchanges.get()});
       }
-      const std::unique_ptr<Ops> computes = MakeOps(), exchanges = MakeOps();
       const std::unique_ptr<Model> model = MakeModel(computes.get());
       weights[rank] = Train({rank, size, on, poison, skip, computes.get(),
                              exchanges.get(), model.get()},
