@@ -44,6 +44,22 @@ __global__ void SumPlanesKernel(BatchNormShape s, Term term, double* planes) {
   }
 }
 
+// Two sums, which read some of the same arrays.
+template <typename First, typename Second>
+__global__ void SumPlanesTwiceKernel(BatchNormShape s, First first_term,
+                                     Second second_term, double* first_planes,
+                                     double* second_planes) {
+  for (int64_t p = WarpIndex(); p < s.planes(); p += WarpCount()) {
+    const int64_t c = p % s.channels, first = p * s.pixels;
+    const SumPair sums = WarpSumPair(s.pixels, [=](int64_t i) {
+      return SumPair{first_term(c, first + i), second_term(c, first + i)};
+    });
+    if (Lane() != 0) continue;
+    first_planes[p] = sums.first;
+    second_planes[p] = sums.second;
+  }
+}
+
 // Each block takes 32 channels. Thread (x, y) sums the rows y, y + 32, ... of
 // channel x. finish(c, sum) runs once per channel.
 template <typename Term, typename Finish>
@@ -102,66 +118,205 @@ struct StoreGradient {
   }
 };
 
+struct StoreSum {
+  float beta;
+  float* out;
+  __device__ void operator()(int64_t c, double sum) const {
+    out[c] = static_cast<float>((beta == 0 ? 0.0 : double{out[c]}) + sum);
+  }
+};
+
+template <typename Term, typename Finish>
+DeviceStatus SumRows(cudaStream_t stream, const BatchNormShape& s, Term term,
+                     Finish finish) {
+  const dim3 threads(kWarp, kWarp);
+  const int blocks = static_cast<int>((s.channels + kWarp - 1) / kWarp);
+  SumRowsKernel<<<blocks, threads, 0, stream>>>(s.rows, s.channels, term,
+                                                finish);
+  return CudaStatus(cudaGetLastError());
+}
+
 // planes: scratch, [rows, channels]; unused when a plane has one pixel.
 template <typename Term, typename Finish>
 DeviceStatus Sum(cudaStream_t stream, const BatchNormShape& s, Term term,
                  double* planes, Finish finish) {
-  const dim3 threads(kWarp, kWarp);
-  const int blocks = static_cast<int>((s.channels + kWarp - 1) / kWarp);
-  if (s.pixels == 1) {
-    SumRowsKernel<<<blocks, threads, 0, stream>>>(s.rows, s.channels, term,
-                                                  finish);
-    return CudaStatus(cudaGetLastError());
-  }
-  if (s.planes() > 0)
+  if (s.pixels == 1) return SumRows(stream, s, term, finish);
+  if (s.planes() > 0) {
     SumPlanesKernel<<<WarpBlocks(s.planes()), kThreads, 0, stream>>>(s, term,
                                                                      planes);
+  }
   if (DeviceStatus status = CudaStatus(cudaGetLastError()); !status.ok()) {
     return status;
   }
-  SumRowsKernel<<<blocks, threads, 0, stream>>>(s.rows, s.channels,
-                                                PlaneSum{planes}, finish);
+  return SumRows(stream, s, PlaneSum{planes}, finish);
+}
+
+// A block's z index is a row, its y index a channel, and its threads go along
+// the pixels of a plane, so that no index needs a division. Calls use(channel,
+// element) for every element, where an element is a Vector.
+template <typename Use>
+__device__ void ForEachElement(const BatchNormShape& s, Use use) {
+  for (int64_t r = blockIdx.z; r < s.rows; r += gridDim.z) {
+    for (int64_t c = blockIdx.y; c < s.channels; c += gridDim.y) {
+      for (int64_t i = ThreadIndex(); i < s.pixels; i += ThreadCount()) {
+        use(c, (r * s.channels + c) * s.pixels + i);
+      }
+    }
+  }
+}
+
+// For a plane of one pixel the threads go along all elements.
+template <typename Use>
+__device__ void ForEachFeature(const BatchNormShape& s, Use use) {
+  for (int64_t i = ThreadIndex(); i < s.size(); i += ThreadCount()) {
+    use(i % s.channels, i);
+  }
+}
+
+// map.Channel(c) is what a channel's elements share; map(channel, i) computes
+// element i, map.Quad(channel, i) the elements 4 i ... 4 i + 3.
+template <typename Map>
+__global__ void FeaturesKernel(BatchNormShape s, Map map) {
+  ForEachFeature(s, [&](int64_t c, int64_t i) { map(map.Channel(c), i); });
+}
+template <typename Map>
+__global__ void PixelsKernel(BatchNormShape s, Map map) {
+  ForEachElement(s, [&](int64_t c, int64_t i) { map(map.Channel(c), i); });
+}
+template <typename Map>
+__global__ void QuadsKernel(BatchNormShape quads, Map map) {
+  ForEachElement(quads,
+                 [&](int64_t c, int64_t i) { map.Quad(map.Channel(c), i); });
+}
+
+bool IsAligned(const float* p) {
+  return reinterpret_cast<uintptr_t>(p) % sizeof(float4) == 0;
+}
+
+template <typename Map>
+DeviceStatus LaunchElements(cudaStream_t stream, BatchNormShape s,
+                            const Map& map) {
+  if (s.pixels == 1) {
+    FeaturesKernel<<<Blocks(s.size()), kThreads, 0, stream>>>(s, map);
+    return CudaStatus(cudaGetLastError());
+  }
+  const bool quads = s.pixels % 4 == 0 && map.aligned();
+  if (quads) s.pixels /= 4;
+  const auto most = [](int64_t n) {
+    return static_cast<unsigned>(std::min<int64_t>(n, 65535));
+  };
+  const unsigned threads = s.pixels > 128 ? kThreads : s.pixels > 64 ? 128 : 64;
+  const unsigned along = most((s.pixels + threads - 1) / threads);
+  const unsigned channels = most(s.channels);
+  // Many small planes take several rows per block.
+  const int64_t rows = (1 << 15) / (int64_t{along} * channels);
+  const dim3 blocks(along, channels,
+                    most(std::clamp<int64_t>(rows, 1, s.rows)));
+  if (quads) {
+    QuadsKernel<<<blocks, threads, 0, stream>>>(s, map);
+  } else {
+    PixelsKernel<<<blocks, threads, 0, stream>>>(s, map);
+  }
   return CudaStatus(cudaGetLastError());
 }
 
-__global__ void NormalizeKernel(BatchNormShape s, const float* x,
-                                const float* gamma, const float* beta,
-                                const float* mean, const float* rstd,
-                                float* y) {
-  for (int64_t i = ThreadIndex(); i < s.size(); i += ThreadCount()) {
-    const int64_t c = i / s.pixels % s.channels;
-    y[i] = LayerNormElement(x[i], mean[c], rstd[c], gamma[c], beta[c]);
-  }
+__device__ float4 QuadAt(const float* x, int64_t i) {
+  return reinterpret_cast<const float4*>(x)[i];
 }
 
-__global__ void NormalizeWithKernel(BatchNormShape s, float epsilon,
-                                    const float* x, const float* gamma,
-                                    const float* beta, const float* mean,
-                                    const float* variance, float* y) {
-  for (int64_t i = ThreadIndex(); i < s.size(); i += ThreadCount()) {
-    const int64_t c = i / s.pixels % s.channels;
-    y[i] = LayerNormElement(x[i], mean[c],
-                            BatchNormScale(double{variance[c]}, epsilon),
-                            gamma[c], beta[c]);
-  }
-}
+struct Normalize {
+  const float *x, *gamma, *beta, *mean, *rstd;
+  float* y;
 
-__global__ void DifferentiateKernel(BatchNormShape s, const float* x,
-                                    const float* gamma, const float* mean,
-                                    const float* rstd, const float* dy,
-                                    const float* mean_g, const float* mean_gx,
-                                    float* dx) {
-  for (int64_t i = ThreadIndex(); i < s.size(); i += ThreadCount()) {
-    const int64_t c = i / s.pixels % s.channels;
-    dx[i] = BatchNormGradient(x[i], mean[c], rstd[c], gamma[c], dy[i],
-                              mean_g[c], mean_gx[c]);
+  struct Shared {
+    float mean, rstd, gamma, beta;
+    __device__ float Of(float value) const {
+      return LayerNormElement(value, mean, rstd, gamma, beta);
+    }
+  };
+  bool aligned() const { return IsAligned(x) && IsAligned(y); }
+  __device__ Shared Channel(int64_t c) const {
+    return {mean[c], rstd[c], gamma[c], beta[c]};
   }
+  __device__ void operator()(const Shared& of, int64_t i) const {
+    y[i] = of.Of(x[i]);
+  }
+  __device__ void Quad(const Shared& of, int64_t i) const {
+    const float4 v = QuadAt(x, i);
+    reinterpret_cast<float4*>(y)[i] =
+        make_float4(of.Of(v.x), of.Of(v.y), of.Of(v.z), of.Of(v.w));
+  }
+};
+
+// The same with the scale from the variance.
+struct NormalizeWith : Normalize {
+  float epsilon;
+  const float* variance;
+  __device__ Shared Channel(int64_t c) const {
+    return {mean[c], BatchNormScale(double{variance[c]}, epsilon), gamma[c],
+            beta[c]};
+  }
+};
+
+struct Differentiate {
+  const float *x, *gamma, *mean, *rstd, *dy, *mean_g, *mean_gx;
+  float* dx;
+
+  struct Shared {
+    float mean, rstd, gamma, mean_g, mean_gx;
+    __device__ float Of(float value, float upstream) const {
+      return BatchNormGradient(value, mean, rstd, gamma, upstream, mean_g,
+                               mean_gx);
+    }
+  };
+  bool aligned() const {
+    return IsAligned(x) && IsAligned(dy) && IsAligned(dx);
+  }
+  __device__ Shared Channel(int64_t c) const {
+    return {mean[c], rstd[c], gamma[c], mean_g[c], mean_gx[c]};
+  }
+  __device__ void operator()(const Shared& of, int64_t i) const {
+    dx[i] = of.Of(x[i], dy[i]);
+  }
+  __device__ void Quad(const Shared& of, int64_t i) const {
+    const float4 v = QuadAt(x, i), g = QuadAt(dy, i);
+    reinterpret_cast<float4*>(dx)[i] = make_float4(
+        of.Of(v.x, g.x), of.Of(v.y, g.y), of.Of(v.z, g.z), of.Of(v.w, g.w));
+  }
+};
+
+// The sums of dy and of dy xhat per channel, in one pass over the planes.
+DeviceStatus SumGradients(cudaStream_t stream, const BatchNormShape& s,
+                          const Product& product, double* planes,
+                          const StoreGradient& store_g,
+                          const StoreGradient& store_gx) {
+  const Value upstream{product.dy};
+  if (s.pixels == 1) {
+    if (DeviceStatus status = SumRows(stream, s, upstream, store_g);
+        !status.ok()) {
+      return status;
+    }
+    return SumRows(stream, s, product, store_gx);
+  }
+  double* const of_product = planes + s.planes();
+  if (s.planes() > 0) {
+    SumPlanesTwiceKernel<<<WarpBlocks(s.planes()), kThreads, 0, stream>>>(
+        s, upstream, product, planes, of_product);
+  }
+  if (DeviceStatus status = CudaStatus(cudaGetLastError()); !status.ok()) {
+    return status;
+  }
+  if (DeviceStatus status = SumRows(stream, s, PlaneSum{planes}, store_g);
+      !status.ok()) {
+    return status;
+  }
+  return SumRows(stream, s, PlaneSum{of_product}, store_gx);
 }
 
 }  // namespace
 
 size_t BatchNormScratchBytes(const BatchNormShape& s) {
-  return static_cast<size_t>(s.planes() + s.channels) * sizeof(double);
+  return static_cast<size_t>(2 * s.planes() + s.channels) * sizeof(double);
 }
 
 DeviceStatus LaunchBatchNorm(cudaStream_t stream, const BatchNormShape& s,
@@ -181,9 +336,7 @@ DeviceStatus LaunchBatchNorm(cudaStream_t stream, const BatchNormShape& s,
       !status.ok()) {
     return status;
   }
-  NormalizeKernel<<<Blocks(s.size()), kThreads, 0, stream>>>(s, x, gamma, beta,
-                                                             mean, rstd, y);
-  return CudaStatus(cudaGetLastError());
+  return LaunchElements(stream, s, Normalize{x, gamma, beta, mean, rstd, y});
 }
 
 DeviceStatus LaunchBatchNormWith(cudaStream_t stream, const BatchNormShape& s,
@@ -192,9 +345,9 @@ DeviceStatus LaunchBatchNormWith(cudaStream_t stream, const BatchNormShape& s,
                                  const float* mean, const float* variance,
                                  float* y) {
   if (s.size() == 0) return DeviceStatus();
-  NormalizeWithKernel<<<Blocks(s.size()), kThreads, 0, stream>>>(
-      s, epsilon, x, gamma, beta, mean, variance, y);
-  return CudaStatus(cudaGetLastError());
+  return LaunchElements(
+      stream, s,
+      NormalizeWith{{x, gamma, beta, mean, nullptr, y}, epsilon, variance});
 }
 
 DeviceStatus LaunchBatchNormBackward(cudaStream_t stream,
@@ -208,20 +361,23 @@ DeviceStatus LaunchBatchNormBackward(cudaStream_t stream,
   float* const mean_g = reinterpret_cast<float*>(scratch);
   float* const mean_gx = mean_g + s.channels;
   double* const planes = scratch + s.channels;
-  if (DeviceStatus status = Sum(stream, s, Value{dy}, planes,
-                                StoreGradient{n, keep, mean_g, dbeta});
-      !status.ok()) {
-    return status;
-  }
-  if (DeviceStatus status = Sum(stream, s, Product{x, mean, rstd, dy}, planes,
-                                StoreGradient{n, keep, mean_gx, dgamma});
+  if (DeviceStatus status =
+          SumGradients(stream, s, Product{x, mean, rstd, dy}, planes,
+                       StoreGradient{n, keep, mean_g, dbeta},
+                       StoreGradient{n, keep, mean_gx, dgamma});
       !status.ok()) {
     return status;
   }
   if (dx == nullptr || s.size() == 0) return DeviceStatus();
-  DifferentiateKernel<<<Blocks(s.size()), kThreads, 0, stream>>>(
-      s, x, gamma, mean, rstd, dy, mean_g, mean_gx, dx);
-  return CudaStatus(cudaGetLastError());
+  return LaunchElements(
+      stream, s, Differentiate{x, gamma, mean, rstd, dy, mean_g, mean_gx, dx});
+}
+
+DeviceStatus LaunchChannelSum(cudaStream_t stream, const BatchNormShape& s,
+                              const float* x, float beta, float* out,
+                              double* scratch) {
+  if (s.channels == 0) return DeviceStatus();
+  return Sum(stream, s, Value{x}, scratch, StoreSum{beta, out});
 }
 
 }  // namespace tributary

@@ -41,7 +41,9 @@ bool Cublas::Load(std::string* why_not) {
       !Find(library, "cublasSetStream_v2", &set_stream_) ||
       !Find(library, "cublasSetMathMode", &set_math_mode_) ||
       !Find(library, "cublasSgemm_v2", &sgemm_) ||
+      !Find(library, "cublasSgemmStridedBatched", &sgemm_batched_) ||
       !Find(library, "cublasGemmEx", &gemm_ex_) ||
+      !Find(library, "cublasGemmStridedBatchedEx", &gemm_batched_ex_) ||
       !Find(library, "cublasGetStatusString", &status_string_) ||
       !Find(library, "cublasGetVersion_v2", &get_version_)) {
     *why_not = std::string("cuBLAS lacks a function: ") + dlerror();
@@ -79,52 +81,73 @@ Cublas::~Cublas() {
 
 namespace {
 
-DeviceStatus CheckExtents(int64_t m, int64_t n, int64_t k) {
-  if (std::max({m, n, k}) <= std::numeric_limits<int>::max()) {
+DeviceStatus CheckExtents(const Product& p) {
+  if (std::max({p.m, p.n, p.k, p.row_a, p.row_b, p.row_c, p.count}) <=
+      std::numeric_limits<int>::max()) {
     return DeviceStatus();
   }
   return DeviceStatus::Error("matrix product: an extent exceeds 2^31 - 1");
 }
 
+cublasOperation_t Operation(bool transpose) {
+  return transpose ? CUBLAS_OP_T : CUBLAS_OP_N;
+}
+
+// cuBLAS wants a row of at least one element, also where there is no element.
+int RowOf(int64_t row) { return static_cast<int>(std::max<int64_t>(1, row)); }
+
 }  // namespace
 
-DeviceStatus Cublas::Gemm(bool transpose_a, bool transpose_b, int64_t m,
-                          int64_t n, int64_t k, float alpha, const float* a,
-                          const float* b, float beta, float* c) {
-  if (m == 0 || n == 0) return DeviceStatus();
-  if (DeviceStatus status = CheckExtents(m, n, k); !status.ok()) return status;
-  // cuBLAS is column-major: the row-major c = a b is its c' = b' a'.
-  const int64_t row_a = std::max<int64_t>(1, transpose_a ? m : k);
-  const int64_t row_b = std::max<int64_t>(1, transpose_b ? k : n);
-  const cublasStatus_t status =
-      sgemm_(handle_, transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
-             transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, static_cast<int>(n),
-             static_cast<int>(m), static_cast<int>(k), &alpha, b,
-             static_cast<int>(row_b), a, static_cast<int>(row_a), &beta, c,
-             static_cast<int>(n));
+DeviceStatus Cublas::Result(const char* call, cublasStatus_t status) const {
   if (status == CUBLAS_STATUS_SUCCESS) return DeviceStatus();
-  return DeviceStatus::Error(std::string("cuBLAS sgemm: ") +
+  return DeviceStatus::Error(std::string("cuBLAS ") + call + ": " +
                              status_string_(status));
 }
 
-DeviceStatus Cublas::GemmBfloat16(bool transpose_a, bool transpose_b, int64_t m,
-                                  int64_t n, int64_t k, float alpha,
-                                  const uint16_t* a, const uint16_t* b,
-                                  float beta, float* c) {
-  if (m == 0 || n == 0) return DeviceStatus();
-  if (DeviceStatus status = CheckExtents(m, n, k); !status.ok()) return status;
-  const int64_t row_a = std::max<int64_t>(1, transpose_a ? m : k);
-  const int64_t row_b = std::max<int64_t>(1, transpose_b ? k : n);
-  const cublasStatus_t status =
-      gemm_ex_(handle_, transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
-               transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, static_cast<int>(n),
-               static_cast<int>(m), static_cast<int>(k), &alpha, b, CUDA_R_16BF,
-               static_cast<int>(row_b), a, CUDA_R_16BF, static_cast<int>(row_a),
-               &beta, c, CUDA_R_32F, static_cast<int>(n), CUBLAS_COMPUTE_32F,
-               CUBLAS_GEMM_DEFAULT);
-  if (status == CUBLAS_STATUS_SUCCESS) return DeviceStatus();
-  return DeviceStatus::Error(std::string("cuBLAS GemmEx: ") +
-                             status_string_(status));
+// cuBLAS is column-major: the row-major c = a b is its c' = b' a'.
+
+DeviceStatus Cublas::Multiply(const Product& p, const float* a, const float* b,
+                              float* c) {
+  if (p.m == 0 || p.n == 0 || p.count == 0) return DeviceStatus();
+  if (DeviceStatus status = CheckExtents(p); !status.ok()) return status;
+  const int m = static_cast<int>(p.m), n = static_cast<int>(p.n);
+  const int k = static_cast<int>(p.k);
+  const cublasOperation_t op_a = Operation(p.transpose_a);
+  const cublasOperation_t op_b = Operation(p.transpose_b);
+  const int row_a = RowOf(p.row_a), row_b = RowOf(p.row_b);
+  const int row_c = RowOf(p.row_c);
+  if (p.count == 1) {
+    return Result("sgemm", sgemm_(handle_, op_b, op_a, n, m, k, &p.alpha, b,
+                                  row_b, a, row_a, &p.beta, c, row_c));
+  }
+  return Result("batched sgemm",
+                sgemm_batched_(handle_, op_b, op_a, n, m, k, &p.alpha, b, row_b,
+                               p.step_b, a, row_a, p.step_a, &p.beta, c, row_c,
+                               p.step_c, static_cast<int>(p.count)));
+}
+
+DeviceStatus Cublas::Multiply(const Product& p, const uint16_t* a,
+                              const uint16_t* b, float* c) {
+  if (p.m == 0 || p.n == 0 || p.count == 0) return DeviceStatus();
+  if (DeviceStatus status = CheckExtents(p); !status.ok()) return status;
+  const int m = static_cast<int>(p.m), n = static_cast<int>(p.n);
+  const int k = static_cast<int>(p.k);
+  const cublasOperation_t op_a = Operation(p.transpose_a);
+  const cublasOperation_t op_b = Operation(p.transpose_b);
+  const int row_a = RowOf(p.row_a), row_b = RowOf(p.row_b);
+  const int row_c = RowOf(p.row_c);
+  if (p.count == 1) {
+    return Result("GemmEx", gemm_ex_(handle_, op_b, op_a, n, m, k, &p.alpha, b,
+                                     CUDA_R_16BF, row_b, a, CUDA_R_16BF, row_a,
+                                     &p.beta, c, CUDA_R_32F, row_c,
+                                     CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+  }
+  return Result("batched GemmEx",
+                gemm_batched_ex_(handle_, op_b, op_a, n, m, k, &p.alpha, b,
+                                 CUDA_R_16BF, row_b, p.step_b, a, CUDA_R_16BF,
+                                 row_a, p.step_a, &p.beta, c, CUDA_R_32F, row_c,
+                                 p.step_c, static_cast<int>(p.count),
+                                 CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
 }
 
 }  // namespace tributary

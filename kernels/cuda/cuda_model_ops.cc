@@ -1,66 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // The methods of CudaOps for images and attention.
-#include "kernels/convolution_tiles.h"
+#include "kernels/cuda/cuda_convolution.h"
 #include "kernels/cuda/cuda_ops.h"
 #include "kernels/cuda/launchers.h"
 
 namespace tributary {
 
-// The Device of TiledConvolution for CUDA.
-class CudaConvolution {
- public:
-  CudaConvolution(CudaOps& ops, cudaStream_t stream)
-      : ops_(ops), stream_(stream) {}
-
-  // Enough columns for large products. A batch of small images takes a few
-  // tiles.
-  int64_t tile_columns() const { return 1 << 16; }
-
-  void Fill(int64_t n, float value, float* y) { ops_.Fill(n, value, y); }
-  void Gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
-            float alpha, const float* a, const float* b, float beta, float* c) {
-    ops_.Gemm(transpose_a, transpose_b, m, n, k, alpha, a, b, beta, c);
-  }
-  void Im2Col(const Convolution& c, const ConvolutionTile& tile, const float* x,
-              float* columns) {
-    ops_.Record(LaunchIm2Col(stream_, c, tile, x, columns));
-  }
-  void Col2Im(const Convolution& c, const ConvolutionTile& tile,
-              const float* columns, float* dx) {
-    ops_.Record(LaunchCol2Im(stream_, c, tile, columns, dx));
-  }
-  void TileOut(const Convolution& c, const ConvolutionTile& tile,
-               const float* out, const float* bias, float* y) {
-    ops_.Record(LaunchTileOut(stream_, c, tile, out, bias, y));
-  }
-  void TileIn(const Convolution& c, const ConvolutionTile& tile,
-              const float* dy, float* out) {
-    ops_.Record(LaunchTileIn(stream_, c, tile, dy, out));
-  }
-
- private:
-  CudaOps& ops_;
-  const cudaStream_t stream_;
-};
-
 int64_t CudaOps::ConvolutionScratch(const Convolution& c, int64_t rows) {
-  CudaConvolution device(*this, stream_);
-  return TiledConvolution(device, c, rows).scratch_size();
+  return CudaConvolution(*this, c, rows).scratch_size();
 }
 
 void CudaOps::Convolve(const Convolution& c, int64_t rows, const float* x,
                        const float* weight, const float* bias, float* y,
                        float* scratch) {
-  CudaConvolution device(*this, Stream());
-  TiledConvolution(device, c, rows).Forward(x, weight, bias, y, scratch);
+  CudaConvolution(*this, c, rows).Forward(x, weight, bias, y, scratch);
 }
 
 void CudaOps::ConvolveBackward(const Convolution& c, int64_t rows,
                                const float* x, const float* weight,
                                const float* dy, float* dx, float beta,
                                float* d_weight, float* d_bias, float* scratch) {
-  CudaConvolution device(*this, Stream());
-  TiledConvolution(device, c, rows)
+  CudaConvolution(*this, c, rows)
       .Backward(x, weight, dy, dx, beta, d_weight, scratch);
   if (d_bias != nullptr) {
     ChannelSum(rows, c.out_channels, c.window.out_pixels(), dy, beta, d_bias);
@@ -69,7 +29,11 @@ void CudaOps::ConvolveBackward(const Convolution& c, int64_t rows,
 
 void CudaOps::ChannelSum(int64_t rows, int64_t channels, int64_t pixels,
                          const float* x, float beta, float* out) {
-  Record(LaunchChannelSum(Stream(), rows, channels, pixels, x, beta, out));
+  const BatchNormShape s{rows, channels, pixels};
+  const cudaStream_t stream = Stream();
+  double* scratch = Scratch(BatchNormScratchBytes(s));
+  if (scratch == nullptr) return;
+  Record(LaunchChannelSum(stream, s, x, beta, out, scratch));
 }
 
 void CudaOps::MaxPool(const Window& w, int64_t planes, const float* x, float* y,

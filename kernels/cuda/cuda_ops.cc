@@ -126,33 +126,18 @@ DeviceStatus CudaOps::Synchronize() {
   return std::exchange(fault_, DeviceStatus());
 }
 
-void CudaOps::Gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
-                   int64_t k, float alpha, const float* a, const float* b,
-                   float beta, float* c) {
-  const cudaStream_t stream = Stream();
-  if (!rounds()) {
-    return Record(
-        cublas_->Gemm(transpose_a, transpose_b, m, n, k, alpha, a, b, beta, c));
-  }
-  // Aligns b to 16 bytes, which tensor cores prefer.
-  const int64_t size_a = (m * k + 7) / 8 * 8, size_b = k * n;
-  uint16_t* const of_a =
-      Operands(static_cast<size_t>(size_a + size_b + 8) * sizeof(uint16_t));
-  if (of_a == nullptr) return;
-  uint16_t* const of_b = of_a + size_a;
-  Record(LaunchToBfloat16(stream, m * k, a, of_a));
-  Record(LaunchToBfloat16(stream, size_b, b, of_b));
-  Record(cublas_->GemmBfloat16(transpose_a, transpose_b, m, n, k, alpha, of_a,
-                               of_b, beta, c));
-}
-
 void CudaOps::AddBias(int64_t rows, int64_t cols, const float* bias, float* y) {
   Record(LaunchAddBias(Stream(), rows, cols, bias, y));
 }
 
 void CudaOps::ColumnSum(int64_t rows, int64_t cols, const float* x, float beta,
                         float* out) {
-  Record(LaunchColumnSum(Stream(), rows, cols, x, beta, out));
+  if (cols == 0) return;
+  const cudaStream_t stream = Stream();
+  auto* const scratch =
+      reinterpret_cast<float*>(Scratch(ColumnSumScratchBytes(rows, cols, 1)));
+  if (scratch == nullptr) return;
+  Record(LaunchColumnSum(stream, rows, cols, x, beta, out, scratch));
 }
 
 void CudaOps::Add(int64_t rows, int64_t cols, const float* x, const float* b,
@@ -209,8 +194,16 @@ void CudaOps::LayerNormBackward(int64_t rows, int64_t cols, const float* x,
                                 const float* gamma, const float* mean,
                                 const float* rstd, const float* dy, float* dx,
                                 float* dgamma, float* dbeta) {
-  Record(LaunchLayerNormBackward(Stream(), rows, cols, x, gamma, mean, rstd, dy,
-                                 dx, dgamma, dbeta));
+  if (rows * cols == 0) return;
+  const cudaStream_t stream = Stream();
+  auto* const scratch =
+      reinterpret_cast<float*>(Scratch(ColumnSumScratchBytes(rows, cols, 2)));
+  if (scratch == nullptr) return;
+  // First the parameters' gradients, which read dy: dx may overwrite dy.
+  Record(LaunchLayerNormParameters(stream, rows, cols, x, mean, rstd, dy,
+                                   dgamma, dbeta, scratch));
+  Record(LaunchLayerNormRowsBackward(stream, rows, cols, x, gamma, mean, rstd,
+                                     dy, dx));
 }
 
 void CudaOps::GroupNorm(const BatchNormShape& s, int64_t groups, float epsilon,
@@ -277,7 +270,12 @@ void CudaOps::Embedding(int64_t count, int64_t dim, const int64_t* ids,
 
 void CudaOps::EmbeddingBackward(int64_t count, int64_t dim, const int64_t* ids,
                                 const float* dy, float* d_table) {
-  Record(LaunchEmbeddingBackward(Stream(), count, dim, ids, dy, d_table));
+  if (count == 0) return;
+  const cudaStream_t stream = Stream();
+  void* scratch = Scratch(EmbeddingBackwardScratchBytes(count, false));
+  if (scratch == nullptr) return;
+  Record(
+      LaunchEmbeddingBackward(stream, count, dim, ids, dy, d_table, scratch));
 }
 
 void CudaOps::EmbeddingBag(const EmbeddingBags& bags, int64_t dim,
@@ -288,8 +286,14 @@ void CudaOps::EmbeddingBag(const EmbeddingBags& bags, int64_t dim,
 void CudaOps::EmbeddingBagBackward(const EmbeddingBags& bags, int64_t dim,
                                    const float* table, const float* dy,
                                    float* d_table, float* d_weights) {
-  Record(LaunchEmbeddingBagBackward(Stream(), bags, dim, table, dy, d_table,
-                                    d_weights));
+  if (bags.num_ids == 0) return;
+  const cudaStream_t stream = Stream();
+  if (d_weights != nullptr) {
+    Record(LaunchBagWeights(stream, bags, dim, table, dy, d_weights));
+  }
+  void* scratch = Scratch(EmbeddingBackwardScratchBytes(bags.num_ids, true));
+  if (scratch == nullptr) return;
+  Record(LaunchEmbeddingBagGradient(stream, bags, dim, dy, d_table, scratch));
 }
 
 void CudaOps::DotInteraction(int64_t batch, int64_t features, int64_t dim,

@@ -2,28 +2,35 @@
 #include "kernels/activation_math.h"
 #include "kernels/cuda/launchers.h"
 #include "kernels/cuda/map.cuh"
+#include "kernels/cuda/row_grid.cuh"
 
 namespace tributary {
 namespace {
 
-__global__ void FillKernel(int64_t n, float value, float* y) {
+template <typename Vector>
+__global__ void FillKernel(int64_t n, Vector value, Vector* y) {
   for (int64_t i = ThreadIndex(); i < n; i += ThreadCount()) y[i] = value;
 }
 
-// One thread per element.
-__global__ void AddBiasKernel(int64_t n, int64_t cols, const float* bias,
-                              float* y) {
-  for (int64_t i = ThreadIndex(); i < n; i += ThreadCount()) {
-    y[i] += bias[i % cols];
-  }
+__device__ float SumOf(float a, float b) { return a + b; }
+__device__ float4 SumOf(const float4& a, const float4& b) {
+  return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
 }
 
-__global__ void AddKernel(int64_t n, int64_t cols, const float* x,
-                          const float* b, float* y) {
-  for (int64_t i = ThreadIndex(); i < n; i += ThreadCount()) {
-    y[i] = x[i] + b[i % cols];
-  }
+// y = x + bias for every row; y may be x.
+template <typename Vector>
+__global__ void AddRowKernel(int64_t rows, int64_t cols, const Vector* x,
+                             const Vector* bias, Vector* y) {
+  ForEachPlace(rows, cols, [=](int64_t r, int64_t c) {
+    y[r * cols + c] = SumOf(x[r * cols + c], bias[c]);
+  });
 }
+
+struct AddFunctor {
+  __device__ void operator()(const float* in, float* out) const {
+    out[0] = in[0] + in[1];
+  }
+};
 
 __global__ void ToIdsKernel(int64_t n, const float* x, int64_t first,
                             int64_t count, int64_t* ids) {
@@ -86,45 +93,71 @@ __global__ void DropoutRunsKernel(DropoutStep step, DropoutKey key,
   }
 }
 
-// One thread per group of four columns, which share one 128-bit draw.
+// One thread per group of four columns, which share one 128-bit draw. kQuads:
+// every group is whole and aligned to 16 bytes.
+template <bool kQuads>
 __global__ void DropoutKernel(DropoutStep step, int64_t first_row,
                               int64_t row_stride, int64_t rows, int64_t cols,
                               const float* x, float* y) {
-  const int64_t groups = (cols + 3) / 4;
-  for (int64_t i = ThreadIndex(); i < rows * groups; i += ThreadCount()) {
-    const int64_t row = i / groups;
-    const int64_t group = i % groups;
+  ForEachPlace(rows, (cols + 3) / 4, [=](int64_t row, int64_t group) {
     const Philox4 draws =
         DropoutDraws(step, first_row + row * row_stride, group);
-    for (int64_t w = 0; w < 4 && 4 * group + w < cols; ++w) {
-      const int64_t at = row * cols + 4 * group + w;
-      y[at] = DropoutElement(step, draws.word[w], x[at]);
+    const int64_t first = row * cols + 4 * group;
+    if constexpr (kQuads) {
+      const float4 v = *reinterpret_cast<const float4*>(x + first);
+      *reinterpret_cast<float4*>(y + first) =
+          make_float4(DropoutElement(step, draws.word[0], v.x),
+                      DropoutElement(step, draws.word[1], v.y),
+                      DropoutElement(step, draws.word[2], v.z),
+                      DropoutElement(step, draws.word[3], v.w));
+    } else {
+      for (int64_t w = 0; w < 4 && 4 * group + w < cols; ++w) {
+        y[first + w] = DropoutElement(step, draws.word[w], x[first + w]);
+      }
     }
+  });
+}
+
+DeviceStatus AddRow(cudaStream_t stream, int64_t rows, int64_t cols,
+                    const float* x, const float* bias, float* y) {
+  if (TakesQuads(cols, x, y) && TakesQuads(cols, bias, y)) {
+    const RowsGrid grid = GridOfRows(rows, cols / 4);
+    AddRowKernel<<<grid.blocks, grid.threads, 0, stream>>>(
+        rows, cols / 4, reinterpret_cast<const float4*>(x),
+        reinterpret_cast<const float4*>(bias), reinterpret_cast<float4*>(y));
+  } else {
+    const RowsGrid grid = GridOfRows(rows, cols);
+    AddRowKernel<<<grid.blocks, grid.threads, 0, stream>>>(rows, cols, x, bias,
+                                                           y);
   }
+  return CudaStatus(cudaGetLastError());
 }
 
 }  // namespace
 
 DeviceStatus LaunchFill(cudaStream_t stream, int64_t n, float value, float* y) {
   if (n == 0) return DeviceStatus();
-  FillKernel<<<Blocks(n), kThreads, 0, stream>>>(n, value, y);
+  if (TakesQuads(n, y, y)) {
+    FillKernel<<<Blocks(n / 4), kThreads, 0, stream>>>(
+        n / 4, make_float4(value, value, value, value),
+        reinterpret_cast<float4*>(y));
+  } else {
+    FillKernel<<<Blocks(n), kThreads, 0, stream>>>(n, value, y);
+  }
   return CudaStatus(cudaGetLastError());
 }
 
 DeviceStatus LaunchAddBias(cudaStream_t stream, int64_t rows, int64_t cols,
                            const float* bias, float* y) {
-  const int64_t n = rows * cols;
-  if (n == 0) return DeviceStatus();
-  AddBiasKernel<<<Blocks(n), kThreads, 0, stream>>>(n, cols, bias, y);
-  return CudaStatus(cudaGetLastError());
+  if (rows * cols == 0) return DeviceStatus();
+  return AddRow(stream, rows, cols, y, bias, y);
 }
 
 DeviceStatus LaunchAdd(cudaStream_t stream, int64_t rows, int64_t cols,
                        const float* x, const float* b, float* y) {
-  const int64_t n = rows * cols;
-  if (n == 0) return DeviceStatus();
-  AddKernel<<<Blocks(n), kThreads, 0, stream>>>(n, cols, x, b, y);
-  return CudaStatus(cudaGetLastError());
+  if (rows * cols == 0) return DeviceStatus();
+  if (rows > 1) return AddRow(stream, rows, cols, x, b, y);
+  return LaunchMap<2, 1>(stream, cols, {{x, b}, {y}}, AddFunctor());
 }
 
 DeviceStatus LaunchToIds(cudaStream_t stream, int64_t n, const float* x,
@@ -190,8 +223,14 @@ DeviceStatus LaunchDropout(cudaStream_t stream, const DropoutStep& step,
         step, key, rows, cols, x, y);
     return CudaStatus(cudaGetLastError());
   }
-  DropoutKernel<<<Blocks(groups), kThreads, 0, stream>>>(
-      step, key.first_row, key.row_stride, rows, cols, x, y);
+  const RowsGrid grid = GridOfRows(rows, (cols + 3) / 4);
+  if (TakesQuads(cols, x, y)) {
+    DropoutKernel<true><<<grid.blocks, grid.threads, 0, stream>>>(
+        step, key.first_row, key.row_stride, rows, cols, x, y);
+  } else {
+    DropoutKernel<false><<<grid.blocks, grid.threads, 0, stream>>>(
+        step, key.first_row, key.row_stride, rows, cols, x, y);
+  }
   return CudaStatus(cudaGetLastError());
 }
 

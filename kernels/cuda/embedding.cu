@@ -1,33 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/embedding.cuh"
 #include "kernels/cuda/launchers.h"
 
 namespace tributary {
 namespace {
 
-// One thread per element of y.
-__global__ void EmbeddingKernel(int64_t n, int64_t dim, const int64_t* ids,
-                                const float* table, float* y) {
-  for (int64_t i = ThreadIndex(); i < n; i += ThreadCount()) {
-    const int64_t id = ids[i / dim];
-    y[i] = id < 0 ? 0.0f : table[id * dim + i % dim];
-  }
-}
-
-// The bag of position i: the last one that starts at or before i.
-__device__ int64_t BagOf(const EmbeddingBags& bags, int64_t i) {
-  int64_t first = 0, last = bags.count;
-  while (last - first > 1) {
-    const int64_t middle = (first + last) / 2;
-    (bags.offsets[middle] <= i ? first : last) = middle;
-  }
-  return first;
-}
-
-__device__ float IdWeight(const EmbeddingBags& bags, int64_t bag, int64_t i) {
-  const float weight = bags.weights == nullptr ? 1.0f : bags.weights[i];
-  if (!bags.mean) return weight;
-  return weight / static_cast<float>(bags.offsets[bag + 1] - bags.offsets[bag]);
+// dim: of Vectors. A block's threads along y take positions, and its threads
+// along x the columns.
+template <typename Vector>
+__global__ void EmbeddingKernel(int64_t count, int64_t dim, const int64_t* ids,
+                                const Vector* table, Vector* y) {
+  ForEachPlace(count, dim, [=](int64_t i, int64_t c) {
+    const int64_t id = ids[i];
+    y[i * dim + c] = id < 0 ? Vector{} : table[id * dim + c];
+  });
 }
 
 // One thread per element of y.
@@ -42,64 +28,6 @@ __global__ void EmbeddingBagKernel(EmbeddingBags bags, int64_t dim,
     }
     y[at] = sum;
   }
-}
-
-// The gradient of position i and its weight: the position's own row of dy, or
-// the row of its bag.
-struct PlainSource {
-  const float* dy;
-  int64_t dim;
-  __device__ const float* Row(int64_t i) const { return dy + i * dim; }
-  __device__ float Scale(int64_t) const { return 1.0f; }
-};
-struct BagSource {
-  EmbeddingBags bags;
-  const float* dy;
-  int64_t dim;
-  __device__ const float* Row(int64_t i) const {
-    return dy + BagOf(bags, i) * dim;
-  }
-  __device__ float Scale(int64_t i) const {
-    return IdWeight(bags, BagOf(bags, i), i);
-  }
-};
-
-// Adds without atomics, in the order of positions: one block per position, and
-// the first position of an id adds the gradients of all positions of that id.
-// Comparing all pairs of positions is fast enough for batches of some thousand
-// ids.
-template <typename Source>
-__global__ void EmbeddingBackwardKernel(int64_t count, int64_t dim,
-                                        const int64_t* ids, Source source,
-                                        float* d_table) {
-  for (int64_t i = blockIdx.x; i < count; i += gridDim.x) {
-    const int64_t id = ids[i];
-    if (id < 0) continue;  // the same for the whole block
-    bool seen = false;
-    for (int64_t j = threadIdx.x; j < i; j += blockDim.x) {
-      seen = seen || ids[j] == id;
-    }
-    if (__syncthreads_or(seen)) continue;
-    for (int64_t c = threadIdx.x; c < dim; c += blockDim.x) {
-      float sum = d_table[id * dim + c];
-      for (int64_t j = i; j < count; ++j) {
-        if (ids[j] == id) sum += source.Scale(j) * source.Row(j)[c];
-      }
-      d_table[id * dim + c] = sum;
-    }
-  }
-}
-
-template <typename Source>
-DeviceStatus LaunchBackward(cudaStream_t stream, int64_t count, int64_t dim,
-                            const int64_t* ids, const Source& source,
-                            float* d_table) {
-  const int blocks = static_cast<int>(std::min<int64_t>(count, 1 << 16));
-  const int threads =
-      static_cast<int>(std::min<int64_t>(kThreads, (dim + 31) / 32 * 32));
-  EmbeddingBackwardKernel<<<blocks, threads, 0, stream>>>(count, dim, ids,
-                                                          source, d_table);
-  return CudaStatus(cudaGetLastError());
 }
 
 // One warp per position.
@@ -163,17 +91,18 @@ __global__ void DotInteractionBackwardKernel(int64_t batch, int64_t features,
 
 DeviceStatus LaunchEmbedding(cudaStream_t stream, int64_t count, int64_t dim,
                              const int64_t* ids, const float* table, float* y) {
-  const int64_t n = count * dim;
-  if (n == 0) return DeviceStatus();
-  EmbeddingKernel<<<Blocks(n), kThreads, 0, stream>>>(n, dim, ids, table, y);
-  return CudaStatus(cudaGetLastError());
-}
-
-DeviceStatus LaunchEmbeddingBackward(cudaStream_t stream, int64_t count,
-                                     int64_t dim, const int64_t* ids,
-                                     const float* dy, float* d_table) {
   if (count * dim == 0) return DeviceStatus();
-  return LaunchBackward(stream, count, dim, ids, PlainSource{dy, dim}, d_table);
+  if (TakesQuads(dim, table, y)) {
+    const RowsGrid grid = GridOfRows(count, dim / 4);
+    EmbeddingKernel<<<grid.blocks, grid.threads, 0, stream>>>(
+        count, dim / 4, ids, reinterpret_cast<const float4*>(table),
+        reinterpret_cast<float4*>(y));
+  } else {
+    const RowsGrid grid = GridOfRows(count, dim);
+    EmbeddingKernel<<<grid.blocks, grid.threads, 0, stream>>>(count, dim, ids,
+                                                              table, y);
+  }
+  return CudaStatus(cudaGetLastError());
 }
 
 DeviceStatus LaunchEmbeddingBag(cudaStream_t stream, const EmbeddingBags& bags,
@@ -184,20 +113,13 @@ DeviceStatus LaunchEmbeddingBag(cudaStream_t stream, const EmbeddingBags& bags,
   return CudaStatus(cudaGetLastError());
 }
 
-DeviceStatus LaunchEmbeddingBagBackward(cudaStream_t stream,
-                                        const EmbeddingBags& bags, int64_t dim,
-                                        const float* table, const float* dy,
-                                        float* d_table, float* d_weights) {
+DeviceStatus LaunchBagWeights(cudaStream_t stream, const EmbeddingBags& bags,
+                              int64_t dim, const float* table, const float* dy,
+                              float* d_weights) {
   if (bags.num_ids * dim == 0) return DeviceStatus();
-  if (d_weights != nullptr) {
-    BagWeightsKernel<<<WarpBlocks(bags.num_ids), kThreads, 0, stream>>>(
-        bags, dim, table, dy, d_weights);
-    if (DeviceStatus status = CudaStatus(cudaGetLastError()); !status.ok()) {
-      return status;
-    }
-  }
-  return LaunchBackward(stream, bags.num_ids, dim, bags.ids,
-                        BagSource{bags, dy, dim}, d_table);
+  BagWeightsKernel<<<WarpBlocks(bags.num_ids), kThreads, 0, stream>>>(
+      bags, dim, table, dy, d_weights);
+  return CudaStatus(cudaGetLastError());
 }
 
 DeviceStatus LaunchDotInteraction(cudaStream_t stream, int64_t batch,

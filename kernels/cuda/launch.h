@@ -50,11 +50,35 @@ __device__ inline int Lane() { return static_cast<int>(threadIdx.x % kWarp); }
 template <typename Element>
 __device__ double WarpSum(int64_t n, Element element) {
   double sum = 0;
+  // Unrolled, so that several loads are in flight.
+#pragma unroll 8
   for (int64_t i = Lane(); i < n; i += kWarp) sum += element(i);
   for (int width = kWarp / 2; width > 0; width /= 2) {
     sum += __shfl_down_sync(0xffffffffu, sum, width);
   }
   return __shfl_sync(0xffffffffu, sum, 0);
+}
+
+struct SumPair {
+  double first, second;
+};
+
+// The sums of both fields of element(i), each as in WarpSum.
+template <typename Element>
+__device__ SumPair WarpSumPair(int64_t n, Element element) {
+  SumPair sum = {0, 0};
+#pragma unroll 4
+  for (int64_t i = Lane(); i < n; i += kWarp) {
+    const SumPair term = element(i);
+    sum.first += term.first;
+    sum.second += term.second;
+  }
+  for (int width = kWarp / 2; width > 0; width /= 2) {
+    sum.first += __shfl_down_sync(0xffffffffu, sum.first, width);
+    sum.second += __shfl_down_sync(0xffffffffu, sum.second, width);
+  }
+  return {__shfl_sync(0xffffffffu, sum.first, 0),
+          __shfl_sync(0xffffffffu, sum.second, 0)};
 }
 
 // The largest x[i]; n must be at least 1. Every lane gets it.

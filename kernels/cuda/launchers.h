@@ -13,9 +13,13 @@ namespace tributary {
 // its name on the stream, and returns at once when there is no work.
 
 // ---- bfloat16.cu
-// y: the upper halves of x rounded to bfloat16.
-DeviceStatus LaunchToBfloat16(cudaStream_t stream, int64_t n, const float* x,
-                              uint16_t* y);
+// y: the upper halves of x [rows, cols] rounded to bfloat16. A row of y has
+// room for `row` elements; those beyond cols are not written.
+DeviceStatus LaunchToBfloat16(cudaStream_t stream, int64_t rows, int64_t cols,
+                              const float* x, int64_t row, uint16_t* y);
+// y = beta y + x, where a row of x has room for `row` elements.
+DeviceStatus LaunchAddPadded(cudaStream_t stream, int64_t rows, int64_t cols,
+                             const float* x, int64_t row, float beta, float* y);
 
 // ---- elementwise.cu
 DeviceStatus LaunchFill(cudaStream_t stream, int64_t n, float value, float* y);
@@ -34,22 +38,40 @@ DeviceStatus LaunchDropout(cudaStream_t stream, const DropoutStep& step,
                            const DropoutKey& key, int64_t rows, int64_t cols,
                            const float* x, float* y);
 
-// ---- convolution.cu: the parts of TiledConvolution
+// ---- convolution.cu: the parts of CudaConvolution
+// How the columns of a tile lie in memory: pixel p of sample s in row r is
+// element r * row + s * sample + p.
+struct ColumnLayout {
+  int64_t row = 0;
+  int64_t sample = 0;  // at least the sample's pixels in the tile
+};
+// Elements between a sample's pixels and the next sample become 0. Columns of
+// uint16_t are bfloat16.
 DeviceStatus LaunchIm2Col(cudaStream_t stream, const Convolution& c,
                           const ConvolutionTile& tile, const float* x,
-                          float* columns);
+                          const ColumnLayout& to, float* columns);
+DeviceStatus LaunchIm2Col(cudaStream_t stream, const Convolution& c,
+                          const ConvolutionTile& tile, const float* x,
+                          const ColumnLayout& to, uint16_t* columns);
+// Adds to dx, or overwrites the tile's samples if not `adds`.
 DeviceStatus LaunchCol2Im(cudaStream_t stream, const Convolution& c,
                           const ConvolutionTile& tile, const float* columns,
-                          float* dx);
+                          const ColumnLayout& from, bool adds, float* dx);
+// y's tile = out + bias. `out` may be y's tile itself.
 DeviceStatus LaunchTileOut(cudaStream_t stream, const Convolution& c,
                            const ConvolutionTile& tile, const float* out,
-                           const float* bias, float* y);
+                           const ColumnLayout& from, const float* bias,
+                           float* y);
+// out = dy's tile, with zeros as in Im2Col.
 DeviceStatus LaunchTileIn(cudaStream_t stream, const Convolution& c,
                           const ConvolutionTile& tile, const float* dy,
-                          float* out);
-DeviceStatus LaunchChannelSum(cudaStream_t stream, int64_t rows,
-                              int64_t channels, int64_t pixels, const float* x,
-                              float beta, float* out);
+                          const ColumnLayout& to, float* out);
+DeviceStatus LaunchTileIn(cudaStream_t stream, const Convolution& c,
+                          const ConvolutionTile& tile, const float* dy,
+                          const ColumnLayout& to, uint16_t* out);
+// y = beta y + the sum of the rows of x [samples, n].
+DeviceStatus LaunchSumSamples(cudaStream_t stream, int64_t samples, int64_t n,
+                              const float* x, float beta, float* y);
 
 // ---- pooling.cu
 DeviceStatus LaunchMaxPool(cudaStream_t stream, const Window& w, int64_t planes,
@@ -74,9 +96,20 @@ DeviceStatus LaunchAttentionBackward(
     const float* k, const float* v, const float* y, const float* log_sum,
     const float* dy, float* dots, float* dq, float* dk, float* dv);
 
-// ---- rows.cu
+// ---- column_sums.cu. scratch: ColumnSumScratchBytes of device memory, with
+// two sums for the parameters.
+size_t ColumnSumScratchBytes(int64_t rows, int64_t cols, int sums);
 DeviceStatus LaunchColumnSum(cudaStream_t stream, int64_t rows, int64_t cols,
-                             const float* x, float beta, float* out);
+                             const float* x, float beta, float* out,
+                             float* scratch);
+// The part of LayerNormBackward that computes dgamma and dbeta.
+DeviceStatus LaunchLayerNormParameters(cudaStream_t stream, int64_t rows,
+                                       int64_t cols, const float* x,
+                                       const float* mean, const float* rstd,
+                                       const float* dy, float* dgamma,
+                                       float* dbeta, float* scratch);
+
+// ---- rows.cu
 DeviceStatus LaunchSoftmax(cudaStream_t stream, int64_t rows, int64_t cols,
                            const float* x, float* y);
 DeviceStatus LaunchSoftmaxBackward(cudaStream_t stream, int64_t rows,
@@ -86,11 +119,12 @@ DeviceStatus LaunchLayerNorm(cudaStream_t stream, int64_t rows, int64_t cols,
                              float epsilon, const float* x, const float* gamma,
                              const float* beta, float* y, float* mean,
                              float* rstd);
-DeviceStatus LaunchLayerNormBackward(cudaStream_t stream, int64_t rows,
-                                     int64_t cols, const float* x,
-                                     const float* gamma, const float* mean,
-                                     const float* rstd, const float* dy,
-                                     float* dx, float* dgamma, float* dbeta);
+// The part of LayerNormBackward that computes dx.
+DeviceStatus LaunchLayerNormRowsBackward(cudaStream_t stream, int64_t rows,
+                                         int64_t cols, const float* x,
+                                         const float* gamma, const float* mean,
+                                         const float* rstd, const float* dy,
+                                         float* dx);
 DeviceStatus LaunchGroupNorm(cudaStream_t stream, const BatchNormShape& s,
                              int64_t groups, float epsilon, const float* x,
                              const float* gamma, const float* beta, float* y,
@@ -119,6 +153,10 @@ DeviceStatus LaunchBatchNormBackward(cudaStream_t stream,
                                      const float* rstd, const float* dy,
                                      float keep, float* dx, float* dgamma,
                                      float* dbeta, double* scratch);
+// The same scratch, of BatchNormShape{rows, channels, pixels}.
+DeviceStatus LaunchChannelSum(cudaStream_t stream, const BatchNormShape& s,
+                              const float* x, float beta, float* out,
+                              double* scratch);
 
 // ---- losses.cu
 DeviceStatus LaunchCrossEntropy(cudaStream_t stream, int64_t rows,
@@ -147,15 +185,12 @@ DeviceStatus LaunchSquaredError(cudaStream_t stream, int64_t n,
 // ---- embedding.cu
 DeviceStatus LaunchEmbedding(cudaStream_t stream, int64_t count, int64_t dim,
                              const int64_t* ids, const float* table, float* y);
-DeviceStatus LaunchEmbeddingBackward(cudaStream_t stream, int64_t count,
-                                     int64_t dim, const int64_t* ids,
-                                     const float* dy, float* d_table);
 DeviceStatus LaunchEmbeddingBag(cudaStream_t stream, const EmbeddingBags& bags,
                                 int64_t dim, const float* table, float* y);
-DeviceStatus LaunchEmbeddingBagBackward(cudaStream_t stream,
-                                        const EmbeddingBags& bags, int64_t dim,
-                                        const float* table, const float* dy,
-                                        float* d_table, float* d_weights);
+// The part of EmbeddingBagBackward that computes d_weights.
+DeviceStatus LaunchBagWeights(cudaStream_t stream, const EmbeddingBags& bags,
+                              int64_t dim, const float* table, const float* dy,
+                              float* d_weights);
 DeviceStatus LaunchDotInteraction(cudaStream_t stream, int64_t batch,
                                   int64_t features, int64_t dim, const float* x,
                                   float* y);
@@ -163,6 +198,19 @@ DeviceStatus LaunchDotInteractionBackward(cudaStream_t stream, int64_t batch,
                                           int64_t features, int64_t dim,
                                           const float* x, const float* dy,
                                           float* dx);
+
+// ---- embedding_backward.cu. scratch: EmbeddingBackwardScratchBytes of device
+// memory; `bags` for the gradient of bags, whose part of EmbeddingBagBackward
+// that adds to d_table is LaunchEmbeddingBagGradient.
+size_t EmbeddingBackwardScratchBytes(int64_t count, bool bags);
+DeviceStatus LaunchEmbeddingBackward(cudaStream_t stream, int64_t count,
+                                     int64_t dim, const int64_t* ids,
+                                     const float* dy, float* d_table,
+                                     void* scratch);
+DeviceStatus LaunchEmbeddingBagGradient(cudaStream_t stream,
+                                        const EmbeddingBags& bags, int64_t dim,
+                                        const float* dy, float* d_table,
+                                        void* scratch);
 
 // ---- update.cu
 DeviceStatus LaunchWeightedSum(cudaStream_t stream, int64_t n, int count,

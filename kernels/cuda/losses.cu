@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/launchers.h"
 #include "kernels/cuda/map.cuh"
+#include "kernels/cuda/row_team.cuh"
 #include "kernels/loss_math.h"
 
 namespace tributary {
@@ -20,93 +21,104 @@ __device__ float ClassWeight(const float* class_weights, int64_t c) {
   return class_weights == nullptr ? 1.0f : class_weights[c];
 }
 
+// The sum of the classes' weights, which are 1 without `class_weights`.
+template <typename Team>
+__device__ double WeightSum(int64_t classes, const float* class_weights) {
+  if (class_weights == nullptr) return static_cast<double>(classes);
+  return Team::Sum(classes,
+                   [=](int64_t c) { return double{class_weights[c]}; });
+}
+
 // Writes a row without a valid label: zeros if it is ignored, NaN otherwise.
+template <typename Team>
 __device__ void WriteRow(const CrossEntropyCall& call, float value, float* loss,
                          float* weight, float* d) {
-  if (Lane() == 0) {
+  if (Team::Index() == 0) {
     *loss = value;
     if (weight != nullptr) *weight = value;
   }
   if (d == nullptr) return;
-  for (int64_t c = Lane(); c < call.classes; c += kWarp) d[c] = value;
+  for (int64_t c = Team::Index(); c < call.classes; c += Team::Size()) {
+    d[c] = value;
+  }
 }
 
-// One warp computes one row. label must be in range; d may be null or equal x.
+// label must be in range; d may be null or equal x.
+template <typename Team>
 __device__ void CrossEntropyOfRow(const CrossEntropyCall& call, const float* x,
                                   int64_t label, float weight_sum, float* loss,
                                   float* weight_out, float* d) {
   const int64_t classes = call.classes;
-  const float largest = WarpMax(classes, x);
-  const double sum =
-      WarpSum(classes, [=](int64_t c) { return double{Exp(x[c] - largest)}; });
-  const float log_sum = static_cast<float>(log(sum));
+  const float largest = Team::Max(classes, x);
   const float label_logit = x[label] - largest;
+  const double sum = Team::Sum(
+      classes, [=](int64_t c) { return double{Exp(x[c] - largest)}; });
+  const float log_sum = static_cast<float>(log(sum));
   const float weight = ClassWeight(call.class_weights, label);
   float smooth_loss = 0;
   if (call.smoothing.smooth > 0) {
-    smooth_loss = static_cast<float>(WarpSum(classes, [=](int64_t c) {
+    smooth_loss = static_cast<float>(Team::Sum(classes, [=](int64_t c) {
       return double{ClassWeight(call.class_weights, c)} *
              double{log_sum - (x[c] - largest)};
     }));
   }
-  if (Lane() == 0) {
+  if (Team::Index() == 0) {
     *loss = CrossEntropyLoss(call.smoothing, weight * (log_sum - label_logit),
                              smooth_loss);
     if (weight_out != nullptr) *weight_out = weight;
   }
   if (d == nullptr) return;
-  __syncwarp();  // all lanes have read x[label]
+  Team::Sync();  // all threads have read x[label]
   const float inverse = static_cast<float>(1.0 / sum);
-  for (int64_t c = Lane(); c < classes; c += kWarp) {
-    const float p = Exp(x[c] - largest) * inverse;
+  ForEachOf<Team>(classes, x, [=](int64_t c, float logit) {
+    const float p = Exp(logit - largest) * inverse;
     const float hit = c == label ? 1.0f : 0.0f;
     d[c] = call.scale * CrossEntropyGradient(call.smoothing, p, hit, weight,
                                              ClassWeight(call.class_weights, c),
                                              weight_sum);
-  }
+  });
 }
 
-// One warp per row.
-__global__ void CrossEntropyKernel(CrossEntropyCall call, const float* logits,
-                                   const int64_t* labels, float* row_loss,
-                                   float* row_weight, float* d_logits) {
+template <typename Team>
+__global__ void __launch_bounds__(kRowThreads, 2)
+    CrossEntropyKernel(CrossEntropyCall call, const float* logits,
+                       const int64_t* labels, float* row_loss,
+                       float* row_weight, float* d_logits) {
   const float weight_sum =
-      static_cast<float>(WarpSum(call.classes, [=](int64_t c) {
-        return double{ClassWeight(call.class_weights, c)};
-      }));
-  for (int64_t r = WarpIndex(); r < call.rows; r += WarpCount()) {
+      static_cast<float>(WeightSum<Team>(call.classes, call.class_weights));
+  for (int64_t r = Team::First(); r < call.rows; r += Team::Step()) {
     const int64_t label = labels[r];
     float* weight = row_weight == nullptr ? nullptr : row_weight + r;
     float* d = d_logits == nullptr ? nullptr : d_logits + r * call.classes;
     if (label == call.ignore_index) {
-      WriteRow(call, 0.0f, row_loss + r, weight, d);
+      WriteRow<Team>(call, 0.0f, row_loss + r, weight, d);
     } else if (label < 0 || label >= call.classes) {
-      WriteRow(call, nanf(""), row_loss + r, weight, d);
+      WriteRow<Team>(call, nanf(""), row_loss + r, weight, d);
     } else {
-      CrossEntropyOfRow(call, logits + r * call.classes, label, weight_sum,
-                        row_loss + r, weight, d);
+      CrossEntropyOfRow<Team>(call, logits + r * call.classes, label,
+                              weight_sum, row_loss + r, weight, d);
     }
   }
 }
 
-// One warp per row.
-__global__ void PartKernel(int64_t rows, ClassRange range, const float* logits,
-                           const int64_t* labels, const float* class_weights,
-                           float* parts) {
-  // Without weights each class counts 1, so the sum is the number of classes.
-  const double weights = WarpSum(range.count, [=](int64_t c) {
-    return double{ClassWeight(class_weights, range.first + c)};
-  });
-  for (int64_t r = WarpIndex(); r < rows; r += WarpCount()) {
+template <typename Team>
+__global__ void __launch_bounds__(kRowThreads, 2)
+    PartKernel(int64_t rows, ClassRange range, const float* logits,
+               const int64_t* labels, const float* class_weights,
+               float* parts) {
+  const double weights = WeightSum<Team>(
+      range.count,
+      class_weights == nullptr ? nullptr : class_weights + range.first);
+  for (int64_t r = Team::First(); r < rows; r += Team::Step()) {
     const float* x = logits + r * range.count;
-    const float largest = WarpMax(range.count, x);
-    const double sum = WarpSum(
+    const float largest = Team::Max(range.count, x);
+    const double sum = Team::Sum(
         range.count, [=](int64_t c) { return double{Exp(x[c] - largest)}; });
-    const double total = WarpSum(range.count, [=](int64_t c) {
+    const double total = Team::Sum(range.count, [=](int64_t c) {
       return double{ClassWeight(class_weights, range.first + c)} *
              double{x[c] - largest};
     });
-    if (Lane() != 0) continue;
+    if (Team::Index() != 0) continue;
     const int64_t label = labels[r] - range.first;
     float* part = parts + r * kCrossEntropyPart;
     part[kPartLargest] = largest;
@@ -117,36 +129,37 @@ __global__ void PartKernel(int64_t rows, ClassRange range, const float* logits,
   }
 }
 
-// One warp per row. Every lane joins the parts.
-__global__ void OfPartsKernel(int64_t rows, ClassRange range,
-                              const float* logits, const int64_t* labels,
-                              int ranks, const float* parts,
-                              const float* class_weights, Smoothing smoothing,
-                              float scale, float* row_loss, float* d_logits) {
+// Every thread joins the parts.
+template <typename Team>
+__global__ void __launch_bounds__(kRowThreads, 2)
+    OfPartsKernel(int64_t rows, ClassRange range, const float* logits,
+                  const int64_t* labels, int ranks, const float* parts,
+                  const float* class_weights, Smoothing smoothing, float scale,
+                  float* row_loss, float* d_logits) {
   const float weight_sum =
-      static_cast<float>(WarpSum(range.total, [=](int64_t c) {
-        return double{ClassWeight(class_weights, c)};
-      }));
-  for (int64_t r = WarpIndex(); r < rows; r += WarpCount()) {
-    const bool good = labels[r] >= 0 && labels[r] < range.total;
+      static_cast<float>(WeightSum<Team>(range.total, class_weights));
+  for (int64_t r = Team::First(); r < rows; r += Team::Step()) {
+    const int64_t label = labels[r];
+    const bool good = label >= 0 && label < range.total;
     const CrossEntropyRow row = JoinCrossEntropyParts(
         ranks, parts + r * kCrossEntropyPart, rows * kCrossEntropyPart);
-    const float weight = good ? ClassWeight(class_weights, labels[r]) : 1.0f;
-    if (Lane() == 0) {
+    const float weight = good ? ClassWeight(class_weights, label) : 1.0f;
+    if (Team::Index() == 0) {
       row_loss[r] = good ? CrossEntropyLoss(smoothing, weight * row.label_loss,
                                             row.smooth_loss)
                          : nanf("");
     }
     if (d_logits == nullptr) continue;
-    const float* x = logits + r * range.count;
     const float inverse = static_cast<float>(1.0 / row.sum);
-    for (int64_t c = Lane(); c < range.count; c += kWarp) {
-      const float hit = c + range.first == labels[r] ? 1.0f : 0.0f;
-      const float d = CrossEntropyGradient(
-          smoothing, Exp(x[c] - row.largest) * inverse, hit, weight,
-          ClassWeight(class_weights, range.first + c), weight_sum);
-      d_logits[r * range.count + c] = good ? scale * d : nanf("");
-    }
+    float* to = d_logits + r * range.count;
+    ForEachOf<Team>(
+        range.count, logits + r * range.count, [=](int64_t c, float logit) {
+          const float hit = c + range.first == label ? 1.0f : 0.0f;
+          const float d = CrossEntropyGradient(
+              smoothing, Exp(logit - row.largest) * inverse, hit, weight,
+              ClassWeight(class_weights, range.first + c), weight_sum);
+          to[c] = good ? scale * d : nanf("");
+        });
   }
 }
 
@@ -192,8 +205,13 @@ DeviceStatus LaunchCrossEntropy(cudaStream_t stream, int64_t rows,
                               options.class_weights,
                               {1.0f - s, s / static_cast<float>(classes)},
                               scale};
-  CrossEntropyKernel<<<WarpBlocks(rows), kThreads, 0, stream>>>(
-      call, logits, labels, row_loss, row_weight, d_logits);
+  if (classes >= kLongRow) {
+    CrossEntropyKernel<BlockTeam><<<RowBlocks(rows), kRowThreads, 0, stream>>>(
+        call, logits, labels, row_loss, row_weight, d_logits);
+  } else {
+    CrossEntropyKernel<WarpTeam><<<WarpBlocks(rows), kThreads, 0, stream>>>(
+        call, logits, labels, row_loss, row_weight, d_logits);
+  }
   return CudaStatus(cudaGetLastError());
 }
 
@@ -202,8 +220,13 @@ DeviceStatus LaunchCrossEntropyPart(cudaStream_t stream, int64_t rows,
                                     const float* logits, const int64_t* labels,
                                     const float* class_weights, float* part) {
   if (rows == 0) return DeviceStatus();
-  PartKernel<<<WarpBlocks(rows), kThreads, 0, stream>>>(
-      rows, range, logits, labels, class_weights, part);
+  if (range.count >= kLongRow) {
+    PartKernel<BlockTeam><<<RowBlocks(rows), kRowThreads, 0, stream>>>(
+        rows, range, logits, labels, class_weights, part);
+  } else {
+    PartKernel<WarpTeam><<<WarpBlocks(rows), kThreads, 0, stream>>>(
+        rows, range, logits, labels, class_weights, part);
+  }
   return CudaStatus(cudaGetLastError());
 }
 
@@ -215,9 +238,15 @@ DeviceStatus LaunchCrossEntropyOfParts(
   if (rows == 0) return DeviceStatus();
   const float s = options.label_smoothing;
   const Smoothing smoothing = {1.0f - s, s / static_cast<float>(range.total)};
-  OfPartsKernel<<<WarpBlocks(rows), kThreads, 0, stream>>>(
-      rows, range, logits, labels, ranks, parts, options.class_weights,
-      smoothing, scale, row_loss, d_logits);
+  if (range.count >= kLongRow) {
+    OfPartsKernel<BlockTeam><<<RowBlocks(rows), kRowThreads, 0, stream>>>(
+        rows, range, logits, labels, ranks, parts, options.class_weights,
+        smoothing, scale, row_loss, d_logits);
+  } else {
+    OfPartsKernel<WarpTeam><<<WarpBlocks(rows), kThreads, 0, stream>>>(
+        rows, range, logits, labels, ranks, parts, options.class_weights,
+        smoothing, scale, row_loss, d_logits);
+  }
   return CudaStatus(cudaGetLastError());
 }
 

@@ -2,70 +2,16 @@
 #include "kernels/batch_norm.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/launchers.h"
+#include "kernels/cuda/short_rows.cuh"
 #include "kernels/row_math.h"
 #include "kernels/scalar_math.h"
 
 namespace tributary {
 namespace {
 
-// Sums over rows for each column: a block of 32 x 32 threads takes 32 columns;
-// each of its 32 rows of threads sums every 32nd row, then the block folds
-// these sums. The order is fixed and there are no atomics.
-constexpr int kTile = 32;
-
-// Folds sums[row][col] over rows; the result is in row 0.
-__device__ void FoldTile(float (*sums)[kTile + 1]) {
-  for (int height = kTile / 2; height > 0; height /= 2) {
-    __syncthreads();
-    if (threadIdx.y < height) {
-      sums[threadIdx.y][threadIdx.x] += sums[threadIdx.y + height][threadIdx.x];
-    }
-  }
-}
-
-__global__ void ColumnSumKernel(int64_t rows, int64_t cols, const float* x,
-                                float beta, float* out) {
-  __shared__ float sums[kTile][kTile + 1];
-  const int64_t c = blockIdx.x * int64_t{kTile} + threadIdx.x;
-  float sum = 0;
-  if (c < cols) {
-    for (int64_t r = threadIdx.y; r < rows; r += kTile) sum += x[r * cols + c];
-  }
-  sums[threadIdx.y][threadIdx.x] = sum;
-  FoldTile(sums);
-  if (threadIdx.y == 0 && c < cols) {
-    out[c] = (beta == 0 ? 0.0f : out[c]) + sums[0][threadIdx.x];
-  }
-}
-
 // RMSNorm, in the LayerNorm kernels: no mean, beta and dbeta, which are null.
 __device__ float MeanOf(const float* mean, int64_t row) {
   return mean == nullptr ? 0.0f : mean[row];
-}
-
-__global__ void LayerNormParametersKernel(int64_t rows, int64_t cols,
-                                          const float* x, const float* mean,
-                                          const float* rstd, const float* dy,
-                                          float* dgamma, float* dbeta) {
-  __shared__ float gamma_sums[kTile][kTile + 1];
-  __shared__ float beta_sums[kTile][kTile + 1];
-  const int64_t c = blockIdx.x * int64_t{kTile} + threadIdx.x;
-  float gamma_sum = 0, beta_sum = 0;
-  if (c < cols) {
-    for (int64_t r = threadIdx.y; r < rows; r += kTile) {
-      const float upstream = dy[r * cols + c];
-      gamma_sum += upstream * ((x[r * cols + c] - MeanOf(mean, r)) * rstd[r]);
-      beta_sum += upstream;
-    }
-  }
-  gamma_sums[threadIdx.y][threadIdx.x] = gamma_sum;
-  beta_sums[threadIdx.y][threadIdx.x] = beta_sum;
-  FoldTile(gamma_sums);
-  FoldTile(beta_sums);
-  if (threadIdx.y == 0 && c < cols) {
-    dgamma[c] += gamma_sums[0][threadIdx.x];
-    if (dbeta != nullptr) dbeta[c] += beta_sums[0][threadIdx.x];
-  }
 }
 
 // The kernels below take one warp per row. A lane reads back only what it wrote
@@ -152,21 +98,13 @@ __global__ void LayerNormBackwardKernel(int64_t rows, int64_t cols,
     const float* upstream = dy + r * cols;
     const float m = MeanOf(mean, r), s = rstd[r];
     const double n = static_cast<double>(cols);
-    float mean_g = 0;
-    if (mean != nullptr) {
-      const double sum = WarpSum(cols, [=](int64_t c) {
-        return double{upstream[c]} * double{gamma[c]};
-      });
-      mean_g = static_cast<float>(sum / n);
-    }
-    const float mean_gx =
-        static_cast<float>(WarpSum(cols,
-                                   [=](int64_t c) {
-                                     return double{upstream[c]} *
-                                            double{gamma[c]} *
-                                            double{(in[c] - m) * s};
-                                   }) /
-                           n);
+    const SumPair sums = WarpSumPair(cols, [=](int64_t c) {
+      const double g = double{upstream[c]} * double{gamma[c]};
+      return SumPair{g, g * double{(in[c] - m) * s}};
+    });
+    const float mean_g =
+        mean == nullptr ? 0.0f : static_cast<float>(sums.first / n);
+    const float mean_gx = static_cast<float>(sums.second / n);
     for (int64_t c = Lane(); c < cols; c += kWarp) {
       dx[r * cols + c] = LayerNormGradient(in[c], m, s, gamma[c], upstream[c],
                                            mean_g, mean_gx);
@@ -252,24 +190,18 @@ __global__ void GroupNormParametersKernel(BatchNormShape shape, int64_t groups,
   }
 }
 
-int TileBlocks(int64_t cols) {
-  return static_cast<int>((cols + kTile - 1) / kTile);
-}
-
 }  // namespace
-
-DeviceStatus LaunchColumnSum(cudaStream_t stream, int64_t rows, int64_t cols,
-                             const float* x, float beta, float* out) {
-  if (cols == 0) return DeviceStatus();
-  const dim3 threads(kTile, kTile);
-  ColumnSumKernel<<<TileBlocks(cols), threads, 0, stream>>>(rows, cols, x, beta,
-                                                            out);
-  return CudaStatus(cudaGetLastError());
-}
 
 DeviceStatus LaunchSoftmax(cudaStream_t stream, int64_t rows, int64_t cols,
                            const float* x, float* y) {
   if (rows * cols == 0) return DeviceStatus();
+  if (cols <= kLongestShortRow) {
+    WithShortRow(cols, [&](auto per) {
+      ShortSoftmaxKernel<per.value><<<WarpBlocks(rows), kThreads, 0, stream>>>(
+          rows, static_cast<int>(cols), x, y);
+    });
+    return CudaStatus(cudaGetLastError());
+  }
   SoftmaxKernel<<<WarpBlocks(rows), kThreads, 0, stream>>>(rows, cols, x, y);
   return CudaStatus(cudaGetLastError());
 }
@@ -288,23 +220,31 @@ DeviceStatus LaunchLayerNorm(cudaStream_t stream, int64_t rows, int64_t cols,
                              const float* beta, float* y, float* mean,
                              float* rstd) {
   if (rows * cols == 0) return DeviceStatus();
+  if (cols <= kLongestShortRow) {
+    WithShortRow(cols, [&](auto per) {
+      ShortNormKernel<per.value><<<WarpBlocks(rows), kThreads, 0, stream>>>(
+          rows, static_cast<int>(cols), epsilon, x, gamma, beta, y, mean, rstd);
+    });
+    return CudaStatus(cudaGetLastError());
+  }
   LayerNormKernel<<<WarpBlocks(rows), kThreads, 0, stream>>>(
       rows, cols, epsilon, x, gamma, beta, y, mean, rstd);
   return CudaStatus(cudaGetLastError());
 }
 
-DeviceStatus LaunchLayerNormBackward(cudaStream_t stream, int64_t rows,
-                                     int64_t cols, const float* x,
-                                     const float* gamma, const float* mean,
-                                     const float* rstd, const float* dy,
-                                     float* dx, float* dgamma, float* dbeta) {
+DeviceStatus LaunchLayerNormRowsBackward(cudaStream_t stream, int64_t rows,
+                                         int64_t cols, const float* x,
+                                         const float* gamma, const float* mean,
+                                         const float* rstd, const float* dy,
+                                         float* dx) {
   if (rows * cols == 0) return DeviceStatus();
-  // First the parameters' gradients, which read dy: dx may overwrite dy.
-  const dim3 threads(kTile, kTile);
-  LayerNormParametersKernel<<<TileBlocks(cols), threads, 0, stream>>>(
-      rows, cols, x, mean, rstd, dy, dgamma, dbeta);
-  if (DeviceStatus status = CudaStatus(cudaGetLastError()); !status.ok()) {
-    return status;
+  if (cols <= kLongestShortRow) {
+    WithShortRow(cols, [&](auto per) {
+      ShortNormBackwardKernel<per.value>
+          <<<WarpBlocks(rows), kThreads, 0, stream>>>(
+              rows, static_cast<int>(cols), x, gamma, mean, rstd, dy, dx);
+    });
+    return CudaStatus(cudaGetLastError());
   }
   LayerNormBackwardKernel<<<WarpBlocks(rows), kThreads, 0, stream>>>(
       rows, cols, x, gamma, mean, rstd, dy, dx);

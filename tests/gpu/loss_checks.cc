@@ -24,7 +24,8 @@ std::vector<int64_t> Labels(int64_t rows, int64_t classes) {
 // outputs.
 Outputs RunCrossEntropy(Ops& ops, bool losses) {
   Outputs loss_outputs, others;
-  for (int64_t classes : {int64_t{1}, int64_t{10}, int64_t{1000}}) {
+  for (int64_t classes :
+       {int64_t{1}, int64_t{10}, int64_t{1000}, int64_t{5003}}) {
     for (const bool weighted : {false, true}) {
       const int64_t rows = 70;
       std::vector<float> values = Numbers(rows * classes, 2);

@@ -14,7 +14,9 @@ std::vector<float> Zeros(int64_t n) {
 }
 
 // Plain; a stride that leaves rows over; dilated groups with wide padding; a
-// window as large as the image; enough pixels for several tiles on the CPU.
+// window as large as the image; enough pixels for several tiles on the CPU; 1 x
+// 1 filters with few and with many weights for the pixels, in groups, and with
+// a stride; planes that the device multiplies one by one.
 std::vector<Convolution> Convolutions() {
   return {
       {1, 4, 1, {8, 8, 3, 3, 1, 1, 1, 1, 1, 1}},
@@ -22,6 +24,10 @@ std::vector<Convolution> Convolutions() {
       {4, 6, 2, {7, 6, 3, 3, 1, 1, 2, 2, 2, 2}},
       {2, 3, 1, {5, 4, 5, 4, 1, 1, 0, 0, 1, 1}},
       {2, 2, 1, {70, 41, 3, 3, 1, 1, 1, 1, 1, 1}},
+      {4, 6, 2, {10, 10, 1, 1, 1, 1, 0, 0, 1, 1}},
+      {80, 90, 1, {8, 8, 1, 1, 1, 1, 0, 0, 1, 1}},
+      {4, 6, 1, {14, 14, 1, 1, 2, 2, 0, 0, 1, 1}},
+      {4, 6, 2, {14, 15, 3, 3, 1, 1, 1, 1, 1, 1}},
   };
 }
 
