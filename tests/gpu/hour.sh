@@ -148,6 +148,7 @@ k1() {
     TRIBUTARY_SOURCE_DIR=$root ours "$test" --gtest_filter='*Cuda*' > "$work/$test" 2>&1
     check "$test on the device" "$(grep -E 'PASSED|SKIPPED' "$work/$test" | head -1 | tr -s ' ')" \
       grep -qE 'PASSED  \] [1-9]' "$work/$test"
+    grep -qE 'PASSED  \] [1-9]' "$work/$test" || tail -5 "$work/$test"
   done
   keep "$log" k1.tsv
   verdict "seconds" $((SECONDS - begin))

@@ -11,6 +11,8 @@
 #include <limits>
 #include <sstream>
 
+#include "tests/testing/paths.h"
+
 namespace tributary::testing {
 namespace {
 
@@ -146,7 +148,7 @@ double GoldenCase::ErrorOverTolerance(const std::string& name,
 }
 
 std::map<std::string, GoldenCase> ReadGoldenGroup(const std::string& group) {
-  const std::string prefix = TRIBUTARY_GOLDEN_DIR "/" + group;
+  const std::string prefix = SourceFile("tests/golden/" + group);
   std::ifstream data_file(prefix + ".bin", std::ios::binary);
   std::ifstream index(prefix + ".tsv");
   if (!data_file || !index) Die("cannot open " + prefix + ".bin and .tsv");
