@@ -30,12 +30,12 @@
 
 namespace tributary {
 
-// Files and connections that the coordinator of such a job needs: its own, one
-// for each member, and one to each server for the final weights.
+// Files and connections that the coordinator of such a job needs: its own, two
+// for each member's connection, and one to each server for the final weights.
 inline uint64_t FilesOf(const v1::ClusterSpec& cluster) {
-  constexpr uint64_t kOwn = 14;
+  constexpr uint64_t kOwn = 16;
   return kOwn +
-         static_cast<uint64_t>(2 * cluster.servers() + cluster.workers());
+         static_cast<uint64_t>(3 * cluster.servers() + 2 * cluster.workers());
 }
 
 // One run as a person sees it: the coordinator, the run directory and the

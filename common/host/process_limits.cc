@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/host/process_limits.h"
 
-#include <sys/eventfd.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "absl/strings/str_cat.h"
 
@@ -51,13 +49,6 @@ absl::Status CheckProcessLimits(uint64_t files) {
   return absl::OkStatus();
 }
 
-bool HasRoomForPeer() {
-  // The lowest number that is free: all below it are open.
-  const int free = eventfd(0, EFD_CLOEXEC);
-  if (free < 0) return false;
-  close(free);
-  return free < kMostFilesForPeers &&
-         static_cast<uint64_t>(free) < ForPeers(FileLimit());
-}
+uint64_t FilesForPeers() { return ForPeers(FileLimit()); }
 
 }  // namespace tributary

@@ -19,10 +19,7 @@ uint64_t FileLimit();
 // message names the limit and its ulimit flag.
 absl::Status CheckProcessLimits(uint64_t files);
 
-// Whether another peer may be connected to this process: it has fewer than
-// kMostFilesForPeers files open, and fewer than three quarters of its limit. At
-// its limit gRPC 1.51 would take no connection ever again.
-constexpr int kMostFilesForPeers = 16'384;
-bool HasRoomForPeer();
+// How many of them the connections of peers may take.
+uint64_t FilesForPeers();
 
 }  // namespace tributary

@@ -4,13 +4,8 @@
 
 #include <fcntl.h>
 #include <microhttpd.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -18,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "common/host/address.h"
+#include "common/host/listen_socket.h"
 #include "common/host/steady_waits.h"
 #include "common/security/secret.h"
 #include "common/status/status_macros.h"
@@ -30,46 +26,17 @@ constexpr unsigned kTimeoutSeconds = 5;
 constexpr size_t kMaxRequestBytes = 16 << 10;
 constexpr int kBacklog = 16;
 
-absl::Status CannotListen(const std::string& listen, const char* why) {
+absl::Status CannotListen(const std::string& listen, absl::string_view why) {
   return absl::UnavailableError(
       absl::StrCat("cannot listen on ", listen, " for metrics: ", why));
 }
 
-// Opens a listening socket that child processes do not inherit.
+// Two daemons may wait for the same connection, which one of them gets.
 absl::StatusOr<UniqueFd> Listen(const std::string& listen) {
   TRIBUTARY_RETURN_IF_ERROR(CheckAddress(listen));
-  const std::string host(LookupHostOf(listen));
-  const std::string port(listen.substr(listen.rfind(':') + 1));
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  if (const int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
-      error != 0) {
-    return CannotListen(listen, gai_strerror(error));
-  }
-  // Two daemons may wait for the same connection, which one of them gets.
-  UniqueFd fd(
-      socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const int yes = 1;
-  const bool listens =
-      fd.get() >= 0 &&
-      setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) == 0 &&
-      bind(fd.get(), found->ai_addr, found->ai_addrlen) == 0 &&
-      ::listen(fd.get(), kBacklog) == 0;
-  const int error = errno;
-  freeaddrinfo(found);
-  if (!listens) return CannotListen(listen, std::strerror(error));
-  return fd;
-}
-
-int PortOf(int fd) {
-  sockaddr_storage address{};
-  socklen_t size = sizeof(address);
-  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
-  return ntohs(address.ss_family == AF_INET6
-                   ? reinterpret_cast<sockaddr_in6*>(&address)->sin6_port
-                   : reinterpret_cast<sockaddr_in*>(&address)->sin_port);
+  auto sockets = ListenOn(listen, kBacklog);
+  if (!sockets.ok()) return CannotListen(listen, sockets.status().message());
+  return std::move(sockets->front());
 }
 
 // libmicrohttpd calls this once with the headers, then for each piece of the

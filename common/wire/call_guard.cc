@@ -72,6 +72,19 @@ absl::Status Caller::MayRegisterAs(v1::Role role) const {
                                                        : NotAllowed();
 }
 
+// Anybody may watch, so all observers share one account.
+PeerConnections::CallerAccount Caller::Account() const {
+  if (place && place->role != v1::ROLE_OBSERVER) {
+    return {absl::StrCat(place->role == v1::ROLE_SERVER   ? "server "
+                         : place->role == v1::ROLE_WORKER ? "worker "
+                                                          : "coordinator ",
+                         place->index),
+            true};
+  }
+  if (place) return {"observers", false};
+  return {identity ? identity->Uri() : has_token ? "token" : "somebody", false};
+}
+
 std::string Caller::Name() const {
   return Printable(absl::StrCat(identity    ? identity->Uri()
                                 : has_token ? "the holder of the token"
@@ -91,18 +104,26 @@ class CallGuard::HeaderGate final : public grpc::AuthMetadataProcessor {
                        grpc::AuthContext* connection,
                        OutputMetadata* /*consumed*/,
                        OutputMetadata* /*answer*/) override {
-    return ToGrpcStatus(guard_
-                            ->Admit(metadata, connection, "an unknown address",
-                                    MetadataOf(metadata, ":path"))
-                            .status());
+    const auto caller =
+        guard_->Admit(metadata, connection, "an unknown address",
+                      MetadataOf(metadata, ":path"));
+    if (!caller.ok()) return ToGrpcStatus(caller.status());
+    if (guard_->connections_->Begin(caller->Account())) {
+      return grpc::Status::OK;
+    }
+    return {grpc::StatusCode::RESOURCE_EXHAUSTED,
+            "too many calls of this caller are still arriving"};
   }
 
  private:
   const std::shared_ptr<const CallGuard> guard_;
 };
 
-CallGuard::CallGuard(Options options) : options_(std::move(options)) {}
-CallGuard::CallGuard() : open_(true) {}
+CallGuard::CallGuard(Options options)
+    : options_(std::move(options)),
+      connections_(std::make_shared<PeerConnections>(options_.clock)) {}
+CallGuard::CallGuard()
+    : open_(true), connections_(std::make_shared<PeerConnections>()) {}
 
 std::shared_ptr<CallGuard> CallGuard::Open() {
   return std::shared_ptr<CallGuard>(new CallGuard());
@@ -190,9 +211,16 @@ absl::Status CallGuard::Refuse(absl::Status status, absl::string_view method,
 }
 
 absl::StatusOr<Caller> CallGuard::Admit(const grpc::ServerContextBase& context,
-                                        absl::string_view method) const {
-  return Admit(context.client_metadata(), context.auth_context().get(),
-               context.peer(), method);
+                                        absl::string_view method,
+                                        size_t message_bytes) const {
+  absl::StatusOr<Caller> caller =
+      Admit(context.client_metadata(), context.auth_context().get(),
+            context.peer(), method);
+  connections_->Arrived(
+      context.peer(),
+      caller.ok() ? caller->Account() : PeerConnections::CallerAccount(),
+      message_bytes);
+  return caller;
 }
 
 absl::StatusOr<Caller> CallGuard::Admit(const Metadata& metadata,

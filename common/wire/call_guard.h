@@ -22,6 +22,7 @@
 #include "common/security/identity.h"
 #include "common/wire/member_ticket.h"
 #include "common/wire/peer_credentials.h"
+#include "common/wire/port/peer_connections.h"
 
 namespace tributary {
 
@@ -39,6 +40,8 @@ struct Caller {
   // PermissionDenied when the certificate is of another role than a member of
   // this one has.
   absl::Status MayRegisterAs(v1::Role role) const;
+  // To whom the costs of the call are charged.
+  PeerConnections::CallerAccount Account() const;
   // For the log: "spiffe://tributary/digits/worker at ipv4:10.0.0.2:40000".
   std::string Name() const;
 };
@@ -52,6 +55,7 @@ struct Caller {
 //                       another place
 //   FAILED_PRECONDITION a ticket of another job
 //   UNAVAILABLE         this process does not know its job yet
+//   RESOURCE_EXHAUSTED  too many calls of this caller are still arriving
 // A port with certificates decides when a call's headers have arrived, before
 // it keeps a byte of the message; a port in clear text once the message is
 // there. Thread-safe; held by std::shared_ptr.
@@ -77,14 +81,20 @@ class CallGuard : public std::enable_shared_from_this<CallGuard> {
   std::shared_ptr<grpc::ServerCredentials> ForServer() const;
   void SetJob(Job job);
 
-  // The log of a call that is refused by its headers has no address, because
-  // gRPC does not know it at that time.
+  // Of a call whose message, of this size, has arrived. The log of a call that
+  // is refused by its headers has no address, because gRPC does not know it at
+  // that time.
   absl::StatusOr<Caller> Admit(const grpc::ServerContextBase& context,
-                               absl::string_view method) const;
+                               absl::string_view method,
+                               size_t message_bytes) const;
   // Checks a ticket that came another way than with a call: that it is of this
   // rank, whatever the incarnation. Errors as Admit.
   absl::Status CheckRank(absl::string_view ticket, uint32_t rank) const;
 
+  // Of this process's ports; never null.
+  const std::shared_ptr<PeerConnections>& connections() const {
+    return connections_;
+  }
   uint64_t refused() const { return refused_; }
   bool encrypted() const { return options_.tls != nullptr; }
 
@@ -106,6 +116,7 @@ class CallGuard : public std::enable_shared_from_this<CallGuard> {
 
   const Options options_;
   const bool open_ = false;
+  const std::shared_ptr<PeerConnections> connections_;
   mutable std::atomic<uint64_t> refused_{0};
   mutable absl::Mutex mu_;
   Job job_ ABSL_GUARDED_BY(mu_);

@@ -11,8 +11,6 @@ namespace tributary {
 
 namespace {
 
-// Servers ping a silent client less often than clients ping a server.
-constexpr KeepAlive kServersKeepAlive = {absl::Seconds(20), absl::Seconds(20)};
 // A server closes the connection of a client that pings more often than this.
 constexpr int kShortestPingMs = 100;
 
@@ -55,7 +53,7 @@ std::shared_ptr<grpc::Channel> DataChannel(
       arguments);
 }
 
-void LimitConnections(grpc::ServerBuilder* builder) {
+void LimitConnections(grpc::ServerBuilder* builder, int calls) {
   UseSteadyWaits();
   // Otherwise a second server could bind the same port and take half of the
   // callers.
@@ -75,9 +73,7 @@ void LimitConnections(grpc::ServerBuilder* builder) {
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder->AddChannelArgument(
       GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kShortestPingMs);
-  // A step that waits for the norm of the whole gradient holds one call for
-  // each block of the plan (PartitionPlan::kMaxBlocks).
-  builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, (1 << 16) + 64);
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, calls);
 }
 
 void PrepareForTransfers() {

@@ -25,6 +25,10 @@ struct KeepAlive {
   absl::Duration timeout = absl::Seconds(5);
 };
 
+// Servers ping a silent client less often than clients ping a server.
+inline constexpr KeepAlive kServersKeepAlive = {absl::Seconds(20),
+                                                absl::Seconds(20)};
+
 // The arguments of every channel: no proxy, keep-alive pings, and no compressed
 // messages, of which one byte may expand to a thousand.
 grpc::ChannelArguments CommonArguments(const KeepAlive& keep_alive = {});
@@ -39,8 +43,9 @@ std::shared_ptr<grpc::Channel> DataChannel(
 
 // Sets the connection limits of every server. It closes connections that are
 // dead, idle for minutes, or stuck in the handshake, bounds a call's metadata,
-// and refuses compressed messages.
-void LimitConnections(grpc::ServerBuilder* builder);
+// and refuses compressed messages. `calls`: how many a connection may have
+// under way; more wait at the client.
+void LimitConnections(grpc::ServerBuilder* builder, int calls);
 
 // For a process that transfers tensors; call it first. Makes glibc keep large
 // buffers: by default it returns them to the system on every free, and page

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/host/process_limits.h"
 #include "common/status/status_macros.h"
 
 namespace tributary {
@@ -35,7 +34,7 @@ using grpc::experimental::TlsCustomVerificationCheckRequest;
 // leads to the authority has been checked before.
 class PeerVerifier final : public ExternalCertificateVerifier {
  public:
-  // `role`: of the peer; nullopt: any, at a server, while it has room.
+  // `role`: of the peer; nullopt: any, at a server.
   // `optional`: the peer may have none.
   PeerVerifier(std::string job, std::optional<PeerRole> role, bool optional)
       : job_(std::move(job)), role_(role), optional_(optional) {}
@@ -54,10 +53,6 @@ class PeerVerifier final : public ExternalCertificateVerifier {
       if (same_job && role_.value_or(peer->role) == peer->role) {
         *status = grpc::Status::OK;
       }
-    }
-    if (!role_ && !HasRoomForPeer()) {
-      *status = grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
-                             "too many connections");
     }
     return true;  // decided
   }

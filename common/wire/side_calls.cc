@@ -113,7 +113,7 @@ class SideCalls::Call final : public CompletionTag {
 
   void Begin() {
     const std::string& method = context_.method();
-    const auto caller = owner_->guard_->Admit(context_, method);
+    const auto caller = owner_->guard_->Admit(context_, method, 0);
     if (!caller.ok()) return End(ToGrpcStatus(caller.status()));
     const bool reflects = method == kReflection || method == kReflectionAlpha;
     const bool known = method == kCheck || method == kWatch ||

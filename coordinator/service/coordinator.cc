@@ -42,9 +42,23 @@ constexpr absl::Duration kRoom = absl::Milliseconds(200);
 constexpr absl::Duration kLook = absl::Milliseconds(5);
 // An evaluation part holds five bytes a sample for the exact AUC.
 constexpr int kMaxRequestBytes = 256 << 20;
+constexpr int kMostCalls = 256;  // of a connection, and of a member
 // Threads beyond the two per member: one for a member's call and one for a call
 // that its previous process left waiting.
 constexpr int kSpareThreads = 64;
+
+// What members may cost at once. Their calls are few, but one evaluation may be
+// large.
+void LimitPeers(const v1::ClusterSpec& cluster, PeerConnections* connections) {
+  PeerConnections::Limits limits = connections->limits();
+  const auto members = static_cast<size_t>(cluster.servers()) +
+                       static_cast<size_t>(cluster.workers());
+  limits.nobodys = std::max(limits.nobodys, 2 * members);
+  limits.bytes = limits.nobodys_bytes = kMaxRequestBytes + (64 << 20);
+  limits.calls = limits.arriving = kMostCalls;
+  limits.nobodys_calls = 1024 + 4 * static_cast<int64_t>(members);
+  connections->SetLimits(limits);
+}
 
 absl::Status CheckCluster(const v1::JobSpec& job) {
   const v1::ClusterSpec& cluster = job.cluster();
@@ -142,12 +156,13 @@ absl::Status Coordinator::Listen() {
   options_.guard->SetJob(
       {.name = options_.job.name(), .id = job_id_, .key = job_key_});
   service_ = MakeCoordinatorService(&control_, options_.guard);
-  grpc::ServerBuilder builder;
-  int port = 0;
-  builder.AddListeningPort(options_.listen, options_.guard->ForServer(), &port);
-  builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
-  LimitConnections(&builder);
+  TRIBUTARY_ASSIGN_OR_RETURN(port_,
+                             PeerPort::Listen(options_.listen, options_.guard));
   const v1::ClusterSpec& cluster = options_.job.cluster();
+  LimitPeers(cluster, options_.guard->connections().get());
+  grpc::ServerBuilder builder;
+  port_->AddTo(&builder, kMostCalls);
+  builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
   grpc::ResourceQuota quota("coordinator");
   quota.SetMaxThreads(2 * (cluster.servers() + cluster.workers()) +
                       kSpareThreads);
@@ -155,16 +170,16 @@ absl::Status Coordinator::Listen() {
   builder.RegisterService(service_.get());
   side_.Add(&builder);
   server_ = builder.BuildAndStart();
-  if (server_ == nullptr || port == 0) {
-    return absl::UnavailableError(absl::StrCat(
-        "cannot listen on ", options_.listen,
-        ": the port is taken or the address is not of this machine"));
+  if (server_ == nullptr) {
+    return absl::InternalError(
+        absl::StrCat("cannot serve on ", options_.listen));
   }
   address_ = absl::StrCat(options_.listen.substr(0, options_.listen.rfind(':')),
-                          ":", port);
+                          ":", port_->port());
   spdlog::info("coordinator of \"{}\" listens on {}", options_.job.name(),
                address_);
   side_.Start();
+  port_->Start();
   lease_thread_ = std::thread([this] { WatchLeases(); });
   thread_ = std::thread([this] { Run(); });
   return absl::OkStatus();
@@ -181,6 +196,7 @@ Coordinator::~Coordinator() {
   // tells a member that the job has ended, and a member without it would wait
   // for its coordinator.
   if (server_ != nullptr) {
+    port_->Stop();
     server_->Shutdown(DeadlineAfter(kLastAnswers));
     side_.Stop();
   }

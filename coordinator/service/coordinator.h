@@ -14,6 +14,7 @@
 #include "common/telemetry/metrics_writer.h"
 #include "common/wire/call_guard.h"
 #include "common/wire/caller_proof.h"
+#include "common/wire/port/peer_port.h"
 #include "common/wire/side_thread.h"
 #include "coordinator/core/job_plan.h"
 #include "coordinator/service/final_weights.h"
@@ -100,6 +101,7 @@ class Coordinator {
   JobControl control_;
   std::unique_ptr<grpc::Service> service_;
   SideThread side_;
+  std::unique_ptr<PeerPort> port_;
   std::unique_ptr<grpc::Server> server_;
   std::string address_;
   std::thread lease_thread_;

@@ -38,15 +38,15 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
       : control_(control), guard_(std::move(guard)) {}
 
   grpc::Status SubmitJob(grpc::ServerContext* context,
-                         const v1::SubmitJobRequest*,
+                         const v1::SubmitJobRequest* request,
                          v1::SubmitJobResponse*) override {
-    return Admitted(context, "SubmitJob",
+    return Admitted(context, "SubmitJob", *request,
                     [&](const Caller&) { return control_->SubmitJob(); });
   }
   grpc::Status Register(grpc::ServerContext* context,
                         const v1::RegisterRequest* request,
                         v1::RegisterResponse* response) override {
-    return Admitted(context, "Register", [&](const Caller& caller) {
+    return Admitted(context, "Register", *request, [&](const Caller& caller) {
       TRIBUTARY_RETURN_IF_ERROR(caller.MayRegisterAs(request->role()));
       TRIBUTARY_RETURN_IF_ERROR(Give(control_->Register(*request), response));
       if (!caller.unchecked && request->arithmetic().empty()) {
@@ -65,14 +65,14 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
   grpc::Status GetPlan(grpc::ServerContext* context,
                        const v1::GetPlanRequest* request,
                        v1::Plan* response) override {
-    return Admitted(context, "GetPlan", [&](const Caller&) {
+    return Admitted(context, "GetPlan", *request, [&](const Caller&) {
       return Give(control_->GetPlan(*request), response);
     });
   }
   grpc::Status Heartbeat(grpc::ServerContext* context,
                          const v1::HeartbeatRequest* request,
                          v1::HeartbeatResponse* response) override {
-    return Admitted(context, "Heartbeat", [&](const Caller& caller) {
+    return Admitted(context, "Heartbeat", *request, [&](const Caller& caller) {
       TRIBUTARY_RETURN_IF_ERROR(caller.SpeaksFor(
           request->role(), request->index(), request->incarnation()));
       if (!request->error().empty() && !caller.unchecked) {
@@ -109,9 +109,9 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
                    [&] { return control_->Put(*request); });
   }
   grpc::Status GetJobStatus(grpc::ServerContext* context,
-                            const v1::JobStatusRequest*,
+                            const v1::JobStatusRequest* request,
                             v1::JobStatusResponse* response) override {
-    return Admitted(context, "GetJobStatus", [&](const Caller&) {
+    return Admitted(context, "GetJobStatus", *request, [&](const Caller&) {
       *response = control_->Snapshot();
       return absl::OkStatus();
     });
@@ -119,7 +119,7 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
   grpc::Status StopJob(grpc::ServerContext* context,
                        const v1::StopJobRequest* request,
                        v1::StopJobResponse* response) override {
-    return Admitted(context, "StopJob", [&](const Caller& caller) {
+    return Admitted(context, "StopJob", *request, [&](const Caller& caller) {
       if (!caller.unchecked) spdlog::info("asked to stop: {}", caller.Name());
       return Give(control_->StopJob(*request), response);
     });
@@ -129,18 +129,20 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
   // Runs `act` if the caller may call the method.
   template <typename Act>
   grpc::Status Admitted(grpc::ServerContext* context, const char* name,
+                        const google::protobuf::Message& request,
                         const Act& act) const {
     const std::string method = std::string("/") +
                                v1::CoordinatorService::service_full_name() +
                                "/" + name;
-    const absl::StatusOr<Caller> caller = guard_->Admit(*context, method);
+    const absl::StatusOr<Caller> caller =
+        guard_->Admit(*context, method, request.ByteSizeLong());
     return ToGrpcStatus(caller.ok() ? act(*caller) : caller.status());
   }
   // The same for a request in the name of a rank, which must be the caller's.
   template <typename Request, typename Act>
   grpc::Status ForRank(grpc::ServerContext* context, const char* name,
                        const Request& request, const Act& act) const {
-    return Admitted(context, name, [&](const Caller& caller) {
+    return Admitted(context, name, request, [&](const Caller& caller) {
       TRIBUTARY_RETURN_IF_ERROR(caller.SpeaksFor(
           v1::ROLE_WORKER, request.rank(), request.incarnation()));
       return act();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/service/parameter_server.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +17,27 @@ namespace {
 constexpr absl::Duration kTickInterval = absl::Milliseconds(100);
 constexpr absl::Duration kLastAnswers = absl::Seconds(1);
 constexpr int kSlotsPerMethod = 8;
+// A step that waits for the norm of the whole gradient holds one call for each
+// block of the plan.
+constexpr int kMostCalls = PartitionPlan::kMaxBlocks + 64;
+
+// What peers may cost at once. A worker sends its whole part of the shard, and
+// waits for each of its blocks. Before the first call on a new connection has
+// arrived, the connection is nobody's.
+void LimitPeers(const PartitionPlan& partition, int shard, int workers,
+                PeerConnections* connections) {
+  int64_t elements = 0;
+  for (const Block& block : partition.blocks(shard)) elements += block.size;
+  const auto blocks = static_cast<int64_t>(partition.blocks(shard).size());
+  const int64_t bytes = elements * static_cast<int64_t>(sizeof(float));
+  PeerConnections::Limits limits = connections->limits();
+  limits.nobodys = std::max<size_t>(limits.nobodys, 2 * workers);
+  limits.bytes = 2 * bytes + kMaxMessageBytes;
+  limits.nobodys_bytes = workers * (bytes + (16 << 20)) + (128 << 20);
+  limits.calls = limits.arriving = 2 * blocks + 256;
+  limits.nobodys_calls = 2 * blocks * workers + 1024;
+  connections->SetLimits(limits);
+}
 
 }  // namespace
 
@@ -60,28 +82,27 @@ absl::StatusOr<std::unique_ptr<ParameterServer>> ParameterServer::Start(
 }
 
 absl::Status ParameterServer::Listen() {
+  TRIBUTARY_ASSIGN_OR_RETURN(port_,
+                             PeerPort::Listen(options_.listen, options_.guard));
   grpc::ServerBuilder builder;
-  builder.AddListeningPort(options_.listen, options_.guard->ForServer(),
-                           &port_);
+  port_->AddTo(&builder, kMostCalls);
   builder.RegisterService(&service_);
   builder.RegisterAsyncGenericService(side_calls_.service());
   builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
   builder.SetMaxSendMessageSize(kMaxMessageBytes);
-  LimitConnections(&builder);
   queue_ = builder.AddCompletionQueue();
   server_ = builder.BuildAndStart();
-  if (!server_ || port_ == 0) {
-    server_.reset();
+  if (!server_) {
     queue_->Shutdown();
-    return absl::UnavailableError(absl::StrCat(
-        "cannot listen on ", options_.listen,
-        ": is the port taken, or the address not this machine's?"));
+    return absl::InternalError(
+        absl::StrCat("cannot serve on ", options_.listen));
   }
   ListenForMemory();
   PostAll();
   side_calls_.Start(queue_.get());
   tick_ = std::make_unique<Tick>(this);
   thread_ = std::thread([this] { Loop(); });
+  port_->Start();
   return absl::OkStatus();
 }
 
@@ -118,7 +139,8 @@ void ParameterServer::PostAll() {
               return call->Fail(
                   absl::UnavailableError("this server is shutting down"));
             }
-            auto caller = options_.guard->Admit(call->context(), method);
+            auto caller = options_.guard->Admit(call->context(), method,
+                                                call->request_bytes());
             if (!caller.ok()) return handlers_.Refuse(call, caller.status());
             call->SetCaller(*std::move(caller));
             (handlers_.*handle)(call);
@@ -162,6 +184,8 @@ absl::Status ParameterServer::Serve(const v1::Plan& plan,
     last_epoch_ = plan.epoch();
   }
   EndPlan();
+  LimitPeers(partition, shard, plan.num_workers(),
+             options_.guard->connections().get());
   const auto peers = std::make_shared<PeerStatistics>(
       plan, proof_, queue_.get(),
       [this](const v1::StatisticsRequest& request, std::vector<double> values) {
@@ -218,6 +242,7 @@ void ParameterServer::Shutdown() {
     side_calls_.GoHome();
     if (const auto served = handlers_.served()) served->End();
   });
+  port_->Stop();
   // Answers that have been started still arrive.
   server_->Shutdown(DeadlineAfter(kLastAnswers));
   RunOnLoop([this] {

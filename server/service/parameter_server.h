@@ -18,6 +18,7 @@
 #include "common/telemetry/metrics_writer.h"
 #include "common/wire/call_guard.h"
 #include "common/wire/caller_proof.h"
+#include "common/wire/port/peer_port.h"
 #include "common/wire/side_calls.h"
 #include "server/service/calls/raw_call.h"
 #include "server/service/parameter_handlers.h"
@@ -56,7 +57,7 @@ class ParameterServer {
       Options options);
   ~ParameterServer();
 
-  int port() const { return port_; }
+  int port() const { return port_->port(); }
 
   // What this server shows to others, once it has a place in a job. Call it
   // before Serve.
@@ -98,7 +99,7 @@ class ParameterServer {
 
   const Options options_;
   CallerProof proof_;
-  int port_ = 0;
+  std::unique_ptr<PeerPort> port_;
   RawParameterService service_;
   SideCalls side_calls_;
   PostedWork posted_;

@@ -11,7 +11,6 @@
 #include "common/host/address.h"
 #include "common/host/steady_waits.h"
 #include "common/status/status_macros.h"
-#include "common/wire/channel.h"
 #include "common/wire/deadline.h"
 #include "common/wire/grpc_status.h"
 #include "coordinator/core/membership.h"
@@ -27,6 +26,7 @@ constexpr int kIntakeThreads = 64;
 
 constexpr char kNotYet[] =
     "the coordinator waits for the job's program to say what it trains";
+constexpr int kIntakeCalls = 64;  // of a connection
 constexpr char kWaitsForProgram[] =
     "waiting for the job's program to say what it trains";
 
@@ -42,7 +42,9 @@ class JobIntake::Service final : public v1::CoordinatorService::Service {
   grpc::Status SubmitJob(grpc::ServerContext* context,
                          const v1::SubmitJobRequest* request,
                          v1::SubmitJobResponse*) override {
-    if (grpc::Status status = Admit(context, "SubmitJob"); !status.ok()) {
+    if (grpc::Status status =
+            Admit(context, "SubmitJob", request->ByteSizeLong());
+        !status.ok()) {
       return status;
     }
     absl::MutexLock lock(&mu_);
@@ -144,13 +146,15 @@ class JobIntake::Service final : public v1::CoordinatorService::Service {
   }
 
  private:
-  grpc::Status Admit(grpc::ServerContext* context, const char* name) const {
+  grpc::Status Admit(grpc::ServerContext* context, const char* name,
+                     size_t message_bytes = 0) const {
     return ToGrpcStatus(
         guard_
             ->Admit(
                 *context,
                 absl::StrCat("/", v1::CoordinatorService::service_full_name(),
-                             "/", name))
+                             "/", name),
+                message_bytes)
             .status());
   }
   // There is no job yet, so nobody has a ticket: such calls are refused, too.
@@ -176,32 +180,30 @@ JobIntake::JobIntake(ProgramJobSource source,
 absl::StatusOr<std::unique_ptr<JobIntake>> JobIntake::Start(
     const std::string& listen, ProgramJobSource source,
     std::shared_ptr<const CallGuard> guard) {
-  TRIBUTARY_RETURN_IF_ERROR(CheckAddress(listen));
-  const auto credentials = guard->ForServer();
+  TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<PeerPort> port,
+                             PeerPort::Listen(listen, guard));
   std::unique_ptr<JobIntake> intake(
       new JobIntake(std::move(source), std::move(guard)));
   grpc::ServerBuilder builder;
-  int port = 0;
-  builder.AddListeningPort(listen, credentials, &port);
-  LimitConnections(&builder);
+  port->AddTo(&builder, kIntakeCalls);
   grpc::ResourceQuota quota("intake");
   quota.SetMaxThreads(kIntakeThreads);
   builder.SetResourceQuota(quota);
   builder.RegisterService(intake->service_.get());
   intake->server_ = builder.BuildAndStart();
-  if (intake->server_ == nullptr || port == 0) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", listen,
-                     ": the port is taken or the address is not of this "
-                     "machine"));
+  if (intake->server_ == nullptr) {
+    return absl::InternalError(absl::StrCat("cannot serve on ", listen));
   }
+  port->Start();
   intake->address_ =
-      absl::StrCat(listen.substr(0, listen.rfind(':')), ":", port);
+      absl::StrCat(listen.substr(0, listen.rfind(':')), ":", port->port());
+  intake->port_ = std::move(port);
   return intake;
 }
 
 JobIntake::~JobIntake() {
   if (server_ == nullptr) return;
+  port_->Stop();
   server_->Shutdown(DeadlineAfter(kIntakeAnswers));
   server_->Wait();
 }

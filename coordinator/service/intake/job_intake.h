@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "common/job/program/program_job.h"
 #include "common/wire/call_guard.h"
+#include "common/wire/port/peer_port.h"
 #include "tributary/v1/job.pb.h"
 
 namespace tributary {
@@ -45,6 +46,7 @@ class JobIntake {
   JobIntake(ProgramJobSource source, std::shared_ptr<const CallGuard> guard);
 
   const std::unique_ptr<Service> service_;
+  std::unique_ptr<PeerPort> port_;
   std::unique_ptr<grpc::Server> server_;
   std::string address_;
 };

@@ -44,6 +44,7 @@ class RawCall final : public CompletionTag {
     request.Swap(&request_);
     return request;
   }
+  size_t request_bytes() const { return request_.Length(); }
   void Answer(const grpc::ByteBuffer& response);
   void Fail(const absl::Status& status);
 

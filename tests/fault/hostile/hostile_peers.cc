@@ -41,6 +41,8 @@ HostilePeers::HostilePeers(AttackedJob job, int idle) : job_(std::move(job)) {
   begin("pushes without a ticket", &HostilePeers::PushWithoutTicket);
   begin("wrongly signed", &HostilePeers::SendWronglySigned);
   begin("slow messages", &HostilePeers::SendSlowly);
+  begin("endless messages", &HostilePeers::SendWithoutEnd);
+  begin("endless calls", &HostilePeers::CallWithoutEnd);
   begin("bombs", &HostilePeers::SendBombs);
   begin("unread answers", &HostilePeers::LeaveAnswersUnread);
   begin("held calls", &HostilePeers::HoldCalls);
@@ -229,6 +231,48 @@ void HostilePeers::SendSlowly(std::atomic<int64_t>* count) {
       ++*count;
     }
     Pause(100);
+  }
+}
+
+// Message after message, of which none ends, until the connection does; counts
+// MiB.
+void HostilePeers::SendWithoutEnd(std::atomic<int64_t>* count) {
+  const TlsContext context(job_.certificates);
+  const std::string begin =
+      Http2Peer::Message(std::string(kLargeBytes, '\0')).substr(0, 1 << 20);
+  for (size_t i = 0; !over_; ++i) {
+    const auto peer =
+        Http2Peer::Connect(job_.server_ports[i % job_.server_ports.size()],
+                           INT32_MAX, context.get());
+    if (peer == nullptr) continue;
+    peer->SetTimeout(1);  // it may wait in vain for a server that is gone
+    while (!over_ &&
+           peer->Send(peer->Begin(kPull, TicketHeader(job_.proof.ticket())),
+                      begin, false)) {
+      ++*count;
+    }
+    Pause(20);
+  }
+}
+
+// Headers of calls, of which no message follows, until the connection ends.
+void HostilePeers::CallWithoutEnd(std::atomic<int64_t>* count) {
+  const TlsContext context(job_.certificates);
+  const std::vector<int> ports = AllPorts();
+  for (size_t i = 0; !over_; ++i) {
+    const size_t to = i % ports.size();
+    const auto peer = Http2Peer::Connect(ports[to], INT32_MAX, context.get());
+    if (peer == nullptr) continue;
+    peer->SetTimeout(1);
+    const char* const method = to + 1 < ports.size() ? kPull : kPlan;
+    while (!over_ && !peer->IsClosed()) {
+      for (int calls = 0; calls < 100; ++calls) {
+        peer->Begin(method, TicketHeader(job_.proof.ticket()));
+        ++*count;
+      }
+      Pause(1);
+    }
+    Pause(20);
   }
 }
 

@@ -50,6 +50,8 @@ class HostilePeers {
   void SendWronglySigned(std::atomic<int64_t>* count);
   // With the ticket, too.
   void SendSlowly(std::atomic<int64_t>* count);
+  void SendWithoutEnd(std::atomic<int64_t>* count);
+  void CallWithoutEnd(std::atomic<int64_t>* count);
   void SendBombs(std::atomic<int64_t>* count);
   void LeaveAnswersUnread(std::atomic<int64_t>* count);
   void HoldCalls(std::atomic<int64_t>* count);

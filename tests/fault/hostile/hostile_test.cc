@@ -36,7 +36,7 @@ constexpr absl::Duration kVeryLong = absl::Minutes(10);  // for one run
 
 // The bounds in docs/failures.md#hostile-peers. A third of all idle connections
 // goes to each of the three processes.
-constexpr int64_t kMostMore = 320 << 20;
+constexpr int64_t kMostMore = 768 << 20;
 constexpr int64_t kMostOfConnection = 256 << 10;
 
 // A number that the environment sets.

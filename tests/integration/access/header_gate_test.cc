@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/security/method_access.h"
 #include "common/wire/call_guard.h"
 #include "common/wire/caller_proof.h"
@@ -23,10 +24,10 @@ namespace {
 class HeaderGateTest : public ::testing::Test {
  protected:
   HeaderGateTest() {
-    const auto guard =
-        std::make_shared<CallGuard>(CallGuard::Options{.tls = Tls(kServer)});
-    guard->SetJob({"digits", kJobId, key_});
-    server_ = ParameterServer::Start({.guard = guard}).value();
+    guard_ = std::make_shared<CallGuard>(
+        CallGuard::Options{.tls = Tls(kServer), .clock = &clock_});
+    guard_->SetJob({"digits", kJobId, key_});
+    server_ = ParameterServer::Start({.guard = guard_}).value();
   }
 
   std::shared_ptr<const PeerCredentials> Tls(PeerRole role) const {
@@ -69,6 +70,8 @@ class HeaderGateTest : public ::testing::Test {
       CertificateAuthority::Create(
           {absl::Now() - absl::Hours(1), absl::Hours(24)})
           .value();
+  ManualClock clock_;
+  std::shared_ptr<CallGuard> guard_;
   std::unique_ptr<ParameterServer> server_;
 };
 
@@ -102,6 +105,28 @@ TEST_F(HeaderGateTest, WaitsForTheMessageOfAMember) {
   EXPECT_EQ(AnswerToHeaders("/tributary.v1.ParameterService/PushPull", member,
                             absl::Milliseconds(300))
                 .error_code(),
+            grpc::StatusCode::DEADLINE_EXCEEDED);
+}
+
+TEST_F(HeaderGateTest, RefusesCallsOfACallerWhoseOthersDoNotArrive) {
+  guard_->connections()->SetLimits({.arriving = 3});
+  const CallerProof worker(Tls(PeerRole::kWorker), "");
+  const auto answer = [&](uint32_t rank, absl::Duration wait) {
+    return AnswerToHeaders("/tributary.v1.ParameterService/PushPull",
+                           worker.WithTicket(MakeTicket(
+                               key_, {kJobId, v1::ROLE_WORKER, rank, 1})),
+                           wait)
+        .error_code();
+  };
+  for (int call = 0; call < 3; ++call) {
+    EXPECT_EQ(answer(0, absl::Milliseconds(300)),
+              grpc::StatusCode::DEADLINE_EXCEEDED);
+  }
+  EXPECT_EQ(answer(0, absl::Seconds(20)), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(answer(1, absl::Milliseconds(300)),
+            grpc::StatusCode::DEADLINE_EXCEEDED);
+  clock_.AdvanceMicros(3'400'000);  // gives one of them back
+  EXPECT_EQ(answer(0, absl::Milliseconds(300)),
             grpc::StatusCode::DEADLINE_EXCEEDED);
 }
 

@@ -116,7 +116,7 @@ class ChannelTest : public ::testing::Test {
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
                              &port_);
     builder.RegisterService(&service_);
-    LimitConnections(&builder);
+    LimitConnections(&builder, 100);
     server_ = builder.BuildAndStart();
   }
 

@@ -6,8 +6,6 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <openssl/evp.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -15,7 +13,6 @@
 #include <memory>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -167,26 +164,6 @@ TEST(PeerCredentialsDeathTest, ThreadsMayUseOpenSslUntilTheProcessIsGone) {
         },
         ::testing::ExitedWithCode(0), "");
   }
-}
-
-// At its limit of open files a process would never take a connection again.
-TEST_F(PeerCredentialsTest, AFullProcessTakesNoFurtherPeer) {
-  Serve(Of("digits", PeerRole::kCoordinator));
-  const auto ask = [this] {
-    return Ask(
-        Of("digits", PeerRole::kWorker)->ForChannel(PeerRole::kCoordinator));
-  };
-  rlimit before{};
-  getrlimit(RLIMIT_NOFILE, &before);
-  std::vector<int> files;
-  while (files.empty() || files.back() < 200) files.push_back(dup(0));
-  rlimit few = before;
-  few.rlim_cur = 240;  // 200 are more than three quarters
-  setrlimit(RLIMIT_NOFILE, &few);
-  EXPECT_EQ(ask(), refused_);
-  for (const int file : files) close(file);
-  EXPECT_EQ(ask(), "spiffe://tributary/digits/worker");
-  setrlimit(RLIMIT_NOFILE, &before);
 }
 
 TEST_F(PeerCredentialsTest, NewFilesAreUsedWithoutARestart) {

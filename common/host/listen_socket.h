@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/base/unique_fd.h"
+
+namespace tributary {
+
+// Listens for TCP connections on host:port and gives the sockets, one for each
+// address of the host, all with the same port. Port 0: any that is free. A
+// wildcard host (0.0.0.0 or [::]) means IPv4 and IPv6. The sockets never block,
+// and child processes do not inherit them. InvalidArgument: not host:port.
+// Unavailable: the port is taken, or the host is not this machine's; the
+// message is the system's reason alone.
+absl::StatusOr<std::vector<UniqueFd>> ListenOn(const std::string& address,
+                                               int backlog);
+
+// The port of a socket that listens.
+int PortOf(int fd);
+
+}  // namespace tributary
