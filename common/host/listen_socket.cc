@@ -53,7 +53,29 @@ UniqueFd Bind(const addrinfo& address, int port, int backlog) {
       bind(fd.get(), reinterpret_cast<sockaddr*>(&at), address.ai_addrlen) ==
           0 &&
       listen(fd.get(), backlog) == 0;
-  return listens ? std::move(fd) : UniqueFd();
+  const int error = errno;
+  UniqueFd bound = listens ? std::move(fd) : UniqueFd();
+  errno = error;
+  return bound;
+}
+
+// Binds all addresses to one port. Returns 0, or errno.
+int BindAll(const addrinfo& addresses, int backlog,
+            std::vector<UniqueFd>* sockets) {
+  sockets->clear();
+  int port = 0;  // of the first
+  for (const addrinfo* one = &addresses; one != nullptr; one = one->ai_next) {
+    UniqueFd fd = Bind(*one, port, backlog);
+    const int error = errno;
+    if (!fd.ok()) {
+      // A name may have addresses of a kind that the machine does not use.
+      if (error == EAFNOSUPPORT || error == EADDRNOTAVAIL) continue;
+      return error;
+    }
+    port = PortOf(fd.get());
+    sockets->push_back(std::move(fd));
+  }
+  return sockets->empty() ? EADDRNOTAVAIL : 0;
 }
 
 }  // namespace
@@ -74,21 +96,13 @@ absl::StatusOr<std::vector<UniqueFd>> ListenOn(const std::string& address,
     }
   }
   TRIBUTARY_ASSIGN_OR_RETURN(const Addresses found, Lookup(host, port));
-  int same_port = 0;
-  for (const addrinfo* one = found.get(); one != nullptr; one = one->ai_next) {
-    UniqueFd fd = Bind(*one, same_port, backlog);
-    const int error = errno;
-    if (!fd.ok()) {
-      // A name may have addresses of a kind that the machine does not use.
-      if (error == EAFNOSUPPORT || error == EADDRNOTAVAIL) continue;
-      return absl::UnavailableError(std::strerror(error));
-    }
-    same_port = PortOf(fd.get());
-    sockets.push_back(std::move(fd));
+  // A port that is free at one address may be taken at another.
+  constexpr int kTries = 16;
+  int error = BindAll(*found, backlog, &sockets);
+  for (int i = 1; port == "0" && error == EADDRINUSE && i < kTries; ++i) {
+    error = BindAll(*found, backlog, &sockets);
   }
-  if (sockets.empty()) {
-    return absl::UnavailableError(std::strerror(EADDRNOTAVAIL));
-  }
+  if (error != 0) return absl::UnavailableError(std::strerror(error));
   return sockets;
 }
 

@@ -213,11 +213,11 @@ absl::Status CallGuard::Refuse(absl::Status status, absl::string_view method,
 absl::StatusOr<Caller> CallGuard::Admit(const grpc::ServerContextBase& context,
                                         absl::string_view method,
                                         size_t message_bytes) const {
-  absl::StatusOr<Caller> caller =
-      Admit(context.client_metadata(), context.auth_context().get(),
-            context.peer(), method);
+  const std::string address = context.peer();
+  absl::StatusOr<Caller> caller = Admit(
+      context.client_metadata(), context.auth_context().get(), address, method);
   connections_->Arrived(
-      context.peer(),
+      address,
       caller.ok() ? caller->Account() : PeerConnections::CallerAccount(),
       message_bytes);
   return caller;
