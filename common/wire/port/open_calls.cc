@@ -36,9 +36,9 @@ int64_t Number(const Json& object, const char* key) {
 }
 
 const Json& Part(const Json& object, const char* key) {
-  static const Json kNothing = Json::object();
+  static const Json nothing = Json::object();
   const auto found = object.is_object() ? object.find(key) : object.end();
-  return found == object.end() ? kNothing : *found;
+  return found == object.end() ? nothing : *found;
 }
 
 }  // namespace

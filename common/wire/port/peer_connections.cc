@@ -47,7 +47,7 @@ PeerConnections::Limits PeerConnections::limits() const {
   return limits_;
 }
 
-void PeerConnections::Open(std::string address,
+void PeerConnections::Open(const std::string& address,
                            std::unique_ptr<Socket> socket) {
   absl::MutexLock lock(&mu_);
   // An earlier connection of this address is over: a port has one owner.

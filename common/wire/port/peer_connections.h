@@ -71,7 +71,7 @@ class PeerConnections {
   Limits limits() const;
 
   // Adds a connection. It may be closed at once, or another in its place.
-  void Open(std::string address, std::unique_ptr<Socket> socket);
+  void Open(const std::string& address, std::unique_ptr<Socket> socket);
   // Headers of a call have come. False: this caller has begun too many calls
   // whose messages have not arrived, and may try again. Of a call that ends
   // without its message nobody hears, so that a tenth of the calls that a
