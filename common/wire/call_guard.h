@@ -81,9 +81,9 @@ class CallGuard : public std::enable_shared_from_this<CallGuard> {
   std::shared_ptr<grpc::ServerCredentials> ForServer() const;
   void SetJob(Job job);
 
-  // Of a call whose message, of this size, has arrived. The log of a call that
-  // is refused by its headers has no address, because gRPC does not know it at
-  // that time.
+  // Decides about a call whose message has arrived, with this size. A call that
+  // is refused by its headers is logged without an address, because gRPC does
+  // not know it at that time.
   absl::StatusOr<Caller> Admit(const grpc::ServerContextBase& context,
                                absl::string_view method,
                                size_t message_bytes) const;
@@ -91,7 +91,7 @@ class CallGuard : public std::enable_shared_from_this<CallGuard> {
   // rank, whatever the incarnation. Errors as Admit.
   absl::Status CheckRank(absl::string_view ticket, uint32_t rank) const;
 
-  // Of this process's ports; never null.
+  // The connections of this process's ports; never null.
   const std::shared_ptr<PeerConnections>& connections() const {
     return connections_;
   }

@@ -47,7 +47,7 @@ constexpr int kMostCalls = 256;  // of a connection, and of a member
 // that its previous process left waiting.
 constexpr int kSpareThreads = 64;
 
-// What members may cost at once. Their calls are few, but one evaluation may be
+// Limits what peers may cost. Members make few calls, but one evaluation may be
 // large.
 void LimitPeers(const v1::ClusterSpec& cluster, PeerConnections* connections) {
   PeerConnections::Limits limits = connections->limits();

@@ -21,7 +21,7 @@ constexpr int kSlotsPerMethod = 8;
 // block of the plan.
 constexpr int kMostCalls = PartitionPlan::kMaxBlocks + 64;
 
-// What peers may cost at once. A worker sends its whole part of the shard, and
+// Limits what peers may cost. A worker sends its whole part of the shard, and
 // waits for each of its blocks. Before the first call on a new connection has
 // arrived, the connection is nobody's.
 void LimitPeers(const PartitionPlan& partition, int shard, int workers,

@@ -24,7 +24,7 @@ Json Parse(char* text) {
   return json;
 }
 
-// JSON has numbers of 64 bits as text, and none that are zero.
+// gRPC writes a 64-bit number as text, and leaves out a zero.
 int64_t Number(const Json& object, const char* key) {
   const auto found = object.find(key);
   int64_t number = 0;

@@ -12,11 +12,12 @@ namespace tributary {
 // headers on, also before their message has arrived. Not thread-safe.
 class OpenCalls {
  public:
-  // Call it before a round of Of: addresses that are unknown are looked for
-  // once in each.
+  // Begins a round of calls to Of. In each round gRPC is asked at most once for
+  // connections that are not known yet.
   void Begin() { listed_ = false; }
-  // Of the connection from a peer, whose address is as PlainAddress makes it;
-  // 0: gRPC knows no such connection (yet, or any more).
+  // Returns how many calls are under way on the connection from this address,
+  // which PlainAddress has made. 0: gRPC does not know the connection yet, or
+  // it is over.
   int64_t Of(const std::string& address);
 
  private:

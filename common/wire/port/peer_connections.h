@@ -48,8 +48,8 @@ class PeerConnections {
     int64_t arriving = 1024;
   };
 
-  // Who calls: "worker 3" or, of those that are no members, a name that all of
-  // a kind share.
+  // Who calls. A member has a name of its own, such as "worker 3". All other
+  // callers of one kind share a name, such as "observers".
   struct CallerAccount {
     std::string name;
     bool is_member = false;
@@ -116,7 +116,8 @@ class PeerConnections {
   void Close(const std::string& address, absl::string_view why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Forget(All::iterator connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Of the host that has most of nobody's connections, the oldest; or empty.
+  // The address of nobody's oldest connection, of the host that has most of
+  // them; empty: there is none.
   std::string NobodysOldest() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void MakeRoom(const std::string& newest) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void BecomeMembers(All::iterator connection, const std::string& member)

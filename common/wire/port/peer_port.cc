@@ -36,7 +36,7 @@ constexpr int64_t kPauseMicros = 50'000;
 constexpr int64_t kLongestPauseMicros = 200'000;
 constexpr int64_t kPausesPerLook = 20;
 
-// What this thread has used of a processor.
+// The processor time that this thread has used.
 int64_t ThreadMicros() {
   timespec used{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
