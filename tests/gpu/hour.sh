@@ -63,8 +63,16 @@ unpack() {
     return 1
   fi
   home=${TMPDIR:-/tmp}/tributary-gpu-$(cksum < "$bundle" | cut -d' ' -f1)
-  if [ ! -e "$home/commit" ]; then
-    mkdir -p "$home" && tar -C "$home" -xzf "$bundle" || return 1
+  # Another command may unpack it at the same time.
+  if [ ! -e "$home" ]; then
+    local unpacked=$home.$$
+    if mkdir "$unpacked" && tar -C "$unpacked" -xzf "$bundle"; then
+      mv -T "$unpacked" "$home" 2> /dev/null || true
+    else
+      failed=1
+    fi
+    rm -rf "$unpacked"
+    [ $failed = 0 ] || return 1
   fi
   # The directories in which pip and the toolkit install CUDA's libraries.
   libraries=$({
