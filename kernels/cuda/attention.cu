@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chooses the kernels of attention.
 #include "kernels/cuda/attention_work.cuh"
-#include "kernels/cuda/launchers.h"
+#include "kernels/cuda/model_launchers.h"
 
 namespace tributary {
 namespace {

@@ -5,7 +5,7 @@
 #include "kernels/batch_norm.h"
 
 #include "kernels/cuda/launch.h"
-#include "kernels/cuda/launchers.h"
+#include "kernels/cuda/model_launchers.h"
 #include "kernels/row_math.h"
 
 namespace tributary {

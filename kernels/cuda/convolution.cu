@@ -7,7 +7,7 @@
 
 #include "kernels/cuda/bfloat16.cuh"
 #include "kernels/cuda/launch.h"
-#include "kernels/cuda/launchers.h"
+#include "kernels/cuda/model_launchers.h"
 
 namespace tributary {
 namespace {

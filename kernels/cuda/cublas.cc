@@ -40,8 +40,6 @@ bool Cublas::Load(std::string* why_not) {
       !Find(library, "cublasDestroy_v2", &destroy_) ||
       !Find(library, "cublasSetStream_v2", &set_stream_) ||
       !Find(library, "cublasSetMathMode", &set_math_mode_) ||
-      !Find(library, "cublasSgemm_v2", &sgemm_) ||
-      !Find(library, "cublasSgemmStridedBatched", &sgemm_batched_) ||
       !Find(library, "cublasGemmEx", &gemm_ex_) ||
       !Find(library, "cublasGemmStridedBatchedEx", &gemm_batched_ex_) ||
       !Find(library, "cublasGetStatusString", &status_string_) ||
@@ -105,9 +103,9 @@ DeviceStatus Cublas::Result(const char* call, cublasStatus_t status) const {
 }
 
 // cuBLAS is column-major: the row-major c = a b is its c' = b' a'.
-
-DeviceStatus Cublas::Multiply(const Product& p, const float* a, const float* b,
-                              float* c) {
+template <cudaDataType kType, typename Element>
+DeviceStatus Cublas::MultiplyOf(const Product& p, const Element* a,
+                                const Element* b, float* c) {
   if (p.m == 0 || p.n == 0 || p.count == 0) return DeviceStatus();
   if (DeviceStatus status = CheckExtents(p); !status.ok()) return status;
   const int m = static_cast<int>(p.m), n = static_cast<int>(p.n);
@@ -117,37 +115,27 @@ DeviceStatus Cublas::Multiply(const Product& p, const float* a, const float* b,
   const int row_a = RowOf(p.row_a), row_b = RowOf(p.row_b);
   const int row_c = RowOf(p.row_c);
   if (p.count == 1) {
-    return Result("sgemm", sgemm_(handle_, op_b, op_a, n, m, k, &p.alpha, b,
-                                  row_b, a, row_a, &p.beta, c, row_c));
+    return Result("GemmEx",
+                  gemm_ex_(handle_, op_b, op_a, n, m, k, &p.alpha, b, kType,
+                           row_b, a, kType, row_a, &p.beta, c, CUDA_R_32F,
+                           row_c, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
   }
-  return Result("batched sgemm",
-                sgemm_batched_(handle_, op_b, op_a, n, m, k, &p.alpha, b, row_b,
-                               p.step_b, a, row_a, p.step_a, &p.beta, c, row_c,
-                               p.step_c, static_cast<int>(p.count)));
+  return Result(
+      "batched GemmEx",
+      gemm_batched_ex_(handle_, op_b, op_a, n, m, k, &p.alpha, b, kType, row_b,
+                       p.step_b, a, kType, row_a, p.step_a, &p.beta, c,
+                       CUDA_R_32F, row_c, p.step_c, static_cast<int>(p.count),
+                       CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+}
+
+DeviceStatus Cublas::Multiply(const Product& p, const float* a, const float* b,
+                              float* c) {
+  return MultiplyOf<CUDA_R_32F>(p, a, b, c);
 }
 
 DeviceStatus Cublas::Multiply(const Product& p, const uint16_t* a,
                               const uint16_t* b, float* c) {
-  if (p.m == 0 || p.n == 0 || p.count == 0) return DeviceStatus();
-  if (DeviceStatus status = CheckExtents(p); !status.ok()) return status;
-  const int m = static_cast<int>(p.m), n = static_cast<int>(p.n);
-  const int k = static_cast<int>(p.k);
-  const cublasOperation_t op_a = Operation(p.transpose_a);
-  const cublasOperation_t op_b = Operation(p.transpose_b);
-  const int row_a = RowOf(p.row_a), row_b = RowOf(p.row_b);
-  const int row_c = RowOf(p.row_c);
-  if (p.count == 1) {
-    return Result("GemmEx", gemm_ex_(handle_, op_b, op_a, n, m, k, &p.alpha, b,
-                                     CUDA_R_16BF, row_b, a, CUDA_R_16BF, row_a,
-                                     &p.beta, c, CUDA_R_32F, row_c,
-                                     CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
-  }
-  return Result("batched GemmEx",
-                gemm_batched_ex_(handle_, op_b, op_a, n, m, k, &p.alpha, b,
-                                 CUDA_R_16BF, row_b, p.step_b, a, CUDA_R_16BF,
-                                 row_a, p.step_a, &p.beta, c, CUDA_R_32F, row_c,
-                                 p.step_c, static_cast<int>(p.count),
-                                 CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+  return MultiplyOf<CUDA_R_16BF>(p, a, b, c);
 }
 
 }  // namespace tributary

@@ -66,13 +66,15 @@ class Cublas {
   Cublas() = default;
   bool Load(std::string* why_not);
   DeviceStatus Result(const char* call, cublasStatus_t status) const;
+  // kType: the operands' type, which is Element.
+  template <cudaDataType kType, typename Element>
+  DeviceStatus MultiplyOf(const Product& p, const Element* a, const Element* b,
+                          float* c);
 
   decltype(&cublasCreate_v2) create_ = nullptr;
   decltype(&cublasDestroy_v2) destroy_ = nullptr;
   decltype(&cublasSetStream_v2) set_stream_ = nullptr;
   decltype(&cublasSetMathMode) set_math_mode_ = nullptr;
-  decltype(&cublasSgemm_v2) sgemm_ = nullptr;
-  decltype(&cublasSgemmStridedBatched) sgemm_batched_ = nullptr;
   GemmEx gemm_ex_ = nullptr;
   GemmBatchedEx gemm_batched_ex_ = nullptr;
   decltype(&cublasGetStatusString) status_string_ = nullptr;

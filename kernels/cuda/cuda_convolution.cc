@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "kernels/cuda/launchers.h"
+
 namespace tributary {
 namespace {
 

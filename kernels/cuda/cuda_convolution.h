@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/cuda_ops.h"
-#include "kernels/cuda/launchers.h"
+#include "kernels/cuda/model_launchers.h"
 
 namespace tributary {
 

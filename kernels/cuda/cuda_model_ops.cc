@@ -2,7 +2,7 @@
 // The methods of CudaOps for images and attention.
 #include "kernels/cuda/cuda_convolution.h"
 #include "kernels/cuda/cuda_ops.h"
-#include "kernels/cuda/launchers.h"
+#include "kernels/cuda/model_launchers.h"
 
 namespace tributary {
 

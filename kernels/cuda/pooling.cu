@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/launch.h"
-#include "kernels/cuda/launchers.h"
+#include "kernels/cuda/model_launchers.h"
 #include "kernels/pooling_math.h"
 
 namespace tributary {
