@@ -27,6 +27,12 @@ class SharedBuffer {
   static constexpr size_t kPageBytes = 4096;
   static constexpr size_t kStaggerBytes = 1088;  // 17 cache lines
 
+  // Whether a buffer is large: without a `stagger` it then begins with a page.
+  static bool HasPages(int64_t num_elements) {
+    return num_elements * static_cast<int64_t>(sizeof(float)) >=
+           static_cast<int64_t>(8 * kPageBytes);
+  }
+
   SharedBuffer() = default;
   // In `arena`, which other processes may read, if there is one and it has
   // room.
@@ -34,7 +40,7 @@ class SharedBuffer {
                         std::shared_ptr<SharedArena> arena = nullptr)
       : rep_(new Rep) {
     const size_t bytes = sizeof(float) * static_cast<size_t>(num_elements);
-    const bool large = bytes >= 8 * kPageBytes;
+    const bool large = HasPages(num_elements);
     const size_t skip =
         large ? kStaggerBytes * static_cast<size_t>(stagger) : 0;
     if (arena) rep_->memory = arena->Allocate(skip + bytes);

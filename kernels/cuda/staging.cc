@@ -38,8 +38,36 @@ Staging::~Staging() {
   }
 }
 
+namespace {
+
+// Below this size asking costs more than staging.
+constexpr size_t kLeastDirect = 64 << 10;
+
+bool IsPinned(const void* byte) {
+  cudaPointerAttributes attributes{};
+  return cudaPointerGetAttributes(&attributes, byte) == cudaSuccess &&
+         attributes.type == cudaMemoryTypeHost;
+}
+
+bool IsPinned(const void* host, size_t bytes) {
+  return bytes >= kLeastDirect && IsPinned(host) &&
+         IsPinned(static_cast<const char*>(host) + bytes - 1);
+}
+
+DeviceStatus CopyDirectly(cudaStream_t stream, void* to, const void* from,
+                          size_t bytes, cudaMemcpyKind kind) {
+  TRIBUTARY_RETURN_IF_CUDA_ERROR(
+      cudaMemcpyAsync(to, from, bytes, kind, stream));
+  return CudaStatus(cudaStreamSynchronize(stream));
+}
+
+}  // namespace
+
 DeviceStatus Staging::CopyIn(cudaStream_t stream, void* device,
                              const void* host, size_t bytes) {
+  if (IsPinned(host, bytes)) {
+    return CopyDirectly(stream, device, host, bytes, cudaMemcpyHostToDevice);
+  }
   auto* to = static_cast<char*>(device);
   const auto* from = static_cast<const char*>(host);
   for (size_t begin = 0; begin < bytes; begin += kChunkBytes) {
@@ -58,6 +86,9 @@ DeviceStatus Staging::CopyIn(cudaStream_t stream, void* device,
 
 DeviceStatus Staging::CopyOut(cudaStream_t stream, void* host,
                               const void* device, size_t bytes) {
+  if (IsPinned(host, bytes)) {
+    return CopyDirectly(stream, host, device, bytes, cudaMemcpyDeviceToHost);
+  }
   DeviceStatus status = CopyThrough(stream, static_cast<char*>(host),
                                     static_cast<const char*>(device), bytes);
   if (!status.ok()) cudaStreamSynchronize(stream);  // keeps the first error

@@ -10,9 +10,10 @@
 
 namespace tributary {
 
-// Copies between pageable host memory and the device through pinned buffers, in
-// chunks. The device's copy engine works on one buffer while the host fills or
-// empties the next, and copies to the device overlap with kernels.
+// Copies between host memory and the device: directly if the host memory is
+// pinned (PinMemory), else through pinned buffers, in chunks. The device's copy
+// engine works on one buffer while the host fills or empties the next, and
+// copies to the device overlap with kernels.
 class Staging {
  public:
   static std::unique_ptr<Staging> Create(DeviceStatus* status);

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <vector>
 
+#include "kernels/device.h"
 #include "kernels/ops.h"
 #include "tests/gpu/agreement.h"
 
@@ -33,6 +35,31 @@ inline std::vector<int64_t> Integers(int64_t n, int64_t bound, uint64_t seed) {
   }
   return integers;
 }
+
+// Pages of host memory, pinned if the device can.
+class PinnedPages {
+ public:
+  PinnedPages(Ops& ops, size_t bytes)
+      : data_(static_cast<float*>(
+            std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage))) {
+    if (data_ == nullptr) std::abort();
+    pin_ = PinMemory(ops, data_, bytes);
+  }
+  ~PinnedPages() {
+    pin_ = nullptr;
+    std::free(data_);
+  }
+  PinnedPages(const PinnedPages&) = delete;
+  PinnedPages& operator=(const PinnedPages&) = delete;
+
+  float* data() const { return data_; }
+  bool pinned() const { return pin_ != nullptr; }
+
+ private:
+  static constexpr size_t kPage = 4096;
+  float* const data_;
+  std::unique_ptr<PinnedMemory> pin_;
+};
 
 // An array in a device's memory, copied in and out through Ops.
 template <typename T>

@@ -47,6 +47,26 @@ DeviceCheck CheckTwoStreams(Ops& ops) {
   return check;
 }
 
+// Copies that go directly, also where they begin or end within a page.
+DeviceCheck CheckPinnedMemory(Ops& ops) {
+  DeviceCheck check{"pinned memory", ""};
+  constexpr int64_t kFloats = 300'001;
+  Floats x(ops, Numbers(kFloats, 1)), y(ops, std::vector<float>(kFloats));
+  const std::vector<double> wanted = x.Download();
+  PinnedPages pages(ops, kFloats * sizeof(float));
+  if (!pages.pinned()) check.error = "it was not pinned";
+  constexpr int64_t kSkip = 3, kCopied = kFloats - kSkip;
+  ops.CopyOut(pages.data() + kSkip, x.data() + kSkip, kCopied * sizeof(float));
+  ops.CopyIn(y.data() + kSkip, pages.data() + kSkip, kCopied * sizeof(float));
+  // It may be overwritten as soon as CopyIn returns.
+  for (int64_t i = 0; i < kFloats; ++i) pages.data()[i] = -5;
+  const std::vector<double> got = y.Download();
+  for (int64_t i = 0; i < kFloats && check.error.empty(); ++i) {
+    check.error = Wanted("copied", i < kSkip ? 0 : wanted[i], got[i]);
+  }
+  return check;
+}
+
 // Element indices beyond 2^31, and byte offsets beyond 2^33.
 DeviceCheck CheckLongArray(Ops& ops) {
   DeviceCheck check{"more than 2^31 elements", ""};
@@ -105,8 +125,8 @@ DeviceCheck CheckFault() {
 }  // namespace
 
 std::vector<DeviceCheck> CheckDevice(Ops& ops) {
-  return {CheckTwoStreams(ops), CheckLongArray(ops), CheckNoRoom(ops),
-          CheckFault()};
+  return {CheckTwoStreams(ops), CheckPinnedMemory(ops), CheckLongArray(ops),
+          CheckNoRoom(ops), CheckFault()};
 }
 
 std::vector<DeviceCheck> CheckLastingFault(Ops& ops) {

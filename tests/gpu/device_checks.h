@@ -16,7 +16,8 @@ struct DeviceCheck {
   std::string error;  // empty: passed
 };
 
-// Checks two Ops on one device and the event between them, arrays of more than
+// Checks two Ops on one device and the event between them, copies from and to
+// pinned memory, arrays of more than
 // 2^31 elements, and error reports after a fault. The device still works
 // afterwards.
 std::vector<DeviceCheck> CheckDevice(Ops& ops);

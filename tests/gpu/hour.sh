@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Tests a machine with one GPU within an hour, in six commands of less than ten
+# Tests a machine with one GPU within an hour, in seven commands of less than ten
 # minutes each. Each ends with a table. Nothing is compiled: it runs the bundle of
 # tests/gpu/bundle.sh.
 #
-# usage: tests/gpu/hour.sh [--rehearse] k1|k2|k3|k4|k5|k6|all
+# usage: tests/gpu/hour.sh [--rehearse] k1|k2|k3|k4|k5|k6|k7|all
 #
 #   k1  what the machine is; every kernel against the CPU; faults        ~3 min
 #   k2  compute-sanitizer: memory, races, uninitialised reads, barriers  ~9 min
@@ -12,12 +12,14 @@
 #   k4  whole models compared with PyTorch, float32 and bfloat16         ~9 min
 #   k5  jobs with servers and all-reduce; kill -9; equal weights         ~9 min
 #   k6  two ranks of NCCL on one device                                  ~4 min
+#   k7  a step of a large model through servers and without              ~3 min
 #
-# --rehearse runs k4, k5 and k6 with tiny jobs, on the CPU and over Gloo, to try
+# --rehearse runs k4 to k7 with tiny jobs, on the CPU and over Gloo, to try
 # them without a device.
 # Environment: BUNDLE (default .gpu/bundle.tar.gz), OUT (a directory for results,
 # at most one file per command), LIMIT (seconds per command, default 570),
-# BUDGET (seconds of `all`, default 3300).
+# BUDGET (seconds of `all`, default 3300), BEFORE (another tributary-worker, with
+# which k7 trains as well).
 set -uo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -234,7 +236,7 @@ k4() {
   keep "$work/k4.txt" k4.txt
 }
 
-# ---- k5 and k6: jobs
+# ---- k5, k6 and k7: jobs
 
 source "$root/tests/gpu/hour_jobs.sh"
 
@@ -247,7 +249,7 @@ if [ "${1:-}" = --rehearse ]; then
 fi
 command=${1:-}
 case $command in
-  k1 | k2 | k3 | k4 | k5 | k6)
+  k1 | k2 | k3 | k4 | k5 | k6 | k7)
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
     $command || failed=1
@@ -258,7 +260,7 @@ case $command in
     words=()
     if $rehearse; then words=(--rehearse); fi
     status=0
-    for command in k1 k4 k5 k6 k2 k3; do  # the most informative first
+    for command in k1 k4 k5 k6 k7 k2 k3; do  # the most informative first
       if [ $SECONDS -gt $((budget - 60)) ]; then
         echo "$command: left out, the budget of $budget s is spent"
         continue
@@ -269,7 +271,7 @@ case $command in
     exit $status
     ;;
   *)
-    sed -n '2,21p' "${BASH_SOURCE[0]}" | sed 's/^# \?//'
+    sed -n '2,23p' "${BASH_SOURCE[0]}" | sed 's/^# \?//'
     exit 2
     ;;
 esac

@@ -8,7 +8,7 @@
 train() {
   local run=$1 begin=${EPOCHREALTIME/./}
   shift
-  timeout "$(left)" env LD_LIBRARY_PATH="$home/lib:$libraries" "$home/bin/tributary" \
+  timeout "$(left)" env LD_LIBRARY_PATH="$home/lib:$libraries" "${programs:-$home/bin}/tributary" \
     train "$work/job.yaml" --run-dir "$work/$run" --set "device=$device" "$@" \
     > "$work/$run.log" 2>&1
   local status=$?
@@ -192,4 +192,42 @@ YAML
     cat "$work/lost".? >> "$work/k6.log"
   fi
   keep "$work/k6.log" k6.log
+}
+
+# ---- k7: what the way to servers costs a large model
+
+# parts_of RUN: the median of a step after the first ten, in milliseconds, and of
+# it what the device computes and what the worker waits for.
+parts_of() {
+  python3 -c 'import json, statistics, sys
+steps = [json.loads(line) for line in open(sys.argv[1] + "/metrics.jsonl")][10:]
+ms = [statistics.median(1e3 * step[part + "_seconds"] for step in steps)
+      for part in ("step", "compute", "wait")]
+print("{:.0f} ms (compute {:.0f}, wait {:.0f})".format(*ms))' "$work/$1" 2> /dev/null || echo none
+}
+
+k7() {
+  local tiny=() precision way
+  if $rehearse; then unpack k7 || return 0; tiny=(--tiny); else want_device k7 || return 0; fi
+  python3 "$root/bench/gpu_models.py" write "$work" "${tiny[@]}" || return 1
+  mv "$work/gpt2s.yaml" "$work/job.yaml"
+  if [ -n "${BEFORE:-}" ]; then
+    cp -r "$home/bin" "$work/before"
+    cp "$BEFORE" "$work/before/tributary-worker"
+  fi
+  for precision in float32 bfloat16; do
+    for way in all_reduce servers ${BEFORE:+before}; do
+      local run="GPT-2 small, $precision, $way" words=()
+      words=(--set "training.precision=$precision" --set cluster.servers=4)
+      [ $way != all_reduce ] || words=("${words[0]}" "${words[1]}" --set strategy.all_reduce.backend=auto)
+      [ $way != before ] || local programs=$work/before
+      train "$run" "${words[@]}"
+      check "$run" "$(parts_of "$run")" test "$(parts_of "$run")" != none
+      unset programs
+    done
+    check "  the same weights" "" same "$(told "GPT-2 small, $precision, all_reduce" weights_sha256)" \
+      "$(told "GPT-2 small, $precision, servers" weights_sha256)"
+  done
+  cat "$work"/*.log > "$work/k7.text"
+  keep "$work/k7.text" k7.log
 }

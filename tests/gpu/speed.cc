@@ -91,6 +91,11 @@ void AddCopies(Ops& ops, const SpeedArrays& a, const CopyCeilings& ceilings,
                [&] { ops.CopyIn(a[0], host.data(), bytes); });
   streams->Add("copy to the host", ceilings.to_host, 1, n,
                [&] { ops.CopyOut(host.data(), a[0], bytes); });
+  const PinnedPages pinned(ops, bytes);
+  streams->Add("copy to the device, pinned", ceilings.to_device, 1, n,
+               [&] { ops.CopyIn(a[0], pinned.data(), bytes); });
+  streams->Add("copy to the host, pinned", ceilings.to_host, 1, n,
+               [&] { ops.CopyOut(pinned.data(), a[0], bytes); });
 }
 
 }  // namespace

@@ -14,25 +14,14 @@
 #include "common/checkpoint/checkpointer.h"
 #include "common/optimizer/optimizer_options.h"
 #include "common/optimizer/parameter_group.h"
-#include "kernels/device.h"
-#include "kernels/ops.h"
 #include "worker/collective/communicator.h"
 #include "worker/model/model.h"
+#include "worker/parallel/exchange_device.h"
 
 namespace tributary {
 
 // Options of an AllReduceSynchronizer.
 struct AllReduceOptions {
-  struct Device {                 // on which gradients are exchanged
-    std::unique_ptr<Ops> beside;  // owns `ops` if it is not the model's
-    // Used by the thread that exchanges gradients. On the host it may be the
-    // model's.
-    Ops* ops = nullptr;
-    Ops* model_ops = nullptr;  // computes the gradients; null: `ops`
-    // Creates a bucket's event, with which `ops` waits for `model_ops` on the
-    // device. None on the host, where nothing needs to wait.
-    std::function<std::unique_ptr<DeviceEvent>()> new_event;
-  };
   // Which part of a replica the model is.
   struct Part {
     ParameterSpecs planned;  // of all parts; empty: the model is whole
@@ -84,7 +73,7 @@ struct AllReduceOptions {
     int64_t start_step = 0;
   };
 
-  Device device;
+  ExchangeDevice device;
   // All data-parallel ranks of this part, for arrays on the device of `ops`.
   std::unique_ptr<Communicator> group;
   Model* model = nullptr;  // must outlive the synchronizer

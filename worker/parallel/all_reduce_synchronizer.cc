@@ -94,13 +94,7 @@ absl::Status AllReduceSynchronizer::PlanBuckets() {
     for (int p = bucket.first; p <= bucket.last; ++p) {
       bucket_of_[p] = static_cast<int>(buckets_.size());
     }
-    if (options_.device.new_event) {
-      made.computed = options_.device.new_event();
-      if (made.computed == nullptr) {
-        return absl::ResourceExhaustedError(absl::StrCat(
-            "no event on device ", options_.device.ops->device_name()));
-      }
-    }
+    TRIBUTARY_ASSIGN_OR_RETURN(made.computed, NewEvent(options_.device));
     buckets_.push_back(std::move(made));
   }
   TRIBUTARY_ASSIGN_OR_RETURN(

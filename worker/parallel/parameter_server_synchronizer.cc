@@ -11,19 +11,40 @@
 
 namespace tributary {
 
-ParameterServerSynchronizer::ParameterServerSynchronizer(
-    std::unique_ptr<ParameterClient> client, ParameterMemory* model, Ops* ops,
-    ApplyMode mode, std::vector<int> place_in_plan,
-    const std::shared_ptr<SharedArena>& gradient_memory,
-    std::unique_ptr<ResidualCheckpoints> residuals)
-    : client_(std::move(client)),
-      residuals_(std::move(residuals)),
-      model_(model),
-      ops_(ops),
-      mode_(mode),
+ParameterServerSynchronizer::ParameterServerSynchronizer(Options* options)
+    : client_(std::move(options->client)),
+      residuals_(std::move(options->residuals)),
+      model_(options->model),
+      ops_(options->device.model_ops),
+      mode_(options->mode),
       bucketer_(client_->partition(),
                 [this](const Block& block) { return client_->Holds(block); }),
-      place_in_plan_(std::move(place_in_plan)) {
+      place_in_plan_(std::move(options->place_in_plan)) {
+  MakeCopies(options->gradient_memory);
+}
+
+absl::StatusOr<std::unique_ptr<ParameterServerSynchronizer>>
+ParameterServerSynchronizer::Create(Options options) {
+  std::unique_ptr<ParameterServerSynchronizer> made(
+      new ParameterServerSynchronizer(&options));
+  if (made->ops_->is_host()) return made;
+  GradientCopier::Listener listener;
+  listener.on_copied = [s = made.get()](int parameter) {
+    s->Push(s->place_in_plan_[parameter]);
+  };
+  listener.on_fault = [s = made.get()](const absl::Status& fault) {
+    s->Cancel(std::string(fault.message()));
+  };
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      made->copier_,
+      GradientCopier::Create(std::move(options.device),
+                             static_cast<int>(made->place_in_plan_.size()),
+                             std::move(listener)));
+  return made;
+}
+
+void ParameterServerSynchronizer::MakeCopies(
+    const std::shared_ptr<SharedArena>& gradient_memory) {
   const ParameterSpecs& parameters = model_->parameters();
   const ParameterSpecs& planned = client_->partition().parameters();
   weights_.resize(planned.size());
@@ -37,10 +58,14 @@ ParameterServerSynchronizer::ParameterServerSynchronizer(
       gradients_[place] = model_->gradient(index);
       continue;
     }
-    copies_.emplace_back(parameters[p].size());
-    weights_[place] = copies_.back().data();
-    copies_.emplace_back(parameters[p].size(), /*stagger=*/0, gradient_memory);
-    gradients_[place] = copies_.back().data();
+    const int64_t size = parameters[p].size();
+    weights_[place] = copies_.emplace_back(size).data();
+    // Gradients are not pinned: their arena may be remapped.
+    if (SharedBuffer::HasPages(size)) {
+      pins_.push_back(PinMemory(*ops_, weights_[place], size * sizeof(float)));
+    }
+    gradients_[place] =
+        copies_.emplace_back(size, /*stagger=*/0, gradient_memory).data();
   }
 }
 
@@ -81,21 +106,24 @@ void ParameterServerSynchronizer::BeginStep(int64_t step, uint64_t samples) {
 }
 
 void ParameterServerSynchronizer::GradientReady(int parameter) {
-  const int place = place_in_plan_[parameter];
-  if (!ops_->is_host() && samples_ > 0) {
-    ops_->CopyOut(gradients_[place], model_->gradient(parameter),
-                  model_->parameters()[parameter].size() * sizeof(float));
-  }
   if (fault_.ok()) {
     fault_ = DeviceFault(*ops_);
-    if (!fault_.ok()) client_->Cancel(std::string(fault_.message()));
+    if (!fault_.ok()) Cancel(std::string(fault_.message()));
   }
   if (!fault_.ok()) return;
+  const int place = place_in_plan_[parameter];
+  if (copier_ == nullptr || samples_ == 0) return Push(place);
+  copier_->Begin({parameter, model_->gradient(parameter), gradients_[place],
+                  model_->parameters()[parameter].size()});
+}
+
+void ParameterServerSynchronizer::Push(int place) {
   bucketer_.MarkReady(place,
                       [this](const Block& block) { client_->PushPull(block); });
 }
 
 absl::StatusOr<int64_t> ParameterServerSynchronizer::FinishStep() {
+  if (copier_ != nullptr) fault_.Update(copier_->Wait());
   TRIBUTARY_RETURN_IF_ERROR(fault_);
   TRIBUTARY_RETURN_IF_ERROR(client_->FinishStep());
   int64_t finished = step_ + 1;

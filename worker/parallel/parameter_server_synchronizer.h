@@ -8,8 +8,11 @@
 #include "common/host/shared_arena.h"
 #include "common/plan/gradient_bucketer.h"
 #include "common/wire/shared_buffer.h"
+#include "kernels/device.h"
 #include "kernels/ops.h"
 #include "worker/client/parameter_client.h"
+#include "worker/parallel/exchange_device.h"
+#include "worker/parallel/gradient_copier.h"
 #include "worker/parallel/gradient_synchronizer.h"
 #include "worker/parallel/residual_checkpoints.h"
 
@@ -18,19 +21,25 @@ namespace tributary {
 // Pushes each block as soon as its gradients are computed, and receives the
 // block's new weights, while the backward pass continues. If the device is the
 // host, the network reads gradients and writes weights directly in the model's
-// memory. Otherwise both go through host copies, and a fault of the device
-// stops all later pushes.
+// memory. Otherwise both go through host copies, of which a thread makes those
+// of gradients, and a fault of the device stops all later pushes.
 class ParameterServerSynchronizer final : public GradientSynchronizer {
  public:
-  // `model` and `ops` must outlive the synchronizer. place_in_plan: for each of
-  // the model's parameters, its index among the client's. gradient_memory: the
-  // client's, for copies of a device's gradients; or null. residuals: of the
-  // client, in checkpoints; null: no checkpoint holds them.
-  ParameterServerSynchronizer(
-      std::unique_ptr<ParameterClient> client, ParameterMemory* model, Ops* ops,
-      ApplyMode mode, std::vector<int> place_in_plan,
-      const std::shared_ptr<SharedArena>& gradient_memory,
-      std::unique_ptr<ResidualCheckpoints> residuals = nullptr);
+  struct Options {
+    std::unique_ptr<ParameterClient> client;
+    ParameterMemory* model = nullptr;  // must outlive the synchronizer
+    ExchangeDevice device;             // as DeviceBeside
+    ApplyMode mode = ApplyMode::kBulk;
+    // For each of the model's parameters, its index among the client's.
+    std::vector<int> place_in_plan;
+    // The client's, for copies of a device's gradients; or null.
+    std::shared_ptr<SharedArena> gradient_memory;
+    // Of the client, in checkpoints; null: no checkpoint holds them.
+    std::unique_ptr<ResidualCheckpoints> residuals;
+  };
+  // ResourceExhausted: the device has no room.
+  static absl::StatusOr<std::unique_ptr<ParameterServerSynchronizer>> Create(
+      Options options);
 
   absl::StatusOr<int64_t> Start(const MakeWeights& initial,
                                 const OnProgress& on_progress) override;
@@ -49,6 +58,10 @@ class ParameterServerSynchronizer final : public GradientSynchronizer {
   std::vector<Span> spans() const override;
 
  private:
+  explicit ParameterServerSynchronizer(Options* options);
+  void MakeCopies(const std::shared_ptr<SharedArena>& gradient_memory);
+  // The gradient of a planned parameter is in gradients_.
+  void Push(int place);
   void CopyWeightsIn();
 
   const std::unique_ptr<ParameterClient> client_;
@@ -63,10 +76,12 @@ class ParameterServerSynchronizer final : public GradientSynchronizer {
   std::vector<float*> weights_;
   std::vector<float*> gradients_;
   std::vector<SharedBuffer> copies_;
+  std::vector<std::unique_ptr<PinnedMemory>> pins_;  // of weights in copies_
   int64_t step_ = 0;
   uint64_t samples_ = 0;
   std::vector<double> learning_rates_;  // of the next steps; empty: scheduled
   absl::Status fault_;  // the device's first fault; ends all pushes
+  std::unique_ptr<GradientCopier> copier_;  // pushes; null: on the host
 };
 
 }  // namespace tributary

@@ -124,9 +124,15 @@ absl::StatusOr<std::unique_ptr<GradientSynchronizer>> MakeServerSynchronizer(
                    MeshOf(plan), static_cast<int>(member.index())));
   TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<ResidualCheckpoints> residuals,
                              ResidualsOf(member, plan));
-  return std::make_unique<ParameterServerSynchronizer>(
-      std::move(client), parts.model, parts.ops, ModeOf(sync),
-      std::move(places), parts.gradient_memory, std::move(residuals));
+  TRIBUTARY_ASSIGN_OR_RETURN(ExchangeDevice device, DeviceBeside(parts.ops));
+  return ParameterServerSynchronizer::Create(
+      {.client = std::move(client),
+       .model = parts.model,
+       .device = std::move(device),
+       .mode = ModeOf(sync),
+       .place_in_plan = std::move(places),
+       .gradient_memory = parts.gradient_memory,
+       .residuals = std::move(residuals)});
 }
 
 }  // namespace tributary

@@ -146,25 +146,6 @@ absl::StatusOr<AllReduceOptions::Part> PartOf(const SynchronizerParts& parts,
   return part;
 }
 
-// Creates the Ops of the thread that exchanges gradients, and the events with
-// which it waits for the model's Ops.
-absl::StatusOr<AllReduceOptions::Device> DeviceBeside(Ops* model_ops) {
-  AllReduceOptions::Device device{.ops = model_ops, .model_ops = model_ops};
-  if (model_ops->is_host()) return device;
-  std::string why;
-  device.beside = CreateOpsBeside(*model_ops, &why);
-  if (device.beside == nullptr) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("device ", model_ops->device_name(), ": ", why));
-  }
-  device.ops = device.beside.get();
-  device.new_event = [model_ops] {
-    std::string why_not;
-    return CreateDeviceEvent(*model_ops, &why_not);
-  };
-  return device;
-}
-
 SynchronizerOr MakeAllReduce(const SynchronizerParts& parts,
                              const v1::Plan& plan) {
   Member& member = *parts.group.member;

@@ -5,11 +5,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 
 #include "tests/testing/nccl/device_like_ops.h"
 #include "tests/testing/status_matchers.h"
@@ -73,6 +78,47 @@ class RecordingClient final : public ParameterClient {
   std::vector<Flight> flights_;
 };
 
+// While it is closed, the device has not computed what others wait for.
+class Gate {
+ public:
+  void Close() {
+    absl::MutexLock lock(&mu_);
+    open_ = false;
+  }
+  void Open() {
+    absl::MutexLock lock(&mu_);
+    open_ = true;
+  }
+  void Pass() {
+    absl::MutexLock lock(&mu_);
+    mu_.Await(absl::Condition(&open_));
+  }
+
+ private:
+  absl::Mutex mu_;
+  bool open_ ABSL_GUARDED_BY(mu_) = true;
+};
+
+class GatedEvent final : public DeviceEvent {
+ public:
+  GatedEvent(const Ops* computes, Gate* gate)
+      : computes_(computes), gate_(gate) {}
+  void Record(Ops& ops) override {
+    EXPECT_EQ(&ops, computes_);
+    ++recorded_;
+  }
+  void Await(Ops& ops) override {
+    EXPECT_NE(&ops, computes_);
+    EXPECT_EQ(++awaited_, recorded_.load());
+    gate_->Pass();
+  }
+
+ private:
+  const Ops* const computes_;
+  Gate* const gate_;
+  std::atomic<int> recorded_ = 0, awaited_ = 0;
+};
+
 // Three layers, so that gradients of the upper ones have left when the device
 // fails below.
 class ParameterServerSynchronizerTest : public ::testing::Test {
@@ -89,27 +135,37 @@ class ParameterServerSynchronizerTest : public ::testing::Test {
         *Model::Create(spec, {4}, {.ops = &ops_, .max_rows = 1, .seed = 1});
     std::vector<int> places(model_->parameters().size());
     std::iota(places.begin(), places.end(), 0);
-    synchronizer_ = std::make_unique<ParameterServerSynchronizer>(
-        std::make_unique<RecordingClient>(
-            *PartitionPlan::Create(model_->parameters(), /*num_shards=*/1,
-                                   /*bucket_bytes=*/64,
-                                   /*min_block_elements=*/16),
-            &pushed_, &places_),
-        model_.get(), &ops_, ApplyMode::kBulk, places, memory_);
+    ParameterServerSynchronizer::Options options;
+    options.client = std::make_unique<RecordingClient>(
+        *PartitionPlan::Create(model_->parameters(), /*num_shards=*/1,
+                               /*bucket_bytes=*/64,
+                               /*min_block_elements=*/16),
+        &pushed_, &places_);
+    options.model = model_.get();
+    options.device = {.ops = &copies_, .model_ops = &ops_, .new_event = [this] {
+                        return std::make_unique<GatedEvent>(&ops_, &gate_);
+                      }};
+    options.place_in_plan = places;
+    options.gradient_memory = memory_;
+    synchronizer_ = *ParameterServerSynchronizer::Create(std::move(options));
   }
 
-  // One step, the last layer first; parameter p's gradient is 10 step + p.
-  absl::Status Step(int64_t step) {
+  // The last layer first; parameter p's gradient is 10 step + p.
+  void ComputeGradients(int64_t step) {
     synchronizer_->BeginStep(step, /*samples=*/1);
     for (int p = 2; p >= 0; --p) {
       const auto value = static_cast<float>(10 * step + p);
       ops_.Fill(model_->parameters()[p].size(), value, model_->gradient(p));
       synchronizer_->GradientReady(p);
     }
+  }
+  absl::Status Step(int64_t step) {
+    ComputeGradients(step);
     return synchronizer_->FinishStep().status();
   }
 
-  testing::DeviceLikeOps ops_;
+  testing::DeviceLikeOps ops_, copies_;
+  Gate gate_;
   std::unique_ptr<Model> model_;
   std::vector<float> pushed_;
   std::vector<const float*> places_;
@@ -121,6 +177,36 @@ class ParameterServerSynchronizerTest : public ::testing::Test {
 TEST_F(ParameterServerSynchronizerTest, EveryGradientLeavesOnceItIsThere) {
   TRIBUTARY_EXPECT_OK(Step(1));
   EXPECT_THAT(pushed_, ElementsAre(12, 11, 10));
+}
+
+TEST_F(ParameterServerSynchronizerTest, TheBackwardPassWaitsForNoCopy) {
+  gate_.Close();
+  ComputeGradients(1);
+  EXPECT_THAT(pushed_, IsEmpty());
+  gate_.Open();
+  TRIBUTARY_EXPECT_OK(synchronizer_->FinishStep().status());
+  EXPECT_THAT(pushed_, ElementsAre(12, 11, 10));
+}
+
+TEST_F(ParameterServerSynchronizerTest, WithoutSamplesNothingIsCopied) {
+  TRIBUTARY_EXPECT_OK(Step(1));
+  pushed_.clear();
+  gate_.Close();  // nobody waits for the device
+  synchronizer_->BeginStep(2, /*samples=*/0);
+  for (int p = 2; p >= 0; --p) synchronizer_->GradientReady(p);
+  TRIBUTARY_EXPECT_OK(synchronizer_->FinishStep().status());
+  EXPECT_THAT(pushed_, ElementsAre(12, 11, 10)) << "what was there before";
+  gate_.Open();
+}
+
+// The job may end, or have another plan, in the middle of a step.
+TEST_F(ParameterServerSynchronizerTest, EndsInTheMiddleOfAStep) {
+  gate_.Close();
+  ComputeGradients(1);
+  std::thread opens([this] { gate_.Open(); });
+  synchronizer_ = nullptr;
+  opens.join();
+  EXPECT_LE(pushed_.size(), 3u);
 }
 
 TEST_F(ParameterServerSynchronizerTest, ADevicesGradientsLeaveSharedMemory) {
@@ -135,7 +221,7 @@ TEST_F(ParameterServerSynchronizerTest, ADevicesGradientsLeaveSharedMemory) {
 TEST_F(ParameterServerSynchronizerTest, NothingLeavesBehindAFaultOfTheDevice) {
   TRIBUTARY_EXPECT_OK(Step(1));
   pushed_.clear();
-  ops_.FailCopyOut(2);
+  copies_.FailCopyOut(2);
   EXPECT_THAT(Step(2), StatusIs(absl::StatusCode::kInternal,
                                 "device: unspecified launch failure"));
   EXPECT_THAT(pushed_, ElementsAre(22)) << "and nothing of parameters 1 and 0";

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "kernels/device.h"
+#include "kernels/ops.h"
+
+namespace tributary {
+
+// The device on which a thread beside the model's exchanges gradients.
+struct ExchangeDevice {
+  std::unique_ptr<Ops> beside;  // owns `ops` if it is not the model's
+  // Used by the thread that exchanges gradients. On the host it may be the
+  // model's.
+  Ops* ops = nullptr;
+  Ops* model_ops = nullptr;  // computes the gradients; null: `ops`
+  // Creates an event with which `ops` waits for `model_ops` on the device. None
+  // on the host, where nothing needs to wait.
+  std::function<std::unique_ptr<DeviceEvent>()> new_event;
+};
+
+// Creates the second Ops, and what makes events, unless the device is the host.
+// ResourceExhausted: the device has no room.
+absl::StatusOr<ExchangeDevice> DeviceBeside(Ops* model_ops);
+
+// ResourceExhausted: no room. null: the device needs none.
+absl::StatusOr<std::unique_ptr<DeviceEvent>> NewEvent(
+    const ExchangeDevice& device);
+
+}  // namespace tributary
