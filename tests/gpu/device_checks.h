@@ -17,9 +17,8 @@ struct DeviceCheck {
 };
 
 // Checks two Ops on one device and the event between them, copies from and to
-// pinned memory, arrays of more than
-// 2^31 elements, and error reports after a fault. The device still works
-// afterwards.
+// pinned memory, arrays of more than 2^31 elements, and error reports after a
+// fault. The device still works afterwards.
 std::vector<DeviceCheck> CheckDevice(Ops& ops);
 
 // Checks a fault from which a device does not recover: an invalid address.
