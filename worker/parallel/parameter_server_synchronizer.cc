@@ -153,6 +153,7 @@ absl::Status ParameterServerSynchronizer::End(int64_t step) {
 }
 
 absl::Status ParameterServerSynchronizer::WaitUntilPushed() {
+  if (copier_ != nullptr) TRIBUTARY_RETURN_IF_ERROR(copier_->Wait());
   while (true) {
     TRIBUTARY_ASSIGN_OR_RETURN(const RankProgress progress,
                                client_->ReadProgress());
