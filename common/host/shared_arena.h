@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -53,11 +52,6 @@ class SharedArena {
   // the memory was never shared.
   absl::Status Detach() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Calls this before Detach puts other memory behind the addresses, for those
-  // that have told a device where the memory lies. Null: nobody has. Not during
-  // a Detach.
-  void OnDetach(std::function<void()> before) ABSL_LOCKS_EXCLUDED(mu_);
-
  private:
   SharedArena(char* base, size_t size, UniqueFd memory);
 
@@ -67,7 +61,6 @@ class SharedArena {
   absl::Mutex mu_;
   UniqueFd memory_ ABSL_GUARDED_BY(mu_);
   bool shared_ ABSL_GUARDED_BY(mu_) = false;
-  std::function<void()> before_detach_ ABSL_GUARDED_BY(mu_);
   std::map<size_t, size_t> free_ ABSL_GUARDED_BY(mu_);  // offset to bytes
   std::map<size_t, size_t> used_ ABSL_GUARDED_BY(mu_);  // offset to bytes
 };

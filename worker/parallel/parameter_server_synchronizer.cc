@@ -14,14 +14,13 @@ namespace tributary {
 ParameterServerSynchronizer::ParameterServerSynchronizer(Options* options)
     : client_(std::move(options->client)),
       residuals_(std::move(options->residuals)),
-      gradient_memory_(std::move(options->gradient_memory)),
       model_(options->model),
       ops_(options->device.model_ops),
       mode_(options->mode),
       bucketer_(client_->partition(),
                 [this](const Block& block) { return client_->Holds(block); }),
       place_in_plan_(std::move(options->place_in_plan)) {
-  MakeCopies();
+  MakeCopies(options->gradient_memory);
 }
 
 absl::StatusOr<std::unique_ptr<ParameterServerSynchronizer>>
@@ -44,12 +43,8 @@ ParameterServerSynchronizer::Create(Options options) {
   return made;
 }
 
-ParameterServerSynchronizer::~ParameterServerSynchronizer() {
-  copier_ = nullptr;
-  if (gradient_memory_ != nullptr) gradient_memory_->OnDetach(nullptr);
-}
-
-void ParameterServerSynchronizer::MakeCopies() {
+void ParameterServerSynchronizer::MakeCopies(
+    const std::shared_ptr<SharedArena>& gradient_memory) {
   const ParameterSpecs& parameters = model_->parameters();
   const ParameterSpecs& planned = client_->partition().parameters();
   weights_.resize(planned.size());
@@ -61,24 +56,17 @@ void ParameterServerSynchronizer::MakeCopies() {
     if (ops_->is_host()) {
       weights_[place] = model_->weight(index);
       gradients_[place] = model_->gradient(index);
-    } else {
-      const int64_t size = parameters[p].size();
-      weights_[place] = MakeCopy(size, nullptr);
-      gradients_[place] = MakeCopy(size, gradient_memory_);
+      continue;
     }
+    const int64_t size = parameters[p].size();
+    weights_[place] = copies_.emplace_back(size).data();
+    // Gradients are not pinned: their arena may be remapped.
+    if (SharedBuffer::HasPages(size)) {
+      pins_.push_back(PinMemory(*ops_, weights_[place], size * sizeof(float)));
+    }
+    gradients_[place] =
+        copies_.emplace_back(size, /*stagger=*/0, gradient_memory).data();
   }
-  if (ops_->is_host() || gradient_memory_ == nullptr) return;
-  // The client does so once it has given up a step.
-  gradient_memory_->OnDetach([this] { pins_.clear(); });
-}
-
-float* ParameterServerSynchronizer::MakeCopy(
-    int64_t size, const std::shared_ptr<SharedArena>& memory) {
-  float* const data = copies_.emplace_back(size, /*stagger=*/0, memory).data();
-  if (SharedBuffer::HasPages(size)) {
-    pins_.push_back(PinMemory(*ops_, data, size * sizeof(float)));
-  }
-  return data;
 }
 
 absl::StatusOr<int64_t> ParameterServerSynchronizer::Start(

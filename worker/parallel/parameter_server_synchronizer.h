@@ -40,7 +40,6 @@ class ParameterServerSynchronizer final : public GradientSynchronizer {
   // ResourceExhausted: the device has no room.
   static absl::StatusOr<std::unique_ptr<ParameterServerSynchronizer>> Create(
       Options options);
-  ~ParameterServerSynchronizer() override;
 
   absl::StatusOr<int64_t> Start(const MakeWeights& initial,
                                 const OnProgress& on_progress) override;
@@ -60,16 +59,13 @@ class ParameterServerSynchronizer final : public GradientSynchronizer {
 
  private:
   explicit ParameterServerSynchronizer(Options* options);
-  void MakeCopies();
-  // Copies for a parameter of this size, pinned if they are large.
-  float* MakeCopy(int64_t size, const std::shared_ptr<SharedArena>& memory);
+  void MakeCopies(const std::shared_ptr<SharedArena>& gradient_memory);
   // The gradient of a planned parameter is in gradients_.
   void Push(int place);
   void CopyWeightsIn();
 
   const std::unique_ptr<ParameterClient> client_;
   const std::unique_ptr<ResidualCheckpoints> residuals_;  // may be null
-  const std::shared_ptr<SharedArena> gradient_memory_;    // may be null
   ParameterMemory* const model_;
   Ops* const ops_;
   const ApplyMode mode_;
@@ -80,7 +76,7 @@ class ParameterServerSynchronizer final : public GradientSynchronizer {
   std::vector<float*> weights_;
   std::vector<float*> gradients_;
   std::vector<SharedBuffer> copies_;
-  std::vector<std::unique_ptr<PinnedMemory>> pins_;  // of copies_
+  std::vector<std::unique_ptr<PinnedMemory>> pins_;  // of weights in copies_
   int64_t step_ = 0;
   uint64_t samples_ = 0;
   std::vector<double> learning_rates_;  // of the next steps; empty: scheduled
