@@ -42,7 +42,7 @@ constexpr absl::Duration kRoom = absl::Milliseconds(200);
 constexpr absl::Duration kLook = absl::Milliseconds(5);
 // An evaluation part holds five bytes a sample for the exact AUC.
 constexpr int kMaxRequestBytes = 256 << 20;
-constexpr int kMostCalls = 256;  // of a connection, and of a member
+constexpr int kMostCalls = 256;  // of a connection at once
 // Threads beyond the two per member: one for a member's call and one for a call
 // that its previous process left waiting.
 constexpr int kSpareThreads = 64;
@@ -55,7 +55,9 @@ void LimitPeers(const v1::ClusterSpec& cluster, PeerConnections* connections) {
                        static_cast<size_t>(cluster.workers());
   limits.nobodys = std::max(limits.nobodys, 2 * members);
   limits.bytes = limits.nobodys_bytes = kMaxRequestBytes + (64 << 20);
-  limits.calls = limits.arriving = kMostCalls;
+  // gRPC says late that a call has ended, so a client that always has as many
+  // calls as its connection may have seems to have more.
+  limits.calls = limits.arriving = 2 * kMostCalls;
   limits.nobodys_calls = 1024 + 4 * static_cast<int64_t>(members);
   connections->SetLimits(limits);
 }
