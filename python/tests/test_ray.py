@@ -8,6 +8,7 @@ import builtins
 import importlib
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -227,6 +228,25 @@ def test_an_interrupt_stops_the_coordinator_and_is_raised(
         )
     assert (tmp_path / "stopped").exists()
     assert len(fake_ray.Cluster.killed) == 2
+
+
+# Python ignores what a finalizer raises.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_interrupt_within_a_finalizer_is_not_lost(
+    train: Callable[..., Any], tmp_path: Path
+) -> None:
+    class Finalized:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        train(
+            "echo 'epoch 1/2: test loss 1.0'; sleep 20 & wait",
+            f"until [ -e {tmp_path}/stopped ]; do sleep 0.05; done",
+            report=lambda _: (Finalized(), None)[1],
+        )
+    assert (tmp_path / "stopped").exists()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_a_missing_job_file_is_named(train: Callable[..., Any], tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import ray
 from ray.util.metrics import Gauge
 
 from tributary._errors import InvalidSetting
+from tributary.ray._interrupts import Interrupts
 from tributary.ray._members import Members, Resources, at_port_0
 from tributary.ray._process import Coordinator, Keys, failure
 from tributary.ray._result import (
@@ -95,7 +96,7 @@ def train(
         words += ["--set", f"{key}={_yaml(value)}"]
     if checkpoint_key is not None:
         words += ["--checkpoint-key", str(Path(checkpoint_key).absolute())]
-    with Keys() as keys, members:
+    with Interrupts() as interrupts, Keys() as keys, members:
         members.place(start_timeout)
         host = at_port_0(ray.util.get_node_ip_address()).removesuffix(":0")
         words += ["--tls", str(keys.folder / "coordinator")]
@@ -105,7 +106,7 @@ def train(
                 coordinator.address,
                 {role: keys.bundle(role) for role in ("server", "worker")},
             )
-            _follow(coordinator, members, folder, report)
+            _follow(coordinator, members, folder, report, interrupts)
         finally:
             if coordinator.exit_code() is None:
                 coordinator.stop(_STOP_SECONDS)
@@ -137,13 +138,18 @@ def trial_resources(
 
 
 def _follow(
-    coordinator: Coordinator, members: Members, folder: Path, report: Report
+    coordinator: Coordinator,
+    members: Members,
+    folder: Path,
+    report: Report,
+    interrupts: Interrupts,
 ) -> None:
     """Returns when the coordinator has ended."""
     gauges = _Gauges(folder.name)
     records = StepRecords(folder)
     ended = False
     while not ended:
+        interrupts.check()
         ended = coordinator.exit_code() is not None
         for line in coordinator.lines():
             if evaluation := parse_evaluation(line):
