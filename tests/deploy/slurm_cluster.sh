@@ -87,6 +87,12 @@ processes_of_work() {
 # state JOB: as Slurm has it, RUNNING, PENDING, COMPLETED.
 state() { scontrol --oneliner show job "$1" | sed 's/.* JobState=\([A-Z_]*\) .*/\1/'; }
 is() { [ "$(state "$1")" = "$2" ]; }
-# Slurm lets a job that it has requeued wait for two minutes. Nothing changes meanwhile.
-hurry() { scontrol update JobId="$1" StartTime=now; }
+# Slurm lets a job that it has requeued wait for two minutes, here three seconds. In the
+# second in which it ended it could not start: its credential counts as revoked.
+hurry() {
+  local eligible
+  eligible=$(scontrol --oneliner show job "$1" | sed 's/.* EligibleTime=\([^ ]*\) .*/\1/')
+  [ "$(date --date="$eligible" +%s)" -le $(($(date +%s) + 3)) ] ||
+    scontrol update JobId="$1" StartTime=now+3
+}
 restarts() { scontrol --oneliner show job "$1" | sed 's/.* Restarts=\([0-9]*\) .*/\1/'; }
