@@ -102,6 +102,8 @@ def start_cluster() -> Callable[[], None] | None:
 
 
 def main() -> None:
+    # A shell's background processes ignore Ctrl-C, which the test sends.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     disturb = start_cluster()
     if MODE == "cancelled":
         cancel_task()
