@@ -54,7 +54,11 @@ class RootsTest : public testing::TemporaryFolderTest {
     server.insert(server.end(), server_words.begin(), server_words.end());
     Words worker = {"tributary-worker", "--coordinator", address};
     worker.insert(worker.end(), worker_words.begin(), worker_words.end());
-    const auto first = Start(server), second = Start(worker);
+    const auto first = Start(server);
+    // It would look for a coordinator for a minute that the worker's failure
+    // has ended before it came.
+    if (!coordinator_->WaitForOutput("registered server 0", kSoon)) return -1;
+    const auto second = Start(worker);
     const int code = coordinator_->Wait(kSoon);
     first->Wait(kSoon);
     second->Wait(kSoon);
