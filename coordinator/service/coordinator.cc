@@ -55,8 +55,8 @@ void LimitPeers(const v1::ClusterSpec& cluster, PeerConnections* connections) {
                        static_cast<size_t>(cluster.workers());
   limits.nobodys = std::max(limits.nobodys, 2 * members);
   limits.bytes = limits.nobodys_bytes = kMaxRequestBytes + (64 << 20);
-  // gRPC says late that a call has ended, so a client that always has as many
-  // calls as its connection may have seems to have more.
+  // gRPC reports late that a call has ended. A client that keeps kMostCalls
+  // calls open is therefore counted with a few more.
   limits.calls = limits.arriving = 2 * kMostCalls;
   limits.nobodys_calls = 1024 + 4 * static_cast<int64_t>(members);
   connections->SetLimits(limits);

@@ -18,7 +18,7 @@ namespace tributary {
 
 // Copies gradients from a device to host memory on a thread of its own, so that
 // neither the device nor the caller waits for a copy during the backward pass.
-// For one caller's thread.
+// One thread may call it.
 class GradientCopier {
  public:
   struct Copy {
@@ -27,10 +27,11 @@ class GradientCopier {
     float* to = nullptr;
     int64_t size = 0;
   };
-  // Both are called on the copier's thread: after each copy, in the order of
-  // Begin; and once when the device has failed, after which nothing is copied.
+  // The copier's thread calls both.
   struct Listener {
+    // After each copy, in the order of Begin.
     std::function<void(int parameter)> on_copied;
+    // Once, when the device has failed. Nothing is copied after that.
     std::function<void(const absl::Status& fault)> on_fault;
   };
 
@@ -42,11 +43,11 @@ class GradientCopier {
   GradientCopier(const GradientCopier&) = delete;
   GradientCopier& operator=(const GradientCopier&) = delete;
 
-  // Copies what the model's Ops has computed by then, with what it was asked
-  // for before this call.
+  // Copies a gradient once the model's Ops has done all work that it was given
+  // before this call. Returns at once.
   void Begin(const Copy& copy) ABSL_LOCKS_EXCLUDED(mu_);
-  // Waits until all copies that were begun have ended. The device's first
-  // fault.
+  // Waits until all copies that were begun have ended. Returns the device's
+  // first fault.
   absl::Status Wait() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

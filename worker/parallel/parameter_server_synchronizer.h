@@ -21,8 +21,8 @@ namespace tributary {
 // Pushes each block as soon as its gradients are computed, and receives the
 // block's new weights, while the backward pass continues. If the device is the
 // host, the network reads gradients and writes weights directly in the model's
-// memory. Otherwise both go through host copies, of which a thread makes those
-// of gradients, and a fault of the device stops all later pushes.
+// memory. Otherwise both go through host copies. A thread copies the gradients,
+// and a fault of the device stops all later pushes.
 class ParameterServerSynchronizer final : public GradientSynchronizer {
  public:
   struct Options {
@@ -32,9 +32,9 @@ class ParameterServerSynchronizer final : public GradientSynchronizer {
     ApplyMode mode = ApplyMode::kBulk;
     // For each of the model's parameters, its index among the client's.
     std::vector<int> place_in_plan;
-    // The client's, for copies of a device's gradients; or null.
+    // The client's memory for copies of a device's gradients; or null.
     std::shared_ptr<SharedArena> gradient_memory;
-    // Of the client, in checkpoints; null: no checkpoint holds them.
+    // Writes the client's residuals to checkpoints; null: nobody does.
     std::unique_ptr<ResidualCheckpoints> residuals;
   };
   // ResourceExhausted: the device has no room.
@@ -60,7 +60,8 @@ class ParameterServerSynchronizer final : public GradientSynchronizer {
  private:
   explicit ParameterServerSynchronizer(Options* options);
   void MakeCopies(const std::shared_ptr<SharedArena>& gradient_memory);
-  // The gradient of a planned parameter is in gradients_.
+  // Pushes the blocks that are complete with this planned parameter, whose
+  // gradient is in gradients_.
   void Push(int place);
   void CopyWeightsIn();
 

@@ -48,8 +48,8 @@ class PeerConnections {
     int64_t arriving = 1024;
   };
 
-  // Who calls. A member has a name of its own, such as "worker 3". All other
-  // callers of one kind share a name, such as "observers".
+  // Identifies a caller. Each member has its own name, such as "worker 3".
+  // Callers that are not members share one name for each kind: "observers".
   struct CallerAccount {
     std::string name;
     bool is_member = false;

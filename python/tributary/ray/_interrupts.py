@@ -10,8 +10,8 @@ from typing import Any
 
 
 class Interrupts:
-    """Remembers Ctrl-C within a `with` on the main thread. Python ignores an exception
-    of a signal's handler that it runs within a callback or a finalizer, such as those
+    """Remembers Ctrl-C within a `with` on the main thread. Python drops the
+    KeyboardInterrupt if the signal comes while it runs a finalizer, such as those
     with which Ray releases its objects."""
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Interrupts:
             signal.signal(signal.SIGINT, self._handler)
 
     def check(self) -> None:
-        """KeyboardInterrupt: there was one since the beginning."""
+        """Raises KeyboardInterrupt if Ctrl-C has come since the `with` began."""
         if self._noted:
             raise KeyboardInterrupt
 

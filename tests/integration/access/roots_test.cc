@@ -55,8 +55,8 @@ class RootsTest : public testing::TemporaryFolderTest {
     Words worker = {"tributary-worker", "--coordinator", address};
     worker.insert(worker.end(), worker_words.begin(), worker_words.end());
     const auto first = Start(server);
-    // It would look for a coordinator for a minute that the worker's failure
-    // has ended before it came.
+    // A worker that failed before the server came would end the coordinator,
+    // and the server would look for it for a minute.
     if (!coordinator_->WaitForOutput("registered server 0", kSoon)) return -1;
     const auto second = Start(worker);
     const int code = coordinator_->Wait(kSoon);
