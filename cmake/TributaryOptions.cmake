@@ -1,15 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Language, warnings, sanitizers: what holds for every target.
 option(TRIBUTARY_BUILD_TESTS "Build the tests" ON)
-# common/base/failpoint.h: tests make the programs fail at named places. Programs that
-# are built without tests never have them.
-include(CMakeDependentOption)
-cmake_dependent_option(TRIBUTARY_FAILPOINTS "Places where tests let programs fail"
-  ON "TRIBUTARY_BUILD_TESTS" OFF)
 option(TRIBUTARY_BUILD_BENCHMARKS "Build the benchmarks" OFF)
 option(TRIBUTARY_WERROR "Treat warnings as errors" OFF)
 option(TRIBUTARY_PRECOMPILE "Parse what most sources include once" OFF)
-set(TRIBUTARY_SANITIZE "" CACHE STRING "address (with undefined), thread or fuzzer")
+set(TRIBUTARY_SANITIZE "" CACHE STRING "address (with undefined) or thread")
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -60,17 +55,13 @@ if(TRIBUTARY_SANITIZE STREQUAL "address")
   add_compile_options(-fsanitize=address,undefined -fno-omit-frame-pointer
                       -fno-sanitize-recover=undefined)
   add_link_options(-fsanitize=address,undefined)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")  # the same objects for tests/fuzz
+    add_compile_options(-fsanitize=fuzzer-no-link)
+  endif()
 elseif(TRIBUTARY_SANITIZE STREQUAL "thread")
   add_compile_options(-fsanitize=thread -fno-omit-frame-pointer)
   add_link_options(-fsanitize=thread)
-elseif(TRIBUTARY_SANITIZE STREQUAL "fuzzer")
-  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-    message(FATAL_ERROR "libFuzzer comes with clang: cmake --preset fuzz")
-  endif()
-  add_compile_options(-fsanitize=fuzzer-no-link,address,undefined
-                      -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
-  add_link_options(-fsanitize=address,undefined)
 elseif(TRIBUTARY_SANITIZE)
-  message(FATAL_ERROR "TRIBUTARY_SANITIZE is address, thread or fuzzer, "
+  message(FATAL_ERROR "TRIBUTARY_SANITIZE is address or thread, "
                       "got ${TRIBUTARY_SANITIZE}")
 endif()

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The library's programs are built with it, tests are not.
-#ifndef TRIBUTARY_FAILPOINTS
-#define TRIBUTARY_FAILPOINTS
-#endif
 #include "common/base/failpoint.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "tests/testing/failpoints/failpoints.h"
 #include "tests/testing/temporary_folder.h"
 
 namespace tributary {
@@ -18,7 +16,7 @@ namespace {
 
 using failpoint::Action;
 using failpoint::Entry;
-using failpoint::Place;
+using failpoint::Failpoints;
 
 using FailpointTest = testing::TemporaryFolderTest;
 
@@ -41,33 +39,41 @@ TEST_F(FailpointTest, WhatIsNoEntryIsRefused) {
     std::vector<Entry> entries;
     EXPECT_FALSE(failpoint::ReadEntries(text, &entries)) << text;
   }
-  EXPECT_DEATH(Place("a", "a:1:die", nullptr), "a:1:die");
+  EXPECT_DEATH(Failpoints("a:1:die", ""), "a:1:die");
 }
 
-TEST_F(FailpointTest, FiresAtTheHitThatItsEntryNames) {
-  Place place("a", "b:1:error,a:2:error,a:4:error", nullptr);
+// Whether the caller of the place must take its error branch.
+bool Fails(Failpoints& failpoints, std::string_view name) {
+  const Entry* entry = failpoints.Reach(name);
+  return entry != nullptr && failpoint::Act(*entry);
+}
+
+TEST_F(FailpointTest, FiresAtTheVisitThatItsEntryNames) {
+  Failpoints failpoints("b:1:error,a:2:error,a:4:error", "");
   std::vector<bool> fired;
-  for (int i = 0; i < 5; ++i) fired.push_back(failpoint::Fire(place.Hit()));
+  for (int i = 0; i < 5; ++i) fired.push_back(Fails(failpoints, "a"));
   EXPECT_EQ(fired, (std::vector<bool>{false, true, false, true, false}));
 }
 
 TEST_F(FailpointTest, WithADirectoryFiresInOneProcessAndLeavesAMark) {
-  Place first("a", "a:1:error", folder().c_str());
-  Place replacement("a", "a:1:error", folder().c_str());
-  EXPECT_TRUE(failpoint::Fire(first.Hit()));
-  EXPECT_FALSE(failpoint::Fire(replacement.Hit()));
+  Failpoints first("a:1:error", folder());
+  Failpoints replacement("a:1:error", folder());
+  EXPECT_TRUE(Fails(first, "a"));
+  EXPECT_FALSE(Fails(replacement, "a"));
   EXPECT_EQ(Read("a:1"), std::to_string(getpid()) + " error\n");
 }
 
 TEST_F(FailpointTest, KillEndsTheProcessAndSaysSoBefore) {
-  EXPECT_EXIT(failpoint::Fire(Place("a", "a:1:kill", nullptr).Hit()),
-              ::testing::KilledBySignal(SIGKILL), "failpoint a:1: [0-9]+ kill");
+  Failpoints failpoints("a:1:kill", "");
+  EXPECT_EXIT(Fails(failpoints, "a"), ::testing::KilledBySignal(SIGKILL),
+              "failpoint a:1: [0-9]+ kill");
 }
 
 TEST_F(FailpointTest, StopStopsTheProcessUntilItIsContinued) {
   const pid_t child = fork();
   if (child == 0) {
-    failpoint::Fire(Place("a", "a:1:stop", nullptr).Hit());
+    Failpoints failpoints("a:1:stop", "");
+    Fails(failpoints, "a");
     _exit(7);
   }
   int status = 0;
@@ -87,15 +93,18 @@ int g_prepared = 0;
 
 void Prepared() { TRIBUTARY_FAILPOINT_AFTER("prepared", ++g_prepared); }
 
-TEST_F(FailpointTest, MacrosReadTheEnvironmentWhenTheyAreFirstReached) {
-  setenv("TRIBUTARY_FAILPOINT", "branch:2:error,prepared:3:delay=0", 1);
+TEST_F(FailpointTest, PlacesDoNothingUntilFailpointsAreArmed) {
+  EXPECT_EQ(failpoint::hooks, nullptr);
+  EXPECT_EQ(Branch(), 0);
+  failpoint::Arm("branch:2:error,prepared:3:delay=0", "");
   EXPECT_EQ(Branch(), 0);
   EXPECT_EQ(Branch(), 1);
   EXPECT_EQ(Branch(), 0);
   for (int i = 0; i < 4; ++i) Prepared();
   EXPECT_EQ(g_prepared, 1);
   TRIBUTARY_FAILPOINT("another");
-  unsetenv("TRIBUTARY_FAILPOINT");
+  failpoint::Arm("", "");
+  EXPECT_EQ(failpoint::hooks, nullptr);
 }
 
 }  // namespace
