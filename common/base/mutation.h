@@ -1,36 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string_view>
+
 // Planted defects that test the tests: the simulator must find each one
 // (tests/simulation/mutation_test.cc). Product code plants one in a condition:
 //
 //   if (incarnation < fence && !TRIBUTARY_MUTATED("no-incarnation-fence"))
 //
-// Only a second build of the simulated libraries defines TRIBUTARY_MUTATIONS.
-// It plants the one defect that the environment variable TRIBUTARY_MUTATION
-// names. In all other builds the macro is `false`.
-#ifdef TRIBUTARY_MUTATIONS
-
-#include <cstdlib>
-#include <string_view>
-
+// Nothing in the product chooses a defect, so in its programs the macro is
+// false. The simulator plants the one that the environment variable
+// TRIBUTARY_MUTATION names (tests/simulation/simulate_main.cc).
 namespace tributary::mutation {
 
-inline bool Planted(std::string_view name) {
-  static const char* const chosen = std::getenv("TRIBUTARY_MUTATION");
-  return chosen != nullptr && name == chosen;
-}
+// Set before the first simulated job; empty: no defect.
+inline constinit std::string_view planted;
 
 }  // namespace tributary::mutation
 
-#define TRIBUTARY_MUTATED(name)                                       \
-  ([] {                                                               \
-    static const bool planted = ::tributary::mutation::Planted(name); \
-    return planted;                                                   \
-  }())
-
-#else
-
-#define TRIBUTARY_MUTATED(name) false
-
-#endif
+#define TRIBUTARY_MUTATED(name)               \
+  (!::tributary::mutation::planted.empty() && \
+   ::tributary::mutation::planted == (name))

@@ -28,7 +28,7 @@ testing::ProcessResult SimulateMutated(const std::string& mutation, int first,
                                        int max_seeds) {
   setenv("TRIBUTARY_MUTATION", mutation.c_str(), 1);
   testing::ProcessResult result = testing::RunProcess(
-      {testing::Program("simulate-mutated"), "--seeds",
+      {testing::Program("simulate"), "--seeds",
        absl::StrCat(first, "..", first + max_seeds - 1), "--last", "0"});
   unsetenv("TRIBUTARY_MUTATION");
   return result;
@@ -86,7 +86,7 @@ TEST(MutationTest, TheSimulatorFindsEveryPlantedDefect) {
   }
 }
 
-// Checks the build itself: without a defect it must find nothing.
+// Without a defect it must find nothing.
 TEST(MutationTest, WithoutADefectEverySeedPasses) {
   const testing::ProcessResult result = SimulateMutated("", 1, 200);
   EXPECT_EQ(result.exit_code, 0) << result.output;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <deque>
 #include <functional>
@@ -14,6 +15,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
+#include "common/base/mutation.h"
 #include "spdlog/spdlog.h"
 #include "tests/simulation/job/scenario.h"
 #include "tests/simulation/simulation.h"
@@ -161,5 +163,8 @@ int Main(int argc, char** argv) {
 }  // namespace tributary::simulation
 
 int main(int argc, char** argv) {
+  if (const char* planted = std::getenv("TRIBUTARY_MUTATION")) {
+    tributary::mutation::planted = planted;
+  }
   return tributary::simulation::Main(argc, argv);
 }
