@@ -1,15 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-# CUDA is used where its compiler stands and left out elsewhere.
-#   TRIBUTARY_CUDA  AUTO (default) | ON (missing nvcc is an error) | OFF
+# CUDA kernels take half as long to build as everything else, so a build has them only
+# where they can run or are tested.
+#   TRIBUTARY_CUDA  AUTO (default): with nvcc, and an NVIDIA device or the tests
+#                   ON: a missing nvcc is an error | OFF
+#   CMAKE_CUDA_ARCHITECTURES  default: AUTO builds for this machine's devices, or for
+#                   90 without one; ON builds for 80 and 90
 #   TRIBUTARY_HAVE_CUDA  the outcome, read by kernels/CMakeLists.txt
 set(TRIBUTARY_CUDA AUTO CACHE STRING "AUTO, ON or OFF")
 set(TRIBUTARY_HAVE_CUDA OFF)
 if(TRIBUTARY_CUDA STREQUAL "OFF" OR TRIBUTARY_SANITIZE)
+  message(STATUS "CUDA: left out")
+  return()
+endif()
+file(GLOB devices /dev/nvidia[0-9]*)
+if(TRIBUTARY_CUDA STREQUAL "AUTO" AND NOT devices AND NOT TRIBUTARY_BUILD_TESTS)
+  message(STATUS "CUDA: left out, because this machine has no NVIDIA device; "
+                 "-DTRIBUTARY_CUDA=ON builds the kernels all the same")
   return()
 endif()
 
 if(NOT CMAKE_CUDA_ARCHITECTURES)
-  set(CMAKE_CUDA_ARCHITECTURES 80 90)
+  if(TRIBUTARY_CUDA STREQUAL "ON")
+    set(CMAKE_CUDA_ARCHITECTURES 80 90)
+  elseif(devices)
+    set(CMAKE_CUDA_ARCHITECTURES native)
+  else()
+    set(CMAKE_CUDA_ARCHITECTURES 90)
+  endif()
 endif()
 if(NOT CMAKE_CUDA_COMPILER)
   find_program(TRIBUTARY_NVCC nvcc PATHS /usr/local/cuda/bin)

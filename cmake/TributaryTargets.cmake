@@ -5,13 +5,6 @@ include(GNUInstallDirs)
 include(GoogleTest)
 include(TributaryPrecompiled)
 
-# Of the sources alone: who includes an installed header has none.
-function(tributary_failpoints name)
-  if(TRIBUTARY_FAILPOINTS)
-    target_compile_definitions(${name} PRIVATE TRIBUTARY_FAILPOINTS)
-  endif()
-endfunction()
-
 # tributary_library(NAME HDRS ... SRCS ... DEPS ...)
 # HDRS are relative to the calling folder and are included from the root.
 function(tributary_library name)
@@ -20,7 +13,6 @@ function(tributary_library name)
     add_library(${name} STATIC ${ARG_SRCS})
     set(scope PUBLIC)
     target_link_libraries(${name} PRIVATE ${ARG_PRIVATE_DEPS})
-    tributary_failpoints(${name})
     tributary_use_precompiled(${name} "${TRIBUTARY_LIBRARY_HEADERS}")
   else()
     add_library(${name} INTERFACE)
@@ -82,7 +74,6 @@ function(tributary_executable name)
   add_executable(${name} ${ARG_SRCS})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS})
-  tributary_failpoints(${name})
 endfunction()
 
 # Lets the thread sanitizer see absl::Mutex (tests/testing/tsan_locks.cc).
@@ -104,86 +95,113 @@ function(tributary_show_locks name)
   target_link_libraries(${name} PRIVATE absl::synchronization)
 endfunction()
 
+# Adds TARGET to the targets that build the tests of a label (tests_LABEL) and of each
+# folder around them (tests_in_server, tests_in_server_store).
+function(tributary_collect_test target room labels)
+  set(groups ${labels})
+  list(TRANSFORM groups PREPEND tests_)
+  set(folder tests_in)
+  string(REPLACE "/" ";" names ${room})
+  foreach(name ${names})
+    string(APPEND folder _${name})
+    list(APPEND groups ${folder})
+  endforeach()
+  foreach(group ${groups})
+    if(NOT TARGET ${group})
+      add_custom_target(${group})
+    endif()
+    add_dependencies(${group} ${target})
+  endforeach()
+endfunction()
+
 # tributary_test(NAME SRCS ... DEPS ... [LABELS unit|integration|race ...]
-#                [TIMEOUT seconds] [PROGRAMS target ...])
-# LABELS race marks what the thread sanitizer runs; the target tests_LABEL
-# builds the tests with that label alone. PROGRAMS are what the test starts.
+#                [TIMEOUT seconds] [PROGRAMS target ...] [SEPARATE])
+# LABELS race marks what the thread sanitizer runs. The folder below tests/ or
+# tests/unit/ is a label, too (tests/room.sh). PROGRAMS are what the test starts.
+# Tests with long timeouts start first. SEPARATE: several sources define local helpers
+# under the same name, so each is compiled alone.
+# Under a sanitizer the unit tests of a program run in one process, because starting
+# and checking 2,000 processes takes longer than the tests.
 function(tributary_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SRCS;DEPS;LABELS;PROGRAMS" ${ARGN})
+  cmake_parse_arguments(ARG "SEPARATE" "TIMEOUT" "SRCS;DEPS;LABELS;PROGRAMS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 60)
   endif()
+  file(RELATIVE_PATH room ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})
+  string(REGEX REPLACE "^unit/" "" room ${room})
+  set(labels ${ARG_LABELS} ${room})
   add_executable(${name} ${ARG_SRCS})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} tributary_testing_paths
     GTest::gmock GTest::gtest GTest::gtest_main)
   tributary_use_precompiled(${name} tributary_test_headers)
+  if(ARG_SEPARATE)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
+  endif()
   if(TRIBUTARY_SANITIZE STREQUAL "thread")
     tributary_show_locks(${name})
   endif()
   # Jobs of tests are not registered among those of the user.
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-    PROPERTIES TIMEOUT ${ARG_TIMEOUT}
-               ENVIRONMENT XDG_STATE_HOME=${CMAKE_BINARY_DIR}/state)
-  # PROPERTIES cannot carry a list, so several labels are set by a script that
-  # ctest reads after it has found the tests.
-  set(script ${CMAKE_CURRENT_BINARY_DIR}/${name}_labels.cmake)
-  file(GENERATE OUTPUT ${script} CONTENT "if(${name}_TESTS)
-  set_tests_properties(\${${name}_TESTS} PROPERTIES LABELS \"${ARG_LABELS}\")
+  set(environment XDG_STATE_HOME=${CMAKE_BINARY_DIR}/state)
+  if(TRIBUTARY_SANITIZE AND "unit" IN_LIST ARG_LABELS)
+    add_test(NAME ${name} COMMAND ${name})
+    set_tests_properties(${name} PROPERTIES LABELS "${labels}"
+      TIMEOUT 600 ENVIRONMENT ${environment})
+  else()
+    gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+      PROPERTIES TIMEOUT ${ARG_TIMEOUT} COST ${ARG_TIMEOUT} ENVIRONMENT ${environment})
+    # PROPERTIES cannot carry a list, so several labels are set by a script that
+    # ctest reads after it has found the tests.
+    set(script ${CMAKE_CURRENT_BINARY_DIR}/${name}_labels.cmake)
+    file(GENERATE OUTPUT ${script} CONTENT "if(${name}_TESTS)
+  set_tests_properties(\${${name}_TESTS} PROPERTIES LABELS \"${labels}\")
 endif()
 ")
-  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${script})
+    set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${script})
+  endif()
   if(ARG_PROGRAMS)
     add_dependencies(${name} ${ARG_PROGRAMS})
   endif()
-  foreach(label ${ARG_LABELS})
-    if(NOT TARGET tests_${label})
-      add_custom_target(tests_${label})
-    endif()
-    add_dependencies(tests_${label} ${name})
-  endforeach()
+  tributary_collect_test(${name} ${room} "${ARG_LABELS}")
 endfunction()
 
-# tributary_fuzzer(NAME DEPS ...): NAME.cc with libFuzzer's main where
-# TRIBUTARY_SANITIZE is fuzzer; the target `fuzzers` builds them all. Elsewhere
-# a test that puts in each file of corpus/NAME once.
+# tributary_fuzzer(NAME DEPS ...): NAME.cc with libFuzzer's main under clang's address
+# sanitizer; the target `fuzzers` builds them all. A test puts in each file of
+# corpus/NAME once, in every build.
 function(tributary_fuzzer name)
   cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
-  if(TRIBUTARY_SANITIZE STREQUAL "fuzzer")
-    tributary_executable(${name} SRCS ${name}.cc DEPS ${ARG_DEPS})
+  tributary_executable(${name} SRCS ${name}.cc DEPS ${ARG_DEPS})
+  set(corpus ${CMAKE_CURRENT_SOURCE_DIR}/corpus/${name})
+  if(TRIBUTARY_SANITIZE STREQUAL "address" AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    add_test(NAME replay_${name} COMMAND ${name} -runs=0 ${corpus})
     if(NOT TARGET fuzzers)
       add_custom_target(fuzzers)
     endif()
     add_dependencies(fuzzers ${name})
   else()
-    add_executable(${name} ${name}.cc replay.cc)
-    target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
-    target_link_libraries(${name} PRIVATE ${ARG_DEPS})
-    add_test(NAME replay_${name}
-      COMMAND ${name} ${CMAKE_CURRENT_SOURCE_DIR}/corpus/${name})
-    set_tests_properties(replay_${name} PROPERTIES LABELS unit TIMEOUT 60)
-    if(NOT TARGET tests_unit)
-      add_custom_target(tests_unit)
-    endif()
-    add_dependencies(tests_unit ${name})
+    target_sources(${name} PRIVATE replay.cc)
+    add_test(NAME replay_${name} COMMAND ${name} ${corpus})
   endif()
+  set_tests_properties(replay_${name} PROPERTIES LABELS unit TIMEOUT 60)
+  tributary_collect_test(${name} fuzz unit)
 endfunction()
 
-# tributary_proto(NAME PROTOS ... [GRPC]): generated code at proto/ paths.
+# tributary_proto(NAME [PROTOS ...] [SERVICES ...] [DEPS ...]): generated code at proto/
+# paths, with that of gRPC for the files that define services.
 function(tributary_proto name)
-  cmake_parse_arguments(ARG "GRPC" "" "PROTOS;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "PROTOS;SERVICES;DEPS" ${ARGN})
   set(generated ${CMAKE_BINARY_DIR}/generated)
   file(MAKE_DIRECTORY ${generated})
   find_program(TRIBUTARY_GRPC_PLUGIN grpc_cpp_plugin REQUIRED)
   set(sources)
-  foreach(proto ${ARG_PROTOS})
+  foreach(proto ${ARG_SERVICES} ${ARG_PROTOS})
     get_filename_component(stem ${proto} NAME_WE)
     get_filename_component(folder ${proto} DIRECTORY)
     set(base ${generated}/${folder}/${stem})
     set(outputs ${base}.pb.cc ${base}.pb.h)
     set(grpc_arguments)
-    if(ARG_GRPC)
+    if(proto IN_LIST ARG_SERVICES)
       list(APPEND outputs ${base}.grpc.pb.cc ${base}.grpc.pb.h)
       set(grpc_arguments --grpc_out=${generated}
         --plugin=protoc-gen-grpc=${TRIBUTARY_GRPC_PLUGIN})
@@ -199,16 +217,13 @@ function(tributary_proto name)
   add_library(${name} STATIC ${sources})
   add_library(tributary::${name} ALIAS ${name})
   set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
-  target_compile_options(${name} PRIVATE -w)
-  if(TRIBUTARY_SANITIZE STREQUAL "fuzzer")
-    # Not ours to search for edges in, and half of the build's time.
-    target_compile_options(${name} PRIVATE -fno-sanitize=all)
-  endif()
+  # Generated code handles small messages; -O3 takes a third longer to compile it.
+  target_compile_options(${name} PRIVATE -w $<$<CONFIG:Release>:-O1>)
   target_include_directories(${name} SYSTEM PUBLIC
     $<BUILD_INTERFACE:${generated}>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/tributary>)
   target_link_libraries(${name} PUBLIC protobuf::libprotobuf ${ARG_DEPS})
-  if(ARG_GRPC)
+  if(ARG_SERVICES)
     target_link_libraries(${name} PUBLIC gRPC::grpc++)
   endif()
 endfunction()

@@ -25,9 +25,9 @@ limits=(-max_len=16384 -malloc_limit_mb=64 -rss_limit_mb=1024 -timeout=10)
 
 source deploy/steps.sh
 trap - EXIT
-cmake --preset fuzz --log-level=WARNING > /dev/null
+cmake --preset asan --log-level=WARNING > /dev/null
 mkdir -p $build
-if ! cmake --build --preset fuzz > $build/build.log 2>&1; then
+if ! cmake --build --preset asan --target fuzzers > $build/build.log 2>&1; then
   grep -A 20 -m 3 '^FAILED' $build/build.log >&2
   exit 1
 fi
@@ -39,7 +39,7 @@ fuzz() {
   local name=$1 found=$build/found/$1 dictionary=()
   mkdir -p "$found"
   [ ! -e "tests/fuzz/$name.dict" ] || dictionary=(-dict="tests/fuzz/$name.dict")
-  UBSAN_OPTIONS=print_stacktrace=1 "$build/bin/$name" -max_total_time="$seconds" \
+  UBSAN_OPTIONS=print_stacktrace=1 "build/asan/bin/$name" -max_total_time="$seconds" \
     -seed="${SEED:-1}" "${limits[@]}" "${dictionary[@]}" -print_final_stats=1 \
     -artifact_prefix="$build/$name-" "$found" "tests/fuzz/corpus/$name" \
     > "$build/$name.log" 2>&1 || echo "exit status $?" >> "$build/$name.log"

@@ -6,8 +6,7 @@
 # are the machine's own; the profilers need these, too.
 #
 # The targets are gpu_tests, tributary, tributary-coordinator, tributary-server and
-# tributary-worker, and the golden tests to run there, such as
-# golden_attention_test.
+# tributary-worker, and golden_kernels_test to run there.
 #
 # usage: tests/gpu/bundle.sh [BUILD_DIRECTORY] [DESTINATION]
 #
@@ -21,12 +20,10 @@ build=${1:-$root/build/release}
 destination=${2:-$root/.gpu}
 programs=(gpu_tests tributary tributary-coordinator tributary-server
   tributary-worker)
-# Tests that use a CUDA device if there is one; packed if they are built.
-for group in attention conv norm; do
-  if [ -x "$build/bin/golden_${group}_test" ]; then
-    programs+=("golden_${group}_test")
-  fi
-done
+# Uses a CUDA device if there is one; packed if it is built.
+if [ -x "$build/bin/golden_kernels_test" ]; then
+  programs+=(golden_kernels_test)
+fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/bin" "$work/lib" "$destination"
