@@ -18,10 +18,10 @@
 namespace tributary {
 namespace {
 
-constexpr char kDescription[] =
+constexpr char kCheckpointDescription[] =
     "Looks at checkpoints: which there are, whether they are whole, how two "
     "differ.";
-constexpr char kFooter[] =
+constexpr char kCheckpointFooter[] =
     "DIR is a directory of checkpoints or a run directory, whose checkpoints/\n"
     "is meant. Nothing is changed.\n\n"
     "Examples:\n"
@@ -141,8 +141,9 @@ int Diff(const std::string& path_a, const std::string& path_b) {
 
 void AddCheckpointCommand(CLI::App& app, Action* action) {
   auto paths = std::make_shared<std::array<std::string, 2>>();
-  CLI::App* checkpoint = app.add_subcommand("checkpoint", kDescription);
-  checkpoint->footer(kFooter);
+  CLI::App* checkpoint =
+      app.add_subcommand("checkpoint", kCheckpointDescription);
+  checkpoint->footer(kCheckpointFooter);
 
   CLI::App* list =
       checkpoint->add_subcommand("list", "Shows the checkpoints of a run.");

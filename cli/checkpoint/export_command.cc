@@ -16,9 +16,9 @@
 namespace tributary {
 namespace {
 
-constexpr char kDescription[] =
+constexpr char kExportDescription[] =
     "Writes the weights of a checkpoint as a safetensors file.";
-constexpr char kFooter[] =
+constexpr char kExportFooter[] =
     "The tensors have the parameters' names, as in a run's\n"
     "weights.safetensors; with --optimizer-state, the optimizer's follow as\n"
     "optimizer.STATE.PARAMETER. Every byte that is read is checked, and the\n"
@@ -62,8 +62,8 @@ int Export(const ExportOptions& options) {
 
 void AddExportCommand(CLI::App& app, Action* action) {
   auto options = std::make_shared<ExportOptions>();
-  CLI::App* command = app.add_subcommand("export", kDescription);
-  command->footer(kFooter);
+  CLI::App* command = app.add_subcommand("export", kExportDescription);
+  command->footer(kExportFooter);
   command
       ->add_option("CHECKPOINT", options->checkpoint,
                    "a checkpoint, or a directory, whose newest is meant")

@@ -32,9 +32,9 @@
 namespace tributary {
 namespace {
 
-constexpr char kDescription[] =
+constexpr char kCompareDescription[] =
     "Runs one job under several strategies and shows what each costs.";
-constexpr char kFooter[] =
+constexpr char kCompareFooter[] =
     "Every run sees the same batches from the same initial weights, however\n"
     "many workers share them; one worker alone is always run, as the measure.\n"
     "Leaves a run directory for each, compare.html (one page with charts and\n"
@@ -295,8 +295,8 @@ void AddOptions(CLI::App& app, CompareOptions* options) {
 
 void AddCompareCommand(CLI::App& app, Action* action) {
   auto options = std::make_shared<CompareOptions>();
-  CLI::App* compare = app.add_subcommand("compare", kDescription);
-  compare->footer(absl::StrCat(kFooter, StrategyHelp(), kExamples));
+  CLI::App* compare = app.add_subcommand("compare", kCompareDescription);
+  compare->footer(absl::StrCat(kCompareFooter, StrategyHelp(), kExamples));
   AddOptions(*compare, options.get());
   compare->callback(
       [options, action] { *action = [options] { return Compare(*options); }; });

@@ -23,9 +23,9 @@ namespace {
 
 constexpr absl::Duration kFollowLook = absl::Milliseconds(200);
 
-constexpr char kDescription[] =
+constexpr char kLogsDescription[] =
     "Shows the logs of a job's processes, merged in the order of time.";
-constexpr char kFooter[] =
+constexpr char kLogsFooter[] =
     "Reads logs/ of the run directory. It has the logs of the coordinator and "
     "of\n"
     "all processes that `tributary train` and `tributary run` have started, "
@@ -96,8 +96,8 @@ int Logs(const LogsOptions& options) {
 
 void AddLogsCommand(CLI::App& app, Action* action) {
   auto options = std::make_shared<LogsOptions>();
-  CLI::App* logs = app.add_subcommand("logs", kDescription);
-  logs->footer(kFooter);
+  CLI::App* logs = app.add_subcommand("logs", kLogsDescription);
+  logs->footer(kLogsFooter);
   AddJobChoice(*logs, &options->choice);
   logs->add_option("--role", options->role, "only processes of this role")
       ->check(CLI::IsMember({"coordinator", "server", "worker", "program"}));

@@ -24,9 +24,9 @@
 namespace tributary {
 namespace {
 
-constexpr char kDescription[] =
+constexpr char kPlanDescription[] =
     "Predicts a step's time and memory under every strategy.";
-constexpr char kFooter[] =
+constexpr char kPlanFooter[] =
     "Every process has a link of the given rate each way. --measure times the\n"
     "job's model on this machine, alone on it; --probe measures the link to a\n"
     "host on which `tributary-worker --serve-links 0.0.0.0:7079\n"
@@ -134,8 +134,8 @@ int Plan(PlanOptions options) {
 
 void AddPlanCommand(CLI::App& app, Action* action) {
   auto options = std::make_shared<PlanOptions>();
-  CLI::App* command = app.add_subcommand("plan", kDescription);
-  command->footer(kFooter);
+  CLI::App* command = app.add_subcommand("plan", kPlanDescription);
+  command->footer(kPlanFooter);
   command->add_option("JOB", options->job_path, "the job file")->required();
   AddOverrides(*command, &options->overrides);
   command

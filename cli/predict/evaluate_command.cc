@@ -12,9 +12,9 @@
 namespace tributary {
 namespace {
 
-constexpr char kDescription[] =
+constexpr char kEvaluateDescription[] =
     "Evaluates the model of a run: metrics and confusion matrix.";
-constexpr char kFooter[] =
+constexpr char kEvaluateFooter[] =
     "Without an INPUT it evaluates the test set of the run's job.yaml. An "
     "input\n"
     "has the format of the training data, with labels: in the CSV file's own\n"
@@ -62,8 +62,8 @@ int Evaluate(const EvaluateOptions& options) {
 
 void AddEvaluateCommand(CLI::App& app, Action* action) {
   auto options = std::make_shared<EvaluateOptions>();
-  CLI::App* command = app.add_subcommand("evaluate", kDescription);
-  command->footer(kFooter);
+  CLI::App* command = app.add_subcommand("evaluate", kEvaluateDescription);
+  command->footer(kEvaluateFooter);
   command->add_option("RUN", options->run, "a run directory")->required();
   command->add_option("INPUT", options->input, "a file of rows with labels");
   command->add_option("--labels", options->labels,

@@ -12,9 +12,9 @@
 namespace tributary {
 namespace {
 
-constexpr char kDescription[] =
+constexpr char kPredictDescription[] =
     "Predicts the rows of a file with the model of a run.";
-constexpr char kFooter[] =
+constexpr char kPredictFooter[] =
     "The input has the format of the training data: CSV, IDX, NPY or text,\n"
     "gzipped or plain. Columns of a CSV file are found by name; the label may "
     "be\n"
@@ -100,8 +100,8 @@ void AddGenerateOptions(CLI::App* command, PredictOptions* options) {
 
 void AddPredictCommand(CLI::App& app, Action* action) {
   auto options = std::make_shared<PredictOptions>();
-  CLI::App* command = app.add_subcommand("predict", kDescription);
-  command->footer(kFooter);
+  CLI::App* command = app.add_subcommand("predict", kPredictDescription);
+  command->footer(kPredictFooter);
   command->add_option("RUN", options->run, "a run directory")->required();
   command->add_option("INPUT", options->input, "a file of rows");
   command->add_option("--output", options->output,

@@ -20,9 +20,9 @@
 namespace tributary {
 namespace {
 
-constexpr char kDescription[] =
+constexpr char kBisectDescription[] =
     "Finds the first step and tensor in which two runs differ, and why.";
-constexpr char kFooter[] =
+constexpr char kBisectFooter[] =
     "Compares the losses, checkpoints and weights that both runs have "
     "recorded,\n"
     "then computes the steps between the last equal checkpoints and the first\n"
@@ -79,8 +79,8 @@ int BisectRuns(const BisectOptions& options) {
 
 void AddBisectCommand(CLI::App& app, Action* action) {
   auto options = std::make_shared<BisectOptions>();
-  CLI::App* command = app.add_subcommand("bisect", kDescription);
-  command->footer(kFooter);
+  CLI::App* command = app.add_subcommand("bisect", kBisectDescription);
+  command->footer(kBisectFooter);
   command->add_option("RUN_A", options->a, "a run directory")->required();
   command->add_option("RUN_B", options->b, "another one")->required();
   command->add_flag("--json", options->json, "print JSON");

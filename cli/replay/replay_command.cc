@@ -19,9 +19,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr char kDescription[] =
+constexpr char kReplayDescription[] =
     "Computes one step of a run again and compares it with the record.";
-constexpr char kFooter[] =
+constexpr char kReplayFooter[] =
     "Starts from the newest checkpoint before the step, or from the initial\n"
     "weights, and shows the step's loss beside the loss in metrics.jsonl, and\n"
     "the norm of each rank's gradient of each tensor. The run's data must "
@@ -158,8 +158,8 @@ int ReplayOneStep(const ReplayOptions& options) {
 
 void AddReplayCommand(CLI::App& app, Action* action) {
   auto options = std::make_shared<ReplayOptions>();
-  CLI::App* command = app.add_subcommand("replay", kDescription);
-  command->footer(kFooter);
+  CLI::App* command = app.add_subcommand("replay", kReplayDescription);
+  command->footer(kReplayFooter);
   command->add_option("RUN", options->run, "a run directory")->required();
   command->add_option("--step", options->step, "the step, from 1")
       ->required()

@@ -25,10 +25,10 @@
 namespace tributary {
 namespace {
 
-constexpr char kDescription[] =
+constexpr char kCertificatesDescription[] =
     "Makes the certificates with which the processes of a job prove who they\n"
     "are, or renews them.";
-constexpr char kFooter[] =
+constexpr char kCertificatesFooter[] =
     "OUT/ca is the authority; keep ca.key away from the hosts of the job.\n"
     "OUT/ROLE has the files ca.crt, tls.crt and tls.key of each role:\n"
     "coordinator, server, worker, operator (people: status, stop) and monitor\n"
@@ -136,8 +136,9 @@ int RunCertificates(const CertificateOptions& options) {
 
 void AddCertificatesCommand(CLI::App& app, Action* action) {
   auto options = std::make_shared<CertificateOptions>();
-  CLI::App* certificates = app.add_subcommand("certificates", kDescription);
-  certificates->footer(kFooter);
+  CLI::App* certificates =
+      app.add_subcommand("certificates", kCertificatesDescription);
+  certificates->footer(kCertificatesFooter);
   certificates->add_option("--out", options->out, "folder for the files")
       ->type_name("FOLDER")
       ->required();

@@ -19,8 +19,8 @@ namespace {
 
 constexpr absl::Duration kListTimeout = absl::Milliseconds(500);
 
-constexpr char kDescription[] = "Shows the jobs of yours that run here.";
-constexpr char kFooter[] =
+constexpr char kListDescription[] = "Shows the jobs of yours that run here.";
+constexpr char kListFooter[] =
     "Shows the jobs that `tributary train`, `tributary run` and\n"
     "tributary-coordinator of this user run. A job whose process was killed "
     "is\n"
@@ -68,8 +68,8 @@ int List(bool json) {
 
 void AddListCommand(CLI::App& app, Action* action) {
   auto json = std::make_shared<bool>(false);
-  CLI::App* list = app.add_subcommand("list", kDescription);
-  list->footer(kFooter);
+  CLI::App* list = app.add_subcommand("list", kListDescription);
+  list->footer(kListFooter);
   list->add_flag("--json", *json, "as a JSON array");
   list->callback([json, action] { *action = [json] { return List(*json); }; });
 }

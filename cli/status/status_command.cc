@@ -24,9 +24,9 @@ namespace {
 constexpr double kShortestWatchSeconds = 0.1;
 constexpr double kLongestWatchSeconds = 3600;
 
-constexpr char kDescription[] =
+constexpr char kStatusDescription[] =
     "Shows a running job: who is there, step, rates, what waits for whom.";
-constexpr char kFooter[] =
+constexpr char kStatusFooter[] =
     "On a terminal --watch draws in place; into a pipe it writes one block\n"
     "after the other, each under its time.\n\n"
     "Examples, the last two with the address that the coordinator prints:\n"
@@ -112,8 +112,8 @@ void ReadWatch(const CLI::results_t& results, StatusOptions* options) {
 
 void AddStatusCommand(CLI::App& app, Action* action) {
   auto options = std::make_shared<StatusOptions>();
-  CLI::App* status = app.add_subcommand("status", kDescription);
-  status->footer(kFooter);
+  CLI::App* status = app.add_subcommand("status", kStatusDescription);
+  status->footer(kStatusFooter);
   AddJobChoice(*status, &options->choice);
   status
       ->add_option(

@@ -29,9 +29,9 @@ constexpr absl::Duration kEndTimeout = absl::Milliseconds(300);
 // A coordinator on another host that does not answer for so long has left.
 constexpr absl::Duration kLeft = absl::Seconds(10);
 
-constexpr char kDescription[] =
+constexpr char kStopDescription[] =
     "Ends a job at the next step that every worker reaches.";
-constexpr char kFooter[] =
+constexpr char kStopFooter[] =
     "Does what Ctrl-C does to `tributary train`: the weights are saved and, "
     "if\n"
     "the job writes one at its end, a checkpoint. Waits until the job has\n"
@@ -152,8 +152,8 @@ int Stop(const StopOptions& options) {
 
 void AddStopCommand(CLI::App& app, Action* action) {
   auto options = std::make_shared<StopOptions>();
-  CLI::App* stop = app.add_subcommand("stop", kDescription);
-  stop->footer(kFooter);
+  CLI::App* stop = app.add_subcommand("stop", kStopDescription);
+  stop->footer(kStopFooter);
   AddJobChoice(*stop, &options->choice);
   stop->add_flag("--checkpoint", options->checkpoint,
                  "only if the job writes a checkpoint of its last step; "

@@ -14,9 +14,9 @@
 namespace tributary {
 namespace {
 
-constexpr char kDescription[] =
+constexpr char kWhyDescription[] =
     "Says in one sentence why a job does not advance, or that it does.";
-constexpr char kFooter[] =
+constexpr char kWhyFooter[] =
     "Names the step, the process, since when, and the likely cause: a stopped\n"
     "or ended process, a silent host, a full disk, a slow link, a slow "
     "worker,\n"
@@ -65,8 +65,8 @@ int Why(const WhyOptions& options) {
 
 void AddWhyCommand(CLI::App& app, Action* action) {
   auto options = std::make_shared<WhyOptions>();
-  CLI::App* why = app.add_subcommand("why", kDescription);
-  why->footer(kFooter);
+  CLI::App* why = app.add_subcommand("why", kWhyDescription);
+  why->footer(kWhyFooter);
   AddJobChoice(*why, &options->choice);
   why->add_flag("--json", options->json,
                 "as a JSON object, with the cause as one word");

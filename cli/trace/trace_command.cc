@@ -17,10 +17,10 @@
 namespace tributary {
 namespace {
 
-constexpr char kDescription[] =
+constexpr char kTraceDescription[] =
     "Writes what every process of a run did in single steps, for "
     "ui.perfetto.dev.";
-constexpr char kFooter[] =
+constexpr char kTraceFooter[] =
     "The run must have recorded these steps:\n"
     "  tributary train JOB.yaml --run-dir runs/a --trace 100-105\n"
     "  tributary trace runs/a --steps 100-105\n\n"
@@ -104,8 +104,8 @@ int Trace(const TraceOptions& options) {
 
 void AddTraceCommand(CLI::App& app, Action* action) {
   auto options = std::make_shared<TraceOptions>();
-  CLI::App* trace = app.add_subcommand("trace", kDescription);
-  trace->footer(kFooter);
+  CLI::App* trace = app.add_subcommand("trace", kTraceDescription);
+  trace->footer(kTraceFooter);
   trace->add_option("RUN", options->run, "the run directory")->required();
   trace->add_option("--steps", options->steps,
                     "the steps to write, as in 100-105; default: all that the\n"

@@ -26,10 +26,10 @@
 namespace tributary {
 namespace {
 
-constexpr char kDescription[] =
+constexpr char kRunDescription[] =
     "Runs a program of your own as the workers of a job:\n"
     "tributary run [OPTIONS] PROGRAM [ARGUMENTS...]";
-constexpr char kFooter[] =
+constexpr char kRunFooter[] =
     "PROGRAM and what follows it are started once for each worker; a name "
     "that\n"
     "ends in .py is started by Python. Each process gets "
@@ -169,8 +169,8 @@ int Run(RunOptions options, const std::vector<std::string>& words) {
 
 void AddRunCommand(CLI::App& app, Action* action) {
   auto options = std::make_shared<RunOptions>();
-  CLI::App* run = app.add_subcommand("run", kDescription);
-  run->footer(kFooter);
+  CLI::App* run = app.add_subcommand("run", kRunDescription);
+  run->footer(kRunFooter);
   run->prefix_command();
   run->add_option("--job", options->job_path,
                   "a job file (YAML) without model and data, for what the\n"
