@@ -2,14 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds the Debian packages of the programs, the client library for C++ and the
 # documents, and prints their names.
-#   deploy/build_packages.sh [BUILD_DIR]
-# Without BUILD_DIR it compiles everything in build/package, without the tests, which takes
-# minutes. With BUILD_DIR it packs that build, and compiles only what changed.
+#   deploy/build_packages.sh [--cuda | BUILD_DIR]
+# Without BUILD_DIR it configures build/release without the tests, and compiles what the
+# quickstart has not compiled there. --cuda: with CUDA kernels for all architectures.
+# With BUILD_DIR it packs that build as it is configured.
 # Needs `deploy/install-deps.sh --package`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source deploy/steps.sh
-build=${1:-build/package}
+cuda=()
+if [ "${1:-}" = --cuda ]; then
+  cuda=(-DTRIBUTARY_CUDA=ON)
+  shift
+fi
+build=${1:-build/release}
 
 # One date for manual pages, changelogs and archives: that of the newest commit.
 if [ -z "${SOURCE_DATE_EPOCH:-}" ] && git rev-parse --git-dir > /dev/null 2>&1; then
@@ -34,7 +40,7 @@ pack() {
 }
 
 if [ $# = 0 ]; then
-  part "configure" quietly cmake --preset release -B "$build" -DTRIBUTARY_BUILD_TESTS=OFF
+  part "configure" quietly cmake --preset release -DTRIBUTARY_BUILD_TESTS=OFF "${cuda[@]}"
 fi
 part "build" quietly cmake --build "$build" --target tributary_installed
 part "pack" pack

@@ -9,7 +9,7 @@ usage() {
   cat <<'TXT'
 usage: deploy/install-deps.sh [--test] [--check] [--monitor] [--bench] [--image]
                               [--deploy] [--python] [--wheel] [--package] [--slurm] [--page]
-                              [--list]
+                              [--prebuilt FILE] [--list]
 
   (nothing)  what building and running Tributary needs
   --test     and what the tests need
@@ -23,6 +23,8 @@ usage: deploy/install-deps.sh [--test] [--check] [--monitor] [--bench] [--image]
   --package  and what building and testing the Debian packages needs
   --slurm    and Slurm, for tests/deploy/slurm.sh
   --page     and Chromium, for tests/deploy/page.sh
+  --prebuilt FILE  only what running the programs of a wheel or Debian package needs,
+             and the package itself
   --list     print the packages with their reasons and install nothing
 
 Runs as root or with sudo. Debian 12 is what it is tested on.
@@ -54,6 +56,7 @@ build libgloo-dev collectives between worker processes
 build zlib1g-dev gzipped data sets
 build libssl-dev sha256 of the weights
 build dataset-fashion-mnist 70,000 labelled images, for the first example
+prebuilt dataset-fashion-mnist 70,000 labelled images, for the first example
 test libgtest-dev the tests
 test libgmock-dev matchers of the tests
 test libbenchmark-dev the benchmarks in bench/
@@ -73,6 +76,7 @@ bench iproute2 a namespace whose loopback uses TCP cubic
 image dpkg-dev names the packages that hold the programs' libraries
 python python3-dev the headers of the Python module
 python python3-venv an environment for PyTorch and the tests
+prebuilt-wheel python3-venv holds the wheel
 wheel python3-venv downloads what the wheel needs
 wheel debootstrap makes the bare system
 wheel iproute2 gives it a loopback network
@@ -98,8 +102,17 @@ TXT
 
 groups=" build "
 list=false
-for argument in "$@"; do
+package=
+while [ $# -gt 0 ]; do
+  argument=$1
+  shift
   case $argument in
+    --prebuilt)
+      package=$(realpath "${1:?--prebuilt needs a file}")
+      groups=" prebuilt "
+      [ "${package##*.}" = deb ] || groups+="prebuilt-wheel "
+      shift
+      ;;
     --test | --check | --monitor | --bench | --image | --deploy | --python | --wheel | --package | --slurm | --page) groups+="${argument#--} " ;;
     --list) list=true ;;
     -h | --help) usage; exit 0 ;;
@@ -176,7 +189,7 @@ say_cuda() {
   local nvcc
   nvcc=$(PATH=$PATH:/usr/local/cuda/bin command -v nvcc || true)
   if [ -n "$nvcc" ]; then
-    echo "CUDA: $nvcc, release $("$nvcc" --version | sed -n 's/.*release \([0-9.]*\),.*/\1/p'); kernels are built for the GPU too"
+    echo "CUDA: $nvcc, release $("$nvcc" --version | sed -n 's/.*release \([0-9.]*\),.*/\1/p')"
   else
     echo "CUDA: no nvcc on PATH or in /usr/local/cuda/bin, CPU only"
   fi
@@ -203,5 +216,6 @@ if [ ${#absent[@]} -gt 0 ]; then
 else
   echo "All $(wanted | wc -l) packages are there."
 fi
+if [ "${package##*.}" = deb ]; then install "$package"; fi
 case $groups in *" bench "*) choose_openblas ;; esac
-say_cuda
+case $groups in *" build "*) say_cuda ;; esac

@@ -4,8 +4,8 @@
 # libraries that they need. Prints the name of each wheel, in build/wheel/dist.
 #   python/build_wheel.sh [PYTHON...]      default: python3
 # One wheel is for one version of Python, up to 3.11; one that a Python from 3.12 on
-# builds is for all versions from 3.12 on. The first takes as long as building
-# Tributary, the others a minute. Needs `deploy/install-deps.sh --python` and pip.
+# builds is for all versions from 3.12 on. The programs are those of build/release, where
+# the quickstart or the tests have compiled them; the module takes a minute for each Python. Needs `deploy/install-deps.sh --python` and pip.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source deploy/steps.sh

@@ -24,7 +24,7 @@ define=()
 while [ $# -gt 0 ]; do
   case $1 in
     --preset) preset=${2:?--preset needs a name}; shift 2 ;;
-    --labels) select+=(-L "${2:?--labels needs a regular expression}"); shift 2 ;;
+    --labels) select+=(-L "^(${2:?--labels needs a regular expression})\$"); shift 2 ;;
     --no-install) install=false; shift ;;
     -D*) define+=("$1"); shift ;;
     -h | --help) usage; exit 0 ;;
