@@ -110,8 +110,24 @@ void AddInstallOptions(CLI::App& app) {
       ->check(CLI::IsMember(shells).description(""));
   app.add_flag_callback(
       "--man-page",
-      [&app] { PrintAndEnd(ManPage(app, app.version(), PageDate())); },
+      [&app] {
+        PrintAndEnd(ManPage(DescribeCommand(app), app.version(), PageDate()));
+      },
       "print this command's manual page");
+}
+
+OptionDescription DescribeOption(const CLI::Option& option) {
+  OptionDescription description;
+  description.short_names = option.get_snames();
+  description.long_names = option.get_lnames();
+  description.positional = option.get_name(/*positional=*/true);
+  description.type_name = option.get_type_name();
+  description.description = option.get_description();
+  description.default_text = option.get_default_str();
+  description.required = option.get_required();
+  description.hidden = option.get_group().empty();
+  description.takes_value = option.get_items_expected_max() > 0;
+  return description;
 }
 
 // CLI11's "Value two not in range 1 to 8", in our words.
@@ -122,6 +138,26 @@ std::string RangeText(const std::string& text) {
 }
 
 }  // namespace
+
+CommandDescription DescribeCommand(const CLI::App& app) {
+  CommandDescription description;
+  description.name = app.get_name();
+  description.description = app.get_description();
+  // CLI11 gives a new command the footer that its parent has.
+  const CLI::App* parent = app.get_parent();
+  if (parent == nullptr || app.get_footer() != parent->get_footer()) {
+    description.footer = app.get_footer();
+  }
+  description.starts_program = app.get_prefix_command();
+  for (const CLI::Option* option : app.get_options()) {
+    description.options.push_back(DescribeOption(*option));
+  }
+  for (const CLI::App* command :
+       app.get_subcommands([](const CLI::App*) { return true; })) {
+    description.commands.push_back(DescribeCommand(*command));
+  }
+  return description;
+}
 
 std::string CommandName(const CLI::App& app) {
   std::string name = app.get_name();
@@ -148,7 +184,9 @@ std::optional<int> ParseCommandLine(CLI::App& app, int argc, char** argv,
   AddInstallOptions(app);
   if (argc > 1 && absl::string_view(argv[1]) == kCompleteWord) {
     const std::vector<std::string> words(argv + 2, argv + argc);
-    std::fputs(CompletionLines(Complete(app, words, sources)).c_str(), stdout);
+    std::fputs(
+        CompletionLines(Complete(DescribeCommand(app), words, sources)).c_str(),
+        stdout);
     return 0;
   }
   try {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "common/command_line/command_description.h"
 #include "common/command_line/complete.h"
 
 namespace tributary {
@@ -20,6 +21,9 @@ inline constexpr int kExitWrongCommandLine = 2;
 // completes values from `sources`, and --man-page.
 std::optional<int> ParseCommandLine(CLI::App& app, int argc, char** argv,
                                     const ValueSources& sources = {});
+
+// The definition of a program or a command as plain data.
+CommandDescription DescribeCommand(const CLI::App& app);
 
 // The full name of the command that was parsed: "tributary checkpoint list".
 std::string CommandName(const CLI::App& app);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "common/command_line/completion_script.h"
+#include "common/command_line/parse_command_line.h"
 
 namespace tributary {
 namespace {
@@ -40,7 +41,8 @@ class CompleteTest : public testing::Test {
                                      return Words{"height=", begun + "!"};
                                    }}};
     Words next;
-    for (const Completion& completion : Complete(app_, words, sources)) {
+    for (const Completion& completion :
+         Complete(DescribeCommand(app_), words, sources)) {
       next.push_back(completion.word);
     }
     return next;
@@ -66,10 +68,10 @@ TEST_F(CompleteTest, OptionsAreThoseOfTheCommandAndNoHiddenOnes) {
 }
 
 TEST_F(CompleteTest, DescriptionsHaveOneLine) {
-  const auto options = Complete(app_, {"paint", "--co"}, {});
+  const auto options = Complete(DescribeCommand(app_), {"paint", "--co"}, {});
   ASSERT_EQ(options.size(), 1u);
   EXPECT_EQ(options[0].description, "the color");
-  const auto commands = Complete(app_, {"pa"}, {});
+  const auto commands = Complete(DescribeCommand(app_), {"pa"}, {});
   EXPECT_EQ(CompletionLines(commands), "paint\tPaints a wall.\n");
 }
 

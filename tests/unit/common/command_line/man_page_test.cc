@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/command_line/parse_command_line.h"
+
 namespace tributary {
 namespace {
 
@@ -48,7 +50,7 @@ TEST(ManPageTest, HasEveryOptionAndCommand) {
       ->check(CLI::IsMember({"red"}));
   paint->add_flag("--hidden", flag)->group("");
   app.add_subcommand("list", "Lists.");
-  EXPECT_EQ(ManPage(app, "tool 1", "2026-01-02"),
+  EXPECT_EQ(ManPage(DescribeCommand(app), "tool 1", "2026-01-02"),
             ".TH TOOL 1 \"2026-01-02\" \"tool 1\" \"User Commands\"\n"
             ".SH NAME\n"
             "tool \\- paints walls\n"
