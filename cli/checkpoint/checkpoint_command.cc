@@ -139,39 +139,34 @@ int Diff(const std::string& path_a, const std::string& path_b) {
 
 }  // namespace
 
-void AddCheckpointCommand(CLI::App& app, Action* action) {
+void AddCheckpointCommand(CommandLine& program) {
   auto paths = std::make_shared<std::array<std::string, 2>>();
-  CLI::App* checkpoint = app.add_subcommand("checkpoint", kDescription);
-  checkpoint->footer(kFooter);
+  CommandLine checkpoint = program.AddCommand("checkpoint", kDescription);
+  checkpoint.SetFooter(kFooter);
 
-  CLI::App* list =
-      checkpoint->add_subcommand("list", "Shows the checkpoints of a run.");
-  list->footer(kListFooter);
-  list->add_option("DIR", (*paths)[0], "run directory, or its checkpoints")
-      ->required();
-  list->callback(
-      [paths, action] { *action = [paths] { return List((*paths)[0]); }; });
+  CommandLine list =
+      checkpoint.AddCommand("list", "Shows the checkpoints of a run.");
+  list.SetFooter(kListFooter);
+  list.AddOption("DIR", &(*paths)[0], "run directory, or its checkpoints")
+      .Required();
+  list.SetAction([paths] { return List((*paths)[0]); });
 
-  CLI::App* verify = checkpoint->add_subcommand(
+  CommandLine verify = checkpoint.AddCommand(
       "verify", "Reads checkpoints to the end and says what is damaged.");
-  verify->footer(kVerifyFooter);
+  verify.SetFooter(kVerifyFooter);
   verify
-      ->add_option("DIR", (*paths)[0],
-                   "run directory, its checkpoints, or one checkpoint")
-      ->required();
-  AddCheckpointKeyFlag(*verify, &(*paths)[1]);
-  verify->callback([paths, action] {
-    *action = [paths] { return Verify((*paths)[0], (*paths)[1]); };
-  });
+      .AddOption("DIR", &(*paths)[0],
+                 "run directory, its checkpoints, or one checkpoint")
+      .Required();
+  AddCheckpointKeyFlag(verify, &(*paths)[1]);
+  verify.SetAction([paths] { return Verify((*paths)[0], (*paths)[1]); });
 
-  CLI::App* diff =
-      checkpoint->add_subcommand("diff", "Says how two checkpoints differ.");
-  diff->footer(kDiffFooter);
-  diff->add_option("A", (*paths)[0], "checkpoint")->required();
-  diff->add_option("B", (*paths)[1], "checkpoint")->required();
-  diff->callback([paths, action] {
-    *action = [paths] { return Diff((*paths)[0], (*paths)[1]); };
-  });
+  CommandLine diff =
+      checkpoint.AddCommand("diff", "Says how two checkpoints differ.");
+  diff.SetFooter(kDiffFooter);
+  diff.AddOption("A", &(*paths)[0], "checkpoint").Required();
+  diff.AddOption("B", &(*paths)[1], "checkpoint").Required();
+  diff.SetAction([paths] { return Diff((*paths)[0], (*paths)[1]); });
 }
 
 }  // namespace tributary

@@ -245,61 +245,68 @@ int Compare(const CompareOptions& options) {
   return options.from.empty() ? CompareNew(options) : CompareExisting(options);
 }
 
-void AddOptions(CLI::App& app, CompareOptions* options) {
-  app.add_option("JOB", options->job_path, "the job file (YAML)");
-  app.add_option("--strategies", options->strategies,
+void AddOptions(CommandLine& command, CompareOptions* options) {
+  command.AddOption("JOB", &options->job_path, "the job file (YAML)");
+  command
+      .AddOption("--strategies", &options->strategies,
                  "which to run, after the single process")
-      ->type_name("NAME,...")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  app.add_option("--workers", options->workers,
+      .TypeName("NAME,...")
+      .Separator(',')
+      .OnePerFlag();
+  command
+      .AddOption("--workers", &options->workers,
                  "workers, or several numbers of them; default: the job's")
-      ->type_name("N,...")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(CLI::Range(1, 1024));
-  app.add_option("--servers", options->servers,
+      .TypeName("N,...")
+      .Separator(',')
+      .OnePerFlag()
+      .Range(1, 1024);
+  command
+      .AddOption("--servers", &options->servers,
                  "servers, where a strategy has some; default: the job's")
-      ->type_name("N,...")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(CLI::Range(1, 256));
-  AddOverrides(app, &options->overrides);
-  app.add_option("--device", options->device,
+      .TypeName("N,...")
+      .Separator(',')
+      .OnePerFlag()
+      .Range(1, 256);
+  AddOverrides(command, &options->overrides);
+  command
+      .AddOption("--device", &options->device,
                  "auto, cpu or cuda, instead of the job's device")
-      ->check(CLI::IsMember({"auto", "cpu", "cuda"}));
-  app.add_option("--run-dir", options->run_dir,
-                 "new or empty folder for the runs and the report;\n"
-                 "default: runs/compare-NAME-DATE-TIME");
-  app.add_option("--report", options->report_path,
+      .OneOf({"auto", "cpu", "cuda"});
+  command.AddOption("--run-dir", &options->run_dir,
+                    "new or empty folder for the runs and the report;\n"
+                    "default: runs/compare-NAME-DATE-TIME");
+  command
+      .AddOption("--report", &options->report_path,
                  "the page; default: compare.html among the runs")
-      ->type_name("FILE.html");
-  app.add_option("--json", options->json_path,
+      .TypeName("FILE.html");
+  command
+      .AddOption("--json", &options->json_path,
                  "the same for programs; default: compare.json there")
-      ->type_name("FILE");
-  app.add_option("--from", options->from,
+      .TypeName("FILE");
+  command
+      .AddOption("--from", &options->from,
                  "compare run directories that are there; may be repeated.\n"
                  "Files are written where --report and --json say")
-      ->type_name("DIR");
-  AddListenOption(app, &options->listen);
-  AddHostOptions(app, &options->hosts);
-  AddInsecureGroupsFlag(app, &options->hosts.insecure_groups);
-  AddCostOptions(app, &options->cost);
-  app.add_flag("--no-prediction", options->no_prediction,
-               "neither measure nor predict before the runs");
-  AddTelemetryOptions(app, &options->telemetry);
-  app.add_flag("--dry-run", options->dry_run, "print what would run and stop");
+      .TypeName("DIR");
+  AddListenOption(command, &options->listen);
+  AddHostOptions(command, &options->hosts);
+  AddInsecureGroupsFlag(command, &options->hosts.insecure_groups);
+  AddCostOptions(command, &options->cost);
+  command.AddFlag("--no-prediction", &options->no_prediction,
+                  "neither measure nor predict before the runs");
+  AddTelemetryOptions(command, &options->telemetry);
+  command.AddFlag("--dry-run", &options->dry_run,
+                  "print what would run and stop");
 }
 
 }  // namespace
 
-void AddCompareCommand(CLI::App& app, Action* action) {
+void AddCompareCommand(CommandLine& program) {
   auto options = std::make_shared<CompareOptions>();
-  CLI::App* compare = app.add_subcommand("compare", kDescription);
-  compare->footer(absl::StrCat(kFooter, StrategyHelp(), kExamples));
-  AddOptions(*compare, options.get());
-  compare->callback(
-      [options, action] { *action = [options] { return Compare(*options); }; });
+  CommandLine compare = program.AddCommand("compare", kDescription);
+  compare.SetFooter(absl::StrCat(kFooter, StrategyHelp(), kExamples));
+  AddOptions(compare, options.get());
+  compare.SetAction([options] { return Compare(*options); });
 }
 
 }  // namespace tributary

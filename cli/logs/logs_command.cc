@@ -94,25 +94,23 @@ int Logs(const LogsOptions& options) {
 
 }  // namespace
 
-void AddLogsCommand(CLI::App& app, Action* action) {
+void AddLogsCommand(CommandLine& program) {
   auto options = std::make_shared<LogsOptions>();
-  CLI::App* logs = app.add_subcommand("logs", kDescription);
-  logs->footer(kFooter);
-  AddJobChoice(*logs, &options->choice);
-  logs->add_option("--role", options->role, "only processes of this role")
-      ->check(CLI::IsMember({"coordinator", "server", "worker", "program"}));
-  logs->add_option("--rank,--index", options->index,
-                   "only the worker with this rank, or the server with this "
-                   "index")
-      ->check(CLI::NonNegativeNumber);
-  logs->add_option(
-      "--since", options->since,
-      "only lines since then: how long ago, as in 10m, or a time,\n"
-      "as in 2026-11-21T08:23:08Z");
-  logs->add_flag("--follow,-f", options->follow,
-                 "show further lines as they are written, until the job ends");
-  logs->callback(
-      [options, action] { *action = [options] { return Logs(*options); }; });
+  CommandLine logs = program.AddCommand("logs", kDescription);
+  logs.SetFooter(kFooter);
+  AddJobChoice(logs, &options->choice);
+  logs.AddOption("--role", &options->role, "only processes of this role")
+      .OneOf({"coordinator", "server", "worker", "program"});
+  logs.AddOption("--rank,--index", &options->index,
+                 "only the worker with this rank, or the server with this "
+                 "index")
+      .NonNegative();
+  logs.AddOption("--since", &options->since,
+                 "only lines since then: how long ago, as in 10m, or a time,\n"
+                 "as in 2026-11-21T08:23:08Z");
+  logs.AddFlag("--follow,-f", &options->follow,
+               "show further lines as they are written, until the job ends");
+  logs.SetAction([options] { return Logs(*options); });
 }
 
 }  // namespace tributary

@@ -77,16 +77,14 @@ int BisectRuns(const BisectOptions& options) {
 
 }  // namespace
 
-void AddBisectCommand(CLI::App& app, Action* action) {
+void AddBisectCommand(CommandLine& program) {
   auto options = std::make_shared<BisectOptions>();
-  CLI::App* command = app.add_subcommand("bisect", kDescription);
-  command->footer(kFooter);
-  command->add_option("RUN_A", options->a, "a run directory")->required();
-  command->add_option("RUN_B", options->b, "another one")->required();
-  command->add_flag("--json", options->json, "print JSON");
-  command->callback([options, action] {
-    *action = [options] { return BisectRuns(*options); };
-  });
+  CommandLine command = program.AddCommand("bisect", kDescription);
+  command.SetFooter(kFooter);
+  command.AddOption("RUN_A", &options->a, "a run directory").Required();
+  command.AddOption("RUN_B", &options->b, "another one").Required();
+  command.AddFlag("--json", &options->json, "print JSON");
+  command.SetAction([options] { return BisectRuns(*options); });
 }
 
 }  // namespace tributary

@@ -156,18 +156,16 @@ int ReplayOneStep(const ReplayOptions& options) {
 
 }  // namespace
 
-void AddReplayCommand(CLI::App& app, Action* action) {
+void AddReplayCommand(CommandLine& program) {
   auto options = std::make_shared<ReplayOptions>();
-  CLI::App* command = app.add_subcommand("replay", kDescription);
-  command->footer(kFooter);
-  command->add_option("RUN", options->run, "a run directory")->required();
-  command->add_option("--step", options->step, "the step, from 1")
-      ->required()
-      ->check(CLI::PositiveNumber);
-  command->add_flag("--json", options->json, "print JSON");
-  command->callback([options, action] {
-    *action = [options] { return ReplayOneStep(*options); };
-  });
+  CommandLine command = program.AddCommand("replay", kDescription);
+  command.SetFooter(kFooter);
+  command.AddOption("RUN", &options->run, "a run directory").Required();
+  command.AddOption("--step", &options->step, "the step, from 1")
+      .Required()
+      .Positive();
+  command.AddFlag("--json", &options->json, "print JSON");
+  command.SetAction([options] { return ReplayOneStep(*options); });
 }
 
 }  // namespace tributary

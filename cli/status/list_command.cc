@@ -66,12 +66,12 @@ int List(bool json) {
 
 }  // namespace
 
-void AddListCommand(CLI::App& app, Action* action) {
+void AddListCommand(CommandLine& program) {
   auto json = std::make_shared<bool>(false);
-  CLI::App* list = app.add_subcommand("list", kDescription);
-  list->footer(kFooter);
-  list->add_flag("--json", *json, "as a JSON array");
-  list->callback([json, action] { *action = [json] { return List(*json); }; });
+  CommandLine list = program.AddCommand("list", kDescription);
+  list.SetFooter(kFooter);
+  list.AddFlag("--json", json.get(), "as a JSON array");
+  list.SetAction([json] { return List(*json); });
 }
 
 }  // namespace tributary

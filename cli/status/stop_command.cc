@@ -150,22 +150,21 @@ int Stop(const StopOptions& options) {
 
 }  // namespace
 
-void AddStopCommand(CLI::App& app, Action* action) {
+void AddStopCommand(CommandLine& program) {
   auto options = std::make_shared<StopOptions>();
-  CLI::App* stop = app.add_subcommand("stop", kDescription);
-  stop->footer(kFooter);
-  AddJobChoice(*stop, &options->choice);
-  stop->add_flag("--checkpoint", options->checkpoint,
-                 "only if the job writes a checkpoint of its last step; "
-                 "otherwise\nthe job goes on, and an error says why");
-  stop->add_flag("--no-wait", options->no_wait,
-                 "do not wait until the job has ended");
-  stop->add_option("--timeout", options->timeout_seconds,
-                   "seconds to wait for the end")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  stop->callback(
-      [options, action] { *action = [options] { return Stop(*options); }; });
+  CommandLine stop = program.AddCommand("stop", kDescription);
+  stop.SetFooter(kFooter);
+  AddJobChoice(stop, &options->choice);
+  stop.AddFlag("--checkpoint", &options->checkpoint,
+               "only if the job writes a checkpoint of its last step; "
+               "otherwise\nthe job goes on, and an error says why");
+  stop.AddFlag("--no-wait", &options->no_wait,
+               "do not wait until the job has ended");
+  stop.AddOption("--timeout", &options->timeout_seconds,
+                 "seconds to wait for the end")
+      .ShowDefault()
+      .Positive();
+  stop.SetAction([options] { return Stop(*options); });
 }
 
 }  // namespace tributary
