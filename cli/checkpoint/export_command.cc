@@ -16,9 +16,9 @@
 namespace tributary {
 namespace {
 
-constexpr char kDescription[] =
+constexpr char kExportDescription[] =
     "Writes the weights of a checkpoint as a safetensors file.";
-constexpr char kFooter[] =
+constexpr char kExportFooter[] =
     "The tensors have the parameters' names, as in a run's\n"
     "weights.safetensors; with --optimizer-state, the optimizer's follow as\n"
     "optimizer.STATE.PARAMETER. Every byte that is read is checked, and the\n"
@@ -62,8 +62,8 @@ int Export(const ExportOptions& options) {
 
 void AddExportCommand(CommandLine& program) {
   auto options = std::make_shared<ExportOptions>();
-  CommandLine command = program.AddCommand("export", kDescription);
-  command.SetFooter(kFooter);
+  CommandLine command = program.AddCommand("export", kExportDescription);
+  command.SetFooter(kExportFooter);
   command
       .AddOption("CHECKPOINT", &options->checkpoint,
                  "a checkpoint, or a directory, whose newest is meant")

@@ -23,9 +23,9 @@ namespace {
 
 constexpr absl::Duration kFollowLook = absl::Milliseconds(200);
 
-constexpr char kDescription[] =
+constexpr char kLogsDescription[] =
     "Shows the logs of a job's processes, merged in the order of time.";
-constexpr char kFooter[] =
+constexpr char kLogsFooter[] =
     "Reads logs/ of the run directory. It has the logs of the coordinator and "
     "of\n"
     "all processes that `tributary train` and `tributary run` have started, "
@@ -58,7 +58,7 @@ bool HasEnded(const FoundJob& job) {
 }
 
 // False: the reader of the output has gone.
-bool Show(const std::vector<std::string>& lines) {
+bool ShowLines(const std::vector<std::string>& lines) {
   std::string text;
   for (const std::string& line : lines) absl::StrAppend(&text, line, "\n");
   return text.empty() || AppendTo(STDOUT_FILENO, "the output", text).ok();
@@ -87,7 +87,7 @@ int Logs(const LogsOptions& options) {
   LogMerge merge(folder, std::move(filter));
   while (true) {
     const bool last = !options.follow || HasEnded(*job);
-    if (!Show(merge.Take(last)) || last) return kExitDone;
+    if (!ShowLines(merge.Take(last)) || last) return kExitDone;
     absl::SleepFor(kFollowLook);
   }
 }
@@ -96,8 +96,8 @@ int Logs(const LogsOptions& options) {
 
 void AddLogsCommand(CommandLine& program) {
   auto options = std::make_shared<LogsOptions>();
-  CommandLine logs = program.AddCommand("logs", kDescription);
-  logs.SetFooter(kFooter);
+  CommandLine logs = program.AddCommand("logs", kLogsDescription);
+  logs.SetFooter(kLogsFooter);
   AddJobChoice(logs, &options->choice);
   logs.AddOption("--role", &options->role, "only processes of this role")
       .OneOf({"coordinator", "server", "worker", "program"});

@@ -24,9 +24,9 @@
 namespace tributary {
 namespace {
 
-constexpr char kDescription[] =
+constexpr char kPlanDescription[] =
     "Predicts a step's time and memory under every strategy.";
-constexpr char kFooter[] =
+constexpr char kPlanFooter[] =
     "Every process has a link of the given rate each way. --measure times the\n"
     "job's model on this machine, alone on it; --probe measures the link to a\n"
     "host on which `tributary-worker --serve-links 0.0.0.0:7079\n"
@@ -134,8 +134,8 @@ int Plan(PlanOptions options) {
 
 void AddPlanCommand(CommandLine& program) {
   auto options = std::make_shared<PlanOptions>();
-  CommandLine command = program.AddCommand("plan", kDescription);
-  command.SetFooter(kFooter);
+  CommandLine command = program.AddCommand("plan", kPlanDescription);
+  command.SetFooter(kPlanFooter);
   command.AddOption("JOB", &options->job_path, "the job file").Required();
   AddOverrides(command, &options->overrides);
   command

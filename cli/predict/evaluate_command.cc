@@ -12,9 +12,9 @@
 namespace tributary {
 namespace {
 
-constexpr char kDescription[] =
+constexpr char kEvaluateDescription[] =
     "Evaluates the model of a run: metrics and confusion matrix.";
-constexpr char kFooter[] =
+constexpr char kEvaluateFooter[] =
     "Without an INPUT it evaluates the test set of the run's job.yaml. An "
     "input\n"
     "has the format of the training data, with labels: in the CSV file's own\n"
@@ -62,8 +62,8 @@ int Evaluate(const EvaluateOptions& options) {
 
 void AddEvaluateCommand(CommandLine& program) {
   auto options = std::make_shared<EvaluateOptions>();
-  CommandLine command = program.AddCommand("evaluate", kDescription);
-  command.SetFooter(kFooter);
+  CommandLine command = program.AddCommand("evaluate", kEvaluateDescription);
+  command.SetFooter(kEvaluateFooter);
   command.AddOption("RUN", &options->run, "a run directory").Required();
   command.AddOption("INPUT", &options->input, "a file of rows with labels");
   command.AddOption("--labels", &options->labels,

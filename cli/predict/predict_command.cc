@@ -12,9 +12,9 @@
 namespace tributary {
 namespace {
 
-constexpr char kDescription[] =
+constexpr char kPredictDescription[] =
     "Predicts the rows of a file with the model of a run.";
-constexpr char kFooter[] =
+constexpr char kPredictFooter[] =
     "The input has the format of the training data: CSV, IDX, NPY or text,\n"
     "gzipped or plain. Columns of a CSV file are found by name; the label may "
     "be\n"
@@ -43,7 +43,7 @@ struct PredictOptions {
   double temperature = 1;
 };
 
-int Refuse(absl::string_view why) {
+int RefusePrediction(absl::string_view why) {
   PrintError(absl::StrCat(why, " (try tributary predict --help)"));
   return kExitRefused;
 }
@@ -51,12 +51,13 @@ int Refuse(absl::string_view why) {
 int Predict(const PredictOptions& options) {
   const bool generate = options.generate > 0;
   if (generate != options.input.empty()) {
-    return Refuse(generate ? "--generate takes a --prompt and no INPUT"
-                           : "an INPUT is wanted, or --generate");
+    return RefusePrediction(generate
+                                ? "--generate takes a --prompt and no INPUT"
+                                : "an INPUT is wanted, or --generate");
   }
   if (generate == options.prompt.empty()) {
-    return Refuse(generate ? "--generate wants a --prompt"
-                           : "--prompt is for --generate");
+    return RefusePrediction(generate ? "--generate wants a --prompt"
+                                     : "--prompt is for --generate");
   }
   std::vector<std::string> arguments = {"--predict", options.run};
   const auto add = [&arguments](const char* name, const std::string& value) {
@@ -100,8 +101,8 @@ void AddGenerateOptions(CommandLine& command, PredictOptions* options) {
 
 void AddPredictCommand(CommandLine& program) {
   auto options = std::make_shared<PredictOptions>();
-  CommandLine command = program.AddCommand("predict", kDescription);
-  command.SetFooter(kFooter);
+  CommandLine command = program.AddCommand("predict", kPredictDescription);
+  command.SetFooter(kPredictFooter);
   command.AddOption("RUN", &options->run, "a run directory").Required();
   command.AddOption("INPUT", &options->input, "a file of rows");
   command.AddOption("--output", &options->output,

@@ -19,9 +19,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr char kDescription[] =
+constexpr char kReplayDescription[] =
     "Computes one step of a run again and compares it with the record.";
-constexpr char kFooter[] =
+constexpr char kReplayFooter[] =
     "Starts from the newest checkpoint before the step, or from the initial\n"
     "weights, and shows the step's loss beside the loss in metrics.jsonl, and\n"
     "the norm of each rank's gradient of each tensor. The run's data must "
@@ -119,7 +119,7 @@ std::string ReplayText(const ReplayOptions& options,
   return text;
 }
 
-int Fail(const absl::Status& status, int exit_code) {
+int FailReplay(const absl::Status& status, int exit_code) {
   PrintError(status.message());
   return absl::IsCancelled(status) ? 128 + Interrupts::Requested() : exit_code;
 }
@@ -137,13 +137,13 @@ absl::Status CheckRecorded(const RecordedRun& run, int64_t step) {
 
 int ReplayOneStep(const ReplayOptions& options) {
   const auto run = ReadRecordedRun(options.run);
-  if (!run.ok()) return Fail(run.status(), kExitRefused);
+  if (!run.ok()) return FailReplay(run.status(), kExitRefused);
   absl::Status status = CheckReplayable(*run);
   if (status.ok()) status = CheckRecorded(*run, options.step);
-  if (!status.ok()) return Fail(status, kExitRefused);
+  if (!status.ok()) return FailReplay(status, kExitRefused);
   Interrupts::Install();
   const auto replayed = ReplaySteps(*run, options.step, options.step);
-  if (!replayed.ok()) return Fail(replayed.status(), kExitFailed);
+  if (!replayed.ok()) return FailReplay(replayed.status(), kExitFailed);
   const double recorded = run->losses.at(options.step);
   const std::string text = options.json
                                ? ReplayJson(options, *replayed, recorded)
@@ -158,8 +158,8 @@ int ReplayOneStep(const ReplayOptions& options) {
 
 void AddReplayCommand(CommandLine& program) {
   auto options = std::make_shared<ReplayOptions>();
-  CommandLine command = program.AddCommand("replay", kDescription);
-  command.SetFooter(kFooter);
+  CommandLine command = program.AddCommand("replay", kReplayDescription);
+  command.SetFooter(kReplayFooter);
   command.AddOption("RUN", &options->run, "a run directory").Required();
   command.AddOption("--step", &options->step, "the step, from 1")
       .Required()

@@ -25,10 +25,10 @@
 namespace tributary {
 namespace {
 
-constexpr char kDescription[] =
+constexpr char kCertificatesDescription[] =
     "Makes the certificates with which the processes of a job prove who they\n"
     "are, or renews them.";
-constexpr char kFooter[] =
+constexpr char kCertificatesFooter[] =
     "OUT/ca is the authority; keep ca.key away from the hosts of the job.\n"
     "OUT/ROLE has the files ca.crt, tls.crt and tls.key of each role:\n"
     "coordinator, server, worker, operator (people: status, stop) and monitor\n"
@@ -136,8 +136,9 @@ int RunCertificates(const CertificateOptions& options) {
 
 void AddCertificatesCommand(CommandLine& program) {
   auto options = std::make_shared<CertificateOptions>();
-  CommandLine certificates = program.AddCommand("certificates", kDescription);
-  certificates.SetFooter(kFooter);
+  CommandLine certificates =
+      program.AddCommand("certificates", kCertificatesDescription);
+  certificates.SetFooter(kCertificatesFooter);
   certificates.AddOption("--out", &options->out, "folder for the files")
       .TypeName("FOLDER")
       .Required();

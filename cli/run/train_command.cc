@@ -23,9 +23,9 @@
 namespace tributary {
 namespace {
 
-constexpr char kDescription[] =
+constexpr char kTrainDescription[] =
     "Trains the model of a job file, on this machine or on several.";
-constexpr char kFooter[] =
+constexpr char kTrainFooter[] =
     "Starts the job's parameter servers and workers as processes, shows how\n"
     "training goes and leaves a run directory with metrics, logs and weights.\n"
     "Ctrl-C stops at the next common step and saves the weights; a second one\n"
@@ -165,8 +165,8 @@ int Train(TrainOptions options) {
 
 void AddTrainCommand(CommandLine& program) {
   auto options = std::make_shared<TrainOptions>();
-  CommandLine train = program.AddCommand("train", kDescription);
-  train.SetFooter(kFooter);
+  CommandLine train = program.AddCommand("train", kTrainDescription);
+  train.SetFooter(kTrainFooter);
   train.AddOption("JOB", &options->job_path, "the job file (YAML)");
   train.AddOption("--resume", &options->resume,
                   "go on from a checkpoint: a run directory, a directory of\n"

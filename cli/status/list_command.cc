@@ -19,8 +19,8 @@ namespace {
 
 constexpr absl::Duration kListTimeout = absl::Milliseconds(500);
 
-constexpr char kDescription[] = "Shows the jobs of yours that run here.";
-constexpr char kFooter[] =
+constexpr char kListDescription[] = "Shows the jobs of yours that run here.";
+constexpr char kListFooter[] =
     "Shows the jobs that `tributary train`, `tributary run` and\n"
     "tributary-coordinator of this user run. A job whose process was killed "
     "is\n"
@@ -50,7 +50,7 @@ ListedJob Look(const KnownJob& known, const JobRegister& jobs) {
   return listed;
 }
 
-int List(bool json) {
+int ListJobs(bool json) {
   const JobRegister jobs(JobRegisterFolder());
   std::vector<ListedJob> listed;
   for (const KnownJob& known : jobs.Read()) listed.push_back(Look(known, jobs));
@@ -68,10 +68,10 @@ int List(bool json) {
 
 void AddListCommand(CommandLine& program) {
   auto json = std::make_shared<bool>(false);
-  CommandLine list = program.AddCommand("list", kDescription);
-  list.SetFooter(kFooter);
+  CommandLine list = program.AddCommand("list", kListDescription);
+  list.SetFooter(kListFooter);
   list.AddFlag("--json", json.get(), "as a JSON array");
-  list.SetAction([json] { return List(*json); });
+  list.SetAction([json] { return ListJobs(*json); });
 }
 
 }  // namespace tributary

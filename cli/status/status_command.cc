@@ -24,9 +24,9 @@ namespace {
 constexpr double kShortestWatchSeconds = 0.1;
 constexpr double kLongestWatchSeconds = 3600;
 
-constexpr char kDescription[] =
+constexpr char kStatusDescription[] =
     "Shows a running job: who is there, step, rates, what waits for whom.";
-constexpr char kFooter[] =
+constexpr char kStatusFooter[] =
     "On a terminal --watch draws in place; into a pipe it writes one block\n"
     "after the other, each under its time.\n\n"
     "Examples, the last two with the address that the coordinator prints:\n"
@@ -112,8 +112,8 @@ std::string ReadWatch(const std::string& text, StatusOptions* options) {
 
 void AddStatusCommand(CommandLine& program) {
   auto options = std::make_shared<StatusOptions>();
-  CommandLine status = program.AddCommand("status", kDescription);
-  status.SetFooter(kFooter);
+  CommandLine status = program.AddCommand("status", kStatusDescription);
+  status.SetFooter(kStatusFooter);
   AddJobChoice(status, &options->choice);
   status
       .AddOptionalValue(

@@ -24,14 +24,14 @@ namespace tributary {
 namespace {
 
 constexpr absl::Duration kStopTimeout = absl::Seconds(10);
-constexpr absl::Duration kLook = absl::Milliseconds(100);
+constexpr absl::Duration kStopLook = absl::Milliseconds(100);
 constexpr absl::Duration kEndTimeout = absl::Milliseconds(300);
 // A coordinator on another host that does not answer for so long has left.
 constexpr absl::Duration kLeft = absl::Seconds(10);
 
-constexpr char kDescription[] =
+constexpr char kStopDescription[] =
     "Ends a job at the next step that every worker reaches.";
-constexpr char kFooter[] =
+constexpr char kStopFooter[] =
     "Does what Ctrl-C does to `tributary train`: the weights are saved and, "
     "if\n"
     "the job writes one at its end, a checkpoint. Waits until the job has\n"
@@ -115,7 +115,7 @@ int AwaitEnd(const FoundJob& job, absl::Duration timeout) {
       last = *std::move(status);
       heard = SteadyNow();
     }
-    absl::SleepFor(kLook);
+    absl::SleepFor(kStopLook);
   }
   PrintError(absl::StrCat(job.Title(), " has not ended within ",
                           absl::FormatDuration(timeout), ": it ",
@@ -152,8 +152,8 @@ int Stop(const StopOptions& options) {
 
 void AddStopCommand(CommandLine& program) {
   auto options = std::make_shared<StopOptions>();
-  CommandLine stop = program.AddCommand("stop", kDescription);
-  stop.SetFooter(kFooter);
+  CommandLine stop = program.AddCommand("stop", kStopDescription);
+  stop.SetFooter(kStopFooter);
   AddJobChoice(stop, &options->choice);
   stop.AddFlag("--checkpoint", &options->checkpoint,
                "only if the job writes a checkpoint of its last step; "

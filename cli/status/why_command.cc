@@ -14,9 +14,9 @@
 namespace tributary {
 namespace {
 
-constexpr char kDescription[] =
+constexpr char kWhyDescription[] =
     "Says in one sentence why a job does not advance, or that it does.";
-constexpr char kFooter[] =
+constexpr char kWhyFooter[] =
     "Names the step, the process, since when, and the likely cause: a stopped\n"
     "or ended process, a silent host, a full disk, a slow link, a slow "
     "worker,\n"
@@ -65,8 +65,8 @@ int Why(const WhyOptions& options) {
 
 void AddWhyCommand(CommandLine& program) {
   auto options = std::make_shared<WhyOptions>();
-  CommandLine why = program.AddCommand("why", kDescription);
-  why.SetFooter(kFooter);
+  CommandLine why = program.AddCommand("why", kWhyDescription);
+  why.SetFooter(kWhyFooter);
   AddJobChoice(why, &options->choice);
   why.AddFlag("--json", &options->json,
               "as a JSON object, with the cause as one word");

@@ -17,10 +17,10 @@
 namespace tributary {
 namespace {
 
-constexpr char kDescription[] =
+constexpr char kTraceDescription[] =
     "Writes what every process of a run did in single steps, for "
     "ui.perfetto.dev.";
-constexpr char kFooter[] =
+constexpr char kTraceFooter[] =
     "The run must have recorded these steps:\n"
     "  tributary train JOB.yaml --run-dir runs/a --trace 100-105\n"
     "  tributary trace runs/a --steps 100-105\n\n"
@@ -104,8 +104,8 @@ int Trace(const TraceOptions& options) {
 
 void AddTraceCommand(CommandLine& program) {
   auto options = std::make_shared<TraceOptions>();
-  CommandLine trace = program.AddCommand("trace", kDescription);
-  trace.SetFooter(kFooter);
+  CommandLine trace = program.AddCommand("trace", kTraceDescription);
+  trace.SetFooter(kTraceFooter);
   trace.AddOption("RUN", &options->run, "the run directory").Required();
   trace.AddOption("--steps", &options->steps,
                   "the steps to write, as in 100-105; default: all that the\n"

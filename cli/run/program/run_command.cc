@@ -26,10 +26,10 @@
 namespace tributary {
 namespace {
 
-constexpr char kDescription[] =
+constexpr char kRunDescription[] =
     "Runs a program of your own as the workers of a job:\n"
     "tributary run [OPTIONS] PROGRAM [ARGUMENTS...]";
-constexpr char kFooter[] =
+constexpr char kRunFooter[] =
     "PROGRAM and what follows it are started once for each worker; a name "
     "that\n"
     "ends in .py is started by Python. Each process gets "
@@ -169,8 +169,8 @@ int Run(RunOptions options, const std::vector<std::string>& words) {
 
 void AddRunCommand(CommandLine& program) {
   auto options = std::make_shared<RunOptions>();
-  CommandLine run = program.AddCommand("run", kDescription);
-  run.SetFooter(kFooter);
+  CommandLine run = program.AddCommand("run", kRunDescription);
+  run.SetFooter(kRunFooter);
   run.AddOption("--job", &options->job_path,
                 "a job file (YAML) without model and data, for what the\n"
                 "program does not say");
