@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // tributary-server: holds a shard of a job's parameters.
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "common/command_line/access_flags.h"
+#include "common/command_line/command_line.h"
 #include "common/command_line/page_access.h"
 #include "common/command_line/parse_command_line.h"
 #include "common/command_line/telemetry_options.h"
@@ -42,39 +42,42 @@ int main(int argc, char** argv) {
   tributary::ServerOptions options;
   tributary::TelemetryOptions telemetry{.log = {.role = "server"}};
   double join_seconds = absl::ToDoubleSeconds(options.join_timeout);
-  CLI::App app(
+  tributary::CommandLine program(
       "tributary-server: holds a shard of a job's parameters.\n"
       "Workers push gradients to it and get new weights back. Which shard of\n"
       "which job it gets from the coordinator.\n\n"
       "  tributary-server --coordinator 10.0.0.1:7070 --listen 0.0.0.0:7071\n",
-      "tributary-server");
-  app.set_version_flag("--version", "tributary " TRIBUTARY_VERSION);
-  app.add_option("--coordinator", options.coordinator,
+      "tributary-server", "tributary " TRIBUTARY_VERSION);
+  program
+      .AddOption("--coordinator", &options.coordinator,
                  "host:port of the coordinator")
-      ->required();
-  app.add_option("--listen", options.listen,
+      .Required();
+  program
+      .AddOption("--listen", &options.listen,
                  "address to listen on; port 0 takes a free one")
-      ->capture_default_str();
-  app.add_option("--advertise", options.advertise,
-                 "host:port under which workers reach this server; default: "
-                 "the host of --listen, or this machine's name");
-  app.add_option("--index", options.index,
-                 "this shard of the job, or none; default: any free one");
-  app.add_option("--shared-memory", options.shared_memory_directory,
+      .ShowDefault();
+  program.AddOption("--advertise", &options.advertise,
+                    "host:port under which workers reach this server; default: "
+                    "the host of --listen, or this machine's name");
+  program.AddOption("--index", &options.index,
+                    "this shard of the job, or none; default: any free one");
+  program
+      .AddOption("--shared-memory", &options.shared_memory_directory,
                  "directory that workers in other containers of this machine "
                  "see under the same name, to share memory with them; default: "
                  "only with workers in the same network namespace")
-      ->check(CLI::ExistingDirectory);
-  app.add_option("--join-timeout", join_seconds,
+      .ExistingFolder();
+  program
+      .AddOption("--join-timeout", &join_seconds,
                  "seconds to wait for the coordinator and for a free place")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      .ShowDefault()
+      .Positive();
   tributary::AccessOptions access;
-  tributary::AddListenerAccessFlags(app, &access);
-  tributary::AddCheckpointRootFlag(app, &options.checkpoint_roots);
-  tributary::AddReflectionFlag(app, &options.reflection);
-  tributary::AddTelemetryOptions(app, &telemetry);
-  if (const auto ended = tributary::ParseCommandLine(app, argc, argv)) {
+  tributary::AddListenerAccessFlags(program, &access);
+  tributary::AddCheckpointRootFlag(program, &options.checkpoint_roots);
+  tributary::AddReflectionFlag(program, &options.reflection);
+  tributary::AddTelemetryOptions(program, &telemetry);
+  if (const auto ended = tributary::ParseCommandLine(program, argc, argv)) {
     return *ended;
   }
 

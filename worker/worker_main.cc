@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // tributary-worker: computes gradients on its share of the data.
-#include <CLI/CLI.hpp>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "common/command_line/access_flags.h"
+#include "common/command_line/command_line.h"
 #include "common/command_line/page_access.h"
 #include "common/command_line/parse_command_line.h"
 #include "common/command_line/telemetry_options.h"
@@ -31,53 +31,59 @@ namespace {
 constexpr uint64_t kFewestFiles = 16;
 
 // What `tributary plan` and `tributary compare` ask this machine.
-void AddMeasurementOptions(CLI::App& app,
+void AddMeasurementOptions(tributary::CommandLine& command,
                            tributary::MeasurementOptions* options) {
-  app.add_option("--measure-compute", options->job_path,
-                 "instead of working: time passes of this job's model, print\n"
-                 "them as JSON");
-  app.add_option("--measure-rows", options->rows,
+  command.AddOption(
+      "--measure-compute", &options->job_path,
+      "instead of working: time passes of this job's model, print\n"
+      "them as JSON");
+  command
+      .AddOption("--measure-rows", &options->rows,
                  "batch sizes to time; none: tell the shape of the data")
-      ->check(CLI::Range(1, 1 << 20));
-  app.add_option("--set", options->overrides, "change a field of that job file")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
-  app.add_option("--measure-links", options->link,
-                 "instead of working: measure the way to a worker that was\n"
-                 "started with --serve-links, as HOST:PORT");
-  app.add_option("--serve-links", options->serve_links,
-                 "instead of working: be the far end, on HOST:PORT");
-  app.add_option("--serve-seconds", options->serve_seconds,
+      .Range(1, 1 << 20);
+  command
+      .AddOption("--set", &options->overrides,
+                 "change a field of that job file")
+      .TypeName("KEY=VALUE")
+      .OnePerFlag();
+  command.AddOption("--measure-links", &options->link,
+                    "instead of working: measure the way to a worker that was\n"
+                    "started with --serve-links, as HOST:PORT");
+  command.AddOption("--serve-links", &options->serve_links,
+                    "instead of working: be the far end, on HOST:PORT");
+  command
+      .AddOption("--serve-seconds", &options->serve_seconds,
                  "and end after so long; default: never")
-      ->check(CLI::PositiveNumber);
+      .Positive();
 }
 
 // What `tributary predict` and `tributary evaluate` ask.
-void AddPredictionOptions(CLI::App& app,
+void AddPredictionOptions(tributary::CommandLine& command,
                           tributary::PredictionOptions* options) {
-  app.add_option("--predict", options->predict,
-                 "instead of working: predict the rows of --input with the\n"
-                 "model of this run directory");
-  app.add_option("--evaluate", options->evaluate,
-                 "instead of working: evaluate the model of this run\n"
-                 "directory");
-  app.add_option("--input", options->input, "a file of rows");
-  app.add_option("--labels", options->labels, "a file of their labels");
-  app.add_option("--data", options->data,
+  command.AddOption("--predict", &options->predict,
+                    "instead of working: predict the rows of --input with the\n"
+                    "model of this run directory");
+  command.AddOption("--evaluate", &options->evaluate,
+                    "instead of working: evaluate the model of this run\n"
+                    "directory");
+  command.AddOption("--input", &options->input, "a file of rows");
+  command.AddOption("--labels", &options->labels, "a file of their labels");
+  command
+      .AddOption("--data", &options->data,
                  "without --input: test, validation or train")
-      ->check(CLI::IsMember({"test", "validation", "train"}));
-  app.add_option("--weights", options->weights, "instead of the run's");
-  app.add_option("--output", options->output, "a file, instead of stdout");
-  app.add_flag("--json", options->json, "write JSON");
-  app.add_flag("--top", options->top, "write only the best class");
-  app.add_flag("--allow-unknown", options->allow_unknown,
-               "accept categories that the training data lack");
-  app.add_option("--generate", options->generate, "tokens to generate")
-      ->check(CLI::Range(1, 1'000'000));
-  app.add_option("--prompt", options->prompt, "the text to continue");
-  app.add_option("--seed", options->seed, "draws the tokens");
-  app.add_option("--temperature", options->temperature, "0: no draw")
-      ->check(CLI::Range(0.0, 1000.0));
+      .OneOf({"test", "validation", "train"});
+  command.AddOption("--weights", &options->weights, "instead of the run's");
+  command.AddOption("--output", &options->output, "a file, instead of stdout");
+  command.AddFlag("--json", &options->json, "write JSON");
+  command.AddFlag("--top", &options->top, "write only the best class");
+  command.AddFlag("--allow-unknown", &options->allow_unknown,
+                  "accept categories that the training data lack");
+  command.AddOption("--generate", &options->generate, "tokens to generate")
+      .Range(1, 1'000'000);
+  command.AddOption("--prompt", &options->prompt, "the text to continue");
+  command.AddOption("--seed", &options->seed, "draws the tokens");
+  command.AddOption("--temperature", &options->temperature, "0: no draw")
+      .Range(0.0, 1000.0);
 }
 
 // Refuses a job whose data do not fit its model: `tributary train` asks before
@@ -114,12 +120,14 @@ int CompareData(const std::vector<std::string>& job_paths) {
   return tributary::kExitWrongCommandLine;
 }
 
-void AddProbeOptions(CLI::App& app, tributary::WorkerOptions::Probe* probe) {
-  app.add_option("--probe", probe->folder,
-                 "for tributary replay: write there what each rank computes\n"
-                 "in the steps --probe-first to --probe-last");
-  app.add_option("--probe-first", probe->first_step, "from 1");
-  app.add_option("--probe-last", probe->last_step, "the last of them");
+void AddProbeOptions(tributary::CommandLine& command,
+                     tributary::WorkerOptions::Probe* probe) {
+  command.AddOption(
+      "--probe", &probe->folder,
+      "for tributary replay: write there what each rank computes\n"
+      "in the steps --probe-first to --probe-last");
+  command.AddOption("--probe-first", &probe->first_step, "from 1");
+  command.AddOption("--probe-last", &probe->last_step, "the last of them");
 }
 
 struct TestOptions {
@@ -127,16 +135,18 @@ struct TestOptions {
   uint64_t delay_seed = 1;
 };
 
-void AddTestOptions(CLI::App& app, TestOptions* tests,
+void AddTestOptions(tributary::CommandLine& command, TestOptions* tests,
                     tributary::WorkerOptions* options) {
-  app.add_option("--delay-messages-ms", tests->delay_ms,
+  command
+      .AddOption("--delay-messages-ms", &tests->delay_ms,
                  "for tests: hold every message back by up to so much")
-      ->check(CLI::Range(0, 10'000));
-  app.add_option("--delay-seed", tests->delay_seed,
-                 "for tests: draws the delays");
-  app.add_option("--slow-down", options->slow_down,
+      .Range(0, 10'000);
+  command.AddOption("--delay-seed", &tests->delay_seed,
+                    "for tests: draws the delays");
+  command
+      .AddOption("--slow-down", &options->slow_down,
                  "for tests: computing takes so many times as long")
-      ->check(CLI::Range(1.0, 1000.0));
+      .Range(1.0, 1000.0);
 }
 
 absl::Status ReadAccess(const tributary::AccessOptions& access,
@@ -174,59 +184,62 @@ int main(int argc, char** argv) {
       {"auto", tributary::v1::DEVICE_AUTO},
       {"cpu", tributary::v1::DEVICE_CPU},
       {"cuda", tributary::v1::DEVICE_CUDA}};
-  CLI::App app(
+  tributary::CommandLine program(
       "tributary-worker: computes gradients on its share of the data and\n"
       "pushes them to the servers. Job and rank it gets from the coordinator;\n"
       "the data lies where the job file says, on this machine.\n\n"
       "  tributary-worker --coordinator 10.0.0.1:7070\n",
-      "tributary-worker");
-  app.set_version_flag("--version", "tributary " TRIBUTARY_VERSION);
-  app.add_option("--coordinator", options.coordinator,
-                 "host:port of the coordinator");
-  app.add_option("--index", options.index,
-                 "this rank of the job, or none; default: any free one");
-  tributary::AddChoice(app, "--device", &options.device, devices,
-                       "what to compute on; auto leaves it to the job");
-  app.add_option("--local-rank", options.local_rank,
-                 "which of this machine's CUDA devices to compute on, modulo\n"
-                 "their number; default: the rank of the job");
-  app.add_option("--join-timeout", join_seconds,
+      "tributary-worker", "tributary " TRIBUTARY_VERSION);
+  program.AddOption("--coordinator", &options.coordinator,
+                    "host:port of the coordinator");
+  program.AddOption("--index", &options.index,
+                    "this rank of the job, or none; default: any free one");
+  program.AddChoice("--device", &options.device, devices,
+                    "what to compute on; auto leaves it to the job");
+  program.AddOption(
+      "--local-rank", &options.local_rank,
+      "which of this machine's CUDA devices to compute on, modulo\n"
+      "their number; default: the rank of the job");
+  program
+      .AddOption("--join-timeout", &join_seconds,
                  "seconds to wait for the coordinator and for a free place")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      .ShowDefault()
+      .Positive();
   tributary::AccessOptions access;
-  tributary::AddListenerAccessFlags(app, &access);
-  tributary::AddInsecureGroupsFlag(app, &access.insecure_groups);
-  app.add_option("--data-root", options.data_roots,
+  tributary::AddListenerAccessFlags(program, &access);
+  tributary::AddInsecureGroupsFlag(program, &access.insecure_groups);
+  program
+      .AddOption("--data-root", &options.data_roots,
                  "read data and initial weights below this folder alone; may\n"
                  "be repeated; default: wherever the job says")
-      ->type_name("FOLDER")
-      ->allow_extra_args(false);
-  tributary::AddCheckpointRootFlag(app, &options.checkpoint_roots);
-  tributary::AddTelemetryOptions(app, &telemetry);
+      .TypeName("FOLDER")
+      .OnePerFlag();
+  tributary::AddCheckpointRootFlag(program, &options.checkpoint_roots);
+  tributary::AddTelemetryOptions(program, &telemetry);
   tributary::MeasurementOptions measurement;
-  AddMeasurementOptions(app, &measurement);
+  AddMeasurementOptions(program, &measurement);
   tributary::PredictionOptions prediction;
-  AddPredictionOptions(app, &prediction);
+  AddPredictionOptions(program, &prediction);
   TestOptions tests;
-  AddTestOptions(app, &tests, &options);
+  AddTestOptions(program, &tests, &options);
   std::string check_data;
-  app.add_option("--check-data", check_data,
-                 "instead of working: tell whether this job's data fit its\n"
-                 "model");
+  program.AddOption("--check-data", &check_data,
+                    "instead of working: tell whether this job's data fit its\n"
+                    "model");
   std::vector<std::string> compare_data;
-  app.add_option("--compare-data", compare_data,
+  program
+      .AddOption("--compare-data", &compare_data,
                  "instead of working: tell the first sample in which the data\n"
                  "of these two jobs differ")
-      ->expected(2);
-  AddProbeOptions(app, &options.probe);
-  app.final_callback([&] {
-    if (options.coordinator.empty() && check_data.empty() &&
-        compare_data.empty() && !measurement.wanted() && !prediction.wanted()) {
-      throw CLI::RequiredError("--coordinator");
-    }
+      .Count(2);
+  AddProbeOptions(program, &options.probe);
+  program.SetFinalCheck([&] {
+    const bool works = check_data.empty() && compare_data.empty() &&
+                       !measurement.wanted() && !prediction.wanted();
+    return works && options.coordinator.empty() ? "--coordinator is required"
+                                                : "";
   });
-  if (const auto ended = tributary::ParseCommandLine(app, argc, argv)) {
+  if (const auto ended = tributary::ParseCommandLine(program, argc, argv)) {
     return *ended;
   }
   if (!check_data.empty()) {

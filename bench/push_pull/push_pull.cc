@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "bench/push_pull/channels.h"
+#include "common/command_line/parse_command_line.h"
 
 namespace tributary::bench {
 namespace {
@@ -156,19 +156,25 @@ void PrintPings(const Arguments& arguments) {
 
 int Main(int argc, char** argv) {
   Arguments arguments;
-  CLI::App app{"Push and pull over Tributary beside raw TCP"};
-  app.add_option("--megabytes", arguments.megabytes, "weights of each worker");
-  app.add_option("--rounds", arguments.rounds, "interleaved rounds");
-  app.add_option("--steps", arguments.steps, "measured steps in a round");
-  app.add_option("--pings", arguments.pings, "calls of 4 bytes in a round; 0");
-  app.add_option("--shapes", arguments.shapes, "WORKERSxSERVERS")
-      ->delimiter(',');
-  app.add_option("--chunks", arguments.chunks_kib, "KiB of a block")
-      ->delimiter(',');
-  app.add_option("--alone", arguments.alone,
+  CommandLine program("Push and pull over Tributary beside raw TCP",
+                      "push_pull");
+  program.AddOption("--megabytes", &arguments.megabytes,
+                    "weights of each worker");
+  program.AddOption("--rounds", &arguments.rounds, "interleaved rounds");
+  program.AddOption("--steps", &arguments.steps, "measured steps in a round");
+  program.AddOption("--pings", &arguments.pings,
+                    "calls of 4 bytes in a round; 0");
+  program.AddOption("--shapes", &arguments.shapes, "WORKERSxSERVERS")
+      .Separator(',');
+  program.AddOption("--chunks", &arguments.chunks_kib, "KiB of a block")
+      .Separator(',');
+  program
+      .AddOption("--alone", &arguments.alone,
                  "only this channel, for a profile; there are no ratios then")
-      ->check(CLI::IsMember({"grpc", "shared_memory"}));
-  CLI11_PARSE(app, argc, argv);
+      .OneOf({"grpc", "shared_memory"});
+  if (const auto ended = ParseCommandLine(program, argc, argv)) {
+    return *ended;
+  }
   std::vector<Shape> shapes;
   for (const std::string& text : arguments.shapes) {
     Shape shape{};

@@ -15,11 +15,11 @@
 #include <string>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
+#include "common/command_line/parse_command_line.h"
 #include "common/plan/plan_codec.h"
 #include "common/wire/caller_proof.h"
 #include "common/wire/channel.h"
@@ -245,19 +245,24 @@ class Workers {
 
 int Main(int argc, char** argv) {
   Arguments arguments;
-  CLI::App app{"All workers of a job, for bench/server_load/server_load.py"};
-  app.add_option("--coordinator", arguments.coordinator)->required();
-  app.add_option("--workers", arguments.workers);
-  app.add_option("--megabytes", arguments.megabytes, "weights");
-  app.add_option("--steps", arguments.steps);
-  app.add_option("--order", arguments.order,
+  CommandLine program(
+      "All workers of a job, for bench/server_load/server_load.py",
+      "server_load_workers");
+  program.AddOption("--coordinator", &arguments.coordinator).Required();
+  program.AddOption("--workers", &arguments.workers);
+  program.AddOption("--megabytes", &arguments.megabytes, "weights");
+  program.AddOption("--steps", &arguments.steps);
+  program
+      .AddOption("--order", &arguments.order,
                  "in which workers push; burst: all at once")
-      ->check(CLI::IsMember({"rank", "reverse", "random", "burst"}));
-  app.add_flag("--announce", arguments.announce,
-               "pushes announce the samples of all ranks");
-  app.add_flag("--silent", arguments.silent,
-               "the last rank never reads an answer");
-  CLI11_PARSE(app, argc, argv);
+      .OneOf({"rank", "reverse", "random", "burst"});
+  program.AddFlag("--announce", &arguments.announce,
+                  "pushes announce the samples of all ranks");
+  program.AddFlag("--silent", &arguments.silent,
+                  "the last rank never reads an answer");
+  if (const auto ended = ParseCommandLine(program, argc, argv)) {
+    return *ended;
+  }
   PrepareForTransfers();
   Workers workers(arguments);
   workers.Join();

@@ -30,7 +30,7 @@ constexpr char kCheckpointFooter[] =
     "  tributary checkpoint diff run-a run-b\n"
     "`tributary checkpoint COMMAND --help` shows more.";
 
-constexpr char kListFooter[] =
+constexpr char kCheckpointListFooter[] =
     "The newest stands first. A folder without a valid manifest and all files\n"
     "is incomplete: it is being written, or was when its writer ended. What "
     "is\n"
@@ -39,7 +39,7 @@ constexpr char kListFooter[] =
     "  tributary checkpoint list run\n\n"
     "Exit codes: 0 done, 2 there is no such directory.";
 
-constexpr char kVerifyFooter[] =
+constexpr char kCheckpointVerifyFooter[] =
     "Reads every byte and compares it with its checksums. A damage is told\n"
     "with the file and the byte where its page begins. In a directory,\n"
     "folders without a manifest are passed over, as resuming passes over "
@@ -50,7 +50,7 @@ constexpr char kVerifyFooter[] =
     "Exit codes: 0 every checkpoint is whole, 1 one is damaged or there is\n"
     "none, 2 there is no such directory.";
 
-constexpr char kDiffFooter[] =
+constexpr char kCheckpointDiffFooter[] =
     "A and B are checkpoints, or directories, whose newest is meant. For "
     "every\n"
     "tensor: how many elements have other bits, and over these the greatest\n"
@@ -63,16 +63,16 @@ constexpr char kDiffFooter[] =
     "Exit codes, as diff has them: 0 equal, 1 different, 2 one of the two\n"
     "cannot be read.";
 
-int Refuse(const absl::Status& status) {
+int RefuseCheckpoint(const absl::Status& status) {
   PrintError(status.message());
   return kExitRefused;
 }
 
-int List(const std::string& path) {
+int PrintCheckpoints(const std::string& path) {
   const auto place = FindCheckpoints(path);
-  if (!place.ok()) return Refuse(place.status());
+  if (!place.ok()) return RefuseCheckpoint(place.status());
   const auto checkpoints = CheckpointsAt(*place);
-  if (!checkpoints.ok()) return Refuse(checkpoints.status());
+  if (!checkpoints.ok()) return RefuseCheckpoint(checkpoints.status());
   if (checkpoints->empty()) {
     printf("%s: no checkpoints\n", place->path.c_str());
   } else {
@@ -89,11 +89,11 @@ bool HasNoManifest(const CheckpointInfo& info) {
 
 int Verify(const std::string& path, const std::string& key_file) {
   const auto key = ReadCheckpointKey(key_file);
-  if (!key.ok()) return Refuse(key.status());
+  if (!key.ok()) return RefuseCheckpoint(key.status());
   const auto place = FindCheckpoints(path);
-  if (!place.ok()) return Refuse(place.status());
+  if (!place.ok()) return RefuseCheckpoint(place.status());
   const auto checkpoints = CheckpointsAt(*place);
-  if (!checkpoints.ok()) return Refuse(checkpoints.status());
+  if (!checkpoints.ok()) return RefuseCheckpoint(checkpoints.status());
   int whole = 0;
   int damaged = 0;
   for (const CheckpointInfo& info : *checkpoints) {
@@ -127,11 +127,11 @@ absl::StatusOr<std::unique_ptr<CheckpointReader>> OpenAt(
 
 int Diff(const std::string& path_a, const std::string& path_b) {
   const auto a = OpenAt(path_a);
-  if (!a.ok()) return Refuse(a.status());
+  if (!a.ok()) return RefuseCheckpoint(a.status());
   const auto b = OpenAt(path_b);
-  if (!b.ok()) return Refuse(b.status());
+  if (!b.ok()) return RefuseCheckpoint(b.status());
   const auto difference = CompareCheckpoints(**a, **b);
-  if (!difference.ok()) return Refuse(difference.status());
+  if (!difference.ok()) return RefuseCheckpoint(difference.status());
   printf("A: %s\nB: %s\n%s", (*a)->folder().c_str(), (*b)->folder().c_str(),
          DifferenceText(*difference).c_str());
   return difference->equal() ? 0 : 1;
@@ -139,40 +139,35 @@ int Diff(const std::string& path_a, const std::string& path_b) {
 
 }  // namespace
 
-void AddCheckpointCommand(CLI::App& app, Action* action) {
+void AddCheckpointCommand(CommandLine& program) {
   auto paths = std::make_shared<std::array<std::string, 2>>();
-  CLI::App* checkpoint =
-      app.add_subcommand("checkpoint", kCheckpointDescription);
-  checkpoint->footer(kCheckpointFooter);
+  CommandLine checkpoint =
+      program.AddCommand("checkpoint", kCheckpointDescription);
+  checkpoint.SetFooter(kCheckpointFooter);
 
-  CLI::App* list =
-      checkpoint->add_subcommand("list", "Shows the checkpoints of a run.");
-  list->footer(kListFooter);
-  list->add_option("DIR", (*paths)[0], "run directory, or its checkpoints")
-      ->required();
-  list->callback(
-      [paths, action] { *action = [paths] { return List((*paths)[0]); }; });
+  CommandLine list =
+      checkpoint.AddCommand("list", "Shows the checkpoints of a run.");
+  list.SetFooter(kCheckpointListFooter);
+  list.AddOption("DIR", &(*paths)[0], "run directory, or its checkpoints")
+      .Required();
+  list.SetAction([paths] { return PrintCheckpoints((*paths)[0]); });
 
-  CLI::App* verify = checkpoint->add_subcommand(
+  CommandLine verify = checkpoint.AddCommand(
       "verify", "Reads checkpoints to the end and says what is damaged.");
-  verify->footer(kVerifyFooter);
+  verify.SetFooter(kCheckpointVerifyFooter);
   verify
-      ->add_option("DIR", (*paths)[0],
-                   "run directory, its checkpoints, or one checkpoint")
-      ->required();
-  AddCheckpointKeyFlag(*verify, &(*paths)[1]);
-  verify->callback([paths, action] {
-    *action = [paths] { return Verify((*paths)[0], (*paths)[1]); };
-  });
+      .AddOption("DIR", &(*paths)[0],
+                 "run directory, its checkpoints, or one checkpoint")
+      .Required();
+  AddCheckpointKeyFlag(verify, &(*paths)[1]);
+  verify.SetAction([paths] { return Verify((*paths)[0], (*paths)[1]); });
 
-  CLI::App* diff =
-      checkpoint->add_subcommand("diff", "Says how two checkpoints differ.");
-  diff->footer(kDiffFooter);
-  diff->add_option("A", (*paths)[0], "checkpoint")->required();
-  diff->add_option("B", (*paths)[1], "checkpoint")->required();
-  diff->callback([paths, action] {
-    *action = [paths] { return Diff((*paths)[0], (*paths)[1]); };
-  });
+  CommandLine diff =
+      checkpoint.AddCommand("diff", "Says how two checkpoints differ.");
+  diff.SetFooter(kCheckpointDiffFooter);
+  diff.AddOption("A", &(*paths)[0], "checkpoint").Required();
+  diff.AddOption("B", &(*paths)[1], "checkpoint").Required();
+  diff.SetAction([paths] { return Diff((*paths)[0], (*paths)[1]); });
 }
 
 }  // namespace tributary

@@ -60,21 +60,19 @@ int Export(const ExportOptions& options) {
 
 }  // namespace
 
-void AddExportCommand(CLI::App& app, Action* action) {
+void AddExportCommand(CommandLine& program) {
   auto options = std::make_shared<ExportOptions>();
-  CLI::App* command = app.add_subcommand("export", kExportDescription);
-  command->footer(kExportFooter);
+  CommandLine command = program.AddCommand("export", kExportDescription);
+  command.SetFooter(kExportFooter);
   command
-      ->add_option("CHECKPOINT", options->checkpoint,
-                   "a checkpoint, or a directory, whose newest is meant")
-      ->required();
-  command->add_option("OUTPUT", options->output, "the file to write")
-      ->required();
-  command->add_flag("--optimizer-state", options->optimizer_state,
-                    "write the optimizer's tensors too");
-  AddCheckpointKeyFlag(*command, &options->key_file);
-  command->callback(
-      [options, action] { *action = [options] { return Export(*options); }; });
+      .AddOption("CHECKPOINT", &options->checkpoint,
+                 "a checkpoint, or a directory, whose newest is meant")
+      .Required();
+  command.AddOption("OUTPUT", &options->output, "the file to write").Required();
+  command.AddFlag("--optimizer-state", &options->optimizer_state,
+                  "write the optimizer's tensors too");
+  AddCheckpointKeyFlag(command, &options->key_file);
+  command.SetAction([options] { return Export(*options); });
 }
 
 }  // namespace tributary

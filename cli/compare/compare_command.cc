@@ -47,7 +47,7 @@ constexpr char kCompareFooter[] =
     "measurement stand side by side.\n\n"
     "Strategies, joined by commas; by default the job's own and all that can\n"
     "run it:\n";
-constexpr char kExamples[] =
+constexpr char kCompareExamples[] =
     "\nExamples:\n"
     "  tributary compare examples/digits.yaml --workers 2,4\n"
     "  tributary compare examples/digits.yaml --set training.epochs=1 \\\n"
@@ -108,8 +108,8 @@ void PrintJobs(const CompareJobs& jobs) {
 
 // Predicts each job with the cost model before any job runs. A failed
 // prediction becomes a note.
-std::vector<std::string> Predict(const CompareOptions& options,
-                                 const Hosts& hosts, CompareJobs* jobs) {
+std::vector<std::string> PredictAll(const CompareOptions& options,
+                                    const Hosts& hosts, CompareJobs* jobs) {
   if (options.no_prediction) return {};
   absl::PrintF("== measures what predictions start from\n");
   fflush(stdout);
@@ -159,8 +159,9 @@ absl::StatusOr<CompareReport> ReadReport(
 }
 
 // Prints the tables and writes the files that have a path.
-absl::Status Show(const CompareReport& report, const std::string& html_path,
-                  const std::string& json_path) {
+absl::Status ShowReport(const CompareReport& report,
+                        const std::string& html_path,
+                        const std::string& json_path) {
   absl::PrintF("\n%s", ReportText(report));
   if (!json_path.empty()) {
     TRIBUTARY_RETURN_IF_ERROR(
@@ -174,29 +175,29 @@ absl::Status Show(const CompareReport& report, const std::string& html_path,
   return absl::OkStatus();
 }
 
-int Fail(const absl::Status& status, int code) {
+int FailComparison(const absl::Status& status, int code) {
   PrintError(status.message());
   return code;
 }
 
 int CompareExisting(const CompareOptions& options) {
   const absl::StatusOr<CompareReport> report = ReadReport(options.from);
-  if (!report.ok()) return Fail(report.status(), kExitRefused);
+  if (!report.ok()) return FailComparison(report.status(), kExitRefused);
   const absl::Status shown =
-      Show(*report, options.report_path, options.json_path);
-  return shown.ok() ? kExitDone : Fail(shown, kExitFailed);
+      ShowReport(*report, options.report_path, options.json_path);
+  return shown.ok() ? kExitDone : FailComparison(shown, kExitFailed);
 }
 
 int CompareNew(const CompareOptions& options) {
   absl::StatusOr<CompareJobs> jobs = PlanJobs(options);
-  if (!jobs.ok()) return Fail(jobs.status(), kExitRefused);
+  if (!jobs.ok()) return FailComparison(jobs.status(), kExitRefused);
   const absl::StatusOr<Hosts> hosts =
       Hosts::Create(options.hosts, options.listen);
-  if (!hosts.ok()) return Fail(hosts.status(), kExitRefused);
+  if (!hosts.ok()) return FailComparison(hosts.status(), kExitRefused);
   for (const CompareJob& job : jobs->jobs) {
     const absl::Status groups =
         CheckGroups(job.job, *hosts, /*insecure=*/false);
-    if (!groups.ok()) return Fail(groups, kExitRefused);
+    if (!groups.ok()) return FailComparison(groups, kExitRefused);
   }
   Interrupts::Install();
   if (!hosts->given()) {
@@ -211,8 +212,9 @@ int CompareNew(const CompareOptions& options) {
   const absl::StatusOr<std::string> folder = RunDirectory::MakeFolder(
       options.run_dir, absl::StrCat("compare-", jobs->jobs[0].job.name()),
       std::time(nullptr));
-  if (!folder.ok()) return Fail(folder.status(), kExitRefused);
-  const std::vector<std::string> predictions = Predict(options, *hosts, &*jobs);
+  if (!folder.ok()) return FailComparison(folder.status(), kExitRefused);
+  const std::vector<std::string> predictions =
+      PredictAll(options, *hosts, &*jobs);
   if (Interrupts::Requested() != 0) return 128 + Interrupts::Requested();
   const int code = RunAll(*jobs, predictions, *folder, options, *hosts);
 
@@ -225,16 +227,16 @@ int CompareNew(const CompareOptions& options) {
     }
   }
   absl::StatusOr<CompareReport> report = ReadReport(folders);
-  if (!report.ok()) return Fail(report.status(), kExitFailed);
+  if (!report.ok()) return FailComparison(report.status(), kExitFailed);
   report->notes.insert(report->notes.end(), jobs->notes.begin(),
                        jobs->notes.end());
   const auto or_else = [](const std::string& path, std::string otherwise) {
     return path.empty() ? std::move(otherwise) : path;
   };
-  const absl::Status shown =
-      Show(*report, or_else(options.report_path, *folder + "/compare.html"),
-           or_else(options.json_path, *folder + "/compare.json"));
-  return shown.ok() ? code : Fail(shown, kExitFailed);
+  const absl::Status shown = ShowReport(
+      *report, or_else(options.report_path, *folder + "/compare.html"),
+      or_else(options.json_path, *folder + "/compare.json"));
+  return shown.ok() ? code : FailComparison(shown, kExitFailed);
 }
 
 int Compare(const CompareOptions& options) {
@@ -245,61 +247,69 @@ int Compare(const CompareOptions& options) {
   return options.from.empty() ? CompareNew(options) : CompareExisting(options);
 }
 
-void AddOptions(CLI::App& app, CompareOptions* options) {
-  app.add_option("JOB", options->job_path, "the job file (YAML)");
-  app.add_option("--strategies", options->strategies,
+void AddOptions(CommandLine& command, CompareOptions* options) {
+  command.AddOption("JOB", &options->job_path, "the job file (YAML)");
+  command
+      .AddOption("--strategies", &options->strategies,
                  "which to run, after the single process")
-      ->type_name("NAME,...")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  app.add_option("--workers", options->workers,
+      .TypeName("NAME,...")
+      .Separator(',')
+      .OnePerFlag();
+  command
+      .AddOption("--workers", &options->workers,
                  "workers, or several numbers of them; default: the job's")
-      ->type_name("N,...")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(CLI::Range(1, 1024));
-  app.add_option("--servers", options->servers,
+      .TypeName("N,...")
+      .Separator(',')
+      .OnePerFlag()
+      .Range(1, 1024);
+  command
+      .AddOption("--servers", &options->servers,
                  "servers, where a strategy has some; default: the job's")
-      ->type_name("N,...")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(CLI::Range(1, 256));
-  AddOverrides(app, &options->overrides);
-  app.add_option("--device", options->device,
+      .TypeName("N,...")
+      .Separator(',')
+      .OnePerFlag()
+      .Range(1, 256);
+  AddOverrides(command, &options->overrides);
+  command
+      .AddOption("--device", &options->device,
                  "auto, cpu or cuda, instead of the job's device")
-      ->check(CLI::IsMember({"auto", "cpu", "cuda"}));
-  app.add_option("--run-dir", options->run_dir,
-                 "new or empty folder for the runs and the report;\n"
-                 "default: runs/compare-NAME-DATE-TIME");
-  app.add_option("--report", options->report_path,
+      .OneOf({"auto", "cpu", "cuda"});
+  command.AddOption("--run-dir", &options->run_dir,
+                    "new or empty folder for the runs and the report;\n"
+                    "default: runs/compare-NAME-DATE-TIME");
+  command
+      .AddOption("--report", &options->report_path,
                  "the page; default: compare.html among the runs")
-      ->type_name("FILE.html");
-  app.add_option("--json", options->json_path,
+      .TypeName("FILE.html");
+  command
+      .AddOption("--json", &options->json_path,
                  "the same for programs; default: compare.json there")
-      ->type_name("FILE");
-  app.add_option("--from", options->from,
+      .TypeName("FILE");
+  command
+      .AddOption("--from", &options->from,
                  "compare run directories that are there; may be repeated.\n"
                  "Files are written where --report and --json say")
-      ->type_name("DIR");
-  AddListenOption(app, &options->listen);
-  AddHostOptions(app, &options->hosts);
-  AddInsecureGroupsFlag(app, &options->hosts.insecure_groups);
-  AddCostOptions(app, &options->cost);
-  app.add_flag("--no-prediction", options->no_prediction,
-               "neither measure nor predict before the runs");
-  AddTelemetryOptions(app, &options->telemetry);
-  app.add_flag("--dry-run", options->dry_run, "print what would run and stop");
+      .TypeName("DIR");
+  AddListenOption(command, &options->listen);
+  AddHostOptions(command, &options->hosts);
+  AddInsecureGroupsFlag(command, &options->hosts.insecure_groups);
+  AddCostOptions(command, &options->cost);
+  command.AddFlag("--no-prediction", &options->no_prediction,
+                  "neither measure nor predict before the runs");
+  AddTelemetryOptions(command, &options->telemetry);
+  command.AddFlag("--dry-run", &options->dry_run,
+                  "print what would run and stop");
 }
 
 }  // namespace
 
-void AddCompareCommand(CLI::App& app, Action* action) {
+void AddCompareCommand(CommandLine& program) {
   auto options = std::make_shared<CompareOptions>();
-  CLI::App* compare = app.add_subcommand("compare", kCompareDescription);
-  compare->footer(absl::StrCat(kCompareFooter, StrategyHelp(), kExamples));
-  AddOptions(*compare, options.get());
-  compare->callback(
-      [options, action] { *action = [options] { return Compare(*options); }; });
+  CommandLine compare = program.AddCommand("compare", kCompareDescription);
+  compare.SetFooter(
+      absl::StrCat(kCompareFooter, StrategyHelp(), kCompareExamples));
+  AddOptions(compare, options.get());
+  compare.SetAction([options] { return Compare(*options); });
 }
 
 }  // namespace tributary

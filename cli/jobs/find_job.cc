@@ -71,12 +71,12 @@ absl::StatusOr<std::optional<KnownJob>> TheOne(
 
 }  // namespace
 
-void AddJobChoice(CLI::App& command, JobChoice* choice) {
-  command.add_option("JOB", choice->job,
-                     "a run directory or the name of a running job; by "
-                     "default the\nonly job of yours that runs here");
-  command.add_option("--coordinator", choice->coordinator,
-                     "HOST:PORT of the job's coordinator, instead of JOB");
+void AddJobChoice(CommandLine& command, JobChoice* choice) {
+  command.AddOption("JOB", &choice->job,
+                    "a run directory or the name of a running job; by "
+                    "default the\nonly job of yours that runs here");
+  command.AddOption("--coordinator", &choice->coordinator,
+                    "HOST:PORT of the job's coordinator, instead of JOB");
   AddAccessFlags(command, &choice->access);
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "cli/jobs/job_register.h"
+#include "common/command_line/command_line.h"
 #include "common/member/coordinator_client.h"
 #include "common/wire/access.h"
 
@@ -22,7 +22,7 @@ struct JobChoice {
 };
 
 // Adds the argument JOB, and the options --coordinator, --tls and --token-file.
-void AddJobChoice(CLI::App& command, JobChoice* choice);
+void AddJobChoice(CommandLine& command, JobChoice* choice);
 
 // A job that a command works with.
 struct FoundJob {

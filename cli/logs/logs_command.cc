@@ -58,7 +58,7 @@ bool HasEnded(const FoundJob& job) {
 }
 
 // False: the reader of the output has gone.
-bool Show(const std::vector<std::string>& lines) {
+bool ShowLines(const std::vector<std::string>& lines) {
   std::string text;
   for (const std::string& line : lines) absl::StrAppend(&text, line, "\n");
   return text.empty() || AppendTo(STDOUT_FILENO, "the output", text).ok();
@@ -87,32 +87,30 @@ int Logs(const LogsOptions& options) {
   LogMerge merge(folder, std::move(filter));
   while (true) {
     const bool last = !options.follow || HasEnded(*job);
-    if (!Show(merge.Take(last)) || last) return kExitDone;
+    if (!ShowLines(merge.Take(last)) || last) return kExitDone;
     absl::SleepFor(kFollowLook);
   }
 }
 
 }  // namespace
 
-void AddLogsCommand(CLI::App& app, Action* action) {
+void AddLogsCommand(CommandLine& program) {
   auto options = std::make_shared<LogsOptions>();
-  CLI::App* logs = app.add_subcommand("logs", kLogsDescription);
-  logs->footer(kLogsFooter);
-  AddJobChoice(*logs, &options->choice);
-  logs->add_option("--role", options->role, "only processes of this role")
-      ->check(CLI::IsMember({"coordinator", "server", "worker", "program"}));
-  logs->add_option("--rank,--index", options->index,
-                   "only the worker with this rank, or the server with this "
-                   "index")
-      ->check(CLI::NonNegativeNumber);
-  logs->add_option(
-      "--since", options->since,
-      "only lines since then: how long ago, as in 10m, or a time,\n"
-      "as in 2026-11-21T08:23:08Z");
-  logs->add_flag("--follow,-f", options->follow,
-                 "show further lines as they are written, until the job ends");
-  logs->callback(
-      [options, action] { *action = [options] { return Logs(*options); }; });
+  CommandLine logs = program.AddCommand("logs", kLogsDescription);
+  logs.SetFooter(kLogsFooter);
+  AddJobChoice(logs, &options->choice);
+  logs.AddOption("--role", &options->role, "only processes of this role")
+      .OneOf({"coordinator", "server", "worker", "program"});
+  logs.AddOption("--rank,--index", &options->index,
+                 "only the worker with this rank, or the server with this "
+                 "index")
+      .NonNegative();
+  logs.AddOption("--since", &options->since,
+                 "only lines since then: how long ago, as in 10m, or a time,\n"
+                 "as in 2026-11-21T08:23:08Z");
+  logs.AddFlag("--follow,-f", &options->follow,
+               "show further lines as they are written, until the job ends");
+  logs.SetAction([options] { return Logs(*options); });
 }
 
 }  // namespace tributary

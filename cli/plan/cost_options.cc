@@ -55,32 +55,37 @@ absl::StatusOr<ComputeSpeed> ComputeOf(const CostOptions& options) {
 
 }  // namespace
 
-void AddCostOptions(CLI::App& app, CostOptions* options) {
-  app.add_option("--bandwidth", options->bandwidth,
-                 "of a link, each way: 1Gbit, 100MB");
-  app.add_option("--latency", options->latency, "one way: 0.2ms")
-      ->capture_default_str();
-  app.add_option("--burst", options->burst,
+void AddCostOptions(CommandLine& command, CostOptions* options) {
+  command.AddOption("--bandwidth", &options->bandwidth,
+                    "of a link, each way: 1Gbit, 100MB");
+  command.AddOption("--latency", &options->latency, "one way: 0.2ms")
+      .ShowDefault();
+  command
+      .AddOption("--burst", &options->burst,
                  "bytes that an idle link lets through at once (tc tbf)")
-      ->capture_default_str();
-  app.add_option("--probe", options->probe,
-                 "measure the link to this HOST:PORT instead");
-  app.add_option("--compute", options->gflops,
+      .ShowDefault();
+  command.AddOption("--probe", &options->probe,
+                    "measure the link to this HOST:PORT instead");
+  command
+      .AddOption("--compute", &options->gflops,
                  "GFLOP/s of a worker in forward and backward")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--measurement", options->measurement,
+      .Positive();
+  command
+      .AddOption("--measurement", &options->measurement,
                  "what `tributary-worker --measure-compute` has printed, a\n"
                  "line of each that ran at once")
-      ->type_name("FILE");
-  app.add_option("--memory-bandwidth", options->memory_bandwidth,
+      .TypeName("FILE");
+  command
+      .AddOption("--memory-bandwidth", &options->memory_bandwidth,
                  "bytes a second of updates, where they are not measured")
-      ->capture_default_str();
-  app.add_option("--shared-cores", options->shared_cores,
+      .ShowDefault();
+  command
+      .AddOption("--shared-cores", &options->shared_cores,
                  "all processes share so many cores of one machine")
-      ->check(CLI::Range(0.0, 4096.0));
-  app.add_option("--sample-shape", options->sample_shape,
-                 "of the data, as 28x28; default: the job or the data\n"
-                 "tell it");
+      .Range(0.0, 4096.0);
+  command.AddOption("--sample-shape", &options->sample_shape,
+                    "of the data, as 28x28; default: the job or the data\n"
+                    "tell it");
 }
 
 absl::StatusOr<CostQuestions> QuestionsOf(const CostOptions& options) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "cli/plan/cost_basis.h"
+#include "common/command_line/command_line.h"
 
 namespace tributary {
 
@@ -25,7 +25,7 @@ struct CostOptions {
   bool compute_known() const { return gflops > 0 || !measurement.empty(); }
 };
 
-void AddCostOptions(CLI::App& app, CostOptions* options);
+void AddCostOptions(CommandLine& command, CostOptions* options);
 
 // Converts the options. Leaves job, overrides and the choice of measurements to
 // the caller. InvalidArgument names the option and the wanted value.

@@ -132,26 +132,25 @@ int Plan(PlanOptions options) {
 
 }  // namespace
 
-void AddPlanCommand(CLI::App& app, Action* action) {
+void AddPlanCommand(CommandLine& program) {
   auto options = std::make_shared<PlanOptions>();
-  CLI::App* command = app.add_subcommand("plan", kPlanDescription);
-  command->footer(kPlanFooter);
-  command->add_option("JOB", options->job_path, "the job file")->required();
-  AddOverrides(*command, &options->overrides);
+  CommandLine command = program.AddCommand("plan", kPlanDescription);
+  command.SetFooter(kPlanFooter);
+  command.AddOption("JOB", &options->job_path, "the job file").Required();
+  AddOverrides(command, &options->overrides);
   command
-      ->add_option("--workers", options->workers,
-                   "processes that compute; default: the job's")
-      ->check(CLI::Range(1, 1024));
+      .AddOption("--workers", &options->workers,
+                 "processes that compute; default: the job's")
+      .Range(1, 1024);
   command
-      ->add_option("--servers", options->servers,
-                   "parameter servers; default: the job's")
-      ->check(CLI::Range(1, 256));
-  AddCostOptions(*command, &options->cost);
-  command->add_flag("--measure", options->measure,
-                    "time the job's model on this machine instead");
-  command->add_flag("--json", options->json, "one JSON object");
-  command->callback(
-      [options, action] { *action = [options] { return Plan(*options); }; });
+      .AddOption("--servers", &options->servers,
+                 "parameter servers; default: the job's")
+      .Range(1, 256);
+  AddCostOptions(command, &options->cost);
+  command.AddFlag("--measure", &options->measure,
+                  "time the job's model on this machine instead");
+  command.AddFlag("--json", &options->json, "one JSON object");
+  command.SetAction([options] { return Plan(*options); });
 }
 
 }  // namespace tributary

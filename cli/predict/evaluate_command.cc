@@ -60,31 +60,29 @@ int Evaluate(const EvaluateOptions& options) {
 
 }  // namespace
 
-void AddEvaluateCommand(CLI::App& app, Action* action) {
+void AddEvaluateCommand(CommandLine& program) {
   auto options = std::make_shared<EvaluateOptions>();
-  CLI::App* command = app.add_subcommand("evaluate", kEvaluateDescription);
-  command->footer(kEvaluateFooter);
-  command->add_option("RUN", options->run, "a run directory")->required();
-  command->add_option("INPUT", options->input, "a file of rows with labels");
-  command->add_option("--labels", options->labels,
-                      "the labels of an IDX or NPY file");
+  CommandLine command = program.AddCommand("evaluate", kEvaluateDescription);
+  command.SetFooter(kEvaluateFooter);
+  command.AddOption("RUN", &options->run, "a run directory").Required();
+  command.AddOption("INPUT", &options->input, "a file of rows with labels");
+  command.AddOption("--labels", &options->labels,
+                    "the labels of an IDX or NPY file");
   command
-      ->add_option("--data", options->data,
-                   "without an INPUT: the run's test, validation or train data")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"test", "validation", "train"}));
-  command->add_flag("--allow-unknown", options->allow_unknown,
-                    "accept categories that the training data lack; those of\n"
-                    "the run's own data are accepted always");
-  command->add_option("--weights", options->weights,
-                      "a safetensors file, as tributary export writes it,\n"
-                      "instead of the run's final weights");
-  command->add_flag("--json", options->json, "print JSON");
-  command->add_option("--output", options->output,
-                      "write to this file; it appears when it is whole");
-  command->callback([options, action] {
-    *action = [options] { return Evaluate(*options); };
-  });
+      .AddOption("--data", &options->data,
+                 "without an INPUT: the run's test, validation or train data")
+      .ShowDefault()
+      .OneOf({"test", "validation", "train"});
+  command.AddFlag("--allow-unknown", &options->allow_unknown,
+                  "accept categories that the training data lack; those of\n"
+                  "the run's own data are accepted always");
+  command.AddOption("--weights", &options->weights,
+                    "a safetensors file, as tributary export writes it,\n"
+                    "instead of the run's final weights");
+  command.AddFlag("--json", &options->json, "print JSON");
+  command.AddOption("--output", &options->output,
+                    "write to this file; it appears when it is whole");
+  command.SetAction([options] { return Evaluate(*options); });
 }
 
 }  // namespace tributary

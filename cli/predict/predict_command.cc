@@ -43,7 +43,7 @@ struct PredictOptions {
   double temperature = 1;
 };
 
-int Refuse(absl::string_view why) {
+int RefusePrediction(absl::string_view why) {
   PrintError(absl::StrCat(why, " (try tributary predict --help)"));
   return kExitRefused;
 }
@@ -51,12 +51,13 @@ int Refuse(absl::string_view why) {
 int Predict(const PredictOptions& options) {
   const bool generate = options.generate > 0;
   if (generate != options.input.empty()) {
-    return Refuse(generate ? "--generate takes a --prompt and no INPUT"
-                           : "an INPUT is wanted, or --generate");
+    return RefusePrediction(generate
+                                ? "--generate takes a --prompt and no INPUT"
+                                : "an INPUT is wanted, or --generate");
   }
   if (generate == options.prompt.empty()) {
-    return Refuse(generate ? "--generate wants a --prompt"
-                           : "--prompt is for --generate");
+    return RefusePrediction(generate ? "--generate wants a --prompt"
+                                     : "--prompt is for --generate");
   }
   std::vector<std::string> arguments = {"--predict", options.run};
   const auto add = [&arguments](const char* name, const std::string& value) {
@@ -78,49 +79,47 @@ int Predict(const PredictOptions& options) {
   return BecomeWorker(arguments);
 }
 
-void AddGenerateOptions(CLI::App* command, PredictOptions* options) {
+void AddGenerateOptions(CommandLine& command, PredictOptions* options) {
   command
-      ->add_option("--generate", options->generate,
-                   "of a text model: continue the prompt by so many tokens")
-      ->check(CLI::Range(1, 1'000'000));
-  command->add_option("--prompt", options->prompt, "the text to continue");
+      .AddOption("--generate", &options->generate,
+                 "of a text model: continue the prompt by so many tokens")
+      .Range(1, 1'000'000);
+  command.AddOption("--prompt", &options->prompt, "the text to continue");
   command
-      ->add_option("--seed", options->seed,
-                   "draws the tokens; the same seed gives the same text")
-      ->capture_default_str();
+      .AddOption("--seed", &options->seed,
+                 "draws the tokens; the same seed gives the same text")
+      .ShowDefault();
   command
-      ->add_option("--temperature", options->temperature,
-                   "above 1 more varied, below 1 less; 0: always the most\n"
-                   "probable token")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 1000.0));
+      .AddOption("--temperature", &options->temperature,
+                 "above 1 more varied, below 1 less; 0: always the most\n"
+                 "probable token")
+      .ShowDefault()
+      .Range(0.0, 1000.0);
 }
 
 }  // namespace
 
-void AddPredictCommand(CLI::App& app, Action* action) {
+void AddPredictCommand(CommandLine& program) {
   auto options = std::make_shared<PredictOptions>();
-  CLI::App* command = app.add_subcommand("predict", kPredictDescription);
-  command->footer(kPredictFooter);
-  command->add_option("RUN", options->run, "a run directory")->required();
-  command->add_option("INPUT", options->input, "a file of rows");
-  command->add_option("--output", options->output,
-                      "write to this file; it appears when it is whole");
-  command->add_option("--format", options->format, "csv, or json: JSON lines")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"csv", "json"}));
-  command->add_flag("--top", options->top,
-                    "of classes write only the most probable one");
-  command->add_flag(
-      "--allow-unknown", options->allow_unknown,
-      "accept categories that the training data lack, as none of\n"
-      "those it has, instead of ending with an error");
-  command->add_option("--weights", options->weights,
-                      "a safetensors file, as tributary export writes it,\n"
-                      "instead of the run's final weights");
+  CommandLine command = program.AddCommand("predict", kPredictDescription);
+  command.SetFooter(kPredictFooter);
+  command.AddOption("RUN", &options->run, "a run directory").Required();
+  command.AddOption("INPUT", &options->input, "a file of rows");
+  command.AddOption("--output", &options->output,
+                    "write to this file; it appears when it is whole");
+  command.AddOption("--format", &options->format, "csv, or json: JSON lines")
+      .ShowDefault()
+      .OneOf({"csv", "json"});
+  command.AddFlag("--top", &options->top,
+                  "of classes write only the most probable one");
+  command.AddFlag("--allow-unknown", &options->allow_unknown,
+                  "accept categories that the training data lack, as none of\n"
+                  "those it has, instead of ending with an error");
+  command.AddOption("--weights", &options->weights,
+                    "a safetensors file, as tributary export writes it,\n"
+                    "instead of the run's final weights");
   AddGenerateOptions(command, options.get());
-  command->callback(
-      [options, action] { *action = [options] { return Predict(*options); }; });
+  command.SetAction([options] { return Predict(*options); });
 }
 
 }  // namespace tributary

@@ -43,7 +43,7 @@ struct BisectOptions {
   bool json = false;
 };
 
-int Refuse(const absl::Status& status) {
+int RefuseBisection(const absl::Status& status) {
   PrintError(status.message());
   return absl::IsCancelled(status) ? 128 + Interrupts::Requested()
                                    : kExitRefused;
@@ -62,14 +62,14 @@ absl::StatusOr<std::string> CompareData(const RecordedRun& a,
 
 int BisectRuns(const BisectOptions& options) {
   const auto a = ReadRecordedRun(options.a);
-  if (!a.ok()) return Refuse(a.status());
+  if (!a.ok()) return RefuseBisection(a.status());
   const auto b = ReadRecordedRun(options.b);
-  if (!b.ok()) return Refuse(b.status());
+  if (!b.ok()) return RefuseBisection(b.status());
   Interrupts::Install();
   const BisectTools tools{
       .replay = ReplaySteps, .compare_data = CompareData, .note = PrintError};
   const auto found = Bisect(*a, *b, tools);
-  if (!found.ok()) return Refuse(found.status());
+  if (!found.ok()) return RefuseBisection(found.status());
   printf("%s", options.json ? BisectionJson(*found, *a, *b).c_str()
                             : (BisectionText(*found, *a, *b) + "\n").c_str());
   return found->equal() ? kExitDone : kExitFailed;
@@ -77,16 +77,14 @@ int BisectRuns(const BisectOptions& options) {
 
 }  // namespace
 
-void AddBisectCommand(CLI::App& app, Action* action) {
+void AddBisectCommand(CommandLine& program) {
   auto options = std::make_shared<BisectOptions>();
-  CLI::App* command = app.add_subcommand("bisect", kBisectDescription);
-  command->footer(kBisectFooter);
-  command->add_option("RUN_A", options->a, "a run directory")->required();
-  command->add_option("RUN_B", options->b, "another one")->required();
-  command->add_flag("--json", options->json, "print JSON");
-  command->callback([options, action] {
-    *action = [options] { return BisectRuns(*options); };
-  });
+  CommandLine command = program.AddCommand("bisect", kBisectDescription);
+  command.SetFooter(kBisectFooter);
+  command.AddOption("RUN_A", &options->a, "a run directory").Required();
+  command.AddOption("RUN_B", &options->b, "another one").Required();
+  command.AddFlag("--json", &options->json, "print JSON");
+  command.SetAction([options] { return BisectRuns(*options); });
 }
 
 }  // namespace tributary

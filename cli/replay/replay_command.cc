@@ -119,7 +119,7 @@ std::string ReplayText(const ReplayOptions& options,
   return text;
 }
 
-int Fail(const absl::Status& status, int exit_code) {
+int FailReplay(const absl::Status& status, int exit_code) {
   PrintError(status.message());
   return absl::IsCancelled(status) ? 128 + Interrupts::Requested() : exit_code;
 }
@@ -137,13 +137,13 @@ absl::Status CheckRecorded(const RecordedRun& run, int64_t step) {
 
 int ReplayOneStep(const ReplayOptions& options) {
   const auto run = ReadRecordedRun(options.run);
-  if (!run.ok()) return Fail(run.status(), kExitRefused);
+  if (!run.ok()) return FailReplay(run.status(), kExitRefused);
   absl::Status status = CheckReplayable(*run);
   if (status.ok()) status = CheckRecorded(*run, options.step);
-  if (!status.ok()) return Fail(status, kExitRefused);
+  if (!status.ok()) return FailReplay(status, kExitRefused);
   Interrupts::Install();
   const auto replayed = ReplaySteps(*run, options.step, options.step);
-  if (!replayed.ok()) return Fail(replayed.status(), kExitFailed);
+  if (!replayed.ok()) return FailReplay(replayed.status(), kExitFailed);
   const double recorded = run->losses.at(options.step);
   const std::string text = options.json
                                ? ReplayJson(options, *replayed, recorded)
@@ -156,18 +156,16 @@ int ReplayOneStep(const ReplayOptions& options) {
 
 }  // namespace
 
-void AddReplayCommand(CLI::App& app, Action* action) {
+void AddReplayCommand(CommandLine& program) {
   auto options = std::make_shared<ReplayOptions>();
-  CLI::App* command = app.add_subcommand("replay", kReplayDescription);
-  command->footer(kReplayFooter);
-  command->add_option("RUN", options->run, "a run directory")->required();
-  command->add_option("--step", options->step, "the step, from 1")
-      ->required()
-      ->check(CLI::PositiveNumber);
-  command->add_flag("--json", options->json, "print JSON");
-  command->callback([options, action] {
-    *action = [options] { return ReplayOneStep(*options); };
-  });
+  CommandLine command = program.AddCommand("replay", kReplayDescription);
+  command.SetFooter(kReplayFooter);
+  command.AddOption("RUN", &options->run, "a run directory").Required();
+  command.AddOption("--step", &options->step, "the step, from 1")
+      .Required()
+      .Positive();
+  command.AddFlag("--json", &options->json, "print JSON");
+  command.SetAction([options] { return ReplayOneStep(*options); });
 }
 
 }  // namespace tributary

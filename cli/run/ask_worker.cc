@@ -28,7 +28,7 @@ namespace tributary {
 namespace {
 
 constexpr absl::Duration kStart = absl::Seconds(10);
-constexpr absl::Duration kLook = absl::Milliseconds(20);
+constexpr absl::Duration kAnswerLook = absl::Milliseconds(20);
 
 // A file that is deleted with this object.
 class TemporaryFile {
@@ -85,7 +85,7 @@ struct AskedWorker {
       if (Interrupts::Requested() != 0) {
         return absl::CancelledError("interrupted");
       }
-      absl::SleepFor(kLook);
+      absl::SleepFor(kAnswerLook);
     }
     return absl::OkStatus();
   }

@@ -134,29 +134,27 @@ int RunCertificates(const CertificateOptions& options) {
 
 }  // namespace
 
-void AddCertificatesCommand(CLI::App& app, Action* action) {
+void AddCertificatesCommand(CommandLine& program) {
   auto options = std::make_shared<CertificateOptions>();
-  CLI::App* certificates =
-      app.add_subcommand("certificates", kCertificatesDescription);
-  certificates->footer(kCertificatesFooter);
-  certificates->add_option("--out", options->out, "folder for the files")
-      ->type_name("FOLDER")
-      ->required();
-  certificates->add_option("--job", options->job,
-                           "the job's name; default: for every job");
+  CommandLine certificates =
+      program.AddCommand("certificates", kCertificatesDescription);
+  certificates.SetFooter(kCertificatesFooter);
+  certificates.AddOption("--out", &options->out, "folder for the files")
+      .TypeName("FOLDER")
+      .Required();
+  certificates.AddOption("--job", &options->job,
+                         "the job's name; default: for every job");
   certificates
-      ->add_option("--host", options->hosts,
-                   "names and addresses of the hosts, for tools that compare\n"
-                   "them, as browsers do with the status page")
-      ->delimiter(',');
-  certificates->add_option("--days", options->days, "how long they are valid")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0001, 3650.0));
-  certificates->add_flag("--token", options->token,
-                         "write a token to OUT/token, too");
-  certificates->callback([options, action] {
-    *action = [options] { return RunCertificates(*options); };
-  });
+      .AddOption("--host", &options->hosts,
+                 "names and addresses of the hosts, for tools that compare\n"
+                 "them, as browsers do with the status page")
+      .Separator(',');
+  certificates.AddOption("--days", &options->days, "how long they are valid")
+      .ShowDefault()
+      .Range(0.0001, 3650.0);
+  certificates.AddFlag("--token", &options->token,
+                       "write a token to OUT/token, too");
+  certificates.SetAction([options] { return RunCertificates(*options); });
 }
 
 }  // namespace tributary

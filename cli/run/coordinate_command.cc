@@ -179,35 +179,38 @@ int Coordinate(CoordinateOptions options) {
 
 }  // namespace
 
-void AddCoordinateOptions(CLI::App& app, Action* action) {
+void AddCoordinateOptions(CommandLine& command) {
   auto options = std::make_shared<CoordinateOptions>();
-  app.add_option("--job", options->job_path,
-                 "the job file (YAML); without one, or without model and data\n"
-                 "in it, a program says what it trains");
-  app.add_option("--servers", options->servers,
+  command.AddOption(
+      "--job", &options->job_path,
+      "the job file (YAML); without one, or without model and data\n"
+      "in it, a program says what it trains");
+  command
+      .AddOption("--servers", &options->servers,
                  "parameter servers, instead of cluster.servers")
-      ->check(CLI::Range(1, 256));
-  app.add_option("--workers", options->workers,
+      .Range(1, 256);
+  command
+      .AddOption("--workers", &options->workers,
                  "workers, instead of cluster.workers")
-      ->check(CLI::Range(1, 1024));
-  app.add_option("--listen", options->listen,
-                 "HOST:PORT to listen on; default: 0.0.0.0:7070 with --tls,\n"
-                 "127.0.0.1:7070 without");
-  AddListenerAccessFlags(app, &options->access);
-  AddCheckpointKeyFlag(app, &options->checkpoint_key_file);
-  AddReflectionFlag(app, &options->reflection);
-  app.add_option("--run-dir", options->run_dir,
-                 "new or empty folder for what the run leaves behind;\n"
-                 "default: runs/NAME-DATE-TIME");
-  AddOverrides(app, &options->overrides);
-  app.add_option("--start-timeout", options->start_seconds,
+      .Range(1, 1024);
+  command.AddOption(
+      "--listen", &options->listen,
+      "HOST:PORT to listen on; default: 0.0.0.0:7070 with --tls,\n"
+      "127.0.0.1:7070 without");
+  AddListenerAccessFlags(command, &options->access);
+  AddCheckpointKeyFlag(command, &options->checkpoint_key_file);
+  AddReflectionFlag(command, &options->reflection);
+  command.AddOption("--run-dir", &options->run_dir,
+                    "new or empty folder for what the run leaves behind;\n"
+                    "default: runs/NAME-DATE-TIME");
+  AddOverrides(command, &options->overrides);
+  command
+      .AddOption("--start-timeout", &options->start_seconds,
                  "seconds that servers and workers may take to come")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  AddTelemetryOptions(app, &options->telemetry);
-  app.callback([options, action] {
-    *action = [options] { return Coordinate(*options); };
-  });
+      .ShowDefault()
+      .Positive();
+  AddTelemetryOptions(command, &options->telemetry);
+  command.SetAction([options] { return Coordinate(*options); });
 }
 
 }  // namespace tributary

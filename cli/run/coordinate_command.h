@@ -6,6 +6,6 @@
 namespace tributary {
 
 // Adds the options and the action of tributary-coordinator.
-void AddCoordinateOptions(CLI::App& app, Action* action);
+void AddCoordinateOptions(CommandLine& command);
 
 }  // namespace tributary

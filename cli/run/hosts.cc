@@ -3,7 +3,6 @@
 
 #include <arpa/inet.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <utility>
 
@@ -146,52 +145,53 @@ class WordReader {
 
 }  // namespace
 
-void AddListenOption(CLI::App& app, std::string* listen) {
-  app.add_option("--listen", *listen,
+void AddListenOption(CommandLine& command, std::string* listen) {
+  command
+      .AddOption("--listen", listen,
                  "HOST:PORT of the coordinator, for tributary status and for\n"
                  "hosts; port 0 takes a free one. With --launch slurm the\n"
                  "default is this node's address")
-      ->capture_default_str();
+      .ShowDefault();
 }
 
-void AddInsecureFlag(CLI::App& app, bool* insecure) {
-  app.add_flag(
-      "--insecure", *insecure,
+void AddInsecureFlag(CommandLine& command, bool* insecure) {
+  command.AddFlag(
+      "--insecure", insecure,
       "without TLS: whoever reaches the ports can read and change the\n"
       "job; default: certificates of this run alone");
 }
 
-void AddHostOptions(CLI::App& app, HostOptions* options) {
-  CLI::Option* const workers =
-      app.add_option("--worker-hosts", options->worker_hosts,
-                     "run workers there, on each host in turn; an address is\n"
-                     "what the others reach it at. Wants --listen");
-  workers->type_name("HOST,...")->delimiter(',')->allow_extra_args(false);
-  app.add_option("--server-hosts", options->server_hosts,
+void AddHostOptions(CommandLine& command, HostOptions* options) {
+  Option workers = command.AddOption(
+      "--worker-hosts", &options->worker_hosts,
+      "run workers there, on each host in turn; an address is\n"
+      "what the others reach it at. Wants --listen");
+  workers.TypeName("HOST,...").Separator(',').OnePerFlag();
+  command
+      .AddOption("--server-hosts", &options->server_hosts,
                  "run servers there; default: the workers' hosts")
-      ->type_name("HOST,...")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->needs(workers);
-  app.add_option("--launch", options->launch,
+      .TypeName("HOST,...")
+      .Separator(',')
+      .OnePerFlag()
+      .Needs(workers);
+  command
+      .AddOption("--launch", &options->launch,
                  "what starts a program on a host. {command} is the program\n"
                  "and its arguments as one word for a shell; without it they\n"
                  "follow as words, as in \"ip netns exec {host}\".\n"
                  "\"slurm\" starts them with srun on the nodes of this\n"
                  "allocation; options of srun may follow")
-      ->type_name("WORDS")
-      ->capture_default_str()
-      ->check([workers](const std::string& launch) {
-        if (IsSlurmLaunch(launch) || workers->count() > 0) return "";
-        throw CLI::RequiresError("--launch", "--worker-hosts");
-      });
+      .TypeName("WORDS")
+      .ShowDefault()
+      .Needs(workers,
+             [](const std::string& launch) { return !IsSlurmLaunch(launch); });
   // Slurm's variables, as options because only these are read from outside.
-  app.add_option("--slurm-nodes", options->slurm.node_list)
-      ->envname("SLURM_JOB_NODELIST")
-      ->group("");
-  app.add_option("--slurm-this-node", options->slurm.this_node)
-      ->envname("SLURMD_NODENAME")
-      ->group("");
+  command.AddOption("--slurm-nodes", &options->slurm.node_list)
+      .FromEnvironment("SLURM_JOB_NODELIST")
+      .Hidden();
+  command.AddOption("--slurm-this-node", &options->slurm.this_node)
+      .FromEnvironment("SLURMD_NODENAME")
+      .Hidden();
 }
 
 std::string Host::At(int port) const {

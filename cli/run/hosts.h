@@ -8,10 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "cli/run/slurm.h"
-
-namespace CLI {
-class App;
-}
+#include "common/command_line/command_line.h"
 
 namespace tributary {
 
@@ -31,10 +28,10 @@ inline constexpr char kListenHere[] = "127.0.0.1:0";
 
 // --listen: the address at which members and `tributary status` reach the
 // coordinator.
-void AddListenOption(CLI::App& app, std::string* listen);
-void AddHostOptions(CLI::App& app, HostOptions* options);
+void AddListenOption(CommandLine& command, std::string* listen);
+void AddHostOptions(CommandLine& command, HostOptions* options);
 // --insecure, of a command that starts the processes of a run.
-void AddInsecureFlag(CLI::App& app, bool* insecure);
+void AddInsecureFlag(CommandLine& command, bool* insecure);
 
 // A machine that processes are started on.
 class Host {

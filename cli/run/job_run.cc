@@ -29,7 +29,7 @@
 namespace tributary {
 namespace {
 
-constexpr absl::Duration kLook = absl::Milliseconds(100);
+constexpr absl::Duration kProgressLook = absl::Milliseconds(100);
 constexpr int64_t kLookMicros = 1'000'000;
 
 std::string Utc(double wall_seconds) {
@@ -223,7 +223,8 @@ absl::Status JobRun::Continue(const v1::CoordinatorState& earlier) {
 
 void JobRun::Follow(const std::function<std::string()>& watch) {
   while (true) {
-    const JobUpdate update = coordinator_->control().WaitForUpdate(kLook);
+    const JobUpdate update =
+        coordinator_->control().WaitForUpdate(kProgressLook);
     update_.phase = update.phase;
     update_.message = update.message;
     update_.total_steps = update.total_steps;

@@ -163,44 +163,42 @@ int Train(TrainOptions options) {
 
 }  // namespace
 
-void AddTrainCommand(CLI::App& app, Action* action) {
+void AddTrainCommand(CommandLine& program) {
   auto options = std::make_shared<TrainOptions>();
-  CLI::App* train = app.add_subcommand("train", kTrainDescription);
-  train->footer(kTrainFooter);
-  train->add_option("JOB", options->job_path, "the job file (YAML)");
-  train->add_option("--resume", options->resume,
-                    "go on from a checkpoint: a run directory, a directory of\n"
-                    "checkpoints or one of them; JOB is its own by default");
+  CommandLine train = program.AddCommand("train", kTrainDescription);
+  train.SetFooter(kTrainFooter);
+  train.AddOption("JOB", &options->job_path, "the job file (YAML)");
+  train.AddOption("--resume", &options->resume,
+                  "go on from a checkpoint: a run directory, a directory of\n"
+                  "checkpoints or one of them; JOB is its own by default");
   train
-      ->add_option("--servers", options->servers,
-                   "parameter servers, instead of cluster.servers")
-      ->check(CLI::Range(1, 256));
+      .AddOption("--servers", &options->servers,
+                 "parameter servers, instead of cluster.servers")
+      .Range(1, 256);
   train
-      ->add_option("--workers", options->workers,
-                   "workers, instead of cluster.workers")
-      ->check(CLI::Range(1, 1024));
-  AddOverrides(*train, &options->overrides);
+      .AddOption("--workers", &options->workers,
+                 "workers, instead of cluster.workers")
+      .Range(1, 1024);
+  AddOverrides(train, &options->overrides);
   train
-      ->add_option("--device", options->device,
-                   "auto, cpu or cuda, instead of the job's device")
-      ->check(CLI::IsMember({"auto", "cpu", "cuda"}));
-  train->add_option("--trace", options->trace,
-                    "steps that all processes record for `tributary trace`,\n"
-                    "as in 100-105, instead of the job's trace");
-  train->add_option("--run-dir", options->run_dir,
-                    "new or empty folder for what the run leaves behind;\n"
-                    "default: runs/NAME-DATE-TIME");
-  AddListenOption(*train, &options->listen);
-  AddHostOptions(*train, &options->hosts);
-  AddInsecureFlag(*train, &options->insecure);
-  AddCheckpointKeyFlag(*train, &options->checkpoint_key_file);
-  AddInsecureGroupsFlag(*train, &options->hosts.insecure_groups);
-  AddTelemetryOptions(*train, &options->telemetry);
-  train->add_flag(
-      "--dry-run", options->dry_run,
-      "check the job and its data, print the resolved job\nand stop");
-  train->callback(
-      [options, action] { *action = [options] { return Train(*options); }; });
+      .AddOption("--device", &options->device,
+                 "auto, cpu or cuda, instead of the job's device")
+      .OneOf({"auto", "cpu", "cuda"});
+  train.AddOption("--trace", &options->trace,
+                  "steps that all processes record for `tributary trace`,\n"
+                  "as in 100-105, instead of the job's trace");
+  train.AddOption("--run-dir", &options->run_dir,
+                  "new or empty folder for what the run leaves behind;\n"
+                  "default: runs/NAME-DATE-TIME");
+  AddListenOption(train, &options->listen);
+  AddHostOptions(train, &options->hosts);
+  AddInsecureFlag(train, &options->insecure);
+  AddCheckpointKeyFlag(train, &options->checkpoint_key_file);
+  AddInsecureGroupsFlag(train, &options->hosts.insecure_groups);
+  AddTelemetryOptions(train, &options->telemetry);
+  train.AddFlag("--dry-run", &options->dry_run,
+                "check the job and its data, print the resolved job\nand stop");
+  train.SetAction([options] { return Train(*options); });
 }
 
 }  // namespace tributary

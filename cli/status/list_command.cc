@@ -50,7 +50,7 @@ ListedJob Look(const KnownJob& known, const JobRegister& jobs) {
   return listed;
 }
 
-int List(bool json) {
+int ListJobs(bool json) {
   const JobRegister jobs(JobRegisterFolder());
   std::vector<ListedJob> listed;
   for (const KnownJob& known : jobs.Read()) listed.push_back(Look(known, jobs));
@@ -66,12 +66,12 @@ int List(bool json) {
 
 }  // namespace
 
-void AddListCommand(CLI::App& app, Action* action) {
+void AddListCommand(CommandLine& program) {
   auto json = std::make_shared<bool>(false);
-  CLI::App* list = app.add_subcommand("list", kListDescription);
-  list->footer(kListFooter);
-  list->add_flag("--json", *json, "as a JSON array");
-  list->callback([json, action] { *action = [json] { return List(*json); }; });
+  CommandLine list = program.AddCommand("list", kListDescription);
+  list.SetFooter(kListFooter);
+  list.AddFlag("--json", json.get(), "as a JSON array");
+  list.SetAction([json] { return ListJobs(*json); });
 }
 
 }  // namespace tributary

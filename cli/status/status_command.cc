@@ -94,42 +94,38 @@ int ShowStatus(const StatusOptions& options) {
   }
 }
 
-// Reads the value of --watch: nothing, or seconds.
-void ReadWatch(const CLI::results_t& results, StatusOptions* options) {
+// Reads the value of --watch: nothing, or seconds. Returns what is wrong with
+// it, or nothing.
+std::string ReadWatch(const std::string& text, StatusOptions* options) {
   options->watch = true;
-  const std::string text = results.empty() ? "" : results.back();
-  if (text.empty() || text == "true") return;  // CLI11's text for no value
-  if (!absl::SimpleAtod(text, &options->watch_seconds) ||
-      !(options->watch_seconds >= kShortestWatchSeconds &&
-        options->watch_seconds <= kLongestWatchSeconds)) {
-    throw CLI::ValidationError(
-        "--watch", absl::StrCat("seconds must be ", kShortestWatchSeconds,
-                                " to ", kLongestWatchSeconds, ", got ", text));
+  if (text.empty()) return "";
+  if (absl::SimpleAtod(text, &options->watch_seconds) &&
+      options->watch_seconds >= kShortestWatchSeconds &&
+      options->watch_seconds <= kLongestWatchSeconds) {
+    return "";
   }
+  return absl::StrCat("seconds must be ", kShortestWatchSeconds, " to ",
+                      kLongestWatchSeconds, ", got ", text);
 }
 
 }  // namespace
 
-void AddStatusCommand(CLI::App& app, Action* action) {
+void AddStatusCommand(CommandLine& program) {
   auto options = std::make_shared<StatusOptions>();
-  CLI::App* status = app.add_subcommand("status", kStatusDescription);
-  status->footer(kStatusFooter);
-  AddJobChoice(*status, &options->choice);
+  CommandLine status = program.AddCommand("status", kStatusDescription);
+  status.SetFooter(kStatusFooter);
+  AddJobChoice(status, &options->choice);
   status
-      ->add_option(
+      .AddOptionalValue(
           "--watch",
-          [options](const CLI::results_t& results) {
-            ReadWatch(results, options.get());
-            return true;
+          [options](const std::string& text) {
+            return ReadWatch(text, options.get());
           },
           "show it again every second, or so many, until the job is over")
-      ->type_name("[SECONDS]")
-      ->expected(0, 1);
-  status->add_flag("--json", options->json,
-                   "as a JSON object; with --watch one object a line");
-  status->callback([options, action] {
-    *action = [options] { return ShowStatus(*options); };
-  });
+      .TypeName("[SECONDS]");
+  status.AddFlag("--json", &options->json,
+                 "as a JSON object; with --watch one object a line");
+  status.SetAction([options] { return ShowStatus(*options); });
 }
 
 }  // namespace tributary

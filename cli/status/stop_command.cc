@@ -24,7 +24,7 @@ namespace tributary {
 namespace {
 
 constexpr absl::Duration kStopTimeout = absl::Seconds(10);
-constexpr absl::Duration kLook = absl::Milliseconds(100);
+constexpr absl::Duration kStopLook = absl::Milliseconds(100);
 constexpr absl::Duration kEndTimeout = absl::Milliseconds(300);
 // A coordinator on another host that does not answer for so long has left.
 constexpr absl::Duration kLeft = absl::Seconds(10);
@@ -115,7 +115,7 @@ int AwaitEnd(const FoundJob& job, absl::Duration timeout) {
       last = *std::move(status);
       heard = SteadyNow();
     }
-    absl::SleepFor(kLook);
+    absl::SleepFor(kStopLook);
   }
   PrintError(absl::StrCat(job.Title(), " has not ended within ",
                           absl::FormatDuration(timeout), ": it ",
@@ -150,22 +150,21 @@ int Stop(const StopOptions& options) {
 
 }  // namespace
 
-void AddStopCommand(CLI::App& app, Action* action) {
+void AddStopCommand(CommandLine& program) {
   auto options = std::make_shared<StopOptions>();
-  CLI::App* stop = app.add_subcommand("stop", kStopDescription);
-  stop->footer(kStopFooter);
-  AddJobChoice(*stop, &options->choice);
-  stop->add_flag("--checkpoint", options->checkpoint,
-                 "only if the job writes a checkpoint of its last step; "
-                 "otherwise\nthe job goes on, and an error says why");
-  stop->add_flag("--no-wait", options->no_wait,
-                 "do not wait until the job has ended");
-  stop->add_option("--timeout", options->timeout_seconds,
-                   "seconds to wait for the end")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  stop->callback(
-      [options, action] { *action = [options] { return Stop(*options); }; });
+  CommandLine stop = program.AddCommand("stop", kStopDescription);
+  stop.SetFooter(kStopFooter);
+  AddJobChoice(stop, &options->choice);
+  stop.AddFlag("--checkpoint", &options->checkpoint,
+               "only if the job writes a checkpoint of its last step; "
+               "otherwise\nthe job goes on, and an error says why");
+  stop.AddFlag("--no-wait", &options->no_wait,
+               "do not wait until the job has ended");
+  stop.AddOption("--timeout", &options->timeout_seconds,
+                 "seconds to wait for the end")
+      .ShowDefault()
+      .Positive();
+  stop.SetAction([options] { return Stop(*options); });
 }
 
 }  // namespace tributary

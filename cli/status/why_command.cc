@@ -63,15 +63,14 @@ int Why(const WhyOptions& options) {
 
 }  // namespace
 
-void AddWhyCommand(CLI::App& app, Action* action) {
+void AddWhyCommand(CommandLine& program) {
   auto options = std::make_shared<WhyOptions>();
-  CLI::App* why = app.add_subcommand("why", kWhyDescription);
-  why->footer(kWhyFooter);
-  AddJobChoice(*why, &options->choice);
-  why->add_flag("--json", options->json,
-                "as a JSON object, with the cause as one word");
-  why->callback(
-      [options, action] { *action = [options] { return Why(*options); }; });
+  CommandLine why = program.AddCommand("why", kWhyDescription);
+  why.SetFooter(kWhyFooter);
+  AddJobChoice(why, &options->choice);
+  why.AddFlag("--json", &options->json,
+              "as a JSON object, with the cause as one word");
+  why.SetAction([options] { return Why(*options); });
 }
 
 }  // namespace tributary

@@ -17,28 +17,27 @@ constexpr char kOverrideType[] = "KEY=VALUE";
 
 }  // namespace
 
-void AddOverrides(CLI::App& app, std::vector<std::string>* overrides) {
-  app.add_option("--set", *overrides,
+void AddOverrides(CommandLine& command, std::vector<std::string>* overrides) {
+  command
+      .AddOption("--set", overrides,
                  "change a field of the job file, as in\n"
                  "--set training.epochs=2; may be repeated")
-      ->type_name(kOverrideType)
-      ->allow_extra_args(false);
+      .TypeName(kOverrideType)
+      .OnePerFlag();
 }
 
-int RunCommandLine(CLI::App& app, int argc, char** argv, const Action& action) {
+int RunCommandLine(CommandLine& program, int argc, char** argv) {
   RaiseFileLimit();
-  // A word after the command is an argument, even if it is a command's name.
-  app.require_subcommand(0, 1);
   const ValueSources sources = {{kOverrideType, JobKeys}};
-  if (const auto ended = ParseCommandLine(app, argc, argv, sources)) {
+  if (const auto ended = ParseCommandLine(program, argc, argv, sources)) {
     return *ended;
   }
-  if (!action) {
+  if (!program.action()) {
     PrintError(
-        absl::StrCat("give a command (try ", CommandName(app), " --help)"));
+        absl::StrCat("give a command (try ", program.ParsedName(), " --help)"));
     return kExitRefused;
   }
-  return action();
+  return program.action()();
 }
 
 }  // namespace tributary

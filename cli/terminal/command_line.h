@@ -1,40 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <CLI/CLI.hpp>
-#include <functional>
 #include <string>
 #include <vector>
 
+#include "common/command_line/command_line.h"
+
 namespace tributary {
 
-// The action that the command line selects; returns the exit code.
-using Action = std::function<int()>;
-
-void AddTrainCommand(CLI::App& app, Action* action);
-void AddRunCommand(CLI::App& app, Action* action);
-void AddCertificatesCommand(CLI::App& app, Action* action);
-void AddStatusCommand(CLI::App& app, Action* action);
-void AddWhyCommand(CLI::App& app, Action* action);
-void AddLogsCommand(CLI::App& app, Action* action);
-void AddStopCommand(CLI::App& app, Action* action);
-void AddListCommand(CLI::App& app, Action* action);
-void AddCheckpointCommand(CLI::App& app, Action* action);
-void AddCompareCommand(CLI::App& app, Action* action);
-void AddExportCommand(CLI::App& app, Action* action);
-void AddPlanCommand(CLI::App& app, Action* action);
-void AddTraceCommand(CLI::App& app, Action* action);
-void AddPredictCommand(CLI::App& app, Action* action);
-void AddEvaluateCommand(CLI::App& app, Action* action);
-void AddReplayCommand(CLI::App& app, Action* action);
-void AddBisectCommand(CLI::App& app, Action* action);
-void AddSchemaCommand(CLI::App& app, Action* action);
+// Adds the commands of the program `tributary`.
+void AddTrainCommand(CommandLine& program);
+void AddRunCommand(CommandLine& program);
+void AddCertificatesCommand(CommandLine& program);
+void AddStatusCommand(CommandLine& program);
+void AddWhyCommand(CommandLine& program);
+void AddLogsCommand(CommandLine& program);
+void AddStopCommand(CommandLine& program);
+void AddListCommand(CommandLine& program);
+void AddCheckpointCommand(CommandLine& program);
+void AddCompareCommand(CommandLine& program);
+void AddExportCommand(CommandLine& program);
+void AddPlanCommand(CommandLine& program);
+void AddTraceCommand(CommandLine& program);
+void AddPredictCommand(CommandLine& program);
+void AddEvaluateCommand(CommandLine& program);
+void AddReplayCommand(CommandLine& program);
+void AddBisectCommand(CommandLine& program);
+void AddSchemaCommand(CommandLine& program);
 
 // --set key=value, may be repeated.
-void AddOverrides(CLI::App& app, std::vector<std::string>* overrides);
+void AddOverrides(CommandLine& command, std::vector<std::string>* overrides);
 
 // Parses the command line and runs the action. A wrong command line prints one
 // line on standard error and returns exit code 2.
-int RunCommandLine(CLI::App& app, int argc, char** argv, const Action& action);
+int RunCommandLine(CommandLine& program, int argc, char** argv);
 
 }  // namespace tributary

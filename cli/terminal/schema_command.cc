@@ -8,21 +8,19 @@
 
 namespace tributary {
 
-void AddSchemaCommand(CLI::App& app, Action* action) {
-  CLI::App* schema = app.add_subcommand(
+void AddSchemaCommand(CommandLine& program) {
+  CommandLine schema = program.AddCommand(
       "schema", "Prints a JSON Schema of the job file, for editors.");
-  schema->footer(
+  schema.SetFooter(
       "An editor that knows the schema completes keys and marks mistakes.\n\n"
       "Example:\n"
       "  tributary schema > tributary.schema.json\n"
       "and as the first line of a job file, for the YAML language server:\n"
       "  # yaml-language-server: $schema=tributary.schema.json");
-  schema->callback([action] {
-    *action = [] {
-      return AppendTo(STDOUT_FILENO, "the output", JobSchema()).ok()
-                 ? kExitDone
-                 : kExitFailed;
-    };
+  schema.SetAction([] {
+    return AppendTo(STDOUT_FILENO, "the output", JobSchema()).ok()
+               ? kExitDone
+               : kExitFailed;
   });
 }
 

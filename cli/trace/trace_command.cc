@@ -102,18 +102,17 @@ int Trace(const TraceOptions& options) {
 
 }  // namespace
 
-void AddTraceCommand(CLI::App& app, Action* action) {
+void AddTraceCommand(CommandLine& program) {
   auto options = std::make_shared<TraceOptions>();
-  CLI::App* trace = app.add_subcommand("trace", kTraceDescription);
-  trace->footer(kTraceFooter);
-  trace->add_option("RUN", options->run, "the run directory")->required();
-  trace->add_option("--steps", options->steps,
-                    "the steps to write, as in 100-105; default: all that the\n"
-                    "run recorded");
-  trace->add_option("--output", options->output,
-                    "the file to write; default: trace-A-B.json in RUN");
-  trace->callback(
-      [options, action] { *action = [options] { return Trace(*options); }; });
+  CommandLine trace = program.AddCommand("trace", kTraceDescription);
+  trace.SetFooter(kTraceFooter);
+  trace.AddOption("RUN", &options->run, "the run directory").Required();
+  trace.AddOption("--steps", &options->steps,
+                  "the steps to write, as in 100-105; default: all that the\n"
+                  "run recorded");
+  trace.AddOption("--output", &options->output,
+                  "the file to write; default: trace-A-B.json in RUN");
+  trace.SetAction([options] { return Trace(*options); });
 }
 
 }  // namespace tributary

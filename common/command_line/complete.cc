@@ -15,20 +15,34 @@ namespace {
 
 // What the words before the last one have said.
 struct Place {
-  const CLI::App* command;
-  const CLI::Option* option = nullptr;  // waits for its value
-  size_t positionals = 0;               // of this command
-  bool options_ended = false;           // by "--", or by a program's name
+  const CommandDescription* command;
+  const OptionDescription* option = nullptr;  // waits for its value
+  size_t positionals = 0;                     // of this command
+  bool options_ended = false;                 // by "--", or by a program's name
 };
 
 bool IsOptionWord(const std::string& word) {
   return word.size() > 1 && word[0] == '-';
 }
 
-const CLI::App* FindCommand(const CLI::App& app, const std::string& name) {
-  for (const CLI::App* command :
-       app.get_subcommands([](const CLI::App*) { return true; })) {
-    if (command->get_name() == name) return command;
+const CommandDescription* FindCommand(const CommandDescription& parent,
+                                      const std::string& name) {
+  for (const CommandDescription& command : parent.commands) {
+    if (command.name == name) return &command;
+  }
+  return nullptr;
+}
+
+// The option that the word names: "-c" or "--color".
+const OptionDescription* FindOption(const CommandDescription& command,
+                                    const std::string& word) {
+  for (const OptionDescription& option : command.options) {
+    for (const std::string& name : option.short_names) {
+      if (word == absl::StrCat("-", name)) return &option;
+    }
+    for (const std::string& name : option.long_names) {
+      if (word == absl::StrCat("--", name)) return &option;
+    }
   }
   return nullptr;
 }
@@ -41,22 +55,23 @@ void Follow(const std::string& word, Place* place) {
   } else if (word == "--") {
     place->options_ended = true;
   } else if (IsOptionWord(word)) {
-    const CLI::Option* option = place->command->get_option_no_throw(word);
-    if (option != nullptr && TakesValue(*option)) place->option = option;
-  } else if (const CLI::App* command = FindCommand(*place->command, word)) {
+    const OptionDescription* option = FindOption(*place->command, word);
+    if (option != nullptr && option->takes_value) place->option = option;
+  } else if (const CommandDescription* command =
+                 FindCommand(*place->command, word)) {
     *place = {.command = command};
   } else {
     ++place->positionals;
-    place->options_ended = place->command->get_prefix_command();
+    place->options_ended = place->command->starts_program;
   }
 }
 
 // The option's values, each behind `prefix`.
-std::vector<Completion> Values(const CLI::Option& option,
+std::vector<Completion> Values(const OptionDescription& option,
                                const std::string& begun,
                                const std::string& prefix,
                                const ValueSources& sources) {
-  const std::string type = option.get_type_name();
+  const std::string& type = option.type_name;
   const auto source = sources.find(type);
   std::vector<Completion> found;
   for (const std::string& value :
@@ -68,37 +83,35 @@ std::vector<Completion> Values(const CLI::Option& option,
   return found;
 }
 
-std::vector<Completion> OptionsOf(const CLI::App& command,
+std::vector<Completion> OptionsOf(const CommandDescription& command,
                                   const std::string& begun) {
   std::vector<Completion> found;
-  for (const CLI::Option* option : command.get_options()) {
-    if (option->get_positional() || option->get_group().empty()) continue;
-    const std::string name = LongName(*option);
+  for (const OptionDescription& option : command.options) {
+    if (!option.positional.empty() || option.hidden) continue;
+    const std::string name = LongName(option);
     if (absl::StartsWith(name, begun)) {
-      found.push_back({name, OneLine(option->get_description())});
+      found.push_back({name, OneLine(option.description)});
     }
   }
   return found;
 }
 
-std::vector<Completion> CommandsOf(const CLI::App& app,
+std::vector<Completion> CommandsOf(const CommandDescription& parent,
                                    const std::string& begun) {
   std::vector<Completion> found;
-  for (const CLI::App* command :
-       app.get_subcommands([](const CLI::App*) { return true; })) {
-    if (absl::StartsWith(command->get_name(), begun)) {
-      found.push_back(
-          {command->get_name(), OneLine(command->get_description())});
+  for (const CommandDescription& command : parent.commands) {
+    if (absl::StartsWith(command.name, begun)) {
+      found.push_back({command.name, OneLine(command.description)});
     }
   }
   return found;
 }
 
-const CLI::Option* PositionalOf(const Place& place) {
+const OptionDescription* PositionalOf(const Place& place) {
   size_t number = 0;
-  for (const CLI::Option* option : place.command->get_options()) {
-    if (option->get_positional() && number++ == place.positionals) {
-      return option;
+  for (const OptionDescription& option : place.command->options) {
+    if (!option.positional.empty() && number++ == place.positionals) {
+      return &option;
     }
   }
   return nullptr;
@@ -110,15 +123,10 @@ std::string OneLine(const std::string& text) {
   return absl::StrReplaceAll(text, {{"\n", " "}});
 }
 
-std::string LongName(const CLI::Option& option) {
-  if (!option.get_lnames().empty()) {
-    return absl::StrCat("--", option.get_lnames().front());
-  }
-  return absl::StrCat("-", option.get_snames().front());
-}
-
-bool TakesValue(const CLI::Option& option) {
-  return option.get_items_expected_max() > 0;
+std::string LongName(const OptionDescription& option) {
+  return option.long_names.empty()
+             ? absl::StrCat("-", option.short_names.front())
+             : absl::StrCat("--", option.long_names.front());
 }
 
 std::vector<std::string> ListedValues(const std::string& type_name) {
@@ -141,19 +149,19 @@ std::vector<std::string> ListedValues(const std::string& type_name) {
   return names ? values : std::vector<std::string>();
 }
 
-std::vector<Completion> Complete(const CLI::App& app,
+std::vector<Completion> Complete(const CommandDescription& program,
                                  const std::vector<std::string>& words,
                                  const ValueSources& sources) {
-  if (words.empty()) return CommandsOf(app, "");
-  Place place{.command = &app};
+  if (words.empty()) return CommandsOf(program, "");
+  Place place{.command = &program};
   for (size_t i = 0; i + 1 < words.size(); ++i) Follow(words[i], &place);
   const std::string& last = words.back();
   if (place.option != nullptr) return Values(*place.option, last, "", sources);
   if (!place.options_ended && absl::StartsWith(last, "-")) {
     const size_t equals = last.find('=');
     if (equals == std::string::npos) return OptionsOf(*place.command, last);
-    const CLI::Option* option =
-        place.command->get_option_no_throw(last.substr(0, equals));
+    const OptionDescription* option =
+        FindOption(*place.command, last.substr(0, equals));
     if (option == nullptr) return {};
     return Values(*option, last.substr(equals + 1), last.substr(0, equals + 1),
                   sources);
@@ -162,7 +170,7 @@ std::vector<Completion> Complete(const CLI::App& app,
     std::vector<Completion> commands = CommandsOf(*place.command, last);
     if (!commands.empty()) return commands;
   }
-  const CLI::Option* positional = PositionalOf(place);
+  const OptionDescription* positional = PositionalOf(place);
   if (positional == nullptr) return {};
   return Values(*positional, last, "", sources);
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <map>
 #include <string>
 #include <vector>
+
+#include "common/command_line/command_description.h"
 
 namespace tributary {
 
@@ -26,7 +27,7 @@ using ValueSources = std::map<std::string, ValueSource>;
 // program's name; the last one has been begun and may be empty. Knows commands,
 // options, and the values of options that have a list of them or a source.
 // Nothing: a file name, or any other value, is wanted.
-std::vector<Completion> Complete(const CLI::App& app,
+std::vector<Completion> Complete(const CommandDescription& program,
                                  const std::vector<std::string>& words,
                                  const ValueSources& sources);
 
@@ -36,10 +37,7 @@ std::vector<std::string> ListedValues(const std::string& type_name);
 
 // "--run-dir" of an option, without its short names; "-h" where it has no
 // other.
-std::string LongName(const CLI::Option& option);
-
-// Whether a value follows the option.
-bool TakesValue(const CLI::Option& option);
+std::string LongName(const OptionDescription& option);
 
 // A text of the command line's definition in one line.
 std::string OneLine(const std::string& text);

@@ -108,89 +108,81 @@ class TextWriter {
   std::vector<std::string> example_;
 };
 
-std::string TypeText(const CLI::Option& option) {
-  const std::vector<std::string> values = ListedValues(option.get_type_name());
-  return values.empty() ? option.get_type_name() : absl::StrJoin(values, "|");
+std::string TypeText(const OptionDescription& option) {
+  const std::vector<std::string> values = ListedValues(option.type_name);
+  return values.empty() ? option.type_name : absl::StrJoin(values, "|");
 }
 
-std::string OptionText(const CLI::Option& option) {
+std::string OptionText(const OptionDescription& option) {
   std::string head;
-  if (option.get_positional()) {
-    head = Italic(option.get_name(/*positional=*/true));
+  if (!option.positional.empty()) {
+    head = Italic(option.positional);
   } else {
     std::vector<std::string> names;
-    for (const std::string& name : option.get_snames()) {
+    for (const std::string& name : option.short_names) {
       names.push_back(Bold(absl::StrCat("-", name)));
     }
-    for (const std::string& name : option.get_lnames()) {
+    for (const std::string& name : option.long_names) {
       names.push_back(Bold(absl::StrCat("--", name)));
     }
     head = absl::StrJoin(names, ", ");
-    if (TakesValue(option)) {
+    if (option.takes_value) {
       absl::StrAppend(&head, " ", Italic(TypeText(option)));
     }
   }
-  std::string body = OneLine(option.get_description());
-  if (!option.get_default_str().empty()) {
-    absl::StrAppend(&body, " (default: ", option.get_default_str(), ")");
+  std::string body = OneLine(option.description);
+  if (!option.default_text.empty()) {
+    absl::StrAppend(&body, " (default: ", option.default_text, ")");
   }
-  if (option.get_required()) absl::StrAppend(&body, " (required)");
+  if (option.required) absl::StrAppend(&body, " (required)");
   return absl::StrCat(".TP\n", head, "\n", ManText(body));
 }
 
-std::string OptionTexts(const CLI::App& app) {
+std::string OptionTexts(const CommandDescription& command) {
   std::string positionals, options;
-  for (const CLI::Option* option : app.get_options()) {
-    if (option->get_group().empty()) continue;
-    absl::StrAppend(option->get_positional() ? &positionals : &options,
-                    OptionText(*option));
+  for (const OptionDescription& option : command.options) {
+    if (option.hidden) continue;
+    absl::StrAppend(option.positional.empty() ? &options : &positionals,
+                    OptionText(option));
   }
   return positionals + options;
 }
 
-std::vector<const CLI::App*> CommandsOf(const CLI::App& app) {
-  return app.get_subcommands(
-      [](const CLI::App* command) { return !command->get_name().empty(); });
-}
-
 // "tributary train [OPTIONS] [JOB]"
-std::string Usage(const std::string& name, const CLI::App& app) {
+std::string Usage(const std::string& name, const CommandDescription& command) {
   std::string text = Bold(name);
   absl::StrAppend(&text, " [OPTIONS]");
-  for (const CLI::Option* option : app.get_options()) {
-    if (!option->get_positional()) continue;
-    const std::string positional = Italic(option->get_name(true));
-    absl::StrAppend(&text, " ",
-                    option->get_required()
-                        ? positional
-                        : absl::StrCat("[", positional, "]"));
+  for (const OptionDescription& option : command.options) {
+    if (option.positional.empty()) continue;
+    const std::string positional = Italic(option.positional);
+    absl::StrAppend(
+        &text, " ",
+        option.required ? positional : absl::StrCat("[", positional, "]"));
   }
-  if (!CommandsOf(app).empty()) absl::StrAppend(&text, " ", Italic("COMMAND"));
+  if (!command.commands.empty()) absl::StrAppend(&text, " ", Italic("COMMAND"));
   return text + "\n";
 }
 
 // A command's section, and those of its own commands.
-std::string CommandText(const std::string& parent, const CLI::App& command) {
-  const std::string name = absl::StrCat(parent, " ", command.get_name());
+std::string CommandText(const std::string& parent,
+                        const CommandDescription& command) {
+  const std::string name = absl::StrCat(parent, " ", command.name);
   std::string text =
       absl::StrCat(".SS ", Escaped(name), "\n", Usage(name, command), ".PP\n");
-  absl::StrAppend(&text, ManText(command.get_description()),
-                  OptionTexts(command));
-  // CLI11 gives a new command the footer that its parent has.
-  const std::string footer = command.get_footer();
-  if (!footer.empty() && footer != command.get_parent()->get_footer()) {
-    absl::StrAppend(&text, ".PP\n", ManText(footer));
+  absl::StrAppend(&text, ManText(command.description), OptionTexts(command));
+  if (!command.footer.empty()) {
+    absl::StrAppend(&text, ".PP\n", ManText(command.footer));
   }
-  for (const CLI::App* inner : CommandsOf(command)) {
-    absl::StrAppend(&text, CommandText(name, *inner));
+  for (const CommandDescription& inner : command.commands) {
+    absl::StrAppend(&text, CommandText(name, inner));
   }
   return text;
 }
 
 // The description without the program's name that may begin it.
-std::string DescriptionOf(const CLI::App& app) {
-  std::string text = app.get_description();
-  const std::string name = absl::StrCat(app.get_name(), ": ");
+std::string DescriptionOf(const CommandDescription& program) {
+  std::string text = program.description;
+  const std::string name = absl::StrCat(program.name, ": ");
   if (absl::StartsWith(text, name)) {
     text.erase(0, name.size());
     text[0] = absl::ascii_toupper(text[0]);
@@ -218,24 +210,23 @@ std::string ManText(const std::string& text) {
   return writer.Take();
 }
 
-std::string ManPage(const CLI::App& app, const std::string& version,
-                    const std::string& date) {
-  const std::string name = app.get_name();
-  const std::string description = DescriptionOf(app);
+std::string ManPage(const CommandDescription& program,
+                    const std::string& version, const std::string& date) {
+  const std::string& name = program.name;
+  const std::string description = DescriptionOf(program);
   std::string page = absl::StrCat(
       ".TH ", Escaped(absl::AsciiStrToUpper(name)), " 1 \"", date, "\" \"",
       Escaped(version), "\" \"User Commands\"\n.SH NAME\n",
       ManText(absl::StrCat(name, " - ", Summary(description))),
-      ".SH SYNOPSIS\n", Usage(name, app), ".SH DESCRIPTION\n",
+      ".SH SYNOPSIS\n", Usage(name, program), ".SH DESCRIPTION\n",
       ManText(description));
-  if (!app.get_footer().empty()) {
-    absl::StrAppend(&page, ".PP\n", ManText(app.get_footer()));
+  if (!program.footer.empty()) {
+    absl::StrAppend(&page, ".PP\n", ManText(program.footer));
   }
-  absl::StrAppend(&page, ".SH OPTIONS\n", OptionTexts(app));
-  const std::vector<const CLI::App*> commands = CommandsOf(app);
-  if (!commands.empty()) absl::StrAppend(&page, ".SH COMMANDS\n");
-  for (const CLI::App* command : commands) {
-    absl::StrAppend(&page, CommandText(name, *command));
+  absl::StrAppend(&page, ".SH OPTIONS\n", OptionTexts(program));
+  if (!program.commands.empty()) absl::StrAppend(&page, ".SH COMMANDS\n");
+  for (const CommandDescription& command : program.commands) {
+    absl::StrAppend(&page, CommandText(name, command));
   }
   return page;
 }

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/command_line/parse_command_line.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
-#include <regex>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -23,54 +21,33 @@
 namespace tributary {
 namespace {
 
-// The innermost command that was being parsed.
-const CLI::App& CommandOf(const CLI::App& app) {
-  const CLI::App* command = &app;
-  while (!command->get_subcommands().empty()) {
-    command = command->get_subcommands().back();
-  }
-  return *command;
-}
-
-std::vector<std::string> OptionNames(const CLI::App& app) {
+std::vector<std::string> OptionNames(const CommandDescription& command) {
   std::vector<std::string> names;
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) {
+  for (const OptionDescription& option : command.options) {
+    for (const std::string& name : option.long_names) {
       names.push_back(absl::StrCat("--", name));
     }
   }
   return names;
 }
 
-std::vector<std::string> CommandNames(const CLI::App& app) {
+std::vector<std::string> CommandNames(const CommandDescription& parent) {
   std::vector<std::string> names;
-  for (const CLI::App* command :
-       app.get_subcommands([](const CLI::App*) { return true; })) {
-    names.push_back(command->get_name());
+  for (const CommandDescription& command : parent.commands) {
+    names.push_back(command.name);
   }
   return names;
 }
 
-// The first word of the command line that nothing takes.
-std::string FirstUnexpected(const CLI::App& app, int argc,
-                            const char* const* argv) {
-  const std::vector<std::string> left = app.remaining(/*recurse=*/true);
-  for (int i = 1; i < argc; ++i) {
-    if (std::find(left.begin(), left.end(), argv[i]) != left.end()) {
-      return argv[i];
-    }
-  }
-  return left.empty() ? "" : left.front();
-}
-
-std::string UnexpectedText(const CLI::App& app, const std::string& word) {
+std::string UnexpectedText(const CommandDescription& command,
+                           const std::string& word) {
   std::string text;
   std::string nearest;
   if (absl::StartsWith(word, "-")) {
     const std::string name = word.substr(0, word.find('='));
     text = absl::StrCat("there is no option ", name);
-    nearest = NearestName(name, OptionNames(app));
-  } else if (const auto names = CommandNames(app); !names.empty()) {
+    nearest = NearestName(name, OptionNames(command));
+  } else if (const auto names = CommandNames(command); !names.empty()) {
     text = absl::StrCat("there is no command ", Quoted(word));
     nearest = NearestName(word, names);
   } else {
@@ -90,76 +67,56 @@ std::string PageDate() {
                           absl::UTCTimeZone());
 }
 
-// CLI11 prints the text of this error and ends the program with 0, before it
-// asks for options that are required.
-[[noreturn]] void PrintAndEnd(std::string text) {
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  throw CLI::CallForVersion(text, 0);
-}
-
-void AddInstallOptions(CLI::App& app) {
-  if (app.get_option_no_throw("--man-page") != nullptr) return;
+void AddInstallOptions(CommandLine& program) {
+  if (program.HasOption("--man-page")) return;
   const std::vector<std::string> shells(std::begin(kShells), std::end(kShells));
-  app.add_option_function<std::string>(
-         "--completion",
-         [&app](const std::string& shell) {
-           PrintAndEnd(CompletionScript(shell, app.get_name()));
-         },
-         "print a script that completes this command's words in a shell")
-      ->type_name(absl::StrJoin(shells, "|"))
-      ->check(CLI::IsMember(shells).description(""));
-  app.add_flag_callback(
+  program
+      .AddTextOption(
+          "--completion",
+          [&program](const std::string& shell) {
+            return CompletionScript(shell, program.name());
+          },
+          "print a script that completes this command's words in a shell")
+      .TypeOneOf(shells);
+  program.AddTextFlag(
       "--man-page",
-      [&app] { PrintAndEnd(ManPage(app, app.version(), PageDate())); },
+      [&program] {
+        return ManPage(program.Describe(), program.version(), PageDate());
+      },
       "print this command's manual page");
-}
-
-// CLI11's "Value two not in range 1 to 8", in our words.
-std::string RangeText(const std::string& text) {
-  static const std::regex cli11("(.*): Value (.*) not in range (\\S+ to \\S+)");
-  return std::regex_replace(text, cli11,
-                            "$1 wants a number from $3, got \"$2\"");
 }
 
 }  // namespace
 
-std::string CommandName(const CLI::App& app) {
-  std::string name = app.get_name();
-  for (const CLI::App* command : app.get_subcommands()) {
-    absl::StrAppend(&name, " ", CommandName(*command));
-  }
-  return name;
+std::string CommandLineError(const CommandLine& program,
+                             const ParseResult& result) {
+  const std::string text =
+      result.kind == ParseResult::Kind::kUnexpected
+          ? UnexpectedText(program.Parsed().Describe(), result.text)
+          : result.text;
+  return absl::StrCat(text, " (try ", program.ParsedName(), " --help)");
 }
 
-std::string CommandLineError(const CLI::App& app, const CLI::ParseError& error,
-                             int argc, const char* const* argv) {
-  std::string text =
-      RangeText(absl::StrReplaceAll(error.what(), {{"\n", " "}}));
-  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
-    text = UnexpectedText(CommandOf(app), FirstUnexpected(app, argc, argv));
-  }
-  return absl::StrCat(text, " (try ", CommandName(app), " --help)");
-}
-
-std::optional<int> ParseCommandLine(CLI::App& app, int argc, char** argv,
+std::optional<int> ParseCommandLine(CommandLine& program, int argc, char** argv,
                                     const ValueSources& sources) {
   // Our own error messages already contain what gRPC would log.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
-  AddInstallOptions(app);
+  AddInstallOptions(program);
   if (argc > 1 && absl::string_view(argv[1]) == kCompleteWord) {
     const std::vector<std::string> words(argv + 2, argv + argc);
-    std::fputs(CompletionLines(Complete(app, words, sources)).c_str(), stdout);
+    const auto completions = Complete(program.Describe(), words, sources);
+    std::fputs(CompletionLines(completions).c_str(), stdout);
     return 0;
   }
-  try {
-    app.parse(argc, argv);
-    return std::nullopt;
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help
-    std::fprintf(stderr, "%s: %s\n", app.get_name().c_str(),
-                 Printable(CommandLineError(app, error, argc, argv)).c_str());
-    return kExitWrongCommandLine;
+  const ParseResult result = program.Parse(argc, argv);
+  if (result.kind == ParseResult::Kind::kRead) return std::nullopt;
+  if (result.kind == ParseResult::Kind::kPage) {
+    std::fputs(result.text.c_str(), stdout);
+    return 0;
   }
+  std::fprintf(stderr, "%s: %s\n", program.name().c_str(),
+               Printable(CommandLineError(program, result)).c_str());
+  return kExitWrongCommandLine;
 }
 
 }  // namespace tributary

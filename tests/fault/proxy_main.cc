@@ -4,21 +4,25 @@
 // prints how often each rule fired.
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>
 #include <vector>
 
+#include "common/command_line/parse_command_line.h"
 #include "tests/testing/faults/tcp_proxy.h"
 
 int main(int argc, char** argv) {
   tributary::testing::TcpProxy::Options options;
-  CLI::App app("fault-proxy: disturbs connections by rules, for tests.");
-  app.add_option("--control", options.control, "path of its control socket")
-      ->required();
-  app.add_option("--seed", options.seed, "draws delays and bits");
-  app.add_option("RULE", options.rules, "FROM>TO DIRECTION KIND [NAME=N]...");
-  CLI11_PARSE(app, argc, argv);
+  tributary::CommandLine program(
+      "fault-proxy: disturbs connections by rules, for tests.", "fault-proxy");
+  program.AddOption("--control", &options.control, "path of its control socket")
+      .Required();
+  program.AddOption("--seed", &options.seed, "draws delays and bits");
+  program.AddOption("RULE", &options.rules,
+                    "FROM>TO DIRECTION KIND [NAME=N]...");
+  if (const auto ended = tributary::ParseCommandLine(program, argc, argv)) {
+    return *ended;
+  }
   const auto proxy = tributary::testing::TcpProxy::Start(options);
   if (proxy == nullptr) return 1;
   std::printf("listens on %s\n", options.control.c_str());

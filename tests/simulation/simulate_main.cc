@@ -13,9 +13,9 @@
 #include <optional>
 #include <string>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
 #include "common/base/mutation.h"
+#include "common/command_line/parse_command_line.h"
 #include "spdlog/spdlog.h"
 #include "tests/simulation/job/scenario.h"
 #include "tests/simulation/simulation.h"
@@ -120,22 +120,27 @@ int RunMany(uint64_t first, uint64_t end, const Options& options) {
 
 int Main(int argc, char** argv) {
   Options options;
-  CLI::App app(
+  CommandLine program(
       "Simulates jobs with their troubles, one for each seed, and checks the "
-      "invariants after each event");
-  app.add_option("--seed", options.seed, "this seed alone");
-  app.add_option("--seeds", options.seeds, "FROM..TO, both included");
-  app.add_option(
-      "--minutes", options.minutes,
+      "invariants after each event",
+      "simulate");
+  program.AddOption("--seed", &options.seed, "this seed alone");
+  program.AddOption("--seeds", &options.seeds, "FROM..TO, both included");
+  program.AddOption(
+      "--minutes", &options.minutes,
       "fresh seeds, drawn from the time, or those of --seeds, for so "
       "long");
-  app.add_flag("--trace", options.trace, "with --seed: every event");
-  app.add_option("--last", options.last, "events shown of a seed that fails")
-      ->capture_default_str();
-  app.add_option("--max-failures", options.max_failures,
+  program.AddFlag("--trace", &options.trace, "with --seed: every event");
+  program
+      .AddOption("--last", &options.last, "events shown of a seed that fails")
+      .ShowDefault();
+  program
+      .AddOption("--max-failures", &options.max_failures,
                  "end after so many seeds that fail")
-      ->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
+      .ShowDefault();
+  if (const auto ended = ParseCommandLine(program, argc, argv)) {
+    return *ended;
+  }
   spdlog::set_level(spdlog::level::off);
   for (int signal : {SIGABRT, SIGSEGV, SIGFPE}) {
     std::signal(signal, SayWhichSeed);

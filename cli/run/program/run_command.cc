@@ -167,40 +167,37 @@ int Run(RunOptions options, const std::vector<std::string>& words) {
 
 }  // namespace
 
-void AddRunCommand(CLI::App& app, Action* action) {
+void AddRunCommand(CommandLine& program) {
   auto options = std::make_shared<RunOptions>();
-  CLI::App* run = app.add_subcommand("run", kRunDescription);
-  run->footer(kRunFooter);
-  run->prefix_command();
-  run->add_option("--job", options->job_path,
-                  "a job file (YAML) without model and data, for what the\n"
-                  "program does not say");
-  run->add_option("--resume", options->resume,
-                  "go on from a checkpoint: a run directory, a directory of\n"
-                  "checkpoints or one of them");
-  run->add_option("--servers", options->servers, "parameter servers; default 1")
-      ->check(CLI::Range(1, 256));
-  run->add_option("--workers", options->workers, "workers; default 1")
-      ->check(CLI::Range(1, 1024));
-  AddOverrides(*run, &options->overrides);
-  run->add_option("--python", options->python,
-                  "starts a PROGRAM whose name ends in .py")
-      ->envname("PYTHON")
-      ->capture_default_str();
-  run->add_flag("--once", options->run.once,
-                "start PROGRAM once: it starts the ranks itself, as torchrun "
-                "does");
-  run->add_option("--run-dir", options->run.run_dir,
-                  "new or empty folder for what the run leaves behind;\n"
-                  "default: runs/NAME-DATE-TIME");
-  AddListenOption(*run, &options->run.listen);
-  AddInsecureFlag(*run, &options->run.insecure);
-  AddCheckpointKeyFlag(*run, &options->checkpoint_key_file);
-  AddTelemetryOptions(*run, &options->run.telemetry);
-  run->callback([options, run, action] {
-    *action = [options, words = run->remaining()] {
-      return Run(*options, words);
-    };
+  CommandLine run = program.AddCommand("run", kRunDescription);
+  run.SetFooter(kRunFooter);
+  run.AddOption("--job", &options->job_path,
+                "a job file (YAML) without model and data, for what the\n"
+                "program does not say");
+  run.AddOption("--resume", &options->resume,
+                "go on from a checkpoint: a run directory, a directory of\n"
+                "checkpoints or one of them");
+  run.AddOption("--servers", &options->servers, "parameter servers; default 1")
+      .Range(1, 256);
+  run.AddOption("--workers", &options->workers, "workers; default 1")
+      .Range(1, 1024);
+  AddOverrides(run, &options->overrides);
+  run.AddOption("--python", &options->python,
+                "starts a PROGRAM whose name ends in .py")
+      .FromEnvironment("PYTHON")
+      .ShowDefault();
+  run.AddFlag("--once", &options->run.once,
+              "start PROGRAM once: it starts the ranks itself, as torchrun "
+              "does");
+  run.AddOption("--run-dir", &options->run.run_dir,
+                "new or empty folder for what the run leaves behind;\n"
+                "default: runs/NAME-DATE-TIME");
+  AddListenOption(run, &options->run.listen);
+  AddInsecureFlag(run, &options->run.insecure);
+  AddCheckpointKeyFlag(run, &options->checkpoint_key_file);
+  AddTelemetryOptions(run, &options->run.telemetry);
+  run.SetProgramAction([options](const std::vector<std::string>& words) {
+    return Run(*options, words);
   });
 }
 

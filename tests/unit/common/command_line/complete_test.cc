@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/command_line/command_line.h"
 #include "common/command_line/completion_script.h"
 
 namespace tributary {
@@ -19,20 +20,19 @@ using Words = std::vector<std::string>;
 class CompleteTest : public testing::Test {
  protected:
   CompleteTest() {
-    CLI::App* paint = app_.add_subcommand("paint", "Paints\na wall.");
-    paint->add_option("WALL", text_)->check(CLI::IsMember({"left", "right"}));
-    paint->add_option("-c,--color", text_, "the\ncolor")
-        ->type_name("red|green");
-    paint->add_option("--device", text_)->check(CLI::IsMember({"cpu", "cuda"}));
-    paint->add_option("--width", width_)->check(CLI::Range(1, 9));
-    paint->add_option("--set", text_)->type_name("KEY=VALUE");
-    paint->add_flag("--quick", quick_);
-    paint->add_flag("--secret", quick_)->group("");
-    CLI::App* run = app_.add_subcommand("run", "Runs.");
-    run->prefix_command();
-    run->add_flag("--once", quick_);
-    CLI::App* store = app_.add_subcommand("store", "Stores.");
-    store->add_subcommand("list", "Lists.")->add_option("DIR", text_);
+    CommandLine paint = program_.AddCommand("paint", "Paints\na wall.");
+    paint.AddOption("WALL", &text_).OneOf({"left", "right"});
+    paint.AddOption("-c,--color", &text_, "the\ncolor").TypeName("red|green");
+    paint.AddOption("--device", &text_).OneOf({"cpu", "cuda"});
+    paint.AddOption("--width", &width_).Range(1, 9);
+    paint.AddOption("--set", &text_).TypeName("KEY=VALUE");
+    paint.AddFlag("--quick", &quick_);
+    paint.AddFlag("--secret", &quick_).Hidden();
+    CommandLine run = program_.AddCommand("run", "Runs.");
+    run.SetProgramAction([](const Words&) { return 0; });
+    run.AddFlag("--once", &quick_);
+    CommandLine store = program_.AddCommand("store", "Stores.");
+    store.AddCommand("list", "Lists.").AddOption("DIR", &text_);
   }
 
   Words Next(const Words& words) {
@@ -40,13 +40,14 @@ class CompleteTest : public testing::Test {
                                      return Words{"height=", begun + "!"};
                                    }}};
     Words next;
-    for (const Completion& completion : Complete(app_, words, sources)) {
+    for (const Completion& completion :
+         Complete(program_.Describe(), words, sources)) {
       next.push_back(completion.word);
     }
     return next;
   }
 
-  CLI::App app_{"A tool.", "tool"};
+  CommandLine program_{"A tool.", "tool"};
   std::string text_;
   int width_ = 0;
   bool quick_ = false;
@@ -66,10 +67,10 @@ TEST_F(CompleteTest, OptionsAreThoseOfTheCommandAndNoHiddenOnes) {
 }
 
 TEST_F(CompleteTest, DescriptionsHaveOneLine) {
-  const auto options = Complete(app_, {"paint", "--co"}, {});
+  const auto options = Complete(program_.Describe(), {"paint", "--co"}, {});
   ASSERT_EQ(options.size(), 1u);
   EXPECT_EQ(options[0].description, "the color");
-  const auto commands = Complete(app_, {"pa"}, {});
+  const auto commands = Complete(program_.Describe(), {"pa"}, {});
   EXPECT_EQ(CompletionLines(commands), "paint\tPaints a wall.\n");
 }
 

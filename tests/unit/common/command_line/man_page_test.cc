@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/command_line/command_line.h"
+
 namespace tributary {
 namespace {
 
@@ -38,17 +40,16 @@ TEST(ManTextTest, LongLinesAreBroken) {
 }
 
 TEST(ManPageTest, HasEveryOptionAndCommand) {
-  CLI::App app("tool: paints walls. And more.", "tool");
-  app.footer("Example:\n  tool paint");
+  CommandLine program("tool: paints walls. And more.", "tool");
+  program.SetFooter("Example:\n  tool paint");
   std::string text;
   bool flag = false;
-  CLI::App* paint = app.add_subcommand("paint", "Paints.");
-  paint->add_option("WALL", text, "which one")->required();
-  paint->add_option("-c,--color", text, "the\ncolor")
-      ->check(CLI::IsMember({"red"}));
-  paint->add_flag("--hidden", flag)->group("");
-  app.add_subcommand("list", "Lists.");
-  EXPECT_EQ(ManPage(app, "tool 1", "2026-01-02"),
+  CommandLine paint = program.AddCommand("paint", "Paints.");
+  paint.AddOption("WALL", &text, "which one").Required();
+  paint.AddOption("-c,--color", &text, "the\ncolor").OneOf({"red"});
+  paint.AddFlag("--hidden", &flag).Hidden();
+  program.AddCommand("list", "Lists.");
+  EXPECT_EQ(ManPage(program.Describe(), "tool 1", "2026-01-02"),
             ".TH TOOL 1 \"2026-01-02\" \"tool 1\" \"User Commands\"\n"
             ".SH NAME\n"
             "tool \\- paints walls\n"

@@ -17,29 +17,26 @@ enum class Color { kRed, kGreen };
 class ParseCommandLineTest : public testing::Test {
  protected:
   ParseCommandLineTest() {
-    app_.set_version_flag("--version", "tool 1");
-    CLI::App* paint = app_.add_subcommand("paint", "Paints.");
-    paint->add_option("FILE", file_);
-    AddChoice<Color>(*paint, "--color", &color_,
-                     {{"red", Color::kRed}, {"green", Color::kGreen}},
-                     "the color");
-    paint->add_option("--width", width_)->check(CLI::Range(1, 9));
-    app_.add_subcommand("list", "Lists.");
+    CommandLine paint = program_.AddCommand("paint", "Paints.");
+    paint.AddOption("FILE", &file_);
+    paint.AddChoice<Color>("--color", &color_,
+                           {{"red", Color::kRed}, {"green", Color::kGreen}},
+                           "the color");
+    paint.AddOption("--width", &width_).Range(1, 9);
+    program_.AddCommand("list", "Lists.");
   }
 
   // The error of a wrong command line; empty: it is right.
   std::string ErrorOf(std::vector<const char*> words) {
     words.insert(words.begin(), "tool");
-    const int count = static_cast<int>(words.size());
-    try {
-      app_.parse(count, const_cast<char**>(words.data()));
-      return "";
-    } catch (const CLI::ParseError& error) {
-      return CommandLineError(app_, error, count, words.data());
-    }
+    const ParseResult result =
+        program_.Parse(static_cast<int>(words.size()), words.data());
+    return result.kind == ParseResult::Kind::kRead
+               ? ""
+               : CommandLineError(program_, result);
   }
 
-  CLI::App app_{"A tool.", "tool"};
+  CommandLine program_{"A tool.", "tool", "tool 1"};
   std::string file_;
   Color color_ = Color::kRed;
   int width_ = 0;
@@ -80,19 +77,22 @@ TEST_F(ParseCommandLineTest, ANameFarFromAllGetsNone) {
 }
 
 TEST_F(ParseCommandLineTest, HelpListsTheNamesOfAChoice) {
-  const std::string help = app_.get_subcommand("paint")->help();
-  EXPECT_THAT(help, testing::HasSubstr("--color green|red"));
+  const char* const words[] = {"tool", "paint", "--help"};
+  const ParseResult help = program_.Parse(3, words);
+  EXPECT_EQ(help.kind, ParseResult::Kind::kPage);
+  EXPECT_THAT(help.text, testing::HasSubstr("--color green|red"));
   EXPECT_THAT(ErrorOf({"paint", "--color", "blue"}),
               testing::HasSubstr("--color: "));
 }
 
 // A program's required options do not stand in the way.
 TEST_F(ParseCommandLineTest, APageAScriptAndCompletionsEndWith0) {
-  app_.add_option("--needed")->required();
+  std::string needed;
+  program_.AddOption("--needed", &needed).Required();
   const auto output = [this](std::vector<const char*> words) {
     words.insert(words.begin(), "tool");
     testing::internal::CaptureStdout();
-    EXPECT_EQ(ParseCommandLine(app_, static_cast<int>(words.size()),
+    EXPECT_EQ(ParseCommandLine(program_, static_cast<int>(words.size()),
                                const_cast<char**>(words.data())),
               0);
     return testing::internal::GetCapturedStdout();
@@ -103,7 +103,7 @@ TEST_F(ParseCommandLineTest, APageAScriptAndCompletionsEndWith0) {
   EXPECT_EQ(output({kCompleteWord, "paint", "--color", ""}), "green\nred\n");
   testing::internal::CaptureStderr();
   std::vector<const char*> wrong = {"tool", "--completion", "csh"};
-  EXPECT_EQ(ParseCommandLine(app_, 3, const_cast<char**>(wrong.data())), 2);
+  EXPECT_EQ(ParseCommandLine(program_, 3, const_cast<char**>(wrong.data())), 2);
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
               testing::HasSubstr("--completion"));
 }
@@ -111,15 +111,16 @@ TEST_F(ParseCommandLineTest, APageAScriptAndCompletionsEndWith0) {
 TEST_F(ParseCommandLineTest, ErrorsEndWith2AndHelpWith0) {
   std::vector<const char*> wrong = {"tool", "piant"};
   testing::internal::CaptureStderr();
-  EXPECT_EQ(ParseCommandLine(app_, 2, const_cast<char**>(wrong.data())), 2);
+  EXPECT_EQ(ParseCommandLine(program_, 2, const_cast<char**>(wrong.data())), 2);
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
               testing::StartsWith("tool: there is no command \"piant\""));
   std::vector<const char*> version = {"tool", "--version"};
   testing::internal::CaptureStdout();
-  EXPECT_EQ(ParseCommandLine(app_, 2, const_cast<char**>(version.data())), 0);
+  EXPECT_EQ(ParseCommandLine(program_, 2, const_cast<char**>(version.data())),
+            0);
   EXPECT_EQ(testing::internal::GetCapturedStdout(), "tool 1\n");
   std::vector<const char*> right = {"tool", "list"};
-  EXPECT_EQ(ParseCommandLine(app_, 2, const_cast<char**>(right.data())),
+  EXPECT_EQ(ParseCommandLine(program_, 2, const_cast<char**>(right.data())),
             std::nullopt);
 }
 

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/command_line/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <regex>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+
+namespace tributary {
+namespace {
+
+std::vector<const CLI::App*> CommandsOf(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
+// CLI11 prints the text of this error and ends the program with 0, before it
+// asks for options that are required.
+[[noreturn]] void PrintAndEnd(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  throw CLI::CallForVersion(text, 0);
+}
+
+OptionDescription DescribeOption(const CLI::Option& option) {
+  OptionDescription description;
+  description.short_names = option.get_snames();
+  description.long_names = option.get_lnames();
+  description.positional = option.get_name(/*positional=*/true);
+  description.type_name = option.get_type_name();
+  description.description = option.get_description();
+  description.default_text = option.get_default_str();
+  description.required = option.get_required();
+  description.hidden = option.get_group().empty();
+  description.takes_value = option.get_items_expected_max() > 0;
+  return description;
+}
+
+CommandDescription DescribeCommand(const CLI::App& app) {
+  CommandDescription description;
+  description.name = app.get_name();
+  description.description = app.get_description();
+  // CLI11 gives a new command the footer that its parent has.
+  const CLI::App* parent = app.get_parent();
+  if (parent == nullptr || app.get_footer() != parent->get_footer()) {
+    description.footer = app.get_footer();
+  }
+  description.starts_program = app.get_prefix_command();
+  for (const CLI::Option* option : app.get_options()) {
+    description.options.push_back(DescribeOption(*option));
+  }
+  for (const CLI::App* command : CommandsOf(app)) {
+    description.commands.push_back(DescribeCommand(*command));
+  }
+  return description;
+}
+
+std::string ParsedNameOf(const CLI::App& app) {
+  std::string name = app.get_name();
+  for (const CLI::App* command : app.get_subcommands()) {
+    absl::StrAppend(&name, " ", ParsedNameOf(*command));
+  }
+  return name;
+}
+
+// The first word of the command line that nothing takes.
+std::string FirstUnexpected(const CLI::App& app, int argc,
+                            const char* const* argv) {
+  const std::vector<std::string> left = app.remaining(/*recurse=*/true);
+  for (int i = 1; i < argc; ++i) {
+    if (std::find(left.begin(), left.end(), argv[i]) != left.end()) {
+      return argv[i];
+    }
+  }
+  return left.empty() ? "" : left.front();
+}
+
+// CLI11's "Value two not in range 1 to 8", in our words.
+std::string RangeText(const std::string& text) {
+  static const std::regex cli11("(.*): Value (.*) not in range (\\S+ to \\S+)");
+  return std::regex_replace(text, cli11,
+                            "$1 wants a number from $3, got \"$2\"");
+}
+
+}  // namespace
+
+Option& Option::Required() {
+  option_->required();
+  return *this;
+}
+
+Option& Option::Hidden() {
+  option_->group("");
+  return *this;
+}
+
+Option& Option::TypeName(const std::string& name) {
+  option_->type_name(name);
+  return *this;
+}
+
+Option& Option::ShowDefault() {
+  option_->capture_default_str();
+  return *this;
+}
+
+Option& Option::FromEnvironment(const std::string& variable) {
+  option_->envname(variable);
+  return *this;
+}
+
+Option& Option::Count(int values) {
+  option_->expected(values);
+  return *this;
+}
+
+Option& Option::Separator(char separator) {
+  option_->delimiter(separator);
+  return *this;
+}
+
+Option& Option::OnePerFlag() {
+  option_->allow_extra_args(false);
+  return *this;
+}
+
+Option& Option::Range(int first, int last) {
+  option_->check(CLI::Range(first, last));
+  return *this;
+}
+
+Option& Option::Range(double first, double last) {
+  option_->check(CLI::Range(first, last));
+  return *this;
+}
+
+Option& Option::Positive() {
+  option_->check(CLI::PositiveNumber);
+  return *this;
+}
+
+Option& Option::NonNegative() {
+  option_->check(CLI::NonNegativeNumber);
+  return *this;
+}
+
+Option& Option::ExistingFolder() {
+  option_->check(CLI::ExistingDirectory);
+  return *this;
+}
+
+Option& Option::OneOf(const std::vector<std::string>& values) {
+  option_->check(CLI::IsMember(values));
+  return *this;
+}
+
+Option& Option::TypeOneOf(const std::vector<std::string>& values) {
+  option_->type_name(absl::StrJoin(values, "|"))
+      ->check(CLI::IsMember(values).description(""));
+  return *this;
+}
+
+Option& Option::Needs(const Option& other) {
+  option_->needs(other.option_);
+  return *this;
+}
+
+Option& Option::Needs(const Option& other,
+                      std::function<bool(const std::string& value)> wants) {
+  option_->check([self = option_, needed = other.option_,
+                  wants = std::move(wants)](const std::string& value) {
+    if (!wants(value) || needed->count() > 0) return "";
+    throw CLI::RequiresError(self->get_name(), needed->get_name());
+  });
+  return *this;
+}
+
+struct CommandLine::Program {
+  Program(const std::string& description, const std::string& name)
+      : app(description, name) {}
+
+  CLI::App app;
+  std::string version;
+  Action action;  // of the command that was read
+};
+
+CommandLine::CommandLine(const std::string& description,
+                         const std::string& name, const std::string& version)
+    : program_(std::make_shared<Program>(description, name)),
+      app_(&program_->app) {
+  program_->version = version;
+  if (!version.empty()) app_->set_version_flag("--version", version);
+}
+
+CommandLine CommandLine::AddCommand(const std::string& name,
+                                    const std::string& description) {
+  return CommandLine(program_, app_->add_subcommand(name, description));
+}
+
+void CommandLine::SetFooter(const std::string& footer) { app_->footer(footer); }
+
+Option CommandLine::AddOption(const std::string& names, OptionValue value,
+                              const std::string& description) {
+  return std::visit(
+      [&](auto* variable) {
+        return Option(app_->add_option(names, *variable, description));
+      },
+      value);
+}
+
+Option CommandLine::AddFlag(const std::string& names, bool* value,
+                            const std::string& description) {
+  return Option(app_->add_flag(names, *value, description));
+}
+
+Option CommandLine::AddNumberedChoice(const std::string& names,
+                                      const std::map<std::string, int>& choices,
+                                      std::function<void(int)> choose,
+                                      const std::string& description) {
+  const std::string list =
+      absl::StrJoin(choices, "|", [](std::string* text, const auto& choice) {
+        absl::StrAppend(text, choice.first);
+      });
+  return Option(
+      app_->add_option_function<int>(names, choose, description)
+          ->transform(CLI::CheckedTransformer(choices, CLI::ignore_case)
+                          .description(""))
+          ->type_name(list));
+}
+
+Option CommandLine::AddOptionalValue(
+    const std::string& names,
+    std::function<std::string(const std::string&)> read,
+    const std::string& description) {
+  const CLI::callback_t callback =
+      [names, read = std::move(read)](const CLI::results_t& results) {
+        const std::string text = results.empty() ? "" : results.back();
+        // CLI11's text for no value.
+        const std::string error = read(text == "true" ? "" : text);
+        if (!error.empty()) throw CLI::ValidationError(names, error);
+        return true;
+      };
+  return Option(app_->add_option(names, callback, description)->expected(0, 1));
+}
+
+Option CommandLine::AddTextOption(
+    const std::string& names,
+    std::function<std::string(const std::string&)> text,
+    const std::string& description) {
+  return Option(app_->add_option_function<std::string>(
+      names,
+      [text = std::move(text)](const std::string& value) {
+        PrintAndEnd(text(value));
+      },
+      description));
+}
+
+void CommandLine::AddTextFlag(const std::string& names,
+                              std::function<std::string()> text,
+                              const std::string& description) {
+  app_->add_flag_callback(
+      names, [text = std::move(text)] { PrintAndEnd(text()); }, description);
+}
+
+bool CommandLine::HasOption(const std::string& name) const {
+  return app_->get_option_no_throw(name) != nullptr;
+}
+
+void CommandLine::SetAction(Action action) {
+  app_->callback([program = program_.get(), action = std::move(action)] {
+    program->action = action;
+  });
+}
+
+void CommandLine::SetProgramAction(
+    std::function<int(const std::vector<std::string>& words)> action) {
+  app_->prefix_command();
+  app_->callback(
+      [program = program_.get(), app = app_, action = std::move(action)] {
+        program->action = [action, words = app->remaining()] {
+          return action(words);
+        };
+      });
+}
+
+void CommandLine::SetFinalCheck(std::function<std::string()> check) {
+  app_->final_callback([check = std::move(check)] {
+    const std::string error = check();
+    if (!error.empty()) throw CLI::ValidationError(error);
+  });
+}
+
+ParseResult CommandLine::Parse(int argc, const char* const* argv) {
+  app_->require_subcommand(0, 1);
+  try {
+    app_->parse(argc, argv);
+    return {};
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) {  // --help
+      std::ostringstream page;
+      app_->exit(error, page);
+      return {ParseResult::Kind::kPage, page.str()};
+    }
+    if (error.get_exit_code() ==
+        static_cast<int>(CLI::ExitCodes::ExtrasError)) {
+      return {ParseResult::Kind::kUnexpected,
+              FirstUnexpected(*app_, argc, argv)};
+    }
+    return {ParseResult::Kind::kWrong,
+            RangeText(absl::StrReplaceAll(error.what(), {{"\n", " "}}))};
+  }
+}
+
+CommandLine CommandLine::Parsed() const {
+  CLI::App* command = app_;
+  while (!command->get_subcommands().empty()) {
+    command = command->get_subcommands().back();
+  }
+  return CommandLine(program_, command);
+}
+
+std::string CommandLine::ParsedName() const { return ParsedNameOf(*app_); }
+
+const Action& CommandLine::action() const { return program_->action; }
+
+std::string CommandLine::name() const { return app_->get_name(); }
+
+const std::string& CommandLine::version() const { return program_->version; }
+
+CommandDescription CommandLine::Describe() const {
+  return DescribeCommand(*app_);
+}
+
+}  // namespace tributary

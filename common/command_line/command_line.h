@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "common/command_line/command_description.h"
+
+// Only command_line.cc includes CLI11, because it takes seconds to compile.
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace tributary {
+
+// An action that the command line selects; returns the exit code.
+using Action = std::function<int()>;
+
+// Where the value of an option is stored. Must live until the command line has
+// been parsed.
+using OptionValue =
+    std::variant<std::string*, int*, int64_t*, uint64_t*, double*,
+                 std::optional<uint32_t>*, std::optional<uint64_t>*,
+                 std::vector<std::string>*, std::vector<int>*,
+                 std::vector<int64_t>*, std::vector<uint64_t>*>;
+
+// An option or a positional argument of a command. A handle: copies mean the
+// same option. Each function changes the option and returns it.
+class Option {
+ public:
+  explicit Option(CLI::Option* option) : option_(option) {}
+
+  Option& Required();
+  Option& Hidden();  // --help does not show it
+  // The kind of value, as --help shows it: "FILE".
+  Option& TypeName(const std::string& name);
+  // --help shows the value that the variable has now.
+  Option& ShowDefault();
+  Option& FromEnvironment(const std::string& variable);
+
+  // How many values follow the option.
+  Option& Count(int values);
+  // One word holds several values, with this character between them.
+  Option& Separator(char separator);
+  // Each --option takes one word; more values need the option again.
+  Option& OnePerFlag();
+
+  // What a value must be. --help shows it behind the type.
+  Option& Range(int first, int last);
+  Option& Range(double first, double last);
+  Option& Positive();
+  Option& NonNegative();
+  Option& ExistingFolder();
+  Option& OneOf(const std::vector<std::string>& values);
+  // As OneOf, but the values take the place of the type: "text|json".
+  Option& TypeOneOf(const std::vector<std::string>& values);
+  // A value for which `wants` is true is an error without the option `other`.
+  Option& Needs(const Option& other);
+  Option& Needs(const Option& other,
+                std::function<bool(const std::string& value)> wants);
+
+ private:
+  CLI::Option* option_;
+};
+
+// What Parse found.
+struct ParseResult {
+  enum class Kind {
+    kRead,        // the program goes on
+    kPage,        // `text` is to be printed, as for --help
+    kUnexpected,  // nothing takes the word `text`
+    kWrong,       // `text` says what is wrong
+  };
+  Kind kind = Kind::kRead;
+  std::string text;
+};
+
+// The command line of a program, or one of its commands. A handle: copies mean
+// the same program or command. Names are "NAME" of a positional argument, or
+// "--long,-s" of an option.
+class CommandLine {
+ public:
+  // `version`: what --version prints; empty: there is no --version.
+  CommandLine(const std::string& description, const std::string& name,
+              const std::string& version = "");
+
+  CommandLine AddCommand(const std::string& name,
+                         const std::string& description);
+  // The text at the end of --help.
+  void SetFooter(const std::string& footer);
+
+  Option AddOption(const std::string& names, OptionValue value,
+                   const std::string& description = "");
+  Option AddFlag(const std::string& names, bool* value,
+                 const std::string& description = "");
+  // An option whose value is one of the names; --help lists them.
+  template <typename Enum>
+  Option AddChoice(const std::string& names, Enum* value,
+                   const std::map<std::string, Enum>& choices,
+                   const std::string& description) {
+    std::map<std::string, int> numbers;
+    for (const auto& [name, choice] : choices) {
+      numbers[name] = static_cast<int>(choice);
+    }
+    return AddNumberedChoice(
+        names, numbers,
+        [value](int number) { *value = static_cast<Enum>(number); },
+        description);
+  }
+  // An option that may stand without a value. `read` gets the value, or "", and
+  // returns what is wrong with it, or "".
+  Option AddOptionalValue(const std::string& names,
+                          std::function<std::string(const std::string&)> read,
+                          const std::string& description);
+  // An option, or a flag, that prints the text and ends the program with 0 even
+  // where other options are missing.
+  Option AddTextOption(const std::string& names,
+                       std::function<std::string(const std::string&)> text,
+                       const std::string& description);
+  void AddTextFlag(const std::string& names, std::function<std::string()> text,
+                   const std::string& description);
+  bool HasOption(const std::string& name) const;
+
+  // What the program does when this command is given.
+  void SetAction(Action action);
+  // The first positional argument is a program: `action` gets it and all words
+  // after it.
+  void SetProgramAction(
+      std::function<int(const std::vector<std::string>& words)> action);
+  // Called once all options have been read; returns what is wrong, or "". Of a
+  // program without an action.
+  void SetFinalCheck(std::function<std::string()> check);
+
+  // Reads the command line. Of a program; a word after a command is an
+  // argument, even if it is a command's name.
+  ParseResult Parse(int argc, const char* const* argv);
+  // The command or program that Parse read last, and the full name:
+  // "tributary checkpoint list".
+  CommandLine Parsed() const;
+  std::string ParsedName() const;
+  // The action of the command that Parse read; null: it has none.
+  const Action& action() const;
+
+  std::string name() const;
+  // The text of --version.
+  const std::string& version() const;
+  CommandDescription Describe() const;
+
+ private:
+  struct Program;  // what a program shares with its commands
+
+  CommandLine(std::shared_ptr<Program> program, CLI::App* app)
+      : program_(std::move(program)), app_(app) {}
+
+  Option AddNumberedChoice(const std::string& names,
+                           const std::map<std::string, int>& choices,
+                           std::function<void(int)> choose,
+                           const std::string& description);
+
+  std::shared_ptr<Program> program_;
+  CLI::App* app_;  // owned by the program
+};
+
+}  // namespace tributary
