@@ -18,13 +18,13 @@ endif()
 
 find_program(TRIBUTARY_CCACHE ccache)
 if(TRIBUTARY_CCACHE)
-  set(CMAKE_C_COMPILER_LAUNCHER ${TRIBUTARY_CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${TRIBUTARY_CCACHE})
-  if(TRIBUTARY_PRECOMPILE)  # what ccache asks for, to look at them at all
-    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
-        CCACHE_SLOPPINESS=pch_defines,time_macros ${TRIBUTARY_CCACHE})
-  endif()
-  set(CMAKE_CUDA_COMPILER_LAUNCHER ${TRIBUTARY_CCACHE})
+  # A clone in another folder finds the same objects. The sloppiness is what ccache asks
+  # for, to look at precompiled headers at all.
+  set(launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}
+      CCACHE_NOHASHDIR=true CCACHE_SLOPPINESS=pch_defines,time_macros ${TRIBUTARY_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${launcher})
 endif()
 
 find_program(TRIBUTARY_LLD ld.lld)
