@@ -146,7 +146,7 @@ function(tributary_test name)
   if(TRIBUTARY_SANITIZE AND "unit" IN_LIST ARG_LABELS)
     add_test(NAME ${name} COMMAND ${name})
     set_tests_properties(${name} PROPERTIES LABELS "${labels}"
-      TIMEOUT 600 ENVIRONMENT ${environment})
+      TIMEOUT 1200 ENVIRONMENT ${environment})
   else()
     gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
       PROPERTIES TIMEOUT ${ARG_TIMEOUT} COST ${ARG_TIMEOUT} ENVIRONMENT ${environment})
