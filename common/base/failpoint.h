@@ -11,7 +11,7 @@ namespace tributary::failpoint {
 
 struct Entry;
 
-// What a build with tests does at the places.
+// The functions that a build with tests calls at the places.
 struct Hooks {
   // Counts the visit of a place. Returns the entry that fires now, or null.
   const Entry* (*reach)(std::string_view name);

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-// What the failpoints of common/base/failpoint.h do. Programs that are built
-// with the tests read it from the environment when they start (arm.cc):
+// Gives the places of common/base/failpoint.h their actions. Programs that are
+// built with the tests read it from the environment when they start (arm.cc):
 //
 //   TRIBUTARY_FAILPOINT=name:nth:action[,name:nth:action...]
 //   TRIBUTARY_FAILPOINT_FIRED=DIRECTORY
