@@ -14,7 +14,7 @@
 #include "common/command_line/command_description.h"
 
 // Only command_line.cc includes CLI11, because it takes seconds to compile.
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming)
 class App;
 class Option;
 }  // namespace CLI
