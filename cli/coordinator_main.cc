@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // tributary-coordinator: coordinates a job whose servers and workers are
 // started elsewhere.
+#include "absl/strings/str_cat.h"
 #include "cli/run/coordinate_command.h"
 #include "cli/terminal/command_line.h"
+#include "common/base/version.h"
 
 int main(int argc, char** argv) {
   tributary::CommandLine program(
       "tributary-coordinator: leads a job whose servers and workers are\n"
       "started by hand, on any hosts, in any order.",
-      "tributary-coordinator", "tributary " TRIBUTARY_VERSION);
+      "tributary-coordinator", absl::StrCat("tributary ", tributary::kVersion));
   program.SetFooter(
       "Example, with 10.0.0.1 as this machine:\n"
       "  tributary-coordinator --listen 0.0.0.0:7070 --job job.yaml\n"

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // tributary: the command-line tool for users.
+#include "absl/strings/str_cat.h"
 #include "cli/terminal/command_line.h"
+#include "common/base/version.h"
 
 int main(int argc, char** argv) {
   tributary::CommandLine program(
       "Trains models through sharded parameter servers over gRPC.", "tributary",
-      "tributary " TRIBUTARY_VERSION);
+      absl::StrCat("tributary ", tributary::kVersion));
   program.SetFooter(
       "Example:\n"
       "  tributary train examples/digits.yaml\n"

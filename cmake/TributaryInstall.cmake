@@ -5,22 +5,6 @@
 #   target_link_libraries(... tributary::tributary_client)
 include(CMakePackageConfigHelpers)
 
-# Appends a target's libraries of this project, and theirs, to the list `out`.
-function(tributary_library_closure target out)
-  set(closure ${${out}})
-  if(target IN_LIST closure)
-    return()
-  endif()
-  list(APPEND closure ${target})
-  get_target_property(dependencies ${target} INTERFACE_LINK_LIBRARIES)
-  foreach(dependency ${dependencies})
-    if(dependency MATCHES "^(\\$<LINK_ONLY:)?(tributary_[a-z_]+)>?$")
-      tributary_library_closure(${CMAKE_MATCH_2} closure)
-    endif()
-  endforeach()
-  set(${out} ${closure} PARENT_SCOPE)
-endfunction()
-
 # tributary_install(PROGRAMS target ... LIBRARIES target ...)
 # Libraries take along what they are built on. The target `tributary_installed`
 # builds all that is installed, without the tests.

@@ -3,6 +3,8 @@
 option(TRIBUTARY_BUILD_TESTS "Build the tests" ON)
 option(TRIBUTARY_BUILD_BENCHMARKS "Build the benchmarks" OFF)
 option(TRIBUTARY_WERROR "Treat warnings as errors" OFF)
+option(TRIBUTARY_MERGE "Compile the sources of a room together, with CMAKE_UNITY_BUILD"
+  ${CMAKE_UNITY_BUILD})
 option(TRIBUTARY_PRECOMPILE "Parse what most sources include once" OFF)
 set(TRIBUTARY_SANITIZE "" CACHE STRING "address (with undefined) or thread")
 

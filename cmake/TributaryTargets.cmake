@@ -5,27 +5,122 @@ include(GNUInstallDirs)
 include(GoogleTest)
 include(TributaryPrecompiled)
 
-# tributary_library(NAME HDRS ... SRCS ... DEPS ...)
-# HDRS are relative to the calling folder and are included from the root.
+# tributary_library(NAME HDRS ... SRCS ... DEPS ... [PRIVATE_DEPS ...] [ALONE])
+# HDRS are relative to the calling folder and are included from the root. With
+# TRIBUTARY_MERGE, tributary_merge compiles the sources, together with those of other
+# libraries. ALONE: its sources have options of their own, so they stay apart.
 function(tributary_library name)
-  cmake_parse_arguments(ARG "" "" "HDRS;SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
-  if(ARG_SRCS)
+  cmake_parse_arguments(ARG "ALONE" "" "HDRS;SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
+  file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  string(REGEX REPLACE "/.*" "" room ${folder})
+  set(scope INTERFACE)
+  if(ARG_SRCS AND TRIBUTARY_MERGE AND NOT ARG_ALONE AND NOT room STREQUAL "tests")
+    add_library(${name} INTERFACE)
+    list(TRANSFORM ARG_SRCS PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/
+      REGEX "^[^/]")
+    set_property(GLOBAL APPEND PROPERTY TRIBUTARY_MERGED ${name})
+    set_target_properties(${name} PROPERTIES TRIBUTARY_ROOM ${room}
+      TRIBUTARY_SOURCES "${ARG_SRCS}" TRIBUTARY_PRIVATE_DEPS "${ARG_PRIVATE_DEPS}")
+  elseif(ARG_SRCS)
     add_library(${name} STATIC ${ARG_SRCS})
     set(scope PUBLIC)
     target_link_libraries(${name} PRIVATE ${ARG_PRIVATE_DEPS})
     tributary_use_precompiled(${name} "${TRIBUTARY_LIBRARY_HEADERS}")
   else()
     add_library(${name} INTERFACE)
-    set(scope INTERFACE)
   endif()
   add_library(tributary::${name} ALIAS ${name})
   target_sources(${name} ${scope} FILE_SET HEADERS
     BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${ARG_HDRS})
   target_include_directories(${name} ${scope}
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+    $<BUILD_INTERFACE:${CMAKE_BINARY_DIR}/generated>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/tributary>)
   target_link_libraries(${name} ${scope} ${ARG_DEPS})
   target_compile_features(${name} ${scope} cxx_std_20)
+endfunction()
+
+# Appends a target's libraries of this project, and theirs, to the list `out`.
+function(tributary_library_closure target out)
+  set(closure ${${out}})
+  if(target IN_LIST closure)
+    return()
+  endif()
+  list(APPEND closure ${target})
+  get_target_property(type ${target} TYPE)
+  set(property INTERFACE_LINK_LIBRARIES)
+  if(type STREQUAL "EXECUTABLE")
+    set(property LINK_LIBRARIES)
+  endif()
+  get_target_property(dependencies ${target} ${property})
+  foreach(dependency ${dependencies})
+    if(dependency MATCHES "^(\\$<LINK_ONLY:)?(tributary_[a-z_]+)>?$")
+      tributary_library_closure(${CMAKE_MATCH_2} closure)
+    endif()
+  endforeach()
+  set(${out} ${closure} PARENT_SCOPE)
+endfunction()
+
+# tributary_merge(PROGRAMS target ... INSTALLED target ...)
+# Compiles the sources of many libraries together: most of the time of a source goes
+# into the headers that it shares with its neighbours. The libraries of a room that the
+# programs need are one archive, tributary_merged_ROOM. What INSTALLED libraries are
+# built on is an archive of its own (client), and so is what no program needs (rest).
+function(tributary_merge)
+  cmake_parse_arguments(ARG "" "" "PROGRAMS;INSTALLED" ${ARGN})
+  set(needed)
+  foreach(program ${ARG_PROGRAMS})
+    tributary_library_closure(${program} needed)
+  endforeach()
+  set(installed)
+  foreach(library ${ARG_INSTALLED})
+    tributary_library_closure(${library} installed)
+  endforeach()
+
+  get_property(libraries GLOBAL PROPERTY TRIBUTARY_MERGED)
+  set(merged)
+  foreach(library ${libraries})
+    get_target_property(room ${library} TRIBUTARY_ROOM)
+    if(library IN_LIST installed)
+      set(room client)
+    elseif(NOT library IN_LIST needed)
+      set(room rest)
+    endif()
+    set(archive tributary_merged_${room})
+    list(APPEND merged ${archive})
+    list(APPEND ${archive} ${library})
+    set(archive_of_${library} ${archive})
+  endforeach()
+
+  list(REMOVE_DUPLICATES merged)
+  foreach(archive ${merged})
+    set(sources)
+    set(deps)
+    foreach(library ${${archive}})
+      get_target_property(library_sources ${library} TRIBUTARY_SOURCES)
+      get_target_property(public_deps ${library} INTERFACE_LINK_LIBRARIES)
+      get_target_property(private_deps ${library} TRIBUTARY_PRIVATE_DEPS)
+      list(APPEND sources ${library_sources})
+      foreach(dep ${public_deps} ${private_deps})
+        if(dep AND archive_of_${dep})
+          set(dep ${archive_of_${dep}})
+        endif()
+        if(dep AND NOT dep STREQUAL archive)
+          list(APPEND deps ${dep})
+        endif()
+      endforeach()
+    endforeach()
+    list(REMOVE_DUPLICATES deps)
+    add_library(${archive} STATIC ${sources})
+    set_target_properties(${archive} PROPERTIES UNITY_BUILD_BATCH_SIZE 20)
+    target_include_directories(${archive} PRIVATE
+      ${PROJECT_SOURCE_DIR} ${CMAKE_BINARY_DIR}/generated)
+    target_link_libraries(${archive} PUBLIC ${deps})
+    tributary_use_precompiled(${archive} "${TRIBUTARY_LIBRARY_HEADERS}")
+  endforeach()
+  foreach(library ${libraries})
+    target_link_libraries(${library} INTERFACE ${archive_of_${library}})
+  endforeach()
 endfunction()
 
 # tributary_name_list(OUTPUT MACRO FILE...): a generated header at OUTPUT with a
@@ -217,8 +312,9 @@ function(tributary_proto name)
   add_library(${name} STATIC ${sources})
   add_library(tributary::${name} ALIAS ${name})
   set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
-  # Generated code handles small messages; -O3 takes a third longer to compile it.
-  target_compile_options(${name} PRIVATE -w $<$<CONFIG:Release>:-O1>)
+  # Generated code handles small messages; optimizing it takes longer than it saves.
+  target_compile_options(${name} PRIVATE -w $<$<CONFIG:Release>:-O1>
+    $<$<STREQUAL:${TRIBUTARY_SANITIZE},address>:-O0>)
   target_include_directories(${name} SYSTEM PUBLIC
     $<BUILD_INTERFACE:${generated}>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/tributary>)

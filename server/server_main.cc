@@ -2,6 +2,8 @@
 // tributary-server: holds a shard of a job's parameters.
 #include <string>
 
+#include "absl/strings/str_cat.h"
+#include "common/base/version.h"
 #include "common/command_line/access_flags.h"
 #include "common/command_line/command_line.h"
 #include "common/command_line/page_access.h"
@@ -47,7 +49,7 @@ int main(int argc, char** argv) {
       "Workers push gradients to it and get new weights back. Which shard of\n"
       "which job it gets from the coordinator.\n\n"
       "  tributary-server --coordinator 10.0.0.1:7070 --listen 0.0.0.0:7071\n",
-      "tributary-server", "tributary " TRIBUTARY_VERSION);
+      "tributary-server", absl::StrCat("tributary ", tributary::kVersion));
   program
       .AddOption("--coordinator", &options.coordinator,
                  "host:port of the coordinator")

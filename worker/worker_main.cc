@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "absl/strings/str_cat.h"
+#include "common/base/version.h"
 #include "common/command_line/access_flags.h"
 #include "common/command_line/command_line.h"
 #include "common/command_line/page_access.h"
@@ -189,7 +191,7 @@ int main(int argc, char** argv) {
       "pushes them to the servers. Job and rank it gets from the coordinator;\n"
       "the data lies where the job file says, on this machine.\n\n"
       "  tributary-worker --coordinator 10.0.0.1:7070\n",
-      "tributary-worker", "tributary " TRIBUTARY_VERSION);
+      "tributary-worker", absl::StrCat("tributary ", tributary::kVersion));
   program.AddOption("--coordinator", &options.coordinator,
                     "host:port of the coordinator");
   program.AddOption("--index", &options.index,

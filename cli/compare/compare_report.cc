@@ -14,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "cli/compare/strategy_name.h"
 #include "cli/compare/weight_distance.h"
+#include "common/base/version.h"
 #include "common/files/safetensors.h"
 #include "common/job/job_options.h"
 #include "common/status/status_macros.h"
@@ -342,7 +343,7 @@ absl::StatusOr<CompareReport> MakeCompareReport(
   report.global_batch = Essence(runs[0].job).data().global_batch_size();
   report.seed = runs[0].job.seed();
   report.metric_name = MetricName(runs);
-  report.version = TRIBUTARY_VERSION;
+  report.version = kVersion;
   size_t most_steps = 0;
   for (const RunData& run : runs) {
     most_steps = std::max(most_steps, run.steps.size());

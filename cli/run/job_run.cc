@@ -17,6 +17,7 @@
 #include "cli/terminal/format.h"
 #include "cli/terminal/interrupts.h"
 #include "common/base/failpoint.h"
+#include "common/base/version.h"
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/host/peak_memory.h"
 #include "common/job/job_options.h"
@@ -131,7 +132,7 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(
   log.role = "coordinator";
   log.file = run->directory_->LogPath("coordinator");
   TRIBUTARY_RETURN_IF_ERROR(SetUpLog(log));
-  spdlog::info("tributary {}: coordinator of \"{}\" at {}", TRIBUTARY_VERSION,
+  spdlog::info("tributary {}: coordinator of \"{}\" at {}", kVersion,
                run->options_.job.name(), run->coordinator_->address());
   run->Register();
   if (earlier) {

@@ -10,7 +10,7 @@
 namespace tributary {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr double kMost = 1e18;
 constexpr size_t kMostText = 1 << 20;  // bytes
@@ -22,10 +22,12 @@ class Reader {
   // long.
   explicit Reader(const std::string& json)
       : json_(json.size() > kMostText
-                  ? Json()
-                  : Json::parse(json, nullptr, /*allow_exceptions=*/false)) {}
+                  ? OrderedJson()
+                  : OrderedJson::parse(json, nullptr,
+                                       /*allow_exceptions=*/false)) {}
 
-  absl::StatusOr<double> Number(const Json& object, const char* key) const {
+  absl::StatusOr<double> Number(const OrderedJson& object,
+                                const char* key) const {
     if (!object.is_object() || !object.contains(key) ||
         !object[key].is_number()) {
       return absl::InvalidArgumentError(
@@ -38,17 +40,17 @@ class Reader {
     }
     return number;
   }
-  absl::StatusOr<const Json*> List(const char* key) const {
+  absl::StatusOr<const OrderedJson*> List(const char* key) const {
     if (!json_.is_object() || !json_.contains(key) || !json_[key].is_array()) {
       return absl::InvalidArgumentError(
           absl::StrCat("a measurement wants the list ", key));
     }
     return &json_[key];
   }
-  const Json& json() const { return json_; }
+  const OrderedJson& json() const { return json_; }
 
  private:
-  const Json json_;
+  const OrderedJson json_;
 };
 
 // Fits seconds = fixed + rows * a_row to the smallest and the largest batch.
@@ -69,24 +71,24 @@ Line Fit(double rows, double seconds, double more_rows, double more_seconds) {
 }  // namespace
 
 std::string ToJson(const ComputeMeasurement& measurement) {
-  Json passes = Json::array();
+  OrderedJson passes = OrderedJson::array();
   for (const ComputeMeasurement::Pass& pass : measurement.passes) {
     passes.push_back({{"rows", pass.rows},
                       {"forward_seconds", pass.forward_seconds},
                       {"backward_seconds", pass.backward_seconds}});
   }
-  return Json{{"sample_shape", measurement.sample_shape},
-              {"passes", passes},
-              {"update_seconds", measurement.update_seconds},
-              {"memory_bandwidth", measurement.memory_bandwidth},
-              {"process_bytes", measurement.process_bytes},
-              {"peak_bytes", measurement.peak_bytes}}
+  return OrderedJson{{"sample_shape", measurement.sample_shape},
+                     {"passes", passes},
+                     {"update_seconds", measurement.update_seconds},
+                     {"memory_bandwidth", measurement.memory_bandwidth},
+                     {"process_bytes", measurement.process_bytes},
+                     {"peak_bytes", measurement.peak_bytes}}
       .dump();
 }
 
 std::string ToJson(const LinkMeasurement& measurement) {
-  return Json{{"bandwidth", measurement.bandwidth},
-              {"latency", measurement.latency}}
+  return OrderedJson{{"bandwidth", measurement.bandwidth},
+                     {"latency", measurement.latency}}
       .dump();
 }
 
@@ -94,9 +96,9 @@ absl::StatusOr<ComputeMeasurement> ComputeMeasurementOf(
     const std::string& json) {
   const Reader reader(json);
   ComputeMeasurement out;
-  TRIBUTARY_ASSIGN_OR_RETURN(const Json* const shape,
+  TRIBUTARY_ASSIGN_OR_RETURN(const OrderedJson* const shape,
                              reader.List("sample_shape"));
-  for (const Json& extent : *shape) {
+  for (const OrderedJson& extent : *shape) {
     if (!extent.is_number_unsigned() ||
         extent.get<uint64_t>() > static_cast<uint64_t>(kMost)) {
       return absl::InvalidArgumentError(
@@ -105,8 +107,9 @@ absl::StatusOr<ComputeMeasurement> ComputeMeasurementOf(
     }
     out.sample_shape.push_back(extent.get<int64_t>());
   }
-  TRIBUTARY_ASSIGN_OR_RETURN(const Json* const passes, reader.List("passes"));
-  for (const Json& pass : *passes) {
+  TRIBUTARY_ASSIGN_OR_RETURN(const OrderedJson* const passes,
+                             reader.List("passes"));
+  for (const OrderedJson& pass : *passes) {
     TRIBUTARY_ASSIGN_OR_RETURN(const double rows, reader.Number(pass, "rows"));
     TRIBUTARY_ASSIGN_OR_RETURN(const double forward,
                                reader.Number(pass, "forward_seconds"));

@@ -16,7 +16,7 @@
 namespace tributary {
 namespace {
 
-constexpr int kBacklog = 64;
+constexpr int kSocketBacklog = 64;
 constexpr int kFlags = SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK;
 
 absl::Status Failed(const std::string& what) {
@@ -75,7 +75,7 @@ absl::StatusOr<UniqueFd> ListenUnix(const std::string& address) {
   UniqueFd listener(socket(AF_UNIX, kFlags, 0));
   if (!listener.ok()) return Failed("socket");
   if (bind(listener.get(), Raw(to), to.size) != 0 ||
-      listen(listener.get(), kBacklog) != 0) {
+      listen(listener.get(), kSocketBacklog) != 0) {
     return Failed(absl::StrCat("cannot listen on ", address));
   }
   return listener;

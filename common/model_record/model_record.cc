@@ -15,7 +15,7 @@
 namespace tributary {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // Text is at most six times as long as the preprocessing in a message, and the
 // layers are those of a job file of at most 1 MiB.
@@ -23,14 +23,14 @@ constexpr uintmax_t kMaxFileBytes = 64 << 20;
 constexpr char kMetrics[] = "metrics";
 
 // A number that is not finite becomes null.
-Json ValuesJson(const std::map<std::string, double>& values) {
-  Json json = Json::object();
+OrderedJson ValuesJson(const std::map<std::string, double>& values) {
+  OrderedJson json = OrderedJson::object();
   for (const auto& [name, value] : values) json[name] = value;
   return json;
 }
 
-Json MetricsJson(const ModelMetrics& metrics) {
-  Json json = {{"status", metrics.status}, {"steps", metrics.steps}};
+OrderedJson MetricsJson(const ModelMetrics& metrics) {
+  OrderedJson json = {{"status", metrics.status}, {"steps", metrics.steps}};
   json["final_loss"] = nullptr;
   if (metrics.steps > 0) json["final_loss"] = metrics.final_loss;
   json["test"] = ValuesJson(metrics.test);
@@ -78,8 +78,8 @@ std::string ModelRecordJson(const v1::ModelRecord& record,
 
 absl::StatusOr<v1::ModelRecord> ParseModelRecord(const std::string& file,
                                                  absl::string_view text) {
-  Json json = Json::parse(text.begin(), text.end(), nullptr,
-                          /*allow_exceptions=*/false);
+  OrderedJson json = OrderedJson::parse(text.begin(), text.end(), nullptr,
+                                        /*allow_exceptions=*/false);
   if (!json.is_object()) {
     return absl::InvalidArgumentError(
         absl::StrCat(file, ": wanted a JSON object"));

@@ -21,7 +21,7 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr size_t kMaxLine = 96;
 // Deeper than any model: a residual within a residual has four levels more.
@@ -37,7 +37,7 @@ bool HoldsBytes(const FieldDescriptor* field) {
 }
 
 std::string TextJson(const std::string& text) {
-  if (IsUtf8(text)) return Json(text).dump();
+  if (IsUtf8(text)) return OrderedJson(text).dump();
   return absl::StrCat("{\"hex\": \"", absl::BytesToHexString(text), "\"}");
 }
 
@@ -50,7 +50,7 @@ std::string ScalarJson(const Message& message, const FieldDescriptor* field,
       return TextJson(one ? r.GetString(message, field)
                           : r.GetRepeatedString(message, field, index));
     case FieldDescriptor::CPPTYPE_ENUM:
-      return Json(ScalarText(message, field, index)).dump();
+      return OrderedJson(ScalarText(message, field, index)).dump();
     case FieldDescriptor::CPPTYPE_FLOAT:
       return NumberText(one ? r.GetFloat(message, field)
                             : r.GetRepeatedFloat(message, field, index));
@@ -122,10 +122,10 @@ std::string MessageJson(const Message& message, size_t indent) {
 
 // A list or object is not shown, because it may be nested too deeply to print.
 absl::Status Wrong(const std::string& path, absl::string_view wanted,
-                   const Json& got) {
+                   const OrderedJson& got) {
   std::string text = got.is_array() ? "a list" : "an object";
   if (!got.is_structured()) {
-    text = got.dump(-1, ' ', false, Json::error_handler_t::replace);
+    text = got.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
   }
   if (text.size() > kShownBytes) {
     text = absl::StrCat(CutUtf8(text, kShownBytes), "...");
@@ -134,7 +134,7 @@ absl::Status Wrong(const std::string& path, absl::string_view wanted,
       path.empty() ? "the file" : path, ": wants ", wanted, ", got ", text));
 }
 
-absl::Status ReadText(const Json& json, const std::string& path,
+absl::Status ReadText(const OrderedJson& json, const std::string& path,
                       const FieldDescriptor* field, std::string* text) {
   if (json.is_string()) {
     *text = json.get<std::string>();
@@ -155,7 +155,7 @@ absl::Status ReadText(const Json& json, const std::string& path,
 }
 
 // Sets the field, or adds to it.
-absl::Status ReadScalar(const Json& json, const std::string& path,
+absl::Status ReadScalar(const OrderedJson& json, const std::string& path,
                         Message* message, const FieldDescriptor* field) {
   const Reflection& r = *message->GetReflection();
   const bool add = field->is_repeated();
@@ -192,11 +192,12 @@ absl::Status ReadScalar(const Json& json, const std::string& path,
   return Wrong(path, WantedScalar(*field), json);
 }
 
-absl::Status ReadMessage(const Json& json, const std::string& path, int level,
-                         Message* message);
+absl::Status ReadMessage(const OrderedJson& json, const std::string& path,
+                         int level, Message* message);
 
-absl::Status ReadField(const Json& json, const std::string& path, int level,
-                       Message* message, const FieldDescriptor* field) {
+absl::Status ReadField(const OrderedJson& json, const std::string& path,
+                       int level, Message* message,
+                       const FieldDescriptor* field) {
   const Reflection& r = *message->GetReflection();
   if (!field->is_repeated()) {
     return HoldsMessages(field) ? ReadMessage(json, path, level,
@@ -214,8 +215,8 @@ absl::Status ReadField(const Json& json, const std::string& path, int level,
   return absl::OkStatus();
 }
 
-absl::Status ReadMessage(const Json& json, const std::string& path, int level,
-                         Message* message) {
+absl::Status ReadMessage(const OrderedJson& json, const std::string& path,
+                         int level, Message* message) {
   if (!json.is_object()) return Wrong(path, "an object", json);
   if (level > kMaxLevels) return Wrong(path, "fewer levels", json);
   for (const auto& [name, value] : json.items()) {
@@ -243,7 +244,7 @@ std::string ProtoToJson(const Message& message) {
   return MessageJson(message, 0);
 }
 
-absl::Status JsonToProto(const Json& json, Message* message) {
+absl::Status JsonToProto(const OrderedJson& json, Message* message) {
   return ReadMessage(json, "", 0, message);
 }
 

@@ -28,7 +28,7 @@ bool Contains(const Roles& roles, PeerRole role) {
   return std::find(roles.begin(), roles.end(), role) != roles.end();
 }
 
-std::vector<MethodAccess> MakeTable() {
+std::vector<MethodAccess> MakeAccessTable() {
   const Roles worker = {kWorker};
   const Roles members = {kServer, kWorker};
   const Roles readers = {kServer, kWorker, kOperator};
@@ -77,7 +77,8 @@ bool MethodAccess::MayCallWithTicket(PeerRole role) const {
 }
 
 const std::vector<MethodAccess>& AllMethodAccess() {
-  static const auto* const table = new std::vector<MethodAccess>(MakeTable());
+  static const auto* const table =
+      new std::vector<MethodAccess>(MakeAccessTable());
   return *table;
 }
 

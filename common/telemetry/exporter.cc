@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/version.h"
 #include "common/host/address.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
@@ -100,7 +101,7 @@ std::string Exporter::MetricsText() const {
   MetricsWriter writer;
   writer.Gauge("tributary_build_info",
                "1, with the version and the role of the process as labels.", 1,
-               {{"version", TRIBUTARY_VERSION}, {"role", options_.role}});
+               {{"version", kVersion}, {"role", options_.role}});
   writer.Gauge("tributary_healthy", "1 when /healthz says ok.",
                CheckHealth().ok ? 1 : 0);
   WriteLogMetrics(&writer);

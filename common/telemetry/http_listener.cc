@@ -23,8 +23,8 @@ namespace {
 
 constexpr unsigned kMaxConnections = 16;
 constexpr unsigned kTimeoutSeconds = 5;
-constexpr size_t kMaxRequestBytes = 16 << 10;
-constexpr int kBacklog = 16;
+constexpr size_t kMaxPageRequestBytes = 16 << 10;
+constexpr int kPageBacklog = 16;
 
 absl::Status CannotListen(const std::string& listen, absl::string_view why) {
   return absl::UnavailableError(
@@ -34,7 +34,7 @@ absl::Status CannotListen(const std::string& listen, absl::string_view why) {
 // Two daemons may wait for the same connection, which one of them gets.
 absl::StatusOr<UniqueFd> Listen(const std::string& listen) {
   TRIBUTARY_RETURN_IF_ERROR(CheckAddress(listen));
-  auto sockets = ListenOn(listen, kBacklog);
+  auto sockets = ListenOn(listen, kPageBacklog);
   if (!sockets.ok()) return CannotListen(listen, sockets.status().message());
   return std::move(sockets->front());
 }
@@ -153,7 +153,7 @@ absl::StatusOr<MHD_Daemon*> HttpListener::StartDaemon(const Credential& own) {
                      MHD_OPTION_LISTEN_SOCKET, fd.get(),          //
                      MHD_OPTION_CONNECTION_LIMIT, kMaxConnections,
                      MHD_OPTION_CONNECTION_TIMEOUT, kTimeoutSeconds,
-                     MHD_OPTION_CONNECTION_MEMORY_LIMIT, kMaxRequestBytes,
+                     MHD_OPTION_CONNECTION_MEMORY_LIMIT, kMaxPageRequestBytes,
                      MHD_OPTION_ARRAY, more.data(), MHD_OPTION_END);
   if (daemon == nullptr) {
     return CannotListen(options_.listen,

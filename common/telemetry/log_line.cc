@@ -20,7 +20,7 @@ std::string Text(const LogRecord& record, absl::string_view time) {
   return line;
 }
 
-std::string Json(const LogRecord& record, const std::string& time) {
+std::string JsonLine(const LogRecord& record, const std::string& time) {
   using Json = nlohmann::ordered_json;
   Json json = {{"time", time}, {"level", std::string(record.level)}};
   if (!record.role.empty()) json["role"] = std::string(record.role);
@@ -46,7 +46,8 @@ std::optional<std::string> JsonField(absl::string_view line, const char* key) {
 std::string FormatLogLine(LogFormat format, const LogRecord& record) {
   const std::string time = absl::FormatTime("%Y-%m-%dT%H:%M:%E6SZ", record.time,
                                             absl::UTCTimeZone());
-  return format == LogFormat::kJson ? Json(record, time) : Text(record, time);
+  return format == LogFormat::kJson ? JsonLine(record, time)
+                                    : Text(record, time);
 }
 
 std::optional<absl::Time> TimeOfLine(absl::string_view line) {

@@ -18,7 +18,7 @@
 namespace tributary {
 namespace {
 
-constexpr int64_t kLogPauseMicros = 1'000'000;
+constexpr int64_t kRefusalLogPauseMicros = 1'000'000;
 
 absl::Status Unproved() {
   return absl::UnauthenticatedError("it is not proved who calls");
@@ -198,7 +198,7 @@ absl::Status CallGuard::Refuse(absl::Status status, absl::string_view method,
   uint64_t others = 0;
   {
     absl::MutexLock lock(&mu_);
-    if (now - logged_micros_ < kLogPauseMicros) return status;
+    if (now - logged_micros_ < kRefusalLogPauseMicros) return status;
     logged_micros_ = now;
     others = refused_ - logged_ - 1;
     logged_ = refused_;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint32_t kPolynomial = 0x82F63B78;  // bit-reflected
 
-constexpr std::array<uint32_t, 256> MakeTable() {
+constexpr std::array<uint32_t, 256> MakeByteTable() {
   std::array<uint32_t, 256> table{};
   for (uint32_t i = 0; i < 256; ++i) {
     uint32_t crc = i;
@@ -26,7 +26,7 @@ constexpr std::array<uint32_t, 256> MakeTable() {
   }
   return table;
 }
-constexpr std::array<uint32_t, 256> kTable = MakeTable();
+constexpr std::array<uint32_t, 256> kTable = MakeByteTable();
 
 #if defined(__x86_64__)
 

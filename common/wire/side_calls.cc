@@ -19,7 +19,7 @@ constexpr char kReflection[] =
     "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
 constexpr char kReflectionAlpha[] =
     "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
-constexpr size_t kMaxRequestBytes = 4096;
+constexpr size_t kMaxSideRequestBytes = 4096;
 
 grpc::ByteBuffer Encode(const google::protobuf::MessageLite& message) {
   const grpc::Slice slice(message.SerializeAsString());
@@ -28,10 +28,10 @@ grpc::ByteBuffer Encode(const google::protobuf::MessageLite& message) {
 
 grpc::Status Decode(const grpc::ByteBuffer& buffer,
                     google::protobuf::MessageLite* message) {
-  if (buffer.Length() > kMaxRequestBytes) {
+  if (buffer.Length() > kMaxSideRequestBytes) {
     return {grpc::StatusCode::INVALID_ARGUMENT,
             absl::StrCat("a request of ", buffer.Length(),
-                         " bytes, wanted at most ", kMaxRequestBytes)};
+                         " bytes, wanted at most ", kMaxSideRequestBytes)};
   }
   grpc::Slice slice;
   if (!buffer.DumpToSingleSlice(&slice).ok() ||

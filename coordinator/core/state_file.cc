@@ -21,7 +21,7 @@ namespace {
 
 constexpr uint64_t kMaxTerm = uint64_t{1} << 62;  // can still be incremented
 
-absl::Status CheckCluster(const v1::JobSpec& job) {
+absl::Status CheckClusterOfState(const v1::JobSpec& job) {
   const v1::ClusterSpec& cluster = job.cluster();
   const int fewest = StrategyOf(job).uses_servers() ? 1 : 0;
   if (cluster.servers() < fewest ||
@@ -105,7 +105,7 @@ absl::Status CheckState(const v1::CoordinatorState& state) {
     return absl::InvalidArgumentError(
         absl::StrCat("term ", state.term(), ", wanted at most ", kMaxTerm));
   }
-  TRIBUTARY_RETURN_IF_ERROR(CheckCluster(state.job()));
+  TRIBUTARY_RETURN_IF_ERROR(CheckClusterOfState(state.job()));
   TRIBUTARY_RETURN_IF_ERROR(CheckEvaluations(state.evaluations()));
   TRIBUTARY_RETURN_IF_ERROR(CheckEvaluations(state.tests()));
   if (!state.declaration().parameters().empty()) {  // for the next plan

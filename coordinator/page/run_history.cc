@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/version.h"
 #include "common/member/step_seconds.h"
 
 namespace tributary {
@@ -52,7 +53,7 @@ std::string RunHistory::ToJson(
     const google::protobuf::RepeatedPtrField<v1::JobEvent>& events) const {
   Json json;
   absl::MutexLock lock(&mu_);
-  json["version"] = TRIBUTARY_VERSION;
+  json["version"] = kVersion;
   json["steps_per_point"] = loss_.width();
   json["loss"] = CurveJson(loss_);
   json["evaluations"] = Json::array();

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/version.h"
 
 namespace tributary {
 namespace {
@@ -41,7 +42,7 @@ Json DataJson(const EnvironmentRecord& record) {
 }  // namespace
 
 std::map<std::string, std::string> ProgramVersions() {
-  return {{"tributary", TRIBUTARY_VERSION},
+  return {{"tributary", kVersion},
           {"grpc", grpc::Version()},
           {"protobuf",
            google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION)},

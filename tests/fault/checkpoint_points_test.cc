@@ -13,10 +13,10 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-class ServerPointTest : public CheckpointFaultTest,
-                        public ::testing::WithParamInterface<const char*> {};
+class ShardFilePointTest : public CheckpointFaultTest,
+                           public ::testing::WithParamInterface<const char*> {};
 
-TEST_P(ServerPointTest, AServerThatIsKilledThereCostsNothing) {
+TEST_P(ShardFilePointTest, AServerThatIsKilledThereCostsNothing) {
   const std::string point = absl::StrCat(GetParam(), ":3");
   SetFailpoints(point + ":kill");
   auto train = Train("run", {"--set", "checkpoint.every_steps=16"});
@@ -30,7 +30,7 @@ TEST_P(ServerPointTest, AServerThatIsKilledThereCostsNothing) {
   EXPECT_EQ(Folders("run/checkpoints", true).size(), 3u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Points, ServerPointTest,
+INSTANTIATE_TEST_SUITE_P(Points, ShardFilePointTest,
                          ::testing::Values("shard-file-middle",
                                            "shard-file-before-rename",
                                            "shard-file-after-rename"),
@@ -40,11 +40,10 @@ INSTANTIATE_TEST_SUITE_P(Points, ServerPointTest,
                            return name;
                          });
 
-class CoordinatorPointTest : public CheckpointFaultTest,
-                             public ::testing::WithParamInterface<const char*> {
-};
+class ManifestPointTest : public CheckpointFaultTest,
+                          public ::testing::WithParamInterface<const char*> {};
 
-TEST_P(CoordinatorPointTest, TheRunIsResumedFromAWholeOne) {
+TEST_P(ManifestPointTest, TheRunIsResumedFromAWholeOne) {
   const std::string point = absl::StrCat(GetParam(), ":3");
   SetFailpoints(point + ":kill");
   auto train = Train("run", In("shared", 16));
@@ -62,7 +61,7 @@ TEST_P(CoordinatorPointTest, TheRunIsResumedFromAWholeOne) {
   EXPECT_THAT(Folders("shared", false), IsEmpty());
 }
 
-TEST_P(CoordinatorPointTest, AnotherCoordinatorGoesOn) {
+TEST_P(ManifestPointTest, AnotherCoordinatorGoesOn) {
   const std::string point = absl::StrCat(GetParam(), ":3");
   Write("job.yaml", Read("job.yaml") + "checkpoint: {every_steps: 16}\n");
   SetFailpoints(point + ":kill");
@@ -87,7 +86,7 @@ TEST_P(CoordinatorPointTest, AnotherCoordinatorGoesOn) {
   EXPECT_EQ(Verify("run").exit_code, 0) << Verify("run").output;
 }
 
-INSTANTIATE_TEST_SUITE_P(Points, CoordinatorPointTest,
+INSTANTIATE_TEST_SUITE_P(Points, ManifestPointTest,
                          ::testing::Values("manifest-before-rename",
                                            "manifest-after-rename"),
                          [](const auto& info) {

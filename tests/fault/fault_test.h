@@ -16,8 +16,7 @@
 
 namespace tributary {
 
-// Timeout of any wait, long enough for a busy machine.
-constexpr absl::Duration kSoon = absl::Seconds(100);
+using testing::kSoon;
 // How long a child process may outlive its parent. The kernel ends it, long
 // before it would miss its coordinator (30 s).
 constexpr absl::Duration kAtOnce = absl::Seconds(10);

@@ -40,7 +40,7 @@ const std::vector<Drawing::LegendEntry> kTimelineLegend = {
     {"optimizer", "optimizer"},
 };
 
-std::string Places(const CompareRow& row) {
+std::string PlacesText(const CompareRow& row) {
   return absl::StrCat(row.workers, row.workers == 1 ? " worker" : " workers",
                       ", ", row.servers,
                       row.servers == 1 ? " server" : " servers");
@@ -111,7 +111,7 @@ std::string StepPartsChart(const CompareReport& report) {
   double y = kLegendHeight;
   for (const CompareRow& row : report.rows) {
     out.Text(kLabelWidth - 12, y + 19, "end", "name", row.name);
-    out.Text(kLabelWidth - 12, y + 34, "end", "place", Places(row));
+    out.Text(kLabelWidth - 12, y + 34, "end", "place", PlacesText(row));
     if (row.parts) {
       DrawBar(&out, row, scale, y + 11);
     } else {
@@ -169,7 +169,7 @@ std::string TimelineChart(const CompareReport& report) {
     if (!row.drawn) continue;
     out.Text(kLabelWidth - 12, y + 20, "end", "name", row.name);
     out.Text(kLabelWidth + 6, y + 20, "start", "place",
-             absl::StrCat(Places(row), "; step ", row.drawn->step));
+             absl::StrCat(PlacesText(row), "; step ", row.drawn->step));
     y += kRunHead;
     for (const DrawnRank& rank : row.drawn->ranks) {
       DrawRank(&out, rank, scale, y);

@@ -28,7 +28,7 @@
 namespace tributary {
 namespace {
 
-constexpr int kBacklog = 1024;
+constexpr int kPeerBacklog = 1024;
 constexpr int kAcceptedAtOnce = 64;
 // How often the connections are looked at. Where that takes long, it is done
 // less often, so that it takes a twentieth of a processor.
@@ -115,7 +115,7 @@ PeerPort::PeerPort(std::vector<UniqueFd> sockets,
 absl::StatusOr<std::unique_ptr<PeerPort>> PeerPort::Listen(
     const std::string& address, std::shared_ptr<const CallGuard> guard) {
   TRIBUTARY_RETURN_IF_ERROR(CheckAddress(address));
-  auto sockets = ListenOn(address, kBacklog);
+  auto sockets = ListenOn(address, kPeerBacklog);
   if (!sockets.ok()) {
     return absl::UnavailableError(absl::StrCat(
         "cannot listen on ", address, ": ", sockets.status().message()));

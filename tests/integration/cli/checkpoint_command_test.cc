@@ -19,10 +19,10 @@ namespace {
 using testing::CheckpointModel;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using testing::kSoon;
 using ::testing::StartsWith;
 namespace fs = std::filesystem;
 
-constexpr absl::Duration kSoon = absl::Seconds(30);
 constexpr char kStep20[] = "run/checkpoints/step-000000000020";
 constexpr char kStep40[] = "run/checkpoints/step-000000000040";
 

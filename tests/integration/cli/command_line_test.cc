@@ -14,12 +14,11 @@ namespace {
 
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
+using testing::kSoon;
 using ::testing::MatchesRegex;
 using ::testing::StartsWith;
 
-constexpr absl::Duration kSoon = absl::Seconds(30);
-
-constexpr char kJob[] = R"(name: small
+constexpr char kCommandLineJob[] = R"(name: small
 model:
   sequential:
     - linear: {in: 20, out: 1}
@@ -206,7 +205,7 @@ class WrongCommandLineTest : public testing::TemporaryFolderTest,
                              public ::testing::WithParamInterface<Wrong> {};
 
 TEST_P(WrongCommandLineTest, GetsOneMessageAndLeavesNothingBehind) {
-  Write("job.yaml", kJob);
+  Write("job.yaml", kCommandLineJob);
   Write("program.yaml", "training: {optimizer: adam}\n");
   std::vector<std::string> command = {testing::Program(GetParam().program)};
   command.insert(command.end(), GetParam().words.begin(),
@@ -259,7 +258,7 @@ TEST_F(CommandLineTest, VersionIsTold) {
 }
 
 TEST_F(CommandLineTest, DryRunPrintsTheResolvedJobAndLeavesNothingBehind) {
-  Write("job.yaml", kJob);
+  Write("job.yaml", kCommandLineJob);
   const std::string resolved =
       Run({"tributary", "train", "job.yaml", "--dry-run", "--workers", "3",
            "--set", "training.steps=7", "--device", "cpu"});

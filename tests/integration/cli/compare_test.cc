@@ -14,14 +14,13 @@ namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
+using testing::kSoon;
 using ::testing::Not;
 using testing::RunningProcess;
 using ::testing::StartsWith;
 
-constexpr absl::Duration kSoon = absl::Seconds(120);
-
 // 1,000 rows in batches of 24: an epoch's last batch has 16.
-constexpr char kJob[] = R"(name: small
+constexpr char kCompareJob[] = R"(name: small
 model: {mlp: {in: 16, hidden: [64], out: 1, activation: tanh}}
 data:
   train: {synthetic: {kind: mlp_teacher, rows: 1000}}
@@ -33,7 +32,7 @@ cluster: {servers: 2, workers: 2}
 
 class CompareTest : public testing::TemporaryFolderTest {
  protected:
-  void SetUp() override { Write("job.yaml", kJob); }
+  void SetUp() override { Write("job.yaml", kCompareJob); }
 
   std::unique_ptr<RunningProcess> Compare(std::vector<std::string> words) {
     std::vector<std::string> command = {testing::Program("tributary"),

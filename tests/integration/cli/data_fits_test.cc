@@ -17,10 +17,9 @@ namespace tributary {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::kSoon;
 using ::testing::Not;
 using ::testing::StartsWith;
-
-constexpr absl::Duration kSoon = absl::Seconds(60);
 
 // Tables of two numbers, a word and a class, 0 to 2.
 constexpr char kTable[] =

@@ -23,7 +23,7 @@ using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr char kJob[] = R"(name: points
+constexpr char kDataRulesJob[] = R"(name: points
 model:
   sequential:
     - linear: {in: 4, out: 2}
@@ -59,7 +59,7 @@ class DataRulesTest : public testing::TemporaryFolderTest {
   void SetUp() override {
     TemporaryFolderTest::SetUp();
     Write("points.csv", Points());
-    Write("job.yaml", kJob);
+    Write("job.yaml", kDataRulesJob);
   }
   // Exit code; what the command has printed is in output_.
   int Run(std::vector<std::string> words) {
@@ -120,7 +120,7 @@ TEST_F(DataRulesTest, SkippedRowsAreNeitherTrainedNorEvaluated) {
 }
 
 TEST_F(DataRulesTest, WithoutARuleAMissingValueIsAnErrorThatNamesTheRule) {
-  std::string job = kJob;
+  std::string job = kDataRulesJob;
   job.erase(job.find("      missing:"), 39);
   Write("job.yaml", job);
   EXPECT_EQ(Train(), 2);
@@ -215,7 +215,7 @@ TEST_F(ValidationTest, TheChoiceIsTheSameUnderEveryStrategyAndAfterAStop) {
 }
 
 TEST_F(ValidationTest, AFractionThatLeavesNothingIsToldBeforeAnythingStarts) {
-  std::string job = kJob;
+  std::string job = kDataRulesJob;
   job.replace(job.find("  batch_size"), 2, "  validation: 0.999\n  ");
   Write("job.yaml", job);
   EXPECT_EQ(Train(), 2);

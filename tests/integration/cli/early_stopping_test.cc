@@ -24,15 +24,14 @@ namespace {
 using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::kSoon;
 using testing::Program;
 using testing::RunningProcess;
 namespace fs = std::filesystem;
 
-constexpr absl::Duration kSoon = absl::Seconds(60);
-
 // Few rows and a high rate, so that the test loss rises again. 25 steps an
 // epoch.
-constexpr char kJob[] = R"(name: early
+constexpr char kEarlyStoppingJob[] = R"(name: early
 model: {mlp: {in: 16, hidden: [64], out: 1}}
 data:
   train: {synthetic: {kind: mlp_teacher, rows: 100}}
@@ -44,7 +43,7 @@ cluster: {servers: 2, workers: 2}
 
 class EarlyStoppingTest : public testing::TemporaryFolderTest {
  protected:
-  void SetUp() override { Write("job.yaml", kJob); }
+  void SetUp() override { Write("job.yaml", kEarlyStoppingJob); }
 
   std::unique_ptr<RunningProcess> Start(std::vector<std::string> command) {
     command[0] = Program(command[0]);
@@ -96,7 +95,8 @@ TEST_F(EarlyStoppingTest, WithinEpochsAndAtTheirEnds) {
 
 TEST_F(EarlyStoppingTest, TheBestCheckpointStays) {
   std::vector<std::string> words = kBest;
-  words.insert(words.end(), {"--set", "checkpoint={every_steps: 50, keep: 1}"});
+  words.insert(words.end(), {"--set", "checkpoint={every_steps: 50, keep: 1}",
+                             "--set", "training.epochs=40"});
   auto train = Train("run", words);
   ASSERT_EQ(train->Wait(kSoon), 0) << train->output();
   const json summary = Summary("run");

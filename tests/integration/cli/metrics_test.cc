@@ -27,10 +27,9 @@ namespace {
 
 using ::testing::HasSubstr;
 using testing::HttpGet;
+using testing::kSoon;
 using testing::RunningProcess;
 using Json = nlohmann::json;
-
-constexpr absl::Duration kSoon = absl::Seconds(40);
 
 struct Documented {
   std::string type;

@@ -17,11 +17,10 @@ namespace tributary {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::kSoon;
 using ::testing::StartsWith;
 
-constexpr absl::Duration kSoon = absl::Seconds(60);
-
-constexpr char kJob[] = R"(name: small
+constexpr char kPlanJob[] = R"(name: small
 model:
   sequential:
     - linear: {in: 20, out: 64}
@@ -45,7 +44,7 @@ training: {steps: 5, loss: cross_entropy, optimizer: {sgd: {learning_rate: 1}}}
 class PlanTest : public testing::TemporaryFolderTest {
  protected:
   PlanTest() {
-    Write("job.yaml", kJob);
+    Write("job.yaml", kPlanJob);
     Write("images.yaml", kImages);
   }
 

@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 // Two clusters of points: near (0, 0) they are cold, near (10, 10) hot.
-constexpr char kTableJob[] = R"(name: points
+constexpr char kPointsJob[] = R"(name: points
 model:
   sequential:
     - linear: {in: 4, out: 2}
@@ -38,7 +38,7 @@ training: {epochs: 20, loss: cross_entropy, optimizer: {adam: {learning_rate: 0.
 cluster: {servers: 1, workers: 2}
 )";
 
-constexpr char kTextJob[] = R"(name: letters
+constexpr char kLettersJob[] = R"(name: letters
 model:
   gpt: {layers: 1, dim: 16, heads: 2, length: 8, vocabulary: 3}
 data:
@@ -48,7 +48,7 @@ training: {steps: 60, loss: cross_entropy, optimizer: {adam: {learning_rate: 0.0
 cluster: {servers: 1, workers: 1}
 )";
 
-std::string Points() {
+std::string PointRows() {
   std::string csv = "x,y,colour,label\n";
   for (int i = 0; i < 40; ++i) {
     absl::StrAppend(&csv, i % 5 / 10.0, ",", i % 7 / 10.0, ",blue,cold\n");
@@ -67,7 +67,7 @@ class PredictTest : public testing::TemporaryFolderTest {
     return result.exit_code;
   }
   void Train(const char* job) {
-    Write("points.csv", Points());
+    Write("points.csv", PointRows());
     std::string letters;
     for (int i = 0; i < 60; ++i) letters += "abc";
     Write("letters.txt", letters);
@@ -81,7 +81,7 @@ class PredictTest : public testing::TemporaryFolderTest {
 };
 
 TEST_F(PredictTest, ARunSaysHowToUseItsModel) {
-  Train(kTableJob);
+  Train(kPointsJob);
   const json model = Json("run/model.json");
   EXPECT_EQ(model["format_version"], 1);
   EXPECT_EQ(model["sequential"][0]["linear"]["in"], 4);
@@ -96,7 +96,7 @@ TEST_F(PredictTest, ARunSaysHowToUseItsModel) {
 }
 
 TEST_F(PredictTest, RowsAreClassified) {
-  Train(kTableJob);
+  Train(kPointsJob);
   const std::string input =
       Write("new.csv", "colour,y,x\nblue,0.5,0.5\nred,10.2,9.9\n");
   ASSERT_EQ(Run({"predict", Path("run"), input}), 0) << output_;
@@ -120,7 +120,7 @@ TEST_F(PredictTest, RowsAreClassified) {
 }
 
 TEST_F(PredictTest, EvaluateRepeatsTheRunsMetrics) {
-  Train(kTableJob);
+  Train(kPointsJob);
   ASSERT_EQ(Run({"evaluate", Path("run"), "--json"}), 0) << output_;
   const json report = json::parse(output_);
   const json test = Json("run/summary.json")["test"];
@@ -135,7 +135,7 @@ TEST_F(PredictTest, EvaluateRepeatsTheRunsMetrics) {
 }
 
 TEST_F(PredictTest, AWrongInputGetsOneLineAndExitCode2) {
-  Train(kTableJob);
+  Train(kPointsJob);
   const auto refused = [&](const std::string& csv, const std::string& message) {
     const std::string input = Write("new.csv", csv);
     EXPECT_EQ(Run({"predict", Path("run"), input, "--output", Path("out")}), 2);
@@ -160,7 +160,7 @@ TEST_F(PredictTest, AWrongInputGetsOneLineAndExitCode2) {
 }
 
 TEST_F(PredictTest, GeneratedTextIsAFunctionOfTheSeed) {
-  Train(kTextJob);
+  Train(kLettersJob);
   const auto generate = [&](const std::string& seed,
                             const std::string& temperature) {
     EXPECT_EQ(Run({"predict", Path("run"), "--generate", "30", "--prompt", "ab",
@@ -182,7 +182,7 @@ TEST_F(PredictTest, GeneratedTextIsAFunctionOfTheSeed) {
 }
 
 TEST_F(PredictTest, ATextIsPredictedTokenByToken) {
-  Train(kTextJob);
+  Train(kLettersJob);
   const std::string input = Write("new.txt", "abcabcabca");
   ASSERT_EQ(Run({"predict", Path("run"), input, "--top"}), 0) << output_;
   std::istringstream lines(output_);

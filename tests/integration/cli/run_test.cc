@@ -18,11 +18,11 @@ namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
+using testing::kSoon;
 using ::testing::Not;
 using testing::Program;
 using testing::RunningProcess;
 
-constexpr absl::Duration kSoon = absl::Seconds(60);
 constexpr char kSgd[] = "training.optimizer={sgd: {learning_rate: 0.5}}";
 
 // The coordinator's address in its output.

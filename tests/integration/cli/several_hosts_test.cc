@@ -24,12 +24,11 @@ namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
+using testing::kSoon;
 using testing::RunningProcess;
 namespace fs = std::filesystem;
 
-constexpr absl::Duration kSoon = absl::Seconds(100);
-
-constexpr char kJob[] = R"(name: small
+constexpr char kSeveralHostsJob[] = R"(name: small
 model: {mlp: {in: 16, hidden: [64], out: 1, activation: tanh}}
 data:
   train: {synthetic: {kind: mlp_teacher, rows: 1000}}
@@ -52,7 +51,7 @@ using Words = std::vector<std::string>;
 class SeveralHostsTest : public testing::TemporaryFolderTest {
  protected:
   void SetUp() override {
-    Write("job.yaml", kJob);
+    Write("job.yaml", kSeveralHostsJob);
     Write("launch.sh", kLauncher);
     fs::permissions(Path("launch.sh"), fs::perms::owner_all);
   }

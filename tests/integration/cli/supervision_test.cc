@@ -18,10 +18,9 @@ namespace {
 
 using ::testing::HasSubstr;
 using testing::IsGone;
+using testing::kSoon;
 using testing::RunningProcess;
 namespace fs = std::filesystem;
-
-constexpr absl::Duration kSoon = absl::Seconds(40);
 
 class SupervisionTest : public testing::TemporaryFolderTest {
  protected:

@@ -23,11 +23,11 @@ using nlohmann::json;
 using ::testing::HasSubstr;
 using testing::Program;
 
-constexpr int kServers = 2;
+constexpr int kTraceServers = 2;
 constexpr int kWorkers = 2;
 
 // Each server has several blocks.
-constexpr char kJob[] = R"(name: small
+constexpr char kTraceJob[] = R"(name: small
 model:
   sequential:
     - linear: {in: 16, out: 256}
@@ -62,7 +62,7 @@ struct Drawn {
 
 class TraceTest : public testing::TemporaryFolderTest {
  protected:
-  void SetUp() override { Write("job.yaml", kJob); }
+  void SetUp() override { Write("job.yaml", kTraceJob); }
 
   int Run(std::vector<std::string> words) {
     words.insert(words.begin(), Program("tributary"));
@@ -128,7 +128,7 @@ class TraceTest : public testing::TemporaryFolderTest {
   // All processes of this test read the coordinator's clock: the true offset
   // is 0.
   static void ExpectOffsetsOfOneMachine(const json& clocks) {
-    EXPECT_EQ(clocks.size(), size_t{kServers + kWorkers});
+    EXPECT_EQ(clocks.size(), size_t{kTraceServers + kWorkers});
     for (const json& clock : clocks) {
       const int64_t uncertainty = clock["uncertainty_micros"];
       EXPECT_LE(std::abs(clock["offset_micros"].get<int64_t>()), uncertainty)

@@ -23,11 +23,10 @@ namespace {
 using nlohmann::json;
 using ::testing::HasSubstr;
 using testing::IsGone;
+using testing::kSoon;
 using ::testing::Not;
 using testing::RunningProcess;
 namespace fs = std::filesystem;
-
-constexpr absl::Duration kSoon = absl::Seconds(60);
 
 constexpr char kJob[] = R"(name: small
 model:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/run/run_record.h"
+#include "common/base/version.h"
 
 #include <gtest/gtest.h>
 
@@ -128,7 +129,7 @@ TEST(RunRecordTest, SummaryTellsHowTheRunWent) {
   EXPECT_EQ(summary["bytes"]["sent_by_workers"], 11);
   EXPECT_EQ(summary["bytes"]["received_by_workers"], 22);
   EXPECT_EQ(summary["weights_sha256"], "abc");
-  EXPECT_EQ(summary["versions"]["tributary"], TRIBUTARY_VERSION);
+  EXPECT_EQ(summary["versions"]["tributary"], kVersion);
   EXPECT_FALSE(summary.contains("message"));
 }
 
