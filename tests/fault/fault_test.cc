@@ -5,8 +5,10 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <regex>
 #include <set>
@@ -15,6 +17,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "tests/testing/paths.h"
@@ -74,6 +77,25 @@ bool IsListenedOn(int port) {
     }
   }
   return false;
+}
+
+// Where the tests of a build leave the sha256 of a run without faults to each
+// other: it is the same in all of them, for one job, one command line and the
+// same programs. Empty: this is not ctest, which sets the folder, or the job
+// has data that may change.
+std::string UndisturbedFile(const std::string& job,
+                            const std::vector<std::string>& words) {
+  const char* state = getenv("XDG_STATE_HOME");
+  if (state == nullptr || !absl::StrContains(job, "synthetic")) return "";
+  std::string key = absl::StrCat(job, absl::StrJoin(words, "\n"));
+  for (const char* name :
+       {"tributary", "tributary-server", "tributary-worker"}) {
+    const auto written = fs::last_write_time(testing::Program(name));
+    absl::StrAppend(&key, "\n", written.time_since_epoch().count());
+  }
+  const fs::path folder = fs::path(state) / "undisturbed";
+  fs::create_directories(folder);
+  return folder / absl::StrCat(std::hash<std::string>()(key));
 }
 
 // The files in the run directory's table in docs/formats.md.
@@ -177,9 +199,18 @@ std::string FaultTest::Sha256(const std::string& run) {
 }
 
 std::string FaultTest::Undisturbed(const std::vector<std::string>& words) {
+  const std::string known = UndisturbedFile(Read("job.yaml"), words);
+  std::string sha256;
+  if (std::ifstream(known) >> sha256) return sha256;
   auto train = Train("undisturbed", words);
   EXPECT_EQ(train->Wait(kSoon), 0) << train->output();
-  return Sha256("undisturbed");
+  sha256 = Sha256("undisturbed");
+  if (!HasFailure() && !known.empty()) {
+    const std::string part = absl::StrCat(known, ".", getpid());
+    std::ofstream(part) << sha256 << "\n";
+    fs::rename(part, known);
+  }
+  return sha256;
 }
 
 pid_t FaultTest::PidOf(const std::string& run, const std::string& name) {

@@ -58,7 +58,8 @@ class FaultTest : public testing::TemporaryFolderTest {
 
   nlohmann::json Summary(const std::string& run);
   std::string Sha256(const std::string& run);
-  // The sha256 of the final weights of a run without faults.
+  // The sha256 of the final weights of a run without faults. Of tests that have
+  // the same job and words, the first one trains.
   std::string Undisturbed(const std::vector<std::string>& words = {});
   // The pid in the last line "worker 1 is HOST (pid N)" of the coordinator's
   // log.
