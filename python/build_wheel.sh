@@ -5,7 +5,8 @@
 #   python/build_wheel.sh [PYTHON...]      default: python3
 # One wheel is for one version of Python, up to 3.11; one that a Python from 3.12 on
 # builds is for all versions from 3.12 on. The programs are those of build/release, where
-# the quickstart or the tests have compiled them; the module takes a minute for each Python. Needs `deploy/install-deps.sh --python` and pip.
+# the quickstart or the tests have compiled them; the module takes a minute for each
+# Python. Needs `deploy/install-deps.sh --python` and pip.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source deploy/steps.sh
