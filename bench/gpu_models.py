@@ -6,13 +6,16 @@ usage: bench/gpu_models.py write DIRECTORY [--tiny]
        bench/gpu_models.py measure DIRECTORY --worker tributary-worker
            [--models mlp,gpt2s] [--precisions float32,bfloat16] [--device cuda]
            [--seconds 60] [--all 540] [--tsv FILE]
+           [--variants eager,compiled] [--baselines FILE]
 
 `write` makes a job file and random data for each model; it needs Python alone.
 `measure` asks `tributary-worker --measure-compute` for the milliseconds of
 forward with the loss, backward and update, and bench/pytorch_gpu.py for those of
 the same layers in PyTorch, if it is installed; then prints one table. A measurement
 that does not end within --seconds is reported as such and left out. PyTorch's
-compiler is not used when less than two minutes of --all are left.
+compiler is not used when less than two minutes of --all are left. --variants are those
+of bench/pytorch_gpu.py. Milliseconds that are in the file --baselines, which is of one
+GPU and one version of PyTorch, are not measured again; new ones are added to it.
 """
 
 import argparse
@@ -165,53 +168,95 @@ def run(command, seconds):
     return None, failed
 
 
+def variants_of(options, name):
+    """What is compared: a model without a vocabulary has nothing to pad."""
+    found = {}
+    for variant in options.variants.split(","):
+        words = [word for word in variant.split("+")
+                 if word != "padded" or name == "gpt2s"]
+        found["+".join(words) or "eager"] = True
+    return list(found)
+
+
+class Rivals:
+    """PyTorch's milliseconds, from the file of baselines or measured."""
+
+    def __init__(self, options, end):
+        self._options, self._end, self._known = options, end, {}
+        if options.baselines and os.path.exists(options.baselines):
+            with open(options.baselines, encoding="utf-8") as file:
+                self._known = json.load(file)
+
+    def times(self, name, path, precision):
+        """Milliseconds by variant, and why one is missing."""
+        known = self._known.setdefault(f"{name} {precision}", {})
+        left = self._end - time.monotonic()
+        missing = [variant for variant in variants_of(self._options, name)
+                   if variant not in known and
+                   (left > 120 or not {"compiled", "graphs"} &
+                    set(variant.split("+")))]
+        if not missing:
+            return known, ""
+        here = os.path.dirname(os.path.abspath(__file__))
+        found, why = run(
+            [sys.executable, os.path.join(here, "pytorch_gpu.py"), path,
+             "--precision", precision, "--device", self._options.device,
+             "--variants", ",".join(missing)],
+            min(self._options.seconds, left))
+        found = found or {}
+        why = found.pop("why", why)
+        known.update(found)
+        if self._options.baselines:
+            with open(self._options.baselines, "w", encoding="utf-8") as file:
+                json.dump(self._known, file, indent=1, sort_keys=True)
+                file.write("\n")
+        return known, why
+
+
+def step_times(options, path, rows, precision):
+    """Milliseconds of forward, backward and update, or why there are none."""
+    mine, why = run(
+        [options.worker, "--measure-compute", path, "--measure-rows", str(rows),
+         "--set", f"device={options.device}", "--set",
+         f"training.precision={precision}"], options.seconds)
+    if mine is None:
+        return None, why
+    passes = mine["passes"][-1]
+    return [1e3 * passes["forward_seconds"], 1e3 * passes["backward_seconds"],
+            1e3 * mine["update_seconds"]], why
+
+
 def measure(options):
-    here = os.path.dirname(os.path.abspath(__file__))
-    end = time.monotonic() + options.all
+    rivals = Rivals(options, time.monotonic() + options.all)
     tsv = open(options.tsv, "w", encoding="utf-8") if options.tsv else None
     print(f"{'model':10} {'precision':9} {'rows':>5} {'forward':>9} "
-          f"{'backward':>9} {'update':>8} {'step ms':>9} {'eager':>9} "
-          f"{'compiled':>9}  times PyTorch (eager, compiled)", flush=True)
+          f"{'backward':>9} {'update':>8} {'step ms':>9}  PyTorch ms (our step "
+          "divided by it)", flush=True)
     failures = 0
     for name in options.models.split(","):
         path = os.path.join(options.directory, name + ".yaml")
         with open(path, encoding="utf-8") as file:
             rows = json.load(file)["data"]["batch_size"]
         for precision in options.precisions.split(","):
-            mine, why = run(
-                [options.worker, "--measure-compute", path, "--measure-rows",
-                 str(rows), "--set", f"device={options.device}", "--set",
-                 f"training.precision={precision}"], options.seconds)
-            if mine is None:
+            times, why = step_times(options, path, rows, precision)
+            if times is None:
                 failures += 1
                 print(f"{name:10} {precision:9} {rows:5} failed: {why}",
                       flush=True)
                 continue
-            passes = mine["passes"][-1]
-            times = [1e3 * passes["forward_seconds"],
-                     1e3 * passes["backward_seconds"],
-                     1e3 * mine["update_seconds"]]
             step = sum(times)
-            left = end - time.monotonic()
-            rival, why = run(
-                [sys.executable, os.path.join(here, "pytorch_gpu.py"), path,
-                 "--precision", precision, "--device", options.device] +
-                ([] if left > 120 else ["--eager"]),
-                min(options.seconds, left))
-            rival = rival or {}
-            told = [f"{rival[k]:9.2f}" if k in rival else f"{'-':>9}"
-                    for k in ("eager_ms", "compiled_ms")]
-            ratios = ", ".join(f"{step / rival[k]:.2f}" if k in rival else "-"
-                               for k in ("eager_ms", "compiled_ms"))
             print(f"{name:10} {precision:9} {rows:5} {times[0]:9.2f} "
-                  f"{times[1]:9.2f} {times[2]:8.2f} {step:9.2f} "
-                  f"{' '.join(told)}  {ratios}"
-                  f"{'  PyTorch: ' + why if why else ''}", flush=True)
+                  f"{times[1]:9.2f} {times[2]:8.2f} {step:9.2f} ", end="",
+                  flush=True)
+            found, why = rivals.times(name, path, precision)
+            told = [f"{variant} {found[variant]:.2f} ({step / found[variant]:.2f})"
+                    for variant in variants_of(options, name)
+                    if variant in found]
+            print(f" {', '.join(told)}{'; PyTorch: ' + why if why else ''}",
+                  flush=True)
             if tsv:
-                tsv.write("\t".join(
-                    [name, precision, str(rows), f"{step:.3f}"] +
-                    [f"{rival[k]:.3f}" if k in rival else "" for k in
-                     ("eager_ms", "compiled_ms")]) + "\n")
+                tsv.write("\t".join([name, precision, str(rows), f"{step:.3f}"] +
+                                    told) + "\n")
                 tsv.flush()
     return 1 if failures else 0
 
@@ -231,6 +276,8 @@ def main():
     measuring.add_argument("--seconds", type=int, default=60)
     measuring.add_argument("--all", type=int, default=540)
     measuring.add_argument("--tsv", default="")
+    measuring.add_argument("--variants", default="eager,compiled")
+    measuring.add_argument("--baselines", default="")
     options = parser.parse_args()
     if options.command == "measure":
         return measure(options)

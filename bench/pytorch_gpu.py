@@ -3,13 +3,20 @@
 """PyTorch's part of bench/gpu_models.py: a job's layers in PyTorch on one device.
 
 usage: bench/pytorch_gpu.py JOB.yaml [--precision float32|bfloat16]
-           [--device cuda|cpu] [--steps 30] [--eager]
+           [--device cuda|cpu] [--steps 30] [--variants eager,compiled]
 
-Prints one JSON object: milliseconds of a step (forward, cross entropy, backward,
-AdamW), eager and compiled, medians by the device's clock, and the loss after
-them. PyTorch runs as its users run it: fused attention, updates of all tensors
-at once, autocast for bfloat16, channels last for images, float32 products
-without TF32 as Tributary's.
+Prints a JSON object after each variant: the milliseconds of a step (forward, cross
+entropy, backward, AdamW) of all variants so far, medians by the device's clock.
+PyTorch runs as its users run it: fused attention, updates of all tensors at once,
+autocast for bfloat16, channels last for images. Variants are words joined with +:
+
+  eager          float32 products without TF32, as Tributary's
+  padded         the vocabulary is padded to a multiple of 64
+  tf32           float32 products and convolutions with TF32
+  deterministic  operations that give the same bits again, as Tributary's do
+  compiled       torch.compile
+  graphs         torch.compile with CUDA graphs (mode="reduce-overhead")
+  host           the batch comes from pinned host memory in each step
 """
 
 import argparse
@@ -69,7 +76,7 @@ PLAIN = {"relu": lambda: nn.ReLU(inplace=True), "gelu": nn.GELU,
                                                   nn.Flatten())}
 
 
-def build_layer(layer, made):
+def build_layer(layer, made, multiple):
     if isinstance(layer, str):
         return PLAIN[layer]()
     (kind, s), = layer.items()
@@ -87,7 +94,8 @@ def build_layer(layer, made):
     if kind == "attention":
         return Attention(s["dim"], s["heads"], s["causal"])
     if kind == "embedding":
-        embedding = nn.Embedding(s["tokens"], s["dim"])
+        tokens = -(-s["tokens"] // multiple) * multiple
+        embedding = nn.Embedding(tokens, s["dim"])
         nn.init.normal_(embedding.weight, std=s["std"])
         return embedding
     if kind == "position_embedding":
@@ -96,14 +104,16 @@ def build_layer(layer, made):
         return Tied(made[0])
     if kind == "residual":
         shortcut = s.get("shortcut")
-        return Residual(build(s["body"]), build(shortcut) if shortcut else None)
+        return Residual(build(s["body"], multiple),
+                        build(shortcut, multiple) if shortcut else None)
     raise SystemExit(f"no layer {kind} in bench/pytorch_gpu.py")
 
 
-def build(layers):
+def build(layers, multiple=1):
+    """multiple: the rows of an embedding are padded to a multiple of it."""
     made = []
     for layer in layers:
-        made.append(build_layer(layer, made))
+        made.append(build_layer(layer, made, multiple))
     return nn.Sequential(*made)
 
 
@@ -143,27 +153,24 @@ def time_steps(step, device, count):
     return statistics.median(times), float(loss)
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("job")
-    parser.add_argument("--precision", default="float32")
-    parser.add_argument("--device", default="cuda")
-    parser.add_argument("--steps", type=int, default=30)
-    parser.add_argument("--eager", action="store_true", help="compile nothing")
-    options = parser.parse_args()
+def measure(job, options, words):
+    """Milliseconds of a step of one variant."""
+    deterministic = "deterministic" in words
+    torch.use_deterministic_algorithms(deterministic, warn_only=True)
+    torch.backends.cudnn.deterministic = deterministic
+    torch.backends.cudnn.benchmark = not deterministic
+    torch.backends.cuda.matmul.allow_tf32 = "tf32" in words
+    torch.backends.cudnn.allow_tf32 = "tf32" in words
     torch.manual_seed(1)
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
-    torch.backends.cudnn.benchmark = True
-    with open(options.job, encoding="utf-8") as file:
-        job = json.load(file)
     x, labels = batch_of(job, options.device)
-    model = build(job["model"]["sequential"]).to(options.device)
+    model = build(job["model"]["sequential"],
+                  64 if "padded" in words else 1).to(options.device)
     if x.dim() == 4:
         model = model.to(memory_format=torch.channels_last)
     fused = {"fused": True} if options.device == "cuda" else {"foreach": True}
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, **fused)
     rounds = options.precision == "bfloat16"
+    on_host = x.cpu().pin_memory() if "host" in words else None
 
     def loss_of(x, labels):
         with torch.autocast(options.device, torch.bfloat16, enabled=rounds):
@@ -171,28 +178,40 @@ def main():
         return functional.cross_entropy(logits.flatten(0, -2).float(),
                                         labels.flatten())
 
-    def step_with(loss_of):
-        def step():
-            optimizer.zero_grad(set_to_none=True)
-            loss = loss_of(x, labels)
-            loss.backward()
-            optimizer.step()
-            return loss
-        return step
+    if "compiled" in words:
+        loss_of = torch.compile(loss_of)
+    elif "graphs" in words:
+        loss_of = torch.compile(loss_of, mode="reduce-overhead")
 
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        if on_host is not None:
+            x.copy_(on_host, non_blocking=True)
+        loss = loss_of(x, labels)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return time_steps(step, options.device, options.steps)[0]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("job")
+    parser.add_argument("--precision", default="float32")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--variants", default="eager,compiled")
+    options = parser.parse_args()
+    with open(options.job, encoding="utf-8") as file:
+        job = json.load(file)
     told = {}
-    told["eager_ms"], told["loss"] = time_steps(step_with(loss_of),
-                                                options.device, options.steps)
-    print(json.dumps(told), flush=True)
-    if options.eager:
-        return
-    try:
-        compiled = torch.compile(loss_of)
-        told["compiled_ms"], told["loss"] = time_steps(
-            step_with(compiled), options.device, options.steps)
-    except Exception as error:  # a missing compiler is not a failure
-        told["not_compiled"] = str(error).splitlines()[0][:200]
-    print(json.dumps(told))
+    for variant in options.variants.split(","):
+        try:
+            told[variant] = round(measure(job, options, variant.split("+")), 3)
+        except Exception as error:  # a missing compiler is not a failure
+            told["why"] = f"{variant}: {str(error).splitlines()[0][:200]}"
+        print(json.dumps(told), flush=True)
 
 
 if __name__ == "__main__":

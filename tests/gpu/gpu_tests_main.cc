@@ -18,9 +18,11 @@ namespace tributary::testing {
 namespace {
 
 constexpr char kUsage[] =
-    "gpu_tests [--checks] [--speeds] [--quick] [--filter A|B] [--tsv FILE]\n"
+    "gpu_tests [--checks] [--speeds] [--host] [--quick] [--filter A|B]\n"
+    "          [--tsv FILE]\n"
     "  --checks        compare and check, measure nothing\n"
     "  --speeds        measure alone\n"
+    "  --host          measure the host's memory and the way to it alone\n"
     "  --lasting-fault check that a lost device is told, and nothing else\n"
     "  --quick         leave out large shapes, for a sanitizer\n"
     "  --filter A|B    only checks whose name holds A or B\n"
@@ -29,6 +31,7 @@ constexpr char kUsage[] =
 struct Options {
   bool checks = true;
   bool speeds = true;
+  bool host = false;
   bool quick = false;
   bool lasting_fault = false;
   std::vector<std::string> filter;
@@ -43,6 +46,8 @@ bool ReadOptions(int argc, char** argv, Options* options) {
       options->speeds = false;
     } else if (word == "--speeds") {
       options->checks = false;
+    } else if (word == "--host") {
+      options->host = true;
     } else if (word == "--quick") {
       options->quick = true;
     } else if (word == "--lasting-fault") {
@@ -202,6 +207,10 @@ int Main(int argc, char** argv) {
     return 0;
   }
   Report report(options.tsv);
+  if (options.host) {
+    for (const Speed& speed : MeasureHost()) report.AddSpeed(speed);
+    return 0;
+  }
   std::printf("%s against the CPU\n\n%-40s %11s %11s  %s\n",
               ArithmeticOf(*cuda).c_str(), "check", "worst error", "tolerance",
               "verdict");

@@ -4,7 +4,7 @@
 # minutes each. Each ends with a table. Nothing is compiled: it runs the bundle of
 # tests/gpu/bundle.sh.
 #
-# usage: tests/gpu/hour.sh [--rehearse] k1|k2|k3|k4|k5|k6|k7|all
+# usage: tests/gpu/hour.sh [--rehearse] k1|k2|k3|k4|k5|k6|k7|all|k0|k4s|k7s|kpt|short
 #
 #   k1  what the machine is; every kernel against the CPU; faults        ~3 min
 #   k2  compute-sanitizer: memory, races, uninitialised reads, barriers  ~9 min
@@ -14,16 +14,23 @@
 #   k6  two ranks of NCCL on one device                                  ~4 min
 #   k7  a step of a large model through servers and without              ~3 min
 #
-# --rehearse runs k4 to k7 with tiny jobs, on the CPU and over Gloo, to try
-# them without a device.
-# Environment: BUNDLE (default .gpu/bundle.tar.gz), OUT (a directory for results,
+# `short` answers the most important questions in a quarter of an hour:
+#   k0   the host's memory, and the way between it and the device         1 min
+#   k7s  a step with servers: number of servers, blocks, busy threads     4 min
+#   k4s  GPT-2 small and ResNet-50, bfloat16, each kernel; best PyTorch   5 min
+#   kpt  the PyTorch client, DDP, offloading; a server killed             4 min
+# kpt wants a bundle with the Python package.
+#
+# --rehearse runs k4 to k7, k4s, k7s and kpt with tiny jobs, on the CPU and over Gloo,
+# to try them without a device.
+# Environment: BUNDLE (default .gpu/bundle.tar.xz), OUT (a directory for results,
 # at most one file per command), LIMIT (seconds per command, default 570),
 # BUDGET (seconds of `all`, default 3300), BEFORE (another tributary-worker, with
 # which k7 trains as well).
 set -uo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-bundle=${BUNDLE:-$root/.gpu/bundle.tar.gz}
+bundle=${BUNDLE:-$root/.gpu/bundle.tar.xz}
 limit=${LIMIT:-570}
 budget=${BUDGET:-3300}
 rehearse=false
@@ -68,7 +75,10 @@ unpack() {
   # Another command may unpack it at the same time.
   if [ ! -e "$home" ]; then
     local unpacked=$home.$$
-    if mkdir "$unpacked" && tar -C "$unpacked" -xzf "$bundle"; then
+    if mkdir "$unpacked" && python3 - "$bundle" "$unpacked" <<'PY'; then
+import sys, tarfile
+tarfile.open(sys.argv[1]).extractall(sys.argv[2])
+PY
       mv -T "$unpacked" "$home" 2> /dev/null || true
     else
       failed=1
@@ -221,13 +231,18 @@ k3() {
 
 # ---- k4: whole models beside PyTorch
 
+# A worker that finds its libraries.
+write_worker() {
+  printf '#!/bin/bash\nLD_LIBRARY_PATH=%q exec %q "$@"\n' "$home/lib:$libraries" \
+    "$home/bin/tributary-worker" > "$work/worker"
+  chmod +x "$work/worker"
+}
+
 k4() {
   local tiny=()
   if $rehearse; then unpack k4 || return 0; tiny=(--tiny); else want_device k4 || return 0; fi
   python3 "$root/bench/gpu_models.py" write "$work/jobs" "${tiny[@]}" || return 1
-  printf '#!/bin/bash\nLD_LIBRARY_PATH=%q exec %q "$@"\n' "$home/lib:$libraries" \
-    "$home/bin/tributary-worker" > "$work/worker"
-  chmod +x "$work/worker"
+  write_worker
   timeout "$(left)" python3 "$root/bench/gpu_models.py" measure "$work/jobs" \
     --worker "$work/worker" --device "$device" --seconds 90 --all $(($(left) - 20)) \
     --tsv "$work/k4.tsv" | tee "$work/k4.txt"
@@ -239,6 +254,7 @@ k4() {
 # ---- k5, k6 and k7: jobs
 
 source "$root/tests/gpu/hour_jobs.sh"
+source "$root/tests/gpu/hour_short.sh"
 
 # ---- main
 
@@ -249,18 +265,20 @@ if [ "${1:-}" = --rehearse ]; then
 fi
 command=${1:-}
 case $command in
-  k1 | k2 | k3 | k4 | k5 | k6 | k7)
+  k[1-7] | k0 | k4s | k7s | kpt)
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
     $command || failed=1
     finish "$command"
     exit $failed
     ;;
-  all)
+  all | short)
+    commands=(k1 k4 k5 k6 k7 k2 k3)  # the most informative first
+    [ "$command" = all ] || commands=(k0 k7s k4s kpt)
     words=()
     if $rehearse; then words=(--rehearse); fi
     status=0
-    for command in k1 k4 k5 k6 k7 k2 k3; do  # the most informative first
+    for command in "${commands[@]}"; do
       if [ $SECONDS -gt $((budget - 60)) ]; then
         echo "$command: left out, the budget of $budget s is spent"
         continue

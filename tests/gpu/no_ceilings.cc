@@ -5,6 +5,8 @@ namespace tributary::testing {
 
 CopyCeilings MeasureCopyCeilings() { return {}; }
 
+std::vector<Speed> MeasureHost() { return {}; }
+
 double SecondsOnDevice(Ops& /*ops*/, const std::function<void()>& /*calls*/) {
   return -1;
 }

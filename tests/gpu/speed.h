@@ -30,6 +30,11 @@ struct CopyCeilings {
 };
 CopyCeilings MeasureCopyCeilings();
 
+// What the host's memory and the way between it and the device can do: memcpy
+// and triad by number of threads, copies of pinned, pageable and registered
+// memory. Empty without CUDA.
+std::vector<Speed> MeasureHost();
+
 // Time that `calls` take on the stream of `ops`, by the device's clock;
 // negative when the device has no clock or fails. Then the host's clock is
 // used.
