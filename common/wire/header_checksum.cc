@@ -117,12 +117,7 @@ uint32_t HeaderCrc32c(const v1::StatisticsRequest& message) {
 }
 
 uint32_t HeaderCrc32c(const v1::StatisticsResponse& message) {
-  Words words(9);
-  words.Add(static_cast<uint64_t>(message.values_size()));
-  for (double value : message.values()) {
-    words.Add(std::bit_cast<uint64_t>(value));
-  }
-  return words.crc();
+  return Words(9).Add(message.count()).crc();
 }
 
 uint32_t HeaderCrc32c(const v1::PutWeightsRequest& message) {

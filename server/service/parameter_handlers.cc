@@ -12,6 +12,7 @@
 #include "common/wire/channel.h"
 #include "common/wire/header_checksum.h"
 #include "common/wire/tensor_frame.h"
+#include "server/service/peer_statistics.h"
 #include "server/service/server_metrics.h"
 
 namespace tributary {
@@ -301,10 +302,7 @@ void ParameterHandlers::ReadStatistics(RawCall* call) {
       request, Deadline(request.wait_ms()),
       [this, call](absl::StatusOr<std::vector<double>> values) {
         if (!values.ok()) return Fail(call, values.status());
-        v1::StatisticsResponse response;
-        response.mutable_values()->Add(values->begin(), values->end());
-        SignHeader(&response);
-        call->Answer(EncodeFrame(response, {}));
+        call->Answer(EncodeStatistics(*values));
       });
 }
 

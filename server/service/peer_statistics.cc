@@ -5,8 +5,10 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/status/status_macros.h"
 #include "common/wire/channel.h"
+#include "common/wire/crc32c.h"
 #include "common/wire/deadline.h"
 #include "common/wire/grpc_status.h"
 #include "common/wire/header_checksum.h"
@@ -21,6 +23,37 @@ namespace {
 constexpr char kMethod[] = "/tributary.v1.ParameterService/ReadStatistics";
 
 }  // namespace
+
+grpc::ByteBuffer EncodeStatistics(absl::Span<const double> values) {
+  const size_t bytes = values.size() * sizeof(double);
+  v1::StatisticsResponse response;
+  response.set_count(values.size());
+  response.set_crc32c(Crc32c(values.data(), bytes));
+  SignHeader(&response);
+  return EncodeFrame(response, {grpc::Slice(values.data(), bytes)});
+}
+
+absl::StatusOr<std::vector<double>> DecodeStatistics(
+    const grpc::ByteBuffer& message) {
+  v1::StatisticsResponse response;
+  Payload payload;
+  if (const absl::Status decoded = DecodeFrame(message, &response, &payload);
+      !decoded.ok()) {
+    return absl::DataLossError(decoded.message());
+  }
+  TRIBUTARY_RETURN_IF_ERROR(CheckHeader(response));
+  if (payload.size() / sizeof(double) != response.count() ||
+      payload.size() % sizeof(double) != 0) {
+    return absl::DataLossError(
+        absl::StrCat(payload.size(), " bytes for ", response.count(), " sums"));
+  }
+  std::vector<double> values(response.count());
+  payload.CopyTo(values.data());
+  if (Crc32c(values.data(), payload.size()) != response.crc32c()) {
+    return absl::DataLossError("the sums do not fit their checksum");
+  }
+  return values;
+}
 
 // One call to one peer, repeated until the peer answers.
 class PeerStatistics::Call final : public CompletionTag {
@@ -64,15 +97,9 @@ class PeerStatistics::Call final : public CompletionTag {
   // Decodes and delivers the response.
   absl::Status Take() {
     if (!status_.ok()) return ToAbslStatus(status_);
-    v1::StatisticsResponse response;
-    Payload none;
-    if (const absl::Status decoded = DecodeFrame(response_, &response, &none);
-        !decoded.ok()) {
-      return absl::DataLossError(decoded.message());
-    }
-    TRIBUTARY_RETURN_IF_ERROR(CheckHeader(response));
-    owner_->deliver_(request_,
-                     {response.values().begin(), response.values().end()});
+    TRIBUTARY_ASSIGN_OR_RETURN(std::vector<double> values,
+                               DecodeStatistics(response_));
+    owner_->deliver_(request_, std::move(values));
     return absl::OkStatus();
   }
 

@@ -10,11 +10,20 @@
 #include <set>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "common/wire/caller_proof.h"
 #include "tributary/v1/parameter_service.pb.h"
 #include "tributary/v1/plan.pb.h"
 
 namespace tributary {
+
+// The message with the sums of a shard. They are its payload: their number
+// grows with the model, which a header's must not.
+grpc::ByteBuffer EncodeStatistics(absl::Span<const double> values);
+// DataLoss: the message is damaged.
+absl::StatusOr<std::vector<double>> DecodeStatistics(
+    const grpc::ByteBuffer& message);
 
 // Asks other servers for their sums of a step and gives the answers to
 // `deliver`. Retries while a peer does not answer. Create it with

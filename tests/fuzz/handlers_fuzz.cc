@@ -5,6 +5,7 @@
 #include <google/protobuf/message.h>
 
 #include <cmath>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -161,8 +162,9 @@ class Server {
                                  static_cast<int>(bytes.size()))) {
       return;
     }
-    const std::vector<double> values(response.values().begin(),
-                                     response.values().end());
+    std::vector<double> values(response.payload().size() / sizeof(double));
+    std::memcpy(values.data(), response.payload().data(),
+                values.size() * sizeof(double));
     const int64_t step = std::max<int64_t>(shard_->MinVersion(), 0);
     for (int kind = 0; kind < kStatisticsKinds; ++kind) {
       (void)shard_->AddStatistics(step, static_cast<StatisticsKind>(kind), 1,

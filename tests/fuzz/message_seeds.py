@@ -130,7 +130,8 @@ def training(blocks, steps):
             calls += call(2, "PullRequest", f"{at(block)} finished_steps: {step + 1}")
         calls += call(5, "StatisticsRequest",
                       f"job_id: 77 plan_epoch: 1 step: {step} phase: GRADIENT_NORM")
-        calls += call(6, "StatisticsResponse", "values: 0.5 values: 0.25")
+        sums = octal(struct.pack("<2d", 0.5, 0.25))
+        calls += call(6, "StatisticsResponse", f'payload: "{sums}"')
         calls += bytes([7]) + part(b"")
     return calls
 

@@ -23,7 +23,10 @@ def main():
     for row in csv.DictReader(lines):
         if row.get("Metric Name") != "gpu__time_duration.sum":
             continue
-        name = row["Kernel Name"].replace("void ", "").split("(")[0].split("<")[0]
+        name = row["Kernel Name"]
+        for word in ("void ", "<unnamed>::", "(anonymous namespace)::"):
+            name = name.replace(word, "")
+        name = name.split("(")[0].split("<")[0]
         one = sums.setdefault(name[-60:], [0, 0.0])
         one[0] += 1
         one[1] += float(row["Metric Value"].replace(",", "")) * UNITS[

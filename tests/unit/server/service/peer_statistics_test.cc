@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/wire/crc32c.h"
 #include "common/wire/deadline.h"
 #include "common/wire/header_checksum.h"
 #include "server/service/calls/raw_call.h"
+#include "tests/testing/status_matchers.h"
 
 namespace tributary {
 namespace {
@@ -29,7 +31,10 @@ class Peer final : public v1::ParameterService::Service {
     if (!CheckHeader(*request).ok()) {
       return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "header");
     }
-    response->add_values(2.5);
+    const double value = 2.5;
+    response->set_count(1);
+    response->set_payload(&value, sizeof(value));
+    response->set_crc32c(Crc32c(&value, sizeof(value)));
     SignHeader(response);
     switch (calls_++) {
       case 0:
@@ -41,7 +46,13 @@ class Peer final : public v1::ParameterService::Service {
       case 3:
         return grpc::Status(grpc::StatusCode::DATA_LOSS, "header");
       case 4:
-        response->set_values(0, 2.75);
+        response->set_count(2);
+        break;
+      case 5:
+        response->mutable_payload()->back() ^= 1;
+        break;
+      case 6:
+        response->clear_payload();
         break;
     }
     return grpc::Status::OK;
@@ -49,6 +60,17 @@ class Peer final : public v1::ParameterService::Service {
 
   std::atomic<int> calls_{0};
 };
+
+// One for each grain of a shard, so far more than a header may hold.
+TEST(PeerStatisticsTest, TheSumsOfALargeModelAreOneMessage) {
+  std::vector<double> values(300'000);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = 1.0 / (i + 1);
+  for (const auto& sums : {values, std::vector<double>()}) {
+    const auto decoded = DecodeStatistics(EncodeStatistics(sums));
+    TRIBUTARY_ASSERT_OK(decoded);
+    EXPECT_EQ(*decoded, sums);
+  }
+}
 
 TEST(PeerStatisticsTest, AsksUntilAnAnswerComesWhole) {
   Peer peer;
@@ -86,7 +108,7 @@ TEST(PeerStatisticsTest, AsksUntilAnAnswerComesWhole) {
   }
   ASSERT_TRUE(delivered.has_value()) << peer.calls() << " calls";
   EXPECT_EQ(*delivered, std::vector<double>{2.5});
-  EXPECT_EQ(peer.calls(), 6);
+  EXPECT_EQ(peer.calls(), 8);
   EXPECT_TRUE(statistics->idle());
   queue.Shutdown();
   while (queue.Next(&tag, &ok)) {
