@@ -20,11 +20,14 @@ if [ ! -x "$environment/bin/pytest" ]; then
     safetensors 'torch>=2.1' jsonschema pyyaml
 fi
 
-cmake --preset release -DTRIBUTARY_PYTHON=ON \
+# Not what a wheel for another Python has left.
+cmake --preset release -U 'SKBUILD*' -U '*Python*' -DTRIBUTARY_PYTHON=ON \
   -DPython_EXECUTABLE="$environment/bin/python" > /dev/null
 cmake --build --preset release --target tributary_native tributary \
   tributary-coordinator tributary-server tributary-worker
-cp build/release/python/_native.*.so python/tributary/
+rm -f python/tributary/_native.*.so
+cp "build/release/python/_native$("$environment/bin/python" -c \
+  'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))')" python/tributary/
 
 export TRIBUTARY_PROGRAM=$PWD/build/release/bin/tributary
 export PATH=$environment/bin:$PATH  # torchrun

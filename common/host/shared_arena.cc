@@ -178,6 +178,7 @@ absl::Status SharedArena::Detach() {
   }
   TRIBUTARY_RETURN_IF_ERROR(
       MapAt(base_, memory, size_, PROT_READ | PROT_WRITE));
+  ++moves_;
   memory_ = std::move(memory);
   shared_ = false;
   return Seal(memory_);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -51,6 +52,9 @@ class SharedArena {
   // as they are for this process. Nobody may write meanwhile. Does nothing when
   // the memory was never shared.
   absl::Status Detach() ABSL_LOCKS_EXCLUDED(mu_);
+  // How often Detach has put other pages at the arena's addresses. A driver
+  // that has pinned the earlier ones goes on writing to those.
+  uint64_t moves() const { return moves_; }
 
  private:
   SharedArena(char* base, size_t size, UniqueFd memory);
@@ -58,6 +62,7 @@ class SharedArena {
   char* const base_;
   const size_t size_;
 
+  std::atomic<uint64_t> moves_{0};
   absl::Mutex mu_;
   UniqueFd memory_ ABSL_GUARDED_BY(mu_);
   bool shared_ ABSL_GUARDED_BY(mu_) = false;

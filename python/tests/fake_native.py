@@ -75,6 +75,8 @@ class Session:
         for name, values in (self.job_weights or {}).items():
             self.weights[self.names.index(name)][:] = np.ravel(values)
 
+    gradient_moves = 0
+
     def gradient(self, parameter: int) -> np.ndarray:
         return self.gradients[parameter]
 

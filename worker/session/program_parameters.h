@@ -35,6 +35,8 @@ class ProgramParameters final : public ParameterMemory {
   // Null: gradients cannot be shared.
   const std::shared_ptr<SharedArena>& gradient_memory() const { return arena_; }
 
+  uint64_t gradient_moves() const { return arena_ ? arena_->moves() : 0; }
+
   std::vector<std::vector<float>> CopyWeights() const {
     std::vector<std::vector<float>> copies;
     for (size_t i = 0; i < specs_.size(); ++i) {

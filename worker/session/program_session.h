@@ -45,6 +45,9 @@ class ProgramSession final : public Session {
   float* gradient(int parameter) override {
     return parameters_->gradient(parameter);
   }
+  uint64_t gradient_moves() const override {
+    return parameters_->gradient_moves();
+  }
   absl::StatusOr<Next> BeginStep(
       uint64_t samples, const std::vector<double>& learning_rates) override;
   void GradientReady(int parameter) override;

@@ -93,6 +93,10 @@ class Session {
   // Where the program writes the parameter's mean gradient before it calls
   // GradientReady: host memory of the parameter's size, the same in every step.
   virtual float* gradient(int parameter) = 0;
+  // How often the gradients' memory has become other pages at the same
+  // addresses; only BeginStep, FinishStep and Finish do it. Whoever has pinned
+  // it for a device pins it anew before the device writes again.
+  virtual uint64_t gradient_moves() const = 0;
 
   // One step: BeginStep, GradientReady for every parameter in any order, and
   // FinishStep. From GradientReady on the parameter's gradient must not change

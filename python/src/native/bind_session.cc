@@ -103,6 +103,7 @@ void BindSession(nb::module_& module) {
       .def_prop_ro("name", &SessionBinding::name)
       .def_prop_ro("steps", &SessionBinding::steps)
       .def_prop_ro("skipped", &SessionBinding::skipped)
+      .def_prop_ro("gradient_moves", &SessionBinding::gradient_moves)
       .def_prop_ro("traffic", &Traffic)
       .def("start", &Start, "parameters"_a, nb::kw_only(), "total_steps"_a,
            "steps_per_epoch"_a, "data_checksum"_a)

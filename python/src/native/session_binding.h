@@ -43,6 +43,7 @@ class SessionBinding {
   std::string name() const { return session_->job().name(); }
   int64_t steps() const { return session_->steps(); }
   bool skipped() const { return session_->skipped(); }
+  uint64_t gradient_moves() const { return session_->gradient_moves(); }
   Session::Traffic traffic() const { return session_->traffic(); }
 
   void Start(std::vector<Parameter> parameters, int64_t total_steps,

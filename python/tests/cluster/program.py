@@ -3,7 +3,8 @@
 
 Rank 0 writes the weights to --output as a dict of torch.save. --kill STEP: rank
 1 kills a process of the job once, after its STEP-th step, when the file --killed
-is not there: itself, a server or the launcher (--victim).
+is not there: itself, a server or the launcher (--victim). --pinned: gradients
+go through a double of a device.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import signal
 import subprocess
 from pathlib import Path
 
+import pinned
 import torch
 from task import BATCH, data, loss_of, mlp
 from torch.utils.data import DataLoader, TensorDataset
@@ -47,7 +49,10 @@ def main() -> None:
     parser.add_argument("--killed", type=Path)
     parser.add_argument("--victim", choices=("rank", "server", "launcher"))
     parser.add_argument("--checkpoint-every", type=int, default=0)
+    parser.add_argument("--pinned", action="store_true")
     options = parser.parse_args()
+    if options.pinned:
+        pinned.use()
 
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)

@@ -41,6 +41,14 @@ def test_a_killed_process_changes_no_bit(
     assert digest(output) == undisturbed
 
 
+def test_a_device_writes_to_the_memory_that_servers_read_after_a_rollback(
+    tmp_path: Path, undisturbed: str
+) -> None:
+    output = run(tmp_path, 2, *TRAINING, "--pinned", *kill(tmp_path, "server"))
+    assert (tmp_path / "killed").exists()
+    assert digest(output) == undisturbed
+
+
 def test_a_killed_launcher_and_another_number_of_servers_change_no_bit(
     tmp_path: Path, undisturbed: str
 ) -> None:

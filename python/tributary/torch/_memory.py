@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import mmap
+import warnings
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from tributary._errors import Misuse
+from tributary._errors import Error, Misuse
 from tributary.torch._declare import Entry
 
 
@@ -102,23 +106,96 @@ class HostSender:
         pass
 
 
+class Pins:
+    """Pins the memory of gradients, so that a device can write into it.
+
+    Where the job goes back to a checkpoint, the memory becomes other pages at the
+    same addresses. The driver writes to those that it has pinned, so they are
+    pinned anew. runtime: with cudaHostRegister and cudaHostUnregister of CUDA's.
+    """
+
+    def __init__(
+        self, session: Any, runtime: Any, memories: Sequence[torch.Tensor]
+    ) -> None:
+        self._session = session
+        self._runtime = runtime
+        self._runs = _page_runs(memories)
+        self._pinned: list[int] = []
+        self._moves = session.gradient_moves
+        self._pin()
+
+    def refresh(self) -> None:
+        """Call it before a device writes."""
+        moves = self._session.gradient_moves
+        if moves != self._moves:
+            self.close()
+            self._moves = moves
+            self._pin()
+
+    def close(self) -> None:
+        while self._pinned:
+            status = self._runtime.cudaHostUnregister(self._pinned.pop())
+            if int(status) != 0:
+                raise Error(
+                    f"cudaHostUnregister failed with {int(status)}, so gradients "
+                    "could go to memory that nobody reads"
+                )
+
+    def _pin(self) -> None:
+        for begin, end in self._runs:
+            status = self._runtime.cudaHostRegister(begin, end - begin, 0)
+            if int(status) == 0:
+                self._pinned.append(begin)
+                continue
+            warnings.warn(
+                f"gradients cannot be pinned (cudaHostRegister: {int(status)}); "
+                "copies from the device are slower",
+                stacklevel=2,
+            )
+            _forget_error()
+
+
+def _page_runs(memories: Sequence[torch.Tensor]) -> list[tuple[int, int]]:
+    """[begin, end) of the pages of these tensors, neighbours joined."""
+    page = mmap.PAGESIZE
+    runs: list[tuple[int, int]] = []
+    for memory in sorted(memories, key=torch.Tensor.data_ptr):
+        begin = memory.data_ptr() // page * page
+        end = memory.data_ptr() + memory.numel() * memory.element_size()
+        end = -(-end // page) * page
+        if runs and begin <= runs[-1][1]:
+            runs[-1] = (runs[-1][0], max(end, runs[-1][1]))
+        elif end > begin:
+            runs.append((begin, end))
+    return runs
+
+
+def _forget_error() -> None:
+    """The runtime keeps an error for the next kernel, which then reports it."""
+    if torch.cuda.is_available():
+        with contextlib.suppress(RuntimeError):
+            torch.zeros(1, device="cuda")
+
+
 class CudaSender(HostSender):
     """Copies gradients of CUDA tensors on a stream of its own, into pinned
     memory. Each is sent when its copy is done, which a later call finds out."""
 
-    def __init__(self, session: Any, device: torch.device) -> None:
+    def __init__(
+        self, session: Any, device: torch.device, memories: Sequence[torch.Tensor]
+    ) -> None:
         super().__init__(session)
         self._stream = torch.cuda.Stream(device)
         self._device = device
         self._pending: deque[tuple[torch.cuda.Event, int]] = deque()
-        self._pinned: dict[int, torch.Tensor] = {}
+        self._pins = Pins(session, torch.cuda.cudart(), memories)
 
     @torch.no_grad()
     def send(self, index: int, memory: torch.Tensor, value: torch.Tensor) -> None:
         if not value.is_cuda:
             super().send(index, memory, value)
             return
-        self._pin(memory)
+        self._pins.refresh()
         self._stream.wait_stream(torch.cuda.current_stream(value.device))
         with torch.cuda.stream(self._stream):
             memory.copy_(value, non_blocking=True)
@@ -144,20 +221,13 @@ class CudaSender(HostSender):
 
     def close(self) -> None:
         torch.cuda.synchronize(self._device)
-        for pointer in self._pinned:
-            torch.cuda.cudart().cudaHostUnregister(pointer)
-        self._pinned.clear()
-
-    def _pin(self, memory: torch.Tensor) -> None:
-        """Without it a copy waits for all work before it, and is still right."""
-        pointer = memory.data_ptr()
-        if pointer in self._pinned or memory.numel() == 0:
-            return
-        size = memory.numel() * memory.element_size()
-        torch.cuda.cudart().cudaHostRegister(pointer, size, 0)
-        self._pinned[pointer] = memory
+        self._pins.close()
 
 
-def make_sender(session: Any, entries: list[Entry]) -> HostSender:
+def make_sender(
+    session: Any, entries: list[Entry], memories: Sequence[torch.Tensor]
+) -> HostSender:
     device = next((e.tensor.device for e in entries if e.tensor.is_cuda), None)
-    return HostSender(session) if device is None else CudaSender(session, device)
+    if device is None:
+        return HostSender(session)
+    return CudaSender(session, device, memories)

@@ -52,11 +52,11 @@ class Steps:
         self._buffers = buffers
         self._deferred = deferred
         self._lock = threading.Lock()  # several devices run hooks in threads
-        self._sender = make_sender(session, self._entries)
         self._memory = [
             torch.from_numpy(session.gradient(i)).view(e.tensor.shape)
             for i, e in enumerate(self._entries)
         ]
+        self._sender = make_sender(session, self._entries, self._memory)
         for index, entry in enumerate(self._entries):
             if entry.role is Role.FROZEN:
                 self._memory[index].zero_()

@@ -81,7 +81,11 @@ TEST(SharedArenaTest, AReaderSeesWritesUntilTheOwnerDetaches) {
   std::strcpy(text, "once");
   EXPECT_STREQ(reader->At(at, 5), "once");
 
+  EXPECT_EQ(arena->moves(), 0u);
   TRIBUTARY_ASSERT_OK(arena->Detach());
+  EXPECT_EQ(arena->moves(), 1u);
+  TRIBUTARY_ASSERT_OK(arena->Detach());  // nobody reads it
+  EXPECT_EQ(arena->moves(), 1u);
   EXPECT_STREQ(text, "once");
   std::strcpy(text, "more");
   EXPECT_STREQ(reader->At(at, 5), "once");
