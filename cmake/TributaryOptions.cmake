@@ -53,6 +53,12 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Werror=thread-safety>)
 endif()
 
+# GCC collects garbage from 30 MiB on, often and for little: up to a sixth of the time of
+# a large source. It takes 100 to 300 MiB more without.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:SHELL:--param ggc-min-heapsize=2097152>")
+endif()
+
 if(TRIBUTARY_SANITIZE STREQUAL "address")
   add_compile_options(-fsanitize=address,undefined -fno-omit-frame-pointer
                       -fno-sanitize-recover=undefined)

@@ -210,29 +210,40 @@ function(tributary_collect_test target room labels)
 endfunction()
 
 # tributary_test(NAME SRCS ... DEPS ... [LABELS unit|integration|race ...]
-#                [TIMEOUT seconds] [PROGRAMS target ...] [SEPARATE])
+#                [TIMEOUT seconds] [PROGRAMS target ...] [ALONE])
 # LABELS race marks what the thread sanitizer runs. The folder below tests/ or
 # tests/unit/ is a label, too (tests/room.sh). PROGRAMS are what the test starts.
-# Tests with long timeouts start first. SEPARATE: several sources define local helpers
-# under the same name, so each is compiled alone.
+# Tests with long timeouts start first.
+# With TRIBUTARY_MERGE the unit tests of a room (worker, common, ...) are one program,
+# which tributary_merge_tests makes, but for those for the thread sanitizer and those
+# that are marked ALONE, because they replace functions of the C library or are packed
+# by name.
 # Under a sanitizer the unit tests of a program run in one process, because starting
 # and checking 2,000 processes takes longer than the tests.
 function(tributary_test name)
-  cmake_parse_arguments(ARG "SEPARATE" "TIMEOUT" "SRCS;DEPS;LABELS;PROGRAMS" ${ARGN})
+  cmake_parse_arguments(ARG "ALONE" "TIMEOUT;ROOM" "SRCS;DEPS;LABELS;PROGRAMS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 60)
   endif()
-  file(RELATIVE_PATH room ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})
-  string(REGEX REPLACE "^unit/" "" room ${room})
+  set(room ${ARG_ROOM})
+  if(NOT room)
+    file(RELATIVE_PATH room ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})
+    string(REGEX REPLACE "^unit/" "" room ${room})
+  endif()
+  if(TRIBUTARY_MERGE AND ARG_LABELS STREQUAL "unit" AND NOT ARG_ALONE)
+    string(REGEX REPLACE "/.*" "" top ${room})
+    list(TRANSFORM ARG_SRCS PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+    set_property(GLOBAL APPEND PROPERTY TRIBUTARY_MERGED_TESTS ${top})
+    set_property(GLOBAL APPEND PROPERTY TRIBUTARY_TEST_SOURCES_${top} ${ARG_SRCS})
+    set_property(GLOBAL APPEND PROPERTY TRIBUTARY_TEST_DEPS_${top} ${ARG_DEPS})
+    return()
+  endif()
   set(labels ${ARG_LABELS} ${room})
   add_executable(${name} ${ARG_SRCS})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} tributary_testing_paths
     GTest::gmock GTest::gtest GTest::gtest_main)
   tributary_use_precompiled(${name} tributary_test_headers)
-  if(ARG_SEPARATE)
-    set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
-  endif()
   if(TRIBUTARY_SANITIZE STREQUAL "thread")
     tributary_show_locks(${name})
   endif()
@@ -258,6 +269,20 @@ endif()
     add_dependencies(${name} ${ARG_PROGRAMS})
   endif()
   tributary_collect_test(${name} ${room} "${ARG_LABELS}")
+endfunction()
+
+# The programs of the unit tests that tributary_test has left to their rooms.
+function(tributary_merge_tests)
+  get_property(rooms GLOBAL PROPERTY TRIBUTARY_MERGED_TESTS)
+  list(REMOVE_DUPLICATES rooms)
+  foreach(room ${rooms})
+    get_property(sources GLOBAL PROPERTY TRIBUTARY_TEST_SOURCES_${room})
+    get_property(deps GLOBAL PROPERTY TRIBUTARY_TEST_DEPS_${room})
+    list(REMOVE_DUPLICATES deps)
+    tributary_test(${room}_unit_tests SRCS ${sources} DEPS ${deps} LABELS unit
+      ROOM ${room} ALONE)
+    set_target_properties(${room}_unit_tests PROPERTIES UNITY_BUILD_BATCH_SIZE 20)
+  endforeach()
 endfunction()
 
 # tributary_fuzzer(NAME DEPS ...): NAME.cc with libFuzzer's main under clang's address

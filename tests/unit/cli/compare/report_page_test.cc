@@ -87,7 +87,7 @@ CompareRow Row(const std::string& name, int workers, double step_ms) {
   return row;
 }
 
-CompareReport Report() {
+CompareReport ComparedJobs() {
   CompareReport report;
   report.job_name = "a <small> job & \"more\"";
   report.global_batch = 64;
@@ -103,21 +103,21 @@ CompareReport Report() {
 }
 
 TEST(ReportPageTest, IsWellFormedWhateverNamesSay) {
-  const std::string page = ReportHtml(Report());
+  const std::string page = ReportHtml(ComparedJobs());
   EXPECT_EQ(Complaint(page), "");
   EXPECT_THAT(page, HasSubstr("a &lt;small&gt; job &amp; &quot;more&quot;"));
   EXPECT_THAT(page, HasSubstr("worker 1 said &lt;gone&gt;"));
 }
 
 TEST(ReportPageTest, NeedsNothingFromElsewhere) {
-  const std::string page = ReportHtml(Report());
+  const std::string page = ReportHtml(ComparedJobs());
   for (const char* from : {"src=", "href=", "url(", "@import", "<script"}) {
     EXPECT_THAT(page, Not(HasSubstr(from)));
   }
 }
 
 TEST(ReportPageTest, HasEveryChartAndTheFastestRunThatIsDone) {
-  const std::string page = ReportHtml(Report());
+  const std::string page = ReportHtml(ComparedJobs());
   for (const char* piece :
        {"Where the time of a step goes", "One step, rank by rank", "rank 1",
         "Distance from the single process's loss", "step 12",
@@ -128,7 +128,7 @@ TEST(ReportPageTest, HasEveryChartAndTheFastestRunThatIsDone) {
 }
 
 TEST(ReportPageTest, SaysPlainlyThatOneProcessIsFaster) {
-  CompareReport report = Report();
+  CompareReport report = ComparedJobs();
   report.rows[0].parts->step = 0.0025;
   EXPECT_THAT(
       ReportHtml(report),
@@ -137,7 +137,7 @@ TEST(ReportPageTest, SaysPlainlyThatOneProcessIsFaster) {
 }
 
 TEST(ReportPageTest, ARunWithoutStepsIsARowAllTheSame) {
-  CompareReport report = Report();
+  CompareReport report = ComparedJobs();
   for (CompareRow& row : report.rows) {
     row.parts.reset();
     row.drawn.reset();

@@ -13,7 +13,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::StatusIs;
-constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+constexpr auto kRefused = absl::StatusCode::kInvalidArgument;
 
 TEST(StrategyNameTest, ParameterServerTakesItsSync) {
   const std::pair<const char*, const char*> kSyncs[] = {
@@ -41,19 +41,19 @@ TEST(StrategyNameTest, WrongArgumentsAreToldWhatIsWanted) {
         "parameter_server:local_sgd:0", "parameter_server:bsp:1",
         "parameter_server:", "parameter_server:sharded"}) {
     EXPECT_THAT(ParseStrategy(name),
-                StatusIs(kInvalid, "wanted parameter_server[:bsp|"))
+                StatusIs(kRefused, "wanted parameter_server[:bsp|"))
         << name;
   }
 }
 
 TEST(StrategyNameTest, UnknownNamesGetTheKnownOnes) {
   EXPECT_THAT(ParseStrategy("gossip"),
-              StatusIs(kInvalid,
+              StatusIs(kRefused,
                        "strategy \"gossip\": there is no \"gossip\"; known are "
                        "single, parameter_server"));
-  EXPECT_THAT(ParseStrategy(""), StatusIs(kInvalid, "there is no \"\""));
+  EXPECT_THAT(ParseStrategy(""), StatusIs(kRefused, "there is no \"\""));
   EXPECT_THAT(ParseStrategy("parameter_server+"),
-              StatusIs(kInvalid, "there is no \"\""));
+              StatusIs(kRefused, "there is no \"\""));
 }
 
 TEST(StrategyNameTest, EveryKindMayStandAlone) {
@@ -65,7 +65,7 @@ TEST(StrategyNameTest, EveryKindMayStandAlone) {
 
 TEST(StrategyNameTest, TwoWaysToShareTheDataAreRefused) {
   EXPECT_THAT(ParseStrategy("parameter_server+parameter_server:async"),
-              StatusIs(kInvalid, "two ways to share the data"));
+              StatusIs(kRefused, "two ways to share the data"));
 }
 
 TEST(StrategyNameTest, AllReduceIsShardedOnDemand) {
@@ -75,7 +75,7 @@ TEST(StrategyNameTest, AllReduceIsShardedOnDemand) {
               ElementsAre("strategy.all_reduce.sharded=true"));
   EXPECT_FALSE(ParseStrategy("all_reduce:sharded")->has_servers);
   EXPECT_THAT(ParseStrategy("all_reduce:ring"),
-              StatusIs(kInvalid, "wanted all_reduce[:sharded]"));
+              StatusIs(kRefused, "wanted all_reduce[:sharded]"));
 }
 
 TEST(StrategyNameTest, CutsMultiplyIntoTheRanksOfAModel) {
@@ -87,11 +87,11 @@ TEST(StrategyNameTest, CutsMultiplyIntoTheRanksOfAModel) {
   for (const char* wrong :
        {"tensor_parallel", "tensor_parallel:1", "pipeline_parallel:2:zigzag",
         "pipeline_parallel:2:gpipe:0"}) {
-    EXPECT_THAT(ParseStrategy(wrong), StatusIs(kInvalid, "wanted "));
+    EXPECT_THAT(ParseStrategy(wrong), StatusIs(kRefused, "wanted "));
   }
 }
 
-constexpr char kJob[] = R"(name: small
+constexpr char kStrategiesJob[] = R"(name: small
 model: {sequential: [{linear: {in: 20, out: 1}}]}
 data: {train: {synthetic: {kind: linear, rows: 100}}, batch_size: 10}
 training: {steps: 5, loss: mse, optimizer: {sgd: {learning_rate: 0.1}}}
@@ -111,7 +111,7 @@ TEST(StrategyNameTest, AJobsOwnStrategyHasTheNameThatMakesIt) {
     std::vector<std::string> overrides = choice->overrides;
     overrides.push_back(choice->has_servers ? "cluster.servers=1"
                                             : "cluster.servers=0");
-    const auto job = ParseJob(kJob, "job.yaml", overrides);
+    const auto job = ParseJob(kStrategiesJob, "job.yaml", overrides);
     ASSERT_TRUE(job.ok()) << job.status();
     EXPECT_EQ(StrategyNameOf(*job), name);
   }

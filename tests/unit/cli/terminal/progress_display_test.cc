@@ -6,7 +6,7 @@
 namespace tributary {
 namespace {
 
-constexpr int64_t kSecond = 1'000'000;
+constexpr int64_t kOneSecond = 1'000'000;
 
 ProgressView At(int64_t step, int64_t total = 100) {
   ProgressView view;
@@ -112,7 +112,7 @@ TEST(ProgressDisplayTest, SlowPipeGetsALineEveryTenSeconds) {
   int lines = 0;
   for (int64_t second = 0; second < 60; ++second) {
     const ProgressView view = At(1 + second, 1'000'000);
-    if (!display.Show(view, second * kSecond, 80).empty()) ++lines;
+    if (!display.Show(view, second * kOneSecond, 80).empty()) ++lines;
   }
   EXPECT_EQ(lines, 5);
 }
@@ -120,8 +120,8 @@ TEST(ProgressDisplayTest, SlowPipeGetsALineEveryTenSeconds) {
 TEST(ProgressDisplayTest, PipeGetsNoControlCharacters) {
   ProgressDisplay display(false);
   std::string bytes = display.Wait("waiting", 0, 80);
-  bytes += display.Wait("waiting", 11 * kSecond, 80);
-  bytes += display.Show(At(50), 12 * kSecond, 80);
+  bytes += display.Wait("waiting", 11 * kOneSecond, 80);
+  bytes += display.Show(At(50), 12 * kOneSecond, 80);
   bytes += display.Note("note", 80);
   bytes += display.End();
   EXPECT_EQ(bytes, "waiting\n" + PlainLine(At(50)) + "\nnote\n");

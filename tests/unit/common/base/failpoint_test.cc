@@ -14,7 +14,6 @@
 namespace tributary {
 namespace {
 
-using failpoint::Action;
 using failpoint::Entry;
 using failpoint::Failpoints;
 
@@ -26,9 +25,9 @@ TEST_F(FailpointTest, EntriesNamePlaceHitAndAction) {
   ASSERT_EQ(entries.size(), 2u);
   EXPECT_EQ(entries[0].name, "a");
   EXPECT_EQ(entries[0].nth, 1);
-  EXPECT_EQ(entries[0].action, Action::kKill);
+  EXPECT_EQ(entries[0].action, failpoint::Action::kKill);
   EXPECT_EQ(entries[1].id, "b-c:20");
-  EXPECT_EQ(entries[1].action, Action::kDelay);
+  EXPECT_EQ(entries[1].action, failpoint::Action::kDelay);
   EXPECT_EQ(entries[1].delay_ms, 30);
 }
 

@@ -25,13 +25,13 @@ namespace fs = std::filesystem;
 constexpr int kFlips = 2000;
 constexpr uint64_t kSeed = 20;
 
-struct Place {
+struct DamagedPlace {
   std::string path;
   int64_t byte = -1;
 };
 
 // The file and the byte that a sentence names.
-Place PlaceIn(const absl::Status& status) {
+DamagedPlace PlaceIn(const absl::Status& status) {
   static const std::regex pattern("^(.*\\.ckpt): byte ([0-9]+): .*");
   const std::string text(status.message());
   std::smatch match;
@@ -128,7 +128,7 @@ TEST_F(DamageTest, EverySingleFlippedBitIsFoundInItsPage) {
     if (file > 0) bit -= 8 * ends[file - 1];
     const FlippedBit flipped(files_[file], bit);
     for (const absl::Status& status : {ReadAll(), VerifyAll()}) {
-      const Place place = PlaceIn(status);
+      const DamagedPlace place = PlaceIn(status);
       const bool right = status.code() == absl::StatusCode::kDataLoss &&
                          place.path == files_[file] &&
                          place.byte == bit / 8 / kPageBytes * kPageBytes;
@@ -148,7 +148,7 @@ TEST_F(DamageTest, AFileCutAtAny4KiBIsFoundWhereItEnds) {
     for (size_t size = 0; size < whole.size(); size += 4096) {
       fs::resize_file(file, size);
       for (const absl::Status& status : {ReadAll(), VerifyAll()}) {
-        const Place place = PlaceIn(status);
+        const DamagedPlace place = PlaceIn(status);
         EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
         EXPECT_EQ(place.path, file) << status;
         EXPECT_GE(place.byte, 0) << status;

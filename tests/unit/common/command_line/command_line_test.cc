@@ -7,16 +7,16 @@
 namespace tributary {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
-ParseResult Parse(CommandLine& program, std::vector<const char*> words) {
+ParseResult ParseWords(CommandLine& program, std::vector<const char*> words) {
   words.insert(words.begin(), "tool");
   return program.Parse(static_cast<int>(words.size()), words.data());
 }
 
 // The error of a wrong command line; empty: it is right.
 std::string ErrorOf(CommandLine& program, std::vector<const char*> words) {
-  return Parse(program, std::move(words)).text;
+  return ParseWords(program, std::move(words)).text;
 }
 
 TEST(CommandLineTest, EveryTypeOfValueIsRead) {

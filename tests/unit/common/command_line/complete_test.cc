@@ -10,14 +10,14 @@
 namespace tributary {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using Words = std::vector<std::string>;
 
 // "tool paint WALL --color red|green --set KEY=VALUE --quick", "tool run
 // PROGRAM...", "tool store list DIR".
-class CompleteTest : public testing::Test {
+class CompleteTest : public ::testing::Test {
  protected:
   CompleteTest() {
     CommandLine paint = program_.AddCommand("paint", "Paints\na wall.");
@@ -117,7 +117,7 @@ TEST(CompletionScriptTest, NamesTheProgram) {
     const std::string script = CompletionScript(shell, "tool-box");
     EXPECT_THAT(script, HasSubstr("_tool_box")) << shell;
     EXPECT_THAT(script, HasSubstr(kCompleteWord)) << shell;
-    EXPECT_THAT(script, testing::Not(HasSubstr("PROGRAM"))) << shell;
+    EXPECT_THAT(script, ::testing::Not(HasSubstr("PROGRAM"))) << shell;
   }
 }
 

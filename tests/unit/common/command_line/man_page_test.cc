@@ -9,7 +9,7 @@
 namespace tributary {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 TEST(ManTextTest, LinesBecomeParagraphsAndIndentedLinesStay) {
   EXPECT_EQ(ManText("One\ntwo.\n\nExample:\n  tool a\n      b\nand more"),

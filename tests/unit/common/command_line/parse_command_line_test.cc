@@ -14,7 +14,7 @@ namespace {
 enum class Color { kRed, kGreen };
 
 // "tool paint FILE --color red|green --width N", "tool list".
-class ParseCommandLineTest : public testing::Test {
+class ParseCommandLineTest : public ::testing::Test {
  protected:
   ParseCommandLineTest() {
     CommandLine paint = program_.AddCommand("paint", "Paints.");
@@ -80,9 +80,9 @@ TEST_F(ParseCommandLineTest, HelpListsTheNamesOfAChoice) {
   const char* const words[] = {"tool", "paint", "--help"};
   const ParseResult help = program_.Parse(3, words);
   EXPECT_EQ(help.kind, ParseResult::Kind::kPage);
-  EXPECT_THAT(help.text, testing::HasSubstr("--color green|red"));
+  EXPECT_THAT(help.text, ::testing::HasSubstr("--color green|red"));
   EXPECT_THAT(ErrorOf({"paint", "--color", "blue"}),
-              testing::HasSubstr("--color: "));
+              ::testing::HasSubstr("--color: "));
 }
 
 // A program's required options do not stand in the way.
@@ -91,34 +91,34 @@ TEST_F(ParseCommandLineTest, APageAScriptAndCompletionsEndWith0) {
   program_.AddOption("--needed", &needed).Required();
   const auto output = [this](std::vector<const char*> words) {
     words.insert(words.begin(), "tool");
-    testing::internal::CaptureStdout();
+    ::testing::internal::CaptureStdout();
     EXPECT_EQ(ParseCommandLine(program_, static_cast<int>(words.size()),
                                const_cast<char**>(words.data())),
               0);
-    return testing::internal::GetCapturedStdout();
+    return ::testing::internal::GetCapturedStdout();
   };
-  EXPECT_THAT(output({"--man-page"}), testing::StartsWith(".TH TOOL 1 \"20"));
+  EXPECT_THAT(output({"--man-page"}), ::testing::StartsWith(".TH TOOL 1 \"20"));
   EXPECT_THAT(output({"--completion", "bash"}),
-              testing::HasSubstr("complete -o default -F _tool tool\n"));
+              ::testing::HasSubstr("complete -o default -F _tool tool\n"));
   EXPECT_EQ(output({kCompleteWord, "paint", "--color", ""}), "green\nred\n");
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   std::vector<const char*> wrong = {"tool", "--completion", "csh"};
   EXPECT_EQ(ParseCommandLine(program_, 3, const_cast<char**>(wrong.data())), 2);
-  EXPECT_THAT(testing::internal::GetCapturedStderr(),
-              testing::HasSubstr("--completion"));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              ::testing::HasSubstr("--completion"));
 }
 
 TEST_F(ParseCommandLineTest, ErrorsEndWith2AndHelpWith0) {
   std::vector<const char*> wrong = {"tool", "piant"};
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   EXPECT_EQ(ParseCommandLine(program_, 2, const_cast<char**>(wrong.data())), 2);
-  EXPECT_THAT(testing::internal::GetCapturedStderr(),
-              testing::StartsWith("tool: there is no command \"piant\""));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              ::testing::StartsWith("tool: there is no command \"piant\""));
   std::vector<const char*> version = {"tool", "--version"};
-  testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStdout();
   EXPECT_EQ(ParseCommandLine(program_, 2, const_cast<char**>(version.data())),
             0);
-  EXPECT_EQ(testing::internal::GetCapturedStdout(), "tool 1\n");
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "tool 1\n");
   std::vector<const char*> right = {"tool", "list"};
   EXPECT_EQ(ParseCommandLine(program_, 2, const_cast<char**>(right.data())),
             std::nullopt);

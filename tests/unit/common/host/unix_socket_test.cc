@@ -15,7 +15,7 @@ namespace {
 
 using testing::StatusIs;
 
-constexpr absl::Duration kSoon = absl::Seconds(10);
+constexpr absl::Duration kPatience = absl::Seconds(10);
 
 struct Pair {
   UniqueFd listener, caller, called;
@@ -45,9 +45,9 @@ TEST_F(UnixSocketTest, AMessageCarriesADescriptor) {
     {
       const UniqueFd write_end(ends[1]);
       TRIBUTARY_ASSERT_OK(
-          SendUnix(pair.caller, "hello", write_end.get(), kSoon));
+          SendUnix(pair.caller, "hello", write_end.get(), kPatience));
     }
-    auto message = ReceiveUnix(pair.called, kSoon);
+    auto message = ReceiveUnix(pair.called, kPatience);
     TRIBUTARY_ASSERT_OK(message);
     EXPECT_EQ(message->bytes, "hello");
     ASSERT_TRUE(message->descriptor.ok());
@@ -56,8 +56,8 @@ TEST_F(UnixSocketTest, AMessageCarriesADescriptor) {
     EXPECT_EQ(read(read_end.get(), &letter, 1), 1);
     EXPECT_EQ(letter, 'x');
 
-    TRIBUTARY_ASSERT_OK(SendUnix(pair.called, "back", -1, kSoon));
-    auto back = ReceiveUnix(pair.caller, kSoon);
+    TRIBUTARY_ASSERT_OK(SendUnix(pair.called, "back", -1, kPatience));
+    auto back = ReceiveUnix(pair.caller, kPatience);
     TRIBUTARY_ASSERT_OK(back);
     EXPECT_EQ(back->bytes, "back");
     EXPECT_FALSE(back->descriptor.ok());
@@ -80,9 +80,9 @@ TEST_F(UnixSocketTest, NoCallWaitsForLongerThanItsTimeout) {
 TEST_F(UnixSocketTest, APeerThatHasGoneIsAnError) {
   Pair pair = MakePair(Unique("gone"));
   pair.called = UniqueFd();
-  EXPECT_THAT(ReceiveUnix(pair.caller, kSoon).status(),
+  EXPECT_THAT(ReceiveUnix(pair.caller, kPatience).status(),
               StatusIs(absl::StatusCode::kUnavailable, "gone"));
-  EXPECT_THAT(SendUnix(pair.caller, "x", -1, kSoon),
+  EXPECT_THAT(SendUnix(pair.caller, "x", -1, kPatience),
               StatusIs(absl::StatusCode::kUnavailable, ""));
 }
 
@@ -97,8 +97,8 @@ TEST_F(UnixSocketTest, RefusesWhatItCannotUse) {
                 StatusIs(absl::StatusCode::kInvalidArgument, "wanted 1 to"));
   }
   TRIBUTARY_ASSERT_OK(SendUnix(
-      pair.caller, std::string(kMaxUnixMessageBytes + 1, 'x'), -1, kSoon));
-  EXPECT_THAT(ReceiveUnix(pair.called, kSoon).status(),
+      pair.caller, std::string(kMaxUnixMessageBytes + 1, 'x'), -1, kPatience));
+  EXPECT_THAT(ReceiveUnix(pair.called, kPatience).status(),
               StatusIs(absl::StatusCode::kInvalidArgument, "more than"));
 }
 

@@ -7,9 +7,9 @@
 namespace tributary {
 namespace {
 
-using testing::Contains;
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 TEST(JobKeysTest, BeginWithTheKeysOfTheJob) {
   EXPECT_THAT(JobKeys(""), Contains("training."));

@@ -84,7 +84,7 @@ TEST(TensorCutsTest, FewerFeaturesThanRanksStayWhole) {
   EXPECT_EQ(cuts.CutOf("2"), LayerCut::kWhole);
 }
 
-const std::vector<std::string> kGpt = {
+const std::vector<std::string> kGptLayers = {
     "embedding { tokens: 65 dim: 8 }",
     "position_embedding { length: 4 dim: 8 }",
     "residual { body { layernorm { features: 8 } } body { attention { dim: 8 "
@@ -95,7 +95,7 @@ const std::vector<std::string> kGpt = {
     "tied_linear { to: \"0.weight\" }"};
 
 TEST(TensorCutsTest, ATransformerIsCutAsMegatronCutsIt) {
-  const TensorCuts cuts(Model(kGpt), 4, true);
+  const TensorCuts cuts(Model(kGptLayers), 4, true);
   EXPECT_EQ(cuts.CutOf("0"), LayerCut::kVocabulary);
   EXPECT_EQ(cuts.CutOf("1"), LayerCut::kWhole);
   EXPECT_EQ(cuts.CutOf("2"), LayerCut::kWhole);
@@ -121,13 +121,13 @@ TEST(TensorCutsTest, ATransformerIsCutAsMegatronCutsIt) {
 }
 
 TEST(TensorCutsTest, AHeadWhoseLogitsTheLossTakesWholeIsGathered) {
-  const TensorCuts cuts(Model(kGpt), 4, false);
+  const TensorCuts cuts(Model(kGptLayers), 4, false);
   EXPECT_EQ(cuts.CutOf("5"), LayerCut::kGatherColumns);
   EXPECT_EQ(cuts.cut_outputs(), 0);
 }
 
 TEST(TensorCutsTest, AHeadOfItsOwnStaysCutToo) {
-  std::vector<std::string> layers = kGpt;
+  std::vector<std::string> layers = kGptLayers;
   layers.back() = "linear { in: 8 out: 65 bias: false }";
   const TensorCuts cuts(Model(layers), 2, true);
   EXPECT_EQ(cuts.CutOf("5"), LayerCut::kColumns);
@@ -137,7 +137,7 @@ TEST(TensorCutsTest, AHeadOfItsOwnStaysCutToo) {
 }
 
 TEST(TensorCutsTest, OneRankCutsNothing) {
-  const TensorCuts cuts(Model(kGpt), 1, true);
+  const TensorCuts cuts(Model(kGptLayers), 1, true);
   EXPECT_EQ(cuts.CutOf("0"), LayerCut::kWhole);
   EXPECT_EQ(cuts.cut_outputs(), 0);
 }
@@ -145,7 +145,7 @@ TEST(TensorCutsTest, OneRankCutsNothing) {
 // Every element of every parameter is someone's, and of a parameter that is cut
 // exactly one rank's.
 TEST(TensorCutsTest, SlicesCoverEveryParameter) {
-  const v1::ModelSpec model = Model(kGpt);
+  const v1::ModelSpec model = Model(kGptLayers);
   for (const int ranks : {1, 2, 4}) {
     const TensorCuts cuts(model, ranks, true);
     for (const ParameterSpec& parameter : ModelParameters(model)) {

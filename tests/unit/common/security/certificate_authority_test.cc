@@ -53,7 +53,7 @@ int Verify(const std::string& certificate, const std::string& authority,
   return X509_STORE_CTX_get_error(context.get());
 }
 
-class CertificateAuthorityTest : public testing::Test {
+class CertificateAuthorityTest : public ::testing::Test {
  protected:
   CertificateAuthorityTest()
       : authority_(CertificateAuthority::Create({kStart, 100 * kDay}).value()),

@@ -25,7 +25,7 @@ namespace {
 using ::testing::HasSubstr;
 using Credentials = std::shared_ptr<const PeerCredentials>;
 
-constexpr absl::Duration kDay = absl::Hours(24);
+constexpr absl::Duration kOneDay = absl::Hours(24);
 
 // Answers with the caller's identity in the job's name.
 class WhoCalls final : public v1::CoordinatorService::Service {
@@ -41,13 +41,13 @@ class WhoCalls final : public v1::CoordinatorService::Service {
 class PeerCredentialsTest : public testing::TemporaryFolderTest {
  protected:
   static CertificateAuthority NewAuthority() {
-    return CertificateAuthority::Create({absl::Now() - kDay, 100 * kDay})
+    return CertificateAuthority::Create({absl::Now() - kOneDay, 100 * kOneDay})
         .value();
   }
   static Credential Issue(const CertificateAuthority& authority,
                           const std::string& job, PeerRole role,
-                          absl::Duration duration = 2 * kDay) {
-    return authority.Issue({{job, role}, {}}, {absl::Now() - kDay, duration})
+                          absl::Duration duration = 2 * kOneDay) {
+    return authority.Issue({{job, role}, {}}, {absl::Now() - kOneDay, duration})
         .value();
   }
   Credentials Of(const std::string& job, PeerRole role) const {
@@ -120,7 +120,7 @@ TEST_F(PeerCredentialsTest, StrangersGetNoAnswer) {
       root_, Issue(other, "digits", PeerRole::kWorker));
   EXPECT_EQ(Ask((*stranger)->ForChannel(PeerRole::kCoordinator)), refused_);
   const auto expired = PeerCredentials::FromPem(
-      root_, Issue(authority_, "digits", PeerRole::kWorker, kDay / 2));
+      root_, Issue(authority_, "digits", PeerRole::kWorker, kOneDay / 2));
   EXPECT_EQ(Ask((*expired)->ForChannel(PeerRole::kCoordinator)), refused_);
   EXPECT_EQ(
       Ask(Of("letters", PeerRole::kWorker)->ForChannel(PeerRole::kCoordinator)),

@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-v1::JobStatusResponse Running() {
+v1::JobStatusResponse RunningStatus() {
   v1::JobStatusResponse status;
   status.set_name("digits");
   status.set_phase(v1::JOB_PHASE_RUNNING);
@@ -29,7 +29,8 @@ v1::JobStatusResponse Running() {
 }
 
 TEST(StatusJsonTest, HoldsTheJobAndItsMembers) {
-  const Json json = Json::parse(StatusJson(Running(), /*one_line=*/false));
+  const Json json =
+      Json::parse(StatusJson(RunningStatus(), /*one_line=*/false));
   EXPECT_EQ(json["phase"], "running");
   EXPECT_EQ(json["step"], 50);
   EXPECT_EQ(json["loss"], 0.5);
@@ -41,14 +42,14 @@ TEST(StatusJsonTest, HoldsTheJobAndItsMembers) {
   EXPECT_EQ(json["members"][1]["alive"], false);
   EXPECT_FALSE(json["members"][1].contains("host"));  // nobody has come
   EXPECT_FALSE(json.contains("checkpoint"));
-  v1::JobStatusResponse status = Running();
+  v1::JobStatusResponse status = RunningStatus();
   status.set_checkpoint_every_steps(20);
   status.set_checkpoint_step(40);
   EXPECT_EQ(Json::parse(StatusJson(status, true))["checkpoint"]["step"], 40);
 }
 
 TEST(StatusJsonTest, AValidationSetStandsBesideTheTestSet) {
-  v1::JobStatusResponse status = Running();
+  v1::JobStatusResponse status = RunningStatus();
   EXPECT_FALSE(Json::parse(StatusJson(status, true)).contains("validation"));
   (*status.mutable_validation())["accuracy"] = 0.75;
   const Json json = Json::parse(StatusJson(status, true));
@@ -58,14 +59,14 @@ TEST(StatusJsonTest, AValidationSetStandsBesideTheTestSet) {
 
 TEST(StatusJsonTest, AnOpenEndIsNull) {
   EXPECT_TRUE(
-      Json::parse(StatusJson(Running(), true))["total_steps"].is_null());
-  v1::JobStatusResponse status = Running();
+      Json::parse(StatusJson(RunningStatus(), true))["total_steps"].is_null());
+  v1::JobStatusResponse status = RunningStatus();
   status.set_total_steps(80);
   EXPECT_EQ(Json::parse(StatusJson(status, true))["total_steps"], 80);
 }
 
 TEST(StatusJsonTest, OneLineIsOneLineAndADivergedLossIsNull) {
-  v1::JobStatusResponse status = Running();
+  v1::JobStatusResponse status = RunningStatus();
   status.set_loss(std::nan(""));
   status.set_message("why\nnot");
   const std::string line = StatusJson(status, /*one_line=*/true);
@@ -76,7 +77,7 @@ TEST(StatusJsonTest, OneLineIsOneLineAndADivergedLossIsNull) {
 }
 
 TEST(StatusJsonTest, AWaitTellsSinceWhenAndAFailedCheckpointWhy) {
-  v1::JobStatusResponse status = Running();
+  v1::JobStatusResponse status = RunningStatus();
   EXPECT_FALSE(Json::parse(StatusJson(status, true)).contains("waits_for"));
   status.set_waits_for("waiting for server 1");
   status.set_waits_seconds(2.5);
@@ -89,7 +90,7 @@ TEST(StatusJsonTest, AWaitTellsSinceWhenAndAFailedCheckpointWhy) {
 }
 
 TEST(StatusJsonTest, ALastStepHasTheKeysOfMetricsAndEventsAreInOrder) {
-  v1::JobStatusResponse status = Running();
+  v1::JobStatusResponse status = RunningStatus();
   v1::MemberStatus* worker = status.mutable_members(1);
   worker->set_host("node-b");
   worker->mutable_last_step()->set_step(49);
@@ -114,7 +115,7 @@ TEST(StatusJsonTest, ALastStepHasTheKeysOfMetricsAndEventsAreInOrder) {
 // A member chooses its texts: whatever they hold, the line stays one JSON
 // object.
 TEST(StatusJsonTest, TextOfAMemberIsEscaped) {
-  v1::JobStatusResponse status = Running();
+  v1::JobStatusResponse status = RunningStatus();
   status.mutable_members(0)->set_waiting_for("</script>\"\n\x01");
   status.mutable_members(0)->set_device("\xff\xfe");
   const std::string line = StatusJson(status, /*one_line=*/true);

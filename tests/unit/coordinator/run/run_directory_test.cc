@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr std::time_t kStarted = 1700000000;
 
-v1::JobSpec Job() {
+v1::JobSpec JobOfTheRun() {
   return ParseJob(
              "name: my job\n"
              "model: {sequential: [{linear: {in: 20, out: 1}}]}\n"
@@ -59,15 +59,16 @@ TEST_F(RunDirectoryTest, DefaultNameHoldsJobAndLocalTimeAndIsUnique) {
   std::strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S",
                 std::localtime(&kStarted));
   const std::string name = std::string("runs/my-job-") + stamp;
-  EXPECT_EQ(RunDirectory::Create("", Job(), kStarted).value()->path(), name);
-  EXPECT_EQ(RunDirectory::Create("", Job(), kStarted).value()->path(),
+  EXPECT_EQ(RunDirectory::Create("", JobOfTheRun(), kStarted).value()->path(),
+            name);
+  EXPECT_EQ(RunDirectory::Create("", JobOfTheRun(), kStarted).value()->path(),
             name + "-2");
-  EXPECT_EQ(RunDirectory::Create("", Job(), kStarted).value()->path(),
+  EXPECT_EQ(RunDirectory::Create("", JobOfTheRun(), kStarted).value()->path(),
             name + "-3");
 }
 
 TEST_F(RunDirectoryTest, NameCannotLeaveTheFolder) {
-  v1::JobSpec job = Job();
+  v1::JobSpec job = JobOfTheRun();
   job.set_name("../../etc/x");
   const auto run = RunDirectory::Create("", job, kStarted).value();
   EXPECT_EQ(run->path().rfind("runs/-.-..-etc-x-", 0), 0u) << run->path();
@@ -75,19 +76,20 @@ TEST_F(RunDirectoryTest, NameCannotLeaveTheFolder) {
 
 TEST_F(RunDirectoryTest, GivenPathMayBeNewOrEmptyButHoldNothing) {
   fs::create_directory("empty");
-  EXPECT_TRUE(RunDirectory::Create("empty", Job(), kStarted).ok());
-  EXPECT_TRUE(RunDirectory::Create("a/b/c", Job(), kStarted).ok());
-  const auto again = RunDirectory::Create("a/b/c", Job(), kStarted);
+  EXPECT_TRUE(RunDirectory::Create("empty", JobOfTheRun(), kStarted).ok());
+  EXPECT_TRUE(RunDirectory::Create("a/b/c", JobOfTheRun(), kStarted).ok());
+  const auto again = RunDirectory::Create("a/b/c", JobOfTheRun(), kStarted);
   EXPECT_EQ(again.status().code(), absl::StatusCode::kAlreadyExists);
   EXPECT_THAT(std::string(again.status().message()),
               HasSubstr("a/b/c is not empty"));
   Write("file", "x");
-  EXPECT_EQ(RunDirectory::Create("file", Job(), kStarted).status().code(),
-            absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(
+      RunDirectory::Create("file", JobOfTheRun(), kStarted).status().code(),
+      absl::StatusCode::kAlreadyExists);
 }
 
 TEST_F(RunDirectoryTest, HoldsEverythingAfterARun) {
-  auto run = RunDirectory::Create("run", Job(), kStarted).value();
+  auto run = RunDirectory::Create("run", JobOfTheRun(), kStarted).value();
   StepRecord first, second;
   first.step = 1;
   second.step = 2;
@@ -116,13 +118,13 @@ TEST_F(RunDirectoryTest, HoldsEverythingAfterARun) {
 }
 
 TEST_F(RunDirectoryTest, ResolvedJobReadsBackAsTheSameJob) {
-  RunDirectory::Create("run", Job(), kStarted).value();
+  RunDirectory::Create("run", JobOfTheRun(), kStarted).value();
   const v1::JobSpec read = ReadJobFile("run/job.yaml").value();
-  EXPECT_EQ(read.SerializeAsString(), Job().SerializeAsString());
+  EXPECT_EQ(read.SerializeAsString(), JobOfTheRun().SerializeAsString());
 }
 
 TEST_F(RunDirectoryTest, MetricsCanBeReadWhileTheRunGoesOn) {
-  auto run = RunDirectory::Create("run", Job(), kStarted).value();
+  auto run = RunDirectory::Create("run", JobOfTheRun(), kStarted).value();
   EXPECT_EQ(Read("run/metrics.jsonl"), "");
   for (int64_t step = 1; step <= 3; ++step) {
     StepRecord record;
@@ -141,7 +143,7 @@ TEST_F(RunDirectoryTest, LinesThatWereBeingWrittenAreCutOffBeforeOthersFollow) {
   StepRecord record;
   record.step = 1;
   record.ranks.resize(1);
-  auto run = RunDirectory::Create("run", Job(), kStarted).value();
+  auto run = RunDirectory::Create("run", JobOfTheRun(), kStarted).value();
   ASSERT_TRUE(run->AddSteps({record}, kStarted).ok());
   run.reset();
   const std::string metrics = Read("run/metrics.jsonl");
@@ -155,7 +157,7 @@ TEST_F(RunDirectoryTest, LinesThatWereBeingWrittenAreCutOffBeforeOthersFollow) {
 }
 
 TEST_F(RunDirectoryTest, ASuccessorFindsTheStepsAndTheNewestEvents) {
-  auto run = RunDirectory::Create("run", Job(), kStarted).value();
+  auto run = RunDirectory::Create("run", JobOfTheRun(), kStarted).value();
   std::vector<HistoryEvent> events;
   for (int64_t i = 0; i < 100; ++i) {
     events.push_back({1'000'000 * kStarted + i, absl::StrCat("event ", i),
@@ -194,7 +196,7 @@ TEST_F(RunDirectoryTest, ASuccessorFindsTheStepsAndTheNewestEvents) {
 
 TEST_F(RunDirectoryTest, PlaceThatCannotBeWrittenIsNamed) {
   Write("file", "x");
-  const auto run = RunDirectory::Create("file/run", Job(), kStarted);
+  const auto run = RunDirectory::Create("file/run", JobOfTheRun(), kStarted);
   EXPECT_FALSE(run.ok());
   EXPECT_THAT(std::string(run.status().message()),
               HasSubstr("cannot create file/run"));

@@ -23,7 +23,7 @@ v1::MemberStatus* Add(v1::JobStatusResponse& status, v1::Role role, int index,
   return member;
 }
 
-v1::JobStatusResponse Running() {
+v1::JobStatusResponse RunningJob() {
   v1::JobStatusResponse status;
   status.set_name("digits");
   status.set_strategy("parameter_server");
@@ -51,7 +51,7 @@ std::string Page(const v1::JobStatusResponse& status,
 }
 
 TEST(JobMetricsTest, ARunningJobTellsItsProgress) {
-  const std::string page = Page(Running());
+  const std::string page = Page(RunningJob());
   for (const char* line :
        {"tributary_job_info{name=\"digits\",strategy=\"parameter_server\"} 1\n",
         "tributary_job_phase{phase=\"running\"} 1\n",
@@ -80,7 +80,7 @@ TEST(JobMetricsTest, WhatIsNotKnownYetIsAbsent) {
 }
 
 TEST(JobMetricsTest, CheckpointsAreToldWhereSomeAreWanted) {
-  v1::JobStatusResponse status = Running();
+  v1::JobStatusResponse status = RunningJob();
   EXPECT_THAT(Page(status), Not(HasSubstr("tributary_checkpoint")));
   status.set_checkpoint_every_steps(20);
   status.set_checkpoint_step(40);
@@ -103,7 +103,7 @@ TEST(JobMetricsTest, CheckpointsAreToldWhereSomeAreWanted) {
 }
 
 TEST(JobMetricsTest, EveryPlaceIsInOneState) {
-  v1::JobStatusResponse status = Running();
+  v1::JobStatusResponse status = RunningJob();
   v1::MemberStatus* lost = Add(status, v1::ROLE_WORKER, 1, false);
   lost->set_losses(2);
   lost->set_holders(2);
@@ -129,7 +129,7 @@ TEST(JobMetricsTest, EveryPlaceIsInOneState) {
 }
 
 TEST(JobMetricsTest, TargetsAreEveryAddressOfThoseWhoAreNotFinished) {
-  v1::JobStatusResponse status = Running();
+  v1::JobStatusResponse status = RunningJob();
   status.mutable_members(0)->set_metrics_address("a:1");
   status.mutable_members(1)->set_metrics_address("b:2");
   v1::MemberStatus* lost = Add(status, v1::ROLE_WORKER, 1, false);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <google/protobuf/text_format.h>
 #include <zlib.h>
 
 #include <cstdint>
@@ -9,8 +10,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 #include "tests/testing/paths.h"
+#include "tributary/v1/data.pb.h"
+#include "worker/data/dataset.h"
 #include "worker/data/readers/input_file.h"
 
 namespace tributary {
@@ -90,6 +94,27 @@ inline std::string WriteFile(const std::string& name,
   EXPECT_EQ(std::fwrite(bytes.data(), 1, bytes.size(), file), bytes.size());
   EXPECT_EQ(std::fclose(file), 0);
   return path;
+}
+
+// From protobuf's text format.
+inline v1::DataSpec Spec(const std::string& text) {
+  v1::DataSpec spec;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &spec));
+  return spec;
+}
+
+inline std::string ErrorOf(const absl::StatusOr<RawData>& data) {
+  EXPECT_FALSE(data.ok());
+  return std::string(data.status().message());
+}
+
+// The features of all rows.
+inline std::vector<float> NumbersOf(const Dataset& data) {
+  std::vector<int64_t> rows(data.rows());
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<int64_t>(i);
+  Batch batch;
+  data.Gather(rows, &batch);
+  return {batch.features.data(), batch.features.data() + batch.features.size()};
 }
 
 inline std::string Example(const std::string& name) {

@@ -34,14 +34,6 @@ absl::StatusOr<TrainTest> Open(const std::string& train,
   return OpenData(spec, TargetKind::kClass);
 }
 
-std::vector<float> NumbersOf(const Dataset& data) {
-  std::vector<int64_t> rows(data.rows());
-  for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<int64_t>(i);
-  Batch batch;
-  data.Gather(rows, &batch);
-  return {batch.features.data(), batch.features.data() + batch.features.size()};
-}
-
 // The mean of 1, 9 and 2 is 4. With it the deviation of 1, 9, 4, 2, 4 is that
 // of squares 9, 25, 0, 4, 0: sqrt(38 / 5).
 TEST(MissingValuesTest, TheTrainingMeanFillsBothSetsBeforeTheyAreStandardized) {

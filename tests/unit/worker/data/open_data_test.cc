@@ -16,12 +16,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-v1::DataSpec Spec(const std::string& text) {
-  v1::DataSpec spec;
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &spec));
-  return spec;
-}
-
 std::string IdxText(const std::string& images, const std::string& labels) {
   return "idx { images: '" + images + "' labels: '" + labels + "' ";
 }

@@ -88,8 +88,9 @@ TEST(ShardedSamplerTest,
   for (int64_t rows : {1, 2, 7, 64, 1000, 1797}) {
     for (int64_t global_batch : {1, 3, 32, 128, 5000}) {
       for (int world : {1, 2, 3, 8}) {
-        SCOPED_TRACE(testing::Message() << rows << " rows, batch "
-                                        << global_batch << ", world " << world);
+        SCOPED_TRACE(::testing::Message()
+                     << rows << " rows, batch " << global_batch << ", world "
+                     << world);
         const BatchCut cut{rows, global_batch, world};
         ExpectEveryRowOnce(cut, std::nullopt);
         ExpectEveryRowOnce(cut, /*seed=*/7);
@@ -121,7 +122,7 @@ TEST(ShuffledOrderTest, EveryPositionIsEquallyLikely) {
   }
   EXPECT_EQ(counts.size(), 24u);
   for (const auto& [order, count] : counts) {
-    EXPECT_NEAR(count, 1000, 155) << testing::PrintToString(order);
+    EXPECT_NEAR(count, 1000, 155) << ::testing::PrintToString(order);
   }
 }
 

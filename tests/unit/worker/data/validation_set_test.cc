@@ -20,23 +20,9 @@ using testing::StatusIs;
 constexpr char kColumns[] =
     "' header: true delimiter: ',' columns { label: 'y' } ";
 
-v1::DataSpec Spec(const std::string& text) {
-  v1::DataSpec spec;
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &spec));
-  return spec;
-}
-
 std::string Csv(const std::string& name, const std::string& content,
                 const std::string& more) {
   return "csv { path: '" + WriteFile(name, content) + kColumns + more + "} ";
-}
-
-std::vector<float> NumbersOf(const Dataset& data) {
-  std::vector<int64_t> rows(data.rows());
-  for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<int64_t>(i);
-  Batch batch;
-  data.Gather(rows, &batch);
-  return {batch.features.data(), batch.features.data() + batch.features.size()};
 }
 
 // The last two rows validate, so the mean is that of 1 and 3.

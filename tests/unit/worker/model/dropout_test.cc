@@ -10,12 +10,12 @@ namespace {
 
 // The identity, then dropout: what comes out shows the mask.
 constexpr int64_t kWidth = 50;
-const std::string kLayers =
+const std::string kDropoutLayers =
     "sequential { linear { in: 50 out: 50 bias: false } }"
     "sequential { dropout { p: 0.25 } }";
 
 CpuModel MakeIdentity(uint64_t seed) {
-  CpuModel model(kLayers, {kWidth}, 8, seed);
+  CpuModel model(kDropoutLayers, {kWidth}, 8, seed);
   Floats identity(kWidth * kWidth, 0.0f);
   for (int64_t i = 0; i < kWidth; ++i) identity[i * kWidth + i] = 1;
   model.SetWeight(0, identity);
@@ -57,7 +57,7 @@ TEST(DropoutTest, SeedsStepsAndLayersDrawDifferently) {
   EXPECT_NE(other.Forward(kOnes, 8, context), expected);
   EXPECT_NE(model.Forward(kOnes, 8, {.training = true, .step = 6}), expected);
 
-  CpuModel later("sequential { flatten {} }" + kLayers, {kWidth}, 8, 7);
+  CpuModel later("sequential { flatten {} }" + kDropoutLayers, {kWidth}, 8, 7);
   later.SetWeight(0, Floats(model->weight(0), model->weight(0) + 2500));
   EXPECT_NE(later.Forward(kOnes, 8, context), expected);
 }

@@ -43,9 +43,9 @@ struct Sharing {
   bool by_samples = true;  // else every rank counts the same
 };
 
-class Training {
+class OneStep {
  public:
-  Training(const Cases& cases, const GoldenCase& c, Sharing sharing)
+  OneStep(const Cases& cases, const GoldenCase& c, Sharing sharing)
       : case_(c),
         sharing_(std::move(sharing)),
         data_(cases.at("shared").Tensor("data").Floats()),
@@ -195,7 +195,7 @@ void Compare(const Cases& cases, const std::string& id, const Sharing& sharing,
              const std::string& prefix, GoldenScore* score) {
   const GoldenCase& c = cases.at(id);
   score->BeginCase(prefix + id);
-  Training training(cases, c, sharing);
+  OneStep training(cases, c, sharing);
   const int64_t steps = c.Tensor(prefix + "loss").size();
   std::vector<double> losses, norms;
   for (int64_t step = 0; step < steps; ++step) {

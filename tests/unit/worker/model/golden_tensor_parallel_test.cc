@@ -40,7 +40,7 @@ TEST(GoldenTensorParallelTest, EveryBlockIsWithinItsTolerance) {
 }
 
 // A golden training as a model, its data and its optimizer.
-struct Training {
+struct CutTraining {
   std::string layers;
   std::vector<std::string> names;  // golden, of the parameters
   Shape sample_shape;
@@ -57,7 +57,7 @@ struct Training {
 class Trainer {
  public:
   Trainer(const GoldenCase& golden, const GoldenCase& initial,
-          Training training, int ranks)
+          CutTraining training, int ranks)
       : golden_(golden),
         training_(std::move(training)),
         model_({.layers = training_.layers,
@@ -150,7 +150,7 @@ class Trainer {
   }
 
   const GoldenCase& golden_;
-  const Training training_;
+  const CutTraining training_;
   TensorRanks model_;
   const Optimizer optimizer_;
   std::vector<std::vector<std::vector<Floats>>> states_;  // rank, parameter
@@ -163,8 +163,8 @@ Floats Pixels(const GoldenCase& c) {
   return pixels;
 }
 
-Training Mlp(const GoldenCase& shared, const GoldenCase& c) {
-  Training t;
+CutTraining CutMlp(const GoldenCase& shared, const GoldenCase& c) {
+  CutTraining t;
   t.layers =
       "sequential { linear { in: 64 out: 32 } } sequential { relu {} }"
       "sequential { linear { in: 32 out: 10 } }";
@@ -191,7 +191,7 @@ TEST(GoldenTensorParallelTest, PerceptronsTrainAsInPyTorch) {
     for (const std::string id : {"sgd", "momentum", "adam"}) {
       score.BeginCase(id + " on " + std::to_string(ranks));
       Trainer(cases.at(id), cases.at("shared"),
-              Mlp(cases.at("shared"), cases.at(id)), ranks)
+              CutMlp(cases.at("shared"), cases.at(id)), ranks)
           .Compare(&score);
     }
   }
@@ -203,7 +203,7 @@ TEST(GoldenTensorParallelTest, ConvolutionalNetworksTrainAsInPyTorch) {
   GoldenScore score("train_cnn, tensor-parallel");
   for (const int ranks : {2, 4}) {
     score.BeginCase("cnn on " + std::to_string(ranks));
-    Training t;
+    CutTraining t;
     t.layers =
         "sequential { conv2d { in: 1 out: 4 kernel: 3 padding: 1 } }"
         "sequential { relu {} } sequential { max_pool { kernel: 2 } }"
@@ -227,7 +227,7 @@ TEST(GoldenTensorParallelTest, LanguageModelsTrainAsInPyTorch) {
   for (const auto& [id, c] : ReadGoldenGroup("train_gpt")) {
     score.BeginCase(id);
     const GoldenGpt gpt = GoldenGptOf(c);
-    Training t;
+    CutTraining t;
     t.layers = gpt.layers;
     t.names = gpt.names;
     t.sample_shape = {static_cast<int64_t>(c.Number("T", 0))};

@@ -7,16 +7,16 @@
 namespace tributary {
 namespace {
 
-using testing::Program;
 using testing::SessionTest;
 using testing::StatusIs;
+using testing::TestProgram;
 
 class FollowerTest : public SessionTest {
  protected:
   // Trains with two ranks and notes the weights after each step.
   void Train(int64_t steps) {
     RunRanks(2, [&](std::unique_ptr<Session> session) {
-      Program program;
+      TestProgram program;
       ASSERT_TRUE(session->Start(program.Declare()).ok());
       for (int64_t step = 1; step <= steps; ++step) {
         program.Train(*session, step);
@@ -29,7 +29,8 @@ class FollowerTest : public SessionTest {
     return Follower::Connect({.coordinator = coordinator_->address()});
   }
 
-  std::vector<std::vector<std::vector<float>>> trained_ = {Program().weights()};
+  std::vector<std::vector<std::vector<float>>> trained_ = {
+      TestProgram().weights()};
 };
 
 // The two parameters are on two servers.
@@ -82,7 +83,7 @@ TEST_F(FollowerTest, CancelEndsARead) {
   std::unique_ptr<Follower> follower;
   std::thread reader;
   RunRanks(1, [&](std::unique_ptr<Session> session) {
-    Program program;
+    TestProgram program;
     ASSERT_TRUE(session->Start(program.Declare()).ok());
     follower = Follow().value();
     reader = std::thread([&] {

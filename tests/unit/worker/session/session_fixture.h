@@ -18,9 +18,9 @@ namespace tributary::testing {
 
 // The arrays of a program with two parameters, and how it trains: its gradient
 // is a function of weights, rank and step.
-class Program {
+class TestProgram {
  public:
-  explicit Program(float first = 1)
+  explicit TestProgram(float first = 1)
       : weights_{std::vector<float>(6, first), {first, 2 * first, -first}} {}
 
   Session::Declaration Declare(int64_t total_steps = kOpenEnd) {

@@ -14,13 +14,13 @@ namespace tributary {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::Program;
 using testing::SessionTest;
+using testing::TestProgram;
 using Next = Session::Next;
 
 // The weights of two ranks after `steps` steps, by the formula.
 std::vector<std::vector<float>> Trained(int64_t steps) {
-  std::vector<std::vector<float>> weights = Program().weights();
+  std::vector<std::vector<float>> weights = TestProgram().weights();
   for (int64_t step = 0; step < steps; ++step) {
     for (std::vector<float>& tensor : weights) {
       for (float& weight : tensor) {
@@ -36,9 +36,10 @@ TEST_F(SessionTest, RanksTrainAndEndTogether) {
   Start(Job(/*servers=*/2, /*workers=*/2));
   RunRanks(2, [&](std::unique_ptr<Session> session) {
     EXPECT_EQ(session->world(), 2);
-    Program program(session->rank() == 0 ? 1 : 7);  // rank 0's weights count
+    TestProgram program(session->rank() == 0 ? 1
+                                             : 7);  // rank 0's weights count
     ASSERT_TRUE(session->Start(program.Declare()).ok());
-    EXPECT_EQ(program.weights(), Program().weights());
+    EXPECT_EQ(program.weights(), TestProgram().weights());
     program.Train(*session, 4);
     EXPECT_EQ(session->steps(), 4);
     EXPECT_EQ(program.weights(), Trained(4));
@@ -52,7 +53,7 @@ TEST_F(SessionTest, RanksTrainAndEndTogether) {
 TEST_F(SessionTest, AKnownNumberOfStepsEndsTheLoop) {
   Start(Job(1, 2));
   RunRanks(2, [&](std::unique_ptr<Session> session) {
-    Program program;
+    TestProgram program;
     ASSERT_TRUE(session->Start(program.Declare(/*total_steps=*/3)).ok());
     program.Train(*session, 100);
     EXPECT_EQ(session->steps(), 3);
@@ -71,7 +72,7 @@ TEST_F(SessionTest, TheProgramsRatesCount) {
   group->mutable_optimizer()->mutable_sgd()->set_learning_rate(9);
   Start(job);
   RunRanks(2, [&](std::unique_ptr<Session> session) {
-    Program program(8);
+    TestProgram program(8);
     ASSERT_TRUE(session->Start(program.Declare()).ok());
     EXPECT_TRUE(absl::IsInvalidArgument(session->BeginStep(1, {1}).status()));
     ASSERT_EQ(session->BeginStep(1, {0.5, 0.25}).value(), Next::kStep);
@@ -90,7 +91,7 @@ TEST_F(SessionTest, TheProgramsRatesCount) {
 TEST_F(SessionTest, AStopEndsTheLoop) {
   Start(Job(1, 2));
   RunRanks(2, [&](std::unique_ptr<Session> session) {
-    Program program;
+    TestProgram program;
     ASSERT_TRUE(session->Start(program.Declare()).ok());
     program.Train(*session, 2);
     if (session->rank() == 0) coordinator_->control().RequestStop();
@@ -106,7 +107,7 @@ TEST_F(SessionTest, AStopEndsTheLoop) {
 TEST_F(SessionTest, AReplacedRankGoesOnWithinTheStep) {
   Start(Job(2, 2));
   RunRanks(2, [&](std::unique_ptr<Session> given) {
-    Program program;
+    TestProgram program;
     ASSERT_TRUE(given->Start(program.Declare()).ok());
     program.Train(*given, 2);
     if (given->rank() == 0) {
@@ -118,7 +119,7 @@ TEST_F(SessionTest, AReplacedRankGoesOnWithinTheStep) {
     ASSERT_EQ(program.Push(*given), Next::kStep);
     given.reset();  // without a message, as if it had been killed
     const std::unique_ptr<Session> again = Join(1);
-    Program restarted(9);
+    TestProgram restarted(9);
     ASSERT_TRUE(again->Start(restarted.Declare()).ok());
     EXPECT_GE(again->steps(), 2);
     EXPECT_EQ(restarted.weights(), Trained(again->steps()));
@@ -132,7 +133,7 @@ TEST_F(SessionTest, AReplacedRankGoesOnWithinTheStep) {
 TEST_F(SessionTest, EveryRanksDeclarationIsChecked) {
   Start(Job(1, 2));
   RunRanks(2, [&](std::unique_ptr<Session> session) {
-    Program program;
+    TestProgram program;
     Session::Declaration declaration = program.Declare();
     if (session->rank() == 1) declaration.parameters[1].name = "other.bias";
     absl::Status status = session->Start(declaration);
@@ -154,7 +155,7 @@ TEST_F(SessionTest, ARankThatEndsBeforeTheOthersFailsTheJob) {
   Start(Job(1, 2));
   absl::Notification begun;
   RunRanks(2, [&](std::unique_ptr<Session> session) {
-    Program program;
+    TestProgram program;
     ASSERT_TRUE(session->Start(program.Declare()).ok());
     program.Train(*session, 2);
     if (session->rank() == 0) {
@@ -176,7 +177,7 @@ TEST_F(SessionTest, CancelEndsAWaitForOtherRanks) {
   Start(Job(1, 2));
   absl::Notification pushed, cancelled;
   RunRanks(2, [&](std::unique_ptr<Session> session) {
-    Program program;
+    TestProgram program;
     ASSERT_TRUE(session->Start(program.Declare()).ok());
     if (session->rank() == 1) {  // never takes a step
       cancelled.WaitForNotification();
@@ -200,7 +201,7 @@ TEST_F(SessionTest, CancelEndsAWaitForOtherRanks) {
 TEST_F(SessionTest, TheReasonOfAFailureReachesTheOtherRanks) {
   Start(Job(1, 2));
   RunRanks(2, [&](std::unique_ptr<Session> session) {
-    Program program;
+    TestProgram program;
     ASSERT_TRUE(session->Start(program.Declare()).ok());
     program.Train(*session, 1);
     if (session->rank() == 1)
@@ -214,7 +215,7 @@ TEST_F(SessionTest, TheReasonOfAFailureReachesTheOtherRanks) {
 TEST_F(SessionTest, StepsInTheWrongOrderAreRefused) {
   Start(Job(1, 1));
   RunRanks(1, [&](std::unique_ptr<Session> session) {
-    Program program;
+    TestProgram program;
     ASSERT_TRUE(session->Start(program.Declare()).ok());
     EXPECT_TRUE(absl::IsFailedPrecondition(session->FinishStep({}).status()));
     ASSERT_EQ(program.Push(*session), Next::kStep);
@@ -234,7 +235,7 @@ TEST_F(SessionTest, AnEndWithinARoundFailsTheJob) {
       ->set_period(4);
   Start(job);
   RunRanks(1, [&](std::unique_ptr<Session> session) {
-    Program program;
+    TestProgram program;
     ASSERT_TRUE(session->Start(program.Declare()).ok());
     program.Train(*session, 6);
     const auto next = session->Finish();
@@ -248,7 +249,7 @@ TEST_F(SessionTest, AnEndWithinARoundFailsTheJob) {
 TEST_F(SessionTest, StepsAndEvaluationsCarryTheProgramsEpochs) {
   Start(Job(1, 1));
   RunRanks(1, [&](std::unique_ptr<Session> session) {
-    Program program;
+    TestProgram program;
     ASSERT_TRUE(session->Start(program.Declare()).ok());
     program.Train(*session, 1);
     session->SetStepsPerEpoch(3);
@@ -274,7 +275,7 @@ TEST_F(SessionTest, ARankServesItsMetrics) {
       ProgramSession::Create({.coordinator = coordinator_->address(),
                               .metrics_listen = "127.0.0.1:0"});
   ASSERT_TRUE(session.ok()) << session.status();
-  Program program;
+  TestProgram program;
   ASSERT_TRUE((*session)->Start(program.Declare()).ok());
   program.Train(**session, 3);
   std::string address;

@@ -17,7 +17,7 @@ std::string InterfaceFor(const std::string& coordinator) {
   return value == nullptr ? "" : value;
 }
 
-class GroupNetworkTest : public testing::Test {
+class GroupNetworkTest : public ::testing::Test {
  protected:
   GroupNetworkTest() { unsetenv(kName); }
   ~GroupNetworkTest() override { unsetenv(kName); }

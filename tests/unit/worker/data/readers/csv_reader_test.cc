@@ -48,11 +48,6 @@ absl::StatusOr<RawData> Train(const std::string& text,
   return Train(text, options, kind, &words);
 }
 
-std::string ErrorOf(const absl::StatusOr<RawData>& data) {
-  EXPECT_FALSE(data.ok());
-  return std::string(data.status().message());
-}
-
 constexpr char kPeople[] =
     "age,job,label\n"
     "30,smith,no\n"

@@ -13,17 +13,13 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-absl::StatusOr<RawData> Read(const std::string& images,
-                             const std::string& labels, RowRange range = {},
-                             TargetKind kind = TargetKind::kClass) {
+absl::StatusOr<RawData> ReadImages(const std::string& images,
+                                   const std::string& labels,
+                                   RowRange range = {},
+                                   TargetKind kind = TargetKind::kClass) {
   const auto image_file = MemoryFile("images", images);
   const auto label_file = MemoryFile("labels", labels);
   return ReadIdx(image_file.get(), label_file.get(), range, kind);
-}
-
-std::string ErrorOf(const absl::StatusOr<RawData>& data) {
-  EXPECT_FALSE(data.ok());
-  return std::string(data.status().message());
 }
 
 // Three images of 2 x 2.
@@ -35,7 +31,8 @@ const std::string kLabels = Idx({3}, std::string("\x05\x00\x09", 3));
 TEST(IdxReaderTest, ReadsImagesAndLabels) {
   for (const bool packed : {false, true}) {
     const absl::StatusOr<RawData> data =
-        packed ? Read(Gzip(kImages), Gzip(kLabels)) : Read(kImages, kLabels);
+        packed ? ReadImages(Gzip(kImages), Gzip(kLabels))
+               : ReadImages(kImages, kLabels);
     ASSERT_TRUE(data.ok()) << data.status();
     EXPECT_EQ(data->rows, 3);
     EXPECT_THAT(data->feature_shape, ElementsAre(2, 2));
@@ -47,47 +44,49 @@ TEST(IdxReaderTest, ReadsImagesAndLabels) {
 }
 
 TEST(IdxReaderTest, ReadsARangeOfRows) {
-  const absl::StatusOr<RawData> data = Read(kImages, kLabels, {1, 1});
+  const absl::StatusOr<RawData> data = ReadImages(kImages, kLabels, {1, 1});
   ASSERT_TRUE(data.ok()) << data.status();
   EXPECT_THAT(data->bytes, ElementsAre(4, 5, 6, 7));
   EXPECT_THAT(data->targets.labels, ElementsAre(0));
-  const absl::StatusOr<RawData> rest = Read(kImages, kLabels, {1, 0});
+  const absl::StatusOr<RawData> rest = ReadImages(kImages, kLabels, {1, 0});
   ASSERT_TRUE(rest.ok()) << rest.status();
   EXPECT_EQ(rest->rows, 2);
 }
 
 TEST(IdxReaderTest, ARangeOutsideTheFileIsTold) {
-  EXPECT_EQ(ErrorOf(Read(kImages, kLabels, {2, 2})),
+  EXPECT_EQ(ErrorOf(ReadImages(kImages, kLabels, {2, 2})),
             "images: wanted 2 rows from row 2 on, but there are 3");
-  EXPECT_EQ(ErrorOf(Read(kImages, kLabels, {3, 0})),
+  EXPECT_EQ(ErrorOf(ReadImages(kImages, kLabels, {3, 0})),
             "images: wanted the rows from row 3 on, but there are 3");
-  EXPECT_THAT(ErrorOf(Read(kImages, kLabels, {-1, 0})), HasSubstr("got -1"));
+  EXPECT_THAT(ErrorOf(ReadImages(kImages, kLabels, {-1, 0})),
+              HasSubstr("got -1"));
 }
 
 TEST(IdxReaderTest, BinaryAndRealTargetsAreNumbers) {
-  EXPECT_THAT(ErrorOf(Read(kImages, kLabels, {}, TargetKind::kBinary)),
+  EXPECT_THAT(ErrorOf(ReadImages(kImages, kLabels, {}, TargetKind::kBinary)),
               HasSubstr("labels: row 0: wanted 0 or 1 as label, got 5"));
-  EXPECT_THAT(Read(kImages, kLabels, {}, TargetKind::kReal)->targets.values,
-              ElementsAre(5.0f, 0.0f, 9.0f));
+  EXPECT_THAT(
+      ReadImages(kImages, kLabels, {}, TargetKind::kReal)->targets.values,
+      ElementsAre(5.0f, 0.0f, 9.0f));
 }
 
 TEST(IdxReaderTest, WrongMagicIsTold) {
-  EXPECT_THAT(ErrorOf(Read("PK\x03\x04", kLabels)),
+  EXPECT_THAT(ErrorOf(ReadImages("PK\x03\x04", kLabels)),
               HasSubstr("images: offset 0: wanted the IDX magic of unsigned "
                         "bytes in at least 2 dimensions (00 00 08 02), got 50 "
                         "4b 03 04"));
-  EXPECT_THAT(ErrorOf(Read(kLabels, kImages)),
+  EXPECT_THAT(ErrorOf(ReadImages(kLabels, kImages)),
               HasSubstr("got 00 00 08 01"));  // exchanged
   EXPECT_THAT(
-      ErrorOf(Read(kImages, kImages)),
+      ErrorOf(ReadImages(kImages, kImages)),
       HasSubstr("labels: offset 0: wanted the IDX magic of unsigned "
                 "bytes in 1 dimensions (00 00 08 01), got 00 00 08 03"));
-  EXPECT_THAT(ErrorOf(Read("", kLabels)),
+  EXPECT_THAT(ErrorOf(ReadImages("", kLabels)),
               HasSubstr("images: offset 0: wanted 4 bytes of IDX magic"));
 }
 
 TEST(IdxReaderTest, CountsThatDisagreeAreTold) {
-  EXPECT_EQ(ErrorOf(Read(kImages, Idx({2}, "ab"))),
+  EXPECT_EQ(ErrorOf(ReadImages(kImages, Idx({2}, "ab"))),
             "images holds 3 images, but labels holds 2 labels");
 }
 
@@ -96,12 +95,12 @@ TEST(IdxReaderTest, EveryCutOfEitherFileIsTold) {
     const std::string images = packed ? Gzip(kImages) : kImages;
     const std::string labels = packed ? Gzip(kLabels) : kLabels;
     for (size_t n = 0; n < images.size(); ++n) {
-      EXPECT_THAT(ErrorOf(Read(images.substr(0, n), labels)),
+      EXPECT_THAT(ErrorOf(ReadImages(images.substr(0, n), labels)),
                   HasSubstr("images: "))
           << n;
     }
     for (size_t n = 0; n < labels.size(); ++n) {
-      EXPECT_THAT(ErrorOf(Read(images, labels.substr(0, n))),
+      EXPECT_THAT(ErrorOf(ReadImages(images, labels.substr(0, n))),
                   HasSubstr("labels: "))
           << n;
     }
@@ -109,22 +108,23 @@ TEST(IdxReaderTest, EveryCutOfEitherFileIsTold) {
 }
 
 TEST(IdxReaderTest, BytesAfterTheLastImageAreTold) {
-  EXPECT_THAT(ErrorOf(Read(kImages + "x", kLabels)),
+  EXPECT_THAT(ErrorOf(ReadImages(kImages + "x", kLabels)),
               HasSubstr("images: offset 28: wanted the end"));
-  EXPECT_THAT(ErrorOf(Read(kImages, kLabels + "x")),
+  EXPECT_THAT(ErrorOf(ReadImages(kImages, kLabels + "x")),
               HasSubstr("labels: offset 11: wanted the end"));
 }
 
 TEST(IdxReaderTest, AbsurdExtentsAreRefusedBeforeMemoryIsTaken) {
-  EXPECT_THAT(
-      ErrorOf(Read(Idx({0xffffffff, 0xffffffff, 0xffffffff}, ""), kLabels)),
-      HasSubstr("impossible IDX extents"));
-  EXPECT_THAT(ErrorOf(Read(Idx({0, 2, 2}, ""), Idx({0}, ""))),
+  EXPECT_THAT(ErrorOf(ReadImages(Idx({0xffffffff, 0xffffffff, 0xffffffff}, ""),
+                                 kLabels)),
+              HasSubstr("impossible IDX extents"));
+  EXPECT_THAT(ErrorOf(ReadImages(Idx({0, 2, 2}, ""), Idx({0}, ""))),
               HasSubstr("impossible IDX extents [0]"));
-  EXPECT_THAT(ErrorOf(Read(Idx({3, 1 << 20, 1 << 20}, "abc"), kLabels)),
+  EXPECT_THAT(ErrorOf(ReadImages(Idx({3, 1 << 20, 1 << 20}, "abc"), kLabels)),
               HasSubstr("announces 3298534883328 bytes of images"));
-  EXPECT_THAT(ErrorOf(Read(Gzip(Idx({3, 1 << 20, 1 << 20}, "abc")), kLabels)),
-              HasSubstr("images, but the file holds at most"));
+  EXPECT_THAT(
+      ErrorOf(ReadImages(Gzip(Idx({3, 1 << 20, 1 << 20}, "abc")), kLabels)),
+      HasSubstr("images, but the file holds at most"));
 }
 
 }  // namespace

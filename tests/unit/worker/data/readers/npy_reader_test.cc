@@ -15,33 +15,29 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-absl::StatusOr<RawData> Read(const std::string& features,
-                             const std::string& labels, RowRange range = {},
-                             TargetKind kind = TargetKind::kClass) {
+absl::StatusOr<RawData> ReadArrays(const std::string& features,
+                                   const std::string& labels,
+                                   RowRange range = {},
+                                   TargetKind kind = TargetKind::kClass) {
   const auto feature_file = MemoryFile("x.npy", features);
   const auto label_file = MemoryFile("y.npy", labels);
   return ReadNpy(feature_file.get(), label_file.get(), range, kind);
 }
 
-std::string ErrorOf(const absl::StatusOr<RawData>& data) {
-  EXPECT_FALSE(data.ok());
-  return std::string(data.status().message());
-}
-
-const std::string kFeatures =
+const std::string kFeatureArray =
     Npy(NpyDict("<f4", "(3, 2)"), BytesOf<float>({1, 2, 3, 4, 5, 6}));
-const std::string kLabels =
+const std::string kLabelArray =
     Npy(NpyDict("<i8", "(3,)"), BytesOf<int64_t>({2, 0, 1}));
 
 TEST(NpyReaderTest, AnArchiveIsCalledOne) {
   EXPECT_THAT(
-      ErrorOf(Read(std::string("PK\x03\x04\x14\0\0\0", 8), kLabels)),
+      ErrorOf(ReadArrays(std::string("PK\x03\x04\x14\0\0\0", 8), kLabelArray)),
       ::testing::EndsWith("; this is an .npz archive: save each array as "
                           "an .npy file"));
 }
 
 TEST(NpyReaderTest, ReadsFeaturesAndLabels) {
-  const auto data = Read(kFeatures, kLabels);
+  const auto data = ReadArrays(kFeatureArray, kLabelArray);
   ASSERT_TRUE(data.ok()) << data.status();
   EXPECT_EQ(data->rows, 3);
   EXPECT_THAT(data->feature_shape, ElementsAre(2));
@@ -58,7 +54,7 @@ TEST(NpyReaderTest, ReadsEveryTypeAndVersionAndGzip) {
       Gzip(Npy(NpyDict("<f4", "(3, 1, 2)"),
                BytesOf<float>({1, 2, 3, 4, 5, 6})))};
   for (const std::string& file : files) {
-    const auto data = Read(file, kLabels);
+    const auto data = ReadArrays(file, kLabelArray);
     ASSERT_TRUE(data.ok()) << data.status();
     EXPECT_THAT(data->feature_shape, ElementsAre(1, 2));
     EXPECT_THAT(data->numbers, ElementsAre(1, 2, 3, 4, 5, 6));
@@ -66,8 +62,8 @@ TEST(NpyReaderTest, ReadsEveryTypeAndVersionAndGzip) {
 }
 
 TEST(NpyReaderTest, BytesStayBytesAndAreNotScaled) {
-  const auto data = Read(
-      Npy(NpyDict("|u1", "(3,)"), std::string("\x00\x07\xff", 3)), kLabels);
+  const auto data = ReadArrays(
+      Npy(NpyDict("|u1", "(3,)"), std::string("\x00\x07\xff", 3)), kLabelArray);
   ASSERT_TRUE(data.ok()) << data.status();
   EXPECT_THAT(data->bytes, ElementsAre(0, 7, 255));
   EXPECT_EQ(data->byte_divisor, 1);
@@ -75,17 +71,17 @@ TEST(NpyReaderTest, BytesStayBytesAndAreNotScaled) {
 }
 
 TEST(NpyReaderTest, ReadsARangeOfRows) {
-  const auto data = Read(kFeatures, kLabels, {1, 1});
+  const auto data = ReadArrays(kFeatureArray, kLabelArray, {1, 1});
   ASSERT_TRUE(data.ok()) << data.status();
   EXPECT_THAT(data->numbers, ElementsAre(3, 4));
   EXPECT_THAT(data->targets.labels, ElementsAre(0));
-  EXPECT_EQ(ErrorOf(Read(kFeatures, kLabels, {1, 3})),
+  EXPECT_EQ(ErrorOf(ReadArrays(kFeatureArray, kLabelArray, {1, 3})),
             "x.npy: wanted 3 rows from row 1 on, but there are 3");
 }
 
 TEST(NpyReaderTest, RealTargetsMayBeSeveralARow) {
-  const auto data = Read(
-      kFeatures,
+  const auto data = ReadArrays(
+      kFeatureArray,
       Npy(NpyDict("<f8", "(3, 2)"), BytesOf<double>({.1, .2, .3, .4, .5, .6})),
       {1, 0}, TargetKind::kReal);
   ASSERT_TRUE(data.ok()) << data.status();
@@ -96,43 +92,44 @@ TEST(NpyReaderTest, RealTargetsMayBeSeveralARow) {
 TEST(NpyReaderTest, WrongLabelsAreToldWithTheirRow) {
   const std::string half =
       Npy(NpyDict("<f4", "(3,)"), BytesOf<float>({1, 2, .5f}));
-  EXPECT_EQ(ErrorOf(Read(kFeatures, half)),
+  EXPECT_EQ(ErrorOf(ReadArrays(kFeatureArray, half)),
             "y.npy: row 2: wanted a class (an integer from 0) as label, got "
             "0.5");
-  EXPECT_THAT(ErrorOf(Read(kFeatures, kFeatures)),
+  EXPECT_THAT(ErrorOf(ReadArrays(kFeatureArray, kFeatureArray)),
               HasSubstr("wanted labels of shape [rows], got [3, 2]"));
   const std::string two = Npy(NpyDict("<i4", "(2,)"), BytesOf<int32_t>({1, 2}));
-  EXPECT_EQ(ErrorOf(Read(kFeatures, two)),
+  EXPECT_EQ(ErrorOf(ReadArrays(kFeatureArray, two)),
             "x.npy holds 3 rows, but y.npy holds 2");
 }
 
 TEST(NpyReaderTest, FeaturesThatAreNotFiniteAreToldWithTheirPlace) {
-  EXPECT_EQ(ErrorOf(Read(Npy(NpyDict("<f8", "(3, 2)"),
-                             BytesOf<double>({1, 2, 3, 1e300, 5, 6})),
-                         kLabels)),
+  EXPECT_EQ(ErrorOf(ReadArrays(Npy(NpyDict("<f8", "(3, 2)"),
+                                   BytesOf<double>({1, 2, 3, 1e300, 5, 6})),
+                               kLabelArray)),
             "x.npy: row 1, feature 1: wanted a finite float32, got 1e+300");
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_THAT(ErrorOf(Read(Npy(NpyDict("<f4", "(3, 2)"),
-                               BytesOf<float>({nan, 2, 3, 4, 5, 6})),
-                           kLabels)),
+  EXPECT_THAT(ErrorOf(ReadArrays(Npy(NpyDict("<f4", "(3, 2)"),
+                                     BytesOf<float>({nan, 2, 3, 4, 5, 6})),
+                                 kLabelArray)),
               HasSubstr("row 0, feature 0"));
 }
 
 TEST(NpyReaderTest, WrongMagicVersionAndLengthAreTold) {
-  EXPECT_THAT(ErrorOf(Read("PK\x03\x04_npz_file", kLabels)),
+  EXPECT_THAT(ErrorOf(ReadArrays("PK\x03\x04_npz_file", kLabelArray)),
               HasSubstr("x.npy: offset 0: wanted \\x93NUMPY"));
-  std::string version = kFeatures;
+  std::string version = kFeatureArray;
   version[6] = 4;
-  EXPECT_THAT(ErrorOf(Read(version, kLabels)), HasSubstr("version 1, 2 or 3"));
+  EXPECT_THAT(ErrorOf(ReadArrays(version, kLabelArray)),
+              HasSubstr("version 1, 2 or 3"));
   std::string length = Npy(NpyDict("<f4", "(3, 2)"), "", 2);
   length[11] = 0x7f;
-  EXPECT_THAT(ErrorOf(Read(length, kLabels)),
+  EXPECT_THAT(ErrorOf(ReadArrays(length, kLabelArray)),
               HasSubstr("wanted an NPY header of at most 1048576 bytes"));
 }
 
 TEST(NpyReaderTest, HeadersThatDoNotFitAreTold) {
   const auto error = [](const std::string& dict) {
-    return ErrorOf(Read(Npy(dict, std::string(24, '\0')), kLabels));
+    return ErrorOf(ReadArrays(Npy(dict, std::string(24, '\0')), kLabelArray));
   };
   for (const std::string dict :
        {"", "{", "[1]", "{'descr': '<f4'}", "{'descr': 7, }",
@@ -148,7 +145,7 @@ TEST(NpyReaderTest, HeadersThatDoNotFitAreTold) {
 
 TEST(NpyReaderTest, TypesOrdersAndShapesItCannotTakeAreTold) {
   const auto error = [](const std::string& dict) {
-    return ErrorOf(Read(Npy(dict, std::string(24, '\0')), kLabels));
+    return ErrorOf(ReadArrays(Npy(dict, std::string(24, '\0')), kLabelArray));
   };
   EXPECT_THAT(error(NpyDict(">f4", "(3, 2)")), HasSubstr("or |u1, got >f4"));
   EXPECT_THAT(error("{'descr': '<f4', 'fortran_order': True, 'shape': (3, 2)}"),
@@ -164,16 +161,18 @@ TEST(NpyReaderTest, TypesOrdersAndShapesItCannotTakeAreTold) {
 
 TEST(NpyReaderTest, EveryCutOfEitherFileIsTold) {
   for (const bool packed : {false, true}) {
-    const std::string x = packed ? Gzip(kFeatures) : kFeatures;
-    const std::string y = packed ? Gzip(kLabels) : kLabels;
+    const std::string x = packed ? Gzip(kFeatureArray) : kFeatureArray;
+    const std::string y = packed ? Gzip(kLabelArray) : kLabelArray;
     for (size_t n = 0; n < x.size(); ++n) {
-      EXPECT_THAT(ErrorOf(Read(x.substr(0, n), y)), HasSubstr("x.npy: ")) << n;
+      EXPECT_THAT(ErrorOf(ReadArrays(x.substr(0, n), y)), HasSubstr("x.npy: "))
+          << n;
     }
     for (size_t n = 0; n < y.size(); ++n) {
-      EXPECT_THAT(ErrorOf(Read(x, y.substr(0, n))), HasSubstr("y.npy: ")) << n;
+      EXPECT_THAT(ErrorOf(ReadArrays(x, y.substr(0, n))), HasSubstr("y.npy: "))
+          << n;
     }
   }
-  EXPECT_THAT(ErrorOf(Read(kFeatures + "x", kLabels)),
+  EXPECT_THAT(ErrorOf(ReadArrays(kFeatureArray + "x", kLabelArray)),
               HasSubstr("x.npy: offset 152: wanted the end"));
 }
 

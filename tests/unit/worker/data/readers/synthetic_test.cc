@@ -22,7 +22,7 @@ namespace {
 using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using Kind = SyntheticOptions::Kind;
+using SyntheticKind = SyntheticOptions::Kind;
 
 // Made by another implementation of the same text (NumPy, float64).
 const json& Vectors() {
@@ -131,13 +131,14 @@ TEST(MarkovModelTest, AgreesWithTheVectors) {
   }
 }
 
-SyntheticOptions Options(Kind kind, int64_t rows, int64_t first_row = 0) {
+SyntheticOptions Options(SyntheticKind kind, int64_t rows,
+                         int64_t first_row = 0) {
   return {.kind = kind, .seed = 11, .first_row = first_row, .rows = rows};
 }
 
 TEST(SyntheticTest, ClickRowsAreNumbersThenIds) {
   const auto data =
-      MakeSynthetic(Options(Kind::kCtr, 3, 5), TargetKind::kBinary);
+      MakeSynthetic(Options(SyntheticKind::kCtr, 3, 5), TargetKind::kBinary);
   ASSERT_TRUE(data.ok()) << data.status();
   EXPECT_THAT(data->feature_shape, ElementsAre(21));
   const ClickModel::Row row = ClickModel().At(11, 6);
@@ -152,19 +153,20 @@ TEST(SyntheticTest, ClickRowsAreNumbersThenIds) {
 }
 
 TEST(SyntheticTest, RegressionRowsAreTheModels) {
-  const auto data =
-      MakeSynthetic(Options(Kind::kMlpTeacher, 2, 3), TargetKind::kReal);
+  const auto data = MakeSynthetic(Options(SyntheticKind::kMlpTeacher, 2, 3),
+                                  TargetKind::kReal);
   ASSERT_TRUE(data.ok()) << data.status();
   EXPECT_THAT(data->feature_shape, ElementsAre(16));
   EXPECT_EQ(data->targets.values[1],
             static_cast<float>(MlpTeacherModel().At(11, 4).y));
-  EXPECT_THAT(MakeSynthetic(Options(Kind::kLinear, 2), TargetKind::kReal)
-                  ->feature_shape,
-              ElementsAre(20));
+  EXPECT_THAT(
+      MakeSynthetic(Options(SyntheticKind::kLinear, 2), TargetKind::kReal)
+          ->feature_shape,
+      ElementsAre(20));
 }
 
 TEST(SyntheticTest, MarkovRowsAreTheTwoTokensBeforeTheirClass) {
-  SyntheticOptions options = Options(Kind::kMarkovText, 4);
+  SyntheticOptions options = Options(SyntheticKind::kMarkovText, 4);
   options.seed = 5;  // the vectors' stream: 1, 3, 12, 0, 12, 15, ...
   auto data = MakeSynthetic(options, TargetKind::kClass);
   ASSERT_TRUE(data.ok()) << data.status();
@@ -180,7 +182,7 @@ TEST(SyntheticTest, MarkovRowsAreTheTwoTokensBeforeTheirClass) {
 }
 
 TEST(SyntheticTest, MarkovSequencesFollowEachOther) {
-  SyntheticOptions options = Options(Kind::kMarkovText, 2);
+  SyntheticOptions options = Options(SyntheticKind::kMarkovText, 2);
   options.seed = 5;  // 1, 3, 12, 0, 12, 15, ...
   options.length = 2;
   auto data = MakeSynthetic(options, TargetKind::kClass);
@@ -205,18 +207,19 @@ TEST(SyntheticTest, WhatCannotBeMadeIsTold) {
   const auto error = [](const SyntheticOptions& options, TargetKind kind) {
     return std::string(MakeSynthetic(options, kind).status().message());
   };
-  EXPECT_THAT(error(Options(Kind::kCtr, 0), TargetKind::kBinary),
+  EXPECT_THAT(error(Options(SyntheticKind::kCtr, 0), TargetKind::kBinary),
               HasSubstr("synthetic ctr: wanted 1 to 50000000 rows"));
-  EXPECT_THAT(error(Options(Kind::kCtr, 50'000'001), TargetKind::kBinary),
-              HasSubstr("got 50000001 from row 0 on"));
-  EXPECT_THAT(error(Options(Kind::kCtr, 1, -1), TargetKind::kBinary),
-              HasSubstr("from row -1 on"));
   EXPECT_THAT(
-      error(Options(Kind::kMarkovText, 10, 49'999'991), TargetKind::kClass),
-      HasSubstr("the stream is drawn from its start"));
-  EXPECT_THAT(error(Options(Kind::kLinear, 1), TargetKind::kClass),
+      error(Options(SyntheticKind::kCtr, 50'000'001), TargetKind::kBinary),
+      HasSubstr("got 50000001 from row 0 on"));
+  EXPECT_THAT(error(Options(SyntheticKind::kCtr, 1, -1), TargetKind::kBinary),
+              HasSubstr("from row -1 on"));
+  EXPECT_THAT(error(Options(SyntheticKind::kMarkovText, 10, 49'999'991),
+                    TargetKind::kClass),
+              HasSubstr("the stream is drawn from its start"));
+  EXPECT_THAT(error(Options(SyntheticKind::kLinear, 1), TargetKind::kClass),
               HasSubstr("wanted the loss mse"));
-  EXPECT_THAT(error(Options(Kind::kMarkovText, 1), TargetKind::kReal),
+  EXPECT_THAT(error(Options(SyntheticKind::kMarkovText, 1), TargetKind::kReal),
               HasSubstr("wanted the loss cross_entropy"));
 }
 
