@@ -19,7 +19,7 @@ fail() {
   exit 1
 }
 sha() { python3 -c 'import json,sys; print(json.load(open(sys.argv[1]))["weights_sha256"])' "$1"; }
-settings=(--set training.epochs=250 --set cluster.servers=1 --set cluster.workers=2)
+settings=(--set training.epochs=40 --set cluster.servers=1 --set cluster.workers=2)
 
 "$bin/tributary" train "$job" "${settings[@]}" --run-dir "$work/undisturbed" > "$work/undisturbed.log"
 
@@ -37,7 +37,7 @@ until address=$(sed -n 's/.*: coordinator \([^ ]*\) waits.*/\1/p' "$work/coordin
 done
 worker() {
   "$bin/tributary-worker" --tls "$work/tls/worker" --coordinator "$address" --index "$1" \
-    --delay-messages-ms 2 > "$work/worker-$1$2.log" 2>&1 &
+    --delay-messages-ms 10 > "$work/worker-$1$2.log" 2>&1 &
 }
 "$bin/tributary-server" --tls "$work/tls/server" --coordinator "$address" > "$work/server.log" 2>&1 &
 worker 0 ""
