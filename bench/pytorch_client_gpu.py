@@ -76,6 +76,7 @@ def main():
     parser.add_argument("--checkpoint", type=int, default=0,
                         help="servers write one after every N steps")
     options = parser.parse_args()
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.manual_seed(1)
     with open(options.job, encoding="utf-8") as file:

@@ -5,7 +5,7 @@
 usage: tests/gpu/busy_threads.py [SECONDS]
 
 Looks twice, SECONDS (2) apart, at all threads of processes whose name begins with
-tributary, and prints the busiest of each process: its share, and those of the others.
+tributary, and prints the shares of each process' threads, the busiest first.
 """
 
 import glob
@@ -15,12 +15,12 @@ import time
 
 
 def ticks():
-    """Processor ticks by (process, name, thread)."""
+    """Processor ticks by (pid, name of the process, thread)."""
     found = {}
     for path in glob.glob("/proc/[0-9]*/task/[0-9]*/stat"):
         try:
             with open(path, encoding="utf-8") as file:
-                name, rest = file.read().split("(", 1)[1].rsplit(")", 1)
+                rest = file.read().rsplit(")", 1)[1]
             with open(os.path.join(path.split("/task")[0], "comm"),
                       encoding="utf-8") as file:
                 process = file.read().strip()
@@ -29,7 +29,7 @@ def ticks():
         if process.startswith("tributary-"):
             pid, thread = path.split("/")[2], path.split("/")[4]
             used = sum(int(field) for field in rest.split()[11:13])
-            found[pid, process, thread, name] = used
+            found[pid, process, thread] = used
     return found
 
 
@@ -39,7 +39,7 @@ def main():
     time.sleep(seconds)
     shares = {}
     for key, used in ticks().items():
-        pid, process, _, _ = key
+        pid, process, _ = key
         share = (used - before.get(key, used)) / os.sysconf("SC_CLK_TCK") / seconds
         shares.setdefault((process, pid), []).append(share)
     for (process, _), of in sorted(shares.items()):

@@ -22,7 +22,7 @@ constexpr char kUsage[] =
     "          [--tsv FILE]\n"
     "  --checks        compare and check, measure nothing\n"
     "  --speeds        measure alone\n"
-    "  --host          measure the host's memory and the way to it alone\n"
+    "  --host          measure the host's memory and copies to it alone\n"
     "  --lasting-fault check that a lost device is told, and nothing else\n"
     "  --quick         leave out large shapes, for a sanitizer\n"
     "  --filter A|B    only checks whose name holds A or B\n"

@@ -31,8 +31,9 @@ double SecondsOf(const std::function<void()>& call) {
 double Fastest(double bytes, const std::function<void()>& call) {
   call();
   double seconds = SecondsOf(call);
-  for (int i = 1; i < kRounds; ++i)
+  for (int i = 1; i < kRounds; ++i) {
     seconds = std::min(seconds, SecondsOf(call));
+  }
   return bytes / seconds / 1e9;
 }
 

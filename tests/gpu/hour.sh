@@ -15,7 +15,7 @@
 #   k7  a step of a large model through servers and without              ~3 min
 #
 # `short` answers the most important questions in a quarter of an hour:
-#   k0   the host's memory, and the way between it and the device         1 min
+#   k0   the host's memory, and copies between it and the device          1 min
 #   k7s  a step with servers: number of servers, blocks, busy threads     4 min
 #   k4s  GPT-2 small and ResNet-50, bfloat16, each kernel; best PyTorch   5 min
 #   kpt  the PyTorch client, DDP, offloading; a server killed             4 min
@@ -289,7 +289,7 @@ case $command in
     exit $status
     ;;
   *)
-    sed -n '2,23p' "${BASH_SOURCE[0]}" | sed 's/^# \?//'
+    sed -n '3,/^set/{/^set/d;s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}"
     exit 2
     ;;
 esac

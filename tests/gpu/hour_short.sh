@@ -9,7 +9,7 @@ torch_version() {
   python3 -c 'import importlib.metadata as m; print(m.version("torch"))' 2> /dev/null
 }
 
-# ---- k0: what the host and the way to it can do
+# ---- k0: the host's memory, and copies between it and the device
 
 k0() {
   want_device k0 || return 0

@@ -30,9 +30,9 @@ struct CopyCeilings {
 };
 CopyCeilings MeasureCopyCeilings();
 
-// What the host's memory and the way between it and the device can do: memcpy
-// and triad by number of threads, copies of pinned, pageable and registered
-// memory. Empty without CUDA.
+// Speeds of the host: memcpy and triad (STREAM) in its memory, by number of
+// threads, and copies between its memory and the device's, for pinned, pageable
+// and registered memory. Empty without CUDA.
 std::vector<Speed> MeasureHost();
 
 // Time that `calls` take on the stream of `ops`, by the device's clock;

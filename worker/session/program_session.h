@@ -46,7 +46,7 @@ class ProgramSession final : public Session {
     return parameters_->gradient(parameter);
   }
   uint64_t gradient_moves() const override {
-    return parameters_->gradient_moves();
+    return parameters_ ? parameters_->gradient_moves() : 0;
   }
   absl::StatusOr<Next> BeginStep(
       uint64_t samples, const std::vector<double>& learning_rates) override;
