@@ -36,8 +36,9 @@ TEST_F(SessionTest, RanksTrainAndEndTogether) {
   Start(Job(/*servers=*/2, /*workers=*/2));
   RunRanks(2, [&](std::unique_ptr<Session> session) {
     EXPECT_EQ(session->world(), 2);
-    TestProgram program(session->rank() == 0 ? 1
-                                             : 7);  // rank 0's weights count
+    EXPECT_EQ(session->gradient_moves(), 0u);
+    // Rank 0's weights count.
+    TestProgram program(session->rank() == 0 ? 1 : 7);
     ASSERT_TRUE(session->Start(program.Declare()).ok());
     EXPECT_EQ(program.weights(), TestProgram().weights());
     program.Train(*session, 4);
