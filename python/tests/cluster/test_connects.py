@@ -20,6 +20,7 @@ pytestmark = pytest.mark.cluster
 
 Figures = dict[str, int]
 KIB_A_CONNECTION = 20
+SAMPLES = 5  # gRPC ends its last threads a moment after the connection
 
 
 class Process:
@@ -68,9 +69,14 @@ def places(folder: Path, count: int) -> Iterator[Figures]:
             yield process.connect(f"{job.address} {rank}")
 
 
+def least(seen: list[Figures]) -> Figures:
+    """The least of each figure in the last samples: what is left for good is in all."""
+    return {name: min(one[name] for one in seen[-SAMPLES:]) for name in seen[-1]}
+
+
 def check(seen: list[Figures], warm: int) -> None:
     """What each connection after the first `warm` leaves is within the bounds."""
-    before, after, count = seen[warm - 1], seen[-1], len(seen) - warm
+    before, after, count = least(seen[:warm]), least(seen), len(seen) - warm
     print(f"{count} connections: {before}, {after}")
     assert after["threads"] <= before["threads"]
     assert after["files"] <= before["files"]
