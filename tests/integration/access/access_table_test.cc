@@ -172,9 +172,19 @@ class AccessTableTest : public testing::TemporaryFolderTest {
   }
 
   // Calls a method of the processes that take certificates alone, or tokens,
-  // too.
+  // too. A busy machine may need several attempts to connect.
   grpc::Status Call(const std::string& method, const CallerProof& proof,
                     const std::string& request = "", bool tokens = false) {
+    return Attempt(method, proof, request, tokens, /*wait_for_ready=*/true);
+  }
+  // The same for a proof that the handshake refuses.
+  grpc::Status Knock(const std::string& method, const CallerProof& proof) {
+    return Attempt(method, proof, "", /*tokens=*/false,
+                   /*wait_for_ready=*/false);
+  }
+  grpc::Status Attempt(const std::string& method, const CallerProof& proof,
+                       const std::string& request, bool tokens,
+                       bool wait_for_ready) {
     const bool at_server = absl::StrContains(method, "ParameterService");
     const ParameterServer& server = tokens ? *token_server_ : *server_;
     const Coordinator& coordinator =
@@ -188,6 +198,7 @@ class AccessTableTest : public testing::TemporaryFolderTest {
     context.set_deadline(DeadlineAfter(absl::EndsWith(method, "/Watch")
                                            ? absl::Milliseconds(300)
                                            : absl::Seconds(5)));
+    context.set_wait_for_ready(wait_for_ready);
     proof.AddTo(&context);
     const grpc::Slice slice(request);
     grpc::ByteBuffer bytes(&slice, 1), answer;
@@ -233,10 +244,10 @@ TEST_F(AccessTableTest, StrangersAreRefusedEverywhere) {
   for (const MethodAccess& access : AllMethodAccess()) {
     const std::string& m = access.method;
     const std::vector<std::string> codes = {
-        ExpectRefused(Call(m, Nobody()), StatusCode::UNAVAILABLE),
-        ExpectRefused(Call(m, foreign), StatusCode::UNAVAILABLE),
-        ExpectRefused(Call(m, expired), StatusCode::UNAVAILABLE),
-        ExpectRefused(Call(m, elsewhere), StatusCode::UNAVAILABLE),
+        ExpectRefused(Knock(m, Nobody()), StatusCode::UNAVAILABLE),
+        ExpectRefused(Knock(m, foreign), StatusCode::UNAVAILABLE),
+        ExpectRefused(Knock(m, expired), StatusCode::UNAVAILABLE),
+        ExpectRefused(Knock(m, elsewhere), StatusCode::UNAVAILABLE),
         ExpectRefused(Call(m, Nobody(), "", /*tokens=*/true),
                       StatusCode::UNAUTHENTICATED),
         ExpectRefused(Call(m, Nobody(kOtherToken), "", /*tokens=*/true),
@@ -332,7 +343,7 @@ TEST_F(AccessTableTest, ATokenStandsForACertificate) {
                 StatusCode::UNAUTHENTICATED);
   // Where tokens are not taken, it proves nothing.
   EXPECT_EQ(
-      Call("/tributary.v1.CoordinatorService/GetJobStatus", Nobody(kToken))
+      Knock("/tributary.v1.CoordinatorService/GetJobStatus", Nobody(kToken))
           .error_code(),
       StatusCode::UNAVAILABLE);
 }
